@@ -149,7 +149,7 @@ impl Costs {
 
     /// States what an engine costs whatever the transform: a modelled accelerator's timing. What is
     /// stated beside the engine's own time holds until it is measured.
-    pub fn state(&mut self, engine: &str, cost: impl Into<AlgorithmCost>) {
+    pub fn set_fixed(&mut self, engine: &str, cost: impl Into<AlgorithmCost>) {
         self.stated.insert(engine.to_owned(), cost.into());
     }
 

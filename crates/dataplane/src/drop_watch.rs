@@ -12,7 +12,7 @@ const SILENCE_NS: u64 = 60_000_000_000;
 
 /// Where packets were dropped.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Place {
+pub struct DropScope {
     /// The tunnel's name; empty for packets of no tunnel, or of one without a name.
     pub tunnel: String,
     /// The packets' way, where there is a tunnel.
@@ -23,12 +23,12 @@ pub struct Place {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dropped {
     /// Where.
-    pub place: Place,
+    pub scope: DropScope,
     /// Why.
     pub reason: DropReason,
     /// Packets since the gateway's start.
     pub count: u64,
-    /// Packets of the same place that were good; 0 where there is no tunnel.
+    /// Packets of the same scope that were good; 0 where there is no tunnel.
     pub good: u64,
 }
 
@@ -36,19 +36,19 @@ pub struct Dropped {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Climb {
     /// Where.
-    pub place: Place,
+    pub scope: DropScope,
     /// Why.
     pub reason: DropReason,
     /// By how much since it was last told of.
     pub packets: u64,
     /// In which time, in ns.
     pub over_ns: u64,
-    /// Whether it is known that no packet of the place was good in that time.
+    /// Whether it is known that no packet of the scope was good in that time.
     pub none_good: bool,
 }
 
 impl Climb {
-    /// What it means, with what else is known of the place.
+    /// What it means, with what else is known of the scope.
     fn meaning(&self) -> &'static str {
         match self.reason {
             DropReason::Replayed if self.none_good => PEER_IS_BEHIND,
@@ -58,16 +58,16 @@ impl Climb {
 
     /// Writes it to the log.
     pub fn warn(&self) {
-        let Self { place, reason, packets, over_ns, .. } = self;
+        let Self { scope, reason, packets, over_ns, .. } = self;
         let (meaning, seconds) = (self.meaning(), over_ns / 1_000_000_000);
         let reason = reason.name();
-        match place.direction {
+        match scope.direction {
             Some(direction) => {
                 let direction = match direction {
                     SaDirection::Outbound => "outbound",
                     SaDirection::Inbound => "inbound",
                 };
-                let tunnel = place.tunnel.as_str();
+                let tunnel = scope.tunnel.as_str();
                 tracing::warn!(
                     tunnel,
                     direction,
@@ -84,7 +84,7 @@ impl Climb {
 
 /// How high a counter was when it was told of, and when that was.
 #[derive(Clone, Copy, Debug)]
-struct Told {
+struct LastReport {
     count: u64,
     /// Packets that were good by then, if it was noted.
     good: Option<u64>,
@@ -94,7 +94,7 @@ struct Told {
 /// What was told of when.
 #[derive(Debug, Default)]
 pub struct DropWatch {
-    told: HashMap<(Place, DropReason), Told>,
+    told: HashMap<(DropScope, DropReason), LastReport>,
     looked_ns: u64,
     /// The sum of all counters that matter, when they were last looked at.
     sum: u64,
@@ -120,12 +120,12 @@ impl DropWatch {
     pub fn look(&mut self, now_ns: u64, counts: impl IntoIterator<Item = Dropped>) -> Vec<Climb> {
         let mut climbs = Vec::new();
         (self.has_unsaid, self.sum) = (false, 0);
-        for Dropped { place, reason, count, good } in counts {
+        for Dropped { scope, reason, count, good } in counts {
             if meaning(reason).is_none() {
                 continue;
             }
             self.sum += count;
-            let told = self.told.get(&(place.clone(), reason)).copied();
+            let told = self.told.get(&(scope.clone(), reason)).copied();
             if count <= told.map_or(0, |told| told.count) {
                 continue;
             }
@@ -133,11 +133,11 @@ impl DropWatch {
                 self.has_unsaid = true;
                 continue;
             }
-            let before = told.unwrap_or(Told { count: 0, good: None, at_ns: self.looked_ns });
-            self.told.insert((place.clone(), reason), Told { count, good: Some(good), at_ns: now_ns });
+            let before = told.unwrap_or(LastReport { count: 0, good: None, at_ns: self.looked_ns });
+            self.told.insert((scope.clone(), reason), LastReport { count, good: Some(good), at_ns: now_ns });
             let (packets, over_ns) = (count - before.count, now_ns - before.at_ns);
-            let none_good = place.direction.is_some() && before.good == Some(good);
-            climbs.push(Climb { place, reason, packets, over_ns, none_good });
+            let none_good = scope.direction.is_some() && before.good == Some(good);
+            climbs.push(Climb { scope, reason, packets, over_ns, none_good });
         }
         self.looked_ns = now_ns;
         climbs
@@ -236,8 +236,8 @@ mod tests {
     const SECOND: u64 = 1_000_000_000;
 
     fn site(reason: DropReason, count: u64) -> Dropped {
-        let place = Place { tunnel: "site".to_owned(), direction: Some(SaDirection::Inbound) };
-        Dropped { place, reason, count, good: 0 }
+        let scope = DropScope { tunnel: "site".to_owned(), direction: Some(SaDirection::Inbound) };
+        Dropped { scope, reason, count, good: 0 }
     }
 
     fn told(watch: &mut DropWatch, at_s: u64, count: u64) -> Option<(u64, u64)> {
@@ -267,8 +267,8 @@ mod tests {
     fn tunnels_and_reasons_are_told_of_apart_and_what_is_no_fault_is_not() {
         let mut watch = DropWatch::default();
         let of_none = |reason, count| {
-            let place = Place { tunnel: String::new(), direction: None };
-            Dropped { place, reason, count, good: 0 }
+            let scope = DropScope { tunnel: String::new(), direction: None };
+            Dropped { scope, reason, count, good: 0 }
         };
         let climbs = watch.look(
             SECOND,

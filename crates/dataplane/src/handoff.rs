@@ -65,7 +65,7 @@ impl Wake for Waker {
 
 /// What became of packets that were to be handed over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Given {
+pub struct HandoffCounts {
     /// Packets that the other worker will serve.
     pub handed_over: u64,
     /// Packets for which its ring had no room.
@@ -114,8 +114,8 @@ impl Handoff {
 
     /// Hands packets to the workers that they are for. A worker whose ring is full loses them
     /// (`pool` gets their frames back), so that one which is overloaded holds no other up.
-    pub fn give(&mut self, items: &mut Vec<Addressed>, pool: &mut FramePool) -> Given {
-        let (mut given, mut woken) = (Given::default(), 0_u64);
+    pub fn give(&mut self, items: &mut Vec<Addressed>, pool: &mut FramePool) -> HandoffCounts {
+        let (mut given, mut woken) = (HandoffCounts::default(), 0_u64);
         for (to, is_outbound, frame) in items.drain(..) {
             let item = (is_outbound, frame);
             let pushed = match self.to.get_mut(usize::from(to)) {
@@ -216,7 +216,7 @@ mod tests {
         let mut ends = Handoff::between(3).expect("event files");
         let mut items: Vec<_> = (0..30).map(|at| item(&mut pool, 1 + u16::from(at % 3 == 0), at)).collect();
         let given = ends[0].give(&mut items, &mut pool);
-        assert_eq!(given, Given { handed_over: 30, dropped: 0 });
+        assert_eq!(given, HandoffCounts { handed_over: 30, dropped: 0 });
         assert!(items.is_empty() && ends[0].is_empty());
         let (mut outbound, mut inbound) = (Vec::new(), Vec::new());
         assert_eq!(ends[1].take(15, &mut outbound, &mut inbound), 15);
@@ -234,7 +234,7 @@ mod tests {
         let mut items: Vec<_> = (0..RING_PACKETS).map(|_| item(&mut pool, 1, 0)).collect();
         items.extend([(1, 4), (2, 5), (1, 6), (0, 7), (9, 8)].map(|(to, byte)| item(&mut pool, to, byte)));
         let given = ends[0].give(&mut items, &mut pool);
-        assert_eq!(given, Given { handed_over: RING_PACKETS as u64 + 1, dropped: 4 });
+        assert_eq!(given, HandoffCounts { handed_over: RING_PACKETS as u64 + 1, dropped: 4 });
         assert!(items.is_empty() && !ends[2].is_empty());
         assert_eq!(pool.available(FrameSize::Small), 3 + 4, "what was dropped came back");
     }

@@ -10,7 +10,7 @@ use std::ops::Bound;
 
 use convoy_ipsec::{DropCounters, DropReason, SaDirection, SaIndex, SaView, TunnelId};
 
-use crate::drop_watch::{Dropped, Place};
+use crate::drop_watch::{DropScope, Dropped};
 
 /// What was counted in one direction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -122,13 +122,13 @@ impl Ledger {
         for (tunnel, direction, tally) in self.totals() {
             for (reason, count) in tally.drops.met() {
                 of_tunnels.add(reason, count);
-                let place = Place { tunnel: tunnel.to_owned(), direction: Some(direction) };
-                drops.push(Dropped { place, reason, count, good: tally.packets });
+                let scope = DropScope { tunnel: tunnel.to_owned(), direction: Some(direction) };
+                drops.push(Dropped { scope, reason, count, good: tally.packets });
             }
         }
-        let none = Place { tunnel: String::new(), direction: None };
+        let none = DropScope { tunnel: String::new(), direction: None };
         let of_none = all.met().map(|(reason, count)| (reason, count.saturating_sub(of_tunnels.get(reason))));
-        drops.extend(of_none.map(|(reason, count)| Dropped { place: none.clone(), reason, count, good: 0 }));
+        drops.extend(of_none.map(|(reason, count)| Dropped { scope: none.clone(), reason, count, good: 0 }));
         drops
     }
 
@@ -200,7 +200,7 @@ mod tests {
         all.add(DropReason::UnknownSpi, 7);
         let drops = ledger.drops(&all);
         let found: Vec<_> =
-            drops.iter().map(|of| (&*of.place.tunnel, of.reason, of.count, of.good)).collect();
+            drops.iter().map(|of| (&*of.scope.tunnel, of.reason, of.count, of.good)).collect();
         let (replayed, unknown) = (DropReason::Replayed, DropReason::UnknownSpi);
         assert_eq!(found, [("site", replayed, 3, 10), ("", unknown, 7, 0), ("", replayed, 2, 0)]);
     }

@@ -17,7 +17,7 @@ use convoy_scheduler::Input;
 use crate::adaptive_wait::AdaptiveWait;
 use crate::append::append;
 use crate::daemon::Daemon;
-use crate::handoff::{Given, Handoff, Waker};
+use crate::handoff::{Handoff, HandoffCounts, Waker};
 use crate::moderation::Moderation;
 use crate::pipeline::{EngineEvent, Pipeline};
 use crate::watch::Watch;
@@ -329,7 +329,7 @@ impl Worker {
         }
         let given = match &mut self.handoff {
             Some(handoff) => handoff.give(&mut departures.for_others, pool),
-            None => Given::default(),
+            None => HandoffCounts::default(),
         };
         self.handed_over += given.handed_over;
         let mut sent = 0;

@@ -5,7 +5,7 @@ use convoy_scheduler::CostModel;
 use convoy_settings::{Checker, Table};
 
 use crate::model::Buses;
-use crate::{Engine, EngineError, IdleEngine, OnCore, Placement};
+use crate::{CryptoThread, Engine, EngineError, IdleEngine, Placement};
 
 /// What holds for all engines of a kind.
 #[derive(Clone, Copy, Debug)]
@@ -104,7 +104,7 @@ impl Made {
         core: Option<usize>,
         workers: usize,
         here: impl Fn() -> Result<E, EngineError> + Send + 'static,
-        on_thread: impl Fn(Option<usize>, usize) -> Result<Vec<OnCore>, EngineError> + Send + 'static,
+        on_thread: impl Fn(Option<usize>, usize) -> Result<Vec<CryptoThread>, EngineError> + Send + 'static,
     ) -> Result<Self, EngineError> {
         let engines: Result<Vec<_>, _> = match core {
             None => (0..workers).map(|_| here().map(boxed)).collect(),

@@ -16,7 +16,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 use convoy_ipsec::{
-    Cipher, CryptoJob, CryptoStatus, Direction, FinishContext, KeyMaterial, Prepared, SaIndex, Transform,
+    Cipher, CryptoJob, CryptoPacket, CryptoStatus, Direction, FinishContext, KeyMaterial, SaIndex, Transform,
 };
 use convoy_packet::{FramePool, FrameSize};
 use convoy_scheduler::{CostModel, Handover};
@@ -140,7 +140,7 @@ fn measure(
     let mut points = [const { Vec::<Point>::new() }; 2];
     for (count, bytes) in sizes {
         let sample = |_| sample_packet(&mut traveller.pool, transform, bytes);
-        let packets: Vec<Prepared> = (0..count).map(sample).collect();
+        let packets: Vec<CryptoPacket> = (0..count).map(sample).collect();
         let blocks = packets.iter().map(|packet| f64::from(packet.job.blocks())).sum();
         let own = &points[0];
         if own.len() >= LEAST_POINTS && !fits(TIME.saturating_sub(start.elapsed()), own, blocks) {
@@ -165,7 +165,7 @@ fn fits(left: Duration, points: &[Point], blocks: f64) -> bool {
 ///
 /// # Panics
 /// If the pool has no small frame left, or the packet does not fit one.
-pub fn sample_packet(pool: &mut FramePool, transform: Transform, bytes: usize) -> Prepared {
+pub fn sample_packet(pool: &mut FramePool, transform: Transform, bytes: usize) -> CryptoPacket {
     let head = 8 + transform.iv_len();
     let body = bytes.next_multiple_of(transform.alignment());
     let mut frame = pool.take(FrameSize::Small).expect("the pool has as many as the largest multi-packet");
@@ -191,14 +191,14 @@ pub fn sample_packet(pool: &mut FramePool, transform: Transform, bytes: usize) -
         ..CryptoJob::default()
     };
     let (status, context) = (CryptoStatus::Pending, FinishContext::default());
-    Prepared { frame, job, status, sa: CALIBRATION_SA, direction: Direction::Seal, class: 0, context }
+    CryptoPacket { frame, job, status, sa: CALIBRATION_SA, direction: Direction::Seal, class: 0, context }
 }
 
 /// The medians of sealing `packets` again and again, the first time not counted: of the engine's
 /// time, and of the caller's.
 fn medians(
     engine: &mut dyn Engine,
-    mut packets: Vec<Prepared>,
+    mut packets: Vec<CryptoPacket>,
     traveller: &mut Traveller,
 ) -> Result<[f64; 2], EngineError> {
     traveller.go(engine, &mut packets)?;

@@ -3,7 +3,7 @@
 use convoy_settings::{Checker, tables};
 
 use crate::backend::{EngineBackend, EngineStart, EngineTraits, Found, Made, Missing};
-use crate::{Engine, EngineError, OnCore, Placement};
+use crate::{CryptoThread, Engine, EngineError, Placement};
 
 tables! {
     /// Its own keys.
@@ -39,7 +39,7 @@ pub trait Library: Default {
     ///
     /// # Errors
     /// The same, and if the thread cannot be made.
-    fn on_thread(name: &str, core: Option<usize>, workers: usize) -> Result<Vec<OnCore>, EngineError>;
+    fn on_thread(name: &str, core: Option<usize>, workers: usize) -> Result<Vec<CryptoThread>, EngineError>;
 }
 
 /// The settings of an engine of the library `L`.

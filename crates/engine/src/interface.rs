@@ -6,7 +6,7 @@ mod multi_packet;
 
 use std::task::Waker;
 
-use convoy_ipsec::{Direction, KeyMaterial, Prepared, SaIndex, Transform};
+use convoy_ipsec::{CryptoPacket, Direction, KeyMaterial, SaIndex, Transform};
 
 pub use description::{EngineDescription, Placement, Takes};
 pub use kept::keep_input;
@@ -60,7 +60,7 @@ pub trait InPlace {
     /// Seals or opens each packet in place, under the keys of its SA and as its `direction` says,
     /// and writes its status before it returns. A packet whose SA has no keys here stays
     /// [`Pending`](convoy_ipsec::CryptoStatus::Pending) and as it was.
-    fn process(&mut self, packets: &mut [Prepared]);
+    fn process(&mut self, packets: &mut [CryptoPacket]);
 }
 
 /// What becomes of an engine before and between its packets: keys, devices that take SAs, and

@@ -4,12 +4,12 @@ mod backend;
 mod calibrate;
 mod card;
 mod cpu;
+mod crypto_thread;
 mod cryptodev;
 mod fault;
 mod interface;
 mod model;
 mod multibuffer;
-mod on_core;
 mod registry;
 mod software;
 mod stack;
@@ -26,6 +26,7 @@ pub use calibrate::{
 pub use card::CardEngineSettings;
 #[cfg(feature = "card")]
 pub use card::{Card, CardInFlight};
+pub use crypto_thread::CryptoThread;
 #[cfg(feature = "dpdk")]
 pub use cryptodev::{Cryptodev, dpdk_arguments};
 pub use cryptodev::{CryptodevSettings, in_thread_of_dpdk, start_dpdk};
@@ -36,7 +37,6 @@ pub use interface::{
 };
 pub use model::{BusStatistics, BusTiming, Buses, Model, ModelSettings, ModelTiming, SharedBus, SteppedBus};
 pub use multibuffer::{Multibuffer, MultibufferSettings};
-pub use on_core::OnCore;
 pub use registry::{EngineFinding, EngineKeys, EngineKind, EngineSettings, available};
 pub use software::{Software, SoftwareSettings, transforms};
 pub use stack::wipe_stack;

@@ -13,14 +13,14 @@ mod settings;
 
 use std::task::Waker;
 
-use convoy_ipsec::{KeyMaterial, Prepared, SaIndex, Transform};
+use convoy_ipsec::{CryptoPacket, KeyMaterial, SaIndex, Transform};
 
 pub use keys::transforms;
 pub(crate) use keys::{KeyTable, SaKeys};
 pub use settings::SoftwareSettings;
 
+use crate::crypto_thread::{CryptoThread, Processor};
 use crate::interface::is_one_run;
-use crate::on_core::{OnCore, Processor};
 use crate::{
     Completion, EngineControl, EngineDescription, EngineError, EngineKind, EngineQueue, InPlace, MultiPacket,
     Outcome, Placement, Refused, Takes,
@@ -57,7 +57,7 @@ impl Software {
     ///
     /// # Errors
     /// [`EngineError::Device`] if the thread cannot be made.
-    pub fn on_core(name: &str, core: impl Into<Option<usize>>) -> Result<OnCore, EngineError> {
+    pub fn on_core(name: &str, core: impl Into<Option<usize>>) -> Result<CryptoThread, EngineError> {
         let mut engines = Self::shared(name, core.into(), 1)?;
         Ok(engines.pop().expect("as many as workers"))
     }
@@ -66,9 +66,9 @@ impl Software {
     ///
     /// # Errors
     /// Those of [`on_core`](Self::on_core).
-    pub fn shared(name: &str, core: Option<usize>, workers: usize) -> Result<Vec<OnCore>, EngineError> {
-        let describe = OnCore::describe(name, EngineKind::Software);
-        OnCore::start(name, core, workers, keys_of, describe)
+    pub fn shared(name: &str, core: Option<usize>, workers: usize) -> Result<Vec<CryptoThread>, EngineError> {
+        let describe = CryptoThread::describe(name, EngineKind::Software);
+        CryptoThread::start(name, core, workers, keys_of, describe)
     }
 }
 
@@ -103,7 +103,7 @@ impl Processor for Keys {
 }
 
 /// Does packets of whatever SAs, one by one.
-fn run(keys: &KeyTable, packets: &mut [Prepared]) {
+fn run(keys: &KeyTable, packets: &mut [CryptoPacket]) {
     for run in packets.chunk_by_mut(is_one_run) {
         let Some(first) = run.first() else { continue };
         if let Some(keys) = keys.get(first.sa) {
@@ -156,7 +156,7 @@ impl EngineQueue for Software {
 }
 
 impl InPlace for Software {
-    fn process(&mut self, packets: &mut [Prepared]) {
+    fn process(&mut self, packets: &mut [CryptoPacket]) {
         run(&self.keys, packets);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use convoy_ipsec::{CryptoStatus, Direction, KeyMaterial, Prepared, SaIndex};
+use convoy_ipsec::{CryptoPacket, CryptoStatus, Direction, KeyMaterial, SaIndex};
 use convoy_packet::Offload;
 
 use crate::{
@@ -14,7 +14,7 @@ type IsDone = dyn FnMut(u32) -> bool + Send;
 type ServiceNs = dyn Fn(&MultiPacket) -> u64 + Send;
 type OnSubmit = dyn FnMut(&MultiPacket) + Send;
 type OnKeys = dyn FnMut(Option<&KeyMaterial>) + Send;
-type Process = dyn FnMut(&mut Software, &mut [Prepared]) + Send;
+type Process = dyn FnMut(&mut Software, &mut [CryptoPacket]) + Send;
 
 /// `software` as if it were another engine: under another description, and with what a test has it
 /// do when something comes. What it is given it does when it is polled.
@@ -109,7 +109,7 @@ impl ScriptedEngine {
 
     /// What it does in place, with `software` at hand.
     #[must_use]
-    pub fn processing(self, work: impl FnMut(&mut Software, &mut [Prepared]) + Send + 'static) -> Self {
+    pub fn processing(self, work: impl FnMut(&mut Software, &mut [CryptoPacket]) + Send + 'static) -> Self {
         Self { process: Box::new(work), ..self }
     }
 
@@ -141,7 +141,7 @@ impl ScriptedEngine {
     }
 }
 
-fn tag(packet: &mut Prepared) {
+fn tag(packet: &mut CryptoPacket) {
     packet.frame.set_offload(Offload::Seal { sa: 0, esp_start: 0, seq_high: None });
     packet.status = CryptoStatus::Done;
 }
@@ -153,7 +153,7 @@ fn stale(ticket: u64) -> Completion {
 }
 
 impl InPlace for ScriptedEngine {
-    fn process(&mut self, packets: &mut [Prepared]) {
+    fn process(&mut self, packets: &mut [CryptoPacket]) {
         (self.process)(&mut self.engine, packets);
     }
 }

@@ -149,7 +149,7 @@ pub fn start_engines(
         let Some(description) = made.engines.first().map(|engine| engine.description()) else { continue };
         match made.cost {
             Cost::Stated(model, make) => {
-                costs.state(&description.name, model);
+                costs.set_fixed(&description.name, model);
                 costs.measure_by(description, make);
             }
             Cost::Measured(make) => costs.measure_by(description, make),

@@ -176,7 +176,7 @@ mod tests {
     #[test]
     fn what_software_does_better_is_left_to_it() {
         let mut costs = Costs::new();
-        costs.state("multibuffer", CostModel { t_init: 1e9, t_block: 1e9 });
+        costs.set_fixed("multibuffer", CostModel { t_init: 1e9, t_block: 1e9 });
         assert_eq!(choose(&config("aes128gcm16", ""), &mut costs).len(), 1);
         let charon = "[gateway]\ncharon = \"/run/convoy/charon.sock\"\n[[port]]\nname = \"inside\"\nkind = \"tun\"\n\
                       device = \"convoy0\"\n[[port]]\nname = \"outside\"\nkind = \"udp\"\naddress = [\"192.0.2.1\"]\n";

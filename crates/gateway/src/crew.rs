@@ -12,7 +12,7 @@ use convoy_port::PortError;
 use crate::run::RunError;
 use crate::supervise::words;
 use crate::worker_handles::WorkerHandles;
-use crate::worker_thread::{Command, Common, DRAIN, Tell, WorkerThread};
+use crate::worker_thread::{Command, Common, DRAIN, Notify, WorkerThread};
 
 /// How much longer than its packets may take a worker may take to end.
 const GRACE: Duration = Duration::from_secs(2);
@@ -31,12 +31,15 @@ impl Crew {
     ///
     /// # Errors
     /// The system's, if it gives no thread; those that were begun end then.
-    pub(crate) fn start(threads: Vec<(WorkerThread, Receiver<Command>)>, tell: &Tell) -> io::Result<Self> {
+    pub(crate) fn start(
+        threads: Vec<(WorkerThread, Receiver<Command>)>,
+        notify: &Notify,
+    ) -> io::Result<Self> {
         let mut crew = Self { threads: Vec::new(), common: Arc::default() };
         for (number, (mut worker, commands)) in threads.into_iter().enumerate() {
-            let (common, tell) = (Arc::clone(&crew.common), Arc::clone(tell));
+            let (common, notify) = (Arc::clone(&crew.common), Arc::clone(notify));
             let thread = Builder::new().name(format!("worker {number}"));
-            let spawned = thread.spawn(move || worker.work(&commands, &common, &tell));
+            let spawned = thread.spawn(move || worker.work(&commands, &common, &notify));
             match spawned {
                 Ok(thread) => crew.threads.push((number, thread)),
                 Err(error) => {

@@ -31,7 +31,7 @@ use crate::privileges::{self, Account};
 use crate::snapshot::{self, MemoryRow, Snapshot};
 use crate::state::{Beginnings, State};
 use crate::worker_handles::WorkerHandles;
-use crate::worker_thread::{Tell, WorkerThread};
+use crate::worker_thread::{Notify, WorkerThread};
 
 pub use error::RunError;
 pub use reload::{Load, ReloadReport, Reloading, reload};
@@ -62,7 +62,7 @@ pub struct Gateway {
     config: Config,
     /// What the interface inside was given at the start.
     inner_mtu: InnerMtu,
-    tell: Tell,
+    notify: Notify,
     /// Does what needs privileges; a gateway over ports that were given to it has none.
     helper: Option<Arc<Helper>>,
     state: Option<State>,
@@ -84,13 +84,13 @@ impl Gateway {
     pub fn start(
         config: Config,
         helper: Arc<Helper>,
-        tell: impl Fn(String) + Send + Sync + 'static,
+        notify: impl Fn(String) + Send + Sync + 'static,
     ) -> Result<Self, RunError> {
         let (account, warning) = Account::find(config.user.as_deref())?;
-        warning.into_iter().for_each(&tell);
-        let tell: Tell = Arc::new(tell);
+        warning.into_iter().for_each(&notify);
+        let notify: Notify = Arc::new(notify);
         convoy_dataplane::memory::make_region(config.workers)?;
-        let state = State::open(&config, &tell)?;
+        let state = State::open(&config, &notify)?;
         assemble::start_dpdk(&config)?;
         let ports = ports::open_all(&config)?;
         let engines = OpenEngines::configured(&config)?;
@@ -99,11 +99,11 @@ impl Gateway {
         let mut costs = Costs::new();
         costs.hold();
         if let Err(error) = privileges::lock_memory() {
-            tell(error.to_string());
+            notify(error.to_string());
         }
         privileges::give_up(account.as_ref())?;
         privileges::give_up_in_dpdk()?;
-        let mut gateway = Self::over(config, (ports, engines), charon, state, costs, tell)?;
+        let mut gateway = Self::over(config, (ports, engines), charon, state, costs, notify)?;
         wipe_stack();
         gateway.helper = Some(helper);
         Ok(gateway)
@@ -118,12 +118,12 @@ impl Gateway {
         mut charon: Option<Charon>,
         mut state: Option<State>,
         mut costs: Costs,
-        tell: Tell,
+        notify: Notify,
     ) -> Result<Self, RunError> {
         convoy_dataplane::memory::check(config.workers)?;
         let mut engines = assemble::start_engines(engines, &config, &mut costs)?;
         for (engine, cost) in ports.engines {
-            costs.state(&engine.description().name, cost);
+            costs.set_fixed(&engine.description().name, cost);
             engines[0].push(engine);
         }
         tracing::info!("{}", choice::summary(&config, &engines, &costs));
@@ -165,12 +165,12 @@ impl Gateway {
             }
             threads.push((thread, received));
         }
-        let (crew, handles) = (Crew::start(threads, &tell)?, WorkerHandles::new(handles));
+        let (crew, handles) = (Crew::start(threads, &notify)?, WorkerHandles::new(handles));
         drop(models);
         let ahead = ahead(&config, &costs);
         calibrator::start(costs, wants, ahead, handles.clone())?;
         if let Some(state) = &mut state {
-            state.keep(handles.clone(), Arc::clone(&tell))?;
+            state.keep(handles.clone(), Arc::clone(&notify))?;
         }
         if let Some(charon) = &mut charon {
             charon.join(handles.clone(), &config, clock).map_err(RunError::Charon)?;
@@ -184,7 +184,7 @@ impl Gateway {
             crew,
             config,
             inner_mtu,
-            tell,
+            notify,
             helper: None,
             state,
             began_with_static_keys,

@@ -40,7 +40,7 @@ const COMMANDS: usize = 16;
 /// What the gateway asks of a worker, done on its thread.
 pub(crate) type Command = Box<dyn FnOnce(&mut WorkerThread) + Send>;
 /// What the operator should know.
-pub(crate) type Tell = Arc<dyn Fn(String) + Send + Sync>;
+pub(crate) type Notify = Arc<dyn Fn(String) + Send + Sync>;
 
 /// What all workers of a gateway see.
 #[derive(Default)]
@@ -151,7 +151,7 @@ impl WorkerThread {
         &mut self,
         commands: &Receiver<Command>,
         common: &Common,
-        tell: &Tell,
+        notify: &Notify,
     ) -> Result<(), PortError> {
         self.worker.prepare_thread();
         let mut vote = HandoffVote { common, is_cast: false };
@@ -167,11 +167,11 @@ impl WorkerThread {
             } else if !rounds.is_multiple_of(ROUNDS) {
                 continue;
             }
-            self.look_around(tell);
+            self.look_around(notify);
             has_more = self.follow(commands);
         }
         self.drain(&mut vote)?;
-        self.tell_events(tell);
+        self.tell_events(notify);
         self.report_end();
         Ok(())
     }
@@ -186,8 +186,8 @@ impl WorkerThread {
     }
 
     /// What is due between two rounds: news for the operator, and for the keeper of the state file.
-    pub(crate) fn look_around(&mut self, tell: &Tell) {
-        self.tell_events(tell);
+    pub(crate) fn look_around(&mut self, notify: &Notify) {
+        self.tell_events(notify);
         self.watch_drops();
         self.report_numbers();
     }
@@ -243,16 +243,16 @@ impl WorkerThread {
         Ok(())
     }
 
-    fn tell_events(&mut self, tell: &Tell) {
+    fn tell_events(&mut self, notify: &Notify) {
         for event in self.worker.take_events() {
             match event {
                 WorkerEvent::Engine(event @ EngineEvent::CameBack { .. }) => tracing::info!("{event}"),
-                WorkerEvent::Engine(event) => tell(event.to_string()),
+                WorkerEvent::Engine(event) => notify(event.to_string()),
                 WorkerEvent::Lifetime(LifetimeEvent { name, expiry: Expiry::Soft, .. }) => {
                     tracing::info!("SA {name}: soft lifetime reached");
                 }
                 WorkerEvent::Lifetime(LifetimeEvent { name, expiry: Expiry::Hard, .. }) => {
-                    tell(format!("SA {name}: hard lifetime reached; it no longer carries packets"));
+                    notify(format!("SA {name}: hard lifetime reached; it no longer carries packets"));
                 }
             }
         }

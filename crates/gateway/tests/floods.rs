@@ -52,7 +52,7 @@ fn pipeline(site: u8) -> Pipeline {
         Err(_) => Box::new(Software::new("engine")),
     };
     let mut costs = Costs::new();
-    costs.state("engine", CostModel { t_init: 100.0, t_block: 5.0 });
+    costs.set_fixed("engine", CostModel { t_init: 100.0, t_block: 5.0 });
     let (config, engines) = (config(site), vec![engine]);
     let made = assemble::pipeline(&config, 0, engines, &costs, Clock::start(), &Beginnings::Fresh);
     made.expect("a good configuration").0

@@ -20,7 +20,7 @@ pub(crate) const fn header_len(icv_len: usize, is_v6: bool) -> usize {
 
 /// Where an AH header stands.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub(crate) struct AhPosition {
     /// Its offset in the packet.
     pub(crate) at: usize,
     /// Its length.
@@ -30,7 +30,7 @@ pub(crate) struct Place {
 }
 
 /// Makes room for AH behind the headers that every fragment repeats (transport mode).
-pub(crate) fn insert(frame: &mut Frame, inner: &Layout, icv_len: usize) -> Result<Place, DropReason> {
+pub(crate) fn insert(frame: &mut Frame, inner: &Layout, icv_len: usize) -> Result<AhPosition, DropReason> {
     if inner.fragment.is_some() {
         return Err(DropReason::FragmentInTransport);
     }
@@ -41,13 +41,13 @@ pub(crate) fn insert(frame: &mut Frame, inner: &Layout, icv_len: usize) -> Resul
     frame.copy_within(len..len + at, 0);
     frame[inner.next_header_at] = AH;
     ip::set_length(frame);
-    Ok(Place { at, len, next })
+    Ok(AhPosition { at, len, next })
 }
 
 /// Writes the header at its place and lays out the job.
 pub(crate) fn seal(
     frame: &mut Frame,
-    place: Place,
+    place: AhPosition,
     spi: u32,
     sequence: u64,
     plan: &JobPlan,

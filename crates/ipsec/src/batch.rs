@@ -3,7 +3,7 @@
 
 use crate::Form;
 use crate::drops::DropReason;
-use crate::job::{CryptoStatus, Prepared};
+use crate::job::{CryptoPacket, CryptoStatus};
 use crate::open_template::OpenTemplate;
 use crate::seal_template::SealTemplate;
 
@@ -23,10 +23,10 @@ pub enum BatchTemplate {
 }
 
 impl BatchTemplate {
-    /// Lays out headers and job of every packet that is [raw](Prepared::is_raw) and was not
+    /// Lays out headers and job of every packet that is [raw](CryptoPacket::is_raw) and was not
     /// refused; others stay as they are. `random` gives the IVs of CBC. A packet whose frame has
     /// lost the room that it had is refused.
-    pub fn lay_out(&self, packets: &mut [Prepared], random: &mut dyn FnMut(&mut [u8])) {
+    pub fn lay_out(&self, packets: &mut [CryptoPacket], random: &mut dyn FnMut(&mut [u8])) {
         let raw =
             packets.iter_mut().filter(|packet| packet.is_raw() && packet.status == CryptoStatus::Pending);
         for packet in raw {
@@ -45,10 +45,10 @@ impl BatchTemplate {
 
     /// Makes packets that were opened into the plain ones that were protected, so that
     /// [`finish`](crate::Inbound::finish) need not. Outbound packets stay as they are.
-    pub fn open_up(&self, packets: &mut [Prepared]) {
+    pub fn open_up(&self, packets: &mut [CryptoPacket]) {
         let Self::Open(template) = self else { return };
         for packet in packets.iter_mut().filter(|packet| packet.status == CryptoStatus::Done) {
-            let Prepared { frame, job, context, .. } = packet;
+            let CryptoPacket { frame, job, context, .. } = packet;
             if context.form == Form::LaidOut {
                 context.form = Form::Stripped(template.strip(frame, job, context).map(|_| ()));
             }

@@ -8,11 +8,11 @@ use convoy_packet::udp::HEADER_BYTES as UDP_HEADER;
 use convoy_packet::{Ah, Frame, Layout, PlainV4, ip};
 
 use crate::ah;
+use crate::cached_limits::{CachedLimits, NEVER_NS};
 use crate::drops::DropReason;
 use crate::flow::address_number;
-use crate::job::{CryptoJob, CryptoStatus, Prepared, for_each_raw};
+use crate::job::{CryptoJob, CryptoPacket, CryptoStatus, for_each_raw};
 use crate::job_plan::{JobPlan, Shape};
-use crate::lease::{Lease, NEVER_NS};
 use crate::lifetime::{Expiry, Usage};
 use crate::natt;
 use crate::open_template::{OpenTemplate, plain_inner, strip_trailer, strip_tunnel};
@@ -30,7 +30,7 @@ pub(crate) struct InboundSa {
     /// Bytes that the algorithm was applied to, and packets.
     bytes: u64,
     packets: u64,
-    lease: Lease,
+    limits: CachedLimits,
     /// When a packet last came in, in ns, or [`NEVER_NS`].
     pub(crate) last_used_ns: u64,
     /// Our outer address as a number; unspecified admits any.
@@ -46,13 +46,13 @@ pub(crate) struct InboundSa {
 }
 
 /// What is kept of an inbound SA, and few packets need.
-pub(crate) struct InboundRest {
+pub(crate) struct InboundCold {
     pub(crate) common: SaCommon,
     /// Where the peer was and where it has moved, until that is told.
     pub(crate) moved: Option<(SocketAddr, SocketAddr)>,
 }
 
-impl InboundRest {
+impl InboundCold {
     pub(crate) fn new(common: SaCommon) -> Self {
         Self { common, moved: None }
     }
@@ -65,7 +65,7 @@ impl InboundSa {
             replay: ReplayWindow::after(config.sequence_start, config.replay_window, config.esn),
             bytes: 0,
             packets: 0,
-            lease: Lease::default(),
+            limits: CachedLimits::default(),
             last_used_ns: NEVER_NS,
             local: [0; 16],
             generation: common.generation,
@@ -116,33 +116,33 @@ impl InboundSa {
     }
 
     /// What it has used of its life.
-    pub(crate) fn usage(&self, rest: &InboundRest) -> Usage {
-        let mut usage = rest.common.usage;
+    pub(crate) fn usage(&self, cold: &InboundCold) -> Usage {
+        let mut usage = cold.common.usage;
         usage.set_spent(self.bytes, self.packets);
         usage
     }
 
     /// The expiry that was reached and not told yet.
-    pub(crate) fn expiry(&mut self, rest: &mut InboundRest, now_ns: u64) -> Option<Expiry> {
-        let mut usage = self.usage(rest);
+    pub(crate) fn expiry(&mut self, cold: &mut InboundCold, now_ns: u64) -> Option<Expiry> {
+        let mut usage = self.usage(cold);
         let expiry = usage.expiry(now_ns);
-        rest.common.usage = usage;
+        cold.common.usage = usage;
         expiry
     }
 
     /// Looks at the limits anew; whether the SA is past a hard one.
-    pub(crate) fn renew(&mut self, rest: &InboundRest, now_ns: u64) -> bool {
-        let usage = self.usage(rest);
+    pub(crate) fn renew(&mut self, cold: &InboundCold, now_ns: u64) -> bool {
+        let usage = self.usage(cold);
         let (bytes, packets, over_ns) = usage.next_limits();
         let is_over = usage.is_over(now_ns);
-        self.lease = Lease { until_ns: if is_over { 0 } else { over_ns }, bytes, packets };
+        self.limits = CachedLimits { until_ns: if is_over { 0 } else { over_ns }, bytes, packets };
         is_over
     }
 
     /// Whether the limits are to be looked at anew.
     #[inline]
     pub(crate) fn is_due(&self, now_ns: u64) -> bool {
-        now_ns >= self.lease.until_ns
+        now_ns >= self.limits.until_ns
     }
 
     /// Whether its packets are of ESP in tunnel mode, which are raw until they are [laid
@@ -162,7 +162,7 @@ impl InboundSa {
     ///
     /// # Errors
     /// The reason to drop the packet.
-    pub(crate) fn prepare(&self, packet: &mut Prepared, header: usize) -> Result<(), DropReason> {
+    pub(crate) fn prepare(&self, packet: &mut CryptoPacket, header: usize) -> Result<(), DropReason> {
         if packet.frame.len() > LONGEST_BYTES {
             return Err(DropReason::MalformedOuter);
         }
@@ -182,7 +182,7 @@ impl InboundSa {
     /// Checks the numbers of the raw packets among these and makes their jobs. One that may not be
     /// opened is refused.
     #[inline]
-    pub(crate) fn lay_out(&self, packets: &mut [Prepared]) {
+    pub(crate) fn lay_out(&self, packets: &mut [CryptoPacket]) {
         match self.template.plan.shape() {
             Shape::Aead => self.lay_out_aead(packets),
             Shape::AesCbc => self.lay_out_cbc(packets),
@@ -193,7 +193,7 @@ impl InboundSa {
     // Functions of their own, that call nothing: inlined into the loop over all runs, most of what
     // they hold would not stay in registers.
     #[inline(never)]
-    fn lay_out_aead(&self, packets: &mut [Prepared]) {
+    fn lay_out_aead(&self, packets: &mut [CryptoPacket]) {
         for_each_raw(packets, self.generation, DropReason::UnknownSpi, |packet| {
             let known = packet.context.sequence;
             self.template.lay_out_aead(packet, |low| self.number(known, low))
@@ -201,7 +201,7 @@ impl InboundSa {
     }
 
     #[inline(never)]
-    fn lay_out_cbc(&self, packets: &mut [Prepared]) {
+    fn lay_out_cbc(&self, packets: &mut [CryptoPacket]) {
         for_each_raw(packets, self.generation, DropReason::UnknownSpi, |packet| {
             let known = packet.context.sequence;
             self.template.lay_out_cbc(packet, |low| self.number(known, low))
@@ -209,7 +209,7 @@ impl InboundSa {
     }
 
     #[inline(never)]
-    fn lay_out_any(&self, packets: &mut [Prepared]) {
+    fn lay_out_any(&self, packets: &mut [CryptoPacket]) {
         for_each_raw(packets, self.generation, DropReason::UnknownSpi, |packet| {
             let known = packet.context.sequence;
             self.template.lay_out_any(packet, |low| self.number(known, low))
@@ -217,7 +217,7 @@ impl InboundSa {
     }
 
     /// Does as [`lay_out`](Self::lay_out), but for the jobs.
-    pub(crate) fn begin(&self, packets: &mut [Prepared]) {
+    pub(crate) fn begin(&self, packets: &mut [CryptoPacket]) {
         for_each_raw(packets, self.generation, DropReason::UnknownSpi, |packet| {
             let known = packet.context.sequence;
             self.template.number(packet, |low| self.number(known, low))
@@ -244,7 +244,7 @@ impl InboundSa {
         if self.replay.may_accept(sequence) { Ok(sequence) } else { Err(DropReason::Replayed) }
     }
 
-    fn prepare_ah(&self, packet: &mut Prepared, at: usize) -> Result<(), DropReason> {
+    fn prepare_ah(&self, packet: &mut CryptoPacket, at: usize) -> Result<(), DropReason> {
         let frame = &mut packet.frame;
         let header = Ah::parse(&frame[at..]).map_err(|_| DropReason::MalformedOuter)?;
         if header.header_len() != ah::header_len(self.template.plan.icv_len(), ip::is_v6(frame)) {
@@ -277,9 +277,9 @@ impl InboundSa {
     pub(crate) fn spend(&mut self, job: &CryptoJob) -> bool {
         self.bytes += job.lifetime_bytes(self.protocol) as u64;
         self.packets += 1;
-        let is_limit = self.bytes >= self.lease.bytes || self.packets >= self.lease.packets;
+        let is_limit = self.bytes >= self.limits.bytes || self.packets >= self.limits.packets;
         if is_limit {
-            self.lease.until_ns = 0;
+            self.limits.until_ns = 0;
         }
         is_limit
     }

@@ -123,7 +123,7 @@ pub enum CryptoStatus {
 
 /// A packet between `prepare` and `finish`: its frame, its job, and what `finish` will need.
 #[derive(Debug)]
-pub struct Prepared {
+pub struct CryptoPacket {
     /// The packet, ESP or AH header and all.
     pub frame: Frame,
     /// What the engine is to do.
@@ -140,7 +140,7 @@ pub struct Prepared {
     pub context: FinishContext,
 }
 
-impl Prepared {
+impl CryptoPacket {
     /// A packet whose job is still to be laid out.
     #[inline(always)]
     pub(crate) fn new(
@@ -179,10 +179,10 @@ impl Prepared {
 /// that reason.
 #[inline(always)]
 pub(crate) fn for_each_raw(
-    packets: &mut [Prepared],
+    packets: &mut [CryptoPacket],
     generation: u32,
     gone: DropReason,
-    mut step: impl FnMut(&mut Prepared) -> Result<(), DropReason>,
+    mut step: impl FnMut(&mut CryptoPacket) -> Result<(), DropReason>,
 ) {
     for packet in packets {
         if !packet.is_raw() || packet.status != CryptoStatus::Pending {

@@ -5,7 +5,7 @@
 //! from the outside, and [`Upkeep`] does what time alone brings about. A [`Directory`] tells all
 //! workers whose each SA is.
 //!
-//! Bursts of packets are classified: they come out for an SA ([`Prepared`]), to bypass, or dropped
+//! Bursts of packets are classified: they come out for an SA ([`CryptoPacket`]), to bypass, or dropped
 //! and counted by [`DropReason`]. [`Tables::lay_out`] gives them their numbers and a [`CryptoJob`].
 //! When the job is done, elsewhere, `finish` makes the packet whole. An SA is made from an
 //! [`SaConfig`]; a [`Policy`] names a [`TunnelId`], so that it outlives its SAs. Pure: no socket,
@@ -14,6 +14,7 @@
 mod ah;
 mod algorithm;
 mod batch;
+mod cached_limits;
 mod directory;
 mod drops;
 mod envelope;
@@ -24,7 +25,6 @@ mod icmp;
 mod inbound;
 mod job;
 mod job_plan;
-mod lease;
 mod lifetime;
 mod nat_flows;
 mod natt;
@@ -65,7 +65,7 @@ pub use directory::Directory;
 pub use drops::{DropCounters, DropReason};
 pub use envelope::Envelope;
 pub use flow::FlowKey;
-pub use job::{AAD_BYTES, CryptoJob, CryptoStatus, Direction, NONCE_BYTES, Prepared, SaIndex};
+pub use job::{AAD_BYTES, CryptoJob, CryptoPacket, CryptoStatus, Direction, NONCE_BYTES, SaIndex};
 pub use lifetime::{Expiry, Usage};
 pub use natt::{Carried, KEEPALIVE, classify};
 pub use open_template::OpenTemplate;

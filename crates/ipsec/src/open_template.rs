@@ -6,7 +6,7 @@ use convoy_packet::protocol::{IPV4, IPV6, NO_NEXT_HEADER};
 use convoy_packet::{Esp, Frame, Layout, PlainV4, ip};
 
 use crate::drops::DropReason;
-use crate::job::{CryptoJob, Prepared};
+use crate::job::{CryptoJob, CryptoPacket};
 use crate::job_plan::{CBC_IV, COUNTED_IV, JobPlan, Shape};
 use crate::tos::{Ecn, decapsulate};
 use crate::trailer::{ESP_TRAILER, unpadded};
@@ -50,10 +50,10 @@ impl OpenTemplate {
     #[inline(always)]
     pub(crate) fn lay_out_aead(
         &self,
-        packet: &mut Prepared,
+        packet: &mut CryptoPacket,
         number: impl FnOnce(u32) -> Result<u64, DropReason>,
     ) -> Result<(), DropReason> {
-        let Prepared { frame, job, context, .. } = packet;
+        let CryptoPacket { frame, job, context, .. } = packet;
         let (esp, len) = (usize::from(context.header), frame.len());
         let header = self.header::<COUNTED_IV>(frame, esp).filter(|_| len <= LONGEST_BYTES);
         let (header, body_len) = header.ok_or(DropReason::MalformedOuter)?;
@@ -71,10 +71,10 @@ impl OpenTemplate {
     #[inline(always)]
     pub(crate) fn lay_out_cbc(
         &self,
-        packet: &mut Prepared,
+        packet: &mut CryptoPacket,
         number: impl FnOnce(u32) -> Result<u64, DropReason>,
     ) -> Result<(), DropReason> {
-        let Prepared { frame, job, context, .. } = packet;
+        let CryptoPacket { frame, job, context, .. } = packet;
         let (esp, len) = (usize::from(context.header), frame.len());
         let header = self.header::<CBC_IV>(frame, esp).filter(|_| len <= LONGEST_BYTES);
         let (header, body_len) = header.ok_or(DropReason::MalformedOuter)?;
@@ -92,10 +92,10 @@ impl OpenTemplate {
     #[inline]
     pub(crate) fn lay_out_any(
         &self,
-        packet: &mut Prepared,
+        packet: &mut CryptoPacket,
         number: impl FnOnce(u32) -> Result<u64, DropReason>,
     ) -> Result<(), DropReason> {
-        let Prepared { frame, job, context, .. } = packet;
+        let CryptoPacket { frame, job, context, .. } = packet;
         let esp = usize::from(context.header);
         let (header, body_len) = self.any_header(frame, esp)?;
         context.sequence = number(header.sequence_number())?;
@@ -111,7 +111,7 @@ impl OpenTemplate {
     #[inline]
     pub(crate) fn lay_out(
         &self,
-        packet: &mut Prepared,
+        packet: &mut CryptoPacket,
         number: impl FnOnce(u32) -> Result<u64, DropReason>,
     ) -> Result<(), DropReason> {
         match self.plan.shape() {
@@ -128,10 +128,10 @@ impl OpenTemplate {
     #[inline(always)]
     pub(crate) fn number(
         &self,
-        packet: &mut Prepared,
+        packet: &mut CryptoPacket,
         number: impl FnOnce(u32) -> Result<u64, DropReason>,
     ) -> Result<(), DropReason> {
-        let Prepared { frame, context, .. } = packet;
+        let CryptoPacket { frame, context, .. } = packet;
         let (header, _) = self.any_header(frame, context.header.into())?;
         context.sequence = number(header.sequence_number())?;
         Ok(())

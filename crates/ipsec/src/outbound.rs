@@ -6,11 +6,11 @@ use convoy_packet::udp::HEADER_BYTES as UDP_HEADER;
 use convoy_packet::{Frame, Layout};
 
 use crate::ah;
+use crate::cached_limits::{CachedLimits, NEVER_NS};
 use crate::drops::DropReason;
 use crate::envelope::Envelope;
-use crate::job::{CryptoStatus, Prepared, for_each_raw};
+use crate::job::{CryptoPacket, CryptoStatus, for_each_raw};
 use crate::job_plan::Shape;
-use crate::lease::{Lease, NEVER_NS};
 use crate::lifetime::{Expiry, Usage};
 use crate::nat_flows::NatFlow;
 use crate::outer_header::Inner;
@@ -35,7 +35,7 @@ pub(crate) struct OutboundSa {
     /// Bytes that the algorithm was applied to.
     bytes: u64,
     /// What is counted as `packets` here are sequence numbers.
-    lease: Lease,
+    limits: CachedLimits,
     /// When a packet last left, in ns, or [`NEVER_NS`]; keep-alives do not count.
     pub(crate) last_used_ns: u64,
     template: SealTemplate,
@@ -48,7 +48,7 @@ pub(crate) struct OutboundSa {
 }
 
 /// What is kept of an outbound SA, and few packets need.
-pub(crate) struct OutboundRest {
+pub(crate) struct OutboundCold {
     pub(crate) common: SaCommon,
     envelope: Envelope,
     /// The last number that may be used for now.
@@ -62,7 +62,7 @@ pub(crate) struct OutboundRest {
     pub(crate) nat_flow: Option<NatFlow>,
 }
 
-impl OutboundRest {
+impl OutboundCold {
     pub(crate) fn new(config: &SaConfig, common: SaCommon) -> Self {
         Self {
             envelope: envelope(&common, config.encap.is_some(), config.remote.is_ipv6()),
@@ -93,7 +93,7 @@ impl OutboundSa {
         Self {
             sequence: config.sequence_start,
             bytes: 0,
-            lease: Lease::default(),
+            limits: CachedLimits::default(),
             last_used_ns: NEVER_NS,
             template: SealTemplate::new(config, common.generation),
             plain_largest: 0,
@@ -109,83 +109,83 @@ impl OutboundSa {
 
     /// Goes on after `sequence`, as a standby that takes over does. Never goes back: a number, and
     /// with it a nonce, would come twice under one key.
-    pub(crate) fn set_sequence(&mut self, rest: &mut OutboundRest, sequence: u64) {
+    pub(crate) fn set_sequence(&mut self, cold: &mut OutboundCold, sequence: u64) {
         let skipped = sequence.saturating_sub(self.sequence);
         self.sequence += skipped;
-        rest.skipped += skipped;
-        self.end_lease();
+        cold.skipped += skipped;
+        self.expire_limits();
     }
 
     /// Lets it use the numbers up to this one. What was allowed before stays allowed.
-    pub(crate) fn reserve_sequence(&mut self, rest: &mut OutboundRest, last: u64) {
-        rest.reserved = rest.reserved.max(last.min(last_sequence(self.template.plan.esn())));
-        self.end_lease();
+    pub(crate) fn reserve_sequence(&mut self, cold: &mut OutboundCold, last: u64) {
+        cold.reserved = cold.reserved.max(last.min(last_sequence(self.template.plan.esn())));
+        self.expire_limits();
     }
 
     /// Has the next packet look at limits and path again.
-    pub(crate) fn end_lease(&mut self) {
-        self.lease.until_ns = 0;
+    pub(crate) fn expire_limits(&mut self) {
+        self.limits.until_ns = 0;
     }
 
     /// What it has used of its life.
-    pub(crate) fn usage(&self, rest: &OutboundRest) -> Usage {
-        let mut usage = rest.common.usage;
-        usage.set_spent(self.bytes, self.sequence - rest.skipped);
+    pub(crate) fn usage(&self, cold: &OutboundCold) -> Usage {
+        let mut usage = cold.common.usage;
+        usage.set_spent(self.bytes, self.sequence - cold.skipped);
         usage
     }
 
     /// The expiry that was reached and not told yet.
-    pub(crate) fn expiry(&mut self, rest: &mut OutboundRest, now_ns: u64) -> Option<Expiry> {
-        let mut usage = self.usage(rest);
+    pub(crate) fn expiry(&mut self, cold: &mut OutboundCold, now_ns: u64) -> Option<Expiry> {
+        let mut usage = self.usage(cold);
         if self.sequence >= last_sequence(self.template.plan.esn()) {
             usage.exhaust();
         }
         let expiry = usage.expiry(now_ns);
-        rest.common.usage = usage;
+        cold.common.usage = usage;
         expiry
     }
 
     /// Looks at limits and path anew; `port_mtu` is the largest packet that the outside port sends,
     /// in bytes. Those who look at the SA's [path MTU](Self::path_mtu) call it first, where the
     /// lease is over.
-    pub(crate) fn renew(&mut self, rest: &mut OutboundRest, now_ns: u64, port_mtu: u16) {
-        rest.sent_lately.note(now_ns, self.sequence);
-        self.path_mtu = rest.path.current(now_ns, port_mtu);
-        let usage = self.usage(rest);
+    pub(crate) fn renew(&mut self, cold: &mut OutboundCold, now_ns: u64, port_mtu: u16) {
+        cold.sent_lately.note(now_ns, self.sequence);
+        self.path_mtu = cold.path.current(now_ns, port_mtu);
+        let usage = self.usage(cold);
         let (bytes, packets, over_ns) = usage.next_limits();
-        let changes = [over_ns, rest.path.forgotten_ns(), rest.sent_lately.next_mark_ns()];
+        let changes = [over_ns, cold.path.forgotten_ns(), cold.sent_lately.next_mark_ns()];
         let next_ns = changes.into_iter().filter(|change_ns| *change_ns > now_ns).min();
-        let is_spent = self.sequence >= rest.reserved || usage.is_over(now_ns);
-        self.lease = Lease {
+        let is_spent = self.sequence >= cold.reserved || usage.is_over(now_ns);
+        self.limits = CachedLimits {
             until_ns: if is_spent { 0 } else { next_ns.unwrap_or(NEVER_NS) },
             bytes,
-            packets: rest.reserved.min(packets.saturating_add(rest.skipped)),
+            packets: cold.reserved.min(packets.saturating_add(cold.skipped)),
         };
-        let facts = &rest.common.facts;
+        let facts = &cold.common.facts;
         let is_plain = self.is_esp_tunnel && facts.tfc_bytes == 0;
-        let largest = rest.inner_mtu(self.path_mtu.into(), 0);
+        let largest = cold.inner_mtu(self.path_mtu.into(), 0);
         self.plain_largest = if is_plain { largest.min(u16::MAX.into()) as u16 } else { 0 };
     }
 
     /// Whether the lease is over.
     #[inline]
     pub(crate) fn is_due(&self, now_ns: u64) -> bool {
-        now_ns >= self.lease.until_ns
+        now_ns >= self.limits.until_ns
     }
 
     /// An end moved.
-    pub(crate) fn set_ends(&mut self, rest: &mut OutboundRest, ends: &SaEnds) {
-        self.template.outer.set_ends(rest.common.facts.name.protocol, ends);
-        rest.envelope = envelope(&rest.common, ends.encap.is_some(), ends.remote.is_ipv6());
-        self.end_lease();
+    pub(crate) fn set_ends(&mut self, cold: &mut OutboundCold, ends: &SaEnds) {
+        self.template.outer.set_ends(cold.common.facts.name.protocol, ends);
+        cold.envelope = envelope(&cold.common, ends.encap.is_some(), ends.remote.is_ipv6());
+        self.expire_limits();
     }
 
     /// Bytes of headroom that a packet with this layout needs: what is put before it and, with AH,
     /// the copy of the headers before that.
-    pub(crate) fn needed_headroom(&self, rest: &OutboundRest, inner: &Layout) -> usize {
+    pub(crate) fn needed_headroom(&self, cold: &OutboundCold, inner: &Layout) -> usize {
         let esp = self.template.plan.esp_header_len();
         let ah = |is_v6| ah::header_len(self.template.plan.icv_len(), is_v6);
-        let facts = &rest.common.facts;
+        let facts = &cold.common.facts;
         match (facts.name.protocol, facts.mode) {
             (SaProtocol::Esp, Mode::Tunnel) => self.template.outer.len() + esp,
             (SaProtocol::Esp, Mode::Transport) => facts.encap.map_or(0, |_| UDP_HEADER) + esp,
@@ -243,17 +243,17 @@ impl OutboundSa {
     /// behind them.
     #[inline(always)]
     pub(crate) fn covers(&self, packets: usize, now_ns: u64) -> bool {
-        let numbers = self.lease.packets.saturating_sub(self.sequence);
-        let bytes = self.lease.bytes.saturating_sub(self.bytes);
+        let numbers = self.limits.packets.saturating_sub(self.sequence);
+        let bytes = self.limits.bytes.saturating_sub(self.bytes);
         !self.is_due(now_ns) && (packets as u64) < numbers && ((packets * LONGEST_BYTES) as u64) < bytes
     }
 
     /// Whether a limit is reached; the lease is over then.
     #[inline]
     pub(crate) fn is_limit(&mut self) -> bool {
-        let is_limit = self.bytes >= self.lease.bytes || self.sequence >= self.lease.packets;
+        let is_limit = self.bytes >= self.limits.bytes || self.sequence >= self.limits.packets;
         if is_limit {
-            self.end_lease();
+            self.expire_limits();
         }
         is_limit
     }
@@ -265,7 +265,7 @@ impl OutboundSa {
     #[inline(always)]
     pub(crate) fn lay_out(
         &mut self,
-        packets: &mut [Prepared],
+        packets: &mut [CryptoPacket],
         now_ns: u64,
         random: &mut dyn FnMut(&mut [u8]),
     ) -> u64 {
@@ -280,14 +280,14 @@ impl OutboundSa {
     // they hold would not stay in registers.
 
     #[inline(never)]
-    fn lay_out_aead(&mut self, packets: &mut [Prepared], now_ns: u64) -> u64 {
+    fn lay_out_aead(&mut self, packets: &mut [CryptoPacket], now_ns: u64) -> u64 {
         self.number(packets, now_ns, |template, packet, sequence| template.write_aead(packet, sequence))
     }
 
     #[inline(never)]
     fn lay_out_cbc(
         &mut self,
-        packets: &mut [Prepared],
+        packets: &mut [CryptoPacket],
         now_ns: u64,
         random: &mut dyn FnMut(&mut [u8]),
     ) -> u64 {
@@ -299,7 +299,7 @@ impl OutboundSa {
     #[inline(never)]
     fn lay_out_any(
         &mut self,
-        packets: &mut [Prepared],
+        packets: &mut [CryptoPacket],
         now_ns: u64,
         random: &mut dyn FnMut(&mut [u8]),
     ) -> u64 {
@@ -309,7 +309,7 @@ impl OutboundSa {
     }
 
     /// Does as [`lay_out`](Self::lay_out), but for headers and jobs.
-    pub(crate) fn begin(&mut self, packets: &mut [Prepared], now_ns: u64) -> u64 {
+    pub(crate) fn begin(&mut self, packets: &mut [CryptoPacket], now_ns: u64) -> u64 {
         self.number(packets, now_ns, SealTemplate::number)
     }
 
@@ -317,9 +317,9 @@ impl OutboundSa {
     #[inline(always)]
     fn number(
         &mut self,
-        packets: &mut [Prepared],
+        packets: &mut [CryptoPacket],
         now_ns: u64,
-        mut write: impl FnMut(&SealTemplate, &mut Prepared, u64) -> Result<Growth, DropReason>,
+        mut write: impl FnMut(&SealTemplate, &mut CryptoPacket, u64) -> Result<Growth, DropReason>,
     ) -> u64 {
         let Self { template, path_mtu, .. } = self;
         let (before, mut sequence, mut bytes) = (self.sequence, self.sequence, self.bytes);
@@ -340,8 +340,8 @@ impl OutboundSa {
         sequence - before
     }
 
-    fn take_sequence(&mut self, rest: &OutboundRest, now_ns: u64) -> Result<u64, DropReason> {
-        self.check_limits(rest, now_ns)?;
+    fn take_sequence(&mut self, cold: &OutboundCold, now_ns: u64) -> Result<u64, DropReason> {
+        self.check_limits(cold, now_ns)?;
         self.sequence += 1;
         Ok(self.sequence)
     }
@@ -350,12 +350,12 @@ impl OutboundSa {
     ///
     /// # Errors
     /// The reason why not.
-    pub(crate) fn check_limits(&self, rest: &OutboundRest, now_ns: u64) -> Result<(), DropReason> {
-        if self.sequence >= rest.reserved {
+    pub(crate) fn check_limits(&self, cold: &OutboundCold, now_ns: u64) -> Result<(), DropReason> {
+        if self.sequence >= cold.reserved {
             let is_last = self.sequence >= last_sequence(self.template.plan.esn());
             return Err(if is_last { DropReason::SequenceExhausted } else { DropReason::SequenceUnreserved });
         }
-        if self.usage(rest).is_over(now_ns) { Err(DropReason::SaExpired) } else { Ok(()) }
+        if self.usage(cold).is_over(now_ns) { Err(DropReason::SaExpired) } else { Ok(()) }
     }
 
     /// Completes a packet whose job is done: what AH hid from the engine is put back.

@@ -2,8 +2,8 @@
 
 mod answers;
 mod batch;
+mod classify;
 mod delivery;
-mod glance;
 mod inbound;
 mod kind;
 mod outbound;

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use crate::algorithm::Transform;
 use crate::directory::{Directory, Entry};
 use crate::drops::DropCounters;
-use crate::inbound::{InboundRest, InboundSa};
+use crate::inbound::{InboundCold, InboundSa};
 use crate::job::SaIndex;
 use crate::lifetime::Usage;
-use crate::outbound::{OutboundRest, OutboundSa};
+use crate::outbound::{OutboundCold, OutboundSa};
 use crate::sa::{SaError, validate};
 use crate::sa_config::{Mode, NatKeepalive, SaConfig, SaDirection, SaEnds, SaProtocol, UdpEncap};
 use crate::sa_id::{InboundId, OutboundId, SaId, SaNumber};
@@ -115,8 +115,8 @@ pub(crate) struct SaCommon {
 pub(crate) struct Sad {
     worker: u16,
     directory: Arc<Directory>,
-    pub(crate) outbound: Table<OutboundSa, OutboundRest>,
-    pub(crate) inbound: Table<InboundSa, InboundRest>,
+    pub(crate) outbound: Table<OutboundSa, OutboundCold>,
+    pub(crate) inbound: Table<InboundSa, InboundCold>,
     inbound_spis: SpiTable,
     generations: u32,
 }
@@ -169,12 +169,12 @@ impl Sad {
         let common = SaCommon { facts, tunnel, generation, usage, drops, is_withdrawn: false };
         match index.id() {
             SaId::Outbound(_) => {
-                self.outbound.insert(OutboundSa::new(config, &common), OutboundRest::new(config, common));
+                self.outbound.insert(OutboundSa::new(config, &common), OutboundCold::new(config, common));
             }
             SaId::Inbound(id) => {
                 // Free, as every inbound SA in this table has its entry in the directory.
                 let _ = self.inbound_spis.insert(inbound_key(config.spi, config.protocol), id.0);
-                self.inbound.insert(InboundSa::new(config, &common), InboundRest::new(common));
+                self.inbound.insert(InboundSa::new(config, &common), InboundCold::new(common));
             }
         }
         Ok(index)
@@ -205,8 +205,8 @@ impl Sad {
     pub(crate) fn remove(&mut self, index: SaIndex) -> Option<SaCommon> {
         self.withdraw(index)?;
         match index.id() {
-            SaId::Outbound(id) => self.outbound.remove(id.0).map(|rest| rest.common),
-            SaId::Inbound(id) => self.inbound.remove(id.0).map(|rest| rest.common),
+            SaId::Outbound(id) => self.outbound.remove(id.0).map(|cold| cold.common),
+            SaId::Inbound(id) => self.inbound.remove(id.0).map(|cold| cold.common),
         }
     }
 
@@ -241,12 +241,12 @@ impl Sad {
         }
         match index.id() {
             SaId::Outbound(id) => {
-                if let Some((sa, rest)) = self.outbound.both_mut(id.0) {
-                    sa.set_ends(rest, ends);
+                if let Some((sa, cold)) = self.outbound.hot_and_cold_mut(id.0) {
+                    sa.set_ends(cold, ends);
                 }
             }
             SaId::Inbound(id) => {
-                if let Some(sa) = self.inbound.line_mut(id.0) {
+                if let Some(sa) = self.inbound.hot_mut(id.0) {
                     sa.set_ends(ends);
                 }
             }
@@ -269,16 +269,16 @@ impl Sad {
     /// What is known of an SA of either direction.
     pub(crate) fn common(&self, index: SaIndex) -> Option<&SaCommon> {
         match index.id() {
-            SaId::Outbound(id) => self.outbound.rest(id.0).map(|rest| &rest.common),
-            SaId::Inbound(id) => self.inbound.rest(id.0).map(|rest| &rest.common),
+            SaId::Outbound(id) => self.outbound.cold(id.0).map(|cold| &cold.common),
+            SaId::Inbound(id) => self.inbound.cold(id.0).map(|cold| &cold.common),
         }
     }
 
     /// What is known of an SA of either direction.
     pub(crate) fn common_mut(&mut self, index: SaIndex) -> Option<&mut SaCommon> {
         match index.id() {
-            SaId::Outbound(id) => self.outbound.rest_mut(id.0).map(|rest| &mut rest.common),
-            SaId::Inbound(id) => self.inbound.rest_mut(id.0).map(|rest| &mut rest.common),
+            SaId::Outbound(id) => self.outbound.cold_mut(id.0).map(|cold| &mut cold.common),
+            SaId::Inbound(id) => self.inbound.cold_mut(id.0).map(|cold| &mut cold.common),
         }
     }
 

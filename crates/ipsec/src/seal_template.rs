@@ -5,7 +5,7 @@ use convoy_packet::Frame;
 use convoy_packet::esp::{self, HEADER_BYTES as ESP_HEADER};
 
 use crate::drops::DropReason;
-use crate::job::Prepared;
+use crate::job::CryptoPacket;
 use crate::job_plan::{CBC_IV, COUNTED_IV, JobPlan, Shape};
 use crate::outer_header::{Inner, OuterHeader};
 use crate::sa::no_room;
@@ -94,8 +94,8 @@ impl SealTemplate {
     /// # Errors
     /// The reason to drop it; the packet is as it was then.
     #[inline(always)]
-    pub(crate) fn write_aead(&self, packet: &mut Prepared, sequence: u64) -> Result<Growth, DropReason> {
-        let Prepared { frame, job, context, .. } = packet;
+    pub(crate) fn write_aead(&self, packet: &mut CryptoPacket, sequence: u64) -> Result<Growth, DropReason> {
+        let CryptoPacket { frame, job, context, .. } = packet;
         let front = self.outer.len() + ESP_HEADER + COUNTED_IV;
         let (bytes, growth) = self.grown(frame, (front, AEAD_ALIGNMENT), context.inner)?;
         let iv = self.counted_iv(sequence);
@@ -113,11 +113,11 @@ impl SealTemplate {
     #[inline(always)]
     pub(crate) fn write_cbc(
         &self,
-        packet: &mut Prepared,
+        packet: &mut CryptoPacket,
         sequence: u64,
         random: &mut dyn FnMut(&mut [u8]),
     ) -> Result<Growth, DropReason> {
-        let Prepared { frame, job, context, .. } = packet;
+        let CryptoPacket { frame, job, context, .. } = packet;
         let esp = self.outer.len();
         let front = esp + ESP_HEADER + CBC_IV;
         let (bytes, growth) = self.grown(frame, (front, CBC_IV), context.inner)?;
@@ -136,11 +136,11 @@ impl SealTemplate {
     #[inline]
     pub(crate) fn write_any(
         &self,
-        packet: &mut Prepared,
+        packet: &mut CryptoPacket,
         sequence: u64,
         random: &mut dyn FnMut(&mut [u8]),
     ) -> Result<Growth, DropReason> {
-        let Prepared { frame, job, context, .. } = packet;
+        let CryptoPacket { frame, job, context, .. } = packet;
         let (bytes, growth) = self.grown(frame, (self.front(), self.plan.alignment()), context.inner)?;
         self.outer.write(bytes, context.inner, sequence);
         let esp = self.outer.len();
@@ -157,7 +157,7 @@ impl SealTemplate {
     #[inline]
     pub(crate) fn lay_out(
         &self,
-        packet: &mut Prepared,
+        packet: &mut CryptoPacket,
         sequence: u64,
         random: &mut dyn FnMut(&mut [u8]),
     ) -> Result<(), DropReason> {
@@ -174,8 +174,8 @@ impl SealTemplate {
     /// # Errors
     /// The reason to drop it; the packet is as it was then.
     #[inline(always)]
-    pub(crate) fn number(&self, packet: &mut Prepared, sequence: u64) -> Result<Growth, DropReason> {
-        let Prepared { frame, context, .. } = packet;
+    pub(crate) fn number(&self, packet: &mut CryptoPacket, sequence: u64) -> Result<Growth, DropReason> {
+        let CryptoPacket { frame, context, .. } = packet;
         let growth = self.growth(frame.len());
         if growth.front > frame.headroom() || growth.back() > frame.tailroom() {
             return Err(DropReason::NoRoom);

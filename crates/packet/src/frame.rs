@@ -13,8 +13,8 @@ use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::{fmt, mem, slice};
 
-use crate::home::{Home, send_home};
 use crate::region::{self, CHUNK_BYTES};
+use crate::return_queue::{ReturnQueue, return_frame};
 use crate::{FrameError, Offload};
 
 /// Bytes of a small frame, head- and tailroom included.
@@ -87,7 +87,7 @@ pub(crate) struct Metadata {
     /// When the packet was received, in ns of the owner's clock.
     pub(crate) received_ns: u64,
     /// Where the frame goes when it is dropped.
-    pub(crate) home: NonNull<Home>,
+    pub(crate) return_queue: NonNull<ReturnQueue>,
     /// The next frame of a chain of free ones, or 0.
     pub(crate) next: u32,
     /// What a port's device does to the packet, or did.
@@ -383,6 +383,6 @@ impl Drop for Frame {
     #[inline(always)]
     fn drop(&mut self) {
         // The frame that is made here takes this one's place, of which nothing is left.
-        send_home(Self(self.0));
+        return_frame(Self(self.0));
     }
 }

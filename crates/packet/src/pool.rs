@@ -7,12 +7,12 @@ use std::ptr::NonNull;
 
 use crate::Offload;
 use crate::frame::{Frame, FrameSize, Metadata};
-use crate::home::{Home, Returning};
 use crate::region::{self, Region, RegionError};
+use crate::return_queue::{ReturnQueue, Returning};
 
 /// The frames of one size that are free.
 struct FreeList {
-    home: NonNull<Home>,
+    return_queue: NonNull<ReturnQueue>,
     free: Vec<Frame>,
     total: usize,
     /// The lowest link of its frames, and how far above it others are.
@@ -27,7 +27,7 @@ impl FreeList {
     fn new(size: FrameSize, total: usize) -> Result<Self, RegionError> {
         let region = Region::of_process();
         let chunks = region.take((total * size.chunks()).try_into().unwrap_or(u32::MAX))?;
-        let home = Home::new(chunks);
+        let return_queue = ReturnQueue::new(chunks);
         let mut free = Vec::with_capacity(total);
         for at in (0..total).rev() {
             let chunk = chunks.first + (at * size.chunks()) as u32;
@@ -38,7 +38,7 @@ impl FreeList {
                 capacity: size.bytes() as u32,
                 start,
                 received_ns: 0,
-                home,
+                return_queue,
                 next: 0,
                 offload: Offload::None,
             };
@@ -49,7 +49,7 @@ impl FreeList {
             free.push(unsafe { Frame::of_chunk(chunk) });
         }
         let entry = size_of::<Metadata>() as u32;
-        Ok(Self { home, free, total, first: chunks.first * entry, span: chunks.count * entry })
+        Ok(Self { return_queue, free, total, first: chunks.first * entry, span: chunks.count * entry })
     }
 
     #[inline]
@@ -57,15 +57,15 @@ impl FreeList {
         frame.link().wrapping_sub(self.first) < self.span
     }
 
-    fn home(&self) -> &Home {
+    fn return_queue(&self) -> &ReturnQueue {
         // SAFETY: the home is closed in `drop` only.
-        unsafe { self.home.as_ref() }
+        unsafe { self.return_queue.as_ref() }
     }
 
     fn reclaim(&mut self) {
         // SAFETY: as in `home`; a separate borrow, since `free` is written.
-        let home = unsafe { self.home.as_ref() };
-        home.empty_into(&mut self.free);
+        let return_queue = unsafe { self.return_queue.as_ref() };
+        return_queue.empty_into(&mut self.free);
     }
 
     #[inline]
@@ -84,7 +84,7 @@ impl Drop for FreeList {
         let out = self.total - self.free.len();
         self.free.drain(..).for_each(mem::forget);
         // SAFETY: all but these are forgotten, and the list is gone after this.
-        unsafe { Home::close(self.home, out) };
+        unsafe { ReturnQueue::close(self.return_queue, out) };
     }
 }
 
@@ -231,7 +231,7 @@ impl FramePool {
             FrameSize::Jumbo => &self.jumbo,
             FrameSize::Huge => &self.huge,
         };
-        free_list.free.len() + free_list.home().waiting()
+        free_list.free.len() + free_list.return_queue().waiting()
     }
 
     /// Frames of this size in all.

@@ -17,6 +17,7 @@ mod fragments;
 pub mod guard;
 mod interface;
 mod interfaces;
+mod l2_host;
 mod link;
 pub mod memory;
 mod path_mtu;
@@ -25,7 +26,6 @@ mod raw;
 mod registry;
 pub mod route;
 mod sockets;
-mod station;
 mod super_packet;
 #[cfg(test)]
 #[path = "../tests/support/mod.rs"]

@@ -16,7 +16,7 @@ use crate::fragments::FragmentSender;
 use crate::sockets::Outgoing;
 use crate::{Port, PortCounters, PortDescription, PortError, PortKind, Unsent, sys};
 pub(crate) use receive::RawReceiver;
-use send::{Head, Plan, Way};
+use send::{Head, Plan, SendPath};
 pub use settings::RawSettings;
 pub(crate) use socket::RawSocket;
 
@@ -188,9 +188,9 @@ impl Port for Raw {
         let mut at = 0;
         while at < burst.len() {
             let next = match self.plan.lay_out(&self.endpoints, burst, at) {
-                Way::Socket(socket) => self.send_planned(socket, burst, at),
-                Way::Fragment(ends) => self.out.send_fragment(&burst[at], ends)?.then_some(at + 1),
-                Way::None => {
+                SendPath::Socket(socket) => self.send_planned(socket, burst, at),
+                SendPath::Fragment(ends) => self.out.send_fragment(&burst[at], ends)?.then_some(at + 1),
+                SendPath::None => {
                     self.out.count_not_from_here(&burst[at]);
                     Some(at + 1)
                 }

@@ -33,7 +33,7 @@ pub(crate) struct Search<'a, R = ()> {
     pub(crate) full_queue: FullQueue,
     pub(crate) late_margin: Option<u64>,
     /// What the caller's core has to do for packets at hand besides the work of engines, in ticks.
-    pub(crate) own_work: u64,
+    pub(crate) overhead: u64,
 }
 
 impl<R> Search<'_, R> {
@@ -62,12 +62,12 @@ impl<R> Search<'_, R> {
             return Some(best);
         }
         // Whoever waits for room has nothing else to do meanwhile.
-        if self.own_work > 0 { self.lowest_without_own_work(in_time) } else { None }
+        if self.overhead > 0 { self.lowest_without_overhead(in_time) } else { None }
     }
 
     #[inline(never)]
-    fn lowest_without_own_work(&self, in_time: EngineMask) -> Option<Choice> {
-        let without = Self { own_work: 0, ..*self };
+    fn lowest_without_overhead(&self, in_time: EngineMask) -> Option<Choice> {
+        let without = Self { overhead: 0, ..*self };
         let best = without.lowest(in_time, |choice| choice.finish)?;
         self.engines.queue(best.engine).has_room(self.places).then_some(best)
     }
@@ -122,7 +122,7 @@ impl<R> Search<'_, R> {
     #[inline]
     fn choice_of(&self, engine: usize, queue: &EngineQueue<R>, processing: u64) -> Choice {
         let wait = queue.wait(self.now);
-        let finish = wait.saturating_add(processing).saturating_add(self.own_work & queue.if_cpu);
+        let finish = wait.saturating_add(processing).saturating_add(self.overhead & queue.if_cpu);
         Choice { engine, wait, processing, finish }
     }
 
@@ -225,7 +225,7 @@ pub(crate) mod tests {
             places: 1,
             full_queue: FullQueue::Wait,
             late_margin: None,
-            own_work: 0,
+            overhead: 0,
         }
     }
 
@@ -251,10 +251,10 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_cores_own_work_delays_the_engines_of_that_core_alone() {
+    fn worker_overhead_delays_the_engines_of_that_core_alone() {
         let mut all = all(&[(true, 100.0, 1), (false, 120.0, 1), (true, 101.0, 1)]);
-        let by = |all: &All, own_work, full_queue| {
-            let search = Search { own_work, full_queue, ..search(all, 16) };
+        let by = |all: &All, overhead, full_queue| {
+            let search = Search { overhead, full_queue, ..search(all, 16) };
             search.choose(Policy::FinishingTime, 0).map(|choice| (choice.engine, choice.wait))
         };
         for full_queue in FullQueue::ALL {
@@ -273,8 +273,8 @@ pub(crate) mod tests {
     #[test]
     fn who_waits_for_room_has_no_work_of_its_own_meanwhile() {
         let mut all = all(&[(true, 100.0, 1), (false, 10.0, 0)]);
-        let by = |all: &All, own_work| {
-            let search = Search { own_work, ..search(all, 16) };
+        let by = |all: &All, overhead| {
+            let search = Search { overhead, ..search(all, 16) };
             search.choose(Policy::FinishingTime, 0).map(|choice| choice.engine)
         };
         // 1 has no room and finishes at 121, 0 at 101.

@@ -32,8 +32,8 @@ impl<R> HandoverSearch<'_, R> {
             return Some(best);
         }
         // Whoever waits for room has nothing else to do meanwhile.
-        let without_own_work = Self { search: Search { own_work: 0, ..*search }, ..*self };
-        if search.own_work > 0 { without_own_work.choose() } else { None }
+        let without_overhead = Self { search: Search { overhead: 0, ..*search }, ..*self };
+        if search.overhead > 0 { without_overhead.choose() } else { None }
     }
 
     /// With more at hand, these engines without those elsewhere to which it would cost the core
@@ -88,8 +88,8 @@ mod tests {
         )
     }
 
-    fn chosen((all, handovers): &(All, Vec<Handover>), own_work: u64, has_more: bool) -> Option<usize> {
-        let search = Search { own_work, ..search(all, 16) };
+    fn chosen((all, handovers): &(All, Vec<Handover>), overhead: u64, has_more: bool) -> Option<usize> {
+        let search = Search { overhead, ..search(all, 16) };
         let choice = HandoverSearch { search, handovers, packets: 1, has_more }.choose();
         choice.map(|choice| choice.engine)
     }
@@ -113,7 +113,7 @@ mod tests {
         for full_queue in FullQueue::ALL {
             let by = |handover, has_more| {
                 let (all, handovers) = engines(100.0, &[(10.0, handover)]);
-                let search = Search { own_work: 10_000, full_queue, ..search(&all, 16) };
+                let search = Search { overhead: 10_000, full_queue, ..search(&all, 16) };
                 let choice = HandoverSearch { search, handovers: &handovers, packets: 1, has_more }.choose();
                 choice.map(|choice| choice.engine)
             };
@@ -132,10 +132,10 @@ mod tests {
     #[test]
     fn without_a_handover_the_choice_is_the_usual_one() {
         let (all, none) = engines(100.0, &[(150.0, 0.0), (120.0, 0.0)]);
-        for own_work in [0, 19, 20, 49, 50] {
-            let usual = Search { own_work, ..search(&all, 16) }.choose(Policy::FinishingTime, 0);
+        for overhead in [0, 19, 20, 49, 50] {
+            let usual = Search { overhead, ..search(&all, 16) }.choose(Policy::FinishingTime, 0);
             for has_more in [false, true] {
-                let search = Search { own_work, ..search(&all, 16) };
+                let search = Search { overhead, ..search(&all, 16) };
                 assert_eq!(HandoverSearch { search, handovers: &none, packets: 1, has_more }.choose(), usual);
             }
         }

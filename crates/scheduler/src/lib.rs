@@ -56,14 +56,14 @@
 //! sends each packet, and all that is delayed by what an engine on that core does: asked between
 //! two multi-packets such an engine is always idle, although its core is the bottleneck. So its
 //! finishing time may count, beside `w` and `p`, what the core still has to do for the packets at
-//! hand: its own cost per packet ([`Scheduler::set_own_cost`]) times the packets in the window and
+//! hand: its own cost per packet ([`Scheduler::set_worker_overhead`]) times the packets in the window and
 //! those before it ([`Scheduler::set_before_window`]). It counts
 //! - only with policy `finishing-time`, and only for engines whose [`EngineModel::is_cpu`] is set;
 //! - for all of these packets while [more input is at hand](Input::More), and
 //!   [otherwise](Input::Paused) without those of the multi-packet itself: a packet that is alone
 //!   keeps nobody waiting;
 //! - for no less than what the core has to do until it can give other engines more
-//!   ([`Scheduler::set_own_work_ahead`]): with less, these run out of work while the core does its
+//!   ([`Scheduler::set_overhead_ahead`]): with less, these run out of work while the core does its
 //!   own;
 //! - not where the engine that is chosen with it has no room: while the caller waits for room its
 //!   core has nothing else to do. So nothing waits that would not wait without it.
@@ -122,5 +122,5 @@ pub use policy::{Policy, PolicyError};
 pub use room::{DepthUnit, FullQueue, NameError};
 pub use scheduler::{Completed, Dispatch, Scheduler};
 pub use snapshot::{EngineSnapshot, Snapshot};
-pub use train::{Admission, Burst, Given, Outstanding, Parts, TrainPart};
+pub use train::{Admission, Burst, Outstanding, Parts, TrainDispatch, TrainPart};
 pub use window::Item;

@@ -61,7 +61,7 @@ impl<T> OrderedRelease<T> {
     pub fn admit(&mut self, stream: u32, packets: usize) -> u64 {
         let at = stream as usize;
         if at >= self.streams.len() {
-            self.know(at);
+            self.ensure_stream(at);
         }
         let stream = &mut self.streams[at];
         let first = stream.next;
@@ -70,7 +70,7 @@ impl<T> OrderedRelease<T> {
     }
 
     #[cold]
-    fn know(&mut self, at: usize) {
+    fn ensure_stream(&mut self, at: usize) {
         self.streams.resize_with(at + 1, || Stream { turn: 0, next: 0, waiting: VecDeque::new() });
     }
 
@@ -97,8 +97,8 @@ impl<T> OrderedRelease<T> {
         packets: &mut Vec<T>,
         released: &mut Vec<T>,
     ) {
-        let is_up = |stream: &&mut Stream<T>| stream.is_up(first, end);
-        let Some(stream) = self.streams.get_mut(stream as usize).filter(is_up) else {
+        let is_next = |stream: &&mut Stream<T>| stream.is_next(first, end);
+        let Some(stream) = self.streams.get_mut(stream as usize).filter(is_next) else {
             return self.complete_out_of_turn(stream, (first, end), packets, released);
         };
         stream.turn = end;
@@ -159,7 +159,7 @@ impl<T> OrderedRelease<T> {
 impl<T> Stream<T> {
     /// Whether these places were given, none of them is complete, and it is their turn.
     #[inline]
-    fn is_up(&self, first: u64, end: u64) -> bool {
+    fn is_next(&self, first: u64, end: u64) -> bool {
         first == self.turn && end <= self.next && self.waiting.front().is_none_or(|run| end <= run.first)
     }
 

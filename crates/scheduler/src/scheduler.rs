@@ -64,9 +64,9 @@ pub struct Scheduler<T, R = ()> {
     byte_limit: u32,
     pub(crate) max_wait: u64,
     /// What the caller's core does for each packet besides the work of engines, in ticks.
-    pub(crate) own_cost: u64,
+    pub(crate) worker_overhead: u64,
     /// What it has to do in any case before it can give other engines more, in ticks.
-    pub(crate) own_work_ahead: u64,
+    pub(crate) overhead_ahead: u64,
     /// Packets that the caller keeps until the window has room for them.
     pub(crate) before_window: usize,
     pub(crate) corrects: bool,
@@ -120,8 +120,8 @@ impl<T, R> Scheduler<T, R> {
             size,
             byte_limit: config.byte_limit,
             max_wait: config.max_wait,
-            own_cost: 0,
-            own_work_ahead: 0,
+            worker_overhead: 0,
+            overhead_ahead: 0,
             before_window: 0,
             corrects: config.correct,
             keeps_measures: config.measure,
@@ -243,7 +243,7 @@ impl<T, R> Scheduler<T, R> {
             places: self.depth_unit.places(group.packets),
             full_queue: self.full_queue,
             late_margin: self.late_margin,
-            own_work: self.own_work(input, group),
+            overhead: self.overhead(input, group),
         }
     }
 
@@ -251,13 +251,13 @@ impl<T, R> Scheduler<T, R> {
     /// no more input at hand only the packets beside the group are kept waiting by an engine on
     /// that core; after the end of input nobody is.
     #[inline]
-    fn own_work(&self, input: Input, group: &Group) -> u64 {
-        if self.own_cost == 0 || input == Input::Ended || self.policy != Policy::FinishingTime {
+    fn overhead(&self, input: Input, group: &Group) -> u64 {
+        if self.worker_overhead == 0 || input == Input::Ended || self.policy != Policy::FinishingTime {
             return 0;
         }
         let chosen_for = if input == Input::More { 0 } else { group.packets as usize };
         let packets = (self.window.len() + self.before_window - chosen_for) as u64;
-        self.own_cost.saturating_mul(packets).max(self.own_work_ahead)
+        self.worker_overhead.saturating_mul(packets).max(self.overhead_ahead)
     }
 
     /// Whether rule 1 closes the window, or the rule that an idle engine does not wait for packets

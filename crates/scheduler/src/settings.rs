@@ -27,21 +27,21 @@ impl<T, R> Scheduler<T, R> {
     /// Says what the caller's core does for each packet besides the work of engines, in ticks:
     /// receive, prepare, send. See [the crate's page](crate#the-cores-own-work); 0 without.
     #[inline]
-    pub fn set_own_cost(&mut self, ticks_per_packet: u64) {
-        self.own_cost = ticks_per_packet;
+    pub fn set_worker_overhead(&mut self, ticks_per_packet: u64) {
+        self.worker_overhead = ticks_per_packet;
     }
 
     /// Says what the caller's core has to do besides the work of engines, in ticks, until it can
     /// give engines elsewhere more: its work for packets at hand counts for at least as much. See
     /// [the crate's page](crate#the-cores-own-work); 0 without.
     #[inline]
-    pub fn set_own_work_ahead(&mut self, ticks: u64) {
-        self.own_work_ahead = ticks;
+    pub fn set_overhead_ahead(&mut self, ticks: u64) {
+        self.overhead_ahead = ticks;
     }
 
-    /// The [own cost](Self::set_own_cost), in ticks per packet.
-    pub fn own_cost(&self) -> u64 {
-        self.own_cost
+    /// The [own cost](Self::set_worker_overhead), in ticks per packet.
+    pub fn worker_overhead(&self) -> u64 {
+        self.worker_overhead
     }
 
     /// Says how many packets the caller keeps until the window has room for them: its core has work

@@ -120,7 +120,7 @@ pub enum Admission {
 
 /// The engine that a train goes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Given {
+pub struct TrainDispatch {
     /// The engine, by its place in the list that the scheduler was made with.
     pub engine: usize,
     /// The train's own number; [`Scheduler::complete`] asks for it.
@@ -238,7 +238,7 @@ impl<T, R> Scheduler<T, R> {
 
     /// Has a burst that [may stand](Self::admission) in the window as it came go through it at
     /// once, if the window is empty and an engine has room.
-    pub fn pass(&mut self, now: u64, input: Input, burst: &Burst) -> Option<Given> {
+    pub fn pass(&mut self, now: u64, input: Input, burst: &Burst) -> Option<TrainDispatch> {
         let parts = burst.parts.as_ref().filter(|_| self.window.len() == 0)?;
         if let Some(given) = self.give_only(burst, parts) {
             return Some(given);
@@ -254,7 +254,7 @@ impl<T, R> Scheduler<T, R> {
     /// What [`pass`](Self::pass) gives where the only engine does at once what it is given. A
     /// packet that comes alone passes here as well, and would pay for a choice between many.
     #[inline]
-    fn give_only(&mut self, burst: &Burst, parts: &Parts) -> Option<Given> {
+    fn give_only(&mut self, burst: &Burst, parts: &Parts) -> Option<TrainDispatch> {
         const ENGINE: usize = 0;
         let [part] = parts.all() else { return None };
         let may_pass = self.engines.is_only_at_once()
@@ -269,7 +269,7 @@ impl<T, R> Scheduler<T, R> {
         if self.keeps_measures {
             self.measures[ENGINE].dispatched(burst.packets as u32, burst.bytes);
         }
-        Some(Given {
+        Some(TrainDispatch {
             engine: ENGINE,
             ticket: self.take_ticket(ENGINE),
             algorithm: part.algorithm,
@@ -303,7 +303,7 @@ impl<T, R> Scheduler<T, R> {
     /// Finds another engine for packets that were dispatched before: their engine has failed. Of
     /// packets of one SA the policy decides, as if they stood in a window that is full; others go
     /// to an engine that takes trains. `None` while there is no engine with room.
-    pub fn give_again(&mut self, now: u64, sa: Option<u32>, burst: &Burst) -> Option<Given> {
+    pub fn give_again(&mut self, now: u64, sa: Option<u32>, burst: &Burst) -> Option<TrainDispatch> {
         let parts = burst.parts?;
         let ([part], Some(sa)) = (parts.all(), sa) else {
             let choice = self.train_choice(now, Input::Paused, &parts, burst.packets);
@@ -318,7 +318,13 @@ impl<T, R> Scheduler<T, R> {
         }
         let ticket = self.enqueue(now, &group, choice);
         let (engine, predicted_wait, predicted_processing) = (choice.engine, choice.wait, choice.processing);
-        Some(Given { engine, ticket, algorithm: group.algorithm, predicted_wait, predicted_processing })
+        Some(TrainDispatch {
+            engine,
+            ticket,
+            algorithm: group.algorithm,
+            predicted_wait,
+            predicted_processing,
+        })
     }
 
     /// Notes a train of so many packets and bytes with its engine, unless that does it at once.
@@ -328,7 +334,7 @@ impl<T, R> Scheduler<T, R> {
         parts: &Parts,
         (packets, bytes): (usize, u64),
         (engine, wait, processing): (usize, u64, u64),
-    ) -> Given {
+    ) -> TrainDispatch {
         if self.keeps_measures {
             self.measures[engine].dispatched(packets as u32, bytes);
         }
@@ -346,13 +352,13 @@ impl<T, R> Scheduler<T, R> {
             };
             self.engines.enqueue(now, engine, pending);
         }
-        Given { engine, ticket, algorithm, predicted_wait: wait, predicted_processing: processing }
+        TrainDispatch { engine, ticket, algorithm, predicted_wait: wait, predicted_processing: processing }
     }
 
     /// Tells that the caller has done itself, at once, what an engine on its core was given at
     /// `now`; `measured` is how long that took, in ticks, where it was measured.
-    pub fn complete_at_once(&mut self, now: u64, given: &Given, measured: Option<u64>) {
-        let Given { engine, ticket, algorithm, predicted_wait, predicted_processing } = *given;
+    pub fn complete_at_once(&mut self, now: u64, given: &TrainDispatch, measured: Option<u64>) {
+        let TrainDispatch { engine, ticket, algorithm, predicted_wait, predicted_processing } = *given;
         if !self.engines.queue(engine).is_idle() {
             self.engines.complete(now, engine, ticket);
         }
@@ -368,9 +374,9 @@ impl<T, R> Scheduler<T, R> {
 
 impl<T> Dispatch<T> {
     /// Where it goes.
-    pub fn given(&self) -> Given {
+    pub fn train_dispatch(&self) -> TrainDispatch {
         let Self { engine, ticket, algorithm, predicted_wait, predicted_processing, .. } = *self;
-        Given { engine, ticket, algorithm, predicted_wait, predicted_processing }
+        TrainDispatch { engine, ticket, algorithm, predicted_wait, predicted_processing }
     }
 }
 

@@ -74,7 +74,7 @@ struct Batch<T> {
 
 /// A batch in the line of a class.
 #[derive(Clone, Copy)]
-struct Place {
+struct ClassLink {
     /// Packets of the class in the batch; with none it is not in the line.
     packets: u32,
     /// The algorithm of the first of these.
@@ -84,7 +84,7 @@ struct Place {
     after: u32,
 }
 
-const NOT_IN_LINE: Place = Place { packets: 0, algorithm: 0, before: NONE, after: NONE };
+const UNLINKED: ClassLink = ClassLink { packets: 0, algorithm: 0, before: NONE, after: NONE };
 
 /// The batches of one SA.
 #[derive(Clone, Copy)]
@@ -125,7 +125,7 @@ pub(crate) struct Window<T> {
     size: WindowSize,
     batches: Vec<Batch<T>>,
     /// Batch by batch, its place in the line of each class.
-    places: Vec<Place>,
+    places: Vec<ClassLink>,
     free: u32,
     chains: Vec<Chain>,
     heads: [u32; CLASSES],
@@ -152,7 +152,7 @@ impl<T> Window<T> {
         });
         Self {
             batches: batches.collect(),
-            places: vec![NOT_IN_LINE; size.packets * size.classes],
+            places: vec![UNLINKED; size.packets * size.classes],
             size,
             free: 0,
             chains: Vec::new(),
@@ -226,7 +226,7 @@ impl<T> Window<T> {
     pub(crate) fn push(&mut self, now: u64, class: usize, item: Item<T>) {
         let sa = item.sa as usize;
         if sa >= self.chains.len() {
-            self.know(sa);
+            self.ensure_sa(sa);
         }
         let tail = self.chains[sa].tail;
         let (bytes, limit) = (u64::from(item.bytes), u64::from(self.size.byte_limit));
@@ -252,7 +252,7 @@ impl<T> Window<T> {
     }
 
     #[cold]
-    fn know(&mut self, sa: usize) {
+    fn ensure_sa(&mut self, sa: usize) {
         self.chains.resize(sa + 1, Chain { head: NONE, tail: NONE });
     }
 
@@ -286,7 +286,7 @@ impl<T> Window<T> {
             return;
         }
         let before = self.tails[class];
-        *place = Place { packets: 1, algorithm, before, after: NONE };
+        *place = ClassLink { packets: 1, algorithm, before, after: NONE };
         self.tails[class] = at;
         match before {
             NONE => self.heads[class] = at,
@@ -372,7 +372,7 @@ impl<T> Window<T> {
     fn leave_line(&mut self, at: u32, class: usize) {
         let place = self.place(at, class);
         let place = &mut self.places[place];
-        let Place { packets, before, after, .. } = *place;
+        let ClassLink { packets, before, after, .. } = *place;
         if packets == 0 {
             return;
         }

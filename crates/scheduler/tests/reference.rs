@@ -35,7 +35,7 @@ struct Limits {
     late_margin: Option<u64>,
     overtake: bool,
     /// What the caller's core does for each packet besides.
-    own_cost: u64,
+    worker_overhead: u64,
 }
 
 struct PlainEngine {
@@ -114,11 +114,11 @@ impl Plain {
     /// and `p`.
     fn choice(&self, now: u64, ended: bool, group: &[Packet]) -> Option<(usize, u64, u64)> {
         let packets = if ended { 0 } else { self.window.len() + self.before_window };
-        let own_work = self.limits.own_cost * packets as u64;
-        self.choice_with(own_work, now, group).or_else(|| self.choice_with(0, now, group))
+        let overhead = self.limits.worker_overhead * packets as u64;
+        self.choice_with(overhead, now, group).or_else(|| self.choice_with(0, now, group))
     }
 
-    fn choice_with(&self, own_work: u64, now: u64, group: &[Packet]) -> Option<(usize, u64, u64)> {
+    fn choice_with(&self, overhead: u64, now: u64, group: &[Packet]) -> Option<(usize, u64, u64)> {
         let blocks: u32 = group.iter().map(Packet::blocks).sum();
         let able = |engine: &&PlainEngine| {
             engine.is_available && engine.model.costs[usize::from(group[0].algorithm())].is_some()
@@ -135,8 +135,8 @@ impl Plain {
             let q: u64 = engine.costs.iter().skip(1).map(|of| of.0).sum();
             let r = engine.costs.first().map_or(0, |of| of.0.saturating_sub(now - engine.began));
             let p = (model.t_init + model.t_block * f64::from(blocks)).round() as u64;
-            let own_work = if engine.model.is_cpu { own_work } else { 0 };
-            candidates.push((q + r + p + own_work, engine.model.is_cpu, p, at, q + r));
+            let overhead = if engine.model.is_cpu { overhead } else { 0 };
+            candidates.push((q + r + p + overhead, engine.model.is_cpu, p, at, q + r));
         }
         let (_, _, p, at, w) = candidates.into_iter().min()?;
         self.has_room(&self.engines[at], group.len()).then_some((at, w, p))
@@ -207,7 +207,7 @@ impl Pair {
             ..SchedulerConfig::default()
         };
         let mut real = Scheduler::new(config, models()).expect("in range");
-        real.set_own_cost(limits.own_cost);
+        real.set_worker_overhead(limits.worker_overhead);
         let tickets = vec![Vec::new(); models().len()];
         Self { real, plain: Plain::new(limits), tickets, now: 0, pushed: 0, left: Vec::new() }
     }
@@ -312,7 +312,7 @@ fn limits() -> impl Strategy<Value = Limits> {
         prop_oneof![Just(0u64), (1u64..5).prop_map(|hundreds| hundreds * 100), 1u64..1_000],
     );
     (1usize..12, bytes, timeout, rules).prop_map(
-        |(window, bytes, timeout, (full_queue, depth_unit, late_margin, overtake, own_cost))| Limits {
+        |(window, bytes, timeout, (full_queue, depth_unit, late_margin, overtake, worker_overhead))| Limits {
             window,
             bytes,
             timeout,
@@ -320,7 +320,7 @@ fn limits() -> impl Strategy<Value = Limits> {
             depth_unit,
             late_margin,
             overtake,
-            own_cost,
+            worker_overhead,
         },
     )
 }
@@ -361,7 +361,7 @@ proptest! {
             depth_unit: DepthUnit::MultiPackets,
             late_margin: None,
             overtake: false,
-            own_cost: 0,
+            worker_overhead: 0,
         });
         for (sa, bytes) in packets {
             pair.push(sa, bytes)?;

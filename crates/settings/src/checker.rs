@@ -10,15 +10,15 @@ use std::str::FromStr;
 use ipnet::IpNet;
 use toml::Spanned;
 
+use crate::environment::{HostEnvironment, Interface};
 use crate::problem::{Problem, Source};
 use crate::suggest::unknown_value;
-use crate::surroundings::{Interface, Surroundings};
 use crate::{At, Text};
 
 /// Collects problems while values are read.
 pub struct Checker<'a> {
     source: &'a Source<'a>,
-    surroundings: &'a dyn Surroundings,
+    environment: &'a dyn HostEnvironment,
     /// What names resolved to, so that each is asked for once.
     resolved: HashMap<String, Result<Vec<IpAddr>, String>>,
     /// The machine's interfaces, once they were asked for.
@@ -30,10 +30,10 @@ pub struct Checker<'a> {
 
 impl<'a> Checker<'a> {
     /// A checker of this text; `problems` are those that its reader found.
-    pub fn new(source: &'a Source<'a>, surroundings: &'a dyn Surroundings, problems: Vec<Problem>) -> Self {
+    pub fn new(source: &'a Source<'a>, environment: &'a dyn HostEnvironment, problems: Vec<Problem>) -> Self {
         Self {
             source,
-            surroundings,
+            environment,
             resolved: HashMap::new(),
             interfaces: OnceCell::new(),
             addresses: HashMap::new(),
@@ -47,13 +47,13 @@ impl<'a> Checker<'a> {
     }
 
     /// The machine that the configuration is checked for.
-    pub fn surroundings(&self) -> &'a dyn Surroundings {
-        self.surroundings
+    pub fn environment(&self) -> &'a dyn HostEnvironment {
+        self.environment
     }
 
     /// The machine's interfaces, as far as they are known.
     pub fn interfaces(&self) -> Option<&[Interface]> {
-        self.interfaces.get_or_init(|| self.surroundings.interfaces()).as_deref()
+        self.interfaces.get_or_init(|| self.environment.interfaces()).as_deref()
     }
 
     /// Keeps an error about `key`, at `span`.
@@ -112,7 +112,7 @@ impl<'a> Checker<'a> {
     /// # Errors
     /// What the resolver says.
     pub fn resolve(&mut self, name: &str) -> Result<Vec<IpAddr>, String> {
-        let ask = || self.surroundings.resolve(name).map_err(|error| error.to_string());
+        let ask = || self.environment.resolve(name).map_err(|error| error.to_string());
         self.resolved.entry(name.to_owned()).or_insert_with(ask).clone()
     }
 
@@ -215,7 +215,7 @@ impl<'a> Checker<'a> {
     /// Warns of a local address that the machine does not have: it may come later, and without it
     /// no socket can be bound.
     pub fn address_is_there(&mut self, text: &Text, address: IpAddr, key: &str) {
-        let has = || self.surroundings.has_address(address).unwrap_or(true);
+        let has = || self.environment.has_address(address).unwrap_or(true);
         if address.is_unspecified() || *self.addresses.entry(address).or_insert_with(has) {
             return;
         }
@@ -230,7 +230,7 @@ impl<'a> Checker<'a> {
     pub fn core(&mut self, value: Option<&Spanned<usize>>, key: &str) -> Option<usize> {
         let value = value?;
         let core = *value.get_ref();
-        if let Some(cores) = self.surroundings.cores().filter(|cores| !cores.contains(&core)) {
+        if let Some(cores) = self.environment.cores().filter(|cores| !cores.contains(&core)) {
             let what = format!("there is no core {core}; this machine has {}", in_ranges(&cores));
             self.add(&value.span(), key, what);
         }

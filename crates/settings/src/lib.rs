@@ -8,17 +8,17 @@
 //! checked by whoever declared the table, with a [`Checker`].
 
 mod checker;
+mod environment;
 mod kinds;
 mod problem;
 mod suggest;
-mod surroundings;
 mod table;
 
 pub use checker::{Checker, parse_prefix};
+pub use environment::{HostEnvironment, Interface, Nowhere};
 pub use kinds::{Kinds, OfKind};
 pub use problem::{ConfigErrors, Problem, Severity, Source, in_order, told};
 pub use suggest::{nearest, unknown, unknown_value};
-pub use surroundings::{Interface, Nowhere, Surroundings};
 pub use table::{At, Entries, Reader, Table};
 pub use toml::Spanned;
 

@@ -9,11 +9,11 @@ use std::task::Waker;
 use convoy_engine::{
     Binding, Engine, EngineDescription, EngineError, InPlace, MultiPacket, Placement, Takes, wipe_stack,
 };
-use convoy_ipsec::{CryptoStatus, KeyMaterial, Prepared, SaIndex};
+use convoy_ipsec::{CryptoPacket, CryptoStatus, KeyMaterial, SaIndex};
 use convoy_packet::FramePool;
 
 use super::engine_slot::{Deadlines, EngineSlot, Health, SlotCounters};
-use super::train::{Again, Place, Train, Trains};
+use super::train::{Again, OrderPosition, Train, Trains};
 
 /// What is known of the trains that engines have.
 pub(super) struct Records<'a> {
@@ -220,7 +220,12 @@ impl EngineSet {
     }
 
     /// Quarantines an engine that left some of these packets undone.
-    pub(super) fn fail_in_place(&mut self, engine: usize, packets: &[Prepared], records: &mut Records<'_>) {
+    pub(super) fn fail_in_place(
+        &mut self,
+        engine: usize,
+        packets: &[CryptoPacket],
+        records: &mut Records<'_>,
+    ) {
         let undone = packets.iter().filter(|packet| packet.status == CryptoStatus::Pending).count();
         self.slots[engine].counters.retried_packets += undone as u64;
         self.quarantine(engine, "it left packets undone".to_owned(), records);
@@ -243,7 +248,7 @@ impl EngineSet {
 
     /// How many of `packets`, from the first, can go to `engine` now: those for which there are
     /// frames to keep the copies that it needs.
-    pub(super) fn can_submit(&self, engine: usize, pool: &FramePool, packets: &[Prepared]) -> usize {
+    pub(super) fn can_submit(&self, engine: usize, pool: &FramePool, packets: &[CryptoPacket]) -> usize {
         self.slots[engine].can_keep(pool, packets)
     }
 
@@ -253,16 +258,16 @@ impl EngineSet {
         &mut self,
         engine: usize,
         multi_packet: MultiPacket,
-        place: Place,
+        place: OrderPosition,
         deadlines: Deadlines,
         context: &mut Context<'_>,
     ) {
         let result = self.slots[engine].submit(multi_packet, place, deadlines, context);
-        self.heed(engine, result, context);
+        self.quarantine_on_error(engine, result, context);
     }
 
     /// Quarantines an engine that has failed.
-    fn heed(&mut self, engine: usize, result: Result<(), String>, context: &mut Context<'_>) {
+    fn quarantine_on_error(&mut self, engine: usize, result: Result<(), String>, context: &mut Context<'_>) {
         if let Err(reason) = result {
             self.quarantine(engine, reason, &mut context.records);
         }
@@ -307,7 +312,7 @@ impl EngineSet {
 
     fn poll_now(&mut self, engine: usize, context: &mut Context<'_>) {
         let result = self.slots[engine].poll(context);
-        self.heed(engine, result, context);
+        self.quarantine_on_error(engine, result, context);
         self.have_late_done(engine, context);
         if self.slots[engine].ends_rest(context.records.trains) {
             context.records.trains.set_available(engine, true);
@@ -330,13 +335,13 @@ impl EngineSet {
                 self.slots[engine].wait_for_oldest(context.records.trains);
             }
         }
-        self.heed(engine, result, context);
+        self.quarantine_on_error(engine, result, context);
     }
 
     /// Whether one of the other engines can do all of these packets, and may be given them.
-    fn can_others(&self, engine: usize, packets: &[Prepared]) -> bool {
+    fn can_others(&self, engine: usize, packets: &[CryptoPacket]) -> bool {
         let can = |slot: &EngineSlot| {
-            let has_key = |packet: &Prepared| {
+            let has_key = |packet: &CryptoPacket| {
                 let keys = self.keys.get(packet.sa.0 as usize).and_then(Option::as_ref);
                 keys.is_some_and(|keys| slot.description().transforms.contains(&keys.transform()))
             };

@@ -7,11 +7,11 @@ use std::collections::VecDeque;
 use convoy_engine::{
     Completion, Engine, EngineDescription, MultiPacket, Outcome, Refused, RunTemplate, keep_input,
 };
-use convoy_ipsec::{CryptoStatus, Prepared};
+use convoy_ipsec::{CryptoPacket, CryptoStatus};
 use convoy_packet::{FramePool, FrameSize, Offload};
 
 use super::engine_set::{Context, Records};
-use super::train::{Place, Train, Trains};
+use super::train::{OrderPosition, Train, Trains};
 pub(super) use lateness::Deadlines;
 use lateness::Lateness;
 pub use lateness::Timeouts;
@@ -58,16 +58,16 @@ pub struct SlotCounters {
 /// What is known of a train that an engine has, and needed to do it again.
 pub(super) struct InFlight {
     deadlines: Deadlines,
-    place: Place,
+    place: OrderPosition,
     /// Copies of the input, where frames may vanish with the engine; else empty.
-    kept: Vec<Prepared>,
+    kept: Vec<CryptoPacket>,
     /// How raw packets among them are laid out.
     templates: Vec<RunTemplate>,
 }
 
 impl InFlight {
     /// These packets of it as a train that is to be done again.
-    fn again(self, packets: Vec<Prepared>) -> Train {
+    fn again(self, packets: Vec<CryptoPacket>) -> Train {
         Train { place: self.place, packets, templates: self.templates }
     }
 
@@ -89,7 +89,7 @@ pub(super) struct EngineSlot {
     /// order.
     backlog: VecDeque<MultiPacket>,
     completions: Vec<Completion>,
-    spare: Vec<Vec<Prepared>>,
+    spare: Vec<Vec<CryptoPacket>>,
     spare_templates: Vec<Vec<RunTemplate>>,
     probe_pause_ns: u64,
     lateness: Lateness,
@@ -143,12 +143,12 @@ impl EngineSlot {
 
     /// How many of `packets`, from the first, `pool` has the frames to keep copies of; all if the
     /// engine needs no copies.
-    pub(super) fn can_keep(&self, pool: &FramePool, packets: &[Prepared]) -> usize {
+    pub(super) fn can_keep(&self, pool: &FramePool, packets: &[CryptoPacket]) -> usize {
         if !self.description().needs_input_kept {
             return packets.len();
         }
         let mut free = [None; FrameSize::ALL.len()];
-        let is_without = |packet: &Prepared| {
+        let is_without = |packet: &CryptoPacket| {
             let size = packet.frame.size();
             let of_size = free[size as usize].get_or_insert_with(|| pool.available(size));
             let is_without = *of_size == 0;
@@ -163,7 +163,7 @@ impl EngineSlot {
     pub(super) fn submit(
         &mut self,
         multi_packet: MultiPacket,
-        place: Place,
+        place: OrderPosition,
         deadlines: Deadlines,
         context: &mut Context<'_>,
     ) -> Result<(), String> {
@@ -321,7 +321,7 @@ impl EngineSlot {
 }
 
 /// Gives the frames back and returns the emptied vector.
-fn release(pool: &mut FramePool, mut packets: Vec<Prepared>) -> Vec<Prepared> {
+fn release(pool: &mut FramePool, mut packets: Vec<CryptoPacket>) -> Vec<CryptoPacket> {
     for packet in packets.drain(..) {
         pool.give_back(packet.frame);
     }

@@ -8,7 +8,6 @@ mod acquire;
 mod engine_set;
 mod engine_slot;
 mod iv_source;
-mod own_cost;
 mod rounds;
 mod stage;
 #[cfg(test)]
@@ -16,6 +15,7 @@ mod tests;
 mod train;
 mod way;
 mod window_cost;
+mod worker_overhead;
 
 pub use crate::clock::Clock;
 pub use acquire::Acquire;
@@ -34,10 +34,10 @@ use convoy_ipsec::{
 };
 use convoy_packet::{Frame, FramePool};
 use iv_source::IvSource;
-use own_cost::OwnCost;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rounds::BusyRounds;
+use worker_overhead::OverheadAverage;
 
 use crate::clock::Environment;
 
@@ -77,7 +77,7 @@ pub struct Pipeline {
     /// The time of the round that its owner is in: a clock that is read for each burst and each
     /// step costs a short packet a fifth.
     round_ns: Option<u64>,
-    own_cost: OwnCost,
+    worker_overhead: OverheadAverage,
     rounds: BusyRounds,
     outbound: OutboundBurst,
     inbound: InboundBurst,
@@ -117,7 +117,7 @@ impl Pipeline {
             ivs: IvSource::new(random),
             clock,
             round_ns: None,
-            own_cost: OwnCost::default(),
+            worker_overhead: OverheadAverage::default(),
             rounds: BusyRounds::default(),
             outbound: OutboundBurst::default(),
             inbound: InboundBurst::default(),
@@ -176,9 +176,9 @@ impl Pipeline {
     pub fn begin_round(&mut self) -> u64 {
         let now_ns = self.clock.now_ns();
         self.round_ns = Some(now_ns);
-        let own_work = self.own_cost.begin_round(now_ns, self.stage.engines().inline_ns());
-        self.stage.scheduler.set_own_cost(own_work.per_packet_ns);
-        self.stage.scheduler.set_own_work_ahead(own_work.ahead_ns);
+        let overhead = self.worker_overhead.begin_round(now_ns, self.stage.engines().inline_ns());
+        self.stage.scheduler.set_worker_overhead(overhead.per_packet_ns);
+        self.stage.scheduler.set_overhead_ahead(overhead.ahead_ns);
         self.rounds.begin();
         now_ns
     }
@@ -187,7 +187,7 @@ impl Pipeline {
     /// moved anything: its owner may sleep if not.
     pub fn end_round(&mut self, moved: bool) {
         self.round_ns = None;
-        self.own_cost.end_round(moved);
+        self.worker_overhead.end_round(moved);
     }
 
     fn now_ns(&self) -> u64 {
@@ -299,7 +299,7 @@ impl Pipeline {
         self.stage.is_retiring()
     }
 
-    fn bury(&mut self) {
+    fn remove_retired(&mut self) {
         for sa in self.stage.take_retired() {
             self.departed.extend(self.ipsec.tables.sa(sa));
             self.ipsec.remove(sa);

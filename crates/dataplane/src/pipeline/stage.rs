@@ -15,17 +15,17 @@ use std::collections::VecDeque;
 use std::task::Waker;
 
 use convoy_engine::{EngineDescription, EngineError, Placement, RunTemplate, Takes};
-use convoy_ipsec::{Direction, Prepared, Tables, Transform};
+use convoy_ipsec::{CryptoPacket, Direction, Tables, Transform};
 use convoy_packet::FramePool;
 use convoy_scheduler::{
-    ConfigError, EngineModel, Given, Input, OrderedRelease, Scheduler, SchedulerConfig, Snapshot,
+    ConfigError, EngineModel, Input, OrderedRelease, Scheduler, SchedulerConfig, Snapshot, TrainDispatch,
 };
 
 use super::Clock;
 use super::engine_set::{Context, EngineEvent, EngineSet, Records};
 use super::engine_slot::Timeouts;
 use super::iv_source::IvSource;
-use super::train::{Again, Algorithms, Place, SeenSas, Train, Trains};
+use super::train::{Again, Algorithms, OrderPosition, SeenSas, Train, Trains};
 use crate::append::append;
 use sas::{Retiring, StageSa};
 
@@ -70,14 +70,14 @@ pub enum StageError {
 #[derive(Debug, Default)]
 pub struct Released {
     /// Of outbound SAs: encrypted.
-    pub outbound: Vec<Prepared>,
+    pub outbound: Vec<CryptoPacket>,
     /// Of inbound SAs: decrypted, or refused.
-    pub inbound: Vec<Prepared>,
+    pub inbound: Vec<CryptoPacket>,
 }
 
 impl Released {
     /// Those of one direction.
-    pub(super) fn of(&mut self, direction: Direction) -> &mut Vec<Prepared> {
+    pub(super) fn of(&mut self, direction: Direction) -> &mut Vec<CryptoPacket> {
         match direction {
             Direction::Seal => &mut self.outbound,
             Direction::Open => &mut self.inbound,
@@ -104,7 +104,7 @@ pub struct Bench<'a> {
 pub struct CryptoStage {
     pub(super) scheduler: Trains,
     pub(super) engines: EngineSet,
-    order: OrderedRelease<Prepared>,
+    order: OrderedRelease<CryptoPacket>,
     config: StageConfig,
     sas: Vec<Option<StageSa>>,
     /// By direction.
@@ -117,18 +117,18 @@ pub struct CryptoStage {
     counts_sas: bool,
     seen: RefCell<SeenSas>,
     /// Packets for which the window has no room yet.
-    line: VecDeque<Prepared>,
+    line: VecDeque<CryptoPacket>,
     /// What failed engines left.
     again: Again,
     /// A train that waits for frames to keep its input in.
-    held: Option<(Train, Given)>,
+    held: Option<(Train, TrainDispatch)>,
     /// Since when there is none for it, and no engine has any.
     starved_since_ns: Option<u64>,
     /// What engines have brought; empty between calls.
     done: Vec<Train>,
     retiring: Vec<Retiring>,
     inside: u64,
-    spare: Vec<Vec<Prepared>>,
+    spare: Vec<Vec<CryptoPacket>>,
     spare_templates: Vec<Vec<RunTemplate>>,
     /// Makes the IVs of CBC.
     pub(super) ivs: IvSource,
@@ -206,8 +206,8 @@ impl CryptoStage {
     }
 
     /// What the worker's core does for each packet besides the work of engines, in ns.
-    pub fn own_cost(&self) -> u64 {
-        self.scheduler.own_cost()
+    pub fn worker_overhead(&self) -> u64 {
+        self.scheduler.worker_overhead()
     }
 
     /// Whether the window may hold packets back for a time to grow a multi-packet (`max_wait`).
@@ -286,7 +286,7 @@ impl CryptoStage {
     pub fn pump(&mut self, input: Input, bench: &mut Bench<'_>) -> bool {
         let now_ns = self.clock.now_ns();
         self.with_engines(now_ns, bench.pool, EngineSet::poll);
-        let moved = self.digest(bench.released);
+        let moved = self.apply_reports(bench.released);
         // Read anew only after work was done: with many SAs a reading for each multi-packet would
         // cost as much as its choice.
         let now_ns = self.clock.now_ns();
@@ -296,7 +296,7 @@ impl CryptoStage {
     /// Has engines begin what they have gathered, whether there is more at hand or not.
     pub fn begin_gathered(&mut self, bench: &mut Bench<'_>) {
         self.begin(self.clock.now_ns(), bench.pool);
-        self.digest(bench.released);
+        self.apply_reports(bench.released);
     }
 
     fn begin(&mut self, now_ns: u64, pool: &mut FramePool) -> bool {
@@ -316,7 +316,7 @@ impl CryptoStage {
     }
 
     /// Lets what engines have brought go in order; whether there was any.
-    fn digest(&mut self, released: &mut Released) -> bool {
+    fn apply_reports(&mut self, released: &mut Released) -> bool {
         if self.done.is_empty() {
             return false;
         }
@@ -339,7 +339,7 @@ impl CryptoStage {
     }
 
     /// The same of its packets; an empty buffer is left in their place.
-    fn release(&mut self, place: Place, packets: &mut Vec<Prepared>, released: &mut Released) {
+    fn release(&mut self, place: OrderPosition, packets: &mut Vec<CryptoPacket>, released: &mut Released) {
         let Some(direction) = packets.first().map(|packet| packet.direction) else { return };
         let released = released.of(direction);
         let before = released.len();
@@ -352,7 +352,7 @@ impl CryptoStage {
         self.inside -= (released.len() - before) as u64;
     }
 
-    fn keep_buffer(&mut self, buffer: Vec<Prepared>) {
+    fn keep_buffer(&mut self, buffer: Vec<CryptoPacket>) {
         if self.spare.len() < SPARE_BUFFERS && buffer.capacity() > 0 {
             self.spare.push(buffer);
         }

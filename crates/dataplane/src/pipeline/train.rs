@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use convoy_engine::{RunTemplate, lay_out};
-use convoy_ipsec::{CryptoStatus, Prepared, SaIndex};
+use convoy_ipsec::{CryptoPacket, CryptoStatus, SaIndex};
 use convoy_scheduler::Scheduler;
 
 use super::engine_slot::InFlight;
@@ -11,14 +11,14 @@ use super::iv_source::IvSource;
 
 /// Where the packets of a train stand in the order. They have consecutive places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct OrderPosition {
     /// The SA's of a multi-packet, the direction's of a train of many SAs.
     pub(super) stream: u32,
     /// The place of its first packet.
     pub(super) first: u64,
 }
 
-impl Place {
+impl OrderPosition {
     /// Whether it is among the packets of an SA.
     pub(super) fn is_of_sa(self) -> bool {
         self.stream >= DIRECTIONS
@@ -36,8 +36,8 @@ pub(super) fn stream_of(sa: SaIndex) -> u32 {
 /// Packets of one direction that go to an engine together: a multi-packet of one SA, or a burst of
 /// many SAs.
 pub(super) struct Train {
-    pub(super) place: Place,
-    pub(super) packets: Vec<Prepared>,
+    pub(super) place: OrderPosition,
+    pub(super) packets: Vec<CryptoPacket>,
     /// What lays out those that are still raw although they have their numbers; else empty.
     pub(super) templates: Vec<RunTemplate>,
 }
@@ -51,7 +51,7 @@ impl Train {
 
     /// Whether its packets are still to get their sequence numbers: no engine has had them.
     pub(super) fn is_without_numbers(&self) -> bool {
-        self.templates.is_empty() && self.packets.iter().any(Prepared::is_raw)
+        self.templates.is_empty() && self.packets.iter().any(CryptoPacket::is_raw)
     }
 
     /// Lays out what is raw and has its number.
@@ -64,25 +64,25 @@ impl Train {
 
     /// Leaves the first packets, and returns the others as a train of their own. All are laid out.
     pub(super) fn split_off(&mut self, at: usize) -> Self {
-        let place = Place { first: self.place.first + at as u64, ..self.place };
+        let place = OrderPosition { first: self.place.first + at as u64, ..self.place };
         let packets = if at < self.packets.len() { self.packets.split_off(at) } else { Vec::new() };
         Self { place, packets, templates: Vec::new() }
     }
 
     /// How many packets from the first on are alike in this.
-    pub(super) fn run_len<K: PartialEq>(&self, key: impl Fn(&Prepared) -> K) -> usize {
+    pub(super) fn run_len<K: PartialEq>(&self, key: impl Fn(&CryptoPacket) -> K) -> usize {
         let first = self.packets.first().map(&key);
         self.packets.iter().take_while(|packet| Some(key(packet)) == first).count()
     }
 }
 
 /// Whether nothing was done to a packet yet, so that an engine is to do it.
-pub(super) fn is_pending(packet: &Prepared) -> bool {
+pub(super) fn is_pending(packet: &CryptoPacket) -> bool {
     packet.status == CryptoStatus::Pending
 }
 
 /// The window, and the record of each train that an engine has.
-pub(super) type Trains = Scheduler<Prepared, InFlight>;
+pub(super) type Trains = Scheduler<CryptoPacket, InFlight>;
 
 /// Trains that are to be given to an engine again: the first one's engine has failed before the
 /// others'.

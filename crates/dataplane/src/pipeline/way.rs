@@ -9,7 +9,7 @@
 //!   elsewhere bring.
 //! - `finish` makes departures of packets in order.
 
-use convoy_ipsec::{CryptoStatus, Direction, DropReason, InboundBurst, OutboundBurst, Prepared, SaIndex};
+use convoy_ipsec::{CryptoPacket, CryptoStatus, Direction, DropReason, InboundBurst, OutboundBurst, SaIndex};
 use convoy_packet::{Frame, Offload};
 use convoy_scheduler::Input;
 
@@ -21,7 +21,7 @@ const FULL_BURST: usize = 32;
 /// Packets of one direction with their SAs, in the order in which they came.
 #[must_use]
 pub struct Classified {
-    packets: Vec<Prepared>,
+    packets: Vec<CryptoPacket>,
     direction: Direction,
     now_ns: u64,
 }
@@ -76,7 +76,7 @@ impl Pipeline {
     }
 
     fn note_burst(&mut self, packets: usize) -> u64 {
-        self.own_cost.took_in(packets);
+        self.worker_overhead.took_in(packets);
         self.rounds.took_in();
         self.now_ns()
     }
@@ -103,13 +103,13 @@ impl Pipeline {
     }
 
     /// Drops what there is no room for, where reading goes on all the same.
-    fn shed(&mut self, packets: &mut Vec<Prepared>, direction: Direction) {
+    fn shed(&mut self, packets: &mut Vec<CryptoPacket>, direction: Direction) {
         if !self.sheds || self.has_room() {
             return;
         }
         let room = MOST_WAITING.saturating_sub(self.stage.in_line()).min(packets.len());
         let status = CryptoStatus::Refused(DropReason::Overloaded);
-        let excess = packets.drain(room..).map(|packet| Prepared { status, ..packet });
+        let excess = packets.drain(room..).map(|packet| CryptoPacket { status, ..packet });
         self.released.of(direction).extend(excess);
     }
 
@@ -151,7 +151,7 @@ impl Pipeline {
             ipsec.inbound.finish(&mut ipsec.tables, now_ns, pool, inbound, &mut departures.to_inside);
         }
         if self.stage.is_retiring() {
-            self.bury();
+            self.remove_retired();
         }
     }
 }

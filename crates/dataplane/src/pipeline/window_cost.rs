@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::sync::OnceLock;
 use std::time::Instant;
 
-use convoy_ipsec::Prepared;
+use convoy_ipsec::CryptoPacket;
 use convoy_scheduler::{CostModel, EngineModel, Input, Item, Scheduler, SchedulerConfig};
 
 /// Packets of a window, and SAs that have them in turns.
@@ -15,7 +15,7 @@ const WINDOWS: u64 = 64;
 const RUNS: usize = 16;
 
 /// A payload that is moved as a packet is.
-type Payload = [u8; size_of::<Prepared>()];
+type Payload = [u8; size_of::<CryptoPacket>()];
 
 /// In ns, measured once for the whole process, which takes about a millisecond.
 pub fn window_cost_ns() -> f64 {
@@ -36,7 +36,7 @@ fn run() -> f64 {
     let began = Instant::now();
     for now in 0..WINDOWS {
         for packet in 0..WINDOW {
-            let payload = black_box([0; size_of::<Prepared>()]);
+            let payload = black_box([0; size_of::<CryptoPacket>()]);
             let item = Item { sa: packet % SAS, algorithm: 0, class: 0, blocks: 8, bytes: 128, payload };
             let _ = scheduler.push(now, item);
         }

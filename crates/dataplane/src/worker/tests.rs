@@ -246,8 +246,8 @@ fn a_worker_does_not_sleep_while_its_window_waits_for_an_engine_that_hangs() {
     let scheduler = SchedulerConfig { late_margin: Some(1_000_000), ..SchedulerConfig::default() };
     let fixture = Fixture { scheduler, ..Fixture::default() };
     let mut costs = Costs::new();
-    costs.state("wanted", CostModel { t_init: 1_000.0, t_block: 1.0 });
-    costs.state("other", CostModel { t_init: 1e9, t_block: 1.0 });
+    costs.set_fixed("wanted", CostModel { t_init: 1_000.0, t_block: 1.0 });
+    costs.set_fixed("other", CostModel { t_init: 1e9, t_block: 1.0 });
     let wanted = Faulty::new(Box::new(Software::new("wanted")), FaultPlan::once(Fault::Hang, 0));
     let engines: Vec<Box<dyn Engine>> = vec![Box::new(wanted), Box::new(Software::new("other"))];
     let pipeline = fixture.pipeline(engines, &costs, Clock::start());
@@ -281,7 +281,7 @@ fn a_worker_does_not_sleep_while_its_window_waits_for_an_engine_that_hangs() {
 #[test]
 fn a_worker_tells_its_scheduler_what_a_packet_costs_its_core_and_forgets_it_when_idle() {
     let mut costs = Costs::new();
-    costs.state("other", CostModel { t_init: 16_000.0, t_block: 0.0 });
+    costs.set_fixed("other", CostModel { t_init: 16_000.0, t_block: 0.0 });
     let engines: Vec<Box<dyn Engine>> = vec![Box::new(Software::new("other"))];
     let time = VirtualTime::new();
     let pipeline = Fixture::default().pipeline(engines, &costs, time.clock());
@@ -301,7 +301,7 @@ fn a_worker_tells_its_scheduler_what_a_packet_costs_its_core_and_forgets_it_when
         assert_eq!(internet.receive(&mut pool, BURST, &mut sent).expect("it is there"), packets);
         pool.give_back_burst(&mut sent);
         time.advance_to(time.now_ns() + took_ns);
-        worker.pipeline.stage().own_cost()
+        worker.pipeline.stage().worker_overhead()
     };
     assert_eq!(round(BURST, 64_000), 0, "the round has not ended");
     // The engine took no virtual time in the first burst, which was measured, and is predicted to
@@ -333,7 +333,7 @@ fn bursts_are_long_where_the_only_engines_gain_by_that() {
 /// it.
 fn may_sleep_beside(engine: impl Engine + 'static) -> bool {
     let mut costs = Costs::new();
-    costs.state(&engine.description().name, CostModel { t_init: 1_000.0, t_block: 1.0 });
+    costs.set_fixed(&engine.description().name, CostModel { t_init: 1_000.0, t_block: 1.0 });
     let mut pipeline = Fixture::default().pipeline(vec![Box::new(engine)], &costs, Clock::start());
     let mut packet = vec![0; 100];
     let ends = (Ipv4Addr::new(10, 1, 0, 1), Ipv4Addr::new(10, 2, 0, 1));

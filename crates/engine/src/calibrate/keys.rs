@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use convoy_ipsec::{CryptoStatus, KeyMaterial, Prepared, SaIndex, Transform};
+use convoy_ipsec::{CryptoPacket, CryptoStatus, KeyMaterial, SaIndex, Transform};
 
 use super::trip::Traveller;
 use super::{CALIBRATION_SA, ROUNDS, TIME_PER_POINT, sample_packet};
@@ -48,7 +48,7 @@ pub(super) fn t_key(
 /// does, which only adds to either.
 fn shortest(
     engine: &mut dyn Engine,
-    trains: &mut [Vec<Prepared>; 2],
+    trains: &mut [Vec<CryptoPacket>; 2],
     traveller: &mut Traveller,
 ) -> Result<[u64; 2], EngineError> {
     let mut shortest = [u64::MAX; 2];
@@ -67,7 +67,7 @@ fn shortest(
 /// where it lies.
 fn time_ns(
     engine: &mut dyn Engine,
-    train: &mut Vec<Prepared>,
+    train: &mut Vec<CryptoPacket>,
     traveller: &mut Traveller,
 ) -> Result<u64, EngineError> {
     train.iter_mut().for_each(|packet| packet.status = CryptoStatus::Pending);

@@ -1,6 +1,6 @@
 //! An engine under measurement: one burst goes through it again and again.
 
-use convoy_ipsec::{Direction, KeyMaterial, Prepared, Transform};
+use convoy_ipsec::{CryptoPacket, Direction, KeyMaterial, Transform};
 use convoy_packet::FramePool;
 
 use super::{CALIBRATION_SA, sample_packet};
@@ -12,7 +12,7 @@ const TRAILER: usize = 2;
 /// An engine with a key and a burst of equal packets, for benchmarks.
 pub struct Rig<'e> {
     engine: &'e mut dyn Engine,
-    packets: Vec<Prepared>,
+    packets: Vec<CryptoPacket>,
     completions: Vec<Completion>,
 }
 
@@ -31,7 +31,7 @@ impl<'e> Rig<'e> {
     }
 
     /// The burst.
-    pub fn packets(&self) -> &[Prepared] {
+    pub fn packets(&self) -> &[CryptoPacket] {
         &self.packets
     }
 

@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use convoy_ipsec::{CryptoStatus, Direction, Prepared};
+use convoy_ipsec::{CryptoPacket, CryptoStatus, Direction};
 use convoy_packet::FramePool;
 
 use super::{CALIBRATION_SA, NEXT_TICKET, TIMEOUT};
@@ -29,7 +29,7 @@ pub(super) struct Trip {
 pub(super) struct Traveller {
     pub(super) pool: FramePool,
     /// Copies of what the engine has.
-    kept: Vec<Prepared>,
+    kept: Vec<CryptoPacket>,
     completions: Vec<Completion>,
     /// What it takes to read the clock twice.
     clock_ns: u64,
@@ -51,7 +51,7 @@ impl Traveller {
     pub(super) fn go(
         &mut self,
         engine: &mut dyn Engine,
-        packets: &mut Vec<Prepared>,
+        packets: &mut Vec<CryptoPacket>,
     ) -> Result<Trip, EngineError> {
         let is_elsewhere = engine.description().placement == Placement::Lookaside;
         let fetched = if is_elsewhere { fetch_by_writing(packets) } else { Duration::ZERO };
@@ -92,7 +92,7 @@ impl Traveller {
 /// Writes packets as a worker does before it hands them over, and returns by how much that takes
 /// longer as another core has written them last: the same memory serves one multi-packet after the
 /// other.
-fn fetch_by_writing(packets: &mut [Prepared]) -> Duration {
+fn fetch_by_writing(packets: &mut [CryptoPacket]) -> Duration {
     let first = timed(|| write_anew(packets));
     first.saturating_sub(timed(|| write_anew(packets)))
 }
@@ -103,7 +103,7 @@ fn timed(work: impl FnOnce()) -> Duration {
     start.elapsed()
 }
 
-fn write_anew(packets: &mut [Prepared]) {
+fn write_anew(packets: &mut [CryptoPacket]) {
     for packet in packets {
         packet.frame[..].fill(0x5c);
         packet.job = black_box(packet.job);
@@ -113,7 +113,7 @@ fn write_anew(packets: &mut [Prepared]) {
 
 /// What the core reads of every packet that comes back: its result, and all of its bytes when the
 /// port sends it, which the kernel copies on the same core or the port itself.
-fn look_at(packets: &[Prepared]) {
+fn look_at(packets: &[CryptoPacket]) {
     for packet in packets {
         black_box(packet.status);
         for line in packet.frame.chunks(CACHE_LINE) {

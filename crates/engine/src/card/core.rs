@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use convoy_card::{CardError, Direction as CardDirection, Driver, Packet, Sa, Verdict, routed_mhz};
-use convoy_ipsec::{CryptoStatus, Direction, KeyMaterial, Prepared, SaIndex, Transform};
+use convoy_ipsec::{CryptoPacket, CryptoStatus, Direction, KeyMaterial, SaIndex, Transform};
 
 use zeroize::Zeroize;
 
 use super::clock::{BUS_MHZ, nanoseconds};
 use super::esp;
-use crate::on_core::Processor;
+use crate::crypto_thread::Processor;
 use crate::software::KeyTable;
 use crate::{EngineError, MultiPacket};
 
@@ -68,7 +68,7 @@ fn on_card(
     number: u32,
     sa: &Sa,
     direction: Direction,
-    prepared: &mut [Prepared],
+    prepared: &mut [CryptoPacket],
 ) -> Result<Vec<Option<Verdict>>, CardError> {
     let direction = match direction {
         Direction::Seal => CardDirection::Seal,

@@ -2,7 +2,7 @@
 
 use convoy_card::command::FRAME_BYTES;
 use convoy_card::{Algorithm, Cipher as CardCipher, Hash, Packet, Sa, Verdict};
-use convoy_ipsec::{Aead, Cipher, CryptoJob, Integrity, KeyMaterial, Prepared, Transform};
+use convoy_ipsec::{Aead, Cipher, CryptoJob, CryptoPacket, Integrity, KeyMaterial, Transform};
 
 /// Bytes of an ESP header.
 const ESP_BYTES: usize = 8;
@@ -57,8 +57,8 @@ struct Parts {
 
 /// The packet in the card's parts; `None` for a job that is not ESP as the card knows it: AH,
 /// nothing to work on, or more than its frames hold.
-pub(super) fn packet<'a>(number: u32, sa: &Sa, prepared: &'a mut Prepared) -> Option<Packet<'a>> {
-    let Prepared { frame, job, .. } = prepared;
+pub(super) fn packet<'a>(number: u32, sa: &Sa, prepared: &'a mut CryptoPacket) -> Option<Packet<'a>> {
+    let CryptoPacket { frame, job, .. } = prepared;
     let parts = match sa.algorithm.cipher {
         CardCipher::AesGcm => combined(sa, job)?,
         CardCipher::Null => hashed(job, frame)?,
@@ -84,7 +84,7 @@ pub(super) fn packet<'a>(number: u32, sa: &Sa, prepared: &'a mut Prepared) -> Op
 
 /// Where the ESP header of a packet stands that ends with its ICV, and the upper half of its
 /// sequence number: what a card needs to seal it in flight. `None` as for [`packet`].
-pub(super) fn in_flight(sa: &Sa, prepared: &mut Prepared) -> Option<(u16, Option<[u8; 4]>)> {
+pub(super) fn in_flight(sa: &Sa, prepared: &mut CryptoPacket) -> Option<(u16, Option<[u8; 4]>)> {
     let job = prepared.job;
     let is_whole = usize::from(job.icv_start) + usize::from(sa.icv_bytes) == prepared.frame.len();
     let before = ESP_BYTES + sa.algorithm.iv_bytes();

@@ -6,7 +6,7 @@ use std::task::Waker;
 
 use convoy_card::nic::{NicControl, OWN_PLACES};
 use convoy_card::{Inbound, Sa};
-use convoy_ipsec::{CryptoStatus, Direction, KeyMaterial, Prepared, SaIndex};
+use convoy_ipsec::{CryptoPacket, CryptoStatus, Direction, KeyMaterial, SaIndex};
 use convoy_packet::Offload;
 use zeroize::Zeroize;
 
@@ -74,7 +74,7 @@ impl CardInFlight {
     }
 
     /// Tags a packet for its way out. One that the card could not seal is sealed here.
-    fn tag(&self, sa: SaIndex, bound: &Bound, packet: &mut Prepared) {
+    fn tag(&self, sa: SaIndex, bound: &Bound, packet: &mut CryptoPacket) {
         let is_whole = !packet.leaves_in_pieces();
         let fits = is_whole.then(|| esp::in_flight(&bound.shape, packet)).flatten();
         let Some((esp_start, seq_high)) = fits else {

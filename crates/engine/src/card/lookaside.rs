@@ -12,7 +12,7 @@ use std::task::Waker;
 use convoy_ipsec::{KeyMaterial, SaIndex};
 
 use super::core::Core;
-use crate::on_core::OnCore;
+use crate::crypto_thread::CryptoThread;
 use crate::{
     Completion, EngineControl, EngineDescription, EngineError, EngineKind, EngineQueue, MultiPacket, Refused,
     Takes,
@@ -24,7 +24,7 @@ pub(super) const SLACK_NS: u64 = 60_000_000_000;
 
 /// The `card` engine, lookaside.
 pub struct Card {
-    engine: OnCore,
+    engine: CryptoThread,
     left_to_software: Arc<AtomicU64>,
 }
 
@@ -38,7 +38,7 @@ impl Card {
         let name = if name.contains("card") { name.to_owned() } else { format!("{name}-card-model") };
         let left_to_software = Arc::new(AtomicU64::new(0));
         let counter = Arc::clone(&left_to_software);
-        let like = OnCore::describe(&name, EngineKind::Card);
+        let like = CryptoThread::describe(&name, EngineKind::Card);
         let describe = |transforms| EngineDescription {
             is_model: true,
             takes: Takes::MultiPackets,
@@ -46,7 +46,7 @@ impl Card {
             ..like(transforms)
         };
         let make = move |name: &str| Core::new(name, Arc::clone(&counter));
-        let engine = OnCore::start(&name, None, 1, make, describe)?.pop().expect("as many as workers");
+        let engine = CryptoThread::start(&name, None, 1, make, describe)?.pop().expect("as many as workers");
         Ok(Self { engine, left_to_software })
     }
 

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use convoy_dpdk::{Batch, Device, DpdkError, Ended, Queue};
-use convoy_ipsec::{CryptoStatus, Direction, Prepared};
+use convoy_ipsec::{CryptoPacket, CryptoStatus, Direction};
 use convoy_packet::Frame;
 
 use super::job::{Arranged, arrange, put_back};
@@ -147,7 +147,7 @@ impl Core {
 
 /// Does a packet that no device was given: whether it did.
 #[cold]
-fn do_left(reference: &KeyTable, direction: Direction, packet: &mut Prepared) -> bool {
+fn do_left(reference: &KeyTable, direction: Direction, packet: &mut CryptoPacket) -> bool {
     let Some(keys) = reference.get(packet.sa).filter(|_| packet.status == CryptoStatus::Pending) else {
         return false;
     };

@@ -13,8 +13,8 @@ use super::core::{Back, Core};
 use super::settings::CryptodevSettings;
 use super::{keys, suite, trial};
 use crate::backend::{EngineBackend, EngineStart, Made};
+use crate::crypto_thread::{CryptoThread, Processor, Random};
 use crate::interface::{lay_out, open_up, split_time};
-use crate::on_core::{OnCore, Processor, Random};
 use crate::{
     Completion, EngineControl, EngineDescription, EngineError, EngineKind, EngineQueue, MultiPacket, Outcome,
     Placement, Refused, Takes,
@@ -80,14 +80,14 @@ fn on_thread(
     core: Option<usize>,
     workers: usize,
     (device, transforms): Tried,
-) -> Result<Vec<OnCore>, EngineError> {
+) -> Result<Vec<CryptoThread>, EngineError> {
     let make = move |name: &str| {
         make_core(name, device).map(|core| OnThread { core, transforms: transforms.clone() })
     };
-    let like = OnCore::describe(name, EngineKind::Cryptodev);
+    let like = CryptoThread::describe(name, EngineKind::Cryptodev);
     let describe =
         |transforms| EngineDescription { device: Some(device.info().name.clone()), ..like(transforms) };
-    OnCore::start(name, core, workers, make, describe)
+    CryptoThread::start(name, core, workers, make, describe)
 }
 
 fn make_core(name: &str, device: &'static Device) -> Result<Core, EngineError> {
@@ -95,7 +95,7 @@ fn make_core(name: &str, device: &'static Device) -> Result<Core, EngineError> {
         .map_err(|error| EngineError::Device { engine: name.to_owned(), reason: error.to_string() })
 }
 
-enum Place {
+enum Execution {
     Here(Here),
     AtDevice(AtDevice),
 }
@@ -103,7 +103,7 @@ enum Place {
 /// The `cryptodev` engine without a thread of its own.
 pub struct Cryptodev {
     description: EngineDescription,
-    place: Place,
+    execution: Execution,
 }
 
 impl Cryptodev {
@@ -120,7 +120,11 @@ impl Cryptodev {
     ///
     /// # Errors
     /// Those of [`new`](Self::new), or that the thread cannot be made.
-    pub fn on_core(name: &str, settings: &CryptodevSettings, core: usize) -> Result<OnCore, EngineError> {
+    pub fn on_core(
+        name: &str,
+        settings: &CryptodevSettings,
+        core: usize,
+    ) -> Result<CryptoThread, EngineError> {
         let mut engines = on_thread(name, Some(core), 1, opened(name, settings)?)?;
         Ok(engines.pop().expect("as many as workers"))
     }
@@ -133,8 +137,11 @@ impl Cryptodev {
         let core = Box::new(make_core(name, device)?);
         let placement = settings.placement();
         let is_inline = placement == Placement::Inline;
-        let place =
-            if is_inline { Place::Here(Here::new(core)) } else { Place::AtDevice(AtDevice::new(core)) };
+        let execution = if is_inline {
+            Execution::Here(Here::new(core))
+        } else {
+            Execution::AtDevice(AtDevice::new(core))
+        };
         let description = EngineDescription {
             name: name.to_owned(),
             kind: EngineKind::Cryptodev,
@@ -150,20 +157,20 @@ impl Cryptodev {
             takes: if is_inline { Takes::MultiPackets } else { Takes::Trains },
             slack_ns: 0,
         };
-        Ok(Self { description, place })
+        Ok(Self { description, execution })
     }
 
     fn core(&self) -> &Core {
-        match &self.place {
-            Place::Here(here) => &here.core,
-            Place::AtDevice(at_device) => &at_device.core,
+        match &self.execution {
+            Execution::Here(here) => &here.core,
+            Execution::AtDevice(at_device) => &at_device.core,
         }
     }
 
     fn core_mut(&mut self) -> &mut Core {
-        match &mut self.place {
-            Place::Here(here) => &mut here.core,
-            Place::AtDevice(at_device) => &mut at_device.core,
+        match &mut self.execution {
+            Execution::Here(here) => &mut here.core,
+            Execution::AtDevice(at_device) => &mut at_device.core,
         }
     }
 }
@@ -339,9 +346,9 @@ impl EngineQueue for Cryptodev {
         if self.core().keys.get(multi_packet.sa).is_none() {
             return Err(self.description.refuse_unkeyed(multi_packet));
         }
-        match &mut self.place {
-            Place::Here(here) => here.gather(multi_packet),
-            Place::AtDevice(at_device) => {
+        match &mut self.execution {
+            Execution::Here(here) => here.gather(multi_packet),
+            Execution::AtDevice(at_device) => {
                 if at_device.core.in_flight() > DEPTH || !at_device.core.has_room() {
                     let reason = EngineError::NoRoom(self.description.name.clone());
                     return Err(Box::new(Refused { multi_packet, reason }));
@@ -353,26 +360,26 @@ impl EngineQueue for Cryptodev {
     }
 
     fn poll(&mut self, completions: &mut Vec<Completion>) {
-        match &mut self.place {
-            Place::Here(here) => {
+        match &mut self.execution {
+            Execution::Here(here) => {
                 here.begin();
                 completions.append(&mut here.done);
             }
-            Place::AtDevice(at_device) => at_device.poll(completions),
+            Execution::AtDevice(at_device) => at_device.poll(completions),
         }
     }
 
     fn in_flight(&self) -> usize {
-        match &self.place {
-            Place::Here(here) => here.gathered.len() + here.core.in_flight() + here.done.len(),
-            Place::AtDevice(at_device) => at_device.core.in_flight(),
+        match &self.execution {
+            Execution::Here(here) => here.gathered.len() + here.core.in_flight() + here.done.len(),
+            Execution::AtDevice(at_device) => at_device.core.in_flight(),
         }
     }
 
     fn gathered(&self) -> usize {
-        match &self.place {
-            Place::Here(here) => here.gathered.len(),
-            Place::AtDevice(_) => 0,
+        match &self.execution {
+            Execution::Here(here) => here.gathered.len(),
+            Execution::AtDevice(_) => 0,
         }
     }
 
@@ -382,9 +389,9 @@ impl EngineQueue for Cryptodev {
     }
 
     fn has_completions(&self) -> bool {
-        match &self.place {
-            Place::Here(here) => !here.done.is_empty(),
-            Place::AtDevice(_) => false,
+        match &self.execution {
+            Execution::Here(here) => !here.done.is_empty(),
+            Execution::AtDevice(_) => false,
         }
     }
 }

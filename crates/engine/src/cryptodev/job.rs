@@ -6,7 +6,7 @@
 //! it authenticates.
 
 use convoy_dpdk::{Cipher, DIGEST_BYTES, Digest, Icv, Job};
-use convoy_ipsec::{AAD_BYTES, CryptoJob, Direction, Prepared};
+use convoy_ipsec::{AAD_BYTES, CryptoJob, CryptoPacket, Direction};
 
 use super::keys::SaSessions;
 
@@ -34,7 +34,7 @@ pub(super) enum Arranged {
 
 /// The job of a packet, and what was changed in it. `None` for one that this device is not given,
 /// as it stood.
-pub(super) fn arrange(sa: &SaSessions, packet: &mut Prepared) -> Option<(Job, Arranged)> {
+pub(super) fn arrange(sa: &SaSessions, packet: &mut CryptoPacket) -> Option<(Job, Arranged)> {
     let job = packet.job;
     let cipher = sa.suite.cipher;
     let has_nonce = cipher == Cipher::Null || job.nonce().len() == cipher.nonce_len();
@@ -51,7 +51,7 @@ pub(super) fn arrange(sa: &SaSessions, packet: &mut Prepared) -> Option<(Job, Ar
     }
 }
 
-fn is_inside(packet: &Prepared, icv_len: usize) -> bool {
+fn is_inside(packet: &CryptoPacket, icv_len: usize) -> bool {
     let job = &packet.job;
     let end = |start: u16, len: usize| usize::from(start) + len;
     let parts = [
@@ -72,7 +72,7 @@ fn plain_job(job: &CryptoJob) -> Job {
     }
 }
 
-fn chained(sa: &SaSessions, packet: &mut Prepared) -> Option<(Job, Arranged)> {
+fn chained(sa: &SaSessions, packet: &mut CryptoPacket) -> Option<(Job, Arranged)> {
     let job = packet.job;
     let has_hash = sa.suite.hash != convoy_dpdk::Hash::None;
     let (icv, end) = (usize::from(job.icv_start), usize::from(job.auth_start) + usize::from(job.auth_len));
@@ -105,7 +105,7 @@ fn chained(sa: &SaSessions, packet: &mut Prepared) -> Option<(Job, Arranged)> {
     Some((made, Arranged::IcvAside { received, len }))
 }
 
-fn aad_before(packet: &mut Prepared) -> Option<(Job, Arranged)> {
+fn aad_before(packet: &mut CryptoPacket) -> Option<(Job, Arranged)> {
     let mut made = plain_job(&packet.job);
     let (aad_len, start) = (packet.job.aad().len(), made.auth.0);
     let prepended = aad_len.saturating_sub(start);
@@ -125,7 +125,7 @@ pub(super) fn put_back(
     direction: Direction,
     icv_len: usize,
     digest: Option<&Digest>,
-    packet: &mut Prepared,
+    packet: &mut CryptoPacket,
 ) {
     match arranged {
         Arranged::AsItStands => {}

@@ -5,7 +5,7 @@
 //! provider that is not always loaded.
 
 use convoy_dpdk::{Device, DpdkError};
-use convoy_ipsec::{CryptoStatus, Direction, KeyMaterial, Prepared, SaIndex, Transform};
+use convoy_ipsec::{CryptoPacket, CryptoStatus, Direction, KeyMaterial, SaIndex, Transform};
 use convoy_packet::FramePool;
 
 use super::core::Core;
@@ -52,7 +52,7 @@ fn compare(core: &mut Core, reference: &KeyTable, transform: Transform, pool: &m
 }
 
 /// One packet through the device; `None` if it fails or does not answer.
-fn through(core: &mut Core, direction: Direction, packet: Prepared) -> Option<Prepared> {
+fn through(core: &mut Core, direction: Direction, packet: CryptoPacket) -> Option<CryptoPacket> {
     core.submit(MultiPacket::new(0, SA, direction, vec![packet]));
     let (mut came, left) = (None, core.left());
     core.finish(|back| came = Some(back));

@@ -1,7 +1,7 @@
 //! Packets that go to an engine together, and how they come back.
 
 pub use convoy_ipsec::RunTemplate;
-use convoy_ipsec::{BatchTemplate, Direction, Prepared, SaIndex};
+use convoy_ipsec::{BatchTemplate, CryptoPacket, Direction, SaIndex};
 
 use super::EngineError;
 #[cfg(doc)]
@@ -18,7 +18,7 @@ pub struct MultiPacket {
     /// Seal or open.
     pub direction: Direction,
     /// The packets, in order.
-    pub packets: Vec<Prepared>,
+    pub packets: Vec<CryptoPacket>,
     /// How packets that are raw are laid out, run by run of one SA, for an engine that [takes
     /// trains](Takes::Trains). Empty where all are laid out.
     pub templates: Vec<RunTemplate>,
@@ -26,7 +26,7 @@ pub struct MultiPacket {
 
 impl MultiPacket {
     /// Packets that are laid out.
-    pub fn new(ticket: u64, sa: SaIndex, direction: Direction, packets: Vec<Prepared>) -> Self {
+    pub fn new(ticket: u64, sa: SaIndex, direction: Direction, packets: Vec<CryptoPacket>) -> Self {
         Self { ticket, sa, direction, packets, templates: Vec::new() }
     }
 
@@ -37,19 +37,19 @@ impl MultiPacket {
 }
 
 /// Lays raw packets out, each run by its template; `random` gives the IVs of CBC.
-pub fn lay_out(templates: &[RunTemplate], packets: &mut [Prepared], random: &mut dyn FnMut(&mut [u8])) {
+pub fn lay_out(templates: &[RunTemplate], packets: &mut [CryptoPacket], random: &mut dyn FnMut(&mut [u8])) {
     for_each_run(templates, packets, |template, run| template.lay_out(run, random));
 }
 
 /// Makes opened packets plain, each run by its template.
-pub fn open_up(templates: &[RunTemplate], packets: &mut [Prepared]) {
+pub fn open_up(templates: &[RunTemplate], packets: &mut [CryptoPacket]) {
     for_each_run(templates, packets, |template, run| template.open_up(run));
 }
 
 fn for_each_run(
     templates: &[RunTemplate],
-    mut packets: &mut [Prepared],
-    mut work: impl FnMut(&BatchTemplate, &mut [Prepared]),
+    mut packets: &mut [CryptoPacket],
+    mut work: impl FnMut(&BatchTemplate, &mut [CryptoPacket]),
 ) {
     for run in templates {
         let len = packets.len().min(run.packets as usize);
@@ -62,7 +62,7 @@ fn for_each_run(
 }
 
 /// Whether two packets have the same keys and the same is done to them.
-pub(crate) fn is_one_run(one: &Prepared, other: &Prepared) -> bool {
+pub(crate) fn is_one_run(one: &CryptoPacket, other: &CryptoPacket) -> bool {
     (one.sa, one.direction) == (other.sa, other.direction)
 }
 

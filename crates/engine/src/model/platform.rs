@@ -53,7 +53,7 @@ struct Device<T> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Way {
+enum Transfer {
     In,
     Out,
 }
@@ -71,8 +71,8 @@ pub(super) struct Platform<T> {
     bus: BusTiming,
     devices: Vec<Device<T>>,
     /// Who holds the bus.
-    holder: Option<(usize, Way)>,
-    waiting: VecDeque<(usize, Way)>,
+    holder: Option<(usize, Transfer)>,
+    waiting: VecDeque<(usize, Transfer)>,
     /// By time, then by age.
     events: BinaryHeap<Reverse<(u64, u64, Event)>>,
     age: u64,
@@ -175,8 +175,8 @@ impl<T> Platform<T> {
         }
         let device = &mut self.devices[place];
         match way {
-            Way::In => device.is_moved_in = device.input.is_some(),
-            Way::Out => finished.extend(device.output.take().map(|work| Finished {
+            Transfer::In => device.is_moved_in = device.input.is_some(),
+            Transfer::Out => finished.extend(device.output.take().map(|work| Finished {
                 device: place,
                 payload: work.payload,
                 began_ps: work.began_ps,
@@ -214,14 +214,14 @@ impl<T> Platform<T> {
         }
         // What is done asks before what is new.
         if leaves {
-            self.request(place, Way::Out);
+            self.request(place, Transfer::Out);
         }
         if enters {
-            self.request(place, Way::In);
+            self.request(place, Transfer::In);
         }
     }
 
-    fn request(&mut self, device: usize, way: Way) {
+    fn request(&mut self, device: usize, way: Transfer) {
         self.requests += 1;
         if self.holder.is_some() {
             self.conflicts += 1;
@@ -231,9 +231,9 @@ impl<T> Platform<T> {
         }
     }
 
-    fn grant(&mut self, place: usize, way: Way) {
+    fn grant(&mut self, place: usize, way: Transfer) {
         let device = &self.devices[place];
-        let work = if way == Way::In { &device.input } else { &device.output };
+        let work = if way == Transfer::In { &device.input } else { &device.output };
         let took_ps = self.bus.transfer_ps(work.as_ref().map_or(0, |work| work.bytes));
         self.busy_ps += took_ps;
         self.holder = Some((place, way));

@@ -4,7 +4,8 @@ mod aead;
 mod runs;
 
 use convoy_ipsec::{
-    Aead, Cipher, CryptoJob, CryptoStatus, Direction, Integrity, KeyMaterial, Prepared, SaIndex, Transform,
+    Aead, Cipher, CryptoJob, CryptoPacket, CryptoStatus, Direction, Integrity, KeyMaterial, SaIndex,
+    Transform,
 };
 use convoy_ipsec_mb as mb;
 use convoy_packet::prefetch;
@@ -188,7 +189,7 @@ fn conclude_all(
 
 /// Does what the library refused.
 #[cold]
-fn do_refused(reference: &KeyTable, sa: SaIndex, direction: Direction, packets: &mut [Prepared]) {
+fn do_refused(reference: &KeyTable, sa: SaIndex, direction: Direction, packets: &mut [CryptoPacket]) {
     let Some(keys) = reference.get(sa) else { return };
     for packet in packets.iter_mut().filter(|packet| packet.status == CryptoStatus::Pending) {
         keys.run(direction, std::slice::from_mut(packet));
@@ -236,7 +237,7 @@ fn inputs(job: &CryptoJob) -> mb::Inputs<'_> {
 
 /// Where the bytes stand that the integrity algorithm takes in behind `auth`: in the ICV's place
 /// for ESP, behind the packet for AH, whose ICV is inside.
-fn auth_end(packet: &Prepared) -> usize {
+fn auth_end(packet: &CryptoPacket) -> usize {
     usize::from(packet.job.auth_start) + usize::from(packet.job.auth_len)
 }
 
@@ -244,7 +245,7 @@ fn auth_end(packet: &Prepared) -> usize {
 /// `displaced`. Whether there was one; `None` if the job does not lie inside the frame.
 #[inline]
 fn arrange(
-    packet: &mut Prepared,
+    packet: &mut CryptoPacket,
     icv_len: usize,
     seal: bool,
     displaced: &mut Vec<[u8; mb::TAG_BYTES]>,
@@ -264,7 +265,7 @@ fn arrange(
 
 /// Puts what is authenticated without being sent in the place of the ICV, and returns what stood
 /// there.
-fn displace(packet: &mut Prepared, icv_len: usize, is_zero: bool) -> Option<[u8; mb::TAG_BYTES]> {
+fn displace(packet: &mut CryptoPacket, icv_len: usize, is_zero: bool) -> Option<[u8; mb::TAG_BYTES]> {
     let (icv, end) = (usize::from(packet.job.icv_start), auth_end(packet));
     let mut received = [0; mb::TAG_BYTES];
     received[..icv_len].copy_from_slice(packet.frame.get(icv..icv + icv_len)?);
@@ -283,7 +284,7 @@ fn displace(packet: &mut Prepared, icv_len: usize, is_zero: bool) -> Option<[u8;
 }
 
 /// Undoes what [`displace`] did; an ICV that was written in its place `stays`.
-fn replace(packet: &mut Prepared, icv: &[u8], stays: bool) {
+fn replace(packet: &mut CryptoPacket, icv: &[u8], stays: bool) {
     let (at, end) = (usize::from(packet.job.icv_start), auth_end(packet));
     if packet.job.esn_high.is_some() && at < end {
         packet.frame.truncate(end);
@@ -298,7 +299,7 @@ fn give<'p>(
     burst: &mut mb::Burst<'_, 'p>,
     keys: &'p MbKeys,
     seal: bool,
-    packets: &'p mut [Prepared],
+    packets: &'p mut [CryptoPacket],
     arranged: &mut Arranged,
 ) {
     let (block, nonce_len) = match keys.transform {
@@ -328,7 +329,12 @@ fn give<'p>(
 
 /// Adds a packet that is arranged to the burst; `false` if its job is not a good one.
 #[inline]
-fn push<'p>(burst: &mut mb::Burst<'_, 'p>, keys: &'p MbKeys, seal: bool, packet: &'p mut Prepared) -> bool {
+fn push<'p>(
+    burst: &mut mb::Burst<'_, 'p>,
+    keys: &'p MbKeys,
+    seal: bool,
+    packet: &'p mut CryptoPacket,
+) -> bool {
     let job = &packet.job;
     let extra = if job.esn_high.is_some() { ESN_HIGH } else { 0 };
     let cipher = (job.cipher_start.into(), job.cipher_len.into());
@@ -352,7 +358,7 @@ fn is_equal(one: &[u8], other: &[u8]) -> Choice {
 /// Says what became of a packet that is as it was, but for what the library did; `tag` is what its
 /// ICV is to be where it is opened. `false` if the library did not do the job.
 #[inline]
-fn conclude(packet: &mut Prepared, is_done: bool, seal: bool, tag: Option<&[u8]>) -> bool {
+fn conclude(packet: &mut CryptoPacket, is_done: bool, seal: bool, tag: Option<&[u8]>) -> bool {
     if let CryptoStatus::Refused(_) = packet.status {
         return true;
     }

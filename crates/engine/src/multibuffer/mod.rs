@@ -7,13 +7,13 @@ mod settings;
 use std::task::Waker;
 use std::time::Instant;
 
-use convoy_ipsec::{KeyMaterial, Prepared, SaIndex, Transform};
+use convoy_ipsec::{CryptoPacket, KeyMaterial, SaIndex, Transform};
 
 pub(crate) use self::core::{Core, done_well};
 pub use settings::MultibufferSettings;
 
+use crate::crypto_thread::{CryptoThread, Processor};
 use crate::interface::split_time;
-use crate::on_core::{OnCore, Processor};
 use crate::{
     Completion, EngineControl, EngineDescription, EngineError, EngineKind, EngineQueue, InPlace, MultiPacket,
     Outcome, Placement, Refused, Takes,
@@ -63,7 +63,7 @@ impl Multibuffer {
     ///
     /// # Errors
     /// [`EngineError::Device`] if the library is not there or the thread cannot be made.
-    pub fn on_core(name: &str, core: impl Into<Option<usize>>) -> Result<OnCore, EngineError> {
+    pub fn on_core(name: &str, core: impl Into<Option<usize>>) -> Result<CryptoThread, EngineError> {
         let mut engines = Self::shared(name, core.into(), 1)?;
         Ok(engines.pop().expect("as many as workers"))
     }
@@ -72,9 +72,9 @@ impl Multibuffer {
     ///
     /// # Errors
     /// Those of [`on_core`](Self::on_core).
-    pub fn shared(name: &str, core: Option<usize>, workers: usize) -> Result<Vec<OnCore>, EngineError> {
-        let describe = OnCore::describe(name, EngineKind::Multibuffer);
-        OnCore::start(name, core, workers, Core::new, describe)
+    pub fn shared(name: &str, core: Option<usize>, workers: usize) -> Result<Vec<CryptoThread>, EngineError> {
+        let describe = CryptoThread::describe(name, EngineKind::Multibuffer);
+        CryptoThread::start(name, core, workers, Core::new, describe)
     }
 
     fn gather(&mut self, multi_packet: MultiPacket) {
@@ -177,7 +177,7 @@ impl EngineQueue for Multibuffer {
 }
 
 impl InPlace for Multibuffer {
-    fn process(&mut self, packets: &mut [Prepared]) {
+    fn process(&mut self, packets: &mut [CryptoPacket]) {
         self.core.process(packets);
     }
 }

@@ -4,7 +4,7 @@ use super::{Multibuffer, done_well};
 use crate::backend::{AutoSelect, EngineTraits, Found, Missing};
 use crate::cpu::{CpuSettings, Library};
 use crate::software::transforms;
-use crate::{EngineError, OnCore};
+use crate::{CryptoThread, EngineError};
 
 const WITHOUT_VECTOR_CODE: &str = "DES and 3DES, for which ipsec-mb has vector code with AVX-512 alone";
 
@@ -44,7 +44,7 @@ impl Library for IpsecMb {
         Multibuffer::inline(name)
     }
 
-    fn on_thread(name: &str, core: Option<usize>, workers: usize) -> Result<Vec<OnCore>, EngineError> {
+    fn on_thread(name: &str, core: Option<usize>, workers: usize) -> Result<Vec<CryptoThread>, EngineError> {
         Multibuffer::shared(name, core, workers)
     }
 }

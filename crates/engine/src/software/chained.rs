@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use convoy_ipsec::{Cipher, CryptoStatus, Direction, Integrity, Prepared};
+use convoy_ipsec::{Cipher, CryptoPacket, CryptoStatus, Direction, Integrity};
 
 use super::integrity::{Authenticate, expand_integrity};
 use super::keys::SaKeys;
@@ -37,7 +37,7 @@ impl ChainedKeys {
 }
 
 impl SaKeys for ChainedKeys {
-    fn run(&self, direction: Direction, packets: &mut [Prepared]) {
+    fn run(&self, direction: Direction, packets: &mut [CryptoPacket]) {
         // Each step passes over those that are still good.
         packets.iter_mut().for_each(|packet| packet.status = CryptoStatus::Done);
         match direction {
@@ -63,7 +63,10 @@ impl SaKeys for ChainedKeys {
 
 /// Runs `step` on every packet that is still good and writes what it says; `None` is a job outside
 /// its frame.
-pub(super) fn on_good(packets: &mut [Prepared], mut step: impl FnMut(&mut Prepared) -> Option<CryptoStatus>) {
+pub(super) fn on_good(
+    packets: &mut [CryptoPacket],
+    mut step: impl FnMut(&mut CryptoPacket) -> Option<CryptoStatus>,
+) {
     for packet in packets.iter_mut().filter(|packet| packet.status == CryptoStatus::Done) {
         packet.status = step(packet).unwrap_or(CryptoStatus::Pending);
     }

@@ -6,8 +6,8 @@ use aes::{Aes128, Aes192, Aes256};
 use aes_gcm::AesGcm;
 use aes_gcm::aead::consts::{U8, U12, U16};
 use convoy_ipsec::{
-    Aead, Cipher, CryptoJob, CryptoStatus, Direction, ENCRYPTION, Encryption, EncryptionRow, INTEGRITY,
-    KeyBits, KeyMaterial, Prepared, SaIndex, Transform,
+    Aead, Cipher, CryptoJob, CryptoPacket, CryptoStatus, Direction, ENCRYPTION, Encryption, EncryptionRow,
+    INTEGRITY, KeyBits, KeyMaterial, SaIndex, Transform,
 };
 
 use super::aead::AeadKeys;
@@ -21,7 +21,7 @@ use crate::EngineError;
 pub(crate) trait SaKeys: Send + Sync {
     /// Seals or opens every packet in place and writes its status. One whose job does not lie
     /// inside its frame stays `Pending`.
-    fn run(&self, direction: Direction, packets: &mut [Prepared]);
+    fn run(&self, direction: Direction, packets: &mut [CryptoPacket]);
 }
 
 /// Keys that do each packet by itself; `None` is a job that does not lie inside its frame.
@@ -31,7 +31,7 @@ pub(super) trait OneByOne: Send + Sync {
 }
 
 impl<K: OneByOne> SaKeys for K {
-    fn run(&self, direction: Direction, packets: &mut [Prepared]) {
+    fn run(&self, direction: Direction, packets: &mut [CryptoPacket]) {
         for packet in packets {
             let status = match direction {
                 Direction::Seal => self.seal(&packet.job, &mut packet.frame),

@@ -11,7 +11,7 @@ pub(super) fn kernel_forwards_nothing(c: &mut Checker<'_>, file: &[PortEntry], p
     let is_beside =
         |port: &PortConfig| !port.is_outside && matches!(port.kind(), PortKind::AfPacket | PortKind::AfXdp);
     for (entry, _) in file.iter().zip(ports).filter(|(_, port)| is_beside(port)) {
-        let settings = c.surroundings().forwarding();
+        let settings = c.environment().forwarding();
         if !settings.is_empty() {
             let what = format!(
                 "{} = 1: the kernel forwards what this port does not take, and only the guard keeps packets to the \
@@ -37,11 +37,11 @@ mod tests {
     use std::io;
     use std::net::IpAddr;
 
-    use crate::config::{Config, Surroundings};
+    use crate::config::{Config, HostEnvironment};
 
     struct Router(Vec<&'static str>);
 
-    impl Surroundings for Router {
+    impl HostEnvironment for Router {
         fn resolve(&self, _: &str) -> io::Result<Vec<IpAddr>> {
             Err(io::Error::other("not asked for"))
         }

@@ -10,7 +10,7 @@ use crate::privileges::user_is_missing;
 /// Holds the whole configuration against the machine.
 pub(super) fn host_fits(c: &mut Checker<'_>, file: &File, config: &Config) {
     if let Some(user) = &file.gateway.user
-        && c.surroundings().has_user(user.get_ref()) == Some(false)
+        && c.environment().has_user(user.get_ref()) == Some(false)
     {
         c.add(&user.span(), "gateway.user", user_is_missing(user.get_ref()));
     }

@@ -3,6 +3,7 @@
 mod dpdk;
 pub(crate) mod ends;
 mod engine;
+mod environment;
 mod file;
 mod forwarding;
 mod host;
@@ -10,14 +11,13 @@ mod keys;
 mod overlap;
 mod port;
 mod scheduler;
-mod surroundings;
 mod tunnel;
 mod values;
 
 pub use convoy_port::PortConfig;
-pub use convoy_settings::{ConfigErrors, Nowhere, Problem, Severity, Surroundings, told};
+pub use convoy_settings::{ConfigErrors, HostEnvironment, Nowhere, Problem, Severity, told};
 pub use engine::BusConfig;
-pub use surroundings::{Resolver, ThisMachine};
+pub use environment::{Resolver, ThisMachine};
 
 use std::collections::HashMap;
 use std::io::Read;
@@ -303,14 +303,14 @@ impl Config {
     }
 
     /// As [`load`](Self::load), from a file that was opened already, held against these
-    /// surroundings; `path` is its name in errors.
+    /// environment; `path` is its name in errors.
     ///
     /// # Errors
     /// Those of [`load`](Self::load).
     pub fn read(
         path: &Path,
         mut file: std::fs::File,
-        surroundings: &dyn Surroundings,
+        environment: &dyn HostEnvironment,
     ) -> Result<Self, ConfigErrors> {
         let found = file.metadata().map_err(|error| cannot_be_read(path, &error))?;
         if !found.is_file() {
@@ -323,7 +323,7 @@ impl Config {
         let mut text = Zeroizing::new(String::with_capacity(room));
         file.read_to_string(&mut text).map_err(|error| cannot_be_read(path, &error))?;
         let name = path.display().to_string();
-        let config = Self::parse_at(&name, &text, surroundings)?;
+        let config = Self::parse_at(&name, &text, environment)?;
         if mode & 0o077 != 0 && config.has_static_keys() {
             let what = format!(
                 "contains keys and is readable by others (mode {:04o}); run: chmod 600 {name}",
@@ -368,14 +368,14 @@ impl Config {
         Self::parse_at(name, text, &Nowhere)
     }
 
-    /// The same in these surroundings.
+    /// The same in these environment.
     ///
     /// # Errors
     /// [`ConfigErrors`], as [`load`](Self::load).
-    pub fn parse_at(name: &str, text: &str, surroundings: &dyn Surroundings) -> Result<Self, ConfigErrors> {
+    pub fn parse_at(name: &str, text: &str, environment: &dyn HostEnvironment) -> Result<Self, ConfigErrors> {
         let source = Source::new(name, text);
         let (file, problems) = file::File::read(&source).map_err(ConfigErrors)?;
-        values::check(&file, problems, &source, surroundings)
+        values::check(&file, problems, &source, environment)
     }
 }
 

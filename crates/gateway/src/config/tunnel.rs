@@ -16,7 +16,7 @@ use super::keys::keys;
 use super::{NATT_PORT, PortConfig, TunnelConfig};
 
 /// What a tunnel is held against.
-pub(super) struct Around<'a> {
+pub(super) struct TunnelEnvironment<'a> {
     /// The ports; none where they could not all be understood.
     pub(super) ports: &'a [PortConfig],
     pub(super) allow_weak: bool,
@@ -24,7 +24,11 @@ pub(super) struct Around<'a> {
 }
 
 /// One tunnel; `None` if what is needed of it could not be understood.
-pub(super) fn tunnel(c: &mut Checker<'_>, file: &file::Tunnel, around: &Around<'_>) -> Option<TunnelConfig> {
+pub(super) fn tunnel(
+    c: &mut Checker<'_>,
+    file: &file::Tunnel,
+    around: &TunnelEnvironment<'_>,
+) -> Option<TunnelConfig> {
     let name = c.needed(&file.at, file.name.as_ref(), "tunnel.name", "\"site-b\"");
     let protocols = [("esp", SaProtocol::Esp), ("ah", SaProtocol::Ah)];
     let protocol = c.one_of(file.protocol.as_ref(), "tunnel.protocol", &protocols);
@@ -53,7 +57,7 @@ pub(super) fn tunnel(c: &mut Checker<'_>, file: &file::Tunnel, around: &Around<'
 fn with_keys(
     c: &mut Checker<'_>,
     file: &file::Tunnel,
-    around: &Around<'_>,
+    around: &TunnelEnvironment<'_>,
     (protocol, mode, remote_ts): (Option<SaProtocol>, Option<Mode>, &[TrafficSelector]),
 ) -> Option<TunnelConfig> {
     let proposal_text =
@@ -118,7 +122,7 @@ const ROOM_OUTSIDE: usize = 1500;
 fn without_keys(
     c: &mut Checker<'_>,
     file: &file::Tunnel,
-    around: &Around<'_>,
+    around: &TunnelEnvironment<'_>,
     protocol: Option<SaProtocol>,
 ) -> Option<TunnelConfig> {
     daemon_has_the_rest(c, file, around.has_charon);

@@ -6,7 +6,7 @@ use convoy_dataplane::handoff::MAX_WORKERS;
 use convoy_ipsec::{IpsecConfig, Selector};
 use convoy_port::route::ROUTE_RULES;
 use convoy_port::{PortConfig, PortSettings, Routing};
-use convoy_settings::{Checker, ConfigErrors, Problem, Severity, Source, Surroundings, in_order};
+use convoy_settings::{Checker, ConfigErrors, HostEnvironment, Problem, Severity, Source, in_order};
 
 use super::dpdk::dpdk;
 use super::ends::peer_is_not_inside;
@@ -18,7 +18,7 @@ use super::keys::{keys_differ, spis_differ};
 use super::overlap::selectors_are_reached;
 use super::port::{names_are_no_engine_s, others_have_one_queue, ports_fit, prefixes_are_free};
 use super::scheduler::scheduler;
-use super::tunnel::{Around, is_set, tunnel};
+use super::tunnel::{TunnelEnvironment, is_set, tunnel};
 use super::{Config, OnStop, StatePath};
 use crate::inner_mtu::inner_mtu;
 
@@ -49,9 +49,9 @@ pub(super) fn check(
     file: &File,
     problems: Vec<Problem>,
     source: &Source<'_>,
-    surroundings: &dyn Surroundings,
+    environment: &dyn HostEnvironment,
 ) -> Result<Config, ConfigErrors> {
-    let mut checker = Checker::new(source, surroundings, problems);
+    let mut checker = Checker::new(source, environment, problems);
     let config = config(&mut checker, file);
     let problems = in_order(checker.into_problems());
     match config {
@@ -85,7 +85,7 @@ fn config(c: &mut Checker<'_>, file: &File) -> Option<Config> {
     names_are_no_engine_s(c, &file.port, &engines);
     let charon = charon(c, gateway, all_ports.then_some(&ports));
     let allow_weak = is_set(gateway.allow_weak.as_ref(), false);
-    let around = Around {
+    let around = TunnelEnvironment {
         ports: if all_ports { &ports } else { &[] },
         allow_weak,
         has_charon: charon.is_some() || gateway.at.unread.contains(&"charon"),

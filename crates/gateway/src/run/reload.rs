@@ -114,7 +114,7 @@ impl Gateway {
         let routed = self.route_anew();
         self.blocked.asked(routed.is_ok());
         notes.extend(routed.err().map(|error| error.to_string()));
-        notes.iter().chain(&refused).for_each(|what| (self.tell)(format!("reload: {what}")));
+        notes.iter().chain(&refused).for_each(|what| (self.notify)(format!("reload: {what}")));
         let report = ReloadReport { stayed, came, went, notes, refused };
         tracing::info!("reload: {report}");
         Ok(report)
@@ -164,7 +164,7 @@ impl Gateway {
 
     fn try_begin(&mut self, config: &Arc<Config>) -> Result<Beginnings, StateError> {
         let Some(state) = &self.state else {
-            State::do_without(config, self.began_with_static_keys, &self.tell)?;
+            State::do_without(config, self.began_with_static_keys, &self.notify)?;
             return Ok(Beginnings::Fresh);
         };
         self.handles.ask(|thread| thread.numbers()).iter().flatten().for_each(|report| state.note(report));

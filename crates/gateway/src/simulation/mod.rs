@@ -76,7 +76,7 @@ fn number(name: &str) -> Option<u64> {
 fn costs() -> Costs {
     let mut costs = Costs::without_cache();
     for (at, t_init) in [2_000.0, 5_000.0, 20_000.0].into_iter().enumerate() {
-        costs.state(&format!("engine{at}"), CostModel { t_init, t_block: 50.0 });
+        costs.set_fixed(&format!("engine{at}"), CostModel { t_init, t_block: 50.0 });
     }
     costs
 }

@@ -28,7 +28,7 @@ pub(super) enum Step {
 }
 
 /// An SA of the gateway that was started at this time.
-struct Place {
+struct InstalledSa {
     started_ns: u64,
     generation: usize,
     number: SaNumber,
@@ -44,7 +44,7 @@ struct Generation {
 struct Negotiated {
     tunnel: usize,
     generations: Vec<Generation>,
-    placed: [Vec<Place>; 2],
+    placed: [Vec<InstalledSa>; 2],
 }
 
 /// Both daemons, which always agree.
@@ -135,7 +135,7 @@ impl Negotiator {
         };
         let sa = self.sa(at, generation, site, direction, scenario);
         let (started_ns, number) = (gateway.started_ns, gateway.install(&sa));
-        self.tunnels[at].placed[site].push(Place { started_ns, generation, number });
+        self.tunnels[at].placed[site].push(InstalledSa { started_ns, generation, number });
     }
 
     fn retire(&mut self, at: usize, generation: usize, site: usize, gateway: &mut Running) {

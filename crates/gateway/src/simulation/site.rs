@@ -24,7 +24,7 @@ use super::scenario::{MTU, Scenario};
 use crate::assemble;
 use crate::config::Config;
 use crate::state::{SimulatedDisk, SimulatedState};
-use crate::worker_thread::{Tell, WorkerThread};
+use crate::worker_thread::{Notify, WorkerThread};
 
 /// Faults that an engine has in one life of a gateway, at most.
 const ENGINE_FAULTS: u32 = 3;
@@ -100,7 +100,7 @@ pub(super) struct Running {
     pub(super) made: u64,
     notes: Arc<Notes>,
     state: SimulatedState,
-    tell: Tell,
+    notify: Notify,
     log: Arc<Mutex<Vec<String>>>,
 }
 
@@ -156,8 +156,20 @@ impl Running {
         }
         let log: Arc<Mutex<Vec<String>>> = Arc::default();
         let lines = Arc::clone(&log);
-        let tell: Tell = Arc::new(move |line| lines.lock().expect("one thread").push(line));
-        Self { time, started_ns: now_ns, wall_ns, threads, inside, outside, made: 0, notes, state, tell, log }
+        let notify: Notify = Arc::new(move |line| lines.lock().expect("one thread").push(line));
+        Self {
+            time,
+            started_ns: now_ns,
+            wall_ns,
+            threads,
+            inside,
+            outside,
+            made: 0,
+            notes,
+            state,
+            notify,
+            log,
+        }
     }
 
     pub(super) fn set_time(&self, now_ns: u64) {
@@ -169,7 +181,7 @@ impl Running {
         let thread = &mut self.threads[worker];
         thread.worker_mut().round(is_reading).expect("virtual ports do not fail");
         thread.survey();
-        thread.look_around(&self.tell);
+        thread.look_around(&self.notify);
     }
 
     /// What the state file's keeper does.

@@ -8,7 +8,7 @@ use super::file::StateFile;
 use super::marks::Marks;
 use super::reporter::{Note, Report};
 use crate::worker_handles::WorkerHandles;
-use crate::worker_thread::Tell;
+use crate::worker_thread::Notify;
 
 /// How long after a write that failed another is tried.
 const RETRY: Duration = Duration::from_secs(1);
@@ -61,7 +61,7 @@ pub(super) fn lock(book: &Mutex<Book>) -> MutexGuard<'_, Book> {
 }
 
 /// Keeps the file until it is told that all workers have ended.
-pub(super) fn keep(book: &Mutex<Book>, notes: &Receiver<Note>, handles: &WorkerHandles, tell: &Tell) {
+pub(super) fn keep(book: &Mutex<Book>, notes: &Receiver<Note>, handles: &WorkerHandles, notify: &Notify) {
     let mut grants = Vec::new();
     let mut has_failed = false;
     loop {
@@ -88,13 +88,13 @@ pub(super) fn keep(book: &Mutex<Book>, notes: &Receiver<Note>, handles: &WorkerH
         match written {
             Ok(()) => {
                 if std::mem::take(&mut has_failed) {
-                    tell(format!("state file {}: it can be written again", book.name));
+                    notify(format!("state file {}: it can be written again", book.name));
                 }
                 for Grant { worker, generation, reserved } in grants.drain(..) {
                     handles.send(worker, move |thread| thread.extend_numbers(generation, reserved));
                 }
             }
-            Err(error) if !std::mem::replace(&mut has_failed, true) => tell(format!(
+            Err(error) if !std::mem::replace(&mut has_failed, true) => notify(format!(
                 "state file {}: it cannot be written: {error}; tunnels with static keys stop when the sequence numbers that are \
                  reserved for them are used up",
                 book.name

@@ -35,7 +35,7 @@ pub(crate) use simulated::{SimulatedDisk, SimulatedState};
 
 use crate::config::{Config, TunnelConfig};
 use crate::worker_handles::WorkerHandles;
-use crate::worker_thread::Tell;
+use crate::worker_thread::Notify;
 use file::{Records, StateFile};
 use keeper::{Book, keep, lock};
 use marks::Marks;
@@ -146,7 +146,7 @@ impl State {
     ///
     /// # Errors
     /// [`StateError`], which says what to do.
-    pub(crate) fn open(config: &Config, tell: &Tell) -> Result<Option<Self>, StateError> {
+    pub(crate) fn open(config: &Config, notify: &Notify) -> Result<Option<Self>, StateError> {
         if !config.has_static_keys() {
             return Ok(None);
         }
@@ -162,7 +162,7 @@ impl State {
             },
         };
         needs_clock(&config.tunnels, wall_clock_ns())?;
-        tell_of_absence(&why, tell);
+        notify_of_absence(&why, notify);
         Ok(None)
     }
 
@@ -173,7 +173,7 @@ impl State {
     /// # Errors
     /// [`StateError::Late`] for the first static keys, where there is to be a file;
     /// [`StateError::Clock`].
-    pub(crate) fn do_without(config: &Config, is_known: bool, tell: &Tell) -> Result<(), StateError> {
+    pub(crate) fn do_without(config: &Config, is_known: bool, notify: &Notify) -> Result<(), StateError> {
         if !config.has_static_keys() {
             return Ok(());
         }
@@ -182,7 +182,7 @@ impl State {
             _ if is_known => Ok(()),
             Some(state) => Err(StateError::Late(state.path.clone())),
             None => {
-                tell_of_absence("state = \"\" says so", tell);
+                notify_of_absence("state = \"\" says so", notify);
                 Ok(())
             }
         }
@@ -244,11 +244,11 @@ impl State {
     ///
     /// # Errors
     /// The system's, if there can be no thread.
-    pub(crate) fn keep(&mut self, handles: WorkerHandles, tell: Tell) -> io::Result<()> {
+    pub(crate) fn keep(&mut self, handles: WorkerHandles, notify: Notify) -> io::Result<()> {
         let Some(received) = self.received.take() else { return Ok(()) };
         let book = Arc::clone(&self.book);
         let thread = std::thread::Builder::new().name("state".to_owned());
-        self.keeper = Some(thread.spawn(move || keep(&book, &received, &handles, &tell))?);
+        self.keeper = Some(thread.spawn(move || keep(&book, &received, &handles, &notify))?);
         Ok(())
     }
 
@@ -267,8 +267,8 @@ impl State {
     }
 }
 
-fn tell_of_absence(why: &str, tell: &Tell) {
-    tell(format!(
+fn notify_of_absence(why: &str, notify: &Notify) {
+    notify(format!(
         "there is no state file ({why}): after a restart sequence numbers of static keys begin at 1, so that the peer drops packets as \
          replayed until it has new keys too; nonces then depend on the wall clock, which must not be set back; and packets that \
          someone recorded may pass once more"

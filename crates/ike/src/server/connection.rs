@@ -75,12 +75,12 @@ impl Drop for ConnectionSlot {
 }
 
 /// A connection's place among the links, left however it ends: charon notices, and connects anew.
-struct Place<'a> {
+struct LinkRegistration<'a> {
     client: &'a Client,
     role: Role,
 }
 
-impl Drop for Place<'_> {
+impl Drop for LinkRegistration<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             tracing::error!(role = ?self.role, "a connection of charon's ended by a fault in convoy; please report it");
@@ -111,7 +111,7 @@ impl Client {
                 return;
             }
         };
-        let place = Place { client: self, role: hello.role };
+        let place = LinkRegistration { client: self, role: hello.role };
         let outcome = self.welcome(&hello, pid).and_then(|()| self.follow(hello.role));
         drop(place);
         match outcome {

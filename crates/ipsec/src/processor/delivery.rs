@@ -11,7 +11,7 @@ use super::tables::Tables;
 use crate::Form;
 use crate::drops::DropReason;
 use crate::flow::FlowKey;
-use crate::job::{CryptoJob, CryptoStatus, Prepared, SaIndex};
+use crate::job::{CryptoJob, CryptoPacket, CryptoStatus, SaIndex};
 use crate::quote::{self, Quote};
 use crate::sa_config::Mode;
 use crate::sa_id::{InboundId, SaNumber};
@@ -38,7 +38,7 @@ impl Inbound {
         tables: &mut Tables,
         now_ns: u64,
         pool: &mut FramePool,
-        done: &mut Vec<Prepared>,
+        done: &mut Vec<CryptoPacket>,
         out: &mut Vec<Frame>,
     ) {
         tables.now_ns = tables.now_ns.max(now_ns);
@@ -56,10 +56,10 @@ impl Inbound {
     /// `false` if it is none of these; nothing has changed then.
     // A function of its own, since inlined most of what it holds would not stay in registers.
     #[inline(never)]
-    fn finish_plain(&mut self, tables: &mut Tables, packet: &mut Prepared, now_ns: u64) -> bool {
-        let Prepared { frame, job, status, sa: index, context, .. } = packet;
+    fn finish_plain(&mut self, tables: &mut Tables, packet: &mut CryptoPacket, now_ns: u64) -> bool {
+        let CryptoPacket { frame, job, status, sa: index, context, .. } = packet;
         let Some(id) = index.inbound() else { return false };
-        let Some(sa) = tables.sad.inbound.line_mut(id.0) else { return false };
+        let Some(sa) = tables.sad.inbound.hot_mut(id.0) else { return false };
         let is_ready = *status == CryptoStatus::Done
             && sa.generation == context.generation
             && !sa.is_due(now_ns)
@@ -96,11 +96,11 @@ impl Inbound {
         tables: &mut Tables,
         now_ns: u64,
         pool: &mut FramePool,
-        done: Prepared,
+        done: CryptoPacket,
         out: &mut Vec<Frame>,
     ) {
-        let Prepared { mut frame, job, status, sa: index, context, .. } = done;
-        let found = index.inbound().and_then(|id| Some((id, tables.sad.inbound.line_mut(id.0)?)));
+        let CryptoPacket { mut frame, job, status, sa: index, context, .. } = done;
+        let found = index.inbound().and_then(|id| Some((id, tables.sad.inbound.hot_mut(id.0)?)));
         let Some((id, sa)) = found.filter(|(_, sa)| sa.generation == context.generation) else {
             return tables.drop_frame(pool, frame, None, DropReason::UnknownSpi);
         };
@@ -118,7 +118,7 @@ impl Inbound {
         if sa.is_due(now_ns) && is_over(tables, id, now_ns) {
             return tables.drop_frame(pool, frame, Some(index), DropReason::SaExpired);
         }
-        let Some(sa) = tables.sad.inbound.line_mut(id.0) else {
+        let Some(sa) = tables.sad.inbound.hot_mut(id.0) else {
             return tables.drop_frame(pool, frame, None, DropReason::UnknownSpi);
         };
         if sa.spend(&job) {
@@ -155,15 +155,15 @@ impl Inbound {
     /// An authentic packet came from `source`: if that is not where its peer is, a NAT has moved
     /// the peer (RFC 7296 section 2.23).
     fn note_source(&mut self, tables: &mut Tables, id: InboundId, source: SocketAddr) {
-        let Some(rest) = tables.sad.inbound.rest_mut(id.0) else { return };
-        let old = rest.common.facts.peer();
+        let Some(cold) = tables.sad.inbound.cold_mut(id.0) else { return };
+        let old = cold.common.facts.peer();
         if old == source {
             return;
         }
-        if rest.moved.is_none() {
+        if cold.moved.is_none() {
             self.moved.push(id);
         }
-        rest.moved = Some((rest.moved.map_or(old, |(first, _)| first), source));
+        cold.moved = Some((cold.moved.map_or(old, |(first, _)| first), source));
         tables.sad.move_peer(id, source);
     }
 
@@ -174,20 +174,20 @@ impl Inbound {
         let (sad, tunnels) = (&mut tables.sad, &tables.tunnels);
         self.moved.retain(|id| {
             let Some(sa) = sad.number((*id).into()) else { return false };
-            let Some(rest) = sad.inbound.rest_mut(id.0) else { return false };
-            let Some((old, new)) = rest.moved else { return false };
-            let tunnel = tunnels.id(rest.common.tunnel);
+            let Some(cold) = sad.inbound.cold_mut(id.0) else { return false };
+            let Some((old, new)) = cold.moved else { return false };
+            let tunnel = tunnels.id(cold.common.tunnel);
             if old == new || tell(MappingChange { sa, tunnel, old, new }) {
-                rest.moved = None;
+                cold.moved = None;
             }
-            rest.moved.is_some()
+            cold.moved.is_some()
         });
     }
 }
 
 /// Looks at an SA's limits anew; whether it is past a hard one.
 fn is_over(tables: &mut Tables, id: InboundId, now_ns: u64) -> bool {
-    tables.sad.inbound.both_mut(id.0).is_some_and(|(sa, rest)| sa.renew(rest, now_ns))
+    tables.sad.inbound.hot_and_cold_mut(id.0).is_some_and(|(sa, cold)| sa.renew(cold, now_ns))
 }
 
 #[inline]

@@ -7,7 +7,7 @@ use std::vec::Drain;
 use convoy_packet::{Frame, FramePool, Layout, Offload};
 
 use super::IpsecConfig;
-use super::glance::{ArrivingRun, Protected};
+use super::classify::{InboundRun, Protected};
 use super::kind::Kind;
 use super::policies::{Decision, Verdict};
 use super::tables::Tables;
@@ -16,7 +16,7 @@ use crate::flow::{FlowKey, number_address};
 use crate::flow_cache::FlowCache;
 use crate::icmp::{self, TooBigReport};
 use crate::inbound::InboundSa;
-use crate::job::{CryptoStatus, Direction, Prepared, SaIndex};
+use crate::job::{CryptoPacket, CryptoStatus, Direction, SaIndex};
 use crate::rate_limit::RateLimit;
 use crate::reassembly::Reassembly;
 use crate::sa_config::SaProtocol;
@@ -27,7 +27,7 @@ use crate::sa_id::{InboundId, OutboundId};
 pub struct InboundBurst {
     /// To be opened by an engine, unless their port has done it (`CryptoStatus::Done`), then to be
     /// finished.
-    pub open: Vec<Prepared>,
+    pub open: Vec<CryptoPacket>,
     /// For the inside as they are.
     pub bypass: Vec<Frame>,
     /// IKE messages: whole IP packets to UDP port 500, or with the non-ESP marker to that of ESP in
@@ -53,7 +53,7 @@ pub struct Inbound {
     pub(super) reassembly: Reassembly,
     icmp_heeded: RateLimit,
     /// What is known of the packets of a burst; empty between calls.
-    arriving: Vec<ArrivingRun>,
+    classified: Vec<InboundRun>,
     /// SAs whose peer has moved.
     pub(super) moved: Vec<InboundId>,
 }
@@ -64,7 +64,7 @@ impl Inbound {
             flows: FlowCache::new(config.flow_cache, config.seed ^ 0x696e_626f),
             reassembly: Reassembly::new(config.reassembly),
             icmp_heeded: RateLimit::new(config.icmp_per_second, 10),
-            arriving: Vec::new(),
+            classified: Vec::new(),
             moved: Vec::new(),
         }
     }
@@ -72,7 +72,7 @@ impl Inbound {
     /// Takes whole IP packets from the outside, puts fragments together, and finds the SAs of what
     /// is protected. `frames` is left empty; dropped frames are back in `pool` and counted.
     ///
-    /// What came by ESP in tunnel mode is handed out [raw](Prepared::is_raw), for
+    /// What came by ESP in tunnel mode is handed out [raw](CryptoPacket::is_raw), for
     /// [`lay_out`](Tables::lay_out) or [`begin`](Tables::begin). Other packets, and what a port's
     /// device has opened, are checked and have their jobs.
     pub fn classify(
@@ -85,15 +85,15 @@ impl Inbound {
     ) {
         tables.now_ns = now_ns;
         self.expire_fragments(tables, now_ns, pool);
-        let mut arriving = std::mem::take(&mut self.arriving);
-        Self::glance(tables, frames, &mut arriving);
+        let mut classified = std::mem::take(&mut self.classified);
+        Self::look_up(tables, frames, &mut classified);
         let mut context = Context { inbound: self, tables, pool, out };
         let mut frames = frames.drain(..);
-        for run in &arriving {
+        for run in &classified {
             context.run(&mut frames, run);
         }
         drop(frames);
-        self.arriving = arriving;
+        self.classified = classified;
     }
 
     /// Gives up fragments that have waited too long.
@@ -114,12 +114,12 @@ impl Context<'_> {
     /// The next frames, which are the run's. Nearly all are whole, to the very address of an SA of
     /// ours.
     #[inline(always)]
-    fn run(&mut self, frames: &mut Drain<'_, Frame>, run: &ArrivingRun) {
+    fn run(&mut self, frames: &mut Drain<'_, Frame>, run: &InboundRun) {
         let (Some(packet), Some(id)) = (&run.packet, run.sa) else {
             return self.any_run(frames, run);
         };
         let is_at = |sa: &&InboundSa| sa.is_at(packet.is_v6, packet.to, packet.in_udp);
-        let Some(sa) = self.tables.sad.inbound.line(id.0).filter(is_at) else {
+        let Some(sa) = self.tables.sad.inbound.hot(id.0).filter(is_at) else {
             return self.any_run(frames, run);
         };
         if !sa.is_esp_tunnel() {
@@ -130,12 +130,12 @@ impl Context<'_> {
         for _ in 0..run.packets {
             let Some(mut frame) = frames.next() else { break };
             frame.truncate(packet.end);
-            self.out.open.push(Prepared::new(frame, (id.into(), Direction::Open, class), context));
+            self.out.open.push(CryptoPacket::new(frame, (id.into(), Direction::Open, class), context));
         }
     }
 
     #[inline(never)]
-    fn any_run(&mut self, frames: &mut Drain<'_, Frame>, run: &ArrivingRun) {
+    fn any_run(&mut self, frames: &mut Drain<'_, Frame>, run: &InboundRun) {
         frames.take(run.packets as usize).for_each(|frame| self.any(frame));
     }
 
@@ -186,7 +186,7 @@ impl Context<'_> {
             Kind::Plain => match self.reported_sa(&frame, &layout) {
                 Some(Reported::Others(owner)) => self.out.for_others.push((owner, frame)),
                 Some(Reported::Ours(report, id)) => {
-                    let reason = self.heed_too_big(&report, id);
+                    let reason = self.apply_too_big(&report, id);
                     self.drop_frame(frame, Some(id.into()), reason);
                 }
                 None => self.plain(frame, &layout),
@@ -231,7 +231,7 @@ impl Context<'_> {
     /// The SA of this worker that a protected packet came by.
     fn sa_of(&self, packet: &Protected) -> Result<InboundId, (Option<SaIndex>, DropReason)> {
         let id = self.tables.sad.find_inbound(packet.spi, packet.protocol);
-        let found = id.and_then(|id| Some((id, self.tables.sad.inbound.line(id.0)?)));
+        let found = id.and_then(|id| Some((id, self.tables.sad.inbound.hot(id.0)?)));
         let Some((id, sa)) = found else { return Err((None, DropReason::UnknownSpi)) };
         let is_at = |address| sa.is_at(packet.is_v6, address, packet.in_udp);
         // An unspecified address admits any.
@@ -240,7 +240,7 @@ impl Context<'_> {
 
     #[inline(never)]
     fn open(&mut self, mut frame: Frame, packet: &Protected, id: InboundId) {
-        let Some(sa) = self.tables.sad.inbound.line(id.0) else {
+        let Some(sa) = self.tables.sad.inbound.hot(id.0) else {
             return self.drop_frame(frame, None, DropReason::UnknownSpi);
         };
         frame.truncate(packet.end);
@@ -249,7 +249,7 @@ impl Context<'_> {
         // From here on it is an inner packet like any other.
         frame.set_offload(Offload::None);
         let context = sa.raw_context(packet.at);
-        let mut prepared = Prepared::new(frame, (id.into(), Direction::Open, class), context);
+        let mut prepared = CryptoPacket::new(frame, (id.into(), Direction::Open, class), context);
         let checked =
             if sa.is_esp_tunnel() && !is_opened { Ok(()) } else { sa.prepare(&mut prepared, packet.at) };
         if is_opened {
@@ -311,7 +311,7 @@ impl Context<'_> {
             return Some(Reported::Others(number.owner));
         }
         let id = number.index.outbound()?;
-        let facts = &self.tables.sad.outbound.rest(id.0)?.common.facts;
+        let facts = &self.tables.sad.outbound.cold(id.0)?.common.facts;
         let is_ours =
             report.is_between(facts.name.local, facts.name.remote) && report.is_udp == facts.encap.is_some();
         is_ours.then_some(Reported::Ours(report, id))
@@ -319,18 +319,18 @@ impl Context<'_> {
 
     /// Lowers the SA's path MTU (RFC 4301 section 8.2.1), and says as what the report is counted.
     /// Anybody can send one, but only the path knows which number was sent lately.
-    fn heed_too_big(&mut self, report: &TooBigReport, id: OutboundId) -> DropReason {
+    fn apply_too_big(&mut self, report: &TooBigReport, id: OutboundId) -> DropReason {
         let (now_ns, mtu) = (self.tables.now_ns, self.tables.config.mtu);
-        let Some((sa, rest)) = self.tables.sad.outbound.both_mut(id.0) else {
+        let Some((sa, cold)) = self.tables.sad.outbound.hot_and_cold_mut(id.0) else {
             return DropReason::IcmpUnbelieved;
         };
-        let is_recent = |number| rest.sent_lately.has(now_ns, number, sa.sequence());
+        let is_recent = |number| cold.sent_lately.has(now_ns, number, sa.sequence());
         if !report.sequence.is_some_and(is_recent) {
             return DropReason::IcmpUnbelieved;
         }
         if self.inbound.icmp_heeded.admits(now_ns) {
-            rest.path.learn(now_ns, mtu, report.mtu, report.is_v6);
-            sa.renew(rest, now_ns, mtu);
+            cold.path.learn(now_ns, mtu, report.mtu, report.is_v6);
+            sa.renew(cold, now_ns, mtu);
         }
         DropReason::IcmpError
     }

@@ -3,7 +3,7 @@
 use convoy_packet::{Frame, FramePool, udp};
 
 use super::IpsecConfig;
-use super::glance::DepartingBurst;
+use super::classify::ClassifiedBurst;
 use super::policies::Decision;
 use super::protect::Context;
 use super::tables::Tables;
@@ -11,7 +11,7 @@ use crate::drops::DropReason;
 use crate::flow::FlowKey;
 use crate::flow_cache::FlowCache;
 use crate::fragment::split;
-use crate::job::{Prepared, SaIndex};
+use crate::job::{CryptoPacket, SaIndex};
 use crate::outbound::OutboundSa;
 use crate::sa_config::{Mode, SaProtocol};
 use crate::spd::TunnelId;
@@ -31,7 +31,7 @@ pub struct WithoutSa {
 #[derive(Debug, Default)]
 pub struct OutboundBurst {
     /// To be sealed by an engine, then to be finished.
-    pub protect: Vec<Prepared>,
+    pub protect: Vec<CryptoPacket>,
     /// To leave as they are.
     pub bypass: Vec<Frame>,
     /// ICMP errors for the senders.
@@ -49,7 +49,7 @@ pub struct Outbound {
     /// The policies of flows that were seen lately.
     pub(super) flows: FlowCache<Decision>,
     /// What is known of the packets of a burst; empty between calls.
-    departing: DepartingBurst,
+    classified: ClassifiedBurst,
     /// Pieces of a packet that was cut; empty between calls.
     pieces: Vec<Frame>,
     /// The next identification of a datagram that is cut.
@@ -60,7 +60,7 @@ impl Outbound {
     pub(super) fn new(config: &IpsecConfig) -> Self {
         Self {
             flows: FlowCache::new(config.flow_cache, config.seed ^ 0x6f75_7462),
-            departing: DepartingBurst::default(),
+            classified: ClassifiedBurst::default(),
             pieces: Vec::new(),
             fragment_id: (config.seed ^ config.seed >> 32) as u32,
         }
@@ -70,7 +70,7 @@ impl Outbound {
     /// and whether it is cut or padded before. `frames` is left empty; dropped frames are back in
     /// `pool` and counted.
     ///
-    /// What ESP in tunnel mode is to protect is handed out [raw](Prepared::is_raw), for
+    /// What ESP in tunnel mode is to protect is handed out [raw](CryptoPacket::is_raw), for
     /// [`lay_out`](Tables::lay_out) or [`begin`](Tables::begin): it has no number yet and is not
     /// counted towards its SA's limits. Other packets have their jobs.
     pub fn classify(
@@ -83,16 +83,16 @@ impl Outbound {
         out: &mut OutboundBurst,
     ) {
         tables.now_ns = now_ns;
-        let mut departing = std::mem::take(&mut self.departing);
-        self.glance(tables, frames, &mut departing);
+        let mut classified = std::mem::take(&mut self.classified);
+        self.look_up(tables, frames, &mut classified);
         let Self { flows, pieces, .. } = self;
         let mut context = Context { tables, flows, pieces, random, pool, out };
         let mut frames = frames.drain(..);
-        for run in departing.runs() {
+        for run in classified.runs() {
             context.run(&mut frames, run);
         }
         drop(frames);
-        self.departing = departing;
+        self.classified = classified;
     }
 
     /// Takes packets back from the engines and appends them to `out` as whole outer IP packets: one
@@ -102,7 +102,7 @@ impl Outbound {
         &mut self,
         tables: &mut Tables,
         pool: &mut FramePool,
-        done: &mut Vec<Prepared>,
+        done: &mut Vec<CryptoPacket>,
         out: &mut Vec<Frame>,
     ) {
         for packet in done.drain(..) {
@@ -115,11 +115,11 @@ impl Outbound {
         &mut self,
         tables: &mut Tables,
         pool: &mut FramePool,
-        done: Prepared,
+        done: CryptoPacket,
         out: &mut Vec<Frame>,
     ) {
-        let Prepared { mut frame, status, sa: index, context, .. } = done;
-        let sa = index.outbound().and_then(|id| tables.sad.outbound.line(id.0));
+        let CryptoPacket { mut frame, status, sa: index, context, .. } = done;
+        let sa = index.outbound().and_then(|id| tables.sad.outbound.hot(id.0));
         let Some(path_mtu) = sa.filter(|sa| sa.generation() == context.generation).map(|sa| sa.path_mtu)
         else {
             return tables.drop_frame(pool, frame, None, DropReason::OutboundNoSa);

@@ -5,7 +5,7 @@ use std::vec::Drain;
 
 use convoy_packet::{Frame, FramePool, Layout};
 
-use super::glance::DepartingRun;
+use super::classify::OutboundRun;
 use super::outbound::{OutboundBurst, WithoutSa};
 use super::policies::{Decision, Verdict};
 use super::tables::Tables;
@@ -15,7 +15,7 @@ use crate::flow::FlowKey;
 use crate::flow_cache::FlowCache;
 use crate::fragment::split;
 use crate::icmp::IcmpError;
-use crate::job::{Direction, Prepared, SaIndex};
+use crate::job::{CryptoPacket, Direction, SaIndex};
 use crate::outbound::pad_to;
 use crate::outer_header::Inner;
 use crate::path_mtu::LEAST_V6;
@@ -40,12 +40,12 @@ impl Context<'_> {
     /// The next frames, which are the run's. Nearly all are protected by ESP in tunnel mode, in one
     /// packet that fits the path and in the frame that they came in.
     #[inline(always)]
-    pub(super) fn run(&mut self, frames: &mut Drain<'_, Frame>, run: &DepartingRun) {
+    pub(super) fn run(&mut self, frames: &mut Drain<'_, Frame>, run: &OutboundRun) {
         let (Some(Decision { slot, .. }), Some(id)) = (run.decision, run.sa) else {
             return self.any_run(frames, run);
         };
         // Where hops are counted, every packet changes before it is protected.
-        let Some(sa) = self.tables.sad.outbound.line(id.0).filter(|_| !self.tables.config.decrement_ttl)
+        let Some(sa) = self.tables.sad.outbound.hot(id.0).filter(|_| !self.tables.config.decrement_ttl)
         else {
             return self.any_run(frames, run);
         };
@@ -58,7 +58,7 @@ impl Context<'_> {
             if len <= largest && head >= front && tail >= RAW_TAILROOM_BYTES {
                 packets += 1;
                 bytes += len as u64;
-                self.out.protect.push(Prepared::new(frame, (id.into(), Direction::Seal, class), form));
+                self.out.protect.push(CryptoPacket::new(frame, (id.into(), Direction::Seal, class), form));
             } else {
                 self.any(frame, run);
             }
@@ -67,12 +67,12 @@ impl Context<'_> {
     }
 
     #[inline(never)]
-    fn any_run(&mut self, frames: &mut Drain<'_, Frame>, run: &DepartingRun) {
+    fn any_run(&mut self, frames: &mut Drain<'_, Frame>, run: &OutboundRun) {
         frames.take(run.packets as usize).for_each(|frame| self.any(frame, run));
     }
 
     #[inline(never)]
-    fn any(&mut self, frame: Frame, known: &DepartingRun) {
+    fn any(&mut self, frame: Frame, known: &OutboundRun) {
         let Ok(layout) = Layout::parse(&frame) else {
             return self.drop_frame(frame, None, DropReason::MalformedInner);
         };
@@ -115,13 +115,13 @@ impl Context<'_> {
     /// Any packet by any SA.
     fn protect(&mut self, frame: Frame, layout: &Layout, slot: u32, id: OutboundId) {
         let (now_ns, mtu) = (self.tables.now_ns, self.tables.config.mtu);
-        let Some((sa, rest)) = self.tables.sad.outbound.both_mut(id.0) else {
+        let Some((sa, cold)) = self.tables.sad.outbound.hot_and_cold_mut(id.0) else {
             return self.drop_frame(frame, None, DropReason::OutboundNoSa);
         };
         if sa.is_due(now_ns) {
-            sa.renew(rest, now_ns, mtu);
+            sa.renew(cold, now_ns, mtu);
         }
-        let facts = rest.common.facts;
+        let facts = cold.common.facts;
         self.tables.note_use(slot, frame.len());
         if facts.mode == Mode::Transport {
             let endpoints = (facts.name.local, facts.name.remote);
@@ -233,16 +233,16 @@ impl Context<'_> {
         let now_ns = self.tables.now_ns;
         let tfc_len = self.tfc_len(id, layout);
         let Some(frame) = self.with_room(frame, layout, tfc_len, id) else { return };
-        let Some((sa, rest)) = self.tables.sad.outbound.both_mut(id.0) else {
+        let Some((sa, cold)) = self.tables.sad.outbound.hot_and_cold_mut(id.0) else {
             return self.drop_frame(frame, None, DropReason::OutboundNoSa);
         };
         let context_of_raw = sa.raw_context(Inner::of(layout));
-        let mut packet = Prepared::new(frame, (id.into(), Direction::Seal, class), context_of_raw);
+        let mut packet = CryptoPacket::new(frame, (id.into(), Direction::Seal, class), context_of_raw);
         let prepared = if sa.is_esp_tunnel() {
             packet.frame.truncate(layout.total_len);
             pad_to(&mut packet.frame, tfc_len)
         } else {
-            sa.prepare(rest, &mut packet, layout, now_ns, self.random).map(|is_limit| {
+            sa.prepare(cold, &mut packet, layout, now_ns, self.random).map(|is_limit| {
                 packet.context.is_cut = packet.frame.len() > usize::from(sa.path_mtu);
                 if is_limit {
                     self.tables.limits_reached.push(id.into());
@@ -258,8 +258,8 @@ impl Context<'_> {
 
     /// The frame itself, or a larger one with its packet where it lacks head- or tailroom.
     fn with_room(&mut self, frame: Frame, layout: &Layout, tfc_len: usize, id: OutboundId) -> Option<Frame> {
-        let (sa, rest) = self.tables.sad.outbound.both(id.0)?;
-        let head = sa.needed_headroom(rest, layout);
+        let (sa, cold) = self.tables.sad.outbound.hot_and_cold(id.0)?;
+        let head = sa.needed_headroom(cold, layout);
         let tail = RAW_TAILROOM_BYTES + tfc_len.saturating_sub(frame.len());
         if frame.headroom() >= head && frame.tailroom() >= tail {
             return Some(frame);
@@ -282,7 +282,7 @@ impl Context<'_> {
     /// The length to which a packet is padded against traffic analysis; never past the path, since
     /// padding is no reason to cut a packet (RFC 4303 section 2.7).
     fn tfc_len(&self, id: OutboundId, layout: &Layout) -> usize {
-        match self.tables.sad.outbound.rest(id.0).map_or(0, |rest| rest.common.facts.tfc_bytes.into()) {
+        match self.tables.sad.outbound.cold(id.0).map_or(0, |cold| cold.common.facts.tfc_bytes.into()) {
             0 => 0,
             tfc_bytes => self.largest_inner(id, layout).min(tfc_bytes),
         }
@@ -290,8 +290,8 @@ impl Context<'_> {
 
     /// The largest packet with such headers, in bytes, that fits the SA's path when protected.
     fn largest_inner(&self, id: OutboundId, layout: &Layout) -> usize {
-        let found = self.tables.sad.outbound.both(id.0);
-        found.map_or(0, |(sa, rest)| rest.inner_mtu(sa.path_mtu.into(), layout.unfragmentable))
+        let found = self.tables.sad.outbound.hot_and_cold(id.0);
+        found.map_or(0, |(sa, cold)| cold.inner_mtu(sa.path_mtu.into(), layout.unfragmentable))
     }
 
     fn refuse_too_big(&mut self, frame: Frame, layout: &Layout, id: OutboundId, mtu: usize) {

@@ -92,8 +92,8 @@ impl Tables {
     /// Looks at an SA's limits and path anew.
     pub(super) fn renew(&mut self, id: OutboundId) {
         let (now_ns, mtu) = (self.now_ns, self.config.mtu);
-        if let Some((sa, rest)) = self.sad.outbound.both_mut(id.0) {
-            sa.renew(rest, now_ns, mtu);
+        if let Some((sa, cold)) = self.sad.outbound.hot_and_cold_mut(id.0) {
+            sa.renew(cold, now_ns, mtu);
         }
     }
 
@@ -103,11 +103,11 @@ impl Tables {
         let port_mtu = self.config.mtu;
         let places: Vec<u32> = self.sad.outbound.places().collect();
         for place in places {
-            if let Some((sa, rest)) = self.sad.outbound.both_mut(place)
-                && rest.common.facts.name.remote == peer
+            if let Some((sa, cold)) = self.sad.outbound.hot_and_cold_mut(place)
+                && cold.common.facts.name.remote == peer
             {
-                rest.path.learn(now_ns, port_mtu, mtu, peer.is_ipv6());
-                sa.renew(rest, now_ns, port_mtu);
+                cold.path.learn(now_ns, port_mtu, mtu, peer.is_ipv6());
+                sa.renew(cold, now_ns, port_mtu);
             }
         }
     }
@@ -122,8 +122,8 @@ impl Tables {
     /// The last sequence number that an outbound SA counts as sent: a standby that takes over goes
     /// on after it. One that was sent already changes nothing. Unknown is no error.
     pub fn set_sequence(&mut self, id: OutboundId, sequence: u64) {
-        if let Some((sa, rest)) = self.sad.outbound.both_mut(id.0) {
-            sa.set_sequence(rest, sequence);
+        if let Some((sa, cold)) = self.sad.outbound.hot_and_cold_mut(id.0) {
+            sa.set_sequence(cold, sequence);
             self.limits_reached.push(id.into());
         }
     }
@@ -131,16 +131,16 @@ impl Tables {
     /// Lets an outbound SA use the sequence numbers up to `last`, as those that were
     /// [reserved](crate::SaConfig::sequence_reserved) before. Unknown is no error.
     pub fn reserve_sequence(&mut self, id: OutboundId, last: u64) {
-        if let Some((sa, rest)) = self.sad.outbound.both_mut(id.0) {
-            sa.reserve_sequence(rest, last);
+        if let Some((sa, cold)) = self.sad.outbound.hot_and_cold_mut(id.0) {
+            sa.reserve_sequence(cold, last);
         }
     }
 
     /// The last sequence number that an SA has sent, or the highest that it has received.
     pub fn sequence(&self, index: SaIndex) -> Option<u64> {
         match index.id() {
-            SaId::Outbound(id) => self.sad.outbound.line(id.0).map(OutboundSa::sequence),
-            SaId::Inbound(id) => self.sad.inbound.line(id.0).map(|sa| sa.replay().highest()),
+            SaId::Outbound(id) => self.sad.outbound.hot(id.0).map(OutboundSa::sequence),
+            SaId::Inbound(id) => self.sad.inbound.hot(id.0).map(|sa| sa.replay().highest()),
         }
     }
 

@@ -2,7 +2,7 @@
 //! hashes are toys. That the real ones are right is shown elsewhere.
 
 use crate::algorithm::{KeyMaterial, Transform};
-use crate::job::{CryptoJob, CryptoStatus, Direction, Prepared};
+use crate::job::{CryptoJob, CryptoPacket, CryptoStatus, Direction};
 
 fn mix(state: u64, byte: u8) -> u64 {
     (state ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(23)
@@ -38,7 +38,7 @@ fn icv(keys: &KeyMaterial, job: &CryptoJob, packet: &[u8]) -> Vec<u8> {
 }
 
 /// Does the job, if the packet was not refused.
-pub(super) fn run(keys: &KeyMaterial, direction: Direction, packet: &mut Prepared) {
+pub(super) fn run(keys: &KeyMaterial, direction: Direction, packet: &mut CryptoPacket) {
     if let CryptoStatus::Refused(_) = packet.status {
         return;
     }

@@ -5,9 +5,9 @@ use convoy_packet::udp::HEADER_BYTES as UDP_HEADER;
 use convoy_packet::{Frame, FramePool, FrameSize, IpHeader};
 
 use super::tables::Tables;
+use crate::cached_limits::NEVER_NS;
 use crate::drops::DropReason;
 use crate::job::SaIndex;
-use crate::lease::NEVER_NS;
 use crate::lifetime::Expiry;
 use crate::nat_flows::{NatFlow, NatFlows};
 use crate::natt::KEEPALIVE;
@@ -86,7 +86,7 @@ impl Upkeep {
     /// than are looked at, a keep-alive may leave that was not needed.
     fn last_used_ns(&mut self, tables: &Tables, flow: NatFlow) -> Option<u64> {
         let sas = self.nat_flows.some_sas(flow, SAS_AT_ONCE);
-        let used = sas.iter().filter_map(|id| tables.sad.outbound.line(id.0)).map(|sa| sa.last_used_ns);
+        let used = sas.iter().filter_map(|id| tables.sad.outbound.hot(id.0)).map(|sa| sa.last_used_ns);
         used.filter(|used_ns| *used_ns != NEVER_NS).max()
     }
 
@@ -94,9 +94,9 @@ impl Upkeep {
     /// had.
     pub(super) fn choose_nat_flow(&mut self, tables: &mut Tables, id: OutboundId) {
         let (now_ns, interval_ns) = (tables.now_ns, tables.config.keepalive_ns);
-        let Some(rest) = tables.sad.outbound.rest_mut(id.0) else { return };
-        let wanted = NatFlow::of(&rest.common.facts).filter(|_| interval_ns > 0);
-        let before = std::mem::replace(&mut rest.nat_flow, wanted);
+        let Some(cold) = tables.sad.outbound.cold_mut(id.0) else { return };
+        let wanted = NatFlow::of(&cold.common.facts).filter(|_| interval_ns > 0);
+        let before = std::mem::replace(&mut cold.nat_flow, wanted);
         if before != wanted {
             before.into_iter().for_each(|flow| self.nat_flows.leave(flow, id));
             wanted.into_iter().for_each(|flow| self.nat_flows.join(flow, id, now_ns, interval_ns));
@@ -105,7 +105,7 @@ impl Upkeep {
 
     /// An outbound SA keeps no flow open any more.
     pub(super) fn leave_nat_flow(&mut self, tables: &mut Tables, id: OutboundId) {
-        let flow = tables.sad.outbound.rest_mut(id.0).and_then(|rest| rest.nat_flow.take());
+        let flow = tables.sad.outbound.cold_mut(id.0).and_then(|cold| cold.nat_flow.take());
         flow.into_iter().for_each(|flow| self.nat_flows.leave(flow, id));
     }
 
@@ -131,12 +131,12 @@ impl Upkeep {
             self.note_look();
             let expiry = match sa.id() {
                 SaId::Outbound(id) => {
-                    let found = tables.sad.outbound.both_mut(id.0);
-                    found.and_then(|(outbound, rest)| outbound.expiry(rest, now_ns))
+                    let found = tables.sad.outbound.hot_and_cold_mut(id.0);
+                    found.and_then(|(outbound, cold)| outbound.expiry(cold, now_ns))
                 }
                 SaId::Inbound(id) => {
-                    let found = tables.sad.inbound.both_mut(id.0);
-                    found.and_then(|(inbound, rest)| inbound.expiry(rest, now_ns))
+                    let found = tables.sad.inbound.hot_and_cold_mut(id.0);
+                    found.and_then(|(inbound, cold)| inbound.expiry(cold, now_ns))
                 }
             };
             if let (Some(expiry), Some((common, number))) =
@@ -156,8 +156,8 @@ impl Upkeep {
         let Some(before) = before.filter(|_| tables.sad.move_sa(index, ends)) else { return false };
         match index.id() {
             SaId::Outbound(id) => {
-                if let Some(rest) = tables.sad.outbound.rest_mut(id.0) {
-                    rest.path = PathMtu::default();
+                if let Some(cold) = tables.sad.outbound.cold_mut(id.0) {
+                    cold.path = PathMtu::default();
                 }
                 tables.renew(id);
                 self.choose_nat_flow(tables, id);

@@ -3,9 +3,9 @@
 use super::policies::PolicyUse;
 use super::{Ipsec, Tables};
 use crate::algorithm::Transform;
+use crate::cached_limits::NEVER_NS;
 use crate::drops::DropCounters;
 use crate::job::SaIndex;
-use crate::lease::NEVER_NS;
 use crate::lifetime::Usage;
 use crate::sa_config::{Mode, SaDirection, UdpEncap};
 use crate::sa_id::{InboundId, OutboundId, SaId, SaNumber};
@@ -244,15 +244,15 @@ impl Tables {
         let common = self.sad.common(index)?;
         let (usage, sequence, replay, path_mtu, last_used_ns) = match index.id() {
             SaId::Outbound(id) => {
-                let (sa, rest) = self.sad.outbound.both(id.0)?;
-                let path_mtu = rest.path.current(self.now_ns, self.config.mtu);
-                (sa.usage(rest), sa.sequence(), None, Some(path_mtu), sa.last_used_ns)
+                let (sa, cold) = self.sad.outbound.hot_and_cold(id.0)?;
+                let path_mtu = cold.path.current(self.now_ns, self.config.mtu);
+                (sa.usage(cold), sa.sequence(), None, Some(path_mtu), sa.last_used_ns)
             }
             SaId::Inbound(id) => {
-                let (sa, rest) = self.sad.inbound.both(id.0)?;
+                let (sa, cold) = self.sad.inbound.hot_and_cold(id.0)?;
                 let window = sa.replay();
                 let (highest, size, received) = (window.highest(), window.size(), window.received());
-                (sa.usage(rest), highest, Some(ReplayView { highest, size, received }), None, sa.last_used_ns)
+                (sa.usage(cold), highest, Some(ReplayView { highest, size, received }), None, sa.last_used_ns)
             }
         };
         let facts = &common.facts;

@@ -9,14 +9,14 @@ use convoy_gateway::config::Config;
 use convoy_ipsec::Transform;
 use convoy_scheduler::{ClassDiscipline, CostModel, SchedulerConfig};
 use convoy_sim::{
-    BusSpec, Place, Platform, ProcessorKind, ProcessorSpec, Reference, SaCacheSpec, SchedulerSpec,
-    SourceSpec, StageSpec, Variants,
+    BusSpec, Platform, ProcessorKind, ProcessorSpec, Reference, SaCacheSpec, SchedulerSpec, SourceSpec,
+    StagePosition, StageSpec, Variants,
 };
 use serde::Serialize;
 
-use super::around::{Around, AroundWindows};
 use super::bus::spec;
 use super::card::Card;
+use super::overhead::{OverheadByWindow, PacketOverhead};
 use super::{PlanError, Trace, WINDOWS};
 
 /// A rate at which there are always more packets, in Mbit/s.
@@ -59,7 +59,7 @@ pub struct Machine {
     cards: Vec<Card>,
     buses: HashMap<String, BusSpec>,
     scheduler: SchedulerConfig,
-    around: AroundWindows,
+    around: OverheadByWindow,
 }
 
 impl Machine {
@@ -90,7 +90,7 @@ impl Machine {
         }
         costs.save();
         let windows = WINDOWS.into_iter().chain([config.scheduler.window]);
-        let around = AroundWindows::measure(&config, &trace.sample, &described, windows)?;
+        let around = OverheadByWindow::measure(&config, &trace.sample, &described, windows)?;
         Ok(Self {
             engines,
             window: config.scheduler.window,
@@ -124,7 +124,7 @@ impl Machine {
         (around.before_ns, around.after_ns)
     }
 
-    fn around(&self, window: usize, lookaside: f64) -> Around {
+    fn around(&self, window: usize, lookaside: f64) -> PacketOverhead {
         let has_others = self.engines.iter().any(|engine| !engine.is_inline);
         self.around.with(window, has_others.then_some(lookaside))
     }
@@ -179,11 +179,11 @@ impl Machine {
         let stages = if fastest.is_some() {
             // Zero leaves a stage out.
             vec![
-                stage("classify and prepare", Place::Before, before_us, Some(WORKER)),
-                stage("finish", Place::After, after_us, Some(WORKER)),
+                stage("classify and prepare", StagePosition::Before, before_us, Some(WORKER)),
+                stage("finish", StagePosition::After, after_us, Some(WORKER)),
             ]
         } else {
-            vec![stage("classify, prepare and finish", Place::Before, before_us + after_us, None)]
+            vec![stage("classify, prepare and finish", StagePosition::Before, before_us + after_us, None)]
         };
         Platform {
             name: "this machine".to_owned(),

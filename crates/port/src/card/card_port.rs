@@ -2,7 +2,7 @@
 //! flight.
 //!
 //! The port puts Ethernet headers on and takes them off, and is a host of its own on the line
-//! ([`station`](crate::station)): the kernel has no address on this interface. What the card has
+//! ([`l2_host`](crate::l2_host)): the kernel has no address on this interface. What the card has
 //! opened is handed up with its ICV's bytes as zeros, so that lengths are as on the line, and the
 //! tag [`Offload::Opened`]; what is tagged [`Offload::Seal`] the card seals.
 
@@ -14,7 +14,7 @@ use convoy_card::nic::{Arrival, NicControl, NicPort, OWN_PLACES, Seal, pair};
 use convoy_packet::{Frame, FramePool, FrameSize, MacAddress, Offload, ethernet};
 
 use super::interface_line::InterfaceLine;
-use crate::station::{Identity, Incoming, Station, Takes, echo_reply};
+use crate::l2_host::{Identity, Incoming, L2Host, Takes, echo_reply};
 use crate::{Port, PortCounters, PortDescription, PortError, PortKind};
 
 /// The longest IP packet in a frame of the card's, in bytes.
@@ -44,7 +44,7 @@ pub struct CardConfig {
 pub struct CardPort {
     pub(super) description: PortDescription,
     pub(super) counters: PortCounters,
-    pub(super) station: Station,
+    pub(super) host: L2Host,
     pub(super) control: NicControl,
     pub(super) nic: NicPort,
 }
@@ -93,7 +93,7 @@ impl CardPort {
         Ok(Self {
             description: PortDescription { name: config.name.clone(), kind: PortKind::Card, mtu: config.mtu },
             counters: PortCounters::default(),
-            station: Station::new(identity, 1),
+            host: L2Host::new(identity, 1),
             control,
             nic,
         })
@@ -106,7 +106,7 @@ impl CardPort {
 
     /// Its hardware address.
     pub fn mac(&self) -> MacAddress {
-        self.station.identity.mac
+        self.host.identity.mac
     }
 
     fn check(&self) -> Result<(), PortError> {
@@ -119,9 +119,9 @@ impl CardPort {
 
     fn accept(&mut self, pool: &mut FramePool, arrival: &Arrival, burst: &mut Vec<Frame>) {
         let most_missing = if arrival.opened.is_some() { ICV_ROOM } else { 0 };
-        match Incoming::read(&arrival.frame, most_missing, &self.station.identity) {
+        match Incoming::read(&arrival.frame, most_missing, &self.host.identity) {
             Incoming::Arp(message) => {
-                if let Some((to, reply)) = self.station.hear(&message) {
+                if let Some((to, reply)) = self.host.hear(&message) {
                     self.send_own(to, ethernet::ARP, &reply.to_bytes());
                 }
             }
@@ -150,8 +150,8 @@ impl CardPort {
 
     /// Asks for the addresses that packets wait for, and drops those that have waited in vain.
     fn ask(&mut self, pool: &mut FramePool) {
-        let (nic, mac) = (&mut self.nic, self.station.identity.mac);
-        self.station.due(pool, &mut |request| {
+        let (nic, mac) = (&mut self.nic, self.host.identity.mac);
+        self.host.due(pool, &mut |request| {
             let head = ethernet::header(MacAddress::BROADCAST, mac, ethernet::ARP);
             let _ = nic.transmit(&[&head, &request.to_bytes()], None);
         });
@@ -159,9 +159,9 @@ impl CardPort {
 
     /// Gives the card what has found its way; `false` if it has no room.
     fn empty_outbox(&mut self, pool: &mut FramePool) -> bool {
-        while let Some((to, frame)) = self.station.outbox.pop_front() {
+        while let Some((to, frame)) = self.host.outbox.pop_front() {
             if self.nic.room() <= OWN_PLACES {
-                self.station.outbox.push_front((to, frame));
+                self.host.outbox.push_front((to, frame));
                 return false;
             }
             let head = ethernet::header(to, self.mac(), ethernet::IPV4);
@@ -231,9 +231,9 @@ impl Port for CardPort {
         self.check()?;
         let room = if self.empty_outbox(pool) { self.nic.room().saturating_sub(OWN_PLACES) } else { 0 };
         let count = room.min(burst.len());
-        let (now_ms, mtu) = (self.station.now_ms(), self.description.mtu);
+        let (now_ms, mtu) = (self.host.now_ms(), self.description.mtu);
         for frame in burst.drain(..count) {
-            self.station.route(frame, mtu, now_ms, pool);
+            self.host.route(frame, mtu, now_ms, pool);
         }
         self.empty_outbox(pool);
         self.ask(pool);
@@ -249,7 +249,7 @@ impl Port for CardPort {
     }
 
     fn counters(&self) -> PortCounters {
-        let send_dropped = self.counters.send_dropped + self.station.drops.total();
+        let send_dropped = self.counters.send_dropped + self.host.drops.total();
         PortCounters { send_dropped, ..self.counters }
     }
 
@@ -275,7 +275,7 @@ impl Port for CardPort {
             ("device_errors", counters.device_errors),
             ("line_errors", counters.line_errors),
         ];
-        all.extend(self.station.drops.by_reason());
+        all.extend(self.host.drops.by_reason());
         all
     }
 }

@@ -6,7 +6,7 @@ use convoy_dpdk::{ETHERNET_BURST, EthernetCounters, EthernetQueue};
 use convoy_packet::{Frame, FramePool, MacAddress, ethernet};
 
 use super::heard::Heard;
-use crate::station::{Dropped, Incoming, Station, echo_reply};
+use crate::l2_host::{Dropped, Incoming, L2Host, echo_reply};
 use crate::super_packet::TAILROOM;
 use crate::{Port, PortCounters, PortDescription, PortError};
 
@@ -39,7 +39,7 @@ struct Own {
     description: PortDescription,
     counters: PortCounters,
     drops: Drops,
-    station: Station,
+    host: L2Host,
     /// Frames of the port's own, behind their headers.
     answers: Vec<([u8; ethernet::HEADER_BYTES], Vec<u8>)>,
 }
@@ -47,7 +47,7 @@ struct Own {
 impl DpdkPort {
     pub(super) fn new(
         description: PortDescription,
-        station: Station,
+        host: L2Host,
         queue: EthernetQueue,
         (number, heard): (usize, Arc<Heard>),
     ) -> Self {
@@ -55,7 +55,7 @@ impl DpdkPort {
             description,
             counters: PortCounters::default(),
             drops: Drops::default(),
-            station,
+            host,
             answers: Vec::new(),
         };
         Self { queue, own, number, heard }
@@ -66,10 +66,10 @@ impl DpdkPort {
     fn look_after_neighbours(&mut self, pool: &mut FramePool) {
         for message in self.heard.take(self.number) {
             // The queue that received it has answered.
-            let _answer = self.own.station.hear(&message);
+            let _answer = self.own.host.hear(&message);
         }
-        let (queue, mac) = (&mut self.queue, self.own.station.identity.mac);
-        self.own.station.due(pool, &mut |request| {
+        let (queue, mac) = (&mut self.queue, self.own.host.identity.mac);
+        self.own.host.due(pool, &mut |request| {
             let head = ethernet::header(MacAddress::BROADCAST, mac, ethernet::ARP);
             queue.send([(head, &request.to_bytes()[..])]);
         });
@@ -81,8 +81,8 @@ impl DpdkPort {
         for (head, bytes) in own.answers.drain(..) {
             queue.send([(head, &bytes[..])]);
         }
-        let mac = own.station.identity.mac;
-        let outbox = &mut own.station.outbox;
+        let mac = own.host.identity.mac;
+        let outbox = &mut own.host.outbox;
         while !outbox.is_empty() {
             let frames = outbox.iter();
             let sent = queue
@@ -110,7 +110,7 @@ impl Own {
             self.drops.unreadable += 1;
             return;
         }
-        match Incoming::read(bytes, 0, &self.station.identity) {
+        match Incoming::read(bytes, 0, &self.host.identity) {
             Incoming::Packet(packet, _) => match pool.take_filled(packet, TAILROOM) {
                 Some(frame) => {
                     self.counters.count_received(frame.len());
@@ -121,7 +121,7 @@ impl Own {
             Incoming::Arp(message) => {
                 let (number, heard) = heard;
                 heard.tell(number, &message);
-                if let Some((to, answer)) = self.station.hear(&message) {
+                if let Some((to, answer)) = self.host.hear(&message) {
                     self.answer(to, ethernet::ARP, answer.to_bytes().to_vec());
                 }
             }
@@ -139,7 +139,7 @@ impl Own {
 
     fn answer(&mut self, to: MacAddress, ethertype: u16, bytes: Vec<u8>) {
         if self.answers.len() < ANSWERS && bytes.len() <= self.description.mtu {
-            self.answers.push((ethernet::header(to, self.station.identity.mac, ethertype), bytes));
+            self.answers.push((ethernet::header(to, self.host.identity.mac, ethertype), bytes));
         }
     }
 }
@@ -176,10 +176,10 @@ impl Port for DpdkPort {
         if !self.flush(pool) {
             return Ok(0);
         }
-        let (now_ms, mtu) = (self.own.station.now_ms(), self.own.description.mtu);
+        let (now_ms, mtu) = (self.own.host.now_ms(), self.own.description.mtu);
         let count = burst.len();
         for frame in burst.drain(..) {
-            self.own.station.route(frame, mtu, now_ms, pool);
+            self.own.host.route(frame, mtu, now_ms, pool);
         }
         self.flush(pool);
         self.look_after_neighbours(pool);
@@ -195,7 +195,7 @@ impl Port for DpdkPort {
     fn counters(&self) -> PortCounters {
         let Drops { malformed, unreadable, no_frame, .. } = self.own.drops;
         let receive_dropped = malformed + unreadable + no_frame + self.of_device().missed;
-        let send_dropped = self.own.station.drops.total();
+        let send_dropped = self.own.host.drops.total();
         PortCounters { receive_dropped, send_dropped, ..self.own.counters }
     }
 
@@ -213,7 +213,7 @@ impl Port for DpdkPort {
             ("send_errors", device.send_errors),
             ("no_buffer", device.no_buffer),
         ];
-        counters.extend(self.own.station.drops.by_reason());
+        counters.extend(self.own.host.drops.by_reason());
         counters
     }
 }

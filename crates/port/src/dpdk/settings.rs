@@ -6,7 +6,7 @@ use convoy_packet::MacAddress;
 use convoy_settings::{Checker, Text, tables};
 
 use crate::backend::{Backend, Context, Entry, Opened, PortTraits, Queues, Side};
-use crate::station::keys::{check_addresses, gateway, mac};
+use crate::l2_host::keys::{check_addresses, gateway, mac};
 use crate::{PortConfig, PortError};
 
 /// The longest name of a device of `net_ring`, in bytes: the driver names its rings after it, and

@@ -26,7 +26,7 @@ use crate::unsent::UnsentPackets;
 use crate::{PortCounters, PortDescription, PortError, PortKind, Prefix};
 pub use host::{HostConfig, HostKind};
 pub(crate) use networks::Networks;
-use next_hops::{NextHops, Way};
+use next_hops::{Egress, NextHops};
 pub(crate) use program::{Hook, TAG_BYTES, is_tag, program};
 pub(crate) use questions::Interface;
 pub(crate) use settings::{By, LinkSettings};
@@ -214,7 +214,7 @@ impl Link {
             udp::complete_checksum(frame);
         }
         match self.next_hops.way(destination) {
-            Way::Link(mac) if device_takes_it => Some(mac),
+            Egress::Link(mac) if device_takes_it => Some(mac),
             _ => {
                 self.send_by_kernel(frame, destination);
                 None

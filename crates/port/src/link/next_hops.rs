@@ -34,7 +34,7 @@ const MESSAGES: usize = 64;
 
 /// How a packet leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum Egress {
     /// To this address on the link.
     Link(MacAddress),
     /// By the kernel.
@@ -90,14 +90,14 @@ impl NextHops {
 
     /// How a packet to this destination leaves.
     #[inline]
-    pub(super) fn way(&mut self, destination: IpAddr) -> Way {
+    pub(super) fn way(&mut self, destination: IpAddr) -> Egress {
         match self.last {
-            Some((last, mac)) if last == destination => Way::Link(mac),
+            Some((last, mac)) if last == destination => Egress::Link(mac),
             _ => self.look_up(destination),
         }
     }
 
-    fn look_up(&mut self, destination: IpAddr) -> Way {
+    fn look_up(&mut self, destination: IpAddr) -> Egress {
         if !self.destinations.contains_key(&destination) {
             if self.destinations.len() >= DESTINATIONS {
                 self.destinations.clear();
@@ -115,9 +115,9 @@ impl NextHops {
         match found.neighbour {
             Some(Neighbour { mac, .. }) if !is_doubtful => {
                 self.last = Some((destination, mac));
-                Way::Link(mac)
+                Egress::Link(mac)
             }
-            _ => Way::Kernel,
+            _ => Egress::Kernel,
         }
     }
 
@@ -199,7 +199,7 @@ mod tests {
         const LOOPBACK: u32 = 1;
         let mut hops = NextHops::open(LOOPBACK, None).expect("every host has it");
         for _ in 0..2 {
-            assert_eq!(hops.way([127, 0, 0, 9].into()), Way::Kernel);
+            assert_eq!(hops.way([127, 0, 0, 9].into()), Egress::Kernel);
         }
         assert!(hops.interface().mtu > 1500);
         assert!(hops.follow().is_ok());

@@ -15,7 +15,7 @@ use crate::sys::{Control, Name, Outgoing, Sender};
 const MESSAGES: usize = 64;
 
 /// How the first frames of a burst leave.
-pub(super) enum Way {
+pub(super) enum SendPath {
     /// What is planned leaves by the socket at this index.
     Socket(usize),
     /// The first is an IPv6 fragment, which leaves with its header.
@@ -36,24 +36,24 @@ impl Plan {
     }
 
     /// Plans what can leave in one call of the frames from `at` on.
-    pub(super) fn lay_out(&mut self, endpoints: &[RawSocket], burst: &[Frame], at: usize) -> Way {
+    pub(super) fn lay_out(&mut self, endpoints: &[RawSocket], burst: &[Frame], at: usize) -> SendPath {
         self.messages.clear();
-        let mut way = Way::None;
+        let mut way = SendPath::None;
         for (index, frame) in burst.iter().enumerate().skip(at).take(MESSAGES) {
             let Some(head) = Head::of(frame) else { break };
             let is_first = self.messages.is_empty();
             let own = |endpoint: &RawSocket| endpoint.local == head.ends.source;
             if head.protocol == FRAGMENT {
                 if is_first && endpoints.iter().any(own) {
-                    way = Way::Fragment(head.ends);
+                    way = SendPath::Fragment(head.ends);
                 }
                 break;
             }
             let sends = |endpoint: &RawSocket| own(endpoint) && endpoint.protocol == head.protocol;
             match way {
-                Way::Socket(socket) if sends(&endpoints[socket]) => {}
-                Way::None if is_first => match endpoints.iter().position(sends) {
-                    Some(socket) => way = Way::Socket(socket),
+                SendPath::Socket(socket) if sends(&endpoints[socket]) => {}
+                SendPath::None if is_first => match endpoints.iter().position(sends) {
+                    Some(socket) => way = SendPath::Socket(socket),
                     None => break,
                 },
                 _ => break,

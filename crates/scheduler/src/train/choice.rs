@@ -17,7 +17,7 @@ pub(crate) enum TrainChoice {
 }
 
 /// An engine elsewhere that a train may go to; times in ticks.
-struct Elsewhere {
+struct OffCore {
     engine: usize,
     /// What it has to do first.
     wait: u64,
@@ -55,7 +55,7 @@ impl<T, R> Scheduler<T, R> {
     fn of_both(
         &self,
         here: Option<(usize, u64)>,
-        elsewhere: Option<Elsewhere>,
+        elsewhere: Option<OffCore>,
         packets: usize,
         input: Input,
     ) -> TrainChoice {
@@ -63,13 +63,13 @@ impl<T, R> Scheduler<T, R> {
         let (own, own_processing, elsewhere) = match (here, elsewhere) {
             (None, None) => return TrainChoice::Wait,
             (Some((engine, processing)), None) => return to(engine, 0, processing),
-            (None, Some(Elsewhere { engine, wait, processing, .. })) => return to(engine, wait, processing),
+            (None, Some(OffCore { engine, wait, processing, .. })) => return to(engine, wait, processing),
             (Some((own, own_processing)), Some(elsewhere)) => (own, own_processing, elsewhere),
         };
-        let Elsewhere { engine, wait, processing, handover } = elsewhere;
+        let OffCore { engine, wait, processing, handover } = elsewhere;
         let is_kept = match input {
             Input::More => {
-                own_processing.saturating_add(self.own_cost().saturating_mul(packets as u64)) <= wait
+                own_processing.saturating_add(self.worker_overhead().saturating_mul(packets as u64)) <= wait
             }
             // On a tie nobody need be woken.
             Input::Paused | Input::Ended => {
@@ -86,18 +86,18 @@ impl<T, R> Scheduler<T, R> {
         among: EngineMask,
         parts: &[TrainPart],
         packets: usize,
-    ) -> Option<Elsewhere> {
+    ) -> Option<OffCore> {
         let in_time = |engine: &usize| {
             self.late_margin.is_none_or(|margin| !self.engines.queue(*engine).is_late(now, margin))
         };
         let open = among.and(self.engines.open).filter(in_time);
-        let with_times = open.map(|engine| Elsewhere {
+        let with_times = open.map(|engine| OffCore {
             engine,
             wait: self.engines.queue(engine).wait(now),
             processing: self.train_cost(engine, parts),
             handover: self.handover(engine, parts, packets),
         });
-        with_times.min_by_key(|Elsewhere { wait, processing, handover, .. }| {
+        with_times.min_by_key(|OffCore { wait, processing, handover, .. }| {
             wait.saturating_add(*processing).saturating_add(*handover)
         })
     }

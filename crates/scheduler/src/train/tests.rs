@@ -58,7 +58,7 @@ fn give(scheduler: &mut Scheduler<u32>, now: u64, input: Input) -> TrainChoice {
     };
     assert!(dispatch.is_of_many && dispatch.items.iter().copied().eq(0..32));
     if dispatch.engine == HERE {
-        scheduler.complete_at_once(now, &dispatch.given(), None);
+        scheduler.complete_at_once(now, &dispatch.train_dispatch(), None);
     }
     to(dispatch.engine, dispatch.predicted_wait, dispatch.predicted_processing)
 }
@@ -66,7 +66,7 @@ fn give(scheduler: &mut Scheduler<u32>, now: u64, input: Input) -> TrainChoice {
 #[test]
 fn with_more_at_hand_the_core_keeps_a_train_once_the_other_is_busy_for_longer_than_it_would_be() {
     let mut scheduler = scheduler([(0.0, 1.0); 2], SchedulerConfig::default());
-    scheduler.set_own_cost(1);
+    scheduler.set_worker_overhead(1);
     let elsewhere = |wait| to(THERE, wait, 100);
     assert_eq!(give(&mut scheduler, 0, Input::More), elsewhere(0));
     // Its own 100 and 32 for the packets that come next are more than the 100 that the other has.
@@ -158,7 +158,7 @@ fn the_only_engine_gets_what_a_choice_among_many_would_give_it() {
 #[test]
 fn each_change_of_sa_inside_a_train_costs_t_key() {
     let mut scheduler = scheduler([(10.0, 1.0); 2], SchedulerConfig::default());
-    scheduler.set_own_cost(1);
+    scheduler.set_worker_overhead(1);
     for (engine, t_key) in [(HERE, 9.0), (THERE, 2.0)] {
         scheduler.set_t_key(engine, 0, t_key);
         scheduler.set_t_key(engine, 1, t_key);

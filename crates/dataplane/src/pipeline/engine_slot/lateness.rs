@@ -6,7 +6,7 @@
 //! from the engine's thread for a moment. The engine only gets nothing new until it has brought all
 //! that it has. It has failed once it is later still, or late again and again.
 
-use convoy_ipsec::Prepared;
+use convoy_ipsec::CryptoPacket;
 
 use super::EngineSlot;
 use crate::pipeline::engine_set::Records;
@@ -124,7 +124,11 @@ impl EngineSlot {
 
     /// The packets of the oldest multi-packet, if the engine is late with it and their input was
     /// kept.
-    pub(in crate::pipeline) fn late<'a>(&self, now_ns: u64, trains: &'a Trains) -> Option<&'a [Prepared]> {
+    pub(in crate::pipeline) fn late<'a>(
+        &self,
+        now_ns: u64,
+        trains: &'a Trains,
+    ) -> Option<&'a [CryptoPacket]> {
         let (_, oldest) = trains.records(self.at).next()?;
         let oldest = Some(oldest).filter(|oldest| oldest.deadlines.late_ns < now_ns)?;
         (self.is_up() && !oldest.kept.is_empty()).then_some(&oldest.kept)

@@ -1,6 +1,6 @@
 //! What failed engines left, and who does it again.
 
-use convoy_scheduler::Given;
+use convoy_scheduler::TrainDispatch;
 
 use super::{CryptoStage, Released};
 use crate::pipeline::train::{Train, is_pending};
@@ -8,7 +8,11 @@ use crate::pipeline::train::{Train, is_pending};
 impl CryptoStage {
     /// The next train that is to be done again, if an engine has room for it. What is done of it
     /// leaves; where no engine takes it as it is, it goes in parts.
-    pub(super) fn next_again(&mut self, now_ns: u64, released: &mut Released) -> Option<(Train, Given)> {
+    pub(super) fn next_again(
+        &mut self,
+        now_ns: u64,
+        released: &mut Released,
+    ) -> Option<(Train, TrainDispatch)> {
         while let Some(mut train) = self.again.pop_front() {
             train.lay_out(&mut self.ivs);
             let of_one_kind = train.run_len(is_pending);

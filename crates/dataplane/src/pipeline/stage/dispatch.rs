@@ -1,14 +1,14 @@
 //! From the window to the engines: the next train, who lays it out, and what is done at once.
 
 use convoy_engine::{MultiPacket, Placement};
-use convoy_ipsec::{CryptoStatus, DropReason, Prepared, Tables};
+use convoy_ipsec::{CryptoPacket, CryptoStatus, DropReason, Tables};
 use convoy_packet::FramePool;
-use convoy_scheduler::{Dispatch, Given, Input};
+use convoy_scheduler::{Dispatch, Input, TrainDispatch};
 
 use super::{Bench, CryptoStage};
 use crate::pipeline::engine_set::{Context, Records};
 use crate::pipeline::engine_slot::Deadlines;
-use crate::pipeline::train::{Place, Train, is_pending, stream_of};
+use crate::pipeline::train::{OrderPosition, Train, is_pending, stream_of};
 
 /// Of so many trains done here the time of one is measured: reading the clock twice costs as much
 /// as a short packet's look-ups. A prime, so that engines that take turns are all measured.
@@ -54,7 +54,7 @@ impl CryptoStage {
                 }
             }
             now_ns = self.clock.now_ns();
-            self.digest(bench.released);
+            self.apply_reports(bench.released);
             moved = true;
         }
     }
@@ -75,7 +75,12 @@ impl CryptoStage {
 
     /// The next train for which an engine has room, and that engine: what was held up, what is to
     /// be done again, what the window yields.
-    fn next_train(&mut self, now_ns: u64, input: Input, bench: &mut Bench<'_>) -> Option<(Train, Given)> {
+    fn next_train(
+        &mut self,
+        now_ns: u64,
+        input: Input,
+        bench: &mut Bench<'_>,
+    ) -> Option<(Train, TrainDispatch)> {
         if let Some((train, given)) = self.held.take() {
             if self.scheduler.is_available(given.engine) {
                 return Some((train, given));
@@ -96,8 +101,8 @@ impl CryptoStage {
     }
 
     /// Makes a train of what the window yields.
-    fn place(&mut self, dispatch: Dispatch<Prepared>) -> (Train, Given) {
-        let given = dispatch.given();
+    fn place(&mut self, dispatch: Dispatch<CryptoPacket>) -> (Train, TrainDispatch) {
+        let given = dispatch.train_dispatch();
         let Dispatch { is_of_many, items, .. } = dispatch;
         let stream = items.first().map_or(0, |first| match is_of_many {
             true => first.direction as u32,
@@ -107,19 +112,25 @@ impl CryptoStage {
     }
 
     /// A train of these packets, with places behind all of its stream.
-    fn train(&mut self, stream: u32, packets: Vec<Prepared>) -> Train {
+    fn train(&mut self, stream: u32, packets: Vec<CryptoPacket>) -> Train {
         let place = self.place_behind(stream, packets.len());
         Train { place, packets, templates: Vec::new() }
     }
 
     /// The place behind all of a stream for so many packets.
-    pub(super) fn place_behind(&mut self, stream: u32, packets: usize) -> Place {
-        Place { stream, first: self.order.admit(stream, packets) }
+    pub(super) fn place_behind(&mut self, stream: u32, packets: usize) -> OrderPosition {
+        OrderPosition { stream, first: self.order.admit(stream, packets) }
     }
 
     /// Has a train laid out and done; whether that is done already. It comes by the engine's queue
     /// else.
-    fn carry_out(&mut self, now_ns: u64, mut train: Train, given: Given, bench: &mut Bench<'_>) -> bool {
+    fn carry_out(
+        &mut self,
+        now_ns: u64,
+        mut train: Train,
+        given: TrainDispatch,
+        bench: &mut Bench<'_>,
+    ) -> bool {
         if !self.does_here(given.engine, train.place) {
             self.hand_over(now_ns, train, given, bench);
             return false;
@@ -135,7 +146,7 @@ impl CryptoStage {
 
     /// Whether an engine does a train with this place on this core at once.
     #[inline]
-    pub(super) fn does_here(&mut self, engine: usize, place: Place) -> bool {
+    pub(super) fn does_here(&mut self, engine: usize, place: OrderPosition) -> bool {
         // An engine that gathers multi-packets does many of them together.
         let gathers = self.engines.description(engine).gathers > 1 && place.is_of_sa();
         !gathers && self.engines.in_place(engine).is_some()
@@ -146,12 +157,12 @@ impl CryptoStage {
     pub(super) fn do_here(
         &mut self,
         now_ns: u64,
-        given: Given,
-        packets: &mut [Prepared],
+        given: TrainDispatch,
+        packets: &mut [CryptoPacket],
         tables: &mut Tables,
     ) -> bool {
         tables.lay_out(now_ns, packets, &mut |iv| self.ivs.fill(iv));
-        let Given { engine, predicted_processing, .. } = given;
+        let TrainDispatch { engine, predicted_processing, .. } = given;
         let is_measured = self.unmeasured == 0;
         let began_ns = if is_measured { self.clock.now_ns() } else { 0 };
         let pending = packets.iter().filter(|packet| is_pending(packet)).count();
@@ -178,7 +189,13 @@ impl CryptoStage {
 
     /// Lays a train out, or has its engine do so, and gives it to the engine's queue, as far as
     /// there are frames for it.
-    pub(super) fn hand_over(&mut self, now_ns: u64, train: Train, given: Given, bench: &mut Bench<'_>) {
+    pub(super) fn hand_over(
+        &mut self,
+        now_ns: u64,
+        train: Train,
+        given: TrainDispatch,
+        bench: &mut Bench<'_>,
+    ) {
         let Some(mut train) = self.cut_to_frames(now_ns, train, given, bench) else { return };
         if self.engines.lays_out(given.engine) {
             train.templates = self.spare_templates.pop().unwrap_or_default();
@@ -194,8 +211,8 @@ impl CryptoStage {
         self.again.push_front(train);
     }
 
-    fn submit(&mut self, now_ns: u64, train: Train, given: Given, pool: &mut FramePool) {
-        let Given { engine, ticket, predicted_wait, predicted_processing, .. } = given;
+    fn submit(&mut self, now_ns: u64, train: Train, given: TrainDispatch, pool: &mut FramePool) {
+        let TrainDispatch { engine, ticket, predicted_wait, predicted_processing, .. } = given;
         let Train { place, packets, templates } = train;
         let Some(first) = packets.first() else { return };
         let (sa, direction) = (first.sa, first.direction);
@@ -227,7 +244,7 @@ impl CryptoStage {
         &mut self,
         now_ns: u64,
         mut train: Train,
-        given: Given,
+        given: TrainDispatch,
         bench: &mut Bench<'_>,
     ) -> Option<Train> {
         let fits = self.engines.can_submit(given.engine, bench.pool, &train.packets);

@@ -257,7 +257,7 @@ fn multi_packets_wait_for_trains_that_are_out_and_trains_for_multi_packets() {
         });
         left.collect()
     };
-    let burst = |pool: &mut FramePool, numbers: std::ops::Range<u32>| -> Vec<Prepared> {
+    let burst = |pool: &mut FramePool, numbers: std::ops::Range<u32>| -> Vec<CryptoPacket> {
         numbers.map(|number| packet(pool, number % SAS, number)).collect()
     };
     let train = burst(&mut pool, 0..3);

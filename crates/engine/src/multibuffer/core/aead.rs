@@ -1,7 +1,7 @@
 //! Packets of AEADs: the library does each at once, and writes or compares the ICV where it stands,
 //! so that nothing is arranged around a job.
 
-use convoy_ipsec::{CryptoStatus, Prepared};
+use convoy_ipsec::{CryptoPacket, CryptoStatus};
 use convoy_ipsec_mb as mb;
 
 use super::inputs;
@@ -16,10 +16,10 @@ pub(super) fn process(
     burst: &mut mb::Burst<'_, '_>,
     key: &mb::Key,
     seal: bool,
-    packets: &mut [Prepared],
+    packets: &mut [CryptoPacket],
 ) -> bool {
     let mut are_done = true;
-    for Prepared { frame, job, status, .. } in packets {
+    for CryptoPacket { frame, job, status, .. } in packets {
         if let CryptoStatus::Refused(_) = status {
             continue;
         }

@@ -1,6 +1,6 @@
 //! What is done together, cut into packets that have the same keys.
 
-use convoy_ipsec::{Direction, Prepared, SaIndex};
+use convoy_ipsec::{CryptoPacket, Direction, SaIndex};
 
 use crate::MultiPacket;
 use crate::interface::is_one_run;
@@ -14,7 +14,7 @@ const FAR: usize = 8;
 pub(crate) struct Run<'a> {
     pub(crate) sa: SaIndex,
     pub(crate) direction: Direction,
-    pub(crate) packets: &'a mut [Prepared],
+    pub(crate) packets: &'a mut [CryptoPacket],
     pub(crate) ahead: Ahead,
 }
 
@@ -34,7 +34,7 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
-    fn by(packet: &Prepared) -> Self {
+    fn by(packet: &CryptoPacket) -> Self {
         Self { sa: packet.sa, len: packet.job.cipher_len.max(packet.job.auth_len) }
     }
 }
@@ -74,7 +74,7 @@ impl Work for [MultiPacket] {
     }
 }
 
-impl Work for [Prepared] {
+impl Work for [CryptoPacket] {
     fn runs(&mut self) -> impl Iterator<Item = Run<'_>> {
         let mut rest = self;
         std::iter::from_fn(move || {
@@ -95,10 +95,10 @@ mod tests {
     use super::*;
     use crate::calibrate::sample_packet;
 
-    fn packets(sas: &[u32]) -> Vec<Prepared> {
+    fn packets(sas: &[u32]) -> Vec<CryptoPacket> {
         let mut pool = FramePool::new(sas.len(), 0);
         let transform = crate::transforms()[0];
-        let packet = |sa: &u32| Prepared { sa: SaIndex(*sa), ..sample_packet(&mut pool, transform, 64) };
+        let packet = |sa: &u32| CryptoPacket { sa: SaIndex(*sa), ..sample_packet(&mut pool, transform, 64) };
         sas.iter().map(packet).collect()
     }
 

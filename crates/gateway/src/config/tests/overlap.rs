@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use convoy_settings::Interface;
 
 use super::{GOOD, changed, errors};
-use crate::config::{Config, Surroundings};
+use crate::config::{Config, HostEnvironment};
 
 fn tunnel(name: &str, remote_ts: &str, more: &str) -> String {
     format!(
@@ -76,7 +76,7 @@ fn a_peer_inside_its_own_tunnel_is_warned_of_unless_everything_is() {
 /// A machine with one interface.
 struct Lan(&'static str, &'static str);
 
-impl Surroundings for Lan {
+impl HostEnvironment for Lan {
     fn resolve(&self, _: &str) -> io::Result<Vec<IpAddr>> {
         Err(io::Error::other("not asked for"))
     }

@@ -1,8 +1,8 @@
 //! The world of one seed: two gateways, their hosts, the network between them, and all that befalls
 //! them.
 
-mod befall;
 mod ending;
+mod faults;
 mod traffic;
 
 use std::collections::BTreeMap;
@@ -159,7 +159,7 @@ impl<'a> World<'a> {
         for _ in 0..self.scenario.ticks {
             let step_ns = self.step_ns();
             self.advance(step_ns);
-            self.befall();
+            self.inject_faults();
             self.send_some();
             self.work();
         }

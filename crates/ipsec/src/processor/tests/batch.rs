@@ -14,7 +14,7 @@ fn random(bytes: &mut [u8]) {
 
 impl Gateway {
     /// Begins a batch of one SA.
-    fn begin(&mut self, batch: &mut [Prepared]) -> Option<BatchTemplate> {
+    fn begin(&mut self, batch: &mut [CryptoPacket]) -> Option<BatchTemplate> {
         let mut templates = Vec::new();
         self.ipsec.tables.begin(self.now_ns, batch, &mut templates);
         assert!(templates.len() == 1 && templates[0].packets as usize == batch.len());
@@ -22,7 +22,7 @@ impl Gateway {
     }
 
     /// What a crypto core does with a batch that was begun.
-    fn work(&self, template: Option<BatchTemplate>, batch: &mut [Prepared]) {
+    fn work(&self, template: Option<BatchTemplate>, batch: &mut [CryptoPacket]) {
         if let Some(template) = template {
             template.lay_out(batch, &mut random);
         }
@@ -40,7 +40,7 @@ impl Gateway {
         let mut raw = self.classify(packets);
         let mut out = Vec::new();
         while !raw.is_empty() {
-            let mut batch: Vec<Prepared> = raw.drain(..size.min(raw.len())).collect();
+            let mut batch: Vec<CryptoPacket> = raw.drain(..size.min(raw.len())).collect();
             let template = self.begin(&mut batch);
             self.work(template, &mut batch);
             self.finish_outbound(&mut batch, &mut out);
@@ -54,7 +54,7 @@ impl Gateway {
         self.classify_inbound(&mut frames);
         let (mut raw, mut out) = (std::mem::take(&mut self.inbound.open), Vec::new());
         while !raw.is_empty() {
-            let mut batch: Vec<Prepared> = raw.drain(..size.min(raw.len())).collect();
+            let mut batch: Vec<CryptoPacket> = raw.drain(..size.min(raw.len())).collect();
             let template = self.begin(&mut batch);
             self.work(template, &mut batch);
             self.finish_inbound(&mut batch, &mut out);
@@ -130,10 +130,10 @@ proptest! {
 }
 
 /// A copy of a raw packet, as is kept of what an engine may lose.
-fn kept(gateway: &mut Gateway, packet: &Prepared) -> Prepared {
+fn kept(gateway: &mut Gateway, packet: &CryptoPacket) -> CryptoPacket {
     let frame = gateway.pool.take_filled(&packet.frame, RAW_TAILROOM_BYTES).expect("a frame");
-    let Prepared { job, status, sa, direction, class, context, .. } = *packet;
-    Prepared { frame, job, status, sa, direction, class, context }
+    let CryptoPacket { job, status, sa, direction, class, context, .. } = *packet;
+    CryptoPacket { frame, job, status, sa, direction, class, context }
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn a_batch_that_is_done_again_keeps_its_numbers_and_is_counted_once() {
     let packets = [100, 200, 300].map(|len| link.packet(false, len));
     let mut first = a.classify(&packets);
     let template = a.begin(&mut first);
-    let mut again: Vec<Prepared> = first.iter().map(|packet| kept(&mut a, packet)).collect();
+    let mut again: Vec<CryptoPacket> = first.iter().map(|packet| kept(&mut a, packet)).collect();
     a.work(template, &mut first);
     // The engine is gone with it; in the meantime another packet leaves, and the peer moves.
     a.send_batches(&[link.packet(false, 60)], 1);

@@ -9,7 +9,7 @@ use convoy_packet::{Ethernet, FrameSize, IpHeader, Ipv4, icmp, protocol};
 
 use super::*;
 use crate::PortKind;
-use crate::station::{Identity, Takes};
+use crate::l2_host::{Identity, Takes};
 
 const A: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 const B: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
@@ -29,8 +29,8 @@ fn ports(device: &str, queues: usize) -> Vec<DpdkPort> {
     let queues_each = device.queues.into_iter().enumerate();
     queues_each
         .map(|(number, queue)| {
-            let station = Station::new(identity.clone(), queues);
-            DpdkPort::new(description.clone(), station, queue, (number, Arc::clone(&heard)))
+            let host = L2Host::new(identity.clone(), queues);
+            DpdkPort::new(description.clone(), host, queue, (number, Arc::clone(&heard)))
         })
         .collect()
 }

@@ -24,7 +24,7 @@ use thread::{DEPTH, Order, Thread};
 
 /// One worker's end of an engine that has a thread of its own, pinned to a core or not. The thread
 /// ends with the last of its ends.
-pub struct OnCore {
+pub struct CryptoThread {
     description: EngineDescription,
     orders: Producer<Order>,
     /// Keys for which the ring had no room: its worker waits for no thread. Packets stay behind
@@ -37,7 +37,7 @@ pub struct OnCore {
     in_flight: usize,
 }
 
-impl OnCore {
+impl CryptoThread {
     /// Starts the thread, pinned to `core` if one is named, with what `make` makes there for each
     /// of so many workers, whose SAs have nothing in common. `describe` is told what it can do. An
     /// end for each worker.
@@ -116,7 +116,7 @@ impl OnCore {
     }
 }
 
-impl EngineControl for OnCore {
+impl EngineControl for CryptoThread {
     fn description(&self) -> &EngineDescription {
         &self.description
     }
@@ -145,7 +145,7 @@ impl EngineControl for OnCore {
     }
 }
 
-impl EngineQueue for OnCore {
+impl EngineQueue for CryptoThread {
     fn submit(&mut self, multi_packet: MultiPacket) -> Result<(), Box<Refused>> {
         if !self.has_key(multi_packet.sa) {
             return Err(self.description.refuse_unkeyed(multi_packet));

@@ -21,7 +21,7 @@ use crate::sa_id::{InboundId, OutboundId};
 /// What is known of packets from the inside, of one flow and with the same to be taken over into
 /// their outer headers. What only few packets need is found out again for them.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct DepartingRun {
+pub(super) struct OutboundRun {
     flow: Flow,
     place: FlowPlace,
     /// `None` also if they are no IP packets.
@@ -44,26 +44,26 @@ enum Flow {
 
 /// What is known of the packets of a burst from the inside.
 #[derive(Debug, Default)]
-pub(super) struct DepartingBurst {
-    runs: Vec<DepartingRun>,
+pub(super) struct ClassifiedBurst {
+    runs: Vec<OutboundRun>,
     v6_flows: Vec<FlowKey>,
 }
 
-impl DepartingBurst {
+impl ClassifiedBurst {
     /// In the order of the packets; together they are as many.
-    pub(super) fn runs(&self) -> &[DepartingRun] {
+    pub(super) fn runs(&self) -> &[OutboundRun] {
         &self.runs
     }
 
     fn push(&mut self, flow: Flow, place: FlowPlace, inner: Inner) {
-        self.runs.push(DepartingRun { flow, place, decision: None, sa: None, inner, packets: 1 });
+        self.runs.push(OutboundRun { flow, place, decision: None, sa: None, inner, packets: 1 });
     }
 }
 
 /// What is known of packets from the outside that came by an SA in the ordinary way: whole, and not
 /// through a port's device.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ArrivingRun {
+pub(super) struct InboundRun {
     /// `None` if more is to be found out.
     pub(super) packet: Option<Protected>,
     /// `None` if there is no such SA.
@@ -119,14 +119,14 @@ impl Protected {
 
 impl Outbound {
     /// Finds the packets' policies and SAs.
-    pub(super) fn glance(&mut self, tables: &Tables, frames: &mut [Frame], burst: &mut DepartingBurst) {
+    pub(super) fn look_up(&mut self, tables: &Tables, frames: &mut [Frame], burst: &mut ClassifiedBurst) {
         burst.runs.clear();
         burst.v6_flows.clear();
         let mut last = (V4Key::NONE, Inner::default());
         for frame in frames {
             let Some(plain) = PlainV4::parse(frame) else {
                 last.0 = V4Key::NONE;
-                self.glance_at_any(frame, burst);
+                self.classify_any(frame, burst);
                 continue;
             };
             frame.truncate(plain.total_len);
@@ -143,7 +143,7 @@ impl Outbound {
     }
 
     /// The same of a packet of any kind.
-    fn glance_at_any(&self, frame: &mut Frame, burst: &mut DepartingBurst) {
+    fn classify_any(&self, frame: &mut Frame, burst: &mut ClassifiedBurst) {
         let Ok(layout) = Layout::parse(frame) else {
             return burst.push(Flow::None, FlowPlace::NONE, Inner::default());
         };
@@ -159,7 +159,7 @@ impl Outbound {
     }
 
     /// Decides on each run.
-    fn decide(&mut self, tables: &Tables, burst: &mut DepartingBurst) {
+    fn decide(&mut self, tables: &Tables, burst: &mut ClassifiedBurst) {
         let decide = |flow: &FlowKey| tables.decide_outbound(flow);
         for run in &mut burst.runs {
             run.decision = match run.flow {
@@ -183,7 +183,7 @@ impl Outbound {
 
 impl Inbound {
     /// Finds the packets' SAs, and where their headers stand.
-    pub(super) fn glance(tables: &Tables, frames: &mut [Frame], runs: &mut Vec<ArrivingRun>) {
+    pub(super) fn look_up(tables: &Tables, frames: &mut [Frame], runs: &mut Vec<InboundRun>) {
         runs.clear();
         let mut last = None;
         for frame in frames {
@@ -192,8 +192,8 @@ impl Inbound {
                 .filter(|plain| is_untouched && plain.total_len >= IPV4_HEADER + ESP_HEADER);
             let Some(plain) = plain else {
                 last = None;
-                let packet = if is_untouched { glance_at_protected(tables, frame) } else { None };
-                runs.push(ArrivingRun { packet, sa: None, packets: 1 });
+                let packet = if is_untouched { classify_protected(tables, frame) } else { None };
+                runs.push(InboundRun { packet, sa: None, packets: 1 });
                 continue;
             };
             frame.truncate(plain.total_len);
@@ -203,7 +203,7 @@ impl Inbound {
                 None => {
                     tables.sad.prefetch_spi(plain.upper, SaProtocol::Esp);
                     let packet = Some(Protected::in_plain_v4(&plain));
-                    runs.push(ArrivingRun { packet, sa: None, packets: 1 });
+                    runs.push(InboundRun { packet, sa: None, packets: 1 });
                 }
             }
             last = Some(key);
@@ -216,7 +216,7 @@ impl Inbound {
             }
         }
         for id in runs.iter().filter_map(|run| run.sa) {
-            if let Some(sa) = tables.sad.inbound.line(id.0) {
+            if let Some(sa) = tables.sad.inbound.hot(id.0) {
                 // Most packets are the next.
                 sa.replay().prefetch(sa.replay().highest().wrapping_add(1));
                 tables.tunnels.prefetch_admission(sa.tunnel);
@@ -226,7 +226,7 @@ impl Inbound {
 }
 
 /// Of a packet of any kind; `None` if it is not protected, or a piece of one.
-fn glance_at_protected(tables: &Tables, frame: &Frame) -> Option<Protected> {
+fn classify_protected(tables: &Tables, frame: &Frame) -> Option<Protected> {
     let layout = Layout::parse(frame).ok().filter(|layout| layout.fragment.is_none())?;
     match Kind::of(frame, &layout, tables.config.natt_port) {
         Kind::Protected { protocol, spi, at, end, in_udp } => {

@@ -224,8 +224,8 @@ impl<P: Processor> Queue<P> {
                     self.packets += multi_packet.packets.len();
                     self.at_hand.push(multi_packet);
                 }
-                Order::Install(sa, keys) => self.heed_keys(|processor| processor.install(sa, &keys)),
-                Order::Remove(sa) => self.heed_keys(|processor| processor.remove(sa)),
+                Order::Install(sa, keys) => self.change_keys(|processor| processor.install(sa, &keys)),
+                Order::Remove(sa) => self.change_keys(|processor| processor.remove(sa)),
                 Order::WakeBy(waker) => self.waker = Some(waker),
             }
             // Keys and packets keep their order, so nothing stays at hand when keys come next.
@@ -242,7 +242,7 @@ impl<P: Processor> Queue<P> {
 
     /// Takes or forgets keys. What that leaves on the thread's stack is wiped, once for orders
     /// about keys that follow each other; after a removal also what the packets left there.
-    fn heed_keys(&mut self, change: impl FnOnce(&mut P)) {
+    fn change_keys(&mut self, change: impl FnOnce(&mut P)) {
         below(|| change(&mut self.processor));
         if !matches!(self.orders.peek(), Ok(Order::Install(..) | Order::Remove(_))) {
             wipe_stack();

@@ -13,7 +13,7 @@ const RETRY_NS: u64 = 100_000_000;
 
 impl World<'_> {
     /// What an operator, the machine and the network do in this round.
-    pub(super) fn befall(&mut self) {
+    pub(super) fn inject_faults(&mut self) {
         let rates = self.scenario.rates;
         let site = self.dice.random_range(0..2);
         if self.dice.random_bool(rates.restart) {

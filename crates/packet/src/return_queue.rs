@@ -1,6 +1,6 @@
 //! Where frames go that are freed elsewhere than at their pool.
 //!
-//! A [`Home`] is the far side of a pool's frames of one size. Whoever frees some of them without
+//! A [`ReturnQueue`] is the far side of a pool's frames of one size. Whoever frees some of them without
 //! having the pool links them to those that came before, by one exchange; the pool takes all of
 //! them at once. Nobody ever takes a single one, so a frame that is freed, taken and freed again
 //! between two steps of another thread does no harm there (no ABA).
@@ -22,14 +22,14 @@ const CLOSED: u64 = 1 << 63;
 
 /// The frames of one size of one pool: where they lie, and which were freed elsewhere.
 #[repr(align(64))]
-pub(crate) struct Home {
+pub(crate) struct ReturnQueue {
     /// While there is a pool: how many frames were freed elsewhere in the upper half, the link of
     /// the last of them in the lower one.
     returned: AtomicU64,
     chunks: Chunks,
 }
 
-impl Home {
+impl ReturnQueue {
     /// The home of the frames in these chunks. It frees itself, and gives the chunks back, when it
     /// is closed and all frames are here.
     pub(crate) fn new(chunks: Chunks) -> NonNull<Self> {
@@ -40,10 +40,10 @@ impl Home {
     ///
     /// # Safety
     /// They are this home's.
-    unsafe fn take_back(home: NonNull<Self>, mut chain: Chain) {
+    unsafe fn take_back(return_queue: NonNull<Self>, mut chain: Chain) {
         // SAFETY: a home lives while a frame of it is out, as those of the chain are until the
         // exchange below succeeds.
-        let returned = unsafe { &(*home.as_ptr()).returned };
+        let returned = unsafe { &(*return_queue.as_ptr()).returned };
         let mut before = returned.load(Ordering::Relaxed);
         loop {
             let after = if before & CLOSED == 0 {
@@ -59,7 +59,7 @@ impl Home {
                 Ok(_) => {
                     if after == CLOSED {
                         // SAFETY: the pool is gone, and this was the last frame.
-                        unsafe { Self::free(home) };
+                        unsafe { Self::free(return_queue) };
                     }
                     return;
                 }
@@ -92,9 +92,9 @@ impl Home {
     ///
     /// # Safety
     /// It is so, and the pool does not touch the home after this.
-    pub(crate) unsafe fn close(home: NonNull<Self>, out: usize) {
+    pub(crate) unsafe fn close(return_queue: NonNull<Self>, out: usize) {
         // SAFETY: only a closed home is freed.
-        let returned = unsafe { &(*home.as_ptr()).returned };
+        let returned = unsafe { &(*return_queue.as_ptr()).returned };
         let mut before = returned.load(Ordering::Relaxed);
         loop {
             let after = CLOSED | (out as u64 - (before >> 32));
@@ -102,7 +102,7 @@ impl Home {
                 Err(now) => before = now,
                 Ok(_) if after == CLOSED => {
                     // SAFETY: all frames are here.
-                    return unsafe { Self::free(home) };
+                    return unsafe { Self::free(return_queue) };
                 }
                 Ok(_) => return,
             }
@@ -111,11 +111,11 @@ impl Home {
 
     /// # Safety
     /// Nobody has a frame of this home any more, and nobody else is here.
-    unsafe fn free(home: NonNull<Self>) {
+    unsafe fn free(return_queue: NonNull<Self>) {
         // SAFETY: it came from a box, and nothing leads to it any more.
-        let home = unsafe { Box::from_raw(home.as_ptr()) };
+        let return_queue = unsafe { Box::from_raw(return_queue.as_ptr()) };
         // SAFETY: the pool took them, and nobody has a frame in them.
-        unsafe { Region::of_process().give_back(home.chunks) };
+        unsafe { Region::of_process().give_back(return_queue.chunks) };
     }
 }
 
@@ -150,33 +150,33 @@ impl Chain {
 /// Sends one frame home.
 #[cold]
 #[inline(never)]
-pub(crate) fn send_home(frame: Frame) {
-    let home = frame.metadata().home;
+pub(crate) fn return_frame(frame: Frame) {
+    let return_queue = frame.metadata().return_queue;
     // SAFETY: it is the frame's home.
-    unsafe { Home::take_back(home, Chain::of(frame)) };
+    unsafe { ReturnQueue::take_back(return_queue, Chain::of(frame)) };
 }
 
 /// Sends frames home, those of one home that come one behind the other in one go. What is left goes
 /// when it is dropped.
 #[derive(Default)]
-pub(crate) struct Returning(Option<(NonNull<Home>, Chain)>);
+pub(crate) struct Returning(Option<(NonNull<ReturnQueue>, Chain)>);
 
 impl Returning {
     pub(crate) fn add(&mut self, frame: Frame) {
-        let home = frame.metadata().home;
+        let return_queue = frame.metadata().return_queue;
         match &mut self.0 {
-            Some((of, chain)) if *of == home => chain.push(frame),
+            Some((of, chain)) if *of == return_queue => chain.push(frame),
             _ => {
                 self.send();
-                self.0 = Some((home, Chain::of(frame)));
+                self.0 = Some((return_queue, Chain::of(frame)));
             }
         }
     }
 
     fn send(&mut self) {
-        if let Some((home, chain)) = self.0.take() {
+        if let Some((return_queue, chain)) = self.0.take() {
             // SAFETY: `add` gathers frames of this home alone.
-            unsafe { Home::take_back(home, chain) };
+            unsafe { ReturnQueue::take_back(return_queue, chain) };
         }
     }
 }

@@ -17,7 +17,7 @@ const SHARE: usize = 16;
 
 /// Packets that a station did not send, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct StationDrops {
+pub(crate) struct L2HostDrops {
     /// No next hop is known for the destination, or it is no IPv4 packet to be sent.
     pub(crate) no_way: u64,
     /// Longer than the port's MTU.
@@ -28,7 +28,7 @@ pub(crate) struct StationDrops {
     pub(crate) displaced: u64,
 }
 
-impl StationDrops {
+impl L2HostDrops {
     /// All of them.
     pub(crate) fn total(&self) -> u64 {
         self.no_way + self.too_long + self.unanswered + self.displaced
@@ -46,11 +46,11 @@ impl StationDrops {
 }
 
 /// The host.
-pub(crate) struct Station {
+pub(crate) struct L2Host {
     pub(crate) identity: Identity,
     /// Packets whose way is known, for which the device had no room yet.
     pub(crate) outbox: VecDeque<(MacAddress, Frame)>,
-    pub(crate) drops: StationDrops,
+    pub(crate) drops: L2HostDrops,
     neighbours: Neighbours,
     /// Queues of the port, each with a station that keeps packets.
     queues: usize,
@@ -58,13 +58,13 @@ pub(crate) struct Station {
     start: Instant,
 }
 
-impl Station {
+impl L2Host {
     /// The station of one of a port's `queues`.
     pub(crate) fn new(identity: Identity, queues: usize) -> Self {
         Self {
             identity,
             outbox: VecDeque::new(),
-            drops: StationDrops::default(),
+            drops: L2HostDrops::default(),
             neighbours: Neighbours::default(),
             queues,
             displaced: Vec::new(),

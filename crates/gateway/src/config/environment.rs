@@ -3,7 +3,7 @@
 use std::io;
 use std::net::{IpAddr, ToSocketAddrs, UdpSocket};
 
-use convoy_settings::{Interface, Surroundings};
+use convoy_settings::{HostEnvironment, Interface};
 use ipnet::IpNet;
 use nix::ifaddrs::getifaddrs;
 use nix::sched::{CpuSet, sched_setaffinity};
@@ -14,7 +14,7 @@ use nix::unistd::{Pid, User};
 #[derive(Clone, Copy, Debug)]
 pub struct ThisMachine;
 
-impl Surroundings for ThisMachine {
+impl HostEnvironment for ThisMachine {
     fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>> {
         Resolver.resolve(name)
     }
@@ -68,7 +68,7 @@ impl Surroundings for ThisMachine {
 #[derive(Clone, Copy, Debug)]
 pub struct Resolver;
 
-impl Surroundings for Resolver {
+impl HostEnvironment for Resolver {
     fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>> {
         Ok((name, 0).to_socket_addrs()?.map(|address| address.ip()).collect())
     }

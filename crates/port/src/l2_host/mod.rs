@@ -17,7 +17,7 @@ mod waiting;
 pub(crate) use incoming::Dropped;
 #[cfg(any(feature = "card", feature = "dpdk"))]
 pub(crate) use {
-    host::Station,
+    host::L2Host,
     identity::{Identity, Takes},
     incoming::{Incoming, echo_reply},
 };

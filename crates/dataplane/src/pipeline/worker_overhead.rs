@@ -23,7 +23,7 @@ const FORGOTTEN_NS: u64 = 1_000_000_000;
 
 /// What a core has to do besides the work of engines, in ns; 0 while it is not known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct OwnWork {
+pub(super) struct WorkerOverhead {
     /// For a packet.
     pub(super) per_packet_ns: u64,
     /// In the time for which engines elsewhere must have work, times the part of its time in which
@@ -33,7 +33,7 @@ pub(super) struct OwnWork {
 
 /// A moving average of it.
 #[derive(Default)]
-pub(super) struct OwnCost {
+pub(super) struct OverheadAverage {
     /// When the round that is under way began, and what engines on this core had taken in all until
     /// then; both in ns.
     began: Option<(u64, u64)>,
@@ -47,10 +47,10 @@ pub(super) struct OwnCost {
     rounds: u64,
     /// When the last sample ended; `None` before the first.
     sampled_ns: Option<u64>,
-    average: OwnWork,
+    average: WorkerOverhead,
 }
 
-impl OwnCost {
+impl OverheadAverage {
     /// Packets were taken in.
     pub(super) fn took_in(&mut self, packets: usize) {
         self.packets += packets as u64;
@@ -63,7 +63,7 @@ impl OwnCost {
 
     /// A round begins at `now_ns`, and with it the last one ends; engines on this core have taken
     /// `inline_ns` since they were made. What it has to do besides.
-    pub(super) fn begin_round(&mut self, now_ns: u64, inline_ns: u64) -> OwnWork {
+    pub(super) fn begin_round(&mut self, now_ns: u64, inline_ns: u64) -> WorkerOverhead {
         let last = self.began.replace((now_ns, inline_ns));
         if let (true, Some((began_ns, inline_before))) = (self.has_moved, last) {
             self.rounds_ns += now_ns.saturating_sub(began_ns);
@@ -86,8 +86,8 @@ impl OwnCost {
             (self.rounds_ns as f64 / all_ns as f64).min(1.0)
         });
         let ahead_ns = ROUNDS_AHEAD * busy * own_ns as f64 / self.rounds.max(1) as f64;
-        let OwnWork { per_packet_ns, ahead_ns: ahead_before } = self.average;
-        self.average = OwnWork {
+        let WorkerOverhead { per_packet_ns, ahead_ns: ahead_before } = self.average;
+        self.average = WorkerOverhead {
             per_packet_ns: follow(per_packet_ns, own_ns / self.packets),
             ahead_ns: follow(ahead_before, ahead_ns as u64),
         };
@@ -113,7 +113,7 @@ mod tests {
     /// A core that lives by its rounds, and the last cost that it was told.
     #[derive(Default)]
     struct Core {
-        cost: OwnCost,
+        cost: OverheadAverage,
         now_ns: u64,
         inline_ns: u64,
     }

@@ -49,8 +49,8 @@ fn a_worker_waits_for_no_thread_that_hangs_and_its_keys_and_packets_keep_their_o
     let (release, released) = channel();
     let mut released = Some(released);
     let make = move |_: &str| Ok(Hanging { released: released.take(), keyed: Vec::new() });
-    let describe = OnCore::describe("hanging", EngineKind::Software);
-    let mut engines = OnCore::start("hanging", None, 1, make, describe).expect("a thread can be had");
+    let describe = CryptoThread::describe("hanging", EngineKind::Software);
+    let mut engines = CryptoThread::start("hanging", None, 1, make, describe).expect("a thread can be had");
     let mut engine = engines.pop().expect("as many as workers");
     let transform = transforms()[0];
     let keys = KeyMaterial::new(transform, vec![1; transform.key_material_len()]).expect("its length");

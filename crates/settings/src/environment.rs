@@ -20,7 +20,7 @@ pub struct Interface {
 
 /// The machine that a configuration is for. `None` means that nothing is known, so that nothing is
 /// held against it: the file is read for another machine, or by a gateway that has its ports open.
-pub trait Surroundings {
+pub trait HostEnvironment {
     /// The addresses of a name, the best first.
     ///
     /// # Errors
@@ -57,7 +57,7 @@ pub trait Surroundings {
 #[derive(Clone, Copy, Debug)]
 pub struct Nowhere;
 
-impl Surroundings for Nowhere {
+impl HostEnvironment for Nowhere {
     fn resolve(&self, _: &str) -> io::Result<Vec<IpAddr>> {
         Err(io::Error::other("there is no resolver"))
     }
