@@ -1,5 +1,5 @@
-//! The scheduler against rules 1 to 3 of docs/internals/simulator.md, and the rule for the core's
-//! own work, written down as plainly as they can be: by scans and sums.
+//! The scheduler against a plain implementation, by scans and sums, of rules 1 to 3 of
+//! docs/internals/simulator.md and of the rule for the worker's overhead.
 
 use convoy_scheduler::{
     CostModel, DepthUnit, EngineModel, FullQueue, Input, Item, Scheduler, SchedulerConfig,
@@ -34,19 +34,19 @@ struct Limits {
     depth_unit: DepthUnit,
     late_margin: Option<u64>,
     overtake: bool,
-    /// What the caller's core does for each packet besides.
+    /// The overhead of the caller's core for each packet.
     worker_overhead: u64,
 }
 
 struct PlainEngine {
     model: EngineModel,
     is_available: bool,
-    /// Estimates and packets, the one in service first, and when that one began.
+    /// Estimates and packets, the one in service first, and when that one started.
     costs: Vec<(u64, usize)>,
     began: u64,
 }
 
-/// What both sides have to say of a dispatch: engine, `w`, `p` and the packets.
+/// What both implementations report of a dispatch: engine, `w`, `p` and the packets.
 type Said = (usize, u64, u64, Vec<usize>);
 
 struct Plain {
@@ -88,7 +88,7 @@ impl Plain {
         group
     }
 
-    /// Whether a multi-packet of so many packets may be put behind what an engine has.
+    /// Whether a multi-packet of this many packets may be queued behind what an engine has.
     fn has_room(&self, engine: &PlainEngine, packets: usize) -> bool {
         let waiting = engine.costs.iter().skip(1);
         let depth = engine.model.depth;
@@ -102,7 +102,7 @@ impl Plain {
             }
     }
 
-    /// Whether an engine is not waited for any more.
+    /// Whether an engine is no longer waited for.
     fn is_late(&self, engine: &PlainEngine, now: u64) -> bool {
         let (Some(margin), Some((cost, _))) = (self.limits.late_margin, engine.costs.first()) else {
             return false;
@@ -110,7 +110,7 @@ impl Plain {
         now > engine.began + cost + margin
     }
 
-    /// Rules 2 and 3 with the core's own work, or without where that ends in waiting: engine, `w`
+    /// Rules 2 and 3 with the core's overhead, or without it if that ends in waiting: engine, `w`
     /// and `p`.
     fn choice(&self, now: u64, ended: bool, group: &[Packet]) -> Option<(usize, u64, u64)> {
         let packets = if ended { 0 } else { self.window.len() + self.before_window };
@@ -184,7 +184,7 @@ fn models() -> Vec<EngineModel> {
     ]
 }
 
-/// The scheduler and the plain rules side by side.
+/// The scheduler and the plain implementation side by side.
 struct Pair {
     real: Scheduler<usize>,
     plain: Plain,
@@ -225,7 +225,7 @@ impl Pair {
         Ok(())
     }
 
-    /// One call of dispatch on both; whether it gave something.
+    /// One call of dispatch on both; returns whether it yielded something.
     fn dispatch(&mut self, input: Input) -> Result<bool, TestCaseError> {
         let got = self.real.dispatch(self.now, input).map(|dispatch| {
             self.tickets[dispatch.engine].push(dispatch.ticket);

@@ -1,4 +1,4 @@
-//! What the window and the classes promise.
+//! The guarantees of the window and the classes.
 
 use convoy_scheduler::{
     ClassDiscipline, Completed, CostModel, DepthUnit, EngineModel, FullQueue, Input, Item, Policy, Scheduler,
