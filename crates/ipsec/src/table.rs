@@ -1,15 +1,15 @@
-//! The SAs of one direction: what every packet needs apart from all else, so that the hot of
-//! thousands of SAs fit the processor's cache.
+//! The SAs of one direction: hot state apart from cold, so that the cache lines of thousands of SAs
+//! fit the processor's cache.
 
 use std::collections::VecDeque;
 
 use convoy_packet::prefetch;
 
-/// SAs by their place. `H` is what every packet reads or writes, `C` is the cold.
+/// SAs by index. `H` is the hot state, which every packet reads or writes, `C` the cold one.
 pub(crate) struct Table<H, C> {
     hot: Vec<Option<H>>,
     cold: Vec<Option<C>>,
-    /// Places to be used again, the longest free first.
+    /// Free indices, the longest free first.
     free: VecDeque<u32>,
 }
 
@@ -20,12 +20,12 @@ impl<H, C> Default for Table<H, C> {
 }
 
 impl<H, C> Table<H, C> {
-    /// Where the next one will stand: the place that has been free the longest.
+    /// The index of the next insertion: the one that has been free the longest.
     pub(crate) fn next_place(&self) -> u32 {
         self.free.front().copied().unwrap_or(self.hot.len() as u32)
     }
 
-    /// Puts one at the [next place](Self::next_place).
+    /// Inserts at the [next index](Self::next_place).
     pub(crate) fn insert(&mut self, hot: H, cold: C) {
         match self.free.pop_front() {
             Some(place) => {
@@ -72,7 +72,7 @@ impl<H, C> Table<H, C> {
         Some((hot, self.cold.get_mut(place as usize)?.as_mut()?))
     }
 
-    /// Has the processor fetch what every packet needs of one.
+    /// Prefetches the hot state.
     #[inline]
     pub(crate) fn prefetch(&self, place: u32) {
         if let Some(hot) = self.hot.get(place as usize) {
@@ -80,12 +80,12 @@ impl<H, C> Table<H, C> {
         }
     }
 
-    /// How many places there are, taken or free.
+    /// The number of indices, used or free.
     pub(crate) fn extent(&self) -> u32 {
         self.cold.len() as u32
     }
 
-    /// Places that are taken, ascending.
+    /// The used indices, ascending.
     pub(crate) fn places(&self) -> impl Iterator<Item = u32> + '_ {
         let numbered = self.cold.iter().enumerate();
         numbered.filter_map(|(place, cold)| cold.is_some().then_some(place as u32))

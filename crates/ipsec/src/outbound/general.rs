@@ -15,7 +15,7 @@ use crate::trailer::{ESP_TRAILER, write_trailer};
 use crate::{FinishContext, LONGEST_BYTES};
 
 impl OutboundSa {
-    /// Makes a plain packet with this layout into an IPsec packet with its job. On an error the
+    /// Turns a plain packet with this layout into an IPsec packet with its job. On an error the
     /// frame's content is undefined. Returns whether a limit was reached.
     ///
     /// # Errors
@@ -103,7 +103,7 @@ impl OutboundSa {
     }
 }
 
-/// Refuses what is longer than any packet, now that it is protected.
+/// Refuses a packet that exceeds the maximum length once protected.
 fn check_length(packet: &CryptoPacket) -> Result<(), DropReason> {
     let len = packet.frame.len() - usize::from(packet.context.saved);
     if len > LONGEST_BYTES { Err(DropReason::PacketTooBig) } else { Ok(()) }

@@ -1,5 +1,5 @@
-//! From raw packets to those with a number and a job, run by run of one SA: here at once, or by the
-//! templates on whichever core.
+//! From raw packets to numbered ones with jobs, by runs of one SA: here at once, or by templates on
+//! any core.
 
 use super::Tables;
 use crate::batch::{BatchTemplate, RunTemplate};
@@ -9,15 +9,14 @@ use crate::outbound::OutboundSa;
 use crate::sa_id::{OutboundId, SaId};
 
 impl Tables {
-    /// Lays the [raw](CryptoPacket::is_raw) packets among these out, where they lie: gives them their
-    /// numbers in the order of `packets`, counts them towards their SAs' limits, and makes their
-    /// jobs. Packets that are not raw or not pending stay as they are. `random` gives the IVs of
-    /// chaining ciphers.
+    /// Lays out the [raw](CryptoPacket::is_raw) packets among these in place: numbers them in the
+    /// order of `packets`, counts them towards their SAs' limits, and writes their jobs. Packets
+    /// that are not raw or not pending stay as they are. `random` generates the IVs of chaining
+    /// ciphers.
     ///
-    /// A packet that may not go on is [`Refused`](CryptoStatus::Refused). It stays among the
-    /// others, no number is spent for it, and it is dropped and counted when it is finished. A
-    /// packet that has its number already, since an engine failed with it, keeps it and is not
-    /// counted again.
+    /// A packet that must not proceed is [`Refused`](CryptoStatus::Refused). It stays among the
+    /// others, uses no number, and is dropped and counted when it is finished. A packet that
+    /// already has its number, because an engine failed with it, keeps it and is not counted again.
     pub fn lay_out(&mut self, now_ns: u64, packets: &mut [CryptoPacket], random: &mut dyn FnMut(&mut [u8])) {
         self.now_ns = self.now_ns.max(now_ns);
         let now_ns = self.now_ns;
@@ -32,8 +31,8 @@ impl Tables {
         }
     }
 
-    /// Does as [`lay_out`](Self::lay_out) up to the numbers, and appends to `templates` what lays
-    /// each run of one SA out, for an engine that does it on a core of its own.
+    /// Like [`lay_out`](Self::lay_out) up to the numbers; appends to `templates` what lays out each
+    /// run of one SA, for an engine that does so on its own core.
     pub fn begin(&mut self, now_ns: u64, packets: &mut [CryptoPacket], templates: &mut Vec<RunTemplate>) {
         self.now_ns = self.now_ns.max(now_ns);
         let now_ns = self.now_ns;
@@ -60,7 +59,7 @@ impl Tables {
         }
     }
 
-    /// Has `work` number a run of packets of one SA; it returns how many it has numbered.
+    /// Lets `work` number a run of packets of one SA; it returns how many it has numbered.
     #[inline(always)]
     fn seal_run(
         &mut self,
@@ -74,7 +73,7 @@ impl Tables {
         }
     }
 
-    /// The same of a packet by which a limit may be reached, or that comes behind one.
+    /// The same for a packet that may reach a limit, or follows one that did.
     #[cold]
     fn seal_one(
         &mut self,
@@ -104,7 +103,7 @@ impl Tables {
     }
 }
 
-/// Refuses what is raw and pending.
+/// Refuses raw pending packets.
 #[cold]
 fn refuse(packets: &mut [CryptoPacket], reason: DropReason) {
     packets.iter_mut().for_each(|packet| packet.refuse(reason));

@@ -1,7 +1,6 @@
-//! What a first look at the packets of a burst finds out. All are looked at before the first is
-//! changed: what their look-ups read is then on its way into the processor's cache for several
-//! packets at a time, which is most of the time that thousands of SAs cost. Packets behind one
-//! another that look alike are a run, for which all is found out once.
+//! Classification of a burst. All packets are looked up before the first is changed: the memory for
+//! the look-ups is then fetched for several packets at a time, and waiting for it is most of what
+//! thousands of SAs cost. Consecutive packets that look alike form a run, which is looked up once.
 
 use convoy_packet::esp::HEADER_BYTES as ESP_HEADER;
 use convoy_packet::ipv4::HEADER_BYTES as IPV4_HEADER;
@@ -18,31 +17,31 @@ use crate::outer_header::Inner;
 use crate::sa_config::SaProtocol;
 use crate::sa_id::{InboundId, OutboundId};
 
-/// What is known of packets from the inside, of one flow and with the same to be taken over into
-/// their outer headers. What only few packets need is found out again for them.
+/// A run of outbound packets of one flow whose outer headers take over the same fields. Information
+/// that only few packets need is found again for those.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OutboundRun {
     flow: Flow,
     place: FlowPlace,
     /// `None` also if they are no IP packets.
     pub(super) decision: Option<Decision>,
-    /// Their tunnel's SA.
+    /// Their tunnel's current SA.
     pub(super) sa: Option<OutboundId>,
     pub(super) inner: Inner,
     pub(super) packets: u32,
 }
 
-/// What a packet's flow is looked up by.
+/// The lookup key of a packet's flow.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Flow {
     /// It is no IP packet.
     None,
     V4(V4Key),
-    /// Of IPv6: its place among those of the burst.
+    /// IPv6: the index among the burst's IPv6 flows.
     V6(u32),
 }
 
-/// What is known of the packets of a burst from the inside.
+/// The classification of an outbound burst.
 #[derive(Debug, Default)]
 pub(super) struct ClassifiedBurst {
     runs: Vec<OutboundRun>,
@@ -50,7 +49,7 @@ pub(super) struct ClassifiedBurst {
 }
 
 impl ClassifiedBurst {
-    /// In the order of the packets; together they are as many.
+    /// The runs in the order of the packets.
     pub(super) fn runs(&self) -> &[OutboundRun] {
         &self.runs
     }
@@ -60,11 +59,11 @@ impl ClassifiedBurst {
     }
 }
 
-/// What is known of packets from the outside that came by an SA in the ordinary way: whole, and not
-/// through a port's device.
+/// A run of inbound packets of one SA, received in the usual form: whole, and not opened by a
+/// port's device.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct InboundRun {
-    /// `None` if more is to be found out.
+    /// `None` if the packet needs the general path.
     pub(super) packet: Option<Protected>,
     /// `None` if there is no such SA.
     pub(super) sa: Option<InboundId>,
@@ -76,9 +75,9 @@ pub(super) struct InboundRun {
 pub(super) struct Protected {
     pub(super) spi: u32,
     pub(super) protocol: SaProtocol,
-    /// Where the ESP or AH header stands.
+    /// Position of the ESP or AH header.
     pub(super) at: usize,
-    /// Where what it protects ends, at the latest.
+    /// Upper bound of the end of the protected part.
     pub(super) end: usize,
     /// Its destination as a number.
     pub(super) to: u128,
@@ -88,7 +87,7 @@ pub(super) struct Protected {
 }
 
 impl Protected {
-    /// One with ESP behind a plain header, which is cut to its length.
+    /// An ESP packet behind a plain IPv4 header, whose frame is cut to its length.
     #[inline]
     fn in_plain_v4(plain: &PlainV4) -> Self {
         Self {
@@ -142,7 +141,7 @@ impl Outbound {
         self.decide(tables, burst);
     }
 
-    /// The same of a packet of any kind.
+    /// The same for a packet of any kind.
     fn classify_any(&self, frame: &mut Frame, burst: &mut ClassifiedBurst) {
         let Ok(layout) = Layout::parse(frame) else {
             return burst.push(Flow::None, FlowPlace::NONE, Inner::default());
@@ -182,7 +181,7 @@ impl Outbound {
 }
 
 impl Inbound {
-    /// Finds the packets' SAs, and where their headers stand.
+    /// Finds the packets' SAs and the positions of their headers.
     pub(super) fn look_up(tables: &Tables, frames: &mut [Frame], runs: &mut Vec<InboundRun>) {
         runs.clear();
         let mut last = None;
@@ -217,7 +216,7 @@ impl Inbound {
         }
         for id in runs.iter().filter_map(|run| run.sa) {
             if let Some(sa) = tables.sad.inbound.hot(id.0) {
-                // Most packets are the next.
+                // Most packets are the next in sequence.
                 sa.replay().prefetch(sa.replay().highest().wrapping_add(1));
                 tables.tunnels.prefetch_admission(sa.tunnel);
             }
@@ -225,7 +224,7 @@ impl Inbound {
     }
 }
 
-/// Of a packet of any kind; `None` if it is not protected, or a piece of one.
+/// Parses a packet of any kind; `None` if it is not protected, or a fragment.
 fn classify_protected(tables: &Tables, frame: &Frame) -> Option<Protected> {
     let layout = Layout::parse(frame).ok().filter(|layout| layout.fragment.is_none())?;
     match Kind::of(frame, &layout, tables.config.natt_port) {

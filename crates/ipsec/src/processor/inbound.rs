@@ -1,4 +1,4 @@
-//! The way in: reassembly, the SA behind the SPI, and after the crypto job the check against
+//! The inbound path: reassembly, the SA of the SPI, and after the crypto job the check against
 //! policy.
 
 use std::net::IpAddr;
@@ -22,37 +22,37 @@ use crate::reassembly::Reassembly;
 use crate::sa_config::SaProtocol;
 use crate::sa_id::{InboundId, OutboundId};
 
-/// What became of a burst from the outside.
+/// The classification of a burst from the outside.
 #[derive(Debug, Default)]
 pub struct InboundBurst {
-    /// To be opened by an engine, unless their port has done it (`CryptoStatus::Done`), then to be
-    /// finished.
+    /// Packets for an engine to open, unless their port has done it (`CryptoStatus::Done`), and
+    /// then to be finished.
     pub open: Vec<CryptoPacket>,
-    /// For the inside as they are.
+    /// Packets for the inside, unchanged.
     pub bypass: Vec<Frame>,
     /// IKE messages: whole IP packets to UDP port 500, or with the non-ESP marker to that of ESP in
     /// UDP.
     pub ike: Vec<Frame>,
-    /// For the worker that owns their SA, to be classified there.
+    /// Packets for the workers that own their SAs, to be classified there.
     pub for_others: Vec<(u16, Frame)>,
     /// ICMP errors about bypassed packets.
     pub to_outside: Vec<Frame>,
 }
 
-/// Whose the outbound SA is that a "too big" is about.
+/// The outbound SA that a "too big" is about.
 enum Reported {
     Ours(TooBigReport, OutboundId),
     Others(u16),
 }
 
-/// The way in: which SA opens a packet from the outside, if any, and what is delivered once it is
-/// opened.
+/// The inbound path: which SA opens a packet from the outside, if any, and what is delivered once
+/// it is opened.
 pub struct Inbound {
-    /// The policies of unprotected flows that were seen lately.
+    /// The policies of recent unprotected flows.
     pub(super) flows: FlowCache<Decision>,
     pub(super) reassembly: Reassembly,
     icmp_heeded: RateLimit,
-    /// What is known of the packets of a burst; empty between calls.
+    /// The classification of a burst; empty between calls.
     classified: Vec<InboundRun>,
     /// SAs whose peer has moved.
     pub(super) moved: Vec<InboundId>,
@@ -69,12 +69,12 @@ impl Inbound {
         }
     }
 
-    /// Takes whole IP packets from the outside, puts fragments together, and finds the SAs of what
-    /// is protected. `frames` is left empty; dropped frames are back in `pool` and counted.
+    /// Takes whole IP packets from the outside, reassembles fragments, and finds the SAs of
+    /// protected packets. `frames` is left empty; dropped frames are back in `pool` and counted.
     ///
-    /// What came by ESP in tunnel mode is handed out [raw](CryptoPacket::is_raw), for
-    /// [`lay_out`](Tables::lay_out) or [`begin`](Tables::begin). Other packets, and what a port's
-    /// device has opened, are checked and have their jobs.
+    /// Packets of ESP in tunnel mode are returned [raw](CryptoPacket::is_raw), for
+    /// [`lay_out`](Tables::lay_out) or [`begin`](Tables::begin). Other packets, and those opened by
+    /// a port's device, are checked and have their jobs.
     pub fn classify(
         &mut self,
         tables: &mut Tables,
@@ -102,7 +102,7 @@ impl Inbound {
     }
 }
 
-/// What one call of [`classify`](Inbound::classify) works with.
+/// The context of one call of [`classify`](Inbound::classify).
 struct Context<'a> {
     inbound: &'a mut Inbound,
     tables: &'a mut Tables,
@@ -111,8 +111,8 @@ struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// The next frames, which are the run's. Nearly all are whole, to the very address of an SA of
-    /// ours.
+    /// Handles the next frames, which are the run's. Nearly all are whole, and sent to exactly the
+    /// SA's address.
     #[inline(always)]
     fn run(&mut self, frames: &mut Drain<'_, Frame>, run: &InboundRun) {
         let (Some(packet), Some(id)) = (&run.packet, run.sa) else {
@@ -139,7 +139,7 @@ impl Context<'_> {
         frames.take(run.packets as usize).for_each(|frame| self.any(frame));
     }
 
-    /// Any packet.
+    /// Handles any packet.
     #[inline(never)]
     fn any(&mut self, mut frame: Frame) {
         if frame.offload() != Offload::None {
@@ -194,8 +194,8 @@ impl Context<'_> {
         }
     }
 
-    /// What a port's device has opened is plaintext behind its ESP header: it goes to the SA whose
-    /// keys opened it, or nowhere.
+    /// A packet opened by a port's device is plaintext behind its ESP header: it goes to the SA
+    /// whose keys opened it, or nowhere.
     fn opened(&mut self, mut frame: Frame) {
         let Ok(layout) = Layout::parse(&frame) else {
             return self.drop_frame(frame, None, DropReason::MalformedOuter);
@@ -207,7 +207,7 @@ impl Context<'_> {
         }
     }
 
-    /// The SA of a packet that was opened with that SA's keys, and where its ESP header stands.
+    /// The SA of a packet that was opened with that SA's keys, and the position of its ESP header.
     fn opened_sa(
         &self,
         frame: &Frame,
@@ -228,13 +228,13 @@ impl Context<'_> {
         Ok((id, packet))
     }
 
-    /// The SA of this worker that a protected packet came by.
+    /// The SA of this worker that a protected packet belongs to.
     fn sa_of(&self, packet: &Protected) -> Result<InboundId, (Option<SaIndex>, DropReason)> {
         let id = self.tables.sad.find_inbound(packet.spi, packet.protocol);
         let found = id.and_then(|id| Some((id, self.tables.sad.inbound.hot(id.0)?)));
         let Some((id, sa)) = found else { return Err((None, DropReason::UnknownSpi)) };
         let is_at = |address| sa.is_at(packet.is_v6, address, packet.in_udp);
-        // An unspecified address admits any.
+        // An unspecified address accepts any.
         if is_at(packet.to) || is_at(0) { Ok(id) } else { Err((Some(id.into()), DropReason::SaMismatch)) }
     }
 
@@ -246,7 +246,7 @@ impl Context<'_> {
         frame.truncate(packet.end);
         let class = self.tables.config.classes.class_of(packet.traffic_class);
         let is_opened = frame.offload() != Offload::None;
-        // From here on it is an inner packet like any other.
+        // From here on it is an ordinary inner packet.
         frame.set_offload(Offload::None);
         let context = sa.raw_context(packet.at);
         let mut prepared = CryptoPacket::new(frame, (id.into(), Direction::Open, class), context);
@@ -261,7 +261,7 @@ impl Context<'_> {
         }
     }
 
-    /// Plaintext from outside passes only where a policy says so.
+    /// Plaintext from outside passes only where a policy allows it.
     fn plain(&mut self, frame: Frame, layout: &Layout) {
         let flow = FlowKey::of(&frame, layout);
         let flows = &mut self.inbound.flows;
@@ -290,18 +290,17 @@ impl Context<'_> {
         }
     }
 
-    /// The other worker that has the inbound SA of an SPI.
+    /// The other worker that owns the inbound SA of an SPI.
     fn other_owner(&self, spi: u32, protocol: SaProtocol) -> Option<u16> {
         self.tables.sad.directory().other_owner(self.tables.config.worker, spi, protocol)
     }
 
-    /// Whether packets to an address are for this gateway itself, whichever worker has the SA that
-    /// they may be for.
+    /// Whether packets to an address are for this gateway itself, whichever worker owns their SA.
     fn is_ours(&self, address: IpAddr) -> bool {
         self.tables.own.has(address) || self.tables.sad.directory().has_local(address)
     }
 
-    /// Reads `packet` as a "too big" from outside about an outbound SA.
+    /// Parses `packet` as a "too big" from outside about an outbound SA.
     fn reported_sa(&self, packet: &[u8], layout: &Layout) -> Option<Reported> {
         let report = icmp::parse_too_big(packet, layout)?;
         let protocol = if report.is_ah { SaProtocol::Ah } else { SaProtocol::Esp };
@@ -317,8 +316,9 @@ impl Context<'_> {
         is_ours.then_some(Reported::Ours(report, id))
     }
 
-    /// Lowers the SA's path MTU (RFC 4301 section 8.2.1), and says as what the report is counted.
-    /// Anybody can send one, but only the path knows which number was sent lately.
+    /// Lowers the SA's path MTU (RFC 4301 section 8.2.1), and returns the reason under which the
+    /// report is counted. Anybody can send one, but only the path knows which numbers were sent
+    /// lately.
     fn apply_too_big(&mut self, report: &TooBigReport, id: OutboundId) -> DropReason {
         let (now_ns, mtu) = (self.tables.now_ns, self.tables.config.mtu);
         let Some((sa, cold)) = self.tables.sad.outbound.hot_and_cold_mut(id.0) else {

@@ -1,4 +1,4 @@
-//! The way out: policy, size, ESP or AH, and after the crypto job the outer fragments.
+//! The outbound path: policy, size, ESP or AH, and after the crypto job the outer fragments.
 
 use convoy_packet::{Frame, FramePool, udp};
 
@@ -16,43 +16,43 @@ use crate::outbound::OutboundSa;
 use crate::sa_config::{Mode, SaProtocol};
 use crate::spd::TunnelId;
 
-/// A packet whose tunnel has no SA yet, as it came.
+/// A packet whose tunnel has no SA yet, as received.
 #[derive(Debug)]
 pub struct WithoutSa {
     /// The tunnel that its policy names.
     pub tunnel: TunnelId,
-    /// Its flow, for whoever negotiates the SA.
+    /// Its flow, for the negotiation of the SA.
     pub flow: FlowKey,
     /// The packet.
     pub frame: Frame,
 }
 
-/// What became of a burst from the inside.
+/// The classification of a burst from the inside.
 #[derive(Debug, Default)]
 pub struct OutboundBurst {
-    /// To be sealed by an engine, then to be finished.
+    /// Packets for an engine to seal, and then to be finished.
     pub protect: Vec<CryptoPacket>,
-    /// To leave as they are.
+    /// Packets that leave unchanged.
     pub bypass: Vec<Frame>,
     /// ICMP errors for the senders.
     pub to_inside: Vec<Frame>,
-    /// For the worker that owns their tunnel, to be classified there.
+    /// Packets for the workers that own their tunnels, to be classified there.
     pub for_others: Vec<(u16, Frame)>,
-    /// Whose SA is to be negotiated; with [`IpsecConfig::acquire`](super::IpsecConfig::acquire)
-    /// only.
+    /// Packets whose SA is to be negotiated; only with
+    /// [`IpsecConfig::acquire`](super::IpsecConfig::acquire).
     pub without_sa: Vec<WithoutSa>,
 }
 
-/// The way out: which SA protects a packet from the inside, if any, and what leaves once it is
-/// sealed.
+/// The outbound path: which SA protects a packet from the inside, if any, and what leaves once it
+/// is sealed.
 pub struct Outbound {
-    /// The policies of flows that were seen lately.
+    /// The policies of recent flows.
     pub(super) flows: FlowCache<Decision>,
-    /// What is known of the packets of a burst; empty between calls.
+    /// The classification of a burst; empty between calls.
     classified: ClassifiedBurst,
-    /// Pieces of a packet that was cut; empty between calls.
+    /// Fragments of a packet; empty between calls.
     pieces: Vec<Frame>,
-    /// The next identification of a datagram that is cut.
+    /// The identification of the next datagram that is cut.
     fragment_id: u32,
 }
 
@@ -70,9 +70,9 @@ impl Outbound {
     /// and whether it is cut or padded before. `frames` is left empty; dropped frames are back in
     /// `pool` and counted.
     ///
-    /// What ESP in tunnel mode is to protect is handed out [raw](CryptoPacket::is_raw), for
-    /// [`lay_out`](Tables::lay_out) or [`begin`](Tables::begin): it has no number yet and is not
-    /// counted towards its SA's limits. Other packets have their jobs.
+    /// Packets for ESP in tunnel mode are returned [raw](CryptoPacket::is_raw), for
+    /// [`lay_out`](Tables::lay_out) or [`begin`](Tables::begin): without a number, and not counted
+    /// towards their SA's limits. Other packets have their jobs.
     pub fn classify(
         &mut self,
         tables: &mut Tables,
@@ -96,7 +96,7 @@ impl Outbound {
     }
 
     /// Takes packets back from the engines and appends them to `out` as whole outer IP packets: one
-    /// each, or fragments of one that exceeds the path. They come in order per SA; `done` is left
+    /// each, or fragments if it exceeds the path. They must arrive in order per SA; `done` is left
     /// empty.
     pub fn finish(
         &mut self,
@@ -144,9 +144,9 @@ impl Outbound {
         let Some(facts) = tables.sad.common(index).map(|common| common.facts) else {
             return tables.drop_frame(pool, frame, None, DropReason::OutboundNoSa);
         };
-        // Whoever sends the fragments sees no datagram to compute it of.
+        // Whoever sends the fragments never sees the whole datagram to compute it from.
         udp::complete_checksum(&mut frame);
-        // IPv4's identification stays where AH covers it, and where the header is the sender's own.
+        // IPv4's identification stays if AH covers it, or if the header is the sender's own.
         let is_esp_tunnel = facts.name.protocol == SaProtocol::Esp && facts.mode == Mode::Tunnel;
         let keeps_id = !facts.name.remote.is_ipv6() && !is_esp_tunnel;
         self.fragment_id = self.fragment_id.wrapping_add(1);

@@ -1,4 +1,4 @@
-//! What becomes of each packet from the inside: by its policy, its size and its SA.
+//! The treatment of each packet from the inside: by its policy, its size and its SA.
 
 use std::net::IpAddr;
 use std::vec::Drain;
@@ -24,10 +24,10 @@ use crate::reassembly::strip_fragment_header;
 use crate::sa_config::Mode;
 use crate::sa_id::OutboundId;
 
-/// What one call of [`classify`](super::Outbound::classify) works with.
+/// The context of one call of [`classify`](super::Outbound::classify).
 pub(super) struct Context<'a> {
     pub(super) flows: &'a mut FlowCache<Decision>,
-    /// Of a packet that was cut; empty between calls.
+    /// Fragments of a packet; empty between calls.
     pub(super) pieces: &'a mut Vec<Frame>,
     pub(super) tables: &'a mut Tables,
     /// The caller's source of random bytes.
@@ -37,14 +37,14 @@ pub(super) struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// The next frames, which are the run's. Nearly all are protected by ESP in tunnel mode, in one
-    /// packet that fits the path and in the frame that they came in.
+    /// Handles the next frames, which are the run's. Nearly all are protected by ESP in tunnel
+    /// mode, in one packet that fits the path and in the frame that they arrived in.
     #[inline(always)]
     pub(super) fn run(&mut self, frames: &mut Drain<'_, Frame>, run: &OutboundRun) {
         let (Some(Decision { slot, .. }), Some(id)) = (run.decision, run.sa) else {
             return self.any_run(frames, run);
         };
-        // Where hops are counted, every packet changes before it is protected.
+        // If hops are counted, every packet changes before it is protected.
         let Some(sa) = self.tables.sad.outbound.hot(id.0).filter(|_| !self.tables.config.decrement_ttl)
         else {
             return self.any_run(frames, run);
@@ -101,7 +101,7 @@ impl Context<'_> {
         }
     }
 
-    /// A packet whose tunnel has no SA.
+    /// Handles a packet whose tunnel has no SA.
     fn note_without_sa(&mut self, frame: Frame, slot: u32, (tunnel, flow): (u32, FlowKey)) {
         if self.tables.config.acquire {
             let tunnel = self.tables.tunnels.id(tunnel);
@@ -112,7 +112,7 @@ impl Context<'_> {
         self.drop_frame(frame, None, DropReason::OutboundNoSa);
     }
 
-    /// Any packet by any SA.
+    /// Protects any packet by any SA.
     fn protect(&mut self, frame: Frame, layout: &Layout, slot: u32, id: OutboundId) {
         let (now_ns, mtu) = (self.tables.now_ns, self.tables.config.mtu);
         let Some((sa, cold)) = self.tables.sad.outbound.hot_and_cold_mut(id.0) else {
@@ -134,9 +134,9 @@ impl Context<'_> {
         }
     }
 
-    /// What no policy selects is dropped, unless it is an ICMP error about a packet that came by a
-    /// tunnel: it goes by the SA that carries that tunnel's answers (RFC 4301 section 6.2). No SA
-    /// is negotiated for it.
+    /// A packet that no policy selects is dropped, unless it is an ICMP error about a packet that
+    /// arrived through a tunnel: it goes by the SA that carries that tunnel's answers (RFC 4301
+    /// section 6.2). No SA is negotiated for it.
     fn protect_by_quote(&mut self, frame: Frame, layout: &Layout) {
         let quote = Quote::of(&frame, layout);
         let answer = quote.as_ref().and_then(Quote::followed).map(|quoted| quoted.reversed());
@@ -175,7 +175,7 @@ impl Context<'_> {
                 return self.drop_frame(frame, Some(id.into()), DropReason::FragmentInTransport);
             }
             // It is whole in spite of its fragment header, behind which ESP and AH would have to
-            // stand, and which its receiver would take off first (RFC 6946).
+            // be, and which its receiver would remove first (RFC 6946).
             Some(_) => {
                 let whole = strip_fragment_header(frame, layout, self.pool, &mut self.tables.drops);
                 let Some(whole) = whole else { return };
@@ -189,10 +189,10 @@ impl Context<'_> {
         self.protect_whole(frame, layout, id);
     }
 
-    /// A packet that is no fragment, by an SA in transport mode.
+    /// Protects a packet that is no fragment by an SA in transport mode.
     fn protect_whole(&mut self, frame: Frame, layout: &Layout, id: OutboundId) {
         let largest = self.largest_inner(id, layout);
-        // An IPv6 source may cut its own packets, and is the gateway itself here.
+        // An IPv6 source may fragment its own packets, and is the gateway itself here.
         if frame.len() > largest && !layout.is_v6 && layout.dont_fragment {
             return self.refuse_too_big(frame, layout, id, largest);
         }
@@ -204,7 +204,7 @@ impl Context<'_> {
         if frame.len() <= largest {
             return self.prepare(frame, layout, id);
         }
-        // IPv6 knows no smaller MTU than 1280: on a smaller path the outer packet is cut.
+        // IPv6 has no MTU below 1280: on a smaller path the outer packet is cut.
         let told = if layout.is_v6 { largest.max(LEAST_V6.into()) } else { largest };
         if layout.dont_fragment && frame.len() > told {
             return self.refuse_too_big(frame, layout, id, told);
@@ -256,7 +256,7 @@ impl Context<'_> {
         }
     }
 
-    /// The frame itself, or a larger one with its packet where it lacks head- or tailroom.
+    /// The frame itself, or a larger one with its packet if it lacks headroom or tailroom.
     fn with_room(&mut self, frame: Frame, layout: &Layout, tfc_len: usize, id: OutboundId) -> Option<Frame> {
         let (sa, cold) = self.tables.sad.outbound.hot_and_cold(id.0)?;
         let head = sa.needed_headroom(cold, layout);
@@ -279,8 +279,8 @@ impl Context<'_> {
         }
     }
 
-    /// The length to which a packet is padded against traffic analysis; never past the path, since
-    /// padding is no reason to cut a packet (RFC 4303 section 2.7).
+    /// The length to which a packet is padded against traffic analysis; never beyond the path,
+    /// since padding is no reason to cut a packet (RFC 4303 section 2.7).
     fn tfc_len(&self, id: OutboundId, layout: &Layout) -> usize {
         match self.tables.sad.outbound.cold(id.0).map_or(0, |cold| cold.common.facts.tfc_bytes.into()) {
             0 => 0,
@@ -288,7 +288,7 @@ impl Context<'_> {
         }
     }
 
-    /// The largest packet with such headers, in bytes, that fits the SA's path when protected.
+    /// The largest packet with such headers, in bytes, that fits the SA's path once protected.
     fn largest_inner(&self, id: OutboundId, layout: &Layout) -> usize {
         let found = self.tables.sad.outbound.hot_and_cold(id.0);
         found.map_or(0, |(sa, cold)| cold.inner_mtu(sa.path_mtu.into(), layout.unfragmentable))

@@ -1,5 +1,4 @@
-//! Batches that are laid out and taken apart away from their SA are held against packets that are
-//! laid out at once.
+//! Batches laid out and unpacked away from their SA are compared with packets laid out at once.
 
 use proptest::prelude::*;
 
@@ -121,8 +120,7 @@ proptest! {
         prop_assert_eq!(batched.receive_batches(&outer, size), single.receive(&outer));
         let [a, b] = [&single, &batched].map(|gateway| gateway.view(IN));
         prop_assert_eq!((a.sequence, a.usage, a.replay), (b.sequence, b.usage, b.replay));
-        // Of one that came twice in a burst, the one is refused early and the other late, or both
-        // late.
+        // Of two copies in a burst, one is refused early and the other late, or both late.
         prop_assert_eq!(a.drops, b.drops);
         single.assert_no_leak();
         batched.assert_no_leak();

@@ -1,4 +1,4 @@
-//! The way that nearly all packets take is held against the one that all could.
+//! The path of nearly all packets is compared with the general one.
 
 use proptest::prelude::*;
 

@@ -1,5 +1,5 @@
-//! A run of packets that is laid out at once is held against one packet at a time, at every limit
-//! that may come between two of them.
+//! A run of packets laid out at once is compared with one packet at a time, at every limit that may
+//! fall between two of them.
 
 use proptest::prelude::*;
 
@@ -7,7 +7,7 @@ use super::plain::{link, packet};
 use super::*;
 use crate::sa_config::{Lifetime, Limits};
 
-/// What bounds an outbound SA.
+/// The limits of an outbound SA.
 fn limits() -> impl Strategy<Value = (Lifetime, u64, u64)> {
     let limits = || {
         let bytes = proptest::option::of(1u64..6_000);
