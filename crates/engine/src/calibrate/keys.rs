@@ -1,4 +1,4 @@
-//! What a change of SA costs an engine inside a train.
+//! The cost of a change of SA inside a train.
 
 use std::time::Instant;
 
@@ -17,12 +17,12 @@ fn sas() -> impl Iterator<Item = SaIndex> {
     (0..TRAIN as u32).map(|at| SaIndex(CALIBRATION_SA.0 - at))
 }
 
-/// By how much a train of as many SAs as packets takes longer than one of a single SA, in ns per
-/// change of SA; never negative. All keys are in the caches, so it is what a change costs at least.
+/// The difference between a train of as many SAs as packets and one of a single SA, in ns per
+/// change of SA; never negative. All keys are in the caches, so it is a lower bound.
 ///
 /// # Errors
-/// The engine's, if it fails meanwhile. It keeps no keys of ours but those of [`CALIBRATION_SA`],
-/// which are there already.
+/// The engine's, if it fails meanwhile. Only keys that it had before remain: those of
+/// [`CALIBRATION_SA`].
 pub(super) fn t_key(
     engine: &mut dyn Engine,
     keys: &KeyMaterial,
@@ -44,8 +44,8 @@ pub(super) fn t_key(
     Ok(of_many.saturating_sub(of_one) as f64 / (TRAIN - 1) as f64)
 }
 
-/// The shortest time of each train, in turns: the difference is small beside what else the machine
-/// does, which only adds to either.
+/// The shortest time of each train, measured in turns: the difference is small compared with the
+/// machine's noise, which only adds to either.
 fn shortest(
     engine: &mut dyn Engine,
     trains: &mut [Vec<CryptoPacket>; 2],
@@ -63,8 +63,8 @@ fn shortest(
     Ok(shortest)
 }
 
-/// How long a train takes the engine. One on the caller's core gets it as it does from a worker:
-/// where it lies.
+/// The engine's time for a train. An engine on the caller's core gets it as from a worker: in
+/// place.
 fn time_ns(
     engine: &mut dyn Engine,
     train: &mut Vec<CryptoPacket>,

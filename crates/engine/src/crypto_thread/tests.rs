@@ -1,4 +1,4 @@
-//! A thread that hangs, and what its worker notices of it.
+//! A thread that hangs, and how its worker notices.
 
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use crate::{CALIBRATION_SA, EngineKind, MultiPacket, sample_packet, transforms};
 /// More than the ring has room for.
 const SAS: u32 = 1_000;
 
-/// Does nothing before it is released, and then what needs a key under its SA.
+/// Does nothing before it is released, and then whatever needs a key under its SA.
 struct Hanging {
     released: Option<Receiver<()>>,
     keyed: Vec<SaIndex>,

@@ -22,10 +22,10 @@ use crate::{
 
 /// Multi-packets that may wait.
 const DEPTH: usize = 32;
-/// Packets that a software device does well with at a time.
+/// Packets that a software device processes efficiently at a time.
 const GATHERS: usize = 32;
 
-/// Opens a device and tries what it says that it does.
+/// Opens a device and verifies what it claims to support.
 pub(super) fn open_device(settings: &CryptodevSettings) -> Result<(&'static Device, Vec<Transform>), String> {
     let name = settings.device.as_str();
     let eal = match Eal::running() {
@@ -71,10 +71,10 @@ pub(super) fn open(settings: &CryptodevSettings, name: &str) -> Result<EngineSta
     }))
 }
 
-/// A device, and what it was found to do.
+/// A device, and the transforms verified.
 type Tried = (&'static Device, Vec<Transform>);
 
-/// An engine for each worker, on one thread that asks the device; each worker has a queue pair.
+/// An engine for each worker, on one thread that polls the device; each worker has a queue pair.
 fn on_thread(
     name: &str,
     core: Option<usize>,
@@ -107,19 +107,19 @@ pub struct Cryptodev {
 }
 
 impl Cryptodev {
-    /// One over a device as `settings` say but for their `core`, with a queue pair of its own.
+    /// One over the device of `settings`, ignoring their `core`, with a queue pair of its own.
     ///
     /// # Errors
-    /// [`EngineError::Device`] if DPDK or the device does not start, or the device does nothing
+    /// [`EngineError::Device`] if DPDK or the device does not start, or the device supports nothing
     /// that an SA needs.
     pub fn new(name: &str, settings: &CryptodevSettings) -> Result<Self, EngineError> {
         Self::over(name, settings, opened(name, settings)?)
     }
 
-    /// One that is asked by a thread pinned to `core`.
+    /// One that is polled by a thread pinned to `core`.
     ///
     /// # Errors
-    /// Those of [`new`](Self::new), or that the thread cannot be made.
+    /// Those of [`new`](Self::new), or that the thread cannot be created.
     pub fn on_core(
         name: &str,
         settings: &CryptodevSettings,
@@ -151,7 +151,7 @@ impl Cryptodev {
             depth: if is_inline { GATHERS } else { DEPTH },
             gathers: if is_inline { GATHERS } else { 1 },
             is_model: false,
-            // A device may fail half way, a software one included: it may be DPDK's scheduler over
+            // A device may fail half way, even a software one: it may be DPDK's scheduler over
             // others.
             needs_input_kept: true,
             takes: if is_inline { Takes::MultiPackets } else { Takes::Trains },
@@ -179,14 +179,14 @@ fn opened(name: &str, settings: &CryptodevSettings) -> Result<Tried, EngineError
     open_device(settings).map_err(|reason| EngineError::Device { engine: name.to_owned(), reason })
 }
 
-/// A device that works on the core that asks it.
+/// A device that works on the core that polls it.
 struct Here {
     core: Box<Core>,
     gathered: Vec<MultiPacket>,
     /// Packets of `gathered`.
     packets: usize,
     done: Vec<Completion>,
-    /// Kept so that none allocates.
+    /// Kept to avoid allocations.
     back: Vec<MultiPacket>,
     outcomes: Vec<Outcome>,
 }
@@ -211,8 +211,8 @@ impl Here {
         }
     }
 
-    /// Does all that was gathered. The time is one for all; each gets the part that its bytes are
-    /// of them.
+    /// Processes everything gathered. The time is measured once; each multi-packet gets a share by
+    /// its bytes.
     fn begin(&mut self) {
         if self.gathered.is_empty() && self.core.in_flight() == 0 {
             return;
@@ -258,7 +258,7 @@ impl AtDevice {
             if outcome == Outcome::Done {
                 open_up(templates, packets);
             }
-            // One behind the other: it began when the one before it was done.
+            // Sequential: it started when the previous one was done.
             let now = Instant::now();
             let service_ns = Some(now.duration_since(began.max(*last)).as_nanos() as u64);
             *last = now;
@@ -279,7 +279,7 @@ impl Processor for OnThread {
     }
 
     fn install(&mut self, sa: SaIndex, keys: &KeyMaterial) {
-        // An SA that the device refuses has no keys here, and its packets fail.
+        // If the device refuses an SA it has no keys here, and its packets fail.
         let _ = self.core.keys.install(sa, keys);
     }
 
@@ -293,14 +293,14 @@ impl Processor for OnThread {
 
     fn process(&mut self, multi_packets: &mut [MultiPacket]) -> bool {
         for place in &mut *multi_packets {
-            // The device has the packets until they are back, and one that hangs has them for good.
+            // The device has the packets until they are back, and one that hangs keeps them.
             let empty = MultiPacket::new(place.ticket, place.sa, place.direction, Vec::new());
             self.core.submit(mem::replace(place, empty));
         }
         let (mut missing, mut is_failed) = (multi_packets.len(), false);
         self.core.finish(|Back { multi_packet, outcome, .. }| {
             let place = multi_packets.iter_mut().find(|place| place.ticket == multi_packet.ticket);
-            // What comes back after the thread has given it up is nobody's any more.
+            // Results that arrive after the thread has given up on them are dropped.
             let Some(place) = place else { return };
             is_failed |= outcome == Outcome::Failed;
             missing -= 1;

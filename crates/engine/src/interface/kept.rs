@@ -1,10 +1,10 @@
-//! Copies of what an engine may lose.
+//! Copies of input that an engine may lose.
 
 use convoy_ipsec::{CryptoPacket, CryptoStatus};
 use convoy_packet::FramePool;
 
 /// A copy of a packet that is not sealed or opened yet, in a frame of the same size and with the
-/// same room at both ends: what a worker keeps where an engine [needs
+/// same room at both ends: what a worker keeps if an engine [needs
 /// it](super::EngineDescription::needs_input_kept). `None` if the pool has no such frame.
 pub fn keep_input(packet: &CryptoPacket, pool: &mut FramePool) -> Option<CryptoPacket> {
     let mut frame = pool.take(packet.frame.size())?;

@@ -11,7 +11,7 @@ const WITHOUT_VECTOR_CODE: &str = "DES and 3DES, for which ipsec-mb has vector c
 /// The settings of a `multibuffer` engine.
 pub type MultibufferSettings = CpuSettings<IpsecMb>;
 
-/// What the engine is made from.
+/// The library behind the engine.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct IpsecMb;
 

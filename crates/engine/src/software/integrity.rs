@@ -11,13 +11,13 @@ use subtle::ConstantTimeEq;
 use super::chained::on_good;
 use super::keys::{authenticated, part, part_mut};
 
-/// An integrity algorithm under one key, over a multi-packet's packets that are still good.
+/// An integrity algorithm with one key, over a multi-packet's packets that are still good.
 pub(super) trait Authenticate: Send + Sync {
     fn seal(&self, packets: &mut [CryptoPacket]);
     fn verify(&self, packets: &mut [CryptoPacket]);
 }
 
-/// `None` for a key that the algorithm does not take.
+/// `None` for an invalid key.
 pub(super) fn expand_integrity(integrity: Integrity, key: &[u8]) -> Option<Box<dyn Authenticate>> {
     let icv_len = integrity.row().icv_len;
     match integrity {

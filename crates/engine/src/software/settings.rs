@@ -8,7 +8,7 @@ use crate::{CryptoThread, EngineError};
 /// The settings of a `software` engine.
 pub type SoftwareSettings = CpuSettings<RustCrypto>;
 
-/// What the engine is made from.
+/// The library behind the engine.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RustCrypto;
 

@@ -1,4 +1,4 @@
-//! Packets of AEADs: the library does each at once, and writes or compares the ICV where it stands,
+//! Packets of AEADs: the library processes each at once, and writes or compares the ICV in place,
 //! so that nothing is arranged around a job.
 
 use convoy_ipsec::{CryptoPacket, CryptoStatus};
@@ -9,7 +9,7 @@ use super::inputs;
 /// Bytes of the nonce of every AEAD here: salt and IV.
 const NONCE_LEN: u8 = 12;
 
-/// Does packets of one SA. `false` if there are some that the library cannot do; they are left
+/// Processes packets of one SA. `false` if the library cannot process some of them, which are left
 /// pending.
 #[inline]
 pub(super) fn process(

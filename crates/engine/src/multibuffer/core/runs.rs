@@ -1,13 +1,14 @@
-//! What is done together, cut into packets that have the same keys.
+//! Work split into runs of packets with the same keys.
 
 use convoy_ipsec::{CryptoPacket, Direction, SaIndex};
 
 use crate::MultiPacket;
 use crate::interface::is_one_run;
 
-/// With many SAs keys come from far: those of so many packets or multi-packets ahead are fetched,
+/// With many SAs keys come from far: those of this many packets or multi-packets ahead are
+/// prefetched,
 const NEAR: usize = 3;
-/// and so far ahead the entries that say where they are.
+/// and this far ahead the entries that locate them.
 const FAR: usize = 8;
 
 /// Packets of one SA and direction.
@@ -18,14 +19,14 @@ pub(crate) struct Run<'a> {
     pub(crate) ahead: Ahead,
 }
 
-/// SAs whose keys will be wanted soon, and those whose keys will be wanted after them.
+/// SAs whose keys will be needed soon, and those whose keys will be needed after them.
 #[derive(Clone, Copy)]
 pub(crate) struct Ahead {
     pub(crate) near: Option<Wanted>,
     pub(crate) far: Option<Wanted>,
 }
 
-/// An SA whose keys will be wanted, for a packet that has so many bytes to encrypt or to
+/// An SA whose keys will be needed, for a packet with this many bytes to encrypt or to
 /// authenticate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Wanted {
@@ -49,9 +50,9 @@ impl Ahead {
     }
 }
 
-/// What is done together.
+/// Work processed together.
 pub(crate) trait Work {
-    /// Its runs, the same each time.
+    /// Its runs, the same on each call.
     fn runs(&mut self) -> impl Iterator<Item = Run<'_>>;
 }
 
