@@ -296,7 +296,7 @@ fn what_comes_opened_needs_no_engine_and_keeps_its_place() {
     assert_eq!(stage.engines().counters(0).packets, 3);
 }
 
-/// Of ten frames seven are taken by one multi-packet, so that there are three for copies of it.
+/// Ten frames, of which one multi-packet takes seven, so that three are left for copies of it.
 #[test]
 fn a_multi_packet_with_more_packets_than_frames_for_their_copies_goes_in_parts() {
     let mut pool = FramePool::new(10, 0);

@@ -36,7 +36,7 @@ fn what_is_to_be_sealed_in_flight_never_reaches_a_port_that_does_not() {
     assert_eq!(leaving.len(), 1);
 }
 
-/// A port of some kind, over which nothing passes.
+/// A port of some kind through which nothing passes.
 struct Still(PortDescription);
 
 impl Port for Still {
@@ -83,8 +83,7 @@ fn an_outer_packet_leaves_by_a_port_that_carries_it() {
     assert_eq!(places(&[PortKind::Udp]), [0; 4]);
 }
 
-/// Keeps frames as a port does whose next hops do not answer, and gives them back once time has
-/// passed.
+/// Keeps frames like a port whose next hops do not answer, and returns them after a time.
 struct Keeping {
     description: PortDescription,
     kept: Vec<Frame>,
@@ -138,7 +137,7 @@ fn frames_that_a_port_keeps_come_back_though_no_port_is_read_meanwhile() {
     assert_eq!(received(&worker), 1);
 }
 
-/// Refuses what it is told so many times, then takes it.
+/// Refuses this many events, then accepts.
 #[derive(Default)]
 struct Busy {
     refusals: AtomicU32,
@@ -197,7 +196,7 @@ fn a_lifetime_that_the_daemon_has_no_room_for_is_told_again_until_the_sa_is_gone
     assert_eq!(*daemon.told.lock().expect("no panic"), [event(1)]);
 }
 
-/// Has some packets, one a call, and wakes nobody who sleeps until there are more.
+/// Has some packets, one a call, and cannot wake a sleeper when there are more.
 struct Sleepless {
     description: PortDescription,
     packets: VecDeque<Vec<u8>>,
@@ -240,7 +239,7 @@ impl Port for Sleepless {
     }
 }
 
-/// An engine that wakes nobody finishes, and turns late, unseen.
+/// An engine that cannot wake its worker finishes, and turns late, unnoticed.
 #[test]
 fn a_worker_does_not_sleep_while_its_window_waits_for_an_engine_that_hangs() {
     let scheduler = SchedulerConfig { late_margin: Some(1_000_000), ..SchedulerConfig::default() };
@@ -272,7 +271,7 @@ fn a_worker_does_not_sleep_while_its_window_waits_for_an_engine_that_hangs() {
     }
     assert_eq!(worker.pipeline.stage().engines().counters(1).packets, 1, "the second went elsewhere");
     assert_eq!(worker.watch.sleeps, 0);
-    // Once there is nothing that time alone would bring on, it may.
+    // Once no timed work is left, it may.
     let mut idle = Worker::new(fixture.of_software(Clock::start()), port(&[]), port(&[]));
     idle.idle();
     assert_eq!(idle.watch.sleeps, 1, "this test can fail");

@@ -1,4 +1,4 @@
-//! How bursts come into the window: as they came, or sorted by SA, or later.
+//! How bursts enter the window: as they came, sorted by SA, or later.
 
 use convoy_ipsec::{CryptoPacket, CryptoStatus, DropReason};
 use convoy_scheduler::{Admission, Burst, Input, Item, Outstanding, Parts, TrainDispatch, TrainPart};
@@ -6,14 +6,14 @@ use convoy_scheduler::{Admission, Burst, Input, Item, Outstanding, Parts, TrainD
 use super::{Bench, CryptoStage, Released};
 use crate::pipeline::train::{Algorithms, Train, is_pending};
 
-/// Packets that waited come into the window in bursts that are so long at most.
+/// Waiting packets enter the window in bursts of at most this many.
 const LONGEST_BURST: usize = 64;
 
 impl CryptoStage {
-    /// Takes a burst of one direction in at `now_ns`: into the window as far as there is room, and
-    /// behind those that wait. `packets` is left empty. What its port has opened already, or what
-    /// was refused, only waits for those before it. A burst that goes as it came and finds nothing
-    /// before it is a train at once; `input` says whether more is at hand.
+    /// Takes in a burst of one direction at `now_ns`: into the window as far as there is room,
+    /// behind packets that wait already. `packets` is left empty. Packets that their port has
+    /// opened, or that were refused, only wait for those before them. A burst that stays as it came
+    /// and finds nothing before it becomes a train at once; `input` says whether more is at hand.
     pub fn enter(
         &mut self,
         now_ns: u64,
@@ -48,14 +48,14 @@ impl CryptoStage {
         }
     }
 
-    /// Puts packets into the window by their SAs, and into the line those for which it has no room.
+    /// Puts packets into the window by SA, and those without room into the line.
     fn sort_all_in(&mut self, now_ns: u64, packets: &mut Vec<CryptoPacket>, released: &mut Released) {
         let mut packets = packets.drain(..);
         let refused = packets.by_ref().find_map(|packet| self.sort_in(now_ns, packet, released).err());
         self.line.extend(refused.into_iter().chain(packets));
     }
 
-    /// Has a burst that was given to an engine done, and leaves an empty buffer in `packets`.
+    /// Executes the dispatch of a burst, and leaves an empty buffer in `packets`.
     fn go(
         &mut self,
         now_ns: u64,
@@ -78,7 +78,7 @@ impl CryptoStage {
         }
     }
 
-    /// Lets the first packets go that need no engine: nothing is before them.
+    /// Releases the first packets that need no engine: nothing precedes them.
     fn pass_done(&mut self, packets: &mut Vec<CryptoPacket>, released: &mut Released) {
         let Some(first) = packets.first().filter(|first| !is_pending(first)) else { return };
         let direction = first.direction;
@@ -86,7 +86,7 @@ impl CryptoStage {
         released.of(direction).extend(packets.drain(..done));
     }
 
-    /// Brings packets from the line into the window as far as it has room.
+    /// Moves packets from the line into the window as far as there is room.
     pub(super) fn admit_line(&mut self, now_ns: u64, released: &mut Released) {
         while self.scheduler.room() > 0
             && let Some(direction) = self.line.front().map(|first| first.direction)
@@ -104,7 +104,7 @@ impl CryptoStage {
                     self.keep_buffer(packets);
                 }
                 Admission::Later => break,
-                // What comes behind packets that are sorted is sorted, too.
+                // What follows sorted packets is sorted, too.
                 Admission::BySa => return self.sort_line_in(now_ns, released),
             }
         }
@@ -145,7 +145,7 @@ impl CryptoStage {
         self.scheduler.push(now_ns, item).map_err(|item| item.payload)
     }
 
-    /// What the scheduler is to know of a burst.
+    /// A burst as the scheduler sees it.
     pub(super) fn burst_of<'a>(&self, packets: impl Iterator<Item = &'a CryptoPacket> + Clone) -> Burst {
         let common = packets.clone().next().map(|first| self.algorithms_of[first.direction as usize]);
         let mut burst = if let Some(Algorithms::One(algorithm)) = common {
@@ -174,8 +174,8 @@ impl CryptoStage {
         }
     }
 
-    /// A burst whose parts are by algorithm; it has none if these are too many, or if a port's
-    /// device does some of its packets.
+    /// A burst with its parts by algorithm; without parts if there are too many, or if a port's
+    /// device processes some of its packets.
     fn burst_of_several<'a>(&self, packets: impl Iterator<Item = &'a CryptoPacket>) -> Burst {
         let mut burst = Burst::new(Some(Parts::default()));
         let mut last = None;

@@ -7,7 +7,7 @@ use super::fixture::SPI_IN;
 use super::*;
 use crate::clock::Environment;
 
-/// Of the flood; more than window, engine and pipeline take in.
+/// Packets of the flood; more than window, engine and pipeline take in.
 const FLOOD: u32 = 3_000;
 const OTHERS: u32 = 30;
 
