@@ -41,7 +41,7 @@ pub(super) fn keys(c: &mut Checker<'_>, file: &file::Manual, proposal: Proposal)
     Some(ManualKeys { spi_in: spi_in?, spi_out: spi_out?, keys_in: keys_in?, keys_out: keys_out? })
 }
 
-/// Inbound SAs are told apart by SPI and protocol, outbound ones also by their peer.
+/// Inbound SAs are identified by SPI and protocol, outbound ones also by their peer.
 pub(super) fn spis_differ(c: &mut Checker<'_>, tunnels: &[file::Tunnel]) {
     let mut taken: HashMap<(u32, &str, String), &str> = HashMap::new();
     for tunnel in tunnels {
@@ -49,7 +49,7 @@ pub(super) fn spis_differ(c: &mut Checker<'_>, tunnels: &[file::Tunnel]) {
             continue;
         };
         let protocol = tunnel.protocol.as_ref().map_or("esp", |text| text.get_ref().as_str());
-        // One address can be written in several directions.
+        // One address can be written in several ways.
         let remote = remote.get_ref();
         let peer = remote.parse().map_or_else(|_| remote.clone(), |address: IpAddr| address.to_string());
         let directions = [
@@ -70,7 +70,7 @@ pub(super) fn spis_differ(c: &mut Checker<'_>, tunnels: &[file::Tunnel]) {
     }
 }
 
-/// One direction of one tunnel.
+/// The keys of one direction of a tunnel.
 struct DirectionKeys<'a> {
     tunnel: &'a str,
     key: &'static str,
@@ -82,11 +82,11 @@ struct DirectionKeys<'a> {
 
 /// Compares the keys of all tunnels and directions, as bytes.
 ///
-/// What counts up its nonces (GCM, CTR, ChaCha20, GMAC) uses each again under a key and salt that
-/// another SA has, whatever the SPIs are: that shows the plaintexts, and lets anybody forge; it is
+/// Algorithms with counted nonces (GCM, CTR, ChaCha20, GMAC) repeat them under a key and salt that
+/// another SA has, whatever the SPIs are: that reveals the plaintexts, and allows forgeries; it is
 /// an error. CBC takes a random IV and HMAC needs none, so that there a shared key is a warning, as
-/// it makes the loss of one SA the loss of both; but if the SPI is the same too, what one SA seals
-/// the other accepts, so that packets can be sent back to whom they came from: an error.
+/// the loss of one SA's key is the loss of both; but if the SPI is the same too, each SA accepts
+/// what the other seals, so that packets can be reflected to their sender: an error.
 pub(super) fn keys_differ(c: &mut Checker<'_>, tunnels: &[(&file::Tunnel, TunnelConfig)]) {
     let mut nonces: HashMap<(&[u8], &[u8]), usize> = HashMap::new();
     let mut secrets: HashMap<&[u8], usize> = HashMap::new();
@@ -120,7 +120,7 @@ pub(super) fn keys_differ(c: &mut Checker<'_>, tunnels: &[(&file::Tunnel, Tunnel
     }
 }
 
-/// Tells of a key that two SAs share although their cipher counts no nonces with it.
+/// Reports a key that two SAs share although their cipher counts no nonces with it.
 fn is_shared(c: &mut Checker<'_>, one: &DirectionKeys<'_>, other: &DirectionKeys<'_>) {
     let key = format!("tunnel.manual.{}", one.key);
     let shared =

@@ -15,15 +15,15 @@ use super::file;
 use super::keys::keys;
 use super::{NATT_PORT, PortConfig, TunnelConfig};
 
-/// What a tunnel is held against.
+/// What a tunnel is checked against.
 pub(super) struct TunnelEnvironment<'a> {
-    /// The ports; none where they could not all be understood.
+    /// The ports; none if some are invalid.
     pub(super) ports: &'a [PortConfig],
     pub(super) allow_weak: bool,
     pub(super) has_charon: bool,
 }
 
-/// One tunnel; `None` if what is needed of it could not be understood.
+/// One tunnel; `None` if something necessary is invalid.
 pub(super) fn tunnel(
     c: &mut Checker<'_>,
     file: &file::Tunnel,
@@ -53,7 +53,7 @@ pub(super) fn tunnel(
     })
 }
 
-/// All but the name, protocol, mode and remote selectors of a tunnel with static keys.
+/// A tunnel with static keys, without its name, protocol, mode and remote selectors.
 fn with_keys(
     c: &mut Checker<'_>,
     file: &file::Tunnel,
@@ -112,13 +112,13 @@ fn with_keys(
     })
 }
 
-/// What is assumed of a tunnel that names none.
+/// The assumed proposal of a tunnel that names none.
 const PROPOSAL: &str = "aes128gcm16";
-/// The packets outside for which proposals are compared, in bytes.
+/// The size of outer packets for which proposals are compared, in bytes.
 const ROOM_OUTSIDE: usize = 1500;
 
-/// The same of a tunnel whose keys a daemon negotiates. Ends, local selectors and proposal may be
-/// named all the same: routes and `convoy sim plan` go by them.
+/// The same for a tunnel whose keys a daemon negotiates. Ends, local selectors and proposal may
+/// still be given: routes and `convoy sim plan` use them.
 fn without_keys(
     c: &mut Checker<'_>,
     file: &file::Tunnel,
@@ -129,7 +129,7 @@ fn without_keys(
     let proposal_text = file.esp_proposal.as_ref();
     let list = proposal_text.map(|text| proposals(c, text, protocol, around.allow_weak));
     let local = file.local.as_ref().map(|text| c.address(text, "tunnel.local"));
-    // A name stays one: whoever negotiates resolves it.
+    // A name stays a name: the daemon resolves it.
     let remote = file.remote.as_ref().and_then(|text| text.get_ref().parse::<IpAddr>().ok());
     let (v4, v6) = (IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED));
     let is_v6 = local.flatten().or(remote).is_some_and(|end| end.is_ipv6());
@@ -157,7 +157,7 @@ fn all_of(family: IpAddr) -> Option<TrafficSelector> {
     Some(TrafficSelector { addresses, protocol: None, ports: Ports::Any })
 }
 
-/// What would be ignored where a daemon negotiates.
+/// Keys that would be ignored if a daemon negotiates.
 fn daemon_has_the_rest(c: &mut Checker<'_>, file: &file::Tunnel, has_charon: bool) {
     let what = "it is only for tunnels with static keys ([tunnel.manual]); charon negotiates it as configured in swanctl.conf";
     c.only(file.encap.as_ref(), false, "tunnel.encap", what);
@@ -198,8 +198,7 @@ fn anti_replay(c: &mut Checker<'_>, file: &file::Tunnel, proposal: Option<Propos
     (esn, packets)
 }
 
-/// What `esp_proposal` says: at least one proposal, or `default`. `None` if it could not be
-/// understood.
+/// `esp_proposal`: at least one proposal, or `default`. `None` if it is invalid.
 fn proposals(
     c: &mut Checker<'_>,
     text: &Text,
@@ -232,18 +231,17 @@ fn proposals(
     Some(list)
 }
 
-/// What a proposal that could not be read was meant to be.
+/// A suggestion for an invalid proposal.
 fn meant(text: &str, error: &ProposalError) -> Option<String> {
     let ProposalError::UnknownWord { word, .. } = error else { return None };
     let words = proposal_words();
     let nearest = || nearest(word, &words.iter().map(String::as_str).collect::<Vec<_>>());
-    // A notation whose parts are no words of swanctl's comes before a word that looks like one
-    // part.
+    // A notation whose parts are no words of swanctl's precedes a word that resembles one part.
     let other = if text.contains(',') { None } else { in_swanctl_words(text) };
     other.filter(|other| other != text).or_else(|| nearest().map(str::to_owned))
 }
 
-/// The one proposal of a tunnel with static keys, about which nothing is negotiated.
+/// The only proposal of a tunnel with static keys, for which nothing is negotiated.
 fn only_proposal(c: &mut Checker<'_>, text: &Text, list: &ProposalList) -> Option<Proposal> {
     let (span, key) = (text.span(), "tunnel.esp_proposal");
     let Some(first) = list.proposals.first().copied() else { return PROPOSAL.parse().ok() };
@@ -261,8 +259,8 @@ fn only_proposal(c: &mut Checker<'_>, text: &Text, list: &ProposalList) -> Optio
     Some(first)
 }
 
-/// Of the proposals that a daemon may choose from the one that leaves the least room for packets;
-/// `None` where the daemon's own defaults are among them.
+/// The proposal that leaves the least room for packets, of those that a daemon may choose from;
+/// `None` if the daemon's own defaults are among them.
 fn longest(list: &ProposalList, protocol: SaProtocol) -> Option<Proposal> {
     let room = |proposal: &&Proposal| {
         let envelope = Envelope::new(protocol, Mode::Tunnel, proposal.transform, false, true);
@@ -305,7 +303,7 @@ fn transport_selectors(
     }
 }
 
-/// Only tunnel mode makes an outer header; in transport mode the packet keeps its own.
+/// Only tunnel mode creates an outer header; in transport mode the packet keeps its own.
 fn outer_header_is_made(c: &mut Checker<'_>, file: &file::Tunnel, mode: Mode) {
     let is_made = mode == Mode::Tunnel;
     let what = "it is only for mode = \"tunnel\", which has an outer header";
@@ -325,7 +323,7 @@ fn outer_dscp(c: &mut Checker<'_>, text: Option<&Text>) -> OuterDscp {
     }
 }
 
-/// Whether ESP travels in UDP. `auto` follows the ports: without a key daemon no NAT is found.
+/// Whether ESP travels in UDP. `auto` follows the ports: without a key daemon no NAT is detected.
 fn encapsulation(
     c: &mut Checker<'_>,
     file: &file::Tunnel,
@@ -350,7 +348,7 @@ fn encapsulation(
     is_encapsulated
 }
 
-/// Whether keep-alives are sent. Without a key daemon no NAT is found: `auto` goes by the
+/// Whether keep-alives are sent. Without a key daemon no NAT is detected: `auto` decides by the
 /// addresses.
 fn nat_keepalive(c: &mut Checker<'_>, file: &file::Tunnel, is_in_udp: bool) -> NatKeepalive {
     let key = "tunnel.nat_keepalive";

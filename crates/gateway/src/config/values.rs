@@ -1,4 +1,4 @@
-//! From what the file says to what it means: every value checked, every error kept.
+//! From the file's text to its meaning: every value checked, every error collected.
 
 use std::path::PathBuf;
 
@@ -22,29 +22,29 @@ use super::tunnel::{TunnelEnvironment, is_set, tunnel};
 use super::{Config, OnStop, StatePath};
 use crate::inner_mtu::inner_mtu;
 
-/// Where the control socket is.
+/// The default control socket.
 pub(super) const CONTROL: &str = "/run/convoy/control.sock";
 /// The default of the routing table, the rules' priority and the mark: the port of ESP in UDP,
-/// easily told from others'.
+/// easily recognised.
 pub(super) const ROUTING: u32 = 4500;
 /// Tables below are the kernel's own, or named by distributions.
 const FIRST_TABLE: u32 = 256;
 /// The priority of the kernel's rule for its table `main`.
 const MAIN_PRIORITY: u32 = 32_766;
-/// The smallest MTU of a link that carries IPv6 (RFC 8200 section 5); Linux takes IPv6 off an
+/// The smallest MTU of a link that carries IPv6 (RFC 8200 section 5); Linux disables IPv6 on an
 /// interface with less.
 const LEAST_V6_MTU: u16 = 1280;
 
-/// The fewest and the most flows that can be remembered: with the most, a worker takes 192 MiB.
+/// The fewest and the most flows that can be cached: with the most, a worker uses 192 MiB.
 const FLOWS: (usize, usize) = (64, 1 << 20);
-/// The longest that a worker may ask its ports on before it sleeps, in us.
+/// The longest that a worker may poll before it sleeps, in us.
 const MOST_BUSY_POLL_US: u16 = 1_000;
 /// The longest time for which a worker may gather packets, in us.
 const MOST_MODERATION_US: u16 = 1_000;
-/// The largest MTU of a port: jumbo frames are as long, with what protection adds.
+/// The largest MTU of a port: that of jumbo frames, including what protection adds.
 pub(super) const LARGEST_MTU: u16 = 9400;
 
-/// Checks a whole file. `problems` are those that its reader had.
+/// Checks a whole file. `problems` are those found while reading it.
 pub(super) fn check(
     file: &File,
     problems: Vec<Problem>,
@@ -151,7 +151,7 @@ fn bypass(c: &mut Checker<'_>, file: &file::Bypass) -> Option<Selector> {
     Some(Selector { local: local?, remote: remote? })
 }
 
-/// Flows of each direction and family whose policy is remembered.
+/// Flows of each direction and family whose policy is cached.
 fn flow_cache(c: &mut Checker<'_>, file: &file::Gateway) -> usize {
     const KEY: &str = "gateway.flow_cache";
     let flows = c.in_range(file.flow_cache.as_ref(), KEY, IpsecConfig::default().flow_cache, FLOWS);
@@ -163,7 +163,7 @@ fn flow_cache(c: &mut Checker<'_>, file: &file::Gateway) -> usize {
     flows
 }
 
-/// The numbers by which rules and routes are told from others'.
+/// The numbers that distinguish the gateway's rules and routes from others.
 fn routing(c: &mut Checker<'_>, file: &file::Gateway) -> Routing {
     let tables = (FIRST_TABLE, u32::MAX - 1);
     let priorities = (1, MAIN_PRIORITY - ROUTE_RULES);
@@ -194,7 +194,7 @@ fn charon(c: &mut Checker<'_>, file: &file::Gateway, ports: Option<&Vec<PortConf
     Some(text.get_ref().into())
 }
 
-/// IPv6 inside needs an interface that is wide enough for it.
+/// IPv6 inside requires an interface with a sufficient MTU.
 fn ipv6_fits(c: &mut Checker<'_>, file: &file::Gateway, config: &Config) {
     let is_computed =
         |port: &&PortConfig| matches!(&port.settings, PortSettings::Tun(tun) if tun.mtu.is_none());

@@ -1,5 +1,5 @@
-//! What IKE does at both ends: it brings new SAs, and takes old ones away when their successors are
-//! in use.
+//! IKE's part at both ends: it installs new SAs, and removes old ones when their successors are in
+//! use.
 
 use std::net::SocketAddr;
 
@@ -14,7 +14,7 @@ use super::scenario::{Scenario, address};
 use super::site::{Running, negotiated};
 use super::wire::Wire;
 
-/// Of the first SA that is negotiated.
+/// The SPI of the first negotiated SA.
 const FIRST_SPI: u32 = 0x10_0000;
 const NATT_PORT: u16 = 4500;
 
@@ -23,7 +23,7 @@ const NATT_PORT: u16 = 4500;
 pub(super) enum Step {
     InstallInbound,
     InstallOutbound,
-    /// Takes all older SAs of the tunnel away.
+    /// Removes all older SAs of the tunnel.
     RetireOlder,
 }
 
@@ -35,7 +35,7 @@ struct InstalledSa {
 }
 
 struct Generation {
-    /// By the site that receives.
+    /// By the receiving site.
     spis: [u32; 2],
     keys: [KeyMaterial; 2],
 }
@@ -51,7 +51,7 @@ struct Negotiated {
 pub(super) struct Negotiator {
     tunnels: Vec<Negotiated>,
     next_spi: u32,
-    /// Where site 0 sees site 1, if a NAT is between them.
+    /// The address and port at which site 0 sees site 1, if a NAT is between them.
     pub(super) mapping: Option<SocketAddr>,
 }
 
@@ -140,7 +140,7 @@ impl Negotiator {
 
     fn retire(&mut self, at: usize, generation: usize, site: usize, gateway: &mut Running) {
         let placed = &mut self.tunnels[at].placed[site];
-        // What stood in a gateway that has ended went with it.
+        // SAs of a gateway that has ended went with it.
         placed.retain(|place| place.started_ns == gateway.started_ns);
         for place in placed.extract_if(.., |place| place.generation < generation) {
             gateway.retire(place.number);

@@ -9,7 +9,7 @@ use convoy_scheduler::{CostModel, Input};
 use super::*;
 use crate::assemble;
 
-/// A clock that was never set, as a machine without a battery has it at each start.
+/// A clock that was never set, as a machine without a battery has at each start.
 const BOOT_NS: u64 = 1_000_000_000;
 
 fn config(more: &str, tunnels: &[(&str, u32, &str)]) -> Config {

@@ -1,4 +1,4 @@
-//! What a configuration asks of the machine, and the machine does not have.
+//! Requirements that the machine does not meet.
 
 use std::io;
 use std::net::IpAddr;

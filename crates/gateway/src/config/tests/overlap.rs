@@ -1,4 +1,4 @@
-//! Tunnels whose selectors stand in each other's way, and what would be swallowed.
+//! Tunnels whose selectors shadow each other.
 
 use std::io;
 use std::net::IpAddr;
@@ -15,7 +15,7 @@ fn tunnel(name: &str, remote_ts: &str, more: &str) -> String {
     )
 }
 
-/// What is warned of these tunnels, beside that they have no keys.
+/// The warnings for these tunnels, except that they have no keys.
 fn warnings(tunnels: &[String]) -> Vec<String> {
     let config = Config::parse("a.toml", &tunnels.concat()).expect("good but for warnings");
     let about_policies = config.warnings.into_iter().filter(|problem| problem.key == "tunnel.remote_ts");
