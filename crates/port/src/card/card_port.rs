@@ -1,10 +1,10 @@
 //! The card as the protected side's network interface: Ethernet on a line, ESP sealed and opened in
 //! flight.
 //!
-//! The port puts Ethernet headers on and takes them off, and is a host of its own on the line
-//! ([`l2_host`](crate::l2_host)): the kernel has no address on this interface. What the card has
-//! opened is handed up with its ICV's bytes as zeros, so that lengths are as on the line, and the
-//! tag [`Offload::Opened`]; what is tagged [`Offload::Seal`] the card seals.
+//! The port adds and strips Ethernet headers, and is a host of its own on the line
+//! ([`l2_host`](crate::l2_host)): the kernel has no address on this interface. Packets opened by
+//! the card are handed up with zeros in place of the ICV, so that lengths are as on the line, and
+//! with the tag [`Offload::Opened`]; the card seals packets tagged [`Offload::Seal`].
 
 use std::net::Ipv4Addr;
 use std::os::fd::BorrowedFd;
@@ -19,18 +19,17 @@ use crate::{Port, PortCounters, PortDescription, PortError, PortKind};
 
 /// The longest IP packet in a frame of the card's, in bytes.
 const LONGEST_MTU: usize = LINE_BYTES - ethernet::HEADER_BYTES;
-/// The longest ICV of the card's algorithms, in bytes, for which an opened packet needs room behind
-/// it.
+/// The longest ICV of the card's algorithms, in bytes, for which an opened packet needs room.
 pub(super) const ICV_ROOM: usize = 32;
 
-/// How a `card` port is to be.
+/// The configuration of a `card` port.
 #[derive(Clone, Debug)]
 pub struct CardConfig {
     /// The port's name, for example `outside`.
     pub name: String,
     /// The line: a Linux interface that is up and has no addresses of the kernel's.
     pub interface: String,
-    /// The card's hardware address; without it one is made from the interface's name and number.
+    /// The card's hardware address; by default derived from the interface's name and number.
     pub mac: Option<MacAddress>,
     /// Its addresses, each with the length of its network's prefix in bits.
     pub addresses: Vec<(Ipv4Addr, u8)>,
@@ -50,12 +49,12 @@ pub struct CardPort {
 }
 
 impl CardPort {
-    /// Opens the interface and makes the card; its thread begins when the port or the card's
+    /// Opens the interface and creates the card; its thread starts when the port or the card's
     /// control is first used.
     ///
     /// # Errors
-    /// [`PortError`] if the system refuses, for instance for want of CAP_NET_RAW, or the
-    /// configuration cannot be; it says what to do.
+    /// [`PortError`] if the system refuses, for instance without CAP_NET_RAW, or the configuration
+    /// is invalid; it says what to do.
     pub fn open(config: &CardConfig) -> Result<Self, PortError> {
         let line = InterfaceLine::open(&config.interface).map_err(|source| PortError::Io {
             port: config.name.clone(),
@@ -75,10 +74,10 @@ impl CardPort {
         Self::on(Box::new(line), index, config)
     }
 
-    /// A card on any line; `index` makes its hardware address where none is configured.
+    /// A card on any line; `index` determines its hardware address if none is configured.
     ///
     /// # Errors
-    /// [`PortError::Invalid`] if the configuration cannot be or there is no card.
+    /// [`PortError::Invalid`] if the configuration is invalid or there is no card.
     pub fn on(line: Box<dyn Line>, index: u32, config: &CardConfig) -> Result<Self, PortError> {
         let invalid = |reason| PortError::Invalid { port: config.name.clone(), reason };
         if config.mtu > LONGEST_MTU {
@@ -141,14 +140,13 @@ impl CardPort {
         }
     }
 
-    /// Sends a frame of the port's own; without room it is lost, and whoever waits for it asks
-    /// again.
+    /// Sends a frame of the port's own; without room it is lost, and is requested again.
     fn send_own(&mut self, to: MacAddress, ethertype: u16, bytes: &[u8]) {
         let head = ethernet::header(to, self.mac(), ethertype);
         let _ = self.nic.transmit(&[&head, bytes], None);
     }
 
-    /// Asks for the addresses that packets wait for, and drops those that have waited in vain.
+    /// Requests the addresses that packets wait for, and drops packets that have waited too long.
     fn ask(&mut self, pool: &mut FramePool) {
         let (nic, mac) = (&mut self.nic, self.host.identity.mac);
         self.host.due(pool, &mut |request| {
@@ -157,7 +155,7 @@ impl CardPort {
         });
     }
 
-    /// Gives the card what has found its way; `false` if it has no room.
+    /// Gives the card the packets whose next hop is known; `false` if it has no room.
     fn empty_outbox(&mut self, pool: &mut FramePool) -> bool {
         while let Some((to, frame)) = self.host.outbox.pop_front() {
             if self.nic.room() <= OWN_PLACES {
@@ -182,7 +180,8 @@ impl CardPort {
     }
 }
 
-/// A locally administered address, the same for the same interface (FNV-1a of its name and number).
+/// A locally administered address, always the same for an interface (FNV-1a of its name and
+/// number).
 pub(super) fn made_from(interface: &str, index: u32) -> MacAddress {
     let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
     let hash = interface.bytes().chain(index.to_be_bytes()).fold(0xcbf2_9ce4_8422_2325, step);

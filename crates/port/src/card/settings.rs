@@ -21,11 +21,11 @@ tables! {
 /// The settings of a `card` port.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CardSettings {
-    /// The kernel's name of the interface that it has as its line.
+    /// The kernel's name of the interface that is its line.
     pub interface: String,
-    /// By which it reaches what is not on its line.
+    /// The router to what is not on its line.
     pub gateway: Option<Ipv4Addr>,
-    /// Its Ethernet address; without one it makes its own.
+    /// Its Ethernet address; by default derived.
     pub mac: Option<MacAddress>,
 }
 

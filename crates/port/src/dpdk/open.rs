@@ -12,7 +12,7 @@ use crate::l2_host::keys::v4_addresses;
 use crate::l2_host::{Identity, L2Host, Takes};
 use crate::{PortConfig, PortDescription, PortError};
 
-/// What an operator can do about a device that is not there.
+/// What an operator can do about a missing device.
 fn remedy(device: &str) -> &'static str {
     if is_pci_address(device) {
         "bind it to vfio-pci (dpdk-devbind.py --status shows what it is bound to), and build convoy with its driver (docs/reference/ports.md)"

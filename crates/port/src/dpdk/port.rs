@@ -1,4 +1,4 @@
-//! One queue pair of a device as a port.
+//! A device's queue pair as a port.
 
 use std::sync::Arc;
 
@@ -10,17 +10,17 @@ use crate::l2_host::{Dropped, Incoming, L2Host, echo_reply};
 use crate::super_packet::TAILROOM;
 use crate::{Port, PortCounters, PortDescription, PortError};
 
-/// Answers of the port's own that one burst may lead to; whoever gets none asks again.
+/// Replies of the port's own to one burst, at most; whoever gets none asks again.
 const ANSWERS: usize = 16;
 
-/// What the port itself drops, by reason.
+/// Packets that the port itself drops, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Drops {
     other_host: u64,
     other_protocol: u64,
     other_address: u64,
     malformed: u64,
-    /// With a VLAN tag that the device took out, or in several pieces.
+    /// With a VLAN tag that the device removed, or in several segments.
     unreadable: u64,
     /// No frame was free.
     no_frame: u64,
@@ -34,7 +34,7 @@ pub(super) struct DpdkPort {
     heard: Arc<Heard>,
 }
 
-/// What a port has beside its device.
+/// A port's state beside its device.
 struct Own {
     description: PortDescription,
     counters: PortCounters,
@@ -61,8 +61,8 @@ impl DpdkPort {
         Self { queue, own, number, heard }
     }
 
-    /// Hears what other queues have heard, asks for the addresses that packets wait for, and drops
-    /// those that have waited in vain.
+    /// Processes what other queues have received, requests the addresses that packets wait for, and
+    /// drops packets that have waited too long.
     fn look_after_neighbours(&mut self, pool: &mut FramePool) {
         for message in self.heard.take(self.number) {
             // The queue that received it has answered.
@@ -75,7 +75,7 @@ impl DpdkPort {
         });
     }
 
-    /// Sends what has found its way; `false` if the device has no room for all of it.
+    /// Sends packets whose next hop is known; `false` if the device has no room for all of them.
     fn flush(&mut self, pool: &mut FramePool) -> bool {
         let Self { queue, own, .. } = self;
         for (head, bytes) in own.answers.drain(..) {
@@ -98,7 +98,7 @@ impl DpdkPort {
         outbox.is_empty()
     }
 
-    /// What the device has counted, all queues together: the first one's to tell.
+    /// The device's counters, all queues together: reported by the first.
     fn of_device(&self) -> EthernetCounters {
         if self.number == 0 { self.queue.device_counters() } else { EthernetCounters::default() }
     }
@@ -172,7 +172,7 @@ impl Port for DpdkPort {
     }
 
     fn send(&mut self, pool: &mut FramePool, burst: &mut Vec<Frame>) -> Result<usize, PortError> {
-        // The outbox has what one burst left at most.
+        // The outbox has at most the rest of one burst.
         if !self.flush(pool) {
             return Ok(0);
         }

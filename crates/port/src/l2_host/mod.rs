@@ -1,5 +1,5 @@
 //! A host of its own on an Ethernet link that the kernel does not have: its addresses, ARP, next
-//! hops and answers to echo requests. The ports `card` and `dpdk` are such hosts. IPv4 alone.
+//! hops and echo replies, for the ports `card` and `dpdk`. IPv4 only.
 
 #[cfg(any(feature = "card", feature = "dpdk"))]
 mod host;

@@ -16,11 +16,11 @@ fn asked(neighbours: &mut Neighbours, now_ms: u64) -> (usize, usize) {
     (count, given_up.len())
 }
 
-/// What became of a packet with this byte.
+/// The outcome for a packet with this byte.
 #[derive(Debug, PartialEq, Eq)]
 enum Routed {
     Sent(MacAddress),
-    /// And so many packets made room.
+    /// With this many packets displaced.
     Waits(usize),
 }
 
