@@ -20,7 +20,7 @@ struct FreeList {
     span: u32,
 }
 
-// SAFETY: `home` is only reached by this free list and, through its atomic word, by frames.
+// SAFETY: `return_queue` is only reached by this free list and, through its atomic word, by frames.
 unsafe impl Send for FreeList {}
 
 impl FreeList {
@@ -58,12 +58,12 @@ impl FreeList {
     }
 
     fn return_queue(&self) -> &ReturnQueue {
-        // SAFETY: the home is closed in `drop` only.
+        // SAFETY: the queue is closed in `drop` only.
         unsafe { self.return_queue.as_ref() }
     }
 
     fn reclaim(&mut self) {
-        // SAFETY: as in `home`; a separate borrow, since `free` is written.
+        // SAFETY: as in `return_queue`; a separate borrow, since `free` is written.
         let return_queue = unsafe { self.return_queue.as_ref() };
         return_queue.empty_into(&mut self.free);
     }
@@ -88,7 +88,7 @@ impl Drop for FreeList {
     }
 }
 
-/// The frames of one worker, in all sizes. Bounded: what is not there is not allocated.
+/// The frames of one worker, in all sizes. Bounded: nothing is allocated later.
 ///
 /// ```
 /// use convoy_packet::{FramePool, FrameSize};
@@ -125,7 +125,7 @@ impl FramePool {
         Self { huge: made(FreeList::new(FrameSize::Huge, huge)), ..self }
     }
 
-    /// A pool of so many frames in the process's packet memory.
+    /// A pool of this many frames in the process's packet memory.
     ///
     /// # Errors
     /// [`RegionError::Full`] if that has no room for them.
@@ -137,7 +137,7 @@ impl FramePool {
         })
     }
 
-    /// How many chunks of the [`Region`] a pool of so many frames has.
+    /// The chunks of the [`Region`] that a pool of this many frames has.
     pub const fn chunks(small: usize, jumbo: usize, huge: usize) -> usize {
         small * FrameSize::Small.chunks()
             + jumbo * FrameSize::Jumbo.chunks()
@@ -193,7 +193,7 @@ impl FramePool {
         }
     }
 
-    /// Gives a frame back. One of another pool goes there.
+    /// Returns a frame. One of another pool goes there.
     #[inline]
     pub fn give_back(&mut self, frame: Frame) {
         if let Some(list) = self.list_of(&frame) {
@@ -201,8 +201,8 @@ impl FramePool {
         }
     }
 
-    /// Gives a burst back and leaves `burst` empty. Frames of another pool that come one behind the
-    /// other go there in one go.
+    /// Returns a burst and leaves `burst` empty. Consecutive frames of another pool go there
+    /// together.
     pub fn give_back_burst(&mut self, burst: &mut Vec<Frame>) {
         let mut returning = Returning::default();
         for frame in burst.drain(..) {

@@ -1,12 +1,12 @@
-//! Where frames go that are freed elsewhere than at their pool.
+//! Returns frames to their pool from other threads.
 //!
-//! A [`ReturnQueue`] is the far side of a pool's frames of one size. Whoever frees some of them without
-//! having the pool links them to those that came before, by one exchange; the pool takes all of
-//! them at once. Nobody ever takes a single one, so a frame that is freed, taken and freed again
-//! between two steps of another thread does no harm there (no ABA).
+//! A [`ReturnQueue`] is shared by a pool and its frames of one size. A thread that frees some of
+//! them without having the pool links them to those returned before, by one exchange; the pool
+//! takes all of them at once. Nobody ever takes a single one, so a frame that is freed, taken and
+//! freed again between two steps of another thread does no harm there (no ABA).
 //!
-//! When the pool is dropped, the home counts the frames that are still out. Whoever brings the last
-//! one gives the memory back to the region.
+//! When the pool is dropped, the queue counts the frames that are still out. Whoever returns the
+//! last one gives the memory back to the region.
 
 #![allow(unsafe_code)]
 
@@ -30,7 +30,7 @@ pub(crate) struct ReturnQueue {
 }
 
 impl ReturnQueue {
-    /// The home of the frames in these chunks. It frees itself, and gives the chunks back, when it
+    /// The queue of the frames in these chunks. It frees itself, and gives the chunks back, when it
     /// is closed and all frames are here.
     pub(crate) fn new(chunks: Chunks) -> NonNull<Self> {
         NonNull::from(Box::leak(Box::new(Self { returned: AtomicU64::new(0), chunks })))
@@ -39,9 +39,9 @@ impl ReturnQueue {
     /// Takes frames from whoever had them last.
     ///
     /// # Safety
-    /// They are this home's.
+    /// They belong to this queue.
     unsafe fn take_back(return_queue: NonNull<Self>, mut chain: Chain) {
-        // SAFETY: a home lives while a frame of it is out, as those of the chain are until the
+        // SAFETY: a queue lives while a frame of it is out, as those of the chain are until the
         // exchange below succeeds.
         let returned = unsafe { &(*return_queue.as_ptr()).returned };
         let mut before = returned.load(Ordering::Relaxed);
@@ -52,7 +52,7 @@ impl ReturnQueue {
             } else {
                 before - u64::from(chain.len)
             };
-            // Release: whoever takes them finds what was done to them. Acquire: who frees the home
+            // Release: whoever takes them finds what was done to them. Acquire: who frees the queue
             // comes after all others.
             match returned.compare_exchange_weak(before, after, Ordering::AcqRel, Ordering::Relaxed) {
                 Err(now) => before = now,
@@ -91,9 +91,9 @@ impl ReturnQueue {
     /// are in its hands and forgotten.
     ///
     /// # Safety
-    /// It is so, and the pool does not touch the home after this.
+    /// It is so, and the pool does not touch the queue after this.
     pub(crate) unsafe fn close(return_queue: NonNull<Self>, out: usize) {
-        // SAFETY: only a closed home is freed.
+        // SAFETY: only a closed queue is freed.
         let returned = unsafe { &(*return_queue.as_ptr()).returned };
         let mut before = returned.load(Ordering::Relaxed);
         loop {
@@ -110,7 +110,7 @@ impl ReturnQueue {
     }
 
     /// # Safety
-    /// Nobody has a frame of this home any more, and nobody else is here.
+    /// No frame of this queue is out, and no other thread uses it.
     unsafe fn free(return_queue: NonNull<Self>) {
         // SAFETY: it came from a box, and nothing leads to it any more.
         let return_queue = unsafe { Box::from_raw(return_queue.as_ptr()) };
@@ -119,7 +119,7 @@ impl ReturnQueue {
     }
 }
 
-/// Frames of one home, the first linked to the next.
+/// Frames of one queue, the first linked to the next.
 struct Chain {
     first: u32,
     last: u32,
@@ -147,16 +147,16 @@ impl Chain {
     }
 }
 
-/// Sends one frame home.
+/// Returns one frame to its pool.
 #[cold]
 #[inline(never)]
 pub(crate) fn return_frame(frame: Frame) {
     let return_queue = frame.metadata().return_queue;
-    // SAFETY: it is the frame's home.
+    // SAFETY: it is the frame's queue.
     unsafe { ReturnQueue::take_back(return_queue, Chain::of(frame)) };
 }
 
-/// Sends frames home, those of one home that come one behind the other in one go. What is left goes
+/// Returns frames to their pools, consecutive ones of one queue together. What is left goes
 /// when it is dropped.
 #[derive(Default)]
 pub(crate) struct Returning(Option<(NonNull<ReturnQueue>, Chain)>);
@@ -175,7 +175,7 @@ impl Returning {
 
     fn send(&mut self) {
         if let Some((return_queue, chain)) = self.0.take() {
-            // SAFETY: `add` gathers frames of this home alone.
+            // SAFETY: `add` only gathers frames of this queue.
             unsafe { ReturnQueue::take_back(return_queue, chain) };
         }
     }

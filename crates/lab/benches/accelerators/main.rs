@@ -2,8 +2,8 @@
 //! device in its modes: throughput, latency, and which engine took what. Prints Markdown and writes
 //! target/bench/accelerators.json.
 //!
-//! `-- --rounds N --ms N` sets how often and how long each setup is measured; `--quick` measures each
-//! once and for 10 ms, to see that all of it works; `--page` writes the tables of
+//! `-- --rounds N --ms N` sets how often and how long each setup is measured; `--quick` measures
+//! each once and for 10 ms, to see that all of it works; `--page` writes the tables of
 //! docs/results/accelerators.md, as `make bench-accelerators` does.
 
 mod alone;
