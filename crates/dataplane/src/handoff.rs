@@ -14,7 +14,7 @@ use rtrb::{Consumer, Producer, PushError, RingBuffer};
 
 use crate::memory::POOL_FRAMES;
 
-/// The most workers: they fit one word of pending bits.
+/// The most workers: a word has a bit for each.
 pub const MAX_WORKERS: u16 = 64;
 /// Capacity of the ring from one worker to another, in packets.
 const RING_PACKETS: usize = 1024;

@@ -41,8 +41,8 @@ use worker_overhead::OverheadAverage;
 
 use crate::clock::Environment;
 
-/// While no more than this many packets wait for room in the window, ports are still read. The pool
-/// has 512 frames for long packets.
+/// Packets that may wait for room in the window while ports are read regardless; further ones are
+/// dropped. The pool has 512 frames for long packets.
 const MOST_WAITING: usize = 256;
 /// How long packets must have waited without a break before ports are read regardless, in ns: until
 /// then a burst is better off in the port's queue, which is longer.

@@ -234,8 +234,8 @@ fn inputs(job: &CryptoJob) -> mb::Inputs<'_> {
     mb::Inputs { nonce, nonce_len: *nonce_len, aad, aad_len: *aad_len }
 }
 
-/// The end of what is authenticated, including the bytes that the integrity algorithm covers behind
-/// `auth`: they replace the ICV for ESP, and follow the packet for AH, whose ICV is inside.
+/// The position of the bytes that the integrity algorithm covers behind `auth`: in place of the ICV
+/// for ESP, behind the packet for AH, whose ICV is inside.
 fn auth_end(packet: &CryptoPacket) -> usize {
     usize::from(packet.job.auth_start) + usize::from(packet.job.auth_len)
 }

@@ -27,7 +27,7 @@ pub(super) struct TunnelEnvironment<'a> {
 pub(super) fn tunnel(
     c: &mut Checker<'_>,
     file: &file::Tunnel,
-    around: &TunnelEnvironment<'_>,
+    environment: &TunnelEnvironment<'_>,
 ) -> Option<TunnelConfig> {
     let name = c.needed(&file.at, file.name.as_ref(), "tunnel.name", "\"site-b\"");
     let protocols = [("esp", SaProtocol::Esp), ("ah", SaProtocol::Ah)];
@@ -35,12 +35,12 @@ pub(super) fn tunnel(
     let modes = [("tunnel", Mode::Tunnel), ("transport", Mode::Transport)];
     let mode = c.one_of(file.mode.as_ref(), "tunnel.mode", &modes);
     let remote_ts = c.needed(&file.at, file.remote_ts.as_ref(), "tunnel.remote_ts", "[\"10.2.0.0/24\"]");
-    let remote_ts = selectors(c, remote_ts, "tunnel.remote_ts", around.ports);
+    let remote_ts = selectors(c, remote_ts, "tunnel.remote_ts", environment.ports);
     let has_keys = file.manual.is_some() || file.at.unread.contains(&"manual");
     let rest = if has_keys {
-        with_keys(c, file, around, (protocol, mode, &remote_ts))
+        with_keys(c, file, environment, (protocol, mode, &remote_ts))
     } else {
-        without_keys(c, file, around, protocol)
+        without_keys(c, file, environment, protocol)
     };
     let rest = rest?;
     Some(TunnelConfig {
@@ -57,13 +57,13 @@ pub(super) fn tunnel(
 fn with_keys(
     c: &mut Checker<'_>,
     file: &file::Tunnel,
-    around: &TunnelEnvironment<'_>,
+    environment: &TunnelEnvironment<'_>,
     (protocol, mode, remote_ts): (Option<SaProtocol>, Option<Mode>, &[TrafficSelector]),
 ) -> Option<TunnelConfig> {
     let proposal_text =
         c.needed(&file.at, file.esp_proposal.as_ref(), "tunnel.esp_proposal", "\"aes128gcm16\"");
     let proposal = proposal_text.and_then(|text| {
-        let list = proposals(c, text, protocol, around.allow_weak)?;
+        let list = proposals(c, text, protocol, environment.allow_weak)?;
         only_proposal(c, text, &list)
     });
     let local_text = c.needed(&file.at, file.local.as_ref(), "tunnel.local", "\"192.0.2.1\"");
@@ -71,10 +71,10 @@ fn with_keys(
     let remote_text = c.needed(&file.at, file.remote.as_ref(), "tunnel.remote", "\"192.0.2.2\"");
     let remote = remote_text.and_then(|text| remote(c, text, local));
     let local_ts = c.needed(&file.at, file.local_ts.as_ref(), "tunnel.local_ts", "[\"10.1.0.0/24\"]");
-    let local_ts = selectors(c, local_ts, "tunnel.local_ts", around.ports);
-    let is_encapsulated = protocol.map(|protocol| encapsulation(c, file, protocol, around.ports));
+    let local_ts = selectors(c, local_ts, "tunnel.local_ts", environment.ports);
+    let is_encapsulated = protocol.map(|protocol| encapsulation(c, file, protocol, environment.ports));
     if let (Some(text), Some(local), Some(is_encapsulated)) = (local_text, local, is_encapsulated) {
-        local_address_fits(c, text, local, is_encapsulated, around.ports);
+        local_address_fits(c, text, local, is_encapsulated, environment.ports);
     }
     if mode == Some(Mode::Transport) {
         transport_selectors(c, file.local_ts.as_ref(), &local_ts, local, "tunnel.local_ts");
@@ -122,12 +122,12 @@ const ROOM_OUTSIDE: usize = 1500;
 fn without_keys(
     c: &mut Checker<'_>,
     file: &file::Tunnel,
-    around: &TunnelEnvironment<'_>,
+    environment: &TunnelEnvironment<'_>,
     protocol: Option<SaProtocol>,
 ) -> Option<TunnelConfig> {
-    daemon_has_the_rest(c, file, around.has_charon);
+    daemon_has_the_rest(c, file, environment.has_charon);
     let proposal_text = file.esp_proposal.as_ref();
-    let list = proposal_text.map(|text| proposals(c, text, protocol, around.allow_weak));
+    let list = proposal_text.map(|text| proposals(c, text, protocol, environment.allow_weak));
     let local = file.local.as_ref().map(|text| c.address(text, "tunnel.local"));
     // A name stays a name: the daemon resolves it.
     let remote = file.remote.as_ref().and_then(|text| text.get_ref().parse::<IpAddr>().ok());
@@ -135,7 +135,7 @@ fn without_keys(
     let is_v6 = local.flatten().or(remote).is_some_and(|end| end.is_ipv6());
     let unknown = if is_v6 { v6 } else { v4 };
     let local_ts = match &file.local_ts {
-        Some(list) => selectors(c, Some(list), "tunnel.local_ts", around.ports),
+        Some(list) => selectors(c, Some(list), "tunnel.local_ts", environment.ports),
         None => [v4, v6].into_iter().filter_map(all_of).collect(),
     };
     let named = match list {

@@ -85,17 +85,18 @@ fn config(c: &mut Checker<'_>, file: &File) -> Option<Config> {
     names_are_no_engine_s(c, &file.port, &engines);
     let charon = charon(c, gateway, all_ports.then_some(&ports));
     let allow_weak = is_set(gateway.allow_weak.as_ref(), false);
-    let around = TunnelEnvironment {
+    let tunnel_environment = TunnelEnvironment {
         ports: if all_ports { &ports } else { &[] },
         allow_weak,
         has_charon: charon.is_some() || gateway.at.unread.contains(&"charon"),
     };
     let entries = file.tunnel.iter();
-    let tunnels: Vec<_> =
-        entries.filter_map(|entry| tunnel(c, entry, &around).map(|tunnel| (entry, tunnel))).collect();
+    let tunnels: Vec<_> = entries
+        .filter_map(|entry| tunnel(c, entry, &tunnel_environment).map(|tunnel| (entry, tunnel)))
+        .collect();
     let bypass: Vec<Selector> = file.bypass.iter().filter_map(|entry| bypass(c, entry)).collect();
     keys_differ(c, &tunnels);
-    selectors_are_reached(c, &tunnels, &bypass, around.has_charon);
+    selectors_are_reached(c, &tunnels, &bypass, tunnel_environment.has_charon);
     for (entry, tunnel) in &tunnels {
         peer_is_not_inside(c, entry.remote_ts.as_ref().map_or(&[], |list| list.get_ref()), tunnel);
     }

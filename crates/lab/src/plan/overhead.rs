@@ -109,7 +109,7 @@ impl OverheadByWindow {
         let one_of = |placement| engines.iter().find(|engine| engine.placement == placement);
         let each = |engine: Option<&EngineDescription>, is_alone| -> Result<_, PlanError> {
             let Some(engine) = engine else { return Ok(BTreeMap::new()) };
-            let of = |window| Ok((window, around(config, packets, engine, is_alone, window)?));
+            let of = |window| Ok((window, overhead(config, packets, engine, is_alone, window)?));
             windows.clone().map(of).collect()
         };
         let (inline, lookaside) = (one_of(Placement::Inline), one_of(Placement::Lookaside));
@@ -135,7 +135,7 @@ impl OverheadByWindow {
     }
 }
 
-fn around(
+fn overhead(
     config: &Config,
     packets: &[Vec<u8>],
     engine: &EngineDescription,

@@ -213,7 +213,7 @@ impl Link {
         if self.is_outside && destination.is_ipv6() {
             udp::complete_checksum(frame);
         }
-        match self.next_hops.way(destination) {
+        match self.next_hops.egress(destination) {
             Egress::Link(mac) if device_takes_it => Some(mac),
             _ => {
                 self.send_by_kernel(frame, destination);

@@ -90,7 +90,7 @@ impl NextHops {
 
     /// How a packet to this destination leaves.
     #[inline]
-    pub(super) fn way(&mut self, destination: IpAddr) -> Egress {
+    pub(super) fn egress(&mut self, destination: IpAddr) -> Egress {
         match self.last {
             Some((last, mac)) if last == destination => Egress::Link(mac),
             _ => self.look_up(destination),
@@ -199,7 +199,7 @@ mod tests {
         const LOOPBACK: u32 = 1;
         let mut hops = NextHops::open(LOOPBACK, None).expect("every host has it");
         for _ in 0..2 {
-            assert_eq!(hops.way([127, 0, 0, 9].into()), Egress::Kernel);
+            assert_eq!(hops.egress([127, 0, 0, 9].into()), Egress::Kernel);
         }
         assert!(hops.interface().mtu > 1500);
         assert!(hops.follow().is_ok());
