@@ -110,8 +110,8 @@ impl Worker {
     /// Engines that can do so wake it as the other workers do.
     pub fn among(mut self, handoff: Handoff) -> Self {
         self.pipeline.stage_mut().wake_by(&handoff.waker().into());
-        // What a worker has no room for is best left in the ports' queues, unless these hold packets
-        // of others.
+        // What a worker has no room for is best left in the ports' queues, unless these hold
+        // packets of others.
         if handoff.has_others() {
             self.pipeline.shed_excess();
         }
