@@ -15,7 +15,7 @@ EVERYTHING = --workspace --locked --features convoy/card$(DPDK:%=,convoy/%)
 MSRV := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 
 .PHONY: help charon card-driver card-engine card-coverage card-formal card-formal-quick card-fpga card-test card-quick demo demo-card demo-hdtv demo-net \
-  test test-systemd lint check doc docs docs-check msrv bench bench-instructions bench-cycles bench-hdtv profile-hdtv bench-compare bench-baseline bench-sim bench-peers bench-windows bench-waits bench-xdp bench-secgw bench-accelerators bench-outside fuzz install-build install-test install-instructions install-sampling
+  test test-systemd lint check doc docs docs-check plot msrv bench bench-instructions bench-cycles bench-hdtv profile-hdtv bench-compare bench-baseline bench-sim bench-peers bench-windows bench-waits bench-xdp bench-secgw bench-accelerators bench-outside fuzz install-build install-test install-instructions install-sampling
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -121,6 +121,7 @@ lint: install-test ## format, lints with warnings as errors, documentation and t
 	$(CARGO) clippy $(EVERYTHING) --all-targets -- -D warnings
 	scripts/docs.py
 	scripts/comments.py
+	scripts/plot_peers.py --check
 	$(MAKE) doc
 	scripts/deny.sh
 	$(MAKE) msrv
@@ -133,6 +134,9 @@ check: ## what must hold before a commit: lints, tests, instructions per packet
 doc: ## the crates' documentation in target/doc; warnings are errors
 	@scripts/card-venv.sh build
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc $(EVERYTHING) --no-deps
+
+plot: ## README's picture of convoy beside its peers, from the data in docs/results
+	scripts/plot_peers.py
 
 docs: docs-check ## the book, in target/book
 	scripts/mdbook.sh build docs

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Each module of card/rtl alone: Verilator with all its warnings, and yosys, which must understand
-# the same text. usage: lint.sh [module ...]
+# the same text.
+# usage: lint.sh [module ...]
 set -uo pipefail
 cd "$(dirname "$0")/.."
 venv=target/card-venv/bin

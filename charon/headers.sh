@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Brings the headers of the installed strongSwan, for which no package exists: its source package,
 # by the machine's own apt sources (their keys and checksums are apt's affair). Prints the folder,
-# which has src/libstrongswan and src/libcharon. usage: headers.sh FOLDER [VERSION]
+# which has src/libstrongswan and src/libcharon.
+# usage: headers.sh FOLDER [VERSION]
 set -euo pipefail
 folder=$1
 version=${2:-$(dpkg-query -W -f '${source:Upstream-Version}' strongswan-libcharon 2>/dev/null || true)}

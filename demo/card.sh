@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Two gateways in network namespaces whose cryptography is the GRIP card, as Verilator runs its RTL:
 # ping, HTTP both ways, and scapy decrypts what crossed. Needs root, and a convoy with the card
-# built in. usage: card.sh CONVOY [inline|lookaside]
+# built in.
+# usage: card.sh CONVOY [inline|lookaside]
 #
 # inline: the card is the port outside; it encrypts packets as they leave and decrypts them as they
 # arrive. lookaside: the card is an engine behind a port of the kernel's. Without a word, both. A

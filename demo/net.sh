@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Two gateways in network namespaces: ping, iperf3, and a capture of the outside that tshark
-# decrypts. Needs root. usage: net.sh CONVOY
+# decrypts. Needs root.
+# usage: net.sh CONVOY
 set -euo pipefail
 convoy=$(realpath "$1")
 source "$(dirname "$0")/sites.sh"

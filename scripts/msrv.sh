@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Checks that everything but the card compiles with the given release of Rust, which rustup brings
-# if it is not there. usage: msrv.sh VERSION
+# if it is not there.
+# usage: msrv.sh VERSION
 set -euo pipefail
 version=$1
 command -v rustup >/dev/null || { echo "Rust $version is checked by rustup, which is not here: https://rustup.rs" >&2; exit 1; }

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Video through a tunnel of two gateways: from convoy to GStreamer, from GStreamer to convoy, and
-# from Y4M of ffmpeg to convoy, all bit for bit. Needs root. usage: hdtv.sh CONVOY
+# from Y4M of ffmpeg to convoy, all bit for bit. Needs root.
+# usage: hdtv.sh CONVOY
 set -euo pipefail
 convoy=$(realpath "$1")
 LINK_MTU=9300 INNER_MTU=9000 EXTRA='mtu = 9200'

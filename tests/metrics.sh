@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The metrics of a gateway that carries traffic: Prometheus' own parser reads them, and clients that
-# mean harm cost little. Needs root. usage: metrics.sh CONVOY
+# mean harm cost little. Needs root.
+# usage: metrics.sh CONVOY
 set -euo pipefail
 convoy=$(realpath "$1")
 cd "$(dirname "$0")/.."

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # What leaves unencrypted when a gateway ends, and while none runs: a host behind gateway a pings
 # one behind gateway b all the time, by IPv4 and IPv6, and the router beside gateway a watches.
-# Needs root. usage: on-stop.sh CONVOY
+# Needs root.
+# usage: on-stop.sh CONVOY
 set -euo pipefail
 convoy=$(realpath "$1")
 source "$(dirname "$(realpath "$0")")/hosts.sh"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # What an operator looks at: the log as text and as JSON, `convoy show` with rates, and the warning
-# of packets that are dropped. Needs root. usage: operation.sh CONVOY
+# of packets that are dropped. Needs root.
+# usage: operation.sh CONVOY
 set -euo pipefail
 convoy=$(realpath "$1")
 cd "$(dirname "$0")/.."

@@ -2,7 +2,8 @@
 # Several times the packets that two gateways can carry, ten if the sender manages and at least
 # three: what comes through stays what it was, memory does not grow, and pings are answered at once
 # when it is over. A modelled engine bounds the gateways, so that the sender has cores to spare.
-# Needs root. usage: overload.sh CONVOY PORT
+# Needs root.
+# usage: overload.sh CONVOY PORT
 set -euo pipefail
 convoy=$(realpath "$1") PORT=$2
 cd "$(dirname "$0")/.."

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Runs a command with a /run of its own, so that its network namespaces and daemons may have the
-# names of another test's. Needs root. usage: own-run.sh COMMAND...
+# names of another test's. Needs root.
+# usage: own-run.sh COMMAND...
 set -eu
 [ "${OWN_RUN:-}" = 1 ] || exec env OWN_RUN=1 unshare --mount --propagation private "$0" "$@"
 # How names are resolved may be told there.

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # What the ports cost, as ratios: CPU of an idle gateway, and real system calls a packet of TCP and
 # UDP through two gateways, counted by the kernel's tracepoints and held against the gateways' own
-# counters. Needs root. usage: ports.sh CONVOY PORT [held]: with "held", what packets cost that wait
-# in the window for others (max_wait_us)
+# counters. Needs root.
+# usage: ports.sh CONVOY PORT [held]
+# With "held", what packets cost that wait in the window for others (max_wait_us).
 set -euo pipefail
 convoy=$(realpath "$1") PORT=$2
 traffics=(tcp udp "lone packets")

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # What a running gateway may still do, that a second one is refused before it does harm, that no key
 # stays in memory after the reload that took its tunnel away, and that a gateway does not go on
-# without its helper. Needs root. usage: privileges.sh CONVOY
+# without its helper. Needs root.
+# usage: privileges.sh CONVOY
 set -euo pipefail
 convoy=$(realpath "$1")
 tests=$(dirname "$(realpath "$0")")

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # What a running gateway outlives: nobody who reads its log, a flood on one tunnel, a full disk,
-# little memory. Needs root. usage: resilience.sh CONVOY [CASE...]
+# little memory. Needs root.
+# usage: resilience.sh CONVOY [CASE...]
 set -euo pipefail
 convoy=$(realpath "$1") WORKERS=2 TUNNELS=2; shift
 cases=("${@:-log terminal flood disk memory}")

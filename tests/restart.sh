@@ -3,7 +3,8 @@
 # stopped, and killed, in the midst of traffic, and goes on after the numbers in its state file. The
 # peer takes every packet, no IV comes twice, and what was recorded before the restart does not pass
 # again. Of a restored state file the peer's log tells, and a damaged one stops the start. Needs
-# root. usage: restart.sh CONVOY
+# root.
+# usage: restart.sh CONVOY
 set -euo pipefail
 convoy=$(realpath "$1")
 source "$(dirname "$0")/../demo/sites.sh"

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # The host's routes: a full tunnel beside a default route, and that every exit leaves what it
 # should. Between the gateways is a router, so that all that leaves a site does so by its default
-# route. Needs root. usage: routes.sh CONVOY
+# route. Needs root.
+# usage: routes.sh CONVOY
 #
 #   10.1.0.1 [a] 192.0.2.1 -- .254 [r] .254 -- 198.51.100.2 [b] 203.0.113.1, 2001:db8:f::1: the
 #   world

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # The tests against other implementations and in network namespaces: root is needed, and their
 # absence is a failure. JOBS (2) run at a time, each with a /run of its own, where the names of
-# network namespaces are; those that load the machine to its limits run alone. usage: run.sh CONVOY
-# PLUGIN [PATTERN]: all, or those whose names match
+# network namespaces are; those that load the machine to its limits run alone.
+# usage: run.sh CONVOY PLUGIN [PATTERN]: all, or those whose names match
 set -euo pipefail
 convoy=$(realpath "$1") plugin=$(realpath "$2") pattern=${3:-}
 cd "$(dirname "$0")/.."

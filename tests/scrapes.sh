@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Scrapers at a gateway of many tunnels with static keys: how long pings take meanwhile, and how
 # much memory the gateway takes. Fails if a ping is lost or the memory grows by more than GROWTH MB.
-# Needs root. usage: scrapes.sh CONVOY TUNNELS (10000), SCRAPERS ("1 16", how many at a time),
-# SECONDS_EACH (10) and GROWTH (200) as wished. Without scrapers and with 45 seconds, pings show
-# what NAT keep-alives cost.
+# Needs root.
+# usage: scrapes.sh CONVOY
+# TUNNELS (10000), SCRAPERS ("1 16", how many at a time), SECONDS_EACH (10) and GROWTH (200) as
+# wished. Without scrapers and with 45 seconds, pings show what NAT keep-alives cost.
 set -euo pipefail
 convoy=$(realpath "$1") tunnels=${TUNNELS:-10000} scrapers=${SCRAPERS-1 16} seconds=${SECONDS_EACH:-10}
 cd "$(dirname "$0")/.."

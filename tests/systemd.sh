@@ -2,7 +2,8 @@
 # The systemd units, tried: Debian's systemd as the first program of Debian's user-mode-linux, over
 # this machine's /usr, follows docs/guide/first-tunnel.md, docs/guide/site-to-site.md and
 # docs/guide/strongswan.md; see systemd/guest.sh. Needs root, for the device and the namespaces of
-# the guest's own are in the guest. usage: systemd.sh CONVOY PLUGIN
+# the guest's own are in the guest.
+# usage: systemd.sh CONVOY PLUGIN
 set -euo pipefail
 exec </dev/null
 convoy=$(realpath "$1") plugin=$(realpath "$2")

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # convoy bench throughput between network namespaces, over IPv4 and IPv6: through two convoys, by
 # UDP sockets and as hosts behind them; by every kind of end through a router that lets a known
-# number of packets a second pass; and where there is no way. Needs root. usage: tester.sh CONVOY
+# number of packets a second pass; and where there is no way. Needs root.
+# usage: tester.sh CONVOY
 set -euo pipefail
 convoy=$(realpath "$1")
 source "$(dirname "$0")/../demo/sites.sh"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Two workers: the kernel spreads flows over both whatever SA they belong to, and each SA's packets
-# still pass its one worker in order. Four tunnels, files both ways at once. Needs root. usage:
-# workers.sh CONVOY PORT
+# still pass its one worker in order. Four tunnels, files both ways at once. Needs root.
+# usage: workers.sh CONVOY PORT
 set -euo pipefail
 convoy=$(realpath "$1") PORT=$2 WORKERS=2 TUNNELS=4
 source "$(dirname "$0")/../demo/sites.sh"

@@ -1,6 +1,8 @@
-// Small datagrams at a rate, and how many of them come. usage: blast send ADDRESS PORT
-// BYTES[,BYTES...] PACKETS_A_SECOND SECONDS | blast receive PORT SECONDS Each packet is a call of
-// its own, as an application's are. It prints how many packets it sent or received.
+// Small datagrams at a rate, and how many of them come.
+// usage: blast send ADDRESS PORT BYTES[,BYTES...] PACKETS_A_SECOND SECONDS
+//    or: blast receive PORT SECONDS
+// Each packet is a call of its own, as an application's are. It prints how many packets it sent or
+// received.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <poll.h>

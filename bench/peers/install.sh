@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs the userspace VPNs that convoy is compared with, each from its package registry, into
-# FOLDER. usage: install.sh FOLDER
+# FOLDER.
+# usage: install.sh FOLDER
 set -euo pipefail
 folder=$(realpath -m "$1")
 mkdir -p "$folder/bin"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Builds DPDK's example ipsec-secgw of the installed version into FOLDER. The source comes by apt
-# through a list of its own, so the machine's stays as it is. usage: install.sh FOLDER
+# through a list of its own, so the machine's stays as it is.
+# usage: install.sh FOLDER
 set -euo pipefail
 folder=$(realpath -m "$1")
 [ ! -x "$folder/ipsec-secgw" ] || exit 0

@@ -1,7 +1,8 @@
 // The floor under a gateway at AF_XDP ports: every IPv4 frame of one interface leaves by the other
 // as it came, and back, by one thread, without a look at it, in copy mode from one packet memory
 // for both. It sleeps while nothing comes; after frames came, it lets more gather for so many us
-// first. usage: forward INTERFACE INTERFACE generic|native MICROSECONDS
+// first.
+// usage: forward INTERFACE INTERFACE generic|native MICROSECONDS
 #define _GNU_SOURCE
 #include <errno.h>
 #include <linux/bpf.h>

@@ -1,7 +1,8 @@
 // The card: X0 with the host's bus and registers, the packet switch, X1, X2, the MAC. What is
 // outside (pads, PCI, the PHY, the loading of bitstreams) is not modelled: a bus master port stands
-// for PCI, a GMII with clock enables for the wire. verilator lint_off PINCONNECTEMPTY verilator
-// lint_off UNUSEDSIGNAL
+// for PCI, a GMII with clock enables for the wire.
+// verilator lint_off PINCONNECTEMPTY
+// verilator lint_off UNUSEDSIGNAL
 module card_top #(
     parameter int X1_FUNCTIONS = 6, // bit = function of the slot
     parameter int X2_FUNCTIONS = 6,

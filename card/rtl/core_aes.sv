@@ -2,7 +2,8 @@
 // direction in flight.
 //
 // A block of the other direction, and a new key, wait until the blocks in flight are out. First
-// byte in the lowest bits. verilator lint_off PINCONNECTEMPTY
+// byte in the lowest bits.
+// verilator lint_off PINCONNECTEMPTY
 module core_aes #(
     parameter bit OPENS = 1 // decrypts as well; without it in_dec is 0
 ) (

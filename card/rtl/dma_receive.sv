@@ -1,7 +1,8 @@
 // The receive half of the DMA engine: writes each frame into the segments of the next descriptor,
 // at any address. A burst is collected first and asked for when it is whole, so the bus never waits
 // for the card. A frame that is longer than its buffers is cut and reported as an error; buffers
-// that are not needed are given back with the descriptor. verilator lint_off PINCONNECTEMPTY
+// that are not needed are given back with the descriptor.
+// verilator lint_off PINCONNECTEMPTY
 module dma_receive #(
     parameter int DEPTH_LOG2 = 8 // words of the queue
 ) (

@@ -2,8 +2,8 @@
 // segments of one descriptor after the other, in order. Reads descriptors and table entries, two
 // words a burst, over its own small request port. An empty table, a table that is not a multiple of
 // 8, a segment or a descriptor of no bytes is bad: the descriptor then ends with `seg_bad` and no
-// more of it is given. Heads and tails run freely: index = count & mask. verilator lint_off
-// UNUSEDSIGNAL
+// more of it is given. Heads and tails run freely: index = count & mask.
+// verilator lint_off UNUSEDSIGNAL
 module dma_segments (
     input  logic        clk,
     input  logic        rst,

@@ -1,5 +1,6 @@
 // What ESP authenticates, as 64-bit words for an HMAC core: ESP header, IV, ciphertext, and with
-// ESN the high half of the sequence number (RFC 4303, 2.2.1). verilator lint_off PINCONNECTEMPTY
+// ESN the high half of the sequence number (RFC 4303, 2.2.1).
+// verilator lint_off PINCONNECTEMPTY
 module hash_feed (
     input  logic         clk,
     input  logic         rst,

@@ -5,7 +5,8 @@
 // A lane is a queue before the core and one behind it, in RAMs that all lanes share, and a chaining
 // value. The oldest packet's block goes first. Packets come out in the order of their starts; the
 // next start waits for the last block of the packet before it. CIPHER 0 AES-CTR (RFC 3686: nonce,
-// IV, a counter from 1), 1 AES-CBC, 2 3DES-CBC. verilator lint_off PINCONNECTEMPTY
+// IV, a counter from 1), 1 AES-CBC, 2 3DES-CBC.
+// verilator lint_off PINCONNECTEMPTY
 module lanes #(
     parameter int CIPHER = 0,
     parameter int LANES = 4,      // a power of two, two at least

@@ -1,5 +1,6 @@
 // The Ethernet side, both directions at once. Frames inside the card run from the destination
-// address to the payload's end. verilator lint_off PINCONNECTEMPTY
+// address to the payload's end.
+// verilator lint_off PINCONNECTEMPTY
 module mac #(
     parameter int TX_DEPTH_LOG2 = 11,
     parameter int RX_DEPTH_LOG2 = 11,

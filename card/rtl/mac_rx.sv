@@ -1,6 +1,7 @@
 // Takes frames from a GMII: finds the start, checks length (64 to MAX_BYTES with FCS) and FCS,
 // removes the FCS, and hands on only whole, sound frames. The wire cannot wait: a frame that finds
-// the buffer full is dropped and counted. verilator lint_off PINCONNECTEMPTY
+// the buffer full is dropped and counted.
+// verilator lint_off PINCONNECTEMPTY
 module mac_rx #(
     parameter int DEPTH_LOG2 = 11,
     parameter int MAX_BYTES  = 9022

@@ -1,6 +1,6 @@
 // A packet pipeline, the body of X1 and of X2: frames with a prefix in (docs/internals/card.md),
-// finished frames out, to the host behind a status or to the MAC bare. verilator lint_off
-// PINCONNECTEMPTY
+// finished frames out, to the host behind a status or to the MAC bare.
+// verilator lint_off PINCONNECTEMPTY
 module pipeline #(
     parameter int FUNCTIONS = 2,
     parameter int LOAD_CYCLES = 64,

@@ -1,6 +1,7 @@
 // The second half of X1 and X2: holds the finished frame until all is known of it (ICV, checksums,
 // filter, signatures), then sends it to the host behind a status, or to the MAC bare, or drops it
-// and sends the host the status alone. verilator lint_off PINCONNECTEMPTY
+// and sends the host the status alone.
+// verilator lint_off PINCONNECTEMPTY
 module pipeline_tail #(
     parameter int DEPTH_LOG2 = 11
 ) (

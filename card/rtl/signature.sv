@@ -2,7 +2,8 @@
 // in block RAM (signature_table.sv, compiled by card/signatures.py from card/signatures.rules). A
 // rule hits when all its contents have been seen and its protocol and destination port fit; the
 // lowest number wins. `ready` keeps words away while there is no room for those on their way: up to
-// five. verilator lint_off PINCONNECTEMPTY
+// five.
+// verilator lint_off PINCONNECTEMPTY
 module signature (
     input  logic        clk,
     input  logic        rst,

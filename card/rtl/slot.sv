@@ -2,8 +2,8 @@
 // is empty for LOAD_CYCLES (the time a bitstream takes), then the function runs with no keys. Here
 // all functions of the mask FUNCTIONS are built and one is connected; partial reconfiguration
 // itself is not modelled. Functions: docs/internals/card.md, "Slot". Some bits of the prefix and of
-// an SA mean nothing to the card, and not each function takes all of a command. verilator lint_off
-// UNUSEDSIGNAL
+// an SA mean nothing to the card, and not each function takes all of a command.
+// verilator lint_off UNUSEDSIGNAL
 module slot #(
     parameter int FUNCTIONS = 2,
     parameter int LOAD_CYCLES = 64

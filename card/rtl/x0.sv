@@ -1,6 +1,8 @@
 // X0, the host's side: registers, and the DMA engine with its three rings. Frames go to and come
 // from the packet switch. Registers and the forms of descriptors and completions:
-// docs/internals/card.md. verilator lint_off PINCONNECTEMPTY verilator lint_off UNUSEDSIGNAL
+// docs/internals/card.md.
+// verilator lint_off PINCONNECTEMPTY
+// verilator lint_off UNUSEDSIGNAL
 module x0 #(
     parameter int TX_DEPTH_LOG2 = 7,
     parameter int RX_DEPTH_LOG2 = 8,

@@ -1,5 +1,6 @@
 // X1, the transmit pipeline: frames from the host through the function in the slot, to the MAC or
-// back to the host. verilator lint_off PINCONNECTEMPTY
+// back to the host.
+// verilator lint_off PINCONNECTEMPTY
 module x1 #(
     parameter int FUNCTIONS = 2,
     parameter int LOAD_CYCLES = 64,

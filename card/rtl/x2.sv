@@ -1,6 +1,7 @@
 // X2, the receive pipeline: frames from the MAC, which the parser gives a prefix, and frames with a
 // prefix from the host, through the function in the slot to the host or, if the prefix says so, to
-// the MAC. verilator lint_off PINCONNECTEMPTY
+// the MAC.
+// verilator lint_off PINCONNECTEMPTY
 module x2 #(
     parameter int FUNCTIONS = 2,
     parameter int LOAD_CYCLES = 64,

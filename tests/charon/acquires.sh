@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # 100,000 flows to a trap policy whose peer does not answer, while another tunnel is used: charon is
-# asked seldom, memory stays bounded, and the other tunnel loses nothing. Root. usage: acquires.sh
-# CONVOY PLUGIN
+# asked seldom, memory stays bounded, and the other tunnel loses nothing. Root.
+# usage: acquires.sh CONVOY PLUGIN
 set -euo pipefail
 convoy=$(realpath "$1") plugin=$(realpath "$2") A=convoy-acquire-a B=convoy-acquire-b
 source "$(dirname "$0")/lib.sh"

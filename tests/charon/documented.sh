@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # docs/guide/strongswan.md, word for word: its convoy.toml and site.conf under Debian's own
 # strongswan.conf, with a stock charon as the peer that has the same with the ends swapped; the
-# first packet makes the tunnel. Root. usage: documented.sh CONVOY PLUGIN
+# first packet makes the tunnel. Root.
+# usage: documented.sh CONVOY PLUGIN
 set -euo pipefail
 convoy=$(readlink -f "$1") plugin=$(readlink -f "$2")
 here=$(dirname "$(readlink -f "$0")")

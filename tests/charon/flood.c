@@ -1,7 +1,8 @@
 // Sends numbered UDP packets at a rate and counts what comes of the other side's, which runs the
-// same. usage: flood OWN_ADDRESS PEER_ADDRESS PACKETS_A_SECOND SECONDS Prints: sent, received,
-// duplicates, out of order, the longest silence in milliseconds, and the sendings that the system
-// refused.
+// same.
+// usage: flood OWN_ADDRESS PEER_ADDRESS PACKETS_A_SECOND SECONDS
+// Prints: sent, received, duplicates, out of order, the longest silence in milliseconds, and the
+// sendings that the system refused.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <netdb.h>

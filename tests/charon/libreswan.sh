@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # libreswan as the peer of convoy and its charon: pluto and the kernel's own ESP in user-mode-linux
-# on a TAP device. Root. usage: libreswan.sh CONVOY PLUGIN
+# on a TAP device. Root.
+# usage: libreswan.sh CONVOY PLUGIN
 #
 #   10.1.0.1 [A: convoy + charon] 198.51.100.1 --TAP-- 198.51.100.2 [guest: Linux + pluto] 10.2.0.1
 set -euo pipefail

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Two convoys, each with charon, under load: what is lost while SAs are rekeyed, and while a gateway
-# or a charon begins anew. Then clients of charon's socket that are not charon. Root. usage:
-# [RATE=PACKETS_A_SECOND] load.sh CONVOY PLUGIN [SECONDS [CASE...]]
+# or a charon begins anew. Then clients of charon's socket that are not charon. Root.
+# usage: [RATE=PACKETS_A_SECOND] load.sh CONVOY PLUGIN [SECONDS [CASE...]]
 set -euo pipefail
 convoy=$(realpath "$1") plugin=$(realpath "$2") seconds=${3:-20} A=convoy-load-a B=convoy-load-b
 source "$(dirname "$0")/lib.sh"

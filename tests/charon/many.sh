@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # charon installs very many CHILD_SAs one by one, and takes them away again, while pings pass by
 # another tunnel of the same gateway. Fails if that takes longer than LIMIT seconds each way, or if
-# half of the pings meanwhile take longer than 5 ms. Needs root. usage: many.sh CONVOY CHILDREN
-# (10000), LIMIT (60) and OUTSIDE (a network of no [[tunnel]] in which the children's are, as
-# 10.64.0.0) as wished.
+# half of the pings meanwhile take longer than 5 ms. Needs root.
+# usage: many.sh CONVOY
+# CHILDREN (10000), LIMIT (60) and OUTSIDE (a network of no [[tunnel]] in which the children's are,
+# as 10.64.0.0) as wished.
 set -euo pipefail
 convoy=$(realpath "$1") children=${CHILDREN:-10000} limit=${LIMIT:-60} outside=${OUTSIDE:-}
 cd "$(dirname "$0")/../.."

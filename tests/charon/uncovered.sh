@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # A peer with a virtual IP of a pool that swanctl.conf alone knows: no [[tunnel]] covers it, so
 # nothing routes answers to it into the gateway. They are blocked, the log says what to do, and once
-# that is done they leave encrypted. A stock charon is the peer. Root. usage: uncovered.sh CONVOY
-# PLUGIN
+# that is done they leave encrypted. A stock charon is the peer. Root.
+# usage: uncovered.sh CONVOY PLUGIN
 #
 #   10.1.0.1 [A: convoy + charon with a pool] 192.0.2.1 --veth-- 192.0.2.2 [B: charon] 10.3.0.1, its
 #   virtual IP

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the initramfs of the kernel peer, unless it is there and newer than all that it is made of:
-# Debian's user-mode-linux boots it, see ../kernel.sh and ../charon/libreswan.sh. usage: build.sh
-# OUT.gz
+# Debian's user-mode-linux boots it, see ../kernel.sh and ../charon/libreswan.sh.
+# usage: build.sh OUT.gz
 set -euo pipefail
 out=$(realpath -m "$1")
 cd "$(dirname "$0")"

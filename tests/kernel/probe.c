@@ -1,7 +1,7 @@
 // Tries every case of a list from the guest's side in one process, as starting one is slow there. A
 // line of the list: case, source, destination, bytes of each ping with commas between, FIRST-LAST
-// for all between. A line of the output: RESULT case what. usage: probe LIST FILE: what comes by
-// TCP must be FILE
+// for all between. A line of the output: RESULT case what.
+// usage: probe LIST FILE: what comes by TCP must be FILE
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/icmp.h>

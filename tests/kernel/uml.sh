@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Becomes Debian's user-mode-linux with these arguments, on processors with AMX as well: see
-# xstate.c. usage: uml.sh ARGUMENT...
+# xstate.c.
+# usage: uml.sh ARGUMENT...
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 library=$here/../../target/uml-xstate.so

@@ -107,6 +107,11 @@ impl Handoff {
         Ok(ends)
     }
 
+    /// Whether there are other workers.
+    pub fn has_others(&self) -> bool {
+        !self.from.is_empty()
+    }
+
     /// Wakes this worker.
     pub fn waker(&self) -> Arc<Waker> {
         Arc::clone(&self.waker)
@@ -210,6 +215,12 @@ mod tests {
         let mut frame = pool.take(FrameSize::Small).expect("a frame");
         frame.fill(&[byte]).expect("fits");
         (to, byte.is_multiple_of(2), frame)
+    }
+
+    #[test]
+    fn a_worker_that_is_alone_has_no_others() {
+        let has_others = |workers| Handoff::between(workers).expect("event files")[0].has_others();
+        assert_eq!([1, 2].map(has_others), [false, true]);
     }
 
     #[test]

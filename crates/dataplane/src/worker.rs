@@ -110,7 +110,11 @@ impl Worker {
     /// Engines that can do so wake it as other workers do.
     pub fn among(mut self, handoff: Handoff) -> Self {
         self.pipeline.stage_mut().wake_by(&handoff.waker().into());
-        self.pipeline.shed_excess();
+        // What a worker has no room for is best left in the ports' queues, unless these hold
+        // packets of others.
+        if handoff.has_others() {
+            self.pipeline.shed_excess();
+        }
         if let Err(error) = self.watch.add_waker(handoff.fd()) {
             tracing::warn!(
                 "epoll does not watch a worker's eventfd, so packets handed to it may wait: {error}"

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # A real charon with convoy's plugin, over the example `control_path`, against a stock charon with
 # kernel-libipsec: keys, names, policies, rekeying on expiry, acquire, restarts of the gateway and
-# of charon. No packet is protected here. Root. usage: control_path.sh CONTROL_PATH_BINARY PLUGIN.so
+# of charon. No packet is protected here. Root.
+# usage: control_path.sh CONTROL_PATH_BINARY PLUGIN.so
 set -euo pipefail
 gateway=$(readlink -f "$1") plugin=$(readlink -f "$2")
 folder=$(mktemp -d); cd "$folder"; mkdir -p a b plugins

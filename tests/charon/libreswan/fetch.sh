@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Unpacks Debian's libreswan without installing it, as its package and strongSwan's exclude each
-# other; what it is linked with is installed. usage: fetch.sh FOLDER
+# other; what it is linked with is installed.
+# usage: fetch.sh FOLDER
 set -euo pipefail
 folder=$1
 [ ! -x "$folder/usr/libexec/ipsec/pluto" ] || exit 0

@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+"""Draws README's picture of convoy beside its peers from the measurements in docs/results."""
+
+import csv
+import pathlib
+import sys
+
+RESULTS = pathlib.Path(__file__).resolve().parent.parent / "docs" / "results"
+OUT = RESULTS / "figures" / "peers.svg"
+RUN = "Xeon, three rounds"
+RATE = "64-byte UDP without loss, kpps"
+WIDTH, ROW, BAR, LEFT, TOP = 780, 26, 16, 226, 44
+OWN, OTHER = "#0072B2", "#B0B0B0"
+
+
+def other_vpns():
+    """Names and thousands of packets a second, the highest first."""
+    with open(RESULTS / "vpns.csv", encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["run"] == RUN]
+    return sorted(((row["gateway"], float(row[RATE])) for row in rows), key=lambda row: -row[1])
+
+
+def beside_vpp():
+    """Names and cycles a packet with one SA, VPP's before convoy's."""
+    bars = []
+    with open(RESULTS / "vpp.csv", encoding="utf-8", newline="") as file:
+        rows = list(csv.reader(file))[1:]
+    for name, vpp, convoy, _ in rows:
+        short = name.replace("AES-128-", "").replace("CBC, HMAC-SHA-1", "CBC-SHA1")
+        for who, values in (("VPP", vpp), ("convoy", convoy)):
+            first = values.split(" / ")[0]
+            if "-" not in (vpp.split(" / ")[0], first):
+                bars.append((f"{who}, {short}", float(first)))
+    return bars
+
+
+def panel(lines, top, title, bars):
+    """Appends the lines of one bar chart; returns where the next begins."""
+    scale = (WIDTH - LEFT - 70) / max(value for _, value in bars)
+    lines.append(f'<text x="10" y="{top - 16}" font-size="14" font-weight="bold">{title}</text>')
+    for at, (name, value) in enumerate(bars):
+        y = top + at * ROW
+        colour = OWN if name.startswith("convoy") else OTHER
+        lines.append(f'<text x="{LEFT - 8}" y="{y + 13}" text-anchor="end">{name}</text>')
+        lines.append(f'<rect x="{LEFT}" y="{y}" width="{value * scale:.1f}" height="{BAR}" fill="{colour}"/>')
+        lines.append(f'<text x="{LEFT + value * scale + 6:.1f}" y="{y + 13}">{value:.0f}</text>')
+    return top + len(bars) * ROW + TOP
+
+
+def main():
+    """Writes the picture, or with --check fails if it is not what the data give."""
+    lines = []
+    below = panel(lines, TOP, "64-byte packets without loss, kpps, one core for each site", other_vpns())
+    below = panel(lines, below, "Cycles per packet of the whole path in memory, one SA", beside_vpp())
+    height = below - TOP + 10
+    start = f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" '
+    start += 'font-family="sans-serif" font-size="12" fill="#404040">'
+    back = f'<rect width="{WIDTH}" height="{height}" fill="white"/>'
+    picture = "\n".join([start, back, *lines, "</svg>"]) + "\n"
+    if "--check" not in sys.argv:
+        OUT.write_text(picture, encoding="utf-8")
+    elif OUT.read_text(encoding="utf-8") != picture:
+        sys.exit("docs/results/figures/peers.svg is not what docs/results has: run make plot")
+
+
+if __name__ == "__main__":
+    main()
