@@ -61,7 +61,7 @@ pub(crate) struct CheckArgs {
 
 /// Which way a capture goes.
 #[derive(Clone, Copy, ValueEnum)]
-pub(crate) enum Way {
+pub(crate) enum CaptureDirection {
     /// Reads plaintext packets and writes protected ones
     Out,
     /// Reads protected packets and writes plaintext ones
@@ -75,7 +75,7 @@ pub(crate) struct ReplayArgs {
     pub(crate) config: PathBuf,
     /// The direction in which the capture is processed
     #[arg(long)]
-    pub(crate) direction: Way,
+    pub(crate) direction: CaptureDirection,
     /// The capture to read: pcap or pcapng, Ethernet or raw IP
     #[arg(long = "in", value_name = "A.pcap")]
     pub(crate) input: PathBuf,

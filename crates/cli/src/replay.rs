@@ -7,15 +7,15 @@ use convoy_lab::replay::{ReplayDirection, ReplayReport, replay};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::Failure;
-use crate::args::{ReplayArgs, Way};
+use crate::args::{CaptureDirection, ReplayArgs};
 use crate::check::load_for_any_machine;
 use crate::output::warn_of;
 
 pub(crate) fn run(args: &ReplayArgs) -> Result<(), Failure> {
     let config = load_for_any_machine(&args.config)?;
     let direction = match args.direction {
-        Way::Out => ReplayDirection::Out,
-        Way::In => ReplayDirection::In,
+        CaptureDirection::Out => ReplayDirection::Out,
+        CaptureDirection::In => ReplayDirection::In,
     };
     let bar =
         if std::io::stderr().is_terminal() { ProgressBar::new_spinner() } else { ProgressBar::hidden() };

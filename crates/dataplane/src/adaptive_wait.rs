@@ -1,36 +1,37 @@
-//! A time that a worker spends on polling before it sleeps, only while packets come close together.
+//! How long a worker polls before it sleeps: only while packets arrive close together.
 
-/// The weight of what was before the last wait is this part less one of it.
+/// Weight of the history in the moving average: (MEMORY - 1) / MEMORY.
 const MEMORY: u64 = 4;
 
-/// A time to wait. Where packets come further apart than that, it is not spent at all, so that it
-/// costs nothing at low load.
+/// An adaptive polling time. Where packets arrive further apart than the longest time, the worker
+/// does not poll at all, so that polling costs nothing at low load.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct AdaptiveWait {
     longest_ns: u64,
-    /// What waits have taken of late, on average.
+    /// Moving average of recent waits.
     wait_ns: u64,
 }
 
 impl AdaptiveWait {
-    /// Waiting for `longest_ns` at most; 0 is never.
+    /// Polls for at most `longest_ns`; 0 switches polling off.
     pub(crate) fn new(longest_ns: u64) -> Self {
         Self { longest_ns, wait_ns: 0 }
     }
 
-    /// Whether it is ever done.
+    /// Whether polling is switched on.
     pub(crate) fn is_on(&self) -> bool {
         self.longest_ns > 0
     }
 
-    /// How long to wait now, in ns; 0 if waits have been too long for it to be worth while.
+    /// How long to poll now, in ns; 0 if recent waits were too long for polling to pay.
     pub(crate) fn budget_ns(&self) -> u64 {
         if self.wait_ns <= self.longest_ns { self.longest_ns } else { 0 }
     }
 
-    /// Notes how long it took until there was something to do.
+    /// Records how long it took until there was work.
     pub(crate) fn note(&mut self, wait_ns: u64) {
-        // One long wait does not end it, nor does one short wait begin it.
+        // Clamped, so that one long wait does not stop polling and one short wait does not start
+        // it.
         let wait_ns = wait_ns.min(8 * self.longest_ns);
         self.wait_ns = (self.wait_ns * (MEMORY - 1) + wait_ns) / MEMORY;
     }

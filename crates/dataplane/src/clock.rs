@@ -1,5 +1,5 @@
-//! What a gateway takes from its machine: the time, random numbers and memory for frames. A
-//! simulation gives it all three.
+//! What a gateway takes from its machine: time, random numbers and memory for frames. A simulation
+//! supplies all three.
 
 mod machine;
 
@@ -12,19 +12,19 @@ use rand::rngs::StdRng;
 
 use crate::memory::POOL_FRAMES;
 
-/// Monotonic time of one gateway, in ns since it began. Every worker has a copy.
+/// Monotonic time of one gateway, in ns since its start. Every worker has a copy.
 #[derive(Clone, Debug)]
 pub struct Clock(Source);
 
 #[derive(Clone, Debug)]
 enum Source {
-    /// When it began, by the machine's time.
+    /// The machine's time at the gateway's start.
     Machine(u64),
     Virtual(VirtualTime),
 }
 
 impl Clock {
-    /// A clock of the machine's that reads 0 now.
+    /// A clock of the machine that reads 0 now.
     pub fn start() -> Self {
         Self(Source::Machine(machine::now_ns()))
     }
@@ -33,19 +33,19 @@ impl Clock {
     #[inline]
     pub fn now_ns(&self) -> u64 {
         match &self.0 {
-            // Another thread may have begun it, whose time is a little ahead.
+            // Another thread, whose time is slightly ahead, may have started the clock.
             Source::Machine(start_ns) => machine::now_ns().saturating_sub(*start_ns),
             Source::Virtual(time) => time.now_ns(),
         }
     }
 }
 
-/// Time that passes only when it is told to. Clones share it.
+/// Time that passes only when advanced. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct VirtualTime(Arc<AtomicU64>);
 
 impl VirtualTime {
-    /// Time that stands at 0.
+    /// Time that starts at 0.
     pub fn new() -> Self {
         Self::default()
     }
@@ -60,33 +60,33 @@ impl VirtualTime {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Lets it become `now_ns`.
+    /// Advances the time to `now_ns`.
     ///
     /// # Panics
-    /// If that would go back.
+    /// If `now_ns` is in the past.
     pub fn advance_to(&self, now_ns: u64) {
         let before = self.0.swap(now_ns, Ordering::Relaxed);
         assert!(before <= now_ns, "time went back from {before} to {now_ns} ns");
     }
 }
 
-/// What a pipeline takes from its machine. A [`Clock`] alone stands for itself, the system's random
-/// numbers, the usual frames and no other workers.
+/// What a pipeline takes from its machine. A [`Clock`] alone converts into one with the system's
+/// random numbers, the default number of frames and no other workers.
 pub struct Environment {
     /// The time.
     pub clock: Clock,
-    /// Makes the IVs of CBC, which must not be guessed, and seeds the flow cache, whose places
-    /// outsiders must not predict.
+    /// Generates the IVs of CBC, which must be unpredictable, and seeds the flow cache, whose slots
+    /// outsiders must not be able to predict.
     pub random: StdRng,
-    /// How many frames a pipeline has: small, jumbo and huge.
+    /// Frames of the pipeline: small, jumbo and huge.
     pub frames: (usize, usize, usize),
-    /// Where the SAs of all workers of the process are found.
+    /// Locates the SAs of all workers of the process.
     pub directory: Arc<Directory>,
 }
 
 impl Environment {
-    /// A simulation's: the same seed gives the same numbers. Never for real traffic, whose IVs
-    /// could be guessed.
+    /// The environment of a simulation: the same seed gives the same numbers. Never for real
+    /// traffic, since its IVs can be guessed.
     pub fn simulated(time: &VirtualTime, seed: u64) -> Self {
         Self {
             clock: time.clock(),
@@ -103,7 +103,7 @@ impl From<Clock> for Environment {
     }
 }
 
-/// Of a pipeline that is the only one.
+/// The directory of the only pipeline of a process.
 fn alone() -> Arc<Directory> {
     Arc::new(Directory::new(1))
 }

@@ -1,5 +1,5 @@
-//! What engines cost: measured on this machine on instances that do nothing else, kept in the
-//! calibration cache, and estimated until then. No engine at work is ever measured.
+//! Cost models of engines: measured on this machine on instances of their own, kept in the
+//! calibration cache, and estimated until then. An engine in use is never measured.
 
 use std::collections::HashMap;
 use std::sync::mpsc::Sender;
@@ -11,24 +11,25 @@ use convoy_ipsec::Transform;
 
 use crate::pipeline::{WINDOW_NS, window_cost_ns};
 
-/// Costs as far as they are known, without the means to measure. Each worker has its own.
+/// Known costs, without the means to measure. Each worker has its own.
 #[derive(Clone, Default)]
 pub struct CostModels {
     known: KnownCosts,
-    /// Of engines whose cost is stated, not measured, by name.
+    /// Costs that are configured rather than measured, by engine name.
     stated: HashMap<String, AlgorithmCost>,
-    /// Hears which transforms were estimated and are to be measured, if somebody does that.
+    /// Receives the transforms whose costs were estimated and should be measured, if somebody
+    /// measures.
     wanted: Option<Sender<Transform>>,
 }
 
 impl CostModels {
-    /// What an engine costs for a transform, in ns: as measured, or
-    /// [estimated](KnownCosts::estimate). Its own time is as stated, if it is.
+    /// The cost of a transform on an engine, in ns: measured, or [estimated](KnownCosts::estimate).
+    /// A configured cost replaces the engine's own time.
     pub fn of(&self, engine: &EngineDescription, transform: Transform) -> AlgorithmCost {
         let stated = self.stated.get(&engine.name);
         let measured = self.known.of(engine, transform);
         if measured.is_none() {
-            // Whoever measures may have ended with the gateway.
+            // The receiver may be gone if the gateway is stopping.
             let _ = self.wanted.as_ref().map(|wanted| wanted.send(transform));
         }
         match (stated, measured) {
@@ -38,17 +39,17 @@ impl CostModels {
         }
     }
 
-    /// The same models; `wanted` hears of estimates from now on.
+    /// The same models; estimated transforms are reported to `wanted` from now on.
     pub fn asking(&self, wanted: Sender<Transform>) -> Self {
         Self { wanted: Some(wanted), ..self.clone() }
     }
 
-    /// Takes in what was measured.
+    /// Adds a measurement.
     pub fn learn(&mut self, measured: &MeasuredCost) {
         self.known.set(&measured.engine, measured.transform, measured.cost);
     }
 
-    /// The cost of an engine for which `measured` is new.
+    /// The new cost of an engine to which `measured` applies.
     pub fn news(&self, engine: &EngineDescription, measured: &MeasuredCost) -> Option<AlgorithmCost> {
         let stated = self.stated.get(&engine.name);
         let cost = || stated.map_or(measured.cost, |stated| with_stated(stated, measured.cost));
@@ -56,8 +57,8 @@ impl CostModels {
     }
 }
 
-/// What is stated is the engine's own time; what it takes to hand packets over is the machine's
-/// matter, and is as measured.
+/// Configured is the engine's own time; the cost of handing packets over depends on the machine and
+/// is as measured.
 fn with_stated(stated: &AlgorithmCost, measured: AlgorithmCost) -> AlgorithmCost {
     AlgorithmCost { model: stated.model, ..measured }
 }
@@ -67,27 +68,27 @@ fn with_stated(stated: &AlgorithmCost, measured: AlgorithmCost) -> AlgorithmCost
 pub struct MeasuredCost {
     /// The instance that was measured.
     pub engine: EngineDescription,
-    /// For what.
+    /// The transform it was measured for.
     pub transform: Transform,
-    /// How long it takes.
+    /// The measured cost.
     pub cost: AlgorithmCost,
 }
 
-/// Whether what is measured of one engine holds for the other.
+/// Whether a measurement of one engine applies to the other.
 fn is_alike(one: &EngineDescription, other: &EngineDescription) -> bool {
     let what =
         |engine: &EngineDescription| (engine.kind, engine.device.clone(), engine.placement, engine.is_model);
     what(one) == what(other)
 }
 
-/// Makes an engine to be measured.
+/// Creates an engine to be measured.
 type Make = Box<dyn Fn() -> Result<IdleEngine, EngineError> + Send>;
 
-/// Engines of one kind and placement, and the instance that is measured for all of them.
+/// Engines of one kind and placement, with the instance that is measured for all of them.
 struct Source {
     engine: EngineDescription,
     make: Make,
-    /// Made when it is needed.
+    /// Created on demand.
     instance: Option<IdleEngine>,
 }
 
@@ -100,10 +101,10 @@ impl Source {
     }
 }
 
-/// Measures what engines cost, and keeps it.
+/// Measures the costs of engines and caches them.
 pub struct Costs {
     cache: CalibrationCache,
-    /// What the cache has, and what was measured since, of modelled engines as well.
+    /// Costs from the cache and measurements since, including those of modelled engines.
     known: KnownCosts,
     stated: HashMap<String, AlgorithmCost>,
     sources: Vec<Source>,
@@ -117,7 +118,7 @@ impl Default for Costs {
 }
 
 impl Costs {
-    /// With the machine's own cache.
+    /// With the machine's calibration cache.
     pub fn new() -> Self {
         let (cache, warning) = CalibrationCache::open(CalibrationCache::default_path());
         if let Some(warning) = warning {
@@ -126,7 +127,7 @@ impl Costs {
         Self::with(cache, window_cost_ns())
     }
 
-    /// Without a cache: what is measured is forgotten with this, and nothing is measured unasked.
+    /// Without a cache: measurements last as long as this value, and nothing is measured unasked.
     pub fn without_cache() -> Self {
         Self::with(CalibrationCache::open(None).0, WINDOW_NS)
     }
@@ -135,31 +136,31 @@ impl Costs {
         Self { known: cache.known().clone(), cache, stated: HashMap::new(), sources: Vec::new(), window_ns }
     }
 
-    /// What it costs to have the window sort a packet by its SA, in ns.
+    /// Cost of sorting a packet by SA in the window, in ns.
     pub fn window_ns(&self) -> f64 {
         self.window_ns
     }
 
-    /// Opens the cache's file, so that it can be written once the right to open it is given up.
+    /// Opens the cache file, so that it can still be written after privileges are dropped.
     pub fn hold(&mut self) {
         if let Err(error) = self.cache.hold() {
             tracing::warn!("{error}");
         }
     }
 
-    /// States what an engine costs whatever the transform: a modelled accelerator's timing. What is
-    /// stated beside the engine's own time holds until it is measured.
-    pub fn state(&mut self, engine: &str, cost: impl Into<AlgorithmCost>) {
+    /// Fixes an engine's cost for every transform: the timing of a modelled accelerator. The costs
+    /// beside the engine's own time are kept until they are measured.
+    pub fn set_fixed(&mut self, engine: &str, cost: impl Into<AlgorithmCost>) {
         self.stated.insert(engine.to_owned(), cost.into());
     }
 
-    /// What is known now.
+    /// The models as known now.
     pub fn models(&self) -> CostModels {
         CostModels { known: self.known.clone(), stated: self.stated.clone(), wanted: None }
     }
 
-    /// Says how to make an engine that is measured in place of `engine` and of all of its kind,
-    /// device and placement.
+    /// Sets how to create the engine that is measured on behalf of `engine` and all others of its
+    /// kind, device and placement.
     pub fn measure_by(
         &mut self,
         engine: &EngineDescription,
@@ -171,9 +172,9 @@ impl Costs {
         }
     }
 
-    /// Measures, of all engines that [can be](Self::measure_by), what is not known of a transform,
-    /// and saves it; returns what is new. An engine that fails is told of and not measured again:
-    /// its costs stay estimates.
+    /// Measures a transform on all engines that [can be measured](Self::measure_by) and for which
+    /// it is unknown, saves the results and returns them. An engine that fails is logged and not
+    /// measured again: its costs stay estimates.
     pub fn measure(&mut self, transform: Transform) -> Vec<MeasuredCost> {
         let mut news = Vec::new();
         let (cache, known) = (&mut self.cache, &mut self.known);
@@ -200,7 +201,7 @@ impl Costs {
         news
     }
 
-    /// What may have to be measured: all that the engines can do.
+    /// All transforms that the engines can do, and which may therefore have to be measured.
     pub fn transforms(&self) -> Vec<Transform> {
         let mut all: Vec<Transform> =
             self.sources.iter().flat_map(|source| source.engine.transforms.iter().copied()).collect();
@@ -209,7 +210,7 @@ impl Costs {
         all
     }
 
-    /// Makes all instances anew on the caller's thread, from which threads of theirs inherit.
+    /// Recreates all instances on the caller's thread, whose settings their own threads inherit.
     pub fn make_instances(&mut self) {
         self.sources.retain_mut(|source| {
             source.instance = None;
@@ -218,11 +219,10 @@ impl Costs {
         });
     }
 
-    /// What an idle engine costs for a transform, in ns; measured if it is not known, unless it is
-    /// stated.
+    /// The cost of a transform on an idle engine, in ns; measured if it is neither known nor fixed.
     ///
     /// # Errors
-    /// The engine's, if it fails while it is measured.
+    /// The engine's, if it fails during the measurement.
     pub fn of_engine(
         &mut self,
         engine: &mut IdleEngine,
@@ -234,7 +234,7 @@ impl Costs {
         }
     }
 
-    /// Writes what was measured to the cache. A cache that cannot be written is only told of.
+    /// Writes the measurements to the cache. Failure to write is only logged.
     pub fn save(&mut self) {
         if let Err(error) = self.cache.save() {
             tracing::warn!("{error}");

@@ -1,54 +1,54 @@
-//! Tells the operator of packets that are dropped, and what that usually means: each reason of each
-//! tunnel once a minute at most.
+//! Warns the operator of dropped packets and says what they usually mean: each reason of each
+//! tunnel at most once a minute.
 
 use std::collections::HashMap;
 
 use convoy_ipsec::{DropReason, SaDirection};
 
-/// How often the counters are looked at, in ns.
+/// Interval between two looks at the counters, in ns.
 const LOOK_NS: u64 = 5_000_000_000;
-/// How long nothing more is said of a reason and a tunnel, in ns.
+/// Interval between two warnings of one reason and tunnel, in ns.
 const SILENCE_NS: u64 = 60_000_000_000;
 
-/// Where packets were dropped.
+/// The tunnel and direction in which packets were dropped.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Place {
+pub struct DropScope {
     /// The tunnel's name; empty for packets of no tunnel, or of one without a name.
     pub tunnel: String,
-    /// The packets' way, where there is a tunnel.
+    /// The packets' direction, where there is a tunnel.
     pub direction: Option<SaDirection>,
 }
 
 /// A counter of dropped packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dropped {
-    /// Where.
-    pub place: Place,
-    /// Why.
+    /// The tunnel and direction.
+    pub scope: DropScope,
+    /// Why they were dropped.
     pub reason: DropReason,
     /// Packets since the gateway's start.
     pub count: u64,
-    /// Packets of the same place that were good; 0 where there is no tunnel.
+    /// Good packets of the same scope; 0 where there is no tunnel.
     pub good: u64,
 }
 
-/// A counter that has climbed.
+/// A counter that has increased.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Climb {
-    /// Where.
-    pub place: Place,
-    /// Why.
+    /// The tunnel and direction.
+    pub scope: DropScope,
+    /// Why packets were dropped.
     pub reason: DropReason,
-    /// By how much since it was last told of.
+    /// The increase since the last warning.
     pub packets: u64,
-    /// In which time, in ns.
+    /// The time over which it increased, in ns.
     pub over_ns: u64,
-    /// Whether it is known that no packet of the place was good in that time.
+    /// Whether it is certain that no packet of the scope was good in that time.
     pub none_good: bool,
 }
 
 impl Climb {
-    /// What it means, with what else is known of the place.
+    /// What the drops mean, given what else is known of the scope.
     fn meaning(&self) -> &'static str {
         match self.reason {
             DropReason::Replayed if self.none_good => PEER_IS_BEHIND,
@@ -56,18 +56,18 @@ impl Climb {
         }
     }
 
-    /// Writes it to the log.
+    /// Logs it as a warning.
     pub fn warn(&self) {
-        let Self { place, reason, packets, over_ns, .. } = self;
+        let Self { scope, reason, packets, over_ns, .. } = self;
         let (meaning, seconds) = (self.meaning(), over_ns / 1_000_000_000);
         let reason = reason.name();
-        match place.direction {
+        match scope.direction {
             Some(direction) => {
                 let direction = match direction {
                     SaDirection::Outbound => "outbound",
                     SaDirection::Inbound => "inbound",
                 };
-                let tunnel = place.tunnel.as_str();
+                let tunnel = scope.tunnel.as_str();
                 tracing::warn!(
                     tunnel,
                     direction,
@@ -82,29 +82,29 @@ impl Climb {
     }
 }
 
-/// How high a counter was when it was told of, and when that was.
+/// The value of a counter at its last warning, and the time of that.
 #[derive(Clone, Copy, Debug)]
-struct Told {
+struct LastReport {
     count: u64,
-    /// Packets that were good by then, if it was noted.
+    /// Good packets at that time, if recorded.
     good: Option<u64>,
     at_ns: u64,
 }
 
-/// What was told of when.
+/// The last warning of each counter.
 #[derive(Debug, Default)]
 pub struct DropWatch {
-    told: HashMap<(Place, DropReason), Told>,
+    told: HashMap<(DropScope, DropReason), LastReport>,
     looked_ns: u64,
-    /// The sum of all counters that matter, when they were last looked at.
+    /// Sum of all relevant counters at the last look.
     sum: u64,
-    /// Whether a counter has climbed of which nothing is said for a while.
+    /// Whether a counter has increased whose warning is suppressed for now.
     has_unsaid: bool,
 }
 
 impl DropWatch {
-    /// Whether to look at the single counters: it is time, and one that matters has climbed.
-    /// `counts` are those of all places together.
+    /// Whether to look at the individual counters: the interval is over and a relevant one has
+    /// increased. `counts` are the sums over all scopes.
     pub fn is_due(&mut self, now_ns: u64, counts: impl Iterator<Item = (DropReason, u64)>) -> bool {
         if now_ns < self.looked_ns + LOOK_NS {
             return false;
@@ -116,16 +116,16 @@ impl DropWatch {
         is_due
     }
 
-    /// The counters that are worth a warning now.
+    /// The counters to warn of now.
     pub fn look(&mut self, now_ns: u64, counts: impl IntoIterator<Item = Dropped>) -> Vec<Climb> {
         let mut climbs = Vec::new();
         (self.has_unsaid, self.sum) = (false, 0);
-        for Dropped { place, reason, count, good } in counts {
+        for Dropped { scope, reason, count, good } in counts {
             if meaning(reason).is_none() {
                 continue;
             }
             self.sum += count;
-            let told = self.told.get(&(place.clone(), reason)).copied();
+            let told = self.told.get(&(scope.clone(), reason)).copied();
             if count <= told.map_or(0, |told| told.count) {
                 continue;
             }
@@ -133,11 +133,11 @@ impl DropWatch {
                 self.has_unsaid = true;
                 continue;
             }
-            let before = told.unwrap_or(Told { count: 0, good: None, at_ns: self.looked_ns });
-            self.told.insert((place.clone(), reason), Told { count, good: Some(good), at_ns: now_ns });
+            let before = told.unwrap_or(LastReport { count: 0, good: None, at_ns: self.looked_ns });
+            self.told.insert((scope.clone(), reason), LastReport { count, good: Some(good), at_ns: now_ns });
             let (packets, over_ns) = (count - before.count, now_ns - before.at_ns);
-            let none_good = place.direction.is_some() && before.good == Some(good);
-            climbs.push(Climb { place, reason, packets, over_ns, none_good });
+            let none_good = scope.direction.is_some() && before.good == Some(good);
+            climbs.push(Climb { scope, reason, packets, over_ns, none_good });
         }
         self.looked_ns = now_ns;
         climbs
@@ -148,14 +148,14 @@ fn sum(counts: impl Iterator<Item = (DropReason, u64)>) -> u64 {
     counts.filter(|(reason, _)| meaning(*reason).is_some()).map(|(_, count)| count).sum()
 }
 
-/// What it means if packets are dropped as `replayed` for a minute and more while no other comes by
-/// the same tunnel.
+/// What it means if packets are dropped as `replayed` for a minute or more while no others arrive
+/// through the same tunnel.
 const PEER_IS_BEHIND: &str = "the peer's sequence numbers lie behind those that this gateway has already received, and none of its packets was accepted in this \
      time. A peer with static keys restarted without a state file, or with one that was lost or restored from a backup or a snapshot: \
      install new keys at both ends. Otherwise someone replays packets of a peer that sends nothing itself";
 
-/// What packets that are dropped for a reason usually mean, and what to do; `None` where it is no
-/// sign of a fault.
+/// What drops of a reason usually mean, and what to do; `None` where the reason is no sign of a
+/// fault.
 fn meaning(reason: DropReason) -> Option<&'static str> {
     use DropReason as D;
     Some(match reason {
@@ -236,8 +236,8 @@ mod tests {
     const SECOND: u64 = 1_000_000_000;
 
     fn site(reason: DropReason, count: u64) -> Dropped {
-        let place = Place { tunnel: "site".to_owned(), direction: Some(SaDirection::Inbound) };
-        Dropped { place, reason, count, good: 0 }
+        let scope = DropScope { tunnel: "site".to_owned(), direction: Some(SaDirection::Inbound) };
+        Dropped { scope, reason, count, good: 0 }
     }
 
     fn told(watch: &mut DropWatch, at_s: u64, count: u64) -> Option<(u64, u64)> {
@@ -267,8 +267,8 @@ mod tests {
     fn tunnels_and_reasons_are_told_of_apart_and_what_is_no_fault_is_not() {
         let mut watch = DropWatch::default();
         let of_none = |reason, count| {
-            let place = Place { tunnel: String::new(), direction: None };
-            Dropped { place, reason, count, good: 0 }
+            let scope = DropScope { tunnel: String::new(), direction: None };
+            Dropped { scope, reason, count, good: 0 }
         };
         let climbs = watch.look(
             SECOND,

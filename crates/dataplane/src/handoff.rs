@@ -1,6 +1,6 @@
-//! Packets between workers. An SA belongs to one worker, which alone counts its sequence numbers;
-//! what another worker's queue received of it is handed over here, a ring for each pair, and a
-//! sleeping worker is woken.
+//! Packets between workers. An SA belongs to one worker, which alone assigns its sequence numbers.
+//! Packets of it that arrive at another worker are handed over here: one ring for each pair of
+//! workers; a sleeping worker is woken.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -14,14 +14,14 @@ use rtrb::{Consumer, Producer, PushError, RingBuffer};
 
 use crate::memory::POOL_FRAMES;
 
-/// The most workers: what one look at a word tells.
+/// The most workers: a word has a bit for each.
 pub const MAX_WORKERS: u16 = 64;
-/// Packets that one worker may have waiting for another, at most.
+/// Capacity of the ring from one worker to another, in packets.
 const RING_PACKETS: usize = 1024;
 
-/// A packet as it came, and whether it is on its way out.
+/// A packet as received, and whether it is outbound.
 type Item = (bool, Frame);
-/// The same with the worker that it is for.
+/// The same with the number of the worker that owns its SA.
 pub type Addressed = (u16, bool, Frame);
 
 /// Wakes one worker that sleeps in `poll(2)`.
@@ -36,15 +36,15 @@ impl Waker {
         Ok(Self { event, is_asleep: AtomicBool::new(false) })
     }
 
-    /// Makes the worker look around, now or when it would sleep next.
+    /// Makes the worker check its rings, now or before it next sleeps.
     pub fn wake(&self) {
-        // It fails only where very many wakes are waiting already.
+        // Fails only if very many wakes are pending already.
         let _ = self.event.write(1);
     }
 
     fn wake_sleeper(&self) {
-        // Pairs with the fence in `begin_sleep`: either we see it asleep, or it sees what we have
-        // put there.
+        // Pairs with the fence in `begin_sleep`: either this side sees that the worker sleeps, or
+        // the worker sees the new packets.
         fence(Ordering::SeqCst);
         if self.is_asleep.load(Ordering::Relaxed) {
             self.wake();
@@ -52,7 +52,7 @@ impl Waker {
     }
 }
 
-/// Engines on threads of their own wake their worker so.
+/// Engines with threads of their own wake their worker this way.
 impl Wake for Waker {
     fn wake(self: Arc<Self>) {
         self.wake_sleeper();
@@ -63,30 +63,30 @@ impl Wake for Waker {
     }
 }
 
-/// What became of packets that were to be handed over.
+/// Outcome of handing packets over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Given {
-    /// Packets that the other worker will serve.
+pub struct HandoffCounts {
+    /// Packets queued for other workers.
     pub handed_over: u64,
-    /// Packets for which its ring had no room.
+    /// Packets dropped because a ring was full.
     pub dropped: u64,
 }
 
 /// One worker's ends of all rings.
 pub struct Handoff {
-    /// By worker; to itself there is none.
+    /// By worker; `None` for itself.
     to: Vec<Option<(Producer<Item>, Arc<Waker>)>>,
     from: Vec<Consumer<Item>>,
     waker: Arc<Waker>,
-    /// The ring to look at first, so that each has its turn.
+    /// The ring to read first, so that all are served in turn.
     turn: usize,
 }
 
 impl Handoff {
-    /// The ends of `workers` workers, each with a ring to every other.
+    /// The ends of `workers` workers, with a ring from each to every other.
     ///
     /// # Errors
-    /// The system's, if it gives no event file.
+    /// The system's, if it cannot create an eventfd.
     pub fn between(workers: usize) -> io::Result<Vec<Self>> {
         let wakers: Vec<Arc<Waker>> =
             (0..workers).map(|_| Waker::new().map(Arc::new)).collect::<Result<_, _>>()?;
@@ -112,15 +112,16 @@ impl Handoff {
         !self.from.is_empty()
     }
 
-    /// What wakes this worker.
+    /// Wakes this worker.
     pub fn waker(&self) -> Arc<Waker> {
         Arc::clone(&self.waker)
     }
 
-    /// Hands packets to the workers that they are for. A worker whose ring is full loses them
-    /// (`pool` gets their frames back), so that one which is overloaded holds no other up.
-    pub fn give(&mut self, items: &mut Vec<Addressed>, pool: &mut FramePool) -> Given {
-        let (mut given, mut woken) = (Given::default(), 0_u64);
+    /// Hands packets to the workers that own their SAs. If a worker's ring is full the packets are
+    /// dropped and their frames returned to `pool`, so that an overloaded worker does not hold up
+    /// the others.
+    pub fn give(&mut self, items: &mut Vec<Addressed>, pool: &mut FramePool) -> HandoffCounts {
+        let (mut given, mut woken) = (HandoffCounts::default(), 0_u64);
         for (to, is_outbound, frame) in items.drain(..) {
             let item = (is_outbound, frame);
             let pushed = match self.to.get_mut(usize::from(to)) {
@@ -146,8 +147,8 @@ impl Handoff {
         given
     }
 
-    /// Appends up to `limit` packets that others handed over to the burst of their direction;
-    /// returns how many.
+    /// Takes up to `limit` packets that other workers handed over, appends each to the burst of its
+    /// direction, and returns how many there were.
     pub fn take(&mut self, limit: usize, outbound: &mut Vec<Frame>, inbound: &mut Vec<Frame>) -> usize {
         let mut taken = 0;
         let rings = self.from.len();
@@ -167,13 +168,13 @@ impl Handoff {
         taken
     }
 
-    /// Whether nothing was handed over that was not taken.
+    /// Whether all packets handed over have been taken.
     pub fn is_empty(&self) -> bool {
         self.from.iter().all(Consumer::is_empty)
     }
 
-    /// To be called before a sleep on [`fd`](Self::fd); `false` if there is no reason to sleep,
-    /// since something was handed over or `has_news` says that something else has come.
+    /// Call before sleeping on [`fd`](Self::fd). Returns `false` if the worker must not sleep,
+    /// because packets were handed over or `has_news` reports other work.
     pub fn begin_sleep(&self, has_news: impl FnOnce() -> bool) -> bool {
         self.waker.is_asleep.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
@@ -184,7 +185,7 @@ impl Handoff {
         may_sleep
     }
 
-    /// To be called after it. With `is_woken`, [`fd`](Self::fd) was readable, and is not any more.
+    /// Call after the sleep. With `is_woken`, [`fd`](Self::fd) was readable; this clears it.
     pub fn end_sleep(&self, is_woken: bool) {
         self.waker.is_asleep.store(false, Ordering::Relaxed);
         if is_woken {
@@ -192,13 +193,14 @@ impl Handoff {
         }
     }
 
-    /// Becomes readable when someone wants this worker.
+    /// Becomes readable when another thread wants this worker.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.waker.event.as_fd()
     }
 }
 
-/// Workers that stand still hold at most half of a giver's frames, which can go on with the others.
+/// Stalled workers together hold at most half of a sender's frames, so that it can go on with the
+/// others.
 fn ring_packets(workers: usize) -> usize {
     RING_PACKETS.min(POOL_FRAMES.0 / 2 / workers.max(2))
 }
@@ -227,7 +229,7 @@ mod tests {
         let mut ends = Handoff::between(3).expect("event files");
         let mut items: Vec<_> = (0..30).map(|at| item(&mut pool, 1 + u16::from(at % 3 == 0), at)).collect();
         let given = ends[0].give(&mut items, &mut pool);
-        assert_eq!(given, Given { handed_over: 30, dropped: 0 });
+        assert_eq!(given, HandoffCounts { handed_over: 30, dropped: 0 });
         assert!(items.is_empty() && ends[0].is_empty());
         let (mut outbound, mut inbound) = (Vec::new(), Vec::new());
         assert_eq!(ends[1].take(15, &mut outbound, &mut inbound), 15);
@@ -245,7 +247,7 @@ mod tests {
         let mut items: Vec<_> = (0..RING_PACKETS).map(|_| item(&mut pool, 1, 0)).collect();
         items.extend([(1, 4), (2, 5), (1, 6), (0, 7), (9, 8)].map(|(to, byte)| item(&mut pool, to, byte)));
         let given = ends[0].give(&mut items, &mut pool);
-        assert_eq!(given, Given { handed_over: RING_PACKETS as u64 + 1, dropped: 4 });
+        assert_eq!(given, HandoffCounts { handed_over: RING_PACKETS as u64 + 1, dropped: 4 });
         assert!(items.is_empty() && !ends[2].is_empty());
         assert_eq!(pool.available(FrameSize::Small), 3 + 4, "what was dropped came back");
     }

@@ -1,18 +1,17 @@
-//! What each tunnel has carried and dropped since the gateway's start, over all SAs that it has
-//! had.
+//! Packets carried and dropped by each tunnel since the gateway's start, over all of its SAs.
 //!
-//! An SA's own counters end with it, at each rekeying. Here every SA's growth is added to its
-//! tunnel's totals, so that nothing is lost when an SA goes, and no total ever falls, whatever
-//! becomes of SAs, their numbers and their tunnels' names.
+//! An SA's own counters end with it at each rekeying. The ledger adds every SA's increase to its
+//! tunnel's totals, so that nothing is lost when an SA is removed and no total ever decreases, even
+//! if SA indices are reused or tunnels renamed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 
 use convoy_ipsec::{DropCounters, DropReason, SaDirection, SaIndex, SaView, TunnelId};
 
-use crate::drop_watch::{Dropped, Place};
+use crate::drop_watch::{DropScope, Dropped};
 
-/// What was counted in one direction.
+/// Counters of one direction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Packets.
@@ -24,12 +23,12 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// What an SA has counted.
+    /// The current counters of an SA.
     pub fn of(view: &SaView) -> Self {
         Self { packets: view.usage.packets(), bytes: view.usage.bytes(), drops: view.drops.clone() }
     }
 
-    /// Adds what came to a counter between two looks at it.
+    /// Adds the increase of a counter between two readings.
     fn add_growth(&mut self, before: &Self, now: &Self) {
         self.packets += now.packets.saturating_sub(before.packets);
         self.bytes += now.bytes.saturating_sub(before.bytes);
@@ -39,20 +38,20 @@ impl Tally {
     }
 }
 
-/// Whose counters are looked at.
+/// The source of a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Source {
     Sa(SaIndex),
-    /// Packets that found no SA.
+    /// Packets of a tunnel without an SA.
     WithoutSa(TunnelId),
 }
 
-/// What is known of a counter.
+/// The state of a source.
 #[derive(Debug, Default)]
 struct Account {
-    /// The last name that its tunnel had; empty as long as it had none.
+    /// The tunnel's latest name; empty while it has none.
     tunnel: String,
-    /// What is in the totals already.
+    /// The counts that the totals include already.
     counted: Tally,
 }
 
@@ -65,19 +64,19 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// One with room for the counters of so many SAs: it need not grow, and copy all, between two
-    /// bursts.
+    /// A ledger with capacity for this many SAs, so that it need not grow and copy everything
+    /// between two bursts.
     pub fn for_sas(sas: usize) -> Self {
         Self { accounts: HashMap::with_capacity(sas), totals: BTreeMap::new() }
     }
 
-    /// Takes in what an SA has counted by now. As long as its tunnel has no name it is only
-    /// remembered: charon tells names shortly after SAs.
+    /// Records an SA's current counters. While its tunnel has no name they are only remembered:
+    /// charon sends names shortly after SAs.
     pub fn note(&mut self, sa: SaIndex, tunnel: Option<&str>, direction: SaDirection, now: Tally) {
         self.count(Source::Sa(sa), tunnel, direction, now);
     }
 
-    /// Adds what an SA had counted when it was removed.
+    /// Records an SA's counters at its removal.
     pub fn close(&mut self, sa: SaIndex, tunnel: Option<&str>, direction: SaDirection, last: Tally) {
         self.note(sa, tunnel, direction, last.clone());
         let account = self.accounts.remove(&Source::Sa(sa)).unwrap_or_default();
@@ -86,7 +85,7 @@ impl Ledger {
         }
     }
 
-    /// Takes in how many packets of a tunnel have been dropped by now because it had no SA.
+    /// Records how many packets of a tunnel have been dropped so far for lack of an SA.
     pub fn note_without_sa(&mut self, tunnel: Option<&str>, id: TunnelId, packets: u64) {
         let mut now = Tally::default();
         now.drops.add(DropReason::OutboundNoSa, packets);
@@ -110,29 +109,30 @@ impl Ledger {
         totals[direction as usize].add_growth(&account.counted, now);
     }
 
-    /// The name of an SA's tunnel, or the last that it had; empty if none is known.
+    /// The name of an SA's tunnel, or the latest known one; empty if there was none.
     pub fn tunnel_of(&self, sa: SaIndex) -> &str {
         self.accounts.get(&Source::Sa(sa)).map_or("", |account| &account.tunnel)
     }
 
-    /// Dropped packets by where and why: of each tunnel, and of `all` those that are of none.
+    /// Dropped packets by scope and reason: those of each tunnel, and from `all` those that belong
+    /// to no tunnel.
     pub fn drops(&self, all: &DropCounters) -> Vec<Dropped> {
         let mut drops = Vec::new();
         let mut of_tunnels = DropCounters::default();
         for (tunnel, direction, tally) in self.totals() {
             for (reason, count) in tally.drops.met() {
                 of_tunnels.add(reason, count);
-                let place = Place { tunnel: tunnel.to_owned(), direction: Some(direction) };
-                drops.push(Dropped { place, reason, count, good: tally.packets });
+                let scope = DropScope { tunnel: tunnel.to_owned(), direction: Some(direction) };
+                drops.push(Dropped { scope, reason, count, good: tally.packets });
             }
         }
-        let none = Place { tunnel: String::new(), direction: None };
+        let none = DropScope { tunnel: String::new(), direction: None };
         let of_none = all.met().map(|(reason, count)| (reason, count.saturating_sub(of_tunnels.get(reason))));
-        drops.extend(of_none.map(|(reason, count)| Dropped { place: none.clone(), reason, count, good: 0 }));
+        drops.extend(of_none.map(|(reason, count)| Dropped { scope: none.clone(), reason, count, good: 0 }));
         drops
     }
 
-    /// The totals, outbound and inbound, of the tunnels whose names come behind another's.
+    /// The totals, outbound and inbound, of the tunnels whose names follow `name`.
     pub fn totals_behind(&self, name: Bound<&str>) -> impl Iterator<Item = (&str, &[Tally; 2])> {
         let range = self.totals.range::<str, _>((name, Bound::Unbounded));
         range.map(|(tunnel, ways)| (tunnel.as_str(), ways))
@@ -200,7 +200,7 @@ mod tests {
         all.add(DropReason::UnknownSpi, 7);
         let drops = ledger.drops(&all);
         let found: Vec<_> =
-            drops.iter().map(|of| (&*of.place.tunnel, of.reason, of.count, of.good)).collect();
+            drops.iter().map(|of| (&*of.scope.tunnel, of.reason, of.count, of.good)).collect();
         let (replayed, unknown) = (DropReason::Replayed, DropReason::UnknownSpi);
         assert_eq!(found, [("site", replayed, 3, 10), ("", unknown, 7, 0), ("", replayed, 2, 0)]);
     }

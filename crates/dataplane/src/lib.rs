@@ -1,10 +1,10 @@
-//! What a packet meets: the pipeline of one worker, and the worker that ties ports to it.
+//! The data plane: the pipeline of one worker, and the worker that connects ports to it.
 //!
 //! - [`Pipeline`](pipeline::Pipeline) joins SAs and policies ([`convoy_ipsec::Ipsec`]), the
-//!   scheduler and the engines of one worker, without ports: a burst goes in, and what is ready to
-//!   leave lies in its [`departures`](pipeline::Pipeline::departures).
+//!   scheduler and the engines of one worker, without ports: bursts go in, and packets ready to
+//!   leave are in its [`departures`](pipeline::Pipeline::departures).
 //! - [`CryptoStage`](pipeline::CryptoStage), its middle, holds packets in the window, gives trains
-//!   of them to engines, takes back what engines lose, and puts all in order again.
+//!   of them to engines, recovers what engines lose, and restores the order.
 //! - [`Worker`](worker::Worker) has ports at both ends of a pipeline. A
 //!   [round](worker::Worker::round) reads, protects and sends; between rounds it
 //!   [waits](worker::Worker::idle).
@@ -13,18 +13,18 @@
 //!
 //! A packet's way, from file to file: `worker.rs` reads a burst; `pipeline/way.rs` has the steps
 //! from there on; `pipeline/stage/admission.rs` is the window, `pipeline/stage/dispatch.rs` the
-//! choice of an engine and the laying out, `pipeline/engine_slot.rs` what is under way at one
-//! engine, `pipeline/stage.rs` the order; `worker.rs` sends.
+//! choice of an engine and the layout of packets, `pipeline/engine_slot.rs` the trains in flight at
+//! one engine, `pipeline/stage.rs` the order; `worker.rs` sends.
 //!
-//! Beside that way stand what both take from their machine ([`clock`]: time, random numbers,
-//! frames; [`memory`]: the packet memory of all workers), what engines cost ([`costs`]), what a
-//! key daemon is told ([`daemon`]), and what is counted for tunnels ([`ledger`]) and told of drops
-//! ([`drop_watch`]).
+//! Beside that path there is what a gateway takes from its machine ([`clock`]: time, random
+//! numbers, frames; [`memory`]: the packet memory of all workers), the cost of engines ([`costs`]),
+//! the notifications of a key daemon ([`daemon`]), the totals of tunnels ([`ledger`]), and warnings
+//! of drops ([`drop_watch`]).
 //!
-//! Nothing here knows configuration, files, the control socket or other processes: whoever makes a
-//! pipeline installs its SAs and policies, and a change comes to it between two rounds. What
-//! engines cost is kept by [`convoy_engine::CalibrationCache`], which alone knows where. Time is
-//! always a [`Clock`](clock::Clock)'s, so that tests and simulations decide how it passes.
+//! Nothing here knows configuration, files, the control socket or other processes: whoever creates
+//! a pipeline installs its SAs and policies, and changes happen between two rounds. Measured costs
+//! are cached by [`convoy_engine::CalibrationCache`], which alone knows where. Time is always a
+//! [`Clock`](clock::Clock)'s, so that tests and simulations control it.
 
 mod adaptive_wait;
 mod append;

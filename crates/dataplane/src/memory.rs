@@ -1,40 +1,40 @@
-//! The memory of a gateway, had before it begins: an allocation that fails later ends the process,
-//! at an instant and in words that nobody chose.
+//! The memory of a gateway, reserved at its start: an allocation that fails later would end the
+//! process at an arbitrary moment with an arbitrary message.
 
 use convoy_packet::{FramePool, Region, RegionError};
 
-/// How many frames a worker has: small, jumbo and huge. Reassembly leaves half of the huge ones to
-/// what is on its way.
+/// Frames of a worker: small, jumbo and huge. Reassembly leaves half of the huge ones to packets in
+/// transit.
 pub const POOL_FRAMES: (usize, usize, usize) = (8192, 512, 64);
-/// What a worker needs beside its frames, in bytes: its thread's stack, rings, tables.
+/// What a worker needs beside its frames, in bytes: the thread's stack, rings, tables.
 const BESIDE_FRAMES: usize = 8 << 20;
-/// What the rest of the gateway needs, in bytes: the other threads' stacks, the configuration,
+/// What the rest of the gateway needs, in bytes: stacks of the other threads, the configuration,
 /// answers to clients.
 const BESIDE_WORKERS: usize = 32 << 20;
-/// Packet memory, in chunks, for what has frames of its own beside the workers: calibration.
+/// Packet memory, in chunks, for users with pools of their own beside the workers: calibration.
 const BESIDE_POOLS: usize = 512;
 
 /// There is not enough memory.
 #[derive(Debug, thiserror::Error)]
 pub enum MemoryError {
-    /// Of any kind.
+    /// Memory of any kind.
     #[error(
         "memory: cannot allocate {mib} MiB for {workers} workers; raise the limit (ulimit -v, LimitAS=) or configure fewer workers"
     )]
     TooLittle {
-        /// How much is needed, in MiB.
+        /// The memory needed, in MiB.
         mib: usize,
-        /// For how many workers.
+        /// The number of workers it is for.
         workers: u16,
     },
-    /// For packets.
+    /// Packet memory.
     #[error("memory: {0}; configure fewer workers")]
     Packets(#[from] RegionError),
 }
 
-/// Makes the packet memory of so many workers, after a look whether there is memory for all else.
-/// To be called while the process has its privileges, which the system may want to see where huge
-/// pages are given out.
+/// Reserves the packet memory of `workers` workers, after checking that there is memory for
+/// everything else. Call it while the process is privileged: the system may require that for huge
+/// pages.
 ///
 /// # Errors
 /// [`MemoryError`] says how much is needed.
@@ -47,7 +47,7 @@ pub fn make_region(workers: u16) -> Result<&'static Region, MemoryError> {
     Ok(region)
 }
 
-/// Whether what so many workers need beside packet memory can be had now.
+/// Checks that the memory which `workers` workers need beside packet memory can be allocated now.
 ///
 /// # Errors
 /// [`MemoryError`] says how much that is.
@@ -60,7 +60,7 @@ fn beside_frames(workers: u16) -> usize {
 }
 
 fn try_allocate(workers: u16, bytes: usize) -> Result<(), MemoryError> {
-    // Reserved and given back: no page of it is touched.
+    // Reserved and released; none of its pages is touched.
     let mut whole = Vec::<u8>::new();
     whole.try_reserve_exact(bytes).map_err(|_| MemoryError::TooLittle { mib: bytes >> 20, workers })
 }

@@ -1,49 +1,49 @@
-//! When a worker gathers packets before it reads them, and for how long: interrupt moderation that
-//! follows the rate, as network cards have it.
+//! When a worker lets packets accumulate before it reads them, and for how long: interrupt
+//! moderation that follows the packet rate, as in network cards.
 
-/// Packets that one wake is to serve, as many as a `tun` groups at once. With 32, a packet took a
-/// third more of the CPU at the highest rate.
+/// Packets that one wake-up should serve: as many as a `tun` port groups at once. With 32, a packet
+/// took a third more CPU time at the highest rate.
 const WANTED: u64 = 128;
-/// Where fewer packets than this would come meanwhile, gathering them costs more than it saves, and
-/// holds up what waits for answers.
+/// If fewer packets than this would arrive meanwhile, gathering costs more than it saves and delays
+/// whoever waits for answers.
 const LEAST: u64 = 3;
-/// After so many times it waits for input again, to see how soon that comes.
+/// After gathering this many times the worker waits for input once, to see how soon it arrives.
 const PROBE: u32 = 32;
-/// The weight of what was before the last value is this part less one of it.
+/// Weight of the history in the moving averages: (MEMORY - 1) / MEMORY.
 const MEMORY: u64 = 8;
 
-/// The times for which a worker gathers packets. It does so only where several times packets would
-/// have woken it meanwhile: not at low rates, and not with bursts that come far apart, such as
-/// those of another gateway that gathers.
+/// The times for which a worker gathers packets. It gathers only if several packets would have
+/// woken it in that time: neither at low rates nor with widely spaced bursts, such as those of
+/// another gateway that gathers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Moderation {
     longest_ns: u64,
     looked_ns: u64,
-    /// Packets of late, and the time in which they came, both by the same weights.
+    /// Recent packets and the time over which they arrived, with the same weights.
     packets: u64,
     span_ns: u64,
-    /// How long it takes of late until input comes, times [`MEMORY`].
+    /// Average time until input arrives, times [`MEMORY`].
     wait_ns: u64,
-    /// How often it has gathered since it last waited for input, as far as it counts, and how often
-    /// it has waited since it gathered.
+    /// Gathers since the worker last waited for input, up to a bound, and waits since it last
+    /// gathered.
     gathered: u32,
     waits: u32,
 }
 
 impl Moderation {
-    /// Gathering for `longest_ns` at most; 0 is never.
+    /// Gathers for at most `longest_ns`; 0 switches gathering off.
     pub(crate) fn new(longest_ns: u64) -> Self {
-        // Input has to come soon for some time before it begins.
+        // Input has to arrive quickly for a while before gathering starts.
         Self { longest_ns, wait_ns: MEMORY * most(longest_ns), ..Self::default() }
     }
 
-    /// Whether it is ever done.
+    /// Whether gathering is switched on.
     pub(crate) fn is_on(&self) -> bool {
         self.longest_ns > 0
     }
 
-    /// How long to gather packets at `now_ns`, in ns; 0 is to wait for input instead. `arrived`
-    /// packets came since the last call.
+    /// How long to gather from `now_ns`, in ns; 0 means to wait for input instead. `arrived`
+    /// packets have arrived since the last call.
     pub(crate) fn next_ns(&mut self, now_ns: u64, arrived: u64) -> u64 {
         let span_ns = (now_ns - self.looked_ns).min(most(self.longest_ns));
         self.looked_ns = now_ns;
@@ -66,17 +66,18 @@ impl Moderation {
         time_ns
     }
 
-    /// Notes how long it took until there was input.
+    /// Records how long it took until there was input.
     pub(crate) fn note_wait(&mut self, wait_ns: u64) {
         self.waits = self.waits.saturating_add(1);
-        // The first wait after packets were gathered began at any time between two bursts.
+        // The first wait after gathering started at a random point between two bursts, and is
+        // ignored.
         if self.waits > 1 {
             self.wait_ns = self.wait_ns - self.wait_ns / MEMORY + wait_ns.min(most(self.longest_ns));
         }
     }
 }
 
-/// The longest time that counts, so that a pause is soon forgotten.
+/// The longest wait that counts, so that a pause is soon forgotten.
 fn most(longest_ns: u64) -> u64 {
     8 * longest_ns
 }

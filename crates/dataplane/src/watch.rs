@@ -1,4 +1,4 @@
-//! What a worker sleeps on: the descriptors of its ports and what wakes it, in one epoll.
+//! What a worker sleeps on: one epoll with the descriptors of its ports and of its waker.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
@@ -9,13 +9,13 @@ use rustix::io::Errno;
 
 use crate::side::Side;
 
-/// Events that one look takes.
+/// Events read by one call.
 const EVENTS: usize = 16;
-/// What stands for the worker's own event file among the ports.
+/// The number of the worker's own eventfd among those of the ports.
 const WAKER: u64 = u64::MAX;
 
-/// Stands for the system in tests with a clock of their own: it lets time pass, and says which
-/// ports have something.
+/// Replaces the system in tests with a clock of their own: it lets time pass and says which ports
+/// are ready.
 #[cfg(test)]
 pub(crate) type StandIn = Box<dyn FnMut(Wait) -> Vec<(Side, usize)> + Send>;
 
@@ -23,18 +23,18 @@ pub(crate) type StandIn = Box<dyn FnMut(Wait) -> Vec<(Side, usize)> + Send>;
 #[cfg(test)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wait {
-    /// Input, for so long at most.
+    /// For input, at most for this time.
     ForInput(Duration),
-    /// For that time to pass.
+    /// For this time to pass.
     Pause(Duration),
 }
 
-/// A worker's ports, and which of them may have something to read.
+/// A worker's ports, and which of them may have input.
 pub(crate) struct Watch {
     epoll: Option<OwnedFd>,
     /// By side and port.
     is_ready: [Vec<bool>; 2],
-    /// By side and port: whether it must be asked again and again.
+    /// By side and port: whether it cannot wake the worker and must be polled.
     is_mute: [Vec<bool>; 2],
     /// Whether the system was asked since the last round.
     has_looked: bool,
@@ -45,12 +45,10 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Watches the ports of both sides. All are asked first.
+    /// Watches the ports of both sides. Initially all count as ready.
     pub(crate) fn new(inside: &[Box<dyn Port>], outside: &[Box<dyn Port>]) -> Self {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)
-            .inspect_err(|error| {
-                tracing::warn!("a worker cannot sleep and asks its ports all the time: {error}")
-            })
+            .inspect_err(|error| tracing::warn!("epoll failed, so the worker polls its ports: {error}"))
             .ok();
         let watch = |side: Side, ports: &[Box<dyn Port>]| -> Vec<bool> {
             let numbered = (0..).zip(ports);
@@ -71,37 +69,37 @@ impl Watch {
         }
     }
 
-    /// Watches what wakes the worker, too.
+    /// Watches the worker's waker, too.
     ///
     /// # Errors
-    /// What the system said.
+    /// The system's.
     pub(crate) fn add_waker(&self, waker: impl AsFd) -> Result<(), Errno> {
         let epoll = self.epoll.as_ref().ok_or(Errno::BADF)?;
         epoll::add(epoll, waker, epoll::EventData::new_u64(WAKER), epoll::EventFlags::IN)
     }
 
-    /// Whether the port may have something.
+    /// Whether the port may have input.
     pub(crate) fn is_ready(&self, side: Side, port: usize) -> bool {
         self.is_ready[side as usize][port]
     }
 
-    /// Notes whether a port that was asked may have more at once.
+    /// Records whether a port that was read may have more at once.
     pub(crate) fn set_ready(&mut self, side: Side, port: usize, may_have_more: bool) {
         let is_mute = self.is_mute[side as usize][port];
         self.is_ready[side as usize][port] = may_have_more || is_mute;
     }
 
-    /// Whether some port can wake nobody.
+    /// Whether some port cannot wake the worker.
     pub(crate) fn is_mute(&self) -> bool {
         self.is_mute.iter().flatten().any(|is_mute| *is_mute)
     }
 
-    /// Whether no port has anything as far as is known.
+    /// Whether no port is known to have input.
     pub(crate) fn is_quiet(&self) -> bool {
         !self.is_ready.iter().flatten().any(|is_ready| *is_ready)
     }
 
-    /// Learns which ports have something, if some are not known to and nobody has looked since the
+    /// Finds out which ports have input, if some are not known to and nobody has looked since the
     /// last call.
     pub(crate) fn look(&mut self) {
         let all_known = self.is_ready.iter().flatten().all(|is_ready| *is_ready);
@@ -111,13 +109,12 @@ impl Watch {
         }
     }
 
-    /// Has all ports asked in the next round, whether they are known to have something or not: some
-    /// have timers of their own.
+    /// Makes the next round read all ports, ready or not: some have timers of their own.
     pub(crate) fn ask_all(&mut self) {
         self.is_ready.iter_mut().flatten().for_each(|is_ready| *is_ready = true);
     }
 
-    /// Lets `time` pass, whatever comes meanwhile.
+    /// Lets `time` pass, whatever arrives meanwhile.
     pub(crate) fn pause(&mut self, time: Duration) {
         #[cfg(test)]
         if let Some(system) = &mut self.system {
@@ -127,8 +124,8 @@ impl Watch {
         std::thread::sleep(time);
     }
 
-    /// Waits until a port has something or somebody wakes the worker, for `longest` at most.
-    /// Returns how many of them there are, and whether somebody wants the worker.
+    /// Waits until a port has input or somebody wakes the worker, at most for `longest`. Returns
+    /// the number of ports that have input, and whether the worker was woken.
     pub(crate) fn ask(&mut self, longest: Duration) -> (usize, bool) {
         self.has_looked = true;
         #[cfg(test)]
@@ -160,19 +157,19 @@ impl Watch {
     }
 }
 
-/// What stands for a port among the events.
+/// The number of a port among the events.
 fn number(side: Side, port: u64) -> u64 {
     port << 1 | side as u64
 }
 
-/// Watches a port's descriptors; `None` if it has none, or the system refuses.
+/// Watches a port's descriptors; `None` if it has none or the system refuses.
 fn add(epoll: Option<&OwnedFd>, number: u64, port: &dyn Port) -> Option<()> {
     let (epoll, descriptors) = (epoll?, port.readable_fds()?);
     let data = epoll::EventData::new_u64(number);
     let added = descriptors.iter().try_for_each(|fd| epoll::add(epoll, fd, data, epoll::EventFlags::IN));
     added
         .inspect_err(|error| {
-            tracing::warn!("port {} is asked all the time: {error}", port.description().name)
+            tracing::warn!("port {}: epoll failed, so the worker polls it: {error}", port.description().name)
         })
         .ok()
 }

@@ -17,7 +17,7 @@ use convoy_scheduler::Input;
 use crate::adaptive_wait::AdaptiveWait;
 use crate::append::append;
 use crate::daemon::Daemon;
-use crate::handoff::{Given, Handoff, Waker};
+use crate::handoff::{Handoff, HandoffCounts, Waker};
 use crate::moderation::Moderation;
 use crate::pipeline::{EngineEvent, Pipeline};
 use crate::watch::Watch;
@@ -25,24 +25,24 @@ use unsent::UnsentCounter;
 
 /// Packets read from a port at a time.
 const BURST: usize = 64;
-/// The same where the engine gains by many at once: its lanes run empty at the end of each burst.
-/// Others would only let the other direction wait for longer.
+/// The same where the engine gains from long bursts: its vector lanes run empty at the end of each.
+/// With other engines it would only delay the other direction.
 const LONG_BURST: usize = 256;
-/// How often time alone is looked at, in ns: keep-alives, lifetimes.
+/// Interval of timed work (keep-alives, lifetimes), in ns.
 const TICK_NS: u64 = 100_000_000;
-/// The same while more keep-alives are due than one look sends.
+/// The same while more keep-alives are due than one call sends.
 const BEHIND_NS: u64 = 1_000_000;
 
-/// What a worker's owner hears.
+/// An event for the worker's owner.
 #[derive(Debug)]
 pub enum WorkerEvent {
-    /// An engine left or came back.
+    /// An engine was quarantined or came back.
     Engine(EngineEvent),
-    /// A lifetime ran out.
+    /// An SA reached a lifetime limit.
     Lifetime(LifetimeEvent),
 }
 
-/// Ports and pipeline of one thread.
+/// The ports and the pipeline of one thread.
 pub struct Worker {
     pipeline: Pipeline,
     inside: Vec<Box<dyn Port>>,
@@ -51,15 +51,15 @@ pub struct Worker {
     watch: Watch,
     busy_poll: AdaptiveWait,
     moderation: Moderation,
-    /// Packets that came since the worker last waited.
+    /// Packets received since the worker last waited.
     arrived: u64,
-    /// Packets on their way to each port of the side, kept while the port has no room.
+    /// Packets on their way to each port of a side, kept while the port has no room.
     leaving: [Vec<Vec<Frame>>; 2],
     /// Other workers of the gateway, if there are any.
     handoff: Option<Handoff>,
     handed_over: u64,
     daemon: Option<Arc<dyn Daemon>>,
-    /// Of lifetimes, what the daemon is still to be told: at most its two limits for each SA.
+    /// Lifetime events that the daemon has not accepted yet: at most the two limits of each SA.
     untold: Vec<LifetimeEvent>,
     burst: Vec<Frame>,
     /// Packets read from a port at a time.
@@ -69,7 +69,7 @@ pub struct Worker {
     events: Vec<WorkerEvent>,
     unsent: UnsentCounter,
     next_tick_ns: u64,
-    /// Whether more keep-alives are due than the last look has sent.
+    /// Whether more keep-alives are due than the last call sent.
     is_behind: bool,
     idle_rounds: u32,
 }
@@ -105,9 +105,9 @@ impl Worker {
         }
     }
 
-    /// The same worker as one of several, which are reached by `handoff`.
+    /// The same worker as one of several, connected by `handoff`.
     ///
-    /// Engines that can do so wake it as the other workers do.
+    /// Engines that can do so wake it as other workers do.
     pub fn among(mut self, handoff: Handoff) -> Self {
         self.pipeline.stage_mut().wake_by(&handoff.waker().into());
         // What a worker has no room for is best left in the ports' queues, unless these hold
@@ -116,30 +116,32 @@ impl Worker {
             self.pipeline.shed_excess();
         }
         if let Err(error) = self.watch.add_waker(handoff.fd()) {
-            tracing::warn!("a worker hears of the others only now and then: {error}");
+            tracing::warn!(
+                "epoll does not watch a worker's eventfd, so packets handed to it may wait: {error}"
+            );
         }
         Self { handoff: Some(handoff), ..self }
     }
 
-    /// The same worker with a key daemon, which hears of IKE messages, of SAs that are wanted, and
-    /// of what becomes of them.
+    /// The same worker with a key daemon, which receives IKE messages, requests for SAs, and their
+    /// events.
     pub fn with_daemon(self, daemon: Arc<dyn Daemon>) -> Self {
         Self { daemon: Some(daemon), ..self }
     }
 
-    /// The same worker asking its ports on for so long before it sleeps, while packets come no
-    /// further apart than that.
+    /// The same worker polling its ports for up to this long before it sleeps, while packets arrive
+    /// no further apart than that.
     pub fn busy_polling(self, longest: Duration) -> Self {
         Self { busy_poll: AdaptiveWait::new(longest.as_nanos() as u64), ..self }
     }
 
-    /// The same worker gathering packets for up to so long before it reads them, where several
-    /// would wake it meanwhile.
+    /// The same worker gathering packets for up to this long before it reads them, where several
+    /// would otherwise wake it.
     pub fn moderating(self, time: Duration) -> Self {
         Self { moderation: Moderation::new(time.as_nanos() as u64), ..self }
     }
 
-    /// What wakes this worker, if it is one of several.
+    /// Wakes this worker, if it is one of several.
     pub fn waker(&self) -> Option<Arc<Waker>> {
         self.handoff.as_ref().map(Handoff::waker)
     }
@@ -162,8 +164,8 @@ impl Worker {
         }
     }
 
-    /// Has the ports inside take packets to these networks from now on, where they are told which;
-    /// what went wrong there.
+    /// Sets the networks to which the inside ports take packets, where ports need to know; returns
+    /// the errors.
     pub fn take_networks(&mut self, networks: &[Prefix]) -> Vec<String> {
         let refused = |port: &mut Box<dyn Port>| {
             let error = port.set_networks(networks).err()?;
@@ -173,27 +175,27 @@ impl Worker {
         self.inside.iter_mut().filter_map(refused).collect()
     }
 
-    /// Takes what happened since the last call.
+    /// Takes the events since the last call.
     pub fn take_events(&mut self) -> Vec<WorkerEvent> {
         std::mem::take(&mut self.events)
     }
 
-    /// Whether every port has ended and nothing is under way: captures read to their end.
+    /// Whether every port has ended and nothing is in flight: captures read to their end.
     pub fn is_finished(&self) -> bool {
         self.inside.iter().chain(&self.outside).all(|port| port.is_ended()) && self.is_drained()
     }
 
-    /// Whether no packet is under way.
+    /// Whether no packet is in flight.
     pub fn is_drained(&self) -> bool {
         self.handoff.as_ref().is_none_or(Handoff::is_empty) && self.pipeline.is_empty() && !self.has_unsent()
     }
 
-    /// Whether packets that are to leave wait for room in a port.
+    /// Whether departing packets wait for room in a port.
     pub fn has_unsent(&self) -> bool {
         !self.leaving.iter().flatten().all(Vec::is_empty)
     }
 
-    /// Packets that were handed to other workers.
+    /// Packets handed to other workers.
     pub fn handed_over(&self) -> u64 {
         self.handed_over
     }
@@ -236,12 +238,13 @@ impl Worker {
         Ok(moved)
     }
 
-    /// Packets are read only where there is room for them all the way: in the window, at the ports
-    /// that they will leave by, and in the pool, where engines that may vanish need a copy of each.
-    /// Each side looks at the other's ports alone, so that two gateways with a full link between
-    /// them cannot both stop reading it. Other workers are not looked at: one that is overloaded
-    /// would stop this one too. One of several whose own window stays full reads on, since the
-    /// kernel puts packets of other workers' tunnels into its queues.
+    /// Whether a side may be read. Packets are read only if there is room for them all the way: in
+    /// the window, at the ports by which they will leave, and in the pool, if engines that may
+    /// disappear need a copy of each. Each side considers only the other side's ports, so that two
+    /// gateways with a full link between them cannot both stop reading it. Other workers are not
+    /// considered: an overloaded one would stop this one too. With several workers, one whose
+    /// window stays full reads on, since the kernel puts packets of other workers' tunnels into its
+    /// queues.
     fn may_read(&mut self, side: Side) -> bool {
         let ways_out = match side {
             Side::Inside => &self.leaving[1],
@@ -254,7 +257,7 @@ impl Worker {
         !blocked && has_frames && self.pipeline.may_read()
     }
 
-    /// Takes in what other workers received of our SAs.
+    /// Takes in packets of its own SAs that other workers received.
     fn take_handed(&mut self) -> bool {
         let Some(handoff) = &mut self.handoff else { return false };
         let most = self.pipeline.room_for_handed(self.most_read);
@@ -270,8 +273,7 @@ impl Worker {
         taken > 0
     }
 
-    /// Finds what has come meanwhile as far as no system call is needed for it, so that the worker
-    /// goes on without one.
+    /// Finds input that is visible without a system call, so that the worker goes on without one.
     fn look_into_rings(&mut self) {
         for (side, ports) in [(Side::Inside, &self.inside), (Side::Outside, &self.outside)] {
             for (at, _) in ports.iter().enumerate().filter(|(_, port)| port.has_input()) {
@@ -304,11 +306,11 @@ impl Worker {
     fn send(&mut self) -> Result<bool, PortError> {
         let (pool, departures) = self.pipeline.pool_and_departures();
         let [to_inside, to_outside] = &mut self.leaving;
-        // Whatever leaves inside leaves by the first port there.
+        // All inside traffic leaves through the first inside port.
         let first = &self.inside[..self.inside.len().min(1)];
         let (ways, only) = (self.ways_out, WaysOut::default());
         let mut unencrypted = 0;
-        // Most rounds have packets of one kind only. The checks save the calls for a packet that
+        // Most rounds have packets of one kind only. These checks save the calls for a packet that
         // arrives alone.
         for frames in [&mut departures.to_outside, &mut departures.bypass_out] {
             if !frames.is_empty() {
@@ -323,7 +325,7 @@ impl Worker {
         let mut unheard = 0;
         if let Some(daemon) = &self.daemon {
             unheard = departures.ike.iter().filter(|frame| !daemon.ike(frame)).count() as u64;
-            // The daemon counts what is lost: an acquire is no packet.
+            // The daemon counts requests that it loses: an acquire is no packet.
             for acquire in departures.acquires.drain(..) {
                 daemon.acquire(acquire);
             }
@@ -333,7 +335,7 @@ impl Worker {
         }
         let given = match &mut self.handoff {
             Some(handoff) => handoff.give(&mut departures.for_others, pool),
-            None => Given::default(),
+            None => HandoffCounts::default(),
         };
         self.handed_over += given.handed_over;
         let mut sent = 0;
@@ -351,7 +353,7 @@ impl Worker {
         Ok(sent > 0)
     }
 
-    /// Sends a whole IP packet outside, as it is: a key daemon's. One that finds no frame is lost,
+    /// Sends a whole IP packet outside unchanged: a key daemon's. Without a free frame it is lost,
     /// as on any network.
     pub fn send_outside(&mut self, packet: &[u8]) {
         if let Some(frame) = self.pipeline.pool_mut().take_filled(packet, 0) {
@@ -391,7 +393,7 @@ impl Worker {
     }
 }
 
-/// Lets packets wait for their ports; returns how many of them were given back, since their port
+/// Queues packets for their ports; returns how many were returned to the pool because their port
 /// would have sent in plain what was to be sealed.
 #[inline(never)]
 fn queue_all(
@@ -415,8 +417,8 @@ fn queue_all(
     unencrypted
 }
 
-/// Lets a packet wait for its port, or gives it back; returns 1 for one that the port would have
-/// sent in plain although it was to be sealed. Every packet that leaves passes here.
+/// Queues a packet for its port, or returns it to the pool; returns 1 for one that the port would
+/// have sent in plain although it was to be sealed. Every departing packet passes here.
 fn queue(
     frame: Frame,
     port: Option<&dyn Port>,
@@ -431,9 +433,9 @@ fn queue(
     u64::from(is_unsealed)
 }
 
-/// The ports by which outer packets leave, by their places among those outside. A port that carries
-/// all of them comes first; else ESP in UDP leaves by one that carries that, protocols 50 and 51 by
-/// one that carries those; where there is no such port, by the first.
+/// The ports by which outer packets leave, by index among the outside ports. A port that carries
+/// all of them comes first; otherwise ESP in UDP leaves by one that carries that, protocols 50 and
+/// 51 by one that carries those; without such a port, by the first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct WaysOut {
     udp: usize,
@@ -452,7 +454,7 @@ impl WaysOut {
         }
     }
 
-    /// The port of a packet.
+    /// The port for a packet.
     fn choose(self, frame: &Frame) -> usize {
         let protocol = match frame.first().map(|byte| byte >> 4) {
             Some(4) => frame.get(ipv4::PROTOCOL_AT),

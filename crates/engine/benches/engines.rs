@@ -1,6 +1,6 @@
 //! Time per packet of every real engine for the main proposals at 64, 512 and 1450 bytes, in
-//! multi-packets of 1 and of 32; then how far the model engine's times are from what its parameters
-//! say.
+//! multi-packets of 1 and of 32; then the deviation of the model engine's times from its
+//! parameters.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ const PROPOSALS: [&str; 7] = [
 const BYTES: [usize; 3] = [64, 512, 1450];
 const BURSTS: [usize; 2] = [1, 32];
 
-/// Those whose times are real, and that are there.
+/// The available engines with real times.
 fn engines() -> Vec<Box<dyn Engine>> {
     let mut engines: Vec<Box<dyn Engine>> = vec![Box::new(Software::new("software"))];
     match Multibuffer::inline("multibuffer") {
@@ -55,7 +55,7 @@ fn bench(c: &mut Criterion) {
     }
 }
 
-/// What the model's parameters say against what its caller meets, one multi-packet at a time.
+/// The model's parameters against the times its caller observes, one multi-packet at a time.
 fn model_accuracy() {
     let timing = ModelTiming::default();
     let bus = SharedBus::new(BusTiming::PCI).expect("a thread");
@@ -97,7 +97,7 @@ criterion_group! {
 
 fn main() {
     benches();
-    // A test run of the benchmarks only wants to see them run.
+    // A test run of the benchmarks only checks that they run.
     if !std::env::args().any(|argument| argument == "--test" || argument == "--list") {
         model_accuracy();
     }

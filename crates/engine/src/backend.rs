@@ -1,95 +1,95 @@
-//! What an engine says of itself to the registry.
+//! The registry's interface to an engine.
 
 use convoy_ipsec::Transform;
 use convoy_scheduler::CostModel;
 use convoy_settings::{Checker, Table};
 
 use crate::model::Buses;
-use crate::{Engine, EngineError, IdleEngine, OnCore, Placement};
+use crate::{CryptoThread, Engine, EngineError, IdleEngine, Placement};
 
-/// What holds for all engines of a kind.
+/// Properties that all engines of a kind share.
 #[derive(Clone, Copy, Debug)]
 pub struct EngineTraits {
-    /// What it is, in one line.
+    /// A description in one line.
     pub summary: &'static str,
     /// Whether its timing is a model's.
     pub is_model: bool,
-    /// Whether a gateway whose configuration names no engines has one.
+    /// Whether a gateway whose configuration names no engines uses it.
     pub auto_select: AutoSelect,
     /// Its system calls beside those that every gateway makes, once privileges are given up.
     pub system_calls: &'static [i64],
 }
 
-/// Whether a gateway has an engine that its configuration does not name.
+/// Whether a gateway uses an engine that its configuration does not name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AutoSelect {
     /// Always.
     Always,
-    /// If it is there and faster than the others for something that the tunnels need.
+    /// If it is available and faster than the others for a transform that the tunnels need.
     IfFaster,
     /// Only if the configuration names it.
     Never,
 }
 
-/// What was found of a kind of engine on this machine.
+/// A kind of engine as found on this machine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {
-    /// The version of what does the work.
+    /// The version of the library or device behind it.
     pub version: String,
-    /// What it leaves to others although its library has it, and why.
+    /// What its library has but it leaves to other engines, and why.
     pub left_out: Option<&'static str>,
-    /// What it can do.
+    /// The transforms it supports.
     pub transforms: Vec<Transform>,
-    /// The devices among which a configuration chooses; none where there is no choice.
+    /// The devices to choose from in a configuration; empty if there is no choice.
     pub devices: Vec<FoundDevice>,
 }
 
 /// A device of a kind of engine that has several.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FoundDevice {
-    /// As the configuration names it.
+    /// Its name in the configuration.
     pub name: String,
-    /// What it is, in one line.
+    /// A description in one line.
     pub summary: String,
-    /// What it says that it can do.
+    /// The transforms it claims to support.
     pub transforms: Vec<Transform>,
     /// Why it cannot be an engine, if it cannot.
     pub why_not: Option<String>,
 }
 
-/// Why a kind of engine is not there.
+/// Why a kind of engine is unavailable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Missing {
-    /// Why.
+    /// The reason.
     pub reason: String,
-    /// What to do to get it.
+    /// How to get it.
     pub remedy: String,
 }
 
-/// What the engines of one gateway share. One is made for each gateway, before its engines.
+/// State shared by the engines of one gateway, created before them.
 #[derive(Default)]
 pub struct EngineContext {
     /// Modelled buses.
     pub buses: Buses,
 }
 
-/// What an engine costs.
+/// The cost of an engine.
 pub enum Cost {
-    /// As stated, whatever the transform: a modelled device's timing. What it costs to hand packets
-    /// over is the machine's, and is measured.
+    /// Stated, whatever the transform: a modelled device's timing. The cost of handing packets over
+    /// depends on the machine, and is measured.
     Stated(CostModel, MakeIdle),
-    /// As measured.
+    /// Measured.
     Measured(MakeIdle),
 }
 
-/// Makes instances to be measured, which do nothing else.
+/// Creates idle instances to be measured.
 pub type MakeIdle = Box<dyn Fn() -> Result<IdleEngine, EngineError> + Send>;
 
-/// The engines of one `[[engine]]` that were made: one for each worker that it serves.
+/// The engines created for one `[[engine]]`: one for each worker that it serves.
 pub struct Made {
-    /// The engines, which differ in nothing but their workers.
+    /// The engines, equal except for their workers.
     pub engines: Vec<Box<dyn Engine>>,
-    /// What it costs.
+    /// Their cost.
     pub cost: Cost,
 }
 
@@ -98,13 +98,13 @@ fn boxed(engine: impl Engine + 'static) -> Box<dyn Engine> {
 }
 
 impl Made {
-    /// Engines on their workers' cores, or all on one thread pinned to `core` if that is named. One
-    /// that is measured for such a thread works on whatever core the system finds, beside it.
+    /// Engines on their workers' cores, or all on one thread pinned to `core` if that is given. The
+    /// instance that is measured for such a thread runs on whatever core the system chooses.
     pub(crate) fn here_or_on<E: Engine + 'static>(
         core: Option<usize>,
         workers: usize,
         here: impl Fn() -> Result<E, EngineError> + Send + 'static,
-        on_thread: impl Fn(Option<usize>, usize) -> Result<Vec<OnCore>, EngineError> + Send + 'static,
+        on_thread: impl Fn(Option<usize>, usize) -> Result<Vec<CryptoThread>, EngineError> + Send + 'static,
     ) -> Result<Self, EngineError> {
         let engines: Result<Vec<_>, _> = match core {
             None => (0..workers).map(|_| here().map(boxed)).collect(),
@@ -119,23 +119,22 @@ impl Made {
     }
 }
 
-/// Makes an engine for each of so many workers, once privileges are given up; threads are started
-/// here, as they inherit what their maker has.
+/// Creates an engine for each of this many workers, after privileges are given up; threads start
+/// here, as they inherit their creator's privileges.
 pub type EngineStart = Box<dyn FnOnce(&mut EngineContext, usize) -> Result<Made, String> + Send>;
 
-/// The settings of one kind of engine, which are all that the rest of convoy knows of the kind.
+/// The settings of one kind of engine, through which the rest of convoy knows the kind.
 pub trait EngineBackend: Default {
-    /// Its keys in `[[engine]]`, beside those that all engines have.
+    /// Its keys in `[[engine]]`, beside those common to all engines.
     type Keys: Table;
 
-    /// What holds for all of its kind.
+    /// The properties of its kind.
     const TRAITS: EngineTraits;
 
-    /// Checks what the file says.
+    /// Checks the configuration.
     fn check(keys: &Self::Keys, c: &mut Checker<'_>) -> Self;
 
-    /// The settings of one on a core of its own where the configuration says nothing else; `None`
-    /// where it says nothing of cores.
+    /// The default settings on a core of its own; `None` if the kind has no choice of core.
     fn on_core(_core: usize) -> Option<Self> {
         None
     }
@@ -143,25 +142,25 @@ pub trait EngineBackend: Default {
     /// Where an engine with these settings works.
     fn placement(&self) -> Placement;
 
-    /// Whether one with these settings, which works elsewhere, can serve several workers.
+    /// Whether an engine with these settings, which works elsewhere, can serve several workers.
     fn is_shareable(&self) -> bool {
         false
     }
 
-    /// What there is of it in this build, on this machine.
+    /// What is available of it in this build, on this machine.
     ///
     /// # Errors
     /// [`Missing`] says why there is none, and how to get it.
     fn find() -> Result<Found, Missing>;
 
-    /// The version of what does the work, where it is there; without starting anything for it.
+    /// The version of the library or device behind it, if available without starting anything.
     fn version() -> Option<String> {
         Self::find().ok().map(|found| found.version)
     }
 
-    /// Opens what needs privileges, such as a device, and returns how to make engines of this name
-    /// over it: one for each worker. For more than one worker it is asked only if it works on its
-    /// caller's core or [is shareable](Self::is_shareable).
+    /// Opens what needs privileges, such as a device, and returns how to create engines of this
+    /// name over it: one for each worker. It is called for more than one worker only if it works on
+    /// its caller's core or [is shareable](Self::is_shareable).
     ///
     /// # Errors
     /// Why there is none, and what to do.

@@ -1,6 +1,6 @@
-//! Speed tests: what an engine needs for a multi-packet of one algorithm, as `t_init + t_block * n`
-//! in ns, what a change of SA costs it inside a train, and what it takes the caller's core to hand
-//! packets over to an engine elsewhere.
+//! Calibration: an engine's time for a multi-packet of one algorithm, as `t_init + t_block * n` in
+//! ns, the cost of a change of SA inside a train, and the caller's cost of handing packets over to
+//! an engine elsewhere.
 
 mod cache;
 mod fingerprint;
@@ -16,7 +16,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 use convoy_ipsec::{
-    Cipher, CryptoJob, CryptoStatus, Direction, FinishContext, KeyMaterial, Prepared, SaIndex, Transform,
+    Cipher, CryptoJob, CryptoPacket, CryptoStatus, Direction, FinishContext, KeyMaterial, SaIndex, Transform,
 };
 use convoy_packet::{FramePool, FrameSize};
 use convoy_scheduler::{CostModel, Handover};
@@ -31,77 +31,74 @@ use fit::{Point, fit, fit_handover};
 use keys::t_key;
 use trip::Traveller;
 
-/// The SA under which calibration runs: no SAD of ours grows so far, and engines keep tables up to
-/// it.
+/// The SA used by calibration: no SAD grows to this index, and engines keep tables up to it.
 pub const CALIBRATION_SA: SaIndex = SaIndex(65_535);
 
 /// Packets per multi-packet.
 const PACKETS: [usize; 4] = [1, 4, 16, 64];
 /// Bytes per packet.
 const BYTES: [usize; 4] = [64, 256, 512, 1408];
-/// Measurements per point: at least, and at most as long as the time lasts.
+/// Measurements per point: at least, and at most while time remains.
 const ROUNDS: std::ops::RangeInclusive<usize> = 3..=31;
 const TIME_PER_POINT: Duration = Duration::from_micros(1_500);
-/// For all points of a transform. Larger ones that would not end in time are left out: the line
-/// that the smaller ones give holds for them too, and DES in a vector library may take milliseconds
+/// Time for all points of a transform. Larger ones that would exceed it are left out: the line
+/// through the smaller ones applies to them too, and DES in a vector library may take milliseconds
 /// a packet.
 const TIME: Duration = Duration::from_millis(25);
-/// Points that a line needs, however long they take.
+/// Points that a fit needs, however long they take.
 const LEAST_POINTS: usize = 6;
-/// An engine that has not answered by then has failed.
+/// An engine that does not respond within this time has failed.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// No two multi-packets of calibration have the same ticket, nor that of a gateway, which counts
-/// from 0: what an engine brings after our timeout has ended is then nobody's.
+/// Tickets are unique among all calibrations, and differ from those of a gateway, which counts from
+/// 0: completions that arrive after our timeout then match nothing.
 static NEXT_TICKET: AtomicU64 = AtomicU64::new(1 << 63);
 
-/// What an engine costs for a transform, in ns.
+/// The cost of a transform on an engine, in ns.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AlgorithmCost {
     /// The engine's own time for a multi-packet.
     pub model: CostModel,
-    /// What it takes the caller's core to hand a multi-packet over and to take it back; nothing for
-    /// an engine on that core.
+    /// The caller's cost of handing a multi-packet over and taking it back; 0 for an engine on its
+    /// core.
     pub handover: Handover,
-    /// What a change of SA costs the engine inside a train; nothing for one that takes
-    /// multi-packets only.
+    /// The engine's cost of a change of SA inside a train; 0 for one that takes multi-packets only.
     pub t_key: f64,
 }
 
 impl From<CostModel> for AlgorithmCost {
-    /// Without a handover, and without a cost of a change of SA.
+    /// Without the costs of a handover and of a change of SA.
     fn from(model: CostModel) -> Self {
         Self { model, handover: Handover::default(), t_key: 0.0 }
     }
 }
 
-/// An engine that was made to be measured. It never works for a gateway, as nobody gets it out
-/// again: to measure an engine at work would take the completions of its packets, and the time of
-/// its worker.
+/// An engine created to be measured. It never works for a gateway, since it cannot be taken out
+/// again: measuring an engine in use would take its packets' completions, and its worker's time.
 pub struct IdleEngine(Box<dyn Engine>);
 
 impl IdleEngine {
-    /// Takes an engine that has no work and will get none but to be measured.
+    /// Wraps an engine that has no work and will get none but calibration.
     pub fn new(engine: impl Engine + 'static) -> Self {
         Self(Box::new(engine))
     }
 
-    /// What it is and can do.
+    /// Its description.
     pub fn description(&self) -> &EngineDescription {
         self.0.description()
     }
 
-    /// Measures a transform. This takes some 25 ms.
+    /// Measures a transform, which takes some 25 ms.
     ///
-    /// Medians over several rounds stand against the machine's noise; the fit is by least squares
-    /// of the relative error, so that small multi-packets count as much as large ones. The handover
-    /// to an engine elsewhere is all that the caller does as a worker would: it writes packets
-    /// where others were before, keeps the input, submits, polls with success, and reads what came
-    /// back; not that it waits.
+    /// Medians over several rounds suppress the machine's noise; the fit minimises the squares of
+    /// the relative error, so that small multi-packets count as much as large ones. The handover to
+    /// an engine elsewhere is everything that the caller does as a worker would: write packets
+    /// where others were before, copy the input, submit, poll successfully, and read the results;
+    /// waiting is excluded.
     ///
     /// # Errors
-    /// [`EngineError::Unsupported`] if it cannot do the transform; [`EngineError::Device`] if it
-    /// fails or does not answer within two seconds.
+    /// [`EngineError::Unsupported`] if it does not support the transform; [`EngineError::Device`]
+    /// if it fails or does not respond within two seconds.
     pub fn calibrate(&mut self, transform: Transform) -> Result<AlgorithmCost, EngineError> {
         let engine = self.0.as_mut();
         let key = (0..transform.key_material_len()).map(|at| (at * 37 + 11) as u8).collect();
@@ -127,7 +124,7 @@ impl From<Box<dyn Engine>> for IdleEngine {
     }
 }
 
-/// Points of the engine's time and of the caller's.
+/// The points of the engine's time and of the caller's.
 fn measure(
     engine: &mut dyn Engine,
     transform: Transform,
@@ -140,7 +137,7 @@ fn measure(
     let mut points = [const { Vec::<Point>::new() }; 2];
     for (count, bytes) in sizes {
         let sample = |_| sample_packet(&mut traveller.pool, transform, bytes);
-        let packets: Vec<Prepared> = (0..count).map(sample).collect();
+        let packets: Vec<CryptoPacket> = (0..count).map(sample).collect();
         let blocks = packets.iter().map(|packet| f64::from(packet.job.blocks())).sum();
         let own = &points[0];
         if own.len() >= LEAST_POINTS && !fits(TIME.saturating_sub(start.elapsed()), own, blocks) {
@@ -153,19 +150,19 @@ fn measure(
     Ok(points)
 }
 
-/// Whether the fewest rounds of so many blocks end in `left`, at the pace of the last point.
+/// Whether the minimum of rounds with this many blocks fits into `left`, at the pace of the last
+/// point.
 fn fits(left: Duration, points: &[Point], blocks: f64) -> bool {
     let ns_per_block = points.last().map_or(0.0, |point| point.ns / point.blocks);
     let rounds = 1.0 + *ROUNDS.start() as f64;
     !left.is_zero() && ns_per_block * blocks * rounds <= left.as_nanos() as f64
 }
 
-/// A packet of [`CALIBRATION_SA`] to seal: header and IV, a body of `bytes` and what alignment asks
-/// for, ICV.
+/// A packet of [`CALIBRATION_SA`] to seal: header and IV, a body of `bytes` plus alignment, ICV.
 ///
 /// # Panics
 /// If the pool has no small frame left, or the packet does not fit one.
-pub fn sample_packet(pool: &mut FramePool, transform: Transform, bytes: usize) -> Prepared {
+pub fn sample_packet(pool: &mut FramePool, transform: Transform, bytes: usize) -> CryptoPacket {
     let head = 8 + transform.iv_len();
     let body = bytes.next_multiple_of(transform.alignment());
     let mut frame = pool.take(FrameSize::Small).expect("the pool has as many as the largest multi-packet");
@@ -191,14 +188,14 @@ pub fn sample_packet(pool: &mut FramePool, transform: Transform, bytes: usize) -
         ..CryptoJob::default()
     };
     let (status, context) = (CryptoStatus::Pending, FinishContext::default());
-    Prepared { frame, job, status, sa: CALIBRATION_SA, direction: Direction::Seal, class: 0, context }
+    CryptoPacket { frame, job, status, sa: CALIBRATION_SA, direction: Direction::Seal, class: 0, context }
 }
 
-/// The medians of sealing `packets` again and again, the first time not counted: of the engine's
-/// time, and of the caller's.
+/// The median times of sealing `packets` repeatedly, without the first time: the engine's and the
+/// caller's.
 fn medians(
     engine: &mut dyn Engine,
-    mut packets: Vec<Prepared>,
+    mut packets: Vec<CryptoPacket>,
     traveller: &mut Traveller,
 ) -> Result<[f64; 2], EngineError> {
     traveller.go(engine, &mut packets)?;

@@ -3,7 +3,7 @@
 use convoy_settings::{Checker, tables};
 
 use crate::backend::{EngineBackend, EngineStart, EngineTraits, Found, Made, Missing};
-use crate::{Engine, EngineError, OnCore, Placement};
+use crate::{CryptoThread, Engine, EngineError, Placement};
 
 tables! {
     /// Its own keys.
@@ -12,18 +12,18 @@ tables! {
     }
 }
 
-/// A library for cryptography, and the engines that it makes.
+/// A cryptographic library, and the engines that it provides.
 pub trait Library: Default {
-    /// On its caller's core.
+    /// The engine on its caller's core.
     type Inline: Engine + 'static;
 
-    /// What holds for all engines of the library.
+    /// The properties of the library's engines.
     const TRAITS: EngineTraits;
 
-    /// What follows where there are no engines, and why.
+    /// What to add to the error if there are none.
     const ADVICE: &'static str = "";
 
-    /// What there is of it.
+    /// What is available of it.
     ///
     /// # Errors
     /// Those of [`EngineBackend::find`].
@@ -32,14 +32,14 @@ pub trait Library: Default {
     /// An engine on its caller's core.
     ///
     /// # Errors
-    /// [`EngineError::Device`] if the library is not there.
+    /// [`EngineError::Device`] if the library is unavailable.
     fn inline(name: &str) -> Result<Self::Inline, EngineError>;
 
-    /// One for each of so many workers, all on one thread, pinned to `core` if one is named.
+    /// One for each of this many workers, all on one thread, pinned to `core` if given.
     ///
     /// # Errors
-    /// The same, and if the thread cannot be made.
-    fn on_thread(name: &str, core: Option<usize>, workers: usize) -> Result<Vec<OnCore>, EngineError>;
+    /// The same, and if the thread cannot be created.
+    fn on_thread(name: &str, core: Option<usize>, workers: usize) -> Result<Vec<CryptoThread>, EngineError>;
 }
 
 /// The settings of an engine of the library `L`.

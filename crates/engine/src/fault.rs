@@ -1,5 +1,4 @@
-//! An engine that fails on purpose, after a plan and a seed: for tests, and for
-//! `convoy demo --fail`.
+//! An engine that fails on purpose, by a plan and a seed: for tests, and for `convoy demo --fail`.
 
 use std::collections::HashSet;
 use std::ops::RangeInclusive;
@@ -12,18 +11,19 @@ use crate::{
     Placement, Refused, Takes,
 };
 
-/// A way to fail.
+/// A kind of failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fault {
     /// Multi-packets come back as [`Outcome::Failed`], their frames and statuses garbled.
     Error,
-    /// Multi-packets are taken and do not come back.
+    /// Multi-packets are accepted and never complete.
     Hang,
-    /// Every call is answered with an error; keys and what was in flight are lost.
+    /// Every call returns an error; keys and work in flight are lost.
     Vanish,
-    /// What is done comes back only after so many calls of `poll`; then all is well again.
+    /// Completions are held back for this many calls of `poll`; afterwards the engine is healthy
+    /// again.
     Slow {
-        /// Calls of `poll` that bring nothing.
+        /// Calls of `poll` that return nothing.
         polls: u32,
     },
 }
@@ -35,11 +35,11 @@ pub struct FaultPlan {
     pub seed: u64,
     /// Each fault is drawn from these; none if empty.
     pub faults: Vec<Fault>,
-    /// Multi-packets taken in good health before the next fault; drawn from this range.
+    /// Multi-packets accepted in good health before the next fault; drawn from this range.
     pub after: RangeInclusive<u32>,
-    /// Faults in all.
+    /// The total number of faults.
     pub times: u32,
-    /// Probes in vain before it works again; `None` is never. `Slow` needs no probe.
+    /// Failed probes before it works again; `None` is never. `Slow` needs no probe.
     pub probes: Option<u32>,
 }
 
@@ -55,8 +55,8 @@ impl FaultPlan {
         Self { seed: 0, faults: vec![fault], after: after..=after, times: 1, probes: Some(0) }
     }
 
-    /// Fails again and again in all ways, at intervals up to 50 multi-packets, and recovers at the
-    /// third probe.
+    /// Fails repeatedly in all ways, at intervals up to 50 multi-packets, and recovers at the third
+    /// probe.
     pub fn random(seed: u64) -> Self {
         let faults = vec![Fault::Error, Fault::Hang, Fault::Vanish, Fault::Slow { polls: 20 }];
         Self { seed, faults, after: 0..=50, times: u32::MAX, probes: Some(2) }
@@ -64,9 +64,9 @@ impl FaultPlan {
 }
 
 enum State {
-    /// Well, for so many multi-packets more; `None` is for ever.
+    /// Healthy for this many more multi-packets; `None` is forever.
     Healthy(Option<u32>),
-    /// Brings nothing for so many polls more.
+    /// Returns nothing for this many more polls.
     Slow(u32),
     Failing {
         fault: Fault,
@@ -84,25 +84,24 @@ pub struct Faulty {
     keys: HashSet<SaIndex>,
     /// Tickets that the engine behind this one has.
     inside: Vec<u64>,
-    /// Of these, what was lost: it is dropped when it comes back.
+    /// Those of them that were lost: dropped on completion.
     lost: HashSet<u64>,
-    /// Taken during a hang; never done.
+    /// Accepted while hanging; never processed.
     swallowed: Vec<MultiPacket>,
-    /// Done, and held back.
+    /// Completed, and held back.
     held: Vec<Completion>,
-    /// Done, and on its way out.
+    /// Completed, and ready to be polled.
     ready: Vec<Completion>,
     from_engine: Vec<Completion>,
 }
 
 impl Faulty {
-    /// `engine`, failing as `plan` says. Its input must be kept, whatever the engine says of
-    /// itself.
+    /// `engine`, failing as `plan` says. Its input must be kept, whatever its own description says.
     pub fn new(engine: Box<dyn Engine>, plan: FaultPlan) -> Self {
         let mut description = engine.description().clone();
         description.needs_input_kept = true;
         if description.placement == Placement::Inline {
-            // Its faults are in its queue, so nothing goes past that.
+            // Its faults are in its queue, so nothing may bypass that.
             description.takes = Takes::MultiPackets;
         }
         let mut faulty = Self {
@@ -154,7 +153,7 @@ impl Faulty {
         Ok(())
     }
 
-    /// What the engine has done since, without what was lost.
+    /// Collects the engine's completions, without what was lost.
     fn collect(&mut self) {
         self.engine.poll(&mut self.from_engine);
         let (lost, inside) = (&mut self.lost, &mut self.inside);
@@ -217,7 +216,7 @@ impl EngineControl for Faulty {
             return Err(self.error("still has work of before"));
         }
         self.engine.probe()?;
-        // As a real device may: what it had done before it hung comes back late, what it had not is
+        // As a real device may: what it had completed before it hung comes back late, the rest is
         // lost.
         self.swallowed.clear();
         self.ready.append(&mut self.held);
@@ -293,7 +292,7 @@ impl EngineQueue for Faulty {
     }
 
     fn wake_by(&mut self, _: &Waker) -> bool {
-        // What is slow or hangs wakes nobody.
+        // An engine that is slow or hangs wakes nobody.
         false
     }
 }

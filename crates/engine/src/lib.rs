@@ -1,15 +1,48 @@
 //! One interface to every crypto engine, software included, and its backends.
+//!
+//! - [`Engine`] is one engine of one worker, in two traits: [`EngineControl`] installs keys, binds
+//!   SAs to devices and probes; [`EngineQueue`] takes packets and gives them back. No call blocks.
+//! - [`EngineDescription`] says what an engine supports, where it works ([`Placement`]), what it
+//!   accepts in one submission ([`Takes`]), and how much may wait for it.
+//! - [`MultiPacket`] is a submission: packets of one SA, or of many for an engine that takes
+//!   trains. It comes back in a [`Completion`] with a result in each packet, or was [`Refused`].
+//! - [`EngineSettings`] is an engine as configured. [`EngineKind`] lists the backends; everything
+//!   else about a kind is behind `backend.rs`'s `EngineBackend`.
+//!
+//! A packet's way: the worker has chosen an engine and laid the packets out, each with a
+//! [`CryptoJob`](convoy_ipsec::CryptoJob) that says where its parts are. An engine on the worker's
+//! core processes them where they are, by [`EngineQueue::in_place`], or gathers some first. Any
+//! other gets them by [`EngineQueue::submit`] and works elsewhere: on a thread of its own
+//! ([`CryptoThread`]: a ring to the thread and one back), at a device (`cryptodev`, `card`), or on
+//! a modelled bus (`model`). It writes each packet's [`CryptoStatus`](convoy_ipsec::CryptoStatus),
+//! and [`EngineQueue::poll`] returns the multi-packet. Packets stay in their frames throughout. A
+//! crypto thread may also get packets raw, with a [`RunTemplate`] for each run of one SA, and lays
+//! them out on its core.
+//!
+//! | backend | what it is |
+//! | --- | --- |
+//! | `software` | one packet at a time with vetted libraries; the reference for all others |
+//! | `multibuffer` | Intel's ipsec-mb, on the worker's core or on a thread of its own |
+//! | `cryptodev` | a crypto device of DPDK's |
+//! | `model` | real ciphers with the timing of an accelerator on a shared bus |
+//! | `card` | the GRIP card, verilated, behind its driver |
+//!
+//! [`CalibrationCache`] keeps what each transform costs on each engine, measured on an
+//! [`IdleEngine`]; the scheduler predicts with it. [`Faulty`] makes any engine fail by a plan, for
+//! tests and the demo.
+//!
+//! Nothing here knows sockets, the window or other engines.
 
 mod backend;
 mod calibrate;
 mod card;
 mod cpu;
+mod crypto_thread;
 mod cryptodev;
 mod fault;
 mod interface;
 mod model;
 mod multibuffer;
-mod on_core;
 mod registry;
 mod software;
 mod stack;
@@ -26,6 +59,7 @@ pub use calibrate::{
 pub use card::CardEngineSettings;
 #[cfg(feature = "card")]
 pub use card::{Card, CardInFlight};
+pub use crypto_thread::CryptoThread;
 #[cfg(feature = "dpdk")]
 pub use cryptodev::{Cryptodev, dpdk_arguments};
 pub use cryptodev::{CryptodevSettings, in_thread_of_dpdk, start_dpdk};
@@ -36,7 +70,6 @@ pub use interface::{
 };
 pub use model::{BusStatistics, BusTiming, Buses, Model, ModelSettings, ModelTiming, SharedBus, SteppedBus};
 pub use multibuffer::{Multibuffer, MultibufferSettings};
-pub use on_core::OnCore;
 pub use registry::{EngineFinding, EngineKeys, EngineKind, EngineSettings, available};
 pub use software::{Software, SoftwareSettings, transforms};
 pub use stack::wipe_stack;

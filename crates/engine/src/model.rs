@@ -1,11 +1,11 @@
 //! A modelled accelerator: real ciphers, the timing of a device on a shared bus
 //! (docs/internals/simulator.md, rules 4 and 5).
 //!
-//! Packets come out as the `software` engine would make them, done by ipsec-mb where it is at hand
-//! and does them well, and no earlier than the modelled device would have them done. The model's
+//! Packets come out as the `software` engine would produce them, computed by ipsec-mb where that is
+//! available and fast, and not before the modelled device would have completed them. The model's
 //! time is virtual and exact, in picoseconds ([`platform`]); one thread per bus ([`thread`])
-//! follows it with the machine's clock, as closely as the operating system lets it. What an
-//! operator sees of it says "model".
+//! follows it with the machine's clock, as closely as the operating system allows. Everything that
+//! an operator sees of it says "model".
 
 mod bus;
 mod platform;
@@ -56,8 +56,8 @@ impl Default for ModelTiming {
 pub struct Model {
     description: EngineDescription,
     keys: KeyTable,
-    /// What computes in bursts, so that devices can be modelled that are faster than `software`
-    /// here. It is locked once a multi-packet by the bus's thread, and when keys change.
+    /// Computes in bursts, so that devices faster than `software` on this machine can be modelled.
+    /// Locked once a multi-packet by the bus's thread, and when keys change.
     burst: Option<Arc<Mutex<Core>>>,
     device: usize,
     bus: Bus,
@@ -68,7 +68,7 @@ pub struct Model {
     done: Vec<Completion>,
 }
 
-/// The bus that a device is on.
+/// The bus of a device.
 enum Bus {
     /// In the machine's time, kept by a thread, which lives as long as the bus does.
     Thread { messages: Sender<Message>, _alive: SharedBus },
@@ -77,7 +77,7 @@ enum Bus {
 }
 
 impl Model {
-    /// An accelerator on `bus`. Its name gets "-model" at its end if "model" is not in it.
+    /// An accelerator on `bus`. "-model" is appended to its name unless that contains "model".
     pub fn new(name: impl Into<String>, timing: ModelTiming, bus: SharedBus) -> Self {
         Self::on(name.into(), timing, |done| {
             let (device, messages) = bus.join(timing, done);
@@ -142,7 +142,8 @@ impl EngineControl for Model {
         self.keys.install(&self.description.name, sa, keys)?;
         if let Some(burst) = &self.burst {
             let mut core = burst.lock().unwrap_or_else(PoisonError::into_inner);
-            // What it does not do, or only slowly, has no keys there and is left to `software`.
+            // What the library does not support, or only slowly, has no keys there and is left to
+            // `software`.
             core.remove(sa);
             if core.transforms().contains(&keys.transform()) {
                 let _ = core.install(sa, keys);
@@ -208,7 +209,7 @@ impl EngineQueue for Model {
 impl Drop for Model {
     fn drop(&mut self) {
         match &self.bus {
-            // A thread that has ended already has nothing to forget.
+            // A thread that has ended has nothing to forget.
             Bus::Thread { messages, .. } => {
                 let _ = messages.send(Message::Leave { device: self.device });
             }

@@ -14,7 +14,7 @@ use crate::multibuffer::MultibufferSettings;
 use crate::software::SoftwareSettings;
 use crate::{Cost, IdleEngine, Placement};
 
-/// Declares the kinds: each with its word in the configuration, and the type of its settings.
+/// Declares the kinds, each with its word in the configuration and the type of its settings.
 macro_rules! registry {
     ($($(#[$doc:meta])* $kind:ident $word:literal => $settings:ident,)*) => {
         /// The kind of an engine, as the configuration names it.
@@ -30,12 +30,12 @@ macro_rules! registry {
                 match self { $(Self::$kind => $word,)* }
             }
 
-            /// What holds for all of its kind.
+            /// The properties of its kind.
             pub const fn traits(self) -> &'static EngineTraits {
                 match self { $(Self::$kind => &$settings::TRAITS,)* }
             }
 
-            /// Its settings where the configuration says nothing.
+            /// Its default settings.
             pub fn default_settings(self) -> EngineSettings {
                 match self { $(Self::$kind => EngineSettings::$kind($settings::default()),)* }
             }
@@ -44,7 +44,7 @@ macro_rules! registry {
                 match self { $(Self::$kind => $settings::on_core(core).map(EngineSettings::$kind),)* }
             }
 
-            /// The version of what does its work, where it is there.
+            /// The version of the library or device behind it, if available.
             pub(crate) fn version(self) -> Option<String> {
                 match self { $(Self::$kind => $settings::version(),)* }
             }
@@ -74,7 +74,7 @@ macro_rules! registry {
                 match self { $(Self::$kind(settings) => settings.is_shareable(),)* }
             }
 
-            /// Opens what needs privileges, such as a device, and returns how to make engines of
+            /// Opens what needs privileges, such as a device, and returns how to create engines of
             /// this name, one for each worker.
             ///
             /// # Errors
@@ -85,14 +85,14 @@ macro_rules! registry {
         }
 
         convoy_settings::kinds! {
-            /// The keys of an engine as they are written, by its kind.
+            /// The keys of an engine as configured, by its kind.
             pub enum EngineKeys like "multibuffer" {
                 $($(#[$doc])* $kind $word => <$settings as EngineBackend>::Keys,)*
             }
         }
 
         impl EngineKeys {
-            /// The settings, with what is wrong with them.
+            /// The settings; problems are reported to `c`.
             pub fn check(&self, c: &mut Checker<'_>) -> EngineSettings {
                 match self { $(Self::$kind(keys) => EngineSettings::$kind($settings::check(keys, c)),)* }
             }
@@ -134,12 +134,12 @@ impl EngineSettings {
     }
 }
 
-/// What was found out about one kind of engine.
+/// What was found of one kind of engine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EngineFinding {
     /// The kind.
     pub kind: EngineKind,
-    /// What there is of it here.
+    /// What is available of it here.
     ///
     /// # Errors
     /// Why there is none, and what to do.
@@ -147,20 +147,20 @@ pub struct EngineFinding {
 }
 
 impl EngineFinding {
-    /// What it can do; nothing where it is not there.
+    /// The transforms it supports; empty if it is unavailable.
     pub fn transforms(&self) -> &[Transform] {
         self.found.as_ref().map_or(&[], |found| &found.transforms)
     }
 }
 
-/// All kinds of engine, with those that this build and this machine have, and why not the others.
+/// All kinds of engine: what this build and this machine have of each, or why not.
 pub fn available() -> Vec<EngineFinding> {
     EngineKind::ALL.iter().map(|kind| EngineFinding { kind: *kind, found: kind.search() }).collect()
 }
 
 impl EngineKind {
-    /// An engine of this kind with nothing configured, to be measured; `None` of one whose timing
-    /// is a model's.
+    /// An engine of this kind with default settings, to be measured; `None` if its timing is a
+    /// model's.
     ///
     /// # Errors
     /// Why there is none, and what to do.
@@ -175,8 +175,8 @@ impl EngineKind {
         }
     }
 
-    /// The same as with `core` in the configuration, on a thread that has whichever core is free;
-    /// `None` of a kind that has no `core`.
+    /// The same as with `core` in the configuration, on a thread that runs on any free core; `None`
+    /// for a kind that has no `core`.
     ///
     /// # Errors
     /// Why there is none, and what to do.
@@ -188,7 +188,7 @@ impl EngineKind {
         }
     }
 
-    /// The kinds that a gateway has without being told, by whether it always has them.
+    /// The kinds that a gateway uses by default, by when it does.
     pub fn selected(when: AutoSelect) -> impl Iterator<Item = Self> {
         Self::ALL.iter().copied().filter(move |kind| kind.traits().auto_select == when)
     }

@@ -1,6 +1,5 @@
 //! One packet at a time with vetted ciphers (RustCrypto, and ring for ChaCha20-Poly1305), on the
-//! caller's core or a thread of its own: the reference that every other engine is held against, on
-//! every platform.
+//! caller's core or a thread of its own: the reference for every other engine, on every platform.
 
 mod aead;
 mod chacha;
@@ -13,21 +12,21 @@ mod settings;
 
 use std::task::Waker;
 
-use convoy_ipsec::{KeyMaterial, Prepared, SaIndex, Transform};
+use convoy_ipsec::{CryptoPacket, KeyMaterial, SaIndex, Transform};
 
 pub use keys::transforms;
 pub(crate) use keys::{KeyTable, SaKeys};
 pub use settings::SoftwareSettings;
 
+use crate::crypto_thread::{CryptoThread, Processor};
 use crate::interface::is_one_run;
-use crate::on_core::{OnCore, Processor};
 use crate::{
     Completion, EngineControl, EngineDescription, EngineError, EngineKind, EngineQueue, InPlace, MultiPacket,
     Outcome, Placement, Refused, Takes,
 };
 
-/// The `software` engine on its caller's core; [`on_core`](Self::on_core) gives one on a core of
-/// its own. Does everything that [`transforms`] lists.
+/// The `software` engine on its caller's core; [`on_core`](Self::on_core) creates one on a core of
+/// its own. Supports everything that [`transforms`] lists.
 pub struct Software {
     description: EngineDescription,
     keys: KeyTable,
@@ -53,26 +52,26 @@ impl Software {
         Self { description, keys: KeyTable::default(), done: Vec::new() }
     }
 
-    /// One that works on a thread of its own, fed by a ring and pinned to `core` if one is named.
+    /// One that works on a thread of its own, fed by a ring and pinned to `core` if given.
     ///
     /// # Errors
-    /// [`EngineError::Device`] if the thread cannot be made.
-    pub fn on_core(name: &str, core: impl Into<Option<usize>>) -> Result<OnCore, EngineError> {
+    /// [`EngineError::Device`] if the thread cannot be created.
+    pub fn on_core(name: &str, core: impl Into<Option<usize>>) -> Result<CryptoThread, EngineError> {
         let mut engines = Self::shared(name, core.into(), 1)?;
         Ok(engines.pop().expect("as many as workers"))
     }
 
-    /// An engine for each of so many workers, all on one such thread.
+    /// An engine for each of this many workers, all on one such thread.
     ///
     /// # Errors
     /// Those of [`on_core`](Self::on_core).
-    pub fn shared(name: &str, core: Option<usize>, workers: usize) -> Result<Vec<OnCore>, EngineError> {
-        let describe = OnCore::describe(name, EngineKind::Software);
-        OnCore::start(name, core, workers, keys_of, describe)
+    pub fn shared(name: &str, core: Option<usize>, workers: usize) -> Result<Vec<CryptoThread>, EngineError> {
+        let describe = CryptoThread::describe(name, EngineKind::Software);
+        CryptoThread::start(name, core, workers, keys_of, describe)
     }
 }
 
-/// What a thread has for one worker.
+/// The thread's keys of one worker.
 struct Keys {
     engine: String,
     keys: KeyTable,
@@ -88,7 +87,7 @@ impl Processor for Keys {
     }
 
     fn install(&mut self, sa: SaIndex, keys: &KeyMaterial) {
-        // An SA that is refused has no keys here, and its packets fail.
+        // If an SA is refused it has no keys here, and its packets fail.
         let _ = self.keys.install(&self.engine, sa, keys);
     }
 
@@ -102,8 +101,8 @@ impl Processor for Keys {
     }
 }
 
-/// Does packets of whatever SAs, one by one.
-fn run(keys: &KeyTable, packets: &mut [Prepared]) {
+/// Processes packets of any SAs, one by one.
+fn run(keys: &KeyTable, packets: &mut [CryptoPacket]) {
     for run in packets.chunk_by_mut(is_one_run) {
         let Some(first) = run.first() else { continue };
         if let Some(keys) = keys.get(first.sa) {
@@ -156,7 +155,7 @@ impl EngineQueue for Software {
 }
 
 impl InPlace for Software {
-    fn process(&mut self, packets: &mut [Prepared]) {
+    fn process(&mut self, packets: &mut [CryptoPacket]) {
         run(&self.keys, packets);
     }
 }

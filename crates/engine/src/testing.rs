@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use convoy_ipsec::{CryptoStatus, Direction, KeyMaterial, Prepared, SaIndex};
+use convoy_ipsec::{CryptoPacket, CryptoStatus, Direction, KeyMaterial, SaIndex};
 use convoy_packet::Offload;
 
 use crate::{
@@ -14,10 +14,10 @@ type IsDone = dyn FnMut(u32) -> bool + Send;
 type ServiceNs = dyn Fn(&MultiPacket) -> u64 + Send;
 type OnSubmit = dyn FnMut(&MultiPacket) + Send;
 type OnKeys = dyn FnMut(Option<&KeyMaterial>) + Send;
-type Process = dyn FnMut(&mut Software, &mut [Prepared]) + Send;
+type Process = dyn FnMut(&mut Software, &mut [CryptoPacket]) + Send;
 
-/// `software` as if it were another engine: under another description, and with what a test has it
-/// do when something comes. What it is given it does when it is polled.
+/// `software` disguised as another engine: with another description, and with a test's hooks. It
+/// processes its input when it is polled.
 ///
 /// ```
 /// use convoy_engine::testing::ScriptedEngine;
@@ -29,11 +29,11 @@ type Process = dyn FnMut(&mut Software, &mut [Prepared]) + Send;
 pub struct ScriptedEngine {
     engine: Software,
     description: EngineDescription,
-    /// Multi-packets, each with the number of polls since it came.
+    /// Multi-packets, each with the number of polls since its submission.
     given: Vec<(u32, MultiPacket)>,
     /// SAs that are bound to it, if it is the device of a port.
     bound: Option<Vec<SaIndex>>,
-    /// The ticket of the answer before, if each is given again.
+    /// The ticket of the previous completion, if each is repeated.
     repeated: Option<u64>,
     recovers: bool,
     is_done: Box<IsDone>,
@@ -62,8 +62,8 @@ impl ScriptedEngine {
         }
     }
 
-    /// One off the caller's core. A multi-packet leaves it at the poll at which `is_done` holds for
-    /// the number of polls since it came, this one counted.
+    /// One off the caller's core. A multi-packet completes at the poll for which `is_done` is true,
+    /// given the number of polls since its submission, including this one.
     pub fn elsewhere(name: &str, depth: usize, is_done: impl FnMut(u32) -> bool + Send + 'static) -> Self {
         let like = Self { is_done: Box::new(is_done), ..Self::new(name) };
         like.takes_ns(|_| 1_000).describe(|description| {
@@ -73,7 +73,7 @@ impl ScriptedEngine {
         })
     }
 
-    /// The device of a port: SAs are bound to it, and what it is given it tags.
+    /// The device of a port: SAs are bound to it, and it tags packets.
     pub fn device(name: &str) -> Self {
         let like = Self { bound: Some(Vec::new()), ..Self::new(name) };
         like.takes_ns(|_| 1_000).describe(|description| {
@@ -82,26 +82,26 @@ impl ScriptedEngine {
         })
     }
 
-    /// Changes what it says of itself.
+    /// Changes its description.
     #[must_use]
     pub fn describe(mut self, change: impl FnOnce(&mut EngineDescription)) -> Self {
         change(&mut self.description);
         self
     }
 
-    /// How long it says that it took; what it really took, if nothing is set.
+    /// The service time it reports; by default the real one.
     #[must_use]
     pub fn takes_ns(self, service_ns: impl Fn(&MultiPacket) -> u64 + Send + 'static) -> Self {
         Self { service_ns: Some(Box::new(service_ns)), ..self }
     }
 
-    /// What happens when a multi-packet comes.
+    /// Called when a multi-packet is submitted.
     #[must_use]
     pub fn on_submit(self, on_submit: impl FnMut(&MultiPacket) + Send + 'static) -> Self {
         Self { on_submit: Box::new(on_submit), ..self }
     }
 
-    /// What happens when keys come, or with `None` when they go.
+    /// Called when keys are installed, or with `None` when they are removed.
     #[must_use]
     pub fn on_keys(self, on_keys: impl FnMut(Option<&KeyMaterial>) + Send + 'static) -> Self {
         Self { on_keys: Box::new(on_keys), ..self }
@@ -109,17 +109,17 @@ impl ScriptedEngine {
 
     /// What it does in place, with `software` at hand.
     #[must_use]
-    pub fn processing(self, work: impl FnMut(&mut Software, &mut [Prepared]) + Send + 'static) -> Self {
+    pub fn processing(self, work: impl FnMut(&mut Software, &mut [CryptoPacket]) + Send + 'static) -> Self {
         Self { process: Box::new(work), ..self }
     }
 
-    /// After each answer it fails once more, with nothing in its hands, at the question before.
+    /// After each completion it fails once more, without packets, under the previous ticket.
     #[must_use]
     pub fn repeating_itself(self) -> Self {
         Self { repeated: Some(0), ..self }
     }
 
-    /// Once it has failed, no probe finds it well.
+    /// Once it has failed, no probe succeeds.
     #[must_use]
     pub fn never_recovering(self) -> Self {
         Self { recovers: false, ..self }
@@ -141,19 +141,19 @@ impl ScriptedEngine {
     }
 }
 
-fn tag(packet: &mut Prepared) {
+fn tag(packet: &mut CryptoPacket) {
     packet.frame.set_offload(Offload::Seal { sa: 0, esp_start: 0, seq_high: None });
     packet.status = CryptoStatus::Done;
 }
 
-/// A failure in answer to a ticket, without the packets that came under it.
+/// A failure under a ticket, without its packets.
 fn stale(ticket: u64) -> Completion {
     let multi_packet = MultiPacket::new(ticket, SaIndex(0), Direction::Seal, Vec::new());
     Completion { multi_packet, outcome: Outcome::Failed, service_ns: None }
 }
 
 impl InPlace for ScriptedEngine {
-    fn process(&mut self, packets: &mut [Prepared]) {
+    fn process(&mut self, packets: &mut [CryptoPacket]) {
         (self.process)(&mut self.engine, packets);
     }
 }

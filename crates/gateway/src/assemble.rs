@@ -1,4 +1,4 @@
-//! From a configuration to what runs: engines, SAs, policies, a pipeline.
+//! From a configuration to its runtime parts: engines, SAs, policies, pipelines.
 
 use std::net::IpAddr;
 use std::ops::Range;
@@ -19,10 +19,10 @@ use crate::choice::{choose, transforms};
 use crate::config::{Config, EngineConfig, TunnelConfig};
 use crate::state::{Beginning, Beginnings, Numbers};
 
-/// Why a gateway cannot be put together.
+/// Why a gateway cannot be assembled.
 #[derive(Debug, thiserror::Error)]
 pub enum AssembleError {
-    /// An engine that was asked for is not there.
+    /// A requested engine is unavailable.
     #[error("engine {name}: {reason}")]
     Engine {
         /// Its name.
@@ -54,35 +54,35 @@ pub enum AssembleError {
     },
 }
 
-/// The SAs of one tunnel, and what they were made from.
+/// The SAs of one tunnel, and their origin.
 pub struct Installed {
-    /// What the configuration said.
+    /// The tunnel's configuration.
     pub config: TunnelConfig,
-    /// The number by which policies know it.
+    /// The id by which policies refer to it.
     pub id: TunnelId,
-    /// Its SAs; empty without static keys, and where another worker serves it.
+    /// Its SAs; empty without static keys, and if another worker serves it.
     pub sas: Vec<SaIndex>,
     /// Its numbers in the state file, if this worker serves it and there is one.
     pub(crate) numbers: Option<Numbers>,
 }
 
-/// An engine of the configuration, with what it needs privileges for already open.
+/// An engine of the configuration, with everything open that needs privileges.
 struct OpenEngine {
     name: String,
-    /// Those that it serves.
+    /// The workers that it serves.
     workers: Range<u16>,
     start: EngineStart,
 }
 
-/// Engines with what they need privileges for already open.
+/// Engines with everything open that needs privileges.
 pub struct OpenEngines(Vec<OpenEngine>);
 
 impl OpenEngines {
-    /// Those that a configuration names. Where it names none, nothing is open: engines that a
-    /// gateway chooses need no privileges.
+    /// The engines that a configuration names. If it names none, nothing is open: engines chosen by
+    /// the gateway need no privileges.
     ///
     /// # Errors
-    /// [`AssembleError::Engine`] if one is not there.
+    /// [`AssembleError::Engine`] if one is unavailable.
     pub fn configured(config: &Config) -> Result<Self, AssembleError> {
         start_dpdk(config)?;
         Self::of(&config.engines, config.workers)
@@ -99,7 +99,7 @@ impl OpenEngines {
     }
 }
 
-/// Starts DPDK, if the configuration has any use of it, while the process has its privileges.
+/// Starts DPDK while the process has its privileges, if the configuration uses it.
 ///
 /// # Errors
 /// [`AssembleError::Dpdk`] if it does not start.
@@ -114,20 +114,19 @@ fn missing(name: &str, reason: String) -> AssembleError {
     AssembleError::Engine { name: name.to_owned(), reason }
 }
 
-/// Makes the engines of each worker; where none is named, those that are useful here. One that
-/// works on its caller's core is made for every worker. One with a thread or a device of its own
+/// Creates the engines of each worker; if none is named, those that are useful here. An engine that
+/// works on its caller's core is created for every worker. One with a thread or a device of its own
 /// serves one worker, whose scheduler then knows the finishing time of its queue exactly, or has a
-/// queue for each of several. How long a modelled engine takes is stated to `costs`; what else
-/// engines cost for the tunnels' transforms is measured on instances of their own, unless it is
-/// known.
+/// queue for each of several. The timing of modelled engines is fixed in `costs`; other costs for
+/// the tunnels' transforms are measured on separate instances, unless known.
 ///
 /// # Errors
-/// [`AssembleError::Engine`] if one is not there.
+/// [`AssembleError::Engine`] if one is unavailable.
 pub fn engines(config: &Config, costs: &mut Costs) -> Result<Vec<Vec<Box<dyn Engine>>>, AssembleError> {
     start_engines(OpenEngines::configured(config)?, config, costs)
 }
 
-/// As [`engines`], of those that were opened before.
+/// Like [`engines`], from those opened before.
 ///
 /// # Errors
 /// Those of [`engines`].
@@ -149,7 +148,7 @@ pub fn start_engines(
         let Some(description) = made.engines.first().map(|engine| engine.description()) else { continue };
         match made.cost {
             Cost::Stated(model, make) => {
-                costs.state(&description.name, model);
+                costs.set_fixed(&description.name, model);
                 costs.measure_by(description, make);
             }
             Cost::Measured(make) => costs.measure_by(description, make),
@@ -228,7 +227,7 @@ fn ipsec_config(config: &Config, worker: u16, seed: u64) -> IpsecConfig {
 /// Installs a tunnel's SAs, if it has static keys and a beginning, and this worker serves it.
 ///
 /// # Errors
-/// [`AssembleError::Tunnel`], and then none of them stands.
+/// [`AssembleError::Tunnel`]; none of them is installed then.
 pub fn install(
     pipeline: &mut Pipeline,
     tunnel: &TunnelConfig,
@@ -280,8 +279,7 @@ pub fn install(
     Ok(Installed { config: tunnel.clone(), id, sas, numbers })
 }
 
-/// The policies of a configuration and its tunnels: what bypasses first, then the tunnels by
-/// priority.
+/// The policies of a configuration and its tunnels: bypasses first, then the tunnels by priority.
 pub fn policies(config: &Config, installed: &[Installed]) -> Vec<Policy> {
     let bypass = config.bypass.iter().map(|(local, remote)| Policy {
         name: "bypass".to_owned(),
@@ -291,7 +289,7 @@ pub fn policies(config: &Config, installed: &[Installed]) -> Vec<Policy> {
         action: Action::Bypass,
     });
     let mut policies: Vec<Policy> = bypass.collect();
-    // Whose keys come from charon have charon's policies too.
+    // Tunnels with keys from charon have charon's policies too.
     let has_policies = |tunnel: &&Installed| tunnel.config.manual.is_some() || config.charon.is_none();
     for tunnel in installed.iter().filter(has_policies) {
         let TunnelConfig { name, priority, local_ts, remote_ts, .. } = &tunnel.config;

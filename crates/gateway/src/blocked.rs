@@ -1,6 +1,6 @@
-//! Networks behind charon's tunnels that no `[[tunnel]]` covers: nothing routes packets to them
-//! into the gateway, so that they would leave unencrypted by the host's other routes. They are
-//! blocked instead, and the operator is told.
+//! Networks behind charon's tunnels that no `[[tunnel]]` covers: no route leads packets to them
+//! into the gateway, so they would leave unencrypted by the host's other routes. They are blocked
+//! instead, and the operator is warned.
 
 use std::collections::{BTreeSet, HashSet};
 use std::time::{Duration, Instant};
@@ -10,35 +10,36 @@ use convoy_port::Prefix;
 
 use crate::charon::Behind;
 
-/// Networks that are blocked at most: each costs the kernel a route.
+/// Blocked networks, at most: each costs the kernel a route.
 const NETWORKS: usize = 1 << 16;
-/// Children of which the operator is told at most; those without a name may be any number.
+/// Children that the operator is warned of, at most; there may be any number of them without a
+/// name.
 const CHILDREN: usize = 1024;
-/// After the helper could not block them it is asked again.
+/// How long after a failure the helper is asked again to block.
 const AGAIN: Duration = Duration::from_secs(10);
 
-/// What is blocked. It stays so when its SA has gone, until the gateway ends or a configuration
-/// covers it.
+/// Blocked networks. They stay blocked after their SA is gone, until the gateway ends or a
+/// configuration covers them.
 #[derive(Default)]
 pub(crate) struct Blocked {
-    /// What the configuration covers.
+    /// The networks that the configuration covers.
     covered: HashSet<Prefix>,
-    /// The lengths of these.
+    /// Their prefix lengths.
     lengths: BTreeSet<u8>,
     networks: BTreeSet<Prefix>,
     warned: HashSet<String>,
     is_full: bool,
-    /// When the helper is to be asked.
+    /// When to ask the helper.
     due: Option<Instant>,
 }
 
 impl Blocked {
-    /// Goes over to a configuration that covers these networks; what it covers is blocked no more.
+    /// Switches to a configuration that covers these networks; what it covers is no longer blocked.
     pub(crate) fn cover(&mut self, covered: Vec<Prefix>) {
         self.lengths = covered.iter().map(|network| network.bits).collect();
-        // Each configuration is told of anew.
+        // Warnings are repeated for each configuration.
         self.warned.clear();
-        // Of an interface's address only the network counts.
+        // For an interface's address only the network counts.
         self.covered = covered.into_iter().filter_map(|network| start(network, network.bits)).collect();
         let mut networks = std::mem::take(&mut self.networks);
         networks.retain(|network| !self.is_covered(*network));
@@ -51,8 +52,8 @@ impl Blocked {
         lengths.filter_map(|bits| start(network, *bits)).any(|around| self.covered.contains(&around))
     }
 
-    /// Blocks what is behind these tunnels and not covered; what the operator should know.
-    /// `is_possible` is whether the host routes into the gateway at all.
+    /// Blocks what is behind these tunnels and not covered; returns warnings for the operator.
+    /// `is_possible` says whether the host routes into the gateway at all.
     pub(crate) fn block(&mut self, behind: &[Behind], is_possible: bool) -> Vec<String> {
         let mut warnings = Vec::new();
         for Behind { child, selector } in behind {
@@ -78,7 +79,7 @@ impl Blocked {
         warnings
     }
 
-    /// Blocks more; a warning where no more can be.
+    /// Blocks more networks; returns a warning if there is no room.
     fn insert(&mut self, networks: Vec<Prefix>) -> Option<String> {
         for network in networks {
             if self.networks.len() < NETWORKS {
@@ -96,12 +97,12 @@ impl Blocked {
         None
     }
 
-    /// Whether the helper is to be asked to block what it does not block yet.
+    /// Whether the helper must be asked to block what it does not block yet.
     pub(crate) fn is_due(&self) -> bool {
         self.due.is_some_and(|due| due <= Instant::now())
     }
 
-    /// The helper was asked, and may have done it.
+    /// Records that the helper was asked, and whether it succeeded.
     pub(crate) fn asked(&mut self, is_done: bool) {
         self.due = (!is_done).then(|| Instant::now() + AGAIN);
     }
@@ -112,7 +113,7 @@ impl Blocked {
     }
 }
 
-/// The network of so many bits around the first address of another.
+/// The network of `bits` bits around the first address of another.
 fn start(network: Prefix, bits: u8) -> Option<Prefix> {
     let around = AddressRange::prefix(network.address, bits).ok()?;
     Some(Prefix { address: around.first(), bits })

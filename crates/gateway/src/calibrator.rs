@@ -1,6 +1,6 @@
 //! The thread that measures, while the gateway runs, what workers could only estimate: transforms
-//! that came with a reload or that charon negotiated. It measures instances of its own, with the
-//! lowest priority, so that no worker and no engine at work waits for it.
+//! that arrived with a reload or that charon negotiated. It measures separate instances at the
+//! lowest priority, so that no worker and no engine in use waits for it.
 
 use std::io;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
@@ -16,12 +16,12 @@ use crate::worker_handles::WorkerHandles;
 /// The lowest priority that a thread can have (setpriority(2)).
 const NICE: i32 = 19;
 
-/// Starts the thread, and returns when it has all that it will need of the system. It measures what
-/// is `wanted`, and meanwhile `ahead` whatever is in there, tells the workers, and ends when nobody
-/// is left who could want anything.
+/// Starts the thread, and returns when it has everything that it will need of the system. It
+/// measures what is `wanted`, otherwise what `ahead` contains, reports to the workers, and ends
+/// when nobody is left to report to.
 ///
 /// # Errors
-/// The system's, if it gives no thread.
+/// The system's, if it cannot create a thread.
 pub(crate) fn start(
     mut costs: Costs,
     wanted: Receiver<Transform>,
@@ -32,14 +32,14 @@ pub(crate) fn start(
     Builder::new().name("calibration".to_owned()).spawn(move || {
         supervise::survive("calibration", || {
             if let Err(error) = rustix::process::setpriority_process(None, NICE) {
-                tracing::warn!("engines are calibrated with the priority of a worker: {error}");
+                tracing::warn!("engines are calibrated at a worker's priority: {error}");
             }
             costs.make_instances();
             let _ = ready.send(());
             measure(&mut costs, &wanted, ahead, &handles);
         });
     })?;
-    // An error says that it has ended by a fault, which is in the log; estimates serve.
+    // An error means that it has panicked, which is logged; estimates are used then.
     let _ = started.recv();
     Ok(())
 }

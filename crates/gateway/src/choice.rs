@@ -1,12 +1,12 @@
-//! The engines of a gateway whose configuration names none, and what any gateway's engines cost.
+//! The engines of a gateway whose configuration names none, and the costs of any gateway's engines.
 //!
-//! What works on the worker's own core is taken: `multibuffer` where Intel's library is there and
-//! calibration finds it faster for something that the tunnels need, and `software` always, which
-//! can do everything. The scheduler gives each multi-packet to the one that finishes first. Never
-//! taken are models and the simulated card, nor a crypto core: the cost models hold what a cipher
-//! takes there, but not what it costs the worker to wake its thread and to hand packets over, nor
-//! that the kernel's work for tun and sockets needs the spare core more. `convoy sim plan` measures
-//! that with a capture.
+//! Only engines on the worker's own core are chosen: `multibuffer` if Intel's library is available
+//! and calibration finds it faster for some transform of the tunnels, and `software` always, which
+//! supports everything. The scheduler gives each multi-packet to the one that finishes first.
+//! Models, the simulated card and crypto threads are never chosen: the cost models contain the
+//! cipher's time there, but not the worker's cost of waking the thread and handing packets over,
+//! nor that the kernel's work for tun and sockets needs the spare core more. `convoy sim plan`
+//! measures that with a capture.
 
 use convoy_dataplane::costs::Costs;
 use convoy_engine::{AutoSelect, Engine, EngineKind, IdleEngine};
@@ -16,13 +16,13 @@ use convoy_scheduler::CostModel;
 use crate::assemble::{self, AssembleError};
 use crate::config::{Config, EngineConfig};
 
-/// Blocks of the least that an engine is given, a packet of 64 bytes, and of a window of full
-/// packets: between them lies whatever it will be.
+/// Blocks of the smallest unit that an engine gets, a packet of 64 bytes, and of a window of full
+/// packets: real sizes are in between.
 const BLOCKS: [f64; 2] = [4.0, 32.0 * 91.0];
-/// Transforms whose cost one line tells.
+/// Transforms whose costs the log line names.
 const TOLD: usize = 4;
 
-/// The engines that are useful for the tunnels of a configuration, on the worker's core.
+/// The engines on the worker's core that are useful for a configuration's tunnels.
 pub fn choose(config: &Config, costs: &mut Costs) -> Vec<EngineConfig> {
     let faster = EngineKind::selected(AutoSelect::IfFaster).filter(|kind| match kind.idle() {
         Ok(engine) => engine.is_some_and(|engine| is_useful(engine, config, costs)),
@@ -35,8 +35,8 @@ pub fn choose(config: &Config, costs: &mut Costs) -> Vec<EngineConfig> {
     faster.into_iter().chain(EngineKind::selected(AutoSelect::Always)).map(EngineConfig::plain).collect()
 }
 
-/// Whether it is faster, for a transform that is needed, than what there is always. What charon
-/// will negotiate is not known, so that there it is.
+/// Whether it is faster for some needed transform than what is always available. If charon
+/// negotiates transforms they are unknown, and it counts as useful.
 fn is_useful(mut engine: IdleEngine, config: &Config, costs: &mut Costs) -> bool {
     let always = EngineKind::selected(AutoSelect::Always).filter_map(|kind| kind.idle().ok().flatten());
     let mut always: Vec<IdleEngine> = always.collect();
@@ -54,7 +54,7 @@ fn is_faster(own: CostModel, other: CostModel) -> bool {
     BLOCKS.iter().any(|blocks| ns(own, *blocks) < ns(other, *blocks))
 }
 
-/// `None` of what it cannot do, or fails at.
+/// `None` if it does not support the transform, or fails.
 fn cost(engine: &mut IdleEngine, transform: Transform, costs: &mut Costs) -> Option<CostModel> {
     let can = engine.description().transforms.contains(&transform);
     let cost = can.then(|| costs.of_engine(engine, transform)).and_then(|cost| {
@@ -63,7 +63,7 @@ fn cost(engine: &mut IdleEngine, transform: Transform, costs: &mut Costs) -> Opt
     cost.map(|cost| cost.model)
 }
 
-/// The transforms of the tunnels, each once.
+/// The transforms of the tunnels, without repetitions.
 pub(crate) fn transforms(config: &Config) -> Vec<Transform> {
     let mut all = Vec::new();
     for transform in config.tunnels.iter().map(|tunnel| tunnel.proposal.transform) {
@@ -74,7 +74,7 @@ pub(crate) fn transforms(config: &Config) -> Vec<Transform> {
     all
 }
 
-/// One line: the engines of all workers, and what each costs for the tunnels' transforms.
+/// The engines of all workers and their costs for the tunnels' transforms, in one line.
 pub fn summary(config: &Config, engines: &[Vec<Box<dyn Engine>>], costs: &Costs) -> String {
     let (transforms, costs) = (transforms(config), costs.models());
     let mut told: Vec<String> = Vec::new();
@@ -99,7 +99,7 @@ pub fn summary(config: &Config, engines: &[Vec<Box<dyn Engine>>], costs: &Costs)
 /// The same for a gateway that is not running.
 ///
 /// # Errors
-/// [`AssembleError::Engine`] if an engine that the configuration names is not there.
+/// [`AssembleError::Engine`] if an engine that the configuration names is unavailable.
 pub fn overview(config: &Config) -> Result<String, AssembleError> {
     let mut costs = Costs::new();
     let engines = assemble::engines(config, &mut costs)?;
@@ -176,7 +176,7 @@ mod tests {
     #[test]
     fn what_software_does_better_is_left_to_it() {
         let mut costs = Costs::new();
-        costs.state("multibuffer", CostModel { t_init: 1e9, t_block: 1e9 });
+        costs.set_fixed("multibuffer", CostModel { t_init: 1e9, t_block: 1e9 });
         assert_eq!(choose(&config("aes128gcm16", ""), &mut costs).len(), 1);
         let charon = "[gateway]\ncharon = \"/run/convoy/charon.sock\"\n[[port]]\nname = \"inside\"\nkind = \"tun\"\n\
                       device = \"convoy0\"\n[[port]]\nname = \"outside\"\nkind = \"udp\"\naddress = [\"192.0.2.1\"]\n";

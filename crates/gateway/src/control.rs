@@ -1,8 +1,8 @@
-//! The control socket: a Unix socket, mode 0600, on which a line of JSON is asked and a line
-//! answered.
+//! The control socket: a Unix socket, mode 0600, with a line of JSON as the request and one as the
+//! answer.
 //!
-//! Only root and the user who started the gateway are heard. A request has a size limit and a time
-//! limit, so that no client can hold the gateway up; workers are asked by a channel and never
+//! Only root and the user who started the gateway are served. A request has a size limit and a time
+//! limit, so that no client can hold the gateway up; workers are asked through a channel and never
 //! locked.
 
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
@@ -23,27 +23,27 @@ use crate::supervise;
 pub const VERSION: u32 = 2;
 /// The longest request, in bytes.
 const REQUEST_BYTES: usize = 4096;
-/// Clients that may wait to be heard.
+/// Clients that may wait to be served.
 const BACKLOG: i32 = 16;
-/// How long a client may take over its request, and the gateway over its answer.
+/// Time limit of a client's request, and of the gateway's answer.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long a snapshot may take, which workers make in steps between their packets.
+/// Time limit of a snapshot, which workers take in steps between their packets.
 const SNAPSHOT_TIMEOUT: Duration = Duration::from_secs(4);
-/// How long a reload may take: a new tunnel's algorithm may have to be measured on all engines.
+/// Time limit of a reload: a new tunnel's algorithm may have to be measured on all engines.
 const RELOAD_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// What can be asked.
+/// The kinds of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ask {
-    /// Everything there is to show.
+    /// Everything that `convoy show` displays.
     Snapshot,
-    /// Whether anyone is there.
+    /// Whether the gateway responds.
     Ping,
     /// Drain and end.
     Stop,
-    /// Read the configuration anew and go over to it.
+    /// Read the configuration again and switch to it.
     Reload,
 }
 
@@ -64,7 +64,7 @@ impl Ask {
 pub struct Request {
     /// [`VERSION`].
     pub version: u32,
-    /// What is asked.
+    /// Its kind.
     pub ask: Ask,
 }
 
@@ -74,7 +74,7 @@ pub struct Request {
 pub enum Answer {
     /// To `snapshot`.
     Snapshot(Box<Snapshot>),
-    /// To `reload`; with [`ReloadReport::refused`] not all of it was done.
+    /// To `reload`; with [`ReloadReport::refused`] it was done only in part.
     Reloaded(ReloadReport),
     /// Done.
     Good,
@@ -82,10 +82,10 @@ pub enum Answer {
     Refused(String),
 }
 
-/// Reads a request. Never panics, whatever the bytes.
+/// Parses a request. Never panics, whatever the bytes.
 ///
 /// # Errors
-/// What is wrong with it, in words for the client.
+/// What is wrong with it, for the client.
 pub fn parse_request(line: &[u8]) -> Result<Request, String> {
     let request: Request =
         serde_json::from_slice(line).map_err(|error| format!("not a request of convoy's: {error}"))?;
@@ -95,16 +95,16 @@ pub fn parse_request(line: &[u8]) -> Result<Request, String> {
     Ok(request)
 }
 
-/// The gateway's end. The socket's file goes when this is dropped, unless the right to remove it
-/// was given up: then the [helper](crate::helper) does it.
+/// The gateway's end. The socket's file is removed when this is dropped, unless the permission to
+/// remove it was given up: then the [helper](crate::helper) removes it.
 pub struct ControlServer {
     path: PathBuf,
     listener: Option<UnixListener>,
 }
 
 impl ControlServer {
-    /// Listens at `path`; a file that a dead gateway left there is replaced. Who connects waits
-    /// until [`start`](Self::start).
+    /// Listens at `path`; a file left there by a dead gateway is replaced. Clients wait until
+    /// [`start`](Self::start).
     ///
     /// # Errors
     /// What the system refused, or that another gateway listens there.
@@ -121,7 +121,7 @@ impl ControlServer {
         let Some(listener) = self.listener.take() else { return Ok(()) };
         supervise::spawn("control", orders.clone(), move || {
             for client in listener.incoming().flatten() {
-                // A client that goes away early is its own affair.
+                // A client that disconnects early needs no answer.
                 supervise::survive("a client of the control socket", || drop(serve(client, &load, &orders)));
             }
         })?;
@@ -145,14 +145,15 @@ fn serve(client: UnixStream, load: &Load, orders: &Sender<Order>) -> io::Result<
         Err(reason) => Answer::Refused(reason),
         Ok(request) => answer(request.ask, load, orders),
     };
-    // A snapshot of many SAs is long: it is not kept as a text besides.
+    // A snapshot of many SAs is long: it is streamed rather than kept as text.
     let mut out = BufWriter::with_capacity(64 << 10, &client);
     serde_json::to_writer(&mut out, &answer)?;
     out.write_all(b"\n")?;
     out.flush()
 }
 
-/// Reads up to the line's end, [`REQUEST_BYTES`] or [`TIMEOUT`], however slowly the client writes.
+/// Reads up to the end of the line, [`REQUEST_BYTES`] or [`TIMEOUT`], however slowly the client
+/// writes.
 fn read_request(client: &UnixStream) -> io::Result<Vec<u8>> {
     let until = Instant::now() + TIMEOUT;
     let mut line = vec![0; REQUEST_BYTES];
@@ -203,7 +204,7 @@ fn answer(ask: Ask, load: &Load, orders: &Sender<Order>) -> Answer {
     }
 }
 
-/// Asks a running gateway.
+/// Sends a request to a running gateway.
 ///
 /// # Errors
 /// That none listens there, or what it answered instead.

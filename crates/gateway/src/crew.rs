@@ -1,4 +1,4 @@
-//! The workers' threads: begun together, and ended together within a bounded time.
+//! The workers' threads: started together, and stopped together within a bounded time.
 
 use std::io;
 use std::sync::Arc;
@@ -12,16 +12,16 @@ use convoy_port::PortError;
 use crate::run::RunError;
 use crate::supervise::words;
 use crate::worker_handles::WorkerHandles;
-use crate::worker_thread::{Command, Common, DRAIN, Tell, WorkerThread};
+use crate::worker_thread::{Command, Common, DRAIN, Notify, WorkerThread};
 
-/// How much longer than its packets may take a worker may take to end.
+/// Time for a worker to end beyond the time for its packets.
 const GRACE: Duration = Duration::from_secs(2);
-/// Between two looks at who has ended.
+/// Interval between two checks for ended threads.
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// The threads of all workers.
 pub(crate) struct Crew {
-    /// By number; one that was left behind or has ended is no more here.
+    /// By number; those left behind or ended are removed.
     threads: Vec<(usize, JoinHandle<Result<(), PortError>>)>,
     common: Arc<Common>,
 }
@@ -30,13 +30,16 @@ impl Crew {
     /// Starts a thread for each worker.
     ///
     /// # Errors
-    /// The system's, if it gives no thread; those that were begun end then.
-    pub(crate) fn start(threads: Vec<(WorkerThread, Receiver<Command>)>, tell: &Tell) -> io::Result<Self> {
+    /// The system's, if it cannot create a thread; those already started end then.
+    pub(crate) fn start(
+        threads: Vec<(WorkerThread, Receiver<Command>)>,
+        notify: &Notify,
+    ) -> io::Result<Self> {
         let mut crew = Self { threads: Vec::new(), common: Arc::default() };
         for (number, (mut worker, commands)) in threads.into_iter().enumerate() {
-            let (common, tell) = (Arc::clone(&crew.common), Arc::clone(tell));
+            let (common, notify) = (Arc::clone(&crew.common), Arc::clone(notify));
             let thread = Builder::new().name(format!("worker {number}"));
-            let spawned = thread.spawn(move || worker.work(&commands, &common, &tell));
+            let spawned = thread.spawn(move || worker.work(&commands, &common, &notify));
             match spawned {
                 Ok(thread) => crew.threads.push((number, thread)),
                 Err(error) => {
@@ -48,18 +51,17 @@ impl Crew {
         Ok(crew)
     }
 
-    /// Whether a worker has ended, for which there is no reason but a fault or the end of its
-    /// captures.
+    /// Whether a worker has ended, which only a panic or the end of its captures causes.
     pub(crate) fn has_gap(&self) -> bool {
         self.threads.iter().any(|(_, thread)| thread.is_finished())
     }
 
-    /// Lets packets under way leave, and ends all. `pause` waits for the time that it is given, and
-    /// says whether there is no time for that.
+    /// Lets packets in flight leave, and ends all threads. `pause` waits for the given time, and
+    /// returns whether the operator wants to hurry.
     ///
     /// # Errors
-    /// The first worker's that ended by an error; the workers that do not end, which are left
-    /// behind.
+    /// That of the first worker that ended by an error; or the workers that do not end, which are
+    /// left behind.
     pub(crate) fn stop(
         &mut self,
         handles: &WorkerHandles,

@@ -1,4 +1,4 @@
-//! What `convoy engines` tells: which engines there are, why others are not, and what they cost.
+//! The overview of `convoy engines`: which engines exist, why others do not, and their costs.
 
 use convoy_dataplane::pipeline::window_cost_ns;
 use convoy_engine::{
@@ -12,34 +12,34 @@ use serde::Serialize;
 pub struct EngineOverview {
     /// The kind, as the configuration names it.
     pub kind: String,
-    /// What it is.
+    /// A description in one line.
     pub summary: String,
-    /// Whether one can be made here.
+    /// Whether one can be created here.
     pub present: bool,
-    /// The version of what does the work.
+    /// The version of the library or device behind it.
     pub version: Option<String>,
-    /// Why it is not there.
+    /// Why it is unavailable.
     pub reason: Option<String>,
     /// How to get it.
     pub remedy: Option<String>,
-    /// What it leaves to others, and why.
+    /// What it leaves to other engines, and why.
     pub left_out: Option<String>,
-    /// What it can do, in swanctl's words.
+    /// The algorithms it supports, in swanctl's words.
     pub algorithms: Vec<String>,
-    /// The devices among which a configuration chooses.
+    /// The devices to choose from in a configuration.
     pub devices: Vec<DeviceOverview>,
-    /// Measured costs; only if calibration was asked for, and never of models.
+    /// Measured costs; only if calibration was requested, and never for models.
     pub costs: Vec<CostRow>,
 }
 
-/// A device that an engine may be made over.
+/// A device that an engine may be created over.
 #[derive(Clone, Debug, Serialize)]
 pub struct DeviceOverview {
-    /// As the configuration names it.
+    /// Its name in the configuration.
     pub device: String,
-    /// What it is.
+    /// A description in one line.
     pub summary: String,
-    /// What it says that it can do, in swanctl's words.
+    /// The algorithms it claims to support, in swanctl's words.
     pub algorithms: Vec<String>,
     /// Why it cannot be an engine, if it cannot.
     pub why_not: Option<String>,
@@ -56,7 +56,7 @@ impl DeviceOverview {
     }
 }
 
-/// What one algorithm costs.
+/// The cost of one algorithm.
 #[derive(Clone, Debug, Serialize)]
 pub struct CostRow {
     /// In swanctl's words.
@@ -67,15 +67,15 @@ pub struct CostRow {
     pub t_init_ns: f64,
     /// Per 16 bytes, in ns.
     pub t_block_ns: f64,
-    /// For a change of SA inside a burst that it takes as it came, in ns; not of an engine that
+    /// For a change of SA inside a burst that it takes as it came, in ns; not for an engine that
     /// takes packets of one SA only.
     pub t_key_ns: Option<f64>,
-    /// What it takes the worker to hand packets over and to take them back; not of an engine on the
+    /// The worker's cost of handing packets over and taking them back; not for an engine on the
     /// worker's core.
     pub handover: Option<HandoverRow>,
 }
 
-/// What the worker's own core pays for packets that an engine elsewhere does.
+/// The cost for the worker's own core of packets that an engine elsewhere processes.
 #[derive(Clone, Debug, Serialize)]
 pub struct HandoverRow {
     /// Once per multi-packet, in ns.
@@ -86,16 +86,16 @@ pub struct HandoverRow {
     pub block_ns: f64,
 }
 
-/// What it costs this machine to have the window sort a packet by its SA, in ns.
+/// The cost of sorting a packet by its SA in the window on this machine, in ns.
 pub fn window_ns() -> f64 {
     window_cost_ns()
 }
 
-/// All kinds of engine. With `calibrate`, what is there is measured anew and the machine's cache
-/// renewed.
+/// All kinds of engine. With `calibrate`, available ones are measured again and the machine's cache
+/// is updated.
 ///
 /// # Errors
-/// [`EngineError`] if an engine that is there fails at its calibration.
+/// [`EngineError`] if an available engine fails during calibration.
 pub fn overview(calibrate: bool) -> Result<Vec<EngineOverview>, EngineError> {
     let (mut cache, warning) = CalibrationCache::open(CalibrationCache::default_path());
     if let Some(warning) = warning {
@@ -107,7 +107,7 @@ pub fn overview(calibrate: bool) -> Result<Vec<EngineOverview>, EngineError> {
     let mut all = Vec::new();
     for finding in available() {
         let mut costs = Vec::new();
-        // What is not there is told of below.
+        // Unavailable ones are reported below.
         let engines =
             if calibrate { [finding.kind.idle(), finding.kind.idle_on_core()] } else { [Ok(None), Ok(None)] };
         for mut engine in engines.into_iter().filter_map(|engine| engine.ok().flatten()) {

@@ -1,6 +1,6 @@
-//! What the kernel is kept from: forwarding packets of the tunnels' networks past the gateway,
-//! which knows nothing of them then (RFC 4301 section 5.2). The helper sets an nftables table for
-//! it ([`convoy_port::guard`]).
+//! Keeps the kernel from forwarding packets of the tunnels' networks past the gateway, which would
+//! know nothing of them (RFC 4301 section 5.2). The helper sets an nftables table for it
+//! ([`convoy_port::guard`]).
 
 mod watch;
 
@@ -15,7 +15,7 @@ use crate::ports::{distinct, here, named, networks};
 
 pub(crate) use watch::GuardWatch;
 
-/// Networks that are named to the operator; of more, their number is told.
+/// Networks that messages name; of further ones they only give the number.
 const NAMED: usize = 4;
 
 /// Whether an inside port is at an interface of the kernel's, which then forwards beside the
@@ -32,9 +32,9 @@ fn inside_interfaces(config: &Config) -> impl Iterator<Item = InsideInterface> {
     })
 }
 
-/// What the kernel is to be kept from; `None` without an inside port at an interface of its own,
-/// and where the configuration leaves that to others. `blocked` are networks behind tunnels that
-/// the configuration does not cover.
+/// The guard of a configuration; `None` without an inside port at an interface of its own, and if
+/// the configuration disables it. `blocked` are networks behind tunnels that the configuration does
+/// not cover.
 pub(crate) fn plan(config: &Config, blocked: &[Prefix]) -> Option<GuardPlan> {
     if !config.guard || !has_inside_interface(config) {
         return None;
@@ -54,7 +54,7 @@ pub(crate) fn plan(config: &Config, blocked: &[Prefix]) -> Option<GuardPlan> {
     })
 }
 
-/// What passes unprotected; `None` for what the kernel has no words for, fragments alone.
+/// A bypass; `None` if nftables cannot express it: fragments alone.
 fn bypass(local: &TrafficSelector, remote: &TrafficSelector) -> Option<Bypass> {
     let side = |selector: &TrafficSelector| {
         let ports = match selector.ports {
@@ -68,8 +68,8 @@ fn bypass(local: &TrafficSelector, remote: &TrafficSelector) -> Option<Bypass> {
     Some(Bypass { local: side(local)?, remote: side(remote)? })
 }
 
-/// What the guard of a gateway with this configuration does, in a sentence; `None` where there is
-/// none.
+/// The effect of the guard of a gateway with this configuration, in a sentence; `None` without a
+/// guard.
 pub fn overview(config: &Config) -> Option<String> {
     let plan = plan(config, &[])?;
     let names: Vec<&str> = plan.inside.iter().map(|inside| inside.name.as_str()).collect();

@@ -1,5 +1,5 @@
-//! The MTU of the interface inside: the longest packet that every tunnel carries in one piece, and
-//! why it is that.
+//! The MTU of the inside interface: the longest packet that every tunnel carries unfragmented, and
+//! the reason for it.
 
 use std::fmt;
 
@@ -8,16 +8,16 @@ use convoy_packet::{ipv4, ipv6};
 
 use crate::config::{Config, TunnelConfig};
 
-/// Of strongSwan's default proposals the one that leaves the least room: what charon may bring
-/// where the file does not say.
+/// The one of strongSwan's default proposals that leaves the least room: what charon may negotiate
+/// if the file does not say.
 const LONGEST_DEFAULT: &str = "aes128-sha512";
 
-/// An MTU, and what it comes from. It prints as both.
+/// An MTU with its reason. Its display has both.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InnerMtu {
     /// The MTU in bytes.
     pub bytes: u16,
-    /// Why, in a few words.
+    /// The reason, in a few words.
     pub reason: String,
 }
 
@@ -27,8 +27,8 @@ impl fmt::Display for InnerMtu {
     }
 }
 
-/// What the interface inside has: as its `[[port]]` says, or the least that a tunnel of the
-/// configuration leaves of the outer MTU. A path that carries less is told to senders by ICMP.
+/// The MTU of the inside interface: as its `[[port]]` says, or the least that a tunnel of the
+/// configuration leaves of the outer MTU. Smaller path MTUs are reported to senders by ICMP.
 pub fn inner_mtu(config: &Config) -> InnerMtu {
     if let Some(bytes) =
         config.ports.iter().filter(|port| !port.is_outside).find_map(|port| port.settings.mtu())
@@ -43,7 +43,7 @@ pub fn inner_mtu(config: &Config) -> InnerMtu {
     InnerMtu { bytes: bytes as u16, reason: format!("{shape}, in {} bytes outside", config.mtu) }
 }
 
-/// What a tunnel leaves, and its shape in words.
+/// The MTU that a tunnel leaves, with its form in words.
 fn of_tunnel(tunnel: &TunnelConfig, config: &Config) -> (usize, String) {
     let TunnelConfig { name, protocol, mode, proposal, local, remote, is_encapsulated, .. } = tunnel;
     let in_udp = *is_encapsulated && *protocol == SaProtocol::Esp;
@@ -60,7 +60,7 @@ fn of_tunnel(tunnel: &TunnelConfig, config: &Config) -> (usize, String) {
     (bytes, format!("tunnel {name}: {shape}"))
 }
 
-/// What a tunnel leaves of which only charon knows the proposal.
+/// The MTU that a tunnel leaves if only charon knows the proposal.
 fn of_default(is_v6: bool, config: &Config) -> (usize, String) {
     let in_udp = config.ports.iter().any(|port| port.is_outside && port.traits().carries_udp);
     let proposal: Proposal = LONGEST_DEFAULT.parse().expect("a proposal in swanctl's words");
@@ -86,7 +86,7 @@ fn shape(protocol: SaProtocol, mode: Mode, proposal: Proposal, is_v6: bool, in_u
 mod tests {
     use super::*;
 
-    /// A gateway whose outside is of one family and encapsulation, with a tunnel for each proposal.
+    /// A gateway whose outside has one family and encapsulation, with a tunnel for each proposal.
     fn config(proposals: &[&str], is_v6: bool, in_udp: bool, more: &str) -> Config {
         let (local, remote) = if is_v6 { ("2001:db8::a", "2001:db8::b") } else { ("192.0.2.1", "192.0.2.2") };
         let kind = if in_udp { "udp" } else { "raw" };
@@ -102,7 +102,7 @@ mod tests {
             );
         }
         let mut config = Config::parse("test.toml", &text).unwrap_or_else(|errors| panic!("{errors}"));
-        // Without keys it is charon's to say, and taken to be in UDP.
+        // Without keys charon decides, and UDP is assumed.
         config.tunnels.iter_mut().for_each(|tunnel| tunnel.is_encapsulated = in_udp);
         config
     }

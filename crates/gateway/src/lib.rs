@@ -1,23 +1,26 @@
-//! What makes a process of the data plane: it is configured, started, watched, asked, reloaded and
-//! ended.
+//! The gateway process around the data plane: configuration, start, reload, control, metrics, end.
 //!
-//! - [`Config`](config::Config) is what a file says, checked: nothing behind it reads keys or text.
-//! - [`assemble`] makes engines, SAs, policies and a
-//!   [pipeline](convoy_dataplane::pipeline::Pipeline) for each worker of it.
-//! - [`Gateway`](run::Gateway) has the ports and threads. It takes [`Order`](run::Order)s, one
-//!   after the other: stop, reload, show.
-//! - [`Snapshot`](snapshot::Snapshot) is all that a gateway tells of itself; `convoy show`, the
-//!   metrics page and tests read the same.
+//! - [`Config`](config::Config) is a valid configuration file: nothing behind it reads keys or
+//!   text.
+//! - [`assemble`] creates engines, SAs, policies and a
+//!   [pipeline](convoy_dataplane::pipeline::Pipeline) for each worker from it.
+//! - [`Gateway`](run::Gateway) has the ports and the workers' threads. It executes
+//!   [`Order`](run::Order)s one after the other: stop, reload, show.
+//! - [`Snapshot`](snapshot::Snapshot) is the visible state of a gateway; `convoy show`, the metrics
+//!   page and tests read the same.
 //!
-//! A start, in order: the [`lock`], the [`helper`], which keeps the privileges that routes
-//! need, then in `run.rs` the ports and engines, and once they are open the process [gives up all
+//! A start, in order: the [`lock`]; the [`helper`], which keeps the privileges that routes need;
+//! then in `run.rs` the ports and engines; and once they are open the process [gives up all
 //! privileges](privileges) before it has any thread. Each worker has a thread (`worker_thread.rs`).
-//! Whatever is wanted of it is a closure that it runs between two rounds (`worker_handles.rs`), so
-//! nothing on a packet's way is locked. Orders come from the [control socket](control), signals and
-//! [metrics]; keys, where charon negotiates them, by [`charon`]. What must outlive a restart is in
-//! [`state`]. A thread that panics ends the gateway ([`supervise`], `crew.rs`).
+//! Whatever it is asked to do is a closure that it runs between two rounds (`worker_handles.rs`),
+//! so nothing on a packet's path is locked. Orders come from the [control socket](control), signals
+//! and [metrics]; keys that charon negotiates come through [`charon`]. State that must outlive a
+//! restart is in [`state`]. A thread that panics ends the gateway ([`supervise`], `crew.rs`).
 //!
-//! It never looks into a packet, which is the data plane's, and it does not print.
+//! A packet's way is the data plane's: a worker's thread calls
+//! [`Worker::round`](convoy_dataplane::worker::Worker::round) and
+//! [`Worker::idle`](convoy_dataplane::worker::Worker::idle) in turns, and executes commands in
+//! between. This crate never looks into a packet, and does not print.
 
 pub mod assemble;
 mod blocked;

@@ -6,9 +6,9 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long a gateway that was killed may take to free its lock.
+/// How long a killed gateway may take to release its lock.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// A process that frees what it has (the kernel's include/linux/sched.h).
+/// The flag of a process that is exiting (the kernel's include/linux/sched.h).
 const PF_EXITING: u32 = 0x4;
 
 /// Why the lock could not be taken.
@@ -22,10 +22,10 @@ pub enum LockError {
     Taken {
         /// The control socket of both.
         control: PathBuf,
-        /// The other's process, if it says so.
+        /// The other's process, if known.
         holder: Option<u32>,
     },
-    /// One was ended, and the system takes long to free what it had.
+    /// A gateway has ended, and the system takes long to release its resources.
     #[error(
         "the gateway that had the control socket {} has ended, and its lock {} is still held; try again, and look for the \
          holder with `fuser`", .control.display(), .path.display()
@@ -36,23 +36,23 @@ pub enum LockError {
         /// The lock's file.
         path: PathBuf,
     },
-    /// Whoever starts this gateway has no right to the folder of its control socket.
+    /// The user who starts this gateway may not write to the folder of its control socket.
     #[error(
         "this user may not write {}: {source}; start the gateway as root, or set control in [gateway] to a path that this \
          user may write", path.display()
     )]
     Denied {
-        /// The file that could not be made.
+        /// The file that could not be created.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The lock's file cannot be had.
+    /// The lock's file cannot be used.
     #[error("lock {}: {source}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -61,14 +61,13 @@ fn by(holder: &Option<u32>) -> String {
     holder.map_or_else(String::new, |process| format!(" (process {process})"))
 }
 
-/// Held for as long as this lives. The file stays: to remove it would let two gateways hold one
-/// each.
+/// Held while this lives. The file stays: removing it would let two gateways hold one each.
 #[derive(Debug)]
 pub struct Lock(#[allow(dead_code)] File);
 
 impl Lock {
-    /// Takes the lock beside a control socket. Waits a moment for a gateway that was killed: the
-    /// system frees its lock only after its memory.
+    /// Takes the lock beside a control socket. Waits a moment for a killed gateway: the system
+    /// releases its lock only after its memory.
     ///
     /// # Errors
     /// [`LockError::Taken`] if another gateway has it.
@@ -88,7 +87,7 @@ impl Lock {
         loop {
             match file.try_lock() {
                 Ok(()) => {
-                    // For another's message alone: a full disk is no reason not to start.
+                    // Only for another gateway's message: a full disk is no reason not to start.
                     let _ = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
                     return Ok(Self(file));
                 }
@@ -108,8 +107,7 @@ impl Lock {
     }
 }
 
-/// Opens or makes the lock's file: neither the file behind a link that somebody put there, nor a
-/// FIFO.
+/// Opens or creates the lock's file; refuses a symbolic link and a FIFO.
 fn open(path: &Path) -> io::Result<File> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;
@@ -124,19 +122,19 @@ fn open(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Whether a process is gone, or on its way: killed, a zombie, or freeing what it has.
+/// Whether a process is gone or exiting: killed, a zombie, or releasing its resources.
 fn has_ended(process: u32) -> bool {
     let Ok(stat) = std::fs::read_to_string(format!("/proc/{process}/stat")) else {
         return Path::new("/proc/self").exists();
     };
-    // The name before may hold anything, also brackets; proc_pid_stat(5) has the rest.
+    // The name before may contain anything, also brackets; for the rest see proc_pid_stat(5).
     let fields: Vec<&str> = stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace().collect();
     let flags = fields.get(6).and_then(|flags| flags.parse::<u32>().ok()).unwrap_or(0);
     let is_dead = matches!(fields.first(), Some(&("Z" | "X")));
     is_dead || flags & PF_EXITING != 0 || is_killed(process)
 }
 
-/// Whether a signal that cannot be ignored is on its way to a process.
+/// Whether a process has a pending signal that cannot be ignored.
 fn is_killed(process: u32) -> bool {
     let Ok(status) = std::fs::read_to_string(format!("/proc/{process}/status")) else { return true };
     let pending = status.lines().filter_map(|line| {

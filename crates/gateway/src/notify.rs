@@ -1,19 +1,19 @@
-//! Telling the service manager how far the gateway is (sd_notify(3)).
+//! Progress notifications to the service manager (sd_notify(3)).
 
 use std::io;
 
 use sd_notify::NotifyState;
 
-/// How far the gateway is.
+/// The gateway's progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// Its ports are open and its sockets answer.
     Ready,
-    /// Packets under way leave, then it ends.
+    /// Packets in flight leave, then it ends.
     Stopping,
 }
 
-/// Tells the service manager that started this program; nobody, where there is none.
+/// Notifies the service manager that started this program, if any.
 ///
 /// # Errors
 /// The system's, if the manager's socket is named but cannot be reached.

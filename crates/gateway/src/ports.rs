@@ -14,14 +14,14 @@ use crate::inner_mtu::inner_mtu;
 /// One worker's queues of all ports of a side, in the order of the configuration.
 type Queues = Vec<Box<dyn Port>>;
 
-/// What stands for the device of a port among the engines, and what it costs.
+/// A port's device as an engine, and its cost.
 type PortEngine = (Box<dyn Engine>, CostModel);
 
 /// The ports of a gateway.
 pub(crate) struct OpenPorts {
     /// For each worker its queues inside and outside.
     pub(crate) queues: Vec<[Queues; 2]>,
-    /// For the one worker that such ports have.
+    /// The engines of ports, which have a single worker.
     pub(crate) engines: Vec<PortEngine>,
 }
 
@@ -33,7 +33,7 @@ pub(crate) fn open_all(config: &Config) -> Result<OpenPorts, PortError> {
     let workers = usize::from(config.workers);
     let mut all: Vec<[Queues; 2]> = (0..workers).map(|_| Default::default()).collect();
     let mut engines = Vec::new();
-    // Outside first: where an address is not ours or is taken, no interface is made.
+    // Outside first: if an address is not ours or is in use, no interface is created.
     let (outside, inside): (Vec<_>, Vec<_>) = config.ports.iter().partition(|port| port.is_outside);
     for port in outside.into_iter().chain(inside) {
         let Opened { queues, device } = port.open(&context(port, config))?;
@@ -55,7 +55,7 @@ pub(crate) fn open_all(config: &Config) -> Result<OpenPorts, PortError> {
     Ok(OpenPorts { queues: all, engines })
 }
 
-/// What a port takes over from the gateway.
+/// The gateway's settings for a port.
 fn context(port: &PortConfig, config: &Config) -> Context {
     Context {
         workers: usize::from(config.workers),
@@ -69,7 +69,7 @@ fn context(port: &PortConfig, config: &Config) -> Context {
     }
 }
 
-/// The engine that a port's device is as well.
+/// A port's device as an engine.
 #[cfg(feature = "card")]
 fn engine(port: &PortConfig, device: Device) -> PortEngine {
     match device {
@@ -86,9 +86,9 @@ fn engine(_: &PortConfig, device: Device) -> PortEngine {
     match device {}
 }
 
-/// The addresses of a port at which it hears what ICMP says of paths. The kernel gives a message to
-/// every raw socket that listens there, so of several ports one alone does: the first that has all
-/// addresses of the family, else the first with that address.
+/// The addresses of a port at which it receives ICMP about paths. The kernel gives a message to
+/// every raw socket that listens there, so only one of several ports does: the first that has all
+/// addresses of the family, otherwise the first with that address.
 fn reports(config: &Config, port: &PortConfig) -> Vec<IpAddr> {
     let hears = |port: &&PortConfig| port.traits().hears_reports && port.is_outside;
     if !hears(&port) {
@@ -105,20 +105,20 @@ fn reports(config: &Config, port: &PortConfig) -> Vec<IpAddr> {
     port.addresses.iter().map(|(address, _)| *address).filter(is_heard_here).collect()
 }
 
-/// The networks behind the tunnels, packets to which a port inside is to take from the kernel.
+/// The networks behind the tunnels, for which an inside port takes packets from the kernel.
 pub(crate) fn networks(config: &Config) -> Vec<Prefix> {
     routes(config).into_iter().map(|route| route.prefix).collect()
 }
 
-/// All networks packets to which come to the gateway: those that are routed, and those of the
-/// interface inside.
+/// All networks whose packets reach the gateway: those that are routed, and those of the inside
+/// interface.
 pub(crate) fn covered(config: &Config) -> Vec<Prefix> {
     let inside = config.ports.iter().filter(|port| !port.is_outside).flat_map(|port| &port.addresses);
     networks(config).into_iter().chain(inside.copied().map(prefix)).collect()
 }
 
-/// The mark of the gateway's own packets; without an interface inside nothing is routed or guarded,
-/// and nothing needs telling apart.
+/// The mark of the gateway's own packets; without an inside interface nothing is routed or guarded,
+/// and nothing need be distinguished.
 fn mark(config: &Config) -> Option<u32> {
     guard::has_inside_interface(config).then_some(config.routing.mark)
 }
@@ -155,12 +155,13 @@ pub(crate) fn distinct<T: Ord>(all: impl Iterator<Item = T>) -> Vec<T> {
     all.collect::<BTreeSet<T>>().into_iter().collect()
 }
 
-/// Addresses without those that stand for all.
+/// The specified addresses.
 pub(crate) fn named(all: impl Iterator<Item = IpAddr>) -> Vec<IpAddr> {
     distinct(all.filter(|address| !address.is_unspecified()))
 }
 
-/// What is behind the tunnels' peers, but for what the interface's own addresses already cover.
+/// The networks behind the tunnels' peers, except for what the interface's own addresses already
+/// cover.
 fn routes(config: &Config) -> Vec<Route> {
     let own = || config.ports.iter().filter(|port| !port.is_outside).flat_map(|port| &port.addresses);
     let mut routes: Vec<Route> = Vec::new();

@@ -31,27 +31,27 @@ use crate::privileges::{self, Account};
 use crate::snapshot::{self, MemoryRow, Snapshot};
 use crate::state::{Beginnings, State};
 use crate::worker_handles::WorkerHandles;
-use crate::worker_thread::{Tell, WorkerThread};
+use crate::worker_thread::{Notify, WorkerThread};
 
 pub use error::RunError;
 pub use reload::{Load, ReloadReport, Reloading, reload};
 
-/// How often the workers are looked after while no order comes.
+/// Interval between checks of the workers while no order arrives.
 const WATCH: Duration = Duration::from_millis(100);
 
-/// What is done with an answer; whoever asked may have gone by then.
+/// Receives an answer; the requester may be gone by then.
 pub type Reply<T> = Box<dyn FnOnce(T) + Send>;
 
-/// What the operator wants of a running gateway.
+/// An operator's order to a running gateway.
 pub enum Order {
-    /// Let packets under way leave, then end. A second one ends the gateway at once.
+    /// Let packets in flight leave, then end. A second one ends the gateway at once.
     Stop,
-    /// Go over to this configuration; SAs that did not change stay.
+    /// Switch to this configuration; SAs that did not change stay.
     Reload(Box<Config>, Reply<Reloading>),
-    /// Say what there is.
+    /// Report the state.
     Show(Reply<Snapshot>),
-    /// End: the thread of this name, without which the gateway would only seem to work, has ended
-    /// by a fault.
+    /// End: the thread of this name, without which the gateway would only seem to work, has
+    /// panicked.
     Fault(String),
 }
 
@@ -60,13 +60,14 @@ pub struct Gateway {
     handles: WorkerHandles,
     crew: Crew,
     config: Config,
-    /// What the interface inside was given at the start.
+    /// The MTU of the inside interface since the start.
     inner_mtu: InnerMtu,
-    tell: Tell,
-    /// Does what needs privileges; a gateway over ports that were given to it has none.
+    notify: Notify,
+    /// Does what needs privileges; a gateway over given ports has none.
     helper: Option<Arc<Helper>>,
     state: Option<State>,
-    /// Whether there were static keys at the start, when alone a state file can be opened.
+    /// Whether there were static keys at the start, the only time at which a state file can be
+    /// opened.
     began_with_static_keys: bool,
     charon: Option<Charon>,
     /// Networks of charon's that the configuration does not cover.
@@ -74,23 +75,23 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// Makes the packet memory, opens the state file, the ports and the engines' devices, gives up
-    /// all privileges, installs engines and tunnels, and starts the workers. Nothing is routed into
-    /// the tunnels until [`route`](Self::route). `helper` does what needs privileges later; `tell`
-    /// hears what the operator should know.
+    /// Allocates the packet memory, opens the state file, the ports and the engines' devices, gives
+    /// up all privileges, installs engines and tunnels, and starts the workers. Nothing is routed
+    /// into the tunnels until [`route`](Self::route). `helper` does what needs privileges later;
+    /// `notify` receives messages for the operator.
     ///
     /// # Errors
     /// [`RunError`] names the port, engine or tunnel.
     pub fn start(
         config: Config,
         helper: Arc<Helper>,
-        tell: impl Fn(String) + Send + Sync + 'static,
+        notify: impl Fn(String) + Send + Sync + 'static,
     ) -> Result<Self, RunError> {
         let (account, warning) = Account::find(config.user.as_deref())?;
-        warning.into_iter().for_each(&tell);
-        let tell: Tell = Arc::new(tell);
+        warning.into_iter().for_each(&notify);
+        let notify: Notify = Arc::new(notify);
         convoy_dataplane::memory::make_region(config.workers)?;
-        let state = State::open(&config, &tell)?;
+        let state = State::open(&config, &notify)?;
         assemble::start_dpdk(&config)?;
         let ports = ports::open_all(&config)?;
         let engines = OpenEngines::configured(&config)?;
@@ -99,18 +100,18 @@ impl Gateway {
         let mut costs = Costs::new();
         costs.hold();
         if let Err(error) = privileges::lock_memory() {
-            tell(error.to_string());
+            notify(error.to_string());
         }
         privileges::give_up(account.as_ref())?;
         privileges::give_up_in_dpdk()?;
-        let mut gateway = Self::over(config, (ports, engines), charon, state, costs, tell)?;
+        let mut gateway = Self::over(config, (ports, engines), charon, state, costs, notify)?;
         wipe_stack();
         gateway.helper = Some(helper);
         Ok(gateway)
     }
 
-    /// A gateway over these ports. Never inlined: what it leaves on the stack, keys among it, is to
-    /// lie below its caller's frame.
+    /// A gateway over these ports. Never inlined: what it leaves on the stack, keys included, must
+    /// be below its caller's frame.
     #[inline(never)]
     fn over(
         config: Config,
@@ -118,12 +119,12 @@ impl Gateway {
         mut charon: Option<Charon>,
         mut state: Option<State>,
         mut costs: Costs,
-        tell: Tell,
+        notify: Notify,
     ) -> Result<Self, RunError> {
         convoy_dataplane::memory::check(config.workers)?;
         let mut engines = assemble::start_engines(engines, &config, &mut costs)?;
         for (engine, cost) in ports.engines {
-            costs.state(&engine.description().name, cost);
+            costs.set_fixed(&engine.description().name, cost);
             engines[0].push(engine);
         }
         tracing::info!("{}", choice::summary(&config, &engines, &costs));
@@ -165,12 +166,12 @@ impl Gateway {
             }
             threads.push((thread, received));
         }
-        let (crew, handles) = (Crew::start(threads, &tell)?, WorkerHandles::new(handles));
+        let (crew, handles) = (Crew::start(threads, &notify)?, WorkerHandles::new(handles));
         drop(models);
         let ahead = ahead(&config, &costs);
         calibrator::start(costs, wants, ahead, handles.clone())?;
         if let Some(state) = &mut state {
-            state.keep(handles.clone(), Arc::clone(&tell))?;
+            state.keep(handles.clone(), Arc::clone(&notify))?;
         }
         if let Some(charon) = &mut charon {
             charon.join(handles.clone(), &config, clock).map_err(RunError::Charon)?;
@@ -184,7 +185,7 @@ impl Gateway {
             crew,
             config,
             inner_mtu,
-            tell,
+            notify,
             helper: None,
             state,
             began_with_static_keys,
@@ -193,11 +194,10 @@ impl Gateway {
         })
     }
 
-    /// Follows orders until one to stop comes, or every port has ended (captures).
+    /// Executes orders until one to stop, or until every port has ended (captures).
     ///
     /// # Errors
-    /// [`RunError`] if a port failed as a whole, a thread ended by a fault, or a worker does not
-    /// end.
+    /// [`RunError`] if a port failed as a whole, a thread panicked, or a worker does not end.
     pub fn work(&mut self, orders: &Receiver<Order>) -> Result<(), RunError> {
         let mut result = Ok(());
         let mut guard = GuardWatch::default();
@@ -232,12 +232,12 @@ impl Gateway {
         result.and(stopped)
     }
 
-    /// What becomes of the routes when this gateway ends, by its configuration as it is now.
+    /// What happens to the routes when this gateway ends, by its current configuration.
     pub fn on_stop(&self) -> OnStop {
         self.config.on_stop
     }
 
-    /// What there is now.
+    /// The current state.
     pub fn snapshot(&self) -> Snapshot {
         let taken = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let mut snapshot = Snapshot {
@@ -262,7 +262,7 @@ impl Gateway {
 
 impl Drop for Gateway {
     fn drop(&mut self) {
-        // Whatever ended the program has been told.
+        // Whatever ended the program has been reported.
         let _ = self.crew.stop(&self.handles, &mut |pause| {
             std::thread::sleep(pause);
             false
@@ -273,7 +273,7 @@ impl Drop for Gateway {
     }
 }
 
-/// The transforms that charon may negotiate with these engines, to be measured before it does.
+/// The transforms that charon may negotiate with these engines, to be measured in advance.
 fn ahead(config: &Config, costs: &Costs) -> Vec<Transform> {
     let may_come = |transform: &Transform| {
         config.charon.is_some() && (config.allow_weak || !transform.is_weak(SaProtocol::Esp))
@@ -281,7 +281,7 @@ fn ahead(config: &Config, costs: &Costs) -> Vec<Transform> {
     costs.transforms().into_iter().filter(may_come).collect()
 }
 
-/// Waits for `pause`, and says whether the operator wants the gateway to end sooner.
+/// Waits for `pause`, and returns whether the operator wants the gateway to end sooner.
 fn is_hurried(orders: &Receiver<Order>, pause: Duration) -> bool {
     match orders.recv_timeout(pause) {
         Ok(Order::Stop) => true,

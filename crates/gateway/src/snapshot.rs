@@ -1,7 +1,7 @@
-//! What `convoy show` and the metrics tell of a running gateway: plain structs, nothing secret.
+//! The state of a running gateway for `convoy show` and the metrics: plain structs, nothing secret.
 //!
-//! Each worker tells its own in parts (`survey.rs`, `of_worker.rs`); `gather.rs` puts them
-//! together, and `merge.rs` makes one gateway's of all workers'.
+//! Each worker reports its own in parts (`survey.rs`, `of_worker.rs`); `gather.rs` collects them,
+//! and `merge.rs` merges those of all workers.
 
 mod gather;
 mod merge;
@@ -17,10 +17,10 @@ pub use rows::{
     Buckets, CharonRow, EngineRow, GuardRow, MemoryRow, PolicyRow, PortRow, SaRow, SchedulerRow, TunnelRow,
 };
 
-/// Dropped packets by reason, without the reasons that were not met.
+/// Dropped packets by reason, without reasons that did not occur.
 pub type Drops = BTreeMap<String, u64>;
 
-/// A gateway at about one moment: workers look at their SAs in steps, between the packets.
+/// A gateway at about one moment: workers visit their SAs in steps, between the packets.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Snapshot {
     /// Its version.
@@ -32,7 +32,7 @@ pub struct Snapshot {
     /// When the snapshot was taken, in seconds since 1970.
     #[serde(default)]
     pub taken_s: f64,
-    /// What each tunnel has done since then, over all SAs that it has had, outbound and inbound.
+    /// The totals of each tunnel since then, over all SAs that it has had, outbound and inbound.
     pub tunnels: Vec<TunnelRow>,
     /// SAs.
     pub sas: Vec<SaRow>,
@@ -50,15 +50,15 @@ pub struct Snapshot {
     pub protected: u64,
     /// Packets decrypted and delivered.
     pub decrypted: u64,
-    /// Packets that one worker received and another served.
+    /// Packets that one worker received and another processed.
     pub handed_over: u64,
     /// Workers that did not answer in time, of which nothing is here.
     #[serde(default)]
     pub silent_workers: Vec<u16>,
-    /// The way to charon, where the gateway has one.
+    /// The connection to charon, if the gateway has one.
     #[serde(default)]
     pub charon: Option<CharonRow>,
-    /// The guard, where there is one and it can be asked.
+    /// The guard, if there is one and it can be asked.
     #[serde(default)]
     pub guard: Option<GuardRow>,
     /// The packet memory.

@@ -1,6 +1,6 @@
-//! Threads that live as long as the gateway. One that ends by a fault of the program ends the
-//! gateway in good order: a gateway that nobody can stop, or that charon cannot reach, is worse
-//! than one that the service manager starts again.
+//! Threads that live as long as the gateway. If one panics, the gateway ends in good order: a
+//! gateway that nobody can stop, or that charon cannot reach, is worse than one that the service
+//! manager restarts.
 
 use std::any::Any;
 use std::io;
@@ -13,7 +13,7 @@ use crate::run::Order;
 /// Starts a thread whose panic ends the gateway.
 ///
 /// # Errors
-/// The system's, if it gives no thread.
+/// The system's, if it cannot create a thread.
 pub fn spawn(
     name: &str,
     orders: Sender<Order>,
@@ -23,13 +23,13 @@ pub fn spawn(
     Builder::new().name(name.to_owned()).spawn(move || {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(body)) {
             tracing::error!("thread {thread} ended by a fault in convoy: {}", words(&*panic));
-            // A gateway that has ended needs no telling.
+            // A gateway that has ended need not be told.
             let _ = orders.send(Order::Fault(thread));
         }
     })
 }
 
-/// Serves one client; its panic ends that client's service alone. `false` if there was one.
+/// Serves one client; a panic ends only that client's service. `false` if there was one.
 pub(crate) fn survive(what: &str, serve: impl FnOnce()) -> bool {
     let outcome = catch_unwind(AssertUnwindSafe(serve));
     if let Err(panic) = &outcome {
@@ -38,7 +38,7 @@ pub(crate) fn survive(what: &str, serve: impl FnOnce()) -> bool {
     outcome.is_ok()
 }
 
-/// What a panic said.
+/// The message of a panic.
 pub(crate) fn words(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("it said nothing")

@@ -1,8 +1,8 @@
-//! A worker's state, told in steps between its rounds, so that no packet waits while all of it is
-//! looked at: with 10,000 tunnels that would take tens of milliseconds.
+//! A worker's state, reported in steps between its rounds, so that no packet waits while all of it
+//! is read: with 10,000 tunnels that would take tens of milliseconds.
 //!
-//! Each step looks at no more than [`STEP`] SAs, tunnels or policies and copies what it finds.
-//! Texts and sums are made of it by whoever asked, on a thread of theirs (`snapshot/gather.rs`).
+//! Each step visits no more than [`STEP`] SAs, tunnels or policies and copies what it finds. The
+//! requester turns that into texts and sums on its own thread (`snapshot/gather.rs`).
 
 use std::ops::Bound;
 use std::sync::mpsc::Sender;
@@ -12,11 +12,11 @@ use convoy_ipsec::{DropCounters, PolicyPlace, PolicyView, SaCursor, SaView, Tabl
 
 use crate::snapshot::{Snapshot, TunnelRow};
 
-/// SAs, tunnels or policies that one step looks at, at most.
+/// SAs, tunnels or policies visited by one step, at most.
 pub(crate) const STEP: usize = 64;
-/// How often the walk over the policies begins anew where the gateway's own change meanwhile. After
-/// that it goes on among those that are there, so that it ends however often they change. Of
-/// charon's each has its place, whatever becomes of others.
+/// How often the walk over the policies restarts if the gateway's own change meanwhile. After that
+/// it goes on with what it finds, so that it ends however often they change. Each of charon's has
+/// its own place, whatever happens to others.
 const ANEW: u32 = 3;
 
 /// An SA as the worker found it.
@@ -30,7 +30,7 @@ pub(crate) struct SaNote {
     pub(crate) inline_by: String,
 }
 
-/// What one step found.
+/// The findings of one step.
 pub(crate) enum Part {
     /// Some SAs.
     Sas(Vec<SaNote>),
@@ -38,26 +38,26 @@ pub(crate) enum Part {
     Tunnels(Vec<TunnelRow>),
     /// Some policies, in their order.
     Policies(Vec<PolicyView>),
-    /// The policies told so far are no longer those that there are; they come again from the first.
+    /// The policies reported so far are outdated; they are reported again from the first.
     PoliciesAnew,
-    /// All that is not told by SA, tunnel or policy. It comes last.
+    /// Everything not reported by SA, tunnel or policy. It comes last.
     Rest(Box<Snapshot>),
 }
 
-/// Who hears of the parts: a worker's number comes with each.
+/// Receives the parts, each with the worker's number.
 pub(crate) type Listener = Sender<(u16, Part)>;
 
-/// What is looked at next.
+/// What is visited next.
 enum Stage {
     Sas(SaCursor),
-    /// Packets without an SA, by the place of their tunnel.
+    /// Packets without an SA, by the index of their tunnel.
     WithoutSa(usize),
     /// Totals of tunnels, behind the one of this name.
     Tunnels(Option<String>),
     Policies {
-        /// The last one that was told.
+        /// The last one reported.
         last: Option<PolicyPlace>,
-        /// The policies' count of changes when the first was told.
+        /// The policies' count of changes when the first was reported.
         changes: u64,
         anew: u32,
     },
@@ -65,8 +65,8 @@ enum Stage {
     Done,
 }
 
-/// A walk over a worker's SAs, which brings its totals by tunnel up to date. Where somebody
-/// listens, it goes on over all that a snapshot tells.
+/// A walk over a worker's SAs, which updates its totals by tunnel. With a listener, it continues
+/// over everything in a snapshot.
 pub(crate) struct Survey {
     stage: Stage,
     listener: Option<Listener>,
@@ -74,38 +74,38 @@ pub(crate) struct Survey {
     drops_before: DropCounters,
 }
 
-/// What a survey needs of the thread that it is made on.
+/// A survey's requirements of the thread that it runs on.
 pub(crate) trait Surveyed {
     /// The worker's SAs, policies and counters.
     fn tables(&self) -> &Tables;
     /// Its totals by tunnel.
     fn ledger(&self) -> &Ledger;
-    /// Adds to the totals what SAs had counted that are gone.
+    /// Adds the counts of removed SAs to the totals.
     fn close_departed(&mut self);
-    /// Adds to the totals what an SA has counted by now.
+    /// Adds an SA's current counts to the totals.
     fn note(&mut self, view: &SaView);
-    /// Adds to the totals what tunnels without an SA have lost, from the place `first` on; whether
-    /// there are more.
+    /// Adds to the totals what tunnels without an SA have lost, from index `first` on; returns
+    /// whether there are more.
     fn note_without_sa(&mut self, first: usize, most: usize) -> bool;
-    /// What is told of an SA.
+    /// What is reported of an SA.
     fn describe(&self, view: SaView) -> SaNote;
-    /// All that is not told by SA, tunnel or policy.
+    /// Everything not reported by SA, tunnel or policy.
     fn rest(&self) -> Snapshot;
 }
 
 impl Survey {
-    /// One for a snapshot.
+    /// A survey for a snapshot.
     pub(crate) fn told_to(listener: Listener) -> Self {
         Self { listener: Some(listener), ..Self::of_totals(DropCounters::default()) }
     }
 
-    /// One for the totals by tunnel alone, of a worker that has dropped so much.
+    /// A survey for the totals by tunnel alone, of a worker with this many drops.
     pub(crate) fn of_totals(drops_before: DropCounters) -> Self {
         Self { stage: Stage::Sas(SaCursor::default()), listener: None, drops_before }
     }
 
-    /// The worker's dropped packets before the first step: what was dropped meanwhile may be
-    /// missing in the totals of its tunnel.
+    /// The worker's dropped packets before the first step: later ones may be missing in the totals
+    /// of their tunnel.
     pub(crate) fn drops_before(&self) -> &DropCounters {
         &self.drops_before
     }
@@ -115,10 +115,9 @@ impl Survey {
         self.listener.is_some()
     }
 
-    /// Looks at up to [`STEP`] things more; `false` when there is nothing left to do, or nobody
-    /// listens any more.
+    /// Visits up to [`STEP`] more; `false` when nothing is left, or nobody listens any more.
     pub(crate) fn step(&mut self, thread: &mut impl Surveyed) -> bool {
-        // Before its place is looked at: another SA may stand there by now.
+        // Before its index is visited: another SA may have it by now.
         thread.close_departed();
         self.stage = match std::mem::replace(&mut self.stage, Stage::Done) {
             Stage::Sas(cursor) => self.sas(thread, cursor),
@@ -142,7 +141,7 @@ impl Survey {
         !matches!(self.stage, Stage::Done)
     }
 
-    /// Whether it was heard.
+    /// Reports a part; returns whether it was received.
     fn tell(&self, thread: &impl Surveyed, part: Part) -> bool {
         self.listener.as_ref().is_some_and(|to| to.send((thread.tables().worker(), part)).is_ok())
     }
@@ -152,7 +151,7 @@ impl Survey {
         let next = thread.tables().walk_sas(cursor, STEP as u32, &mut |view| views.push(view));
         views.iter().for_each(|view| thread.note(view));
         if self.is_told() {
-            // One that is leaving may have its successor's SPI already.
+            // One that is being removed may have its successor's SPI already.
             let shown = views.into_iter().filter(|view| !view.is_withdrawn);
             let notes = shown.map(|view| thread.describe(view)).collect();
             if !self.tell(thread, Part::Sas(notes)) {

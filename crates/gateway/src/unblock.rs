@@ -1,5 +1,5 @@
-//! `convoy unblock`: removes what a gateway that has ended left behind to drop packets: routes and
-//! the guard.
+//! `convoy unblock`: removes the routes and the guard by which a gateway that has ended still drops
+//! packets.
 
 use std::fmt;
 use std::io;
@@ -11,13 +11,13 @@ use convoy_port::route::{Removed, RouteError, keep_routes};
 use crate::config::Identity;
 use crate::lock::{Lock, LockError};
 
-/// Networks that are named to the operator; of more, their number is told.
+/// Networks that messages name; of further ones they only give the number.
 const NAMED: usize = 20;
 
 /// Why nothing, or not all, was removed.
 #[derive(Debug, thiserror::Error)]
 pub enum UnblockError {
-    /// A gateway runs: it would set again what is removed, and packets would leave in clear
+    /// A gateway is running: it would restore what is removed, and packets would leave in clear
     /// meanwhile.
     #[error("the gateway is running{}; stop it first", process(.0))]
     Running(Option<u32>),

@@ -9,7 +9,7 @@ use convoy_ipsec::TunnelId;
 
 use crate::worker_thread::{Command, WorkerThread};
 
-/// How long all workers together may take over what they are asked. charon waits for 2 s.
+/// Time limit of all workers together for a request. charon waits for 2 s.
 const TIMEOUT: Duration = Duration::from_millis(1500);
 
 struct WorkerHandle {
@@ -38,21 +38,21 @@ impl WorkerHandles {
         tunnel.owner(self.0.len() as u16)
     }
 
-    /// Makes every worker look around.
+    /// Makes every worker check for commands.
     pub(crate) fn wake(&self) {
         self.0.iter().for_each(|handle| handle.waker.wake());
     }
 
-    /// Has one worker do something on its thread, without waiting for it. One that has ended does
-    /// nothing any more.
+    /// Runs something on a worker's thread, without waiting for it. A worker that has ended ignores
+    /// it.
     pub(crate) fn send(&self, worker: usize, what: impl FnOnce(&mut WorkerThread) + Send + 'static) {
         let Some(handle) = self.0.get(worker) else { return };
         let _ = handle.commands.send(Box::new(what));
         handle.waker.wake();
     }
 
-    /// Asks every worker, and waits for a time; what each answered, by its number. One that did not
-    /// answer in time does not do it any more, unless it is at it.
+    /// Asks every worker, and waits for a limited time; returns the answers by number. A worker
+    /// that did not answer in time no longer does it, unless it has already started.
     pub(crate) fn ask<R: Send + 'static>(
         &self,
         what: impl Fn(&mut WorkerThread) -> R + Clone + Send + 'static,
@@ -63,8 +63,8 @@ impl WorkerHandles {
         asked.iter().map(|question| question.wait(until)).collect()
     }
 
-    /// Asks one worker, and waits for a time. Where that is over while it is at it, it undoes what
-    /// it did: without an answer it is as if it had not been asked.
+    /// Asks one worker, and waits for a limited time. If that ends while the worker is at it, the
+    /// worker undoes it: without an answer it is as if it had not been asked.
     pub(crate) fn ask_or_undo<R: Send + 'static>(
         &self,
         worker: u16,
@@ -90,8 +90,8 @@ impl WorkerHandles {
         question
     }
 
-    /// Has every worker do something, however late, and waits for a time; what each answered, by
-    /// its number.
+    /// Has every worker do something, however late, and waits for a limited time; returns the
+    /// answers by number.
     pub(crate) fn tell<R: Send + 'static>(
         &self,
         what: impl Fn(&mut WorkerThread) -> R + Clone + Send + 'static,
@@ -111,7 +111,7 @@ impl WorkerHandles {
     }
 }
 
-/// What one worker was asked.
+/// A question to one worker.
 struct Question<R> {
     answer: Mutex<Answer<R>>,
     changed: Condvar,
@@ -120,7 +120,7 @@ struct Question<R> {
 enum Answer<R> {
     Awaited,
     Given(R),
-    /// Whoever asked has given up.
+    /// The requester has given up.
     Unwanted,
     /// The worker has ended.
     Never,
@@ -135,7 +135,7 @@ impl<R> Question<R> {
         self.answer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The answer, if it is there by then; else it is not wanted any more.
+    /// The answer, if it is there by then; otherwise it is no longer wanted.
     fn wait(&self, until: Instant) -> Option<R> {
         let mut answer = self.lock();
         while matches!(*answer, Answer::Awaited) {
@@ -156,13 +156,12 @@ impl<R> Question<R> {
 struct OnThread<R>(Arc<Question<R>>);
 
 impl<R> OnThread<R> {
-    /// Makes an answer if one is wanted. One that is not wanted any more by the time that it is
-    /// made comes back.
+    /// Computes an answer if it is wanted. If it is no longer wanted when computed, it is returned.
     fn answer(&self, make: impl FnOnce() -> R) -> Option<R> {
         if matches!(*self.0.lock(), Answer::Unwanted) {
             return None;
         }
-        // The lock is not held meanwhile: whoever asked may give up.
+        // The lock is not held meanwhile: the requester may give up.
         let made = make();
         let mut answer = self.0.lock();
         if matches!(*answer, Answer::Unwanted) {
@@ -175,7 +174,7 @@ impl<R> OnThread<R> {
 }
 
 impl<R> Drop for OnThread<R> {
-    /// A worker that has ended, or ends by this very question, drops it unanswered.
+    /// A worker that has ended, or ends because of this very question, drops it unanswered.
     fn drop(&mut self) {
         let mut answer = self.0.lock();
         if matches!(*answer, Answer::Awaited) {

@@ -1,4 +1,4 @@
-//! One worker on its thread: it works, does what its gateway asks of it between rounds, and stops
+//! One worker on its thread: it works, executes the gateway's commands between rounds, and stops
 //! with nothing lost.
 
 use std::borrow::Cow;
@@ -27,22 +27,22 @@ use crate::snapshot::Snapshot;
 use crate::state::{self, Beginnings, Report, Reporter};
 use crate::survey::{STEP, SaNote, Survey, Surveyed};
 
-/// How long packets that are under way may take when the gateway stops.
+/// Time limit of packets in flight when the gateway stops.
 pub(crate) const DRAIN: Duration = Duration::from_secs(5);
-/// How long the packets of SAs that a reload replaces may take.
+/// Time limit of the packets of SAs that a reload replaces.
 const REPLACE: Duration = Duration::from_millis(200);
-/// Rounds between two looks at what the gateway wants.
+/// Rounds between two checks for commands.
 const ROUNDS: u32 = 64;
-/// Of what the gateway wants, so much is done between two rounds: packets wait no longer, however
-/// much charon asks at once.
+/// Commands executed between two rounds, at most: so packets wait no longer, however much charon
+/// asks at once.
 const COMMANDS: usize = 16;
 
-/// What the gateway asks of a worker, done on its thread.
+/// A command of the gateway, executed on the worker's thread.
 pub(crate) type Command = Box<dyn FnOnce(&mut WorkerThread) + Send>;
-/// What the operator should know.
-pub(crate) type Tell = Arc<dyn Fn(String) + Send + Sync>;
+/// Receives messages for the operator.
+pub(crate) type Notify = Arc<dyn Fn(String) + Send + Sync>;
 
-/// What all workers of a gateway see.
+/// State shared by all workers of a gateway.
 #[derive(Default)]
 pub(crate) struct Common {
     /// Set when it stops.
@@ -51,8 +51,8 @@ pub(crate) struct Common {
     votes: AtomicUsize,
 }
 
-/// A worker's vote that it will hand nothing over any more: given when it drains, or when it ends
-/// in whatever way, so that no other waits for it.
+/// A worker's vote that it will hand nothing over any more: cast when it drains, or when it ends in
+/// whatever way, so that no other waits for it.
 struct HandoffVote<'a> {
     common: &'a Common,
     is_cast: bool,
@@ -93,7 +93,7 @@ fn has(tunnels: &HashMap<&str, &TunnelConfig>, tunnel: &TunnelConfig) -> bool {
     tunnels.get(tunnel.name.as_str()).is_some_and(|other| *other == tunnel)
 }
 
-/// A worker and what it serves.
+/// A worker with its tunnels.
 pub(crate) struct WorkerThread {
     worker: Worker,
     workers: u16,
@@ -102,14 +102,14 @@ pub(crate) struct WorkerThread {
     costs: CostModels,
     started: SystemTime,
     config: Arc<Config>,
-    /// Of a key daemon's tunnels.
+    /// The names of a key daemon's tunnels.
     names: HashMap<TunnelId, ChildName>,
-    /// What the tunnels have done, whatever becomes of their SAs.
+    /// The totals of the tunnels, whatever happens to their SAs.
     ledger: Ledger,
     drop_watch: DropWatch,
-    /// The walk over the SAs that is under way, if there is one.
+    /// The walk over the SAs in progress, if any.
     survey: Option<Survey>,
-    /// The way to the keeper of the state file, if there is one.
+    /// The channel to the keeper of the state file, if there is one.
     reporter: Option<Reporter>,
 }
 
@@ -138,7 +138,7 @@ impl WorkerThread {
         }
     }
 
-    /// Has it report the numbers of SAs with static keys from now on.
+    /// Makes it report the numbers of SAs with static keys from now on.
     pub(crate) fn report_to(&mut self, reporter: Reporter) {
         self.reporter = Some(reporter);
     }
@@ -151,7 +151,7 @@ impl WorkerThread {
         &mut self,
         commands: &Receiver<Command>,
         common: &Common,
-        tell: &Tell,
+        notify: &Notify,
     ) -> Result<(), PortError> {
         self.worker.prepare_thread();
         let mut vote = HandoffVote { common, is_cast: false };
@@ -161,22 +161,22 @@ impl WorkerThread {
             rounds = rounds.wrapping_add(1);
             let is_surveying = self.survey();
             if has_more {
-                // The gateway wants more than there was time for.
+                // There are more commands than there was time for.
             } else if !is_surveying && (!moved || self.worker.is_at_rest()) {
                 self.worker.idle();
             } else if !rounds.is_multiple_of(ROUNDS) {
                 continue;
             }
-            self.look_around(tell);
+            self.look_around(notify);
             has_more = self.follow(commands);
         }
         self.drain(&mut vote)?;
-        self.tell_events(tell);
+        self.tell_events(notify);
         self.report_end();
         Ok(())
     }
 
-    /// Does what the gateway wants, up to [`COMMANDS`]; whether there may be more.
+    /// Executes up to [`COMMANDS`] commands; returns whether there may be more.
     fn follow(&mut self, commands: &Receiver<Command>) -> bool {
         for _ in 0..COMMANDS {
             let Ok(command) = commands.try_recv() else { return false };
@@ -185,14 +185,15 @@ impl WorkerThread {
         true
     }
 
-    /// What is due between two rounds: news for the operator, and for the keeper of the state file.
-    pub(crate) fn look_around(&mut self, tell: &Tell) {
-        self.tell_events(tell);
+    /// The work between two rounds: messages for the operator, and reports to the keeper of the
+    /// state file.
+    pub(crate) fn look_around(&mut self, notify: &Notify) {
+        self.tell_events(notify);
         self.watch_drops();
         self.report_numbers();
     }
 
-    /// Tells the keeper of the state file that it sends nothing more.
+    /// Reports to the keeper of the state file that it sends nothing more.
     pub(crate) fn report_end(&self) {
         if let Some(reporter) = &self.reporter {
             reporter.end(&self.installed, self.tables());
@@ -224,8 +225,8 @@ impl WorkerThread {
         new.map(|tunnel| tunnel.name.clone()).collect()
     }
 
-    /// Lets what is under way leave. What others may still hand over is waited for, as they wait
-    /// for ours.
+    /// Lets packets in flight leave. It waits for what others may still hand over, as they wait for
+    /// it.
     fn drain(&mut self, vote: &mut HandoffVote<'_>) -> Result<(), PortError> {
         let began = Instant::now();
         while began.elapsed() < DRAIN {
@@ -243,22 +244,23 @@ impl WorkerThread {
         Ok(())
     }
 
-    fn tell_events(&mut self, tell: &Tell) {
+    fn tell_events(&mut self, notify: &Notify) {
         for event in self.worker.take_events() {
             match event {
                 WorkerEvent::Engine(event @ EngineEvent::CameBack { .. }) => tracing::info!("{event}"),
-                WorkerEvent::Engine(event) => tell(event.to_string()),
+                WorkerEvent::Engine(event) => notify(event.to_string()),
                 WorkerEvent::Lifetime(LifetimeEvent { name, expiry: Expiry::Soft, .. }) => {
                     tracing::info!("SA {name}: soft lifetime reached");
                 }
                 WorkerEvent::Lifetime(LifetimeEvent { name, expiry: Expiry::Hard, .. }) => {
-                    tell(format!("SA {name}: hard lifetime reached; it no longer carries packets"));
+                    notify(format!("SA {name}: hard lifetime reached; it no longer carries packets"));
                 }
             }
         }
     }
 
-    /// Has all counters looked at where packets were dropped of which the operator should hear.
+    /// Starts a survey of all counters if packets were dropped of which the operator should be
+    /// warned.
     fn watch_drops(&mut self) {
         let pipeline = self.worker.pipeline();
         let now_ns = pipeline.clock().now_ns();
@@ -267,21 +269,21 @@ impl WorkerThread {
         }
     }
 
-    /// Tells the operator of packets that were dropped. The totals have been brought up to date
-    /// since `all` was counted, so that no drop of a tunnel is taken for one of none.
+    /// Warns the operator of dropped packets. The totals have been updated since `all` was counted,
+    /// so that no drop of a tunnel is taken for one of none.
     fn warn_of_drops(&mut self, all: &DropCounters) {
         let drops = self.ledger.drops(all);
         let now_ns = self.worker.pipeline().clock().now_ns();
         self.drop_watch.look(now_ns, drops).iter().for_each(Climb::warn);
     }
 
-    /// Tells what there is of this worker, step by step from now on. A survey that was under way
-    /// ends untold: whoever wanted that one has given up.
+    /// Reports the state of this worker step by step from now on. A survey in progress is
+    /// abandoned: its requester has given up.
     pub(crate) fn begin_survey(&mut self, survey: Survey) {
         self.survey = Some(survey);
     }
 
-    /// One step of the survey that is under way; `false` if there is none.
+    /// Takes one step of the survey in progress; `false` if there is none.
     pub(crate) fn survey(&mut self) -> bool {
         let Some(mut survey) = self.survey.take() else { return false };
         if survey.step(self) {
@@ -292,8 +294,7 @@ impl WorkerThread {
         true
     }
 
-    /// Brings the totals by tunnel up to date at once; to be called before tunnels change their
-    /// names.
+    /// Updates the totals by tunnel at once; call it before tunnels change their names.
     fn update_totals(&mut self) {
         self.close_departed();
         let mut cursor = Some(SaCursor::default());
@@ -305,22 +306,22 @@ impl WorkerThread {
         self.note_without_sa(0, usize::MAX);
     }
 
-    /// The name of a tunnel that came from the configuration. Tunnels stand there by their numbers.
+    /// The name of a tunnel of the configuration. Tunnels are sorted by their numbers there.
     fn configured_name(&self, tunnel: TunnelId) -> Option<&str> {
         let place = self.installed.binary_search_by_key(&tunnel, |installed| installed.id).ok()?;
         Some(&self.installed[place].config.name)
     }
 
-    /// The name of a tunnel; `None` as long as it has none.
+    /// The name of a tunnel; `None` while it has none.
     fn name_of(&self, tunnel: TunnelId) -> Option<Cow<'_, str>> {
         let daemons = || self.names.get(&tunnel).map(|name| Cow::Owned(name.to_string()));
         self.configured_name(tunnel).map(Cow::Borrowed).or_else(daemons)
     }
 
-    /// The first step to another configuration: lets the tunnels go that it has no more or
-    /// otherwise, so that their SPIs are free at all workers before the second,
-    /// [`take_up`](Self::take_up). Those that did not change keep their SAs, and with them their
-    /// sequence numbers and replay windows. Returns how many went.
+    /// The first step to another configuration: removes the tunnels that are gone or changed, so
+    /// that their SPIs are free at all workers before the second, [`take_up`](Self::take_up).
+    /// Unchanged ones keep their SAs, and with them their sequence numbers and replay windows.
+    /// Returns how many were removed.
     pub(crate) fn let_go(&mut self, config: &Arc<Config>) -> usize {
         self.update_totals();
         self.config = Arc::clone(config);
@@ -328,7 +329,7 @@ impl WorkerThread {
         let (kept, gone): (Vec<_>, Vec<_>) =
             self.installed.drain(..).partition(|tunnel| has(&wanted, &tunnel.config));
         self.installed = kept;
-        // Policies first: nothing may be prepared for an SA that is leaving.
+        // Policies first: no packet may be prepared for an SA that is being removed.
         self.decide();
         let pipeline = self.worker.pipeline_mut();
         for tunnel in &gone {
@@ -338,21 +339,20 @@ impl WorkerThread {
         gone.len()
     }
 
-    /// The second step: installs the tunnels that are new. One with static keys that has no
-    /// beginning is left out.
+    /// The second step: installs new tunnels. One with static keys that has no beginning is left
+    /// out.
     pub(crate) fn take_up(&mut self, config: &Arc<Config>, beginnings: &Beginnings) -> Reloaded {
         let done = self.install_new(config, beginnings);
         wipe_stack();
         done
     }
 
-    /// Has the ports inside take packets to these networks; what went wrong there.
+    /// Has the inside ports take packets to these networks; returns errors.
     pub(crate) fn take_networks(&mut self, networks: &[Prefix]) -> Vec<String> {
         self.worker.take_networks(networks)
     }
 
-    /// Never inlined: what it leaves on the stack, keys among it, is to lie below its caller's
-    /// frame.
+    /// Never inlined: what it leaves on the stack, keys included, must be below its caller's frame.
     #[inline(never)]
     fn install_new(&mut self, config: &Arc<Config>, beginnings: &Beginnings) -> Reloaded {
         let mut done = Reloaded { stayed: self.installed.len(), ..Reloaded::default() };
@@ -378,18 +378,18 @@ impl WorkerThread {
         done
     }
 
-    /// Forgets tunnels that another worker serves and could not install: their traffic is not to be
+    /// Removes tunnels that another worker serves and could not install: their traffic must not be
     /// handed to it.
     pub(crate) fn leave_out(&mut self, refused: &HashSet<String>) {
         self.installed.retain(|tunnel| !refused.contains(&tunnel.config.name));
         self.decide();
     }
 
-    /// Lets the packets of SAs that leave go out, so that their SPIs are free for those that come.
+    /// Lets the packets of removed SAs leave, so that their SPIs are free for new ones.
     fn let_retire(&mut self) {
         let began = Instant::now();
         while self.worker.pipeline().is_retiring() && began.elapsed() < REPLACE {
-            // A port that fails says so again in the next round of work.
+            // A port that fails reports it again in the next round of work.
             if self.worker.round(false).is_err() {
                 break;
             }
@@ -402,13 +402,13 @@ impl WorkerThread {
         self.worker.pipeline_mut().ipsec_mut().set_policies(policies);
     }
 
-    /// Changes a key daemon's policies. They come after the configuration's of the same priority.
+    /// Changes a key daemon's policies. They follow the configuration's of the same priority.
     pub(crate) fn change_policies(&mut self, changes: &[PolicyChange]) {
         self.worker.pipeline_mut().ipsec_mut().change_policies(changes);
     }
 
-    /// Gives a key daemon's tunnel a name, or takes it away. What it has done until now stays with
-    /// the name that it had.
+    /// Sets or clears the name of a key daemon's tunnel. Its totals until now stay with the
+    /// previous name.
     pub(crate) fn name_tunnel(&mut self, tunnel: TunnelId, name: Option<&ChildName>) {
         self.close_departed();
         let views: Vec<SaView> = self.tables().sas_of(tunnel).collect();
@@ -427,14 +427,14 @@ impl WorkerThread {
     /// Installs a key daemon's SA, of a tunnel that this worker serves.
     ///
     /// # Errors
-    /// Why it was refused; then it stands nowhere.
+    /// Why it was refused; it is installed nowhere then.
     pub(crate) fn install(&mut self, sa: &SaConfig) -> Result<SaNumber, InstallError> {
         let done = self.install_sa(sa);
         wipe_stack();
         done
     }
 
-    /// Never inlined, for the sake of [`wipe_stack`].
+    /// Never inlined, so that [`wipe_stack`] covers its frame.
     #[inline(never)]
     fn install_sa(&mut self, sa: &SaConfig) -> Result<SaNumber, InstallError> {
         let pipeline = self.worker.pipeline_mut();
@@ -442,14 +442,14 @@ impl WorkerThread {
         Ok(pipeline.ipsec().tables.number(index).expect("it was installed"))
     }
 
-    /// Takes in what an engine was measured to cost, which was estimated so far.
+    /// Applies the measured cost of an engine, which was estimated so far.
     pub(crate) fn learn_cost(&mut self, measured: &MeasuredCost) {
         self.costs.learn(measured);
         let news = |engine: &EngineDescription| self.costs.news(engine, measured);
         self.worker.pipeline_mut().set_costs(measured.transform, &news);
     }
 
-    /// What it takes an engine to cost.
+    /// The cost of an engine.
     #[cfg(test)]
     pub(crate) fn cost_of(
         &self,
@@ -459,7 +459,7 @@ impl WorkerThread {
         self.costs.of(engine, transform)
     }
 
-    /// Lets an SA go once its last packet has left. One that has gone already is no error.
+    /// Removes an SA once its last packet has left. One that is already gone is no error.
     pub(crate) fn retire(&mut self, sa: SaNumber) {
         let pipeline = self.worker.pipeline_mut();
         if let Some(sa) = pipeline.ipsec().tables.place(sa) {
@@ -467,7 +467,8 @@ impl WorkerThread {
         }
     }
 
-    /// Gives an SA other ends; the ones that it had, or `None` if it cannot go there.
+    /// Gives an SA other ends; returns the previous ones, or `None` if the new ones are invalid for
+    /// it.
     pub(crate) fn move_sa(&mut self, sa: SaNumber, ends: &SaEnds) -> Option<SaEnds> {
         let ipsec = self.worker.pipeline_mut().ipsec_mut();
         let sa = ipsec.tables.place(sa)?;
@@ -475,7 +476,7 @@ impl WorkerThread {
         ipsec.upkeep.move_sa(&mut ipsec.tables, sa, ends).then_some(old)
     }
 
-    /// What an SA has done and where it is.
+    /// The state of an SA.
     pub(crate) fn view(&self, sa: SaNumber) -> Option<SaView> {
         self.tables().sa(self.tables().place(sa)?)
     }

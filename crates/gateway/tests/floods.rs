@@ -29,7 +29,7 @@ const PEERS: u64 = 10_000;
 const LENGTH: Duration = Duration::from_secs(2);
 /// Packets that a port's queue holds, as many as a network card's.
 const QUEUE: usize = 4096;
-/// Of the peer's packets; the last 8 are its number.
+/// The length of the peer's packets; the last 8 bytes are their number.
 const BYTES: usize = 200;
 
 fn config(site: u8) -> Config {
@@ -52,7 +52,7 @@ fn pipeline(site: u8) -> Pipeline {
         Err(_) => Box::new(Software::new("engine")),
     };
     let mut costs = Costs::new();
-    costs.state("engine", CostModel { t_init: 100.0, t_block: 5.0 });
+    costs.set_fixed("engine", CostModel { t_init: 100.0, t_block: 5.0 });
     let (config, engines) = (config(site), vec![engine]);
     let made = assemble::pipeline(&config, 0, engines, &costs, Clock::start(), &Beginnings::Fresh);
     made.expect("a good configuration").0
@@ -80,7 +80,7 @@ fn sealed(count: u64) -> Vec<Vec<u8>> {
     all
 }
 
-/// What a flood is made of: its packet of a number.
+/// Generates a flood: its packet of a number.
 type Flood<'a> = &'a dyn Fn(u64, &[Vec<u8>]) -> Vec<u8>;
 
 fn esp(spi: u32, sequence: u32) -> Vec<u8> {
@@ -100,7 +100,7 @@ const FLOODS: [(&str, DropReason, Flood<'static>); 4] = [
     }),
     ("unknown SPIs", DropReason::UnknownSpi, &|number, _| esp(0x7000_0000 | number as u32, 1)),
     ("replays", DropReason::Replayed, &|_, peers| peers[0].clone()),
-    // Ahead of all that the peer has sent, so that each is tried with the key.
+    // Ahead of everything that the peer has sent, so that each is tried with the key.
     ("forged ICVs", DropReason::IntegrityFailed, &|number, _| esp(0x1001, (1 << 30) + number as u32)),
 ];
 
@@ -113,7 +113,7 @@ struct Outside {
 }
 
 impl Outside {
-    /// Sends as many as there is room for; how many that were.
+    /// Sends as many as there is room for; returns the number.
     fn send<'a>(&mut self, packets: impl Iterator<Item = &'a [u8]>) -> u64 {
         let pool = &mut self.pool;
         self.burst.extend(packets.map_while(|packet| pool.take_filled(packet, 64)));
@@ -122,7 +122,7 @@ impl Outside {
         sent as u64
     }
 
-    /// Takes what has come out inside; how many of the peer's packets.
+    /// Takes what has come out inside; returns the number of the peer's packets.
     fn delivered(&mut self) -> u64 {
         self.hosts.receive(&mut self.pool, QUEUE, &mut self.burst).expect("memory does not fail");
         let count = self.burst.iter().filter(|frame| frame.len() == BYTES).count();
@@ -132,7 +132,7 @@ impl Outside {
     }
 }
 
-/// What was counted of a flood.
+/// The counters of a flood.
 #[derive(Default)]
 struct Figures {
     flooded: u64,
@@ -169,7 +169,7 @@ fn run(flood: Flood<'_>, peers: &[Vec<u8>]) -> (Figures, Worker) {
         let next = (now(PEERS) as usize + 1).min(peers.len());
         figures.entered += outside.send(peers[figures.sent as usize..next].iter().map(Vec::as_slice));
         figures.sent = next as u64;
-        // What was due while the queue was full is lost, as on a wire.
+        // Packets that were due while the queue was full are lost, as on a wire.
         let burst = (now(FLOOD) - due).min(QUEUE as u64);
         due = now(FLOOD);
         figures.flooded += outside.send(flood.by_ref().take(burst as usize).map(Vec::as_slice));

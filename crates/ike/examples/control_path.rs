@@ -1,9 +1,9 @@
-//! A gateway without packets, for a real charon to talk to: `control_path.sh` runs the two against
-//! a stock charon.
+//! A gateway without packets, for a real charon: `control_path.sh` runs the two against a stock
+//! charon.
 //!
 //! usage: control_path SOCKET LOCAL_ADDRESS. It owns UDP 500 and 4500 there, keeps SAs in memory,
-//! lets them expire by their lifetimes, and on a line `acquire` asks for the SAs of every trap.
-//! What it does it prints, a line each.
+//! lets them expire by their lifetimes, and on a line `acquire` requests the SAs of every trap. It
+//! prints what it does, one line each.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::BufRead;
@@ -79,7 +79,7 @@ impl Backend for Memory {
 }
 
 impl Memory {
-    /// The SAs that have reached a time since they were looked at.
+    /// The SAs that have reached a lifetime since the last call.
     fn due(&mut self) -> Vec<(SaNumber, Expiry)> {
         let reached =
             |limit: Option<u64>, age: Duration| limit.is_some_and(|ns| age.as_nanos() >= u128::from(ns));
@@ -134,7 +134,7 @@ impl Handler for Gateway {
     }
 }
 
-/// Hands what comes on one port to charon, but for ESP and keep-alives.
+/// Passes packets of one port on to charon, except for ESP and keep-alives.
 fn receive(socket: &UdpSocket, local: SocketAddr, outlet: &Outlet) -> std::io::Result<()> {
     let mut buffer = vec![0; 65_535];
     loop {

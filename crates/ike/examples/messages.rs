@@ -1,5 +1,5 @@
-//! Writes what a gateway sends to charon's plugin as inputs of `charon/fuzz`, in the gateway's own
-//! encoding: a byte that says what is done, then messages, each with its length before it. usage:
+//! Writes the gateway's messages to charon's plugin as inputs of `charon/fuzz`, in the gateway's
+//! own encoding: a byte for the operation, then messages, each preceded by its length. usage:
 //! messages FOLDER
 
 use std::net::SocketAddr;
@@ -72,7 +72,7 @@ fn events(ours: SocketAddr, peers: SocketAddr, nat: SocketAddr) -> Vec<u8> {
     input(HEAR, &events.map(|event| event.encode()))
 }
 
-/// To the first request of a connection.
+/// Replies to the first request of a connection.
 fn replies() -> Vec<Vec<u8>> {
     let good = |what, kind, body| input(what, &[Reply::Good(body).encode(kind, 1)]);
     let mut all = vec![

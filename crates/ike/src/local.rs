@@ -1,4 +1,4 @@
-//! Unix sockets that the gateway listens on, for root and the user who started it alone.
+//! Unix sockets that the gateway listens on, for root and the user who started it only.
 
 use std::io::{self, ErrorKind};
 use std::os::fd::AsFd;
@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use nix::sys::socket::{getsockopt, sockopt};
 use socket2::{Domain, SockAddr, Socket, Type};
 
-/// The user who started the gateway. It may become another, `nobody` among them, whose other
+/// The user who started the gateway. It may become another one, for example `nobody`, whose other
 /// programs it does not trust.
 static STARTED_BY: OnceLock<u32> = OnceLock::new();
 
@@ -38,7 +38,7 @@ pub fn listen(path: &Path, kind: Type, backlog: i32) -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// Takes away a socket on which nobody listens any more.
+/// Removes a socket on which nobody listens any more.
 fn clear(path: &Path, kind: Type, address: &SockAddr) -> io::Result<()> {
     let found = match std::fs::symlink_metadata(path) {
         Ok(found) => found,
@@ -51,13 +51,13 @@ fn clear(path: &Path, kind: Type, address: &SockAddr) -> io::Result<()> {
     match Socket::new(Domain::UNIX, kind, None)?.connect(address) {
         Err(error) if error.kind() == ErrorKind::ConnectionRefused => std::fs::remove_file(path),
         Err(error) if error.kind() == ErrorKind::PermissionDenied => Err(error),
-        // A listener of another kind refuses by another error.
+        // A listener of another kind refuses with another error.
         _ => Err(io::Error::new(ErrorKind::AddrInUse, "another gateway listens there")),
     }
 }
 
-/// The process at the other end, if it is root's or of the user who started the gateway: whose
-/// process this was when it first listened.
+/// The process at the other end, if it belongs to root or to the user who started the gateway: the
+/// user of this process when it first listened.
 pub fn trusted_peer(socket: &impl AsFd) -> Option<i32> {
     let peer = getsockopt(socket, sockopt::PeerCredentials).ok()?;
     let is_trusted = peer.uid() == 0 || peer.uid() == started_by();

@@ -1,5 +1,5 @@
-//! What classification costs: a burst of bypassed packets through `Ipsec::outbound`, whose flows
-//! are in the cache or never are, with one policy and with 4,000.
+//! Cost of classification: a burst of bypassed packets through `Ipsec::outbound` whose flows are in
+//! the cache, or never are, with one policy and with 4,000.
 
 use convoy_ipsec::{Action, Ipsec, IpsecConfig, OutboundBurst, Policy, PolicyDirection, Selector};
 use convoy_packet::{Frame, FramePool};

@@ -1,6 +1,6 @@
-//! What the directory of SAs costs with few and with many SAs: a rekeying at the owner, which alone
-//! does it, and a burst of packets that another worker received and hands over. Beside these, what
-//! a burst costs whose SAs nobody has.
+//! Cost of the directory of SAs with few and with many SAs: a rekeying, done by the owner alone,
+//! and a burst of packets that another worker received and hands over. For comparison, a burst
+//! whose SAs nobody has.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ fn sa(spi: u32) -> SaConfig {
     SaConfig { tunnel: TunnelId(1), ..SaConfig::new(spi, SaDirection::Inbound, ends[0], ends[1], keys) }
 }
 
-/// Two workers, of which the second has so many SAs.
+/// Two workers, of which the second has this many SAs.
 fn workers(sas: u32) -> [Ipsec; 2] {
     let directory = Arc::new(Directory::new(2));
     let mut workers = [0, 1].map(|worker| {

@@ -1,6 +1,6 @@
-//! What ESP costs beside its ciphers: a burst of packets out of one gateway and into its peer, IPv4
-//! in UDP over IPv4 and IPv6 in IPv6. The crypto jobs count as done, so what is "encrypted" stays
-//! as it is.
+//! Cost of ESP beside its ciphers: a burst of packets out of one gateway and into its peer, IPv4 in
+//! UDP over IPv4 and IPv6 in IPv6. The crypto jobs count as done, so "encrypted" bytes stay as they
+//! are.
 
 use std::net::IpAddr;
 
@@ -15,7 +15,7 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 const BURST: u32 = 64;
 const PACKET_BYTES: usize = 256;
 
-/// One side: sends what comes from `inside` to the other gateway, and opens what comes from there.
+/// One side: seals packets from `inside` for the other gateway, and opens what arrives from there.
 fn gateway([local, remote]: [IpAddr; 2], direction: SaDirection, inside: [&str; 2], in_udp: bool) -> Ipsec {
     let mut ipsec = Ipsec::new(IpsecConfig { seed: 7, ..IpsecConfig::default() });
     let proposal: Proposal = "aes128gcm16".parse().expect("known words");

@@ -1,11 +1,11 @@
-//! What `Ipsec` costs a packet beside the ciphers, step by step and by the number of SAs: for
+//! Cost of `Ipsec` for a packet beside the ciphers, by step and by the number of SAs: for
 //! `callgrind`, which counts instructions without noise, and for a clock.
 //!
 //! ```text
 //! path <out|in> <SAs> <bursts> [bytes] [packets of one SA in a row]
 //! ```
 //!
-//! Packets come in bursts of 32, from the SAs in turn but not in the order of their places; the
+//! Packets come in bursts of 32, from the SAs in turn but not in the order of their indices; the
 //! crypto jobs count as done. The two steps of a direction are the functions `prepare_step` and
 //! `finish_step`, so that
 //!
@@ -13,7 +13,7 @@
 //! valgrind --tool=callgrind --toggle-collect='*prepare_step*' --toggle-collect='*finish_step*' target/release/examples/path out 100 1000
 //! ```
 //!
-//! counts them alone. What is printed are nanoseconds a packet, the medians over all bursts.
+//! counts them alone. The output is in nanoseconds a packet, as medians over all bursts.
 
 use std::hint::black_box;
 use std::net::{IpAddr, Ipv4Addr};
@@ -34,7 +34,7 @@ fn inside(sa: u32) -> [Ipv4Addr; 2] {
     [Ipv4Addr::new(10, 1, 0, 1), Ipv4Addr::new(172, (16 + (sa >> 8)) as u8, sa as u8, 9)]
 }
 
-/// A gateway with one SA and one policy for each tunnel; `direction` is the way of all SAs.
+/// A gateway with one SA and one policy for each tunnel; `direction` is that of all SAs.
 fn gateway(sas: u32, direction: SaDirection) -> Ipsec {
     let mut ipsec = Ipsec::new(IpsecConfig { seed: 7, ..IpsecConfig::default() });
     let proposal: Proposal = "aes128gcm16".parse().expect("known words");
@@ -72,7 +72,7 @@ fn plain_packet(sa: u32, bytes: usize) -> Vec<u8> {
     packet
 }
 
-/// One direction's way through `Ipsec`, in two steps around the engine.
+/// One direction's path through `Ipsec`, in two steps around the engine.
 trait Path {
     fn prepare(&mut self, frames: &mut Vec<Frame>);
     fn finish(&mut self, out: &mut Vec<Frame>);
@@ -163,7 +163,7 @@ fn plain_input(sas: u32, bursts: usize, bytes: usize, run: usize) -> Input {
     Input { bytes: order.flat_map(|sa| packets[sa].iter().copied()).collect(), packet_len: bytes }
 }
 
-/// What the other gateway makes of the plain packets.
+/// The other gateway's packets for the plain ones.
 fn protected_input(sas: u32, plain: &Input) -> Input {
     let (mut sender, mut frames, mut out) = (outbound(sas), Vec::new(), Vec::new());
     let (mut bytes, mut packet_len) = (Vec::new(), 0);

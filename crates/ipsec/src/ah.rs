@@ -1,8 +1,9 @@
-//! The Authentication Header (RFC 4302): where it stands, and what of a packet it leaves out.
+//! The Authentication Header (RFC 4302): its position, and the fields of a packet that it does not
+//! cover.
 //!
 //! The ICV covers the packet with its mutable fields counted as zero. An engine only reads bytes,
-//! so the headers before AH are copied aside, into the frame's headroom, and the fields zeroed in
-//! place; once the job is done the copy goes back.
+//! so the headers before AH are copied into the frame's headroom and the fields zeroed in place;
+//! once the job is done the copy is put back.
 
 use convoy_packet::protocol::AH;
 use convoy_packet::{Frame, Layout, ah, ip, zero_mutable};
@@ -18,19 +19,19 @@ pub(crate) const fn header_len(icv_len: usize, is_v6: bool) -> usize {
     (ah::HEADER_BYTES + icv_len).next_multiple_of(if is_v6 { 8 } else { 4 })
 }
 
-/// Where an AH header stands.
+/// The position of an AH header.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub(crate) struct AhPosition {
     /// Its offset in the packet.
     pub(crate) at: usize,
     /// Its length.
     pub(crate) len: usize,
-    /// What follows it.
+    /// The next header.
     pub(crate) next: u8,
 }
 
 /// Makes room for AH behind the headers that every fragment repeats (transport mode).
-pub(crate) fn insert(frame: &mut Frame, inner: &Layout, icv_len: usize) -> Result<Place, DropReason> {
+pub(crate) fn insert(frame: &mut Frame, inner: &Layout, icv_len: usize) -> Result<AhPosition, DropReason> {
     if inner.fragment.is_some() {
         return Err(DropReason::FragmentInTransport);
     }
@@ -41,13 +42,13 @@ pub(crate) fn insert(frame: &mut Frame, inner: &Layout, icv_len: usize) -> Resul
     frame.copy_within(len..len + at, 0);
     frame[inner.next_header_at] = AH;
     ip::set_length(frame);
-    Ok(Place { at, len, next })
+    Ok(AhPosition { at, len, next })
 }
 
-/// Writes the header at its place and lays out the job.
+/// Writes the header at its position and lays out the job.
 pub(crate) fn seal(
     frame: &mut Frame,
-    place: Place,
+    place: AhPosition,
     spi: u32,
     sequence: u64,
     plan: &JobPlan,
@@ -56,7 +57,7 @@ pub(crate) fn seal(
     hide(frame, place.at, sequence, plan)
 }
 
-/// Copies the headers before AH aside, zeroes what may change on the way, and lays out the job.
+/// Saves the headers before AH, zeroes the mutable fields, and lays out the job.
 pub(crate) fn hide(
     frame: &mut Frame,
     at: usize,
@@ -76,7 +77,7 @@ pub(crate) fn hide(
     Ok((job, FinishContext { sequence, header: at as u16, saved: at as u16, ..FinishContext::default() }))
 }
 
-/// Undoes [`hide`]. Does nothing to a packet that hid nothing.
+/// Undoes [`hide`]. Does nothing if the packet was not hidden.
 pub(crate) fn restore(frame: &mut Frame, context: &FinishContext) -> Result<(), DropReason> {
     let saved = usize::from(context.saved);
     if saved > 0 {

@@ -24,7 +24,7 @@ impl KeyBits {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::B128, Self::B192, Self::B256];
 
-    /// The key of so many bytes, if AES has one.
+    /// The key of this many bytes, if AES has one.
     pub fn of_bytes(bytes: usize) -> Option<Self> {
         Self::ALL.into_iter().find(|key| key.bytes() == bytes)
     }
@@ -85,7 +85,7 @@ pub enum Integrity {
     HmacSha512_256,
 }
 
-/// What one SA does to a packet's bytes.
+/// The cryptographic transform of an SA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Transform {
     /// One algorithm for both services.
@@ -188,15 +188,15 @@ pub struct KeyMaterial {
     "the key has {have} bytes, {need} are needed: cipher key {cipher}, salt {salt}, integrity key {integrity}"
 )]
 pub struct KeyLengthError {
-    /// Given.
+    /// The given length.
     pub have: usize,
-    /// Needed.
+    /// The required length.
     pub need: usize,
-    /// Of these for the cipher.
+    /// The part for the cipher.
     pub cipher: usize,
-    /// Of these as salt or nonce.
+    /// The part for the salt or nonce.
     pub salt: usize,
-    /// Of these for the integrity algorithm.
+    /// The part for the integrity algorithm.
     pub integrity: usize,
 }
 
@@ -204,7 +204,7 @@ impl KeyMaterial {
     /// Takes `bytes`: cipher key, salt, integrity key.
     ///
     /// # Errors
-    /// [`KeyLengthError`] if there are not as many as `transform` needs.
+    /// [`KeyLengthError`] if the length is not what `transform` needs.
     pub fn new(transform: Transform, mut bytes: Vec<u8>) -> Result<Self, KeyLengthError> {
         let need = transform.key_material_len();
         if bytes.len() != need {
@@ -221,7 +221,7 @@ impl KeyMaterial {
         Ok(Self { transform, bytes })
     }
 
-    /// What the keys are for.
+    /// The transform that the keys are for.
     pub fn transform(&self) -> Transform {
         self.transform
     }

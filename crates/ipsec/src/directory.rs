@@ -1,15 +1,16 @@
-//! Whose each SA of a process is: the one thing that all workers know of an SA.
+//! The owner of each SA of a process: the only thing that all workers know of an SA.
 //!
-//! Everything else of it stands with its owner alone. Only the owner changes an entry, between two
-//! of its rounds, when it is told to install, move or remove the SA; any worker may look at any
-//! time, without a lock. The order is such that a packet is handed over only while its SA stands:
+//! Everything else is known to its owner alone. Only the owner changes an entry, between two of its
+//! rounds, when it is told to install, move or remove the SA; any worker may look at any time,
+//! without a lock. The order of changes ensures that a packet is handed over only while its SA
+//! exists:
 //!
-//! 1. An SA that comes is entered here first, which is where an overlapping SPI is refused, and
-//!    stands at its owner before that thread takes the next packet from another worker: what is
+//! 1. A new SA is entered here first, which is where an overlapping SPI is refused, and is
+//!    installed at its owner before that thread takes the next packet from another worker: what is
 //!    handed over earlier waits until then.
-//! 2. An SA that moves is entered with its new ends before the entry with its old ones is deleted.
-//! 3. An SA that goes is deleted here before its owner lets go of its SPI. What was handed over
-//!    earlier finds nothing and is dropped, as it would have been had it arrived later.
+//! 2. A moved SA is entered with its new ends before the entry with its old ones is deleted.
+//! 3. A removed SA is deleted here before its owner releases its SPI. What was handed over earlier
+//!    finds nothing and is dropped, as if it had arrived later.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -20,7 +21,7 @@ use crate::sa_id::SaNumber;
 use crate::sad::SaName;
 use crate::spd::TunnelId;
 
-/// What is known of an SA.
+/// The directory's record of an SA.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
     pub(crate) number: SaNumber,
@@ -46,16 +47,16 @@ pub(crate) struct Entry {
 pub struct Directory {
     workers: u16,
     sas: HashMap<SpiKey, Entry>,
-    /// Our outer addresses of inbound SAs, and how many SAs have each.
+    /// Our outer addresses of inbound SAs, with the number of SAs of each.
     locals: HashMap<IpAddr, u32>,
 }
 
-/// What tells an SA from others (RFC 4301 section 4.1).
+/// The identity of an SA (RFC 4301 section 4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct SpiKey {
     spi: u32,
     protocol: SaProtocol,
-    /// Of an outbound SA, since its SPI is the peer's choice; inbound SPIs are ours alone.
+    /// The peer of an outbound SA, whose SPI is the peer's choice; inbound SPIs are ours alone.
     peer: Option<IpAddr>,
 }
 
@@ -67,18 +68,18 @@ impl SpiKey {
 }
 
 impl Directory {
-    /// An empty one for so many workers, at least one.
+    /// An empty directory of this many workers, at least one.
     pub fn new(workers: u16) -> Self {
         Self { workers: workers.max(1), sas: HashMap::new(), locals: HashMap::new() }
     }
 
-    /// The worker that serves a tunnel, and so has all of its SAs.
+    /// The worker that serves a tunnel and owns all of its SAs.
     #[inline]
     pub fn owner_of(&self, tunnel: TunnelId) -> u16 {
         tunnel.owner(self.workers)
     }
 
-    /// How many SAs there are.
+    /// The number of SAs.
     pub fn len(&self) -> usize {
         self.sas.len()
     }
@@ -88,10 +89,10 @@ impl Directory {
         self.sas.is_empty()
     }
 
-    /// Enters an SA.
+    /// Adds an SA.
     ///
     /// # Errors
-    /// The name of the SA that has its SPI; nothing is entered then.
+    /// The name of the SA with the same SPI; nothing is added then.
     pub(crate) fn enter(&self, entry: Entry) -> Result<(), SaName> {
         let sas = self.sas.pin();
         match sas.try_insert(SpiKey::of(&entry.name), entry) {
@@ -103,7 +104,7 @@ impl Directory {
         }
     }
 
-    /// Deletes an SA's entry. One that is another's by now stays.
+    /// Deletes an SA's entry, unless the entry is another SA's by now.
     pub(crate) fn delete(&self, entry: &Entry) {
         let is_its = |_: &SpiKey, present: &Entry| present.number == entry.number;
         if let Ok(Some((_, gone))) = self.sas.pin().remove_if(&SpiKey::of(&entry.name), is_its) {
@@ -111,10 +112,10 @@ impl Directory {
         }
     }
 
-    /// Gives an SA another name, which has its SPI and direction.
+    /// Gives an SA another name with the same SPI and direction.
     ///
     /// # Errors
-    /// The name of the SA that has its SPI there; then it keeps the old name.
+    /// The name of the SA that has its SPI there; it keeps its old name then.
     pub(crate) fn rename(&self, old: &Entry, name: SaName) -> Result<(), SaName> {
         let entry = Entry { name, ..*old };
         if SpiKey::of(&old.name) != SpiKey::of(&name) {
@@ -128,10 +129,10 @@ impl Directory {
         Ok(())
     }
 
-    /// The other worker that has the inbound SA of an SPI; `worker` is the one that asks, and has
+    /// The other worker that owns the inbound SA of an SPI; `worker` is the one that asks, and has
     /// looked at its own.
     pub(crate) fn other_owner(&self, worker: u16, spi: u32, protocol: SaProtocol) -> Option<u16> {
-        // A worker that is alone has every SA there is.
+        // A single worker owns all SAs.
         if self.workers == 1 {
             return None;
         }
@@ -148,8 +149,8 @@ impl Directory {
         self.sas.pin().get(key).map(|entry| entry.number)
     }
 
-    /// Whether an inbound SA of another worker has this outer address of ours, or takes any of its
-    /// family.
+    /// Whether an inbound SA of another worker has this outer address of ours, or accepts any of
+    /// its family.
     pub(crate) fn has_local(&self, address: IpAddr) -> bool {
         if self.workers == 1 {
             return false;

@@ -1,4 +1,4 @@
-//! Why packets are dropped, and how many were.
+//! Reasons for dropped packets, and their counters.
 
 use std::fmt;
 
@@ -39,7 +39,7 @@ drop_reasons! {
     TtlExpired = "ttl_expired",
     /// A fragment cannot go by a transport mode SA (RFC 4303 section 3.3.4).
     FragmentInTransport = "fragment_in_transport",
-    /// The inner and the outer addresses of a transport mode SA differ.
+    /// The inner and outer addresses of a transport mode SA differ.
     TransportAddress = "transport_address",
     /// The sequence number would repeat (`XfrmOutStateSeqError`; RFC 4303 section 3.3.3).
     SequenceExhausted = "sequence_exhausted",
@@ -48,7 +48,7 @@ drop_reasons! {
     SequenceUnreserved = "sequence_unreserved",
     /// An engine failed and no other could do the job.
     EngineFailed = "engine_failed",
-    /// A port's device was to encrypt it, and it was about to leave by another port, or in
+    /// It was to be encrypted by a port's device, but was about to leave by another port, or in
     /// fragments.
     Unencrypted = "unencrypted",
     /// Sealed, but the system has no route to the peer from the local address, or the interface is
@@ -70,9 +70,10 @@ drop_reasons! {
     NoFrame = "no_frame",
     /// The frame has no room for what had to be written.
     NoRoom = "no_room",
-    /// The worker that its SA belongs to is overloaded: as many packets as may wait for it do.
+    /// The worker that owns its SA is overloaded: the queue to it is full.
     HandoffFull = "handoff_full",
-    /// The engines of its worker are behind, which reads on for the sake of other workers' packets.
+    /// The engines of its worker are behind, while the worker reads on for the sake of other
+    /// workers' packets.
     Overloaded = "overloaded",
 
     // Inbound, before the crypto job.
@@ -106,7 +107,7 @@ drop_reasons! {
     BadPadding = "bad_padding",
     /// The next header is not what the SA's mode carries (`XfrmInStateModeError`).
     BadNextHeader = "bad_next_header",
-    /// What was decrypted is no IP packet.
+    /// The decrypted packet is no IP packet.
     MalformedDecrypted = "malformed_decrypted",
     /// A dummy packet (RFC 4303 section 2.6): dropped as intended.
     Dummy = "dummy",
@@ -124,7 +125,7 @@ drop_reasons! {
     InboundNoPolicy = "inbound_no_policy",
     /// An inbound policy says discard (`XfrmInPolBlock`).
     InboundDiscard = "inbound_discard",
-    /// It came in plain, and policy wants it protected.
+    /// It came in plain, although policy requires protection.
     InboundUnprotected = "inbound_unprotected",
 
     // Reassembly of outer fragments.
@@ -171,17 +172,17 @@ impl DropCounters {
         self.0[reason as usize] += packets;
     }
 
-    /// How many were dropped for `reason`.
+    /// The packets dropped for `reason`.
     pub const fn get(&self, reason: DropReason) -> u64 {
         self.0[reason as usize]
     }
 
-    /// How many were dropped in all.
+    /// All dropped packets.
     pub fn total(&self) -> u64 {
         self.0.iter().sum()
     }
 
-    /// Reasons that were met, with their counts.
+    /// Reasons with a count above 0.
     pub fn met(&self) -> impl Iterator<Item = (DropReason, u64)> + '_ {
         DropReason::ALL.iter().map(|reason| (*reason, self.get(*reason))).filter(|(_, count)| *count > 0)
     }

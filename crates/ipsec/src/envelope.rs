@@ -1,4 +1,4 @@
-//! What protection puts around a packet, and so the longest packet that still fits.
+//! The bytes that protection adds to a packet, and hence the longest packet that fits.
 
 use convoy_packet::esp::HEADER_BYTES as ESP_HEADER;
 use convoy_packet::udp::HEADER_BYTES as UDP_HEADER;
@@ -9,31 +9,32 @@ use crate::algorithm::Transform;
 use crate::sa_config::{Mode, SaProtocol};
 use crate::trailer::ESP_TRAILER;
 
-/// Bytes that an SA puts around a packet.
+/// The bytes that an SA adds to a packet.
 ///
 /// ```
 /// use convoy_ipsec::{Envelope, Mode, Proposal, SaProtocol};
 /// let proposal: Proposal = "aes128gcm16".parse().expect("known words");
-/// let in_udp_over_ipv4 = Envelope::new(SaProtocol::Esp, Mode::Tunnel, proposal.transform, false, true);
+/// let in_udp_over_ipv4 = Envelope::new(SaProtocol::Esp, Mode::Tunnel, proposal.transform, false,
+/// true);
 /// assert_eq!(in_udp_over_ipv4.inner_mtu(1_500, 20), 1_438);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Envelope {
     mode: Mode,
-    /// Of the outer IP header, where one is made, and of UDP's.
+    /// The outer IP header, if there is one, and UDP's.
     outer: usize,
-    /// Of the ESP header and IV; of the whole of AH.
+    /// The ESP header and IV; all of AH.
     header: usize,
-    /// What payload and trailer together are padded to a multiple of.
+    /// The multiple to which payload and trailer are padded.
     alignment: usize,
-    /// Of ESP's pad length and next header.
+    /// ESP's pad length and next header.
     trailer: usize,
-    /// Behind ESP's trailer.
+    /// The ICV behind ESP's trailer.
     icv: usize,
 }
 
 impl Envelope {
-    /// That of an SA whose outer packets are of IPv6 or IPv4, and in UDP or right on IP.
+    /// The envelope of an SA whose outer packets are IPv6 or IPv4, with or without UDP.
     pub const fn new(
         protocol: SaProtocol,
         mode: Mode,

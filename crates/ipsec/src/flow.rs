@@ -1,4 +1,4 @@
-//! What policies are matched against: a packet's addresses, protocol and ports.
+//! The key by which policies select packets: addresses, protocol and ports.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -31,7 +31,7 @@ pub struct FlowKey {
     pub(crate) source: u128,
     /// Destination address as a number.
     pub(crate) destination: u128,
-    /// What is above the addresses, in one word, so that two keys are soon compared: [`IS_V6`],
+    /// Everything but the addresses in one word, so that keys compare quickly: [`IS_V6`],
     /// [`PORTS_KNOWN`], the protocol from bit 32 on, the source port from bit 16 on, the
     /// destination port.
     pub(crate) upper: u64,
@@ -41,7 +41,7 @@ const IS_V6: u64 = 1 << 40;
 const PORTS_KNOWN: u64 = 1 << 41;
 
 impl FlowKey {
-    /// A key from its parts; `ports` are source and destination, `None` where they cannot be seen.
+    /// A key from its parts; `ports` are source and destination, `None` where they are invisible.
     ///
     /// # Panics
     /// If the addresses are of different families: no packet's are.
@@ -54,15 +54,15 @@ impl FlowKey {
         }
     }
 
-    /// The key of `packet`, of which `layout` is the layout.
+    /// The key of `packet` with `layout`.
     #[inline(always)]
     pub(crate) fn of(packet: &[u8], layout: &Layout) -> Self {
         let (source, destination) = layout.address_numbers(packet);
         Self { source, destination, upper: upper(layout.is_v6, layout.protocol, layout.ports(packet)) }
     }
 
-    /// The key of a packet that an ICMP error quotes and may cut short behind its IP headers;
-    /// `None` if those are malformed or not all there.
+    /// The key of a packet quoted by an ICMP error, which may be cut short behind its IP headers;
+    /// `None` if those are malformed or incomplete.
     pub(crate) fn of_quoted(packet: &[u8]) -> Option<Self> {
         let mut layout = Layout::parse_quoted(packet).ok()?;
         layout.total_len = layout.total_len.min(packet.len());
@@ -89,7 +89,7 @@ impl FlowKey {
         (self.upper >> 32) as u8
     }
 
-    /// Source and destination port, or what stands for them, where they are known.
+    /// Source and destination port, or their substitutes, where known.
     pub const fn ports(&self) -> Option<(u16, u16)> {
         if self.upper & PORTS_KNOWN == 0 {
             None
@@ -109,8 +109,7 @@ impl FlowKey {
     }
 }
 
-/// What stands for the upper part of the key of an IPv4 packet with ports, source before
-/// destination.
+/// The upper part of the key of an IPv4 packet with ports, source before destination.
 #[inline]
 pub(crate) fn upper_v4(protocol: u8, ports: u32) -> u64 {
     PORTS_KNOWN | u64::from(protocol) << 32 | u64::from(ports)

@@ -1,25 +1,25 @@
 //! A fixed table from flow to policy decision, so that few packets search the policies.
 //!
-//! Set-associative: a flow may stand in one of [`WAYS`] places of either of two sets, so a lookup
-//! takes the same few steps whatever the traffic is; an attacker who fills the table costs us
-//! misses and nothing else. With one set alone a fifth of the flows would lack a place when two
-//! thirds of the table are in use. Each family has a table of its own, since a flow of IPv4 takes
-//! half the room, and two places of a set are in one cache line then.
+//! Set-associative: a flow may be in one of [`WAYS`] places of either of two sets, so a lookup
+//! takes the same few steps whatever the traffic is; an attacker who fills the table causes misses
+//! and nothing else. With one set alone a fifth of the flows would lack a place when two thirds of
+//! the table are in use. Each family has a table of its own, since a flow of IPv4 takes half the
+//! room, and two places of a set then share a cache line.
 
 use convoy_packet::prefetch;
 
 use crate::flow::{FlowKey, upper_v4};
 
-/// Places in which one flow may stand.
+/// Places in a set.
 const WAYS: usize = 4;
 
-/// What is compared of a flow.
+/// The part of a flow that is compared.
 trait Key: Copy + PartialEq {
-    /// The word that all bits of the key have a part in; `seed` is unknown outside.
+    /// A hash to which all bits of the key contribute; `seed` is unknown outside.
     fn hash(&self, seed: u64) -> u64;
 }
 
-/// A flow of IPv4.
+/// The key of an IPv4 flow.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct V4Key {
     /// Source, then destination.
@@ -29,7 +29,7 @@ pub(crate) struct V4Key {
 }
 
 impl V4Key {
-    /// What no flow's key is.
+    /// The key of no flow.
     pub(crate) const NONE: Self = Self { addresses: 0, upper: u64::MAX };
 
     /// The key of a packet with ports, by its addresses and ports, source before destination.
@@ -38,7 +38,7 @@ impl V4Key {
         Self { addresses, upper: upper_v4(protocol, ports) }
     }
 
-    /// The flow whose key it is.
+    /// The flow of the key.
     pub(crate) const fn flow(self) -> FlowKey {
         let (source, destination) = ((self.addresses >> 32) as u128, self.addresses as u32 as u128);
         FlowKey { source, destination, upper: self.upper }
@@ -79,7 +79,7 @@ impl Key for FlowKey {
 #[derive(Clone, Copy)]
 struct Entry<K, D> {
     key: K,
-    /// The generation in which `decision` was made; 0 is never current.
+    /// The generation of `decision`; 0 is never current.
     generation: u32,
     decision: Option<D>,
 }
@@ -97,13 +97,13 @@ impl<K: Key, D: Copy> Table<K, D> {
         Self(vec![Set([empty; WAYS]); flows.div_ceil(WAYS).next_power_of_two()].into_boxed_slice())
     }
 
-    /// The first of the sets in which a key may stand.
+    /// The first set in which a key may stand.
     #[inline]
     fn first(&self, place: FlowPlace) -> usize {
         place.0 as usize & (self.0.len() - 1)
     }
 
-    /// The second.
+    /// The second one.
     #[inline]
     fn second(&self, place: FlowPlace) -> usize {
         (place.0 >> 32) as usize & (self.0.len() - 1)
@@ -122,9 +122,8 @@ impl<K: Key, D: Copy> Table<K, D> {
         Some(EntryPlace { set, way })
     }
 
-    /// What was decided there. It is copied from memory to memory: where a value from here and a
-    /// new one meet, they are put together on the stack by parts, and to read the whole at once is
-    /// to wait for them.
+    /// A cached decision, copied from memory to memory: merging a cached and a new value on the
+    /// stack by parts, and then reading the whole, would stall on store forwarding.
     #[inline(always)]
     fn decision(&self, at: EntryPlace) -> Option<D> {
         self.0[at.set].0[at.way].decision
@@ -147,7 +146,7 @@ impl<K: Key, D: Copy> Table<K, D> {
     }
 }
 
-/// Where an entry stands.
+/// The position of an entry.
 #[derive(Clone, Copy)]
 struct EntryPlace {
     set: usize,
@@ -159,19 +158,19 @@ pub(crate) struct FlowCache<D> {
     v4: Table<V4Key, D>,
     v6: Table<FlowKey, D>,
     generation: u32,
-    /// Which way is overwritten next where all of a set are current.
+    /// The way to overwrite next if all of a set are current.
     victim: u8,
     seed: u64,
     hits: u64,
     misses: u64,
 }
 
-/// Where a flow may stand: two sets, by the halves of its hash.
+/// The two sets in which a flow may stand, by the halves of its hash.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FlowPlace(u64);
 
 impl FlowPlace {
-    /// Before anything was looked for.
+    /// Before any lookup.
     pub(crate) const NONE: Self = Self(0);
 }
 
@@ -200,8 +199,7 @@ impl<D: Copy> FlowCache<D> {
         }
     }
 
-    /// Where to look for `flow`. What stands there is on its way into the processor's cache when
-    /// this returns.
+    /// Where to look for `flow`. Its sets are being prefetched when this returns.
     #[inline]
     pub(crate) fn place(&self, flow: &FlowKey) -> FlowPlace {
         if flow.is_v6() {
@@ -213,7 +211,7 @@ impl<D: Copy> FlowCache<D> {
         }
     }
 
-    /// The same of a flow of IPv4.
+    /// The same for an IPv4 flow.
     #[inline]
     pub(crate) fn place_v4(&self, key: &V4Key) -> FlowPlace {
         let place = FlowPlace(key.hash(self.seed));
@@ -221,8 +219,8 @@ impl<D: Copy> FlowCache<D> {
         place
     }
 
-    /// The decision for `flow`, whose [`place`](Self::place) is told; on a miss, `decide` makes it
-    /// and it is kept.
+    /// The decision for `flow` at its [`place`](Self::place); on a miss, `decide` makes it and it
+    /// is cached.
     #[inline(never)]
     pub(crate) fn get_or_decide(
         &mut self,
@@ -243,7 +241,7 @@ impl<D: Copy> FlowCache<D> {
         self.v6.decision(at)
     }
 
-    /// The same of a flow of IPv4.
+    /// The same for an IPv4 flow.
     #[inline(always)]
     pub(crate) fn get_or_decide_v4(
         &mut self,
@@ -270,13 +268,13 @@ impl<D: Copy> FlowCache<D> {
         self.v4.keep(place, Entry { key: *key, generation: self.generation, decision }, &mut self.victim)
     }
 
-    /// Counts packets whose decision was that of the one before them, of the same flow.
+    /// Counts packets that reused the decision of the previous packet of their flow as hits.
     #[inline]
     pub(crate) fn note_hits(&mut self, packets: u32) {
         self.hits += u64::from(packets);
     }
 
-    /// Lookups that found a decision, and that did not.
+    /// The numbers of hits and of misses.
     pub(crate) const fn hits_and_misses(&self) -> (u64, u64) {
         (self.hits, self.misses)
     }

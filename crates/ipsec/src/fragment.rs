@@ -7,18 +7,18 @@ use convoy_packet::{Fragment, Frame, FramePool, FrameSize, Ipv4, Layout, ip};
 
 use crate::drops::DropReason;
 
-/// Bytes that stay free behind a fragment, for the trailer of a transform that comes after.
+/// Bytes kept free behind a fragment for the trailer of a later transform.
 const TAILROOM: usize = 300;
 
 /// Cuts `frame` into packets of at most `mtu` bytes and appends them to `out`, in order. One that
-/// fits is appended as it is. Whether fragmentation is allowed (DF) is the caller's to know.
+/// fits is appended as it is. The caller knows whether fragmentation is allowed (DF).
 ///
-/// `id` is the new identification; `None` keeps IPv4's own, as must be done with a packet of
-/// someone else, and refuses IPv6, which only its source may cut.
+/// `id` is the new identification; `None` keeps IPv4's own, as required for packets of others, and
+/// refuses IPv6, which only its source may fragment.
 ///
 /// # Errors
-/// The reason; the frame has then gone back to the pool. What is to be sealed in flight is never
-/// cut.
+/// The reason; the frame has then been returned to the pool. Packets to be sealed in flight are
+/// never cut.
 pub(crate) fn split(
     mut frame: Frame,
     mtu: usize,
@@ -54,14 +54,14 @@ pub(crate) fn split(
     }
 }
 
-/// How a packet is cut.
+/// The plan of a fragmentation.
 struct Cut {
     layout: Layout,
     /// Payload bytes of every fragment but the last; a multiple of eight.
     step: usize,
-    /// Offset in the original datagram at which this packet's payload stands, in bytes.
+    /// Offset of this packet's payload in the original datagram, in bytes.
     base: usize,
-    /// Whether more fragments follow the last of ours.
+    /// Whether more fragments follow our last one.
     more: bool,
     id: u32,
 }
@@ -139,7 +139,7 @@ impl Cut {
     fn write_fields(&self, piece: &mut Frame, at: usize, more: bool) {
         let fragment = Fragment { identification: self.id, offset: self.base + at, more };
         if self.layout.is_v6 {
-            // The original's next header number: an earlier write has not touched this copy.
+            // The original's next header number: this copy is not yet modified.
             let next = std::mem::replace(&mut piece[self.layout.next_header_at], FRAGMENT);
             ipv6::write_fragment(&mut piece[self.layout.unfragmentable..], next, fragment);
         } else {
@@ -149,8 +149,8 @@ impl Cut {
     }
 }
 
-/// The header of a fragment other than the first: only options with the copied flag (RFC 791
-/// section 3.1). Returns its length.
+/// Writes the header of a fragment other than the first, with only the options that have the copied
+/// flag (RFC 791 section 3.1). Returns its length.
 fn later_ipv4_header(original: &[u8], header: &mut [u8; ipv4::LONGEST_BYTES]) -> usize {
     let mut from = ipv4::HEADER_BYTES;
     let mut to = from;

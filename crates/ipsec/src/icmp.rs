@@ -14,13 +14,12 @@ use crate::flow::address_number;
 const V4_ERROR_BYTES: usize = 576;
 /// The longest ICMPv6 error (RFC 4443 section 2.4): IPv6's least MTU.
 const V6_ERROR_BYTES: usize = 1280;
-/// What a gateway's own errors are marked with: internetwork control, as RFC 1812 section 4.3.2.5
-/// asks.
+/// The traffic class of a gateway's own errors: internetwork control (RFC 1812 section 4.3.2.5).
 const V4_TRAFFIC_CLASS: u8 = 0xc0;
-/// MTUs that a path without a number in its ICMP is taken to have (RFC 1191 section 7).
+/// Assumed path MTUs where ICMP gives no number (RFC 1191 section 7).
 const PLATEAUS: [u16; 7] = [32_000, 17_914, 8_166, 4_352, 2_002, 1_492, 1_006];
 
-/// What an error says.
+/// The kinds of errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IcmpError {
     /// The packet exceeds this MTU, in bytes, and may not be fragmented.
@@ -29,8 +28,8 @@ pub(crate) enum IcmpError {
     TimeExceeded,
 }
 
-/// An error about `packet`, from `source` to the packet's sender; `None` if none may be sent about
-/// it, or no frame is free.
+/// An error about `packet`, from `source` to the packet's sender; `None` if none may be sent, or no
+/// frame is free.
 pub(crate) fn build(
     error: IcmpError,
     packet: &[u8],
@@ -59,8 +58,8 @@ pub(crate) fn build(
     Some(frame)
 }
 
-/// No errors about errors, later fragments, or from and to what is no single host (RFC 1122 section
-/// 3.2.2, RFC 4443 section 2.4).
+/// No errors about errors, about later fragments, or from or to anything but a single host (RFC
+/// 1122 section 3.2.2, RFC 4443 section 2.4).
 fn may_answer(packet: &[u8], layout: &Layout) -> bool {
     let (source, destination) = layout.addresses(packet);
     let kind = layout.body(packet).first().copied();
@@ -77,7 +76,7 @@ fn may_answer(packet: &[u8], layout: &Layout) -> bool {
     !is_error && !is_later && is_host(source) && is_host(destination) && !source.is_loopback()
 }
 
-/// Writes the ICMP header at `at`, behind the IP header and before what is quoted.
+/// Writes the ICMP header at `at`, between the IP header and the quote.
 fn write_message(packet: &mut [u8], at: usize, error: IcmpError, is_v6: bool) {
     let (kind, code, mtu) = match (error, is_v6) {
         (IcmpError::TooBig(mtu), false) => (v4::UNREACHABLE, v4::FRAGMENTATION_NEEDED, mtu),
@@ -93,9 +92,9 @@ fn write_message(packet: &mut [u8], at: usize, error: IcmpError, is_v6: bool) {
 /// "Too big" from a router outside, about a packet that claims to be ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TooBigReport {
-    /// What the router can pass, in bytes.
+    /// The MTU reported, in bytes.
     pub(crate) mtu: u16,
-    /// Source of the packet in question, as a number: our own address.
+    /// Source of the quoted packet, as a number: our own address.
     pub(crate) source: u128,
     /// Its destination: the peer.
     pub(crate) destination: u128,
@@ -103,11 +102,11 @@ pub(crate) struct TooBigReport {
     pub(crate) is_ah: bool,
     pub(crate) is_udp: bool,
     pub(crate) spi: u32,
-    /// The lower half of its sequence number, where the router quoted as much.
+    /// The lower half of its sequence number, if quoted.
     pub(crate) sequence: Option<u32>,
 }
 
-/// Reads `packet` as "too big" about ESP, ESP in UDP or AH; `None` if it is anything else, cut
+/// Parses `packet` as "too big" about ESP, ESP in UDP or AH; `None` if it is anything else, cut
 /// short, or its checksum is wrong.
 pub(crate) fn parse_too_big(packet: &[u8], layout: &Layout) -> Option<TooBigReport> {
     let body = layout.body(packet);
@@ -125,7 +124,7 @@ pub(crate) fn parse_too_big(packet: &[u8], layout: &Layout) -> Option<TooBigRepo
     parse_quoted(said, message.body())
 }
 
-/// Reads the packet that a router quotes and says to be longer than `said` bytes.
+/// Parses the packet that a router quotes and reports as longer than `said` bytes.
 fn parse_quoted(said: u32, quoted: &[u8]) -> Option<TooBigReport> {
     let layout = Layout::parse_quoted(quoted).ok()?;
     let body = quoted.get(layout.payload..)?;
@@ -154,7 +153,7 @@ fn parse_quoted(said: u32, quoted: &[u8]) -> Option<TooBigReport> {
 }
 
 impl TooBigReport {
-    /// Whether the packet in question went from `local` to `remote`.
+    /// Whether the quoted packet went from `local` to `remote`.
     pub(crate) fn is_between(&self, local: IpAddr, remote: IpAddr) -> bool {
         remote.is_ipv6() == self.is_v6
             && local.is_ipv6() == self.is_v6

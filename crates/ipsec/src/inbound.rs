@@ -8,11 +8,11 @@ use convoy_packet::udp::HEADER_BYTES as UDP_HEADER;
 use convoy_packet::{Ah, Frame, Layout, PlainV4, ip};
 
 use crate::ah;
+use crate::cached_limits::{CachedLimits, NEVER_NS};
 use crate::drops::DropReason;
 use crate::flow::address_number;
-use crate::job::{CryptoJob, CryptoStatus, Prepared, for_each_raw};
+use crate::job::{CryptoJob, CryptoPacket, CryptoStatus, for_each_raw};
 use crate::job_plan::{JobPlan, Shape};
-use crate::lease::{Lease, NEVER_NS};
 use crate::lifetime::{Expiry, Usage};
 use crate::natt;
 use crate::open_template::{OpenTemplate, plain_inner, strip_trailer, strip_tunnel};
@@ -22,18 +22,18 @@ use crate::sa_config::{Mode, SaConfig, SaEnds, SaProtocol};
 use crate::sad::SaCommon;
 use crate::{FinishContext, Form, LONGEST_BYTES};
 
-/// What every packet of an SA that opens reads or writes: two cache lines.
+/// The hot state of an inbound SA, which every packet reads or writes: two cache lines.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct InboundSa {
     replay: ReplayWindow,
-    /// Bytes that the algorithm was applied to, and packets.
+    /// Bytes to which the algorithm was applied, and packets.
     bytes: u64,
     packets: u64,
-    lease: Lease,
-    /// When a packet last came in, in ns, or [`NEVER_NS`].
+    limits: CachedLimits,
+    /// When the last packet was received, in ns, or [`NEVER_NS`].
     pub(crate) last_used_ns: u64,
-    /// Our outer address as a number; unspecified admits any.
+    /// Our outer address as a number; unspecified accepts any.
     local: [u8; 16],
     pub(crate) generation: u32,
     /// The tunnel's number.
@@ -45,27 +45,27 @@ pub(crate) struct InboundSa {
     in_udp: bool,
 }
 
-/// What is kept of an inbound SA, and few packets need.
-pub(crate) struct InboundRest {
+/// The cold state of an inbound SA, which few packets need.
+pub(crate) struct InboundCold {
     pub(crate) common: SaCommon,
-    /// Where the peer was and where it has moved, until that is told.
+    /// The peer's previous and new address and port, until that is reported.
     pub(crate) moved: Option<(SocketAddr, SocketAddr)>,
 }
 
-impl InboundRest {
+impl InboundCold {
     pub(crate) fn new(common: SaCommon) -> Self {
         Self { common, moved: None }
     }
 }
 
 impl InboundSa {
-    /// An SA that has received nothing yet; its settings were found good.
+    /// An SA that has received nothing yet; its settings must be valid.
     pub(crate) fn new(config: &SaConfig, common: &SaCommon) -> Self {
         let mut sa = Self {
             replay: ReplayWindow::after(config.sequence_start, config.replay_window, config.esn),
             bytes: 0,
             packets: 0,
-            lease: Lease::default(),
+            limits: CachedLimits::default(),
             last_used_ns: NEVER_NS,
             local: [0; 16],
             generation: common.generation,
@@ -80,7 +80,7 @@ impl InboundSa {
         sa
     }
 
-    /// An end moved.
+    /// Changes the SA's ends.
     pub(crate) fn set_ends(&mut self, ends: &SaEnds) {
         self.local = address_number(ends.local).to_ne_bytes();
         (self.is_v6, self.in_udp) = (ends.local.is_ipv6(), ends.encap.is_some());
@@ -97,72 +97,70 @@ impl InboundSa {
         self.mode
     }
 
-    /// Of the ICV, in bytes.
+    /// Length of the ICV, in bytes.
     pub(crate) fn icv_len(&self) -> usize {
         self.template.plan.icv_len()
     }
 
-    /// Whether its packets come in UDP.
+    /// Whether its packets arrive in UDP.
     #[inline]
     pub(crate) fn in_udp(&self) -> bool {
         self.in_udp
     }
 
-    /// Whether it is this very address, told as a number, that its packets come to, and in this
-    /// encapsulation.
+    /// Whether this address, given as a number, and this encapsulation are exactly the SA's.
     #[inline]
     pub(crate) fn is_at(&self, is_v6: bool, address: u128, in_udp: bool) -> bool {
         u128::from_ne_bytes(self.local) == address && self.is_v6 == is_v6 && self.in_udp == in_udp
     }
 
-    /// What it has used of its life.
-    pub(crate) fn usage(&self, rest: &InboundRest) -> Usage {
-        let mut usage = rest.common.usage;
+    /// The used part of its lifetime.
+    pub(crate) fn usage(&self, cold: &InboundCold) -> Usage {
+        let mut usage = cold.common.usage;
         usage.set_spent(self.bytes, self.packets);
         usage
     }
 
-    /// The expiry that was reached and not told yet.
-    pub(crate) fn expiry(&mut self, rest: &mut InboundRest, now_ns: u64) -> Option<Expiry> {
-        let mut usage = self.usage(rest);
+    /// An expiry that was reached and not reported yet.
+    pub(crate) fn expiry(&mut self, cold: &mut InboundCold, now_ns: u64) -> Option<Expiry> {
+        let mut usage = self.usage(cold);
         let expiry = usage.expiry(now_ns);
-        rest.common.usage = usage;
+        cold.common.usage = usage;
         expiry
     }
 
-    /// Looks at the limits anew; whether the SA is past a hard one.
-    pub(crate) fn renew(&mut self, rest: &InboundRest, now_ns: u64) -> bool {
-        let usage = self.usage(rest);
+    /// Evaluates the limits again; returns whether the SA is past a hard one.
+    pub(crate) fn renew(&mut self, cold: &InboundCold, now_ns: u64) -> bool {
+        let usage = self.usage(cold);
         let (bytes, packets, over_ns) = usage.next_limits();
         let is_over = usage.is_over(now_ns);
-        self.lease = Lease { until_ns: if is_over { 0 } else { over_ns }, bytes, packets };
+        self.limits = CachedLimits { until_ns: if is_over { 0 } else { over_ns }, bytes, packets };
         is_over
     }
 
-    /// Whether the limits are to be looked at anew.
+    /// Whether the limits must be evaluated again.
     #[inline]
     pub(crate) fn is_due(&self, now_ns: u64) -> bool {
-        now_ns >= self.lease.until_ns
+        now_ns >= self.limits.until_ns
     }
 
-    /// Whether its packets are of ESP in tunnel mode, which are raw until they are [laid
-    /// out](Self::lay_out).
+    /// Whether it is ESP in tunnel mode, whose packets are raw until [laid out](Self::lay_out).
     #[inline]
     pub(crate) fn is_esp_tunnel(&self) -> bool {
         self.protocol == SaProtocol::Esp && self.mode == Mode::Tunnel
     }
 
-    /// What opens its packets on whichever core; `None` if they are never raw.
+    /// The template that opens its packets on any core; `None` if they are never raw.
     pub(crate) fn template(&self) -> Option<OpenTemplate> {
         self.is_esp_tunnel().then_some(self.template)
     }
 
-    /// Checks a packet whose ESP or AH header stands at `header`, and lays out its job. The packet
-    /// is not changed but for what AH must hide.
+    /// Checks a packet whose ESP or AH header is at `header`, and lays out its job. Only what AH
+    /// must hide is changed in the packet.
     ///
     /// # Errors
     /// The reason to drop the packet.
-    pub(crate) fn prepare(&self, packet: &mut Prepared, header: usize) -> Result<(), DropReason> {
+    pub(crate) fn prepare(&self, packet: &mut CryptoPacket, header: usize) -> Result<(), DropReason> {
         if packet.frame.len() > LONGEST_BYTES {
             return Err(DropReason::MalformedOuter);
         }
@@ -172,17 +170,17 @@ impl InboundSa {
         self.template.lay_out_any(packet, |low| self.check_number(low))
     }
 
-    /// The context of a raw packet whose ESP header stands at `header`.
+    /// The context of a raw packet whose ESP header is at `header`.
     #[inline]
     pub(crate) fn raw_context(&self, header: usize) -> FinishContext {
         let (generation, header) = (self.generation, header as u16);
         FinishContext { generation, header, form: Form::Raw, ..FinishContext::default() }
     }
 
-    /// Checks the numbers of the raw packets among these and makes their jobs. One that may not be
-    /// opened is refused.
+    /// Checks the sequence numbers of the raw packets among these and lays out their jobs. One that
+    /// must not be opened is refused.
     #[inline]
-    pub(crate) fn lay_out(&self, packets: &mut [Prepared]) {
+    pub(crate) fn lay_out(&self, packets: &mut [CryptoPacket]) {
         match self.template.plan.shape() {
             Shape::Aead => self.lay_out_aead(packets),
             Shape::AesCbc => self.lay_out_cbc(packets),
@@ -190,10 +188,10 @@ impl InboundSa {
         }
     }
 
-    // Functions of their own, that call nothing: inlined into the loop over all runs, most of what
-    // they hold would not stay in registers.
+    // A function that calls nothing: inlined into the loop over all runs, most of its values would
+    // not stay in registers.
     #[inline(never)]
-    fn lay_out_aead(&self, packets: &mut [Prepared]) {
+    fn lay_out_aead(&self, packets: &mut [CryptoPacket]) {
         for_each_raw(packets, self.generation, DropReason::UnknownSpi, |packet| {
             let known = packet.context.sequence;
             self.template.lay_out_aead(packet, |low| self.number(known, low))
@@ -201,7 +199,7 @@ impl InboundSa {
     }
 
     #[inline(never)]
-    fn lay_out_cbc(&self, packets: &mut [Prepared]) {
+    fn lay_out_cbc(&self, packets: &mut [CryptoPacket]) {
         for_each_raw(packets, self.generation, DropReason::UnknownSpi, |packet| {
             let known = packet.context.sequence;
             self.template.lay_out_cbc(packet, |low| self.number(known, low))
@@ -209,30 +207,30 @@ impl InboundSa {
     }
 
     #[inline(never)]
-    fn lay_out_any(&self, packets: &mut [Prepared]) {
+    fn lay_out_any(&self, packets: &mut [CryptoPacket]) {
         for_each_raw(packets, self.generation, DropReason::UnknownSpi, |packet| {
             let known = packet.context.sequence;
             self.template.lay_out_any(packet, |low| self.number(known, low))
         });
     }
 
-    /// Does as [`lay_out`](Self::lay_out), but for the jobs.
-    pub(crate) fn begin(&self, packets: &mut [Prepared]) {
+    /// Like [`lay_out`](Self::lay_out), without the jobs.
+    pub(crate) fn begin(&self, packets: &mut [CryptoPacket]) {
         for_each_raw(packets, self.generation, DropReason::UnknownSpi, |packet| {
             let known = packet.context.sequence;
             self.template.number(packet, |low| self.number(known, low))
         });
     }
 
-    /// The plain packet inside one that was opened by ESP in tunnel mode, if it is one of IPv4 with
-    /// TCP or UDP that is to be delivered just as it stands.
+    /// The plain packet inside one opened by ESP in tunnel mode, if it is IPv4 with TCP or UDP and
+    /// is delivered unchanged.
     #[inline]
     pub(crate) fn plain_inner(&self, packet: &[u8], job: &CryptoJob) -> Option<PlainV4> {
         if self.is_esp_tunnel() { plain_inner(packet, job) } else { None }
     }
 
-    /// The number of a packet: what is known of it, since an engine failed with it, or else what it
-    /// travels as tells.
+    /// The sequence number of a packet: known already if an engine failed with it, otherwise
+    /// inferred from the transmitted part.
     #[inline(always)]
     fn number(&self, known: u64, low: u32) -> Result<u64, DropReason> {
         if known == 0 { self.check_number(low) } else { Ok(known) }
@@ -244,7 +242,7 @@ impl InboundSa {
         if self.replay.may_accept(sequence) { Ok(sequence) } else { Err(DropReason::Replayed) }
     }
 
-    fn prepare_ah(&self, packet: &mut Prepared, at: usize) -> Result<(), DropReason> {
+    fn prepare_ah(&self, packet: &mut CryptoPacket, at: usize) -> Result<(), DropReason> {
         let frame = &mut packet.frame;
         let header = Ah::parse(&frame[at..]).map_err(|_| DropReason::MalformedOuter)?;
         if header.header_len() != ah::header_len(self.template.plan.icv_len(), ip::is_v6(frame)) {
@@ -257,7 +255,7 @@ impl InboundSa {
         Ok(())
     }
 
-    /// Whether the number of a packet that was found authentic is still new; it is noted then.
+    /// Checks that the number of an authentic packet is still new, and records it.
     ///
     /// # Errors
     /// The reason to drop the packet.
@@ -272,19 +270,19 @@ impl InboundSa {
         }
     }
 
-    /// Counts a packet; whether a limit is reached by it.
+    /// Counts a packet; returns whether it reaches a limit.
     #[inline(always)]
     pub(crate) fn spend(&mut self, job: &CryptoJob) -> bool {
         self.bytes += job.lifetime_bytes(self.protocol) as u64;
         self.packets += 1;
-        let is_limit = self.bytes >= self.lease.bytes || self.packets >= self.lease.packets;
+        let is_limit = self.bytes >= self.limits.bytes || self.packets >= self.limits.packets;
         if is_limit {
-            self.lease.until_ns = 0;
+            self.limits.until_ns = 0;
         }
         is_limit
     }
 
-    /// Makes an opened packet, which was [accepted](Self::accept), into the plain one that was
+    /// Turns an opened packet, which was [accepted](Self::accept), into the plain one that was
     /// protected, and returns its layout.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! The crypto job: what stands between `prepare` and `finish`, and all that an engine sees of a
+//! The crypto job: the interface between `prepare` and `finish`, and all that an engine sees of a
 //! packet.
 
 use convoy_packet::Frame;
@@ -7,8 +7,8 @@ use crate::drops::DropReason;
 use crate::sa_config::SaProtocol;
 use crate::{FinishContext, Form};
 
-/// One SA's place in its worker's SAD. Engines cache keys under it, the scheduler groups by it.
-/// Reused only after every engine has removed the key that stood there.
+/// An SA's index in its worker's SAD. Engines cache keys under it, and the scheduler groups by it.
+/// It is reused only after every engine has removed the previous key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SaIndex(pub u32);
 
@@ -17,8 +17,8 @@ pub struct SaIndex(pub u32);
 pub enum Direction {
     /// Encrypt in place and write the ICV.
     Seal,
-    /// Compare the ICV in constant time, then decrypt in place. On a mismatch the bytes stay as
-    /// they are or become garbage; nobody may look at them.
+    /// Compare the ICV in constant time, then decrypt in place. On a mismatch the bytes are
+    /// undefined and must not be used.
     Open,
 }
 
@@ -41,15 +41,15 @@ pub const AAD_BYTES: usize = 12;
 /// 3.3.3.1.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CryptoJob {
-    /// Start of what is en- or decrypted.
+    /// Start of the encrypted part.
     pub cipher_start: u16,
     /// Its length; a multiple of the block for CBC.
     pub cipher_len: u16,
-    /// Start of what is authenticated as it stands in the frame (after sealing, before opening).
+    /// Start of the authenticated part, as it is in the frame (after sealing, before opening).
     pub auth_start: u16,
-    /// Its length; 0 for an AEAD whose ciphertext is all there is.
+    /// Its length; 0 for an AEAD, which authenticates only its ciphertext.
     pub auth_len: u16,
-    /// Where the ICV stands; its length is the transform's.
+    /// Start of the ICV; its length is the transform's.
     pub icv_start: u16,
     /// Bytes of `aad` in use: 0, 8 or 12.
     pub aad_len: u8,
@@ -65,8 +65,8 @@ pub struct CryptoJob {
 }
 
 impl CryptoJob {
-    /// One that is still to be laid out. A constant is written by whole vectors; what `default`
-    /// returns is put together on the stack first.
+    /// A job that is not laid out yet. A constant is written by whole vectors; the value of
+    /// `default` would be assembled on the stack first.
     pub(crate) const EMPTY: Self = Self {
         cipher_start: 0,
         cipher_len: 0,
@@ -106,7 +106,7 @@ impl CryptoJob {
     }
 }
 
-/// What became of a job.
+/// The outcome of a job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CryptoStatus {
     /// Not done yet.
@@ -116,23 +116,23 @@ pub enum CryptoStatus {
     Done,
     /// The ICV did not match.
     IcvMismatch,
-    /// There is nothing to do: the packet is to be dropped for this reason, and no engine touches
-    /// it.
+    /// No job: the packet is to be dropped for this reason, and no engine touches it.
     Refused(DropReason),
 }
 
-/// A packet between `prepare` and `finish`: its frame, its job, and what `finish` will need.
+/// A packet on its way to or from an engine, between `prepare` and `finish`: its frame, its job,
+/// and the context for `finish`.
 #[derive(Debug)]
-pub struct Prepared {
-    /// The packet, ESP or AH header and all.
+pub struct CryptoPacket {
+    /// The packet, including its ESP or AH header.
     pub frame: Frame,
-    /// What the engine is to do.
+    /// The engine's job.
     pub job: CryptoJob,
-    /// What it did.
+    /// The job's outcome.
     pub status: CryptoStatus,
-    /// Whose keys.
+    /// The SA whose keys apply.
     pub sa: SaIndex,
-    /// Whether it is to be encrypted or decrypted; an SA has one direction.
+    /// Whether to encrypt or decrypt; an SA has one direction.
     pub direction: Direction,
     /// The traffic class, 0 highest, from the DSCP of the inner packet.
     pub class: u8,
@@ -140,8 +140,8 @@ pub struct Prepared {
     pub context: FinishContext,
 }
 
-impl Prepared {
-    /// A packet whose job is still to be laid out.
+impl CryptoPacket {
+    /// A packet whose job is not laid out yet.
     #[inline(always)]
     pub(crate) fn new(
         frame: Frame,
@@ -152,37 +152,36 @@ impl Prepared {
         Self { frame, job, status, sa, direction, class, context }
     }
 
-    /// Whether its job is still to be laid out, by [`lay_out`](crate::Tables::lay_out) or by a
-    /// [`BatchTemplate`](crate::BatchTemplate): an outbound packet is the plain one then, an
-    /// inbound one is as it came.
+    /// Whether its job has yet to be laid out, by [`lay_out`](crate::Tables::lay_out) or by a
+    /// [`BatchTemplate`](crate::BatchTemplate): an outbound packet is still plain, an inbound one
+    /// as received.
     #[inline]
     pub fn is_raw(&self) -> bool {
         self.context.form == Form::Raw
     }
 
-    /// The size of its job in 16-byte blocks, as the cost model counts it; that of a raw packet is
-    /// estimated by its length.
+    /// The size of its job in 16-byte blocks, as the cost model counts it; for a raw packet
+    /// estimated from its length.
     #[inline]
     pub fn blocks(&self) -> u32 {
         if self.is_raw() { (self.frame.len() as u32).div_ceil(16) } else { self.job.blocks() }
     }
 
-    /// Whether it will leave in pieces once it is sealed, so that no device can seal it on its way
+    /// Whether it will leave in fragments once sealed, so that no device can seal it on its way
     /// out.
     pub fn leaves_in_pieces(&self) -> bool {
         self.context.is_cut
     }
 }
 
-/// Takes a step with each packet that is raw and was not refused. One that is of another
-/// `generation` of its SA is refused for the reason `gone`, and one with which the step fails for
-/// that reason.
+/// Applies `step` to each raw packet that was not refused. A packet of another `generation` of its
+/// SA is refused with `gone`, one for which the step fails with the step's reason.
 #[inline(always)]
 pub(crate) fn for_each_raw(
-    packets: &mut [Prepared],
+    packets: &mut [CryptoPacket],
     generation: u32,
     gone: DropReason,
-    mut step: impl FnMut(&mut Prepared) -> Result<(), DropReason>,
+    mut step: impl FnMut(&mut CryptoPacket) -> Result<(), DropReason>,
 ) {
     for packet in packets {
         if !packet.is_raw() || packet.status != CryptoStatus::Pending {

@@ -1,4 +1,4 @@
-//! From an SA's transform to the job of a packet: what is ciphered and authenticated, with which
+//! From an SA's transform to the job of a packet: what is encrypted and authenticated, with which
 //! nonce.
 
 use convoy_packet::esp::HEADER_BYTES as ESP_HEADER;
@@ -7,12 +7,12 @@ use crate::KeyMaterial;
 use crate::algorithm::{Aead, Cipher, Transform};
 use crate::job::{AAD_BYTES, CryptoJob, NONCE_BYTES};
 
-/// The length in bytes of an IV that counts with the sequence number.
+/// Length of an IV that counts with the sequence number, in bytes.
 pub(crate) const COUNTED_IV: usize = 8;
-/// The length in bytes of AES-CBC's IV, which is its block.
+/// Length of AES-CBC's IV, its block, in bytes.
 pub(crate) const CBC_IV: usize = 16;
 
-/// How a transform's jobs look; algorithms of one shape are laid out alike.
+/// The form of a transform's jobs; algorithms of one form are laid out alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
     /// An AEAD that encrypts.
@@ -44,7 +44,7 @@ impl Shape {
     }
 }
 
-/// What both directions keep of an SA's transform to lay out a job. Lengths are in bytes.
+/// What both directions store of an SA's transform to lay out jobs. Lengths are in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct JobPlan {
     salt: [u8; 4],
@@ -70,13 +70,13 @@ impl JobPlan {
         }
     }
 
-    /// Of the IV that travels in each packet.
+    /// Length of the IV in each packet.
     #[inline]
     pub(crate) fn iv_len(&self) -> usize {
         self.iv_len.into()
     }
 
-    /// Of the ICV.
+    /// Length of the ICV.
     #[inline]
     pub(crate) fn icv_len(&self) -> usize {
         self.icv_len.into()
@@ -88,14 +88,14 @@ impl JobPlan {
         self.esn
     }
 
-    /// From the start of the ESP header to that of the payload.
+    /// Bytes from the start of the ESP header to the payload.
     #[inline]
     pub(crate) fn esp_header_len(&self) -> usize {
         ESP_HEADER + self.iv_len()
     }
 
-    /// What payload and trailer are padded to a multiple of. A power of two: the shortest is what
-    /// RFC 4303 asks of all ciphers, the longest AES's block.
+    /// The multiple to which payload and trailer are padded. A power of two: the shortest is what
+    /// RFC 4303 requires of all ciphers, the longest AES's block.
     #[inline]
     pub(crate) fn alignment(&self) -> usize {
         self.alignment.into()
@@ -108,28 +108,28 @@ impl JobPlan {
         (len + mask) & !mask
     }
 
-    /// Whether what stands between IV and ICV may be of this length.
+    /// Whether the part between IV and ICV may have this length.
     #[inline]
     pub(crate) fn takes_body(&self, len: usize) -> bool {
         self.shape == Shape::Null || self.is_whole(len)
     }
 
-    /// Whether `len` bytes are padded as the cipher wants it.
+    /// Whether `len` bytes are padded as the cipher requires.
     #[inline]
     pub(crate) fn is_whole(&self, len: usize) -> bool {
         len & (usize::from(self.alignment) - 1) == 0
     }
 
-    /// How its jobs look.
+    /// The form of its jobs.
     #[inline]
     pub(crate) fn shape(&self) -> Shape {
         self.shape
     }
 
-    /// Writes the job of an ESP packet by an AEAD that encrypts over one that is empty: `body` is
-    /// where the payload stands, `body_len` the bytes between IV and ICV. Its fields are written by
-    /// words that were made in registers: to read back what was just written in smaller or larger
-    /// parts is to wait for it.
+    /// Writes the job of an ESP packet of an encrypting AEAD over an empty one: `body` is the
+    /// position of the payload, `body_len` the bytes between IV and ICV. Fields are written as
+    /// words computed in registers: reading back in smaller or larger parts would stall on store
+    /// forwarding.
     #[inline(always)]
     pub(crate) fn aead_job(
         &self,
@@ -142,8 +142,8 @@ impl JobPlan {
         job.nonce[..8].copy_from_slice(&(salt | counter << 32).to_le_bytes());
         job.nonce[8..].copy_from_slice(&(counter >> 32).to_le_bytes());
         job.nonce_len = 12;
-        // SPI and sequence number (RFC 4106 section 5). Without ESN the upper half is 0, and what
-        // is behind the lower is not in use.
+        // SPI and sequence number (RFC 4106 section 5). Without ESN the upper half is 0, and the
+        // bytes behind the lower one are unused.
         let (words, len) = if self.esn { (sequence, AAD_BYTES) } else { (sequence << 32, ESP_HEADER) };
         job.aad[..8].copy_from_slice(&(u64::from(spi) << 32 | words >> 32).to_be_bytes());
         job.aad[8..].copy_from_slice(&(words as u32).to_be_bytes());
@@ -153,8 +153,8 @@ impl JobPlan {
         job.icv_start = (body + body_len) as u16;
     }
 
-    /// Writes the job of an ESP packet by AES-CBC over one that has nothing but the IV, which is
-    /// its nonce.
+    /// Writes the job of an ESP packet of AES-CBC over one that contains only the IV, which is its
+    /// nonce.
     #[inline(always)]
     pub(crate) fn cbc_job(&self, job: &mut CryptoJob, (esp, body_len): (usize, usize), sequence: u64) {
         let body = esp + ESP_HEADER + CBC_IV;
@@ -165,8 +165,8 @@ impl JobPlan {
         self.add_integrity(job, (esp, body_len), sequence);
     }
 
-    /// The job of an ESP packet whose headers are written: `esp` is where ESP's stands, `body_len`
-    /// the bytes between IV and ICV.
+    /// The job of an ESP packet with its headers written: `esp` is the position of ESP's,
+    /// `body_len` the bytes between IV and ICV.
     #[inline]
     pub(crate) fn esp_job(
         &self,
@@ -232,13 +232,13 @@ impl JobPlan {
         }
     }
 
-    /// The upper half that the integrity algorithm takes in, with ESN.
+    /// The upper half of the sequence number that the integrity algorithm covers, with ESN.
     pub(crate) fn esn_high(&self, sequence: u64) -> Option<[u8; 4]> {
         self.esn.then(|| ((sequence >> 32) as u32).to_be_bytes())
     }
 
     /// Whether the IV counts with the sequence number, so that it never repeats under one key; a
-    /// chaining cipher needs one that cannot be foreseen.
+    /// chaining cipher needs an unpredictable one.
     #[inline]
     pub(crate) fn counts_iv(&self) -> bool {
         !matches!(self.shape, Shape::AesCbc | Shape::DesCbc)

@@ -1,19 +1,28 @@
-//! SAD, SPD, ESP and AH as pure state machines.
+//! SAD, SPD, ESP and AH as pure state machines: no socket, thread, clock or random source; time and
+//! randomness are arguments.
 //!
-//! [`Ipsec`] is one worker's, in four parts. [`Tables`] are its SAs, policies and counters, on
-//! which the others work: [`Outbound`] has the way of packets from the inside, [`Inbound`] of those
-//! from the outside, and [`Upkeep`] does what time alone brings about. A [`Directory`] tells all
-//! workers whose each SA is.
+//! - [`Ipsec`] is one worker's, in four parts. [`Tables`] are its SAs, policies and counters, on
+//!   which the others work: [`Outbound`] is the path of packets from the inside, [`Inbound`] of
+//!   those from the outside, and [`Upkeep`] the periodic work.
+//! - [`CryptoPacket`] is a packet on its way to or from an engine: its frame, its [`CryptoJob`],
+//!   and the job's outcome. It is *raw* until it has a number and a job.
+//! - [`SaConfig`] describes an SA; a [`Policy`] names a [`TunnelId`], so that it outlives the SAs
+//!   of its tunnel.
+//! - [`Directory`] tells all workers of a process which of them owns an SA.
 //!
-//! Bursts of packets are classified: they come out for an SA ([`Prepared`]), to bypass, or dropped
-//! and counted by [`DropReason`]. [`Tables::lay_out`] gives them their numbers and a [`CryptoJob`].
-//! When the job is done, elsewhere, `finish` makes the packet whole. An SA is made from an
-//! [`SaConfig`]; a [`Policy`] names a [`TunnelId`], so that it outlives its SAs. Pure: no socket,
-//! thread, clock or random source; time and randomness are arguments.
+//! A packet's way: [`Outbound::classify`] and [`Inbound::classify`] take a burst and find each
+//! packet's policy or SA (`processor/classify.rs`). It is returned raw for an SA, unchanged where
+//! policy bypasses it, or dropped and counted by [`DropReason`]. [`Tables::lay_out`] numbers raw
+//! packets and writes headers and jobs, run by run of one SA; where another core does that,
+//! [`Tables::begin`] only numbers them, and a [`BatchTemplate`] does the rest. When an engine has
+//! done the jobs, [`Outbound::finish`] restores what AH hid and cuts what exceeds the path;
+//! [`Inbound::finish`] checks the outcome, advances the replay window, strips the packet and checks
+//! it against the policies.
 
 mod ah;
 mod algorithm;
 mod batch;
+mod cached_limits;
 mod directory;
 mod drops;
 mod envelope;
@@ -24,7 +33,6 @@ mod icmp;
 mod inbound;
 mod job;
 mod job_plan;
-mod lease;
 mod lifetime;
 mod nat_flows;
 mod natt;
@@ -65,7 +73,7 @@ pub use directory::Directory;
 pub use drops::{DropCounters, DropReason};
 pub use envelope::Envelope;
 pub use flow::FlowKey;
-pub use job::{AAD_BYTES, CryptoJob, CryptoStatus, Direction, NONCE_BYTES, Prepared, SaIndex};
+pub use job::{AAD_BYTES, CryptoJob, CryptoPacket, CryptoStatus, Direction, NONCE_BYTES, SaIndex};
 pub use lifetime::{Expiry, Usage};
 pub use natt::{Carried, KEEPALIVE, classify};
 pub use open_template::OpenTemplate;
@@ -91,37 +99,37 @@ pub use tos::{ClassMap, DSCP_VALUES, Ecn, EcnMode, OuterDscp};
 
 use outer_header::Inner;
 
-/// The longest packet that is protected or opened, in bytes: the places in a [`CryptoJob`] are of
-/// 16 bits. IPv6's length field, which leaves its header out, would admit 40 bytes more.
+/// The longest packet that is protected or opened, in bytes: positions in a [`CryptoJob`] have 16
+/// bits. IPv6's length field, which excludes its header, would allow 40 bytes more.
 pub(crate) const LONGEST_BYTES: usize = u16::MAX as usize;
 
-/// How far a packet between `prepare` and `finish` has come.
+/// The stage of a packet between `prepare` and `finish`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Form {
     /// Its job is laid out.
     #[default]
     LaidOut,
-    /// It is as it came, and was found good so far; it has no job yet, nor a number unless one is
-    /// in its context.
+    /// It is unmodified and valid so far; it has no job yet, nor a number unless its context has
+    /// one.
     Raw,
     /// It was opened and stripped, or is to be dropped although it is authentic.
     Stripped(Result<(), DropReason>),
 }
 
-/// What `finish` needs to know of a prepared packet.
+/// What `finish` needs to know of a packet.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FinishContext {
     /// The 64-bit sequence number; 0 is none yet.
     pub(crate) sequence: u64,
-    /// Which SA's it is, of those that stood at its index one after another.
+    /// The generation of the SA: counts the SAs that had its index one after another.
     pub(crate) generation: u32,
-    /// Where the ESP or AH header stands, in bytes from the packet's start (without what AH saved).
+    /// Position of the ESP or AH header, in bytes from the packet's start (without what AH saved).
     pub(crate) header: u16,
     /// Bytes that AH saved before the packet.
     pub(crate) saved: u16,
-    /// Whether the packet is longer than its path and will be cut.
+    /// Whether the packet exceeds its path and will be cut.
     pub(crate) is_cut: bool,
     pub(crate) form: Form,
-    /// Of a raw outbound packet.
+    /// Of a raw outbound packet: what its outer header takes over.
     pub(crate) inner: Inner,
 }

@@ -7,16 +7,16 @@ fn is_reached(limits: &Limits, bytes: u64, packets: u64, age_ns: u64) -> bool {
     over(limits.bytes, bytes) || over(limits.packets, packets) || over(limits.time_ns, age_ns)
 }
 
-/// Which limit was reached.
+/// The limit reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Expiry {
-    /// The soft one: the SA works on.
+    /// The soft one: the SA still works.
     Soft,
-    /// The hard one, or that of the sequence numbers: it does not.
+    /// The hard one, or the last sequence number: it no longer works.
     Hard,
 }
 
-/// What an SA has used of its life. Each expiry is told once.
+/// The used part of an SA's lifetime. Each expiry is reported once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     limits: Lifetime,
@@ -28,7 +28,7 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// A life that begins at `now_ns`.
+    /// A lifetime that begins at `now_ns`.
     pub fn new(limits: Lifetime, now_ns: u64) -> Self {
         Self { limits, installed_ns: now_ns, bytes: 0, packets: 0, is_exhausted: false, told: None }
     }
@@ -58,7 +58,7 @@ impl Usage {
         is_reached(&self.limits.hard, self.bytes, self.packets, self.age_ns(now_ns))
     }
 
-    /// Takes over what was counted elsewhere, where each packet finds it sooner.
+    /// Sets the counts kept elsewhere, in the SA's hot state.
     pub(crate) fn set_spent(&mut self, bytes: u64, packets: u64) {
         (self.bytes, self.packets) = (bytes, packets);
     }
@@ -78,20 +78,19 @@ impl Usage {
         )
     }
 
-    /// When the soft and the hard limit of time are reached, in ns, as far as there are such
-    /// limits.
+    /// When the soft and the hard time limit are reached, in ns, where they exist.
     pub(crate) fn due_ns(&self) -> impl Iterator<Item = u64> + use<> {
         let ages = [self.limits.soft.time_ns, self.limits.hard.time_ns];
         let installed_ns = self.installed_ns;
         ages.into_iter().flatten().map(move |age_ns| installed_ns.saturating_add(age_ns))
     }
 
-    /// Notes that no sequence number is left, which ends the SA as its hard limit does.
+    /// Records that the sequence numbers are exhausted, which ends the SA like its hard limit.
     pub(crate) fn exhaust(&mut self) {
         self.is_exhausted = true;
     }
 
-    /// The expiry that was reached and not told yet, if any.
+    /// An expiry that was reached and not reported yet, if any.
     pub(crate) fn expiry(&mut self, now_ns: u64) -> Option<Expiry> {
         let age_ns = self.age_ns(now_ns);
         let reached = |limits: &Limits| is_reached(limits, self.bytes, self.packets, age_ns);

@@ -1,5 +1,5 @@
 //! UDP flows to peers that are kept open through a NAT: one for each pair of addresses and ports,
-//! of however many SAs (RFC 3948 section 4).
+//! however many SAs use it (RFC 3948 section 4).
 
 use std::collections::{BTreeSet, HashMap};
 use std::net::{IpAddr, SocketAddr};
@@ -16,7 +16,7 @@ pub(crate) struct NatFlow {
 }
 
 impl NatFlow {
-    /// The flow that is to be kept open for an outbound SA, if any.
+    /// The flow to be kept open for an outbound SA, if any.
     pub(crate) fn of(facts: &SaFacts) -> Option<Self> {
         let (encap, name) = (facts.encap?, facts.name);
         let is_wanted = match facts.nat_keepalive {
@@ -31,8 +31,8 @@ impl NatFlow {
     }
 }
 
-/// Whether an address is one that no host of the public Internet has, so that a NAT stands between
-/// the two: RFC 1918, RFC 6598 (carrier-grade NAT), RFC 4193, and link-local ones.
+/// Whether an address is one that no host of the public Internet has, so that a NAT is between the
+/// two: RFC 1918, RFC 6598 (carrier-grade NAT), RFC 4193, and link-local ones.
 fn is_private(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => {
@@ -46,40 +46,40 @@ fn is_private(address: IpAddr) -> bool {
 
 /// One flow.
 struct State {
-    /// When it is looked at again, in ns.
+    /// When it is examined next, in ns.
     due_ns: u64,
     /// The outbound SAs that use it.
     sas: BTreeSet<OutboundId>,
-    /// Where the next look at them begins.
+    /// The SA at which the next examination begins.
     first: OutboundId,
 }
 
-/// All flows of a worker that are kept open, by when they are to be looked at.
+/// All flows that a worker keeps open, by the time of their next examination.
 #[derive(Default)]
 pub(crate) struct NatFlows {
     flows: HashMap<NatFlow, State>,
     due: BTreeSet<(u64, NatFlow)>,
-    /// Flows that ever came: each is first looked at in another part of the interval.
+    /// Flows added so far: each is first examined in another part of the interval.
     came: u32,
 }
 
 impl NatFlows {
-    /// An SA uses a flow from now on. One that is new is looked at within `interval_ns`, and many
-    /// that come at once are spread over it.
+    /// Adds an SA to a flow. A new flow is examined within `interval_ns`, and many added at once
+    /// are spread over it.
     pub(crate) fn join(&mut self, flow: NatFlow, sa: OutboundId, now_ns: u64, interval_ns: u64) {
         if let Some(state) = self.flows.get_mut(&flow) {
             state.sas.insert(sa);
             return;
         }
         self.came = self.came.wrapping_add(1);
-        // Multiples of the golden ratio fill the interval evenly, however many there are.
+        // Multiples of the golden ratio fill the interval evenly, whatever their number.
         let part = self.came.wrapping_mul(0x9e37_79b9);
         let due_ns = now_ns + ((u128::from(interval_ns) * u128::from(part)) >> 32) as u64;
         self.flows.insert(flow, State { due_ns, sas: BTreeSet::from([sa]), first: sa });
         self.due.insert((due_ns, flow));
     }
 
-    /// An SA uses a flow no more; without any the flow is forgotten.
+    /// Removes an SA from a flow; without any the flow is forgotten.
     pub(crate) fn leave(&mut self, flow: NatFlow, sa: OutboundId) {
         let Some(state) = self.flows.get_mut(&flow) else { return };
         state.sas.remove(&sa);
@@ -94,7 +94,7 @@ impl NatFlows {
         self.due.first().filter(|(due_ns, _)| *due_ns <= now_ns).map(|(_, flow)| *flow)
     }
 
-    /// Has a flow looked at again at `due_ns`.
+    /// Sets the time of a flow's next examination.
     pub(crate) fn set_due(&mut self, flow: NatFlow, due_ns: u64) {
         if let Some(state) = self.flows.get_mut(&flow) {
             self.due.remove(&(state.due_ns, flow));
@@ -103,7 +103,7 @@ impl NatFlows {
         }
     }
 
-    /// Up to `most` SAs of a flow, others than the last time where there are more.
+    /// Up to `most` SAs of a flow, different ones than the last time if there are more.
     pub(crate) fn some_sas(&mut self, flow: NatFlow, most: usize) -> Vec<OutboundId> {
         let Some(state) = self.flows.get_mut(&flow) else { return Vec::new() };
         let behind = state.sas.range(state.first..);

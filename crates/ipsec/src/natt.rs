@@ -1,9 +1,9 @@
-//! ESP in UDP (RFC 3948): what a datagram on port 4500 carries, and checksums behind a NAT.
+//! ESP in UDP (RFC 3948): the payloads of datagrams on port 4500, and checksums behind a NAT.
 
 use convoy_packet::protocol::{TCP, UDP};
 use convoy_packet::{Udp, checksum, ip, tcp, udp};
 
-/// What a UDP datagram to the encapsulation port is (RFC 3948 section 2).
+/// The payload of a UDP datagram to the encapsulation port (RFC 3948 section 2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carried {
     /// ESP: the first four bytes are its SPI.
@@ -19,7 +19,7 @@ pub enum Carried {
 /// The keep-alive's payload (RFC 3948 section 2.3).
 pub const KEEPALIVE: [u8; 1] = [0xff];
 
-/// What the payload of a datagram is.
+/// The kind of a datagram's payload.
 pub fn classify(payload: &[u8]) -> Carried {
     match payload {
         [0xff] => Carried::Keepalive,
@@ -29,9 +29,9 @@ pub fn classify(payload: &[u8]) -> Carried {
     }
 }
 
-/// Computes the TCP or UDP checksum of a packet anew, whose transport header stands at `at`. A UDP
-/// checksum of 0 in IPv4 stays: the sender did without. What lies behind the length that UDP itself
-/// gives is no part of the datagram (RFC 768, RFC 9868).
+/// Recomputes the TCP or UDP checksum of a packet whose transport header is at `at`. A UDP checksum
+/// of 0 in IPv4 stays: the sender did without. Bytes behind UDP's own length are no part of the
+/// datagram (RFC 768, RFC 9868).
 pub(crate) fn fix_checksum(packet: &mut [u8], at: usize, protocol: u8) {
     let rest = packet.len() - at;
     match protocol {

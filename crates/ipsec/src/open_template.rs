@@ -1,39 +1,38 @@
-//! From an ESP packet of tunnel mode whose number is known to its job, and from the opened packet
-//! to the one inside (RFC 4303 section 3.4).
+//! From an ESP packet of tunnel mode with a known number to its job, and from the opened packet to
+//! the inner one (RFC 4303 section 3.4).
 
 use convoy_packet::esp::HEADER_BYTES as ESP_HEADER;
 use convoy_packet::protocol::{IPV4, IPV6, NO_NEXT_HEADER};
 use convoy_packet::{Esp, Frame, Layout, PlainV4, ip};
 
 use crate::drops::DropReason;
-use crate::job::{CryptoJob, Prepared};
+use crate::job::{CryptoJob, CryptoPacket};
 use crate::job_plan::{CBC_IV, COUNTED_IV, JobPlan, Shape};
 use crate::tos::{Ecn, decapsulate};
 use crate::trailer::{ESP_TRAILER, unpadded};
 use crate::{FinishContext, Form, LONGEST_BYTES};
 
-/// What an inbound SA takes its packets apart by. It has no state, so that a copy of it serves any
+/// The parameters by which an inbound SA unpacks its packets. Stateless, so that a copy serves any
 /// core.
 #[derive(Clone, Copy, Debug)]
 pub struct OpenTemplate {
     pub(crate) plan: JobPlan,
 }
 
-/// What stands before the payload in a packet whose IV is of this length, in bytes.
+/// The bytes before the payload with an IV of this length.
 #[derive(Clone, Copy)]
 struct EspHeader<const IV: usize> {
     spi: u32,
-    /// As it travels.
+    /// As transmitted.
     sequence: u32,
     iv: [u8; IV],
 }
 
 impl OpenTemplate {
-    /// The length of what stands between the IV and the ICV of a packet whose ESP header stands at
-    /// `esp`, in bytes.
+    /// Bytes between the IV and the ICV of a packet whose ESP header is at `esp`.
     ///
     /// # Errors
-    /// [`DropReason::MalformedOuter`] if it has no such length.
+    /// [`DropReason::MalformedOuter`] if there is no valid length.
     #[inline]
     fn body_len(&self, packet_len: usize, esp: usize) -> Result<usize, DropReason> {
         let fixed = esp + self.plan.esp_header_len() + self.plan.icv_len();
@@ -42,18 +41,18 @@ impl OpenTemplate {
         len.ok_or(DropReason::MalformedOuter)
     }
 
-    /// Lays out the job of a packet whose header's place stands in its context, by an AEAD that
-    /// encrypts; `number` gives its number by what of that travels. The packet is not changed.
+    /// Lays out the job of a packet of an encrypting AEAD, whose context has the header's position;
+    /// `number` derives its number from the transmitted part. The packet is not changed.
     ///
     /// # Errors
-    /// [`DropReason::MalformedOuter`] if it is too short or too long, or what `number` says.
+    /// [`DropReason::MalformedOuter`] if it is too short or too long, or the error of `number`.
     #[inline(always)]
     pub(crate) fn lay_out_aead(
         &self,
-        packet: &mut Prepared,
+        packet: &mut CryptoPacket,
         number: impl FnOnce(u32) -> Result<u64, DropReason>,
     ) -> Result<(), DropReason> {
-        let Prepared { frame, job, context, .. } = packet;
+        let CryptoPacket { frame, job, context, .. } = packet;
         let (esp, len) = (usize::from(context.header), frame.len());
         let header = self.header::<COUNTED_IV>(frame, esp).filter(|_| len <= LONGEST_BYTES);
         let (header, body_len) = header.ok_or(DropReason::MalformedOuter)?;
@@ -64,17 +63,17 @@ impl OpenTemplate {
         Ok(())
     }
 
-    /// The same by AES-CBC.
+    /// The same for AES-CBC.
     ///
     /// # Errors
     /// The same.
     #[inline(always)]
     pub(crate) fn lay_out_cbc(
         &self,
-        packet: &mut Prepared,
+        packet: &mut CryptoPacket,
         number: impl FnOnce(u32) -> Result<u64, DropReason>,
     ) -> Result<(), DropReason> {
-        let Prepared { frame, job, context, .. } = packet;
+        let CryptoPacket { frame, job, context, .. } = packet;
         let (esp, len) = (usize::from(context.header), frame.len());
         let header = self.header::<CBC_IV>(frame, esp).filter(|_| len <= LONGEST_BYTES);
         let (header, body_len) = header.ok_or(DropReason::MalformedOuter)?;
@@ -85,17 +84,17 @@ impl OpenTemplate {
         Ok(())
     }
 
-    /// The same by any transform.
+    /// The same for any transform.
     ///
     /// # Errors
     /// The same.
     #[inline]
     pub(crate) fn lay_out_any(
         &self,
-        packet: &mut Prepared,
+        packet: &mut CryptoPacket,
         number: impl FnOnce(u32) -> Result<u64, DropReason>,
     ) -> Result<(), DropReason> {
-        let Prepared { frame, job, context, .. } = packet;
+        let CryptoPacket { frame, job, context, .. } = packet;
         let esp = usize::from(context.header);
         let (header, body_len) = self.any_header(frame, esp)?;
         context.sequence = number(header.sequence_number())?;
@@ -104,14 +103,14 @@ impl OpenTemplate {
         Ok(())
     }
 
-    /// The same by whichever transform.
+    /// The same for the SA's transform.
     ///
     /// # Errors
     /// The same.
     #[inline]
     pub(crate) fn lay_out(
         &self,
-        packet: &mut Prepared,
+        packet: &mut CryptoPacket,
         number: impl FnOnce(u32) -> Result<u64, DropReason>,
     ) -> Result<(), DropReason> {
         match self.plan.shape() {
@@ -121,23 +120,23 @@ impl OpenTemplate {
         }
     }
 
-    /// Notes the number of a packet that is laid out later.
+    /// Records the number of a packet that is laid out later.
     ///
     /// # Errors
     /// As above.
     #[inline(always)]
     pub(crate) fn number(
         &self,
-        packet: &mut Prepared,
+        packet: &mut CryptoPacket,
         number: impl FnOnce(u32) -> Result<u64, DropReason>,
     ) -> Result<(), DropReason> {
-        let Prepared { frame, context, .. } = packet;
+        let CryptoPacket { frame, context, .. } = packet;
         let (header, _) = self.any_header(frame, context.header.into())?;
         context.sequence = number(header.sequence_number())?;
         Ok(())
     }
 
-    /// The header of a packet, and the length of what stands between its IV and its ICV.
+    /// The header of a packet, and the bytes between its IV and its ICV.
     #[inline]
     fn any_header<'a>(&self, packet: &'a [u8], esp: usize) -> Result<(Esp<'a>, usize), DropReason> {
         let body_len = self.body_len(packet.len(), esp)?;
@@ -145,8 +144,8 @@ impl OpenTemplate {
         Ok((header, body_len))
     }
 
-    /// The same of one whose IV is of this length, in bytes. `None` if it has no such header, or
-    /// its body is of no length that its cipher makes.
+    /// The same with an IV of this length, in bytes. `None` if it has no such header, or its body
+    /// has no length that its cipher produces.
     #[inline(always)]
     fn header<const IV: usize>(&self, packet: &[u8], esp: usize) -> Option<(EspHeader<IV>, usize)> {
         let (number, rest) = packet.get(esp..)?.split_first_chunk::<ESP_HEADER>()?;
@@ -157,8 +156,8 @@ impl OpenTemplate {
         (body_len >= ESP_TRAILER && self.plan.is_whole(body_len)).then_some((header, body_len))
     }
 
-    /// Leaves the inner packet of one that was opened, with its ECN field brought up to date (RFC
-    /// 6040), and returns its layout.
+    /// Reduces an opened packet to the inner one, with its ECN field updated (RFC 6040), and
+    /// returns its layout.
     ///
     /// # Errors
     /// The reason to drop the packet; its content is then undefined.
@@ -173,16 +172,15 @@ impl OpenTemplate {
         strip_tunnel(frame, self.payload_at(context), next)
     }
 
-    /// Where the payload stands in a packet that is not stripped, in bytes from its start.
+    /// Position of the payload in a packet that is not stripped, in bytes from its start.
     #[inline]
     pub(crate) fn payload_at(&self, context: &FinishContext) -> usize {
         usize::from(context.header) + self.plan.esp_header_len()
     }
 }
 
-/// The packet inside an opened one, if it is one of IPv4 with TCP or UDP that is to be delivered
-/// just as it stands: with a good padding, and with an ECN field that the outer one changes nothing
-/// of.
+/// The packet inside an opened one, if it is IPv4 with TCP or UDP and is delivered unchanged: with
+/// valid padding, and an ECN field that the outer one does not change.
 #[inline]
 pub(crate) fn plain_inner(packet: &[u8], job: &CryptoJob) -> Option<PlainV4> {
     let body = packet.get(usize::from(job.cipher_start)..usize::from(job.icv_start))?;
@@ -193,11 +191,11 @@ pub(crate) fn plain_inner(packet: &[u8], job: &CryptoJob) -> Option<PlainV4> {
     (is_ecn_same && next == IPV4 && inner.total_len <= payload_len).then_some(inner)
 }
 
-/// Cuts ICV, trailer and padding off and returns the next header.
+/// Cuts off ICV, trailer and padding, and returns the next header.
 #[inline]
 pub(crate) fn strip_trailer(frame: &mut Frame, job: &CryptoJob, icv_len: usize) -> Result<u8, DropReason> {
     debug_assert_eq!(usize::from(job.icv_start) + icv_len, frame.len());
-    // The body starts at the cipher's start; with NULL encryption that is set all the same.
+    // The body starts at the cipher's start, which is also set with NULL encryption.
     let start = usize::from(job.cipher_start);
     let unpadded = frame.get(start..usize::from(job.icv_start)).and_then(unpadded);
     let (payload_len, next) = unpadded.ok_or(DropReason::BadPadding)?;
@@ -205,8 +203,8 @@ pub(crate) fn strip_trailer(frame: &mut Frame, job: &CryptoJob, icv_len: usize) 
     Ok(next)
 }
 
-/// Leaves the inner packet of tunnel mode, with its ECN field brought up to date (RFC 6040), and
-/// returns its layout.
+/// Leaves the inner packet of tunnel mode, with its ECN field updated (RFC 6040), and returns its
+/// layout.
 #[inline]
 pub(crate) fn strip_tunnel(frame: &mut Frame, payload: usize, next: u8) -> Result<Layout, DropReason> {
     let is_v6 = match next {
@@ -221,7 +219,7 @@ pub(crate) fn strip_tunnel(frame: &mut Frame, payload: usize, next: u8) -> Resul
     if inner.is_v6 != is_v6 {
         return Err(DropReason::MalformedDecrypted);
     }
-    // What is behind the inner packet is padding against traffic analysis.
+    // Bytes behind the inner packet are padding against traffic analysis.
     frame.truncate(inner.total_len);
     let traffic_class = decapsulate(outer_class, inner.traffic_class).ok_or(DropReason::EcnCongestion)?;
     if traffic_class != inner.traffic_class {

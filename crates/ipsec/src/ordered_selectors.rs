@@ -1,11 +1,10 @@
-//! Selectors in the order in which they are asked, for who wants to know which of them no packet
-//! ever reaches.
+//! Selectors in order of evaluation, to find those that no packet ever reaches.
 
 use crate::flow::FlowKey;
 use crate::selector::Selector;
 use crate::spd_index::AddressIndex;
 
-/// Selectors, the first to be asked first. Of ten thousand tunnels each is held against few others.
+/// Selectors in order of evaluation. Among ten thousand tunnels each is compared with few others.
 pub struct OrderedSelectors {
     selectors: Vec<Selector>,
     index: AddressIndex<u32>,
@@ -24,14 +23,14 @@ impl OrderedSelectors {
         &self.selectors
     }
 
-    /// The place of the first among the first `count` that admits each flow which `selector`
-    /// admits. One whose sides are of two families admits none, and nothing is said of it.
+    /// The first among the first `count` selectors that admits every flow admitted by `selector`.
+    /// One whose sides are of two families admits none, and is ignored.
     pub fn first_covering(&self, selector: &Selector, count: usize) -> Option<usize> {
         let [local, remote] = [selector.local.addresses.first(), selector.remote.addresses.first()];
         if local.is_ipv6() != remote.is_ipv6() {
             return None;
         }
-        // What covers the whole covers its first addresses.
+        // A selector that covers all of it covers its first addresses.
         let flow = FlowKey::new(local, remote, 0, None);
         let covers = |place: usize| place < count && self.selectors[place].covers(selector);
         self.index.first(&flow, |place| covers(place as usize)).map(|place| place as usize)

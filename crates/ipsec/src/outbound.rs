@@ -6,11 +6,11 @@ use convoy_packet::udp::HEADER_BYTES as UDP_HEADER;
 use convoy_packet::{Frame, Layout};
 
 use crate::ah;
+use crate::cached_limits::{CachedLimits, NEVER_NS};
 use crate::drops::DropReason;
 use crate::envelope::Envelope;
-use crate::job::{CryptoStatus, Prepared, for_each_raw};
+use crate::job::{CryptoPacket, CryptoStatus, for_each_raw};
 use crate::job_plan::Shape;
-use crate::lease::{Lease, NEVER_NS};
 use crate::lifetime::{Expiry, Usage};
 use crate::nat_flows::NatFlow;
 use crate::outer_header::Inner;
@@ -21,48 +21,48 @@ use crate::sad::SaCommon;
 use crate::seal_template::{Growth, SealTemplate};
 use crate::{FinishContext, Form, LONGEST_BYTES};
 
-/// Behind it numbers would come again (RFC 4303 section 3.3.3).
+/// Beyond this, numbers would repeat (RFC 4303 section 3.3.3).
 const fn last_sequence(esn: bool) -> u64 {
     if esn { u64::MAX } else { u32::MAX as u64 }
 }
 
-/// What every packet of an SA that seals reads or writes: two cache lines.
+/// The hot state of an outbound SA, which every packet reads or writes: two cache lines.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct OutboundSa {
-    /// The number of the last packet.
+    /// The sequence number of the last packet.
     sequence: u64,
-    /// Bytes that the algorithm was applied to.
+    /// Bytes to which the algorithm was applied.
     bytes: u64,
-    /// What is counted as `packets` here are sequence numbers.
-    lease: Lease,
-    /// When a packet last left, in ns, or [`NEVER_NS`]; keep-alives do not count.
+    /// Here `packets` counts sequence numbers.
+    limits: CachedLimits,
+    /// When the last packet left, in ns, or [`NEVER_NS`]; keep-alives do not count.
     pub(crate) last_used_ns: u64,
     template: SealTemplate,
-    /// The longest inner packet that is in no need of any special treatment, in bytes.
+    /// The longest inner packet that needs no special treatment, in bytes.
     plain_largest: u16,
-    /// The largest outer packet that the path is believed to carry.
+    /// The assumed path MTU of outer packets.
     pub(crate) path_mtu: u16,
-    /// Whether its packets are of ESP in tunnel mode.
+    /// Whether it is ESP in tunnel mode.
     is_esp_tunnel: bool,
 }
 
-/// What is kept of an outbound SA, and few packets need.
-pub(crate) struct OutboundRest {
+/// The cold state of an outbound SA, which few packets need.
+pub(crate) struct OutboundCold {
     pub(crate) common: SaCommon,
     envelope: Envelope,
     /// The last number that may be used for now.
     reserved: u64,
-    /// Sequence numbers that no packet has had.
+    /// Sequence numbers that no packet used.
     skipped: u64,
     pub(crate) path: PathMtu,
-    /// Which packets the path can tell of.
+    /// Which packets a report from the path can be about.
     pub(crate) sent_lately: SentLately,
-    /// The flow that is kept open for it, if any.
+    /// The NAT flow kept open for it, if any.
     pub(crate) nat_flow: Option<NatFlow>,
 }
 
-impl OutboundRest {
+impl OutboundCold {
     pub(crate) fn new(config: &SaConfig, common: SaCommon) -> Self {
         Self {
             envelope: envelope(&common, config.encap.is_some(), config.remote.is_ipv6()),
@@ -75,8 +75,8 @@ impl OutboundRest {
         }
     }
 
-    /// The longest inner packet that fits an outer one of `mtu` bytes, in bytes, whose headers
-    /// before the payload are `header_len` bytes long.
+    /// The longest inner packet that fits an outer one of `mtu` bytes, in bytes, if its headers
+    /// before the payload take `header_len` bytes.
     pub(crate) fn inner_mtu(&self, mtu: usize, header_len: usize) -> usize {
         self.envelope.inner_mtu(mtu, header_len)
     }
@@ -88,12 +88,12 @@ fn envelope(common: &SaCommon, in_udp: bool, is_v6: bool) -> Envelope {
 }
 
 impl OutboundSa {
-    /// An SA that has sent nothing yet; its settings were found good.
+    /// An SA that has sent nothing yet; its settings must be valid.
     pub(crate) fn new(config: &SaConfig, common: &SaCommon) -> Self {
         Self {
             sequence: config.sequence_start,
             bytes: 0,
-            lease: Lease::default(),
+            limits: CachedLimits::default(),
             last_used_ns: NEVER_NS,
             template: SealTemplate::new(config, common.generation),
             plain_largest: 0,
@@ -102,90 +102,90 @@ impl OutboundSa {
         }
     }
 
-    /// The number of the last packet; 0 before the first.
+    /// The sequence number of the last packet; 0 before the first.
     pub(crate) fn sequence(&self) -> u64 {
         self.sequence
     }
 
-    /// Goes on after `sequence`, as a standby that takes over does. Never goes back: a number, and
-    /// with it a nonce, would come twice under one key.
-    pub(crate) fn set_sequence(&mut self, rest: &mut OutboundRest, sequence: u64) {
+    /// Continues after `sequence`, like a standby that takes over. Never goes back: a number, and
+    /// with it a nonce, would be reused under one key.
+    pub(crate) fn set_sequence(&mut self, cold: &mut OutboundCold, sequence: u64) {
         let skipped = sequence.saturating_sub(self.sequence);
         self.sequence += skipped;
-        rest.skipped += skipped;
-        self.end_lease();
+        cold.skipped += skipped;
+        self.expire_limits();
     }
 
-    /// Lets it use the numbers up to this one. What was allowed before stays allowed.
-    pub(crate) fn reserve_sequence(&mut self, rest: &mut OutboundRest, last: u64) {
-        rest.reserved = rest.reserved.max(last.min(last_sequence(self.template.plan.esn())));
-        self.end_lease();
+    /// Allows the use of numbers up to this one. What was allowed before stays allowed.
+    pub(crate) fn reserve_sequence(&mut self, cold: &mut OutboundCold, last: u64) {
+        cold.reserved = cold.reserved.max(last.min(last_sequence(self.template.plan.esn())));
+        self.expire_limits();
     }
 
-    /// Has the next packet look at limits and path again.
-    pub(crate) fn end_lease(&mut self) {
-        self.lease.until_ns = 0;
+    /// Makes the next packet check limits and path again.
+    pub(crate) fn expire_limits(&mut self) {
+        self.limits.until_ns = 0;
     }
 
-    /// What it has used of its life.
-    pub(crate) fn usage(&self, rest: &OutboundRest) -> Usage {
-        let mut usage = rest.common.usage;
-        usage.set_spent(self.bytes, self.sequence - rest.skipped);
+    /// The used part of its lifetime.
+    pub(crate) fn usage(&self, cold: &OutboundCold) -> Usage {
+        let mut usage = cold.common.usage;
+        usage.set_spent(self.bytes, self.sequence - cold.skipped);
         usage
     }
 
-    /// The expiry that was reached and not told yet.
-    pub(crate) fn expiry(&mut self, rest: &mut OutboundRest, now_ns: u64) -> Option<Expiry> {
-        let mut usage = self.usage(rest);
+    /// An expiry that was reached and not reported yet.
+    pub(crate) fn expiry(&mut self, cold: &mut OutboundCold, now_ns: u64) -> Option<Expiry> {
+        let mut usage = self.usage(cold);
         if self.sequence >= last_sequence(self.template.plan.esn()) {
             usage.exhaust();
         }
         let expiry = usage.expiry(now_ns);
-        rest.common.usage = usage;
+        cold.common.usage = usage;
         expiry
     }
 
-    /// Looks at limits and path anew; `port_mtu` is the largest packet that the outside port sends,
-    /// in bytes. Those who look at the SA's [path MTU](Self::path_mtu) call it first, where the
-    /// lease is over.
-    pub(crate) fn renew(&mut self, rest: &mut OutboundRest, now_ns: u64, port_mtu: u16) {
-        rest.sent_lately.note(now_ns, self.sequence);
-        self.path_mtu = rest.path.current(now_ns, port_mtu);
-        let usage = self.usage(rest);
+    /// Evaluates limits and path again; `port_mtu` is the largest packet that the outside port
+    /// sends, in bytes. Call it before using the SA's [path MTU](Self::path_mtu) if the cached
+    /// limits have expired.
+    pub(crate) fn renew(&mut self, cold: &mut OutboundCold, now_ns: u64, port_mtu: u16) {
+        cold.sent_lately.note(now_ns, self.sequence);
+        self.path_mtu = cold.path.current(now_ns, port_mtu);
+        let usage = self.usage(cold);
         let (bytes, packets, over_ns) = usage.next_limits();
-        let changes = [over_ns, rest.path.forgotten_ns(), rest.sent_lately.next_mark_ns()];
+        let changes = [over_ns, cold.path.forgotten_ns(), cold.sent_lately.next_mark_ns()];
         let next_ns = changes.into_iter().filter(|change_ns| *change_ns > now_ns).min();
-        let is_spent = self.sequence >= rest.reserved || usage.is_over(now_ns);
-        self.lease = Lease {
+        let is_spent = self.sequence >= cold.reserved || usage.is_over(now_ns);
+        self.limits = CachedLimits {
             until_ns: if is_spent { 0 } else { next_ns.unwrap_or(NEVER_NS) },
             bytes,
-            packets: rest.reserved.min(packets.saturating_add(rest.skipped)),
+            packets: cold.reserved.min(packets.saturating_add(cold.skipped)),
         };
-        let facts = &rest.common.facts;
+        let facts = &cold.common.facts;
         let is_plain = self.is_esp_tunnel && facts.tfc_bytes == 0;
-        let largest = rest.inner_mtu(self.path_mtu.into(), 0);
+        let largest = cold.inner_mtu(self.path_mtu.into(), 0);
         self.plain_largest = if is_plain { largest.min(u16::MAX.into()) as u16 } else { 0 };
     }
 
-    /// Whether the lease is over.
+    /// Whether the cached limits have expired.
     #[inline]
     pub(crate) fn is_due(&self, now_ns: u64) -> bool {
-        now_ns >= self.lease.until_ns
+        now_ns >= self.limits.until_ns
     }
 
-    /// An end moved.
-    pub(crate) fn set_ends(&mut self, rest: &mut OutboundRest, ends: &SaEnds) {
-        self.template.outer.set_ends(rest.common.facts.name.protocol, ends);
-        rest.envelope = envelope(&rest.common, ends.encap.is_some(), ends.remote.is_ipv6());
-        self.end_lease();
+    /// Changes the SA's ends.
+    pub(crate) fn set_ends(&mut self, cold: &mut OutboundCold, ends: &SaEnds) {
+        self.template.outer.set_ends(cold.common.facts.name.protocol, ends);
+        cold.envelope = envelope(&cold.common, ends.encap.is_some(), ends.remote.is_ipv6());
+        self.expire_limits();
     }
 
-    /// Bytes of headroom that a packet with this layout needs: what is put before it and, with AH,
-    /// the copy of the headers before that.
-    pub(crate) fn needed_headroom(&self, rest: &OutboundRest, inner: &Layout) -> usize {
+    /// Bytes of headroom that a packet with this layout needs: the prepended headers and, with AH,
+    /// the copy of the headers before it.
+    pub(crate) fn needed_headroom(&self, cold: &OutboundCold, inner: &Layout) -> usize {
         let esp = self.template.plan.esp_header_len();
         let ah = |is_v6| ah::header_len(self.template.plan.icv_len(), is_v6);
-        let facts = &rest.common.facts;
+        let facts = &cold.common.facts;
         match (facts.name.protocol, facts.mode) {
             (SaProtocol::Esp, Mode::Tunnel) => self.template.outer.len() + esp,
             (SaProtocol::Esp, Mode::Transport) => facts.encap.map_or(0, |_| UDP_HEADER) + esp,
@@ -194,27 +194,26 @@ impl OutboundSa {
         }
     }
 
-    /// Counts a packet; whether a limit is reached.
+    /// Counts a packet; returns whether it reaches a limit.
     #[inline]
     fn spend(&mut self, bytes: usize) -> bool {
         self.bytes += bytes as u64;
         self.is_limit()
     }
 
-    /// Which SA it is, of those that stood at its index one after another.
+    /// The generation: counts the SAs that had its index one after another.
     #[inline]
     pub(crate) fn generation(&self) -> u32 {
         self.template.generation
     }
 
-    /// Whether its packets are of ESP in tunnel mode, which are raw until they are [laid
-    /// out](Self::lay_out).
+    /// Whether it is ESP in tunnel mode, whose packets are raw until [laid out](Self::lay_out).
     #[inline]
     pub(crate) fn is_esp_tunnel(&self) -> bool {
         self.is_esp_tunnel
     }
 
-    /// What makes its packets on whichever core; `None` if they are never raw.
+    /// The template that seals its packets on any core; `None` if they are never raw.
     #[inline]
     pub(crate) fn template(&self) -> Option<SealTemplate> {
         self.is_esp_tunnel.then_some(self.template)
@@ -227,45 +226,44 @@ impl OutboundSa {
         FinishContext { generation, form: Form::Raw, inner, ..FinishContext::default() }
     }
 
-    /// Of what is put before each of its raw packets, in bytes.
+    /// Bytes prepended to each raw packet.
     #[inline(always)]
     pub(crate) fn front(&self) -> usize {
         self.template.front()
     }
 
-    /// The longest packet that is in no need of any special treatment, in bytes.
+    /// The longest packet that needs no special treatment, in bytes.
     #[inline(always)]
     pub(crate) fn largest(&self, now_ns: u64) -> usize {
         if self.is_due(now_ns) { 0 } else { self.plain_largest.into() }
     }
 
-    /// Whether so many packets may be numbered without a look at limits and path before, between or
-    /// behind them.
+    /// Whether this many packets may be numbered without checking limits and path before, between
+    /// or behind them.
     #[inline(always)]
     pub(crate) fn covers(&self, packets: usize, now_ns: u64) -> bool {
-        let numbers = self.lease.packets.saturating_sub(self.sequence);
-        let bytes = self.lease.bytes.saturating_sub(self.bytes);
+        let numbers = self.limits.packets.saturating_sub(self.sequence);
+        let bytes = self.limits.bytes.saturating_sub(self.bytes);
         !self.is_due(now_ns) && (packets as u64) < numbers && ((packets * LONGEST_BYTES) as u64) < bytes
     }
 
-    /// Whether a limit is reached; the lease is over then.
+    /// Whether a limit is reached; the cached limits then expire.
     #[inline]
     pub(crate) fn is_limit(&mut self) -> bool {
-        let is_limit = self.bytes >= self.lease.bytes || self.sequence >= self.lease.packets;
+        let is_limit = self.bytes >= self.limits.bytes || self.sequence >= self.limits.packets;
         if is_limit {
-            self.end_lease();
+            self.expire_limits();
         }
         is_limit
     }
 
-    /// Gives the raw packets among these their numbers, counts them, and makes them into ESP
-    /// packets with their jobs; how many were numbered. One that has its number already keeps it
-    /// and is not counted again; one that may not go is refused, and no number is spent for it.
-    /// `random` gives IVs.
+    /// Numbers the raw packets among these, counts them, and turns them into ESP packets with their
+    /// jobs; returns how many were numbered. A packet that has a number keeps it and is not counted
+    /// again; one that must not leave is refused, and uses no number. `random` generates IVs.
     #[inline(always)]
     pub(crate) fn lay_out(
         &mut self,
-        packets: &mut [Prepared],
+        packets: &mut [CryptoPacket],
         now_ns: u64,
         random: &mut dyn FnMut(&mut [u8]),
     ) -> u64 {
@@ -276,18 +274,18 @@ impl OutboundSa {
         }
     }
 
-    // Functions of their own, that call nothing: inlined into the loop over all runs, most of what
-    // they hold would not stay in registers.
+    // A function that calls nothing: inlined into the loop over all runs, most of its values would
+    // not stay in registers.
 
     #[inline(never)]
-    fn lay_out_aead(&mut self, packets: &mut [Prepared], now_ns: u64) -> u64 {
+    fn lay_out_aead(&mut self, packets: &mut [CryptoPacket], now_ns: u64) -> u64 {
         self.number(packets, now_ns, |template, packet, sequence| template.write_aead(packet, sequence))
     }
 
     #[inline(never)]
     fn lay_out_cbc(
         &mut self,
-        packets: &mut [Prepared],
+        packets: &mut [CryptoPacket],
         now_ns: u64,
         random: &mut dyn FnMut(&mut [u8]),
     ) -> u64 {
@@ -299,7 +297,7 @@ impl OutboundSa {
     #[inline(never)]
     fn lay_out_any(
         &mut self,
-        packets: &mut [Prepared],
+        packets: &mut [CryptoPacket],
         now_ns: u64,
         random: &mut dyn FnMut(&mut [u8]),
     ) -> u64 {
@@ -308,18 +306,18 @@ impl OutboundSa {
         })
     }
 
-    /// Does as [`lay_out`](Self::lay_out), but for headers and jobs.
-    pub(crate) fn begin(&mut self, packets: &mut [Prepared], now_ns: u64) -> u64 {
+    /// Like [`lay_out`](Self::lay_out), without headers and jobs.
+    pub(crate) fn begin(&mut self, packets: &mut [CryptoPacket], now_ns: u64) -> u64 {
         self.number(packets, now_ns, SealTemplate::number)
     }
 
-    /// Numbers raw packets and counts them; `write` takes over the number of each.
+    /// Numbers raw packets and counts them; `write` receives the number of each.
     #[inline(always)]
     fn number(
         &mut self,
-        packets: &mut [Prepared],
+        packets: &mut [CryptoPacket],
         now_ns: u64,
-        mut write: impl FnMut(&SealTemplate, &mut Prepared, u64) -> Result<Growth, DropReason>,
+        mut write: impl FnMut(&SealTemplate, &mut CryptoPacket, u64) -> Result<Growth, DropReason>,
     ) -> u64 {
         let Self { template, path_mtu, .. } = self;
         let (before, mut sequence, mut bytes) = (self.sequence, self.sequence, self.bytes);
@@ -340,25 +338,25 @@ impl OutboundSa {
         sequence - before
     }
 
-    fn take_sequence(&mut self, rest: &OutboundRest, now_ns: u64) -> Result<u64, DropReason> {
-        self.check_limits(rest, now_ns)?;
+    fn take_sequence(&mut self, cold: &OutboundCold, now_ns: u64) -> Result<u64, DropReason> {
+        self.check_limits(cold, now_ns)?;
         self.sequence += 1;
         Ok(self.sequence)
     }
 
-    /// Whether the SA may send one packet more.
+    /// Checks that the SA may send another packet.
     ///
     /// # Errors
     /// The reason why not.
-    pub(crate) fn check_limits(&self, rest: &OutboundRest, now_ns: u64) -> Result<(), DropReason> {
-        if self.sequence >= rest.reserved {
+    pub(crate) fn check_limits(&self, cold: &OutboundCold, now_ns: u64) -> Result<(), DropReason> {
+        if self.sequence >= cold.reserved {
             let is_last = self.sequence >= last_sequence(self.template.plan.esn());
             return Err(if is_last { DropReason::SequenceExhausted } else { DropReason::SequenceUnreserved });
         }
-        if self.usage(rest).is_over(now_ns) { Err(DropReason::SaExpired) } else { Ok(()) }
+        if self.usage(cold).is_over(now_ns) { Err(DropReason::SaExpired) } else { Ok(()) }
     }
 
-    /// Completes a packet whose job is done: what AH hid from the engine is put back.
+    /// Completes a packet whose job is done: puts back what AH hid from the engine.
     ///
     /// # Errors
     /// The reason for which it was refused, or [`DropReason::EngineFailed`] if its job was not
@@ -370,7 +368,7 @@ impl OutboundSa {
         status: CryptoStatus,
     ) -> Result<(), DropReason> {
         match status {
-            // What is raw was sealed by nobody, whatever an engine says.
+            // A raw packet was not sealed, whatever an engine reports.
             CryptoStatus::Done if context.form != Form::Raw => ah::restore(frame, context),
             CryptoStatus::Refused(reason) => Err(reason),
             _ => Err(DropReason::EngineFailed),
@@ -378,7 +376,7 @@ impl OutboundSa {
     }
 }
 
-/// Pads against traffic analysis, behind the packet (RFC 4303 section 2.7).
+/// Pads a packet at its end against traffic analysis (RFC 4303 section 2.7).
 ///
 /// # Errors
 /// [`DropReason::NoRoom`] if the frame is too small.

@@ -1,4 +1,4 @@
-//! The outer header of tunnel mode, kept per SA and written per packet.
+//! The outer header of tunnel mode, stored per SA and written per packet.
 
 use convoy_packet::protocol::{IPV4, IPV6, UDP};
 use convoy_packet::{IpHeader, IpTemplate, IpVariables, Layout, udp};
@@ -29,17 +29,17 @@ impl Inner {
     }
 }
 
-/// What stands before ESP or AH: an IP header and, where it is encapsulated, UDP's.
+/// The headers before ESP or AH: IP and, if encapsulated, UDP.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OuterHeader {
     ip: IpTemplate,
-    /// Both 0 where there is no UDP.
+    /// Both 0 without UDP.
     ports: [u16; 2],
-    /// Which bits of the inner traffic class are copied, and which are set.
+    /// The bits of the inner traffic class that are copied, and those that are set.
     copied_class: u8,
     set_class: u8,
     df: OuterDf,
-    /// Bytes in all.
+    /// The total length in bytes.
     len: u8,
 }
 
@@ -62,7 +62,7 @@ impl OuterHeader {
         Self { ip, ports, copied_class, set_class, df, len: len as u8 }
     }
 
-    /// An end moved (NAT rebinding, MOBIKE). The protocol is what it was.
+    /// Changes the ends (NAT rebinding, MOBIKE). The protocol stays.
     pub(crate) fn set_ends(&mut self, protocol: SaProtocol, ends: &SaEnds) {
         *self = Self::between(protocol, ends, self.df, [self.copied_class, self.set_class]);
     }
@@ -100,13 +100,13 @@ impl OuterHeader {
     }
 }
 
-/// What IPv4 tells the fragments of one packet from another's by. It follows the sequence number,
-/// so that whichever core writes the header needs no counter, and a packet that is done again has
-/// the same.
+/// IPv4's identification, which distinguishes the fragments of packets. It follows the sequence
+/// number, so that any core can write the header without a counter, and a packet processed again
+/// gets the same.
 #[inline(always)]
 fn identification(sequence: u64) -> u16 {
-    // Linux puts its own in place of 0 in a packet that comes with its header (raw(7)), which AH
-    // would not survive.
+    // Linux replaces 0 by a value of its own in a packet that includes its header (raw(7)), which
+    // would break AH.
     (sequence.wrapping_sub(1) % u64::from(u16::MAX)) as u16 + 1
 }
 

@@ -2,8 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Addresses of inbound SAs and of the configuration. Each is counted, as thousands of SAs share
-/// one.
+/// Addresses of inbound SAs and of the configuration, each counted, as thousands of SAs share one.
 #[derive(Default)]
 pub(crate) struct OwnAddresses {
     /// By address.
@@ -24,7 +23,7 @@ impl OwnAddresses {
         }
     }
 
-    /// Takes back one `add`.
+    /// Undoes one `add`.
     pub(crate) fn remove(&mut self, address: IpAddr) {
         let Ok(place) = self.place(address) else { return };
         self.counted[place].1 -= 1;

@@ -1,25 +1,25 @@
 //! The path MTU of one outbound SA (RFC 4301 section 8.2, RFC 1191, RFC 8201).
 
-/// What an IPv4 path is taken to carry at least; less is not believed (RFC 4301 section 8.2.1). It
-/// is what every host must take (RFC 1122 section 3.3.2), and close to Linux's own least,
-/// `net.ipv4.route.min_pmtu` (552). Links with less are hardly found any more, and a lower value
-/// would only give a forger more room.
+/// The least MTU of IPv4 that is believed (RFC 4301 section 8.2.1). It is what every host must
+/// accept (RFC 1122 section 3.3.2), and close to Linux's own minimum, `net.ipv4.route.min_pmtu`
+/// (552). Smaller links hardly exist any more, and a lower value would only give a forger more
+/// room.
 pub(crate) const LEAST_V4: u16 = 576;
 /// IPv6's least MTU.
 pub(crate) const LEAST_V6: u16 = 1280;
-/// How long a smaller MTU that was learned is kept before a larger is tried, in ns (RFC 1191
-/// section 6.3).
+/// How long a learned smaller MTU is kept before a larger one is tried, in ns (RFC 1191 section
+/// 6.3).
 const AGE_NS: u64 = 600_000_000_000;
 
-/// The largest outer packet that the path is believed to carry.
+/// The assumed MTU of a path.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PathMtu {
-    /// Learned from the path, and when it is forgotten.
+    /// The learned MTU, and when it expires.
     learned: Option<(u16, u64)>,
 }
 
 impl PathMtu {
-    /// The MTU now, in bytes; never more than the port's, `link`.
+    /// The current MTU, in bytes; at most the port's, `link`.
     pub(crate) fn current(&self, now_ns: u64, link: u16) -> u16 {
         match self.learned {
             Some((mtu, forgotten_ns)) if now_ns < forgotten_ns => mtu.min(link),
@@ -27,13 +27,13 @@ impl PathMtu {
         }
     }
 
-    /// When what was learned is forgotten, in ns; `u64::MAX` if nothing was.
+    /// When the learned MTU expires, in ns; `u64::MAX` if there is none.
     pub(crate) fn forgotten_ns(&self) -> u64 {
         self.learned.map_or(u64::MAX, |(_, forgotten_ns)| forgotten_ns)
     }
 
-    /// Takes in what a router said. Values below the family's least are raised to it; values that
-    /// are no smaller than the present one are ignored. Returns whether the MTU changed.
+    /// Learns the MTU reported by a router. Values below the family's minimum are raised to it;
+    /// values not below the current one are ignored. Returns whether the MTU changed.
     pub(crate) fn learn(&mut self, now_ns: u64, link: u16, mtu: u16, is_v6: bool) -> bool {
         let mtu = mtu.max(if is_v6 { LEAST_V6 } else { LEAST_V4 });
         if mtu >= self.current(now_ns, link) {
@@ -44,25 +44,25 @@ impl PathMtu {
     }
 }
 
-/// How far apart the marks of [`SentLately`] are at least, in ns. A report comes a round trip after
+/// Minimum interval between the marks of [`SentLately`], in ns. A report arrives a round trip after
 /// its packet.
 const LATELY_NS: u64 = 2_000_000_000;
 
 /// The sequence numbers that an outbound SA sent in the last 2 to 4 s: a report from the path can
-/// only be about one of them (RFC 4301 section 8.2). By time, not by count, since what is under way
-/// grows with the rate.
+/// only be about one of them (RFC 4301 section 8.2). Measured in time rather than packets, since
+/// the packets in flight grow with the rate.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SentLately {
-    /// The last number sent before the last two marks, the newer first.
+    /// The last number sent before each of the last two marks, the newer first.
     marks: [u64; 2],
-    /// When the newer was made, in ns.
+    /// Time of the newer mark, in ns.
     marked_ns: Option<u64>,
 }
 
 impl SentLately {
-    /// Before a packet leaves: notes the last number sent, if the mark before it is old enough.
-    /// That it is called for the first packet at or behind [`next_mark_ns`](Self::next_mark_ns) is
-    /// enough.
+    /// Marks the last number sent, if the previous mark is old enough. Call before a packet leaves;
+    /// it is enough to call it for the first packet at or after
+    /// [`next_mark_ns`](Self::next_mark_ns).
     pub(crate) fn note(&mut self, now_ns: u64, sequence: u64) {
         if now_ns >= self.next_mark_ns() {
             self.marks = [sequence, self.lowest(now_ns, sequence)];
@@ -75,7 +75,7 @@ impl SentLately {
         self.marked_ns.map_or(0, |marked_ns| marked_ns.saturating_add(LATELY_NS))
     }
 
-    /// Whether a number with this lower half is among them; `sequence` is the last number sent.
+    /// Whether a number with this lower half was sent lately; `sequence` is the last number sent.
     pub(crate) fn has(&self, now_ns: u64, lower_half: u32, sequence: u64) -> bool {
         let behind = (sequence as u32).wrapping_sub(lower_half);
         u64::from(behind) < sequence.saturating_sub(self.lowest(now_ns, sequence))
@@ -86,7 +86,7 @@ impl SentLately {
         match self.marked_ns.map(|marked_ns| now_ns.saturating_sub(marked_ns)) {
             Some(0..LATELY_NS) => self.marks[1],
             Some(age_ns) if age_ns < 2 * LATELY_NS => self.marks[0],
-            // Nothing left since the mark became old, or there would be another.
+            // Nothing was sent since the mark became old, or there would be another.
             _ => sequence,
         }
     }

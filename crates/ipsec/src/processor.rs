@@ -2,8 +2,8 @@
 
 mod answers;
 mod batch;
+mod classify;
 mod delivery;
-mod glance;
 mod inbound;
 mod kind;
 mod outbound;
@@ -36,39 +36,38 @@ use crate::tos::ClassMap;
 pub struct IpsecConfig {
     /// The largest IP packet that the outside port sends, in bytes.
     pub mtu: u16,
-    /// This worker's number; packets of other workers' tunnels are `for_others`.
+    /// This worker's number; packets of other workers' tunnels go to `for_others`.
     pub worker: u16,
-    /// Source of ICMP's "time exceeded"; without one, RFC 7600's 192.0.0.8. "Too big" comes from
-    /// the dropped packet's destination.
+    /// Source of ICMP's "time exceeded"; by default RFC 7600's 192.0.0.8. "Too big" comes from the
+    /// dropped packet's destination.
     pub inside_v4: Option<Ipv4Addr>,
     /// Source of ICMPv6's "time exceeded"; without one, none is sent.
     pub inside_v6: Option<Ipv6Addr>,
-    /// Addresses that are ours outside, beside the SAs': IKE and fragments are taken from the
-    /// traffic to them.
+    /// Our outside addresses beside those of SAs: IKE and fragments to them are ours.
     pub outside: Vec<IpAddr>,
     /// Our UDP port for ESP in UDP, which IKE shares (RFC 3948).
     pub natt_port: u16,
     /// Traffic class by DSCP.
     pub classes: ClassMap,
-    /// Flows whose policy is remembered, of each family and direction: 32 bytes each for IPv4, 64
-    /// for IPv6. Rounded up to a power of two.
+    /// Flows whose policy is cached, for each family and direction: 32 bytes each for IPv4, 64 for
+    /// IPv6. Rounded up to a power of two.
     pub flow_cache: usize,
-    /// Random: keeps outsiders from predicting cache places and fragment ids.
+    /// Random: keeps outsiders from predicting cache slots and fragment ids.
     pub seed: u64,
     /// Limits of reassembly.
     pub reassembly: ReassemblyConfig,
     /// A NAT keep-alive follows this long after a flow's last packet, in ns (RFC 3948 section 4); 0
     /// is never.
     pub keepalive_ns: u64,
-    /// Whether TTL and hop limit count down here; not where the kernel forwards and has done it.
+    /// Whether TTL and hop limit are decremented here; not if the kernel forwards and has done it.
     pub decrement_ttl: bool,
-    /// ICMP errors a second at most.
+    /// ICMP errors a second, at most.
     pub icmp_per_second: u32,
-    /// Whether an ICMP error that came by an SA must quote a packet whose answers that SA may carry
-    /// (RFC 4301 section 6.2).
+    /// Whether an ICMP error received through an SA must quote a packet whose answers that SA may
+    /// carry (RFC 4301 section 6.2).
     pub check_icmp: bool,
-    /// Whether packets whose tunnel has no SA are handed back for a key daemon to be asked, instead
-    /// of dropped.
+    /// Whether packets whose tunnel has no SA are returned, so that a key daemon can be asked,
+    /// instead of dropped.
     pub acquire: bool,
 }
 
@@ -94,21 +93,21 @@ impl Default for IpsecConfig {
     }
 }
 
-/// One worker's IPsec: the tables, and what works on them. Its own methods are those that concern
+/// One worker's IPsec: the tables, and the three parts that work on them. Its own methods concern
 /// several of the four.
 pub struct Ipsec {
     /// SAD, SPD, tunnels and counters.
     pub tables: Tables,
-    /// The way out.
+    /// The outbound path.
     pub outbound: Outbound,
-    /// The way in.
+    /// The inbound path.
     pub inbound: Inbound,
-    /// What is done from time to time.
+    /// Periodic work.
     pub upkeep: Upkeep,
 }
 
 impl Ipsec {
-    /// The only worker of its process, with no policies and no SAs: everything is dropped.
+    /// The only worker of its process, without policies and SAs: it drops everything.
     pub fn new(config: IpsecConfig) -> Self {
         Self::among(config, Arc::new(Directory::new(1)))
     }
@@ -127,7 +126,7 @@ impl Ipsec {
     /// becomes its tunnel's current one.
     ///
     /// # Errors
-    /// [`InstallError`], naming the SA and, where SPIs overlap, both.
+    /// [`InstallError`], naming the SA and, if SPIs overlap, both.
     pub fn install(&mut self, config: SaConfig) -> Result<SaIndex, InstallError> {
         let Self { tables, upkeep, .. } = self;
         debug_assert!(tables.serves(config.tunnel), "a packet would be handed over and never find it");
@@ -148,9 +147,8 @@ impl Ipsec {
         Ok(index)
     }
 
-    /// Lets no more packets come to an SA: its tunnel's other SA takes over, and its SPI is free
-    /// for another. What is in flight finishes as ever, until [`remove`](Self::remove). Unknown is
-    /// no error.
+    /// Lets no more packets get an SA: its tunnel's other SA takes over, and its SPI may be reused.
+    /// Packets in flight still finish until [`remove`](Self::remove). An unknown SA is no error.
     pub fn withdraw(&mut self, index: SaIndex) {
         let Self { tables, upkeep, .. } = self;
         if let (Some(tunnel), SaId::Outbound(id)) = (tables.sad.withdraw(index), index.id()) {
@@ -159,8 +157,8 @@ impl Ipsec {
         }
     }
 
-    /// Takes an SA out; packets of it that are in flight are dropped when they finish. The caller
-    /// removes its keys from every engine before the next `install`. Unknown is no error.
+    /// Removes an SA; packets of it in flight are dropped when they finish. The caller removes its
+    /// keys from every engine before the next `install`. An unknown SA is no error.
     pub fn remove(&mut self, index: SaIndex) {
         let Self { tables, upkeep, .. } = self;
         if let SaId::Outbound(id) = index.id() {

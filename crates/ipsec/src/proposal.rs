@@ -6,8 +6,8 @@ use std::str::FromStr;
 
 use crate::algorithm::{Cipher, ENCRYPTION, Encryption, INTEGRITY, Integrity, Transform};
 
-/// The algorithms of an SA, as `esp_proposals` of swanctl.conf names them. Only what ESP and AH
-/// themselves need; Diffie-Hellman groups and pseudo-random functions are the key daemon's.
+/// The algorithms of an SA, as `esp_proposals` of swanctl.conf names them: only those of ESP and
+/// AH; Diffie-Hellman groups and pseudo-random functions concern the key daemon.
 ///
 /// ```
 /// use convoy_ipsec::Proposal;
@@ -17,31 +17,31 @@ use crate::algorithm::{Cipher, ENCRYPTION, Encryption, INTEGRITY, Integrity, Tra
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Proposal {
-    /// What is done to packets.
+    /// The transform.
     pub transform: Transform,
-    /// Whether the word `esn` stands in it.
+    /// Whether it contains the word `esn`.
     pub esn: bool,
 }
 
 /// Why a proposal cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProposalError {
-    /// A word that is no algorithm's.
+    /// An unknown word.
     #[error(
         "unknown word {word:?} in proposal {proposal:?}; ciphers are {}, integrity algorithms {}",
         ciphers(),
         integrity_algorithms()
     )]
     UnknownWord {
-        /// All of it.
+        /// The proposal.
         proposal: String,
         /// The word.
         word: String,
     },
-    /// Words that do not go together.
+    /// Words that contradict each other.
     #[error("proposal {proposal:?}: {reason}")]
     Invalid {
-        /// All of it.
+        /// The proposal.
         proposal: String,
         /// What is wrong with it.
         reason: &'static str,
@@ -61,8 +61,8 @@ fn integrity_algorithms() -> String {
     words.join(", ")
 }
 
-/// The words of proposals, those first that are best taken: for whoever guesses what a wrong one
-/// was meant to be.
+/// The words of proposals in order of preference, from which to suggest what a wrong one was meant
+/// to be.
 pub fn proposal_words() -> Vec<String> {
     let encryption = |is_weak| {
         let rows = ENCRYPTION.iter().filter(move |row| row.is_weak == is_weak);
@@ -120,7 +120,7 @@ impl FromStr for Proposal {
             (None, Some(Cipher::Null), None) => {
                 return Err(invalid("null needs an integrity algorithm, as in null-sha256"));
             }
-            // An integrity algorithm alone is what AH takes.
+            // AH takes an integrity algorithm alone.
             (None, cipher, integrity) => {
                 Transform::Chained { cipher: cipher.unwrap_or(Cipher::Null), integrity }
             }

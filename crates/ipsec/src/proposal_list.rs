@@ -1,4 +1,4 @@
-//! What `esp_proposals` of swanctl.conf may hold: several proposals, with key exchange groups, and
+//! The value of `esp_proposals` in swanctl.conf: several proposals, with key exchange groups, and
 //! `default`.
 
 use std::str::FromStr;
@@ -14,11 +14,11 @@ use crate::proposal::{Proposal, ProposalError};
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProposalList {
-    /// Those that name algorithms, the most wanted first.
+    /// The proposals that name algorithms, in order of preference.
     pub proposals: Vec<Proposal>,
-    /// Whether `default` is among them, which stands for what the key daemon offers by itself.
+    /// Whether it contains `default`, the key daemon's own default proposals.
     pub has_default: bool,
-    /// The key exchange groups: they are IKE's, and no SA needs them.
+    /// The key exchange groups, which concern IKE, not SAs.
     pub key_exchange: Vec<String>,
 }
 

@@ -1,5 +1,5 @@
-//! The packet that an ICMP error quotes: by it, errors inside tunnels are checked and find their SA
-//! (RFC 4301 section 6.2).
+//! The packet quoted by an ICMP error: it decides whether errors inside tunnels are admitted, and
+//! by which SA they go (RFC 4301 section 6.2).
 
 use convoy_packet::icmp::{v4, v6};
 use convoy_packet::protocol::{ICMP, ICMP_V6};
@@ -10,16 +10,15 @@ use crate::flow::FlowKey;
 /// What an ICMP error says about the packet that caused it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Quote {
-    /// The flow of the packet in question, as that was sent; `None` where less than its IP headers
-    /// is quoted.
+    /// The flow of the quoted packet as sent; `None` if its IP headers are incomplete.
     flow: Option<FlowKey>,
-    /// Whether the error may go where answers to the packet in question go.
+    /// Whether the error may go where answers to the quoted packet go.
     may_follow: bool,
 }
 
 impl Quote {
-    /// Reads what `packet`, of which `layout` is the layout, quotes; `None` if it is no ICMP error,
-    /// or a fragment other than the first of one.
+    /// Parses the quote of `packet` with `layout`; `None` if it is no ICMP error, or a later
+    /// fragment of one.
     pub(crate) fn of(packet: &[u8], layout: &Layout) -> Option<Self> {
         let is_later = layout.fragment.is_some_and(|fields| fields.offset != 0);
         if is_later || !is_icmp(layout) {
@@ -27,7 +26,7 @@ impl Quote {
         }
         let message = Icmp::parse(layout.body(packet)).ok()?;
         let kind = message.message_type();
-        // ICMPv6's other errors are of no known format, and its redirects quote by an option.
+        // ICMPv6's other errors have no known format, and its redirects quote by an option.
         let is_error = if layout.is_v6 { is_followed(kind, true) } else { v4::is_error(kind) };
         if !is_error {
             return None;
@@ -39,26 +38,26 @@ impl Quote {
         Some(Self { flow, may_follow: is_whole && is_to_sender && is_followed(kind, layout.is_v6) })
     }
 
-    /// The flow of the packet in question, as that was sent, if its IP headers are quoted whole.
+    /// The flow of the quoted packet as sent, if its IP headers are complete.
     pub(crate) const fn flow(&self) -> Option<&FlowKey> {
         self.flow.as_ref()
     }
 
-    /// The flow of the packet in question, if the error may go where answers to that go although
-    /// its own header does not lead there: it is whole, of a type that senders need, and for the
+    /// The flow of the quoted packet, if the error may follow its answers although its own header
+    /// does not lead there: it is whole, of a type that senders need, and addressed to the quoted
     /// packet's sender.
     pub(crate) fn followed(&self) -> Option<&FlowKey> {
         self.flow().filter(|_| self.may_follow)
     }
 }
 
-/// Whether the packet is ICMP or ICMPv6, each over its own family.
+/// Whether the packet is ICMP over IPv4 or ICMPv6 over IPv6.
 pub(crate) const fn is_icmp(layout: &Layout) -> bool {
     layout.protocol == if layout.is_v6 { ICMP_V6 } else { ICMP }
 }
 
-/// Unreachable with the path's MTU, time exceeded, parameter problem: errors about a packet's way,
-/// by which its sender's transport and traceroute go.
+/// Unreachable with the path's MTU, time exceeded, parameter problem: errors about a packet's path,
+/// on which its sender's transport and traceroute depend.
 const fn is_followed(kind: u8, is_v6: bool) -> bool {
     if is_v6 {
         matches!(kind, v6::UNREACHABLE | v6::PACKET_TOO_BIG | v6::TIME_EXCEEDED | v6::PARAMETER_PROBLEM)
@@ -87,7 +86,7 @@ mod tests {
         packet
     }
 
-    /// An error of `kind` to `receiver` about what is quoted.
+    /// An error of `kind` to `receiver` about a quoted packet.
     fn error(kind: u8, receiver: IpAddr, quoted: &[u8]) -> Vec<u8> {
         let (router, protocol): (IpAddr, u8) =
             if receiver.is_ipv6() { ([9; 16].into(), ICMP_V6) } else { ([172, 16, 0, 1].into(), ICMP) };

@@ -1,11 +1,11 @@
-//! A limit on how often something is done, by the generic cell rate algorithm: one number of state.
+//! A rate limit by the generic cell rate algorithm: one number of state.
 
-/// So many a second, and so many at once.
+/// A rate per second, and a burst.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RateLimit {
     interval_ns: u64,
     burst_ns: u64,
-    /// When the next would be due if all came evenly.
+    /// When the next would be due if all were evenly spaced.
     due_ns: u64,
 }
 
@@ -16,7 +16,7 @@ impl RateLimit {
         Self { interval_ns, burst_ns: interval_ns * burst as u64, due_ns: 0 }
     }
 
-    /// Whether one more may be done at `now_ns`; if so, it is counted.
+    /// Whether one more is allowed at `now_ns`; if so, it is counted.
     pub(crate) fn admits(&mut self, now_ns: u64) -> bool {
         let due_ns = self.due_ns.max(now_ns) + self.interval_ns;
         let admitted = due_ns - now_ns <= self.burst_ns;

@@ -1,10 +1,10 @@
 //! Reassembly of outer fragments before decapsulation (RFC 4303 section 3.4.1), with bounded
 //! memory.
 //!
-//! A datagram is put together in one frame, its payload at a fixed place: fragments are copied in
-//! and go back to the pool at once. It begins in a jumbo frame and moves to a huge one when it
-//! outgrows that; of those each source has its share. Any overlap condemns the datagram (RFC 5722,
-//! RFC 8200 section 4.5).
+//! A datagram is assembled in one frame, its payload at a fixed position: fragments are copied in
+//! and returned to the pool at once. It starts in a jumbo frame and moves to a huge one when it
+//! outgrows that; each source is limited to a share of the huge ones. Any overlap condemns the
+//! datagram (RFC 5722, RFC 8200 section 4.5).
 
 mod datagram;
 
@@ -18,16 +18,15 @@ use datagram::{Datagram, PAYLOAD_AT, Piece};
 /// Limits of reassembly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReassemblyConfig {
-    /// Datagrams that may be in reassembly at once; each holds one frame.
+    /// Datagrams in reassembly at once; each holds one frame.
     pub datagrams: usize,
-    /// Of these from one source address.
+    /// The same from one source address.
     pub per_source: usize,
-    /// Of the datagrams, those that may be so long that they need a huge frame: above some 9,400
-    /// bytes.
+    /// Datagrams that need a huge frame at once: above some 9,400 bytes.
     pub huge: usize,
-    /// Of these from one source address.
+    /// The same from one source address.
     pub huge_per_source: usize,
-    /// How long a datagram is waited for, in ns from its first fragment.
+    /// How long a datagram may take, in ns from its first fragment.
     pub timeout_ns: u64,
 }
 
@@ -39,13 +38,13 @@ impl Default for ReassemblyConfig {
     }
 }
 
-/// What the fragments of one datagram share.
+/// What identifies the fragments of one datagram.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Key {
     source: u128,
     destination: u128,
     id: u32,
-    /// Of IPv4 only; IPv6 fragments are told apart without it.
+    /// Of IPv4 only; IPv6 fragments are identified without it.
     protocol: u8,
     is_v6: bool,
 }
@@ -73,7 +72,7 @@ impl Reassembly {
         Self { config, datagrams: Vec::with_capacity(config.datagrams) }
     }
 
-    /// Takes one fragment and returns the datagram if that made it whole. Losses are counted in
+    /// Takes one fragment and returns the datagram if it is now complete. Losses are counted in
     /// `drops`, one per fragment.
     pub(crate) fn take_in(
         &mut self,
@@ -134,7 +133,7 @@ impl Reassembly {
         self.datagrams.iter().position(|datagram| datagram.key == *key)
     }
 
-    /// A place for a new datagram.
+    /// Makes room for a new datagram.
     fn open(&mut self, now_ns: u64, key: Key, pool: &mut FramePool, drops: &mut DropCounters) -> Option<()> {
         let limits = (self.config.datagrams, self.config.per_source);
         if !self.make_way(limits, &key, |_| true, pool, drops) {
@@ -155,8 +154,7 @@ impl Reassembly {
         Some(())
     }
 
-    /// Moves a datagram to a huge frame if it is not in one; condemns it if there is none to be
-    /// had.
+    /// Moves a datagram to a huge frame unless it is in one; condemns it if none is available.
     fn widen(&mut self, key: &Key, pool: &mut FramePool, drops: &mut DropCounters) {
         let is_huge = |datagram: &Datagram| datagram.frame_size() == Some(FrameSize::Huge);
         let is_small = |datagram: &Datagram| datagram.frame_size() == Some(FrameSize::Jumbo);
@@ -176,10 +174,10 @@ impl Reassembly {
         }
     }
 
-    /// Keeps room for one more datagram of those that `counts` counts, within limits in all and for
-    /// one source. The oldest makes way: of its own source, if that has its share, else of all. So
-    /// whoever fills the table, be it in another's name, does not shut the others out. `false` if
-    /// the limits admit none.
+    /// Makes room for one more datagram of those that `counts` counts, within the limits in all and
+    /// for one source. The oldest is dropped: of its own source if that has used its share,
+    /// otherwise of all. So whoever fills the table, even in another's name, does not shut the
+    /// others out. Returns `false` if the limits allow none.
     fn make_way(
         &mut self,
         (in_all, per_source): (usize, usize),
@@ -205,7 +203,7 @@ impl Reassembly {
         true
     }
 
-    /// Drops what was not whole in time; to be called once a burst.
+    /// Drops datagrams that were incomplete for too long; call once a burst.
     pub(crate) fn expire(&mut self, now_ns: u64, pool: &mut FramePool, drops: &mut DropCounters) {
         let mut slot = 0;
         while slot < self.datagrams.len() {
@@ -223,7 +221,7 @@ impl Reassembly {
     }
 }
 
-/// Takes the fragment header out of a packet that is whole in spite of it (RFC 6946).
+/// Removes the fragment header of a packet that is whole in spite of it (RFC 6946).
 pub(crate) fn strip_fragment_header(
     mut frame: Frame,
     layout: &Layout,
@@ -241,7 +239,7 @@ pub(crate) fn strip_fragment_header(
     Some(frame)
 }
 
-/// The number of what follows an IPv6 packet's fragment header.
+/// The next header of an IPv6 packet's fragment header.
 fn behind_fragment_header(packet: &[u8], layout: &Layout) -> u8 {
     Extension::parse(packet, FRAGMENT, layout.unfragmentable)
         .map_or(NO_NEXT_HEADER, |header| header.next_header)

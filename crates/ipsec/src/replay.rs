@@ -1,18 +1,18 @@
 //! The anti-replay window, with extended sequence numbers (RFC 4303 section 3.4.3 and appendix A).
 //!
-//! A ring of 64-bit words, one bit a packet, in the manner of RFC 6479: the window moves by whole
-//! words, so that nothing is ever shifted.
+//! A ring of 64-bit words, one bit a packet, like RFC 6479: the window moves by whole words, so
+//! that nothing is ever shifted.
 
 use convoy_packet::prefetch;
 
 /// Bits of a word of the ring.
 const WORD: u64 = 64;
 
-/// The window of one inbound SA. Numbers are 64 bits wide inside, whatever travels.
+/// The window of one inbound SA. Numbers have 64 bits internally, whatever is transmitted.
 #[derive(Clone, Debug)]
 pub struct ReplayWindow {
     ring: Box<[u64]>,
-    /// Packets behind the highest that are still told apart; 0 switches the check off.
+    /// Packets behind the highest that are still distinguished; 0 switches the check off.
     size: u32,
     esn: bool,
     /// The highest number that was authenticated.
@@ -20,22 +20,21 @@ pub struct ReplayWindow {
 }
 
 impl ReplayWindow {
-    /// A window of `size` packets: 0 (off), or 32 to 65,536. Nothing was received yet.
+    /// An empty window of `size` packets: 0 (off), or 32 to 65,536.
     pub fn new(size: u32, esn: bool) -> Self {
-        // One word more than the window, because the word that holds its lower end is only partly
-        // inside.
+        // One word more than the window, because the word with its lower end is only partly inside.
         let words = if size == 0 { 0 } else { (u64::from(size).div_ceil(WORD) + 1).next_power_of_two() };
         Self { ring: vec![0; words as usize].into(), size, esn, highest: 0 }
     }
 
-    /// A window that takes `highest` and all before it as received.
+    /// A window that treats `highest` and all before it as received.
     pub fn after(highest: u64, size: u32, esn: bool) -> Self {
         let mut window = Self::new(size, esn);
         window.highest = highest;
         if size > 0 && highest > 0 {
             window.ring.fill(u64::MAX);
             let (word, bit) = window.place(highest);
-            // Up to the bit itself, and none of those behind it, which stand for numbers to come.
+            // Up to the bit itself, and none of those behind it, which are for future numbers.
             window.ring[word] = bit | (bit - 1);
         }
         window
@@ -59,7 +58,7 @@ impl ReplayWindow {
     }
 
     /// The full number of a packet whose lower 32 bits are `low`: itself without ESN; with ESN the
-    /// upper half is inferred from the window's place (RFC 4303 appendix A2.2).
+    /// upper half is inferred from the window's position (RFC 4303 appendix A2.2).
     #[inline]
     pub fn infer(&self, low: u32) -> u64 {
         if self.esn { self.infer_upper(low) } else { low.into() }
@@ -67,7 +66,7 @@ impl ReplayWindow {
 
     fn infer_upper(&self, low: u32) -> u64 {
         let (high_top, low_top) = ((self.highest >> 32) as u32, self.highest as u32);
-        // With the check off, half the number space stands in for the window's lower end.
+        // With the check off, half the number space replaces the window's lower end.
         let reach = if self.size == 0 { 1 << 31 } else { self.size };
         let bottom = low_top.wrapping_sub(reach - 1);
         let high = if low_top >= reach - 1 {
@@ -95,8 +94,8 @@ impl ReplayWindow {
         number > self.highest || (self.highest - number < u64::from(self.size) && !self.is_set(number))
     }
 
-    /// Notes an authenticated packet; `false` if it must be dropped after all, because another with
-    /// its number was authenticated in the meantime or the window has moved on.
+    /// Records an authenticated packet; `false` if it must be dropped after all, because another
+    /// with its number was authenticated in the meantime or the window has moved on.
     #[inline]
     pub fn accept(&mut self, number: u64) -> bool {
         if !self.may_accept(number) {
@@ -114,7 +113,7 @@ impl ReplayWindow {
         true
     }
 
-    /// Has the processor fetch what [`accept`](Self::accept) will look at for this number.
+    /// Prefetches what [`accept`](Self::accept) reads for this number.
     pub(crate) fn prefetch(&self, number: u64) {
         if self.size > 0 {
             prefetch(&self.ring[self.place(number).0]);

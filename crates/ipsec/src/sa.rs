@@ -1,4 +1,4 @@
-//! What both directions of an SA share: its checks.
+//! Validation that both directions of an SA share.
 
 use std::net::IpAddr;
 
@@ -9,7 +9,7 @@ use crate::algorithm::{Cipher, Transform};
 use crate::drops::DropReason;
 use crate::sa_config::{SaConfig, SaProtocol, UdpEncap};
 
-/// Why an SA cannot be.
+/// Why an SA is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SaError {
     /// SPIs up to 255 are reserved (RFC 4303 section 2.1).
@@ -23,7 +23,7 @@ pub enum SaError {
     Families {
         /// The SPI.
         spi: u32,
-        /// This side.
+        /// Our end.
         local: IpAddr,
         /// The peer.
         remote: IpAddr,
@@ -33,7 +33,7 @@ pub enum SaError {
     ReplayWindow {
         /// The SPI.
         spi: u32,
-        /// What was asked.
+        /// The configured size.
         window: u32,
     },
     /// AH takes an integrity algorithm alone, and no UDP.
@@ -44,7 +44,7 @@ pub enum SaError {
     },
 }
 
-/// Checks what can be checked of an SA without knowing others.
+/// Checks an SA by itself, without knowledge of others.
 pub(crate) fn validate(config: &SaConfig) -> Result<(), SaError> {
     let spi = config.spi;
     if spi < 256 {
@@ -72,7 +72,7 @@ pub(crate) fn number_of(protocol: SaProtocol) -> u8 {
     }
 }
 
-/// Makes a frame error a reason to drop: the frame was too small for what the SA adds.
+/// Converts a frame error to a drop reason: the frame was too small for what the SA adds.
 pub(crate) fn no_room(_: FrameError) -> DropReason {
     DropReason::NoRoom
 }

@@ -1,4 +1,4 @@
-//! What one simplex SA is made from.
+//! The settings of one simplex SA.
 
 use std::net::IpAddr;
 
@@ -6,7 +6,7 @@ use crate::algorithm::KeyMaterial;
 use crate::spd::TunnelId;
 use crate::tos::{EcnMode, OuterDscp};
 
-/// The way an SA's packets go.
+/// The direction of an SA's packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SaDirection {
     /// From the inside to the peer.
@@ -60,17 +60,16 @@ pub struct UdpEncap {
 /// 4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum NatKeepalive {
-    /// Where our address is a private one and the peer's is not, so that a NAT on our side is
-    /// between.
+    /// If our address is private and the peer's is not, so that there is a NAT on our side.
     #[default]
     Auto,
-    /// In any case.
+    /// Always.
     Always,
-    /// In no case.
+    /// Never.
     Never,
 }
 
-/// Where an SA begins and ends.
+/// The endpoints of an SA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SaEnds {
     /// Our outer address.
@@ -81,7 +80,7 @@ pub struct SaEnds {
     pub encap: Option<UdpEncap>,
 }
 
-/// Amounts after which something happens to an SA; `None` is never.
+/// Limits after which an SA expires; `None` is never.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes protected, as RFC 4301 section 4.4.2.1 counts them: those to which the algorithm is
@@ -108,13 +107,13 @@ pub struct Lifetime {
 pub struct SaConfig {
     /// The index into the receiver's SAD; 0 to 255 are reserved (RFC 4303 section 2.1).
     pub spi: u32,
-    /// Which way.
+    /// Its direction.
     pub direction: SaDirection,
     /// ESP or AH.
     pub protocol: SaProtocol,
     /// Tunnel or transport.
     pub mode: Mode,
-    /// Our outer address; unspecified admits any, inbound only.
+    /// Our outer address; unspecified accepts any, inbound only.
     pub local: IpAddr,
     /// The peer's outer address.
     pub remote: IpAddr,
@@ -126,17 +125,17 @@ pub struct SaConfig {
     pub keys: KeyMaterial,
     /// Extended (64-bit) sequence numbers.
     pub esn: bool,
-    /// What the IV of a counter cipher starts from; each packet counts it up. 0 where the keys are
-    /// fresh. Where they may have been in use before, as those given by hand are after a restart,
-    /// what no packet can have had: a nonce that comes twice breaks such a cipher (RFC 4106 section
-    /// 2, RFC 3686 section 2.1). Outbound only.
+    /// The initial IV of a counter cipher, which each packet increments. 0 if the keys are fresh.
+    /// If they may have been used before, like manual keys after a restart, a value that no packet
+    /// can have used: a repeated nonce breaks such a cipher (RFC 4106 section 2, RFC 3686 section
+    /// 2.1). Outbound only.
     pub iv_start: u64,
-    /// The last sequence number before this SA: an outbound one goes on after it, an inbound one
-    /// takes it and all before it as received. 0 where the keys are fresh.
+    /// The last sequence number before this SA: an outbound one continues after it, an inbound one
+    /// treats it and all before it as received. 0 if the keys are fresh.
     pub sequence_start: u64,
     /// The last sequence number that may be sent until
-    /// [`Tables::reserve_sequence`](crate::Tables::reserve_sequence) allows more, for who must have
-    /// noted them before they are used. Outbound only.
+    /// [`Tables::reserve_sequence`](crate::Tables::reserve_sequence) allows more, for owners that
+    /// must persist numbers before they are used. Outbound only.
     pub sequence_reserved: u64,
     /// Packets in the replay window, 32 to 65,536; 0 checks nothing. Inbound only.
     pub replay_window: u32,
@@ -148,16 +147,16 @@ pub struct SaConfig {
     pub ecn: EcnMode,
     /// The outer DF bit.
     pub df: OuterDf,
-    /// Tunnel mode ESP packets are padded to this inner length, in bytes, and no further than their
-    /// path (RFC 4303 section 2.7); 0 is none.
+    /// Tunnel mode ESP packets are padded to this inner length, in bytes, but not beyond their path
+    /// (RFC 4303 section 2.7); 0 is none.
     pub tfc_bytes: u16,
-    /// What policies know it by.
+    /// The tunnel by which policies refer to it.
     pub tunnel: TunnelId,
 }
 
 impl SaConfig {
-    /// An SA with the usual settings: ESP in tunnel mode, no encapsulation, 32-bit sequence
-    /// numbers, a replay window of 1,024, no lifetimes.
+    /// An SA with default settings: ESP in tunnel mode, no encapsulation, 32-bit sequence numbers,
+    /// a replay window of 1,024, no lifetimes.
     pub fn new(spi: u32, direction: SaDirection, local: IpAddr, remote: IpAddr, keys: KeyMaterial) -> Self {
         Self {
             spi,

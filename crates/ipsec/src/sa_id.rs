@@ -1,13 +1,13 @@
-//! Which SA is meant: at its worker, and in the whole process.
+//! Identification of SAs: at their worker, and in the whole process.
 
 use crate::job::SaIndex;
 use crate::sa_config::SaDirection;
 
-/// An outbound SA, by its place among the outbound ones of its worker.
+/// An outbound SA, by its index among the outbound ones of its worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct OutboundId(pub(crate) u32);
 
-/// An inbound SA, by its place among the inbound ones of its worker.
+/// An inbound SA, by its index among the inbound ones of its worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct InboundId(pub(crate) u32);
 
@@ -20,20 +20,20 @@ pub enum SaId {
     Inbound(InboundId),
 }
 
-/// An SA in the whole process. No two SAs ever have the same number: a place that is used again has
-/// another generation.
+/// An SA in the whole process. No two SAs ever have the same number: a reused index has another
+/// generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SaNumber {
-    /// The worker that serves it, and alone has it.
+    /// The worker that owns it.
     pub owner: u16,
-    /// Its place there.
+    /// Its index there.
     pub index: SaIndex,
-    /// Which of the SAs that stood in this place one after another.
+    /// The generation: counts the SAs that had this index one after another.
     pub generation: u32,
 }
 
-// Engines and the scheduler keep both directions in one array, so that even numbers are outbound
-// and odd ones inbound.
+// Engines and the scheduler keep both directions in one array: even numbers are outbound, odd ones
+// inbound.
 
 impl From<OutboundId> for SaIndex {
     #[inline]
@@ -50,7 +50,7 @@ impl From<InboundId> for SaIndex {
 }
 
 impl SaIndex {
-    /// The SA's place among those of its direction.
+    /// The SA's index among those of its direction.
     #[inline]
     pub const fn id(self) -> SaId {
         if self.0 & 1 == 0 {
@@ -78,7 +78,7 @@ impl SaIndex {
         }
     }
 
-    /// Which way its packets go.
+    /// Its direction.
     pub const fn direction(self) -> SaDirection {
         match self.id() {
             SaId::Outbound(_) => SaDirection::Outbound,

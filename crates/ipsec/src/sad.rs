@@ -7,10 +7,10 @@ use std::sync::Arc;
 use crate::algorithm::Transform;
 use crate::directory::{Directory, Entry};
 use crate::drops::DropCounters;
-use crate::inbound::{InboundRest, InboundSa};
+use crate::inbound::{InboundCold, InboundSa};
 use crate::job::SaIndex;
 use crate::lifetime::Usage;
-use crate::outbound::{OutboundRest, OutboundSa};
+use crate::outbound::{OutboundCold, OutboundSa};
 use crate::sa::{SaError, validate};
 use crate::sa_config::{Mode, NatKeepalive, SaConfig, SaDirection, SaEnds, SaProtocol, UdpEncap};
 use crate::sa_id::{InboundId, OutboundId, SaId, SaNumber};
@@ -23,22 +23,22 @@ pub enum InstallError {
     /// Another SA has its SPI, of this worker or another.
     #[error("{new}: its SPI is taken by {present}; give one of them another SPI")]
     OverlappingSpi {
-        /// The one that was to be installed.
+        /// The SA to be installed.
         new: SaName,
-        /// The one that is.
+        /// The existing one.
         present: SaName,
     },
-    /// Its settings do not go together.
+    /// Its settings are contradictory.
     #[error(transparent)]
     Invalid(#[from] SaError),
 }
 
-/// What tells an SA from others, for people.
+/// The identity of an SA, in readable form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SaName {
     /// Its SPI.
     pub spi: u32,
-    /// Which way.
+    /// Its direction.
     pub direction: SaDirection,
     /// ESP or AH.
     pub protocol: SaProtocol,
@@ -70,7 +70,7 @@ impl fmt::Display for SaName {
     }
 }
 
-/// What the processor knows of an SA beside its state; nothing secret.
+/// The processor's facts about an SA beside its state; nothing secret.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SaFacts {
     pub(crate) name: SaName,
@@ -95,40 +95,39 @@ impl SaFacts {
     }
 }
 
-/// What is kept of an SA of either direction, and few packets need.
+/// The cold state that both directions share.
 pub(crate) struct SaCommon {
     pub(crate) facts: SaFacts,
     /// The tunnel's number.
     pub(crate) tunnel: u32,
-    /// Told to every packet in flight, so that one which outlives its SA is not taken for its
+    /// Copied to every packet in flight, so that one which outlives its SA is not taken for its
     /// successor's.
     pub(crate) generation: u32,
-    /// Limits of its life, and what was told of them. What was spent stands with what every packet
-    /// needs.
+    /// Lifetime limits and what was reported of them. The amounts used are in the hot state.
     pub(crate) usage: Usage,
     pub(crate) drops: DropCounters,
-    /// Whether only packets in flight know it any more: its SPI is free for another.
+    /// Whether only packets in flight refer to it any more: its SPI may be reused.
     pub(crate) is_withdrawn: bool,
 }
 
-/// The SAs that one worker serves. Others' are in the directory alone.
+/// The SAs that one worker serves. Others' are only in the directory.
 pub(crate) struct Sad {
     worker: u16,
     directory: Arc<Directory>,
-    pub(crate) outbound: Table<OutboundSa, OutboundRest>,
-    pub(crate) inbound: Table<InboundSa, InboundRest>,
+    pub(crate) outbound: Table<OutboundSa, OutboundCold>,
+    pub(crate) inbound: Table<InboundSa, InboundCold>,
     inbound_spis: SpiTable,
     generations: u32,
 }
 
-/// Inbound SAs are told apart by SPI and protocol (RFC 4301 section 4.1).
+/// Inbound SAs are identified by SPI and protocol (RFC 4301 section 4.1).
 #[inline]
 fn inbound_key(spi: u32, protocol: SaProtocol) -> u64 {
     u64::from(spi) | (protocol as u64) << 32
 }
 
 impl Sad {
-    /// An empty one of a worker, whose SAs are entered in `directory`.
+    /// An empty SAD of a worker, whose SAs are entered in `directory`.
     pub(crate) fn new(worker: u16, directory: Arc<Directory>) -> Self {
         Self {
             worker,
@@ -140,13 +139,13 @@ impl Sad {
         }
     }
 
-    /// Where all workers' SAs are found.
+    /// The directory of all workers' SAs.
     #[inline]
     pub(crate) fn directory(&self) -> &Arc<Directory> {
         &self.directory
     }
 
-    /// Puts an SA where one of its direction has been away the longest.
+    /// Installs an SA at the index of its direction that has been free the longest.
     pub(crate) fn install(
         &mut self,
         config: &SaConfig,
@@ -169,12 +168,13 @@ impl Sad {
         let common = SaCommon { facts, tunnel, generation, usage, drops, is_withdrawn: false };
         match index.id() {
             SaId::Outbound(_) => {
-                self.outbound.insert(OutboundSa::new(config, &common), OutboundRest::new(config, common));
+                self.outbound.insert(OutboundSa::new(config, &common), OutboundCold::new(config, common));
             }
             SaId::Inbound(id) => {
-                // Free, as every inbound SA in this table has its entry in the directory.
+                // The key is free, as every inbound SA in this table has its entry in the
+                // directory.
                 let _ = self.inbound_spis.insert(inbound_key(config.spi, config.protocol), id.0);
-                self.inbound.insert(InboundSa::new(config, &common), InboundRest::new(common));
+                self.inbound.insert(InboundSa::new(config, &common), InboundCold::new(common));
             }
         }
         Ok(index)
@@ -186,8 +186,8 @@ impl Sad {
         Some(SaNumber { owner: self.worker, index, generation })
     }
 
-    /// Lets nothing more find an SA by its SPI; it stays for its packets in flight. Returns its
-    /// tunnel's number.
+    /// Makes an SA unreachable by its SPI; it stays for its packets in flight. Returns its tunnel's
+    /// number.
     pub(crate) fn withdraw(&mut self, index: SaIndex) -> Option<u32> {
         let number = self.number(index)?;
         let common = self.common_mut(index)?;
@@ -201,17 +201,17 @@ impl Sad {
         Some(tunnel)
     }
 
-    /// Takes an SA out.
+    /// Removes an SA.
     pub(crate) fn remove(&mut self, index: SaIndex) -> Option<SaCommon> {
         self.withdraw(index)?;
         match index.id() {
-            SaId::Outbound(id) => self.outbound.remove(id.0).map(|rest| rest.common),
-            SaId::Inbound(id) => self.inbound.remove(id.0).map(|rest| rest.common),
+            SaId::Outbound(id) => self.outbound.remove(id.0).map(|cold| cold.common),
+            SaId::Inbound(id) => self.inbound.remove(id.0).map(|cold| cold.common),
         }
     }
 
-    /// Notes that an inbound SA's peer is elsewhere. Nothing happens if that is of another family,
-    /// or if another SA has the SPI there.
+    /// Changes the peer's end of an inbound SA. Nothing happens if it is of another family, or if
+    /// another SA has the SPI there.
     pub(crate) fn move_peer(&mut self, id: InboundId, peer: SocketAddr) {
         let index = id.into();
         let Some(facts) = self.common(index).map(|common| common.facts) else { return };
@@ -222,7 +222,7 @@ impl Sad {
     }
 
     /// Gives an SA other ends; `false` if it is unknown or withdrawn, if another has its SPI there,
-    /// or if it cannot travel so.
+    /// or if the ends are invalid for it.
     pub(crate) fn move_sa(&mut self, index: SaIndex, ends: &SaEnds) -> bool {
         let Some(&SaCommon { facts, is_withdrawn, .. }) = self.common(index) else { return false };
         let moved = SaName { local: ends.local, remote: ends.remote, ..facts.name };
@@ -241,12 +241,12 @@ impl Sad {
         }
         match index.id() {
             SaId::Outbound(id) => {
-                if let Some((sa, rest)) = self.outbound.both_mut(id.0) {
-                    sa.set_ends(rest, ends);
+                if let Some((sa, cold)) = self.outbound.hot_and_cold_mut(id.0) {
+                    sa.set_ends(cold, ends);
                 }
             }
             SaId::Inbound(id) => {
-                if let Some(sa) = self.inbound.line_mut(id.0) {
+                if let Some(sa) = self.inbound.hot_mut(id.0) {
                     sa.set_ends(ends);
                 }
             }
@@ -260,29 +260,29 @@ impl Sad {
         self.inbound_spis.get(inbound_key(spi, protocol)).map(InboundId)
     }
 
-    /// Has the processor fetch what [`find_inbound`](Self::find_inbound) will look at.
+    /// Prefetches what [`find_inbound`](Self::find_inbound) reads.
     #[inline]
     pub(crate) fn prefetch_spi(&self, spi: u32, protocol: SaProtocol) {
         self.inbound_spis.prefetch(inbound_key(spi, protocol));
     }
 
-    /// What is known of an SA of either direction.
+    /// The shared state of an SA of either direction.
     pub(crate) fn common(&self, index: SaIndex) -> Option<&SaCommon> {
         match index.id() {
-            SaId::Outbound(id) => self.outbound.rest(id.0).map(|rest| &rest.common),
-            SaId::Inbound(id) => self.inbound.rest(id.0).map(|rest| &rest.common),
+            SaId::Outbound(id) => self.outbound.cold(id.0).map(|cold| &cold.common),
+            SaId::Inbound(id) => self.inbound.cold(id.0).map(|cold| &cold.common),
         }
     }
 
-    /// What is known of an SA of either direction.
+    /// The shared state of an SA of either direction.
     pub(crate) fn common_mut(&mut self, index: SaIndex) -> Option<&mut SaCommon> {
         match index.id() {
-            SaId::Outbound(id) => self.outbound.rest_mut(id.0).map(|rest| &mut rest.common),
-            SaId::Inbound(id) => self.inbound.rest_mut(id.0).map(|rest| &mut rest.common),
+            SaId::Outbound(id) => self.outbound.cold_mut(id.0).map(|cold| &mut cold.common),
+            SaId::Inbound(id) => self.inbound.cold_mut(id.0).map(|cold| &mut cold.common),
         }
     }
 
-    /// All SAs, those of one direction after those of the other.
+    /// All SAs, one direction after the other.
     pub(crate) fn indices(&self) -> impl Iterator<Item = SaIndex> + '_ {
         let outbound = self.outbound.places().map(|place| OutboundId(place).into());
         outbound.chain(self.inbound.places().map(|place| InboundId(place).into()))

@@ -5,7 +5,7 @@ use convoy_packet::Frame;
 use convoy_packet::esp::{self, HEADER_BYTES as ESP_HEADER};
 
 use crate::drops::DropReason;
-use crate::job::Prepared;
+use crate::job::CryptoPacket;
 use crate::job_plan::{CBC_IV, COUNTED_IV, JobPlan, Shape};
 use crate::outer_header::{Inner, OuterHeader};
 use crate::sa::no_room;
@@ -13,12 +13,11 @@ use crate::sa_config::SaConfig;
 use crate::trailer::{ESP_TRAILER, write_trailer};
 use crate::{FinishContext, Form, LONGEST_BYTES};
 
-/// What payload and trailer are padded to a multiple of by every AEAD, in bytes (RFC 4303 section
-/// 2.4).
+/// The multiple to which every AEAD pads payload and trailer, in bytes (RFC 4303 section 2.4).
 const AEAD_ALIGNMENT: usize = 4;
 
-/// What an outbound SA makes its packets of, beside their numbers. It has no state, so that a copy
-/// of it serves any core.
+/// The parameters by which an outbound SA seals its packets, beside their numbers. Stateless, so
+/// that a copy serves any core.
 #[derive(Clone, Copy, Debug)]
 pub struct SealTemplate {
     iv_start: u64,
@@ -28,20 +27,20 @@ pub struct SealTemplate {
     pub(crate) plan: JobPlan,
 }
 
-/// By how much a packet grows when it is protected, in bytes.
+/// The bytes that protection adds to a packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Growth {
-    /// Of all headers before the payload.
+    /// All headers before the payload.
     pub(crate) front: usize,
-    /// Of payload, padding and trailer: what the lifetime counts.
+    /// Payload, padding and trailer: what the lifetime counts.
     pub(crate) body: usize,
-    /// Of padding and trailer.
+    /// Padding and trailer.
     trailer: usize,
     icv: usize,
 }
 
 impl Growth {
-    /// Of a packet of `len` bytes, whose payload and trailer are padded to a multiple of
+    /// The growth of a packet of `len` bytes, whose payload and trailer are padded to a multiple of
     /// `alignment`.
     #[inline(always)]
     fn new(len: usize, front: usize, alignment: usize, icv: usize) -> Self {
@@ -50,13 +49,13 @@ impl Growth {
         Self { front, body: len + trailer, trailer, icv }
     }
 
-    /// Of padding, trailer and ICV.
+    /// Padding, trailer and ICV.
     #[inline(always)]
     fn back(&self) -> usize {
         self.trailer + self.icv
     }
 
-    /// Of the packet when it has grown.
+    /// The packet's length once grown.
     #[inline(always)]
     pub(crate) fn total(&self) -> usize {
         self.front + self.body + self.icv
@@ -70,32 +69,32 @@ impl SealTemplate {
         Self { iv_start: config.iv_start, outer: OuterHeader::new(config), spi: config.spi, generation, plan }
     }
 
-    /// What `finish` will need of its packet with this number.
+    /// The context that `finish` needs of its packet with this number.
     #[inline]
     pub(crate) fn context(&self, sequence: u64) -> FinishContext {
         let (header, generation) = (self.outer.len() as u16, self.generation);
         FinishContext { sequence, generation, header, ..FinishContext::default() }
     }
 
-    /// By how much a packet of `len` bytes grows.
+    /// The growth of a packet of `len` bytes.
     #[inline]
     pub(crate) fn growth(&self, len: usize) -> Growth {
         Growth::new(len, self.front(), self.plan.alignment(), self.plan.icv_len())
     }
 
-    /// Of all headers before the payload, in bytes.
+    /// All headers before the payload, in bytes.
     #[inline]
     pub(crate) fn front(&self) -> usize {
         self.outer.len() + self.plan.esp_header_len()
     }
 
-    /// Makes a raw packet into an ESP packet with its job, by an AEAD that encrypts.
+    /// Turns a raw packet into an ESP packet with its job, by an encrypting AEAD.
     ///
     /// # Errors
-    /// The reason to drop it; the packet is as it was then.
+    /// The reason to drop it; the packet is unchanged then.
     #[inline(always)]
-    pub(crate) fn write_aead(&self, packet: &mut Prepared, sequence: u64) -> Result<Growth, DropReason> {
-        let Prepared { frame, job, context, .. } = packet;
+    pub(crate) fn write_aead(&self, packet: &mut CryptoPacket, sequence: u64) -> Result<Growth, DropReason> {
+        let CryptoPacket { frame, job, context, .. } = packet;
         let front = self.outer.len() + ESP_HEADER + COUNTED_IV;
         let (bytes, growth) = self.grown(frame, (front, AEAD_ALIGNMENT), context.inner)?;
         let iv = self.counted_iv(sequence);
@@ -106,18 +105,18 @@ impl SealTemplate {
         Ok(growth)
     }
 
-    /// The same by AES-CBC; `random` gives the IV.
+    /// The same by AES-CBC; `random` generates the IV.
     ///
     /// # Errors
-    /// The reason to drop the packet; it is as it was then.
+    /// The reason to drop the packet; it is unchanged then.
     #[inline(always)]
     pub(crate) fn write_cbc(
         &self,
-        packet: &mut Prepared,
+        packet: &mut CryptoPacket,
         sequence: u64,
         random: &mut dyn FnMut(&mut [u8]),
     ) -> Result<Growth, DropReason> {
-        let Prepared { frame, job, context, .. } = packet;
+        let CryptoPacket { frame, job, context, .. } = packet;
         let esp = self.outer.len();
         let front = esp + ESP_HEADER + CBC_IV;
         let (bytes, growth) = self.grown(frame, (front, CBC_IV), context.inner)?;
@@ -129,18 +128,18 @@ impl SealTemplate {
         Ok(growth)
     }
 
-    /// The same by any transform; `random` gives the IV of a chaining cipher.
+    /// The same by any transform; `random` generates the IV of a chaining cipher.
     ///
     /// # Errors
-    /// The reason to drop the packet; it is as it was then.
+    /// The reason to drop the packet; it is unchanged then.
     #[inline]
     pub(crate) fn write_any(
         &self,
-        packet: &mut Prepared,
+        packet: &mut CryptoPacket,
         sequence: u64,
         random: &mut dyn FnMut(&mut [u8]),
     ) -> Result<Growth, DropReason> {
-        let Prepared { frame, job, context, .. } = packet;
+        let CryptoPacket { frame, job, context, .. } = packet;
         let (bytes, growth) = self.grown(frame, (self.front(), self.plan.alignment()), context.inner)?;
         self.outer.write(bytes, context.inner, sequence);
         let esp = self.outer.len();
@@ -150,14 +149,14 @@ impl SealTemplate {
         Ok(growth)
     }
 
-    /// Makes a raw packet into an ESP packet with its job, by whichever transform.
+    /// Turns a raw packet into an ESP packet with its job, by the SA's transform.
     ///
     /// # Errors
-    /// The reason to drop it; the packet is as it was then.
+    /// The reason to drop it; the packet is unchanged then.
     #[inline]
     pub(crate) fn lay_out(
         &self,
-        packet: &mut Prepared,
+        packet: &mut CryptoPacket,
         sequence: u64,
         random: &mut dyn FnMut(&mut [u8]),
     ) -> Result<(), DropReason> {
@@ -169,13 +168,13 @@ impl SealTemplate {
         grown.map(|_| ())
     }
 
-    /// Notes the number of a raw packet that is laid out later.
+    /// Records the number of a raw packet that is laid out later.
     ///
     /// # Errors
-    /// The reason to drop it; the packet is as it was then.
+    /// The reason to drop it; the packet is unchanged then.
     #[inline(always)]
-    pub(crate) fn number(&self, packet: &mut Prepared, sequence: u64) -> Result<Growth, DropReason> {
-        let Prepared { frame, context, .. } = packet;
+    pub(crate) fn number(&self, packet: &mut CryptoPacket, sequence: u64) -> Result<Growth, DropReason> {
+        let CryptoPacket { frame, context, .. } = packet;
         let growth = self.growth(frame.len());
         if growth.front > frame.headroom() || growth.back() > frame.tailroom() {
             return Err(DropReason::NoRoom);
@@ -194,7 +193,7 @@ impl SealTemplate {
         context.form = Form::LaidOut;
     }
 
-    /// An IV that never repeats, as the sequence number does not.
+    /// An IV that never repeats, because the sequence number does not.
     #[inline]
     fn counted_iv(&self, sequence: u64) -> [u8; COUNTED_IV] {
         self.iv_start.wrapping_add(sequence).to_be_bytes()
@@ -219,12 +218,12 @@ impl SealTemplate {
         }
     }
 
-    /// Has a frame's packet grow by `front` bytes before it and, behind it, by what fills it up to
-    /// a multiple of `alignment` and the ICV; the trailer is written.
+    /// Grows a frame's packet by `front` bytes before it and, behind it, by the padding to a
+    /// multiple of `alignment` and the ICV; the trailer is written.
     ///
     /// # Errors
     /// [`DropReason::NoRoom`] if its frame is too small, [`DropReason::PacketTooBig`] if no packet
-    /// may be so long; it is as it was then.
+    /// may be so long; it is unchanged then.
     #[inline(always)]
     fn grown<'a>(
         &self,
@@ -242,7 +241,7 @@ impl SealTemplate {
         Ok((bytes, growth))
     }
 
-    /// Writes the ESP header and an IV, which are `LEN` bytes together, behind the outer header.
+    /// Writes the ESP header and an IV, `LEN` bytes together, behind the outer header.
     #[inline(always)]
     fn write_header<const LEN: usize>(
         &self,

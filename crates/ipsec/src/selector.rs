@@ -1,4 +1,4 @@
-//! Traffic selectors (RFC 4301 section 4.4.1.1), written as swanctl writes them.
+//! Traffic selectors (RFC 4301 section 4.4.1.1), in swanctl's notation.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -64,7 +64,7 @@ impl AddressRange {
         is_whole.then(|| (self.first(), width - host_bits))
     }
 
-    /// The fewest prefixes that are these addresses together, ascending: one in most cases, at most
+    /// The fewest prefixes that together are these addresses, ascending: one in most cases, at most
     /// two for each bit of the family. Each is its first address and its length in bits.
     pub fn prefixes(self) -> impl Iterator<Item = (IpAddr, u8)> {
         let number = move |(first, bits)| (number_address(self.is_v6, first), bits);
@@ -144,12 +144,12 @@ impl fmt::Display for AddressRange {
 /// 256.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Ports {
-    /// Any port, and packets whose ports cannot be seen.
+    /// Any port, including packets whose ports are invisible.
     #[default]
     Any,
-    /// Only packets whose ports cannot be seen: fragments other than the first.
+    /// Only packets whose ports are invisible: fragments other than the first.
     Opaque,
-    /// From the first to the last, both included; packets whose ports cannot be seen do not match.
+    /// From the first to the last, both included; packets whose ports are invisible do not match.
     Range(u16, u16),
 }
 
@@ -201,13 +201,12 @@ impl TrafficSelector {
     }
 }
 
-/// Local and remote side of the traffic that a policy is about.
+/// Local and remote side of the traffic of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Selector {
-    /// What is on our side of the gateway: the source of outbound, the destination of inbound
-    /// packets.
+    /// Our side of the gateway: the source of outbound, the destination of inbound packets.
     pub local: TrafficSelector,
-    /// What is on the peer's side.
+    /// The peer's side.
     pub remote: TrafficSelector,
 }
 
@@ -239,7 +238,8 @@ impl Selector {
             && admits(remote.protocol, flow.protocol())
     }
 
-    /// Whether this admits each flow that `other` admits, each side held against its like.
+    /// Whether this admits each flow that `other` admits, comparing local with local and remote
+    /// with remote.
     pub const fn covers(&self, other: &Self) -> bool {
         self.local.covers(&other.local) && self.remote.covers(&other.remote)
     }
@@ -263,7 +263,7 @@ impl fmt::Display for Selector {
     }
 }
 
-/// Why a traffic selector could not be understood.
+/// Why a traffic selector is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SelectorError {
     /// Not an address.
@@ -290,7 +290,7 @@ pub enum SelectorError {
     Bracket(String),
 }
 
-/// Protocols that selectors name. The first name of a number is the one that is printed.
+/// Protocols that selectors name. The first name of a number is the one printed.
 const PROTOCOL_NAMES: [(&str, u8); 14] = [
     ("icmp", ICMP),
     ("igmp", 2),
@@ -339,7 +339,7 @@ const fn is_icmp(protocol: Option<u8>) -> bool {
 }
 
 /// The first and the last port of a type with any code, of `type(code)`, or of both as one number
-/// from 256 on, as strongSwan reads it.
+/// from 256 on, as in strongSwan.
 fn parse_icmp(text: &str) -> Option<(u16, u16)> {
     let port = match text.split_once('(') {
         Some((kind, code)) => {

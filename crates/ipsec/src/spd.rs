@@ -7,39 +7,40 @@ use crate::flow::FlowKey;
 use crate::selector::Selector;
 use crate::spd_index::AddressIndex;
 
-/// What policies name instead of an SA, so that they outlive it: all SAs of one tunnel (in IKE's
-/// words, of one CHILD_SA and its successors) carry the same id.
+/// What policies refer to instead of an SA, so that they outlive it: all SAs of one tunnel (in
+/// IKE's terms, of one CHILD_SA and its successors) carry the same id.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TunnelId(pub u32);
 
 impl TunnelId {
-    /// Which of so many workers serves it: tunnels are dealt to workers in turn, by their numbers,
-    /// so that everyone knows whose each is.
+    /// The worker among `workers` that serves it: tunnels are assigned to workers in turn, by their
+    /// numbers, so that everyone can compute the owner.
     #[inline]
     pub const fn owner(self, workers: u16) -> u16 {
         (self.0 % workers as u32) as u16
     }
 }
 
-/// What is done with a packet that a policy selects.
+/// What happens to a packet that a policy selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Action {
-    /// Outbound: by the tunnel's current SA. Inbound: only what came by an SA of the tunnel passes.
+    /// Outbound: protected by the tunnel's current SA. Inbound: only packets received through an SA
+    /// of the tunnel pass.
     Protect(TunnelId),
-    /// It passes as it is.
+    /// It passes unprotected.
     Bypass,
     /// It is dropped.
     Discard,
 }
 
-/// The traffic that a policy is about.
+/// The direction of a policy's traffic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum PolicyDirection {
     /// From the inside only (RFC 4301's SPD-O).
     Outbound,
     /// From the outside only (SPD-I).
     Inbound,
-    /// Both; what a `Protect` policy always is (SPD-S).
+    /// Both; always so for a `Protect` policy (SPD-S).
     #[default]
     Both,
 }
@@ -51,11 +52,11 @@ pub struct Policy {
     pub name: String,
     /// Lower comes first; among equals, the order in which they were given.
     pub priority: u32,
-    /// Which way the traffic goes.
+    /// The traffic's direction.
     pub direction: PolicyDirection,
     /// The traffic.
     pub selector: Selector,
-    /// What becomes of it.
+    /// What happens to it.
     pub action: Action,
 }
 
@@ -67,18 +68,18 @@ impl Policy {
     }
 }
 
-/// A policy's rank among those of its priority: lower comes first.
+/// A policy's rank within its priority: lower comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PolicyRank(u64);
 
 impl PolicyRank {
-    /// A key daemon's; all of its come after the gateway's own of the same priority. The highest
-    /// bit of `rank` does not count.
+    /// A key daemon's rank; all of these come after the gateway's own of the same priority. The
+    /// highest bit of `rank` is ignored.
     pub const fn of_daemon(rank: u64) -> Self {
         Self(rank | 1 << 63)
     }
 
-    /// The gateway's own, by its place among those that were given.
+    /// The gateway's own, by its place in the configuration.
     pub(crate) const fn own(place: usize) -> Self {
         Self(place as u64)
     }
@@ -88,7 +89,7 @@ impl PolicyRank {
     }
 }
 
-/// A policy's place in the order of all; no two have the same.
+/// A policy's position in the total order; no two have the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PolicyPlace {
     /// Its priority.
@@ -97,17 +98,17 @@ pub struct PolicyPlace {
     pub rank: PolicyRank,
 }
 
-/// A change of one key daemon's policy: it goes, it comes, or both, as when its rank or its name is
-/// another.
+/// A change of a key daemon's policy: it is removed, added, or both, for example with a new rank or
+/// name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyChange {
-    /// Where it stood until now.
+    /// Its previous place.
     pub gone: Option<PolicyPlace>,
-    /// Its rank and what it is from now on.
+    /// Its new rank and content.
     pub came: Option<(PolicyRank, Policy)>,
 }
 
-/// The policies in order, indexed for search. Each keeps its slot as long as it is there.
+/// The policies in order, indexed for search. Each keeps its slot while it exists.
 #[derive(Default)]
 pub(crate) struct Spd {
     slots: Vec<Option<Policy>>,
@@ -117,7 +118,7 @@ pub(crate) struct Spd {
 }
 
 impl Spd {
-    /// Puts a policy where it belongs, in place of the one that stands there; returns its slot.
+    /// Inserts a policy at its place, replacing one that is there; returns its slot.
     pub(crate) fn insert(&mut self, rank: PolicyRank, policy: Policy) -> u32 {
         let place = PolicyPlace { priority: policy.priority, rank };
         self.remove(place);
@@ -131,7 +132,7 @@ impl Spd {
         slot
     }
 
-    /// Takes a policy out; the slot that it had.
+    /// Removes a policy; returns it with its slot.
     pub(crate) fn remove(&mut self, place: PolicyPlace) -> Option<(u32, Policy)> {
         let slot = self.order.remove(&place)?;
         let policy = self.slots[slot as usize].take()?;

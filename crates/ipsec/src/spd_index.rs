@@ -1,10 +1,10 @@
-//! An index from address to the policies that may select it, so that thousands of tunnels cost a
-//! search of a few, and one that comes or goes costs the same among ten thousand as alone.
+//! An index from address to the policies that may select it, so that with thousands of tunnels a
+//! search considers few, and adding or removing one costs the same among ten thousand as alone.
 //!
-//! Each side's addresses are cut into prefixes, and each prefix lists the policies that have it, in
-//! order. A lookup asks for the prefixes of an address, of the lengths alone that there are, and
-//! takes the side with fewer policies: hubs tell their tunnels apart by the remote side, branches
-//! with a full tunnel by the local one.
+//! Each side's addresses are split into prefixes, and each prefix lists its policies in order. A
+//! lookup tries the prefixes of an address, only of lengths in use, and takes the side with fewer
+//! policies: hubs distinguish their tunnels by the remote side, branches with a full tunnel by the
+//! local one.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -12,10 +12,10 @@ use std::collections::hash_map::Entry;
 use crate::flow::FlowKey;
 use crate::selector::{AddressRange, Selector};
 
-/// With no more policies than this on the remote side nobody asks for the local one.
+/// With no more policies than this on the remote side, the local one is not consulted.
 const FEW: usize = 8;
 
-/// Both families. `K` stands for a policy, and is ordered as policies are.
+/// Both families. `K` represents a policy, and is ordered like policies.
 pub(crate) struct AddressIndex<K> {
     v4: FamilyIndex<K>,
     v6: FamilyIndex<K>,
@@ -28,7 +28,7 @@ impl<K> Default for AddressIndex<K> {
 }
 
 impl<K: Copy + Ord> AddressIndex<K> {
-    /// Has `selector` lead to `key`. One whose sides are of two families selects nothing.
+    /// Adds `selector` for `key`. One whose sides are of two families selects nothing.
     pub(crate) fn insert(&mut self, selector: &Selector, key: K) {
         if let Some(family) = self.family_mut(selector) {
             family.local.insert(&selector.local.addresses, key);
@@ -52,8 +52,8 @@ impl<K: Copy + Ord> AddressIndex<K> {
         }
     }
 
-    /// The first in order that `selects` admits, of those whose addresses hold `flow`, whose source
-    /// is the local side.
+    /// The first in order for which `selects` is true, of those whose addresses contain `flow`,
+    /// whose source is the local side.
     pub(crate) fn first(&self, flow: &FlowKey, selects: impl Fn(K) -> bool) -> Option<K> {
         let family = if flow.is_v6() { &self.v6 } else { &self.v4 };
         let (remote, local) = ((&family.remote, flow.destination), (&family.local, flow.source));
@@ -82,7 +82,7 @@ impl<K> Default for FamilyIndex<K> {
     }
 }
 
-/// A prefix: how many of the lowest bits of its addresses vary, and the others.
+/// A prefix: the number of varying low bits of its addresses, and the remaining bits.
 type Network = (u8, u128);
 
 fn network(address: u128, host_bits: u8) -> Network {
@@ -91,7 +91,7 @@ fn network(address: u128, host_bits: u8) -> Network {
 
 /// The policies by the addresses of one side.
 struct SideIndex<K> {
-    /// Numbers of varying bits that there are, and how many prefixes have each.
+    /// Numbers of varying bits in use, with the number of prefixes of each.
     lengths: Vec<(u8, usize)>,
     /// None is empty, each is in order.
     lists: HashMap<Network, Vec<K>>,
@@ -140,7 +140,7 @@ impl<K: Copy + Ord> SideIndex<K> {
         }
     }
 
-    /// A prefix of so many varying bits is gone.
+    /// Removes a prefix with this many varying bits from the lengths.
     fn forget_length(&mut self, host_bits: u8) {
         if let Some((_, count)) = self.lengths.iter_mut().find(|(bits, _)| *bits == host_bits) {
             *count -= 1;
@@ -154,7 +154,7 @@ impl<K: Copy + Ord> SideIndex<K> {
             .filter_map(move |(bits, _)| self.lists.get(&network(address, *bits)).map(Vec::as_slice))
     }
 
-    /// How many policies an address leads to.
+    /// The number of policies of an address.
     fn candidates(&self, address: u128) -> usize {
         self.lists(address).map(<[K]>::len).sum()
     }

@@ -2,17 +2,17 @@
 
 use convoy_packet::prefetch;
 
-/// Steps that a lookup takes at most. An insertion that would need more makes the table larger.
+/// Steps of a lookup, at most. An insertion that would need more enlarges the table.
 const PROBES: usize = 8;
 
-/// What no SA's place is.
+/// The index of no SA.
 const NONE: u32 = u32::MAX;
 
 /// Four of them are a cache line.
 #[derive(Clone, Copy)]
 struct Entry {
     key: u64,
-    /// The SA's place among the inbound ones, or [`NONE`].
+    /// The SA's index among the inbound ones, or [`NONE`].
     sa: u32,
 }
 
@@ -20,7 +20,7 @@ const EMPTY: Entry = Entry { key: 0, sa: NONE };
 
 /// An open-addressing table; keys are SPI and protocol in 64 bits.
 pub(crate) struct SpiTable {
-    /// A power of two of places.
+    /// A power of two of slots.
     places: Vec<Entry>,
     len: usize,
 }
@@ -39,7 +39,7 @@ impl SpiTable {
         entries.find(|entry| entry.key == key && entry.sa != NONE).map(|entry| entry.sa)
     }
 
-    /// Has the processor fetch what [`get`](Self::get) will look at first.
+    /// Prefetches what [`get`](Self::get) reads first.
     #[inline]
     pub(crate) fn prefetch(&self, key: u64) {
         if let Some(place) = self.probe(key).next() {
@@ -47,10 +47,10 @@ impl SpiTable {
         }
     }
 
-    /// Puts an SA under `key`.
+    /// Inserts an SA under `key`.
     ///
     /// # Errors
-    /// The SA that stands there already.
+    /// The SA that is there already.
     pub(crate) fn insert(&mut self, key: u64, sa: u32) -> Result<(), u32> {
         if let Some(present) = self.get(key) {
             return Err(present);
@@ -62,7 +62,7 @@ impl SpiTable {
         Ok(())
     }
 
-    /// Forgets what stands under `key`.
+    /// Removes `key`.
     pub(crate) fn remove(&mut self, key: u64) {
         let place = self.probe(key).find(|place| {
             let entry = self.places[*place];
@@ -74,7 +74,7 @@ impl SpiTable {
         }
     }
 
-    /// Every lookup looks at all of these places, so a hole that a removal leaves does no harm.
+    /// Every lookup visits all of these slots, so a hole left by a removal does no harm.
     #[inline]
     fn probe(&self, key: u64) -> impl Iterator<Item = usize> + use<> {
         let mask = self.places.len() - 1;
@@ -83,7 +83,7 @@ impl SpiTable {
     }
 
     fn place(&mut self, entry: Entry) -> bool {
-        // At most a quarter full: runs of eight taken places stay rare.
+        // At most a quarter full: runs of eight used slots stay rare.
         let free = self.probe(entry.key).find(|place| self.places[*place].sa == NONE);
         match free {
             Some(place) if self.len * 4 < self.places.len() => {

@@ -1,93 +1,93 @@
-//! The SAs of one direction: what every packet needs apart from all else, so that the lines of
-//! thousands of SAs fit the processor's cache.
+//! The SAs of one direction: hot state apart from cold, so that the cache lines of thousands of SAs
+//! fit the processor's cache.
 
 use std::collections::VecDeque;
 
 use convoy_packet::prefetch;
 
-/// SAs by their place. `L` is what every packet reads or writes, `R` is the rest.
-pub(crate) struct Table<L, R> {
-    lines: Vec<Option<L>>,
-    rests: Vec<Option<R>>,
-    /// Places to be used again, the longest free first.
+/// SAs by index. `H` is the hot state, which every packet reads or writes, `C` the cold one.
+pub(crate) struct Table<H, C> {
+    hot: Vec<Option<H>>,
+    cold: Vec<Option<C>>,
+    /// Free indices, the longest free first.
     free: VecDeque<u32>,
 }
 
-impl<L, R> Default for Table<L, R> {
+impl<H, C> Default for Table<H, C> {
     fn default() -> Self {
-        Self { lines: Vec::new(), rests: Vec::new(), free: VecDeque::new() }
+        Self { hot: Vec::new(), cold: Vec::new(), free: VecDeque::new() }
     }
 }
 
-impl<L, R> Table<L, R> {
-    /// Where the next one will stand: the place that has been free the longest.
+impl<H, C> Table<H, C> {
+    /// The index of the next insertion: the one that has been free the longest.
     pub(crate) fn next_place(&self) -> u32 {
-        self.free.front().copied().unwrap_or(self.lines.len() as u32)
+        self.free.front().copied().unwrap_or(self.hot.len() as u32)
     }
 
-    /// Puts one at the [next place](Self::next_place).
-    pub(crate) fn insert(&mut self, line: L, rest: R) {
+    /// Inserts at the [next index](Self::next_place).
+    pub(crate) fn insert(&mut self, hot: H, cold: C) {
         match self.free.pop_front() {
             Some(place) => {
-                self.lines[place as usize] = Some(line);
-                self.rests[place as usize] = Some(rest);
+                self.hot[place as usize] = Some(hot);
+                self.cold[place as usize] = Some(cold);
             }
             None => {
-                self.lines.push(Some(line));
-                self.rests.push(Some(rest));
+                self.hot.push(Some(hot));
+                self.cold.push(Some(cold));
             }
         }
     }
 
-    pub(crate) fn remove(&mut self, place: u32) -> Option<R> {
-        self.lines.get_mut(place as usize)?.take()?;
+    pub(crate) fn remove(&mut self, place: u32) -> Option<C> {
+        self.hot.get_mut(place as usize)?.take()?;
         self.free.push_back(place);
-        self.rests[place as usize].take()
+        self.cold[place as usize].take()
     }
 
     #[inline]
-    pub(crate) fn line(&self, place: u32) -> Option<&L> {
-        self.lines.get(place as usize)?.as_ref()
+    pub(crate) fn hot(&self, place: u32) -> Option<&H> {
+        self.hot.get(place as usize)?.as_ref()
     }
 
     #[inline]
-    pub(crate) fn line_mut(&mut self, place: u32) -> Option<&mut L> {
-        self.lines.get_mut(place as usize)?.as_mut()
+    pub(crate) fn hot_mut(&mut self, place: u32) -> Option<&mut H> {
+        self.hot.get_mut(place as usize)?.as_mut()
     }
 
-    pub(crate) fn rest(&self, place: u32) -> Option<&R> {
-        self.rests.get(place as usize)?.as_ref()
+    pub(crate) fn cold(&self, place: u32) -> Option<&C> {
+        self.cold.get(place as usize)?.as_ref()
     }
 
-    pub(crate) fn rest_mut(&mut self, place: u32) -> Option<&mut R> {
-        self.rests.get_mut(place as usize)?.as_mut()
+    pub(crate) fn cold_mut(&mut self, place: u32) -> Option<&mut C> {
+        self.cold.get_mut(place as usize)?.as_mut()
     }
 
-    pub(crate) fn both(&self, place: u32) -> Option<(&L, &R)> {
-        Some((self.line(place)?, self.rest(place)?))
+    pub(crate) fn hot_and_cold(&self, place: u32) -> Option<(&H, &C)> {
+        Some((self.hot(place)?, self.cold(place)?))
     }
 
-    pub(crate) fn both_mut(&mut self, place: u32) -> Option<(&mut L, &mut R)> {
-        let line = self.lines.get_mut(place as usize)?.as_mut()?;
-        Some((line, self.rests.get_mut(place as usize)?.as_mut()?))
+    pub(crate) fn hot_and_cold_mut(&mut self, place: u32) -> Option<(&mut H, &mut C)> {
+        let hot = self.hot.get_mut(place as usize)?.as_mut()?;
+        Some((hot, self.cold.get_mut(place as usize)?.as_mut()?))
     }
 
-    /// Has the processor fetch what every packet needs of one.
+    /// Prefetches the hot state.
     #[inline]
     pub(crate) fn prefetch(&self, place: u32) {
-        if let Some(line) = self.lines.get(place as usize) {
-            prefetch(line);
+        if let Some(hot) = self.hot.get(place as usize) {
+            prefetch(hot);
         }
     }
 
-    /// How many places there are, taken or free.
+    /// The number of indices, used or free.
     pub(crate) fn extent(&self) -> u32 {
-        self.rests.len() as u32
+        self.cold.len() as u32
     }
 
-    /// Places that are taken, ascending.
+    /// The used indices, ascending.
     pub(crate) fn places(&self) -> impl Iterator<Item = u32> + '_ {
-        let numbered = self.rests.iter().enumerate();
-        numbered.filter_map(|(place, rest)| rest.is_some().then_some(place as u32))
+        let numbered = self.cold.iter().enumerate();
+        numbered.filter_map(|(place, cold)| cold.is_some().then_some(place as u32))
     }
 }

@@ -1,27 +1,26 @@
-//! What is due when: a call looks at those SAs alone whose time has come.
+//! Timers: a call visits only those SAs whose time has come.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// One entry, for an SA that is told by an `S`.
+/// A timer for an SA, which an `S` identifies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Timer<S> {
     /// In ns.
     pub(crate) due_ns: u64,
     pub(crate) sa: S,
-    /// Which of the SAs that stood there one after another.
+    /// The generation: counts the SAs that had the index one after another.
     pub(crate) generation: u32,
 }
 
-/// Timers, the next first. Those of SAs that are gone stay until they are due or
-/// [swept](Timers::sweep).
+/// Timers, the next first. Those of removed SAs stay until they are due or [swept](Timers::sweep).
 pub(crate) struct Timers<S> {
     heap: BinaryHeap<Reverse<Timer<S>>>,
-    /// At so many a sweep is due.
+    /// The number at which a sweep is due.
     crowded: usize,
 }
 
-/// Fewer than so many are never swept.
+/// Below this many they are never swept.
 const FEW: usize = 64;
 
 impl<S: Ord> Default for Timers<S> {
@@ -35,7 +34,7 @@ impl<S: Ord> Timers<S> {
         self.heap.push(Reverse(timer));
     }
 
-    /// The next that is due at `now_ns`, which is forgotten.
+    /// Removes and returns the next timer due at `now_ns`.
     pub(crate) fn pop(&mut self, now_ns: u64) -> Option<Timer<S>> {
         let Reverse(next) = self.heap.peek()?;
         if next.due_ns > now_ns {
@@ -44,8 +43,8 @@ impl<S: Ord> Timers<S> {
         self.heap.pop().map(|Reverse(timer)| timer)
     }
 
-    /// Forgets those that `is_alive` denies, whenever there are twice as many as were alive the
-    /// last time: SAs that come and go before their time do not fill the memory.
+    /// Removes timers for which `is_alive` is false whenever there are twice as many as were alive
+    /// the last time, so that short-lived SAs do not fill the memory.
     pub(crate) fn sweep(&mut self, mut is_alive: impl FnMut(&Timer<S>) -> bool) {
         if self.heap.len() >= self.crowded.max(FEW) {
             self.heap.retain(|Reverse(timer)| is_alive(timer));
@@ -53,7 +52,7 @@ impl<S: Ord> Timers<S> {
         }
     }
 
-    /// How many there are.
+    /// The number of timers.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.heap.len()

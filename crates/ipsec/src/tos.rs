@@ -1,6 +1,6 @@
 //! DSCP and ECN across the tunnel (RFC 6040, RFC 4301 section 5.1.2.1).
 //!
-//! Functions take and give the whole byte: DSCP in the upper six bits, ECN in the lower two.
+//! Functions take and return the whole byte: DSCP in the upper six bits, ECN in the lower two.
 
 /// The ECN field (RFC 3168 section 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -28,13 +28,13 @@ impl Ecn {
     }
 }
 
-/// Where the outer header's DSCP comes from.
+/// The source of the outer header's DSCP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OuterDscp {
     /// From the inner header (RFC 2983, uniform).
     #[default]
     Copy,
-    /// Always this value, 0 to 63: what the inner packet is stays hidden.
+    /// Always this value, 0 to 63: the inner packet's stays hidden.
     Set(u8),
 }
 
@@ -60,8 +60,9 @@ pub(crate) const fn encapsulate(inner: u8, dscp: OuterDscp, ecn: EcnMode) -> u8 
     }
 }
 
-/// The byte that the inner header leaves the tunnel with, or `None` if the packet must be dropped:
-/// congestion was met and the inner transport could not be told (RFC 6040 section 4.2, figure 4).
+/// The traffic class byte of the inner header behind the tunnel, or `None` if the packet must be
+/// dropped: congestion was met and the inner transport does not understand ECN (RFC 6040 section
+/// 4.2, figure 4).
 pub(crate) const fn decapsulate(outer: u8, inner: u8) -> Option<u8> {
     let ecn = match (Ecn::of(inner), Ecn::of(outer)) {
         (Ecn::NotEct, Ecn::Ce) => return None,

@@ -14,12 +14,12 @@ pub(crate) static PADDING: [u8; 255] = {
     bytes
 };
 
-/// Writes padding, its length and the next header, which are `len` bytes, to the start of `tail`.
-/// What is behind them may be overwritten: it is the ICV's place.
+/// Writes padding, its length and the next header, `len` bytes in all, to the start of `tail`.
+/// Bytes behind them may be overwritten: the ICV comes there.
 #[inline(always)]
 pub(crate) fn write_trailer(tail: &mut [u8], len: usize, next: u8) {
     let pad_len = len - ESP_TRAILER;
-    // As much as a cipher without blocks needs is one word.
+    // Ciphers without blocks need at most one word.
     if let (Some(word), 0..=3) = (tail.first_chunk_mut::<8>(), pad_len) {
         let shift = 8 * pad_len as u32;
         let padding = 0x03_02_01 & ((1 << shift) - 1);
@@ -47,7 +47,7 @@ static BLOCKS: [[u8; 16]; 16] = {
 
 #[inline(always)]
 fn write_long_trailer(tail: &mut [u8], pad_len: usize, next: u8) {
-    // All that a block cipher may need in one go, where there is room for it.
+    // All that a block cipher may need in one store, if there is room.
     match (tail.first_chunk_mut::<16>(), BLOCKS.get(pad_len)) {
         (Some(start), Some(block)) => *start = *block,
         _ => {
@@ -58,10 +58,10 @@ fn write_long_trailer(tail: &mut [u8], pad_len: usize, next: u8) {
     tail[pad_len + 1] = next;
 }
 
-/// Padding in bytes that no cipher's blocks need more of, and that one word holds.
+/// Padding lengths that no block cipher needs more than, and that one word holds.
 const SHORT_PADDING: usize = 16;
 
-/// By length: what padding is at the end of a word, and the bits of it.
+/// By length: the expected padding at the end of a word, and the mask of its bits.
 const PADDED: [(u128, u128); SHORT_PADDING + 1] = {
     const COUNT: u128 = 0x0102_0304_0506_0708_090a_0b0c_0d0e_0f10;
     let mut padded = [(0, 0); SHORT_PADDING + 1];
@@ -74,8 +74,8 @@ const PADDED: [(u128, u128); SHORT_PADDING + 1] = {
     padded
 };
 
-/// How much of what stands between IV and ICV is payload, in bytes, and the next header; `None` if
-/// the padding is not a count from one.
+/// The length of the payload between IV and ICV, in bytes, and the next header; `None` if the
+/// padding does not count up from one.
 #[inline]
 pub(crate) fn unpadded(body: &[u8]) -> Option<(usize, u8)> {
     let (padded, [pad_len, next]) = body.split_last_chunk::<ESP_TRAILER>()?;

@@ -1,5 +1,4 @@
-//! What stands between policies and SAs: per tunnel its outbound SAs and the traffic that it
-//! admits.
+//! Between policies and SAs: each tunnel's outbound SAs and the traffic that it admits.
 
 use std::collections::HashMap;
 
@@ -13,34 +12,34 @@ use crate::spd::TunnelId;
 /// One tunnel.
 struct Tunnel {
     id: TunnelId,
-    /// The newest, and last, is the current one; the others are on their way out.
+    /// The last, and newest, is the current one; the others are being replaced.
     outbound: Vec<OutboundId>,
     inbound: Vec<InboundId>,
-    /// Of the policies that protect by this tunnel.
+    /// The selectors of policies that protect by this tunnel.
     selectors: Vec<Selector>,
-    /// Packets that were dropped because there was no SA.
+    /// Packets dropped for lack of an SA.
     dropped_without_sa: u64,
 }
 
-/// What no SA's place is.
+/// The index of no SA.
 const NONE: u32 = u32::MAX;
 
-/// The part of a tunnel's selectors that most packets are admitted by: one of IPv4 with any ports.
-/// Two of them are a cache line.
+/// The part of a tunnel's selectors that admits most packets: one of IPv4 with any ports. Two of
+/// them are a cache line.
 #[derive(Clone, Copy)]
 #[repr(align(32))]
 struct Admission {
     /// First and last.
     local: [u32; 2],
     remote: [u32; 2],
-    /// That each side asks for; [`ANY_PROTOCOL`] is any.
+    /// The protocols of each side; [`ANY_PROTOCOL`] is any.
     protocols: [u16; 2],
 }
 
 const ANY_PROTOCOL: u16 = 256;
 
 impl Admission {
-    /// Of nothing: no address is above the last and below the first.
+    /// Admits nothing: no address is above the last and below the first.
     const NOTHING: Self = Self { local: [1, 0], remote: [1, 0], protocols: [ANY_PROTOCOL; 2] };
 
     fn of(selector: &Selector) -> Option<Self> {
@@ -56,8 +55,8 @@ impl Admission {
         })
     }
 
-    /// Whether an inbound packet of IPv4 is admitted, by its addresses as numbers and its protocol;
-    /// if not, another selector may admit it.
+    /// Whether an inbound IPv4 packet is admitted, by its addresses as numbers and its protocol; if
+    /// not, another selector may still admit it.
     #[inline]
     fn admits_inbound(&self, (source, destination): (u32, u32), protocol: u8) -> bool {
         let holds = |[first, last]: [u32; 2], address: u32| first <= address && address <= last;
@@ -68,12 +67,12 @@ impl Admission {
     }
 }
 
-/// All tunnels that a policy or an SA has named, under a dense number each. Numbers are never
+/// All tunnels that a policy or an SA has named, each with a dense number. Numbers are never
 /// reused.
 #[derive(Default)]
 pub(crate) struct Tunnels {
     list: Vec<Tunnel>,
-    /// The place of each tunnel's current SA, or [`NONE`]; apart, since every packet looks there.
+    /// The index of each tunnel's current SA, or [`NONE`]; separate, since every packet reads it.
     current: Vec<u32>,
     admissions: Vec<Admission>,
     numbers: HashMap<TunnelId, u32>,
@@ -96,7 +95,7 @@ impl Tunnels {
         self.list[number as usize].id
     }
 
-    /// The SA by which the tunnel's packets leave now.
+    /// The SA that currently protects the tunnel's packets.
     #[inline]
     pub(crate) fn current(&self, number: u32) -> Option<OutboundId> {
         let place = self.current[number as usize];
@@ -108,7 +107,7 @@ impl Tunnels {
         self.current[number as usize] = newest.map_or(NONE, |sa| sa.0);
     }
 
-    /// Has the processor fetch what [`admits_at_once`](Self::admits_at_once) will look at.
+    /// Prefetches what [`admits_at_once`](Self::admits_at_once) reads.
     #[inline]
     pub(crate) fn prefetch_admission(&self, number: u32) {
         if let Some(admission) = self.admissions.get(number as usize) {
@@ -127,7 +126,7 @@ impl Tunnels {
         self.set_current(number);
     }
 
-    /// Forgets an SA; the one before it takes over if it was the current one.
+    /// Removes an SA; the one before it takes over if it was the current one.
     pub(crate) fn remove_outbound(&mut self, number: u32, sa: OutboundId) {
         self.list[number as usize].outbound.retain(|present| *present != sa);
         self.set_current(number);
@@ -138,12 +137,12 @@ impl Tunnels {
         &self.list[number as usize].inbound
     }
 
-    /// Notes that an inbound SA is the tunnel's.
+    /// Adds an inbound SA to the tunnel.
     pub(crate) fn add_inbound(&mut self, number: u32, sa: InboundId) {
         self.list[number as usize].inbound.push(sa);
     }
 
-    /// Forgets an inbound SA.
+    /// Removes an inbound SA.
     pub(crate) fn remove_inbound(&mut self, number: u32, sa: InboundId) {
         self.list[number as usize].inbound.retain(|present| *present != sa);
     }
@@ -153,13 +152,13 @@ impl Tunnels {
         self.numbers.get(&id).copied()
     }
 
-    /// Counts a packet that was dropped because the tunnel has no SA.
+    /// Counts a packet dropped because the tunnel has no SA.
     pub(crate) fn count_without_sa(&mut self, number: u32) {
         self.list[number as usize].dropped_without_sa += 1;
     }
 
-    /// Packets that were dropped for want of an SA, for each tunnel that has lost any, among the
-    /// `most` from number `first`; `None` behind the last.
+    /// Packets dropped for lack of an SA, for each tunnel that has lost any, among the `most` from
+    /// number `first`; `None` behind the last.
     pub(crate) fn dropped_without_sa(
         &self,
         first: usize,
@@ -170,13 +169,13 @@ impl Tunnels {
         Some(losers.map(|tunnel| (tunnel.id, tunnel.dropped_without_sa)))
     }
 
-    /// Forgets what the tunnels admit.
+    /// Clears what the tunnels admit.
     pub(crate) fn clear_selectors(&mut self) {
         self.list.iter_mut().for_each(|tunnel| tunnel.selectors.clear());
         self.admissions.fill(Admission::NOTHING);
     }
 
-    /// Admits more traffic to a tunnel.
+    /// Adds a selector to a tunnel.
     pub(crate) fn add_selector(&mut self, number: u32, selector: Selector) {
         self.list[number as usize].selectors.push(selector);
         self.set_admission(number);
@@ -196,8 +195,8 @@ impl Tunnels {
         self.admissions[number as usize] = simple.unwrap_or(Admission::NOTHING);
     }
 
-    /// Whether it is plain at once that an inner packet may come by this tunnel; if not,
-    /// [`admits_inbound`](Self::admits_inbound) knows.
+    /// Whether the fast check admits an inner packet to this tunnel; if not,
+    /// [`admits_inbound`](Self::admits_inbound) decides.
     #[inline]
     pub(crate) fn admits_at_once(&self, number: u32, packet: &[u8], layout: &Layout) -> bool {
         let (source, destination) = layout.address_numbers(packet);
@@ -205,21 +204,21 @@ impl Tunnels {
         !layout.is_v6 && self.admissions[number as usize].admits_inbound(ends, layout.protocol)
     }
 
-    /// The same of a packet of IPv4 that is no ICMP, by its addresses, source before destination.
+    /// The same for an IPv4 packet that is not ICMP, by its addresses, source before destination.
     #[inline]
     pub(crate) fn admits_v4(&self, number: u32, addresses: u64, protocol: u8) -> bool {
         let ends = ((addresses >> 32) as u32, addresses as u32);
         self.admissions[number as usize].admits_inbound(ends, protocol)
     }
 
-    /// Whether an inner packet may come by this tunnel (RFC 4301 section 5.2, step 4).
+    /// Whether an inner packet may arrive through this tunnel (RFC 4301 section 5.2, step 4).
     pub(crate) fn admits_inbound(&self, number: u32, flow: &FlowKey) -> bool {
         let flow = flow.reversed();
         self.list[number as usize].selectors.iter().any(|selector| selector.matches_outbound(&flow))
     }
 
-    /// Whether the tunnel carries answers to an outbound packet that was quoted, as far as the
-    /// quote reaches (RFC 4301 section 6.2).
+    /// Whether the tunnel carries answers to a quoted outbound packet, as far as the quote reaches
+    /// (RFC 4301 section 6.2).
     pub(crate) fn answers(&self, number: u32, quoted: &FlowKey) -> bool {
         self.list[number as usize].selectors.iter().any(|selector| selector.matches_quoted(quoted))
     }

@@ -2,7 +2,7 @@
 
 use crate::ip;
 
-/// Sums that are made beside each other.
+/// Independent partial sums.
 const LANES: usize = 8;
 
 /// Adds `bytes` as 16-bit words to a running sum, which is not folded yet; an odd last byte is the

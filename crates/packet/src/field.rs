@@ -24,7 +24,7 @@ pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_be_bytes(field)
 }
 
-/// An IPv6 address: copied as a whole, since a load byte by byte does not vectorise.
+/// An IPv6 address, copied as a whole, since a load byte by byte does not vectorise.
 #[inline]
 pub(crate) fn u128_at(bytes: &[u8], at: usize) -> u128 {
     let mut field = [0; 16];

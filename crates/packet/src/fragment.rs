@@ -1,10 +1,10 @@
-/// What tells the fragments of one datagram apart: in IPv4's header, and in IPv6's fragment header
-/// (RFC 8200 section 4.5).
+/// The fields that identify the fragments of a datagram: in IPv4's header, and in IPv6's fragment
+/// header (RFC 8200 section 4.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fragment {
     /// What the fragments of one datagram share; 16 bits in IPv4.
     pub identification: u32,
-    /// Where the payload stands in its datagram, in bytes; a multiple of eight.
+    /// Offset of the payload in its datagram, in bytes; a multiple of eight.
     pub offset: usize,
     /// Whether other fragments come behind this one.
     pub more: bool,

@@ -13,8 +13,8 @@ use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::{fmt, mem, slice};
 
-use crate::home::{Home, send_home};
 use crate::region::{self, CHUNK_BYTES};
+use crate::return_queue::{ReturnQueue, return_frame};
 use crate::{FrameError, Offload};
 
 /// Bytes of a small frame, head- and tailroom included.
@@ -73,7 +73,7 @@ impl FrameSize {
     }
 }
 
-/// What is known of a frame, in the region's array at the place of the frame's first chunk.
+/// A frame's record, in the region's array at the index of the frame's first chunk.
 #[repr(C, align(64))]
 pub(crate) struct Metadata {
     /// The packet's first byte.
@@ -86,8 +86,8 @@ pub(crate) struct Metadata {
     pub(crate) start: NonNull<u8>,
     /// When the packet was received, in ns of the owner's clock.
     pub(crate) received_ns: u64,
-    /// Where the frame goes when it is dropped.
-    pub(crate) home: NonNull<Home>,
+    /// The queue to which the frame returns when it is dropped.
+    pub(crate) return_queue: NonNull<ReturnQueue>,
     /// The next frame of a chain of free ones, or 0.
     pub(crate) next: u32,
     /// What a port's device does to the packet, or did.
@@ -98,9 +98,9 @@ const _: () = assert!(size_of::<Metadata>() == 64);
 
 /// One packet buffer, owned by one stage at a time. Dereferences to the packet's bytes.
 ///
-/// It is the offset of its metadata, in bytes: to find that is one addition. Whoever has the frame
-/// has its metadata and its bytes to themselves; so it may be sent to another thread, and a shared
-/// one only reads.
+/// It is the offset of its record, in bytes, so that finding that is one addition. The owner of a
+/// frame has its record and its bytes exclusively; so it may be sent to another thread, and a
+/// shared one is only read.
 #[repr(transparent)]
 pub struct Frame(NonZeroU32);
 
@@ -122,15 +122,15 @@ impl Frame {
         NonZeroU32::new(link).map(Self)
     }
 
-    /// Makes a number of it, never 0, which is no owner: the frame is lost unless it is made of
-    /// that again.
+    /// Converts it to a number, never 0, which owns nothing: the frame is lost unless it is
+    /// converted back.
     pub(crate) fn into_link(self) -> u32 {
         let link = self.0.get();
         mem::forget(self);
         link
     }
 
-    /// Its number, to be compared with others.
+    /// Its number, for comparison with others.
     #[inline]
     pub(crate) fn link(&self) -> u32 {
         self.0.get()
@@ -166,7 +166,8 @@ impl Frame {
         metadata.offload = Offload::None;
     }
 
-    /// Has the packet begin `head` bytes behind the frame's first and be `len` bytes long.
+    /// Sets the packet's start to `head` bytes behind the frame's first, and its length to `len`
+    /// bytes.
     #[inline]
     pub(crate) fn place(&mut self, head: usize, len: usize) {
         let metadata = self.metadata_mut();
@@ -225,7 +226,7 @@ impl Frame {
         self.metadata().received_ns
     }
 
-    /// Notes when the packet was received, in ns.
+    /// Records when the packet was received, in ns.
     pub fn set_received_ns(&mut self, now_ns: u64) {
         self.metadata_mut().received_ns = now_ns;
     }
@@ -236,7 +237,7 @@ impl Frame {
         self.metadata().offload
     }
 
-    /// Notes what a port's device is to do to the packet, or did.
+    /// Sets what a port's device is to do to the packet, or did.
     #[inline]
     pub fn set_offload(&mut self, offload: Offload) {
         self.metadata_mut().offload = offload;
@@ -383,6 +384,6 @@ impl Drop for Frame {
     #[inline(always)]
     fn drop(&mut self) {
         // The frame that is made here takes this one's place, of which nothing is left.
-        send_home(Self(self.0));
+        return_frame(Self(self.0));
     }
 }

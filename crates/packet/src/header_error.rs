@@ -1,4 +1,4 @@
-/// Why bytes are not the header that they were taken for. Lengths are in bytes.
+/// Why bytes are not the expected header. Lengths are in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HeaderError {
     /// The bytes end before the header does.

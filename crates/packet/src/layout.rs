@@ -1,4 +1,4 @@
-//! Where the parts of an IP packet stand: one walk over its headers, made once per packet, that
+//! Offsets of the parts of an IP packet: one walk over its headers, done once per packet, that
 //! classification, encapsulation, fragmentation and reassembly all use.
 
 use std::net::IpAddr;
@@ -58,7 +58,7 @@ impl Layout {
         }
     }
 
-    /// Of most packets: IPv4 without options, and no fragment.
+    /// The layout of most packets: IPv4 without options, and no fragment.
     #[inline]
     fn of_plain_ipv4(packet: &[u8]) -> Option<Self> {
         let header = packet.first_chunk::<{ ipv4::HEADER_BYTES }>()?;
@@ -79,7 +79,7 @@ impl Layout {
         })
     }
 
-    /// Of most packets of the other family: IPv6 without extension headers.
+    /// The layout of most packets of the other family: IPv6 without extension headers.
     #[inline]
     fn of_plain_ipv6(packet: &[u8]) -> Option<Self> {
         let header = packet.first_chunk::<{ ipv6::HEADER_BYTES }>()?;
@@ -100,7 +100,7 @@ impl Layout {
         })
     }
 
-    /// Of any packet.
+    /// The layout of any packet.
     fn walk(packet: &[u8]) -> Result<Self, HeaderError> {
         match packet.first().map(|first| first >> 4) {
             Some(4) => Ok(Self::of_ipv4(Ipv4::parse(packet)?)),
@@ -154,7 +154,7 @@ impl Layout {
         })
     }
 
-    /// What stands behind the IP headers of `packet`, of which this is the layout.
+    /// The bytes behind the IP headers of `packet`, of which this is the layout.
     #[inline]
     pub fn body<'a>(&self, packet: &'a [u8]) -> &'a [u8] {
         &packet[self.payload..self.total_len]

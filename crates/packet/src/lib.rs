@@ -1,12 +1,26 @@
-//! Frames from a pool, header views and checksums.
+//! The packet memory, frames from pools in it, header views and checksums.
+//!
+//! - [`Region`] is the packet memory of the process: one mapping, in huge pages where possible.
+//! - [`FramePool`] has the free frames of one worker, in three sizes ([`FrameSize`]), cut from the
+//!   region.
+//! - [`Frame`] is one packet with headroom before and tailroom behind it, as an index into the
+//!   region. Headers are added and removed in place. A frame freed on another thread returns to its
+//!   pool through a queue (`return_queue.rs`).
+//! - [`Layout`] is one walk over a packet's IP headers; a view ([`Ipv4`], [`Udp`], [`Esp`], ...)
+//!   reads one header.
+//!
+//! A packet's way: a port takes a frame from its worker's pool and fills it, or lends it to a
+//! device ([`Loans`]) that does. Whoever classifies it parses a view or a [`Layout`]; nearly all
+//! packets are covered by a few words ([`PlainV4`]). Outer headers are written from templates
+//! ([`IpTemplate`]) into the headroom, and the port that sends the frame returns it to a pool.
+//!
+//! Each header has a file of the same form: a view whose `parse` checks everything that the
+//! accessors rely on, accessors named after the RFC's fields, a writer, tests. A view borrows the
+//! bytes and copies nothing. [`ip`] reads and writes either family's. No other crate knows the
+//! offset of a field.
 //!
 //! Pure: no socket, thread, clock or random source. Knows nothing of IPsec policy, engines or
 //! ports.
-//!
-//! Each header has a file of the same shape: a view whose `parse` checks everything that the
-//! accessors rely on, accessors named after the RFC's fields, a writer, tests. A view borrows the
-//! bytes and copies nothing. [`Layout`] is one walk over a packet's IP headers, [`ip`] reads and
-//! writes either family's. No other crate knows where a field stands.
 
 pub mod ah;
 pub mod arp;
@@ -17,7 +31,6 @@ mod field;
 mod fragment;
 mod frame;
 mod header_error;
-mod home;
 pub mod icmp;
 pub mod ip;
 pub mod ipv4;
@@ -31,6 +44,7 @@ mod pool;
 mod prefetch;
 pub mod protocol;
 mod region;
+mod return_queue;
 pub mod tcp;
 mod template;
 pub mod udp;

@@ -1,4 +1,4 @@
-//! Frames that a device has: it writes or reads their bytes, and says by their offset when it is
+//! Frames lent to a device: it writes or reads their bytes, and returns their offset when it is
 //! done.
 
 #![allow(unsafe_code)]
@@ -6,12 +6,12 @@
 use crate::frame::Frame;
 use crate::region::{CHUNK_BYTES, Region};
 
-/// The small frames that one device has at the moment. A device knows a frame by its offset in the
-/// [`Region`]; of an offset that comes back, the frame is made again only if it is out on this
-/// loan, so whatever a device says, no frame has two owners.
+/// The small frames currently lent to one device. A device identifies a frame by its offset in the
+/// [`Region`]; when an offset comes back, the frame is recreated only if it is out on this loan, so
+/// whatever a device says, no frame has two owners.
 ///
-/// What is still out when this is dropped stays so: the device may write there at any time.
-/// [`recall`](Self::recall) it once the device is closed.
+/// Frames that are still out when this is dropped stay so: the device may write to them at any
+/// time. [`recall`](Self::recall) them once the device is closed.
 pub struct Loans {
     /// A bit a chunk.
     out: Box<[u64]>,
@@ -26,7 +26,7 @@ impl Default for Loans {
 }
 
 impl Loans {
-    /// None yet.
+    /// No loans.
     pub fn new() -> Self {
         Self::default()
     }
@@ -58,7 +58,7 @@ impl Loans {
         Ok(offset)
     }
 
-    /// Takes the frame back in whose chunk `offset` lies, with the `len` bytes from there as its
+    /// Takes back the frame whose chunk contains `offset`, with the `len` bytes from there as its
     /// packet. `None` if it is not out on this loan, or if the chunk ends before the packet does;
     /// then it stays out.
     #[inline]
@@ -77,8 +77,8 @@ impl Loans {
         Some(frame)
     }
 
-    /// Takes back all that is out. Only after the device was closed: it would write into packets
-    /// otherwise.
+    /// Takes back all frames that are out. Only once the device is closed: it would write into
+    /// packets otherwise.
     pub fn recall(&mut self) -> Vec<Frame> {
         let words = self.out.iter().enumerate().filter(|(_, bits)| **bits != 0);
         let words: Vec<usize> = words.map(|(at, _)| at).collect();

@@ -1,5 +1,5 @@
-//! What AH leaves out of the headers before it: fields that routers may change (RFC 4302 section
-//! 3.3.3.1).
+//! The fields of headers before AH that it does not cover: those that routers may change (RFC 4302
+//! section 3.3.3.1).
 
 use crate::field::length;
 use crate::ipv4::{self, Ipv4Option};
@@ -13,12 +13,12 @@ const IMMUTABLE_OPTIONS: [u8; 5] = [130, 133, 134, 148, 149];
 /// Length of a type 2 routing header, in bytes.
 const TYPE_2_BYTES: usize = 24;
 
-/// Zeroes the mutable fields of the IP headers in `headers`, which end where AH starts, and has
-/// those that the receiver will see otherwise as that will be.
+/// Zeroes the mutable fields of the IP headers in `headers`, which end where AH starts, and sets
+/// fields that the receiver will see differently to that value.
 ///
 /// # Errors
-/// [`HeaderError`] if they are malformed, or are such that the receiver's view of them cannot be
-/// told: fragments, and routing headers with segments left that are not of type 2.
+/// [`HeaderError`] if they are malformed, or if the receiver's view of them is unpredictable:
+/// fragments, and routing headers with segments left that are not of type 2.
 pub fn zero_mutable(headers: &mut [u8]) -> Result<(), HeaderError> {
     match headers.first() {
         Some(first) if first >> 4 == 6 => zero_ipv6(headers),
@@ -67,9 +67,9 @@ fn is_type_2(header: &[u8]) -> bool {
     header.len() == TYPE_2_BYTES && header[2..4] == [2, 1]
 }
 
-/// Makes of the headers before a mobile node what they are when it has passed them on to its home
-/// address, which the type 2 routing header at `at` holds: then that has the care-of address, and
-/// no segment is left.
+/// Changes the headers before a mobile node to what they are once it has passed them on to its home
+/// address, which the type 2 routing header at `at` contains: that then has the care-of address,
+/// and no segment is left.
 fn arrive_at_home(headers: &mut [u8], at: usize) {
     let (before, routing) = headers.split_at_mut(at);
     routing[3] = 0;

@@ -1,9 +1,9 @@
-//! What a port's device does to a packet beside carrying it.
+//! A port's device's work on a packet beside carrying it.
 
 /// What a device does to a packet on its way out, or did on its way in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Offload {
-    /// Nothing: the bytes are what they seem.
+    /// Nothing: the bytes are as they seem.
     #[default]
     None,
     /// Outbound: still plaintext; the port's device seals it in flight. The last bytes, as many as

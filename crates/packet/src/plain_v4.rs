@@ -1,5 +1,5 @@
-//! What nearly every packet is: IPv4 without options, whole, with TCP, UDP or ESP. It is read by
-//! words, which takes a fraction of what a walk over any packet's headers does.
+//! The common packet: IPv4 without options, unfragmented, with TCP, UDP or ESP. It is read by
+//! words, which takes a fraction of a walk over any packet's headers.
 
 use crate::field::{u32_at, u64_at};
 use crate::ipv4::{DONT_FRAGMENT, HEADER_BYTES, MORE_FRAGMENTS, OFFSET_MASK, PROTOCOL_AT};

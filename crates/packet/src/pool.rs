@@ -7,12 +7,12 @@ use std::ptr::NonNull;
 
 use crate::Offload;
 use crate::frame::{Frame, FrameSize, Metadata};
-use crate::home::{Home, Returning};
 use crate::region::{self, Region, RegionError};
+use crate::return_queue::{ReturnQueue, Returning};
 
 /// The frames of one size that are free.
 struct FreeList {
-    home: NonNull<Home>,
+    return_queue: NonNull<ReturnQueue>,
     free: Vec<Frame>,
     total: usize,
     /// The lowest link of its frames, and how far above it others are.
@@ -20,14 +20,14 @@ struct FreeList {
     span: u32,
 }
 
-// SAFETY: `home` is only reached by this free list and, through its atomic word, by frames.
+// SAFETY: `return_queue` is only reached by this free list and, through its atomic word, by frames.
 unsafe impl Send for FreeList {}
 
 impl FreeList {
     fn new(size: FrameSize, total: usize) -> Result<Self, RegionError> {
         let region = Region::of_process();
         let chunks = region.take((total * size.chunks()).try_into().unwrap_or(u32::MAX))?;
-        let home = Home::new(chunks);
+        let return_queue = ReturnQueue::new(chunks);
         let mut free = Vec::with_capacity(total);
         for at in (0..total).rev() {
             let chunk = chunks.first + (at * size.chunks()) as u32;
@@ -38,7 +38,7 @@ impl FreeList {
                 capacity: size.bytes() as u32,
                 start,
                 received_ns: 0,
-                home,
+                return_queue,
                 next: 0,
                 offload: Offload::None,
             };
@@ -49,7 +49,7 @@ impl FreeList {
             free.push(unsafe { Frame::of_chunk(chunk) });
         }
         let entry = size_of::<Metadata>() as u32;
-        Ok(Self { home, free, total, first: chunks.first * entry, span: chunks.count * entry })
+        Ok(Self { return_queue, free, total, first: chunks.first * entry, span: chunks.count * entry })
     }
 
     #[inline]
@@ -57,15 +57,15 @@ impl FreeList {
         frame.link().wrapping_sub(self.first) < self.span
     }
 
-    fn home(&self) -> &Home {
-        // SAFETY: the home is closed in `drop` only.
-        unsafe { self.home.as_ref() }
+    fn return_queue(&self) -> &ReturnQueue {
+        // SAFETY: the queue is closed in `drop` only.
+        unsafe { self.return_queue.as_ref() }
     }
 
     fn reclaim(&mut self) {
-        // SAFETY: as in `home`; a separate borrow, since `free` is written.
-        let home = unsafe { self.home.as_ref() };
-        home.empty_into(&mut self.free);
+        // SAFETY: as in `return_queue`; a separate borrow, since `free` is written.
+        let return_queue = unsafe { self.return_queue.as_ref() };
+        return_queue.empty_into(&mut self.free);
     }
 
     #[inline]
@@ -84,11 +84,11 @@ impl Drop for FreeList {
         let out = self.total - self.free.len();
         self.free.drain(..).for_each(mem::forget);
         // SAFETY: all but these are forgotten, and the list is gone after this.
-        unsafe { Home::close(self.home, out) };
+        unsafe { ReturnQueue::close(self.return_queue, out) };
     }
 }
 
-/// The frames of one worker, in all sizes. Bounded: what is not there is not allocated.
+/// The frames of one worker, in all sizes. Bounded: nothing is allocated later.
 ///
 /// ```
 /// use convoy_packet::{FramePool, FrameSize};
@@ -125,7 +125,7 @@ impl FramePool {
         Self { huge: made(FreeList::new(FrameSize::Huge, huge)), ..self }
     }
 
-    /// A pool of so many frames in the process's packet memory.
+    /// A pool of this many frames in the process's packet memory.
     ///
     /// # Errors
     /// [`RegionError::Full`] if that has no room for them.
@@ -137,7 +137,7 @@ impl FramePool {
         })
     }
 
-    /// How many chunks of the [`Region`] a pool of so many frames has.
+    /// The chunks of the [`Region`] that a pool of this many frames has.
     pub const fn chunks(small: usize, jumbo: usize, huge: usize) -> usize {
         small * FrameSize::Small.chunks()
             + jumbo * FrameSize::Jumbo.chunks()
@@ -193,7 +193,7 @@ impl FramePool {
         }
     }
 
-    /// Gives a frame back. One of another pool goes there.
+    /// Returns a frame. One of another pool goes there.
     #[inline]
     pub fn give_back(&mut self, frame: Frame) {
         if let Some(list) = self.list_of(&frame) {
@@ -201,8 +201,8 @@ impl FramePool {
         }
     }
 
-    /// Gives a burst back and leaves `burst` empty. Frames of another pool that come one behind the
-    /// other go there in one go.
+    /// Returns a burst and leaves `burst` empty. Consecutive frames of another pool go there
+    /// together.
     pub fn give_back_burst(&mut self, burst: &mut Vec<Frame>) {
         let mut returning = Returning::default();
         for frame in burst.drain(..) {
@@ -231,7 +231,7 @@ impl FramePool {
             FrameSize::Jumbo => &self.jumbo,
             FrameSize::Huge => &self.huge,
         };
-        free_list.free.len() + free_list.home().waiting()
+        free_list.free.len() + free_list.return_queue().waiting()
     }
 
     /// Frames of this size in all.

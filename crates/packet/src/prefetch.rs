@@ -1,12 +1,12 @@
-//! A hint to the processor, for who works on many packets at once.
+//! A hint to the processor, for code that works on many packets at once.
 
 #![allow(unsafe_code)]
 
 /// Bytes that come into the processor's cache together.
 const LINE_BYTES: usize = 64;
 
-/// Has the processor fetch the memory of `value` into its cache, without waiting for it. Does
-/// nothing where that is not known how.
+/// Prefetches the memory of `value` into the processor's cache. Does nothing on processors without
+/// support here.
 #[inline(always)]
 pub fn prefetch<T>(value: &T) {
     #[cfg(target_arch = "x86_64")]

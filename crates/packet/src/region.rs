@@ -1,14 +1,13 @@
 //! The packet memory of a process: one range of addresses, of which every pool has a part.
 //!
-//! Chunks of [`CHUNK_BYTES`] lie one behind the other from [`Region::base`], so that the whole can
-//! be registered once with a device or with the kernel (the UMEM of AF_XDP, a DMA mapping) and a
-//! frame is known there by its offset. What is known of each frame lies in an array of its own, one
-//! entry of a cache line a chunk; a [`Frame`](crate::Frame) is its entry's offset in that array, 32
-//! bits.
+//! Chunks of [`CHUNK_BYTES`] are contiguous from [`Region::base`], so that the whole can be
+//! registered once with a device or with the kernel (the UMEM of AF_XDP, a DMA mapping), where a
+//! frame is identified by its offset. The records of frames are in an array of their own, one entry
+//! of a cache line a chunk; a [`Frame`](crate::Frame) is its entry's offset in that array, 32 bits.
 //!
-//! A gateway makes its region with [`Region::make`], in the size that it needs, before it gives up
-//! privileges. Whoever makes a pool without that gets a region of 16 GiB of address space, of which
-//! memory is taken where it is touched.
+//! A gateway creates its region with [`Region::make`], in the size that it needs, before it gives
+//! up privileges. Otherwise the first pool creates a region of 16 GiB of address space, of which
+//! memory is only taken when it is touched.
 
 #![allow(unsafe_code)]
 
@@ -226,10 +225,10 @@ impl Region {
         })
     }
 
-    /// Takes back what a pool had.
+    /// Takes back a pool's chunks.
     ///
     /// # Safety
-    /// It came from [`take`](Self::take), comes back once, and nobody has a frame in it.
+    /// They came from [`take`](Self::take), come back once, and nobody has a frame in them.
     pub(crate) unsafe fn give_back(&self, chunks: Chunks) {
         self.free_ranges().give_back(chunks);
     }
@@ -249,7 +248,7 @@ pub(crate) struct Chunks {
     pub(crate) count: u32,
 }
 
-/// What is in no pool, by address, in as few pieces as possible.
+/// The chunks in no pool, by address, in as few pieces as possible.
 struct FreeRanges(Vec<Chunks>);
 
 impl FreeRanges {

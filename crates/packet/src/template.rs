@@ -1,4 +1,4 @@
-//! An IP header that is written for packet after packet, with what stays the same computed once.
+//! An IP header that is written for packet after packet, with its constant parts computed once.
 
 use std::net::IpAddr;
 
@@ -17,7 +17,7 @@ pub struct IpTemplate {
     is_v6: bool,
 }
 
-/// What a packet's own header has beside its length.
+/// The parts of a header that differ between packets, beside its length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IpVariables {
     /// DSCP and ECN.

@@ -1,4 +1,4 @@
-//! A packet memory whose size was said: a process has one, so this is a test of its own.
+//! A packet memory of a given size: a process has one, so this is a test of its own.
 
 use convoy_packet::{CHUNK_BYTES, FramePool, FrameSize, Region, RegionError};
 

@@ -1,4 +1,4 @@
-//! What a port says of itself to the registry.
+//! The registry's interface to a port.
 
 use std::net::IpAddr;
 use std::ops::Range;
@@ -8,29 +8,29 @@ use ipnet::IpNet;
 
 use crate::{Port, PortConfig, PortError, Prefix};
 
-/// What holds for all ports of a kind.
+/// Properties that all ports of a kind share.
 #[derive(Clone, Copy, Debug)]
 pub struct PortTraits {
-    /// Where it is unless its `side` says otherwise.
+    /// Its side unless `side` says otherwise.
     pub side: Side,
-    /// Whether it carries ESP in UDP (RFC 3948), where it is outside.
+    /// Whether it carries ESP in UDP (RFC 3948) outside.
     pub carries_udp: bool,
-    /// Whether it carries ESP and AH as IP protocols of their own, where it is outside.
+    /// Whether it carries ESP and AH as IP protocols of their own outside.
     pub carries_native: bool,
     /// Whether it carries IKE for charon.
     pub carries_ike: bool,
-    /// Whether IPv6 packets come and go by it.
+    /// Whether it carries IPv6 packets.
     pub carries_v6: bool,
     /// How many queues it can have.
     pub queues: Queues,
-    /// Whether it hears what ICMP says of paths, by raw sockets of the kernel: of two ports with
-    /// one address, one alone may.
+    /// Whether it receives ICMP about paths, through raw sockets of the kernel: of two ports with
+    /// one address, only one may.
     pub hears_reports: bool,
     /// Whether its device is also an engine, under the port's name.
     pub is_engine: bool,
     /// Why it must be the only outside port, if it must.
     pub why_alone: Option<&'static str>,
-    /// Its system calls beside those that every gateway makes, once privileges are given up.
+    /// Its system calls beside those of every gateway, once privileges are given up.
     pub system_calls: &'static [i64],
 }
 
@@ -39,9 +39,9 @@ pub struct PortTraits {
 pub enum Side {
     /// Plaintext.
     Inside,
-    /// Protected.
+    /// By its name, `inside` or `outside`.
     Outside,
-    /// As its name says, `inside` or `outside`.
+    /// By its name, `inside` or `outside`.
     AsNamed,
 }
 
@@ -50,24 +50,24 @@ pub enum Side {
 pub enum Queues {
     /// One for each worker.
     EachWorker,
-    /// One, so that there is one worker.
+    /// A `[[port]]` of the file while the settings of its kind are checked.
     One,
 }
 
-/// One `[[port]]` of the file while the settings of its kind are checked.
+/// The table's position.
 pub struct Entry<'a> {
-    /// Where the table is.
+    /// The position of its kind's word.
     pub at: &'a At,
-    /// The place of its kind's word.
+    /// Whether it has an address, valid or not.
     pub kind: Range<usize>,
-    /// Whether it has an address, right or wrong.
+    /// Its addresses; one without a prefix gets the longest.
     pub has_address: bool,
-    /// Its addresses; one without a prefix has the longest.
+    /// Reports an error about the port, naming its kind.
     pub addresses: &'a [(&'a Text, IpNet)],
 }
 
 impl Entry<'_> {
-    /// Keeps an error about the port as one of its kind.
+    /// Whether a key is absent from the file; `is_there` says whether it was parsed.
     pub fn add(&self, c: &mut Checker<'_>, what: &str) {
         c.add(&self.kind, "port.kind", what);
     }
@@ -101,59 +101,59 @@ impl Entry<'_> {
     }
 }
 
-/// What a port takes over from the gateway that opens it.
+/// The gateway's settings for a port.
 #[derive(Clone, Debug)]
 pub struct Context {
-    /// Workers, each with a queue of its own where the port can have several.
+    /// Workers, each with a queue of its own if the port supports several.
     pub workers: usize,
     /// The largest packet outside, in bytes.
     pub mtu: u16,
     /// The largest packet inside, in bytes.
     pub inner_mtu: u16,
-    /// The UDP port of IKE, where charon needs it beside that of ESP in UDP.
+    /// The UDP port of IKE, if charon needs it beside that of ESP in UDP.
     pub ike_port: Option<u16>,
-    /// Those of the port's addresses at which it hears what ICMP says of paths.
+    /// The addresses at which it receives ICMP about paths.
     pub reports: Vec<IpAddr>,
     /// The networks behind the tunnels.
     pub networks: Vec<Prefix>,
-    /// Whether there is no other port outside.
+    /// Whether it is the only outside port.
     pub is_only_outside: bool,
-    /// The mark of what the kernel sends of this port (`SO_MARK`), by which routing rules know it.
+    /// The mark of what the kernel sends for this port (`SO_MARK`), for routing rules.
     pub mark: Option<u32>,
 }
 
-/// A port that was opened.
+/// An open port.
 pub struct Opened {
     /// Its queues.
     pub queues: Vec<Box<dyn Port>>,
-    /// Its device, where that is an engine as well.
+    /// Its device, if that is also an engine.
     pub device: Option<Device>,
 }
 
 impl Opened {
-    /// A port with these queues, and no device that would be an engine.
+    /// A port with these queues, whose device is no engine.
     pub fn of<P: Port + 'static>(queues: Vec<P>) -> Self {
         let queues = queues.into_iter().map(|queue| Box::new(queue) as Box<dyn Port>).collect();
         Self { queues, device: None }
     }
 }
 
-/// A port's device that is an engine as well.
+/// A port's device that is also an engine.
 pub enum Device {
     /// The card.
     #[cfg(feature = "card")]
     Card(convoy_card::nic::NicControl),
 }
 
-/// The settings of one kind of port, which are all that the rest of convoy knows of the kind.
+/// The settings of one kind of port, through which the rest of convoy knows the kind.
 pub trait Backend: Sized {
-    /// Its keys in `[[port]]`, beside those that all ports have.
+    /// Its keys in `[[port]]`, beside those common to all ports.
     type Keys: Table;
 
-    /// What holds for all of its kind.
+    /// The properties of its kind.
     const TRAITS: PortTraits;
 
-    /// Checks what the file says.
+    /// Checks the configuration.
     fn check(keys: &Self::Keys, entry: &Entry<'_>, c: &mut Checker<'_>) -> Self;
 
     /// Opens the port's queues, while the gateway still has privileges.
@@ -162,7 +162,7 @@ pub trait Backend: Sized {
     /// [`PortError`] says what the system refused, and what to do.
     fn open(&self, port: &PortConfig, context: &Context) -> Result<Opened, PortError>;
 
-    /// The kernel's interface that it makes or takes.
+    /// The kernel's interface that it creates or uses.
     fn interface(&self) -> Option<&str> {
         None
     }
@@ -177,18 +177,18 @@ pub trait Backend: Sized {
         None
     }
 
-    /// Whether packets pass it that the kernel does not forward, so that the gateway counts their
-    /// hops.
+    /// Whether it carries packets that the kernel does not forward, so that the gateway counts
+    /// their hops.
     fn forwards(&self) -> bool {
         false
     }
 
-    /// Its MTU in bytes, where it has one of its own.
+    /// Its MTU in bytes, if it has one of its own.
     fn mtu(&self) -> Option<u16> {
         None
     }
 
-    /// Its UDP port of ESP in UDP, where it has one of its own.
+    /// Its UDP port of ESP in UDP, if it has one of its own.
     fn udp_port(&self) -> Option<u16> {
         None
     }

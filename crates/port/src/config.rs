@@ -1,4 +1,4 @@
-//! `[[port]]`: what all ports have, and the settings of each one's kind.
+//! `[[port]]`: what all ports have, and the settings of each kind.
 
 use std::net::IpAddr;
 
@@ -10,7 +10,7 @@ use crate::backend::{Context, Entry, Opened, PortTraits, Side};
 use crate::registry::{PortKeys, PortKind, PortSettings};
 
 tables! {
-    /// What all ports have beside `kind`.
+    /// The keys common to all ports, beside `kind`.
     pub PortCommon {
         name: String,
         side: String,
@@ -18,7 +18,7 @@ tables! {
     }
 }
 
-/// One `[[port]]` as it is written.
+/// One `[[port]]` as written.
 pub type PortEntry = OfKind<PortCommon, PortKeys>;
 
 /// One port.
@@ -28,15 +28,14 @@ pub struct PortConfig {
     pub name: String,
     /// Whether it is on the protected side.
     pub is_outside: bool,
-    /// Addresses with the length of their prefix.
+    /// Addresses with prefix lengths.
     pub addresses: Vec<(IpAddr, u8)>,
     /// The settings of its kind.
     pub settings: PortSettings,
 }
 
 impl PortConfig {
-    /// Checks what the file says of a port; `None` where that is too little to tell which port it
-    /// is.
+    /// Checks a port's table; `None` if it does not even say which port it is.
     pub fn check(c: &mut Checker<'_>, entry: &PortEntry) -> Option<Self> {
         let common = &entry.common;
         let name = c.needed(&common.at, common.name.as_ref(), "port.name", "\"outside\"");
@@ -68,7 +67,7 @@ impl PortConfig {
         self.settings.kind()
     }
 
-    /// What holds for all of its kind.
+    /// The properties of its kind.
     pub fn traits(&self) -> &'static PortTraits {
         self.settings.traits()
     }
@@ -81,13 +80,13 @@ impl PortConfig {
         self.settings.open(self, context)
     }
 
-    /// Its addresses without the lengths of their prefixes.
+    /// Its addresses without prefix lengths.
     pub(crate) fn plain_addresses(&self) -> Vec<IpAddr> {
         self.addresses.iter().map(|(address, _)| *address).collect()
     }
 }
 
-/// Whether it is outside, by its key, or else by its kind, or by its name.
+/// Whether it is outside, by its key, its kind, or its name.
 fn side(c: &mut Checker<'_>, common: &PortCommon, name: &Text, traits: &PortTraits) -> Option<bool> {
     if let Some(text) = &common.side {
         return c.one_of(Some(text), "port.side", &[("inside", false), ("outside", true)]);

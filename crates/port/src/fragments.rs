@@ -1,6 +1,6 @@
-//! Fragments of outer packets. A UDP socket sends whole datagrams alone and an IPv6 raw socket
-//! writes its own header, so what was cut before it came to the port leaves by sockets that take
-//! packets with their headers.
+//! Fragments of outer packets. A UDP socket sends only whole datagrams and an IPv6 raw socket
+//! writes its own header, so packets that were cut before they reached the port leave by sockets
+//! that take packets with their headers.
 
 use std::io::IoSlice;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -18,7 +18,7 @@ pub(crate) struct FragmentSender {
     v6: Option<Socket>,
 }
 
-/// Where a fragment goes from and to.
+/// Source and destination of a fragment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ends {
     pub(crate) source: IpAddr,
@@ -26,7 +26,7 @@ pub(crate) struct Ends {
 }
 
 impl Ends {
-    /// The ends of a fragment; `None` of anything else.
+    /// The ends of a fragment; `None` for anything else.
     pub(crate) fn of_fragment(packet: &[u8]) -> Option<Self> {
         let layout = Layout::parse(packet).ok().filter(|layout| layout.fragment.is_some())?;
         let (source, destination) = layout.addresses(packet);
@@ -44,21 +44,21 @@ impl FragmentSender {
         Ok(Self { v4: of(Ipv4Addr::UNSPECIFIED.into())?, v6: of(Ipv6Addr::UNSPECIFIED.into())? })
     }
 
-    /// The socket by which a packet from there leaves.
+    /// The socket by which a packet from this source leaves.
     pub(crate) fn socket(&self, source: IpAddr) -> Option<BorrowedFd<'_>> {
         let socket = if source.is_ipv4() { &self.v4 } else { &self.v6 };
         socket.as_ref().map(AsFd::as_fd)
     }
 
-    /// Sends a fragment as it is. Does not wait.
+    /// Sends a fragment unchanged. Does not block.
     ///
     /// # Errors
-    /// What the system said.
+    /// The system's.
     pub(crate) fn send(&self, packet: &[u8], ends: Ends) -> std::io::Result<()> {
         let Some(socket) = self.socket(ends.source) else {
             return Err(std::io::ErrorKind::AddrNotAvailable.into());
         };
-        // The header names the source; this is for the route, which may depend on it.
+        // The header has the source; this is for the route, which may depend on it.
         let (v4, v6) = (pktinfo_v4(ends.source), pktinfo_v6(ends.source));
         let control = match (&v4, &v6) {
             (Some(info), _) => [ControlMessage::Ipv4PacketInfo(info)],
@@ -73,11 +73,11 @@ impl FragmentSender {
 }
 
 impl FragmentSender {
-    /// Sends a packet as it is, from any source, by the route that the kernel has to its
-    /// destination. Does not wait.
+    /// Sends a packet unchanged, from any source, by the kernel's route to its destination. Does
+    /// not block.
     ///
     /// # Errors
-    /// What the system said.
+    /// The system's.
     pub(crate) fn send_routed(&self, packet: &[u8], destination: IpAddr) -> std::io::Result<()> {
         let Some(socket) = self.socket(destination) else {
             return Err(std::io::ErrorKind::AddrNotAvailable.into());
@@ -89,7 +89,7 @@ impl FragmentSender {
     }
 }
 
-/// Of protocol `IPPROTO_RAW`, it takes packets with their headers and receives none.
+/// With protocol `IPPROTO_RAW` it sends packets with their headers and receives none.
 fn open(any: IpAddr, mark: Option<u32>) -> std::io::Result<Socket> {
     let domain = Domain::for_address(SocketAddr::new(any, 0));
     let socket = Socket::new(domain, Type::RAW, Some(Protocol::from(libc::IPPROTO_RAW)))?;

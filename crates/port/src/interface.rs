@@ -1,4 +1,4 @@
-//! The `Port` trait and what it reports.
+//! The `Port` trait and its reports.
 
 use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
@@ -7,12 +7,12 @@ use convoy_packet::{Frame, FramePool};
 
 use crate::{PortKind, Prefix, Unsent};
 
-/// What a port says of itself.
+/// A port's description of itself.
 #[derive(Clone, Debug)]
 pub struct PortDescription {
     /// As configured, for example `inside`.
     pub name: String,
-    /// Its kind.
+    /// An error of the system's for the port.
     pub kind: PortKind,
     /// The largest IP packet that it sends whole, in bytes.
     pub mtu: usize,
@@ -25,7 +25,7 @@ impl PortDescription {
     }
 }
 
-/// What a port has counted since it was opened.
+/// A port's counters since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PortCounters {
     /// Packets handed out by `receive`.
@@ -36,9 +36,9 @@ pub struct PortCounters {
     pub sent_packets: u64,
     /// Their bytes, IP header included.
     pub sent_bytes: u64,
-    /// Packets that arrived and could not be handed out: malformed, too long, or no frame was free.
+    /// Received packets that were dropped: malformed, too long, or no frame was free.
     pub receive_dropped: u64,
-    /// Packets that could not leave, other than for want of room: too long, no route.
+    /// Packets that could not be sent, other than for lack of room: too long, no route.
     pub send_dropped: u64,
     /// System calls made, both ways.
     pub system_calls: u64,
@@ -58,7 +58,7 @@ impl PortCounters {
     }
 }
 
-/// Why a port failed as a whole. Single packets that fail are counted, not errors.
+/// Why a port failed as a whole. Failures of single packets are counted, not errors.
 #[derive(Debug, thiserror::Error)]
 pub enum PortError {
     /// The system refused.
@@ -66,12 +66,12 @@ pub enum PortError {
     Io {
         /// Its name.
         port: String,
-        /// What was tried, for example `open /dev/net/tun`.
+        /// The action, for example `open /dev/net/tun`.
         action: String,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// It was asked for something that it cannot be.
+    /// Its configuration is impossible.
     #[error("port {port}: {reason}")]
     Invalid {
         /// Its name.
@@ -81,13 +81,13 @@ pub enum PortError {
     },
 }
 
-/// One queue of one port; a worker owns it. Nothing here waits.
+/// One queue of one port; a worker owns it. No call blocks.
 pub trait Port: Send {
-    /// What it is.
+    /// The port's description.
     fn description(&self) -> &PortDescription;
 
     /// Appends up to `limit` received packets to `burst`, in frames from `pool`, and returns how
-    /// many. None at hand is 0. With no free frame, packets stay where they are or are counted as
+    /// many; 0 if there are none. Without a free frame, packets stay in the port or are counted as
     /// dropped.
     ///
     /// # Errors
@@ -99,17 +99,17 @@ pub trait Port: Send {
         burst: &mut Vec<Frame>,
     ) -> Result<usize, PortError>;
 
-    /// Sends from the front of `burst` as much as there is room for, and gives those frames back to
-    /// `pool` (or passes them on, as `memory` does). What has no room stays in `burst`, in order.
+    /// Sends from the front of `burst` as much as there is room for, and returns those frames to
+    /// `pool` (or passes them on, like `memory`). The rest stays in `burst`, in order.
     ///
     /// # Errors
     /// [`PortError`] if the port as a whole failed.
     fn send(&mut self, pool: &mut FramePool, burst: &mut Vec<Frame>) -> Result<usize, PortError>;
 
-    /// What time alone brings about, some ten times a second, whether or not anything is received
-    /// or sent meanwhile: packets that the port keeps, for an answer or for room, go on or are
-    /// given up. A worker stops reading while its pool is short of frames, so that what a port
-    /// keeps must be bounded by a share of the pool, and come back without another call.
+    /// Timed work, called some ten times a second, whether or not anything is received or sent
+    /// meanwhile: packets that the port keeps, for an answer or for room, go on or are dropped. A
+    /// worker stops reading while its pool is short of frames, so what a port keeps must be bounded
+    /// by a share of the pool, and come back without another call.
     ///
     /// # Errors
     /// [`PortError`] if the port as a whole failed.
@@ -117,38 +117,37 @@ pub trait Port: Send {
         Ok(())
     }
 
-    /// Whether its device seals frames that are tagged
-    /// [`Offload::Seal`](convoy_packet::Offload::Seal) as they leave. Any other port must never be
-    /// given one: it would send plaintext.
+    /// Whether its device seals frames tagged [`Offload::Seal`](convoy_packet::Offload::Seal) as
+    /// they leave. Any other port must never get one: it would send plaintext.
     fn seals(&self) -> bool {
         false
     }
 
-    /// Whether nothing will ever be received again: a capture that was read to its end.
+    /// Whether nothing will be received any more: a capture that was read to its end.
     fn is_ended(&self) -> bool {
         false
     }
 
-    /// Takes one finding of the kind: packets with DF to this destination did not fit, and its
-    /// path's MTU is so many bytes.
+    /// Takes one path MTU found: packets with DF to this destination did not fit, and its path
+    /// carries this many bytes.
     fn take_path_mtu(&mut self) -> Option<(IpAddr, u16)> {
         None
     }
 
-    /// Moves to `unsent` which packets the system refused to send since the last call, and why.
-    /// They are among those [counted](PortCounters::send_dropped) as dropped.
+    /// Moves the packets that the system refused to send since the last call, with the reasons, to
+    /// `unsent`. They are among those [counted](PortCounters::send_dropped) as dropped.
     fn take_unsent(&mut self, _unsent: &mut Vec<Unsent>) {}
 
-    /// The descriptors of which one becomes readable when `receive` has something new; they stay
-    /// the same for as long as the port lives. `None` if it must be asked again and again. After a
-    /// `receive` that brought less than the limit, only what comes later makes one readable, or
-    /// what [waits](Self::has_waiting) is left.
+    /// The descriptors of which one becomes readable when `receive` has something new; constant
+    /// while the port lives. `None` if the port must be polled. After a `receive` that returned
+    /// less than the limit, only later packets make one readable, unless some
+    /// [wait](Self::has_waiting) inside.
     fn readable_fds(&self) -> Option<Vec<BorrowedFd<'_>>> {
         None
     }
 
-    /// Has it take packets to these networks behind the tunnels from now on, if it is inside and is
-    /// told which. Queues of one port share what they are told. It needs no privileges.
+    /// Sets the networks behind the tunnels to which an inside port takes packets, if it needs to
+    /// know. Queues of one port share the setting. It needs no privileges.
     ///
     /// # Errors
     /// What the system refused.
@@ -162,17 +161,16 @@ pub trait Port: Send {
         false
     }
 
-    /// Whether `receive` would bring packets, as far as that can be told without a system call:
-    /// from a ring that the kernel fills.
+    /// Whether `receive` would return packets, as far as visible without a system call: in a ring
+    /// that the kernel fills.
     fn has_input(&self) -> bool {
         false
     }
 
-    /// What it has counted.
+    /// Its counters.
     fn counters(&self) -> PortCounters;
 
-    /// What its device has counted beside, each under its name: packets that a card has sealed, for
-    /// example.
+    /// Additional counters of its device, by name: packets sealed by a card, for example.
     fn device_counters(&self) -> Vec<(&'static str, u64)> {
         Vec::new()
     }

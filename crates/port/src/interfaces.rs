@@ -8,7 +8,7 @@ use rtnetlink::packet_route::RouteNetlinkMessage;
 use rtnetlink::packet_route::link::{InfoKind, LinkAttribute, LinkInfo, LinkLayerType, LinkMessage};
 use rtnetlink::sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 
-/// Room for what the kernel says at once, in bytes.
+/// Buffer for the kernel's messages, in bytes.
 const MESSAGE_BYTES: usize = 64 << 10;
 
 /// The interfaces, without their addresses. It needs no privileges.
@@ -29,7 +29,7 @@ pub fn interfaces() -> io::Result<Vec<Interface>> {
     let mut answer = Vec::with_capacity(MESSAGE_BYTES);
     loop {
         answer.clear();
-        // The kernel answers within the call that asks, and goes on within each that reads.
+        // The kernel answers within the call that asks, and continues within each that reads.
         socket.recv(&mut answer, libc::MSG_DONTWAIT)?;
         if take(&answer, &mut found)? {
             return Ok(found);
@@ -37,7 +37,7 @@ pub fn interfaces() -> io::Result<Vec<Interface>> {
     }
 }
 
-/// Takes what was read at once; says whether that was the last.
+/// Parses what was read at once; returns whether that was the last.
 fn take(bytes: &[u8], found: &mut Vec<Interface>) -> io::Result<bool> {
     let mut rest = bytes;
     loop {
@@ -57,7 +57,7 @@ fn take(bytes: &[u8], found: &mut Vec<Interface>) -> io::Result<bool> {
 }
 
 fn interface(link: LinkMessage) -> Option<Interface> {
-    // A TAP interface is of the kind "tun" too, and has Ethernet for its link layer.
+    // A TAP interface is of the kind "tun" too, and has Ethernet as its link layer.
     let has_no_link_layer = link.header.link_layer_type == LinkLayerType::None;
     let (mut name, mut mtu, mut is_kind_tun) = (None, 0, false);
     for attribute in link.attributes {

@@ -1,11 +1,29 @@
 //! One interface to every packet port, and its backends.
 //!
+//! - [`Port`] is one queue of a port, owned by a worker: it receives bursts of frames and sends
+//!   bursts. No call blocks.
+//! - [`PortConfig`] is a port as configured; [`PortSettings`] the settings of its [`PortKind`].
+//!   Everything else about a kind is behind `backend.rs`'s `Backend`.
+//! - [`GuardPlan`] and [`RoutePlan`] say what the kernel shall drop and route beside the ports;
+//!   [`guard`] and [`route`] set it by netlink and keep it so.
+//!
 //! **Contract:** every frame that passes through a port is a whole IP packet, from its IPv4 or IPv6
-//! header on. A port that sits on something else translates at its edge: `udp` builds the outer IP
-//! and UDP header of what it received from the sender's address and strips them from what it sends;
-//! `raw` does so with the IP header; `card`, `dpdk`, `af_xdp` and `af_packet` take the Ethernet
-//! header off and put it on. Offloads (virtio headers, GSO, GRO, UDP segmentation) stay inside the
-//! port: the frames it hands out fit the MTU and have whole checksums.
+//! header on. A port that uses something else translates at its edge: `udp` builds the outer IP and
+//! UDP header of what it received from the sender's address and strips them from what it sends;
+//! `raw` does so with the IP header; `card`, `dpdk`, `af_xdp` and `af_packet` strip the Ethernet
+//! header and add it. Offloads (virtio headers, GSO, GRO, UDP segmentation) stay inside the port:
+//! the frames it hands out fit the MTU and have complete checksums.
+//!
+//! A packet's way in: [`Port::receive`] takes frames from the worker's pool and fills them, by one
+//! system call for many packets (`tun`, `udp`, `raw`, `af_packet`), or takes over frames that the
+//! kernel or a device has filled (`af_xdp`, `memory`). A super-packet of the kernel's is cut into
+//! packets (`super_packet/split.rs`). Its way out: [`Port::send`] groups a burst into as few
+//! messages as possible (`super_packet/coalesce.rs`, `udp/send.rs`), sends from where the frames
+//! are, and returns them to a pool; what has no room stays in the burst. Ports at an Ethernet
+//! interface find the next hop first: from the kernel's routes and neighbours (`link/`), or as a
+//! host of their own with ARP (`l2_host/`).
+//!
+//! Knows nothing of IPsec beyond the protocol numbers and the UDP port by which its packets travel.
 
 mod af_packet;
 mod af_xdp;
@@ -17,6 +35,7 @@ mod fragments;
 pub mod guard;
 mod interface;
 mod interfaces;
+mod l2_host;
 mod link;
 pub mod memory;
 mod path_mtu;
@@ -25,7 +44,6 @@ mod raw;
 mod registry;
 pub mod route;
 mod sockets;
-mod station;
 mod super_packet;
 #[cfg(test)]
 #[path = "../tests/support/mod.rs"]

@@ -1,5 +1,5 @@
-//! An in-process link between two ports, with faults where a test wants them; for tests, the demo
-//! and measures.
+//! An in-process link between two ports, with optional faults; for tests, the demo and
+//! measurements.
 
 mod faults;
 
@@ -8,7 +8,7 @@ use rtrb::{Consumer, Producer, RingBuffer};
 
 use crate::{Port, PortCounters, PortDescription, PortError, PortKind, PortTraits, Queues, Side};
 
-/// What holds for both ends of every link.
+/// Properties of both ends of every link.
 pub(crate) const TRAITS: PortTraits = PortTraits {
     side: Side::AsNamed,
     carries_udp: true,
@@ -25,14 +25,14 @@ pub(crate) const TRAITS: PortTraits = PortTraits {
 use faults::Wire;
 pub use faults::{FaultCounts, Faults, Now};
 
-/// One end of a link. Frames change hands; nothing is copied. A frame that came from the other
-/// end's pool goes back there when it is given back.
+/// One end of a link. Frames change hands; nothing is copied. A frame from the other end's pool
+/// returns there when it is released.
 pub struct Memory {
     description: PortDescription,
     counters: PortCounters,
     to_peer: Producer<Frame>,
     from_peer: Consumer<Frame>,
-    /// When a packet leaves, for the faults at the other end.
+    /// Reads the departure time of packets, for the faults at the other end.
     now: Option<Now>,
     /// The faults of what this end receives.
     wire: Option<Wire>,
@@ -53,8 +53,8 @@ pub fn link(name_a: &str, name_b: &str, capacity: usize, mtu: usize) -> (Memory,
     (end(name_a, to_b, from_b), end(name_b, to_a, from_a))
 }
 
-/// As [`link`], with faults each way: of what `b` receives, and of what `a` receives. `now` reads
-/// the clock by which packets take their time.
+/// Like [`link`], with faults each way: of what `b` receives, and of what `a` receives. `now` reads
+/// the clock for delays.
 pub fn faulty_link(
     name_a: &str,
     name_b: &str,
@@ -73,7 +73,7 @@ pub fn faulty_link(
 }
 
 impl Memory {
-    /// What the link has done to packets on their way to this end.
+    /// The faults injected into packets to this end.
     pub fn fault_counts(&self) -> FaultCounts {
         self.wire.as_ref().map(Wire::counts).unwrap_or_default()
     }
@@ -108,7 +108,7 @@ impl Port for Memory {
     ) -> Result<usize, PortError> {
         let before = burst.len();
         self.take(pool, limit, burst);
-        // What the other end's devices did to it is not known on a wire.
+        // A wire does not show what the other end's devices did to it.
         for frame in &mut burst[before..] {
             frame.set_offload(Offload::None);
             self.counters.received_bytes += frame.len() as u64;
@@ -132,7 +132,7 @@ impl Port for Memory {
             }
             self.counters.count_sent(frame.len());
             if let Err(rtrb::PushError::Full(frame)) = self.to_peer.push(frame) {
-                // Only this end pushes, so the slots that were counted are still free.
+                // Only this end pushes, so the counted slots are still free.
                 pool.give_back(frame);
             }
         }

@@ -1,7 +1,6 @@
-//! What the interfaces towards peers carry, learned where the kernel refuses a packet as too long
-//! for them.
+//! The MTUs of the interfaces towards peers, learned when the kernel refuses a packet as too long.
 //!
-//! What routers further on carry is not asked of the kernel: it believes any ICMP that names an
+//! The kernel is not asked for the MTUs of routers further on: it believes any ICMP that names an
 //! address and port. Such reports are handed up as packets, to whoever knows what was sent (RFC
 //! 4301 section 8.2).
 
@@ -17,14 +16,14 @@ pub(crate) struct PathMtus {
 }
 
 impl PathMtus {
-    /// Notes that a packet of `len` bytes was too long for the interface towards `peer`. `ask`
-    /// finds out what that carries.
+    /// Records that a packet of `len` bytes was too long for the interface towards `peer`. `ask`
+    /// determines its MTU.
     pub(crate) fn exceeded(&mut self, peer: IpAddr, len: usize, ask: impl FnOnce() -> Option<u16>) {
         let mtu = match self.get(peer) {
             Some(known) if usize::from(known) < len => known,
             _ => match ask() {
                 Some(mtu) => mtu,
-                // It left after all, or there is no route any more: there is no path to know of.
+                // It left after all, or there is no route any more: nothing is known of the path.
                 None => return,
             },
         };
@@ -41,7 +40,7 @@ impl PathMtus {
     }
 }
 
-/// Replaces what is there of this peer; the oldest goes where there is no room.
+/// Replaces the entry of this peer; without room the oldest is removed.
 fn put(list: &mut Vec<(IpAddr, u16)>, peer: IpAddr, mtu: u16) {
     if let Some(entry) = list.iter_mut().find(|(known, _)| *known == peer) {
         entry.1 = mtu;

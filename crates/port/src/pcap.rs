@@ -33,7 +33,7 @@ pub struct Pcap {
 
 impl Pcap {
     /// A port that hands out the packets of `read` and writes what it sends to `write` as raw IP
-    /// packets. What cannot be handed out, because it is not IP or a snap length truncated it, is
+    /// packets. What cannot be handed out, because it is not IP or truncated by a snap length, is
     /// counted ([`Self::unread`]).
     ///
     /// # Errors
@@ -60,16 +60,16 @@ impl Pcap {
         })
     }
 
-    /// Hands out packets that a snap length truncated behind their IP headers, too, filled up with
-    /// zeros to their original length: for those who look at sizes and addresses.
+    /// Also hands out packets that a snap length truncated behind their IP headers, filled up with
+    /// zeros to their original length: for users that need only sizes and addresses.
     #[must_use]
     pub fn filling_up_truncated(mut self) -> Self {
         self.fills_up = true;
         self
     }
 
-    /// Writes no UDP over IPv6 without a checksum, but computes it, as the kernel does behind port
-    /// `udp`: for what is sent outside, where ESP in UDP arrives here without one.
+    /// Computes the checksum of UDP over IPv6 if it is missing, like the kernel behind port `udp`:
+    /// for packets sent outside, where ESP in UDP arrives here without one.
     #[must_use]
     pub fn completing_udp_checksums(mut self) -> Self {
         self.completes_checksums = true;
@@ -81,13 +81,13 @@ impl Pcap {
         self.reader.as_ref().map(|reader| reader.unread().clone()).unwrap_or_default()
     }
 
-    /// What ended the capture before its end, once that has been reached.
+    /// The damage that ended the capture early, once that has been reached.
     pub fn damage(&self) -> Option<&Damage> {
         self.reader.as_ref().and_then(Packets::damage)
     }
 
-    /// Reads the next packet that can be handed out into `self.packet`; its frame's size, or `None`
-    /// at the end of the capture.
+    /// Reads the next packet that can be handed out into `self.packet`; returns its frame's size,
+    /// or `None` at the end of the capture.
     fn read_packet(&mut self, pool: &FramePool) -> Result<Option<FrameSize>, PortError> {
         let Some(reader) = &mut self.reader else { return Ok(None) };
         loop {

@@ -1,5 +1,4 @@
-//! ESP and AH right on IP: raw sockets of protocols 50 and 51. What routers say of packets that
-//! were too big comes with it.
+//! ESP and AH right on IP: raw sockets of protocols 50 and 51, and ICMP "too big" of routers.
 
 mod receive;
 mod send;
@@ -16,16 +15,16 @@ use crate::fragments::FragmentSender;
 use crate::sockets::Outgoing;
 use crate::{Port, PortCounters, PortDescription, PortError, PortKind, Unsent, sys};
 pub(crate) use receive::RawReceiver;
-use send::{Head, Plan, Way};
+use send::{Head, Plan, SendPath};
 pub use settings::RawSettings;
 pub(crate) use socket::RawSocket;
 
-/// What the port carries.
+/// The protocols of the port.
 const PROTOCOLS: [u8; 2] = [ESP, AH];
-/// Packets that are received at once.
+/// Messages received at once.
 const MESSAGES: usize = 32;
-/// Calls of `receive` of which one asks all sockets, even though one had something: a busy one must
-/// not keep the others waiting.
+/// Every this many calls, `receive` asks all sockets even if one had something: a busy one must not
+/// keep the others waiting.
 const ASKS_ALL_EVERY: u32 = 8;
 
 /// The `raw` port.
@@ -35,7 +34,7 @@ pub struct Raw {
     /// Whether it is the queue that receives.
     receives: bool,
     receiver: RawReceiver,
-    /// The socket to ask first, so that each has its turn.
+    /// The socket to ask first, so that all are served in turn.
     turn: usize,
     /// Calls of `receive`.
     calls: u32,
@@ -44,10 +43,10 @@ pub struct Raw {
 
 impl Raw {
     /// The queues of a port, each with a socket for each address and protocol; `mtu` is of outer
-    /// packets, in bytes. The kernel gives a packet to every raw socket of its protocol, so the
-    /// first queue alone receives. It hears what ICMP says of paths at the addresses in `reports`:
-    /// those of which no other port does. What leaves has the mark (`SO_MARK`), by which routing
-    /// rules know it; that needs CAP_NET_ADMIN.
+    /// packets, in bytes. The kernel delivers a packet to every raw socket of its protocol, so only
+    /// the first queue receives. It receives ICMP about paths at the addresses in `reports`: those
+    /// of which no other port does. Outgoing packets have the mark (`SO_MARK`), for routing rules;
+    /// that needs CAP_NET_ADMIN.
     ///
     /// # Errors
     /// [`PortError::Io`] if the system refuses: raw sockets need CAP_NET_RAW.
@@ -108,14 +107,14 @@ impl Raw {
         })
     }
 
-    /// Receives from one socket; whether it may have more.
+    /// Receives from one socket; returns whether it may have more.
     fn receive_from(&mut self, index: usize) -> Result<bool, PortError> {
         let filled = self.receiver.fill(&self.endpoints[index], &mut self.out.counters);
         filled.map_err(|source| self.out.description.failed("receive", source))
     }
 
-    /// Sends what is planned of the frames from `at` on; returns the first that is still to be
-    /// sent, or `None` if there is no room now.
+    /// Sends the planned messages for the frames from `at` on; returns the first frame that is
+    /// still to be sent, or `None` if there is no room now.
     fn send_planned(&mut self, socket: usize, burst: &[Frame], at: usize) -> Option<usize> {
         self.out.counters.system_calls += 1;
         let error = match self.plan.send(&self.endpoints[socket], burst) {
@@ -129,7 +128,7 @@ impl Raw {
             Some(libc::EAGAIN | libc::ENOBUFS) => return None,
             Some(libc::EINTR) => return Some(at),
             Some(libc::EMSGSIZE) => self.exceeded(socket, burst, at),
-            // No route, forbidden: this packet is lost, the port lives.
+            // No route, forbidden: only this packet is lost.
             _ => {}
         }
         self.out.count_refused(&burst[at], &error);
@@ -169,7 +168,7 @@ impl Port for Raw {
             && drained < self.endpoints.len()
             && self.receives
         {
-            // What the others have is told again by whoever watches them.
+            // Their watcher reports again what the others have.
             if drained > 0 && burst.len() > before && !asks_all {
                 break;
             }
@@ -188,9 +187,9 @@ impl Port for Raw {
         let mut at = 0;
         while at < burst.len() {
             let next = match self.plan.lay_out(&self.endpoints, burst, at) {
-                Way::Socket(socket) => self.send_planned(socket, burst, at),
-                Way::Fragment(ends) => self.out.send_fragment(&burst[at], ends)?.then_some(at + 1),
-                Way::None => {
+                SendPath::Socket(socket) => self.send_planned(socket, burst, at),
+                SendPath::Fragment(ends) => self.out.send_fragment(&burst[at], ends)?.then_some(at + 1),
+                SendPath::None => {
                     self.out.count_not_from_here(&burst[at]);
                     Some(at + 1)
                 }

@@ -38,7 +38,7 @@ macro_rules! registry {
                 }
             }
 
-            /// What holds for all of the kind.
+            /// The properties of the kind.
             pub const fn traits(self) -> &'static PortTraits {
                 match self {
                     $(Self::$kind => &$settings::TRAITS,)*
@@ -57,12 +57,12 @@ macro_rules! registry {
                 match self { $(Self::$kind(_) => PortKind::$kind,)* }
             }
 
-            /// What holds for all of its kind.
+            /// The properties of its kind.
             pub const fn traits(&self) -> &'static PortTraits {
                 self.kind().traits()
             }
 
-            /// The kernel's interface that it makes or takes.
+            /// The kernel's interface that it creates or uses.
             pub fn interface(&self) -> Option<&str> {
                 match self { $(Self::$kind(settings) => settings.interface(),)* }
             }
@@ -77,8 +77,8 @@ macro_rules! registry {
                 match self { $(Self::$kind(settings) => settings.routed_interface(),)* }
             }
 
-            /// Whether packets pass it that the kernel does not forward, so that the gateway counts
-            /// their hops.
+            /// Whether it carries packets that the kernel does not forward, so that the gateway
+            /// counts their hops.
             pub fn forwards(&self) -> bool {
                 match self { $(Self::$kind(settings) => settings.forwards(),)* }
             }
@@ -99,14 +99,14 @@ macro_rules! registry {
         }
 
         convoy_settings::kinds! {
-            /// The keys of a port as they are written, by its kind.
+            /// The keys of a port as configured, by its kind.
             pub enum PortKeys like "udp" {
                 $($(#[$doc])* $kind $word => <$settings as Backend>::Keys,)*
             }
         }
 
         impl PortKeys {
-            /// What holds for all of its kind.
+            /// The properties of its kind.
             pub const fn traits(&self) -> &'static PortTraits {
                 match self { $(Self::$kind(_) => &$settings::TRAITS,)* }
             }
@@ -131,7 +131,7 @@ registry! {
     AfPacket "af_packet" => AfPacketSettings,
     /// An Ethernet device of DPDK's.
     Dpdk "dpdk" => DpdkSettings,
-    /// A capture is read, another is written.
+    /// Reads one capture and writes another.
     Pcap "pcap" => PcapSettings,
     /// The card: Ethernet on an interface, ESP encrypted and decrypted inline.
     Card "card" => CardSettings,

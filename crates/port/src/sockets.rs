@@ -1,4 +1,4 @@
-//! What a port over the kernel's sockets has, whatever carries its packets.
+//! The common parts of ports over the kernel's sockets.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use crate::path_mtu::PathMtus;
 use crate::unsent::UnsentPackets;
 use crate::{PortCounters, PortDescription, PortError, sys};
 
-/// What is known of a port and of what leaves by it.
+/// The state of a port and of its outgoing packets.
 pub(crate) struct Outgoing {
     pub(crate) description: PortDescription,
     pub(crate) counters: PortCounters,
@@ -18,7 +18,7 @@ pub(crate) struct Outgoing {
 }
 
 impl Outgoing {
-    /// Of a port that has sent nothing yet.
+    /// The state of a port that has sent nothing yet.
     pub(crate) fn new(description: PortDescription, fragments: FragmentSender) -> Self {
         let (path_mtus, unsent) = (PathMtus::default(), UnsentPackets::default());
         Self { description, counters: PortCounters::default(), path_mtus, unsent, fragments }
@@ -30,7 +30,7 @@ impl Outgoing {
         self.unsent.refused(packet, error);
     }
 
-    /// Counts a packet that is not from an address of the port's.
+    /// Counts a packet whose source is no address of the port's.
     pub(crate) fn count_not_from_here(&mut self, packet: &[u8]) {
         self.counters.send_dropped += 1;
         self.unsent.not_from_here(packet);

@@ -1,4 +1,4 @@
-//! What another program holds already, where the kernel would let two programs share it in silence.
+//! What another program already uses, where the kernel would silently let two programs share it.
 
 use std::net::IpAddr;
 
@@ -18,8 +18,8 @@ pub(crate) fn raw_protocol_taken(address: IpAddr) -> Option<u8> {
     [ESP, AH].into_iter().find(|protocol| lists(&sockets, address, *protocol))
 }
 
-/// Whether the kernel's list of raw sockets has one bound to `address`; the protocol stands where
-/// others have a port.
+/// Whether the kernel's list of raw sockets has one bound to `address`; the protocol is in the
+/// place of a port.
 fn lists(sockets: &str, address: IpAddr, protocol: u8) -> bool {
     let words = |bytes: &[u8]| -> String {
         let words = bytes.chunks_exact(4).filter_map(|word| word.first_chunk::<4>());

@@ -1,9 +1,9 @@
 //! A Linux TUN interface: the plaintext side as the kernel's IP stack sees it.
 //!
-//! The library tun-rs makes the device and sets its offloads. A super-packet of TCP or UDP, of 64
-//! KiB at most, is read in one call and cut into packets that fit the MTU. What leaves is written
-//! in as few calls, as super-packets made of the frames where they lie (`super_packet/`). tun-rs
-//! can do both as well, by way of buffers of its own: a copy more each way.
+//! The library tun-rs creates the device and sets its offloads. A super-packet of TCP or UDP, of at
+//! most 64 KiB, is read in one call and cut into packets that fit the MTU. Outgoing packets are
+//! written in as few calls, as super-packets gathered from the frames in place (`super_packet/`).
+//! tun-rs can do both as well, through buffers of its own: one more copy each way.
 
 mod settings;
 
@@ -20,12 +20,12 @@ use crate::super_packet::{Coalescer, Cut, Group, HEADER_BYTES, Joins, MOST_PACKE
 use crate::{Port, PortCounters, PortDescription, PortError, PortKind};
 pub use settings::TunSettings;
 
-/// Packets that are grouped at once.
+/// Packets grouped at once.
 const BURST: usize = 128;
 /// Longest interface name that Linux takes.
 const NAME_BYTES: usize = 15;
 
-/// How a `tun` port is to be.
+/// The configuration of a `tun` port.
 #[derive(Clone, Debug)]
 pub struct TunConfig {
     /// The port's name, for example `inside`.
@@ -37,7 +37,7 @@ pub struct TunConfig {
     /// Its MTU in bytes.
     pub mtu: u16,
     /// Packets that the kernel holds for each queue until they are read (`txqueuelen`); `None`
-    /// leaves what Linux chose, 500.
+    /// leaves Linux's default, 500.
     pub kernel_queue_packets: Option<u32>,
     /// Queues, each for one worker. The kernel gives all packets of one flow to one queue.
     pub queues: usize,
@@ -50,7 +50,7 @@ pub struct Tun {
     description: PortDescription,
     counters: PortCounters,
     device: SyncDevice,
-    /// What the kernel gave in one call, with its offload header, and what is left of it.
+    /// What the kernel returned in one call, with its offload header, and what is left of it.
     super_packet: Vec<u8>,
     len: usize,
     cut: Cut,
@@ -80,8 +80,8 @@ impl Tun {
         };
         let has_more = *queues > 1;
         if has_more && crate::taken::interface_exists(device) {
-            // The kernel would add our queues to those of whoever has it, and share the packets out
-            // among all.
+            // The kernel would add our queues to those of the other program, and distribute the
+            // packets among all.
             let reason = format!(
                 "there is an interface {device} already: another gateway has it, or it was made to stay; stop that gateway, \
                  or run: ip link del {device}"
@@ -96,7 +96,7 @@ impl Tun {
             })
             .build_sync()
             .map_err(io(format!("make the interface {device}")))?;
-        // Before there is another queue: the kernel then makes each of this length.
+        // Before there is another queue: the kernel then creates each with this length.
         if let Some(packets) = kernel_queue_packets {
             let set = tun.set_tx_queue_len(*packets);
             set.map_err(io(format!("have the kernel hold {packets} packets for {device}")))?;
@@ -181,7 +181,7 @@ impl Tun {
         true
     }
 
-    /// Writes one group of a burst. The kernel takes no part of what it refuses: a malformed inner
+    /// Writes one group of a burst. The kernel takes nothing of what it refuses: a malformed inner
     /// packet, or the interface is down.
     fn write(&mut self, coalescer: &Coalescer, group: &Group, burst: &[Frame]) {
         match self.write_joined(coalescer, group, burst) {
@@ -190,8 +190,7 @@ impl Tun {
                 let bytes = coalescer.packets(group).map(|at| burst[at].len() as u64);
                 self.counters.sent_bytes += bytes.sum::<u64>();
             }
-            // Whatever it was that the kernel does not like of a super-packet, it may take the
-            // packets.
+            // Whatever the kernel rejects in a super-packet, it may accept the packets.
             Err(Errno::EINVAL) if group.len() > 1 => {
                 coalescer.packets(group).for_each(|at| self.write_alone(&burst[at]));
             }
@@ -199,7 +198,7 @@ impl Tun {
         }
     }
 
-    /// Writes a group in one call, from where its packets lie.
+    /// Writes a group in one call, from its packets in place.
     fn write_joined(&mut self, coalescer: &Coalescer, group: &Group, burst: &[Frame]) -> nix::Result<()> {
         self.counters.system_calls += 1;
         let (offload, headers, len) = group.headers(burst);
@@ -227,7 +226,7 @@ impl Tun {
     }
 }
 
-/// The usual reasons for which no TUN device can be had.
+/// The usual reasons why no TUN device can be created.
 fn with_advice(action: String, error: &std::io::Error) -> String {
     match error.kind() {
         std::io::ErrorKind::NotFound => format!("{action} (is there a /dev/net/tun? Try: modprobe tun)"),
@@ -262,7 +261,7 @@ impl Port for Tun {
 
     fn send(&mut self, pool: &mut FramePool, burst: &mut Vec<Frame>) -> Result<usize, PortError> {
         let count = burst.len().min(BURST);
-        // Out of the port, so that it can write while it looks at the groups.
+        // Taken out of the port, so that it can write while it iterates over the groups.
         let mut coalescer = std::mem::take(&mut self.coalescer);
         coalescer.group(&burst[..count], self.joins);
         for group in coalescer.groups() {

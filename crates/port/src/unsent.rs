@@ -1,4 +1,4 @@
-//! Which packets the system refused to send, and why, for whoever knows whose packets they are.
+//! The packets that the system refused to send, with the reasons, for the owner of their SAs.
 
 use std::collections::HashMap;
 use std::io;
@@ -7,14 +7,13 @@ use std::net::IpAddr;
 use convoy_packet::protocol::{AH, ESP, UDP};
 use convoy_packet::{Layout, udp};
 
-/// Kinds of packets that are told apart until they are taken; the packets of more are counted
-/// together.
+/// Kinds of packets that are distinguished until they are taken; further ones are counted together.
 const LIMIT: usize = 4_096;
 
-/// Whose packets were refused, as far as their outer headers tell.
+/// The SA of refused packets, as far as their outer headers tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct UnsentSa {
-    /// Where they were to go.
+    /// Their destination.
     pub destination: IpAddr,
     /// The SPI of ESP or AH.
     pub spi: u32,
@@ -25,12 +24,12 @@ pub struct UnsentSa {
 /// Packets that the system refused to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unsent {
-    /// `None` of packets that are no ESP or AH, as IKE messages, of pieces other than the first of
-    /// a fragmented packet, and where too many kinds were refused since the last call.
+    /// `None` for packets other than ESP or AH, such as IKE messages, for later fragments, and if
+    /// too many kinds were refused since the last call.
     pub sa: Option<UnsentSa>,
-    /// What the system said (`errno`).
+    /// The system's reason (`errno`).
     pub errno: i32,
-    /// How many packets.
+    /// The number of packets.
     pub packets: u64,
 }
 

@@ -80,7 +80,7 @@ fn without_df(packet: &[u8]) -> Vec<u8> {
     packet
 }
 
-/// What one side of an exchange cost.
+/// The cost of one side of an exchange.
 #[derive(Debug)]
 struct Cost {
     system_calls: u64,
@@ -88,13 +88,13 @@ struct Cost {
     buffers: u64,
 }
 
-/// Sends in both directions at once and expects all of it, in order, as it was (but for DF, of
+/// Sends in both directions at once and expects everything in order and unchanged (except for DF,
 /// which a socket is not told).
 fn exchange(addresses: [&str; 2], offloads: bool, packets: impl Fn(&str, &str) -> Vec<Vec<u8>>) -> [Cost; 2] {
     exchange_over(|_, _| {}, addresses, offloads, packets)
 }
 
-/// Likewise, over a link that `prepare` has had its way with.
+/// Likewise, over a link modified by `prepare`.
 fn exchange_over(
     prepare: impl Fn(&Namespace, &Namespace),
     addresses: [&str; 2],

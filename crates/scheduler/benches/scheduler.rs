@@ -26,14 +26,14 @@ fn engines() -> Vec<EngineModel> {
     (0..4).map(engine).collect()
 }
 
-/// Packets of so many equiprobable SAs.
+/// Packets of this many equiprobable SAs.
 fn sas(count: u32) -> Vec<u32> {
     let next = |state: &u64| Some(state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1));
     let states = std::iter::successors(Some(1), next);
     states.map(|state: u64| (state >> 33) as u32 % count).take(PACKETS as usize).collect()
 }
 
-/// As large as a packet with its job is in the gateway.
+/// As large as a packet's record in the gateway.
 struct Packet {
     _job: [u64; 12],
 }
@@ -41,7 +41,7 @@ struct Packet {
 struct Source {
     scheduler: Scheduler<Packet>,
     order: Option<OrderedRelease<Packet>>,
-    /// Each with its place in the order.
+    /// Each with its position in the order.
     working: VecDeque<(u64, Dispatch<Packet>)>,
     released: Vec<Packet>,
     now: u64,
@@ -55,7 +55,7 @@ impl Source {
         Self { scheduler, order, working: VecDeque::with_capacity(128), released: Vec::new(), now: 0 }
     }
 
-    /// Feeds all packets through; whenever the queues are full the oldest multi-packet ends.
+    /// Feeds all packets through; whenever the queues are full the oldest multi-packet completes.
     #[inline(never)]
     fn run(&mut self, sas: &[u32]) {
         for sa in sas {
@@ -78,7 +78,7 @@ impl Source {
             return;
         };
         self.now += 3_000;
-        // As the simulator does: what it predicts is what happens, and corrects nothing.
+        // As in the simulator: predictions are exact, and nothing is corrected.
         black_box(self.scheduler.complete(self.now, engine, ticket, None));
         if let Some(order) = &mut self.order {
             order.complete(sa, place, &mut items, &mut self.released);

@@ -1,4 +1,4 @@
-//! A window that adapts itself, by the rule in the crate's documentation.
+//! The adaptive window, by the rule in the crate's documentation.
 
 /// Multi-packets between two decisions.
 const PERIOD: u32 = 64;
@@ -19,9 +19,9 @@ impl AdaptiveWindow {
         Self { least, most, multi_packets: 0, saved_ticks: 0.0, lost_ticks: 0.0 }
     }
 
-    /// Notes a multi-packet: its packets, what one initialisation costs, and for how long its
-    /// packets stood in the window while the engine was idle, in sum; both in ticks. Returns the
-    /// window from now on, if it is time to decide.
+    /// Records a multi-packet: its packets, the cost of one initialisation, and the total time for
+    /// which its packets stood in the window while the engine was idle; both in ticks. Returns the
+    /// new window if it is time for a decision.
     #[inline(never)]
     pub(crate) fn note(&mut self, window: usize, packets: u32, t_init: f64, lost: u64) -> Option<usize> {
         self.multi_packets += 1;

@@ -1,4 +1,4 @@
-//! Who gets a multi-packet (docs/internals/simulator.md: rule 3).
+//! The choice of an engine for a multi-packet (docs/internals/simulator.md: rule 3).
 
 use crate::engine::{EngineQueue, Engines};
 use crate::engine_mask::EngineMask;
@@ -13,27 +13,26 @@ pub(crate) struct Choice {
     pub(crate) wait: u64,
     /// `p`, in ticks.
     pub(crate) processing: u64,
-    /// `f`, in ticks from now: with what the caller's core has to do besides, on an engine of that
-    /// core.
+    /// `f`, in ticks from now; for an engine on the caller's core including that core's overhead.
     pub(crate) finish: u64,
 }
 
-/// A multi-packet that looks for an engine.
+/// The search for a multi-packet's engine.
 #[derive(Clone, Copy)]
 pub(crate) struct Search<'a, R = ()> {
     pub(crate) engines: &'a Engines<R>,
-    /// Who can do its algorithm, and how long each takes for it, in ticks.
+    /// The engines that support its algorithm, and the time that each needs for it, in ticks.
     pub(crate) capable: EngineMask,
     pub(crate) processing: &'a [u64],
     pub(crate) blocks: u64,
     pub(crate) bytes: u64,
     pub(crate) now: u64,
-    /// What the multi-packet counts for in an engine's depth.
+    /// How much of an engine's depth the multi-packet takes.
     pub(crate) places: u32,
     pub(crate) full_queue: FullQueue,
     pub(crate) late_margin: Option<u64>,
-    /// What the caller's core has to do for packets at hand besides the work of engines, in ticks.
-    pub(crate) own_work: u64,
+    /// The overhead of the caller's core for the packets at hand, in ticks.
+    pub(crate) overhead: u64,
 }
 
 impl<R> Search<'_, R> {
@@ -48,9 +47,9 @@ impl<R> Search<'_, R> {
         }
     }
 
-    /// The lowest finishing time of all engines that are not late; `None` if that one's queue is
-    /// full with the core's own work and without it. If all are late there is none that is better
-    /// to wait for, and whoever has room will do.
+    /// The lowest finishing time of all engines that are not late; `None` if that engine's queue is
+    /// full, both with the core's overhead and without it. If all are late, waiting for none of
+    /// them is better, and any with room will do.
     #[inline]
     fn lowest_of_all(&self) -> Option<Choice> {
         let in_time = self.in_time();
@@ -61,13 +60,13 @@ impl<R> Search<'_, R> {
         if self.engines.queue(best.engine).has_room(self.places) {
             return Some(best);
         }
-        // Whoever waits for room has nothing else to do meanwhile.
-        if self.own_work > 0 { self.lowest_without_own_work(in_time) } else { None }
+        // While the caller waits for room its core has no overhead.
+        if self.overhead > 0 { self.lowest_without_overhead(in_time) } else { None }
     }
 
     #[inline(never)]
-    fn lowest_without_own_work(&self, in_time: EngineMask) -> Option<Choice> {
-        let without = Self { own_work: 0, ..*self };
+    fn lowest_without_overhead(&self, in_time: EngineMask) -> Option<Choice> {
+        let without = Self { overhead: 0, ..*self };
         let best = without.lowest(in_time, |choice| choice.finish)?;
         self.engines.queue(best.engine).has_room(self.places).then_some(best)
     }
@@ -101,7 +100,7 @@ impl<R> Search<'_, R> {
         open
     }
 
-    /// Out of the way of the policy that counts.
+    /// Kept out of the finishing-time policy's code.
     #[inline(never)]
     fn by_baseline(&self, policy: Policy, open: EngineMask, last: usize) -> Option<Choice> {
         match policy {
@@ -122,12 +121,12 @@ impl<R> Search<'_, R> {
     #[inline]
     fn choice_of(&self, engine: usize, queue: &EngineQueue<R>, processing: u64) -> Choice {
         let wait = queue.wait(self.now);
-        let finish = wait.saturating_add(processing).saturating_add(self.own_work & queue.if_cpu);
+        let finish = wait.saturating_add(processing).saturating_add(self.overhead & queue.if_cpu);
         Choice { engine, wait, processing, finish }
     }
 
-    /// The engine with the lowest key. On a tie accelerators go before the CPU, then the faster
-    /// before the slower, then the order of the configuration decides.
+    /// The engine with the lowest key. On a tie accelerators precede the CPU, then faster engines
+    /// slower ones, then the order of the configuration decides.
     #[inline]
     pub(crate) fn lowest(&self, among: EngineMask, key: impl Fn(&Choice) -> u64) -> Option<Choice> {
         let first = among.first()?;
@@ -139,13 +138,13 @@ impl<R> Search<'_, R> {
     #[inline(never)]
     fn lowest_from(&self, first: usize, among: EngineMask, key: impl Fn(&Choice) -> u64) -> usize {
         let (mut best, mut lowest) = (first, u128::MAX);
-        // By iterators, since a look-up for each engine of the set has its bounds checked.
+        // Iterators, since indexing would check bounds for each engine of the set.
         for (engine, (queue, processing)) in self.engines.queues().zip(self.processing).enumerate() {
             if !among.contains(engine) {
                 continue;
             }
-            // One number, so that no branch depends on who is faster, which nobody predicts. A time
-            // is that of an `i64`, and leaves a bit.
+            // One number, so that no branch depends on which engine is faster, which is
+            // unpredictable. Times are those of an `i64`, which leaves a bit.
             let key = key(&self.choice_of(engine, queue, *processing));
             let rank = u128::from(key) << 64 | u128::from(queue.if_cpu & 1 << 63 | *processing);
             if rank < lowest {
@@ -184,7 +183,7 @@ pub(crate) mod tests {
     pub(crate) struct All {
         engines: Engines,
         pub(crate) capable: EngineMask,
-        /// By blocks, the time of each engine.
+        /// By blocks: each engine's time.
         processing: Vec<Vec<u64>>,
     }
 
@@ -225,7 +224,7 @@ pub(crate) mod tests {
             places: 1,
             full_queue: FullQueue::Wait,
             late_margin: None,
-            own_work: 0,
+            overhead: 0,
         }
     }
 
@@ -241,20 +240,20 @@ pub(crate) mod tests {
             let search = Search { full_queue, now, late_margin, ..search(&all, 16) };
             search.choose(Policy::FinishingTime, 0).map(|choice| choice.engine)
         };
-        // 1 finishes at 31, 0 at 101: 1 is worth waiting for.
+        // 1 finishes at 31 and 0 at 101: 1 is worth waiting for.
         assert_eq!(by(FullQueue::Wait, 0, None), None);
         assert_eq!(by(FullQueue::Skip, 0, None), Some(0));
-        // It was to be done at 20.
+        // It should have completed at 20.
         assert_eq!(by(FullQueue::Wait, 30, Some(10)), None);
         assert_eq!(by(FullQueue::Wait, 31, Some(10)), Some(0));
         assert_eq!(by(FullQueue::Wait, 31, None), None);
     }
 
     #[test]
-    fn the_cores_own_work_delays_the_engines_of_that_core_alone() {
+    fn worker_overhead_delays_the_engines_of_that_core_alone() {
         let mut all = all(&[(true, 100.0, 1), (false, 120.0, 1), (true, 101.0, 1)]);
-        let by = |all: &All, own_work, full_queue| {
-            let search = Search { own_work, full_queue, ..search(all, 16) };
+        let by = |all: &All, overhead, full_queue| {
+            let search = Search { overhead, full_queue, ..search(all, 16) };
             search.choose(Policy::FinishingTime, 0).map(|choice| (choice.engine, choice.wait))
         };
         for full_queue in FullQueue::ALL {
@@ -273,14 +272,14 @@ pub(crate) mod tests {
     #[test]
     fn who_waits_for_room_has_no_work_of_its_own_meanwhile() {
         let mut all = all(&[(true, 100.0, 1), (false, 10.0, 0)]);
-        let by = |all: &All, own_work| {
-            let search = Search { own_work, ..search(all, 16) };
+        let by = |all: &All, overhead| {
+            let search = Search { overhead, ..search(all, 16) };
             search.choose(Policy::FinishingTime, 0).map(|choice| choice.engine)
         };
         // 1 has no room and finishes at 121, 0 at 101.
         fill(&mut all, 1, 110);
         assert_eq!(by(&all, 1_000), Some(0));
-        // Now 1 finishes at 81, and is worth waiting for without own work, too.
+        // Now 1 finishes at 81, and is worth waiting for without the overhead, too.
         drop(all.engines.clear(1));
         fill(&mut all, 1, 70);
         assert_eq!(by(&all, 1_000), None);

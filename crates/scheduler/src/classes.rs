@@ -1,24 +1,24 @@
-//! Traffic classes: which is served next, and how much of the window each may count on.
+//! Traffic classes: which is served next, and how much of the window is reserved for each.
 //!
-//! All classes share one window. So that nobody is kept out by packets that merely came first, part
-//! of it is promised:
-//! - strict: an eighth of the window (at least one packet) to each class but the lowest, against
-//!   all lower ones, where the window holds two packets a class or more; a smaller one is too small
-//!   to keep any of it free;
+//! All classes share one window. So that packets which merely arrived first cannot keep a class
+//! out, part of it is reserved:
+//! - strict: an eighth of the window (at least one packet) for each class but the lowest, against
+//!   all lower ones, if the window holds two packets a class or more; a smaller one is too small to
+//!   reserve any of it;
 //! - weighted: half of the window, split by weight, each part against all other classes.
 //!
-//! The window counts as full as soon as there is a class for which it has no room: a refused packet
-//! is then never waiting for a dispatch that nothing would set off.
+//! The window counts as full as soon as some class has no room: a refused packet is then never
+//! waiting for a dispatch that nothing would trigger.
 
 use crate::config::{CLASSES, ClassDiscipline};
 
-/// Credit for each unit of weight and round, in blocks: a full Ethernet packet's.
+/// Credit for each unit of weight and round, in blocks: those of a full Ethernet packet.
 const QUANTUM: i64 = 96;
 
 pub(crate) struct Classes {
     count: usize,
     discipline: ClassDiscipline,
-    /// Packets that each class may have in the window whatever the others do.
+    /// Packets reserved for each class in the window.
     promised: [usize; CLASSES],
     /// What each class may still send in this round, in blocks (weighted).
     credit: [i64; CLASSES],
@@ -38,7 +38,7 @@ impl Classes {
         self.count
     }
 
-    /// Promises parts of a window of another size.
+    /// Computes the reservations for another window size.
     pub(crate) fn set_window(&mut self, window: usize) {
         self.promised = [0; CLASSES];
         match self.discipline {
@@ -62,20 +62,20 @@ impl Classes {
         }
     }
 
-    /// The class as it is served here: those beyond the last in use belong to the last.
+    /// The class as served here: those beyond the last in use belong to the last.
     #[inline]
     pub(crate) fn of(&self, class: u8) -> usize {
         usize::from(class).min(self.count - 1)
     }
 
-    /// Packets of the window that `class` may not take, given how many each class has there.
+    /// Packets of the window that `class` may not use, given the packets of each class in it.
     #[inline]
     pub(crate) fn kept_free(&self, class: usize, counts: &[usize; CLASSES]) -> usize {
         if self.count == 1 { 0 } else { self.promised_to_others(class, counts) }
     }
 
-    /// Out of the way of those who have a single class: with this inlined a dispatch takes a tenth
-    /// more instructions.
+    /// Not inlined, for those with a single class: inlined, a dispatch takes a tenth more
+    /// instructions.
     #[inline(never)]
     fn promised_to_others(&self, class: usize, counts: &[usize; CLASSES]) -> usize {
         let others = match self.discipline {
@@ -88,7 +88,7 @@ impl Classes {
             .sum()
     }
 
-    /// Whether there is a class that finds no room in a window with `room` free places.
+    /// Whether some class has no room in a window with `room` free places.
     #[inline]
     pub(crate) fn is_full(&self, room: usize, counts: &[usize; CLASSES]) -> bool {
         room == 0 || self.count > 1 && self.is_full_for_one(room, counts)
@@ -99,7 +99,7 @@ impl Classes {
         (0..self.count).any(|class| room <= self.promised_to_others(class, counts))
     }
 
-    /// The class to serve now; `None` in an empty window.
+    /// The class to serve next; `None` in an empty window.
     #[inline]
     pub(crate) fn next(&mut self, counts: &[usize; CLASSES]) -> Option<usize> {
         if self.count == 1 {
@@ -116,8 +116,8 @@ impl Classes {
         }
     }
 
-    /// Deficit round robin: a class is served while it has credit, then the turn goes on; a class
-    /// with nothing in the window saves nothing up.
+    /// Deficit round robin: a class is served while it has credit, then the next one; a class with
+    /// nothing in the window saves no credit.
     fn next_weighted(&mut self, counts: &[usize; CLASSES]) -> Option<usize> {
         for (credit, count) in self.credit.iter_mut().zip(counts) {
             if *count == 0 {
@@ -125,8 +125,8 @@ impl Classes {
             }
         }
         let present = |class: &usize| counts[*class] > 0;
-        // Rounds in which nobody gets out of debt are taken at once, since a long multi-packet
-        // makes many of them.
+        // Rounds in which no class becomes positive are skipped at once, since a long multi-packet
+        // causes many.
         let rounds_left = |class: usize| (-self.credit[class]).div_euclid(QUANTUM * self.weight(class));
         let idle_rounds = (0..self.count).filter(present).map(rounds_left).min()?.max(0);
         for class in (0..self.count).filter(present) {
@@ -141,7 +141,7 @@ impl Classes {
         Some(self.turn)
     }
 
-    /// A multi-packet of the class was sent.
+    /// Charges a multi-packet to its class.
     #[inline]
     pub(crate) fn spend(&mut self, class: usize, blocks: u64) {
         if self.count > 1 {

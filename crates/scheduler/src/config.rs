@@ -1,4 +1,4 @@
-//! How a scheduler behaves.
+//! The configuration of a scheduler.
 
 use crate::policy::Policy;
 use crate::room::{DepthUnit, FullQueue};
@@ -8,7 +8,7 @@ pub const WINDOW_MAX: usize = 1024;
 /// The most traffic classes.
 pub const CLASSES: usize = 8;
 
-/// In which order classes are served.
+/// The order in which classes are served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClassDiscipline {
     /// Class 0 first, always.
@@ -17,20 +17,20 @@ pub enum ClassDiscipline {
     Weighted([u32; CLASSES]),
 }
 
-/// How a scheduler behaves. Times are in ticks.
+/// The configuration of a scheduler. Times are in ticks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SchedulerConfig {
-    /// Who gets a multi-packet.
+    /// Which engine gets a multi-packet.
     pub policy: Policy,
-    /// What policy `finishing-time` does where the best engine's queue is full. The baselines have
+    /// What the policy `finishing-time` does if the best engine's queue is full. The baselines have
     /// rules of their own.
     pub full_queue: FullQueue,
     /// What [`EngineModel::depth`](crate::EngineModel::depth) counts.
     pub depth_unit: DepthUnit,
-    /// With [`FullQueue::Wait`]: an engine whose multi-packet in service should have been done more
-    /// than so many ticks ago gets nothing until it completes one, as long as another engine that
-    /// is not late can do the work. So an engine that hangs, or is slower than its prediction,
-    /// holds nobody up for longer. Without, it is waited for however late it is.
+    /// With [`FullQueue::Wait`]: an engine whose multi-packet in service is overdue by more than
+    /// this many ticks gets nothing until it completes one, as long as another engine that is not
+    /// late can do the work. This bounds how long an engine that hangs, or is slower than
+    /// predicted, holds others up. With `None` it is waited for however late it is.
     pub late_margin: Option<u64>,
     /// Whether multi-packets of other SAs may pass one that waits for room in its engine's queue,
     /// within their class.
@@ -51,11 +51,11 @@ pub struct SchedulerConfig {
     /// Bounds in packets between which the window adapts itself, if it does; it starts from
     /// `window`. See the rule in [the crate's page](crate#the-adaptive-window).
     pub adaptive: Option<(usize, usize)>,
-    /// Whether cost models follow what is measured.
+    /// Whether cost models follow measurements.
     pub correct: bool,
-    /// Whether it counts what [`Snapshot`](crate::Snapshot) says of waits, packets and times;
-    /// without, only an adaptive window counts what it needs. A simulator measures for itself, and
-    /// counting the same twice would take a twentieth of its time.
+    /// Whether to count the waits, packets and times of [`Snapshot`](crate::Snapshot); otherwise
+    /// only an adaptive window counts what it needs. A simulator measures by itself, and counting
+    /// twice would take a twentieth of its time.
     pub measure: bool,
 }
 
@@ -100,7 +100,7 @@ impl SchedulerConfig {
     }
 }
 
-/// Why a configuration is refused.
+/// Why a configuration is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
     /// The window is out of range.
@@ -119,10 +119,10 @@ pub enum ConfigError {
     /// Too many classes, or none.
     #[error("{0} classes; 1 to 8 are possible")]
     Classes(usize),
-    /// A multi-packet must hold something.
+    /// A multi-packet must hold at least a byte.
     #[error("a byte limit of 0; it must be at least 1")]
     ByteLimit,
-    /// There is nobody to send anything to.
+    /// There is no engine.
     #[error("no engine; at least one is needed")]
     NoEngine,
     /// There are more than [`ENGINES`](crate::ENGINES).

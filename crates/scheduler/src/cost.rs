@@ -1,4 +1,4 @@
-//! What an engine needs for a multi-packet (docs/internals/simulator.md: rule 2).
+//! The time of an engine for a multi-packet (docs/internals/simulator.md: rule 2).
 
 use crate::engine_mask::EngineMask;
 
@@ -26,8 +26,8 @@ impl CostModel {
 }
 
 /// What the caller's own core pays to hand packets to an engine elsewhere and to take them back:
-/// `t_init + t_packet * packets + t_block * n`, in ticks, with `n` in blocks of 16 bytes. Input
-/// that is kept, the queue both ways, and cache lines that another core has written.
+/// `t_init + t_packet * packets + t_block * n`, in ticks, with `n` in blocks of 16 bytes. It
+/// consists of copies of the input, the queue both ways, and cache lines written by another core.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Handover {
     /// Paid once per multi-packet or train.
@@ -39,7 +39,7 @@ pub struct Handover {
 }
 
 impl Handover {
-    /// The time for so many packets of so many blocks in all, to the nearest tick; never negative.
+    /// The time for packets of this many blocks in all, to the nearest tick; never negative.
     #[inline]
     pub fn cost(&self, packets: u64, blocks: u64) -> u64 {
         let of_packets =
@@ -51,63 +51,65 @@ impl Handover {
 /// An engine as the scheduler sees it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EngineModel {
-    /// For reports.
+    /// Its name in reports.
     pub name: String,
     /// Whether it is processor 0 of the model: the CPU on which the scheduler itself runs.
     pub is_cpu: bool,
-    /// Multi-packets, or [packets](crate::DepthUnit), that may wait; what is in service is not
+    /// Multi-packets, or [packets](crate::DepthUnit), that may wait; the one in service is not
     /// counted.
     pub depth: usize,
-    /// The cost of each algorithm, by its number; `None`, or none at all, is an algorithm that it
-    /// cannot do.
+    /// The cost of each algorithm, by its number; `None`, or an index out of range, is an
+    /// unsupported algorithm.
     pub costs: Vec<Option<CostModel>>,
 }
 
 /// Weight of the newest measurement in the average.
 const GAIN: f64 = 1.0 / 16.0;
-/// How far from the calibrated model the correction may go: further is not noise but another
-/// machine.
+/// The correction stays within this factor of the calibrated model: beyond it the cause is not
+/// noise but a different machine.
 const RATIO_MIN: f64 = 0.125;
 const RATIO_MAX: f64 = 64.0;
 
-/// A measurement counts at most so many times what was predicted: an engine's thread that lost its
-/// core for a while is no slower than before, but predicted to be so it would get no work, and with
-/// it no measurement that says otherwise.
+/// A measurement counts at most as this many times the prediction. An engine's thread that lost its
+/// core for a while is no slower than before; but if it were predicted to be, it would get no work
+/// and hence no measurement to refute that.
 const SURPRISE: f64 = 4.0;
 
-/// Measurements of an algorithm after which an engine that had none of them is believed a step
-/// nearer to its calibration. What made it slow may be over, and while it is thought slow it gets
-/// no work that would tell.
+/// After this many measurements of an algorithm, an engine that had none of them moves a step back
+/// to its calibration. What made it slow may be over, and while it is predicted to be slow it gets
+/// no work that would show it.
 const FORGET_AFTER: u32 = 256;
 
-/// A calibrated model, and how far measurements are off it.
+/// A calibrated model, and how far measurements deviate from it.
 #[derive(Clone, Copy)]
 struct Calibrated {
     model: CostModel,
-    /// Measured over predicted, averaged.
+    /// Moving average of measured over predicted time.
     ratio: f64,
 }
 
-/// What algorithms cost on all engines. Models follow what is measured.
+/// The costs of algorithms on all engines. Models follow measurements.
 pub(crate) struct CostTable {
     engines: usize,
-    /// For each algorithm, who can do it.
+    /// For each algorithm, the engines that support it.
     capable: Vec<EngineMask>,
-    /// A row of engines for each algorithm, so that a choice reads one run of memory: the models as
-    /// corrected. Meaningless where the engine is not capable.
+    /// The corrected models: a row of engines for each algorithm, so that a choice reads one run of
+    /// memory. Meaningless where the engine does not support the algorithm.
     current: Vec<CostModel>,
-    /// The same places: what was calibrated.
+    /// The calibrated models, with the same indices.
     calibrated: Vec<Calibrated>,
-    /// The same places, as far as any was told; nothing where none ever was, as in the simulator.
+    /// The cost of handovers, with the same indices; empty where none was ever set, as in the
+    /// simulator.
     handovers: Vec<Handover>,
-    /// The same places, as far as any was told: what a change of SA costs inside a train.
+    /// The cost of a change of SA inside a train, with the same indices as far as set.
     t_keys: Vec<f64>,
-    /// What a packet costs the caller on its way through the window.
+    /// The caller's cost for a packet that passes the window.
     window_cost: f64,
-    /// For each algorithm, the measurements since engines without any were looked for.
+    /// For each algorithm, the measurements since engines without any were last looked for.
     recent: Vec<Recent>,
-    /// What `priced_for`, an algorithm and blocks, takes each engine, in ticks. A multi-packet that
-    /// waits for room is asked about again at each completion, and many have the same size.
+    /// The time of each engine for `priced_for`, an algorithm and a number of blocks, in ticks. A
+    /// multi-packet that waits for room is reconsidered at each completion, and many have the same
+    /// size.
     prices: Vec<u64>,
     priced_for: Option<(u16, u64)>,
 }
@@ -116,7 +118,7 @@ pub(crate) struct CostTable {
 #[derive(Clone, Copy, Default)]
 struct Recent {
     count: u32,
-    /// Whose they are.
+    /// The engines they are of.
     engines: EngineMask,
 }
 
@@ -143,7 +145,7 @@ impl CostTable {
         table
     }
 
-    /// Sets a model anew and forgets its correction.
+    /// Sets a model and clears its correction.
     pub(crate) fn set(&mut self, engine: usize, algorithm: usize, model: Option<CostModel>) {
         self.priced_for = None;
         let nothing = CostModel { t_init: 0.0, t_block: 0.0 };
@@ -169,14 +171,13 @@ impl CostTable {
         self.handovers[algorithm * self.engines + engine] = handover;
     }
 
-    /// Whether it was said of any engine and algorithm what a handover costs.
+    /// Whether the cost of a handover was set for any engine and algorithm.
     #[inline]
     pub(crate) fn has_handovers(&self) -> bool {
         !self.handovers.is_empty()
     }
 
-    /// What it costs to hand over packets of an algorithm, engine by engine; empty where nobody has
-    /// said so.
+    /// The cost of handing over packets of an algorithm, by engine; empty if never set.
     #[inline]
     pub(crate) fn handovers(&self, algorithm: u16) -> &[Handover] {
         let start = usize::from(algorithm) * self.engines;
@@ -195,20 +196,20 @@ impl CostTable {
         self.window_cost = ticks_per_packet;
     }
 
-    /// What so many packets cost the caller on their way through the window.
+    /// The caller's cost for this many packets that pass the window.
     #[inline]
     pub(crate) fn window_cost(&self, packets: usize) -> u64 {
         (self.window_cost * packets as i64 as f64) as u64
     }
 
-    /// What a change of SA inside a train costs an engine.
+    /// The cost of a change of SA inside a train on an engine.
     #[inline]
     pub(crate) fn t_key(&self, engine: usize, algorithm: u16) -> f64 {
         self.t_keys.get(usize::from(algorithm) * self.engines + engine).copied().unwrap_or(0.0)
     }
 
-    /// Whether a change of SA inside a train costs one of these engines more than a multi-packet of
-    /// its own would.
+    /// Whether a change of SA inside a train costs one of these engines more than a separate
+    /// multi-packet would.
     #[inline]
     pub(crate) fn is_better_bundled(&self, algorithm: u16, engines: EngineMask) -> bool {
         let start = usize::from(algorithm) * self.engines;
@@ -217,20 +218,20 @@ impl CostTable {
             .any(|engine| t_keys[engine] > self.calibrated[start + engine].model.t_init + self.window_cost)
     }
 
-    /// Who can do an algorithm; nobody where it is unknown.
+    /// The engines that support an algorithm; none if it is unknown.
     #[inline]
     pub(crate) fn capable(&self, algorithm: u16) -> EngineMask {
         self.capable.get(usize::from(algorithm)).copied().unwrap_or_default()
     }
 
-    /// The models of an algorithm, engine by engine; none where it is unknown.
+    /// The models of an algorithm, by engine; none if it is unknown.
     #[inline]
     pub(crate) fn models(&self, algorithm: u16) -> &[CostModel] {
         let start = usize::from(algorithm) * self.engines;
         self.current.get(start..start + self.engines).unwrap_or_default()
     }
 
-    /// Works out what so many blocks of an algorithm take each engine, for
+    /// Computes each engine's time for this many blocks of an algorithm, for
     /// [`prices`](Self::prices).
     #[inline]
     pub(crate) fn price(&mut self, algorithm: u16, blocks: u64) {
@@ -249,13 +250,13 @@ impl CostTable {
         self.prices = prices;
     }
 
-    /// What that takes each engine, in ticks; meaningless for an engine that is not capable.
+    /// The computed times, in ticks; meaningless for engines that do not support the algorithm.
     #[inline]
     pub(crate) fn prices(&self) -> &[u64] {
         &self.prices
     }
 
-    /// Learns that what was predicted to take `predicted` ticks took `measured`.
+    /// Takes into account that work predicted to take `predicted` ticks took `measured`.
     pub(crate) fn correct(&mut self, engine: usize, algorithm: u16, predicted: u64, measured: u64) {
         let is_capable = self.capable.get(usize::from(algorithm)).is_some_and(|set| set.contains(engine));
         if !is_capable || predicted == 0 {
@@ -288,8 +289,9 @@ impl CostTable {
         }
     }
 
-    /// Halves, as a logarithm, how much slower than calibrated engines are thought that have no
-    /// recent measurement. One that is thought faster gets work that tells.
+    /// Halves, on a logarithmic scale, how much slower than calibrated the engines without a recent
+    /// measurement are predicted to be. An engine predicted to be faster gets work and thus
+    /// measurements.
     #[cold]
     fn forget_old(&mut self, algorithm: usize) {
         let recent = std::mem::take(&mut self.recent[algorithm]);
@@ -302,7 +304,7 @@ impl CostTable {
         }
     }
 
-    /// What an engine's calibrated models are multiplied by now, by algorithm.
+    /// The factors by which an engine's calibrated models are currently multiplied, by algorithm.
     pub(crate) fn ratios(&self, engine: usize) -> Vec<Option<f64>> {
         let column = self.calibrated.iter().skip(engine).step_by(self.engines);
         let capable = self.capable.iter().map(|set| set.contains(engine));
@@ -376,10 +378,10 @@ mod tests {
     #[test]
     fn a_thread_that_lost_its_core_once_is_hardly_thought_slower() {
         let mut table = table(9_000.0, 0.0);
-        // 4 ms in place of 9 us.
+        // 4 ms instead of 9 us.
         table.correct(0, 1, 9_000, 4_000_000);
         assert_eq!(cost(&table, 0), 10_688);
-        // One that is 50 times slower for good is known to be.
+        // An engine that is 50 times slower for good is recognised.
         for _ in 0..100 {
             let predicted = cost(&table, 0);
             table.correct(0, 1, predicted, 450_000);
@@ -401,14 +403,14 @@ mod tests {
             measure(&mut table, 1, 1_600);
         }
         assert!((1_590..=1_600).contains(&cost(&table, 1)));
-        // It does not go on where the other's measurements had begun when it had its last.
+        // The step is not repeated where the other's measurements had begun at its own last one.
         for expected in [400, 200, 141, 119] {
             for _ in 0..FORGET_AFTER {
                 measure(&mut table, 0, 100);
             }
             assert!((expected - 2..=expected).contains(&cost(&table, 1)), "{}", cost(&table, 1));
         }
-        // What has work is not forgotten.
+        // An engine with work keeps its correction.
         for _ in 0..FORGET_AFTER {
             measure(&mut table, 1, 1_600);
             (0..10).for_each(|_| measure(&mut table, 0, 100));

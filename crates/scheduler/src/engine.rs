@@ -4,62 +4,61 @@ use std::collections::VecDeque;
 
 use crate::engine_mask::EngineMask;
 
-/// A multi-packet or a train that the engine has.
+/// A multi-packet or train at an engine.
 pub(crate) struct Pending<R = ()> {
     pub(crate) ticket: u64,
     pub(crate) algorithm: u16,
     /// `p`, in ticks.
     pub(crate) cost: u64,
-    /// What it counts for in the engine's depth.
+    /// How much of the engine's depth it takes.
     pub(crate) places: u32,
     pub(crate) dispatched: u64,
     pub(crate) predicted_finish: u64,
-    /// What the caller has to know of it.
+    /// The caller's record of it.
     pub(crate) record: Option<R>,
 }
 
 /// The queue of one engine.
 pub(crate) struct EngineQueue<R = ()> {
     depth: usize,
-    /// All ones for processor 0 of the model, else 0.
+    /// All ones for processor 0 of the model, otherwise 0; a mask.
     pub(crate) if_cpu: u64,
-    /// Multi-packets before which it does not begin of itself.
+    /// Multi-packets that it gathers before it starts on its own.
     gathers: usize,
-    /// Places of the depth that are taken: those of all but the one in service.
+    /// The part of the depth in use: everything except the one in service.
     taken: usize,
     /// The one in service first.
     pending: VecDeque<Pending<R>>,
-    /// `q`: the sum of the estimates of those that wait.
+    /// `q`: the sum of the estimates of those waiting.
     waiting: u64,
-    /// When the one in service should be done; in an empty queue, since when it is empty. `r` is
-    /// what is left of it.
+    /// When the one in service should complete; for an empty queue, since when it has been empty.
+    /// `r` is what remains of it.
     busy_until: u64,
 }
 
 impl<R> EngineQueue<R> {
     pub(crate) fn new(is_cpu: bool, depth: usize) -> Self {
-        // The queue may be declared far deeper than it is ever used.
+        // The declared depth may be far larger than what is ever used.
         let pending = VecDeque::with_capacity(depth.min(64) + 1);
         let if_cpu = if is_cpu { u64::MAX } else { 0 };
         Self { depth, if_cpu, gathers: 1, taken: 0, pending, waiting: 0, busy_until: 0 }
     }
 
-    /// Whether a multi-packet that counts for so many places may come. What is larger than the
-    /// depth may wait alone.
+    /// Whether a multi-packet that takes this much of the depth fits. A larger one may wait alone.
     #[inline]
     pub(crate) fn has_room(&self, places: u32) -> bool {
         let all = (places as usize).min(self.depth).max(1);
         self.taken + all <= self.depth || self.pending.is_empty()
     }
 
-    /// Whether the one in service should have been done more than `margin` ago. What gathers on the
-    /// caller's core waits for nobody but the caller, and is not late.
+    /// Whether the one in service is overdue by more than `margin`. What gathers on the caller's
+    /// core waits only for the caller, and is not late.
     #[inline]
     pub(crate) fn is_late(&self, now: u64, margin: u64) -> bool {
         self.gathers == 1 && !self.is_idle() && now.saturating_sub(self.busy_until) > margin
     }
 
-    /// When it turns late, if it completes nothing until then.
+    /// When it turns late, if nothing completes before.
     fn late_from(&self, margin: u64) -> Option<u64> {
         let may_be_late = self.gathers == 1 && !self.is_idle();
         may_be_late.then(|| self.busy_until.saturating_add(margin).saturating_add(1))
@@ -70,7 +69,7 @@ impl<R> EngineQueue<R> {
         self.pending.is_empty()
     }
 
-    /// Whether a multi-packet would be worked on at once, or with those that it has gathered.
+    /// Whether a multi-packet would be started at once, or together with those gathered.
     #[inline]
     pub(crate) fn may_begin(&self) -> bool {
         self.pending.len() < self.gathers
@@ -80,13 +79,13 @@ impl<R> EngineQueue<R> {
         self.pending.len()
     }
 
-    /// `w = q + r`: the estimate of what it has to do before a new multi-packet.
+    /// `w = q + r`: the estimated work ahead of a new multi-packet.
     #[inline]
     pub(crate) fn wait(&self, now: u64) -> u64 {
         self.waiting + self.busy_until.saturating_sub(now)
     }
 
-    /// How long it has had nothing to do.
+    /// How long it has been idle.
     pub(crate) fn idle(&self, now: u64) -> u64 {
         if self.is_idle() { now.saturating_sub(self.busy_until) } else { 0 }
     }
@@ -102,10 +101,10 @@ impl<R> EngineQueue<R> {
         self.pending.push_back(pending);
     }
 
-    /// Takes a multi-packet out; `None` for a ticket that is not here.
+    /// Removes a multi-packet; `None` for an unknown ticket.
     #[inline]
     fn complete(&mut self, now: u64, ticket: u64) -> Option<Pending<R>> {
-        // FIFO is the rule: what is done is nearly always the first.
+        // Engines are mostly FIFO: the completed one is nearly always the first.
         if self.pending.front()?.ticket != ticket {
             return self.complete_out_of_order(ticket);
         }
@@ -126,13 +125,13 @@ impl<R> EngineQueue<R> {
         Some(done)
     }
 
-    /// All that it has, the one in service first.
+    /// All entries, the one in service first.
     pub(crate) fn pending(&self) -> impl Iterator<Item = &Pending<R>> {
         self.pending.iter()
     }
 
     fn find(&mut self, ticket: u64) -> Option<&mut Pending<R>> {
-        // What is asked for is nearly always the first or the last.
+        // The entry asked for is nearly always the first or the last.
         let last = self.pending.back().is_some_and(|last| last.ticket == ticket);
         if last { self.pending.back_mut() } else { self.pending.iter_mut().find(|it| it.ticket == ticket) }
     }
@@ -145,7 +144,7 @@ impl<R> EngineQueue<R> {
     }
 }
 
-/// All engines: their queues, and the sets that a choice starts from.
+/// All engines: their queues, and the sets from which a choice starts.
 pub(crate) struct Engines<R = ()> {
     queues: Vec<EngineQueue<R>>,
     /// Those that are processor 0 of the model.
@@ -155,12 +154,12 @@ pub(crate) struct Engines<R = ()> {
     pub(crate) open: EngineMask,
     /// Those that take trains.
     pub(crate) train_takers: EngineMask,
-    /// Those of which the caller does all trains at once.
+    /// Those whose trains the caller processes at once.
     pub(crate) at_once: EngineMask,
 }
 
 impl<R> Engines<R> {
-    /// Engines, all available, from whether each is a CPU and its depth.
+    /// Available engines, each given by whether it is a CPU and its depth.
     pub(crate) fn new(engines: impl Iterator<Item = (bool, usize)>) -> Self {
         let (mut cpus, mut available) = (EngineMask::default(), EngineMask::default());
         let queue = |(engine, (is_cpu, depth))| {
@@ -173,8 +172,8 @@ impl<R> Engines<R> {
         Self { queues, cpus, available, open: available, train_takers, at_once }
     }
 
-    /// Whether there is one engine only, which is free, takes trains and does them at once on the
-    /// caller's core.
+    /// Whether there is exactly one engine, and it is idle, takes trains and does them at once on
+    /// the caller's core.
     #[inline]
     pub(crate) fn is_only_at_once(&self) -> bool {
         let does = self.cpus.and(self.available).and(self.train_takers).and(self.at_once);
@@ -205,7 +204,7 @@ impl<R> Engines<R> {
         late_from.filter(|at| *at > now).min()
     }
 
-    /// Takes a multi-packet out; `None` for an engine or a ticket that is not here.
+    /// Removes a multi-packet; `None` for an unknown engine or ticket.
     #[inline]
     pub(crate) fn complete(&mut self, now: u64, engine: usize, ticket: u64) -> Option<Pending<R>> {
         let queue = self.queues.get_mut(engine)?;
@@ -218,23 +217,23 @@ impl<R> Engines<R> {
         self.queues[engine].gathers = multi_packets.max(1);
     }
 
-    /// What an engine has by its ticket.
+    /// An engine's entry by its ticket.
     pub(crate) fn find(&mut self, engine: usize, ticket: u64) -> Option<&mut Pending<R>> {
         self.queues.get_mut(engine)?.find(ticket)
     }
 
-    /// The one that an engine has in service.
+    /// The entry that an engine has in service.
     pub(crate) fn first(&mut self, engine: usize) -> Option<&mut Pending<R>> {
         self.queues.get_mut(engine)?.pending.front_mut()
     }
 
-    /// Puts an engine back, or takes it out; it keeps what it has.
+    /// Makes an engine available or unavailable; its entries stay.
     pub(crate) fn set_available(&mut self, engine: usize, is_available: bool) {
         self.available.set(engine, is_available);
         self.open.set(engine, is_available && self.queues[engine].has_room(1));
     }
 
-    /// Takes all from an engine that it has.
+    /// Removes all entries of an engine.
     pub(crate) fn clear(&mut self, engine: usize) -> impl Iterator<Item = Pending<R>> + use<R> {
         let all = self.queues[engine].clear();
         self.set_available(engine, self.available.contains(engine));

@@ -1,5 +1,5 @@
-//! Sets of engines, one bit each: "nobody has room" is one comparison, and a choice visits only
-//! those that count.
+//! Sets of engines, one bit each: "no engine has room" is one comparison, and a choice visits only
+//! members.
 
 /// The most engines of a scheduler.
 pub const ENGINES: usize = u64::BITS as usize;
@@ -15,7 +15,7 @@ impl EngineMask {
         Self(u64::MAX)
     }
 
-    /// The first of these, as a set.
+    /// The set of the first member alone.
     #[inline]
     pub(crate) fn first_alone(self) -> Self {
         Self(self.0 & self.0.wrapping_neg())
@@ -36,19 +36,19 @@ impl EngineMask {
         self.0 == 0
     }
 
-    /// Those that are in `other` as well.
+    /// The intersection.
     #[inline]
     pub(crate) fn and(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
-    /// Those that are not in `other`.
+    /// The members that are not in `other`.
     #[inline]
     pub(crate) fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)
     }
 
-    /// Itself, or `other` if it is empty.
+    /// The set itself, or `other` if it is empty.
     #[inline]
     pub(crate) fn or_if_empty(self, other: Self) -> Self {
         if self.is_empty() { other } else { self }
@@ -60,7 +60,7 @@ impl EngineMask {
         if self.is_empty() { None } else { Some(self.0.trailing_zeros() as usize) }
     }
 
-    /// The first after `last`, going round.
+    /// The first after `last`, wrapping around.
     pub(crate) fn first_after(self, last: usize) -> Option<usize> {
         let up_to_last = Self(u64::MAX >> (ENGINES - 1 - last));
         self.without(up_to_last).or_if_empty(self).first()

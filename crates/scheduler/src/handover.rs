@@ -1,17 +1,17 @@
-//! Who gets a multi-packet where it costs the caller's core something to hand it over: see [the
-//! crate's page](crate#the-handover).
+//! The choice of an engine for a multi-packet where the caller's core pays for the handover: see
+//! [the crate's page](crate#the-handover).
 
 use crate::choice::{Choice, Search};
 use crate::cost::Handover;
 use crate::engine_mask::EngineMask;
 use crate::room::FullQueue;
 
-/// A multi-packet that looks for the engine with the lowest finishing time. It is a search of its
-/// own, so that one that counts no handover, as in the simulator and without engines elsewhere,
-/// does not pay for it.
+/// The search for the engine with the lowest finishing time including the handover. It is separate,
+/// so that searches without handovers, as in the simulator and without engines elsewhere, do not
+/// pay for it.
 pub(crate) struct HandoverSearch<'a, R = ()> {
     pub(crate) search: Search<'a, R>,
-    /// What the caller's core pays to hand the multi-packet to each engine.
+    /// The cost for the caller's core of handing the multi-packet to each engine.
     pub(crate) handovers: &'a [Handover],
     pub(crate) packets: u64,
     /// Whether the caller has more packets at hand, which wait while its core is busy.
@@ -19,7 +19,7 @@ pub(crate) struct HandoverSearch<'a, R = ()> {
 }
 
 impl<R> HandoverSearch<'_, R> {
-    /// Chooses as [`Search::choose`] does by the finishing time.
+    /// Chooses like [`Search::choose`] by the finishing time.
     pub(crate) fn choose(&self) -> Option<Choice> {
         let search = &self.search;
         let finish = |choice: &Choice| choice.finish.saturating_add(self.handover(choice.engine));
@@ -31,14 +31,14 @@ impl<R> HandoverSearch<'_, R> {
         if search.engines.queue(best.engine).has_room(search.places) {
             return Some(best);
         }
-        // Whoever waits for room has nothing else to do meanwhile.
-        let without_own_work = Self { search: Search { own_work: 0, ..*search }, ..*self };
-        if search.own_work > 0 { without_own_work.choose() } else { None }
+        // While the caller waits for room its core has no overhead.
+        let without_overhead = Self { search: Search { overhead: 0, ..*search }, ..*self };
+        if search.overhead > 0 { without_overhead.choose() } else { None }
     }
 
-    /// With more at hand, these engines without those elsewhere to which it would cost the core
-    /// half as much to hand the packets over as to do them itself, if it has an engine with room:
-    /// it would gain nothing by it.
+    /// The engines of `among` worth a handover. If more packets are at hand and the core has an
+    /// engine with room, engines elsewhere are left out for which the handover would cost the core
+    /// at least half of what processing the packets itself would: it would gain nothing.
     fn worth_it(&self, mut among: EngineMask) -> EngineMask {
         let Search { engines, processing, .. } = self.search;
         let here = if self.has_more {
@@ -58,14 +58,14 @@ impl<R> HandoverSearch<'_, R> {
     }
 }
 
-/// How many times what a handover is said to cost must be less than what the core takes itself.
-/// Calibration sees a multi-packet by itself; at work its order, its deadlines and what the other
-/// core writes to lay packets out come on top of it: 1.6 times in all with 1450 bytes, 2.1 with 64,
-/// on an AMD EPYC (Zen 5).
+/// The stated cost of a handover, times this, must be less than the core's own time. Calibration
+/// sees a single multi-packet; in operation its order, its deadlines and cache lines written by the
+/// other core add to it: 1.6 times in all with 1450 bytes and 2.1 times with 64, on an AMD EPYC
+/// (Zen 5).
 const MARGIN: f64 = 2.0;
 
-/// Whether the core gains by a handover what takes it `own` ticks itself. Where nothing is said of
-/// the handover, nothing is held against it.
+/// Whether the core gains by a handover of work that would take it `own` ticks. An unstated
+/// handover counts as free.
 pub(crate) fn is_worth_it(handover: u64, own: u64) -> bool {
     handover == 0 || handover as i64 as f64 * MARGIN < own as i64 as f64
 }
@@ -76,8 +76,8 @@ mod tests {
     use crate::choice::tests::{All, all, fill, search};
     use crate::policy::Policy;
 
-    /// One engine on the caller's core that takes `here` and a tick, and more elsewhere, by
-    /// (`t_init`, what it costs to hand a packet over).
+    /// One engine on the caller's core that takes `here` plus a tick, and others elsewhere, by
+    /// (`t_init`, cost of handing a packet over).
     fn engines(here: f64, elsewhere: &[(f64, f64)]) -> (All, Vec<Handover>) {
         let engines: Vec<_> = elsewhere.iter().map(|engine| (false, engine.0, 1)).collect();
         let handover = |engine: &(f64, f64)| Handover { t_packet: engine.1, ..Handover::default() };
@@ -88,8 +88,8 @@ mod tests {
         )
     }
 
-    fn chosen((all, handovers): &(All, Vec<Handover>), own_work: u64, has_more: bool) -> Option<usize> {
-        let search = Search { own_work, ..search(all, 16) };
+    fn chosen((all, handovers): &(All, Vec<Handover>), overhead: u64, has_more: bool) -> Option<usize> {
+        let search = Search { overhead, ..search(all, 16) };
         let choice = HandoverSearch { search, handovers, packets: 1, has_more }.choose();
         choice.map(|choice| choice.engine)
     }
@@ -103,7 +103,7 @@ mod tests {
             choice.map(|choice| (choice.engine, choice.wait, choice.processing))
         };
         let (here, elsewhere) = (Some((0, 0, 101)), Some((1, 0, 11)));
-        // 101 against 11 and the handover. A tie is for accelerators.
+        // 101 against 11 plus the handover. On a tie accelerators win.
         assert_eq!([by(0.0, 1), by(90.0, 1), by(91.0, 1)], [elsewhere, elsewhere, here]);
         assert_eq!([by(30.0, 3), by(31.0, 3)], [elsewhere, here]);
     }
@@ -113,12 +113,12 @@ mod tests {
         for full_queue in FullQueue::ALL {
             let by = |handover, has_more| {
                 let (all, handovers) = engines(100.0, &[(10.0, handover)]);
-                let search = Search { own_work: 10_000, full_queue, ..search(&all, 16) };
+                let search = Search { overhead: 10_000, full_queue, ..search(&all, 16) };
                 let choice = HandoverSearch { search, handovers: &handovers, packets: 1, has_more }.choose();
                 choice.map(|choice| choice.engine)
             };
-            // The core has so much to do besides that the finishing time says elsewhere; 101 is
-            // what its engine takes.
+            // The core's overhead is so large that the finishing time favours an engine elsewhere;
+            // its own engine takes 101.
             assert_eq!([50.0, 51.0, 5_000.0].map(|handover| by(handover, true)), [Some(1), Some(0), Some(0)]);
             assert_eq!([51.0, 5_000.0].map(|handover| by(handover, false)), [Some(1); 2]);
         }
@@ -132,10 +132,10 @@ mod tests {
     #[test]
     fn without_a_handover_the_choice_is_the_usual_one() {
         let (all, none) = engines(100.0, &[(150.0, 0.0), (120.0, 0.0)]);
-        for own_work in [0, 19, 20, 49, 50] {
-            let usual = Search { own_work, ..search(&all, 16) }.choose(Policy::FinishingTime, 0);
+        for overhead in [0, 19, 20, 49, 50] {
+            let usual = Search { overhead, ..search(&all, 16) }.choose(Policy::FinishingTime, 0);
             for has_more in [false, true] {
-                let search = Search { own_work, ..search(&all, 16) };
+                let search = Search { overhead, ..search(&all, 16) };
                 assert_eq!(HandoverSearch { search, handovers: &none, packets: 1, has_more }.choose(), usual);
             }
         }

@@ -1,9 +1,9 @@
 //! Counts by powers of two.
 
-/// Buckets of a [`Histogram`]: powers of two up to 2^39, and what is beyond.
+/// Buckets of a [`Histogram`]: powers of two up to 2^39, and one for everything above.
 const BUCKETS: usize = 41;
 
-/// Counts by powers of two: bucket `k` holds values up to `2^k`, the last whatever is larger.
+/// Counts by powers of two: bucket `k` holds values up to `2^k`, the last all larger ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Histogram {
     buckets: [u64; BUCKETS],
@@ -23,7 +23,7 @@ impl Histogram {
         self.add_many(value, 1);
     }
 
-    /// Counts a value so many times.
+    /// Counts a value several times.
     #[inline]
     pub(crate) fn add_many(&mut self, value: u64, times: u64) {
         let bucket = 64 - value.saturating_sub(1).leading_zeros() as usize;
@@ -31,19 +31,20 @@ impl Histogram {
         self.sum = self.sum.saturating_add(value.saturating_mul(times));
     }
 
-    /// Upper bound and count of each bucket that is in use or below one; the last has no bound.
+    /// Upper bound and count of each bucket up to the last non-empty one; the final bucket has no
+    /// bound.
     pub fn buckets(&self) -> impl Iterator<Item = (Option<u64>, u64)> + '_ {
         let used = self.buckets.iter().rposition(|count| *count > 0).map_or(0, |last| last + 1);
         let bound = |k: usize| (k < BUCKETS - 1).then(|| 1 << k);
         self.buckets[..used].iter().enumerate().map(move |(k, count)| (bound(k), *count))
     }
 
-    /// How many values were counted.
+    /// The number of values.
     pub fn count(&self) -> u64 {
         self.buckets.iter().sum()
     }
 
-    /// Their sum; it stays at [`u64::MAX`] once it is there.
+    /// Their sum, saturating at [`u64::MAX`].
     pub fn sum(&self) -> u64 {
         self.sum
     }

@@ -2,10 +2,12 @@
 //!
 //! A packet's path: [`Scheduler::push`] puts an [`Item`] into the window, [`Scheduler::dispatch`]
 //! takes the packets of one SA out of it as a multi-packet and names the engine with the lowest
-//! finishing time (a [`Dispatch`]), [`Scheduler::complete`] tells that the engine is done with it.
-//! [`OrderedRelease`] then lets packets go in the order of their SA. The rules are those of
-//! *Scheduling Small Packets in IPSec Multi-accelerator Based Systems* (Taddeo, Ferrante, Piuri),
-//! section III; what a packet is, the scheduler never sees.
+//! finishing time (a [`Dispatch`]), [`Scheduler::complete`] reports that the engine is done with
+//! it. [`OrderedRelease`] then releases packets in the order of their SA. A burst that gains
+//! nothing by sorting stays whole: [`Scheduler::admission`] decides that, and its dispatch is a
+//! [`TrainDispatch`]. The rules are those of *Scheduling Small Packets in IPSec Multi-accelerator
+//! Based Systems* (Taddeo, Ferrante, Piuri), section III; what a packet is, the scheduler never
+//! sees.
 //!
 //! Pure: no clock and no thread. Time is in ticks of the caller's choice (1 ns in the gateway, 1 ps
 //! in the simulator) and never goes back.
@@ -51,48 +53,50 @@
 //!   [`SchedulerConfig::overtake`] lets them pass. No class ever passes a higher one.
 //! - **An engine that is late** is not waited for: see [`SchedulerConfig::late_margin`].
 //!
-//! # The core's own work
+//! # Worker overhead
+//!
 //! Processor 0 of the paper does nothing but encrypt. A gateway's core also receives, prepares and
-//! sends each packet, and all that is delayed by what an engine on that core does: asked between
-//! two multi-packets such an engine is always idle, although its core is the bottleneck. So its
-//! finishing time may count, beside `w` and `p`, what the core still has to do for the packets at
-//! hand: its own cost per packet ([`Scheduler::set_own_cost`]) times the packets in the window and
+//! sends each packet, and whatever an engine on that core does delays all of that: between two
+//! multi-packets such an engine always looks idle, although its core is the bottleneck. So its
+//! finishing time may include, beside `w` and `p`, the core's overhead for the packets at hand: the
+//! overhead per packet ([`Scheduler::set_worker_overhead`]) times the packets in the window and
 //! those before it ([`Scheduler::set_before_window`]). It counts
 //! - only with policy `finishing-time`, and only for engines whose [`EngineModel::is_cpu`] is set;
 //! - for all of these packets while [more input is at hand](Input::More), and
 //!   [otherwise](Input::Paused) without those of the multi-packet itself: a packet that is alone
 //!   keeps nobody waiting;
-//! - for no less than what the core has to do until it can give other engines more
-//!   ([`Scheduler::set_own_work_ahead`]): with less, these run out of work while the core does its
-//!   own;
-//! - not where the engine that is chosen with it has no room: while the caller waits for room its
-//!   core has nothing else to do. So nothing waits that would not wait without it.
+//! - for no less than the overhead until the core can give other engines more work
+//!   ([`Scheduler::set_overhead_ahead`]): with less, these run idle while the core is busy;
+//! - not if the engine chosen with it has no room: while the caller waits for room its core has
+//!   nothing else to do. So nothing waits that would not wait without it.
 //!
-//! A [`Dispatch`] tells `w` without it, since the engine begins at once.
+//! The `w` of a [`Dispatch`] excludes it, since the engine starts at once.
 //!
 //! # The handover
-//! To give packets to an engine elsewhere takes the caller's core some time as well: input that is
-//! kept, a queue both ways, cache lines that another core has written. With policy `finishing-time`
-//! what [the caller says](Scheduler::set_handover) of that counts
-//! - as part of the finishing time of an engine elsewhere;
-//! - and while [more input is at hand](Input::More), an engine elsewhere is no choice to which it
-//!   would cost the core at least half of what an engine of its own with room takes for the packets
-//!   to hand them over: the core is what everything waits for, and would gain nothing.
 //!
-//! A [`Dispatch`] tells `w` and `p` without it. Nothing changes where it is not said.
+//! Giving packets to an engine elsewhere takes the caller's core some time as well: copies of the
+//! input, a queue both ways, cache lines written by another core. With policy `finishing-time` the
+//! [stated cost](Scheduler::set_handover) counts
+//! - as part of the finishing time of an engine elsewhere;
+//! - and while [more input is at hand](Input::More), engines elsewhere are left out if the handover
+//!   would cost the core at least half of what an engine of its own with room takes for the
+//!   packets: everything waits for the core, which would gain nothing.
+//!
+//! The `w` and `p` of a [`Dispatch`] exclude it. An unstated cost is 0.
 //!
 //! # The change of SA
+//!
 //! An engine that has all keys at hand takes a *train*: a burst as it came, whatever its SAs
-//! ([`Scheduler::admission`]). It is begun once, so that it costs `t_init + t_block * n + t_key *
-//! c` with `c` changes of SA ([`Scheduler::set_t_key`]). Where a change costs more than a
-//! multi-packet of its own would, the window sorts packets by SA instead.
+//! ([`Scheduler::admission`]). It is started once, so that it costs `t_init + t_block * n + t_key *
+//! c` with `c` changes of SA ([`Scheduler::set_t_key`]). Where a change costs more than a separate
+//! multi-packet, the window sorts packets by SA instead.
 //!
 //! # The adaptive window
+//!
 //! Bundling saves the engine `t_init` for every packet of a multi-packet but the first. It costs a
-//! packet the time for which it stood in the window while its engine had nothing to do; while the
-//! engine is busy the packet would have waited anyway. Every 64 multi-packets the two sums are
-//! compared: the window doubles where more was saved, halves where more was lost, and stays where
-//! they are equal.
+//! packet the time it stood in the window while its engine was idle; while the engine is busy the
+//! packet would have waited anyway. Every 64 multi-packets the two sums are compared: the window
+//! doubles if more was saved, halves if more was lost, and stays if they are equal.
 
 mod adaptive;
 mod choice;
@@ -122,5 +126,5 @@ pub use policy::{Policy, PolicyError};
 pub use room::{DepthUnit, FullQueue, NameError};
 pub use scheduler::{Completed, Dispatch, Scheduler};
 pub use snapshot::{EngineSnapshot, Snapshot};
-pub use train::{Admission, Burst, Given, Outstanding, Parts, TrainPart};
+pub use train::{Admission, Burst, Outstanding, Parts, TrainDispatch, TrainPart};
 pub use window::Item;

@@ -1,34 +1,34 @@
-//! Release in the order of a stream, whatever the order in which engines finish.
+//! Release in the order of a stream, whatever the order in which engines complete.
 
 use std::collections::VecDeque;
 
-/// Buffers that are kept for reuse.
+/// Buffers kept for reuse.
 const SPARE_BUFFERS: usize = 256;
 
-/// Packets with consecutive places that are done and wait for those before them.
+/// Finished packets with consecutive positions that wait for earlier ones.
 struct Run<T> {
     first: u64,
-    /// Behind its last place.
+    /// One past its last position.
     end: u64,
-    /// None where these leave by themselves.
+    /// Empty where the packets leave by other means.
     packets: Vec<T>,
 }
 
 struct Stream<T> {
-    /// The place whose turn it is.
+    /// The next position to be released.
     turn: u64,
-    /// The place that is given next.
+    /// The next position to be assigned.
     next: u64,
-    /// What is done and out of turn, in order.
+    /// Finished runs that are not next, in order.
     waiting: VecDeque<Run<T>>,
 }
 
-/// Lets the packets of a stream go in the order in which they were admitted: those of one SA, or
-/// all of a direction where trains of many SAs go to engines.
+/// Releases the packets of a stream in the order of their admission: those of one SA, or all of a
+/// direction if trains of many SAs go to engines.
 ///
-/// Packets that go to an engine together are admitted together and get consecutive places. They may
-/// come back in parts. A train whose turn it is takes constant time, any other a search among those
-/// that wait for theirs.
+/// Packets that go to an engine together are admitted together and get consecutive positions. They
+/// may come back in parts. A train whose turn it is takes constant time, any other a search among
+/// the waiting ones.
 ///
 /// ```
 /// let mut order = convoy_scheduler::OrderedRelease::new();
@@ -51,17 +51,17 @@ impl<T> Default for OrderedRelease<T> {
 }
 
 impl<T> OrderedRelease<T> {
-    /// Nothing admitted yet.
+    /// An order without streams.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Gives the next packets of a stream their places; the first of these.
+    /// Assigns positions to the next packets of a stream; returns the first.
     #[inline]
     pub fn admit(&mut self, stream: u32, packets: usize) -> u64 {
         let at = stream as usize;
         if at >= self.streams.len() {
-            self.know(at);
+            self.ensure_stream(at);
         }
         let stream = &mut self.streams[at];
         let first = stream.next;
@@ -70,20 +70,19 @@ impl<T> OrderedRelease<T> {
     }
 
     #[cold]
-    fn know(&mut self, at: usize) {
+    fn ensure_stream(&mut self, at: usize) {
         self.streams.resize_with(at + 1, || Stream { turn: 0, next: 0, waiting: VecDeque::new() });
     }
 
-    /// Completes the places of `packets`, which are consecutive from `first` on, and appends all
-    /// packets that can go now to `released`. An empty buffer for other packets is left in
-    /// `packets`. Places that were never given or are complete already are released at once rather
-    /// than lost.
+    /// Completes the consecutive positions of `packets` from `first` on, and appends all packets
+    /// that may leave now to `released`. An empty buffer for reuse is left in `packets`. Positions
+    /// that were never assigned or are complete already are released at once rather than lost.
     #[inline]
     pub fn complete(&mut self, stream: u32, first: u64, packets: &mut Vec<T>, released: &mut Vec<T>) {
         self.complete_run(stream, (first, first + packets.len() as u64), packets, released);
     }
 
-    /// Completes so many places whose packets leave by themselves. What has waited for them is
+    /// Completes positions whose packets leave by other means. Packets that waited for them are
     /// appended to `released`.
     pub fn pass(&mut self, stream: u32, first: u64, packets: usize, released: &mut Vec<T>) {
         self.complete_run(stream, (first, first + packets as u64), &mut Vec::new(), released);
@@ -97,13 +96,13 @@ impl<T> OrderedRelease<T> {
         packets: &mut Vec<T>,
         released: &mut Vec<T>,
     ) {
-        let is_up = |stream: &&mut Stream<T>| stream.is_up(first, end);
-        let Some(stream) = self.streams.get_mut(stream as usize).filter(is_up) else {
+        let is_next = |stream: &&mut Stream<T>| stream.is_next(first, end);
+        let Some(stream) = self.streams.get_mut(stream as usize).filter(is_next) else {
             return self.complete_out_of_turn(stream, (first, end), packets, released);
         };
         stream.turn = end;
         if released.is_empty() {
-            // Nothing is copied.
+            // Swapped, not copied.
             std::mem::swap(released, packets);
         } else {
             released.append(packets);
@@ -131,24 +130,24 @@ impl<T> OrderedRelease<T> {
         }
     }
 
-    /// Packets of a stream that are not complete or not released yet.
+    /// Packets of a stream that are not released yet.
     pub fn outstanding(&self, stream: u32) -> u64 {
         self.streams.get(stream as usize).map_or(0, |stream| stream.next - stream.turn)
     }
 
-    /// The place that a stream's next packet gets: once [`has_left`](Self::has_left) says that it
-    /// is up, all packets that were admitted before have left.
+    /// The position that a stream's next packet gets. Once [`has_left`](Self::has_left) is true for
+    /// it, all packets admitted before have left.
     pub fn next_place(&self, stream: u32) -> u64 {
         self.streams.get(stream as usize).map_or(0, |stream| stream.next)
     }
 
-    /// Whether all packets of a stream before a place have left.
+    /// Whether all packets of a stream before a position have left.
     pub fn has_left(&self, stream: u32, place: u64) -> bool {
         self.streams.get(stream as usize).is_none_or(|stream| stream.turn >= place)
     }
 
-    /// Forgets a stream, so that its number can be given to another. What it still held is
-    /// returned, in order.
+    /// Removes a stream, so that its number can be reused. Packets that it still held are returned,
+    /// in order.
     pub fn remove(&mut self, stream: u32) -> Vec<T> {
         let Some(stream) = self.streams.get_mut(stream as usize) else { return Vec::new() };
         stream.turn = stream.next;
@@ -157,25 +156,25 @@ impl<T> OrderedRelease<T> {
 }
 
 impl<T> Stream<T> {
-    /// Whether these places were given, none of them is complete, and it is their turn.
+    /// Whether these positions are assigned, incomplete, and next.
     #[inline]
-    fn is_up(&self, first: u64, end: u64) -> bool {
+    fn is_next(&self, first: u64, end: u64) -> bool {
         first == self.turn && end <= self.next && self.waiting.front().is_none_or(|run| end <= run.first)
     }
 
-    /// Whether these places were given and none of them is complete.
+    /// Whether these positions are assigned and incomplete.
     fn is_open(&self, first: u64, end: u64) -> bool {
         let is_apart = |run: &Run<T>| end <= run.first || run.end <= first;
         first >= self.turn && end <= self.next && self.waiting.iter().all(is_apart)
     }
 
-    /// Puts a run among those that wait, mostly at the end.
+    /// Inserts a run among the waiting ones, mostly at the end.
     fn wait(&mut self, run: Run<T>) {
         let behind = self.waiting.iter().rev().take_while(|other| other.first > run.first).count();
         self.waiting.insert(self.waiting.len() - behind, run);
     }
 
-    /// Lets go what has waited for the turn.
+    /// Releases the runs that have become next.
     #[inline(never)]
     fn release_waiting(&mut self, spare: &mut Vec<Vec<T>>, released: &mut Vec<T>) {
         while self.waiting.front().is_some_and(|run| run.first == self.turn)

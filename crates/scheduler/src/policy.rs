@@ -1,32 +1,31 @@
-//! The policies by name: the finishing time, and the baselines that it is held against.
+//! The policies by name: the finishing time, and the baselines it is compared with.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// How the engine is chosen. Only engines that are available and can do the algorithm are
-/// considered; who has room matters as each policy says.
+/// How the engine is chosen. Only engines that are available and support the algorithm are
+/// considered; each policy treats full queues in its own way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Policy {
     /// The lowest `f = w + p` (equation 1); on a tie the fastest accelerator, then the next ones,
-    /// then the CPU. [`FullQueue`](crate::FullQueue) says what it does where that one's queue is
-    /// full.
+    /// then the CPU. [`FullQueue`](crate::FullQueue) decides if its queue is full.
     #[default]
     FinishingTime,
-    /// The CPU alone; the others only where no CPU is available that can do the algorithm.
+    /// The CPU alone; other engines only if no available CPU supports the algorithm.
     CpuOnly,
-    /// One after the other, of those that have room.
+    /// The engines with room in turns.
     RoundRobin,
-    /// Multi-packets below so many bytes to the CPU, others to an accelerator, as DPDK's cryptodev
-    /// scheduler has it for two workers. Where one kind is missing the other takes all.
+    /// Multi-packets of fewer bytes to the CPU, others to an accelerator, like DPDK's cryptodev
+    /// scheduler with two workers. If one kind is missing the other takes all.
     PacketSize(u32),
-    /// The first capable accelerator, in the order of the configuration, as the OpenBSD
-    /// Cryptographic Framework has it; the CPU only where there is none.
+    /// The first capable accelerator in the order of the configuration, like the OpenBSD
+    /// Cryptographic Framework; the CPU only if there is none.
     FirstCapable,
-    /// The lowest `w` among those that have room, whatever the multi-packet itself costs.
+    /// The lowest `w` among engines with room, whatever the multi-packet itself costs.
     LeastLoaded,
 }
 
-/// The threshold of `packet-size` where none is given, in bytes; DPDK's default.
+/// The default threshold of `packet-size`, in bytes; DPDK's.
 const PACKET_SIZE_DEFAULT: u32 = 128;
 
 impl Policy {
@@ -40,7 +39,7 @@ impl Policy {
         Self::LeastLoaded,
     ];
 
-    /// The names of all policies, as a message lists them.
+    /// The names of all policies, for messages.
     pub fn names() -> String {
         Self::ALL.map(Self::name).join(", ")
     }
@@ -64,7 +63,7 @@ impl fmt::Display for Policy {
     }
 }
 
-/// A name that is no policy's.
+/// An unknown policy name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown policy {0:?}; one of {names}", names = Policy::names())]
 pub struct PolicyError(pub String);

@@ -1,29 +1,29 @@
-//! How much may wait for an engine, and what becomes of a multi-packet for which the best engine
-//! has no room.
+//! How much may wait for an engine, and what becomes of a multi-packet if the best engine has no
+//! room.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// What the finishing-time policy does where the engine with the lowest finishing time has a full
+/// What the finishing-time policy does if the engine with the lowest finishing time has a full
 /// queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum FullQueue {
-    /// It waits for room there, as published: section III-B of the small-packets paper knows no
-    /// other condition. The packets stay in the window.
+    /// It waits for room there, as published (small-packets paper, section III-B). The packets stay
+    /// in the window.
     #[default]
     Wait,
-    /// It takes the lowest finishing time among the engines whose queue has room, and waits only if
-    /// none has.
+    /// It takes the lowest finishing time among the engines with room, and waits only if there are
+    /// none.
     Skip,
 }
 
-/// What an engine's depth counts.
+/// The unit of an engine's depth.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum DepthUnit {
     /// Multi-packets.
     #[default]
     MultiPackets,
-    /// Packets. A multi-packet of more packets than the depth waits only where none other does.
+    /// Packets. A multi-packet of more packets than the depth waits only where no other does.
     Packets,
 }
 
@@ -52,7 +52,7 @@ impl DepthUnit {
         }
     }
 
-    /// What a multi-packet of so many packets counts for.
+    /// How much of the depth a multi-packet of this many packets takes.
     #[inline]
     pub(crate) fn places(self, packets: u32) -> u32 {
         match self {
@@ -74,13 +74,13 @@ impl fmt::Display for DepthUnit {
     }
 }
 
-/// A name that is none of those expected.
+/// An unknown name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown value {given:?}; one of {expected}")]
 pub struct NameError {
-    /// What was given.
+    /// The given name.
     pub given: String,
-    /// What there is.
+    /// The known names.
     pub expected: &'static str,
 }
 

@@ -1,4 +1,4 @@
-//! The scheduler: window, choice, and the mirror of each engine's queue.
+//! The scheduler: window, choice, and a mirror of each engine's queue.
 
 use crate::adaptive::AdaptiveWindow;
 use crate::choice::{Choice, Search};
@@ -14,18 +14,18 @@ use crate::room::{DepthUnit, FullQueue};
 use crate::snapshot::{EngineMeasures, EngineSnapshot, Snapshot};
 use crate::window::{Group, Item, Window, WindowSize};
 
-/// A multi-packet or a train, and where it goes.
+/// A multi-packet or a train, and the engine it goes to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dispatch<T> {
-    /// The engine, by its place in the list that the scheduler was made with.
+    /// The engine, by its index in the list given to the scheduler.
     pub engine: usize,
-    /// The multi-packet's own number; [`Scheduler::complete`] asks for it.
+    /// Its unique number, for [`Scheduler::complete`].
     pub ticket: u64,
     /// The SA of all its packets, unless they [are of many](Self::is_of_many).
     pub sa: u32,
-    /// The algorithm of all packets, or a number that none has if they have several.
+    /// The algorithm of all packets, or an unused number if they have several.
     pub algorithm: u16,
-    /// Whether it is a train: a burst as it came, whatever its SAs.
+    /// Whether it is a train: a burst as it came, of whatever SAs.
     pub is_of_many: bool,
     /// Its packets, in order.
     pub items: Vec<T>,
@@ -33,41 +33,41 @@ pub struct Dispatch<T> {
     pub blocks: u64,
     /// Their size in bytes.
     pub bytes: u64,
-    /// `w`: what the engine has to do first, in ticks.
+    /// `w`: the engine's work ahead of it, in ticks.
     pub predicted_wait: u64,
-    /// `p`: the multi-packet's own time, in ticks.
+    /// `p`: its own time, in ticks.
     pub predicted_processing: u64,
 }
 
-/// What came of a completion.
+/// The outcome of a completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Completed {
-    /// The multi-packet was the engine's; it was dispatched at this tick.
+    /// The multi-packet was at the engine, dispatched at this tick.
     Known {
         /// When.
         dispatched: u64,
     },
-    /// The engine had no such multi-packet: it was quarantined meanwhile.
+    /// The engine has no such multi-packet: it was quarantined meanwhile.
     Unknown,
 }
 
-/// The sliding window and the finishing-time scheduler. `T` is whatever stands for a packet, `R`
-/// what the caller has to know of a multi-packet that an engine has.
+/// The sliding window and the finishing-time scheduler. `T` represents a packet, `R` the caller's
+/// record of a multi-packet at an engine.
 pub struct Scheduler<T, R = ()> {
     pub(crate) policy: Policy,
     full_queue: FullQueue,
     depth_unit: DepthUnit,
     pub(crate) late_margin: Option<u64>,
     overtakes: bool,
-    /// Packets that the window may hold now.
+    /// Current size of the window, in packets.
     pub(crate) size: usize,
     byte_limit: u32,
     pub(crate) max_wait: u64,
-    /// What the caller's core does for each packet besides the work of engines, in ticks.
-    pub(crate) own_cost: u64,
-    /// What it has to do in any case before it can give other engines more, in ticks.
-    pub(crate) own_work_ahead: u64,
-    /// Packets that the caller keeps until the window has room for them.
+    /// The overhead of the caller's core for each packet beside the work of engines, in ticks.
+    pub(crate) worker_overhead: u64,
+    /// The core's minimum overhead before it can give other engines more work, in ticks.
+    pub(crate) overhead_ahead: u64,
+    /// Packets that the caller holds until the window has room.
     pub(crate) before_window: usize,
     pub(crate) corrects: bool,
     pub(crate) keeps_measures: bool,
@@ -94,7 +94,7 @@ impl<T> Scheduler<T> {
 }
 
 impl<T, R> Scheduler<T, R> {
-    /// The same for a caller that notes [records](Self::note).
+    /// The same for a caller that attaches [records](Self::note).
     ///
     /// # Errors
     /// [`ConfigError`] says what is out of range.
@@ -120,8 +120,8 @@ impl<T, R> Scheduler<T, R> {
             size,
             byte_limit: config.byte_limit,
             max_wait: config.max_wait,
-            own_cost: 0,
-            own_work_ahead: 0,
+            worker_overhead: 0,
+            overhead_ahead: 0,
             before_window: 0,
             corrects: config.correct,
             keeps_measures: config.measure,
@@ -142,21 +142,21 @@ impl<T, R> Scheduler<T, R> {
         })
     }
 
-    /// Packets that the window takes now. With several classes some of it may be promised to
-    /// others: [`room_for`](Self::room_for) knows.
+    /// Packets that the window has room for. With several classes part of it may be reserved: see
+    /// [`room_for`](Self::room_for).
     #[inline]
     pub fn room(&self) -> usize {
         self.size.saturating_sub(self.window.len())
     }
 
-    /// Packets of one class that the window takes now.
+    /// Packets of one class that the window has room for.
     #[inline]
     pub fn room_for(&self, class: u8) -> usize {
         let kept_free = self.classes.kept_free(self.classes.of(class), self.window.counts());
         self.room().saturating_sub(kept_free)
     }
 
-    /// Whether packets of an SA stand in the window; `sa_of` says whose a packet is.
+    /// Whether packets of an SA stand in the window; `sa_of` returns a packet's SA.
     pub fn holds(&self, sa: u32, sa_of: impl Fn(&T) -> u32) -> bool {
         self.window.has(sa, sa_of)
     }
@@ -168,12 +168,12 @@ impl<T, R> Scheduler<T, R> {
 
     /// Puts a packet into the window.
     ///
-    /// With several classes, part of the window is kept for each. Strict: an eighth for every class
-    /// but the lowest, against those below it, so that a higher class always finds room. Weighted:
-    /// half of the window, split by weight, so that none is kept out.
+    /// With several classes, part of the window is reserved for each. Strict: an eighth for every
+    /// class but the lowest, against those below it, so that a higher class always finds room.
+    /// Weighted: half of the window, split by weight, so that none is kept out.
     ///
     /// # Errors
-    /// The packet itself, when there is no room for it. [`dispatch`](Self::dispatch) then is due.
+    /// The packet itself, if there is no room for it. [`dispatch`](Self::dispatch) is then due.
     #[inline]
     pub fn push(&mut self, now: u64, item: Item<T>) -> Result<(), Item<T>> {
         if self.room_for(item.class) == 0 {
@@ -183,14 +183,14 @@ impl<T, R> Scheduler<T, R> {
         Ok(())
     }
 
-    /// The next multi-packet, if it is time for one and the policy finds room for it.
+    /// The next multi-packet, if one is due and the policy finds an engine with room for it.
     #[inline]
     pub fn dispatch(&mut self, now: u64, input: Input) -> Option<Dispatch<T>> {
         if self.window.has_bursts() {
             return self.dispatch_burst(now, input);
         }
         // Full queues first: under load that is the answer to every second call, and the cheapest
-        // question.
+        // test.
         if self.engines.open.is_empty() || !self.is_due(now, input) {
             return None;
         }
@@ -209,7 +209,7 @@ impl<T, R> Scheduler<T, R> {
         Some(self.send(now, &group, choice))
     }
 
-    /// Where a group goes now; `None` if it has to wait.
+    /// The engine for a group now; `None` if it has to wait.
     #[inline]
     pub(crate) fn choose(&mut self, now: u64, input: Input, group: &Group) -> Option<Choice> {
         if self.is_only_idle_time(input) && !self.has_idle(self.costs.capable(group.algorithm)) {
@@ -222,7 +222,7 @@ impl<T, R> Scheduler<T, R> {
         self.search(now, input, group).choose(self.policy, self.last)
     }
 
-    /// Out of the way of those who have no engine elsewhere, which pay a comparison for it.
+    /// Not inlined, for those without an engine elsewhere, who pay only a comparison.
     #[inline(never)]
     fn choose_with_handovers(&self, now: u64, input: Input, group: &Group) -> Option<Choice> {
         let search = self.search(now, input, group);
@@ -243,25 +243,24 @@ impl<T, R> Scheduler<T, R> {
             places: self.depth_unit.places(group.packets),
             full_queue: self.full_queue,
             late_margin: self.late_margin,
-            own_work: self.own_work(input, group),
+            overhead: self.overhead(input, group),
         }
     }
 
-    /// What the caller's core has to do for the packets at hand besides the work of engines. With
-    /// no more input at hand only the packets beside the group are kept waiting by an engine on
-    /// that core; after the end of input nobody is.
+    /// The overhead of the caller's core for the packets at hand. Without more input only packets
+    /// outside the group are delayed by an engine on that core; after the end of input none is.
     #[inline]
-    fn own_work(&self, input: Input, group: &Group) -> u64 {
-        if self.own_cost == 0 || input == Input::Ended || self.policy != Policy::FinishingTime {
+    fn overhead(&self, input: Input, group: &Group) -> u64 {
+        if self.worker_overhead == 0 || input == Input::Ended || self.policy != Policy::FinishingTime {
             return 0;
         }
         let chosen_for = if input == Input::More { 0 } else { group.packets as usize };
         let packets = (self.window.len() + self.before_window - chosen_for) as u64;
-        self.own_cost.saturating_mul(packets).max(self.own_work_ahead)
+        self.worker_overhead.saturating_mul(packets).max(self.overhead_ahead)
     }
 
-    /// Whether rule 1 closes the window, or the rule that an idle engine does not wait for packets
-    /// that nobody has.
+    /// Whether the window is closed by rule 1, or must be dispatched because an engine is idle and
+    /// no more input is at hand.
     #[inline]
     fn is_due(&self, now: u64, input: Input) -> bool {
         self.is_closed(input)
@@ -271,7 +270,7 @@ impl<T, R> Scheduler<T, R> {
             }
     }
 
-    /// Whether the window is full in packets or bytes, or nothing will come any more.
+    /// Whether the window is full in packets or bytes, or the input has ended.
     #[inline]
     fn is_closed(&self, input: Input) -> bool {
         self.classes.is_full(self.room(), self.window.counts())
@@ -279,7 +278,7 @@ impl<T, R> Scheduler<T, R> {
             || input == Input::Ended
     }
 
-    /// Whether the window is due for no other reason than that an engine may be idle.
+    /// Whether the only reason to dispatch the window is an idle engine.
     #[inline]
     fn is_only_idle_time(&self, input: Input) -> bool {
         input == Input::Paused && self.max_wait == 0 && !self.is_closed(input)
@@ -289,7 +288,7 @@ impl<T, R> Scheduler<T, R> {
         self.engines.open.and(capable).any(|engine| self.engines.queue(engine).may_begin())
     }
 
-    /// Takes the group out of the window and notes it with its engine.
+    /// Takes the group out of the window and enters it in its engine's queue.
     #[inline]
     fn send(&mut self, now: u64, group: &Group, choice: Choice) -> Dispatch<T> {
         let Choice { engine, wait, processing, .. } = choice;
@@ -313,7 +312,7 @@ impl<T, R> Scheduler<T, R> {
         }
     }
 
-    /// Notes a group with its engine; its ticket.
+    /// Enters a group in its engine's queue; returns its ticket.
     #[inline]
     pub(crate) fn enqueue(&mut self, now: u64, group: &Group, choice: Choice) -> u64 {
         let Choice { engine, wait, processing, .. } = choice;
@@ -334,7 +333,7 @@ impl<T, R> Scheduler<T, R> {
         ticket
     }
 
-    /// The ticket of what this engine is given next.
+    /// The ticket of this engine's next work.
     #[inline]
     pub(crate) fn take_ticket(&mut self, engine: usize) -> u64 {
         let ticket = self.next_ticket;
@@ -343,8 +342,7 @@ impl<T, R> Scheduler<T, R> {
         ticket
     }
 
-    /// Takes the group out of the window, and counts what it is and how long its packets stood
-    /// there.
+    /// Takes the group out of the window, and measures it and its packets' waits.
     #[inline(never)]
     fn take_measured(&mut self, now: u64, group: &Group, engine: usize) -> Vec<T> {
         let idle = self.engines.queue(engine).idle(now);
@@ -372,21 +370,21 @@ impl<T, R> Scheduler<T, R> {
         self.window.first_arrival().map(|first| first.saturating_add(self.max_wait))
     }
 
-    /// Whether packets may be held back for a time to grow a multi-packet (`max_wait`).
+    /// Whether packets may be held back for a while to grow a multi-packet (`max_wait`).
     pub fn holds_back(&self) -> bool {
         self.max_wait > 0
     }
 
-    /// Until when the window is held back to grow, unless it is full before (`max_wait`); `None` if
-    /// it is empty or never held back.
+    /// The deadline until which the window is held back to grow unless it fills up before
+    /// (`max_wait`); `None` if it is empty or never held back.
     pub fn held_until(&self) -> Option<u64> {
         if self.max_wait == 0 { None } else { self.deadline() }
     }
 
-    /// When [`dispatch`](Self::dispatch) should be asked again though nothing else happens; `None`
-    /// if never. That is when the window has been held back for long enough, or when an engine for
-    /// which it may wait turns late. Later than both, it waits for room in a queue, that is for a
-    /// completion.
+    /// When [`dispatch`](Self::dispatch) should be called again even if nothing else happens;
+    /// `None` if never. This is when the window has been held back for long enough, or when an
+    /// engine for which it may wait turns late. Beyond both, it waits for room in a queue, and
+    /// hence for a completion.
     pub fn next_deadline(&self, now: u64) -> Option<u64> {
         let held_back = self.held_until().filter(|deadline| *deadline > now);
         let margin = self.late_margin.filter(|_| {
@@ -396,8 +394,7 @@ impl<T, R> Scheduler<T, R> {
         [held_back, late].into_iter().flatten().min()
     }
 
-    /// Tells that a multi-packet is done; `measured` is how long the engine worked on it, in ticks,
-    /// if known.
+    /// Completes a multi-packet; `measured` is the engine's time for it, in ticks, if known.
     #[inline]
     pub fn complete(&mut self, now: u64, engine: usize, ticket: u64, measured: Option<u64>) -> Completed {
         let Some(done) = self.engines.complete(now, engine, ticket) else { return Completed::Unknown };
@@ -410,14 +407,14 @@ impl<T, R> Scheduler<T, R> {
         Completed::Known { dispatched: done.dispatched }
     }
 
-    /// Takes the buffer of a dispatch back, so that the next one need not allocate; what is in it
-    /// is dropped.
+    /// Takes the buffer of a dispatch back, so that the next one need not allocate; its contents
+    /// are dropped.
     #[inline]
     pub fn recycle(&mut self, items: Vec<T>) {
         self.window.keep_buffer(items);
     }
 
-    /// What was measured so far.
+    /// The measurements so far.
     pub fn snapshot(&self) -> Snapshot {
         let packets: u64 = self.measures.iter().map(|measures| measures.packets).sum();
         let engine = |(at, measures): (usize, &EngineMeasures)| {

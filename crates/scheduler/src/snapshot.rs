@@ -1,16 +1,16 @@
-//! What a scheduler has measured.
+//! The measurements of a scheduler.
 
 use crate::engine::Pending;
 use crate::histogram::Histogram;
 
-/// What one engine has done. Times are in ticks.
+/// The measurements of one engine. Times are in ticks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EngineSnapshot {
     /// Its name.
     pub name: String,
-    /// Whether it is in use.
+    /// Whether it is available.
     pub is_available: bool,
-    /// Multi-packets that it has, the one in service included.
+    /// Multi-packets at the engine, including the one in service.
     pub queued: usize,
     /// Packets dispatched to it.
     pub packets: u64,
@@ -26,37 +26,37 @@ pub struct EngineSnapshot {
     pub completed: u64,
     /// Mean time from dispatch to completion, as predicted.
     pub predicted_ticks: f64,
-    /// Mean time from dispatch to completion, as it was.
+    /// Mean time from dispatch to completion, as measured.
     pub measured_ticks: f64,
     /// Mean absolute error of that prediction.
     pub error_ticks: f64,
     /// Mean error, positive where the engine was slower than predicted.
     pub bias_ticks: f64,
-    /// For each algorithm, what its calibrated cost is multiplied by now.
+    /// For each algorithm, the factor by which its calibrated cost is currently multiplied.
     pub corrections: Vec<Option<f64>>,
 }
 
-/// What a scheduler has done.
+/// The measurements of a scheduler.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot {
     /// The window now, in packets.
     pub window: usize,
     /// Packets that stand in it.
     pub waiting: usize,
-    /// How long packets stood in it, in ticks.
+    /// How long packets stood in the window, in ticks.
     pub wait: Histogram,
     /// Each engine.
     pub engines: Vec<EngineSnapshot>,
 }
 
-/// What is counted of one engine.
+/// The counters of one engine.
 pub(crate) struct EngineMeasures {
     pub(crate) name: String,
     pub(crate) packets: u64,
     pub(crate) bytes: u64,
     pub(crate) packets_per_multi_packet: Histogram,
     pub(crate) completed: u64,
-    // Sums over completions. A simulator counts in ps: 64 bits would be full after some 10^10
+    // Sums over completions. A simulator counts in ps: 64 bits would overflow after some 10^10
     // multi-packets.
     predicted_ticks: u128,
     measured_ticks: u128,
@@ -92,7 +92,7 @@ impl EngineMeasures {
         self.error_ticks += u128::from(now.abs_diff(done.predicted_finish));
     }
 
-    /// The same of what never waited in a queue.
+    /// The same for work that never waited in a queue.
     pub(crate) fn done(&mut self, predicted: u64, measured: u64) {
         self.completed += 1;
         self.predicted_ticks += u128::from(predicted);

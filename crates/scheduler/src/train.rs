@@ -1,10 +1,11 @@
 //! Trains of many SAs: bursts that an engine takes as they came.
 //!
-//! Packets are bundled by SA where a change of SA costs an engine more than a multi-packet of its
-//! own. An engine that has all keys at hand gains nothing by it: it takes a *train*, the packets of
-//! a burst in the order in which they came, for `t_init` once, `t_block` a block and `t_key` a
-//! change of SA. So such a burst stands in the window as it is, and is dispatched as it is. One on
-//! the caller's core that takes packets of one SA at a time has to win by what the window costs.
+//! Packets are bundled by SA where a change of SA costs an engine more than a separate
+//! multi-packet. An engine that has all keys at hand gains nothing by that: it takes a *train*, the
+//! packets of a burst in order of arrival, for `t_init` once, `t_block` a block and `t_key` a
+//! change of SA. Such a burst stands in the window as it is, and is dispatched as it is. An engine
+//! on the caller's core that takes the packets of one SA at a time must make up for the cost of
+//! sorting in the window.
 
 mod choice;
 mod times;
@@ -17,17 +18,18 @@ use crate::scheduler::{Dispatch, Scheduler};
 use crate::window::Group;
 use choice::TrainChoice;
 
-/// Algorithms that a train may have; a burst with more is sorted by SA.
+/// Algorithms in a train, at most; a burst with more is sorted by SA.
 const PARTS: usize = 4;
 
-/// The part of a train that has one algorithm.
+/// The packets of a train that have one algorithm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TrainPart {
     /// The algorithm.
     pub algorithm: u16,
-    /// Its packets' size in blocks of 16 bytes.
+    /// How many of its packets have an SA other than that of the previous packet in the train.
     pub blocks: u32,
-    /// How many of its packets have another SA than the packet before them in the train.
+    /// The number of SAs of its packets, and hence of multi-packets that the window would make of
+    /// them. Used only if an engine on the caller's core does not take trains.
     pub changes: u32,
     /// How many SAs its packets have: the multi-packets that the window would make of them. Looked
     /// at only where an engine on the caller's core takes no trains.
@@ -42,7 +44,7 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// The only part of a train whose packets have one algorithm.
+    /// The parts of a train whose packets have one algorithm.
     #[inline]
     pub fn one(part: TrainPart) -> Self {
         let mut parts = Self::default();
@@ -51,7 +53,7 @@ impl Parts {
         parts
     }
 
-    /// The part of an algorithm, a new one if there is none yet; `None` if there are too many.
+    /// The part of an algorithm, added if necessary; `None` if there are too many.
     pub fn of(&mut self, algorithm: u16) -> Option<&mut TrainPart> {
         let used = usize::from(self.used);
         let at = self.parts[..used].iter().position(|part| part.algorithm == algorithm).unwrap_or(used);
@@ -73,79 +75,82 @@ impl Parts {
     }
 }
 
-/// What the caller has that has not left yet, beside what stands in the window: order is kept
-/// either by SA or over all, never both at once.
+/// What the caller has in flight beside the window's contents: order is kept either by SA or over
+/// all, never both at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outstanding {
     /// Nothing.
     Nothing,
     /// Trains of many SAs: a multi-packet has to wait for them.
     Trains,
-    /// Multi-packets: what comes goes by SA, too.
+    /// Multi-packets: what arrives also goes by SA.
     MultiPackets,
 }
 
-/// A burst that is to come into the window.
+/// A burst about to enter the window.
 #[derive(Clone, Copy, Debug)]
 pub struct Burst {
-    /// Its parts by algorithm; `None` if it has too many, or packets that only one engine may do.
+    /// Its parts by algorithm; `None` if there are too many, or if some packets are tied to one
+    /// engine.
     pub parts: Option<Parts>,
     /// How many packets it has.
     pub packets: usize,
     /// Their size in bytes.
     pub bytes: u64,
-    /// What has not left yet.
+    /// What is still in flight.
     pub outstanding: Outstanding,
 }
 
 impl Burst {
-    /// One without packets.
+    /// A burst without packets.
     #[inline]
     pub fn new(parts: Option<Parts>) -> Self {
         Self { parts, packets: 0, bytes: 0, outstanding: Outstanding::Nothing }
     }
 }
 
-/// What becomes of a burst.
+/// How a burst enters the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// It stands in the window as it came.
+    /// As it came.
     Whole,
-    /// Its packets are to be [pushed](Scheduler::push) one by one, for the window to sort them by
+    /// Its packets are to be [pushed](Scheduler::push) one by one, so that the window sorts them by
     /// SA.
     BySa,
-    /// It has to wait.
+    /// Not yet.
     Later,
 }
 
-/// The engine that a train goes to.
+/// The dispatch of a train: its engine and prediction. The packets stay with the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Given {
-    /// The engine, by its place in the list that the scheduler was made with.
+pub struct TrainDispatch {
+    /// The engine, by its index in the list given to the scheduler.
     pub engine: usize,
-    /// The train's own number; [`Scheduler::complete`] asks for it.
+    /// Its unique number, for [`Scheduler::complete`].
     pub ticket: u64,
-    /// The algorithm of all packets, or a number that none has if they have several.
+    /// The algorithm of all packets, or an unused number if they have several.
     algorithm: u16,
-    /// What the engine has to do first, as predicted, in ticks.
+    /// The engine's predicted work ahead of it, in ticks.
     pub predicted_wait: u64,
-    /// The train's own time, as predicted, in ticks.
+    /// Its own predicted time, in ticks.
     pub predicted_processing: u64,
 }
 
-/// No algorithm has this number.
+/// Stands for several algorithms; no algorithm has this number.
 const SEVERAL: u16 = u16::MAX;
 
 impl<T, R> Scheduler<T, R> {
-    /// How a burst comes into the window: as it came, whatever its SAs, if nothing is gained by
-    /// sorting it.
+    /// How a burst enters the window: as it came, whatever its SAs, if sorting it gains nothing.
     ///
-    /// It is sorted by SA if an engine elsewhere can do all its parts that takes no trains; if one
-    /// on the caller's core takes none and is cheaper than those that do, with what it costs to
-    /// [sort](Self::set_window_cost) packets for it; if its packets are [better
-    /// bundled](Self::set_t_key) for one of these engines; if there are several and the policy is
-    /// not the finishing time; if the window bundles nothing, or holds packets back; where there
-    /// are several classes and an engine elsewhere; and while anything else is sorted.
+    /// It is sorted by SA
+    /// - if an engine elsewhere that takes no trains supports all its parts;
+    /// - if an engine on the caller's core that takes no trains is cheaper than those that do,
+    ///   including the cost of [sorting](Self::set_window_cost);
+    /// - if its packets are [better bundled](Self::set_t_key) for one of these engines;
+    /// - if there are several engines and the policy is not the finishing time;
+    /// - if the window bundles nothing, or holds packets back;
+    /// - if there are several classes and an engine elsewhere;
+    /// - and while anything else is sorted.
     pub fn admission(&self, burst: &Burst) -> Admission {
         let is_sorted = self.window.len() > 0 && !self.window.has_bursts();
         let are_trains_out = burst.outstanding == Outstanding::Trains;
@@ -160,7 +165,7 @@ impl<T, R> Scheduler<T, R> {
         }
     }
 
-    /// Whether every burst is sorted by SA now, whatever it is made of.
+    /// Whether every burst is currently sorted by SA, whatever it consists of.
     pub fn sorts_all(&self, outstanding: Outstanding) -> bool {
         let is_sorted = self.window.len() > 0 && !self.window.has_bursts();
         let never_whole = is_sorted || self.size == 1 || self.max_wait > 0;
@@ -171,8 +176,8 @@ impl<T, R> Scheduler<T, R> {
         }
     }
 
-    /// Puts a burst into the window that is to stand there as it [came](Self::admission), and
-    /// leaves an empty buffer in `packets`.
+    /// Puts a burst into the window [as it came](Self::admission), and leaves an empty buffer in
+    /// `packets`.
     pub fn push_burst(&mut self, packets: &mut Vec<T>, burst: &Burst) {
         debug_assert!(burst.parts.is_some(), "it was admitted");
         self.window.push_burst(packets, burst.parts.unwrap_or_default(), burst.bytes);
@@ -206,13 +211,14 @@ impl<T, R> Scheduler<T, R> {
         own.is_some_and(|own| !{ others }.any(|engine| self.bundled_cost(engine, parts, packets) < own))
     }
 
-    /// The engines that can do all of these parts.
+    /// The engines that support all of these parts.
     fn capable_of(&self, parts: &[TrainPart]) -> EngineMask {
         let all = EngineMask::all();
         parts.iter().fold(all, |capable, part| capable.and(self.costs.capable(part.algorithm)))
     }
 
-    /// Whether no engine that takes trains is there to do these, and one that does not is.
+    /// Whether no available engine that supports these parts takes trains, while another one is
+    /// available.
     pub fn has_only_others(&self, parts: &Parts) -> bool {
         let available = self.engines.available.and(self.capable_of(parts.all()));
         !available.is_empty() && available.and(self.engines.train_takers).is_empty()
@@ -224,8 +230,8 @@ impl<T, R> Scheduler<T, R> {
         self.window.has_bursts()
     }
 
-    /// Takes back the packets of all bursts that stand in the window if no engine that takes trains
-    /// is there to do the first, and one that does not is.
+    /// Takes the packets of all bursts out of the window if no available engine that takes trains
+    /// supports the first of them while another engine does.
     pub fn take_back(&mut self) -> Vec<T> {
         let mut packets = Vec::new();
         if self.window.first_burst().is_some_and(|first| self.has_only_others(&first.parts)) {
@@ -236,9 +242,9 @@ impl<T, R> Scheduler<T, R> {
         packets
     }
 
-    /// Has a burst that [may stand](Self::admission) in the window as it came go through it at
-    /// once, if the window is empty and an engine has room.
-    pub fn pass(&mut self, now: u64, input: Input, burst: &Burst) -> Option<Given> {
+    /// Dispatches a burst that [may enter](Self::admission) the window as it came at once, if the
+    /// window is empty and an engine has room.
+    pub fn pass(&mut self, now: u64, input: Input, burst: &Burst) -> Option<TrainDispatch> {
         let parts = burst.parts.as_ref().filter(|_| self.window.len() == 0)?;
         if let Some(given) = self.give_only(burst, parts) {
             return Some(given);
@@ -251,10 +257,11 @@ impl<T, R> Scheduler<T, R> {
         Some(self.give_train(now, parts, (burst.packets, burst.bytes), (engine, wait, processing)))
     }
 
-    /// What [`pass`](Self::pass) gives where the only engine does at once what it is given. A
-    /// packet that comes alone passes here as well, and would pay for a choice between many.
+    /// The shortcut of [`pass`](Self::pass) for a single engine that processes at once what it is
+    /// given. A packet that arrives alone passes here, and a choice between many would cost it
+    /// more.
     #[inline]
-    fn give_only(&mut self, burst: &Burst, parts: &Parts) -> Option<Given> {
+    fn give_only(&mut self, burst: &Burst, parts: &Parts) -> Option<TrainDispatch> {
         const ENGINE: usize = 0;
         let [part] = parts.all() else { return None };
         let may_pass = self.engines.is_only_at_once()
@@ -269,7 +276,7 @@ impl<T, R> Scheduler<T, R> {
         if self.keeps_measures {
             self.measures[ENGINE].dispatched(burst.packets as u32, burst.bytes);
         }
-        Some(Given {
+        Some(TrainDispatch {
             engine: ENGINE,
             ticket: self.take_ticket(ENGINE),
             algorithm: part.algorithm,
@@ -300,10 +307,10 @@ impl<T, R> Scheduler<T, R> {
         })
     }
 
-    /// Finds another engine for packets that were dispatched before: their engine has failed. Of
-    /// packets of one SA the policy decides, as if they stood in a window that is full; others go
-    /// to an engine that takes trains. `None` while there is no engine with room.
-    pub fn give_again(&mut self, now: u64, sa: Option<u32>, burst: &Burst) -> Option<Given> {
+    /// Chooses another engine for packets whose engine has failed. For packets of one SA the policy
+    /// decides, as if they stood in a full window; others go to an engine that takes trains. `None`
+    /// while no engine has room.
+    pub fn give_again(&mut self, now: u64, sa: Option<u32>, burst: &Burst) -> Option<TrainDispatch> {
         let parts = burst.parts?;
         let ([part], Some(sa)) = (parts.all(), sa) else {
             let choice = self.train_choice(now, Input::Paused, &parts, burst.packets);
@@ -318,17 +325,23 @@ impl<T, R> Scheduler<T, R> {
         }
         let ticket = self.enqueue(now, &group, choice);
         let (engine, predicted_wait, predicted_processing) = (choice.engine, choice.wait, choice.processing);
-        Some(Given { engine, ticket, algorithm: group.algorithm, predicted_wait, predicted_processing })
+        Some(TrainDispatch {
+            engine,
+            ticket,
+            algorithm: group.algorithm,
+            predicted_wait,
+            predicted_processing,
+        })
     }
 
-    /// Notes a train of so many packets and bytes with its engine, unless that does it at once.
+    /// Enters a train in its engine's queue, unless that engine processes it at once.
     fn give_train(
         &mut self,
         now: u64,
         parts: &Parts,
         (packets, bytes): (usize, u64),
         (engine, wait, processing): (usize, u64, u64),
-    ) -> Given {
+    ) -> TrainDispatch {
         if self.keeps_measures {
             self.measures[engine].dispatched(packets as u32, bytes);
         }
@@ -346,13 +359,13 @@ impl<T, R> Scheduler<T, R> {
             };
             self.engines.enqueue(now, engine, pending);
         }
-        Given { engine, ticket, algorithm, predicted_wait: wait, predicted_processing: processing }
+        TrainDispatch { engine, ticket, algorithm, predicted_wait: wait, predicted_processing: processing }
     }
 
-    /// Tells that the caller has done itself, at once, what an engine on its core was given at
-    /// `now`; `measured` is how long that took, in ticks, where it was measured.
-    pub fn complete_at_once(&mut self, now: u64, given: &Given, measured: Option<u64>) {
-        let Given { engine, ticket, algorithm, predicted_wait, predicted_processing } = *given;
+    /// Reports that the caller has itself processed at once what an engine on its core was given at
+    /// `now`; `measured` is the time that took, in ticks, if measured.
+    pub fn complete_at_once(&mut self, now: u64, given: &TrainDispatch, measured: Option<u64>) {
+        let TrainDispatch { engine, ticket, algorithm, predicted_wait, predicted_processing } = *given;
         if !self.engines.queue(engine).is_idle() {
             self.engines.complete(now, engine, ticket);
         }
@@ -367,10 +380,10 @@ impl<T, R> Scheduler<T, R> {
 }
 
 impl<T> Dispatch<T> {
-    /// Where it goes.
-    pub fn given(&self) -> Given {
+    /// The dispatch without its packets.
+    pub fn train_dispatch(&self) -> TrainDispatch {
         let Self { engine, ticket, algorithm, predicted_wait, predicted_processing, .. } = *self;
-        Given { engine, ticket, algorithm, predicted_wait, predicted_processing }
+        TrainDispatch { engine, ticket, algorithm, predicted_wait, predicted_processing }
     }
 }
 

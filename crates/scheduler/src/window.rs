@@ -1,13 +1,12 @@
-//! The sliding window (docs/internals/simulator.md: rule 1): multi-packets that grow until they are
-//! taken.
+//! The sliding window (docs/internals/simulator.md: rule 1): multi-packets grow in it until they
+//! are taken.
 //!
-//! A packet goes into its SA's last batch as it comes, so that dispatching is one move of a
-//! pointer, however many packets that is. Where `byte_limit` closes a batch, the SA's next packet
-//! begins another behind it. Each class has a line of the batches that hold packets of it, in the
-//! order of the first of these: the first packet of a class is in the batch at the head of its
-//! line.
+//! A packet is appended to its SA's last batch on arrival, so that a dispatch moves one pointer,
+//! however many packets it has. If `byte_limit` closes a batch, the SA's next packet starts another
+//! behind it. Each class has a linked list of the batches that contain packets of it, in the order
+//! of their first ones: the first packet of a class is in the batch at the head of its list.
 //!
-//! Where nothing is gained by sorting packets by SA, whole bursts stand in it instead, as they
+//! If nothing is gained by sorting packets by SA, whole bursts stand in the window instead, as they
 //! came.
 
 use std::collections::VecDeque;
@@ -15,12 +14,12 @@ use std::collections::VecDeque;
 use crate::config::CLASSES;
 use crate::train::Parts;
 
-/// One packet, as its owner hands it in.
+/// A packet, as the owner hands it in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Item<T> {
-    /// The SA; small numbers, since tables are indexed by it.
+    /// The SA; a small number, since tables are indexed by it.
     pub sa: u32,
-    /// The algorithm, as a number that the owner gives; cost models are kept by it.
+    /// The algorithm, as a number assigned by the owner; cost models are kept by it.
     pub algorithm: u16,
     /// The traffic class, 0 highest.
     pub class: u8,
@@ -28,20 +27,19 @@ pub struct Item<T> {
     pub blocks: u32,
     /// The packet's size in bytes.
     pub bytes: u32,
-    /// Whatever the owner wants back.
+    /// The owner's packet.
     pub payload: T,
 }
 
 /// No batch.
 const NONE: u32 = u32::MAX;
 
-/// Buffers that are kept for reuse.
+/// Buffers kept for reuse.
 const SPARE_BUFFERS: usize = 256;
-/// Packets for which a new buffer has room: few multi-packets are longer, and those grow theirs
-/// once.
+/// Capacity of a new buffer, in packets: few multi-packets are longer, and those grow theirs once.
 const BUFFER_PACKETS: usize = 64;
 
-/// What a window may hold, and what it notes.
+/// The limits of a window, and what it records.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WindowSize {
     /// Packets.
@@ -50,7 +48,7 @@ pub(crate) struct WindowSize {
     pub(crate) classes: usize,
     /// Bytes of a batch, unless it is a single packet.
     pub(crate) byte_limit: u32,
-    /// Whether it is asked how long packets stood in it.
+    /// Whether to record how long packets stood in it.
     pub(crate) notes_arrivals: bool,
 }
 
@@ -59,32 +57,33 @@ struct Batch<T> {
     items: Vec<T>,
     /// When the first arrived.
     arrived: u64,
-    /// When the last arrived, and how many at that time: packets of a burst arrive together.
+    /// The time of the last arrival, and the number of packets that arrived then: packets of a
+    /// burst arrive together.
     last: (u64, u32),
-    /// The same of those before, if that is noted.
+    /// The same for earlier arrivals, if recorded.
     earlier: Vec<(u64, u32)>,
     blocks: u64,
     bytes: u64,
     sa: u32,
-    /// The SA's next batch; of a free one, the next free.
+    /// The SA's next batch; for a free one, the next free one.
     next: u32,
     /// The class of the first.
     class: u8,
 }
 
-/// A batch in the line of a class.
+/// A batch's link in the list of a class.
 #[derive(Clone, Copy)]
-struct Place {
-    /// Packets of the class in the batch; with none it is not in the line.
+struct ClassLink {
+    /// Packets of the class in the batch; with none it is not in the list.
     packets: u32,
     /// The algorithm of the first of these.
     algorithm: u16,
-    /// The neighbouring batches.
+    /// The neighbouring batches in the list.
     before: u32,
     after: u32,
 }
 
-const NOT_IN_LINE: Place = Place { packets: 0, algorithm: 0, before: NONE, after: NONE };
+const UNLINKED: ClassLink = ClassLink { packets: 0, algorithm: 0, before: NONE, after: NONE };
 
 /// The batches of one SA.
 #[derive(Clone, Copy)]
@@ -93,10 +92,10 @@ struct Chain {
     tail: u32,
 }
 
-/// What the next multi-packet of a class would be.
+/// The next multi-packet of a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Group {
-    /// The batch of its reference packet, and the class of that.
+    /// The batch of its reference packet, and that packet's class.
     reference: u32,
     class: u8,
     pub(crate) sa: u32,
@@ -107,7 +106,7 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// Packets that were taken out of the window before, of so many blocks and bytes.
+    /// Packets that were taken out of the window before, with their blocks and bytes.
     pub(crate) fn again(sa: u32, algorithm: u16, packets: u32, (blocks, bytes): (u64, u64)) -> Self {
         Self { reference: NONE, class: 0, sa, algorithm, packets, blocks, bytes }
     }
@@ -120,12 +119,12 @@ pub(crate) struct WholeBurst<T> {
     pub(crate) bytes: u64,
 }
 
-/// Packets in the order of their arrival: in batches by SA, or in whole bursts.
+/// Packets in order of arrival: in batches by SA, or in whole bursts.
 pub(crate) struct Window<T> {
     size: WindowSize,
     batches: Vec<Batch<T>>,
-    /// Batch by batch, its place in the line of each class.
-    places: Vec<Place>,
+    /// For each batch, its link in the list of each class.
+    places: Vec<ClassLink>,
     free: u32,
     chains: Vec<Chain>,
     heads: [u32; CLASSES],
@@ -152,7 +151,7 @@ impl<T> Window<T> {
         });
         Self {
             batches: batches.collect(),
-            places: vec![NOT_IN_LINE; size.packets * size.classes],
+            places: vec![UNLINKED; size.packets * size.classes],
             size,
             free: 0,
             chains: Vec::new(),
@@ -166,13 +165,13 @@ impl<T> Window<T> {
         }
     }
 
-    /// Whether what stands here are whole bursts.
+    /// Whether the window holds whole bursts.
     #[inline]
     pub(crate) fn has_bursts(&self) -> bool {
         !self.bursts.is_empty()
     }
 
-    /// Puts a burst behind those that stand here, and leaves an empty buffer in `items`.
+    /// Appends a burst, and leaves an empty buffer in `items`.
     #[inline]
     pub(crate) fn push_burst(&mut self, items: &mut Vec<T>, parts: Parts, bytes: u64) {
         self.len += items.len();
@@ -192,7 +191,7 @@ impl<T> Window<T> {
         Some(burst)
     }
 
-    /// Whether there are packets of an SA, of which `sa_of` tells in a burst.
+    /// Whether there are packets of an SA; `sa_of` returns the SA of a burst's packet.
     pub(crate) fn has(&self, sa: u32, sa_of: impl Fn(&T) -> u32) -> bool {
         let is_in_batch = self.chains.get(sa as usize).is_some_and(|chain| chain.head != NONE);
         is_in_batch || self.bursts.iter().flat_map(|burst| &burst.items).any(|item| sa_of(item) == sa)
@@ -221,12 +220,12 @@ impl<T> Window<T> {
         heads.map(|head| self.batches[*head as usize].arrived).min()
     }
 
-    /// Puts a packet at the end of its class. The caller has made sure that there is room.
+    /// Appends a packet to its class. The caller has made sure that there is room.
     #[inline]
     pub(crate) fn push(&mut self, now: u64, class: usize, item: Item<T>) {
         let sa = item.sa as usize;
         if sa >= self.chains.len() {
-            self.know(sa);
+            self.ensure_sa(sa);
         }
         let tail = self.chains[sa].tail;
         let (bytes, limit) = (u64::from(item.bytes), u64::from(self.size.byte_limit));
@@ -252,7 +251,7 @@ impl<T> Window<T> {
     }
 
     #[cold]
-    fn know(&mut self, sa: usize) {
+    fn ensure_sa(&mut self, sa: usize) {
         self.chains.resize(sa + 1, Chain { head: NONE, tail: NONE });
     }
 
@@ -274,8 +273,8 @@ impl<T> Window<T> {
         at
     }
 
-    /// Counts a packet that has come into a batch, whose place in the line is that of its first
-    /// packet of the class.
+    /// Counts a packet that was added to a batch, and links the batch into the class's list at its
+    /// first packet of the class.
     #[inline]
     fn stand_in_line(&mut self, at: u32, class: usize, algorithm: u16) {
         self.counts[class] += 1;
@@ -286,7 +285,7 @@ impl<T> Window<T> {
             return;
         }
         let before = self.tails[class];
-        *place = Place { packets: 1, algorithm, before, after: NONE };
+        *place = ClassLink { packets: 1, algorithm, before, after: NONE };
         self.tails[class] = at;
         match before {
             NONE => self.heads[class] = at,
@@ -299,7 +298,7 @@ impl<T> Window<T> {
 
     #[inline]
     fn place(&self, batch: u32, class: usize) -> usize {
-        // One class is the rule, and needs no multiplication.
+        // One class is the common case, and needs no multiplication.
         if self.size.classes == 1 { batch as usize } else { batch as usize * self.size.classes + class }
     }
 
@@ -310,8 +309,8 @@ impl<T> Window<T> {
         self.group_of(self.heads[class], class)
     }
 
-    /// The next multi-packet of the same class behind that of `group`: the first packet of another
-    /// SA whose packets all stand behind.
+    /// The next multi-packet of the same class behind that of `group`: that of the first packet of
+    /// another SA whose packets all stand behind.
     pub(crate) fn group_behind(&self, group: &Group) -> Option<Group> {
         let class = usize::from(group.class);
         let mut at = group.reference;
@@ -339,8 +338,8 @@ impl<T> Window<T> {
         })
     }
 
-    /// Takes the first batch of a group's SA out; `waited` is told how long so many of its packets
-    /// stood here, if that is noted.
+    /// Takes the first batch of a group's SA out; `waited` is called with how long how many of its
+    /// packets stood here, if recorded.
     #[inline]
     pub(crate) fn take(&mut self, group: &Group, now: u64, mut waited: impl FnMut(u64, u32)) -> Vec<T> {
         let chain = &mut self.chains[group.sa as usize];
@@ -372,7 +371,7 @@ impl<T> Window<T> {
     fn leave_line(&mut self, at: u32, class: usize) {
         let place = self.place(at, class);
         let place = &mut self.places[place];
-        let Place { packets, before, after, .. } = *place;
+        let ClassLink { packets, before, after, .. } = *place;
         if packets == 0 {
             return;
         }
@@ -394,7 +393,7 @@ impl<T> Window<T> {
         }
     }
 
-    /// Keeps the buffer of a multi-packet for another; what is in it is dropped.
+    /// Keeps the buffer of a multi-packet for reuse; its contents are dropped.
     #[inline]
     pub(crate) fn keep_buffer(&mut self, mut items: Vec<T>) {
         items.clear();

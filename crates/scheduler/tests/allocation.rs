@@ -1,5 +1,4 @@
-//! Steady state allocates nothing. Alone in its file, since the counter counts for the whole
-//! process.
+//! Steady state allocates nothing. Alone in its file, since the counter covers the whole process.
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};

@@ -1,5 +1,5 @@
-//! The scheduler against rules 1 to 3 of docs/internals/simulator.md, and the rule for the core's
-//! own work, written down as plainly as they can be: by scans and sums.
+//! The scheduler against a plain implementation, by scans and sums, of rules 1 to 3 of
+//! docs/internals/simulator.md and of the rule for the worker's overhead.
 
 use convoy_scheduler::{
     CostModel, DepthUnit, EngineModel, FullQueue, Input, Item, Scheduler, SchedulerConfig,
@@ -34,19 +34,19 @@ struct Limits {
     depth_unit: DepthUnit,
     late_margin: Option<u64>,
     overtake: bool,
-    /// What the caller's core does for each packet besides.
-    own_cost: u64,
+    /// The overhead of the caller's core for each packet.
+    worker_overhead: u64,
 }
 
 struct PlainEngine {
     model: EngineModel,
     is_available: bool,
-    /// Estimates and packets, the one in service first, and when that one began.
+    /// Estimates and packets, the one in service first, and when that one started.
     costs: Vec<(u64, usize)>,
     began: u64,
 }
 
-/// What both sides have to say of a dispatch: engine, `w`, `p` and the packets.
+/// What both implementations report of a dispatch: engine, `w`, `p` and the packets.
 type Said = (usize, u64, u64, Vec<usize>);
 
 struct Plain {
@@ -88,7 +88,7 @@ impl Plain {
         group
     }
 
-    /// Whether a multi-packet of so many packets may be put behind what an engine has.
+    /// Whether a multi-packet of this many packets may be queued behind what an engine has.
     fn has_room(&self, engine: &PlainEngine, packets: usize) -> bool {
         let waiting = engine.costs.iter().skip(1);
         let depth = engine.model.depth;
@@ -102,7 +102,7 @@ impl Plain {
             }
     }
 
-    /// Whether an engine is not waited for any more.
+    /// Whether an engine is no longer waited for.
     fn is_late(&self, engine: &PlainEngine, now: u64) -> bool {
         let (Some(margin), Some((cost, _))) = (self.limits.late_margin, engine.costs.first()) else {
             return false;
@@ -110,15 +110,15 @@ impl Plain {
         now > engine.began + cost + margin
     }
 
-    /// Rules 2 and 3 with the core's own work, or without where that ends in waiting: engine, `w`
+    /// Rules 2 and 3 with the core's overhead, or without it if that ends in waiting: engine, `w`
     /// and `p`.
     fn choice(&self, now: u64, ended: bool, group: &[Packet]) -> Option<(usize, u64, u64)> {
         let packets = if ended { 0 } else { self.window.len() + self.before_window };
-        let own_work = self.limits.own_cost * packets as u64;
-        self.choice_with(own_work, now, group).or_else(|| self.choice_with(0, now, group))
+        let overhead = self.limits.worker_overhead * packets as u64;
+        self.choice_with(overhead, now, group).or_else(|| self.choice_with(0, now, group))
     }
 
-    fn choice_with(&self, own_work: u64, now: u64, group: &[Packet]) -> Option<(usize, u64, u64)> {
+    fn choice_with(&self, overhead: u64, now: u64, group: &[Packet]) -> Option<(usize, u64, u64)> {
         let blocks: u32 = group.iter().map(Packet::blocks).sum();
         let able = |engine: &&PlainEngine| {
             engine.is_available && engine.model.costs[usize::from(group[0].algorithm())].is_some()
@@ -135,8 +135,8 @@ impl Plain {
             let q: u64 = engine.costs.iter().skip(1).map(|of| of.0).sum();
             let r = engine.costs.first().map_or(0, |of| of.0.saturating_sub(now - engine.began));
             let p = (model.t_init + model.t_block * f64::from(blocks)).round() as u64;
-            let own_work = if engine.model.is_cpu { own_work } else { 0 };
-            candidates.push((q + r + p + own_work, engine.model.is_cpu, p, at, q + r));
+            let overhead = if engine.model.is_cpu { overhead } else { 0 };
+            candidates.push((q + r + p + overhead, engine.model.is_cpu, p, at, q + r));
         }
         let (_, _, p, at, w) = candidates.into_iter().min()?;
         self.has_room(&self.engines[at], group.len()).then_some((at, w, p))
@@ -184,7 +184,7 @@ fn models() -> Vec<EngineModel> {
     ]
 }
 
-/// The scheduler and the plain rules side by side.
+/// The scheduler and the plain implementation side by side.
 struct Pair {
     real: Scheduler<usize>,
     plain: Plain,
@@ -207,7 +207,7 @@ impl Pair {
             ..SchedulerConfig::default()
         };
         let mut real = Scheduler::new(config, models()).expect("in range");
-        real.set_own_cost(limits.own_cost);
+        real.set_worker_overhead(limits.worker_overhead);
         let tickets = vec![Vec::new(); models().len()];
         Self { real, plain: Plain::new(limits), tickets, now: 0, pushed: 0, left: Vec::new() }
     }
@@ -225,7 +225,7 @@ impl Pair {
         Ok(())
     }
 
-    /// One call of dispatch on both; whether it gave something.
+    /// One call of dispatch on both; returns whether it yielded something.
     fn dispatch(&mut self, input: Input) -> Result<bool, TestCaseError> {
         let got = self.real.dispatch(self.now, input).map(|dispatch| {
             self.tickets[dispatch.engine].push(dispatch.ticket);
@@ -312,7 +312,7 @@ fn limits() -> impl Strategy<Value = Limits> {
         prop_oneof![Just(0u64), (1u64..5).prop_map(|hundreds| hundreds * 100), 1u64..1_000],
     );
     (1usize..12, bytes, timeout, rules).prop_map(
-        |(window, bytes, timeout, (full_queue, depth_unit, late_margin, overtake, own_cost))| Limits {
+        |(window, bytes, timeout, (full_queue, depth_unit, late_margin, overtake, worker_overhead))| Limits {
             window,
             bytes,
             timeout,
@@ -320,7 +320,7 @@ fn limits() -> impl Strategy<Value = Limits> {
             depth_unit,
             late_margin,
             overtake,
-            own_cost,
+            worker_overhead,
         },
     )
 }
@@ -361,7 +361,7 @@ proptest! {
             depth_unit: DepthUnit::MultiPackets,
             late_margin: None,
             overtake: false,
-            own_cost: 0,
+            worker_overhead: 0,
         });
         for (sa, bytes) in packets {
             pair.push(sa, bytes)?;

@@ -1,4 +1,4 @@
-//! What the window and the classes promise.
+//! The guarantees of the window and the classes.
 
 use convoy_scheduler::{
     ClassDiscipline, Completed, CostModel, DepthUnit, EngineModel, FullQueue, Input, Item, Policy, Scheduler,
@@ -46,9 +46,9 @@ fn a_window_of_30_over_100_equiprobable_sas_gives_1_33_packets_per_multi_packet(
 
 /// The engine of a multi-packet of two packets, of the four that stand in the window: the
 /// accelerator is 100 ticks slower.
-fn engine_with_own_cost(
+fn engine_with_worker_overhead(
     policy: Policy,
-    own_cost: u64,
+    worker_overhead: u64,
     before_window: usize,
     input: Input,
 ) -> (usize, u64, u64) {
@@ -59,7 +59,7 @@ fn engine_with_own_cost(
     let config = SchedulerConfig { policy, window: 4, ..SchedulerConfig::default() };
     let engines = vec![model(true, 100.0), model(false, 200.0)];
     let mut scheduler = Scheduler::new(config, engines).expect("in range");
-    scheduler.set_own_cost(own_cost);
+    scheduler.set_worker_overhead(worker_overhead);
     scheduler.set_before_window(before_window);
     for sa in [1, 1, 2, 3] {
         scheduler.push(0, item(sa, 0, ())).expect("room");
@@ -69,9 +69,9 @@ fn engine_with_own_cost(
 }
 
 #[test]
-fn the_cores_own_work_is_its_cost_for_each_packet_in_the_window_and_before_it() {
-    let engine = |own_cost, before_window, input| {
-        engine_with_own_cost(Policy::FinishingTime, own_cost, before_window, input)
+fn worker_overhead_is_its_cost_for_each_packet_in_the_window_and_before_it() {
+    let engine = |worker_overhead, before_window, input| {
+        engine_with_worker_overhead(Policy::FinishingTime, worker_overhead, before_window, input)
     };
     let (cpu, card) = ((0, 0, 108), (1, 0, 208));
     assert_eq!(engine(0, 1_000, Input::More), cpu);
@@ -87,17 +87,17 @@ fn the_cores_own_work_is_its_cost_for_each_packet_in_the_window_and_before_it() 
 }
 
 #[test]
-fn the_cores_own_work_is_at_least_what_it_has_to_do_until_it_can_give_others_more() {
+fn worker_overhead_is_at_least_what_it_has_to_do_until_it_can_give_others_more() {
     let model = |is_cpu, t_init| EngineModel {
         costs: vec![Some(CostModel { t_init, t_block: 1.0 })],
         ..engine(is_cpu, 8)
     };
-    let chosen = |own_cost, ahead, input| {
+    let chosen = |worker_overhead, ahead, input| {
         let config = SchedulerConfig { window: 4, ..SchedulerConfig::default() };
         let mut scheduler =
             Scheduler::new(config, vec![model(true, 100.0), model(false, 200.0)]).expect("in range");
-        scheduler.set_own_cost(own_cost);
-        scheduler.set_own_work_ahead(ahead);
+        scheduler.set_worker_overhead(worker_overhead);
+        scheduler.set_overhead_ahead(ahead);
         for sa in [1, 1, 2, 3] {
             scheduler.push(0, item(sa, 0, ())).expect("room");
         }
@@ -120,15 +120,15 @@ fn a_packet_that_is_alone_keeps_nobody_waiting() {
     };
     let engines = vec![model(true, 100.0), model(false, 101.0)];
     let mut scheduler = Scheduler::new(SchedulerConfig::default(), engines).expect("in range");
-    scheduler.set_own_cost(1_000_000);
+    scheduler.set_worker_overhead(1_000_000);
     scheduler.push(0, item(1, 0, ())).expect("room");
     assert_eq!(scheduler.dispatch(0, Input::Paused).map(|dispatch| dispatch.engine), Some(0));
 }
 
 #[test]
-fn the_cores_own_work_is_nothing_to_the_baselines() {
+fn worker_overhead_is_nothing_to_the_baselines() {
     for policy in Policy::ALL.into_iter().filter(|policy| *policy != Policy::FinishingTime) {
-        let engine = |own_cost| engine_with_own_cost(policy, own_cost, 8, Input::More);
+        let engine = |worker_overhead| engine_with_worker_overhead(policy, worker_overhead, 8, Input::More);
         assert_eq!(engine(1_000_000), engine(0), "{policy}");
     }
 }

@@ -1,12 +1,12 @@
-//! What waiting for a full queue may cost: engines that hang, or that are slower or faster than
-//! their cost models say, hold the window up for no longer than the margin, and starve nobody.
+//! The cost of waiting for a full queue: engines that hang, or are slower or faster than their cost
+//! models, delay the window by no more than the margin, and starve no SA.
 
 use std::collections::VecDeque;
 
 use convoy_scheduler::{CostModel, EngineModel, FullQueue, Input, Item, Scheduler, SchedulerConfig};
 use proptest::prelude::*;
 
-/// Ticks from one look at the engines to the next.
+/// Ticks between two looks at the engines.
 const STEP: u64 = 50;
 const PACKETS: u32 = 100;
 
@@ -17,7 +17,7 @@ struct Engine {
     truth: Option<f64>,
 }
 
-/// A multi-packet under way, and its predicted time.
+/// A multi-packet in flight, and its predicted time.
 struct Flying {
     ticket: u64,
     predicted: u64,
@@ -28,7 +28,7 @@ struct Run {
     scheduler: Scheduler<u32>,
     engines: Vec<Engine>,
     flying: Vec<VecDeque<Flying>>,
-    /// When what is in service will truly be done.
+    /// When the one in service will really complete.
     ends: Vec<u64>,
     now: u64,
     pushed: u32,
@@ -91,8 +91,8 @@ impl Run {
         any
     }
 
-    /// One step; whether nothing left the window though packets wait there and an engine has
-    /// nothing to do.
+    /// One step; returns whether nothing left the window though packets wait there and an engine is
+    /// idle.
     fn step(&mut self) -> bool {
         self.now += STEP;
         self.complete();
@@ -156,7 +156,7 @@ proptest! {
     }
 }
 
-/// The rule of the paper has no margin, and stands still with an engine that hangs.
+/// The paper's rule has no margin, and stands still if an engine hangs.
 #[test]
 fn without_a_margin_an_engine_that_hangs_holds_the_window_up() {
     let engine = |t_init, truth| Engine {
@@ -179,7 +179,7 @@ fn without_a_margin_an_engine_that_hangs_holds_the_window_up() {
     assert_eq!(run(FullQueue::Skip, None), 0);
 }
 
-/// Whoever sleeps until [`Scheduler::next_deadline`] misses nothing.
+/// A caller that sleeps until [`Scheduler::next_deadline`] misses nothing.
 #[test]
 fn the_next_deadline_is_when_a_waited_for_engine_turns_late() {
     let engine = |is_cpu, t_init| EngineModel {

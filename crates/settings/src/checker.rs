@@ -1,4 +1,4 @@
-//! Reads single values, and keeps every problem.
+//! Reads single values, and collects every problem.
 
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
@@ -10,30 +10,30 @@ use std::str::FromStr;
 use ipnet::IpNet;
 use toml::Spanned;
 
+use crate::environment::{HostEnvironment, Interface};
 use crate::problem::{Problem, Source};
 use crate::suggest::unknown_value;
-use crate::surroundings::{Interface, Surroundings};
 use crate::{At, Text};
 
 /// Collects problems while values are read.
 pub struct Checker<'a> {
     source: &'a Source<'a>,
-    surroundings: &'a dyn Surroundings,
-    /// What names resolved to, so that each is asked for once.
+    environment: &'a dyn HostEnvironment,
+    /// Resolved names, so that each is resolved once.
     resolved: HashMap<String, Result<Vec<IpAddr>, String>>,
-    /// The machine's interfaces, once they were asked for.
+    /// The machine's interfaces, once requested.
     interfaces: OnceCell<Option<Vec<Interface>>>,
-    /// Which addresses the machine has, so that each is tried once.
+    /// Addresses checked so far, so that each is checked once.
     addresses: HashMap<IpAddr, bool>,
     problems: Vec<Problem>,
 }
 
 impl<'a> Checker<'a> {
-    /// A checker of this text; `problems` are those that its reader found.
-    pub fn new(source: &'a Source<'a>, surroundings: &'a dyn Surroundings, problems: Vec<Problem>) -> Self {
+    /// A checker of this text; `problems` are those found by its reader.
+    pub fn new(source: &'a Source<'a>, environment: &'a dyn HostEnvironment, problems: Vec<Problem>) -> Self {
         Self {
             source,
-            surroundings,
+            environment,
             resolved: HashMap::new(),
             interfaces: OnceCell::new(),
             addresses: HashMap::new(),
@@ -41,27 +41,27 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// What was found, by the reader and by the checker.
+    /// The problems found by the reader and the checker.
     pub fn into_problems(self) -> Vec<Problem> {
         self.problems
     }
 
     /// The machine that the configuration is checked for.
-    pub fn surroundings(&self) -> &'a dyn Surroundings {
-        self.surroundings
+    pub fn environment(&self) -> &'a dyn HostEnvironment {
+        self.environment
     }
 
-    /// The machine's interfaces, as far as they are known.
+    /// The machine's interfaces, if known.
     pub fn interfaces(&self) -> Option<&[Interface]> {
-        self.interfaces.get_or_init(|| self.surroundings.interfaces()).as_deref()
+        self.interfaces.get_or_init(|| self.environment.interfaces()).as_deref()
     }
 
-    /// Keeps an error about `key`, at `span`.
+    /// Records an error about `key`, at `span`.
     pub fn add(&mut self, span: &Range<usize>, key: &str, what: impl Display) {
         self.problems.push(self.source.problem(span, key, &what.to_string()));
     }
 
-    /// Keeps a warning about `key`, at `span`.
+    /// Records a warning about `key`, at `span`.
     pub fn warn(&mut self, span: &Range<usize>, key: &str, what: impl Display) {
         self.problems.push(self.source.problem(span, key, &what.to_string()).into_warning());
     }
@@ -82,7 +82,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// A setting that must be there; `example` says how it is written.
+    /// A required setting; `example` shows how to write it.
     pub fn needed<'b, T>(
         &mut self,
         at: &At,
@@ -112,11 +112,11 @@ impl<'a> Checker<'a> {
     /// # Errors
     /// What the resolver says.
     pub fn resolve(&mut self, name: &str) -> Result<Vec<IpAddr>, String> {
-        let ask = || self.surroundings.resolve(name).map_err(|error| error.to_string());
+        let ask = || self.environment.resolve(name).map_err(|error| error.to_string());
         self.resolved.entry(name.to_owned()).or_insert_with(ask).clone()
     }
 
-    /// One of a few words, the first where nothing is said; `None` for another.
+    /// One of a few words, by default the first; `None` for another.
     pub fn one_of<T: Copy>(&mut self, text: Option<&Text>, key: &str, words: &[(&str, T)]) -> Option<T> {
         let Some(text) = text else { return Some(words[0].1) };
         let found = words.iter().find(|(word, _)| word == text.get_ref()).map(|(_, value)| *value);
@@ -127,7 +127,7 @@ impl<'a> Checker<'a> {
         found
     }
 
-    /// A number from `least` to `most`; `default` where there is none, or another.
+    /// A number from `least` to `most`; `default` if it is missing or invalid.
     pub fn in_range<T: PartialOrd + Display + Copy>(
         &mut self,
         value: Option<&Spanned<T>>,
@@ -152,7 +152,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// An address with the length of its prefix; without one, the address alone.
+    /// An address with a prefix length; without one, the address alone.
     pub fn prefix(&mut self, text: &Text, key: &str) -> Option<IpNet> {
         let parsed = parse_prefix(text.get_ref());
         if parsed.is_none() {
@@ -163,7 +163,7 @@ impl<'a> Checker<'a> {
         parsed
     }
 
-    /// The kernel's name of an interface (IFNAMSIZ, and what its names may not hold).
+    /// The kernel's name of an interface (IFNAMSIZ, and the allowed characters).
     pub fn interface(&mut self, text: Option<&Text>, key: &str) -> Option<String> {
         const MOST_BYTES: usize = 15;
         let text = text?;
@@ -181,8 +181,8 @@ impl<'a> Checker<'a> {
         Some(name.clone())
     }
 
-    /// Warns of an interface that the machine does not have: it may come later, and without it a
-    /// port cannot be opened.
+    /// Warns of an interface that does not exist: it may appear later, and without it a port cannot
+    /// be opened.
     pub fn interface_is_there(&mut self, text: Option<&Text>, key: &str) {
         let (Some(text), Some(interfaces)) = (text, self.interfaces()) else { return };
         let known: Vec<&str> =
@@ -198,7 +198,7 @@ impl<'a> Checker<'a> {
         self.warn(&text.span(), key, what);
     }
 
-    /// An interface that is to be a TUN interface: if it is there already, it must be one.
+    /// The name of a TUN interface: if it exists already, it must be one.
     pub fn interface_is_tun(&mut self, text: Option<&Text>, key: &str) {
         let (Some(text), Some(interfaces)) = (text, self.interfaces()) else { return };
         let other = interfaces.iter().find(|it| it.name == *text.get_ref()).filter(|it| !it.is_tun);
@@ -212,10 +212,10 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Warns of a local address that the machine does not have: it may come later, and without it
+    /// Warns of a local address that the machine does not have: it may appear later, and without it
     /// no socket can be bound.
     pub fn address_is_there(&mut self, text: &Text, address: IpAddr, key: &str) {
-        let has = || self.surroundings.has_address(address).unwrap_or(true);
+        let has = || self.environment.has_address(address).unwrap_or(true);
         if address.is_unspecified() || *self.addresses.entry(address).or_insert_with(has) {
             return;
         }
@@ -230,7 +230,7 @@ impl<'a> Checker<'a> {
     pub fn core(&mut self, value: Option<&Spanned<usize>>, key: &str) -> Option<usize> {
         let value = value?;
         let core = *value.get_ref();
-        if let Some(cores) = self.surroundings.cores().filter(|cores| !cores.contains(&core)) {
+        if let Some(cores) = self.environment.cores().filter(|cores| !cores.contains(&core)) {
             let what = format!("there is no core {core}; this machine has {}", in_ranges(&cores));
             self.add(&value.span(), key, what);
         }
@@ -251,12 +251,12 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// An address with the length of its prefix; without one, the address alone.
+/// An address with a prefix length; without one, the address alone.
 pub fn parse_prefix(text: &str) -> Option<IpNet> {
     text.parse().ok().or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from))
 }
 
-/// Numbers in ascending order for people, such as `0-3, 8`.
+/// Numbers in ascending order as readable ranges, such as `0-3, 8`.
 fn in_ranges(numbers: &[usize]) -> String {
     let mut ranges: Vec<(usize, usize)> = Vec::new();
     for number in numbers {

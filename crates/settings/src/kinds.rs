@@ -6,15 +6,15 @@ use toml::Spanned;
 
 use crate::table::{At, Entries, Table};
 
-/// The kinds that a table can be of, as an enum that holds the keys of one. The registries of
-/// engines and ports declare theirs.
+/// The kinds of a table, as an enum that holds the keys of one. The registries of engines and ports
+/// declare theirs.
 pub trait Kinds: Sized {
-    /// What `kind` may be, in the order in which it is listed.
+    /// The words of `kind`, in the order of listings.
     const WORDS: &'static [&'static str];
-    /// The one to suggest where none is given.
+    /// The one to suggest if none is given.
     const EXAMPLE: &'static str;
 
-    /// The keys that only tables of this kind have, by its place in [`WORDS`](Self::WORDS).
+    /// The keys that only tables of this kind have, by its index in [`WORDS`](Self::WORDS).
     fn keys(kind: usize) -> &'static [&'static str];
 
     /// What to add for a key of this kind that another kind of table has, each with the key.
@@ -23,10 +23,10 @@ pub trait Kinds: Sized {
     /// Reads the keys of this kind.
     fn take(kind: usize, entries: &mut Entries<'_, '_, '_>) -> Self;
 
-    /// Notes where the table is.
+    /// Sets the table's place.
     fn set_at(&mut self, at: At);
 
-    /// The place of a word in [`WORDS`](Self::WORDS).
+    /// The index of a word in [`WORDS`](Self::WORDS).
     fn find(word: &str) -> Option<usize> {
         Self::WORDS.iter().position(|other| *other == word)
     }
@@ -97,7 +97,7 @@ pub struct OfKind<C, K> {
     pub common: C,
     /// The word of its kind.
     pub word: Option<Spanned<String>>,
-    /// The keys of its kind; `None` where the word is missing or unknown, which was reported.
+    /// The keys of its kind; `None` if the word is missing or unknown, which was reported.
     pub kind: Option<K>,
 }
 

@@ -1,24 +1,33 @@
 //! Reads a configuration file in TOML table by table, and keeps every problem with its place in the
 //! file.
 //!
-//! A table is declared once with [`tables!`]: each key and what it holds. A table of which there
-//! are several kinds (`[[engine]]`, `[[port]]`) has the keys that all of them have, and those of
-//! its kind ([`Kinds`]). Each key is read by itself, so that one that is wrong hides nothing of the
-//! others; serde's own tagged enums stop at the first error and lose its place. What values mean is
-//! checked by whoever declared the table, with a [`Checker`].
+//! - [`Table`] is a table, declared once with [`tables!`]: each key and its type. A table of which
+//!   there are several kinds (`[[engine]]`, `[[port]]`) has the keys common to all, and those of
+//!   its kind ([`Kinds`]).
+//! - [`Reader`] reads the file into tables, each key by itself, so that an invalid one hides no
+//!   other; serde's own tagged enums stop at the first error and lose its place.
+//! - [`Checker`] checks values and their combinations, on behalf of whoever declared the table, and
+//!   against a [`HostEnvironment`]: the machine's interfaces, addresses, cores and users.
+//! - [`Problem`] is an error or a warning at its place in the [`Source`], with an excerpt that
+//!   shows no key, and a suggestion where a word is misspelt. [`ConfigErrors`] are all of them.
+//!
+//! The way of a value: the reader parses it with its span, the declaring crate checks it, and what
+//! comes out is that crate's configuration; nothing behind it sees keys or text.
+//!
+//! Knows the meaning of no key.
 
 mod checker;
+mod environment;
 mod kinds;
 mod problem;
 mod suggest;
-mod surroundings;
 mod table;
 
 pub use checker::{Checker, parse_prefix};
+pub use environment::{HostEnvironment, Interface, Nowhere};
 pub use kinds::{Kinds, OfKind};
 pub use problem::{ConfigErrors, Problem, Severity, Source, in_order, told};
 pub use suggest::{nearest, unknown, unknown_value};
-pub use surroundings::{Interface, Nowhere, Surroundings};
 pub use table::{At, Entries, Reader, Table};
 pub use toml::Spanned;
 

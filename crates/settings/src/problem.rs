@@ -1,34 +1,34 @@
-//! Errors and warnings that say where they are.
+//! Errors and warnings with their places.
 
 use std::fmt;
 use std::ops::Range;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
-/// How bad it is.
+/// The severity of a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
     /// The configuration cannot be used.
     Error,
-    /// It can, but will hardly do what was meant.
+    /// It is valid, but probably a mistake.
     Warning,
 }
 
-/// One thing that is wrong.
+/// A problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// How bad it is.
+    /// Its severity.
     pub severity: Severity,
-    /// File, line and column, as far as they are known.
+    /// File, line and column, as far as known.
     pub place: String,
-    /// The key, for example `tunnel.esp_proposal`; empty where the whole file is meant.
+    /// The key, for example `tunnel.esp_proposal`; empty if it concerns the whole file.
     pub key: String,
     /// What is wrong, what was expected, what to do.
     pub what: String,
-    /// The lines that are meant, marked, with everything that may be a key left out; empty where
-    /// there are none.
+    /// The lines concerned, marked, with everything that may be a key left out; empty if there are
+    /// none.
     pub excerpt: String,
-    /// Where in the file it is, in bytes, so that several can be told in order.
+    /// Its offset in the file, in bytes, for sorting.
     start: usize,
 }
 
@@ -75,7 +75,7 @@ impl Problem {
     }
 }
 
-/// All that is wrong with a configuration, in the order of the file; one at least is an error.
+/// All problems of a configuration, in the order of the file; at least one is an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigErrors(pub Vec<Problem>);
 
@@ -96,11 +96,11 @@ impl ConfigErrors {
     }
 }
 
-/// Problems of one severity that are told one by one.
+/// Problems of one severity that are reported individually, at most.
 const MOST_TOLD: usize = 50;
 
-/// Those of so many problems that are told one by one, and one line about the others. A file that a
-/// program wrote may have the same mistake in each of 10,000 tunnels.
+/// The problems to report individually, and a line about the others. A generated file may have the
+/// same mistake in each of 10,000 tunnels.
 pub fn told(problems: &[Problem]) -> (Vec<&Problem>, Option<String>) {
     let (mut errors, mut warnings) = (0, 0);
     let is_told = |problem: &&Problem| {
@@ -118,25 +118,25 @@ pub fn told(problems: &[Problem]) -> (Vec<&Problem>, Option<String>) {
     (told, (!rest.is_empty()).then(|| format!("{}, not listed here", rest.join(" and "))))
 }
 
-/// Puts problems into the order of the file.
+/// Sorts problems by their place in the file.
 pub fn in_order(mut problems: Vec<Problem>) -> Vec<Problem> {
     problems.sort_by_key(|problem| problem.start);
     problems
 }
 
-/// The text that errors point into.
+/// The text that problems refer to.
 pub struct Source<'a> {
     name: &'a str,
     text: &'a str,
-    /// The text with whatever may be a key replaced, byte for byte, so that the same places mean
-    /// the same.
+    /// The text with everything that may be a key replaced, byte for byte, so that offsets stay
+    /// valid.
     shown: String,
     /// Where each line starts, in bytes.
     lines: Vec<usize>,
 }
 
 impl<'a> Source<'a> {
-    /// The text of a file; `name` is the file's in what is reported.
+    /// The text of a file; `name` is the file's in reports.
     pub fn new(name: &'a str, text: &'a str) -> Self {
         let later = text.match_indices('\n').map(|(newline, _)| newline + 1);
         Self { name, text, shown: without_keys(text), lines: std::iter::once(0).chain(later).collect() }
@@ -168,7 +168,7 @@ impl<'a> Source<'a> {
         Problem::whole_file(self.name, what)
     }
 
-    /// What the TOML reader found. The key is the one of its line, under the header above it.
+    /// An error of the TOML parser. The key is the one of its line, under the header above it.
     pub(crate) fn toml_problem(&self, error: &toml::de::Error) -> Problem {
         let what = error.message().trim();
         let Some(span) = error.span() else {
@@ -211,12 +211,12 @@ impl<'a> Source<'a> {
     }
 }
 
-/// As many hexadecimal digits in a row may be a key.
+/// This many hexadecimal digits in a row may be a key.
 const SECRET_DIGITS: usize = 16;
-/// What follows these on their line is a key, whatever it looks like.
+/// What follows these on their line is a key, in any notation.
 const SECRET_KEYS: [&str; 2] = ["key_in", "key_out"];
 
-/// A file's text with a star for each byte that may be of a key.
+/// A file's text with a star for each byte that may belong to a key.
 fn without_keys(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for line in text.split_inclusive('\n') {
@@ -233,7 +233,7 @@ fn without_keys(text: &str) -> String {
     shown
 }
 
-/// `text` with something else for as many hexadecimal digits in a row as may be a key.
+/// `text` with sequences of hexadecimal digits that may be a key replaced.
 fn without_digits(text: &str, instead: impl Fn(usize) -> String) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;

@@ -1,20 +1,20 @@
-//! What a misspelt word was meant to be.
+//! Suggestions for misspelt words.
 
-/// As much alike, by Jaro's measure, as a misspelling is to its word; cargo and clap take the same.
+/// The least similarity of a misspelling, by Jaro's measure; cargo and clap use the same.
 const ALIKE: f64 = 0.7;
 
-/// How much alike two words are, from 0 to 1. One slip of the fingers is a misspelling also of a
+/// The similarity of two words, from 0 to 1. One typing error also counts as a misspelling of a
 /// short word.
 fn likeness(word: &str, other: &str) -> f64 {
     let is_slip = word.len() > 2 && strsim::osa_distance(word, other) == 1;
     if is_slip { 1.0 } else { strsim::jaro(word, other) }
 }
 
-/// The known word that is most like this one, if any is.
+/// The most similar known word, if any is similar.
 pub fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     let word = word.to_lowercase();
     let alike = known.iter().map(|other| (likeness(&word, other), *other));
-    // Of several that are alike the first.
+    // The first of several equally similar ones.
     let best = alike.fold(None, |best: Option<(f64, &str)>, next| match best {
         Some(best) if best.0 >= next.0 => Some(best),
         _ => Some(next),
@@ -22,7 +22,7 @@ pub fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     best.filter(|(alike, _)| *alike > ALIKE).map(|(_, word)| word)
 }
 
-/// Says that there is no such `thing` (a key, a table), which one was meant, or else what there is.
+/// The message that there is no such `thing` (a key, a table), with a suggestion or a list.
 pub fn unknown(thing: &str, word: &str, known: &[&str]) -> String {
     match nearest(word, known) {
         Some(meant) => format!("there is no such {thing}; did you mean {meant:?}?"),
@@ -30,7 +30,7 @@ pub fn unknown(thing: &str, word: &str, known: &[&str]) -> String {
     }
 }
 
-/// The same of a value, which is named.
+/// The same for a value, which is quoted.
 pub fn unknown_value(word: &str, known: &[&str]) -> String {
     match nearest(word, known) {
         Some(meant) => format!("unknown {word:?}; did you mean {meant:?}? There are {}", known.join(", ")),

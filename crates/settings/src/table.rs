@@ -1,5 +1,4 @@
-//! Tables as they are written. Each key is read by itself, so that what is wrong with one hides
-//! nothing of the others.
+//! Tables as written. Each key is read by itself, so that an invalid one hides none of the others.
 
 use std::ops::Range;
 
@@ -12,13 +11,13 @@ use crate::kinds::{Kinds, OfKind};
 use crate::problem::{Problem, Source};
 use crate::suggest::{nearest, unknown};
 
-/// Reads tables and keeps what is wrong with them.
+/// Reads tables and collects their problems.
 pub struct Reader<'a> {
     source: &'a Source<'a>,
     problems: Vec<Problem>,
 }
 
-/// One table while it is read: what is left in it at the end is unknown.
+/// A table being read: keys left over at the end are unknown.
 pub struct Entries<'a, 'r, 't> {
     reader: &'a mut Reader<'r>,
     path: &'a str,
@@ -26,18 +25,17 @@ pub struct Entries<'a, 'r, 't> {
     unread: Vec<&'static str>,
 }
 
-/// Where a table is in the file.
+/// The place of a table.
 #[derive(Clone, Debug, Default)]
 pub struct At {
     /// The table, in bytes.
     pub span: Range<usize>,
-    /// Keys that are in it, but misspelt or so wrong that they could not be read; that was
-    /// reported.
+    /// Keys that are present, but misspelt or invalid; that was reported.
     pub unread: Vec<&'static str>,
 }
 
 impl At {
-    /// Whether a key is not in the table at all; `is_there` says whether it was read.
+    /// Whether a key is absent from the table; `is_there` says whether it was read.
     pub fn lacks(&self, key: &str, is_there: bool) -> bool {
         !is_there && !self.unread.contains(&key)
     }
@@ -54,10 +52,10 @@ pub trait Table: Sized {
     /// Reads each key.
     fn take(entries: &mut Entries<'_, '_, '_>) -> Self;
 
-    /// Where it is.
+    /// Its place.
     fn at(&self) -> &At;
 
-    /// Notes where it is.
+    /// Sets its place.
     fn set_at(&mut self, at: At);
 }
 
@@ -112,10 +110,10 @@ macro_rules! tables {
 }
 
 impl<'a> Reader<'a> {
-    /// A reader of this text, and all that is in it.
+    /// A reader of this text, and the parsed document.
     ///
     /// # Errors
-    /// All that keeps the text from being TOML; then nothing else is reported.
+    /// All TOML errors; nothing else is reported then.
     pub fn new(source: &'a Source<'a>) -> Result<(Self, DeTable<'a>), Vec<Problem>> {
         let (table, errors) = DeTable::parse_recoverable(source.text());
         if !errors.is_empty() {
@@ -124,12 +122,12 @@ impl<'a> Reader<'a> {
         Ok((Self { source, problems: Vec::new() }, table.into_inner()))
     }
 
-    /// What was wrong so far.
+    /// The problems so far.
     pub fn into_problems(self) -> Vec<Problem> {
         self.problems
     }
 
-    /// Keeps a problem.
+    /// Records a problem.
     pub fn add(&mut self, span: &Range<usize>, key: &str, what: &str) {
         self.problems.push(self.source.problem(span, key, what));
     }
@@ -199,7 +197,7 @@ impl<'a> Reader<'a> {
             _ => {}
         }
         if kind.is_none() {
-            // What is wrong with its keys is reported all the same, whichever kind they belong to.
+            // Its keys are checked all the same, whichever kind they belong to.
             (0..K::WORDS.len()).for_each(|number| drop(K::take(number, &mut entries)));
         }
         let of_kind: &[&str] = number.map_or(&[], K::keys);
@@ -261,8 +259,8 @@ impl Entries<'_, '_, '_> {
         self.unread.extend(nearest(key, known));
     }
 
-    /// Has what is left reported, each key with the place of its value, and returns the keys that
-    /// are there but could not be read.
+    /// Reports leftover keys, each with the place of its value, and returns the keys that are
+    /// present but could not be read.
     fn finish(
         mut self,
         mut report: impl FnMut(&mut Self, &Spanned<DeString<'_>>, &Range<usize>),

@@ -66,8 +66,8 @@ mod traffic;
 pub use machine::{Carried, Observer, Served};
 pub use ndr::{Ndr, NdrSearch, Trial};
 pub use platform::{
-    BusSpec, CoresSpec, Place, Platform, PlatformError, ProcessorKind, ProcessorSpec, Reference, SaCacheSpec,
-    SchedulerSpec, SourceSpec, StageSpec, Variants,
+    BusSpec, CoresSpec, Platform, PlatformError, ProcessorKind, ProcessorSpec, Reference, SaCacheSpec,
+    SchedulerSpec, SourceSpec, StagePosition, StageSpec, Variants,
 };
 pub use report::{
     BusReport, ClassReport, CoresReport, Load, Percentiles, ProcessorReport, Report, SaCacheReport,

@@ -3,7 +3,7 @@
 
 mod support;
 
-use convoy_sim::{Arrivals, Packet, Place, ProcessorKind, Simulation, StageSpec};
+use convoy_sim::{Arrivals, Packet, ProcessorKind, Simulation, StagePosition, StageSpec};
 use support::{easy, log, packets, processor};
 
 fn cpu() -> convoy_sim::ProcessorSpec {
@@ -190,16 +190,17 @@ fn captured_and_paced_packets_arrive_when_they_should() {
     assert_eq!(lines.iter().map(|line| line.2).collect::<Vec<_>>(), [1, 8, 28]);
 }
 
-fn stage(name: &str, place: Place) -> StageSpec {
+fn stage(name: &str, place: StagePosition) -> StageSpec {
     StageSpec { name: name.to_owned(), place, ..StageSpec::default() }
 }
 
 #[test]
 fn stages_take_each_packet_by_itself_on_servers_processors_and_buses() {
     let mut platform = easy(vec![cpu()], 1);
-    let receive = StageSpec { packet_us: 3.0, byte_ns: 1000.0, ..stage("receive", Place::Before) };
-    let lookup = StageSpec { on: Some("cpu".to_owned()), packet_us: 4.0, ..stage("lookup", Place::Before) };
-    let send = StageSpec { bus: Some("bus".to_owned()), ..stage("send", Place::After) };
+    let receive = StageSpec { packet_us: 3.0, byte_ns: 1000.0, ..stage("receive", StagePosition::Before) };
+    let lookup =
+        StageSpec { on: Some("cpu".to_owned()), packet_us: 4.0, ..stage("lookup", StagePosition::Before) };
+    let send = StageSpec { bus: Some("bus".to_owned()), ..stage("send", StagePosition::After) };
     platform.stages = vec![receive, lookup, send];
     let (report, lines) = log(&Simulation::new(platform), packets(&[(0, 1), (1, 1)]));
     // First: arrives at 1, received at 5, looked up at 9, computed at 11, sent at 13. Second:
@@ -218,8 +219,10 @@ fn a_scheduler_on_a_core_decides_only_while_that_core_is_free() {
     let mut platform = easy(vec![cpu(), helper], 1);
     platform.scheduler.on = Some("cpu".to_owned());
     let on_cpu = |packet_us, of| StageSpec { on: Some("cpu".to_owned()), packet_us, ..of };
-    platform.stages =
-        vec![on_cpu(4.0, stage("prepare", Place::Before)), on_cpu(1.0, stage("finish", Place::After))];
+    platform.stages = vec![
+        on_cpu(4.0, stage("prepare", StagePosition::Before)),
+        on_cpu(1.0, stage("finish", StagePosition::After)),
+    ];
     let (report, lines) = log(&Simulation::new(platform), packets(&[(0, 1), (1, 1), (2, 1)]));
     // Prepared, computed and finished one after the other, 4 + 2 + 1 us each, from 1 on. Whenever
     // the scheduler is asked the CPU has nothing to do and is the faster one, so that the helper,
@@ -235,8 +238,11 @@ fn a_scheduler_on_a_core_takes_in_what_is_at_hand_before_it_sends_less_than_a_wi
     platform.source.rate_mbps = 8e6;
     platform.scheduler.on = Some("cpu".to_owned());
     platform.scheduler.work_conserving = true;
-    platform.stages =
-        vec![StageSpec { on: Some("cpu".to_owned()), packet_us: 4.0, ..stage("prepare", Place::Before) }];
+    platform.stages = vec![StageSpec {
+        on: Some("cpu".to_owned()),
+        packet_us: 4.0,
+        ..stage("prepare", StagePosition::Before)
+    }];
     let (report, _) = log(&Simulation::new(platform), packets(&[(0, 1), (0, 1), (0, 1), (0, 1)]));
     assert_eq!(report.packets_per_multipacket, 2.0, "three, then the one that is left");
 }
@@ -245,7 +251,7 @@ fn a_scheduler_on_a_core_takes_in_what_is_at_hand_before_it_sends_less_than_a_wi
 fn with_all_frames_inside_the_source_waits() {
     let mut platform = easy(vec![cpu()], 1);
     platform.source.frames = 2;
-    platform.stages = vec![StageSpec { packet_us: 10.0, ..stage("send", Place::After) }];
+    platform.stages = vec![StageSpec { packet_us: 10.0, ..stage("send", StagePosition::After) }];
     let (report, lines) = log(&Simulation::new(platform), packets(&[(0, 1), (1, 1), (2, 1)]));
     // Sent at 13 and 23; the third arrives at 14.
     assert_eq!(lines.iter().map(|line| line.4[0]).collect::<Vec<_>>(), [1, 2, 14]);

@@ -138,15 +138,15 @@ proptest! {
         let stage = |name: &str, place| convoy_sim::StageSpec {
             name: name.to_owned(), place, servers, packet_us, byte_ns: 1.0, ..convoy_sim::StageSpec::default()
         };
-        let mut first = stage("receive", convoy_sim::Place::Before);
+        let mut first = stage("receive", convoy_sim::StagePosition::Before);
         if on_bus {
             (first.bus, first.packet_us, first.byte_ns) = (Some("pci".to_owned()), 0.0, 0.0);
         }
-        let mut second = stage("lookup", convoy_sim::Place::Before);
+        let mut second = stage("lookup", convoy_sim::StagePosition::Before);
         second.on = on_cpu.then(|| "cpu".to_owned());
         platform.stages = vec![first, second];
         if after {
-            platform.stages.push(stage("send", convoy_sim::Place::After));
+            platform.stages.push(stage("send", convoy_sim::StagePosition::After));
         }
         conserves(platform, &SyntheticSpec::default(), 1_000)?;
     }

@@ -238,12 +238,12 @@ proptest! {
             let stage = |name: &str, place, on: Option<&str>, packet_us| StageSpec {
                 name: name.to_owned(), place, on: on.map(str::to_owned), packet_us, byte_ns: 1.0, ..StageSpec::default()
             };
-            let bus = StageSpec { bus: Some("pci".to_owned()), packet_us: 0.0, byte_ns: 0.0, ..stage("dma", convoy_sim::Place::Before, None, 0.0) };
+            let bus = StageSpec { bus: Some("pci".to_owned()), packet_us: 0.0, byte_ns: 0.0, ..stage("dma", convoy_sim::StagePosition::Before, None, 0.0) };
             platform.stages = vec![
                 bus,
-                stage("read", convoy_sim::Place::Before, Some("host"), 3.0),
-                StageSpec { above_bytes: 500, ..stage("cut", convoy_sim::Place::After, Some("host"), 2.0) },
-                stage("send", convoy_sim::Place::After, None, 1.0),
+                stage("read", convoy_sim::StagePosition::Before, Some("host"), 3.0),
+                StageSpec { above_bytes: 500, ..stage("cut", convoy_sim::StagePosition::After, Some("host"), 2.0) },
+                stage("send", convoy_sim::StagePosition::After, None, 1.0),
             ];
         }
         let mut simulation = Simulation::new(platform);

@@ -7,7 +7,7 @@ mod support;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use convoy_sim::{Pattern, Place, Simulation, StageSpec, SyntheticSpec};
+use convoy_sim::{Pattern, Simulation, StagePosition, StageSpec, SyntheticSpec};
 
 struct Counting;
 
@@ -51,7 +51,7 @@ fn ten_times_the_packets_allocate_no_more() {
         packet_us: 1.0,
         ..StageSpec::default()
     };
-    with_stages.stages = vec![stage("receive", Place::Before), stage("send", Place::After)];
+    with_stages.stages = vec![stage("receive", StagePosition::Before), stage("send", StagePosition::After)];
     for platform in [support::paper(), with_stages] {
         let simulation = Simulation::new(platform);
         let [few, many] = [30_000, 300_000].map(|packets| allocated(&simulation, packets));

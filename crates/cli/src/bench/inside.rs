@@ -49,7 +49,7 @@ struct Inside {
 }
 
 #[derive(Serialize)]
-struct Told {
+struct Output {
     machine: Machine,
     placement: Placement,
     burst: usize,
@@ -75,7 +75,7 @@ pub(super) fn run(args: &InsideArgs) -> Result<(), Failure> {
         services.insert(name.clone(), measure(args, &service, &placement, &mut next).map_err(failure)?);
     }
     drop(progress);
-    let told = Told { machine: Machine::here(), placement, burst: BURST, rounds: args.rounds, services };
+    let told = Output { machine: Machine::here(), placement, burst: BURST, rounds: args.rounds, services };
     let tables: Vec<_> =
         told.services.iter().map(|(name, inside)| profile::table(name, &inside.profile)).collect();
     page(&told).write_with(args.html.as_deref(), &tables)?;
@@ -147,7 +147,7 @@ fn load(blocks: &Blocks, rate: f64) -> Load {
     Load { lengths: blocks.lengths, rate, ipsec_ns: ipsec.map(|name| blocks.of(name)).iter().sum() }
 }
 
-fn print(told: &Told) {
+fn print(told: &Output) {
     print_machine(&told.machine);
     println!("One worker between two wires of system calls (UDP on loopback), packets that it sends out.");
     for (name, inside) in &told.services {
@@ -232,7 +232,7 @@ fn print_turnaround(turnaround: &Turnaround) {
 }
 
 /// Figures 12 to 15 of the paper, each service with its own.
-fn page(told: &Told) -> Page<'_> {
+fn page(told: &Output) -> Page<'_> {
     let mut figures = Vec::new();
     let mut verdicts = Vec::new();
     for (name, inside) in &told.services {
@@ -291,7 +291,7 @@ fn quartiles(inside: &Inside, name: BlockName) -> Vec<(f64, f64, f64)> {
     (0..).map(f64::from).zip(&inside.blocks).filter_map(of).collect()
 }
 
-fn turnaround_figure(told: &Told) -> (Drawing, String) {
+fn turnaround_figure(told: &Output) -> (Drawing, String) {
     let of = |(name, inside): (&String, &Inside)| {
         let turnaround = inside.turnaround.as_ref()?;
         let points = turnaround.points.iter().map(|(length, ns)| (f64::from(*length), ns / 1e3));

@@ -1,7 +1,7 @@
 //! `convoy bench throughput`.
 
+mod output;
 mod text;
-mod told;
 
 use convoy_figures::{Drawing, DrawingForm};
 use convoy_measure::{
@@ -15,8 +15,8 @@ use super::page::Page;
 use super::{failure, print_machine};
 use crate::Failure;
 use crate::progress::Progress;
+use output::{LeftOut, Output, WhyLeftOut};
 use text::print;
-use told::{LeftOut, Told, WhyLeftOut};
 
 const LENGTHS_ARE: &str = "whole plaintext IP packets, in bytes; what ESP and other tunnels add comes on top";
 
@@ -125,7 +125,7 @@ fn told(
     rounds: Vec<Vec<LengthReport>>,
     args: &ThroughputArgs,
 ) -> Result<(), Failure> {
-    let told = Told {
+    let told = Output {
         machine: Machine::here(),
         device: device.name,
         lengths_are: LENGTHS_ARE,
@@ -149,7 +149,7 @@ fn told(
 }
 
 /// Rates by length, and of the last round latency at half of the rate, and loss against load.
-fn page(told: &Told) -> Page<'_> {
+fn page(told: &Output) -> Page<'_> {
     let last = told.rounds.last().map(Vec::as_slice).unwrap_or_default();
     let names: Vec<String> = last.iter().map(|report| report.lengths.to_string()).collect();
     let by_length = |of: &dyn Fn(&LengthReport) -> Option<f64>| -> Vec<(f64, f64)> {

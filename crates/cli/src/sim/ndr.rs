@@ -11,7 +11,7 @@ use crate::table::new_table;
 
 /// What is printed for machines: the result, and what it is about.
 #[derive(Serialize)]
-struct Told<'a> {
+struct Output<'a> {
     platform: &'a str,
     setting: &'a Setting,
     loss_ratio: f64,
@@ -33,7 +33,7 @@ pub(super) fn run(args: &NdrArgs) -> Result<(), Failure> {
         NdrSearch { loss_ratio: args.loss_ratio, resolution: args.resolution, is_poisson: args.poisson };
     let ndr = search.run(&base, &setting).map_err(failure)?;
     if args.json {
-        let told = Told { platform: &base.name, setting: &setting, loss_ratio: args.loss_ratio, ndr: &ndr };
+        let told = Output { platform: &base.name, setting: &setting, loss_ratio: args.loss_ratio, ndr: &ndr };
         let text = serde_json::to_string_pretty(&told).map_err(|error| Failure::Failed(error.to_string()))?;
         println!("{text}");
     } else {

@@ -16,7 +16,7 @@ use crate::table::new_table;
 
 /// What is printed for machines.
 #[derive(Serialize)]
-struct Told {
+struct Output {
     #[serde(flatten)]
     plan: Plan,
     /// Packets of the capture that could not be used, by reason.
@@ -48,7 +48,7 @@ pub(super) fn run(args: &PlanArgs) -> Result<(), Failure> {
     drop(progress);
     let rounds = args.measure.map(|rounds| rounds.max(1));
     let measured = rounds.map(|rounds| measure(&config, &args.trace, args.packets, rounds)).transpose();
-    let told = Told {
+    let told = Output {
         plan,
         unreadable: trace.unreadable,
         damage: trace.damage,
@@ -64,7 +64,7 @@ pub(super) fn run(args: &PlanArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-fn print(told: &Told) {
+fn print(told: &Output) {
     let plan = &told.plan;
     for (reason, count) in told.unreadable.iter() {
         println!("{count} packets of the capture were left out: {reason}");

@@ -14,7 +14,7 @@ use crate::table::new_table;
 
 /// What is printed for machines: the report, and what it is about.
 #[derive(Serialize)]
-struct Told<'a> {
+struct Output<'a> {
     platform: &'a str,
     setting: &'a Setting,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -64,11 +64,11 @@ fn told<'a>(
     args: &RunArgs,
     traffic: &Watched,
     report: &'a Report,
-) -> Told<'a> {
+) -> Output<'a> {
     let capture = traffic.capture();
     let unreadable = capture.map(|capture| capture.unread().clone()).unwrap_or_default();
     let without_sa = capture.map_or(0, Capture::without_sa);
-    Told {
+    Output {
         platform,
         setting,
         trace: args.traffic.trace.as_ref().map(|path| path.display().to_string()),
@@ -81,7 +81,7 @@ fn told<'a>(
 }
 
 /// How many packets of a capture were left out, and why.
-fn left_out<'a>(told: &'a Told<'_>) -> impl Iterator<Item = (u64, String)> + 'a {
+fn left_out<'a>(told: &'a Output<'_>) -> impl Iterator<Item = (u64, String)> + 'a {
     let without_sa = (told.without_sa, "no SA protects them".to_owned());
     let unreadable = told.unreadable.iter().map(|(reason, count)| (count, reason.to_string()));
     std::iter::once(without_sa).filter(|(count, _)| *count > 0).chain(unreadable)
@@ -96,7 +96,7 @@ fn arrivals(args: &ArrivalArgs) -> Arrivals {
     }
 }
 
-fn print(told: &Told<'_>, has_queue: bool) {
+fn print(told: &Output<'_>, has_queue: bool) {
     let report = told.report;
     let traffic = match (&told.trace, &told.setting.pattern) {
         (Some(trace), _) => trace.clone(),

@@ -11,16 +11,16 @@ use std::cell::Cell;
 use std::sync::OnceLock;
 use std::time::Instant;
 
-/// How long the counter stands for the system's clock, in ns.
+/// How long a thread extrapolates from its last reading of the system's clock, in ns.
 const SPAN_NS: u64 = 1_000_000;
-/// Between readings of both clocks that tell the counter's rate, in ns: long beside what a reading
-/// takes, and so short that the machine has not slept.
+/// Interval between the two readings from which the counter's rate is computed, in ns: long
+/// compared with a reading, short enough that the machine has not slept in between.
 const BASE_NS: std::ops::RangeInclusive<u64> = 200_000..=1_000_000_000;
-/// A reading of both clocks during which more ticks passed was interrupted, and tells nothing.
+/// A reading of both clocks that takes more ticks than this was interrupted and is discarded.
 const UNINTERRUPTED_TICKS: u64 = 1_000;
-/// What one ns is in a rate, which is in ns per tick.
+/// 1 ns per tick as a rate, which is a fixed-point number.
 const ONE: u64 = 1 << 32;
-/// What a counter may have: from 0.1 to 10 ticks a ns.
+/// Plausible rates: 0.1 to 10 ticks per ns.
 const RATES: std::ops::RangeInclusive<u64> = ONE / 10..=ONE * 10;
 
 /// The system's clock and the counter, read together.
@@ -30,16 +30,16 @@ struct Reading {
     ns: u64,
 }
 
-/// What a thread knows of the counter.
+/// A thread's view of the time stamp counter.
 struct Counter {
     /// Its last reading of the system's clock.
     ticks: Cell<u64>,
     ns: Cell<u64>,
-    /// Ticks after it for which the counter will do; 0 while its rate is not known.
+    /// Ticks after that reading for which the thread extrapolates; 0 while the rate is unknown.
     span: Cell<u64>,
     /// In 1 / [`ONE`] ns per tick.
     rate: Cell<u64>,
-    /// An earlier reading, from which the rate is learned.
+    /// An earlier reading, from which the rate is computed.
     base: Cell<Option<Reading>>,
 }
 
@@ -47,8 +47,8 @@ thread_local! {
     static COUNTER: Counter = const { Counter::new() };
 }
 
-/// Now, in ns since some moment that is one for the whole process. A thread never sees it go back;
-/// two threads agree within a few microseconds.
+/// Now, in ns since a moment that is the same for the whole process. Within a thread it never goes
+/// back; two threads agree within a few microseconds.
 #[inline]
 pub(super) fn now_ns() -> u64 {
     COUNTER.with(|counter| counter.now_ns(ticks(), system_reading))
@@ -74,19 +74,18 @@ impl Counter {
         self.begin_span(ask())
     }
 
-    /// The same by the system's clock, and with it the ticks at which it was read, if they are
-    /// known.
+    /// Starts a new span at a reading of the system's clock and, where known, of the counter.
     #[cold]
     fn begin_span(&self, (system_ns, ticks): (u64, Option<u64>)) -> u64 {
-        // What may have been told already.
+        // The latest time that may have been returned already.
         let told_ns = self.ns.get() + ((self.span.get() * self.rate.get()) >> 32);
         let ns = system_ns.max(told_ns);
         self.ns.set(ns);
         self.span.set(0);
         let Some(ticks) = ticks else { return ns };
         if let Some(rate) = self.learn_rate(Reading { ticks, ns: system_ns }) {
-            // Whoever is ahead goes slower, so that the system's clock catches up within this span
-            // or the next ones.
+            // If ahead of the system's clock, run slower, so that it catches up within this span or
+            // the next ones.
             let ahead_ns = (ns - system_ns).min(SPAN_NS / 2);
             self.ticks.set(ticks);
             self.rate.set(rate - rate * ahead_ns / SPAN_NS);
@@ -95,7 +94,7 @@ impl Counter {
         ns
     }
 
-    /// The counter's rate since an earlier reading; `None` while there is none that is fit for it.
+    /// The counter's rate since an earlier reading; `None` while no suitable reading exists.
     fn learn_rate(&self, reading: Reading) -> Option<u64> {
         let Some(base) = self.base.get() else {
             self.base.set(Some(reading));
@@ -105,7 +104,7 @@ impl Counter {
         if passed_ns < *BASE_NS.start() {
             return None;
         }
-        // The next rate is learned from here on if this base is too old or of no use.
+        // Replace the base if it is too old or unusable.
         let ticks = u128::from(reading.ticks.wrapping_sub(base.ticks)).max(1);
         let rate = (u128::from(passed_ns) * u128::from(ONE) / ticks) as u64;
         let is_good = passed_ns <= *BASE_NS.end() && RATES.contains(&rate);
@@ -116,13 +115,13 @@ impl Counter {
     }
 }
 
-/// The system's clock, in ns, and the ticks at which it was read, where they tell the time and
-/// nothing came between.
+/// The system's clock in ns, and the counter at the same instant unless the counter is not used or
+/// the reading was interrupted.
 fn system_reading() -> (u64, Option<u64>) {
     static START: OnceLock<Instant> = OnceLock::new();
     let start = START.get_or_init(Instant::now);
-    // Looked up by the first reading of the process, which is made before a worker's system calls
-    // are filtered: after that it may not open files.
+    // Looked up by the first reading of the process, before a worker's system calls are filtered:
+    // afterwards it may not open files.
     let is_timekeeper = is_timekeeper();
     let before = ticks();
     // 584 years fit.
@@ -131,8 +130,8 @@ fn system_reading() -> (u64, Option<u64>) {
     (system_ns, (is_timekeeper && took <= UNINTERRUPTED_TICKS).then_some(before))
 }
 
-/// Whether the kernel keeps time by the counter: it has found then that it is steady, and the same
-/// on all cores.
+/// Whether the kernel itself uses the counter as its clock source: it has then verified that the
+/// counter is steady and equal on all cores.
 fn is_timekeeper() -> bool {
     const SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
     static IS_TIMEKEEPER: OnceLock<bool> = OnceLock::new();
@@ -141,7 +140,7 @@ fn is_timekeeper() -> bool {
     })
 }
 
-/// The counter of time stamps.
+/// The time stamp counter.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 fn ticks() -> u64 {
@@ -149,7 +148,7 @@ fn ticks() -> u64 {
     unsafe { std::arch::x86_64::_rdtsc() }
 }
 
-/// There is none that anybody asks.
+/// Never called: there is no such counter.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline]
 fn ticks() -> u64 {
@@ -160,7 +159,7 @@ fn ticks() -> u64 {
 mod tests {
     use super::*;
 
-    /// A machine whose counter has 2.5 ticks a ns.
+    /// A simulated machine whose counter has 2.5 ticks per ns.
     struct Machine {
         counter: Counter,
         asked: u32,
@@ -171,7 +170,7 @@ mod tests {
             Self { counter: Counter::new(), asked: 0 }
         }
 
-        /// What it is told when the system's clock has `system_ns` and the counter `ticks`.
+        /// The time returned when the system's clock reads `system_ns` and the counter `ticks`.
         fn told(&mut self, system_ns: u64, ticks: u64) -> u64 {
             self.counter.now_ns(ticks, || {
                 self.asked += 1;
@@ -205,7 +204,7 @@ mod tests {
         machine.told_at(0);
         machine.told_at(300_000);
         let before = machine.told_at(1_000_000);
-        // The machine slept, and its counter began anew.
+        // The machine slept, and its counter restarted.
         let mut last = before;
         for step in 0..4_000 {
             let now = machine.told(1_000_100 + step * 1_000, step * 2_500);
@@ -258,7 +257,7 @@ mod tests {
             assert!(now >= last);
             last = now;
         }
-        // Bounds that hold however the thread is interrupted.
+        // These bounds hold however the thread is interrupted.
         assert!(last - first <= before.elapsed().as_nanos() as u64 + 20_000, "{}", last - first);
         assert!(now_ns() - first >= 4_900_000);
     }

@@ -1,21 +1,21 @@
-//! Packets that wait for an SA while a key daemon negotiates it: few, for a short time, and each
-//! tunnel asks once.
+//! Packets that wait while a key daemon negotiates their SA: few, for a short time, with one
+//! request a tunnel.
 
 use std::collections::{HashMap, VecDeque};
 
 use convoy_ipsec::{FlowKey, TunnelId, WithoutSa};
 use convoy_packet::Frame;
 
-/// Packets that wait for one tunnel.
+/// Waiting packets of one tunnel, at most.
 const PER_TUNNEL: usize = 32;
-/// Packets that wait in all.
+/// Waiting packets in all, at most.
 const IN_ALL: usize = 1024;
-/// How long a packet waits, in ns: a retransmission or two of IKE's.
+/// How long a packet waits, in ns: one or two retransmissions of IKE.
 const TIMEOUT_NS: u64 = 10_000_000_000;
-/// How often the daemon is asked for the same tunnel, in ns.
+/// Interval between two requests for the same tunnel, in ns.
 const AGAIN_NS: u64 = 5_000_000_000;
 
-/// What the key daemon is asked for.
+/// A request to the key daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Acquire {
     /// The tunnel that has no SA.
@@ -30,7 +30,7 @@ struct Waiting {
     asked_ns: u64,
 }
 
-/// All that wait, by tunnel.
+/// The waiting packets, by tunnel.
 #[derive(Default)]
 pub(super) struct AcquireQueue {
     tunnels: HashMap<TunnelId, Waiting>,
@@ -38,8 +38,8 @@ pub(super) struct AcquireQueue {
 }
 
 impl AcquireQueue {
-    /// Keeps a packet. Whoever has no place any more is returned, and what is to be asked, if it
-    /// was not lately.
+    /// Queues a packet. Returns the packet displaced for lack of room, and the request to send
+    /// unless one was sent recently.
     pub(super) fn keep(&mut self, now_ns: u64, packet: WithoutSa) -> (Option<WithoutSa>, Option<Acquire>) {
         let acquire = Acquire { tunnel: packet.tunnel, flow: packet.flow };
         let is_full = self.count >= IN_ALL;
@@ -49,7 +49,7 @@ impl AcquireQueue {
         if is_due {
             waiting.asked_ns = now_ns;
         }
-        // The oldest goes first, as the newest is what the sender still waits for.
+        // The oldest is displaced: the newest is the one that its sender still waits for.
         let full = waiting.packets.len() >= PER_TUNNEL || is_full;
         let lost = if full { waiting.packets.pop_front().map(|(_, oldest)| oldest) } else { None };
         if full && lost.is_none() {
@@ -60,7 +60,7 @@ impl AcquireQueue {
         (lost, is_due.then_some(acquire))
     }
 
-    /// Removes what waits for a tunnel, in order.
+    /// Removes the packets that wait for a tunnel, in order.
     pub(super) fn release(&mut self, tunnel: TunnelId, frames: &mut Vec<Frame>) {
         if let Some(waiting) = self.tunnels.remove(&tunnel) {
             self.count -= waiting.packets.len();
@@ -68,7 +68,7 @@ impl AcquireQueue {
         }
     }
 
-    /// Removes what has waited too long.
+    /// Removes packets that have waited too long.
     pub(super) fn expire(&mut self, now_ns: u64, lost: &mut Vec<WithoutSa>) {
         for waiting in self.tunnels.values_mut() {
             while let Some((since, _)) = waiting.packets.front()
@@ -83,7 +83,7 @@ impl AcquireQueue {
         });
     }
 
-    /// Packets that wait.
+    /// The number of waiting packets.
     pub(super) fn len(&self) -> usize {
         self.count
     }

@@ -1,52 +1,53 @@
 //! The engines of one worker, and what happens when one of them fails.
 //!
-//! An engine that errs, hangs past its deadline or vanishes is quarantined. Its packets are done
-//! again elsewhere from copies of their input, its results are no longer believed, and it is probed
-//! until it comes back with all its keys. Nothing is lost, nothing is sent twice.
+//! An engine that returns an error, exceeds its deadline or disappears is quarantined. Its packets
+//! are processed again by another engine from copies of their input, its late results are
+//! discarded, and it is probed until it comes back with all its keys. No packet is lost or sent
+//! twice.
 
 use std::task::Waker;
 
 use convoy_engine::{
     Binding, Engine, EngineDescription, EngineError, InPlace, MultiPacket, Placement, Takes, wipe_stack,
 };
-use convoy_ipsec::{CryptoStatus, KeyMaterial, Prepared, SaIndex};
+use convoy_ipsec::{CryptoPacket, CryptoStatus, KeyMaterial, SaIndex};
 use convoy_packet::FramePool;
 
 use super::engine_slot::{Deadlines, EngineSlot, Health, SlotCounters};
-use super::train::{Again, Place, Train, Trains};
+use super::train::{Again, OrderPosition, Train, Trains};
 
-/// What is known of the trains that engines have.
+/// The records of trains in flight.
 pub(super) struct Records<'a> {
     /// The time, in ns.
     pub(super) now_ns: u64,
-    /// Has the record of each.
+    /// Holds the record of each train.
     pub(super) trains: &'a mut Trains,
-    /// Gets what is to be done again.
+    /// Receives trains that must be processed again.
     pub(super) again: &'a mut Again,
 }
 
-/// What the set works with when engines are given work or polled.
+/// What the set needs to submit to engines and to poll them.
 pub(super) struct Context<'a> {
     pub(super) records: Records<'a>,
-    /// The frames, for copies of what engines may lose.
+    /// Frames for copies of input that an engine may lose.
     pub(super) pool: &'a mut FramePool,
-    /// Gets what is done.
+    /// Receives finished trains.
     pub(super) done: &'a mut Vec<Train>,
 }
 
-/// What the operator is told.
+/// An event for the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EngineEvent {
     /// An engine was quarantined.
     Quarantined {
-        /// Its name.
+        /// The engine's name.
         engine: String,
-        /// What it did.
+        /// Why it was quarantined.
         reason: String,
     },
     /// An engine came back.
     CameBack {
-        /// Its name.
+        /// The engine's name.
         engine: String,
     },
 }
@@ -63,13 +64,13 @@ impl std::fmt::Display for EngineEvent {
 /// The engines of one worker.
 pub struct EngineSet {
     slots: Vec<EngineSlot>,
-    /// All keys, by SA, so that an engine which comes back gets them again. Wiped when dropped.
+    /// All keys by SA, so that an engine that comes back gets them again. Wiped when dropped.
     keys: Vec<Option<KeyMaterial>>,
     events: Vec<EngineEvent>,
 }
 
 impl EngineSet {
-    /// A set of these engines, in the order of the configuration.
+    /// A set of `engines`, in the order of the configuration.
     pub fn new(engines: Vec<Box<dyn Engine>>) -> Self {
         Self {
             slots: engines.into_iter().enumerate().map(|(at, engine)| EngineSlot::new(at, engine)).collect(),
@@ -78,17 +79,17 @@ impl EngineSet {
         }
     }
 
-    /// How many engines there are.
+    /// The number of engines.
     pub fn len(&self) -> usize {
         self.slots.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no engines.
     pub fn is_empty(&self) -> bool {
         self.slots.is_empty()
     }
 
-    /// What an engine says of itself.
+    /// An engine's description.
     pub fn description(&self, engine: usize) -> &EngineDescription {
         self.slots[engine].description()
     }
@@ -98,36 +99,36 @@ impl EngineSet {
         &self.slots[engine].health
     }
 
-    /// What an engine has done.
+    /// An engine's counters.
     pub fn counters(&self, engine: usize) -> SlotCounters {
         self.slots[engine].counters
     }
 
-    /// Has all engines wake their worker when something is done. Those that cannot are known from
-    /// then on.
+    /// Makes all engines wake their worker on completion, where they can. Afterwards it is known
+    /// which ones cannot.
     pub fn wake_by(&mut self, waker: &Waker) {
         for slot in &mut self.slots {
             slot.wakes = slot.engine.wake_by(waker);
         }
     }
 
-    /// Whether every engine that has something wakes the worker when it is done, and none is to be
-    /// probed.
+    /// Whether every engine with work in flight wakes the worker on completion, and no engine waits
+    /// for a probe.
     pub(super) fn wakes(&self, trains: &Trains) -> bool {
         self.slots.iter().all(|slot| slot.is_up() && (slot.wakes || slot.is_quiet(trains)))
     }
 
-    /// Whether an engine has something to bring now.
+    /// Whether an engine has completions to collect now.
     pub fn has_completions(&self) -> bool {
         self.slots.iter().any(|slot| slot.engine.has_completions())
     }
 
-    /// When the next engine will be late or have failed unless it brings what it has, in ns.
+    /// The next time at which an engine turns late or fails unless it completes what it has, in ns.
     pub(super) fn next_deadline_ns(&self, trains: &Trains) -> Option<u64> {
         self.slots.iter().filter_map(|slot| slot.next_deadline_ns(trains)).min()
     }
 
-    /// Multi-packets that all engines have together.
+    /// Trains in flight at all engines together.
     pub(super) fn in_flight(&self, trains: &Trains) -> usize {
         (0..self.slots.len()).map(|engine| trains.records(engine).count()).sum()
     }
@@ -143,11 +144,11 @@ impl EngineSet {
         std::mem::take(&mut self.events)
     }
 
-    /// Installs an SA's keys in every engine that can use them. An engine that fails at it is
-    /// quarantined.
+    /// Installs an SA's keys in every engine that supports its transform. An engine that fails at
+    /// this is quarantined.
     ///
     /// # Errors
-    /// [`EngineError::Unsupported`] if no engine at all can do the transform.
+    /// [`EngineError::Unsupported`] if no engine supports the transform.
     pub(super) fn install_key(
         &mut self,
         sa: SaIndex,
@@ -180,18 +181,18 @@ impl EngineSet {
         Ok(())
     }
 
-    /// Has the device of a port take an SA; the engine that stands for it, if there is one that
-    /// can.
+    /// Binds an SA to the device of a port; returns the engine that represents the device, if one
+    /// accepts the SA.
     pub fn bind(&mut self, sa: SaIndex, binding: Binding, keys: &KeyMaterial) -> Option<usize> {
         self.slots.iter_mut().position(|slot| slot.engine.bind(sa, binding, keys))
     }
 
-    /// The SA that a port's device has opened a packet for, by the device's number.
+    /// The SA for which a port's device has opened a packet, by the device's number for it.
     pub fn bound(&self, number: u32) -> Option<SaIndex> {
         self.slots.iter().find_map(|slot| slot.engine.bound(number))
     }
 
-    /// An engine without its queue, if it is in use and works in place.
+    /// The in-place interface of an engine, if it is up and has one.
     pub(super) fn in_place(&mut self, engine: usize) -> Option<&mut dyn InPlace> {
         let slot = &mut self.slots[engine];
         if slot.is_up() { slot.engine.in_place() } else { None }
@@ -203,15 +204,15 @@ impl EngineSet {
         takes == Takes::Trains && placement == Placement::Lookaside
     }
 
-    /// Whether longer bursts are done at less cost: on this core by an engine that gathers packets,
-    /// and by none elsewhere, which would begin later.
+    /// Whether longer bursts cost less per packet: an engine on this core gathers packets, and none
+    /// elsewhere would start later because of it.
     pub(super) fn gains_by_long_bursts(&self) -> bool {
         let descriptions = || self.slots.iter().map(EngineSlot::description);
         let are_here = descriptions().all(|engine| engine.placement == Placement::Inline);
         are_here && descriptions().any(|engine| engine.gathers > 1 && engine.takes == Takes::Trains)
     }
 
-    /// Counts a burst that an engine did in place, and how long that took, measured or predicted.
+    /// Counts a burst that an engine processed in place, with its measured or predicted time.
     pub(super) fn note_in_place(&mut self, engine: usize, packets: u64, service_ns: u64) {
         let counters = &mut self.slots[engine].counters;
         counters.packets += packets;
@@ -219,19 +220,24 @@ impl EngineSet {
         counters.service_ns += service_ns;
     }
 
-    /// Quarantines an engine that left some of these packets undone.
-    pub(super) fn fail_in_place(&mut self, engine: usize, packets: &[Prepared], records: &mut Records<'_>) {
+    /// Quarantines an engine that left some of these packets unprocessed.
+    pub(super) fn fail_in_place(
+        &mut self,
+        engine: usize,
+        packets: &[CryptoPacket],
+        records: &mut Records<'_>,
+    ) {
         let undone = packets.iter().filter(|packet| packet.status == CryptoStatus::Pending).count();
         self.slots[engine].counters.retried_packets += undone as u64;
         self.quarantine(engine, "it left packets undone".to_owned(), records);
     }
 
-    /// Whether all engines are in use and none has anything to bring.
+    /// Whether all engines are up and none has anything to collect.
     pub(super) fn is_quiet(&self, trains: &Trains) -> bool {
         self.slots.iter().all(|slot| slot.is_quiet(trains))
     }
 
-    /// Removes an SA's keys everywhere; none of its packets is in flight.
+    /// Removes an SA's keys from all engines; none of its packets is in flight.
     pub fn remove_key(&mut self, sa: SaIndex) {
         if let Some(slot) = self.keys.get_mut(sa.0 as usize) {
             *slot = None;
@@ -241,52 +247,51 @@ impl EngineSet {
         }
     }
 
-    /// How many of `packets`, from the first, can go to `engine` now: those for which there are
-    /// frames to keep the copies that it needs.
-    pub(super) fn can_submit(&self, engine: usize, pool: &FramePool, packets: &[Prepared]) -> usize {
+    /// How many of `packets`, from the first, can go to `engine` now, given the frames available
+    /// for the copies it requires.
+    pub(super) fn can_submit(&self, engine: usize, pool: &FramePool, packets: &[CryptoPacket]) -> usize {
         self.slots[engine].can_keep(pool, packets)
     }
 
-    /// Hands a multi-packet to an engine, to be done by its deadlines. If the engine fails, it is
-    /// quarantined and all that it had is to be done again.
+    /// Submits a train to an engine with its deadlines. If the engine fails it is quarantined, and
+    /// all its trains are queued to be processed again.
     pub(super) fn submit(
         &mut self,
         engine: usize,
         multi_packet: MultiPacket,
-        place: Place,
+        place: OrderPosition,
         deadlines: Deadlines,
         context: &mut Context<'_>,
     ) {
         let result = self.slots[engine].submit(multi_packet, place, deadlines, context);
-        self.heed(engine, result, context);
+        self.quarantine_on_error(engine, result, context);
     }
 
-    /// Quarantines an engine that has failed.
-    fn heed(&mut self, engine: usize, result: Result<(), String>, context: &mut Context<'_>) {
+    /// Quarantines an engine whose operation returned an error.
+    fn quarantine_on_error(&mut self, engine: usize, result: Result<(), String>, context: &mut Context<'_>) {
         if let Err(reason) = result {
             self.quarantine(engine, reason, &mut context.records);
         }
     }
 
-    /// Polls every engine that has not gathered anything: completions, failures, deadlines,
-    /// recoveries.
+    /// Polls every engine that is not gathering: completions, failures, deadlines, recoveries.
     pub(super) fn poll(&mut self, context: &mut Context<'_>) {
         for engine in 0..self.slots.len() {
             self.poll_one(engine, context);
         }
     }
 
-    /// Whether an engine has multi-packets that it will begin later.
+    /// Whether an engine holds trains that it has not started.
     pub fn has_gathered(&self, engine: usize) -> bool {
         self.slots[engine].engine.gathered() > 0
     }
 
-    /// The ticket of the oldest multi-packet that an engine has gathered.
+    /// The ticket of the oldest train that an engine has gathered.
     pub(super) fn oldest_gathered(&self, trains: &Trains) -> Option<u64> {
         self.slots.iter().filter_map(|slot| slot.oldest_gathered(trains)).min()
     }
 
-    /// Has engines begin what they have gathered, and polls them; whether there was any.
+    /// Makes engines start what they have gathered, and polls them; returns whether there was any.
     pub(super) fn begin(&mut self, context: &mut Context<'_>) -> bool {
         let mut any = false;
         for engine in 0..self.slots.len() {
@@ -298,7 +303,7 @@ impl EngineSet {
         any
     }
 
-    /// Polls one engine, unless it gathers: a poll would have it begin.
+    /// Polls one engine unless it is gathering, since a poll would make it start.
     pub(super) fn poll_one(&mut self, engine: usize, context: &mut Context<'_>) {
         if !self.has_gathered(engine) {
             self.poll_now(engine, context);
@@ -307,7 +312,7 @@ impl EngineSet {
 
     fn poll_now(&mut self, engine: usize, context: &mut Context<'_>) {
         let result = self.slots[engine].poll(context);
-        self.heed(engine, result, context);
+        self.quarantine_on_error(engine, result, context);
         self.have_late_done(engine, context);
         if self.slots[engine].ends_rest(context.records.trains) {
             context.records.trains.set_available(engine, true);
@@ -320,7 +325,7 @@ impl EngineSet {
         }
     }
 
-    /// Has others do what an engine is late with, if there are any that can.
+    /// Moves what an engine is late with to other engines, if any of them can do it.
     fn have_late_done(&mut self, engine: usize, context: &mut Context<'_>) {
         let mut result = Ok(());
         while let Some(late) = self.slots[engine].late(context.records.now_ns, context.records.trains) {
@@ -330,13 +335,13 @@ impl EngineSet {
                 self.slots[engine].wait_for_oldest(context.records.trains);
             }
         }
-        self.heed(engine, result, context);
+        self.quarantine_on_error(engine, result, context);
     }
 
-    /// Whether one of the other engines can do all of these packets, and may be given them.
-    fn can_others(&self, engine: usize, packets: &[Prepared]) -> bool {
+    /// Whether one of the other engines supports all of these packets and accepts work.
+    fn can_others(&self, engine: usize, packets: &[CryptoPacket]) -> bool {
         let can = |slot: &EngineSlot| {
-            let has_key = |packet: &Prepared| {
+            let has_key = |packet: &CryptoPacket| {
                 let keys = self.keys.get(packet.sa.0 as usize).and_then(Option::as_ref);
                 keys.is_some_and(|keys| slot.description().transforms.contains(&keys.transform()))
             };
@@ -345,14 +350,14 @@ impl EngineSet {
         self.slots.iter().enumerate().any(|(at, slot)| at != engine && can(slot))
     }
 
-    /// Gives an engine all keys again; whether it took them.
+    /// Installs all keys in an engine again; returns whether it accepted them.
     fn reinstall(&mut self, engine: usize) -> bool {
         let is_done = self.install_all(engine);
         wipe_stack();
         is_done
     }
 
-    /// Never inlined, for the sake of [`wipe_stack`].
+    /// Never inlined, so that [`wipe_stack`] covers its frame.
     #[inline(never)]
     fn install_all(&mut self, engine: usize) -> bool {
         let slot = &mut self.slots[engine];

@@ -1,4 +1,4 @@
-//! One engine with what the gateway must remember of it: its health, and the inputs it might lose.
+//! One engine with its health and the copies of inputs that it might lose.
 
 mod lateness;
 
@@ -7,71 +7,71 @@ use std::collections::VecDeque;
 use convoy_engine::{
     Completion, Engine, EngineDescription, MultiPacket, Outcome, Refused, RunTemplate, keep_input,
 };
-use convoy_ipsec::{CryptoStatus, Prepared};
+use convoy_ipsec::{CryptoPacket, CryptoStatus};
 use convoy_packet::{FramePool, FrameSize, Offload};
 
 use super::engine_set::{Context, Records};
-use super::train::{Place, Train, Trains};
+use super::train::{OrderPosition, Train, Trains};
 pub(super) use lateness::Deadlines;
 use lateness::Lateness;
 pub use lateness::Timeouts;
 
-/// The first pause before a failed engine is probed, in ns; it doubles with each probe in vain.
+/// First interval between a failure and a probe, in ns; it doubles with each failed probe.
 const FIRST_PROBE_NS: u64 = 100_000_000;
-/// The longest pause between probes, in ns.
+/// Longest interval between probes, in ns.
 const LONGEST_PROBE_NS: u64 = 10_000_000_000;
 
 /// Whether an engine is in use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Health {
-    /// It takes work.
+    /// It accepts work.
     Up,
     /// It was quarantined.
     Down {
-        /// What it did.
+        /// Why it was quarantined.
         reason: String,
-        /// When it will be probed, in ns.
+        /// Time of the next probe, in ns.
         next_probe_ns: u64,
     },
 }
 
-/// What one engine has done.
+/// Counters of one engine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SlotCounters {
     /// Packets whose result was used.
     pub packets: u64,
-    /// Multi-packets whose result was used.
+    /// Trains whose result was used.
     pub multi_packets: u64,
-    /// Time that these took it, in ns of its own time; what it could not tell is not in it.
+    /// Time that the engine spent on these, in ns; trains whose time is unknown are left out.
     pub service_ns: u64,
-    /// Times that it was quarantined.
+    /// How often it was quarantined.
     pub failures: u64,
-    /// Packets that were done again elsewhere.
+    /// Packets that were processed again by another engine.
     pub retried_packets: u64,
-    /// Times that it came back.
+    /// How often it came back.
     pub recoveries: u64,
-    /// Multi-packets that came back after they had been done elsewhere or given up; their results
-    /// were thrown away.
+    /// Trains that completed after another engine had processed them or they had been given up;
+    /// their results were discarded.
     pub late: u64,
 }
 
-/// What is known of a train that an engine has, and needed to do it again.
+/// The record of a train at an engine: what is needed to process it again.
 pub(super) struct InFlight {
     deadlines: Deadlines,
-    place: Place,
-    /// Copies of the input, where frames may vanish with the engine; else empty.
-    kept: Vec<Prepared>,
-    /// How raw packets among them are laid out.
+    place: OrderPosition,
+    /// Copies of the input, if frames may be lost with the engine; otherwise empty.
+    kept: Vec<CryptoPacket>,
+    /// How its raw packets are laid out.
     templates: Vec<RunTemplate>,
 }
 
 impl InFlight {
-    /// These packets of it as a train that is to be done again.
-    fn again(self, packets: Vec<Prepared>) -> Train {
+    /// These packets as a train to be processed again.
+    fn again(self, packets: Vec<CryptoPacket>) -> Train {
         Train { place: self.place, packets, templates: self.templates }
     }
 
-    /// The same from the copies that were kept.
+    /// The same from the copies.
     fn again_from_copies(mut self) -> Train {
         let kept = std::mem::take(&mut self.kept);
         self.again(kept)
@@ -80,20 +80,20 @@ impl InFlight {
 
 /// One engine of a set.
 pub(super) struct EngineSlot {
-    /// Its place in the set.
+    /// Its index in the set.
     at: usize,
     pub(super) engine: Box<dyn Engine>,
     pub(super) health: Health,
     pub(super) counters: SlotCounters,
-    /// Refused for want of room although the scheduler's count said otherwise; offered again, in
-    /// order.
+    /// Trains that the engine refused for lack of room although the scheduler counted some; offered
+    /// again, in order.
     backlog: VecDeque<MultiPacket>,
     completions: Vec<Completion>,
-    spare: Vec<Vec<Prepared>>,
+    spare: Vec<Vec<CryptoPacket>>,
     spare_templates: Vec<Vec<RunTemplate>>,
     probe_pause_ns: u64,
     lateness: Lateness,
-    /// Whether the engine wakes the worker when something is done.
+    /// Whether the engine wakes the worker on completion.
     pub(super) wakes: bool,
 }
 
@@ -122,17 +122,17 @@ impl EngineSlot {
         self.health == Health::Up
     }
 
-    /// Whether it may be given something.
+    /// Whether it accepts work.
     pub(super) fn takes_work(&self) -> bool {
         self.is_up() && !self.lateness.rests
     }
 
-    /// Whether it is in use and has nothing to bring.
+    /// Whether it is up with nothing to collect.
     pub(super) fn is_quiet(&self, trains: &Trains) -> bool {
         self.takes_work() && trains.records(self.at).next().is_none() && self.engine.in_flight() == 0
     }
 
-    /// The ticket of the oldest multi-packet that its engine has gathered, if it has any.
+    /// The ticket of the oldest train that the engine has gathered, if any.
     pub(super) fn oldest_gathered(&self, trains: &Trains) -> Option<u64> {
         if self.engine.gathered() > 0 {
             trains.records(self.at).next().map(|(ticket, _)| ticket)
@@ -141,14 +141,14 @@ impl EngineSlot {
         }
     }
 
-    /// How many of `packets`, from the first, `pool` has the frames to keep copies of; all if the
-    /// engine needs no copies.
-    pub(super) fn can_keep(&self, pool: &FramePool, packets: &[Prepared]) -> usize {
+    /// How many of `packets`, from the first, can be copied with the frames in `pool`; all of them
+    /// if the engine needs no copies.
+    pub(super) fn can_keep(&self, pool: &FramePool, packets: &[CryptoPacket]) -> usize {
         if !self.description().needs_input_kept {
             return packets.len();
         }
         let mut free = [None; FrameSize::ALL.len()];
-        let is_without = |packet: &Prepared| {
+        let is_without = |packet: &CryptoPacket| {
             let size = packet.frame.size();
             let of_size = free[size as usize].get_or_insert_with(|| pool.available(size));
             let is_without = *of_size == 0;
@@ -158,12 +158,12 @@ impl EngineSlot {
         packets.iter().position(is_without).unwrap_or(packets.len())
     }
 
-    /// Hands a multi-packet to the engine, to be done by its deadlines. `Err` if the engine failed;
-    /// what it had is then to be done again.
+    /// Submits a train to the engine with its deadlines. On `Err` the engine has failed, and its
+    /// trains must be processed again.
     pub(super) fn submit(
         &mut self,
         multi_packet: MultiPacket,
-        place: Place,
+        place: OrderPosition,
         deadlines: Deadlines,
         context: &mut Context<'_>,
     ) -> Result<(), String> {
@@ -198,7 +198,8 @@ impl EngineSlot {
             self.backlog.push_front(multi_packet);
             return Ok(());
         }
-        // Refused is unchanged, so the packets themselves are done again and their copies let go.
+        // A refused train is unchanged, so the packets themselves are processed again and their
+        // copies released.
         let entry = context.records.trains.forget(context.records.now_ns, self.at, multi_packet.ticket);
         if let Some(mut entry) = entry {
             release(context.pool, std::mem::take(&mut entry.kept));
@@ -207,7 +208,7 @@ impl EngineSlot {
         Err(reason.to_string())
     }
 
-    /// Collects what is done. `Err` says how the engine has failed.
+    /// Collects completions. `Err` says how the engine has failed.
     pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Result<(), String> {
         let mut result = Ok(());
         self.engine.poll(&mut self.completions);
@@ -234,7 +235,7 @@ impl EngineSlot {
         let Completion { multi_packet, outcome, service_ns } = completion;
         let ticket = multi_packet.ticket;
         let Some(entry) = context.records.trains.take_record(self.at, ticket) else {
-            // Done elsewhere: using it now would send its packets twice.
+            // Processed elsewhere already: using this result would send its packets twice.
             self.counters.late += 1;
             self.lateness.brought(ticket);
             release(context.pool, multi_packet.packets);
@@ -269,8 +270,8 @@ impl EngineSlot {
         Err("it reported a failed multi-packet".to_owned())
     }
 
-    /// Has what never reached the engine done again. The packets are whole, and the copies go home
-    /// on drop.
+    /// Queues what never reached the engine to be processed again. The packets are intact; the
+    /// copies are returned to their pool on drop.
     fn withdraw_backlog(&mut self, records: &mut Records<'_>) {
         for multi_packet in self.backlog.drain(..) {
             let entry = records.trains.forget(records.now_ns, self.at, multi_packet.ticket);
@@ -280,7 +281,7 @@ impl EngineSlot {
         }
     }
 
-    /// Takes the engine out: all that it has is done again elsewhere.
+    /// Takes the engine out of use: all its trains are processed again elsewhere.
     pub(super) fn quarantine(&mut self, reason: String, records: &mut Records<'_>) {
         if !self.is_up() {
             return;
@@ -296,7 +297,7 @@ impl EngineSlot {
         self.health = Health::Down { reason, next_probe_ns: records.now_ns + FIRST_PROBE_NS };
     }
 
-    /// Probes an engine that is down when its time has come; `true` if it answers again.
+    /// Probes an engine that is down if its time has come; `true` if it responds.
     pub(super) fn probe(&mut self, now_ns: u64) -> bool {
         let Health::Down { reason, next_probe_ns } = &mut self.health else { return false };
         if now_ns < *next_probe_ns {
@@ -313,15 +314,15 @@ impl EngineSlot {
         }
     }
 
-    /// Puts a probed engine back to work.
+    /// Puts a probed engine back into use.
     pub(super) fn bring_back(&mut self) {
         self.health = Health::Up;
         self.counters.recoveries += 1;
     }
 }
 
-/// Gives the frames back and returns the emptied vector.
-fn release(pool: &mut FramePool, mut packets: Vec<Prepared>) -> Vec<Prepared> {
+/// Returns the frames to the pool, and the emptied vector to the caller.
+fn release(pool: &mut FramePool, mut packets: Vec<CryptoPacket>) -> Vec<CryptoPacket> {
     for packet in packets.drain(..) {
         pool.give_back(packet.frame);
     }

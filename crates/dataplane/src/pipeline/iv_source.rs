@@ -1,19 +1,19 @@
-//! Random bytes for IVs that cannot be foreseen, as AES-CBC needs them.
+//! Random bytes for unpredictable IVs, which AES-CBC requires.
 
 use rand::rngs::StdRng;
 use rand::{RngCore, SeedableRng};
 
-/// Bytes that are generated at a time: as many as the generator makes in one go.
+/// Bytes generated at a time: as many as the generator makes in one go.
 const BLOCK_BYTES: usize = 256;
-/// Of an IV of AES-CBC.
+/// The length of an AES-CBC IV.
 const IV_BYTES: usize = 16;
 
-/// A generator of which each IV takes 16 bytes by one load. The generator itself copies
-/// four bytes at a time, and a load of all 16 right behind such stores waits for them.
+/// A generator from which each IV takes 16 bytes by one load. The generator itself copies four
+/// bytes at a time, and a 16-byte load right behind such stores would stall on them.
 pub(super) struct IvSource {
     random: StdRng,
     block: [u8; BLOCK_BYTES],
-    /// Bytes of the block that were given away.
+    /// Bytes of the block that have been used.
     used: usize,
 }
 
@@ -22,12 +22,12 @@ impl IvSource {
         Self { random, block: [0; BLOCK_BYTES], used: BLOCK_BYTES }
     }
 
-    /// One that the system has seeded.
+    /// A source seeded by the system.
     pub(super) fn from_system() -> Self {
         Self::new(StdRng::from_os_rng())
     }
 
-    /// Fills `iv` with bytes that nothing else gets.
+    /// Fills `iv` with bytes that are used for nothing else.
     #[inline]
     pub(super) fn fill(&mut self, iv: &mut [u8]) {
         let next = self.block[self.used..].first_chunk::<IV_BYTES>();

@@ -1,14 +1,13 @@
-//! A packet's way through the gateway, without ports: `way.rs` has it from its burst to its
+//! A packet's path through the gateway, without ports; `way.rs` has its steps from burst to
 //! departure.
 //!
-//! [`Pipeline`] joins [`convoy_ipsec::Ipsec`] to a [`CryptoStage`], which joins the scheduler to a
+//! [`Pipeline`] joins [`convoy_ipsec::Ipsec`] to a [`CryptoStage`], which joins the scheduler to an
 //! [`EngineSet`]. A worker puts ports at both ends, `replay` captures, and the demo a link.
 
 mod acquire;
 mod engine_set;
 mod engine_slot;
 mod iv_source;
-mod own_cost;
 mod rounds;
 mod stage;
 #[cfg(test)]
@@ -16,6 +15,7 @@ mod tests;
 mod train;
 mod way;
 mod window_cost;
+mod worker_overhead;
 
 pub use crate::clock::Clock;
 pub use acquire::Acquire;
@@ -34,36 +34,36 @@ use convoy_ipsec::{
 };
 use convoy_packet::{Frame, FramePool};
 use iv_source::IvSource;
-use own_cost::OwnCost;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rounds::BusyRounds;
+use worker_overhead::OverheadAverage;
 
 use crate::clock::Environment;
 
-/// Packets that wait for room in the window while ports are read all the same. The pool has 512
-/// frames for long packets.
+/// Packets that may wait for room in the window while ports are read regardless; further ones are
+/// dropped. The pool has 512 frames for long packets.
 const MOST_WAITING: usize = 256;
-/// How long packets must have waited without a break before ports are read all the same, in ns: a
-/// burst is better off in the port's queue, which holds more.
+/// How long packets must have waited without a break before ports are read regardless, in ns: until
+/// then a burst is better off in the port's queue, which is longer.
 const BEHIND_NS: u64 = 10_000_000;
 
-/// Packets that are ready to leave a pipeline, by where they go.
+/// Packets ready to leave a pipeline, by destination.
 #[derive(Debug, Default)]
 pub struct Departures {
     /// Inner packets and ICMP errors for the plaintext side.
     pub to_inside: Vec<Frame>,
     /// Outer packets for the protected side.
     pub to_outside: Vec<Frame>,
-    /// Packets for the protected side that policy leaves as they are.
+    /// Packets for the protected side that policy bypasses.
     pub bypass_out: Vec<Frame>,
-    /// Packets for the plaintext side that policy leaves as they are.
+    /// Packets for the plaintext side that policy bypasses.
     pub bypass_in: Vec<Frame>,
     /// IKE messages from the protected side.
     pub ike: Vec<Frame>,
-    /// Packets of SAs that another worker owns, still as they came: (worker, outbound?, frame).
+    /// Packets of SAs that another worker owns, as received: (worker, outbound?, frame).
     pub for_others: Vec<(u16, bool, Frame)>,
-    /// SAs that a key daemon is to be asked for.
+    /// Requests for SAs to a key daemon.
     pub acquires: Vec<Acquire>,
 }
 
@@ -74,34 +74,33 @@ pub struct Pipeline {
     pool: FramePool,
     ivs: IvSource,
     clock: Clock,
-    /// The time of the round that its owner is in: a clock that is read for each burst and each
-    /// step costs a short packet a fifth.
+    /// The time of the current round. Reading the clock for each burst and each step would cost a
+    /// short packet a fifth more.
     round_ns: Option<u64>,
-    own_cost: OwnCost,
+    worker_overhead: OverheadAverage,
     rounds: BusyRounds,
     outbound: OutboundBurst,
     inbound: InboundBurst,
-    /// Since when packets have waited for room in the window without a break, in ns. Nothing is
+    /// Since when packets have continuously waited for room in the window, in ns. Ports are not
     /// read until they are in, or until that has taken too long and [`sheds`](Self::shed_excess)
-    /// says that reading goes on.
+    /// allows reading on.
     behind_since_ns: Option<u64>,
-    /// Whether the packets are dropped for which there is no room when reading goes on.
+    /// Whether packets without room are dropped when reading goes on.
     sheds: bool,
-    /// Without an SA so far.
+    /// Packets without an SA so far.
     acquiring: AcquireQueue,
     given_up: Vec<WithoutSa>,
-    /// SAs of this worker as they were when they were removed.
+    /// Final state of SAs of this worker that have been removed.
     departed: Vec<SaView>,
     released: Released,
-    /// The oldest multi-packet that an engine had gathered at the end of the last
-    /// [`pump`](Self::pump).
+    /// The oldest train that an engine had gathered at the end of the last [`pump`](Self::pump).
     gathered: Option<u64>,
-    /// What is ready to leave; the owner drains it.
+    /// Packets ready to leave; the owner drains them.
     pub departures: Departures,
 }
 
 impl Pipeline {
-    /// A pipeline; SAs are installed afterwards. Its time is to be its stage's too.
+    /// A pipeline without SAs. Its clock must also be its stage's.
     pub fn new(
         ipsec: Ipsec,
         mut stage: CryptoStage,
@@ -117,7 +116,7 @@ impl Pipeline {
             ivs: IvSource::new(random),
             clock,
             round_ns: None,
-            own_cost: OwnCost::default(),
+            worker_overhead: OverheadAverage::default(),
             rounds: BusyRounds::default(),
             outbound: OutboundBurst::default(),
             inbound: InboundBurst::default(),
@@ -132,7 +131,7 @@ impl Pipeline {
         }
     }
 
-    /// IPsec, to look at its tables.
+    /// IPsec, to read its tables.
     pub fn ipsec(&self) -> &Ipsec {
         &self.ipsec
     }
@@ -157,12 +156,12 @@ impl Pipeline {
         &mut self.pool
     }
 
-    /// IPsec and the frames, for who does without the rest.
+    /// IPsec and the frames, for callers that use nothing else.
     pub fn ipsec_and_pool(&mut self) -> (&mut Ipsec, &mut FramePool) {
         (&mut self.ipsec, &mut self.pool)
     }
 
-    /// The frames and what is ready to leave, for ports that send.
+    /// The frames and the packets ready to leave, for ports that send.
     pub fn pool_and_departures(&mut self) -> (&mut FramePool, &mut Departures) {
         (&mut self.pool, &mut self.departures)
     }
@@ -172,41 +171,41 @@ impl Pipeline {
         &self.clock
     }
 
-    /// Reads the clock, once until [`end_round`](Self::end_round); the time, in ns.
+    /// Reads the clock, once until [`end_round`](Self::end_round); returns the time in ns.
     pub fn begin_round(&mut self) -> u64 {
         let now_ns = self.clock.now_ns();
         self.round_ns = Some(now_ns);
-        let own_work = self.own_cost.begin_round(now_ns, self.stage.engines().inline_ns());
-        self.stage.scheduler.set_own_cost(own_work.per_packet_ns);
-        self.stage.scheduler.set_own_work_ahead(own_work.ahead_ns);
+        let overhead = self.worker_overhead.begin_round(now_ns, self.stage.engines().inline_ns());
+        self.stage.scheduler.set_worker_overhead(overhead.per_packet_ns);
+        self.stage.scheduler.set_overhead_ahead(overhead.ahead_ns);
         self.rounds.begin();
         now_ns
     }
 
-    /// From now on the clock is read whenever the time is wanted. `moved` says whether the round
-    /// moved anything: its owner may sleep if not.
+    /// Ends the round: the clock is read again whenever the time is needed. `moved` says whether
+    /// the round moved anything; if not, the owner may sleep.
     pub fn end_round(&mut self, moved: bool) {
         self.round_ns = None;
-        self.own_cost.end_round(moved);
+        self.worker_overhead.end_round(moved);
     }
 
     fn now_ns(&self) -> u64 {
         self.round_ns.unwrap_or_else(|| self.clock.now_ns())
     }
 
-    /// Whether long bursts cost less than short ones.
+    /// Whether longer bursts cost less per packet.
     pub(crate) fn gains_by_long_bursts(&self) -> bool {
         self.stage.engines().gains_by_long_bursts()
     }
 
-    /// Whether there is room for all that is read.
+    /// Whether the window has room for all that is read.
     pub fn has_room(&self) -> bool {
         self.stage.in_line() == 0
     }
 
-    /// From now on reading goes on although there is no room, once that has lasted for too long:
-    /// packets that belong to other workers are handed over, and what is too much of the own is
-    /// dropped. For one of several workers, since a port may hold packets of any of them.
+    /// From now on ports are read even without room in the window, once that has lasted too long:
+    /// packets that belong to other workers are handed over, and excess packets of its own are
+    /// dropped. Used with several workers, since a port's queue may hold packets of any of them.
     pub fn shed_excess(&mut self) {
         self.sheds = true;
     }
@@ -216,8 +215,8 @@ impl Pipeline {
         self.has_room() || self.is_shedding()
     }
 
-    /// How many packets of `most` may be taken that other workers have handed over. While there is
-    /// not room for all, they get half of what there is, and those from the ports the rest.
+    /// How many of at most `most` packets may be taken that other workers have handed over. When
+    /// room is short they get half of it, and packets from the ports the other half.
     pub fn room_for_handed(&self, most: usize) -> usize {
         let half = || MOST_WAITING.saturating_sub(self.stage.in_line()).div_ceil(2).min(most);
         match (self.has_room(), self.is_shedding()) {
@@ -238,17 +237,17 @@ impl Pipeline {
         self.stage.is_empty() && self.released.is_empty()
     }
 
-    /// Until when all packets inside are held back to grow a multi-packet, in ns: only input or
-    /// that time brings them on. `None` if there are others, or none.
+    /// The deadline until which the window holds all packets inside back to grow a multi-packet, in
+    /// ns: only input or that deadline moves them. `None` if other packets are inside, or none.
     pub fn held_until_ns(&self) -> Option<u64> {
         if self.released.is_empty() { self.stage.held_until_ns() } else { None }
     }
 
     /// Installs an SA of a tunnel that this worker serves in the SAD and in the engines. `cost`
-    /// gives the costs of engines that can do a transform that is new here.
+    /// returns an engine's cost for a transform that is new here.
     ///
     /// # Errors
-    /// [`InstallError`] says which of the two refused it; then it stands in neither.
+    /// [`InstallError`] says which of the two refused it; it is then in neither.
     pub fn install(
         &mut self,
         sa: &SaConfig,
@@ -274,8 +273,8 @@ impl Pipeline {
         Ok(index)
     }
 
-    /// Replaces the costs of engines for a transform: `cost` gives an engine's new one, if it has
-    /// one.
+    /// Replaces the costs of engines for a transform: `cost` returns an engine's new cost, if it
+    /// has one.
     pub fn set_costs(
         &mut self,
         transform: Transform,
@@ -284,34 +283,34 @@ impl Pipeline {
         self.stage.set_costs(transform, cost);
     }
 
-    /// Lets an SA go once its last packet has left. From now on no packet comes to it any more,
-    /// whatever policies name its tunnel.
+    /// Removes an SA once its last packet has left. From now on no packet gets it, whatever
+    /// policies name its tunnel.
     pub fn retire(&mut self, sa: SaIndex) {
         // A packet of an SA that the stage has forgotten would be lost.
         self.ipsec.withdraw(sa);
         self.stage.retire(sa);
-        // What was done leaves while its SA is still known.
+        // Finished packets leave while their SA still exists.
         self.finish();
     }
 
-    /// Whether SAs that were let go still have packets inside.
+    /// Whether SAs that are being removed still have packets inside.
     pub fn is_retiring(&self) -> bool {
         self.stage.is_retiring()
     }
 
-    fn bury(&mut self) {
+    fn remove_retired(&mut self) {
         for sa in self.stage.take_retired() {
             self.departed.extend(self.ipsec.tables.sa(sa));
             self.ipsec.remove(sa);
         }
     }
 
-    /// Takes the SAs of this worker that were removed since the last call, as they were then.
+    /// Takes the final state of this worker's SAs that were removed since the last call.
     pub fn take_departed(&mut self) -> Vec<SaView> {
         std::mem::take(&mut self.departed)
     }
 
-    /// What a burst from the inside has beside packets to protect.
+    /// Handles the packets of a burst from inside that are not to be protected.
     fn sort_unprotected(&mut self, now_ns: u64) {
         self.departures.bypass_out.append(&mut self.outbound.bypass);
         self.departures.to_inside.append(&mut self.outbound.to_inside);
@@ -327,7 +326,7 @@ impl Pipeline {
         }
     }
 
-    /// What a burst from the outside has beside packets to open.
+    /// Handles the packets of a burst from outside that are not to be opened.
     fn sort_unopened(&mut self) {
         self.departures.bypass_in.append(&mut self.inbound.bypass);
         self.departures.to_outside.append(&mut self.inbound.to_outside);
@@ -337,8 +336,8 @@ impl Pipeline {
             .extend(self.inbound.for_others.drain(..).map(|(to, frame)| (to, false, frame)));
     }
 
-    /// What time alone brings about: keep-alives, expiries, timeouts of fragments. Returns whether
-    /// more keep-alives are due.
+    /// Timed work: keep-alives, expiries, timeouts of fragments. Returns whether more keep-alives
+    /// are due.
     pub fn tick(&mut self, events: &mut Vec<LifetimeEvent>) -> bool {
         let now_ns = self.now_ns();
         let Self { ipsec, pool, departures, acquiring, given_up, .. } = self;
@@ -350,14 +349,14 @@ impl Pipeline {
         more
     }
 
-    /// Packets that wait for an SA.
+    /// The number of packets that wait for an SA.
     pub fn acquiring(&self) -> usize {
         self.acquiring.len()
     }
 }
 
-/// What the device of a port is to know of an SA, if such a device could do it in flight: ESP in
-/// IPv4 and, on the way in, with sequence numbers that are all in the packet.
+/// How the device of a port would process an SA in flight, if the device supports it: ESP over IPv4
+/// and, inbound, without extended sequence numbers.
 fn binding(sa: &SaConfig, direction: Direction) -> Option<Binding> {
     let is_whole = direction == Direction::Seal || !sa.esn;
     let fits = sa.protocol == SaProtocol::Esp && sa.local.is_ipv4() && is_whole;

@@ -2,10 +2,10 @@
 
 use convoy_scheduler::Input;
 
-/// After so many rounds with packets in each, more is at hand than the worker has read.
+/// After this many consecutive rounds with packets, more input is assumed to be at hand.
 const BUSY_ROUNDS: u32 = 8;
 
-/// Rounds in a row that had packets: a worker with nothing to do makes some without.
+/// Consecutive rounds that had packets; a worker without work has rounds without.
 #[derive(Default)]
 pub(super) struct BusyRounds {
     in_a_row: u32,

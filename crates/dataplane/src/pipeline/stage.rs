@@ -1,9 +1,9 @@
 //! The crypto stage: window, engines and order, for both directions of one worker.
 //!
-//! Packets come in bursts of one direction and stand in a line as far as the window has no room for
-//! them. What the window yields is a [`Train`]: a multi-packet of one SA, or a burst as it came. It
-//! gets its place in the order, its packets their sequence numbers, and whoever does it lays it
-//! out: this core at once, or as jobs for an engine. What comes back leaves in order.
+//! Packets arrive in bursts of one direction and wait in a line while the window has no room. The
+//! window yields a [`Train`]: a multi-packet of one SA, or a burst as it came. It is assigned its
+//! position in the order, its packets their sequence numbers, and whoever processes it lays it out:
+//! this core at once, or an engine from jobs. Results leave in order.
 
 mod admission;
 mod again;
@@ -15,47 +15,47 @@ use std::collections::VecDeque;
 use std::task::Waker;
 
 use convoy_engine::{EngineDescription, EngineError, Placement, RunTemplate, Takes};
-use convoy_ipsec::{Direction, Prepared, Tables, Transform};
+use convoy_ipsec::{CryptoPacket, Direction, Tables, Transform};
 use convoy_packet::FramePool;
 use convoy_scheduler::{
-    ConfigError, EngineModel, Given, Input, OrderedRelease, Scheduler, SchedulerConfig, Snapshot,
+    ConfigError, EngineModel, Input, OrderedRelease, Scheduler, SchedulerConfig, Snapshot, TrainDispatch,
 };
 
 use super::Clock;
 use super::engine_set::{Context, EngineEvent, EngineSet, Records};
 use super::engine_slot::Timeouts;
 use super::iv_source::IvSource;
-use super::train::{Again, Algorithms, Place, SeenSas, Train, Trains};
+use super::train::{Again, Algorithms, OrderPosition, SeenSas, Train, Trains};
 use crate::append::append;
 use sas::{Retiring, StageSa};
 
-/// What it costs to have the window sort a packet by its SA where that was not measured, in ns.
+/// Assumed cost of sorting a packet by SA in the window where it was not measured, in ns.
 pub(crate) const WINDOW_NS: f64 = 50.0;
-/// Buffers that are kept for reuse.
+/// Buffers kept for reuse.
 const SPARE_BUFFERS: usize = 64;
 
 /// How a stage behaves.
 #[derive(Clone, Debug)]
 pub struct StageConfig {
-    /// The window, its limits and its policy.
+    /// The window, its limits and the policy.
     pub scheduler: SchedulerConfig,
-    /// Whether packets of one SA leave in the order in which they came.
+    /// Whether packets of one SA leave in the order in which they arrived.
     pub ordered: bool,
-    /// How long past its predicted finishing time an engine may be.
+    /// How long past its predicted completion an engine may take.
     pub timeouts: Timeouts,
-    /// What it costs to have the window sort a packet by its SA, in ns: bundling has to win that
+    /// Cost of sorting a packet by SA in the window, in ns: bundling has to save at least this
     /// beside `t_init`.
     pub window_ns: f64,
 }
 
 impl StageConfig {
-    /// A stage with this scheduler, order per SA and the usual timeouts.
+    /// A stage with this scheduler, order per SA and the default timeouts.
     pub fn new(scheduler: SchedulerConfig) -> Self {
         Self { scheduler, ordered: true, timeouts: Timeouts::default(), window_ns: WINDOW_NS }
     }
 }
 
-/// Why a stage could not be made, or an SA not be taken.
+/// Why a stage could not be created, or an SA not be installed.
 #[derive(Debug, thiserror::Error)]
 pub enum StageError {
     /// The scheduler refused its configuration.
@@ -69,15 +69,15 @@ pub enum StageError {
 /// Packets that left the stage, in order per SA, each with its result.
 #[derive(Debug, Default)]
 pub struct Released {
-    /// Of outbound SAs: encrypted.
-    pub outbound: Vec<Prepared>,
-    /// Of inbound SAs: decrypted, or refused.
-    pub inbound: Vec<Prepared>,
+    /// Packets of outbound SAs: encrypted.
+    pub outbound: Vec<CryptoPacket>,
+    /// Packets of inbound SAs: decrypted, or refused.
+    pub inbound: Vec<CryptoPacket>,
 }
 
 impl Released {
-    /// Those of one direction.
-    pub(super) fn of(&mut self, direction: Direction) -> &mut Vec<Prepared> {
+    /// The packets of one direction.
+    pub(super) fn of(&mut self, direction: Direction) -> &mut Vec<CryptoPacket> {
         match direction {
             Direction::Seal => &mut self.outbound,
             Direction::Open => &mut self.inbound,
@@ -89,56 +89,57 @@ impl Released {
     }
 }
 
-/// What the stage works with, and where what is done goes; the caller lends it.
+/// What the stage works with and writes to; lent by the caller.
 pub struct Bench<'a> {
-    /// The SAs, which give packets their numbers and lay them out.
+    /// The SAs, from which packets get their numbers and layout.
     pub tables: &'a mut Tables,
-    /// The frames, for copies of what engines may lose.
+    /// Frames for copies of input that engines may lose.
     pub pool: &'a mut FramePool,
-    /// Gets what leaves.
+    /// Receives the packets that leave.
     pub released: &'a mut Released,
 }
 
-/// The scheduler, the engines and the order, tied together. Packets enter by [`enter`](Self::enter)
-/// and come back from [`pump`](Self::pump) with their result, each exactly once.
+/// The scheduler, the engines and the order, tied together. Packets enter through
+/// [`enter`](Self::enter) and come back from [`pump`](Self::pump) with their result, each exactly
+/// once.
 pub struct CryptoStage {
     pub(super) scheduler: Trains,
     pub(super) engines: EngineSet,
-    order: OrderedRelease<Prepared>,
+    order: OrderedRelease<CryptoPacket>,
     config: StageConfig,
     sas: Vec<Option<StageSa>>,
     /// By direction.
     algorithms_of: [Algorithms; 2],
-    /// What the scheduler calls them by their places; the last part is the one engine that has it,
-    /// where it is done in flight.
+    /// The scheduler's algorithms, by number. The last part is the only engine that has the
+    /// algorithm, if it is processed in flight.
     algorithms: Vec<(Transform, Direction, Option<usize>)>,
-    /// Whether it is asked how many SAs a burst has: an engine on this core takes those of one at a
+    /// Whether to count the SAs of a burst: an engine on this core takes the packets of one SA at a
     /// time.
     counts_sas: bool,
     seen: RefCell<SeenSas>,
     /// Packets for which the window has no room yet.
-    line: VecDeque<Prepared>,
-    /// What failed engines left.
+    line: VecDeque<CryptoPacket>,
+    /// Trains that failed engines left unfinished.
     again: Again,
-    /// A train that waits for frames to keep its input in.
-    held: Option<(Train, Given)>,
-    /// Since when there is none for it, and no engine has any.
+    /// A train that waits for frames to copy its input to.
+    held: Option<(Train, TrainDispatch)>,
+    /// Since when there has been no frame for it while no engine has work that would free one.
     starved_since_ns: Option<u64>,
-    /// What engines have brought; empty between calls.
+    /// Trains completed by engines; empty between calls.
     done: Vec<Train>,
     retiring: Vec<Retiring>,
     inside: u64,
-    spare: Vec<Vec<Prepared>>,
+    spare: Vec<Vec<CryptoPacket>>,
     spare_templates: Vec<Vec<RunTemplate>>,
-    /// Makes the IVs of CBC.
+    /// Generates the IVs of CBC.
     pub(super) ivs: IvSource,
-    /// Trains done in place before the next whose time is measured.
+    /// Trains processed in place until the next one that is measured.
     unmeasured: u32,
     pub(super) clock: Clock,
 }
 
 impl CryptoStage {
-    /// A stage of these engines; no SA is known yet.
+    /// A stage with these engines and no SAs.
     ///
     /// # Errors
     /// [`StageError::Scheduler`] for a configuration out of range.
@@ -200,28 +201,28 @@ impl CryptoStage {
         &self.engines
     }
 
-    /// What the scheduler has measured.
+    /// The scheduler's measurements.
     pub fn snapshot(&self) -> Snapshot {
         self.scheduler.snapshot()
     }
 
-    /// What the worker's core does for each packet besides the work of engines, in ns.
-    pub fn own_cost(&self) -> u64 {
-        self.scheduler.own_cost()
+    /// The overhead of the worker's core for each packet beside the work of engines, in ns.
+    pub fn worker_overhead(&self) -> u64 {
+        self.scheduler.worker_overhead()
     }
 
-    /// Whether the window may hold packets back for a time to grow a multi-packet (`max_wait`).
+    /// Whether the window may hold packets back for a while to grow a multi-packet (`max_wait`).
     pub fn holds_back(&self) -> bool {
         self.scheduler.holds_back()
     }
 
-    /// Trains that all engines have together.
+    /// Trains in flight at all engines together.
     pub fn in_flight(&self) -> usize {
         self.engines.in_flight(&self.scheduler)
     }
 
-    /// Whether every engine that has something wakes the worker when it is done, and none is to be
-    /// probed.
+    /// Whether every engine with work in flight wakes the worker on completion, and no engine waits
+    /// for a probe.
     pub fn wakes(&self) -> bool {
         self.engines.wakes(&self.scheduler)
     }
@@ -231,14 +232,14 @@ impl CryptoStage {
         self.engines.oldest_gathered(&self.scheduler)
     }
 
-    /// Has the engines wake their worker when something is done.
+    /// Makes the engines wake their worker on completion.
     pub fn wake_by(&mut self, waker: &Waker) {
         self.engines.wake_by(waker);
     }
 
-    /// How long a worker may sleep at `now_ns` with packets inside, in ns, as far as the stage
-    /// knows: until an engine wakes it or the scheduler wants to look again. `None` if an engine
-    /// does not wake it.
+    /// How long the worker may sleep at `now_ns` with packets inside, in ns, as far as the stage
+    /// knows: until an engine wakes it or the scheduler must be asked again. `None` if an engine
+    /// with work cannot wake it.
     pub fn may_sleep_ns(&self, now_ns: u64) -> Option<u64> {
         let deadlines =
             [self.scheduler.next_deadline(now_ns), self.engines.next_deadline_ns(&self.scheduler)];
@@ -247,15 +248,16 @@ impl CryptoStage {
         self.engines.wakes(&self.scheduler).then_some(next_ns)
     }
 
-    /// Until when the window holds all packets back that are inside (`max_wait`), in ns: no engine
-    /// has any, so that only input or that time brings them on. `None` if there are others, or
-    /// none.
+    /// The deadline until which the window holds all packets inside back (`max_wait`), in ns: no
+    /// engine has work, so that only input or that deadline moves them. `None` if other packets are
+    /// inside, or none.
     pub fn held_until_ns(&self) -> Option<u64> {
         let are_all = self.inside > 0 && self.scheduler.waiting() as u64 == self.inside;
         if are_all && self.engines.is_quiet(&self.scheduler) { self.scheduler.held_until() } else { None }
     }
 
-    /// Packets inside: in the line, in the window, at engines, waiting for their turn in the order.
+    /// Packets inside: in the line, in the window, at engines, or waiting for their turn in the
+    /// order.
     pub fn len(&self) -> u64 {
         self.inside
     }
@@ -270,33 +272,33 @@ impl CryptoStage {
         self.line.len()
     }
 
-    /// What the operator should hear since the last call.
+    /// Takes the operator's events since the last call.
     pub fn take_events(&mut self) -> Vec<EngineEvent> {
         self.engines.take_events()
     }
 
     /// Whether there is nothing to [`pump`](Self::pump): no packet is inside, and no engine has
-    /// anything to bring.
+    /// completions.
     pub fn is_quiet(&self) -> bool {
         self.inside == 0 && self.engines.is_quiet(&self.scheduler)
     }
 
-    /// Moves packets as far as they go without waiting: completions in, trains out. Returns whether
-    /// anything moved.
+    /// Moves packets as far as possible without waiting: completions in, trains out. Returns
+    /// whether anything moved.
     pub fn pump(&mut self, input: Input, bench: &mut Bench<'_>) -> bool {
         let now_ns = self.clock.now_ns();
         self.with_engines(now_ns, bench.pool, EngineSet::poll);
-        let moved = self.digest(bench.released);
-        // Read anew only after work was done: with many SAs a reading for each multi-packet would
-        // cost as much as its choice.
+        let moved = self.apply_reports(bench.released);
+        // Read again only after work was done: with many SAs, a reading for each multi-packet would
+        // cost as much as choosing its engine.
         let now_ns = self.clock.now_ns();
         self.advance(now_ns, input, bench) | moved
     }
 
-    /// Has engines begin what they have gathered, whether there is more at hand or not.
+    /// Makes engines start what they have gathered, whether or not more input is at hand.
     pub fn begin_gathered(&mut self, bench: &mut Bench<'_>) {
         self.begin(self.clock.now_ns(), bench.pool);
-        self.digest(bench.released);
+        self.apply_reports(bench.released);
     }
 
     fn begin(&mut self, now_ns: u64, pool: &mut FramePool) -> bool {
@@ -315,8 +317,8 @@ impl CryptoStage {
         work(engines, &mut Context { records, pool, done })
     }
 
-    /// Lets what engines have brought go in order; whether there was any.
-    fn digest(&mut self, released: &mut Released) -> bool {
+    /// Releases finished trains in order; returns whether there were any.
+    fn apply_reports(&mut self, released: &mut Released) -> bool {
         if self.done.is_empty() {
             return false;
         }
@@ -326,7 +328,7 @@ impl CryptoStage {
         true
     }
 
-    /// Lets a train that is done leave when all have left that stand before it in the order.
+    /// Lets a finished train leave once all that precede it in the order have left.
     fn put_in_order(&mut self, train: Train, released: &mut Released) {
         let Train { place, mut packets, templates } = train;
         self.release(place, &mut packets, released);
@@ -338,8 +340,8 @@ impl CryptoStage {
         self.keep_templates(templates);
     }
 
-    /// The same of its packets; an empty buffer is left in their place.
-    fn release(&mut self, place: Place, packets: &mut Vec<Prepared>, released: &mut Released) {
+    /// The same for its packets; an empty buffer is left in their place.
+    fn release(&mut self, place: OrderPosition, packets: &mut Vec<CryptoPacket>, released: &mut Released) {
         let Some(direction) = packets.first().map(|packet| packet.direction) else { return };
         let released = released.of(direction);
         let before = released.len();
@@ -352,7 +354,7 @@ impl CryptoStage {
         self.inside -= (released.len() - before) as u64;
     }
 
-    fn keep_buffer(&mut self, buffer: Vec<Prepared>) {
+    fn keep_buffer(&mut self, buffer: Vec<CryptoPacket>) {
         if self.spare.len() < SPARE_BUFFERS && buffer.capacity() > 0 {
             self.spare.push(buffer);
         }

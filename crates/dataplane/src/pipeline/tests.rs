@@ -7,8 +7,8 @@ use convoy_engine::{
     AlgorithmCost, Binding, Engine, EngineDescription, Fault, FaultPlan, Faulty, Software, Takes,
 };
 use convoy_ipsec::{
-    Aead, CryptoJob, CryptoStatus, Direction, DropReason, FinishContext, IpsecConfig, KeyBits, KeyMaterial,
-    Prepared, SaIndex, Transform,
+    Aead, CryptoJob, CryptoPacket, CryptoStatus, Direction, DropReason, FinishContext, IpsecConfig, KeyBits,
+    KeyMaterial, SaIndex, Transform,
 };
 use convoy_packet::{FramePool, FrameSize};
 use convoy_scheduler::{CostModel, DepthUnit, FullQueue, Handover, Input, Policy, SchedulerConfig};
@@ -89,7 +89,7 @@ thread_local! {
 /// A stage as a pipeline drives it.
 impl CryptoStage {
     /// Takes a burst in.
-    fn take_in(&mut self, packets: Vec<Prepared>, pool: &mut FramePool, released: &mut Released) {
+    fn take_in(&mut self, packets: Vec<CryptoPacket>, pool: &mut FramePool, released: &mut Released) {
         let (mut packets, now_ns) = (packets, self.clock.now_ns());
         IPSEC.with_borrow_mut(|ipsec| {
             let bench = &mut Bench { tables: &mut ipsec.tables, pool, released };
@@ -98,7 +98,13 @@ impl CryptoStage {
     }
 
     /// The same, and has engines begin with what can go at once.
-    fn give(&mut self, packets: Vec<Prepared>, input: Input, pool: &mut FramePool, released: &mut Released) {
+    fn give(
+        &mut self,
+        packets: Vec<CryptoPacket>,
+        input: Input,
+        pool: &mut FramePool,
+        released: &mut Released,
+    ) {
         let (mut packets, now_ns) = (packets, self.clock.now_ns());
         IPSEC.with_borrow_mut(|ipsec| {
             let bench = &mut Bench { tables: &mut ipsec.tables, pool, released };
@@ -120,7 +126,7 @@ fn elsewhere() -> ScriptedEngine {
 }
 
 /// Packet `number` of an SA, to be sealed; its nonce and content are its own.
-fn packet(pool: &mut FramePool, sa: u32, number: u32) -> Prepared {
+fn packet(pool: &mut FramePool, sa: u32, number: u32) -> CryptoPacket {
     let len = 20 + (number as usize * 37) % 300;
     let mut bytes = vec![number as u8; 8 + len + 16];
     bytes[..4].copy_from_slice(&number.to_be_bytes());
@@ -133,7 +139,7 @@ fn packet(pool: &mut FramePool, sa: u32, number: u32) -> Prepared {
         ..CryptoJob::default()
     };
     job.nonce[8..12].copy_from_slice(&number.to_be_bytes());
-    Prepared {
+    CryptoPacket {
         frame: pool.take_filled(&bytes, 64).expect("enough frames"),
         job,
         status: CryptoStatus::Pending,
@@ -290,7 +296,7 @@ fn what_comes_opened_needs_no_engine_and_keeps_its_place() {
     assert_eq!(stage.engines().counters(0).packets, 3);
 }
 
-/// Of ten frames seven are taken by one multi-packet, so that there are three for copies of it.
+/// Ten frames, of which one multi-packet takes seven, so that three are left for copies of it.
 #[test]
 fn a_multi_packet_with_more_packets_than_frames_for_their_copies_goes_in_parts() {
     let mut pool = FramePool::new(10, 0);

@@ -3,23 +3,23 @@
 use std::collections::VecDeque;
 
 use convoy_engine::{RunTemplate, lay_out};
-use convoy_ipsec::{CryptoStatus, Prepared, SaIndex};
+use convoy_ipsec::{CryptoPacket, CryptoStatus, SaIndex};
 use convoy_scheduler::Scheduler;
 
 use super::engine_slot::InFlight;
 use super::iv_source::IvSource;
 
-/// Where the packets of a train stand in the order. They have consecutive places.
+/// The position of a train in the order. Its packets have consecutive positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
-    /// The SA's of a multi-packet, the direction's of a train of many SAs.
+pub(super) struct OrderPosition {
+    /// The SA's stream for a multi-packet, the direction's for a train of many SAs.
     pub(super) stream: u32,
-    /// The place of its first packet.
+    /// The position of its first packet.
     pub(super) first: u64,
 }
 
-impl Place {
-    /// Whether it is among the packets of an SA.
+impl OrderPosition {
+    /// Whether it belongs to an SA's stream.
     pub(super) fn is_of_sa(self) -> bool {
         self.stream >= DIRECTIONS
     }
@@ -36,25 +36,25 @@ pub(super) fn stream_of(sa: SaIndex) -> u32 {
 /// Packets of one direction that go to an engine together: a multi-packet of one SA, or a burst of
 /// many SAs.
 pub(super) struct Train {
-    pub(super) place: Place,
-    pub(super) packets: Vec<Prepared>,
-    /// What lays out those that are still raw although they have their numbers; else empty.
+    pub(super) place: OrderPosition,
+    pub(super) packets: Vec<CryptoPacket>,
+    /// Templates that lay out packets that have numbers but are still raw; otherwise empty.
     pub(super) templates: Vec<RunTemplate>,
 }
 
 impl Train {
-    /// The SA of all of its packets; `None` if they are of many.
+    /// The SA of all packets; `None` if there are several.
     pub(super) fn sa(&self) -> Option<SaIndex> {
         let first = self.packets.first()?.sa;
         self.packets.iter().all(|packet| packet.sa == first).then_some(first)
     }
 
-    /// Whether its packets are still to get their sequence numbers: no engine has had them.
+    /// Whether its packets have no sequence numbers yet: no engine has had them.
     pub(super) fn is_without_numbers(&self) -> bool {
-        self.templates.is_empty() && self.packets.iter().any(Prepared::is_raw)
+        self.templates.is_empty() && self.packets.iter().any(CryptoPacket::is_raw)
     }
 
-    /// Lays out what is raw and has its number.
+    /// Lays out raw packets that have numbers.
     pub(super) fn lay_out(&mut self, ivs: &mut IvSource) {
         if !self.templates.is_empty() {
             lay_out(&self.templates, &mut self.packets, &mut |iv| ivs.fill(iv));
@@ -62,46 +62,45 @@ impl Train {
         }
     }
 
-    /// Leaves the first packets, and returns the others as a train of their own. All are laid out.
+    /// Keeps the first `at` packets and returns the others as a train. All must be laid out.
     pub(super) fn split_off(&mut self, at: usize) -> Self {
-        let place = Place { first: self.place.first + at as u64, ..self.place };
+        let place = OrderPosition { first: self.place.first + at as u64, ..self.place };
         let packets = if at < self.packets.len() { self.packets.split_off(at) } else { Vec::new() };
         Self { place, packets, templates: Vec::new() }
     }
 
-    /// How many packets from the first on are alike in this.
-    pub(super) fn run_len<K: PartialEq>(&self, key: impl Fn(&Prepared) -> K) -> usize {
+    /// The number of packets, from the first, that have the same key.
+    pub(super) fn run_len<K: PartialEq>(&self, key: impl Fn(&CryptoPacket) -> K) -> usize {
         let first = self.packets.first().map(&key);
         self.packets.iter().take_while(|packet| Some(key(packet)) == first).count()
     }
 }
 
-/// Whether nothing was done to a packet yet, so that an engine is to do it.
-pub(super) fn is_pending(packet: &Prepared) -> bool {
+/// Whether a packet is still unprocessed, so that an engine is to process it.
+pub(super) fn is_pending(packet: &CryptoPacket) -> bool {
     packet.status == CryptoStatus::Pending
 }
 
 /// The window, and the record of each train that an engine has.
-pub(super) type Trains = Scheduler<Prepared, InFlight>;
+pub(super) type Trains = Scheduler<CryptoPacket, InFlight>;
 
-/// Trains that are to be given to an engine again: the first one's engine has failed before the
-/// others'.
+/// Trains to be dispatched again, in the order in which their engines failed.
 pub(super) type Again = VecDeque<Train>;
 
-/// What all SAs of a direction have in common, so that no packet need be looked at.
+/// The algorithms of all SAs of a direction, so that no packet need be inspected if there is one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Algorithms {
     /// There is no SA.
     #[default]
     None,
-    /// All have this one.
+    /// All SAs have this one.
     One(u16),
-    /// They have several, or some are done by the device of a port.
+    /// SAs have several, or some are processed by the device of a port.
     Several,
 }
 
 impl Algorithms {
-    /// With one SA more.
+    /// With one more SA.
     pub(super) fn with(self, algorithm: u16, is_bound: bool) -> Self {
         match self {
             Self::None if !is_bound => Self::One(algorithm),
@@ -111,10 +110,10 @@ impl Algorithms {
     }
 }
 
-/// Which SAs a burst has.
+/// The SAs that occur in a burst.
 #[derive(Default)]
 pub(super) struct SeenSas {
-    /// By SA, the latest burst that had it.
+    /// For each SA, the latest burst that contains it.
     latest: Vec<u64>,
     burst: u64,
 }
@@ -124,7 +123,7 @@ impl SeenSas {
         self.burst += 1;
     }
 
-    /// Whether the burst had no packet of this SA before.
+    /// Whether this is the burst's first packet of the SA.
     pub(super) fn is_new(&mut self, sa: SaIndex) -> bool {
         let at = sa.0 as usize;
         if self.latest.len() <= at {

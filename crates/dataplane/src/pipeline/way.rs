@@ -1,66 +1,68 @@
-//! The way of packets through the gateway, from a burst to its departures, out and in alike.
+//! The path of packets through the gateway, from burst to departures, the same outbound and
+//! inbound.
 //!
 //! - [`classify_outbound`](Pipeline::classify_outbound) and
-//!   [`classify_inbound`](Pipeline::classify_inbound) take a burst of packets and return those that
-//!   an SA protects or opens; what leaves as it is goes to the departures.
-//! - [`take_in`](Pipeline::take_in) puts what was classified into the window, which yields trains.
-//! - [`CryptoStage::advance`](super::CryptoStage::advance) takes trains to engines, and gives back
-//!   packets that are done, in order. [`pump`](Pipeline::pump) does the same with what engines
-//!   elsewhere bring.
-//! - `finish` makes departures of packets in order.
+//!   [`classify_inbound`](Pipeline::classify_inbound) take a burst and return the packets that an
+//!   SA protects or opens; packets that stay as they are go to the departures.
+//! - [`take_in`](Pipeline::take_in) puts classified packets into the window, which yields trains.
+//! - [`CryptoStage::advance`](super::CryptoStage::advance) takes trains to engines and releases
+//!   finished packets in order. [`pump`](Pipeline::pump) does the same with completions from
+//!   engines elsewhere.
+//! - `finish` turns released packets into departures.
 
-use convoy_ipsec::{CryptoStatus, Direction, DropReason, InboundBurst, OutboundBurst, Prepared, SaIndex};
+use convoy_ipsec::{CryptoPacket, CryptoStatus, Direction, DropReason, InboundBurst, OutboundBurst, SaIndex};
 use convoy_packet::{Frame, Offload};
 use convoy_scheduler::Input;
 
 use super::{Bench, MOST_WAITING, Pipeline, Released};
 
-/// A burst that is so long shows that more is at hand.
+/// A burst of at least this length shows that more is at hand.
 const FULL_BURST: usize = 32;
 
-/// Packets of one direction with their SAs, in the order in which they came.
+/// Packets of one direction with their SAs, in order of arrival.
 #[must_use]
 pub struct Classified {
-    packets: Vec<Prepared>,
+    packets: Vec<CryptoPacket>,
     direction: Direction,
     now_ns: u64,
 }
 
 impl Pipeline {
-    /// Takes plaintext packets in, and moves them as far as they go at once.
+    /// Takes plaintext packets in, and moves them as far as possible at once.
     pub fn outbound(&mut self, frames: &mut Vec<Frame>) {
         let classified = self.classify_outbound(frames);
         self.take_in(classified);
     }
 
-    /// Takes packets of the protected side in, and moves them as far as they go at once.
+    /// Takes packets of the protected side in, and moves them as far as possible at once.
     pub fn inbound(&mut self, frames: &mut Vec<Frame>) {
         let classified = self.classify_inbound(frames);
         self.take_in(classified);
     }
 
-    /// Finds the SAs of plaintext packets. What is not to be protected goes to where it leaves.
+    /// Finds the SAs of plaintext packets. Packets that need no protection go to their departures.
     pub fn classify_outbound(&mut self, frames: &mut Vec<Frame>) -> Classified {
         let now_ns = self.note_burst(frames.len());
         let Self { ipsec, pool, ivs, outbound, .. } = self;
         ipsec.outbound.classify(&mut ipsec.tables, now_ns, &mut |iv| ivs.fill(iv), pool, frames, outbound);
         let OutboundBurst { protect, bypass, to_inside, for_others, without_sa } = outbound;
         let packets = std::mem::take(protect);
-        // Each vector that is emptied costs a packet that comes alone some instructions, and in
-        // most bursts none has anything.
+        // Draining an empty vector costs a packet that arrives alone some instructions, and in most
+        // bursts all of them are empty.
         if !(bypass.is_empty() && to_inside.is_empty() && for_others.is_empty() && without_sa.is_empty()) {
             self.sort_unprotected(now_ns);
         }
         Classified { packets, direction: Direction::Seal, now_ns }
     }
 
-    /// Finds the SAs of packets of the protected side. What is not to be opened goes to where it
-    /// leaves.
+    /// Finds the SAs of packets of the protected side. Packets that need not be opened go to their
+    /// departures.
     pub fn classify_inbound(&mut self, frames: &mut Vec<Frame>) -> Classified {
         let now_ns = self.note_burst(frames.len());
         for frame in frames.iter_mut() {
             if let Offload::Opened { sa } = frame.offload() {
-                // What is bound no more was opened for nobody: the tag matches no SA then.
+                // If the binding is gone the device opened the packet for nobody: its tag matches
+                // no SA.
                 let index = self.stage.engines().bound(sa).unwrap_or(SaIndex(u32::MAX));
                 frame.set_offload(Offload::Opened { sa: index.0 });
             }
@@ -76,13 +78,13 @@ impl Pipeline {
     }
 
     fn note_burst(&mut self, packets: usize) -> u64 {
-        self.own_cost.took_in(packets);
+        self.worker_overhead.took_in(packets);
         self.rounds.took_in();
         self.now_ns()
     }
 
-    /// Puts packets into the window and has engines do what it yields at once: bursts that go as
-    /// they came, and multi-packets that are full.
+    /// Puts packets into the window and dispatches what it yields at once: bursts as they came, and
+    /// full multi-packets.
     pub fn take_in(&mut self, classified: Classified) {
         let Classified { mut packets, direction, now_ns } = classified;
         self.shed(&mut packets, direction);
@@ -91,7 +93,7 @@ impl Pipeline {
         let bench = &mut Bench { tables: &mut ipsec.tables, pool, released };
         stage.enter(now_ns, input, &mut packets, bench);
         if !stage.is_empty() {
-            // Others of the same round may make a multi-packet longer.
+            // Later packets of the same round may make a multi-packet longer.
             let input = if stage.scheduler.has_bursts() { input } else { Input::More };
             stage.advance(now_ns, input, bench);
         }
@@ -102,18 +104,18 @@ impl Pipeline {
         self.finish();
     }
 
-    /// Drops what there is no room for, where reading goes on all the same.
-    fn shed(&mut self, packets: &mut Vec<Prepared>, direction: Direction) {
+    /// Drops packets without room, where reading goes on regardless.
+    fn shed(&mut self, packets: &mut Vec<CryptoPacket>, direction: Direction) {
         if !self.sheds || self.has_room() {
             return;
         }
         let room = MOST_WAITING.saturating_sub(self.stage.in_line()).min(packets.len());
         let status = CryptoStatus::Refused(DropReason::Overloaded);
-        let excess = packets.drain(room..).map(|packet| Prepared { status, ..packet });
+        let excess = packets.drain(room..).map(|packet| CryptoPacket { status, ..packet });
         self.released.of(direction).extend(excess);
     }
 
-    /// Moves packets as far as they go without waiting; returns whether anything moved. `input`
+    /// Moves packets as far as possible without waiting; returns whether anything moved. `input`
     /// says whether more is at hand.
     pub fn pump(&mut self, input: Input) -> bool {
         if self.stage.is_quiet() {
@@ -127,8 +129,8 @@ impl Pipeline {
         let Self { stage, ipsec, pool, released, gathered, .. } = self;
         let bench = &mut Bench { tables: &mut ipsec.tables, pool, released };
         let mut moved = stage.pump(input, bench);
-        // However much is at hand, and whoever takes it, nothing stays gathered for longer than
-        // from one call to the next.
+        // However much is at hand, no train stays gathered for longer than from one call to the
+        // next.
         if gathered.is_some() && stage.oldest_gathered() == *gathered {
             stage.begin_gathered(bench);
             moved = true;
@@ -140,7 +142,7 @@ impl Pipeline {
         moved
     }
 
-    /// Makes packets that are done whole, for their departure.
+    /// Completes the headers of finished packets for their departure.
     pub(super) fn finish(&mut self) {
         let now_ns = self.now_ns();
         let Self { ipsec, pool, released: Released { outbound, inbound }, departures, .. } = self;
@@ -151,7 +153,7 @@ impl Pipeline {
             ipsec.inbound.finish(&mut ipsec.tables, now_ns, pool, inbound, &mut departures.to_inside);
         }
         if self.stage.is_retiring() {
-            self.bury();
+            self.remove_retired();
         }
     }
 }

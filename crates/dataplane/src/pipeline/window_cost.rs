@@ -1,23 +1,23 @@
-//! What it costs this machine to have the window sort a packet by its SA.
+//! The cost on this machine of sorting a packet by its SA in the window.
 
 use std::hint::black_box;
 use std::sync::OnceLock;
 use std::time::Instant;
 
-use convoy_ipsec::Prepared;
+use convoy_ipsec::CryptoPacket;
 use convoy_scheduler::{CostModel, EngineModel, Input, Item, Scheduler, SchedulerConfig};
 
-/// Packets of a window, and SAs that have them in turns.
+/// Packets of a window, and the SAs that they alternate between.
 const WINDOW: u32 = 32;
 const SAS: u32 = 16;
-/// Windows whose time is measured together, and how often that is done: the fastest counts.
+/// Windows timed together, and the number of repetitions; the fastest counts.
 const WINDOWS: u64 = 64;
 const RUNS: usize = 16;
 
-/// A payload that is moved as a packet is.
-type Payload = [u8; size_of::<Prepared>()];
+/// A payload of the size of a packet's record.
+type Payload = [u8; size_of::<CryptoPacket>()];
 
-/// In ns, measured once for the whole process, which takes about a millisecond.
+/// In ns; measured once per process, which takes about a millisecond.
 pub fn window_cost_ns() -> f64 {
     static COST_NS: OnceLock<f64> = OnceLock::new();
     *COST_NS.get_or_init(|| (0..RUNS).map(|_| run()).fold(f64::INFINITY, f64::min))
@@ -36,7 +36,7 @@ fn run() -> f64 {
     let began = Instant::now();
     for now in 0..WINDOWS {
         for packet in 0..WINDOW {
-            let payload = black_box([0; size_of::<Prepared>()]);
+            let payload = black_box([0; size_of::<CryptoPacket>()]);
             let item = Item { sa: packet % SAS, algorithm: 0, class: 0, blocks: 8, bytes: 128, payload };
             let _ = scheduler.push(now, item);
         }

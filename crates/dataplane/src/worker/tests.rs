@@ -36,7 +36,7 @@ fn what_is_to_be_sealed_in_flight_never_reaches_a_port_that_does_not() {
     assert_eq!(leaving.len(), 1);
 }
 
-/// A port of some kind, over which nothing passes.
+/// A port of some kind through which nothing passes.
 struct Still(PortDescription);
 
 impl Port for Still {
@@ -83,8 +83,7 @@ fn an_outer_packet_leaves_by_a_port_that_carries_it() {
     assert_eq!(places(&[PortKind::Udp]), [0; 4]);
 }
 
-/// Keeps frames as a port does whose next hops do not answer, and gives them back once time has
-/// passed.
+/// Keeps frames like a port whose next hops do not answer, and returns them after a time.
 struct Keeping {
     description: PortDescription,
     kept: Vec<Frame>,
@@ -138,7 +137,7 @@ fn frames_that_a_port_keeps_come_back_though_no_port_is_read_meanwhile() {
     assert_eq!(received(&worker), 1);
 }
 
-/// Refuses what it is told so many times, then takes it.
+/// Refuses this many events, then accepts.
 #[derive(Default)]
 struct Busy {
     refusals: AtomicU32,
@@ -197,7 +196,7 @@ fn a_lifetime_that_the_daemon_has_no_room_for_is_told_again_until_the_sa_is_gone
     assert_eq!(*daemon.told.lock().expect("no panic"), [event(1)]);
 }
 
-/// Has some packets, one a call, and wakes nobody who sleeps until there are more.
+/// Has some packets, one a call, and cannot wake a sleeper when there are more.
 struct Sleepless {
     description: PortDescription,
     packets: VecDeque<Vec<u8>>,
@@ -240,14 +239,14 @@ impl Port for Sleepless {
     }
 }
 
-/// An engine that wakes nobody finishes, and turns late, unseen.
+/// An engine that cannot wake its worker finishes, and turns late, unnoticed.
 #[test]
 fn a_worker_does_not_sleep_while_its_window_waits_for_an_engine_that_hangs() {
     let scheduler = SchedulerConfig { late_margin: Some(1_000_000), ..SchedulerConfig::default() };
     let fixture = Fixture { scheduler, ..Fixture::default() };
     let mut costs = Costs::new();
-    costs.state("wanted", CostModel { t_init: 1_000.0, t_block: 1.0 });
-    costs.state("other", CostModel { t_init: 1e9, t_block: 1.0 });
+    costs.set_fixed("wanted", CostModel { t_init: 1_000.0, t_block: 1.0 });
+    costs.set_fixed("other", CostModel { t_init: 1e9, t_block: 1.0 });
     let wanted = Faulty::new(Box::new(Software::new("wanted")), FaultPlan::once(Fault::Hang, 0));
     let engines: Vec<Box<dyn Engine>> = vec![Box::new(wanted), Box::new(Software::new("other"))];
     let pipeline = fixture.pipeline(engines, &costs, Clock::start());
@@ -272,7 +271,7 @@ fn a_worker_does_not_sleep_while_its_window_waits_for_an_engine_that_hangs() {
     }
     assert_eq!(worker.pipeline.stage().engines().counters(1).packets, 1, "the second went elsewhere");
     assert_eq!(worker.watch.sleeps, 0);
-    // Once there is nothing that time alone would bring on, it may.
+    // Once no timed work is left, it may.
     let mut idle = Worker::new(fixture.of_software(Clock::start()), port(&[]), port(&[]));
     idle.idle();
     assert_eq!(idle.watch.sleeps, 1, "this test can fail");
@@ -281,7 +280,7 @@ fn a_worker_does_not_sleep_while_its_window_waits_for_an_engine_that_hangs() {
 #[test]
 fn a_worker_tells_its_scheduler_what_a_packet_costs_its_core_and_forgets_it_when_idle() {
     let mut costs = Costs::new();
-    costs.state("other", CostModel { t_init: 16_000.0, t_block: 0.0 });
+    costs.set_fixed("other", CostModel { t_init: 16_000.0, t_block: 0.0 });
     let engines: Vec<Box<dyn Engine>> = vec![Box::new(Software::new("other"))];
     let time = VirtualTime::new();
     let pipeline = Fixture::default().pipeline(engines, &costs, time.clock());
@@ -301,7 +300,7 @@ fn a_worker_tells_its_scheduler_what_a_packet_costs_its_core_and_forgets_it_when
         assert_eq!(internet.receive(&mut pool, BURST, &mut sent).expect("it is there"), packets);
         pool.give_back_burst(&mut sent);
         time.advance_to(time.now_ns() + took_ns);
-        worker.pipeline.stage().own_cost()
+        worker.pipeline.stage().worker_overhead()
     };
     assert_eq!(round(BURST, 64_000), 0, "the round has not ended");
     // The engine took no virtual time in the first burst, which was measured, and is predicted to
@@ -333,7 +332,7 @@ fn bursts_are_long_where_the_only_engines_gain_by_that() {
 /// it.
 fn may_sleep_beside(engine: impl Engine + 'static) -> bool {
     let mut costs = Costs::new();
-    costs.state(&engine.description().name, CostModel { t_init: 1_000.0, t_block: 1.0 });
+    costs.set_fixed(&engine.description().name, CostModel { t_init: 1_000.0, t_block: 1.0 });
     let mut pipeline = Fixture::default().pipeline(vec![Box::new(engine)], &costs, Clock::start());
     let mut packet = vec![0; 100];
     let ends = (Ipv4Addr::new(10, 1, 0, 1), Ipv4Addr::new(10, 2, 0, 1));

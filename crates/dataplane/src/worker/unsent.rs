@@ -1,5 +1,4 @@
-//! Packets that were sealed and that the system then refused to send: counted for their SAs, with
-//! the reason.
+//! Sealed packets that the system refused to send: counted for their SAs with the reason.
 
 use std::io;
 use std::net::IpAddr;
@@ -7,15 +6,16 @@ use std::net::IpAddr;
 use convoy_ipsec::{DropReason, SaProtocol, Tables};
 use convoy_port::{Port, Unsent, UnsentSa};
 
-/// How long nothing more is said of errors that have no reason of their own, in ns: a minute.
+/// Interval between two log messages of errors that have no drop reason of their own, in ns: a
+/// minute.
 const SILENCE_NS: u64 = 60_000_000_000;
 
-/// Counts what the ports outside could not send.
+/// Counts what the outside ports could not send.
 #[derive(Default)]
 pub(super) struct UnsentCounter {
-    /// Room that is kept between calls.
+    /// Buffer kept between calls.
     unsent: Vec<Unsent>,
-    /// When an error that has no reason of its own may be told of again.
+    /// When an error without a drop reason may be logged again.
     next_word_ns: u64,
 }
 
@@ -38,21 +38,21 @@ impl UnsentCounter {
     }
 }
 
-/// What an outbound SA is found by.
+/// The key by which an outbound SA is found.
 fn name(sa: UnsentSa) -> (SaProtocol, u32, IpAddr) {
     let protocol = if sa.is_ah { SaProtocol::Ah } else { SaProtocol::Esp };
     (protocol, sa.spi, sa.destination)
 }
 
-/// What a packet is counted as for which the system said so.
+/// The drop reason for an error of the system.
 fn reason(errno: i32) -> DropReason {
     match errno {
         libc::ENETUNREACH | libc::EHOSTUNREACH | libc::ENETDOWN | libc::ENXIO | libc::ENODEV => {
             DropReason::NoRoute
         }
         libc::EPERM | libc::EACCES => DropReason::SendForbidden,
-        // From a blackhole route, or where an address went away; for IPv4, newer kernels say
-        // ENETUNREACH then.
+        // From a blackhole route, or after an address was removed; newer kernels report ENETUNREACH
+        // for IPv4.
         libc::EADDRNOTAVAIL | libc::EINVAL => DropReason::NoLocalAddress,
         libc::EMSGSIZE => DropReason::SendTooLong,
         _ => DropReason::SendFailed,

@@ -1,31 +1,30 @@
-//! What a worker does while it has nothing to do: it asks on for a moment, sleeps, gathers packets,
-//! or gives up its core.
+//! What a worker does without work: it polls for a moment, sleeps, gathers packets, or yields its
+//! core.
 
 use std::time::Duration;
 
 use super::{BEHIND_NS, Worker};
 
-/// The longest sleep while nothing is under way, in ns; a stop is seen within it.
+/// The longest sleep while nothing is in flight, in ns; a stop is noticed within it.
 const IDLE_NS: u64 = 100_000_000;
-/// How long it sleeps where a port cannot wake it.
+/// How long the worker sleeps if a port cannot wake it.
 const ASK_AGAIN: Duration = Duration::from_micros(50);
-/// Rounds without any movement before the thread gives up its core while engines work.
+/// Idle rounds before the thread yields its core while engines work.
 pub(super) const SPINS: u32 = 64;
-/// How much longer than asked a sleep may last of a worker that gathers packets or holds them back,
-/// in ns.
+/// How much longer than requested a worker that gathers or holds packets back may sleep, in ns.
 const TIMER_SLACK_NS: u64 = 1_000;
-/// How long it then gives up its core where an engine wakes nobody.
+/// How long it then yields its core if an engine cannot wake it.
 const NAP: Duration = Duration::from_micros(20);
 
 impl Worker {
-    /// Whether only input or time brings anything on, and no port is known to have anything: it may
+    /// Whether only input or time can make progress, and no port is known to be ready: it may
     /// [wait](Self::idle) without another round.
     pub fn is_at_rest(&self) -> bool {
         self.watch.is_quiet() && (self.is_drained() || self.held_until_ns().is_some())
     }
 
-    /// Waits until a port or an engine has something or time must be looked at. With packets under
-    /// way at an engine that wakes nobody, it only gives up the core for a moment.
+    /// Waits until a port or an engine is ready or timed work is due. With packets in flight at an
+    /// engine that cannot wake it, the worker only yields its core for a moment.
     pub fn idle(&mut self) {
         let longest_ns = if self.is_drained() {
             if self.is_behind { BEHIND_NS } else { IDLE_NS }
@@ -40,7 +39,7 @@ impl Worker {
             }
         };
         if self.watch.is_mute() {
-            // A port that cannot wake us must be asked again soon.
+            // A port that cannot wake the worker must soon be polled again.
             if self.idle_rounds > SPINS {
                 std::thread::sleep(ASK_AGAIN);
             }
@@ -62,8 +61,8 @@ impl Worker {
         self.moderation.note_wait(waited_ns);
     }
 
-    /// Lets more packets come, so that a wake and its system calls serve several, where that pays;
-    /// whether it did. Nothing waits for it that is under way.
+    /// Lets packets accumulate, so that a wake-up and its system calls serve several, if that pays;
+    /// returns whether it did. Nothing in flight waits for it.
     fn gather(&mut self) -> bool {
         if !self.moderation.is_on() || !self.is_drained() {
             return false;
@@ -77,27 +76,26 @@ impl Worker {
         time_ns > 0
     }
 
-    /// Has the system end this thread's short sleeps in time, if it is to
-    /// [gather](Self::moderating) packets or to hold them back in its window: it lets them last 50
-    /// us longer by default.
+    /// Sets the timer slack of this thread if it [gathers](Self::moderating) packets or holds them
+    /// back in its window: by default the system lets short sleeps last 50 us longer.
     pub fn prepare_thread(&self) {
         if (self.moderation.is_on() || self.pipeline.stage().holds_back())
             && let Err(error) = nix::sys::prctl::set_timerslack(TIMER_SLACK_NS)
         {
             tracing::warn!(
-                "packets wait for up to 50 us longer than moderation_us and max_wait_us say: {error}"
+                "cannot set the timer slack, so packets may wait 50 us longer than moderation_us and max_wait_us say: {error}"
             );
         }
     }
 
-    /// Asks for `budget_ns` whether there is anything to do, without giving up the core.
+    /// Polls for up to `budget_ns` for something to do, without yielding the core.
     fn ask_on(&mut self, began_ns: u64, budget_ns: u64) -> bool {
         let clock = self.pipeline.clock();
         while clock.now_ns() - began_ns < budget_ns {
             let (events, is_woken) = self.watch.ask(Duration::ZERO);
             let handoff = self.handoff.as_ref();
             if is_woken {
-                // Else it would be found woken again and again.
+                // Otherwise it would be found woken again and again.
                 handoff.into_iter().for_each(|handoff| handoff.end_sleep(true));
             }
             let is_handed = handoff.is_some_and(|handoff| !handoff.is_empty());
@@ -120,18 +118,17 @@ impl Worker {
         }
     }
 
-    /// Until when all that is under way is held back in the window, in ns; `None` if anything else
-    /// is, or a port may have something.
+    /// The deadline until which everything in flight is held back in the window, in ns; `None` if
+    /// anything else is in flight, or a port may have input.
     fn held_until_ns(&self) -> Option<u64> {
         let is_alone = self.nothing_leaves() && self.watch.is_quiet();
         if is_alone { self.pipeline.held_until_ns() } else { None }
     }
 
-    /// How long it may sleep with packets under way, in ns; `None` if nobody would wake it: an
-    /// engine that cannot, or a port that has no room for what leaves.
+    /// How long the worker may sleep with packets in flight, in ns; `None` if nothing would wake
+    /// it: an engine that cannot, or a port without room for departing packets.
     pub(super) fn may_sleep_ns(&self) -> Option<u64> {
-        // With a full pipeline the ports are not read, and one that has something would not let it
-        // sleep.
+        // With a full pipeline the ports are not read, and a ready one would prevent any sleep.
         let may_wait = self.handoff.is_some() && self.nothing_leaves() && self.pipeline.has_room();
         if may_wait { self.pipeline.stage().may_sleep_ns(self.pipeline.clock().now_ns()) } else { None }
     }

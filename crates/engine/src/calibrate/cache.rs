@@ -1,4 +1,4 @@
-//! Calibrations kept in a file, so that a start costs nothing.
+//! Calibrations cached in a file, so that a start costs nothing.
 
 use std::io::{Seek as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -10,23 +10,23 @@ use serde::{Deserialize, Serialize};
 use super::{AlgorithmCost, IdleEngine, KnownCosts, fingerprint};
 use crate::EngineError;
 
-/// Why a file was not used; its measurements are taken anew.
+/// Why a file was not used; its measurements are repeated.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CacheWarning {
-    /// It cannot be read, or does not hold what we write.
+    /// It cannot be read, or has invalid contents.
     #[error("{}: not readable, so engines are calibrated again: {reason}", path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// It is of another machine, or of other versions.
+    /// It is from another machine, or other versions.
     #[error("{}: of another machine or version ({found}), so engines are calibrated again", path.display())]
     Stale {
         /// The file.
         path: PathBuf,
-        /// Whose it is.
+        /// The fingerprint found.
         found: String,
     },
 }
@@ -37,14 +37,14 @@ pub enum CacheWarning {
 pub struct CacheError {
     /// The file.
     pub path: PathBuf,
-    /// Why.
+    /// The reason.
     pub source: std::io::Error,
 }
 
-/// What the file holds: raised whenever that changes, so that what an older one lacks is measured.
+/// The file's format: raised whenever it changes, so that what an older file lacks is measured.
 const FORMAT: u32 = 3;
 
-/// What every file says, of whatever format.
+/// The part common to all formats.
 #[derive(Deserialize)]
 struct Head {
     /// The first format had no number.
@@ -106,8 +106,8 @@ impl Entry {
     }
 }
 
-/// The costs that are known, kept in a file. Models' are measured each time, as the configuration
-/// gives each its own timing.
+/// Known costs, cached in a file. Models are measured each time, as the configuration determines
+/// their timing.
 #[derive(Debug)]
 pub struct CalibrationCache {
     path: Option<PathBuf>,
@@ -119,9 +119,9 @@ pub struct CalibrationCache {
 }
 
 impl CalibrationCache {
-    /// `$XDG_CACHE_HOME/convoy/calibration.toml`, or under `~/.cache`; `None` without a home. A
-    /// program built without optimisation has a file of its own, since its `software` engine takes
-    /// more than twice as long.
+    /// `$XDG_CACHE_HOME/convoy/calibration.toml`, or under `~/.cache`; `None` without a home. An
+    /// unoptimised build uses a file of its own, since its `software` engine takes more than twice
+    /// as long.
     pub fn default_path() -> Option<PathBuf> {
         let from = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let cache = from("XDG_CACHE_HOME").or_else(|| from("HOME").map(|home| home.join(".cache")))?;
@@ -132,8 +132,8 @@ impl CalibrationCache {
         }))
     }
 
-    /// What `path` holds for this machine. A file that is not there is no warning; without a path,
-    /// nothing is kept.
+    /// Reads `path` for this machine. A missing file is no warning; without a path, nothing is
+    /// cached.
     pub fn open(path: Option<PathBuf>) -> (Self, Option<CacheWarning>) {
         Self::open_as(path, fingerprint())
     }
@@ -147,12 +147,12 @@ impl CalibrationCache {
         (Self { path, fingerprint, known, is_changed: false, held: None }, warning)
     }
 
-    /// What was measured, now or before.
+    /// All measurements so far.
     pub fn known(&self) -> &KnownCosts {
         &self.known
     }
 
-    /// What an engine costs for a transform; measured now if it is not known. See
+    /// The cost of a transform on an engine; measured now if unknown. See
     /// [`IdleEngine::calibrate`].
     ///
     /// # Errors
@@ -174,14 +174,14 @@ impl CalibrationCache {
         Ok(measured)
     }
 
-    /// Forgets all, so that it is measured again.
+    /// Clears the cache, so that everything is measured again.
     pub fn forget(&mut self) {
         self.known = KnownCosts::default();
         self.is_changed = true;
     }
 
-    /// Opens the file for writing, so that [`save`](Self::save) needs no right to open or make one.
-    /// It is then written in place: what is left of a write that was cut short is not read.
+    /// Opens the file for writing, so that [`save`](Self::save) needs no permission to open or
+    /// create one. It is then written in place: the remains of an interrupted write are not read.
     ///
     /// # Errors
     /// [`CacheError`] if it cannot be opened.
@@ -195,11 +195,11 @@ impl CalibrationCache {
         Ok(())
     }
 
-    /// Writes what was measured since, whole or not at all: into a file beside it, which then takes
-    /// its name; or into the file that is [held](Self::hold).
+    /// Writes new measurements atomically: into a file beside it, which is then renamed; or into
+    /// the file that is [held](Self::hold).
     ///
     /// # Errors
-    /// [`CacheError`] if it cannot be written; the old file stands then.
+    /// [`CacheError`] if it cannot be written; the old file then remains.
     pub fn save(&mut self) -> Result<(), CacheError> {
         let Some(path) = self.path.clone().filter(|_| self.is_changed) else { return Ok(()) };
         let cost = self.known.0.iter().map(|((engine, placement, transform), cost)| {

@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use crate::EngineKind;
 
 /// The processor's model, its cores, its flags (hashed), and the version of each engine that is
-/// present. Another fingerprint means that old measurements say nothing.
+/// present. Measurements with another fingerprint are invalid.
 pub fn fingerprint() -> String {
     let cores = std::thread::available_parallelism().map_or(0, std::num::NonZero::get);
     let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use convoy_scheduler::{CostModel, Handover};
 
-/// One multi-packet and its time.
+/// A multi-packet and its time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Point {
     pub(super) packets: f64,
@@ -10,8 +10,8 @@ pub(super) struct Point {
     pub(super) ns: f64,
 }
 
-/// A pivot that is so small beside what it was is a rounding error: two parts are multiples of one
-/// another.
+/// A pivot this small compared with its original is a rounding error: two terms are multiples of
+/// one another.
 const SINGULAR: f64 = 1e-12;
 
 /// An engine's own time, over blocks.
@@ -20,16 +20,16 @@ pub(super) fn fit(points: &[Point]) -> CostModel {
     CostModel { t_init, t_block }
 }
 
-/// The time of the caller's core, over packets and blocks: copies go by the block, cache lines of
-/// headers and of what describes a packet by the packet, the queue by the multi-packet.
+/// The time of the caller's core, over packets and blocks: copies count by the block, cache lines
+/// of headers and descriptors by the packet, the queue by the multi-packet.
 pub(super) fn fit_handover(points: &[Point]) -> Handover {
     let [t_init, t_packet, t_block] = least_squares(points, |point| [1.0, point.packets, point.blocks]);
     Handover { t_init, t_packet, t_block }
 }
 
-/// The sum of parts with the least squares of the *relative* errors, so that small multi-packets
-/// count as much as large ones. None is negative: where the best sum would have such a part, it is
-/// the best of those without one or more of them.
+/// The sum of terms with the least squares of the *relative* errors, so that small multi-packets
+/// count as much as large ones. No factor is negative: where the best sum would have one, it is the
+/// best without one or more of these terms.
 fn least_squares<const N: usize>(points: &[Point], parts: impl Fn(&Point) -> [f64; N]) -> [f64; N] {
     let rows: Vec<[f64; N]> =
         points.iter().map(|point| parts(point).map(|part| part / point.ns.max(1.0))).collect();
@@ -46,8 +46,8 @@ fn least_squares<const N: usize>(points: &[Point], parts: impl Fn(&Point) -> [f6
     best.map_or([0.0; N], |(_, solution)| solution)
 }
 
-/// Factors of those parts whose bits are set in `used`, by which the rows come nearest to one;
-/// `None` if the rows do not tell, or one of them is negative.
+/// Factors of the terms whose bits are set in `used` that bring the rows closest to one; `None` if
+/// they are undetermined, or one of them is negative.
 fn solve<const N: usize>(rows: &[[f64; N]], used: usize) -> Option<[f64; N]> {
     let is_used = |part: usize| used >> part & 1 == 1;
     let (mut matrix, mut right) = ([[0.0; N]; N], [0.0; N]);
@@ -61,7 +61,7 @@ fn solve<const N: usize>(rows: &[[f64; N]], used: usize) -> Option<[f64; N]> {
         }
     }
     let diagonal: [f64; N] = std::array::from_fn(|part| matrix[part][part]);
-    // Gauss-Jordan without a choice of pivots: the matrix is symmetric and not negative.
+    // Gauss-Jordan without pivoting: the matrix is symmetric and positive semidefinite.
     for at in 0..N {
         let (pivot, pivot_row, pivot_right) = (matrix[at][at], matrix[at], right[at]);
         if pivot.is_nan() || pivot <= SINGULAR * diagonal[at] {
@@ -150,7 +150,7 @@ mod tests {
             fit_handover(&points(|packets, blocks| 150.0 + 80.0 * packets - 0.5 * blocks.min(88.0)));
         assert_eq!(handover.t_block, 0.0);
         assert!(handover.t_init > 0.0 && (60.0..=90.0).contains(&handover.t_packet), "{handover:?}");
-        // Times that are too short to be seen are no handover.
+        // Times too short to be observed are no handover.
         let none = fit_handover(&points(|_, _| 0.0));
         assert!(none.t_init <= 1.0 && none.t_packet <= 1.0 && none.t_block <= 1.0, "{none:?}");
     }

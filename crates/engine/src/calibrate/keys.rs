@@ -1,8 +1,8 @@
-//! What a change of SA costs an engine inside a train.
+//! The cost of a change of SA inside a train.
 
 use std::time::Instant;
 
-use convoy_ipsec::{CryptoStatus, KeyMaterial, Prepared, SaIndex, Transform};
+use convoy_ipsec::{CryptoPacket, CryptoStatus, KeyMaterial, SaIndex, Transform};
 
 use super::trip::Traveller;
 use super::{CALIBRATION_SA, ROUNDS, TIME_PER_POINT, sample_packet};
@@ -17,12 +17,12 @@ fn sas() -> impl Iterator<Item = SaIndex> {
     (0..TRAIN as u32).map(|at| SaIndex(CALIBRATION_SA.0 - at))
 }
 
-/// By how much a train of as many SAs as packets takes longer than one of a single SA, in ns per
-/// change of SA; never negative. All keys are in the caches, so it is what a change costs at least.
+/// The difference between a train of as many SAs as packets and one of a single SA, in ns per
+/// change of SA; never negative. All keys are in the caches, so it is a lower bound.
 ///
 /// # Errors
-/// The engine's, if it fails meanwhile. It keeps no keys of ours but those of [`CALIBRATION_SA`],
-/// which are there already.
+/// The engine's, if it fails meanwhile. Only keys that it had before remain: those of
+/// [`CALIBRATION_SA`].
 pub(super) fn t_key(
     engine: &mut dyn Engine,
     keys: &KeyMaterial,
@@ -44,11 +44,11 @@ pub(super) fn t_key(
     Ok(of_many.saturating_sub(of_one) as f64 / (TRAIN - 1) as f64)
 }
 
-/// The shortest time of each train, in turns: the difference is small beside what else the machine
-/// does, which only adds to either.
+/// The shortest time of each train, measured in turns: the difference is small compared with the
+/// machine's noise, which only adds to either.
 fn shortest(
     engine: &mut dyn Engine,
-    trains: &mut [Vec<Prepared>; 2],
+    trains: &mut [Vec<CryptoPacket>; 2],
     traveller: &mut Traveller,
 ) -> Result<[u64; 2], EngineError> {
     let mut shortest = [u64::MAX; 2];
@@ -63,11 +63,11 @@ fn shortest(
     Ok(shortest)
 }
 
-/// How long a train takes the engine. One on the caller's core gets it as it does from a worker:
-/// where it lies.
+/// The engine's time for a train. An engine on the caller's core gets it as from a worker: in
+/// place.
 fn time_ns(
     engine: &mut dyn Engine,
-    train: &mut Vec<Prepared>,
+    train: &mut Vec<CryptoPacket>,
     traveller: &mut Traveller,
 ) -> Result<u64, EngineError> {
     train.iter_mut().for_each(|packet| packet.status = CryptoStatus::Pending);

@@ -1,4 +1,4 @@
-//! The cost models that are known, and what is taken for those that are not.
+//! Known cost models, and estimates for unknown ones.
 
 use std::collections::BTreeMap;
 
@@ -8,17 +8,17 @@ use convoy_scheduler::CostModel;
 use super::AlgorithmCost;
 use crate::EngineDescription;
 
-/// What an engine is taken to cost of which nothing is known, in ns: about a slow cipher on a slow
-/// processor. The scheduler corrects it from the first completion on.
+/// The assumed cost of an engine of which nothing is known, in ns: about that of a slow cipher on a
+/// slow processor. The scheduler corrects it from the first completion on.
 const UNKNOWN: CostModel = CostModel { t_init: 1_000.0, t_block: 10.0 };
-/// Blocks of a packet of 1450 bytes, by which two models are compared.
+/// Blocks of a packet of 1450 bytes, at which two models are compared.
 const PACKET_BLOCKS: f64 = 91.0;
 
 /// Kind of engine with its device, placement, transform.
 pub(super) type Key = (String, String, String);
 
-/// Costs by kind of engine, where it works, and transform, in ns: on a core of its own an engine
-/// also fetches the packets from the caller's caches.
+/// Costs by kind of engine, placement, and transform, in ns: on a core of its own an engine also
+/// fetches the packets from the caller's caches.
 #[derive(Clone, Debug, Default)]
 pub struct KnownCosts(pub(super) BTreeMap<Key, AlgorithmCost>);
 
@@ -36,16 +36,15 @@ impl KnownCosts {
         self.0.get(&key(engine, transform)).copied()
     }
 
-    /// Keeps what was measured.
+    /// Adds a measurement.
     pub fn set(&mut self, engine: &EngineDescription, transform: Transform, cost: AlgorithmCost) {
         self.0.insert(key(engine, transform), cost);
     }
 
-    /// What an engine is taken to cost until it is measured: as much as with the nearest transform
-    /// that was measured of it, which is one of the same algorithms with other lengths, else of the
-    /// same integrity algorithm, else of the same cipher, else any. Of several it is the dearest:
-    /// an engine that is thought too slow is given less, one that is thought too fast is waited
-    /// for.
+    /// The estimated cost until it is measured: that of the nearest transform measured on this
+    /// engine, which is one of the same algorithms with other lengths, otherwise of the same
+    /// integrity algorithm, otherwise of the same cipher, otherwise any. The most expensive of
+    /// several: an engine estimated too slow gets less work, one estimated too fast is waited for.
     pub fn estimate(&self, engine: &EngineDescription, transform: Transform) -> AlgorithmCost {
         let measured = engine.transforms.iter().filter_map(|other| Some((*other, self.of(engine, *other)?)));
         let packet_ns = |cost: &AlgorithmCost| cost.model.t_init + cost.model.t_block * PACKET_BLOCKS;
@@ -57,7 +56,7 @@ impl KnownCosts {
     }
 }
 
-/// How alike two transforms are. Integrity tells more than the cipher, as HMAC takes longer than
+/// How similar two transforms are. Integrity says more than the cipher, as HMAC takes longer than
 /// AES.
 fn nearness(one: Transform, other: Transform) -> u8 {
     use std::mem::discriminant;

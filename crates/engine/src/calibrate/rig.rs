@@ -1,26 +1,26 @@
-//! An engine under measurement: one burst goes through it again and again.
+//! An engine under measurement: one burst goes through it repeatedly.
 
-use convoy_ipsec::{Direction, KeyMaterial, Prepared, Transform};
+use convoy_ipsec::{CryptoPacket, Direction, KeyMaterial, Transform};
 use convoy_packet::FramePool;
 
 use super::{CALIBRATION_SA, sample_packet};
 use crate::{Completion, Engine, MultiPacket};
 
-/// What a packet gains before it is sealed: padding length and next header, in bytes.
+/// What a packet gains before sealing: padding length and next header, in bytes.
 const TRAILER: usize = 2;
 
 /// An engine with a key and a burst of equal packets, for benchmarks.
 pub struct Rig<'e> {
     engine: &'e mut dyn Engine,
-    packets: Vec<Prepared>,
+    packets: Vec<CryptoPacket>,
     completions: Vec<Completion>,
 }
 
 impl<'e> Rig<'e> {
-    /// A burst of so many packets of so many bytes.
+    /// A burst of this many packets of this many bytes.
     ///
     /// # Panics
-    /// If the engine cannot do the transform, or a packet does not fit a small frame.
+    /// If the engine does not support the transform, or a packet does not fit a small frame.
     pub fn new(engine: &'e mut dyn Engine, transform: Transform, burst: usize, bytes: usize) -> Self {
         let key = (0..transform.key_material_len()).map(|at| at as u8).collect();
         let keys = KeyMaterial::new(transform, key).expect("a key of the transform's own length");
@@ -31,19 +31,19 @@ impl<'e> Rig<'e> {
     }
 
     /// The burst.
-    pub fn packets(&self) -> &[Prepared] {
+    pub fn packets(&self) -> &[CryptoPacket] {
         &self.packets
     }
 
-    /// Seals the burst once where it lies, as a gateway does with a train on its own core; `false`
-    /// if the engine [has no such way](crate::EngineQueue::in_place).
+    /// Seals the burst once in place, as a gateway does with a train on its own core; `false` if
+    /// the engine [has no such interface](crate::EngineQueue::in_place).
     pub fn run_in_place(&mut self) -> bool {
         let Some(in_place) = self.engine.in_place() else { return false };
         in_place.process(&mut self.packets);
         true
     }
 
-    /// Seals the burst once by the engine's queue; how long the engine says that it worked, in ns.
+    /// Seals the burst once through the engine's queue; returns the engine's own time, in ns.
     ///
     /// # Panics
     /// If the engine refuses the burst.

@@ -1,42 +1,40 @@
-//! One multi-packet's way to an engine and back, and what it takes the engine and the caller's
-//! core.
+//! One multi-packet's round trip to an engine, and its cost for the engine and the caller's core.
 
 use std::hint::black_box;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use convoy_ipsec::{CryptoStatus, Direction, Prepared};
+use convoy_ipsec::{CryptoPacket, CryptoStatus, Direction};
 use convoy_packet::FramePool;
 
 use super::{CALIBRATION_SA, NEXT_TICKET, TIMEOUT};
 use crate::{Completion, Engine, EngineError, MultiPacket, Outcome, Placement, keep_input};
 
-/// Bytes that a core fetches from another at once.
+/// Bytes transferred between cores at once.
 const CACHE_LINE: usize = 64;
-/// Readings of the clock by which its own cost is told.
+/// Readings of the clock from which its own cost is computed.
 const CLOCK_READINGS: usize = 64;
 
-/// What one multi-packet took.
+/// The times of one multi-packet.
 pub(super) struct Trip {
-    /// Of the engine's time, by its own measure where it has one, in ns.
+    /// The engine's time, as measured by itself if it can, in ns.
     pub(super) ns: u64,
-    /// Of the time of the caller's core for an engine elsewhere, in ns: all that the caller does
-    /// but wait.
+    /// The time of the caller's core for an engine elsewhere, in ns: everything except waiting.
     pub(super) handover_ns: u64,
 }
 
 /// Takes multi-packets to an engine and back, as a worker does.
 pub(super) struct Traveller {
     pub(super) pool: FramePool,
-    /// Copies of what the engine has.
-    kept: Vec<Prepared>,
+    /// Copies of the engine's input.
+    kept: Vec<CryptoPacket>,
     completions: Vec<Completion>,
-    /// What it takes to read the clock twice.
+    /// The time of two readings of the clock.
     clock_ns: u64,
 }
 
 impl Traveller {
-    /// With frames for multi-packets of so many packets, and for their copies.
+    /// With frames for multi-packets of this many packets, and for their copies.
     pub(super) fn new(packets: usize) -> Self {
         let reading = |_| Instant::now().elapsed().as_nanos() as u64;
         Self {
@@ -47,11 +45,11 @@ impl Traveller {
         }
     }
 
-    /// Has the engine do `packets` once.
+    /// Lets the engine process `packets` once.
     pub(super) fn go(
         &mut self,
         engine: &mut dyn Engine,
-        packets: &mut Vec<Prepared>,
+        packets: &mut Vec<CryptoPacket>,
     ) -> Result<Trip, EngineError> {
         let is_elsewhere = engine.description().placement == Placement::Lookaside;
         let fetched = if is_elsewhere { fetch_by_writing(packets) } else { Duration::ZERO };
@@ -89,10 +87,10 @@ impl Traveller {
     }
 }
 
-/// Writes packets as a worker does before it hands them over, and returns by how much that takes
-/// longer as another core has written them last: the same memory serves one multi-packet after the
+/// Writes packets as a worker does before it hands them over, and returns how much longer that
+/// takes because another core wrote them last: the same memory serves one multi-packet after the
 /// other.
-fn fetch_by_writing(packets: &mut [Prepared]) -> Duration {
+fn fetch_by_writing(packets: &mut [CryptoPacket]) -> Duration {
     let first = timed(|| write_anew(packets));
     first.saturating_sub(timed(|| write_anew(packets)))
 }
@@ -103,7 +101,7 @@ fn timed(work: impl FnOnce()) -> Duration {
     start.elapsed()
 }
 
-fn write_anew(packets: &mut [Prepared]) {
+fn write_anew(packets: &mut [CryptoPacket]) {
     for packet in packets {
         packet.frame[..].fill(0x5c);
         packet.job = black_box(packet.job);
@@ -112,8 +110,8 @@ fn write_anew(packets: &mut [Prepared]) {
 }
 
 /// What the core reads of every packet that comes back: its result, and all of its bytes when the
-/// port sends it, which the kernel copies on the same core or the port itself.
-fn look_at(packets: &[Prepared]) {
+/// port sends it, which the kernel or the port copies on the same core.
+fn look_at(packets: &[CryptoPacket]) {
     for packet in packets {
         black_box(packet.status);
         for line in packet.frame.chunks(CACHE_LINE) {

@@ -2,9 +2,9 @@
 
 use convoy_card::routed_mhz;
 
-/// MHz of the host's 64-bit bus: what the GRIP papers measured on X0's PCI side (2.11 Gbit/s;
-/// `platforms/grip.toml`). It is slower than the card, so that the card's cycles have its wait
-/// states among them.
+/// The clock of the host's 64-bit bus in MHz: what the GRIP papers measured on X0's PCI side (2.11
+/// Gbit/s; `platforms/grip.toml`). It is slower than the card, so that the card's cycles include
+/// its wait states.
 pub(super) const BUS_MHZ: u32 = 33;
 
 /// The number of the function that does AES-GCM.
@@ -15,8 +15,8 @@ const KEY_CYCLES: f64 = 89.4;
 /// Cycles of AES-GCM per block of 16 bytes, from the same place.
 const BLOCK_CYCLES: f64 = 10.0;
 
-/// What a card is taken to cost in flight, where nothing tells how long it took: per multi-packet
-/// and per 16 bytes, in ns.
+/// The assumed cost of a card in flight, where nothing measures it: per multi-packet and per 16
+/// bytes, in ns.
 pub(super) fn in_flight() -> (f64, f64) {
     let cycle_ns = 1_000.0 / f64::from(routed_mhz(AES_GCM));
     (KEY_CYCLES * cycle_ns, BLOCK_CYCLES * cycle_ns)

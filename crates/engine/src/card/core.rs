@@ -1,4 +1,4 @@
-//! The driver with the keys of one engine: a multi-packet in, the same with its results out.
+//! The driver with the keys of one engine: multi-packets in, the same with their results out.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use convoy_card::{CardError, Direction as CardDirection, Driver, Packet, Sa, Verdict, routed_mhz};
-use convoy_ipsec::{CryptoStatus, Direction, KeyMaterial, Prepared, SaIndex, Transform};
+use convoy_ipsec::{CryptoPacket, CryptoStatus, Direction, KeyMaterial, SaIndex, Transform};
 
 use zeroize::Zeroize;
 
 use super::clock::{BUS_MHZ, nanoseconds};
 use super::esp;
-use crate::on_core::Processor;
+use crate::crypto_thread::Processor;
 use crate::software::KeyTable;
 use crate::{EngineError, MultiPacket};
 
@@ -20,12 +20,12 @@ use crate::{EngineError, MultiPacket};
 pub(super) struct Core {
     name: String,
     driver: Driver,
-    /// What is known of each SA; its keys are the driver's alone.
+    /// The SAs by index; their keys are the driver's alone.
     sas: HashMap<u32, Sa>,
-    /// For jobs that are no ESP packet as the card knows it: AH, and packets with nothing in them.
+    /// For jobs that are no ESP packet in the card's format: AH, and empty packets.
     reference: KeyTable,
     left_to_software: Arc<AtomicU64>,
-    /// Of the last multi-packets, in ns of the card's time.
+    /// The card's time for the last multi-packets, in ns.
     took_ns: u64,
 }
 
@@ -62,13 +62,13 @@ impl Core {
     }
 }
 
-/// What the card says of each packet; `None` for one that it was not given.
+/// The card's verdict on each packet; `None` for one that it was not given.
 fn on_card(
     driver: &mut Driver,
     number: u32,
     sa: &Sa,
     direction: Direction,
-    prepared: &mut [Prepared],
+    prepared: &mut [CryptoPacket],
 ) -> Result<Vec<Option<Verdict>>, CardError> {
     let direction = match direction {
         Direction::Seal => CardDirection::Seal,
@@ -113,7 +113,7 @@ impl Processor for Core {
     fn remove(&mut self, sa: SaIndex) {
         self.reference.remove(sa);
         if self.sas.remove(&sa.0).is_some() && self.driver.remove(sa.0).is_err() {
-            // It has lost all its keys then, this one too.
+            // A reset card has lost all its keys, this one included.
             let _ = self.driver.reset();
         }
     }
@@ -122,8 +122,7 @@ impl Processor for Core {
         let took_ns =
             multi_packets.iter_mut().map(|multi_packet| self.run(multi_packet)).sum::<Option<u64>>();
         if took_ns.is_none() {
-            // A card that has failed is set anew; if that fails as well, so will the next
-            // multi-packet.
+            // A failed card is reset; if that fails as well, so will the next multi-packet.
             let _ = self.driver.reset();
         }
         self.took_ns = took_ns.unwrap_or_default();

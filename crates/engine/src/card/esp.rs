@@ -1,13 +1,13 @@
-//! What the card wants of a job: the parts of an ESP packet.
+//! From a job to the parts of an ESP packet that the card requires.
 
 use convoy_card::command::FRAME_BYTES;
 use convoy_card::{Algorithm, Cipher as CardCipher, Hash, Packet, Sa, Verdict};
-use convoy_ipsec::{Aead, Cipher, CryptoJob, Integrity, KeyMaterial, Prepared, Transform};
+use convoy_ipsec::{Aead, Cipher, CryptoJob, CryptoPacket, Integrity, KeyMaterial, Transform};
 
 /// Bytes of an ESP header.
 const ESP_BYTES: usize = 8;
 
-/// The card's name for a transform; `None` for one that no function of it does.
+/// The card's algorithm for a transform; `None` if no function of it supports it.
 pub(super) fn algorithm(transform: Transform) -> Option<Algorithm> {
     let (cipher, integrity) = match transform {
         Transform::Aead(Aead::AesGcm { icv: 8 | 12 | 16, .. }) => (CardCipher::AesGcm, None),
@@ -46,7 +46,7 @@ pub(super) fn sa(keys: &KeyMaterial) -> Option<Sa> {
     })
 }
 
-/// Where the parts lie in the frame, and what the card cannot read there.
+/// The positions of the parts in the frame, and what the card cannot read there.
 struct Parts {
     esp: [u8; ESP_BYTES],
     seq_high: Option<[u8; 4]>,
@@ -55,10 +55,10 @@ struct Parts {
     payload: std::ops::Range<usize>,
 }
 
-/// The packet in the card's parts; `None` for a job that is not ESP as the card knows it: AH,
-/// nothing to work on, or more than its frames hold.
-pub(super) fn packet<'a>(number: u32, sa: &Sa, prepared: &'a mut Prepared) -> Option<Packet<'a>> {
-    let Prepared { frame, job, .. } = prepared;
+/// The packet in the card's parts; `None` for a job that is not ESP in the card's format: AH, an
+/// empty packet, or more than its frames hold.
+pub(super) fn packet<'a>(number: u32, sa: &Sa, prepared: &'a mut CryptoPacket) -> Option<Packet<'a>> {
+    let CryptoPacket { frame, job, .. } = prepared;
     let parts = match sa.algorithm.cipher {
         CardCipher::AesGcm => combined(sa, job)?,
         CardCipher::Null => hashed(job, frame)?,
@@ -82,9 +82,9 @@ pub(super) fn packet<'a>(number: u32, sa: &Sa, prepared: &'a mut Prepared) -> Op
     })
 }
 
-/// Where the ESP header of a packet stands that ends with its ICV, and the upper half of its
+/// The position of the ESP header of a packet that ends with its ICV, and the upper half of its
 /// sequence number: what a card needs to seal it in flight. `None` as for [`packet`].
-pub(super) fn in_flight(sa: &Sa, prepared: &mut Prepared) -> Option<(u16, Option<[u8; 4]>)> {
+pub(super) fn in_flight(sa: &Sa, prepared: &mut CryptoPacket) -> Option<(u16, Option<[u8; 4]>)> {
     let job = prepared.job;
     let is_whole = usize::from(job.icv_start) + usize::from(sa.icv_bytes) == prepared.frame.len();
     let before = ESP_BYTES + sa.algorithm.iv_bytes();
@@ -93,7 +93,7 @@ pub(super) fn in_flight(sa: &Sa, prepared: &mut Prepared) -> Option<(u16, Option
         _ => job.auth_start,
     };
     let Packet { esp, seq_high, .. } = packet(0, sa, prepared)?;
-    // The card reads header and IV where they stand, not in the job.
+    // The card reads header and IV from the frame, not from the job.
     let is_there = prepared.frame.get(usize::from(esp_start)..)?.starts_with(&esp);
     (is_whole && is_there).then_some((esp_start, seq_high))
 }

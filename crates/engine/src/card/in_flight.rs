@@ -1,4 +1,4 @@
-//! The card of a port as an engine: what it is given is sealed as it leaves by that port
+//! A port's card as an engine: packets submitted to it are sealed as they leave by that port
 //! (docs/internals/card.md, "In a gateway").
 
 use std::collections::HashMap;
@@ -6,7 +6,7 @@ use std::task::Waker;
 
 use convoy_card::nic::{NicControl, OWN_PLACES};
 use convoy_card::{Inbound, Sa};
-use convoy_ipsec::{CryptoStatus, Direction, KeyMaterial, Prepared, SaIndex};
+use convoy_ipsec::{CryptoPacket, CryptoStatus, Direction, KeyMaterial, SaIndex};
 use convoy_packet::Offload;
 use zeroize::Zeroize;
 
@@ -18,17 +18,17 @@ use crate::{
     Outcome, Placement, Refused, Takes,
 };
 
-/// An SA that the card has.
+/// An SA installed in the card.
 struct Bound {
-    /// At the card. No other SA ever gets it, so that a packet that is late meets no other's keys.
+    /// The SA's number at the card. No other SA ever gets it, so that a late packet never meets
+    /// another SA's keys.
     number: u32,
     direction: Direction,
-    /// Without keys, which sealing a packet does not need here.
+    /// Without keys, which tagging a packet does not need.
     shape: Sa,
 }
 
-/// The card behind a port, inline. It does nothing by itself but for SAs that are bound to it, so
-/// it names no transforms.
+/// The card behind a port, inline. It works only for SAs bound to it, so it names no transforms.
 pub struct CardInFlight {
     description: EngineDescription,
     control: NicControl,
@@ -36,7 +36,7 @@ pub struct CardInFlight {
     /// Their indices, by the card's number.
     indices: HashMap<u32, SaIndex>,
     next_number: u32,
-    /// For packets that leave in pieces, or are no ESP as the card knows it.
+    /// For packets that leave in fragments, or are no ESP in the card's format.
     reference: KeyTable,
     done: Vec<Completion>,
 }
@@ -68,13 +68,13 @@ impl CardInFlight {
         }
     }
 
-    /// What it costs per multi-packet and per block of 16 bytes, in ns of the card's time.
+    /// Its cost per multi-packet and per block of 16 bytes, in ns of the card's time.
     pub fn cost_ns() -> (f64, f64) {
         clock::in_flight()
     }
 
-    /// Tags a packet for its way out. One that the card could not seal is sealed here.
-    fn tag(&self, sa: SaIndex, bound: &Bound, packet: &mut Prepared) {
+    /// Tags a packet for its departure. One that the card could not seal is sealed here.
+    fn tag(&self, sa: SaIndex, bound: &Bound, packet: &mut CryptoPacket) {
         let is_whole = !packet.leaves_in_pieces();
         let fits = is_whole.then(|| esp::in_flight(&bound.shape, packet)).flatten();
         let Some((esp_start, seq_high)) = fits else {
@@ -144,7 +144,7 @@ impl EngineQueue for CardInFlight {
         let Some(bound) = sealing else {
             return Err(self.description.refuse_unkeyed(multi_packet));
         };
-        // The port gives the card nothing more: what comes meanwhile gathers in the window.
+        // The port submits nothing more to the card: further packets gather in the window.
         if self.control.room() <= OWN_PLACES {
             let reason = EngineError::NoRoom(self.description.name.clone());
             return Err(Box::new(Refused { multi_packet, reason }));

@@ -1,9 +1,9 @@
-//! The `card` engine: the GRIP card's RTL as Verilator runs it, behind its driver, on a thread of
+//! The `card` engine: the GRIP card's RTL simulated by Verilator, behind its driver, on a thread of
 //! its own (docs/internals/card.md).
 //!
-//! It is a model: what it does is what the card does, and its `service_ns` are the card's cycles at
-//! the clock that its cores were routed for ([`super::clock`]), not the time that the simulation
-//! takes here, which is far longer.
+//! It is a model: its results are the card's, and its `service_ns` are the card's cycles at the
+//! clock that its cores were routed for ([`super::clock`]), not the far longer time of the
+//! simulation.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,33 +12,33 @@ use std::task::Waker;
 use convoy_ipsec::{KeyMaterial, SaIndex};
 
 use super::core::Core;
-use crate::on_core::OnCore;
+use crate::crypto_thread::CryptoThread;
 use crate::{
     Completion, EngineControl, EngineDescription, EngineError, EngineKind, EngineQueue, MultiPacket, Refused,
     Takes,
 };
 
-/// Thrice what the simulation takes on a busy core for as much as may wait, large packets all. A
-/// card that hangs is found out by its own cycles, and much sooner.
+/// Three times what the simulation takes on a busy core for a full queue of large packets. A card
+/// that hangs is detected by its own cycles, much sooner.
 pub(super) const SLACK_NS: u64 = 60_000_000_000;
 
 /// The `card` engine, lookaside.
 pub struct Card {
-    engine: OnCore,
+    engine: CryptoThread,
     left_to_software: Arc<AtomicU64>,
 }
 
 impl Card {
-    /// A card out of reset, with no keys. Its name gets "-card-model" at its end if "card" is not
-    /// in it.
+    /// A card after reset, without keys. "-card-model" is appended to its name unless that contains
+    /// "card".
     ///
     /// # Errors
-    /// [`EngineError::Device`] if it does not answer, or the thread cannot be made.
+    /// [`EngineError::Device`] if it does not respond, or the thread cannot be created.
     pub fn new(name: &str) -> Result<Self, EngineError> {
         let name = if name.contains("card") { name.to_owned() } else { format!("{name}-card-model") };
         let left_to_software = Arc::new(AtomicU64::new(0));
         let counter = Arc::clone(&left_to_software);
-        let like = OnCore::describe(&name, EngineKind::Card);
+        let like = CryptoThread::describe(&name, EngineKind::Card);
         let describe = |transforms| EngineDescription {
             is_model: true,
             takes: Takes::MultiPackets,
@@ -46,12 +46,12 @@ impl Card {
             ..like(transforms)
         };
         let make = move |name: &str| Core::new(name, Arc::clone(&counter));
-        let engine = OnCore::start(&name, None, 1, make, describe)?.pop().expect("as many as workers");
+        let engine = CryptoThread::start(&name, None, 1, make, describe)?.pop().expect("as many as workers");
         Ok(Self { engine, left_to_software })
     }
 
-    /// Packets so far that are no ESP as the card knows it (AH, or nothing to work on), which the
-    /// reference did instead, in no time of the card.
+    /// Packets so far that are no ESP in the card's format (AH, or empty packets), which the
+    /// reference processed instead, in no time of the card.
     pub fn left_to_software(&self) -> u64 {
         self.left_to_software.load(Ordering::Relaxed)
     }

@@ -1,5 +1,5 @@
-//! The GRIP card as an engine; its settings are known in every build, the card itself only in one
-//! with it.
+//! The GRIP card as an engine; its settings exist in every build, the card itself only in one with
+//! the feature.
 
 #[cfg(feature = "card")]
 mod clock;

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use convoy_dpdk::{Batch, Device, DpdkError, Ended, Queue};
-use convoy_ipsec::{CryptoStatus, Direction, Prepared};
+use convoy_ipsec::{CryptoPacket, CryptoStatus, Direction};
 use convoy_packet::Frame;
 
 use super::job::{Arranged, arrange, put_back};
@@ -11,9 +11,9 @@ use super::keys::Keys;
 use crate::software::KeyTable;
 use crate::{MultiPacket, Outcome};
 
-/// How long a device that does its work when it is asked may bring nothing before it counts as
-/// hung, if it was asked often enough meanwhile: the asking thread may itself have been without its
-/// core for that long.
+/// How long a device that works when polled may return nothing before it counts as hung, if it was
+/// polled often enough meanwhile: the polling thread may itself have been without its core for that
+/// long.
 const PATIENCE: Duration = Duration::from_millis(20);
 const ASKED_AT_LEAST: u32 = 1_000;
 
@@ -22,14 +22,14 @@ pub(super) struct OnItsWay {
     multi_packet: MultiPacket,
     /// By packet.
     arranged: Vec<Arranged>,
-    /// By packet, as keys may be removed while it is away.
+    /// By packet, as keys may be removed during the flight.
     icv_lens: Vec<u8>,
     began: Instant,
 }
 
-// SAFETY: the packets, each with its frame, stand in a vector that is private to this module. It is
-// not touched between `Queue::submit` and the batch's return, but for the packet that is next to be
-// described, whose frame stays its own. A frame's bytes stand in packet memory, wherever the vector
+// SAFETY: the packets, each with its frame, are in a vector private to this module. It is not
+// touched between `Queue::submit` and the batch's return, but for the packet that is next to be
+// described, whose frame stays its own. A frame's bytes are in packet memory, wherever the vector
 // is.
 #[allow(unsafe_code)]
 unsafe impl Batch for OnItsWay {
@@ -54,7 +54,7 @@ pub(super) struct Core {
     pub(super) keys: Keys,
     queue: Queue<OnItsWay>,
     spare: Vec<(Vec<Arranged>, Vec<u8>)>,
-    /// Packets that were no ESP or AH as a device knows it, and that the reference did.
+    /// Packets in no ESP or AH format of a device, which the reference processed.
     left: u64,
 }
 
@@ -71,12 +71,12 @@ impl Core {
         self.queue.in_flight()
     }
 
-    /// Whether all that was handed over is at the device.
+    /// Whether everything handed over is at the device.
     pub(super) fn has_room(&self) -> bool {
         self.queue.at_device() < self.device().depth()
     }
 
-    /// Packets so far that the reference did.
+    /// Packets so far that the reference processed.
     pub(super) fn left(&self) -> u64 {
         self.left
     }
@@ -105,7 +105,7 @@ impl Core {
         });
     }
 
-    /// Brings what is done; how many packets the device brought.
+    /// Collects completions; returns how many packets the device completed.
     pub(super) fn poll(&mut self, mut back: impl FnMut(Back)) -> usize {
         let (keys, spare, left) = (&self.keys, &mut self.spare, &mut self.left);
         self.queue.poll(|batch, ended, digests| {
@@ -126,7 +126,7 @@ impl Core {
         })
     }
 
-    /// Polls until all is back, or the device has brought nothing for some time.
+    /// Polls until everything is back, or the device has returned nothing for some time.
     pub(super) fn finish(&mut self, mut back: impl FnMut(Back)) {
         let mut last = None;
         let mut asked = 0;
@@ -145,9 +145,9 @@ impl Core {
     }
 }
 
-/// Does a packet that no device was given: whether it did.
+/// Processes a packet that no device was given; returns whether it did.
 #[cold]
-fn do_left(reference: &KeyTable, direction: Direction, packet: &mut Prepared) -> bool {
+fn do_left(reference: &KeyTable, direction: Direction, packet: &mut CryptoPacket) -> bool {
     let Some(keys) = reference.get(packet.sa).filter(|_| packet.status == CryptoStatus::Pending) else {
         return false;
     };

@@ -13,8 +13,8 @@ use super::core::{Back, Core};
 use super::settings::CryptodevSettings;
 use super::{keys, suite, trial};
 use crate::backend::{EngineBackend, EngineStart, Made};
+use crate::crypto_thread::{CryptoThread, Processor, Random};
 use crate::interface::{lay_out, open_up, split_time};
-use crate::on_core::{OnCore, Processor, Random};
 use crate::{
     Completion, EngineControl, EngineDescription, EngineError, EngineKind, EngineQueue, MultiPacket, Outcome,
     Placement, Refused, Takes,
@@ -22,10 +22,10 @@ use crate::{
 
 /// Multi-packets that may wait.
 const DEPTH: usize = 32;
-/// Packets that a software device does well with at a time.
+/// Packets that a software device processes efficiently at a time.
 const GATHERS: usize = 32;
 
-/// Opens a device and tries what it says that it does.
+/// Opens a device and verifies what it claims to support.
 pub(super) fn open_device(settings: &CryptodevSettings) -> Result<(&'static Device, Vec<Transform>), String> {
     let name = settings.device.as_str();
     let eal = match Eal::running() {
@@ -71,23 +71,23 @@ pub(super) fn open(settings: &CryptodevSettings, name: &str) -> Result<EngineSta
     }))
 }
 
-/// A device, and what it was found to do.
+/// A device, and the transforms verified.
 type Tried = (&'static Device, Vec<Transform>);
 
-/// An engine for each worker, on one thread that asks the device; each worker has a queue pair.
+/// An engine for each worker, on one thread that polls the device; each worker has a queue pair.
 fn on_thread(
     name: &str,
     core: Option<usize>,
     workers: usize,
     (device, transforms): Tried,
-) -> Result<Vec<OnCore>, EngineError> {
+) -> Result<Vec<CryptoThread>, EngineError> {
     let make = move |name: &str| {
         make_core(name, device).map(|core| OnThread { core, transforms: transforms.clone() })
     };
-    let like = OnCore::describe(name, EngineKind::Cryptodev);
+    let like = CryptoThread::describe(name, EngineKind::Cryptodev);
     let describe =
         |transforms| EngineDescription { device: Some(device.info().name.clone()), ..like(transforms) };
-    OnCore::start(name, core, workers, make, describe)
+    CryptoThread::start(name, core, workers, make, describe)
 }
 
 fn make_core(name: &str, device: &'static Device) -> Result<Core, EngineError> {
@@ -95,7 +95,7 @@ fn make_core(name: &str, device: &'static Device) -> Result<Core, EngineError> {
         .map_err(|error| EngineError::Device { engine: name.to_owned(), reason: error.to_string() })
 }
 
-enum Place {
+enum Execution {
     Here(Here),
     AtDevice(AtDevice),
 }
@@ -103,24 +103,28 @@ enum Place {
 /// The `cryptodev` engine without a thread of its own.
 pub struct Cryptodev {
     description: EngineDescription,
-    place: Place,
+    execution: Execution,
 }
 
 impl Cryptodev {
-    /// One over a device as `settings` say but for their `core`, with a queue pair of its own.
+    /// One over the device of `settings`, ignoring their `core`, with a queue pair of its own.
     ///
     /// # Errors
-    /// [`EngineError::Device`] if DPDK or the device does not start, or the device does nothing
+    /// [`EngineError::Device`] if DPDK or the device does not start, or the device supports nothing
     /// that an SA needs.
     pub fn new(name: &str, settings: &CryptodevSettings) -> Result<Self, EngineError> {
         Self::over(name, settings, opened(name, settings)?)
     }
 
-    /// One that is asked by a thread pinned to `core`.
+    /// One that is polled by a thread pinned to `core`.
     ///
     /// # Errors
-    /// Those of [`new`](Self::new), or that the thread cannot be made.
-    pub fn on_core(name: &str, settings: &CryptodevSettings, core: usize) -> Result<OnCore, EngineError> {
+    /// Those of [`new`](Self::new), or that the thread cannot be created.
+    pub fn on_core(
+        name: &str,
+        settings: &CryptodevSettings,
+        core: usize,
+    ) -> Result<CryptoThread, EngineError> {
         let mut engines = on_thread(name, Some(core), 1, opened(name, settings)?)?;
         Ok(engines.pop().expect("as many as workers"))
     }
@@ -133,8 +137,11 @@ impl Cryptodev {
         let core = Box::new(make_core(name, device)?);
         let placement = settings.placement();
         let is_inline = placement == Placement::Inline;
-        let place =
-            if is_inline { Place::Here(Here::new(core)) } else { Place::AtDevice(AtDevice::new(core)) };
+        let execution = if is_inline {
+            Execution::Here(Here::new(core))
+        } else {
+            Execution::AtDevice(AtDevice::new(core))
+        };
         let description = EngineDescription {
             name: name.to_owned(),
             kind: EngineKind::Cryptodev,
@@ -144,26 +151,26 @@ impl Cryptodev {
             depth: if is_inline { GATHERS } else { DEPTH },
             gathers: if is_inline { GATHERS } else { 1 },
             is_model: false,
-            // A device may fail half way, a software one included: it may be DPDK's scheduler over
+            // A device may fail half way, even a software one: it may be DPDK's scheduler over
             // others.
             needs_input_kept: true,
             takes: if is_inline { Takes::MultiPackets } else { Takes::Trains },
             slack_ns: 0,
         };
-        Ok(Self { description, place })
+        Ok(Self { description, execution })
     }
 
     fn core(&self) -> &Core {
-        match &self.place {
-            Place::Here(here) => &here.core,
-            Place::AtDevice(at_device) => &at_device.core,
+        match &self.execution {
+            Execution::Here(here) => &here.core,
+            Execution::AtDevice(at_device) => &at_device.core,
         }
     }
 
     fn core_mut(&mut self) -> &mut Core {
-        match &mut self.place {
-            Place::Here(here) => &mut here.core,
-            Place::AtDevice(at_device) => &mut at_device.core,
+        match &mut self.execution {
+            Execution::Here(here) => &mut here.core,
+            Execution::AtDevice(at_device) => &mut at_device.core,
         }
     }
 }
@@ -172,14 +179,14 @@ fn opened(name: &str, settings: &CryptodevSettings) -> Result<Tried, EngineError
     open_device(settings).map_err(|reason| EngineError::Device { engine: name.to_owned(), reason })
 }
 
-/// A device that works on the core that asks it.
+/// A device that works on the core that polls it.
 struct Here {
     core: Box<Core>,
     gathered: Vec<MultiPacket>,
     /// Packets of `gathered`.
     packets: usize,
     done: Vec<Completion>,
-    /// Kept so that none allocates.
+    /// Kept to avoid allocations.
     back: Vec<MultiPacket>,
     outcomes: Vec<Outcome>,
 }
@@ -204,8 +211,8 @@ impl Here {
         }
     }
 
-    /// Does all that was gathered. The time is one for all; each gets the part that its bytes are
-    /// of them.
+    /// Processes everything gathered. The time is measured once; each multi-packet gets a share by
+    /// its bytes.
     fn begin(&mut self) {
         if self.gathered.is_empty() && self.core.in_flight() == 0 {
             return;
@@ -251,7 +258,7 @@ impl AtDevice {
             if outcome == Outcome::Done {
                 open_up(templates, packets);
             }
-            // One behind the other: it began when the one before it was done.
+            // Sequential: it started when the previous one was done.
             let now = Instant::now();
             let service_ns = Some(now.duration_since(began.max(*last)).as_nanos() as u64);
             *last = now;
@@ -272,7 +279,7 @@ impl Processor for OnThread {
     }
 
     fn install(&mut self, sa: SaIndex, keys: &KeyMaterial) {
-        // An SA that the device refuses has no keys here, and its packets fail.
+        // If the device refuses an SA it has no keys here, and its packets fail.
         let _ = self.core.keys.install(sa, keys);
     }
 
@@ -286,14 +293,14 @@ impl Processor for OnThread {
 
     fn process(&mut self, multi_packets: &mut [MultiPacket]) -> bool {
         for place in &mut *multi_packets {
-            // The device has the packets until they are back, and one that hangs has them for good.
+            // The device has the packets until they are back, and one that hangs keeps them.
             let empty = MultiPacket::new(place.ticket, place.sa, place.direction, Vec::new());
             self.core.submit(mem::replace(place, empty));
         }
         let (mut missing, mut is_failed) = (multi_packets.len(), false);
         self.core.finish(|Back { multi_packet, outcome, .. }| {
             let place = multi_packets.iter_mut().find(|place| place.ticket == multi_packet.ticket);
-            // What comes back after the thread has given it up is nobody's any more.
+            // Results that arrive after the thread has given up on them are dropped.
             let Some(place) = place else { return };
             is_failed |= outcome == Outcome::Failed;
             missing -= 1;
@@ -339,9 +346,9 @@ impl EngineQueue for Cryptodev {
         if self.core().keys.get(multi_packet.sa).is_none() {
             return Err(self.description.refuse_unkeyed(multi_packet));
         }
-        match &mut self.place {
-            Place::Here(here) => here.gather(multi_packet),
-            Place::AtDevice(at_device) => {
+        match &mut self.execution {
+            Execution::Here(here) => here.gather(multi_packet),
+            Execution::AtDevice(at_device) => {
                 if at_device.core.in_flight() > DEPTH || !at_device.core.has_room() {
                     let reason = EngineError::NoRoom(self.description.name.clone());
                     return Err(Box::new(Refused { multi_packet, reason }));
@@ -353,26 +360,26 @@ impl EngineQueue for Cryptodev {
     }
 
     fn poll(&mut self, completions: &mut Vec<Completion>) {
-        match &mut self.place {
-            Place::Here(here) => {
+        match &mut self.execution {
+            Execution::Here(here) => {
                 here.begin();
                 completions.append(&mut here.done);
             }
-            Place::AtDevice(at_device) => at_device.poll(completions),
+            Execution::AtDevice(at_device) => at_device.poll(completions),
         }
     }
 
     fn in_flight(&self) -> usize {
-        match &self.place {
-            Place::Here(here) => here.gathered.len() + here.core.in_flight() + here.done.len(),
-            Place::AtDevice(at_device) => at_device.core.in_flight(),
+        match &self.execution {
+            Execution::Here(here) => here.gathered.len() + here.core.in_flight() + here.done.len(),
+            Execution::AtDevice(at_device) => at_device.core.in_flight(),
         }
     }
 
     fn gathered(&self) -> usize {
-        match &self.place {
-            Place::Here(here) => here.gathered.len(),
-            Place::AtDevice(_) => 0,
+        match &self.execution {
+            Execution::Here(here) => here.gathered.len(),
+            Execution::AtDevice(_) => 0,
         }
     }
 
@@ -382,9 +389,9 @@ impl EngineQueue for Cryptodev {
     }
 
     fn has_completions(&self) -> bool {
-        match &self.place {
-            Place::Here(here) => !here.done.is_empty(),
-            Place::AtDevice(_) => false,
+        match &self.execution {
+            Execution::Here(here) => !here.done.is_empty(),
+            Execution::AtDevice(_) => false,
         }
     }
 }

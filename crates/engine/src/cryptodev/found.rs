@@ -1,4 +1,4 @@
-//! What DPDK sees on this machine, for `convoy engines`.
+//! The devices that DPDK finds on this machine, for `convoy engines`.
 
 use convoy_dpdk::{DeviceInfo, Eal, default_arguments};
 use convoy_ipsec::Transform;
@@ -7,12 +7,12 @@ use super::settings::CryptodevSettings;
 use super::{engine, suite};
 use crate::backend::{Found, FoundDevice, Missing};
 
-/// Software devices of this build, which are made to be listed.
+/// Software devices of this build, which are created to be listed.
 const SOFTWARE: [&str; 5] =
     ["crypto_aesni_mb0", "crypto_aesni_gcm0", "crypto_chacha20_poly1305", "crypto_openssl0", "crypto_null0"];
 const LEFT_OUT: &str = "what the device has no algorithm for, or not in ESP's lengths";
 
-/// DPDK where it runs, or started to look at all that is there, PCI included.
+/// The running DPDK, or DPDK started to probe everything, PCI included.
 fn eal() -> Result<&'static Eal, Missing> {
     if let Some(eal) = Eal::running() {
         return Ok(eal);
@@ -25,7 +25,7 @@ fn eal() -> Result<&'static Eal, Missing> {
     })
 }
 
-/// DPDK's; a machine on which it does not start has it all the same.
+/// DPDK's version; also known on a machine on which it does not start.
 pub(super) fn version() -> Option<String> {
     Some(Eal::version())
 }
@@ -38,7 +38,7 @@ pub(super) fn find() -> Result<Found, Missing> {
         remedy: "name another device of DPDK's (device = ... in [[engine]])".to_owned(),
     })?;
     for device in SOFTWARE {
-        // One that this build has no driver for is not listed.
+        // A device without a driver in this build is not listed.
         let _ = eal.probe(device);
     }
     let is_all = transforms == crate::transforms();

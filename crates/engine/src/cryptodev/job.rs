@@ -1,12 +1,12 @@
-//! A packet's job as a device takes it, and what has to be put right behind it.
+//! A packet's job in a device's format, and what has to be restored afterwards.
 //!
-//! A device takes one piece of a packet to authenticate. Where that is not as the packet stands,
-//! the packet is arranged before and put back afterwards: the upper half of an extended sequence
-//! number goes where the ICV is, AH's ICV is blanked, and GMAC's additional data goes before what
-//! it authenticates.
+//! A device authenticates one contiguous part of a packet. Where the packet is different, it is
+//! rearranged before and restored afterwards: the upper half of an extended sequence number
+//! replaces the ICV, AH's ICV is blanked, and GMAC's additional data is put before what it
+//! authenticates.
 
 use convoy_dpdk::{Cipher, DIGEST_BYTES, Digest, Icv, Job};
-use convoy_ipsec::{AAD_BYTES, CryptoJob, Direction, Prepared};
+use convoy_ipsec::{AAD_BYTES, CryptoJob, CryptoPacket, Direction};
 
 use super::keys::SaSessions;
 
@@ -18,23 +18,23 @@ const ESN_HIGH: usize = 4;
 pub(super) enum Arranged {
     /// Nothing.
     AsItStands,
-    /// The ICV's place has something else in it; this was there.
+    /// The ICV's place holds something else; these bytes were there.
     IcvAside {
         received: Digest,
         /// The packet's length.
         len: usize,
     },
-    /// Additional data stands before what is authenticated; this was there.
+    /// Additional data is before what is authenticated; these bytes were there.
     AadBefore {
         was: [u8; AAD_BYTES],
-        /// Bytes by which the packet was made longer at its front.
+        /// Bytes prepended to the packet.
         prepended: usize,
     },
 }
 
-/// The job of a packet, and what was changed in it. `None` for one that this device is not given,
-/// as it stood.
-pub(super) fn arrange(sa: &SaSessions, packet: &mut Prepared) -> Option<(Job, Arranged)> {
+/// The job of a packet, and what was changed in it. `None`, and the packet unchanged, if this
+/// device cannot process it.
+pub(super) fn arrange(sa: &SaSessions, packet: &mut CryptoPacket) -> Option<(Job, Arranged)> {
     let job = packet.job;
     let cipher = sa.suite.cipher;
     let has_nonce = cipher == Cipher::Null || job.nonce().len() == cipher.nonce_len();
@@ -51,7 +51,7 @@ pub(super) fn arrange(sa: &SaSessions, packet: &mut Prepared) -> Option<(Job, Ar
     }
 }
 
-fn is_inside(packet: &Prepared, icv_len: usize) -> bool {
+fn is_inside(packet: &CryptoPacket, icv_len: usize) -> bool {
     let job = &packet.job;
     let end = |start: u16, len: usize| usize::from(start) + len;
     let parts = [
@@ -72,14 +72,14 @@ fn plain_job(job: &CryptoJob) -> Job {
     }
 }
 
-fn chained(sa: &SaSessions, packet: &mut Prepared) -> Option<(Job, Arranged)> {
+fn chained(sa: &SaSessions, packet: &mut CryptoPacket) -> Option<(Job, Arranged)> {
     let job = packet.job;
     let has_hash = sa.suite.hash != convoy_dpdk::Hash::None;
     let (icv, end) = (usize::from(job.icv_start), usize::from(job.auth_start) + usize::from(job.auth_len));
     let icv_is_inside = has_hash && (usize::from(job.auth_start)..end).contains(&icv);
     let esn_high = job.esn_high.filter(|_| has_hash);
     if has_hash && job.auth_len == 0 && esn_high.is_none() {
-        // Nothing to hash: no packet of ESP or AH is so, and devices give anything for it.
+        // Nothing to hash: no packet of ESP or AH is like this, and devices return anything for it.
         return None;
     }
     if !icv_is_inside && esn_high.is_none() {
@@ -105,7 +105,7 @@ fn chained(sa: &SaSessions, packet: &mut Prepared) -> Option<(Job, Arranged)> {
     Some((made, Arranged::IcvAside { received, len }))
 }
 
-fn aad_before(packet: &mut Prepared) -> Option<(Job, Arranged)> {
+fn aad_before(packet: &mut CryptoPacket) -> Option<(Job, Arranged)> {
     let mut made = plain_job(&packet.job);
     let (aad_len, start) = (packet.job.aad().len(), made.auth.0);
     let prepended = aad_len.saturating_sub(start);
@@ -119,13 +119,13 @@ fn aad_before(packet: &mut Prepared) -> Option<(Job, Arranged)> {
     Some((made, Arranged::AadBefore { was, prepended }))
 }
 
-/// Puts back what [`arrange`] changed, and the ICV where it stands.
+/// Undoes [`arrange`], and puts the ICV in its place.
 pub(super) fn put_back(
     arranged: &Arranged,
     direction: Direction,
     icv_len: usize,
     digest: Option<&Digest>,
-    packet: &mut Prepared,
+    packet: &mut CryptoPacket,
 ) {
     match arranged {
         Arranged::AsItStands => {}
@@ -139,7 +139,7 @@ pub(super) fn put_back(
             let aad_len = packet.job.aad().len();
             let at = usize::from(packet.job.auth_start) + prepended - aad_len;
             packet.frame[at..at + aad_len].copy_from_slice(&was[..aad_len]);
-            // As long as it was made.
+            // As long as it was prepended.
             let _ = packet.frame.trim_front(*prepended);
         }
     }

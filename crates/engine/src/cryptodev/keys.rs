@@ -1,4 +1,4 @@
-//! The sessions of each SA: made when its keys come, so that no packet waits for one.
+//! The sessions of each SA: created when its keys are installed, so that no packet waits for one.
 
 use std::sync::Arc;
 
@@ -9,8 +9,7 @@ use super::suite::{AAD_LENS, suite};
 use crate::EngineError;
 use crate::software::KeyTable;
 
-/// Sessions that an SA takes: a session has one direction and, for an AEAD, one length of
-/// additional data.
+/// Sessions of an SA: a session has one direction and, for an AEAD, one length of additional data.
 pub(super) const SESSIONS_OF_SA: u32 = 4;
 
 /// One SA at the device.
@@ -34,7 +33,7 @@ pub(super) struct Keys {
     name: String,
     device: &'static Device,
     sas: Vec<Option<SaSessions>>,
-    /// For what no device does: packets that are none of ESP's.
+    /// For packets that no device supports: those that are not ESP's.
     pub(super) reference: KeyTable,
 }
 

@@ -1,5 +1,5 @@
-//! The `cryptodev` engine: a crypto device of DPDK's, hardware or software; its settings are known
-//! in every build, the devices only in one with DPDK.
+//! The `cryptodev` engine: a crypto device of DPDK's, hardware or software; its settings exist in
+//! every build, the devices only in one with DPDK.
 
 #[cfg(feature = "dpdk")]
 mod core;
@@ -21,14 +21,14 @@ mod trial;
 pub use engine::Cryptodev;
 pub use settings::CryptodevSettings;
 
-/// The arguments with which DPDK is started for these devices where nobody says any.
+/// DPDK's default arguments for these devices.
 #[cfg(feature = "dpdk")]
 pub fn dpdk_arguments(devices: &[&str]) -> Vec<String> {
     convoy_dpdk::default_arguments(devices.iter().copied())
 }
 
 /// Starts DPDK while the process has its privileges: with `arguments`, or with those that these
-/// devices need. Without `arguments` and devices nothing is started.
+/// devices need. Without both nothing is started.
 ///
 /// # Errors
 /// Why it does not start, and what to do.
@@ -48,7 +48,7 @@ pub fn start_dpdk(arguments: Option<&[String]>, devices: &[&str]) -> Result<(), 
 /// Starts DPDK while the process has its privileges; it is not in this build.
 ///
 /// # Errors
-/// That it is not, if anything asks for it.
+/// That it is not, if anything requires it.
 #[cfg(not(feature = "dpdk"))]
 pub fn start_dpdk(arguments: Option<&[String]>, devices: &[&str]) -> Result<(), String> {
     match arguments {
@@ -57,7 +57,7 @@ pub fn start_dpdk(arguments: Option<&[String]>, devices: &[&str]) -> Result<(), 
     }
 }
 
-/// Has DPDK's thread do what every thread is to do that had the process's privileges.
+/// Runs on DPDK's thread what every thread must run that had the process's privileges.
 ///
 /// # Errors
 /// In DPDK's words, if it cannot.
@@ -66,7 +66,7 @@ pub fn in_thread_of_dpdk(call: impl FnOnce() + Send + 'static) -> Result<(), Str
     convoy_dpdk::Eal::running().map_or(Ok(()), |eal| eal.in_its_thread(call))
 }
 
-/// Has DPDK's thread do something; there is none in this build.
+/// Runs something on DPDK's thread; there is none in this build.
 ///
 /// # Errors
 /// Never.

@@ -5,18 +5,18 @@ use convoy_settings::{Checker, tables};
 use crate::Placement;
 use crate::backend::{AutoSelect, EngineBackend, EngineStart, EngineTraits, Found, Missing};
 
-/// Operations that a queue pair holds, where nothing is said.
+/// Operations that a queue pair holds, by default.
 const DESCRIPTORS: u32 = 512;
-/// SAs that a device holds, where nothing is said.
+/// SAs that a device holds, by default.
 const SAS: u32 = 1024;
-/// What works on every processor for which Intel's library is, or else on every one.
+/// A device that works on every processor supported by Intel's library, or else on every one.
 const USUAL_DEVICE: &str = if cfg!(target_arch = "x86_64") { "crypto_aesni_mb0" } else { "crypto_openssl0" };
 
-/// The argument of DPDK's scheduler device that has it keep operations in order.
+/// The argument of DPDK's scheduler device to keep operations in order.
 const ORDERING: &str = "ordering=enable";
-/// DPDK's scheduler gives an operation back as soon as it is done, and still takes it out of a
-/// worker's queue later: by then it has another packet, whose session it replaces with that of
-/// another device. `crypto_openssl` does its work when it is asked, so that most are early.
+/// DPDK's scheduler returns an operation as soon as it is done, and takes it out of a worker's
+/// queue only later: by then it has another packet, whose session it replaces with that of another
+/// device. `crypto_openssl` works when polled, so that most are early.
 const WHY_NOT_ORDERED: &str = "leave ordering=enable out: the gateway restores the order of packets itself, and with it DPDK's scheduler returns operations \
                                that one of its devices still has, which spoils later packets";
 
@@ -33,8 +33,8 @@ tables! {
 /// The settings of a `cryptodev` engine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CryptodevSettings {
-    /// DPDK's name of the device, with its arguments if DPDK is to make it (`crypto_aesni_mb0`), or
-    /// a PCI address.
+    /// DPDK's name of the device, with its arguments if DPDK is to create it (`crypto_aesni_mb0`),
+    /// or a PCI address.
     pub device: String,
     /// The core of a thread of its own; `None` is the worker's own thread.
     pub core: Option<usize>,
@@ -51,13 +51,13 @@ impl Default for CryptodevSettings {
 }
 
 impl CryptodevSettings {
-    /// One over this device.
+    /// Settings for this device.
     pub fn of(device: &str) -> Self {
         Self { device: device.to_owned(), ..Self::default() }
     }
 
-    /// Whether the device's work is done on the core that asks for it: DPDK's software devices are
-    /// named after their drivers, and one of them has cores of its own.
+    /// Whether the device works on the core that polls it: DPDK's software devices are named after
+    /// their drivers, and one of them has cores of its own.
     fn is_software(&self) -> bool {
         self.device.starts_with("crypto_") && !self.device.contains("mode=multi-core")
     }

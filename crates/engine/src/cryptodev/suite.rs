@@ -44,7 +44,7 @@ fn hash_of(integrity: Option<Integrity>) -> Hash {
     }
 }
 
-/// What a device says that it does, and the first reason for each algorithm that it does not.
+/// What a device claims to support, and for each unsupported algorithm the first reason.
 pub(super) fn claimed(device: &DeviceInfo) -> (Vec<Transform>, Vec<String>) {
     let (mut done, mut lacks) = (Vec::new(), Vec::new());
     for transform in crate::transforms() {

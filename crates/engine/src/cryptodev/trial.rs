@@ -1,29 +1,29 @@
-//! What a device says that it does is tried before it gets a packet: each transform once in both
-//! directions, beside the reference.
+//! Verification of a device's claims before it gets a packet: each transform once in both
+//! directions, compared with the reference.
 //!
-//! A device's list is its driver's, and the library behind it may have less: OpenSSL 3 has DES in a
+//! The claims are the driver's, and the library behind it may support less: OpenSSL 3 has DES in a
 //! provider that is not always loaded.
 
 use convoy_dpdk::{Device, DpdkError};
-use convoy_ipsec::{CryptoStatus, Direction, KeyMaterial, Prepared, SaIndex, Transform};
+use convoy_ipsec::{CryptoPacket, CryptoStatus, Direction, KeyMaterial, SaIndex, Transform};
 use convoy_packet::FramePool;
 
 use super::core::Core;
 use crate::software::KeyTable;
 use crate::{MultiPacket, Outcome, sample_packet};
 
-/// Bytes of a packet that is tried.
+/// Bytes of a test packet.
 const BYTES: usize = 256;
 const SA: SaIndex = SaIndex(0);
 
-/// Those of `claimed` that the device does as the reference does.
+/// The transforms of `claimed` for which the device agrees with the reference.
 pub(super) fn tried(device: &'static Device, claimed: Vec<Transform>) -> Result<Vec<Transform>, DpdkError> {
     let mut core = Core::new("trial", device)?;
     let mut pool = FramePool::new(4, 0);
     Ok(claimed.into_iter().filter(|transform| is_right(&mut core, *transform, &mut pool)).collect())
 }
 
-/// Whether a packet that goes through `core` comes out as the reference has it, and back again.
+/// Whether a packet sealed by `core` is as the reference has it, and opens again.
 pub(super) fn is_right(core: &mut Core, transform: Transform, pool: &mut FramePool) -> bool {
     let key = (0..transform.key_material_len()).map(|at| (at * 29 + 5) as u8).collect();
     let Ok(keys) = KeyMaterial::new(transform, key) else { return false };
@@ -51,8 +51,8 @@ fn compare(core: &mut Core, reference: &KeyTable, transform: Transform, pool: &m
     (opened.frame[..open_len] == plain.frame[..open_len]).then_some(())
 }
 
-/// One packet through the device; `None` if it fails or does not answer.
-fn through(core: &mut Core, direction: Direction, packet: Prepared) -> Option<Prepared> {
+/// One packet through the device; `None` if it fails or does not respond.
+fn through(core: &mut Core, direction: Direction, packet: CryptoPacket) -> Option<CryptoPacket> {
     core.submit(MultiPacket::new(0, SA, direction, vec![packet]));
     let (mut came, left) = (None, core.left());
     core.finish(|back| came = Some(back));

@@ -1,4 +1,4 @@
-//! What an engine says of itself.
+//! An engine's description.
 
 use std::fmt;
 
@@ -7,12 +7,12 @@ use convoy_ipsec::Transform;
 use super::{EngineError, MultiPacket, Refused};
 use crate::EngineKind;
 
-/// Where an engine does its work.
+/// Where an engine works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Placement {
     /// In `submit` and `poll`, on the caller's core.
     Inline,
-    /// Elsewhere; `poll` brings what is done.
+    /// Elsewhere; `poll` collects completions.
     Lookaside,
 }
 
@@ -25,51 +25,51 @@ impl fmt::Display for Placement {
     }
 }
 
-/// What an engine takes together.
+/// What an engine accepts in one submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Takes {
-    /// Packets of one SA that are laid out.
+    /// Packets of one SA, laid out.
     MultiPackets,
     /// Trains as well: packets of several SAs, as they came. An engine elsewhere gets them in a
-    /// multi-packet, raw where they have [templates](MultiPacket::templates), and lays them out
-    /// itself; one on the caller's core gets them laid out, by
+    /// multi-packet, raw if they have [templates](MultiPacket::templates), and lays them out
+    /// itself; one on the caller's core gets them laid out, through
     /// [`in_place`](super::EngineQueue::in_place).
     Trains,
 }
 
-/// What an engine says of itself.
+/// An engine's description of itself.
 #[derive(Clone, Debug)]
 pub struct EngineDescription {
     /// Unique in a gateway, for example `multibuffer0`.
     pub name: String,
     /// Its kind.
     pub kind: EngineKind,
-    /// The device behind it, where its kind has several: what one costs says nothing of another.
+    /// The device behind it, if its kind has several: the cost of one says nothing of another.
     pub device: Option<String>,
     /// Where it works.
     pub placement: Placement,
-    /// What it can do.
+    /// The transforms it supports.
     pub transforms: Vec<Transform>,
     /// Multi-packets that may wait, the one in service not counted.
     pub depth: usize,
-    /// Packets, of whatever SAs, that it gathers before it begins; with fewer it begins at the next
-    /// `poll`. 1 where it begins at once.
+    /// Packets, of any SAs, that it gathers before it starts; with fewer it starts at the next
+    /// `poll`. 1 if it starts at once.
     pub gathers: usize,
     /// Whether its timing is a model's.
     pub is_model: bool,
-    /// Whether frames may vanish with it or come back half done, so that the input must be kept
-    /// until completion. False only where it works on the caller's core and cannot stop half way.
+    /// Whether frames may be lost with it or come back half processed, so that the input must be
+    /// kept until completion. False only if it works on the caller's core and cannot stop half way.
     pub needs_input_kept: bool,
-    /// What it takes together.
+    /// What it accepts in one submission.
     pub takes: Takes,
-    /// How much longer than it says its answers may take, in ns of the machine's clock: a
-    /// simulation's time is not the machine's. 0 for what really takes the time that it tells.
+    /// How much longer than its stated time it may take to respond, in ns of the machine's clock: a
+    /// simulation's time is not the machine's. 0 for an engine that really takes its stated time.
     pub slack_ns: u64,
 }
 
 impl EngineDescription {
     /// # Errors
-    /// [`EngineError::Unsupported`] if it cannot do the transform.
+    /// [`EngineError::Unsupported`] if it does not support the transform.
     pub(crate) fn check_transform(&self, transform: Transform) -> Result<(), EngineError> {
         if self.transforms.contains(&transform) {
             return Ok(());
@@ -77,7 +77,7 @@ impl EngineDescription {
         Err(EngineError::Unsupported { engine: self.name.clone(), transform })
     }
 
-    /// Hands back a multi-packet of an SA that has no key here.
+    /// Hands back a multi-packet of an SA without keys.
     pub(crate) fn refuse_unkeyed(&self, multi_packet: MultiPacket) -> Box<Refused> {
         let reason = EngineError::NoKey { engine: self.name.clone(), sa: multi_packet.sa };
         Box::new(Refused { multi_packet, reason })

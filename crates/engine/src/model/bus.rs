@@ -19,17 +19,17 @@ pub struct BusTiming {
     pub c_address: u32,
     /// Bytes moved in one cycle; 0 counts as 1.
     pub width_bytes: u32,
-    /// Bytes that cross with each packet of a multi-packet, each way, and are not worked on.
+    /// Bytes that are transferred with each packet of a multi-packet, each way, and not processed.
     pub packet_bytes: u32,
 }
 
 impl BusTiming {
     /// PCI at 66 MHz, 32 bits wide.
     pub const PCI: Self = Self { t_cycle_ns: 1_000.0 / 66.0, c_address: 1, width_bytes: 4, packet_bytes: 0 };
-    /// Costs nothing: a device in the memory itself.
+    /// A bus that costs nothing: for a device in memory.
     pub const FREE: Self = Self { t_cycle_ns: 0.0, c_address: 0, width_bytes: 1, packet_bytes: 0 };
 
-    /// What crosses each way with so many packets of `bytes` in all.
+    /// Bytes transferred each way for this many packets of `bytes` in all.
     pub(super) fn crossing(&self, packets: usize, bytes: u64) -> u64 {
         bytes + u64::from(self.packet_bytes) * packets as u64
     }
@@ -41,18 +41,18 @@ impl BusTiming {
     }
 }
 
-/// What happened on a bus since it was made.
+/// Statistics of a bus since its creation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BusStatistics {
-    /// Transfers asked for.
+    /// Transfers requested.
     pub requests: u64,
-    /// Of these, how many found the bus taken.
+    /// Those of them that found the bus taken.
     pub conflicts: u64,
     /// How long it was held, in ns.
     pub busy_ns: u64,
 }
 
-/// Where the thread writes what is to be seen outside.
+/// Where the thread publishes the statistics.
 #[derive(Default)]
 pub(super) struct Board {
     requests: AtomicU64,
@@ -69,7 +69,7 @@ impl Board {
 }
 
 struct Shared {
-    /// The way to the thread, and the number of the next device. `None` only while dropping.
+    /// The channel to the thread, and the number of the next device. `None` only while dropping.
     joining: Mutex<(Option<Sender<Message>>, usize)>,
     board: Arc<Board>,
     thread: Option<JoinHandle<()>>,
@@ -84,7 +84,7 @@ impl SharedBus {
     /// A bus without devices.
     ///
     /// # Errors
-    /// The operating system's, if it gives no thread.
+    /// The operating system's, if it cannot create a thread.
     pub fn new(timing: BusTiming) -> std::io::Result<Self> {
         let (sender, receiver) = channel();
         let board = Arc::new(Board::default());
@@ -95,7 +95,7 @@ impl SharedBus {
         Ok(Self(Arc::new(Shared { joining: Mutex::new((Some(sender), 0)), board, thread: Some(thread) })))
     }
 
-    /// What happened so far.
+    /// The statistics so far.
     pub fn statistics(&self) -> BusStatistics {
         let board = &self.0.board;
         BusStatistics {
@@ -105,13 +105,13 @@ impl SharedBus {
         }
     }
 
-    /// Puts a device on the bus: its number, and the way to send it work.
+    /// Adds a device to the bus; returns its number and the channel for its work.
     pub(super) fn join(&self, timing: ModelTiming, done: Sender<Completion>) -> (usize, Sender<Message>) {
         let mut joining = self.0.joining.lock().unwrap_or_else(PoisonError::into_inner);
         let device = joining.1;
         joining.1 += 1;
         let sender = joining.0.clone().expect("the sender stands until the last handle is dropped");
-        // If the thread has ended, the first submit says so.
+        // If the thread has ended, the first submit reports it.
         let _ = sender.send(Message::Join { timing, done });
         (device, sender)
     }

@@ -1,5 +1,5 @@
 //! The model's own time: devices, queues and the bus as a discrete-event machine
-//! (docs/internals/simulator.md, rules 4 and 5). Pure: the caller says how far time has come.
+//! (docs/internals/simulator.md, rules 4 and 5). Pure: the caller advances time.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -28,41 +28,41 @@ impl<T> Work<T> {
     }
 }
 
-/// One multi-packet that a device has done.
+/// A multi-packet that a device has completed.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Finished<T> {
     pub(super) device: usize,
     pub(super) payload: T,
-    /// When the device first asked the bus for it.
+    /// When the device first requested the bus for it.
     pub(super) began_ps: u64,
-    /// When its last byte was moved out.
+    /// When its last byte was transferred out.
     pub(super) ended_ps: u64,
 }
 
 struct Device<T> {
     timing: DeviceTiming,
     queue: VecDeque<Work<T>>,
-    /// Waits for the bus, is moved in, or waits for the unit that computes.
+    /// Waits for the bus, is transferred in, or waits for the compute unit.
     input: Option<Work<T>>,
     is_moved_in: bool,
     /// Is computed, or waits for the output's place.
     computing: Option<Work<T>>,
     is_computed: bool,
-    /// Waits for the bus or is moved out.
+    /// Waits for the bus or is transferred out.
     output: Option<Work<T>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Way {
+enum Transfer {
     In,
     Out,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
-    /// The transfer that holds the bus is over.
+    /// The transfer that holds the bus is complete.
     Transferred,
-    /// A device has computed.
+    /// A device has finished computing.
     Computed(usize),
 }
 
@@ -70,9 +70,9 @@ enum Event {
 pub(super) struct Platform<T> {
     bus: BusTiming,
     devices: Vec<Device<T>>,
-    /// Who holds the bus.
-    holder: Option<(usize, Way)>,
-    waiting: VecDeque<(usize, Way)>,
+    /// The device and direction that hold the bus.
+    holder: Option<(usize, Transfer)>,
+    waiting: VecDeque<(usize, Transfer)>,
     /// By time, then by age.
     events: BinaryHeap<Reverse<(u64, u64, Event)>>,
     age: u64,
@@ -111,7 +111,7 @@ impl<T> Platform<T> {
         self.devices.len() - 1
     }
 
-    /// Drops all that a device has. Its transfers still hold the bus to their end.
+    /// Drops everything that a device has. Its transfers still hold the bus to their end.
     pub(super) fn clear(&mut self, device: usize) {
         let device = &mut self.devices[device];
         device.queue.clear();
@@ -123,12 +123,12 @@ impl<T> Platform<T> {
         BusStatistics { requests: self.requests, conflicts: self.conflicts, busy_ns: self.busy_ps / 1_000 }
     }
 
-    /// When something will happen next.
+    /// The time of the next event.
     pub(super) fn next_ps(&self) -> Option<u64> {
         self.events.peek().map(|Reverse((at, ..))| *at)
     }
 
-    /// Queues work at a device. `at_ps` before what has already happened counts as just then.
+    /// Queues work at a device. A time `at_ps` in the past counts as the present.
     pub(super) fn submit(
         &mut self,
         at_ps: u64,
@@ -143,8 +143,7 @@ impl<T> Platform<T> {
         self.pump(device, compute);
     }
 
-    /// Lets all happen that is due by `until_ps`. `compute` is called when a device begins to
-    /// compute.
+    /// Processes all events up to `until_ps`. `compute` is called when a device starts to compute.
     pub(super) fn advance(
         &mut self,
         until_ps: u64,
@@ -167,7 +166,7 @@ impl<T> Platform<T> {
         }
     }
 
-    /// Ends the transfer under way and hands the bus to the next in line.
+    /// Ends the current transfer and grants the bus to the next in line.
     fn transferred(&mut self, finished: &mut Vec<Finished<T>>) -> Option<usize> {
         let (place, way) = self.holder.take()?;
         if let Some((next, way)) = self.waiting.pop_front() {
@@ -175,8 +174,8 @@ impl<T> Platform<T> {
         }
         let device = &mut self.devices[place];
         match way {
-            Way::In => device.is_moved_in = device.input.is_some(),
-            Way::Out => finished.extend(device.output.take().map(|work| Finished {
+            Transfer::In => device.is_moved_in = device.input.is_some(),
+            Transfer::Out => finished.extend(device.output.take().map(|work| Finished {
                 device: place,
                 payload: work.payload,
                 began_ps: work.began_ps,
@@ -186,8 +185,8 @@ impl<T> Platform<T> {
         Some(place)
     }
 
-    /// Moves a device's work on as far as it goes: out of the unit that computes, into it, in from
-    /// the queue.
+    /// Advances a device's work as far as possible: out of the compute unit, into it, in from the
+    /// queue.
     fn pump(&mut self, place: usize, compute: &mut impl FnMut(&mut T)) {
         let now_ps = self.now_ps;
         let device = &mut self.devices[place];
@@ -212,16 +211,16 @@ impl<T> Platform<T> {
         if enters {
             device.input = device.queue.pop_front().map(|work| Work { began_ps: now_ps, ..work });
         }
-        // What is done asks before what is new.
+        // Output requests the bus before new input.
         if leaves {
-            self.request(place, Way::Out);
+            self.request(place, Transfer::Out);
         }
         if enters {
-            self.request(place, Way::In);
+            self.request(place, Transfer::In);
         }
     }
 
-    fn request(&mut self, device: usize, way: Way) {
+    fn request(&mut self, device: usize, way: Transfer) {
         self.requests += 1;
         if self.holder.is_some() {
             self.conflicts += 1;
@@ -231,9 +230,9 @@ impl<T> Platform<T> {
         }
     }
 
-    fn grant(&mut self, place: usize, way: Way) {
+    fn grant(&mut self, place: usize, way: Transfer) {
         let device = &self.devices[place];
-        let work = if way == Way::In { &device.input } else { &device.output };
+        let work = if way == Transfer::In { &device.input } else { &device.output };
         let took_ps = self.bus.transfer_ps(work.as_ref().map_or(0, |work| work.bytes));
         self.busy_ps += took_ps;
         self.holder = Some((place, way));

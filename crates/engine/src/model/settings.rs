@@ -51,7 +51,7 @@ impl ModelSettings {
         ModelTiming { t_init_ns, t_block_ns, depth, has_prefetch: false }
     }
 
-    /// What the scheduler is told of it, in ns.
+    /// Its cost for the scheduler, in ns.
     pub fn cost(&self) -> CostModel {
         CostModel { t_init: self.t_init_ns, t_block: self.t_block_ns }
     }
@@ -99,8 +99,8 @@ impl EngineBackend for ModelSettings {
     }
 }
 
-/// A model on a bus of its own, to measure what it costs to hand packets to its thread. Its device
-/// takes no time, so that this is soon known.
+/// A model on a bus of its own, to measure the cost of handing packets to its thread. Its device
+/// takes no time, so that this is quick.
 fn idle(name: &str) -> Result<IdleEngine, EngineError> {
     let failed = |error: std::io::Error| EngineError::Device {
         engine: name.to_owned(),
@@ -111,7 +111,7 @@ fn idle(name: &str) -> Result<IdleEngine, EngineError> {
     Ok(IdleEngine::new(Model::new(name, timing, bus)))
 }
 
-/// The buses of a gateway, each made when the first engine on it is.
+/// The buses of a gateway, each created when the first engine on it is.
 #[derive(Default)]
 pub struct Buses {
     timings: HashMap<String, BusTiming>,
@@ -119,7 +119,7 @@ pub struct Buses {
 }
 
 impl Buses {
-    /// None is made yet; these are the timings of those with a name.
+    /// No bus is created yet; these are the timings of the named ones.
     pub fn new(timings: HashMap<String, BusTiming>) -> Self {
         Self { timings, made: HashMap::new() }
     }

@@ -1,4 +1,4 @@
-//! A bus in virtual time: nothing happens on it but what is due when somebody looks.
+//! A bus in virtual time: events happen only when somebody looks.
 
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,8 +9,8 @@ use super::platform::{Finished, Platform};
 use super::thread::{Job, compute, finish, queue};
 use crate::Completion;
 
-/// A bus and its devices in a time that its caller keeps, for simulations: the same on every
-/// machine and at every run. Clones are the same bus.
+/// A bus and its devices in a time kept by the caller, for simulations: the same on every machine
+/// and in every run. Clones are the same bus.
 #[derive(Clone)]
 pub struct SteppedBus(Arc<Shared>);
 
@@ -28,15 +28,14 @@ struct State {
 }
 
 impl SteppedBus {
-    /// A bus without devices, in the time that `now_ns` reads.
+    /// A bus without devices, in the time of `now_ns`.
     pub fn new(timing: BusTiming, now_ns: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
         let state =
             State { platform: Platform::new(timing), bus: timing, done: Vec::new(), finished: Vec::new() };
         Self(Arc::new(Shared { now_ns: Box::new(now_ns), state: Mutex::new(state) }))
     }
 
-    /// When something will happen next on it, in ns of its time; `None` while its devices have
-    /// nothing to do.
+    /// The time of its next event, in ns; `None` while its devices have no work.
     pub fn next_ns(&self) -> Option<u64> {
         self.state().platform.next_ps().map(|at_ps| at_ps.div_ceil(1_000))
     }
@@ -61,7 +60,7 @@ impl SteppedBus {
         self.state().platform.clear(device);
     }
 
-    /// Lets happen what is due, and hands out what is done.
+    /// Processes due events, and delivers completions.
     pub(super) fn catch_up(&self) {
         let now_ps = (self.0.now_ns)() * 1_000;
         let State { platform, done, finished, .. } = &mut *self.state();

@@ -14,24 +14,24 @@ use crate::{Completion, MultiPacket, Outcome};
 /// A multi-packet with the keys of its SA.
 pub(super) struct Job {
     pub(super) keys: Arc<dyn SaKeys>,
-    /// Does it in bursts, if it has the SA's keys.
+    /// Computes in bursts, if it has the SA's keys.
     pub(super) burst: Option<Arc<Mutex<Core>>>,
     pub(super) multi_packet: MultiPacket,
 }
 
 pub(super) enum Message {
-    /// A device, in the order of their numbers.
+    /// A new device, in the order of their numbers.
     Join { timing: ModelTiming, done: Sender<Completion> },
-    /// Something to do.
+    /// Work for a device.
     Work { device: usize, submitted: Instant, job: Job },
-    /// A device goes; all that it has is dropped.
+    /// A device is removed; its work is dropped.
     Leave { device: usize },
-    /// Asks for nothing: that it can be sent tells that the thread lives.
+    /// Requests nothing: that it can be sent shows that the thread lives.
     Ping,
 }
 
-/// Nearer than this, the thread spins; farther, it sleeps. It never yields: among busy threads that
-/// costs whole time slices, where one that wakes from sleep is let in at once.
+/// Closer to an event than this, the thread spins; farther, it sleeps. It never yields: among busy
+/// threads that costs whole time slices, whereas one that wakes from sleep runs at once.
 const SPIN: Duration = Duration::from_micros(30);
 
 /// Runs until every sender is gone.
@@ -55,8 +55,8 @@ pub(super) fn run(bus: BusTiming, messages: &Receiver<Message>, board: &Board) {
     }
 }
 
-/// The kernel may wake a sleeper 50 us late, to save power. Without leave it only does so, and
-/// times show it.
+/// By default the kernel may wake a sleeper 50 us late, to save power, which would show in the
+/// times.
 fn wake_on_time() {
     #[cfg(target_os = "linux")]
     let _ = nix::sys::prctl::set_timerslack(1);
@@ -69,7 +69,8 @@ struct Follower {
     done: Vec<Sender<Completion>>,
     finished: Vec<Finished<Job>>,
     epoch: Instant,
-    /// When something last happened; it stays awake for a moment, in which more often comes.
+    /// When something last happened; the thread stays awake for a moment, in which more often
+    /// arrives.
     awake_since: Instant,
 }
 
@@ -109,11 +110,11 @@ pub(super) fn queue(
     platform.submit(at_ps, device, Work::new(blocks, bytes, job), &mut compute, finished);
 }
 
-/// Hands out a multi-packet that is done; `ended_ps` is its end as its caller meets it.
+/// Delivers a completed multi-packet; `ended_ps` is its end as its caller sees it.
 pub(super) fn finish(finished: Finished<Job>, ended_ps: u64, done: &[Sender<Completion>]) {
     let service_ns = Some((ended_ps - finished.began_ps) / 1_000);
     let multi_packet = finished.payload.multi_packet;
-    // A device that has gone in the meantime does not want it; its frames go home as they drop.
+    // A device that was removed meanwhile does not want it; its frames are returned as they drop.
     let _ = done[finished.device].send(Completion { multi_packet, outcome: Outcome::Done, service_ns });
 }
 
@@ -161,7 +162,7 @@ impl Follower {
         self.awake_since = Instant::now();
     }
 
-    /// Lets happen what is due, and hands out what is done.
+    /// Processes due events, and delivers completions.
     fn catch_up(&mut self, board: &Board) {
         let now_ps = self.now_ps();
         if self.finished.is_empty() && self.platform.next_ps().is_none_or(|at| at > now_ps) {

@@ -4,7 +4,8 @@ mod aead;
 mod runs;
 
 use convoy_ipsec::{
-    Aead, Cipher, CryptoJob, CryptoStatus, Direction, Integrity, KeyMaterial, Prepared, SaIndex, Transform,
+    Aead, Cipher, CryptoJob, CryptoPacket, CryptoStatus, Direction, Integrity, KeyMaterial, SaIndex,
+    Transform,
 };
 use convoy_ipsec_mb as mb;
 use convoy_packet::prefetch;
@@ -35,27 +36,26 @@ pub(crate) struct Core {
     name: String,
     manager: mb::Manager,
     keys: Vec<Option<MbKeys>>,
-    /// For what the library refuses: hashing nothing at all, which no packet asks for but a test
-    /// may.
+    /// For what the library refuses: hashing nothing at all, which occurs only in tests.
     reference: KeyTable,
     arranged: Arranged,
 }
 
-/// What is known of packets at work that are not of AEADs.
+/// Packets in progress of other transforms than AEADs.
 #[derive(Default)]
 struct Arranged {
     /// By packet.
     packets: Vec<Arrangement>,
-    /// The ICVs that had to make room, in the order of their packets: most stay where they are.
+    /// The ICVs that were displaced, in the order of their packets: most stay in place.
     displaced: Vec<[u8; mb::TAG_BYTES]>,
 }
 
-/// A packet at work.
+/// A packet in progress.
 #[derive(Clone, Copy)]
 struct Arrangement {
-    /// Whether the library was given it.
+    /// Whether it was submitted to the library.
     is_given: bool,
-    /// Whether its ICV is among those that had to make room.
+    /// Whether its ICV was displaced.
     is_displaced: bool,
 }
 
@@ -112,7 +112,7 @@ impl Core {
         self.keys.get(sa.0 as usize).is_some_and(Option::is_some)
     }
 
-    /// Does a multi-packet; `false` if its SA has no keys here.
+    /// Processes a multi-packet; `false` if its SA has no keys here.
     pub(crate) fn process_one(&mut self, multi_packet: &mut MultiPacket) -> bool {
         let has_key = self.has_key(multi_packet.sa);
         if has_key {
@@ -121,8 +121,8 @@ impl Core {
         has_key
     }
 
-    /// Does packets of whatever SAs together, so that packets of one fill the lanes that another
-    /// leaves empty. What has no keys stays as it is.
+    /// Processes packets of any SAs together, so that packets of one fill the lanes that another
+    /// leaves empty. Packets without keys stay unchanged.
     pub(super) fn process(&mut self, work: &mut (impl Work + ?Sized)) {
         self.arranged.clear();
         let mut is_chained = false;
@@ -152,7 +152,7 @@ impl Core {
     }
 }
 
-/// Writes what became of packets that are not of AEADs.
+/// Writes the results of packets of other transforms than AEADs.
 fn conclude_all(
     keys: &[Option<MbKeys>],
     reference: &KeyTable,
@@ -186,17 +186,17 @@ fn conclude_all(
     }
 }
 
-/// Does what the library refused.
+/// Processes what the library refused.
 #[cold]
-fn do_refused(reference: &KeyTable, sa: SaIndex, direction: Direction, packets: &mut [Prepared]) {
+fn do_refused(reference: &KeyTable, sa: SaIndex, direction: Direction, packets: &mut [CryptoPacket]) {
     let Some(keys) = reference.get(sa) else { return };
     for packet in packets.iter_mut().filter(|packet| packet.status == CryptoStatus::Pending) {
         keys.run(direction, std::slice::from_mut(packet));
     }
 }
 
-/// What the library has vector code for on this processor: with scalar code it is no engine worth
-/// choosing.
+/// The transforms for which the library has vector code on this processor: with scalar code it is
+/// not worth choosing.
 pub(crate) fn done_well(manager: &mb::Manager) -> Vec<Transform> {
     let is_done_well = |transform: &Transform| manager.has_vector_code(names(*transform).0);
     crate::transforms().into_iter().filter(is_done_well).collect()
@@ -228,23 +228,23 @@ fn names(transform: Transform) -> (mb::Cipher, mb::Hash) {
     }
 }
 
-/// Where the library finds a job's nonce and additional data.
+/// The nonce and additional data of a job, for the library.
 fn inputs(job: &CryptoJob) -> mb::Inputs<'_> {
     let CryptoJob { nonce, nonce_len, aad, aad_len, .. } = job;
     mb::Inputs { nonce, nonce_len: *nonce_len, aad, aad_len: *aad_len }
 }
 
-/// Where the bytes stand that the integrity algorithm takes in behind `auth`: in the ICV's place
+/// The position of the bytes that the integrity algorithm covers behind `auth`: in place of the ICV
 /// for ESP, behind the packet for AH, whose ICV is inside.
-fn auth_end(packet: &Prepared) -> usize {
+fn auth_end(packet: &CryptoPacket) -> usize {
     usize::from(packet.job.auth_start) + usize::from(packet.job.auth_len)
 }
 
-/// Makes what is authenticated one piece; an ICV that is in the way of that is appended to
-/// `displaced`. Whether there was one; `None` if the job does not lie inside the frame.
+/// Makes what is authenticated contiguous; an ICV that is in the way is appended to `displaced`.
+/// Returns whether there was one; `None` if the job exceeds the frame.
 #[inline]
 fn arrange(
-    packet: &mut Prepared,
+    packet: &mut CryptoPacket,
     icv_len: usize,
     seal: bool,
     displaced: &mut Vec<[u8; mb::TAG_BYTES]>,
@@ -262,9 +262,8 @@ fn arrange(
     Some(is_displaced)
 }
 
-/// Puts what is authenticated without being sent in the place of the ICV, and returns what stood
-/// there.
-fn displace(packet: &mut Prepared, icv_len: usize, is_zero: bool) -> Option<[u8; mb::TAG_BYTES]> {
+/// Replaces the ICV by what is authenticated without being sent, and returns the ICV.
+fn displace(packet: &mut CryptoPacket, icv_len: usize, is_zero: bool) -> Option<[u8; mb::TAG_BYTES]> {
     let (icv, end) = (usize::from(packet.job.icv_start), auth_end(packet));
     let mut received = [0; mb::TAG_BYTES];
     received[..icv_len].copy_from_slice(packet.frame.get(icv..icv + icv_len)?);
@@ -282,8 +281,8 @@ fn displace(packet: &mut Prepared, icv_len: usize, is_zero: bool) -> Option<[u8;
     Some(received)
 }
 
-/// Undoes what [`displace`] did; an ICV that was written in its place `stays`.
-fn replace(packet: &mut Prepared, icv: &[u8], stays: bool) {
+/// Undoes [`displace`]; an ICV that was written in its place `stays`.
+fn replace(packet: &mut CryptoPacket, icv: &[u8], stays: bool) {
     let (at, end) = (usize::from(packet.job.icv_start), auth_end(packet));
     if packet.job.esn_high.is_some() && at < end {
         packet.frame.truncate(end);
@@ -293,16 +292,16 @@ fn replace(packet: &mut Prepared, icv: &[u8], stays: bool) {
     }
 }
 
-/// Arranges the packets of a multi-packet, and adds those that could be to the burst.
+/// Arranges the packets of a multi-packet, and adds them to the burst where possible.
 fn give<'p>(
     burst: &mut mb::Burst<'_, 'p>,
     keys: &'p MbKeys,
     seal: bool,
-    packets: &'p mut [Prepared],
+    packets: &'p mut [CryptoPacket],
     arranged: &mut Arranged,
 ) {
     let (block, nonce_len) = match keys.transform {
-        // Done by `aead`.
+        // Processed by `aead`.
         Transform::Aead(_) => return,
         Transform::Chained { cipher: Cipher::Null, .. } => (1, None),
         Transform::Chained { cipher: Cipher::AesCtr(_), .. } => (1, Some(16)),
@@ -326,15 +325,20 @@ fn give<'p>(
     }
 }
 
-/// Adds a packet that is arranged to the burst; `false` if its job is not a good one.
+/// Adds an arranged packet to the burst; `false` if its job is invalid.
 #[inline]
-fn push<'p>(burst: &mut mb::Burst<'_, 'p>, keys: &'p MbKeys, seal: bool, packet: &'p mut Prepared) -> bool {
+fn push<'p>(
+    burst: &mut mb::Burst<'_, 'p>,
+    keys: &'p MbKeys,
+    seal: bool,
+    packet: &'p mut CryptoPacket,
+) -> bool {
     let job = &packet.job;
     let extra = if job.esn_high.is_some() { ESN_HIGH } else { 0 };
     let cipher = (job.cipher_start.into(), job.cipher_len.into());
     let auth = (job.auth_start.into(), usize::from(job.auth_len) + extra);
     let Some(given) = mb::Job::new(&mut packet.frame, cipher, auth, inputs(job)) else { return false };
-    // What is opened has the received ICV there, with which the other is compared.
+    // A packet to be opened has the received ICV there, with which the computed one is compared.
     let given = if seal { given.with_tag_at(job.icv_start.into()) } else { given };
     burst.push(given, &keys.key, seal)
 }
@@ -349,10 +353,10 @@ fn is_equal(one: &[u8], other: &[u8]) -> Choice {
     difference.ct_eq(&0)
 }
 
-/// Says what became of a packet that is as it was, but for what the library did; `tag` is what its
-/// ICV is to be where it is opened. `false` if the library did not do the job.
+/// Writes the result of a packet that is restored except for the library's work; `tag` is the
+/// expected ICV if it is opened. `false` if the library did not process the job.
 #[inline]
-fn conclude(packet: &mut Prepared, is_done: bool, seal: bool, tag: Option<&[u8]>) -> bool {
+fn conclude(packet: &mut CryptoPacket, is_done: bool, seal: bool, tag: Option<&[u8]>) -> bool {
     if let CryptoStatus::Refused(_) = packet.status {
         return true;
     }

@@ -7,24 +7,24 @@ mod settings;
 use std::task::Waker;
 use std::time::Instant;
 
-use convoy_ipsec::{KeyMaterial, Prepared, SaIndex, Transform};
+use convoy_ipsec::{CryptoPacket, KeyMaterial, SaIndex, Transform};
 
 pub(crate) use self::core::{Core, done_well};
 pub use settings::MultibufferSettings;
 
+use crate::crypto_thread::{CryptoThread, Processor};
 use crate::interface::split_time;
-use crate::on_core::{OnCore, Processor};
 use crate::{
     Completion, EngineControl, EngineDescription, EngineError, EngineKind, EngineQueue, InPlace, MultiPacket,
     Outcome, Placement, Refused, Takes,
 };
 
 /// Packets that keep every lane of the library busy: twice the 16 that it has with AVX-512, so that
-/// the end of a burst, where lanes run empty, is half of it at most.
+/// the end of a burst, where lanes run empty, is at most half of it.
 const GATHERS: usize = 32;
 
-/// The `multibuffer` engine on its caller's core; [`on_core`](Self::on_core) gives one on a core of
-/// its own.
+/// The `multibuffer` engine on its caller's core; [`on_core`](Self::on_core) creates one on a core
+/// of its own.
 pub struct Multibuffer {
     description: EngineDescription,
     core: Box<Core>,
@@ -38,7 +38,7 @@ impl Multibuffer {
     /// One that works on the caller's core, in `submit` and `poll`.
     ///
     /// # Errors
-    /// [`EngineError::Device`] if the library is not there, with how to get it.
+    /// [`EngineError::Device`] if the library is unavailable, with how to get it.
     pub fn inline(name: &str) -> Result<Self, EngineError> {
         let core = Core::new(name)?;
         let description = EngineDescription {
@@ -59,22 +59,22 @@ impl Multibuffer {
         Ok(Self { description, core: Box::new(core), gathered, packets: 0, done })
     }
 
-    /// One that works on a thread of its own, fed by a ring and pinned to `core` if one is named.
+    /// One that works on a thread of its own, fed by a ring and pinned to `core` if given.
     ///
     /// # Errors
-    /// [`EngineError::Device`] if the library is not there or the thread cannot be made.
-    pub fn on_core(name: &str, core: impl Into<Option<usize>>) -> Result<OnCore, EngineError> {
+    /// [`EngineError::Device`] if the library is unavailable or the thread cannot be created.
+    pub fn on_core(name: &str, core: impl Into<Option<usize>>) -> Result<CryptoThread, EngineError> {
         let mut engines = Self::shared(name, core.into(), 1)?;
         Ok(engines.pop().expect("as many as workers"))
     }
 
-    /// An engine for each of so many workers, all on one such thread.
+    /// An engine for each of this many workers, all on one such thread.
     ///
     /// # Errors
     /// Those of [`on_core`](Self::on_core).
-    pub fn shared(name: &str, core: Option<usize>, workers: usize) -> Result<Vec<OnCore>, EngineError> {
-        let describe = OnCore::describe(name, EngineKind::Multibuffer);
-        OnCore::start(name, core, workers, Core::new, describe)
+    pub fn shared(name: &str, core: Option<usize>, workers: usize) -> Result<Vec<CryptoThread>, EngineError> {
+        let describe = CryptoThread::describe(name, EngineKind::Multibuffer);
+        CryptoThread::start(name, core, workers, Core::new, describe)
     }
 
     fn gather(&mut self, multi_packet: MultiPacket) {
@@ -85,8 +85,8 @@ impl Multibuffer {
         }
     }
 
-    /// Does all that was gathered. The time is one for all; each gets the part that its bytes are
-    /// of them.
+    /// Processes everything gathered. The time is measured once; each multi-packet gets a share by
+    /// its bytes.
     fn begin(&mut self) {
         if self.gathered.is_empty() {
             return;
@@ -108,7 +108,7 @@ impl Processor for Core {
     }
 
     fn install(&mut self, sa: SaIndex, keys: &KeyMaterial) {
-        // An SA that the library refuses has no keys here, and its packets fail.
+        // If the library refuses an SA it has no keys here, and its packets fail.
         let _ = Core::install(self, sa, keys);
     }
 
@@ -177,7 +177,7 @@ impl EngineQueue for Multibuffer {
 }
 
 impl InPlace for Multibuffer {
-    fn process(&mut self, packets: &mut [Prepared]) {
+    fn process(&mut self, packets: &mut [CryptoPacket]) {
         self.core.process(packets);
     }
 }

@@ -4,14 +4,14 @@ use super::{Multibuffer, done_well};
 use crate::backend::{AutoSelect, EngineTraits, Found, Missing};
 use crate::cpu::{CpuSettings, Library};
 use crate::software::transforms;
-use crate::{EngineError, OnCore};
+use crate::{CryptoThread, EngineError};
 
 const WITHOUT_VECTOR_CODE: &str = "DES and 3DES, for which ipsec-mb has vector code with AVX-512 alone";
 
 /// The settings of a `multibuffer` engine.
 pub type MultibufferSettings = CpuSettings<IpsecMb>;
 
-/// What the engine is made from.
+/// The library behind the engine.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct IpsecMb;
 
@@ -44,7 +44,7 @@ impl Library for IpsecMb {
         Multibuffer::inline(name)
     }
 
-    fn on_thread(name: &str, core: Option<usize>, workers: usize) -> Result<Vec<OnCore>, EngineError> {
+    fn on_thread(name: &str, core: Option<usize>, workers: usize) -> Result<Vec<CryptoThread>, EngineError> {
         Multibuffer::shared(name, core, workers)
     }
 }

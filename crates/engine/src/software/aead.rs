@@ -1,4 +1,4 @@
-//! AES-GCM (RFC 4106): whatever the `aead` trait offers with a 12-byte nonce.
+//! AES-GCM (RFC 4106): whatever implements the `aead` trait with a 12-byte nonce.
 
 use std::sync::Arc;
 

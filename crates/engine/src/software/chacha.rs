@@ -12,8 +12,8 @@ use super::keys::{OneByOne, SaKeys, ciphered, part, part_mut};
 /// Bytes of the ICV.
 const ICV: usize = 16;
 
-/// The key of one SA. Nonces are unique by the SA's sequence numbers, which is what ring's "less
-/// safe" leaves to us.
+/// The key of one SA. The SA's sequence numbers make nonces unique, which ring's "less safe" leaves
+/// to us.
 pub(super) struct ChaChaKeys(LessSafeKey);
 
 impl ChaChaKeys {

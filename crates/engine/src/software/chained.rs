@@ -1,11 +1,11 @@
 //! A cipher, then an integrity algorithm over its output (RFC 4303 section 3.3.2.1).
 //!
-//! Both pass over the whole multi-packet one after the other: one dynamic call each per
+//! Each passes over the whole multi-packet, one after the other: one dynamic call each per
 //! multi-packet, and nine ciphers by six integrity algorithms without 54 copies of the loop.
 
 use std::sync::Arc;
 
-use convoy_ipsec::{Cipher, CryptoStatus, Direction, Integrity, Prepared};
+use convoy_ipsec::{Cipher, CryptoPacket, CryptoStatus, Direction, Integrity};
 
 use super::integrity::{Authenticate, expand_integrity};
 use super::keys::SaKeys;
@@ -37,8 +37,8 @@ impl ChainedKeys {
 }
 
 impl SaKeys for ChainedKeys {
-    fn run(&self, direction: Direction, packets: &mut [Prepared]) {
-        // Each step passes over those that are still good.
+    fn run(&self, direction: Direction, packets: &mut [CryptoPacket]) {
+        // Each step passes over the packets that are still good.
         packets.iter_mut().for_each(|packet| packet.status = CryptoStatus::Done);
         match direction {
             Direction::Seal => {
@@ -61,9 +61,12 @@ impl SaKeys for ChainedKeys {
     }
 }
 
-/// Runs `step` on every packet that is still good and writes what it says; `None` is a job outside
+/// Runs `step` on every packet that is still good and writes its result; `None` is a job outside
 /// its frame.
-pub(super) fn on_good(packets: &mut [Prepared], mut step: impl FnMut(&mut Prepared) -> Option<CryptoStatus>) {
+pub(super) fn on_good(
+    packets: &mut [CryptoPacket],
+    mut step: impl FnMut(&mut CryptoPacket) -> Option<CryptoStatus>,
+) {
     for packet in packets.iter_mut().filter(|packet| packet.status == CryptoStatus::Done) {
         packet.status = step(packet).unwrap_or(CryptoStatus::Pending);
     }

@@ -1,7 +1,7 @@
 //! NULL encryption with AES-GMAC (RFC 4543): GCM with nothing to encrypt.
 //!
-//! Made of `ghash` and one AES block rather than of `aes-gcm`, which wants the authenticated bytes
-//! in one piece; ours are the job's `aad` and a part of the frame.
+//! Composed of `ghash` and one AES block rather than of `aes-gcm`, which requires the authenticated
+//! bytes in one piece; ours are the job's `aad` and a part of the frame.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! HMACs (RFC 2403, 2404, 4868) with the key's two blocks hashed once per SA.
 
-use convoy_ipsec::{CryptoJob, CryptoStatus, Integrity, Prepared};
+use convoy_ipsec::{CryptoJob, CryptoPacket, CryptoStatus, Integrity};
 use hmac::digest::Output;
 use hmac::{Hmac, KeyInit, Mac};
 use md5::Md5;
@@ -11,13 +11,13 @@ use subtle::ConstantTimeEq;
 use super::chained::on_good;
 use super::keys::{authenticated, part, part_mut};
 
-/// An integrity algorithm under one key, over a multi-packet's packets that are still good.
+/// An integrity algorithm with one key, over a multi-packet's packets that are still good.
 pub(super) trait Authenticate: Send + Sync {
-    fn seal(&self, packets: &mut [Prepared]);
-    fn verify(&self, packets: &mut [Prepared]);
+    fn seal(&self, packets: &mut [CryptoPacket]);
+    fn verify(&self, packets: &mut [CryptoPacket]);
 }
 
-/// `None` for a key that the algorithm does not take.
+/// `None` for an invalid key.
 pub(super) fn expand_integrity(integrity: Integrity, key: &[u8]) -> Option<Box<dyn Authenticate>> {
     let icv_len = integrity.row().icv_len;
     match integrity {
@@ -62,7 +62,7 @@ fn blank_icv(job: &CryptoJob, frame: &mut [u8], icv_len: usize) -> Option<()> {
 }
 
 impl<M: Mac + KeyInit + Clone + Send + Sync + 'static> Authenticate for HmacKeys<M> {
-    fn seal(&self, packets: &mut [Prepared]) {
+    fn seal(&self, packets: &mut [CryptoPacket]) {
         on_good(packets, |packet| {
             blank_icv(&packet.job, &mut packet.frame, self.icv_len)?;
             let icv = self.icv(&packet.job, &packet.frame)?;
@@ -72,7 +72,7 @@ impl<M: Mac + KeyInit + Clone + Send + Sync + 'static> Authenticate for HmacKeys
         });
     }
 
-    fn verify(&self, packets: &mut [Prepared]) {
+    fn verify(&self, packets: &mut [CryptoPacket]) {
         on_good(packets, |packet| {
             let at = packet.job.icv_start;
             let mut received = Output::<M>::default();

@@ -1,4 +1,4 @@
-//! The expanded keys of each SA, and what they do to a multi-packet.
+//! The expanded keys of each SA, and their application to a multi-packet.
 
 use std::sync::Arc;
 
@@ -6,8 +6,8 @@ use aes::{Aes128, Aes192, Aes256};
 use aes_gcm::AesGcm;
 use aes_gcm::aead::consts::{U8, U12, U16};
 use convoy_ipsec::{
-    Aead, Cipher, CryptoJob, CryptoStatus, Direction, ENCRYPTION, Encryption, EncryptionRow, INTEGRITY,
-    KeyBits, KeyMaterial, Prepared, SaIndex, Transform,
+    Aead, Cipher, CryptoJob, CryptoPacket, CryptoStatus, Direction, ENCRYPTION, Encryption, EncryptionRow,
+    INTEGRITY, KeyBits, KeyMaterial, SaIndex, Transform,
 };
 
 use super::aead::AeadKeys;
@@ -19,19 +19,19 @@ use crate::EngineError;
 /// The expanded keys of one SA, wiped when dropped. One call a multi-packet, so that the dispatch
 /// over algorithms is not paid per packet.
 pub(crate) trait SaKeys: Send + Sync {
-    /// Seals or opens every packet in place and writes its status. One whose job does not lie
-    /// inside its frame stays `Pending`.
-    fn run(&self, direction: Direction, packets: &mut [Prepared]);
+    /// Seals or opens every packet in place and writes its status. One whose job exceeds its frame
+    /// stays `Pending`.
+    fn run(&self, direction: Direction, packets: &mut [CryptoPacket]);
 }
 
-/// Keys that do each packet by itself; `None` is a job that does not lie inside its frame.
+/// Keys that process each packet by itself; `None` is a job that exceeds its frame.
 pub(super) trait OneByOne: Send + Sync {
     fn seal(&self, job: &CryptoJob, frame: &mut [u8]) -> Option<CryptoStatus>;
     fn open(&self, job: &CryptoJob, frame: &mut [u8]) -> Option<CryptoStatus>;
 }
 
 impl<K: OneByOne> SaKeys for K {
-    fn run(&self, direction: Direction, packets: &mut [Prepared]) {
+    fn run(&self, direction: Direction, packets: &mut [CryptoPacket]) {
         for packet in packets {
             let status = match direction {
                 Direction::Seal => self.seal(&packet.job, &mut packet.frame),
@@ -48,7 +48,7 @@ pub(crate) struct KeyTable {
     slots: Vec<Option<Arc<dyn SaKeys>>>,
 }
 
-/// SA indices are places in the SAD and thus dense; a far larger one is a mistake, not a reason to
+/// SA indices are those of the SAD and thus dense; a far larger one is a mistake, not a reason to
 /// allocate.
 const SA_LIMIT: u32 = 1 << 22;
 
@@ -86,8 +86,8 @@ impl KeyTable {
     }
 }
 
-/// Every transform that the `software` and `model` engines do: all of RFC 8221's ESP and the weak
-/// ones.
+/// Every transform that the `software` and `model` engines support: all of RFC 8221's ESP and the
+/// weak ones.
 pub fn transforms() -> Vec<Transform> {
     let integrity = || std::iter::once(None).chain(INTEGRITY.iter().map(|row| Some(row.algorithm)));
     let encryption = ENCRYPTION.iter().flat_map(EncryptionRow::algorithms);
@@ -101,7 +101,7 @@ pub fn transforms() -> Vec<Transform> {
     all.filter(|transform| *transform != nothing).collect()
 }
 
-/// `None` for what is no transform: a GCM tag of another length, or neither cipher nor integrity.
+/// `None` for an invalid transform: a GCM tag of another length, or neither cipher nor integrity.
 fn expand(keys: &KeyMaterial) -> Option<Arc<dyn SaKeys>> {
     let key = keys.cipher_key();
     match keys.transform() {
@@ -135,7 +135,7 @@ where
     }
 }
 
-/// A part of a frame; `None` if it does not lie inside.
+/// A part of a frame; `None` if it exceeds the frame.
 pub(crate) fn part(frame: &[u8], start: u16, len: usize) -> Option<&[u8]> {
     frame.get(usize::from(start)..usize::from(start) + len)
 }
@@ -145,12 +145,12 @@ pub(crate) fn part_mut(frame: &mut [u8], start: u16, len: usize) -> Option<&mut 
     frame.get_mut(usize::from(start)..usize::from(start) + len)
 }
 
-/// What is authenticated of the frame.
+/// The authenticated part of the frame.
 pub(crate) fn authenticated<'a>(job: &CryptoJob, frame: &'a [u8]) -> Option<&'a [u8]> {
     part(frame, job.auth_start, job.auth_len.into())
 }
 
-/// What is en- or decrypted of the frame.
+/// The encrypted part of the frame.
 pub(crate) fn ciphered<'a>(job: &CryptoJob, frame: &'a mut [u8]) -> Option<&'a mut [u8]> {
     part_mut(frame, job.cipher_start, job.cipher_len.into())
 }

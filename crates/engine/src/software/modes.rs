@@ -6,17 +6,17 @@ use aes::cipher::{
     InnerIvInit, KeyInit, StreamCipherCore,
 };
 use aes::{Aes128, Aes192, Aes256};
-use convoy_ipsec::{Cipher, CryptoJob, CryptoStatus, KeyBits, Prepared};
+use convoy_ipsec::{Cipher, CryptoJob, CryptoPacket, CryptoStatus, KeyBits};
 use ctr::{CtrCore, flavors};
 use des::{Des, TdesEde3};
 
 use super::chained::on_good;
 use super::keys::ciphered;
 
-/// A cipher under one key, over a multi-packet's packets that are still good.
+/// A cipher with one key, over a multi-packet's packets that are still good.
 pub(super) trait Encipher: Send + Sync {
-    fn encrypt(&self, packets: &mut [Prepared]);
-    fn decrypt(&self, packets: &mut [Prepared]);
+    fn encrypt(&self, packets: &mut [CryptoPacket]);
+    fn decrypt(&self, packets: &mut [CryptoPacket]);
 }
 
 /// `None` for `Cipher::Null`, which is no cipher, and for a key of the wrong length.
@@ -58,7 +58,7 @@ impl<B> Encipher for Cbc<B>
 where
     B: KeyInit + BlockCipherEncrypt + BlockCipherDecrypt + Send + Sync + 'static,
 {
-    fn encrypt(&self, packets: &mut [Prepared]) {
+    fn encrypt(&self, packets: &mut [CryptoPacket]) {
         on_good(packets, |packet| {
             let (iv, blocks) = Self::blocks(&packet.job, &mut packet.frame)?;
             cbc::Encryptor::<&B>::inner_iv_init(&self.0, &iv).encrypt_blocks(blocks);
@@ -66,7 +66,7 @@ where
         });
     }
 
-    fn decrypt(&self, packets: &mut [Prepared]) {
+    fn decrypt(&self, packets: &mut [CryptoPacket]) {
         on_good(packets, |packet| {
             let (iv, blocks) = Self::blocks(&packet.job, &mut packet.frame)?;
             cbc::Decryptor::<&B>::inner_iv_init(&self.0, &iv).decrypt_blocks(blocks);
@@ -90,7 +90,7 @@ impl<B> Encipher for Ctr<B>
 where
     B: KeyInit + BlockCipherEncrypt + BlockSizeUser<BlockSize = U16> + Send + Sync + 'static,
 {
-    fn encrypt(&self, packets: &mut [Prepared]) {
+    fn encrypt(&self, packets: &mut [CryptoPacket]) {
         on_good(packets, |packet| {
             let counter = Block::<B>::try_from(packet.job.nonce()).ok()?;
             let core = CtrCore::<&B, flavors::Ctr32BE>::inner_iv_init(&self.0, &counter);
@@ -99,7 +99,7 @@ where
         });
     }
 
-    fn decrypt(&self, packets: &mut [Prepared]) {
+    fn decrypt(&self, packets: &mut [CryptoPacket]) {
         self.encrypt(packets);
     }
 }

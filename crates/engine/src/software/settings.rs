@@ -3,12 +3,12 @@
 use super::{Software, transforms};
 use crate::backend::{AutoSelect, EngineTraits, Found, Missing};
 use crate::cpu::{CpuSettings, Library};
-use crate::{EngineError, OnCore};
+use crate::{CryptoThread, EngineError};
 
 /// The settings of a `software` engine.
 pub type SoftwareSettings = CpuSettings<RustCrypto>;
 
-/// What the engine is made from.
+/// The library behind the engine.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RustCrypto;
 
@@ -31,7 +31,7 @@ impl Library for RustCrypto {
         Ok(Software::new(name))
     }
 
-    fn on_thread(name: &str, core: Option<usize>, workers: usize) -> Result<Vec<OnCore>, EngineError> {
+    fn on_thread(name: &str, core: Option<usize>, workers: usize) -> Result<Vec<CryptoThread>, EngineError> {
         Software::shared(name, core, workers)
     }
 }

@@ -1,7 +1,7 @@
 //! What is true of the card alone.
 
 use convoy_engine::{Card, Completion, EngineControl, EngineQueue, MultiPacket, Outcome};
-use convoy_ipsec::{CryptoStatus, Direction, Integrity, Prepared, Transform};
+use convoy_ipsec::{CryptoPacket, CryptoStatus, Direction, Integrity, Transform};
 use convoy_packet::FramePool;
 
 use crate::agreement::packet;
@@ -87,7 +87,12 @@ fn more_sas_than_the_cache_holds_take_turns_in_it() {
     assert_eq!(card.left_to_software(), 0);
 }
 
-fn one_of(card: &mut Card, sa: convoy_ipsec::SaIndex, direction: Direction, packet: Prepared) -> Prepared {
+fn one_of(
+    card: &mut Card,
+    sa: convoy_ipsec::SaIndex,
+    direction: Direction,
+    packet: CryptoPacket,
+) -> CryptoPacket {
     card.submit(MultiPacket::new(1, sa, direction, vec![packet])).expect("there is room");
     let mut completions: Vec<Completion> = Vec::new();
     while completions.is_empty() {

@@ -1,8 +1,8 @@
 //! One known answer, and how it lies in a frame: `head` (authenticated only), body, ICV.
 
 use convoy_ipsec::{
-    AAD_BYTES, Aead, Cipher, CryptoJob, CryptoStatus, Direction, FinishContext, KeyMaterial, NONCE_BYTES,
-    Prepared, SaIndex, Transform,
+    AAD_BYTES, Aead, Cipher, CryptoJob, CryptoPacket, CryptoStatus, Direction, FinishContext, KeyMaterial,
+    NONCE_BYTES, SaIndex, Transform,
 };
 use convoy_packet::{Frame, FramePool};
 
@@ -82,14 +82,14 @@ impl Case {
     }
 
     /// The case before sealing: the ICV's place holds rubbish.
-    pub(crate) fn to_seal(&self, pool: &mut FramePool) -> Prepared {
+    pub(crate) fn to_seal(&self, pool: &mut FramePool) -> CryptoPacket {
         let mut bytes = self.open_bytes();
         bytes.resize(bytes.len() + self.transform.icv_len(), 0xa5);
         prepared(Direction::Seal, self.job(), filled(pool, &bytes))
     }
 
     /// The case before opening.
-    pub(crate) fn to_open(&self, pool: &mut FramePool) -> Prepared {
+    pub(crate) fn to_open(&self, pool: &mut FramePool) -> CryptoPacket {
         prepared(Direction::Open, self.job(), filled(pool, &self.sealed_bytes()))
     }
 }
@@ -98,8 +98,8 @@ pub(crate) fn filled(pool: &mut FramePool, bytes: &[u8]) -> Frame {
     pool.take_filled(bytes, 0).expect("the test's pool has frames")
 }
 
-pub(crate) fn prepared(direction: Direction, job: CryptoJob, frame: Frame) -> Prepared {
-    Prepared {
+pub(crate) fn prepared(direction: Direction, job: CryptoJob, frame: Frame) -> CryptoPacket {
+    CryptoPacket {
         frame,
         job,
         status: CryptoStatus::Pending,

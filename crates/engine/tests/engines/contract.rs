@@ -1,4 +1,4 @@
-//! What the trait promises, of every engine.
+//! The trait's contract, for every engine.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -2,7 +2,7 @@
 //! slice.
 
 use convoy_engine::{Engine, EngineControl, Placement, Software, Takes};
-use convoy_ipsec::{CryptoStatus, Direction, Prepared, SaIndex, Transform};
+use convoy_ipsec::{CryptoPacket, CryptoStatus, Direction, SaIndex, Transform};
 use convoy_packet::FramePool;
 
 use crate::agreement::packet;
@@ -22,7 +22,7 @@ fn cases(transforms: &[Transform]) -> Vec<Case> {
     transforms.iter().enumerate().flat_map(two).collect()
 }
 
-fn process(engine: &mut dyn Engine, packets: &mut [Prepared]) {
+fn process(engine: &mut dyn Engine, packets: &mut [CryptoPacket]) {
     engine.in_place().expect("it works in place").process(packets);
 }
 
@@ -52,9 +52,9 @@ fn packets_of_many_sas_and_both_directions_in_one_slice_come_out_as_each_does_al
             engine.install_key(sa(at), &case.keys()).expect("claimed");
             reference.install_key(sa(at), &case.keys()).expect("software does all");
         }
-        let fresh = |pool: &mut FramePool| -> Vec<Prepared> {
+        let fresh = |pool: &mut FramePool| -> Vec<CryptoPacket> {
             let all = cases.iter().enumerate();
-            all.map(|(at, case)| Prepared { sa: sa(at), ..case.to_seal(pool) }).collect()
+            all.map(|(at, case)| CryptoPacket { sa: sa(at), ..case.to_seal(pool) }).collect()
         };
         let mut alone = fresh(&mut pool);
         alone.iter_mut().for_each(|packet| process(&mut reference, std::slice::from_mut(packet)));
@@ -102,8 +102,8 @@ fn a_packet_whose_sa_has_no_keys_stays_as_it_was_and_hinders_none_beside_it() {
         }
         let case = cases(&engine.description().transforms[..1]).remove(0);
         engine.install_key(SaIndex(1), &case.keys()).expect("claimed");
-        let mut packets: Vec<Prepared> =
-            [1, 7, 1].map(|sa| Prepared { sa: SaIndex(sa), ..case.to_seal(&mut pool) }).into();
+        let mut packets: Vec<CryptoPacket> =
+            [1, 7, 1].map(|sa| CryptoPacket { sa: SaIndex(sa), ..case.to_seal(&mut pool) }).into();
         let before = packets[1].frame.to_vec();
         process(engine.as_mut(), &mut packets);
         let statuses: Vec<_> = packets.iter().map(|packet| packet.status).collect();

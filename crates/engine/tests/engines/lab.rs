@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use convoy_engine::{Completion, Engine, MultiPacket, Outcome};
-use convoy_ipsec::{CryptoStatus, Direction, Prepared};
+use convoy_ipsec::{CryptoPacket, CryptoStatus, Direction};
 use convoy_packet::FramePool;
 
 use crate::case::{Case, SA};
@@ -26,8 +26,8 @@ pub(crate) struct Lab {
 pub(crate) fn complete(
     engine: &mut dyn Engine,
     direction: Direction,
-    mut packets: Vec<Prepared>,
-) -> Vec<Prepared> {
+    mut packets: Vec<CryptoPacket>,
+) -> Vec<CryptoPacket> {
     let count = packets.len();
     packets.iter_mut().for_each(|packet| packet.direction = direction);
     let multi_packet = MultiPacket::new(7, SA, direction, packets);
@@ -141,7 +141,7 @@ fn covers(case: &Case, at: usize) -> bool {
 }
 
 /// The first one is good and all others are not.
-fn judge(engine: &mut dyn Engine, case: &Case, packets: Vec<Prepared>) {
+fn judge(engine: &mut dyn Engine, case: &Case, packets: Vec<CryptoPacket>) {
     let opened = complete(engine, Direction::Open, packets);
     for (place, packet) in opened.iter().enumerate() {
         let expected = if place == 0 { CryptoStatus::Done } else { CryptoStatus::IcvMismatch };

@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use convoy_engine::{
-    Completion, EngineControl, EngineError, EngineQueue, MultiPacket, Multibuffer, OnCore, Outcome, Software,
+    Completion, CryptoThread, EngineControl, EngineError, EngineQueue, MultiPacket, Multibuffer, Outcome,
+    Software,
 };
 use convoy_ipsec::{Aead, CryptoStatus, Direction, KeyBits, SaIndex, Transform};
 use convoy_packet::FramePool;
@@ -16,7 +17,7 @@ const MULTI_PACKETS: u64 = 2_000;
 const PACKETS: usize = 4;
 
 /// Engines for so many workers, of each kind that works so.
-fn shared(workers: usize) -> Vec<Vec<OnCore>> {
+fn shared(workers: usize) -> Vec<Vec<CryptoThread>> {
     let mut all = vec![Software::shared("software", Some(0), workers).expect("a thread can be had")];
     if has_multibuffer() {
         all.push(
@@ -37,14 +38,14 @@ fn gcm(key: u8) -> Case {
     }
 }
 
-fn seal(engine: &mut OnCore, pool: &mut FramePool, case: &Case) -> Vec<u8> {
+fn seal(engine: &mut CryptoThread, pool: &mut FramePool, case: &Case) -> Vec<u8> {
     let packet = case.to_seal(pool);
     complete(engine, Direction::Seal, vec![packet])[0].frame.to_vec()
 }
 
 /// Has a worker's engine seal many packets, as many at once as it takes; how many came out as they
 /// should.
-fn work(engine: &mut OnCore, key: u8) -> u64 {
+fn work(engine: &mut CryptoThread, key: u8) -> u64 {
     let mut pool = FramePool::new(1_024, 0);
     let case = gcm(key);
     let mut reference = Software::new("reference");
@@ -126,7 +127,7 @@ fn the_time_of_a_multi_packet_holds_that_of_other_workers_before_it() {
     let case = gcm(1);
     let mut engines = Software::shared("software", Some(0), 2).expect("a thread can be had");
     engines.iter_mut().for_each(|engine| engine.install_key(SA, &case.keys()).expect("AES-GCM"));
-    let mut give = |engine: &mut OnCore, ticket, packets: usize| {
+    let mut give = |engine: &mut CryptoThread, ticket, packets: usize| {
         let packets = (0..packets).map(|_| case.to_seal(&mut pool)).collect();
         engine.submit(MultiPacket::new(ticket, SA, Direction::Seal, packets)).expect("room");
     };

@@ -4,8 +4,8 @@ use super::published::{
     BLUEFIELD, FLOWER, Point, QAT_BATCHED_GBS, QAT_EMERALD_RAPIDS_MBS, QAT_SYNCHRONOUS_MBS, XDP,
 };
 use super::runs::{
-    ALONE, BATCHED, BLUEFIELD_TUNNELS, CARD, CORES, CORES_SWEEP, Device, Key, REQUESTS, Runs, SWEEP_TUNNELS,
-    TUNNELS, WAYS, Way,
+    ALONE, BATCHED, BLUEFIELD_TUNNELS, CARD, CONTENDERS, CORES, CORES_SWEEP, Contender, Device, Key,
+    REQUESTS, Runs, SWEEP_TUNNELS, TUNNELS,
 };
 use crate::chart::{Body, Chart, Curve, Plot, PlotForm};
 
@@ -27,11 +27,11 @@ fn published(points: &[Point]) -> Curve {
 }
 
 fn hybrid(runs: &Runs) -> Chart {
-    let curve = |way: &Way| {
+    let curve = |way: &Contender| {
         let points = TUNNELS.map(|tunnels| (f64::from(tunnels), runs.gbps(way.key(tunnels, CORES))));
         Curve::new(way.name, points)
     };
-    let mut series: Vec<Curve> = WAYS.iter().map(curve).collect();
+    let mut series: Vec<Curve> = CONTENDERS.iter().map(curve).collect();
     series.push(published(&FLOWER));
     let note = "ConnectX-7 with flow steering, and eight cores of its host. Published is the card alone; three of its points are fitted. The cores' cost is convoy's own, and \
                 no hybrid was measured. \"Cache known\": the scheduler counts a miss as part of a packet's time.";
@@ -40,14 +40,15 @@ fn hybrid(runs: &Runs) -> Chart {
 }
 
 fn by_cores(runs: &Runs) -> Chart {
-    let gbps = |way: &Way, cores| match cores {
+    let gbps = |way: &Contender, cores| match cores {
         0 if way.variant == ALONE.variant => 0.0,
         // Without cores there is nothing to choose.
         0 => runs.gbps(CARD.key(SWEEP_TUNNELS, 0)),
         _ => runs.gbps(way.key(SWEEP_TUNNELS, cores)),
     };
-    let curve = |way: &Way| Curve::new(way.name, CORES_SWEEP.map(|cores| (cores as f64, gbps(way, cores))));
-    let series = WAYS.iter().map(curve).collect();
+    let curve =
+        |way: &Contender| Curve::new(way.name, CORES_SWEEP.map(|cores| (cores as f64, gbps(way, cores))));
+    let series = CONTENDERS.iter().map(curve).collect();
     let note = "ConnectX-7 with flow steering and 1,600 tunnels, where 80.4 Gbit/s were published for the card alone.";
     let form = PlotForm::Curves(17.0);
     let plot = Plot { x: "cores of the host that do IPsec", y: GOODPUT, form, series };

@@ -5,7 +5,7 @@ use super::published::{
     QAT_SYNCHRONOUS_BUSY, QAT_SYNCHRONOUS_MBS, XDP, XDP_CPU,
 };
 use super::runs::{
-    ALONE, BATCHED, CARD, CORES, Device, KNOWN, Key, Runs, SWEEP_TUNNELS, TUNNELS, UNKNOWN, Way,
+    ALONE, BATCHED, CARD, CORES, Contender, Device, KNOWN, Key, Runs, SWEEP_TUNNELS, TUNNELS, UNKNOWN,
 };
 use crate::claims::Finding;
 use crate::paper::PaperClaim;
@@ -167,15 +167,15 @@ fn qat() -> Vec<Claim> {
 
 /// How far the hybrid is above the better one alone, in percent: the least, and with how many
 /// tunnels.
-fn above_the_better(runs: &Runs, hybrid: &Way) -> (f64, u32) {
+fn above_the_better(runs: &Runs, hybrid: &Contender) -> (f64, u32) {
     let above = TUNNELS.map(|tunnels| {
-        let of = |way: &Way| runs.gbps(way.key(tunnels, CORES));
+        let of = |way: &Contender| runs.gbps(way.key(tunnels, CORES));
         ((of(hybrid) / of(&CARD).max(of(&ALONE)) - 1.0) * 100.0, tunnels)
     });
     above.into_iter().fold((f64::INFINITY, 0), |least, one| if one.0 < least.0 { one } else { least })
 }
 
-fn never_below(runs: &Runs, hybrid: &Way) -> Finding {
+fn never_below(runs: &Runs, hybrid: &Contender) -> Finding {
     let (least, tunnels) = above_the_better(runs, hybrid);
     finding(least >= -HYBRID, format!("{least:+.1} % at least, with {tunnels} tunnels"))
 }
@@ -192,7 +192,7 @@ fn hybrid() -> Vec<Claim> {
             source: "convoy",
             text: "With 1,600 tunnels and a known cache both carry more than the sum of what each carries alone",
             check: |runs| {
-                let of = |way: &Way| runs.gbps(way.key(SWEEP_TUNNELS, CORES));
+                let of = |way: &Contender| runs.gbps(way.key(SWEEP_TUNNELS, CORES));
                 let (card, cores, both) = (of(&CARD), of(&ALONE), of(&KNOWN));
                 finding(both > card + cores, format!("{both:.1} against {card:.1} + {cores:.1}"))
             },
@@ -201,7 +201,7 @@ fn hybrid() -> Vec<Claim> {
             source: "convoy",
             text: "… and a scheduler that does not know the cache carries less",
             check: |runs| {
-                let of = |way: &Way| runs.gbps(way.key(SWEEP_TUNNELS, CORES));
+                let of = |way: &Contender| runs.gbps(way.key(SWEEP_TUNNELS, CORES));
                 let (known, unknown) = (of(&KNOWN), of(&UNKNOWN));
                 finding(unknown < known, format!("{unknown:.1} against {known:.1}"))
             },

@@ -55,20 +55,20 @@ pub(super) const REQUESTS: [u32; 11] = [1, 2, 4, 8, 16, 32, 64, 96, 128, 192, 25
 
 /// Who does IPsec in a curve of the hybrid's figures: its name and its variants, with cores or
 /// without.
-pub(super) struct Way {
+pub(super) struct Contender {
     pub(super) name: &'static str,
     pub(super) variant: &'static str,
     pub(super) has_cores: bool,
 }
 
-pub(super) const CARD: Way = Way { name: "card", variant: "", has_cores: false };
-pub(super) const ALONE: Way = Way { name: "cores", variant: "cores-8-alone", has_cores: true };
-pub(super) const KNOWN: Way = Way { name: "both, cache known", variant: "", has_cores: true };
-pub(super) const UNKNOWN: Way =
-    Way { name: "both, cache unknown", variant: "cache-unknown", has_cores: true };
-pub(super) const WAYS: [Way; 4] = [CARD, ALONE, UNKNOWN, KNOWN];
+pub(super) const CARD: Contender = Contender { name: "card", variant: "", has_cores: false };
+pub(super) const ALONE: Contender = Contender { name: "cores", variant: "cores-8-alone", has_cores: true };
+pub(super) const KNOWN: Contender = Contender { name: "both, cache known", variant: "", has_cores: true };
+pub(super) const UNKNOWN: Contender =
+    Contender { name: "both, cache unknown", variant: "cache-unknown", has_cores: true };
+pub(super) const CONTENDERS: [Contender; 4] = [CARD, ALONE, UNKNOWN, KNOWN];
 
-impl Way {
+impl Contender {
     /// Its run with so many tunnels and cores.
     pub(super) fn key(&self, tunnels: u32, cores: usize) -> Key {
         let cores = if self.has_cores { cores } else { 0 };
@@ -82,10 +82,10 @@ pub(super) fn keys() -> Vec<Key> {
     let key = |device, variant, load| Key { device, variant, cores: 0, load };
     for tunnels in TUNNELS {
         keys.push(key(Device::ConnectX, "xdp", tunnels));
-        keys.extend(WAYS.map(|way| way.key(tunnels, CORES)));
+        keys.extend(CONTENDERS.map(|way| way.key(tunnels, CORES)));
     }
     for cores in CORES_SWEEP.into_iter().filter(|cores| *cores > 0 && *cores != CORES) {
-        let with_cores = WAYS.iter().filter(|way| way.has_cores);
+        let with_cores = CONTENDERS.iter().filter(|way| way.has_cores);
         keys.extend(with_cores.map(|way| way.key(SWEEP_TUNNELS, cores)));
     }
     keys.extend(BLUEFIELD_TUNNELS.map(|tunnels| key(Device::BlueField, "", tunnels)));

@@ -1,6 +1,6 @@
 //! What the IXP425 paper leaves open, one thing at a time.
 
-use convoy_sim::{Place, Platform, StageSpec};
+use convoy_sim::{Platform, StagePosition, StageSpec};
 
 use crate::FigureError;
 use crate::paper::Case;
@@ -121,7 +121,7 @@ fn latency(ixp425: &mut Platform, part: f64) {
     let at = ixp425.stages.iter().position(|stage| stage.name == "crypto-in").unwrap_or(0);
     let waits = StageSpec {
         name: "queue-manager".to_owned(),
-        place: Place::Before,
+        place: StagePosition::Before,
         servers: ixp425.source.frames,
         packet_us: all * part,
         ..StageSpec::default()

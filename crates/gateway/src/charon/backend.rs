@@ -8,11 +8,10 @@ use convoy_ipsec::{SaConfig, SaEnds, SaNumber};
 use super::networks::Networks;
 use crate::worker_handles::WorkerHandles;
 
-/// Changes of policies that a worker makes between two rounds: more are made one part after the
-/// other.
+/// Changes of policies that a worker applies between two rounds; more are applied part by part.
 const PART: usize = 64;
 
-/// The workers, as charon's state sees them.
+/// The workers, as the backend of charon's state.
 pub(crate) struct Workers {
     handles: WorkerHandles,
     pub(super) networks: Networks,

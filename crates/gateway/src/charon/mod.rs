@@ -1,6 +1,6 @@
-//! The way between strongSwan's charon and the workers: its SAs go to the one that serves their
-//! tunnel, its policies to all, its IKE messages by their ports, and what they have to say goes to
-//! it.
+//! The connection between strongSwan's charon and the workers: its SAs go to the worker that serves
+//! their tunnel, its policies to all, its IKE messages out by the ports, and the workers' events to
+//! charon.
 
 mod backend;
 mod networks;
@@ -30,31 +30,31 @@ pub(crate) use backend::Workers;
 pub(crate) use networks::Behind;
 use notifier::{Counts, Heard, Note, Notifier};
 
-/// Where charon's plugin looks for the gateway unless told otherwise.
+/// The socket at which charon's plugin looks for the gateway by default.
 pub const DEFAULT_SOCKET: &str = "/run/convoy/charon.sock";
-/// Tunnels of charon's; those below are the configuration's.
+/// The first id of charon's tunnels; those below are the configuration's.
 const FIRST_TUNNEL: u32 = 1 << 30;
-/// Between two tries to tell what found no room on the way to charon.
+/// How long after charon's queue was full an event is sent again.
 const AGAIN: Duration = Duration::from_millis(100);
 
-/// State and workers, which are changed together.
+/// State and workers, which change together.
 struct Installed {
     state: State,
     workers: Workers,
 }
 
-/// What charon asks is done here.
+/// Executes charon's requests.
 struct CharonHandler {
     installed: Mutex<Option<Installed>>,
     handles: Mutex<Option<WorkerHandles>>,
-    /// The source of what charon sends from no address in particular.
+    /// The source of IKE messages for which charon names no address.
     sources: Vec<IpAddr>,
     counts: Arc<Counts>,
-    /// SAs that charon was asked for.
+    /// SAs requested from charon.
     acquires: AtomicU64,
 }
 
-/// A charon's place at the gateway; it ends when this is dropped.
+/// The gateway's side of the connection to charon; it closes when dropped.
 pub(crate) struct Charon {
     path: PathBuf,
     listening: Option<Listening>,
@@ -66,7 +66,8 @@ pub(crate) struct Charon {
 }
 
 impl Charon {
-    /// A place for charon, which may connect from now on; it is heard from [`join`](Self::join) on.
+    /// Listens for charon, which may connect from now on; it is served from [`join`](Self::join)
+    /// on.
     ///
     /// # Errors
     /// The system's, or that another gateway listens there.
@@ -93,12 +94,12 @@ impl Charon {
         })
     }
 
-    /// What a worker tells.
+    /// The notifier of a worker.
     pub(crate) fn notifier(&self, worker: u16) -> Arc<dyn Daemon> {
         Arc::clone(&self.notifiers[usize::from(worker)]) as Arc<dyn Daemon>
     }
 
-    /// Gives charon the workers, and hears it.
+    /// Gives charon the workers, and serves it.
     ///
     /// # Errors
     /// That the system refused a thread.
@@ -123,7 +124,7 @@ impl Charon {
         let thread = Builder::new().name("charon's messages".to_owned());
         self.threads.push(thread.spawn(move || {
             for datagram in messages.iter().filter_map(|packet| datagram_of(&packet)) {
-                // Without room it is lost, as on any network, and counted: IKE sends it again.
+                // Without room it is lost, as on any network, and counted: IKE retransmits.
                 to_charon.datagram(&datagram);
             }
         })?);
@@ -137,7 +138,7 @@ impl Charon {
         Ok(())
     }
 
-    /// A thread of this place that has ended, for which there is no reason but a fault.
+    /// A thread of this connection that has ended, which only a panic causes.
     pub(crate) fn fallen(&self) -> Option<&str> {
         let has_ended = |thread: &&JoinHandle<()>| thread.is_finished();
         let own =
@@ -146,7 +147,7 @@ impl Charon {
         own.or(is_deaf.then_some("charon's socket"))
     }
 
-    /// What the policies in tunnel mode protect that came since the last call, or `all` that do.
+    /// The traffic of tunnel mode policies that arrived since the last call, or of `all` of them.
     pub(crate) fn behind(&self, all: bool) -> Vec<Behind> {
         let mut installed = lock(&self.handler.installed);
         let Some(Installed { state, workers }) = installed.as_mut() else { return Vec::new() };
@@ -159,7 +160,7 @@ impl Charon {
         behind.into_iter().map(|(tunnel, selector)| Behind { child: child(tunnel), selector }).collect()
     }
 
-    /// What there is to show.
+    /// Its state for `convoy show`.
     pub(crate) fn row(&self) -> CharonRow {
         let outlet = self.server.as_ref().map(Server::outlet);
         let counts = &self.handler.counts;
@@ -187,8 +188,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl CharonHandler {
-    /// Tells charon what a worker has told. What it must hear waits for room: meanwhile the queue
-    /// behind it fills, and then workers keep what they have to tell.
+    /// Passes an event of a worker on to charon. Events that charon must receive wait for room:
+    /// meanwhile the queue behind them fills, and then workers keep their events.
     fn hear(&self, note: Note, outlet: &Outlet, clock: &Clock) {
         let Some(event) = self.event_of(&note, clock) else { return };
         if let Note::Acquire(_) = note {
@@ -203,7 +204,7 @@ impl CharonHandler {
         }
     }
 
-    /// What charon is to hear of it.
+    /// The event in charon's protocol.
     fn event_of(&self, note: &Note, clock: &Clock) -> Option<Event> {
         let mut installed = lock(&self.installed);
         let Installed { state, workers } = installed.as_mut()?;
@@ -246,7 +247,7 @@ impl Handler for CharonHandler {
     }
 }
 
-/// What charon reads of a packet to one of IKE's ports.
+/// The datagram in charon's protocol for a packet to one of IKE's ports.
 fn datagram_of(packet: &[u8]) -> Option<Datagram> {
     let layout = Layout::parse(packet).ok().filter(|layout| layout.protocol == UDP)?;
     let datagram = udp::Udp::parse(layout.body(packet)).ok()?;
@@ -258,8 +259,8 @@ fn datagram_of(packet: &[u8]) -> Option<Datagram> {
     })
 }
 
-/// The packet that charon wants sent; from the first of `sources` of its family where it names no
-/// address of its own.
+/// The packet for a datagram that charon sends; from the first of `sources` of its family if charon
+/// names no address.
 fn packet_of(datagram: &Datagram, sources: &[IpAddr]) -> Option<Vec<u8>> {
     let destination = datagram.destination.ip();
     let of_family = || sources.iter().find(|source| source.is_ipv4() == destination.is_ipv4()).copied();

@@ -1,29 +1,28 @@
-//! The networks behind charon's tunnels, for whoever sees to it that no packet to them leaves
-//! unencrypted.
+//! The networks behind charon's tunnels, to which no packet may leave unencrypted.
 
 use std::collections::{HashMap, HashSet};
 
 use convoy_ike::state::PolicyStep;
 use convoy_ipsec::{Action, PolicyPlace, Selector, TunnelId};
 
-/// What a policy in tunnel mode protects.
+/// The traffic of a policy in tunnel mode.
 pub(crate) struct Behind {
-    /// charon's name of the child, or its number as long as it has none.
+    /// charon's name of the child, or its number while it has none.
     pub(crate) child: String,
     /// The traffic.
     pub(crate) selector: Selector,
 }
 
-/// What charon's policies in tunnel mode protect now.
+/// The traffic of charon's current tunnel mode policies.
 #[derive(Default)]
 pub(super) struct Networks {
     all: HashMap<PolicyPlace, (TunnelId, Selector)>,
-    /// Those that came since [`take_new`](Self::take_new).
+    /// Those added since [`take_new`](Self::take_new).
     new: HashSet<PolicyPlace>,
 }
 
 impl Networks {
-    /// Takes in a change of a policy.
+    /// Applies a change of a policy.
     pub(super) fn note(&mut self, step: &PolicyStep) {
         if let Some(place) = step.change.gone {
             self.all.remove(&place);
@@ -37,12 +36,12 @@ impl Networks {
         }
     }
 
-    /// What came since the last call and is still there.
+    /// What was added since the last call and still exists.
     pub(super) fn take_new(&mut self) -> Vec<(TunnelId, Selector)> {
         self.new.drain().filter_map(|place| self.all.get(&place).copied()).collect()
     }
 
-    /// All that is there.
+    /// Everything that exists.
     pub(super) fn take_all(&mut self) -> Vec<(TunnelId, Selector)> {
         self.new.clear();
         self.all.values().copied().collect()

@@ -1,8 +1,8 @@
-//! What one worker tells charon, by queues, so that the worker never waits.
+//! A worker's events for charon, through queues, so that the worker never waits.
 //!
-//! IKE messages have a queue of their own, as anyone may send them in any number. What happens to
-//! SAs goes by another, in which acquires may take a part of the room alone: what charon hears only
-//! once always finds the rest.
+//! IKE messages have a queue of their own, as anyone may send any number of them. Events of SAs use
+//! another one, of which acquires may fill only a part: events that are sent to charon only once
+//! always find room.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -14,29 +14,29 @@ use convoy_ipsec::{LifetimeEvent, MappingChange};
 
 /// IKE messages that may wait.
 const MESSAGES: usize = 1024;
-/// Of the rest, what may wait.
+/// Other events that may wait.
 const NOTES: usize = 4096;
 /// Acquires among these.
 const ACQUIRES: usize = 1024;
 
-/// One thing that happened in a worker.
+/// An event in a worker.
 pub(super) enum Note {
-    /// An SA is wanted.
+    /// An SA is requested.
     Acquire(Acquire),
     /// An SA has reached a limit.
     Expire(LifetimeEvent),
-    /// A peer sends from elsewhere.
+    /// A peer has changed its address or port.
     Mapping(MappingChange),
 }
 
-/// The other ends of all notifiers.
+/// The receiving ends of all notifiers.
 pub(super) struct Heard {
     /// Whole IP packets with IKE messages.
     pub(super) messages: Receiver<Vec<u8>>,
     pub(super) notes: Receiver<Note>,
 }
 
-/// What all notifiers count.
+/// Counters shared by all notifiers.
 #[derive(Default)]
 pub(super) struct Counts {
     /// Acquires that wait.
@@ -47,7 +47,7 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// To be called with each note that was heard.
+    /// Call for each event received.
     pub(super) fn heard(&self, note: &Note) {
         match note {
             Note::Acquire(_) => &self.acquires,
@@ -56,7 +56,7 @@ impl Counts {
         .fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// An acquire did not reach charon.
+    /// Counts an acquire that did not reach charon.
     pub(super) fn lost_acquire(&self) {
         self.lost_acquires.fetch_add(1, Ordering::Relaxed);
     }
@@ -78,7 +78,7 @@ pub(super) struct Notifier {
 }
 
 impl Notifier {
-    /// A notifier for each worker, and the other ends.
+    /// A notifier for each worker, and the receiving ends.
     pub(super) fn for_each(workers: u16, counts: &Arc<Counts>) -> (Vec<Arc<Self>>, Heard) {
         let (message_sender, messages) = sync_channel(MESSAGES);
         let (note_sender, notes) = sync_channel(NOTES);
@@ -90,7 +90,7 @@ impl Notifier {
     }
 
     fn note(&self, note: Note, waiting: &AtomicUsize) -> bool {
-        // Counted before, as it may be heard at once.
+        // Counted first, as it may be received at once.
         waiting.fetch_add(1, Ordering::Relaxed);
         let has_room = self.notes.try_send(note).is_ok();
         if !has_room {

@@ -6,12 +6,12 @@ use super::file::Dpdk;
 
 const KEY: &str = "dpdk.arguments";
 
-/// EAL's arguments; what they mean is DPDK's, which says what is wrong with them at start. Those
-/// after which it ends the process, as if all were well, are refused.
+/// EAL's arguments; DPDK checks their meaning at start. Those after which it ends the process with
+/// success are refused.
 pub(super) fn dpdk(c: &mut Checker<'_>, file: &Dpdk) -> Option<Vec<String>> {
     let written = file.arguments.as_ref()?.get_ref();
     let arguments: Vec<String> = written.iter().map(|argument| argument.get_ref().clone()).collect();
-    // What stands behind `--` is not EAL's.
+    // Arguments behind `--` are not EAL's.
     for (at, argument) in arguments.iter().enumerate().take_while(|(_, argument)| *argument != "--") {
         if ends_the_process(argument, arguments.get(at + 1)) {
             let what = format!("DPDK prints a help text for {argument:?} and ends the gateway; remove it");
@@ -21,17 +21,17 @@ pub(super) fn dpdk(c: &mut Checker<'_>, file: &Dpdk) -> Option<Vec<String>> {
     Some(arguments)
 }
 
-/// Whether EAL prints a help text for this argument, before the `next` one, and calls exit(3) with
-/// status 0.
+/// Whether EAL, given this argument before the `next` one, prints a help text and calls exit(3)
+/// with status 0.
 fn ends_the_process(argument: &str, next: Option<&String>) -> bool {
-    // Options with long names may be cut, as getopt_long(3) allows.
+    // Long options may be abbreviated, as getopt_long(3) allows.
     let is_cut = |whole: &str, least: &str, name: &str| name.starts_with(least) && whole.starts_with(name);
     match (argument.split_once('='), next) {
         (Some((name, value)), _) if name.starts_with("--") => {
             is_cut("--log-level", "--log", name) && value == "help"
         }
         (None, Some(next)) if is_cut("--log-level", "--log", argument) => next == "help",
-        // One-letter options stand together; `v` is the only other one without a value.
+        // One-letter options may be combined; `v` is the only other one without a value.
         _ if !argument.starts_with("--") => {
             argument.strip_prefix('-').is_some_and(|letters| letters.trim_start_matches('v').starts_with('h'))
         }

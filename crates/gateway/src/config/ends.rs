@@ -45,8 +45,8 @@ pub(super) fn remote(c: &mut Checker<'_>, text: &Text, local: Option<IpAddr>) ->
     fitting
 }
 
-/// A name of hosts (RFC 1123 section 2.1): labels of letters, digits and hyphens, the last of which
-/// is no number, so that a wrong IPv4 address is none.
+/// A host name (RFC 1123 section 2.1): labels of letters, digits and hyphens, the last of which is
+/// no number, so that a mistyped IPv4 address is not one.
 fn is_host_name(text: &str) -> bool {
     let is_label = |label: &str| {
         (1..=63).contains(&label.len())
@@ -59,7 +59,7 @@ fn is_host_name(text: &str) -> bool {
     name.len() <= 253 && name.split('.').all(is_label) && !last.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Packets of a selector come and go by the ports inside, some of which carry no IPv6.
+/// A selector's packets use the inside ports, some of which carry no IPv6.
 pub(super) fn family_is_carried(
     c: &mut Checker<'_>,
     text: &Text,
@@ -87,7 +87,7 @@ pub(super) fn local_address_fits(
     }
 }
 
-/// The port outside that carries what travels in UDP, or what does not.
+/// The outside port that carries traffic in UDP, or other traffic.
 fn carrier(is_encapsulated: bool, ports: &[PortConfig]) -> Option<&PortConfig> {
     ports.iter().find(|port| {
         let traits = port.traits();
@@ -96,14 +96,13 @@ fn carrier(is_encapsulated: bool, ports: &[PortConfig]) -> Option<&PortConfig> {
     })
 }
 
-/// Whether a port has the unspecified address of this address' family, and so all that the machine
-/// has.
+/// Whether a port has the unspecified address of this family, and so all addresses of the machine.
 fn has_any(port: &PortConfig, local: IpAddr) -> bool {
     port.addresses.iter().any(|(address, _)| address.is_unspecified() && address.is_ipv4() == local.is_ipv4())
 }
 
-/// Why these ports cannot serve a tunnel, if they cannot: that of a reload, which leaves the ports
-/// as they are.
+/// Why these ports cannot serve a tunnel, if they cannot: for a reload, which leaves the ports as
+/// they are.
 pub(crate) fn unserved(tunnel: &TunnelConfig, ports: &[PortConfig]) -> Option<String> {
     if let Some(what) = not_carried(tunnel.is_encapsulated, ports) {
         return Some(format!("encap: {what}"));
@@ -118,7 +117,7 @@ pub(crate) fn unserved(tunnel: &TunnelConfig, ports: &[PortConfig]) -> Option<St
     Some(format!("local_ts and remote_ts: {what}"))
 }
 
-/// Why no port carries what travels in UDP, or what does not.
+/// Why no port carries traffic in UDP, or other traffic.
 pub(super) fn not_carried(is_encapsulated: bool, ports: &[PortConfig]) -> Option<&'static str> {
     let mut outside = ports.iter().filter(|port| port.is_outside).map(PortConfig::traits).peekable();
     outside.peek()?;
@@ -133,7 +132,7 @@ pub(super) fn not_carried(is_encapsulated: bool, ports: &[PortConfig]) -> Option
     })
 }
 
-/// Why packets of a selector cannot come and go by the ports inside.
+/// Why a selector's packets cannot use the inside ports.
 fn not_inside(selector: &TrafficSelector, ports: &[PortConfig]) -> Option<String> {
     let mut inside = ports.iter().filter(|port| !port.is_outside);
     let first = inside.next().filter(|_| selector.addresses.first().is_ipv6())?;
@@ -147,7 +146,7 @@ fn not_inside(selector: &TrafficSelector, ports: &[PortConfig]) -> Option<String
     ))
 }
 
-/// Why packets cannot leave from this address by the port outside that carries them.
+/// Why packets cannot leave from this address by the outside port that carries them.
 fn not_from(local: IpAddr, is_encapsulated: bool, ports: &[PortConfig]) -> Option<String> {
     let port = carrier(is_encapsulated, ports)?;
     let has_it = has_any(port, local) || port.addresses.iter().any(|(address, _)| *address == local);
@@ -165,9 +164,9 @@ fn not_from(local: IpAddr, is_encapsulated: bool, ports: &[PortConfig]) -> Optio
     }
 }
 
-/// Warns of a tunnel whose remote selectors hold the peer itself, unless they hold everything. What
-/// the gateway seals finds its way by its mark; the peer's address is left out of the routes into
-/// the tunnel all the same, as the reverse path filter asks.
+/// Warns of a tunnel whose remote selectors contain the peer itself, unless they contain
+/// everything. Sealed packets find their way by the gateway's mark; the peer's address is still
+/// left out of the routes into the tunnel, as the reverse path filter requires.
 pub(super) fn peer_is_not_inside(c: &mut Checker<'_>, list: &[Text], tunnel: &TunnelConfig) {
     if tunnel.mode == convoy_ipsec::Mode::Transport || tunnel.remote.is_unspecified() {
         return;

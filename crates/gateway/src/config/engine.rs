@@ -9,10 +9,10 @@ use toml::Spanned;
 use super::EngineConfig;
 use super::file::{self, EngineEntry};
 
-/// What the clock of a bus may be, in MHz: a transfer's cycle then lasts a second at most.
+/// Allowed clocks of a bus, in MHz: a transfer's cycle then lasts at most a second.
 const CLOCK_MHZ: (f64, f64) = (1e-6, 1e6);
 
-/// A bus that modelled engines share, in the words of the simulator's platforms.
+/// A bus that modelled engines share, with the keys of the simulator's platforms.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BusConfig {
     /// Clock in MHz.
@@ -21,12 +21,12 @@ pub struct BusConfig {
     pub address_cycles: u32,
     /// Bytes of each cycle.
     pub width_bytes: u32,
-    /// Bytes that cross with each packet, each way, and are not worked on.
+    /// Bytes transferred with each packet, each way, and not processed.
     pub packet_bytes: u32,
 }
 
 impl BusConfig {
-    /// As modelled engines take it.
+    /// The timing for modelled engines.
     pub fn timing(&self) -> BusTiming {
         BusTiming {
             t_cycle_ns: 1e3 / self.clock_mhz,
@@ -54,7 +54,7 @@ pub(super) fn buses(c: &mut Checker<'_>, file: &[file::Bus]) -> HashMap<String, 
     buses
 }
 
-/// A bus that no engine is on would be ignored, and an engine on a bus that is not there too.
+/// Checks that every bus has an engine, and that every engine's bus exists.
 pub(super) fn buses_are_used(c: &mut Checker<'_>, file: &file::File, buses: &HashMap<String, BusConfig>) {
     let modelled = || {
         file.engine.iter().filter_map(|engine| match &engine.kind {
@@ -107,7 +107,7 @@ pub(super) fn engines(c: &mut Checker<'_>, file: &[EngineEntry], workers: u16) -
     engines
 }
 
-/// As given, or by its kind and place.
+/// The given name, or one from the kind and position.
 fn name(
     c: &mut Checker<'_>,
     entry: &EngineEntry,
@@ -124,9 +124,9 @@ fn name(
     name
 }
 
-/// The worker that an engine with a thread or a device of its own serves; dealt in turn where
-/// nothing is said. `None` of one that serves all: where those with cores of their own `are_few`,
-/// less than one for each worker.
+/// The worker that an engine with a thread or a device of its own serves; assigned in turn by
+/// default. `None` for one that serves all: where those with cores of their own `are_few`, fewer
+/// than workers.
 fn worker(
     c: &mut Checker<'_>,
     entry: &EngineEntry,

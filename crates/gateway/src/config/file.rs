@@ -1,4 +1,4 @@
-//! The file as it is written.
+//! The file as written.
 
 use std::collections::BTreeMap;
 
@@ -58,7 +58,7 @@ tables! {
         dscp: BTreeMap<Text, Spanned<u8>>,
     }
 
-    /// What all `[[engine]]` have beside `kind`.
+    /// The keys common to all `[[engine]]`, beside `kind`.
     pub(super) EngineCommon {
         name: String,
         worker: u16,
@@ -140,7 +140,7 @@ pub(super) struct File {
 }
 
 impl File {
-    /// What may stand at the top.
+    /// The tables at top level.
     const TABLES: [&'static str; 8] =
         ["gateway", "scheduler", "engine", "dpdk", "bus", "port", "tunnel", "bypass"];
 
@@ -166,10 +166,10 @@ impl File {
         tables.into_iter().chain(engines).chain(ports).flatten().copied().chain(["kind"])
     }
 
-    /// Reads what can be understood, and says what cannot.
+    /// Parses what is valid, and reports what is not.
     ///
     /// # Errors
-    /// All that keeps the text from being TOML; then nothing else is told.
+    /// All TOML errors; nothing else is reported then.
     pub(super) fn read(source: &Source<'_>) -> Result<(Self, Vec<Problem>), Vec<Problem>> {
         let (mut reader, tables) = Reader::new(source)?;
         let mut file = Self::default();

@@ -4,14 +4,14 @@ use convoy_port::{PortConfig, PortEntry, PortKind};
 use convoy_settings::Checker;
 use toml::Spanned;
 
-/// Warns of a kernel that forwards packets beside an inside port that takes them from its
-/// interface. The kernel has routes to the same networks: what the port does not take would leave
-/// unencrypted, as would all while the gateway is stopped, but for the guard.
+/// Warns if the kernel forwards packets beside an inside port that takes them from its interface.
+/// The kernel has routes to the same networks: packets that the port misses would leave
+/// unencrypted, and so would all while the gateway is stopped, were it not for the guard.
 pub(super) fn kernel_forwards_nothing(c: &mut Checker<'_>, file: &[PortEntry], ports: &[PortConfig]) {
     let is_beside =
         |port: &PortConfig| !port.is_outside && matches!(port.kind(), PortKind::AfPacket | PortKind::AfXdp);
     for (entry, _) in file.iter().zip(ports).filter(|(_, port)| is_beside(port)) {
-        let settings = c.surroundings().forwarding();
+        let settings = c.environment().forwarding();
         if !settings.is_empty() {
             let what = format!(
                 "{} = 1: the kernel forwards what this port does not take, and only the guard keeps packets to the \
@@ -23,7 +23,8 @@ pub(super) fn kernel_forwards_nothing(c: &mut Checker<'_>, file: &[PortEntry], p
     }
 }
 
-/// Warns of a gateway without a guard, whatever its ports: what it protects is then up to others.
+/// Warns of a gateway without a guard, whatever its ports: others are then responsible for what it
+/// protects.
 pub(super) fn guard_is_on(c: &mut Checker<'_>, guard: Option<&Spanned<bool>>) {
     if let Some(guard) = guard.filter(|guard| !*guard.get_ref()) {
         let what = "without the guard, the kernel forwards unencrypted packets from and to the tunnels' networks past \
@@ -37,11 +38,11 @@ mod tests {
     use std::io;
     use std::net::IpAddr;
 
-    use crate::config::{Config, Surroundings};
+    use crate::config::{Config, HostEnvironment};
 
     struct Router(Vec<&'static str>);
 
-    impl Surroundings for Router {
+    impl HostEnvironment for Router {
         fn resolve(&self, _: &str) -> io::Result<Vec<IpAddr>> {
             Err(io::Error::other("not asked for"))
         }

@@ -1,5 +1,5 @@
-//! What a gateway needs of the machine as a whole, and that no single port or engine has: its user,
-//! and links that are as wide as it takes them to be.
+//! Requirements on the machine that concern no single port or engine: the gateway's user, and the
+//! MTU of its links.
 
 use convoy_settings::{Checker, Interface, Spanned};
 
@@ -7,20 +7,20 @@ use super::file::File;
 use super::{Config, PortConfig};
 use crate::privileges::user_is_missing;
 
-/// Holds the whole configuration against the machine.
+/// Checks the whole configuration against the machine.
 pub(super) fn host_fits(c: &mut Checker<'_>, file: &File, config: &Config) {
     if let Some(user) = &file.gateway.user
-        && c.surroundings().has_user(user.get_ref()) == Some(false)
+        && c.environment().has_user(user.get_ref()) == Some(false)
     {
         c.add(&user.span(), "gateway.user", user_is_missing(user.get_ref()));
     }
-    // Ports that could not all be understood are not in their places.
+    // If some ports are invalid, indices do not match.
     if file.port.len() == config.ports.len() {
         links_are_wide(c, file, config);
     }
 }
 
-/// Warns of links outside that do not carry packets of the gateway's MTU.
+/// Warns of outside links whose MTU is below the gateway's.
 fn links_are_wide(c: &mut Checker<'_>, file: &File, config: &Config) {
     let mut narrow: Vec<(std::ops::Range<usize>, Interface)> = Vec::new();
     let outside = file.port.iter().zip(&config.ports).filter(|(_, port)| port.is_outside);
@@ -44,7 +44,7 @@ fn links_are_wide(c: &mut Checker<'_>, file: &File, config: &Config) {
     }
 }
 
-/// Whether a port outside sends by this link: the one that it names, or the one that has its
+/// Whether an outside port sends by this link: the one that it names, or the one that has its
 /// addresses.
 fn is_of(link: &Interface, port: &PortConfig, config: &Config) -> bool {
     if let Some(name) = port.settings.interface() {

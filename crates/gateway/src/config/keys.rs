@@ -41,7 +41,7 @@ pub(super) fn keys(c: &mut Checker<'_>, file: &file::Manual, proposal: Proposal)
     Some(ManualKeys { spi_in: spi_in?, spi_out: spi_out?, keys_in: keys_in?, keys_out: keys_out? })
 }
 
-/// Inbound SAs are told apart by SPI and protocol, outbound ones also by their peer.
+/// Inbound SAs are identified by SPI and protocol, outbound ones also by their peer.
 pub(super) fn spis_differ(c: &mut Checker<'_>, tunnels: &[file::Tunnel]) {
     let mut taken: HashMap<(u32, &str, String), &str> = HashMap::new();
     for tunnel in tunnels {
@@ -52,11 +52,11 @@ pub(super) fn spis_differ(c: &mut Checker<'_>, tunnels: &[file::Tunnel]) {
         // One address can be written in several ways.
         let remote = remote.get_ref();
         let peer = remote.parse().map_or_else(|_| remote.clone(), |address: IpAddr| address.to_string());
-        let ways = [
+        let directions = [
             (&manual.spi_in, String::new(), "tunnel.manual.spi_in"),
             (&manual.spi_out, peer, "tunnel.manual.spi_out"),
         ];
-        for (spi, peer, key) in ways {
+        for (spi, peer, key) in directions {
             let Some(spi) = spi else { continue };
             if let Some(other) = taken.insert((*spi.get_ref(), protocol, peer), name.get_ref()) {
                 let what = format!(
@@ -70,8 +70,8 @@ pub(super) fn spis_differ(c: &mut Checker<'_>, tunnels: &[file::Tunnel]) {
     }
 }
 
-/// One direction of one tunnel.
-struct Way<'a> {
+/// The keys of one direction of a tunnel.
+struct DirectionKeys<'a> {
     tunnel: &'a str,
     key: &'static str,
     spi: u32,
@@ -82,28 +82,29 @@ struct Way<'a> {
 
 /// Compares the keys of all tunnels and directions, as bytes.
 ///
-/// What counts up its nonces (GCM, CTR, ChaCha20, GMAC) uses each again under a key and salt that
-/// another SA has, whatever the SPIs are: that shows the plaintexts, and lets anybody forge; it is
+/// Algorithms with counted nonces (GCM, CTR, ChaCha20, GMAC) repeat them under a key and salt that
+/// another SA has, whatever the SPIs are: that reveals the plaintexts, and allows forgeries; it is
 /// an error. CBC takes a random IV and HMAC needs none, so that there a shared key is a warning, as
-/// it makes the loss of one SA the loss of both; but if the SPI is the same too, what one SA seals
-/// the other accepts, so that packets can be sent back to whom they came from: an error.
+/// the loss of one SA's key is the loss of both; but if the SPI is the same too, each SA accepts
+/// what the other seals, so that packets can be reflected to their sender: an error.
 pub(super) fn keys_differ(c: &mut Checker<'_>, tunnels: &[(&file::Tunnel, TunnelConfig)]) {
     let mut nonces: HashMap<(&[u8], &[u8]), usize> = HashMap::new();
     let mut secrets: HashMap<&[u8], usize> = HashMap::new();
-    let ways: Vec<Way<'_>> = tunnels.iter().flat_map(|(file, tunnel)| ways(file, tunnel)).collect();
-    for (at, way) in ways.iter().enumerate() {
-        let (keys, own) = (way.keys, format!("tunnel {:?}", way.tunnel));
+    let directions: Vec<DirectionKeys<'_>> =
+        tunnels.iter().flat_map(|(file, tunnel)| directions(file, tunnel)).collect();
+    for (at, one) in directions.iter().enumerate() {
+        let (keys, own) = (one.keys, format!("tunnel {:?}", one.tunnel));
         let counts = !keys.salt().is_empty();
         let mut told = false;
         if counts && let Some(other) = nonces.insert((keys.cipher_key(), keys.salt()), at) {
             let what = format!(
                 "{own} has the same key as {} of tunnel {:?}: both would use the same nonces, which breaks {}; make a key \
                  for each tunnel and direction",
-                ways[other].key,
-                ways[other].tunnel,
+                directions[other].key,
+                directions[other].tunnel,
                 keys.transform()
             );
-            c.add(&way.span, &format!("tunnel.manual.{}", way.key), what);
+            c.add(&one.span, &format!("tunnel.manual.{}", one.key), what);
             told = true;
         }
         for secret in [keys.cipher_key(), keys.integrity_key()] {
@@ -114,38 +115,41 @@ pub(super) fn keys_differ(c: &mut Checker<'_>, tunnels: &[(&file::Tunnel, Tunnel
                 continue;
             };
             told = true;
-            is_shared(c, way, &ways[other]);
+            is_shared(c, one, &directions[other]);
         }
     }
 }
 
-/// Tells of a key that two SAs share although their cipher counts no nonces with it.
-fn is_shared(c: &mut Checker<'_>, way: &Way<'_>, other: &Way<'_>) {
-    let key = format!("tunnel.manual.{}", way.key);
+/// Reports a key that two SAs share although their cipher counts no nonces with it.
+fn is_shared(c: &mut Checker<'_>, one: &DirectionKeys<'_>, other: &DirectionKeys<'_>) {
+    let key = format!("tunnel.manual.{}", one.key);
     let shared =
-        format!("tunnel {:?} shares a key with {} of tunnel {:?}", way.tunnel, other.key, other.tunnel);
-    if (way.spi, way.protocol) == (other.spi, other.protocol) {
+        format!("tunnel {:?} shares a key with {} of tunnel {:?}", one.tunnel, other.key, other.tunnel);
+    if (one.spi, one.protocol) == (other.spi, other.protocol) {
         let what = format!(
             "{shared}, and the SPI {:#010x} is the same: each SA accepts the packets of the other, so that packets can \
              be sent back; make a key for each tunnel and direction",
-            way.spi
+            one.spi
         );
-        c.add(&way.span, &key, what);
+        c.add(&one.span, &key, what);
     } else {
         let what = format!(
             "{shared}: whoever learns it can read both; generate a key for each tunnel and direction"
         );
-        c.warn(&way.span, &key, what);
+        c.warn(&one.span, &key, what);
     }
 }
 
-fn ways<'a>(file: &'a file::Tunnel, tunnel: &'a TunnelConfig) -> impl Iterator<Item = Way<'a>> {
+fn directions<'a>(
+    file: &'a file::Tunnel,
+    tunnel: &'a TunnelConfig,
+) -> impl Iterator<Item = DirectionKeys<'a>> {
     let of = |manual: &'a ManualKeys| {
         let file = file.manual.as_ref();
         let spans = [file.and_then(|file| file.key_in.as_ref()), file.and_then(|file| file.key_out.as_ref())];
         let ends =
             [("key_in", manual.spi_in, &manual.keys_in), ("key_out", manual.spi_out, &manual.keys_out)];
-        ends.into_iter().zip(spans).map(|((key, spi, keys), span)| Way {
+        ends.into_iter().zip(spans).map(|((key, spi, keys), span)| DirectionKeys {
             tunnel: &tunnel.name,
             key,
             spi,

@@ -3,6 +3,7 @@
 mod dpdk;
 pub(crate) mod ends;
 mod engine;
+mod environment;
 mod file;
 mod forwarding;
 mod host;
@@ -10,14 +11,13 @@ mod keys;
 mod overlap;
 mod port;
 mod scheduler;
-mod surroundings;
 mod tunnel;
 mod values;
 
 pub use convoy_port::PortConfig;
-pub use convoy_settings::{ConfigErrors, Nowhere, Problem, Severity, Surroundings, told};
+pub use convoy_settings::{ConfigErrors, HostEnvironment, Nowhere, Problem, Severity, told};
 pub use engine::BusConfig;
-pub use surroundings::{Resolver, ThisMachine};
+pub use environment::{Resolver, ThisMachine};
 
 use std::collections::HashMap;
 use std::io::Read;
@@ -35,36 +35,36 @@ use convoy_scheduler::SchedulerConfig;
 use convoy_settings::Source;
 use zeroize::Zeroizing;
 
-/// A configuration that was checked.
+/// A valid configuration.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The control socket.
     pub control: PathBuf,
-    /// The socket for strongSwan's charon, if there is to be one.
+    /// The socket for strongSwan's charon, if any.
     pub charon: Option<PathBuf>,
-    /// The user that the gateway becomes; the one of [`crate::privileges`] if none is named.
+    /// The user that the gateway becomes; by default that of [`crate::privileges`].
     pub user: Option<String>,
-    /// What becomes of the tunnels' traffic when the gateway ends.
+    /// What happens to the tunnels' traffic when the gateway ends.
     pub on_stop: OnStop,
     /// Whether the kernel is kept from forwarding packets of the tunnels' networks past the
     /// gateway.
     pub guard: bool,
     /// The numbers of its routing table, rules and mark.
     pub routing: Routing,
-    /// Where the numbers of static keys are kept over restarts; `None` is nowhere.
+    /// Where the numbers of static keys are kept over restarts, if anywhere.
     pub state: Option<StatePath>,
-    /// Whether weak algorithms are admitted.
+    /// Whether weak algorithms are allowed.
     pub allow_weak: bool,
-    /// Whether ICMP errors that came by a tunnel must quote a packet whose answers that tunnel may
-    /// carry.
+    /// Whether ICMP errors received through a tunnel must quote a packet whose answers that tunnel
+    /// may carry.
     pub check_icmp: bool,
-    /// Flows of each direction and family whose policy a worker remembers; a power of two.
+    /// Flows of each direction and family whose policy a worker caches; a power of two.
     pub flow_cache: usize,
-    /// How long a worker asks its ports on before it sleeps, in us; 0 is not at all.
+    /// How long a worker polls its ports before it sleeps, in us; 0 is off.
     pub busy_poll_us: u16,
-    /// For how long a worker that wakes gathers packets, in us; 0 is not at all.
+    /// For how long a woken worker gathers packets, in us; 0 is off.
     pub moderation_us: u16,
-    /// Where metrics are served, if anywhere.
+    /// The address at which metrics are served, if any.
     pub metrics: Option<SocketAddr>,
     /// Worker threads.
     pub workers: u16,
@@ -76,9 +76,9 @@ pub struct Config {
     pub classes: ClassMap,
     /// Whether packets of one SA leave in order.
     pub ordered: bool,
-    /// Engines, in order; none leaves the choice to the machine ([`crate::choice`]).
+    /// Engines, in order; if empty, the gateway chooses ([`crate::choice`]).
     pub engines: Vec<EngineConfig>,
-    /// With what DPDK is started; `None` leaves it to the devices that are named.
+    /// DPDK's arguments; by default determined by the devices named.
     pub dpdk: Option<Vec<String>>,
     /// Buses that modelled engines share, by name.
     pub buses: HashMap<String, BusConfig>,
@@ -86,14 +86,13 @@ pub struct Config {
     pub ports: Vec<PortConfig>,
     /// Tunnels, in order.
     pub tunnels: Vec<TunnelConfig>,
-    /// Selectors, local and remote, of traffic that passes unprotected; they come before all
-    /// tunnels.
+    /// Selectors, local and remote, of traffic that passes unprotected; they precede all tunnels.
     pub bypass: Vec<(TrafficSelector, TrafficSelector)>,
-    /// What is possible, but hardly meant.
+    /// Warnings: what is valid, but probably a mistake.
     pub warnings: Vec<Problem>,
 }
 
-/// What becomes of packets to the networks behind the tunnels once the gateway has ended.
+/// What happens to packets to the networks behind the tunnels once the gateway has ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnStop {
     /// They are dropped until a gateway runs again or somebody removes the routes that drop them.
@@ -103,7 +102,7 @@ pub enum OnStop {
     Open,
 }
 
-/// What tells the gateways of one host apart.
+/// The identity of a gateway among those of its host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// The control socket.
@@ -113,24 +112,24 @@ pub struct Identity {
 }
 
 impl Default for Identity {
-    /// That of a gateway whose configuration says nothing of it.
+    /// The identity of a gateway with a default configuration.
     fn default() -> Self {
         let (table, priority, mark) = (values::ROUTING, values::ROUTING, values::ROUTING);
         Self { control: values::CONTROL.into(), routing: Routing { table, priority, mark } }
     }
 }
 
-/// Where the state file is.
+/// The place of the state file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatePath {
     /// The file.
     pub path: PathBuf,
-    /// Whether nobody has named it, so that it may be impossible there.
+    /// Whether it is the default, which may be unusable.
     pub is_default: bool,
 }
 
 impl StatePath {
-    /// From what the configuration says; nothing is the usual place, and an empty text is none.
+    /// From the configured text; the default is the usual place, and an empty text is no file.
     fn of(text: Option<&str>) -> Option<Self> {
         match text {
             None => Some(Self { path: "/var/lib/convoy/state".into(), is_default: true }),
@@ -143,22 +142,22 @@ impl StatePath {
 /// One engine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EngineConfig {
-    /// Unique; from its kind and place where none was given.
+    /// Unique; by default from its kind and position.
     pub name: String,
-    /// The worker that an engine with a thread or a device of its own serves; `None` of one that
-    /// serves all workers, each with its like or with a queue of its own.
+    /// The worker that an engine with a thread or a device of its own serves; `None` for one that
+    /// serves all workers, each by an instance or a queue of its own.
     pub worker: Option<u16>,
     /// The settings of its kind.
     pub settings: EngineSettings,
 }
 
 impl EngineConfig {
-    /// One of which nothing is configured, named after its kind.
+    /// One with default settings, named after its kind.
     pub fn plain(kind: EngineKind) -> Self {
         Self { name: kind.to_string(), worker: None, settings: kind.default_settings() }
     }
 
-    /// The workers, of so many, that have one of these.
+    /// Those of `workers` workers that have one of these.
     pub fn workers(&self, workers: u16) -> std::ops::Range<u16> {
         self.worker.map_or(0..workers, |worker| worker..worker + 1)
     }
@@ -167,13 +166,13 @@ impl EngineConfig {
 /// Manual keys.
 #[derive(Clone, Debug)]
 pub struct ManualKeys {
-    /// SPI of what the peer sends.
+    /// The SPI of the peer's packets.
     pub spi_in: u32,
-    /// SPI of what the peer gets.
+    /// The SPI of packets to the peer.
     pub spi_out: u32,
-    /// Keys of what the peer sends.
+    /// The keys of the peer's packets.
     pub keys_in: KeyMaterial,
-    /// Keys of what the peer gets.
+    /// The keys of packets to the peer.
     pub keys_out: KeyMaterial,
 }
 
@@ -191,7 +190,7 @@ impl PartialEq for ManualKeys {
     }
 }
 
-/// One tunnel. Two are equal when nothing changed, so that their SAs can stay over a reload.
+/// One tunnel. Two are equal if nothing changed, so that their SAs can stay over a reload.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TunnelConfig {
     /// Unique.
@@ -200,15 +199,15 @@ pub struct TunnelConfig {
     pub protocol: SaProtocol,
     /// Tunnel or transport.
     pub mode: Mode,
-    /// This side's outer address; unspecified where a daemon negotiates and the file does not say.
+    /// This side's outer address; unspecified if a daemon negotiates and the file has none.
     pub local: IpAddr,
-    /// The peer's, also where the file has its name; unspecified as `local` may be.
+    /// The peer's, also if the file has its name; may be unspecified like `local`.
     pub remote: IpAddr,
     /// What is protected, this side.
     pub local_ts: Vec<TrafficSelector>,
     /// What is protected, the peer's side.
     pub remote_ts: Vec<TrafficSelector>,
-    /// The algorithms; where a daemon negotiates, those that are assumed.
+    /// The algorithms; if a daemon negotiates, the assumed ones.
     pub proposal: Proposal,
     /// Whether the algorithms are only assumed: a daemon negotiates, and the file does not say
     /// what.
@@ -240,8 +239,7 @@ pub struct TunnelConfig {
 }
 
 impl TunnelConfig {
-    /// A tunnel between two ends that has everything else by default, and neither name nor
-    /// selectors nor keys.
+    /// A tunnel between two ends with defaults otherwise, and without name, selectors and keys.
     fn plain(local: IpAddr, remote: IpAddr, proposal: Proposal) -> Self {
         Self {
             name: String::new(),
@@ -269,7 +267,7 @@ impl TunnelConfig {
     }
 }
 
-/// Opens a configuration for reading, without waiting for whoever writes into it if it is a FIFO.
+/// Opens a configuration for reading, without blocking if it is a FIFO.
 ///
 /// # Errors
 /// The system's.
@@ -278,14 +276,14 @@ pub(crate) fn open(path: &Path) -> std::io::Result<std::fs::File> {
 }
 
 impl Config {
-    /// What tells this gateway apart from others of the host.
+    /// The identity of this gateway among those of the host.
     pub fn identity(&self) -> Identity {
         Identity { control: self.control.clone(), routing: self.routing }
     }
 
-    /// Reads and checks a file of a gateway that is to start on this machine. One with keys that
-    /// others than its owner may read is refused. Names are resolved now, so that this may wait for
-    /// the network.
+    /// Reads and checks the file of a gateway that is to start on this machine. A file with keys
+    /// that others than its owner may read is refused. Names are resolved now, so that this may
+    /// wait for the network.
     ///
     /// # Errors
     /// [`ConfigErrors`], all of them, each with file, line and key.
@@ -293,7 +291,7 @@ impl Config {
         Self::read(path, opened(path)?, &ThisMachine)
     }
 
-    /// As [`load`](Self::load), but not held against what this machine has: for captures and
+    /// Like [`load`](Self::load), but not checked against this machine: for captures and
     /// simulations.
     ///
     /// # Errors
@@ -302,15 +300,15 @@ impl Config {
         Self::read(path, opened(path)?, &Resolver)
     }
 
-    /// As [`load`](Self::load), from a file that was opened already, held against these
-    /// surroundings; `path` is its name in errors.
+    /// Like [`load`](Self::load), from a file that is already open, checked against this
+    /// environment; `path` is its name in errors.
     ///
     /// # Errors
     /// Those of [`load`](Self::load).
     pub fn read(
         path: &Path,
         mut file: std::fs::File,
-        surroundings: &dyn Surroundings,
+        environment: &dyn HostEnvironment,
     ) -> Result<Self, ConfigErrors> {
         let found = file.metadata().map_err(|error| cannot_be_read(path, &error))?;
         if !found.is_file() {
@@ -318,12 +316,12 @@ impl Config {
             return Err(ConfigErrors::whole_file(&path.display().to_string(), what));
         }
         let mode = found.permissions().mode();
-        // Room from the start: a buffer that grows leaves pieces of keys behind.
+        // Allocated at once: a growing buffer would leave pieces of keys behind.
         let room = usize::try_from(found.len()).unwrap_or(0).saturating_add(1);
         let mut text = Zeroizing::new(String::with_capacity(room));
         file.read_to_string(&mut text).map_err(|error| cannot_be_read(path, &error))?;
         let name = path.display().to_string();
-        let config = Self::parse_at(&name, &text, surroundings)?;
+        let config = Self::parse_at(&name, &text, environment)?;
         if mode & 0o077 != 0 && config.has_static_keys() {
             let what = format!(
                 "contains keys and is readable by others (mode {:04o}); run: chmod 600 {name}",
@@ -344,38 +342,38 @@ impl Config {
         self.ports.iter().find_map(|port| port.settings.udp_port()).unwrap_or(NATT_PORT)
     }
 
-    /// The system calls that its engines and ports make beside those of every gateway, once
-    /// privileges are given up.
+    /// The system calls of its engines and ports beside those of every gateway, once privileges are
+    /// given up.
     pub fn system_calls(&self) -> Vec<i64> {
         let engines = self.engines.iter().map(|engine| engine.settings.kind().traits().system_calls);
         let ports = self.ports.iter().map(|port| port.traits().system_calls);
         engines.chain(ports).flatten().copied().collect()
     }
 
-    /// The same gateway with a single worker, which has all engines: for captures, which come in
-    /// one piece.
+    /// The same gateway with a single worker, which has all engines: for captures, which are one
+    /// stream.
     pub fn with_one_worker(&self) -> Self {
         let engines = self.engines.iter().cloned().map(|engine| EngineConfig { worker: None, ..engine });
         Self { workers: 1, engines: engines.collect(), ..self.clone() }
     }
 
-    /// Checks a configuration given as text; `name` stands for its file in errors. It knows of no
+    /// Checks a configuration given as text; `name` replaces the file's in errors. It knows no
     /// machine: a peer's name does not resolve.
     ///
     /// # Errors
-    /// [`ConfigErrors`], as [`load`](Self::load).
+    /// [`ConfigErrors`], like [`load`](Self::load).
     pub fn parse(name: &str, text: &str) -> Result<Self, ConfigErrors> {
         Self::parse_at(name, text, &Nowhere)
     }
 
-    /// The same in these surroundings.
+    /// The same in this environment.
     ///
     /// # Errors
-    /// [`ConfigErrors`], as [`load`](Self::load).
-    pub fn parse_at(name: &str, text: &str, surroundings: &dyn Surroundings) -> Result<Self, ConfigErrors> {
+    /// [`ConfigErrors`], like [`load`](Self::load).
+    pub fn parse_at(name: &str, text: &str, environment: &dyn HostEnvironment) -> Result<Self, ConfigErrors> {
         let source = Source::new(name, text);
         let (file, problems) = file::File::read(&source).map_err(ConfigErrors)?;
-        values::check(&file, problems, &source, surroundings)
+        values::check(&file, problems, &source, environment)
     }
 }
 

@@ -1,5 +1,5 @@
-//! Tunnels that stand in each other's way: the first policy that selects a packet is its policy
-//! (RFC 4301 section 4.4.1).
+//! Tunnels that shadow each other: the first policy that selects a packet is its policy (RFC 4301
+//! section 4.4.1).
 
 use std::collections::HashSet;
 
@@ -10,20 +10,20 @@ use toml::Spanned;
 use super::TunnelConfig;
 use super::file;
 
-/// Tells of tunnels with the same selectors, and of selectors that an earlier policy has whole, so
-/// that they never match. Selectors that overlap in part are what priorities are for.
+/// Reports tunnels with the same selectors, and selectors entirely covered by an earlier policy, so
+/// that they never match. For partly overlapping selectors there are priorities.
 pub(super) fn selectors_are_reached(
     c: &mut Checker<'_>,
     tunnels: &[(&file::Tunnel, TunnelConfig)],
     bypass: &[Selector],
     has_charon: bool,
 ) {
-    // Whose keys come from charon have charon's policies.
+    // Tunnels with keys from charon have charon's policies.
     let is_ours = |at: &usize| tunnels[*at].1.manual.is_some() || !has_charon;
     let mut order: Vec<usize> = (0..tunnels.len()).filter(is_ours).collect();
     order.sort_by_key(|at| tunnels[*at].1.priority);
     let mut selectors = bypass.to_vec();
-    // Whose each is: a tunnel's by its place, or a bypass's.
+    // The owner of each: a tunnel by its index, or a bypass.
     let mut owners: Vec<Option<usize>> = vec![None; bypass.len()];
     let mut own = Vec::new();
     for at in order {
@@ -40,7 +40,7 @@ pub(super) fn selectors_are_reached(
         let (file, tunnel) = &tunnels[at];
         let span = file.remote_ts.as_ref().map_or(0..0, Spanned::span);
         let earlier = places.start;
-        // One word for each tunnel that is in the way.
+        // One message for each tunnel that is in the way.
         let mut told = HashSet::new();
         for selector in &ordered.selectors()[places] {
             let first = ordered.first_covering(selector, earlier);

@@ -1,4 +1,4 @@
-//! What the `[[port]]` of a gateway must be together.
+//! Constraints on the `[[port]]` of a gateway together.
 
 use convoy_port::{PortConfig, PortEntry, PortKeys, PortKind, Queues, Side};
 use convoy_settings::{Checker, parse_prefix};
@@ -7,8 +7,8 @@ use toml::Spanned;
 
 use super::EngineConfig;
 
-/// Warns of an address inside whose prefix is also an interface's: the kernel then has two routes
-/// to it, and when the interface's link goes down and up, the one to the gateway is left.
+/// Warns of an inside address whose prefix is also an interface's: the kernel then has two routes
+/// to it, and when the interface's link goes down and up, only the one to the gateway is left.
 pub(super) fn prefixes_are_free(c: &mut Checker<'_>, file: &[PortEntry]) {
     let tuns = file.iter().filter_map(|port| match &port.kind {
         Some(PortKeys::Tun(keys)) => Some((&port.common, keys)),
@@ -45,8 +45,8 @@ pub(super) fn prefixes_are_free(c: &mut Checker<'_>, file: &[PortEntry]) {
     }
 }
 
-/// Whether the ports are enough for a gateway: one inside, and outside at most one of a kind. No
-/// ports at all are good for `replay` and `sim plan`.
+/// Whether the ports suffice for a gateway: one inside, and outside at most one of a kind. A
+/// configuration without ports is valid for `replay` and `sim plan`.
 pub(super) fn ports_fit(c: &mut Checker<'_>, file: &[PortEntry], ports: &[PortConfig]) {
     let Some(last) = file.last() else {
         let what = "there is no [[port]]: this is for `convoy replay` and `convoy sim plan` alone; `convoy run` needs \
@@ -80,7 +80,7 @@ pub(super) fn ports_fit(c: &mut Checker<'_>, file: &[PortEntry], ports: &[PortCo
     }
 }
 
-/// A port whose device is an engine as well is one under its own name.
+/// A port whose device is also an engine uses its own name for that.
 pub(super) fn names_are_no_engine_s(c: &mut Checker<'_>, ports: &[PortEntry], engines: &[EngineConfig]) {
     let is_engine = |port: &&PortEntry| port.kind.as_ref().is_some_and(|keys| keys.traits().is_engine);
     for port in ports.iter().filter(is_engine) {

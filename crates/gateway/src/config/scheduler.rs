@@ -11,9 +11,8 @@ use toml::Spanned;
 
 use super::file;
 
-/// How late an engine may be before it is not waited for any more, in us, where the file does not
-/// say. Above what a scheduler's turn on a busy core makes of a prediction, far below what an
-/// operator would notice.
+/// How late an engine may be before it is no longer waited for, in us, by default. Above what a
+/// time slice on a busy core adds to a prediction, far below what an operator would notice.
 const LATE_MARGIN_US: u64 = 200;
 /// The longest that packets may be held back, in us.
 const MAX_WAIT_US: u64 = 1_000_000;
@@ -86,7 +85,7 @@ fn classes(c: &mut Checker<'_>, file: &file::Scheduler) -> (usize, ClassDiscipli
     (classes, discipline)
 }
 
-/// What is not named belongs to the lowest class.
+/// DSCPs that are not named belong to the lowest class.
 fn class_map(c: &mut Checker<'_>, dscps: Option<&BTreeMap<Text, Spanned<u8>>>, classes: usize) -> ClassMap {
     let lowest = classes as u8 - 1;
     let mut map = ClassMap::uniform(lowest);

@@ -15,28 +15,32 @@ use super::file;
 use super::keys::keys;
 use super::{NATT_PORT, PortConfig, TunnelConfig};
 
-/// What a tunnel is held against.
-pub(super) struct Around<'a> {
-    /// The ports; none where they could not all be understood.
+/// What a tunnel is checked against.
+pub(super) struct TunnelEnvironment<'a> {
+    /// The ports; none if some are invalid.
     pub(super) ports: &'a [PortConfig],
     pub(super) allow_weak: bool,
     pub(super) has_charon: bool,
 }
 
-/// One tunnel; `None` if what is needed of it could not be understood.
-pub(super) fn tunnel(c: &mut Checker<'_>, file: &file::Tunnel, around: &Around<'_>) -> Option<TunnelConfig> {
+/// One tunnel; `None` if something necessary is invalid.
+pub(super) fn tunnel(
+    c: &mut Checker<'_>,
+    file: &file::Tunnel,
+    environment: &TunnelEnvironment<'_>,
+) -> Option<TunnelConfig> {
     let name = c.needed(&file.at, file.name.as_ref(), "tunnel.name", "\"site-b\"");
     let protocols = [("esp", SaProtocol::Esp), ("ah", SaProtocol::Ah)];
     let protocol = c.one_of(file.protocol.as_ref(), "tunnel.protocol", &protocols);
     let modes = [("tunnel", Mode::Tunnel), ("transport", Mode::Transport)];
     let mode = c.one_of(file.mode.as_ref(), "tunnel.mode", &modes);
     let remote_ts = c.needed(&file.at, file.remote_ts.as_ref(), "tunnel.remote_ts", "[\"10.2.0.0/24\"]");
-    let remote_ts = selectors(c, remote_ts, "tunnel.remote_ts", around.ports);
+    let remote_ts = selectors(c, remote_ts, "tunnel.remote_ts", environment.ports);
     let has_keys = file.manual.is_some() || file.at.unread.contains(&"manual");
     let rest = if has_keys {
-        with_keys(c, file, around, (protocol, mode, &remote_ts))
+        with_keys(c, file, environment, (protocol, mode, &remote_ts))
     } else {
-        without_keys(c, file, around, protocol)
+        without_keys(c, file, environment, protocol)
     };
     let rest = rest?;
     Some(TunnelConfig {
@@ -49,17 +53,17 @@ pub(super) fn tunnel(c: &mut Checker<'_>, file: &file::Tunnel, around: &Around<'
     })
 }
 
-/// All but the name, protocol, mode and remote selectors of a tunnel with static keys.
+/// A tunnel with static keys, without its name, protocol, mode and remote selectors.
 fn with_keys(
     c: &mut Checker<'_>,
     file: &file::Tunnel,
-    around: &Around<'_>,
+    environment: &TunnelEnvironment<'_>,
     (protocol, mode, remote_ts): (Option<SaProtocol>, Option<Mode>, &[TrafficSelector]),
 ) -> Option<TunnelConfig> {
     let proposal_text =
         c.needed(&file.at, file.esp_proposal.as_ref(), "tunnel.esp_proposal", "\"aes128gcm16\"");
     let proposal = proposal_text.and_then(|text| {
-        let list = proposals(c, text, protocol, around.allow_weak)?;
+        let list = proposals(c, text, protocol, environment.allow_weak)?;
         only_proposal(c, text, &list)
     });
     let local_text = c.needed(&file.at, file.local.as_ref(), "tunnel.local", "\"192.0.2.1\"");
@@ -67,10 +71,10 @@ fn with_keys(
     let remote_text = c.needed(&file.at, file.remote.as_ref(), "tunnel.remote", "\"192.0.2.2\"");
     let remote = remote_text.and_then(|text| remote(c, text, local));
     let local_ts = c.needed(&file.at, file.local_ts.as_ref(), "tunnel.local_ts", "[\"10.1.0.0/24\"]");
-    let local_ts = selectors(c, local_ts, "tunnel.local_ts", around.ports);
-    let is_encapsulated = protocol.map(|protocol| encapsulation(c, file, protocol, around.ports));
+    let local_ts = selectors(c, local_ts, "tunnel.local_ts", environment.ports);
+    let is_encapsulated = protocol.map(|protocol| encapsulation(c, file, protocol, environment.ports));
     if let (Some(text), Some(local), Some(is_encapsulated)) = (local_text, local, is_encapsulated) {
-        local_address_fits(c, text, local, is_encapsulated, around.ports);
+        local_address_fits(c, text, local, is_encapsulated, environment.ports);
     }
     if mode == Some(Mode::Transport) {
         transport_selectors(c, file.local_ts.as_ref(), &local_ts, local, "tunnel.local_ts");
@@ -108,30 +112,30 @@ fn with_keys(
     })
 }
 
-/// What is assumed of a tunnel that names none.
+/// The assumed proposal of a tunnel that names none.
 const PROPOSAL: &str = "aes128gcm16";
-/// The packets outside for which proposals are compared, in bytes.
+/// The size of outer packets for which proposals are compared, in bytes.
 const ROOM_OUTSIDE: usize = 1500;
 
-/// The same of a tunnel whose keys a daemon negotiates. Ends, local selectors and proposal may be
-/// named all the same: routes and `convoy sim plan` go by them.
+/// The same for a tunnel whose keys a daemon negotiates. Ends, local selectors and proposal may
+/// still be given: routes and `convoy sim plan` use them.
 fn without_keys(
     c: &mut Checker<'_>,
     file: &file::Tunnel,
-    around: &Around<'_>,
+    environment: &TunnelEnvironment<'_>,
     protocol: Option<SaProtocol>,
 ) -> Option<TunnelConfig> {
-    daemon_has_the_rest(c, file, around.has_charon);
+    daemon_has_the_rest(c, file, environment.has_charon);
     let proposal_text = file.esp_proposal.as_ref();
-    let list = proposal_text.map(|text| proposals(c, text, protocol, around.allow_weak));
+    let list = proposal_text.map(|text| proposals(c, text, protocol, environment.allow_weak));
     let local = file.local.as_ref().map(|text| c.address(text, "tunnel.local"));
-    // A name stays one: whoever negotiates resolves it.
+    // A name stays a name: the daemon resolves it.
     let remote = file.remote.as_ref().and_then(|text| text.get_ref().parse::<IpAddr>().ok());
     let (v4, v6) = (IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED));
     let is_v6 = local.flatten().or(remote).is_some_and(|end| end.is_ipv6());
     let unknown = if is_v6 { v6 } else { v4 };
     let local_ts = match &file.local_ts {
-        Some(list) => selectors(c, Some(list), "tunnel.local_ts", around.ports),
+        Some(list) => selectors(c, Some(list), "tunnel.local_ts", environment.ports),
         None => [v4, v6].into_iter().filter_map(all_of).collect(),
     };
     let named = match list {
@@ -153,7 +157,7 @@ fn all_of(family: IpAddr) -> Option<TrafficSelector> {
     Some(TrafficSelector { addresses, protocol: None, ports: Ports::Any })
 }
 
-/// What would be ignored where a daemon negotiates.
+/// Keys that would be ignored if a daemon negotiates.
 fn daemon_has_the_rest(c: &mut Checker<'_>, file: &file::Tunnel, has_charon: bool) {
     let what = "it is only for tunnels with static keys ([tunnel.manual]); charon negotiates it as configured in swanctl.conf";
     c.only(file.encap.as_ref(), false, "tunnel.encap", what);
@@ -194,8 +198,7 @@ fn anti_replay(c: &mut Checker<'_>, file: &file::Tunnel, proposal: Option<Propos
     (esn, packets)
 }
 
-/// What `esp_proposal` says: at least one proposal, or `default`. `None` if it could not be
-/// understood.
+/// `esp_proposal`: at least one proposal, or `default`. `None` if it is invalid.
 fn proposals(
     c: &mut Checker<'_>,
     text: &Text,
@@ -228,18 +231,17 @@ fn proposals(
     Some(list)
 }
 
-/// What a proposal that could not be read was meant to be.
+/// A suggestion for an invalid proposal.
 fn meant(text: &str, error: &ProposalError) -> Option<String> {
     let ProposalError::UnknownWord { word, .. } = error else { return None };
     let words = proposal_words();
     let nearest = || nearest(word, &words.iter().map(String::as_str).collect::<Vec<_>>());
-    // A notation whose parts are no words of swanctl's comes before a word that looks like one
-    // part.
+    // A notation whose parts are no words of swanctl's precedes a word that resembles one part.
     let other = if text.contains(',') { None } else { in_swanctl_words(text) };
     other.filter(|other| other != text).or_else(|| nearest().map(str::to_owned))
 }
 
-/// The one proposal of a tunnel with static keys, about which nothing is negotiated.
+/// The only proposal of a tunnel with static keys, for which nothing is negotiated.
 fn only_proposal(c: &mut Checker<'_>, text: &Text, list: &ProposalList) -> Option<Proposal> {
     let (span, key) = (text.span(), "tunnel.esp_proposal");
     let Some(first) = list.proposals.first().copied() else { return PROPOSAL.parse().ok() };
@@ -257,8 +259,8 @@ fn only_proposal(c: &mut Checker<'_>, text: &Text, list: &ProposalList) -> Optio
     Some(first)
 }
 
-/// Of the proposals that a daemon may choose from the one that leaves the least room for packets;
-/// `None` where the daemon's own defaults are among them.
+/// The proposal that leaves the least room for packets, of those that a daemon may choose from;
+/// `None` if the daemon's own defaults are among them.
 fn longest(list: &ProposalList, protocol: SaProtocol) -> Option<Proposal> {
     let room = |proposal: &&Proposal| {
         let envelope = Envelope::new(protocol, Mode::Tunnel, proposal.transform, false, true);
@@ -301,7 +303,7 @@ fn transport_selectors(
     }
 }
 
-/// Only tunnel mode makes an outer header; in transport mode the packet keeps its own.
+/// Only tunnel mode creates an outer header; in transport mode the packet keeps its own.
 fn outer_header_is_made(c: &mut Checker<'_>, file: &file::Tunnel, mode: Mode) {
     let is_made = mode == Mode::Tunnel;
     let what = "it is only for mode = \"tunnel\", which has an outer header";
@@ -321,7 +323,7 @@ fn outer_dscp(c: &mut Checker<'_>, text: Option<&Text>) -> OuterDscp {
     }
 }
 
-/// Whether ESP travels in UDP. `auto` follows the ports: without a key daemon no NAT is found.
+/// Whether ESP travels in UDP. `auto` follows the ports: without a key daemon no NAT is detected.
 fn encapsulation(
     c: &mut Checker<'_>,
     file: &file::Tunnel,
@@ -346,7 +348,7 @@ fn encapsulation(
     is_encapsulated
 }
 
-/// Whether keep-alives are sent. Without a key daemon no NAT is found: `auto` goes by the
+/// Whether keep-alives are sent. Without a key daemon no NAT is detected: `auto` decides by the
 /// addresses.
 fn nat_keepalive(c: &mut Checker<'_>, file: &file::Tunnel, is_in_udp: bool) -> NatKeepalive {
     let key = "tunnel.nat_keepalive";

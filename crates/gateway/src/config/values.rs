@@ -1,4 +1,4 @@
-//! From what the file says to what it means: every value checked, every error kept.
+//! From the file's text to its meaning: every value checked, every error collected.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use convoy_dataplane::handoff::MAX_WORKERS;
 use convoy_ipsec::{IpsecConfig, Selector};
 use convoy_port::route::ROUTE_RULES;
 use convoy_port::{PortConfig, PortSettings, Routing};
-use convoy_settings::{Checker, ConfigErrors, Problem, Severity, Source, Surroundings, in_order};
+use convoy_settings::{Checker, ConfigErrors, HostEnvironment, Problem, Severity, Source, in_order};
 
 use super::dpdk::dpdk;
 use super::ends::peer_is_not_inside;
@@ -18,40 +18,40 @@ use super::keys::{keys_differ, spis_differ};
 use super::overlap::selectors_are_reached;
 use super::port::{names_are_no_engine_s, others_have_one_queue, ports_fit, prefixes_are_free};
 use super::scheduler::scheduler;
-use super::tunnel::{Around, is_set, tunnel};
+use super::tunnel::{TunnelEnvironment, is_set, tunnel};
 use super::{Config, OnStop, StatePath};
 use crate::inner_mtu::inner_mtu;
 
-/// Where the control socket is.
+/// The default control socket.
 pub(super) const CONTROL: &str = "/run/convoy/control.sock";
 /// The default of the routing table, the rules' priority and the mark: the port of ESP in UDP,
-/// easily told from others'.
+/// easily recognised.
 pub(super) const ROUTING: u32 = 4500;
 /// Tables below are the kernel's own, or named by distributions.
 const FIRST_TABLE: u32 = 256;
 /// The priority of the kernel's rule for its table `main`.
 const MAIN_PRIORITY: u32 = 32_766;
-/// The smallest MTU of a link that carries IPv6 (RFC 8200 section 5); Linux takes IPv6 off an
+/// The smallest MTU of a link that carries IPv6 (RFC 8200 section 5); Linux disables IPv6 on an
 /// interface with less.
 const LEAST_V6_MTU: u16 = 1280;
 
-/// The fewest and the most flows that can be remembered: with the most, a worker takes 192 MiB.
+/// The fewest and the most flows that can be cached: with the most, a worker uses 192 MiB.
 const FLOWS: (usize, usize) = (64, 1 << 20);
-/// The longest that a worker may ask its ports on before it sleeps, in us.
+/// The longest that a worker may poll before it sleeps, in us.
 const MOST_BUSY_POLL_US: u16 = 1_000;
 /// The longest time for which a worker may gather packets, in us.
 const MOST_MODERATION_US: u16 = 1_000;
-/// The largest MTU of a port: jumbo frames are as long, with what protection adds.
+/// The largest MTU of a port: that of jumbo frames, including what protection adds.
 pub(super) const LARGEST_MTU: u16 = 9400;
 
-/// Checks a whole file. `problems` are those that its reader had.
+/// Checks a whole file. `problems` are those found while reading it.
 pub(super) fn check(
     file: &File,
     problems: Vec<Problem>,
     source: &Source<'_>,
-    surroundings: &dyn Surroundings,
+    environment: &dyn HostEnvironment,
 ) -> Result<Config, ConfigErrors> {
-    let mut checker = Checker::new(source, surroundings, problems);
+    let mut checker = Checker::new(source, environment, problems);
     let config = config(&mut checker, file);
     let problems = in_order(checker.into_problems());
     match config {
@@ -85,17 +85,18 @@ fn config(c: &mut Checker<'_>, file: &File) -> Option<Config> {
     names_are_no_engine_s(c, &file.port, &engines);
     let charon = charon(c, gateway, all_ports.then_some(&ports));
     let allow_weak = is_set(gateway.allow_weak.as_ref(), false);
-    let around = Around {
+    let tunnel_environment = TunnelEnvironment {
         ports: if all_ports { &ports } else { &[] },
         allow_weak,
         has_charon: charon.is_some() || gateway.at.unread.contains(&"charon"),
     };
     let entries = file.tunnel.iter();
-    let tunnels: Vec<_> =
-        entries.filter_map(|entry| tunnel(c, entry, &around).map(|tunnel| (entry, tunnel))).collect();
+    let tunnels: Vec<_> = entries
+        .filter_map(|entry| tunnel(c, entry, &tunnel_environment).map(|tunnel| (entry, tunnel)))
+        .collect();
     let bypass: Vec<Selector> = file.bypass.iter().filter_map(|entry| bypass(c, entry)).collect();
     keys_differ(c, &tunnels);
-    selectors_are_reached(c, &tunnels, &bypass, around.has_charon);
+    selectors_are_reached(c, &tunnels, &bypass, tunnel_environment.has_charon);
     for (entry, tunnel) in &tunnels {
         peer_is_not_inside(c, entry.remote_ts.as_ref().map_or(&[], |list| list.get_ref()), tunnel);
     }
@@ -151,7 +152,7 @@ fn bypass(c: &mut Checker<'_>, file: &file::Bypass) -> Option<Selector> {
     Some(Selector { local: local?, remote: remote? })
 }
 
-/// Flows of each direction and family whose policy is remembered.
+/// Flows of each direction and family whose policy is cached.
 fn flow_cache(c: &mut Checker<'_>, file: &file::Gateway) -> usize {
     const KEY: &str = "gateway.flow_cache";
     let flows = c.in_range(file.flow_cache.as_ref(), KEY, IpsecConfig::default().flow_cache, FLOWS);
@@ -163,7 +164,7 @@ fn flow_cache(c: &mut Checker<'_>, file: &file::Gateway) -> usize {
     flows
 }
 
-/// The numbers by which rules and routes are told from others'.
+/// The numbers that distinguish the gateway's rules and routes from others.
 fn routing(c: &mut Checker<'_>, file: &file::Gateway) -> Routing {
     let tables = (FIRST_TABLE, u32::MAX - 1);
     let priorities = (1, MAIN_PRIORITY - ROUTE_RULES);
@@ -194,7 +195,7 @@ fn charon(c: &mut Checker<'_>, file: &file::Gateway, ports: Option<&Vec<PortConf
     Some(text.get_ref().into())
 }
 
-/// IPv6 inside needs an interface that is wide enough for it.
+/// IPv6 inside requires an interface with a sufficient MTU.
 fn ipv6_fits(c: &mut Checker<'_>, file: &file::Gateway, config: &Config) {
     let is_computed =
         |port: &&PortConfig| matches!(&port.settings, PortSettings::Tun(tun) if tun.mtu.is_none());

@@ -1,15 +1,15 @@
-//! Tells the operator of packets that the guard has dropped, once a minute at most.
+//! Warns the operator of packets that the guard has dropped, at most once a minute.
 
 use std::time::{Duration, Instant};
 
 use convoy_port::GuardCounts;
 
-/// How often the counters are looked at.
+/// Interval between two looks at the counters.
 const LOOK: Duration = Duration::from_secs(5);
-/// How long nothing more is said.
+/// Interval between two warnings.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// What was told of, and when.
+/// The last warning, and its time.
 #[derive(Debug, Default)]
 pub(crate) struct GuardWatch {
     told: GuardCounts,

@@ -1,4 +1,4 @@
-//! What the helper keeps in the kernel: routes into the tunnels, and the guard of the tunnels'
+//! The helper's state in the kernel: routes into the tunnels, and the guard of the tunnels'
 //! networks.
 
 use std::io;
@@ -7,7 +7,7 @@ use convoy_port::guard::{Guard, GuardError, GuardEvents};
 use convoy_port::route::{RouteError, RouteEvents, RouteKeeper, keep_routes};
 use convoy_port::{GuardCounts, GuardPlan, RoutePlan};
 
-/// Why something is not in the kernel as it should be.
+/// Why something is not in the kernel as required.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum KeepError {
     #[error(transparent)]
@@ -28,19 +28,19 @@ pub(super) struct Kept {
 struct Guarded {
     number: u32,
     guard: Guard,
-    /// The TUN device among the inside interfaces: its own networks are no others'.
+    /// The TUN device among the inside interfaces: its own networks belong to no other interface.
     device: Option<String>,
     events: GuardEvents,
 }
 
 impl Kept {
-    /// Keeps nothing yet; also tells of changes of interfaces and routing rules.
+    /// Nothing is kept yet; also returns the events of interfaces and routing rules.
     pub(super) fn new() -> io::Result<(Self, RouteEvents)> {
         let (routes, events) = keep_routes()?;
         Ok((Self { routes, guard: None }, events))
     }
 
-    /// Follows a plan. The interface and the numbers are those of the first, which came before the
+    /// Applies a plan. The interface and the numbers are those of the first, received before the
     /// gateway read any packet.
     pub(super) async fn route(&mut self, plan: RoutePlan) -> Result<(), KeepError> {
         if let Some(first) = self.routes.plan()
@@ -53,7 +53,7 @@ impl Kept {
         Ok(self.routes.set(plan).await?)
     }
 
-    /// Sets the guard, or removes it where there is no plan.
+    /// Sets the guard, or removes it without a plan.
     pub(super) async fn guard(&mut self, number: u32, plan: Option<GuardPlan>) -> Result<(), KeepError> {
         if self.guard.as_ref().is_some_and(|guarded| guarded.number != number) {
             return Err(KeepError::Fixed("the name of the guard's table is fixed at the start"));
@@ -74,43 +74,43 @@ impl Kept {
         Ok(())
     }
 
-    /// What the guard has dropped.
+    /// The guard's counters of dropped packets.
     pub(super) fn counts(&self) -> Result<GuardCounts, KeepError> {
         Ok(self.guard.as_ref().map_or(Ok(GuardCounts::default()), |guarded| guarded.guard.counts())?)
     }
 
-    /// Sets again what of both is missing, and tells the log.
+    /// Restores what is missing of routes and guard, and logs it.
     pub(super) async fn restore(&mut self) {
         match self.routes.restore().await {
             Ok(0) => {}
             Ok(changes) => {
                 tracing::warn!("an interface or rule changed; {changes} routes and rules were restored")
             }
-            Err(error) => tracing::warn!("routes into the tunnels: {error}"),
+            Err(error) => tracing::warn!("cannot restore the routes into the tunnels: {error}"),
         }
         self.restore_guard().await;
     }
 
-    /// Sets the guard again where it is missing or the host has other networks.
+    /// Restores the guard if it is missing or the host has other networks.
     pub(super) async fn restore_guard(&mut self) {
         let Some(guarded) = &mut self.guard else { return };
-        // Without knowing them, those that were known stand.
+        // If they cannot be read, the known ones are kept.
         let networks = self.routes.networks_beside(guarded.device.as_deref()).await.ok();
         match guarded.guard.restore(networks) {
             Ok(false) => {}
             Ok(true) => tracing::warn!(
-                "the nftables table that guards the tunnels' networks was removed or changed, and is set again"
+                "the nftables table that guards the tunnels' networks was removed or changed, and has been set again"
             ),
             Err(error) => tracing::error!("{error}"),
         }
     }
 
-    /// Waits until somebody changes something in nftables, which never is without a guard.
+    /// Waits for a change of nftables; without a guard, forever.
     pub(super) async fn tables_change(&mut self) {
         match &mut self.guard {
             Some(guarded) => {
                 if let Err(error) = guarded.events.next().await {
-                    tracing::warn!("changes of nftables are not heard of any more: {error}");
+                    tracing::warn!("changes of nftables are no longer monitored: {error}");
                     std::future::pending::<()>().await;
                 }
             }
@@ -118,12 +118,12 @@ impl Kept {
         }
     }
 
-    /// Leaves what drops: the guard, and of the routes those that drop.
+    /// Leaves what drops packets: the guard, and the blackhole routes.
     pub(super) async fn block(&mut self) -> Result<(), KeepError> {
         Ok(self.routes.block().await?)
     }
 
-    /// Removes all.
+    /// Removes everything.
     pub(super) async fn undo(&mut self) -> Result<(), KeepError> {
         let routes = self.routes.undo().await;
         if let Some(mut guarded) = self.guard.take() {

@@ -1,11 +1,11 @@
-//! The helper: a process beside the gateway that keeps the few rights which a running gateway still
-//! needs.
+//! The helper: a process beside the gateway that keeps the few privileges which a running gateway
+//! still needs.
 //!
-//! The gateway starts it before it has threads, gives up all privileges itself, and asks it by a
-//! socket pair to set routes and the guard, to open its configuration for a reload, and to clean up
-//! when it stops. The helper does nothing else, for one interface, one routing table, one nftables
-//! table and one file. When the gateway is gone without a word, it leaves the guard and the routes
-//! that drop where they are.
+//! The gateway starts it before it has threads, gives up all privileges itself, and asks it through
+//! a socket pair to set routes and the guard, to open its configuration for a reload, and to clean
+//! up when it stops. The helper does nothing else, for one interface, one routing table, one
+//! nftables table and one file. If the gateway disappears without a request, it leaves the guard
+//! and the blackhole routes in place.
 
 mod kept;
 mod protocol;
@@ -27,19 +27,19 @@ pub use server::serve;
 
 use crate::config::OnStop;
 
-/// How long the helper may take: the kernel takes some 10 us a route.
+/// Time limit of the helper: the kernel needs some 10 us a route.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Why the helper did not do what it was asked.
+/// Why the helper did not do as requested.
 #[derive(Debug, thiserror::Error)]
 pub enum HelperError {
     /// It could not be started.
     #[error("cannot start the helper process: {0}")]
     Start(io::Error),
-    /// It is gone, or does not answer.
+    /// It is gone, or does not respond.
     #[error("the helper process does not answer: {0}")]
     Gone(#[from] io::Error),
-    /// It says why it cannot.
+    /// It refused, with the reason.
     #[error("{0}")]
     Refused(String),
 }
@@ -49,13 +49,13 @@ struct Line {
     child: Child,
 }
 
-/// The gateway's end. Any thread may ask; one is answered after the other. Dropped without
-/// [`end`](Self::end), it leaves the routes that drop.
+/// The gateway's end. Any thread may ask; requests are answered one after the other. Dropped
+/// without [`end`](Self::end), it leaves the blackhole routes.
 pub struct Helper(Mutex<Line>);
 
 impl Helper {
-    /// Starts the helper: this program again, as `arguments` say, with its end of the socket pair
-    /// as standard input.
+    /// Starts the helper: this program again, with `arguments`, and its end of the socket pair as
+    /// standard input.
     ///
     /// # Errors
     /// [`HelperError::Start`].
@@ -64,34 +64,34 @@ impl Helper {
         ours.set_read_timeout(Some(TIMEOUT)).map_err(HelperError::Start)?;
         ours.set_write_timeout(Some(TIMEOUT)).map_err(HelperError::Start)?;
         let mut command = Command::new("/proc/self/exe");
-        // What a terminal tells the gateway is not for the helper, which outlives it.
+        // Signals of the terminal are for the gateway, not for the helper, which outlives it.
         command.arg0("convoy").args(arguments).process_group(0).current_dir("/");
         command.stdin(Stdio::from(OwnedFd::from(theirs))).stdout(Stdio::null());
         let child = command.spawn().map_err(HelperError::Start)?;
         Ok(Self(Mutex::new(Line { socket: Some(ours), child })))
     }
 
-    /// Brings the kernel's routes to a plan, and has them kept.
+    /// Sets the kernel's routes to a plan, and keeps them so.
     ///
     /// # Errors
-    /// [`HelperError::Refused`] says what the kernel said.
+    /// [`HelperError::Refused`] has the kernel's reason.
     pub fn route(&self, plan: RoutePlan) -> Result<(), HelperError> {
         self.ask(&Request::Route(Box::new(plan))).map(drop)
     }
 
-    /// Brings the nftables table that guards the tunnels' networks to a plan, and has it kept;
+    /// Sets the nftables table that guards the tunnels' networks to a plan, and keeps it so;
     /// without a plan, removes it. `number` is the routing table's, which is in the table's name.
     ///
     /// # Errors
-    /// [`HelperError::Refused`] says what the kernel said.
+    /// [`HelperError::Refused`] has the kernel's reason.
     pub fn guard(&self, number: u32, plan: Option<GuardPlan>) -> Result<(), HelperError> {
         self.ask(&Request::Guard { number, plan: plan.map(Box::new) }).map(drop)
     }
 
-    /// What the guard has dropped.
+    /// The guard's counters of dropped packets.
     ///
     /// # Errors
-    /// [`HelperError::Refused`] says what the kernel said.
+    /// [`HelperError::Refused`] has the kernel's reason.
     pub fn guard_counts(&self) -> Result<GuardCounts, HelperError> {
         match self.ask(&Request::GuardCounts)?.0 {
             Answer::Dropped(counts) => Ok(counts),
@@ -109,7 +109,7 @@ impl Helper {
         file.map(std::fs::File::from).ok_or_else(missing)
     }
 
-    /// Removes the sockets' files, has the routes stay or go as `on_stop` says, and ends the
+    /// Removes the sockets' files, keeps or removes the routes as `on_stop` says, and ends the
     /// helper.
     ///
     /// # Errors
@@ -121,15 +121,15 @@ impl Helper {
         });
         let mut line = self.line();
         line.socket = None;
-        // One that does not answer may never end.
+        // One that does not respond may never end.
         if !matches!(ended, Err(HelperError::Gone(_))) {
             line.child.wait()?;
         }
         ended.map(drop)
     }
 
-    /// How the helper has ended, which it does by itself only by a fault. Never waits: of one that
-    /// is being asked it is not known.
+    /// How the helper has ended, which it does by itself only by a fault. Never blocks: while a
+    /// request is in progress it is unknown.
     pub fn has_ended(&self) -> Option<ExitStatus> {
         self.0.try_lock().ok()?.child.try_wait().ok().flatten()
     }
@@ -143,7 +143,7 @@ impl Helper {
         let socket = line.socket.as_ref().ok_or_else(|| io::Error::from(io::ErrorKind::NotConnected))?;
         let answer = send_request(socket, request).and_then(|()| receive_answer(socket));
         if answer.is_err() {
-            // An answer that comes late would be taken for the next one's.
+            // A late answer would be taken for the next one's.
             line.socket = None;
         }
         match answer? {
@@ -153,12 +153,12 @@ impl Helper {
     }
 }
 
-/// What the helper is told when it is started, and nobody can change later.
+/// The helper's parameters, fixed at its start.
 #[derive(Clone, Copy, Debug)]
 pub struct Duties<'a> {
     /// The configuration.
     pub config: &'a Path,
-    /// Files of sockets, which go when the gateway stops.
+    /// Files of sockets, removed when the gateway stops.
     pub sockets: &'a [std::path::PathBuf],
 }
 

@@ -1,5 +1,5 @@
-//! What the gateway and its helper say to each other: a length of four bytes, then JSON; an answer
-//! may bring an open file.
+//! The protocol between gateway and helper: a length of four bytes, then JSON; an answer may carry
+//! an open file.
 
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
@@ -20,13 +20,13 @@ const LIMIT: usize = 16 << 20;
 /// Bytes of a message's length.
 const LENGTH: usize = 4;
 
-/// What the gateway asks of its helper.
+/// A request to the helper.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) enum Request {
-    /// Bring the kernel's routes to this plan, and keep them there.
+    /// Set the kernel's routes to this plan, and keep them so.
     Route(Box<RoutePlan>),
-    /// Bring the table that guards the tunnels' networks to this plan, or remove it; `number` is in
+    /// Set the table that guards the tunnels' networks to this plan, or remove it; `number` is in
     /// its name.
     Guard {
         /// The routing table's number.
@@ -34,17 +34,17 @@ pub(super) enum Request {
         /// What it is to drop.
         plan: Option<Box<GuardPlan>>,
     },
-    /// What that table has dropped.
+    /// The counters of that table.
     GuardCounts,
     /// The configuration, opened for reading.
     Configuration,
-    /// The gateway stops: remove the sockets' files, and leave the routes that drop and the guard.
+    /// The gateway stops: remove the sockets' files, and leave the blackhole routes and the guard.
     Block,
     /// The gateway stops: remove the sockets' files, all routes and the guard.
     Undo,
 }
 
-/// What the helper answers.
+/// The helper's answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Answer {
@@ -57,7 +57,7 @@ fn invalid(error: impl std::fmt::Display) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, error.to_string())
 }
 
-/// Reads a message's text. Never panics, whatever the bytes.
+/// Parses a message. Never panics, whatever the bytes.
 fn parse<T: DeserializeOwned>(text: &[u8]) -> io::Result<T> {
     serde_json::from_slice(text).map_err(invalid)
 }
@@ -112,7 +112,7 @@ pub(super) fn send_answer(
     if !files.is_empty() {
         beside.push(SendAncillaryMessage::ScmRights(&files));
     }
-    // The file comes with the first byte.
+    // The file is sent with the first byte.
     let parts = [IoSlice::new(&text)];
     let sent = retry_on_intr(|| sendmsg(socket.as_fd(), &parts, &mut beside, SendFlags::NOSIGNAL))?;
     socket.write_all(&text[sent..])
@@ -124,7 +124,7 @@ pub(super) fn receive_answer(mut socket: &UnixStream) -> io::Result<(Answer, Opt
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut beside = RecvAncillaryBuffer::new(&mut space);
     let flags = RecvFlags::WAITALL | RecvFlags::CMSG_CLOEXEC;
-    // A signal ends a wait that has a time limit, as the gateway's has.
+    // A signal interrupts a wait with a time limit, such as the gateway's.
     let came =
         retry_on_intr(|| recvmsg(socket.as_fd(), &mut [IoSliceMut::new(&mut len)], &mut beside, flags))?
             .bytes;

@@ -18,7 +18,7 @@ use super::kept::{KeepError, Kept};
 use super::protocol::{Answer, Request, receive_request, send_answer};
 use crate::{config, privileges};
 
-/// What a service manager or a terminal sends to all: the gateway decides when this ends.
+/// Signals that a service manager or a terminal sends to all: the gateway decides when this ends.
 const NOT_FOR_US: [Signal; 4] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT];
 
 /// Serves the gateway at the other end of standard input until it is gone.
@@ -44,7 +44,7 @@ pub fn serve(duties: Duties<'_>) -> io::Result<()> {
     runtime.block_on(work(&socket, requests, duties))
 }
 
-/// Receives requests on a thread of its own, as that waits.
+/// Receives requests on a thread of its own, since receiving blocks.
 fn receive_all(socket: UnixStream) -> io::Result<mpsc::Receiver<Request>> {
     let (sender, receiver) = mpsc::channel(1);
     std::thread::Builder::new().name("requests".to_owned()).spawn(move || {
@@ -66,7 +66,7 @@ fn receive_all(socket: UnixStream) -> io::Result<mpsc::Receiver<Request>> {
     Ok(receiver)
 }
 
-/// What the helper does next.
+/// The helper's next task.
 enum Next {
     Answer(Request),
     /// An interface or a routing rule changed.

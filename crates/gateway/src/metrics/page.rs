@@ -1,5 +1,5 @@
-//! The text of one scrape, which all who ask within a second share: each costs the gateway what its
-//! socket's buffers take, and no snapshot and no text of its own.
+//! The text of one scrape, shared by all who ask within a second: each client costs the gateway its
+//! socket's buffers, but no snapshot and no text of its own.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -9,21 +9,21 @@ use std::task::{Context, Poll};
 
 use hyper::body::{Body, Bytes, Frame, SizeHint};
 
-/// The text is kept in pieces of this size, in bytes.
+/// The size of the pieces in which the text is kept, in bytes.
 const PIECE: usize = 64 << 10;
-/// Pages that may be in memory at once. Who still reads an older one is cut off.
+/// Pages in memory at once, at most. Readers of older ones are cut off.
 const PAGES: usize = 3;
 
 /// A text in pieces.
 #[derive(Debug, Default)]
 pub(super) struct Page {
     bytes: u64,
-    /// Empty once it is withdrawn.
+    /// Empty once withdrawn.
     pieces: Mutex<Vec<Bytes>>,
 }
 
 impl Page {
-    /// What `write` writes.
+    /// The output of `write`.
     pub(super) fn written(write: impl FnOnce(&mut Pieces) -> fmt::Result) -> Self {
         let mut pieces = Pieces::default();
         write(&mut pieces).expect("memory takes whatever is written");
@@ -35,7 +35,7 @@ impl Page {
         self.pieces.lock().unwrap_or_else(PoisonError::into_inner).get(at).cloned()
     }
 
-    /// Frees the text, but for what is on its way.
+    /// Frees the text, except for pieces being sent.
     fn withdraw(&self) {
         std::mem::take(&mut *self.pieces.lock().unwrap_or_else(PoisonError::into_inner));
     }
@@ -47,7 +47,7 @@ impl From<&'static str> for Page {
     }
 }
 
-/// Takes a text and cuts it up, so that it never grows by being copied.
+/// Collects a text in pieces, so that it never grows by being copied.
 #[derive(Debug, Default)]
 pub(super) struct Pieces {
     bytes: u64,
@@ -77,7 +77,7 @@ impl fmt::Write for Pieces {
     }
 }
 
-/// A page on its way to a client.
+/// A page being sent to a client.
 #[derive(Debug)]
 pub(super) struct Reading {
     page: Arc<Page>,
@@ -99,7 +99,7 @@ impl Body for Reading {
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        // Where the page is withdrawn, less comes than was announced, which ends the connection.
+        // If the page is withdrawn, less is sent than announced, which ends the connection.
         let piece = self.page.piece(self.next);
         if let Some(piece) = &piece {
             self.next += 1;
@@ -117,13 +117,13 @@ impl Body for Reading {
     }
 }
 
-/// The pages that are in memory, the newest last.
+/// The pages in memory, the newest last.
 #[derive(Debug, Default)]
 pub(super) struct Pages(Vec<Arc<Page>>);
 
 impl Pages {
-    /// Takes in a new page, and lets go of those that nobody reads. Where too many are still read,
-    /// the oldest is withdrawn.
+    /// Adds a new page, and drops those that nobody reads. If too many are still read, the oldest
+    /// is withdrawn.
     pub(super) fn add(&mut self, page: Page) -> Arc<Page> {
         self.0.retain(|page| Arc::strong_count(page) > 1);
         let crowd = (self.0.len() + 1).saturating_sub(PAGES);
@@ -144,7 +144,7 @@ mod tests {
         Page::written(|out| (0..pieces).try_for_each(|_| out.write_str(&"x".repeat(PIECE))))
     }
 
-    /// The bytes that still come.
+    /// The bytes that are still to be sent.
     fn rest(reading: &mut Reading) -> u64 {
         let mut bytes = 0;
         let mut context = Context::from_waker(std::task::Waker::noop());

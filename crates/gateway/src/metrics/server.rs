@@ -1,9 +1,9 @@
-//! The HTTP server for Prometheus: one page, and limits on what a client may take.
+//! The HTTP server for Prometheus: one page, and limits on clients.
 //!
-//! Whoever reaches the address can connect, so nothing that a client does may cost the gateway more
-//! than a few kilobytes or keep other clients out for more than some seconds. One snapshot is made
-//! at a time, and all who ask within a second get the same page. hyper parses; one thread without
-//! privileges serves all connections.
+//! Anybody who reaches the address can connect, so no client may cost the gateway more than a few
+//! kilobytes or keep other clients out for more than some seconds. One snapshot is made at a time,
+//! and all who ask within a second get the same page. hyper parses; one thread without privileges
+//! serves all connections.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -30,18 +30,18 @@ use crate::run::Order;
 use crate::snapshot::Snapshot;
 use crate::supervise;
 
-/// The page.
+/// The page's path.
 const PATH: &str = "/metrics";
-/// Request line and headers together, in bytes; hyper takes no smaller limit.
+/// Request line and headers together, in bytes; hyper accepts no smaller limit.
 const REQUEST_BYTES: usize = 8192;
-/// How long the gateway may take to answer.
+/// Time limit of the gateway's answer.
 const TIMEOUT: Duration = Duration::from_secs(4);
-/// Pause after a connection could not be accepted, as when there are no file descriptors left.
+/// Pause after a connection could not be accepted, for example for lack of file descriptors.
 const PAUSE: Duration = Duration::from_millis(200);
-/// How long nothing more is said of that.
+/// Interval between two warnings of that.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// What clients may take.
+/// The limits of clients.
 #[derive(Clone, Copy, Debug)]
 struct Limits {
     /// Connections at once; the oldest gives way to a new one, so that idle ones keep nobody out.
@@ -61,10 +61,10 @@ const LIMITS: Limits = Limits {
     fresh: Duration::from_secs(1),
 };
 
-/// Whoever wants the page; `None` comes where the gateway gives no snapshot.
+/// The requester of a page; it receives `None` if the gateway gives no snapshot.
 type Asker = oneshot::Sender<Option<Arc<Page>>>;
 
-/// Takes the address, which may need a privilege that the gateway gives up before it serves.
+/// Binds the address, which may require a privilege that the gateway gives up before it serves.
 ///
 /// # Errors
 /// What the system refused: the address is in use, or not this host's.
@@ -106,7 +106,7 @@ async fn accept(listener: tokio::net::TcpListener, orders: Sender<Order>, limits
                 }
                 let asked = asked.clone();
                 open.push_back(tokio::spawn(async move {
-                    // A client that is too slow, or goes away early, is its own affair.
+                    // A client that is too slow, or disconnects early, gets no answer.
                     let _ = timeout(limits.connection, serve_one(stream, asked, limits)).await;
                 }));
             }
@@ -123,8 +123,8 @@ async fn accept(listener: tokio::net::TcpListener, orders: Sender<Order>, limits
     }
 }
 
-/// Makes the page for whoever asks, one at a time. It goes on where those who asked have gone away,
-/// so that connections which come and go cannot have it begun again and again.
+/// Makes pages for requesters, one at a time. A page is finished even if its requesters have
+/// disconnected, so that connections which come and go cannot start it again and again.
 async fn make_pages(mut askers: mpsc::UnboundedReceiver<Asker>, orders: Sender<Order>, fresh: Duration) {
     let mut pages = Pages::default();
     let mut made: Option<(Instant, Option<Arc<Page>>)> = None;
@@ -136,13 +136,13 @@ async fn make_pages(mut askers: mpsc::UnboundedReceiver<Asker>, orders: Sender<O
             let page = snapshot.map(|snapshot| Page::written(|out| text::write(out, snapshot)));
             made = Some((Instant::now(), page.map(|page| pages.add(page))));
         }
-        // The client may have gone by then.
+        // The client may be gone by then.
         let _ = asker.send(made.as_ref().and_then(|(_, page)| page.clone()));
     }
 }
 
-/// One request and its answer. Connections are not kept: a scrape each few seconds gains nothing by
-/// that, and idle ones would take the places of others.
+/// One request and its answer. Connections are not kept alive: a scrape every few seconds gains
+/// nothing by that, and idle ones would take the places of others.
 async fn serve_one(
     stream: TcpStream,
     asked: mpsc::UnboundedSender<Asker>,

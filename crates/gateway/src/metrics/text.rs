@@ -16,7 +16,7 @@ use family::{
     Encoder, Label, counters, family, gauges, infos, label, packets, seconds, single_counter, single_gauge,
 };
 
-/// What [`write()`] writes, for HTTP.
+/// The content type of [`write()`]'s output.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// Writes a snapshot in the OpenMetrics text format.
@@ -33,7 +33,7 @@ pub fn write(out: &mut impl std::fmt::Write, snapshot: Snapshot) -> std::fmt::Re
     encode_eof(out)
 }
 
-/// What Prometheus' own client libraries tell of every process.
+/// The metrics that Prometheus' own client libraries export of every process.
 #[derive(Debug)]
 struct Process {
     started_s: f64,
@@ -112,7 +112,7 @@ fn packets_in_all(encoder: &mut Encoder<'_>, snapshot: &Snapshot) -> std::fmt::R
     for (name, help, count) in totals {
         single_counter(encoder, name, help, count)?;
     }
-    // Those that were not met too: a rate needs a beginning.
+    // Also reasons without drops: a rate needs a beginning.
     let drops = DropReason::ALL.iter().map(|reason| {
         let count = snapshot.drops.get(reason.name()).copied().unwrap_or_default();
         ([label("reason", reason)], count)
@@ -134,7 +134,7 @@ fn tunnels(encoder: &mut Encoder<'_>, rows: &[TunnelRow]) -> std::fmt::Result {
     counters(encoder, "tunnel_dropped_packets", "Dropped packets of a tunnel, over all its SAs", drops)
 }
 
-/// What tells an SA from all others of the gateway (RFC 4301 section 4.1), and its tunnel.
+/// The identity of an SA in the gateway (RFC 4301 section 4.1), and its tunnel.
 fn sa(row: &SaRow) -> [Label; 5] {
     [
         label("tunnel", &row.tunnel),

@@ -50,7 +50,7 @@ const PROCESS: &[i64] = &[
     libc::SYS_waitid,
 ];
 
-/// Descriptors, whatever they are of.
+/// Descriptors of any kind.
 const DESCRIPTORS: &[i64] = &[
     libc::SYS_close,
     libc::SYS_dup,
@@ -101,7 +101,7 @@ const SOCKETS: &[i64] = &[
     libc::SYS_shutdown,
 ];
 
-/// What other architectures have under the names above alone.
+/// Older names of the above that other architectures do not have.
 #[cfg(target_arch = "x86_64")]
 const OLD: &[i64] = &[
     libc::SYS_access,
@@ -117,29 +117,29 @@ const OLD: &[i64] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const OLD: &[i64] = &[];
 
-/// What a helper does beside: it removes the files of sockets.
+/// A helper's additional calls: it removes the files of sockets.
 const REMOVE: &[i64] = &[
     libc::SYS_unlinkat,
     #[cfg(target_arch = "x86_64")]
     libc::SYS_unlink,
 ];
 
-/// Flags of open(2) by which something is written or made.
+/// Flags of open(2) that write or create.
 const WRITES: u64 = (libc::O_ACCMODE | libc::O_CREAT | libc::O_TRUNC | libc::O_APPEND) as u64;
-/// Families of sockets: the ports' and charon's own, and those by which names are resolved.
+/// Families of sockets: those of ports and charon, and those for resolving names.
 const FAMILIES: [i32; 4] = [libc::AF_INET, libc::AF_INET6, libc::AF_UNIX, libc::AF_NETLINK];
 /// Requests to terminals and sockets.
 const REQUESTS: [u64; 4] = [libc::TCGETS, libc::TIOCGWINSZ, libc::FIONBIO, libc::FIONREAD];
 
-/// Commands of bpf(2) where a port asks for the call: entries of maps that are open come and go,
-/// and nothing is made.
+/// Commands of bpf(2) if a port requires the call: updating and deleting entries of open maps;
+/// nothing can be created.
 const BPF_COMMANDS: [u64; 2] = [2, 3];
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
-/// Gives up, for all threads, every system call but those of a gateway at work, and `more` for its
-/// ports and engines: no program is run, no file opened for writing, no memory made executable, no
-/// process traced.
+/// Gives up, for all threads, every system call but those of a running gateway, and `more` for its
+/// ports and engines: no program can be run, no file opened for writing, no memory made executable,
+/// no process traced.
 ///
 /// # Errors
 /// [`PrivilegeError`] if the kernel refuses: it was built without seccomp.
@@ -147,7 +147,7 @@ pub fn confine(more: &[i64]) -> Result<(), PrivilegeError> {
     apply(more)
 }
 
-/// As [`confine`], for a helper.
+/// Like [`confine`], for a helper.
 ///
 /// # Errors
 /// Those of [`confine`].
@@ -164,8 +164,7 @@ fn apply(more: &[i64]) -> Result<(), PrivilegeError> {
     };
     let rules = allowed(more).map_err(|error| refused(&error))?;
     let filters = [
-        // Its flags lie in memory, where no filter sees them; glibc takes clone(2) where this is
-        // not there.
+        // Its flags are in memory, where no filter sees them; glibc falls back to clone(2).
         program(
             BTreeMap::from([(libc::SYS_clone3, Vec::new())]),
             SeccompAction::Allow,
@@ -206,10 +205,10 @@ fn allowed(more: &[i64]) -> Result<Rules, seccompiler::BackendError> {
     }
     let requests = REQUESTS.into_iter().map(|request| equal(1, request));
     rules.insert(libc::SYS_ioctl, requests.collect::<Result<_, _>>()?);
-    // A thread's name, and one for memory that the allocator gives.
+    // A thread's name, and names for the allocator's memory.
     let prctls = [libc::PR_SET_NAME, libc::PR_GET_NAME, libc::PR_SET_VMA].into_iter();
     rules.insert(libc::SYS_prctl, prctls.map(|what| equal(0, what as u64)).collect::<Result<_, _>>()?);
-    // Limits are read, not set.
+    // Limits may be read, not set.
     rules.insert(
         libc::SYS_prlimit64,
         vec![SeccompRule::new(vec![SeccompCondition::new(

@@ -1,11 +1,11 @@
-//! Giving up what is not needed any more.
+//! Giving up privileges.
 //!
 //! Ports, sockets and files are opened with whatever the gateway was started with; they keep
-//! working without it. Then the gateway becomes a user of its own without a capability, whose
-//! memory no other process reads and no core file or swap space ever holds, and lastly it gives up
-//! all system calls but those that its work needs. What needs more is asked of the
-//! [helper](crate::helper). Threads inherit what their maker has, so all but the last comes before
-//! any thread that outlives the start.
+//! working without it. Then the gateway becomes a user of its own without capabilities, whose
+//! memory no other process can read and no core file or swap space ever holds, and lastly it gives
+//! up all system calls but those that its work needs. Whatever needs more goes through the
+//! [helper](crate::helper). Threads inherit their creator's privileges, so everything but the last
+//! step precedes any thread that outlives the start.
 
 mod calls;
 
@@ -19,9 +19,9 @@ use nix::unistd::{Gid, Uid, User, geteuid, setgid, setgroups, setuid};
 
 pub use calls::{confine, confine_helper};
 
-/// The user that a gateway becomes unless its configuration names another.
+/// The user that a gateway becomes by default.
 pub const DEFAULT_USER: &str = "convoy";
-/// Who it becomes where there is no such user.
+/// The user if that one does not exist.
 const FALLBACK: &str = "nobody";
 
 /// Why privileges could not be given up.
@@ -51,8 +51,8 @@ pub struct Account {
 }
 
 impl Account {
-    /// The configured user, or [`DEFAULT_USER`], or, where there is none, `nobody` and a warning.
-    /// `None` for a gateway that was not started by root: it stays who it is.
+    /// The configured user, or [`DEFAULT_USER`], or, if that does not exist, `nobody` and a
+    /// warning. `None` for a gateway that was not started by root: it keeps its user.
     ///
     /// # Errors
     /// That there is no such user, and what to do.
@@ -94,7 +94,7 @@ impl Display for Account {
 /// [`PrivilegeError`] if the system refuses; the gateway may go on then.
 pub fn lock_memory() -> Result<(), PrivilegeError> {
     let refused = refused("cannot keep memory, and the keys in it, out of swap space");
-    // Later allocations fail past the limit, so there must be none.
+    // Later allocations fail beyond the limit, so there must be none.
     let _ = setrlimit(Resource::RLIMIT_MEMLOCK, RLIM_INFINITY, RLIM_INFINITY);
     let (limit, _) = getrlimit(Resource::RLIMIT_MEMLOCK).map_err(|error| refused(&error))?;
     if limit != RLIM_INFINITY {
@@ -108,8 +108,8 @@ pub fn lock_memory() -> Result<(), PrivilegeError> {
         .map_err(|error| refused(&error))
 }
 
-/// Becomes `account`, drops every capability of this thread and of all that it will make, and shuts
-/// this process's memory off from others, for good.
+/// Becomes `account`, drops every capability of this thread and of all that it will create, and
+/// protects this process's memory from others, for good.
 ///
 /// # Errors
 /// [`PrivilegeError`] if the system refuses; the gateway should not go on then.
@@ -126,15 +126,15 @@ pub fn give_up(account: Option<&Account>) -> Result<(), PrivilegeError> {
     shut_off()
 }
 
-/// Drops every capability of the thread that DPDK has where it runs: it was started with what the
-/// process had then. Its user is the process's.
+/// Drops every capability of DPDK's thread, if it runs: it started with those of the process at
+/// that time. Its user is the process's.
 ///
 /// # Errors
 /// [`PrivilegeError`] if the system or DPDK refuses; the gateway should not go on then.
 pub(crate) fn give_up_in_dpdk() -> Result<(), PrivilegeError> {
     let (done, is_done) = std::sync::mpsc::sync_channel(1);
     let in_thread = move || {
-        // Whoever waits for it has gone only if this process ends.
+        // The receiver is gone only if this process ends.
         let _ = done.send(give_up(None));
     };
     let refused = refused("cannot drop the capabilities of DPDK's thread");
@@ -161,8 +161,8 @@ pub(crate) fn keep_routing() -> Result<(), PrivilegeError> {
     shut_off()
 }
 
-/// No new privileges by any program; no other process of this user reads the memory, and no core
-/// file is written.
+/// No program gains privileges; no other process of this user can read the memory, and no core file
+/// is written.
 fn shut_off() -> Result<(), PrivilegeError> {
     use nix::sys::prctl::{set_dumpable, set_no_new_privs};
     set_no_new_privs().map_err(|error| refused("cannot give up new privileges")(&error))?;

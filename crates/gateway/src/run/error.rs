@@ -13,45 +13,45 @@ use crate::state::StateError;
 /// Why a gateway could not start, or ended.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// It could not be put together.
+    /// It could not be assembled.
     #[error(transparent)]
     Assemble(#[from] AssembleError),
     /// A port could not be opened, or failed as a whole.
     #[error(transparent)]
     Port(#[from] PortError),
-    /// The system refused a thread or an event file.
+    /// The system refused a thread or an eventfd.
     #[error("worker threads: {0}")]
     Threads(#[from] std::io::Error),
-    /// Nobody could listen for charon.
+    /// Listening for charon failed.
     #[error("charon's socket: {0}")]
     Charon(std::io::Error),
-    /// A worker ended by a fault of the program.
+    /// A worker panicked.
     #[error("worker {number} ended by a fault in convoy, please report it: {reason}")]
     Worker {
         /// Its number.
         number: usize,
-        /// What its panic said.
+        /// The panic's message.
         reason: String,
     },
-    /// Another thread ended by a fault of the program.
+    /// Another thread panicked.
     #[error("thread {0} ended by a fault in convoy; please report what the log says of it")]
     Thread(String),
     /// Workers did not end in time.
     #[error("{} did not end in time, because an engine or a port did not return; its packets are lost", Workers(.0))]
     Hung(Vec<usize>),
-    /// The operator did not want to wait.
+    /// The operator did not want to wait for these workers.
     #[error("stopped by a second signal: {} had not ended, and packets in progress are lost", Workers(.0))]
     Hurried(Vec<usize>),
     /// There is not enough memory.
     #[error(transparent)]
     Memory(#[from] convoy_dataplane::memory::MemoryError),
-    /// Numbers of static keys could not be kept.
+    /// The numbers of static keys could not be persisted.
     #[error(transparent)]
     State(#[from] StateError),
-    /// It would have gone on with more rights than it needs.
+    /// It would have kept more privileges than it needs.
     #[error(transparent)]
     Privileges(#[from] privileges::PrivilegeError),
-    /// The helper ended by a fault, or somebody ended it.
+    /// The helper panicked, or was killed.
     #[error(
         "the helper process ended ({0}): without it, routes cannot be restored and the configuration cannot be reloaded; start the gateway again"
     )]
@@ -64,7 +64,7 @@ pub enum RunError {
     Guard(HelperError),
 }
 
-/// Workers by their numbers, for people.
+/// Workers by their numbers, for messages.
 pub(super) struct Workers<'a>(pub(super) &'a [usize]);
 
 impl fmt::Display for Workers<'_> {

@@ -1,5 +1,5 @@
-//! What a running gateway has its helper do for the tunnels' networks: routes into the tunnels,
-//! routes that drop, and the guard.
+//! The tasks of a running gateway's helper for the tunnels' networks: routes into the tunnels,
+//! blackhole routes, and the guard.
 
 use std::time::Instant;
 
@@ -14,8 +14,8 @@ use crate::ports;
 use crate::snapshot::GuardRow;
 
 impl Gateway {
-    /// Guards what is behind the tunnels and routes it into them. To be called last, so that a
-    /// start that fails changes neither.
+    /// Guards the networks behind the tunnels and routes them into the tunnels. Call it last, so
+    /// that a start that fails changes neither.
     ///
     /// # Errors
     /// [`RunError::Guard`], [`RunError::Routes`].
@@ -24,8 +24,8 @@ impl Gateway {
         self.set_routes()
     }
 
-    /// The same for networks that come to a gateway at work: of guard and routes, each is set
-    /// even if the other cannot be, as either keeps packets from leaving unencrypted.
+    /// The same for new networks of a running gateway: guard and routes are each set even if the
+    /// other cannot be, as either keeps packets from leaving unencrypted.
     ///
     /// # Errors
     /// [`RunError::Guard`], [`RunError::Routes`].
@@ -54,31 +54,29 @@ impl Gateway {
         self.blocked.networks().iter().copied().collect()
     }
 
-    /// Takes in what charon's tunnels have behind them: what the configuration does not cover is to
-    /// be blocked from now on, and the operator hears of it. `all` looks at tunnels again that were
-    /// there before.
+    /// Blocks the networks behind charon's tunnels that the configuration does not cover, and warns
+    /// the operator. `all` also considers tunnels that were there before.
     pub(super) fn cover(&mut self, all: bool) {
         let Some(charon) = &self.charon else { return };
         let is_kept = ports::inside_device(&self.config).is_some() || self.is_guarded();
         let behind = charon.behind(all);
         let warnings = self.blocked.block(&behind, self.helper.is_some() && is_kept);
-        warnings.into_iter().for_each(|warning| (self.tell)(warning));
+        warnings.into_iter().for_each(|warning| (self.notify)(warning));
     }
 
-    /// Has the helper block what came since the last time, all of it at once: it looks at all
-    /// routes each time.
+    /// Has the helper block everything new at once: it reads all routes each time.
     pub(super) fn block(&mut self) {
         self.cover(false);
         if self.blocked.is_due() {
             let routed = self.route_anew();
             self.blocked.asked(routed.is_ok());
             if let Err(error) = routed {
-                (self.tell)(format!("networks outside every [[tunnel]] are not blocked: {error}"));
+                (self.notify)(format!("networks outside every [[tunnel]] are not blocked: {error}"));
             }
         }
     }
 
-    /// Whether something that drops packets to the tunnels' networks stays when it ends.
+    /// Whether something that drops packets to the tunnels' networks stays after its end.
     pub fn blocks(&self) -> bool {
         let is_any = self.plan().is_some_and(|plan| !plan.routes.is_empty() || !plan.blocked.is_empty());
         self.on_stop() == OnStop::Block && (is_any || self.is_guarded())
@@ -93,20 +91,20 @@ impl Gateway {
         self.helper.as_deref().filter(|_| self.is_guarded())
     }
 
-    /// What the guard has dropped, if there is one that can be asked.
+    /// The guard's counters, if there is one and it can be asked.
     pub(super) fn guard_row(&self) -> Option<GuardRow> {
         let counts = self.guard_s_helper()?.guard_counts().ok()?;
         let table = guard_table(self.config.routing.table);
         Some(GuardRow { table, dropped_inbound: counts.inbound, dropped_outbound: counts.outbound })
     }
 
-    /// Tells of packets that the guard has dropped.
+    /// Warns of packets that the guard has dropped.
     pub(super) fn watch_guard(&self, watch: &mut GuardWatch) {
         let now = Instant::now();
         let counts = self.guard_s_helper().filter(|_| watch.is_due(now)).map(Helper::guard_counts);
         match counts {
-            Some(Ok(counts)) => watch.look(now, counts).into_iter().for_each(|line| (self.tell)(line)),
-            Some(Err(error)) => tracing::warn!("the guard's counters: {error}"),
+            Some(Ok(counts)) => watch.look(now, counts).into_iter().for_each(|line| (self.notify)(line)),
+            Some(Err(error)) => tracing::warn!("cannot read the guard's counters: {error}"),
             None => {}
         }
     }

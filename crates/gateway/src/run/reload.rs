@@ -1,4 +1,4 @@
-//! A running gateway goes over to another configuration.
+//! Switching a running gateway to another configuration.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -17,19 +17,19 @@ use crate::worker_thread::Reloaded;
 /// Tunnels that a refused reload names.
 const NAMED_TUNNELS: usize = 10;
 
-/// Reads the configuration for a reload; what is wrong with it in words for the operator.
+/// Reads the configuration for a reload; errors are worded for the operator.
 pub type Load = Arc<dyn Fn() -> Result<Box<Config>, String> + Send + Sync>;
 
-/// What a reload did.
+/// The result of a reload.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReloadReport {
     /// Tunnels that did not change.
     pub stayed: usize,
     /// New tunnels.
     pub came: usize,
-    /// Tunnels that are no more there.
+    /// Removed tunnels.
     pub went: usize,
-    /// What the operator should know, such as changes that wait for a restart.
+    /// Messages for the operator, such as changes that require a restart.
     pub notes: Vec<String>,
     /// Tunnels that could not be installed, and why.
     pub refused: Vec<String>,
@@ -44,7 +44,7 @@ impl fmt::Display for ReloadReport {
     }
 }
 
-/// What came of a reload: done, or why the whole of it was refused.
+/// The outcome of a reload: its report, or why it was refused as a whole.
 pub type Reloading = Result<ReloadReport, String>;
 
 /// Why a configuration was refused.
@@ -52,8 +52,8 @@ fn stays(errors: &str) -> String {
     format!("the configuration stays as it was:\n{errors}")
 }
 
-/// Has a running gateway read its configuration anew and go over to it, without waiting for that:
-/// `reply` hears what came of it. Errors are logged, too.
+/// Makes a running gateway read its configuration again and switch to it, without waiting: `reply`
+/// receives the outcome. Errors are also logged.
 ///
 /// # Errors
 /// What is wrong with the configuration, which stays as it was; or that the gateway is stopping.
@@ -66,8 +66,8 @@ pub fn reload(load: &Load, orders: &Sender<Order>, reply: Reply<Reloading>) -> R
 }
 
 impl Gateway {
-    /// Goes over to another configuration as far as that needs no restart. One with tunnels that
-    /// the running ports cannot serve changes nothing: their packets would all be lost.
+    /// Switches to another configuration as far as that needs no restart. One with tunnels that the
+    /// running ports cannot serve changes nothing: all their packets would be lost.
     ///
     /// # Errors
     /// Those tunnels, each with the reason.
@@ -82,8 +82,8 @@ impl Gateway {
         let tunnels = Arc::new(Config { tunnels, bypass, ..self.config.clone() });
         let (beginnings, left_out) = self.begin_missing(&tunnels);
         let (released, beginnings) = (Arc::clone(&tunnels), Arc::new(beginnings));
-        // All let go before any takes up: an SPI may go from a tunnel of one worker to a tunnel of
-        // another.
+        // All remove before any installs: an SPI may move from a tunnel of one worker to a tunnel
+        // of another.
         let went = self.handles.tell(move |thread| thread.let_go(&released)).into_iter().flatten().max();
         let taken_up = Arc::clone(&tunnels);
         let answers = self.handles.tell(move |thread| thread.take_up(&taken_up, &beginnings));
@@ -114,13 +114,13 @@ impl Gateway {
         let routed = self.route_anew();
         self.blocked.asked(routed.is_ok());
         notes.extend(routed.err().map(|error| error.to_string()));
-        notes.iter().chain(&refused).for_each(|what| (self.tell)(format!("reload: {what}")));
+        notes.iter().chain(&refused).for_each(|what| (self.notify)(format!("reload: {what}")));
         let report = ReloadReport { stayed, came, went, notes, refused };
         tracing::info!("reload: {report}");
         Ok(report)
     }
 
-    /// Whether the ports as they run can serve all tunnels of a configuration, whose own ports may
+    /// Whether the running ports can serve all tunnels of a configuration, whose own ports may
     /// differ.
     fn are_served(&self, config: &Config) -> Result<(), String> {
         let why = |tunnel: &TunnelConfig| {
@@ -142,16 +142,16 @@ impl Gateway {
         )))
     }
 
-    /// Has the ports inside take packets to the networks that are behind the tunnels now; what went
-    /// wrong there.
+    /// Has the inside ports take packets to the networks that are now behind the tunnels; returns
+    /// errors.
     fn take_networks(&self) -> HashSet<String> {
         let networks = ports::networks(&self.config);
         let answers = self.handles.tell(move |thread| thread.take_networks(&networks));
         answers.into_iter().flatten().flatten().collect()
     }
 
-    /// Where the tunnels begin that a reload to this configuration would install, and what keeps
-    /// those with static keys from it.
+    /// The beginnings of the tunnels that a reload to this configuration would install, and the
+    /// errors that prevent those of static keys.
     fn begin_missing(&mut self, config: &Arc<Config>) -> (Beginnings, Option<String>) {
         match self.try_begin(config) {
             Ok(beginnings) => (beginnings, None),
@@ -164,7 +164,7 @@ impl Gateway {
 
     fn try_begin(&mut self, config: &Arc<Config>) -> Result<Beginnings, StateError> {
         let Some(state) = &self.state else {
-            State::do_without(config, self.began_with_static_keys, &self.tell)?;
+            State::do_without(config, self.began_with_static_keys, &self.notify)?;
             return Ok(Beginnings::Fresh);
         };
         self.handles.ask(|thread| thread.numbers()).iter().flatten().for_each(|report| state.note(report));
@@ -181,7 +181,7 @@ impl Gateway {
     }
 }
 
-/// Settings that differ and that only a new start takes up.
+/// Settings that differ and require a restart.
 fn needs_restart(old: &Config, new: &Config) -> Vec<&'static str> {
     let changes = [
         ("gateway.control", old.control != new.control),

@@ -1,4 +1,4 @@
-//! A gateway of two workers over ports in memory: workers that stand still, and workers that panic.
+//! A gateway of two workers over ports in memory: workers that hang, and workers that panic.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::mpsc::Sender;
@@ -23,10 +23,10 @@ mod surveys;
 const WORKERS: u16 = 2;
 /// Packets that a link holds.
 const LINK: usize = 256;
-/// A loaded machine may take so long over anything.
+/// Time limit for anything on a loaded machine.
 const SLACK: Duration = Duration::from_secs(20);
 
-/// So many tunnels, which the workers have in turn.
+/// Tunnels that are assigned to the workers in turn.
 fn config(tunnels: u32, site: u8, workers: u16) -> Config {
     let peer = 3 - site;
     let mut text = format!("[gateway]\nworkers = {workers}\n");
@@ -59,7 +59,7 @@ fn host(site: u8, tunnel: u32, number: u8) -> Ipv4Addr {
 /// No engine is measured: a cache on this machine is not the test's.
 fn costs() -> Costs {
     let mut costs = Costs::new();
-    costs.state("software0", CostModel { t_init: 1_000.0, t_block: 10.0 });
+    costs.set_fixed("software0", CostModel { t_init: 1_000.0, t_block: 10.0 });
     costs
 }
 
@@ -110,7 +110,7 @@ fn inner(tunnel: u32, mark: u8) -> Vec<u8> {
 }
 
 impl Bench {
-    /// What the peer sends for an inner packet, in frames of its own.
+    /// The peer's packets for an inner packet, in frames of its own.
     fn sealed(&mut self, inner: &[u8]) -> Vec<Frame> {
         let frame = self.peer.pool_mut().take_filled(inner, 64).expect("a frame");
         self.peer.outbound(&mut vec![frame]);
@@ -144,7 +144,7 @@ impl Bench {
         false
     }
 
-    /// Has a worker stand still until what is returned is dropped.
+    /// Makes a worker hang until the returned sender is dropped.
     fn hang(&self, worker: usize) -> Sender<()> {
         let (entered, is_there) = channel();
         let (release, released) = channel::<()>();

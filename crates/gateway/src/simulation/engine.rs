@@ -18,7 +18,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 /// How late an answer may be that is late, in ns: beyond the deadline, at times.
 const LATE_NS: std::ops::Range<u64> = 1_000_000..1_500_000_000;
 
-/// What an engine is like.
+/// The behaviour of an engine.
 #[derive(Clone, Debug)]
 pub(super) struct Character {
     pub(super) name: String,
@@ -27,7 +27,7 @@ pub(super) struct Character {
     pub(super) takes_trains: bool,
     pub(super) cost: CostModel,
     pub(super) depth: usize,
-    /// Of its answers, how many are late, and how many come twice.
+    /// The fractions of its completions that are late, and that arrive twice.
     pub(super) late: f64,
     pub(super) twice: f64,
 }
@@ -45,7 +45,7 @@ pub(super) struct VirtualEngine {
 }
 
 impl VirtualEngine {
-    /// One that does nothing out of the ordinary any more once `is_calm`.
+    /// An engine that behaves perfectly once `is_calm`.
     pub(super) fn new(
         character: &Character,
         time: &VirtualTime,

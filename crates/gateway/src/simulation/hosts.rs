@@ -12,7 +12,7 @@ use super::wire::addresses;
 const MAGIC: [u8; 4] = *b"vopr";
 /// Headers of UDP over IPv6, magic and number, and a little more: no packet is shorter.
 pub(super) const LEAST_BYTES: usize = 64;
-/// UDP's port by which hosts' packets are told from ICMP errors.
+/// UDP's port that distinguishes hosts' packets from ICMP errors.
 const PORT: u16 = 7;
 
 /// The address of a host behind a site, in a tunnel's network.
@@ -28,7 +28,7 @@ pub(super) fn host(site: usize, tunnel: usize, is_v6: bool) -> IpAddr {
 /// One host that sends to its opposite number.
 #[derive(Clone, Debug)]
 pub(super) struct Flow {
-    /// Where it sends from: 0 or 1.
+    /// The site it sends from: 0 or 1.
     pub(super) site: usize,
     pub(super) tunnel: usize,
     /// Its own address and the other's.

@@ -1,4 +1,4 @@
-//! What happened in a run: the last events in words, and a hash over all of them.
+//! The events of a run: the last ones in words, and a hash over all of them.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;

@@ -72,11 +72,11 @@ fn number(name: &str) -> Option<u64> {
     Some(word.parse().unwrap_or_else(|_| panic!("{name} wants a whole number, not {word:?}")))
 }
 
-/// What engines cost; no machine's cache decides what a seed does.
+/// The costs of engines; no machine's cache affects a seed.
 fn costs() -> Costs {
     let mut costs = Costs::without_cache();
     for (at, t_init) in [2_000.0, 5_000.0, 20_000.0].into_iter().enumerate() {
-        costs.state(&format!("engine{at}"), CostModel { t_init, t_block: 50.0 });
+        costs.set_fixed(&format!("engine{at}"), CostModel { t_init, t_block: 50.0 });
     }
     costs
 }

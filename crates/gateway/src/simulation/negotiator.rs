@@ -1,5 +1,5 @@
-//! What IKE does at both ends: it brings new SAs, and takes old ones away when their successors are
-//! in use.
+//! IKE's part at both ends: it installs new SAs, and removes old ones when their successors are in
+//! use.
 
 use std::net::SocketAddr;
 
@@ -14,7 +14,7 @@ use super::scenario::{Scenario, address};
 use super::site::{Running, negotiated};
 use super::wire::Wire;
 
-/// Of the first SA that is negotiated.
+/// The SPI of the first negotiated SA.
 const FIRST_SPI: u32 = 0x10_0000;
 const NATT_PORT: u16 = 4500;
 
@@ -23,19 +23,19 @@ const NATT_PORT: u16 = 4500;
 pub(super) enum Step {
     InstallInbound,
     InstallOutbound,
-    /// Takes all older SAs of the tunnel away.
+    /// Removes all older SAs of the tunnel.
     RetireOlder,
 }
 
 /// An SA of the gateway that was started at this time.
-struct Place {
+struct InstalledSa {
     started_ns: u64,
     generation: usize,
     number: SaNumber,
 }
 
 struct Generation {
-    /// By the site that receives.
+    /// By the receiving site.
     spis: [u32; 2],
     keys: [KeyMaterial; 2],
 }
@@ -44,14 +44,14 @@ struct Generation {
 struct Negotiated {
     tunnel: usize,
     generations: Vec<Generation>,
-    placed: [Vec<Place>; 2],
+    placed: [Vec<InstalledSa>; 2],
 }
 
 /// Both daemons, which always agree.
 pub(super) struct Negotiator {
     tunnels: Vec<Negotiated>,
     next_spi: u32,
-    /// Where site 0 sees site 1, if a NAT is between them.
+    /// The address and port at which site 0 sees site 1, if a NAT is between them.
     pub(super) mapping: Option<SocketAddr>,
 }
 
@@ -135,12 +135,12 @@ impl Negotiator {
         };
         let sa = self.sa(at, generation, site, direction, scenario);
         let (started_ns, number) = (gateway.started_ns, gateway.install(&sa));
-        self.tunnels[at].placed[site].push(Place { started_ns, generation, number });
+        self.tunnels[at].placed[site].push(InstalledSa { started_ns, generation, number });
     }
 
     fn retire(&mut self, at: usize, generation: usize, site: usize, gateway: &mut Running) {
         let placed = &mut self.tunnels[at].placed[site];
-        // What stood in a gateway that has ended went with it.
+        // SAs of a gateway that has ended went with it.
         placed.retain(|place| place.started_ns == gateway.started_ns);
         for place in placed.extract_if(.., |place| place.generation < generation) {
             gateway.retire(place.number);

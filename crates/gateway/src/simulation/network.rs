@@ -11,7 +11,7 @@ use super::wire::{Seen, addresses};
 /// Packets that somebody has recorded, by direction.
 const RECORDED: usize = 64;
 
-/// What became of packets on the way, beside those that arrived.
+/// The fate of packets in transit, beside those that arrived.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tally {
     pub(super) lost: u64,
@@ -35,10 +35,10 @@ pub(super) struct Link {
 
 /// What a link does with a packet.
 pub(super) enum Fate {
-    /// It arrives so much later, in ns, perhaps changed or more than once.
+    /// It arrives after these delays, in ns, perhaps changed or more than once.
     Arrives(Vec<(u64, Vec<u8>)>),
     Lost,
-    /// It was too long, and the sender hears how long it may be.
+    /// It was too long, and the sender is told the MTU.
     TooBig(u16),
 }
 
@@ -104,8 +104,8 @@ pub(super) fn another_mapping(dice: &mut Xoshiro256PlusPlus) -> SocketAddr {
     SocketAddr::new(address.into(), dice.random_range(1024..65_000))
 }
 
-/// A NAT before site 1: it changes the source of what leaves, and the destination of what comes.
-/// `false` for what comes to a place that it does not have.
+/// A NAT in front of site 1: it changes the source of outgoing packets, and the destination of
+/// incoming ones. Returns `false` for a destination that it does not have.
 pub(super) fn translate(packet: &mut [u8], to_site: usize, mapping: Option<SocketAddr>, seen: Seen) -> bool {
     let (Some(mapping), Seen::Esp { in_udp: true, .. }) = (mapping, seen) else { return true };
     let IpAddr::V4(inside) = address(1, false) else { return true };
@@ -125,7 +125,7 @@ pub(super) fn translate(packet: &mut [u8], to_site: usize, mapping: Option<Socke
     true
 }
 
-/// Sums an IPv4 header anew (RFC 791).
+/// Recomputes the checksum of an IPv4 header (RFC 791).
 fn write_checksum(packet: &mut [u8]) {
     packet[10..12].fill(0);
     let words = packet[..20].chunks(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]])));

@@ -10,7 +10,7 @@ use convoy_port::{Port, PortCounters, PortDescription, PortError, PortKind};
 /// Room behind a packet for what ESP adds, in bytes.
 const TAIL: usize = 64;
 
-/// What the world sees of a port.
+/// The world's view of a port.
 #[derive(Default)]
 pub(super) struct Queues {
     pub(super) incoming: VecDeque<Vec<u8>>,

@@ -27,7 +27,7 @@ const PROPOSALS: [&str; 7] = [
 const AH_PROPOSALS: [&str; 2] = ["sha256", "sha512"];
 /// What a port sends whole, in bytes.
 pub(super) const MTU: usize = 1500;
-/// Of the first tunnel with static keys in the direction to each site.
+/// The SPI of the first tunnel with static keys in the direction to each site.
 const STATIC_SPI: u32 = 0x1000;
 
 /// A tunnel, as both ends have it.
@@ -56,15 +56,15 @@ pub(super) struct Faults {
     pub(super) corrupt: f64,
     pub(super) replay: f64,
     pub(super) delay_ns: u64,
-    /// A packet may take so much longer; 0 keeps them in order.
+    /// The maximum additional delay of a packet; 0 keeps them in order.
     pub(super) jitter_ns: u64,
 }
 
-/// How often an operator, a network or a machine does something, in each round.
+/// How often an operator, a network or a machine intervenes, in each round.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rates {
     pub(super) restart: f64,
-    /// A tunnel with static keys goes by a reload, and comes back by another.
+    /// A tunnel with static keys is removed by a reload, and comes back by another.
     pub(super) reload: f64,
     pub(super) rekey: f64,
     pub(super) refuse: f64,
@@ -73,11 +73,11 @@ pub(super) struct Rates {
     pub(super) cut_link: f64,
     pub(super) withdraw: f64,
     pub(super) disk_fails: f64,
-    /// IKE comes to no agreement for some seconds.
+    /// IKE negotiates nothing for some seconds.
     pub(super) no_agreement: f64,
 }
 
-/// All that a seed decides at the start.
+/// Everything that a seed decides at the start.
 pub(super) struct Scenario {
     pub(super) workers: u16,
     pub(super) tunnels: Vec<Tunnel>,
@@ -85,10 +85,10 @@ pub(super) struct Scenario {
     pub(super) frames: (usize, usize, usize),
     pub(super) faults: Faults,
     pub(super) rates: Rates,
-    /// Whether a packet comes in by any queue, not by its flow's.
+    /// Whether a packet arrives at any queue, rather than at its flow's.
     pub(super) is_sprayed: bool,
     pub(super) ticks: u64,
-    /// Whether the wall clock begins anew at each start of a gateway.
+    /// Whether the wall clock restarts at each start of a gateway.
     pub(super) has_stuck_clock: bool,
     text: String,
 }
@@ -161,7 +161,7 @@ impl Scenario {
         }
     }
 
-    /// What was decided, in a few lines.
+    /// The decisions, in a few lines.
     pub(super) fn describe(&self) -> String {
         let mut text =
             format!("{} workers, {} small frames, {:?}\n", self.workers, self.frames.0, self.faults);
@@ -229,7 +229,7 @@ impl Scenario {
 }
 
 impl Tunnel {
-    /// What it protects at a site; it has this number.
+    /// Its selector at a site; it has this number.
     pub(super) fn selector(&self, site: usize, number: usize) -> String {
         if self.mode == Mode::Transport {
             return address(site, self.is_v6_outside).to_string();
@@ -242,7 +242,7 @@ impl Tunnel {
         }
     }
 
-    /// The host that uses it at a site.
+    /// Its host at a site.
     fn host(&self, site: usize, number: usize) -> IpAddr {
         match self.mode {
             Mode::Transport => address(site, self.is_v6_outside),

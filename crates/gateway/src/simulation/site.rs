@@ -24,7 +24,7 @@ use super::scenario::{MTU, Scenario};
 use crate::assemble;
 use crate::config::Config;
 use crate::state::{SimulatedDisk, SimulatedState};
-use crate::worker_thread::{Tell, WorkerThread};
+use crate::worker_thread::{Notify, WorkerThread};
 
 /// Faults that an engine has in one life of a gateway, at most.
 const ENGINE_FAULTS: u32 = 3;
@@ -65,7 +65,7 @@ impl Daemon for Notes {
     }
 }
 
-/// What entered and left a gateway, in packets.
+/// Packets that entered and left a gateway.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Balance {
     pub(super) entered: u64,
@@ -100,7 +100,7 @@ pub(super) struct Running {
     pub(super) made: u64,
     notes: Arc<Notes>,
     state: SimulatedState,
-    tell: Tell,
+    notify: Notify,
     log: Arc<Mutex<Vec<String>>>,
 }
 
@@ -156,8 +156,20 @@ impl Running {
         }
         let log: Arc<Mutex<Vec<String>>> = Arc::default();
         let lines = Arc::clone(&log);
-        let tell: Tell = Arc::new(move |line| lines.lock().expect("one thread").push(line));
-        Self { time, started_ns: now_ns, wall_ns, threads, inside, outside, made: 0, notes, state, tell, log }
+        let notify: Notify = Arc::new(move |line| lines.lock().expect("one thread").push(line));
+        Self {
+            time,
+            started_ns: now_ns,
+            wall_ns,
+            threads,
+            inside,
+            outside,
+            made: 0,
+            notes,
+            state,
+            notify,
+            log,
+        }
     }
 
     pub(super) fn set_time(&self, now_ns: u64) {
@@ -169,10 +181,10 @@ impl Running {
         let thread = &mut self.threads[worker];
         thread.worker_mut().round(is_reading).expect("virtual ports do not fail");
         thread.survey();
-        thread.look_around(&self.tell);
+        thread.look_around(&self.notify);
     }
 
-    /// What the state file's keeper does.
+    /// Executes the tasks of the state file's keeper.
     pub(super) fn keep(&mut self, is_writable: bool) {
         for grant in self.state.keep(self.time.now_ns(), is_writable) {
             self.threads[grant.worker].extend_numbers(grant.generation, grant.reserved);
@@ -189,7 +201,7 @@ impl Running {
         self.threads.iter_mut().any(|thread| thread.worker_mut().has_unsent())
     }
 
-    /// What a reload does.
+    /// Executes a reload.
     pub(super) fn reload(&mut self, config: Config) {
         let config = Arc::new(config);
         self.threads.iter().for_each(|thread| self.state.note(&thread.numbers()));
@@ -211,7 +223,7 @@ impl Running {
         std::mem::take(&mut *self.notes.0.lock().expect("one thread"))
     }
 
-    /// What it told the operator.
+    /// Takes its messages to the operator.
     pub(super) fn take_log(&self) -> Vec<String> {
         std::mem::take(&mut *self.log.lock().expect("one thread"))
     }
@@ -235,7 +247,7 @@ impl Running {
         self.threads.iter_mut().all(|thread| thread.worker_mut().is_drained())
     }
 
-    /// What all ports and workers have counted.
+    /// The counters of all ports and workers.
     pub(super) fn balance(&mut self) -> Balance {
         let mut balance = Balance { made: self.made, ..Balance::default() };
         for end in self.inside.iter().chain(&self.outside) {
@@ -252,7 +264,7 @@ impl Running {
         balance
     }
 
-    /// What it has counted.
+    /// Its counters, in words.
     pub(super) fn describe(&mut self) -> String {
         let mut text = format!("{:?}", self.balance());
         for (number, thread) in self.threads.iter_mut().enumerate() {
@@ -273,7 +285,7 @@ impl Running {
         text
     }
 
-    /// Holds that every frame is home.
+    /// Checks that every frame has been returned.
     pub(super) fn check_frames(&mut self) {
         for (number, thread) in self.threads.iter_mut().enumerate() {
             let engines = thread.worker_mut().pipeline().stage().in_flight();
@@ -289,13 +301,13 @@ impl Running {
         }
     }
 
-    /// An end in good order.
+    /// Ends it in good order.
     pub(super) fn stop(self) -> SimulatedDisk {
         self.threads.iter().for_each(WorkerThread::report_end);
         self.state.end(self.time.now_ns())
     }
 
-    /// The end of the process, or of the machine's power.
+    /// Ends the process, or the machine's power.
     pub(super) fn kill(self, is_power_cut: bool) -> SimulatedDisk {
         let disk = self.state.killed();
         if is_power_cut { disk.after_power_cut() } else { disk }
@@ -322,7 +334,7 @@ fn engines(
     scenario.engines.iter().map(&mut engine).collect()
 }
 
-/// How policies know a tunnel whose SAs are negotiated.
+/// The tunnel id of negotiated SAs.
 pub(super) fn negotiated(tunnel: usize) -> TunnelId {
     TunnelId(1000 + tunnel as u32)
 }

@@ -1,5 +1,5 @@
-//! What an observer on the wire sees: no sequence number and no IV may come twice under one key,
-//! whatever becomes of the gateway.
+//! An observer on the wire: no sequence number and no IV may repeat under one key, whatever happens
+//! to the gateway.
 
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
@@ -17,8 +17,8 @@ const FRAGMENT: u8 = 44;
 /// A packet on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Seen {
-    /// ESP or AH, or its first fragment: the SPI, and where that stands, with the sequence number
-    /// behind it.
+    /// ESP or AH, or its first fragment: the SPI, and its offset, with the sequence number behind
+    /// it.
     Esp {
         spi: u32,
         at: usize,
@@ -29,7 +29,7 @@ pub(super) enum Seen {
     Keepalive,
 }
 
-/// What a packet of a gateway's is.
+/// Classifies a packet of a gateway's.
 ///
 /// # Panics
 /// If it is nothing that a gateway sends here, such as plaintext.
@@ -52,14 +52,14 @@ pub(super) fn look(packet: &[u8]) -> Seen {
     Seen::Esp { spi, at, in_udp: protocol == UDP }
 }
 
-/// Where a packet comes from, and where it goes.
+/// Source and destination of a packet.
 pub(super) fn addresses(packet: &[u8]) -> [IpAddr; 2] {
     let v6 = |at: usize| <[u8; 16]>::try_from(&packet[at..at + 16]).expect("16 bytes").into();
     let v4 = |at: usize| <[u8; 4]>::try_from(&packet[at..at + 4]).expect("4 bytes").into();
     if packet[0] >> 4 == 6 { [v6(8), v6(24)] } else { [v4(12), v4(16)] }
 }
 
-/// What is known of a key by what was sent under it.
+/// What was sent under a key.
 struct Key {
     iv_bytes: usize,
     last: Option<u32>,
@@ -79,10 +79,10 @@ impl Wire {
         self.keys.entry(spi).or_insert(Key { iv_bytes, last: None, ivs: HashSet::new() });
     }
 
-    /// Takes in what a gateway has sent, in order.
+    /// Records what a gateway has sent, in order.
     ///
     /// # Panics
-    /// If a number or an IV comes twice, or a number after a higher one.
+    /// If a number or an IV repeats, or a number follows a higher one.
     pub(super) fn observe(&mut self, spi: u32, esp: &[u8]) -> u32 {
         let key = self.keys.get_mut(&spi).unwrap_or_else(|| panic!("nobody has an SA {spi:#x}: {esp:02x?}"));
         let sequence = u32::from_be_bytes(esp[4..8].try_into().expect("4 bytes"));

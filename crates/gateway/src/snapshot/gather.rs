@@ -1,4 +1,4 @@
-//! All workers' parts as one snapshot.
+//! Collects all workers' parts into one snapshot.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -9,19 +9,19 @@ use super::of_worker::{policy, sa};
 use crate::survey::{Part, Survey};
 use crate::worker_handles::WorkerHandles;
 
-/// How long a worker may be silent that has not told all.
+/// How long a worker may be silent before it has reported everything.
 const SILENCE: Duration = Duration::from_millis(1500);
-/// How long all of them together may take, slow as their rounds may be.
+/// Time limit of all of them together, however slow their rounds are.
 const IN_ALL: Duration = Duration::from_secs(3);
 
-/// Asks all workers at once for their state, and waits for a time.
+/// Asks all workers at once for their state, and waits for a limited time.
 pub(crate) fn gather(handles: &WorkerHandles) -> Snapshot {
     let (parts, received) = channel();
     for worker in 0..handles.len() {
         let parts = parts.clone();
         handles.send(worker, move |thread| thread.begin_survey(Survey::told_to(parts)));
     }
-    // A worker that has ended lets go of its end.
+    // A worker that has ended drops its end.
     drop(parts);
     let mut gathered = Gathered::default();
     let until = Instant::now() + IN_ALL;
@@ -35,7 +35,7 @@ pub(crate) fn gather(handles: &WorkerHandles) -> Snapshot {
     gathered.whole(handles.len() as u16)
 }
 
-/// What has come so far.
+/// What has arrived so far.
 #[derive(Default)]
 struct Gathered {
     under_way: BTreeMap<u16, Snapshot>,
@@ -58,7 +58,8 @@ impl Gathered {
         }
     }
 
-    /// One gateway's of so many workers; of those that have not told all nothing is there.
+    /// The snapshot of a gateway with this many workers, without those that have not reported
+    /// everything.
     fn whole(self, workers: u16) -> Snapshot {
         let silent_workers = (0..workers).filter(|worker| !self.done.contains_key(worker)).collect();
         Snapshot { silent_workers, ..Snapshot::merge(self.done.into_values().collect()) }

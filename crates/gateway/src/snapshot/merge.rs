@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 use super::{PolicyRow, PortRow, Snapshot, TunnelRow};
 
 impl Snapshot {
-    /// All workers' states as one gateway's: each SA, engine and scheduler for itself; policies,
-    /// ports and reasons summed.
+    /// Merges all workers' states: SAs, engines and schedulers are listed individually; policies,
+    /// ports and reasons are summed.
     pub fn merge(workers: Vec<Self>) -> Self {
         let mut workers = workers.into_iter();
         let mut whole = workers.next().unwrap_or_default();
@@ -17,7 +17,7 @@ impl Snapshot {
             whole.protected += other.protected;
             whole.decrypted += other.decrypted;
             whole.handed_over += other.handed_over;
-            // While policies change, workers may tell of different ones.
+            // While policies change, workers may report different ones.
             let both = whole.policies.iter_mut().zip(other.policies);
             for (policy, more) in both.filter(|(policy, more)| policy.is_same(more)) {
                 policy.packets += more.packets;

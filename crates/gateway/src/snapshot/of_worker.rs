@@ -67,7 +67,7 @@ fn tunnel_row(tunnel: &str, way: SaDirection, tally: &Tally) -> TunnelRow {
     }
 }
 
-/// What is shown of an SA.
+/// The row of an SA.
 pub(super) fn sa(note: SaNote) -> SaRow {
     let SaNote { view, tunnel, child, inline_by } = note;
     SaRow {
@@ -105,7 +105,7 @@ pub(super) fn sa(note: SaNote) -> SaRow {
     }
 }
 
-/// What is shown of a policy.
+/// The row of a policy.
 pub(super) fn policy(view: PolicyView) -> PolicyRow {
     PolicyRow {
         name: view.policy.name,

@@ -8,24 +8,25 @@ use serde::{Deserialize, Serialize};
 
 use super::Drops;
 
-/// The way to charon.
+/// The connection to charon.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CharonRow {
     /// Whether a charon is connected.
     pub is_connected: bool,
-    /// SAs that charon was asked for.
+    /// SAs requested from charon.
     pub acquires: u64,
-    /// SAs that charon was not asked for as the queue to it was full, or it was not there. They are
-    /// asked for again.
+    /// SAs not requested from charon because the queue to it was full, or it was not connected.
+    /// They are requested again.
     pub acquires_lost: u64,
-    /// IKE messages for which charon's socket had no room, or it was not there. `ike_queue_full` of
-    /// the drops counts those that did not come so far.
+    /// IKE messages for which charon's socket had no room, or while it was not connected.
+    /// `ike_queue_full` among the drops counts those lost before.
     pub ike_lost: u64,
-    /// Lifetimes and moved peers that charon is still to be told of.
+    /// Expiries and moved peers that charon has not been told yet.
     pub events_waiting: u64,
 }
 
-/// What keeps the kernel from forwarding packets of the tunnels' networks past the gateway.
+/// The guard that keeps the kernel from forwarding packets of the tunnels' networks past the
+/// gateway.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GuardRow {
     /// The nftables table.
@@ -41,7 +42,7 @@ pub struct GuardRow {
 pub struct MemoryRow {
     /// Its size in bytes.
     pub bytes: u64,
-    /// The pages that it lies in, in words.
+    /// The kind of its pages, in words.
     pub pages: String,
 }
 
@@ -52,8 +53,8 @@ impl MemoryRow {
     }
 }
 
-/// One direction of a tunnel, over all SAs that it has had. No count ever falls while the gateway
-/// runs.
+/// One direction of a tunnel, over all SAs that it has had. No count ever decreases while the
+/// gateway runs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TunnelRow {
     /// Its name, as [`SaRow::tunnel`].
@@ -99,7 +100,7 @@ pub struct SaRow {
     pub transform: String,
     /// Whether sequence numbers are 64 bits long.
     pub esn: bool,
-    /// The replay window in packets, 0 if replays are not looked for; inbound SAs have one.
+    /// The replay window in packets, 0 if replays are not detected; inbound SAs have one.
     pub replay_window: Option<u32>,
     /// Packets.
     pub packets: u64,
@@ -107,12 +108,11 @@ pub struct SaRow {
     pub bytes: u64,
     /// The last sequence number sent, or the highest received.
     pub sequence: u64,
-    /// The largest outer packet that the path to the peer carries, in bytes, as far as it is known;
-    /// outbound SAs have one.
+    /// The path MTU to the peer, in bytes, as far as known; outbound SAs have one.
     pub path_mtu: Option<u16>,
     /// Its age in seconds.
     pub age_s: f64,
-    /// How many seconds ago its last packet left or came; nothing if there was none.
+    /// Time since its last packet, in seconds; nothing if there was none.
     pub last_used_s: Option<f64>,
     /// The port whose device seals or opens its packets in flight; empty if engines do.
     pub inline_by: String,
@@ -142,7 +142,7 @@ pub struct PolicyRow {
 /// One engine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct EngineRow {
-    /// Its name, which those of a kind that works on its caller's core share.
+    /// Its name, shared by all of a kind that work on their caller's core.
     pub name: String,
     /// The worker that it serves.
     pub worker: u16,
@@ -150,7 +150,7 @@ pub struct EngineRow {
     pub kind: String,
     /// Whether its timing is a model's.
     pub is_model: bool,
-    /// Empty while it is in use, else why it is not.
+    /// Empty while it is in use, otherwise why it is not.
     pub down: String,
     /// Packets whose result was used.
     pub packets: u64,
@@ -158,9 +158,9 @@ pub struct EngineRow {
     pub multi_packets: u64,
     /// Multi-packets that it has now.
     pub queued: usize,
-    /// Times that it was quarantined.
+    /// How often it was quarantined.
     pub failures: u64,
-    /// Packets done again elsewhere.
+    /// Packets processed again by another engine.
     pub retried_packets: u64,
     /// Packets in each multi-packet: upper bounds and counts, the last without bound.
     pub packets_per_multi_packet: Buckets,
@@ -207,8 +207,8 @@ pub struct PortRow {
     pub kind: String,
     /// The largest IP packet that it sends whole, in bytes.
     pub mtu: usize,
-    /// What the MTU of the interface inside comes from; empty of the other ports, whose MTU is that
-    /// of `[gateway]`.
+    /// The origin of the inside interface's MTU; empty for other ports, whose MTU is that of
+    /// `[gateway]`.
     pub mtu_reason: String,
     /// Packets received and handed out.
     pub received_packets: u64,
@@ -218,12 +218,12 @@ pub struct PortRow {
     pub sent_packets: u64,
     /// Their bytes.
     pub sent_bytes: u64,
-    /// Packets that arrived and could not be handed out.
+    /// Received packets that were dropped.
     pub receive_dropped: u64,
-    /// Packets that could not leave.
+    /// Packets that could not be sent.
     pub send_dropped: u64,
     /// System calls.
     pub system_calls: u64,
-    /// What its device has counted beside, each under its name.
+    /// Additional counters of its device, by name.
     pub device: BTreeMap<String, u64>,
 }

@@ -1,9 +1,9 @@
 //! The state file on disk: two copies of the same records, each with its checksum.
 //!
-//! Both copies are written, one after the other, before a number is used, so a write that was cut
-//! short and a sector that went bad cost one of them at most. The file has its whole size from the
-//! start and is written in place by one descriptor: that needs no privileges, no directory and no
-//! free space.
+//! Both copies are written, one after the other, before a number is used, so an interrupted write
+//! or a bad sector costs at most one of them. The file has its full size from the start and is
+//! written in place through one descriptor: that needs no privileges, no directory and no free
+//! space.
 
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read, Write};
@@ -14,10 +14,10 @@ use sha2::{Digest, Sha256};
 
 use super::StateError;
 
-/// What tells a record from others, and nothing of the key that it stands for.
+/// The identity of a record, which reveals nothing of its key.
 pub(super) type Fingerprint = [u8; 16];
 
-/// Records that fit: three for each tunnel whose cipher counts, two for others. That is 10,000
+/// The capacity: three records for each tunnel whose cipher counts, two for others. That is 10,000
 /// tunnels with four keys each, one after the other, as a key that was ever in use keeps its
 /// records.
 pub(super) const CAPACITY: usize = 1 << 17;
@@ -27,13 +27,13 @@ const MAGIC: [u8; 8] = *b"convoyst";
 const VERSION: u32 = 2;
 const SALT_BYTES: usize = 32;
 const DIGEST_BYTES: usize = 32;
-/// Magic, version, number of records, generation, salt; then come the records and the checksum of
-/// all that.
+/// Magic, version, number of records, generation, salt; then the records and the checksum of
+/// everything before it.
 const HEADER_BYTES: usize = 8 + 4 + 4 + 8 + SALT_BYTES;
 const RECORD_BYTES: usize = 16 + 8;
 const _: () = assert!(HEADER_BYTES + CAPACITY * RECORD_BYTES + DIGEST_BYTES <= COPY_BYTES);
 
-/// What the file holds.
+/// The contents of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Records {
     /// Keys the fingerprints, so that nobody can test guesses of a key by them without the file, or
@@ -61,9 +61,9 @@ impl StateFile {
     /// Opens the file and reads its records.
     ///
     /// # Errors
-    /// [`StateError`]: [`StateError::Absent`] if there is none, else what is wrong with it.
+    /// [`StateError`]: [`StateError::Absent`] if there is none, otherwise what is wrong with it.
     pub(super) fn open(path: &Path) -> Result<(Self, Records), StateError> {
-        // Without waiting for whoever writes into a FIFO.
+        // Without blocking if it is a FIFO.
         let opened = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open(path);
         let file = opened.map_err(|source| match source.kind() {
             ErrorKind::NotFound | ErrorKind::NotADirectory => StateError::Absent(path.to_owned()),
@@ -84,7 +84,7 @@ impl StateFile {
         Ok((Self { file, generation, bytes: Vec::new() }, records))
     }
 
-    /// Makes the file with these records, and the folder that it is in if need be.
+    /// Creates the file with these records, and its folder if necessary.
     ///
     /// # Errors
     /// [`StateError::Cannot`] says what the system refused.
@@ -92,9 +92,8 @@ impl StateFile {
         let refused = |source| cannot(path, "made", source);
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(refused)?;
-        // Another name until it is whole, one that nobody can foresee: a file that is there is
-        // never half made, and no link that somebody put there is followed. It goes when this
-        // fails.
+        // Under a temporary, unpredictable name until it is complete: an existing file is never
+        // half written, and no planted link is followed. It is removed on failure.
         let unfinished = tempfile::Builder::new().prefix(".state-").tempfile_in(folder).map_err(refused)?;
         let mut file = unfinished.as_file().try_clone().map_err(refused)?;
         lock(&file, path)?;
@@ -102,7 +101,7 @@ impl StateFile {
         let mut made = Self { file, generation: 0, bytes: Vec::new() };
         made.write_through(records).map_err(refused)?;
         made.file.sync_all().map_err(refused)?;
-        // Fails where another gateway was faster.
+        // Fails if another gateway was faster.
         unfinished.persist_noclobber(path).map_err(|error| refused(error.error))?;
         File::open(folder).and_then(|folder| folder.sync_all()).map_err(refused)?;
         Ok(made)
@@ -111,7 +110,7 @@ impl StateFile {
     /// Writes both copies and returns when they are on the disk.
     ///
     /// # Errors
-    /// The system's; then the records may be in the file or not.
+    /// The system's; the records may or may not be in the file then.
     pub(super) fn write_through(&mut self, records: &Records) -> io::Result<()> {
         self.write_second(records)?;
         self.file.sync_data()?;
@@ -119,9 +118,9 @@ impl StateFile {
         self.file.sync_data()
     }
 
-    /// Writes the second copy and leaves it to the kernel when that reaches the disk: it outlives
-    /// this process at once, and a power cut after about half a minute. The first copy stays as it
-    /// was last written through.
+    /// Writes the second copy and leaves it to the kernel when that reaches the disk: it survives
+    /// the end of this process at once, and a power cut after about half a minute. The first copy
+    /// stays as last written through.
     ///
     /// # Errors
     /// The system's.
@@ -143,7 +142,7 @@ fn lock(file: &File, path: &Path) -> Result<(), StateError> {
     })
 }
 
-/// Of two copies the newer one that is whole.
+/// The newer valid one of two copies.
 fn newest(
     copies: [Result<(u64, Records), Unreadable>; 2],
     path: &Path,

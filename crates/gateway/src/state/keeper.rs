@@ -1,4 +1,4 @@
-//! The thread that keeps the state file: it takes reports in, writes, and lets SAs go on.
+//! The keeper's thread of the state file: it receives reports, writes, and lets SAs go on.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,12 +8,12 @@ use super::file::StateFile;
 use super::marks::Marks;
 use super::reporter::{Note, Report};
 use crate::worker_handles::WorkerHandles;
-use crate::worker_thread::Tell;
+use crate::worker_thread::Notify;
 
-/// How long after a write that failed another is tried.
+/// Interval between a failed write and the next attempt.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// The marks and the file that they are in.
+/// The marks and their file.
 pub(super) struct Book {
     pub(super) marks: Marks,
     pub(super) file: StateFile,
@@ -21,7 +21,7 @@ pub(super) struct Book {
     began: Instant,
 }
 
-/// Numbers that are reserved and not allowed yet.
+/// Numbers that are reserved but not granted yet.
 pub(crate) struct Grant {
     pub(crate) worker: usize,
     pub(crate) generation: u64,
@@ -43,7 +43,7 @@ impl Book {
     }
 }
 
-/// Takes in how far SAs have come; what that lets them use once the marks are written is added to
+/// Records the progress of SAs; what that lets them use once the marks are written is added to
 /// `grants`.
 pub(super) fn take_in(marks: &mut Marks, report: &Report, now_ns: u64, grants: &mut Vec<Grant>) {
     for progress in &report.progress {
@@ -60,8 +60,8 @@ pub(super) fn lock(book: &Mutex<Book>) -> MutexGuard<'_, Book> {
     book.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Keeps the file until it is told that all workers have ended.
-pub(super) fn keep(book: &Mutex<Book>, notes: &Receiver<Note>, handles: &WorkerHandles, tell: &Tell) {
+/// Keeps the file until all workers have ended.
+pub(super) fn keep(book: &Mutex<Book>, notes: &Receiver<Note>, handles: &WorkerHandles, notify: &Notify) {
     let mut grants = Vec::new();
     let mut has_failed = false;
     loop {
@@ -88,13 +88,13 @@ pub(super) fn keep(book: &Mutex<Book>, notes: &Receiver<Note>, handles: &WorkerH
         match written {
             Ok(()) => {
                 if std::mem::take(&mut has_failed) {
-                    tell(format!("state file {}: it can be written again", book.name));
+                    notify(format!("state file {}: it can be written again", book.name));
                 }
                 for Grant { worker, generation, reserved } in grants.drain(..) {
                     handles.send(worker, move |thread| thread.extend_numbers(generation, reserved));
                 }
             }
-            Err(error) if !std::mem::replace(&mut has_failed, true) => tell(format!(
+            Err(error) if !std::mem::replace(&mut has_failed, true) => notify(format!(
                 "state file {}: it cannot be written: {error}; tunnels with static keys stop when the sequence numbers that are \
                  reserved for them are used up",
                 book.name

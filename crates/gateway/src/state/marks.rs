@@ -1,4 +1,4 @@
-//! How far each SA with static keys has come, and how far it may go: the marks of the state file.
+//! The marks of the state file: how far each SA with static keys has come, and how far it may go.
 
 use std::collections::HashMap;
 
@@ -11,52 +11,51 @@ use super::file::{CAPACITY, Fingerprint, Records};
 use super::reporter::Progress;
 use crate::config::TunnelConfig;
 
-/// Sequence numbers that are reserved at once, at least. A gateway that is killed leaves what it
-/// did not use of them unused, so 32-bit numbers last for 16,384 such ends; at 1.5 million packets
-/// a second half of them last for 87 ms, in which the disk must answer.
+/// Sequence numbers reserved at once, at least. A killed gateway leaves the rest of them unused, so
+/// 32-bit numbers last for 16,384 such ends; at 1.5 million packets a second half of them last for
+/// 87 ms, in which the disk must respond.
 const LEAST_SPAN: u64 = 1 << 18;
-/// The most that are reserved at once: a thousandth of all 32-bit numbers.
+/// The most reserved at once: a thousandth of all 32-bit numbers.
 const MOST_SPAN: u64 = 1 << 22;
-/// Between these bounds a reserve is as many as were sent in this time, in ns.
+/// Between these bounds, as many are reserved as were sent in this time, in ns.
 const SPAN_NS: u128 = 4_000_000_000;
 
-/// Where the two SAs of a tunnel with static keys begin.
+/// The beginning of the two SAs of a tunnel with static keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Beginning {
     /// The last sequence number that may have been sent before.
     pub sent: u64,
-    /// The last one that may be sent for now.
+    /// The last one that may currently be sent.
     pub reserved: u64,
-    /// What the IVs of counter ciphers are counted from: each is this plus its packet's sequence
-    /// number.
+    /// The start of counter ciphers' IVs: each is this plus its packet's sequence number.
     pub iv_start: u64,
-    /// The highest sequence number that is known to have been received before.
+    /// The highest sequence number known to have been received before.
     pub received: u64,
-    /// What the state file has of them; without one, nothing.
+    /// Their records in the state file, if there is one.
     pub(crate) kept: Option<Kept>,
 }
 
 impl Beginning {
-    /// With the first sequence number, and IVs from the clock: what no IV has reached that was
-    /// counted up from an earlier reading, as no gateway sends a packet each nanosecond.
+    /// With the first sequence number, and IVs from the clock, which no IV counted up from an
+    /// earlier reading has reached, as no gateway sends a packet each nanosecond.
     pub fn fresh(clock_ns: u64) -> Self {
         Self { sent: 0, reserved: u64::MAX, iv_start: clock_ns, received: 0, kept: None }
     }
 }
 
-/// A tunnel's places among the records.
+/// The indices of a tunnel's records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Kept {
-    /// Of the outbound SA's sequence numbers.
+    /// The outbound SA's sequence numbers.
     outbound: usize,
-    /// Of its cipher key's IVs, if the cipher counts them.
+    /// Its cipher key's IVs, if the cipher counts them.
     nonce: Option<usize>,
-    /// Of the inbound SA's sequence numbers.
+    /// The inbound SA's sequence numbers.
     inbound: usize,
     iv_start: u64,
     /// The last number that the SA can have.
     last: u64,
-    /// Tells this beginning from others: only the latest one of a record may go on.
+    /// The generation of this beginning: only the latest one of a record may go on.
     pub(crate) generation: u64,
 }
 
@@ -64,7 +63,7 @@ pub(crate) struct Kept {
 #[derive(Clone, Copy, Debug)]
 struct Live {
     generation: u64,
-    /// What was sent when the reserve was made, and when that was.
+    /// What was sent when the reserve was made, and the time of that.
     base: u64,
     at_ns: u64,
     reserved: u64,
@@ -75,7 +74,7 @@ pub(super) fn is_short(base: u64, reserved: u64, sent: u64) -> bool {
     reserved.saturating_sub(sent) <= reserved.saturating_sub(base) / 2
 }
 
-/// The records, found by what they stand for.
+/// The records by fingerprint.
 pub(super) struct Marks {
     records: Records,
     places: HashMap<Fingerprint, usize>,
@@ -93,9 +92,9 @@ impl Marks {
         &self.records
     }
 
-    /// Begins a tunnel's SAs after all that may have been used before, and reserves numbers; `None`
-    /// if it has no static keys. It holds once the records are on the disk. `clock_ns` is the wall
-    /// clock, `now_ns` any that never goes back.
+    /// Begins a tunnel's SAs behind everything that may have been used before, and reserves
+    /// numbers; `None` if it has no static keys. It is valid once the records are on the disk.
+    /// `clock_ns` is the wall clock, `now_ns` any monotonic one.
     ///
     /// # Errors
     /// [`StateError::Full`] if there is no room for its records.
@@ -141,8 +140,8 @@ impl Marks {
         None
     }
 
-    /// Notes what was received, and reserves more numbers if the reserve is half used: returns the
-    /// last of them, which may be sent once the records are on the disk.
+    /// Records what was received, and reserves more numbers if the reserve is half used: returns
+    /// the last of them, which may be sent once the records are on the disk.
     pub(super) fn go_on(&mut self, progress: &Progress, now_ns: u64) -> Option<u64> {
         self.note_received(progress);
         let Progress { kept, sent, .. } = progress;
@@ -162,7 +161,7 @@ impl Marks {
         Some(reserved)
     }
 
-    /// Notes what an SA that sends nothing more has sent: what was reserved beyond that is free
+    /// Records the last number sent by an SA that has stopped: the rest of its reserve is free
     /// again.
     pub(super) fn close(&mut self, progress: &Progress) {
         self.note_received(progress);
@@ -184,13 +183,13 @@ impl Marks {
         }
     }
 
-    /// Notes what was received, and nothing else.
+    /// Records only what was received.
     pub(super) fn note_received(&mut self, progress: &Progress) {
         let mark = &mut self.records.marks[progress.kept.inbound].1;
         *mark = progress.received.max(*mark);
     }
 
-    /// The record's place, which is made if need be.
+    /// The index of the record, which is created if necessary.
     fn place(&mut self, fingerprint: Fingerprint) -> Result<usize, StateError> {
         let next = self.records.marks.len();
         let place = *self.places.entry(fingerprint).or_insert(next);
@@ -204,8 +203,8 @@ impl Marks {
         Ok(place)
     }
 
-    /// Stands for one direction's SA. Not for the address that it is sent to: a peer that has moved
-    /// has still received its numbers.
+    /// The fingerprint of one direction's SA. The destination is not part of it: a peer that has
+    /// moved has still received its numbers.
     fn sa_fingerprint(
         &self,
         tunnel: &TunnelConfig,
@@ -228,8 +227,8 @@ impl Marks {
         self.fingerprint(head.into_iter().chain(key))
     }
 
-    /// Stands for a key and salt under which no IV may come twice, whatever SA has them; `None` if
-    /// IVs are random.
+    /// The fingerprint of a key and salt under which no IV may repeat, whatever SA has them; `None`
+    /// if IVs are random.
     fn nonce_fingerprint(&self, keys: &KeyMaterial) -> Option<Fingerprint> {
         let counts = !keys.salt().is_empty();
         counts.then(|| self.fingerprint([b"nonce", keys.cipher_key(), keys.salt()]))

@@ -1,12 +1,12 @@
-//! What outlives the gateway: how far the SAs with static keys have come.
+//! State that outlives the gateway: how far the SAs with static keys have come.
 //!
-//! Static keys are the same after a restart, so their sequence numbers and nonces must not begin
-//! again: the peer would drop what it takes for replays, and a nonce that comes twice breaks a
-//! counter cipher (RFC 4106 section 2, RFC 3686 section 2.1). The state file has a mark for each of
-//! them, and no number above its mark is used: numbers are reserved in the file, some time before
-//! they are needed, by the keeper's thread. A start goes on after the marks.
+//! Static keys are the same after a restart, so their sequence numbers and nonces must not start
+//! again: the peer would drop the packets as replays, and a repeated nonce breaks a counter cipher
+//! (RFC 4106 section 2, RFC 3686 section 2.1). The state file has a mark for each of them, and no
+//! number above its mark is used: the keeper's thread reserves numbers in the file, some time
+//! before they are needed. A start goes on behind the marks.
 //!
-//! A number goes this way: a worker sees that a reserve is half used and says so (`reporter.rs`),
+//! The path of a number: a worker sees that a reserve is half used and reports it (`reporter.rs`),
 //! the keeper (`keeper.rs`) raises the mark (`marks.rs`), writes the file (`file.rs`), and then
 //! lets the worker's SA go on.
 
@@ -35,13 +35,13 @@ pub(crate) use simulated::{SimulatedDisk, SimulatedState};
 
 use crate::config::{Config, TunnelConfig};
 use crate::worker_handles::WorkerHandles;
-use crate::worker_thread::Tell;
+use crate::worker_thread::Notify;
 use file::{Records, StateFile};
 use keeper::{Book, keep, lock};
 use marks::Marks;
 use reporter::Note;
 
-/// 2026-01-01: a wall clock before that was never set. In ns since 1970.
+/// 2026-01-01: an earlier wall clock was never set. In ns since 1970.
 const EARLIEST_NS: u64 = 1_767_225_600_000_000_000;
 
 /// Why the state file cannot be used, or why there must be one.
@@ -50,15 +50,15 @@ pub enum StateError {
     /// There is none.
     #[error("state file {0} is not there")]
     Absent(PathBuf),
-    /// The system refused something.
+    /// The system refused an operation.
     #[error(
         "state file {path} cannot be {done}: {source}; it keeps the sequence numbers of static keys over restarts: name a file that can \
          be written as `state` in [gateway], or do without by state = \"\""
     )]
     Cannot {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// What was to be done with it.
+        /// The operation.
         done: &'static str,
         /// The system's reason.
         source: io::Error,
@@ -68,7 +68,7 @@ pub enum StateError {
         "state file {0} is in use by another gateway; name another file as `state` in [gateway] of one of them"
     )]
     Taken(PathBuf),
-    /// Neither of its copies is whole.
+    /// Neither of its copies is valid.
     #[error(
         "state file {0} is damaged, so it is not known which sequence numbers and nonces were used: give all tunnels with static keys \
          new keys at both ends, then remove the file"
@@ -80,22 +80,22 @@ pub enum StateError {
          all tunnels with static keys new keys at both ends and remove the file"
     )]
     Version {
-        /// Which file.
+        /// The file.
         path: PathBuf,
         /// Its format.
         version: u32,
         /// Ours.
         known: u32,
     },
-    /// Every key that was ever in use has its place.
+    /// Every key that was ever in use keeps its records.
     #[error(
         "the state file has no room for more keys; give all tunnels with static keys new keys at both ends, then remove the file"
     )]
     Full,
-    /// Two tunnels would count up one number.
+    /// Two tunnels would use the same numbers.
     #[error("tunnels {0:?} and {1:?} have the same key_out; give one of them another key")]
     SharedKey(String, String),
-    /// It is not open, and cannot be opened any more.
+    /// It is not open, and can no longer be opened.
     #[error(
         "the first static keys need a restart: the state file {0} is opened at the start alone, as a running gateway may write no file"
     )]
@@ -113,17 +113,17 @@ pub(crate) fn wall_clock_ns() -> u64 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
 }
 
-/// Where the SAs of tunnels with static keys begin.
+/// The beginnings of tunnels with static keys.
 #[derive(Clone, Debug)]
 pub enum Beginnings {
-    /// All of them with the first number, and IVs from the wall clock.
+    /// All with the first number, and IVs from the wall clock.
     Fresh,
-    /// Each by its tunnel's name; a tunnel that is not there must not be installed.
+    /// By the tunnel's name; a tunnel that is not contained must not be installed.
     Noted(HashMap<String, Beginning>),
 }
 
 impl Beginnings {
-    /// Where a tunnel begins, if it may.
+    /// The beginning of a tunnel, if it may begin.
     pub fn of(&self, tunnel: &TunnelConfig) -> Option<Beginning> {
         match self {
             Self::Fresh => Some(Beginning::fresh(wall_clock_ns())),
@@ -141,12 +141,12 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// Opens the file that a configuration with static keys names, or makes it; `None` if it is to
-    /// do without. `tell` hears what that means.
+    /// Opens or creates the file of a configuration with static keys; `None` if it is to do
+    /// without. `notify` receives what that means.
     ///
     /// # Errors
     /// [`StateError`], which says what to do.
-    pub(crate) fn open(config: &Config, tell: &Tell) -> Result<Option<Self>, StateError> {
+    pub(crate) fn open(config: &Config, notify: &Notify) -> Result<Option<Self>, StateError> {
         if !config.has_static_keys() {
             return Ok(None);
         }
@@ -154,7 +154,7 @@ impl State {
             None => "state = \"\" says so".to_owned(),
             Some(state) => match open_or_make(&state.path) {
                 Ok(book) => return Ok(Some(Self::new(book))),
-                // A place that nobody has named may be missing, as in a container.
+                // A default place may be missing, as in a container.
                 Err(StateError::Cannot { done: "made", source, .. }) if state.is_default => {
                     format!("{} cannot be made: {source}", state.path.display())
                 }
@@ -162,18 +162,18 @@ impl State {
             },
         };
         needs_clock(&config.tunnels, wall_clock_ns())?;
-        tell_of_absence(&why, tell);
+        notify_of_absence(&why, notify);
         Ok(None)
     }
 
-    /// For a running gateway that has no state file, whether it may go over to this configuration.
-    /// It can open none, as it has given up the right to write files. `is_known` says whether the
-    /// start has told what it means to have none.
+    /// For a running gateway without a state file: checks whether it may switch to this
+    /// configuration. It can open none, as it has given up the permission to write files.
+    /// `is_known` says whether the consequence was reported at the start.
     ///
     /// # Errors
-    /// [`StateError::Late`] for the first static keys, where there is to be a file;
+    /// [`StateError::Late`] for the first static keys, if there is to be a file;
     /// [`StateError::Clock`].
-    pub(crate) fn do_without(config: &Config, is_known: bool, tell: &Tell) -> Result<(), StateError> {
+    pub(crate) fn do_without(config: &Config, is_known: bool, notify: &Notify) -> Result<(), StateError> {
         if !config.has_static_keys() {
             return Ok(());
         }
@@ -182,7 +182,7 @@ impl State {
             _ if is_known => Ok(()),
             Some(state) => Err(StateError::Late(state.path.clone())),
             None => {
-                tell_of_absence("state = \"\" says so", tell);
+                notify_of_absence("state = \"\" says so", notify);
                 Ok(())
             }
         }
@@ -195,7 +195,7 @@ impl State {
     }
 
     /// Begins the SAs of those tunnels that have static keys, and returns when their marks are on
-    /// the disk. `all` are the tunnels that there will be.
+    /// the disk. `all` are all tunnels of the new configuration.
     ///
     /// # Errors
     /// [`StateError`]; then no number may be used.
@@ -229,13 +229,13 @@ impl State {
         Ok(Beginnings::Noted(noted))
     }
 
-    /// Takes in how far SAs have come, before they begin again.
+    /// Records how far SAs have come, before they begin again.
     pub(crate) fn note(&self, report: &Report) {
         let marks = &mut lock(&self.book).marks;
         report.progress.iter().for_each(|progress| marks.note_received(progress));
     }
 
-    /// A worker's way to the keeper.
+    /// A worker's channel to the keeper.
     pub(crate) fn reporter(&self) -> Reporter {
         Reporter::new(self.notes.clone())
     }
@@ -243,32 +243,32 @@ impl State {
     /// Starts the keeper, which lets the SAs of these workers go on.
     ///
     /// # Errors
-    /// The system's, if there can be no thread.
-    pub(crate) fn keep(&mut self, handles: WorkerHandles, tell: Tell) -> io::Result<()> {
+    /// The system's, if it cannot create a thread.
+    pub(crate) fn keep(&mut self, handles: WorkerHandles, notify: Notify) -> io::Result<()> {
         let Some(received) = self.received.take() else { return Ok(()) };
         let book = Arc::clone(&self.book);
         let thread = std::thread::Builder::new().name("state".to_owned());
-        self.keeper = Some(thread.spawn(move || keep(&book, &received, &handles, &tell))?);
+        self.keeper = Some(thread.spawn(move || keep(&book, &received, &handles, &notify))?);
         Ok(())
     }
 
-    /// Whether the keeper has ended, for which there is no reason but a fault.
+    /// Whether the keeper has ended, which only a panic causes.
     pub(crate) fn has_fallen(&self) -> bool {
         self.keeper.as_ref().is_some_and(JoinHandle::is_finished)
     }
 
-    /// Has the keeper write what the workers, which have ended, reported last, and end.
+    /// Has the keeper write the last reports of the workers, which have ended, and end.
     pub(crate) fn end(&mut self) {
         if let Some(keeper) = self.keeper.take() {
-            // Had it failed, the marks in the file would be higher than need be.
+            // If it had panicked, the marks in the file would be higher than necessary.
             let _ = self.notes.send(Note::End);
             let _ = keeper.join();
         }
     }
 }
 
-fn tell_of_absence(why: &str, tell: &Tell) {
-    tell(format!(
+fn notify_of_absence(why: &str, notify: &Notify) {
+    notify(format!(
         "there is no state file ({why}): after a restart sequence numbers of static keys begin at 1, so that the peer drops packets as \
          replayed until it has new keys too; nonces then depend on the wall clock, which must not be set back; and packets that \
          someone recorded may pass once more"
@@ -295,7 +295,7 @@ fn open_or_make(path: &Path) -> Result<Book, StateError> {
     Ok(Book::new(Marks::new(records), file, name))
 }
 
-/// Refuses a counter cipher where nothing keeps its nonces apart.
+/// Refuses a counter cipher if nothing keeps its nonces apart.
 fn needs_clock(tunnels: &[TunnelConfig], clock_ns: u64) -> Result<(), StateError> {
     let counts = |tunnel: &&TunnelConfig| {
         tunnel.manual.as_ref().is_some_and(|manual| !manual.keys_out.salt().is_empty())

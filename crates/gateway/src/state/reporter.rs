@@ -1,4 +1,4 @@
-//! A worker's side: it says how far its SAs have come, and is told how far they may go.
+//! The worker's side: it reports how far its SAs have come, and is granted how far they may go.
 
 use std::sync::mpsc::Sender;
 
@@ -7,10 +7,10 @@ use convoy_ipsec::{SaDirection, Tables};
 use super::marks::{Beginning, Kept, is_short};
 use crate::assemble::Installed;
 
-/// How often a worker looks at its reserves, in ns.
+/// Interval at which a worker checks its reserves, in ns.
 const LOOK_NS: u64 = 10_000_000;
-/// How often it reports what has changed, in ns: so old may what is known of received numbers be
-/// when the gateway is killed.
+/// Interval at which it reports changes, in ns: the age of what is known of received numbers when
+/// the gateway is killed.
 const REPORT_NS: u64 = 1_000_000_000;
 
 /// How far the SAs of a tunnel have come.
@@ -23,7 +23,7 @@ pub(crate) struct Progress {
     pub(super) received: u64,
 }
 
-/// What a worker tells the keeper of the state file.
+/// A worker's report to the keeper of the state file.
 pub(crate) struct Report {
     pub(super) worker: usize,
     pub(super) progress: Vec<Progress>,
@@ -31,7 +31,7 @@ pub(crate) struct Report {
     pub(super) is_last: bool,
 }
 
-/// What the keeper hears.
+/// A message to the keeper.
 pub(super) enum Note {
     /// How far SAs have come.
     Report(Report),
@@ -39,7 +39,7 @@ pub(super) enum Note {
     End,
 }
 
-/// The numbers of an installed tunnel as its worker sees them.
+/// A worker's view of the numbers of an installed tunnel.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Numbers {
     kept: Kept,
@@ -50,7 +50,7 @@ pub(crate) struct Numbers {
 }
 
 impl Numbers {
-    /// Of SAs that begin so; `None` where nothing is kept.
+    /// The numbers of SAs with this beginning; `None` if nothing is kept.
     pub(crate) fn new(beginning: &Beginning) -> Option<Self> {
         let Beginning { sent, reserved, received, kept, .. } = *beginning;
         let kept = kept?;
@@ -83,7 +83,7 @@ impl Reporter {
         Self { notes, next_look_ns: 0, next_report_ns: 0 }
     }
 
-    /// Reports what is due: reserves that are half used at once, all other changes once a second.
+    /// Reports what is due: half-used reserves at once, all other changes once a second.
     pub(crate) fn look(&mut self, now_ns: u64, installed: &mut [Installed], tables: &Tables) {
         if now_ns < self.next_look_ns {
             return;
@@ -116,8 +116,7 @@ impl Reporter {
     }
 
     fn send(&self, report: Report) {
-        // The keeper outlives the workers; had it ended by a fault, the reserves would run out and
-        // say so.
+        // The keeper outlives the workers; had it panicked, the reserves would run out and say so.
         let _ = self.notes.send(Note::Report(report));
     }
 }
@@ -129,8 +128,7 @@ pub(crate) fn report(installed: &[Installed], tables: &Tables) -> Report {
     Report { worker: tables.worker().into(), progress, is_last: false }
 }
 
-/// Lets the SA with this beginning send the numbers up to `reserved`. One that has gone does
-/// nothing any more.
+/// Lets the SA with this beginning send numbers up to `reserved`. A removed one is ignored.
 pub(crate) fn extend(installed: &mut [Installed], tables: &mut Tables, generation: u64, reserved: u64) {
     for tunnel in installed {
         let Some(numbers) = tunnel.numbers.as_mut().filter(|numbers| numbers.kept.generation == generation)

@@ -11,7 +11,7 @@ use super::marks::Marks;
 use super::reporter::{Note, Reporter};
 use crate::config::TunnelConfig;
 
-/// What outlives the gateway.
+/// The state that outlives the gateway.
 #[derive(Clone)]
 pub(crate) struct SimulatedDisk {
     /// The copy that a power cut leaves.
@@ -27,7 +27,7 @@ impl SimulatedDisk {
         Self { through: empty.clone(), second: empty }
     }
 
-    /// What is left when the power fails.
+    /// The state after a power failure.
     pub(crate) fn after_power_cut(self) -> Self {
         Self { second: self.through.clone(), through: self.through }
     }
@@ -61,18 +61,18 @@ impl SimulatedState {
         Beginnings::Noted(noted)
     }
 
-    /// Takes in how far SAs have come, before they begin again.
+    /// Records how far SAs have come, before they begin again.
     pub(crate) fn note(&mut self, report: &Report) {
         report.progress.iter().for_each(|progress| self.marks.note_received(progress));
     }
 
-    /// A worker's way to this.
+    /// A worker's channel to this.
     pub(crate) fn reporter(&self) -> Reporter {
         Reporter::new(self.notes.clone())
     }
 
-    /// Does what the keeper's thread does with what it was told; `is_writable` says whether the
-    /// disk works. Returns what SAs may use now.
+    /// Executes the tasks of the keeper's thread; `is_writable` says whether the disk works.
+    /// Returns what SAs may use now.
     pub(crate) fn keep(&mut self, now_ns: u64, is_writable: bool) -> Vec<Grant> {
         for note in self.received.try_iter() {
             if let Note::Report(report) = note {
@@ -86,14 +86,14 @@ impl SimulatedState {
         std::mem::take(&mut self.grants)
     }
 
-    /// The end of the gateway, with all that was reported written through.
+    /// Ends the gateway, with all reports written through.
     pub(crate) fn end(mut self, now_ns: u64) -> SimulatedDisk {
         self.keep(now_ns, true);
         self.write(true);
         self.disk
     }
 
-    /// The disk as the end of the process leaves it.
+    /// The disk as left by the end of the process.
     pub(crate) fn killed(self) -> SimulatedDisk {
         self.disk
     }

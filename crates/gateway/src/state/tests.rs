@@ -9,7 +9,7 @@ use convoy_scheduler::{CostModel, Input};
 use super::*;
 use crate::assemble;
 
-/// A clock that was never set, as a machine without a battery has it at each start.
+/// A clock that was never set, as a machine without a battery has at each start.
 const BOOT_NS: u64 = 1_000_000_000;
 
 fn config(more: &str, tunnels: &[(&str, u32, &str)]) -> Config {
@@ -34,7 +34,7 @@ fn one(path: &Path) -> Config {
 /// Sequence numbers and IVs of packets that a gateway of this configuration sends.
 fn sends(config: &Config, beginnings: &Beginnings, packets: usize) -> Vec<(u32, [u8; 8])> {
     let mut costs = Costs::new();
-    costs.state("software0", CostModel { t_init: 1_000.0, t_block: 10.0 });
+    costs.set_fixed("software0", CostModel { t_init: 1_000.0, t_block: 10.0 });
     let engines = assemble::engines(config, &mut costs).expect("software").remove(0);
     let (mut pipeline, _) =
         assemble::pipeline(config, 0, engines, &costs, Clock::start(), beginnings).expect("assembled");
@@ -67,7 +67,7 @@ fn repeated<T: Ord>(all: impl IntoIterator<Item = T>) -> usize {
     count - all.into_iter().collect::<BTreeSet<T>>().len()
 }
 
-fn quiet() -> Tell {
+fn quiet() -> Notify {
     Arc::new(|_| ())
 }
 
@@ -111,11 +111,11 @@ fn a_damaged_file_and_one_that_cannot_be_made_where_it_was_named_stop_the_start(
 fn without_a_file_the_start_says_what_a_restart_then_means() {
     let told = Arc::new(Mutex::new(Vec::new()));
     let notifier = Arc::clone(&told);
-    let tell: Tell = Arc::new(move |words| notifier.lock().expect("no panic").push(words));
+    let notify: Notify = Arc::new(move |words| notifier.lock().expect("no panic").push(words));
     let mut config = config("state = \"\"", &[("site-b", 0x1000, KEY)]);
-    assert!(State::open(&config, &tell).expect("allowed").is_none());
+    assert!(State::open(&config, &notify).expect("allowed").is_none());
     config.state = Some(crate::config::StatePath { path: "/dev/null/state".into(), is_default: true });
-    assert!(State::open(&config, &tell).expect("allowed where nobody named it").is_none());
+    assert!(State::open(&config, &notify).expect("allowed where nobody named it").is_none());
     let told = told.lock().expect("no panic");
     assert_eq!(told.len(), 2);
     assert!(told.iter().all(|words| words.contains("there is no state file")), "{told:?}");
@@ -125,17 +125,17 @@ fn without_a_file_the_start_says_what_a_restart_then_means() {
 fn the_first_static_keys_wait_for_a_restart_where_there_is_to_be_a_file() {
     let told = Arc::new(Mutex::new(0));
     let count = Arc::clone(&told);
-    let tell: Tell = Arc::new(move |_| *count.lock().expect("no panic") += 1);
+    let notify: Notify = Arc::new(move |_| *count.lock().expect("no panic") += 1);
     let mut config = one(Path::new("/var/lib/convoy/state"));
-    let error = State::do_without(&config, false, &tell).expect_err("it is not open").to_string();
+    let error = State::do_without(&config, false, &notify).expect_err("it is not open").to_string();
     assert!(error.contains("need a restart") && error.contains("/var/lib/convoy/state"), "{error}");
-    State::do_without(&config, true, &tell).expect("the start has told what it means to have none");
+    State::do_without(&config, true, &notify).expect("the start has told what it means to have none");
     assert_eq!(*told.lock().expect("no panic"), 0);
     config.state = None;
-    State::do_without(&config, false, &tell).expect("there is to be none");
+    State::do_without(&config, false, &notify).expect("there is to be none");
     assert_eq!(*told.lock().expect("no panic"), 1);
     config.tunnels[0].manual = None;
-    State::do_without(&config, false, &tell).expect("no static keys");
+    State::do_without(&config, false, &notify).expect("no static keys");
 }
 
 #[test]

@@ -12,16 +12,16 @@ const DATAGRAM: u16 = 96;
 /// itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Datagram {
-    /// Who sent it.
+    /// The sender.
     pub source: SocketAddr,
-    /// Who is to have it.
+    /// The receiver.
     pub destination: SocketAddr,
     /// What follows the UDP header; at most 65,535 bytes.
     pub payload: Vec<u8>,
 }
 
 impl Datagram {
-    /// As bytes.
+    /// Encodes it.
     pub fn encode(&self) -> Message {
         let payload = &self.payload[..self.payload.len().min(DATAGRAM_BYTES - 48)];
         let mut writer = Writer::new(48 + payload.len(), DATAGRAM, 0);
@@ -29,7 +29,7 @@ impl Datagram {
         writer.finish()
     }
 
-    /// From bytes.
+    /// Decodes it.
     ///
     /// # Errors
     /// [`DecodeError`].

@@ -1,4 +1,4 @@
-//! What the gateway tells charon, on the events connection.
+//! The gateway's events for charon, on the events connection.
 
 use std::net::SocketAddr;
 
@@ -11,10 +11,10 @@ const EXPIRE: u16 = 64;
 const ACQUIRE: u16 = 65;
 const MAPPING: u16 = 66;
 
-/// One event; none is answered.
+/// An event; none is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// An SA reached a limit of its life.
+    /// An SA reached a limit of its lifetime.
     Expire {
         /// Its SPI.
         spi: u32,
@@ -22,7 +22,7 @@ pub enum Event {
         protocol: SaProtocolId,
         /// Where its packets go.
         destination: SocketAddr,
-        /// Whether it has ended; else it is to be replaced.
+        /// Whether it has ended; otherwise it must be replaced.
         is_hard: bool,
     },
     /// A packet waits for an SA.
@@ -34,7 +34,7 @@ pub enum Event {
         /// Its destination.
         destination: WireSelector,
     },
-    /// A peer's packets come from elsewhere, behind a NAT.
+    /// A peer behind a NAT has changed its address or port.
     Mapping {
         /// The SPI of the inbound SA.
         spi: u32,
@@ -42,7 +42,7 @@ pub enum Event {
         protocol: SaProtocolId,
         /// Where its packets go: us.
         destination: SocketAddr,
-        /// Where they come from now.
+        /// Their new source.
         source: SocketAddr,
     },
 }

@@ -1,14 +1,14 @@
-//! The first message each way on every connection.
+//! The first message in each direction on every connection.
 
 use super::wire::{Message, Reader, Writer};
 use super::{DecodeError, MESSAGE_BYTES, NAME_BYTES, Status, TEXT_BYTES, VERSION};
 
 const HELLO: u16 = 1;
 const WELCOME: u16 = 2;
-/// "CNVY", so that a stranger is known at once.
+/// "CNVY", so that a stranger is recognised at once.
 const MAGIC: u32 = 0x5956_4e43;
 
-/// What a connection is for.
+/// The purpose of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
     /// Requests and replies; opened first.
@@ -19,10 +19,10 @@ pub enum Role {
     Ike,
 }
 
-/// Who connects, and for what.
+/// The client and its purpose.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hello {
-    /// What the connection is for.
+    /// The purpose of the connection.
     pub role: Role,
     /// Random, drawn when the plugin is loaded: the same on all connections of one charon.
     pub session: u64,
@@ -77,14 +77,14 @@ impl Hello {
 pub struct Welcome {
     /// `Ok`, or why the connection is closed now.
     pub status: Status,
-    /// Random, drawn when the gateway starts: another one means that it knows nothing of what it
-    /// was told.
+    /// Random, drawn when the gateway starts: another one means that it has lost everything
+    /// installed before.
     pub generation: u64,
     /// The gateway's UDP port for IKE, 500 as a rule.
     pub ike_port: u16,
     /// The gateway's UDP port for IKE and ESP behind a NAT, 4500 as a rule.
     pub natt_port: u16,
-    /// Why not, for charon's log.
+    /// The reason for a refusal, for charon's log.
     pub text: String,
 }
 

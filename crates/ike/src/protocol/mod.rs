@@ -1,7 +1,7 @@
 //! Messages between charon's plugin and the gateway; `charon/PROTOCOL.md` has the layout.
 //!
-//! Each message is one datagram of a `SOCK_SEQPACKET` socket. Decoding takes any bytes without a
-//! panic, allocates no more than the message has, and accepts exactly what encoding makes.
+//! Each message is one datagram of a `SOCK_SEQPACKET` socket. Decoding accepts any bytes without a
+//! panic, allocates no more than the message has, and accepts exactly what encoding produces.
 
 mod datagram;
 mod event;
@@ -21,7 +21,7 @@ pub use request::Request;
 pub use sa::{AddSa, Dscp, EncapMode, Lifetimes, SaId, SaKeys, SaProtocolId, UpdateSa};
 pub use wire::Message;
 
-/// Version of the protocol. A gateway and a plugin of different versions part with a message.
+/// Version of the protocol. A gateway and a plugin of different versions disconnect with a message.
 pub const VERSION: u16 = 1;
 /// The longest message on the control and events connections, in bytes.
 pub const MESSAGE_BYTES: usize = 1024;
@@ -43,10 +43,10 @@ pub enum DecodeError {
     /// Bytes follow the last field.
     #[error("{0} bytes follow the message")]
     Long(usize),
-    /// A message that does not belong here.
+    /// An unexpected kind of message.
     #[error("message kind {0} is unknown, or not for this connection")]
     Kind(u16),
-    /// A field has a value that means nothing.
+    /// A field has an invalid value.
     #[error("field `{0}` has an unknown value")]
     Field(&'static str),
     /// The other side speaks another version.

@@ -6,8 +6,8 @@ use super::DecodeError;
 use super::sa::EncapMode;
 use super::wire::{Reader, Writer};
 
-/// Addresses, protocol and ports of one side. As charon has it, 0 to 65,535 is any port and 65,535
-/// to 0 is `opaque`; of ICMP, type and code make the number.
+/// Addresses, protocol and ports of one side. In charon's encoding, 0 to 65,535 is any port and
+/// 65,535 to 0 is `opaque`; for ICMP, type and code form the number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct WireSelector {
     /// The lowest address.
@@ -37,14 +37,14 @@ impl WireSelector {
     }
 }
 
-/// The traffic that a policy is about.
+/// The direction of a policy's traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PolicyDirection {
     /// To the gateway itself.
     In,
-    /// Out by the tunnel.
+    /// Out through the tunnel.
     Out,
-    /// In by the tunnel and on to another host.
+    /// In through the tunnel and on to another host.
     Forward,
 }
 
@@ -67,12 +67,12 @@ impl PolicyDirection {
     }
 }
 
-/// What becomes of the traffic.
+/// What happens to the traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PolicyKind {
     /// SAs protect it.
     Protect,
-    /// It passes as it is.
+    /// It passes unprotected.
     Pass,
     /// It is dropped.
     Drop,
@@ -97,21 +97,21 @@ impl PolicyKind {
     }
 }
 
-/// charon's classes of priority, the first first.
+/// charon's classes of priority, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum PolicyClass {
-    /// What passes as it is.
+    /// Traffic that passes unprotected.
     Pass,
-    /// What SAs protect.
+    /// Traffic protected by SAs.
     Regular,
-    /// What asks for SAs when traffic comes.
+    /// Requests SAs when traffic arrives.
     Trap,
-    /// What keeps traffic from leaving in plain while SAs change.
+    /// Keeps traffic from leaving in plain while SAs change.
     Fallback,
 }
 
 impl PolicyClass {
-    /// 0 to 3, the first first.
+    /// 0 to 3, in order.
     pub const fn number(self) -> u8 {
         match self {
             Self::Pass => 0,
@@ -132,7 +132,7 @@ impl PolicyClass {
     }
 }
 
-/// Which policy is meant, for a query.
+/// The identity of a policy, for a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PolicyRef {
     /// Which way.
@@ -158,20 +158,20 @@ impl PolicyRef {
     }
 }
 
-/// A policy to add, or to take away once.
+/// A policy to add, or to remove once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PolicySpec {
-    /// Which.
+    /// Its identity.
     pub id: PolicyRef,
-    /// What it does.
+    /// Its action.
     pub kind: PolicyKind,
-    /// Where it stands among others.
+    /// Its class of priority.
     pub class: PolicyClass,
     /// The mode of its SAs.
     pub mode: EncapMode,
     /// The SAs' reqid; 0 where none protect.
     pub reqid: u32,
-    /// A priority given by hand; 0 is none, lower comes first.
+    /// A manual priority; 0 is none, lower comes first.
     pub manual_priority: u32,
 }
 

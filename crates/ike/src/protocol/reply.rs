@@ -1,4 +1,4 @@
-//! What the gateway answers, on the control connection.
+//! The gateway's replies, on the control connection.
 
 use super::request::{GET_SPI, NAME, QUERY_POLICY, QUERY_SA};
 use super::wire::{Message, Reader, Writer};
@@ -6,10 +6,10 @@ use super::{DecodeError, MESSAGE_BYTES, TEXT_BYTES};
 
 /// Set in a reply's kind.
 const IS_REPLY: u16 = 0x80;
-/// On the wire, of something that was never used.
+/// On the wire, for something that was never used.
 const NEVER: u32 = u32::MAX;
 
-/// How a request went.
+/// The outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Status {
     /// Done.
@@ -43,7 +43,7 @@ impl Status {
     }
 }
 
-/// What a good reply says beside that.
+/// The content of a successful reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplyBody {
     /// Nothing.
@@ -73,15 +73,15 @@ pub enum Reply {
     Good(ReplyBody),
     /// Not done.
     Refused {
-        /// In what way; never `Ok`.
+        /// The kind of failure; never `Ok`.
         status: Status,
-        /// Why, for charon's log.
+        /// The reason, for charon's log.
         reason: String,
     },
 }
 
 impl Reply {
-    /// Done, and nothing to say.
+    /// Done, without content.
     pub const DONE: Self = Self::Good(ReplyBody::Done);
 
     /// Not done.

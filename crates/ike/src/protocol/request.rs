@@ -1,4 +1,4 @@
-//! What charon asks for, on the control connection.
+//! charon's requests, on the control connection.
 
 use std::net::SocketAddr;
 
@@ -25,19 +25,19 @@ pub enum Request {
     UpdateSa(UpdateSa),
     /// Asks for an SA's counters.
     QuerySa(SaId),
-    /// Takes an SA away, or a reserved SPI.
+    /// Removes an SA, or a reserved SPI.
     DelSa(SaId),
-    /// Takes all SAs away.
+    /// Removes all SAs.
     FlushSas,
-    /// Adds a policy, or counts one that is there once more.
+    /// Adds a policy, or increments the count of an existing one.
     AddPolicy(PolicySpec),
-    /// Asks when a policy was used.
+    /// Asks when a policy was last used.
     QueryPolicy(PolicyRef),
-    /// Takes a policy away, or counts it once less.
+    /// Decrements the count of a policy, and removes it at 0.
     DelPolicy(PolicySpec),
-    /// Takes all policies away.
+    /// Removes all policies.
     FlushPolicies,
-    /// Tells the names in swanctl.conf behind a reqid.
+    /// Gives the names in swanctl.conf of a reqid.
     Name {
         /// What ties SAs to policies.
         reqid: u32,
@@ -98,7 +98,7 @@ impl Request {
         writer.finish()
     }
 
-    /// From bytes, with the number that the reply is to carry.
+    /// Decodes it, with the number that the reply must carry.
     ///
     /// # Errors
     /// [`DecodeError`].

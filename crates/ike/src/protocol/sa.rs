@@ -34,7 +34,7 @@ impl SaProtocolId {
     }
 }
 
-/// Which SA is meant. Ports are those of UDP encapsulation.
+/// The identity of an SA. Ports are those of UDP encapsulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SaId {
     /// Its SPI.
@@ -59,7 +59,7 @@ impl SaId {
     }
 }
 
-/// How packets are wrapped; charon's numbers.
+/// The encapsulation mode; charon's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EncapMode {
     /// Transport.
@@ -204,7 +204,7 @@ pub struct AddSa {
     pub copy_df: bool,
     /// Whether ECN crosses the tunnel.
     pub copy_ecn: bool,
-    /// What becomes of the DSCP.
+    /// How the DSCP is copied.
     pub dscp: Dscp,
     /// Packets in the replay window.
     pub replay_window: u32,
@@ -307,7 +307,7 @@ pub struct UpdateSa {
     pub destination: SocketAddr,
     /// Whether it is in UDP from now on.
     pub is_encapsulated: bool,
-    /// What ties it to policies from now on; 0 is as before.
+    /// The new reqid; 0 is unchanged.
     pub reqid: u32,
 }
 

@@ -1,4 +1,4 @@
-//! One connection's life: hello, then what its role is about.
+//! The life of a connection: hello, then the work of its role.
 
 use std::io;
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use super::socket::{Connection, Listener};
 use super::{Handler, ServerConfig};
 use crate::protocol::{DATAGRAM_BYTES, Datagram, Hello, MESSAGE_BYTES, Request, Role, Status, Welcome};
 
-/// How long a client may take over its hello, and over taking in what it is sent.
+/// Time limit of a client's hello, and of receiving what it is sent.
 const TIMEOUT: Duration = Duration::from_secs(2);
-/// Connections at a time, with those that have not said hello: a charon needs three.
+/// Connections at a time, including those without a hello: a charon needs three.
 const CONNECTIONS: usize = 16;
-/// After a failed accept, which may be for want of file descriptors.
+/// Pause after a failed accept, for example for lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Accepts until the listener is closed.
@@ -58,7 +58,7 @@ pub(super) fn accept_all(
     }
 }
 
-/// One of the connections that there may be, given back however it ends.
+/// One of the allowed connections, given back however it ends.
 struct ConnectionSlot(Arc<AtomicUsize>);
 
 impl ConnectionSlot {
@@ -74,13 +74,14 @@ impl Drop for ConnectionSlot {
     }
 }
 
-/// A connection's place among the links, left however it ends: charon notices, and connects anew.
-struct Place<'a> {
+/// A connection's registration among the links, ended however the connection ends: charon notices,
+/// and connects again.
+struct LinkRegistration<'a> {
     client: &'a Client,
     role: Role,
 }
 
-impl Drop for Place<'_> {
+impl Drop for LinkRegistration<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             tracing::error!(role = ?self.role, "a connection of charon's ended by a fault in convoy; please report it");
@@ -111,7 +112,7 @@ impl Client {
                 return;
             }
         };
-        let place = Place { client: self, role: hello.role };
+        let place = LinkRegistration { client: self, role: hello.role };
         let outcome = self.welcome(&hello, pid).and_then(|()| self.follow(hello.role));
         drop(place);
         match outcome {
@@ -123,7 +124,7 @@ impl Client {
         }
     }
 
-    /// Reads the hello; a bad one is answered with its reason.
+    /// Reads the hello; an invalid one is answered with the reason.
     fn greet(&self) -> io::Result<Hello> {
         self.connection.set_timeouts(Some(TIMEOUT), TIMEOUT)?;
         let mut buffer = [0; MESSAGE_BYTES + 1];
@@ -133,8 +134,8 @@ impl Client {
         })
     }
 
-    /// Admits the client, or tells it why not. The gateway hears of a charon before charon hears of
-    /// the gateway, and charon hears its welcome before any event or datagram.
+    /// Admits the client, or answers why not. The gateway learns of a charon before charon hears of
+    /// the gateway, and charon gets its welcome before any event or datagram.
     fn welcome(&self, hello: &Hello, pid: i32) -> io::Result<()> {
         let welcome = self.answer(Status::Ok, String::new()).encode();
         let is_control = hello.role == Role::Control;
@@ -164,7 +165,8 @@ impl Client {
         }
     }
 
-    /// Whoever says anything else after a good hello is no plugin of ours, and is hung up on.
+    /// A client that sends anything else after a valid hello is no plugin of ours, and is
+    /// disconnected.
     fn control(&self) -> io::Result<()> {
         let mut buffer = Zeroizing::new([0; MESSAGE_BYTES + 1]);
         loop {

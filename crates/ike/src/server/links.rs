@@ -1,4 +1,4 @@
-//! Who is connected, and what waits for it.
+//! The connections, and the events that wait for them.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,11 +8,10 @@ use super::LossCounters;
 use super::socket::Connection;
 use crate::protocol::{Datagram, Event, Role};
 
-/// Events that wait at most: both limits of each SA of a charon that is away
+/// Events that may wait: both limits of each SA of a charon that is away
 /// ([`StateConfig`](crate::state::StateConfig)).
 pub(super) const QUEUE_EVENTS: usize = 1 << 18;
-/// An acquire waits only behind fewer than these: what it is lost for, the next packet asks for
-/// again.
+/// An acquire only waits behind fewer than these: if it is lost, the next packet repeats it.
 const QUEUE_ACQUIRES: usize = 1 << 10;
 
 /// One charon's connections.
@@ -62,7 +61,7 @@ impl Links {
         self.charon.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a connection in, or says why not. `greeting` leaves before anything else can.
+    /// Admits a connection, or returns why not. `greeting` is sent before anything else.
     pub(super) fn admit(
         &self,
         role: Role,
@@ -103,7 +102,8 @@ impl Links {
         Ok(())
     }
 
-    /// A connection has ended: the others end with it, unless they are of a later charon.
+    /// Removes a connection that has ended: the others end with it, unless they are of a later
+    /// charon.
     pub(super) fn leave(&self, role: Role, connection: &Arc<Connection>) {
         connection.close();
         let mut charon = self.lock();
@@ -113,7 +113,7 @@ impl Links {
         }
     }
 
-    /// Nobody is admitted any more.
+    /// Admits nobody any more.
     pub(super) fn close(&self) {
         let mut charon = self.lock();
         charon.is_closed = true;
@@ -152,7 +152,7 @@ impl Links {
         }
     }
 
-    /// The event that was waited for has left by this connection.
+    /// Removes the event, which has been sent by this connection.
     pub(super) fn sent_event(&self, connection: &Arc<Connection>) {
         let mut charon = self.lock();
         if charon.events.as_ref().is_some_and(|present| Arc::ptr_eq(present, connection)) {

@@ -1,8 +1,8 @@
-//! The listening side: charon's plugin connects, asks, and hears of events.
+//! The listening side: charon's plugin connects, sends requests, and receives events.
 //!
-//! Threads of its own do all that may block, so that neither a slow nor a hostile client holds the
-//! gateway up: requests go to the [`Handler`], events wait in a bounded queue (whoever has one more
-//! is told so), and an IKE datagram for which there is no room is dropped, as a network would.
+//! Separate threads do everything that may block, so that neither a slow nor a hostile client holds
+//! the gateway up: requests go to the [`Handler`], events wait in a bounded queue (whose callers
+//! learn when it is full), and an IKE datagram without room is dropped, as a network would.
 
 mod connection;
 mod links;
@@ -17,12 +17,13 @@ use crate::protocol::{Datagram, Event, Reply, Request};
 use links::Links;
 use socket::Listener;
 
-/// What the gateway does for charon. Called from the server's threads, perhaps at the same time.
+/// The gateway's side of charon's requests. Called from the server's threads, possibly
+/// concurrently.
 pub trait Handler: Send + Sync + 'static {
-    /// A charon has connected; [`State::connect`](crate::state::State::connect) is to know.
+    /// A charon has connected; pass it on to [`State::connect`](crate::state::State::connect).
     fn connected(&self, session: u64, charon: &str);
 
-    /// Does what charon asks. charon waits for two seconds.
+    /// Executes a request. charon waits for two seconds.
     fn request(&self, request: Request) -> Reply;
 
     /// Sends an IKE datagram of charon's by the port outside.
@@ -49,16 +50,16 @@ impl ServerConfig {
     }
 }
 
-/// What was lost between the gateway and charon.
+/// Losses between the gateway and charon.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LossCounters {
-    /// Acquires for which the queue had no room, or nobody was there to hear.
+    /// Acquires for which the queue had no room, or nobody was connected.
     pub acquires: u64,
-    /// IKE datagrams for charon for which the socket had no room, or nobody was there to hear.
+    /// IKE datagrams for charon for which the socket had no room, or nobody was connected.
     pub datagrams: u64,
 }
 
-/// A socket that listens already; who connects waits until [`Server::serve`].
+/// A socket that listens already; clients wait until [`Server::serve`].
 pub struct Listening(Listener);
 
 impl Listening {
@@ -103,12 +104,12 @@ impl Server {
         Ok(Self { path, listener, links, acceptor: Some(acceptor) })
     }
 
-    /// Whether it listens: it always does, unless its thread has ended by a fault.
+    /// Whether it listens: always, unless its thread has panicked.
     pub fn is_listening(&self) -> bool {
         self.acceptor.as_ref().is_some_and(|acceptor| !acceptor.is_finished())
     }
 
-    /// The way to charon; as many as are wanted.
+    /// A channel to charon; there may be any number.
     pub fn outlet(&self) -> Outlet {
         Outlet(Arc::clone(&self.links))
     }
@@ -126,18 +127,18 @@ impl Drop for Server {
     }
 }
 
-/// The way to charon, for the gateway's threads. None of its calls blocks.
+/// The channel to charon, for the gateway's threads. None of its calls blocks.
 #[derive(Clone)]
 pub struct Outlet(Arc<Links>);
 
 impl Outlet {
-    /// Tells charon, now or when it is back; an acquire only now. Whether it could be kept: an
-    /// acquire that could not is counted as lost, anything else is to be told again.
+    /// Sends charon an event, now or when it is back; an acquire only now. Returns whether it could
+    /// be queued: a lost acquire is counted, anything else must be sent again.
     pub fn event(&self, event: Event) -> bool {
         self.0.push_event(event)
     }
 
-    /// Hands charon an IKE datagram. Whether there was room.
+    /// Sends charon an IKE datagram. Returns whether there was room.
     pub fn datagram(&self, datagram: &Datagram) -> bool {
         self.0.send_datagram(datagram)
     }

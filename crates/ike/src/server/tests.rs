@@ -1,4 +1,4 @@
-//! The server against clients that behave, and clients that do not.
+//! The server against well-behaved and misbehaving clients.
 
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};

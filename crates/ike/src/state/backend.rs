@@ -1,4 +1,4 @@
-//! What the gateway does for charon's state.
+//! The gateway's side of charon's state.
 
 use std::net::IpAddr;
 
@@ -6,7 +6,7 @@ use convoy_ipsec::{PolicyChange, SaConfig, SaNumber, TunnelId, UdpEncap};
 
 use super::tunnels::ChildName;
 
-/// Why the gateway did not do what was asked, in words for charon's log.
+/// Why the gateway refused, in words for charon's log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal(pub String);
 
@@ -21,7 +21,7 @@ pub struct Ends {
     pub encap: Option<UdpEncap>,
 }
 
-/// What an SA has done.
+/// The usage of an SA.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SaUsage {
     /// Bytes, as its lifetime counts them.
@@ -32,19 +32,19 @@ pub struct SaUsage {
     pub idle_s: Option<u32>,
 }
 
-/// One policy's change, and what the policy itself does not say.
+/// A policy's change, and what the policy itself does not contain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyStep {
-    /// What changes.
+    /// The change.
     pub change: PolicyChange,
-    /// Whether what the policy protects is in tunnel mode.
+    /// Whether the policy's traffic is protected in tunnel mode.
     pub is_tunnel_mode: bool,
 }
 
-/// What has changed of charon's policies and tunnels, and nothing else, however many there are.
+/// Only the changes of charon's policies and tunnels, however many there are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PolicyUpdate {
-    /// Tunnels that have another name now, or none.
+    /// Tunnels whose name has changed.
     pub names: Vec<(TunnelId, Option<ChildName>)>,
     /// Changes of policies, in the order in which they are to be made.
     pub steps: Vec<PolicyStep>,
@@ -57,8 +57,8 @@ impl PolicyUpdate {
     }
 }
 
-/// The gateway, as [`State`](super::State) sees it. Calls come from whoever calls `State`, and are
-/// done when they return.
+/// The gateway, as seen by [`State`](super::State). Calls come from the caller of `State`, and have
+/// completed when they return.
 pub trait Backend {
     /// Installs an SA at the worker that serves its tunnel. An outbound one becomes its tunnel's
     /// current one.
@@ -67,10 +67,10 @@ pub trait Backend {
     /// [`Refusal`]; nothing is installed then.
     fn install(&mut self, sa: SaConfig) -> Result<SaNumber, Refusal>;
 
-    /// Takes an SA out; its keys leave every engine.
+    /// Removes an SA; its keys are removed from every engine.
     fn remove(&mut self, sa: SaNumber);
 
-    /// Changes charon's policies. The gateway's own stand before or after them, by priority.
+    /// Changes charon's policies. The gateway's own are before or after them, by priority.
     fn change_policies(&mut self, update: PolicyUpdate);
 
     /// Gives an SA new ends; sequence numbers and replay window go on.
@@ -79,6 +79,6 @@ pub trait Backend {
     /// [`Refusal`] if it cannot: charon then replaces the SA.
     fn move_sa(&mut self, sa: SaNumber, ends: Ends) -> Result<(), Refusal>;
 
-    /// What an SA has done; `None` if it is unknown.
+    /// The usage of an SA; `None` if it is unknown.
     fn usage(&mut self, sa: SaNumber) -> Option<SaUsage>;
 }

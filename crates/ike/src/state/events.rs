@@ -1,4 +1,4 @@
-//! What happens in the gateway, as charon is to hear it.
+//! Events in the gateway, in charon's terms.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -8,12 +8,12 @@ use super::State;
 use super::backend::Backend;
 use crate::protocol::{Event, WireSelector};
 
-/// charon is asked again for an SA that it has not made after this long, in ns.
+/// Interval after which charon is asked again for an SA that it has not negotiated, in ns.
 const ACQUIRE_INTERVAL_NS: u64 = 1_000_000_000;
 
 impl State {
-    /// An SA has reached a limit of its life. One that has ended is removed at once, in case charon
-    /// has forgotten it. `None` if it is not charon's.
+    /// An SA has reached a limit of its lifetime. One that has ended is removed at once, in case
+    /// charon has forgotten it. `None` if it is not charon's.
     pub fn expired(&mut self, sa: SaNumber, expiry: Expiry, backend: &mut dyn Backend) -> Option<Event> {
         let key = *self.by_number.get(&sa)?;
         let installed = self.sas.get(&key)?;
@@ -49,8 +49,8 @@ impl State {
         has_trap.then_some(Event::Acquire { reqid: reqid.number, source, destination })
     }
 
-    /// An inbound SA's packets come from elsewhere. charon answers with `UpdateSa`. `None` if it is
-    /// not charon's.
+    /// The peer of an inbound SA has changed its address or port. charon answers with `UpdateSa`.
+    /// `None` if it is not charon's.
     pub fn mapped(&self, sa: SaNumber, source: SocketAddr) -> Option<Event> {
         let key = self.by_number.get(&sa)?;
         let installed = self.sas.get(key)?;
@@ -62,7 +62,7 @@ impl State {
 }
 
 impl WireSelector {
-    /// One end of one packet; of ICMP, `port` is type and code.
+    /// One end of a packet; for ICMP, `port` is type and code.
     pub fn of_packet(address: IpAddr, protocol: u8, port: u16) -> Self {
         Self { first: address, last: address, protocol, first_port: port, last_port: port }
     }

@@ -1,8 +1,8 @@
-//! charon's SAs and policies as the gateway's.
+//! Translates charon's SAs and policies into the gateway's.
 //!
-//! [`State`] has no socket, clock or random source. It takes [`Request`]s, keeps count of what
-//! charon installed, and has its [`Backend`] do what follows; the gateway tells it what happened to
-//! SAs, and gets the [`Event`](crate::protocol::Event)s that charon is to hear.
+//! [`State`] has no socket, clock or random source. It takes [`Request`]s, keeps track of what
+//! charon installed, and applies the consequences to its [`Backend`]; the gateway reports events of
+//! SAs, and gets the [`Event`](crate::protocol::Event)s for charon.
 
 mod algorithm;
 mod backend;
@@ -73,9 +73,9 @@ impl State {
         }
     }
 
-    /// A charon has connected. If it is another than before, it knows nothing of what is installed:
-    /// SAs and the policies that they serve live on until the SAs' lifetimes end; traps, bypasses
-    /// and reserved SPIs go.
+    /// A charon has connected. If it is another one than before, it knows nothing of what is
+    /// installed: SAs and the policies that they serve live on until the SAs' lifetimes end; traps,
+    /// bypasses and reserved SPIs are removed.
     pub fn connect(&mut self, session: u64, backend: &mut dyn Backend) {
         if session == self.session {
             return;
@@ -94,12 +94,12 @@ impl State {
                 && has_sas(session, spec.reqid)
         });
         self.release_policies(&gone);
-        // Who is the newest charon is a part of their order.
+        // The newest charon is part of their order.
         self.policies.touch_all();
         self.tell_policies(backend);
     }
 
-    /// Does what charon asks.
+    /// Executes a request of charon's.
     pub fn handle(
         &mut self,
         request: Request,
@@ -235,7 +235,7 @@ impl State {
         }
     }
 
-    /// Tells the backend what has changed of policies and names since the last time.
+    /// Passes changes of policies and names since the last call on to the backend.
     fn tell_policies(&mut self, backend: &mut dyn Backend) {
         let steps = self.policies.take_steps(self.session, &self.tunnels);
         let update = PolicyUpdate { names: self.tunnels.take_renamed(), steps };

@@ -1,4 +1,4 @@
-//! charon's policies, counted, and what changes of the gateway's when they do.
+//! charon's policies, counted, and the resulting changes of the gateway's.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,23 +13,23 @@ use crate::protocol::{
     EncapMode, PolicyClass, PolicyDirection, PolicyKind, PolicyRef, PolicySpec, WireSelector,
 };
 
-/// Priorities of one class span this much; the lowest class begins at twice it. A tunnel of the
-/// gateway's own configuration, at 1,000 as a rule, so comes before all of charon's.
+/// The range of priorities of one class; the lowest class begins at twice it. A tunnel of the
+/// gateway's own configuration, by default at 1,000, so precedes all of charon's.
 const CLASS_SPAN: u32 = 100_000;
 
 /// One policy of one charon; `u64` is the session.
 type Key = (u64, PolicySpec);
 
-/// One policy, and how often it was added.
+/// A policy, and how often it was added.
 struct Entry {
     count: u32,
     /// Its place in the order of adding.
     order: u64,
-    /// `None` for the forward policies without reqid, which the gateway has no need of.
+    /// `None` for forward policies without reqid, which the gateway does not need.
     traffic: Option<Traffic>,
 }
 
-/// What a policy is to the gateway. charon's of both directions, and of several charons, may be
+/// A policy in the gateway's terms. charon's of both directions, and of several charons, may be
 /// one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Traffic {
@@ -72,26 +72,27 @@ impl Traffic {
 /// A policy of the gateway's.
 #[derive(Default)]
 struct Listing {
-    /// The policies of charons that it stands for: session and order of each.
+    /// The policies of charons behind it: session and order of each.
     members: Vec<(u64, u64)>,
-    /// Where the gateway has it, and under which name.
+    /// Its place in the gateway, and its name there.
     told: Option<(PolicyPlace, String)>,
 }
 
-/// All policies of all charons. What a change of one costs does not depend on how many there are.
+/// All policies of all charons. The cost of a change does not depend on how many there are.
 #[derive(Default)]
 pub(super) struct PolicyTable {
     entries: HashMap<Key, Entry>,
     by_tunnel: HashMap<TunnelId, HashSet<Key>>,
     by_ref: HashMap<PolicyRef, HashSet<Key>>,
     listings: HashMap<Traffic, Listing>,
-    /// Of whose listings the gateway has not been told since something changed.
+    /// Listings that have changed since the gateway was last updated.
     touched: Vec<Traffic>,
     added: u64,
 }
 
 impl PolicyTable {
-    /// Adds one, or counts it once more; whether it is new. `tunnel` is that of its reqid.
+    /// Adds a policy, or increments its count; returns whether it is new. `tunnel` is that of its
+    /// reqid.
     pub(super) fn add(
         &mut self,
         session: u64,
@@ -117,7 +118,7 @@ impl PolicyTable {
         Ok(true)
     }
 
-    /// Counts one once less; whether that was the last time, or `None` if it is unknown.
+    /// Decrements a policy's count; returns whether it was removed, or `None` if it is unknown.
     pub(super) fn remove(&mut self, session: u64, spec: &PolicySpec) -> Option<bool> {
         let key = (session, *spec);
         let entry = self.entries.get_mut(&key)?;
@@ -147,7 +148,7 @@ impl PolicyTable {
         self.entries.len()
     }
 
-    /// Removes those that `is_kept` does not keep, and returns their sessions and what they were.
+    /// Removes those for which `is_kept` is false, and returns their sessions and contents.
     pub(super) fn retain(&mut self, mut is_kept: impl FnMut(u64, &PolicySpec) -> bool) -> Vec<Key> {
         let gone: Vec<_> =
             self.entries.keys().filter(|(session, spec)| !is_kept(*session, spec)).copied().collect();
@@ -155,7 +156,7 @@ impl PolicyTable {
         gone
     }
 
-    /// Removes a tunnel's regular policies, and returns their sessions and what they were.
+    /// Removes a tunnel's regular policies, and returns their sessions and contents.
     pub(super) fn remove_regular(&mut self, tunnel: TunnelId) -> Vec<Key> {
         let is_regular = |(_, spec): &&Key| is_protect(spec) && spec.class == PolicyClass::Regular;
         let gone: Vec<_> = self.of_tunnel(tunnel).filter(is_regular).copied().collect();
@@ -167,7 +168,7 @@ impl PolicyTable {
         self.by_tunnel.get(&tunnel).into_iter().flatten()
     }
 
-    /// The tunnels of the policies that are meant, whoever's they are.
+    /// The tunnels of the matching policies, whatever charon they belong to.
     pub(super) fn tunnels_of(&self, policy: &PolicyRef) -> Vec<TunnelId> {
         let meant = self.by_ref.get(policy).into_iter().flatten();
         meant.filter_map(|key| self.entries.get(key)?.traffic?.tunnel()).collect()
@@ -178,8 +179,8 @@ impl PolicyTable {
         self.of_tunnel(tunnel).any(|(of, spec)| *of == session && spec.class == PolicyClass::Trap)
     }
 
-    /// Session, order and meaning of each policy that the gateway has any need of, without the
-    /// tunnels' names.
+    /// Session, order and content of each policy that the gateway needs, without the tunnels'
+    /// names.
     #[cfg(test)]
     pub(super) fn listed_entries(&self) -> Vec<(u64, u64, Policy)> {
         let listed = |((session, spec), entry): (&Key, &Entry)| {
@@ -194,20 +195,20 @@ impl PolicyTable {
         self.entries.iter().filter_map(listed).collect()
     }
 
-    /// Something is otherwise that a tunnel's policies depend on: its name, or whether it has an SA
-    /// to leave by.
+    /// Something that a tunnel's policies depend on has changed: its name, or whether it has an
+    /// outbound SA.
     pub(super) fn touch_tunnel(&mut self, tunnel: TunnelId) {
         let of_tunnel = self.by_tunnel.get(&tunnel).into_iter().flatten();
         self.touched.extend(of_tunnel.filter_map(|key| self.entries.get(key)?.traffic));
     }
 
-    /// Something is otherwise that all policies depend on.
+    /// Something that all policies depend on has changed.
     pub(super) fn touch_all(&mut self) {
         self.touched.extend(self.listings.keys());
     }
 
-    /// What of the gateway's policies changes by what has changed here since the last call.
-    /// `session` is the newest charon's. What comes is before what goes, so that nothing is without
+    /// The changes of the gateway's policies that result from changes since the last call.
+    /// `session` is the newest charon's. Additions precede removals, so that no packet is without
     /// its policy meanwhile.
     pub(super) fn take_steps(&mut self, session: u64, tunnels: &TunnelTable) -> Vec<PolicyStep> {
         let touched = std::mem::take(&mut self.touched);
@@ -221,7 +222,7 @@ impl PolicyTable {
         steps
     }
 
-    /// Brings what the gateway has to what it should have; `None` if it has that already.
+    /// The change from the gateway's state to the wanted one; `None` if there is none.
     fn step(&mut self, traffic: &Traffic, session: u64, tunnels: &TunnelTable) -> Option<PolicyStep> {
         let listing = self.listings.get_mut(traffic)?;
         let rank = rank(traffic, &listing.members, session, tunnels);
@@ -254,8 +255,8 @@ fn remove_from<G: Eq + std::hash::Hash>(groups: &mut HashMap<G, HashSet<Key>>, g
     }
 }
 
-/// The rank among those of the same priority: first what has an SA to leave by, then the newest
-/// charon's, then the oldest policy. `None` if no charon's policy is left.
+/// The rank within the same priority: first policies with an outbound SA, then the newest charon's,
+/// then the oldest policy. `None` if no charon's policy is left.
 fn rank(
     traffic: &Traffic,
     members: &[(u64, u64)],
@@ -293,7 +294,7 @@ fn name(action: Action, tunnels: &TunnelTable) -> String {
     }
 }
 
-/// One given by hand as it is; else by class, and within it the narrower selector first.
+/// A manual priority as it is; otherwise by class, and within it the narrower selector first.
 fn priority(spec: &PolicySpec) -> u32 {
     if spec.manual_priority != 0 {
         return spec.manual_priority;

@@ -16,7 +16,7 @@ use crate::protocol::{AddSa, Dscp, EncapMode, Lifetimes, ReplyBody, SaId, SaProt
 /// The smallest and the largest replay window, in packets.
 const REPLAY_WINDOW: (u32, u32) = (32, 65_536);
 
-/// What tells an SA from others (RFC 4301 section 4.1).
+/// The identity of an SA (RFC 4301 section 4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct SaKey {
     pub(super) spi: u32,
@@ -30,7 +30,7 @@ impl SaKey {
     }
 }
 
-/// An SA that stands.
+/// An installed SA.
 pub(super) struct Installed {
     pub(super) number: SaNumber,
     pub(super) tunnel: TunnelId,
@@ -136,9 +136,8 @@ impl State {
         self.tell_policies(backend);
     }
 
-    /// What has an SA to leave by comes first: the first outbound SA of a tunnel that comes, and
-    /// the last that goes, change its policies' ranks. `of` is how many there are of such a tunnel
-    /// now.
+    /// Policies with an outbound SA come first: the first outbound SA that a tunnel gets, and the
+    /// last that it loses, change its policies' ranks. `of` is the current number of such SAs.
     fn note_way_out(&mut self, tunnel: TunnelId, direction: SaDirection, of: usize) {
         let has_changed = |tunnel: &Tunnel| tunnel.outbound_sas.len() == of;
         if direction == SaDirection::Outbound && self.tunnels.get(tunnel).is_some_and(has_changed) {
@@ -146,7 +145,7 @@ impl State {
         }
     }
 
-    /// Takes an SA out. A former charon's policies go with the last SA that they had.
+    /// Removes an SA. A former charon's policies are removed with its last SA.
     pub(super) fn remove_sa(&mut self, key: SaKey, backend: &mut dyn Backend) {
         let Some(sa) = self.sas.remove(&key) else { return };
         backend.remove(sa.number);
@@ -170,7 +169,7 @@ fn not_found(id: &SaId) -> (Status, Refusal) {
     (Status::NotFound, Refusal(format!("no SA has the SPI {:#010x} to {}", id.spi, id.destination.ip())))
 }
 
-/// Without a tunnel.
+/// The configuration without a tunnel.
 fn sa_config(sa: &AddSa) -> Result<SaConfig, Refusal> {
     if sa.ipcomp != 0 || sa.cpi != 0 {
         return Err(Refusal("the gateway has no IPComp".to_owned()));

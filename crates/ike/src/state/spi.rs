@@ -1,17 +1,17 @@
-//! SPIs of inbound SAs, before and while they are used.
+//! SPIs of inbound SAs, before and during their use.
 
 use std::collections::HashSet;
 
 use super::backend::Refusal;
 
-/// The range that charon's own backends take theirs from, so that others are free for manual keys.
+/// The start of the range used by charon's own backends, so that others are free for manual keys.
 const FIRST: u32 = 0xc000_0000;
-/// How many there are: a power of two.
+/// The size of the range: a power of two.
 const COUNT: u32 = 0x1000_0000;
-/// Draws until one is free. While no more than [`LIMIT`] of [`COUNT`] are taken, that all of these
-/// miss is as good as impossible.
+/// Draws until one is free. While no more than [`LIMIT`] of [`COUNT`] are taken, it is practically
+/// impossible that all of these fail.
 const DRAWS: usize = 16;
-/// Most that may be taken at a time; more than these were asked for by a flood.
+/// The most that may be taken at a time; requests for more are a flood.
 const LIMIT: usize = 1 << 17;
 
 /// SPIs that are taken. One number serves ESP and AH alike.
@@ -22,7 +22,7 @@ pub(super) struct SpiPool {
 }
 
 impl SpiPool {
-    /// One that nobody has.
+    /// Reserves an unused SPI.
     pub(super) fn reserve(&mut self, random: &mut dyn FnMut(&mut [u8])) -> Result<u32, Refusal> {
         if self.reserved.len() + self.used.len() >= LIMIT {
             return Err(Refusal(format!("{LIMIT} SPIs are taken, which is all that may be")));
@@ -38,7 +38,7 @@ impl SpiPool {
         Err(Refusal("no free SPI was found".to_owned()))
     }
 
-    /// Marks one as an SA's; whether it was free or reserved.
+    /// Marks one as an SA's; returns whether it was free or reserved.
     pub(super) fn take(&mut self, spi: u32) -> bool {
         self.reserved.remove(&spi);
         self.used.insert(spi)
@@ -49,7 +49,7 @@ impl SpiPool {
         self.used.remove(&spi);
     }
 
-    /// Frees a reserved one; whether it was.
+    /// Frees a reserved one; returns whether it was.
     pub(super) fn cancel(&mut self, spi: u32) -> bool {
         self.reserved.remove(&spi)
     }
@@ -64,7 +64,7 @@ impl SpiPool {
 mod tests {
     use super::*;
 
-    /// Numbers that follow each other.
+    /// Consecutive numbers.
     fn counting() -> impl FnMut(&mut [u8]) {
         let mut next = 0u32;
         move |bytes| {

@@ -1,4 +1,4 @@
-//! charon's life with the gateway, over a backend that only remembers.
+//! charon's life with the gateway, over a backend that only records.
 
 use std::collections::{BTreeMap, HashSet};
 use std::net::SocketAddr;
@@ -449,9 +449,9 @@ fn flushing_leaves_nothing() {
     assert_eq!(bench.state.name(TunnelId(100)), None);
 }
 
-/// What the gateway should have: by priority; of those that are equal first what has an SA to leave
-/// by, then the newest charon's, then the oldest policy; of those that are the same to the gateway
-/// the first.
+/// The gateway's expected policies: by priority; among equals first those with an outbound SA, then
+/// the newest charon's, then the oldest policy; of those that are the same to the gateway the
+/// first.
 fn expected(state: &State) -> Vec<Policy> {
     let mut all = state.policies.listed_entries();
     let has_way_out = |policy: &Policy| match policy.action {

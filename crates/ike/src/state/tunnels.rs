@@ -1,17 +1,17 @@
-//! Which reqid of which charon is which tunnel.
+//! The mapping from a charon's reqid to a tunnel.
 
 use std::collections::HashMap;
 
 use convoy_ipsec::{SaDirection, SaNumber, TunnelId};
 
-/// A reqid, of one charon. Another charon's reqids begin anew.
+/// A reqid of one charon. Another charon's reqids start again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Reqid {
     pub(super) session: u64,
     pub(super) number: u32,
 }
 
-/// The names in swanctl.conf of what a tunnel belongs to.
+/// The names in swanctl.conf of a tunnel's child.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChildName {
     /// The connection's; empty for a trap before its connection is up.
@@ -52,13 +52,13 @@ impl Tunnel {
         }
     }
 
-    /// Whether there is no SA, whichever way.
+    /// Whether there is no SA in either direction.
     pub(super) fn is_bare(&self) -> bool {
         self.inbound_sas.is_empty() && self.outbound_sas.is_empty()
     }
 }
 
-/// All tunnels of charon's. Ids of those that ended are used again.
+/// All tunnels of charon's. Ids of removed ones are reused.
 pub(super) struct TunnelTable {
     by_reqid: HashMap<Reqid, TunnelId>,
     tunnels: HashMap<TunnelId, Tunnel>,
@@ -69,13 +69,13 @@ pub(super) struct TunnelTable {
 }
 
 impl TunnelTable {
-    /// An empty one; ids below `first` are others'.
+    /// An empty table; ids below `first` belong to others.
     pub(super) fn new(first: u32) -> Self {
         let (by_reqid, tunnels) = (HashMap::new(), HashMap::new());
         Self { by_reqid, tunnels, free: Vec::new(), next: first, renamed: Vec::new() }
     }
 
-    /// The tunnel of a reqid, new or old. The caller counts what names it, or calls
+    /// The tunnel of a reqid, created if necessary. The caller counts its references, or calls
     /// [`release`](Self::release).
     pub(super) fn of(&mut self, reqid: Reqid) -> TunnelId {
         if let Some(id) = self.by_reqid.get(&reqid) {
@@ -105,7 +105,7 @@ impl TunnelTable {
         self.tunnels.get_mut(&id)
     }
 
-    /// Gives a tunnel a name; whether it had another before.
+    /// Names a tunnel; returns whether it had another name before.
     pub(super) fn rename(&mut self, id: TunnelId, name: ChildName) -> bool {
         let Some(tunnel) = self.tunnels.get_mut(&id).filter(|tunnel| tunnel.name != name) else {
             return false;
@@ -115,7 +115,7 @@ impl TunnelTable {
         true
     }
 
-    /// The tunnels that have another name than before, or none.
+    /// The tunnels whose name has changed.
     pub(super) fn take_renamed(&mut self) -> Vec<(TunnelId, Option<ChildName>)> {
         let mut renamed = std::mem::take(&mut self.renamed);
         renamed.sort_unstable();
@@ -124,7 +124,7 @@ impl TunnelTable {
         renamed.into_iter().map(|id| (id, name(id))).collect()
     }
 
-    /// Forgets a tunnel that nothing names any more.
+    /// Removes a tunnel without references.
     pub(super) fn release(&mut self, id: TunnelId) {
         let Some(tunnel) = self.tunnels.get(&id) else { return };
         if tunnel.is_bare() && tunnel.policies == 0 {

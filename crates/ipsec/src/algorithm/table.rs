@@ -1,5 +1,5 @@
-//! The table of algorithms: a row each. Proposals, charon's numbers, the lengths of keys, IVs and
-//! ICVs, and what is weak are read from it.
+//! The table of algorithms, one row each. Proposals, charon's numbers, the lengths of keys, IVs and
+//! ICVs, and what is weak are derived from it.
 
 use super::{Aead, Cipher, Integrity, KeyBits};
 
@@ -74,7 +74,7 @@ macro_rules! has_aes_key {
 macro_rules! encryption {
     ($($number:literal $words:tt |$key:tt| $service:ident($($algorithm:tt)*)
         $len:tt $salt:literal $iv:literal $block:literal $icv:literal $is_weak:literal;)*) => {
-        /// The encryption algorithms, those first that are best taken.
+        /// The encryption algorithms, in order of preference.
         pub const ENCRYPTION: &[EncryptionRow] = &[$(EncryptionRow {
             number: $number,
             words: &$words,
@@ -117,7 +117,7 @@ encryption! {
 
 macro_rules! integrity {
     ($($number:literal $words:tt $algorithm:ident $key:literal $icv:literal $is_weak:literal;)*) => {
-        /// The integrity algorithms, those first that are best taken.
+        /// The integrity algorithms, in order of preference.
         pub const INTEGRITY: &[IntegrityRow] = &[$(IntegrityRow {
             algorithm: Integrity::$algorithm,
             number: $number,
@@ -144,8 +144,8 @@ impl EncryptionRow {
         ENCRYPTION.iter().find(|row| row.number == number)
     }
 
-    /// The algorithm with a key of so many bytes, without salt; `None` if AES has no such key.
-    /// Where there is but one length, it is not looked at.
+    /// The algorithm with a key of this many bytes, without salt; `None` if AES has no such key.
+    /// Ignored if there is only one length.
     pub fn with_key(&self, bytes: usize) -> Option<Encryption> {
         let bits = if self.has_aes_key { KeyBits::of_bytes(bytes)? } else { KeyBits::B128 };
         Some((self.of_key)(bits))
@@ -192,7 +192,7 @@ impl Encryption {
             let bits = (algorithm.key_len() * 8).to_string();
             algorithm.row().words.iter().any(|pattern| pattern.replace("{}", &bits) == word)
         };
-        // Of AES without a length, the first, which has 128 bits.
+        // For AES without a length the first one, of 128 bits.
         ENCRYPTION.iter().flat_map(EncryptionRow::algorithms).find(is_it)
     }
 }
@@ -201,7 +201,7 @@ impl Integrity {
     /// Its row of the table.
     pub const fn row(self) -> &'static IntegrityRow {
         let mut at = 0;
-        // Every variant has a row, which a test holds.
+        // Every variant has a row, which a test ensures.
         while INTEGRITY[at].algorithm as u8 != self as u8 {
             at += 1;
         }

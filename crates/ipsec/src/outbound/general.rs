@@ -4,10 +4,10 @@ use convoy_packet::protocol::{ESP, UDP};
 use convoy_packet::udp::HEADER_BYTES as UDP_HEADER;
 use convoy_packet::{Layout, ip};
 
-use super::{OutboundRest, OutboundSa};
+use super::{OutboundCold, OutboundSa};
 use crate::ah;
 use crate::drops::DropReason;
-use crate::job::Prepared;
+use crate::job::CryptoPacket;
 use crate::outer_header::Inner;
 use crate::sa::{no_room, write_udp};
 use crate::sa_config::{Mode, SaProtocol};
@@ -15,45 +15,45 @@ use crate::trailer::{ESP_TRAILER, write_trailer};
 use crate::{FinishContext, LONGEST_BYTES};
 
 impl OutboundSa {
-    /// Makes a plain packet with this layout into an IPsec packet with its job. On an error the
+    /// Turns a plain packet with this layout into an IPsec packet with its job. On an error the
     /// frame's content is undefined. Returns whether a limit was reached.
     ///
     /// # Errors
     /// The reason to drop the packet.
     pub(crate) fn prepare(
         &mut self,
-        rest: &mut OutboundRest,
-        packet: &mut Prepared,
+        cold: &mut OutboundCold,
+        packet: &mut CryptoPacket,
         inner: &Layout,
         now_ns: u64,
         random: &mut dyn FnMut(&mut [u8]),
     ) -> Result<bool, DropReason> {
         packet.frame.truncate(inner.total_len);
-        let sequence = self.take_sequence(rest, now_ns)?;
-        let sealed = self.seal(rest, packet, inner, sequence, random);
-        sealed.and_then(|()| check_length(packet)).inspect_err(|_| rest.skipped += 1)?;
+        let sequence = self.take_sequence(cold, now_ns)?;
+        let sealed = self.seal(cold, packet, inner, sequence, random);
+        sealed.and_then(|()| check_length(packet)).inspect_err(|_| cold.skipped += 1)?;
         self.last_used_ns = now_ns;
-        Ok(self.spend(packet.job.lifetime_bytes(rest.common.facts.name.protocol)))
+        Ok(self.spend(packet.job.lifetime_bytes(cold.common.facts.name.protocol)))
     }
 
     fn seal(
         &mut self,
-        rest: &OutboundRest,
-        packet: &mut Prepared,
+        cold: &OutboundCold,
+        packet: &mut CryptoPacket,
         layout: &Layout,
         sequence: u64,
         random: &mut dyn FnMut(&mut [u8]),
     ) -> Result<(), DropReason> {
-        let (facts, inner) = (&rest.common.facts, Inner::of(layout));
+        let (facts, inner) = (&cold.common.facts, Inner::of(layout));
         let frame = &mut packet.frame;
         match (facts.name.protocol, facts.mode) {
-            (SaProtocol::Esp, _) => return self.esp_transport(rest, packet, layout, sequence, random),
+            (SaProtocol::Esp, _) => return self.esp_transport(cold, packet, layout, sequence, random),
             (SaProtocol::Ah, Mode::Tunnel) => {
                 let before = self.template.outer.len();
                 let header = ah::header_len(self.template.plan.icv_len(), self.template.outer.is_v6());
                 frame.prepend(before + header).map_err(no_room)?;
                 self.template.outer.write(frame, inner, sequence);
-                let place = ah::Place { at: before, len: header, next: inner.protocol() };
+                let place = ah::AhPosition { at: before, len: header, next: inner.protocol() };
                 (packet.job, packet.context) =
                     ah::seal(frame, place, self.template.spi, sequence, &self.template.plan)?;
             }
@@ -69,8 +69,8 @@ impl OutboundSa {
 
     fn esp_transport(
         &mut self,
-        rest: &OutboundRest,
-        packet: &mut Prepared,
+        cold: &OutboundCold,
+        packet: &mut CryptoPacket,
         inner: &Layout,
         sequence: u64,
         random: &mut dyn FnMut(&mut [u8]),
@@ -78,12 +78,12 @@ impl OutboundSa {
         if inner.fragment.is_some() {
             return Err(DropReason::FragmentInTransport);
         }
-        let Prepared { frame, job, context, .. } = packet;
+        let CryptoPacket { frame, job, context, .. } = packet;
         let header = inner.unfragmentable;
         let next = frame[inner.next_header_at];
         let payload_len = frame.len() - header;
         let body_len = self.template.plan.padded(payload_len + ESP_TRAILER);
-        let encap = rest.common.facts.encap;
+        let encap = cold.common.facts.encap;
         let udp = encap.map_or(0, |_| UDP_HEADER);
         let grown = udp + self.template.plan.esp_header_len();
         let trailer_len = body_len - payload_len + self.template.plan.icv_len();
@@ -103,8 +103,8 @@ impl OutboundSa {
     }
 }
 
-/// Refuses what is longer than any packet, now that it is protected.
-fn check_length(packet: &Prepared) -> Result<(), DropReason> {
+/// Refuses a packet that exceeds the maximum length once protected.
+fn check_length(packet: &CryptoPacket) -> Result<(), DropReason> {
     let len = packet.frame.len() - usize::from(packet.context.saved);
     if len > LONGEST_BYTES { Err(DropReason::PacketTooBig) } else { Ok(()) }
 }

@@ -1,4 +1,5 @@
-//! What senders are told of packets that go no further, and the count of hops that ends some.
+//! ICMP errors to the senders of dropped packets, and decrementing the hop limit, which causes
+//! some.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -34,11 +35,11 @@ impl Tables {
 
     /// The source of an ICMP error about `packet`.
     ///
-    /// "Too big" comes from where the packet was going. It may reach its receiver by a kernel that
-    /// has our inside address as its own, and Linux drops what comes in from an address of its own
-    /// as a martian; the packet's destination, however, is routed to us, so that a reverse path
-    /// filter admits it too. "Time exceeded" names the router that it comes from, or traceroute
-    /// would take us for its destination.
+    /// "Too big" comes from the packet's destination. It may reach its receiver through a kernel
+    /// that has our inside address as its own, and Linux drops packets that arrive from one of its
+    /// own addresses as martians; the destination, however, is routed to us, so that a reverse path
+    /// filter accepts it too. "Time exceeded" names the router it comes from, or traceroute would
+    /// take us for its destination.
     fn error_source(&self, error: IcmpError, packet: &[u8], layout: &Layout) -> Option<IpAddr> {
         match error {
             IcmpError::TooBig(_) => Some(layout.addresses(packet).1),
@@ -47,8 +48,8 @@ impl Tables {
         }
     }
 
-    /// Counts TTL or hop limit down where the configuration asks for it; a packet at its end is
-    /// dropped and its sender told.
+    /// Decrements TTL or hop limit if configured; a packet that expires is dropped and its sender
+    /// told.
     pub(super) fn count_hop_down(
         &mut self,
         mut frame: Frame,

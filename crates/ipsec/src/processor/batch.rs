@@ -1,30 +1,29 @@
-//! From raw packets to those with a number and a job, run by run of one SA: here at once, or by the
-//! templates on whichever core.
+//! From raw packets to numbered ones with jobs, by runs of one SA: here at once, or by templates on
+//! any core.
 
 use super::Tables;
 use crate::batch::{BatchTemplate, RunTemplate};
 use crate::drops::DropReason;
-use crate::job::{CryptoStatus, Prepared};
+use crate::job::{CryptoPacket, CryptoStatus};
 use crate::outbound::OutboundSa;
 use crate::sa_id::{OutboundId, SaId};
 
 impl Tables {
-    /// Lays the [raw](Prepared::is_raw) packets among these out, where they lie: gives them their
-    /// numbers in the order of `packets`, counts them towards their SAs' limits, and makes their
-    /// jobs. Packets that are not raw or not pending stay as they are. `random` gives the IVs of
-    /// chaining ciphers.
+    /// Lays out the [raw](CryptoPacket::is_raw) packets among these in place: numbers them in the
+    /// order of `packets`, counts them towards their SAs' limits, and writes their jobs. Packets
+    /// that are not raw or not pending stay as they are. `random` generates the IVs of chaining
+    /// ciphers.
     ///
-    /// A packet that may not go on is [`Refused`](CryptoStatus::Refused). It stays among the
-    /// others, no number is spent for it, and it is dropped and counted when it is finished. A
-    /// packet that has its number already, since an engine failed with it, keeps it and is not
-    /// counted again.
-    pub fn lay_out(&mut self, now_ns: u64, packets: &mut [Prepared], random: &mut dyn FnMut(&mut [u8])) {
+    /// A packet that must not proceed is [`Refused`](CryptoStatus::Refused). It stays among the
+    /// others, uses no number, and is dropped and counted when it is finished. A packet that
+    /// already has its number, because an engine failed with it, keeps it and is not counted again.
+    pub fn lay_out(&mut self, now_ns: u64, packets: &mut [CryptoPacket], random: &mut dyn FnMut(&mut [u8])) {
         self.now_ns = self.now_ns.max(now_ns);
         let now_ns = self.now_ns;
         for run in packets.chunk_by_mut(|one, other| one.sa == other.sa) {
             match run[0].sa.id() {
                 SaId::Outbound(id) => self.seal_run(id, run, |sa, these| sa.lay_out(these, now_ns, random)),
-                SaId::Inbound(id) => match self.sad.inbound.line(id.0) {
+                SaId::Inbound(id) => match self.sad.inbound.hot(id.0) {
                     Some(sa) => sa.lay_out(run),
                     None => refuse(run, DropReason::UnknownSpi),
                 },
@@ -32,9 +31,9 @@ impl Tables {
         }
     }
 
-    /// Does as [`lay_out`](Self::lay_out) up to the numbers, and appends to `templates` what lays
-    /// each run of one SA out, for an engine that does it on a core of its own.
-    pub fn begin(&mut self, now_ns: u64, packets: &mut [Prepared], templates: &mut Vec<RunTemplate>) {
+    /// Like [`lay_out`](Self::lay_out) up to the numbers; appends to `templates` what lays out each
+    /// run of one SA, for an engine that does so on its own core.
+    pub fn begin(&mut self, now_ns: u64, packets: &mut [CryptoPacket], templates: &mut Vec<RunTemplate>) {
         self.now_ns = self.now_ns.max(now_ns);
         let now_ns = self.now_ns;
         for run in packets.chunk_by_mut(|one, other| one.sa == other.sa) {
@@ -42,10 +41,10 @@ impl Tables {
             let template = match run[0].sa.id() {
                 SaId::Outbound(id) => {
                     self.seal_run(id, run, |sa, these| sa.begin(these, now_ns));
-                    let template = self.sad.outbound.line(id.0).and_then(OutboundSa::template);
+                    let template = self.sad.outbound.hot(id.0).and_then(OutboundSa::template);
                     template.map(BatchTemplate::Seal)
                 }
-                SaId::Inbound(id) => match self.sad.inbound.line(id.0) {
+                SaId::Inbound(id) => match self.sad.inbound.hot(id.0) {
                     Some(sa) => {
                         sa.begin(run);
                         sa.template().map(BatchTemplate::Open)
@@ -60,36 +59,36 @@ impl Tables {
         }
     }
 
-    /// Has `work` number a run of packets of one SA; it returns how many it has numbered.
+    /// Lets `work` number a run of packets of one SA; it returns how many it has numbered.
     #[inline(always)]
     fn seal_run(
         &mut self,
         id: OutboundId,
-        run: &mut [Prepared],
-        mut work: impl FnMut(&mut OutboundSa, &mut [Prepared]) -> u64,
+        run: &mut [CryptoPacket],
+        mut work: impl FnMut(&mut OutboundSa, &mut [CryptoPacket]) -> u64,
     ) {
-        match self.sad.outbound.line_mut(id.0) {
+        match self.sad.outbound.hot_mut(id.0) {
             Some(sa) if sa.covers(run.len(), self.now_ns) => self.totals.protected += work(sa, run),
             _ => run.iter_mut().for_each(|packet| self.seal_one(id, packet, &mut work)),
         }
     }
 
-    /// The same of a packet by which a limit may be reached, or that comes behind one.
+    /// The same for a packet that may reach a limit, or follows one that did.
     #[cold]
     fn seal_one(
         &mut self,
         id: OutboundId,
-        packet: &mut Prepared,
-        work: &mut dyn FnMut(&mut OutboundSa, &mut [Prepared]) -> u64,
+        packet: &mut CryptoPacket,
+        work: &mut dyn FnMut(&mut OutboundSa, &mut [CryptoPacket]) -> u64,
     ) {
         let (now_ns, mtu) = (self.now_ns, self.config.mtu);
-        let Some((sa, rest)) = self.sad.outbound.both_mut(id.0) else {
+        let Some((sa, cold)) = self.sad.outbound.hot_and_cold_mut(id.0) else {
             return packet.refuse(DropReason::OutboundNoSa);
         };
         if sa.is_due(now_ns) {
-            sa.renew(rest, now_ns, mtu);
+            sa.renew(cold, now_ns, mtu);
             let is_of_sa = packet.context.generation == sa.generation();
-            if let Err(reason) = sa.check_limits(rest, now_ns)
+            if let Err(reason) = sa.check_limits(cold, now_ns)
                 && is_of_sa
                 && packet.context.sequence == 0
             {
@@ -104,13 +103,13 @@ impl Tables {
     }
 }
 
-/// Refuses what is raw and pending.
+/// Refuses raw pending packets.
 #[cold]
-fn refuse(packets: &mut [Prepared], reason: DropReason) {
+fn refuse(packets: &mut [CryptoPacket], reason: DropReason) {
     packets.iter_mut().for_each(|packet| packet.refuse(reason));
 }
 
-impl Prepared {
+impl CryptoPacket {
     fn refuse(&mut self, reason: DropReason) {
         if self.is_raw() && self.status == CryptoStatus::Pending {
             self.status = CryptoStatus::Refused(reason);

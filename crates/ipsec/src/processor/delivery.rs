@@ -1,5 +1,5 @@
-//! The end of the way in: the engine's result is believed, the replay window moved, and the inner
-//! packet checked against the policies and delivered.
+//! The end of the inbound path: the engine's result is checked, the replay window advanced, and the
+//! inner packet checked against the policies and delivered.
 
 use std::net::SocketAddr;
 
@@ -11,34 +11,34 @@ use super::tables::Tables;
 use crate::Form;
 use crate::drops::DropReason;
 use crate::flow::FlowKey;
-use crate::job::{CryptoJob, CryptoStatus, Prepared, SaIndex};
+use crate::job::{CryptoJob, CryptoPacket, CryptoStatus, SaIndex};
 use crate::quote::{self, Quote};
 use crate::sa_config::Mode;
 use crate::sa_id::{InboundId, SaNumber};
 use crate::spd::TunnelId;
 
-/// A peer behind a NAT sends from elsewhere, as an authenticated packet shows.
+/// A peer behind a NAT has changed its address or port, as an authenticated packet shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MappingChange {
-    /// The inbound SA that the packet came by.
+    /// The inbound SA of the packet.
     pub sa: SaNumber,
     /// Its tunnel.
     pub tunnel: TunnelId,
-    /// Where its packets came from before.
+    /// The previous source of its packets.
     pub old: SocketAddr,
-    /// Where this one came from.
+    /// The new source.
     pub new: SocketAddr,
 }
 
 impl Inbound {
     /// Takes packets back from the engines, checks them, and appends the inner packets to `out`.
-    /// They come in order per SA; `done` is left empty.
+    /// They must arrive in order per SA; `done` is left empty.
     pub fn finish(
         &mut self,
         tables: &mut Tables,
         now_ns: u64,
         pool: &mut FramePool,
-        done: &mut Vec<Prepared>,
+        done: &mut Vec<CryptoPacket>,
         out: &mut Vec<Frame>,
     ) {
         tables.now_ns = tables.now_ns.max(now_ns);
@@ -51,15 +51,15 @@ impl Inbound {
         }
     }
 
-    /// Leaves the inner packet of what nearly all packets are: authentic, new, with a plain packet
-    /// of IPv4 inside that its tunnel admits at once and that is delivered just as it stands.
-    /// `false` if it is none of these; nothing has changed then.
-    // A function of its own, since inlined most of what it holds would not stay in registers.
+    /// Handles the common case: an authentic, new packet with plain IPv4 inside that its tunnel
+    /// admits at once and that is delivered unchanged. Leaves the inner packet, or returns `false`
+    /// if it is a different case, and has changed nothing.
+    // Not inlined: otherwise most of its values would not stay in registers.
     #[inline(never)]
-    fn finish_plain(&mut self, tables: &mut Tables, packet: &mut Prepared, now_ns: u64) -> bool {
-        let Prepared { frame, job, status, sa: index, context, .. } = packet;
+    fn finish_plain(&mut self, tables: &mut Tables, packet: &mut CryptoPacket, now_ns: u64) -> bool {
+        let CryptoPacket { frame, job, status, sa: index, context, .. } = packet;
         let Some(id) = index.inbound() else { return false };
-        let Some(sa) = tables.sad.inbound.line_mut(id.0) else { return false };
+        let Some(sa) = tables.sad.inbound.hot_mut(id.0) else { return false };
         let is_ready = *status == CryptoStatus::Done
             && sa.generation == context.generation
             && !sa.is_due(now_ns)
@@ -71,7 +71,7 @@ impl Inbound {
         }
         let asks_source = sa.in_udp() && context.sequence > sa.replay().highest();
         let source = if asks_source { outer_source(frame, context.header.into()) } else { None };
-        // What is not new is dropped by the general way.
+        // A packet that is not new is dropped by the general path.
         if sa.accept(*status, context.sequence).is_err() {
             return false;
         }
@@ -90,27 +90,27 @@ impl Inbound {
         true
     }
 
-    /// Any packet.
+    /// Handles any packet.
     fn finish_any(
         &mut self,
         tables: &mut Tables,
         now_ns: u64,
         pool: &mut FramePool,
-        done: Prepared,
+        done: CryptoPacket,
         out: &mut Vec<Frame>,
     ) {
-        let Prepared { mut frame, job, status, sa: index, context, .. } = done;
-        let found = index.inbound().and_then(|id| Some((id, tables.sad.inbound.line_mut(id.0)?)));
+        let CryptoPacket { mut frame, job, status, sa: index, context, .. } = done;
+        let found = index.inbound().and_then(|id| Some((id, tables.sad.inbound.hot_mut(id.0)?)));
         let Some((id, sa)) = found.filter(|(_, sa)| sa.generation == context.generation) else {
             return tables.drop_frame(pool, frame, None, DropReason::UnknownSpi);
         };
-        // What is raw was opened by nobody, whatever an engine says.
+        // A raw packet was not opened, whatever an engine reports.
         let status = match status {
             CryptoStatus::Done if context.form == Form::Raw => CryptoStatus::Pending,
             told => told,
         };
-        // Higher, not the highest: without a window the newest packet may come again, from
-        // anywhere.
+        // Higher, not the highest: without a window the newest packet may be repeated by anybody,
+        // from anywhere.
         let is_newest = context.sequence > sa.replay().highest();
         if let Err(reason) = sa.accept(status, context.sequence) {
             return tables.drop_frame(pool, frame, Some(index), reason);
@@ -118,7 +118,7 @@ impl Inbound {
         if sa.is_due(now_ns) && is_over(tables, id, now_ns) {
             return tables.drop_frame(pool, frame, Some(index), DropReason::SaExpired);
         }
-        let Some(sa) = tables.sad.inbound.line_mut(id.0) else {
+        let Some(sa) = tables.sad.inbound.hot_mut(id.0) else {
             return tables.drop_frame(pool, frame, None, DropReason::UnknownSpi);
         };
         if sa.spend(&job) {
@@ -152,42 +152,42 @@ impl Inbound {
         deliver(tables, frame, &inner, index, (tunnel, mode), pool, out);
     }
 
-    /// An authentic packet came from `source`: if that is not where its peer is, a NAT has moved
+    /// An authentic packet came from `source`: if that is not the peer's known end, a NAT has moved
     /// the peer (RFC 7296 section 2.23).
     fn note_source(&mut self, tables: &mut Tables, id: InboundId, source: SocketAddr) {
-        let Some(rest) = tables.sad.inbound.rest_mut(id.0) else { return };
-        let old = rest.common.facts.peer();
+        let Some(cold) = tables.sad.inbound.cold_mut(id.0) else { return };
+        let old = cold.common.facts.peer();
         if old == source {
             return;
         }
-        if rest.moved.is_none() {
+        if cold.moved.is_none() {
             self.moved.push(id);
         }
-        rest.moved = Some((rest.moved.map_or(old, |(first, _)| first), source));
+        cold.moved = Some((cold.moved.map_or(old, |(first, _)| first), source));
         tables.sad.move_peer(id, source);
     }
 
-    /// Tells of every inbound SA whose peer has moved since `tell` last took its move, which it
-    /// says by `true`. What it does not take it is told again, with where the peer is by then. To
-    /// be called about once a second.
+    /// Reports every inbound SA whose peer has moved since `tell` last accepted its move by
+    /// returning `true`. Moves that it does not accept are reported again, with the peer's latest
+    /// end. Call about once a second.
     pub fn mapping_changes(&mut self, tables: &mut Tables, tell: &mut dyn FnMut(MappingChange) -> bool) {
         let (sad, tunnels) = (&mut tables.sad, &tables.tunnels);
         self.moved.retain(|id| {
             let Some(sa) = sad.number((*id).into()) else { return false };
-            let Some(rest) = sad.inbound.rest_mut(id.0) else { return false };
-            let Some((old, new)) = rest.moved else { return false };
-            let tunnel = tunnels.id(rest.common.tunnel);
+            let Some(cold) = sad.inbound.cold_mut(id.0) else { return false };
+            let Some((old, new)) = cold.moved else { return false };
+            let tunnel = tunnels.id(cold.common.tunnel);
             if old == new || tell(MappingChange { sa, tunnel, old, new }) {
-                rest.moved = None;
+                cold.moved = None;
             }
-            rest.moved.is_some()
+            cold.moved.is_some()
         });
     }
 }
 
-/// Looks at an SA's limits anew; whether it is past a hard one.
+/// Evaluates an SA's limits again; returns whether it is past a hard one.
 fn is_over(tables: &mut Tables, id: InboundId, now_ns: u64) -> bool {
-    tables.sad.inbound.both_mut(id.0).is_some_and(|(sa, rest)| sa.renew(rest, now_ns))
+    tables.sad.inbound.hot_and_cold_mut(id.0).is_some_and(|(sa, cold)| sa.renew(cold, now_ns))
 }
 
 #[inline]
@@ -208,15 +208,15 @@ fn deliver(
         return out.push(frame);
     }
     if layout.hops <= 1 {
-        // An answer would have to go back through the tunnel: the sender learns nothing.
+        // An answer would have to go back through the tunnel, so the sender is told nothing.
         return tables.drop_frame(pool, frame, Some(index), DropReason::TtlExpired);
     }
     ip::decrement_hop_limit(&mut frame);
     out.push(frame);
 }
 
-/// Whether an inner packet may come by this tunnel: by its header (RFC 4301 section 5.2 step 4)
-/// and, if it is an ICMP error, by the packet that it quotes (section 6.2).
+/// Whether an inner packet may arrive through this tunnel: by its header (RFC 4301 section 5.2 step
+/// 4) and, if it is an ICMP error, by the packet that it quotes (section 6.2).
 #[inline]
 fn admit(tables: &Tables, packet: &[u8], layout: &Layout, tunnel: u32) -> Result<(), DropReason> {
     if !quote::is_icmp(layout) && tables.tunnels.admits_at_once(tunnel, packet, layout) {
@@ -242,15 +242,14 @@ fn admit_any(tables: &Tables, packet: &[u8], layout: &Layout, tunnel: u32) -> Re
     if tables.tunnels.answers(tunnel, flow) { Ok(()) } else { Err(DropReason::IcmpMismatch) }
 }
 
-/// Source address and port of a packet in UDP that was accepted on its way in; its ESP header
-/// stands at `esp_at`.
+/// Source address and port of an accepted packet in UDP, whose ESP header is at `esp_at`.
 fn outer_source(packet: &[u8], esp_at: usize) -> Option<SocketAddr> {
     let datagram = Udp::parse(packet.get(esp_at.checked_sub(UDP_HEADER)?..)?).ok()?;
     Some(SocketAddr::new(ip::source(packet), datagram.source_port()))
 }
 
-/// The same of a packet that was stripped on another core: what was cut off still stands before and
-/// behind it.
+/// The same for a packet that was stripped on another core: what was cut off is still in the frame
+/// around it.
 fn stripped_source(frame: &mut Frame, job: &CryptoJob, esp_at: usize, icv_len: usize) -> Option<SocketAddr> {
     let (front, len) = (usize::from(job.cipher_start), frame.len());
     let back = (usize::from(job.icv_start) + icv_len).checked_sub(front + len)?;

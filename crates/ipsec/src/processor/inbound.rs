@@ -1,4 +1,4 @@
-//! The way in: reassembly, the SA behind the SPI, and after the crypto job the check against
+//! The inbound path: reassembly, the SA of the SPI, and after the crypto job the check against
 //! policy.
 
 use std::net::IpAddr;
@@ -7,7 +7,7 @@ use std::vec::Drain;
 use convoy_packet::{Frame, FramePool, Layout, Offload};
 
 use super::IpsecConfig;
-use super::glance::{ArrivingRun, Protected};
+use super::classify::{InboundRun, Protected};
 use super::kind::Kind;
 use super::policies::{Decision, Verdict};
 use super::tables::Tables;
@@ -16,44 +16,44 @@ use crate::flow::{FlowKey, number_address};
 use crate::flow_cache::FlowCache;
 use crate::icmp::{self, TooBigReport};
 use crate::inbound::InboundSa;
-use crate::job::{CryptoStatus, Direction, Prepared, SaIndex};
+use crate::job::{CryptoPacket, CryptoStatus, Direction, SaIndex};
 use crate::rate_limit::RateLimit;
 use crate::reassembly::Reassembly;
 use crate::sa_config::SaProtocol;
 use crate::sa_id::{InboundId, OutboundId};
 
-/// What became of a burst from the outside.
+/// The classification of a burst from the outside.
 #[derive(Debug, Default)]
 pub struct InboundBurst {
-    /// To be opened by an engine, unless their port has done it (`CryptoStatus::Done`), then to be
-    /// finished.
-    pub open: Vec<Prepared>,
-    /// For the inside as they are.
+    /// Packets for an engine to open, unless their port has done it (`CryptoStatus::Done`), and
+    /// then to be finished.
+    pub open: Vec<CryptoPacket>,
+    /// Packets for the inside, unchanged.
     pub bypass: Vec<Frame>,
     /// IKE messages: whole IP packets to UDP port 500, or with the non-ESP marker to that of ESP in
     /// UDP.
     pub ike: Vec<Frame>,
-    /// For the worker that owns their SA, to be classified there.
+    /// Packets for the workers that own their SAs, to be classified there.
     pub for_others: Vec<(u16, Frame)>,
     /// ICMP errors about bypassed packets.
     pub to_outside: Vec<Frame>,
 }
 
-/// Whose the outbound SA is that a "too big" is about.
+/// The outbound SA that a "too big" is about.
 enum Reported {
     Ours(TooBigReport, OutboundId),
     Others(u16),
 }
 
-/// The way in: which SA opens a packet from the outside, if any, and what is delivered once it is
-/// opened.
+/// The inbound path: which SA opens a packet from the outside, if any, and what is delivered once
+/// it is opened.
 pub struct Inbound {
-    /// The policies of unprotected flows that were seen lately.
+    /// The policies of recent unprotected flows.
     pub(super) flows: FlowCache<Decision>,
     pub(super) reassembly: Reassembly,
     icmp_heeded: RateLimit,
-    /// What is known of the packets of a burst; empty between calls.
-    arriving: Vec<ArrivingRun>,
+    /// The classification of a burst; empty between calls.
+    classified: Vec<InboundRun>,
     /// SAs whose peer has moved.
     pub(super) moved: Vec<InboundId>,
 }
@@ -64,17 +64,17 @@ impl Inbound {
             flows: FlowCache::new(config.flow_cache, config.seed ^ 0x696e_626f),
             reassembly: Reassembly::new(config.reassembly),
             icmp_heeded: RateLimit::new(config.icmp_per_second, 10),
-            arriving: Vec::new(),
+            classified: Vec::new(),
             moved: Vec::new(),
         }
     }
 
-    /// Takes whole IP packets from the outside, puts fragments together, and finds the SAs of what
-    /// is protected. `frames` is left empty; dropped frames are back in `pool` and counted.
+    /// Takes whole IP packets from the outside, reassembles fragments, and finds the SAs of
+    /// protected packets. `frames` is left empty; dropped frames are back in `pool` and counted.
     ///
-    /// What came by ESP in tunnel mode is handed out [raw](Prepared::is_raw), for
-    /// [`lay_out`](Tables::lay_out) or [`begin`](Tables::begin). Other packets, and what a port's
-    /// device has opened, are checked and have their jobs.
+    /// Packets of ESP in tunnel mode are returned [raw](CryptoPacket::is_raw), for
+    /// [`lay_out`](Tables::lay_out) or [`begin`](Tables::begin). Other packets, and those opened by
+    /// a port's device, are checked and have their jobs.
     pub fn classify(
         &mut self,
         tables: &mut Tables,
@@ -85,15 +85,15 @@ impl Inbound {
     ) {
         tables.now_ns = now_ns;
         self.expire_fragments(tables, now_ns, pool);
-        let mut arriving = std::mem::take(&mut self.arriving);
-        Self::glance(tables, frames, &mut arriving);
+        let mut classified = std::mem::take(&mut self.classified);
+        Self::look_up(tables, frames, &mut classified);
         let mut context = Context { inbound: self, tables, pool, out };
         let mut frames = frames.drain(..);
-        for run in &arriving {
+        for run in &classified {
             context.run(&mut frames, run);
         }
         drop(frames);
-        self.arriving = arriving;
+        self.classified = classified;
     }
 
     /// Gives up fragments that have waited too long.
@@ -102,7 +102,7 @@ impl Inbound {
     }
 }
 
-/// What one call of [`classify`](Inbound::classify) works with.
+/// The context of one call of [`classify`](Inbound::classify).
 struct Context<'a> {
     inbound: &'a mut Inbound,
     tables: &'a mut Tables,
@@ -111,15 +111,15 @@ struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// The next frames, which are the run's. Nearly all are whole, to the very address of an SA of
-    /// ours.
+    /// Handles the next frames, which are the run's. Nearly all are whole, and sent to exactly the
+    /// SA's address.
     #[inline(always)]
-    fn run(&mut self, frames: &mut Drain<'_, Frame>, run: &ArrivingRun) {
+    fn run(&mut self, frames: &mut Drain<'_, Frame>, run: &InboundRun) {
         let (Some(packet), Some(id)) = (&run.packet, run.sa) else {
             return self.any_run(frames, run);
         };
         let is_at = |sa: &&InboundSa| sa.is_at(packet.is_v6, packet.to, packet.in_udp);
-        let Some(sa) = self.tables.sad.inbound.line(id.0).filter(is_at) else {
+        let Some(sa) = self.tables.sad.inbound.hot(id.0).filter(is_at) else {
             return self.any_run(frames, run);
         };
         if !sa.is_esp_tunnel() {
@@ -130,16 +130,16 @@ impl Context<'_> {
         for _ in 0..run.packets {
             let Some(mut frame) = frames.next() else { break };
             frame.truncate(packet.end);
-            self.out.open.push(Prepared::new(frame, (id.into(), Direction::Open, class), context));
+            self.out.open.push(CryptoPacket::new(frame, (id.into(), Direction::Open, class), context));
         }
     }
 
     #[inline(never)]
-    fn any_run(&mut self, frames: &mut Drain<'_, Frame>, run: &ArrivingRun) {
+    fn any_run(&mut self, frames: &mut Drain<'_, Frame>, run: &InboundRun) {
         frames.take(run.packets as usize).for_each(|frame| self.any(frame));
     }
 
-    /// Any packet.
+    /// Handles any packet.
     #[inline(never)]
     fn any(&mut self, mut frame: Frame) {
         if frame.offload() != Offload::None {
@@ -186,7 +186,7 @@ impl Context<'_> {
             Kind::Plain => match self.reported_sa(&frame, &layout) {
                 Some(Reported::Others(owner)) => self.out.for_others.push((owner, frame)),
                 Some(Reported::Ours(report, id)) => {
-                    let reason = self.heed_too_big(&report, id);
+                    let reason = self.apply_too_big(&report, id);
                     self.drop_frame(frame, Some(id.into()), reason);
                 }
                 None => self.plain(frame, &layout),
@@ -194,8 +194,8 @@ impl Context<'_> {
         }
     }
 
-    /// What a port's device has opened is plaintext behind its ESP header: it goes to the SA whose
-    /// keys opened it, or nowhere.
+    /// A packet opened by a port's device is plaintext behind its ESP header: it goes to the SA
+    /// whose keys opened it, or nowhere.
     fn opened(&mut self, mut frame: Frame) {
         let Ok(layout) = Layout::parse(&frame) else {
             return self.drop_frame(frame, None, DropReason::MalformedOuter);
@@ -207,7 +207,7 @@ impl Context<'_> {
         }
     }
 
-    /// The SA of a packet that was opened with that SA's keys, and where its ESP header stands.
+    /// The SA of a packet that was opened with that SA's keys, and the position of its ESP header.
     fn opened_sa(
         &self,
         frame: &Frame,
@@ -228,28 +228,28 @@ impl Context<'_> {
         Ok((id, packet))
     }
 
-    /// The SA of this worker that a protected packet came by.
+    /// The SA of this worker that a protected packet belongs to.
     fn sa_of(&self, packet: &Protected) -> Result<InboundId, (Option<SaIndex>, DropReason)> {
         let id = self.tables.sad.find_inbound(packet.spi, packet.protocol);
-        let found = id.and_then(|id| Some((id, self.tables.sad.inbound.line(id.0)?)));
+        let found = id.and_then(|id| Some((id, self.tables.sad.inbound.hot(id.0)?)));
         let Some((id, sa)) = found else { return Err((None, DropReason::UnknownSpi)) };
         let is_at = |address| sa.is_at(packet.is_v6, address, packet.in_udp);
-        // An unspecified address admits any.
+        // An unspecified address accepts any.
         if is_at(packet.to) || is_at(0) { Ok(id) } else { Err((Some(id.into()), DropReason::SaMismatch)) }
     }
 
     #[inline(never)]
     fn open(&mut self, mut frame: Frame, packet: &Protected, id: InboundId) {
-        let Some(sa) = self.tables.sad.inbound.line(id.0) else {
+        let Some(sa) = self.tables.sad.inbound.hot(id.0) else {
             return self.drop_frame(frame, None, DropReason::UnknownSpi);
         };
         frame.truncate(packet.end);
         let class = self.tables.config.classes.class_of(packet.traffic_class);
         let is_opened = frame.offload() != Offload::None;
-        // From here on it is an inner packet like any other.
+        // From here on it is an ordinary inner packet.
         frame.set_offload(Offload::None);
         let context = sa.raw_context(packet.at);
-        let mut prepared = Prepared::new(frame, (id.into(), Direction::Open, class), context);
+        let mut prepared = CryptoPacket::new(frame, (id.into(), Direction::Open, class), context);
         let checked =
             if sa.is_esp_tunnel() && !is_opened { Ok(()) } else { sa.prepare(&mut prepared, packet.at) };
         if is_opened {
@@ -261,7 +261,7 @@ impl Context<'_> {
         }
     }
 
-    /// Plaintext from outside passes only where a policy says so.
+    /// Plaintext from outside passes only where a policy allows it.
     fn plain(&mut self, frame: Frame, layout: &Layout) {
         let flow = FlowKey::of(&frame, layout);
         let flows = &mut self.inbound.flows;
@@ -290,18 +290,17 @@ impl Context<'_> {
         }
     }
 
-    /// The other worker that has the inbound SA of an SPI.
+    /// The other worker that owns the inbound SA of an SPI.
     fn other_owner(&self, spi: u32, protocol: SaProtocol) -> Option<u16> {
         self.tables.sad.directory().other_owner(self.tables.config.worker, spi, protocol)
     }
 
-    /// Whether packets to an address are for this gateway itself, whichever worker has the SA that
-    /// they may be for.
+    /// Whether packets to an address are for this gateway itself, whichever worker owns their SA.
     fn is_ours(&self, address: IpAddr) -> bool {
         self.tables.own.has(address) || self.tables.sad.directory().has_local(address)
     }
 
-    /// Reads `packet` as a "too big" from outside about an outbound SA.
+    /// Parses `packet` as a "too big" from outside about an outbound SA.
     fn reported_sa(&self, packet: &[u8], layout: &Layout) -> Option<Reported> {
         let report = icmp::parse_too_big(packet, layout)?;
         let protocol = if report.is_ah { SaProtocol::Ah } else { SaProtocol::Esp };
@@ -311,26 +310,27 @@ impl Context<'_> {
             return Some(Reported::Others(number.owner));
         }
         let id = number.index.outbound()?;
-        let facts = &self.tables.sad.outbound.rest(id.0)?.common.facts;
+        let facts = &self.tables.sad.outbound.cold(id.0)?.common.facts;
         let is_ours =
             report.is_between(facts.name.local, facts.name.remote) && report.is_udp == facts.encap.is_some();
         is_ours.then_some(Reported::Ours(report, id))
     }
 
-    /// Lowers the SA's path MTU (RFC 4301 section 8.2.1), and says as what the report is counted.
-    /// Anybody can send one, but only the path knows which number was sent lately.
-    fn heed_too_big(&mut self, report: &TooBigReport, id: OutboundId) -> DropReason {
+    /// Lowers the SA's path MTU (RFC 4301 section 8.2.1), and returns the reason under which the
+    /// report is counted. Anybody can send one, but only the path knows which numbers were sent
+    /// lately.
+    fn apply_too_big(&mut self, report: &TooBigReport, id: OutboundId) -> DropReason {
         let (now_ns, mtu) = (self.tables.now_ns, self.tables.config.mtu);
-        let Some((sa, rest)) = self.tables.sad.outbound.both_mut(id.0) else {
+        let Some((sa, cold)) = self.tables.sad.outbound.hot_and_cold_mut(id.0) else {
             return DropReason::IcmpUnbelieved;
         };
-        let is_recent = |number| rest.sent_lately.has(now_ns, number, sa.sequence());
+        let is_recent = |number| cold.sent_lately.has(now_ns, number, sa.sequence());
         if !report.sequence.is_some_and(is_recent) {
             return DropReason::IcmpUnbelieved;
         }
         if self.inbound.icmp_heeded.admits(now_ns) {
-            rest.path.learn(now_ns, mtu, report.mtu, report.is_v6);
-            sa.renew(rest, now_ns, mtu);
+            cold.path.learn(now_ns, mtu, report.mtu, report.is_v6);
+            sa.renew(cold, now_ns, mtu);
         }
         DropReason::IcmpError
     }

@@ -1,4 +1,4 @@
-//! What a packet from the outside is by its headers.
+//! The kind of a packet from the outside, by its headers.
 
 use convoy_packet::protocol::{AH, ESP, UDP};
 use convoy_packet::udp::HEADER_BYTES as UDP_HEADER;
@@ -7,13 +7,13 @@ use convoy_packet::{Ah, Esp, Layout, Udp};
 use crate::natt::{Carried, classify};
 use crate::sa_config::SaProtocol;
 
-/// Where IKE listens (RFC 7296 section 2).
+/// IKE's port (RFC 7296 section 2).
 const IKE_PORT: u16 = 500;
 
-/// What the headers of an outside packet say it is.
+/// The kind of an outside packet, by its headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// ESP or AH; the header stands at `at`, and what it protects ends at `end`.
+    /// ESP or AH; the header is at `at`, and the protected part ends at `end`.
     Protected {
         protocol: SaProtocol,
         spi: u32,
@@ -29,7 +29,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// Of a packet to one of our own addresses.
+    /// The kind of a packet to one of our own addresses.
     #[inline]
     pub(super) fn of(packet: &[u8], layout: &Layout, natt_port: u16) -> Self {
         let (at, body) = (layout.payload, layout.body(packet));

@@ -1,9 +1,9 @@
-//! The way out: policy, size, ESP or AH, and after the crypto job the outer fragments.
+//! The outbound path: policy, size, ESP or AH, and after the crypto job the outer fragments.
 
 use convoy_packet::{Frame, FramePool, udp};
 
 use super::IpsecConfig;
-use super::glance::DepartingBurst;
+use super::classify::ClassifiedBurst;
 use super::policies::Decision;
 use super::protect::Context;
 use super::tables::Tables;
@@ -11,48 +11,48 @@ use crate::drops::DropReason;
 use crate::flow::FlowKey;
 use crate::flow_cache::FlowCache;
 use crate::fragment::split;
-use crate::job::{Prepared, SaIndex};
+use crate::job::{CryptoPacket, SaIndex};
 use crate::outbound::OutboundSa;
 use crate::sa_config::{Mode, SaProtocol};
 use crate::spd::TunnelId;
 
-/// A packet whose tunnel has no SA yet, as it came.
+/// A packet whose tunnel has no SA yet, as received.
 #[derive(Debug)]
 pub struct WithoutSa {
     /// The tunnel that its policy names.
     pub tunnel: TunnelId,
-    /// Its flow, for whoever negotiates the SA.
+    /// Its flow, for the negotiation of the SA.
     pub flow: FlowKey,
     /// The packet.
     pub frame: Frame,
 }
 
-/// What became of a burst from the inside.
+/// The classification of a burst from the inside.
 #[derive(Debug, Default)]
 pub struct OutboundBurst {
-    /// To be sealed by an engine, then to be finished.
-    pub protect: Vec<Prepared>,
-    /// To leave as they are.
+    /// Packets for an engine to seal, and then to be finished.
+    pub protect: Vec<CryptoPacket>,
+    /// Packets that leave unchanged.
     pub bypass: Vec<Frame>,
     /// ICMP errors for the senders.
     pub to_inside: Vec<Frame>,
-    /// For the worker that owns their tunnel, to be classified there.
+    /// Packets for the workers that own their tunnels, to be classified there.
     pub for_others: Vec<(u16, Frame)>,
-    /// Whose SA is to be negotiated; with [`IpsecConfig::acquire`](super::IpsecConfig::acquire)
-    /// only.
+    /// Packets whose SA is to be negotiated; only with
+    /// [`IpsecConfig::acquire`](super::IpsecConfig::acquire).
     pub without_sa: Vec<WithoutSa>,
 }
 
-/// The way out: which SA protects a packet from the inside, if any, and what leaves once it is
-/// sealed.
+/// The outbound path: which SA protects a packet from the inside, if any, and what leaves once it
+/// is sealed.
 pub struct Outbound {
-    /// The policies of flows that were seen lately.
+    /// The policies of recent flows.
     pub(super) flows: FlowCache<Decision>,
-    /// What is known of the packets of a burst; empty between calls.
-    departing: DepartingBurst,
-    /// Pieces of a packet that was cut; empty between calls.
+    /// The classification of a burst; empty between calls.
+    classified: ClassifiedBurst,
+    /// Fragments of a packet; empty between calls.
     pieces: Vec<Frame>,
-    /// The next identification of a datagram that is cut.
+    /// The identification of the next datagram that is cut.
     fragment_id: u32,
 }
 
@@ -60,7 +60,7 @@ impl Outbound {
     pub(super) fn new(config: &IpsecConfig) -> Self {
         Self {
             flows: FlowCache::new(config.flow_cache, config.seed ^ 0x6f75_7462),
-            departing: DepartingBurst::default(),
+            classified: ClassifiedBurst::default(),
             pieces: Vec::new(),
             fragment_id: (config.seed ^ config.seed >> 32) as u32,
         }
@@ -70,9 +70,9 @@ impl Outbound {
     /// and whether it is cut or padded before. `frames` is left empty; dropped frames are back in
     /// `pool` and counted.
     ///
-    /// What ESP in tunnel mode is to protect is handed out [raw](Prepared::is_raw), for
-    /// [`lay_out`](Tables::lay_out) or [`begin`](Tables::begin): it has no number yet and is not
-    /// counted towards its SA's limits. Other packets have their jobs.
+    /// Packets for ESP in tunnel mode are returned [raw](CryptoPacket::is_raw), for
+    /// [`lay_out`](Tables::lay_out) or [`begin`](Tables::begin): without a number, and not counted
+    /// towards their SA's limits. Other packets have their jobs.
     pub fn classify(
         &mut self,
         tables: &mut Tables,
@@ -83,26 +83,26 @@ impl Outbound {
         out: &mut OutboundBurst,
     ) {
         tables.now_ns = now_ns;
-        let mut departing = std::mem::take(&mut self.departing);
-        self.glance(tables, frames, &mut departing);
+        let mut classified = std::mem::take(&mut self.classified);
+        self.look_up(tables, frames, &mut classified);
         let Self { flows, pieces, .. } = self;
         let mut context = Context { tables, flows, pieces, random, pool, out };
         let mut frames = frames.drain(..);
-        for run in departing.runs() {
+        for run in classified.runs() {
             context.run(&mut frames, run);
         }
         drop(frames);
-        self.departing = departing;
+        self.classified = classified;
     }
 
     /// Takes packets back from the engines and appends them to `out` as whole outer IP packets: one
-    /// each, or fragments of one that exceeds the path. They come in order per SA; `done` is left
+    /// each, or fragments if it exceeds the path. They must arrive in order per SA; `done` is left
     /// empty.
     pub fn finish(
         &mut self,
         tables: &mut Tables,
         pool: &mut FramePool,
-        done: &mut Vec<Prepared>,
+        done: &mut Vec<CryptoPacket>,
         out: &mut Vec<Frame>,
     ) {
         for packet in done.drain(..) {
@@ -115,11 +115,11 @@ impl Outbound {
         &mut self,
         tables: &mut Tables,
         pool: &mut FramePool,
-        done: Prepared,
+        done: CryptoPacket,
         out: &mut Vec<Frame>,
     ) {
-        let Prepared { mut frame, status, sa: index, context, .. } = done;
-        let sa = index.outbound().and_then(|id| tables.sad.outbound.line(id.0));
+        let CryptoPacket { mut frame, status, sa: index, context, .. } = done;
+        let sa = index.outbound().and_then(|id| tables.sad.outbound.hot(id.0));
         let Some(path_mtu) = sa.filter(|sa| sa.generation() == context.generation).map(|sa| sa.path_mtu)
         else {
             return tables.drop_frame(pool, frame, None, DropReason::OutboundNoSa);
@@ -144,9 +144,9 @@ impl Outbound {
         let Some(facts) = tables.sad.common(index).map(|common| common.facts) else {
             return tables.drop_frame(pool, frame, None, DropReason::OutboundNoSa);
         };
-        // Whoever sends the fragments sees no datagram to compute it of.
+        // Whoever sends the fragments never sees the whole datagram to compute it from.
         udp::complete_checksum(&mut frame);
-        // IPv4's identification stays where AH covers it, and where the header is the sender's own.
+        // IPv4's identification stays if AH covers it, or if the header is the sender's own.
         let is_esp_tunnel = facts.name.protocol == SaProtocol::Esp && facts.mode == Mode::Tunnel;
         let keeps_id = !facts.name.remote.is_ipv6() && !is_esp_tunnel;
         self.fragment_id = self.fragment_id.wrapping_add(1);

@@ -1,5 +1,5 @@
-//! What the policies are: the gateway's own, replaced together, and a key daemon's, of which one
-//! may come or go among thousands.
+//! The policies: the gateway's own, replaced together, and a key daemon's, which change one by one
+//! among thousands.
 
 use std::collections::HashMap;
 
@@ -7,11 +7,11 @@ use super::{Ipsec, Tables};
 use crate::flow::FlowKey;
 use crate::spd::{Action, Policy, PolicyChange, PolicyPlace, PolicyRank};
 
-/// What a policy asks for, with the number here of a tunnel of this worker.
+/// A policy's action, with a tunnel of this worker as its number here.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Verdict {
     Protect(u32),
-    /// The tunnel is the one of another worker.
+    /// The tunnel belongs to another worker.
     HandOver(u16),
     Bypass,
     Discard,
@@ -20,12 +20,13 @@ pub(super) enum Verdict {
 /// The policy that selects a flow.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Decision {
-    /// Its slot in the SPD.
+    /// Packets and bytes selected by a policy.
     pub(super) slot: u32,
     pub(super) verdict: Verdict,
 }
 
-/// Packets and bytes that a policy selected.
+/// Replaces the gateway's own policies; a key daemon's stay. Unchanged ones keep their counters;
+/// SAs are not touched.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PolicyUse {
     pub(super) packets: u64,
@@ -53,7 +54,7 @@ impl Ipsec {
             let used = before.get(&policy).copied().unwrap_or_default();
             all.push((place, policy, used));
         }
-        // In order, so that each is put behind the one before.
+        // In order, so that each is put behind the previous one.
         all.sort_unstable_by_key(|(place, ..)| *place);
         tables.tunnels.clear_selectors();
         tables.verdicts.clear();
@@ -63,9 +64,8 @@ impl Ipsec {
         self.forget_decisions();
     }
 
-    /// Changes a key daemon's policies, all at once for every packet. One that only changes its
-    /// rank or its name keeps its counters. What it costs does not depend on how many others there
-    /// are.
+    /// Changes a key daemon's policies, all at once for every packet. One of which only the rank or
+    /// name changes keeps its counters. The cost does not depend on the number of others.
     pub fn change_policies(&mut self, changes: &[PolicyChange]) {
         for PolicyChange { gone, came } in changes {
             let gone = gone.and_then(|place| self.tables.take_policy(place));
@@ -82,8 +82,8 @@ impl Ipsec {
         }
     }
 
-    /// Costs the same however many flows are known: they are looked for anew when they have
-    /// packets.
+    /// The cost does not depend on the number of cached flows: they are decided again when they
+    /// have packets.
     fn forget_decisions(&mut self) {
         self.outbound.flows.invalidate();
         self.inbound.flows.invalidate();
@@ -97,7 +97,7 @@ impl Tables {
         self.decision(self.spd.find_outbound(flow)?)
     }
 
-    /// The policy of a flow from the outside that is not protected.
+    /// The policy of an unprotected flow from the outside.
     #[inline]
     pub(super) fn decide_inbound(&self, flow: &FlowKey) -> Option<Decision> {
         self.decision(self.spd.find_inbound(flow)?)

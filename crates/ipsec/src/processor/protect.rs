@@ -1,11 +1,11 @@
-//! What becomes of each packet from the inside: by its policy, its size and its SA.
+//! The treatment of each packet from the inside: by its policy, its size and its SA.
 
 use std::net::IpAddr;
 use std::vec::Drain;
 
 use convoy_packet::{Frame, FramePool, Layout};
 
-use super::glance::DepartingRun;
+use super::classify::OutboundRun;
 use super::outbound::{OutboundBurst, WithoutSa};
 use super::policies::{Decision, Verdict};
 use super::tables::Tables;
@@ -15,7 +15,7 @@ use crate::flow::FlowKey;
 use crate::flow_cache::FlowCache;
 use crate::fragment::split;
 use crate::icmp::IcmpError;
-use crate::job::{Direction, Prepared, SaIndex};
+use crate::job::{CryptoPacket, Direction, SaIndex};
 use crate::outbound::pad_to;
 use crate::outer_header::Inner;
 use crate::path_mtu::LEAST_V6;
@@ -24,10 +24,10 @@ use crate::reassembly::strip_fragment_header;
 use crate::sa_config::Mode;
 use crate::sa_id::OutboundId;
 
-/// What one call of [`classify`](super::Outbound::classify) works with.
+/// The context of one call of [`classify`](super::Outbound::classify).
 pub(super) struct Context<'a> {
     pub(super) flows: &'a mut FlowCache<Decision>,
-    /// Of a packet that was cut; empty between calls.
+    /// Fragments of a packet; empty between calls.
     pub(super) pieces: &'a mut Vec<Frame>,
     pub(super) tables: &'a mut Tables,
     /// The caller's source of random bytes.
@@ -37,15 +37,15 @@ pub(super) struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// The next frames, which are the run's. Nearly all are protected by ESP in tunnel mode, in one
-    /// packet that fits the path and in the frame that they came in.
+    /// Handles the next frames, which are the run's. Nearly all are protected by ESP in tunnel
+    /// mode, in one packet that fits the path and in the frame that they arrived in.
     #[inline(always)]
-    pub(super) fn run(&mut self, frames: &mut Drain<'_, Frame>, run: &DepartingRun) {
+    pub(super) fn run(&mut self, frames: &mut Drain<'_, Frame>, run: &OutboundRun) {
         let (Some(Decision { slot, .. }), Some(id)) = (run.decision, run.sa) else {
             return self.any_run(frames, run);
         };
-        // Where hops are counted, every packet changes before it is protected.
-        let Some(sa) = self.tables.sad.outbound.line(id.0).filter(|_| !self.tables.config.decrement_ttl)
+        // If hops are counted, every packet changes before it is protected.
+        let Some(sa) = self.tables.sad.outbound.hot(id.0).filter(|_| !self.tables.config.decrement_ttl)
         else {
             return self.any_run(frames, run);
         };
@@ -58,7 +58,7 @@ impl Context<'_> {
             if len <= largest && head >= front && tail >= RAW_TAILROOM_BYTES {
                 packets += 1;
                 bytes += len as u64;
-                self.out.protect.push(Prepared::new(frame, (id.into(), Direction::Seal, class), form));
+                self.out.protect.push(CryptoPacket::new(frame, (id.into(), Direction::Seal, class), form));
             } else {
                 self.any(frame, run);
             }
@@ -67,12 +67,12 @@ impl Context<'_> {
     }
 
     #[inline(never)]
-    fn any_run(&mut self, frames: &mut Drain<'_, Frame>, run: &DepartingRun) {
+    fn any_run(&mut self, frames: &mut Drain<'_, Frame>, run: &OutboundRun) {
         frames.take(run.packets as usize).for_each(|frame| self.any(frame, run));
     }
 
     #[inline(never)]
-    fn any(&mut self, frame: Frame, known: &DepartingRun) {
+    fn any(&mut self, frame: Frame, known: &OutboundRun) {
         let Ok(layout) = Layout::parse(&frame) else {
             return self.drop_frame(frame, None, DropReason::MalformedInner);
         };
@@ -101,7 +101,7 @@ impl Context<'_> {
         }
     }
 
-    /// A packet whose tunnel has no SA.
+    /// Handles a packet whose tunnel has no SA.
     fn note_without_sa(&mut self, frame: Frame, slot: u32, (tunnel, flow): (u32, FlowKey)) {
         if self.tables.config.acquire {
             let tunnel = self.tables.tunnels.id(tunnel);
@@ -112,16 +112,16 @@ impl Context<'_> {
         self.drop_frame(frame, None, DropReason::OutboundNoSa);
     }
 
-    /// Any packet by any SA.
+    /// Protects any packet by any SA.
     fn protect(&mut self, frame: Frame, layout: &Layout, slot: u32, id: OutboundId) {
         let (now_ns, mtu) = (self.tables.now_ns, self.tables.config.mtu);
-        let Some((sa, rest)) = self.tables.sad.outbound.both_mut(id.0) else {
+        let Some((sa, cold)) = self.tables.sad.outbound.hot_and_cold_mut(id.0) else {
             return self.drop_frame(frame, None, DropReason::OutboundNoSa);
         };
         if sa.is_due(now_ns) {
-            sa.renew(rest, now_ns, mtu);
+            sa.renew(cold, now_ns, mtu);
         }
-        let facts = rest.common.facts;
+        let facts = cold.common.facts;
         self.tables.note_use(slot, frame.len());
         if facts.mode == Mode::Transport {
             let endpoints = (facts.name.local, facts.name.remote);
@@ -134,9 +134,9 @@ impl Context<'_> {
         }
     }
 
-    /// What no policy selects is dropped, unless it is an ICMP error about a packet that came by a
-    /// tunnel: it goes by the SA that carries that tunnel's answers (RFC 4301 section 6.2). No SA
-    /// is negotiated for it.
+    /// A packet that no policy selects is dropped, unless it is an ICMP error about a packet that
+    /// arrived through a tunnel: it goes by the SA that carries that tunnel's answers (RFC 4301
+    /// section 6.2). No SA is negotiated for it.
     fn protect_by_quote(&mut self, frame: Frame, layout: &Layout) {
         let quote = Quote::of(&frame, layout);
         let answer = quote.as_ref().and_then(Quote::followed).map(|quoted| quoted.reversed());
@@ -175,7 +175,7 @@ impl Context<'_> {
                 return self.drop_frame(frame, Some(id.into()), DropReason::FragmentInTransport);
             }
             // It is whole in spite of its fragment header, behind which ESP and AH would have to
-            // stand, and which its receiver would take off first (RFC 6946).
+            // be, and which its receiver would remove first (RFC 6946).
             Some(_) => {
                 let whole = strip_fragment_header(frame, layout, self.pool, &mut self.tables.drops);
                 let Some(whole) = whole else { return };
@@ -189,10 +189,10 @@ impl Context<'_> {
         self.protect_whole(frame, layout, id);
     }
 
-    /// A packet that is no fragment, by an SA in transport mode.
+    /// Protects a packet that is no fragment by an SA in transport mode.
     fn protect_whole(&mut self, frame: Frame, layout: &Layout, id: OutboundId) {
         let largest = self.largest_inner(id, layout);
-        // An IPv6 source may cut its own packets, and is the gateway itself here.
+        // An IPv6 source may fragment its own packets, and is the gateway itself here.
         if frame.len() > largest && !layout.is_v6 && layout.dont_fragment {
             return self.refuse_too_big(frame, layout, id, largest);
         }
@@ -204,7 +204,7 @@ impl Context<'_> {
         if frame.len() <= largest {
             return self.prepare(frame, layout, id);
         }
-        // IPv6 knows no smaller MTU than 1280: on a smaller path the outer packet is cut.
+        // IPv6 has no MTU below 1280: on a smaller path the outer packet is cut.
         let told = if layout.is_v6 { largest.max(LEAST_V6.into()) } else { largest };
         if layout.dont_fragment && frame.len() > told {
             return self.refuse_too_big(frame, layout, id, told);
@@ -233,16 +233,16 @@ impl Context<'_> {
         let now_ns = self.tables.now_ns;
         let tfc_len = self.tfc_len(id, layout);
         let Some(frame) = self.with_room(frame, layout, tfc_len, id) else { return };
-        let Some((sa, rest)) = self.tables.sad.outbound.both_mut(id.0) else {
+        let Some((sa, cold)) = self.tables.sad.outbound.hot_and_cold_mut(id.0) else {
             return self.drop_frame(frame, None, DropReason::OutboundNoSa);
         };
         let context_of_raw = sa.raw_context(Inner::of(layout));
-        let mut packet = Prepared::new(frame, (id.into(), Direction::Seal, class), context_of_raw);
+        let mut packet = CryptoPacket::new(frame, (id.into(), Direction::Seal, class), context_of_raw);
         let prepared = if sa.is_esp_tunnel() {
             packet.frame.truncate(layout.total_len);
             pad_to(&mut packet.frame, tfc_len)
         } else {
-            sa.prepare(rest, &mut packet, layout, now_ns, self.random).map(|is_limit| {
+            sa.prepare(cold, &mut packet, layout, now_ns, self.random).map(|is_limit| {
                 packet.context.is_cut = packet.frame.len() > usize::from(sa.path_mtu);
                 if is_limit {
                     self.tables.limits_reached.push(id.into());
@@ -256,10 +256,10 @@ impl Context<'_> {
         }
     }
 
-    /// The frame itself, or a larger one with its packet where it lacks head- or tailroom.
+    /// The frame itself, or a larger one with its packet if it lacks headroom or tailroom.
     fn with_room(&mut self, frame: Frame, layout: &Layout, tfc_len: usize, id: OutboundId) -> Option<Frame> {
-        let (sa, rest) = self.tables.sad.outbound.both(id.0)?;
-        let head = sa.needed_headroom(rest, layout);
+        let (sa, cold) = self.tables.sad.outbound.hot_and_cold(id.0)?;
+        let head = sa.needed_headroom(cold, layout);
         let tail = RAW_TAILROOM_BYTES + tfc_len.saturating_sub(frame.len());
         if frame.headroom() >= head && frame.tailroom() >= tail {
             return Some(frame);
@@ -279,19 +279,19 @@ impl Context<'_> {
         }
     }
 
-    /// The length to which a packet is padded against traffic analysis; never past the path, since
-    /// padding is no reason to cut a packet (RFC 4303 section 2.7).
+    /// The length to which a packet is padded against traffic analysis; never beyond the path,
+    /// since padding is no reason to cut a packet (RFC 4303 section 2.7).
     fn tfc_len(&self, id: OutboundId, layout: &Layout) -> usize {
-        match self.tables.sad.outbound.rest(id.0).map_or(0, |rest| rest.common.facts.tfc_bytes.into()) {
+        match self.tables.sad.outbound.cold(id.0).map_or(0, |cold| cold.common.facts.tfc_bytes.into()) {
             0 => 0,
             tfc_bytes => self.largest_inner(id, layout).min(tfc_bytes),
         }
     }
 
-    /// The largest packet with such headers, in bytes, that fits the SA's path when protected.
+    /// The largest packet with such headers, in bytes, that fits the SA's path once protected.
     fn largest_inner(&self, id: OutboundId, layout: &Layout) -> usize {
-        let found = self.tables.sad.outbound.both(id.0);
-        found.map_or(0, |(sa, rest)| rest.inner_mtu(sa.path_mtu.into(), layout.unfragmentable))
+        let found = self.tables.sad.outbound.hot_and_cold(id.0);
+        found.map_or(0, |(sa, cold)| cold.inner_mtu(sa.path_mtu.into(), layout.unfragmentable))
     }
 
     fn refuse_too_big(&mut self, frame: Frame, layout: &Layout, id: OutboundId, mtu: usize) {

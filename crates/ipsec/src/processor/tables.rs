@@ -1,4 +1,4 @@
-//! What a worker's way out, way in and upkeep share.
+//! What a worker's outbound path, inbound path and upkeep share.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -20,15 +20,14 @@ use crate::sad::Sad;
 use crate::spd::{Spd, TunnelId};
 use crate::tunnels::Tunnels;
 
-/// What one worker knows and counts: its SAs, policies and tunnels, and what became of their
-/// packets. [`Outbound`](super::Outbound), [`Inbound`](super::Inbound) and
-/// [`Upkeep`](super::Upkeep) work on it.
+/// One worker's state: its SAs, policies, tunnels and counters. [`Outbound`](super::Outbound),
+/// [`Inbound`](super::Inbound) and [`Upkeep`](super::Upkeep) work on it.
 pub struct Tables {
     pub(super) config: IpsecConfig,
     pub(super) sad: Sad,
     pub(super) tunnels: Tunnels,
     pub(super) spd: Spd,
-    /// By the policy's slot in the SPD, as `uses`.
+    /// By the policy's slot in the SPD, like `uses`.
     pub(super) verdicts: Vec<Verdict>,
     pub(super) uses: Vec<PolicyUse>,
     /// How often the gateway's own policies were replaced.
@@ -36,14 +35,14 @@ pub struct Tables {
     pub(super) totals: Totals,
     pub(super) drops: DropCounters,
     pub(super) icmp_sent: RateLimit,
-    /// The latest time that was told.
+    /// The latest time given by a caller.
     pub(super) now_ns: u64,
     pub(super) own: OwnAddresses,
     /// SAs that have reached a limit since the last call of [`expire`](super::Upkeep::expire).
     pub(super) limits_reached: Vec<SaIndex>,
 }
 
-/// What was counted beside drops.
+/// Counters beside those of drops.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Totals {
     pub(super) protected: u64,
@@ -79,35 +78,35 @@ impl Tables {
         self.config.worker
     }
 
-    /// Where all workers' SAs are found.
+    /// The directory of all workers' SAs.
     pub fn directory(&self) -> &Arc<Directory> {
         self.sad.directory()
     }
 
-    /// Whether a tunnel is this worker's, and with it all of its SAs.
+    /// Whether a tunnel, and with it all of its SAs, belongs to this worker.
     pub fn serves(&self, tunnel: TunnelId) -> bool {
         self.directory().owner_of(tunnel) == self.config.worker
     }
 
-    /// Looks at an SA's limits and path anew.
+    /// Evaluates an SA's limits and path again.
     pub(super) fn renew(&mut self, id: OutboundId) {
         let (now_ns, mtu) = (self.now_ns, self.config.mtu);
-        if let Some((sa, rest)) = self.sad.outbound.both_mut(id.0) {
-            sa.renew(rest, now_ns, mtu);
+        if let Some((sa, cold)) = self.sad.outbound.hot_and_cold_mut(id.0) {
+            sa.renew(cold, now_ns, mtu);
         }
     }
 
-    /// Takes in what a port found out: packets to `peer` that are longer than `mtu` bytes do not
-    /// arrive. For a time no outbound SA of this worker sends longer ones there.
+    /// Learns from a port that packets to `peer` longer than `mtu` bytes do not arrive. For a time
+    /// no outbound SA of this worker sends longer ones there.
     pub fn learn_path_mtu(&mut self, now_ns: u64, peer: IpAddr, mtu: u16) {
         let port_mtu = self.config.mtu;
         let places: Vec<u32> = self.sad.outbound.places().collect();
         for place in places {
-            if let Some((sa, rest)) = self.sad.outbound.both_mut(place)
-                && rest.common.facts.name.remote == peer
+            if let Some((sa, cold)) = self.sad.outbound.hot_and_cold_mut(place)
+                && cold.common.facts.name.remote == peer
             {
-                rest.path.learn(now_ns, port_mtu, mtu, peer.is_ipv6());
-                sa.renew(rest, now_ns, port_mtu);
+                cold.path.learn(now_ns, port_mtu, mtu, peer.is_ipv6());
+                sa.renew(cold, now_ns, port_mtu);
             }
         }
     }
@@ -119,32 +118,33 @@ impl Tables {
         Some(SaEnds { local: facts.name.local, remote: facts.name.remote, encap: facts.encap })
     }
 
-    /// The last sequence number that an outbound SA counts as sent: a standby that takes over goes
-    /// on after it. One that was sent already changes nothing. Unknown is no error.
+    /// Sets the last sequence number that an outbound SA counts as sent: a standby that takes over
+    /// continues after it. A number that was already sent changes nothing. An unknown SA is no
+    /// error.
     pub fn set_sequence(&mut self, id: OutboundId, sequence: u64) {
-        if let Some((sa, rest)) = self.sad.outbound.both_mut(id.0) {
-            sa.set_sequence(rest, sequence);
+        if let Some((sa, cold)) = self.sad.outbound.hot_and_cold_mut(id.0) {
+            sa.set_sequence(cold, sequence);
             self.limits_reached.push(id.into());
         }
     }
 
-    /// Lets an outbound SA use the sequence numbers up to `last`, as those that were
-    /// [reserved](crate::SaConfig::sequence_reserved) before. Unknown is no error.
+    /// Allows an outbound SA to use the sequence numbers up to `last`, like those
+    /// [reserved](crate::SaConfig::sequence_reserved) before. An unknown SA is no error.
     pub fn reserve_sequence(&mut self, id: OutboundId, last: u64) {
-        if let Some((sa, rest)) = self.sad.outbound.both_mut(id.0) {
-            sa.reserve_sequence(rest, last);
+        if let Some((sa, cold)) = self.sad.outbound.hot_and_cold_mut(id.0) {
+            sa.reserve_sequence(cold, last);
         }
     }
 
     /// The last sequence number that an SA has sent, or the highest that it has received.
     pub fn sequence(&self, index: SaIndex) -> Option<u64> {
         match index.id() {
-            SaId::Outbound(id) => self.sad.outbound.line(id.0).map(OutboundSa::sequence),
-            SaId::Inbound(id) => self.sad.inbound.line(id.0).map(|sa| sa.replay().highest()),
+            SaId::Outbound(id) => self.sad.outbound.hot(id.0).map(OutboundSa::sequence),
+            SaId::Inbound(id) => self.sad.inbound.hot(id.0).map(|sa| sa.replay().highest()),
         }
     }
 
-    /// Gives a dropped frame back and counts it, for its SA too where one is known.
+    /// Returns a dropped frame to the pool and counts it, also for its SA if known.
     pub(super) fn drop_frame(
         &mut self,
         pool: &mut FramePool,
@@ -156,13 +156,13 @@ impl Tables {
         self.count_drop(sa, reason);
     }
 
-    /// Counts packets of no SA in particular that were dropped outside of this crate.
+    /// Counts packets of no particular SA that were dropped outside of this crate.
     pub fn count_dropped(&mut self, reason: DropReason, packets: u64) {
         self.drops.add(reason, packets);
     }
 
-    /// Counts packets that were sealed and that the system then refused to send, for their SA too
-    /// if this worker has it: the outbound one under an SPI to a peer.
+    /// Counts sealed packets that the system refused to send, also for their SA if this worker has
+    /// it: the outbound one under an SPI to a peer.
     pub fn count_unsent(&mut self, reason: DropReason, packets: u64, sa: Option<(SaProtocol, u32, IpAddr)>) {
         self.drops.add(reason, packets);
         let number = sa.and_then(|(protocol, spi, peer)| self.sad.directory().outbound(spi, protocol, peer));

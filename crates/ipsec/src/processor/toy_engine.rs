@@ -1,8 +1,8 @@
-//! An engine for tests: it reads every field of a job that a real one reads, and its ciphers and
-//! hashes are toys. That the real ones are right is shown elsewhere.
+//! An engine for tests: it reads every field of a job that a real one reads, but its ciphers and
+//! hashes are toys. The correctness of real ones is tested elsewhere.
 
 use crate::algorithm::{KeyMaterial, Transform};
-use crate::job::{CryptoJob, CryptoStatus, Direction, Prepared};
+use crate::job::{CryptoJob, CryptoPacket, CryptoStatus, Direction};
 
 fn mix(state: u64, byte: u8) -> u64 {
     (state ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(23)
@@ -12,7 +12,7 @@ fn absorb(state: u64, bytes: &[u8]) -> u64 {
     bytes.iter().fold(mix(state, bytes.len() as u8), |state, byte| mix(state, *byte))
 }
 
-/// Encrypts or decrypts: each byte is combined with one that key, nonce and place determine.
+/// Encrypts or decrypts: each byte is combined with one determined by key, nonce and position.
 fn cipher(keys: &KeyMaterial, job: &CryptoJob, packet: &mut [u8]) {
     let seed = absorb(absorb(1, keys.cipher_key()), job.nonce());
     let (start, len) = (usize::from(job.cipher_start), usize::from(job.cipher_len));
@@ -21,7 +21,7 @@ fn cipher(keys: &KeyMaterial, job: &CryptoJob, packet: &mut [u8]) {
     }
 }
 
-/// What is authenticated, hashed; an ICV inside it counts as zeros, as in AH.
+/// The hash of what is authenticated; an ICV inside it counts as zeros, as in AH.
 fn icv(keys: &KeyMaterial, job: &CryptoJob, packet: &[u8]) -> Vec<u8> {
     let transform = keys.transform();
     let mut packet = packet.to_vec();
@@ -37,8 +37,8 @@ fn icv(keys: &KeyMaterial, job: &CryptoJob, packet: &[u8]) -> Vec<u8> {
     (0..transform.icv_len()).map(|place| (mix(state, place as u8) >> 24) as u8).collect()
 }
 
-/// Does the job, if the packet was not refused.
-pub(super) fn run(keys: &KeyMaterial, direction: Direction, packet: &mut Prepared) {
+/// Executes the job, if the packet was not refused.
+pub(super) fn run(keys: &KeyMaterial, direction: Direction, packet: &mut CryptoPacket) {
     if let CryptoStatus::Refused(_) = packet.status {
         return;
     }

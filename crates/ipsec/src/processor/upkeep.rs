@@ -1,13 +1,13 @@
-//! What is done from time to time: keep-alives, expiry, moves.
+//! Periodic work: keep-alives, expiry, moves.
 
 use convoy_packet::protocol::UDP;
 use convoy_packet::udp::HEADER_BYTES as UDP_HEADER;
 use convoy_packet::{Frame, FramePool, FrameSize, IpHeader};
 
 use super::tables::Tables;
+use crate::cached_limits::NEVER_NS;
 use crate::drops::DropReason;
 use crate::job::SaIndex;
-use crate::lease::NEVER_NS;
 use crate::lifetime::Expiry;
 use crate::nat_flows::{NatFlow, NatFlows};
 use crate::natt::KEEPALIVE;
@@ -19,41 +19,41 @@ use crate::sad::{SaName, Sad};
 use crate::spd::TunnelId;
 use crate::timers::{Timer, Timers};
 
-/// Keep-alives that one call sends at most: a burst, so that no packet waits long for them.
+/// Keep-alives sent by one call, at most: a burst, so that no packet waits long for them.
 pub(crate) const KEEPALIVES_AT_ONCE: usize = 64;
-/// SAs of one flow that are asked when they last sent anything.
+/// SAs of one flow examined for when they last sent anything.
 const SAS_AT_ONCE: usize = 16;
 
-/// An SA reached a limit of its life.
+/// An SA reached a limit of its lifetime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LifetimeEvent {
     /// Its number in the whole process.
     pub sa: SaNumber,
-    /// Which it is.
+    /// Its identity.
     pub name: SaName,
     /// Its tunnel.
     pub tunnel: TunnelId,
-    /// Which limit.
+    /// The limit reached.
     pub expiry: Expiry,
 }
 
-/// What is done from time to time: it notices SAs that have reached a limit, keeps NATs' mappings
-/// open, and moves SAs to other ends.
+/// Periodic work: notices SAs that have reached a limit, keeps NAT mappings open, and moves SAs to
+/// other ends.
 #[derive(Default)]
 pub struct Upkeep {
-    /// When limits of time are reached.
+    /// When time limits are reached.
     lifetimes: Timers<SaIndex>,
-    /// What is kept open through NATs.
+    /// The flows kept open through NATs.
     nat_flows: NatFlows,
-    /// SAs that were looked at.
+    /// SAs examined.
     #[cfg(test)]
     pub(super) looked_at: usize,
 }
 
 impl Upkeep {
     /// Appends a keep-alive for every flow through a NAT that was silent for the configured time
-    /// (RFC 3948 section 4), but no more than 64 of them: returns whether more are due. To be
-    /// called about ten times a second, and soon again where more are due.
+    /// (RFC 3948 section 4), but at most 64: returns whether more are due. Call about ten times a
+    /// second, and soon again if more are due.
     pub fn keepalives(
         &mut self,
         tables: &mut Tables,
@@ -82,34 +82,33 @@ impl Upkeep {
         self.nat_flows.next_due(now_ns).is_some()
     }
 
-    /// When a packet last left by a flow, as far as some of its SAs tell. Where it has more of them
-    /// than are looked at, a keep-alive may leave that was not needed.
+    /// When a packet last left by a flow, according to some of its SAs. If it has more than are
+    /// examined, an unneeded keep-alive may be sent.
     fn last_used_ns(&mut self, tables: &Tables, flow: NatFlow) -> Option<u64> {
         let sas = self.nat_flows.some_sas(flow, SAS_AT_ONCE);
-        let used = sas.iter().filter_map(|id| tables.sad.outbound.line(id.0)).map(|sa| sa.last_used_ns);
+        let used = sas.iter().filter_map(|id| tables.sad.outbound.hot(id.0)).map(|sa| sa.last_used_ns);
         used.filter(|used_ns| *used_ns != NEVER_NS).max()
     }
 
-    /// Has the flow of an outbound SA kept open where that is wanted, and no longer the one that it
-    /// had.
+    /// Keeps the flow of an outbound SA open if wanted, and no longer its previous one.
     pub(super) fn choose_nat_flow(&mut self, tables: &mut Tables, id: OutboundId) {
         let (now_ns, interval_ns) = (tables.now_ns, tables.config.keepalive_ns);
-        let Some(rest) = tables.sad.outbound.rest_mut(id.0) else { return };
-        let wanted = NatFlow::of(&rest.common.facts).filter(|_| interval_ns > 0);
-        let before = std::mem::replace(&mut rest.nat_flow, wanted);
+        let Some(cold) = tables.sad.outbound.cold_mut(id.0) else { return };
+        let wanted = NatFlow::of(&cold.common.facts).filter(|_| interval_ns > 0);
+        let before = std::mem::replace(&mut cold.nat_flow, wanted);
         if before != wanted {
             before.into_iter().for_each(|flow| self.nat_flows.leave(flow, id));
             wanted.into_iter().for_each(|flow| self.nat_flows.join(flow, id, now_ns, interval_ns));
         }
     }
 
-    /// An outbound SA keeps no flow open any more.
+    /// Stops keeping a flow open for an outbound SA.
     pub(super) fn leave_nat_flow(&mut self, tables: &mut Tables, id: OutboundId) {
-        let flow = tables.sad.outbound.rest_mut(id.0).and_then(|rest| rest.nat_flow.take());
+        let flow = tables.sad.outbound.cold_mut(id.0).and_then(|cold| cold.nat_flow.take());
         flow.into_iter().for_each(|flow| self.nat_flows.leave(flow, id));
     }
 
-    /// Has an SA looked at when a limit of time is reached.
+    /// Schedules an SA's examination for when a time limit is reached.
     pub(super) fn await_end(&mut self, tables: &Tables, sa: SaIndex) {
         let Some(common) = tables.sad.common(sa) else { return };
         let generation = common.generation;
@@ -119,9 +118,8 @@ impl Upkeep {
         self.lifetimes.sweep(|timer| is_there(&tables.sad, timer));
     }
 
-    /// Appends an event for every limit that an SA has reached, each once. To be called about once
-    /// a second. The SAs stay until `remove`. Only those SAs are looked at that have reached a
-    /// limit.
+    /// Appends an event for every limit that an SA has reached, each once. Call about once a
+    /// second. The SAs stay until `remove`. Only SAs that have reached a limit are examined.
     pub fn expire(&mut self, tables: &mut Tables, now_ns: u64, events: &mut Vec<LifetimeEvent>) {
         tables.now_ns = tables.now_ns.max(now_ns);
         while let Some(timer) = self.lifetimes.pop(now_ns) {
@@ -131,12 +129,12 @@ impl Upkeep {
             self.note_look();
             let expiry = match sa.id() {
                 SaId::Outbound(id) => {
-                    let found = tables.sad.outbound.both_mut(id.0);
-                    found.and_then(|(outbound, rest)| outbound.expiry(rest, now_ns))
+                    let found = tables.sad.outbound.hot_and_cold_mut(id.0);
+                    found.and_then(|(outbound, cold)| outbound.expiry(cold, now_ns))
                 }
                 SaId::Inbound(id) => {
-                    let found = tables.sad.inbound.both_mut(id.0);
-                    found.and_then(|(inbound, rest)| inbound.expiry(rest, now_ns))
+                    let found = tables.sad.inbound.hot_and_cold_mut(id.0);
+                    found.and_then(|(inbound, cold)| inbound.expiry(cold, now_ns))
                 }
             };
             if let (Some(expiry), Some((common, number))) =
@@ -148,16 +146,16 @@ impl Upkeep {
         }
     }
 
-    /// Gives an SA other ends (MOBIKE, NAT); sequence numbers and replay window go on. `false` if
-    /// it is unknown, if another SA has its SPI there, or if it cannot travel so: AH in UDP, ends
-    /// of two families.
+    /// Gives an SA other ends (MOBIKE, NAT); sequence numbers and replay window go on. Returns
+    /// `false` if it is unknown, if another SA has its SPI there, or if the ends are invalid for
+    /// it: AH in UDP, ends of two families.
     pub fn move_sa(&mut self, tables: &mut Tables, index: SaIndex, ends: &SaEnds) -> bool {
         let before = tables.sad.common(index).map(|common| common.facts.name);
         let Some(before) = before.filter(|_| tables.sad.move_sa(index, ends)) else { return false };
         match index.id() {
             SaId::Outbound(id) => {
-                if let Some(rest) = tables.sad.outbound.rest_mut(id.0) {
-                    rest.path = PathMtu::default();
+                if let Some(cold) = tables.sad.outbound.cold_mut(id.0) {
+                    cold.path = PathMtu::default();
                 }
                 tables.renew(id);
                 self.choose_nat_flow(tables, id);
@@ -178,7 +176,7 @@ impl Upkeep {
     }
 }
 
-/// Whether the SA that a timer is for is still there.
+/// Whether the SA of a timer still exists.
 fn is_there<S: Copy + Into<SaIndex>>(sad: &Sad, timer: &Timer<S>) -> bool {
     sad.common(timer.sa.into()).is_some_and(|common| common.generation == timer.generation)
 }

@@ -1,39 +1,39 @@
-//! What `convoy show` and the metrics see: plain structs, nothing secret.
+//! The view of `convoy show` and the metrics: plain structs, nothing secret.
 
 use super::policies::PolicyUse;
 use super::{Ipsec, Tables};
 use crate::algorithm::Transform;
+use crate::cached_limits::NEVER_NS;
 use crate::drops::DropCounters;
 use crate::job::SaIndex;
-use crate::lease::NEVER_NS;
 use crate::lifetime::Usage;
 use crate::sa_config::{Mode, SaDirection, UdpEncap};
 use crate::sa_id::{InboundId, OutboundId, SaId, SaNumber};
 use crate::sad::SaName;
 use crate::spd::{Policy, PolicyPlace, TunnelId};
 
-/// What one worker has counted since it was made.
+/// The counters of one worker since its start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IpsecCounters {
     /// Packets prepared for sealing.
     pub protected: u64,
     /// Packets that were opened and delivered.
     pub opened: u64,
-    /// Packets that left as they were.
+    /// Packets that left unprotected, by policy.
     pub bypassed_out: u64,
-    /// Packets that came in as they were.
+    /// Packets that came in unprotected, by policy.
     pub bypassed_in: u64,
     /// ICMP errors sent.
     pub icmp_sent: u64,
     /// Packets that were cut into fragments, before or after protection.
     pub cut: u64,
-    /// Packets that were put together from fragments.
+    /// Packets reassembled from fragments.
     pub reassembled: u64,
-    /// Datagrams that are being put together now.
+    /// Datagrams currently in reassembly.
     pub in_reassembly: usize,
     /// Policy decisions found in a flow cache.
     pub flow_hits: u64,
-    /// Policy decisions that had to be searched for.
+    /// Policy decisions that had to be searched.
     pub flow_misses: u64,
     /// Dropped packets by reason, of all SAs and of none.
     pub drops: DropCounters,
@@ -53,13 +53,13 @@ pub struct ReplayView {
 /// One SA.
 #[derive(Clone, Debug)]
 pub struct SaView {
-    /// Where it stands.
+    /// Its index.
     pub index: SaIndex,
     /// SPI, direction, protocol, endpoints.
     pub name: SaName,
     /// Its tunnel.
     pub tunnel: TunnelId,
-    /// Whether it is the one by which the tunnel's packets leave.
+    /// Whether it is the one that protects its tunnel's packets now.
     pub is_current: bool,
     /// Whether it was [withdrawn](crate::Ipsec::withdraw): another may have its SPI.
     pub is_withdrawn: bool,
@@ -81,7 +81,7 @@ pub struct SaView {
     pub usage: Usage,
     /// Its age in ns.
     pub age_ns: u64,
-    /// How long ago its last packet left or came in, in ns; `None` if there was none.
+    /// Time since its last packet, in ns; `None` if there was none.
     pub idle_ns: Option<u64>,
     /// The largest outer packet of its path, in bytes; outbound.
     pub path_mtu: Option<u16>,
@@ -89,13 +89,12 @@ pub struct SaView {
     pub drops: DropCounters,
 }
 
-/// How far a walk over all SAs of a worker has come. SAs may be installed and removed between two
-/// steps: one that stays in its place all the time is seen exactly once, and no place is seen
-/// twice.
+/// The position of a walk over all SAs of a worker. SAs may be installed and removed between two
+/// steps: one that stays installed is visited exactly once, and no index twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SaCursor {
     direction: SaDirection,
-    /// The next place to be looked at.
+    /// The next index to visit.
     place: u32,
 }
 
@@ -109,9 +108,9 @@ impl Default for SaCursor {
 /// One policy.
 #[derive(Clone, Debug)]
 pub struct PolicyView {
-    /// As it was set.
+    /// As configured.
     pub policy: Policy,
-    /// Packets that it selected, on the way out or in plain on the way in.
+    /// Packets that it selected, outbound or inbound in plain.
     pub packets: u64,
     /// Their bytes.
     pub bytes: u64,
@@ -149,8 +148,8 @@ impl Tables {
         self.sad.indices().filter_map(|index| self.view(index))
     }
 
-    /// Looks at the next `most` places of SAs, whether they are taken or not, and returns where to
-    /// go on; `None` at the end.
+    /// Visits the next `most` indices of SAs, used or not, and returns where to go on; `None` at
+    /// the end.
     pub fn walk_sas(&self, cursor: SaCursor, most: u32, visit: &mut dyn FnMut(SaView)) -> Option<SaCursor> {
         let SaCursor { direction, place } = cursor;
         let (places, next) = match direction {
@@ -175,7 +174,7 @@ impl Tables {
         self.sad.number(index)
     }
 
-    /// Where an SA of this worker stands; `None` if it is another's, or is not there any more.
+    /// The index of an SA of this worker; `None` if it is another's, or no longer exists.
     pub fn place(&self, number: SaNumber) -> Option<SaIndex> {
         (self.sad.number(number.index) == Some(number)).then_some(number.index)
     }
@@ -191,7 +190,7 @@ impl Tables {
         self.dropped_without_sa_of(0, usize::MAX).into_iter().flatten()
     }
 
-    /// The same of the `most` tunnels from the place `first` on; `None` behind the last tunnel.
+    /// The same for the `most` tunnels from index `first` on; `None` behind the last tunnel.
     pub fn dropped_without_sa_of(
         &self,
         first: usize,
@@ -217,8 +216,8 @@ impl Tables {
         dropped.map_or(0, |(_, packets)| packets)
     }
 
-    /// How often the gateway's own policies were replaced: where this changes, any may have another
-    /// place.
+    /// How often the gateway's own policies were replaced: after a change, any policy may have
+    /// another place.
     pub fn policy_changes(&self) -> u64 {
         self.policy_changes
     }
@@ -228,8 +227,8 @@ impl Tables {
         self.policies_behind(None).map(|(_, view)| view)
     }
 
-    /// The policies behind a place, or all, first to last, with their places. Policies may come and
-    /// go between two looks: one that stays in its place is behind each that is before it.
+    /// The policies behind a place, or all, first to last, with their places. Policies may change
+    /// between two calls: one that stays in its place is behind every place before it.
     pub fn policies_behind(
         &self,
         place: Option<PolicyPlace>,
@@ -244,15 +243,15 @@ impl Tables {
         let common = self.sad.common(index)?;
         let (usage, sequence, replay, path_mtu, last_used_ns) = match index.id() {
             SaId::Outbound(id) => {
-                let (sa, rest) = self.sad.outbound.both(id.0)?;
-                let path_mtu = rest.path.current(self.now_ns, self.config.mtu);
-                (sa.usage(rest), sa.sequence(), None, Some(path_mtu), sa.last_used_ns)
+                let (sa, cold) = self.sad.outbound.hot_and_cold(id.0)?;
+                let path_mtu = cold.path.current(self.now_ns, self.config.mtu);
+                (sa.usage(cold), sa.sequence(), None, Some(path_mtu), sa.last_used_ns)
             }
             SaId::Inbound(id) => {
-                let (sa, rest) = self.sad.inbound.both(id.0)?;
+                let (sa, cold) = self.sad.inbound.hot_and_cold(id.0)?;
                 let window = sa.replay();
                 let (highest, size, received) = (window.highest(), window.size(), window.received());
-                (sa.usage(rest), highest, Some(ReplayView { highest, size, received }), None, sa.last_used_ns)
+                (sa.usage(cold), highest, Some(ReplayView { highest, size, received }), None, sa.last_used_ns)
             }
         };
         let facts = &common.facts;

@@ -1,4 +1,4 @@
-//! One datagram in reassembly: its bytes, and which of them have come.
+//! One datagram in reassembly: its bytes, and which of them have arrived.
 
 use convoy_packet::{Fragment, Frame, FramePool, FrameSize, HEADROOM_BYTES, Layout, ip, ipv4};
 
@@ -6,28 +6,28 @@ use super::{Key, behind_fragment_header};
 use crate::drops::{DropCounters, DropReason};
 use crate::tos::Ecn;
 
-/// Fragments that one datagram may have: the longest one, cut for IPv4's usual least MTU, 576, has
+/// Fragments of one datagram, at most: the longest one, cut for IPv4's usual minimum MTU, 576, has
 /// 119.
 const FRAGMENTS: usize = 128;
 /// Bytes kept for the header of the first fragment; longer headers are malformed here.
 const HEADER_ROOM: usize = 128;
-/// Where the payload stands in its frame, in bytes from the frame's start.
+/// Offset of the payload in its frame, in bytes from the frame's start.
 pub(super) const PAYLOAD_AT: usize = HEADROOM_BYTES + HEADER_ROOM;
-/// The least payload of a fragment with others behind it, in bytes: what a path of IPv4's smallest
+/// The minimum payload of a fragment followed by others, in bytes: what a path of IPv4's smallest
 /// MTU, 68, carries behind a 20-byte header.
 const TINY_PAYLOAD: usize = 48;
 
 const _: () = assert!(FrameSize::Huge.bytes() >= PAYLOAD_AT + u16::MAX as usize);
 
-/// One fragment, taken apart.
+/// A parsed fragment.
 pub(super) struct Piece {
     pub(super) key: Key,
     layout: Layout,
     fields: Fragment,
-    /// First byte of its payload in the datagram and the one past the last.
+    /// First byte of its payload in the datagram, and one past the last.
     start: usize,
     end: usize,
-    /// Where its payload stands in the packet.
+    /// Position of its payload in the packet.
     payload_at: usize,
 }
 
@@ -59,23 +59,24 @@ impl Piece {
 pub(super) struct Datagram {
     pub(super) key: Key,
     pub(super) deadline_ns: u64,
-    /// Where it grows, or why it was condemned and only swallows what is still to come.
+    /// The frame it is assembled in, or why it was condemned; then it only swallows what still
+    /// arrives.
     frame: Result<Frame, DropReason>,
     header: [u8; HEADER_ROOM],
-    /// 0 until the first fragment is there.
+    /// 0 until the first fragment has arrived.
     header_len: usize,
-    /// First byte and the one past the last, per fragment.
+    /// First byte and one past the last, per fragment.
     pieces: [(u16, u16); FRAGMENTS],
     count: usize,
     received: usize,
     /// The payload's length, known from the last fragment.
     total: Option<usize>,
-    /// A bit per ECN field met.
+    /// A bit per ECN field seen.
     ecn_met: u8,
 }
 
 impl Datagram {
-    /// One of which nothing has come, in an empty frame with [`PAYLOAD_AT`] bytes of headroom.
+    /// An empty datagram in an empty frame with [`PAYLOAD_AT`] bytes of headroom.
     pub(super) fn new(key: Key, deadline_ns: u64, frame: Frame) -> Self {
         Self {
             key,
@@ -91,12 +92,12 @@ impl Datagram {
         }
     }
 
-    /// The size of the frame that it holds; `None` if it was condemned.
+    /// The size of its frame; `None` if it was condemned.
     pub(super) fn frame_size(&self) -> Option<FrameSize> {
         self.frame.as_ref().ok().map(Frame::size)
     }
 
-    /// Goes on in a larger frame; the old one goes back to the pool.
+    /// Moves to a larger frame; the old one is returned to the pool.
     pub(super) fn move_to(&mut self, mut larger: Frame, pool: &mut FramePool) {
         let Ok(frame) = &mut self.frame else { return pool.give_back(larger) };
         let moved = larger.reset(PAYLOAD_AT).and_then(|()| larger.append(frame.len()).map(|_| ()));
@@ -107,7 +108,7 @@ impl Datagram {
         pool.give_back(larger);
     }
 
-    /// Takes in a fragment, or says why it is lost.
+    /// Adds a fragment, or returns why it is lost.
     pub(super) fn add(&mut self, packet: &[u8], piece: &Piece) -> Result<(), DropReason> {
         let frame = self.frame.as_mut().map_err(|condemned| *condemned)?;
         let body = &packet[piece.payload_at..piece.layout.total_len];
@@ -159,8 +160,8 @@ impl Datagram {
         self.total == Some(self.received) && self.header_len > 0
     }
 
-    /// The datagram, of which all has come, with the first fragment's header before its payload;
-    /// `None` if it is no packet all the same.
+    /// The complete datagram, with the first fragment's header before its payload; `None` if it is
+    /// no valid packet.
     pub(super) fn close(mut self, pool: &mut FramePool, drops: &mut DropCounters) -> Option<Frame> {
         if let Err(reason) = self.make_whole() {
             self.condemn(reason, pool, drops);
@@ -174,7 +175,7 @@ impl Datagram {
             return Err(DropReason::EcnCongestion);
         }
         let frame = self.frame.as_mut().map_err(|condemned| *condemned)?;
-        // IPv6's length field would let it be longer by its header; what is told of packets here
+        // IPv6's length field would allow its header on top; the positions kept of packets here
         // would not.
         if self.header_len + frame.len() > usize::from(u16::MAX) {
             return Err(DropReason::FragmentTooMany);
@@ -182,7 +183,7 @@ impl Datagram {
         let header = &self.header[..self.header_len];
         frame.prepend(header.len()).map_err(|_| DropReason::NoRoom)?.copy_from_slice(header);
         if congested {
-            // What any fragment met counts for all (RFC 3168 section 5.3).
+            // ECN marks of any fragment count for the datagram (RFC 3168 section 5.3).
             let traffic_class = ip::traffic_class(frame) | Ecn::Ce as u8;
             ip::set_traffic_class(frame, traffic_class);
         }
@@ -193,7 +194,8 @@ impl Datagram {
         Ok(())
     }
 
-    /// Gives up: what had come is counted as lost, and what is still to come will be.
+    /// Gives up: fragments that have arrived are counted as lost, and so will be those that still
+    /// arrive.
     pub(super) fn condemn(&mut self, reason: DropReason, pool: &mut FramePool, drops: &mut DropCounters) {
         drops.add(reason, self.count as u64);
         self.count = 0;

@@ -2,20 +2,20 @@
 //! device in its modes: throughput, latency, and which engine took what. Prints Markdown and writes
 //! target/bench/accelerators.json.
 //!
-//! `-- --rounds N --ms N` sets how often and how long each way is measured; `--quick` measures each
-//! once and for 10 ms, to see that all of it works; `--page` writes the tables of
+//! `-- --rounds N --ms N` sets how often and how long each setup is measured; `--quick` measures
+//! each once and for 10 ms, to see that all of it works; `--page` writes the tables of
 //! docs/results/accelerators.md, as `make bench-accelerators` does.
 
 mod alone;
 mod report;
-mod ways;
+mod setups;
 
 use std::time::{Duration, Instant};
 
 use convoy_dataplane::costs::Costs;
 use convoy_lab::demo::{Bench, IMIX, Load, Measurement, Plan, Rule, lengths};
 use report::{Report, Row};
-use ways::{Way, ways};
+use setups::{Setup, setups};
 
 /// Dear, cheap, and one that some devices lack.
 const PROPOSALS: [&str; 3] = ["aes128-sha1", "aes128gcm16", "chacha20poly1305"];
@@ -64,11 +64,11 @@ fn main() {
 
 fn measure_all(plan: Plan) -> Report {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    ways::start_dpdk(cores);
+    setups::start_dpdk(cores);
     let about = format!(
         "{}: {cores} cores{}; rounds: {} of {} ms, whose medians are given; latency at {LOAD} of the best throughput of the case.",
         processor(),
-        if ways::has_cores(cores) {
+        if setups::has_cores(cores) {
             ""
         } else {
             ", too few for DPDK's scheduler with cores of its own (multi-core)"
@@ -82,9 +82,9 @@ fn measure_all(plan: Plan) -> Report {
     let mut cases = 0;
     for proposal in PROPOSALS {
         for sas in SAS {
-            let ways = ways((proposal, sas), cores, &mut costs);
+            let setups = setups((proposal, sas), cores, &mut costs);
             for (size, mix) in SIZES {
-                report.rows.extend(measure(&ways, proposal, (size, sas, mix), plan, &mut costs));
+                report.rows.extend(measure(&setups, proposal, (size, sas, mix), plan, &mut costs));
                 cases += 1;
                 eprintln!("{cases} of {all} cases after {} s", began.elapsed().as_secs());
             }
@@ -93,35 +93,35 @@ fn measure_all(plan: Plan) -> Report {
     report
 }
 
-/// One case: each way's throughput with all that it takes, then latencies under one load for all.
+/// One case: each setup's throughput with all that it takes, then latencies under one load for all.
 fn measure(
-    ways: &[Way],
+    setups: &[Setup],
     proposal: &'static str,
     (packets, sas, mix): Mix,
     plan: Plan,
     costs: &mut Costs,
 ) -> Vec<Row> {
     let traffic = lengths(mix, sas, SEED);
-    let mut run = |way: &Way, load: Load| -> Vec<Measurement> {
-        let mut bench = Bench { platform: &way.platform, traffic: &traffic, costs: &mut *costs };
-        bench.measure(&way.rules, Plan { load, ..plan }).expect("memory does not fail")
+    let mut run = |setup: &Setup, load: Load| -> Vec<Measurement> {
+        let mut bench = Bench { platform: &setup.platform, traffic: &traffic, costs: &mut *costs };
+        bench.measure(&setup.rules, Plan { load, ..plan }).expect("memory does not fail")
     };
-    let saturated: Vec<Vec<Measurement>> = ways.iter().map(|way| run(way, Load::Saturating)).collect();
+    let saturated: Vec<Vec<Measurement>> = setups.iter().map(|setup| run(setup, Load::Saturating)).collect();
     let rates = saturated.iter().flatten().map(|full| full.packets_per_second);
     let load = Load::Offered(rates.fold(0.0, f64::max) * LOAD);
     let mut rows = Vec::new();
-    for (way, saturated) in ways.iter().zip(saturated) {
-        for (full, offered) in saturated.into_iter().zip(run(way, load)) {
+    for (setup, saturated) in setups.iter().zip(saturated) {
+        for (full, offered) in saturated.into_iter().zip(run(setup, load)) {
             rows.push(Row {
                 proposal,
                 sas,
                 packets,
-                engines: way.engines,
-                by: way.by.clone().unwrap_or_else(|| full.rule.to_string()),
-                is_finishing_time: way.by.is_none() && full.rule == Rule::WAIT,
+                engines: setup.engines,
+                by: setup.by.clone().unwrap_or_else(|| full.rule.to_string()),
+                is_finishing_time: setup.by.is_none() && full.rule == Rule::WAIT,
                 full,
                 offered,
-                engine_names: way.platform.engines.iter().map(|engine| engine.name.clone()).collect(),
+                engine_names: setup.platform.engines.iter().map(|engine| engine.name.clone()).collect(),
             });
         }
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use convoy_lab::demo::Measurement;
 use serde::Serialize;
 
-/// A way that loses more than this part of what it is offered has the latency of full rings.
+/// A setup that loses more than this part of what it is offered has the latency of full rings.
 const CARRIED: f64 = 0.01;
 /// How the page is made anew, as its markers say.
 const WRITTEN_BY: &str = "written by make bench-accelerators";
@@ -20,7 +20,7 @@ pub(crate) struct Alone {
     pub(crate) ns_by_burst: Vec<(usize, f64)>,
 }
 
-/// One way in one case.
+/// One setup in one case.
 #[derive(Serialize)]
 pub(crate) struct Row {
     pub(crate) proposal: &'static str,
@@ -32,7 +32,7 @@ pub(crate) struct Row {
     pub(crate) is_finishing_time: bool,
     /// With all that it takes.
     pub(crate) full: Measurement,
-    /// Under the load that all ways of the case get.
+    /// Under the load that all setups of the case get.
     pub(crate) offered: Measurement,
     /// Names in the order of `shares`.
     pub(crate) engine_names: Vec<String>,
@@ -74,7 +74,7 @@ impl Row {
     }
 
     /// Engines and who chooses, in one cell.
-    fn way(&self) -> String {
+    fn setup(&self) -> String {
         if self.by == "-" { self.engines.to_owned() } else { self.by.clone() }
     }
 }
@@ -87,7 +87,7 @@ impl Report {
             .map(|row| {
                 let Row { proposal, sas, packets, full, offered, .. } = row;
                 let (good, sent) = (full.good + offered.good, full.sent + offered.sent);
-                format!("{}: {proposal}, {sas} SAs, {packets}: {good} of {sent} packets came out byte for byte and in order", row.way())
+                format!("{}: {proposal}, {sas} SAs, {packets}: {good} of {sent} packets came out byte for byte and in order", row.setup())
             })
             .collect()
     }
@@ -111,7 +111,7 @@ impl Report {
                 own.sas,
                 own.packets,
                 own.rate(),
-                best.way(),
+                best.setup(),
                 best.rate(),
                 own.rate() / best.rate().max(1.0)
             );
@@ -134,7 +134,7 @@ impl Report {
         text
     }
 
-    /// Every way in every case, a line each.
+    /// Every setup in every case, a line each.
     pub(crate) fn csv(&self) -> String {
         let mut text =
             "algorithm,SAs,packets,engines,by,packets/s,\"p50, us\",\"p99, us\",taken by\n".to_owned();

@@ -37,7 +37,7 @@ fn costs(proposal: &str) -> Costs {
     for engine in beside() {
         let name = engine.description().name.clone();
         let cost = IdleEngine::from(engine).calibrate(transform).expect("the library does it");
-        costs.state(&name, cost);
+        costs.set_fixed(&name, cost);
     }
     costs
 }

@@ -79,14 +79,14 @@ impl<'a> Setting<'a> {
 
 /// Which way a packet goes, as seen from the protected network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum PathDirection {
     /// Encrypted by the first gateway.
     Out,
     /// Decrypted by the second.
     In,
 }
 
-impl Way {
+impl PathDirection {
     /// In the order of a packet that is sent from end to end.
     pub(crate) const ALL: [Self; 2] = [Self::Out, Self::In];
 }
@@ -109,7 +109,7 @@ impl Rig {
     /// `engine` makes the engine of each gateway.
     pub(crate) fn new(setting: &Setting<'_>, engine: &mut dyn FnMut() -> Box<dyn Engine>) -> Self {
         let mut costs = Costs::new();
-        costs.state("engine", CostModel { t_init: 100.0, t_block: 5.0 });
+        costs.set_fixed("engine", CostModel { t_init: 100.0, t_block: 5.0 });
         Self::with(setting, [vec![engine()], vec![engine()]], &costs)
     }
 
@@ -155,7 +155,7 @@ impl Rig {
     /// callgrind is to count.
     pub(crate) fn pass(&mut self, packets: usize, counted: [bool; 2]) {
         self.fill(packets);
-        for way in Way::ALL {
+        for way in PathDirection::ALL {
             self.part(way, packets, counted[way as usize]);
         }
         self.empty(packets);
@@ -165,7 +165,7 @@ impl Rig {
     /// encrypting and the decrypting gateway took.
     pub(crate) fn timed_pass(&mut self, packets: usize) -> [u64; 2] {
         self.fill(packets);
-        let times = Way::ALL.map(|way| {
+        let times = PathDirection::ALL.map(|way| {
             let began = ticks();
             self.part(way, packets, false);
             ticks() - began
@@ -175,9 +175,9 @@ impl Rig {
     }
 
     /// One gateway's part of so many packets, in as many rounds as it needs.
-    pub(crate) fn part(&mut self, way: Way, packets: usize, counted: bool) {
+    pub(crate) fn part(&mut self, way: PathDirection, packets: usize, counted: bool) {
         let worker = &mut self.workers[way as usize];
-        let side = if way == Way::Out { Side::Inside } else { Side::Outside };
+        let side = if way == PathDirection::Out { Side::Inside } else { Side::Outside };
         let received = |worker: &Worker| worker.ports(side)[0].counters().received_packets;
         let all = received(worker) + packets as u64;
         while received(worker) < all || !worker.is_drained() {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::prctl::set_name;
 
-use crate::path::{Rig, Setting, Way, usual_engine};
+use crate::path::{PathDirection, Rig, Setting, usual_engine};
 use crate::time::{median, ticks};
 
 /// Packets at hand at once: few enough that their frames stay in the second-level cache, many
@@ -28,8 +28,8 @@ pub(crate) fn run(proposal: &str, bytes: usize, sas: usize, length: Duration) {
     let began = Instant::now();
     while began.elapsed() < length {
         rig.fill(AT_HAND);
-        for way in Way::ALL {
-            name_thread(if way == Way::Out { c"out" } else { c"in" });
+        for way in PathDirection::ALL {
+            name_thread(if way == PathDirection::Out { c"out" } else { c"in" });
             let began = ticks();
             rig.part(way, AT_HAND, false);
             times[way as usize].push((ticks() - began) as f64 / AT_HAND as f64);

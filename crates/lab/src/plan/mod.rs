@@ -6,11 +6,11 @@
 //! each packet beside cryptography is measured by its own pipeline with an engine that does
 //! nothing. The rest is [`convoy_sim`].
 
-mod around;
 mod bus;
 mod card;
 mod drive;
 mod measure;
+mod overhead;
 mod platform;
 #[cfg(test)]
 mod tests;

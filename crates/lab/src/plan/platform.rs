@@ -9,14 +9,14 @@ use convoy_gateway::config::Config;
 use convoy_ipsec::Transform;
 use convoy_scheduler::{ClassDiscipline, CostModel, SchedulerConfig};
 use convoy_sim::{
-    BusSpec, Place, Platform, ProcessorKind, ProcessorSpec, Reference, SaCacheSpec, SchedulerSpec,
-    SourceSpec, StageSpec, Variants,
+    BusSpec, Platform, ProcessorKind, ProcessorSpec, Reference, SaCacheSpec, SchedulerSpec, SourceSpec,
+    StagePosition, StageSpec, Variants,
 };
 use serde::Serialize;
 
-use super::around::{Around, AroundWindows};
 use super::bus::spec;
 use super::card::Card;
+use super::overhead::{OverheadByWindow, PacketOverhead};
 use super::{PlanError, Trace, WINDOWS};
 
 /// A rate at which there are always more packets, in Mbit/s.
@@ -59,7 +59,7 @@ pub struct Machine {
     cards: Vec<Card>,
     buses: HashMap<String, BusSpec>,
     scheduler: SchedulerConfig,
-    around: AroundWindows,
+    overhead: OverheadByWindow,
 }
 
 impl Machine {
@@ -90,7 +90,7 @@ impl Machine {
         }
         costs.save();
         let windows = WINDOWS.into_iter().chain([config.scheduler.window]);
-        let around = AroundWindows::measure(&config, &trace.sample, &described, windows)?;
+        let overhead = OverheadByWindow::measure(&config, &trace.sample, &described, windows)?;
         Ok(Self {
             engines,
             window: config.scheduler.window,
@@ -98,7 +98,7 @@ impl Machine {
             cards: Vec::new(),
             buses: config.buses.into_iter().map(|(name, bus)| (name.clone(), spec(name, &bus))).collect(),
             scheduler: config.scheduler,
-            around,
+            overhead,
         })
     }
 
@@ -120,13 +120,13 @@ impl Machine {
     /// cryptography, in ns, with this window and this share of the packets at engines that are not
     /// on its core.
     pub fn worker_ns(&self, window: usize, lookaside: f64) -> (f64, f64) {
-        let around = self.around(window, lookaside);
-        (around.before_ns, around.after_ns)
+        let overhead = self.overhead(window, lookaside);
+        (overhead.before_ns, overhead.after_ns)
     }
 
-    fn around(&self, window: usize, lookaside: f64) -> Around {
+    fn overhead(&self, window: usize, lookaside: f64) -> PacketOverhead {
         let has_others = self.engines.iter().any(|engine| !engine.is_inline);
-        self.around.with(window, has_others.then_some(lookaside))
+        self.overhead.with(window, has_others.then_some(lookaside))
     }
 
     /// The machine with an engine more or less, each with what is different.
@@ -160,8 +160,8 @@ impl Machine {
     /// scheduler runs on it as well. `lookaside` is the share of the packets that other engines
     /// take: handing them over is another work.
     pub fn platform(&self, window: usize, rate_mbps: Option<f64>, lookaside: f64) -> Platform {
-        let around = self.around(window, lookaside);
-        let (before_us, after_us) = (around.before_ns * 1e-3, around.after_ns * 1e-3);
+        let overhead = self.overhead(window, lookaside);
+        let (before_us, after_us) = (overhead.before_ns * 1e-3, overhead.after_ns * 1e-3);
         let inline = self.engines.iter().filter(|engine| engine.is_inline);
         let fastest = inline.min_by(|a, b| typical_ns(a).total_cmp(&typical_ns(b)));
         let mut processors: Vec<ProcessorSpec> =
@@ -179,11 +179,11 @@ impl Machine {
         let stages = if fastest.is_some() {
             // Zero leaves a stage out.
             vec![
-                stage("classify and prepare", Place::Before, before_us, Some(WORKER)),
-                stage("finish", Place::After, after_us, Some(WORKER)),
+                stage("classify and prepare", StagePosition::Before, before_us, Some(WORKER)),
+                stage("finish", StagePosition::After, after_us, Some(WORKER)),
             ]
         } else {
-            vec![stage("classify, prepare and finish", Place::Before, before_us + after_us, None)]
+            vec![stage("classify, prepare and finish", StagePosition::Before, before_us + after_us, None)]
         };
         Platform {
             name: "this machine".to_owned(),

@@ -71,7 +71,7 @@ fn engines_in(
         let bus = model.bus.clone().unwrap_or_else(|| engine.name.clone());
         let bus = shared.entry(bus).or_insert_with(|| stepped(BusTiming::FREE));
         let made = Model::stepped(&engine.name, model.timing(), bus);
-        costs.state(&made.description().name, model.cost());
+        costs.set_fixed(&made.description().name, model.cost());
         engines.push(Box::new(made));
     }
     (engines, shared.into_values().collect())

@@ -10,7 +10,7 @@ use convoy_engine::{
     Completion, Engine, EngineControl, EngineDescription, EngineError, EngineQueue, InPlace, MultiPacket,
     Refused,
 };
-use convoy_ipsec::{KeyMaterial, Prepared, SaIndex};
+use convoy_ipsec::{CryptoPacket, KeyMaterial, SaIndex};
 
 /// What engines have taken.
 #[derive(Clone, Default)]
@@ -58,7 +58,7 @@ impl Stamped {
 }
 
 impl InPlace for Stamped {
-    fn process(&mut self, packets: &mut [Prepared]) {
+    fn process(&mut self, packets: &mut [CryptoPacket]) {
         let engine = &mut self.engine;
         self.taken.time(|| {
             // It was there when the worker asked for it.

@@ -1,14 +1,14 @@
-//! The `af_packet` port: an Ethernet interface of the kernel's by packet sockets, for interfaces
-//! that `af_xdp` does not suit.
+//! The `af_packet` port: an Ethernet interface of the kernel's through packet sockets, for
+//! interfaces that `af_xdp` does not suit.
 //!
-//! A packet socket is given copies of frames, and the kernel's network stack gets them all the
-//! same. So one program says twice which frames are the gateway's ([`link`](crate::link)): at the
-//! sockets, which receive them alone, and at the interface's ingress behind the sockets, where it
-//! drops them before anything of the kernel's forwards or answers them. What the sockets have no
-//! room for is lost, not forwarded.
+//! A packet socket receives copies of frames, which the kernel's network stack gets all the same.
+//! So one program runs twice to decide which frames are the gateway's ([`link`](crate::link)): at
+//! the sockets, which receive only these, and at the interface's ingress behind the sockets, where
+//! it drops them before the kernel forwards or answers them. Frames for which the sockets have no
+//! room are lost, not forwarded.
 //!
-//! The kernel's own offloads go through: what it has joined comes as one super-packet and is cut
-//! here, checksums that it left undone are computed, and what leaves is joined (`super_packet/`).
+//! The kernel's own offloads apply: a super-packet that it has merged is cut here, checksums that
+//! it left out are computed, and departing packets are merged (`super_packet/`).
 
 mod open;
 mod receive;
@@ -32,11 +32,10 @@ use receive::Receiver;
 use send::Sending;
 pub use settings::AfPacketSettings;
 
-/// What stands before each packet at a socket, in bytes: what is left undone, and the Ethernet
-/// header.
+/// Bytes before each packet at a socket: the offload header and the Ethernet header.
 const BEFORE_PACKET: usize = OFFLOAD_HEADER_BYTES + convoy_packet::ethernet::HEADER_BYTES;
 
-/// What holds as long as one queue of the port lives.
+/// What must live as long as a queue of the port.
 struct Attachment {
     /// Keeps the program at the interface's ingress.
     _ingress: OwnedFd,
@@ -50,7 +49,7 @@ pub(crate) struct AfPacket {
     socket: Socket,
     receiver: Receiver,
     sending: Sending,
-    /// Frames that found no room at the socket, which tells each once.
+    /// Frames lost for lack of room at the socket, which reports each once.
     lost: Cell<u64>,
     attachment: Arc<Attachment>,
 }

@@ -14,11 +14,11 @@ use crate::link::{Hook, Link, LinkConfig, LinkTakes, Networks, program};
 use crate::super_packet::Joins;
 use crate::sys::{self, Program, ProgramKind};
 
-/// Bytes of socket buffer asked for, each way.
+/// Requested size of the socket buffers, in bytes, each way.
 const SOCKET_BUFFER: usize = 8 << 20;
 
 impl AfPacket {
-    /// The queues of a port, which share what comes by its flow.
+    /// The queues of a port, among which packets are distributed by flow.
     ///
     /// # Errors
     /// [`PortError`] says what the system refused: this needs CAP_NET_ADMIN, CAP_NET_RAW and
@@ -30,7 +30,7 @@ impl AfPacket {
             (0..config.queues).map(|queue| Link::open(config, number, queue)).collect::<Result<_, _>>()?;
         let networks = Networks::of(&config.takes).map_err(failed("make a map of networks for"))?;
         let load = |kind, hook| Program::load(kind, &program(&config.takes, &networks, hook));
-        // First: what comes meanwhile is lost, and nothing passes unencrypted.
+        // First: what arrives meanwhile is lost, and nothing passes unencrypted.
         let ingress = load(ProgramKind::Ingress, Hook::Ingress)
             .and_then(|program| program.attach_ingress(number))
             .map_err(failed("attach a program (run as root, or with CAP_BPF and CAP_NET_ADMIN; Linux 6.6 or later) to the ingress of"))?;
@@ -56,10 +56,10 @@ impl AfPacket {
 }
 
 fn open_socket(interface: u32, filter: &Program) -> io::Result<Socket> {
-    // Of no protocol it receives nothing before it is bound.
+    // Without a protocol it receives nothing before it is bound.
     let socket = Socket::new(Domain::PACKET, Type::RAW.nonblocking(), None)?;
     let fd = socket.as_fd();
-    // What the system does not grant of it, it does without.
+    // A smaller buffer than requested is accepted.
     let _ = setsockopt(&socket, sockopt::RcvBufForce, &SOCKET_BUFFER);
     let _ = socket.set_send_buffer_size(SOCKET_BUFFER);
     sys::begin_offload_headers(fd)?;

@@ -1,5 +1,5 @@
-//! From messages of a packet socket to frames: one message is a packet, or several that the kernel
-//! has joined.
+//! From messages of a packet socket to frames: one message is a packet, or several merged by the
+//! kernel.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -11,21 +11,21 @@ use crate::link::{Link, packet_len};
 use crate::super_packet::{Cut, HEADER_BYTES, Next, OffloadHeader};
 use crate::sys::Incoming;
 
-/// Messages that are received at once.
+/// Messages received at once.
 const MESSAGES: usize = 32;
-/// Room for the longest packet, or for what the kernel joins.
+/// Room for the longest packet, or for what the kernel merges.
 const MESSAGE_BYTES: usize = BEFORE_PACKET + 65_535;
 /// Length of the header before a packet, in bytes.
 pub(super) const LINK_BYTES: u16 = ethernet::HEADER_BYTES as u16;
 
-/// What was received and not handed out yet.
+/// Received and not handed out yet.
 pub(super) struct Receiver {
     incoming: Incoming,
-    /// Messages from `next` to `count` wait; of the one before, what is left to be cut.
+    /// Messages from `next` to `count` wait; the previous one is being cut.
     next: usize,
     count: usize,
     cut: Cut,
-    /// Length of the message that is cut.
+    /// Length of the message being cut.
     len: usize,
 }
 
@@ -53,12 +53,12 @@ impl Receiver {
         }
     }
 
-    /// Whether something was received that was not handed out.
+    /// Whether received packets wait to be handed out.
     pub(super) fn has_waiting(&self) -> bool {
         self.next < self.count || !self.cut.is_done()
     }
 
-    /// Hands out what was received, up to `limit` frames in `burst`; `false` if frames or room ran
+    /// Hands out received packets, up to `limit` frames in `burst`; `false` if frames or room ran
     /// out first.
     pub(super) fn hand_out(
         &mut self,
@@ -93,13 +93,13 @@ impl Receiver {
     }
 }
 
-/// Looks at a message, and completes what the kernel left undone; how it is to be cut, and its
+/// Parses a message, and completes what the kernel left out; returns how it is to be cut, and its
 /// length without padding. `None` if it is malformed.
 fn begin(message: &mut [u8]) -> Option<(Cut, usize)> {
     let (header, frame) = message.split_first_chunk_mut::<HEADER_BYTES>()?;
     let header = OffloadHeader::read(header)?.behind_link(LINK_BYTES)?;
     let packet = frame.get_mut(ethernet::HEADER_BYTES..)?;
-    // What was joined is never padded.
+    // Merged packets are never padded.
     let len = if header.segments.is_some() { packet.len() } else { packet_len(packet)? };
     let cut = Cut::of(&header, &mut packet[..len])?;
     Some((cut, BEFORE_PACKET + len))
@@ -112,7 +112,7 @@ mod tests {
 
     use super::*;
 
-    /// A datagram as a packet socket hands it out, with so many bytes behind it.
+    /// A datagram as delivered by a packet socket, with `padding` bytes behind it.
     fn message(offload: &OffloadHeader, padding: usize) -> Vec<u8> {
         let header = IpHeader::new(UDP, [192, 0, 2, 1].into(), [192, 0, 2, 2].into());
         let mut packet = vec![7; 20 + 8 + 5];
@@ -151,7 +151,7 @@ mod tests {
             assert!(begin(&mut whole[..len].to_vec()).is_none(), "{len} bytes");
         }
         let mut before = whole.clone();
-        // A checksum from the first byte of the Ethernet header on.
+        // The checksum covers the bytes from the start of the Ethernet header.
         before[0] = 1;
         assert!(begin(&mut before).is_none());
         assert!(

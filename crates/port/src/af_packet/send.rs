@@ -15,7 +15,7 @@ use crate::sys::Sender;
 /// Packets that leave together, and messages of a call.
 const BURST: usize = 64;
 
-/// What stands before a message's payloads.
+/// The bytes before a message's payloads.
 struct Head {
     bytes: [u8; BEFORE_PACKET + HEADERS_BYTES],
     len: usize,
@@ -34,7 +34,7 @@ impl Head {
         Self { bytes, len }
     }
 
-    /// That of a packet which leaves as it is.
+    /// Those of a packet that leaves alone.
     fn alone(link: &Link, to: MacAddress, packet: &[u8]) -> Self {
         Self::new(OffloadHeader::default(), link, to, packet, &[])
     }
@@ -44,14 +44,14 @@ impl Head {
     }
 }
 
-/// Sends bursts. Keeps its room between calls.
+/// Sends bursts. Keeps its buffers between calls.
 pub(super) struct Sending {
     joins: Joins,
     sender: Sender,
     coalescer: Coalescer,
-    /// Of each frame that leaves by the interface.
+    /// For each frame that leaves by the interface.
     next_hops: Vec<MacAddress>,
-    /// Of each group of such frames.
+    /// For each group of such frames.
     heads: Vec<Head>,
     is_done: Vec<bool>,
 }
@@ -68,11 +68,11 @@ impl Sending {
         }
     }
 
-    /// Sends what there is room for, and counts it; the frames go back to `pool`, and what has no
-    /// room stays in `burst`, in order.
+    /// Sends what there is room for, and counts it; its frames return to `pool`, and the rest stays
+    /// in `burst`, in order.
     ///
     /// # Errors
-    /// The socket is no good any more.
+    /// The socket has failed.
     pub(super) fn send(
         &mut self,
         link: &mut Link,
@@ -100,8 +100,8 @@ impl Sending {
         Ok(())
     }
 
-    /// Leaves at the front of the burst what leaves by the interface; the rest has left by the
-    /// kernel, or cannot leave.
+    /// Moves the frames that leave by the interface to the front of the burst; the others have left
+    /// through the kernel, or cannot leave.
     fn choose(&mut self, link: &mut Link, pool: &mut FramePool, burst: &mut Vec<Frame>) {
         self.next_hops.clear();
         let count = burst.len().min(BURST);
@@ -112,7 +112,7 @@ impl Sending {
         });
     }
 
-    /// Returns how many groups are done with: the first ones.
+    /// Returns how many groups, from the first, are done.
     fn send_groups(
         &mut self,
         link: &mut Link,
@@ -140,8 +140,7 @@ impl Sending {
                     Some(libc::EAGAIN) => break,
                     Some(libc::EINTR) => {}
                     Some(libc::EBADF | libc::ENOTSOCK | libc::EFAULT) => return Err(error),
-                    // Whatever it was that the kernel does not like of a super-packet, it may take
-                    // the packets.
+                    // Whatever the kernel rejects in a super-packet, it may accept the packets.
                     Some(libc::EINVAL) if groups[at].len() > 1 => {
                         for packet in coalescer.packets(&groups[at]) {
                             send_alone(sender, link, socket, next_hops[packet], &frames[packet]);
@@ -171,7 +170,7 @@ fn send_alone(sender: &mut Sender, link: &mut Link, socket: BorrowedFd<'_>, to: 
     }
 }
 
-/// Gives those of the first frames back that are done with; the others stay, in order.
+/// Returns the frames that are done to the pool; the others stay, in order.
 fn give_back(
     pool: &mut FramePool,
     burst: &mut Vec<Frame>,

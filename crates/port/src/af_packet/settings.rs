@@ -8,7 +8,7 @@ use crate::{PortError, PortKind};
 /// The settings of an `af_packet` port.
 pub type AfPacketSettings = LinkSettings<PacketSockets>;
 
-/// What carries its frames.
+/// The transport of its frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PacketSockets;
 

@@ -1,9 +1,9 @@
-//! The `af_xdp` port: an Ethernet interface of the kernel's, whose packets go by rings between the
-//! device, or its driver, and the process's packet memory, without the kernel's network stack.
+//! The `af_xdp` port: an Ethernet interface of the kernel's, whose packets go through rings between
+//! the device, or its driver, and the process's packet memory, without the kernel's network stack.
 //!
-//! A program at the interface takes what is the gateway's, and the kernel says where packets go
-//! ([`link`](crate::link)). Since the rings of all ports have frames of one memory, a packet
-//! crosses the gateway without a copy where both drivers can do without.
+//! A program at the interface takes the gateway's frames, and the kernel says where packets go
+//! ([`link`](crate::link)). Since the rings of all ports use frames of one memory, a packet crosses
+//! the gateway without a copy if both drivers support that.
 
 mod open;
 mod settings;
@@ -40,7 +40,7 @@ impl AfXdp {
         Ok(())
     }
 
-    /// Sends one packet, or counts it as dropped. There is room for it.
+    /// Sends one packet, or counts it as dropped. There must be room for it.
     fn send_one(&mut self, pool: &mut FramePool, mut frame: Frame) {
         let bytes = frame.len();
         let is_small = frame.capacity() == CHUNK_BYTES;
@@ -70,7 +70,7 @@ impl Port for AfXdp {
         burst: &mut Vec<Frame>,
     ) -> Result<usize, PortError> {
         let before = burst.len();
-        // What a full device left in the ring, and what it has done with since.
+        // Frames that a full device left in the ring, and completions since.
         if self.socket.is_sending() {
             self.flush()?;
             self.socket.reap(pool);
@@ -145,8 +145,7 @@ impl Port for AfXdp {
     }
 }
 
-/// Takes the Ethernet header off, with a tag of VLAN 0 if the frame came with that, and what pads a
-/// short frame.
+/// Strips the Ethernet header, a tag of VLAN 0, and the padding of a short frame.
 fn strip(frame: &mut Frame) -> Option<()> {
     let is_tagged = frame.get(ethernet::ETHERTYPE_AT..ethernet::HEADER_BYTES).is_some_and(is_tag);
     let tag_bytes = if is_tagged { TAG_BYTES } else { 0 };

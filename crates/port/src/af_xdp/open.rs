@@ -16,14 +16,14 @@ use crate::sys::{LONGEST_FRAME, Map, MapKind, Program, ProgramKind, XdpMode, Xdp
 
 /// The longest packet that fits, in bytes.
 const LONGEST_PACKET: usize = LONGEST_FRAME - ethernet::HEADER_BYTES;
-/// How long the queue of an interface may take to be free again after another program, or this one,
+/// How long a queue of an interface may take to become free after another program, or this one,
 /// left it.
 const BUSY: Duration = Duration::from_secs(2);
 
-/// Queues that are looked for behind those that are used.
+/// Queues looked for beyond those used.
 const MOST_FURTHER: u32 = 64;
 
-/// What holds as long as one queue of the port lives.
+/// What must live as long as a queue of the port.
 pub(super) struct Attachment {
     _link: OwnedFd,
     _sockets: Map,
@@ -70,10 +70,10 @@ impl AfXdp {
     }
 }
 
-/// Whether a list told that the interface has as many queues as such a port needs.
+/// Checks that the interface has as many queues as such a port needs.
 ///
 /// # Errors
-/// It is none that such a port can have.
+/// It does not.
 fn fits(config: &LinkConfig, at: Interface) -> Result<bool, PortError> {
     let LinkConfig { name, interface, queues, .. } = config;
     let Interface { mtu, mac, .. } = at;
@@ -91,8 +91,8 @@ fn fits(config: &LinkConfig, at: Interface) -> Result<bool, PortError> {
     }
 }
 
-/// How many queues an interface receives into. `None` where no list can be read, or it is that of
-/// an interface of the same name in another network namespace, since files of sysfs are of the
+/// The number of queues into which an interface receives. `None` if no list can be read, or it
+/// belongs to an interface of the same name in another network namespace, since sysfs shows the
 /// namespace in which it was mounted.
 fn receive_queues(interface: &str, mac: MacAddress) -> Option<usize> {
     let folder = format!("/sys/class/net/{interface}");
@@ -102,7 +102,8 @@ fn receive_queues(interface: &str, mac: MacAddress) -> Option<usize> {
     (address.trim() == mac.to_string()).then(|| list.flatten().filter(is_receiving).count())
 }
 
-/// How many queues an interface has from this number on, by what the kernel binds a socket to.
+/// The number of queues that an interface has from this number on, found by binding a socket to
+/// each.
 fn further_queues(interface: u32, from: u32, first: Option<&XdpSocket>) -> usize {
     (from..from + MOST_FURTHER).take_while(|queue| XdpSocket::open(interface, *queue, first).is_ok()).count()
 }
@@ -123,7 +124,7 @@ fn other_queues(config: &LinkConfig, have: usize) -> PortError {
     PortError::Invalid { port: name.clone(), reason }
 }
 
-/// What carries longer packets, and any number of queues.
+/// The port to use for longer packets, or any number of queues.
 fn instead(config: &LinkConfig) -> &'static str {
     match config.takes {
         LinkTakes::Datagrams { .. } => "af_packet",
@@ -147,7 +148,7 @@ fn attach(
     }
 }
 
-/// The kernel frees the queue of a socket that was closed some time later.
+/// The kernel frees the queue of a closed socket some time later.
 fn open_patiently(interface: u32, queue: u32, first: Option<&XdpSocket>) -> io::Result<XdpSocket> {
     let begin = Instant::now();
     loop {

@@ -1,10 +1,10 @@
 //! The card as the protected side's network interface: Ethernet on a line, ESP sealed and opened in
 //! flight.
 //!
-//! The port puts Ethernet headers on and takes them off, and is a host of its own on the line
-//! ([`station`](crate::station)): the kernel has no address on this interface. What the card has
-//! opened is handed up with its ICV's bytes as zeros, so that lengths are as on the line, and the
-//! tag [`Offload::Opened`]; what is tagged [`Offload::Seal`] the card seals.
+//! The port adds and strips Ethernet headers, and is a host of its own on the line
+//! ([`l2_host`](crate::l2_host)): the kernel has no address on this interface. Packets opened by
+//! the card are handed up with zeros in place of the ICV, so that lengths are as on the line, and
+//! with the tag [`Offload::Opened`]; the card seals packets tagged [`Offload::Seal`].
 
 use std::net::Ipv4Addr;
 use std::os::fd::BorrowedFd;
@@ -14,23 +14,22 @@ use convoy_card::nic::{Arrival, NicControl, NicPort, OWN_PLACES, Seal, pair};
 use convoy_packet::{Frame, FramePool, FrameSize, MacAddress, Offload, ethernet};
 
 use super::interface_line::InterfaceLine;
-use crate::station::{Identity, Incoming, Station, Takes, echo_reply};
+use crate::l2_host::{Identity, Incoming, L2Host, Takes, echo_reply};
 use crate::{Port, PortCounters, PortDescription, PortError, PortKind};
 
 /// The longest IP packet in a frame of the card's, in bytes.
 const LONGEST_MTU: usize = LINE_BYTES - ethernet::HEADER_BYTES;
-/// The longest ICV of the card's algorithms, in bytes, for which an opened packet needs room behind
-/// it.
+/// The longest ICV of the card's algorithms, in bytes, for which an opened packet needs room.
 pub(super) const ICV_ROOM: usize = 32;
 
-/// How a `card` port is to be.
+/// The configuration of a `card` port.
 #[derive(Clone, Debug)]
 pub struct CardConfig {
     /// The port's name, for example `outside`.
     pub name: String,
     /// The line: a Linux interface that is up and has no addresses of the kernel's.
     pub interface: String,
-    /// The card's hardware address; without it one is made from the interface's name and number.
+    /// The card's hardware address; by default derived from the interface's name and number.
     pub mac: Option<MacAddress>,
     /// Its addresses, each with the length of its network's prefix in bits.
     pub addresses: Vec<(Ipv4Addr, u8)>,
@@ -44,18 +43,18 @@ pub struct CardConfig {
 pub struct CardPort {
     pub(super) description: PortDescription,
     pub(super) counters: PortCounters,
-    pub(super) station: Station,
+    pub(super) host: L2Host,
     pub(super) control: NicControl,
     pub(super) nic: NicPort,
 }
 
 impl CardPort {
-    /// Opens the interface and makes the card; its thread begins when the port or the card's
+    /// Opens the interface and creates the card; its thread starts when the port or the card's
     /// control is first used.
     ///
     /// # Errors
-    /// [`PortError`] if the system refuses, for instance for want of CAP_NET_RAW, or the
-    /// configuration cannot be; it says what to do.
+    /// [`PortError`] if the system refuses, for instance without CAP_NET_RAW, or the configuration
+    /// is invalid; it says what to do.
     pub fn open(config: &CardConfig) -> Result<Self, PortError> {
         let line = InterfaceLine::open(&config.interface).map_err(|source| PortError::Io {
             port: config.name.clone(),
@@ -75,10 +74,10 @@ impl CardPort {
         Self::on(Box::new(line), index, config)
     }
 
-    /// A card on any line; `index` makes its hardware address where none is configured.
+    /// A card on any line; `index` determines its hardware address if none is configured.
     ///
     /// # Errors
-    /// [`PortError::Invalid`] if the configuration cannot be or there is no card.
+    /// [`PortError::Invalid`] if the configuration is invalid or there is no card.
     pub fn on(line: Box<dyn Line>, index: u32, config: &CardConfig) -> Result<Self, PortError> {
         let invalid = |reason| PortError::Invalid { port: config.name.clone(), reason };
         if config.mtu > LONGEST_MTU {
@@ -93,7 +92,7 @@ impl CardPort {
         Ok(Self {
             description: PortDescription { name: config.name.clone(), kind: PortKind::Card, mtu: config.mtu },
             counters: PortCounters::default(),
-            station: Station::new(identity, 1),
+            host: L2Host::new(identity, 1),
             control,
             nic,
         })
@@ -106,7 +105,7 @@ impl CardPort {
 
     /// Its hardware address.
     pub fn mac(&self) -> MacAddress {
-        self.station.identity.mac
+        self.host.identity.mac
     }
 
     fn check(&self) -> Result<(), PortError> {
@@ -119,9 +118,9 @@ impl CardPort {
 
     fn accept(&mut self, pool: &mut FramePool, arrival: &Arrival, burst: &mut Vec<Frame>) {
         let most_missing = if arrival.opened.is_some() { ICV_ROOM } else { 0 };
-        match Incoming::read(&arrival.frame, most_missing, &self.station.identity) {
+        match Incoming::read(&arrival.frame, most_missing, &self.host.identity) {
             Incoming::Arp(message) => {
-                if let Some((to, reply)) = self.station.hear(&message) {
+                if let Some((to, reply)) = self.host.hear(&message) {
                     self.send_own(to, ethernet::ARP, &reply.to_bytes());
                 }
             }
@@ -141,27 +140,26 @@ impl CardPort {
         }
     }
 
-    /// Sends a frame of the port's own; without room it is lost, and whoever waits for it asks
-    /// again.
+    /// Sends a frame of the port's own; without room it is lost, and is requested again.
     fn send_own(&mut self, to: MacAddress, ethertype: u16, bytes: &[u8]) {
         let head = ethernet::header(to, self.mac(), ethertype);
         let _ = self.nic.transmit(&[&head, bytes], None);
     }
 
-    /// Asks for the addresses that packets wait for, and drops those that have waited in vain.
+    /// Requests the addresses that packets wait for, and drops packets that have waited too long.
     fn ask(&mut self, pool: &mut FramePool) {
-        let (nic, mac) = (&mut self.nic, self.station.identity.mac);
-        self.station.due(pool, &mut |request| {
+        let (nic, mac) = (&mut self.nic, self.host.identity.mac);
+        self.host.due(pool, &mut |request| {
             let head = ethernet::header(MacAddress::BROADCAST, mac, ethernet::ARP);
             let _ = nic.transmit(&[&head, &request.to_bytes()], None);
         });
     }
 
-    /// Gives the card what has found its way; `false` if it has no room.
+    /// Gives the card the packets whose next hop is known; `false` if it has no room.
     fn empty_outbox(&mut self, pool: &mut FramePool) -> bool {
-        while let Some((to, frame)) = self.station.outbox.pop_front() {
+        while let Some((to, frame)) = self.host.outbox.pop_front() {
             if self.nic.room() <= OWN_PLACES {
-                self.station.outbox.push_front((to, frame));
+                self.host.outbox.push_front((to, frame));
                 return false;
             }
             let head = ethernet::header(to, self.mac(), ethernet::IPV4);
@@ -182,7 +180,8 @@ impl CardPort {
     }
 }
 
-/// A locally administered address, the same for the same interface (FNV-1a of its name and number).
+/// A locally administered address, always the same for an interface (FNV-1a of its name and
+/// number).
 pub(super) fn made_from(interface: &str, index: u32) -> MacAddress {
     let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
     let hash = interface.bytes().chain(index.to_be_bytes()).fold(0xcbf2_9ce4_8422_2325, step);
@@ -231,9 +230,9 @@ impl Port for CardPort {
         self.check()?;
         let room = if self.empty_outbox(pool) { self.nic.room().saturating_sub(OWN_PLACES) } else { 0 };
         let count = room.min(burst.len());
-        let (now_ms, mtu) = (self.station.now_ms(), self.description.mtu);
+        let (now_ms, mtu) = (self.host.now_ms(), self.description.mtu);
         for frame in burst.drain(..count) {
-            self.station.route(frame, mtu, now_ms, pool);
+            self.host.route(frame, mtu, now_ms, pool);
         }
         self.empty_outbox(pool);
         self.ask(pool);
@@ -249,7 +248,7 @@ impl Port for CardPort {
     }
 
     fn counters(&self) -> PortCounters {
-        let send_dropped = self.counters.send_dropped + self.station.drops.total();
+        let send_dropped = self.counters.send_dropped + self.host.drops.total();
         PortCounters { send_dropped, ..self.counters }
     }
 
@@ -275,7 +274,7 @@ impl Port for CardPort {
             ("device_errors", counters.device_errors),
             ("line_errors", counters.line_errors),
         ];
-        all.extend(self.station.drops.by_reason());
+        all.extend(self.host.drops.by_reason());
         all
     }
 }

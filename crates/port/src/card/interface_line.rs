@@ -12,13 +12,13 @@ use socket2::{Domain, SockFilter, Socket, Type};
 
 use crate::sys::{self, OFFLOAD_HEADER_BYTES};
 
-/// Bytes of socket buffer asked for, each way.
+/// Requested size of the socket buffers, in bytes, each way.
 const SOCKET_BUFFER: usize = 4 << 20;
-/// A frame that the kernel's own offloads have made may be so long; no card could take it.
+/// Frames created by the kernel's own offloads may be this long; no card could take them.
 const LONGEST_BYTES: usize = 65_536 + 256;
 
-/// Takes what came without a VLAN tag: the kernel takes tags out of frames, which would look as if
-/// they had had none.
+/// Accepts untagged frames: the kernel removes VLAN tags from frames, which would then look
+/// untagged.
 const UNTAGGED: [SockFilter; 4] = [
     SockFilter::new(
         (libc::BPF_LD | libc::BPF_B | libc::BPF_ABS) as u16,
@@ -40,14 +40,14 @@ pub struct InterfaceLine {
 }
 
 impl InterfaceLine {
-    /// Opens an interface. It then takes frames to any hardware address.
+    /// Opens an interface. It then receives frames to any hardware address.
     ///
     /// # Errors
-    /// What the system says: packet sockets need CAP_NET_RAW, and there must be such an interface.
+    /// The system's: packet sockets need CAP_NET_RAW, and the interface must exist.
     pub fn open(interface: &str) -> io::Result<Self> {
         let index = nix::net::if_::if_nametoindex(interface)?;
         let socket = Socket::new(Domain::PACKET, Type::RAW.nonblocking(), None)?;
-        // What the system does not grant of it, it does without.
+        // A smaller buffer than requested is accepted.
         let _ = socket.set_recv_buffer_size(SOCKET_BUFFER);
         let _ = socket.set_send_buffer_size(SOCKET_BUFFER);
         let fd = socket.as_fd();
@@ -71,8 +71,8 @@ impl InterfaceLine {
     }
 }
 
-/// Where the kernel left a checksum to be summed, if it did: its start and the place of the sum
-/// from there, in bytes. `None` for a frame that is to be cut, which no wire carries.
+/// The start and the offset of a checksum that the kernel left to be computed, if it did. `None`
+/// for a frame that is to be segmented, which no wire carries.
 fn left_undone(header: &[u8; OFFLOAD_HEADER_BYTES]) -> Option<Option<(usize, usize)>> {
     const NEEDS_CHECKSUM: u8 = 1;
     let [flags, segmentation, _, _, _, _, start, start_high, place, place_high] = *header;
@@ -82,12 +82,13 @@ fn left_undone(header: &[u8; OFFLOAD_HEADER_BYTES]) -> Option<Option<(usize, usi
     is_whole.then(|| (flags & NEEDS_CHECKSUM != 0).then(|| (start.into(), place.into())))
 }
 
-/// Sums what the kernel would have left to its hardware; `false` if that lies outside the frame.
+/// Computes the checksum that the kernel would have left to its hardware; `false` if it lies
+/// outside the frame.
 fn finish_checksum(frame: &mut [u8], start: usize, place: usize) -> bool {
     let Some(covered) = frame.get_mut(start..).filter(|covered| place + 2 <= covered.len()) else {
         return false;
     };
-    // The pseudo header's sum stands in the place already. A sum of 0 means none to UDP (RFC 768).
+    // The field already has the pseudo header's sum. 0 means no checksum in UDP (RFC 768).
     let sum = match checksum::of(covered, 0) {
         0 => u16::MAX,
         sum => sum,

@@ -1,5 +1,5 @@
-//! The card as the protected side's network interface; its settings are known in every build, the
-//! port itself only in one with the card.
+//! The card as the protected side's network interface; its settings exist in every build, the port
+//! itself only in one with the card.
 
 #[cfg(feature = "card")]
 mod card_port;

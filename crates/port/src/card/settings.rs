@@ -6,7 +6,7 @@ use convoy_packet::MacAddress;
 use convoy_settings::{Checker, tables};
 
 use crate::backend::{Backend, Context, Entry, Opened, PortTraits, Queues, Side};
-use crate::station::keys::{check_addresses, gateway, mac};
+use crate::l2_host::keys::{check_addresses, gateway, mac};
 use crate::{PortConfig, PortError};
 
 tables! {
@@ -21,11 +21,11 @@ tables! {
 /// The settings of a `card` port.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CardSettings {
-    /// The kernel's name of the interface that it has as its line.
+    /// The kernel's name of the interface that is its line.
     pub interface: String,
-    /// By which it reaches what is not on its line.
+    /// The router to what is not on its line.
     pub gateway: Option<Ipv4Addr>,
-    /// Its Ethernet address; without one it makes its own.
+    /// Its Ethernet address; by default derived.
     pub mac: Option<MacAddress>,
 }
 
@@ -76,7 +76,7 @@ fn open(settings: &CardSettings, port: &PortConfig, context: &Context) -> Result
         name: port.name.clone(),
         interface: settings.interface.clone(),
         mac: settings.mac,
-        addresses: crate::station::keys::v4_addresses(port),
+        addresses: crate::l2_host::keys::v4_addresses(port),
         gateway: settings.gateway,
         mtu: context.mtu.into(),
     })?;

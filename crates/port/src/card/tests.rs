@@ -41,7 +41,7 @@ fn packet(protocol: u8, source: Ipv4Addr, destination: Ipv4Addr, body: &[u8]) ->
     packet
 }
 
-/// A port whose line the test has the other end of.
+/// A port with the test at the other end of its line.
 struct Bench {
     port: CardPort,
     line: MemoryLine,

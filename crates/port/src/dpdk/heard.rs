@@ -1,4 +1,4 @@
-//! What one queue of a port hears of ARP, told to the others: a device gives an answer to one
+//! ARP received by one queue of a port, passed to the others: a device delivers an answer to one
 //! queue, whichever of them asked.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,12 +6,12 @@ use std::sync::{Mutex, PoisonError};
 
 use convoy_packet::arp::Arp;
 
-/// Messages that wait for a queue; what is more is lost, and whoever needs it asks again.
+/// Messages that wait for a queue, at most; others are lost, and requested again if needed.
 const WAITING: usize = 64;
 
 #[derive(Default)]
 struct Inbox {
-    /// So that nothing is locked while nobody has said anything.
+    /// Avoids the lock while there are no messages.
     has_some: AtomicBool,
     messages: Mutex<Vec<Arp>>,
 }
@@ -24,7 +24,7 @@ impl Heard {
         Self((0..queues).map(|_| Inbox::default()).collect())
     }
 
-    /// Tells all queues but `own`.
+    /// Passes a message to all queues but `own`.
     pub(super) fn tell(&self, own: usize, message: &Arp) {
         let others = self.0.iter().enumerate().filter(|(queue, _)| *queue != own);
         for (_, inbox) in others {
@@ -36,7 +36,7 @@ impl Heard {
         }
     }
 
-    /// What others have told this queue since the last call.
+    /// Messages of other queues since the last call.
     pub(super) fn take(&self, own: usize) -> Vec<Arp> {
         let Some(inbox) = self.0.get(own).filter(|inbox| inbox.has_some.load(Ordering::Acquire)) else {
             return Vec::new();

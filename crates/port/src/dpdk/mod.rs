@@ -1,8 +1,8 @@
-//! The `dpdk` port: an Ethernet device of DPDK's, polled without the kernel. Its settings are known
-//! in every build, the port only in one with DPDK.
+//! The `dpdk` port: an Ethernet device of DPDK's, polled without the kernel. Its settings exist in
+//! every build, the port only in one with DPDK.
 //!
 //! The kernel does not have the device, so the port is a host of its own on its link
-//! ([`station`](crate::station)). Each worker has a queue pair; frames are copied out of DPDK's
+//! ([`l2_host`](crate::l2_host)). Each worker has a queue pair; frames are copied out of DPDK's
 //! buffers into convoy's, and back when they leave.
 
 #[cfg(feature = "dpdk")]

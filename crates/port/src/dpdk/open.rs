@@ -8,11 +8,11 @@ use super::DpdkSettings;
 use super::heard::Heard;
 use super::port::DpdkPort;
 use crate::backend::{Context, Opened};
-use crate::station::keys::v4_addresses;
-use crate::station::{Identity, Station, Takes};
+use crate::l2_host::keys::v4_addresses;
+use crate::l2_host::{Identity, L2Host, Takes};
 use crate::{PortConfig, PortDescription, PortError};
 
-/// What an operator can do about a device that is not there.
+/// What an operator can do about a missing device.
 fn remedy(device: &str) -> &'static str {
     if is_pci_address(device) {
         "bind it to vfio-pci (dpdk-devbind.py --status shows what it is bound to), and build convoy with its driver (docs/reference/ports.md)"
@@ -47,8 +47,8 @@ pub(super) fn open(
     let description = PortDescription { name: port.name.clone(), kind: port.kind(), mtu: config.mtu };
     let count = device.queues.len();
     let queues = device.queues.into_iter().enumerate().map(|(number, queue)| {
-        let station = Station::new(identity.clone(), count);
-        DpdkPort::new(description.clone(), station, queue, (number, Arc::clone(&heard)))
+        let host = L2Host::new(identity.clone(), count);
+        DpdkPort::new(description.clone(), host, queue, (number, Arc::clone(&heard)))
     });
     Ok(Opened::of(queues.collect()))
 }

@@ -1,4 +1,4 @@
-//! One queue pair of a device as a port.
+//! A device's queue pair as a port.
 
 use std::sync::Arc;
 
@@ -6,21 +6,21 @@ use convoy_dpdk::{ETHERNET_BURST, EthernetCounters, EthernetQueue};
 use convoy_packet::{Frame, FramePool, MacAddress, ethernet};
 
 use super::heard::Heard;
-use crate::station::{Dropped, Incoming, Station, echo_reply};
+use crate::l2_host::{Dropped, Incoming, L2Host, echo_reply};
 use crate::super_packet::TAILROOM;
 use crate::{Port, PortCounters, PortDescription, PortError};
 
-/// Answers of the port's own that one burst may lead to; whoever gets none asks again.
+/// Replies of the port's own to one burst, at most; whoever gets none asks again.
 const ANSWERS: usize = 16;
 
-/// What the port itself drops, by reason.
+/// Packets that the port itself drops, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Drops {
     other_host: u64,
     other_protocol: u64,
     other_address: u64,
     malformed: u64,
-    /// With a VLAN tag that the device took out, or in several pieces.
+    /// With a VLAN tag that the device removed, or in several segments.
     unreadable: u64,
     /// No frame was free.
     no_frame: u64,
@@ -34,12 +34,12 @@ pub(super) struct DpdkPort {
     heard: Arc<Heard>,
 }
 
-/// What a port has beside its device.
+/// A port's state beside its device.
 struct Own {
     description: PortDescription,
     counters: PortCounters,
     drops: Drops,
-    station: Station,
+    host: L2Host,
     /// Frames of the port's own, behind their headers.
     answers: Vec<([u8; ethernet::HEADER_BYTES], Vec<u8>)>,
 }
@@ -47,7 +47,7 @@ struct Own {
 impl DpdkPort {
     pub(super) fn new(
         description: PortDescription,
-        station: Station,
+        host: L2Host,
         queue: EthernetQueue,
         (number, heard): (usize, Arc<Heard>),
     ) -> Self {
@@ -55,34 +55,34 @@ impl DpdkPort {
             description,
             counters: PortCounters::default(),
             drops: Drops::default(),
-            station,
+            host,
             answers: Vec::new(),
         };
         Self { queue, own, number, heard }
     }
 
-    /// Hears what other queues have heard, asks for the addresses that packets wait for, and drops
-    /// those that have waited in vain.
+    /// Processes what other queues have received, requests the addresses that packets wait for, and
+    /// drops packets that have waited too long.
     fn look_after_neighbours(&mut self, pool: &mut FramePool) {
         for message in self.heard.take(self.number) {
             // The queue that received it has answered.
-            let _answer = self.own.station.hear(&message);
+            let _answer = self.own.host.hear(&message);
         }
-        let (queue, mac) = (&mut self.queue, self.own.station.identity.mac);
-        self.own.station.due(pool, &mut |request| {
+        let (queue, mac) = (&mut self.queue, self.own.host.identity.mac);
+        self.own.host.due(pool, &mut |request| {
             let head = ethernet::header(MacAddress::BROADCAST, mac, ethernet::ARP);
             queue.send([(head, &request.to_bytes()[..])]);
         });
     }
 
-    /// Sends what has found its way; `false` if the device has no room for all of it.
+    /// Sends packets whose next hop is known; `false` if the device has no room for all of them.
     fn flush(&mut self, pool: &mut FramePool) -> bool {
         let Self { queue, own, .. } = self;
         for (head, bytes) in own.answers.drain(..) {
             queue.send([(head, &bytes[..])]);
         }
-        let mac = own.station.identity.mac;
-        let outbox = &mut own.station.outbox;
+        let mac = own.host.identity.mac;
+        let outbox = &mut own.host.outbox;
         while !outbox.is_empty() {
             let frames = outbox.iter();
             let sent = queue
@@ -98,7 +98,7 @@ impl DpdkPort {
         outbox.is_empty()
     }
 
-    /// What the device has counted, all queues together: the first one's to tell.
+    /// The device's counters, all queues together: reported by the first.
     fn of_device(&self) -> EthernetCounters {
         if self.number == 0 { self.queue.device_counters() } else { EthernetCounters::default() }
     }
@@ -110,7 +110,7 @@ impl Own {
             self.drops.unreadable += 1;
             return;
         }
-        match Incoming::read(bytes, 0, &self.station.identity) {
+        match Incoming::read(bytes, 0, &self.host.identity) {
             Incoming::Packet(packet, _) => match pool.take_filled(packet, TAILROOM) {
                 Some(frame) => {
                     self.counters.count_received(frame.len());
@@ -121,7 +121,7 @@ impl Own {
             Incoming::Arp(message) => {
                 let (number, heard) = heard;
                 heard.tell(number, &message);
-                if let Some((to, answer)) = self.station.hear(&message) {
+                if let Some((to, answer)) = self.host.hear(&message) {
                     self.answer(to, ethernet::ARP, answer.to_bytes().to_vec());
                 }
             }
@@ -139,7 +139,7 @@ impl Own {
 
     fn answer(&mut self, to: MacAddress, ethertype: u16, bytes: Vec<u8>) {
         if self.answers.len() < ANSWERS && bytes.len() <= self.description.mtu {
-            self.answers.push((ethernet::header(to, self.station.identity.mac, ethertype), bytes));
+            self.answers.push((ethernet::header(to, self.host.identity.mac, ethertype), bytes));
         }
     }
 }
@@ -172,14 +172,14 @@ impl Port for DpdkPort {
     }
 
     fn send(&mut self, pool: &mut FramePool, burst: &mut Vec<Frame>) -> Result<usize, PortError> {
-        // The outbox has what one burst left at most.
+        // The outbox has at most the rest of one burst.
         if !self.flush(pool) {
             return Ok(0);
         }
-        let (now_ms, mtu) = (self.own.station.now_ms(), self.own.description.mtu);
+        let (now_ms, mtu) = (self.own.host.now_ms(), self.own.description.mtu);
         let count = burst.len();
         for frame in burst.drain(..) {
-            self.own.station.route(frame, mtu, now_ms, pool);
+            self.own.host.route(frame, mtu, now_ms, pool);
         }
         self.flush(pool);
         self.look_after_neighbours(pool);
@@ -195,7 +195,7 @@ impl Port for DpdkPort {
     fn counters(&self) -> PortCounters {
         let Drops { malformed, unreadable, no_frame, .. } = self.own.drops;
         let receive_dropped = malformed + unreadable + no_frame + self.of_device().missed;
-        let send_dropped = self.own.station.drops.total();
+        let send_dropped = self.own.host.drops.total();
         PortCounters { receive_dropped, send_dropped, ..self.own.counters }
     }
 
@@ -213,7 +213,7 @@ impl Port for DpdkPort {
             ("send_errors", device.send_errors),
             ("no_buffer", device.no_buffer),
         ];
-        counters.extend(self.own.station.drops.by_reason());
+        counters.extend(self.own.host.drops.by_reason());
         counters
     }
 }

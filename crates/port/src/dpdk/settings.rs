@@ -6,13 +6,13 @@ use convoy_packet::MacAddress;
 use convoy_settings::{Checker, Text, tables};
 
 use crate::backend::{Backend, Context, Entry, Opened, PortTraits, Queues, Side};
-use crate::station::keys::{check_addresses, gateway, mac};
+use crate::l2_host::keys::{check_addresses, gateway, mac};
 use crate::{PortConfig, PortError};
 
-/// The longest name of a device of `net_ring`, in bytes: the driver names its rings after it, and
+/// The longest name of a `net_ring` device, in bytes: the driver names its rings after it, and
 /// DPDK's names of rings are short.
 const LONGEST_RING_NAME: usize = 17;
-/// Frames that a queue holds each way, where nothing is said.
+/// Frames that a queue holds each way, by default.
 const DESCRIPTORS: u32 = 1024;
 
 tables! {
@@ -28,12 +28,12 @@ tables! {
 /// The settings of a `dpdk` port.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DpdkSettings {
-    /// DPDK's name of the device, with its arguments if DPDK is to make it
+    /// DPDK's name of the device, with its arguments if DPDK is to create it
     /// (`net_af_packet0,iface=eth1`), or a PCI address.
     pub device: String,
-    /// By which it reaches what is not on its link.
+    /// The router to what is not on its link.
     pub gateway: Option<Ipv4Addr>,
-    /// Its Ethernet address; without one it has the device's own.
+    /// Its Ethernet address; by default the device's own.
     pub mac: Option<MacAddress>,
     /// Frames that each queue holds, each way.
     pub descriptors: u32,
@@ -52,8 +52,8 @@ impl Backend for DpdkSettings {
         hears_reports: false,
         is_engine: false,
         why_alone: Some("it carries both ESP in UDP and native ESP"),
-        // What virtual devices make is among the calls of every gateway; others are read and
-        // written by their registers.
+        // The calls of virtual devices are among those of every gateway; others are accessed
+        // through their registers.
         system_calls: &[],
     };
 

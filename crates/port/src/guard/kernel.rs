@@ -14,16 +14,16 @@ use super::rules::ruleset;
 use super::{GuardCounts, GuardPlan, guard_table};
 use crate::Prefix;
 
-/// Room for one change, in bytes: the networks of 100,000 tunnels. The kernel takes no more than it
-/// uses.
+/// Maximum size of one change, in bytes: the networks of 100,000 tunnels. The kernel only takes
+/// what is used.
 const CHANGE_BYTES: usize = 32 << 20;
-/// Room for what the kernel says at once, in bytes.
+/// Buffer for the kernel's messages, in bytes.
 const ANSWER_BYTES: usize = 64 << 10;
 /// The multicast group of all changes of nftables, as a mask (`NFNLGRP_NFTABLES`).
 const CHANGES: u32 = 1 << (7 - 1);
-/// `NLM_F_DUMP_INTR`: the list changed while it was told.
+/// `NLM_F_DUMP_INTR`: the list changed while it was dumped.
 const INTERRUPTED: u16 = 0x10;
-/// How often a list is asked for that changes meanwhile.
+/// How often a list is requested if it changes meanwhile.
 const ATTEMPTS: usize = 5;
 
 /// Why the table could not be set, read or removed.
@@ -39,7 +39,7 @@ pub struct GuardError {
 }
 
 impl GuardError {
-    /// Whether the kernel has no such tables.
+    /// Whether the kernel does not support nftables.
     fn is_unsupported(&self) -> bool {
         is_unsupported(&self.source)
     }
@@ -67,11 +67,11 @@ pub struct Guard {
     socket: Socket,
     table: CString,
     kept: Option<Kept>,
-    /// What tables before the present one have dropped.
+    /// What previous tables have dropped.
     before: GuardCounts,
 }
 
-/// What stands in the kernel.
+/// The state in the kernel.
 struct Kept {
     plan: GuardPlan,
     connected: Vec<Prefix>,
@@ -79,7 +79,7 @@ struct Kept {
 }
 
 impl Guard {
-    /// For the gateway with this routing table. What is set later needs CAP_NET_ADMIN.
+    /// For the gateway with this routing table. Later changes need CAP_NET_ADMIN.
     ///
     /// # Errors
     /// The system has no such sockets.
@@ -90,14 +90,14 @@ impl Guard {
         Ok(Self { socket, table, kept: None, before: GuardCounts::default() })
     }
 
-    /// Brings the table to a plan, in one step. `connected` are the networks on the host's other
+    /// Sets the table to a plan, in one step. `connected` are the networks on the host's other
     /// interfaces.
     ///
     /// # Errors
-    /// What the kernel refused; then the table is as it was.
+    /// What the kernel refused; the table is unchanged then.
     pub fn set(&mut self, plan: GuardPlan, connected: Vec<Prefix>) -> Result<(), GuardError> {
         let content = ruleset(&plan, &connected);
-        // Counters begin anew in a new table.
+        // A new table's counters start at 0.
         let before = if self.kept.is_some() { self.counts()? } else { self.before };
         let changed = self.change(&message::replace(&self.table, &content));
         changed.map_err(self.refused("set"))?;
@@ -107,7 +107,7 @@ impl Guard {
     }
 
     /// Sets the table again if something else changed it, or if the host's other interfaces have
-    /// other networks (`None`: those are not known); whether something else had changed it.
+    /// other networks (`None`: those are unknown); returns whether something else had changed it.
     ///
     /// # Errors
     /// What the kernel refused.
@@ -131,8 +131,8 @@ impl Guard {
         self.change(&message::remove(&self.table)).map_err(self.refused("remove"))
     }
 
-    /// Removes what an earlier gateway with this routing table left; the name of the table, if
-    /// there was one. A kernel without nftables has none.
+    /// Removes the table of an earlier gateway with this routing table; returns its name, if there
+    /// was one. A kernel without nftables has none.
     ///
     /// # Errors
     /// What the kernel refused.
@@ -149,7 +149,7 @@ impl Guard {
         }
     }
 
-    /// What was dropped since this guard was opened.
+    /// Packets dropped since this guard was opened.
     ///
     /// # Errors
     /// What the kernel refused.
@@ -164,7 +164,7 @@ impl Guard {
         move |source| GuardError { table: table.clone(), action, source }
     }
 
-    /// Has the kernel make a change. It answers within the call that asks.
+    /// Applies a change. The kernel answers within the call that sends it.
     fn change(&self, change: &[u8]) -> io::Result<()> {
         self.socket.send(change, 0)?;
         let mut is_done = false;
@@ -177,7 +177,7 @@ impl Guard {
         if is_done { Ok(()) } else { Err(io::Error::other("the kernel does not answer")) }
     }
 
-    /// How many rules the table has, and what they have dropped; none without a table.
+    /// The number of rules in the table, and what they have dropped; 0 without a table.
     fn list(&self) -> io::Result<(usize, GuardCounts)> {
         for _ in 0..ATTEMPTS {
             if let Some(listed) = self.list_once()? {
@@ -227,11 +227,11 @@ fn open_socket() -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// Tells that somebody changed something in nftables.
+/// Events for changes of nftables by anybody.
 pub struct GuardEvents(TokioSocket);
 
 impl GuardEvents {
-    /// Begins to hear of changes. To be called in a tokio runtime.
+    /// Subscribes to changes. Call it in a tokio runtime.
     ///
     /// # Errors
     /// What the system refused.
@@ -241,14 +241,14 @@ impl GuardEvents {
         Ok(Self(socket))
     }
 
-    /// Waits for the next change; those that come together are one.
+    /// Waits for the next change; simultaneous ones count once.
     ///
     /// # Errors
-    /// The system tells nothing any more.
+    /// The system sends no more events.
     pub async fn next(&mut self) -> io::Result<()> {
         let mut message = Vec::with_capacity(ANSWER_BYTES);
         match poll_fn(|context| self.0.poll_recv(context, &mut message)).await {
-            // More than there was room for: something has changed.
+            // The buffer overflowed: something has changed.
             Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => {}
             result => result?,
         }
@@ -270,7 +270,7 @@ struct Header {
     flags: u16,
 }
 
-/// The messages of one answer, each with what is behind its header.
+/// The messages of an answer, each with its payload.
 fn messages(mut answer: &[u8]) -> impl Iterator<Item = (Header, &[u8])> {
     std::iter::from_fn(move || {
         let len = u32::from_ne_bytes(answer.first_chunk().copied()?) as usize;
@@ -282,7 +282,7 @@ fn messages(mut answer: &[u8]) -> impl Iterator<Item = (Header, &[u8])> {
     })
 }
 
-/// What a message says of a failure, if it does.
+/// The failure that a message reports, if any.
 fn error_of(header: Header, content: &[u8]) -> io::Result<()> {
     let is_error = header.kind == libc::NLMSG_ERROR as u16;
     match content.first_chunk().map(|code| i32::from_ne_bytes(*code)) {

@@ -1,4 +1,4 @@
-//! The table as the kernel's nftables takes it by netlink.
+//! The table as netlink messages for the kernel's nftables.
 
 use std::ffi::{CStr, CString};
 
@@ -13,14 +13,14 @@ use super::GuardCounts;
 use super::ranges::{Range, highest};
 use super::rules::{Chain, Expression, FROM_REMOTE, Meta, PRIORITY, Ruleset, Set, TO_REMOTE, Verdict};
 
-/// The kernel's number of nftables among the parts of netfilter, where a batch names it.
+/// The number of nftables among the subsystems of netfilter, as a batch names it.
 const NFTABLES: u16 = 10;
 /// `NFPROTO_INET`: IPv4 and IPv6.
 const INET: u8 = 1;
-/// The types that nft(8) shows a set's addresses by.
+/// The types by which nft(8) displays a set's addresses.
 const IPV4_ADDRESS: u32 = 7;
 const IPV6_ADDRESS: u32 = 8;
-/// Ranges in one message: an attribute ends at 64 KiB, and a range takes up to 80 bytes.
+/// Ranges in one message: an attribute is limited to 64 KiB, and a range takes up to 80 bytes.
 const RANGES: usize = 512;
 /// Bytes of a netlink message's header.
 pub(super) const HEADER_BYTES: usize = 16;
@@ -30,7 +30,7 @@ fn header() -> Nfgenmsg {
     Nfgenmsg { nfgen_family: INET, ..Default::default() }
 }
 
-/// Messages that the kernel takes up as one change, or not at all.
+/// Messages that the kernel applies as one change, or not at all.
 fn batch(messages: impl FnOnce(&mut Chained<'_>)) -> Vec<u8> {
     let mut marker = Nfgenmsg::new();
     marker.set_res_id(NFTABLES);
@@ -41,10 +41,10 @@ fn batch(messages: impl FnOnce(&mut Chained<'_>)) -> Vec<u8> {
     batch.finalize().buf().clone()
 }
 
-/// Puts the content in the place of what the table had.
+/// Replaces the table's content.
 pub(super) fn replace(table: &CStr, content: &Ruleset) -> Vec<u8> {
     batch(|batch| {
-        // So that there is one to be deleted.
+        // So that there is one to delete.
         batch.request().set_create().op_newtable_do(&header()).encode().push_name(table);
         batch.request().op_deltable_do(&header()).encode().push_name(table);
         batch.request().set_create().op_newtable_do(&header()).encode().push_name(table);
@@ -57,7 +57,7 @@ pub(super) fn replace(table: &CStr, content: &Ruleset) -> Vec<u8> {
     })
 }
 
-/// Removes the table, which is no error where it is not there.
+/// Removes the table; a missing one is no error.
 pub(super) fn remove(table: &CStr) -> Vec<u8> {
     batch(|batch| {
         batch.request().set_create().op_newtable_do(&header()).encode().push_name(table);
@@ -88,7 +88,7 @@ fn add_set(batch: &mut Chained<'_>, table: &CStr, set: &Set, number: u32) {
                 .push_value(&key(*first, set.is_v6))
                 .end_nested()
                 .end_nested();
-            // A range that reaches the last address has no end.
+            // A range that includes the last address has no end.
             if *last < highest(set.is_v6) {
                 let end =
                     elements.nested_elem().push_flags(&(SetElemFlags::IntervalEnd as u32).to_be_bytes());
@@ -179,19 +179,19 @@ const fn meta_key(meta: Meta) -> MetaKeys {
     }
 }
 
-/// `NFTA_LOOKUP_SREG`, whose number the specification that the bindings are generated from has
-/// wrong: it counts another attribute before it.
+/// `NFTA_LOOKUP_SREG`, whose number is wrong in the specification from which the bindings are
+/// generated: it counts another attribute before it.
 fn source_register() -> Vec<u8> {
     const NFTA_LOOKUP_SREG: u16 = 2;
     [&8_u16.to_ne_bytes()[..], &NFTA_LOOKUP_SREG.to_ne_bytes(), &REGISTER.to_be_bytes()].concat()
 }
 
-/// Names of tables, chains and sets are the guard's own and have no zero in them.
+/// Names of tables, chains and sets are the guard's own and contain no zero byte.
 pub(super) fn text(name: &str) -> CString {
     CString::new(name).unwrap_or_default()
 }
 
-/// The question for all rules of a table.
+/// The request for all rules of a table.
 pub(super) fn question(table: &CStr) -> Vec<u8> {
     let mut question = Request::new().op_getrule_dump(&header());
     question.encode().push_table(table);
@@ -207,7 +207,7 @@ pub(super) fn question(table: &CStr) -> Vec<u8> {
     message
 }
 
-/// Adds to the counts what a rule has dropped, as an answer says.
+/// Adds what a rule has dropped, according to an answer, to the counts.
 pub(super) fn count(answer: &[u8], counts: &mut GuardCounts) {
     let (_, rule) = OpGetruleDump::decode_reply(answer);
     let (Ok(chain), Ok(steps)) = (rule.get_chain(), rule.get_expressions()) else { return };

@@ -1,15 +1,15 @@
-//! Keeps what the kernel forwards beside the gateway to the same policy as the gateway's own
-//! packets.
+//! Holds packets that the kernel forwards beside the gateway to the gateway's policy.
 //!
-//! A packet from a network behind a tunnel is genuine only if it came through that tunnel, and one
-//! to such a network may leave through it alone (RFC 4301 sections 5.1 and 5.2). The gateway holds
-//! the packets of its ports to that; the kernel, which routes between all interfaces, knows nothing
-//! of it. So the kernel gets an nftables table of its own: it drops what comes from these networks
+//! A packet from a network behind a tunnel is genuine only if it arrived through that tunnel, and
+//! one to such a network may only leave through it (RFC 4301 sections 5.1 and 5.2). The gateway
+//! enforces that for packets of its ports; the kernel, which routes between all interfaces, knows
+//! nothing of it. So the kernel gets an nftables table: it drops what arrives from these networks
 //! by any other interface than the tunnels', for this host or forwarded, and what would leave to
 //! them by any other.
 //!
-//! [`GuardPlan`] says what is protected, `ranges` makes addresses of it, `rules` the table's
-//! content, `message` the kernel's messages, and [`Guard`] sends them and keeps the table there.
+//! [`GuardPlan`] says what is protected, `ranges` turns it into addresses, `rules` into the table's
+//! content, `message` into the kernel's messages, and [`Guard`] sends them and keeps the table in
+//! place.
 
 mod kernel;
 mod message;
@@ -24,7 +24,7 @@ use crate::Prefix;
 
 pub use kernel::{Guard, GuardError, GuardEvents};
 
-/// What the kernel is to be kept from.
+/// What the kernel must not forward.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GuardPlan {
     /// The mark of the gateway's own packets, which may go anywhere.
@@ -33,7 +33,7 @@ pub struct GuardPlan {
     pub inside: Vec<InsideInterface>,
     /// The networks behind the tunnels.
     pub remote: Vec<Prefix>,
-    /// Networks of this side: they are no part of a network behind a tunnel that contains them.
+    /// Networks of this side, excluded from a network behind a tunnel that contains them.
     pub here: Vec<Prefix>,
     /// The gateway's own outer addresses.
     pub outer: Vec<IpAddr>,
@@ -41,7 +41,7 @@ pub struct GuardPlan {
     pub peers: Vec<IpAddr>,
     /// UDP ports of IKE and of ESP in UDP.
     pub udp_ports: Vec<u16>,
-    /// Traffic that passes unprotected although it is of these networks.
+    /// Traffic that passes unprotected although it belongs to these networks.
     pub bypass: Vec<Bypass>,
 }
 
@@ -50,8 +50,8 @@ pub struct GuardPlan {
 pub struct InsideInterface {
     /// Its name.
     pub name: String,
-    /// Whether the kernel's packets on it are those of the tunnels (a TUN device), and not those of
-    /// a network that the gateway takes packets from.
+    /// Whether the kernel's packets on it are the tunnels' (a TUN device), rather than those of a
+    /// network that the gateway takes packets from.
     pub is_tunnels: bool,
 }
 
@@ -86,8 +86,8 @@ pub struct GuardCounts {
     pub outbound: u64,
 }
 
-/// The name of the table of the gateway with this routing table, so that the gateways of one host
-/// have one each.
+/// The name of the table of the gateway with this routing table, so that each gateway of a host has
+/// its own.
 pub fn guard_table(number: u32) -> String {
     format!("convoy_{number}")
 }

@@ -1,4 +1,4 @@
-//! From networks, of which some lie within others, to ranges of addresses that do not overlap.
+//! From networks, which may contain each other, to ranges of addresses that do not overlap.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -28,8 +28,9 @@ impl Range {
     }
 }
 
-/// The ranges of one family whose addresses are selected: each address is what the longest prefix
-/// that has it says, and of equal prefixes the last one. What no prefix has is not selected.
+/// The ranges of one family whose addresses are selected: for each address the longest prefix that
+/// contains it decides, and of equal prefixes the last one. Addresses in no prefix are not
+/// selected.
 pub(super) fn select(prefixes: impl IntoIterator<Item = (Prefix, bool)>, is_v6: bool) -> Vec<Range> {
     let of_family = prefixes.into_iter().filter(|(prefix, _)| prefix.address.is_ipv6() == is_v6);
     let mut prefixes: Vec<(Prefix, bool)> = of_family.collect();

@@ -1,4 +1,4 @@
-//! What stands in the table: sets of addresses, and chains whose rules look them up.
+//! The content of the table: sets of addresses, and chains whose rules look them up.
 
 use std::net::IpAddr;
 
@@ -6,10 +6,10 @@ use super::ranges::{Range, select};
 use super::{Bypass, BypassSide, GuardPlan};
 use crate::Prefix;
 
-/// Before the chains of others at the priority `raw`, whatever they accept.
+/// Before other chains at the priority `raw`, whatever they accept.
 pub(super) const PRIORITY: i32 = -310;
 /// Networks that never leave a link or a host, which a default route through a tunnel does not
-/// mean.
+/// include.
 const LOCAL_USE: [&str; 8] = [
     "0.0.0.0/8",
     "127.0.0.0/8",
@@ -36,7 +36,7 @@ pub(super) struct Set {
     pub(super) ranges: Vec<Range>,
 }
 
-/// A chain, and where the kernel enters it, if it does itself.
+/// A chain, and the hook at which the kernel enters it, if any.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Chain {
     pub(super) name: &'static str,
@@ -44,20 +44,20 @@ pub(super) struct Chain {
     pub(super) rules: Vec<Vec<Expression>>,
 }
 
-/// One step of a rule. What is loaded stands in the one register until it is compared.
+/// One step of a rule. A loaded value is in the only register until it is compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Expression {
-    /// Loads what the kernel knows of the packet beside its bytes.
+    /// Loads metadata of the packet.
     Meta(Meta),
     /// Loads bytes of the IP header.
     Network { offset: u32, len: u32 },
     /// Loads bytes of the header behind the IP header.
     Transport { offset: u32, len: u32 },
-    /// Goes on if the register is equal to these bytes.
+    /// Continues if the register equals these bytes.
     Equal(Vec<u8>),
-    /// Goes on if the register is from the first to the last of these values.
+    /// Continues if the register is between these values, inclusive.
     Between { first: Vec<u8>, last: Vec<u8> },
-    /// Goes on if the register is in the set, or not in it.
+    /// Continues if the register is in the set, or not in it.
     In { is: bool, set: String },
     /// Counts the packet.
     Counter,
@@ -84,14 +84,14 @@ pub(super) enum Verdict {
 /// Bytes of an interface's name as the kernel compares it.
 const NAME_BYTES: usize = 16;
 
-/// Where the kernel enters a chain.
+/// The hook at which the kernel enters a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Entrance {
-    /// What is for this host.
+    /// Packets for this host.
     Input,
-    /// What goes on to another interface.
+    /// Packets forwarded to another interface.
     Forward,
-    /// What leaves, forwarded or this host's own.
+    /// Packets that leave, forwarded or this host's own.
     Postrouting,
 }
 
@@ -121,7 +121,7 @@ impl Entrance {
     }
 }
 
-/// The way of the packets that a chain drops.
+/// The direction of the packets that a chain drops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Direction {
     Inbound,
@@ -129,7 +129,7 @@ enum Direction {
 }
 
 impl Direction {
-    /// The chain of what is of networks behind tunnels, and is dropped but for a few packets.
+    /// The chain for packets of networks behind tunnels, which drops them with few exceptions.
     const fn chain(self) -> &'static str {
         match self {
             Self::Inbound => FROM_REMOTE,
@@ -160,7 +160,7 @@ impl Direction {
     }
 }
 
-/// Packets of networks behind tunnels that came by another interface.
+/// Packets from networks behind tunnels that arrived by another interface.
 pub(super) const FROM_REMOTE: &str = "from_remote";
 /// Packets to these networks that leave by another interface.
 pub(super) const TO_REMOTE: &str = "to_remote";
@@ -168,7 +168,7 @@ pub(super) const TO_REMOTE: &str = "to_remote";
 /// The table for a plan. `connected` are the networks on the host's other interfaces.
 pub(super) fn ruleset(plan: &GuardPlan, connected: &[Prefix]) -> Ruleset {
     let sets: Vec<Set> = [false, true].into_iter().flat_map(|is_v6| sets(plan, connected, is_v6)).collect();
-    // What is jumped to comes first, so that it is there.
+    // Chains that are jumped to come first, so that they exist.
     let mut chains: Vec<Chain> =
         [Direction::Inbound, Direction::Outbound].map(|direction| of_remote(plan, direction)).into();
     for entrance in [Entrance::Input, Entrance::Forward, Entrance::Postrouting] {
@@ -186,8 +186,8 @@ fn of_remote(plan: &GuardPlan, direction: Direction) -> Chain {
     Chain { name: direction.chain(), hook: None, rules }
 }
 
-/// The sets of a family that are needed: the networks behind tunnels; and where one of these is a
-/// default route, the networks that it leaves out, and those of this side that it protects.
+/// The sets that a family needs: the networks behind tunnels; and if one of these is a default
+/// route, the networks that it excludes, and those of this side that it protects.
 fn sets(plan: &GuardPlan, connected: &[Prefix], is_v6: bool) -> Vec<Set> {
     let remote = || plan.remote.iter().copied();
     let is_remote = |prefix: &Prefix| plan.remote.contains(prefix);
@@ -218,8 +218,8 @@ fn prefix(text: &str) -> Prefix {
     Prefix { address: address.parse().expect("a constant is an address"), bits }
 }
 
-/// The rules where the kernel enters: what is the tunnels' own goes on, and what is of networks
-/// behind tunnels goes to the other chain.
+/// The rules at a hook: the tunnels' own packets are accepted, and those of networks behind tunnels
+/// go to the other chain.
 fn entry(plan: &GuardPlan, sets: &[Set], entrance: Entrance) -> Vec<Vec<Expression>> {
     let direction = entrance.direction();
     let accept = |name| [direction.interface_is(name), vec![Expression::Verdict(Verdict::Accept)]].concat();
@@ -277,7 +277,7 @@ fn marked(mark: u32) -> Vec<Expression> {
     vec![Expression::Meta(Meta::Mark), Expression::Equal(value), Expression::Verdict(Verdict::Accept)]
 }
 
-/// Accepts what passes unprotected; `None` where no packet can: two families, or two protocols.
+/// Accepts a bypass; `None` if no packet can match: two families, or two protocols.
 fn bypassing(Bypass { local, remote }: &Bypass, direction: Direction) -> Option<Vec<Expression>> {
     let is_v6 = local.first.is_ipv6();
     let protocol = local.protocol.or(remote.protocol);

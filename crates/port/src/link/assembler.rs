@@ -1,15 +1,14 @@
-//! Puts a program for the kernel's machine together, instruction by instruction (RFC 9669).
+//! Assembles a program for the kernel's BPF machine, instruction by instruction (RFC 9669).
 //!
-//! A program at a driver reads a frame where it lies, once it has looked how long that is; one
-//! behind the driver reads it by instructions of their own, which end the program with 0 where the
-//! frame ends before.
+//! A program at a driver reads a frame in place, once it has checked its length; one behind the
+//! driver reads it by special instructions, which end the program with 0 if the frame is too short.
 
 use std::collections::HashMap;
 
 use crate::sys::Instruction;
 
-/// Registers: 0 is a function's result, 1 to 5 are its arguments, 6 to 9 outlive it, 10 is the end
-/// of the stack.
+/// Registers: 0 is a function's result, 1 to 5 are its arguments, 6 to 9 are preserved by calls, 10
+/// is the end of the stack.
 pub(super) const R0: u8 = 0;
 pub(super) const R1: u8 = 1;
 pub(super) const R2: u8 = 2;
@@ -17,14 +16,14 @@ pub(super) const R3: u8 = 3;
 pub(super) const R4: u8 = 4;
 pub(super) const R5: u8 = 5;
 pub(super) const CONTEXT: u8 = 6;
-/// The first byte of the frame, and where it ends, where it is read as it lies.
+/// The start and the end of the frame, if it is read in place.
 pub(super) const DATA: u8 = 7;
 pub(super) const END: u8 = 8;
-/// The transport header: its address, or its place in the frame.
+/// The transport header: its address, or its offset in the frame.
 pub(super) const TRANSPORT: u8 = 9;
 pub(super) const STACK: u8 = 10;
 
-/// Places that are jumped to.
+/// Jump targets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Label {
     V4,
@@ -38,17 +37,17 @@ pub(super) enum Label {
     Here,
     /// Behind a tag, at a driver.
     Tagged,
-    /// Behind a tag that the kernel took out, or that was skipped, comes another.
+    /// Behind a tag that the kernel removed, or that was skipped, comes another.
     Inner,
     InnerV4,
     InnerV6,
     Take,
-    /// Nobody gets the frame.
+    /// The frame is dropped.
     Drop,
     Pass,
 }
 
-/// Sizes of what is read, by their codes.
+/// Sizes of loads, by their codes.
 #[derive(Clone, Copy)]
 pub(super) enum Size {
     Byte = 0x10,
@@ -59,9 +58,9 @@ pub(super) enum Size {
 /// How a program reads the frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reads {
-    /// As it lies, by addresses.
+    /// In place, by addresses.
     InPlace,
-    /// By instructions for that (RFC 9669 section 5.4), which overwrite registers 0 to 5.
+    /// By special instructions (RFC 9669 section 5.4), which overwrite registers 0 to 5.
     ByInstruction,
 }
 
@@ -101,8 +100,8 @@ impl Assembler {
         self.add(0x61 | size as u8, to, from, offset, 0);
     }
 
-    /// Register 5 becomes what stands in the frame, in the order of its bytes there. Where it lies,
-    /// it must be [needed](Self::need) before.
+    /// Loads a field of the frame into register 5, in network byte order. If read in place, its
+    /// bytes must be [checked](Self::need) before.
     pub(super) fn field(&mut self, size: Size, offset: i16) {
         match self.reads {
             Reads::InPlace => self.load(size, R5, DATA, offset),
@@ -118,7 +117,7 @@ impl Assembler {
         }
     }
 
-    /// These instructions turn what they read into the host's order.
+    /// These instructions convert to the host's byte order.
     fn fetch(&mut self, mode: u8, base: u8, size: Size, offset: i16) {
         self.add(mode | size as u8, 0, base, 0, offset.into());
         match size {
@@ -129,17 +128,17 @@ impl Assembler {
         self.copy(R5, R0);
     }
 
-    /// Keeps these bits of a register alone.
+    /// Masks a register.
     pub(super) fn mask(&mut self, register: u8, bits: u32) {
         self.add(0x57, register, 0, 0, bits as i32);
     }
 
-    /// Turns so many bits of the host's order into the network's, or the other way round.
+    /// Converts this many bits between host and network byte order.
     pub(super) fn swap_order(&mut self, register: u8, bits: i32) {
         self.add(0xdc, register, 0, 0, bits);
     }
 
-    /// The transport header stands so many bytes from the frame's start.
+    /// Sets the transport header's offset from the frame's start.
     pub(super) fn transport_at(&mut self, bytes: i32) {
         match self.reads {
             Reads::InPlace => self.copy(TRANSPORT, DATA),
@@ -148,12 +147,12 @@ impl Assembler {
         self.advance(TRANSPORT, bytes);
     }
 
-    /// A word onto the stack.
+    /// Stores a word on the stack.
     pub(super) fn store(&mut self, from: u8, offset: i16) {
         self.add(0x63, STACK, from, offset, 0);
     }
 
-    /// A map's address.
+    /// Loads a map's address.
     pub(super) fn map(&mut self, to: u8, descriptor: i32) {
         const OF_A_MAP: u8 = 1;
         self.add(0x18, to, OF_A_MAP, 0, descriptor);
@@ -182,8 +181,7 @@ impl Assembler {
         self.jump(0x56, register, 0, value as i32, to);
     }
 
-    /// Passes the frame if it has not so many bytes from `start` on: what lies there can be read
-    /// then.
+    /// Passes the frame if it is shorter than `bytes` from `start` on: otherwise these can be read.
     pub(super) fn need(&mut self, start: u8, bytes: i32) {
         if self.reads == Reads::ByInstruction {
             return;

@@ -1,6 +1,6 @@
-//! A host at an interface, for programs that are hosts and no gateways: testers. It has the
-//! datagrams to one address and UDP port; all else stays with the kernel, which has the address too
-//! and answers ARP and neighbour discovery for it.
+//! A host at an interface, for programs that are hosts rather than gateways: testers. It receives
+//! the datagrams to one address and UDP port; everything else stays with the kernel, which has the
+//! address too and answers ARP and neighbour discovery for it.
 
 use std::net::SocketAddr;
 
@@ -9,7 +9,7 @@ use crate::af_packet::AfPacket;
 use crate::af_xdp::AfXdp;
 use crate::{Port, PortError, PortKind};
 
-/// By what a host's packets come and go.
+/// The transport of a host's packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostKind {
     /// A packet socket.
@@ -31,7 +31,7 @@ impl HostKind {
 /// A host at an interface of the network namespace in which it is opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostConfig {
-    /// By what its packets come and go.
+    /// The transport of its packets.
     pub kind: HostKind,
     /// The kernel's interface.
     pub interface: String,
@@ -40,7 +40,7 @@ pub struct HostConfig {
 }
 
 impl HostConfig {
-    /// Opens its port, by which each packet leaves alone.
+    /// Opens its port, which sends each packet by itself.
     ///
     /// # Errors
     /// [`PortError`] says what the system refused: this needs CAP_NET_ADMIN, CAP_NET_RAW and

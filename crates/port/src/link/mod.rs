@@ -1,9 +1,9 @@
-//! What the ports at an Ethernet interface of the kernel's have in common, `af_xdp` and
+//! The common parts of the ports at an Ethernet interface of the kernel's, `af_xdp` and
 //! `af_packet`.
 //!
-//! A program for the kernel's own machine says which frames are the gateway's ([`program`]); ARP,
-//! IKE, ssh and all else stay with the kernel. Where packets go on the link is the kernel's to know
-//! ([`next_hops`]), and what it does not know yet it sends itself.
+//! A BPF program decides which frames are the gateway's ([`program`]); ARP, IKE, ssh and everything
+//! else stay with the kernel. The kernel also knows the next hops on the link ([`next_hops`]), and
+//! sends packets itself whose next hop it does not know yet.
 
 mod assembler;
 mod host;
@@ -26,13 +26,13 @@ use crate::unsent::UnsentPackets;
 use crate::{PortCounters, PortDescription, PortError, PortKind, Prefix};
 pub use host::{HostConfig, HostKind};
 pub(crate) use networks::Networks;
-use next_hops::{NextHops, Way};
+use next_hops::{Egress, NextHops};
 pub(crate) use program::{Hook, TAG_BYTES, is_tag, program};
 pub(crate) use questions::Interface;
 pub(crate) use settings::{By, LinkSettings};
 
-/// Calls of `receive` that bring something between two looks at routes and neighbours. A call that
-/// brings nothing looks as well.
+/// Calls of `receive` that return something between two looks at routes and neighbours. A call that
+/// returns nothing looks as well.
 const CALLS: u32 = 64;
 
 /// What a port takes from the kernel.
@@ -44,11 +44,11 @@ pub(crate) enum LinkTakes {
         addresses: Vec<IpAddr>,
         /// The port of UDP.
         udp_port: u16,
-        /// Whether the port is bound, so that the kernel does not refuse what comes there beside
+        /// Whether the port is bound, so that the kernel does not refuse what arrives there beside
         /// ESP.
         holds_port: bool,
     },
-    /// Inside: packets that are sent to this host and go on to these networks.
+    /// Inside: packets sent to this host that go on to these networks.
     Plaintext {
         /// The networks behind the tunnels.
         networks: Vec<Prefix>,
@@ -60,7 +60,7 @@ pub(crate) enum LinkTakes {
     },
 }
 
-/// What a port at an interface is made from.
+/// The configuration of a port at an interface.
 #[derive(Clone, Debug)]
 pub(crate) struct LinkConfig {
     /// As configured.
@@ -75,14 +75,14 @@ pub(crate) struct LinkConfig {
     pub(crate) mtu: Option<usize>,
     /// One for each worker.
     pub(crate) queues: usize,
-    /// The addresses at which it hears what ICMP says of paths.
+    /// The addresses at which it receives ICMP about paths.
     pub(crate) reports: Vec<IpAddr>,
-    /// The mark of packets that leave by the kernel (`SO_MARK`), and of its rules.
+    /// The mark of packets that leave through the kernel (`SO_MARK`), and of its rules.
     pub(crate) mark: Option<u32>,
 }
 
 impl LinkConfig {
-    /// What failed while the port was opened.
+    /// An error while the port was opened.
     pub(crate) fn failed(&self, action: &str, source: io::Error) -> PortError {
         let action = format!("{action} {}", self.interface);
         PortError::Io { port: self.name.clone(), action, source }
@@ -94,8 +94,8 @@ impl LinkConfig {
             .map_err(|error| self.failed("find the interface", error.into()))
     }
 
-    /// Sockets at the UDP port, of which nothing is read: keep-alives come there, which the kernel
-    /// would answer as refused. Where another program has the port, it is bound as well.
+    /// Sockets at the UDP port, which are never read: keep-alives arrive there, which the kernel
+    /// would otherwise reject. If another program uses the port, it is bound as well.
     pub(crate) fn held_sockets(&self) -> Vec<UdpSocket> {
         match &self.takes {
             LinkTakes::Protected { addresses, udp_port, holds_port: true } => {
@@ -106,14 +106,14 @@ impl LinkConfig {
     }
 }
 
-/// What one queue of a port has, whatever its frames come and go by.
+/// The common state of a port's queue.
 pub(crate) struct Link {
     pub(crate) description: PortDescription,
     pub(crate) counters: PortCounters,
     pub(crate) path_mtus: PathMtus,
     pub(crate) unsent: UnsentPackets,
     next_hops: NextHops,
-    /// For packets whose way is the kernel's to find.
+    /// For packets whose next hop the kernel must find.
     kernel: FragmentSender,
     sent_by_kernel: u64,
     is_outside: bool,
@@ -123,7 +123,7 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// Opens the sockets of one queue, of which the first hears what ICMP says.
+    /// Opens the sockets of one queue; the first receives ICMP.
     pub(crate) fn open(config: &LinkConfig, number: u32, queue: usize) -> Result<Self, PortError> {
         let ends: Vec<IpAddr> = match &config.takes {
             LinkTakes::Protected { addresses, .. } => addresses.clone(),
@@ -144,7 +144,7 @@ impl Link {
             path_mtus: PathMtus::default(),
             unsent: UnsentPackets::default(),
             next_hops,
-            // A kernel may be without IPv6.
+            // A kernel may lack IPv6.
             kernel: FragmentSender::open(&ends, config.mark)
                 .or_else(|_| FragmentSender::open(&ends[..1], config.mark))
                 .map_err(sockets)?,
@@ -155,7 +155,7 @@ impl Link {
         })
     }
 
-    /// The interface as the kernel last said it.
+    /// The interface as last reported by the kernel.
     pub(crate) fn interface(&self) -> Interface {
         self.next_hops.interface()
     }
@@ -165,18 +165,18 @@ impl Link {
         self.sent_by_kernel
     }
 
-    /// What becomes readable when the kernel has something to say of routes, neighbours or paths.
+    /// Descriptors that become readable when the kernel has news of routes, neighbours or paths.
     pub(crate) fn readable_fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         std::iter::once(self.next_hops.as_fd()).chain(self.reports.sockets())
     }
 
-    /// Whether reports were received that were not handed out.
+    /// Whether received reports wait to be handed out.
     pub(crate) fn has_waiting(&self) -> bool {
         self.reports.has_waiting()
     }
 
-    /// Reads what the kernel says of routes and neighbours and, up to `limit` frames in `burst`,
-    /// what ICMP says of paths, if it is time.
+    /// Reads the kernel's news of routes and neighbours and, up to `limit` frames in `burst`, ICMP
+    /// about paths, if it is time.
     pub(crate) fn look(
         &mut self,
         was_idle: bool,
@@ -195,9 +195,9 @@ impl Link {
         reports.map_err(|source| self.description.failed("receive ICMP", source))
     }
 
-    /// To which address on the link a packet leaves. `None` of one that is done with, and counted:
-    /// the kernel sent it, or it cannot leave. One that the device cannot take leaves by the
-    /// kernel, too.
+    /// The address on the link to which a packet leaves. `None` for one that is done, and counted:
+    /// the kernel sent it, or it cannot leave. One that the device cannot take also leaves through
+    /// the kernel.
     pub(crate) fn next_hop(&mut self, frame: &mut Frame, device_takes_it: bool) -> Option<MacAddress> {
         let Some(destination) = destination(frame) else {
             self.counters.send_dropped += 1;
@@ -213,8 +213,8 @@ impl Link {
         if self.is_outside && destination.is_ipv6() {
             udp::complete_checksum(frame);
         }
-        match self.next_hops.way(destination) {
-            Way::Link(mac) if device_takes_it => Some(mac),
+        match self.next_hops.egress(destination) {
+            Egress::Link(mac) if device_takes_it => Some(mac),
             _ => {
                 self.send_by_kernel(frame, destination);
                 None
@@ -222,7 +222,7 @@ impl Link {
         }
     }
 
-    /// The kernel finds out how to reach what it does not know, and says so.
+    /// The kernel resolves the unknown next hop, and reports it.
     fn send_by_kernel(&mut self, packet: &[u8], destination: IpAddr) {
         self.counters.system_calls += 1;
         let sent = if self.is_outside {
@@ -253,8 +253,8 @@ impl Link {
     }
 }
 
-/// The length of the IP packet at the start of some bytes: a short frame is padded. `None` if it is
-/// not whole.
+/// The length of the IP packet at the start of some bytes, since short frames are padded. `None` if
+/// it is truncated.
 pub(crate) fn packet_len(bytes: &[u8]) -> Option<usize> {
     let len = match bytes.first()? >> 4 {
         4 => Ipv4::parse_quoted(bytes).ok()?.total_length().into(),

@@ -1,4 +1,5 @@
-//! The networks of a port inside, as maps of prefixes in the kernel, which the port's programs ask.
+//! The networks of an inside port, as maps of prefixes in the kernel, which the port's programs
+//! consult.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -9,10 +10,10 @@ use super::LinkTakes;
 use crate::Prefix;
 use crate::sys::{Map, MapKind};
 
-/// Most networks of one family. The kernel takes memory for those alone that are there.
+/// Networks of one family, at most. The kernel only takes memory for existing ones.
 const MOST: usize = 1 << 20;
 
-/// The maps, of IPv4 and IPv6, and what is in them. A port outside has none in them.
+/// The maps, of IPv4 and IPv6, and their contents. An outside port's are empty.
 pub(crate) struct Networks {
     maps: [Map; 2],
     taken: Mutex<BTreeSet<Prefix>>,
@@ -37,11 +38,10 @@ impl Networks {
         self.maps.each_ref().map(Map::number)
     }
 
-    /// Has the programs take packets to these networks, and to no others, from now on. It needs no
-    /// capability.
+    /// Sets the networks whose packets the programs take. It needs no capability.
     ///
     /// # Errors
-    /// What the system refused; what was done before stays, and the next call does the rest.
+    /// What the system refused; changes made before stay, and the next call makes the rest.
     pub(crate) fn set(&self, networks: &[Prefix]) -> io::Result<()> {
         let wanted: BTreeSet<Prefix> = networks.iter().copied().collect();
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
@@ -60,7 +60,7 @@ impl Networks {
         Ok(())
     }
 
-    /// The map of a network, and its key there: the length of the prefix, and the address.
+    /// The map of a network, and its key there: the prefix length and the address.
     fn place(&self, Prefix { address, bits }: Prefix) -> (&Map, Vec<u8>) {
         let mut key = u32::from(bits).to_ne_bytes().to_vec();
         match address {

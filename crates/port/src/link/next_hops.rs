@@ -1,9 +1,9 @@
-//! Where packets go on the link, from the kernel's routes and neighbours, which are asked by
-//! netlink and followed as they change.
+//! Next hops on the link, from the kernel's routes and neighbours, which are requested by netlink
+//! and followed as they change.
 //!
-//! Nothing is resolved here. A packet whose next hop the kernel does not know yet, or not for sure
-//! any more, leaves by the kernel, which then finds it out and says so; so does one that leaves by
-//! another interface.
+//! Nothing is resolved here. A packet whose next hop the kernel does not know yet, or no longer for
+//! sure, leaves through the kernel, which then resolves it and reports the result; so does one that
+//! leaves by another interface.
 
 use std::collections::HashMap;
 use std::io;
@@ -18,7 +18,7 @@ use rtnetlink::sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 
 use super::questions::{Interface, MESSAGE_BYTES, Neighbour, Questions, address_of, known, messages};
 
-/// What may change the way of a packet.
+/// Changes that may affect a packet's next hop.
 const GROUPS: [MulticastGroup; 6] = [
     MulticastGroup::Link,
     MulticastGroup::Neigh,
@@ -27,17 +27,17 @@ const GROUPS: [MulticastGroup; 6] = [
     MulticastGroup::Ipv4Rule,
     MulticastGroup::Ipv6Rule,
 ];
-/// Destinations that are remembered; with more, all are asked for again.
+/// Destinations that are cached; beyond that, the cache is cleared.
 const DESTINATIONS: usize = 4096;
-/// Messages that are read at a time.
+/// Messages read at a time.
 const MESSAGES: usize = 64;
 
 /// How a packet leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum Egress {
     /// To this address on the link.
     Link(MacAddress),
-    /// By the kernel.
+    /// Through the kernel.
     Kernel,
 }
 
@@ -47,7 +47,7 @@ struct Destination {
     neighbour: Option<Neighbour>,
 }
 
-/// The ways of packets by one interface.
+/// The next hops by one interface.
 pub(super) struct NextHops {
     interface: Interface,
     mark: Option<u32>,
@@ -60,7 +60,7 @@ pub(super) struct NextHops {
 }
 
 impl NextHops {
-    /// Begins to follow the kernel; `mark` is what the port's packets have, for rules that ask for
+    /// Starts to follow the kernel; `mark` is that of the port's packets, for rules that depend on
     /// it.
     ///
     /// # Errors
@@ -83,21 +83,21 @@ impl NextHops {
         })
     }
 
-    /// The interface as it was last said.
+    /// The interface as last reported.
     pub(super) fn interface(&self) -> Interface {
         self.interface
     }
 
     /// How a packet to this destination leaves.
     #[inline]
-    pub(super) fn way(&mut self, destination: IpAddr) -> Way {
+    pub(super) fn egress(&mut self, destination: IpAddr) -> Egress {
         match self.last {
-            Some((last, mac)) if last == destination => Way::Link(mac),
+            Some((last, mac)) if last == destination => Egress::Link(mac),
             _ => self.look_up(destination),
         }
     }
 
-    fn look_up(&mut self, destination: IpAddr) -> Way {
+    fn look_up(&mut self, destination: IpAddr) -> Egress {
         if !self.destinations.contains_key(&destination) {
             if self.destinations.len() >= DESTINATIONS {
                 self.destinations.clear();
@@ -115,16 +115,16 @@ impl NextHops {
         match found.neighbour {
             Some(Neighbour { mac, .. }) if !is_doubtful => {
                 self.last = Some((destination, mac));
-                Way::Link(mac)
+                Egress::Link(mac)
             }
-            _ => Way::Kernel,
+            _ => Egress::Kernel,
         }
     }
 
-    /// Reads what has changed; the number of system calls.
+    /// Reads the changes; returns the number of system calls.
     ///
     /// # Errors
-    /// The kernel says nothing any more.
+    /// The kernel sends no more news.
     pub(super) fn follow(&mut self) -> io::Result<u64> {
         for call in 1..=MESSAGES {
             self.buffer.clear();
@@ -132,7 +132,7 @@ impl NextHops {
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(call as u64),
                 Err(error) if error.raw_os_error() == Some(libc::EINTR) => continue,
-                // Some were lost: all may have changed.
+                // Some were lost: everything may have changed.
                 Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => {
                     self.forget();
                     self.interface = self.questions.interface(self.interface.number)?;
@@ -146,7 +146,7 @@ impl NextHops {
         Ok(MESSAGES as u64)
     }
 
-    /// What becomes readable when something changes.
+    /// Becomes readable when something changes.
     pub(super) fn as_fd(&self) -> BorrowedFd<'_> {
         crate::sys::borrow(self, self.changes.as_raw_fd())
     }
@@ -199,7 +199,7 @@ mod tests {
         const LOOPBACK: u32 = 1;
         let mut hops = NextHops::open(LOOPBACK, None).expect("every host has it");
         for _ in 0..2 {
-            assert_eq!(hops.way([127, 0, 0, 9].into()), Way::Kernel);
+            assert_eq!(hops.egress([127, 0, 0, 9].into()), Egress::Kernel);
         }
         assert!(hops.interface().mtu > 1500);
         assert!(hops.follow().is_ok());

@@ -1,4 +1,4 @@
-//! The program of a port: which frames are the gateway's. It is put together here, by
+//! A port's BPF program, which decides which frames are the gateway's. It is assembled here, by
 //! [`super::assembler`], since it depends on the port's addresses and is short; a library would
 //! need an object file and a compiler for it.
 
@@ -13,39 +13,39 @@ use super::assembler::{
 use super::{LinkTakes, Networks};
 use crate::sys::Instruction;
 
-/// Where in the kernel a program stands, and so what it does with a frame that it takes.
+/// The hook of a program, which determines what it does with a frame that it takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hook {
-    /// At the driver, or right behind it: the frame goes to the socket that a map, by its
-    /// descriptor, has for its queue, or to the kernel where it has none. Packets inside are those
-    /// to this address.
+    /// At the driver, or right behind it: the frame goes to the socket that a map, given by its
+    /// descriptor, has for its queue, or to the kernel if there is none. Inside, packets must be
+    /// addressed to `station`.
     Xdp {
         /// The map.
         sockets: i32,
         /// The interface's own address.
         station: MacAddress,
     },
-    /// At a packet socket: the socket has the frame, too.
+    /// At a packet socket: the socket gets a copy of the frame.
     Socket,
-    /// Where frames come in to the kernel's network stack, behind all packet sockets: the stack
-    /// does not get the frame.
+    /// At the ingress of the kernel's network stack, behind all packet sockets: the stack does not
+    /// get the frame.
     Ingress,
 }
 
-/// `XDP_PASS`: the kernel gets the frame. `XDP_DROP`: nobody does.
+/// `XDP_PASS`: the kernel gets the frame. `XDP_DROP`: it is dropped.
 const XDP_PASS: i32 = 2;
 const XDP_DROP: i32 = 1;
-/// A filter's words: all of the frame, or nothing of it.
+/// Verdicts of a filter: the whole frame, or nothing.
 const ALL: i32 = -1;
 const NOTHING: i32 = 0;
-/// `TCX_DROP`, and `TCX_NEXT`: other programs say what becomes of the frame.
+/// `TCX_DROP`, and `TCX_NEXT`: other programs decide about the frame.
 const TCX_DROP: i32 = 2;
 const TCX_NEXT: i32 = -1;
-/// Where fields of `struct xdp_md` stand.
+/// Offsets of fields of `struct xdp_md`.
 const XDP_DATA: i16 = 0;
 const XDP_END: i16 = 4;
 const XDP_QUEUE: i16 = 16;
-/// Where fields of `struct __sk_buff` stand.
+/// Offsets of fields of `struct __sk_buff`.
 const SKB_PACKET_TYPE: i16 = 4;
 const SKB_VLAN_PRESENT: i16 = 20;
 const SKB_VLAN_TCI: i16 = 24;
@@ -54,7 +54,7 @@ const TO_THIS_HOST: u32 = 0;
 /// Numbers of the kernel's functions.
 const LOOK_UP: i32 = 1;
 const REDIRECT: i32 = 51;
-/// Where fields stand in a frame.
+/// Offsets of fields in a frame.
 const IP: i16 = ethernet::HEADER_BYTES as i16;
 const ETHERTYPE: i16 = ethernet::ETHERTYPE_AT as i16;
 const V4_END: i32 = (ethernet::HEADER_BYTES + ipv4::HEADER_BYTES) as i32;
@@ -64,8 +64,8 @@ const TAGS: [u16; 2] = [0x8100, 0x88a8];
 /// A tag's length, in bytes, with the ethertype before it.
 pub(crate) const TAG_BYTES: usize = 4;
 const BEHIND_TAG: i16 = TAG_BYTES as i16;
-/// A tag's two bytes, behind its ethertype, and the number of the VLAN in them. A frame of VLAN 0
-/// has a priority alone (IEEE 802.1Q section 9.6): to the kernel it is as one without a tag.
+/// A tag's two bytes, behind its ethertype, and the VLAN number in them. A frame of VLAN 0 only has
+/// a priority (IEEE 802.1Q section 9.6): to the kernel it is untagged.
 const TAG: i16 = ETHERTYPE + 2;
 const VLAN: u16 = 0x0fff;
 /// More fragments, and the offset, of an IPv4 header's sixteen bits.
@@ -78,12 +78,12 @@ pub(crate) fn is_tag(ethertype: &[u8]) -> bool {
     TAGS.iter().any(|tag| tag.to_be_bytes() == ethertype)
 }
 
-/// Sixteen bits of a frame as a load finds them.
+/// Sixteen bits of a frame as loaded.
 fn half(value: u16) -> u32 {
     u32::from(value.to_be())
 }
 
-/// Thirty-two bits of a frame as a load finds them.
+/// Thirty-two bits of a frame as loaded.
 fn word(bytes: [u8; 4]) -> u32 {
     u32::from_ne_bytes(bytes)
 }
@@ -94,8 +94,8 @@ fn words(bytes: [u8; 16]) -> [u32; 4] {
 }
 
 impl Hook {
-    /// Takes what this hook knows of a frame beside its bytes, and passes those that are no packets
-    /// to this host.
+    /// Loads what this hook knows of a frame beside its bytes, and passes packets that are not for
+    /// this host.
     fn begin(self, asm: &mut Assembler, takes: &LinkTakes) {
         asm.copy(CONTEXT, R1);
         match self {
@@ -113,8 +113,8 @@ impl Hook {
             Self::Socket | Self::Ingress => {
                 asm.load(Size::Word, R5, CONTEXT, SKB_PACKET_TYPE);
                 asm.unless_equal(R5, TO_THIS_HOST, Label::Pass);
-                // The kernel has taken the first tag out of the frame. Its VLAN is another
-                // interface, unless that is 0.
+                // The kernel has removed the first tag from the frame. Its VLAN is another
+                // interface, unless it is 0.
                 asm.load(Size::Word, R5, CONTEXT, SKB_VLAN_PRESENT);
                 asm.if_equal(R5, 0, Label::Here);
                 asm.load(Size::Word, R5, CONTEXT, SKB_VLAN_TCI);
@@ -125,8 +125,8 @@ impl Hook {
         }
     }
 
-    /// Skips a first tag of VLAN 0 that the frame still has, at a driver, so that all behind it is
-    /// read as if there were none. What has a tag in the frame besides is the kernel's.
+    /// Skips a first tag of VLAN 0 that the frame still has, at a driver, so that everything behind
+    /// it is read as if it were untagged. Frames with another tag are the kernel's.
     fn skip_tag(self, asm: &mut Assembler, inner: Label) {
         if !matches!(self, Self::Xdp { .. }) {
             return if_tagged(asm, inner);
@@ -150,7 +150,7 @@ impl Hook {
         }
     }
 
-    /// The verdict, in register 0, of a frame that is the kernel's.
+    /// The verdict, in register 0, for a frame of the kernel's.
     const fn pass(self) -> i32 {
         match self {
             Self::Xdp { .. } => XDP_PASS,
@@ -159,7 +159,7 @@ impl Hook {
         }
     }
 
-    /// The verdict of a frame that nobody gets. At a socket others decide that.
+    /// The verdict for a frame to be dropped. At a socket other programs decide that.
     const fn dropped(self) -> Option<i32> {
         match self {
             Self::Xdp { .. } => Some(XDP_DROP),
@@ -168,7 +168,7 @@ impl Hook {
         }
     }
 
-    /// Does what is done with a frame that is the gateway's, and leaves the verdict in register 0.
+    /// Takes a frame of the gateway's, and leaves the verdict in register 0.
     fn take(self, asm: &mut Assembler) {
         match self {
             Self::Xdp { sockets, .. } => {
@@ -183,12 +183,13 @@ impl Hook {
     }
 }
 
-/// The program of a port for a place in the kernel. `networks` are those of a port inside.
+/// The program of a port for a hook. `networks` are those of an inside port.
 pub(crate) fn program(takes: &LinkTakes, networks: &Networks, hook: Hook) -> Vec<Instruction> {
     classify(takes, networks, hook, |asm| hook.take(asm))
 }
 
-/// A program that does `take`, which leaves a verdict in register 0, with what is the gateway's.
+/// A program that executes `take`, which leaves a verdict in register 0, for frames of the
+/// gateway's.
 fn classify(
     takes: &LinkTakes,
     networks: &Networks,
@@ -200,7 +201,7 @@ fn classify(
     asm.field(Size::Half, ETHERTYPE);
     asm.if_equal(R5, half(ethernet::IPV4), Label::V4);
     asm.if_equal(R5, half(ethernet::IPV6), Label::V6);
-    // What the kernel would forward unencrypted is dropped, where the gateway does not read it.
+    // What the kernel would forward unencrypted is dropped if the gateway does not read it.
     let dropped = hook.dropped().filter(|_| matches!(takes, LinkTakes::Plaintext { .. }));
     hook.skip_tag(&mut asm, if dropped.is_some() { Label::Inner } else { Label::Pass });
     asm.goto(Label::Pass);
@@ -236,18 +237,18 @@ fn classify(
     asm.finish()
 }
 
-/// What of the packets to an address is looked at.
+/// The relevant packets to an address.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wants {
-    /// UDP alone.
+    /// Only UDP.
     Udp,
     /// UDP, ESP and AH.
     Ipsec,
 }
 
-/// Takes ESP and AH to these addresses, if wanted, and goes on with UDP to them.
+/// Takes ESP and AH to these addresses, if wanted, and continues with UDP to them.
 fn addressed(asm: &mut Assembler, addresses: &[IpAddr], wants: Wants) {
-    // The kernel refuses instructions that are never reached.
+    // The kernel rejects unreachable instructions.
     for is_v4 in [true, false] {
         let addresses: Vec<IpAddr> = addresses.iter().copied().filter(|it| it.is_ipv4() == is_v4).collect();
         asm.here(if is_v4 { Label::V4 } else { Label::V6 });
@@ -265,7 +266,7 @@ fn esp_in_udp(asm: &mut Assembler, udp_port: u16) {
     asm.need(TRANSPORT, ESP_IN_UDP);
     asm.transport_field(Size::Half, 2);
     asm.unless_equal(R5, half(udp_port), Label::Pass);
-    // The length in the host's order: less is a keep-alive, whatever pads the frame.
+    // The length in host byte order: less is a keep-alive, whatever pads the frame.
     asm.transport_field(Size::Half, 4);
     asm.swap_order(R5, 16);
     asm.jump(0xa5, R5, 0, ESP_IN_UDP, Label::Pass);
@@ -306,7 +307,7 @@ fn addressed_v4(asm: &mut Assembler, addresses: &[IpAddr], wants: Wants) {
     asm.field(Size::Byte, IP + 9);
     take_ipsec(asm, wants);
     asm.unless_equal(R5, UDP.into(), Label::Pass);
-    // Of a datagram in fragments only the first tells its port, and the kernel needs all of IKE's.
+    // Only the first fragment of a datagram shows its port, and the kernel needs all of IKE's.
     asm.field(Size::Half, IP + 6);
     asm.add(0x57, R5, 0, 0, half(FRAGMENT_BITS) as i32);
     asm.unless_equal(R5, 0, Label::Pass);
@@ -352,15 +353,15 @@ fn if_tagged(asm: &mut Assembler, to: Label) {
     }
 }
 
-/// Passes a frame whose first tag is of another VLAN than 0.
+/// Passes a frame whose first tag has a VLAN other than 0.
 fn unless_vlan_0(asm: &mut Assembler) {
     asm.field(Size::Half, TAG);
     asm.mask(R5, half(VLAN));
     asm.unless_equal(R5, 0, Label::Pass);
 }
 
-/// Drops what has a second tag of VLAN 0 and goes to the networks, or has a third tag: the kernel
-/// takes out as many tags as there are, and would forward it.
+/// Drops frames with a second tag of VLAN 0 to the networks, and frames with a third tag: the
+/// kernel removes all tags, and would forward them.
 fn two_tags(asm: &mut Assembler, networks: &Networks) {
     asm.here(Label::Inner);
     asm.need(DATA, V4_END + i32::from(BEHIND_TAG));
@@ -377,8 +378,8 @@ fn two_tags(asm: &mut Assembler, networks: &Networks) {
     look_up_v6(asm, networks, IP + BEHIND_TAG, Label::Drop);
 }
 
-/// Jumps if a packet's destination is in the networks, and passes it otherwise. A key is the length
-/// of the prefix and the address.
+/// Jumps if a packet's destination is in the networks, and passes it otherwise. A key is the prefix
+/// length and the address.
 fn look_up_v4(asm: &mut Assembler, networks: &Networks, ip: i16, found: Label) {
     const KEY: i16 = -8;
     asm.field(Size::Word, ip + 16);

@@ -1,4 +1,4 @@
-//! Questions to the kernel about routes, neighbours and interfaces (rtnetlink), which it answers
+//! Requests to the kernel about routes, neighbours and interfaces (rtnetlink), which it answers
 //! within the call that asks.
 
 use std::io;
@@ -14,10 +14,10 @@ use rtnetlink::packet_route::route::{RouteAddress, RouteAttribute, RouteMessage,
 use rtnetlink::packet_route::{AddressFamily, RouteNetlinkMessage};
 use rtnetlink::sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 
-/// Room for what the kernel says at once, in bytes.
+/// Buffer for the kernel's messages, in bytes.
 pub(super) const MESSAGE_BYTES: usize = 32 << 10;
 
-/// An interface, as the kernel says it.
+/// An interface as reported by the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Interface {
     pub(crate) number: u32,
@@ -25,16 +25,15 @@ pub(crate) struct Interface {
     pub(crate) mtu: usize,
 }
 
-/// A neighbour, as the kernel says it.
+/// A neighbour as reported by the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Neighbour {
     pub(super) mac: MacAddress,
-    /// Whether the kernel should be given a packet, so that it asks whether the neighbour is still
-    /// there.
+    /// Whether to give the kernel a packet, so that it checks whether the neighbour is still there.
     pub(super) is_doubtful: bool,
 }
 
-/// A socket for questions.
+/// A socket for requests.
 pub(super) struct Questions {
     socket: Socket,
     sequence: u32,
@@ -78,7 +77,7 @@ impl Questions {
             RouteAttribute::Gateway(RouteAddress::Inet6(address)) => Some(IpAddr::V6(*address)),
             _ => None,
         });
-        // One by a gateway of the other family leaves by the kernel.
+        // Routes with a gateway of the other family are left to the kernel.
         let is_other = route.attributes.iter().any(|attribute| matches!(attribute, RouteAttribute::Via(_)));
         if is_other { None } else { Some(gateway.unwrap_or(destination)) }
     }
@@ -121,7 +120,7 @@ impl Questions {
         Ok(Interface { number, mac: MacAddress(mac.ok_or_else(no_ethernet)?), mtu })
     }
 
-    /// `None` of a refusal, such as that there is no route.
+    /// `None` if refused, for example because there is no route.
     fn question(&mut self, question: RouteNetlinkMessage) -> Option<RouteNetlinkMessage> {
         self.sequence = self.sequence.wrapping_add(1);
         let mut message = NetlinkMessage::from(question);
@@ -142,7 +141,7 @@ fn family(address: IpAddr) -> AddressFamily {
     if address.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 }
 }
 
-/// The messages in what was read at once, without refusals and what cannot be read.
+/// The messages in what was read at once, without refusals and malformed ones.
 pub(super) fn messages(bytes: &[u8]) -> impl Iterator<Item = RouteNetlinkMessage> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
@@ -160,7 +159,7 @@ pub(super) fn messages(bytes: &[u8]) -> impl Iterator<Item = RouteNetlinkMessage
     })
 }
 
-/// The address of a neighbour of which the kernel says something.
+/// The address of a neighbour in a message.
 pub(super) fn address_of(neighbour: &NeighbourMessage) -> Option<IpAddr> {
     neighbour.attributes.iter().find_map(|attribute| match attribute {
         NeighbourAttribute::Destination(NeighbourAddress::Inet(address)) => Some(IpAddr::V4(*address)),
@@ -169,12 +168,11 @@ pub(super) fn address_of(neighbour: &NeighbourMessage) -> Option<IpAddr> {
     })
 }
 
-/// A neighbour of which the kernel says something; `None` if it does not know its address on the
-/// link.
+/// A neighbour in a message; `None` if its address on the link is unknown.
 pub(super) fn known(neighbour: &NeighbourMessage) -> Option<Neighbour> {
     let is_doubtful = match neighbour.header.state {
         NeighbourState::Reachable | NeighbourState::Permanent => false,
-        // It asks already.
+        // It is checking already.
         NeighbourState::Delay | NeighbourState::Probe => false,
         NeighbourState::Stale => true,
         _ => return None,

@@ -1,4 +1,4 @@
-//! What a port at an Ethernet interface has in the configuration.
+//! The configuration of a port at an Ethernet interface.
 
 use convoy_settings::{Checker, tables};
 
@@ -14,7 +14,7 @@ tables! {
     }
 }
 
-/// By what the frames of such a port come and go.
+/// The transport of such a port's frames.
 pub(crate) trait By: Default {
     /// The port's kind.
     const KIND: PortKind;
@@ -31,7 +31,7 @@ pub(crate) trait By: Default {
 pub struct LinkSettings<B> {
     /// The kernel's name of the interface.
     interface: String,
-    /// Its UDP port of ESP in UDP, where it is outside.
+    /// Its UDP port of ESP in UDP, if it is outside.
     udp_port: u16,
     by: B,
 }
@@ -49,7 +49,7 @@ impl<B: By> Backend for LinkSettings<B> {
         hears_reports: true,
         is_engine: false,
         why_alone: None,
-        // Networks that a reload adds go into maps of the kernel.
+        // Networks added by a reload go into maps of the kernel.
         system_calls: &[libc::SYS_bpf],
     };
 

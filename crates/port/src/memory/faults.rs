@@ -1,4 +1,4 @@
-//! What a bad link does to packets: a rate, a queue, delay, loss, duplication, reordering.
+//! A bad link's faults: a rate, a queue, delay, loss, duplication, reordering.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,25 +10,24 @@ use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 /// Reads a monotonic clock in ns.
 pub type Now = Arc<dyn Fn() -> u64 + Send + Sync>;
 
-/// What a link does to the packets that one of its ends receives. Without any value set it does
-/// nothing.
+/// The faults of packets that one end of a link receives. By default there are none.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Faults {
     /// The highest rate in packets per second; infinite for none.
     pub packets_per_second: f64,
-    /// Packets that wait at that rate; those that find the queue full are lost.
+    /// Packets that may wait at that rate; further ones are lost.
     pub queue_packets: usize,
-    /// How long a packet takes beside, in ns.
+    /// The additional delay of a packet, in ns.
     pub delay_ns: u64,
-    /// The part of the packets that is lost.
+    /// The fraction of packets that is lost.
     pub loss: f64,
-    /// The part of the others that arrives twice, the second time right behind the first.
+    /// The fraction of the others that arrives twice, the second time right behind the first.
     pub duplication: f64,
-    /// The part of the packets that others overtake.
+    /// The fraction of packets that others overtake.
     pub reordering: f64,
-    /// How many packets overtake each of those; fewer where no more follow.
+    /// How many packets overtake each of those; fewer if fewer follow.
     pub overtaken_by: u32,
-    /// Chooses the packets; the same seed and packets give the same choice.
+    /// Selects the packets; the same seed and packets give the same selection.
     pub seed: u64,
 }
 
@@ -47,7 +46,7 @@ impl Default for Faults {
     }
 }
 
-/// What a link has done.
+/// The faults of a link so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FaultCounts {
     /// Packets that found the queue full.
@@ -60,7 +59,7 @@ pub struct FaultCounts {
     pub overtaken: u64,
 }
 
-/// A packet that is overtaken waits no longer than this for others, in ns.
+/// An overtaken packet waits no longer than this for others, in ns.
 const LONGEST_HOLD_NS: u64 = 10_000_000;
 
 /// A packet that others overtake.
@@ -75,10 +74,10 @@ pub(super) struct Wire {
     faults: Faults,
     now: Now,
     random: Xoshiro256PlusPlus,
-    /// When each packet arrives, in order.
+    /// The arrival time of each packet, in order.
     on_the_way: VecDeque<(u64, Frame)>,
     held: Vec<Overtaken>,
-    /// When the last packet was through the rate limit, in ns.
+    /// When the last packet passed the rate limit, in ns.
     clear_ns: f64,
     counts: FaultCounts,
 }

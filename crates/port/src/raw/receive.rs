@@ -1,7 +1,7 @@
-//! From messages of the kernel to frames.
+//! From the kernel's messages to frames.
 //!
-//! Over IPv4 the kernel hands out whole packets. Over IPv6 it keeps the header to itself, so the
-//! header is made from what the kernel tells beside the payload.
+//! Over IPv4 the kernel hands out whole packets. Over IPv6 it withholds the header, so that is
+//! rebuilt from the ancillary data.
 
 use std::io;
 use std::net::{IpAddr, Ipv6Addr};
@@ -16,11 +16,11 @@ use crate::sys::{Incoming, Message, number};
 /// Room for any packet, in bytes.
 const PACKET_BYTES: usize = 65_535;
 
-/// Packets that were received in one call and not handed out yet.
+/// Packets received in one call and not handed out yet.
 pub(crate) struct RawReceiver {
     incoming: Incoming,
     messages: usize,
-    /// Of the socket that they came by.
+    /// The address of the socket.
     local: IpAddr,
     protocol: u8,
     /// Messages from `next` to `count` wait.
@@ -38,7 +38,7 @@ impl RawReceiver {
     /// Receives from a socket once all was handed out. Returns whether the socket may have more.
     ///
     /// # Errors
-    /// What the system said, unless it is of one earlier packet alone.
+    /// The system's, unless it only concerns an earlier packet.
     pub(crate) fn fill(&mut self, socket: &RawSocket, counters: &mut PortCounters) -> io::Result<bool> {
         debug_assert!(self.next >= self.count, "what waits is not written over");
         (self.next, self.count) = (0, 0);
@@ -58,12 +58,12 @@ impl RawReceiver {
         }
     }
 
-    /// Whether something was received that was not handed out.
+    /// Whether received packets wait to be handed out.
     pub(crate) fn has_waiting(&self) -> bool {
         self.next < self.count
     }
 
-    /// Hands out what was received, up to `limit` frames in `burst`; `false` if frames or room ran
+    /// Hands out received packets, up to `limit` frames in `burst`; `false` if frames or room ran
     /// out first.
     pub(crate) fn hand_out(
         &mut self,
@@ -96,8 +96,8 @@ impl RawReceiver {
     }
 }
 
-/// Fills a frame with a packet of `protocol` that came to `local`; `None` if it is not whole, or
-/// the kernel does not say who sent it.
+/// Fills a frame with a packet of `protocol` to `local`; `None` if it is truncated, or the kernel
+/// does not name its sender.
 fn copy(message: &Message<'_>, frame: &mut Frame, local: IpAddr, protocol: u8) -> Option<()> {
     if message.is_cut {
         return None;

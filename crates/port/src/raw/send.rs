@@ -15,8 +15,8 @@ use crate::sys::{Control, Name, Outgoing, Sender};
 const MESSAGES: usize = 64;
 
 /// How the first frames of a burst leave.
-pub(super) enum Way {
-    /// What is planned leaves by the socket at this index.
+pub(super) enum SendPath {
+    /// The planned messages leave by the socket at this index.
     Socket(usize),
     /// The first is an IPv6 fragment, which leaves with its header.
     Fragment(Ends),
@@ -35,25 +35,25 @@ impl Plan {
         Self { messages: Vec::with_capacity(MESSAGES), sender: Sender::default() }
     }
 
-    /// Plans what can leave in one call of the frames from `at` on.
-    pub(super) fn lay_out(&mut self, endpoints: &[RawSocket], burst: &[Frame], at: usize) -> Way {
+    /// Plans which of the frames from `at` on leave in one call.
+    pub(super) fn lay_out(&mut self, endpoints: &[RawSocket], burst: &[Frame], at: usize) -> SendPath {
         self.messages.clear();
-        let mut way = Way::None;
+        let mut way = SendPath::None;
         for (index, frame) in burst.iter().enumerate().skip(at).take(MESSAGES) {
             let Some(head) = Head::of(frame) else { break };
             let is_first = self.messages.is_empty();
             let own = |endpoint: &RawSocket| endpoint.local == head.ends.source;
             if head.protocol == FRAGMENT {
                 if is_first && endpoints.iter().any(own) {
-                    way = Way::Fragment(head.ends);
+                    way = SendPath::Fragment(head.ends);
                 }
                 break;
             }
             let sends = |endpoint: &RawSocket| own(endpoint) && endpoint.protocol == head.protocol;
             match way {
-                Way::Socket(socket) if sends(&endpoints[socket]) => {}
-                Way::None if is_first => match endpoints.iter().position(sends) {
-                    Some(socket) => way = Way::Socket(socket),
+                SendPath::Socket(socket) if sends(&endpoints[socket]) => {}
+                SendPath::None if is_first => match endpoints.iter().position(sends) {
+                    Some(socket) => way = SendPath::Socket(socket),
                     None => break,
                 },
                 _ => break,
@@ -63,7 +63,7 @@ impl Plan {
         way
     }
 
-    /// Sends what is planned; returns how many packets left. An error is about the first.
+    /// Sends the planned messages; returns how many left. An error concerns the first.
     pub(super) fn send(&mut self, socket: &RawSocket, burst: &[Frame]) -> io::Result<usize> {
         self.sender.send(socket.as_fd(), burst, &self.messages)
     }
@@ -74,12 +74,12 @@ impl Plan {
     }
 }
 
-/// What is read off a packet's header before it leaves.
+/// The fields of a packet's header that are passed on.
 #[derive(Clone, Copy)]
 pub(super) struct Head {
     pub(super) ends: Ends,
     protocol: u8,
-    /// Where what the kernel takes of it starts, and the traffic class that goes beside.
+    /// The start of the part that is sent, and the traffic class that goes beside.
     start: usize,
     class: Option<u8>,
 }

@@ -41,7 +41,7 @@ impl Backend for RawSettings {
         Self
     }
 
-    /// The kernel hands every packet to all raw sockets of its protocol, so it would let two
+    /// The kernel delivers every packet to all raw sockets of its protocol, so it would let two
     /// gateways share an address.
     fn open(&self, port: &PortConfig, context: &Context) -> Result<Opened, PortError> {
         let addresses = port.plain_addresses();

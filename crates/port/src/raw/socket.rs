@@ -10,12 +10,12 @@ use socket2::{Domain, Protocol, SockFilter, Socket, Type};
 
 use crate::sys;
 
-/// Bytes of socket buffer asked for, each way.
+/// Requested size of the socket buffers, in bytes, each way.
 const SOCKET_BUFFER: usize = 4 << 20;
 
-/// A socket filter that takes nothing of any packet.
+/// A socket filter that accepts nothing.
 const REFUSE_ALL: [SockFilter; 1] = [refuse()];
-/// Takes ICMP "fragmentation needed" (RFC 1191), and no other.
+/// Accepts ICMP "fragmentation needed" (RFC 1191) only.
 const TOO_BIG_V4: [SockFilter; 5] = [
     SockFilter::new((libc::BPF_LDX | libc::BPF_B | libc::BPF_MSH) as u16, 0, 0, 0),
     // Type and code.
@@ -24,8 +24,7 @@ const TOO_BIG_V4: [SockFilter; 5] = [
     accept(),
     refuse(),
 ];
-/// Takes ICMPv6 "packet too big" (RFC 4443 section 3.2), and no other; the kernel shows no IPv6
-/// header.
+/// Accepts ICMPv6 "packet too big" (RFC 4443 section 3.2) only; the kernel shows no IPv6 header.
 const TOO_BIG_V6: [SockFilter; 4] = [
     SockFilter::new((libc::BPF_LD | libc::BPF_B | libc::BPF_ABS) as u16, 0, 0, 0),
     skip_unless(v6::PACKET_TOO_BIG as u32),
@@ -79,17 +78,17 @@ impl RawSocket {
             setsockopt(&socket, sockopt::Ipv6RecvTClass, &true)?;
             setsockopt(&socket, sockopt::Ipv6RecvPacketInfo, &true)?;
         }
-        // DF itself is as the packet has it where the packet comes with its header.
+        // DF is the packet's own if it comes with its header.
         sys::set_dont_fragment(socket.as_fd(), &local, true)?;
-        // What the system allows is enough.
+        // A smaller buffer than requested is accepted.
         let _ = socket.set_recv_buffer_size(SOCKET_BUFFER);
         let _ = socket.set_send_buffer_size(SOCKET_BUFFER);
         socket.bind(&address.into())?;
         Ok(Self { socket, local, protocol })
     }
 
-    /// A socket for what routers say of packets from `local` that were too big. It says nothing of
-    /// who is to be believed.
+    /// A socket for routers' "too big" about packets from `local`. It does not check whom to
+    /// believe.
     pub(crate) fn of_reports(local: IpAddr) -> std::io::Result<Self> {
         Self::open(local, if local.is_ipv4() { ICMP } else { ICMP_V6 }, true, None)
     }

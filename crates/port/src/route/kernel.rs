@@ -1,4 +1,4 @@
-//! Keeps the kernel's rules and routes as a plan has them, by netlink.
+//! Keeps the kernel's rules and routes as planned, by netlink.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -17,9 +17,9 @@ use super::message::{self, connected, destination, question};
 use super::plan::{Entry, PROTOCOL, Prefix, RoutePlan, Routing, Rule, Target};
 use super::{Removed, RouteError};
 
-/// What may take routes away: an interface that goes down or loses an address, and network managers
-/// that remove rules that they do not know. Routes themselves are not watched, as a router may have
-/// a million of them.
+/// Events that may remove routes: an interface that goes down or loses an address, and network
+/// managers that remove unknown rules. Routes themselves are not watched, as a router may have a
+/// million of them.
 const GROUPS: [MulticastGroup; 5] = [
     MulticastGroup::Link,
     MulticastGroup::Ipv4Ifaddr,
@@ -28,7 +28,7 @@ const GROUPS: [MulticastGroup; 5] = [
     MulticastGroup::Ipv6Rule,
 ];
 const FAMILIES: [bool; 2] = [false, true];
-/// The kernel's table of all that nobody put elsewhere.
+/// The kernel's main table.
 const MAIN: u32 = 254;
 
 /// Keeps one plan in the kernel.
@@ -37,31 +37,29 @@ pub struct RouteKeeper {
     plan: Option<RoutePlan>,
 }
 
-/// Tells that something changed after which the routes should be looked after.
+/// Events after which the routes should be checked.
 pub struct RouteEvents(mpsc::Receiver<()>);
 
 impl RouteEvents {
-    /// Waits for the next change; `None` if the kernel tells nothing any more.
+    /// Waits for the next event; `None` if the kernel sends no more.
     pub async fn next(&mut self) -> Option<()> {
         self.0.recv().await
     }
 }
 
-/// Opens a netlink connection. To be called in a tokio runtime, with CAP_NET_ADMIN for what is set
-/// later.
+/// Opens a netlink connection. Call it in a tokio runtime, with CAP_NET_ADMIN for later changes.
 ///
 /// # Errors
 /// What the system refused.
 pub fn keep_routes() -> io::Result<(RouteKeeper, RouteEvents)> {
     let (mut connection, handle, mut messages) = rtnetlink::new_multicast_connection(&GROUPS)?;
-    // Without it (Linux before 4.20) the kernel lists all routes, and those of others are left out
-    // here.
+    // Without it (Linux before 4.20) the kernel lists all routes, and others are filtered out here.
     let _ = connection.socket_mut().socket_mut().set_netlink_get_strict_chk(true);
     tokio::spawn(connection);
     let (sender, receiver) = mpsc::channel(1);
     tokio::spawn(async move {
         while messages.next().await.is_some() {
-            // One that waits stands for all.
+            // One pending event stands for all.
             if let Err(mpsc::error::TrySendError::Closed(())) = sender.try_send(()) {
                 break;
             }
@@ -70,7 +68,7 @@ pub fn keep_routes() -> io::Result<(RouteKeeper, RouteEvents)> {
     Ok((RouteKeeper { handle, plan: None }, RouteEvents(receiver)))
 }
 
-/// What a list that is asked of the kernel holds; nothing if there is no such table.
+/// The entries of a list requested from the kernel; none if there is no such table.
 async fn list<T>(answers: impl Stream<Item = Result<T, Error>>) -> Result<Vec<T>, Error> {
     match pin!(answers).try_collect().await {
         Err(Error::NetlinkError(error)) if is(&error, libc::ENOENT) => Ok(Vec::new()),
@@ -82,7 +80,7 @@ fn is(error: &ErrorMessage, code: i32) -> bool {
     error.raw_code().abs() == code
 }
 
-/// A change that is no error where it was there already, or gone already.
+/// Ignores errors that mean that a change was not necessary.
 fn done(result: Result<(), Error>, also: &[i32]) -> Result<(), Error> {
     match result {
         Err(Error::NetlinkError(error)) if also.iter().any(|code| is(&error, *code)) => Ok(()),
@@ -96,8 +94,8 @@ impl RouteKeeper {
         self.plan.as_ref()
     }
 
-    /// Brings the kernel's rules and routes to a plan, and keeps it. What is there of an earlier
-    /// gateway with the same numbers is taken over.
+    /// Sets the kernel's rules and routes to a plan, and keeps it. What an earlier gateway with the
+    /// same numbers left is reused.
     ///
     /// # Errors
     /// [`RouteError`]; what was set until then stays until [`undo`](Self::undo).
@@ -107,7 +105,8 @@ impl RouteKeeper {
         self.restore().await.map(drop)
     }
 
-    /// Sets what of the plan is missing and removes what is not in it; the number of changes.
+    /// Adds what is missing of the plan and removes what is not in it; returns the number of
+    /// changes.
     ///
     /// # Errors
     /// What the kernel refused.
@@ -121,8 +120,7 @@ impl RouteKeeper {
         let missing = |entry: &&Entry| !have.contains(entry);
         let missing_rules = || rules.iter().filter(|rule| !have_rules.contains(rule));
         let mut changes = 0;
-        // Those that drop and those that keep packets out first, so that no packet passes between
-        // two changes.
+        // Blackholes and exceptions first, so that no packet passes between two changes.
         for entry in wanted.iter().filter(missing).filter(|entry| !is_device(entry)) {
             self.add(entry).await?;
             changes += 1;
@@ -161,9 +159,9 @@ impl RouteKeeper {
         }
     }
 
-    /// Removes the routes to the interface of the plan that was kept. Its rules stay, and so do the
-    /// routes that drop, which have stood behind the others all the time: there is no moment in
-    /// which a packet finds another way.
+    /// Removes the routes to the interface of the plan. Its rules stay, and so do the blackhole
+    /// routes, which have been behind the others all along: at no moment does a packet find another
+    /// route.
     ///
     /// # Errors
     /// What the kernel refused.
@@ -175,7 +173,7 @@ impl RouteKeeper {
         Ok(())
     }
 
-    /// Removes all rules and routes with these numbers, whoever has set them.
+    /// Removes all rules and routes with these numbers, whoever set them.
     ///
     /// # Errors
     /// What the kernel refused.
@@ -195,8 +193,8 @@ impl RouteKeeper {
         Ok(removed)
     }
 
-    /// The index of an interface to which routes with these numbers lead, which only a gateway at
-    /// work has.
+    /// The index of an interface to which routes with these numbers lead, which only a running
+    /// gateway has.
     ///
     /// # Errors
     /// What the kernel refused.
@@ -208,7 +206,7 @@ impl RouteKeeper {
         }))
     }
 
-    /// The index of the interface, if it is there and up.
+    /// The index of the interface, if it exists and is up.
     async fn device(&self, name: &str) -> Result<Option<u32>, RouteError> {
         let answer = pin!(self.handle.link().get().match_name(name).execute()).next().await;
         match answer {
@@ -219,7 +217,7 @@ impl RouteKeeper {
         }
     }
 
-    /// The networks that this host is on by other interfaces than the one inside.
+    /// The networks of this host on other interfaces than the inside one.
     ///
     /// # Errors
     /// What the kernel refused.
@@ -314,8 +312,8 @@ impl RouteKeeper {
         })
     }
 
-    /// An interface that goes down loses its IPv6 addresses, and with them what they are the source
-    /// of.
+    /// An interface that goes down loses its IPv6 addresses, and with them routes that have them as
+    /// their source.
     async fn set_addresses(&self, index: u32, addresses: &[(IpAddr, u8)]) -> Result<(), RouteError> {
         for (address, bits) in addresses {
             let IpAddr::V6(v6) = address else { continue };

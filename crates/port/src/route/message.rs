@@ -12,12 +12,11 @@ use rtnetlink::packet_route::{AddressFamily, IpProtocol};
 
 use super::plan::{Entry, PROTOCOL, Prefix, Rule, Service, Target, Traffic};
 
-/// A rule without this attribute's effect has it all the same.
+/// The kernel's value for a rule without this attribute.
 const NO_SUPPRESSION: u32 = u32::MAX;
-/// Ports of services; Linux gives clients those above. A client that connects has none yet.
+/// Ports of services; Linux gives clients those above. A connecting client has none yet.
 const SERVICES: RulePortRange = RulePortRange { start: 1, end: 32_767 };
-/// The kernel has an ICMPv6 message's type and code where others have their destination port: an
-/// echo reply, 129 and 0.
+/// For ICMPv6 the kernel matches type and code as the destination port: an echo reply, 129 and 0.
 const ECHO_REPLY: RulePortRange = RulePortRange { start: 129 << 8, end: 129 << 8 };
 
 impl Service {
@@ -47,8 +46,8 @@ fn family(is_v6: bool) -> AddressFamily {
     if is_v6 { AddressFamily::Inet6 } else { AddressFamily::Inet }
 }
 
-/// An address that holds at once: no other host can have it, and until the kernel has found that
-/// out by itself it refuses routes with it as their source.
+/// An address that is valid at once: no other host can have it, and until the kernel has verified
+/// that, it refuses routes with it as their source.
 pub(super) fn address(interface: u32, address: Ipv6Addr, bits: u8) -> AddressMessage {
     let builder = AddressMessageBuilder::<Ipv6Addr>::new().index(interface).address(address, bits);
     let mut message = builder.build();
@@ -56,7 +55,7 @@ pub(super) fn address(interface: u32, address: Ipv6Addr, bits: u8) -> AddressMes
     message
 }
 
-/// The question for all routes of a family and a table that a protocol has set.
+/// The request for all routes of a family and a table that a protocol has set.
 pub(super) fn question(is_v6: bool, table: u32, protocol: RouteProtocol) -> RouteMessage {
     let mut message = RouteMessage::default();
     message.header.address_family = family(is_v6);
@@ -77,7 +76,7 @@ fn ip(address: &RouteAddress) -> Option<IpAddr> {
     }
 }
 
-/// Where a route leads.
+/// The destination of a route.
 pub(super) fn destination(message: &RouteMessage) -> Option<Prefix> {
     let is_v6 = message.header.address_family == AddressFamily::Inet6;
     let destination = message.attributes.iter().find_map(|attribute| match attribute {
@@ -127,7 +126,7 @@ impl Entry {
         if let Target::Device { .. } = self.target
             && self.prefix.address.is_ipv4()
         {
-            // What is reached without a router.
+            // Reached without a router.
             header.scope = RouteScope::Link;
         }
         let attributes = &mut message.attributes;

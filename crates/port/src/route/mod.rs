@@ -1,8 +1,8 @@
 //! Routes into the tunnels, in a routing table of our own, so that none of the host's is ever
 //! replaced.
 //!
-//! [`RoutePlan`] says what is to be, [`RouteKeeper`] brings the kernel there by netlink and keeps
-//! it there. Behind each route stands one of the same prefix that drops: traffic for a tunnel never
+//! [`RoutePlan`] says what is needed, and [`RouteKeeper`] sets the kernel to it by netlink and
+//! keeps it so. Behind each route is a blackhole of the same prefix: traffic for a tunnel never
 //! leaves in clear because the interface or the gateway is gone.
 
 mod kernel;
@@ -20,7 +20,7 @@ pub use plan::{PROTOCOL as ROUTE_PROTOCOL, Prefix, RULES as ROUTE_RULES, Route, 
 pub struct Removed {
     /// The networks to which packets were dropped.
     pub networks: Vec<Prefix>,
-    /// Routes in all: to these networks, and what was left out of them.
+    /// Routes in all: to these networks, and their exceptions.
     pub routes: usize,
     /// Routing rules.
     pub rules: usize,
@@ -32,9 +32,9 @@ pub enum RouteError {
     /// The kernel refused.
     #[error("cannot {action}: {reason}")]
     Refused {
-        /// What was tried.
+        /// The action.
         action: String,
-        /// What the kernel said.
+        /// The kernel's reason.
         reason: String,
     },
     /// Somebody else uses the routing table.

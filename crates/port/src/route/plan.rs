@@ -1,4 +1,4 @@
-//! What is routed into the tunnels: which rules and routes the kernel is to have, worked out
+//! The plan of routes into the tunnels: the rules and routes that the kernel needs, computed
 //! without asking it.
 
 use std::collections::{BTreeSet, HashSet};
@@ -60,14 +60,14 @@ fn low_bits(count: u32) -> u128 {
 /// A network behind a tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Route {
-    /// Where it leads.
+    /// Its destination.
     pub prefix: Prefix,
-    /// The address that this host's own packets have as their source, so that the tunnel's policy
-    /// selects them; of the prefix's family.
+    /// The source address of this host's own packets, so that the tunnel's policy selects them; of
+    /// the prefix's family.
     pub source: Option<IpAddr>,
 }
 
-/// The numbers by which this gateway's rules and routes are told from others'.
+/// The numbers that distinguish this gateway's rules and routes from others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Routing {
     /// The routing table of the networks behind tunnels; default routes are in the table after it.
@@ -94,36 +94,35 @@ impl Routing {
 
 /// The routing protocol number (`rtm_protocol`) of every rule and route that is ours.
 pub const PROTOCOL: u8 = 145;
-/// Priorities that the rules take up.
+/// The number of consecutive priorities that the rules use.
 pub const RULES: u32 = 4;
 /// The kernel's table `main`.
 const MAIN: u32 = 254;
 
-/// What is to be routed into the tunnels, and what never is.
+/// What to route into the tunnels, and what never.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RoutePlan {
     /// The interface inside.
     pub device: String,
-    /// The interface's addresses with the length of their prefix, which are set again when the
-    /// interface has lost them.
+    /// The interface's addresses with prefix lengths, set again when the interface has lost them.
     pub addresses: Vec<(IpAddr, u8)>,
     /// The numbers of our rules and routes.
     pub routing: Routing,
     /// The networks behind the tunnels.
     pub routes: Vec<Route>,
-    /// Networks to which no packet may go at all, as it would leave unencrypted. Where one of them
-    /// is in `routes` too, it is routed.
+    /// Networks to which no packet may go, as it would leave unencrypted. If one of them is also in
+    /// `routes`, it is routed.
     pub blocked: Vec<Prefix>,
-    /// Networks of this side: they stay here where a network behind a tunnel contains them.
+    /// Networks of this side, excluded from a network behind a tunnel that contains them.
     pub here: Vec<Prefix>,
-    /// The gateway's own outer addresses: what has one of them as its source takes no default route
-    /// into a tunnel; of IPv6 only what answers others.
+    /// The gateway's own outer addresses: packets with one of them as their source take no default
+    /// route into a tunnel; for IPv6 only answers.
     pub outer: Vec<IpAddr>,
     /// The peers' outer addresses, which are reached outside the tunnels.
     pub peers: Vec<IpAddr>,
 }
 
-/// What becomes of packets to a prefix.
+/// What happens to packets to a prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Target {
     /// Other rules decide.
@@ -149,7 +148,7 @@ impl Target {
     }
 }
 
-/// A route as it stands in the kernel.
+/// A route as in the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Entry {
     pub(super) table: u32,
@@ -157,15 +156,15 @@ pub(super) struct Entry {
     pub(super) target: Target,
 }
 
-/// What a rule is for.
+/// The traffic that a rule is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Traffic {
     All,
-    /// What this host's services answer.
+    /// Answers of this host's services.
     Answers(Service),
 }
 
-/// Who answers: what is sent from a port below those that clients are given, or an echo reply.
+/// A kind of answer: from a port below those of clients, or an echo reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Service {
     Tcp,
@@ -174,27 +173,27 @@ pub(super) enum Service {
 }
 
 impl Traffic {
-    /// IPv6 finds no route at all where ours drop, then takes the host's outer address as the
-    /// source and asks again: a rule for all from there would let the host's own traffic leave in
-    /// clear.
+    /// If our route is a blackhole, IPv6 first finds no route at all, then takes the host's outer
+    /// address as the source and asks again: a rule for all packets from there would let the host's
+    /// own traffic leave in clear.
     fn from_outer(is_v6: bool) -> Vec<Self> {
         let services = [Service::Tcp, Service::Udp, Service::Echo];
         if is_v6 { services.map(Self::Answers).into() } else { vec![Self::All] }
     }
 }
 
-/// A routing rule as it stands in the kernel.
+/// A routing rule as in the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Rule {
     pub(super) is_v6: bool,
     pub(super) priority: u32,
-    /// For packets with this source alone.
+    /// Only for packets with this source.
     pub(super) from: Option<IpAddr>,
-    /// For these packets alone.
+    /// Only for this traffic.
     pub(super) traffic: Traffic,
-    /// For packets without this mark alone.
+    /// Only for packets without this mark.
     pub(super) unmarked: Option<u32>,
-    /// Whether a default route that it finds does not count.
+    /// Whether it ignores default routes.
     pub(super) ignores_default: bool,
     pub(super) table: u32,
 }
@@ -214,9 +213,9 @@ impl RoutePlan {
         self.prefixes().any(|prefix| prefix.bits > 0 && prefix != Prefix::host(prefix.address))
     }
 
-    /// The routes: to the interface if it is up and has this index, and behind each of them one
-    /// that drops, as for each network that is blocked.
-    /// `connected` are the networks on the host's other interfaces.
+    /// The routes: to the interface if it is up and has this index, and behind each of them a
+    /// blackhole, as for each blocked network. `connected` are the networks on the host's other
+    /// interfaces.
     pub(super) fn entries(&self, device: Option<u32>, connected: &[Prefix]) -> BTreeSet<Entry> {
         let mut entries = BTreeSet::new();
         let behind: HashSet<Prefix> = self.routes.iter().map(|route| route.prefix).collect();
@@ -240,8 +239,8 @@ impl RoutePlan {
         entries
     }
 
-    /// The rules. Networks behind tunnels come before all other routes of the host. Default routes
-    /// into a tunnel come behind all but its default routes.
+    /// The rules. Networks behind tunnels precede all other routes of the host. Default routes into
+    /// a tunnel follow all but its default routes.
     pub(super) fn rules(&self) -> Vec<Rule> {
         let Routing { priority, mark, .. } = self.routing;
         let [networks, defaults] = self.routing.tables();
@@ -382,7 +381,7 @@ mod tests {
             [
                 "4500 10.0.0.0/8 blackhole",
                 "4500 10.1.0.0/24 throw",
-                // Of this side for one tunnel and behind another: a hub.
+                // On this side of one tunnel and behind another: a hub.
                 "4500 10.2.0.0/24 blackhole",
                 "4500 10.9.9.9/32 throw",
                 "4500 10.50.0.0/24 throw",

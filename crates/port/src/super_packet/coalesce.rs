@@ -1,24 +1,24 @@
-//! What leaves in one burst, grouped: the packets of one TCP connection or UDP flow that the kernel
-//! can take as one super-packet.
+//! Groups the packets of a burst: those of one TCP connection or UDP flow that the kernel can take
+//! as one super-packet.
 //!
-//! A group is what cutting the super-packet again gives back byte for byte (`split.rs`), but for
-//! the identification of IPv4 packets with DF, which says nothing (RFC 6864). Whatever cannot be
-//! given back so is a group of its own: other flags than ACK, PSH and ECE, an urgent pointer or
-//! options that differ, ECN marks that differ, a checksum that is wrong, an IPv4 packet without DF
-//! whose identification is not the next one. Packets of a flow keep their order.
+//! Segmenting the super-packet again (`split.rs`) yields a group byte for byte, except for the
+//! identification of IPv4 packets with DF, which is meaningless (RFC 6864). A packet for which that
+//! is impossible is a group of its own: other flags than ACK, PSH and ECE, an urgent pointer or
+//! options that differ, ECN marks that differ, a wrong checksum, an IPv4 packet without DF whose
+//! identification is not the next one. Packets of a flow keep their order.
 
 use convoy_packet::{Frame, checksum, ip, ipv4, protocol, tcp, udp};
 
 use super::flow::{Flow, Joint, flow_of};
 use super::offload::{OffloadHeader, Segments};
 
-/// Segments that every kernel takes in one super-packet of UDP.
+/// UDP segments that every kernel accepts in one super-packet.
 pub(crate) const MOST_PACKETS: usize = 64;
-/// What a length field can tell.
+/// The maximum of a length field.
 const MOST_BYTES: usize = u16::MAX as usize;
 /// Room for the headers of a super-packet: of IP without options, and the longest of TCP.
 pub(crate) const HEADERS_BYTES: usize = 100;
-/// In the chain of a group: the last.
+/// Marks the last of a group's chain.
 const END: usize = usize::MAX;
 
 /// Packets of one burst that leave together, in their order.
@@ -27,9 +27,9 @@ pub(crate) struct Group {
     first: usize,
     last: usize,
     packets: usize,
-    /// Of all packets together, in bytes.
+    /// All payloads together, in bytes.
     payload: usize,
-    /// `None` of a packet that cannot be joined.
+    /// `None` for a packet that cannot be merged.
     joint: Option<Joint>,
     flow: Option<Flow>,
     /// Whether another packet may follow.
@@ -38,7 +38,7 @@ pub(crate) struct Group {
     is_checked: bool,
 }
 
-/// What is joined.
+/// What is merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Joins {
     /// Nothing: each packet leaves alone.
@@ -47,12 +47,12 @@ pub(crate) enum Joins {
     Tcp,
     /// Datagrams of UDP, too.
     TcpAndUdp,
-    /// Also datagrams without a checksum, as ESP in UDP over IPv4 comes: joined, they get one (RFC
+    /// Also datagrams without a checksum, such as ESP in UDP over IPv4: merged, they get one (RFC
     /// 3948 section 2.1 lets receivers expect neither).
     WithoutChecksum,
 }
 
-/// Groups the packets of bursts. Keeps its room between calls.
+/// Groups the packets of bursts. Keeps its buffers between calls.
 #[derive(Default)]
 pub(crate) struct Coalescer {
     groups: Vec<Group>,
@@ -90,11 +90,11 @@ impl Coalescer {
         })
     }
 
-    /// Appends the packet to the group of its flow, if there is one that it continues. A group that
-    /// it does not continue is closed, so that nothing of the flow overtakes it.
+    /// Appends the packet to the group of its flow, if it continues one. Otherwise that group is
+    /// closed, so that nothing of the flow overtakes the packet.
     fn join(&mut self, burst: &[Frame], index: usize, flow: Option<Flow>, joint: Option<Joint>) -> bool {
         let Some(flow) = flow else {
-            // What cannot be told from any flow keeps its place among all.
+            // A packet without a known flow keeps its place among all.
             self.groups.iter_mut().for_each(|group| group.is_open = false);
             return false;
         };
@@ -155,8 +155,8 @@ impl Group {
         self.joint.filter(|_| self.packets > 1).map_or(0, |joint| joint.header_len)
     }
 
-    /// The offload header of the group, and the headers of the super-packet, whose length it
-    /// returns too. With one packet there is nothing to be done: it leaves as it is.
+    /// The offload header of the group, and the headers of the super-packet, whose length is also
+    /// returned. A single packet leaves unchanged.
     pub(crate) fn headers(&self, burst: &[Frame]) -> (OffloadHeader, [u8; HEADERS_BYTES], usize) {
         let mut headers = [0; HEADERS_BYTES];
         let Some(joint) = self.joint.filter(|_| self.packets > 1) else {

@@ -1,10 +1,10 @@
-//! Which flow a packet belongs to, and whether one packet of a flow continues another.
+//! The flow of a packet, and whether one packet of a flow continues another.
 
 use convoy_packet::{checksum, ip, ipv4, ipv6, protocol, tcp, udp};
 
 use super::Joins;
 
-/// The flags of a segment that may be joined with others.
+/// The flags of a segment that may be merged with others.
 const JOINED_FLAGS: u8 = tcp::ACK | tcp::PSH | tcp::ECE;
 const DONT_FRAGMENT: u16 = 0x4000;
 
@@ -17,7 +17,7 @@ pub(crate) struct Flow(u64);
 pub(crate) struct Joint {
     /// TCP or UDP.
     pub(crate) protocol: u8,
-    /// What has to be joined for it to be.
+    /// The option under which it can be merged.
     pub(crate) needs: Joins,
     /// Where the transport header starts.
     pub(crate) transport: usize,
@@ -25,12 +25,12 @@ pub(crate) struct Joint {
     pub(crate) header_len: usize,
     /// Length of what is behind them in bytes, more than none.
     pub(crate) payload_len: usize,
-    /// Whether nothing may be joined behind it.
+    /// Whether nothing may be merged behind it.
     pub(crate) is_end: bool,
 }
 
-/// The flow of a TCP segment or UDP datagram, and what joining needs of it, if it may be joined. No
-/// flow of anything else, nor of fragments.
+/// The flow of a TCP segment or UDP datagram, and what merging needs of it, if it may be merged.
+/// Other packets, and fragments, have no flow.
 pub(crate) fn flow_of(packet: &[u8]) -> (Option<Flow>, Option<Joint>) {
     match whole(packet) {
         Some((protocol, transport)) => {
@@ -79,7 +79,7 @@ impl Joint {
         let (len, is_end, needs) = if protocol == protocol::TCP {
             let len = tcp::header_len(body).filter(|len| *len <= body.len())?;
             let flags = body[tcp::FLAGS_AT];
-            // Without ACK, or with a flag that is a segment's own.
+            // Without ACK, or with a flag that only concerns this segment.
             if flags & tcp::ACK == 0 || flags & !JOINED_FLAGS != 0 {
                 return None;
             }
@@ -96,8 +96,8 @@ impl Joint {
         (payload_len > 0).then_some(Self { protocol, needs, transport, header_len, payload_len, is_end })
     }
 
-    /// Whether `packet` is what comes behind `packets` packets with `payload` bytes together, of
-    /// which the first is `first`, and all but its length, its place and PSH is the same.
+    /// Whether `packet` follows `packets` packets with `payload` bytes together, of which the first
+    /// is `first`, and is equal in everything but length, position and PSH.
     pub(crate) fn is_continued_by(
         &self,
         first: &[u8],
@@ -131,8 +131,8 @@ impl Joint {
             && first[18..] == other[18..]
     }
 
-    /// Whether the receiver would find the checksums of IP and transport right: joined, they are
-    /// made anew.
+    /// Whether the receiver would accept the checksums of IP and transport: merged, they are
+    /// recomputed.
     pub(crate) fn has_right_checksums(&self, packet: &[u8]) -> bool {
         let body = &packet[self.transport..];
         let is_right = || {

@@ -1,10 +1,10 @@
 //! Super-packets of the kernel: the segments of one TCP connection, or the datagrams of one UDP
-//! flow, as one packet of up to 64 KiB with a header that says how it is to be cut
+//! flow, as one packet of up to 64 KiB with a header that says how to segment it
 //! (`struct virtio_net_hdr`).
 //!
-//! What is read is cut into packets that fit the MTU ([`Cut`]); what leaves is grouped into what
-//! the kernel would cut back into the same packets ([`Coalescer`]). TUN devices and packet sockets
-//! have the same header.
+//! Received ones are cut into packets that fit the MTU ([`Cut`]); outgoing packets are grouped such
+//! that the kernel would segment each group into the same packets ([`Coalescer`]). TUN devices and
+//! packet sockets use the same header.
 
 mod coalesce;
 mod flow;

@@ -1,12 +1,12 @@
-//! The header that stands before each packet of a TUN device or packet socket with offloads
-//! (`struct virtio_net_hdr`, in the host's byte order): what the kernel left undone, or is to do.
+//! The header before each packet of a TUN device or packet socket with offloads
+//! (`struct virtio_net_hdr`, in host byte order): what the kernel left undone, or is to do.
 
 /// Length of the header, in bytes.
 pub(crate) const HEADER_BYTES: usize = 10;
 
 /// The transport checksum has only the pseudo header's sum.
 const NEEDS_CHECKSUM: u8 = 1;
-/// Beside a type: a TCP super-packet with CWR, of which the first segment alone has it.
+/// Added to a type: a TCP super-packet with CWR, which only the first segment has.
 const WITH_ECN: u8 = 0x80;
 
 /// What a super-packet is made of.
@@ -35,7 +35,7 @@ impl Segments {
 /// The header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct OffloadHeader {
-    /// What it is made of, if it is a super-packet.
+    /// The kind of its segments, if it is a super-packet.
     pub(crate) segments: Option<Segments>,
     /// Length of all headers in bytes; a hint.
     pub(crate) header_len: u16,
@@ -46,7 +46,7 @@ pub(crate) struct OffloadHeader {
 }
 
 impl OffloadHeader {
-    /// Reads it; `None` if the kernel speaks of an offload that it was not asked for.
+    /// Parses it; `None` if the kernel names an offload that was not requested.
     pub(crate) fn read(bytes: &[u8; HEADER_BYTES]) -> Option<Self> {
         let word = |at: usize| u16::from_ne_bytes([bytes[at], bytes[at + 1]]);
         let segments = match bytes[1] & !WITH_ECN {
@@ -76,7 +76,7 @@ impl OffloadHeader {
         Some(Self { header_len: self.header_len.saturating_sub(link_bytes), checksum, ..self })
     }
 
-    /// As it stands before a packet.
+    /// The header as bytes.
     pub(crate) fn write(&self) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
         let number = |segments| Segments::ALL.into_iter().find(|(kind, _)| *kind == segments);

@@ -1,4 +1,4 @@
-//! A super-packet of the kernel, cut into packets that fit the MTU: each segment goes straight into
+//! Cuts a super-packet of the kernel into packets that fit the MTU: each segment goes straight into
 //! its frame.
 
 use convoy_packet::{Frame, FramePool, Layout, checksum, ip, ipv4, protocol, tcp, udp};
@@ -8,14 +8,14 @@ use super::offload::{OffloadHeader, Segments};
 
 const IDENTIFICATION_AT: usize = 4;
 const SEQUENCE_AT: usize = 4;
-/// Flags that are the last segment's alone, and the first one's.
+/// Flags of the last segment alone, and of the first one.
 const OF_THE_LAST: u8 = tcp::FIN | tcp::PSH;
 const OF_THE_FIRST: u8 = tcp::CWR;
 
 /// What is left to be cut off a packet or super-packet.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Cut {
-    /// `None` of a packet that is handed out as it is.
+    /// `None` for a packet that is handed out unchanged.
     segments: Option<Segments>,
     /// Where the transport header starts, and where the payload does.
     transport: usize,
@@ -29,7 +29,7 @@ pub(crate) struct Cut {
     count: u16,
 }
 
-/// What became of the next segment.
+/// The outcome for the next segment.
 #[derive(Debug)]
 pub(crate) enum Next {
     /// It is in a frame.
@@ -41,8 +41,8 @@ pub(crate) enum Next {
 }
 
 impl Cut {
-    /// Looks at what was read, and completes the checksum of a packet that is whole. `None` if it
-    /// is malformed.
+    /// Parses what was read, and completes the checksum of a packet that is whole. `None` if it is
+    /// malformed.
     pub(crate) fn of(header: &OffloadHeader, packet: &mut [u8]) -> Option<Self> {
         let end = packet.len();
         let Some(segments) = header.segments else {
@@ -104,7 +104,7 @@ impl Cut {
         self.count = self.count.wrapping_add(1);
     }
 
-    /// Makes the super-packet's headers those of the segment that follows.
+    /// Adapts the super-packet's headers to the next segment.
     fn fit_headers(&self, segments: Segments, packet: &mut [u8]) {
         if !ip::is_v6(packet) {
             add16(packet, IDENTIFICATION_AT, self.count);
@@ -144,8 +144,8 @@ fn add32(bytes: &mut [u8], at: usize, more: u32) {
     bytes[at..at + 4].copy_from_slice(&old.wrapping_add(more).to_be_bytes());
 }
 
-/// Computes the checksum of what starts at `start`, where the pseudo header's sum stands in the
-/// place for it already.
+/// Computes the checksum of the bytes from `start`, whose field already has the pseudo header's
+/// sum.
 fn complete_checksum(packet: &mut [u8], start: usize, offset: usize) -> Option<()> {
     let body = packet.get_mut(start..).filter(|body| body.len() >= offset + 2)?;
     let sum = match checksum::of(body, 0) {

@@ -15,12 +15,12 @@ mod command {
     pub(super) const PROG_TEST_RUN: i32 = 10;
     pub(super) const LINK_CREATE: i32 = 28;
 }
-/// As what programs are attached: `BPF_XDP`, and `BPF_TCX_INGRESS` of Linux 6.6.
+/// Attachment types: `BPF_XDP`, and `BPF_TCX_INGRESS` of Linux 6.6.
 const ATTACH_XDP: u32 = 37;
 const ATTACH_INGRESS: u32 = 46;
 /// `BPF_F_BEFORE`: before all programs that are there.
 const BEFORE: u32 = 1 << 3;
-/// What a verifier's complaint may be long, in bytes.
+/// The maximum length of a verifier's complaint, in bytes.
 const LOG_BYTES: usize = 64 << 10;
 
 /// One instruction as the kernel reads it (`struct bpf_insn`).
@@ -48,7 +48,7 @@ pub(crate) enum MapKind {
 pub(crate) enum ProgramKind {
     /// At a socket.
     SocketFilter = 1,
-    /// Where frames come in to the kernel's network stack.
+    /// The ingress of the kernel's network stack.
     Ingress = 3,
     /// At an interface's driver, or right behind it.
     Xdp = 6,
@@ -280,7 +280,7 @@ impl Program {
         unsafe { bpf_descriptor(command::LINK_CREATE, &mut attributes) }
     }
 
-    /// What it says of a frame.
+    /// Its verdict on a frame.
     #[cfg(test)]
     pub(crate) fn test(&self, frame: &[u8]) -> io::Result<u32> {
         let mut attributes = TestRun {

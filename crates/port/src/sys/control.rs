@@ -12,7 +12,7 @@ const CONTROL_BYTES: usize = 192;
 pub(crate) type Control = Buffer<CONTROL_BYTES>;
 
 impl Control {
-    /// Adds a value; one for which there is no room is left out.
+    /// Adds a value; one without room is left out.
     pub(crate) fn push(&mut self, level: i32, kind: i32, value: &[u8]) {
         let start = self.len;
         let len = HEADER_BYTES + value.len();

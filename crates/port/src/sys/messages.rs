@@ -93,7 +93,7 @@ impl Sender {
         unsafe { self.transmit(socket) }
     }
 
-    /// A header for each message, with so many of the slices each.
+    /// A header for each message, with its number of slices.
     fn begin_messages(&mut self, counts: impl Iterator<Item = usize>) {
         let mut slices = self.slices.as_mut_slice();
         for count in counts {
@@ -141,13 +141,13 @@ unsafe impl Send for Incoming {}
 
 /// One received message.
 pub(crate) struct Message<'a> {
-    /// What was in it.
+    /// Its content.
     pub(crate) bytes: &'a [u8],
-    /// Who sent it.
+    /// Its sender.
     pub(crate) from: Option<std::net::SocketAddr>,
-    /// What the kernel says beside it.
+    /// Its ancillary data.
     pub(crate) control: &'a Control,
-    /// Whether there was more than fits.
+    /// Whether it was truncated.
     pub(crate) is_cut: bool,
 }
 
@@ -168,8 +168,7 @@ impl Incoming {
         }
     }
 
-    /// Receives what is there, over what was received before, and returns how many messages. Does
-    /// not wait.
+    /// Receives pending messages, over those received before, and returns how many. Does not block.
     pub(crate) fn receive(&mut self, socket: BorrowedFd<'_>) -> io::Result<usize> {
         self.count = 0;
         let memories = self.memory.chunks_exact_mut(self.stride);

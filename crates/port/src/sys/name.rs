@@ -12,7 +12,7 @@ const V6_BYTES: usize = 28;
 pub(crate) type Name = Buffer<V6_BYTES>;
 
 impl Name {
-    /// The address, or `None` if it is of another family or not whole.
+    /// The address, or `None` if it is of another family or truncated.
     pub(crate) fn address(&self) -> Option<SocketAddr> {
         let bytes = self.bytes.get(..self.len)?;
         let (family, rest) = bytes.split_first_chunk()?;

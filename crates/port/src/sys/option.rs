@@ -29,8 +29,8 @@ fn set(socket: BorrowedFd<'_>, level: i32, option: i32, value: i32) -> io::Resul
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Asks for what the synthetic IP header needs beside each datagram: destination, traffic class,
-/// hop limit.
+/// Requests the ancillary data for the synthetic IP header of each datagram: destination, traffic
+/// class, hop limit.
 pub(crate) fn receive_beside(socket: BorrowedFd<'_>, family: &IpAddr) -> io::Result<()> {
     let options = if family.is_ipv4() {
         [libc::IP_PKTINFO, libc::IP_RECVTOS, libc::IP_RECVTTL]
@@ -40,9 +40,9 @@ pub(crate) fn receive_beside(socket: BorrowedFd<'_>, family: &IpAddr) -> io::Res
     options.into_iter().try_for_each(|option| set(socket, level(family), option, 1))
 }
 
-/// Whether packets of this socket stay in one piece, over IPv4 by DF. Without it this host
-/// fragments what is too long for the interface, and over IPv4 routers do. What the kernel believes
-/// of the path, by ICMP that anybody may have sent, changes nothing: the interface's own MTU alone
+/// Whether packets of this socket stay unfragmented, over IPv4 by DF. Otherwise this host fragments
+/// packets that are too long for the interface, and over IPv4 routers do. The kernel's belief about
+/// the path, from ICMP that anybody may have sent, changes nothing: only the interface's own MTU
 /// counts.
 pub(crate) fn set_dont_fragment(
     socket: BorrowedFd<'_>,
@@ -58,11 +58,11 @@ pub(crate) fn set_dont_fragment(
 }
 
 /// The MTU of the interface for which a packet of this socket was too long, in bytes. `resend`
-/// tries it once more, and the kernel puts the number down. `None` if it was not refused for its
+/// tries it once more, and the kernel records the number. `None` if it was not refused for its
 /// length this time.
 ///
-/// It is not asked of a connected socket (`IP_MTU`): that tells the path's MTU, which anybody may
-/// have made the kernel believe.
+/// A connected socket is not asked (`IP_MTU`): that returns the path's MTU, which anybody may have
+/// forged.
 pub(crate) fn mtu_of_refusal(
     socket: BorrowedFd<'_>,
     family: &IpAddr,
@@ -71,8 +71,8 @@ pub(crate) fn mtu_of_refusal(
     let option = if family.is_ipv4() { libc::IP_RECVERR } else { libc::IPV6_RECVERR };
     set(socket, level(family), option, 1).ok()?;
     let mtu = resend().err().and_then(|_| refusal(socket));
-    // What else has come meanwhile is forgotten with it. On for longer, ICMP from anywhere would
-    // fail other calls.
+    // Other errors queued meanwhile are dropped with it. Left on for longer, ICMP from anywhere
+    // would fail other calls.
     let _ = set(socket, level(family), option, 0);
     mtu
 }
@@ -80,7 +80,7 @@ pub(crate) fn mtu_of_refusal(
 /// Reads the socket's queue of errors up to the first that a packet's length was refused on this
 /// host.
 fn refusal(socket: BorrowedFd<'_>) -> Option<u16> {
-    /// Errors from elsewhere that are passed over.
+    /// Errors of other origins that are skipped.
     const PASSED_OVER: usize = 16;
     for _ in 0..PASSED_OVER {
         let mut control = cmsg_space!([u8; 128]);

@@ -28,13 +28,13 @@ fn set_at<T>(socket: BorrowedFd<'_>, level: i32, option: i32, value: &T) -> io::
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Has the kernel put a header before each frame that says what it left undone, and read one before
-/// each that it is given.
+/// Makes the kernel put a header before each frame that says what it left undone, and parse one
+/// before each frame it is given.
 pub(crate) fn begin_offload_headers(socket: BorrowedFd<'_>) -> io::Result<()> {
     set(socket, libc::PACKET_VNET_HDR, &1_i32)
 }
 
-/// Leaves out what this host itself sends by the interface.
+/// Excludes what this host itself sends by the interface.
 pub(crate) fn ignore_outgoing(socket: BorrowedFd<'_>) -> io::Result<()> {
     set(socket, libc::PACKET_IGNORE_OUTGOING, &1_i32)
 }
@@ -50,7 +50,7 @@ fn get<T>(socket: BorrowedFd<'_>, option: i32, value: &mut T) -> io::Result<()> 
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Has the socket receive those frames alone of which a program says so.
+/// Restricts the socket to frames accepted by a program.
 pub(crate) fn filter(socket: BorrowedFd<'_>, program: BorrowedFd<'_>) -> io::Result<()> {
     set_at(socket, libc::SOL_SOCKET, libc::SO_ATTACH_BPF, &program.as_raw_fd())
 }
@@ -60,7 +60,8 @@ pub(crate) fn filter(socket: BorrowedFd<'_>, program: BorrowedFd<'_>) -> io::Res
 const FANOUT_UNIQUE: u32 = 0x2000;
 const FANOUT_IGNORES_OUTGOING: u32 = 0x4000;
 
-/// Makes the sockets share what comes: all frames of one flow to one of them. They must be bound.
+/// Distributes received frames among the sockets, all frames of one flow to one of them. They must
+/// be bound.
 pub(crate) fn share(sockets: &[BorrowedFd<'_>]) -> io::Result<()> {
     let hash = libc::PACKET_FANOUT_HASH | FANOUT_IGNORES_OUTGOING;
     let Some((first, others)) = sockets.split_first().filter(|(_, others)| !others.is_empty()) else {
@@ -73,13 +74,13 @@ pub(crate) fn share(sockets: &[BorrowedFd<'_>]) -> io::Result<()> {
     others.iter().try_for_each(|socket| set(*socket, libc::PACKET_FANOUT, &group))
 }
 
-/// Frames that found no room at the socket since the last call.
+/// Frames lost for lack of room at the socket since the last call.
 pub(crate) fn take_lost(socket: BorrowedFd<'_>) -> u64 {
     let mut counted = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
     get(socket, libc::PACKET_STATISTICS, &mut counted).map_or(0, |()| counted.tp_drops.into())
 }
 
-/// Has the interface take frames to any address, for as long as the socket is open.
+/// Makes the interface accept frames to any address, while the socket is open.
 #[cfg(feature = "card")]
 pub(crate) fn take_all(socket: BorrowedFd<'_>, interface: u32) -> io::Result<()> {
     let request = libc::packet_mreq {
@@ -91,7 +92,7 @@ pub(crate) fn take_all(socket: BorrowedFd<'_>, interface: u32) -> io::Result<()>
     set(socket, libc::PACKET_ADD_MEMBERSHIP, &request)
 }
 
-/// Connects the socket with one interface, and with frames of any protocol.
+/// Binds the socket to one interface, for frames of any protocol.
 pub(crate) fn bind(socket: BorrowedFd<'_>, interface: u32) -> io::Result<()> {
     let address = libc::sockaddr_ll {
         sll_family: libc::AF_PACKET as u16,

@@ -1,5 +1,4 @@
-//! A ring of AF_XDP: entries that one side puts in and the other takes out, this process on one
-//! side and the kernel on the other.
+//! A ring of AF_XDP: this process adds entries and the kernel takes them out, or the reverse.
 
 #![allow(unsafe_code)]
 
@@ -13,13 +12,13 @@ pub(super) const RING: u32 = 1024;
 /// The flag of a ring whose other side sleeps (`XDP_RING_NEED_WAKEUP`).
 const NEEDS_WAKEUP: u32 = 1;
 
-/// One ring: this side puts entries in or takes them out, and the kernel does the other.
+/// One ring: this side adds entries or takes them, and the kernel does the other.
 pub(super) struct Ring<T> {
     producer: NonNull<AtomicU32>,
     consumer: NonNull<AtomicU32>,
     flags: NonNull<AtomicU32>,
     entries: NonNull<T>,
-    /// Of this side: how many entries it has put or taken, and how far it knows the other to be.
+    /// This side's position: entries added or taken, and the last known position of the other side.
     own: u32,
     other: u32,
     mapping: (NonNull<libc::c_void>, usize),
@@ -71,7 +70,7 @@ impl<T: Copy> Ring<T> {
         self.word(self.flags).load(Ordering::Relaxed) & NEEDS_WAKEUP != 0
     }
 
-    /// How many entries can be put; the kernel is only looked at where fewer than `wanted` are
+    /// How many entries can be added; the kernel's position is only read if fewer than `wanted` are
     /// known.
     pub(super) fn room(&mut self, wanted: u32) -> u32 {
         let room = RING - self.own.wrapping_sub(self.other);
@@ -82,7 +81,7 @@ impl<T: Copy> Ring<T> {
         RING - self.own.wrapping_sub(self.other)
     }
 
-    /// Puts an entry; there is room.
+    /// Adds an entry; there must be room.
     pub(super) fn put(&mut self, entry: T) {
         // SAFETY: the place is inside the mapping, and this side's until it is published.
         unsafe { self.entries.add((self.own % RING) as usize).write(entry) };
@@ -106,7 +105,7 @@ impl<T: Copy> Ring<T> {
         self.other.wrapping_sub(self.own)
     }
 
-    /// Takes an entry; there is one.
+    /// Takes an entry; there must be one.
     pub(super) fn take(&mut self) -> T {
         // SAFETY: the place is inside the mapping; the kernel has written it, and leaves it alone
         // until it is given back.

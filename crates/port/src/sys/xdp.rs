@@ -1,6 +1,6 @@
 //! AF_XDP: sockets of one queue of an interface, and the four rings that each shares with the
-//! kernel. The memory that the kernel reads and writes is the process's packet memory; a frame that
-//! is in a ring is on loan to the kernel.
+//! kernel. The memory that the kernel reads and writes is the process's packet memory; a frame in a
+//! ring is on loan to the kernel.
 
 #![allow(unsafe_code)]
 
@@ -16,15 +16,15 @@ use super::ring::{RING, Ring};
 const KERNEL_HEADROOM: usize = 256;
 /// The longest frame that a chunk takes in, in bytes.
 pub(crate) const LONGEST_FRAME: usize = CHUNK_BYTES - KERNEL_HEADROOM;
-/// Entries that are made free before the kernel is given frames again.
+/// Entries that must be free before the kernel is given frames again.
 const REFILL: u32 = RING / 16;
 
-/// What a socket has counted; those of one queue.
+/// The counters of a queue's socket.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct XdpStatistics {
-    /// Packets that found no room in the ring, or that the kernel lost for another reason.
+    /// Packets for which the ring had no room, or that the kernel lost for another reason.
     pub(crate) dropped: u64,
-    /// Packets that found no frame.
+    /// Packets for which there was no frame.
     pub(crate) no_frame: u64,
 }
 
@@ -35,9 +35,9 @@ pub(crate) struct XdpSocket {
     completion: Ring<u64>,
     receive: Ring<libc::xdp_desc>,
     transmit: Ring<libc::xdp_desc>,
-    /// Frames that the kernel may write received packets into.
+    /// Frames into which the kernel may write received packets.
     to_receive: Loans,
-    /// Frames that leave.
+    /// Frames that are being sent.
     to_send: Loans,
     is_zero_copy: bool,
 }
@@ -135,7 +135,7 @@ impl XdpSocket {
         self.transmit.room(RING) as usize
     }
 
-    /// Has a frame leave with the next [`flush`](Self::flush).
+    /// Queues a frame for the next [`flush`](Self::flush).
     ///
     /// # Errors
     /// The frame, if there is no room now, or if it is larger than a chunk.
@@ -149,7 +149,7 @@ impl XdpSocket {
         Ok(())
     }
 
-    /// Whether frames leave that the kernel has not given back.
+    /// Whether frames are being sent that the kernel has not returned.
     pub(crate) fn is_sending(&self) -> bool {
         !self.to_send.is_empty()
     }
@@ -165,7 +165,7 @@ impl XdpSocket {
         self.completion.publish_taken();
     }
 
-    /// Tells the kernel of what is to leave; the number of system calls.
+    /// Notifies the kernel of frames to be sent; returns the number of system calls.
     ///
     /// # Errors
     /// The interface is gone.
@@ -195,12 +195,12 @@ impl XdpSocket {
         Ok(calls)
     }
 
-    /// Without a device that reads the ring by itself, only a call sends.
+    /// Unless the device reads the ring by itself, only a call sends.
     fn must_call(&self) -> bool {
         !self.is_zero_copy || self.transmit.needs_wakeup()
     }
 
-    /// What it has counted.
+    /// Its counters.
     pub(crate) fn statistics(&self) -> XdpStatistics {
         let mut counted = libc::xdp_statistics {
             rx_dropped: 0,
@@ -232,7 +232,7 @@ impl AsFd for XdpSocket {
 
 impl Drop for XdpSocket {
     fn drop(&mut self) {
-        // Closed first: then the kernel writes into no frame any more.
+        // Closed first: the kernel then no longer writes into any frame.
         drop(self.descriptor.take());
         drop((self.to_receive.recall(), self.to_send.recall()));
     }

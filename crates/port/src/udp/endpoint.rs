@@ -1,4 +1,4 @@
-//! One socket of one address, and what the kernel can do with it.
+//! One socket of one address, and its capabilities.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -10,7 +10,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 use super::UdpConfig;
 use crate::{PortError, sys};
 
-/// Bytes of socket buffer asked for, each way.
+/// Requested size of the socket buffers, in bytes, each way.
 const SOCKET_BUFFER: usize = 4 << 20;
 
 pub(super) struct Endpoint {
@@ -37,8 +37,8 @@ impl Endpoint {
         if local.is_ipv6() {
             socket.set_only_v6(true)?;
         }
-        // The first queue's socket is bound alone, so that a second program is refused, not given
-        // half of the packets.
+        // The first queue's socket is bound exclusively, so that a second program is refused rather
+        // than given half of the packets.
         socket.set_reuse_port(!is_first)?;
         sys::receive_beside(socket.as_fd(), &local.ip())?;
         enlarge_buffers(&socket);
@@ -46,11 +46,10 @@ impl Endpoint {
             socket.set_mark(mark)?;
         }
         if config.offloads {
-            // Linux before 5.0 lacks it; then datagrams come one by one.
+            // Linux before 5.0 lacks it; datagrams then arrive one by one.
             let _ = setsockopt(&socket, sockopt::UdpGroSegment, &true);
         }
-        // Kernels that lack it refuse even to set it to nothing. They would take no notice of it
-        // beside a message.
+        // Kernels that lack it reject even setting it to 0. In ancillary data they would ignore it.
         let can_segment = config.offloads && setsockopt(&socket, sockopt::UdpGsoSegment, &0).is_ok();
         socket.bind(&local.into())?;
         socket.set_reuse_port(config.queues > 1)?;
@@ -74,13 +73,13 @@ impl Endpoint {
             return 0;
         }
         self.sets_df = Some(dont_fragment);
-        // A kernel without the option sends as it likes, which is what it does now.
+        // A kernel without the option keeps its behaviour.
         let _ = sys::set_dont_fragment(self.socket.as_fd(), &self.local.ip(), dont_fragment);
         1
     }
 }
 
-/// Past the system's limit where we may, else what it allows.
+/// Beyond the system's limit if permitted, otherwise up to it.
 fn enlarge_buffers(socket: &Socket) {
     if setsockopt(socket, sockopt::RcvBufForce, &SOCKET_BUFFER).is_err() {
         let _ = socket.set_recv_buffer_size(SOCKET_BUFFER);

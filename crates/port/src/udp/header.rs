@@ -12,7 +12,7 @@ use convoy_packet::{
 /// The longest datagram that an IPv4 packet carries, in bytes.
 const LONGEST_BYTES: usize = u16::MAX as usize - convoy_packet::ipv4::HEADER_BYTES;
 
-/// What is told beside a datagram of the headers that the kernel took off.
+/// What the kernel reports of the headers that it removed from a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Arrival {
     pub(super) from: SocketAddr,
@@ -23,7 +23,7 @@ pub(super) struct Arrival {
     pub(super) hops: u8,
 }
 
-/// The headers of what arrives from one place at another: they are made once for many datagrams.
+/// The headers of datagrams from one place to another: computed once for many.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wrapper {
     arrival: Arrival,
@@ -66,7 +66,7 @@ impl Wrapper {
     }
 }
 
-/// What is read off a packet's headers before they are left out.
+/// The fields of a packet's headers that are passed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Head {
     pub(super) source: IpAddr,

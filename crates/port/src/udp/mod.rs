@@ -1,10 +1,10 @@
 //! ESP in UDP (RFC 3948): sockets on port 4500, with segmentation offload both ways.
 //!
-//! A run of datagrams to one peer leaves as one message that the kernel or the device cuts
+//! A run of datagrams to one peer leaves as one message that the kernel or the device segments
 //! (`UDP_SEGMENT`), and all messages of a burst in one system call; bursts to several peers are
-//! sorted by peer first (`sort.rs`). What the kernel has coalesced (`UDP_GRO`) is taken apart here.
+//! sorted by peer first (`sort.rs`). What the kernel has coalesced (`UDP_GRO`) is split here.
 //! Datagrams of any content are handed up: telling ESP from IKE and keep-alives is not the port's
-//! business. So is what ICMP says of paths: what the kernel makes of it changes nothing here.
+//! business. So is ICMP about paths: the kernel's own path MTUs change nothing here.
 
 mod endpoint;
 mod header;
@@ -29,7 +29,7 @@ use send::{Bounds, Plan};
 pub use settings::UdpSettings;
 use sort::Sorter;
 
-/// How a `udp` port is to be.
+/// The configuration of a `udp` port.
 #[derive(Clone, Debug)]
 pub struct UdpConfig {
     /// The port's name, for example `outside`.
@@ -45,11 +45,11 @@ pub struct UdpConfig {
     pub queues: usize,
     /// Whether the kernel may segment and coalesce (`UDP_SEGMENT`, `UDP_GRO`), where it can.
     pub offloads: bool,
-    /// Those of the addresses at which the port hears what ICMP says of paths; not where another
-    /// port does.
+    /// The addresses at which the port receives ICMP about paths; not those of which another port
+    /// does.
     pub reports: Vec<IpAddr>,
-    /// The mark of what the kernel sends of this port (`SO_MARK`), by which routing rules know it;
-    /// needs CAP_NET_ADMIN.
+    /// The mark of what the kernel sends for this port (`SO_MARK`), for routing rules; needs
+    /// CAP_NET_ADMIN.
     pub mark: Option<u32>,
 }
 
@@ -59,7 +59,7 @@ pub struct Udp {
     endpoints: Vec<Endpoint>,
     receiver: Receiver,
     reports: Reports,
-    /// The endpoint to ask first, so that each has its turn.
+    /// The endpoint to ask first, so that all are served in turn.
     turn: usize,
     plan: Plan,
     sorter: Sorter,
@@ -78,7 +78,7 @@ impl Udp {
                     .into();
             return Err(PortError::Invalid { port: config.name.clone(), reason });
         }
-        // The kernel gives an ICMP message to every raw socket, so the first queue alone hears
+        // The kernel delivers an ICMP message to every raw socket, so only the first queue receives
         // them.
         (0..config.queues).map(|queue| Self::bind_queue(config, queue == 0)).collect()
     }
@@ -113,7 +113,7 @@ impl Udp {
         })
     }
 
-    /// Where it listens, in the order of the configured addresses.
+    /// The addresses and ports it listens on, in the order of the configuration.
     pub fn local_addresses(&self) -> impl Iterator<Item = SocketAddr> {
         self.endpoints.iter().map(|endpoint| endpoint.local)
     }
@@ -123,8 +123,8 @@ impl Udp {
         self.out.path_mtus.get(peer)
     }
 
-    /// Decides about the first planned message, which the system refused; returns the first frame
-    /// that is still to be sent, or `None` if there is no room now.
+    /// Handles the first planned message, which the system refused; returns the first frame that is
+    /// still to be sent, or `None` if there is no room now.
     fn refused(
         &mut self,
         error: std::io::Error,
@@ -143,14 +143,14 @@ impl Udp {
                 self.endpoints[self.plan.endpoint].can_segment = false;
                 return Ok(Some(frames.start));
             }
-            // Segments may be too long for the interface: the kernel then says of each what it does
-            // with it.
+            // Segments may be too long for the interface: sent individually, the kernel reports
+            // each.
             Some(_) if frames.len() > 1 => {
                 *single_until = frames.end;
                 return Ok(Some(frames.start));
             }
             Some(libc::EMSGSIZE) => self.exceeded(burst, frames.start),
-            // No route, forbidden: this packet is lost, the port lives.
+            // No route, forbidden: only this packet is lost.
             _ => {}
         }
         self.out.count_refused(&burst[frames.start], &error);
@@ -169,7 +169,8 @@ impl Udp {
         });
     }
 
-    /// Sends a frame that no UDP socket can: a fragment. `false` if there is no room now.
+    /// Sends a frame that no UDP socket can send: a fragment. Returns `false` if there is no room
+    /// now.
     fn send_fragment(&mut self, frame: &Frame) -> Result<bool, PortError> {
         let is_ours = |ends: &Ends| self.endpoints.iter().any(|endpoint| endpoint.sends_from(ends.source));
         let Some(ends) = Ends::of_fragment(frame).filter(is_ours) else {
@@ -179,7 +180,7 @@ impl Udp {
         self.out.send_fragment(frame, ends)
     }
 
-    /// Receives from one endpoint; whether it may have more.
+    /// Receives from one endpoint; returns whether it may have more.
     fn receive_from(&mut self, index: usize) -> Result<bool, PortError> {
         self.out.counters.system_calls += 1;
         self.receiver.fill(&self.endpoints[index]).or_else(|error| match error.raw_os_error() {

@@ -10,23 +10,23 @@ use super::header::{Arrival, Wrapper};
 use crate::PortCounters;
 use crate::sys::{Control, Incoming, Message, number};
 
-/// Messages that are received at once.
+/// Messages received at once.
 const MESSAGES: usize = 32;
 /// Room for the largest datagram, or for what the kernel coalesces into one.
 const MESSAGE_BYTES: usize = 65_535;
-/// What IPv4 and IPv6 start with where the kernel does not say.
+/// The initial hop limit if the kernel does not report it.
 const USUAL_HOPS: u8 = 64;
 
-/// What was received and not handed out yet.
+/// Received and not handed out yet.
 pub(super) struct Receiver {
     incoming: Incoming,
-    /// The address and port of the socket that it came by.
+    /// The local address and port of the socket.
     local: SocketAddr,
     /// Messages from `next` to `count` wait; of the first of them, bytes from `at` on.
     next: usize,
     count: usize,
     at: usize,
-    /// That of the last message: most come from one peer.
+    /// The headers of the last message: most come from one peer.
     wrapper: Option<Wrapper>,
 }
 
@@ -52,12 +52,12 @@ impl Receiver {
         Ok(self.count == MESSAGES)
     }
 
-    /// Whether something was received that was not handed out.
+    /// Whether received packets wait to be handed out.
     pub(super) fn has_waiting(&self) -> bool {
         self.next < self.count
     }
 
-    /// Hands out what was received, up to `limit` frames in `burst`; `false` if frames or room ran
+    /// Hands out received packets, up to `limit` frames in `burst`; `false` if frames or room ran
     /// out first.
     pub(super) fn hand_out(
         &mut self,
@@ -120,8 +120,8 @@ fn push(
     }
 }
 
-/// Where a message came from and went to, and the length of each datagram in it but the last, in
-/// bytes. `None` if it cannot be told or was cut.
+/// Source and destination of a message, and the length of each datagram in it but the last, in
+/// bytes. `None` if unknown or truncated.
 fn describe(message: &Message<'_>, local: SocketAddr) -> Option<(Arrival, usize)> {
     if message.is_cut {
         return None;

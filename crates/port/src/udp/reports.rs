@@ -1,6 +1,6 @@
-//! What routers say of datagrams that were too big. The sockets of the datagrams are not told: an
-//! error queue there would let ICMP from anywhere fail their calls. Raw sockets beside them hear
-//! it, and it is handed up as it came.
+//! ICMP "too big" of routers about datagrams. The datagrams' sockets do not receive it: an error
+//! queue there would let ICMP from anywhere fail their calls. Raw sockets beside them do, and it is
+//! handed up as received.
 
 use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -10,10 +10,10 @@ use convoy_packet::{Frame, FramePool};
 use crate::PortCounters;
 use crate::raw::{RawReceiver, RawSocket};
 
-/// Calls of `receive` that bring something between two looks. A call that brings nothing looks as
+/// Calls of `receive` that return something between two looks. A call that returns nothing looks as
 /// well.
 const CALLS: u32 = 64;
-/// Reports that are received at once.
+/// Reports received at once.
 const MESSAGES: usize = 4;
 
 /// One socket for each address.
@@ -24,25 +24,25 @@ pub(crate) struct Reports {
 }
 
 impl Reports {
-    /// Sockets that hear of paths from `addresses`. They need CAP_NET_RAW.
+    /// Sockets that receive reports of paths from `addresses`. They need CAP_NET_RAW.
     pub(crate) fn open(addresses: &[IpAddr]) -> std::io::Result<Self> {
         let sockets = addresses.iter().map(|address| RawSocket::of_reports(*address));
         let sockets = sockets.collect::<Result<_, _>>()?;
         Ok(Self { sockets, receiver: RawReceiver::new(MESSAGES), calls: 0 })
     }
 
-    /// What becomes readable when there is a report.
+    /// Becomes readable when there is a report.
     pub(crate) fn sockets(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.sockets.iter().map(AsFd::as_fd)
     }
 
-    /// Whether reports were received that were not handed out.
+    /// Whether received reports wait to be handed out.
     pub(crate) fn has_waiting(&self) -> bool {
         self.receiver.has_waiting()
     }
 
     /// Appends reports to `burst`, up to `limit` frames in it, if it is time to look: a busy port
-    /// pays a system call for them in 64 rounds.
+    /// pays one system call for them in 64 rounds.
     pub(crate) fn receive(
         &mut self,
         was_idle: bool,

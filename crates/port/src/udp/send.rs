@@ -27,7 +27,7 @@ pub(super) struct Plan {
     pub(super) first: Option<Head>,
 }
 
-/// What bounds a message.
+/// The limits of a message.
 #[derive(Clone, Copy)]
 pub(super) struct Bounds {
     /// The port's MTU in bytes. The kernel refuses to segment into packets longer than that.
@@ -42,7 +42,7 @@ impl Plan {
         Self { messages, sender: Sender::default(), endpoint: 0, first: None }
     }
 
-    /// Plans what can leave in one call of the frames from `at` on; `false` if the first of them
+    /// Plans which of the frames from `at` on leave in one call; `false` if the first of them
     /// cannot leave by this port at all.
     pub(super) fn lay_out(
         &mut self,
@@ -78,8 +78,8 @@ impl Plan {
         !self.messages.is_empty()
     }
 
-    /// Sends what is planned and returns the index of the first frame that did not leave. An error
-    /// is about the first message.
+    /// Sends the planned messages and returns the index of the first frame that did not leave. An
+    /// error concerns the first message.
     pub(super) fn send(&mut self, endpoint: &Endpoint, burst: &[Frame]) -> std::io::Result<usize> {
         let sent = self.sender.send(endpoint.socket.as_fd(), burst, &self.messages)?;
         Ok(sent.checked_sub(1).map_or(self.first_frames().start, |last| self.messages[last].frames.end))
@@ -96,7 +96,7 @@ impl Plan {
     }
 }
 
-/// The socket of the packet's own source; where none has its port, any of its address.
+/// The socket of the packet's own source; if none has its port, any of its address.
 fn endpoint_for(endpoints: &[Endpoint], head: &Head) -> Option<usize> {
     let of_address = |endpoint: &Endpoint| endpoint.sends_from(head.source);
     let of_port = |endpoint: &Endpoint| endpoint.local.port() == head.source_port;
@@ -104,7 +104,8 @@ fn endpoint_for(endpoints: &[Endpoint], head: &Head) -> Option<usize> {
     own.or_else(|| endpoints.iter().position(of_address))
 }
 
-/// How many frames from the front are one run: one head, one length, only the last may be shorter.
+/// The number of frames, from the front, that form one run: equal headers and length, only the last
+/// may be shorter.
 fn run_len(burst: &[Frame], first: Head, mtu: usize) -> usize {
     let len = burst[0].len();
     // An empty datagram is no segment: it would vanish in a run.

@@ -1,5 +1,5 @@
-//! The packets of a burst, brought together by peer: what goes to one peer then leaves as runs,
-//! whatever was between.
+//! Sorts the packets of a burst by peer: packets to one peer then leave as runs, whatever was
+//! between.
 
 use convoy_packet::{Frame, ip, protocol};
 
@@ -10,14 +10,14 @@ type Peer = (u128, u128, u16);
 #[derive(Default)]
 pub(super) struct Sorter {
     peers: Vec<(Peer, usize)>,
-    /// By packet: first the index of its peer, then the place where it belongs.
+    /// By packet: first the index of its peer, then its new position.
     places: Vec<usize>,
 }
 
 impl Sorter {
-    /// Brings the packets to each peer together, in the order of the first of each. Those to one
+    /// Moves the packets to each peer together, in the order of the first of each. Those to one
     /// peer, and so those of one SA, keep their order. A burst with fragments, which do not show
-    /// the peer's port, stays as it is.
+    /// the peer's port, stays unchanged.
     pub(super) fn sort(&mut self, burst: &mut [Frame]) {
         if self.look(burst).is_none() || self.is_together() {
             return;
@@ -39,8 +39,8 @@ impl Sorter {
         }
     }
 
-    /// Notes the peer of each packet, and how many packets each has; `None` if a packet does not
-    /// show it.
+    /// Records the peer of each packet, and the number of packets of each; `None` if a packet does
+    /// not show it.
     fn look(&mut self, burst: &[Frame]) -> Option<()> {
         self.peers.clear();
         self.places.clear();

@@ -1,4 +1,4 @@
-//! Over the loopback, as root, who alone may hear ICMP. Segmentation over a link is in
+//! Over the loopback, as root, who alone may receive ICMP. Segmentation over a link is in
 //! `tests/udp.rs`.
 
 use std::net::{Ipv4Addr, Ipv6Addr};

@@ -1,4 +1,4 @@
-//! Which engine a train goes to.
+//! The choice of an engine for a train.
 
 use super::Parts;
 use super::TrainPart;
@@ -7,34 +7,34 @@ use crate::engine_mask::EngineMask;
 use crate::handover::is_worth_it;
 use crate::scheduler::Scheduler;
 
-/// Where a train goes, with the time that it has to wait and its own, in ticks.
+/// The choice for a train: engine, wait and processing time, in ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TrainChoice {
-    /// Nowhere yet: no engine has room.
+    /// No engine has room yet.
     Wait,
     /// To this engine.
     Engine { engine: usize, wait: u64, processing: u64 },
 }
 
-/// An engine elsewhere that a train may go to; times in ticks.
-struct Elsewhere {
+/// A candidate elsewhere for a train; times in ticks.
+struct OffCore {
     engine: usize,
-    /// What it has to do first.
+    /// Its work ahead of the train.
     wait: u64,
     processing: u64,
-    /// What the caller's core pays.
+    /// The cost for the caller's core.
     handover: u64,
 }
 
 impl<T, R> Scheduler<T, R> {
-    /// Where a train goes at `now`.
+    /// The choice for a train at `now`.
     ///
-    /// Between the caller's core and an engine elsewhere the finishing time decides as long as
-    /// nothing else is at hand, with what the [handover](crate#the-handover) costs. With more at
-    /// hand it is the finishing time of this train and the next together: while the caller does one
-    /// itself, it can give nobody else work. So it keeps a train for itself as soon as the others
-    /// are busy for longer than it would be, and where the handover would cost its core half as
-    /// much.
+    /// While no more input is at hand, the finishing time, including the
+    /// [handover](crate#the-handover), decides between the caller's core and engines elsewhere.
+    /// Otherwise it is the finishing time of this train and the next together: while the caller
+    /// processes one itself, it can give others no work. So it keeps a train as soon as the others
+    /// are busy for longer than it would be, or if the handover would cost its core at least half
+    /// as much.
     pub(crate) fn train_choice(&self, now: u64, input: Input, parts: &Parts, packets: usize) -> TrainChoice {
         let parts = parts.all();
         let among = self.engines.available.and(self.capable_of(parts)).and(self.engines.train_takers);
@@ -55,7 +55,7 @@ impl<T, R> Scheduler<T, R> {
     fn of_both(
         &self,
         here: Option<(usize, u64)>,
-        elsewhere: Option<Elsewhere>,
+        elsewhere: Option<OffCore>,
         packets: usize,
         input: Input,
     ) -> TrainChoice {
@@ -63,15 +63,15 @@ impl<T, R> Scheduler<T, R> {
         let (own, own_processing, elsewhere) = match (here, elsewhere) {
             (None, None) => return TrainChoice::Wait,
             (Some((engine, processing)), None) => return to(engine, 0, processing),
-            (None, Some(Elsewhere { engine, wait, processing, .. })) => return to(engine, wait, processing),
+            (None, Some(OffCore { engine, wait, processing, .. })) => return to(engine, wait, processing),
             (Some((own, own_processing)), Some(elsewhere)) => (own, own_processing, elsewhere),
         };
-        let Elsewhere { engine, wait, processing, handover } = elsewhere;
+        let OffCore { engine, wait, processing, handover } = elsewhere;
         let is_kept = match input {
             Input::More => {
-                own_processing.saturating_add(self.own_cost().saturating_mul(packets as u64)) <= wait
+                own_processing.saturating_add(self.worker_overhead().saturating_mul(packets as u64)) <= wait
             }
-            // On a tie nobody need be woken.
+            // On a tie, the engine here: no other thread need be woken.
             Input::Paused | Input::Ended => {
                 own_processing <= wait.saturating_add(processing).saturating_add(handover)
             }
@@ -79,25 +79,26 @@ impl<T, R> Scheduler<T, R> {
         if is_kept { to(own, 0, own_processing) } else { to(engine, wait, processing) }
     }
 
-    /// The engine of these with room for which the caller's core and it are done first.
+    /// Of these engines, the one with room for which the caller's core and the engine are done
+    /// first.
     fn lowest_elsewhere(
         &self,
         now: u64,
         among: EngineMask,
         parts: &[TrainPart],
         packets: usize,
-    ) -> Option<Elsewhere> {
+    ) -> Option<OffCore> {
         let in_time = |engine: &usize| {
             self.late_margin.is_none_or(|margin| !self.engines.queue(*engine).is_late(now, margin))
         };
         let open = among.and(self.engines.open).filter(in_time);
-        let with_times = open.map(|engine| Elsewhere {
+        let with_times = open.map(|engine| OffCore {
             engine,
             wait: self.engines.queue(engine).wait(now),
             processing: self.train_cost(engine, parts),
             handover: self.handover(engine, parts, packets),
         });
-        with_times.min_by_key(|Elsewhere { wait, processing, handover, .. }| {
+        with_times.min_by_key(|OffCore { wait, processing, handover, .. }| {
             wait.saturating_add(*processing).saturating_add(*handover)
         })
     }

@@ -1,4 +1,4 @@
-//! Where trains go.
+//! The choice of engines for trains.
 
 use super::*;
 use crate::config::SchedulerConfig;
@@ -7,7 +7,7 @@ use crate::cost::{CostModel, EngineModel, Handover};
 const HERE: usize = 0;
 const THERE: usize = 1;
 
-/// One engine on the caller's core and one elsewhere, of `t_init` and `t_block` each.
+/// An engine on the caller's core and one elsewhere, each with `t_init` and `t_block`.
 fn scheduler(costs: [(f64, f64); 2], config: SchedulerConfig) -> Scheduler<u32> {
     let engine = |(at, (t_init, t_block))| EngineModel {
         name: String::new(),
@@ -45,8 +45,8 @@ fn to(engine: usize, wait: u64, processing: u64) -> TrainChoice {
     TrainChoice::Engine { engine, wait, processing }
 }
 
-/// Has the scheduler dispatch a burst of 100 blocks; where it went. What stays on the core is done
-/// at once.
+/// Makes the scheduler dispatch a burst of 100 blocks; returns the choice. What stays on the core
+/// is done at once.
 fn give(scheduler: &mut Scheduler<u32>, now: u64, input: Input) -> TrainChoice {
     let burst = burst(&[part(0, 100)]);
     assert_eq!(scheduler.admission(&burst), Admission::Whole);
@@ -58,7 +58,7 @@ fn give(scheduler: &mut Scheduler<u32>, now: u64, input: Input) -> TrainChoice {
     };
     assert!(dispatch.is_of_many && dispatch.items.iter().copied().eq(0..32));
     if dispatch.engine == HERE {
-        scheduler.complete_at_once(now, &dispatch.given(), None);
+        scheduler.complete_at_once(now, &dispatch.train_dispatch(), None);
     }
     to(dispatch.engine, dispatch.predicted_wait, dispatch.predicted_processing)
 }
@@ -66,10 +66,10 @@ fn give(scheduler: &mut Scheduler<u32>, now: u64, input: Input) -> TrainChoice {
 #[test]
 fn with_more_at_hand_the_core_keeps_a_train_once_the_other_is_busy_for_longer_than_it_would_be() {
     let mut scheduler = scheduler([(0.0, 1.0); 2], SchedulerConfig::default());
-    scheduler.set_own_cost(1);
+    scheduler.set_worker_overhead(1);
     let elsewhere = |wait| to(THERE, wait, 100);
     assert_eq!(give(&mut scheduler, 0, Input::More), elsewhere(0));
-    // Its own 100 and 32 for the packets that come next are more than the 100 that the other has.
+    // Its own 100, plus 32 of overhead for the next packets, exceed the 100 that the other has.
     assert_eq!(give(&mut scheduler, 0, Input::More), elsewhere(100));
     assert_eq!(give(&mut scheduler, 0, Input::More), to(HERE, 0, 100));
 }
@@ -87,7 +87,7 @@ fn with_nothing_else_at_hand_whoever_is_done_first_takes_it_and_nobody_is_woken_
 }
 
 /// The choice for a train of 32 packets and 100 blocks that takes the core 100 ticks and an engine
-/// elsewhere `there`, where it costs the core `handover` a packet to give it away.
+/// elsewhere `there`, if the handover costs the core `handover` a packet.
 fn with_handover(handover: f64, there: f64, input: Input) -> TrainChoice {
     let mut scheduler = scheduler([(0.0, 1.0), (there, 0.0)], SchedulerConfig::default());
     scheduler.set_handover(THERE, 0, Handover { t_packet: handover, ..Handover::default() });
@@ -126,7 +126,7 @@ fn the_only_engine_gets_what_a_choice_among_many_would_give_it() {
     for [takes, available, idle, bundled] in
         (0..16_u8).map(|bits| [0, 1, 2, 3].map(|bit| bits >> bit & 1 == 1))
     {
-        // What it does at once is given to it in fewer steps.
+        // For an engine that processes at once the dispatch takes fewer steps.
         let given = [false, true].map(|at_once| {
             let config = SchedulerConfig::default();
             let mut scheduler = Scheduler::<u32>::new(config, vec![engine.clone()]).expect("in range");
@@ -158,7 +158,7 @@ fn the_only_engine_gets_what_a_choice_among_many_would_give_it() {
 #[test]
 fn each_change_of_sa_inside_a_train_costs_t_key() {
     let mut scheduler = scheduler([(10.0, 1.0); 2], SchedulerConfig::default());
-    scheduler.set_own_cost(1);
+    scheduler.set_worker_overhead(1);
     for (engine, t_key) in [(HERE, 9.0), (THERE, 2.0)] {
         scheduler.set_t_key(engine, 0, t_key);
         scheduler.set_t_key(engine, 1, t_key);
@@ -297,7 +297,7 @@ fn it_is_sorted_where_bundles_or_classes_count() {
     let mut bundling = scheduler(costs, usual);
     bundling.engines.train_takers.set(THERE, false);
     assert_eq!(bundling.admission(&burst), Admission::BySa);
-    // What an engine can do when it comes back decides, too.
+    // The transforms of an unavailable engine count, too.
     bundling.set_available(THERE, false);
     assert_eq!(bundling.admission(&burst), Admission::BySa);
     let many = Burst { parts: None, ..burst };

@@ -1,11 +1,11 @@
-//! What a burst is predicted to take: as a train, as multi-packets, and to hand over.
+//! Predicted times of a burst: as a train, as multi-packets, and for the handover.
 
 use super::TrainPart;
 use crate::cost::CostModel;
 use crate::scheduler::Scheduler;
 
 impl<T, R> Scheduler<T, R> {
-    /// What a burst takes the caller's core with an engine on it that gets it by the window, a
+    /// The time of the caller's core for a burst on an engine that gets it through the window, a
     /// multi-packet an SA.
     pub(super) fn bundled_cost(&self, engine: usize, parts: &[TrainPart], packets: usize) -> u64 {
         let of_part = |part: &TrainPart| {
@@ -16,15 +16,15 @@ impl<T, R> Scheduler<T, R> {
         of_parts.saturating_add(self.costs.window_cost(packets))
     }
 
-    /// What it costs the core to hand a train to an engine elsewhere: whatever its packets'
-    /// algorithms, they are handed over alike, so that the first part's stands for all.
+    /// The core's cost of handing a train to an engine elsewhere. Packets of all algorithms are
+    /// handed over alike, so that the first part represents all.
     pub(super) fn handover(&self, engine: usize, parts: &[TrainPart], packets: usize) -> u64 {
         let handovers = parts.first().map_or(&[][..], |part| self.costs.handovers(part.algorithm));
         let blocks = parts.iter().map(|part| u64::from(part.blocks)).sum();
         handovers.get(engine).map_or(0, |handover| handover.cost(packets as u64, blocks))
     }
 
-    /// A train's own time. It is begun once, however many its parts are.
+    /// A train's own time. It is started once, however many parts it has.
     pub(super) fn train_cost(&self, engine: usize, parts: &[TrainPart]) -> u64 {
         let Some((first, rest)) = parts.split_first() else { return 0 };
         let model = |part: &TrainPart| self.costs.models(part.algorithm)[engine];
@@ -36,7 +36,7 @@ impl<T, R> Scheduler<T, R> {
         cost
     }
 
-    /// The time for a part of a train that has it alone.
+    /// The time for a part as a train of its own.
     #[inline]
     pub(super) fn part_cost(&self, engine: usize, model: CostModel, part: &TrainPart) -> u64 {
         let changes = self.costs.t_key(engine, part.algorithm) * f64::from(part.changes);

@@ -1,4 +1,4 @@
-//! The window: what stands together, and what leaves.
+//! The window: what is grouped, and what leaves.
 
 use super::*;
 

@@ -2,7 +2,7 @@
 
 use convoy_scheduler::{Dispatch, Input, Item};
 
-use super::processor::{Job, Step, Way};
+use super::processor::{Job, Step, TransferMode};
 use super::stage::Single;
 use super::{Carried, Machine, NEVER, Observer, Served};
 use crate::traffic::{Traffic, TrafficError};
@@ -164,21 +164,23 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
             return;
         }
         let (processor, slots) = (&mut self.processors[at], &self.slots[at]);
-        if let Way::Buffered(bus) = processor.way {
+        if let TransferMode::Buffered(bus) = processor.way {
             return self.advance_buffered(at, bus);
         }
         let Some((processing, transfer)) = processor.start() else { return };
         match processor.way {
-            Way::Bus(bus) => {
+            TransferMode::Bus(bus) => {
                 let is_in = self.buses[bus].request(self.now, transfer);
                 self.events.set(slots.core, is_in + processing);
             }
-            Way::OwnBus(bus) => {
+            TransferMode::OwnBus(bus) => {
                 let is_in = self.buses[bus].request(self.now, transfer);
                 let is_out = self.buses[bus].request(is_in + processing, transfer);
                 self.events.set(slots.output, is_out);
             }
-            Way::Direct | Way::Buffered(_) => self.events.set(slots.core, self.now + processing),
+            TransferMode::Direct | TransferMode::Buffered(_) => {
+                self.events.set(slots.core, self.now + processing)
+            }
         }
     }
 
@@ -219,17 +221,17 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
             return false;
         }
         match processor.way {
-            Way::Bus(bus) | Way::OwnBus(bus) => {
+            TransferMode::Bus(bus) | TransferMode::OwnBus(bus) => {
                 let end = self.buses[bus].request(self.now, processor.transfer_out());
                 self.events.set(self.slots[at].output, end);
                 false
             }
-            Way::Buffered(_) => {
+            TransferMode::Buffered(_) => {
                 processor.computed();
                 self.advance(at);
                 false
             }
-            Way::Direct => {
+            TransferMode::Direct => {
                 processor.finished();
                 self.complete(at);
                 true

@@ -31,7 +31,7 @@ use source::Source;
 use stage::{Server, Single, Stage};
 
 use crate::measures::Measures;
-use crate::platform::{Place, Platform};
+use crate::platform::{Platform, StagePosition};
 use crate::report::{CoresReport, Load, Report};
 use crate::simulation::Simulation;
 use crate::time::NEVER;
@@ -177,8 +177,8 @@ impl<'a, T: Traffic, O: Observer> Machine<'a, T, O> {
             has_stages: is_staged,
             stages,
             cores,
-            before: of(Place::Before),
-            after: of(Place::After),
+            before: of(StagePosition::Before),
+            after: of(StagePosition::After),
             door: VecDeque::new(),
             inside: 0,
             observer,

@@ -4,7 +4,7 @@ use convoy_scheduler::{CostModel, EngineModel};
 
 use super::Carried;
 use super::cores::Cores;
-use super::processor::{Processor, Way};
+use super::processor::{Processor, TransferMode};
 use super::sa_cache::{SaCache, with_miss};
 use super::stage::{Server, Stage};
 use crate::platform::{Platform, ProcessorKind, ProcessorSpec, StageSpec};
@@ -58,9 +58,10 @@ impl Parts {
             parts.push(part);
             parts.len() - 1
         };
-        for (at, processor) in processors.iter().enumerate().filter(|(_, it)| it.way != Way::Direct) {
+        for (at, processor) in processors.iter().enumerate().filter(|(_, it)| it.way != TransferMode::Direct)
+        {
             slots[at].output = slot(Part::Output(at));
-            if let Way::Buffered(_) = processor.way {
+            if let TransferMode::Buffered(_) = processor.way {
                 slots[at].input = slot(Part::Input(at));
             }
         }
@@ -70,7 +71,9 @@ impl Parts {
             }
         }
         // Where output is known from the start, nobody asks when the core is done.
-        for (at, _) in processors.iter().enumerate().filter(|(_, it)| !matches!(it.way, Way::OwnBus(_))) {
+        for (at, _) in
+            processors.iter().enumerate().filter(|(_, it)| !matches!(it.way, TransferMode::OwnBus(_)))
+        {
             slots[at].core = slot(Part::Core(at));
         }
         for (at, stage) in stages.iter_mut().enumerate() {
@@ -123,19 +126,19 @@ fn processors(platform: &Platform) -> (Vec<EngineModel>, Vec<Processor<Carried>>
     (engines, processors)
 }
 
-fn way(platform: &Platform, spec: &ProcessorSpec) -> Way {
+fn way(platform: &Platform, spec: &ProcessorSpec) -> TransferMode {
     let Some(bus) = platform.buses.iter().position(|bus| Some(&bus.name) == spec.bus.as_ref()) else {
-        return Way::Direct;
+        return TransferMode::Direct;
     };
     let same = |of: &&ProcessorSpec| of.bus == spec.bus;
     let users: usize = platform.processors.iter().filter(same).map(|of| of.count).sum();
     let moves_packets = platform.stages.iter().any(|stage| stage.bus == spec.bus);
     if spec.prefetch || spec.write_buffer {
-        Way::Buffered(bus)
+        TransferMode::Buffered(bus)
     } else if users == 1 && !moves_packets {
-        Way::OwnBus(bus)
+        TransferMode::OwnBus(bus)
     } else {
-        Way::Bus(bus)
+        TransferMode::Bus(bus)
     }
 }
 

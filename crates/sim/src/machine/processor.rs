@@ -55,7 +55,7 @@ pub(crate) enum Step {
 
 /// How multi-packets come and go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum TransferMode {
     /// For nothing.
     Direct,
     /// Over a bus, in, computed, out, before the next.
@@ -67,7 +67,7 @@ pub(crate) enum Way {
     Buffered(usize),
 }
 
-impl Way {
+impl TransferMode {
     pub(crate) fn bus(self) -> Option<usize> {
         match self {
             Self::Direct => None,
@@ -77,7 +77,7 @@ impl Way {
 }
 
 pub(crate) struct Processor<P> {
-    pub(crate) way: Way,
+    pub(crate) way: TransferMode,
     prefetch: bool,
     write_buffer: bool,
     line: VecDeque<Job<P>>,
@@ -90,7 +90,7 @@ pub(crate) struct Processor<P> {
 }
 
 impl<P> Processor<P> {
-    pub(crate) fn new(way: Way, prefetch: bool, write_buffer: bool, depth: usize) -> Self {
+    pub(crate) fn new(way: TransferMode, prefetch: bool, write_buffer: bool, depth: usize) -> Self {
         Self {
             way,
             prefetch,
@@ -198,7 +198,7 @@ impl<P> Processor<P> {
     #[inline]
     pub(crate) fn written(&mut self) {
         self.is_writing = false;
-        if !matches!(self.way, Way::Buffered(_)) {
+        if !matches!(self.way, TransferMode::Buffered(_)) {
             self.core = Core::Empty;
         }
     }
@@ -227,7 +227,7 @@ mod tests {
     use super::*;
 
     fn processor(prefetch: bool, write_buffer: bool) -> Processor<()> {
-        let mut processor = Processor::new(Way::Buffered(0), prefetch, write_buffer, 4);
+        let mut processor = Processor::new(TransferMode::Buffered(0), prefetch, write_buffer, 4);
         for ticket in 0..3 {
             let dispatch = Dispatch {
                 engine: 0,

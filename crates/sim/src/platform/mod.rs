@@ -15,7 +15,7 @@ pub use cache::SaCacheSpec;
 pub use check::PlatformError;
 pub use scheduler::SchedulerSpec;
 pub use source::SourceSpec;
-pub use stage::{CoresSpec, Place, StageSpec};
+pub use stage::{CoresSpec, StagePosition, StageSpec};
 pub use variant::Variants;
 
 /// A platform: a source, a scheduler, processors, buses, and stages before and after cryptography.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// Where a stage stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Place {
+pub enum StagePosition {
     /// Before the window.
     #[default]
     Before,
@@ -21,7 +21,7 @@ pub struct StageSpec {
     /// Its name, unique.
     pub name: String,
     /// Before or after cryptography.
-    pub place: Place,
+    pub place: StagePosition,
     /// Packets that are served at once, where it has its own servers.
     #[serde(default = "super::one")]
     pub servers: usize,
@@ -52,7 +52,7 @@ impl Default for StageSpec {
     fn default() -> Self {
         Self {
             name: String::new(),
-            place: Place::Before,
+            place: StagePosition::Before,
             servers: 1,
             on: None,
             bus: None,

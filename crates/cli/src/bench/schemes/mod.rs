@@ -2,8 +2,8 @@
 //! simulator's platform of that paper.
 
 mod measured;
+mod output;
 mod simulated;
-mod told;
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -19,12 +19,12 @@ use super::failure;
 use crate::Failure;
 use crate::progress::Progress;
 use measured::Measured;
+use output::{page, print};
 use simulated::{Simulated, shapes, simulated};
-use told::{page, print};
 
 /// What is measured.
 #[derive(Serialize)]
-struct Told {
+struct Output {
     machine: Machine,
     placement: Placement,
     /// Whether what is off the worker's core has a core to itself.
@@ -79,7 +79,7 @@ pub(super) fn run(args: &SchemesArgs) -> Result<(), Failure> {
     let simulated = simulated(&args.lengths, &services)?;
     drop(progress);
     let shapes = shapes(&real, &simulated, args.resolution);
-    let told = Told {
+    let told = Output {
         machine: Machine::here(),
         has_cores_apart: placement.has_cores_apart(),
         placement,

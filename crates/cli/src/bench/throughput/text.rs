@@ -2,7 +2,7 @@
 
 use convoy_measure::{BackToBack, Found, LatencyAt, LengthReport, Lengths, Placement, Recovery, Ways};
 
-use super::told::{LeftOut, Told, WhyLeftOut};
+use super::output::{LeftOut, Output, WhyLeftOut};
 use crate::table::{number, table_of, word, words};
 
 /// The same length in each round.
@@ -46,13 +46,13 @@ impl Row<'_> {
     }
 }
 
-pub(super) fn print(told: &Told) {
+pub(super) fn print(told: &Output) {
     println!("Device: {}", told.device);
     println!("Lengths: {}", told.lengths_are);
     if let Some(placement) = &told.placement {
         println!("{}", cores(placement));
     }
-    let Told { trial_s, trials_judge, may_exceed, resolution, .. } = told;
+    let Output { trial_s, trials_judge, may_exceed, resolution, .. } = told;
     println!(
         "A rate is judged by {trials_judge:.0} trials of {trial_s} s, of which {:.0} % may lose more; resolution {} %; n = {}",
         may_exceed * 100.0,

@@ -1,38 +1,38 @@
-//! When an engine is late with a multi-packet, and when it has failed.
+//! When an engine is late with a train, and when it has failed.
 //!
-//! Trains leave in order, so one that an engine does not bring holds up those that come after it. A
-//! late one is therefore done again soon, from its kept input, by an engine that can; what the late
-//! engine brings then is thrown away. Being late is no failure: the system may have taken the core
-//! from the engine's thread for a moment. The engine only gets nothing new until it has brought all
-//! that it has. It has failed once it is later still, or late again and again.
+//! Trains leave in order, so one that an engine does not complete holds up all that follow. A late
+//! train is therefore soon processed again, from its saved input, by an engine that can; the late
+//! engine's own result is discarded. Lateness is no failure: the system may have taken the core
+//! from the engine's thread for a moment. The engine merely gets no new work until it has completed
+//! all that it has. It has failed if it is later still, or late too often.
 
-use convoy_ipsec::Prepared;
+use convoy_ipsec::CryptoPacket;
 
 use super::EngineSlot;
 use crate::pipeline::engine_set::Records;
 use crate::pipeline::train::Trains;
 
-/// An engine may take so many times what is predicted, and [`Timeouts::late_ns`]: a cost model that
-/// is off is corrected, not punished.
+/// An engine may take this many times the predicted time, plus [`Timeouts::late_ns`]: a wrong cost
+/// model is corrected, not punished.
 const LATE_MARGIN: u64 = 4;
-/// The same for one that has failed, with [`Timeouts::failed_ns`].
+/// The same factor for failure, with [`Timeouts::failed_ns`].
 const FAILED_MARGIN: u64 = 10;
-/// One that is late so often within [`SPAN_NS`] has failed: each time packets wait for it.
+/// An engine that is late this often within [`SPAN_NS`] has failed: packets wait each time.
 const OFTEN: u32 = 10;
 const SPAN_NS: u64 = 1_000_000_000;
 
-/// How long past its prediction an engine may be with a multi-packet.
+/// How long past its predicted time an engine may take for a train.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
-    /// Later than that, another engine does it, in ns.
+    /// Beyond this another engine processes the train, in ns.
     pub late_ns: u64,
-    /// Later than that, the engine has failed, in ns.
+    /// Beyond this the engine has failed, in ns.
     pub failed_ns: u64,
 }
 
 impl Default for Timeouts {
-    /// Late is what takes longer than a few time slices of another thread, 3 ms each on Linux, and
-    /// a wake-up. Only what is gone for half a second has failed.
+    /// Late means longer than a few time slices of another thread, 3 ms each on Linux, and a
+    /// wake-up. Failed means gone for half a second.
     fn default() -> Self {
         Self { late_ns: 10_000_000, failed_ns: 500_000_000 }
     }
@@ -44,8 +44,8 @@ impl Timeouts {
         Self { late_ns: ns, failed_ns: ns }
     }
 
-    /// For a multi-packet that an engine is given at `now_ns` and is predicted to have done within
-    /// `predicted_ns`. `slack_ns` is what the engine may take beyond what it says.
+    /// The deadlines of a train submitted at `now_ns` and predicted to complete within
+    /// `predicted_ns`. `slack_ns` is what the engine may take beyond its stated time.
     pub(in crate::pipeline) fn deadlines(&self, now_ns: u64, predicted_ns: u64, slack_ns: u64) -> Deadlines {
         let from_now = |margin: u64, timeout_ns: u64| {
             let timeout_ns = timeout_ns.saturating_add(slack_ns);
@@ -58,27 +58,28 @@ impl Timeouts {
     }
 }
 
-/// When a multi-packet is late, and when its engine has failed; in ns.
+/// When a train is late, and when its engine has failed; in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::pipeline) struct Deadlines {
     late_ns: u64,
     failed_ns: u64,
 }
 
-/// How an engine was late.
+/// The lateness of one engine.
 #[derive(Default)]
 pub(super) struct Lateness {
-    /// What others did for it and it still has: its ticket, and when the engine has failed, in ns.
+    /// Trains that the engine still holds although others have processed them: the ticket, and the
+    /// time at which the engine has failed, in ns.
     awaited: Vec<(u64, u64)>,
-    /// Whether it gets nothing new until it has brought all that it has.
+    /// Whether it gets no new work until it has completed all that it has.
     pub(super) rests: bool,
-    /// Since when `times` counts, in ns.
+    /// The start of the span over which `times` counts, in ns.
     since_ns: u64,
     times: u32,
 }
 
 impl Lateness {
-    /// It gets nothing new from now on. `false` if it was late too often.
+    /// Stops giving it work. Returns `false` if it was late too often.
     fn rest(&mut self, now_ns: u64) -> bool {
         if !self.rests {
             self.rests = true;
@@ -90,24 +91,24 @@ impl Lateness {
         self.times < OFTEN
     }
 
-    /// It has brought a multi-packet that others did.
+    /// It has completed a train that others have processed.
     pub(super) fn brought(&mut self, ticket: u64) {
         self.awaited.retain(|(awaited, _)| *awaited != ticket);
     }
 
-    /// When it has failed unless it brings what others did, in ns.
+    /// The time at which it has failed unless it completes what others have processed, in ns.
     fn failed_ns(&self) -> Option<u64> {
         self.awaited.iter().map(|(_, failed_ns)| *failed_ns).min()
     }
 
-    /// It is quarantined, or back: nothing is awaited.
+    /// It is quarantined or back: forget what it was late with.
     pub(super) fn clear(&mut self) {
         *self = Self::default();
     }
 }
 
 impl EngineSlot {
-    /// When it will be late or have failed unless it brings what it has, in ns.
+    /// The next time at which it turns late or fails unless it completes what it has, in ns.
     pub(in crate::pipeline) fn next_deadline_ns(&self, trains: &Trains) -> Option<u64> {
         if !self.is_up() {
             return None;
@@ -122,17 +123,20 @@ impl EngineSlot {
         self.is_up() && failed_ns.is_some_and(|failed_ns| failed_ns < now_ns)
     }
 
-    /// The packets of the oldest multi-packet, if the engine is late with it and their input was
-    /// kept.
-    pub(in crate::pipeline) fn late<'a>(&self, now_ns: u64, trains: &'a Trains) -> Option<&'a [Prepared]> {
+    /// The packets of the oldest train, if the engine is late with it and its input was saved.
+    pub(in crate::pipeline) fn late<'a>(
+        &self,
+        now_ns: u64,
+        trains: &'a Trains,
+    ) -> Option<&'a [CryptoPacket]> {
         let (_, oldest) = trains.records(self.at).next()?;
         let oldest = Some(oldest).filter(|oldest| oldest.deadlines.late_ns < now_ns)?;
         (self.is_up() && !oldest.kept.is_empty()).then_some(&oldest.kept)
     }
 
-    /// Has others do the oldest multi-packet, which the engine is late with; what it brings of it
-    /// then is thrown away, and until it has brought all that it has, it gets nothing new. `Err` if
-    /// it was late too often.
+    /// Has others process the oldest train, with which the engine is late. Its own result will be
+    /// discarded, and it gets no new work until it has completed all that it has. `Err` if it was
+    /// late too often.
     pub(in crate::pipeline) fn give_to_others(&mut self, records: &mut Records<'_>) -> Result<(), String> {
         self.withdraw_backlog(records);
         records.trains.rest(self.at);
@@ -150,15 +154,14 @@ impl EngineSlot {
         }
     }
 
-    /// No other can do the oldest multi-packet: it is waited for until the engine has failed.
+    /// No other engine supports the oldest train: wait for it until the engine has failed.
     pub(in crate::pipeline) fn wait_for_oldest(&self, trains: &mut Trains) {
         if let Some(oldest) = trains.oldest_record(self.at) {
             oldest.deadlines.late_ns = oldest.deadlines.failed_ns;
         }
     }
 
-    /// Whether it was late and has now brought all that it had, so that it may be given something
-    /// again.
+    /// Whether it has now completed all that it was late with, so that it accepts work again.
     pub(in crate::pipeline) fn ends_rest(&mut self, trains: &Trains) -> bool {
         let has_all_back = |slot: &Self| trains.records(slot.at).next().is_none();
         let ends = self.lateness.rests && self.lateness.awaited.is_empty() && has_all_back(self);
@@ -182,7 +185,8 @@ mod tests {
         assert_eq!(never, Deadlines { late_ns: u64::MAX, failed_ns: u64::MAX });
     }
 
-    /// Late once for each of these times, in ms, and back each time; how often that was allowed.
+    /// Makes an engine late and complete again at each of these times, in ms; returns how often
+    /// that was tolerated.
     fn allowed(times_ms: impl Iterator<Item = u64>) -> usize {
         let mut lateness = Lateness::default();
         let once = |ms: u64| {

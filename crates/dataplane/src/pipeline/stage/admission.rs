@@ -1,20 +1,26 @@
-//! How bursts come into the window: as they came, or sorted by SA, or later.
+//! How bursts enter the window: as they came, sorted by SA, or later.
 
-use convoy_ipsec::{CryptoStatus, DropReason, Prepared};
-use convoy_scheduler::{Admission, Burst, Given, Input, Item, Outstanding, Parts, TrainPart};
+use convoy_ipsec::{CryptoPacket, CryptoStatus, DropReason};
+use convoy_scheduler::{Admission, Burst, Input, Item, Outstanding, Parts, TrainDispatch, TrainPart};
 
 use super::{Bench, CryptoStage, Released};
 use crate::pipeline::train::{Algorithms, Train, is_pending};
 
-/// Packets that waited come into the window in bursts that are so long at most.
+/// Waiting packets enter the window in bursts of at most this many.
 const LONGEST_BURST: usize = 64;
 
 impl CryptoStage {
-    /// Takes a burst of one direction in at `now_ns`: into the window as far as there is room, and
-    /// behind those that wait. `packets` is left empty. What its port has opened already, or what
-    /// was refused, only waits for those before it. A burst that goes as it came and finds nothing
-    /// before it is a train at once; `input` says whether more is at hand.
-    pub fn enter(&mut self, now_ns: u64, input: Input, packets: &mut Vec<Prepared>, bench: &mut Bench<'_>) {
+    /// Takes in a burst of one direction at `now_ns`: into the window as far as there is room,
+    /// behind packets that wait already. `packets` is left empty. Packets that their port has
+    /// opened, or that were refused, only wait for those before them. A burst that stays as it came
+    /// and finds nothing before it becomes a train at once; `input` says whether more is at hand.
+    pub fn enter(
+        &mut self,
+        now_ns: u64,
+        input: Input,
+        packets: &mut Vec<CryptoPacket>,
+        bench: &mut Bench<'_>,
+    ) {
         if self.inside == 0 {
             self.pass_done(packets, bench.released);
         }
@@ -42,15 +48,21 @@ impl CryptoStage {
         }
     }
 
-    /// Puts packets into the window by their SAs, and into the line those for which it has no room.
-    fn sort_all_in(&mut self, now_ns: u64, packets: &mut Vec<Prepared>, released: &mut Released) {
+    /// Puts packets into the window by SA, and those without room into the line.
+    fn sort_all_in(&mut self, now_ns: u64, packets: &mut Vec<CryptoPacket>, released: &mut Released) {
         let mut packets = packets.drain(..);
         let refused = packets.by_ref().find_map(|packet| self.sort_in(now_ns, packet, released).err());
         self.line.extend(refused.into_iter().chain(packets));
     }
 
-    /// Has a burst that was given to an engine done, and leaves an empty buffer in `packets`.
-    fn go(&mut self, now_ns: u64, given: Given, packets: &mut Vec<Prepared>, bench: &mut Bench<'_>) {
+    /// Executes the dispatch of a burst, and leaves an empty buffer in `packets`.
+    fn go(
+        &mut self,
+        now_ns: u64,
+        given: TrainDispatch,
+        packets: &mut Vec<CryptoPacket>,
+        bench: &mut Bench<'_>,
+    ) {
         let Some(first) = packets.first() else { return };
         let place = self.place_behind(first.direction as u32, packets.len());
         let is_here = self.does_here(given.engine, place);
@@ -66,15 +78,15 @@ impl CryptoStage {
         }
     }
 
-    /// Lets the first packets go that need no engine: nothing is before them.
-    fn pass_done(&mut self, packets: &mut Vec<Prepared>, released: &mut Released) {
+    /// Releases the first packets that need no engine: nothing precedes them.
+    fn pass_done(&mut self, packets: &mut Vec<CryptoPacket>, released: &mut Released) {
         let Some(first) = packets.first().filter(|first| !is_pending(first)) else { return };
         let direction = first.direction;
         let done = packets.iter().take_while(|packet| !is_pending(packet)).count();
         released.of(direction).extend(packets.drain(..done));
     }
 
-    /// Brings packets from the line into the window as far as it has room.
+    /// Moves packets from the line into the window as far as there is room.
     pub(super) fn admit_line(&mut self, now_ns: u64, released: &mut Released) {
         while self.scheduler.room() > 0
             && let Some(direction) = self.line.front().map(|first| first.direction)
@@ -92,7 +104,7 @@ impl CryptoStage {
                     self.keep_buffer(packets);
                 }
                 Admission::Later => break,
-                // What comes behind packets that are sorted is sorted, too.
+                // What follows sorted packets is sorted, too.
                 Admission::BySa => return self.sort_line_in(now_ns, released),
             }
         }
@@ -113,9 +125,9 @@ impl CryptoStage {
     fn sort_in(
         &mut self,
         now_ns: u64,
-        mut packet: Prepared,
+        mut packet: CryptoPacket,
         released: &mut Released,
-    ) -> Result<(), Prepared> {
+    ) -> Result<(), CryptoPacket> {
         let Some(Some(sa)) = self.sas.get(packet.sa.0 as usize) else {
             packet.status = CryptoStatus::Refused(DropReason::UnknownSpi);
             released.of(packet.direction).push(packet);
@@ -133,8 +145,8 @@ impl CryptoStage {
         self.scheduler.push(now_ns, item).map_err(|item| item.payload)
     }
 
-    /// What the scheduler is to know of a burst.
-    pub(super) fn burst_of<'a>(&self, packets: impl Iterator<Item = &'a Prepared> + Clone) -> Burst {
+    /// A burst as the scheduler sees it.
+    pub(super) fn burst_of<'a>(&self, packets: impl Iterator<Item = &'a CryptoPacket> + Clone) -> Burst {
         let common = packets.clone().next().map(|first| self.algorithms_of[first.direction as usize]);
         let mut burst = if let Some(Algorithms::One(algorithm)) = common {
             burst_of_one(algorithm, packets.clone())
@@ -162,9 +174,9 @@ impl CryptoStage {
         }
     }
 
-    /// A burst whose parts are by algorithm; it has none if these are too many, or if a port's
-    /// device does some of its packets.
-    fn burst_of_several<'a>(&self, packets: impl Iterator<Item = &'a Prepared>) -> Burst {
+    /// A burst with its parts by algorithm; without parts if there are too many, or if a port's
+    /// device processes some of its packets.
+    fn burst_of_several<'a>(&self, packets: impl Iterator<Item = &'a CryptoPacket>) -> Burst {
         let mut burst = Burst::new(Some(Parts::default()));
         let mut last = None;
         for packet in packets {
@@ -183,7 +195,7 @@ impl CryptoStage {
         burst
     }
 
-    fn count_sas<'a>(&self, packets: impl Iterator<Item = &'a Prepared>, burst: &mut Burst) {
+    fn count_sas<'a>(&self, packets: impl Iterator<Item = &'a CryptoPacket>, burst: &mut Burst) {
         let Some(parts) = &mut burst.parts else { return };
         let mut seen = self.seen.borrow_mut();
         seen.begin();
@@ -197,7 +209,7 @@ impl CryptoStage {
 }
 
 /// A burst whose packets have one algorithm.
-fn burst_of_one<'a>(algorithm: u16, packets: impl Iterator<Item = &'a Prepared>) -> Burst {
+fn burst_of_one<'a>(algorithm: u16, packets: impl Iterator<Item = &'a CryptoPacket>) -> Burst {
     let mut part = TrainPart { algorithm, ..TrainPart::default() };
     let (mut count, mut bytes, mut last) = (0, 0, None);
     for packet in packets {

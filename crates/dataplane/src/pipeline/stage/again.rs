@@ -1,14 +1,18 @@
-//! What failed engines left, and who does it again.
+//! Trains that failed engines left, and who processes them again.
 
-use convoy_scheduler::Given;
+use convoy_scheduler::TrainDispatch;
 
 use super::{CryptoStage, Released};
 use crate::pipeline::train::{Train, is_pending};
 
 impl CryptoStage {
-    /// The next train that is to be done again, if an engine has room for it. What is done of it
-    /// leaves; where no engine takes it as it is, it goes in parts.
-    pub(super) fn next_again(&mut self, now_ns: u64, released: &mut Released) -> Option<(Train, Given)> {
+    /// The next train to be processed again, if an engine has room for it. Its finished packets
+    /// leave; if no engine takes it whole, it is split.
+    pub(super) fn next_again(
+        &mut self,
+        now_ns: u64,
+        released: &mut Released,
+    ) -> Option<(Train, TrainDispatch)> {
         while let Some(mut train) = self.again.pop_front() {
             train.lay_out(&mut self.ivs);
             let of_one_kind = train.run_len(is_pending);
@@ -35,7 +39,7 @@ impl CryptoStage {
         None
     }
 
-    /// Leaves the first packets of a train, and has the others follow it.
+    /// Keeps the first packets of a train, and queues the others behind it.
     fn put_back_behind(&mut self, train: &mut Train, packets: usize) {
         let rest = train.split_off(packets);
         if !rest.packets.is_empty() {

@@ -1,30 +1,30 @@
-//! From the window to the engines: the next train, who lays it out, and what is done at once.
+//! From the window to the engines: the next train, who lays it out, and what is processed at once.
 
 use convoy_engine::{MultiPacket, Placement};
-use convoy_ipsec::{CryptoStatus, DropReason, Prepared, Tables};
+use convoy_ipsec::{CryptoPacket, CryptoStatus, DropReason, Tables};
 use convoy_packet::FramePool;
-use convoy_scheduler::{Dispatch, Given, Input};
+use convoy_scheduler::{Dispatch, Input, TrainDispatch};
 
 use super::{Bench, CryptoStage};
 use crate::pipeline::engine_set::{Context, Records};
 use crate::pipeline::engine_slot::Deadlines;
-use crate::pipeline::train::{Place, Train, is_pending, stream_of};
+use crate::pipeline::train::{OrderPosition, Train, is_pending, stream_of};
 
-/// Of so many trains done here the time of one is measured: reading the clock twice costs as much
-/// as a short packet's look-ups. A prime, so that engines that take turns are all measured.
+/// One in this many trains processed here is timed: reading the clock twice costs as much as a
+/// short packet's look-ups. A prime, so that engines used in turns are all timed.
 const MEASURED_EVERY: u32 = 17;
-/// How long a train waits for a frame that no engine has, in ns. Ports have sent by then what they
-/// hold; what is left is held by packets that wait behind this one.
+/// How long a train waits for a frame while no engine holds any, in ns. By then ports have sent
+/// what they hold; the remaining frames belong to packets that wait behind this train.
 const STARVED_NS: u64 = 10_000_000;
 
 impl CryptoStage {
-    /// Gives engines what the window yields, as far as they have room, and lets what is done leave.
-    /// Returns whether anything moved.
+    /// Dispatches what the window yields as far as engines have room, and releases what is
+    /// finished. Returns whether anything moved.
     pub fn advance(&mut self, mut now_ns: u64, input: Input, bench: &mut Bench<'_>) -> bool {
         let mut moved = false;
         loop {
             self.admit_line(now_ns, bench.released);
-            // A full window is dispatched whatever the ports say.
+            // A full window is dispatched whatever the ports report.
             let input = if self.line.is_empty() { input } else { Input::More };
             match self.next_train(now_ns, input, bench) {
                 Some((train, given)) => {
@@ -39,7 +39,7 @@ impl CryptoStage {
                         moved = true;
                         continue;
                     }
-                    // Frames come back only from engines that are at work.
+                    // Frames come back only from engines that have started.
                     if self.held.is_some() && !self.begin(now_ns, bench.pool) {
                         return moved;
                     }
@@ -47,25 +47,26 @@ impl CryptoStage {
                 None if self.take_back() => continue,
                 None => {
                     let waits = self.scheduler.room() == 0;
-                    // While more is at hand, and there is room for it, engines go on gathering.
+                    // While more input is at hand and there is room for it, engines continue to
+                    // gather.
                     if input == Input::More && !waits || !self.begin(now_ns, bench.pool) {
                         return moved;
                     }
                 }
             }
             now_ns = self.clock.now_ns();
-            self.digest(bench.released);
+            self.apply_reports(bench.released);
             moved = true;
         }
     }
 
-    /// Whether nothing waits for an engine, and no engine for more.
+    /// Whether nothing waits for an engine, and no engine waits for more.
     fn is_idle(&self) -> bool {
         self.inside == 0 && self.oldest_gathered().is_none()
     }
 
-    /// Takes bursts back into the line that stand in the window as they came while no engine is
-    /// left that takes them so; whether there were any.
+    /// Moves bursts that stand in the window as they came back into the line if no remaining engine
+    /// takes trains; returns whether there were any.
     fn take_back(&mut self) -> bool {
         let bursts = self.scheduler.take_back();
         let are_any = !bursts.is_empty();
@@ -73,9 +74,14 @@ impl CryptoStage {
         are_any
     }
 
-    /// The next train for which an engine has room, and that engine: what was held up, what is to
-    /// be done again, what the window yields.
-    fn next_train(&mut self, now_ns: u64, input: Input, bench: &mut Bench<'_>) -> Option<(Train, Given)> {
+    /// The next train for which an engine has room, with that engine: a held train, one to be
+    /// processed again, or what the window yields.
+    fn next_train(
+        &mut self,
+        now_ns: u64,
+        input: Input,
+        bench: &mut Bench<'_>,
+    ) -> Option<(Train, TrainDispatch)> {
         if let Some((train, given)) = self.held.take() {
             if self.scheduler.is_available(given.engine) {
                 return Some((train, given));
@@ -85,7 +91,8 @@ impl CryptoStage {
         }
         if !self.again.is_empty() {
             let again = self.next_again(now_ns, bench.released);
-            // What has its place but no numbers yet gets them before any packet behind it.
+            // A train with a position but without numbers must get them before any later packet
+            // does.
             if again.is_some() || self.again.iter().any(Train::is_without_numbers) {
                 return again;
             }
@@ -95,9 +102,9 @@ impl CryptoStage {
         Some(self.place(dispatch))
     }
 
-    /// Makes a train of what the window yields.
-    fn place(&mut self, dispatch: Dispatch<Prepared>) -> (Train, Given) {
-        let given = dispatch.given();
+    /// Makes a train of a dispatch.
+    fn place(&mut self, dispatch: Dispatch<CryptoPacket>) -> (Train, TrainDispatch) {
+        let given = dispatch.train_dispatch();
         let Dispatch { is_of_many, items, .. } = dispatch;
         let stream = items.first().map_or(0, |first| match is_of_many {
             true => first.direction as u32,
@@ -106,20 +113,26 @@ impl CryptoStage {
         (self.train(stream, items), given)
     }
 
-    /// A train of these packets, with places behind all of its stream.
-    fn train(&mut self, stream: u32, packets: Vec<Prepared>) -> Train {
+    /// A train of these packets at the end of its stream.
+    fn train(&mut self, stream: u32, packets: Vec<CryptoPacket>) -> Train {
         let place = self.place_behind(stream, packets.len());
         Train { place, packets, templates: Vec::new() }
     }
 
-    /// The place behind all of a stream for so many packets.
-    pub(super) fn place_behind(&mut self, stream: u32, packets: usize) -> Place {
-        Place { stream, first: self.order.admit(stream, packets) }
+    /// The next position of a stream, for this many packets.
+    pub(super) fn place_behind(&mut self, stream: u32, packets: usize) -> OrderPosition {
+        OrderPosition { stream, first: self.order.admit(stream, packets) }
     }
 
-    /// Has a train laid out and done; whether that is done already. It comes by the engine's queue
-    /// else.
-    fn carry_out(&mut self, now_ns: u64, mut train: Train, given: Given, bench: &mut Bench<'_>) -> bool {
+    /// Has a train laid out and processed. Returns whether it is finished; otherwise it comes back
+    /// through the engine's queue.
+    fn carry_out(
+        &mut self,
+        now_ns: u64,
+        mut train: Train,
+        given: TrainDispatch,
+        bench: &mut Bench<'_>,
+    ) -> bool {
         if !self.does_here(given.engine, train.place) {
             self.hand_over(now_ns, train, given, bench);
             return false;
@@ -133,25 +146,25 @@ impl CryptoStage {
         is_done
     }
 
-    /// Whether an engine does a train with this place on this core at once.
+    /// Whether an engine processes a train at this position on this core at once.
     #[inline]
-    pub(super) fn does_here(&mut self, engine: usize, place: Place) -> bool {
-        // An engine that gathers multi-packets does many of them together.
+    pub(super) fn does_here(&mut self, engine: usize, place: OrderPosition) -> bool {
+        // An engine that gathers trains processes many of them together.
         let gathers = self.engines.description(engine).gathers > 1 && place.is_of_sa();
         !gathers && self.engines.in_place(engine).is_some()
     }
 
-    /// Lays packets out and has an engine on this core do those that are pending then; whether it
-    /// has. One that leaves some undone has failed.
+    /// Lays packets out and has an engine on this core process those that are pending; returns
+    /// whether it did. An engine that leaves some unprocessed has failed.
     pub(super) fn do_here(
         &mut self,
         now_ns: u64,
-        given: Given,
-        packets: &mut [Prepared],
+        given: TrainDispatch,
+        packets: &mut [CryptoPacket],
         tables: &mut Tables,
     ) -> bool {
         tables.lay_out(now_ns, packets, &mut |iv| self.ivs.fill(iv));
-        let Given { engine, predicted_processing, .. } = given;
+        let TrainDispatch { engine, predicted_processing, .. } = given;
         let is_measured = self.unmeasured == 0;
         let began_ns = if is_measured { self.clock.now_ns() } else { 0 };
         let pending = packets.iter().filter(|packet| is_pending(packet)).count();
@@ -176,9 +189,15 @@ impl CryptoStage {
         true
     }
 
-    /// Lays a train out, or has its engine do so, and gives it to the engine's queue, as far as
-    /// there are frames for it.
-    pub(super) fn hand_over(&mut self, now_ns: u64, train: Train, given: Given, bench: &mut Bench<'_>) {
+    /// Lays a train out, or leaves that to its engine, and submits it to the engine's queue as far
+    /// as there are frames for it.
+    pub(super) fn hand_over(
+        &mut self,
+        now_ns: u64,
+        train: Train,
+        given: TrainDispatch,
+        bench: &mut Bench<'_>,
+    ) {
         let Some(mut train) = self.cut_to_frames(now_ns, train, given, bench) else { return };
         if self.engines.lays_out(given.engine) {
             train.templates = self.spare_templates.pop().unwrap_or_default();
@@ -189,13 +208,13 @@ impl CryptoStage {
         if train.packets.iter().all(is_pending) {
             return self.submit(now_ns, train, given, bench.pool);
         }
-        // Without those that need no engine it goes again.
+        // It is dispatched again without the packets that need no engine.
         self.scheduler.complete_at_once(now_ns, &given, None);
         self.again.push_front(train);
     }
 
-    fn submit(&mut self, now_ns: u64, train: Train, given: Given, pool: &mut FramePool) {
-        let Given { engine, ticket, predicted_wait, predicted_processing, .. } = given;
+    fn submit(&mut self, now_ns: u64, train: Train, given: TrainDispatch, pool: &mut FramePool) {
+        let TrainDispatch { engine, ticket, predicted_wait, predicted_processing, .. } = given;
         let Train { place, packets, templates } = train;
         let Some(first) = packets.first() else { return };
         let (sa, direction) = (first.sa, first.direction);
@@ -205,29 +224,29 @@ impl CryptoStage {
         let records = Records { now_ns, trains: scheduler, again };
         let context = &mut Context { records, pool, done };
         engines.submit(engine, multi_packet, place, deadlines, context);
-        // One elsewhere has just begun.
+        // An engine elsewhere has just started.
         if engines.description(engine).placement == Placement::Inline && !engines.has_gathered(engine) {
             context.records.now_ns = clock.now_ns();
             engines.poll_one(engine, context);
         }
     }
 
-    /// When an engine is late with what it is predicted to do within so many ns from now, and when
-    /// it has failed.
+    /// The deadlines of a train that an engine is predicted to complete within `predicted_ns` from
+    /// now.
     fn deadlines(&self, now_ns: u64, engine: usize, predicted_ns: u64) -> Deadlines {
         let slack_ns = self.engines.description(engine).slack_ns;
         self.config.timeouts.deadlines(now_ns, predicted_ns, slack_ns)
     }
 
-    /// The part of a train for which there are frames to keep the copies in that its engine needs.
-    /// While anything is under way, whose end would free more of them, a train without is held;
-    /// else it is cut. Where there is none for long, the first of its packets is given up, whose
-    /// own frame is then free: the others would wait for ever.
+    /// The part of a train for which there are frames to copy the input that its engine may lose.
+    /// While work in flight will free frames, a train without any is held; otherwise it is cut. If
+    /// there is no frame for long, its first packet is dropped, which frees a frame: the others
+    /// would wait forever.
     fn cut_to_frames(
         &mut self,
         now_ns: u64,
         mut train: Train,
-        given: Given,
+        given: TrainDispatch,
         bench: &mut Bench<'_>,
     ) -> Option<Train> {
         let fits = self.engines.can_submit(given.engine, bench.pool, &train.packets);

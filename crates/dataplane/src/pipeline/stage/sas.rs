@@ -1,4 +1,5 @@
-//! The SAs that a crypto stage knows: how they come, what they cost each engine, and how they go.
+//! The SAs of a crypto stage: how they are installed, their costs on each engine, and how they are
+//! removed.
 
 use convoy_engine::{AlgorithmCost, Binding, EngineDescription};
 use convoy_ipsec::{Direction, KeyMaterial, SaIndex, Transform};
@@ -7,27 +8,27 @@ use super::{CryptoStage, StageError};
 use crate::pipeline::engine_set::Records;
 use crate::pipeline::train::{Algorithms, stream_of};
 
-/// What the stage knows of an SA.
+/// The stage's record of an SA.
 pub(super) struct StageSa {
     pub(super) algorithm: u16,
-    /// The engine whose device does it in flight.
+    /// The engine whose device processes it in flight.
     pub(super) bound_to: Option<usize>,
 }
 
-/// An SA that is let go once none of its packets is inside.
+/// An SA that is removed once none of its packets is inside.
 pub(super) struct Retiring {
     sa: SaIndex,
-    /// Once none of them waits any more: the places, by direction, behind the last train of many
-    /// SAs that may have some.
+    /// Set once none of its packets waits any more: by direction, the positions behind the last
+    /// train of many SAs that may contain some.
     behind: Option<[u64; 2]>,
 }
 
 impl CryptoStage {
-    /// Makes an SA known. `cost` gives an engine's cost for a transform that it can do, and is
+    /// Installs an SA. `cost` returns an engine's cost for a transform that it supports, and is
     /// asked once per engine, transform and direction.
     ///
     /// # Errors
-    /// [`StageError::Engine`] if no engine can do its transform.
+    /// [`StageError::Engine`] if no engine supports its transform.
     pub fn install(
         &mut self,
         sa: SaIndex,
@@ -49,9 +50,9 @@ impl CryptoStage {
         Ok(())
     }
 
-    /// Has the device of a port do an installed SA in flight, if there is one that can. To seal,
-    /// its engine alone is chosen from then on, so that no packet overtakes another. What comes in
-    /// a way that the device does not know is opened by the other engines.
+    /// Has the device of a port process an installed SA in flight, if one supports it. Outbound,
+    /// only its engine is chosen from then on, so that no packet overtakes another. Inbound packets
+    /// that the device cannot process are opened by the other engines.
     pub fn bind(
         &mut self,
         sa: SaIndex,
@@ -73,7 +74,7 @@ impl CryptoStage {
         }
     }
 
-    /// The engine whose device does an SA in flight, by its place in the set.
+    /// The engine whose device processes an SA in flight, by its index in the set.
     pub fn bound_to(&self, sa: SaIndex) -> Option<usize> {
         self.sas.get(sa.0 as usize)?.as_ref()?.bound_to
     }
@@ -99,8 +100,8 @@ impl CryptoStage {
         algorithm
     }
 
-    /// Replaces the costs of engines for a transform: `cost` gives an engine's new one, if it has
-    /// one. A transform that no SA has had yet is not known here.
+    /// Replaces the costs of engines for a transform: `cost` returns an engine's new cost, if it
+    /// has one. Transforms that no SA has used yet are unknown here.
     pub fn set_costs(
         &mut self,
         transform: Transform,
@@ -124,18 +125,18 @@ impl CryptoStage {
         self.scheduler.set_t_key(engine, algorithm, cost.t_key);
     }
 
-    /// Lets an SA go as soon as none of its packets is inside; [`take_retired`](Self::take_retired)
-    /// tells when. Nothing more of it may come.
+    /// Removes an SA as soon as none of its packets is inside; [`take_retired`](Self::take_retired)
+    /// says when. No more packets of it may arrive.
     pub fn retire(&mut self, sa: SaIndex) {
         self.retiring.push(Retiring { sa, behind: None });
     }
 
-    /// Whether SAs that were let go still have packets inside.
+    /// Whether SAs that are being removed still have packets inside.
     pub fn is_retiring(&self) -> bool {
         !self.retiring.is_empty()
     }
 
-    /// Takes the SAs that are gone for good since the last call; their indices may be used again.
+    /// Takes the SAs whose removal has completed since the last call; their indices may be reused.
     pub fn take_retired(&mut self) -> Vec<SaIndex> {
         let mut retiring = std::mem::take(&mut self.retiring);
         let gone = retiring.extract_if(.., |retiring| self.is_gone(retiring)).map(|retiring| retiring.sa);
@@ -146,7 +147,7 @@ impl CryptoStage {
     }
 
     /// Whether no packet of an SA is inside any more: in the line, in the window, or dispatched and
-    /// not in order yet.
+    /// not yet released in order.
     fn is_gone(&self, retiring: &mut Retiring) -> bool {
         let sa = retiring.sa;
         if retiring.behind.is_none()

@@ -1,8 +1,8 @@
-//! Engines that gather multi-packets before they begin.
+//! Engines that gather multi-packets before they start.
 
 use super::*;
 
-/// It begins only when it is polled.
+/// It starts only when it is polled.
 fn gathering() -> Box<dyn Engine> {
     Box::new(ScriptedEngine::new("gathering").describe(|description| {
         (description.gathers, description.depth) = (32, 32);

@@ -17,7 +17,7 @@ fn an_sa_of_another_transform_leaves_a_working_engine_alone() {
     let taken = Arc::new(AtomicUsize::new(0));
     let (given, has_keys) = (Arc::clone(&taken), Arc::new(AtomicBool::new(false)));
     let is_done = Arc::clone(&has_keys);
-    // It is done with what it has when the keys of the other transform come.
+    // It completes what it has when the keys of the other transform arrive.
     let engine = ScriptedEngine::elsewhere("elsewhere", 64, move |_| is_done.load(Ordering::Relaxed))
         .describe(|description| description.takes = Takes::MultiPackets)
         .on_submit(move |multi_packet| {

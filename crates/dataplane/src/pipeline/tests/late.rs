@@ -11,7 +11,7 @@ const MARGIN_NS: u64 = 20_000;
 const WANTED: usize = 0;
 const OTHER: usize = 1;
 
-/// A stage whose wanted engine fails by `plan`, which nobody finds out within the time of a test.
+/// A stage whose wanted engine fails by `plan`, unnoticed within the time of a test.
 fn stage_beside(
     plan: FaultPlan,
     full_queue: FullQueue,
@@ -30,7 +30,7 @@ fn stage_beside(
     })
 }
 
-/// Runs until no packet is left in the window; `Err` says how many are after so many rounds.
+/// Runs until no packet is left in the window; `Err` has the number left after too many rounds.
 fn empty_the_window(
     stage: &mut CryptoStage,
     pool: &mut FramePool,
@@ -78,7 +78,7 @@ fn an_engine_that_hangs_holds_up_no_packet_but_its_own() {
     }
 }
 
-/// What the margin is for: the rule of the paper has none.
+/// The reason for the margin: the paper's rule has none.
 #[test]
 fn without_a_margin_the_window_stands_still_behind_an_engine_that_hangs() {
     let mut pool = FramePool::new(FRAMES, 0);

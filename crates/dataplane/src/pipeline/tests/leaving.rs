@@ -8,7 +8,7 @@ use convoy_packet::IpHeader;
 use super::*;
 
 const WINDOW: u32 = 8;
-/// So few stand in the window until more come or the input ends.
+/// As many as stay in the window until more arrive or the input ends.
 const WAITING: u32 = WINDOW - 1;
 
 fn outer(end: u8) -> IpAddr {
@@ -72,7 +72,7 @@ pub(super) fn packets(pipeline: &mut Pipeline, count: u32) -> Vec<Frame> {
     (0..count).map(|_| pipeline.pool_mut().take_filled(&packet, 64).expect("enough frames")).collect()
 }
 
-/// All that came is gone, and more may come.
+/// Everything that arrived is gone, and more may arrive.
 fn assert_idle(pipeline: &mut Pipeline) {
     pipeline.pump(Input::Ended);
     assert!(pipeline.has_room(), "packets wait for an SA that has left, and nothing is read any more");

@@ -1,4 +1,4 @@
-//! Engines whose thread loses its core, or hangs: what they have is done by others soon, and never
+//! Engines whose thread loses its core, or hangs: others soon process their work, and nothing
 //! leaves twice.
 
 use std::sync::Arc;
@@ -15,7 +15,7 @@ const ELSEWHERE: usize = 1;
 const TRAINS: u32 = 6;
 const PACKETS_OF_A_TRAIN: u32 = 4;
 
-/// `software` as if it were on a core of its own, which it does not always have.
+/// `software` as if on a core of its own, which it does not always have.
 fn on_core(is_stalled: &Arc<AtomicBool>) -> ScriptedEngine {
     let is_stalled = Arc::clone(is_stalled);
     ScriptedEngine::elsewhere("on core", 16, move |_| !is_stalled.load(Ordering::Relaxed))
@@ -52,7 +52,7 @@ impl Bench {
         self.is_stalled.store(is_stalled, Ordering::Relaxed);
     }
 
-    /// Begins so many trains, a microsecond apart.
+    /// Begins `trains` trains, a microsecond apart.
     fn begin(&mut self, trains: u32) {
         for _ in 0..trains {
             let numbers = self.next..self.next + PACKETS_OF_A_TRAIN;
@@ -66,7 +66,7 @@ impl Bench {
         }
     }
 
-    /// What has left when `ms` are over.
+    /// The packets that have left after `ms`.
     fn after(&mut self, ms: u64) -> Vec<(u32, Vec<u8>)> {
         self.time.advance_to(self.time.now_ns() + ms * MS);
         for _ in 0..3 {
@@ -86,7 +86,7 @@ impl Bench {
     }
 }
 
-/// What trains give that nothing holds up.
+/// The expected packets of trains that nothing holds up.
 fn expected(trains: u32) -> Vec<(u32, Vec<u8>)> {
     let mut bench = Bench::new(true);
     bench.begin(trains);
@@ -174,8 +174,8 @@ fn an_engine_that_is_late_again_and_again_is_quarantined() {
     assert!(reason.contains("late"), "{reason}");
 }
 
-/// What leaves a pipeline whose only engine elsewhere stalls over all bursts, once it is late and
-/// once it has its core again.
+/// The packets that leave a pipeline whose only engine elsewhere stalls over all bursts, once it is
+/// late and once it has its core again.
 fn through_a_stall(direction: SaDirection, bursts: &[Vec<Vec<u8>>]) -> [Vec<Vec<u8>>; 2] {
     let (time, is_stalled) = (VirtualTime::new(), Arc::new(AtomicBool::new(true)));
     let engines: Vec<Box<dyn Engine>> = vec![Box::new(Software::new("here")), Box::new(on_core(&is_stalled))];

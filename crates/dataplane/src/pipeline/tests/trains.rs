@@ -77,7 +77,7 @@ fn patient(engines: Vec<Box<dyn Engine>>) -> CryptoStage {
     })
 }
 
-/// Sends so many packets of all SAs as trains of four through a stage; what comes out.
+/// Sends packets of all SAs as trains of four through a stage; returns what comes out.
 fn run_trains(stage: &mut CryptoStage, pool: &mut FramePool, count: u32) -> Vec<(u32, Vec<u8>)> {
     let (mut released, mut left, mut next, mut polls) = (Released::default(), Vec::new(), 0, 0);
     let mut train = Vec::new();
@@ -117,8 +117,8 @@ fn trains_are_shared_by_the_core_and_an_engine_elsewhere_and_leave_in_order() {
     assert_eq!(pool.available(FrameSize::Small), FRAMES);
 }
 
-/// How many of forty trains of four packets an engine elsewhere is given that takes as long as the
-/// core's own, 1 ms, where it costs the core `handover` ns to give it a train.
+/// How many of forty trains of four packets go to an engine elsewhere that takes as long as the
+/// core's own, 1 ms, if giving it a train costs the core `handover` ns.
 fn given_away(handover: f64) -> u64 {
     let mut pool = FramePool::new(FRAMES, 0);
     let scheduler = SchedulerConfig { correct: false, window: 8, ..SchedulerConfig::default() };
@@ -141,9 +141,9 @@ fn a_train_stays_on_the_core_where_the_handover_is_dear_and_goes_elsewhere_where
     assert_eq!(given_away(500_000.0), 0, "the core would gain next to nothing");
 }
 
-/// The largest multi-packet that one engine on the core was given of bursts whose packets have
-/// three SAs in turns, where a change of SA costs it `t_key` ns; none where it took the bursts as
-/// they came.
+/// The largest multi-packet given to one engine on the core, of bursts whose packets have three SAs
+/// in turns and with a change of SA that costs it `t_key` ns; none if it took the bursts as they
+/// came.
 fn bundled(t_key: f64) -> Option<u64> {
     let mut pool = FramePool::new(FRAMES, 0);
     let engines: Vec<Box<dyn Engine>> = vec![Box::new(Software::new("good"))];
@@ -257,7 +257,7 @@ fn multi_packets_wait_for_trains_that_are_out_and_trains_for_multi_packets() {
         });
         left.collect()
     };
-    let burst = |pool: &mut FramePool, numbers: std::ops::Range<u32>| -> Vec<Prepared> {
+    let burst = |pool: &mut FramePool, numbers: std::ops::Range<u32>| -> Vec<CryptoPacket> {
         numbers.map(|number| packet(pool, number % SAS, number)).collect()
     };
     let train = burst(&mut pool, 0..3);
@@ -290,8 +290,8 @@ fn multi_packets_wait_for_trains_that_are_out_and_trains_for_multi_packets() {
     assert!(stage.is_empty());
 }
 
-/// What a pipeline with these engines makes of bursts that come one behind the other, while more is
-/// at hand.
+/// The packets that a pipeline with these engines makes of consecutive bursts, while more is at
+/// hand.
 pub(super) fn through(
     direction: SaDirection,
     engines: Vec<Box<dyn Engine>>,

@@ -12,7 +12,7 @@ use crate::clock::Environment;
 use crate::costs::Costs;
 use crate::pipeline::{CryptoStage, EngineSet, Pipeline, StageConfig};
 
-/// Of the first tunnel's inbound SA; those of the next tunnels follow.
+/// The first tunnel's inbound SPI; those of the next tunnels follow.
 pub(crate) const SPI_IN: u32 = 0x1000;
 const SPI_OUT: u32 = 0x2000;
 const TRANSFORM: Transform = Transform::Aead(Aead::AesGcm { key: KeyBits::B128, icv: 16 });

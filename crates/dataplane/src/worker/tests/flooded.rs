@@ -7,7 +7,7 @@ use super::fixture::SPI_IN;
 use super::*;
 use crate::clock::Environment;
 
-/// Of the flood; more than window, engine and pipeline take in.
+/// Packets of the flood; more than window, engine and pipeline take in.
 const FLOOD: u32 = 3_000;
 const OTHERS: u32 = 30;
 
@@ -16,7 +16,7 @@ const OTHERS: u32 = 30;
 fn workers(time: &VirtualTime) -> ([Worker; 2], Memory) {
     let directory = Arc::new(Directory::new(2));
     let mut costs = Costs::new();
-    costs.state("engine", CostModel { t_init: 1_000.0, t_block: 10.0 });
+    costs.set_fixed("engine", CostModel { t_init: 1_000.0, t_block: 10.0 });
     let (outside, network) = memory::link("outside", "network", 2 * FLOOD as usize, 1_500);
     let mut ports: Vec<Vec<Box<dyn Port>>> = vec![Vec::new(), vec![Box::new(outside)]];
     let handoffs = Handoff::between(2).expect("event files");

@@ -1,5 +1,5 @@
-//! How a worker waits, in time that only passes while it waits or works. Its port has packets at
-//! times that a test chooses.
+//! How a worker waits, in virtual time that only passes while it waits or works. Its port has
+//! packets at times that a test chooses.
 
 use std::collections::VecDeque;
 use std::net::Ipv4Addr;
@@ -16,19 +16,19 @@ use convoy_port::{PortCounters, PortDescription, PortKind};
 use nix::sys::eventfd::EventFd;
 
 const US: u64 = 1_000;
-/// What a packet takes of the worker's core.
+/// The worker's time for a packet.
 const WORK_NS: u64 = 1_000;
 
-/// What was and will be.
+/// Past and future events.
 #[derive(Default)]
 struct Script {
-    /// When packets arrive, in ns.
+    /// Arrival times of packets, in ns.
     coming: VecDeque<u64>,
-    /// When each packet was read, and how long it had waited for that, in ns.
+    /// For each packet read, the time and how long it had waited, in ns.
     read: Vec<(u64, u64)>,
-    /// What the worker waited for, and from when on.
+    /// What the worker waited for, and since when.
     waits: Vec<(u64, Wait)>,
-    /// How often it asked for input without waiting.
+    /// How often it checked for input without waiting.
     looks: u32,
 }
 
@@ -43,8 +43,8 @@ impl World {
         self.script.lock().expect("no panic")
     }
 
-    /// A worker whose window holds packets for so long, and whose port inside has packets at these
-    /// times.
+    /// A worker whose window holds packets back for `max_wait_ns`, and whose inside port has
+    /// packets at these times.
     fn worker(&self, max_wait_ns: u64, coming: impl IntoIterator<Item = u64>) -> Worker {
         self.script().coming = coming.into_iter().collect();
         let mut fixture = Fixture::default();
@@ -75,7 +75,7 @@ impl World {
         if next_ns <= end_ns { vec![(Side::Inside, 0)] } else { Vec::new() }
     }
 
-    /// Has the worker work, as its thread does, until that time.
+    /// Runs the worker, as its thread does, until that time.
     fn run(&self, worker: &mut Worker, until_ns: u64) {
         while self.time.now_ns() < until_ns {
             let moved = worker.round(true).expect("no port fails");
@@ -85,8 +85,8 @@ impl World {
         }
     }
 
-    /// Packets that were read, waits, pauses among them, and the longest time that a packet waited:
-    /// all of those from `from_ns` on.
+    /// From `from_ns` on: packets read, waits including pauses, and the longest time that a packet
+    /// waited.
     fn account(&self, from_ns: u64) -> (usize, usize, usize, u64) {
         let script = self.script();
         let read: Vec<u64> =

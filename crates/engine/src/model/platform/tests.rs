@@ -56,8 +56,8 @@ fn the_bus_serves_in_order_of_request_and_counts_conflicts() {
     // In: device 2 at 0, device 0 at 220, device 1 at 440; each computes for 1,600; out in the same
     // order.
     assert_eq!(rows, [(2, 0, 0, 2_040), (0, 1, 0, 2_260), (1, 2, 100, 2_480)]);
-    // Two wait to get in; going out, two ask in the moment in which the one before ends, and find
-    // it taken.
+    // Two wait to get in; two request to get out at the moment in which the previous transfer ends,
+    // and find the bus taken.
     assert_eq!((statistics.requests, statistics.conflicts), (6, 4));
     assert_eq!(statistics.busy_ns, 1);
 }

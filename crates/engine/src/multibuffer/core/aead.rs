@@ -1,7 +1,7 @@
-//! Packets of AEADs: the library does each at once, and writes or compares the ICV where it stands,
+//! Packets of AEADs: the library processes each at once, and writes or compares the ICV in place,
 //! so that nothing is arranged around a job.
 
-use convoy_ipsec::{CryptoStatus, Prepared};
+use convoy_ipsec::{CryptoPacket, CryptoStatus};
 use convoy_ipsec_mb as mb;
 
 use super::inputs;
@@ -9,17 +9,17 @@ use super::inputs;
 /// Bytes of the nonce of every AEAD here: salt and IV.
 const NONCE_LEN: u8 = 12;
 
-/// Does packets of one SA. `false` if there are some that the library cannot do; they are left
+/// Processes packets of one SA. `false` if the library cannot process some of them, which are left
 /// pending.
 #[inline]
 pub(super) fn process(
     burst: &mut mb::Burst<'_, '_>,
     key: &mb::Key,
     seal: bool,
-    packets: &mut [Prepared],
+    packets: &mut [CryptoPacket],
 ) -> bool {
     let mut are_done = true;
-    for Prepared { frame, job, status, .. } in packets {
+    for CryptoPacket { frame, job, status, .. } in packets {
         if let CryptoStatus::Refused(_) = status {
             continue;
         }

@@ -1,31 +1,32 @@
-//! What is done together, cut into packets that have the same keys.
+//! Work split into runs of packets with the same keys.
 
-use convoy_ipsec::{Direction, Prepared, SaIndex};
+use convoy_ipsec::{CryptoPacket, Direction, SaIndex};
 
 use crate::MultiPacket;
 use crate::interface::is_one_run;
 
-/// With many SAs keys come from far: those of so many packets or multi-packets ahead are fetched,
+/// With many SAs keys come from far: those of this many packets or multi-packets ahead are
+/// prefetched,
 const NEAR: usize = 3;
-/// and so far ahead the entries that say where they are.
+/// and this far ahead the entries that locate them.
 const FAR: usize = 8;
 
 /// Packets of one SA and direction.
 pub(crate) struct Run<'a> {
     pub(crate) sa: SaIndex,
     pub(crate) direction: Direction,
-    pub(crate) packets: &'a mut [Prepared],
+    pub(crate) packets: &'a mut [CryptoPacket],
     pub(crate) ahead: Ahead,
 }
 
-/// SAs whose keys will be wanted soon, and those whose keys will be wanted after them.
+/// SAs whose keys will be needed soon, and those whose keys will be needed after them.
 #[derive(Clone, Copy)]
 pub(crate) struct Ahead {
     pub(crate) near: Option<Wanted>,
     pub(crate) far: Option<Wanted>,
 }
 
-/// An SA whose keys will be wanted, for a packet that has so many bytes to encrypt or to
+/// An SA whose keys will be needed, for a packet with this many bytes to encrypt or to
 /// authenticate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Wanted {
@@ -34,7 +35,7 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
-    fn by(packet: &Prepared) -> Self {
+    fn by(packet: &CryptoPacket) -> Self {
         Self { sa: packet.sa, len: packet.job.cipher_len.max(packet.job.auth_len) }
     }
 }
@@ -49,9 +50,9 @@ impl Ahead {
     }
 }
 
-/// What is done together.
+/// Work processed together.
 pub(crate) trait Work {
-    /// Its runs, the same each time.
+    /// Its runs, the same on each call.
     fn runs(&mut self) -> impl Iterator<Item = Run<'_>>;
 }
 
@@ -74,7 +75,7 @@ impl Work for [MultiPacket] {
     }
 }
 
-impl Work for [Prepared] {
+impl Work for [CryptoPacket] {
     fn runs(&mut self) -> impl Iterator<Item = Run<'_>> {
         let mut rest = self;
         std::iter::from_fn(move || {
@@ -95,10 +96,10 @@ mod tests {
     use super::*;
     use crate::calibrate::sample_packet;
 
-    fn packets(sas: &[u32]) -> Vec<Prepared> {
+    fn packets(sas: &[u32]) -> Vec<CryptoPacket> {
         let mut pool = FramePool::new(sas.len(), 0);
         let transform = crate::transforms()[0];
-        let packet = |sa: &u32| Prepared { sa: SaIndex(*sa), ..sample_packet(&mut pool, transform, 64) };
+        let packet = |sa: &u32| CryptoPacket { sa: SaIndex(*sa), ..sample_packet(&mut pool, transform, 64) };
         sas.iter().map(packet).collect()
     }
 

@@ -1,4 +1,4 @@
-//! What the documentation shows is read.
+//! The configurations in the documentation are valid.
 
 use super::changed;
 use crate::config::Config;

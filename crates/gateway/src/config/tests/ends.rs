@@ -6,12 +6,12 @@ use std::net::IpAddr;
 use convoy_ipsec::Mode;
 
 use super::{changed, errors};
-use crate::config::{Config, Surroundings};
+use crate::config::{Config, HostEnvironment};
 
 /// A resolver that knows one name.
 struct Names;
 
-impl Surroundings for Names {
+impl HostEnvironment for Names {
     fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>> {
         match name {
             "gateway.example.org" => {

@@ -1,4 +1,4 @@
-//! What a configuration asks of the machine, and the machine does not have.
+//! Requirements that the machine does not meet.
 
 use std::io;
 use std::net::IpAddr;
@@ -6,12 +6,12 @@ use std::net::IpAddr;
 use convoy_settings::Interface;
 
 use super::{GOOD, changed};
-use crate::config::{Config, Surroundings, ThisMachine};
+use crate::config::{Config, HostEnvironment, ThisMachine};
 
 /// A machine of two cores with a link of 1,500 bytes, an open TUN interface and the usual user.
 struct Router;
 
-impl Surroundings for Router {
+impl HostEnvironment for Router {
     fn resolve(&self, _: &str) -> io::Result<Vec<IpAddr>> {
         Err(io::Error::other("not asked for"))
     }

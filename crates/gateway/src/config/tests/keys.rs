@@ -1,4 +1,4 @@
-//! Keys of several tunnels and directions, held against each other as bytes.
+//! Keys of several tunnels and directions, compared as bytes.
 
 use super::{GOOD, changed, errors};
 use crate::config::{Config, Problem, Severity};

@@ -1,4 +1,4 @@
-//! Tunnels whose selectors stand in each other's way, and what would be swallowed.
+//! Tunnels whose selectors shadow each other.
 
 use std::io;
 use std::net::IpAddr;
@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use convoy_settings::Interface;
 
 use super::{GOOD, changed, errors};
-use crate::config::{Config, Surroundings};
+use crate::config::{Config, HostEnvironment};
 
 fn tunnel(name: &str, remote_ts: &str, more: &str) -> String {
     format!(
@@ -15,7 +15,7 @@ fn tunnel(name: &str, remote_ts: &str, more: &str) -> String {
     )
 }
 
-/// What is warned of these tunnels, beside that they have no keys.
+/// The warnings for these tunnels, except that they have no keys.
 fn warnings(tunnels: &[String]) -> Vec<String> {
     let config = Config::parse("a.toml", &tunnels.concat()).expect("good but for warnings");
     let about_policies = config.warnings.into_iter().filter(|problem| problem.key == "tunnel.remote_ts");
@@ -76,7 +76,7 @@ fn a_peer_inside_its_own_tunnel_is_warned_of_unless_everything_is() {
 /// A machine with one interface.
 struct Lan(&'static str, &'static str);
 
-impl Surroundings for Lan {
+impl HostEnvironment for Lan {
     fn resolve(&self, _: &str) -> io::Result<Vec<IpAddr>> {
         Err(io::Error::other("not asked for"))
     }

@@ -1,4 +1,4 @@
-//! What is refused of ports, and of tunnels that do not fit them.
+//! Refused ports, and tunnels that do not fit their ports.
 
 use convoy_packet::MacAddress;
 use convoy_port::{CardSettings, DpdkSettings, PortSettings};

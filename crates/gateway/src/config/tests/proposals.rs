@@ -4,7 +4,7 @@ use super::{GOOD, changed, errors};
 use crate::config::Config;
 use crate::inner_mtu::inner_mtu;
 
-/// The configuration with these proposals, and what is warned of.
+/// The configuration with these proposals, and its warnings.
 fn with(proposals: &str) -> (Config, Vec<String>) {
     let config = Config::parse("a.toml", &changed("aes128gcm16", proposals)).expect(proposals);
     let told = config.warnings.iter().map(|warning| warning.in_one_line()).collect();

@@ -12,8 +12,7 @@ use crate::snapshot::Buckets;
 /// A label and its value.
 pub(super) type Label = (&'static str, String);
 
-/// Makes a label; `prometheus-client` writes values as they are, so what would end them is escaped
-/// here.
+/// Creates a label; `prometheus-client` writes values unescaped, so that is done here.
 pub(super) fn label(name: &'static str, value: impl Display) -> Label {
     (name, value.to_string().replace('\\', r"\\").replace('"', "\\\"").replace('\n', r"\n"))
 }
@@ -53,12 +52,12 @@ pub(super) fn gauges<L: EncodeLabelSet>(
     family(encoder, (name, help, ConstGauge::<f64>::TYPE), rows)
 }
 
-/// A histogram by powers of two, in the unit that its values times `unit` are in.
+/// A histogram by powers of two; `unit` is the factor to the metric's unit.
 #[derive(Debug)]
 pub(super) struct Distribution<'a> {
     values: &'a Buckets,
     unit: f64,
-    /// Exponents of the least and of the largest bound. They never change, so that scrapes can be
+    /// Exponents of the smallest and the largest bound. They never change, so that scrapes can be
     /// compared.
     exponents: (u32, u32),
 }
@@ -82,7 +81,7 @@ impl EncodeMetric for Distribution<'_> {
     }
 }
 
-/// Times that are counted in ns, in buckets from 256 ns to 0.27 s.
+/// Times counted in ns, in buckets from 256 ns to 0.27 s.
 pub(super) fn seconds(values: &Buckets) -> Distribution<'_> {
     Distribution { values, unit: 1e-9, exponents: (8, 28) }
 }

@@ -59,7 +59,7 @@ impl OneWorker {
     }
 }
 
-/// How many rows a step has told.
+/// The number of rows in a part.
 fn rows(part: &Part) -> usize {
     match part {
         Part::Sas(rows) => rows.len(),

@@ -6,16 +6,16 @@ use super::super::hosts::{Hosts, LEAST_BYTES};
 use super::super::network::Link;
 use super::World;
 
-/// How long it may take after the last fault until traffic flows by every tunnel, both ways, in ns:
-/// an engine is probed again, SAs are negotiated, and a path's MTU is found.
+/// Time limit after the last fault until traffic flows through every tunnel, both ways, in ns: an
+/// engine is probed again, SAs are negotiated, and a path's MTU is found.
 const RECOVERY_NS: u64 = 60_000_000_000;
-/// How long a packet may take when nothing is wrong any more, in ns.
+/// The maximum transit time of a packet without faults, in ns.
 const TRANSIT_NS: u64 = 2_000_000_000;
-/// What waits longest: fragments of what a damaged header made one, in ns.
+/// The longest wait: for fragments that a damaged header created, in ns.
 const REST_NS: u64 = 40_000_000_000;
 
 impl World<'_> {
-    /// Faults end, and traffic must flow again by every tunnel.
+    /// Faults end, and traffic must flow again through every tunnel.
     pub(super) fn recover(&mut self) {
         self.is_calm.store(true, Ordering::Relaxed);
         self.links.iter_mut().for_each(Link::calm);
@@ -61,7 +61,7 @@ impl World<'_> {
         self.journal.note(format_args!("traffic flows again after {recovered_ns} ns"));
     }
 
-    /// Nobody sends any more: all that is under way leaves, and every frame is home.
+    /// Nobody sends any more: all packets in flight leave, and every frame is returned.
     pub(super) fn come_to_rest(&mut self) {
         let until_ns = self.now_ns + REST_NS;
         // A slow engine without a queue does one multi-packet a step, and a whole window may wait

@@ -1,8 +1,8 @@
-//! The world of one seed: two gateways, their hosts, the network between them, and all that befalls
-//! them.
+//! The world of one seed: two gateways, their hosts, the network between them, and all their
+//! faults.
 
-mod befall;
 mod ending;
+mod faults;
 mod traffic;
 
 use std::collections::BTreeMap;
@@ -39,7 +39,7 @@ enum Event {
     Boot {
         site: usize,
     },
-    /// A reload brings back what another has taken away.
+    /// A reload brings back what another has removed.
     Restore {
         site: usize,
     },
@@ -50,11 +50,11 @@ struct Site {
     config: Config,
     policies: Vec<Policy>,
     running: Option<Running>,
-    /// Until when it may drain.
+    /// The deadline until which it may drain.
     stops_ns: Option<u64>,
     disk: Option<SimulatedDisk>,
     is_disk_writable: bool,
-    /// When it was killed last.
+    /// When it was last killed.
     killed_ns: Option<u64>,
     has_lost_power: bool,
 }
@@ -73,12 +73,12 @@ pub(super) struct World<'a> {
     next_event: u64,
     now_ns: u64,
     is_calm: Arc<AtomicBool>,
-    /// Until when IKE comes to no agreement, in ns.
+    /// The time until which IKE negotiates nothing, in ns.
     disagrees_until_ns: u64,
     pub(super) figures: Figures,
 }
 
-/// What a run went through.
+/// The statistics of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Figures {
     pub(super) sent: u64,
@@ -151,7 +151,7 @@ impl<'a> World<'a> {
     /// Runs from the first start to the last frame's return.
     ///
     /// # Panics
-    /// If anything is not as it must be.
+    /// If anything is wrong.
     pub(super) fn run(&mut self) {
         for site in 0..2 {
             self.boot(site);
@@ -159,7 +159,7 @@ impl<'a> World<'a> {
         for _ in 0..self.scenario.ticks {
             let step_ns = self.step_ns();
             self.advance(step_ns);
-            self.befall();
+            self.inject_faults();
             self.send_some();
             self.work();
         }
@@ -170,7 +170,7 @@ impl<'a> World<'a> {
         self.figures.wire_packets = self.wire.packets;
     }
 
-    /// Where things stand, for who looks at a failure.
+    /// The state, for debugging a failure.
     pub(super) fn describe(&mut self) -> String {
         let mut text = format!(
             "{}hosts: {} sent, {} delivered\n",
@@ -258,7 +258,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Has IKE bring new SAs, if both ends come to an agreement: else a packet must ask again.
+    /// Has IKE negotiate new SAs, if both ends agree: otherwise a packet must ask again.
     fn negotiate(&mut self, tunnel: usize) {
         if self.now_ns < self.disagrees_until_ns {
             return;

@@ -1,4 +1,4 @@
-//! Packets on their way: from hosts into a gateway, out of it, over the network, into the other.
+//! Packets in transit: from hosts into a gateway, out of it, over the network, into the other.
 
 use rand::Rng;
 use rand::seq::SliceRandom;
@@ -11,8 +11,8 @@ use super::super::site::Note;
 use super::super::wire::{Seen, addresses, look};
 use super::{Event, World};
 
-/// Packets received in so long before a gateway was killed may not be noted in its state file, in
-/// ns: a report a second, and the round in which it is made.
+/// Packets received within this time before a gateway was killed may be missing in its state file,
+/// in ns: a report a second, and the round in which it is made.
 const UNNOTED_NS: u64 = 3_000_000_000;
 
 impl World<'_> {
@@ -22,7 +22,7 @@ impl World<'_> {
         let queue = if self.scenario.is_sprayed {
             self.dice.random_range(0..queues)
         } else {
-            // As a network card does: what belongs together comes in by one queue.
+            // Like a network card: packets of one flow arrive at one queue.
             let [source, destination] = addresses(&packet);
             hash_of(format!("{source} {destination}").as_bytes()) as usize % queues
         };
@@ -37,7 +37,7 @@ impl World<'_> {
         }
     }
 
-    /// Has a host send, if there is a gateway to take it.
+    /// Makes a host send, if there is a gateway to take it.
     pub(super) fn send(&mut self, flow: usize, bytes: usize) {
         let (site, queue) = (self.hosts.flows[flow].site, self.hosts.flows[flow].queue);
         let Some(running) = &mut self.sites[site].running else { return };
@@ -47,7 +47,7 @@ impl World<'_> {
         running.inside[queue].lock().incoming.push_back(packet);
     }
 
-    /// A round of every worker, in any order, and what comes of it.
+    /// A round of every worker, in any order, and its consequences.
     pub(super) fn work(&mut self) {
         let mut order: Vec<(usize, usize)> = (0..2)
             .flat_map(|site| (0..usize::from(self.scenario.workers)).map(move |worker| (site, worker)))
@@ -64,7 +64,7 @@ impl World<'_> {
         }
     }
 
-    /// Takes what a worker's ports have sent.
+    /// Takes the packets that a worker's ports have sent.
     fn collect(&mut self, site: usize, worker: usize) {
         let Some(running) = &mut self.sites[site].running else { return };
         let [inside, outside] = [&running.inside[worker], &running.outside[worker]]
@@ -104,8 +104,8 @@ impl World<'_> {
         );
     }
 
-    /// Whether packets arrive in order. What is repeated may be what was lost before, and a damaged
-    /// source brings a packet to another queue.
+    /// Whether packets arrive in order. A repeated packet may be one that was lost before, and a
+    /// damaged source brings a packet to another queue.
     fn keeps_order(&self) -> bool {
         let faults = &self.scenario.faults;
         faults.jitter_ns == 0 && faults.replay == 0.0 && faults.corrupt == 0.0 && !self.scenario.is_sprayed
@@ -141,7 +141,7 @@ impl World<'_> {
                 }
             }
             Fate::TooBig(mtu) => {
-                // The system hears it by any socket of the port; here by that which has sent.
+                // The system receives it by any socket of the port; here by that which has sent.
                 if let Some(running) = &mut self.sites[site].running {
                     running.outside[worker].lock().findings.push_back((destination, mtu));
                     let others = running.outside.iter().enumerate().filter(|(other, _)| *other != worker);

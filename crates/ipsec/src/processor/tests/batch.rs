@@ -1,5 +1,4 @@
-//! Batches that are laid out and taken apart away from their SA are held against packets that are
-//! laid out at once.
+//! Batches laid out and unpacked away from their SA are compared with packets laid out at once.
 
 use proptest::prelude::*;
 
@@ -14,7 +13,7 @@ fn random(bytes: &mut [u8]) {
 
 impl Gateway {
     /// Begins a batch of one SA.
-    fn begin(&mut self, batch: &mut [Prepared]) -> Option<BatchTemplate> {
+    fn begin(&mut self, batch: &mut [CryptoPacket]) -> Option<BatchTemplate> {
         let mut templates = Vec::new();
         self.ipsec.tables.begin(self.now_ns, batch, &mut templates);
         assert!(templates.len() == 1 && templates[0].packets as usize == batch.len());
@@ -22,7 +21,7 @@ impl Gateway {
     }
 
     /// What a crypto core does with a batch that was begun.
-    fn work(&self, template: Option<BatchTemplate>, batch: &mut [Prepared]) {
+    fn work(&self, template: Option<BatchTemplate>, batch: &mut [CryptoPacket]) {
         if let Some(template) = template {
             template.lay_out(batch, &mut random);
         }
@@ -40,7 +39,7 @@ impl Gateway {
         let mut raw = self.classify(packets);
         let mut out = Vec::new();
         while !raw.is_empty() {
-            let mut batch: Vec<Prepared> = raw.drain(..size.min(raw.len())).collect();
+            let mut batch: Vec<CryptoPacket> = raw.drain(..size.min(raw.len())).collect();
             let template = self.begin(&mut batch);
             self.work(template, &mut batch);
             self.finish_outbound(&mut batch, &mut out);
@@ -54,7 +53,7 @@ impl Gateway {
         self.classify_inbound(&mut frames);
         let (mut raw, mut out) = (std::mem::take(&mut self.inbound.open), Vec::new());
         while !raw.is_empty() {
-            let mut batch: Vec<Prepared> = raw.drain(..size.min(raw.len())).collect();
+            let mut batch: Vec<CryptoPacket> = raw.drain(..size.min(raw.len())).collect();
             let template = self.begin(&mut batch);
             self.work(template, &mut batch);
             self.finish_inbound(&mut batch, &mut out);
@@ -121,8 +120,7 @@ proptest! {
         prop_assert_eq!(batched.receive_batches(&outer, size), single.receive(&outer));
         let [a, b] = [&single, &batched].map(|gateway| gateway.view(IN));
         prop_assert_eq!((a.sequence, a.usage, a.replay), (b.sequence, b.usage, b.replay));
-        // Of one that came twice in a burst, the one is refused early and the other late, or both
-        // late.
+        // Of two copies in a burst, one is refused early and the other late, or both late.
         prop_assert_eq!(a.drops, b.drops);
         single.assert_no_leak();
         batched.assert_no_leak();
@@ -130,10 +128,10 @@ proptest! {
 }
 
 /// A copy of a raw packet, as is kept of what an engine may lose.
-fn kept(gateway: &mut Gateway, packet: &Prepared) -> Prepared {
+fn kept(gateway: &mut Gateway, packet: &CryptoPacket) -> CryptoPacket {
     let frame = gateway.pool.take_filled(&packet.frame, RAW_TAILROOM_BYTES).expect("a frame");
-    let Prepared { job, status, sa, direction, class, context, .. } = *packet;
-    Prepared { frame, job, status, sa, direction, class, context }
+    let CryptoPacket { job, status, sa, direction, class, context, .. } = *packet;
+    CryptoPacket { frame, job, status, sa, direction, class, context }
 }
 
 #[test]
@@ -143,7 +141,7 @@ fn a_batch_that_is_done_again_keeps_its_numbers_and_is_counted_once() {
     let packets = [100, 200, 300].map(|len| link.packet(false, len));
     let mut first = a.classify(&packets);
     let template = a.begin(&mut first);
-    let mut again: Vec<Prepared> = first.iter().map(|packet| kept(&mut a, packet)).collect();
+    let mut again: Vec<CryptoPacket> = first.iter().map(|packet| kept(&mut a, packet)).collect();
     a.work(template, &mut first);
     // The engine is gone with it; in the meantime another packet leaves, and the peer moves.
     a.send_batches(&[link.packet(false, 60)], 1);

@@ -1,5 +1,5 @@
-//! What an attacker outside, or a peer gone bad, may send: the name that the operator reads, and
-//! nothing else.
+//! What an attacker outside, or a malicious peer, may send: each is counted under the name that the
+//! operator reads, and nothing else happens.
 
 use super::*;
 use convoy_packet::protocol::FRAGMENT;
@@ -170,7 +170,7 @@ fn extension_headers_are_walked_so_far_and_no_further() {
     b.assert_no_leak();
 }
 
-/// What an authentic peer makes of a packet of 100 bytes when it seals other bytes in its place.
+/// The results of an authentic peer's packet of 100 bytes when it seals other bytes in its place.
 fn sealed_with(change: impl Fn(&mut [u8])) -> Vec<(String, u64)> {
     let link = Link { transform: NULL_SHA1, ..Link::default() };
     let [mut a, mut b] = link.pair();

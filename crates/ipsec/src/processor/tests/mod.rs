@@ -25,7 +25,7 @@ use super::*;
 use crate::algorithm::{Aead, Cipher, Integrity, KeyBits, KeyMaterial, Transform};
 use crate::drops::DropReason;
 use crate::fragment::split;
-use crate::job::{CryptoStatus, Direction, Prepared};
+use crate::job::{CryptoPacket, CryptoStatus, Direction};
 use crate::sa_config::{Mode, NatKeepalive, OuterDf, SaDirection, SaEnds, SaProtocol, UdpEncap};
 use crate::sa_id::OutboundId;
 use crate::selector::Selector;
@@ -71,11 +71,11 @@ impl Gateway {
         ipsec.inbound.classify(&mut ipsec.tables, *now_ns, pool, frames, inbound);
     }
 
-    fn finish_outbound(&mut self, done: &mut Vec<Prepared>, out: &mut Vec<Frame>) {
+    fn finish_outbound(&mut self, done: &mut Vec<CryptoPacket>, out: &mut Vec<Frame>) {
         self.ipsec.outbound.finish(&mut self.ipsec.tables, &mut self.pool, done, out);
     }
 
-    fn finish_inbound(&mut self, done: &mut Vec<Prepared>, out: &mut Vec<Frame>) {
+    fn finish_inbound(&mut self, done: &mut Vec<CryptoPacket>, out: &mut Vec<Frame>) {
         let Self { ipsec, pool, now_ns, .. } = self;
         ipsec.inbound.finish(&mut ipsec.tables, *now_ns, pool, done, out);
     }
@@ -111,7 +111,7 @@ impl Gateway {
     }
 
     /// From the inside up to the engine.
-    fn prepare(&mut self, packets: &[Vec<u8>]) -> Vec<Prepared> {
+    fn prepare(&mut self, packets: &[Vec<u8>]) -> Vec<CryptoPacket> {
         let mut packets = self.classify(packets);
         let mut random = |bytes: &mut [u8]| bytes.fill(0x5a);
         self.ipsec.tables.lay_out(self.now_ns, &mut packets, &mut random);
@@ -119,7 +119,7 @@ impl Gateway {
     }
 
     /// From the inside up to what lays packets out.
-    fn classify(&mut self, packets: &[Vec<u8>]) -> Vec<Prepared> {
+    fn classify(&mut self, packets: &[Vec<u8>]) -> Vec<CryptoPacket> {
         let mut frames = self.frames(packets);
         let mut random = |bytes: &mut [u8]| bytes.fill(0x5a);
         self.ipsec.outbound.classify(
@@ -135,8 +135,8 @@ impl Gateway {
     }
 
     /// Finishes what may not go on, and leaves the rest.
-    fn drop_refused(&mut self, mut packets: Vec<Prepared>) -> Vec<Prepared> {
-        let is_refused = |packet: &mut Prepared| matches!(packet.status, CryptoStatus::Refused(_));
+    fn drop_refused(&mut self, mut packets: Vec<CryptoPacket>) -> Vec<CryptoPacket> {
+        let is_refused = |packet: &mut CryptoPacket| matches!(packet.status, CryptoStatus::Refused(_));
         let (mut refused, mut none) = (packets.extract_if(.., is_refused).collect(), Vec::new());
         self.finish_outbound(&mut refused, &mut none);
         assert!(none.is_empty());
@@ -144,7 +144,7 @@ impl Gateway {
     }
 
     /// From the engine to the outside.
-    fn seal(&mut self, prepared: Vec<Prepared>) -> Vec<Vec<u8>> {
+    fn seal(&mut self, prepared: Vec<CryptoPacket>) -> Vec<Vec<u8>> {
         let mut out = Vec::new();
         for mut packet in prepared {
             run(&self.keys[&packet.sa], Direction::Seal, &mut packet);

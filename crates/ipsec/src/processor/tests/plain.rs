@@ -1,4 +1,4 @@
-//! The way that nearly all packets take is held against the one that all could.
+//! The path of nearly all packets is compared with the general one.
 
 use proptest::prelude::*;
 
@@ -60,8 +60,8 @@ pub(super) fn packet() -> impl Strategy<Value = Vec<u8>> {
 
 /// What the two gateways must have in common; the ICV's place, which is at the end, is the
 /// engine's.
-fn jobs(prepared: &[Prepared]) -> Vec<(CryptoJob, &[u8], usize, u8)> {
-    let parts = prepared.iter().map(|Prepared { frame, job, class, .. }| {
+fn jobs(prepared: &[CryptoPacket]) -> Vec<(CryptoJob, &[u8], usize, u8)> {
+    let parts = prepared.iter().map(|CryptoPacket { frame, job, class, .. }| {
         (*job, &frame[..usize::from(job.icv_start)], frame.len(), *class)
     });
     parts.collect()
@@ -78,7 +78,7 @@ proptest! {
         let mut slow = Vec::new();
         for packet in &packets {
             // Nothing is plain once its lease is over.
-            general.ipsec.tables.sad.outbound.line_mut(0).expect("installed").end_lease();
+            general.ipsec.tables.sad.outbound.hot_mut(0).expect("installed").expire_limits();
             slow.extend(general.prepare(std::slice::from_ref(packet)));
         }
         prop_assert_eq!(jobs(&fast), jobs(&slow));
@@ -125,7 +125,7 @@ fn the_plain_way_is_taken() {
     let link = Link::default();
     let mut a = link.gateway(0);
     a.prepare(&[link.packet(false, 100)]).into_iter().for_each(|packet| a.pool.give_back(packet.frame));
-    let sa = a.ipsec.tables.sad.outbound.line(0).expect("installed");
+    let sa = a.ipsec.tables.sad.outbound.hot(0).expect("installed");
     assert_eq!(sa.largest(a.now_ns), 1_446, "what fits 1,500 bytes");
     assert_eq!(sa.largest(a.now_ns + 4_000_000_000), 0, "with the next mark of what was sent lately");
 }

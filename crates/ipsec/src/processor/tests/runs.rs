@@ -1,5 +1,5 @@
-//! A run of packets that is laid out at once is held against one packet at a time, at every limit
-//! that may come between two of them.
+//! A run of packets laid out at once is compared with one packet at a time, at every limit that may
+//! fall between two of them.
 
 use proptest::prelude::*;
 
@@ -7,7 +7,7 @@ use super::plain::{link, packet};
 use super::*;
 use crate::sa_config::{Lifetime, Limits};
 
-/// What bounds an outbound SA.
+/// The limits of an outbound SA.
 fn limits() -> impl Strategy<Value = (Lifetime, u64, u64)> {
     let limits = || {
         let bytes = proptest::option::of(1u64..6_000);
@@ -60,10 +60,10 @@ proptest! {
         for batch in templates.iter().filter_map(|run| run.template) {
             batch.lay_out(&mut elsewhere, &mut |iv| iv.fill(0x5a));
         }
-        let statuses = |packets: &[Prepared]| packets.iter().map(|packet| packet.status).collect::<Vec<_>>();
+        let statuses = |packets: &[CryptoPacket]| packets.iter().map(|packet| packet.status).collect::<Vec<_>>();
         prop_assert_eq!(statuses(&together), statuses(&one_by_one));
         prop_assert_eq!(statuses(&elsewhere), statuses(&one_by_one));
-        let jobs = |packets: &[Prepared]| packets.iter().map(|packet| packet.job).collect::<Vec<_>>();
+        let jobs = |packets: &[CryptoPacket]| packets.iter().map(|packet| packet.job).collect::<Vec<_>>();
         prop_assert_eq!(jobs(&together), jobs(&one_by_one));
         prop_assert_eq!(jobs(&elsewhere), jobs(&one_by_one));
         let sealed = single.seal(one_by_one);
@@ -113,10 +113,10 @@ proptest! {
         for batch in templates.iter().filter_map(|run| run.template) {
             batch.lay_out(&mut elsewhere, &mut |_| {});
         }
-        let told = |packets: &[Prepared]| packets.iter().map(|packet| (packet.status, packet.job)).collect::<Vec<_>>();
+        let told = |packets: &[CryptoPacket]| packets.iter().map(|packet| (packet.status, packet.job)).collect::<Vec<_>>();
         prop_assert_eq!(told(&together), told(&one_by_one));
         prop_assert_eq!(told(&elsewhere), told(&one_by_one));
-        let open = |gateway: &mut Gateway, mut packets: Vec<Prepared>| {
+        let open = |gateway: &mut Gateway, mut packets: Vec<CryptoPacket>| {
             let mut out = Vec::new();
             packets.iter_mut().for_each(|packet| super::run(&gateway.keys[&packet.sa], Direction::Open, packet));
             gateway.finish_inbound(&mut packets, &mut out);

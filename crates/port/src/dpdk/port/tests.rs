@@ -9,7 +9,7 @@ use convoy_packet::{Ethernet, FrameSize, IpHeader, Ipv4, icmp, protocol};
 
 use super::*;
 use crate::PortKind;
-use crate::station::{Identity, Takes};
+use crate::l2_host::{Identity, Takes};
 
 const A: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 const B: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
@@ -18,7 +18,7 @@ const PEER: MacAddress = MacAddress([2, 0, 0, 0, 0, 0x99]);
 /// Frames that a ring of `net_ring` holds.
 const RING: usize = 1023;
 
-/// A port with so many queues.
+/// A port with this many queues.
 fn ports(device: &str, queues: usize) -> Vec<DpdkPort> {
     let eal = Eal::start(&default_arguments([])).expect("DPDK starts");
     let config = EthernetConfig { queues, descriptors: 1024, mtu: 1500, mac: Some(OWN) };
@@ -29,8 +29,8 @@ fn ports(device: &str, queues: usize) -> Vec<DpdkPort> {
     let queues_each = device.queues.into_iter().enumerate();
     queues_each
         .map(|(number, queue)| {
-            let station = Station::new(identity.clone(), queues);
-            DpdkPort::new(description.clone(), station, queue, (number, Arc::clone(&heard)))
+            let host = L2Host::new(identity.clone(), queues);
+            DpdkPort::new(description.clone(), host, queue, (number, Arc::clone(&heard)))
         })
         .collect()
 }
@@ -45,7 +45,7 @@ impl DpdkPort {
         assert_eq!(self.queue.send([(ethernet::header(to, PEER, ethertype), bytes)]), 1);
     }
 
-    /// What the port has sent.
+    /// The frames that the port has sent.
     fn sent(&mut self) -> Vec<Vec<u8>> {
         let mut frames = Vec::new();
         while self.queue.receive(ETHERNET_BURST, |frame| frames.push(frame.to_vec())) > 0 {}

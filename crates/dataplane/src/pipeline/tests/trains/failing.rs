@@ -5,7 +5,7 @@ use rand::Rng;
 
 use super::*;
 
-/// `software`, but of each burst it leaves every packet from the third on.
+/// `software`, except that it leaves every packet of a burst from the third on unprocessed.
 fn lazy() -> ScriptedEngine {
     ScriptedEngine::new("lazy").never_recovering().processing(|software, packets| {
         let done = packets.len().min(2);
@@ -125,7 +125,7 @@ fn a_packet_for_which_no_number_was_left_stays_refused_when_the_engine_of_its_tr
     }
 }
 
-/// An engine elsewhere that brings what it has at a random poll.
+/// An engine elsewhere that completes at a random poll.
 fn dawdling(name: &str, seed: u64) -> Box<dyn Engine> {
     let mut random = StdRng::seed_from_u64(seed);
     Box::new(ScriptedEngine::elsewhere(name, 1, move |_| random.random_ratio(1, 4)))
@@ -135,7 +135,7 @@ fn dawdling(name: &str, seed: u64) -> Box<dyn Engine> {
 fn where_frames_run_short_packets_leave_in_the_order_of_their_numbers() {
     const FEW_FRAMES: std::ops::RangeInclusive<usize> = 9..=24;
     const PACKETS: u32 = 120;
-    // What was cut off for want of frames waits for the fast one, and what comes behind it does
+    // The part that was cut off for lack of frames waits for the fast one, and what follows it does
     // not.
     let cost = |engine: &EngineDescription| CostModel {
         t_init: if engine.name == "fast" { 1_000.0 } else { 20_000.0 },

@@ -1,7 +1,6 @@
-//! What a first look at the packets of a burst finds out. All are looked at before the first is
-//! changed: what their look-ups read is then on its way into the processor's cache for several
-//! packets at a time, which is most of the time that thousands of SAs cost. Packets behind one
-//! another that look alike are a run, for which all is found out once.
+//! Classification of a burst. All packets are looked up before the first is changed: the memory for
+//! the look-ups is then fetched for several packets at a time, and waiting for it is most of what
+//! thousands of SAs cost. Consecutive packets that look alike form a run, which is looked up once.
 
 use convoy_packet::esp::HEADER_BYTES as ESP_HEADER;
 use convoy_packet::ipv4::HEADER_BYTES as IPV4_HEADER;
@@ -18,53 +17,53 @@ use crate::outer_header::Inner;
 use crate::sa_config::SaProtocol;
 use crate::sa_id::{InboundId, OutboundId};
 
-/// What is known of packets from the inside, of one flow and with the same to be taken over into
-/// their outer headers. What only few packets need is found out again for them.
+/// A run of outbound packets of one flow whose outer headers take over the same fields. Information
+/// that only few packets need is found again for those.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct DepartingRun {
+pub(super) struct OutboundRun {
     flow: Flow,
     place: FlowPlace,
     /// `None` also if they are no IP packets.
     pub(super) decision: Option<Decision>,
-    /// Their tunnel's SA.
+    /// Their tunnel's current SA.
     pub(super) sa: Option<OutboundId>,
     pub(super) inner: Inner,
     pub(super) packets: u32,
 }
 
-/// What a packet's flow is looked up by.
+/// The lookup key of a packet's flow.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Flow {
     /// It is no IP packet.
     None,
     V4(V4Key),
-    /// Of IPv6: its place among those of the burst.
+    /// IPv6: the index among the burst's IPv6 flows.
     V6(u32),
 }
 
-/// What is known of the packets of a burst from the inside.
+/// The classification of an outbound burst.
 #[derive(Debug, Default)]
-pub(super) struct DepartingBurst {
-    runs: Vec<DepartingRun>,
+pub(super) struct ClassifiedBurst {
+    runs: Vec<OutboundRun>,
     v6_flows: Vec<FlowKey>,
 }
 
-impl DepartingBurst {
-    /// In the order of the packets; together they are as many.
-    pub(super) fn runs(&self) -> &[DepartingRun] {
+impl ClassifiedBurst {
+    /// The runs in the order of the packets.
+    pub(super) fn runs(&self) -> &[OutboundRun] {
         &self.runs
     }
 
     fn push(&mut self, flow: Flow, place: FlowPlace, inner: Inner) {
-        self.runs.push(DepartingRun { flow, place, decision: None, sa: None, inner, packets: 1 });
+        self.runs.push(OutboundRun { flow, place, decision: None, sa: None, inner, packets: 1 });
     }
 }
 
-/// What is known of packets from the outside that came by an SA in the ordinary way: whole, and not
-/// through a port's device.
+/// A run of inbound packets of one SA, received in the usual form: whole, and not opened by a
+/// port's device.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ArrivingRun {
-    /// `None` if more is to be found out.
+pub(super) struct InboundRun {
+    /// `None` if the packet needs the general path.
     pub(super) packet: Option<Protected>,
     /// `None` if there is no such SA.
     pub(super) sa: Option<InboundId>,
@@ -76,9 +75,9 @@ pub(super) struct ArrivingRun {
 pub(super) struct Protected {
     pub(super) spi: u32,
     pub(super) protocol: SaProtocol,
-    /// Where the ESP or AH header stands.
+    /// Position of the ESP or AH header.
     pub(super) at: usize,
-    /// Where what it protects ends, at the latest.
+    /// Upper bound of the end of the protected part.
     pub(super) end: usize,
     /// Its destination as a number.
     pub(super) to: u128,
@@ -88,7 +87,7 @@ pub(super) struct Protected {
 }
 
 impl Protected {
-    /// One with ESP behind a plain header, which is cut to its length.
+    /// An ESP packet behind a plain IPv4 header, whose frame is cut to its length.
     #[inline]
     fn in_plain_v4(plain: &PlainV4) -> Self {
         Self {
@@ -119,14 +118,14 @@ impl Protected {
 
 impl Outbound {
     /// Finds the packets' policies and SAs.
-    pub(super) fn glance(&mut self, tables: &Tables, frames: &mut [Frame], burst: &mut DepartingBurst) {
+    pub(super) fn look_up(&mut self, tables: &Tables, frames: &mut [Frame], burst: &mut ClassifiedBurst) {
         burst.runs.clear();
         burst.v6_flows.clear();
         let mut last = (V4Key::NONE, Inner::default());
         for frame in frames {
             let Some(plain) = PlainV4::parse(frame) else {
                 last.0 = V4Key::NONE;
-                self.glance_at_any(frame, burst);
+                self.classify_any(frame, burst);
                 continue;
             };
             frame.truncate(plain.total_len);
@@ -142,8 +141,8 @@ impl Outbound {
         self.decide(tables, burst);
     }
 
-    /// The same of a packet of any kind.
-    fn glance_at_any(&self, frame: &mut Frame, burst: &mut DepartingBurst) {
+    /// The same for a packet of any kind.
+    fn classify_any(&self, frame: &mut Frame, burst: &mut ClassifiedBurst) {
         let Ok(layout) = Layout::parse(frame) else {
             return burst.push(Flow::None, FlowPlace::NONE, Inner::default());
         };
@@ -159,7 +158,7 @@ impl Outbound {
     }
 
     /// Decides on each run.
-    fn decide(&mut self, tables: &Tables, burst: &mut DepartingBurst) {
+    fn decide(&mut self, tables: &Tables, burst: &mut ClassifiedBurst) {
         let decide = |flow: &FlowKey| tables.decide_outbound(flow);
         for run in &mut burst.runs {
             run.decision = match run.flow {
@@ -182,8 +181,8 @@ impl Outbound {
 }
 
 impl Inbound {
-    /// Finds the packets' SAs, and where their headers stand.
-    pub(super) fn glance(tables: &Tables, frames: &mut [Frame], runs: &mut Vec<ArrivingRun>) {
+    /// Finds the packets' SAs and the positions of their headers.
+    pub(super) fn look_up(tables: &Tables, frames: &mut [Frame], runs: &mut Vec<InboundRun>) {
         runs.clear();
         let mut last = None;
         for frame in frames {
@@ -192,8 +191,8 @@ impl Inbound {
                 .filter(|plain| is_untouched && plain.total_len >= IPV4_HEADER + ESP_HEADER);
             let Some(plain) = plain else {
                 last = None;
-                let packet = if is_untouched { glance_at_protected(tables, frame) } else { None };
-                runs.push(ArrivingRun { packet, sa: None, packets: 1 });
+                let packet = if is_untouched { classify_protected(tables, frame) } else { None };
+                runs.push(InboundRun { packet, sa: None, packets: 1 });
                 continue;
             };
             frame.truncate(plain.total_len);
@@ -203,7 +202,7 @@ impl Inbound {
                 None => {
                     tables.sad.prefetch_spi(plain.upper, SaProtocol::Esp);
                     let packet = Some(Protected::in_plain_v4(&plain));
-                    runs.push(ArrivingRun { packet, sa: None, packets: 1 });
+                    runs.push(InboundRun { packet, sa: None, packets: 1 });
                 }
             }
             last = Some(key);
@@ -216,8 +215,8 @@ impl Inbound {
             }
         }
         for id in runs.iter().filter_map(|run| run.sa) {
-            if let Some(sa) = tables.sad.inbound.line(id.0) {
-                // Most packets are the next.
+            if let Some(sa) = tables.sad.inbound.hot(id.0) {
+                // Most packets are the next in sequence.
                 sa.replay().prefetch(sa.replay().highest().wrapping_add(1));
                 tables.tunnels.prefetch_admission(sa.tunnel);
             }
@@ -225,8 +224,8 @@ impl Inbound {
     }
 }
 
-/// Of a packet of any kind; `None` if it is not protected, or a piece of one.
-fn glance_at_protected(tables: &Tables, frame: &Frame) -> Option<Protected> {
+/// Parses a packet of any kind; `None` if it is not protected, or a fragment.
+fn classify_protected(tables: &Tables, frame: &Frame) -> Option<Protected> {
     let layout = Layout::parse(frame).ok().filter(|layout| layout.fragment.is_none())?;
     match Kind::of(frame, &layout, tables.config.natt_port) {
         Kind::Protected { protocol, spi, at, end, in_udp } => {

@@ -1,4 +1,4 @@
-//! A thread that hangs, and what its worker notices of it.
+//! A thread that hangs, and how its worker notices.
 
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use crate::{CALIBRATION_SA, EngineKind, MultiPacket, sample_packet, transforms};
 /// More than the ring has room for.
 const SAS: u32 = 1_000;
 
-/// Does nothing before it is released, and then what needs a key under its SA.
+/// Does nothing before it is released, and then whatever needs a key under its SA.
 struct Hanging {
     released: Option<Receiver<()>>,
     keyed: Vec<SaIndex>,
@@ -49,8 +49,8 @@ fn a_worker_waits_for_no_thread_that_hangs_and_its_keys_and_packets_keep_their_o
     let (release, released) = channel();
     let mut released = Some(released);
     let make = move |_: &str| Ok(Hanging { released: released.take(), keyed: Vec::new() });
-    let describe = OnCore::describe("hanging", EngineKind::Software);
-    let mut engines = OnCore::start("hanging", None, 1, make, describe).expect("a thread can be had");
+    let describe = CryptoThread::describe("hanging", EngineKind::Software);
+    let mut engines = CryptoThread::start("hanging", None, 1, make, describe).expect("a thread can be had");
     let mut engine = engines.pop().expect("as many as workers");
     let transform = transforms()[0];
     let keys = KeyMaterial::new(transform, vec![1; transform.key_material_len()]).expect("its length");

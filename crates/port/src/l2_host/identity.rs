@@ -1,4 +1,4 @@
-//! Who the port is on its link.
+//! The port's identity on its link.
 
 use std::net::Ipv4Addr;
 
@@ -9,12 +9,12 @@ use convoy_packet::MacAddress;
 pub(crate) enum Takes {
     /// Those to its own addresses.
     Own,
-    /// Those to all hosts: it is their way to other networks.
+    /// Those to all hosts: it is their router to other networks.
     #[cfg_attr(not(any(feature = "dpdk", test)), expect(dead_code, reason = "the card is outside"))]
     All,
 }
 
-/// Hardware address, addresses, and the way to other networks.
+/// Hardware address, addresses, and the router to other networks.
 #[derive(Clone, Debug)]
 pub(crate) struct Identity {
     pub(crate) mac: MacAddress,
@@ -24,7 +24,7 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
-    /// An error says what to do.
+    /// Validates the identity; an error says what to do.
     pub(crate) fn new(
         mac: MacAddress,
         addresses: &[(Ipv4Addr, u8)],
@@ -77,7 +77,7 @@ impl Identity {
         self.addresses.iter().find(|(own, bits)| shares(*own, *bits)).map(|(own, _)| *own)
     }
 
-    /// Whom to give a packet to this destination; `None` if there is no way.
+    /// The next hop of a packet to this destination; `None` if there is none.
     pub(crate) fn next_hop(&self, destination: Ipv4Addr) -> Option<Ipv4Addr> {
         if !self.may_answer(destination) {
             return None;

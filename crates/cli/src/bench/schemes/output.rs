@@ -6,7 +6,7 @@ use convoy_measure::{Lengths, Placement, Scheme};
 use super::super::page::Page;
 use super::super::print_machine;
 use super::super::spread::Spread;
-use super::Told;
+use super::Output;
 use super::measured::Measured;
 use super::simulated::{ByScheme, SIMULATED};
 use crate::table::{Column, number, table_of, word};
@@ -19,7 +19,7 @@ fn spread_words(rounds: u32) -> String {
     format!("; medians of n = {rounds} rounds, in square brackets the lowest and the highest")
 }
 
-pub(super) fn print(told: &Told, lengths: &[Lengths]) {
+pub(super) fn print(told: &Output, lengths: &[Lengths]) {
     print_machine(&told.machine);
     println!(
         "One gateway between two wires of system calls (UDP on loopback). Lengths: {}. In brackets: times the scheme `none`{}.",
@@ -122,7 +122,7 @@ fn whisker_words(rounds: u32) -> String {
 
 /// Figures 8 to 10 of the paper and, without a number, those of other ciphers, each with the
 /// simulated one behind it.
-pub(super) fn page<'a>(told: &'a Told, lengths: &[Lengths]) -> Page<'a> {
+pub(super) fn page<'a>(told: &'a Output, lengths: &[Lengths]) -> Page<'a> {
     let mut figures = Vec::new();
     for (service, schemes) in &told.real {
         let names: Vec<String> = lengths.iter().map(ToString::to_string).collect();

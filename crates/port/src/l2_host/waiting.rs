@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 
 use convoy_packet::{Frame, FrameSize};
 
-/// Packets that wait for one address; the oldest makes room.
+/// Packets that wait for one address, at most; the oldest is displaced.
 pub(super) const FOR_ONE: usize = 64;
 
 struct Packet {
@@ -14,14 +14,14 @@ struct Packet {
     frame: Frame,
 }
 
-/// The packets, those that came first in front.
+/// The packets, the earliest in front.
 #[derive(Default)]
 pub(super) struct Waiting(VecDeque<Packet>);
 
 impl Waiting {
-    /// Lets a packet wait. Returns the one that had to make room: the oldest to the same next hop
-    /// where too many wait for that, or the oldest in a frame of the same size where `share` of
-    /// them wait. The pool has frames of each size, and none may run out.
+    /// Queues a packet. Returns the displaced one: the oldest to the same next hop if too many wait
+    /// for that, or the oldest in a frame of the same size if `share` of them wait. The pool has
+    /// frames of each size, and none may run out.
     pub(super) fn push(&mut self, next_hop: Ipv4Addr, frame: Frame, share: usize) -> Option<Frame> {
         let size = frame.size();
         let displaced = if self.count(|it| it.next_hop == next_hop) >= FOR_ONE {
@@ -35,12 +35,12 @@ impl Waiting {
         displaced
     }
 
-    /// What waits for an address, in order.
+    /// Takes the packets that wait for an address, in order.
     pub(super) fn take(&mut self, address: Ipv4Addr) -> VecDeque<Frame> {
         self.take_unless(|next_hop| next_hop != address).into()
     }
 
-    /// What waits for other addresses than these, in order.
+    /// Takes the packets that wait for other addresses than these, in order.
     pub(super) fn take_unless(&mut self, stays: impl Fn(Ipv4Addr) -> bool) -> Vec<Frame> {
         let mut leaving = Vec::new();
         for _ in 0..self.0.len() {

@@ -1,4 +1,4 @@
-//! What befalls the gateways, their links and their disks.
+//! Faults of the gateways, their links and their disks.
 
 use rand::Rng;
 use rand::seq::IndexedRandom;
@@ -6,14 +6,14 @@ use rand::seq::IndexedRandom;
 use super::super::network::another_mapping;
 use super::{Event, World};
 
-/// How long packets may take to leave a gateway that stops, in ns.
+/// Time limit of packets in a gateway that stops, in ns.
 const DRAIN_NS: u64 = 5_000_000_000;
-/// After so long a reload is tried again, in ns.
+/// Interval after which a reload is tried again, in ns.
 const RETRY_NS: u64 = 100_000_000;
 
 impl World<'_> {
-    /// What an operator, the machine and the network do in this round.
-    pub(super) fn befall(&mut self) {
+    /// Injects this round's faults of operator, machine and network.
+    pub(super) fn inject_faults(&mut self) {
         let rates = self.scenario.rates;
         let site = self.dice.random_range(0..2);
         if self.dice.random_bool(rates.restart) {
@@ -59,11 +59,11 @@ impl World<'_> {
         }
     }
 
-    /// Has a reload take a tunnel with static keys away; another brings it back.
+    /// Removes a tunnel with static keys by a reload; another brings it back.
     fn reload(&mut self, site: usize) {
         let of = &mut self.sites[site];
         let Some(running) = &mut of.running else { return };
-        // What another reload took away comes back with this one.
+        // What another reload removed comes back with this one.
         if of.stops_ns.is_some() || running.is_retiring() || running.has_unsent() {
             return;
         }
@@ -76,7 +76,7 @@ impl World<'_> {
         self.schedule(after_ns, Event::Restore { site });
     }
 
-    /// Has a reload bring back what others have taken away, once nothing of that is under way any
+    /// Brings back by a reload what others have removed, once none of its packets is in flight any
     /// more.
     pub(super) fn restore(&mut self, site: usize) {
         let of = &mut self.sites[site];
@@ -109,7 +109,7 @@ impl World<'_> {
         self.journal.note(format_args!("site {site}: a port has room for {room:?} packets"));
     }
 
-    /// Stops or kills a gateway, and has it start again.
+    /// Stops or kills a gateway, and starts it again.
     fn end(&mut self, site: usize) {
         let now_ns = self.now_ns;
         let of = &mut self.sites[site];

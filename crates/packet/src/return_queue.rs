@@ -1,12 +1,12 @@
-//! Where frames go that are freed elsewhere than at their pool.
+//! Returns frames to their pool from other threads.
 //!
-//! A [`Home`] is the far side of a pool's frames of one size. Whoever frees some of them without
-//! having the pool links them to those that came before, by one exchange; the pool takes all of
-//! them at once. Nobody ever takes a single one, so a frame that is freed, taken and freed again
-//! between two steps of another thread does no harm there (no ABA).
+//! A [`ReturnQueue`] is shared by a pool and its frames of one size. A thread that frees some of
+//! them without having the pool links them to those returned before, by one exchange; the pool
+//! takes all of them at once. Nobody ever takes a single one, so a frame that is freed, taken and
+//! freed again between two steps of another thread does no harm there (no ABA).
 //!
-//! When the pool is dropped, the home counts the frames that are still out. Whoever brings the last
-//! one gives the memory back to the region.
+//! When the pool is dropped, the queue counts the frames that are still out. Whoever returns the
+//! last one gives the memory back to the region.
 
 #![allow(unsafe_code)]
 
@@ -22,15 +22,15 @@ const CLOSED: u64 = 1 << 63;
 
 /// The frames of one size of one pool: where they lie, and which were freed elsewhere.
 #[repr(align(64))]
-pub(crate) struct Home {
+pub(crate) struct ReturnQueue {
     /// While there is a pool: how many frames were freed elsewhere in the upper half, the link of
     /// the last of them in the lower one.
     returned: AtomicU64,
     chunks: Chunks,
 }
 
-impl Home {
-    /// The home of the frames in these chunks. It frees itself, and gives the chunks back, when it
+impl ReturnQueue {
+    /// The queue of the frames in these chunks. It frees itself, and gives the chunks back, when it
     /// is closed and all frames are here.
     pub(crate) fn new(chunks: Chunks) -> NonNull<Self> {
         NonNull::from(Box::leak(Box::new(Self { returned: AtomicU64::new(0), chunks })))
@@ -39,11 +39,11 @@ impl Home {
     /// Takes frames from whoever had them last.
     ///
     /// # Safety
-    /// They are this home's.
-    unsafe fn take_back(home: NonNull<Self>, mut chain: Chain) {
-        // SAFETY: a home lives while a frame of it is out, as those of the chain are until the
+    /// They belong to this queue.
+    unsafe fn take_back(return_queue: NonNull<Self>, mut chain: Chain) {
+        // SAFETY: a queue lives while a frame of it is out, as those of the chain are until the
         // exchange below succeeds.
-        let returned = unsafe { &(*home.as_ptr()).returned };
+        let returned = unsafe { &(*return_queue.as_ptr()).returned };
         let mut before = returned.load(Ordering::Relaxed);
         loop {
             let after = if before & CLOSED == 0 {
@@ -52,14 +52,14 @@ impl Home {
             } else {
                 before - u64::from(chain.len)
             };
-            // Release: whoever takes them finds what was done to them. Acquire: who frees the home
+            // Release: whoever takes them finds what was done to them. Acquire: who frees the queue
             // comes after all others.
             match returned.compare_exchange_weak(before, after, Ordering::AcqRel, Ordering::Relaxed) {
                 Err(now) => before = now,
                 Ok(_) => {
                     if after == CLOSED {
                         // SAFETY: the pool is gone, and this was the last frame.
-                        unsafe { Self::free(home) };
+                        unsafe { Self::free(return_queue) };
                     }
                     return;
                 }
@@ -91,10 +91,10 @@ impl Home {
     /// are in its hands and forgotten.
     ///
     /// # Safety
-    /// It is so, and the pool does not touch the home after this.
-    pub(crate) unsafe fn close(home: NonNull<Self>, out: usize) {
-        // SAFETY: only a closed home is freed.
-        let returned = unsafe { &(*home.as_ptr()).returned };
+    /// It is so, and the pool does not touch the queue after this.
+    pub(crate) unsafe fn close(return_queue: NonNull<Self>, out: usize) {
+        // SAFETY: only a closed queue is freed.
+        let returned = unsafe { &(*return_queue.as_ptr()).returned };
         let mut before = returned.load(Ordering::Relaxed);
         loop {
             let after = CLOSED | (out as u64 - (before >> 32));
@@ -102,7 +102,7 @@ impl Home {
                 Err(now) => before = now,
                 Ok(_) if after == CLOSED => {
                     // SAFETY: all frames are here.
-                    return unsafe { Self::free(home) };
+                    return unsafe { Self::free(return_queue) };
                 }
                 Ok(_) => return,
             }
@@ -110,16 +110,16 @@ impl Home {
     }
 
     /// # Safety
-    /// Nobody has a frame of this home any more, and nobody else is here.
-    unsafe fn free(home: NonNull<Self>) {
+    /// No frame of this queue is out, and no other thread uses it.
+    unsafe fn free(return_queue: NonNull<Self>) {
         // SAFETY: it came from a box, and nothing leads to it any more.
-        let home = unsafe { Box::from_raw(home.as_ptr()) };
+        let return_queue = unsafe { Box::from_raw(return_queue.as_ptr()) };
         // SAFETY: the pool took them, and nobody has a frame in them.
-        unsafe { Region::of_process().give_back(home.chunks) };
+        unsafe { Region::of_process().give_back(return_queue.chunks) };
     }
 }
 
-/// Frames of one home, the first linked to the next.
+/// Frames of one queue, the first linked to the next.
 struct Chain {
     first: u32,
     last: u32,
@@ -147,36 +147,36 @@ impl Chain {
     }
 }
 
-/// Sends one frame home.
+/// Returns one frame to its pool.
 #[cold]
 #[inline(never)]
-pub(crate) fn send_home(frame: Frame) {
-    let home = frame.metadata().home;
-    // SAFETY: it is the frame's home.
-    unsafe { Home::take_back(home, Chain::of(frame)) };
+pub(crate) fn return_frame(frame: Frame) {
+    let return_queue = frame.metadata().return_queue;
+    // SAFETY: it is the frame's queue.
+    unsafe { ReturnQueue::take_back(return_queue, Chain::of(frame)) };
 }
 
-/// Sends frames home, those of one home that come one behind the other in one go. What is left goes
+/// Returns frames to their pools, consecutive ones of one queue together. What is left goes
 /// when it is dropped.
 #[derive(Default)]
-pub(crate) struct Returning(Option<(NonNull<Home>, Chain)>);
+pub(crate) struct Returning(Option<(NonNull<ReturnQueue>, Chain)>);
 
 impl Returning {
     pub(crate) fn add(&mut self, frame: Frame) {
-        let home = frame.metadata().home;
+        let return_queue = frame.metadata().return_queue;
         match &mut self.0 {
-            Some((of, chain)) if *of == home => chain.push(frame),
+            Some((of, chain)) if *of == return_queue => chain.push(frame),
             _ => {
                 self.send();
-                self.0 = Some((home, Chain::of(frame)));
+                self.0 = Some((return_queue, Chain::of(frame)));
             }
         }
     }
 
     fn send(&mut self) {
-        if let Some((home, chain)) = self.0.take() {
-            // SAFETY: `add` gathers frames of this home alone.
-            unsafe { Home::take_back(home, chain) };
+        if let Some((return_queue, chain)) = self.0.take() {
+            // SAFETY: `add` only gathers frames of this queue.
+            unsafe { ReturnQueue::take_back(return_queue, chain) };
         }
     }
 }

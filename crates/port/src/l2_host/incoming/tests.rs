@@ -1,4 +1,4 @@
-//! Anything that a link may bring.
+//! Arbitrary frames of a link.
 
 use std::net::Ipv4Addr;
 

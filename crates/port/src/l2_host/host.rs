@@ -1,4 +1,4 @@
-//! What a station knows and says: ARP, and the packets that wait for an answer.
+//! A host's state on its link: ARP, and the packets that wait for an answer.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -10,25 +10,25 @@ use super::identity::Identity;
 use super::incoming::{arp_reply, arp_request};
 use super::neighbours::Neighbours;
 
-/// Of a pool's frames, the part that may wait for ARP at all queues of a port together: 1 in so
-/// many. A worker stops reading while less than a quarter of its pool is free, and other workers
-/// that hand packets over to it may hold half: what several ports keep must fit into the rest.
+/// The share of a pool's frames that may wait for ARP at all queues of a port together: 1 / SHARE.
+/// A worker stops reading while less than a quarter of its pool is free, and other workers that
+/// hand packets over to it may hold half: what several ports keep must fit into the rest.
 const SHARE: usize = 16;
 
-/// Packets that a station did not send, by reason.
+/// Packets that a host did not send, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct StationDrops {
-    /// No next hop is known for the destination, or it is no IPv4 packet to be sent.
+pub(crate) struct L2HostDrops {
+    /// No next hop is known for the destination, or it is no IPv4 packet that may be sent.
     pub(crate) no_way: u64,
     /// Longer than the port's MTU.
     pub(crate) too_long: u64,
     /// The next hop did not answer ARP.
     pub(crate) unanswered: u64,
-    /// It made room for later packets or addresses while its next hop was asked for.
+    /// Displaced by later packets or addresses while its next hop was requested.
     pub(crate) displaced: u64,
 }
 
-impl StationDrops {
+impl L2HostDrops {
     /// All of them.
     pub(crate) fn total(&self) -> u64 {
         self.no_way + self.too_long + self.unanswered + self.displaced
@@ -45,26 +45,26 @@ impl StationDrops {
     }
 }
 
-/// The host.
-pub(crate) struct Station {
+/// A host of its own on a link.
+pub(crate) struct L2Host {
     pub(crate) identity: Identity,
-    /// Packets whose way is known, for which the device had no room yet.
+    /// Packets with a known next hop, for which the device had no room yet.
     pub(crate) outbox: VecDeque<(MacAddress, Frame)>,
-    pub(crate) drops: StationDrops,
+    pub(crate) drops: L2HostDrops,
     neighbours: Neighbours,
-    /// Queues of the port, each with a station that keeps packets.
+    /// Queues of the port, each with a host that keeps packets.
     queues: usize,
     displaced: Vec<Frame>,
     start: Instant,
 }
 
-impl Station {
-    /// The station of one of a port's `queues`.
+impl L2Host {
+    /// The host of one of a port's `queues`.
     pub(crate) fn new(identity: Identity, queues: usize) -> Self {
         Self {
             identity,
             outbox: VecDeque::new(),
-            drops: StationDrops::default(),
+            drops: L2HostDrops::default(),
             neighbours: Neighbours::default(),
             queues,
             displaced: Vec::new(),
@@ -77,9 +77,9 @@ impl Station {
     }
 
     /// Puts a packet into the outbox, or keeps it until its next hop has answered. One longer than
-    /// `mtu` bytes, or without a way, is dropped and counted, as are those that make room for it.
+    /// `mtu` bytes, or without a next hop, is dropped and counted, as are those displaced by it.
     pub(crate) fn route(&mut self, frame: Frame, mtu: usize, now_ms: u64, pool: &mut FramePool) {
-        // What a device has opened is plaintext that nobody has taken out of its packet.
+        // A packet opened by a device is plaintext that nobody has taken out of its outer packet.
         let is_opened = matches!(frame.offload(), Offload::Opened { .. });
         let destination = Ipv4::parse(&frame).ok().map(|packet| packet.destination());
         if destination.is_some() && frame.len() > mtu {
@@ -99,11 +99,11 @@ impl Station {
         }
     }
 
-    /// Takes an ARP message: learns from it, and puts what waited for it into the outbox. Returns
-    /// the answer, and whom it is for.
+    /// Processes an ARP message: learns from it, and moves packets that waited for it to the
+    /// outbox. Returns the answer, and its receiver.
     pub(crate) fn hear(&mut self, message: &Arp) -> Option<(MacAddress, Arp)> {
         if !self.identity.may_answer(message.sender) {
-            // A probe (RFC 5227) has no address yet, but wants to know whether ours is taken.
+            // A probe (RFC 5227) has no address yet, but asks whether ours is taken.
             return message.sender.is_unspecified().then(|| arp_reply(message, &self.identity))?;
         }
         let is_to_us = self.identity.has(message.target) && self.identity.is_on_link(message.sender);
@@ -115,8 +115,8 @@ impl Station {
         arp_reply(message, &self.identity)
     }
 
-    /// Asks, by `ask`, for the addresses that packets wait for, and drops the packets that have
-    /// waited in vain.
+    /// Requests, through `ask`, the addresses that packets wait for, and drops packets that have
+    /// waited too long.
     pub(crate) fn due(&mut self, pool: &mut FramePool, ask: &mut dyn FnMut(&Arp)) {
         let now_ms = self.now_ms();
         let identity = &self.identity;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::station::waiting::FOR_ONE;
+use crate::l2_host::waiting::FOR_ONE;
 use convoy_packet::FramePool;
 
 const HOP: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 9);
@@ -16,23 +16,23 @@ fn asked(neighbours: &mut Neighbours, now_ms: u64) -> (usize, usize) {
     (count, given_up.len())
 }
 
-/// What became of a packet with this byte.
+/// The outcome for a packet with this byte.
 #[derive(Debug, PartialEq, Eq)]
-enum Way {
+enum Routed {
     Sent(MacAddress),
-    /// And so many packets made room.
+    /// With this many packets displaced.
     Waits(usize),
 }
 
-fn route(neighbours: &mut Neighbours, pool: &mut FramePool, to: Ipv4Addr, byte: u8, now_ms: u64) -> Way {
+fn route(neighbours: &mut Neighbours, pool: &mut FramePool, to: Ipv4Addr, byte: u8, now_ms: u64) -> Routed {
     let mut displaced = Vec::new();
     let frame = frame(pool, byte);
     let way = match neighbours.route(to, frame, now_ms, SHARE, &mut displaced) {
         Some((mac, frame)) => {
             pool.give_back(frame);
-            Way::Sent(mac)
+            Routed::Sent(mac)
         }
-        None => Way::Waits(displaced.len()),
+        None => Routed::Waits(displaced.len()),
     };
     pool.give_back_burst(&mut displaced);
     way
@@ -42,23 +42,23 @@ fn route(neighbours: &mut Neighbours, pool: &mut FramePool, to: Ipv4Addr, byte: 
 fn packets_wait_for_the_answer_and_leave_in_order() {
     let (mut pool, mut neighbours) = (FramePool::new(8, 0), Neighbours::default());
     for byte in 0..3 {
-        assert_eq!(route(&mut neighbours, &mut pool, HOP, byte, 10), Way::Waits(0));
+        assert_eq!(route(&mut neighbours, &mut pool, HOP, byte, 10), Routed::Waits(0));
     }
     assert_eq!(asked(&mut neighbours, 10), (1, 0));
     assert_eq!(asked(&mut neighbours, 11), (0, 0));
     let freed = neighbours.learn(HOP, MAC, false, 12);
     assert_eq!(freed.iter().map(|frame| frame[0]).collect::<Vec<_>>(), [0, 1, 2]);
-    assert_eq!(route(&mut neighbours, &mut pool, HOP, 3, 13), Way::Sent(MAC));
+    assert_eq!(route(&mut neighbours, &mut pool, HOP, 3, 13), Routed::Sent(MAC));
     assert_eq!(asked(&mut neighbours, 20_000), (0, 0), "it is known");
 }
 
 #[test]
 fn an_address_that_does_not_answer_is_given_up_after_three_requests() {
     let (mut pool, mut neighbours) = (FramePool::new(8, 0), Neighbours::default());
-    assert_eq!(route(&mut neighbours, &mut pool, HOP, 0, 0), Way::Waits(0));
+    assert_eq!(route(&mut neighbours, &mut pool, HOP, 0, 0), Routed::Waits(0));
     let rounds: Vec<_> = (0..5).map(|second| asked(&mut neighbours, second * REQUEST_MS)).collect();
     assert_eq!(rounds, [(1, 0), (1, 0), (1, 0), (0, 1), (0, 0)]);
-    assert_eq!(route(&mut neighbours, &mut pool, HOP, 0, 9_000), Way::Waits(0));
+    assert_eq!(route(&mut neighbours, &mut pool, HOP, 0, 9_000), Routed::Waits(0));
     assert_eq!(asked(&mut neighbours, 9_000), (1, 0), "the next packet asks again");
 }
 
@@ -66,10 +66,10 @@ fn an_address_that_does_not_answer_is_given_up_after_three_requests() {
 fn an_answer_is_refreshed_in_use_and_holds_for_a_minute() {
     let (mut pool, mut neighbours) = (FramePool::new(8, 0), Neighbours::default());
     neighbours.learn(HOP, MAC, true, 0);
-    assert_eq!(route(&mut neighbours, &mut pool, HOP, 0, REFRESH_MS), Way::Sent(MAC));
+    assert_eq!(route(&mut neighbours, &mut pool, HOP, 0, REFRESH_MS), Routed::Sent(MAC));
     assert_eq!(asked(&mut neighbours, REFRESH_MS), (1, 0));
-    assert_eq!(route(&mut neighbours, &mut pool, HOP, 0, REFRESH_MS + 1), Way::Sent(MAC));
-    assert_eq!(route(&mut neighbours, &mut pool, HOP, 0, KNOWN_MS), Way::Waits(0));
+    assert_eq!(route(&mut neighbours, &mut pool, HOP, 0, REFRESH_MS + 1), Routed::Sent(MAC));
+    assert_eq!(route(&mut neighbours, &mut pool, HOP, 0, KNOWN_MS), Routed::Waits(0));
     assert_eq!(asked(&mut neighbours, KNOWN_MS), (1, 0));
 }
 
@@ -102,9 +102,9 @@ fn a_scan_shuts_no_host_out() {
     }
     assert_eq!(neighbours.asked.len(), ASKED);
     for address in &in_use {
-        assert_eq!(route(&mut neighbours, &mut pool, *address, 0, 2), Way::Sent(MAC));
+        assert_eq!(route(&mut neighbours, &mut pool, *address, 0, 2), Routed::Sent(MAC));
     }
-    assert_eq!(route(&mut neighbours, &mut pool, HOP, 7, 3), Way::Waits(1), "the oldest makes room");
+    assert_eq!(route(&mut neighbours, &mut pool, HOP, 7, 3), Routed::Waits(1), "the oldest makes room");
     let freed = neighbours.learn(HOP, MAC, false, 4);
     assert_eq!(freed.iter().map(|frame| frame[0]).collect::<Vec<_>>(), [7]);
 }
@@ -114,10 +114,10 @@ fn a_link_with_more_hosts_than_the_table_holds_keeps_those_in_use() {
     let (mut pool, mut neighbours) = (FramePool::new(8, 0), Neighbours::default());
     neighbours.learn(HOP, MAC, true, 0);
     for n in 0..3 * KNOWN as u32 {
-        assert_eq!(route(&mut neighbours, &mut pool, HOP, 0, n.into()), Way::Sent(MAC));
+        assert_eq!(route(&mut neighbours, &mut pool, HOP, 0, n.into()), Routed::Sent(MAC));
         let host = (0x0a01_0000 + n).into();
         neighbours.learn(host, MAC, true, n.into());
-        assert_eq!(route(&mut neighbours, &mut pool, host, 0, n.into()), Way::Sent(MAC));
+        assert_eq!(route(&mut neighbours, &mut pool, host, 0, n.into()), Routed::Sent(MAC));
         assert!(neighbours.known.len() <= KNOWN);
     }
 }
@@ -126,12 +126,12 @@ fn a_link_with_more_hosts_than_the_table_holds_keeps_those_in_use() {
 fn strangers_neither_fill_the_table_nor_push_out_what_is_in_use() {
     let (mut pool, mut neighbours) = (FramePool::new(8, 0), Neighbours::default());
     neighbours.learn(HOP, MAC, true, 0);
-    assert_eq!(route(&mut neighbours, &mut pool, HOP, 0, 0), Way::Sent(MAC));
+    assert_eq!(route(&mut neighbours, &mut pool, HOP, 0, 0), Routed::Sent(MAC));
     for n in 0..20_000_u32 {
         neighbours.learn(n.into(), MAC, true, 1);
     }
     assert!(neighbours.known.len() <= KNOWN);
-    assert_eq!(route(&mut neighbours, &mut pool, HOP, 0, 2), Way::Sent(MAC));
+    assert_eq!(route(&mut neighbours, &mut pool, HOP, 0, 2), Routed::Sent(MAC));
     let other = Ipv4Addr::new(192, 0, 2, 10);
     neighbours.learn(other, MAC, false, 0);
     assert!(!neighbours.known.contains_key(&other), "what others say to each other is not kept");

@@ -1,5 +1,4 @@
-//! The thread's side: what is at hand of a worker goes to its processor together, as far as that
-//! gains by it.
+//! The thread's side: work of one worker is passed to its processor together, as far as that pays.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,40 +14,41 @@ use super::random::Random;
 use crate::interface::{lay_out, open_up, split_time};
 use crate::{Completion, EngineError, MultiPacket, Outcome, wipe_stack};
 
-/// Multi-packets of a worker that may wait for the thread.
+/// A worker's multi-packets that may wait for the thread.
 pub(crate) const DEPTH: usize = 32;
-/// Looks at empty rings before the thread sleeps: long enough for the next burst of a busy worker,
-/// short enough not to burn an idle machine's core.
+/// Polls of empty rings before the thread sleeps: long enough for the next burst of a busy worker,
+/// short enough not to keep an idle machine's core busy.
 const SPINS: u32 = 2_000;
 
-/// What does one worker's packets on the thread.
+/// Processes one worker's packets on the thread.
 pub(crate) trait Processor {
-    /// What it can do.
+    /// The transforms it supports.
     fn transforms(&self) -> Vec<Transform>;
 
-    /// Takes the keys of an SA. Of one that it refuses it has none, and the packets fail.
+    /// Installs the keys of an SA. If it refuses them, the SA's packets fail.
     fn install(&mut self, sa: SaIndex, keys: &KeyMaterial);
 
-    /// Forgets the keys of an SA.
+    /// Removes the keys of an SA.
     fn remove(&mut self, sa: SaIndex);
 
-    /// Packets with which it is busy, so that it is worth looking for as many before it begins.
+    /// Packets that keep it busy, so that it pays to look for as many before it starts.
     fn gathers(&self) -> usize {
         1
     }
 
-    /// Does multi-packets, whose packets are laid out; whether it could. What has no keys stays
-    /// pending.
+    /// Processes multi-packets, whose packets are laid out; returns whether it could. Packets
+    /// without keys stay pending.
     fn process(&mut self, multi_packets: &mut [MultiPacket]) -> bool;
 
-    /// How long that took which began then and ends now, in ns; a model has a time of its own.
+    /// The duration of work that started at `began` and ends now, in ns; a model has a time of its
+    /// own.
     fn took_ns(&self, began: Instant) -> u64 {
         began.elapsed().as_nanos() as u64
     }
 }
 
 pub(super) enum Order {
-    /// With the time at which it was given, where several workers share the thread.
+    /// With the time of its submission, if several workers share the thread.
     Work(MultiPacket, Option<Instant>),
     Install(SaIndex, Box<KeyMaterial>),
     Remove(SaIndex),
@@ -58,7 +58,7 @@ pub(super) enum Order {
 /// A worker's ends of its rings.
 pub(super) type Ends = (Producer<Order>, Consumer<Completion>);
 
-/// The thread, as those see it who feed it.
+/// The thread, as seen by its workers.
 pub(super) struct Thread {
     handle: Option<JoinHandle<()>>,
     is_stopping: Arc<AtomicBool>,
@@ -76,7 +76,7 @@ impl Thread {
         }
     }
 
-    /// The time, where the thread has to know when it was given something.
+    /// The time, if the thread needs to know when work was submitted.
     pub(super) fn stamp(&self) -> Option<Instant> {
         self.is_shared.then(Instant::now)
     }
@@ -93,7 +93,7 @@ impl Drop for Thread {
     }
 }
 
-/// Starts the thread; also the ends of each worker and what its processors can do.
+/// Starts the thread; returns also the ends of each worker and the transforms of its processors.
 pub(super) fn start<P: Processor>(
     name: &str,
     core: Option<usize>,
@@ -102,7 +102,7 @@ pub(super) fn start<P: Processor>(
 ) -> Result<(Thread, Vec<Ends>, Vec<Transform>), EngineError> {
     let (mut ends, mut rings) = (Vec::new(), Vec::new());
     for _ in 0..workers {
-        // Keys travel by the same ring, in order with the packets that need them.
+        // Keys use the same ring, in order with the packets that need them.
         let (orders, incoming) = RingBuffer::new(DEPTH * 2 + 64);
         let (outgoing, done) = RingBuffer::new(DEPTH + 1);
         ends.push((orders, done));
@@ -177,13 +177,13 @@ fn work<P: Processor>(mut queues: Vec<Queue<P>>, is_shared: bool, stop: &AtomicB
     }
 }
 
-/// Calls `change` in a frame of its own, which lies where [`wipe_stack`] wipes.
+/// Calls `change` in a frame of its own, within what [`wipe_stack`] wipes.
 #[inline(never)]
 fn below(change: impl FnOnce()) {
     change();
 }
 
-/// What the thread has for one worker.
+/// The thread's state of one worker.
 struct Queue<P> {
     processor: P,
     gathers: usize,
@@ -192,9 +192,9 @@ struct Queue<P> {
     at_hand: Vec<MultiPacket>,
     /// Packets of `at_hand`.
     packets: usize,
-    /// When the oldest of them was given, where that is known.
+    /// When the oldest of them was submitted, if known.
     given: Option<Instant>,
-    /// When this worker was served last.
+    /// When this worker was last served.
     served: Option<Instant>,
     waker: Option<Waker>,
 }
@@ -214,7 +214,7 @@ impl<P: Processor> Queue<P> {
         }
     }
 
-    /// Follows orders until the processor has enough or no more work is at hand, and has that done.
+    /// Takes orders until the processor has enough or there are no more, and executes them.
     fn serve(&mut self, first: Order, busy_since: Option<Instant>, random: &mut Random) {
         let mut order = first;
         loop {
@@ -224,11 +224,11 @@ impl<P: Processor> Queue<P> {
                     self.packets += multi_packet.packets.len();
                     self.at_hand.push(multi_packet);
                 }
-                Order::Install(sa, keys) => self.heed_keys(|processor| processor.install(sa, &keys)),
-                Order::Remove(sa) => self.heed_keys(|processor| processor.remove(sa)),
+                Order::Install(sa, keys) => self.change_keys(|processor| processor.install(sa, &keys)),
+                Order::Remove(sa) => self.change_keys(|processor| processor.remove(sa)),
                 Order::WakeBy(waker) => self.waker = Some(waker),
             }
-            // Keys and packets keep their order, so nothing stays at hand when keys come next.
+            // Keys and packets keep their order, so pending work is done before keys change.
             if self.packets >= self.gathers || !matches!(self.orders.peek(), Ok(Order::Work(..))) {
                 break;
             }
@@ -240,16 +240,16 @@ impl<P: Processor> Queue<P> {
         }
     }
 
-    /// Takes or forgets keys. What that leaves on the thread's stack is wiped, once for orders
-    /// about keys that follow each other; after a removal also what the packets left there.
-    fn heed_keys(&mut self, change: impl FnOnce(&mut P)) {
+    /// Installs or removes keys. What that leaves on the thread's stack is wiped, once for
+    /// consecutive key orders; after a removal also what the packets left there.
+    fn change_keys(&mut self, change: impl FnOnce(&mut P)) {
         below(|| change(&mut self.processor));
         if !matches!(self.orders.peek(), Ok(Order::Install(..) | Order::Remove(_))) {
             wipe_stack();
         }
     }
 
-    /// Does all that is at hand.
+    /// Executes the pending work.
     fn process(&mut self, busy_since: Option<Instant>, random: &mut Random) {
         let began = Instant::now();
         for MultiPacket { packets, templates, .. } in &mut self.at_hand {
@@ -273,9 +273,9 @@ impl<P: Processor> Queue<P> {
         }
     }
 
-    /// How long other workers held up what began then, in ns: since it could have begun if the
-    /// thread had this worker alone. A worker knows nothing of the others and has to learn how long
-    /// its packets take with them.
+    /// How long other workers delayed work that started at `began`, in ns: since it could have
+    /// started if the thread had this worker alone. A worker knows nothing of the others and has to
+    /// learn how long its packets take with them.
     fn held_up_ns(&mut self, began: Instant, busy_since: Option<Instant>) -> u64 {
         let Some(busy_since) = busy_since else { return 0 };
         let could_begin = [self.given.take(), self.served.replace(Instant::now())].into_iter().flatten();

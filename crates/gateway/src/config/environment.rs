@@ -1,20 +1,20 @@
-//! The machine that a configuration is checked for.
+//! The machine that a configuration is checked against.
 
 use std::io;
 use std::net::{IpAddr, ToSocketAddrs, UdpSocket};
 
-use convoy_settings::{Interface, Surroundings};
+use convoy_settings::{HostEnvironment, Interface};
 use ipnet::IpNet;
 use nix::ifaddrs::getifaddrs;
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::socket::SockaddrStorage;
 use nix::unistd::{Pid, User};
 
-/// This machine, on which a gateway is to start: what it has, and the system's resolver.
+/// This machine, on which a gateway is to start, with the system's resolver.
 #[derive(Clone, Copy, Debug)]
 pub struct ThisMachine;
 
-impl Surroundings for ThisMachine {
+impl HostEnvironment for ThisMachine {
     fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>> {
         Resolver.resolve(name)
     }
@@ -29,7 +29,7 @@ impl Surroundings for ThisMachine {
         Some(interfaces)
     }
 
-    /// Tried rather than read from a list: also an address of a local route can be bound to.
+    /// Tried rather than looked up in a list: addresses of local routes can also be bound.
     fn has_address(&self, address: IpAddr) -> Option<bool> {
         match UdpSocket::bind((address, 0)) {
             Ok(_) => Some(true),
@@ -38,8 +38,8 @@ impl Surroundings for ThisMachine {
         }
     }
 
-    /// Tried as well, in a thread of its own: what a thread may have is up to the machine and its
-    /// cgroup.
+    /// Tried as well, in a thread of its own: the machine and its cgroup decide which cores a
+    /// thread may use.
     fn cores(&self) -> Option<Vec<usize>> {
         let can_have = |core: &usize| {
             let mut set = CpuSet::new();
@@ -62,19 +62,18 @@ impl Surroundings for ThisMachine {
     }
 }
 
-/// The system's resolver alone, for a file that is read for another machine or by a gateway that
-/// runs: its ports are open, and an interface that is away for a moment is no reason to refuse a
-/// reload.
+/// Only the system's resolver, for a file that is read for another machine or by a running gateway:
+/// its ports are open, and an interface that is briefly absent is no reason to refuse a reload.
 #[derive(Clone, Copy, Debug)]
 pub struct Resolver;
 
-impl Surroundings for Resolver {
+impl HostEnvironment for Resolver {
     fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>> {
         Ok((name, 0).to_socket_addrs()?.map(|address| address.ip()).collect())
     }
 }
 
-/// The networks that interfaces are on, with the interface's name.
+/// The networks of the interfaces, with the interface's name.
 fn networks() -> Vec<(String, IpNet)> {
     let Ok(all) = getifaddrs() else { return Vec::new() };
     let network = |address: Option<SockaddrStorage>, mask: Option<SockaddrStorage>| {

@@ -14,7 +14,7 @@ use convoy_engine::{
 use convoy_gateway::assemble;
 use convoy_gateway::config::Config;
 use convoy_gateway::state::Beginnings;
-use convoy_ipsec::{CryptoStatus, KeyMaterial, Prepared, SaIndex};
+use convoy_ipsec::{CryptoPacket, CryptoStatus, KeyMaterial, SaIndex};
 use convoy_scheduler::{CostModel, Policy};
 
 use super::PlanError;
@@ -32,7 +32,7 @@ struct Blank {
 }
 
 impl InPlace for Blank {
-    fn process(&mut self, packets: &mut [Prepared]) {
+    fn process(&mut self, packets: &mut [CryptoPacket]) {
         packets.iter_mut().for_each(|packet| packet.status = CryptoStatus::Done);
     }
 }
@@ -78,23 +78,23 @@ impl EngineQueue for Blank {
 /// A worker's time for a packet beside its cipher, mean, in ns: before the window and after
 /// cryptography.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Around {
+pub(super) struct PacketOverhead {
     pub(super) before_ns: f64,
     pub(super) after_ns: f64,
 }
 
 /// The same for each window that a plan tries, by where packets are encrypted.
 #[derive(Clone, Debug, Default)]
-pub(super) struct AroundWindows {
+pub(super) struct OverheadByWindow {
     /// On the worker's core, where all engines are there: bursts are done in place.
-    alone: BTreeMap<usize, Around>,
+    alone: BTreeMap<usize, PacketOverhead>,
     /// On the worker's core, with engines elsewhere to choose from.
-    inline: BTreeMap<usize, Around>,
+    inline: BTreeMap<usize, PacketOverhead>,
     /// Elsewhere.
-    lookaside: BTreeMap<usize, Around>,
+    lookaside: BTreeMap<usize, PacketOverhead>,
 }
 
-impl AroundWindows {
+impl OverheadByWindow {
     /// Measures under `packets` what a pipeline as configured takes around engines that are
     /// described so.
     ///
@@ -109,7 +109,7 @@ impl AroundWindows {
         let one_of = |placement| engines.iter().find(|engine| engine.placement == placement);
         let each = |engine: Option<&EngineDescription>, is_alone| -> Result<_, PlanError> {
             let Some(engine) = engine else { return Ok(BTreeMap::new()) };
-            let of = |window| Ok((window, around(config, packets, engine, is_alone, window)?));
+            let of = |window| Ok((window, overhead(config, packets, engine, is_alone, window)?));
             windows.clone().map(of).collect()
         };
         let (inline, lookaside) = (one_of(Placement::Inline), one_of(Placement::Lookaside));
@@ -122,11 +122,11 @@ impl AroundWindows {
 
     /// With this window, where engines that are not on the worker's core take such a share of the
     /// packets; `None` where there are no such engines.
-    pub(super) fn with(&self, window: usize, lookaside: Option<f64>) -> Around {
-        let of = |windows: &BTreeMap<usize, Around>| windows.get(&window).copied();
+    pub(super) fn with(&self, window: usize, lookaside: Option<f64>) -> PacketOverhead {
+        let of = |windows: &BTreeMap<usize, PacketOverhead>| windows.get(&window).copied();
         let Some(share) = lookaside else { return of(&self.alone).unwrap_or_default() };
         match (of(&self.inline), of(&self.lookaside)) {
-            (Some(inline), Some(other)) => Around {
+            (Some(inline), Some(other)) => PacketOverhead {
                 before_ns: inline.before_ns * (1.0 - share) + other.before_ns * share,
                 after_ns: inline.after_ns * (1.0 - share) + other.after_ns * share,
             },
@@ -135,17 +135,20 @@ impl AroundWindows {
     }
 }
 
-fn around(
+fn overhead(
     config: &Config,
     packets: &[Vec<u8>],
     engine: &EngineDescription,
     is_alone: bool,
     window: usize,
-) -> Result<Around, PlanError> {
+) -> Result<PacketOverhead, PlanError> {
     let mut pipeline = pipeline(config, engine, is_alone, window)?;
     let rounds = (PACKETS / packets.len().max(1)).max(LEAST_ROUNDS);
     let pace = drive(&mut pipeline, packets, rounds);
-    Ok(Around { before_ns: pace.before_ns, after_ns: (pace.undisturbed_ns - pace.before_ns).max(0.0) })
+    Ok(PacketOverhead {
+        before_ns: pace.before_ns,
+        after_ns: (pace.undisturbed_ns - pace.before_ns).max(0.0),
+    })
 }
 
 /// A pipeline as configured, with an engine that does nothing.
@@ -161,7 +164,7 @@ fn pipeline(
     // There is one engine to choose from, and it may not be on the worker's core.
     config.scheduler.policy = Policy::FinishingTime;
     let mut costs = Costs::new();
-    costs.state(&engine.name, CostModel { t_init: 100.0, t_block: 1.0 });
+    costs.set_fixed(&engine.name, CostModel { t_init: 100.0, t_block: 1.0 });
     let mut description = engine.clone();
     if description.placement == Placement::Inline && !is_alone {
         // With engines elsewhere to choose from, the window is what bursts go through.
@@ -182,14 +185,14 @@ mod tests {
 
     #[test]
     fn what_a_worker_does_follows_where_the_packets_go() {
-        let of = |before_ns, after_ns| BTreeMap::from([(8, Around { before_ns, after_ns })]);
+        let of = |before_ns, after_ns| BTreeMap::from([(8, PacketOverhead { before_ns, after_ns })]);
         let (alone, inline) = (of(90.0, 50.0), of(100.0, 200.0));
-        let all = AroundWindows { alone, inline, lookaside: of(140.0, 400.0) };
-        assert_eq!(all.with(8, None), Around { before_ns: 90.0, after_ns: 50.0 });
-        assert_eq!(all.with(8, Some(0.0)), Around { before_ns: 100.0, after_ns: 200.0 });
-        assert_eq!(all.with(8, Some(0.25)), Around { before_ns: 110.0, after_ns: 250.0 });
-        let one = AroundWindows { lookaside: of(140.0, 400.0), ..AroundWindows::default() };
-        assert_eq!(one.with(8, Some(1.0)), Around { before_ns: 140.0, after_ns: 400.0 });
+        let all = OverheadByWindow { alone, inline, lookaside: of(140.0, 400.0) };
+        assert_eq!(all.with(8, None), PacketOverhead { before_ns: 90.0, after_ns: 50.0 });
+        assert_eq!(all.with(8, Some(0.0)), PacketOverhead { before_ns: 100.0, after_ns: 200.0 });
+        assert_eq!(all.with(8, Some(0.25)), PacketOverhead { before_ns: 110.0, after_ns: 250.0 });
+        let one = OverheadByWindow { lookaside: of(140.0, 400.0), ..OverheadByWindow::default() };
+        assert_eq!(one.with(8, Some(1.0)), PacketOverhead { before_ns: 140.0, after_ns: 400.0 });
     }
 
     #[test]

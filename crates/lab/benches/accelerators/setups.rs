@@ -13,7 +13,7 @@ const CORES: [usize; 2] = [3, 4];
 const PEER: &str = "[[engine]]\nkind = \"multibuffer\"\nname = \"peer\"\n";
 
 /// Engines, and rules that choose among them.
-pub(crate) struct Way {
+pub(crate) struct Setup {
     pub(crate) engines: &'static str,
     pub(crate) platform: Platform,
     pub(crate) rules: Vec<Rule>,
@@ -67,8 +67,8 @@ fn has(device: &str, proposal: &str) -> bool {
     }
 }
 
-/// All ways of one proposal and number of SAs.
-pub(crate) fn ways(case: (&'static str, usize), cores: usize, costs: &mut Costs) -> Vec<Way> {
+/// All setups of one proposal and number of SAs.
+pub(crate) fn setups(case: (&'static str, usize), cores: usize, costs: &mut Costs) -> Vec<Setup> {
     let inline = "[[engine]]\nkind = \"multibuffer\"\n";
     let beside = (cores > 1).then_some(1);
     let last = (cores > 2).then_some(2);
@@ -84,9 +84,9 @@ pub(crate) fn ways(case: (&'static str, usize), cores: usize, costs: &mut Costs)
     let mut platform =
         |site: &str| Platform::of("", case, site, PEER, costs).expect("the bench's own engines");
     let alone =
-        |engines, platform| Way { engines, platform, rules: vec![Rule::WAIT], by: Some("-".to_owned()) };
+        |engines, platform| Setup { engines, platform, rules: vec![Rule::WAIT], by: Some("-".to_owned()) };
     let mut all = vec![
-        Way {
+        Setup {
             engines: "multibuffer, aesni_mb, openssl",
             platform: platform(&several),
             rules: Rule::compared(),
@@ -110,7 +110,7 @@ pub(crate) fn ways(case: (&'static str, usize), cores: usize, costs: &mut Costs)
         let device = format!("crypto_scheduler_{mode},worker={first},worker={second},mode={mode}{cores}");
         if has(&device, case.0) {
             let by = Some(format!("DPDK's scheduler, {mode}"));
-            all.push(Way {
+            all.push(Setup {
                 by,
                 ..alone("aesni_mb, openssl", platform(&cryptodev("scheduler", &device, None)))
             });

@@ -1,69 +1,69 @@
-//! What a worker's core does for each packet besides the work of engines: receive, classify,
+//! The overhead of a worker's core for each packet beside the work of engines: receive, classify,
 //! prepare, finish, send.
 //!
-//! While it does that it gives engines elsewhere nothing, so it is also told how long these must
-//! have work for: some rounds, as far as the core is busy.
+//! Meanwhile the core gives engines elsewhere no work, so this also computes for how long they must
+//! have work in advance: some rounds, scaled by how busy the core is.
 //!
-//! The clock is read once a round, at its beginning: from there to the beginning of the next round
-//! the core did nothing else, unless nothing moved and it slept.
+//! The clock is read once a round, at its beginning: until the next round begins the core did
+//! nothing else, unless nothing moved and it slept.
 
-/// Packets over which the time of rounds is divided: fewer are not worth a division.
+/// Packets in a sample: fewer are not worth a division.
 const PACKETS: u64 = 64;
-/// The weight of the newest sample is one over this.
+/// The newest sample has the weight 1 / SHARE.
 const SHARE: u64 = 8;
-/// A sample counts at most so many times what the average is: a thread that lost its core for a
-/// while had no more to do.
+/// A sample counts as at most this many times the average: a thread that lost its core for a while
+/// had no more overhead than usual.
 const OUTLIER: u64 = 2;
-/// Rounds for which engines elsewhere must have work: a choice is made somewhere in one round,
-/// takes effect in the next, and both may be longer than the average. Of 1, 2 and 4,
-/// docs/results/own-work.csv has what they let through.
+/// Rounds for which engines elsewhere must have work: a choice is made in one round, takes effect
+/// in the next, and both may be longer than the average. docs/results/own-work.csv compares the
+/// throughput with 1, 2 and 4.
 const ROUNDS_AHEAD: f64 = 4.0;
-/// After so long without a packet the average says nothing of the packets that come next, in ns.
+/// After this long without a packet the average is outdated, in ns.
 const FORGOTTEN_NS: u64 = 1_000_000_000;
 
-/// What a core has to do besides the work of engines, in ns; 0 while it is not known.
+/// A core's overhead, in ns; 0 while unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct OwnWork {
-    /// For a packet.
+pub(super) struct WorkerOverhead {
+    /// For each packet.
     pub(super) per_packet_ns: u64,
-    /// In the time for which engines elsewhere must have work, times the part of its time in which
-    /// the core is busy.
+    /// During the time for which engines elsewhere must have work, times the fraction of time in
+    /// which the core is busy.
     pub(super) ahead_ns: u64,
 }
 
-/// A moving average of it.
+/// A moving average of the overhead.
 #[derive(Default)]
-pub(super) struct OwnCost {
-    /// When the round that is under way began, and what engines on this core had taken in all until
-    /// then; both in ns.
+pub(super) struct OverheadAverage {
+    /// The start of the current round, and the total time of engines on this core until then; both
+    /// in ns.
     began: Option<(u64, u64)>,
     has_moved: bool,
     last_packet_ns: u64,
-    /// Of the sample that is being taken: the time of its rounds, that of engines on this core in
-    /// them, and packets.
+    /// The sample in progress: time of its rounds, time of engines on this core in them, and
+    /// packets.
     rounds_ns: u64,
     inline_ns: u64,
     packets: u64,
     rounds: u64,
     /// When the last sample ended; `None` before the first.
     sampled_ns: Option<u64>,
-    average: OwnWork,
+    average: WorkerOverhead,
 }
 
-impl OwnCost {
-    /// Packets were taken in.
+impl OverheadAverage {
+    /// Counts packets taken in.
     pub(super) fn took_in(&mut self, packets: usize) {
         self.packets += packets as u64;
     }
 
-    /// A round ends; if nothing moved in it, the time until the next is not spent on packets.
+    /// Ends a round; if nothing moved in it, the time until the next is not counted as overhead.
     pub(super) fn end_round(&mut self, moved: bool) {
         self.has_moved = moved;
     }
 
-    /// A round begins at `now_ns`, and with it the last one ends; engines on this core have taken
-    /// `inline_ns` since they were made. What it has to do besides.
-    pub(super) fn begin_round(&mut self, now_ns: u64, inline_ns: u64) -> OwnWork {
+    /// Begins a round at `now_ns`, which ends the previous one; `inline_ns` is the total time of
+    /// engines on this core. Returns the overhead.
+    pub(super) fn begin_round(&mut self, now_ns: u64, inline_ns: u64) -> WorkerOverhead {
         let last = self.began.replace((now_ns, inline_ns));
         if let (true, Some((began_ns, inline_before))) = (self.has_moved, last) {
             self.rounds_ns += now_ns.saturating_sub(began_ns);
@@ -86,8 +86,8 @@ impl OwnCost {
             (self.rounds_ns as f64 / all_ns as f64).min(1.0)
         });
         let ahead_ns = ROUNDS_AHEAD * busy * own_ns as f64 / self.rounds.max(1) as f64;
-        let OwnWork { per_packet_ns, ahead_ns: ahead_before } = self.average;
-        self.average = OwnWork {
+        let WorkerOverhead { per_packet_ns, ahead_ns: ahead_before } = self.average;
+        self.average = WorkerOverhead {
             per_packet_ns: follow(per_packet_ns, own_ns / self.packets),
             ahead_ns: follow(ahead_before, ahead_ns as u64),
         };
@@ -95,7 +95,7 @@ impl OwnCost {
     }
 }
 
-/// A moving average, of which `sample` is the newest; 0 is none yet.
+/// A moving average with `sample` as the newest; 0 if there is none yet.
 fn follow(average: u64, sample: u64) -> u64 {
     match average {
         0 => sample,
@@ -107,13 +107,13 @@ fn follow(average: u64, sample: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// One round: packets taken in, its time and that of engines on the core, in ns.
+    /// A round: packets taken in, its time and the time of engines on the core, in ns.
     struct Round(usize, u64, u64);
 
-    /// A core that lives by its rounds, and the last cost that it was told.
+    /// A core that executes rounds, and the latest overhead reported for it.
     #[derive(Default)]
     struct Core {
-        cost: OwnCost,
+        cost: OverheadAverage,
         now_ns: u64,
         inline_ns: u64,
     }
@@ -137,7 +137,7 @@ mod tests {
         assert_eq!(core.live([Round(63, 100_000, 40_000)]), 0, "too few packets");
         let mut core = Core::default();
         assert_eq!(core.live([Round(64, 100_000, 36_000)]), 1_000);
-        // Engines that say they took longer than the rounds do not make it negative.
+        // If engines report more time than the rounds took, the overhead is not negative.
         assert_eq!(Core::default().live([Round(64, 1_000, 36_000)]), 0);
     }
 

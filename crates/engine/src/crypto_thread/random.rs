@@ -1,13 +1,13 @@
-//! Random bytes for the IVs of CBC, which must not be guessed (RFC 3602 section 3), where a thread
-//! lays packets out.
+//! Random bytes for the IVs of CBC, which must be unpredictable (RFC 3602 section 3), where a
+//! thread lays packets out.
 
 use ring::rand::{SecureRandom, SystemRandom};
 
-/// Bytes that are asked of the system at once: a call for each IV would take longer than a short
+/// Bytes requested from the system at once: a call for each IV would take longer than a short
 /// packet.
 const BYTES: usize = 4_096;
 
-/// Random bytes of the system, each given once.
+/// Random bytes from the system, each used once.
 pub(crate) struct Random {
     system: SystemRandom,
     bytes: Box<[u8; BYTES]>,
@@ -24,8 +24,8 @@ impl Random {
     /// Fills `iv`.
     ///
     /// # Panics
-    /// If the system has no random bytes: an IV that could be guessed must not leave. The engine's
-    /// thread ends then, and the engine is quarantined.
+    /// If the system has no random bytes: a predictable IV must not leave. The engine's thread then
+    /// ends, and the engine is quarantined.
     pub(crate) fn fill(&mut self, iv: &mut [u8]) {
         if self.used + iv.len() > BYTES {
             self.system.fill(&mut self.bytes[..]).expect("the system has random bytes");

@@ -1,5 +1,5 @@
-//! What the ports that are hosts of their own on a link, `card` and `dpdk`, have in the
-//! configuration, in every build.
+//! The configuration keys of the ports that are hosts of their own on a link, `card` and `dpdk`, in
+//! every build.
 
 #[cfg(any(feature = "card", feature = "dpdk"))]
 use std::net::IpAddr;
@@ -20,7 +20,7 @@ pub(crate) fn check_addresses(entry: &Entry<'_>, c: &mut Checker<'_>) {
     }
 }
 
-/// The router by which it reaches what is not on its link.
+/// The router to what is not on its link.
 pub(crate) fn gateway(c: &mut Checker<'_>, text: &Text) -> Option<Ipv4Addr> {
     let parsed = text.get_ref().parse().ok();
     if parsed.is_none() {

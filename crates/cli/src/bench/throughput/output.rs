@@ -7,7 +7,7 @@ use serde::Serialize;
 
 /// What is measured.
 #[derive(Serialize)]
-pub(super) struct Told {
+pub(super) struct Output {
     pub(super) machine: Machine,
     /// The device, in words.
     pub(super) device: String,

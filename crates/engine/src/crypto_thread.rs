@@ -1,5 +1,5 @@
-//! Engines on a thread of their own: a device or a library, fed by a ring for each worker that it
-//! serves.
+//! Engines on a thread of their own: a device or a library, fed through a ring by each worker that
+//! it serves.
 
 mod random;
 #[cfg(test)]
@@ -22,13 +22,13 @@ pub(crate) use random::Random;
 pub(crate) use thread::Processor;
 use thread::{DEPTH, Order, Thread};
 
-/// One worker's end of an engine that has a thread of its own, pinned to a core or not. The thread
-/// ends with the last of its ends.
-pub struct OnCore {
+/// One worker's end of an engine with a thread of its own, pinned to a core or not. The thread ends
+/// with its last end.
+pub struct CryptoThread {
     description: EngineDescription,
     orders: Producer<Order>,
-    /// Keys for which the ring had no room: its worker waits for no thread. Packets stay behind
-    /// them.
+    /// Key orders for which the ring had no room: the worker waits for no thread. Packets stay
+    /// behind them.
     waiting: VecDeque<Order>,
     done: Consumer<Completion>,
     thread: Arc<Thread>,
@@ -37,9 +37,9 @@ pub struct OnCore {
     in_flight: usize,
 }
 
-impl OnCore {
-    /// Starts the thread, pinned to `core` if one is named, with what `make` makes there for each
-    /// of so many workers, whose SAs have nothing in common. `describe` is told what it can do. An
+impl CryptoThread {
+    /// Starts the thread, pinned to `core` if given, with what `make` creates there for each of
+    /// this many workers, whose SAs are independent. `describe` receives its transforms. Returns an
     /// end for each worker.
     pub(crate) fn start<P: Processor>(
         name: &str,
@@ -62,7 +62,7 @@ impl OnCore {
         Ok(ends.into_iter().map(end).collect())
     }
 
-    /// What an engine of this kind on a thread of its own says of itself, whatever it can do.
+    /// The description of an engine of this kind on a thread of its own, given its transforms.
     pub(crate) fn describe(name: &str, kind: EngineKind) -> impl FnOnce(Vec<Transform>) -> EngineDescription {
         let name = name.to_owned();
         move |transforms| EngineDescription {
@@ -74,7 +74,7 @@ impl OnCore {
             depth: DEPTH,
             gathers: 1,
             is_model: false,
-            // What a thread has is gone if it dies.
+            // If the thread dies, everything it has is lost.
             needs_input_kept: true,
             takes: Takes::Trains,
             slack_ns: 0,
@@ -103,7 +103,7 @@ impl OnCore {
         Ok(())
     }
 
-    /// Sends what waits for room in the ring; whether nothing waits any more.
+    /// Sends what waits for room in the ring; returns whether nothing waits any more.
     fn send_waiting(&mut self) -> bool {
         while let Some(order) = self.waiting.pop_front() {
             if let Err(PushError::Full(back)) = self.orders.push(order) {
@@ -116,7 +116,7 @@ impl OnCore {
     }
 }
 
-impl EngineControl for OnCore {
+impl EngineControl for CryptoThread {
     fn description(&self) -> &EngineDescription {
         &self.description
     }
@@ -145,7 +145,7 @@ impl EngineControl for OnCore {
     }
 }
 
-impl EngineQueue for OnCore {
+impl EngineQueue for CryptoThread {
     fn submit(&mut self, multi_packet: MultiPacket) -> Result<(), Box<Refused>> {
         if !self.has_key(multi_packet.sa) {
             return Err(self.description.refuse_unkeyed(multi_packet));

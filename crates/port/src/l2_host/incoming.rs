@@ -1,4 +1,4 @@
-//! What a frame from the line is. Pure.
+//! The kind of a frame from the line. Pure.
 
 use std::net::Ipv4Addr;
 
@@ -11,21 +11,21 @@ use super::identity::{Identity, Takes};
 /// Routers that an answer may pass.
 const TIME_TO_LIVE: u8 = 64;
 
-/// What is to be done with it.
+/// What to do with a frame.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Incoming<'a> {
-    /// Somebody tells where its address is, and may want to know ours.
+    /// ARP: an answer or a request.
     Arp(Arp),
-    /// A request for an echo, and who sent it.
+    /// An echo request, and its sender.
     Echo(MacAddress, &'a [u8]),
-    /// A packet for the gateway, and how many bytes are missing at its end: an ICV's, where a
-    /// device has taken it.
+    /// A packet for the gateway, and the number of bytes missing at its end: an ICV's, if a device
+    /// has removed it.
     Packet(&'a [u8], usize),
-    /// Nothing for this port.
+    /// Not for this port.
     Dropped(Dropped),
 }
 
-/// Why a frame is nothing for a port.
+/// Why a frame is not for a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dropped {
     /// It is for another host on the link, or for a group.
@@ -34,12 +34,13 @@ pub(crate) enum Dropped {
     OtherProtocol,
     /// A packet to an address that is not the port's.
     OtherAddress,
-    /// Cut off, or with a wrong checksum, or ARP that says what cannot be.
+    /// Truncated, with a wrong checksum, or invalid ARP.
     Malformed,
 }
 
 impl<'a> Incoming<'a> {
-    /// Reads a frame, of whose packet a device may have taken so many bytes at the end.
+    /// Parses a frame, from whose packet a device may have removed up to `most_missing` bytes at
+    /// the end.
     pub(crate) fn read(frame: &'a [u8], most_missing: usize, identity: &Identity) -> Self {
         let Ok(frame) = Ethernet::parse(frame) else { return Self::Dropped(Dropped::Malformed) };
         let is_ours = frame.destination() == identity.mac;
@@ -91,7 +92,7 @@ fn is_echo(packet: &[u8]) -> bool {
         })
 }
 
-/// The answer to a request for an echo (RFC 1122 section 3.2.2.6).
+/// The answer to an echo request (RFC 1122 section 3.2.2.6).
 pub(crate) fn echo_reply(request: &[u8]) -> Option<Vec<u8>> {
     let request = Ipv4::parse(request).ok()?;
     let message = Icmp::parse(request.payload()).ok()?;
@@ -113,7 +114,7 @@ pub(crate) fn echo_reply(request: &[u8]) -> Option<Vec<u8>> {
     Some(reply)
 }
 
-/// The answer to an ARP request for an address of this port, and whom it is for.
+/// The answer to an ARP request for an address of this port, and its receiver.
 pub(super) fn arp_reply(request: &Arp, identity: &Identity) -> Option<(MacAddress, Arp)> {
     let is_asked = request.operation == arp::Operation::Request && identity.has(request.target);
     is_asked.then(|| {

@@ -1,5 +1,5 @@
 //! A host of its own on an Ethernet link that the kernel does not have: its addresses, ARP, next
-//! hops and answers to echo requests. The ports `card` and `dpdk` are such hosts. IPv4 alone.
+//! hops and echo replies, for the ports `card` and `dpdk`. IPv4 only.
 
 #[cfg(any(feature = "card", feature = "dpdk"))]
 mod host;
@@ -17,7 +17,7 @@ mod waiting;
 pub(crate) use incoming::Dropped;
 #[cfg(any(feature = "card", feature = "dpdk"))]
 pub(crate) use {
-    host::Station,
+    host::L2Host,
     identity::{Identity, Takes},
     incoming::{Incoming, echo_reply},
 };

@@ -1,8 +1,8 @@
-//! Who has which address on the link (RFC 826), and the packets that wait to know. Pure: time is an
-//! argument, in ms.
+//! The neighbours' hardware addresses (RFC 826), and the packets that wait for one. Pure: time is
+//! an argument, in ms.
 //!
-//! Addresses that have answered and addresses that are being asked for are kept apart, so that a
-//! scan of absent hosts takes no room from those that are there.
+//! Known and requested addresses are kept apart, so that a scan of absent hosts takes no room from
+//! present ones.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::Ipv4Addr;
@@ -11,24 +11,24 @@ use convoy_packet::{Frame, MacAddress};
 
 use super::waiting::Waiting;
 
-/// How long an answer holds.
+/// How long an answer is valid.
 pub(super) const KNOWN_MS: u64 = 60_000;
-/// From this age on an address that is in use is asked for again, while its answer still holds.
+/// From this age on an address in use is requested again, while its answer is still valid.
 const REFRESH_MS: u64 = 45_000;
 /// Between two requests.
 pub(super) const REQUEST_MS: u64 = 1_000;
 /// Requests without answer until the address is given up.
 pub(super) const REQUESTS: u32 = 3;
-/// Addresses with an answer that are kept; those that were not used for longest make room.
+/// Known addresses, at most; the least recently used ones are displaced.
 const KNOWN: usize = 4_096;
-/// How many of them make room at a time, so that the search for them is rare.
+/// How many of them are displaced at a time, so that the search for them is rare.
 const ROOM: usize = KNOWN / 16;
-/// Addresses that are being asked for; the oldest makes room.
+/// Requested addresses, at most; the oldest is displaced.
 const ASKED: usize = 256;
 
 /// Requests for one address.
 struct Requests {
-    /// Those that are unanswered, the one that is due included; 0 if none is needed.
+    /// Unanswered ones, including the one that is due; 0 if none is needed.
     count: u32,
     next_ms: u64,
 }
@@ -44,7 +44,7 @@ struct Known {
 
 /// An address that has not answered yet.
 struct Asked {
-    /// Its place in the order in which addresses were first asked for.
+    /// Its place in the order in which addresses were first requested.
     number: u64,
     requests: Requests,
 }
@@ -56,15 +56,15 @@ pub(super) struct Neighbours {
     asked: HashMap<Ipv4Addr, Asked>,
     waiting: Waiting,
     next_number: u64,
-    /// When the earliest request to an address of each table is due.
+    /// When the earliest request of each table is due.
     known_due_ms: Option<u64>,
     asked_due_ms: Option<u64>,
 }
 
 impl Neighbours {
-    /// Finds the way of a packet to a next hop, or keeps it until that has answered: [`Self::due`]
-    /// then asks. At most `share` packets in frames of one size wait. Those that had to make room
-    /// are added to `displaced`.
+    /// Finds the hardware address of a packet's next hop, or keeps the packet until that has
+    /// answered: [`Self::due`] then sends requests. At most `share` packets in frames of one size
+    /// wait. Displaced ones are added to `displaced`.
     pub(super) fn route(
         &mut self,
         next_hop: Ipv4Addr,
@@ -104,8 +104,8 @@ impl Neighbours {
         self.asked_due_ms = Some(now_ms);
     }
 
-    /// Learns where an address is, if it is one that packets go to or, from a message to this host,
-    /// may soon; what waited for it.
+    /// Learns an address, if packets go to it or, after a message to this host, may soon; returns
+    /// the packets that waited for it.
     pub(super) fn learn(
         &mut self,
         address: Ipv4Addr,
@@ -130,8 +130,8 @@ impl Neighbours {
         if was_asked { self.waiting.take(address) } else { VecDeque::new() }
     }
 
-    /// Asks for every address whose request is due; the packets whose next hop has not answered for
-    /// too long.
+    /// Sends every request that is due; returns the packets whose next hop has not answered for too
+    /// long.
     pub(super) fn due(&mut self, now_ms: u64, ask: &mut dyn FnMut(Ipv4Addr)) -> Vec<Frame> {
         let is_due = |due_ms: Option<u64>| due_ms.is_some_and(|due_ms| due_ms <= now_ms);
         if is_due(self.known_due_ms) {
@@ -151,8 +151,8 @@ impl Neighbours {
         self.waiting.take_unless(|address| self.asked.contains_key(&address))
     }
 
-    /// Forgets answers that no longer hold, or else those that were not used for longest; first
-    /// those that never were, since anyone on the link can have them learned.
+    /// Removes expired answers, or otherwise the least recently used ones; first those that were
+    /// never used, since anyone on the link can have them learned.
     fn make_room(&mut self, now_ms: u64) {
         self.known.retain(|_, known| now_ms < known.until_ms);
         if self.known.len() < KNOWN {
@@ -168,8 +168,8 @@ impl Neighbours {
 }
 
 impl Requests {
-    /// Sends one, by `ask`, if it is due; `false` once too many were in vain. Lowers `earliest_ms`
-    /// to when the next is due.
+    /// Sends a request, through `ask`, if it is due; `false` once too many were unanswered. Lowers
+    /// `earliest_ms` to when the next is due.
     fn go_on(&mut self, now_ms: u64, earliest_ms: &mut Option<u64>, ask: impl FnOnce()) -> bool {
         if self.count == 0 {
             return true;

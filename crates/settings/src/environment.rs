@@ -1,4 +1,4 @@
-//! What a configuration is checked against besides its own text.
+//! The environment that a configuration is checked against, besides its own text.
 
 use std::io;
 use std::net::IpAddr;
@@ -18,9 +18,9 @@ pub struct Interface {
     pub networks: Vec<IpNet>,
 }
 
-/// The machine that a configuration is for. `None` means that nothing is known, so that nothing is
-/// held against it: the file is read for another machine, or by a gateway that has its ports open.
-pub trait Surroundings {
+/// The machine that a configuration is for. `None` means unknown, so that nothing is checked
+/// against it: the file is read for another machine, or by a gateway whose ports are open.
+pub trait HostEnvironment {
     /// The addresses of a name, the best first.
     ///
     /// # Errors
@@ -47,17 +47,17 @@ pub trait Surroundings {
         None
     }
 
-    /// The settings by which the kernel forwards packets, as far as they are 1.
+    /// The forwarding settings of the kernel that are 1.
     fn forwarding(&self) -> Vec<&'static str> {
         Vec::new()
     }
 }
 
-/// No machine at all: nothing is known of it, and no name resolves.
+/// No machine: nothing is known, and no name resolves.
 #[derive(Clone, Copy, Debug)]
 pub struct Nowhere;
 
-impl Surroundings for Nowhere {
+impl HostEnvironment for Nowhere {
     fn resolve(&self, _: &str) -> io::Result<Vec<IpAddr>> {
         Err(io::Error::other("there is no resolver"))
     }
