@@ -121,6 +121,7 @@ lint: install-test ## format, lints with warnings as errors, documentation and t
 	$(CARGO) clippy $(EVERYTHING) --all-targets -- -D warnings
 	scripts/docs.py
 	scripts/comments.py
+	card/functions.py check
 	scripts/plot_peers.py --check
 	$(MAKE) doc
 	scripts/deny.sh

@@ -32,6 +32,30 @@ def tool(name, *arguments, log):
         sys.exit("\n".join([*lines, f"{name} failed: see target/card/fpga/{log}"]))
 
 
+def designs():
+    """Designs, device and the paper's rows, with a design for each function that is routed in a module."""
+    listed = tomllib.loads((ROOT / "card" / "fpga.toml").read_text())
+    functions = tomllib.loads((ROOT / "card" / "functions.toml").read_text())["function"]
+    every = []
+    for design in listed["design"]:
+        parameters = design.pop("functions", [])
+        routed = [function for function in functions if design["module"] in function["routed_in"]]
+        every += [with_function(design, parameters, function) for function in routed] if parameters else [design]
+    return listed | {"design": every}
+
+
+def with_function(design, parameters, function):
+    """The design with a function in its slots; a rate that has no goal stands beside nothing of the paper."""
+    made = design | {"title": f"{design['title']} {function['name']}", "parameters": dict.fromkeys(parameters, 1 << function["id"])}
+    if "rate" in design:
+        made["rate"] = design["rate"].format(id=function["id"])
+        if "goal" in function:
+            made["goal"] = function["goal"]
+        else:
+            made.pop("paper", None)
+    return made
+
+
 def sources(module, seen=None):
     """The files of a module and of what it instantiates, found by their names."""
     seen = {} if seen is None else seen
@@ -186,7 +210,7 @@ def main():
     if len(sys.argv) < 2 or sys.argv[1] not in ("route", "table"):
         sys.exit(__doc__)
     command, words = sys.argv[1], sys.argv[2:]
-    listed = tomllib.loads((ROOT / "card" / "fpga.toml").read_text())
+    listed = designs()
     reports = kept_reports()
     BUILD.mkdir(parents=True, exist_ok=True)
     for design in listed["design"]:

@@ -19,20 +19,7 @@ module esp_shape (
   logic [4:0]  block_bytes;
   logic [15:0] fixed;
   assign no_cipher = alg[3:0] == '0;
-  always_comb begin
-    case (alg)
-      8'h01: need = 4'd1;
-      8'h12: need = 4'd2;
-      8'h13: need = 4'd3;
-      8'h14: need = 4'd4;
-      8'h22: need = 4'd5;
-      8'h10: need = slot_active >= 4'd2 && slot_active <= 4'd4 ? slot_active : 4'd2; // only its hash
-      8'h20: need = 4'd5;
-      default: need = 4'd0;
-    endcase
-    iv_bytes = no_cipher ? 5'd0 : alg[3:0] == 4'd3 ? 5'd16 : 5'd8;
-    block_bytes = alg[3:0] == 4'd3 ? 5'd16 : alg[3:0] == 4'd4 ? 5'd8 : 5'd1;
-  end
+  esp_table u_table (.alg, .slot_active, .need, .iv_bytes, .block_bytes);
   assign payload_off = esp_off + 16'd8 + {11'b0, iv_bytes};
   assign fixed = payload_off + (decrypt ? {8'b0, icv_bytes} : 16'd0);
   assign payload = esp_end - fixed;

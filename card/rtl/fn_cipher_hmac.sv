@@ -1,8 +1,8 @@
-// A function of the slot (port: slot.sv): a cipher in CTR or CBC mode and HMAC in one pass, several
-// packets of one SA at a time. The hash takes the ciphertext as it appears: what leaves the
-// cipher's lanes when encrypting, the input when decrypting. With `cmd_null` the payload only
-// passes the hash. Keys are loaded, and the direction turns, once no packet is within. CIPHER 0
-// AES-CTR, 1 AES-CBC, 2 3DES-CBC, in LANES lanes; HASH 1 SHA-1, 2 SHA-512, in UNITS units.
+// A function of the slot (port: slot_function.sv): a cipher in CTR or CBC mode and HMAC in one
+// pass, several packets of one SA at a time. The hash takes the ciphertext as it appears: what
+// leaves the cipher's lanes when encrypting, the input when decrypting. With `cmd_null` the payload
+// only passes the hash. Keys are loaded, and the direction turns, once no packet is within. CIPHER
+// 0 AES-CTR, 1 AES-CBC, 2 3DES-CBC, in LANES lanes; HASH 1 SHA-1, 2 SHA-512, in UNITS units.
 module fn_cipher_hmac #(
     parameter int CIPHER = 0,
     parameter int HASH = 1,

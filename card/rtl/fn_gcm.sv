@@ -1,16 +1,20 @@
-// A function of the slot (port: slot.sv): AES-GCM as ESP uses it (RFC 4106). A packet enters while
-// the last one is finished; new keys wait until none is within.
+// A function of the slot (port: slot_function.sv): AES-GCM as ESP uses it (RFC 4106). A packet
+// enters while the last one is finished; new keys wait until none is within. It has no use for a
+// hash's key, the second half of an IV, or a command without a cipher.
+// verilator lint_off UNUSEDSIGNAL
 module fn_gcm (
     input  logic         clk,
     input  logic         rst,
     input  logic         cmd_valid,
     output logic         cmd_ready,
     input  logic         cmd_dec,
+    input  logic         cmd_null,
     input  logic         cmd_rekey,
     input  logic [255:0] cmd_key,
     input  logic [1:0]   cmd_key_len,
+    input  logic [511:0] cmd_auth_key,
     input  logic [31:0]  cmd_salt,
-    input  logic [63:0]  cmd_iv,
+    input  logic [127:0] cmd_iv,
     input  logic [63:0]  cmd_esp,
     input  logic         cmd_esn,
     input  logic [31:0]  cmd_seq_hi,
@@ -40,7 +44,7 @@ module fn_gcm (
   end
   core_gcm u_gcm (
       .clk, .rst, .key_valid(cmd_valid && cmd_rekey && !keyed), .key_ready, .key(cmd_key), .key_len(cmd_key_len),
-      .start_valid(cmd_valid && may_start), .start_ready, .start_dec(cmd_dec), .start_iv({cmd_iv, cmd_salt}),
+      .start_valid(cmd_valid && may_start), .start_ready, .start_dec(cmd_dec), .start_iv({cmd_iv[63:0], cmd_salt}),
       .start_aad(cmd_esn ? {32'b0, cmd_esp[63:32], cmd_seq_hi, cmd_esp[31:0]} : {64'b0, cmd_esp}),
       .start_aad_bytes(cmd_esn ? 5'd12 : 5'd8),
       .in_valid, .in_ready, .in_block, .in_bytes, .in_last, .out_valid, .out_ready, .out_block, .out_bytes, .out_last,

@@ -1,9 +1,7 @@
 // The slot of a pipeline: one of several functions runs, chosen at run time. After `load` the slot
 // is empty for LOAD_CYCLES (the time a bitstream takes), then the function runs with no keys. Here
 // all functions of the mask FUNCTIONS are built and one is connected; partial reconfiguration
-// itself is not modelled. Functions: docs/internals/card.md, "Slot". Some bits of the prefix and of
-// an SA mean nothing to the card, and not each function takes all of a command.
-// verilator lint_off UNUSEDSIGNAL
+// itself is not modelled. Functions: card/functions.toml; docs/internals/card.md, "Slot".
 module slot #(
     parameter int FUNCTIONS = 2,
     parameter int LOAD_CYCLES = 64
@@ -58,40 +56,22 @@ module slot #(
     end else if (loading) left <= left - 1'b1;
   end
 
-  logic [5:1]   f_cmd_ready, f_in_ready, f_out_valid, f_out_last, f_icv_valid;
-  logic [127:0] f_out_block[1:5];
-  logic [4:0]   f_out_bytes[1:5];
-  logic [255:0] f_icv[1:5];
+  // The highest id that is built; 1 if there is none, for the arrays need an element.
+  localparam int LAST = FUNCTIONS < 2 ? 1 : $clog2(FUNCTIONS + 1) - 1;
+  logic [LAST:1] f_cmd_ready, f_in_ready, f_out_valid, f_out_last, f_icv_valid;
+  logic [127:0]  f_out_block[1:LAST];
+  logic [4:0]    f_out_bytes[1:LAST];
+  logic [255:0]  f_icv[1:LAST];
 
-  for (genvar id = 1; id <= 5; id++) begin : g_fn
+  for (genvar id = 1; id <= LAST; id++) begin : g_fn
     logic mine;
     assign mine = active == 4'(id) && !loading;
-    logic fn_rst_here;
-    assign fn_rst_here = fn_rst || !mine;
-    if (FUNCTIONS[id] && id == 1) begin : g
-      fn_gcm u (
-          .clk, .rst(fn_rst_here), .cmd_valid(cmd_valid && mine), .cmd_ready(f_cmd_ready[id]), .cmd_dec, .cmd_rekey, .cmd_key,
-          .cmd_key_len, .cmd_salt, .cmd_iv(cmd_iv[63:0]), .cmd_esp, .cmd_esn, .cmd_seq_hi,
-          .in_valid(in_valid && mine), .in_ready(f_in_ready[id]), .in_block, .in_bytes, .in_last,
-          .out_valid(f_out_valid[id]), .out_ready(out_ready && mine), .out_block(f_out_block[id]), .out_bytes(f_out_bytes[id]),
-          .out_last(f_out_last[id]), .icv_valid(f_icv_valid[id]), .icv_ready(icv_ready && mine), .icv(f_icv[id]));
-    end else if (FUNCTIONS[id]) begin : g
-      fn_cipher_hmac #(.CIPHER(id == 3 ? 1 : id == 4 ? 2 : 0), .HASH(id == 5 ? 2 : 1)) u (
-          .clk, .rst(fn_rst_here), .cmd_valid(cmd_valid && mine), .cmd_ready(f_cmd_ready[id]), .cmd_dec, .cmd_null, .cmd_rekey,
-          .cmd_key, .cmd_key_len, .cmd_auth_key, .cmd_salt, .cmd_iv, .cmd_esp, .cmd_esn, .cmd_seq_hi,
-          .in_valid(in_valid && mine), .in_ready(f_in_ready[id]), .in_block, .in_bytes, .in_last,
-          .out_valid(f_out_valid[id]), .out_ready(out_ready && mine), .out_block(f_out_block[id]), .out_bytes(f_out_bytes[id]),
-          .out_last(f_out_last[id]), .icv_valid(f_icv_valid[id]), .icv_ready(icv_ready && mine), .icv(f_icv[id]));
-    end else begin : g
-      assign f_cmd_ready[id] = 1'b0;
-      assign f_in_ready[id] = 1'b0;
-      assign f_out_valid[id] = 1'b0;
-      assign f_out_last[id] = 1'b0;
-      assign f_icv_valid[id] = 1'b0;
-      assign f_out_block[id] = '0;
-      assign f_out_bytes[id] = '0;
-      assign f_icv[id] = '0;
-    end
+    slot_function #(.ID(FUNCTIONS[id] ? id : 0)) u_function (
+        .clk, .rst(fn_rst || !mine), .cmd_valid(cmd_valid && mine), .cmd_ready(f_cmd_ready[id]), .cmd_dec, .cmd_null, .cmd_rekey,
+        .cmd_key, .cmd_key_len, .cmd_auth_key, .cmd_salt, .cmd_iv, .cmd_esp, .cmd_esn, .cmd_seq_hi, .in_valid(in_valid && mine),
+        .in_ready(f_in_ready[id]), .in_block, .in_bytes, .in_last, .out_valid(f_out_valid[id]), .out_ready(out_ready && mine),
+        .out_block(f_out_block[id]), .out_bytes(f_out_bytes[id]), .out_last(f_out_last[id]), .icv_valid(f_icv_valid[id]),
+        .icv_ready(icv_ready && mine), .icv(f_icv[id]));
   end
 
   // Two blocks, for a simulator that sees a path from each input of a block to each output would
@@ -99,7 +79,7 @@ module slot #(
   always_comb begin
     cmd_ready = 1'b0;
     in_ready = 1'b0;
-    for (int id = 1; id <= 5; id++) begin
+    for (int id = 1; id <= LAST; id++) begin
       if (active == 4'(id) && !loading) begin
         cmd_ready = f_cmd_ready[id];
         in_ready = f_in_ready[id];
@@ -113,7 +93,7 @@ module slot #(
     out_block = '0;
     out_bytes = '0;
     icv = '0;
-    for (int id = 1; id <= 5; id++) begin
+    for (int id = 1; id <= LAST; id++) begin
       if (active == 4'(id) && !loading) begin
         out_valid = f_out_valid[id];
         out_last = f_out_last[id];

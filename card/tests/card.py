@@ -3,7 +3,9 @@
 import hashlib
 import hmac
 import struct
+import tomllib
 from dataclasses import dataclass
+from pathlib import Path
 
 from cryptography.hazmat.decrepit.ciphers.algorithms import TripleDES
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
@@ -12,8 +14,37 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 PACKET, SA_INSTALL, SA_REMOVE, SLOT_LOAD, FILTER_WRITE = range(5)
 CRYPTO, IP_CHECKSUM, UDP_CHECKSUM, FILTER, SIGNATURE = 1, 2, 4, 8, 16
 OK, BAD_ICV, NO_SA, NO_FUNCTION, MALFORMED, BROKEN, FILTERED = range(7)
-GCM, CTR_SHA1, CBC_SHA1, DES3_SHA1, CTR_SHA512, NULL_SHA1 = 0x01, 0x12, 0x13, 0x14, 0x22, 0x10
-FUNCTION = {GCM: 1, CTR_SHA1: 2, CBC_SHA1: 3, DES3_SHA1: 4, CTR_SHA512: 5, NULL_SHA1: 2}
+TABLE = tomllib.loads((Path(__file__).resolve().parents[1] / "functions.toml").read_text())
+CIPHERS = {cipher["number"]: cipher for cipher in TABLE["cipher"]}
+HASHES = {hashed["number"]: hashed for hashed in TABLE["hash"]}
+FUNCTIONS = {function["id"]: function for function in TABLE["function"]}
+ALL_FUNCTIONS = sum(1 << function for function in FUNCTIONS)
+
+
+def serving(alg):
+    """The functions that do an algorithm, the one that the card asks for first."""
+    return [number for number, function in FUNCTIONS.items() if alg in function["algorithms"]]
+
+
+FUNCTION = {alg: serving(alg)[0] for function in FUNCTIONS.values() for alg in function["algorithms"]}
+
+
+def algorithm(cipher, hashed="none"):
+    """The byte of an SA that names both."""
+    number = {entry["name"]: entry["number"] for entry in CIPHERS.values()}[cipher]
+    return number | {entry["name"]: entry["number"] for entry in HASHES.values()}[hashed] << 4
+
+
+def cipher_of(alg):
+    return CIPHERS[alg & 15]
+
+
+def hash_of(alg):
+    return HASHES[alg >> 4]
+
+
+GCM = algorithm("AES-GCM")
+CTR_SHA1 = algorithm("AES-CTR", "HMAC-SHA-1")
 
 
 def prefix(
@@ -68,7 +99,7 @@ class Sa:
 
     @property
     def iv_bytes(self):
-        return {3: 16, 0: 0}.get(self.alg & 15, 8)
+        return cipher_of(self.alg)["iv_bytes"]
 
     def seal(self, esp, iv, payload, seq_hi=bytes(4)):
         """(ciphertext, ICV) of a payload behind the 8 bytes of ESP header and the IV."""
@@ -79,26 +110,24 @@ class Sa:
         text = payload
         if self.alg & 15:
             cipher = {
-                2: lambda: Cipher(algorithms.AES(self.key), modes.CTR(self.salt + iv + b"\0\0\0\x01")),
-                3: lambda: Cipher(algorithms.AES(self.key), modes.CBC(iv)),
-                4: lambda: Cipher(TripleDES(self.key), modes.CBC(iv)),
-            }[self.alg & 15]().encryptor()
+                "AES-CTR": lambda: Cipher(algorithms.AES(self.key), modes.CTR(self.salt + iv + b"\0\0\0\x01")),
+                "AES-CBC": lambda: Cipher(algorithms.AES(self.key), modes.CBC(iv)),
+                "3DES-CBC": lambda: Cipher(TripleDES(self.key), modes.CBC(iv)),
+            }[cipher_of(self.alg)["name"]]().encryptor()
             text = cipher.update(payload) + cipher.finalize()
-        digest = {1: hashlib.sha1, 2: hashlib.sha512}[self.alg >> 4]
+        digest = {"HMAC-SHA-1": hashlib.sha1, "HMAC-SHA-512": hashlib.sha512}[hash_of(self.alg)["name"]]
         mac = hmac.new(self.auth_key, esp + iv + text + (seq_hi if self.esn else b""), digest).digest()
         return text, mac[: self.icv_bytes]
 
 
 def sa_of(alg, index, rng, **options):
     """A random SA of an algorithm."""
-    keys = {GCM: rng.choice([16, 24, 32]), CTR_SHA1: rng.choice([16, 24, 32]), CBC_SHA1: rng.choice([16, 24, 32]), DES3_SHA1: 24}
-    keys |= {CTR_SHA512: rng.choice([16, 24, 32]), NULL_SHA1: 0}
-    auth = {0: 0, 1: 20, 2: 64}[alg >> 4]
-    icv = {0: rng.choice([8, 12, 16]), 1: rng.choice([12, 20]), 2: 32}[alg >> 4]
-    return Sa(index, alg, rng.randbytes(keys[alg]), rng.randbytes(auth), rng.randbytes(4), rng.randbytes(4), icv, **options)
+    cipher, hashed = cipher_of(alg), hash_of(alg)
+    key, icv = rng.choice(cipher["key_bytes"]), rng.choice(hashed["icv_bytes"])
+    return Sa(index, alg, rng.randbytes(key), rng.randbytes(hashed["key_bytes"]), rng.randbytes(4), rng.randbytes(4), icv, **options)
 
 
 def payload_of(alg, rng, most=300):
     """A random payload of a length that the cipher takes."""
-    unit = {3: 16, 4: 8}.get(alg & 15, 4)
+    unit = max(4, cipher_of(alg)["block_bytes"])
     return rng.randbytes(unit * rng.randrange(1, most // unit))

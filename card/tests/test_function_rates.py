@@ -15,17 +15,17 @@ from rates import record
 # What passes between the ends of packets FIRST and LAST counts, in the midst of others: at the end
 # the lanes empty.
 FIRST, LAST, ALL = 15, 31, 40
+# Bits a cycle of packets of these sizes that a change must not lose: `bits_a_cycle` of
+# card/functions.toml.
 SIZES = [64, 1456]
-# Bits a cycle of packets of these sizes that a change must not lose, by function.
-FLOORS = {1: [8, 12], 2: [7.5, 12.5], 3: [7.5, 12.5], 4: [7.5, 15.5], 5: [2.9, 10.5]}
 
 
 async def sa_for(pipe, function, rng):
     """An SA for the function, on the card; AES-128, as in the table of routed designs."""
-    alg = next(alg for alg, of in card.FUNCTION.items() if of == function)
+    alg = card.FUNCTIONS[function]["algorithms"][0]
     sa = sa_of(alg, 1, rng, mapped=1)
-    sa.key = sa.key[: 24 if alg == card.DES3_SHA1 else 16].ljust(16, b"k")
-    sa.icv_bytes = {0: 16, 1: 12, 2: 32}[alg >> 4]
+    sa.key = sa.key[: card.cipher_of(alg)["key_bytes"][0]]
+    sa.icv_bytes = card.hash_of(alg)["icv_bytes"][0]
     await pipe.install(sa)
     return sa
 
@@ -53,7 +53,7 @@ async def host_s_commands(dut, function, rng):
     pipe = await test_pipeline.begin(dut)
     await pipe.load(function)
     sa = await sa_for(pipe, function, rng)
-    for size, floor in zip(SIZES, FLOORS[function]):
+    for size, floor in zip(SIZES, card.FUNCTIONS[function]["bits_a_cycle"]):
         for decrypt, way in enumerate(["seal", "open"]):
             frames = []
             for _ in range(ALL):
@@ -66,7 +66,7 @@ async def host_s_commands(dut, function, rng):
 async def frames_from_the_line(dut, function, rng):
     pipe = await test_x2.begin(dut, function=function)
     sa = await sa_for(pipe, function, rng)
-    for size, floor in zip(SIZES, FLOORS[function]):
+    for size, floor in zip(SIZES, card.FUNCTIONS[function]["bits_a_cycle"]):
         frames = [test_x2.on_ethernet(sa, rng, payload=rng.randbytes(size))[::-1] for _ in range(ALL)]
         await measure(pipe, f"x2 function {function} {size} bytes", frames, size, floor, from_mac=1)
 
@@ -77,7 +77,10 @@ async def packets_of_one_sa_follow_each_other(dut):
     await counted(dut, int(os.environ["FUNCTION"]), random.Random(18))
 
 
-@pytest.mark.parametrize(("pipeline", "function"), [*(("x1", function) for function in [1, 2, 3, 4, 5]), ("x2", 1), ("x2", 2)])
+ROUTED = [(pipeline, function) for pipeline in ["x1", "x2"] for function in card.FUNCTIONS.values() if pipeline in function["routed_in"]]
+
+
+@pytest.mark.parametrize(("pipeline", "function"), [(pipeline, function["id"]) for pipeline, function in ROUTED])
 def test_rate_of_function(pipeline, function):
     os.environ["FUNCTION"] = str(function)
     run(pipeline, {"FUNCTIONS": 1 << function, "LOAD_CYCLES": 20}, name=f"{pipeline}_rate_{function}")

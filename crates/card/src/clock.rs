@@ -1,17 +1,19 @@
 //! The clock that the card would have as an FPGA.
 
-/// MHz of the slowest part that a packet passes, by the number of the function in the slots (0:
-/// none), as nextpnr routed it on an ECP5-85 (docs/results/card.md, "On an FPGA"): of the whole
-/// card with AES-GCM; with the other functions, with which the whole card has not been routed, of
-/// X0 and the pipelines, an upper bound.
-const ROUTED_MHZ: [u32; 6] = [107, 81, 84, 80, 75, 89];
+use crate::functions::{EMPTY_MHZ, FUNCTIONS};
 
-/// MHz of the card with a function in its slots, after routing.
+/// MHz of the card with a function in its slots (0: none), as nextpnr routed it on an ECP5-85
+/// (docs/results/card.md, "On an FPGA"): of the slowest part that a packet passes. With AES-GCM
+/// that is the whole card; with the other functions, with which the whole card has not been routed,
+/// X0 and the pipelines, an upper bound.
 ///
 /// # Panics
 /// If there is no such function.
 pub fn routed_mhz(function: u8) -> u32 {
-    ROUTED_MHZ[usize::from(function)]
+    match function {
+        0 => EMPTY_MHZ,
+        id => FUNCTIONS[usize::from(id) - 1].routed_mhz,
+    }
 }
 
 #[cfg(test)]
@@ -19,15 +21,9 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
+    use crate::functions::NAMES;
 
     const REPORTS: &str = include_str!("../../../card/reports.json");
-    const FUNCTIONS: [&str; 5] = [
-        "AES-GCM",
-        "AES-CTR and HMAC-SHA-1",
-        "AES-CBC and HMAC-SHA-1",
-        "3DES-CBC and HMAC-SHA-1",
-        "AES-CTR and HMAC-SHA-512",
-    ];
 
     #[test]
     fn each_clock_is_that_of_the_slowest_part_that_was_routed() {
@@ -35,7 +31,7 @@ mod tests {
         let mhz = |title: String| reports[title]["mhz"].as_f64();
         let x0 = mhz("X0".to_owned()).expect("routed");
         assert_eq!(routed_mhz(0), x0.round() as u32);
-        for (function, name) in (1..).zip(FUNCTIONS) {
+        for (function, name) in (1..).zip(NAMES) {
             let x1 = mhz(format!("X1 with {name}")).expect("routed");
             let others =
                 ["X2", "the whole card"].iter().filter_map(|part| mhz(format!("{part} with {name}")));

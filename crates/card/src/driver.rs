@@ -162,7 +162,7 @@ impl Driver {
         let pipeline = direction.pipeline();
         let sa = self.sas.get(&packets[at].sa).ok_or(CardError::Unfit)?;
         let len = packets[at].len();
-        let is_fit = packets[at].iv.len() == sa.algorithm.iv_bytes()
+        let is_fit = packets[at].iv.len() == sa.algorithm.cipher.iv_bytes()
             && packets[at].icv.len() == usize::from(sa.icv_bytes)
             && !packets[at].payload.is_empty()
             && len <= FRAME_BYTES;

@@ -9,6 +9,7 @@
 
 mod clock;
 pub mod command;
+mod functions;
 
 #[cfg(feature = "verilated")]
 mod batch;

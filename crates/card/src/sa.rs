@@ -2,36 +2,11 @@
 
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
+use crate::functions::FUNCTIONS;
+pub use crate::functions::{Cipher, Hash};
+
 /// Bytes of an SA.
 pub const SA_BYTES: usize = 112;
-
-/// The cipher of an SA, by the card's number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Cipher {
-    /// None.
-    Null = 0,
-    /// AES-GCM, with its own authentication.
-    AesGcm = 1,
-    /// AES-CTR.
-    AesCtr = 2,
-    /// AES-CBC.
-    AesCbc = 3,
-    /// 3DES-CBC.
-    TripleDesCbc = 4,
-}
-
-/// The integrity algorithm of an SA, by the card's number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Hash {
-    /// None beside the cipher's own.
-    None = 0,
-    /// HMAC-SHA-1.
-    HmacSha1 = 1,
-    /// HMAC-SHA-512.
-    HmacSha512 = 2,
-}
 
 /// What an SA asks of the function in the slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,35 +18,22 @@ pub struct Algorithm {
 }
 
 impl Algorithm {
-    /// The functions that do it, best first; none if the card has no such pair.
-    pub const fn functions(self) -> &'static [u8] {
-        match (self.cipher, self.hash) {
-            (Cipher::AesGcm, Hash::None) => &[1],
-            (Cipher::AesCtr, Hash::HmacSha1) => &[2],
-            (Cipher::AesCbc, Hash::HmacSha1) => &[3],
-            (Cipher::TripleDesCbc, Hash::HmacSha1) => &[4],
-            (Cipher::AesCtr | Cipher::Null, Hash::HmacSha512) => &[5],
-            // The card takes whichever of these is in the slot, and else asks for the first.
-            (Cipher::Null, Hash::HmacSha1) => &[2, 3, 4],
-            _ => &[],
-        }
+    /// As byte 8 of an SA has it.
+    const fn byte(self) -> u8 {
+        self.cipher as u8 | (self.hash as u8) << 4
+    }
+
+    /// The functions that do it, the one that the card asks for first; none if the card has no such
+    /// pair.
+    pub fn functions(self) -> impl Iterator<Item = u8> {
+        let serving = FUNCTIONS.iter().filter(move |function| function.algorithms.contains(&self.byte()));
+        serving.map(|function| function.id)
     }
 
     /// The function to use, of those in the mask `built`: the one that is `active` if it serves.
     pub fn function(self, built: u16, active: u8) -> Option<u8> {
-        let serves = |id: &&u8| built >> **id & 1 == 1;
-        let functions = self.functions();
-        let found = functions.iter().find(|id| **id == active).filter(serves);
-        found.or_else(|| functions.iter().find(serves)).copied()
-    }
-
-    /// Bytes of IV in the packet.
-    pub const fn iv_bytes(self) -> usize {
-        match self.cipher {
-            Cipher::Null => 0,
-            Cipher::AesGcm | Cipher::AesCtr | Cipher::TripleDesCbc => 8,
-            Cipher::AesCbc => 16,
-        }
+        let serves = |id: &u8| built >> *id & 1 == 1;
+        self.functions().filter(serves).find(|id| *id == active).or_else(|| self.functions().find(serves))
     }
 }
 
@@ -124,7 +86,7 @@ impl Sa {
         const TUNNEL_V4: u8 = 1 << 2;
         let mut body = Zeroizing::new([0; SA_BYTES]);
         body[4..8].copy_from_slice(&self.salt);
-        body[8] = self.algorithm.cipher as u8 | (self.algorithm.hash as u8) << 4;
+        body[8] = self.algorithm.byte();
         body[9] = self.key.len() as u8;
         body[10] = self.icv_bytes;
         body[11] = u8::from(is_esn);

@@ -43,7 +43,7 @@ impl Nic {
     /// The frame without room for the ICV, if it is one that its SA can seal.
     fn sealable<'a>(&self, frame: &'a [u8], seal: Seal) -> Option<&'a [u8]> {
         let entry = self.sas.get(seal.sa).filter(|entry| entry.inbound.is_none())?;
-        let payload_at = usize::from(seal.esp_at) + ESP_BYTES + entry.sa.algorithm.iv_bytes();
+        let payload_at = usize::from(seal.esp_at) + ESP_BYTES + entry.sa.algorithm.cipher.iv_bytes();
         let end = frame.len().checked_sub(entry.sa.icv_bytes.into())?;
         (payload_at < end).then_some(&frame[..end])
     }

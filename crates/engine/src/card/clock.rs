@@ -33,7 +33,7 @@ mod tests {
 
     #[test]
     fn a_cycle_lasts_as_long_as_the_routed_clock_says() {
-        for function in 1..=5 {
+        for function in [0, AES_GCM] {
             assert_eq!(nanoseconds(function, 1_000 * routed_mhz(function)), 1_000_000);
         }
     }

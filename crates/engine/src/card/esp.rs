@@ -30,7 +30,7 @@ pub(super) fn algorithm(transform: Transform) -> Option<Algorithm> {
         Some(_) => return None,
     };
     let algorithm = Algorithm { cipher, hash };
-    (!algorithm.functions().is_empty()).then_some(algorithm)
+    algorithm.functions().next().map(|_| algorithm)
 }
 
 /// An SA as the card keeps it.
@@ -87,7 +87,7 @@ pub(super) fn packet<'a>(number: u32, sa: &Sa, prepared: &'a mut CryptoPacket) -
 pub(super) fn in_flight(sa: &Sa, prepared: &mut CryptoPacket) -> Option<(u16, Option<[u8; 4]>)> {
     let job = prepared.job;
     let is_whole = usize::from(job.icv_start) + usize::from(sa.icv_bytes) == prepared.frame.len();
-    let before = ESP_BYTES + sa.algorithm.iv_bytes();
+    let before = ESP_BYTES + sa.algorithm.cipher.iv_bytes();
     let esp_start = match sa.algorithm.cipher {
         CardCipher::AesGcm => job.cipher_start.checked_sub(before as u16)?,
         _ => job.auth_start,
@@ -140,16 +140,11 @@ fn chained(sa: &Sa, job: &CryptoJob, frame: &[u8]) -> Option<Parts> {
         0..nonce.len()
     };
     let (esp, rest) = frame.get(covered.clone())?.split_first_chunk()?;
-    let block = match sa.algorithm.cipher {
-        CardCipher::AesCbc => 16,
-        CardCipher::TripleDesCbc => 8,
-        _ => 1,
-    };
-    let is_esp = iv.len() == sa.algorithm.iv_bytes()
+    let is_esp = iv.len() == sa.algorithm.cipher.iv_bytes()
         && rest.starts_with(&nonce[iv.clone()])
         && payload.start == covered.start + ESP_BYTES + iv.len()
         && payload.end == covered.end
-        && payload.len() % block == 0
+        && payload.len() % sa.algorithm.cipher.block_bytes() == 0
         && covered.end == usize::from(job.icv_start);
     is_esp.then_some(Parts { esp: *esp, seq_high: job.esn_high, iv, payload })
 }
