@@ -75,7 +75,7 @@ pub(super) struct SchemesArgs {
     /// need, with some room
     #[arg(long, value_name = "SECONDS", value_parser = within)]
     pub(super) within: Option<f64>,
-    /// How near the rate found is to one that fails, as a part of it
+    /// Relative resolution of the search: how near the rate found is to one that fails
     #[arg(long, value_name = "PART", default_value_t = 0.02)]
     pub(super) resolution: f64,
     /// Part of the packets that may be lost
@@ -192,7 +192,7 @@ pub(super) struct ThroughputArgs {
     /// is RFC 2544's rule
     #[arg(long, value_name = "PART", default_value_t = 0.5)]
     exceed: f64,
-    /// How near the rate found is to one that fails, as a part of it
+    /// Relative resolution of the search: how near the rate found is to one that fails
     #[arg(long, value_name = "PART", default_value_t = 0.01)]
     resolution: f64,
     /// Loss that the PDR allows, as a part

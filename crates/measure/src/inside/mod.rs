@@ -99,8 +99,8 @@ pub struct Turnaround {
     pub points: Vec<(u16, f64)>,
     /// Packets of which each point is the median; of the point that has fewest.
     pub packets: usize,
-    /// The engine's rate from the slope of the line that fits these best, in Mbit/s (the paper's ∆s
-    /// over ∆t); nothing where longer packets do not take longer.
+    /// The engine's rate from the slope of the line that fits these best, in Mbit/s (the paper's
+    /// ∆s over ∆t); nothing where longer packets do not take longer.
     pub slope_mbps: Option<f64>,
     /// The same by calibration: the cost of a block of 16 bytes, of the engine that is cheapest for
     /// a long packet.
