@@ -53,9 +53,8 @@ impl OpenTemplate {
         number: impl FnOnce(u32) -> Result<u64, DropReason>,
     ) -> Result<(), DropReason> {
         let CryptoPacket { frame, job, context, .. } = packet;
-        let (esp, len) = (usize::from(context.header), frame.len());
-        let header = self.header::<COUNTED_IV>(frame, esp).filter(|_| len <= LONGEST_BYTES);
-        let (header, body_len) = header.ok_or(DropReason::MalformedOuter)?;
+        let esp = usize::from(context.header);
+        let (header, body_len) = self.header::<COUNTED_IV>(frame, esp).ok_or(DropReason::MalformedOuter)?;
         context.sequence = number(header.sequence)?;
         context.form = Form::LaidOut;
         let body = esp + ESP_HEADER + COUNTED_IV;
@@ -74,9 +73,8 @@ impl OpenTemplate {
         number: impl FnOnce(u32) -> Result<u64, DropReason>,
     ) -> Result<(), DropReason> {
         let CryptoPacket { frame, job, context, .. } = packet;
-        let (esp, len) = (usize::from(context.header), frame.len());
-        let header = self.header::<CBC_IV>(frame, esp).filter(|_| len <= LONGEST_BYTES);
-        let (header, body_len) = header.ok_or(DropReason::MalformedOuter)?;
+        let esp = usize::from(context.header);
+        let (header, body_len) = self.header::<CBC_IV>(frame, esp).ok_or(DropReason::MalformedOuter)?;
         context.sequence = number(header.sequence)?;
         context.form = Form::LaidOut;
         job.nonce = header.iv;
@@ -153,7 +151,8 @@ impl OpenTemplate {
         let body_len = rest.len().checked_sub(self.plan.icv_len())?;
         let number = u64::from_be_bytes(*number);
         let header = EspHeader { spi: (number >> 32) as u32, sequence: number as u32, iv: *iv };
-        (body_len >= ESP_TRAILER && self.plan.is_whole(body_len)).then_some((header, body_len))
+        let fits = body_len >= ESP_TRAILER && packet.len() <= LONGEST_BYTES;
+        (fits && self.plan.is_whole(body_len)).then_some((header, body_len))
     }
 
     /// Reduces an opened packet to the inner one, with its ECN field updated (RFC 6040), and
