@@ -249,6 +249,7 @@ pub fn install(
             let sa = SaConfig {
                 protocol: tunnel.protocol,
                 mode: tunnel.mode,
+                iptfs: tunnel.iptfs,
                 encap: tunnel
                     .is_encapsulated
                     .then_some(UdpEncap { local_port: config.natt_port(), remote_port: tunnel.remote_port }),

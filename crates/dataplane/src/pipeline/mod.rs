@@ -234,13 +234,26 @@ impl Pipeline {
 
     /// Whether no packet is inside.
     pub fn is_empty(&self) -> bool {
-        self.stage.is_empty() && self.released.is_empty()
+        self.stage.is_empty() && self.released.is_empty() && !self.ipsec.outbound.has_open_payloads()
     }
 
-    /// The deadline until which the window holds all packets inside back to grow a multi-packet, in
-    /// ns: only input or that deadline moves them. `None` if other packets are inside, or none.
+    /// When payloads of AGGFRAG mode have to be looked at again, in ns; 0 is as soon as no more
+    /// input is at hand, `u64::MAX` is never. It may be too early.
+    pub(crate) fn payloads_due_ns(&self) -> u64 {
+        self.ipsec.outbound.payloads_due_ns().min(self.ipsec.inbound.payloads_due_ns())
+    }
+
+    /// The deadline until which the window, or a payload of AGGFRAG mode, holds all packets inside
+    /// back to grow, in ns: only input or that deadline moves them. `None` if other packets are inside, or none.
     pub fn held_until_ns(&self) -> Option<u64> {
-        if self.released.is_empty() { self.stage.held_until_ns() } else { None }
+        let in_payloads = self.ipsec.outbound.has_open_payloads();
+        if !self.released.is_empty() {
+            None
+        } else if in_payloads && self.stage.is_empty() {
+            Some(self.payloads_due_ns())
+        } else {
+            self.stage.held_until_ns().map(|until_ns| until_ns.min(self.payloads_due_ns()))
+        }
     }
 
     /// Installs an SA of a tunnel that this worker serves in the SAD and in the engines. `cost`
@@ -288,6 +301,7 @@ impl Pipeline {
     pub fn retire(&mut self, sa: SaIndex) {
         // A packet of an SA that the stage has forgotten would be lost.
         self.ipsec.withdraw(sa);
+        self.close_payloads_of(sa);
         self.stage.retire(sa);
         // Finished packets leave while their SA still exists.
         self.finish();

@@ -260,6 +260,9 @@ impl Running {
             balance.made += counters.icmp_sent;
             // A packet that is cut is cut in two here, as no path is so narrow.
             balance.dropped += counters.drops.total() + counters.reassembled;
+            let (packed, unpacked) = (counters.aggregation, counters.unpacking);
+            balance.made += packed.payloads + packed.all_padding + unpacked.packets + unpacked.lost;
+            balance.left += packed.packets + unpacked.payloads;
         }
         balance
     }

@@ -84,6 +84,7 @@ pub(super) fn sa(note: SaNote) -> SaRow {
         mode: match view.mode {
             Mode::Tunnel => "tunnel",
             Mode::Transport => "transport",
+            Mode::Iptfs => "iptfs",
         }
         .to_owned(),
         local: view.name.local.to_string(),

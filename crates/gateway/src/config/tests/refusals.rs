@@ -118,6 +118,33 @@ fn what_would_be_ignored_is_refused() {
 }
 
 #[test]
+fn settings_of_iptfs_are_for_that_mode_and_within_their_limits() {
+    let with = |tunnel: &str, iptfs: &str| {
+        let text = changed("encap = \"udp\"", &format!("encap = \"udp\"\n{tunnel}"));
+        text.replace("[tunnel.manual]", &format!("{iptfs}\n[tunnel.manual]"))
+    };
+    let iptfs = "mode = \"iptfs\"";
+    assert!(Config::parse("site-a.toml", &with(iptfs, "[tunnel.iptfs]\npkt_size = 576")).is_ok());
+    for (tunnel, keys, message) in [
+        ("", "[tunnel.iptfs]", "tunnel.iptfs: it is for mode = \"iptfs\""),
+        (
+            iptfs,
+            "[tunnel.iptfs]\npkt_size = 100",
+            "pkt_size: it must be 0 (the path MTU) or at least 576 bytes",
+        ),
+        (iptfs, "[tunnel.iptfs]\nreorder_window = 257", "tunnel.iptfs.reorder_window"),
+        (iptfs, "[tunnel.iptfs]\nmax_queue_size = 9", "only at a constant rate (packet_rate)"),
+        (iptfs, "[tunnel.iptfs]\npacket_rate = 9\ninit_delay = 1", "packets leave at their own times"),
+        ("mode = \"iptfs\"\ntfc_bytes = 9", "", "padding is for ESP in tunnel mode"),
+        ("mode = \"iptfs\"\necn = true", "", "with \"iptfs\" the outer header has no ECN"),
+        ("mode = \"iptfs\"\nprotocol = \"ah\"", "", "AH has no AGGFRAG mode"),
+    ] {
+        let text = errors(&with(tunnel, keys));
+        assert!(text.contains(message), "{text}");
+    }
+}
+
+#[test]
 fn transport_mode_protects_the_two_ends_alone() {
     let text = changed("encap = \"udp\"", "encap = \"udp\"\nmode = \"transport\"");
     let shown = errors(&text);
