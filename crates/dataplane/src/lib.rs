@@ -11,7 +11,7 @@
 //! - [`Handoff`](handoff::Handoff) has one worker's ends of the rings between all of them: an SA
 //!   belongs to one worker, whichever queue its packets arrive in.
 //!
-//! A packet's way, from file to file: `worker.rs` reads a burst; `pipeline/way.rs` has the steps
+//! A packet's path, from file to file: `worker.rs` reads a burst; `pipeline/path.rs` has the steps
 //! from there on; `pipeline/stage/admission.rs` is the window, `pipeline/stage/dispatch.rs` the
 //! choice of an engine and the layout of packets, `pipeline/engine_slot.rs` the trains in flight at
 //! one engine, `pipeline/stage.rs` the order; `worker.rs` sends.

@@ -1,4 +1,4 @@
-//! A packet's path through the gateway, without ports; `way.rs` has its steps from burst to
+//! A packet's path through the gateway, without ports; `path.rs` has its steps from burst to
 //! departure.
 //!
 //! [`Pipeline`] joins [`convoy_ipsec::Ipsec`] to a [`CryptoStage`], which joins the scheduler to an
@@ -8,12 +8,12 @@ mod acquire;
 mod engine_set;
 mod engine_slot;
 mod iv_source;
+mod path;
 mod rounds;
 mod stage;
 #[cfg(test)]
 mod tests;
 mod train;
-mod way;
 mod window_cost;
 mod worker_overhead;
 
@@ -21,9 +21,9 @@ pub use crate::clock::Clock;
 pub use acquire::Acquire;
 pub use engine_set::{EngineEvent, EngineSet};
 pub use engine_slot::{Health, SlotCounters, Timeouts};
+pub use path::Classified;
 pub(crate) use stage::WINDOW_NS;
 pub use stage::{Bench, CryptoStage, Released, StageConfig, StageError};
-pub use way::Classified;
 pub use window_cost::window_cost_ns;
 
 use acquire::AcquireQueue;
