@@ -16,10 +16,11 @@
 //! choice of an engine and the layout of packets, `pipeline/engine_slot.rs` the trains in flight at
 //! one engine, `pipeline/stage.rs` the order; `worker.rs` sends.
 //!
-//! Beside that path there is what a gateway takes from its machine ([`clock`]: time, random
-//! numbers, frames; [`memory`]: the packet memory of all workers), the cost of engines ([`costs`]),
-//! the notifications of a key daemon ([`daemon`]), the totals of tunnels ([`ledger`]), and warnings
-//! of drops ([`drop_watch`]).
+//! A pipeline takes time, random numbers, frames and the directory of SAs from its
+//! [`PipelineResources`](pipeline::PipelineResources). Beside the path there are the time of a
+//! gateway ([`clock`]), the packet memory of all workers ([`memory`]), the cost of engines
+//! ([`costs`]), the notifications of a key daemon ([`daemon`]), the totals of tunnels ([`ledger`]),
+//! and warnings of drops ([`drop_watch`]).
 //!
 //! Nothing here knows configuration, files, the control socket or other processes: whoever creates
 //! a pipeline installs its SAs and policies, and changes happen between two rounds. Measured costs

@@ -4,9 +4,8 @@ use std::net::IpAddr;
 use std::ops::Range;
 use std::sync::Arc;
 
-use convoy_dataplane::clock::Environment;
 use convoy_dataplane::costs::{CostModels, Costs};
-use convoy_dataplane::pipeline::{CryptoStage, EngineSet, Pipeline, StageConfig};
+use convoy_dataplane::pipeline::{CryptoStage, EngineSet, Pipeline, PipelineResources, StageConfig};
 use convoy_engine::{Buses, Cost, Engine, EngineContext, EngineStart};
 use convoy_ipsec::{
     Action, Ipsec, IpsecConfig, Policy, PolicyDirection, SaConfig, SaDirection, SaIndex, Selector, TunnelId,
@@ -173,7 +172,7 @@ pub fn pipeline(
     worker: u16,
     engines: Vec<Box<dyn Engine>>,
     costs: &Costs,
-    environment: impl Into<Environment>,
+    resources: impl Into<PipelineResources>,
     beginnings: &Beginnings,
 ) -> Result<(Pipeline, Vec<Installed>), AssembleError> {
     let stage_config = StageConfig {
@@ -181,14 +180,14 @@ pub fn pipeline(
         window_ns: costs.window_ns(),
         ..StageConfig::new(config.scheduler.clone())
     };
-    let mut environment = environment.into();
-    let stage = CryptoStage::new(stage_config, EngineSet::new(engines), environment.clock.clone())?;
-    let settings = ipsec_config(config, worker, environment.random.next_u64());
-    let ipsec = Ipsec::among(settings, Arc::clone(&environment.directory));
-    let (small, jumbo, huge) = environment.frames;
+    let mut resources = resources.into();
+    let stage = CryptoStage::new(stage_config, EngineSet::new(engines), resources.clock.clone())?;
+    let settings = ipsec_config(config, worker, resources.random.next_u64());
+    let ipsec = Ipsec::among(settings, Arc::clone(&resources.directory));
+    let (small, jumbo, huge) = resources.frames;
     let pool = FramePool::in_region(small, jumbo, huge)
         .map_err(|source| AssembleError::Frames { worker, source })?;
-    let mut pipeline = Pipeline::new(ipsec, stage, pool, environment);
+    let mut pipeline = Pipeline::new(ipsec, stage, pool, resources);
     let (mut installed, models) = (Vec::new(), costs.models());
     for (at, tunnel) in config.tunnels.iter().enumerate() {
         let (id, beginning) = (TunnelId(at as u32), beginnings.of(tunnel));

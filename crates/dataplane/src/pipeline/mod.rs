@@ -9,6 +9,7 @@ mod engine_set;
 mod engine_slot;
 mod iv_source;
 mod path;
+mod resources;
 mod rounds;
 mod stage;
 #[cfg(test)]
@@ -22,6 +23,7 @@ pub use acquire::Acquire;
 pub use engine_set::{EngineEvent, EngineSet};
 pub use engine_slot::{Health, SlotCounters, Timeouts};
 pub use path::Classified;
+pub use resources::PipelineResources;
 pub(crate) use stage::WINDOW_NS;
 pub use stage::{Bench, CryptoStage, Released, StageConfig, StageError};
 pub use window_cost::window_cost_ns;
@@ -38,8 +40,6 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rounds::BusyRounds;
 use worker_overhead::OverheadAverage;
-
-use crate::clock::Environment;
 
 /// Packets that may wait for room in the window while ports are read regardless; further ones are
 /// dropped. The pool has 512 frames for long packets.
@@ -105,9 +105,9 @@ impl Pipeline {
         ipsec: Ipsec,
         mut stage: CryptoStage,
         pool: FramePool,
-        environment: impl Into<Environment>,
+        resources: impl Into<PipelineResources>,
     ) -> Self {
-        let Environment { clock, mut random, .. } = environment.into();
+        let PipelineResources { clock, mut random, .. } = resources.into();
         stage.ivs = IvSource::new(StdRng::from_rng(&mut random));
         Self {
             ipsec,
