@@ -13,27 +13,9 @@ use convoy_engine::{
 use convoy_ipsec::{CryptoPacket, CryptoStatus, KeyMaterial, SaIndex};
 use convoy_packet::FramePool;
 
-use super::engine_slot::{Deadlines, EngineSlot, Health, SlotCounters};
-use super::train::{Again, OrderPosition, Train, Trains};
-
-/// The records of trains in flight.
-pub(super) struct Records<'a> {
-    /// The time, in ns.
-    pub(super) now_ns: u64,
-    /// Holds the record of each train.
-    pub(super) trains: &'a mut Trains,
-    /// Receives trains that must be processed again.
-    pub(super) again: &'a mut Again,
-}
-
-/// What the set needs to submit to engines and to poll them.
-pub(super) struct Context<'a> {
-    pub(super) records: Records<'a>,
-    /// Frames for copies of input that an engine may lose.
-    pub(super) pool: &'a mut FramePool,
-    /// Receives finished trains.
-    pub(super) done: &'a mut Vec<Train>,
-}
+use super::engine_slot::{EngineSlot, Health, SlotCounters};
+use super::in_flight::{Context, Deadlines, Records, Trains};
+use super::train::OrderPosition;
 
 /// An event for the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]

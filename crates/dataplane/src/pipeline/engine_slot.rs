@@ -10,9 +10,8 @@ use convoy_engine::{
 use convoy_ipsec::{CryptoPacket, CryptoStatus};
 use convoy_packet::{FramePool, FrameSize, Offload};
 
-use super::engine_set::{Context, Records};
-use super::train::{OrderPosition, Train, Trains};
-pub(super) use lateness::Deadlines;
+use super::in_flight::{Context, Deadlines, InFlight, Records, Trains};
+use super::train::{OrderPosition, Train};
 use lateness::Lateness;
 pub use lateness::Timeouts;
 
@@ -53,29 +52,6 @@ pub struct SlotCounters {
     /// Trains that completed after another engine had processed them or they had been given up;
     /// their results were discarded.
     pub late: u64,
-}
-
-/// The record of a train at an engine: what is needed to process it again.
-pub(super) struct InFlight {
-    deadlines: Deadlines,
-    place: OrderPosition,
-    /// Copies of the input, if frames may be lost with the engine; otherwise empty.
-    kept: Vec<CryptoPacket>,
-    /// How its raw packets are laid out.
-    templates: Vec<RunTemplate>,
-}
-
-impl InFlight {
-    /// These packets as a train to be processed again.
-    fn again(self, packets: Vec<CryptoPacket>) -> Train {
-        Train { place: self.place, packets, templates: self.templates }
-    }
-
-    /// The same from the copies.
-    fn again_from_copies(mut self) -> Train {
-        let kept = std::mem::take(&mut self.kept);
-        self.again(kept)
-    }
 }
 
 /// One engine of a set.

@@ -7,6 +7,7 @@
 mod acquire;
 mod engine_set;
 mod engine_slot;
+mod in_flight;
 mod iv_source;
 mod path;
 mod resources;

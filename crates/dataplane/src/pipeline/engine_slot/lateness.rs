@@ -9,8 +9,7 @@
 use convoy_ipsec::CryptoPacket;
 
 use super::EngineSlot;
-use crate::pipeline::engine_set::Records;
-use crate::pipeline::train::Trains;
+use crate::pipeline::in_flight::{Deadlines, Records, Trains};
 
 /// An engine may take this many times the predicted time, plus [`Timeouts::late_ns`]: a wrong cost
 /// model is corrected, not punished.
@@ -56,13 +55,6 @@ impl Timeouts {
             failed_ns: from_now(FAILED_MARGIN, self.failed_ns),
         }
     }
-}
-
-/// When a train is late, and when its engine has failed; in ns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::pipeline) struct Deadlines {
-    late_ns: u64,
-    failed_ns: u64,
 }
 
 /// The lateness of one engine.

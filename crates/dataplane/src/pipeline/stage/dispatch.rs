@@ -6,8 +6,7 @@ use convoy_packet::FramePool;
 use convoy_scheduler::{Dispatch, Input, TrainDispatch};
 
 use super::{Bench, CryptoStage};
-use crate::pipeline::engine_set::{Context, Records};
-use crate::pipeline::engine_slot::Deadlines;
+use crate::pipeline::in_flight::{Context, Deadlines, Records};
 use crate::pipeline::train::{OrderPosition, Train, is_pending, stream_of};
 
 /// One in this many trains processed here is timed: reading the clock twice costs as much as a
