@@ -24,7 +24,7 @@
 //!
 //! Nothing here knows configuration, files, the control socket or other processes: whoever creates
 //! a pipeline installs its SAs and policies, and changes happen between two rounds. Measured costs
-//! are cached by [`convoy_engine::CalibrationCache`], which alone knows where. Time is always a
+//! are kept in a [`convoy_engine::CalibrationCache`] that the caller has opened. Time is always a
 //! [`Clock`](clock::Clock)'s, so that tests and simulations control it.
 
 mod adaptive_wait;

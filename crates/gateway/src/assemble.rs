@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use convoy_dataplane::costs::{CostModels, Costs};
 use convoy_dataplane::pipeline::{CryptoStage, EngineSet, Pipeline, PipelineResources, StageConfig};
-use convoy_engine::{Buses, Cost, Engine, EngineContext, EngineStart};
+use convoy_engine::{Buses, CalibrationCache, Cost, Engine, EngineContext, EngineStart};
 use convoy_ipsec::{
     Action, Ipsec, IpsecConfig, Policy, PolicyDirection, SaConfig, SaDirection, SaIndex, Selector, TunnelId,
     UdpEncap,
@@ -111,6 +111,21 @@ pub(crate) fn start_dpdk(config: &Config) -> Result<(), AssembleError> {
 
 fn missing(name: &str, reason: String) -> AssembleError {
     AssembleError::Engine { name: name.to_owned(), reason }
+}
+
+/// The costs of engines on this machine, as far as its calibration cache has them.
+pub fn costs() -> Costs {
+    Costs::new(calibration_cache())
+}
+
+/// Opens the machine's calibration cache. Why a file is not used is only logged: what it lacks is
+/// measured again.
+pub(crate) fn calibration_cache() -> CalibrationCache {
+    let (cache, warning) = CalibrationCache::open(CalibrationCache::default_path());
+    if let Some(warning) = warning {
+        tracing::warn!("{warning}");
+    }
+    cache
 }
 
 /// Creates the engines of each worker; if none is named, those that are useful here. An engine that

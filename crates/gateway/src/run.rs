@@ -96,7 +96,7 @@ impl Gateway {
         let engines = OpenEngines::configured(&config)?;
         let charon = config.charon.as_ref().map(|path| Charon::listen(path, &config)).transpose();
         let charon = charon.map_err(RunError::Charon)?;
-        let mut costs = Costs::new();
+        let mut costs = assemble::costs();
         costs.hold();
         if let Err(error) = privileges::lock_memory() {
             notify(error.to_string());

@@ -109,7 +109,7 @@ pub(crate) struct Rig {
 impl Rig {
     /// `engine` makes the engine of each gateway.
     pub(crate) fn new(setting: &Setting<'_>, engine: &mut dyn FnMut() -> Box<dyn Engine>) -> Self {
-        let mut costs = Costs::new();
+        let mut costs = assemble::costs();
         costs.set_fixed("engine", CostModel { t_init: 100.0, t_block: 5.0 });
         Self::with(setting, [vec![engine()], vec![engine()]], &costs)
     }

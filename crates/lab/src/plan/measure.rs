@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use convoy_dataplane::costs::Costs;
 use convoy_dataplane::pipeline::{Clock, Pipeline};
 use convoy_gateway::assemble;
 use convoy_gateway::config::Config;
@@ -40,7 +39,7 @@ pub struct Measured {
 /// [`PlanError`] if the gateway cannot be put together or the capture cannot be read.
 pub fn measure(config: &Config, capture: &Path, limit: usize, rounds: usize) -> Result<Measured, PlanError> {
     let config = with_keys(config).with_one_worker();
-    let mut costs = Costs::new();
+    let mut costs = assemble::costs();
     let engines = assemble::engines(&config, &mut costs)?.pop().unwrap_or_default();
     let (mut pipeline, _) =
         assemble::pipeline(&config, 0, engines, &costs, Clock::start(), &Beginnings::Fresh)?;

@@ -5,7 +5,6 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use convoy_dataplane::costs::Costs;
 use convoy_dataplane::pipeline::{Clock, Pipeline};
 use convoy_engine::{
     Completion, Engine, EngineControl, EngineDescription, EngineError, EngineQueue, InPlace, MultiPacket,
@@ -163,7 +162,7 @@ fn pipeline(
     config.scheduler.adaptive = None;
     // There is one engine to choose from, and it may not be on the worker's core.
     config.scheduler.policy = Policy::FinishingTime;
-    let mut costs = Costs::new();
+    let mut costs = assemble::costs();
     costs.set_fixed(&engine.name, CostModel { t_init: 100.0, t_block: 1.0 });
     let mut description = engine.clone();
     if description.placement == Placement::Inline && !is_alone {

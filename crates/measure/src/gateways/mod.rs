@@ -111,7 +111,7 @@ impl Pair {
     /// # Errors
     /// [`MeasureError`] says what there is not.
     pub fn start(&self) -> Result<Gateways, MeasureError> {
-        let mut costs = Costs::new();
+        let mut costs = assemble::costs();
         let ([first, second], ends) = self.assemble(&mut costs, &mut || Clock::start().into())?;
         let placement = &self.placement;
         let running = vec![Running::start(first, placement.first)?];

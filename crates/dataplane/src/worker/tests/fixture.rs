@@ -62,7 +62,7 @@ impl Fixture {
 
     /// The same with software as its one engine.
     pub(crate) fn of_software(&self, resources: impl Into<PipelineResources>) -> Pipeline {
-        self.pipeline(vec![Box::new(Software::new("software"))], &Costs::new(), resources)
+        self.pipeline(vec![Box::new(Software::new("software"))], &Costs::without_cache(), resources)
     }
 }
 

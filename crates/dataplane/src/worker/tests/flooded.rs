@@ -15,7 +15,7 @@ const OTHERS: u32 = 30;
 /// port outside.
 fn workers(time: &VirtualTime) -> ([Worker; 2], Memory) {
     let directory = Arc::new(Directory::new(2));
-    let mut costs = Costs::new();
+    let mut costs = Costs::without_cache();
     costs.set_fixed("engine", CostModel { t_init: 1_000.0, t_block: 10.0 });
     let (outside, network) = memory::link("outside", "network", 2 * FLOOD as usize, 1_500);
     let mut ports: Vec<Vec<Box<dyn Port>>> = vec![Vec::new(), vec![Box::new(outside)]];
