@@ -8,7 +8,7 @@
 use std::task::Waker;
 
 use convoy_engine::{
-    Binding, Engine, EngineDescription, EngineError, InPlace, MultiPacket, Placement, Takes, wipe_stack,
+    Binding, Engine, EngineDescription, EngineError, InPlace, Placement, Submission, Takes, wipe_stack,
 };
 use convoy_ipsec::{CryptoPacket, CryptoStatus, KeyMaterial, SaIndex};
 use convoy_packet::FramePool;
@@ -198,7 +198,7 @@ impl EngineSet {
     pub(super) fn note_in_place(&mut self, engine: usize, packets: u64, service_ns: u64) {
         let counters = &mut self.slots[engine].counters;
         counters.packets += packets;
-        counters.multi_packets += 1;
+        counters.trains += 1;
         counters.service_ns += service_ns;
     }
 
@@ -240,12 +240,12 @@ impl EngineSet {
     pub(super) fn submit(
         &mut self,
         engine: usize,
-        multi_packet: MultiPacket,
+        submission: Submission,
         place: OrderPosition,
         deadlines: Deadlines,
         context: &mut Context<'_>,
     ) {
-        let result = self.slots[engine].submit(multi_packet, place, deadlines, context);
+        let result = self.slots[engine].submit(submission, place, deadlines, context);
         self.quarantine_on_error(engine, result, context);
     }
 

@@ -52,14 +52,14 @@ fn report(pipeline: &Pipeline, pace: &Pace) -> Measured {
     let engines = pipeline.stage().engines();
     let counters: Vec<_> = (0..engines.len()).map(|at| engines.counters(at)).collect();
     let packets: u64 = counters.iter().map(|counters| counters.packets).sum();
-    let multi_packets: u64 = counters.iter().map(|counters| counters.multi_packets).sum();
+    let trains: u64 = counters.iter().map(|counters| counters.trains).sum();
     let share = |at: usize| counters[at].packets as f64 / packets.max(1) as f64;
     Measured {
         packets,
         packets_per_second: 1e9 / pace.whole_ns,
         undisturbed_packets_per_second: 1e9 / pace.undisturbed_ns,
         share: (0..engines.len()).map(|at| (engines.description(at).name.clone(), share(at))).collect(),
-        packets_per_multipacket: packets as f64 / multi_packets.max(1) as f64,
+        packets_per_multipacket: packets as f64 / trains.max(1) as f64,
     }
 }
 

@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn multi_packets_that_are_late_together_count_once() {
+    fn trains_that_are_late_together_count_once() {
         let mut lateness = Lateness::default();
         assert!((0..100).all(|at| lateness.rest(5_000_000_000 + at)));
     }
