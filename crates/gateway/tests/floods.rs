@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use convoy_dataplane::costs::Costs;
 use convoy_dataplane::pipeline::{Clock, Pipeline};
 use convoy_dataplane::worker::Worker;
 use convoy_engine::{Engine, Multibuffer, Software};
@@ -51,7 +50,7 @@ fn pipeline(site: u8) -> Pipeline {
         Ok(engine) => Box::new(engine),
         Err(_) => Box::new(Software::new("engine")),
     };
-    let mut costs = Costs::new();
+    let mut costs = assemble::costs();
     costs.set_fixed("engine", CostModel { t_init: 100.0, t_block: 5.0 });
     let (config, engines) = (config(site), vec![engine]);
     let made = assemble::pipeline(&config, 0, engines, &costs, Clock::start(), &Beginnings::Fresh);

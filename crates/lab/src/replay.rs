@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use convoy_capture::Unread;
-use convoy_dataplane::costs::Costs;
 use convoy_dataplane::pipeline::{Clock, Pipeline};
 use convoy_gateway::assemble::{self, AssembleError};
 use convoy_gateway::config::Config;
@@ -88,7 +87,7 @@ pub fn replay(
     if direction == ReplayDirection::Out {
         sink = sink.completing_udp_checksums();
     }
-    let mut costs = Costs::new();
+    let mut costs = assemble::costs();
     let config = &config.with_one_worker();
     let engines = assemble::engines(config, &mut costs)?.pop().unwrap_or_default();
     let (mut pipeline, _) =

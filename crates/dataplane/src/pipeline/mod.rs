@@ -1,4 +1,4 @@
-//! A packet's path through the gateway, without ports; `way.rs` has its steps from burst to
+//! A packet's path through the gateway, without ports; `path.rs` has its steps from burst to
 //! departure.
 //!
 //! [`Pipeline`] joins [`convoy_ipsec::Ipsec`] to a [`CryptoStage`], which joins the scheduler to an
@@ -7,13 +7,15 @@
 mod acquire;
 mod engine_set;
 mod engine_slot;
+mod in_flight;
 mod iv_source;
+mod path;
+mod resources;
 mod rounds;
 mod stage;
 #[cfg(test)]
 mod tests;
 mod train;
-mod way;
 mod window_cost;
 mod worker_overhead;
 
@@ -21,9 +23,10 @@ pub use crate::clock::Clock;
 pub use acquire::Acquire;
 pub use engine_set::{EngineEvent, EngineSet};
 pub use engine_slot::{Health, SlotCounters, Timeouts};
+pub use path::Classified;
+pub use resources::PipelineResources;
 pub(crate) use stage::WINDOW_NS;
 pub use stage::{Bench, CryptoStage, Released, StageConfig, StageError};
-pub use way::Classified;
 pub use window_cost::window_cost_ns;
 
 use acquire::AcquireQueue;
@@ -38,8 +41,6 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rounds::BusyRounds;
 use worker_overhead::OverheadAverage;
-
-use crate::clock::Environment;
 
 /// Packets that may wait for room in the window while ports are read regardless; further ones are
 /// dropped. The pool has 512 frames for long packets.
@@ -105,9 +106,9 @@ impl Pipeline {
         ipsec: Ipsec,
         mut stage: CryptoStage,
         pool: FramePool,
-        environment: impl Into<Environment>,
+        resources: impl Into<PipelineResources>,
     ) -> Self {
-        let Environment { clock, mut random, .. } = environment.into();
+        let PipelineResources { clock, mut random, .. } = resources.into();
         stage.ivs = IvSource::new(StdRng::from_rng(&mut random));
         Self {
             ipsec,

@@ -6,7 +6,7 @@ use convoy_ipsec::{Aead, KeyBits};
 
 use super::*;
 use crate::testing::ScriptedEngine;
-use crate::{InPlace, MultiPacket};
+use crate::{InPlace, Submission};
 
 const GCM: Transform = Transform::Aead(Aead::AesGcm { key: KeyBits::B128, icv: 16 });
 
@@ -23,18 +23,18 @@ fn scripted(ns_per_block: u64) -> (IdleEngine, Arc<Mutex<Taken>>) {
     let taken = Arc::<Mutex<Taken>>::default();
     let notes = Arc::clone(&taken);
     let engine = ScriptedEngine::new("scripted")
-        .on_submit(move |multi_packet| {
+        .on_submit(move |submission| {
             let mut taken = notes.lock().expect("no panic");
-            taken.tickets.push(multi_packet.ticket);
-            taken.largest_blocks = taken.largest_blocks.max(blocks(multi_packet));
+            taken.tickets.push(submission.ticket);
+            taken.largest_blocks = taken.largest_blocks.max(blocks(submission));
         })
-        .takes_ns(move |multi_packet| ns_per_block * blocks(multi_packet))
+        .takes_ns(move |submission| ns_per_block * blocks(submission))
         .repeating_itself();
     (IdleEngine::new(engine), taken)
 }
 
-fn blocks(multi_packet: &MultiPacket) -> u64 {
-    multi_packet.packets.iter().map(|packet| u64::from(packet.job.blocks())).sum()
+fn blocks(submission: &Submission) -> u64 {
+    submission.packets.iter().map(|packet| u64::from(packet.job.blocks())).sum()
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What is true of the card alone.
 
-use convoy_engine::{Card, Completion, EngineControl, EngineQueue, MultiPacket, Outcome};
+use convoy_engine::{Card, Completion, EngineControl, EngineQueue, Outcome, Submission};
 use convoy_ipsec::{CryptoPacket, CryptoStatus, Direction, Integrity, Transform};
 use convoy_packet::FramePool;
 
@@ -93,7 +93,7 @@ fn one_of(
     direction: Direction,
     packet: CryptoPacket,
 ) -> CryptoPacket {
-    card.submit(MultiPacket::new(1, sa, direction, vec![packet])).expect("there is room");
+    card.submit(Submission::new(1, sa, direction, vec![packet])).expect("there is room");
     let mut completions: Vec<Completion> = Vec::new();
     while completions.is_empty() {
         card.poll(&mut completions);
@@ -102,5 +102,5 @@ fn one_of(
     let mut done = completions.remove(0);
     assert_eq!(done.outcome, Outcome::Done);
     assert!(done.service_ns.is_some_and(|ns| ns > 0));
-    done.multi_packet.packets.remove(0)
+    done.submission.packets.remove(0)
 }

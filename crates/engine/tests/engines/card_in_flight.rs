@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use convoy_card::line::{Line, MemoryLine, memory};
 use convoy_card::nic::{NicPort, OWN_PLACES, Seal, pair};
-use convoy_engine::{Binding, CardInFlight, EngineControl, EngineError, EngineQueue, MultiPacket, Software};
+use convoy_engine::{Binding, CardInFlight, EngineControl, EngineError, EngineQueue, Software, Submission};
 use convoy_ipsec::{Aead, Cipher, CryptoStatus, Direction, Integrity, KeyBits, SaIndex, Transform};
 use convoy_packet::{FramePool, Offload};
 
@@ -29,8 +29,8 @@ fn case(transform: Transform, is_esn: bool) -> Case {
     packet(transform, &vec![7; transform.key_material_len()], (60, 5, is_esn))
 }
 
-fn multi_packet(case: &Case, pool: &mut FramePool) -> MultiPacket {
-    MultiPacket::new(1, SA, Direction::Seal, vec![case.to_seal(pool)])
+fn submission(case: &Case, pool: &mut FramePool) -> Submission {
+    Submission::new(1, SA, Direction::Seal, vec![case.to_seal(pool)])
 }
 
 fn arrival(line: &mut MemoryLine) -> Vec<u8> {
@@ -70,14 +70,14 @@ fn only_what_is_bound_is_taken_and_no_number_comes_twice() {
     let (mut engine, _port, _peer) = port();
     let mut pool = FramePool::new(4, 0);
     let case = case(GCM, false);
-    let refused = engine.submit(multi_packet(&case, &mut pool)).expect_err("nothing is bound");
+    let refused = engine.submit(submission(&case, &mut pool)).expect_err("nothing is bound");
     assert!(matches!(refused.reason, EngineError::NoKey { .. }), "{:?}", refused.reason);
     let open = Binding { direction: Direction::Open, ..SEAL };
     let mut numbers = Vec::new();
     for _ in 0..2 {
         assert!(engine.bind(SA, open, &case.keys()), "its SPI's place is free");
         numbers.extend((0..9).find(|number| engine.bound(*number) == Some(SA)));
-        assert!(engine.submit(multi_packet(&case, &mut pool)).is_err(), "it was bound to open");
+        assert!(engine.submit(submission(&case, &mut pool)).is_err(), "it was bound to open");
         engine.remove_key(SA);
     }
     assert_eq!((numbers, engine.bound(0)), (vec![0, 1], None));
@@ -97,16 +97,16 @@ fn what_the_port_would_not_give_the_card_stays_in_the_window() {
         assert!(began.elapsed() < Duration::from_secs(60), "it takes all");
         if port.room() > OWN_PLACES {
             port.transmit(&[&ETHERNET, &[0; 46]], None).expect("room");
-        } else if let Err(refused) = engine.submit(multi_packet(&case, &mut pool)) {
+        } else if let Err(refused) = engine.submit(submission(&case, &mut pool)) {
             break refused;
         }
         engine.poll(&mut Vec::new());
     };
     assert!(matches!(refused.reason, EngineError::NoRoom(_)), "{:?}", refused.reason);
-    assert_eq!(refused.multi_packet.packets[0].frame.offload(), Offload::None);
+    assert_eq!(refused.submission.packets[0].frame.offload(), Offload::None);
     let mut buffer = [0; 2048];
     let began = Instant::now();
-    while engine.submit(multi_packet(&case, &mut pool)).is_err() {
+    while engine.submit(submission(&case, &mut pool)).is_err() {
         assert!(began.elapsed() < Duration::from_secs(60), "it takes nothing any more");
         peer.receive(&mut buffer).expect("a line");
     }

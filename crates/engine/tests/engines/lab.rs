@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use convoy_engine::{Completion, Engine, MultiPacket, Outcome};
+use convoy_engine::{Completion, Engine, Outcome, Submission};
 use convoy_ipsec::{CryptoPacket, CryptoStatus, Direction};
 use convoy_packet::FramePool;
 
@@ -30,8 +30,8 @@ pub(crate) fn complete(
 ) -> Vec<CryptoPacket> {
     let count = packets.len();
     packets.iter_mut().for_each(|packet| packet.direction = direction);
-    let multi_packet = MultiPacket::new(7, SA, direction, packets);
-    engine.submit(multi_packet).unwrap_or_else(|refused| panic!("{}", refused.reason));
+    let submission = Submission::new(7, SA, direction, packets);
+    engine.submit(submission).unwrap_or_else(|refused| panic!("{}", refused.reason));
     let mut completions: Vec<Completion> = Vec::new();
     while engine.in_flight() > 0 {
         engine.poll(&mut completions);
@@ -39,9 +39,9 @@ pub(crate) fn complete(
     }
     let completion = completions.pop().expect("one multi-packet was submitted");
     assert!(completions.is_empty());
-    assert_eq!((completion.outcome, completion.multi_packet.ticket), (Outcome::Done, 7));
-    assert_eq!(completion.multi_packet.packets.len(), count);
-    completion.multi_packet.packets
+    assert_eq!((completion.outcome, completion.submission.ticket), (Outcome::Done, 7));
+    assert_eq!(completion.submission.packets.len(), count);
+    completion.submission.packets
 }
 
 impl Lab {

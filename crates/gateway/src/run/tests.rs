@@ -58,7 +58,7 @@ fn host(site: u8, tunnel: u32, number: u8) -> Ipv4Addr {
 
 /// No engine is measured: a cache on this machine is not the test's.
 fn costs() -> Costs {
-    let mut costs = Costs::new();
+    let mut costs = assemble::costs();
     costs.set_fixed("software0", CostModel { t_init: 1_000.0, t_block: 10.0 });
     costs
 }

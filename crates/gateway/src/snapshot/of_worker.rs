@@ -140,7 +140,7 @@ fn engines(worker: &Worker) -> Vec<EngineRow> {
                 Health::Down { reason, .. } => reason.clone(),
             },
             packets: counters.packets,
-            multi_packets: counters.multi_packets,
+            multi_packets: counters.trains,
             queued: engine.queued,
             failures: counters.failures,
             retried_packets: counters.retried_packets,

@@ -1,7 +1,6 @@
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 
-use convoy_dataplane::costs::Costs;
 use convoy_dataplane::pipeline::Clock;
 use convoy_packet::IpHeader;
 use convoy_scheduler::{CostModel, Input};
@@ -33,7 +32,7 @@ fn one(path: &Path) -> Config {
 
 /// Sequence numbers and IVs of packets that a gateway of this configuration sends.
 fn sends(config: &Config, beginnings: &Beginnings, packets: usize) -> Vec<(u32, [u8; 8])> {
-    let mut costs = Costs::new();
+    let mut costs = assemble::costs();
     costs.set_fixed("software0", CostModel { t_init: 1_000.0, t_block: 10.0 });
     let engines = assemble::engines(config, &mut costs).expect("software").remove(0);
     let (mut pipeline, _) =

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use convoy_dataplane::costs::Costs;
+use convoy_gateway::assemble;
 use convoy_lab::demo::{Bench, DemoEngine, Load, Measurement, Plan, Platform, Rule, imix};
 
 /// The window, in packets.
@@ -23,7 +24,7 @@ fn main() {
     };
     let (rounds, ms) = (number("--rounds", 5) as usize, number("--ms", 500));
     let length = Duration::from_millis(ms.into());
-    let mut costs = Costs::new();
+    let mut costs = assemble::costs();
     let platforms = [Some(Platform::accelerators(&mut costs)), Platform::own_core(&mut costs)];
     for platform in platforms.into_iter().flatten() {
         let plan = Plan { window: WINDOW, load: Load::Saturating, rounds, length };

@@ -3,8 +3,9 @@
 
 use std::fmt::Write as _;
 
-use convoy_dataplane::clock::{Clock, Environment, VirtualTime};
+use convoy_dataplane::clock::{Clock, VirtualTime};
 use convoy_dataplane::costs::Costs;
+use convoy_dataplane::pipeline::PipelineResources;
 use convoy_dataplane::worker::{Side, Worker};
 use convoy_engine::{Engine, Multibuffer, Software};
 use convoy_gateway::assemble;
@@ -72,8 +73,8 @@ impl<'a> Setting<'a> {
         Self { proposal, bytes, sas, window: WINDOW, link: LINK_PACKETS, simulated: false }
     }
 
-    fn environment(&self, time: &VirtualTime) -> Environment {
-        if self.simulated { Environment::simulated(time, SEED) } else { Clock::start().into() }
+    fn resources(&self, time: &VirtualTime) -> PipelineResources {
+        if self.simulated { PipelineResources::simulated(time, SEED) } else { Clock::start().into() }
     }
 }
 
@@ -108,7 +109,7 @@ pub(crate) struct Rig {
 impl Rig {
     /// `engine` makes the engine of each gateway.
     pub(crate) fn new(setting: &Setting<'_>, engine: &mut dyn FnMut() -> Box<dyn Engine>) -> Self {
-        let mut costs = Costs::new();
+        let mut costs = assemble::costs();
         costs.set_fixed("engine", CostModel { t_init: 100.0, t_block: 5.0 });
         Self::with(setting, [vec![engine()], vec![engine()]], &costs)
     }
@@ -122,8 +123,8 @@ impl Rig {
         let time = VirtualTime::new();
         let [engines_a, engines_b] = engines;
         let workers = [
-            worker(&site(setting, 1), engines_a, costs, setting.environment(&time), [inside_a, outside_a]),
-            worker(&site(setting, 2), engines_b, costs, setting.environment(&time), [inside_b, outside_b]),
+            worker(&site(setting, 1), engines_a, costs, setting.resources(&time), [inside_a, outside_a]),
+            worker(&site(setting, 2), engines_b, costs, setting.resources(&time), [inside_b, outside_b]),
         ];
         let pool = FramePool::new(2 * link, 0);
         // In an order without a pattern that a cache could learn.
@@ -245,10 +246,10 @@ fn worker(
     config: &Config,
     engines: Vec<Box<dyn Engine>>,
     costs: &Costs,
-    environment: Environment,
+    resources: PipelineResources,
     [inside, outside]: [Memory; 2],
 ) -> Worker {
-    let (pipeline, _) = assemble::pipeline(config, 0, engines, costs, environment, &Beginnings::Fresh)
+    let (pipeline, _) = assemble::pipeline(config, 0, engines, costs, resources, &Beginnings::Fresh)
         .expect("a good configuration");
     Worker::new(pipeline, vec![Box::new(inside)], vec![Box::new(outside)])
 }

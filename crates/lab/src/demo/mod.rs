@@ -30,7 +30,7 @@ use std::time::Duration;
 
 use convoy_capture::Unread;
 use convoy_dataplane::costs::Costs;
-use convoy_gateway::assemble::AssembleError;
+use convoy_gateway::assemble::{self, AssembleError};
 use convoy_packet::FramePool;
 use convoy_port::{Pcap, Port, PortError};
 use serde::Serialize;
@@ -178,7 +178,7 @@ pub fn run(config: &DemoConfig, show: &mut dyn FnMut(&LiveView)) -> Result<DemoR
         config.capture.as_deref().map(read_capture).transpose()?.unwrap_or_default();
     let capture_packets = capture.len();
     let traffic: [Arc<Traffic>; 2] = both_ways(capture, TUNNELS, TRAFFIC_PACKETS, config.seed).map(Arc::new);
-    let mut costs = Costs::new();
+    let mut costs = assemble::costs();
     let platform = Platform::all(&mut costs);
     let live = Trial {
         platform: &platform,

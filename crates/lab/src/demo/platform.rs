@@ -228,6 +228,7 @@ impl Platform {
 #[cfg(test)]
 mod tests {
     use convoy_engine::EngineSettings;
+    use convoy_gateway::assemble;
 
     use super::*;
     use crate::demo::rule::Rule;
@@ -235,7 +236,7 @@ mod tests {
 
     #[test]
     fn every_platform_is_a_good_configuration_and_its_models_cost_what_they_say() {
-        let mut costs = Costs::new();
+        let mut costs = assemble::costs();
         let platforms = [Some(Platform::all(&mut costs)), Some(Platform::accelerators(&mut costs))];
         for platform in platforms.into_iter().chain([Platform::own_core(&mut costs)]).flatten() {
             let [site, _] = both(Rule::SKIP, 32, &platform);

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use convoy_dataplane::costs::Costs;
 use convoy_dataplane::pipeline::{Clock, Pipeline};
 use convoy_gateway::assemble;
 use convoy_gateway::config::Config;
@@ -40,7 +39,7 @@ pub struct Measured {
 /// [`PlanError`] if the gateway cannot be put together or the capture cannot be read.
 pub fn measure(config: &Config, capture: &Path, limit: usize, rounds: usize) -> Result<Measured, PlanError> {
     let config = with_keys(config).with_one_worker();
-    let mut costs = Costs::new();
+    let mut costs = assemble::costs();
     let engines = assemble::engines(&config, &mut costs)?.pop().unwrap_or_default();
     let (mut pipeline, _) =
         assemble::pipeline(&config, 0, engines, &costs, Clock::start(), &Beginnings::Fresh)?;
@@ -53,14 +52,14 @@ fn report(pipeline: &Pipeline, pace: &Pace) -> Measured {
     let engines = pipeline.stage().engines();
     let counters: Vec<_> = (0..engines.len()).map(|at| engines.counters(at)).collect();
     let packets: u64 = counters.iter().map(|counters| counters.packets).sum();
-    let multi_packets: u64 = counters.iter().map(|counters| counters.multi_packets).sum();
+    let trains: u64 = counters.iter().map(|counters| counters.trains).sum();
     let share = |at: usize| counters[at].packets as f64 / packets.max(1) as f64;
     Measured {
         packets,
         packets_per_second: 1e9 / pace.whole_ns,
         undisturbed_packets_per_second: 1e9 / pace.undisturbed_ns,
         share: (0..engines.len()).map(|at| (engines.description(at).name.clone(), share(at))).collect(),
-        packets_per_multipacket: packets as f64 / multi_packets.max(1) as f64,
+        packets_per_multipacket: packets as f64 / trains.max(1) as f64,
     }
 }
 

@@ -5,11 +5,10 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use convoy_dataplane::costs::Costs;
 use convoy_dataplane::pipeline::{Clock, Pipeline};
 use convoy_engine::{
-    Completion, Engine, EngineControl, EngineDescription, EngineError, EngineQueue, InPlace, MultiPacket,
-    Outcome, Placement, Refused, Takes, lay_out,
+    Completion, Engine, EngineControl, EngineDescription, EngineError, EngineQueue, InPlace, Outcome,
+    Placement, Refused, Submission, Takes, lay_out,
 };
 use convoy_gateway::assemble;
 use convoy_gateway::config::Config;
@@ -50,14 +49,14 @@ impl EngineControl for Blank {
 }
 
 impl EngineQueue for Blank {
-    fn submit(&mut self, mut multi_packet: MultiPacket) -> Result<(), Box<Refused>> {
+    fn submit(&mut self, mut submission: Submission) -> Result<(), Box<Refused>> {
         // As others do, so that reading the clock counts.
         let start = Instant::now();
-        let MultiPacket { packets, templates, .. } = &mut multi_packet;
+        let Submission { packets, templates, .. } = &mut submission;
         lay_out(templates, packets, &mut |iv| iv.fill(0));
         packets.iter_mut().for_each(|packet| packet.status = CryptoStatus::Done);
         let service_ns = Some(start.elapsed().as_nanos() as u64);
-        self.done.push(Completion { multi_packet, outcome: Outcome::Done, service_ns });
+        self.done.push(Completion { submission, outcome: Outcome::Done, service_ns });
         Ok(())
     }
 
@@ -163,7 +162,7 @@ fn pipeline(
     config.scheduler.adaptive = None;
     // There is one engine to choose from, and it may not be on the worker's core.
     config.scheduler.policy = Policy::FinishingTime;
-    let mut costs = Costs::new();
+    let mut costs = assemble::costs();
     costs.set_fixed(&engine.name, CostModel { t_init: 100.0, t_block: 1.0 });
     let mut description = engine.clone();
     if description.placement == Placement::Inline && !is_alone {
@@ -207,7 +206,7 @@ mod tests {
             drive(&mut pipeline, &packets, 2);
             let counters = pipeline.stage().engines().counters(0);
             assert_eq!(counters.packets, 1280);
-            counters.packets / counters.multi_packets
+            counters.packets / counters.trains
         };
         assert_eq!(per_work(true, 32), 64);
         assert!(per_work(false, 32) <= 32, "through the window beside engines elsewhere");

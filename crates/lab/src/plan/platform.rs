@@ -69,7 +69,7 @@ impl Machine {
     /// [`PlanError`] if an engine is not there or fails while it is measured.
     pub fn new(config: &Config, trace: &Trace) -> Result<Self, PlanError> {
         let config = config.with_one_worker();
-        let mut costs = Costs::new();
+        let mut costs = assemble::costs();
         let made = assemble::engines(&config, &mut costs)?.pop().unwrap_or_default();
         let (mut engines, mut described) = (Vec::new(), Vec::new());
         for (at, engine) in made.into_iter().enumerate() {

@@ -4,9 +4,9 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-use convoy_dataplane::clock::{Environment, VirtualTime};
+use convoy_dataplane::clock::VirtualTime;
 use convoy_dataplane::costs::Costs;
-use convoy_dataplane::pipeline::Pipeline;
+use convoy_dataplane::pipeline::{Pipeline, PipelineResources};
 use convoy_engine::{BusTiming, Engine, EngineControl, EngineSettings, Model, SteppedBus};
 use convoy_gateway::assemble;
 use convoy_gateway::config::Config;
@@ -114,10 +114,10 @@ fn held_against_the_gateway(window: usize, rounds: usize) {
 
     let (time, mut costs) = (VirtualTime::new(), Costs::without_cache());
     let (engines, buses) = engines_in(&time, &config, &mut costs);
-    let environment = Environment::simulated(&time, 7);
+    let resources = PipelineResources::simulated(&time, 7);
     let config = with_keys(&config);
     let (mut pipeline, _) =
-        assemble::pipeline(&config, 0, engines, &costs, environment, &Beginnings::Fresh).expect("good");
+        assemble::pipeline(&config, 0, engines, &costs, resources, &Beginnings::Fresh).expect("good");
     let [traffic, _] = both_ways(Vec::new(), 8, PACKETS, 7);
     let packets: Vec<&[u8]> = (0..PACKETS * rounds).map(|at| traffic.packet(at % PACKETS)).collect();
     drive(&mut pipeline, &packets, &time, &buses);

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use convoy_capture::Unread;
-use convoy_dataplane::costs::Costs;
 use convoy_dataplane::pipeline::{Clock, Pipeline};
 use convoy_engine::EngineKind;
 use convoy_gateway::assemble;
@@ -109,7 +108,7 @@ impl Trace {
 fn pipeline(config: &Config) -> Result<Pipeline, PlanError> {
     let software = EngineConfig::plain(EngineKind::Software);
     let config = Config { engines: vec![software], ..config.with_one_worker() };
-    let mut costs = Costs::new();
+    let mut costs = assemble::costs();
     let engines = assemble::engines(&config, &mut costs)?.pop().unwrap_or_default();
     Ok(assemble::pipeline(&config, 0, engines, &costs, Clock::start(), &Beginnings::Fresh)?.0)
 }

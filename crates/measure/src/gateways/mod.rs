@@ -7,8 +7,9 @@ mod sites;
 
 use std::ops::RangeInclusive;
 
-use convoy_dataplane::clock::{Clock, Environment, VirtualTime};
+use convoy_dataplane::clock::{Clock, VirtualTime};
 use convoy_dataplane::costs::Costs;
+use convoy_dataplane::pipeline::PipelineResources;
 use convoy_dataplane::worker::Worker;
 use convoy_gateway::assemble;
 use convoy_gateway::config::Config;
@@ -110,7 +111,7 @@ impl Pair {
     /// # Errors
     /// [`MeasureError`] says what there is not.
     pub fn start(&self) -> Result<Gateways, MeasureError> {
-        let mut costs = Costs::new();
+        let mut costs = assemble::costs();
         let ([first, second], ends) = self.assemble(&mut costs, &mut || Clock::start().into())?;
         let placement = &self.placement;
         let running = vec![Running::start(first, placement.first)?];
@@ -128,8 +129,8 @@ impl Pair {
     /// [`MeasureError`] says what there is not.
     pub fn simulated(&self) -> Result<Gateways, MeasureError> {
         let time = VirtualTime::new();
-        let mut environment = || Environment::simulated(&time, SEED);
-        let (workers, ends) = self.assemble(&mut Costs::without_cache(), &mut environment)?;
+        let mut resources = || PipelineResources::simulated(&time, SEED);
+        let (workers, ends) = self.assemble(&mut Costs::without_cache(), &mut resources)?;
         let tester = self.tester(ends, Time::Virtual(time.clone()))?;
         Ok(Gateways::new(tester, Vec::new(), self.placement.tester).with_turns(workers.into()))
     }
@@ -148,7 +149,7 @@ pub(crate) fn flow(family: Family, hosts: u16) -> Flow {
 fn worker(
     config: &Config,
     costs: &mut Costs,
-    environment: Environment,
+    resources: PipelineResources,
     inside: Box<dyn Port>,
     outside: Box<dyn Port>,
 ) -> Result<Worker, MeasureError> {
@@ -156,7 +157,7 @@ fn worker(
     let engines = assemble::engines(config, costs).map_err(failed)?.pop().unwrap_or_default();
     let beginnings = &Beginnings::Fresh;
     let (pipeline, _) =
-        assemble::pipeline(config, 0, engines, costs, environment, beginnings).map_err(failed)?;
+        assemble::pipeline(config, 0, engines, costs, resources, beginnings).map_err(failed)?;
     Ok(Worker::new(pipeline, vec![inside], vec![outside]))
 }
 
@@ -164,13 +165,13 @@ impl Pair {
     fn assemble(
         &self,
         costs: &mut Costs,
-        environment: &mut dyn FnMut() -> Environment,
+        resources: &mut dyn FnMut() -> PipelineResources,
     ) -> Result<([Worker; 2], [Memory; 2]), MeasureError> {
         let (near, inside_first) = memory::link("near", "inside", LINK_PACKETS, LINK_MTU);
         let (outside_first, outside_second) = memory::link("outside", "outside", LINK_PACKETS, LINK_MTU);
         let (inside_second, far) = memory::link("inside", "far", LINK_PACKETS, LINK_MTU);
         let mut worker = |config: &Config, inside: Memory, outside: Memory| {
-            worker(config, costs, environment(), Box::new(inside), Box::new(outside))
+            worker(config, costs, resources(), Box::new(inside), Box::new(outside))
         };
         let [first, second] = self.configs()?;
         let workers =

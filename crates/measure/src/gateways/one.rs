@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use convoy_dataplane::clock::Clock;
-use convoy_dataplane::costs::Costs;
+use convoy_gateway::assemble;
 use convoy_port::{Port, memory};
 use serde::Serialize;
 
@@ -78,7 +78,7 @@ impl Scheme {
         } else {
             (Box::new(inside) as Box<dyn Port>, Box::new(outside) as Box<dyn Port>, None)
         };
-        let mut costs = Costs::new();
+        let mut costs = assemble::costs();
         let worker = worker(&config, &mut costs, Clock::start().into(), inside, outside)?;
         // Else each of many gateways would measure the engines anew.
         costs.save();

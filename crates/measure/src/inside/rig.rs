@@ -63,7 +63,7 @@ impl Rig {
     pub(super) fn new(service: &Service, lengths: Lengths) -> Result<Self, MeasureError> {
         let config = site(service, 1, Families::default(), "", 1)?;
         let failed = |error: assemble::AssembleError| MeasureError::Gateway(error.to_string());
-        let mut costs = Costs::new();
+        let mut costs = assemble::costs();
         let engines = assemble::engines(&config, &mut costs).map_err(failed)?.pop().unwrap_or_default();
         let taken = Taken::default();
         let stamped = |engine| Box::new(Stamped::new(engine, &taken)) as Box<dyn Engine>;

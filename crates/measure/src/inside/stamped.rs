@@ -7,8 +7,8 @@ use std::task::Waker;
 use std::time::Instant;
 
 use convoy_engine::{
-    Completion, Engine, EngineControl, EngineDescription, EngineError, EngineQueue, InPlace, MultiPacket,
-    Refused,
+    Completion, Engine, EngineControl, EngineDescription, EngineError, EngineQueue, InPlace, Refused,
+    Submission,
 };
 use convoy_ipsec::{CryptoPacket, KeyMaterial, SaIndex};
 
@@ -84,9 +84,9 @@ impl EngineControl for Stamped {
 }
 
 impl EngineQueue for Stamped {
-    fn submit(&mut self, multi_packet: MultiPacket) -> Result<(), Box<Refused>> {
+    fn submit(&mut self, submission: Submission) -> Result<(), Box<Refused>> {
         let engine = &mut self.engine;
-        self.taken.time(|| engine.submit(multi_packet))
+        self.taken.time(|| engine.submit(submission))
     }
 
     fn poll(&mut self, completions: &mut Vec<Completion>) {
