@@ -1,4 +1,4 @@
-//! The same trace through the gateway itself, to hold the simulation against.
+//! Runs a trace through the gateway itself, to validate the simulation.
 
 use std::path::Path;
 
@@ -16,27 +16,27 @@ use super::{PlanError, trace::with_keys};
 /// Packets read at a time.
 const BURST: usize = 64;
 
-/// What the gateway did.
+/// Result of the run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Measured {
-    /// Packets that were sealed.
+    /// Packets encrypted.
     pub packets: u64,
-    /// Packets a second, over all rounds.
+    /// Packets per second, over all rounds.
     pub packets_per_second: f64,
-    /// The same with each thousand of packets as in the round in which they were fastest: without
-    /// what other programs of the machine took.
+    /// The same, with each thousand packets taken from their fastest round, which excludes
+    /// disturbance by other programs.
     pub undisturbed_packets_per_second: f64,
-    /// Each engine's name and share of the packets.
+    /// Name of each engine and its share of the packets.
     pub share: Vec<(String, f64)>,
-    /// Packets in a multi-packet, mean.
+    /// Mean packets per multi-packet.
     pub packets_per_multipacket: f64,
 }
 
-/// Sends up to `limit` packets of a capture through one worker's pipeline, outbound, as fast as it
-/// takes them, `rounds` times over. Reading the capture is not counted.
+/// Sends up to `limit` packets of a capture outbound through one worker's pipeline, `rounds` times,
+/// as fast as it takes them. Reading the capture is not counted.
 ///
 /// # Errors
-/// [`PlanError`] if the gateway cannot be put together or the capture cannot be read.
+/// [`PlanError`] if the gateway cannot be set up or the capture cannot be read.
 pub fn measure(config: &Config, capture: &Path, limit: usize, rounds: usize) -> Result<Measured, PlanError> {
     let config = with_keys(config).with_one_worker();
     let mut costs = assemble::costs();
