@@ -1,4 +1,4 @@
-//! A thread that hangs, and how its worker notices.
+//! A thread that hangs is detected by its worker.
 
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
@@ -9,10 +9,10 @@ use convoy_packet::FramePool;
 use super::*;
 use crate::{CALIBRATION_SA, EngineKind, Submission, sample_packet, transforms};
 
-/// More than the ring has room for.
+/// More SAs than the ring has places.
 const SAS: u32 = 1_000;
 
-/// Does nothing before it is released, and then whatever needs a key under its SA.
+/// An engine that blocks until it is released, and then processes packets for which it has a key.
 struct Hanging {
     released: Option<Receiver<()>>,
     keyed: Vec<SaIndex>,
@@ -54,7 +54,7 @@ fn a_worker_waits_for_no_thread_that_hangs_and_its_keys_and_packets_keep_their_o
     let mut engine = engines.pop().expect("as many as workers");
     let transform = transforms()[0];
     let keys = KeyMaterial::new(transform, vec![1; transform.key_material_len()]).expect("its length");
-    // The thread hangs at the first of these.
+    // The thread hangs at the first installation.
     for sa in (0..SAS).map(SaIndex) {
         engine.install_key(sa, &keys).expect("the thread lives");
         engine.remove_key(sa);

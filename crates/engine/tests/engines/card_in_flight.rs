@@ -1,4 +1,5 @@
-//! A card behind a port: its engine tags, and the port's line shows what the card made of it.
+//! A card that works inline behind a port: the engine only tags packets, and the port's line shows
+//! the result.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +17,7 @@ const GCM: Transform = Transform::Aead(Aead::AesGcm { key: KeyBits::B256, icv: 1
 const CTR_SHA1: Transform =
     Transform::Chained { cipher: Cipher::AesCtr(KeyBits::B128), integrity: Some(Integrity::HmacSha1_96) };
 const SEAL: Binding = Binding { direction: Direction::Seal, spi: 0x1001 };
-/// Addresses and a type of no protocol.
+/// Two MAC addresses, and an EtherType for local experiments.
 const ETHERNET: [u8; 14] = [2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x88, 0xb5];
 
 fn port() -> (CardInFlight, NicPort, MemoryLine) {
@@ -91,7 +92,7 @@ fn what_the_port_would_not_give_the_card_stays_in_the_window() {
     let mut pool = FramePool::new(64, 0);
     let case = case(GCM, false);
     assert!(engine.bind(SA, SEAL, &case.keys()));
-    // Nobody reads the line, so in the end the card takes nothing more.
+    // Nobody reads the line, so after a while the card accepts nothing more.
     let began = Instant::now();
     let refused = loop {
         assert!(began.elapsed() < Duration::from_secs(60), "it takes all");

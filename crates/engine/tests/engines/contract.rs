@@ -164,13 +164,13 @@ fn an_engine_on_a_thread_of_its_own_wakes_who_sleeps_until_it_is_done() {
             engine.poll(&mut done);
             assert_eq!((done.len(), engine.in_flight(), engine.has_completions()), (1, 0, false));
         }
-        // The last wake may still be under way.
+        // The last wake-up may still be under way.
         assert!(unpark.1.load(Ordering::SeqCst) >= 19);
     }
     assert!(tried > 0);
 }
 
-/// RFC 4302 section 3.3.3.1.2: AH's ICV stands inside what it authenticates and counts as zeros
+/// RFC 4302 section 3.3.3.1.2: AH's ICV lies within the authenticated bytes, and counts as zeros
 /// there.
 #[test]
 fn an_icv_inside_what_it_authenticates_counts_as_zeros() {

@@ -1,4 +1,4 @@
-//! What holds of DPDK's devices beside what holds of every engine.
+//! Properties of DPDK's devices, in addition to those of every engine.
 
 use convoy_dpdk::Eal;
 use convoy_engine::{

@@ -1,4 +1,4 @@
-//! The engine that fails on purpose does so as planned, and recovers as planned.
+//! The engine with injected faults fails and recovers as planned.
 
 use convoy_engine::{
     Completion, EngineControl, EngineError, EngineQueue, Fault, FaultPlan, Faulty, Outcome, Software,
@@ -124,7 +124,7 @@ fn an_engine_that_fails_for_good_never_answers_a_probe() {
     assert!((0..100).all(|_| rig.engine.probe().is_err()));
 }
 
-/// What happened, as one number per call.
+/// What happened, with a number for each call.
 fn story(seed: u64) -> Vec<u32> {
     let mut rig = Rig::new(FaultPlan::random(seed));
     let mut story = Vec::new();

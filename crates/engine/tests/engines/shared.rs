@@ -1,4 +1,4 @@
-//! One thread for several workers, each with SAs of its own.
+//! One thread for several workers, each with its own SAs.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ use crate::roster::has_multibuffer;
 const SUBMISSIONS: u64 = 2_000;
 const PACKETS: usize = 4;
 
-/// Engines for so many workers, of each kind that works so.
+/// Engines for this many workers, for each kind that can be shared.
 fn shared(workers: usize) -> Vec<Vec<CryptoThread>> {
     let mut all = vec![Software::shared("software", Some(0), workers).expect("a thread can be had")];
     if has_multibuffer() {
@@ -43,8 +43,8 @@ fn seal(engine: &mut CryptoThread, pool: &mut FramePool, case: &Case) -> Vec<u8>
     complete(engine, Direction::Seal, vec![packet])[0].frame.to_vec()
 }
 
-/// Has a worker's engine seal many packets, as many at once as it takes; how many came out as they
-/// should.
+/// Has a worker's engine seal many packets, as many at a time as it accepts, and returns how many
+/// are correct.
 fn work(engine: &mut CryptoThread, key: u8) -> u64 {
     let mut pool = FramePool::new(1_024, 0);
     let case = gcm(key);
@@ -101,7 +101,7 @@ fn three_workers_at_once_each_get_their_own_packets_back() {
             .into_iter()
             .zip(1..)
             .map(|(mut engine, key)| std::thread::spawn(move || work(&mut engine, key)));
-        // All are started before the first is waited for.
+        // All threads are started before the first one is joined.
         let workers: Vec<_> = workers.collect();
         for worker in workers {
             assert_eq!(worker.join().expect("no panic"), SUBMISSIONS * PACKETS as u64);
@@ -119,8 +119,8 @@ fn the_thread_lives_as_long_as_one_of_its_workers() {
     }
 }
 
-/// The scheduler of a worker learns from these times how long its packets take while others have
-/// the thread too.
+/// From these times a worker's scheduler learns how long its packets take while others use the
+/// thread as well.
 #[test]
 fn the_time_of_a_multi_packet_holds_that_of_other_workers_before_it() {
     let mut pool = FramePool::new(1_024, 0);
@@ -132,7 +132,7 @@ fn the_time_of_a_multi_packet_holds_that_of_other_workers_before_it() {
         engine.submit(Submission::new(ticket, SA, Direction::Seal, packets)).expect("room");
     };
     let mut longest_ns = 0;
-    // The thread may be quick enough to be done with the first before the second comes.
+    // The thread may have finished the first multi-packet before the second one is submitted.
     for ticket in 0..20 {
         let [first, second] = &mut engines[..] else { panic!("two") };
         give(first, ticket, 25);

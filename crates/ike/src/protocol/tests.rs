@@ -1,5 +1,5 @@
-//! Every message survives encoding and decoding; no bytes make decoding panic, and what it accepts
-//! is what encoding makes.
+//! Every message survives encoding and decoding. Decoding never panics, and accepts only what
+//! encoding produces.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -158,12 +158,12 @@ fn request() -> impl Strategy<Value = Request> {
     ]
 }
 
-/// Seconds as the wire has them, of which one value is "never".
+/// Seconds as on the wire, where one value means "never".
 fn idle() -> impl Strategy<Value = Option<u32>> {
     proptest::option::of(0..u32::MAX)
 }
 
-/// A reply and a kind of request that it fits.
+/// A reply, and a kind of request that it can answer.
 fn reply() -> impl Strategy<Value = (u16, Reply)> {
     use super::request::{ADD_SA, GET_SPI, QUERY_POLICY, QUERY_SA};
     let status = prop_oneof![Just(Status::Failed), Just(Status::NotFound), Just(Status::NotSupported)];

@@ -1,4 +1,4 @@
-//! charon's life with the gateway, over a backend that only records.
+//! charon's session with the gateway, over a backend that only records.
 
 use std::collections::{BTreeMap, HashSet};
 use std::net::SocketAddr;
@@ -14,7 +14,7 @@ use crate::protocol::{
     AddSa, Dscp, EncapMode, Event, Lifetimes, SaId, SaKeys, SaProtocolId, UpdateSa, WireSelector,
 };
 
-/// Of the SA that was installed so many others before.
+/// The number of an SA, given how many were installed before it.
 fn number(installed: u32) -> SaNumber {
     SaNumber { owner: 0, index: SaIndex(installed), generation: installed }
 }
@@ -24,7 +24,7 @@ struct Memory {
     sas: HashMap<SaNumber, SaConfig>,
     installed: u32,
     placed: BTreeMap<PolicyPlace, Policy>,
-    /// The same without their places.
+    /// The same policies without their places.
     policies: Vec<Policy>,
     names: HashMap<TunnelId, ChildName>,
     told: u32,
@@ -186,7 +186,7 @@ impl Bench {
         self.good(Request::AddSa(Box::new(sa)))
     }
 
-    /// SAs both ways and their policies; the inbound SPI.
+    /// Installs SAs in both directions and their policies, and returns the inbound SPI.
     fn tunnel(&mut self, reqid: u32, peer_spi: u32) -> u32 {
         let spi = self.spi();
         for direction in WAYS {
@@ -449,9 +449,9 @@ fn flushing_leaves_nothing() {
     assert_eq!(bench.state.name(TunnelId(100)), None);
 }
 
-/// The gateway's expected policies: by priority; among equals first those with an outbound SA, then
-/// the newest charon's, then the oldest policy; of those that are the same to the gateway the
-/// first.
+/// The gateway's expected policies, ordered by priority. Among equal priorities, those with an
+/// outbound SA come first, then those of the newest charon, then the oldest policy. Of policies
+/// that are identical for the gateway, the first one.
 fn expected(state: &State) -> Vec<Policy> {
     let mut all = state.policies.listed_entries();
     let has_way_out = |policy: &Policy| match policy.action {
@@ -472,7 +472,7 @@ fn expected(state: &State) -> Vec<Policy> {
     all.into_iter().map(|(.., policy)| policy).filter(|policy| seen.insert(policy.clone())).collect()
 }
 
-/// One of few policies, so that they often meet.
+/// One of a few policies, so that duplicates are frequent.
 fn any_policy() -> impl Strategy<Value = PolicySpec> {
     let kinds = prop_oneof![
         4 => Just(PolicyKind::Protect), 1 => Just(PolicyKind::Pass), 1 => Just(PolicyKind::Drop)

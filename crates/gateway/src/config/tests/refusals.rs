@@ -1,4 +1,4 @@
-//! Errors of the file as a whole and of its tables except ports, each with its whole message.
+//! Errors of the file as a whole and of its tables except ports, each with its complete message.
 
 use super::{GOOD, changed, errors, refused, refused_with};
 use crate::config::Config;
