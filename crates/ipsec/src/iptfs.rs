@@ -11,28 +11,6 @@ mod reassembler;
 pub(crate) use aggregator::{Aggregator, Packing};
 pub(crate) use reassembler::{Reassembler, Unpacked, Unpacking};
 
-/// A struct of counters that are added and subtracted one by one.
-macro_rules! counts {
-    ($(#[$doc:meta])* pub struct $name:ident { $($(#[$field_doc:meta])* pub $field:ident: u64,)* }) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-        pub struct $name { $($(#[$field_doc])* pub $field: u64,)* }
-
-        impl std::ops::AddAssign for $name {
-            fn add_assign(&mut self, other: Self) {
-                $(self.$field += other.$field;)*
-            }
-        }
-
-        impl $name {
-            /// What was counted since `before`.
-            pub(crate) fn since(self, before: Self) -> Self {
-                Self { $($field: self.$field - before.$field,)* }
-            }
-        }
-    };
-}
-
 /// Settings of an SA in AGGFRAG mode. Names and defaults are those of Linux, which has no
 /// `packet_rate`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,8 +48,8 @@ impl Default for IptfsConfig {
     }
 }
 
-counts! {
 /// What outbound SAs in AGGFRAG mode have packed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AggregationCounts {
     /// Inner packets.
     pub packets: u64,
@@ -89,10 +67,9 @@ pub struct AggregationCounts {
     /// did not.
     pub missed: u64,
 }
-}
 
-counts! {
 /// What inbound SAs in AGGFRAG mode have unpacked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReassemblyCounts {
     /// Inner packets.
     pub packets: u64,
@@ -107,4 +84,30 @@ pub struct ReassemblyCounts {
     /// Payloads and inner packets that were dropped, for reasons counted elsewhere.
     pub lost: u64,
 }
+
+impl std::ops::AddAssign for ReassemblyCounts {
+    fn add_assign(&mut self, other: Self) {
+        let Self { packets, payloads, joined, reordered, missing, lost } = other;
+        self.packets += packets;
+        self.payloads += payloads;
+        self.joined += joined;
+        self.reordered += reordered;
+        self.missing += missing;
+        self.lost += lost;
+    }
+}
+
+impl std::ops::Sub for ReassemblyCounts {
+    type Output = Self;
+
+    fn sub(self, before: Self) -> Self {
+        Self {
+            packets: self.packets - before.packets,
+            payloads: self.payloads - before.payloads,
+            joined: self.joined - before.joined,
+            reordered: self.reordered - before.reordered,
+            missing: self.missing - before.missing,
+            lost: self.lost - before.lost,
+        }
+    }
 }

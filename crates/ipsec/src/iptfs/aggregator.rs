@@ -16,6 +16,12 @@ use crate::{FinishContext, Form};
 /// The least part of a packet that is put at the end of a payload, in bytes: its whole IP header,
 /// so that every receiver knows the packet's length.
 const LEAST_PART: usize = IPV6_HEADER;
+/// A packet that fits a payload of its own is split if at least one in this many bytes of the open
+/// one is still free: to copy long packets for less than that costs more than it saves.
+const WORTH_SPLITTING: usize = 4;
+/// The rest of a packet that is copied to the front of another frame, in bytes, at most: longer
+/// ones stay where they are, even if there is little room behind them.
+const CHEAP_TO_COPY: usize = 256;
 /// A payload with less room than this is full: no packet is so short.
 const LEAST_PACKET: usize = 20;
 
@@ -31,11 +37,20 @@ pub(crate) struct Packing<'a> {
     pub(crate) class: u8,
     pub(crate) now_ns: u64,
     pub(crate) pool: &'a mut FramePool,
+    /// What all SAs have packed.
+    pub(crate) totals: &'a mut AggregationCounts,
     /// Receives payloads that are full.
     pub(crate) out: &'a mut Vec<CryptoPacket>,
 }
 
 impl Packing<'_> {
+    /// Counts for the SA and for all.
+    #[inline]
+    fn note(&mut self, counts: &mut AggregationCounts, count: impl Fn(&mut AggregationCounts)) {
+        count(counts);
+        count(self.totals);
+    }
+
     fn push(&mut self, payload: Payload) {
         let Payload { frame, traffic_class, .. } = payload;
         // The inner DF bit says nothing about the outer packet (section 2.2.5.1).
@@ -97,13 +112,19 @@ impl Aggregator {
         self.open.is_some()
     }
 
+    /// Counts packets that were added.
+    pub(crate) fn count(&mut self, packets: u64, bytes: u64) {
+        self.counts.packets += packets;
+        self.counts.bytes += bytes;
+    }
+
     /// Whether payloads leave at a constant rate.
     pub(crate) fn is_paced(&self) -> bool {
         self.pacer.is_some()
     }
 
     /// Adds a packet, in part to the open payload and in part to the next, if need be. The frame is
-    /// used or returned to its pool.
+    /// used or returned to its pool. The caller [counts](Self::count) it.
     ///
     /// # Errors
     /// The reason to drop the packet, whose frame is back in its pool.
@@ -125,8 +146,6 @@ impl Aggregator {
         } else {
             self.add_behind(frame, traffic_class, with)?;
         }
-        self.counts.packets += 1;
-        self.counts.bytes += len as u64;
         Ok(())
     }
 
@@ -152,7 +171,7 @@ impl Aggregator {
         let mut offset = 0;
         if let Some(mut open) = self.open.take() {
             if !self.config.dont_frag
-                && open.room >= LEAST_PART
+                && open.room >= least_part(frame.len(), with.capacity)
                 && let Ok(tail) = open.frame.append(open.room)
             {
                 let part = tail.len();
@@ -182,16 +201,18 @@ impl Aggregator {
                 with.pool.give_back(frame);
                 return Err(DropReason::NoFrame);
             };
-            self.counts.continued += u64::from(offset > 0);
+            with.note(&mut self.counts, |counts| counts.continued += u64::from(offset > 0));
             self.close(Payload::of(part, 0, traffic_class, with.now_ns), with);
             let trimmed = frame.trim_front(most);
             debug_assert!(trimmed.is_ok(), "it is longer");
             offset = frame.len();
         }
-        let room = most - frame.len();
-        let fits =
-            frame.headroom() >= with.front + HEADER_BYTES && frame.tailroom() >= room + RAW_TAILROOM_BYTES;
-        let frame = if fits {
+        let mut room = most - frame.len();
+        let behind = frame.tailroom().saturating_sub(RAW_TAILROOM_BYTES);
+        let is_roomy = frame.tailroom() >= RAW_TAILROOM_BYTES
+            && (behind >= room || self.pacer.is_none() && frame.len() > CHEAP_TO_COPY);
+        let frame = if is_roomy && frame.headroom() >= with.front + HEADER_BYTES {
+            room = room.min(behind);
             in_place(frame, offset)
         } else {
             let copy = filled(with.pool, offset, &frame, with.capacity);
@@ -200,7 +221,7 @@ impl Aggregator {
         };
         let Some(mut frame) = frame else { return Err(DropReason::NoFrame) };
         frame.set_received_ns(received_ns);
-        self.counts.continued += u64::from(offset > 0);
+        with.note(&mut self.counts, |counts| counts.continued += u64::from(offset > 0));
         let payload = Payload::of(frame, room, traffic_class, with.now_ns);
         if room < LEAST_PACKET {
             self.close(payload, with);
@@ -212,7 +233,7 @@ impl Aggregator {
 
     /// Lets a payload go.
     fn close(&mut self, payload: Payload, with: &mut Packing<'_>) {
-        self.counts.payloads += 1;
+        with.note(&mut self.counts, |counts| counts.payloads += 1);
         match &mut self.pacer {
             Some(pacer) => pacer.queue(payload),
             None => with.push(payload),
@@ -236,10 +257,11 @@ impl Aggregator {
     /// Lets the open payload go, and all that wait for their turn.
     pub(crate) fn close_now(&mut self, with: &mut Packing<'_>) {
         let Self { pacer, open, counts, .. } = self;
-        counts.payloads += u64::from(open.is_some());
+        with.note(counts, |counts| counts.payloads += u64::from(open.is_some()));
         let Some(pacer) = pacer else { return open.take().into_iter().for_each(|open| with.push(open)) };
         for mut payload in pacer.take_all().chain(open.take()) {
-            counts.padding += payload.pad_to(with.capacity);
+            let padding = payload.pad_to(with.capacity);
+            with.note(counts, |counts| counts.padding += padding);
             with.push(payload);
         }
     }
@@ -263,11 +285,11 @@ impl Aggregator {
     pub(crate) fn pace(&mut self, with: &mut Packing<'_>) {
         let Self { pacer: Some(pacer), open, counts, .. } = self else { return };
         let due = pacer.due(with.now_ns);
-        counts.missed += due.missed;
+        with.note(counts, |counts| counts.missed += due.missed);
         for _ in 0..due.payloads {
             let waiting = pacer.take().or_else(|| {
                 let open = open.take();
-                counts.payloads += u64::from(open.is_some());
+                with.note(counts, |counts| counts.payloads += u64::from(open.is_some()));
                 open
             });
             let is_padding = waiting.is_none();
@@ -276,8 +298,9 @@ impl Aggregator {
                 Some(Payload::of(frame, 0, 0, with.now_ns))
             };
             let Some(mut payload) = waiting.or_else(padding) else { return };
-            counts.all_padding += u64::from(is_padding);
-            counts.padding += payload.pad_to(with.capacity);
+            with.note(counts, |counts| counts.all_padding += u64::from(is_padding));
+            let padding = payload.pad_to(with.capacity);
+            with.note(counts, |counts| counts.padding += padding);
             with.push(payload);
         }
     }
@@ -296,6 +319,12 @@ impl Payload {
             short as u64
         })
     }
+}
+
+/// The least room of an open payload that takes a part of a packet of `len` bytes.
+fn least_part(len: usize, capacity: usize) -> usize {
+    let fits_alone = len + HEADER_BYTES <= capacity;
+    if fits_alone { (capacity / WORTH_SPLITTING).max(LEAST_PART) } else { LEAST_PART }
 }
 
 /// Puts a header before a packet, in its own frame.

@@ -80,17 +80,23 @@ impl Context<'_> {
         let (mut packets, mut bytes) = (0, 0);
         let traffic_class = run.inner.traffic_class;
         let frames = frames.take(run.packets as usize);
-        let lost = self.with_aggregator(id, |aggregator, with| {
-            frames
-                .filter_map(|frame| {
-                    packets += 1;
-                    bytes += frame.len() as u64;
-                    aggregator.add(frame, traffic_class, with).err()
-                })
-                .collect::<Vec<_>>()
+        let mut lost = Vec::new();
+        self.with_aggregator(id, |aggregator, with| {
+            for frame in frames {
+                let len = frame.len() as u64;
+                match aggregator.add(frame, traffic_class, with) {
+                    Ok(()) => (packets, bytes) = (packets + 1, bytes + len),
+                    Err(reason) => lost.push((reason, len)),
+                }
+            }
+            aggregator.count(packets, bytes);
         });
+        self.tables.note_packed(packets, bytes);
+        for (reason, len) in lost {
+            (packets, bytes) = (packets + 1, bytes + len);
+            self.tables.count_drop(Some(id.into()), reason);
+        }
         self.tables.note_uses(slot, packets, bytes);
-        lost.into_iter().flatten().for_each(|reason| self.tables.count_drop(Some(id.into()), reason));
     }
 
     /// Packs any packet.
@@ -110,9 +116,18 @@ impl Context<'_> {
     }
 
     pub(super) fn add_to_payload(&mut self, frame: Frame, traffic_class: u8, id: OutboundId) {
-        let added = self.with_aggregator(id, |aggregator, with| aggregator.add(frame, traffic_class, with));
-        if let Some(Err(reason)) = added {
-            self.tables.count_drop(Some(id.into()), reason);
+        let len = frame.len() as u64;
+        let added = self.with_aggregator(id, |aggregator, with| {
+            let added = aggregator.add(frame, traffic_class, with);
+            if added.is_ok() {
+                aggregator.count(1, len);
+            }
+            added
+        });
+        match added {
+            Some(Ok(())) => self.tables.note_packed(1, len),
+            Some(Err(reason)) => self.tables.count_drop(Some(id.into()), reason),
+            None => {}
         }
     }
 
@@ -140,7 +155,8 @@ fn lend<T>(
     work: impl FnOnce(&mut Aggregator, &mut Packing<'_>) -> T,
 ) -> Option<T> {
     let (now_ns, mtu) = (tables.now_ns, tables.config.mtu);
-    let (sa, cold) = tables.sad.outbound.hot_and_cold_mut(id.0)?;
+    let Tables { sad, totals, config, .. } = tables;
+    let (sa, cold) = sad.outbound.hot_and_cold_mut(id.0)?;
     if sa.is_due(now_ns) {
         sa.renew(cold, now_ns, mtu);
     }
@@ -150,19 +166,22 @@ fn lend<T>(
         sa: id.into(),
         generation: sa.generation(),
         // All payloads of an SA are of one class: they carry parts of one packet in order.
-        class: tables.config.classes.class_of(sa.outer_class()),
+        class: config.classes.class_of(sa.outer_class()),
         now_ns,
         pool,
+        totals: &mut totals.aggregation,
         out,
     };
     let aggregator = cold.aggregator.as_deref_mut()?;
-    let before = aggregator.counts();
-    let result = work(aggregator, &mut with);
-    tables.totals.aggregation += aggregator.counts().since(before);
-    Some(result)
+    Some(work(aggregator, &mut with))
 }
 
 impl Tables {
+    fn note_packed(&mut self, packets: u64, bytes: u64) {
+        self.totals.aggregation.packets += packets;
+        self.totals.aggregation.bytes += bytes;
+    }
+
     /// Counts the payloads of an SA that is removed while it has some.
     pub(super) fn drop_payloads(&mut self, id: OutboundId) {
         let cold = self.sad.outbound.cold(id.0);

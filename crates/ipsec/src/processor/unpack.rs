@@ -66,7 +66,7 @@ impl Inbound {
         let is_ce = Ecn::of(outer_class) == Ecn::Ce;
         let before = reassembler.counts();
         reassembler.take(sequence, payload, is_ce, &mut Unpacking { now_ns, pool, room, unpacked });
-        tables.totals.unpacking += reassembler.counts().since(before);
+        tables.totals.unpacking += reassembler.counts() - before;
         let give_up_ns = reassembler.give_up_ns();
         if give_up_ns < u64::MAX {
             *due_ns = (*due_ns).min(give_up_ns);
@@ -102,7 +102,7 @@ impl Inbound {
             let Some(reassembler) = cold.and_then(|cold| cold.reassembler.as_deref_mut()) else { continue };
             let before = reassembler.counts();
             reassembler.expire(&mut Unpacking { now_ns, pool, room, unpacked });
-            tables.totals.unpacking += reassembler.counts().since(before);
+            tables.totals.unpacking += reassembler.counts() - before;
             let give_up_ns = reassembler.give_up_ns();
             reassembler.is_listed = give_up_ns < u64::MAX;
             if reassembler.is_listed {

@@ -6,11 +6,13 @@
 //! - `-- path PROPOSAL BYTES SAS BURST SECONDS` runs one case, for a profiler.
 //! - `-- count ENGINE PROPOSAL BYTES SAS` is run by `make bench-instructions` under callgrind.
 //! - `-- sample PROPOSAL BYTES SAS SECONDS` is run by `make bench-cycles` under perf.
+//! - `-- iptfs` compares AGGFRAG mode with tunnel mode; `-- iptfs PROPOSAL BYTES SAS` in one case.
 
 mod beside;
 mod callgrind;
 mod count;
 mod engines;
+mod iptfs;
 mod path;
 mod report;
 mod sample;
@@ -30,6 +32,11 @@ fn main() {
         ["sample", proposal, bytes, sas, seconds] => {
             sample::run(proposal, number(bytes), number(sas), Duration::from_secs(number(seconds) as u64));
         }
+        ["iptfs"] => {
+            report::machine();
+            iptfs::report();
+        }
+        ["iptfs", proposal, bytes, sas] => iptfs::case(proposal, number(bytes), number(sas)),
         ["beside"] => {
             report::machine();
             beside::report();

@@ -54,6 +54,8 @@ fn vpp_beyond(proposal: &str, way: &str, sas: usize) -> [Option<u32>; 3] {
 /// Settings of two gateways.
 pub(crate) struct Setting<'a> {
     pub(crate) proposal: &'a str,
+    /// The tunnels' mode, as in the configuration.
+    pub(crate) mode: &'a str,
     /// Inner packet length in bytes.
     pub(crate) bytes: usize,
     pub(crate) sas: usize,
@@ -69,7 +71,8 @@ pub(crate) struct Setting<'a> {
 impl<'a> Setting<'a> {
     /// The settings for the tables of cycles.
     pub(crate) fn timed(proposal: &'a str, bytes: usize, sas: usize) -> Self {
-        Self { proposal, bytes, sas, window: WINDOW, link: LINK_PACKETS, simulated: false }
+        let mode = "tunnel";
+        Self { proposal, mode, bytes, sas, window: WINDOW, link: LINK_PACKETS, simulated: false }
     }
 
     fn resources(&self, time: &VirtualTime) -> PipelineResources {
@@ -174,12 +177,16 @@ impl Rig {
         times
     }
 
-    /// Lets one gateway process this many packets, in as many rounds as it needs.
+    /// Lets one gateway process this many packets, or those that the other sent of them, in as many
+    /// rounds as it needs.
     pub(crate) fn part(&mut self, way: PathDirection, packets: usize, counted: bool) {
-        let worker = &mut self.workers[way as usize];
         let side = if way == PathDirection::Out { Side::Inside } else { Side::Outside };
         let received = |worker: &Worker| worker.ports(side)[0].counters().received_packets;
-        let all = received(worker) + packets as u64;
+        let all = match way {
+            PathDirection::Out => received(&self.workers[0]) + packets as u64,
+            PathDirection::In => self.outer_packets(),
+        };
+        let worker = &mut self.workers[way as usize];
         while received(worker) < all || !worker.is_drained() {
             self.time.advance_to(self.time.now_ns() + ROUND_NS);
             if counted {
@@ -187,6 +194,11 @@ impl Rig {
             }
             callgrind::counted(counted, || worker.round(true)).expect("a link does not fail");
         }
+    }
+
+    /// Packets that the first gateway has sent to the second.
+    pub(crate) fn outer_packets(&self) -> u64 {
+        self.workers[0].ports(Side::Outside)[0].counters().sent_packets
     }
 
     /// Packets processed by each engine of a gateway.
@@ -255,7 +267,7 @@ fn worker(
 
 /// The configuration of a site, with one tunnel per host at the second site.
 fn site(setting: &Setting<'_>, site: u8) -> Config {
-    let &Setting { proposal, sas: tunnels, window, .. } = setting;
+    let &Setting { proposal, mode, sas: tunnels, window, .. } = setting;
     let peer = 3 - site;
     let key_bytes = match proposal {
         "aes128gcm16" => 16 + 4,
@@ -279,6 +291,7 @@ fn site(setting: &Setting<'_>, site: u8) -> Config {
             r#"
 [[tunnel]]
 name = "peer-{tunnel}"
+mode = "{mode}"
 local = "192.0.2.{site}"
 remote = "192.0.2.{peer}"
 local_ts = ["{local_ts}"]

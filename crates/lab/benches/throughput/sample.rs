@@ -12,7 +12,7 @@ use crate::time::{median, ticks};
 
 /// Packets available at once: few enough that their frames stay in the L2 cache, many enough that
 /// renaming the thread is rare.
-const AT_HAND: usize = 256;
+pub(crate) const AT_HAND: usize = 256;
 
 /// Runs for `length` and prints the ticks per packet of each direction, as medians over all passes.
 ///
