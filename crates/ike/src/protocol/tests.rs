@@ -29,7 +29,12 @@ fn sa_id() -> impl Strategy<Value = SaId> {
 }
 
 fn mode() -> impl Strategy<Value = EncapMode> {
-    prop_oneof![Just(EncapMode::Transport), Just(EncapMode::Tunnel), Just(EncapMode::Beet)]
+    prop_oneof![
+        Just(EncapMode::Transport),
+        Just(EncapMode::Tunnel),
+        Just(EncapMode::Beet),
+        Just(EncapMode::Aggfrag)
+    ]
 }
 
 fn key() -> impl Strategy<Value = Vec<u8>> {
@@ -57,10 +62,17 @@ fn dscp() -> impl Strategy<Value = Dscp> {
     prop_oneof![Just(Dscp::Out), Just(Dscp::In), Just(Dscp::Both), Just(Dscp::Neither)]
 }
 
+fn iptfs() -> impl Strategy<Value = IptfsOptions> {
+    (any::<[u32; 5]>(), any::<bool>()).prop_map(|(numbers, dont_frag)| {
+        let [drop_time_us, reorder_window, init_delay_us, max_queue_size, packet_size] = numbers;
+        IptfsOptions { drop_time_us, reorder_window, init_delay_us, max_queue_size, packet_size, dont_frag }
+    })
+}
+
 fn add_sa() -> impl Strategy<Value = AddSa> {
     let numbers = (any::<u32>(), any::<u32>(), any::<u32>(), any::<u16>(), any::<u16>());
-    (sa_id(), mode(), any::<[bool; 6]>(), dscp(), numbers, lifetimes(), keys()).prop_map(
-        |(id, mode, flags, dscp, (reqid, replay_window, tfc_bytes, ipcomp, cpi), lifetimes, keys)| {
+    (sa_id(), mode(), any::<[bool; 6]>(), dscp(), numbers, lifetimes(), keys(), iptfs()).prop_map(
+        |(id, mode, flags, dscp, (reqid, replay_window, tfc_bytes, ipcomp, cpi), lifetimes, keys, iptfs)| {
             let [is_inbound, is_reserved, is_encapsulated, esn, copy_df, copy_ecn] = flags;
             AddSa {
                 id,
@@ -79,6 +91,7 @@ fn add_sa() -> impl Strategy<Value = AddSa> {
                 cpi,
                 lifetimes,
                 keys,
+                iptfs: (mode == EncapMode::Aggfrag).then_some(iptfs),
             }
         },
     )

@@ -4,14 +4,16 @@ use std::collections::{BTreeMap, HashSet};
 use std::net::SocketAddr;
 
 use convoy_ipsec::{
-    Action, Expiry, Mode, Policy, PolicyDirection as IpsecDirection, PolicyPlace, SaConfig, SaIndex, UdpEncap,
+    Action, Expiry, IptfsConfig, Mode, Policy, PolicyDirection as IpsecDirection, PolicyPlace, SaConfig,
+    SaIndex, UdpEncap,
 };
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::protocol::{
-    AddSa, Dscp, EncapMode, Event, Lifetimes, SaId, SaKeys, SaProtocolId, UpdateSa, WireSelector,
+    AddSa, Dscp, EncapMode, Event, IptfsOptions, Lifetimes, SaId, SaKeys, SaProtocolId, UpdateSa,
+    WireSelector,
 };
 
 /// The number of an SA, given how many were installed before it.
@@ -123,6 +125,7 @@ fn sa(id: SaId, reqid: u32, is_inbound: bool) -> AddSa {
             encryption_key: vec![1; 20],
             integrity_key: Vec::new(),
         },
+        iptfs: None,
     }
 }
 
@@ -260,6 +263,33 @@ fn spis_are_freed_by_deletion_whether_they_became_an_sa_or_not() {
     assert!(again.1.contains("is installed"), "{}", again.1);
     let elsewhere = bench.refused(Request::AddSa(Box::new(sa(id(spi, PEER, "192.0.2.9:4500"), 1, true))));
     assert!(elsewhere.1.contains("another SA's"), "{}", elsewhere.1);
+}
+
+#[test]
+fn an_sa_in_aggfrag_mode_has_charons_settings() {
+    let mut bench = bench();
+    let options = IptfsOptions {
+        drop_time_us: 9,
+        reorder_window: 1_000,
+        init_delay_us: 5,
+        max_queue_size: 7,
+        packet_size: 1_300,
+        dont_frag: true,
+    };
+    let outbound = sa(id(0x2001, US, PEER), 1, false);
+    bench.add(AddSa { mode: EncapMode::Aggfrag, iptfs: Some(options), ..outbound });
+    let installed = &bench.gateway.sas[&bench.number(0x2001)];
+    assert_eq!(installed.mode, Mode::Iptfs);
+    let expected = IptfsConfig {
+        drop_time_ns: 9_000,
+        reorder_window: 256,
+        init_delay_ns: 5_000,
+        max_queue_size: 7,
+        pkt_size: 1_300,
+        dont_frag: true,
+        packet_rate: 0,
+    };
+    assert_eq!(installed.iptfs, expected);
 }
 
 #[test]
