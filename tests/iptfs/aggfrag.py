@@ -78,29 +78,32 @@ class Stream:
         self.packets[sequence] = bytes(opened.payload)
         self.sizes[outer_len] += 1
 
+    @property
+    def missing(self):
+        """How many numbers between the first and the last were not captured."""
+        return max(self.packets) - min(self.packets) + 1 - len(self.packets) if self.packets else 0
+
     def inner(self):
-        """The inner packets. All outer ones must be there."""
-        numbers = sorted(self.packets)
-        if numbers and numbers != list(range(numbers[0], numbers[0] + len(numbers))):
-            raise Wrong(f"SPI {self.spi:#x}: of {numbers[0]} to {numbers[-1]} only {len(numbers)}")
-        begun = b""  # an inner packet whose end is in a later outer one
-        for number in numbers:
-            payload = self.packets[number]
-            if len(payload) < HEADER_BYTES:
-                raise Wrong(f"SPI {self.spi:#x}, number {number}: {len(payload)} bytes")
-            subtype, _, offset = struct.unpack("!BBH", payload[:HEADER_BYTES])
-            if subtype != 0:
-                raise Wrong(f"SPI {self.spi:#x}, number {number}: subtype {subtype}")
-            blocks = payload[HEADER_BYTES:]
-            # Where the length is itself cut, the offset tells what is missing.
-            missing = inner_length(begun) - len(begun) if begun and inner_length(begun) else offset
-            if offset != (missing if begun else 0):
-                raise Wrong(f"SPI {self.spi:#x}, number {number}: block offset {offset} where {missing} bytes are missing")
-            begun += blocks[:offset]
-            if offset > len(blocks):
-                continue
-            if begun:
-                yield begun
+        """The inner packets. After a gap it goes on with the first that begins, as a receiver does."""
+        begun, expected = b"", None  # an inner packet whose end is in a later outer one
+        for number in sorted(self.packets):
+            blocks, offset = self.blocks(number)
+            is_gap = number != expected and expected is not None
+            expected = number + 1
+            if is_gap:
+                begun = b""
+                if offset >= len(blocks):
+                    continue
+            else:
+                # Where the length is itself cut, the offset tells what is missing.
+                missing = (inner_length(begun) - len(begun) if inner_length(begun) else offset) if begun else 0
+                if offset != missing:
+                    raise Wrong(f"SPI {self.spi:#x}, number {number}: block offset {offset} where {missing} bytes are missing")
+                begun += blocks[:offset]
+                if offset > len(blocks):
+                    continue
+                if begun:
+                    yield begun
             begun, rest = b"", blocks[offset:]
             while rest and rest[0] >> 4 != 0:
                 length = inner_length(rest)
@@ -113,6 +116,16 @@ class Stream:
                 rest = rest[length:]
         if begun:
             raise Wrong(f"SPI {self.spi:#x}: the last packet has no end")
+
+    def blocks(self, number):
+        """The data blocks of an outer packet, and the offset of the first that begins in it."""
+        payload = self.packets[number]
+        if len(payload) < HEADER_BYTES:
+            raise Wrong(f"SPI {self.spi:#x}, number {number}: {len(payload)} bytes")
+        subtype, _, offset = struct.unpack("!BBH", payload[:HEADER_BYTES])
+        if subtype != 0:
+            raise Wrong(f"SPI {self.spi:#x}, number {number}: subtype {subtype}")
+        return payload[HEADER_BYTES:], offset
 
 
 def inner_length(packet):

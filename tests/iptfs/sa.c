@@ -165,9 +165,9 @@ static void put_algorithm(struct request *request, const char *name, const char 
   else fail("unknown algorithm", name);
 }
 
-// An outbound SA has the structure with ESN only, and no window.
+// An outbound SA has the structure with ESN only, and neither window nor bitmap.
 static void put_replay(struct request *request, int is_out, int is_esn, uint32_t window) {
-  uint32_t words = is_out ? 1 : (window + 31) / 32;
+  uint32_t words = is_out ? 0 : (window + 31) / 32;
   if (is_out && !is_esn) return;
   if (words > 128) fail("too long a window", "");
   struct {

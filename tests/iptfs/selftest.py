@@ -32,6 +32,12 @@ INNER = {4: ("10.8.1.1", "10.8.2.1"), 6: ("fd08:1::1", "fd08:2::1")}
 SELECTORS = "sel {a4}/32 {b4}/32 sel {a6}/128 {b6}/128"
 LENGTHS, SMALL = "1,60,500,1400,3000,8000", "1-60"
 FILE_BYTES = 200_000
+# Linux 7.3 reckons the room for CBC without the header of IP-TFS, and sends packets that are longer
+# than the MTU, in fragments or not at all; a size of its own keeps it below.
+CBC_SIZE = "size 1400"
+# Linux 7.3 may lose the last packet of a TCP connection: it waits in the queue of IP-TFS with a route
+# that it does not own, and which goes with the socket. The number of a lost packet is used.
+LOST_PER_CASE = 4
 # Long enough for a burst to stand in the queue, on an emulated processor.
 INIT_DELAY_US = 20_000
 
@@ -51,6 +57,7 @@ class Case:
     inbound: str = ""
     netem: str = ""
     keys: tuple = field(init=False)
+    lost: int = 0  # as the kernel counts it
 
     def __post_init__(self):
         self.keys = os.urandom(self.key_bytes), os.urandom(self.key_bytes)
@@ -75,6 +82,8 @@ class Case:
             a4, b4, a6, b6 = both if (source, destination) == (a, b) else (both[1], both[0], both[3], both[2])
             selectors = SELECTORS.format(a4=a4, b4=b4, a6=a6, b6=b6)
             options = self.outbound if way == "out" else self.inbound
+            if way == "out" and "cbc" in self.algorithm:
+                options += f" {CBC_SIZE}"
             yield f"ip netns exec {space} sa {source} {destination} {spi} {way} {common} key {key.hex()} {options} {selectors}"
 
     def streams(self):
@@ -156,7 +165,7 @@ def attempt(guest, case):
                     elif lengths == SMALL and f"{INIT_DELAY_US}" in case.outbound and outer >= count:
                         yield f"IPv{family} from {space}: {outer} ESP packets for {count} inner ones"
             where = f"[{theirs}]" if family == 6 else theirs
-            script = f"ip netns exec a wget -q -O - http://{where}/file | cmp - /www/file"
+            script = f"ip netns exec a timeout 20 wget -q -O - http://{where}/file | cmp - /www/file"
             status, words = guest.ask(script)
             if status:
                 yield f"TCP over IPv{family}: {words.strip()}"
@@ -164,25 +173,36 @@ def attempt(guest, case):
         if case.netem:
             guest.run("ip netns exec a tc qdisc del dev eth0 root")
     grown = errors(guest) - before
-    if grown and not is_lossy:
-        yield f"counters: {dict(grown)}"
+    case.lost = grown.pop("XfrmOutError", 0)
+    if (grown or case.lost > LOST_PER_CASE) and not is_lossy:
+        yield f"counters: {dict(grown)}, XfrmOutError {case.lost}"
 
 
 def check_capture(path, table):
-    """What is wrong with what was captured, by case; and what was in it."""
+    """What is wrong with what was captured, by case; and what was in it: inner packets, outer packets."""
     streams = {case.number: case.streams() for case in table}
     aggfrag.read(path, [stream for pair in streams.values() for stream in pair])
     for case in table:
+        pair = streams[case.number]
         try:
-            for stream in streams[case.number]:
-                inner = list(stream.inner())
-                if not inner:
-                    raise aggfrag.Wrong("nothing was captured")
-                if "dont-frag" not in case.outbound and max(map(len, inner)) < 8000:
-                    raise aggfrag.Wrong("no inner packet of 8,000 bytes was captured")
-            yield case, "", [(len(stream.packets), len(list(stream.inner()))) for stream in streams[case.number]]
+            counts = [check_stream(case, stream) for stream in pair]
+            missing = sum(stream.missing for stream in pair)
+            if missing > case.lost and "loss" not in case.netem:
+                raise aggfrag.Wrong(f"{missing} packets were not captured")
+            yield case, "", counts
         except aggfrag.Wrong as wrong:
             yield case, str(wrong), []
+
+
+def check_stream(case, stream):
+    inner = list(stream.inner())
+    if not inner:
+        raise aggfrag.Wrong("nothing was captured")
+    if "dont-frag" not in case.outbound and max(map(len, inner)) < 8000:
+        raise aggfrag.Wrong("no inner packet of 8,000 bytes was captured")
+    if "size" in case.outbound and max(stream.sizes) > 620:
+        raise aggfrag.Wrong(f"an outer packet of {max(stream.sizes)} bytes")
+    return len(inner), len(stream.packets)
 
 
 def main():
@@ -203,20 +223,17 @@ def main():
             try:
                 wrong[case.number] = list(attempt(guest, case))
             except Failed as error:
-                wrong[case.number] = [str(error)]
+                wrong[case.number] = [str(error)[-300:]]
             if wrong[case.number]:
                 print(f"{case.name}: {'; '.join(wrong[case.number])}", flush=True)
         time.sleep(0.5)
     tcpdump.terminate()
     tcpdump.wait()
     for case, what, counts in check_capture(capture, table):
-        # On the TAP of a, before netem of a but after it for what it delays or drops.
-        if what and "loss" not in case.netem:
+        if what:
             wrong[case.number].append(what)
-            print(f"{case.name}: {what}")
-        else:
-            carried = ", ".join(f"{inner} inner packets in {outer} ESP packets" for outer, inner in counts)
-            print(f"{case.name}: {carried or 'with loss'}")
+        carried = ", ".join(f"{inner} inner packets in {outer} ESP packets" for inner, outer in counts)
+        print(f"{case.name}: {what or carried}{f', {case.lost} lost by the sender' if case.lost else ''}")
     failed = sum(map(bool, wrong.values()))
     print(f"\n{len(table) - failed} passed, {failed} failed; {time.monotonic() - began:.0f} s")
     return int(failed > 0)

@@ -4,10 +4,11 @@
 # end. The archive is that of the machine's own sources; apt checks signatures and checksums.
 # usage: unpack.sh ROOT "SUITE ..." PACKAGE ...
 #        unpack.sh --alone ROOT "SUITE ..." PACKAGE ...    without what they depend on
+#        unpack.sh --source ROOT "SUITE ..." PACKAGE       the source package's upstream tarball
 # PACKAGE is a name, name=version or name/suite. Prints the name and the version of each.
 set -euo pipefail
-alone=
-[ "$1" != --alone ] || { alone=y; shift; }
+how=
+case $1 in --alone | --source) how=$1; shift ;; esac
 root=$1 suites=$2; shift 2
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 fail() { echo "$0: $1" >&2; exit 1; }
@@ -23,7 +24,9 @@ apt=$(mktemp -d)
 trap 'rm -rf "$apt"' EXIT
 mkdir -p "$apt"/{lists,archives}/partial
 touch "$apt/status"
-for suite in $suites; do echo "deb [signed-by=$keyring] $archive $suite main"; done >"$apt/sources.list"
+kind=deb
+[ "$how" != --source ] || kind=deb-src
+for suite in $suites; do echo "$kind [signed-by=$keyring] $archive $suite main"; done >"$apt/sources.list"
 cat >"$apt/conf" <<CONF
 Dir::Etc::sourcelist "$apt/sources.list";
 Dir::Etc::sourceparts "/dev/null";
@@ -40,7 +43,14 @@ Acquire::Retries "3";
 CONF
 export APT_CONFIG=$apt/conf
 apt-get -qq update >&2 || fail "apt cannot read the lists of $suites"
-if [ -n "$alone" ]; then
+if [ "$how" = --source ]; then
+  (cd "$apt/archives" && apt-get -qq source --tar-only --download-only --only-source "$@" >&2) || fail "apt cannot download the source of $*"
+  for tarball in "$apt"/archives/*.orig.tar.*; do
+    case $tarball in *.asc) ;; *) tar -C "$root" --no-same-owner -xf "$tarball" || fail "cannot unpack ${tarball##*/}" ;; esac
+  done
+  exit 0
+fi
+if [ "$how" = --alone ]; then
   (cd "$apt/archives" && apt-get -qq download "$@" >&2) || fail "apt cannot download $*"
 else
   apt-get -qq -y --download-only install "$@" >&2 || fail "apt cannot download $* and what they need"
