@@ -60,7 +60,8 @@ for folder in bin sbin lib lib64; do
   mkdir -p "$root/usr/$folder"
   [ -e "$root/$folder" ] || ln -s "usr/$folder" "$root/$folder"
 done
-mkdir -p "$root"/{dev,etc,proc,run,sys,tmp}
+mkdir -p "$root"/{dev,etc,proc,run,sys,tmp,var}
+[ -e "$root/var/run" ] || ln -s ../run "$root/var/run"
 for package in "$apt"/archives/*.deb; do
   dpkg-deb -x "$package" "$root" || fail "cannot unpack ${package##*/}"
   dpkg-deb -W --showformat='${Package} ${Version}\n' "$package"
