@@ -1,9 +1,11 @@
 """The guest with Linux' IP-TFS: started in the caller's network namespace, asked by scripts.
 
-usage: guest.py start FOLDER TAP ...      in the foreground until it is killed; eth0 is the first TAP
-       guest.py run FOLDER SCRIPT         what the script prints, and its exit status
+usage: guest.py start FOLDER TAP[,TAP ...] [ARCHIVE ...]
+           in the foreground until it is killed; eth0 is the first TAP; archives as base.gz add files
+       guest.py run FOLDER SCRIPT
+           what the script prints, and its exit status
 
-FOLDER gets the sockets and the console's log. A Python test uses Guest instead. A script is one of
+FOLDER gets the control socket and the console's log. A Python test uses Guest instead. A script is one of
 busybox' shell, run in a shell of its own; see init for what is there.
 """
 
@@ -20,7 +22,7 @@ from pathlib import Path
 
 BUILT = Path(__file__).resolve().parent.parent.parent / "target" / "iptfs"
 BOOT_SECONDS, RUN_SECONDS = 120, 60
-MEMORY_MIB = 512
+MEMORY_MIB = 768
 
 
 class Failed(Exception):
@@ -31,8 +33,10 @@ def mac(index):
     return f"02:00:00:00:01:{index:02x}"
 
 
-def command(folder, taps, built=BUILT):
+def command(folder, taps, archives=()):
     """qemu's. Without hardware virtualisation, as test machines may have none; no offloads, so that what is captured is what is on a wire."""
+    initrd = Path(folder) / "initrd.gz"
+    initrd.write_bytes(b"".join(Path(archive).read_bytes() for archive in (BUILT / "base.gz", *archives)))
     network = []
     for index, tap in enumerate(taps):
         network += ["-netdev", f"tap,id=n{index},ifname={tap},script=no,downscript=no,vnet_hdr=off"]
@@ -43,19 +47,19 @@ def command(folder, taps, built=BUILT):
         "-chardev", f"socket,id=control,path={folder}/guest.sock,server=on,wait=off",
         "-device", "virtio-serial-pci", "-device", "virtserialport,chardev=control,name=control",
         *network,
-        "-kernel", str(built / "vmlinuz"), "-initrd", str(built / "base.gz"), "-append", "console=ttyS0 quiet panic=-1 mitigations=off",
+        "-kernel", str(BUILT / "vmlinuz"), "-initrd", str(initrd), "-append", "console=ttyS0 quiet panic=-1 mitigations=off",
     ]  # fmt: skip
 
 
 class Guest:
     """A connection to a guest; with taps, the guest itself as well, which ends with this."""
 
-    def __init__(self, folder, taps=(), built=BUILT):
+    def __init__(self, folder, taps=(), archives=()):
         self.folder = Path(folder)
         self.numbers = itertools.count(time.time_ns() % 10**9)
         self.qemu = None
         if taps:
-            self.qemu = subprocess.Popen(command(self.folder, taps, built), stdin=subprocess.DEVNULL)
+            self.qemu = subprocess.Popen(command(self.folder, taps, archives), stdin=subprocess.DEVNULL)
         self.socket = self.connect()
         self.rest = b""
 
@@ -91,6 +95,8 @@ class Guest:
                 self.rest += got
         except TimeoutError as error:
             raise Failed(f"not done in {seconds} s: {script}") from error
+        except OSError as error:
+            raise Failed(f"the guest is gone; see {self.folder}/console: {error}") from error
         printed, self.rest = self.rest[: found.start()], self.rest[found.end() :]
         return int(found[1]), printed.decode(errors="replace")
 
@@ -117,7 +123,7 @@ class Guest:
 def main():
     what, folder, *rest = sys.argv[1:]
     if what == "start":
-        os.execvp("qemu-system-x86_64", command(folder, rest))
+        os.execvp("qemu-system-x86_64", command(folder, rest[0].split(","), rest[1:]))
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     try:
         with Guest(folder) as guest:
