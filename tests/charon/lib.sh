@@ -8,8 +8,8 @@ folder=$(mktemp -d)
 A=${A:-convoy-ike-a} B=${B:-convoy-ike-b}
 spaces=("$A" "$B") # deleted at the end
 source "$(dirname "${BASH_SOURCE[0]}")/../pings.sh"
-# CHARON names another charon than the system's: one of a prefix, with its plugins there. STRONGSWAN_ROOT
-# names a folder to run a strongSwan in; see ../iptfs/strongswan.sh.
+# CHARON names another charon than the system's: one of a prefix, with its plugins there.
+# STRONGSWAN_ROOT names a folder to run a strongSwan in; see ../iptfs/strongswan.sh.
 root=${STRONGSWAN_ROOT:+$(realpath "$STRONGSWAN_ROOT")}
 enter=${root:+"$(realpath "$(dirname "${BASH_SOURCE[0]}")/../iptfs/enter.sh") $root --with $folder"}
 prefix=$root/usr/lib

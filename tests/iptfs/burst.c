@@ -1,5 +1,6 @@
 // Sends echo requests one right after the other, so that IP-TFS has something to aggregate, and
-// counts the answers, each compared byte for byte. Exits with 0 if all came, each once, none changed.
+// counts the answers, each compared byte for byte. Exits with 0 if all came, each once and none
+// changed.
 // usage: burst FROM TO COUNT SIZES [WAIT_MS [GAP_US]]
 // SIZES: bytes of payload, FIRST-LAST or with commas between, taken in turn; WAIT_MS: how long to
 // wait after the last answer (2000); GAP_US: between requests (0).

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs a command in the folder that unpack.sh made as in a system: /proc, /dev and /sys are there, in
-# a mount namespace of the command's own, and so is each FOLDER that is named, at its own path. The
-# network is that of the caller. Root.
+# Runs a command in the folder that unpack.sh made as in a system: /proc, /dev and /sys are there,
+# in a mount namespace of the command's own, and so is each FOLDER that is named, at its own path.
+# The network is that of the caller. Root.
 # usage: enter.sh ROOT [--with FOLDER] ... COMMAND ...
 set -euo pipefail
 root=$(realpath "$1"); shift

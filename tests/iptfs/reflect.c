@@ -23,7 +23,8 @@ static int open_port(int type, uint16_t port) {
   return fd;
 }
 
-// The answer has the address that the datagram was sent to: the control message is returned with it.
+// The control message goes back with the datagram, so that the answer comes from the address that
+// the datagram was sent to.
 static void datagrams(int fd) {
   int one = 1;
   setsockopt(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, &one, sizeof one);

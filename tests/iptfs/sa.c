@@ -1,15 +1,16 @@
-// Adds an ESP SA and its policies by netlink, as iproute2 cannot say the mode IP-TFS and its options.
+// Adds an ESP SA and its policies by netlink, as iproute2 cannot say the mode IP-TFS and its
+// options.
 // usage: sa SOURCE DESTINATION SPI in|out alg NAME key HEX [WORD VALUE ...]
-//   alg aes-gcm | aes-cbc-sha1 | aes-cbc-sha256 | chacha20-poly1305; the key is the cipher's, with its
-//                salt, and then the integrity algorithm's
+//   alg aes-gcm | aes-cbc-sha1 | aes-cbc-sha256 | chacha20-poly1305; the key is the cipher's, with
+//                its salt, and then the integrity algorithm's
 //   mode iptfs (default) | tunnel
 //   reqid N      (default: the SPI)
 //   if-id N      of an xfrm interface
 //   esn          64 bit sequence numbers; stands alone
 //   window N     replay window of an inbound SA in packets, of 64 by default
 //   encap SOURCE_PORT DESTINATION_PORT    in UDP
-//   sel SOURCE/BITS DESTINATION/BITS      a policy for this inner traffic, of an inbound SA also for
-//                what is forwarded; as often as is needed, for IPv4 and for IPv6
+//   sel SOURCE/BITS DESTINATION/BITS      a policy for this inner traffic, of an inbound SA also
+//                for what is forwarded; as often as is needed, for IPv4 and for IPv6
 // IP-TFS, inbound:  drop-time MICROSECONDS, reorder PACKETS
 // IP-TFS, outbound: init-delay MICROSECONDS, queue BYTES, size BYTES, dont-frag (stands alone)
 #include <arpa/inet.h>

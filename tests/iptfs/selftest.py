@@ -30,16 +30,16 @@ PROPOSALS = (
 OUTER = {4: ("198.51.100.1", "198.51.100.2"), 6: ("2001:db8::1", "2001:db8::2")}
 INNER = {4: ("10.8.1.1", "10.8.2.1"), 6: ("fd08:1::1", "fd08:2::1")}
 SELECTORS = "sel {a4}/32 {b4}/32 sel {a6}/128 {b6}/128"
-# Not more than a socket's buffer at once: Linux' answers to pings share one, while they stand in the
-# queue of IP-TFS.
+# Not more than a socket's buffer at once: Linux' answers to pings share one, while they stand in
+# the queue of IP-TFS.
 LENGTHS, SMALL = "1,60,500,1400,3000,8000", "1-60"
 UNFRAGMENTED = "1,60,500,1300"
 FILE_BYTES = 200_000
-# Linux 7.3 reckons the room for CBC without the header of IP-TFS, and sends packets that are longer
-# than the MTU, in fragments or not at all; a size of its own keeps it below.
+# Linux 7.3 rounds to CBC's blocks without counting the header of IP-TFS, and sends packets that
+# are longer than the MTU, in fragments or not at all; a size of its own keeps it below.
 CBC_SIZE = "size 1400"
-# Linux 7.3 may lose the last packet of a TCP connection: it waits in the queue of IP-TFS with a route
-# that it does not own, and which goes with the socket. The number of a lost packet is used.
+# Linux 7.3 may lose packets at the end of a TCP connection (XfrmOutError); their numbers are used
+# then.
 LOST_PER_CASE = 4
 # Long enough for a burst to stand in the queue, on an emulated processor.
 INIT_DELAY_US = 20_000
@@ -103,8 +103,8 @@ def cases():
         ("no delay", {"outbound": ""}),
         ("outer packets of 576 bytes", {"outbound": "init-delay 1000 size 576"}),
         ("no fragments", {"outbound": f"dont-frag init-delay {INIT_DELAY_US}", "lengths": UNFRAGMENTED}),
-        ("reordered", {"outbound": "init-delay 1000", "inbound": "reorder 64 drop-time 500000", "netem": "delay 10ms 8ms"}),
-        ("lossy", {"outbound": "init-delay 1000", "inbound": "reorder 3 drop-time 20000", "netem": "loss 3%"}),
+        # Without loss and reordering, which Linux 7.3 does not outlive as the receiver.
+        ("delayed, with a wide window", {"outbound": "init-delay 1000", "inbound": "reorder 64 drop-time 500000", "netem": "delay 5ms"}),
     ):
         yield Case(next(number), f"aes128gcm16 native IPv4, {name}", "aes-gcm", 20, 4, **more)
 
@@ -148,7 +148,6 @@ def errors(guest):
 def attempt(guest, case):
     """What is wrong with a case; prints how many outer packets carried how many inner ones."""
     guest.run("\n".join(["set -e", *case.script()]))
-    is_lossy = "loss" in case.netem
     if case.netem:
         guest.run(f"ip netns exec a tc qdisc add dev eth0 root netem limit 10000 {case.netem}")
     before = errors(guest)
@@ -160,10 +159,7 @@ def attempt(guest, case):
                     first = sent(guest, space, f"eth{'ab'.index(space)}")
                     status, words = guest.ask(f"ip netns exec {space} burst {source} {destination} {count} {lengths} 3000")
                     outer = sent(guest, space, f"eth{'ab'.index(space)}") - first
-                    if is_lossy:
-                        if "again 0" not in words or "changed 0" not in words:
-                            yield f"IPv{family} from {space}, {lengths}: {words.strip()}"
-                    elif status:
+                    if status:
                         yield f"IPv{family} from {space}, {lengths}: {words.strip()}"
                     elif lengths == SMALL and f"{INIT_DELAY_US}" in case.outbound and outer >= count:
                         yield f"IPv{family} from {space}: {outer} ESP packets for {count} inner ones"
@@ -179,7 +175,7 @@ def attempt(guest, case):
     case.lost = grown.pop("XfrmOutError", 0)
     for late in ("XfrmInStateInvalid", "XfrmInNoStates"):  # of the SAs of the case before
         grown.pop(late, 0)
-    if (grown or case.lost > LOST_PER_CASE) and not is_lossy:
+    if grown or case.lost > LOST_PER_CASE:
         yield f"counters: {dict(grown)}, XfrmOutError {case.lost}"
 
 
@@ -192,7 +188,7 @@ def check_capture(path, table):
         try:
             counts = [check_stream(case, stream) for stream in pair]
             missing = sum(stream.missing for stream in pair)
-            if missing > case.lost and "loss" not in case.netem:
+            if missing > case.lost:
                 raise aggfrag.Wrong(f"{missing} packets were not captured")
             yield case, "", counts
         except aggfrag.Wrong as wrong:

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Unpacks a strongSwan that has IP-TFS (6.0.2 and later; Debian 13 has 6.0.1) with the libraries it
-# needs, and builds convoy's plugin for it: OUT/root, to be run with enter.sh, has charon and swanctl;
-# OUT/plugin/libstrongswan-convoy.so is the plugin, OUT/version says which strongSwan it is, and
-# OUT/guest.gz brings the same into the guest of guest.py, as /strongswan. Nothing is installed. Root.
+# Unpacks a strongSwan that has IP-TFS (6.0.2 and later; Debian 13 has 6.0.1) with the libraries
+# that it needs, and builds convoy's plugin for it: OUT/root, to be run with enter.sh, has charon
+# and swanctl; OUT/plugin/libstrongswan-convoy.so is the plugin, OUT/version says which strongSwan
+# it is, and OUT/guest.gz brings the same into the guest of guest.py, as /strongswan. Nothing is
+# installed. Root.
 # usage: strongswan.sh [OUT]: ../../target/iptfs/strongswan by default
 set -euo pipefail
 here=$(dirname "$(realpath "$0")")
