@@ -2,7 +2,7 @@
 # Installs what convoy needs: with apt on Debian and Ubuntu; on other systems it lists what is
 # missing.
 # usage: install.sh PURPOSE ..., of build, card, card-test, test, hdtv, peers, xdp, secgw, bench,
-# instructions, sampling, charon, charon-test, fuzz
+# instructions, sampling, charon, charon-test, iptfs, fuzz
 set -euo pipefail
 
 # The needs of each purpose: "command or file:package". Intel's library and DPDK are optional.
@@ -20,6 +20,8 @@ declare -A needs=(
     /usr/lib/ipsec/plugins/libstrongswan-openssl.so:libstrongswan-standard-plugins
     /usr/lib/ipsec/plugins/libstrongswan-ctr.so:libstrongswan-extra-plugins
     /usr/lib/ipsec/plugins/libstrongswan-kernel-libipsec.so:libcharon-extra-plugins"
+  [iptfs]="qemu-system-x86_64:qemu-system-x86 busybox:busybox-static cpio:cpio xz:xz-utils /sbin/depmod:kmod flock:util-linux cc:gcc /usr/include/stdio.h:libc6-dev make:make bzip2:bzip2
+    ip:iproute2 tcpdump:tcpdump python3:python3 /usr/share/keyrings/debian-archive-keyring.gpg:debian-archive-keyring"
   [fuzz]="clang:clang editcap:wireshark-common /usr/share/doc/libclang-rt-dev:libclang-rt-dev"
   [peers]="cc:gcc ip:iproute2 iperf3:iperf3 ping:iputils-ping taskset:util-linux openssl:openssl /usr/lib/ipsec/charon:strongswan-charon swanctl:strongswan-swanctl
     /usr/lib/ipsec/plugins/libstrongswan-kernel-libipsec.so:libcharon-extra-plugins /usr/lib/ipsec/plugins/libstrongswan-openssl.so:libstrongswan-standard-plugins"
@@ -38,6 +40,7 @@ declare -A wants=(
   [hdtv]=""
   [charon]=""
   [charon-test]=""
+  [iptfs]=""
   [secgw]="/usr/include/intel-ipsec-mb.h:libipsec-mb-dev"
   [peers]=""
   [xdp]=""

@@ -9,7 +9,10 @@ A=${A:-convoy-ike-a} B=${B:-convoy-ike-b}
 spaces=("$A" "$B") # deleted at the end
 source "$(dirname "${BASH_SOURCE[0]}")/../pings.sh"
 # CHARON selects another charon than the system's: one under a prefix, together with its plugins.
-prefix=/usr/lib
+# STRONGSWAN_ROOT selects a folder in which a strongSwan runs; see ../iptfs/strongswan.sh.
+root=${STRONGSWAN_ROOT:+$(realpath "$STRONGSWAN_ROOT")}
+enter=${root:+"$(realpath "$(dirname "${BASH_SOURCE[0]}")/../iptfs/enter.sh") $root --with $folder"}
+prefix=$root/usr/lib
 [ -z "${CHARON:-}" ] || prefix=$(readlink -f "$(dirname "$CHARON")/../..")
 libraries=$(dirname "$(find "$prefix" -name libstrongswan-vici.so | head -n 1)")
 processes=()
@@ -148,13 +151,13 @@ start_charon() { # side
   rm -f "$folder/$1/vici"
   STRONGSWAN_CONF=$folder/$1/strongswan.conf unshare -m ip netns exec $ns sh -c "mount --make-rprivate /
     mount --bind $folder/plugins $libraries
-    mkdir -p $folder/$1/run; mount --bind $folder/$1/run /run; exec ${CHARON:-/usr/lib/ipsec/charon}" >"$folder/$1/out" 2>&1 & charon_pid=$!
+    mkdir -p $folder/$1/run; mount --bind $folder/$1/run $root/run; exec $enter ${CHARON:-/usr/lib/ipsec/charon}" >"$folder/$1/out" 2>&1 & charon_pid=$!
   processes+=("$charon_pid")
   wait_for "charon of $1 does not start" test -S "$folder/$1/vici"
 }
 ask() { # side swanctl-arguments
   local side=$1; shift
-  SWANCTL_DIR=$folder/$side STRONGSWAN_CONF=$folder/$side/strongswan.conf timeout 20 swanctl "$@" --uri "unix://$folder/$side/vici"
+  SWANCTL_DIR=$folder/$side STRONGSWAN_CONF=$folder/$side/strongswan.conf timeout 20 $enter swanctl "$@" --uri "unix://$folder/$side/vici"
 }
 load() { ask "$1" --load-all --noprompt --file "$folder/$1/swanctl.conf" >"$folder/$1/load" 2>&1 || fail "$1 does not load: $(cat "$folder/$1/load")"; }
 up() { ask "$1" --initiate --child net >"$folder/$1/up" 2>&1 || fail "$1 cannot initiate: $(tail -3 "$folder/$1/up")"; }
