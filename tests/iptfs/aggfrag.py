@@ -85,15 +85,17 @@ class Stream:
 
     def inner(self):
         """The inner packets. After a gap it goes on with the first that begins, as a receiver does."""
+        skips = False  # the rest of a packet whose beginning is in a gap
         begun, expected = b"", None  # an inner packet whose end is in a later outer one
         for number in sorted(self.packets):
             blocks, offset = self.blocks(number)
-            is_gap = number != expected and expected is not None
+            skips |= number != expected and expected is not None
             expected = number + 1
-            if is_gap:
+            if skips:
                 begun = b""
                 if offset >= len(blocks):
                     continue
+                skips = False
             else:
                 # Where the length is itself cut, the offset tells what is missing.
                 missing = (inner_length(begun) - len(begun) if inner_length(begun) else offset) if begun else 0
