@@ -245,7 +245,8 @@ impl Pipeline {
     }
 
     /// The deadline until which the window, or a payload of AGGFRAG mode, holds all packets inside
-    /// back to grow, in ns: only input or that deadline moves them. `None` if other packets are inside, or none.
+    /// back to grow, in ns: only input or that deadline moves them. `None` if other packets are
+    /// inside, or none.
     pub fn held_until_ns(&self) -> Option<u64> {
         let in_payloads = self.ipsec.outbound.has_open_payloads();
         if !self.released.is_empty() {

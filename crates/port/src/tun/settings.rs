@@ -60,7 +60,10 @@ impl Backend for TunSettings {
         }
         Self {
             device: c.interface(keys.device.as_ref(), "port.device").unwrap_or_default(),
-            mtu: keys.mtu.as_ref().map(|mtu| c.in_range(Some(mtu), "port.mtu", LEAST_V6_MTU, (576, u16::MAX))),
+            mtu: keys
+                .mtu
+                .as_ref()
+                .map(|mtu| c.in_range(Some(mtu), "port.mtu", LEAST_V6_MTU, (576, u16::MAX))),
             kernel_queue_packets: keys
                 .kernel_queue_packets
                 .as_ref()
