@@ -47,9 +47,12 @@
 //!   waits, or the ingress queue fills if there is one.
 //! - Caches of SAs are an addition to the model: a device with a cache fetches the SA of a
 //!   multi-packet before it processes it.
+//! - Aggregation is an addition to the model: the packets of a multi-packet are cut into outer
+//!   packets of the path MTU, which the engine processes and the bus transfers in their place.
 //! - A packet that finds room in the platform and the ingress queue empty needs no place in the
 //!   queue: a queue of 0 packets drops only what the platform has no room for.
 
+mod aggregation;
 mod builtin;
 mod machine;
 mod measures;
@@ -64,6 +67,7 @@ mod sweep;
 mod time;
 mod traffic;
 
+pub use aggregation::{Aggregation, OuterPackets, esp_packet_bytes};
 pub use machine::{Carried, Observer, Served};
 pub use ndr::{Ndr, NdrSearch, Trial};
 pub use platform::{
@@ -71,8 +75,8 @@ pub use platform::{
     SchedulerSpec, SourceSpec, StagePosition, StageSpec, Variants,
 };
 pub use report::{
-    BusReport, ClassReport, CoresReport, Load, Percentiles, ProcessorReport, Report, SaCacheReport,
-    StageReport,
+    BusReport, ClassReport, CoresReport, Load, OuterReport, Percentiles, ProcessorReport, Report,
+    SaCacheReport, StageReport,
 };
 pub use setting::{PAPER_PACKETS, Setting};
 pub use simulation::{Simulation, SimulationError};

@@ -129,6 +129,7 @@ impl Measures {
             carried: Load::default(),
             dropped: Load::default(),
             success_ratio: 1.0,
+            outer: None,
             processors: each.map(|((of, name), busy)| of.report(name, *busy, end)).collect(),
             buses,
             stages: Vec::new(),

@@ -54,6 +54,9 @@ pub struct Report {
     /// Carried packets divided by offered packets; 1 if none were offered.
     #[serde(default)]
     pub success_ratio: f64,
+    /// The outer packets of aggregation; `None` without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outer: Option<OuterReport>,
     /// Each processor.
     pub processors: Vec<ProcessorReport>,
     /// Each bus.
@@ -101,6 +104,15 @@ pub struct Percentiles {
     pub p99: f64,
     /// 99.9th percentile.
     pub p999: f64,
+}
+
+/// Results for the outer packets of aggregation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OuterReport {
+    /// Number of outer packets.
+    pub packets: u64,
+    /// Bytes of their IPv4 packets.
+    pub wire_bytes: u64,
 }
 
 /// Results for one processor.

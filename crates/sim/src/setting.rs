@@ -75,6 +75,9 @@ pub struct Setting {
     /// Number of bytes that closes a multi-packet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub byte_limit: Option<u32>,
+    /// Path MTU in bytes, with which the packets of a multi-packet are aggregated into outer packets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub aggregation: Option<u32>,
     /// Time after which the window is closed, in us.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_wait_us: Option<f64>,
@@ -122,6 +125,7 @@ impl Setting {
         platform.source.queue_bytes = self.queue_bytes.or(platform.source.queue_bytes);
         platform.scheduler.window = self.window.unwrap_or(platform.scheduler.window);
         platform.scheduler.byte_limit = self.byte_limit.or(platform.scheduler.byte_limit);
+        platform.scheduler.aggregation = self.aggregation.or(platform.scheduler.aggregation);
         platform.scheduler.max_wait_us = self.max_wait_us.unwrap_or(platform.scheduler.max_wait_us);
         for processor in platform.processors.iter_mut().filter(|processor| processor.bus.is_some()) {
             processor.prefetch = self.prefetch.unwrap_or(processor.prefetch);
@@ -222,6 +226,7 @@ mod tests {
             (Setting { depth_unit: Some("bytes".into()), ..Setting::default() }, "multi-packets, packets"),
             (Setting { pattern: Some("pareto".into()), ..Setting::default() }, "exponential"),
             (Setting { window: Some(0), ..Setting::default() }, "window"),
+            (Setting { aggregation: Some(67), ..Setting::default() }, "68 to 65535"),
             (Setting { t_init_us: Some(-1.0), ..Setting::default() }, "t_init_us"),
             (Setting { locality: Some(1.5), packets: Some(1), ..Setting::default() }, "locality"),
         ] {

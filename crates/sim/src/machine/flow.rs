@@ -73,7 +73,11 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
         let Single { sa, carried } = single;
         let (bytes, class) = (carried.bytes, carried.class);
         let algorithm = self.missing_from(sa);
-        let item = Item { sa, algorithm, class, blocks: bytes.div_ceil(16), bytes, payload: carried };
+        let blocks = match &mut self.aggregate {
+            Some(aggregate) => aggregate.enter(sa, bytes),
+            None => bytes.div_ceil(16),
+        };
+        let item = Item { sa, algorithm, class, blocks, bytes, payload: carried };
         let entered = self.scheduler.push(self.now, item);
         debug_assert!(entered.is_ok(), "the window has room");
     }
@@ -148,11 +152,15 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
     #[inline]
     pub(super) fn send(&mut self, dispatch: Dispatch<Carried>) {
         let processor = &mut self.processors[dispatch.engine];
-        let packets = dispatch.items.len();
-        let transfer =
-            processor.way.bus().map_or(0, |bus| self.buses[bus].multi_packet(dispatch.bytes, packets));
+        let (mut packets, mut bytes) = (dispatch.items.len(), dispatch.bytes);
+        let mut blocks = dispatch.blocks;
+        if let Some(aggregate) = &mut self.aggregate {
+            let outer = aggregate.leave(dispatch.sa, packets, bytes);
+            (packets, bytes, blocks) = (outer.packets as usize, outer.bytes, outer.blocks);
+        }
+        let transfer = processor.way.bus().map_or(0, |bus| self.buses[bus].multi_packet(bytes, packets));
         let at = dispatch.engine;
-        let processing = processor.processing(&dispatch);
+        let processing = processor.processing(&dispatch, blocks);
         processor.enqueue(Job { scheduled: self.now, transfer, processing, dispatch });
         self.advance(at);
     }

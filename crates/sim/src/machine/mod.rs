@@ -3,6 +3,7 @@
 //! After each arrival, completion and timeout the scheduler runs until it has nothing to dispatch,
 //! and then the source continues if there is room.
 
+mod aggregate;
 mod bus;
 mod cores;
 mod events;
@@ -20,6 +21,7 @@ use std::collections::VecDeque;
 
 use convoy_scheduler::Scheduler;
 
+use aggregate::Aggregate;
 use bus::Bus;
 use cores::Cores;
 use events::Events;
@@ -100,6 +102,8 @@ pub(crate) struct Machine<'a, T, O> {
     /// When the next packet arrives; [`NEVER`] while the source's clock is stopped.
     arrival: u64,
     scheduler: Scheduler<Carried>,
+    /// Present if the packets of a multi-packet share outer packets.
+    aggregate: Option<Aggregate>,
     /// The processor on whose core the scheduler runs, if any.
     worker: Option<usize>,
     is_work_conserving: bool,
@@ -169,6 +173,7 @@ impl<'a, T: Traffic, O: Observer> Machine<'a, T, O> {
                 config.classes,
             ),
             scheduler: Scheduler::new(config, engines).map_err(|error| error.to_string())?,
+            aggregate: Aggregate::of(platform),
             worker,
             is_work_conserving,
             buses: platform.buses.iter().map(Bus::new).collect(),
@@ -248,6 +253,7 @@ impl<'a, T: Traffic, O: Observer> Machine<'a, T, O> {
             success_ratio: if packets == 0 { 1.0 } else { report.packets_out as f64 / packets as f64 },
             stages: stages.map(|(spec, stage)| stage.report(&spec.name, servers(stage), self.now)).collect(),
             cores: cores.collect(),
+            outer: self.aggregate.as_ref().map(Aggregate::report),
             ..report
         }
     }

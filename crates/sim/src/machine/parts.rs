@@ -121,7 +121,8 @@ fn processors(platform: &Platform) -> (Vec<EngineModel>, Vec<Processor<Carried>>
                 caches += 1;
             }
             engines.push(EngineModel { name, is_cpu, depth: spec.depth, costs });
-            let mut processor = Processor::new(way, spec.prefetch, spec.write_buffer, spec.depth);
+            let buffers = (spec.prefetch, spec.write_buffer);
+            let mut processor = Processor::new(way, buffers, spec.depth, cost);
             processor.cache = cache;
             processors.push(processor);
         }

@@ -9,7 +9,7 @@
 
 use std::collections::VecDeque;
 
-use convoy_scheduler::Dispatch;
+use convoy_scheduler::{CostModel, Dispatch};
 
 use super::sa_cache::SaCache;
 
@@ -85,12 +85,18 @@ pub(crate) struct Processor<P> {
     core: Core,
     input: Input,
     pub(crate) busy_ticks: u64,
+    cost: CostModel,
     /// Its cache of SAs; without one, all SAs are available without delay.
     pub(crate) cache: Option<SaCache>,
 }
 
 impl<P> Processor<P> {
-    pub(crate) fn new(way: TransferMode, prefetch: bool, write_buffer: bool, depth: usize) -> Self {
+    pub(crate) fn new(
+        way: TransferMode,
+        (prefetch, write_buffer): (bool, bool),
+        depth: usize,
+        cost: CostModel,
+    ) -> Self {
         Self {
             way,
             prefetch,
@@ -101,17 +107,19 @@ impl<P> Processor<P> {
             core: Core::Empty,
             input: Input::Empty,
             busy_ticks: 0,
+            cost,
             cache: None,
         }
     }
 
-    /// Processing time of a multi-packet that is enqueued now, in ticks. Queues are served in
+    /// Processing time of a multi-packet of `blocks` that is enqueued now, in ticks. Queues are served in
     /// order, so an SA that is in the cache now will still be there when its turn comes.
     #[inline]
-    pub(crate) fn processing(&mut self, dispatch: &Dispatch<P>) -> u64 {
+    pub(crate) fn processing(&mut self, dispatch: &Dispatch<P>, blocks: u64) -> u64 {
         match &mut self.cache {
-            Some(cache) => cache.use_for(dispatch.sa, dispatch.blocks),
-            None => dispatch.predicted_processing,
+            Some(cache) => cache.use_for(dispatch.sa, blocks),
+            None if blocks == dispatch.blocks => dispatch.predicted_processing,
+            None => self.cost.cost(blocks),
         }
     }
 
@@ -227,7 +235,8 @@ mod tests {
     use super::*;
 
     fn processor(prefetch: bool, write_buffer: bool) -> Processor<()> {
-        let mut processor = Processor::new(TransferMode::Buffered(0), prefetch, write_buffer, 4);
+        let cost = CostModel { t_init: 0.0, t_block: 1.0 };
+        let mut processor = Processor::new(TransferMode::Buffered(0), (prefetch, write_buffer), 4, cost);
         for ticket in 0..3 {
             let dispatch = Dispatch {
                 engine: 0,
@@ -241,7 +250,7 @@ mod tests {
                 predicted_wait: 0,
                 predicted_processing: 100 + ticket,
             };
-            let processing = processor.processing(&dispatch);
+            let processing = processor.processing(&dispatch, 1);
             processor.enqueue(Job { scheduled: 0, transfer: 10 + ticket, processing, dispatch });
         }
         processor

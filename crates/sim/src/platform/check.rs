@@ -7,7 +7,8 @@ use convoy_scheduler::{ENGINES, Scheduler};
 use toml::de::DeTable;
 
 use super::cache::SAS_MAX;
-use super::{Platform, ProcessorKind, ProcessorSpec, SaCacheSpec, StageSpec};
+use super::{Platform, ProcessorKind, ProcessorSpec, SaCacheSpec, StagePosition, StageSpec};
+use crate::aggregation::MTU_MIN;
 
 /// An error in a platform.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -117,6 +118,7 @@ impl Platform {
         positive("reference", None, "t_init_us", self.reference.t_init_us, true)?;
         positive("reference", None, "block_mbps", self.reference.block_mbps, false)?;
         self.check_scheduler()?;
+        self.check_aggregation()?;
         self.check_names()?;
         self.check_buses()?;
         self.check_processors()?;
@@ -152,6 +154,28 @@ impl Platform {
         Scheduler::<()>::new(config, vec![engine])
             .map(|_| ())
             .map_err(|error| problem("scheduler", None, "", error.to_string()))
+    }
+
+    fn check_aggregation(&self) -> Checked {
+        if self.source.esp_bytes > self.source.header_bytes {
+            let what = format!("{}; it is a part of header_bytes", self.source.esp_bytes);
+            return Err(problem("source", None, "esp_bytes", what));
+        }
+        let Some(mtu) = self.scheduler.aggregation else { return Ok(()) };
+        if !(MTU_MIN..=u32::from(u16::MAX)).contains(&mtu) {
+            let what = format!("{mtu} bytes; a path MTU is {MTU_MIN} to {}", u16::MAX);
+            return Err(problem("scheduler", None, "aggregation", what));
+        }
+        // A stage serves inner packets, while those behind cryptography would get outer ones.
+        let is_behind = |stage: &&StageSpec| stage.place == StagePosition::After && stage.enabled;
+        match self.stages.iter().find(is_behind) {
+            Some(stage) => {
+                let what =
+                    format!("stage {:?} comes after cryptography, and serves single packets", stage.name);
+                Err(problem("scheduler", None, "aggregation", what))
+            }
+            None => Ok(()),
+        }
     }
 
     fn check_names(&self) -> Checked {

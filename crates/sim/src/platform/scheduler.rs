@@ -41,6 +41,10 @@ pub struct SchedulerSpec {
     pub max_wait_us: f64,
     /// `byte_limit` of rule 1; without it there is no limit.
     pub byte_limit: Option<u32>,
+    /// Path MTU in bytes, with which the packets of a multi-packet are aggregated into outer packets
+    /// (RFC 9347); without it, each packet is an ESP packet of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub aggregation: Option<u32>,
     /// Number of traffic classes in use.
     pub classes: usize,
     /// Weight of each class; without weights, classes have strict priority.
@@ -74,6 +78,7 @@ impl Default for SchedulerSpec {
             window_max: None,
             max_wait_us: 0.0,
             byte_limit: None,
+            aggregation: None,
             classes: 1,
             weights: None,
             work_conserving: false,

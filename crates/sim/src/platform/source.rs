@@ -10,6 +10,10 @@ pub struct SourceSpec {
     pub rate_mbps: f64,
     /// Bytes added to every payload: `b = L + 40` in the paper.
     pub header_bytes: u32,
+    /// The part of `header_bytes` that an engine processes for the ESP packet and not for the inner
+    /// packet. With aggregation, each outer packet has it once.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub esp_bytes: u32,
     /// Bytes that each packet occupies on the line in addition to its payload; `header_bytes` if
     /// not given. On Ethernet this is 20 (preamble and gap) if payloads are whole frames.
     pub line_bytes: Option<u32>,
@@ -23,11 +27,16 @@ pub struct SourceSpec {
     pub queue_bytes: Option<u64>,
 }
 
+fn is_zero(bytes: &u32) -> bool {
+    *bytes == 0
+}
+
 impl Default for SourceSpec {
     fn default() -> Self {
         Self {
             rate_mbps: 1000.0,
             header_bytes: 40,
+            esp_bytes: 0,
             line_bytes: None,
             frames: 4096,
             queue_packets: None,
