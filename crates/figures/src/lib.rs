@@ -14,6 +14,7 @@
 //! come with the simulator. It writes files into the folder that it is given, and prints nothing.
 
 mod accelerators;
+mod aggregation;
 mod axes;
 mod bars;
 mod chart;
@@ -55,6 +56,8 @@ pub enum Paper {
     Grip,
     /// Published numbers of ConnectX-7, BlueField-3 and QAT, and the hybrid of card and CPU.
     Accelerators,
+    /// Figures 6, 7 and 12 of the first paper with and without aggregation on the wire (RFC 9347).
+    Aggregation,
 }
 
 /// Options of [`make_figures`].
@@ -159,6 +162,7 @@ pub fn make_figures(
         Paper::Ixp425 => ixp425::make(options, progress),
         Paper::Grip => grip::make(options, progress),
         Paper::Accelerators => accelerators::make(options, progress),
+        Paper::Aggregation => aggregation::make(options, progress),
     }
 }
 
