@@ -63,7 +63,7 @@ pub enum Paper {
 /// Options of [`make_figures`].
 #[derive(Clone, Debug)]
 pub struct FigureOptions {
-    /// The papers whose figures can be made.
+    /// The paper whose figures are made.
     pub paper: Paper,
     /// Folder of the files; it is created if it does not exist.
     pub out: PathBuf,

@@ -75,7 +75,7 @@ pub struct Setting {
     /// Number of bytes that closes a multi-packet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub byte_limit: Option<u32>,
-    /// Path MTU in bytes, with which the packets of a multi-packet are aggregated into outer packets.
+    /// Path MTU in bytes for aggregation: the packets of a multi-packet share outer packets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub aggregation: Option<u32>,
     /// Time after which the window is closed, in us.

@@ -1,6 +1,6 @@
-//! Aggregation on the wire compared with arithmetic done by hand, on the easy platform: a byte takes
-//! 1 us to arrive, a multi-packet of n blocks 1 + n us to compute, and a transfer of n blocks 1 + n
-//! us.
+//! Aggregation on the wire compared with arithmetic done by hand, on the easy platform: a byte
+//! takes 1 us to arrive, a multi-packet of n blocks 1 + n us to compute, and a transfer of n
+//! blocks 1 + n us.
 
 mod support;
 
@@ -45,8 +45,9 @@ fn a_multi_packet_is_cut_at_the_mtu_and_the_bus_transfers_outer_packets() {
     platform.buses[0].packet_bytes = 10;
     let traffic = [(0, 16); 2];
     assert_eq!(completions(&platform, &traffic).0, [32 + 5 + 3 + 5]);
-    // An MTU of 72 has room for 14 bytes of inner packets: outer packets of 14, 14 and 4 bytes. With
-    // headers they are 18, 18 and 8 bytes, 5 blocks: 6 us. The bus transfers 44 + 30 bytes: 6 us.
+    // An MTU of 72 has room for 14 bytes of inner packets: outer packets of 14, 14 and 4 bytes.
+    // With headers they are 18, 18 and 8 bytes, 5 blocks: 6 us. The bus transfers 44 + 30 bytes: 6
+    // us.
     platform.scheduler.aggregation = Some(72);
     let (completed, report) = completions(&platform, &traffic);
     assert_eq!(completed, [32 + 6 + 6 + 6]);
@@ -70,8 +71,8 @@ fn what_belongs_to_an_esp_packet_is_paid_for_each_outer_packet() {
 
 #[test]
 fn the_scheduler_predicts_with_the_blocks_of_outer_packets() {
-    // SA 0 has 4 + 12 bytes and SA 1 has 4 + 4: a block each, so the second waits for 2 us. By inner
-    // packets it would be predicted to wait for 4.
+    // SA 0 has 4 + 12 bytes and SA 1 has 4 + 4: a block each, so the second waits for 2 us. By
+    // inner packets it would be predicted to wait for 4.
     let mut platform = easy(vec![cpu()], 4);
     platform.scheduler.aggregation = Some(1500);
     let mut waits = Vec::new();

@@ -7,7 +7,7 @@ use crate::report::OuterReport;
 /// The option in a running simulation.
 pub(crate) struct Aggregate {
     rule: Aggregation,
-    /// Bytes of each packet that belong to its ESP packet, which aggregation makes superfluous.
+    /// Bytes by which `b` exceeds the inner packet: what an engine processes for ESP.
     esp_bytes: u32,
     /// Bytes of inner packets of each SA in the window.
     in_window: Vec<u64>,

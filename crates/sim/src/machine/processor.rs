@@ -112,8 +112,8 @@ impl<P> Processor<P> {
         }
     }
 
-    /// Processing time of a multi-packet of `blocks` that is enqueued now, in ticks. Queues are served in
-    /// order, so an SA that is in the cache now will still be there when its turn comes.
+    /// Processing time of a multi-packet of `blocks` that is enqueued now, in ticks. Queues are
+    /// served in order, so an SA that is in the cache now will still be there when its turn comes.
     #[inline]
     pub(crate) fn processing(&mut self, dispatch: &Dispatch<P>, blocks: u64) -> u64 {
         match &mut self.cache {

@@ -41,8 +41,8 @@ pub struct SchedulerSpec {
     pub max_wait_us: f64,
     /// `byte_limit` of rule 1; without it there is no limit.
     pub byte_limit: Option<u32>,
-    /// Path MTU in bytes, with which the packets of a multi-packet are aggregated into outer packets
-    /// (RFC 9347); without it, each packet is an ESP packet of its own.
+    /// Path MTU in bytes for aggregation: the packets of a multi-packet share outer packets of at
+    /// most this length (RFC 9347). Without it, each packet is an ESP packet of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub aggregation: Option<u32>,
     /// Number of traffic classes in use.
