@@ -116,6 +116,27 @@ static void put_lifetimes(convoy_message_t *message, lifetime_cfg_t *lifetime) {
     convoy_put_u64(message, lifetime->packets.life);
 }
 
+#ifdef CONVOY_IPTFS
+static uint32_t iptfs_number(char *key, uint32_t otherwise) {
+    return lib->settings->get_int(lib->settings, "%s.iptfs.%s", otherwise, lib->ns, key);
+}
+
+/* charon's own settings. Its code and its documentation name the last one differently. */
+static void put_iptfs(convoy_message_t *message, kernel_ipsec_add_sa_t *data) {
+    bool dont_frag = data->iptfs_dont_frag;
+
+    dont_frag |= lib->settings->get_bool(lib->settings, "%s.iptfs.dont_fragment", FALSE, lib->ns);
+    dont_frag |= lib->settings->get_bool(lib->settings, "%s.iptfs.dont_frag", FALSE, lib->ns);
+    convoy_put_u32(message, iptfs_number("drop_time", 1000000));
+    convoy_put_u32(message, iptfs_number("reorder_window", 3));
+    convoy_put_u32(message, iptfs_number("init_delay", 0));
+    convoy_put_u32(message, iptfs_number("max_queue_size", 1024 * 1024));
+    convoy_put_u32(message, iptfs_number("packet_size", 0));
+    convoy_put_u8(message, dont_frag ? 1 : 0);
+    convoy_put_zeros(message, 3);
+}
+#endif
+
 METHOD(kernel_ipsec_t, add_sa, status_t, convoy_kernel_t *this, kernel_ipsec_sa_id_t *id,
        kernel_ipsec_add_sa_t *data) {
     convoy_message_t message, reply;
@@ -142,6 +163,11 @@ METHOD(kernel_ipsec_t, add_sa, status_t, convoy_kernel_t *this, kernel_ipsec_sa_
     convoy_put_u16(&message, data->int_key.len);
     convoy_put_bytes(&message, data->enc_key.ptr, data->enc_key.len);
     convoy_put_bytes(&message, data->int_key.ptr, data->int_key.len);
+#ifdef CONVOY_IPTFS
+    if (data->mode == MODE_IPTFS) {
+        put_iptfs(&message, data);
+    }
+#endif
     status = convoy_link_ask(this->link, &message, &reply);
     memwipe(&message, sizeof(message));
     return status;

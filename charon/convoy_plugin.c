@@ -94,6 +94,8 @@ METHOD(plugin_t, destroy, void, convoy_plugin_t *this) {
     free(this);
 }
 
+const char *convoy_plugin_version = CONVOY_STRONGSWAN;
+
 plugin_t *convoy_plugin_create(void) {
     convoy_plugin_t *this;
 

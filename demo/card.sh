@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Two gateways in network namespaces whose cryptography is the GRIP card, as Verilator runs its RTL:
-# ping, HTTP both ways, and scapy decrypts what crossed. Needs root, and a convoy with the card
-# built in.
+# Two gateways in network namespaces that use the GRIP card, whose RTL runs in Verilator: ping, HTTP
+# in both directions, and scapy decrypts the captured packets. Needs root, and a convoy with the
+# card built in.
 # usage: card.sh CONVOY [inline|lookaside]
 #
-# inline: the card is the port outside; it encrypts packets as they leave and decrypts them as they
-# arrive. lookaside: the card is an engine behind a port of the kernel's. Without a word, both. A
-# second tunnel has an algorithm that the card lacks; `software` is there for it.
+# inline: the card is the outside port; it encrypts packets as they leave and decrypts them as they
+# arrive. lookaside: the card is an engine behind a kernel port. Without an argument, runs both. A
+# second tunnel has an algorithm that the card lacks, for which there is the engine `software`.
 set -euo pipefail
 if [ $# = 1 ]; then
   for round in inline lookaside; do "$0" "$1" $round; done
@@ -63,7 +63,7 @@ for site in 1 2; do
 import json, sys
 stats = json.load(open(sys.argv[1]))
 taken = {engine["kind"]: engine["packets"] for engine in stats["engines"]}
-# Inline, what the card decrypts never reaches an engine, so the port counts it.
+# Packets that the card decrypts inline never reach an engine, so the port counts them.
 taken["card"] += sum(port["device"].get("decrypted", 0) for port in stats["ports"])
 for kind, word in (("card", "gcm"), ("software", "chacha")):
     of = sum(sa["packets"] for sa in stats["sas"] if word in sa["transform"])

@@ -1,4 +1,5 @@
-"""What demo/hdtv.sh runs between its namespaces: streams of HDTV, and what is measured of them."""
+"""The part of demo/hdtv.sh that runs between its namespaces: streams of HDTV, and measurements of
+them."""
 
 import argparse
 import json
@@ -11,13 +12,14 @@ import hdtv_profile
 import hdtv_sweep
 from hdtv_stream import WAYS, Stream, broken, lost, share
 
-# The receiver's buffer in the demonstration: a virtual machine stands still for some 100 ms now and
-# then, and what is late then is not lost.
+# The receiver's buffer in the demonstration. A virtual machine may pause for some 100 ms, and
+# frames that are late for that reason should not count as lost.
 DELAY_MS = 250
 
 
 def judge(send, receive):
-    """What is wrong with a stream, in words. A frame that was late is not lost: it is counted, and no fault of the network's."""
+    """Describes the faults of a stream. Late frames are counted, but are not lost, and no fault of
+    the network."""
     counts = receive["counts"]
     faults = []
     if lost(send, receive) > 0:
@@ -30,7 +32,7 @@ def judge(send, receive):
 
 
 def show_one(args, way):
-    """One stream of the demonstration; returns its report and what is wrong with it."""
+    """Runs one stream of the demonstration; returns its report and its faults."""
     sent, received = args.out / f"{way}-sent.png", args.out / f"{way}-received.png"
     at = int(args.seconds * 60 / 2)
     digests = [args.work / f"digests-{end}" for end in ("sent", "received")]
@@ -62,7 +64,7 @@ def show_one(args, way):
 
 
 def show(args):
-    """The demonstration: both protections, and the same without any."""
+    """The demonstration: with both proposals, and without protection."""
     reports, faults = {}, []
     for way, (_, name) in WAYS.items():
         reports[way], found = show_one(args, way)

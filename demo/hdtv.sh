@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # Uncompressed HDTV through two gateways, as in the GRIP papers but with software ciphers: sender
 # and receiver in network namespaces, jumbo frames, AES-128-GCM and AES-128-CTR with HMAC-SHA1-96.
-# Prints rate, loss and what the processor does, and writes a picture as sent and as received. Needs
-# root.
+# Prints rate, loss and CPU use, and writes a picture as sent and as received. Needs root.
 # usage: hdtv.sh CONVOY [SECONDS]           the demonstration, SECONDS (60) each way
 #        hdtv.sh CONVOY sweep [SECONDS]     the highest rate without loss for the MTUs in $MTUS (1500 to 9000), windows 1 and 32; SECONDS (1) a trial
 #        hdtv.sh CONVOY profile [SECONDS]   where processor time goes with HDTV and with iperf3, on two cores and on one; SECONDS (20) each; and the

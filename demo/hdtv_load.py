@@ -1,4 +1,5 @@
-"""The profile of the gateways under HDTV and under iperf3 (figure 3 of the GRIP paper on HDTV), and the account of memory."""
+"""Profiles the gateways under HDTV and under iperf3 (figure 3 of the GRIP paper on HDTV), and
+estimates memory traffic."""
 
 import json
 import os
@@ -10,13 +11,13 @@ from hdtv_stream import INSIDE, OUTSIDE, WAYS, Stream, Usage, in_namespace, lost
 
 IPERF_PORT = 5201
 COLUMNS = ("idle", "kernel", "IPsec", "port", "gateway", "application", "library", "other", "other processes")
-# What the paper measured at its sender, in percent: idle, kernel, IPsec, the card's driver,
+# The paper's measurements at its sender, in percent: idle, kernel, IPsec, the card's driver,
 # application, libc.
 PAPER = (("HDTV", 2, 893, "62 / 28 / 4 / 3 / <1 / <1"), ("iperf", 2, 989, "47 / 35 / 4 / 4 / 2 / 8"), ("iperf", 1, 989, "0 / 70 / 9 / 4 / 3 / 12"))
 
 
 def ports(args):
-    """What each gateway's ports have counted, by name."""
+    """The counters of each gateway's ports, by port name."""
     def of(site):
         command = [args.convoy, "show", "port", "--json", "--control", args.work / f"site-{site}.sock"]
         return {port["name"]: port for port in json.loads(subprocess.run(command, capture_output=True, check=True).stdout)}
@@ -24,7 +25,8 @@ def ports(args):
 
 
 def moved(before, after):
-    """Packets that a gateway received and sent, and their mean lengths in bytes: `(packets, received, sent)`, by its inside and outside."""
+    """Packets that a gateway carried, and their mean lengths in bytes: `(packets, received, sent)`,
+    for the direction with more traffic."""
     def since(port, what):
         return after[port][what] - before[port][what]
     came = max(("inside", "outside"), key=lambda port: since(port, "received_bytes"))
@@ -34,7 +36,7 @@ def moved(before, after):
 
 
 def iperf(args, way, record):
-    """TCP by iperf3; returns megabits a second and what was used."""
+    """Runs TCP with iperf3; returns the rate in Mbit/s and the CPU use."""
     to = WAYS[way][0]
     log = args.work / "iperf.json"
     server = in_namespace(OUTSIDE, "iperf3", "-s", "-1", "-B", to, stdout=subprocess.DEVNULL)
@@ -61,7 +63,7 @@ def iperf(args, way, record):
 
 
 def profile(args):
-    """Adds the rows of so many processors as this program may use to the results."""
+    """Adds the rows for the number of processors that this program may use to the results."""
     results = json.loads(args.out.read_text(encoding="utf-8")) if args.out.exists() else {"seconds": args.seconds, "rows": []}
     cores = os.sched_getaffinity(0)
     samples = args.work / "perf.data"
@@ -87,7 +89,8 @@ def profile(args):
 
 
 def account(args, send, gateways):
-    """Bytes that each packet of the stream moves through memory, read and written, and what one core can move."""
+    """Bytes that each packet of the stream reads and writes in memory, and the rate that one core
+    can move."""
     inside = json.loads(subprocess.run([args.convoy, "bench", "inside", "--json", "--lengths", "1450", "--services", "aes128ctr-sha1", "--trial",
                                         "0.05"], capture_output=True, check=True).stdout)
     (service,) = inside["services"].values()
@@ -101,7 +104,7 @@ def account(args, send, gateways):
 
 
 def print_load(args):
-    """Prints the profile and the account as Markdown."""
+    """Prints profile and memory traffic as Markdown."""
     results = json.loads(args.out.read_text(encoding="utf-8"))
     sources = {row["source"] for row in results["rows"]}
     print(f"Shares of the processors in percent, sender, both gateways and receiver together ({'; '.join(sorted(sources))}):\n")

@@ -1,11 +1,12 @@
-"""Where processor time goes: figure 3 of the GRIP paper on HDTV, by perf, or by /proc where there is no perf."""
+"""CPU time by part of the system, as in figure 3 of the GRIP paper on HDTV, measured by perf, or
+from /proc if there is no perf."""
 
 import collections
 import re
 import subprocess
 
-# Which part of the system a function is of, by the beginning of its name or the file that it is in;
-# the first that fits.
+# Assigns a function to a part of the system by a prefix of its name or by its file; the first match
+# decides.
 PARTS = (
     ("IPsec", ("convoy_ipsec", "convoy_engine", "aes_", "gcm", "submit_", "flush_", "mb_mgr", "sha1", "sha_", "libIPSec")),
     ("port", ("convoy_port", "tun_rs")),
@@ -13,7 +14,7 @@ PARTS = (
     ("library", ("libc.so", "ld-linux", "memcpy", "memmove", "__mem", "vdso", "libcrypto", "libm.so")),
     ("gateway", ("convoy_", "core::", "alloc::", "std::", "hashbrown")),
 )
-# A sample as `perf script` prints it: the thread's name, which may have spaces and numbers,
+# A sample as `perf script` prints it: the thread's name, which may contain spaces and numbers,
 # process, address, function, file.
 SAMPLE = re.compile(r"\s*.*?\s(\d+)\s+[0-9a-f]{6,}\s+(.*)\s+\((.*)\)$")
 ORDER = ("kernel", "IPsec", "port", "gateway", "application", "library", "other")
@@ -21,7 +22,8 @@ GATEWAYS = ("gateway a", "gateway b")
 
 
 def start_perf(path, seconds, cores):
-    """Samples these processors by the kernel's clock, which every machine has; `None` if perf does not run."""
+    """Samples these processors with the kernel's clock, which every machine has; `None` if perf
+    does not run."""
     on = ",".join(str(core) for core in sorted(cores))
     command = ["perf", "record", "-q", "-C", on, "-e", "cpu-clock", "-F", "997", "-o", str(path)]
     try:
@@ -34,13 +36,14 @@ def start_perf(path, seconds, cores):
 def part_of(symbol, place):
     if place.startswith("[") and "vdso" not in place:
         return "kernel"
-    # Rust names what implements a trait in angle brackets.
+    # Rust puts the type of a trait's implementation in angle brackets.
     name = symbol.lstrip("<&")
     return next((part for part, names in PARTS if any(name.startswith(n) or n in place for n in names)), "other")
 
 
 def by_perf(path, pids):
-    """Samples by process and part, as shares of the processors; those of other processes and the idle ones have names of their own."""
+    """Samples by process and part, as shares of the processors; other processes and idle time have
+    their own names."""
     names = {pid: name for name, pid in pids.items()}
     text = subprocess.run(["perf", "script", "-i", str(path), "-F", "pid,comm,ip,sym,dso"], capture_output=True, text=True, check=True).stdout
     counts = collections.Counter()
@@ -64,7 +67,8 @@ def by_perf(path, pids):
 
 
 def by_proc(used):
-    """The same from /proc: it tells a process's time in the kernel from the rest, but no more than that."""
+    """The same from /proc, which only distinguishes a process's time in the kernel from the
+    rest."""
     shares = {"idle": used["idle"] / used["total"]}
     for name, (program, kernel) in used["processes"].items():
         shares[name, "gateway" if name in GATEWAYS else "application"] = program / used["total"]
@@ -73,13 +77,13 @@ def by_proc(used):
 
 
 def shares_of(path, used):
-    """By perf's samples where there are some, else by /proc; and which it was."""
+    """Uses perf's samples if there are any, else /proc; returns the shares and the source."""
     shares = by_perf(path, used["pids"]) if path.exists() else {}
     return (shares, "samples of perf") if len(shares) > 2 else (by_proc(used), "/proc, which cannot tell IPsec, port and library from gateway")
 
 
 def summed(shares):
-    """By part, all processes together."""
+    """Shares by part, summed over all processes."""
     parts = collections.Counter({"idle": shares.get("idle", 0.0), "other processes": shares.get("others", 0.0)})
     for key, value in shares.items():
         if isinstance(key, tuple):
@@ -88,7 +92,7 @@ def summed(shares):
 
 
 def print_processes(shares, source):
-    """A row for each process."""
+    """Prints a row for each process."""
     print(f"{source}: idle {100 * shares.get('idle', 0):.0f} %, other processes {100 * shares.get('others', 0):.0f} % of the processors")
     rows = sorted({key[0] for key in shares if isinstance(key, tuple)})
     print("  " + " ".join(f"{head:>12}" for head in ("", *ORDER)))

@@ -1,4 +1,5 @@
-"""A stream of HDTV between the namespaces of demo/hdtv.sh, and what the four processes use meanwhile."""
+"""A stream of HDTV between the namespaces of demo/hdtv.sh, and the CPU use of the four processes
+meanwhile."""
 
 import json
 import os
@@ -10,7 +11,7 @@ import time
 
 PORT = 5004
 TICKS = os.sysconf("SC_CLK_TCK")
-# The ways a stream takes: the address of the receiver, and what protects it.
+# The paths of a stream: the receiver's address, and the protection.
 WAYS = {
     "plain": ("192.0.2.2", "no tunnel"),
     "gcm": ("10.2.0.1", "AES-128-GCM"),
@@ -20,13 +21,14 @@ INSIDE, OUTSIDE = "convoy-a", "convoy-b"
 
 
 def used_by(pid):
-    """Seconds of processor time of a process, its threads' together: in the program, in the kernel."""
+    """CPU time of a process over all its threads, in seconds: in user mode and in the kernel."""
     fields = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     return int(fields[11]) / TICKS, int(fields[12]) / TICKS
 
 
 def of_processors(cores):
-    """Seconds of these processors, all together: all, idle, and stolen by the machine's host."""
+    """Seconds of these processors in total: all, idle, and stolen by the host of the virtual
+    machine."""
     total = idle = stolen = 0
     for line in pathlib.Path("/proc/stat").read_text(encoding="utf-8").splitlines():
         name, *fields = line.split()
@@ -37,7 +39,7 @@ def of_processors(cores):
 
 
 class Usage:
-    """What processes and processors do between the beginning and the end of a span."""
+    """CPU use of processes and processors over a span of time."""
 
     def __init__(self, pids):
         self.pids, self.cores = pids, os.sched_getaffinity(0)
@@ -47,7 +49,8 @@ class Usage:
         return {name: used_by(pid) for name, pid in self.pids.items()}, of_processors(self.cores)
 
     def end(self):
-        """Of each process the seconds in the program and in the kernel; of the processors the seconds, the idle and the stolen ones."""
+        """The seconds of each process in user mode and in the kernel; total, idle and stolen
+        seconds of the processors."""
         length = time.monotonic() - self.began
         (processes, processors), (before, processors_before) = self.read(), self.before
         used = {name: [now - then for now, then in zip(processes[name], before[name])] for name in before}
@@ -56,7 +59,7 @@ class Usage:
 
 
 def share(used, name):
-    """The part of a core that a process used."""
+    """The share of a core that a process used."""
     return sum(used["processes"][name]) / used["seconds"]
 
 
@@ -65,7 +68,7 @@ def in_namespace(namespace, *command, **options):
 
 
 class Stream:
-    """A sender and a receiver with a way between them."""
+    """A sender and a receiver, and the path between them."""
 
     def __init__(self, args, way, mtu, rate="720p60", more_send=(), more_receive=()):
         self.args, self.mtu, self.rate = args, mtu, rate
@@ -85,8 +88,9 @@ class Stream:
             sys.exit(f"convoy hdtv {name} failed: {text}")
 
     def run(self, seconds, record=None):
-        """Streams for so many seconds; returns what sender and receiver report, and what was used in the middle of it. `record` is called
-        with the length of that span and returns a process that ends with it."""
+        """Streams for `seconds`; returns the reports of sender and receiver, and the CPU use in the
+        middle part. `record` is called with the length of that part, and returns a process that
+        ends with it."""
         frames = round(seconds * float(self.rate.partition("p")[2]))
         first = ("--first-timestamp", 1000)
         receiver = self.start(OUTSIDE, "receive", "receive", "--listen", f"{self.to}:{PORT}", "--format", self.rate, *first,
@@ -112,7 +116,7 @@ class Stream:
 
 
 def wait_for_port(port, kind):
-    """Waits until somebody listens in the outer namespace."""
+    """Waits until a process listens in the outer namespace."""
     for _ in range(200):
         listening = subprocess.run(["ip", "netns", "exec", OUTSIDE, "ss", "-Hln", kind, f"sport = :{port}"], capture_output=True, check=True)
         if listening.stdout:
@@ -122,10 +126,10 @@ def wait_for_port(port, kind):
 
 
 def lost(send, receive):
-    """Packets that did not arrive."""
+    """Number of packets that did not arrive."""
     return send["packets"] - receive["counts"]["packets"]
 
 
 def broken(send, receive):
-    """Frames that were not whole when they were due."""
+    """Number of frames that were incomplete when they were due."""
     return send["frames"] - receive["counts"]["whole_frames"]

@@ -1,4 +1,4 @@
-"""The MTU sweep: figure 1 of the GRIP paper on network security."""
+"""The MTU sweep of figure 1 of the GRIP paper on network security."""
 
 import json
 import math
@@ -7,15 +7,15 @@ import time
 from hdtv_stream import WAYS, Stream, broken, lost
 
 MTUS = (1500, 3000, 4500, 6000, 7500, 9000)
-# How far apart a rate that is carried and one that is not may be in the end, and the steps until
-# there is one of each.
+# Largest ratio between the lowest failing and the highest carried rate at the end of a search, and
+# the ratio of its steps until it has one of each.
 PRECISION, STEP = 1.06, 1.25
 MOST_TRIALS = 14
 
 
 def is_carried(args, way, mtu, rate):
-    """Whether one of two trials loses nothing: a host that is shared interrupts one now and then. A sender that keeps its rate is late for
-    a frame at times; one that does not is late for most of them."""
+    """Whether one of two trials loses nothing: a shared host sometimes interrupts one. A sender
+    that keeps its rate is late for some frames; one that cannot is late for most of them."""
     for _ in range(2):
         send, receive, _ = Stream(args, way, mtu, f"720p{rate}").run(args.seconds)
         late = send["late_frames"]
@@ -25,8 +25,9 @@ def is_carried(args, way, mtu, rate):
 
 
 def highest(trial, rate):
-    """The highest rate that is carried, in frames a second, within 6 %, and the trials that it took. The search begins at `rate`, goes up or
-    down by a quarter until it has a rate that is carried and one that is not, and halves the span between them."""
+    """Returns the highest carried rate in frames per second, within 6 %, and the trials. The search
+    begins at `rate`, goes up or down by a quarter until it has both a carried and a failing rate,
+    and then bisects."""
     low, high = 0, None
     for trials in range(1, MOST_TRIALS + 1):
         if trial(rate):
@@ -47,7 +48,8 @@ def highest(trial, rate):
 
 
 def sweep(args):
-    """Adds one window's rates to the results. Without a tunnel there is no window, so the first one's hold."""
+    """Adds one window's rates to the results. Without a tunnel the window has no effect, so the
+    first one's rates are reused."""
     results = json.loads(args.out.read_text(encoding="utf-8")) if args.out.exists() else {"seconds_a_trial": args.seconds, "points": []}
     known = {(point["way"], point["mtu"], point["window"]): point["frames_a_second"] for point in results["points"]}
     began = time.monotonic()
@@ -56,8 +58,8 @@ def sweep(args):
             continue
         window, rate = (None if way == "plain" else args.window), 60
         for mtu in args.mtus:
-            # Another window's rate at this MTU is the best guess there is, then this one's at the
-            # MTU before.
+            # The best first guess is another window's rate at this MTU, then this window's rate at
+            # the previous MTU.
             rate = next((found for (of, at, _), found in known.items() if (of, at) == (way, mtu) and found), rate)
             found, trials = highest(lambda rate, way=way, mtu=mtu: is_carried(args, way, mtu, rate), rate)
             mbps = found * 1280 * 720 * 16 / 1e6
@@ -70,7 +72,7 @@ def sweep(args):
 
 
 def table(args):
-    """Prints what all windows brought, as Markdown."""
+    """Prints the results of all windows as Markdown."""
     results = json.loads(args.out.read_text(encoding="utf-8"))
     columns, cells = [], {}
     for point in results["points"]:

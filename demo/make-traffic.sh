@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes demo/traffic.pcap: two hosts in network namespaces talk to each other with real programs,
-# and tcpdump writes down what passes between them. Needs root; run it from anywhere.
+# Makes demo/traffic.pcap: two hosts in network namespaces exchange traffic of real programs, and
+# tcpdump captures it. Needs root; can be run from any folder.
 #
 #   10.1.0.10, fd00:1::10  client  --veth--  server  10.2.0.10, fd00:2::10
 #
@@ -26,8 +26,8 @@ ip link add c0 netns $client type veth peer name s0 netns $server
 for side in "$client c0 1" "$server s0 2"; do
   read -r ns dev net <<<"$side"
   ip -n "$ns" link set lo up
-  # One MTU of 1400 leaves room for ESP in UDP; without offloads every packet is captured as it
-  # travels.
+  # An MTU of 1400 leaves room for ESP in UDP. Offloads are off, so that packets are captured as
+  # they travel.
   ip netns exec "$ns" ethtool -K "$dev" tso off gso off gro off tx off rx off >/dev/null
   ip -n "$ns" link set "$dev" up mtu 1400
   ip -n "$ns" addr add "10.$net.0.10/24" dev "$dev"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Two gateways in network namespaces: ping, iperf3, and a capture of the outside that tshark
-# decrypts. Needs root.
+# Two gateways in network namespaces: ping, iperf3, and a capture between them that tshark decrypts.
+# Needs root.
 # usage: net.sh CONVOY
 set -euo pipefail
 convoy=$(realpath "$1")
@@ -12,8 +12,8 @@ start iperf.log $b iperf3 -s
 sleep 2
 echo "--- ping through the tunnel, IPv4 and IPv6"
 for host in 10.2.0.1 fd00:2::1; do
-  # Apart, as packets that leave together reach the capture as one (UDP_SEGMENT), and tshark reads
-  # the first.
+  # With pauses: packets that are sent together reach the capture as one (UDP_SEGMENT), of which
+  # tshark reads only the first.
   ip netns exec $a ping -c 5 -i 0.5 -W 5 $host >"$work/ping.log" || true
   all_answered "$work/ping.log" || { cat "$work"/*.log >&2; echo "not all pings were answered" >&2; exit 1; }
   tail -2 "$work/ping.log"

@@ -1,8 +1,8 @@
-# Two sites in network namespaces, each with a gateway: for net.sh and for system tests. Sourced,
-# with $convoy set and PORT (udp, raw, af_xdp, af_packet or card), UDP_PORT (instead of 4500), OUTER
-# (4 or 6), WORKERS, TUNNELS (each between subnets 10.x.t.0), PROPOSALS (an array, one for each
-# tunnel), LINK_MTU (of the interfaces between them), INNER_MTU (of the inside) and EXTRA (more of
-# both configurations) as wished.
+# Two sites in network namespaces, each with a gateway: for net.sh and for system tests. To be
+# sourced with $convoy set. Optional variables: PORT (udp, raw, af_xdp, af_packet or card), UDP_PORT
+# (instead of 4500), OUTER (4 or 6), WORKERS, TUNNELS (their number; tunnel t connects the subnets
+# 10.x.t.0), PROPOSALS (an array, one for each tunnel), LINK_MTU (between the gateways), INNER_MTU
+# (inside) and EXTRA (appended to both configurations).
 #
 #   host 10.1.0.1 [site 1] 192.0.2.1 --veth-- 192.0.2.2 [site 2] 10.2.0.1 host
 [ "$(id -u)" = 0 ] || { echo "network namespaces need root" >&2; exit 1; }
@@ -18,7 +18,7 @@ clean() {
 trap clean EXIT
 start() { local log=$1; shift; ip netns exec "$@" >"$work/$log" 2>&1 & running+=($!); }
 
-# What a run that was killed left behind would be in the way.
+# Remove namespaces that a killed run left behind.
 for ns in $a $b; do
   [ -e /run/netns/$ns ] || continue
   ip netns pids $ns | xargs -r kill -9 2>/dev/null || true
@@ -31,7 +31,7 @@ for side in "$a va 1" "$b vb 2"; do
   read -r ns dev host <<<"$side"
   ip -n "$ns" link set lo up
   if [ "${PORT:-udp}" = card ]; then
-    # The interface is the card's line: the kernel has no address there.
+    # The card's driver uses this interface, so the kernel needs no address on it.
     ip netns exec "$ns" sysctl -qw "net.ipv6.conf.$dev.disable_ipv6=1"
     ip -n "$ns" link set "$dev" up
     continue
@@ -111,7 +111,7 @@ done
 "$convoy" check -c "$work/site-1.toml"
 start a.log $a "$convoy" run -c "$work/site-1.toml"
 start b.log $b "$convoy" run -c "$work/site-2.toml"
-# Ready, not only listening: routes come last.
+# Waits until the gateways are ready, not only listening: routes come last.
 are_ready() { grep -q ' ready' "$work/a.log" && grep -q ' ready' "$work/b.log"; }
 for _ in $(seq 150); do ! are_ready || break; sleep 0.1; done
 are_ready || { cat "$work"/?.log >&2; exit 1; }

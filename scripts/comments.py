@@ -15,7 +15,7 @@ BY_ENDING = {"rs": SLASHES, "sv": SLASHES, "c": SLASHES, "h": SLASHES, "cpp": SL
 
 
 def too_long(path, comment):
-    """The numbers of the lines that are too long."""
+    """Yields the numbers of the lines that are too long."""
     in_fence = False
     with open(path, encoding="utf-8") as file:
         for number, line in enumerate(file, 1):

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Licences and sources of all dependencies, by cargo-deny, which is built once, from its crate; and
-# advisories, but only where the RustSec database can be reached. CI reaches registries alone, and
+# Checks licences and sources of all dependencies with cargo-deny, which is built once from its
+# crate. Checks advisories only if the RustSec database can be reached: CI can only reach package
+# registries, none of which is known to provide it, so CI does not check advisories.
 # no package there is known to bring it: CI does not check advisories.
 set -euo pipefail
 command -v cargo-deny >/dev/null || cargo install --locked --quiet cargo-deny

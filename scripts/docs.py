@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Checks the book in docs/: its links, the width of its lines, its code blocks, and that what it lists is what the code has.
+"""Checks the book in docs/: its links, line widths and code blocks, and that its lists match the
+code.
 
 usage: docs.py [--convoy PROGRAM]
-Of code blocks only the syntax is checked (TOML, and sh by bash -n). With PROGRAM, each configuration also passes `convoy check`, and the command line
-of the book is what the program says. Needs nothing but Python and bash.
+Code blocks are only checked for their syntax (TOML, and sh with bash -n). With PROGRAM, each
+configuration must also pass `convoy check`, and the command-line reference must be the program's.
+Needs only Python and bash.
 """
 
 import re
@@ -20,12 +22,12 @@ LINK = re.compile(r"!?\[(?:[^\]`]|`[^`]*`)*\]\(([^)\s]+)\)")
 # Pages with links into the book from outside.
 OUTSIDE = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "bench/simulator/README.md", "card/README.md",
            "python/README.md"]
-# Files of mdbook, to which no page links.
+# Files of mdbook that no page links to.
 NOT_LINKED = {"book.toml", "SUMMARY.md"}
 
 
 def without_code(text):
-    """The text with blank lines in place of its code, so that lines keep their numbers."""
+    """The text with its code replaced by blank lines, which keeps line numbers."""
     lines, fence = [], None
     for line in text.split("\n"):
         mark = re.match(r"\s*(```+)", line)
@@ -39,7 +41,7 @@ def without_code(text):
 
 
 def slug(heading):
-    """A heading's anchor, as mdbook and the usual forges make it."""
+    """A heading's anchor, as mdbook and common forges generate it."""
     plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).replace("`", "").replace("*", "").strip().lower()
     return re.sub(r"\s", "-", re.sub(r"[^\w\s-]", "", plain))
 
@@ -49,7 +51,7 @@ def anchors(text):
 
 
 def links(pages):
-    """Links that lead nowhere, or out of the book."""
+    """Links that lead nowhere or out of the book."""
     text_of = {page: page.read_text() for page in pages}
     reached = set()
     for page, text in text_of.items():
@@ -85,7 +87,7 @@ def wide(pages):
 
 
 def gone():
-    """Names of the book's pages in other files that are no pages."""
+    """Names of book pages in other files that do not exist."""
     listed = subprocess.run(["git", "grep", "-nIoE", r"docs/[a-z0-9/_-]+\.(md|csv|svg|png)", "--", ".", ":!docs", ":!CHANGELOG.md"],
                             cwd=ROOT, capture_output=True, text=True, check=False).stdout
     for line in listed.splitlines():
@@ -95,7 +97,7 @@ def gone():
 
 
 def places(pages):
-    """Files of the source that pages name and that are not there."""
+    """Source files that pages name and that do not exist."""
     for page in pages:
         for number, line in enumerate(page.read_text().split("\n"), 1):
             for name in re.findall(r"`((?:bench|card|charon|crates|demo|examples|packaging|platforms|scripts|tests)/[\w./-]+)`", line):
@@ -104,7 +106,7 @@ def places(pages):
 
 
 def blocks(pages):
-    """Code blocks: page, line, language, text."""
+    """Yields page, line, language and text of each code block."""
     for page in pages:
         language = None
         for number, line in enumerate(page.read_text().split("\n"), 1):
@@ -119,7 +121,7 @@ def blocks(pages):
 
 
 def is_whole(config):
-    """Whether it is a gateway's configuration and not a part of one."""
+    """Whether it is a complete configuration of a gateway."""
     return "[[port]]" in config and "[[tunnel]]" in config
 
 
@@ -138,7 +140,8 @@ def syntax(pages):
 
 def configurations(pages, convoy):
     for page, number, language, code in blocks(pages):
-        # What shows all keys names what no machine has; crates/gateway reads it in its tests.
+        # The configuration with all keys names devices that no machine has; tests of crates/gateway
+        # read it.
         if language != "toml" or not is_whole(code) or "kind = \"cryptodev\"" in code:
             continue
         with tempfile.TemporaryDirectory() as folder:
@@ -151,7 +154,7 @@ def configurations(pages, convoy):
 
 
 def drop_reasons():
-    """Reasons that the code has and the page has not, and the reverse."""
+    """Drop reasons that only the code or only the page has."""
     sources = sorted(ROOT.glob("crates/*/src/drops.rs"))
     if len(sources) != 1:
         yield f"{len(sources)} files crates/*/src/drops.rs: which has the reasons?"

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Installs what convoy needs, by apt on Debian and Ubuntu; elsewhere it says what is missing.
+# Installs what convoy needs: with apt on Debian and Ubuntu; on other systems it lists what is
+# missing.
 # usage: install.sh PURPOSE ..., of build, card, card-test, test, hdtv, peers, xdp, secgw, bench,
-# instructions, sampling, charon, charon-test, fuzz
+# instructions, sampling, charon, charon-test, iptfs, fuzz
 set -euo pipefail
 
-# What each purpose needs: "command or file:package". Intel's library and DPDK are wanted, not
-# needed.
+# The needs of each purpose: "command or file:package". Intel's library and DPDK are optional.
 declare -A needs=(
   [build]="cc:gcc /usr/include/stdio.h:libc6-dev pkg-config:pkg-config"
   [card]="g++:g++ make:make perl:perl python3:python3"
@@ -20,6 +20,8 @@ declare -A needs=(
     /usr/lib/ipsec/plugins/libstrongswan-openssl.so:libstrongswan-standard-plugins
     /usr/lib/ipsec/plugins/libstrongswan-ctr.so:libstrongswan-extra-plugins
     /usr/lib/ipsec/plugins/libstrongswan-kernel-libipsec.so:libcharon-extra-plugins"
+  [iptfs]="qemu-system-x86_64:qemu-system-x86 busybox:busybox-static cpio:cpio xz:xz-utils /sbin/depmod:kmod flock:util-linux cc:gcc /usr/include/stdio.h:libc6-dev make:make bzip2:bzip2
+    ip:iproute2 tcpdump:tcpdump python3:python3 /usr/share/keyrings/debian-archive-keyring.gpg:debian-archive-keyring"
   [fuzz]="clang:clang editcap:wireshark-common /usr/share/doc/libclang-rt-dev:libclang-rt-dev"
   [peers]="cc:gcc ip:iproute2 iperf3:iperf3 ping:iputils-ping taskset:util-linux openssl:openssl /usr/lib/ipsec/charon:strongswan-charon swanctl:strongswan-swanctl
     /usr/lib/ipsec/plugins/libstrongswan-kernel-libipsec.so:libcharon-extra-plugins /usr/lib/ipsec/plugins/libstrongswan-openssl.so:libstrongswan-standard-plugins"
@@ -38,6 +40,7 @@ declare -A wants=(
   [hdtv]=""
   [charon]=""
   [charon-test]=""
+  [iptfs]=""
   [secgw]="/usr/include/intel-ipsec-mb.h:libipsec-mb-dev"
   [peers]=""
   [xdp]=""
@@ -62,8 +65,8 @@ apt_install() {
     run_as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null
 }
 
-# strongswan-charon brings strongswan-starter, whose service is a second charon beside the one that
-# convoy is set up with.
+# strongswan-charon installs strongswan-starter, whose service runs a second charon besides the one
+# that convoy's documentation sets up.
 unit() { systemctl cat strongswan-starter.service >/dev/null 2>&1; }
 had_starter=yes; unit || had_starter=no
 if [ ${#needed[@]} -gt 0 ]; then
@@ -88,10 +91,10 @@ if ! command -v cargo >/dev/null; then
   exit 1
 fi
 
-# What `python3 -m venv` needs is in a package of its own on Debian.
+# On Debian, `python3 -m venv` needs a separate package.
 need_venv() { python3 -c 'import ensurepip' 2>/dev/null || apt_install python3-venv; }
 
-# make_venv FOLDER REQUIREMENTS MODULES: Python's packages, unless these modules are there.
+# make_venv FOLDER REQUIREMENTS MODULES: installs Python packages, unless these modules are present.
 make_venv() {
   [ -x "$1/bin/python" ] && "$1/bin/python" -c "import $3" 2>/dev/null && return
   need_venv

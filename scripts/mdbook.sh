@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# mdbook, in the version that makes the book, built once into target/mdbook.
+# Runs mdbook in the version that builds the book; installs it once into target/mdbook.
 # usage: mdbook.sh ARGUMENT...
 set -euo pipefail
 version=0.5.4

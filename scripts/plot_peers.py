@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws README's picture of convoy beside its peers from the measurements in docs/results."""
+"""Draws README's picture of convoy and other gateways from the measurements in docs/results."""
 
 import csv
 import pathlib
@@ -14,14 +14,14 @@ OWN, OTHER = "#0072B2", "#B0B0B0"
 
 
 def other_vpns():
-    """Names and thousands of packets a second, the highest first."""
+    """Names and thousands of packets per second, the highest first."""
     with open(RESULTS / "vpns.csv", encoding="utf-8", newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["run"] == RUN]
     return sorted(((row["gateway"], float(row[RATE])) for row in rows), key=lambda row: -row[1])
 
 
 def beside_vpp():
-    """Names and cycles a packet with one SA, VPP's before convoy's."""
+    """Names and cycles per packet with one SA, VPP's before convoy's."""
     bars = []
     with open(RESULTS / "vpp.csv", encoding="utf-8", newline="") as file:
         rows = list(csv.reader(file))[1:]
@@ -35,7 +35,7 @@ def beside_vpp():
 
 
 def panel(lines, top, title, bars):
-    """Appends the lines of one bar chart; returns where the next begins."""
+    """Appends the elements of one bar chart; returns the position of the next one."""
     scale = (WIDTH - LEFT - 70) / max(value for _, value in bars)
     lines.append(f'<text x="10" y="{top - 16}" font-size="14" font-weight="bold">{title}</text>')
     for at, (name, value) in enumerate(bars):
@@ -48,7 +48,7 @@ def panel(lines, top, title, bars):
 
 
 def main():
-    """Writes the picture, or with --check fails if it is not what the data give."""
+    """Writes the picture; with --check, fails if it differs from the data."""
     lines = []
     below = panel(lines, TOP, "64-byte packets without loss, kpps, one core for each site", other_vpns())
     below = panel(lines, below, "Cycles per packet of the whole path in memory, one SA", beside_vpp())

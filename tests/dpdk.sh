@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
-# Two gateways whose ports are Ethernet devices of DPDK's on both sides, net_af_packet on veths that
-# the kernels have no addresses on: hosts behind them and routers between. Each gateway is a host of
-# its own on its links, for ARP and for pings. tshark decrypts what crossed. Needs root, and a
-# convoy with DPDK.
-# usage: dpdk.sh CONVOY ENCAP    where ENCAP is udp or none; WORKERS as wished
+# Two gateways whose ports on both sides are DPDK Ethernet devices: net_af_packet on veths without
+# kernel addresses, hosts behind them and routers between. Each gateway acts as a host on its links,
+# for ARP and for pings. tshark decrypts the captured packets. Needs root, and a convoy with DPDK.
+# usage: dpdk.sh CONVOY ENCAP    where ENCAP is udp or none; WORKERS is optional
 set -euo pipefail
 convoy=$(realpath "$1") encap=$2
 here=$(dirname "$(realpath "$0")")
@@ -11,8 +10,8 @@ source "$here/hosts.sh"
 source "$here/gateways.sh"
 sites
 serve
-# A veth hands over what a host's kernel has left for its hardware to do, checksums and the cutting
-# of TCP.
+# A veth passes on packets that the host's kernel has left to hardware offloads: without checksums,
+# and with unsegmented TCP.
 for ns in $ha $hb; do in_ns $ns ethtool -K eth0 tx off >/dev/null; done
 for ns in $ga $gb; do
   for device in lan0 wan0; do
@@ -39,7 +38,8 @@ PORTS
 site $ga 1 2 192.0.2.1 192.0.2.254 198.51.100.1
 site $gb 2 1 198.51.100.1 198.51.100.254 192.0.2.1
 
-# refused PATTERN REPLACEMENT MESSAGE: a gateway with this change does not start, and says so.
+# refused PATTERN REPLACEMENT MESSAGE: a gateway with this change must not start, and must report
+# this.
 refused() {
   (umask 077; sed "s|$1|$2|" "$work/$ga.toml" >"$work/refused.toml")
   ! in_ns $ga timeout 60 "$convoy" run -c "$work/refused.toml" >"$work/refused.log" 2>&1 || fail "it runs with $2"
@@ -65,12 +65,12 @@ decrypted=$(decrypted 192.0.2.1 198.51.100.1 'icmp.type == 8')
 plain=$(tshark -r "$work/outside.pcap" -Y 'ip.addr == 10.0.0.0/8 && !esp' 2>/dev/null | wc -l)
 [ "$decrypted" = 15 ] && [ "$plain" = 0 ] || fail "tshark decrypts $decrypted of 15 requests, and sees $plain packets without the keys"
 
-# Full-size TCP, whose segments are cut to what the tunnel leaves (path MTU discovery by the gateway
-# inside).
+# Full-size TCP, whose segments are reduced to what fits the tunnel (the inside gateway does path
+# MTU discovery).
 fetch $ha $hb 10.2.0.10
 fetch $hb $ha 10.1.0.10
 
-# A gateway is a host on its links.
+# A gateway answers on its links as a host does.
 in_ns $near ping -c 2 -i 0.2 -W 5 192.0.2.1 >/dev/null || fail "the port of $ga does not answer pings outside"
 in_ns $ha ping -c 2 -i 0.2 -W 5 10.1.0.1 >/dev/null || fail "the port of $ga does not answer pings inside"
 ! in_ns $near ping -c 1 -W 1 192.0.2.9 >/dev/null || fail "something answers at 192.0.2.9"
@@ -84,15 +84,15 @@ for ns in $ga $gb; do
     echo "$ns $port: $sent packets sent, $received received"
   done
 done
-# What is neither ARP nor IPv4 to the gateway is dropped and counted.
+# Frames that are neither ARP nor for the gateway's IPv4 address are dropped and counted.
 before=$(of_port $ga outside other_address)
 ip -n $near route add 192.0.2.77/32 via 192.0.2.1
 in_ns $near ping -c 3 -i 0.2 -W 1 192.0.2.77 >/dev/null || true
 after=$(of_port $ga outside other_address)
 [ $((after - before)) = 3 ] || fail "3 packets to 192.0.2.77 are counted as $((after - before))"
 
-# A host behind a peer that writes to hosts that are not there stops nobody: what waits for ARP is
-# bounded, and given up.
+# A host behind a peer that sends to hosts that do not exist must not block others: packets that
+# wait for ARP are bounded in number, and given up.
 scan() { # namespace prefix: 64 packets to each of 96 addresses, about 6,000 a second
   in_ns "$1" python3 - "$2" <<'PYTHON'
 import socket, sys, time
@@ -112,7 +112,7 @@ given_up() { [ "$(dropped)" = 6144 ]; }
 wait_for "of 6,144 packets to absent hosts $(dropped) were dropped" given_up
 echo "6,144 packets to 96 absent hosts: $(of_port $ga inside arp_displaced) made room, $(of_port $ga inside arp_unanswered) were given up, 30 of 30 pings"
 
-# They end, and can begin again at once.
+# They stop, and can start again at once.
 for ns in $ga $gb; do end $ns; done
 start $ga
 start $gb

@@ -1,4 +1,4 @@
-"""Sends one "too big" that is not true to a gateway, about its packets to another; needs root.
+"""Sends a forged "too big" message to a gateway, about its packets to another one; needs root.
 
 usage: forge.py PORT GATEWAY PEER WHAT SPI
 """
@@ -10,12 +10,12 @@ from scapy.all import ESP, ICMP, IP, UDP, ICMPv6PacketTooBig, IPv6, Raw, raw, se
 port, gateway, peer, what, spi = sys.argv[1:]
 is_v6 = ":" in gateway
 spi = int(spi, 0) ^ (0x00FF0000 if what == "wrong-spi" else 0)
-# Never sent; in the other cases one that may have been.
+# A number that was never sent; the other cases use one that may have been.
 sequence = 0x7FFFFFFF if what == "wrong-sequence" else 5
 esp = raw(ESP(spi=spi, seq=sequence, data=bytes(64)))
 if what == "no-spi":
-    # As much as RFC 792 asks a router to quote at least: of ESP in UDP that is the UDP header, of
-    # ESP half of its own.
+    # The minimum that RFC 792 requires a router to quote: of ESP in UDP that is the UDP header, of
+    # native ESP 8 bytes, here without an SPI.
     esp = esp[:0] if port == "udp" else bytes(8)
 header = (IPv6 if is_v6 else IP)(src=gateway, dst=peer)
 if port == "udp":

@@ -1,11 +1,11 @@
 # A gateway at each site of hosts.sh, with static keys that are generated for each run:
-# configuration, start and end, `convoy show`, and what tshark decrypts between the two. Sourced
-# after hosts.sh; the caller sets $encap.
+# configuration, start and stop, `convoy show`, and decryption of the captured packets with tshark.
+# Sourced after hosts.sh; the caller sets $encap.
 new_key() { head -c 20 /dev/urandom | od -An -v -tx1 | tr -d ' \n'; }
 key_ab=$(new_key) key_ba=$(new_key) spi_ab=0x5b000002 spi_ba=0x5a000001
 declare -A started
-# configure NAMESPACE NUMBER PEER_NUMBER OUTER PEER_OUTER FAMILIES <PORTS: writes the configuration
-# of its gateway, with a tunnel between the networks behind both gateways: IPv4, and IPv6 as well if
+# configure NAMESPACE NUMBER PEER_NUMBER OUTER PEER_OUTER FAMILIES <PORTS: writes its gateway's
+# configuration, with a tunnel between the networks behind both gateways: IPv4, and also IPv6 if
 # FAMILIES is 46.
 configure() {
   local ports spi_in=$spi_ba spi_out=$spi_ab key_in=$key_ba key_out=$key_ab
@@ -34,7 +34,7 @@ key_out = "$key_out"
 CONF
   )
 }
-# start NAMESPACE: starts its gateway; end NAMESPACE: stops it, and fails if it does not stop
+# start NAMESPACE: starts its gateway; end NAMESPACE: stops it, and fails if it does not exit
 # cleanly.
 start() {
   in_ns "$1" "$convoy" run -c "$work/$1.toml" >"$work/$1-convoy.log" 2>&1 & started[$1]=$!
@@ -54,8 +54,8 @@ import json, sys
 port = next(port for port in json.load(sys.stdin) if port["name"] == sys.argv[1])
 print(dict(port["device"], **port)[sys.argv[2]])' "$2" "$3"
 }
-# decrypted OUTER_A OUTER_B FILTER: the number of captured packets that tshark decrypts and that
-# match the filter.
+# decrypted OUTER_A OUTER_B FILTER: number of captured packets that tshark decrypts and that match
+# the filter.
 decrypted() {
   local family=IPv4
   case $1 in *:*) family=IPv6 ;; esac

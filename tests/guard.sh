@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# What the kernel must not forward past a gateway's tunnels (RFC 4301 sections 5.1 and 5.2): packets
-# that a stranger on the way to the gateway forges as those of a host behind the peer, and packets
-# to such hosts that the kernel's own routes would send unencrypted. With all forwarding on, and no
-# firewall. Each is also seen to get through without the guard. Needs root.
+# Packets that the kernel must not forward past a gateway's tunnels (RFC 4301 sections 5.1 and 5.2):
+# those that a stranger on the way to the gateway forges as coming from a host behind the peer, and
+# those to such hosts that the kernel's own routes would send unencrypted. Forwarding is on, and
+# there is no firewall. Each kind is also shown to pass without the guard. Needs root.
 # usage: guard.sh CONVOY KIND    where KIND is the inside port's: tun, af_packet or af_xdp
 set -euo pipefail
 convoy=$(realpath "$1") kind=$2 encap=udp
@@ -31,7 +31,7 @@ for ns in $ga $gb; do
   in_ns $ns sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1 net.ipv4.conf.all.rp_filter=2
 done
 [ "$kind" != af_xdp ] || for ns in $ha $hb; do in_ns $ns ethtool -K eth0 tx off >/dev/null; done
-# The stranger: the router beside gateway a, which also knows the way to the hosts.
+# The stranger is the router beside gateway a, which also has a route to the hosts.
 for network in 10.2.0.77/32 fd00:2::77/128; do ip -n $near addr add $network dev lo; done
 ip -n $near route add 10.1.0.0/24 via 192.0.2.1
 ip -n $near route add fd00:1::/64 via 2001:db8:1::1
@@ -54,8 +54,8 @@ table inet seen {
 }
 NFT
 seen() { in_ns "$1" nft list table inet seen | grep -o 'packets [0-9]*' | awk '{ sum += $2 } END { print sum }'; }
-# forge: five datagrams of either family to host a, as of a host behind gateway b; how many of them
-# arrived.
+# forge: sends five datagrams of each family to host a that claim to come from a host behind gateway
+# b, and prints how many arrived.
 forge() {
   local before; before=$(seen $ha)
   in_ns $near python3 - <<'PY'
@@ -66,13 +66,13 @@ for family, source, to in (socket.AF_INET, "10.2.0.77", "10.1.0.10"), (socket.AF
     for _ in range(5):
         sender.sendto(b"forged", (to, 9))
 PY
-  # What came before an answered ping has arrived as well.
+  # After the reply to a ping, everything sent before it has arrived as well.
   in_ns $near ping -q -c 1 -W 5 -I 192.0.2.254 10.1.0.10 >/dev/null || fail "host a is not reached from outside"
   in_ns $near ping -q -c 1 -W 5 -I 2001:db8:1::fe fd00:1::10 >/dev/null || fail "host a is not reached from outside by IPv6"
   echo $(($(seen $ha) - before))
 }
-# escape: pings to hosts behind gateway b while a rule before the gateway's sends them past it; how
-# many left unencrypted.
+# escape: pings hosts behind gateway b while a rule with a higher priority than the gateway's routes
+# them past it, and prints how many left unencrypted.
 escape() {
   local before; before=$(seen $near)
   ip -n $ga rule add pref 100 iif lan0 lookup main; ip -n $ga -6 rule add pref 100 iif lan0 lookup main
@@ -93,7 +93,7 @@ settings="guard = false" gateway $ga 1 2 192.0.2.1 198.51.100.1; start $ga
 reach "without the guard"
 forged=$(forge) escaped=$(escape)
 [ "$forged" = 10 ] || fail "without the guard, $forged of 10 forged packets arrive: the test would see none"
-# An inside port at the interface has taken them from the kernel before any routes.
+# An inside port on an Ethernet interface takes packets before the kernel routes them.
 [ "$kind" != tun ] || [ "$escaped" -gt 0 ] || fail "without the guard, nothing leaves unencrypted: the test would see none"
 ! table || fail "guard = false sets a table"
 ok "without the guard, $forged of 10 forged packets arrived, and $escaped packets left unencrypted"
@@ -104,7 +104,7 @@ wait_for "a reload sets no guard" table
 closed "guard by a reload"
 reach "with the guard"
 sed 's/^/    /' "$work/table"
-# As /etc/nftables.conf of many hosts begins.
+# As at the start of /etc/nftables.conf on many hosts.
 in_ns $ga nft flush ruleset
 wait_for "the guard is not set again" table
 closed "set again after \`nft flush ruleset\`"
@@ -113,14 +113,14 @@ wait_for "a rule is not set again" sh -c "ip netns exec $ga nft list chain inet 
 closed "set again after a rule was deleted"
 dropped() { "$convoy" show stats --json --control "$work/$ga.sock" | python3 -c 'import json, sys; row = json.load(sys.stdin)["guard"]; print(row["dropped_inbound"], row["dropped_outbound"])'; }
 read -r inbound outbound <<<"$(dropped)"
-# What was counted before the table was flushed is lost with it.
+# The counters of the table were lost when it was flushed.
 [ "$inbound" = 20 ] || fail "show counts $inbound dropped forged packets, not 20"
 [ "$kind" != tun ] || [ "$outbound" -ge 2 ] || fail "show counts $outbound dropped packets to the peer's network"
 "$convoy" show stats --control "$work/$ga.sock" | grep -q 'guard: nftables table convoy_4500' || fail "show does not name the guard"
 in_ns $ga "$convoy" check -c "$work/$ga.toml" | grep -q '^the guard (nftables table convoy_4500) drops unprotected packets from and to 10.2.0.0/24, fd00:2::/64 that' || fail "check does not tell of the guard"
 wait_for "the log does not tell of dropped packets" grep -q 'the guard dropped unprotected packets: [1-9]' "$work/$ga-convoy.log"
 
-# It stays when the gateway ends, however it does.
+# The table stays when the gateway ends, whatever the reason.
 end $ga
 closed "stopped"
 in_ns $ga "$convoy" unblock -c "$work/$ga.toml" | grep -q 'the nftables table convoy_4500' || fail "unblock does not tell of the guard"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Video through a tunnel of two gateways: from convoy to GStreamer, from GStreamer to convoy, and
-# from Y4M of ffmpeg to convoy, all bit for bit. Needs root.
+# Video through a tunnel between two gateways: from convoy to GStreamer, from GStreamer to convoy,
+# and Y4M from ffmpeg to convoy, all compared bit for bit. Needs root.
 # usage: hdtv.sh CONVOY
 set -euo pipefail
 convoy=$(realpath "$1")
@@ -19,7 +19,7 @@ caps() { # sampling depth width height rate
   echo "application/x-rtp,media=video,clock-rate=90000,encoding-name=RAW,sampling=$1,depth=(string)$2,width=(string)$3,height=(string)$4,colorimetry=BT709-2,payload=96"
 }
 tenths() { case $1 in UYVY) echo 20 ;; UYVP) echo 25 ;; RGB) echo 30 ;; esac; } # bytes of ten pixels
-# A busy machine may be late: the jitter buffer of a second is so that only the bits count.
+# A jitter buffer of a second, so that delays on a busy machine do not matter, only the bits.
 frames=12
 # name, sampling, depth, GStreamer's sampling and pixel format
 formats=(
@@ -32,8 +32,8 @@ for format in "${formats[@]}"; do
   read -r name sampling depth gst_sampling gst_format <<<"$format"
   size=${name%p*} rate=${name#*p}
   width=${size%x*} height=${size#*x}
-  # What is sent, written by convoy itself over the loopback interface's own path: raw frames for
-  # GStreamer to send and to compare with.
+  # Raw frames that convoy writes over the loopback interface: GStreamer sends them, and received
+  # frames are compared with them.
   ip netns exec $a "$convoy" hdtv receive --delay-ms 1000 --listen 127.0.0.1:6004 --format "$name" --sampling "$sampling" --depth "$depth" \
     --frames $frames --output "$work/sent.raw" --first-timestamp 0 --json >"$work/raw.log" 2>&1 & receiver=$!
   for _ in $(seq 100); do in_a ss -Hlun "sport = :6004" | grep -q . && break; sleep 0.1; done
@@ -54,8 +54,8 @@ for format in "${formats[@]}"; do
   kill -INT $gst; ends $gst
   cmp "$work/sent.raw" "$work/shown.raw" || fail "GStreamer shows another $name $gst_format than convoy sent"
 
-  # From GStreamer to convoy. GStreamer does not pace: it sends each frame at once, so that of HDTV
-  # a busy machine loses packets.
+  # From GStreamer to convoy. GStreamer does not pace packets but sends each frame at once, so with
+  # HDTV a busy machine loses packets.
   [ "$width" -le 640 ] || { echo "$name $gst_format: $frames frames to GStreamer, bit for bit"; continue; }
   ip netns exec $b "$convoy" hdtv receive --delay-ms 1000 --listen 10.2.0.1:$port --format "$name" --sampling "$sampling" --depth "$depth" \
     --frames $frames --output "$work/back.raw" --json >"$work/receive.log" 2>&1 & receiver=$!
@@ -63,13 +63,13 @@ for format in "${formats[@]}"; do
   in_a gst-launch-1.0 -q filesrc location="$work/sent.raw" blocksize=$((bytes / frames)) ! \
     rawvideoparse width="$width" height="$height" format="${gst_format,,}" framerate="$rate/1" colorimetry=bt709 ! \
     identity sync=true ! rtpvrawpay mtu=8900 pt=96 ! udpsink host=10.2.0.1 port=$port sync=false >"$work/gst.log" 2>&1 || fail "GStreamer did not send"
-  # GStreamer says no goodbye on RTCP's port.
+  # GStreamer sends no RTCP BYE.
   sleep 1; kill -TERM $receiver 2>/dev/null || true; ends $receiver
   cmp "$work/sent.raw" "$work/back.raw" || fail "convoy received another $name $gst_format than GStreamer sent"
   echo "$name $gst_format: $frames frames to GStreamer and back, bit for bit"
 done
 
-# ffmpeg's Y4M, by an SDP file; what convoy writes, ffmpeg reads.
+# Y4M from ffmpeg, by an SDP file; ffmpeg reads what convoy writes.
 for pixels in yuv422p yuv422p10le; do
   ffmpeg -v error -f lavfi -i testsrc2=size=320x180:rate=25 -frames:v $frames -pix_fmt $pixels -strict -1 -y "$work/in.y4m"
   rm -f "$work/video.sdp"
@@ -86,8 +86,7 @@ for pixels in yuv422p yuv422p10le; do
 done
 grep -q 'the receiver reported' "$work/send.log" || echo "(no receiver report within so short a stream)"
 
-# Interlaced pictures, and ten bits sent as eight; the receiver knows what the moving test picture
-# should be.
+# Interlaced pictures, and ten bits per sample sent as eight. The receiver knows the test picture.
 in_b "$convoy" hdtv receive --delay-ms 1000 --listen 10.2.0.1:$port --format 320x180i50 --compare --first-timestamp 9 --snapshot "5:$work/received.png" >"$work/receive.log" 2>&1 & receiver=$!
 listens $b
 in_a "$convoy" hdtv send --to 10.2.0.1:$port --format 320x180i50 --first-timestamp 9 --frames 80 --mtu 1400 --snapshot "5:$work/sent.png" >"$work/send.log"
@@ -98,8 +97,8 @@ psnr=$(ffmpeg -v info -i "$work/sent.png" -i "$work/received.png" -lavfi psnr -f
 [ "$psnr" = average:inf ] || fail "the snapshots differ: $psnr"
 echo "320x180i50: 80 frames bit for bit, snapshots the same to ffmpeg ($psnr)"
 
-# GStreamer counts the lines of both fields from the top of the frame. Its receiver takes nothing
-# interlaced, so it only sends.
+# GStreamer numbers the lines of both fields from the top of the frame. Its receiver does not
+# support interlaced video, so it only sends.
 head -c $((frames * 320 * 180 * 2)) /dev/urandom >"$work/sent.raw"
 ip netns exec $b "$convoy" hdtv receive --delay-ms 1000 --listen 10.2.0.1:$port --format 320x180i50 --line-numbers frame --frames $frames \
   --output "$work/back.raw" --json >"$work/receive.log" 2>&1 & receiver=$!

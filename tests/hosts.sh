@@ -1,6 +1,6 @@
-# Two sites: a host behind each gateway, and between the gateways two routers whose link can be made
-# narrow. The kernel's settings are those of a fresh namespace, but for forwarding. Sourced, with
-# $convoy set. Root.
+# Two sites: a host behind each gateway, and two routers between the gateways whose link can get a
+# smaller MTU. The kernel's settings are those of a new namespace, except for forwarding. Sourced,
+# with $convoy set. Needs root.
 #
 #   host a --- gateway a --- near === far --- gateway b --- host b
 #   10.1.0.10  .1   192.0.2.1  .254         .254  198.51.100.1   .1  10.2.0.10
@@ -11,8 +11,7 @@ spaces=($ha $ga $near $far $gb $hb)
 work=$(mktemp -d)
 running=()
 source "$(dirname "${BASH_SOURCE[0]}")/pings.sh"
-# remove: the namespaces, with what runs in them. What a run that was killed left behind would be in
-# the way.
+# remove: deletes the namespaces with their processes, including those that a killed run has left.
 remove() {
   local ns
   for ns in "${spaces[@]}"; do
@@ -33,25 +32,25 @@ fail() {
   exit 1
 }
 in_ns() { ip netns exec "$@"; }
-# wait_for WHAT COMMAND...: within 30 s.
+# wait_for WHAT COMMAND...: waits up to 30 s.
 wait_for() {
   local what=$1; shift
   for _ in $(seq 300); do if "$@" >/dev/null 2>&1; then return; fi; sleep 0.1; done
   fail "$what"
 }
 # capture: captures the packets between the routers in $work/outside.pcap; end_capture COUNT: waits
-# until it has so many ESP packets, and ends it. A slot of the capture's buffer is as large as its
-# longest packet, so the usual buffer has 32 of them at most, and loses packets whenever tcpdump
-# waits 20 ms for a core.
+# until it contains so many ESP packets, and stops it. A slot of the capture buffer is as large as
+# the longest packet, so the default buffer holds at most 32 of them, and loses packets whenever
+# tcpdump waits 20 ms for a core.
 capture() {
-  # Not by in_ns, whose shell the signal would end in its place.
+  # in_ns runs a shell, and the signal would end that instead of tcpdump.
   ip netns exec $near tcpdump -Z root -U --immediate-mode -B 65536 -i far -w "$work/outside.pcap" >"$work/capture.log" 2>&1 & capture=$!
   running+=("$capture")
   wait_for "nothing is captured" grep -q listening "$work/capture.log"
 }
 end_capture() {
   for _ in $(seq 300); do ! captured "$1" || break; sleep 0.1; done
-  # tcpdump counts what it has lost when it ends.
+  # tcpdump reports lost packets when it ends.
   kill "$capture"; wait "$capture" 2>/dev/null || true
   captured "$1" || fail "fewer than $1 packets of the tunnel are captured: $(grep packets "$work/capture.log" | paste -sd,)"
 }
@@ -67,7 +66,7 @@ cable() { # namespace device addresses namespace device addresses
     ip -n "$ns" link set "$device" up
   done
 }
-# sites: all but the gateways' own set-up: addresses, and the way from one to the other.
+# sites: everything except the gateways' own configuration: addresses, and routes between them.
 sites() {
   local ns side
   remove
@@ -84,14 +83,15 @@ sites() {
   done
   for ns in $near $far; do in_ns $ns sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1; done
 }
-# routed GATEWAY NUMBER: whether it has the routes to the other site, which come last at its start.
+# routed GATEWAY NUMBER: whether it has the routes to the other site, which it adds last when it
+# starts.
 routed() {
   local address
   for address in "10.$2.0.10" "fd00:$2::10"; do ip -n "$1" route get "$address" | grep -q 'dev convoy0' || return 1; done
 }
-# between BYTES: the MTU of the link between the routers.
+# between BYTES: sets the MTU of the link between the routers.
 between() { ip -n $near link set far mtu "$1"; ip -n $far link set near mtu "$1"; }
-# serve: the file of each host, over HTTP.
+# serve: serves each host's file over HTTP.
 serve() {
   local ns
   for ns in $ha $hb; do
@@ -101,11 +101,11 @@ serve() {
     wait_for "no HTTP server in $ns" in_ns "$ns" curl -s -o /dev/null "http://[::1]:8000/file"
   done
 }
-# fetch HOST PEER_HOST ADDRESS: the file of the one there, over TCP; its bytes must be the same.
+# fetch HOST PEER_HOST ADDRESS: fetches the peer's file over TCP and compares it.
 fetch() {
   rm -f "$work/copy"
   in_ns "$1" curl -s -m 60 -o "$work/copy" "http://$3:8000/file" || fail "no 5,000,000 bytes from $3 to $1: $(stat -c %s "$work/copy" 2>/dev/null || echo 0) came"
   [ "$(sha256sum <"$work/copy")" = "$(sha256sum <"$work/$2/file")" ] || fail "what $1 has from $3 is not what was sent"
 }
-# fetch_all: both ways, IPv4 and IPv6.
+# fetch_all: in both directions, over IPv4 and IPv6.
 fetch_all() { fetch $ha $hb 10.2.0.10; fetch $hb $ha 10.1.0.10; fetch $ha $hb '[fd00:2::10]'; fetch $hb $ha '[fd00:1::10]'; }

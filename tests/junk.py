@@ -1,4 +1,5 @@
-"""Sends ESP in UDP with the SPI of a tunnel and nothing good in it, as someone who spoofs the peer's address and port does.
+"""Sends ESP in UDP with a tunnel's SPI and invalid contents, with a spoofed address and port of the
+peer.
 
 usage: junk.py SOURCE DESTINATION SPI PACKETS_A_SECOND SECONDS
 """
@@ -17,7 +18,7 @@ body = os.urandom(88)
 began, sent = time.monotonic(), 0
 while (elapsed := time.monotonic() - began) < seconds:
     while sent < elapsed * rate:
-        # High sequence numbers, so that the replay window lets them pass to an engine.
+        # High sequence numbers pass the replay window, so that packets reach an engine.
         esp = struct.pack("!II", spi, 0x10000000 + sent) + body
         raw.sendto(struct.pack("!HHHH", 4500, 4500, 8 + len(esp), 0) + esp, (destination, 0))
         sent += 1

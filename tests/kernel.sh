@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# The Linux kernel as ESP and AH peer: Debian's user-mode-linux on a TAP device, as this machine's
-# own kernel may have no ESP. Static keys, one tunnel per case; see kernel/matrix.py. Needs root.
-# usage: kernel.sh CONVOY    with DEVICE=crypto_aesni_mb0, or another of kernel/matrix.py, that device of DPDK's is the gateway's only engine
+# The Linux kernel as ESP and AH peer: Debian's user-mode Linux on a TAP device, because this
+# machine's kernel may lack ESP. Static keys, one tunnel for each case; see kernel/matrix.py. Needs
+# root.
+# usage: [DEVICE=crypto_aesni_mb0] kernel.sh CONVOY
+# DEVICE is a DPDK device of kernel/matrix.py, which is then the gateway's only engine.
 set -euo pipefail
 exec </dev/null
 [ "$(id -u)" = 0 ] || { echo "network namespaces need root" >&2; exit 1; }
@@ -13,7 +15,8 @@ ns=convoy-kernel-$$
 gateway= guest= driver=
 clean() {
   trap - EXIT INT TERM HUP
-  # The guest is several processes; they all end with the first of their namespace.
+  # The guest consists of several processes, which all end with the first process of their
+  # namespace.
   [ -z "$guest" ] || { kill -KILL $(cat "/proc/$guest/task/$guest/children") && wait "$guest"; } 2>/dev/null || true
   [ -z "$driver" ] || kill "$driver" 2>/dev/null || true
   [ -z "$gateway" ] || { kill "$gateway" 2>/dev/null && wait "$gateway" 2>/dev/null; } || true
@@ -37,7 +40,8 @@ ip -n $ns -batch "$work/host.batch"
 ip netns exec $ns "$convoy" run -c "$work/gateway.toml" >"$work/gateway.log" 2>&1 & gateway=$!
 for _ in $(seq 100); do grep -q " ready" "$work/gateway.log" && break; sleep 0.1; done
 grep -q " ready" "$work/gateway.log" || { cat "$work/gateway.log" >&2; exit 1; }
-# In transport mode pings and TCP go by the gateway, and what it makes of them does not.
+# In transport mode pings and TCP are routed into the gateway, but the packets that it makes of them
+# are not.
 for family in "-4 198.51.100.128/25 icmp" "-6 2001:db8::1:0/112 ipv6-icmp"; do
   read -r flag peers echo <<<"$family"
   ip -n $ns $flag route add default dev convoy0 table 100
@@ -48,7 +52,7 @@ TMPDIR=$work unshare --pid --mount-proc --kill-child ip netns exec $ns \
   kernel/uml.sh mem=256M uml_dir="$work/uml/" umid=peer initrd="$work/initrd.gz" \
   vec0:transport=tap,ifname=convoy-tap,depth=128,gro=1 con=null con0=null,fd:1 root=/dev/ram rdinit=/init quiet \
   >"$work/console" 2>&1 & guest=$!
-# In the background: a signal to this script waits for no other command.
+# In the background, so that this script handles signals at once.
 ip netns exec $ns python3 kernel/drive.py try "$work" "$convoy" & driver=$!
 status=0
 wait $driver || status=$?

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# No key stays in memory after the reload that took its tunnel away, whatever thread the engines
-# that had it run on. Needs root.
+# No key stays in memory after the reload that removed its tunnel, whichever thread ran the engine
+# that used it. Needs root.
 # usage: keys.sh CONVOY
 set -euo pipefail
 convoy=$(realpath "$1")
 tests=$(dirname "$(realpath "$0")")
 WORKERS=2
-# Threads that serve both workers, one of a worker's own, and the thread of a modelled device. Where
-# the machine lacks a core, or Intel's library, that engine is left out.
+# Threads that serve both workers, a thread of a single worker, and the thread of a modelled device.
+# Engines for which the machine lacks a core or Intel's library are left out.
 EXTRA=$(cat <<CONF
 [[engine]]
 kind = "software"

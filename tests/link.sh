@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Two gateways at Ethernet interfaces on both sides: hosts behind them, routers between, another
-# neighbour on the way, a network that a reload adds, what stays with the kernel, and what tshark
-# decrypts of it. The kernels beside af_xdp forward nothing; those beside af_packet do, and must
-# still get none of the gateway's packets. Needs root.
-# usage: link.sh CONVOY PORT OUTER ENCAP    where PORT is af_xdp or af_packet, OUTER 4 or 6, and ENCAP udp or none; WORKERS as wished
+# Two gateways at Ethernet interfaces on both sides, with hosts behind them and routers between: a
+# change of neighbour, a network that a reload adds, packets that the kernel keeps, and decryption
+# with tshark. The kernels beside af_xdp do not forward; those beside af_packet do, and must still
+# not see any of the gateway's packets. Needs root.
+# usage: link.sh CONVOY PORT OUTER ENCAP    where PORT is af_xdp or af_packet, OUTER 4 or 6, and ENCAP udp or none; WORKERS is optional
 set -euo pipefail
 convoy=$(realpath "$1") PORT=$2 OUTER=$3 encap=$4
 here=$(dirname "$(realpath "$0")")
@@ -13,8 +13,8 @@ sites
 serve
 outer_a=192.0.2.1 outer_b=198.51.100.1
 [ "$OUTER" = 4 ] || outer_a=2001:db8:1::1 outer_b=2001:db8:2::1
-# A veth hands over what a host's kernel has left for its hardware to do, checksums and the cutting
-# of TCP, which af_packet does itself.
+# A veth passes on packets that the host's kernel has left to hardware offloads: without checksums,
+# and with unsegmented TCP. af_packet handles both itself.
 forwarding=1
 if [ "$PORT" = af_xdp ]; then
   forwarding=0
@@ -45,8 +45,8 @@ none_refused() { # of what is captured, by the kernels
   local refused; refused=$(tshark -r "$work/outside.pcap" -Y 'icmp.type == 3 || icmpv6.type == 1' 2>/dev/null | wc -l)
   [ "$refused" = 0 ] || fail "the kernels have refused $refused packets of the tunnel"
 }
-# Between the routers everybody can look; what af_packet leaves to be cut and summed is done before
-# it gets there.
+# Packets are captured between the routers. What af_packet leaves to offloads is segmented and gets
+# its checksums before that.
 for ns in $ga $gb; do in_ns $ns ethtool -K wan0 tx off >/dev/null; done
 capture
 for address in 10.2.0.10 fd00:2::10; do
@@ -54,8 +54,8 @@ for address in 10.2.0.10 fd00:2::10; do
     IN="ip netns exec $ha" pings "$work/ping.log" 5 -s $size $address || fail "pings of $size bytes to $address are not answered: $(tail -3 "$work/ping.log")"
   done
 done
-# In frames of VLAN 0, which have a priority alone, as telephones send them: 802.1Q and 802.1ad.
-# With more tags the kernel would forward them, too.
+# Frames with a tag of VLAN 0, which only carries a priority, as telephones send them: 802.1Q and
+# 802.1ad. If there were more tags, the kernel would forward the packets as well.
 gate=$(in_ns $ga cat /sys/class/net/lan0/address)
 echos() { in_ns $hb nstat -asz IcmpInEchos Icmp6InEchos | awk '/InEchos/ { all += $2 } END { print all }'; }
 before=$(echos)
@@ -72,23 +72,23 @@ wrong=$(tshark -r "$work/outside.pcap" -o udp.check_checksum:TRUE -Y 'udp.checks
 
 none_refused
 
-# Full-size TCP, whose segments are cut to what the tunnel leaves (path MTU discovery by the gateway
-# inside).
+# Full-size TCP, whose segments are reduced to what fits the tunnel (the inside gateway does path
+# MTU discovery).
 capture
 fetch_all
 
-# What the gateway takes, the kernel neither forwards nor refuses.
+# The kernel neither forwards nor rejects packets that the gateway takes.
 for ns in $ga $gb; do
   for counter in IpForwDatagrams Ip6OutForwDatagrams; do
     packets=$(in_ns $ns nstat -asz $counter | awk -v of=$counter '$1 == of { print $2 }')
     [ "$packets" = 0 ] || fail "the kernel of $ns has forwarded packets: $packets of $counter"
   done
 done
-# Segments that leave together are captured as one.
+# Segments that are sent together are captured as one.
 end_capture 100
 none_refused
 
-# All of that but the first packets went by the interface.
+# All packets but the first ones used the interface's port.
 for ns in $ga $gb; do
   for port in inside outside; do
     sent=$(of_port $ns $port sent_packets) by_kernel=$(of_port $ns $port sent_by_kernel)
@@ -97,7 +97,7 @@ for ns in $ga $gb; do
   done
 done
 
-# A network that a reload adds is taken from the kernel.
+# After a reload that adds a network, its packets are taken from the kernel.
 ip -n $hb addr add 10.12.0.10/24 dev eth0
 ip -n $gb route add 10.12.0.0/24 dev lan0
 ! in_ns $ha ping -c 1 -W 1 10.12.0.10 >/dev/null || fail "10.12.0.10 answers before the reload"
@@ -113,20 +113,20 @@ sed -i 's|"10.12.0.0/24", ||' "$work/$ga.toml" "$work/$gb.toml"
 for ns in $ga $gb; do "$convoy" reload --control "$work/$ns.sock" >/dev/null; done
 ! in_ns $ha ping -c 1 -W 1 10.12.0.10 >/dev/null || fail "10.12.0.10 answers after a reload without it"
 
-# The kernel has the rest: its own addresses answer, on either side.
+# The kernel keeps the rest: its own addresses answer on either side.
 for address in 192.0.2.1 2001:db8:1::1; do
   in_ns $near ping -c 2 -i 0.2 -W 5 $address >/dev/null || fail "the kernel of $ga does not answer at $address"
 done
 in_ns $ha ping -c 2 -i 0.2 -W 5 10.1.0.1 >/dev/null || fail "the kernel of $ga does not answer inside"
 
-# With nothing to do they sleep, by descriptors that become readable.
+# Idle gateways sleep until a descriptor is readable.
 processes=()
 for ns in $ga $gb; do processes+=("$(process_of $ns)"); done
-# Each worker looks at the time now and then, which the limit allows to one.
+# Each worker checks the time now and then, and the limit only allows that for one worker.
 [ "${WORKERS:-1}" != 1 ] || python3 "$here/ports.py" idle "${processes[@]}" || fail "an idle gateway is not idle"
 
-# Another router, and another host, at the same addresses: the kernel hears of it, and the gateway
-# of the kernel.
+# Another router and another host appear at the same addresses: the kernel learns of it, and the
+# gateway learns it from the kernel.
 for end in "$near site-a 02:00:00:00:00:77" "$hb eth0 02:00:00:00:00:78"; do
   read -r ns device mac <<<"$end"
   ip -n "$ns" link set "$device" down
@@ -141,7 +141,7 @@ for address in 10.2.0.10 fd00:2::10; do
   IN="ip netns exec $ha" pings "$work/ping.log" 5 $address || fail "pings to $address after the neighbours have changed: $(tail -3 "$work/ping.log")"
 done
 
-# They end, and leave the interfaces to the kernel; they can begin again at once.
+# They stop, which returns the interfaces to the kernel; they can start again at once.
 for ns in $ga $gb; do
   end $ns
   ! ip -n $ns -d link show | grep -q 'prog/xdp' || fail "an XDP program is left at $ns"

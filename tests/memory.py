@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Counts how often a key stands in the memory of processes: as bytes and as the configuration has it.
+"""Counts how often a key occurs in the memory of processes: as bytes and as in the configuration.
 
 Prints the count; where each copy stands goes to standard error. Needs root.
 usage: memory.py KEY PROCESS...    with the key in hexadecimal, of which the first 16 bytes are looked for
@@ -11,7 +11,7 @@ STEP = 1 << 24
 
 
 def readable(process):
-    """The parts of a process's memory that can be read: start, end, what is mapped there."""
+    """The readable parts of a process's memory: start, end, mapped file."""
     with open(f"/proc/{process}/maps", encoding="ascii") as maps:
         for line in maps:
             fields = line.split()
@@ -21,13 +21,13 @@ def readable(process):
 
 
 def copies(process, needle):
-    """The addresses at which a process has the needle, and what is mapped there."""
+    """The addresses at which a process has the needle, and the mapped files."""
     with open(f"/proc/{process}/mem", "rb", 0) as memory:
         for start, end, name in readable(process):
             for at in range(start, end, STEP):
                 memory.seek(at)
                 try:
-                    # A copy may lie across two steps.
+                    # A copy may cross the boundary of two steps.
                     text = memory.read(min(end, at + STEP + len(needle) - 1) - at)
                 except OSError:
                     continue

@@ -1,4 +1,4 @@
-"""Reads a gateway's metrics as Prometheus does, and asks for them as an attacker would.
+"""Reads a gateway's metrics as Prometheus does, and requests them as an attacker would.
 
 usage: metrics.py PID CONFIGURATION REKEY
 
@@ -82,7 +82,7 @@ def what_is_told():
 
 
 def a_rekeying():
-    """A tunnel's counters go on with its next SAs."""
+    """A tunnel's counters continue with its next SAs."""
     before = what_is_told()
     subprocess.run(["sed", "-i", "-f", REKEY, CONFIGURATION], check=True)
     os.kill(GATEWAY, signal.SIGHUP)
@@ -98,7 +98,7 @@ def a_rekeying():
 
 
 def limit_descriptors(count):
-    """As the gateway's own user, who may do that without privileges."""
+    """Runs as the gateway's user, who may do this without privileges."""
     with open(f"/proc/{GATEWAY}/status") as file:
         ids = {words[0]: int(words[1]) for line in file if (words := line.split())[0] in ("Uid:", "Gid:")}
     command = ["prlimit", f"--pid={GATEWAY}", f"--nofile={count}:"]
@@ -142,7 +142,7 @@ def a_slow_request():
 
 
 def idle_connections():
-    """More than there are file descriptors for."""
+    """Opens more connections than there are file descriptors."""
     before = descriptors()
     limit_descriptors(before + 8)
     idle = [socket.create_connection(ADDRESS, timeout=30) for _ in range(100)]

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The metrics of a gateway that carries traffic: Prometheus' own parser reads them, and clients that
-# mean harm cost little. Needs root.
+# The metrics of a gateway that carries traffic: Prometheus' own parser reads them, and malicious
+# clients cost little. Needs root.
 # usage: metrics.sh CONVOY
 set -euo pipefail
 convoy=$(realpath "$1")
@@ -11,7 +11,7 @@ source tests/pings.sh
 
 gateway=$(pgrep -f "^$convoy run -c $work/site-1.toml")
 IN="ip netns exec $a" pings "$work/ping.log" 5 10.2.0.1 || { cat "$work"/*.log >&2; exit 1; }
-# Other SPIs and keys for the same tunnel: its SAs are replaced, as by a rekeying.
+# Other SPIs and keys for the same tunnel, so that its SAs are replaced as by rekeying.
 cat >"$work/rekey.sed" <<'SED'
 s/^spi_in = 4097/spi_in = 8193/; s/^spi_out = 4098/spi_out = 8194/
 s/^\(key_[a-z]* = "\)\(.*\)\(.\)"$/\1\3\2"/

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What leaves unencrypted when a gateway ends, and while none runs: a host behind gateway a pings
-# one behind gateway b all the time, by IPv4 and IPv6, and the router beside gateway a watches.
-# Needs root.
+# Checks what leaves unencrypted when a gateway stops, and while none runs: a host behind gateway a
+# continuously pings one behind gateway b, over IPv4 and IPv6, and the router beside gateway a
+# watches. Needs root.
 # usage: on-stop.sh CONVOY
 set -euo pipefail
 convoy=$(realpath "$1")
@@ -48,14 +48,15 @@ start() { # namespace name
   wait_for "the gateway $2 sets no routes" routed "$1" "$([ "$2" = a ] && echo 2 || echo 1)"
 }
 no_convoy() { wait_for "a process of the gateway stays" sh -c "! ip netns pids $ga | xargs -r ps -o comm= -p | grep -q convoy"; }
-# sent: how many requests the host has sent; more: waits for 40 more.
+# sent: the number of requests that the host has sent; more: waits for 40 more.
 sent() { in_ns $ha nft list counter inet count sent | grep -o 'packets [0-9]*' | tr -dc 0-9; }
 more() {
   local target=$(($(sent) + 40))
   for _ in $(seq 600); do [ "$(sent)" -lt $target ] || return 0; sleep 0.1; done
   fail "the host does not ping"
 }
-# seen: how many packets of the hosts the router has seen unencrypted since it began to count.
+# seen: the number of the hosts' packets that the router has seen unencrypted since it began to
+# count.
 seen() { in_ns $near nft list chain inet watch prerouting | grep -o 'packets [0-9]*' | awk '{ sum += $2 } END { print sum }'; }
 watch() {
   in_ns $near nft -f - <<'NFT'
@@ -107,7 +108,7 @@ kill "$process_a"; wait "$process_a" || fail "the gateway does not stop well"
 closed "stopped"
 tail -n 2 "$work/a.log" | grep -q 'are dropped until the next start, or until `convoy unblock`' || fail "the log does not say what stays"
 
-# A start that fails leaves what was there.
+# A start that fails leaves the state unchanged.
 sed 's/192\.0\.2\.1"/192.0.2.77"/' "$work/a.toml" >"$work/wrong.toml"; chmod 600 "$work/wrong.toml"
 in_ns $ga "$convoy" run -c "$work/wrong.toml" >"$work/wrong.log" 2>&1 && fail "a gateway with a wrong address runs"
 closed "a start that failed"
@@ -122,7 +123,7 @@ in_ns $ga pkill -9 -f "convoy helper --config $work/a.toml"
 ! wait "$process_a" || fail "a gateway whose helper was killed ends well"
 closed "the helper killed, and the gateway ended"
 
-# What is no longer configured is no longer blocked.
+# Networks that were removed from the configuration are no longer blocked.
 conf_a ', "10.77.0.0/24"'
 start $ga a
 kill "$process_a"; wait "$process_a"
@@ -150,7 +151,7 @@ done
 in_ns $ga "$convoy" unblock -c "$work/a.toml" | grep -q '^nothing to remove' || fail "unblock removes what is not there"
 ok "unblock opens the networks, and says which: $(cat "$work/unblock.log")"
 
-# Open, by a reload.
+# A reload to on_stop = "open".
 start $ga a
 reach "after unblock"
 watch

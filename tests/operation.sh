@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What an operator looks at: the log as text and as JSON, `convoy show` with rates, and the warning
-# of packets that are dropped. Needs root.
+# What an operator sees: the log as text and as JSON, `convoy show` with rates, and the warning
+# about dropped packets. Needs root.
 # usage: operation.sh CONVOY
 set -euo pipefail
 convoy=$(realpath "$1")
@@ -26,24 +26,24 @@ done
 cat "$work/sa"
 show sa --wide | grep -q aes128gcm16 || fail "show sa --wide lacks the algorithms"
 ip netns exec $a ping -q -i 0.05 -c 60 10.2.0.1 >/dev/null & ping=$!
-# Two tables a second apart: the second has rates.
+# Two tables a second apart, of which the second has rates.
 { timeout 2.5 "$convoy" show sa --watch 1 --control "$work/site-1.sock" || true; } >"$work/watch"
 wait $ping
 rates=$(awk '$3 ~ /^0x/ && $4 != "-" { print $4 }' "$work/watch" | sort -n | tail -1)
 [ "${rates:-0}" -ge 5 ] || fail "no rates: $(cat "$work/watch")"
 ! grep -q $'\e' "$work/watch" || fail "escape codes where there is no terminal"
 
-# The second site gets another key: what it sends is dropped by the first.
+# The second site gets another key, so the first one drops its packets.
 sed -i 's/^\(key_out = "\)\(.*\)\(.\)"$/\1\3\2"/' "$work/site-2.toml"
 "$convoy" reload --control "$work/site-2.sock"
 ip netns exec $b ping -q -i 0.2 -c 40 10.1.0.1 >/dev/null || true
-# Which reason it is depends on the sequence numbers with which the other key begins.
+# The reason depends on the first sequence numbers of the other key.
 reason='reason="\(replayed\|integrity_failed\)"'
 for _ in $(seq 100); do ! grep -q "$reason" "$work/a.log" || break; sleep 0.1; done
 grep "WARN.*packets were dropped: .*tunnel=\"site-2\" direction=\"inbound\" $reason packets=" "$work/a.log" || fail "no warning of dropped packets"
 [ -z "$(grep -o "$reason" "$work/a.log" | sort | uniq -d)" ] || fail "a reason was told more than once in a minute"
 
-# The same gateway, with its log as JSON.
+# The same gateway with its log as JSON.
 kill "${running[0]}"; wait "${running[0]}" || fail "the gateway did not stop well"
 ip netns exec $a "$convoy" run --log-format json -c "$work/site-1.toml" 2>"$work/json" & running[0]=$!
 for _ in $(seq 100); do ! grep -q '"message":"ready"' "$work/json" || break; sleep 0.1; done

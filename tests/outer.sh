@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# The same tunnel over every outer packet: ESP in UDP and ESP right on IP, IPv4 and IPv6. Needs
-# root.
+# The same tunnel with every outer packet: ESP in UDP and native ESP, IPv4 and IPv6. Needs root.
 # usage: outer.sh CONVOY PORT OUTER
 set -euo pipefail
 convoy=$(realpath "$1") PORT=$2 OUTER=$3

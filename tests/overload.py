@@ -1,4 +1,5 @@
-"""Offers two gateways several times what they carry, ten times if the sender manages; see overload.sh."""
+"""Offers two gateways several times their capacity, ten times if the sender is fast enough; see
+overload.sh."""
 
 import pathlib
 import re
@@ -11,17 +12,17 @@ TO = "10.2.0.1"
 UDP_PORT = 9000
 PAYLOAD = 36
 SECONDS = 2
-# Of these the medians count: a host that takes the cores away for a moment decides one of them at
-# most.
+# The medians of these trials count: if a host pauses the cores for a moment, that affects one of
+# them at most.
 TRIALS = 3
-# Goodput under overload, as a part of the best; memory, in kilobytes; the time until a ping is
-# answered, in seconds.
+# Goodput under overload as a fraction of the best; memory in kilobytes; time until a ping is
+# answered in seconds.
 LEAST_GOODPUT = 0.9
-# Of the best goodput: what the sender must have offered, or else there was no overload. It tries
-# ten times.
+# The sender must have offered this multiple of the best goodput, or else there was no overload. It
+# tries to offer ten times.
 LEAST_OFFER = 3
-# In kB. The packet memory is bounded and in huge pages of 2 MiB, of which overload may touch two
-# more.
+# In kB. The packet memory is bounded and consists of huge pages of 2 MiB, two more of which may be
+# touched under overload.
 MOST_GROWTH = 2000 + 2 * 2048
 LONGEST_PING = 0.2
 
@@ -31,7 +32,8 @@ def inside(namespace: str, *command: str) -> list[str]:
 
 
 def offer(blast: str, here: str, there: str, rate: float) -> tuple[float, float]:
-    """Offers packets at a rate; returns how many a second were really sent, and came through meanwhile."""
+    """Offers packets at a rate; returns how many per second were really sent, and how many were
+    delivered."""
     receive = inside(there, blast, "receive", str(UDP_PORT), str(SECONDS))
     receiver = subprocess.Popen(receive, stdout=subprocess.PIPE, text=True)
     receiver.stdout.readline()
@@ -47,7 +49,8 @@ def resident(processes: list[str]) -> list[int]:
 
 
 def recovery(here: str) -> float:
-    """Seconds until a ping is answered, of one sent every 10 ms from now on: the first ones may find the queues still full."""
+    """Seconds until a ping is answered, with a ping sent every 10 ms from now on: the queues may
+    still be full at first."""
     began = time.monotonic()
     subprocess.run(inside(here, "ping", "-i", "0.01", "-c", "1", "-w", "2", TO), check=True, stdout=subprocess.DEVNULL)
     return time.monotonic() - began

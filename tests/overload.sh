@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Several times the packets that two gateways can carry, ten if the sender manages and at least
-# three: what comes through stays what it was, memory does not grow, and pings are answered at once
-# when it is over. A modelled engine bounds the gateways, so that the sender has cores to spare.
+# Several times the packets that two gateways can carry: ten times if the sender is fast enough, and
+# at least three times. Goodput stays the same, memory does not grow, and afterwards pings are
+# answered at once. A modelled engine limits the gateways, so that the sender has cores to spare.
 # Needs root.
 # usage: overload.sh CONVOY PORT
 set -euo pipefail

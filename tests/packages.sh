@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What `make charon` installs brings no IKE daemon: convoy's documentation names the one that is to
-# run, and the gateway serves one. Asks apt for all that the packages depend on.
+# `make charon` installs no IKE daemon: convoy's documentation says which one to run, and the
+# gateway serves only one. Queries apt for all dependencies of the packages.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 wanted=$(awk '/^  \[charon\]="/ { inside = 1 } inside; inside && /"$/ { exit }' scripts/install.sh)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Path MTU discovery between hosts behind two gateways, with routers between, and ICMP that somebody
-# forges. Needs root.
+# Path MTU discovery between hosts behind two gateways with routers between them, and forged ICMP.
+# Needs root.
 # usage: path-mtu.sh CONVOY PORT OUTER    where PORT is udp or raw, and OUTER 4 or 6
 set -euo pipefail
 convoy=$(realpath "$1") PORT=$2 OUTER=$3
@@ -42,12 +42,12 @@ for ns in $ga $gb; do
   done
 done
 
-# A wide path, on which somebody forges: no SPI at all, another SPI, a number that was not sent
-# lately. The kernel believes each.
+# A wide path with forged messages: without SPI, with another SPI, and with a sequence number that
+# was not sent recently. The kernel believes each of them.
 fetch_all
 for ns in $ga $gb; do expect_mtu $ns 1500 "on a wide path"; done
 forge() { # what
-  # From the far router, as a router on the path would, to gateway a about its packets to gateway b.
+  # As from a router on the path: the far router sends to gateway a about its packets to gateway b.
   in_ns $far $python -W ignore "$here/forge.py" "$PORT" $outer_a $outer_b "$1" $spi_ab
 }
 for what in no-spi wrong-spi wrong-sequence; do
@@ -56,22 +56,22 @@ for what in no-spi wrong-spi wrong-sequence; do
   expect_mtu $ga 1500 "after a forged report ($what)"
 done
 believed=$(in_ns $ga ip route get $outer_b from $outer_a | grep -o 'mtu [0-9]*' || true)
-# IPv6 raw sockets tell the kernel nothing of it.
+# The kernel does not report these to IPv6 raw sockets.
 [ -n "$believed" ] || [ "$PORT$OUTER" = raw6 ] || fail "the kernel of $ga believes none of it: what was forged is no test"
 [ "$(drops $ga icmp_unbelieved)" -gt 0 ] || fail "what quotes a number that was never sent is not counted"
 echo "three forged reports (${believed:-nothing}, says the kernel's cache): 12 files carried after them, path MTU 1500 as before"
 
-# The path becomes narrow, and its routers tell.
+# The path's MTU shrinks, and its routers report it.
 between 1300
 fetch_all
 for ns in $ga $gb; do expect_mtu $ns 1300 "on a narrow path"; done
-# told FILE: the MTU of which ping says that it was told.
+# told FILE: the MTU that was reported to ping.
 told() { sed -n 's/.*(mtu = \([0-9]*\)).*/\1/p; s/.*Packet too big: mtu=\([0-9]*\).*/\1/p; s/.*message too long, mtu[=:] *\([0-9]*\).*/\1/p' "$1" | sort -u; }
-# payload ADDRESS BYTES: of a ping in an IP packet of so many bytes.
+# payload ADDRESS BYTES: the ping payload for an IP packet of this length.
 payload() { case $1 in *:*) echo $(($2 - 48)) ;; *) echo $(($2 - 28)) ;; esac }
 for ends in "$ha 10.2.0.10" "$hb 10.1.0.10" "$ha fd00:2::10" "$hb fd00:1::10"; do
   read -r host address <<<"$ends"
-  # TCP has learned already, and the host's kernel with it.
+  # TCP has learned the MTU, and with it the host's kernel, so its cache is flushed.
   ip -n "$host" route flush cache; ip -n "$host" -6 route flush cache
   ! in_ns "$host" ping -c 2 -i 0.3 -W 2 -M "do" -s 1300 "$address" >"$work/ping.log" 2>&1 || fail "1,300 bytes and more come through"
   mtu=$(told "$work/ping.log")
@@ -83,7 +83,7 @@ for ends in "$ha 10.2.0.10" "$hb 10.1.0.10" "$ha fd00:2::10" "$hb fd00:1::10"; d
   echo "$host to $address: told $mtu, which pass"
 done
 
-# A gateway's own link becomes narrower still: no router tells it.
+# The MTU of a gateway's own link shrinks further, which no router reports.
 ip -n $ga link set wan0 mtu 1290; ip -n $near link set site-a mtu 1290
 fetch_all
 for ns in $ga $gb; do expect_mtu $ns 1290 "with a narrow link of a gateway's own"; done

@@ -1,12 +1,12 @@
-# Pings of which every one must be answered. Sourced.
+# Pings that must all be answered. Sourced.
 
-# all_answered FILE: whether ping says in FILE that all were, once each. Its exit status is good
-# when any was.
+# all_answered FILE: whether, according to ping's output in FILE, all were answered exactly once.
+# ping's exit status only says whether any was.
 all_answered() { grep ' 0% packet loss' "$1" | grep -qv duplicates; }
 
-# pings FILE COUNT ARGUMENT...: all at once, from the namespace that is entered by $IN (ip netns
-# exec NAME). ping waits for what is missing as long as the interval is, which is 5 s here, for a
-# busy machine; with all answered it ends at once.
+# pings FILE COUNT ARGUMENT...: sends all at once, from the namespace that $IN enters (ip netns exec
+# NAME). ping waits for missing replies as long as its interval, which is 5 s here for busy
+# machines; if all are answered, it ends at once.
 pings() {
   local file=$1 count=$2; shift 2
   # shellcheck disable=SC2086 # several words

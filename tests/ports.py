@@ -1,4 +1,5 @@
-"""Counts what ports.sh looks at: CPU time of idle gateways, and system calls by the kernel's tracepoints."""
+"""Measures for ports.sh: CPU time of idle gateways, and system calls counted by the kernel's
+tracepoints."""
 
 import json
 import pathlib
@@ -7,52 +8,52 @@ import sys
 import time
 
 IDLE_SECONDS = 5
-# Of a core, with a release build; a debug build takes several times as much for the same.
+# Share of a core, with a release build; a debug build takes several times as much.
 IDLE_MOST = 0.005
-# Times a second that the threads of an idle gateway wake, whatever the build and the machine.
+# Wake-ups per second of all threads of an idle gateway, for any build and machine.
 WAKES_MOST = 60
 CALLS = ["read", "readv", "write", "writev", "sendmmsg", "sendmsg", "sendto", "recvmmsg", "recvmsg", "recvfrom"]
 WAITS = ["epoll_pwait", "epoll_pwait2", "epoll_wait", "poll", "ppoll"]
-# At most so many calls a packet: the gateway that takes the traffic in, and the one that gives it
-# out.
+# The most system calls per packet, of the gateway that receives the traffic inside and of the one
+# that delivers it.
 FLOORS = {
-    # Segments of a bulk transfer come from the kernel as super-packets and go back to it so.
+    # The kernel passes segments of a bulk transfer as super-packets in both directions.
     ("tcp", "reads inside"): 0.25,
     ("tcp", "sends outside"): 0.25,
-    # A receiver that keeps up reads few at a time, and `raw` asks its sockets for AH and ICMP as
-    # well.
+    # A receiver that keeps up reads few packets at a time, and `raw` also polls its sockets for AH
+    # and ICMP.
     ("tcp", "receives outside"): 0.5,
     ("tcp", "writes inside"): 0.25,
-    # One at a time from the application, so they are read one by one; the other three do not
-    # follow.
+    # The application sends packets one at a time, so they are read one at a time, but they are
+    # batched in the three calls that follow.
     ("udp", "reads inside"): 2.2,
     ("udp", "sends outside"): 0.7,
     ("udp", "receives outside"): 0.7,
     ("udp", "writes inside"): 0.7,
-    # Each wakes both gateways.
+    # Each packet wakes both gateways.
     ("lone packets", "calls in the first gateway"): 4.5,
     ("lone packets", "calls in the second gateway"): 3.5,
-    # Each is held back in the window, and one sleep lasts until its time is up.
+    # Each packet is held back in the window, with one sleep until its time is up.
     ("held packets", "calls in the first gateway"): 5.5,
     ("held packets", "calls in the second gateway"): 4.5,
 }
 
 
 def cpu_seconds(process: str) -> float:
-    """What all threads of a process have run, in seconds."""
+    """CPU time of all threads of a process, in seconds."""
     times = pathlib.Path(f"/proc/{process}/task").glob("*/schedstat")
     return sum(int(path.read_text().split()[0]) for path in times) / 1e9
 
 
 def wakes(process: str) -> int:
-    """How often all threads of a process have given up their core to wait."""
+    """The number of voluntary context switches of all threads of a process."""
     texts = [path.read_text() for path in pathlib.Path(f"/proc/{process}/task").glob("*/status")]
     return sum(int(text.split("\nvoluntary_ctxt_switches:")[1].split()[0]) for text in texts)
 
 
 def idle(processes: list[str]) -> bool:
     is_release = not any("debug" in pathlib.Path(f"/proc/{process}/exe").readlink().parts for process in processes)
-    # At first, engines are measured in the background.
+    # Engines are measured in the background after a start.
     for _ in range(4):
         before = [(cpu_seconds(process), wakes(process)) for process in processes]
         time.sleep(IDLE_SECONDS)
@@ -125,8 +126,8 @@ def count(kind: str, traffic: str, convoy: str, work: str, processes: list[str],
     for site, real in enumerate(calls):
         said = sum(grown(site, port, "system_calls") for port in ("inside", "outside"))
         made = sum(real[call] for call in CALLS)
-        # What was made before perf began and after it ended is said, too, and so are the calls by
-        # which the counters were asked for.
+        # The gateway's counters include calls from before perf started and after it ended, and
+        # those for reading the counters.
         if not 0.9 * made - 200 <= said <= 1.1 * made + 2000:
             print(f"{traffic} over {kind}: site {site + 1} says {said} system calls and made {made}")
             good = False

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# What the ports cost, as ratios: CPU of an idle gateway, and real system calls a packet of TCP and
-# UDP through two gateways, counted by the kernel's tracepoints and held against the gateways' own
+# The cost of ports as ratios: CPU of an idle gateway, and system calls per packet of TCP and UDP
+# through two gateways, counted by the kernel's tracepoints and compared with the gateways' own
 # counters. Needs root.
 # usage: ports.sh CONVOY PORT [held]
-# With "held", what packets cost that wait in the window for others (max_wait_us).
+# With "held": the cost of packets that wait in the window for others (max_wait_us).
 set -euo pipefail
 convoy=$(realpath "$1") PORT=$2
 traffics=(tcp udp "lone packets")
@@ -21,7 +21,7 @@ python3 tests/ports.py idle "${gateway[@]}" || fail "an idle gateway is not idle
 start iperf.log $b iperf3 -s
 for _ in $(seq 50); do ip netns exec $b ss -Hltn 'sport = :5201' | grep -q . && break; sleep 0.1; done
 for traffic in "${traffics[@]}"; do
-  # Far less than two gateways carry in a test build, so that nothing is lost; 40 datagrams at a
+  # Much less than two gateways carry in a test build, so that nothing is lost; 40 datagrams at a
   # time.
   case $traffic in
     tcp) arguments=() ;;

@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
-# What a running gateway may still do, that a second one is refused before it does harm, that no key
-# stays in memory after the reload that took its tunnel away, and that a gateway does not go on
-# without its helper. Needs root.
-# usage: privileges.sh CONVOY
+# The privileges of a running gateway; a second gateway is rejected before it does harm; no key
+# stays in memory after the reload that removed its tunnel; and a gateway ends if its helper does.
+# Needs root.
 set -euo pipefail
 convoy=$(realpath "$1")
 tests=$(dirname "$(realpath "$0")")
@@ -30,7 +29,7 @@ groups=$(awk '/^Groups:/ { print NF - 1 }' "/proc/$process/status")
 grep -q '^Max core file size *0 *0 ' "/proc/$process/limits" || fail "core files are possible"
 ! setpriv --reuid "$uid" --regid "$uid" --clear-groups test -w /etc/shadow || fail "the gateway's user may write /etc/shadow"
 locked=$(awk '/^VmLck:/ { print $2 }' "/proc/$process/status")
-# Root may lock memory where it may raise the limit (CAP_SYS_RESOURCE, number 24).
+# Root can lock memory if it may raise the limit (CAP_SYS_RESOURCE, number 24).
 may_lock=$((0x$(awk '/^CapEff:/ { print $2 }' /proc/self/status) >> 24 & 1))
 [ "$(ulimit -Hl)" != unlimited ] || may_lock=1
 if [ "$may_lock" = 1 ]; then
@@ -48,7 +47,7 @@ done
 [ "$(cat "/proc/$helper/comm")" = convoy-helper ] || fail "the helper is called $(cat "/proc/$helper/comm")"
 ok "the helper: CAP_NET_ADMIN alone"
 
-# A second gateway, in all ways in which it could share what the first has.
+# A second gateway, for each resource that it could share with the first one.
 refused() { # what words sed-expression
   sed "$3" "$work/site-1.toml" >"$work/second.toml"
   local status=0
@@ -57,7 +56,7 @@ refused() { # what words sed-expression
   grep -q "$2" "$work/second.log" || fail "a second gateway with $1 is not told why"
 }
 umask 077
-# Addresses of the link itself come late.
+# Link-local addresses appear late.
 routing() { { ip -n $a rule; ip -n $a -6 rule; ip -n $a route show table all; ip -n $a -6 route show table all; } | grep -v "fe80:"; }
 rules=$(routing)
 ip netns exec $a ping -i 0.01 -c 400 -W 2 10.2.0.1 >"$work/ping.log" & ping=$!
@@ -71,7 +70,7 @@ grep -q ' 400 received, 0% packet loss' "$work/ping.log" || fail "a second gatew
 [ -S "$work/site-1.sock" ] || fail "a second gateway took the control socket away"
 ok "three second gateways refused; 400 of 400 echoes answered beside them"
 
-# Keys: as bytes, and as the configuration has them.
+# Keys in both forms: as bytes, and as in the configuration.
 found() { "$tests/memory.py" "$1" "$process" "$helper"; } # hexadecimal key: how often it is in the memory of gateway and helper
 old_out=${key_ab[0]} old_in=${key_ba[0]}
 [ "$(found "$old_out" 2>/dev/null)" -gt 0 ] || fail "the search does not find a key that is in use"
@@ -87,8 +86,7 @@ for which in out in; do
 done
 ok "no copy of either key is in memory after the reload that took them away"
 
-# The helper ends by a fault: a gateway that cannot set routes or reload any more would only seem to
-# be whole.
+# The helper crashes. The gateway must end too, because it could not set routes or reload any more.
 kill -9 "$helper"
 for _ in $(seq 100); do kill -0 "$process" 2>/dev/null || break; sleep 0.1; done
 ! kill -0 "$process" 2>/dev/null || fail "the gateway goes on without its helper"
@@ -96,7 +94,8 @@ for _ in $(seq 100); do kill -0 "$process" 2>/dev/null || break; sleep 0.1; done
 ip -n $a route show table 4500 | grep -q '^blackhole 10.2.0.0/24' || fail "packets for the tunnel may leave in clear"
 ok "a helper that is killed ends the gateway, which says so; what would go into the tunnel is dropped"
 
-# A configuration of another user's: root read it with a capability, which its helper does not keep.
+# A configuration that belongs to another user: root reads it with a capability that the helper does
+# not keep.
 chown nobody "$work/site-1.toml"
 ip netns exec $a "$convoy" run -c "$work/site-1.toml" >"$work/another.log" 2>&1 & process=$!
 for _ in $(seq 300); do ! grep -q ' ready' "$work/another.log" || break; sleep 0.1; done

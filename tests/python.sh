@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# The simulator's Python module: installed as a user would, then held by python/tests with a local
+# The simulator's Python module, installed as by a user, and tested by python/tests with a local
 # Dask and a local Ray cluster.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 venv=target/python-venv
 requirements=python/tests/requirements.txt
-# What is installed from elsewhere stays until its versions change.
+# Dependencies stay installed until their pinned versions change.
 if ! cmp -s $requirements $venv/installed.txt; then
   rm -rf $venv
   python3 -m venv $venv
@@ -13,5 +13,5 @@ if ! cmp -s $requirements $venv/installed.txt; then
   cp $requirements $venv/installed.txt
 fi
 $venv/bin/pip install -q --disable-pip-version-check --force-reinstall --no-deps ./python
-# The limit ends a run that waits for the interpreter's lock; no test takes a part of it.
+# The limit ends a run that is deadlocked on the interpreter's lock; no test takes a fraction of it.
 timeout 600 $venv/bin/python -m pytest -q -p no:cacheprovider python/tests

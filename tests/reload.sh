@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A reload under traffic: a tunnel is added and taken away again, and the one that stays loses no
-# packet and keeps its sequence numbers. A configuration with an error changes nothing. Needs root.
+# Reloads under traffic: a tunnel is added and removed again, and the remaining one loses no packet
+# and keeps its sequence numbers. A configuration with an error changes nothing. Needs root.
 # usage: reload.sh CONVOY
 set -euo pipefail
 convoy=$(realpath "$1")

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What a running gateway outlives: nobody who reads its log, a flood on one tunnel, a full disk,
-# little memory. Needs root.
+# Conditions that a running gateway survives: a log without a reader, a flood on one tunnel, a full
+# disk, little memory. Needs root.
 # usage: resilience.sh CONVOY [CASE...]
 set -euo pipefail
 convoy=$(realpath "$1") WORKERS=2 TUNNELS=2; shift
@@ -16,7 +16,7 @@ fail() { echo "FAILED: $1" >&2; tail -n 20 "$work"/*.log >&2; exit 1; }
 passed() { printf '%-10s %s\n' "$1" "$2"; }
 pid_of() { pgrep -f "^$convoy run -c $work/site-$1.toml"; }
 answers() { "$convoy" show stats --control "${1:-$work/site-1.sock}" >/dev/null 2>&1; }
-# Waits until the gateway answers; fails once it has ended.
+# Waits until the gateway answers; fails if it has ended.
 answers_or_ended() {
   for _ in $(seq 200); do
     ! answers || return 0
@@ -34,8 +34,8 @@ end_of() { # site
   kill -TERM "$gateway"
   await ended "$gateway" || fail "the gateway of site $1 does not end"
 }
-# The peer begins anew with each gateway: to one that goes on, the static keys' first sequence
-# numbers would be replays.
+# The peer restarts with each gateway: if it continued, it would take the static keys' first
+# sequence numbers for replays.
 fresh_peer() {
   end_of 2
   start b.log $b "$convoy" run -c "$work/site-2.toml"
@@ -54,7 +54,7 @@ ends_well() {
   [ "$status" = 0 ] || fail "$1: exit status $status"
 }
 
-log() { # A pipe whose reader goes: what is logged then must not harm.
+log() { # A pipe whose reader exits: logging to it must do no harm.
   mkfifo "$work/log"
   head -n 1 "$work/log" >/dev/null & local reader=$!
   begin 2>"$work/log"
@@ -65,7 +65,7 @@ log() { # A pipe whose reader goes: what is logged then must not harm.
   passed log "reader gone, three reloads logged to nobody: 3 of 3 pings, exit status 0"
 }
 
-terminal() { # The terminal is closed, which sends SIGHUP too.
+terminal() { # The terminal is closed, which also sends SIGHUP.
   fresh_peer
   ip netns exec "$a" python3 "$here/terminal.py" "$work/site-1.sock" "$convoy" run -c "$work/site-1.toml" & local session=$! status=0
   await answers || fail "the gateway does not start on a terminal"
@@ -86,11 +86,11 @@ junk() { # tunnel rate seconds: with its SPI, from the peer's own address and po
   ip netns exec "$b" python3 "$here/junk.py" 192.0.2.2 192.0.2.1 $((0x1001 + 16 * $1)) "$2" "$3" >"$work/junk"
 }
 
-# Junk with the SPI of a tunnel of one worker, while the other's tunnel is used: received by the
-# worker that is used, and by the one that is flooded.
+# Junk with the SPI of one worker's tunnel, while the other worker's tunnel is used. It arrives at
+# the worker that is used, and at the one that is flooded.
 flood() {
   begin 2>"$work/flood.log"
-  # The kernel gives all packets from the peer to one worker's queue, by a hash with a secret.
+  # The kernel assigns all packets from the peer to one worker's queue, by a hash with a secret.
   junk 1 500 1
   sleep 0.5
   local receiver=1 tunnel
@@ -112,8 +112,8 @@ flood_of() { # tunnel used_tunnel receiver
 }
 shed() { echo $(($(stat_of handoff_full) + $(stat_of overloaded))); }
 
-# A disk of 64 KiB with the control socket, the calibration cache and the log on it; full before the
-# start, or afterwards.
+# A disk of 64 KiB with the control socket, the calibration cache and the log; it is full before the
+# start, or gets full afterwards.
 disk() {
   local full; mkdir -p "$work/disk"
   mount -t tmpfs -o size=64k,mode=0755 convoy-test "$work/disk"
@@ -129,7 +129,7 @@ disk() {
     await answers "$work/disk/site-1.sock" || fail "with a disk that is full $full the start the gateway does not start"
     if [ $full = after ]; then
       dd if=/dev/zero of="$work/disk/filler" bs=1k 2>/dev/null || true
-      # The log's last page, too.
+      # Fill the log's last page as well.
       yes >>"$work/disk/log" 2>/dev/null || true
     fi
     for _ in $(seq 20); do kill -HUP "$process"; sleep 0.05; done
@@ -142,7 +142,7 @@ disk() {
   done
 }
 
-memory() { # Too little at the start: told in words, by the gateway, since its code and libraries, 42 MiB, fit into the least. Enough: it works; what it needs does not grow under a flood.
+memory() { # With too little memory, the gateway reports it when it starts; its code and libraries, 42 MiB, fit into the smallest limit. With enough, it works, and memory does not grow under a flood.
   local limit status said works=0 refused=0
   for limit in 48 60 80 100 120 160 240 320 480 640 960; do
     fresh_peer
@@ -158,8 +158,8 @@ memory() { # Too little at the start: told in words, by the gateway, since its c
     else
       refused=$((refused + 1))
       wait "$process" || status=$?
-      # The C library itself gives up, in words, where a new thread's first thread-local value finds
-      # no memory: at the limit at which the start just fails there.
+      # The C library itself aborts with a message if there is no memory for a new thread's first
+      # thread-local value, which happens just below the limit at which the gateway starts.
       said=$(grep -E '^convoy: |^Fatal glibc error: .*out of memory' "$work/memory.log") || fail "with $limit MiB it does not say what is wrong (exit status $status): $(cat "$work/memory.log")"
       [ "$status" = 1 ] || [[ $said = Fatal* ]] || fail "with $limit MiB: exit status $status"
     fi

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Static keys over restarts, with a clock that begins at the same instant each time: a gateway is
-# stopped, and killed, in the midst of traffic, and goes on after the numbers in its state file. The
-# peer takes every packet, no IV comes twice, and what was recorded before the restart does not pass
-# again. Of a restored state file the peer's log tells, and a damaged one stops the start. Needs
-# root.
+# stopped, and killed, during traffic, and continues behind the numbers in its state file. The peer
+# accepts every packet, no IV is used twice, and packets recorded before the restart are not
+# accepted again. The peer's log reports a state file that was restored from a copy, and a damaged
+# state file prevents the start. Needs root.
 # usage: restart.sh CONVOY
 set -euo pipefail
 convoy=$(realpath "$1")
@@ -26,7 +26,7 @@ restart() { # signal
   gateway=${running[-1]}
   for _ in $(seq 100); do [ -S "$work/site-1.sock" ] && break; sleep 0.1; done
   [ -S "$work/site-1.sock" ] || fail "the gateway did not start again after SIG$1"
-  # Its routes come a little later than its socket.
+  # The routes are added a little later than the socket.
   for _ in $(seq 100); do [[ $(ip -n $a route get 10.2.0.1 2>&1) == *convoy0* ]] && return; sleep 0.1; done
   fail "there is no route to the peer's network after SIG$1"
 }
@@ -44,7 +44,7 @@ for signal in TERM KILL KILL TERM; do
 done
 [[ $(drops 2) != *replayed* ]] || fail "the peer dropped packets as replayed: $(drops 2)"
 
-# What the peer sent before the last restart is sent to the gateway once more.
+# Sends the gateway packets once more that the peer had sent before the last restart.
 [[ $(drops 1) != *replayed* ]] || fail "replayed packets before there were any: $(drops 1)"
 restart TERM
 ip netns exec $b python3 - "$work/outside.pcap" <<'REPLAY'
@@ -56,7 +56,7 @@ while at + 16 <= len(data):
     if packet[12:16] == socket.inet_aton("192.0.2.2") and struct.unpack_from("!I", packet, 28)[0] == 0x1001:
         last = packet
     at += 16 + length
-# No UDP checksum: the captured one was left to a device.
+# Without UDP checksum, since the captured one was left to an offload.
 last = last[:26] + bytes(2) + last[28:]
 socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW).sendto(last, ("192.0.2.1", 0))
 REPLAY
@@ -79,7 +79,7 @@ print(f"{len(seen)} packets captured, {len(seen) - len(numbers)} sequence number
 assert len(seen) > 200 and len(numbers) == len(ivs) == len(seen)
 IVS
 
-# A state file that was restored: the peer takes nothing, and says why.
+# With a state file restored from a copy, the peer accepts nothing and says why.
 kill -TERM "$gateway"
 wait "$gateway" || fail "the gateway did not stop well"
 cp "$work/old.state" "$work/site-1.state"

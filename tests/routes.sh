@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The host's routes: a full tunnel beside a default route, and that every exit leaves what it
-# should. Between the gateways is a router, so that all that leaves a site does so by its default
-# route. Needs root.
+# The host's routes: a full tunnel together with a default route, and the routes that remain after
+# every kind of exit. There is a router between the gateways, so that everything that leaves a site
+# uses its default route. Needs root.
 # usage: routes.sh CONVOY
 #
 #   10.1.0.1 [a] 192.0.2.1 -- .254 [r] .254 -- 198.51.100.2 [b] 203.0.113.1, 2001:db8:f::1: the
@@ -38,15 +38,15 @@ address $r ra 192.0.2.254/24 2001:db8:a::254/64
 address $b $b_link 198.51.100.2/24 2001:db8:b::2/64
 address $r rb 198.51.100.254/24 2001:db8:b::254/64
 address $b lo 203.0.113.1/32 2001:db8:f::1/128
-# Somebody far away from both.
+# A host that is far away from both sites.
 address $r lo 172.31.0.1/32 2001:db8:e::1/128
 for at in "$a 192.0.2.254 2001:db8:a::254" "$b 198.51.100.254 2001:db8:b::254"; do
   read -r ns v4 v6 <<<"$at"
   ip -n "$ns" route add default via "$v4"; ip -n "$ns" -6 route add default via "$v6"
 done
 ip -n $r route add 203.0.113.1 via 198.51.100.2; ip -n $r -6 route add 2001:db8:f::1 via 2001:db8:b::2
-# What a host has beside: a backup, another way, a management network inside a network behind the
-# tunnel.
+# Other routes of a host: a backup, an alternative path, and a management network inside a network
+# behind the tunnel.
 ip -n $a route add default via 192.0.2.253 metric 500
 ip -n $a route add 10.99.0.0/24 via 192.0.2.254
 for name in lan management; do
@@ -55,7 +55,7 @@ for name in lan management; do
 done
 address $a lan 10.1.0.1/24 fd00:1::1/64
 address $a management 10.50.0.1/24
-# Once before, as its routes are listed last after that.
+# Once before `show`, because the routes of `lan` are listed last afterwards.
 bounce() { ip -n $a link set lan down; "$@"; ip -n $a link set lan up; ip -n $a addr replace fd00:1::1/64 dev lan nodad; }
 bounce true
 sleep 0.5
@@ -119,7 +119,7 @@ start() { # site
 stop_a() { kill "$process_a" || fail "the gateway has ended by itself"; wait "$process_a" || fail "the gateway does not stop well"; }
 reaches() { in_a ping -q -c 2 -i 0.2 -W 3 "$@" >"$work/ping"; }
 unchanged() { diff <(echo "$before") <(show) >"$work/diff" || { cat "$work/diff" >&2; fail "$1: the host's routes are not as before"; }; }
-# clear WHAT COMMAND...: runs the command, and none of what was sent to the world leaves in clear.
+# clear WHAT COMMAND...: runs the command; no packet to the world may leave unencrypted meanwhile.
 no_clear() { # what seconds
   in_a timeout "$2" tcpdump -Z root -U --immediate-mode -B 65536 -n -i $a_link "host 203.0.113.1 or host 2001:db8:f::1" >"$work/clear" 2>"$work/tcpdump" & local capture=$!
   sleep 1
@@ -157,7 +157,7 @@ ip -n $a link set convoy0 up
 await "nothing passes after the interface went down and up" reaches 203.0.113.1
 await "no IPv6 passes after the interface went down and up" reaches 2001:db8:f::1
 ok "the interface down: all is dropped; up again: all passes"
-# As network managers do with rules that they do not know.
+# Some network managers delete rules that they do not know.
 ip -n $a rule del priority 4503
 await "a rule that was removed is not set again" reaches 203.0.113.1 -I 10.1.0.1
 await "a rule that was removed is not set again" sh -c "ip -n $a rule | grep -q ^4503:"
@@ -183,7 +183,7 @@ ip -n $a route del 10.77.0.0/24 dev lan table 4500
 unchanged "a routing table of others"
 ok "starts that fail leave all as before"
 
-# Killed: closed, and the next start takes it over.
+# After a kill, traffic stays blocked, and the next start takes the routes over.
 start a
 reaches 203.0.113.1 || fail "nothing passes"
 kill -9 "$process_a"; wait "$process_a" 2>/dev/null || true
@@ -196,7 +196,7 @@ stop_a
 unchanged "SIGTERM after kill -9"
 ok "kill -9: all is dropped, nothing in clear; the next start takes the routes over, and its stop leaves all as before"
 
-# unblock: by hand, as docs/operation/restarts.md has it, for this configuration.
+# unblock: manually, as in docs/operation/restarts.md, for this configuration.
 unblock() {
   sed -n '/^<!-- unblock -->$/,/^```$/p' "$(dirname "$0")/../docs/operation/restarts.md" | grep '^convoy ' >"$work/unblock"
   [ -s "$work/unblock" ] || fail "docs/operation/restarts.md has no command"
@@ -210,7 +210,7 @@ unblock
 unchanged "docs/operation/restarts.md's command"
 ok "docs/operation/restarts.md's command removes what a killed gateway left"
 
-# By default, what is stopped stays closed, and so it does when the next start fails.
+# By default, a stopped gateway leaves traffic blocked, even if the next start fails.
 on_stop=block site_a "$all" >"$work/a.toml"
 start a
 reaches 203.0.113.1 || fail "nothing passes"
@@ -226,7 +226,7 @@ unblock
 unchanged "unblock after SIGTERM"
 ok "SIGTERM with on_stop = \"block\": a full tunnel drops all, nothing in clear; unblock leaves all as before"
 
-# A network behind the tunnel that contains this side's, and a tunnel that comes by a reload.
+# A network behind the tunnel that contains this side's, and a tunnel that a reload adds.
 site_a '"10.0.0.0/8"' >"$work/a.toml"
 start a
 in_a ip route get 10.1.0.5 | grep -q "dev lan" || fail "the LAN is routed into the tunnel"

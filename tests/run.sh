@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The tests against other implementations and in network namespaces: root is needed, and their
-# absence is a failure. JOBS (2) run at a time, each with a /run of its own, where the names of
-# network namespaces are; those that load the machine to its limits run alone.
+# Runs the tests against other implementations and in network namespaces. They need root, and a
+# missing implementation is a failure. JOBS (2) run at a time, each with a separate /run, which
+# contains the names of network namespaces; those that load the machine to its limits run alone.
 # usage: run.sh CONVOY PLUGIN [PATTERN]: all, or those whose names match
 set -euo pipefail
 convoy=$(realpath "$1") plugin=$(realpath "$2") pattern=${3:-}
@@ -96,7 +96,7 @@ for port in af_xdp af_packet; do
   done
   run "$port on both sides, IPv4, two workers" env WORKERS=2 tests/link.sh "$convoy" $port 4 udp
 done
-# The make targets build with DPDK where it is, by the same question.
+# The make targets build with DPDK if it is installed, by the same check.
 if pkg-config --atleast-version=22.11 libdpdk 2>/dev/null; then
   for encap in udp none; do
     run "dpdk on both sides, encap $encap" tests/dpdk.sh "$convoy" $encap

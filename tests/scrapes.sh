@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Scrapers at a gateway of many tunnels with static keys: how long pings take meanwhile, and how
-# much memory the gateway takes. Fails if a ping is lost or the memory grows by more than GROWTH MB.
-# Needs root.
+# Scrapers at a gateway with many tunnels with static keys: measures round trips of pings meanwhile,
+# and the gateway's memory. Fails if a ping is lost or memory grows by more than GROWTH MB. Needs
+# root.
 # usage: scrapes.sh CONVOY
-# TUNNELS (10000), SCRAPERS ("1 16", how many at a time), SECONDS_EACH (10) and GROWTH (200) as
-# wished. Without scrapers and with 45 seconds, pings show what NAT keep-alives cost.
+# Optional variables: TUNNELS (10000), SCRAPERS ("1 16", how many at a time), SECONDS_EACH (10) and
+# GROWTH (200). Without scrapers and with 45 seconds, pings show the cost of NAT keep-alives.
 set -euo pipefail
 convoy=$(realpath "$1") tunnels=${TUNNELS:-10000} scrapers=${SCRAPERS-1 16} seconds=${SECONDS_EACH:-10}
 cd "$(dirname "$0")/.."
@@ -75,7 +75,7 @@ for site in 1 2; do
 done
 gateway=$(pgrep -f "^$convoy run -c $work/1.toml" | head -1)
 memory() { awk -v key="$1:" '$1 == key { print int($2 / 1024) }' "/proc/$gateway/status"; }
-# pings LABEL: what the round trips were like, in ms.
+# pings LABEL: prints the round-trip times, in ms.
 pings() {
   ip netns exec $a ping -n -i 0.005 -c $((seconds * 200)) -W 2 -I 10.1.0.1 10.2.0.1 >"$work/ping.log" || { tail -3 "$work/ping.log" >&2; exit 1; }
   sed -n 's/.* time=\([0-9.]*\) ms/\1/p' "$work/ping.log" | sort -n | awk -v label="$1" '

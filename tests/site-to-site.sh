@@ -1,24 +1,24 @@
 #!/usr/bin/env bash
-# docs/guide/site-to-site.md, word for word, on two gateways with hosts behind. Needs root.
+# Runs docs/guide/site-to-site.md literally, on two gateways with hosts behind them. Needs root.
 # usage: site-to-site.sh CONVOY
 set -euo pipefail
 convoy=$(realpath "$1")
 here=$(dirname "$(realpath "$0")")
 page=$here/../docs/guide/site-to-site.md
 source "$here/hosts.sh"
-# block NAME: the code under the page's mark of this name.
+# block NAME: the code block that the page marks with this name.
 block() {
   sed -n "/^<!-- $1 -->\$/,/^\`\`\`\$/p" "$page" | sed '1,2d; $d' >"$work/block"
   [ -s "$work/block" ] || fail "the page has no code under \"$1\""
   cat "$work/block"
 }
-# swapped: the other gateway's.
+# swapped: a filter that makes the other gateway's version of a block.
 swapped() {
   sed 's/192\.0\.2\.1"/LEFT"/; s/198\.51\.100\.1"/192.0.2.1"/; s/LEFT"/198.51.100.1"/; s/10\.1\.0\./10.LEFT.0./g; s/10\.2\.0\./10.1.0./g; s/10\.LEFT\.0\./10.2.0./g
     s/fd00:1::/fd00:LEFT::/g; s/fd00:2::/fd00:1::/g; s/fd00:LEFT::/fd00:2::/g; s/0x1001/LEFT/; s/0x1002/0x1001/; s/LEFT/0x1002/
     s/^key_in/LEFT/; s/^key_out/key_in/; s/^LEFT/key_out/; s/site-b/site-a/'
 }
-# on GATEWAY COMMAND...: with files in /etc, /run and /var/lib of its own, and convoy on the path.
+# on GATEWAY COMMAND...: with separate files in /etc, /run and /var/lib, and convoy on the path.
 on() {
   local ns=$1; shift
   unshare -m ip netns exec "$ns" sh -c "mount --make-rprivate /
@@ -27,7 +27,7 @@ on() {
     mount --bind $work/etc/$ns/state /var/lib/convoy
     PATH=$work/bin:\$PATH; exec \"\$@\"" sh "$@"
 }
-# run GATEWAY NAME: the commands of a block.
+# run GATEWAY NAME: runs the commands of a block.
 run() { block "$2" | if [ "$1" = $ga ]; then cat; else swapped; fi >"$work/commands"; on "$1" sh -e "$work/commands"; }
 
 sites
@@ -61,8 +61,8 @@ run $ga look >"$work/look.log" 2>&1 || fail "the step \"look\""
 grep -q 'dev convoy0' "$work/look.log" || fail "10.2.0.10 is not routed to convoy0"
 echo "hosts reach each other by IPv4 and IPv6: 21 pings, 4 files; masquerading touches none of it"
 
-# A stranger outside forges answers to a flow of host a's: no address or connection tells them from
-# real ones.
+# A stranger outside forges replies to a flow of host a: neither their addresses nor the connection
+# tracking distinguish them from real ones.
 for address in 10.2.0.10/32 fd00:2::10/128; do ip -n $near addr add $address dev lo; done
 ip -n $near route add 10.1.0.0/24 via 192.0.2.1; ip -n $near route add fd00:1::/64 via 2001:db8:1::1
 cat >"$work/flow.py" <<'PY'
@@ -98,7 +98,7 @@ done
 for address in 10.2.0.10/32 fd00:2::10/128; do ip -n $near addr del $address dev lo; done
 echo "of 10 forged answers from outside to flows of host a, none reaches it"
 
-# The LAN's link goes: at its far end, and taken down by hand, which takes IPv6 addresses with it.
+# The LAN's link goes down: at its far end, and by a command, which also removes IPv6 addresses.
 ip -n $ha link set eth0 down; ip -n $ha link set eth0 up
 ip -n $ga link set lan0 down; ip -n $ga link set lan0 up; ip -n $ga addr replace fd00:1::1/64 dev lan0 nodad
 ip -n $ha addr replace fd00:1::10/64 dev eth0 nodad

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# The systemd units, tried: Debian's systemd as the first program of Debian's user-mode-linux, over
-# this machine's /usr, follows docs/guide/first-tunnel.md, docs/guide/site-to-site.md and
-# docs/guide/strongswan.md; see systemd/guest.sh. Needs root, for the device and the namespaces of
-# the guest's own are in the guest.
+# Tests the systemd units: Debian's systemd boots in Debian's user-mode Linux, over this machine's
+# /usr, and follows docs/guide/first-tunnel.md, docs/guide/site-to-site.md and
+# docs/guide/strongswan.md; see systemd/guest.sh. Needs root for the TAP device; the guest has its
+# own namespaces.
 # usage: systemd.sh CONVOY PLUGIN
 set -euo pipefail
 exec </dev/null
@@ -14,14 +14,16 @@ guest= reader=
 clean() {
   trap - EXIT INT TERM HUP
   [ -z "$reader" ] || kill "$reader" 2>/dev/null || true
-  # The guest is several processes; they all end with the first of their namespace.
+  # The guest consists of several processes, which all end with the first process of their
+  # namespace.
   [ -z "$guest" ] || { kill -KILL $(cat "/proc/$guest/task/$guest/children") && wait "$guest"; } 2>/dev/null || true
   rm -rf "$work"
 }
 trap clean EXIT
 trap 'exit 129' INT TERM HUP
 
-# What the page's apt-get installs would begin to run here: the guest alone has it.
+# The packages of the page's apt-get would start services on this machine, so only the guest gets
+# them.
 version=$(dpkg-query -W -f '${Version}' strongswan-charon)
 fetch() { (cd "$packages.part" && apt-get -qq -o APT::Sandbox::User=root download apparmor "charon-systemd=$version" >&2); }
 if [ ! -e "$packages/$version" ]; then
@@ -56,8 +58,8 @@ head -c 16 /dev/urandom | od -An -tx1 | tr -d ' \n' >"$etc/machine-id" # without
 echo convoy >"$etc/hostname"
 : >"$etc/fstab"
 ln -s /lib/systemd/system/multi-user.target "$etc/systemd/system/default.target"
-# What the units do not need, and the guest would be slow over: it is a process of this machine's,
-# without a console.
+# Services that the units do not need and that would slow down the guest, which is a process of this
+# machine without a console.
 for unit in getty.target rescue.service timers.target systemd-{timesyncd,firstboot,binfmt,sysusers,random-seed,networkd,network-generator}.service \
   systemd-{udevd,udev-trigger,update-utmp,update-utmp-runlevel,journal-flush,pstore,remount-fs}.service systemd-udevd-{control,kernel}.socket \
   systemd-networkd.socket nftables.service modprobe@{configfs,dm_mod,drm,efi_pstore,fuse,loop}.service proc-sys-fs-binfmt_misc.automount; do

@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
-# convoy bench throughput between network namespaces, over IPv4 and IPv6: through two convoys, by
-# UDP sockets and as hosts behind them; by every kind of end through a router that lets a known
-# number of packets a second pass; and where there is no way. Needs root.
-# usage: tester.sh CONVOY
+# convoy bench throughput between network namespaces, over IPv4 and IPv6: through two convoys, with
+# UDP sockets and as hosts behind them; with every kind of end through a router that limits the
+# packets per second; and without a route. Needs root.
 set -euo pipefail
 convoy=$(realpath "$1")
 source "$(dirname "$0")/../demo/sites.sh"
@@ -11,8 +10,8 @@ spaces=(tester-a tester-r tester-b)
 remove() { for ns in "${spaces[@]}"; do ip netns del $ns 2>/dev/null || true; done; }
 trap 'clean; remove' EXIT
 # rate LEAST NAME NEAR FAR OPTIONS...: writes the report to a file; 72 bytes are the shortest packet
-# of IPv6. It is measured up to four times if it finds fewer than LEAST packets/s, because packets
-# are lost while the host of a virtual machine has taken a core away.
+# with IPv6. Measures up to four times if it finds fewer than LEAST packets/s, because packets are
+# lost while a virtual machine's host pauses a core.
 rate() {
   local least=$1 name=$2 near=$3 far=$4 round; shift 4
   for round in 1 2 3 4; do
@@ -31,7 +30,7 @@ cable() { # namespace device address6 namespace device address6, each with its I
   local ns device v4 v6
   for end in "$1 $2 $3 $4" "$5 $6 $7 $8"; do
     read -r ns device v4 v6 <<<"$end"
-    # Else IPv6 waits for a second or two after an interface is up.
+    # Otherwise IPv6 waits for a second or two after an interface is up.
     ip netns exec "$ns" sysctl -qw "net.ipv6.conf.$device.accept_dad=0"
     ip -n "$ns" addr add "$v4" dev "$device"; ip -n "$ns" addr add "$v6" dev "$device"
     ip -n "$ns" link set "$device" up
@@ -44,7 +43,7 @@ for ns in "${spaces[@]}"; do ip netns add $ns; ip -n $ns link set lo up; done
 through="--trial 0.5 --resolution 0.2 --most 20000 --least 500"
 rate 501 tunnel "udp:$a/10.1.0.1" "udp:$b/10.2.0.1" $through
 rate 501 tunnel6 "udp:$a/fd00:1::1" "udp:$b/fd00:2::1" $through
-# Hosts behind the gateways, which forward between a cable and the tunnel.
+# Hosts behind the gateways, which forward between a veth and the tunnel.
 for site in "$a tester-a 1" "$b tester-b 2"; do
   read -r gate host own <<<"$site"
   cable "$gate" lan0 10.$own.9.1/24 fd00:$own:9::1/64 "$host" eth0 10.$own.0.10/32 fd00:$own::10/128
@@ -59,8 +58,8 @@ rate 501 gateways_af_xdp af_xdp:tester-a/eth0=10.1.0.10 af_xdp:tester-b/eth0=10.
 rate 501 gateways_af_xdp6 af_xdp:tester-a/eth0=fd00:1::10 af_xdp:tester-b/eth0=fd00:2::10 $through
 for host in tester-a tester-b; do ip -n $host link del eth0; done
 
-# A router between two namespaces, and networks behind these for the interfaces that the tester
-# makes.
+# A router between two namespaces, with networks behind them for the interfaces that the tester
+# creates.
 for site in "a 1 2" "b 2 1"; do
   read -r name own other <<<"$site"
   ns=tester-$name
@@ -82,7 +81,7 @@ rate 3600 router_af_packet af_packet:tester-a/eth0=10.1.0.10 af_packet:tester-b/
 rate 3600 router_af_packet6 af_packet:tester-a/eth0=fd00:1::10 af_packet:tester-b/eth0=fd00:2::10 $known
 rate 3600 router_af_xdp af_xdp:tester-a/eth0=10.1.0.10 af_xdp:tester-b/eth0=10.2.0.10 $known
 rate 3600 router_af_xdp6 af_xdp:tester-a/eth0=fd00:1::10 af_xdp:tester-b/eth0=fd00:2::10 $known
-# Where nothing is routed, everything is lost.
+# Without a route, everything is lost.
 ip -n tester-r route del 10.2.9.0/24
 rate 0 nowhere "tun:tester-a/t0=10.1.9.1/24" "tun:tester-b/t0=10.2.9.1/24" --trial 0.5 --most 2000 --least 1000
 python3 - "$work" <<'CHECK' || fail "the tester found something else"
@@ -91,7 +90,7 @@ found = {path.stem: json.loads(path.read_text())["rounds"][0][0]["pdr"]["packets
 assert len(found) == 15 and found.pop("nowhere") is None, found
 print("packets/s, each way:", ", ".join(f"{name} {rate or 0:.0f}" for name, rate in sorted(found.items())))
 for name, rate in found.items():
-    # The queue of the router adds to what passes in so short a trial.
+    # In such a short trial, the router's queue adds to the packets that pass.
     least, most = (3600, 4400) if name.startswith("router") else (501, 20000)
     assert rate and least <= rate <= most, f"{name}: {rate}, not from {least} to {most}"
 CHECK

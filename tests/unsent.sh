@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Packets that the system refuses to send are counted for their SA, by reason, and the log says why:
-# no route, a packet filter, a local address that is gone. Needs root.
+# no route, a packet filter, a local address that was removed. Needs root.
 # usage: unsent.sh CONVOY [udp|raw|af_packet|af_xdp]
 set -euo pipefail
 convoy=$(realpath "$1") PORT=${2:-udp}
@@ -9,8 +9,8 @@ fail() { echo "FAILED: $*" >&2; "$convoy" show sa --wide --control "$work/site-1
 ok() { echo "ok: $*"; }
 until_true() { for _ in $(seq 150); do ! "$@" || return 0; sleep 0.1; done; return 1; } # 15 s
 
-# How many packets of the outbound SA were dropped for a reason, and in all; by `show` and by the
-# metrics.
+# The number of packets of the outbound SA that were dropped for a reason, and in total; from `show`
+# and from the metrics.
 dropped() { # reason, or nothing for the sum
   "$convoy" show sa --json --control "$work/site-1.sock" | python3 -c '
 import json, sys
@@ -24,11 +24,11 @@ metric() { # reason
 is_counted() { [ "$(dropped "$1")" = $((earlier + packets)) ]; } # reason
 is_logged() { grep -q "packets were dropped: $2.*tunnel=\"site-2\".*direction=\"outbound\".*reason=\"$1\"" <(sed 's/\x1b\[[0-9;]*m//g' "$work/a.log"); } # reason words
 
-# Sends packets of which many leave in one system call while the system refuses them all.
+# Sends packets while the system refuses them all, many of them in one system call.
 refused() { # reason, words of the log
   local before earlier
   before=$(dropped) earlier=$(dropped "$1")
-  # 600 bytes do not fit the window with others of another size, and 64 of them go out at once.
+  # The window does not mix 600-byte packets with other sizes, and 64 of them are sent at once.
   ip netns exec $a ping -q -s 600 -l 64 -c $packets -i 0.01 -W 1 10.2.0.1 >"$work/ping.log" 2>&1 && fail "$1: an echo was answered: $(tail -2 "$work/ping.log")"
   until_true is_counted "$1" || fail "$1: $(dropped "$1") packets of the SA are counted, not $((earlier + packets))"
   [ "$(dropped)" = $((before + packets)) ] || fail "$1: another reason is counted for the SA too"
@@ -36,7 +36,7 @@ refused() { # reason, words of the log
   until_true is_logged "$1" "$2" || fail "$1: the log does not say why"
   ok "$1: $packets packets that were sealed and not sent are counted for their SA, and the log says why"
 }
-# What a socket gets that is bound to an address which went away.
+# The error that a socket gets if its bound address was removed.
 errno_of_sending() {
   ip netns exec $a python3 -c '
 import errno, socket, subprocess
@@ -72,7 +72,7 @@ fi
 if [ "$PORT" = udp ]; then # from a raw socket, the kernel sends IPv4 with any source
   ip -n $a addr del 192.0.2.1/24 dev va
   ip -n $a route add 192.0.2.0/24 dev va
-  # Kernels differ in what they say.
+  # Kernels differ in the error that they return.
   if [ "$(errno_of_sending)" = ENETUNREACH ]; then
     refused no_route "the system has no route to the peer"
   else

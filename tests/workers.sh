@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Two workers: the kernel spreads flows over both whatever SA they belong to, and each SA's packets
-# still pass its one worker in order. Four tunnels, files both ways at once. Needs root.
+# Two workers: the kernel spreads flows over both, whatever their SA, but each SA's packets still
+# pass a single worker in order. Four tunnels with file transfers in both directions. Needs root.
 # usage: workers.sh CONVOY PORT
 set -euo pipefail
 convoy=$(realpath "$1") PORT=$2 WORKERS=2 TUNNELS=4
@@ -32,7 +32,7 @@ by_worker = {w: sum(sa["packets"] for sa in sas if sa["worker"] == w) for w in (
 assert len(sas) == 8 and all(sa["packets"] > 100 for sa in sas), sas
 assert all(by_worker.values()), by_worker
 assert stats["handed_over"] > 0, stats["handed_over"]
-# Reordering between an SA's own packets would show here.
+# Reordering within an SA would show up here.
 assert not any(sa["drops"].get("replayed") for sa in sas), sas
 print(f"packets by worker {by_worker}, handed over {stats['handed_over']}, dropped {stats['drops']}")
 CHECK

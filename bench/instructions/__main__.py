@@ -1,9 +1,11 @@
-"""Instructions a packet of the whole path, by callgrind, and where its cycles go, by perf.
+"""Counts instructions per packet over the whole path with callgrind, and samples its cycles with
+perf.
 
 usage: python3 bench/instructions [measure|compare|baseline|cycles]
-`measure` prints them and saves them in target/bench/instructions.json; `compare` does so too, and fails where a case takes over 3 % more than
-in bench/baseline/instructions.json; `baseline` makes that file, the account of docs/results/cycles.md and docs/results/instructions.csv anew; `cycles` prints the account of cycles, and
-`cycles page` writes it into that page too.
+`measure` prints the counts and saves them in target/bench/instructions.json; `compare` also fails
+if a case takes over 3 % more than in bench/baseline/instructions.json; `baseline` rewrites that
+file, the table in docs/results/cycles.md and docs/results/instructions.csv; `cycles` prints the
+cycles by stage, and `cycles page` writes them to that page too.
 """
 
 import json
@@ -27,7 +29,7 @@ def print_table(title, lines):
 
 def save(path, measured):
     path.parent.mkdir(parents=True, exist_ok=True)
-    # A case a line, so that a change of the baseline can be read.
+    # One case per line, so that changes of the baseline are readable in a diff.
     cases = ",\n".join("  " + json.dumps(case) for case in measured["cases"])
     path.write_text(f'{{\n"tools": {json.dumps(measured["tools"])},\n"cases": [\n{cases}\n]\n}}\n')
     print(f"\nsaved in {path.relative_to(measure.ROOT)}")
@@ -39,7 +41,8 @@ def show(measured):
 
 
 def take_compiler_of(baseline):
-    """Another compiler makes other instructions: from here on cargo is that of the baseline."""
+    """Makes cargo use the baseline's compiler, because another compiler generates other
+    instructions."""
     wanted, here = baseline["tools"]["rustc"], measure.tools("")["rustc"]
     if wanted == here:
         return

@@ -1,4 +1,5 @@
-"""Reads what callgrind writes with --dump-instr=yes: costs by instruction, and calls with what they cost."""
+"""Reads callgrind's output with --dump-instr=yes: costs by instruction, and calls with their
+inclusive costs."""
 
 import re
 from collections import defaultdict
@@ -10,18 +11,18 @@ CASE = "desc: Trigger: Client Request: "
 
 @dataclass
 class Function:
-    """One function of one object: its own instructions by address, and who called it."""
+    """A function of an object: its own instructions by address, and its callers."""
 
     object: str
     name: str
     self_cost: dict = field(default_factory=lambda: defaultdict(int))
-    # (caller, address of the call) -> what was spent below the call.
+    # (caller, address of the call) -> inclusive cost of the call.
     callers: dict = field(default_factory=lambda: defaultdict(int))
 
 
 @dataclass
 class Profile:
-    """One dump: the words that it was named by, and its functions by (object, name)."""
+    """A dump: the words of its title, and its functions by (object, name)."""
 
     case: str
     functions: dict
@@ -31,7 +32,7 @@ class Profile:
 
 
 class Names:
-    """callgrind writes a name once and refers to it by a number from then on."""
+    """Callgrind writes each name once, and refers to it by a number afterwards."""
 
     def __init__(self):
         self.known = {}
@@ -44,7 +45,7 @@ class Names:
 
 
 def moved(text, before):
-    """A position, which may be relative to the one before it."""
+    """A position, which may be relative to the previous one."""
     if text == "*":
         return before
     if text[0] in "+-":

@@ -1,14 +1,15 @@
-"""Instructions a packet beside a baseline."""
+"""Compares instructions per packet with a baseline."""
 
 from dataclasses import dataclass
 
-# By how much a case may grow.
+# The largest increase that a case may have.
 LIMIT = 0.03
 
 
 @dataclass
 class Row:
-    """One case: instructions a packet then and now, None where one of the two lacks it."""
+    """A case with its instructions per packet in the baseline and now; None where one of them lacks
+    it."""
 
     case: str
     before: float | None
@@ -18,7 +19,7 @@ class Row:
         return None if self.before is None or self.now is None else self.now / self.before - 1
 
     def fault(self):
-        """Why this case fails the comparison, if it does."""
+        """Why this case fails the comparison; None if it does not."""
         if self.now is None:
             return f"{self.case}: is in the baseline and was not measured"
         if self.before is None:
@@ -29,14 +30,14 @@ class Row:
 
 
 def rows(baseline, now):
-    """Every case of either, in the order of what was measured, then what is missing."""
+    """The cases of both, in the order of measurement, and then those that are missing."""
     before = {case["case"]: case["instructions"] for case in baseline["cases"]}
     after = {case["case"]: case["instructions"] for case in now["cases"]}
     return [Row(case, before.get(case), after.get(case)) for case in dict.fromkeys([*after, *before])]
 
 
 def incomparable(baseline, now):
-    """What else than convoy differs, and changes counts: names of tools, each with its version then and now."""
+    """Other differences that change counts: names of tools, each with its versions then and now."""
     return [
         f"{tool}: {baseline['tools'].get(tool)} in the baseline, {version} here"
         for tool, version in now["tools"].items() if baseline["tools"].get(tool) != version

@@ -1,4 +1,4 @@
-"""Builds the benchmark, runs it under callgrind, and says what each case cost."""
+"""Builds the benchmark, runs it under callgrind, and extracts the cost of each case."""
 
 import json
 import os
@@ -14,18 +14,18 @@ import callgrind
 import stages
 
 ROOT = Path(__file__).resolve().parents[2]
-# Engine, proposal, inner bytes, SAs. What a process of the benchmark counts of each: windows, loads
-# and the two ways.
+# Engine, proposal, inner bytes, SAs. One process of the benchmark measures several windows, loads
+# and both directions for each.
 RUNS = [
     *(("multibuffer", proposal, 64, sas) for proposal in ("aes128gcm16", "aes128-sha1") for sas in (10_000, 100, 1)),
     *(("software", "aes128gcm16", 64, sas) for sas in (100, 1)),
 ]
-# Names in a dump's title, in their order; see count.rs.
+# Fields of a dump's title, in order; see count.rs.
 TITLE = ("engine", "proposal", "bytes", "sas", "window", "at_hand", "way", "packets")
 
 
 def program():
-    """The benchmark, built as `cargo bench` builds it."""
+    """Builds the benchmark in the same way as `cargo bench`."""
     command = [*shlex.split(os.environ.get("CARGO", "cargo")), "bench", "--no-run", "--locked", "-p", "convoy-lab", "--bench", "throughput",
                "--message-format=json-render-diagnostics"]
     messages = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
@@ -38,7 +38,7 @@ def output(*command):
 
 
 def tools(library):
-    """What changes counts beside convoy."""
+    """What changes counts, apart from convoy."""
     return {
         "rustc": output(os.environ.get("RUSTC", "rustc"), "--version").split()[1],
         "libc": " ".join(platform.libc_ver()),
@@ -48,7 +48,7 @@ def tools(library):
 
 
 def count(program, run, folder):
-    """The dumps of one process, and what it says of Intel's library."""
+    """The dumps of one process, and its output: whether Intel's library was used."""
     command = ["valgrind", "--tool=callgrind", "--instr-atstart=no", "--collect-atstart=no", "--dump-instr=yes",
                f"--callgrind-out-file={folder}/dump", program, "count", *map(str, run)]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -66,8 +66,8 @@ def case_of(profile, source):
     return {
         "case": "{engine} {proposal}, {bytes} B, {sas} SAs, window {window}, {at_hand} at hand, {way}".format(**case),
         **case,
-        # Convoy's own: what Intel's library takes depends on its version, upkeep on how long the
-        # run takes.
+        # Counts convoy's own instructions only: those of Intel's library depend on its version, and
+        # those of upkeep on the duration of the run.
         "instructions": round(sum(share.values()) - share[stages.CIPHER] - share[stages.UPKEEP], 1),
         "cipher": share[stages.CIPHER],
         "clock_readings": round(stages.clock_readings(profile, source) / case["packets"], 3),
@@ -76,7 +76,7 @@ def case_of(profile, source):
 
 
 def measure():
-    """All cases, by as many processes as there are cores."""
+    """All cases, with as many processes in parallel as there are cores."""
     if platform.machine() != "x86_64":
         raise SystemExit(f"instructions are counted on x86-64 alone; this is {platform.machine()}")
     path = program()

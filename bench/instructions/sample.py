@@ -1,6 +1,7 @@
-"""Cycles per packet by stage: samples that perf takes of the running path, and the ticks that the path itself counts.
+"""Cycles per packet by stage, from perf samples of the running path and the ticks that the path
+counts itself.
 
-The machine needs no hardware counters: perf's clock is enough to say which share of the time each instruction takes.
+No hardware counters are needed: perf's clock shows each instruction's share of the time.
 """
 
 import re
@@ -15,18 +16,19 @@ import stages
 # Proposal, inner bytes, SAs.
 RUNS = [("aes128gcm16", 64, sas) for sas in (1, 100, 10_000)]
 SECONDS = 10
-# The C library, most of it copies of memory: samples do not say who called it.
+# The C library, most of whose time is copying memory; samples do not show its callers.
 LIBRARY = "libc"
 STAGES = [*stages.STAGES[:-1], LIBRARY, stages.REST]
-# A sample knows no callers, so what several stages use is counted for the stage that uses it most.
+# Samples do not show callers, so code that several stages use counts for its most frequent user.
 USUAL = [("classify", re.compile("/crates/ipsec/")), ("worker's round", re.compile("/crates/dataplane/"))]
 MAPPED = re.compile(r"PERF_RECORD_MMAP2 .*\[(0x[0-9a-f]+)\((0x[0-9a-f]+)\) @ (0x[0-9a-f]+|0) .*\]: r-xp (\S+)")
-# Place in the file, address and size of a part that is loaded.
+# File offset, address and size of a loaded segment.
 SEGMENT = re.compile(r"LOAD\s+(0x[0-9a-f]+) (0x[0-9a-f]+) 0x[0-9a-f]+ (0x[0-9a-f]+)")
 
 
 def samples(text):
-    """The mappings of code (start, end, offset in the file, file), and the samples (name of the thread, address, object)."""
+    """The code mappings (start, end, file offset, file), and the samples (thread name, address,
+    object)."""
     mapped, taken = [], []
     for line in text.splitlines():
         if found := MAPPED.search(line):
@@ -38,7 +40,8 @@ def samples(text):
 
 
 def to_program(address, mapped, program, segments):
-    """An address of the running program as the debug information has it; None if it is not the program's."""
+    """An address of the running program as in the debug information; None if it belongs to another
+    object."""
     for start, end, offset, file in mapped:
         if file == program and start <= address < end:
             place = address - start + offset
@@ -57,7 +60,7 @@ def stage_of(frames):
 
 
 def stages_of(text, source, segments):
-    """The samples of each way by stage."""
+    """The samples of each direction, by stage."""
     mapped, taken = samples(text)
     ways = {"out": Counter(), "in": Counter()}
     own = {address: to_program(address, mapped, source.program, segments) for _, address, _ in taken}

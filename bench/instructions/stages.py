@@ -1,7 +1,8 @@
-"""Which stage of a packet's way an instruction belongs to.
+"""Assigns instructions to the stages of a packet's path.
 
-An instruction belongs to the innermost of the functions inlined around it that a rule names. Where no rule names one of them (the
-standard library, header views, tables that several stages use) it belongs to whoever called, in proportion to what the calls cost.
+An instruction belongs to the innermost function inlined around it that a rule names. If no rule
+names any of them (standard library, header views, tables that several stages use), it belongs to
+its callers, in proportion to what the calls cost.
 """
 
 import re
@@ -12,12 +13,12 @@ from functools import lru_cache
 CIPHER = "cipher"
 UPKEEP = "upkeep"
 REST = "elsewhere"
-# In the order of a packet's way.
+# In the order in which a packet passes them.
 STAGES = [
     "receive", "classify", "prepare", "window", "choice", "engine", CIPHER, "completion and order", "finish", "transmit",
     "clock", "worker's round", UPKEEP, REST,
 ]
-# stage, source file, function (or any): the first that fits a frame.
+# Stage, source file, function (or any). The first rule that matches a frame decides.
 RULES = [
     (stage, re.compile(file), re.compile(function))
     for stage, file, function in [
@@ -50,19 +51,19 @@ RULES = [
         ("worker's round", r"/crates/dataplane/src/(worker\.rs|pipeline/)", ""),
     ]
 ]
-# Objects that do nothing else.
+# Objects that only contain ciphers.
 CIPHER_OBJECTS = re.compile(r"/libIPSec_MB\.so")
 
 
 class Source:
-    """Where the instructions of one program come from, by addr2line."""
+    """Source locations of one program's instructions, by addr2line."""
 
     def __init__(self, program):
         self.program = program
         self.frames = {}
 
     def learn(self, addresses):
-        """Looks the addresses up that are not known yet, all at once."""
+        """Looks up all unknown addresses in one run."""
         wanted = sorted(set(addresses) - self.frames.keys())
         if not wanted:
             return
@@ -80,7 +81,8 @@ class Source:
 
 
 def stage_of(frames):
-    """The stage of an instruction by its frames, (file, function) from the innermost outwards; None if it is the caller's."""
+    """The stage of an instruction from its frames, (file, function) from the innermost outwards;
+    None if the caller decides."""
     return next((stage for frame in frames if (stage := stage_of_frame(*frame))), None)
 
 
@@ -90,7 +92,8 @@ def stage_of_frame(file, function):
 
 
 def attribute(profile, source):
-    """Instructions by stage. `source` knows the program under test; all other objects are libraries."""
+    """Instructions by stage. `source` is the program under test; all other objects are
+    libraries."""
     own = [function for function in profile.functions.values() if function.object == source.program]
     source.learn(address for function in own for address in function.self_cost)
     calls = [caller for function in profile.functions.values() for caller in function.callers]
@@ -104,9 +107,9 @@ def attribute(profile, source):
     shares = {}
 
     def shares_of(key):
-        """How the callers of a function share what it costs, in stages."""
+        """How a function's cost is shared among its callers, as stages."""
         if key not in shares:
-            shares[key] = {}  # A function that calls itself again is its outer caller's.
+            shares[key] = {}  # A recursive function belongs to its outer caller.
             parts = Counter()
             for (caller, address), cost in profile.functions[key].callers.items():
                 stage = stage_at(caller[0], address)
@@ -126,7 +129,7 @@ def attribute(profile, source):
 
 
 def clock_readings(profile, source):
-    """How often the time was read: the loads of simulated time, each of them one instruction."""
+    """How often the time was read: each load of the simulated time is one instruction."""
     return sum(
         cost
         for function in profile.functions.values() if function.object == source.program

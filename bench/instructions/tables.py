@@ -1,4 +1,5 @@
-"""Measurements as Markdown, printed and in docs/results/cycles.md, and as CSV beside that page."""
+"""Writes measurements as Markdown, to the terminal and docs/results/cycles.md, and as CSV beside
+that page."""
 
 import csv
 import io
@@ -25,7 +26,8 @@ def of_load(case):
 
 
 def cases_of(measured):
-    """Instructions a packet of every case, the two ways beside each other: convoy's own, and the cipher's. Columns, and rows."""
+    """Instructions per packet of every case, both directions side by side: convoy's own, and the
+    cipher's. Returns columns and rows."""
     pairs = {}
     for case in measured["cases"]:
         key = tuple(case[name] for name in ("engine", "proposal", "bytes", "sas", "window")) + (of_load(case),)
@@ -53,7 +55,7 @@ def data(measured):
 
 
 def account(measured, engine="multibuffer", proposal="aes128gcm16", window=32):
-    """Where the instructions of one packet go, stage by stage, with few SAs and many."""
+    """Instructions of one packet by stage, with few SAs and with many."""
     cases = [
         case for case in measured["cases"]
         if (case["engine"], case["proposal"], case["window"]) == (engine, proposal, window) and case["at_hand"] > 1
@@ -74,14 +76,14 @@ def comparison(rows):
 
 
 def by_case(cases, stages_, parts, total):
-    """A row for each stage, a column for each case."""
+    """A row for each stage and a column for each case."""
     columns = ["stage"] + [f"{case['way']}, {case['sas']:,} SA{'s' if case['sas'] > 1 else ''}" for case in cases]
     rows = [[stage, *(f"{parts(case)[stage]:,.0f}" for case in cases)] for stage in stages_ if any(parts(case)[stage] >= 0.5 for case in cases)]
     return columns, [*rows, ["all", *(f"{total(case):,.0f}" for case in cases)]]
 
 
 def cycles(measured):
-    """Where the cycles of one packet go."""
+    """Cycles of one packet by stage."""
     cases = sorted(measured["cases"], key=lambda case: (WAYS.index(case["way"]), case["sas"]))
     return table(*by_case(cases, sample.STAGES, lambda case: case["stages"], lambda case: case["ticks"]))
 
@@ -91,7 +93,7 @@ OF_THE_BASELINE = ["account"]
 
 
 def in_page(text, measured, names):
-    """The page with these of its tables made anew."""
+    """The page, with these of its tables replaced."""
     for name in names:
         begin, end = re.search(rf"<!-- {name}: written by .* -->", text)[0], f"<!-- {name}: end -->"
         before, rest = text.split(begin)

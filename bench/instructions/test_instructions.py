@@ -1,4 +1,5 @@
-"""What reads, attributes and compares counts. Run: python3 -m unittest discover bench/instructions"""
+"""Tests of reading, attributing and comparing counts. Run: python3 -m unittest discover
+bench/instructions"""
 
 import json
 import unittest
@@ -72,7 +73,7 @@ FRAMES = {
 
 
 class KnownSource:
-    """Frames as a table, where stages.Source asks addr2line."""
+    """Frames from a table, instead of addr2line as in stages.Source."""
 
     program = PROGRAM
     frames = FRAMES
@@ -93,7 +94,7 @@ class Reading(unittest.TestCase):
         self.assertEqual(dict(round_.self_cost), {0x100: 5, 0x104: 5, 0x108: 2})
         memcpy = profile.functions["/lib/libc.so.6", "memcpy"]
         self.assertEqual(memcpy.callers[(PROGRAM, "prepare"), 0x208], 40)
-        # callgrind's own sum of a dump wraps below zero after a switch of what is collected.
+        # Callgrind's own total wraps below zero after collection was switched.
         self.assertEqual(profile.total(), 5 + 5 + 2 + 20 + 10 + 60 + 100)
 
     def test_other_events_and_missing_addresses_are_refused(self):
@@ -129,8 +130,8 @@ class Attribution(unittest.TestCase):
 
 
 class Sampling(unittest.TestCase):
-    # The code stands at 0x40 in the program's file, is to be loaded at 0x100, and is mapped from
-    # 0x20 in the file on.
+    # The code is at offset 0x40 in the program's file, has the link address 0x100, and is mapped
+    # from offset 0x20 on.
     TEXT = f"""
 perf-exec PERF_RECORD_MMAP2 1/1: [0x5000(0x1000) @ 0x20 fe:00 1 0]: r-xp {PROGRAM}
      rest      5024 ({PROGRAM})

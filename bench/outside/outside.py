@@ -1,8 +1,11 @@
-"""One tester for every gateway: `convoy bench throughput` through two sites, each of which has a gateway of some kind.
+"""Measures gateways of every kind with one tester: `convoy bench throughput` through two sites that
+each have a gateway.
 
-The sites and how each kind is brought up are those of bench/peers. The tester has a UDP socket in either site's namespace, or is a host
-behind either site by a cable (`--ends af_packet` or `af_xdp`). Prints the rates, and writes each kind's whole reports as JSON. The time is dealt out among the
-tests; a rate whose search had not ended by then is marked with `~`, one that the tester itself could not exceed with `≥`.
+The sites, and how each kind of gateway is started, come from bench/peers. The tester uses UDP
+sockets in the sites' namespaces, or acts as a host connected to each site (`--ends af_packet` or
+`af_xdp`). Prints the rates, and writes the complete reports of each kind as JSON. The time is
+divided among the tests. `~` marks a rate whose search had not finished by then, `≥` one that the
+tester itself could not exceed.
 """
 
 import argparse
@@ -22,14 +25,16 @@ from sites import INNER, NAMESPACES, NETWORKS, OUTER, Sites, run  # noqa: E402
 
 MTU = 1400
 ENDS = ("udp", "af_packet", "af_xdp")
-# The interface of a site towards its host.
+# A site's interface to its host.
 LAN = "lan0"
-# What a gateway takes to start, about, and the least time for a test of it.
+# Approximate time that a gateway takes to start, and the shortest time for a test of it, in
+# seconds.
 START_SECONDS, LEAST_SECONDS = 3.0, 5.0
 
 
 class Hosts:
-    """A host behind each site, on a cable whose addresses are not in the tunnel's networks."""
+    """A host connected to each site, over a link whose addresses are not in the tunnel's
+    networks."""
 
     NAMES = ("convoy-outside-a", "convoy-outside-b")
     ADDRESSES = ("10.1.0.10", "10.2.0.10")
@@ -59,7 +64,7 @@ class Hosts:
 
 
 class Plain:
-    """No gateway: the kernel forwards from site to site, which is what the tester itself can do."""
+    """No gateway: the kernel forwards between the sites, which shows the tester's own limit."""
 
     def start(self, sites: Sites, mtu: int) -> None:
         for site in (0, 1):
@@ -68,7 +73,7 @@ class Plain:
 
 
 def kinds(options: argparse.Namespace) -> dict[str, object]:
-    """Those that were asked for; without that, all that there are with such ends."""
+    """The requested kinds, or all kinds that support these ends."""
     folder = options.bin / "bin"
     every: dict[str, object] = {
         "no gateway": Plain(),
@@ -80,7 +85,7 @@ def kinds(options: argparse.Namespace) -> dict[str, object]:
         "gotatun": WireGuard([str(folder / "gotatun"), "--foreground", "--disable-drop-privileges"]),
     }
     if options.ends != "udp":
-        # A gateway that has the interface towards its host.
+        # A gateway that takes over the interface to its host.
         for port in ("af_packet", "af_xdp"):
             every[f"convoy {port} on both sides"] = Convoy(options.convoy, port, inside=LAN)
     wanted = options.only.split(",") if options.only else list(every)
@@ -91,7 +96,8 @@ def kinds(options: argparse.Namespace) -> dict[str, object]:
 
 
 def measure(kind, folder: pathlib.Path, options: argparse.Namespace, seconds: float) -> dict:
-    """The report of `convoy bench throughput` through one kind of gateway, in so many seconds at most once the gateway works."""
+    """The report of `convoy bench throughput` through one kind of gateway; takes at most `seconds`
+    once the gateway works."""
     sites = Sites(folder)
     hosts = Hosts(sites) if options.ends != "udp" else None
     try:
@@ -115,14 +121,14 @@ def measure(kind, folder: pathlib.Path, options: argparse.Namespace, seconds: fl
 
 
 def mark(found: list[dict]) -> str:
-    """What is to be known of rates that were found in several rounds."""
+    """Notes about rates that were measured in several rounds."""
     if not all(rate["is_settled"] for rate in found):
         return "~ "
     return "≥ " if any(rate["is_limited_by_tester"] for rate in found) else ""
 
 
 def cell(values: list[float], scale: float, sign: str = "") -> str:
-    """The median, and the least and greatest where there are several."""
+    """The median, with the lowest and highest value if there are several."""
     if not values:
         return f"{sign}none"
     middle = f"{sign}{statistics.median(values) / scale:.3g}"

@@ -1,8 +1,7 @@
-// Small datagrams at a rate, and how many of them come.
+// Sends or receives small datagrams at a rate, and counts them.
 // usage: blast send ADDRESS PORT BYTES[,BYTES...] PACKETS_A_SECOND SECONDS
 //    or: blast receive PORT SECONDS
-// Each packet is a call of its own, as an application's are. It prints how many packets it sent or
-// received.
+// Each packet is a separate system call, as in applications. Prints the number of packets.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <poll.h>
@@ -52,14 +51,14 @@ static long send_packets(const char *to, int port, char *sizes, double rate, dou
     double begin = now(), at = begin;
     while ((at = now()) < begin + seconds) {
         due = (at - begin) * rate;
-        // What the sender itself could not keep up with is not made up for in one go.
+        // Packets that the sender could not send in time are skipped, not sent in one burst later.
         if (due > sent + MESSAGES) {
             begin += (due - sent - MESSAGES) / rate;
             seconds -= (due - sent - MESSAGES) / rate;
             due = sent + MESSAGES;
         }
         if (due == sent) {
-            // Longer gaps leave the core to others.
+            // Sleeps in longer gaps, which leaves the core to others.
             double gap = begin + (sent + 1) / rate - at;
             struct timespec pause = {0, gap * 1e9};
             if (gap > 0) nanosleep(&pause, NULL);

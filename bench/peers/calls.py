@@ -1,7 +1,10 @@
-"""Where two gateways of convoy spend a packet's time at a moderate rate: which system calls their workers make, how often, and how long they run in them.
+"""Measures where two convoy gateways spend a packet's time at a moderate rate: which system calls
+their workers make, how often, and for how long they run in them.
 
-The namespaces and the traffic of peers.py; the kernel records its events `raw_syscalls` and `sched_switch` for a moment. The time in a call is the time for which the
-thread runs: not what it sleeps, or waits for its core. Prints a table, with what the gateways take without recording. Needs root.
+Uses the namespaces and the traffic of peers.py. The kernel records its events `raw_syscalls` and
+`sched_switch` for a moment. The time in a call is the time for which the thread runs, without
+sleeping or waiting for its core. Prints a table, with the CPU time of the gateways without
+recording. Needs root.
 """
 
 import argparse
@@ -31,7 +34,7 @@ def names_of_calls() -> dict[int, str]:
 
 
 class Thread:
-    """What one worker does, event by event."""
+    """The activity of one worker, reconstructed from events."""
 
     def __init__(self) -> None:
         self.count: dict[str, int] = defaultdict(int)
@@ -40,7 +43,7 @@ class Thread:
         self.call = OUTSIDE
 
     def note(self, at: float) -> None:
-        """Counts the time since the last event to what it was in."""
+        """Adds the time since the last event to the call during which it passed."""
         if self.runs_since is not None:
             self.ran[self.call] += at - self.runs_since
             self.runs_since = at
@@ -75,7 +78,7 @@ def ran_ns(thread: int) -> int:
 
 
 class Recording:
-    """The kernel's events of some threads, in a buffer of its own, from here to its end."""
+    """Kernel events of some threads, recorded in a separate buffer until `end`."""
 
     def __init__(self, workers: list[int]) -> None:
         TRACING.mkdir(exist_ok=True)
@@ -100,7 +103,7 @@ class Recording:
 
 
 def read(text: str, threads: dict[int, Thread], names: dict[int, str]) -> None:
-    """Has the threads note what was recorded."""
+    """Passes the recorded events to the threads."""
     for line in text.splitlines():
         if not (found := LINE.search(line)):
             continue
@@ -118,7 +121,8 @@ def read(text: str, threads: dict[int, Thread], names: dict[int, str]) -> None:
 
 
 def spent_us(workers: list[int], rate: float) -> tuple[list[float], float]:
-    """What each worker runs for a packet in some time from now, in us, and how many seconds that time was."""
+    """The CPU time that each worker takes per packet from now on, in us, and the seconds over which
+    it was measured."""
     before, began = [ran_ns(worker) for worker in workers], time.monotonic()
     time.sleep(RECORD_SECONDS)
     took = time.monotonic() - began
@@ -131,7 +135,7 @@ def measure(convoy: str, moderation_us: int, rate: float, folder: pathlib.Path, 
     try:
         Convoy(convoy, "udp", settings=f"moderation_us = {moderation_us}").start(sites, peers.MTU)
         sites.wait("an answered ping", sites.answers, 20)
-        # At first, engines are measured in the background.
+        # Engines are measured in the background after a start.
         time.sleep(1)
         workers = [worker_of(sites, site) for site in (0, 1)]
         threads = {worker: Thread() for worker in workers}
@@ -143,7 +147,7 @@ def measure(convoy: str, moderation_us: int, rate: float, folder: pathlib.Path, 
         try:
             recorded, took = spent_us(workers, rate)
         finally:
-            # Else the kernel would go on recording for ever.
+            # Stop recording in any case: the kernel would continue for ever.
             text = recording.end()
         read(text, threads, names_of_calls())
         load.wait()

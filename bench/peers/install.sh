@@ -5,7 +5,7 @@
 set -euo pipefail
 folder=$(realpath -m "$1")
 mkdir -p "$folder/bin"
-# The versions that the table in docs/results/vpns.md is of.
+# The versions in the table of docs/results/vpns.md.
 WIREGUARD_GO=latest BORINGTUN=0.7.1 GOTATUN=0.10.2
 if [ ! -x "$folder/bin/wireguard" ]; then
   command -v go >/dev/null || { echo "wireguard-go needs Go 1.23 or later: https://go.dev/dl" >&2; exit 1; }

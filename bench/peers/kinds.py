@@ -1,4 +1,4 @@
-"""How each kind of gateway is brought up on two sites. Inside MTUs are equal."""
+"""How each kind of gateway is started on two sites. All have the same inner MTU."""
 
 import pathlib
 import socket
@@ -10,8 +10,8 @@ ESP_PROPOSAL = "aes128gcm16"
 
 
 class Convoy:
-    """Two convoys with static keys; inside is a tun interface of the gateway's own, or else the interface that `inside` names, by the kind of port
-    that is outside."""
+    """Two convoys with static keys. The inside port is the gateway's own tun interface, or the
+    interface named by `inside`, with the same kind of port as outside."""
 
     def __init__(self, binary: str, port: str, settings: str = "", scheduler: str = "", inside: str | None = None) -> None:
         self.binary, self.port, self.settings, self.scheduler, self.inside = binary, port, settings, scheduler, inside
@@ -61,7 +61,7 @@ key_out = "{keys[1 - site]}"
 
 
 class StrongSwan:
-    """Two stock strongSwans whose ESP is done in user space, by kernel-libipsec."""
+    """Two stock strongSwans with ESP in user space (kernel-libipsec)."""
 
     def start(self, sites: Sites, mtu: int) -> None:
         secret = hex_key(16)
@@ -92,7 +92,7 @@ connections {{ site {{
 }} }}
 secrets {{ ike-site {{ secret = 0x{secret} }} }}
 """)
-            # With a /run of its own, as there may be one charon in each.
+            # Each charon needs its own /run.
             script = "mount -t tmpfs tmpfs /run && exec /usr/lib/ipsec/charon"
             configuration = {"STRONGSWAN_CONF": str(folder / "strongswan.conf")}
             sites.ip(site, "addr", "add", f"{INNER[site]}/32", "dev", "lo")
@@ -106,7 +106,7 @@ secrets {{ ike-site {{ secret = 0x{secret} }} }}
 
 
 class WireGuard:
-    """Two gateways of an implementation of WireGuard that takes its configuration on the usual socket."""
+    """Two gateways of a WireGuard implementation that is configured over the usual socket."""
 
     def __init__(self, command: list[str]) -> None:
         self.command = command

@@ -1,4 +1,5 @@
-"""Compares userspace VPNs on this machine: the same two namespaces, one core a site, the same inside MTU, in turns.
+"""Compares userspace VPNs on this machine, in turns, with the same two namespaces, one core per
+site and the same inner MTU.
 
 Prints medians over the rounds with the lowest and highest value, and writes all values as JSON.
 """
@@ -24,12 +25,12 @@ UDP_SECONDS = 0.8
 # Of a packet of 64 bytes, without IP and UDP headers.
 PAYLOAD = 64 - 28
 UDP_PORT = 9000
-# Loss below which a rate counts as carried.
+# A rate counts as carried if the loss is lower than this.
 LOSS = 0.005
 RATES = (10_000, 640_000)
 SEARCH_STEPS = 7
 STEADY_RATE = 40_000
-# An engine on the second core beside the one on the worker's.
+# An engine on the second core, besides the one on the worker's core.
 CRYPTO_CORE = """
 [[engine]]
 name = "own"
@@ -39,7 +40,7 @@ name = "apart"
 kind = "multibuffer"
 core = 1
 """
-# What one kind takes in one round, about.
+# Approximate duration of one kind in one round, in seconds.
 STEP_SECONDS = 27
 
 MEASURES = {
@@ -81,7 +82,8 @@ def kinds(options: argparse.Namespace) -> dict[str, object]:
 
 
 def tcp(sites: Sites, flows: int) -> tuple[float, float, float]:
-    """Gbit/s, ns of CPU a byte, and what the busier site's core would carry if it had only the kernel's part of that and iperf3 to run, in Gbit/s."""
+    """Returns Gbit/s, ns of CPU time per byte, and the rate in Gbit/s that the busier site's core
+    would carry if it only ran the kernel's part and iperf3."""
     server = subprocess.Popen(inside(1, "iperf3", "-s", "-1", "-B", INNER[1]), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         sites.wait("iperf3", lambda: "5201" in run("ip", "netns", "exec", "convoy-peers-b", "ss", "-Hltn"))
@@ -103,7 +105,8 @@ def tcp(sites: Sites, flows: int) -> tuple[float, float, float]:
 def udp(
     sites: Sites, blast: str, rate: float, seconds: float = UDP_SECONDS, payloads: Sequence[str] = (str(PAYLOAD),)
 ) -> tuple[int, int, float]:
-    """Packets sent and received, and us of CPU a received packet. The payloads, in bytes, are sent in turn."""
+    """Packets sent and received, and us of CPU time per received packet. Sends the payload sizes,
+    in bytes, in turn."""
     receiver = subprocess.Popen(
         inside(1, blast, "receive", str(UDP_PORT), str(seconds + 0.4)), stdout=subprocess.PIPE, text=True
     )
@@ -116,18 +119,19 @@ def udp(
 
 
 def sent_packets(convoy: str, folder: pathlib.Path, site: int, port: str) -> int:
-    """What a gateway of convoy has sent by one of its ports."""
+    """The number of packets that one port of a convoy gateway has sent."""
     rows = json.loads(run(convoy, "show", "port", "--json", "--control", f"{folder}/site-{site}.sock"))
     return next(row["sent_packets"] for row in rows if row["name"] == port)
 
 
 def highest_rate(sites: Sites, blast: str) -> tuple[float, float]:
-    """kpps with little loss, by bisection of the logarithm, and us of CPU a packet there."""
+    """The rate in kpps with little loss, by bisection of its logarithm, and us of CPU time per
+    packet at that rate."""
     low, high = RATES
     best = (0.0, 0.0)
     for _ in range(SEARCH_STEPS):
         rate = (low * high) ** 0.5
-        # Once more where packets were lost: the machine may have done something else.
+        # After a loss, try once more: the machine may have been busy with something else.
         for _ in range(2):
             sent, received, us_packet = udp(sites, blast, rate)
             if received >= sent * (1 - LOSS):
@@ -172,7 +176,7 @@ def table(results: dict[str, list[dict[str, float]]]) -> str:
 
 @contextlib.contextmanager
 def workplace() -> Iterator[tuple[pathlib.Path, str]]:
-    """A temporary folder for the measurement, and the program in it that sends and receives UDP."""
+    """A temporary folder for the measurement, with the program that sends and receives UDP."""
     with tempfile.TemporaryDirectory() as work:
         blast = f"{work}/blast"
         run("cc", "-O2", "-o", blast, str(pathlib.Path(__file__).with_name("blast.c")))

@@ -1,4 +1,4 @@
-"""Two sites in network namespaces with a gateway of some kind each, one core a site."""
+"""Two sites in network namespaces, each with a gateway of some kind and one core."""
 
 import os
 import pathlib
@@ -11,9 +11,9 @@ import time
 NAMESPACES = ("convoy-peers-a", "convoy-peers-b")
 OUTER = ("192.0.2.1", "192.0.2.2")
 INNER = ("10.1.0.1", "10.2.0.1")
-# Behind the gateways.
+# The networks behind the gateways.
 NETWORKS = ("10.1.0.0/24", "10.2.0.0/24")
-# The veth between them.
+# The ends of the veth pair between the sites.
 LINKS = ("va", "vb")
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -26,12 +26,12 @@ def run(*command: str, check: bool = True) -> str:
 
 
 def inside(site: int, *command: str) -> tuple[str, ...]:
-    """The command in the site's namespace, on the site's core."""
+    """The command, to run in the site's namespace and on its core."""
     return ("ip", "netns", "exec", NAMESPACES[site], "taskset", "-c", str(site % (os.cpu_count() or 1)), *command)
 
 
 class Sites:
-    """The namespaces with a veth between them, and what runs in them."""
+    """The namespaces, the veth pair between them, and the processes in them."""
 
     def __init__(self, folder: pathlib.Path) -> None:
         self.folder = folder
@@ -56,7 +56,8 @@ class Sites:
         self.gateways.append(gateway)
 
     def route(self, site: int, device: str, mtu: int) -> None:
-        """The site's own address and its way to the other's network, on the gateway's device."""
+        """Sets the site's own address, and the route to the other's network over the gateway's
+        device."""
         self.wait(f"{device} at site {site}", lambda: device in run("ip", "-n", NAMESPACES[site], "-o", "link"))
         self.ip(site, "addr", "add", f"{INNER[site]}/32", "dev", device)
         self.ip(site, "link", "set", device, "mtu", str(mtu), "up")
@@ -75,7 +76,7 @@ class Sites:
         return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
     def processes(self, site: int | None = None) -> list[int]:
-        """Those of the gateways, or of one site's, and their children."""
+        """The processes of all gateways or of one site's, with their children."""
         gateways = self.gateways if site is None else self.gateways[site : site + 1]
         found, queue = [], [gateway.pid for gateway in gateways]
         while queue:
@@ -86,7 +87,7 @@ class Sites:
         return found
 
     def cpu_seconds(self) -> float:
-        """What the gateways have run, in seconds: all threads that there are."""
+        """CPU time of the gateways so far, in seconds, over all threads."""
         total = 0
         for process in self.processes():
             for path in pathlib.Path(f"/proc/{process}/task").glob("*/schedstat"):
@@ -94,14 +95,14 @@ class Sites:
         return total / 1e9
 
     def kernel_seconds(self, site: int) -> float:
-        """What one site's gateway has run in the kernel."""
+        """CPU time of one site's gateway in the kernel so far, in seconds."""
         total = 0
         for process in self.processes(site):
             total += int(pathlib.Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[12])
         return total / TICKS
 
     def resident_mb(self) -> float:
-        """Of one gateway, on average, in megabytes."""
+        """Average memory of a gateway, in megabytes."""
         texts = [pathlib.Path(f"/proc/{process}/status").read_text() for process in self.processes()]
         kilobytes = [int(found[1]) for text in texts if (found := re.search(r"VmRSS:\s+(\d+)", text))]
         return sum(kilobytes) / 1000 / max(len(self.gateways), 1)

@@ -1,7 +1,9 @@
-"""Measures what a worker's waiting costs, and what gathering packets (`moderation_us`) saves of it and costs in latency.
+"""Measures what it costs when a worker waits, and what gathering packets (`moderation_us`) saves in
+CPU time and costs in latency.
 
-Two gateways of convoy in the namespaces of peers.py, in turns: 64-byte UDP at a steady rate, pings beside it, and the highest rate with little loss.
-Prints a table of medians over the rounds.
+Uses two convoy gateways in the namespaces of peers.py, in turns: 64-byte UDP at a steady rate,
+pings at the same time, and the highest rate with little loss. Prints a table of medians over the
+rounds.
 """
 
 import argparse
@@ -16,7 +18,7 @@ from kinds import Convoy
 from sites import INNER, Sites, inside, run
 
 STEADY_SECONDS = 2.0
-# Where nobody listens, so that nothing but the pings is received.
+# A port without a listener, so that only the pings are answered.
 DISCARD_PORT = "9"
 PINGS, PING_GAP = 500, 0.003
 COLUMNS = (
@@ -26,7 +28,7 @@ COLUMNS = (
 
 
 def sleeps(sites: Sites) -> int:
-    """How often the threads of both gateways have given up their core to wait."""
+    """The number of voluntary context switches of both gateways' threads."""
     total = 0
     for process in sites.processes():
         for path in pathlib.Path(f"/proc/{process}/task").glob("*/status"):
@@ -35,7 +37,7 @@ def sleeps(sites: Sites) -> int:
 
 
 def pings(sites: Sites) -> list[float]:
-    """Round trips in us, in ascending order."""
+    """Round-trip times in us, in ascending order."""
     said = run(*inside(0, "ping", "-c", str(PINGS), "-i", str(PING_GAP), "-I", INNER[0], INNER[1]))
     return sorted(float(line.split("time=")[1].split()[0]) * 1e3 for line in said.splitlines() if "time=" in line)
 
@@ -45,7 +47,7 @@ def measure(kind: Convoy, rate: float, folder: pathlib.Path, blast: str) -> tupl
     try:
         kind.start(sites, peers.MTU)
         sites.wait("an answered ping", sites.answers, 20)
-        # At first, engines are measured in the background.
+        # Engines are measured in the background after a start.
         time.sleep(1)
         before = sleeps(sites)
         sent, received, us_packet = peers.udp(sites, blast, rate, STEADY_SECONDS)

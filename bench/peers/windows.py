@@ -1,7 +1,9 @@
-"""Measures what gathering packets is worth in system calls: convoy with a window of 1, of 32 and 64 packets, and with whole bursts.
+"""Measures how many system calls gathering packets saves: convoy with a window of 1, 32 and 64
+packets, and with whole bursts.
 
-Two gateways in the namespaces of peers.py, in turns. The kernel's tracepoints count the system calls, so packets a call hardly depend on what else
-the machine does; CPU time does. Prints a table of medians over the rounds.
+Uses two gateways in the namespaces of peers.py, in turns. The kernel's tracepoints count the system
+calls, so packets per call hardly depend on other load of the machine, unlike CPU time. Prints a
+table of medians over the rounds.
 """
 
 import argparse
@@ -14,8 +16,8 @@ import peers
 from kinds import Convoy
 from sites import INNER, Sites, inside
 
-# By default the engines of the worker's core take whole bursts, and a window gathers only where the
-# packets may wait for it a little.
+# By default the engines of the worker's core take whole bursts; a window only gathers packets if
+# they may wait for it.
 SETTINGS = {
     "window 1": "window = 1",
     "window 32, waiting up to 50 us": "window = 32\nmax_wait_us = 50",
@@ -24,8 +26,8 @@ SETTINGS = {
 }
 UDP_RATE = 40_000
 UDP_SECONDS = 2.0
-# Payloads without IP and UDP headers. IMIX is seven packets of 64 bytes, four of 576 and one that
-# fills the inside MTU.
+# Payloads without IP and UDP headers. IMIX consists of seven packets of 64 bytes, four of 576 and
+# one that fills the inner MTU.
 SMALL = ["36"]
 IMIX = ["36", "548", "36", "36", "548", "36", "36", "548", "36", "36", "548", "1372"]
 SENDS = ("sendmmsg", "sendmsg", "sendto")
@@ -35,14 +37,14 @@ COLUMNS = ("packets a send outside", "packets a write inside", "calls of both a 
 
 
 def counted(processes: list[int], action) -> dict[str, int]:
-    """System calls of all processes together while the action runs."""
+    """The number of system calls of all processes while the action runs."""
     events = ",".join(f"syscalls:sys_enter_{call}" for call in CALLS)
     watched = ",".join(str(process) for process in processes)
     watcher = subprocess.Popen(
         ["perf", "stat", "-x", ";", "-e", events, "-p", watched], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     )
     try:
-        # Until it has begun, it counts nothing.
+        # perf counts nothing until it has started.
         subprocess.run(["sleep", "0.3"], check=True)
         action()
     finally:

@@ -1,10 +1,13 @@
-"""Compares convoy's path with DPDK's example ipsec-secgw: cycles of one core for a packet, AES-128-GCM out, one SA, packets from memory to a drop.
+"""Compares convoy with DPDK's example ipsec-secgw: cycles of one core per packet, with AES-128-GCM
+outbound, one SA, and packets from memory that are dropped afterwards.
 
-Both get the same inner packets over and over in bursts, from memory: ipsec-secgw from a capture without end (`net_pcap` with `infinite_rx`), which it
-copies packet by packet, and sends into a port that drops them; convoy from its bench `throughput`, which does the same. They take turns, and
-the table has the medians of the rounds with the lowest and highest. Cycles are those of the TSC. Time in which other programs had the core is not
-counted: of ipsec-secgw a round counts the time that the kernel gave its thread, in the second in which a packet took least, of convoy the median of
-passes of 256 packets.
+Both repeatedly get the same inner packets in bursts, from memory. ipsec-secgw reads them from an
+endless capture (`net_pcap` with `infinite_rx`), copies each packet, and sends into a port that
+drops them; convoy's bench `throughput` does the same. They run in turns, and the table has the
+medians of the rounds with the lowest and highest value. Cycles are those of the TSC. Time in which
+other programs had the core is not counted: a round of ipsec-secgw counts the CPU time of its
+thread, in the second with the least time per packet; a round of convoy is the median over passes of
+256 packets.
 """
 
 import argparse
@@ -25,7 +28,7 @@ from measure import program  # noqa: E402
 
 SIZES = (64, 512, 1400)
 CAPTURED = 256
-# Of each round, in seconds; what ipsec-secgw does at first is not counted.
+# Seconds of each round; the start of ipsec-secgw is not counted.
 STARTING, LENGTH = 1, 3
 KEY = ":".join(["de", "ad", "be", "ef"] * 5)
 CONFIGURATION = f"""\
@@ -46,7 +49,7 @@ def checksum(header: bytes) -> int:
 
 
 def capture(path: pathlib.Path, size: int) -> None:
-    """UDP packets of `size` bytes from IP header on, in Ethernet."""
+    """UDP packets with `size` bytes from the IP header on, in Ethernet frames."""
     out = [struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1)]
     addresses = bytes([10, 1, 0, 1]), bytes([10, 2, 0, 1])
     for number in range(CAPTURED):
@@ -59,12 +62,12 @@ def capture(path: pathlib.Path, size: int) -> None:
 
 
 def on_core_ns(process: subprocess.Popen) -> int:
-    """Time that the main thread, which is the one lcore, has had a core."""
+    """CPU time of the main thread, which is the only lcore."""
     return int(pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/schedstat").read_text().split()[0])
 
 
 class SecGw:
-    """DPDK's example, with a crypto device."""
+    """DPDK's example with a crypto device."""
 
     def __init__(self, binary: pathlib.Path, folder: pathlib.Path, core: int, device: str) -> None:
         self.binary, self.folder, self.core, self.device = binary, folder, core, device
@@ -81,7 +84,7 @@ class SecGw:
         command += ["-f", self.folder / "gw.cfg", "-t", "1"]
         log = self.folder / "log"
         with log.open("w") as out:
-            # Statistics are to be seen when they are made.
+            # Line buffering makes statistics visible at once.
             process = subprocess.Popen(["stdbuf", "-oL", *command], stdout=out, stderr=subprocess.STDOUT)
         try:
             marks = self.marks(process, log)
@@ -97,7 +100,7 @@ class SecGw:
         return min((spent - before) * int(khz[1]) / 1e6 / (sent - earlier) for (earlier, before), (sent, spent) in seconds)
 
     def marks(self, process: subprocess.Popen, log: pathlib.Path) -> list[tuple[int, int]]:
-        """Packets sent and time on the core, whenever statistics are printed."""
+        """Packets sent and CPU time, at each line of statistics."""
         marks, seen, deadline = [], 0, time.monotonic() + 60
         while len(marks) < LENGTH + 1:
             if process.poll() is not None or time.monotonic() > deadline:
@@ -113,7 +116,7 @@ class SecGw:
 
 
 class Convoy:
-    """The whole path in memory, with the engine `multibuffer`."""
+    """The whole path in memory with the engine `multibuffer`."""
 
     def __init__(self, binary: str, core: int) -> None:
         self.binary, self.core = binary, core

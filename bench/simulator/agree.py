@@ -1,7 +1,8 @@
-"""Whether the simulators agree: SimPy and SystemC in every picosecond, convoy in every number of its report.
+"""Checks that the simulators agree: SimPy and SystemC in every picosecond, convoy in every number
+of its report.
 
-Settings and traces are drawn from a seed. In half of them all times are multiples of 8 ns, so that events coincide
-and README.md's order of events is tried.
+Settings and traces are drawn from a seed. In half of them all times are multiples of 8 ns, so that
+events coincide and the order of events in README.md is tested.
 
 usage: agree.py --systemc PROGRAM [--convoy "COMMAND sim run"] [--settings 300] [--seed 1]
 """
@@ -18,7 +19,7 @@ import traces
 
 
 def draw_setting(generator: random.Random) -> simpy_model.Setting:
-    """Any setting of the model."""
+    """Draws any setting of the model."""
     clocks = {}
     if generator.random() < 0.5:
         # A bus cycle of 8 ns, as long as a byte on the line; a block of 64, 128 or 512 ns.
@@ -38,14 +39,14 @@ def draw_setting(generator: random.Random) -> simpy_model.Setting:
 
 
 def draw_trace(generator: random.Random) -> list[tuple[int, int]]:
-    """A few hundred packets, of one size, a few sizes or any."""
+    """A few hundred packets of one size, a few sizes or any size."""
     sizes = generator.choice([[generator.randint(0, 1960)], [0, 24, 472, 984], range(1961)])
     sas = generator.choice([1, 5, 30, 100])
     return [(generator.choice(sizes), generator.randrange(sas)) for _ in range(generator.randint(1, 500))]
 
 
 def compare(generator: random.Random, folder: Path, systemc: str, convoy: list[str]) -> list[str]:
-    """One setting: what differs, with the command line that shows it."""
+    """Runs one setting; returns the differences, with the command line that reproduces them."""
     setting, payloads = draw_setting(generator), draw_trace(generator)
     trace = folder / "trace.txt"
     traces.write(trace, payloads)
@@ -65,7 +66,7 @@ def compare(generator: random.Random, folder: Path, systemc: str, convoy: list[s
 
 
 def main() -> None:
-    """Tries the settings; at the first that differs it says so, keeps its trace and fails."""
+    """Runs the settings. At the first one that differs, reports it, keeps its trace and fails."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--systemc", required=True, help="the program made of systemc_model.cpp")
     parser.add_argument("--convoy", default="", help="the words in front of convoy's platform file")

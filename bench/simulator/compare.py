@@ -1,8 +1,10 @@
-"""The three simulators on the same packets: their measures, which must be the same, and their speed.
+"""Runs the three simulators on the same packets and compares their results, which must be equal,
+and their speed.
 
-Speed is packets per second of processor time, the best of three runs, since machines are shared: of the whole process
-with the trace read from its file, and of the queue alone. For the baselines that is without the reading; for convoy
-it is a whole process that draws as many packets as it needs from the same pattern.
+Speed is packets per second of processor time, the best of three runs, since machines are shared. It
+is given for the whole process, with the trace read from its file, and for the queue alone: for the
+baselines without the reading, for convoy as a whole process that draws as many packets from the
+same pattern.
 
 usage: compare.py TRACE --packets N --slow-packets N --systemc PROGRAM [--convoy "COMMAND sim run"]
 """
@@ -17,9 +19,9 @@ import runs
 import simpy_model
 
 TIMES = 3
-# Packets that convoy draws, over those of the trace: enough that its start does not count.
+# Packets that convoy draws, relative to the trace: enough to make its start negligible.
 DRAWN = 10
-# The paper's platform and one with two accelerators and buffers, where all of the model is at work.
+# The paper's platform, and one with two accelerators and buffers that uses all of the model.
 SETTINGS = {
     "W = 30, one accelerator": simpy_model.Setting(),
     "W = 1, one accelerator": simpy_model.Setting(window=1),
@@ -39,7 +41,7 @@ class Measured:
 
 
 def fastest(runner: Runner, setting: simpy_model.Setting, packets: int) -> Measured:
-    """Some runs of the same."""
+    """Repeats a run."""
     reports = [runner(setting, packets) for _ in range(TIMES)]
     whole_per_s = max(packets / report["process_s"] for report in reports)
     queue_per_s = max(report.get("packets_per_second", 0) for report in reports)
@@ -47,7 +49,7 @@ def fastest(runner: Runner, setting: simpy_model.Setting, packets: int) -> Measu
 
 
 def runners(trace: Path, systemc: str, convoy: list[str]) -> dict[str, Runner]:
-    """How to run each simulator, the reference first."""
+    """The commands of the simulators, the reference first."""
     simpy = [sys.executable, simpy_model.__file__]
     found: dict[str, Runner] = {}
     for name, command in {"SystemC": [systemc], "SimPy": simpy}.items():
@@ -70,7 +72,7 @@ def show(name: str, measured: Measured) -> None:
 
 
 def compare(by_name: dict[str, Runner], setting: simpy_model.Setting, packets: int, drawn: Runner | None) -> bool:
-    """The lines of the table for so many packets; whether the reports are the same."""
+    """The rows of the table for this many packets, and whether the reports are equal."""
     is_same, reference = True, None
     for name, runner in by_name.items():
         measured = fastest(runner, setting, packets)

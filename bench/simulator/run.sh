@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Compares convoy's simulator with the same queue in SimPy and SystemC: do they agree, and how fast
-# is each?
+# Compares convoy's simulator with the same queue model in SimPy and SystemC: whether they agree,
+# and how fast each one is.
 # usage: run.sh ["CONVOY sim run"]    without it, the two baselines only
 # PACKETS (500000), SLOW_PACKETS (50000, SimPy's), SETTINGS (100) and SEED (1) are taken from the
 # environment.

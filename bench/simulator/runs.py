@@ -1,4 +1,4 @@
-"""How the three simulators are run on one trace, and where their reports differ."""
+"""Runs the three simulators on one trace, and compares their reports."""
 
 import json
 import os
@@ -10,7 +10,7 @@ import simpy_model
 
 SUMS = ["packets", "throughput_mbps", "latency_ms", "sojourn_ms", "bus_conflicts"]
 MEANS = ["share", "average_length", "average_length_scheduled", "packets_per_multipacket"]
-# Of what is the same number in floating point, added up in another order.
+# Relative tolerance for equal sums of floating-point numbers in another order.
 TOLERANCE = 1e-9
 
 PLATFORM = """\
@@ -49,7 +49,7 @@ write_buffer = {buffers}
 
 
 def options(setting: simpy_model.Setting) -> list[str]:
-    """A setting as the baselines' command line."""
+    """A setting as options of the baselines' command lines."""
     words = []
     for name, value in vars(setting).items():
         flag = "--" + name.replace("_", "-")
@@ -58,13 +58,14 @@ def options(setting: simpy_model.Setting) -> list[str]:
 
 
 def children_s() -> float:
-    """Processor time of all commands so far."""
+    """Processor time of all commands so far, in seconds."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 def run(command: list[str]) -> dict:
-    """A command's JSON, with `process_s`, all its processor time; RuntimeError says what it printed instead."""
+    """A command's JSON with `process_s`, its total processor time; RuntimeError with its output if
+    that is not JSON."""
     began_s = children_s()
     environment = os.environ | {"SYSTEMC_DISABLE_COPYRIGHT_MESSAGE": "1"}
     ended = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
@@ -80,12 +81,12 @@ def convoy(command: list[str], setting: simpy_model.Setting, trace: Path, packet
 
 
 def convoy_drawn(command: list[str], setting: simpy_model.Setting, trace: Path, packets: int) -> dict:
-    """`convoy sim run` on packets of its own, of the paper's `uniform` pattern."""
+    """`convoy sim run` on packets that it draws, in the paper's `uniform` pattern."""
     return run_convoy(command, setting, trace, ["--pattern", "uniform", "--packets", str(packets)])
 
 
 def run_convoy(command: list[str], setting: simpy_model.Setting, trace: Path, packets: list[str]) -> dict:
-    """`convoy sim run`; its platform is written beside the trace."""
+    """`convoy sim run`; its platform is written to a file beside the trace."""
     platform = trace.with_suffix(".toml")
     platform.write_text(PLATFORM.format(**vars(setting), buffers=str(setting.prefetch).lower()), encoding="utf-8")
     return run(
@@ -97,7 +98,8 @@ def run_convoy(command: list[str], setting: simpy_model.Setting, trace: Path, pa
 
 
 def differences(one: dict, other: dict) -> list[str]:
-    """The measures of two reports that differ by more than floating point; those of one processor more as well."""
+    """The measures in which two reports differ by more than floating-point rounding, including
+    those of processors that only one has."""
     found = []
     for name in SUMS + MEANS:
         left, right = (value if isinstance(value, list) else [value] for value in (one[name], other[name]))

@@ -1,6 +1,7 @@
-"""The queue model of docs/internals/simulator.md as SimPy processes: a baseline for `convoy sim`, from the rules, not from convoy's code.
+"""The queue model of docs/internals/simulator.md as SimPy processes: a baseline for `convoy sim`
+that was written from the rules, not from convoy's code.
 
-Times are whole picoseconds. What comes first at one picosecond is in README.md.
+Times are integer picoseconds. README.md defines the order of events within one picosecond.
 
 usage: simpy_model.py --trace FILE [--packets N] [--window W] [--accelerators A] ...   prints one JSON object
 """
@@ -20,7 +21,7 @@ import traces
 
 PS_PER_S = 10**12
 BLOCK_BYTES = 16
-# What happens at one picosecond goes by these ranks; what follows from it goes first.
+# Ranks of events at the same picosecond; events that follow from another one come first.
 HANDOFF, FOLLOWS, BUS_RANK, PROCESSOR_RANK, ARRIVAL_RANK = 0, 1, 2, 3, 10**6
 
 Process = Generator[simpy.Event, None, None]
@@ -53,16 +54,16 @@ class Setting:
         return nearest(init + block * blocks)
 
     def transfer_ps(self, size_bytes: int) -> int:
-        """Rule 4: how long one transfer holds the bus."""
+        """Rule 4: how long one transfer occupies the bus."""
         return nearest(1e6 / self.bus_mhz * (self.address_cycles + math.ceil(size_bytes / self.width_bytes)))
 
     def line_ps(self, size_bytes: int) -> int:
-        """The source: how long a packet is on the line."""
+        """The source: how long a packet occupies the line."""
         return nearest(size_bytes * 8 * 1e6 / self.line_mbps)
 
 
 def nearest(picoseconds: float) -> int:
-    """Whole picoseconds."""
+    """Rounds to whole picoseconds."""
     return math.floor(picoseconds + 0.5)
 
 
@@ -75,19 +76,19 @@ class Moment(simpy.Event):
 
 
 class Signal:
-    """Wakes the one process that waits, if it does."""
+    """Wakes the process that waits, if there is one."""
 
     def __init__(self, env: simpy.Environment):
         self.env = env
         self.waiter: simpy.Event | None = None
 
     def wait(self) -> simpy.Event:
-        """What the process yields."""
+        """The event for the process to yield."""
         self.waiter = self.env.event()
         return self.waiter
 
     def notify(self, rank: int = FOLLOWS) -> None:
-        """Lets it go on within this picosecond."""
+        """Lets the process continue within this picosecond."""
         if self.waiter is not None:
             waiter, self.waiter = self.waiter, None
             waiter._ok, waiter._value = True, None
@@ -105,7 +106,7 @@ class Packet:
 
 @dataclass
 class MultiPacket:
-    """Packets of one SA on their way."""
+    """A multi-packet: packets of one SA."""
 
     packets: list[Packet]
     cost_ps: int
@@ -115,7 +116,7 @@ class MultiPacket:
 
 @dataclass
 class Bus:
-    """Transfers, one at a time, in order of request."""
+    """The bus: one transfer at a time, in order of request."""
 
     setting: Setting
     resource: simpy.Resource
@@ -134,7 +135,7 @@ class Bus:
 
 @dataclass
 class Served:
-    """What one processor has done."""
+    """Measures of one processor."""
 
     packets: int = 0
     multi_packets: int = 0
@@ -145,7 +146,8 @@ class Served:
 
 
 class Processor:
-    """A FIFO and, behind it, the CPU or an accelerator; with what the scheduler knows of it (rule 3)."""
+    """A FIFO with the CPU or an accelerator behind it, and the scheduler's state for it (rule
+    3)."""
 
     def __init__(self, model: "Model", number: int):
         self.model, self.env, self.number = model, model.env, number
@@ -153,8 +155,8 @@ class Processor:
         self.fifo: deque[MultiPacket] = deque()
         self.dispatched = Signal(self.env)
         self.served = Served()
-        # The scheduler's view: what is not done, the oldest first; the sum of all but that; since
-        # when it is served.
+        # The scheduler's view: multi-packets that are not done, oldest first; the sum of all but
+        # the first; when that one was started.
         self.pending: deque[MultiPacket] = deque()
         self.queued_ps = 0
         self.service_began_ps = 0
@@ -166,7 +168,8 @@ class Processor:
             self.env.process(self.move_compute_move())
 
     def has_room(self, packets: int) -> bool:
-        """Whether its queue has room for a multi-packet of so many packets; an idle processor always has."""
+        """Whether the queue has room for a multi-packet of this many packets; an idle processor
+        always has."""
         setting, waiting = self.model.setting, list(self.pending)[1:]
         if setting.depth_unit == "multi-packets":
             return len(self.pending) <= setting.depth
@@ -180,7 +183,7 @@ class Processor:
         return self.queued_ps + max(0, self.service_began_ps + self.pending[0].cost_ps - self.env.now)
 
     def accept(self, job: MultiPacket) -> None:
-        """Takes a multi-packet from the scheduler."""
+        """Accepts a multi-packet from the scheduler."""
         if self.pending:
             self.queued_ps += job.cost_ps
         else:
@@ -190,7 +193,7 @@ class Processor:
         self.dispatched.notify()
 
     def finish(self, job: MultiPacket) -> None:
-        """Counts what is done, and tells the scheduler."""
+        """Counts a multi-packet that is done, and tells the scheduler."""
         now = self.env.now
         assert self.pending.popleft() is job, "a processor serves in order"
         if self.pending:
@@ -206,20 +209,20 @@ class Processor:
         self.model.changed.notify()
 
     def next_job(self) -> Process:
-        """The oldest multi-packet of the FIFO, once there is one."""
+        """Waits for the oldest multi-packet in the FIFO."""
         if not self.fifo:
             yield self.dispatched.wait()
         return self.fifo.popleft()
 
     def compute_only(self) -> Process:
-        """Rule 4, the CPU."""
+        """Rule 4 for the CPU."""
         while True:
             job = yield from self.next_job()
             yield Moment(self.env, job.cost_ps, self.rank)
             self.finish(job)
 
     def move_compute_move(self) -> Process:
-        """Rule 4, an accelerator."""
+        """Rule 4 for an accelerator."""
         while True:
             job = yield from self.next_job()
             yield from self.model.bus.move(job.size_bytes)
@@ -228,7 +231,7 @@ class Processor:
             self.finish(job)
 
     def start_prefetching(self) -> None:
-        """Rule 5: an input buffer and an output buffer beside the core."""
+        """Rule 5: an input buffer and an output buffer at the core."""
         self.input: MultiPacket | None = None
         self.output: MultiPacket | None = None
         self.input_filled, self.input_emptied = Signal(self.env), Signal(self.env)
@@ -247,7 +250,7 @@ class Processor:
             self.input_filled.notify(HANDOFF)
 
     def compute(self) -> Process:
-        """The core; it stands while its result has nowhere to go."""
+        """The core, which stalls while its result has no output buffer."""
         while True:
             if self.input is None:
                 yield self.input_filled.wait()
@@ -291,7 +294,7 @@ class Model:
         self.env.process(self.source())
 
     def source(self) -> Process:
-        """Packets back to back; while the window is full none is under way."""
+        """Sends packets back to back; while the window is full, it pauses."""
         for packet in self.arrivals:
             if len(self.window) >= self.setting.window:
                 yield self.room.wait()
@@ -301,7 +304,7 @@ class Model:
             self.changed.notify()
 
     def schedule(self) -> Process:
-        """Sends what it can after every arrival and completion."""
+        """Dispatches what it can after every arrival and completion."""
         while True:
             yield self.changed.wait()
             while self.is_due() and self.dispatch():
@@ -314,8 +317,8 @@ class Model:
         return len(self.window) >= self.setting.window or self.has_ended and bool(self.window)
 
     def dispatch(self) -> bool:
-        """Rules 1 and 3: the multi-packet of the first packet's SA, to the processor that finishes it first; whether it
-        went."""
+        """Rules 1 and 3: sends the multi-packet of the first packet's SA to the processor that
+        finishes it first. Returns whether it was sent."""
         reference = self.window[0].sa
         packets = [packet for packet in self.window if packet.sa == reference]
         able = self.by_preference
@@ -336,7 +339,8 @@ class Model:
 
 
 def simulate(setting: Setting, arrivals: list[traces.Arrival]) -> dict:
-    """Runs the model to its end and reports; RuntimeError if a packet was lost, which is a fault of the model."""
+    """Runs the model to its end and returns the report; RuntimeError if a packet was lost, which is
+    a bug in the model."""
     model = Model(setting, arrivals)
     model.env.run()
     served = [processor.served for processor in model.processors]

@@ -1,9 +1,8 @@
-// The queue model of docs/internals/simulator.md in SystemC: a baseline for `convoy sim`, from the
-// rules, not from convoy's code.
+// The queue model of docs/internals/simulator.md in SystemC: a baseline for `convoy sim` that was
+// written from the rules, not from convoy's code.
 //
-// SystemC's time resolution is set to 1 fs, and the model's times are whole picoseconds: the
-// femtoseconds within one carry the rank among what happens at that picosecond (README.md says what
-// comes first).
+// SystemC's time resolution is set to 1 fs, and the model's times are whole picoseconds. The
+// femtoseconds within a picosecond carry the rank of an event; README.md defines the order.
 //
 // usage: systemc_model --trace FILE [--packets N] [--window W] [--accelerators A] ...   prints one JSON object
 #include <systemc>
@@ -50,18 +49,18 @@ struct Packet {
     uint32_t sa;
 };
 
-// Packets of one SA on their way. `arrived_ps` is the sum over its packets.
+// A multi-packet: packets of one SA. `arrived_ps` is the sum over its packets.
 struct MultiPacket {
     uint64_t packets = 0, size_bytes = 0, blocks = 0, arrived_ps = 0, cost_ps = 0, scheduled_ps = 0;
 };
 
-// Who asked for a transfer.
+// The processor that requests a transfer.
 struct BusClient {
     virtual ~BusClient() = default;
     virtual void transferred(bool is_input) = 0;
 };
 
-// Rule 4: one transfer at a time, in order of request.
+// Rule 4, the bus: one transfer at a time, in order of request.
 SC_MODULE(Bus) {
     uint64_t requests = 0, conflicts = 0;
 
@@ -87,7 +86,7 @@ private:
     };
     const Setting &setting;
     sc_event ended;
-    std::deque<Request> line;  // the first one holds the bus
+    std::deque<Request> line;  // the first one occupies the bus
 
     void start_transfer() {
         const uint64_t words = (line.front().size_bytes + setting.width_bytes - 1) / setting.width_bytes;
@@ -103,18 +102,18 @@ private:
     }
 };
 
-// Told of each completion, after the processor has gone on.
+// Is told of each completion, after the processor has continued.
 struct CompletionListener {
     virtual ~CompletionListener() = default;
     virtual void completed() = 0;
 };
 
-// What one processor has done.
+// Measures of one processor.
 struct Served {
     uint64_t packets = 0, multi_packets = 0, size_bytes = 0, latency_ps = 0, sojourn_ps = 0, last_ps = 0;
 };
 
-// A FIFO and, behind it, the CPU or an accelerator; with what the scheduler knows of it (rule 3).
+// A FIFO with the CPU or an accelerator behind it, and the scheduler's state for it (rule 3).
 class Processor : public sc_module, public BusClient {
 public:
     Served served;
@@ -136,7 +135,7 @@ public:
         return nearest(init + block * static_cast<double>(blocks));
     }
 
-    // For a multi-packet of so many packets.
+    // Whether there is room for a multi-packet of this many packets.
     bool has_room(uint64_t packets) const {
         if (pending.empty()) return true;
         if (setting.depth_unit == "multi-packets") return pending.size() <= setting.depth;
@@ -177,8 +176,9 @@ private:
     const uint32_t number;
     Bus &bus;
     sc_event computed;
-    // All that is not done, the oldest first: in the output buffer, at the core, in the input
-    // buffer, waiting. Since it is a FIFO, where each is follows from which places are taken.
+    // Multi-packets that are not done, oldest first: in the output buffer, at the core, in the
+    // input buffer, waiting. As this is a FIFO, the position of each follows from which buffers are
+    // occupied.
     std::deque<MultiPacket> pending;
     size_t waiting = 0;
     bool is_loading = false, has_input = false, has_output = false;
@@ -193,8 +193,8 @@ private:
         else advance();
     }
 
-    // Whatever can go on does: the result out of the core, the input into it, the next input into
-    // the buffer.
+    // Moves everything that can move: the result out of the core, the input into it, the next input
+    // into the buffer.
     void advance() {
         if (core == Core::Finished && !has_output) {
             has_output = true;
@@ -300,7 +300,7 @@ private:
         return group;
     }
 
-    // False if it waits for room.
+    // Returns false if the packet has to wait for room.
     bool dispatch() {
         MultiPacket job = group();
         const bool skips = setting.full_queue == "skip";
@@ -351,12 +351,12 @@ void print_exact(const Processors &processors, const Bus &bus) {
     std::printf("\"bus\": [%" PRIu64 ", %" PRIu64 "]}}\n", bus.requests, bus.conflicts);
 }
 
-// A mean that is 0 where nothing was counted.
+// The mean, or 0 if nothing was counted.
 double over(uint64_t sum, uint64_t count) {
     return count == 0 ? 0 : static_cast<double>(sum) / static_cast<double>(count);
 }
 
-// How long the simulation took, the reading of the trace not counted.
+// Duration of the simulation, without reading the trace.
 struct Speed {
     double wall_s, cpu_s;
 };

@@ -1,4 +1,5 @@
-"""Traces that all three simulators read: the six columns of the Internet Traffic Archive's TCP traces.
+"""Traces for all three simulators, with the six columns of the Internet Traffic Archive's TCP
+traces.
 
 A line is `timestamp source destination source-port destination-port payload-bytes`; the SA is the destination.
 
@@ -10,20 +11,20 @@ import random
 from pathlib import Path
 from typing import Iterable, NamedTuple
 
-# TCP and IPv4, which the model adds to every payload (header_bytes of
+# TCP and IPv4 headers, which the model adds to every payload (header_bytes of
 # platforms/pci-accelerators.toml).
 HEADER_BYTES = 40
 
 
 class Arrival(NamedTuple):
-    """A packet of a trace: its bytes to process and its SA."""
+    """A packet of a trace: its bytes to process, and its SA."""
 
     size_bytes: int
     sa: str
 
 
 def read(path: Path, packets: int | None = None) -> list[Arrival]:
-    """The first packets of a trace; ValueError names file, line and what was expected."""
+    """The first packets of a trace; ValueError gives file, line and what was expected."""
     arrivals: list[Arrival] = []
     with open(path, encoding="ascii") as lines:
         for number, line in enumerate(lines, 1):
@@ -48,7 +49,7 @@ def write(path: Path, payloads: Iterable[tuple[int, int]]) -> None:
 
 
 def uniform(packets: int, sas: int, shortest: int, longest: int, seed: int) -> Iterable[tuple[int, int]]:
-    """The paper's `uniform` pattern: sizes and SAs equally likely."""
+    """The paper's `uniform` pattern: all sizes and SAs are equally likely."""
     generator = random.Random(seed)
     for _ in range(packets):
         yield generator.randint(shortest, longest), generator.randrange(sas)

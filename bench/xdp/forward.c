@@ -1,7 +1,7 @@
-// The floor under a gateway at AF_XDP ports: every IPv4 frame of one interface leaves by the other
-// as it came, and back, by one thread, without a look at it, in copy mode from one packet memory
-// for both. It sleeps while nothing comes; after frames came, it lets more gather for so many us
-// first.
+// The least work of a gateway with AF_XDP ports: one thread passes every IPv4 frame of one
+// interface unchanged to the other, and back, without inspecting it, in copy mode and with one
+// packet memory for both. It sleeps while nothing arrives; after frames have arrived, it waits for
+// some microseconds so that more gather.
 // usage: forward INTERFACE INTERFACE generic|native MICROSECONDS
 #define _GNU_SOURCE
 #include <errno.h>
@@ -53,7 +53,7 @@ static struct ring map_ring(int descriptor, const struct xdp_ring_offset *offset
                          base + offsets->desc, 0};
 }
 
-// The first socket has the packet memory, the other shares it.
+// The first socket owns the packet memory, the second one shares it.
 static void open_side(struct side *side, const char *interface, int first) {
     int count = DESCRIPTORS;
     side->descriptor = must(socket(AF_XDP, SOCK_RAW, 0), "socket");
@@ -76,7 +76,7 @@ static void open_side(struct side *side, const char *interface, int first) {
     must(bind(side->descriptor, (void *)&address, sizeof address), interface);
 }
 
-// IPv4 goes to the socket, the rest (ARP, IPv6) to the kernel.
+// Redirects IPv4 to the socket; the rest (ARP, IPv6) passes to the kernel.
 static void attach(const struct side *side, const char *interface, unsigned mode) {
     union bpf_attr attr = {.map_type = BPF_MAP_TYPE_XSKMAP, .key_size = 4, .value_size = 4, .max_entries = 1};
     int map = must(syscall(SYS_bpf, BPF_MAP_CREATE, &attr, sizeof attr), "BPF_MAP_CREATE");
@@ -99,7 +99,7 @@ static void attach(const struct side *side, const char *interface, unsigned mode
         {.code = BPF_JMP | BPF_EXIT},
         {.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = 0, .imm = XDP_PASS},
         {.code = BPF_JMP | BPF_EXIT}};
-    // Both jumps go behind the first exit.
+    // Both jumps lead behind the first exit.
     code[4].off = 8, code[6].off = 6;
     static char log[1 << 14];
     memset(&attr, 0, sizeof attr);
@@ -111,7 +111,7 @@ static void attach(const struct side *side, const char *interface, unsigned mode
     memset(&attr, 0, sizeof attr);
     attr.link_create.prog_fd = program, attr.link_create.target_ifindex = if_nametoindex(interface);
     attr.link_create.attach_type = BPF_XDP, attr.link_create.flags = mode;
-    // It goes with this process.
+    // The kernel detaches it when this process ends.
     must(syscall(SYS_bpf, BPF_LINK_CREATE, &attr, sizeof attr), "BPF_LINK_CREATE");
 }
 
@@ -128,7 +128,7 @@ static void take_back(struct side *side) {
     __atomic_store_n(side->done.consumer, side->done.at, __ATOMIC_RELEASE);
 }
 
-// Up to a burst, as far as there is room; how many.
+// Moves up to a burst, as far as there is room; returns the number of frames.
 static int forward(struct side *from, struct side *to) {
     take_back(to);
     uint32_t waiting = __atomic_load_n(from->receive.producer, __ATOMIC_ACQUIRE) - from->receive.at;

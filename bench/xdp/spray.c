@@ -1,6 +1,7 @@
-// 64-byte UDP packets to one host of each of so many networks in turn (ADDRESS with its third byte
-// counted up), in calls of 32 packets.
-// usage: spray ADDRESS NETWORKS BYTES PACKETS_A_SECOND SECONDS    where 0 packets a second is as many as it can
+// Sends 64-byte UDP packets to one host in each of several networks in turn (ADDRESS with its third
+// byte counted up), 32 packets per call.
+// usage: spray ADDRESS NETWORKS BYTES PACKETS_A_SECOND SECONDS    where 0 packets per second means
+// as many as possible
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <stdio.h>

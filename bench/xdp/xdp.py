@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""What a gateway at AF_XDP ports on both sides takes for a packet, beside bare AF_XDP forwarding.
+"""Compares a gateway with AF_XDP ports on both sides with bare AF_XDP forwarding.
 
-A sender, a gateway and a sink, each in a network namespace, with a veth between each two: 64-byte UDP packets go from the sender's core over the gateway's.
-In the gateway's place stand in turns: a program that only moves frames from ring to ring (forward.c), and convoy with AES-128-GCM. Prints medians over the rounds, with the spread. Needs root.
+A sender, a gateway and a sink, each in a network namespace, with veth pairs between them. 64-byte
+UDP packets go from the sender's core to the gateway's. In turns, the gateway is a program that only
+moves frames between rings (forward.c), and convoy with AES-128-GCM. Prints medians over the rounds
+with their spread. Needs root.
 usage: xdp.py CONVOY [--rounds N] [--seconds S]
 """
 
@@ -19,10 +21,10 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 SENDER, GATEWAY, SINK = NAMESPACES = ("convoy-xdp-sender", "convoy-xdp-gateway", "convoy-xdp-sink")
-# Whole IP packets, in bytes, and the UDP payload in them.
+# Length of the IP packets and of their UDP payload, in bytes.
 LENGTH, PAYLOAD = 64, 36
-# What a gateway's `moderation_us` is where it gathers packets, and for how long the bare program
-# then does.
+# `moderation_us` of a gateway that gathers packets, and the time for which the bare program then
+# does the same.
 GATHER_US = 50
 TICKS = os.sysconf("SC_CLK_TCK")
 TUNNEL = """
@@ -63,7 +65,7 @@ def mac_of(namespace: str, device: str) -> str:
 
 
 def build_link() -> None:
-    """sender s0 <-> lan0 gateway wan0 <-> r0 sink; the sink drops all packets as soon as they come."""
+    """sender s0 <-> lan0 gateway wan0 <-> r0 sink; the sink drops all packets on arrival."""
     remove()
     for name in NAMESPACES:
         run("ip", "netns", "add", name)
@@ -93,7 +95,7 @@ def cpu_seconds(process: int) -> float:
 
 
 class Subject:
-    """What stands in the gateway's place."""
+    """The program that acts as the gateway."""
 
     def __init__(self, name: str, convoy: str, folder: pathlib.Path, sas: int, is_bare: bool = False, mode: str = "generic", moderation_us: int = 0) -> None:
         self.name, self.convoy, self.folder, self.sas, self.mode, self.moderation_us = name, convoy, folder, sas, mode, moderation_us
@@ -125,9 +127,10 @@ class Subject:
         sys.exit(f"{self.name} does not start:\n{(self.folder / 'gateway.log').read_text()}")
 
     def measure(self, seconds: float, rate: float) -> tuple[float, float]:
-        """Packets a second that come through, and the gateway's CPU time for one, in us."""
+        """Packets per second that arrive, and the gateway's CPU time per packet, in us."""
         process = self.start()
-        # A bare forwarder changes no address of Ethernet, so its frames are for the sink at once.
+        # A bare forwarder does not change Ethernet addresses, so its frames are addressed to the
+        # sink.
         neighbour = mac_of(SINK, "r0") if self.is_bare else mac_of(GATEWAY, "lan0")
         run("ip", "-n", SENDER, "neigh", "replace", "10.1.0.1", "lladdr", neighbour, "dev", "s0", "nud", "permanent")
         run("ip", "-n", GATEWAY, "neigh", "replace", "192.0.2.2", "lladdr", mac_of(SINK, "r0"), "dev", "wan0", "nud", "permanent")

@@ -1,9 +1,9 @@
-//! With the feature `verilated`: makes C++ of the card's RTL with Verilator, and compiles it with
-//! the shim.
+//! With the feature `verilated`: translates the card's RTL to C++ with Verilator, and compiles it
+//! together with the shim.
 //!
-//! `VERILATOR` names the program; else it is the one that `scripts/card-venv.sh` puts into
-//! target/card-venv, else the one on the path. `CONVOY_CARD_FUNCTIONS` is the mask of the functions
-//! built into each pipeline (docs/internals/card.md, "Slot").
+//! Uses the program in `VERILATOR`, or else the one that `scripts/card-venv.sh` installs in
+//! target/card-venv, or else the one on the path. `CONVOY_CARD_FUNCTIONS` is the mask of the
+//! functions built into each pipeline (docs/internals/card.md, "Slot").
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
@@ -18,8 +18,7 @@ mod verilated {
     use std::path::{Path, PathBuf};
     use std::process::Command;
 
-    /// AES-GCM and AES-CTR with HMAC-SHA-1: each further function makes the model larger and
-    /// slower.
+    /// AES-GCM and AES-CTR with HMAC-SHA-1. Further functions make the model larger and slower.
     const FUNCTIONS: &str = "6";
 
     pub(super) fn build() {
@@ -47,7 +46,7 @@ mod verilated {
         found.map_or_else(|| OsString::from("verilator"), PathBuf::into_os_string)
     }
 
-    /// Runs Verilator; what it prints, or an end with what to do.
+    /// Runs Verilator and returns its output, or ends the build with advice.
     fn run(verilator: &OsString, command: &mut Command) -> String {
         let output = command.output().unwrap_or_else(|error| {
             panic!(
@@ -61,7 +60,7 @@ mod verilated {
     }
 
     fn translate(verilator: &OsString, rtl: &Path, made: &Path) {
-        // Files of an older RTL must not be compiled with the new one's.
+        // Remove files that were generated from an older RTL, so that they are not compiled.
         let _ = std::fs::remove_dir_all(made);
         let functions = env::var("CONVOY_CARD_FUNCTIONS").unwrap_or_else(|_| FUNCTIONS.to_owned());
         let mut command = Command::new(verilator);
@@ -93,7 +92,8 @@ mod verilated {
         cc::Build::new()
             .cpp(true)
             .std("c++17")
-            // The model is useless without optimisation, whatever the profile.
+            // Without optimisation the model is too slow to be of use, so this does not depend on
+            // the profile.
             .opt_level(2)
             .debug(false)
             .warnings(false)

@@ -1,10 +1,11 @@
-//! With the feature `linked`: compiles the shim and links DPDK statically, with the drivers of
+//! With the feature `linked`: compiles the C shim and links DPDK statically, with the drivers in
 //! [`linked::DRIVERS`].
 //!
-//! DPDK registers a driver by being linked with it. Linked dynamically, EAL loads whatever the
-//! distribution has, some 150 libraries; linked statically, a program has the drivers that were
-//! chosen and needs no DPDK where it runs. `CONVOY_DPDK_DRIVERS` names more of them, as their
-//! archives are called: `CONVOY_DPDK_DRIVERS="crypto_octeontx common_iavf net_ice"`.
+//! A DPDK driver registers itself when it is linked into the program. With dynamic linking, EAL
+//! loads every driver of the distribution, some 150 libraries; with static linking, a program
+//! contains only the chosen drivers and needs no DPDK on the machine where it runs.
+//! `CONVOY_DPDK_DRIVERS` adds drivers by the names of their archives:
+//! `CONVOY_DPDK_DRIVERS="crypto_octeontx common_iavf net_ice"`.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
@@ -18,17 +19,17 @@ mod linked {
     use std::path::Path;
     use std::process::Command;
 
-    /// Older releases have other sessions.
+    /// The session API changed in this release.
     const OLDEST: &str = "22.11";
 
-    /// A driver, and the libraries that it needs beside DPDK's own.
+    /// A driver, and the system libraries that it needs.
     struct Driver(&'static str, &'static [&'static str]);
 
-    /// What is linked in whole, since nothing but EAL calls it. Of network devices only the virtual
-    /// ones that work on every machine: an operator names the driver of a card, since the driver of
-    /// virtio, for one, calls iopl(2) before `main`, with root's privileges, and no sandbox of
-    /// systemd's lets it. A distribution for another processor has other drivers; what is not there
-    /// is left out.
+    /// Drivers, linked as whole archives because only EAL calls them. Of the network drivers, only
+    /// virtual ones that work on every machine are here. An operator adds the driver of a card,
+    /// since some drivers do harm where they are not needed: that of virtio calls iopl(2) as root
+    /// before `main`, which a systemd sandbox forbids. Drivers that the distribution lacks, such as
+    /// those for another processor, are left out.
     const DRIVERS: &[Driver] = &[
         Driver("bus_pci", &[]),
         Driver("bus_vdev", &[]),
@@ -46,7 +47,7 @@ mod linked {
         Driver("net_ring", &[]),
         Driver("net_tap", &[]),
     ];
-    /// What drivers and the shim call, each before what it needs itself.
+    /// Libraries that drivers and the shim call, each before its own dependencies.
     const LIBRARIES: &[&str] = &[
         "common_dpaax",
         "bus_dpaa",
@@ -72,7 +73,7 @@ mod linked {
         "kvargs",
         "log",
     ];
-    /// The system's, for EAL. `bsd` is not everywhere.
+    /// System libraries that EAL needs. Not every distribution links `bsd`.
     const OF_EAL: &[&str] = &["numa", "bsd"];
 
     pub(super) fn build() {
@@ -85,7 +86,7 @@ mod linked {
         link(Path::new(folder.trim()));
     }
 
-    /// What pkg-config says of DPDK, or an end with what to do.
+    /// Queries pkg-config about DPDK, or ends the build with advice.
     fn ask(question: &[&str]) -> String {
         let remedy = format!(
             "the feature `dpdk` needs DPDK {OLDEST} or later with its static libraries; run scripts/install.sh build (Debian: apt-get install libdpdk-dev), or build \
@@ -105,7 +106,7 @@ mod linked {
 
     fn compile(cflags: &str) {
         let mut shim = cc::Build::new();
-        // DPDK's headers are the system's, whose warnings are not ours.
+        // Includes DPDK's headers as system headers, so that their warnings are not reported.
         for flag in cflags.split_whitespace() {
             match flag.strip_prefix("-I") {
                 Some(folder) => shim.flag("-isystem").flag(folder),
@@ -113,7 +114,7 @@ mod linked {
             };
         }
         shim.files(["eal", "device", "queue", "eth"].map(|part| format!("shim/{part}.c")))
-            // The pool of sessions was experimental before 23.11.
+            // The session pool API was experimental before 23.11.
             .define("ALLOW_EXPERIMENTAL_API", None)
             .opt_level(2)
             .warnings(true)

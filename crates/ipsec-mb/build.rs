@@ -1,8 +1,7 @@
-//! Finds Intel's library. Where it is not installed, the crate is built without it and says so at
-//! run time.
+//! Finds Intel's ipsec-mb. If it is not installed, the crate is built without it, and reports that
+//! at run time.
 //!
-//! `CONVOY_IPSEC_MB=off` builds without it in any case; `CONVOY_IPSEC_MB=DIR` looks in
-//! `DIR/include` and `DIR/lib`.
+//! `CONVOY_IPSEC_MB=off` never uses it; `CONVOY_IPSEC_MB=DIR` searches `DIR/include` and `DIR/lib`.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -18,8 +17,7 @@ fn main() {
     }
 }
 
-/// Compiles the shim and links the library; `Err` is why there is none, in the words of
-/// `unbound.rs`.
+/// Compiles the shim and links the library. The error is the reason that `unbound.rs` reports.
 fn link() -> Result<(), &'static str> {
     let wanted = env::var("CONVOY_IPSEC_MB").unwrap_or_default();
     if wanted == "off" {
@@ -49,8 +47,8 @@ fn link() -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Whether a program can be made with header and library. Only linking tells: either may be there
-/// alone or be too old.
+/// Whether the library can be used. Only linking a program shows that: header or library may be
+/// missing or too old.
 fn is_there(prefix: Option<&Path>) -> bool {
     let Ok(compiler) = cc::Build::new().cargo_metadata(false).warnings(false).try_get_compiler() else {
         return false;

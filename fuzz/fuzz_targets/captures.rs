@@ -1,11 +1,11 @@
-//! Any file is a capture or an error. A cut-off capture gives the packets that come before the cut,
-//! as the whole one does.
+//! Any file either is a capture or yields an error. A capture that is cut off yields the same
+//! packets as the whole one, up to the cut.
 #![no_main]
 
 use convoy_capture::{Packets, is_capture};
 use libfuzzer_sys::fuzz_target;
 
-/// Every packet's bytes, if it is a capture; with how many packets could not be used.
+/// The bytes of each packet and the number of unusable packets; `None` if it is no capture.
 fn read(file: &[u8]) -> Option<(Vec<Vec<u8>>, u64)> {
     let Ok(mut packets) = Packets::new("fuzz", file) else {
         return None;

@@ -1,4 +1,4 @@
-//! Any bytes on the control socket are a request or a refusal.
+//! Any bytes on the control socket either are a request or are refused.
 #![no_main]
 
 use convoy_gateway::control::parse_request;

@@ -8,7 +8,7 @@ use convoy_ipsec::{
 };
 
 pub(crate) fn gateway() -> Ipsec {
-    // Small, since every input gets one of its own.
+    // Small, because every input gets a new one.
     let mut ipsec = Ipsec::new(IpsecConfig { flow_cache: 16, ..IpsecConfig::default() });
     let words = ["aes128gcm16", "aes128-sha256", "null-sha1", "aes128ctr-sha256-esn"];
     let address = |text: &str| text.parse::<IpAddr>().expect("an address");

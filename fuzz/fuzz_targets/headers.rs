@@ -1,5 +1,5 @@
-//! Every view of any bytes is inside them, what is read is written back as it was, and a checksum
-//! that is updated is the one that computing anew gives.
+//! Views of any bytes stay within them, fields are written back as they were read, and an updated
+//! checksum equals a recomputed one.
 #![no_main]
 
 use convoy_packet::ipv4::{self, Ipv4Header, Ipv4Option};
@@ -55,7 +55,7 @@ fn ipv4_header(bytes: &[u8]) {
             ipv4::set_fragment(&mut again, fragment);
             ipv4::fill_checksum(&mut again);
         }
-        // A fragment that may not be fragmented, and the reserved bit: neither is ever written.
+        // The exceptions are the reserved bit, and DF in a fragment: neither is ever written.
         if !(is_reserved_set || view.fragment().is_some() && view.dont_fragment()) {
             assert_eq!(again, written);
         }
@@ -63,7 +63,7 @@ fn ipv4_header(bytes: &[u8]) {
     updates(written);
 }
 
-/// A header whose checksum is right stays right when fields change.
+/// A correct header checksum stays correct when fields change.
 fn updates(mut packet: Vec<u8>) {
     for value in [0, 0x5a, 0xff, packet[packet.len() - 1]] {
         ip::set_traffic_class(&mut packet, value);
@@ -109,7 +109,7 @@ fn ipv6_header(bytes: &[u8]) {
 fn fragment_header(packet: &[u8], at: usize, fragment: Fragment) {
     let mut written = [0; ipv6::FRAGMENT_BYTES];
     ipv6::write_fragment(&mut written, packet[at], fragment);
-    // Reserved bits are sent as zero.
+    // Reserved bits are written as zero.
     let mut read: [u8; ipv6::FRAGMENT_BYTES] = packet[at..at + 8].try_into().expect("eight bytes");
     (read[1], read[3]) = (0, read[3] & 0xf9);
     assert_eq!(written, read);

@@ -1,4 +1,4 @@
-//! Any bytes of charon's are a message, which encodes to the same bytes, or are refused.
+//! Any bytes from charon either are a message that encodes to the same bytes, or are refused.
 #![no_main]
 
 use convoy_ike::protocol::{Datagram, Event, Hello, Reply, Request, Welcome};

@@ -12,11 +12,11 @@ fuzz_target!(|bytes: &[u8]| {
     let mut pool = FramePool::new(8, 4);
     let mut burst = InboundBurst::default();
     let mut inner = Vec::new();
-    // Two packets, so that fragments can meet.
+    // Two packets, so that fragments of a datagram are possible.
     for part in bytes.chunks(bytes.len() / 2 + 1) {
         let Some(frame) = pool.take_filled(part, 64) else { continue };
         ipsec.inbound.classify(&mut ipsec.tables, 1, &mut pool, &mut vec![frame], &mut burst);
-        // As if an engine had found every ICV good: what is inside is then believed.
+        // All ICVs count as right, so that the inner bytes are processed.
         ipsec.tables.lay_out(1, &mut burst.open, &mut |_| {});
         let pending = burst.open.iter_mut().filter(|packet| packet.status == CryptoStatus::Pending);
         pending.for_each(|packet| packet.status = CryptoStatus::Done);

@@ -1,6 +1,6 @@
-//! SAs come, go and move, and policies change, while packets are under way in two real pipelines:
-//! no frame is lost, nothing is delivered that was not sent, and what was let go is gone in the
-//! end.
+//! SAs are installed, removed and moved, and policies change, while packets are under way in two
+//! real pipelines. No frame is lost, nothing is delivered that was not sent, and removed SAs are
+//! freed in the end.
 #![no_main]
 
 use std::collections::HashSet;
@@ -19,13 +19,13 @@ use libfuzzer_sys::fuzz_target;
 
 const TUNNELS: u8 = 3;
 const FRAMES: (usize, usize) = (96, 8);
-/// Rounds in which what is under way must come to its end.
+/// Rounds within which everything under way must complete.
 const ROUNDS: usize = 10_000;
 
-/// After this the rest of no datagram is waited for, in ns.
+/// Time after which reassembly of any datagram has been given up, in ns.
 const REASSEMBLY_OVER_NS: u64 = 600_000_000_000;
 
-/// One gateway without ports.
+/// A gateway without ports.
 struct Side {
     number: u8,
     time: VirtualTime,
@@ -33,7 +33,7 @@ struct Side {
     sas: Vec<(SaIndex, SaDirection)>,
 }
 
-/// An outer address of a side; it may move to another.
+/// An outer address of a side, which may move to another.
 fn outer(side: u8, place: u8) -> IpAddr {
     Ipv4Addr::new(192, 0, 2, 1 + side + 8 * (place % 3)).into()
 }
@@ -62,8 +62,8 @@ impl Side {
         let time = VirtualTime::new();
         let clock = time.clock();
         let scheduler = SchedulerConfig { window: 8, ..SchedulerConfig::default() };
-        // An engine that is late only because this process was is not to be quarantined, with its
-        // frames.
+        // Without timeouts: an engine must not be quarantined with its frames only because this
+        // process was delayed.
         let stage = StageConfig { timeouts: Timeouts::both(u64::MAX), ..StageConfig::new(scheduler) };
         let stage = CryptoStage::new(stage, EngineSet::new(engines), clock.clone()).expect("in range");
         let ipsec = Ipsec::new(IpsecConfig { flow_cache: 16, ..IpsecConfig::default() });
@@ -71,8 +71,8 @@ impl Side {
         Self { number, time, pipeline, sas: Vec::new() }
     }
 
-    /// An SA of a tunnel, of which there are four for each direction, all with keys that the other
-    /// side has too.
+    /// Installs the SA of a tunnel. There are four tunnels in each direction, whose keys the other
+    /// side has as well.
     fn install(&mut self, choice: u8) {
         let (tunnel, generation) = (choice % TUNNELS, choice / 4 % 4);
         let direction = if choice & 0x40 == 0 { SaDirection::Outbound } else { SaDirection::Inbound };
@@ -86,7 +86,7 @@ impl Side {
         let spi = 0x1000 + u32::from(tunnel) * 16 + u32::from(generation) * 2 + u32::from(sender);
         let base = SaConfig::new(spi, direction, outer(self.number, 0), outer(1 - self.number, 0), keys);
         let sa = SaConfig { esn: proposal.esn, tunnel: TunnelId(tunnel.into()), ..base };
-        // One with this SPI may be there.
+        // There may be an SA with this SPI already.
         if let Ok(index) =
             self.pipeline.install(&sa, &|_, _| CostModel { t_init: 1_000.0, t_block: 10.0 }.into())
         {
@@ -146,7 +146,7 @@ impl Side {
         self.pipeline.outbound(&mut burst);
     }
 
-    /// What the other side gets; some packets are lost, doubled or changed on their way.
+    /// The packets for the other side; some are lost, duplicated or changed on their way.
     fn leave(&mut self, choice: u8) -> Vec<Vec<u8>> {
         let (pool, departures) = self.pipeline.pool_and_departures();
         let mut link = Vec::new();
@@ -186,7 +186,7 @@ impl Side {
         }
     }
 
-    /// Lets everything come to its end.
+    /// Lets everything complete.
     fn end(&mut self, sent: &HashSet<Vec<u8>>) {
         self.pipeline.ipsec_mut().set_policies(Vec::new());
         for (sa, _) in std::mem::take(&mut self.sas) {
@@ -198,7 +198,8 @@ impl Side {
             rounds += 1;
             assert!(rounds < ROUNDS, "packets or SAs stay for ever");
         }
-        // What a changed byte made a fragment of is kept until its time is over.
+        // A changed byte may have made a packet look like a fragment, which is kept until its time
+        // is over.
         self.time.advance_to(REASSEMBLY_OVER_NS);
         self.pipeline.tick(&mut Vec::new());
         self.leave(0);

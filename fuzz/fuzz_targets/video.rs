@@ -1,5 +1,5 @@
-//! Any bytes as RTP packets of a stream, as RTCP, and as a description: nothing panics, and every
-//! byte that is said to have arrived lies within the frame.
+//! Any bytes, taken as RTP packets of a stream, as RTCP and as a stream description, cause no
+//! panic, and all bytes that are reported as received lie within the frame.
 #![no_main]
 
 use convoy_hdtv::{Assembler, Description, Format, PAYLOAD_TYPE, rtcp};
@@ -15,13 +15,13 @@ fuzz_target!(|data: &[u8]| {
         .expect("a name");
     let mut assembler = Assembler::new(format, PAYLOAD_TYPE, 4, 0);
     let from = ([192, 0, 2, 1], 5004).into();
-    // Packets are told apart by a byte for their length.
+    // A length byte precedes each packet.
     let mut rest = data;
     let mut now_ns = 0;
     while let Some((len, behind)) = rest.split_first() {
         let (packet, behind) = behind.split_at(usize::from(*len).min(behind.len()));
         now_ns += 1_000_000;
-        // The most common header, so that what is behind it is reached.
+        // The most common header, so that the code behind it is reached.
         let mut stream = vec![0x80, PAYLOAD_TYPE, 0, *len, 0, 0, 0, len & 3, 0, 0, 0, 7];
         stream.extend(packet);
         let slots = assembler.plan(3);

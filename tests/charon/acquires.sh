@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# 100,000 flows to a trap policy whose peer does not answer, while another tunnel is used: charon is
-# asked seldom, memory stays bounded, and the other tunnel loses nothing. Root.
+# 100,000 flows match a trap policy whose peer does not answer, while another tunnel is used: charon
+# gets few requests, memory stays bounded, and the other tunnel loses nothing. Needs root.
 # usage: acquires.sh CONVOY PLUGIN
 set -euo pipefail
 convoy=$(realpath "$1") plugin=$(realpath "$2") A=convoy-acquire-a B=convoy-acquire-b
@@ -43,8 +43,7 @@ connections { away { version = 2
     start_action = trap } } } }
 CONF
 load a; load b; up a
-# The queue holds half a second of the flood, in case the host of a virtual machine takes a core
-# away for a moment.
+# The queue holds half a second of the flood, in case the virtual machine's host pauses a core.
 ip -n $A link set convoy0 txqueuelen 5000
 before=$(resident "$gateway")
 ip netns exec $A python3 - <<'FLOOD' & flood=$!

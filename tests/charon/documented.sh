@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# docs/guide/strongswan.md, word for word: its convoy.toml and site.conf under Debian's own
-# strongswan.conf, with a stock charon as the peer that has the same with the ends swapped; the
-# first packet makes the tunnel. Root.
+# Runs docs/guide/strongswan.md literally: its convoy.toml and site.conf under Debian's own
+# strongswan.conf, with a stock charon as the peer that has the same files with the ends swapped.
+# The first packet sets up the tunnel. Needs root.
 # usage: documented.sh CONVOY PLUGIN
 set -euo pipefail
 convoy=$(readlink -f "$1") plugin=$(readlink -f "$2")
@@ -15,7 +15,7 @@ mkdir -p "$folder/strongswan.d/charon" "$folder/swanctl" "$folder/run/convoy"
 cp -r /etc/strongswan.d/. "$folder/strongswan.d/"; cp "$here/../../charon/convoy.conf" "$folder/strongswan.d/charon/"
 (umask 077; block toml >"$folder/convoy.toml"; block swanctl >"$folder/swanctl/swanctl.conf")
 block sh | sed -n "s/^echo 'socket-default.*/&/p" | sed "s#/etc/strongswan.d#$folder/strongswan.d#" | sh
-# in_a COMMAND...: on side A, with /run and /etc/strongswan.d its own.
+# in_a COMMAND...: runs it on side A, with a separate /run and /etc/strongswan.d.
 in_a() {
   unshare -m ip netns exec $A sh -c "mount --make-rprivate /
     mount --bind $folder/plugins $libraries
@@ -36,7 +36,7 @@ pings_from $A 5 -I 10.1.0.1 10.2.0.1 || fail "not all answered by B: $(cat "$fol
 pings_from $B 5 -I 10.2.0.1 10.1.0.1 || fail "not all answered by A: $(cat "$folder/ping")"
 in_a "$convoy" show sa --wide >"$folder/shown"
 grep -q "site/net.*aes128ctr-sha256" "$folder/shown" || fail "no SA of site/net: $(cat "$folder/shown")"
-# With charon connected: the threads that serve it are there.
+# charon is connected now, so the threads that serve it exist.
 gateway=$(ip netns pids $A | while read -r pid; do [ "$(cat "/proc/$pid/comm")" != convoy ] || echo "$pid"; done)
 [ "$(cat /proc/$gateway/task/*/status | grep -c '^CapPrm:')" -gt 3 ] || fail "no threads of the gateway's"
 ! grep -L $'^CapPrm:\t0000000000000000' /proc/$gateway/task/*/status | grep . || fail "threads of the gateway have capabilities left"

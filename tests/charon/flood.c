@@ -1,8 +1,8 @@
-// Sends numbered UDP packets at a rate and counts what comes of the other side's, which runs the
-// same.
+// Sends numbered UDP packets at a rate, and counts those that arrive from the other side, which
+// runs the same program.
 // usage: flood OWN_ADDRESS PEER_ADDRESS PACKETS_A_SECOND SECONDS
 // Prints: sent, received, duplicates, out of order, the longest silence in milliseconds, and the
-// sendings that the system refused.
+// number of sends that the system refused.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <netdb.h>
@@ -60,7 +60,7 @@ static void *receive(void *unused)
     double time = now();
     for (int i = 0; i < got; i++)
       count(buffers[i][0]);
-    // The silence after the end is no news.
+    // The silence after the end does not count.
     if (got > 0 || time < send_until) {
       if (time - last > longest && last < send_until)
         longest = time - last;
@@ -96,11 +96,11 @@ int main(int argc, char **argv)
     perror(argv[1]);
     return 1;
   }
-  // The other side sends as much, give or take what it began earlier.
+  // The other side sends the same number, except for what it began earlier.
   most = (uint64_t)(rate * seconds) + 1;
   seen = calloc(most, 1);
 
-  // Both sides are to listen before either sends.
+  // Both sides must listen before either one sends.
   struct timespec step = { .tv_nsec = 500000000 };
   begin = now() + 0.5;
   send_until = begin + seconds;
@@ -111,7 +111,7 @@ int main(int argc, char **argv)
   uint64_t number = 0, refused = 0, skipped = 0;
   for (double time; (time = now()) < send_until; nanosleep(&step, NULL)) {
     uint64_t due = (uint64_t)((time - begin) * rate);
-    // A sender that was held up does not make up for it in one burst.
+    // A sender that was delayed does not make up for it in one burst.
     if (due - skipped > number + BURST)
       skipped = due - number - BURST;
     while (number < due - skipped) {

@@ -1,4 +1,5 @@
-"""Sends what no peer of good will sends: hostile.py ike|esp ADDRESS. The same each time; it prints what it has sent."""
+"""Sends what only a malicious peer sends: hostile.py ike|esp ADDRESS. Deterministic; prints the
+number of packets."""
 import random
 import socket
 import struct
@@ -11,7 +12,8 @@ out = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 
 
 def ike_messages():
-    """Valid headers with wild lengths, payload chains that lead astray, and noise of every length up to 200 bytes."""
+    """Valid headers with wrong lengths, misleading payload chains, and noise of every length up to
+    200 bytes."""
     for length in range(200):
         yield random.randbytes(length)
     for exchange in range(30, 44):

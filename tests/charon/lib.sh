@@ -1,6 +1,6 @@
 # A convoy gateway with charon and convoy's plugin on side A, another IKE peer on side B, each in a
-# network namespace. Sourced by the tests of this folder, with $convoy and $plugin set, and $A and
-# $B where two tests are to run at a time. Root.
+# network namespace. Sourced by the tests in this folder, with $convoy and $plugin set; A and B are
+# set to other names if two tests run at the same time. Needs root.
 #
 #   10.1.0.1 [A: convoy + charon] 192.0.2.1 --veth-- 192.0.2.2 [B] 10.2.0.1
 [ "$(id -u)" = 0 ] || { echo "network namespaces need root" >&2; exit 1; }
@@ -8,12 +8,15 @@ folder=$(mktemp -d)
 A=${A:-convoy-ike-a} B=${B:-convoy-ike-b}
 spaces=("$A" "$B") # deleted at the end
 source "$(dirname "${BASH_SOURCE[0]}")/../pings.sh"
-# CHARON names another charon than the system's: one of a prefix, with its plugins there.
-prefix=/usr/lib
+# CHARON selects another charon than the system's: one under a prefix, together with its plugins.
+# STRONGSWAN_ROOT selects a folder in which a strongSwan runs; see ../iptfs/strongswan.sh.
+root=${STRONGSWAN_ROOT:+$(realpath "$STRONGSWAN_ROOT")}
+enter=${root:+"$(realpath "$(dirname "${BASH_SOURCE[0]}")/../iptfs/enter.sh") $root --with $folder"}
+prefix=$root/usr/lib
 [ -z "${CHARON:-}" ] || prefix=$(readlink -f "$(dirname "$CHARON")/../..")
 libraries=$(dirname "$(find "$prefix" -name libstrongswan-vici.so | head -n 1)")
 processes=()
-# What a test that was killed left behind would be in the way: its processes and its namespaces.
+# Removes the processes and namespaces that a killed test has left behind.
 fresh() { # namespace...
   for ns in "$@"; do
     [ -e "/run/netns/$ns" ] || continue
@@ -27,7 +30,7 @@ clean() {
   sleep 0.2
   for process in "${processes[@]}"; do kill -9 "$process" 2>/dev/null || true; done
   wait 2>/dev/null || true
-  # Of what ran under another command, as `unshare`.
+  # Also ends processes that run under another command, such as `unshare`.
   for ns in "${spaces[@]}"; do ip netns pids "$ns" 2>/dev/null | xargs -r kill -9 2>/dev/null || true; done
   for ns in "${spaces[@]}"; do ip netns del "$ns" 2>/dev/null || true; done
   if [ "$status" = 0 ] || [ -z "${KEEP_LOGS:-}" ]; then rm -rf "$folder"; else echo "logs: $folder" >&2; fi
@@ -60,8 +63,9 @@ namespaces() {
   done
 }
 
-# gateway_conf SIDE ADDRESSES [MORE_PORTS]: what an operator writes; SIDE is a or b. The tunnel
-# begins at $LOCAL or the first address. With $DEVICE that device of DPDK's is the only engine.
+# gateway_conf SIDE ADDRESSES [MORE_PORTS]: the configuration of an operator; SIDE is a or b. The
+# tunnel's local end is $LOCAL or the first address. With $DEVICE, that DPDK device is the only
+# engine.
 gateway_conf() {
   local side=$1 host=1; [ "$side" = a ] || host=2
   (umask 077; cat >"$folder/$side/gateway.toml" <<CONF
@@ -147,23 +151,23 @@ start_charon() { # side
   rm -f "$folder/$1/vici"
   STRONGSWAN_CONF=$folder/$1/strongswan.conf unshare -m ip netns exec $ns sh -c "mount --make-rprivate /
     mount --bind $folder/plugins $libraries
-    mkdir -p $folder/$1/run; mount --bind $folder/$1/run /run; exec ${CHARON:-/usr/lib/ipsec/charon}" >"$folder/$1/out" 2>&1 & charon_pid=$!
+    mkdir -p $folder/$1/run; mount --bind $folder/$1/run $root/run; exec $enter ${CHARON:-/usr/lib/ipsec/charon}" >"$folder/$1/out" 2>&1 & charon_pid=$!
   processes+=("$charon_pid")
   wait_for "charon of $1 does not start" test -S "$folder/$1/vici"
 }
 ask() { # side swanctl-arguments
   local side=$1; shift
-  SWANCTL_DIR=$folder/$side STRONGSWAN_CONF=$folder/$side/strongswan.conf timeout 20 swanctl "$@" --uri "unix://$folder/$side/vici"
+  SWANCTL_DIR=$folder/$side STRONGSWAN_CONF=$folder/$side/strongswan.conf timeout 20 $enter swanctl "$@" --uri "unix://$folder/$side/vici"
 }
 load() { ask "$1" --load-all --noprompt --file "$folder/$1/swanctl.conf" >"$folder/$1/load" 2>&1 || fail "$1 does not load: $(cat "$folder/$1/load")"; }
 up() { ask "$1" --initiate --child net >"$folder/$1/up" 2>&1 || fail "$1 cannot initiate: $(tail -3 "$folder/$1/up")"; }
 down() { ask "$1" --terminate --ike site >/dev/null 2>&1 || true; }
 show() { "$convoy" show "$1" --json --control "$folder/${2:-a}/control.sock"; } # what side
 sas() { show sa "${1:-a}" | grep -c '"transform"' || true; }
-# pings_from NAMESPACE COUNT ARGUMENT...: what ping said is in $folder/ping.
+# pings_from NAMESPACE COUNT ARGUMENT...: leaves ping's output in $folder/ping.
 pings_from() { IN="ip netns exec $1" pings "$folder/ping" "${@:2}"; }
 # ping_both [ADDRESS_OF_A ADDRESS_OF_B]: three pings of each of three sizes from each side, all at
-# once: 18 packets in each direction.
+# the same time: 18 packets in each direction.
 ping_both() {
   local one size tries=()
   for size in 0 56 1200; do

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# libreswan as the peer of convoy and its charon: pluto and the kernel's own ESP in user-mode-linux
-# on a TAP device. Root.
+# libreswan as the peer of convoy and its charon: pluto and the kernel's ESP in user-mode Linux on a
+# TAP device. Needs root.
 # usage: libreswan.sh CONVOY PLUGIN
 #
 #   10.1.0.1 [A: convoy + charon] 198.51.100.1 --TAP-- 198.51.100.2 [guest: Linux + pluto] 10.2.0.1
@@ -14,7 +14,7 @@ target=$here/../../target peer=$folder/b a=198.51.100.1 b=198.51.100.2
 begin=$SECONDS
 say() { echo "ok: $* ($((SECONDS - begin)) s)"; }
 
-# peer_conf ENCAPSULATION; aes_gcm128 is libreswan's word for aes128gcm16.
+# peer_conf ENCAPSULATION; aes_gcm128 is libreswan's name for aes128gcm16.
 peer_conf() {
   cat >"$peer/ipsec.conf" <<CONF
 config setup
@@ -50,11 +50,11 @@ boot() {
     "$here/../kernel/uml.sh" mem=256M uml_dir="$folder/uml/" umid=peer initrd="$folder/initrd.gz" \
     vec0:transport=tap,ifname=convoy-tap,depth=128,gro=1 con=null con0=null,fd:1 root=/dev/ram rdinit=/init quiet \
     peer="$peer" pluto="$(readlink -f "$target/libreswan")" >"$folder/console" 2>&1 & processes+=("$!")
-  # User-mode-linux now and then misses that a packet came, and finds it with the next: there is
-  # always a next one.
+  # User-mode Linux sometimes misses an incoming packet and only finds it with the next one, so
+  # there is always a next one.
   ip netns exec $A bash -c "while :; do echo >/dev/udp/$b/9; sleep 0.05; done" >/dev/null 2>&1 & processes+=("$!")
 }
-# guest COMMAND...: done by the guest; what it says is in $folder/said.
+# guest COMMAND...: runs it in the guest; leaves its output in $folder/said.
 asked=0
 guest() {
   asked=$((asked + 1))
@@ -68,7 +68,7 @@ pluto() { guest "busybox timeout 15 whack --rundir /run/pluto $*"; }
 pair() { [ "$(sas)" = 2 ]; }
 none() { [ "$(sas)" = 0 ]; }
 spis() { show sa | grep -o '"spi": [0-9]*' | sort; }
-# configure ENCAP: both sides.
+# configure ENCAP: configures both sides.
 configure() {
   peer_conf "$1"
   guest "addconn --config /peer/ipsec.conf --ctlsocket /run/pluto/pluto.ctl net" || fail "pluto does not take it: $(cat "$folder/said")"
@@ -76,7 +76,8 @@ configure() {
     proposals = aes256-sha256-ecp256" "esp_proposals = aes128gcm16"
   load a
 }
-# pings_both ENCAP: nine from each side, and what the gateway says of the SAs that carried them.
+# pings_both ENCAP: nine pings from each side, and checks the gateway's data about the SAs that
+# carried them.
 pings_both() {
   local size
   for size in 0 56 1200; do
@@ -89,13 +90,13 @@ sas = json.load(sys.stdin)
 sys.exit(len(sas) != 2 or any((sa["transform"], sa["encap"]) != ("aes128gcm16", sys.argv[1]) or sa["drops"] for sa in sas))' "$1" ||
     fail "the SAs are not what they should be: $(show sa)"
 }
-# libreswan ends it, as it would make anew what it has initiated.
+# libreswan ends the tunnel, because it would set up again what it has initiated.
 end() { pluto --terminate --name net || true; wait_for "the gateway keeps SAs of a tunnel that ended" none; }
 new_pair() { pair && [ "$(comm -12 <(spis) <(echo "$before") | wc -l)" = 0 ]; }
 early() { show stats | python3 -c 'import json, sys; print(json.load(sys.stdin)["drops"].get("unknown_spi", 0))'; }
-# rekey WHO COMMAND...: while pings go. As responder libreswan sends by the new SA as soon as it has
-# answered, and charon can install that only when it has the answer: on a busy machine a packet may
-# come too early, which the gateway counts. No other may be lost.
+# rekey WHO COMMAND...: during pings. As responder, libreswan uses the new SA as soon as it has
+# replied, but charon can only install it when it has the reply. On a busy machine a packet may
+# arrive before that, which the gateway counts. No other packet may be lost.
 rekey() {
   local count unknown; unknown=$(early)
   before=$(spis)

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Two convoys, each with charon, under load: what is lost while SAs are rekeyed, and while a gateway
-# or a charon begins anew. Then clients of charon's socket that are not charon. Root.
+# Two convoys, each with charon, under load: measures losses while SAs are rekeyed, and while a
+# gateway or a charon restarts. Then connects clients to charon's socket that are not charon. Needs
+# root.
 # usage: [RATE=PACKETS_A_SECOND] load.sh CONVOY PLUGIN [SECONDS [CASE...]]
 set -euo pipefail
 convoy=$(realpath "$1") plugin=$(realpath "$2") seconds=${3:-20} A=convoy-load-a B=convoy-load-b
@@ -9,13 +10,13 @@ cc -O2 -pthread -o "$folder/flood" "$(dirname "$0")/flood.c"
 passed() { printf '%-34s %s\n' "$1" "$2"; }
 no_sas() { [ "$(sas a)$(sas b)" = 00 ]; }
 
-# flood RATE SECONDS: begins it, both ways.
+# flood RATE SECONDS: starts a flood in both directions.
 flood() {
   ip netns exec $A "$folder/flood" 10.1.0.1 10.2.0.1 "$1" "$2" >"$folder/flood-a" 2>&1 & flood_a=$!
   ip netns exec $B "$folder/flood" 10.2.0.1 10.1.0.1 "$1" "$2" >"$folder/flood-b" 2>&1 & flood_b=$!
   processes+=("$flood_a" "$flood_b")
 }
-# flooded: waits for its end; sets sent, lost, silence (ms).
+# flooded: waits for its end; sets sent, lost and silence (ms).
 flooded() {
   wait "$flood_a" || fail "flood: $(cat "$folder/flood-a")"
   wait "$flood_b" || fail "flood: $(cat "$folder/flood-b")"

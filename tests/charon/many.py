@@ -1,4 +1,5 @@
-"""A charon with very many CHILD_SAs, as its plugin would tell a gateway of them: many.py SOCKET LOCAL REMOTE COUNT [NETWORK]
+"""Acts as a charon with very many CHILD_SAs, as its plugin would: many.py SOCKET LOCAL REMOTE COUNT
+[NETWORK]
 
 Child n protects 10.1.0.1/32 === the address n of NETWORK (10.128.0.0). Each is asked for as charon does: an SPI, SAs both
 ways, three policies, a name. Prints at 400, 2,000, 4,000, 10,000 and at the end how long a CHILD_SA took since the last

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# charon installs very many CHILD_SAs one by one, and takes them away again, while pings pass by
-# another tunnel of the same gateway. Fails if that takes longer than LIMIT seconds each way, or if
-# half of the pings meanwhile take longer than 5 ms. Needs root.
+# charon installs very many CHILD_SAs one by one, and removes them again, while pings use another
+# tunnel of the same gateway. Fails if either takes longer than LIMIT seconds, or if the median
+# round trip exceeds 5 ms meanwhile. Needs root.
 # usage: many.sh CONVOY
-# CHILDREN (10000), LIMIT (60) and OUTSIDE (a network of no [[tunnel]] in which the children's are,
-# as 10.64.0.0) as wished.
+# Optional variables: CHILDREN (10000), LIMIT (60) and OUTSIDE (the network of the children, such as
+# 10.64.0.0, if no [[tunnel]] is to contain it).
 set -euo pipefail
 convoy=$(realpath "$1") children=${CHILDREN:-10000} limit=${LIMIT:-60} outside=${OUTSIDE:-}
 cd "$(dirname "$0")/../.."
@@ -29,7 +29,7 @@ for side in "$a va 1" "$b vb 2"; do
 done
 key() { od -An -tx1 -N20 /dev/urandom | tr -d ' \n'; }
 keys=("$(key)" "$(key)")
-# gateway SITE PEER MORE: one with a tunnel whose keys are static, for the pings.
+# gateway SITE PEER MORE: a gateway with a tunnel with static keys, for the pings.
 gateway() {
   (umask 077; cat >"$work/$1.toml" <<CONF
 [gateway]
@@ -80,8 +80,8 @@ gateway=$(pgrep -f "^$convoy run -c $work/1.toml" | head -1)
 ping_once() { ip netns exec $a ping -n -q -c 3 -i 0.2 -W 2 -I 10.1.0.1 10.2.0.1 >"$work/ping.log" 2>&1; }
 ping_once || fail "no ping before: $(cat "$work/ping.log")"
 
-# pings WHAT: what the round trips were like meanwhile, in ms. A host that stands still for a moment
-# delays few of them.
+# pings WHAT: prints the round-trip times meanwhile, in ms. If the host pauses for a moment, only a
+# few of them are delayed.
 pings_begin() { ip netns exec $a ping -n -i 0.005 -W 2 -I 10.1.0.1 10.2.0.1 >"$work/pings" 2>&1 & pinging=$!; running+=($pinging); }
 pings_end() {
   kill -INT $pinging; wait $pinging || true
@@ -93,7 +93,7 @@ pings_end() {
       printf "%s: %d pings, median %.2f  p99 %.2f  max %.2f ms\n", what, NR, median, times[int(NR * .99)], times[NR]
       exit median > 5
     }' || fail "pings stood still while $1"
-  # Those under way when it ended are not lost.
+  # Pings under way at the end do not count as lost.
   awk '/packets transmitted/ { exit $1 - $4 > 2 }' "$work/pings" || fail "pings were lost while $1: $(tail -n 2 "$work/pings")"
 }
 expect_sas() {

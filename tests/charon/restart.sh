@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# How long traffic stops while the gateway is restarted under charon with docs/guide/strongswan.md's
-# site.conf, so with MOBIKE and charon's own retransmission times: charon sees the inside interface
-# go and come back, and has to rekey. The median of three restarts counts, as a busy machine may
-# take a core away. LIMIT_MS is what it may exceed the time for which the gateway is away. Root.
+# Measures how long traffic stops while the gateway is restarted under charon with the site.conf of
+# docs/guide/strongswan.md, so with MOBIKE and charon's default retransmission times. charon sees
+# the inside interface disappear and come back, and has to rekey. The median of three restarts
+# counts, because a busy machine may pause a core. LIMIT_MS is how much longer it may be than the
+# gateway's absence. Needs root.
 # usage: [LIMIT_MS=1500] restart.sh CONVOY PLUGIN [CASE...]
 set -euo pipefail
 convoy=$(readlink -f "$1") plugin=$(readlink -f "$2")
@@ -13,17 +14,17 @@ source "$here/page.sh"
 cc -O2 -pthread -o "$folder/flood" "$here/flood.c"
 limit=${LIMIT_MS:-1500}
 
-# strongSwan's own retransmission times, also at the peer.
+# strongSwan's default retransmission times, also at the peer.
 CHARON_OPTIONS='retransmit_tries = 5
   retransmit_timeout = 4
   retransmit_base = 1.8'
 
-# outside_v6, inside_v6: the page's addresses as those of IPv6.
+# outside_v6, inside_v6: filters that turn the page's addresses into IPv6.
 outside_v6() { sed 's/192\.0\.2\./2001:db8::/g'; }
 inside_v6() { sed 's#10\.\([12]\)\.0\.1/32#fd00:\1::1/128#; s#10\.\([12]\)\.0\.0/24#fd00:\1::/64#g'; }
 as_is() { cat; }
 swap_ends() { sed 's/192\.0\.2\.1/192.0.2.2/; s/10\.1\./10.X./; s/10\.2\./10.1./; s/10\.X\./10.2./'; }
-# in_ns SIDE COMMAND...: with /run and /etc/strongswan.d of its own.
+# in_ns SIDE COMMAND...: with a separate /run and /etc/strongswan.d.
 in_ns() { (become "$@"); }
 become() { # in_ns, instead of this shell
   local side=$1 ns=$A; [ "$1" = a ] || ns=$B; shift
@@ -37,8 +38,8 @@ run_gateway() { # side
   processes+=("$gateway_pid")
 }
 is_ready() { in_ns "$1" "$convoy" show stats; }
-# convoy_side SIDE: gateway and charon of the page, configured by convoy.toml and swanctl.conf in
-# the side's folder.
+# convoy_side SIDE: gateway and charon of the page, with convoy.toml and swanctl.conf in the side's
+# folder.
 convoy_side() {
   local side=$1
   mkdir -p "$folder/$side/run/convoy" "$folder/$side/strongswan.d/charon"
@@ -64,8 +65,8 @@ end_all() {
   for process in "${processes[@]}"; do wait "$process" 2>/dev/null || true; done
   processes=()
 }
-# sites PEER OUTSIDE INSIDE: A of the page, B with `stock` strongSwan or `convoy`; OUTSIDE and
-# INSIDE are filters of addresses.
+# sites PEER OUTSIDE INSIDE: A as on the page, B with `stock` strongSwan or `convoy`; OUTSIDE and
+# INSIDE are address filters.
 sites() {
   end_all; namespaces
   rm -rf "$folder/a" "$folder/b"; mkdir -p "$folder/a" "$folder/b"
@@ -87,8 +88,8 @@ flood() { # seconds
   ip netns exec $B "$folder/flood" "$far" "$near" 100 "$1" >"$folder/flood-b" 2>&1 & flood_b=$!
 }
 now_ms() { echo $(($(date +%s%N) / 1000000)); }
-# restart_once SECONDS: stops the gateway of A under traffic, and starts it that much later; sets
-# gap and away (ms).
+# restart_once SECONDS: stops A's gateway under traffic, starts it again after so many seconds, and
+# sets gap and away (ms).
 restart_once() {
   local down=$1 began a b
   flood $((down + 4))
@@ -121,7 +122,7 @@ trial() { # what peer outside inside seconds...
   [ "$4" = as_is ] || near=fd00:1::1 far=fd00:2::1
   sites "$2" "$3" "$4"
   wait_for "$what: no tunnel" answered
-  # Until the addresses are there, about which the two charons tell each other.
+  # No address may be tentative, since the two charons tell each other about their addresses.
   wait_for "$what: addresses are tentative" is_settled; sleep 1
   for seconds in "${@:5}"; do restarts "$what" "$seconds"; done
 }

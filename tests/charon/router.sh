@@ -1,5 +1,4 @@
-# A router between A and B that can be a NAT, and certificates. Sourced after lib.sh by a test that
-# has set $R.
+# A router between A and B that can be a NAT, and certificates. Sourced after lib.sh, with $R set.
 spaces+=("$R")
 routed() {
   local ns side dev peer address gateway
@@ -20,13 +19,14 @@ routed() {
 }
 rules() { ip netns exec "$R" nft "$1"; }
 in_clear() { ip netns exec "$R" nft list chain ip watch pre | sed -n 's/.*counter packets \([0-9]*\) .*/\1/p'; }
-# nat DEVICE: what leaves the router there has its address, and other ports.
+# nat DEVICE: packets that leave the router there get its address and other ports.
 nat() {
   rules "add table ip nat
     add chain ip nat post { type nat hook postrouting priority 100; }
     add rule ip nat post oifname $1 ip protocol udp masquerade to :20000-29999"
 }
-# rebind DEVICE: the NAT forgets what was silent for a second, and takes other ports from here on.
+# rebind DEVICE: the NAT forgets mappings that were unused for a second, and uses other ports from
+# then on.
 rebind() {
   rules "flush chain ip nat post
     add rule ip nat post oifname $1 ip protocol udp masquerade to :30000-39999"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A convoy gateway keyed by charon with convoy's plugin, and a stock charon with kernel-libipsec as
-# the peer, with a router between the two that can be a NAT. Each case prints its figures; the first
-# that fails stops the run with the logs. Root.
+# the peer, with a router between them that can be a NAT. Each case prints its figures; the first
+# one that fails ends the run and prints the logs. Needs root.
 # usage: stock.sh CONVOY PLUGIN [CASE...]    with DEVICE=crypto_aesni_mb0, or another of DPDK's crypto devices, that is the gateway's only engine
 #
 #   10.1.0.1 [A: convoy + charon] 192.0.2.1 --va-- .254 [R] .254 --vb-- 198.51.100.2 [B: charon]
@@ -16,8 +16,8 @@ a=192.0.2.1 b=198.51.100.2 out_of_a=192.0.2.254 out_of_b=198.51.100.254
 
 begin=$SECONDS
 say() { echo "ok: $* ($((SECONDS - begin)) s)"; }
-# tunnel ROLE CONNECTION_OPTIONS CHILD_OPTIONS_A [CHILD_OPTIONS_B]: both ends configured, and the
-# tunnel made by one.
+# tunnel ROLE CONNECTION_OPTIONS CHILD_OPTIONS_A [CHILD_OPTIONS_B]: configures both ends, and has
+# the one with this role initiate.
 tunnel() {
   local initiator=$1
   configure "$2" "$3" "${4:-$3}"
@@ -31,7 +31,7 @@ describe() {
   connection b $b "${TO_A:-$a}" "encap = yes
     ${OPTIONS_B-$1}" "$3" "${AUTH_B:-}" "${AUTH_REMOTE:-}"
 }
-# names PATTERN: reads all, unlike grep -q, so that who writes meets no closed pipe.
+# names PATTERN: reads all input, unlike grep -q, so that the writer does not get SIGPIPE.
 names() { grep "$1" >/dev/null; }
 pair() { [ "$(sas)" = 2 ]; }
 none() { [ "$(sas)" = 0 ]; }
@@ -41,10 +41,10 @@ end() {
 }
 transform() { show sa | sed -n 's/.*"transform": "\(.*\)".*/\1/p' | sort -u; }
 expect_transform() { [ "$(transform)" = "$1" ] || fail "$(transform) instead of $1"; }
-# drops REASON: of the gateway's counters.
+# drops REASON: value of the gateway's drop counter.
 drops() { show stats | python3 -c 'import json, sys; print(json.load(sys.stdin)["drops"].get(sys.argv[1], 0))' "$1"; }
-# traffic COUNT: pings of A at 100 a second, in the background; traffic_ends puts into $count how
-# many came back.
+# traffic COUNT: pings of A, 100 per second, in the background; traffic_ends sets $count to the
+# number of replies.
 traffic() { ip netns exec $A ping -q -c "$1" -i 0.01 -W 2 -I 10.1.0.1 10.2.0.1 >"$folder/traffic" 2>&1 & traffic_pid=$!; processes+=("$traffic_pid"); }
 answered() { awk '/transmitted/ { print $4 " of " $1 }' "$1"; }
 traffic_ends() { wait "$traffic_pid" || true; count=$(answered "$folder/traffic"); }
@@ -79,8 +79,8 @@ authentication() { # KIND
   say "certificates, $1: both roles, 36 of 36 pings"
 }
 ctr_is_preferred() {
-  # The responder chooses, so one line of the gateway's swanctl.conf decides over a peer that would
-  # rather have GCM.
+  # The responder chooses, so the order in the gateway's swanctl.conf decides even if the peer would
+  # prefer GCM.
   tunnel b "" "esp_proposals = aes128ctr-sha256,aes128gcm16" "esp_proposals = aes128gcm16,aes128ctr-sha256"
   expect_transform aes128ctr-sha256
   ping_both
@@ -98,9 +98,9 @@ convoy_behind_nat() { # MOBIKE
   ask b --list-sas | names "remote 'a.example' @ $out_of_b\[[23][0-9]*\]" || fail "the peer sees no NAT: $(ask b --list-sas)"
   ping_both
   say "NAT, convoy behind it, mobike = $1: 18 of 18 pings"
-  # libipsec does not look where ESP comes from: without MOBIKE the peer follows with the next IKE
-  # message, here of DPD. With it only an update moves the peer, which charon on A sends once an
-  # answer to DPD names another mapping than the one before.
+  # libipsec does not check where ESP comes from. Without MOBIKE, the peer follows with the next IKE
+  # message, here DPD's. With MOBIKE, only an update moves the peer, which charon on A sends once a
+  # reply to DPD shows another mapping than the previous one.
   first_dpd() { grep -q "parsed INFORMATIONAL response 2" <(tail -n 8 "$folder/a/log"); }
   [ "$1" = no ] || wait_for "no DPD" first_dpd
   rebind vb
@@ -124,8 +124,8 @@ peer_behind_nat() {
   rebind va
   ip netns exec $B ping -q -c 100 -i 0.01 -W 2 -I 10.2.0.1 10.1.0.1 >"$folder/ping" || true
   count=$(answered "$folder/ping")
-  # The one place where loss is meant: charon hears of the new ports and has the gateway's SAs
-  # follow; answers until then go to the old ones, which the NAT has forgotten.
+  # The only case in which loss is expected: charon learns the new ports and updates the gateway's
+  # SAs. Until then, replies go to the old ports, which the NAT has forgotten.
   [ "${count% of *}" -ge 80 ] || fail "the gateway does not follow a NAT that rebound: $count pings answered"
   wait_for "charon was not told of the NAT's mapping" grep -q "NAT mappings of CHILD_SA" "$folder/a/log"
   ping_both
@@ -154,7 +154,7 @@ child_rekey() { # NAME PROPOSAL
   traffic 500
   local before side
   for side in a b a; do
-    # While an old CHILD_SA is on its way out, charon may take the request for that one.
+    # While an old CHILD_SA is being deleted, charon may apply the request to that one.
     wait_for "a CHILD_SA that was replaced stays" one_child
     before=$(spis)
     ask $side --rekey --child net >/dev/null

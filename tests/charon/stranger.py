@@ -1,4 +1,5 @@
-"""Clients of charon's socket that are not charon: stranger.py SOCKET noise|version|user|spis. Prints what became of them."""
+"""Clients of charon's socket that are not charon: stranger.py SOCKET noise|version|user|spis.
+Prints the results."""
 import os
 import random
 import socket
@@ -27,7 +28,7 @@ def hello(version=1):
 
 
 def answer(client):
-    """One message, nothing if the gateway has hung up."""
+    """Receives one message; empty if the gateway has closed the connection."""
     try:
         return client.recv(2048)
     except ConnectionResetError:
@@ -66,7 +67,7 @@ def version():
 
 
 def user():
-    """What became of another user: 0 hung up on, 1 answered, 3 could not connect."""
+    """The result for another user: 0 connection closed, 1 answered, 3 could not connect."""
     child = os.fork()
     if child == 0:
         os.setgid(NOBODY)
@@ -84,7 +85,7 @@ def user():
 
 
 def other_user():
-    """First with the socket's mode in the way, then without."""
+    """First with the socket's restrictive mode, then without."""
     folder = os.path.dirname(path)
     for above in (os.path.dirname(folder), folder):
         os.chmod(above, 0o711)
@@ -97,7 +98,7 @@ def other_user():
 
 
 def spis():
-    """In place of charon: asks for SPIs until there are no more."""
+    """Acts as charon and requests SPIs until there are no more."""
     client = connect()
     client.send(hello())
     assert status(answer(client)) == 0, "refused"

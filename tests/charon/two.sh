@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Two convoys, each with charon: what a stock peer in user space lacks. Root.
+# Two convoys, each with charon: cases that a stock peer in user space does not support. Needs root.
 # usage: two.sh CONVOY PLUGIN
 set -euo pipefail
 convoy=$(realpath "$1") plugin=$(realpath "$2") A=convoy-two-a B=convoy-two-b
@@ -8,12 +8,12 @@ v4=(192.0.2.1 192.0.2.2) v6=(2001:db8::1 2001:db8::2)
 inside4=(10.1.0.1 10.2.0.1) inside6=(fd00:1::1 fd00:2::1)
 
 passed() { printf '%-34s %s\n' "$1" "$2"; }
-# start_both WORKERS: gateways with ESP in UDP beside native ESP, and both charons.
+# start_both WORKERS: gateways with both ESP in UDP and native ESP, and both charons.
 start_both() {
   local side host
   for side in a b; do
     host=1; [ $side = a ] || host=2
-    # A listens on all addresses there are, as it goes to another later, B on its own.
+    # A listens on all addresses, as it moves to another one later; B only on its own.
     local addresses="\"192.0.2.$host\", \"2001:db8::$host\"" listen='"0.0.0.0", "::"'
     [ $side = a ] || listen=$addresses
     LOCAL=192.0.2.$host gateway_conf $side "$listen" "$(printf '[[port]]\nname = "right on IP"\nkind = "raw"\naddress = [%s]' "$addresses")"
@@ -28,8 +28,8 @@ stop_both() {
   wait "$gateway_a" "$gateway_b" "$charon_a" "$charon_b" 2>/dev/null || true
 }
 no_sas() { [ "$(sas a)$(sas b)" = 00 ]; }
-# tunnel "OUTER ADDRESSES" "CONNECTION OPTIONS" "CHILD OPTIONS" [SELECTOR_OF_A SELECTOR_OF_B]: the
-# only one there is.
+# tunnel "OUTER ADDRESSES" "CONNECTION OPTIONS" "CHILD OPTIONS" [SELECTOR_OF_A SELECTOR_OF_B]: sets
+# up the only tunnel.
 tunnel() {
   local at; read -r -a at <<<"$1"
   LOCAL_TS=${4:-} REMOTE_TS=${5:-} connection a "${at[0]}" "${at[1]}" "$2" "$3"
@@ -37,7 +37,8 @@ tunnel() {
   load a; load b; up a
 }
 end_tunnel() { down a; wait_for "SAs that were ended are still there" no_sas; }
-# shown KEY VALUE: every SA of both sides has it, within a second, and has dropped nothing.
+# shown KEY VALUE: expects that within a second every SA of both sides has this value, and has
+# dropped nothing.
 shown() {
   local side
   for _ in $(seq 10); do is_shown "$@" && return; sleep 0.1; done
@@ -78,7 +79,7 @@ long_sequence_numbers() {
   end_tunnel
   passed "esn" "GCM in UDP, CBC with SHA-256 native"
 }
-# What the port right on IP of A has received; ESP in UDP is no part of it.
+# Packets that A's port for native ESP has received, which does not include ESP in UDP.
 on_ip() { show stats | python3 -c 'import json, sys; print(sum(p["received_packets"] for p in json.load(sys.stdin)["ports"] if p["kind"] == "raw"))'; }
 native() {
   local before; before=$(on_ip)
@@ -88,7 +89,8 @@ native() {
   end_tunnel
   passed "native esp" "18 of 18 packets by protocol 50"
 }
-# In transport mode pings go by the gateway, and what it makes of them does not.
+# In transport mode pings are routed into the gateway, but the packets that it makes of them are
+# not.
 transport() {
   local encap before
   ip -n $A rule add to 192.0.2.2 ipproto icmp lookup 100; ip -n $A route add default dev convoy0 table 100
@@ -122,7 +124,7 @@ spis() { show sa | grep -o '"spi": [0-9]*' | sort; }
 moved() { for side in a b; do [ "$(show sa $side | grep -c '"192\.0\.2\.11"')" = 2 ] || return 1; done; }
 mobike() { # A's first address goes and another comes while it pings; until charon has moved the SAs, loss is meant
   local spis begin ms
-  # Else it is an IPv6 path that charon takes.
+  # Otherwise charon would choose an IPv6 path.
   for ns in $A:va $B:vb; do ip -n "${ns%:*}" -6 addr flush dev "${ns#*:}"; done
   connection a %any "${v4[1]}" $'mobike = yes\n  encap = yes' "esp_proposals = aes128gcm16"
   connection b "${v4[1]}" %any $'mobike = yes\n  encap = yes' "esp_proposals = aes128gcm16"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# A peer with a virtual IP of a pool that swanctl.conf alone knows: no [[tunnel]] covers it, so
-# nothing routes answers to it into the gateway. They are blocked, the log says what to do, and once
-# that is done they leave encrypted. A stock charon is the peer. Root.
+# A peer gets a virtual IP from a pool that only swanctl.conf knows. No [[tunnel]] covers it, so
+# nothing routes replies into the gateway: they are blocked, the log says what to do, and once that
+# is done they leave encrypted. A stock charon is the peer. Needs root.
 # usage: uncovered.sh CONVOY PLUGIN
 #
 #   10.1.0.1 [A: convoy + charon with a pool] 192.0.2.1 --veth-- 192.0.2.2 [B: charon] 10.3.0.1, its
@@ -11,7 +11,7 @@ convoy=$(readlink -f "$1") plugin=$(readlink -f "$2")
 A=convoy-pool-a B=convoy-pool-b
 source "$(dirname "$(readlink -f "$0")")/lib.sh"
 namespaces
-# By this route an answer would leave in clear.
+# Without the block, a reply would leave unencrypted by this route.
 ip -n $A route add default via 192.0.2.2
 gateway_conf a '"192.0.2.1"'
 start_gateway a

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the initramfs of the kernel peer, unless it is there and newer than all that it is made of:
-# Debian's user-mode-linux boots it, see ../kernel.sh and ../charon/libreswan.sh.
+# Builds the initramfs of the kernel peer, unless it is newer than its sources. Debian's user-mode
+# Linux boots it; see ../kernel.sh and ../charon/libreswan.sh.
 # usage: build.sh OUT.gz
 set -euo pipefail
 out=$(realpath -m "$1")
@@ -17,7 +17,7 @@ mkdir -p "$root"/{bin,sbin,proc,sys,dev,tmp,www} "$root/lib/modules/$version/ker
 
 cp "$(command -v busybox)" "$root/bin/busybox"
 for applet in sh mount cat grep httpd sleep uname; do ln -s busybox "$root/bin/$applet"; done
-# The kernel calls it for ciphers.
+# The kernel runs modprobe for ciphers.
 ln -s /bin/busybox "$root/sbin/modprobe"
 cp -L "$(command -v ip)" "$root/bin/ip"
 while read -r library; do

@@ -1,4 +1,4 @@
-"""Tries every case from convoy's side, while the guest does from its own, and tells what came of each.
+"""Runs every case from convoy's side, while the guest does so from its own, and prints the results.
 
 usage: drive.py prepare FOLDER      writes gateway.toml, host.batch, and guest/ for the initramfs
        drive.py try FOLDER CONVOY   inside the namespace, with gateway and guest running
@@ -22,7 +22,7 @@ import matrix
 
 FILE_BYTES = 200_000
 DISCARD_PORT = 9
-# <linux/icmp.h> and <linux/icmpv6.h>: a set bit keeps that type from the socket.
+# <linux/icmp.h> and <linux/icmpv6.h>: the socket does not receive types whose bit is set.
 SOL_RAW, ICMP_FILTER, ICMPV6_FILTER = 255, 1, 1
 BOOT_SECONDS, WAIT_SECONDS, RUN_SECONDS = 60, 10, 240
 
@@ -50,7 +50,7 @@ def prepare(folder):
 
 
 class Console(threading.Thread):
-    """Follows what the guest prints."""
+    """Reads the guest's output."""
 
     def __init__(self, path):
         super().__init__(daemon=True)
@@ -89,7 +89,7 @@ class Console(threading.Thread):
 
 
 class Server(socketserver.ThreadingTCPServer):
-    """Gives the file to whoever connects."""
+    """Serves the file to every client."""
 
     allow_reuse_address = daemon_threads = True
     request_queue_size = 64
@@ -105,7 +105,8 @@ class Server(socketserver.ThreadingTCPServer):
 
 
 def tick():
-    """User-mode-linux now and then misses that a packet came, and finds it only with the next: there is always a next one."""
+    """User-mode Linux sometimes misses an incoming packet and only finds it with the next one, so
+    there is always a next one."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as ticker:
         while True:
             ticker.sendto(b"", (matrix.OUTER[4][1], DISCARD_PORT))
@@ -121,17 +122,18 @@ def checksum(data):
 
 
 def ping(source, destination, sequence, body):
-    """An echo request and its answer, compared byte for byte. Raises TimeoutError if there is none."""
+    """Sends an echo request and compares the reply byte for byte. Raises TimeoutError if there is
+    none."""
     is_v6 = ":" in destination
     family = socket.AF_INET6 if is_v6 else socket.AF_INET
     protocol = socket.IPPROTO_ICMPV6 if is_v6 else socket.IPPROTO_ICMP
     request, reply = (128, 129) if is_v6 else (8, 0)
     rest = b"cv" + sequence.to_bytes(2, "big") + body
-    # The kernel fills in ICMPv6's own.
+    # The kernel computes ICMPv6 checksums itself.
     total = 0 if is_v6 else checksum(bytes([request, 0, 0, 0]) + rest)
     with socket.socket(family, socket.SOCK_RAW, protocol) as raw:
         raw.settimeout(WAIT_SECONDS)
-        # Requests of the guest, which come meanwhile, would fill the buffer.
+        # The guest's requests would fill the buffer meanwhile.
         if is_v6:
             kept_out = [0xFFFFFFFF] * 8
             kept_out[reply // 32] &= ~(1 << reply % 32)
@@ -149,7 +151,7 @@ def ping(source, destination, sequence, body):
 
 
 def from_convoy(content, case, ours, theirs):
-    """Pings and a file from convoy's side; "good", or what went wrong."""
+    """Pings and a file transfer from convoy's side; returns "good" or the error."""
     for index, size in enumerate(matrix.lengths(case.sizes)):
         try:
             ping(ours, theirs, index + 1, content[case.number : case.number + size])
@@ -192,8 +194,8 @@ def main():
 
 
 def unlike(table, convoy, folder):
-    """What the gateway itself says against the results: SAs that carried nothing or are not what they should be, dropped packets, and another
-    engine than the one that it should have."""
+    """Contradictions between the gateway's own data and the results: SAs that carried nothing or
+    have wrong properties, dropped packets, and the wrong engine."""
 
     def show(what):
         command = [convoy, "show", what, "--json", "--control", folder / "control.sock"]
@@ -254,7 +256,7 @@ def report(table, console, ways, against, boot, whole):
         f"\n{len(table) - wrong - refused} passed, {wrong} failed, {refused} refused by the peer's kernel; "
         f"{boot:.0f} s until the guest was ready, {whole:.0f} s in all"
     )
-    # The kernel that this is made for takes every one.
+    # The kernel for which this is made accepts every case.
     return int(wrong > 0 or refused > 0 or len(against) > 0)
 
 

@@ -1,6 +1,6 @@
-// Opens UDP 4500 over IPv4 and IPv6 for ESP: the kernel takes it off the UDP header (RFC 3948), as
-// for a key daemon. No policy holds for what comes there, or in transport mode the datagrams around
-// ESP would have to be in ESP themselves.
+// Opens UDP port 4500 over IPv4 and IPv6 and has the kernel decapsulate ESP in UDP (RFC 3948), as a
+// key daemon does. No IPsec policy applies to these sockets: in transport mode the kernel would
+// otherwise require the UDP datagrams around ESP to be protected themselves.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <linux/udp.h>

@@ -1,15 +1,14 @@
-"""The cases that convoy is held against the Linux kernel with, and what both sides need to know of them."""
+"""The cases of convoy and the Linux kernel as peers, and the data that both sides need."""
 
 import itertools
 import os
 from dataclasses import dataclass, field
 
-# Bytes of ICMP payload, as the guest reads them too: FIRST-LAST is every length between. From 3000
-# on it is fragmented, which transport mode does not carry (RFC 4303 section 3.3.4); the kernel does
-# so after IPsec, so that the ESP packet around 20000 is longer than any jumbo frame.
+# Bytes of ICMP payload, in the guest's notation: FIRST-LAST is every length between. From 3000 on,
+# packets are fragmented, which transport mode does not allow (RFC 4303 section 3.3.4). The kernel
+# fragments after IPsec, so the ESP packet of about 20000 bytes is longer than any jumbo frame.
 SIZES = {"tunnel": "0,56,511,1300,3000,20000", "transport": "0,56,511,1300"}
-# Up to what fills the inner interface's MTU with IPv4, and so beyond what the tunnel leaves of the
-# link's.
+# Up to the inner interface's MTU with IPv4, which is more than the tunnel leaves of the link's MTU.
 EVERY_SIZE = "0-1472"
 OUTER = {4: ("198.51.100.1", "198.51.100.2"), 6: ("2001:db8::1", "2001:db8::2")}
 MAC = {"convoy": "02:00:00:00:00:01", "peer": "02:00:00:00:00:02"}
@@ -18,7 +17,8 @@ ANYWHERE = {4: "0.0.0.0", 6: "::"}
 
 @dataclass(frozen=True)
 class Proposal:
-    """A proposal in swanctl's words, and the kernel's; lengths in bytes, the cipher's with its salt."""
+    """A proposal in swanctl's notation and in the kernel's; lengths in bytes, the cipher key's with
+    its salt."""
 
     words: str
     cipher: str
@@ -52,8 +52,8 @@ PROPOSALS = (
     Proposal("sha512", "", 0, *SHA512, "ah"),
 )
 
-# The gateway's only engine, if it is to be one of DPDK's devices, and what it is held to do of the
-# above.
+# The DPDK device that is the gateway's only engine, if it is set, and the proposals that it must
+# support.
 DEVICE = os.environ.get("DEVICE", "")
 DEVICES = {
     "": PROPOSALS,
@@ -61,13 +61,13 @@ DEVICES = {
     "crypto_aesni_gcm0": [proposal for proposal in PROPOSALS if "gcm" in proposal.words],
     "crypto_openssl0": [proposal for proposal in PROPOSALS if proposal.words != "chacha20poly1305"],
 }
-# With every size, in their first case: a stream cipher, and both that pad.
+# Proposals that get every size, in their first case: one with a stream cipher, and two that pad.
 EVERY_SIZE_OF = ("aes128gcm16", "aes128-sha1", "aes128-sha256")
 
 
 @dataclass
 class Case:
-    """One tunnel between convoy and the peer, with keys of its own."""
+    """A tunnel between convoy and the peer, with its own keys."""
 
     number: int
     proposal: Proposal
@@ -90,12 +90,13 @@ class Case:
 
     @property
     def spis(self):
-        """To convoy, to the peer."""
+        """SPIs to convoy and to the peer."""
         return 0x10000 + self.number, 0x20000 + self.number
 
     @property
     def outers(self):
-        """convoy's address and the peer's. The peer has one for each case in transport mode, where they are all there is."""
+        """convoy's address and the peer's. In transport mode the peer has an address for each case,
+        since there are no inner ones."""
         if self.mode == "tunnel":
             return OUTER[self.outer]
         index = self.number // 2
@@ -104,7 +105,7 @@ class Case:
 
     @property
     def hosts(self):
-        """Pairs of inner addresses, convoy's first: of both families in a tunnel."""
+        """Pairs of inner addresses, convoy's first; a tunnel has both families."""
         if self.mode == "transport":
             return [self.outers]
         n = self.number
@@ -133,11 +134,11 @@ key_out = "{self.keys[1]}"
 """
 
     def batch(self):
-        """What `ip -batch` does in the guest; addresses and routes may be there already."""
+        """Input for `ip -batch` in the guest; addresses and routes may exist already."""
         convoy, peer = self.outers
         request = f"reqid {self.number + 1} mode {self.mode}"
         protocol = self.proposal.protocol
-        # Without align4 the kernel pads AH to 8 bytes over IPv4 too, against RFC 4302 section
+        # Without align4 the kernel pads AH to 8 bytes over IPv4 too, contrary to RFC 4302 section
         # 3.3.3.2.1.
         is_padded = protocol == "ah" and self.outer == 4
         flags = ["esn"] * self.esn + ["af-unspec"] * (self.mode == "tunnel") + ["align4"] * is_padded
@@ -183,7 +184,7 @@ def cases():
 
 
 def lengths(sizes):
-    """The numbers that `sizes` stands for."""
+    """The sizes in `sizes`."""
     for part in sizes.split(","):
         first, _, last = part.partition("-")
         yield from range(int(first), int(last or first) + 1)
@@ -221,12 +222,13 @@ address = [{outside}]
 
 
 def network():
-    """The guest's interface before it is up."""
+    """Commands for the guest's interface before it is up."""
     return [f"link set vec0 address {MAC['peer']}"]
 
 
 def outer(table):
-    """The guest's outer addresses. In transport mode neighbour discovery would be protected with the rest: fixed entries spare it."""
+    """The guest's outer addresses. Transport mode would also protect neighbour discovery; static
+    entries avoid it."""
     lines = [f"addr add {OUTER[4][1]}/24 dev vec0", f"addr add {OUTER[6][1]}/64 dev vec0 nodad"]
     for case in table:
         if case.mode == "transport":
@@ -235,7 +237,7 @@ def outer(table):
 
 
 def host(table):
-    """What `ip -batch` does at convoy's side."""
+    """Input for `ip -batch` on convoy's side."""
     yield f"link set convoy-tap address {MAC['convoy']}"
     yield "link set convoy-tap up"
     yield f"addr add {OUTER[4][0]}/24 dev convoy-tap"

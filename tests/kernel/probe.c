@@ -1,7 +1,7 @@
-// Tries every case of a list from the guest's side in one process, as starting one is slow there. A
-// line of the list: case, source, destination, bytes of each ping with commas between, FIRST-LAST
-// for all between. A line of the output: RESULT case what.
-// usage: probe LIST FILE: what comes by TCP must be FILE
+// Runs every case of a list from the guest's side in one process, because starting processes is
+// slow there. A line of the list: case, source, destination, comma-separated bytes of each ping,
+// with FIRST-LAST for all sizes between. A line of the output: RESULT case what.
+// usage: probe LIST FILE    where FILE is the expected content of the TCP transfer
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/icmp.h>
@@ -40,7 +40,7 @@ static socklen_t address(struct sockaddr_storage *storage, const char *text, uin
   return sizeof *v4;
 }
 
-// A socket from one address to another, or -1.
+// A socket from one address to another; -1 on failure.
 static int open_pair(int type, int protocol, const char *from, const char *to, uint16_t port) {
   struct sockaddr_storage source, destination;
   struct timeval wait = {.tv_sec = WAIT_SECONDS};
@@ -59,9 +59,9 @@ static int open_pair(int type, int protocol, const char *from, const char *to, u
   return fd;
 }
 
-// Has the kernel keep all but answers from a raw socket. Requests of the other side, which come
-// meanwhile, would fill its buffer, and the answer would find no room; those that came before are
-// taken out.
+// Has the kernel filter everything but replies from a raw socket. Otherwise the other side's
+// requests would fill its buffer, and the reply would find no room. Requests that arrived earlier
+// are drained.
 static int only_answers(int fd, int is_v6) {
   struct icmp6_filter v6;
   uint32_t all_but_answers = ~(UINT32_C(1) << ICMP_ECHOREPLY);
@@ -74,7 +74,7 @@ static int only_answers(int fd, int is_v6) {
   return is_bad;
 }
 
-// An echo request and its answer, compared byte for byte; 0 if it came.
+// Sends an echo request and compares the reply byte for byte; 0 if it arrived.
 static int ping(const char *from, const char *to, size_t size) {
   static uint16_t sequence;
   int is_v6 = strchr(to, ':') != 0;
@@ -114,7 +114,8 @@ static const char *transfer(const char *from, const char *to) {
   return len == expected_len && !memcmp(buffer, expected, len) ? "good" : "the file differs";
 }
 
-// A ping of each size of `sizes`; -1 if all came, else the first that did not.
+// Sends a ping of each size in `sizes`; returns -1 if all were answered, else the first size that
+// was not.
 static long pings(const char *from, const char *to, char *sizes) {
   for (char *part = strtok(sizes, ","); part; part = strtok(0, ",")) {
     char *end;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Becomes Debian's user-mode-linux with these arguments, on processors with AMX as well: see
-# xstate.c.
+# Replaces this process by Debian's user-mode Linux with these arguments; also works on processors
+# with AMX, see xstate.c.
 # usage: uml.sh ARGUMENT...
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

@@ -1,4 +1,4 @@
-"""scapy's IPsec layer as the oracle for what two running gateways sent each other.
+"""Checks the packets that two running gateways exchanged, with scapy's IPsec layer as the oracle.
 
 usage: capture.py CAPTURE SA... [FILE=PORT ...]
 
@@ -24,17 +24,18 @@ from cases import proposals  # noqa: E402
 
 
 def is_of_the_link(frame):
-    """Whether a frame is the link's own: neighbours and groups are asked for in clear, as on any Ethernet."""
+    """Whether a frame belongs to the link itself: neighbour and group discovery are not encrypted,
+    as on any Ethernet."""
     ethertype = int.from_bytes(frame[12:14], "big")
     if ethertype != 0x86DD:
         return ethertype == 0x0806
-    # ICMPv6 from 130 on is group and neighbour discovery (RFC 4861, RFC 3810), the former behind
-    # hop-by-hop options.
+    # ICMPv6 types from 130 on are group and neighbour discovery (RFC 4861, RFC 3810); the former
+    # has hop-by-hop options.
     return frame[20] == 0 or frame[20] == 58 and frame[54] >= 130
 
 
 class Association:
-    """One SA, and what was seen of it."""
+    """An SA, and what was seen of it."""
 
     def __init__(self, text):
         spi, words, key = text.split(":")
@@ -45,7 +46,7 @@ class Association:
         self.packets, self.carried = 0, Counter()
 
     def open(self, outer):
-        sequence = outer[ipsec.ESP].seq  # read first: to decrypt takes the packet apart
+        sequence = outer[ipsec.ESP].seq  # read first, because decryption modifies the packet
         inner = self.sa.decrypt(outer)
         self.packets += 1
         if sequence != self.packets:
@@ -56,7 +57,7 @@ class Association:
 
 
 def outer_packets(capture):
-    """The IP packets of a capture of Ethernet, as scapy's IP; ESP in UDP as ESP."""
+    """The IP packets of an Ethernet capture, as scapy's IP; ESP in UDP as ESP."""
     for data, _ in RawPcapReader(capture):
         if is_of_the_link(data):
             continue
@@ -74,7 +75,8 @@ def outer_packets(capture):
 
 
 class Streams:
-    """What TCP carried from each source port that is asked for; of a segment that came again, the longest copy."""
+    """The bytes that TCP carried from each of these source ports; of a retransmitted segment, the
+    longest copy."""
 
     def __init__(self, ports):
         self.flows = {port: {} for port in ports}
@@ -91,8 +93,8 @@ class Streams:
             flow[segment.seq] = max(flow.get(segment.seq, b""), body, key=len)
 
     def bodies(self, port):
-        """The bodies of the HTTP answers from a port."""
-        # A flow without a SYN from here is a refusal: nobody served yet.
+        """The bodies of the HTTP responses from a port."""
+        # A flow without a SYN from this port was refused: nothing listened yet.
         for flow in (flow for flow in self.flows[port].values() if "first" in flow):
             at, stream = flow.pop("first"), bytearray()
             for sequence in sorted(flow, key=lambda sequence: (sequence - at) % 2**32):
@@ -117,7 +119,7 @@ def main():
             continue
         try:
             streams.take(associations[spi].open(outer))
-        except Exception as error:  # whatever scapy finds wrong is a failure of ours
+        except Exception as error:  # any error of scapy is a failure of convoy
             sys.exit(f"packet {number} of SA {spi:#x}: {type(error).__name__}: {error}")
     for one in associations.values():
         carried = ", ".join(f"{count} {kind}" for kind, count in sorted(one.carried.items()))

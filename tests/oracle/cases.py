@@ -1,4 +1,5 @@
-"""The cases that convoy is held against scapy with: every proposal in every mode, family and encapsulation."""
+"""The cases in which convoy is compared with scapy: every proposal in every mode, family and
+encapsulation."""
 
 import hashlib
 import itertools
@@ -12,7 +13,7 @@ from scapy.packet import Raw
 
 
 def gcm(icv):
-    """AES-GCM with a shorter ICV, which scapy's own table lacks."""
+    """AES-GCM with a shorter ICV, which scapy does not define."""
     name = f"AES-GCM-{icv}"
     ipsec.CRYPT_ALGOS[name] = ipsec.CryptAlgo(
         name,
@@ -29,7 +30,7 @@ def gcm(icv):
 
 @dataclass(frozen=True)
 class Proposal:
-    """A proposal in swanctl's words, and what scapy and tshark call its parts."""
+    """A proposal in swanctl's notation, with scapy's and tshark's names of its parts."""
 
     words: str
     crypt: str
@@ -44,7 +45,7 @@ class Proposal:
         return self.key_len + self.salt_len + self.auth_len
 
     def scapy_esp(self, material, **options):
-        """An SA of ESP as scapy has it."""
+        """An ESP SA for scapy."""
         crypt_len = self.key_len + self.salt_len
         return ipsec.SecurityAssociation(
             ipsec.ESP,
@@ -92,7 +93,7 @@ def proposals():
 
 @dataclass
 class Case:
-    """One tunnel: a proposal with a mode, families and encapsulation, and its packets."""
+    """A tunnel: a proposal with mode, families and encapsulation, and its packets."""
 
     number: int
     proposal: Proposal
@@ -113,7 +114,7 @@ class Case:
         return f"{self.proposal.words}-{self.proposal.protocol}-{self.mode}-{self.inner}in{self.outer}-{self.encap}{esn}"
 
     def material(self, way):
-        """Key material for one way: different for each case, the same in each run."""
+        """Key material for one direction: different for each case, the same in each run."""
         digest = hashlib.shake_256(f"{self.name} {way}".encode())
         return digest.digest(self.proposal.material_len)
 
@@ -132,7 +133,7 @@ class Case:
         return host[:-1] + ("0/24" if self.inner == 4 else "/64")
 
     def scapy_sa(self, way, sequence=1):
-        """The SA of one way ("out" leaves side 1, "in" comes to it) as scapy has it."""
+        """The SA of one direction for scapy; "out" leaves side 1, "in" arrives there."""
         material = self.material(way)
         proposal = self.proposal
         source, destination = (1, 2) if way == "out" else (2, 1)
@@ -192,12 +193,13 @@ def cases():
         ):
             for encap in ("none",) if ah else ("none", "udp"):
                 yield Case(next(number), proposal, mode, inner, outer, encap, False)
-        # scapy's ESN covers AEADs and separate integrity algorithms alike.
+        # scapy supports ESN with AEADs and with separate integrity algorithms, so every proposal
+        # has a case with it.
         yield Case(next(number), proposal, "tunnel", 4, 4, "none", True)
 
 
 def packet(case, way, size, index):
-    """One inner packet with `size` bytes of payload: UDP, and every third TCP."""
+    """An inner packet with `size` bytes of payload: UDP, and every third one TCP."""
     source, destination = (1, 2) if way == "out" else (2, 1)
     header = IP if case.inner == 4 else IPv6
     ip = header(src=case.host(source), dst=case.host(destination))

@@ -1,4 +1,4 @@
-"""scapy's IPsec layer as the oracle for `convoy replay`, in both directions.
+"""Checks `convoy replay` in both directions, with scapy's IPsec layer as the oracle.
 
 usage: oracle.py CONVOY
 
@@ -27,8 +27,8 @@ from cases import SIZES, cases, packet  # noqa: E402
 conf.verb = 0
 HEAD = '[gateway]\nmtu = 9216\nallow_weak = true\n'
 LINKTYPE_RAW = 101
-# Of a packet that a peer cuts after it has sealed it, as `ping -s 20000` from a Linux host is, and
-# of the pieces. It has no DF.
+# A packet without DF that a peer fragments after sealing, as with `ping -s 20000` from a Linux
+# host: its length, its index, and the MTU of the fragments.
 LONG, LONG_INDEX, PATH_MTU = 20_000, 16, 1_500
 
 
@@ -63,7 +63,7 @@ def spi_of(one):
 
 
 def as_esp(case, one):
-    """scapy takes ESP out of UDP 4500 only where it dissected it so."""
+    """scapy only decrypts ESP in UDP if it has dissected it from UDP port 4500."""
     if case.encap == "udp" and ipsec.ESP not in one:
         body = bytes(one[UDP].payload)
         one[UDP].remove_payload()
@@ -95,14 +95,14 @@ def outward(convoy, config, work, table, failures):
             want = packet(case, "out", SIZES[index], index)
             try:
                 got = association.decrypt(as_esp(case, one))
-            except Exception as error:  # whatever scapy finds wrong is a failure of ours
+            except Exception as error:  # any error of scapy is a failure of convoy
                 got = f"{type(error).__name__}: {error}".encode()
             check(failures, case, "out", index, want, got)
     return len(sealed)
 
 
 def cut(one):
-    """The fragments of a packet, as a path of Ethernet carries them."""
+    """The fragments of a packet on a path of Ethernet links."""
     if not isinstance(one, IPv6):
         return fragment(one, PATH_MTU - 20 - PATH_MTU % 8)
     header = IPv6(src=one.src, dst=one.dst, hlim=one.hlim)
@@ -110,7 +110,7 @@ def cut(one):
 
 
 def inward(convoy, config, work, table, failures):
-    """scapy seals, convoy opens; of each tunnel the last packet comes in fragments."""
+    """scapy seals, convoy opens; the last packet of each tunnel arrives in fragments."""
     want, sealed = [], []
     for case in table:
         association = case.scapy_sa("in")

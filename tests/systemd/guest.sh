@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Runs in the guest, under its systemd: docs/guide/first-tunnel.md's and site-to-site.md's, then
-# docs/guide/strongswan.md's commands from the third on, as they stand, and what the two units then
-# do. Its peer is a stock charon in a namespace, with the same site.conf and its ends swapped.
+# Runs in the guest, under its systemd: the commands of docs/guide/first-tunnel.md and
+# site-to-site.md, then those of docs/guide/strongswan.md from the third on, and checks what the two
+# units do afterwards. The peer is a stock charon in a namespace, with the same site.conf and its
+# ends swapped.
 set -euo pipefail
 echo "systemd is up after $(cut -d' ' -f1 /proc/uptime) s"
 cd /src
@@ -25,7 +26,7 @@ pings() { # what
   ok "$1: $(grep -o '[0-9]* received' "$folder/ping") of 5 pings"
 }
 now_ms() { echo $(($(date +%s%N) / 1000000)); }
-# is_before FIRST SECOND WHAT: two points in time, in microseconds since the guest's start.
+# is_before FIRST SECOND WHAT: compares two points in time, in microseconds since the guest's start.
 is_before() { if [ "$1" -gt 0 ] && [ "$1" -le "$2" ]; then ok "$3, $((($2 - $1) / 1000)) ms"; else fail "not so: $3 ($1, $2)"; fi; }
 in_order() { # what
   systemctl is-active --quiet convoy && systemctl is-active --quiet strongswan || fail "$1: not both run"
@@ -46,8 +47,8 @@ peers_block >"$folder/b/swanctl.conf"
 start_charon b
 load b
 
-# docs/guide/first-tunnel.md installs, docs/guide/site-to-site.md configures and starts, each by its
-# own commands. marked PAGE NAME: the code under a page's mark of this name.
+# docs/guide/first-tunnel.md installs, docs/guide/site-to-site.md configures and starts, each with
+# its own commands. marked PAGE NAME: the code block that a page marks with this name.
 marked() {
   sed -n "/^<!-- $2 -->\$/,/^\`\`\`\$/p" "$1" | sed '1,2d; $d' >marked
   [ -s marked ] || fail "$1 has no code under \"$2\""
@@ -59,8 +60,7 @@ bash -e commands || fail "the commands of docs/guide/first-tunnel.md"
 id convoy >/dev/null || fail "the commands of docs/guide/first-tunnel.md make no user"
 install -d -m 755 /etc/convoy
 (umask 077; marked docs/guide/site-to-site.md configuration >/etc/convoy/convoy.toml)
-# This guest's kernel has nf_tables without tables of family inet, which no distribution's kernel
-# lacks.
+# This guest's kernel has nf_tables without the inet family, which every distribution's kernel has.
 ! convoy run -c /etc/convoy/convoy.toml >refused 2>&1 || fail "a gateway runs although it cannot set its guard"
 grep -q 'cannot set it: .*guard = false in \[gateway\] does without' refused || fail "the reason is not told: $(cat refused)"
 sed -i '1i [gateway]\nguard = false' /etc/convoy/convoy.toml
@@ -77,8 +77,8 @@ convoy unblock | grep -q '^removed' || fail "unblock removes nothing"
 rm -f /etc/convoy/convoy.toml /usr/bin/convoy /etc/systemd/system/convoy.service /var/lib/convoy/state
 ok "docs/guide/first-tunnel.md and site-to-site.md start the service, as the user convoy, behind the firewall"
 
-# Debian starts charon when its package is installed, and loads its AppArmor profile, which only
-# complains: here it is enforced.
+# Debian starts charon when its package is installed, and loads its AppArmor profile in complain
+# mode; here it is enforced.
 mount -t securityfs securityfs /sys/kernel/security 2>/dev/null || true
 sed -i 's/flags=(complain,/flags=(/' /etc/apparmor.d/usr.sbin.charon-systemd
 apparmor_parser -a /etc/apparmor.d/usr.sbin.charon-systemd
@@ -111,7 +111,7 @@ systemctl is-active --quiet convoy || fail "a reload that failed has ended the g
 systemctl reload convoy || fail "no reload after one that failed"
 pings "a reload that failed, and one that did not"
 
-# traffic_again WHAT: how long the peer cannot be reached.
+# traffic_again WHAT: measures for how long the peer cannot be reached.
 traffic_again() {
   local begin; begin=$(now_ms)
   until answered >/dev/null; do [ $(($(now_ms) - begin)) -lt 40000 ] || fail "$1: no traffic"; done
@@ -128,10 +128,10 @@ ok "charon ran on through both"
 systemctl restart strongswan
 traffic_again "systemctl restart strongswan"
 
-# As when the machine goes down and comes up.
+# As in a shutdown and a boot of the machine.
 are_down() { [ "$(property convoy ActiveState) $(property strongswan ActiveState)" = "inactive inactive" ]; }
 systemctl isolate down.target
-# It waits for what it starts, not for what it stops.
+# systemctl waits for units that it starts, not for those that it stops.
 wait_for "still running" are_down
 [ ! -e /run/convoy ] || fail "the gateway leaves /run/convoy: $(ls -la /run/convoy)"
 is_before "$(property strongswan InactiveEnterTimestampMonotonic)" "$(property convoy ActiveExitTimestampMonotonic)" "going down: charon ends before the gateway is told to"
@@ -142,7 +142,8 @@ systemctl isolate multi-user.target
 in_order "coming up"
 traffic_again "coming up"
 
-# A gateway that cannot start keeps charon from nothing, and charon's trap waits for one that can.
+# A gateway that cannot start does not keep charon from running, and charon's trap waits for one
+# that can.
 systemctl stop convoy strongswan
 sed -i 's/^kind = "tun"/kind = "tub"/' /etc/convoy/convoy.toml
 systemctl start strongswan || fail "charon needs a gateway to start"
@@ -155,7 +156,7 @@ traffic_again "a gateway that could not start with charon, and was mended"
 ! dmesg | grep -E 'apparmor="(DENIED|ALLOWED)".*(convoy|charon)' || fail "AppArmor has refused"
 systemd-analyze verify /etc/systemd/system/convoy.service /lib/systemd/system/strongswan.service 2>"$folder/verify" || fail "systemd-analyze verify: $(cat "$folder/verify")"
 ! grep -E 'convoy|strongswan' "$folder/verify" || fail "systemd-analyze verify complains"
-# It counts the rights to become another user, and does not see that the gateway becomes one.
+# The score counts the capability to change user, but does not see that the gateway does so.
 systemd-analyze security --no-pager --threshold=26 convoy.service >"$folder/security" || fail "exposed: $(cat "$folder/security")"
 ok "systemd-analyze: verify finds nothing, security: $(sed -n 's/.*Overall //p' "$folder/security")"
 cp "$folder/security" /out/security

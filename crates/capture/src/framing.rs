@@ -1,4 +1,5 @@
-//! What both formats are made of: records, one behind the other, each with its length in front.
+//! Framing common to pcap and pcapng: a file is a sequence of records, each with its length in its
+//! header.
 
 use std::fmt;
 use std::io::{self, Chain, Cursor, Read};
@@ -7,14 +8,14 @@ use std::time::Duration;
 
 use crate::unread::Reason;
 
-/// The longest record or block that is believed, in bytes, as libpcap has it.
+/// The longest record or block accepted, in bytes; the limit is libpcap's.
 pub(crate) const LONGEST_RECORD: u32 = 16 << 20;
 
-/// Where a capture ends before its end, and why.
+/// The first unreadable record of a capture, at which reading ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
     file: String,
-    /// Where the record begins that cannot be read, in bytes from the start of the file.
+    /// Offset of this record from the start of the file, in bytes.
     pub offset: u64,
     what: String,
 }
@@ -24,7 +25,7 @@ impl Damage {
         Self { file: String::new(), offset, what: what.into() }
     }
 
-    /// The same of a file with this name.
+    /// The same damage, with the name of the file for its message.
     pub(crate) fn of(self, file: &str) -> Self {
         Self { file: file.to_owned(), ..self }
     }
@@ -41,7 +42,7 @@ impl fmt::Display for Damage {
     }
 }
 
-/// In which order a file has the bytes of its numbers.
+/// The byte order of a file's integers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ByteOrder {
     Little,
@@ -49,10 +50,10 @@ pub(crate) enum ByteOrder {
 }
 
 impl ByteOrder {
-    /// The number at `at`.
+    /// The integer at offset `at`.
     ///
     /// # Panics
-    /// If `bytes` end before it.
+    /// If `bytes` is too short.
     pub(crate) fn u32(self, bytes: &[u8], at: usize) -> u32 {
         let field = [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]];
         match self {
@@ -61,10 +62,10 @@ impl ByteOrder {
         }
     }
 
-    /// The number at `at`.
+    /// The integer at offset `at`.
     ///
     /// # Panics
-    /// If `bytes` end before it.
+    /// If `bytes` is too short.
     pub(crate) fn u16(self, bytes: &[u8], at: usize) -> u16 {
         let field = [bytes[at], bytes[at + 1]];
         match self {
@@ -74,30 +75,30 @@ impl ByteOrder {
     }
 }
 
-/// A captured frame, of whatever link.
+/// A captured frame of any link type.
 #[derive(Clone, Debug)]
 pub(crate) struct Frame {
     /// The link type, as in <https://www.tcpdump.org/linktypes.html>.
     pub(crate) link: u16,
-    /// Where it stands in its record.
+    /// The frame's bytes within its record.
     pub(crate) bytes: Range<usize>,
-    /// Its length on the link, in bytes.
+    /// Length of the frame on the link, in bytes.
     pub(crate) original_len: u32,
     pub(crate) time: Option<Duration>,
 }
 
-/// What the next record turned out to be.
+/// What the next record holds.
 pub(crate) enum Step {
     Frame(Frame),
-    /// A frame that cannot be used.
+    /// A frame that is counted, but not handed out.
     Unread(Reason),
-    /// A record that holds no frame.
+    /// Something other than a frame.
     Other,
 }
 
 /// Why there is no next record.
 pub(crate) enum Stop {
-    /// The end of the file, where a record ends.
+    /// The file ends at a record boundary.
     End,
     Damaged(Damage),
     Io(io::Error),
@@ -109,12 +110,13 @@ impl From<io::Error> for Stop {
     }
 }
 
-/// The bytes of a file, from its start, which has been looked at, on.
+/// Reads the records of a file. The caller has already read the first bytes to detect the format;
+/// they are read again from memory.
 pub(crate) struct Source<R> {
     reader: Chain<Cursor<Vec<u8>>, R>,
     /// Bytes read so far.
     offset: u64,
-    /// Where the present record begins.
+    /// Offset at which the current record begins.
     record_at: u64,
 }
 
@@ -123,7 +125,7 @@ impl<R: Read> Source<R> {
         Self { reader: Cursor::new(start).chain(rest), offset: 0, record_at: 0 }
     }
 
-    /// Begins a record with its first `count` bytes.
+    /// Starts a new record with its first `count` bytes.
     pub(crate) fn begin(&mut self, count: usize, record: &mut Vec<u8>) -> Result<(), Stop> {
         record.clear();
         self.record_at = self.offset;
@@ -131,8 +133,8 @@ impl<R: Read> Source<R> {
         if record.is_empty() && !matches!(read, Err(Stop::Io(_))) { Err(Stop::End) } else { read }
     }
 
-    /// Reads `count` more bytes of the record. Memory grows as bytes come in, whatever a broken
-    /// length says.
+    /// Appends `count` bytes to the record. Memory is allocated as bytes arrive, so a corrupt
+    /// length field cannot make it grow.
     pub(crate) fn append(&mut self, count: usize, record: &mut Vec<u8>) -> Result<(), Stop> {
         let read = self.reader.by_ref().take(count as u64).read_to_end(record)?;
         self.offset += read as u64;
@@ -142,7 +144,7 @@ impl<R: Read> Source<R> {
         Ok(())
     }
 
-    /// The present record makes no sense, and where the next one begins is unknown.
+    /// Reports that the current record is corrupt, so that the start of the next one is unknown.
     pub(crate) fn damaged(&self, what: impl Into<String>) -> Stop {
         Stop::Damaged(Damage::new(self.record_at, what))
     }

@@ -1,18 +1,19 @@
-//! Captures: the IP packets of pcap and pcapng files, and pcap files of IP packets.
+//! Reads the IP packets of pcap and pcapng files, and writes IP packets to pcap files.
 //!
-//! [`Packets`] is the one reader of captures that convoy has. It takes pcap in either order of
-//! bytes, with microseconds or nanoseconds, and pcapng with any number of sections and interfaces;
-//! it strips the link's own header ([`Packet`]). Memory does not grow with the file.
+//! [`Packets`] reads captures. It detects the format: pcap in either byte order, with microseconds
+//! or nanoseconds, and pcapng with any number of sections and interfaces. Each [`Packet`] starts at
+//! its IP header, as the link-layer header is removed. Memory use does not depend on the size of
+//! the file. [`Writer`] writes pcap with link type raw IP.
 //!
-//! Captures in the wild are seldom perfect. A record that cannot be used is counted by its reason
-//! ([`Unread`]) and reading goes on. A file that is cut off or damaged ends there,
-//! [`Packets::damage`] says at which byte, and all that came before it has been handed out. A
-//! packet that a snap length truncated is handed out with its [original
-//! length](Packet::original_len): whether that is enough is for the caller to say.
+//! Real captures are often imperfect. A record that cannot be used is counted by its [`Reason`] in
+//! [`Unread`], and reading goes on with the next one. A file that is cut off or corrupt ends at
+//! that record, and [`Packets::damage`] gives the offset; all packets before it are returned. A
+//! packet that was truncated by a snap length is returned with its [original
+//! length](Packet::original_len), and the caller decides whether its bytes are enough.
 //!
-//! `pcap-parser` decodes headers and blocks. The framing is done here, since only so the place of a
-//! damage is known, a block that does not parse can be passed over, and a length out of a broken
-//! file allocates nothing.
+//! `pcap-parser` decodes headers and blocks. The framing is done in this crate, so that the offset
+//! of damage is known, a block that does not parse can be skipped, and a corrupt length allocates
+//! nothing.
 //!
 //! ```
 //! use convoy_capture::{Packets, Writer};

@@ -1,4 +1,4 @@
-//! Where the IP packet begins behind a link's own header.
+//! Finds the IP header behind a link-layer header.
 
 use convoy_packet::ethernet::{self, ETHERTYPE_AT};
 
@@ -8,7 +8,7 @@ use crate::unread::Reason;
 pub(crate) const NULL: u16 = 0;
 pub(crate) const ETHERNET: u16 = 1;
 pub(crate) const RAW: u16 = 101;
-/// What some systems write for raw IP: their own number of it instead of the common one.
+/// Other values for raw IP: `DLT_RAW` of most systems and of OpenBSD, written to files unconverted.
 const OTHER_RAW: [u16; 2] = [12, 14];
 pub(crate) const LOOP: u16 = 108;
 pub(crate) const LINUX_SLL: u16 = 113;
@@ -16,17 +16,18 @@ pub(crate) const IPV4: u16 = 228;
 pub(crate) const IPV6: u16 = 229;
 pub(crate) const LINUX_SLL2: u16 = 276;
 
-/// Linux "cooked" captures, version 1: the EtherType ends the header.
+/// Offset of the EtherType in a Linux "cooked" header, version 1.
 const SLL_ETHERTYPE_AT: usize = 14;
-/// Version 2: the EtherType begins the header.
+/// Length of a Linux "cooked" header, version 2, which begins with the EtherType.
 const SLL2_HEADER_BYTES: usize = 20;
-/// BSD's loopback: the address family, in the order of the machine that captured, or in that of the
-/// network.
+/// Length of BSD's loopback header: an address family, in the byte order of the capturing machine
+/// (`NULL`) or of the network (`LOOP`).
 const FAMILY_BYTES: usize = 4;
-/// IPv4 everywhere; IPv6 on Linux, Windows, NetBSD and OpenBSD, FreeBSD, Darwin.
+/// Address families: `AF_INET` everywhere; `AF_INET6` on Linux, Windows, NetBSD and OpenBSD,
+/// FreeBSD, Darwin.
 const IP_FAMILIES: [u32; 6] = [2, 10, 23, 24, 28, 30];
 
-/// Where the IP packet begins in a frame of a link type.
+/// Offset of the IP header in a frame of this link type.
 pub(crate) fn ip_start(link: u16, frame: &[u8]) -> Result<usize, Reason> {
     let start = match link {
         ETHERNET => behind_ethertype(frame, ETHERTYPE_AT)?,
@@ -55,8 +56,8 @@ fn behind_sll2(frame: &[u8]) -> Result<usize, Reason> {
     if frame.len() < SLL2_HEADER_BYTES {
         return Err(Reason::HeaderCutOff);
     }
-    // The same walk over tags as elsewhere, over an EtherType that is followed by what follows the
-    // header.
+    // The EtherType leads the header and a VLAN tag follows it. Joining the two gives the layout
+    // that the walk over Ethernet's tags expects.
     let mut ahead = [0; 2 + 16];
     let behind = &frame[SLL2_HEADER_BYTES..];
     let count = behind.len().min(16);
@@ -78,7 +79,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Every link's header, and what follows it.
+    /// Each link type with a header of it, some with VLAN tags.
     fn links() -> Vec<(u16, Vec<u8>)> {
         let ethernet = |behind: &[u8]| [&[2; 12][..], behind].concat();
         let sll2 = |ethertype: [u8; 2], behind: &[u8]| [&ethertype[..], &[0; 18], behind].concat();
@@ -113,9 +114,9 @@ mod tests {
         for (link, header) in links() {
             for len in 0..=header.len() {
                 let found = ip_start(link, &header[..len]);
-                // Inside a tag the EtherType that matters is missing.
-                let is_told = [Err(Reason::HeaderCutOff), Err(Reason::NotIp)].contains(&found);
-                assert!(is_told, "{link}, {len} bytes: {found:?}");
+                // If the frame ends inside a VLAN tag, the inner EtherType is missing.
+                let is_reported = [Err(Reason::HeaderCutOff), Err(Reason::NotIp)].contains(&found);
+                assert!(is_reported, "{link}, {len} bytes: {found:?}");
             }
             assert_eq!(ip_start(link, &[]), Err(Reason::HeaderCutOff));
         }

@@ -1,4 +1,4 @@
-//! The reader: the IP packets of a capture, one after the other.
+//! The reader of captures.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -13,15 +13,15 @@ use crate::pcap::{HEADER_BYTES, Pcap};
 use crate::pcapng::{SECTION_HEADER, Section};
 use crate::unread::Unread;
 
-/// Bytes read from a file at a time.
+/// Size of the read buffer.
 const READ_BYTES: usize = 1 << 20;
-/// Bytes by which a capture is told from anything else.
+/// Bytes needed to detect the format.
 const MAGIC_BYTES: usize = 4;
-/// How pcap begins: microseconds, nanoseconds, and what some Linux distributions once wrote, in a
-/// machine's own order of bytes; and the first two in the other one.
+/// Magic numbers of pcap, read as little-endian: microseconds, nanoseconds and the "modified"
+/// format of some old Linux distributions; then the first two in big-endian files.
 const PCAP_MAGICS: [u32; 5] = [0xa1b2_c3d4, 0xa1b2_3c4d, 0xa1b2_cd34, 0xd4c3_b2a1, 0x4d3c_b2a1];
 
-/// Whether a file that begins with `start` is pcap or pcapng.
+/// Whether `start` begins with the magic number of pcap or pcapng.
 pub fn is_capture(start: &[u8]) -> bool {
     let Some(magic) = start.first_chunk::<MAGIC_BYTES>() else { return false };
     *magic == SECTION_HEADER || PCAP_MAGICS.contains(&u32::from_le_bytes(*magic))
@@ -30,17 +30,16 @@ pub fn is_capture(start: &[u8]) -> bool {
 /// An IP packet of a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet<'a> {
-    /// What was captured of it, from its IP header on. Behind the packet there may be what fills up
-    /// an Ethernet frame.
+    /// The captured bytes from the IP header on. Ethernet padding may follow the packet.
     pub bytes: &'a [u8],
-    /// How many there were before a snap length cut them.
+    /// Length before truncation by a snap length, in bytes.
     pub original_len: usize,
-    /// When it was captured, since 1970; Simple Packet Blocks do not say.
+    /// Time since 1970; `None` for Simple Packet Blocks, which have none.
     pub time: Option<Duration>,
 }
 
 impl Packet<'_> {
-    /// Whether the end of it was not captured.
+    /// Whether the capture lacks the end of the packet.
     pub fn is_truncated(&self) -> bool {
         self.bytes.len() < self.original_len
     }
@@ -49,20 +48,20 @@ impl Packet<'_> {
 /// Why a capture cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
-    /// The file cannot be opened, or not be read on.
+    /// The file cannot be opened or read.
     #[error("{name}: {source}")]
     Io {
         /// The file.
         name: String,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// The file is something else.
+    /// The file has another format.
     #[error("{name}: neither pcap nor pcapng: {what}")]
     NotACapture {
         /// The file.
         name: String,
-        /// What was found, and what to do.
+        /// What the file seems to be, and what to do.
         what: String,
     },
 }
@@ -72,7 +71,7 @@ enum Format {
     PcapNg(Section),
 }
 
-/// The IP packets of a capture.
+/// Reads the IP packets of a capture.
 pub struct Packets<R> {
     name: String,
     source: Source<R>,
@@ -98,7 +97,7 @@ impl Packets<BufReader<File>> {
 }
 
 impl<R: Read> Packets<R> {
-    /// Reads from `reader`, which should have a buffer; `name` is for errors.
+    /// Reads from `reader`, which should be buffered; `name` is for errors.
     ///
     /// # Errors
     /// [`CaptureError`] if it cannot be read, or is neither pcap nor pcapng.
@@ -125,17 +124,17 @@ impl<R: Read> Packets<R> {
         let mut source = Source::new(start, reader);
         let mut record = Vec::new();
         if let Format::Pcap(_) = format {
-            // It has been read, whole.
+            // The magic number was read together with the rest of the file header.
             let _ = source.begin(HEADER_BYTES, &mut record);
         }
         Ok(Self { name, source, format, record, unread: Unread::default(), damage: None, is_ended: false })
     }
 
-    /// The next IP packet; `None` at the end of the capture, be it the file's or that of what is
-    /// readable of it. What cannot be used before it is counted.
+    /// The next IP packet; `None` at the end of the file or at its first corrupt record. Records
+    /// that cannot be used are counted and skipped.
     ///
     /// # Errors
-    /// [`CaptureError::Io`] if the file cannot be read on.
+    /// [`CaptureError::Io`] if reading fails.
     pub fn next_packet(&mut self) -> Result<Option<Packet<'_>>, CaptureError> {
         while !self.is_ended {
             let step = match &mut self.format {
@@ -170,28 +169,28 @@ impl<R: Read> Packets<R> {
         Ok(None)
     }
 
-    /// Whether all has been read.
+    /// Whether the end of the readable part was reached.
     pub fn is_ended(&self) -> bool {
         self.is_ended
     }
 
-    /// What could not be used so far.
+    /// Packets that could not be used so far, by reason.
     pub fn unread(&self) -> &Unread {
         &self.unread
     }
 
-    /// To count what the caller cannot use.
+    /// Lets the caller count packets that it cannot use.
     pub fn unread_mut(&mut self) -> &mut Unread {
         &mut self.unread
     }
 
-    /// What ended the capture before its end, if something did.
+    /// The corrupt record that ended the capture, if there was one.
     pub fn damage(&self) -> Option<&Damage> {
         self.damage.as_ref()
     }
 }
 
-/// What is said of a file that is no capture.
+/// Why the file is no capture, with advice.
 fn found(start: &[u8]) -> String {
     match start {
         [] => "it is empty; tcpdump -w makes one".to_owned(),

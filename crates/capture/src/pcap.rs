@@ -1,4 +1,4 @@
-//! The classic format, pcap.
+//! The pcap format.
 
 use std::io::Read;
 use std::time::Duration;
@@ -7,16 +7,16 @@ use pcap_parser::PcapHeader;
 
 use crate::framing::{ByteOrder, Frame, LONGEST_RECORD, Source, Step, Stop};
 
-/// Length of the file's header, in bytes.
+/// Length of the file header, in bytes.
 pub(crate) const HEADER_BYTES: usize = 24;
-/// Of a record's header: two numbers of a time, captured and original length.
+/// Length of a record header: time (seconds and fraction), captured and original length.
 const RECORD_HEADER_BYTES: usize = 16;
-/// In the "modified" format of some Linux distributions an interface, a protocol and a packet type
-/// follow.
+/// Length of a record header in the "modified" format, which adds interface, protocol and packet
+/// type.
 const MODIFIED_RECORD_HEADER_BYTES: usize = 24;
 const CAPTURED_LEN_AT: usize = 8;
 
-/// What the header says about all records.
+/// The file header's fields that apply to all records.
 pub(crate) struct Pcap {
     order: ByteOrder,
     record_header_bytes: usize,
@@ -31,7 +31,7 @@ impl Pcap {
             order: if header.is_bigendian() { ByteOrder::Big } else { ByteOrder::Little },
             record_header_bytes: if modified { MODIFIED_RECORD_HEADER_BYTES } else { RECORD_HEADER_BYTES },
             has_nanoseconds: header.is_nanosecond_precision(),
-            // The upper half says whether frames end with a checksum.
+            // The upper half holds the length of the frame check sequence.
             link: header.network.0 as u16,
         }
     }
@@ -43,7 +43,7 @@ impl Pcap {
         let (seconds, fraction) = (number(0), number(4));
         let (captured_len, original_len) = (number(CAPTURED_LEN_AT), number(CAPTURED_LEN_AT + 4));
         if captured_len > LONGEST_RECORD {
-            let what = format!("a record of {captured_len} bytes, where {LONGEST_RECORD} are the most");
+            let what = format!("a record of {captured_len} bytes; at most {LONGEST_RECORD} are possible");
             return Err(source.damaged(what));
         }
         source.append(captured_len as usize, record)?;

@@ -9,33 +9,32 @@ use pcap_parser::traits::PcapNGPacketBlock;
 use crate::framing::{ByteOrder, Frame, LONGEST_RECORD, Source, Step, Stop};
 use crate::unread::Reason;
 
-/// The type of a Section Header Block, which is the same in both orders of bytes.
+/// The type of a Section Header Block, a palindrome that reads the same in both byte orders.
 pub(crate) const SECTION_HEADER: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
-/// The type of the Packet Block, which the Enhanced Packet Block has replaced; `pcap-parser` leaves
-/// it to its caller.
+/// The type of the obsolete Packet Block, which `pcap-parser` does not decode.
 const PACKET_BLOCK: u32 = 2;
-/// The shortest block, in bytes: type, length, length. In a section's header a byte-order mark
-/// follows the first two.
+/// The shortest block, in bytes: type, length and the repeated length. A section header has its
+/// byte-order mark behind type and length, so these bytes include it.
 const SHORTEST_BLOCK: u32 = 12;
 const BYTE_ORDER_MARK: u32 = 0x1a2b_3c4d;
 
-/// Where a frame begins in an Enhanced Packet Block and in a Packet Block, and in a Simple Packet
+/// Offset of the frame in an Enhanced Packet Block and in a Packet Block; below, in a Simple Packet
 /// Block.
 const PACKET_AT: usize = 28;
 const SIMPLE_PACKET_AT: usize = 12;
 
-/// Interfaces that are kept of a section, so that a file of nothing else does not fill the memory:
-/// as many as the 16 bits of a Packet Block name.
-const INTERFACES: usize = 1 << 16;
+/// Interfaces kept for each section, so that a file full of descriptions cannot exhaust memory. A
+/// Packet Block's 16-bit field cannot refer to more.
+const MAX_INTERFACES: usize = 1 << 16;
 
-/// What the present section says about its blocks.
+/// State of the current section.
 pub(crate) struct Section {
     order: ByteOrder,
     interfaces: Vec<Interface>,
 }
 
 impl Section {
-    /// What holds before the first section's header has been read.
+    /// State before the first section header.
     pub(crate) fn none() -> Self {
         Self { order: ByteOrder::Little, interfaces: Vec::new() }
     }
@@ -59,7 +58,7 @@ impl Section {
         let len = self.order.u32(block, 4);
         if !(SHORTEST_BLOCK..=LONGEST_RECORD).contains(&len) || !len.is_multiple_of(4) {
             let what = format!(
-                "a block of {len} bytes, where multiples of 4 from {SHORTEST_BLOCK} to {LONGEST_RECORD} are possible"
+                "a block of {len} bytes; multiples of 4 from {SHORTEST_BLOCK} to {LONGEST_RECORD} are possible"
             );
             return Err(source.damaged(what));
         }
@@ -72,7 +71,7 @@ impl Section {
         Ok(self.step(block))
     }
 
-    /// What a whole block is.
+    /// Decodes a complete block.
     fn step(&mut self, block: &[u8]) -> Step {
         let parsed = match self.order {
             ByteOrder::Little => parse_block_le(block),
@@ -81,8 +80,8 @@ impl Section {
         let Ok((_, parsed)) = parsed else { return Step::Unread(Reason::MalformedBlock) };
         match &parsed {
             Block::SectionHeader(_) => self.interfaces.clear(),
-            // Packets of more than these are counted as those of unknown interfaces.
-            Block::InterfaceDescription(_) if self.interfaces.len() >= INTERFACES => {}
+            // Packets of interfaces beyond the limit are counted as [`Reason::UnknownInterface`].
+            Block::InterfaceDescription(_) if self.interfaces.len() >= MAX_INTERFACES => {}
             Block::InterfaceDescription(interface) => {
                 self.interfaces.push(Interface::new(interface, self.order));
             }
@@ -111,10 +110,10 @@ impl Section {
         Step::Other
     }
 
-    /// Interface and drops (16 bits each), a time, captured and original length, the frame,
-    /// options.
+    /// Decodes a Packet Block: interface and drop count (16 bits each), time, captured and original
+    /// length, frame, options.
     fn packet_block(&self, block: &[u8]) -> Step {
-        // The length at the end of the block is no part of what stands in front of it.
+        // The block's length is repeated in its last 4 bytes.
         let Some(frames) = block.len().checked_sub(PACKET_AT + 4) else {
             return Step::Unread(Reason::MalformedBlock);
         };
@@ -138,14 +137,14 @@ impl Section {
     }
 }
 
-/// What an Interface Description Block says.
+/// Fields of an Interface Description Block.
 struct Interface {
     link: u16,
-    /// The most bytes that are kept of a frame.
+    /// Snap length: the most bytes kept of a frame.
     snap_len: usize,
-    /// Units of time in a second; `None` where they are too many to be counted.
+    /// Ticks per second of timestamps; `None` if the resolution overflows.
     units: Option<u128>,
-    /// What is added to each time, in seconds.
+    /// Offset added to each timestamp, in seconds.
     offset_s: i64,
 }
 
@@ -157,7 +156,7 @@ impl Interface {
             link: block.linktype.0 as u16,
             snap_len: if block.snaplen == 0 { usize::MAX } else { block.snaplen as usize },
             units: if is_binary { 1u128.checked_shl(exponent) } else { 10u128.checked_pow(exponent) },
-            // The library reads it as little-endian, always.
+            // `pcap-parser` always reads this option as little-endian.
             offset_s: if order == ByteOrder::Big {
                 block.if_tsoffset.swap_bytes()
             } else {
@@ -170,7 +169,8 @@ impl Interface {
         let per_second = self.units?;
         let seconds = (u128::from(units) / per_second) as u64;
         let rest = u128::from(units) % per_second;
-        // The product has its 30 bits to spare, or the unit is far below a nanosecond.
+        // The product overflows only if a tick is far below a nanosecond; the fraction is then
+        // dropped.
         let nanoseconds = rest.checked_mul(1_000_000_000).map_or(0, |product| product / per_second);
         Some(Duration::new(seconds.saturating_add_signed(self.offset_s), nanoseconds as u32))
     }
@@ -193,10 +193,10 @@ mod tests {
     #[test]
     fn a_file_of_nothing_but_interfaces_does_not_fill_the_memory() {
         let (block, mut section) = (block(6), Section::none());
-        for _ in 0..INTERFACES + 1_000 {
+        for _ in 0..MAX_INTERFACES + 1_000 {
             assert!(matches!(section.step(&block), Step::Other));
         }
-        assert_eq!(section.interfaces.len(), INTERFACES);
+        assert_eq!(section.interfaces.len(), MAX_INTERFACES);
     }
 
     fn interface(if_tsresol: u8) -> Interface {

@@ -8,24 +8,24 @@ use serde::{Serialize, Serializer};
 /// Why a captured packet could not be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reason {
-    /// The capture has only its beginning: a snap length.
+    /// A snap length truncated the packet.
     Truncated,
-    /// It is larger than the packet buffers of its reader.
+    /// The packet does not fit into the reader's packet buffers.
     TooLarge,
-    /// It is something else than IPv4 or IPv6.
+    /// The packet is neither IPv4 nor IPv6.
     NotIp,
-    /// It ends before its IP header does.
+    /// The packet ends inside its link-layer or IP header.
     HeaderCutOff,
-    /// Its link type is not one of those that are read.
+    /// The link type is not supported.
     LinkType(u16),
-    /// pcapng: the file does not describe its interface, or only after 65,536 others.
+    /// pcapng: the file does not describe the packet's interface, or only after 65,536 others.
     UnknownInterface,
-    /// pcapng: its block does not parse.
+    /// pcapng: the block does not parse.
     MalformedBlock,
 }
 
 impl Reason {
-    /// Its name for machines.
+    /// The reason's key in serialised output.
     pub fn name(self) -> &'static str {
         match self {
             Self::Truncated => "truncated",
@@ -39,7 +39,7 @@ impl Reason {
     }
 }
 
-/// What follows a number of packets.
+/// Completes a sentence that begins with a number of packets.
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -56,23 +56,23 @@ impl fmt::Display for Reason {
     }
 }
 
-/// How many captured packets could not be used, by reason. Serialised as an object of names and
-/// numbers.
+/// Number of packets that could not be used, by reason. Serialised as an object from names to
+/// counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unread(BTreeMap<Reason, u64>);
 
 impl Unread {
-    /// Counts one.
+    /// Counts one packet.
     pub fn count(&mut self, reason: Reason) {
         *self.0.entry(reason).or_default() += 1;
     }
 
-    /// All of them.
+    /// The number of packets of all reasons.
     pub fn total(&self) -> u64 {
         self.0.values().sum()
     }
 
-    /// How often each name of a reason was met.
+    /// Counts by name; all unsupported link types share one name.
     pub fn by_name(&self) -> BTreeMap<&'static str, u64> {
         let mut names = BTreeMap::new();
         for (reason, count) in self.iter() {
@@ -81,7 +81,7 @@ impl Unread {
         names
     }
 
-    /// Each reason that was met, and how often.
+    /// Each reason that occurred, with its count.
     pub fn iter(&self) -> impl Iterator<Item = (Reason, u64)> + '_ {
         self.0.iter().map(|(reason, count)| (*reason, *count))
     }

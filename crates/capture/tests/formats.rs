@@ -1,4 +1,4 @@
-//! The formats of captures, written here byte by byte, and by Wireshark's tools.
+//! Captures in all formats, composed byte by byte here or written by Wireshark's tools.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,10 +7,10 @@ use std::time::Duration;
 use convoy_capture::{Damage, Packets, Reason, Writer};
 use proptest::prelude::*;
 
-/// A packet: its bytes from the IP header on, its original length, its time.
+/// A packet: bytes from the IP header on, original length, time.
 type Read = (Vec<u8>, usize, Option<Duration>);
 
-/// All packets of a file, what could not be used, and what ended it.
+/// All packets of a file, the counts of unusable ones, and the damage that ended it.
 fn read(file: &[u8]) -> (Vec<Read>, Vec<(Reason, u64)>, Option<Damage>) {
     let mut packets = Packets::new("test", file).expect("a capture");
     let mut all = Vec::new();
@@ -21,7 +21,7 @@ fn read(file: &[u8]) -> (Vec<Read>, Vec<(Reason, u64)>, Option<Damage>) {
     (all, packets.unread().iter().collect(), packets.damage().cloned())
 }
 
-/// An IPv4 packet of so many bytes.
+/// An IPv4 packet of `len` bytes.
 fn ip(number: u8, len: usize) -> Vec<u8> {
     let mut packet = vec![0x45, 0, 0, 0, 0, number, 0, 0, 64, 59, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
     packet.resize(len, number);
@@ -39,7 +39,7 @@ fn whole() -> Vec<Read> {
     content().into_iter().map(|(time, packet)| (packet.clone(), packet.len(), Some(time))).collect()
 }
 
-/// Writes numbers in one of both orders of bytes.
+/// Writes integers in one byte order.
 #[derive(Clone, Copy, Debug)]
 struct To {
     big: bool,
@@ -54,7 +54,7 @@ impl To {
         if self.big { number.to_be_bytes() } else { number.to_le_bytes() }
     }
 
-    /// A block of pcapng.
+    /// A pcapng block.
     fn block(self, kind: u32, body: &[&[u8]]) -> Vec<u8> {
         let mut body = body.concat();
         body.resize(body.len().next_multiple_of(4), 0);
@@ -86,7 +86,7 @@ impl To {
         self.block(3, &[&self.n32(original_len as u32), packet])
     }
 
-    /// The Packet Block, which is obsolete.
+    /// An obsolete Packet Block.
     fn packet_block(self, interface: u16, units: u64, packet: &[u8], original_len: usize) -> Vec<u8> {
         let time = [(units >> 32) as u32, units as u32];
         let numbers = [time[0], time[1], packet.len() as u32, original_len as u32];
@@ -98,12 +98,12 @@ impl To {
 
 const BOTH: [To; 2] = [To { big: false }, To { big: true }];
 
-/// pcap of link type 101 with this magic number and header of records.
+/// A pcap file of link type 101 with this magic number and length of record headers.
 fn pcap(to: To, magic: u32, record_header_bytes: usize) -> Vec<u8> {
     let mut file = to.n32(magic).to_vec();
     file.extend([to.n16(2), to.n16(4)].as_flattened());
     file.extend([0; 8]);
-    // The upper half of the last number says that frames end with a checksum of 4 bytes.
+    // The upper half of the last field announces a frame check sequence of 4 bytes.
     file.extend([to.n32(65_535), to.n32(0x4400_0065)].as_flattened());
     for (time, packet) in content() {
         let fraction = if magic == 0xa1b2_3c4d { time.subsec_nanos() } else { time.subsec_micros() };
@@ -138,7 +138,7 @@ fn every_packet_block_of_pcapng_is_read_in_both_orders_of_bytes() {
             to.section(),
             to.interface(101, 0, 6, 0),
             to.enhanced(0, micros(first_at), &first, 20),
-            // Interface statistics, a name resolution, something unknown.
+            // Blocks that are skipped: interface statistics, name resolution, an unknown type.
             to.block(5, &[&[0; 12]]),
             to.block(4, &[&[0; 4]]),
             to.block(0x7777, &[&[1; 40]]),
@@ -162,7 +162,7 @@ fn interfaces_have_links_units_and_snap_lengths_of_their_own() {
             to.interface(276, 0, 0x80 | 10, 100),
             to.enhanced(1, 7 << 10 | 512, &cooked, 90),
             to.enhanced(0, 8_000_000_001, &ethernet, 78),
-            // Of a section of its own, in the other order of bytes: interfaces are counted anew.
+            // A new section in the other byte order, in which interfaces are numbered anew.
             To { big: !to.big }.section(),
             To { big: !to.big }.interface(101, 48, 6, 0),
             To { big: !to.big }.simple(&ip(3, 200)[..48], 200),
@@ -192,7 +192,7 @@ fn what_cannot_be_used_is_counted_and_the_rest_is_read() {
         good.clone(),
         to.enhanced(3, 0, &ip(1, 20), 20),
         malformed,
-        // Less than the four bytes of the family.
+        // Shorter than the 4 bytes of the address family.
         to.enhanced(1, 0, &[2, 0, 0], 3),
         to.enhanced(1, 0, &[], 0),
         to.enhanced(2, 0, &ip(1, 20), 20),
@@ -210,7 +210,7 @@ fn what_cannot_be_used_is_counted_and_the_rest_is_read() {
     assert_eq!((packets.len(), &unread[..], damage), (2, &reasons[..], None));
 }
 
-/// Every record's start in a file of three packets, its end included.
+/// Offset of each record in a file of three packets, and of the file's end.
 fn records(file: &[u8], first_at: usize, len_of: impl Fn(&[u8]) -> usize) -> Vec<usize> {
     let mut starts = vec![first_at];
     while let Some(at) = starts.last().copied().filter(|at| *at < file.len()) {
@@ -251,7 +251,7 @@ fn a_capture_that_is_cut_off_anywhere_gives_what_came_before_and_says_where() {
 #[test]
 fn a_damaged_capture_gives_what_came_before_and_says_what_is_wrong() {
     let classic = pcap(BOTH[0], 0xa1b2_c3d4, 16);
-    // The second record's captured length.
+    // Corrupt the second record's captured length.
     let mut file = classic.clone();
     file[24 + 16 + 20 + 8..][..4].copy_from_slice(&u32::MAX.to_le_bytes());
     let (packets, _, damage) = read(&file);
@@ -292,7 +292,7 @@ fn what_is_no_capture_is_told_what_it_is() {
     );
 }
 
-/// Runs a tool of Wireshark's or tcpdump's over files of a folder; what it prints.
+/// Runs a tool of Wireshark or tcpdump in a folder and returns its output.
 fn tool(folder: &Path, command: &str) -> String {
     let mut words = command.split(' ');
     let name = words.next().expect("a command");
@@ -319,7 +319,7 @@ fn what_wiresharks_tools_write_is_read() {
             .collect();
         assert_eq!(of("snapped"), (snapped, vec![], None), "{format}");
     }
-    // Two interfaces with different links in one file.
+    // Two interfaces with different link types in one file.
     let mut ethernet = pcap(BOTH[0], 0xa1b2_c3d4, 16)[..24].to_vec();
     ethernet[20] = 1;
     let frame = [&[2; 12][..], &[8, 0], &ip(9, 50)].concat();

@@ -1,5 +1,5 @@
-// The verilated card with what stands around it: memory behind the bus master, the register port,
-// and the line.
+// The verilated card and its surroundings: host memory for the bus master, register access, and the
+// Ethernet line.
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -18,8 +18,8 @@ struct Memory {
     size_t len;
 };
 
-// Serves one burst at a time: a command, then a word, in each of the bus's own clocks. That clock
-// is a fraction of the card's.
+// Host memory behind the bus. Serves one burst at a time: a command, then a word in each bus clock.
+// The bus clock is a fraction of the card's clock.
 class Bus {
   public:
     void clock(uint32_t clocks, uint32_t cycles) {
@@ -40,7 +40,8 @@ class Bus {
         top.bus_rd_data = word;
     }
 
-    // What the clock's edge will move; called when the signals have settled before it.
+    // Transfers what the clock edge will transfer; called before the edge, when the signals have
+    // settled.
     void take(const Vcard &top, const Memory &memory) {
         if (!ticks_) return;
         if (left_ == 0) {
@@ -69,7 +70,7 @@ class Bus {
 
     bool write_ = false, strayed_ = false, ticks_ = true;
     uint32_t at_ = 0, left_ = 0;
-    uint32_t clocks_ = 1, cycles_ = 1, due_ = 0;  // clocks of the bus in so many cycles of the card; what has added up
+    uint32_t clocks_ = 1, cycles_ = 1, due_ = 0;  // bus clocks per card cycles, as a ratio; its remainder so far
 };
 
 }  // namespace
@@ -103,7 +104,7 @@ struct convoy_card {
     }
 };
 
-// Out of memory ends the program: nothing may be thrown through the caller, which is not C++.
+// Running out of memory ends the program, since no exception may reach the Rust caller.
 extern "C" {
 
 convoy_card *convoy_card_new() noexcept {
@@ -116,7 +117,7 @@ convoy_card *convoy_card_new() noexcept {
 
 void convoy_card_free(convoy_card *card) noexcept { delete card; }
 
-// Gives the bus `clocks` in `cycles` of the card, at most one in each; 1 and 1 after a reset.
+// Sets the bus clock: `clocks` in `cycles` of the card, at most one in each; 1 and 1 after a reset.
 void convoy_card_bus(convoy_card *card, uint32_t clocks, uint32_t cycles) noexcept { card->bus.clock(clocks, cycles); }
 
 void convoy_card_write(convoy_card *card, uint8_t *bytes, size_t len, uint8_t address, uint32_t value) noexcept {
@@ -135,19 +136,19 @@ uint32_t convoy_card_read(convoy_card *card, uint8_t *bytes, size_t len, uint8_t
     return card->top->reg_rdata;
 }
 
-// Steps until the interrupt is raised, at most `cycles`. 1: raised, 0: not, -1: the card went
-// beyond the memory.
+// Steps until the interrupt is raised, for at most `cycles`. Returns 1 if it was raised, 0 if not,
+// and -1 if the card accessed an address outside the memory.
 int convoy_card_run(convoy_card *card, uint8_t *bytes, size_t len, uint64_t cycles) noexcept {
     const Memory memory{bytes, len};
     for (; cycles != 0 && !card->top->irq && !card->bus.strayed(); cycles--) card->cycle(memory);
     return card->bus.strayed() ? -1 : card->top->irq;
 }
 
-// Puts a frame, from destination address to payload, on the line to the card. 0: the line has as
-// many as it holds.
+// Queues a frame, from destination address to payload, on the line to the card. Returns 0 if the
+// queue is full.
 int convoy_card_line_offer(convoy_card *card, const uint8_t *frame, size_t len) noexcept { return card->line.put(frame, len); }
 
-// The next frame that the card has sent, without FCS: its length, 0 for none, -1 for one that is
-// broken or longer than `room`.
+// Takes the next frame that the card has sent, without FCS. Returns its length, 0 if there is none,
+// and -1 if it is damaged or longer than `room`.
 ptrdiff_t convoy_card_line_take(convoy_card *card, uint8_t *frame, size_t room) noexcept { return card->line.next(frame, room); }
 }

@@ -1,5 +1,5 @@
-// The far end of the card's GMII at full rate, a byte each cycle: puts preamble, padding, FCS and
-// gap around frames, and takes them off.
+// The far end of the card's GMII at full rate, one byte per cycle. Adds preamble, padding, FCS and
+// gap to frames, and removes them.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 #include "Vcard.h"
 
-// CRC-32 of IEEE 802.3, reflected.
+// CRC-32 of IEEE 802.3, bit-reflected.
 class Crc {
   public:
     static uint32_t of(const uint8_t *bytes, size_t len) {
@@ -34,7 +34,7 @@ class Crc {
 
 class Line {
   public:
-    // A frame without FCS towards the card; false while enough of them wait.
+    // Queues a frame without FCS for the card; false if the queue is full.
     bool put(const uint8_t *frame, size_t len) {
         if (towards_.size() >= WAITING) return false;
         std::vector<uint8_t> wire(PREAMBLE_BYTES, 0x55);
@@ -47,8 +47,8 @@ class Line {
         return true;
     }
 
-    // The next frame from the card, without FCS: its length, 0 for none, -1 for one that is broken
-    // or does not fit.
+    // The next frame from the card, without FCS. Returns its length, 0 if there is none, and -1 if
+    // it is damaged or does not fit.
     ptrdiff_t next(uint8_t *frame, size_t room) {
         if (from_.empty()) return 0;
         const std::vector<uint8_t> wire = std::move(from_.front());
@@ -63,13 +63,13 @@ class Line {
         return len;
     }
 
-    // The byte time that begins: what the card sees before the clock's edge.
+    // Begins a byte time: sets the signals that the card sees before the clock edge.
     void offer(Vcard &top) {
         top.gmii_rx_dv = !towards_.empty() && gap_ == 0;
         top.gmii_rxd = top.gmii_rx_dv ? towards_.front()[at_] : 0;
     }
 
-    // The byte time that ends.
+    // Ends a byte time.
     void take(const Vcard &top) {
         if (top.gmii_rx_dv) {
             if (++at_ == towards_.front().size()) {
@@ -94,7 +94,7 @@ class Line {
   private:
     static constexpr ptrdiff_t PREAMBLE_BYTES = 8, SHORTEST = 60, FCS_BYTES = 4;
     static constexpr unsigned GAP_BYTES = 12;
-    // Frames towards the card that are held here; more stay where they come from.
+    // Capacity of the queue to the card, in frames.
     static constexpr size_t WAITING = 4;
 
     static bool has_preamble(const std::vector<uint8_t> &wire) {

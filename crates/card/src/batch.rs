@@ -1,5 +1,5 @@
-//! A batch of commands at a time: they are posted with a buffer each for the answer, the doorbells
-//! rung, and the card left alone until its interrupt says that all is done.
+//! Batches of commands. The commands are posted, each with a buffer for its answer, the doorbells
+//! are rung, and the card runs until its interrupt reports that all are done.
 
 use zeroize::Zeroize;
 
@@ -11,13 +11,13 @@ use crate::rings::{Answer, Completion, ENTRIES, RINGS_BYTES, Rings};
 const COMMANDS: usize = RINGS_BYTES;
 const AREA_BYTES: usize = 1 << 20;
 const ANSWERS: usize = COMMANDS + AREA_BYTES;
-/// The card's window of memory.
+/// Size of the memory window that the card can access, in bytes.
 pub(crate) const WINDOW_BYTES: usize = ANSWERS + AREA_BYTES;
-/// Cycles in which a batch must be done: far beyond what the slowest function needs.
+/// Cycles after which a batch has failed: far more than the slowest function needs.
 const TIMEOUT_CYCLES: u64 = 200_000;
 const TIMEOUT_CYCLES_PER_BYTE: u64 = 64;
 
-/// The rings, and what the batch at hand has taken.
+/// The rings, and the space that the present batch uses.
 pub(crate) struct Batch {
     rings: Rings,
     posted: usize,
@@ -30,7 +30,7 @@ impl Batch {
         Self { rings: Rings::start(device), posted: 0, command_bytes: 0, answer_bytes: 0 }
     }
 
-    /// Whether a command and its answer fit into the batch at hand; both always fit into an empty
+    /// Whether a command and its answer fit into the present batch. They always fit into an empty
     /// one.
     pub(crate) fn has_room(&self, command: usize, answer: usize) -> bool {
         self.posted < ENTRIES
@@ -38,7 +38,7 @@ impl Batch {
             && self.answer_bytes + answer + STATUS_BYTES <= AREA_BYTES
     }
 
-    /// Writes a command and its descriptors. The answer has at most `answer` bytes behind its
+    /// Writes a command and its descriptors; `answer` is the most bytes that follow the answer's
     /// status.
     pub(crate) fn post(&mut self, device: &mut Device, pipeline: Pipeline, parts: &[&[u8]], answer: usize) {
         let at = COMMANDS + self.command_bytes;
@@ -51,12 +51,13 @@ impl Batch {
         self.answer_bytes = (self.answer_bytes + answer + STATUS_BYTES).next_multiple_of(8);
     }
 
-    /// The number of the next command, which its prefix carries.
+    /// The cookie for the next command's prefix.
     pub(crate) fn cookie(&self) -> u32 {
         self.posted as u32
     }
 
-    /// Lets the card do the batch; its answers, by cookie. What was sent, keys among it, is wiped.
+    /// Runs the batch and returns the answers, indexed by cookie. Wipes the commands, which contain
+    /// keys.
     pub(crate) fn run(&mut self, device: &mut Device) -> Result<Vec<Option<Answer>>, CardError> {
         let bytes = (self.command_bytes + self.answer_bytes) as u64;
         let completions = 2 * self.posted;

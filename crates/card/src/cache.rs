@@ -1,23 +1,24 @@
-//! Which SAs lie in the cache of a pipeline, and where.
+//! Tracks which SAs are in a pipeline's cache.
 
-/// Entries of a pipeline's cache.
+/// Entries of a pipeline's SA cache.
 const ENTRIES: usize = 256;
 
-/// An SA as it is cached: with ESN and without are two entries, since the card has the flag in the
-/// SA.
+/// Name of a cached SA: its number and whether it uses ESN. With and without ESN are two entries,
+/// because the flag is part of the SA on the card.
 pub(crate) type Name = (u32, bool);
 
-/// The driver's picture of one pipeline's cache. The entry that was filled longest ago makes room.
+/// The driver's copy of one pipeline's cache directory. The entry that was filled first is replaced
+/// first.
 #[derive(Default)]
 pub(crate) struct Cache {
     names: Vec<Option<Name>>,
     next: usize,
-    /// Of the last packet: those of one SA come in a row.
+    /// Entry of the last packet, since packets of one SA often come in a row.
     last: Option<(Name, u8)>,
 }
 
 impl Cache {
-    /// Where an SA lies.
+    /// The place of an SA, if it is cached.
     pub(crate) fn find(&mut self, name: Name) -> Option<u8> {
         if let Some((last, at)) = self.last
             && last == name
@@ -29,7 +30,7 @@ impl Cache {
         Some(at)
     }
 
-    /// A place for an SA that is about to be installed.
+    /// Chooses the place for an SA that is about to be installed.
     pub(crate) fn place(&mut self, name: Name) -> u8 {
         self.last = None;
         let at = self.names.iter().position(Option::is_none).unwrap_or_else(|| {
@@ -44,7 +45,7 @@ impl Cache {
         at as u8
     }
 
-    /// Forgets an SA; its places are to be emptied on the card.
+    /// Forgets an SA and returns its places, which have to be cleared on the card.
     pub(crate) fn remove(&mut self, sa: u32) -> Vec<u8> {
         self.last = None;
         let mut places = Vec::new();

@@ -1,10 +1,11 @@
-//! The clock that the card would have as an FPGA.
+//! Clock rates of the card on an FPGA.
 
 use crate::functions::{EMPTY_MHZ, FUNCTIONS};
 
-/// MHz of the card with a function in its slots (0: none), as nextpnr routed it on an ECP5-85
-/// (docs/results/card.md, "On an FPGA"): of the slowest part that a packet passes. With AES-GCM
-/// that is the whole card; with the other functions, with which the whole card has not been routed,
+/// Clock rate, in MHz, of the card with this function in its slots (0: none), as nextpnr routed it
+/// on an ECP5-85 (docs/results/card.md, "On an FPGA"). It is the rate of the slowest part that a
+/// packet passes. For AES-GCM the whole card was routed; for other functions only X0 and the
+/// pipelines, so their rates are upper bounds.
 /// X0 and the pipelines, an upper bound.
 ///
 /// # Panics

@@ -1,24 +1,23 @@
-//! What goes to the card before each frame, and what comes back (docs/internals/card.md, "Command
-//! prefix", "Status").
+//! Commands to the card and its answers (docs/internals/card.md, "Command prefix", "Status").
 
-/// Bytes before each frame to X1 or X2.
+/// Length of the prefix of each frame to X1 or X2.
 pub const PREFIX_BYTES: usize = 32;
-/// Bytes before each frame to the host.
+/// Length of the status of each frame to the host.
 pub const STATUS_BYTES: usize = 16;
-/// The longest frame.
+/// Length of the longest frame, in bytes.
 pub const FRAME_BYTES: usize = 16_383;
 
-/// Seal or open.
+/// Direction of an SA's packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// Encrypt and append the ICV, in X1.
+    /// Encrypt and append the ICV; in X1.
     Seal = 0,
-    /// Check the ICV and decrypt, in X2.
+    /// Verify the ICV and decrypt; in X2.
     Open = 1,
 }
 
 impl Direction {
-    /// Where it is done.
+    /// The pipeline for this direction.
     pub const fn pipeline(self) -> Pipeline {
         match self {
             Self::Seal => Pipeline::X1,
@@ -36,40 +35,40 @@ pub enum Pipeline {
     X2 = 1,
 }
 
-/// Where a packet goes behind its pipeline.
+/// Where a packet goes after its pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Route {
-    /// Back: lookaside.
+    /// To the host (lookaside).
     Host = 0,
-    /// To the line: inline.
+    /// To the line (inline).
     Line = 1,
 }
 
-/// The first field of a prefix.
+/// The operation that a prefix requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// A packet that passes as it is.
+    /// Forwards a packet unchanged.
     Pass(Route),
-    /// A packet for the function in the slot.
+    /// Gives a packet to the function in the slot.
     Crypto {
-        /// What to do.
+        /// Seal or open.
         direction: Direction,
-        /// Where it goes then.
+        /// Where the packet goes afterwards.
         route: Route,
-        /// Where the ESP header begins, in bytes behind the prefix.
+        /// Offset of the ESP header behind the prefix, in bytes.
         esp_at: u16,
-        /// The upper half of its sequence number; zeros without ESN.
+        /// The upper half of an extended sequence number; zeros without ESN.
         seq_high: [u8; 4],
     },
-    /// An SA into the cache.
+    /// Writes an SA to the cache.
     SaInstall,
-    /// An SA out of the cache.
+    /// Removes an SA from the cache.
     SaRemove,
-    /// A function into the slot.
+    /// Loads a function into the slot.
     SlotLoad(u8),
 }
 
-/// The prefix of a frame of `len` bytes.
+/// The prefix of a frame of `len` bytes; `sa` is a place in the cache.
 pub fn prefix(operation: Operation, sa: u8, len: u16, cookie: u32) -> [u8; PREFIX_BYTES] {
     const CRYPTO: u8 = 1;
     let mut bytes = [0; PREFIX_BYTES];
@@ -91,48 +90,48 @@ pub fn prefix(operation: Operation, sa: u8, len: u16, cookie: u32) -> [u8; PREFI
     bytes
 }
 
-/// What became of a command.
+/// Result of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
-    /// Done.
+    /// Success.
     Ok,
     /// The ICV is wrong.
     WrongIcv,
-    /// No such SA.
+    /// There is no such SA in the cache.
     NoSa,
-    /// The function is not in the slot.
+    /// The required function is not in the slot.
     NoFunction,
-    /// Bad prefix or length.
+    /// Malformed prefix or wrong length.
     Malformed,
-    /// Framing or FCS.
+    /// Framing or FCS error.
     Broken,
-    /// The filter says drop.
+    /// The filter dropped the packet.
     Filtered,
-    /// A number that docs/internals/card.md does not have.
+    /// A code that docs/internals/card.md does not define.
     Unknown(u8),
 }
 
-/// What comes back before a frame, or alone.
+/// The answer to a command. It comes alone or before a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Status {
-    /// What became of it.
+    /// Result of the command.
     pub code: Code,
-    /// Whether it was decrypted, and its ICV right.
+    /// Whether the packet was decrypted and its ICV is right.
     pub is_opened: bool,
-    /// Whether it came from the line.
+    /// Whether the packet came from the line.
     pub is_from_line: bool,
-    /// Its SA's place in the cache.
+    /// The SA's place in the cache.
     pub sa: u8,
-    /// Bytes of the frame that follows.
+    /// Length of the frame that follows, in bytes.
     pub len: u16,
-    /// As in the prefix.
+    /// The cookie of the command's prefix.
     pub cookie: u32,
-    /// Cycles that the packet held the function; 65535: so many or more.
+    /// Cycles for which the packet occupied the function; 65535 means that many or more.
     pub cycles: u16,
 }
 
 impl Status {
-    /// Reads it from the front of what was received; `None` if that is too short.
+    /// Parses a status at the start of `bytes`; `None` if they are too short.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         const OPENED: u8 = 1 << 5 | 1;
         const FROM_LINE: u8 = 1 << 6;

@@ -1,4 +1,4 @@
-//! A card with the memory it sees: registers, and time.
+//! The card and its memory window: register access and simulated time.
 
 use zeroize::Zeroize;
 
@@ -14,7 +14,8 @@ pub(crate) const COMPLETION: u8 = 0x30;
 pub(crate) const IRQ_COUNT: u8 = 0x40;
 pub(crate) const IRQ_ACK: u8 = 0x48;
 pub(crate) const CYCLES: u8 = 0x64;
-/// Frames from the line that came broken, and that found no room.
+/// Registers that count frames from the line: those that were damaged, and those dropped for lack
+/// of room.
 pub(crate) const LINE_LOSSES: [u8; 2] = [0x78, 0x7c];
 
 const GRIP: u32 = u32::from_be_bytes(*b"GRIP");
@@ -26,7 +27,7 @@ pub(crate) struct Device {
 }
 
 impl Device {
-    /// A card that answers with its identification.
+    /// Makes a card and checks its identification register.
     pub(crate) fn new(window_bytes: usize) -> Result<Self, CardError> {
         let card = Card::new().ok_or(CardError::Absent)?;
         let mut device = Self { card, memory: vec![0; window_bytes] };
@@ -47,13 +48,13 @@ impl Device {
         self.card.write(&mut self.memory, address, value);
     }
 
-    /// The functions built into X1 and X2, a bit each.
+    /// Masks of the functions built into X1 and X2.
     pub(crate) fn built(&mut self) -> [u16; 2] {
         let capabilities = self.read(CAPABILITIES);
         [capabilities as u16, (capabilities >> 16) as u16]
     }
 
-    /// Writes parts behind each other into the window; their bytes together.
+    /// Writes `parts` one after the other into the window and returns their total length.
     pub(crate) fn put(&mut self, at: usize, parts: &[&[u8]]) -> usize {
         let mut end = at;
         for part in parts {
@@ -63,7 +64,7 @@ impl Device {
         end - at
     }
 
-    /// Lets the card work until it interrupts; `false` if it did not within so many cycles.
+    /// Runs the card until it interrupts; `false` if it has not after `cycles`.
     pub(crate) fn run(&mut self, cycles: u64) -> Result<bool, CardError> {
         match self.card.run(&mut self.memory, cycles) {
             Ran::Interrupt => Ok(true),
@@ -72,12 +73,12 @@ impl Device {
         }
     }
 
-    /// Puts a frame on the line to the card; `false` while the line holds enough of them.
+    /// Queues a frame on the line to the card; `false` if the queue is full.
     pub(crate) fn line_offer(&mut self, frame: &[u8]) -> bool {
         self.card.offer(frame)
     }
 
-    /// The next frame that the card has sent; its length, written to the front of `room`.
+    /// Writes the next frame that the card has sent to the start of `room`, and returns its length.
     pub(crate) fn line_take(&mut self, room: &mut [u8]) -> Result<Option<usize>, CardError> {
         match self.card.take(room) {
             Sent::Nothing => Ok(None),
@@ -88,7 +89,7 @@ impl Device {
 }
 
 impl Drop for Device {
-    /// Commands that were never read have keys in them.
+    /// Commands that the card has not read contain keys, so the window is wiped.
     fn drop(&mut self) {
         self.memory.zeroize();
     }

@@ -1,4 +1,5 @@
-//! The card's driver: functions into the slots, SAs into the caches, packets through.
+//! The lookaside driver: loads functions into the slots and SAs into the caches, and has packets
+//! sealed and opened.
 
 use std::collections::HashMap;
 
@@ -10,68 +11,68 @@ use crate::error::CardError;
 use crate::rings::Answer;
 use crate::sa::{Algorithm, Sa};
 
-/// Bytes of an ESP header.
+/// Length of an ESP header, in bytes.
 const ESP_BYTES: usize = 8;
 
-/// What became of a packet.
+/// Result for a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Nothing yet.
+    /// Not processed yet.
     Pending,
-    /// Sealed, or opened and authentic.
+    /// The packet was sealed, or was opened and is authentic.
     Done,
-    /// The ICV is wrong; the packet is as it came.
+    /// The ICV is wrong; the packet is unchanged.
     WrongIcv,
 }
 
-/// An ESP packet in the parts that the card wants, which are written back in place.
+/// The parts of an ESP packet that the card needs. Results are written in place.
 pub struct Packet<'a> {
-    /// Whose keys.
+    /// Number of the SA.
     pub sa: u32,
-    /// SPI and sequence number as they stand in the packet.
+    /// SPI and sequence number, as in the packet.
     pub esp: [u8; ESP_BYTES],
-    /// The upper half of an extended sequence number.
+    /// The upper half of an extended sequence number; `None` without ESN.
     pub seq_high: Option<[u8; 4]>,
-    /// As it stands in the packet.
+    /// The IV, as in the packet.
     pub iv: &'a [u8],
-    /// What is en- or decrypted, ESP trailer included.
+    /// The part to encrypt or decrypt, with the ESP trailer.
     pub payload: &'a mut [u8],
-    /// Written when sealing, compared when opening.
+    /// The ICV: written when sealing, compared when opening.
     pub icv: &'a mut [u8],
-    /// What became of it.
+    /// The result.
     pub verdict: Verdict,
 }
 
 impl Packet<'_> {
-    /// Bytes of the frame that the card gets or gives, at most.
+    /// Length of the longest frame to or from the card for this packet, in bytes.
     fn len(&self) -> usize {
         ESP_BYTES + self.iv.len() + self.payload.len() + self.icv.len()
     }
 }
 
-/// A command of the batch at hand: the number of its packet, or `None` for one of the driver's own.
+/// A posted command: the index of its packet, or `None` for the driver's own commands.
 type Posted = Option<usize>;
 
-/// A card and all that the driver knows of it.
+/// A card, with the driver's record of its state.
 pub struct Driver {
     device: Device,
     batch: Batch,
-    /// Functions built into X1 and X2, a bit each.
+    /// Masks of the functions built into X1 and X2.
     built: [u16; 2],
-    /// In their slots.
+    /// Functions in their slots; 0 is none.
     active: [u8; 2],
     caches: [Cache; 2],
     sas: HashMap<u32, Sa>,
     posted: Vec<Posted>,
-    /// Clocks of the host's bus in so many cycles of the card.
+    /// Bus clocks per card cycles, as a ratio.
     bus: (u32, u32),
 }
 
 impl Driver {
-    /// A card out of reset, turned on, with empty slots and caches.
+    /// Makes a card that is reset and enabled, with empty slots and caches.
     ///
     /// # Errors
-    /// [`CardError`] if it does not answer as a GRIP card.
+    /// [`CardError`] if it does not identify itself as a GRIP card.
     pub fn new() -> Result<Self, CardError> {
         let mut device = Device::new(WINDOW_BYTES)?;
         let built = device.built();
@@ -88,8 +89,8 @@ impl Driver {
         })
     }
 
-    /// Sets the card anew after an error: out of reset, with empty slots and caches. The SAs stay
-    /// installed.
+    /// Replaces the card after an error by one that is reset, with empty slots and caches. The SAs
+    /// stay installed in the driver.
     ///
     /// # Errors
     /// As for [`Driver::new`].
@@ -101,29 +102,30 @@ impl Driver {
         Ok(())
     }
 
-    /// The function that both pipelines have for an algorithm; `None` if one of them cannot do it.
+    /// The function for an algorithm; `None` if one of the pipelines lacks it.
     pub fn function(&self, algorithm: Algorithm) -> Option<u8> {
         self.built.iter().zip(self.active).map(|(built, active)| algorithm.function(*built, active)).min()?
     }
 
-    /// Sets the clock of the host's bus against the card's, which may be faster: its 64 bits move
-    /// in `bus_mhz` of `card_mhz` cycles, as do a burst's addresses. Without this, and where the
-    /// bus is the faster one, in every cycle.
+    /// Sets the rate of the host's bus: it transfers a 64-bit word, or a burst's address, in
+    /// `bus_mhz` of `card_mhz` cycles. By default, and if the bus is the faster one, in every
+    /// cycle.
     pub fn set_bus(&mut self, bus_mhz: u32, card_mhz: u32) {
         self.bus = (bus_mhz, card_mhz);
         self.device.set_bus(bus_mhz, card_mhz);
     }
 
-    /// The card's count of cycles since reset, which wraps.
+    /// The card's cycle counter since reset, which wraps.
     pub fn cycles(&mut self) -> u32 {
         self.device.read(CYCLES)
     }
 
-    /// Keeps an SA; the card gets it with its first packet. Replaces what stood under this number.
+    /// Installs an SA, replacing an earlier one with this number. The card gets it with its first
+    /// packet.
     ///
     /// # Errors
     /// [`CardError::Unfit`] if the card has no function for it, a key is too long, or the ICV has
-    /// fewer than 8 bytes or more than 32; the card may be used on.
+    /// fewer than 8 or more than 32 bytes; the card remains usable.
     pub fn install(&mut self, number: u32, sa: Sa) -> Result<(), CardError> {
         if self.function(sa.algorithm).is_none() || !sa.is_fit() {
             return Err(CardError::Unfit);
@@ -133,7 +135,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Forgets an SA, here and on the card.
+    /// Removes an SA from the driver and the card.
     ///
     /// # Errors
     /// Any [`CardError`].
@@ -147,10 +149,10 @@ impl Driver {
         self.flush(&mut [])
     }
 
-    /// Seals or opens packets, in order, those of one SA in a row without loading its keys anew.
+    /// Seals or opens packets, in order. Consecutive packets of one SA load its keys once.
     ///
     /// # Errors
-    /// Any [`CardError`]; packets may be half done.
+    /// Any [`CardError`]; some packets may be done then, and others not.
     pub fn process(&mut self, direction: Direction, packets: &mut [Packet<'_>]) -> Result<(), CardError> {
         for at in 0..packets.len() {
             self.send(direction, at, packets)?;
@@ -190,7 +192,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Where the packet's SA lies in the cache, having put it there if it was not.
+    /// The place of the packet's SA in the cache, into which it is loaded if necessary.
     fn place(&mut self, pipeline: Pipeline, at: usize, packets: &mut [Packet<'_>]) -> Result<u8, CardError> {
         let name = (packets[at].sa, packets[at].seq_high.is_some());
         if let Some(place) = self.caches[pipeline as usize].find(name) {
@@ -219,7 +221,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Lets the card do what was posted, and brings the results home.
+    /// Has the card process the posted commands, and writes the results to the packets.
     fn flush(&mut self, packets: &mut [Packet<'_>]) -> Result<(), CardError> {
         if self.posted.is_empty() {
             return Ok(());
@@ -238,7 +240,8 @@ impl Driver {
     }
 }
 
-/// Writes the result back: behind ESP header and IV the payload, and when sealing the ICV.
+/// Copies the result into the packet: the payload, and when sealing the ICV, which follow ESP
+/// header and IV.
 fn conclude(packet: &mut Packet<'_>, answer: &Answer, device: &Device) -> Result<(), CardError> {
     let frame = answer.frame(device);
     let result = frame.get(ESP_BYTES + packet.iv.len()..).unwrap_or_default();

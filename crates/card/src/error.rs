@@ -1,39 +1,39 @@
 use crate::command::Code;
 
-/// Why the card did not do as asked. After any but [`CardError::Unfit`] it is to be reset.
+/// Errors of the card. After any but [`CardError::Unfit`], the card has to be reset.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CardError {
-    /// No model could be made.
+    /// The model could not be allocated.
     #[error("no memory for the card's model")]
     Absent,
-    /// Another device answers.
+    /// The identification register belongs to another device.
     #[error("its identification is {0:#010x}, not that of a GRIP card")]
     NotGrip(u32),
-    /// Nothing came back.
+    /// No answer came in this many cycles.
     #[error("it did not finish in {0} cycles")]
     Silent(u64),
-    /// Its bus master went beyond the window.
+    /// The card's bus master accessed an address outside the window.
     #[error("it accessed memory outside its window")]
     Strayed,
-    /// A completion says that its descriptor is bad.
+    /// A completion reports a bad descriptor.
     #[error("a completion with flags {0:#04x}")]
     Completion(u8),
-    /// A status with a cookie that was not given.
+    /// A status has a cookie that is not in use.
     #[error("a status with the unknown cookie {0}")]
     Cookie(u32),
-    /// A command got no status.
+    /// A command has no status.
     #[error("a command was not answered")]
     Unanswered,
     /// A command failed.
     #[error("it refused a command: {0:?}")]
     Refused(Code),
-    /// An SA or a packet that it cannot do.
-    #[error("an SA or a packet that it cannot do")]
+    /// The card does not support this SA or packet.
+    #[error("it does not support this SA or packet")]
     Unfit,
-    /// A frame on the line with a wrong FCS.
+    /// The card sent a frame with a wrong FCS.
     #[error("it sent a broken frame")]
     Broken,
-    /// The thread that ran it has ended.
+    /// The card's thread has ended.
     #[error("its thread has ended")]
     Gone,
 }

@@ -1,4 +1,4 @@
-//! The verilated card through the shim.
+//! Safe bindings to the C++ shim around the verilated card.
 
 #![allow(unsafe_code)]
 
@@ -20,45 +20,46 @@ unsafe extern "C" {
     fn convoy_card_line_take(card: *mut RawCard, frame: *mut u8, room: usize) -> isize;
 }
 
-/// A card out of reset. Time passes on it only in these calls; `memory` is what its bus master
-/// sees.
+/// A card after reset. Its time only advances in these calls; `memory` is what its bus master can
+/// access.
 pub(crate) struct Card(NonNull<RawCard>);
 
-// SAFETY: the model has no state outside its own object and context, and is used by one thread at a
-// time, through `&mut`.
+// SAFETY: the model keeps its state in its own object and context, and `&mut` limits its use to one
+// thread at a time.
 unsafe impl Send for Card {}
 
-/// How a run ended.
+/// Result of a run.
 pub(crate) enum Ran {
     Interrupt,
     OutOfCycles,
-    /// A burst went beyond the memory.
+    /// A burst went beyond the end of the memory.
     Strayed,
 }
 
-/// What the card has put on the line.
+/// What the card has sent on the line.
 pub(crate) enum Sent<'a> {
     Nothing,
     Frame(&'a [u8]),
-    /// Its preamble or FCS is wrong, or it is longer than any frame may be.
+    /// A wrong preamble or FCS, or a frame that is too long.
     Broken,
 }
 
 impl Card {
-    /// `None` without memory for it.
+    /// `None` if memory is exhausted.
     pub(crate) fn new() -> Option<Self> {
-        // SAFETY: no preconditions; null on failure.
+        // SAFETY: no preconditions; the result is null on failure.
         NonNull::new(unsafe { convoy_card_new() }).map(Self)
     }
 
-    /// Gives the bus `clocks` in `cycles` of the card, neither 0; at most one in each cycle.
+    /// Sets the bus clock: `clocks` in `cycles` of the card, at most one in each cycle; both are at
+    /// least 1.
     pub(crate) fn bus(&mut self, clocks: u32, cycles: u32) {
-        // SAFETY: the card is live and exclusively ours.
+        // SAFETY: the card is alive and exclusively borrowed.
         unsafe { convoy_card_bus(self.0.as_ptr(), clocks.clamp(1, cycles.max(1)), cycles.max(1)) }
     }
 
     pub(crate) fn write(&mut self, memory: &mut [u8], address: u8, value: u32) {
-        // SAFETY: the card is live and exclusively ours; the shim stays inside `len` bytes and
+        // SAFETY: the card is alive and exclusively borrowed; the shim stays within `len` bytes and
         // keeps no pointer.
         unsafe { convoy_card_write(self.0.as_ptr(), memory.as_mut_ptr(), memory.len(), address, value) }
     }
@@ -77,11 +78,10 @@ impl Card {
         }
     }
 
-    /// Puts a frame without FCS on the line to the card; `false` while the line holds enough of
-    /// them.
+    /// Queues a frame without FCS on the line to the card; `false` if the queue is full.
     pub(crate) fn offer(&mut self, frame: &[u8]) -> bool {
-        // SAFETY: the card is live and exclusively ours; the shim reads `len` bytes and keeps no
-        // pointer.
+        // SAFETY: the card is alive and exclusively borrowed; the shim reads `len` bytes and keeps
+        // no pointer.
         unsafe { convoy_card_line_offer(self.0.as_ptr(), frame.as_ptr(), frame.len()) != 0 }
     }
 
@@ -99,7 +99,7 @@ impl Card {
 
 impl Drop for Card {
     fn drop(&mut self) {
-        // SAFETY: made by `convoy_card_new`, and not used again.
+        // SAFETY: the pointer came from `convoy_card_new` and is not used again.
         unsafe { convoy_card_free(self.0.as_ptr()) }
     }
 }

@@ -1,11 +1,17 @@
-//! The GRIP card as Verilator runs it, behind its own driver.
+//! The GRIP card, simulated by Verilator, and its drivers.
 //!
-//! [`command`] and [`sa`] have the formats of docs/internals/card.md: prefix and status, SAs. With
-//! the feature `verilated` there is a card too: the RTL of card/rtl made into a program, stepped
-//! cycle by cycle in the caller's thread, a [`Driver`] that has packets sealed and opened for the
-//! host, and a [`nic::Nic`] that has it done in flight, between the host and a line. It shows what
-//! the card does and in how many of its cycles. How long that takes here is no property of the
-//! card.
+//! [`command`] and [`sa`] implement the formats in docs/internals/card.md: command prefixes,
+//! statuses and SAs. With the feature `verilated`, the RTL in card/rtl is compiled into a model of
+//! the card that runs cycle by cycle on the caller's thread, with two drivers:
+//!
+//! - [`Driver`] uses the card as a lookaside accelerator: packets go from the host to the card and
+//!   back.
+//! - [`nic::Nic`] uses it as a network interface: packets are sealed and opened inline, between the
+//!   host and a [`line::Line`]. [`nic::pair`] runs it on its own thread, as a [`nic::NicPort`] for
+//!   packets and a [`nic::NicControl`] for SAs.
+//!
+//! The model shows what the card does and how many of its cycles that takes. The wall-clock time of
+//! the simulation says nothing about the card.
 
 mod clock;
 pub mod command;

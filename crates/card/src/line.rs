@@ -1,4 +1,4 @@
-//! What the card's Ethernet side is plugged into.
+//! The Ethernet line that the card is connected to.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -7,32 +7,33 @@ use std::sync::Arc;
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use rtrb::{Consumer, Producer, PushError, RingBuffer};
 
-/// The longest frame on the line, without FCS, in bytes.
+/// Length of the longest frame on the line, without FCS, in bytes.
 pub const LINE_BYTES: usize = 9_018;
 
-/// One end of a line of Ethernet frames, from destination address to payload, without FCS. Nothing
-/// here waits.
+/// One end of an Ethernet line. Frames run from destination address to payload, without FCS. No
+/// call blocks.
 pub trait Line: Send {
-    /// The next frame for the card, written to the front of `buffer`; its length, or `None` if
-    /// there is none. A frame that is longer than the buffer never comes.
+    /// Writes the next frame for the card to the start of `buffer` and returns its length; `None`
+    /// if there is none. A frame that is longer than the buffer is dropped.
     ///
     /// # Errors
-    /// What the system says, for example of an interface that is down. The line may be asked again.
+    /// Errors of the system, for example that an interface is down. The call may be repeated.
     fn receive(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>>;
 
-    /// Sends a frame of the card; `false` if there is no room now.
+    /// Sends a frame from the card; `false` if there is no room now.
     ///
     /// # Errors
-    /// What the system says; the frame is lost then.
+    /// Errors of the system; the frame is lost.
     fn send(&mut self, frame: &[u8]) -> io::Result<bool>;
 
-    /// What becomes readable when `receive` has something; `None` if it must be asked.
+    /// A descriptor that is readable when `receive` may have a frame; `None` if the line has to be
+    /// polled.
     fn readable_fd(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 }
 
-/// One end of a line in memory; for tests.
+/// One end of a line in memory, for tests.
 pub struct MemoryLine {
     to_peer: Producer<Vec<u8>>,
     from_peer: Consumer<Vec<u8>>,
@@ -40,10 +41,10 @@ pub struct MemoryLine {
     woken_by: Arc<EventFd>,
 }
 
-/// Two ends of a line that holds `capacity` frames each way.
+/// Makes a line that holds `capacity` frames in each direction, and returns its ends.
 ///
 /// # Errors
-/// If the system has no descriptor left.
+/// If the system has no file descriptor left.
 pub fn memory(capacity: usize) -> io::Result<(MemoryLine, MemoryLine)> {
     let (to_b, from_a) = RingBuffer::new(capacity);
     let (to_a, from_b) = RingBuffer::new(capacity);
@@ -58,7 +59,7 @@ pub fn memory(capacity: usize) -> io::Result<(MemoryLine, MemoryLine)> {
     Ok((a, b))
 }
 
-/// An event that neither waits when read nor when written.
+/// An event descriptor that never blocks.
 pub(crate) fn event() -> io::Result<EventFd> {
     let flags = EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC;
     EventFd::from_flags(flags).map_err(io::Error::from)
@@ -67,7 +68,8 @@ pub(crate) fn event() -> io::Result<EventFd> {
 impl Line for MemoryLine {
     fn receive(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         if self.from_peer.is_empty() {
-            // Cleared before the second look, so that a frame in between wakes once more.
+            // Cleared before the queue is checked again, so that a frame that arrives in between
+            // sets it anew.
             let _ = self.woken_by.read();
         }
         while let Ok(frame) = self.from_peer.pop() {
@@ -82,7 +84,7 @@ impl Line for MemoryLine {
     fn send(&mut self, frame: &[u8]) -> io::Result<bool> {
         match self.to_peer.push(frame.to_vec()) {
             Ok(()) => {
-                // It fails only if so many frames are untold that the peer is awake anyway.
+                // Fails only if the counter is at its limit, when the peer has been woken anyway.
                 let _ = self.to_wake.write(1);
                 Ok(true)
             }

@@ -1,21 +1,21 @@
-//! The three rings in the card's window of memory (docs/internals/card.md, "Host side").
+//! The three rings in the card's memory window (docs/internals/card.md, "Host side").
 
 use crate::command::{Pipeline, STATUS_BYTES, Status};
 use crate::device::{COMPLETION, CONTROL, Device, RECEIVE, TRANSMIT};
 use crate::error::CardError;
 
-/// Descriptors of the transmit and of the receive ring.
+/// Descriptors of the transmit ring, and of the receive ring.
 pub(crate) const ENTRIES: usize = 256;
-/// Each descriptor of both rings ends in one.
+/// Each descriptor of both rings produces one completion.
 const COMPLETIONS: usize = 2 * ENTRIES;
 const ENTRY_BYTES: usize = 16;
 const TRANSMIT_RING: usize = 0;
 const RECEIVE_RING: usize = TRANSMIT_RING + ENTRIES * ENTRY_BYTES;
 const COMPLETION_RING: usize = RECEIVE_RING + ENTRIES * ENTRY_BYTES;
-/// Where the rings end and buffers may begin.
+/// End of the rings, where buffers may begin, in bytes.
 pub(crate) const RINGS_BYTES: usize = COMPLETION_RING + COMPLETIONS * ENTRY_BYTES;
 
-/// Heads and tails, free-running.
+/// Heads and tails; the counters run freely.
 #[derive(Default)]
 pub(crate) struct Rings {
     transmit_tail: u16,
@@ -23,22 +23,22 @@ pub(crate) struct Rings {
     completion_head: u16,
 }
 
-/// How a descriptor ended.
+/// A completed descriptor.
 pub(crate) enum Completion {
-    /// Its frame has been read; with the descriptor's cookie.
+    /// The card has read the frame; with the descriptor's cookie.
     Transmitted(u32),
-    /// Its buffer was filled; with the descriptor's cookie.
+    /// The card has filled the buffer; with the descriptor's cookie.
     Received(u32, Answer),
 }
 
-/// A status and the frame behind it, in the window.
+/// A status and the position of its frame in the window.
 pub(crate) struct Answer {
     pub(crate) status: Status,
     at: usize,
 }
 
 impl Answer {
-    /// The frame behind the status.
+    /// The frame that follows the status.
     pub(crate) fn frame<'a>(&self, device: &'a Device) -> &'a [u8] {
         &device.memory[self.at + STATUS_BYTES..][..self.status.len.into()]
     }
@@ -49,7 +49,7 @@ fn index(count: u16, entries: usize) -> usize {
 }
 
 impl Rings {
-    /// Tells the card where they lie and turns it on.
+    /// Tells the card the addresses of the rings and enables it.
     pub(crate) fn start(device: &mut Device) -> Self {
         let rings = [
             (TRANSMIT, TRANSMIT_RING, ENTRIES),
@@ -64,7 +64,7 @@ impl Rings {
         Self::default()
     }
 
-    /// Has the frame at `at` sent to a pipeline; the caller keeps at most [`ENTRIES`] under way.
+    /// Sends the frame at `at` to a pipeline. The caller may have at most [`ENTRIES`] under way.
     pub(crate) fn transmit(
         &mut self,
         device: &mut Device,
@@ -78,8 +78,8 @@ impl Rings {
         self.transmit_tail = self.transmit_tail.wrapping_add(1);
     }
 
-    /// Gives the card a buffer for an answer, whose address is its cookie; the caller keeps at most
-    /// [`ENTRIES`] there.
+    /// Gives the card a buffer for an answer, with the buffer's address as cookie. The caller may
+    /// have at most [`ENTRIES`] there.
     pub(crate) fn offer(&mut self, device: &mut Device, at: usize, len: usize) {
         let entry = RECEIVE_RING + ENTRY_BYTES * index(self.receive_tail, ENTRIES);
         describe(device, entry, at, len, at as u32, 0);
@@ -119,7 +119,7 @@ impl Rings {
         Ok(Some(Completion::Received(cookie, Answer { status, at })))
     }
 
-    /// Tells the card how many completions have been read.
+    /// Tells the card how many completions were read.
     pub(crate) fn acknowledge(&self, device: &mut Device) {
         device.write(COMPLETION + 8, self.completion_head.into());
     }

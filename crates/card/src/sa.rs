@@ -1,14 +1,14 @@
-//! An SA as the card has it (docs/internals/card.md, "Command prefix", "Slot").
+//! SAs in the card's format (docs/internals/card.md, "Command prefix", "Slot").
 
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 use crate::functions::FUNCTIONS;
 pub use crate::functions::{Cipher, Hash};
 
-/// Bytes of an SA.
+/// Length of an SA, in bytes.
 pub const SA_BYTES: usize = 112;
 
-/// What an SA asks of the function in the slot.
+/// The algorithms of an SA, which select the function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Algorithm {
     /// Its cipher.
@@ -18,69 +18,69 @@ pub struct Algorithm {
 }
 
 impl Algorithm {
-    /// As byte 8 of an SA has it.
+    /// The encoding in byte 8 of an SA.
     const fn byte(self) -> u8 {
         self.cipher as u8 | (self.hash as u8) << 4
     }
 
-    /// The functions that do it, the one that the card asks for first; none if the card has no such
-    /// pair.
+    /// The functions that implement these algorithms, the card's preferred one first; none if it
+    /// has no such pair.
     pub fn functions(self) -> impl Iterator<Item = u8> {
         let serving = FUNCTIONS.iter().filter(move |function| function.algorithms.contains(&self.byte()));
         serving.map(|function| function.id)
     }
 
-    /// The function to use, of those in the mask `built`: the one that is `active` if it serves.
+    /// The function to use, out of those in the mask `built`; preferably the `active` one.
     pub fn function(self, built: u16, active: u8) -> Option<u8> {
         let serves = |id: &u8| built >> *id & 1 == 1;
         self.functions().filter(serves).find(|id| *id == active).or_else(|| self.functions().find(serves))
     }
 }
 
-/// What packets from the line have that belong to an SA.
+/// How the card recognises an SA's packets from the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Inbound {
-    /// As it stands in them; 0 is none.
+    /// The SPI, as in the packets; 0 means none.
     pub spi: [u8; 4],
-    /// Whether an IPv4 packet is inside, which the card then inspects.
+    /// Whether the packets contain IPv4 packets, which the card then filters.
     pub is_tunnel_v4: bool,
 }
 
 impl Inbound {
-    /// The one place of the card's map where the SPI may stand.
+    /// The only place in the card's map where this SPI can be.
     pub const fn place(&self) -> u8 {
         let [a, b, c, d] = self.spi;
         a ^ b ^ c ^ d
     }
 }
 
-/// An SA as the card keeps it. Wiped when dropped, never printed.
+/// An SA as the card stores it. Wiped when dropped, and not printable.
 #[derive(Clone, Zeroize, ZeroizeOnDrop)]
 pub struct Sa {
-    /// What it does.
+    /// The algorithms.
     #[zeroize(skip)]
     pub algorithm: Algorithm,
     /// Salt or nonce; zeros if the algorithm has none.
     pub salt: [u8; 4],
-    /// 0, 16, 24 or 32 bytes.
+    /// The cipher's key: 0, 16, 24 or 32 bytes.
     pub key: Vec<u8>,
-    /// At most 64 bytes.
+    /// The HMAC's key: at most 64 bytes.
     pub auth_key: Vec<u8>,
-    /// 8, 12, 16, 20 or 32.
+    /// Length of the ICV in bytes: 8, 12, 16, 20 or 32.
     pub icv_bytes: u8,
 }
 
 impl Sa {
-    /// Whether the body has room for its keys, and the card lets packets pass with so short an ICV.
+    /// Whether the keys fit, and the card accepts an ICV of this length.
     pub fn is_fit(&self) -> bool {
         self.key.len() <= 32 && self.auth_key.len() <= 64 && (8..=32).contains(&self.icv_bytes)
     }
 
-    /// The body of SA_INSTALL; `inbound` for packets from the line, which carry no high half of
-    /// their number.
+    /// The body of SA_INSTALL; `inbound` for SAs of packets from the line, which do not carry the
+    /// upper half of their sequence numbers.
     ///
     /// # Panics
-    /// If a key is longer than its place.
+    /// If a key is too long.
     pub fn body(&self, is_esn: bool, inbound: Option<Inbound>) -> Zeroizing<[u8; SA_BYTES]> {
         const MAPPED: u8 = 1 << 1;
         const TUNNEL_V4: u8 = 1 << 2;

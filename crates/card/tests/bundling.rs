@@ -1,17 +1,17 @@
-//! What the sliding window gains on the card, in the card's own cycles.
+//! The gain of the sliding window on the card, in the card's cycles.
 #![cfg(feature = "verilated")]
 
 use convoy_card::line::{Line, MemoryLine, memory};
 use convoy_card::nic::{Nic, Seal};
 use convoy_card::{Algorithm, Cipher, Direction, Driver, Hash, Packet, Sa, Verdict};
 
-/// Small packets: 64 bytes of payload with ESP's trailer.
+/// Small packets: 64 bytes of payload with the ESP trailer.
 const PAYLOAD_BYTES: usize = 64;
 const PACKETS: u32 = 64;
 const SAS: u32 = 8;
-/// Ethernet, IPv4, ESP and an IV stand before the payload on the line.
+/// Offset of the ESP header on the line, behind Ethernet and IPv4.
 const LINE_ESP_AT: usize = 34;
-/// Preamble, FCS and gap around a frame: a cycle a byte.
+/// Preamble, FCS and gap of a frame, at one byte per cycle.
 const LINE_OVERHEAD_CYCLES: usize = 24;
 const ALGORITHMS: [(&str, Cipher, Hash); 2] = [
     ("AES-GCM-128", Cipher::AesGcm, Hash::None),
@@ -29,12 +29,13 @@ fn sa_of(algorithm: Algorithm, number: u32) -> Sa {
     }
 }
 
-/// The SAs of the packets: in turn, and a row of each.
+/// The order of packets by SA: SAs in turn, and all packets of an SA in a row.
 fn orders() -> (Vec<u32>, Vec<u32>) {
     ((0..PACKETS).map(|at| at % SAS).collect(), (0..PACKETS).map(|at| at / (PACKETS / SAS)).collect())
 }
 
-/// Seals one packet of each of these SAs, in calls of `bundle` packets; the cycles that all took.
+/// Seals one packet for each element of `sas`, in calls of `bundle` packets, and returns the cycles
+/// that they took.
 fn cycles(driver: &mut Driver, icv_bytes: usize, sas: &[u32], bundle: usize) -> u32 {
     let mut bodies = vec![([0; PAYLOAD_BYTES], [0; 16]); sas.len()];
     let mut packets: Vec<Packet<'_>> = bodies
@@ -70,7 +71,7 @@ fn packets_of_one_sa_in_a_row_take_fewer_cycles_than_single_ones() {
         }
         let icv_bytes = usize::from(sa_of(algorithm, 0).icv_bytes);
         let (turns, rows) = orders();
-        // Into the cache first, which both orders would pay for once.
+        // Fills the cache first, since both orders would pay for that once.
         cycles(&mut driver, icv_bytes, &rows, PACKETS as usize);
         let row = (PACKETS / SAS) as usize;
         let alone = cycles(&mut driver, icv_bytes, &turns, 1);
@@ -90,7 +91,7 @@ fn packets_of_one_sa_in_a_row_take_fewer_cycles_than_single_ones() {
     }
 }
 
-/// Has one packet of each of these SAs sealed on its way to the line; the cycles until the last has
+/// Seals one packet for each element of `sas` inline, and returns the cycles until the last one has
 /// left.
 fn inline_cycles(nic: &mut Nic, line: &mut MemoryLine, icv_bytes: usize, sas: &[u32]) -> u32 {
     let mut frame = vec![0; LINE_ESP_AT + 16 + PAYLOAD_BYTES + icv_bytes];
@@ -120,7 +121,7 @@ fn packets_of_one_sa_in_a_row_leave_the_card_faster_than_mixed_ones_unless_the_l
         }
         let icv_bytes = usize::from(sa_of(algorithm, 0).icv_bytes);
         let (turns, rows) = orders();
-        // Into the cache first, which both orders would pay for once.
+        // Fills the cache first, since both orders would pay for that once.
         inline_cycles(&mut nic, &mut peer, icv_bytes, &rows[..PACKETS as usize / 2]);
         inline_cycles(&mut nic, &mut peer, icv_bytes, &rows[PACKETS as usize / 2..]);
         let mixed = inline_cycles(&mut nic, &mut peer, icv_bytes, &turns);
@@ -130,7 +131,7 @@ fn packets_of_one_sa_in_a_row_leave_the_card_faster_than_mixed_ones_unless_the_l
         println!("  SAs in turn: {}", mixed / PACKETS);
         println!("  8 of one SA in a row: {}", all / PACKETS);
         println!("  the line alone: {wire}");
-        // Where the card keeps up with the line in either order, there is nothing left to gain.
+        // If the line is the bottleneck in either order, grouping packets cannot gain anything.
         let line_bound = (mixed as usize) < PACKETS as usize * wire * 21 / 20;
         assert!(all < mixed || (all == mixed && line_bound), "{name}: {mixed} {all}");
     }

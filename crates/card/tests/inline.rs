@@ -1,6 +1,6 @@
-//! `platforms/grip-inline.toml` against the card as a network interface: what the simulator says of
-//! a burst is what the card takes until the last packet is on the line, behind a bus of its own
-//! clock and behind slower ones.
+//! Compares `platforms/grip-inline.toml` with the card as a network interface: the simulator must
+//! predict how long a burst takes until its last packet is on the line, with a bus at the card's
+//! clock and with slower ones.
 #![cfg(feature = "verilated")]
 
 use convoy_card::line::{Line, MemoryLine, memory};
@@ -9,15 +9,15 @@ use convoy_card::{Algorithm, Cipher, Hash, Sa, routed_mhz};
 use convoy_sim::{Packet, Platform, Simulation, Traffic, TrafficError};
 
 const AES_GCM: u8 = 1;
-/// How far a prediction may be off, over what was measured.
+/// Largest relative error of a prediction.
 const TOLERANCE: f64 = 0.15;
-/// Packets in a row of one SA, and payload bytes with ESP's trailer.
+/// Consecutive packets of one SA, and payload bytes with the ESP trailer.
 const SHAPES: [(u32, u32); 9] =
     [(1, 64), (2, 64), (8, 64), (1, 256), (2, 256), (8, 256), (1, 1400), (2, 1400), (8, 1400)];
 const SAS: u32 = 8;
-/// Packets of a burst: all of the driver's ring.
+/// Packets of a burst, which fill the driver's ring.
 const PACKETS: u32 = 64;
-/// Ethernet and IPv4 before ESP; ESP's header and IV; the ICV.
+/// Length of Ethernet and IPv4 before ESP; of ESP header and IV; of the ICV.
 const ESP_AT: usize = 34;
 const HEADER_BYTES: usize = 16;
 const ICV_BYTES: usize = 16;
@@ -60,7 +60,7 @@ fn cycles(nic: &mut Nic, line: &mut MemoryLine, (row, bytes): (u32, u32), packet
     f64::from(nic.cycles().wrapping_sub(before))
 }
 
-/// Packets of SAs in turn, so many in a row of each.
+/// Packets of SAs in turn, with `row` consecutive packets of each.
 struct Rows {
     at: u32,
     row: u32,
@@ -76,7 +76,7 @@ impl Traffic for Rows {
     }
 }
 
-/// What the simulator says of the same burst, in cycles of the card.
+/// The simulator's prediction for the same burst, in cycles of the card.
 fn predicted(bus_mhz: f64, (row, bytes): (u32, u32)) -> f64 {
     let platform = Platform::open("grip-inline").expect("it comes with the program");
     let mut platform = platform.with_variants("verilated").expect("it has this variant");
@@ -94,7 +94,7 @@ fn predicted(bus_mhz: f64, (row, bytes): (u32, u32)) -> f64 {
 fn the_simulator_predicts_the_cycles_until_a_burst_is_on_the_line() {
     let paper = Platform::open("grip-inline").expect("it comes with the program").buses[0].clock_mhz;
     let (mut nic, mut line) = card();
-    // The first packets of each SA bring it onto the card, which no later one pays for.
+    // The first round loads the SAs, whose cost later rounds do not have.
     for _ in 0..2 {
         cycles(&mut nic, &mut line, (1, 64), PACKETS / 2);
     }

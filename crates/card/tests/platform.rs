@@ -1,6 +1,6 @@
-//! `platforms/grip.toml` against the card: its figures are the fit to the card's cycles, and what
-//! the simulator makes of them is what the card takes, behind a bus of its own clock and behind the
-//! paper's.
+//! Compares `platforms/grip.toml` with the card: its parameters are fitted to the card's cycles,
+//! and the simulator must predict from them what the card takes, with a bus at the card's clock and
+//! with the paper's bus.
 #![cfg(feature = "verilated")]
 
 use convoy_card::{
@@ -8,13 +8,13 @@ use convoy_card::{
 };
 use convoy_sim::{Packet, Platform, Reference, Simulation, Traffic, TrafficError};
 
-/// The number of the function that does AES-GCM; the figures of the file relate to its clock.
+/// The number of the AES-GCM function, to whose clock the file's figures relate.
 const AES_GCM: u8 = 1;
-/// How far a prediction may be off, over what was measured.
+/// Largest relative error of a prediction.
 const TOLERANCE: f64 = 0.15;
-/// How far the file may be off the fit: it has three digits.
+/// Largest relative deviation of the file from the fit: it has three digits.
 const ROUNDING: f64 = 0.005;
-/// Packets in a multi-packet, and payload bytes with ESP's trailer.
+/// Packets in a multi-packet, and payload bytes with the ESP trailer.
 const SHAPES: [(u32, u32); 9] =
     [(1, 64), (2, 64), (8, 64), (1, 256), (2, 256), (8, 256), (1, 1400), (2, 1400), (8, 1400)];
 const SAS: u32 = 8;
@@ -31,7 +31,7 @@ fn grip() -> Platform {
     Platform::open("grip").expect("it comes with the program")
 }
 
-/// A card with the SAs of one algorithm on it.
+/// A card with SAs of one algorithm installed.
 fn card(cipher: Cipher, hash: Hash) -> (Driver, usize) {
     let mut driver = Driver::new().expect("a card");
     let (auth_bytes, icv_bytes) = if hash == Hash::None { (0, 16) } else { (20, 12) };
@@ -48,12 +48,12 @@ fn card(cipher: Cipher, hash: Hash) -> (Driver, usize) {
     (driver, usize::from(icv_bytes))
 }
 
-/// Multi-packets of a shape in a run: small ones more often, all within one batch of the driver.
+/// Multi-packets in a run: more if they are small, and always within one batch of the driver.
 fn runs(bundle: u32, bytes: u32) -> u32 {
     (65_536 / (bundle * (bytes + 100))).clamp(2, 64 / bundle)
 }
 
-/// The cycles of a burst: so many multi-packets, each of another SA than the one before.
+/// The cycles of a burst of `runs` multi-packets, each of another SA than the one before.
 fn cycles(driver: &mut Driver, icv_bytes: usize, bundle: u32, bytes: u32) -> f64 {
     let packets = runs(bundle, bytes) * bundle;
     let mut bodies = vec![(vec![0; bytes as usize], [0; 16]); packets as usize];
@@ -81,9 +81,9 @@ fn blocks(platform: &Platform, bundle: u32, bytes: u32) -> f64 {
     f64::from(bundle * (bytes + platform.source.header_bytes).div_ceil(16))
 }
 
-/// `T_init` and `T_block` in cycles, by least squares of the relative error.
+/// `T_init` and `T_block` in cycles, fitted by least squares of the relative error.
 fn fit(measured: &[(f64, f64)]) -> (f64, f64) {
-    // cycles = a + b n, each line divided by its cycles: two normal equations.
+    // cycles = a + b n; each equation is divided by its cycles, which gives two normal equations.
     let (mut aa, mut ab, mut bb, mut ya, mut yb) = (0.0, 0.0, 0.0, 0.0, 0.0);
     for (blocks, cycles) in measured {
         let (one, n) = (1.0 / cycles, blocks / cycles);
@@ -93,7 +93,8 @@ fn fit(measured: &[(f64, f64)]) -> (f64, f64) {
     ((ya * bb - yb * ab) / determinant, (yb * aa - ya * ab) / determinant)
 }
 
-/// The first of some runs brings function and SAs onto the card, which no later one pays for.
+/// A card that has done a first run, which loads function and SAs, so that later runs do not pay
+/// for it.
 fn warmed(cipher: Cipher, hash: Hash) -> (Driver, usize) {
     let (mut driver, icv_bytes) = card(cipher, hash);
     for _ in 0..2 {
@@ -137,7 +138,7 @@ fn the_platform_s_figures_are_the_fit_to_the_card_s_cycles() {
     );
 }
 
-/// Multi-packets one after the other, of SAs in turn.
+/// Multi-packets in sequence, of SAs in turn.
 struct Rows {
     at: u32,
     packets: u32,
@@ -154,12 +155,12 @@ impl Traffic for Rows {
     }
 }
 
-/// What the simulator says of the same burst, in cycles of the card.
+/// The simulator's prediction for the same burst, in cycles of the card.
 fn predicted(bus_mhz: f64, bundle: u32, bytes: u32) -> f64 {
     let mut platform = grip();
-    platform.set_accelerators(1); // the burst seals, which is X1's
+    platform.set_accelerators(1); // sealing uses X1 only
     platform.buses[0].clock_mhz = bus_mhz;
-    platform.source.rate_mbps = 1e9; // all is there from the start
+    platform.source.rate_mbps = 1e9; // all packets are there from the start
     platform.scheduler.window = bundle as usize;
     let packets = runs(bundle, bytes) * bundle;
     let report =

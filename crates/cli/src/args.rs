@@ -98,7 +98,7 @@ pub(crate) enum LogFormat {
 }
 
 impl LogFormat {
-    /// Its word on the command line.
+    /// Name on the command line.
     pub(crate) const fn word(self) -> &'static str {
         match self {
             Self::Text => "text",
@@ -182,7 +182,7 @@ pub(crate) struct ShowArgs {
     pub(crate) json: bool,
 }
 
-/// Seconds between two looks at a gateway.
+/// Parses the interval of `convoy show --watch`.
 fn seconds(text: &str) -> Result<f64, String> {
     let expected = "a number of seconds from 0.1 to 3600 is expected";
     let seconds: f64 = text.parse().map_err(|_| expected.to_owned())?;

@@ -23,7 +23,7 @@ pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
     );
     match choice::overview(&config) {
         Ok(engines) => println!("{engines}"),
-        // Another machine may have it.
+        // The configuration may be for another machine.
         Err(error) => eprintln!("{}: warning: {error}", args.config.display()),
     }
     if config.ports.iter().any(|port| port.settings.routed_interface().is_some()) {
@@ -35,12 +35,12 @@ pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Reads the configuration of a gateway that is to start here.
+/// Loads the configuration of a gateway that is to start on this machine.
 pub(crate) fn load(path: &Path) -> Result<Config, Failure> {
     Config::load(path).map_err(|errors| Failure::Config(errors.to_string()))
 }
 
-/// Reads a configuration for a command that opens none of its ports.
+/// Loads a configuration for a command that opens none of its ports.
 pub(crate) fn load_for_any_machine(path: &Path) -> Result<Config, Failure> {
     Config::load_for_any_machine(path).map_err(|errors| Failure::Config(errors.to_string()))
 }

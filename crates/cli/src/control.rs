@@ -1,4 +1,4 @@
-//! Asking a running gateway by its control socket.
+//! Requests to a running gateway by its control socket.
 
 use std::io;
 use std::path::Path;
@@ -8,15 +8,15 @@ use convoy_gateway::control::{self, Answer, Ask};
 use crate::Failure;
 use crate::args::ReloadArgs;
 
-/// Asks, and says what to look at where no gateway answers.
+/// Sends a request; explains what to check if no gateway answers.
 pub(crate) fn ask(control: &Path, what: Ask) -> Result<Answer, Failure> {
     control::ask(control, what).map_err(|error| Failure::Failed(why_not(control, &error)))
 }
 
-/// Why nobody answered, and what to do.
+/// Explains why there was no answer, and what to do.
 fn why_not(control: &Path, error: &io::Error) -> String {
     let place = control.display();
-    // The socket is for root and the user who started the gateway alone (`convoy_ike::local`).
+    // Only root and the user who started the gateway may use the socket (`convoy_ike::local`).
     if error.kind() == io::ErrorKind::PermissionDenied {
         return format!(
             "you may not ask the gateway at {place}: {error}; only root and the user who started \

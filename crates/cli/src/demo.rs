@@ -13,10 +13,9 @@ use crate::args::DemoArgs;
 use crate::output::warn_of;
 use crate::table::new_table;
 
-/// Part of the time that goes to the first, live part; the comparisons share the rest.
+/// Fraction of the time for the first, live part; the comparisons share the rest.
 const LIVE_SHARE: f64 = 0.15;
-/// Of each run with the verilated card, beside the rest: it does a few thousand packets a second
-/// here.
+/// Duration of each run with the verilated card, which handles a few thousand packets per second.
 const CARD: Duration = Duration::from_secs(3);
 
 pub(crate) fn demo(args: &DemoArgs) -> Result<(), Failure> {
@@ -50,11 +49,11 @@ pub(crate) fn demo(args: &DemoArgs) -> Result<(), Failure> {
     if report.is_perfect() {
         Ok(())
     } else {
-        Err(Failure::Failed("not every packet came out byte for byte and in order".to_owned()))
+        Err(Failure::Failed("not every packet arrived unchanged and in order".to_owned()))
     }
 }
 
-/// The capture that was named, or the one that comes with the source.
+/// The given capture, or the one that comes with the source.
 fn capture(args: &DemoArgs) -> Option<PathBuf> {
     let own = || PathBuf::from("demo/traffic.pcap");
     args.capture.clone().or_else(|| Some(own()).filter(|path| path.exists()))
@@ -71,7 +70,7 @@ fn show(view: &LiveView) {
         view.mbps,
         engines(&view.engines)
     );
-    // A terminal that has gone shows nothing more.
+    // Failures are ignored, for example when the terminal was closed.
     let _ = std::io::stdout().flush();
 }
 
@@ -104,11 +103,11 @@ fn engines(engines: &[DemoEngineReport]) -> comfy_table::Table {
 fn print(report: &DemoReport) {
     let live = &report.live;
     println!("Two gateways in one process, 8 tunnels in UDP between them, traffic both ways:");
-    println!("{} packets of real programs and a generated IMIX, over and over.", report.capture_packets);
+    println!("{} packets of real programs and generated IMIX, repeated.", report.capture_packets);
     for (reason, count) in report.capture_unreadable.iter() {
         println!("{count} packets of the capture were left out: {reason}");
     }
-    println!("\nAll engines at hand in the first gateway; {}, window {}:", live.rule, live.window);
+    println!("\nAll available engines in the first gateway; {}, window {}:", live.rule, live.window);
     println!("{}", engines(&live.engines));
     for event in &live.events {
         println!("  {event}");
@@ -119,7 +118,7 @@ fn print(report: &DemoReport) {
     }
     print_card(&report.card);
     let (sent, good) = report.sent_and_good();
-    println!("{good} of {sent} packets came out byte for byte, in the order of their SA.");
+    println!("{good} of {sent} packets arrived unchanged, in the order of their SA.");
     for comparison in &report.comparisons {
         if let Some(verdict) = &comparison.verdict {
             println!("{}: {verdict}", comparison.about);
@@ -127,14 +126,13 @@ fn print(report: &DemoReport) {
     }
 }
 
-/// Every policy on one platform: what it lets through, and how long packets take under the same
-/// load.
+/// Prints each policy's throughput on one platform, and its latency under the same load.
 fn print_comparison(comparison: &Comparison) {
     let Comparison { about, proposal, engines, offered_packets_per_second, .. } = comparison;
     println!("The first gateway with {about}, {proposal}:");
     println!("{}", costs(engines));
     let load = offered_packets_per_second / 1000.0;
-    println!("  Latency is from port to port inside, while {load:.0} thousand packets come each second:");
+    println!("  Latency is measured between the plaintext ports, at {load:.0} thousand packets/s:");
     let mut table = new_table(&[
         "policy",
         "W = 1, packets/s",
@@ -145,7 +143,7 @@ fn print_comparison(comparison: &Comparison) {
         "p99 us",
         "p99.9 us",
         "lost of the load",
-        "byte for byte",
+        "unchanged",
     ]);
     let measured = comparison.saturated.iter().zip(&comparison.without_window).zip(&comparison.offered);
     for ((wide, narrow), offered) in measured {
@@ -172,7 +170,7 @@ fn costs(engines: &[DemoEngine]) -> comfy_table::Table {
         "cost",
         "each multi-packet, ns",
         "each block of 16 bytes, ns",
-        "a packet, over this CPU's cost",
+        "single packet, relative to this CPU",
     ]);
     for engine in engines {
         table.add_row([
@@ -186,20 +184,20 @@ fn costs(engines: &[DemoEngine]) -> comfy_table::Table {
     table
 }
 
-/// The runs of the verilated card; nothing if it is not built in.
+/// Prints the runs of the verilated card, if it is built in.
 fn print_card(runs: &[TrialReport]) {
     if runs.is_empty() {
         return;
     }
     println!(
-        "The same traffic through the GRIP card alone: its RTL, simulated cycle by cycle by Verilator. Times are the card's."
+        "The same traffic through the GRIP card only: its RTL, simulated cycle by cycle with Verilator. Times are in the card's time."
     );
     let mut table = new_table(&[
         "window",
         "packets",
         "packets per multi-packet",
         "ns per packet on the card",
-        "in order, byte for byte",
+        "in order, unchanged",
     ]);
     for run in runs {
         table.add_row([

@@ -19,7 +19,7 @@ pub(crate) fn run(args: &EnginesArgs) -> Result<(), Failure> {
     }
     if args.calibrate {
         println!("window: {:.0} ns to sort a packet by its SA", window_ns());
-        println!("  packets are sorted where t_key is more than t_init and this");
+        println!("  packets are sorted where t_key exceeds t_init plus this");
     }
     Ok(())
 }
@@ -43,7 +43,7 @@ fn print(engine: &EngineOverview) {
         println!("  device {}: {}", device.device, device.summary);
         match &device.why_not {
             Some(why_not) => println!("    not usable: {why_not}"),
-            None => println!("    says that it does: {}", device.algorithms.join(", ")),
+            None => println!("    reports support for: {}", device.algorithms.join(", ")),
         }
     }
     if !engine.costs.is_empty() {
@@ -70,7 +70,7 @@ fn print(engine: &EngineOverview) {
     println!();
 }
 
-/// A handover's parts, as they add up.
+/// Components of the handover cost.
 fn handover(row: &HandoverRow) -> String {
     let HandoverRow { init_ns, packet_ns, block_ns } = row;
     format!("{init_ns:.0} + {packet_ns:.0} a packet + {block_ns:.2} a block")

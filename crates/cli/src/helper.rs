@@ -1,4 +1,4 @@
-//! `convoy helper`: what `convoy run` starts beside itself.
+//! `convoy helper`: the privileged process that `convoy run` starts.
 
 use convoy_gateway::helper::{self, Duties};
 

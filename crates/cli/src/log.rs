@@ -1,4 +1,5 @@
-//! The log on standard error. The gateway never waits for its reader, and outlives it.
+//! The log on standard error. A slow reader delays the gateway by 20 ms at most, and the gateway
+//! continues without a reader.
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
@@ -13,12 +14,12 @@ use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 
 use crate::args::LogFormat;
 
-/// What a pipe takes at once if it takes anything (`PIPE_BUF`), in bytes.
+/// A write of this many bytes to a pipe is atomic (`PIPE_BUF`).
 const AT_ONCE: usize = 4096;
-/// How long a reader may keep a line waiting, in ms. A worker may be the one who waits.
+/// How long a write may wait for a slow reader, in ms. The caller may be a worker.
 const TIMEOUT_MS: u8 = 20;
 
-/// Sends the log of the whole program to standard error. `RUST_LOG` chooses what is logged.
+/// Starts logging to standard error. `RUST_LOG` sets the filter.
 pub(crate) fn init(format: LogFormat) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| "info".into());
     let log = tracing_subscriber::fmt().with_env_filter(filter);
@@ -35,20 +36,20 @@ pub(crate) fn init(format: LogFormat) {
                 )
             });
             log.json().flatten_event(true).with_writer(Arc::new(stderr)).init();
-            // A panic that is caught, as a worker's is, prints its message all the same.
+            // A caught panic, such as a worker's, prints its message as well.
             std::panic::set_hook(Box::new(|panic| fatal(LogFormat::Json, &panic.to_string())));
         }
     }
 }
 
-/// Says on standard error why the program ends, whatever `RUST_LOG` leaves out: in JSON as one line
-/// with the keys of the log's.
+/// Writes the reason for the program's end to standard error, regardless of `RUST_LOG`; in JSON as
+/// one line with the same keys as the log.
 pub(crate) fn fatal(format: LogFormat, text: &str) {
     match format {
         LogFormat::Text => eprintln!("{text}"),
         LogFormat::Json => {
             let mut now = String::new();
-            // Without the time the line still says why.
+            // If the time cannot be formatted, the line is written without it.
             let _ = SystemTime.format_time(&mut Writer::new(&mut now));
             let line = serde_json::json!({ "timestamp": now, "level": "ERROR", "message": text.trim_end() });
             eprintln!("{line}");
@@ -56,7 +57,7 @@ pub(crate) fn fatal(format: LogFormat, text: &str) {
     }
 }
 
-/// Whether a command line that cannot be understood as a whole asks for a log in JSON.
+/// Whether an invalid command line asks for a log in JSON.
 pub(crate) fn is_json_asked_for(arguments: impl Iterator<Item = OsString>) -> bool {
     let (option, word) = ("--log-format", LogFormat::Json.word());
     let arguments: Vec<OsString> = arguments.collect();
@@ -64,18 +65,18 @@ pub(crate) fn is_json_asked_for(arguments: impl Iterator<Item = OsString>) -> bo
         || arguments.iter().any(|argument| *argument == *format!("{option}={word}"))
 }
 
-/// Colours are for people at a terminal who have not said otherwise (<https://no-color.org>).
+/// Colours are used on a terminal unless the user disabled them (<https://no-color.org>).
 fn has_colors() -> bool {
     io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-/// A destination that takes lines while it can, and loses them otherwise: its reader has gone or
-/// stands still, its terminal was closed, its disk is full. The next line that can be written says
-/// how many were lost.
+/// A writer that drops lines which it cannot write: because the reader is gone or blocked, the
+/// terminal was closed or the disk is full. The next line that can be written is preceded by the
+/// number of dropped lines.
 pub(crate) struct Lossy<D> {
     state: Mutex<State<D>>,
-    /// Words for a number of lost lines, with the line's end.
-    tell_lost: fn(u64) -> String,
+    /// Formats the number of dropped lines as a line.
+    report_lost: fn(u64) -> String,
 }
 
 struct State<D> {
@@ -84,21 +85,21 @@ struct State<D> {
 }
 
 impl<D: Write + AsFd> Lossy<D> {
-    /// `tell_lost` makes the line that says how many were lost.
-    pub(crate) fn new(destination: D, tell_lost: fn(u64) -> String) -> Self {
-        Self { state: Mutex::new(State { destination, lost: 0 }), tell_lost }
+    /// `report_lost` formats the line that reports dropped lines.
+    pub(crate) fn new(destination: D, report_lost: fn(u64) -> String) -> Self {
+        Self { state: Mutex::new(State { destination, lost: 0 }), report_lost }
     }
 }
 
 impl<D: Write + AsFd> Write for &Lossy<D> {
-    /// Takes a whole line. It never fails: `tracing-subscriber` would report that on standard
-    /// error, and panic there.
+    /// Takes a whole line. It never fails, since `tracing-subscriber` would report the error on
+    /// standard error and panic there.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let state = &mut *self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let timeout = if state.lost == 0 { TIMEOUT_MS } else { 0 };
         let told = match state.lost {
             0 => Ok(()),
-            lost => put(&mut state.destination, (self.tell_lost)(lost).as_bytes(), timeout),
+            lost => put(&mut state.destination, (self.report_lost)(lost).as_bytes(), timeout),
         };
         if told.is_ok() {
             state.lost = 0;
@@ -122,12 +123,11 @@ fn put<D: Write + AsFd>(destination: &mut D, text: &[u8], timeout_ms: u8) -> io:
     Ok(())
 }
 
-/// Where the other end has gone there is room too: writing tells.
+/// A pipe without a reader is writable too; the write then fails.
 fn await_room(destination: BorrowedFd<'_>, timeout_ms: u8) -> io::Result<()> {
     match poll(&mut [PollFd::new(destination, PollFlags::POLLOUT)], PollTimeout::from(timeout_ms)) {
         Ok(0) => Err(io::ErrorKind::WouldBlock.into()),
-        // A signal, such as the one that asks for the reload that is logged, is no reason to lose a
-        // line.
+        // A signal, such as the one that requests a reload, must not cause a lost line.
         Ok(_) | Err(Errno::EINTR) => Ok(()),
         Err(error) => Err(error.into()),
     }

@@ -1,4 +1,4 @@
-//! The `convoy` binary: it parses, calls the gateway, prints.
+//! The `convoy` binary: parses the command line, calls the libraries and prints results.
 
 #[macro_use]
 mod output;
@@ -28,12 +28,12 @@ use clap::Parser;
 
 use args::{Cli, Command, LogFormat};
 
-/// Exit status for wrong usage or configuration, as clap's own.
+/// Exit status for wrong usage or configuration, like clap's.
 const USAGE: u8 = 2;
 
-/// Why a command ended.
+/// Why a command failed.
 pub(crate) enum Failure {
-    /// The configuration is wrong.
+    /// The configuration or the usage is wrong.
     Config(String),
     /// The command failed.
     Failed(String),

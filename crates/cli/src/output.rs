@@ -1,36 +1,36 @@
-//! Standard output and standard error, whose readers may have gone.
+//! Standard output and standard error whose readers may have closed them.
 
 use std::fmt::Arguments;
 use std::io::{self, ErrorKind, Write, stderr, stdout};
 
-/// As the standard library's, but a reader that leaves early, as `head` does, ends no command.
+/// Like the standard library's, but a reader that closes early, such as `head`, is not an error.
 macro_rules! println {
     () => { $crate::output::line(format_args!("")) };
     ($($text:tt)*) => { $crate::output::line(format_args!($($text)*)) };
 }
 
-/// As `println`, without the line's end.
+/// Like `println`, without a newline.
 macro_rules! print {
     ($($text:tt)*) => { $crate::output::text(format_args!($($text)*)) };
 }
 
-/// As the standard library's, but with nobody to read it the program goes on.
+/// Like the standard library's, but a missing reader is ignored.
 macro_rules! eprintln {
     ($($text:tt)*) => { $crate::output::error(format_args!($($text)*)) };
 }
 
-/// Prints a line. What cannot be printed for another reason than that nobody reads on, such as a
-/// full disk, fails the command.
+/// Prints a line. Exits with an error if it cannot be written for a reason other than a closed
+/// reader, such as a full disk.
 pub(crate) fn line(text: Arguments<'_>) {
     check(writeln!(stdout(), "{text}"));
 }
 
-/// Prints a text, and fails as [`line()`] does.
+/// Prints text, and fails as [`line()`] does.
 pub(crate) fn text(text: Arguments<'_>) {
     check(write!(stdout(), "{text}"));
 }
 
-/// Says what is wrong. The exit status says it too, so that it may get lost.
+/// Prints an error. A failure to print is ignored, since the exit status reports the error as well.
 pub(crate) fn error(text: Arguments<'_>) {
     let _ = writeln!(stderr(), "{text}");
 }
@@ -45,7 +45,7 @@ fn check(printed: io::Result<()>) {
     }
 }
 
-/// Says on standard error where a capture is cut off or damaged, if it is.
+/// Warns on standard error where a capture is truncated or damaged, if it is.
 pub(crate) fn warn_of(damage: Option<&str>) {
     if let Some(damage) = damage {
         eprintln!("convoy: warning: {damage}");

@@ -1,21 +1,21 @@
-//! A bar for what takes over two seconds, on a terminal.
+//! A progress bar on a terminal for operations of more than two seconds.
 
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// How long it stays hidden.
+/// How long the bar stays hidden.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Shows itself once two seconds have passed; goes away when it is dropped.
+/// Appears after two seconds, and disappears when it is dropped.
 pub(crate) struct Progress {
     bar: ProgressBar,
     began: Instant,
 }
 
 impl Progress {
-    /// Of `total` things if that is known; `unit` is their plural.
+    /// A bar for `total` items, if that is known; `unit` is their plural name.
     pub(crate) fn new(total: Option<u64>, unit: &str) -> Self {
         let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::hidden());
         let template = match total {
@@ -32,12 +32,12 @@ impl Progress {
         Self { bar, began: Instant::now() }
     }
 
-    /// What is under way, beside the count.
+    /// Shows the current activity beside the count.
     pub(crate) fn say(&self, what: &str) {
         self.bar.set_message(what.to_owned());
     }
 
-    /// So many are done.
+    /// Sets the number of finished items.
     pub(crate) fn set(&self, done: u64) {
         if self.bar.is_hidden() && self.began.elapsed() > TIMEOUT && std::io::stderr().is_terminal() {
             self.bar.set_draw_target(ProgressDrawTarget::stderr());

@@ -1,10 +1,10 @@
-//! The command line as a page of the book, from what clap knows of it.
+//! Generates the command line's page of the documentation from clap's definitions.
 
 use clap::{Arg, Command, CommandFactory};
 
 use crate::args::Cli;
 
-/// Columns of the page at most.
+/// Maximum line length of the page.
 const WIDTH: usize = 100;
 
 /// Every command with its usage, arguments and options, as Markdown.
@@ -18,7 +18,7 @@ pub(crate) fn page() -> String {
     page
 }
 
-/// A command and those below it.
+/// Adds a command and its subcommands.
 fn section(command: &mut Command, page: &mut String) {
     if command.is_hide_set() || command.get_name() == "help" {
         return;
@@ -44,7 +44,7 @@ fn is_of_every_command(argument: &Arg) -> bool {
     ["help", "version"].contains(&argument.get_id().as_str())
 }
 
-/// An argument or an option, as an item of a list.
+/// An argument or option as a list item.
 fn item(argument: &Arg) -> String {
     let values: Vec<String> =
         argument.get_value_names().into_iter().flatten().map(ToString::to_string).collect();
@@ -86,7 +86,7 @@ fn item(argument: &Arg) -> String {
     text
 }
 
-/// Text of help as Markdown: what looks like a tag is none.
+/// Escapes characters that Markdown would interpret.
 fn escaped(text: &str) -> String {
     text.replace('<', "\\<").replace('*', "\\*")
 }
@@ -97,8 +97,8 @@ fn paragraphs(text: &str, page: &mut String) {
     }
 }
 
-/// Lines of at most [`WIDTH`] columns, of which the first begins with `first`, the others with
-/// `rest`.
+/// Wraps text to [`WIDTH`] columns; `first` and `rest` are the prefixes of the first and of the
+/// other lines.
 fn wrapped(text: &str, first: &str, rest: &str) -> String {
     let (mut lines, mut line) = (String::new(), first.to_owned());
     let mut is_empty = true;

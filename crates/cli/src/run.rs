@@ -42,9 +42,10 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     };
     running.summary.log(&running.gateway.snapshot());
     tracing::info!("ready");
-    tell_manager(Progress::Ready);
+    notify_manager(Progress::Ready);
     let ended = running.gateway.work(&received);
-    // Nobody wanted the end of one that fails: its traffic never goes on in clear.
+    // A gateway that failed must not let its traffic continue in plaintext, so its routes keep
+    // dropping it.
     let was_told = matches!(ended, Ok(()) | Err(RunError::Hung(_) | RunError::Hurried(_)));
     end(&helper, if was_told { running.gateway.on_stop() } else { OnStop::Block });
     if running.gateway.blocks() {
@@ -57,14 +58,14 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Logs what is hardly meant so.
+/// Logs the configuration's warnings.
 fn warn(config: &Config) {
     let (told, rest) = config::told(&config.warnings);
     told.into_iter().for_each(|warning| tracing::warn!("{}", warning.in_one_line()));
     rest.into_iter().for_each(|rest| tracing::warn!("{rest}"));
 }
 
-/// Removes the sockets, and the routes if they are not to go on dropping the tunnels' traffic.
+/// Removes the sockets, and the routes unless they are to keep blocking the tunnels' traffic.
 fn end(helper: &Helper, on_stop: OnStop) {
     if let Err(error) = helper.end(on_stop) {
         tracing::warn!("some routes or sockets could not be removed: {error}");
@@ -75,7 +76,7 @@ fn failed(error: &dyn std::fmt::Display) -> Failure {
     Failure::Failed(error.to_string())
 }
 
-/// The helper is told now, once and for all, what it may open and remove.
+/// Starts the helper with a fixed list of the files that it may open and remove.
 fn start_helper(path: &Path, config: &Config, log: LogFormat) -> Result<Helper, HelperError> {
     let sockets = std::iter::once(&config.control).chain(&config.charon);
     let sockets = sockets.flat_map(|path| [OsStr::new("--socket"), path.as_os_str()]);
@@ -84,7 +85,7 @@ fn start_helper(path: &Path, config: &Config, log: LogFormat) -> Result<Helper, 
     Helper::start(std::iter::once(OsStr::new("helper")).chain(config).chain(log).chain(sockets))
 }
 
-/// A gateway at work, with all that asks it.
+/// A running gateway with the servers around it.
 struct Running {
     gateway: Gateway,
     summary: Summary,
@@ -92,7 +93,7 @@ struct Running {
 }
 
 impl Running {
-    /// Starts all in an order in which what may fail comes before what others notice: routes are
+    /// Starts everything. Steps that may fail come before those with visible effects; routes are
     /// last.
     fn start(
         config: Config,
@@ -105,7 +106,7 @@ impl Running {
         let summary = Summary::of(path, &config);
         let socket = |error| Failure::Failed(format!("control socket {}: {error}", control.display()));
         let mut server = ControlServer::listen(&control).map_err(socket)?;
-        // Before the gateway gives up the right to a port below 1024.
+        // While the process may still bind to a port below 1024.
         let metrics = metrics.map(|address| {
             let told = |error| Failure::Failed(format!("metrics on {address}: {error}"));
             convoy_gateway::metrics::bind(address).map_err(told)
@@ -126,8 +127,8 @@ impl Running {
     }
 }
 
-/// The gateway goes on if its service manager is deaf, which then ends it or not.
-fn tell_manager(progress: Progress) {
+/// Notifies the service manager; a failure is only logged.
+fn notify_manager(progress: Progress) {
     if let Err(error) = notify::tell(progress) {
         tracing::warn!("cannot notify the service manager ({progress:?}): {error}");
     }
@@ -136,24 +137,24 @@ fn tell_manager(progress: Progress) {
 /// SIGTERM and SIGINT drain and stop, SIGHUP reloads.
 fn listen_to_signals(load: Load, orders: Sender<Order>) -> std::io::Result<()> {
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])?;
-    // On a thread of its own, since a peer's name may take long to resolve and SIGTERM is to be
-    // heard meanwhile. A reload that waits stands for all that were asked for since.
+    // Reloads run on a thread of their own: resolving a peer's name may take long, and SIGTERM must
+    // still be handled. A pending reload covers all later requests.
     let (ask, asked) = sync_channel(1);
     let reloads = orders.clone();
     supervise::spawn("reload", orders.clone(), move || {
         for () in asked {
-            // What comes of it is in the log.
+            // The result is in the log.
             let _ = run::reload(&load, &reloads, Box::new(drop));
         }
     })?;
     supervise::spawn("signals", orders.clone(), move || {
         for signal in signals.forever() {
             if signal == SIGHUP {
-                // Full: one waits.
+                // If the channel is full, a reload is already pending.
                 let _ = ask.try_send(());
                 continue;
             }
-            tell_manager(Progress::Stopping);
+            notify_manager(Progress::Stopping);
             if orders.send(Order::Stop).is_err() {
                 break;
             }
@@ -162,7 +163,7 @@ fn listen_to_signals(load: Load, orders: Sender<Order>) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Reads the configuration for a reload, which the gateway's own user cannot open.
+/// Reads the configuration for a reload by the helper, since the gateway's user may not open it.
 fn load_by(path: &Path, helper: &Arc<Helper>) -> Load {
     let (path, helper) = (path.to_owned(), Arc::clone(helper));
     Arc::new(move || {

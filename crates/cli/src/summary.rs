@@ -1,15 +1,15 @@
-//! What the log says of a gateway that has started.
+//! The log lines at the start of a gateway.
 
 use std::path::Path;
 
 use convoy_gateway::config::{Config, PortConfig};
 use convoy_gateway::snapshot::{PortRow, Snapshot};
 
-/// What the gateway was told to take up: no copy of the configuration, which has keys. The gateway
+/// Main settings of a gateway. It is no copy of the configuration, which holds keys. The gateway
 /// itself logs its engines.
 pub(crate) struct Summary {
     gateway: String,
-    /// By name.
+    /// Name and description of each port.
     ports: Vec<(String, String)>,
     tunnels: String,
 }
@@ -31,7 +31,7 @@ impl Summary {
         }
     }
 
-    /// Logs it, with what the gateway that has started adds.
+    /// Logs the settings, with values that are known only after the start.
     pub(crate) fn log(&self, snapshot: &Snapshot) {
         self.lines(snapshot).iter().for_each(|line| tracing::info!("{line}"));
     }

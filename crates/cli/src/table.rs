@@ -1,9 +1,9 @@
-//! How tables look.
+//! Layout of tables.
 
 use comfy_table::presets::{NOTHING, UTF8_HORIZONTAL_ONLY};
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table};
 
-/// Spaces between two columns.
+/// Spaces between columns.
 const GAP: u16 = 2;
 
 /// An empty table with this header.
@@ -13,14 +13,14 @@ pub(crate) fn new_table(header: &[&str]) -> Table {
     table
 }
 
-/// A column: its header, and what it says of a row.
+/// A column: its header, and the text for a row.
 pub(crate) struct Column<'a, R> {
     header: String,
     kind: Kind,
     cell: Box<dyn Fn(&R) -> String + 'a>,
 }
 
-/// How a column stands.
+/// Alignment and wrapping of a column.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Words,
@@ -29,34 +29,33 @@ enum Kind {
 }
 
 impl<R> Column<'_, R> {
-    /// Its header.
+    /// The header.
     pub(crate) fn header(&self) -> &str {
         &self.header
     }
 
-    /// What it says of a row.
+    /// The text for a row.
     pub(crate) fn cell(&self, row: &R) -> String {
         (self.cell)(row)
     }
 }
 
-/// A column of words, which is wrapped where the table would be too wide.
+/// A column of text, which is wrapped if the table would be too wide.
 pub(crate) fn words<'a, R>(header: impl Into<String>, cell: impl Fn(&R) -> String + 'a) -> Column<'a, R> {
     Column { header: header.into(), kind: Kind::Words, cell: Box::new(cell) }
 }
 
-/// A column of short words.
+/// A column of short words, which are not wrapped.
 pub(crate) fn word<'a, R>(header: impl Into<String>, cell: impl Fn(&R) -> String + 'a) -> Column<'a, R> {
     Column { header: header.into(), kind: Kind::Word, cell: Box::new(cell) }
 }
 
-/// A column of numbers, which stand at its right edge.
+/// A column of numbers, aligned to the right.
 pub(crate) fn number<'a, R>(header: impl Into<String>, cell: impl Fn(&R) -> String + 'a) -> Column<'a, R> {
     Column { header: header.into(), kind: Kind::Number, cell: Box::new(cell) }
 }
 
-/// A table of rows, without lines. With a width its words are wrapped to stay within so many
-/// characters.
+/// Renders a table without lines. With a `width` in characters, text columns are wrapped to fit.
 pub(crate) fn table_of<R>(columns: &[Column<'_, R>], rows: &[R], width: Option<u16>) -> String {
     let mut table = Table::new();
     table.load_preset(NOTHING).set_header(columns.iter().map(|column| &column.header));

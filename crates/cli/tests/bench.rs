@@ -1,4 +1,4 @@
-//! `convoy bench` as it is called.
+//! Tests of `convoy bench`.
 
 use std::process::{Command, Output};
 
@@ -14,14 +14,14 @@ fn json(output: &Output) -> serde_json::Value {
 #[test]
 fn a_link_of_a_known_rate_is_found_by_the_command() {
     let link = "rate=2000,queue=64,delay_us=3000";
-    // A busy machine may need longer than the command allows itself.
+    // On a busy machine the search may exceed its default time limit.
     let search =
         ["--trial", "0.1", "--resolution", "0.02", "--least", "100", "--most", "8000", "--within", "600"];
     let output = bench(
         &[&["throughput", "--link", link, "--lengths", "64", "--quick", "--json"][..], &search].concat(),
     );
     let report = &json(&output)["rounds"][0][0];
-    // The queue alone holds a third of a trial, and a busy machine finds less; the tests of
+    // The queue holds a third of a trial, and a busy machine finds lower rates; the tests of
     // convoy-measure are exact.
     let rate = report["ndr"]["packets_per_second"].as_f64().expect("a rate");
     assert!((1_000.0..2_800.0).contains(&rate), "{report}");

@@ -1,4 +1,4 @@
-//! The binary as its user meets it: exit status, which stream what goes to, and what is said.
+//! Tests of the binary: exit status, output streams and messages.
 
 use std::collections::HashSet;
 use std::os::unix::fs::PermissionsExt;
@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::LazyLock;
 
-/// 20 bytes of key and salt each way.
+/// 20 bytes of key and salt for each direction.
 const KEYS: [&str; 2] =
     ["00112233445566778899aabbccddeeff00112233", "ffeeddccbbaa99887766554433221100ffeeddcc"];
 
 fn convoy(arguments: &[&str]) -> Output {
-    // An empty calibration cache, since convoy warns of one that another build has written.
+    // An empty calibration cache, since convoy warns about one written by another build.
     static CACHE: LazyLock<PathBuf> = LazyLock::new(|| {
         let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("commands-cache");
         let _ = std::fs::remove_dir_all(&cache);
@@ -25,7 +25,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// The ports of one side, at an address that every machine has.
+/// Ports with a local address that exists on every machine.
 fn ports(local: &str, more: &str) -> String {
     format!(
         "[[port]]\nname = \"inside\"\nkind = \"tun\"\ndevice = \"convoytest0\"\n[[port]]\nname = \"outside\"\n\
@@ -33,13 +33,13 @@ fn ports(local: &str, more: &str) -> String {
     )
 }
 
-/// Adds lines to a file.
+/// Appends lines to a file.
 fn append(path: &Path, lines: &str) {
     let text = std::fs::read_to_string(path).expect("readable");
     std::fs::write(path, format!("{text}{lines}")).expect("writable");
 }
 
-/// A configuration of one side, as only its owner may read it.
+/// Writes a site's configuration, readable only by its owner.
 fn site(folder: &Path, name: &str, ends: [&str; 2], spis: [u32; 2], keys: [&str; 2]) -> PathBuf {
     let [local, remote] = ends;
     let path = folder.join(name);
@@ -84,7 +84,7 @@ fn a_log_in_json_has_no_line_that_is_not() {
     let helper = ["helper", "--config", "/nowhere/site.toml"];
     for (arguments, status) in [(&run[..], 2), (&["run"][..], 2), (&helper[..], 0)] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_convoy"));
-        // No socket of a gateway, of which the helper complains.
+        // The helper has no socket to a gateway, and complains.
         let ended = command.args([arguments, &log[..]].concat()).stdin(std::process::Stdio::null()).output();
         let ended = ended.expect("the binary was built");
         let told = text(&ended.stderr);
@@ -246,7 +246,7 @@ fn a_service_manager_hears_that_the_gateway_is_ready() {
     let tunnel = std::fs::read_to_string(&site).expect("readable");
     std::fs::write(&site, ports + &tunnel).expect("writable");
     let manager = std::os::unix::net::UnixDatagram::bind(at("notify")).expect("a socket");
-    // As systemd's, which a gateway that is root no more reaches.
+    // Like systemd's: accessible after the gateway has dropped root.
     for (path, mode) in [(folder.path().to_owned(), 0o755), (at("notify"), 0o777)] {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("ours");
     }
@@ -301,7 +301,7 @@ fn what_one_side_seals_the_other_opens_byte_for_byte() {
 #[test]
 fn replayed_packets_without_a_policy_are_counted_once() {
     let folder = tempfile::tempdir().expect("a folder");
-    // The packets are of the other site's hosts.
+    // The packets are those of the other site's hosts.
     let [_, b] = both_sites(folder.path());
     let at = |name: &str| folder.path().join(name);
     std::fs::write(at("plain.pcap"), capture(&[packet(0), packet(1), packet(2)])).expect("writable");
@@ -309,7 +309,7 @@ fn replayed_packets_without_a_policy_are_counted_once() {
     assert_eq!((&report["unprotected"], &report["dropped"]), (&3.into(), &serde_json::json!([])));
 }
 
-/// A capture as Wireshark's `editcap` makes it of another.
+/// Edits a capture with Wireshark's `editcap`.
 fn edited(arguments: &[&str], from: &Path, to: &Path) {
     let output = Command::new("editcap").args(arguments).args([from, to]).output();
     let output = output.expect("editcap, which scripts/install.sh test installs");
@@ -404,7 +404,7 @@ fn esp_in_udp_over_ipv6_has_a_checksum_that_others_find_right() {
     assert_eq!(contents(&std::fs::read(at("opened.pcap")).expect("written")), packets);
 }
 
-/// Sends a capture through a gateway; the report.
+/// Replays a capture through a gateway; returns the report.
 fn replay(config: &Path, way: &str, from: &Path, to: &Path) -> serde_json::Value {
     let [config, from, to] = [config, from, to].map(as_str);
     let replayed = convoy(&["replay", "-c", config, "--direction", way, "--in", from, "--out", to, "--json"]);
@@ -443,7 +443,7 @@ fn engines_are_told_for_machines_too() {
     }
 }
 
-/// A UDP packet from one site to the other; sizes vary.
+/// A UDP packet from one site to the other, with varying lengths.
 fn packet(at: usize) -> Vec<u8> {
     let payload = vec![at as u8; at * 7 % 1300];
     let (udp_len, len) = (8 + payload.len() as u16, 28 + payload.len() as u16);
@@ -459,7 +459,7 @@ fn packet(at: usize) -> Vec<u8> {
     packet
 }
 
-/// A capture of raw IP packets, in the classic format.
+/// A capture of raw IP packets in the classic pcap format.
 fn capture(packets: &[Vec<u8>]) -> Vec<u8> {
     let mut file: Vec<u8> =
         [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 65_535, 101].into_iter().flat_map(u32::to_le_bytes).collect();

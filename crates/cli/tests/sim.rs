@@ -1,4 +1,4 @@
-//! `convoy sim` as its user meets it.
+//! Tests of `convoy sim`.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -27,7 +27,7 @@ fn report(arguments: &[&str]) -> serde_json::Value {
     serde_json::from_slice(&output.stdout).expect("JSON and nothing else")
 }
 
-/// Exit status and errors of a command that must fail, without a word on stdout.
+/// Exit status and standard error of a command that must fail without output.
 fn refused(arguments: &[&str]) -> (Option<i32>, String) {
     let output = sim(arguments);
     assert_eq!(text(&output.stdout), "");
@@ -171,7 +171,7 @@ fn traces_are_told_apart_by_content() {
     let text_trace = report(&["--trace", as_str(&at("a.trace"))]);
     assert_eq!(text_trace["packets"], 300);
     assert_eq!(report(&["--trace", as_str(&at("a.trace")), "--packets", "50"])["packets"], 50);
-    // Packets half a second apart find everything idle.
+    // Packets that are half a second apart find all queues empty.
     let captured = report(&["--trace", as_str(&at("a.trace")), "--as-captured", "--window", "1"]);
     assert!(captured["end_ms"].as_f64() > Some(299_000.0));
     assert_eq!(report(&["--trace", as_str(&at("b.trace"))])["packets"], 90);
@@ -305,7 +305,7 @@ fn a_plan_says_what_a_window_and_an_engine_bring() {
     assert!(gain("with connectx-7") > Some(1.3) && gain("with qat-gen4") > Some(1.3), "{told}");
     assert_eq!(told["card_engines"][0]["cache"]["sas"], 2102);
     assert_eq!(told["measured"]["packets"], told["packets"][0]);
-    // A plan is made of sizes and addresses, which a snap length leaves.
+    // A plan needs only lengths and addresses, which a snap length preserves.
     let snapped = folder.path().join("snapped.pcapng");
     let edited = Command::new("editcap").args(["-s", "60", capture, as_str(&snapped)]).status();
     assert!(edited.expect("editcap, which scripts/install.sh test installs").success());

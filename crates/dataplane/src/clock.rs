@@ -1,16 +1,9 @@
-//! What a gateway takes from its machine: time, random numbers and memory for frames. A simulation
-//! supplies all three.
+//! The time of a gateway: the machine's, or one that a simulation advances.
 
 mod machine;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-use convoy_ipsec::Directory;
-use rand::SeedableRng;
-use rand::rngs::StdRng;
-
-use crate::memory::POOL_FRAMES;
 
 /// Monotonic time of one gateway, in ns since its start. Every worker has a copy.
 #[derive(Clone, Debug)]
@@ -70,48 +63,8 @@ impl VirtualTime {
     }
 }
 
-/// What a pipeline takes from its machine. A [`Clock`] alone converts into one with the system's
-/// random numbers, the default number of frames and no other workers.
-pub struct Environment {
-    /// The time.
-    pub clock: Clock,
-    /// Generates the IVs of CBC, which must be unpredictable, and seeds the flow cache, whose slots
-    /// outsiders must not be able to predict.
-    pub random: StdRng,
-    /// Frames of the pipeline: small, jumbo and huge.
-    pub frames: (usize, usize, usize),
-    /// Locates the SAs of all workers of the process.
-    pub directory: Arc<Directory>,
-}
-
-impl Environment {
-    /// The environment of a simulation: the same seed gives the same numbers. Never for real
-    /// traffic, since its IVs can be guessed.
-    pub fn simulated(time: &VirtualTime, seed: u64) -> Self {
-        Self {
-            clock: time.clock(),
-            random: StdRng::seed_from_u64(seed),
-            frames: POOL_FRAMES,
-            directory: alone(),
-        }
-    }
-}
-
-impl From<Clock> for Environment {
-    fn from(clock: Clock) -> Self {
-        Self { clock, random: StdRng::from_os_rng(), frames: POOL_FRAMES, directory: alone() }
-    }
-}
-
-/// The directory of the only pipeline of a process.
-fn alone() -> Arc<Directory> {
-    Arc::new(Directory::new(1))
-}
-
 #[cfg(test)]
 mod tests {
-    use rand::RngCore;
-
     use super::*;
 
     #[test]
@@ -129,14 +82,5 @@ mod tests {
         let time = VirtualTime::new();
         time.advance_to(7);
         time.advance_to(6);
-    }
-
-    #[test]
-    fn a_seed_gives_the_same_numbers_again_and_the_system_others() {
-        let time = VirtualTime::new();
-        let of = |mut environment: Environment| environment.random.next_u64();
-        assert_eq!(of(Environment::simulated(&time, 3)), of(Environment::simulated(&time, 3)));
-        assert_ne!(of(Environment::simulated(&time, 3)), of(Environment::simulated(&time, 4)));
-        assert_ne!(of(Clock::start().into()), of(Clock::start().into()));
     }
 }

@@ -111,19 +111,9 @@ pub struct Costs {
     window_ns: f64,
 }
 
-impl Default for Costs {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl Costs {
-    /// With the machine's calibration cache.
-    pub fn new() -> Self {
-        let (cache, warning) = CalibrationCache::open(CalibrationCache::default_path());
-        if let Some(warning) = warning {
-            tracing::warn!("{warning}");
-        }
+    /// With the machine's calibration cache, which the caller has opened.
+    pub fn new(cache: CalibrationCache) -> Self {
         Self::with(cache, window_cost_ns())
     }
 

@@ -11,19 +11,20 @@
 //! - [`Handoff`](handoff::Handoff) has one worker's ends of the rings between all of them: an SA
 //!   belongs to one worker, whichever queue its packets arrive in.
 //!
-//! A packet's way, from file to file: `worker.rs` reads a burst; `pipeline/way.rs` has the steps
+//! A packet's path, from file to file: `worker.rs` reads a burst; `pipeline/path.rs` has the steps
 //! from there on; `pipeline/stage/admission.rs` is the window, `pipeline/stage/dispatch.rs` the
 //! choice of an engine and the layout of packets, `pipeline/engine_slot.rs` the trains in flight at
 //! one engine, `pipeline/stage.rs` the order; `worker.rs` sends.
 //!
-//! Beside that path there is what a gateway takes from its machine ([`clock`]: time, random
-//! numbers, frames; [`memory`]: the packet memory of all workers), the cost of engines ([`costs`]),
-//! the notifications of a key daemon ([`daemon`]), the totals of tunnels ([`ledger`]), and warnings
-//! of drops ([`drop_watch`]).
+//! A pipeline takes time, random numbers, frames and the directory of SAs from its
+//! [`PipelineResources`](pipeline::PipelineResources). Beside the path there are the time of a
+//! gateway ([`clock`]), the packet memory of all workers ([`memory`]), the cost of engines
+//! ([`costs`]), the notifications of a key daemon ([`daemon`]), the totals of tunnels ([`ledger`]),
+//! and warnings of drops ([`drop_watch`]).
 //!
 //! Nothing here knows configuration, files, the control socket or other processes: whoever creates
 //! a pipeline installs its SAs and policies, and changes happen between two rounds. Measured costs
-//! are cached by [`convoy_engine::CalibrationCache`], which alone knows where. Time is always a
+//! are kept in a [`convoy_engine::CalibrationCache`] that the caller has opened. Time is always a
 //! [`Clock`](clock::Clock)'s, so that tests and simulations control it.
 
 mod adaptive_wait;

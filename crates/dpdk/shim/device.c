@@ -1,4 +1,4 @@
-/* Crypto devices: what they say of themselves, and their sessions. */
+/* Crypto devices: capabilities and sessions. */
 #define _GNU_SOURCE
 #include "internal.h"
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include <rte_lcore.h>
 #include <rte_bus.h>
 
-/* Sessions of a scheduler device have one of each of its workers, from the same pool. */
+/* A session of DPDK's scheduler contains a session for each of its worker devices, from the same pool. */
 #define WORKERS_OF_SCHEDULER 8
 
 int convoy_dpdk_find(const char *name) { return rte_cryptodev_get_dev_id(name); }
@@ -26,21 +26,21 @@ bool convoy_dpdk_info(int id, struct convoy_info *to) {
   return true;
 }
 
-/* Its driver's, which not every DPDK has, nor its header. */
+/* A function of the scheduler driver. Weak and declared here, since not every DPDK has the driver and its header. */
 int rte_cryptodev_scheduler_ordering_get(uint8_t) __attribute__((weak));
 bool convoy_dpdk_keeps_order(int id) {
   return rte_cryptodev_scheduler_ordering_get != NULL && rte_cryptodev_scheduler_ordering_get((uint8_t)id) == 1;
 }
 
-/* Has a device reach memory that was registered: one behind VFIO sees no other than that which is mapped for it. A virtual device reaches all that the
- * process does, and its bus may have nothing to map with. */
+/* Maps registered memory for a device's DMA: a device behind VFIO can only access memory that is mapped for it. A virtual
+ * device accesses memory as the process does, so it is no error if its bus cannot map. */
 int convoy_dpdk_map(int id, void *base, size_t len) {
   struct rte_cryptodev_info info = { 0 };
   rte_cryptodev_info_get((uint8_t)id, &info);
   if (info.device == NULL) return 0;
   rte_errno = 0;
   if (rte_dev_dma_map(info.device, base, (uint64_t)(uintptr_t)base, len) >= 0) return 0;
-  int error = rte_errno ? rte_errno : EIO; /* VFIO's own failures are only told in the log */
+  int error = rte_errno ? rte_errno : EIO; /* VFIO writes the cause of a failure to the log only */
   bool is_virtual = strcmp(rte_bus_name(rte_dev_bus(info.device)), "vdev") == 0;
   return error == ENOTSUP && is_virtual ? 0 : error;
 }
@@ -99,7 +99,7 @@ bool convoy_dpdk_capability(int id, uint32_t at, struct convoy_capability *to) {
 static bool make_pools(struct convoy_device *device, uint32_t sessions) {
   char name[RTE_MEMPOOL_NAMESIZE];
   uint32_t size = 0;
-  /* A scheduler's session has one of each worker in it, so all devices count. */
+  /* A scheduler's session contains sessions of its worker devices, so the size is the largest of all devices. */
   for (uint8_t id = 0; id < RTE_CRYPTO_MAX_DEVS; id++)
     if (rte_cryptodev_is_valid_dev(id)) size = RTE_MAX(size, rte_cryptodev_sym_get_private_session_size(id));
   struct rte_cryptodev_info info = { 0 };
@@ -111,7 +111,7 @@ static bool make_pools(struct convoy_device *device, uint32_t sessions) {
   snprintf(name, sizeof name, "convoy_o%u", device->id);
   device->operations = rte_crypto_op_pool_create(name, RTE_CRYPTO_OP_TYPE_SYMMETRIC, operations, 0,
                                                  sizeof(struct convoy_private), SOCKET_ID_ANY);
-  /* Heads without room for data: that is in convoy's frames. */
+  /* Mbufs without data room: they refer to the bytes of convoy's frames. */
   snprintf(name, sizeof name, "convoy_m%u", device->id);
   device->heads = rte_pktmbuf_pool_create(name, operations, 0, 0, 0, SOCKET_ID_ANY);
   return device->sessions && device->operations && device->heads;
@@ -178,7 +178,7 @@ void *convoy_dpdk_session(struct convoy_device *device, const struct convoy_sess
   cipher.cipher.algo = c->cipher == CIPHER_NULL ? RTE_CRYPTO_CIPHER_NULL : (enum rte_crypto_cipher_algorithm)CIPHERS[c->cipher];
   cipher.cipher.key.data = c->key; cipher.cipher.key.length = (uint16_t)c->key_len;
   cipher.cipher.iv.offset = PRIVATE_AT; cipher.cipher.iv.length = (uint16_t)c->nonce_len;
-  /* Encrypted, then hashed; verified, then decrypted. */
+  /* Outbound: encrypt, then hash. Inbound: verify, then decrypt. */
   if (!has_hash) first = &cipher;
   else if (!has_cipher) first = &auth;
   else if (c->seal) { first = &cipher; cipher.next = &auth; }
@@ -187,7 +187,7 @@ void *convoy_dpdk_session(struct convoy_device *device, const struct convoy_sess
 }
 
 void convoy_dpdk_session_free(struct convoy_device *device, void *session) {
-  /* Not every driver wipes a session. The caller makes no other meanwhile, so it is still nobody's. The workers' sessions of a scheduler stay
-     as they are until they are used again. */
+  /* Not every driver wipes a session. The caller's lock keeps others from taking this element before it is wiped. The
+     sessions of a scheduler's worker devices are not wiped until their memory is used again. */
   if (rte_cryptodev_sym_session_free(device->id, session) == 0) explicit_bzero(session, device->sessions->elt_size);
 }

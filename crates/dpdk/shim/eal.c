@@ -1,4 +1,4 @@
-/* EAL: started once, with what it says kept for whoever asks why it failed. */
+/* EAL: started once. Its log is kept in memory, so that errors can quote it. */
 #define _GNU_SOURCE
 #include "shim.h"
 #include <pthread.h>
@@ -12,7 +12,7 @@
 #include <rte_memory.h>
 #include <rte_version.h>
 
-/* The last of what DPDK said; the older half goes when it is full. */
+/* DPDK's latest log output. The older half is dropped when it is full. */
 static char said[8192];
 static size_t said_len;
 static pthread_mutex_t said_lock = PTHREAD_MUTEX_INITIALIZER;

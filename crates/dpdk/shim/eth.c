@@ -1,7 +1,7 @@
-/* Ethernet devices: opened with a queue pair for each thread, and bursts of frames copied out of and into DPDK's own buffers.
+/* Ethernet devices: opened with a queue pair for each thread. Bursts of frames are copied out of and into DPDK's buffers.
  *
- * Frames are copied, since a buffer that is handed to a device belongs to DPDK until the device, or whoever is behind it, gives it back, on
- * whatever thread; and a device behind an IOMMU reaches DPDK's memory without being told of more. */
+ * They are copied because a buffer that is handed to a device belongs to DPDK until the device, or another user of it,
+ * frees it on any thread; and because a device behind an IOMMU can access DPDK's memory without further mappings. */
 #define _GNU_SOURCE
 #include "shim.h"
 #include <errno.h>
@@ -49,12 +49,12 @@ static struct rte_mempool *make_buffers(uint16_t id, uint16_t queue, const struc
   snprintf(name, sizeof name, "convoy_e%u_%u", id, queue);
   uint32_t bytes = RTE_PKTMBUF_HEADROOM + RTE_ETHER_HDR_LEN + VLAN_BYTES + c->mtu + RTE_ETHER_CRC_LEN;
   bytes = RTE_ALIGN_CEIL(RTE_MAX(bytes, (uint32_t)RTE_MBUF_DEFAULT_BUF_SIZE), (uint32_t)RTE_CACHE_LINE_SIZE);
-  /* Both rings full, and a burst each way under way. Workers are no threads of EAL's, which alone have caches. */
+  /* Enough for two full rings and a burst in each direction. Without caches, which only EAL's own threads use. */
   uint32_t count = c->receive_descriptors + c->send_descriptors + 2 * BURST;
   return rte_pktmbuf_pool_create(name, count, 0, 0, (uint16_t)bytes, node);
 }
 
-/* A device that cannot be given an address takes all frames instead, and the caller looks whose they are. */
+/* A device whose address cannot be set is made promiscuous instead; the caller filters by address. */
 static int set_mac(uint16_t id, const uint8_t *mac) {
   struct rte_ether_addr address;
   memcpy(address.addr_bytes, mac, sizeof address.addr_bytes);
@@ -107,7 +107,7 @@ int convoy_eth_open(int id, const struct convoy_eth_config *wanted, struct convo
   memset(queues, 0, config.queues * sizeof *queues);
   int error = begin((uint16_t)id, &config, queues, step);
   if (error == 0) return 0;
-  /* Buffers that a queue has are free only once the device is closed. */
+  /* A queue frees its buffers only when the device is closed. */
   if (queues[0] != NULL) {
     (void)rte_eth_dev_stop((uint16_t)id);
     (void)rte_eth_dev_close((uint16_t)id);
@@ -123,7 +123,7 @@ uint32_t convoy_eth_receive(struct convoy_eth_queue *queue, struct convoy_eth_fr
   uint16_t count = rte_eth_rx_burst(queue->device, queue->id, queue->received, (uint16_t)RTE_MIN(room, (uint32_t)BURST));
   for (uint16_t at = 0; at < count; at++) {
     const struct rte_mbuf *mbuf = queue->received[at];
-    /* A tag that the device has taken out was there all the same, and a frame in pieces is longer than was asked for. */
+    /* A frame whose VLAN tag the device has stripped is not untagged, and a frame in several segments exceeds the MTU. */
     bool is_plain = mbuf->nb_segs == 1 && !(mbuf->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED);
     to[at] = (struct convoy_eth_frame){ .bytes = rte_pktmbuf_mtod(mbuf, const uint8_t *), .len = is_plain ? mbuf->data_len : 0 };
   }
@@ -141,7 +141,7 @@ uint32_t convoy_eth_send(struct convoy_eth_queue *queue, const struct convoy_eth
   count = RTE_MIN(count, (uint32_t)BURST);
   if (count == 0 || rte_pktmbuf_alloc_bulk(queue->buffers, burst, count) != 0) return 0;
   for (uint32_t at = 0; at < count; at++) {
-    /* The caller has looked at the MTU, which the buffers were made for. */
+    /* The caller has checked the MTU, by which the buffers are sized. */
     char *to = rte_pktmbuf_append(burst[at], (uint16_t)(sizeof packets[at].header + packets[at].len));
     if (to == NULL) continue;
     memcpy(to, packets[at].header, sizeof packets[at].header);

@@ -1,4 +1,4 @@
-/* What device.c and queue.c share. */
+/* Shared by device.c and queue.c. */
 #pragma once
 #include "shim.h"
 #include <rte_cryptodev.h>
@@ -11,11 +11,11 @@ struct convoy_device {
   struct convoy_queue **made;
 };
 
-/* Behind each operation, in memory that a device reaches. */
+/* Follows each operation, in memory that devices can access. */
 struct convoy_private {
-  uint8_t nonce[CONVOY_NONCE]; /* the first: every session says so */
+  uint8_t nonce[CONVOY_NONCE]; /* first, as the offset in every session says */
   uint8_t aad[CONVOY_AAD];
-  uint8_t digest[64]; /* as long as a whole hash, whatever a driver writes of it */
+  uint8_t digest[64]; /* room for an untruncated hash, which some drivers write */
   uint64_t cookie;
   uint32_t slot;
   uint32_t is_out;

@@ -1,4 +1,4 @@
-/* A queue pair: jobs in and results out, over frames that the caller keeps until each job is back. */
+/* A queue pair: jobs in, results out. The caller keeps each frame until its job is back. */
 #include "internal.h"
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@ struct convoy_queue {
   struct rte_mbuf_ext_shared_info shared;
 };
 
-/* A frame is not the mbuf's to give back. */
+/* Called when DPDK frees an mbuf: the frame stays with its owner. */
 static void keep(void *address, void *opaque) { (void)address; (void)opaque; }
 
 static struct convoy_private *private_of(struct rte_crypto_op *op) {
@@ -35,7 +35,7 @@ struct convoy_queue *convoy_dpdk_queue(struct convoy_device *device, uint16_t at
   rte_mbuf_ext_refcnt_set(&queue->shared, 1);
   if (!queue->operations || !queue->heads || !queue->free || rte_pktmbuf_alloc_bulk(device->heads, queue->heads, depth) ||
       rte_crypto_op_bulk_alloc(device->operations, RTE_CRYPTO_OP_TYPE_SYMMETRIC, queue->operations, (uint16_t)depth) != depth)
-    return NULL; /* the pools were made for all queues, so the system is out of memory */
+    return NULL; /* the pools hold enough for all queues, so the system is out of memory */
   for (uint32_t slot = 0; slot < depth; slot++) {
     struct rte_crypto_op *op = queue->operations[slot];
     struct rte_mbuf *head = queue->heads[slot];
@@ -103,7 +103,7 @@ uint32_t convoy_dpdk_enqueue(struct convoy_queue *queue, const struct convoy_job
     }
     uint32_t sent = rte_cryptodev_enqueue_burst(queue->device, queue->id, burst, (uint16_t)laid);
     for (uint32_t at = sent; at < laid; at++) private_of(burst[at])->is_out = 0;
-    /* The slots that were sent are the last of the list, in its order. */
+    /* The slots that were sent are at the end of the list. */
     queue->free_count -= sent;
     taken += sent;
     if (sent < laid) break;
@@ -117,7 +117,7 @@ uint32_t convoy_dpdk_dequeue(struct convoy_queue *queue, struct convoy_done *don
   uint32_t count = 0;
   for (uint32_t at = 0; at < back; at++) {
     struct convoy_private *own = private_of(burst[at]);
-    /* What a device brings twice is not done twice. */
+    /* A device may erroneously return an operation twice. */
     if (!own->is_out) continue;
     own->is_out = 0;
     queue->free[queue->free_count++] = own->slot;

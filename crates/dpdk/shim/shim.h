@@ -1,4 +1,4 @@
-/* What the Rust side of this crate calls. Structures are the same in src/bound/ffi.rs. */
+/* The interface to the Rust code of this crate. src/bound/ffi.rs mirrors the structures. */
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -9,14 +9,14 @@
 #define CONVOY_AAD 16
 #define CONVOY_DIGEST 32
 
-/* As in src/algorithm.rs. */
+/* The numbers are those in src/algorithm.rs. */
 enum convoy_cipher { CIPHER_NULL, CIPHER_GCM, CIPHER_GMAC, CIPHER_CHACHA, CIPHER_CBC, CIPHER_CTR, CIPHER_3DES, CIPHER_DES };
 enum convoy_hash { HASH_NONE, HASH_MD5, HASH_SHA1, HASH_SHA256, HASH_SHA384, HASH_SHA512 };
 
 struct convoy_range { uint16_t min, max, step; };
 
 struct convoy_capability {
-  uint8_t is_hash; /* of an HMAC, else of a cipher */
+  uint8_t is_hash; /* `algorithm` is a convoy_hash, else a convoy_cipher */
   uint8_t algorithm;
   struct convoy_range key, nonce, digest, aad;
 };
@@ -38,7 +38,7 @@ struct convoy_job {
   void *session;
   uint64_t cookie;
   uint32_t packet_len, cipher_start, cipher_len, auth_start, auth_len;
-  uint32_t digest_at; /* in the packet, or DIGEST_ASIDE: in the operation */
+  uint32_t digest_at; /* offset in the packet; DIGEST_ASIDE: in the operation */
   uint8_t kind;       /* enum convoy_kind */
   uint8_t nonce[CONVOY_NONCE], aad[CONVOY_AAD], digest[CONVOY_DIGEST];
 };
@@ -47,7 +47,7 @@ enum convoy_kind { KIND_AEAD, KIND_CHAINED };
 
 struct convoy_done {
   uint64_t cookie;
-  const uint8_t *digest; /* as it stands in the operation; until the next call */
+  const uint8_t *digest; /* in the operation; valid until the next call */
   uint8_t ended;         /* enum convoy_ended */
 };
 enum convoy_ended { ENDED_REFUSED, ENDED_DONE, ENDED_MISMATCH };
@@ -78,7 +78,7 @@ uint32_t convoy_dpdk_enqueue(struct convoy_queue *queue, const struct convoy_job
 uint32_t convoy_dpdk_dequeue(struct convoy_queue *queue, struct convoy_done *done, uint32_t room);
 
 struct convoy_eth_info {
-  const char *name, *driver; /* name: until the next call of the same thread */
+  const char *name, *driver; /* `name` is valid until the thread's next call */
   uint32_t receive_queues, send_queues, least_mtu, most_mtu;
   uint8_t mac[6];
 };
@@ -89,8 +89,8 @@ struct convoy_eth_config {
 };
 
 struct convoy_eth_frame {
-  const uint8_t *bytes; /* until convoy_eth_received */
-  uint32_t len;         /* 0: not one that can be read */
+  const uint8_t *bytes; /* valid until convoy_eth_received */
+  uint32_t len;         /* 0: the frame cannot be read */
 };
 
 struct convoy_eth_packet {

@@ -1,4 +1,4 @@
-//! What an SA does, in the device's terms.
+//! Algorithms of an SA, as a device names them.
 
 use std::fmt;
 
@@ -6,11 +6,11 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Cipher {
-    /// None.
+    /// No encryption.
     Null = 0,
     /// AES-GCM.
     Gcm = 1,
-    /// AES-GMAC, which encrypts nothing.
+    /// AES-GMAC, which authenticates only.
     Gmac = 2,
     /// ChaCha20-Poly1305.
     ChaCha20Poly1305 = 3,
@@ -25,7 +25,7 @@ pub enum Cipher {
 }
 
 impl Cipher {
-    /// Those that a device may have, in the order of their numbers.
+    /// The ciphers that a device may have, indexed by their numbers.
     pub const ALL: [Self; 8] = [
         Self::Null,
         Self::Gcm,
@@ -37,12 +37,12 @@ impl Cipher {
         Self::Des,
     ];
 
-    /// Whether it takes additional data and authenticates as it ciphers.
+    /// Whether it is an AEAD.
     pub const fn is_aead(self) -> bool {
         matches!(self, Self::Gcm | Self::ChaCha20Poly1305)
     }
 
-    /// What it ciphers is a multiple of this, in bytes.
+    /// Block length in bytes, of which the ciphertext is a multiple.
     pub const fn block_len(self) -> usize {
         match self {
             Self::Cbc => 16,
@@ -51,7 +51,7 @@ impl Cipher {
         }
     }
 
-    /// The nonce or IV as a device takes it, in bytes.
+    /// Length of the nonce or IV that a device expects, in bytes.
     pub const fn nonce_len(self) -> usize {
         match self {
             Self::Null => 0,
@@ -81,7 +81,7 @@ impl fmt::Display for Cipher {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Hash {
-    /// None, or the AEAD's own.
+    /// No HMAC, as for an AEAD.
     None = 0,
     /// HMAC-MD5.
     Md5 = 1,
@@ -96,7 +96,7 @@ pub enum Hash {
 }
 
 impl Hash {
-    /// Those that a device may have, in the order of their numbers.
+    /// The HMACs that a device may have, indexed by their numbers.
     pub const ALL: [Self; 6] = [Self::None, Self::Md5, Self::Sha1, Self::Sha256, Self::Sha384, Self::Sha512];
 }
 
@@ -113,18 +113,18 @@ impl fmt::Display for Hash {
     }
 }
 
-/// Cipher and integrity with the lengths of one SA, in bytes.
+/// The algorithms of an SA, with its lengths in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Suite {
     /// The cipher.
     pub cipher: Cipher,
-    /// Of its key.
+    /// Length of the cipher's key.
     pub key_len: usize,
     /// The HMAC.
     pub hash: Hash,
-    /// Of its key.
+    /// Length of the HMAC's key.
     pub hash_key_len: usize,
-    /// Of the ICV.
+    /// Length of the ICV.
     pub icv_len: usize,
 }
 

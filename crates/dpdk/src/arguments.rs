@@ -1,9 +1,9 @@
-//! With what EAL is started where the operator says nothing.
+//! Default arguments of EAL.
 
 use std::path::Path;
 
-/// EAL's memory without huge pages, in MiB: sessions, operations and rings of some devices. Pages
-/// that nothing has touched take no memory.
+/// EAL's memory without huge pages, in MiB, for sessions, operations and the rings of some devices.
+/// Untouched pages take no physical memory.
 const MIB_WITHOUT_HUGE_PAGES: &str = "512";
 
 /// Whether a device's name is a PCI address (`0000:1a:01.0`).
@@ -21,8 +21,8 @@ pub fn is_pci_address(name: &str) -> bool {
         && parts.next().is_none()
 }
 
-/// EAL's arguments for these devices: no core of its own, no files that other processes share, huge
-/// pages where any are free, and of the PCI devices those that are named.
+/// EAL's default arguments for these devices: no core reserved, no files shared with other
+/// processes, huge pages if any are free, and only the named PCI devices.
 pub fn default_arguments<'a>(devices: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     arguments(devices, has_huge_pages(Path::new("/sys/kernel/mm/hugepages")))
 }
@@ -44,7 +44,7 @@ fn arguments<'a>(devices: impl IntoIterator<Item = &'a str>, has_huge_pages: boo
     arguments
 }
 
-/// Whether the administrator set huge pages aside that nobody has taken.
+/// Whether free huge pages are reserved.
 fn has_huge_pages(folder: &Path) -> bool {
     let Ok(sizes) = std::fs::read_dir(folder) else { return false };
     sizes.flatten().any(|size| {

@@ -1,23 +1,23 @@
-//! What a device says of itself.
+//! Properties of a crypto device.
 
 use std::fmt;
 
 use crate::{Cipher, Hash, Suite};
 
-/// Lengths that a device takes, in bytes: from `min` in steps to `max`.
+/// Supported lengths in bytes: from `min` to `max` in steps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Sizes {
-    /// The least.
+    /// The shortest length.
     pub min: u16,
-    /// The most.
+    /// The longest length.
     pub max: u16,
-    /// From one to the next; 0 where there is one alone.
+    /// Distance between lengths; 0 if there is only one.
     pub step: u16,
 }
 
 impl Sizes {
-    /// Whether it takes this length.
+    /// Whether this length is supported.
     pub fn has(self, len: usize) -> bool {
         let (min, max, step) = (usize::from(self.min), usize::from(self.max), usize::from(self.step).max(1));
         (min..=max).contains(&len) && (len - min).is_multiple_of(step)
@@ -33,34 +33,34 @@ impl fmt::Display for Sizes {
     }
 }
 
-/// One thing that a device does.
+/// An algorithm that a device supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Capability {
     /// A cipher, an AEAD or GMAC.
     Cipher {
-        /// Which.
+        /// The algorithm.
         cipher: Cipher,
-        /// Keys.
+        /// Lengths of keys.
         key: Sizes,
-        /// Nonces or IVs.
+        /// Lengths of nonces or IVs.
         nonce: Sizes,
-        /// ICVs of an AEAD.
+        /// Lengths of an AEAD's ICVs.
         icv: Sizes,
-        /// Additional data of an AEAD.
+        /// Lengths of an AEAD's additional data.
         aad: Sizes,
     },
     /// An HMAC.
     Hash {
-        /// Which.
+        /// The algorithm.
         hash: Hash,
-        /// Keys.
+        /// Lengths of keys.
         key: Sizes,
-        /// ICVs.
+        /// Lengths of ICVs.
         icv: Sizes,
     },
 }
 
-/// Bits of what a device can do beside algorithms, as DPDK numbers them (`RTE_CRYPTODEV_FF_*`).
+/// Features of a device beside algorithms, with DPDK's bits (`RTE_CRYPTODEV_FF_*`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Features(pub u64);
 
@@ -69,32 +69,32 @@ impl Features {
         self.0 & (1 << bit) != 0
     }
 
-    /// Symmetric ciphers at all.
+    /// Symmetric cryptography.
     pub const fn is_symmetric(self) -> bool {
         self.has(0)
     }
 
-    /// A cipher and an HMAC in one operation.
+    /// Cipher and HMAC chained in one operation.
     pub const fn is_chaining(self) -> bool {
         self.has(2)
     }
 
-    /// The work is a device's and not the caller's core's.
+    /// The device does the work, not the calling core.
     pub const fn is_hardware(self) -> bool {
         self.has(7)
     }
 
-    /// Packets of several pieces, in place.
+    /// In-place processing of packets in several segments.
     pub const fn has_scatter_gather(self) -> bool {
         self.has(9)
     }
 
-    /// From one frame to another.
+    /// Processing from one buffer to another.
     pub const fn is_out_of_place(self) -> bool {
         self.has(13)
     }
 
-    /// A digest that is encrypted with what it covers, which IPsec has none of.
+    /// Digests that are encrypted together with what they cover, which IPsec does not use.
     pub const fn has_encrypted_digest(self) -> bool {
         self.has(19)
     }
@@ -107,7 +107,7 @@ impl fmt::Display for Features {
             (!self.is_hardware(), "on the caller's core"),
             (self.is_chaining(), "cipher and HMAC in one operation"),
             (self.has_scatter_gather(), "scatter-gather"),
-            (self.is_out_of_place(), "out of place, too"),
+            (self.is_out_of_place(), "out of place"),
             (self.has_encrypted_digest(), "encrypted digests"),
         ];
         let said: Vec<&str> = words.iter().filter(|(is_so, _)| *is_so).map(|(_, word)| *word).collect();
@@ -115,27 +115,27 @@ impl fmt::Display for Features {
     }
 }
 
-/// A crypto device.
+/// Properties of a crypto device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceInfo {
-    /// Its name: a vdev's, or a PCI address with DPDK's suffix.
+    /// Name of a virtual device, or a PCI address with the driver's suffix.
     pub name: String,
     /// Its driver.
     pub driver: String,
-    /// What it can do beside algorithms.
+    /// Features beside algorithms.
     pub features: Features,
-    /// Queue pairs that it can have.
+    /// The most queue pairs.
     pub max_queue_pairs: usize,
-    /// Sessions that it can have; 0 is any number.
+    /// The most sessions; 0 means no limit.
     pub max_sessions: usize,
-    /// Its algorithms.
+    /// Supported algorithms.
     pub capabilities: Vec<Capability>,
 }
 
 impl DeviceInfo {
     /// # Errors
-    /// What it lacks for SAs of this suite, with additional data of `aad_lens` bytes where it is an
-    /// AEAD.
+    /// What the device lacks for SAs of this suite, with additional data of any of `aad_lens` bytes
+    /// if it is an AEAD.
     pub fn check(&self, suite: &Suite, aad_lens: &[usize]) -> Result<(), String> {
         let has_cipher = suite.cipher != Cipher::Null;
         if has_cipher {
@@ -144,7 +144,7 @@ impl DeviceInfo {
         if suite.hash != Hash::None {
             self.check_hash(suite)?;
             if has_cipher && !self.features.is_chaining() {
-                return Err("it does not do a cipher and an HMAC in one operation".to_owned());
+                return Err("it cannot chain a cipher and an HMAC in one operation".to_owned());
             }
         }
         Ok(())

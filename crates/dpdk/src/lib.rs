@@ -1,16 +1,17 @@
 //! Safe bindings to DPDK's crypto and Ethernet devices. Crypto devices work on convoy's own packet
 //! memory, without copies.
 //!
-//! [`Eal::start`] starts DPDK once in a process; [`Eal::device`] opens a device, from which come
-//! [`Session`]s and [`Queue`]s. A queue takes a batch of frames and keeps it until the device has
-//! done the last of them, so that nobody else has a frame that a device writes to.
+//! [`Eal::start`] starts DPDK once per process. [`Eal::device`] opens a crypto [`Device`], from
+//! which [`Session`]s (the keys of one SA in one direction) and [`Queue`]s are made. A queue takes
+//! a [`Batch`] of frames with a [`Job`] for each, and owns it until the device has finished the
+//! last frame, so that nothing else can access a frame that a device writes to.
 //!
 //! [`Eal::ethernet`] opens an Ethernet device, with an [`EthernetQueue`] for each thread. Frames
-//! are copied out of DPDK's buffers and into them.
+//! are copied out of and into DPDK's buffers.
 //!
-//! All `unsafe` is in `bound/`, over a C shim (`shim/`), since most of DPDK's data path is inline
-//! functions in headers. It is built with the feature `linked`; without it, only what a device
-//! [says of itself](DeviceInfo) is here.
+//! All `unsafe` code is in `bound/`, over a C shim (`shim/`), because most of DPDK's data path
+//! consists of inline functions in headers. Both are built with the feature `linked`; without it,
+//! the crate only has the types that describe devices, such as [`DeviceInfo`].
 
 mod algorithm;
 mod arguments;
@@ -27,36 +28,36 @@ pub use bound::{
 };
 pub use info::{Capability, DeviceInfo, Features, Sizes};
 
-/// Why DPDK does not do as asked.
+/// Errors of DPDK.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DpdkError {
-    /// EAL did not start. It can be tried once in a process.
+    /// EAL did not start. No second attempt is possible in the process.
     #[error("DPDK does not start with the arguments {arguments:?}: {reason}")]
     Start {
-        /// With what it was started.
+        /// EAL's arguments.
         arguments: String,
-        /// In DPDK's words.
+        /// DPDK's log.
         reason: String,
     },
-    /// EAL runs with other arguments, and is started once in a process.
+    /// EAL already runs with other arguments, and cannot be restarted in the process.
     #[error(
-        "DPDK runs with the arguments {running:?} and takes others after a restart only; {wanted:?} were asked for"
+        "DPDK runs with the arguments {running:?}; it takes others, such as {wanted:?}, only after a restart"
     )]
     Started {
-        /// With what it was started.
+        /// Its present arguments.
         running: String,
-        /// With what it should be now.
+        /// The requested arguments.
         wanted: String,
     },
-    /// The packet memory cannot be told to DPDK.
+    /// DPDK refused the packet memory.
     #[error("DPDK cannot take convoy's packet memory: {0}")]
     Memory(String),
-    /// There is no such device.
+    /// There is no device of this name.
     #[error("DPDK has no device {name:?}: {reason}")]
     Device {
-        /// As it was asked for.
+        /// The requested name.
         name: String,
-        /// What DPDK said, and what there is.
+        /// DPDK's log, or a list of the devices.
         reason: String,
     },
     /// The device does not start.
@@ -64,31 +65,31 @@ pub enum DpdkError {
     Open {
         /// Its name.
         name: String,
-        /// What DPDK said.
+        /// DPDK's log, or what the device lacks.
         reason: String,
     },
-    /// An Ethernet device has one owner.
+    /// The Ethernet device already has an owner.
     #[error("DPDK's device {name} is another port's already; each port needs a device of its own")]
     Taken {
         /// Its name.
         name: String,
     },
-    /// All of its queue pairs are in use.
+    /// All queue pairs are in use.
     #[error("DPDK's device {name} has {count} queue pairs, and all are in use")]
     Queues {
         /// Its name.
         name: String,
-        /// How many it has.
+        /// The number of queue pairs.
         count: usize,
     },
-    /// It takes no more sessions, or not these keys.
+    /// The device refused the keys, or has no session left.
     #[error("DPDK's device {name} makes no session for {suite}: {reason}")]
     Session {
         /// Its name.
         name: String,
-        /// For what.
+        /// The algorithms.
         suite: Suite,
-        /// What DPDK said.
+        /// DPDK's log.
         reason: String,
     },
 }

@@ -1,7 +1,6 @@
-//! DPDK's software devices through the bindings: known answers, forged packets, full queues,
-//! devices that stop.
+//! DPDK's software devices: known answers, forged packets, full queues, devices that stop.
 //!
-//! One process has one EAL, so all tests share it; each has devices of its own.
+//! A process can start EAL once, so all tests share it; each test has its own devices.
 
 use std::sync::Arc;
 
@@ -26,7 +25,7 @@ fn device(name: &str) -> &'static Device {
 
 struct Frames(Vec<Frame>);
 
-// SAFETY: nobody touches the frames before they are back; their bytes stand in packet memory.
+// SAFETY: the frames are not touched until they are back, and their bytes are in the packet memory.
 #[allow(unsafe_code)]
 unsafe impl Batch for Frames {
     fn count(&self) -> usize {
@@ -48,7 +47,7 @@ fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
     array
 }
 
-/// A published answer: `plain` becomes `cipher` and `icv`.
+/// A test vector: `plain` encrypts to `cipher` with the ICV `icv`.
 struct Answer {
     suite: Suite,
     key: Vec<u8>,
@@ -59,8 +58,8 @@ struct Answer {
     icv: Vec<u8>,
 }
 
-/// NIST's GCM test case 2, RFC 3602's case 1, RFC 2202's HMAC-SHA-1 case 1 (cut to 96 bits) and RFC
-/// 4231's HMAC-SHA-256 case 2 (to 128).
+/// GCM test case 2 of NIST, case 1 of RFC 3602, HMAC-SHA-1 case 1 of RFC 2202 (truncated to 96
+/// bits) and HMAC-SHA-256 case 2 of RFC 4231 (to 128 bits).
 fn answers() -> Vec<Answer> {
     let none = Vec::new;
     let cbc = Suite { cipher: Cipher::Cbc, icv_len: 0, ..GCM };
@@ -113,7 +112,7 @@ impl Answer {
     }
 }
 
-/// Polls until all is back.
+/// Polls until all batches are back.
 fn wait(queue: &mut Queue<Frames>) -> Vec<(Vec<Frame>, Vec<Ended>)> {
     let mut back = Vec::new();
     while queue.in_flight() > 0 {
@@ -163,7 +162,7 @@ fn each_software_device_gives_the_published_answers_and_finds_what_is_forged() {
     assert_eq!(answers_are_right("crypto_openssl0"), 4);
     assert_eq!(answers_are_right("crypto_aesni_gcm0"), 1);
     for mode in ["round-robin", "packet-size-distr", "fail-over"] {
-        // A device serves one scheduler.
+        // A device can belong to one scheduler only.
         let workers = ["aesni_mb", "openssl"].map(|driver| format!("crypto_{driver}_{mode}"));
         workers.iter().for_each(|worker| eal().probe(worker).expect("a vdev can be made"));
         let [first, second] = workers;
@@ -265,7 +264,7 @@ fn what_is_not_there_is_said_in_dpdk_s_words() {
     let error = eal().device("crypto_no_such_driver0", DEPTH, 16).expect_err("no such driver").to_string();
     assert!(error.starts_with("DPDK has no device \"crypto_no_such_driver0\": "), "{error}");
     let error = Eal::start(&["--no-pci".to_owned()]).expect_err("it runs with others").to_string();
-    assert!(error.contains("takes others after a restart only"), "{error}");
+    assert!(error.contains("only after a restart"), "{error}");
 }
 
 #[test]

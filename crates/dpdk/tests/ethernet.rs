@@ -1,7 +1,6 @@
-//! Ethernet devices through the bindings, over `net_ring`: what is sent to one of its rings is
-//! received from the same.
+//! Ethernet devices over `net_ring`, which receives from a ring what was sent to it.
 //!
-//! One process has one EAL, so all tests share it; each has devices of its own.
+//! A process can start EAL once, so all tests share it; each test has its own devices.
 
 use convoy_dpdk::{ETHERNET_BURST, Eal, EthernetConfig, EthernetCounters, EthernetQueue, default_arguments};
 use convoy_packet::MacAddress;
@@ -68,7 +67,7 @@ fn what_a_full_ring_has_no_room_for_stays_with_the_sender() {
     assert_eq!(send(&mut queue), 0);
     assert_eq!(received(&mut queue, 5).len(), 5);
     assert_eq!(send(&mut queue), 5, "there is room for as many as were taken");
-    // Buffers come home: the ring is filled and emptied more often than there are buffers for.
+    // Sends more frames than there are buffers, so that a leaked buffer would be noticed.
     for _ in 0..200 {
         while !received(&mut queue, ETHERNET_BURST).is_empty() {}
         assert_eq!(send(&mut queue), ETHERNET_BURST);
@@ -116,7 +115,7 @@ fn what_a_device_cannot_be_is_said_with_what_to_do() {
     assert!(many.contains("queue pairs for 16 of 1000 workers; set workers lower"), "{many}");
     let long = refused("net_ring_long", EthernetConfig { mtu: 100_000, ..config() });
     assert!(long.starts_with("DPDK's device net_ring_long does not start: "), "{long}");
-    // The longest name that the port's configuration takes, and the first that it refuses.
+    // The longest name that a port's configuration accepts, and one that is too long.
     let _longest = loopback("net_ring_of_17_ch");
     let named = refused("net_ring_of_18_let", config());
     assert!(named.starts_with("DPDK has no device \"net_ring_of_18_let\": "), "{named}");

@@ -14,8 +14,8 @@ use convoy_ipsec::{KeyMaterial, SaIndex, Transform};
 use rtrb::{Consumer, Producer, PushError};
 
 use crate::{
-    Completion, EngineControl, EngineDescription, EngineError, EngineKind, EngineQueue, MultiPacket,
-    Placement, Refused, Takes,
+    Completion, EngineControl, EngineDescription, EngineError, EngineKind, EngineQueue, Placement, Refused,
+    Submission, Takes,
 };
 #[cfg(feature = "dpdk")]
 pub(crate) use random::Random;
@@ -146,25 +146,25 @@ impl EngineControl for CryptoThread {
 }
 
 impl EngineQueue for CryptoThread {
-    fn submit(&mut self, multi_packet: MultiPacket) -> Result<(), Box<Refused>> {
-        if !self.has_key(multi_packet.sa) {
-            return Err(self.description.refuse_unkeyed(multi_packet));
+    fn submit(&mut self, submission: Submission) -> Result<(), Box<Refused>> {
+        if !self.has_key(submission.sa) {
+            return Err(self.description.refuse_unkeyed(submission));
         }
         if !self.thread.is_alive() {
-            return Err(Box::new(Refused { multi_packet, reason: self.gone() }));
+            return Err(Box::new(Refused { submission, reason: self.gone() }));
         }
         let is_behind_keys = !self.waiting.is_empty() && !self.send_waiting();
         if is_behind_keys || self.in_flight > self.description.depth {
-            return Err(Box::new(Refused { multi_packet, reason: self.no_room() }));
+            return Err(Box::new(Refused { submission, reason: self.no_room() }));
         }
-        match self.orders.push(Order::Work(multi_packet, self.thread.stamp())) {
+        match self.orders.push(Order::Work(submission, self.thread.stamp())) {
             Ok(()) => {
                 self.in_flight += 1;
                 self.thread.wake();
                 Ok(())
             }
-            Err(PushError::Full(Order::Work(multi_packet, _))) => {
-                Err(Box::new(Refused { multi_packet, reason: self.no_room() }))
+            Err(PushError::Full(Order::Work(submission, _))) => {
+                Err(Box::new(Refused { submission, reason: self.no_room() }))
             }
             Err(PushError::Full(_)) => Ok(()),
         }

@@ -7,16 +7,16 @@ use std::task::Waker;
 use convoy_ipsec::{CryptoStatus, KeyMaterial, SaIndex};
 
 use crate::{
-    Completion, Engine, EngineControl, EngineDescription, EngineError, EngineQueue, MultiPacket, Outcome,
-    Placement, Refused, Takes,
+    Completion, Engine, EngineControl, EngineDescription, EngineError, EngineQueue, Outcome, Placement,
+    Refused, Submission, Takes,
 };
 
 /// A kind of failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fault {
-    /// Multi-packets come back as [`Outcome::Failed`], their frames and statuses garbled.
+    /// Trains come back as [`Outcome::Failed`], their frames and statuses garbled.
     Error,
-    /// Multi-packets are accepted and never complete.
+    /// Trains are accepted and never complete.
     Hang,
     /// Every call returns an error; keys and work in flight are lost.
     Vanish,
@@ -35,7 +35,7 @@ pub struct FaultPlan {
     pub seed: u64,
     /// Each fault is drawn from these; none if empty.
     pub faults: Vec<Fault>,
-    /// Multi-packets accepted in good health before the next fault; drawn from this range.
+    /// Trains accepted in good health before the next fault; drawn from this range.
     pub after: RangeInclusive<u32>,
     /// The total number of faults.
     pub times: u32,
@@ -49,13 +49,13 @@ impl FaultPlan {
         Self { seed: 0, faults: Vec::new(), after: 0..=0, times: 0, probes: Some(0) }
     }
 
-    /// Fails once, with the multi-packet that comes after `after` good ones, and recovers at the
+    /// Fails once, with the train that comes after `after` good ones, and recovers at the
     /// first probe.
     pub fn once(fault: Fault, after: u32) -> Self {
         Self { seed: 0, faults: vec![fault], after: after..=after, times: 1, probes: Some(0) }
     }
 
-    /// Fails repeatedly in all ways, at intervals up to 50 multi-packets, and recovers at the third
+    /// Fails repeatedly in all ways, at intervals up to 50 trains, and recovers at the third
     /// probe.
     pub fn random(seed: u64) -> Self {
         let faults = vec![Fault::Error, Fault::Hang, Fault::Vanish, Fault::Slow { polls: 20 }];
@@ -64,7 +64,7 @@ impl FaultPlan {
 }
 
 enum State {
-    /// Healthy for this many more multi-packets; `None` is forever.
+    /// Healthy for this many more trains; `None` is forever.
     Healthy(Option<u32>),
     /// Returns nothing for this many more polls.
     Slow(u32),
@@ -87,7 +87,7 @@ pub struct Faulty {
     /// Those of them that were lost: dropped on completion.
     lost: HashSet<u64>,
     /// Accepted while hanging; never processed.
-    swallowed: Vec<MultiPacket>,
+    swallowed: Vec<Submission>,
     /// Completed, and held back.
     held: Vec<Completion>,
     /// Completed, and ready to be polled.
@@ -146,9 +146,9 @@ impl Faulty {
         EngineError::Device { engine: self.description.name.clone(), reason: reason.to_owned() }
     }
 
-    fn pass_on(&mut self, multi_packet: MultiPacket) -> Result<(), Box<Refused>> {
-        let ticket = multi_packet.ticket;
-        self.engine.submit(multi_packet)?;
+    fn pass_on(&mut self, submission: Submission) -> Result<(), Box<Refused>> {
+        let ticket = submission.ticket;
+        self.engine.submit(submission)?;
         self.inside.push(ticket);
         Ok(())
     }
@@ -158,14 +158,14 @@ impl Faulty {
         self.engine.poll(&mut self.from_engine);
         let (lost, inside) = (&mut self.lost, &mut self.inside);
         self.from_engine.retain(|completion| {
-            let ticket = completion.multi_packet.ticket;
+            let ticket = completion.submission.ticket;
             inside.retain(|other| *other != ticket);
             !lost.remove(&ticket)
         });
     }
 
-    fn garble(&mut self, mut multi_packet: MultiPacket) -> Completion {
-        for packet in &mut multi_packet.packets {
+    fn garble(&mut self, mut submission: Submission) -> Completion {
+        for packet in &mut submission.packets {
             let len = packet.frame.len() as u64;
             for _ in 0..4.min(len) {
                 packet.frame[self.dice.below(len) as usize] ^= 1 + self.dice.below(255) as u8;
@@ -177,7 +177,7 @@ impl Faulty {
                 _ => CryptoStatus::IcvMismatch,
             };
         }
-        Completion { multi_packet, outcome: Outcome::Failed, service_ns: None }
+        Completion { submission, outcome: Outcome::Failed, service_ns: None }
     }
 }
 
@@ -226,29 +226,29 @@ impl EngineControl for Faulty {
 }
 
 impl EngineQueue for Faulty {
-    fn submit(&mut self, multi_packet: MultiPacket) -> Result<(), Box<Refused>> {
+    fn submit(&mut self, submission: Submission) -> Result<(), Box<Refused>> {
         if matches!(self.state, State::Healthy(Some(0))) {
             self.fail();
         }
         let is_vanished = matches!(self.state, State::Failing { fault: Fault::Vanish, .. });
         if is_vanished {
-            return Err(Box::new(Refused { multi_packet, reason: self.error("has vanished") }));
+            return Err(Box::new(Refused { submission, reason: self.error("has vanished") }));
         }
-        if !self.keys.contains(&multi_packet.sa) {
-            return Err(self.description.refuse_unkeyed(multi_packet));
+        if !self.keys.contains(&submission.sa) {
+            return Err(self.description.refuse_unkeyed(submission));
         }
         match &mut self.state {
             State::Failing { fault: Fault::Error, .. } => {
-                let failed = self.garble(multi_packet);
+                let failed = self.garble(submission);
                 self.ready.push(failed);
                 Ok(())
             }
             State::Failing { .. } => {
-                self.swallowed.push(multi_packet);
+                self.swallowed.push(submission);
                 Ok(())
             }
             State::Healthy(_) | State::Slow(_) => {
-                self.pass_on(multi_packet)?;
+                self.pass_on(submission)?;
                 if let State::Healthy(Some(left)) = &mut self.state {
                     *left -= 1;
                 }
@@ -271,10 +271,9 @@ impl EngineQueue for Faulty {
                 }
             }
             State::Failing { fault: Fault::Error, .. } => {
-                let failed: Vec<MultiPacket> =
-                    from_engine.map(|completion| completion.multi_packet).collect();
-                for multi_packet in failed {
-                    let failed = self.garble(multi_packet);
+                let failed: Vec<Submission> = from_engine.map(|completion| completion.submission).collect();
+                for submission in failed {
+                    let failed = self.garble(submission);
                     self.ready.push(failed);
                 }
             }

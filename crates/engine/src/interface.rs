@@ -2,7 +2,7 @@
 
 mod description;
 mod kept;
-mod multi_packet;
+mod submission;
 
 use std::task::Waker;
 
@@ -10,8 +10,8 @@ use convoy_ipsec::{CryptoPacket, Direction, KeyMaterial, SaIndex, Transform};
 
 pub use description::{EngineDescription, Placement, Takes};
 pub use kept::keep_input;
-pub use multi_packet::{Completion, MultiPacket, Outcome, Refused, RunTemplate, lay_out, open_up};
-pub(crate) use multi_packet::{is_one_run, split_time};
+pub use submission::{Completion, Outcome, Refused, RunTemplate, Submission, lay_out, open_up};
+pub(crate) use submission::{is_one_run, split_time};
 
 /// What a device must know of an SA beside its keys, to seal or open its packets in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +75,7 @@ pub trait EngineControl: Send {
     /// [`EngineError::Unsupported`], or [`EngineError::Device`].
     fn install_key(&mut self, sa: SaIndex, keys: &KeyMaterial) -> Result<(), EngineError>;
 
-    /// Removes and wipes the keys of an SA. An unknown SA is no error. Multi-packets of it are in
+    /// Removes and wipes the keys of an SA. An unknown SA is no error. Packets of it are in
     /// flight only if they were given up as too late: their results are not used.
     fn remove_key(&mut self, sa: SaIndex);
 
@@ -104,18 +104,18 @@ pub trait EngineControl: Send {
 
 /// An engine's queue: packets in, the same packets back. No call blocks.
 pub trait EngineQueue: Send {
-    /// Submits a multi-packet; an inline engine processes it at once, or
+    /// Submits a train; an inline engine processes it at once, or
     /// [gathers](EngineDescription::gathers) it, and keeps it for `poll`.
     ///
     /// # Errors
-    /// [`Refused`], with the multi-packet unchanged.
-    fn submit(&mut self, multi_packet: MultiPacket) -> Result<(), Box<Refused>>;
+    /// [`Refused`], with the submission unchanged.
+    fn submit(&mut self, submission: Submission) -> Result<(), Box<Refused>>;
 
-    /// Starts what was gathered, and appends finished multi-packets to `completions`, in the order
+    /// Starts what was gathered, and appends finished trains to `completions`, in the order
     /// of completion.
     fn poll(&mut self, completions: &mut Vec<Completion>);
 
-    /// Multi-packets submitted and not yet returned by `poll`.
+    /// Trains submitted and not yet returned by `poll`.
     fn in_flight(&self) -> usize;
 
     /// The engine without its queue, if it works on the caller's core and [takes
@@ -124,7 +124,7 @@ pub trait EngineQueue: Send {
         None
     }
 
-    /// Multi-packets that it has gathered and will start at the next `poll`.
+    /// Trains that it has gathered and will start at the next `poll`.
     fn gathered(&self) -> usize {
         0
     }

@@ -4,8 +4,9 @@
 //!   SAs to devices and probes; [`EngineQueue`] takes packets and gives them back. No call blocks.
 //! - [`EngineDescription`] says what an engine supports, where it works ([`Placement`]), what it
 //!   accepts in one submission ([`Takes`]), and how much may wait for it.
-//! - [`MultiPacket`] is a submission: packets of one SA, or of many for an engine that takes
-//!   trains. It comes back in a [`Completion`] with a result in each packet, or was [`Refused`].
+//! - [`Submission`] is a train as an engine gets it: packets of one SA, or of several for an engine
+//!   that takes those. It comes back in a [`Completion`] with a result in each packet, or was
+//!   [`Refused`].
 //! - [`EngineSettings`] is an engine as configured. [`EngineKind`] lists the backends; everything
 //!   else about a kind is behind `backend.rs`'s `EngineBackend`.
 //!
@@ -15,7 +16,7 @@
 //! other gets them by [`EngineQueue::submit`] and works elsewhere: on a thread of its own
 //! ([`CryptoThread`]: a ring to the thread and one back), at a device (`cryptodev`, `card`), or on
 //! a modelled bus (`model`). It writes each packet's [`CryptoStatus`](convoy_ipsec::CryptoStatus),
-//! and [`EngineQueue::poll`] returns the multi-packet. Packets stay in their frames throughout. A
+//! and [`EngineQueue::poll`] returns the submission. Packets stay in their frames throughout. A
 //! crypto thread may also get packets raw, with a [`RunTemplate`] for each run of one SA, and lays
 //! them out on its core.
 //!
@@ -66,7 +67,7 @@ pub use cryptodev::{CryptodevSettings, in_thread_of_dpdk, start_dpdk};
 pub use fault::{Fault, FaultPlan, Faulty};
 pub use interface::{
     Binding, Completion, Engine, EngineControl, EngineDescription, EngineError, EngineQueue, InPlace,
-    MultiPacket, Outcome, Placement, Refused, RunTemplate, Takes, keep_input, lay_out, open_up,
+    Outcome, Placement, Refused, RunTemplate, Submission, Takes, keep_input, lay_out, open_up,
 };
 pub use model::{BusStatistics, BusTiming, Buses, Model, ModelSettings, ModelTiming, SharedBus, SteppedBus};
 pub use multibuffer::{Multibuffer, MultibufferSettings};

@@ -26,8 +26,8 @@ pub use stepped::SteppedBus;
 use crate::multibuffer::Core;
 use crate::software::{KeyTable, transforms};
 use crate::{
-    Completion, EngineControl, EngineDescription, EngineError, EngineKind, EngineQueue, MultiPacket,
-    Placement, Refused, Takes,
+    Completion, EngineControl, EngineDescription, EngineError, EngineKind, EngineQueue, Placement, Refused,
+    Submission, Takes,
 };
 use thread::{Job, Message};
 
@@ -169,16 +169,16 @@ impl EngineControl for Model {
 }
 
 impl EngineQueue for Model {
-    fn submit(&mut self, multi_packet: MultiPacket) -> Result<(), Box<Refused>> {
-        let Some(keys) = self.keys.get(multi_packet.sa).cloned() else {
-            return Err(self.description.refuse_unkeyed(multi_packet));
+    fn submit(&mut self, submission: Submission) -> Result<(), Box<Refused>> {
+        let Some(keys) = self.keys.get(submission.sa).cloned() else {
+            return Err(self.description.refuse_unkeyed(submission));
         };
         self.collect();
         if self.under_way > self.description.depth {
             let reason = EngineError::NoRoom(self.description.name.clone());
-            return Err(Box::new(Refused { multi_packet, reason }));
+            return Err(Box::new(Refused { submission, reason }));
         }
-        let job = Job { keys, burst: self.burst.clone(), multi_packet };
+        let job = Job { keys, burst: self.burst.clone(), submission };
         let messages = match &self.bus {
             Bus::Thread { messages, .. } => messages,
             Bus::Stepped(bus) => {
@@ -193,7 +193,7 @@ impl EngineQueue for Model {
             return Ok(());
         };
         let Message::Work { job, .. } = unsent.0 else { unreachable!("what was sent is work") };
-        Err(Box::new(Refused { multi_packet: job.multi_packet, reason: self.gone() }))
+        Err(Box::new(Refused { submission: job.submission, reason: self.gone() }))
     }
 
     fn poll(&mut self, completions: &mut Vec<Completion>) {

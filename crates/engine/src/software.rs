@@ -21,8 +21,8 @@ pub use settings::SoftwareSettings;
 use crate::crypto_thread::{CryptoThread, Processor};
 use crate::interface::is_one_run;
 use crate::{
-    Completion, EngineControl, EngineDescription, EngineError, EngineKind, EngineQueue, InPlace, MultiPacket,
-    Outcome, Placement, Refused, Takes,
+    Completion, EngineControl, EngineDescription, EngineError, EngineKind, EngineQueue, InPlace, Outcome,
+    Placement, Refused, Submission, Takes,
 };
 
 /// The `software` engine on its caller's core; [`on_core`](Self::on_core) creates one on a core of
@@ -95,8 +95,8 @@ impl Processor for Keys {
         self.keys.remove(sa);
     }
 
-    fn process(&mut self, multi_packets: &mut [MultiPacket]) -> bool {
-        multi_packets.iter_mut().for_each(|multi_packet| run(&self.keys, &mut multi_packet.packets));
+    fn process(&mut self, submissions: &mut [Submission]) -> bool {
+        submissions.iter_mut().for_each(|submission| run(&self.keys, &mut submission.packets));
         true
     }
 }
@@ -126,14 +126,14 @@ impl EngineControl for Software {
 }
 
 impl EngineQueue for Software {
-    fn submit(&mut self, mut multi_packet: MultiPacket) -> Result<(), Box<Refused>> {
-        let Some(keys) = self.keys.get(multi_packet.sa) else {
-            return Err(self.description.refuse_unkeyed(multi_packet));
+    fn submit(&mut self, mut submission: Submission) -> Result<(), Box<Refused>> {
+        let Some(keys) = self.keys.get(submission.sa) else {
+            return Err(self.description.refuse_unkeyed(submission));
         };
         let start = std::time::Instant::now();
-        keys.run(multi_packet.direction, &mut multi_packet.packets);
+        keys.run(submission.direction, &mut submission.packets);
         let service_ns = Some(start.elapsed().as_nanos() as u64);
-        self.done.push(Completion { multi_packet, outcome: Outcome::Done, service_ns });
+        self.done.push(Completion { submission, outcome: Outcome::Done, service_ns });
         Ok(())
     }
 

@@ -6,13 +6,13 @@ use convoy_ipsec::{CryptoPacket, CryptoStatus, Direction, KeyMaterial, SaIndex};
 use convoy_packet::Offload;
 
 use crate::{
-    Binding, Completion, EngineControl, EngineDescription, EngineError, EngineQueue, InPlace, MultiPacket,
-    Outcome, Placement, Refused, Software, Takes, lay_out, open_up,
+    Binding, Completion, EngineControl, EngineDescription, EngineError, EngineQueue, InPlace, Outcome,
+    Placement, Refused, Software, Submission, Takes, lay_out, open_up,
 };
 
 type IsDone = dyn FnMut(u32) -> bool + Send;
-type ServiceNs = dyn Fn(&MultiPacket) -> u64 + Send;
-type OnSubmit = dyn FnMut(&MultiPacket) + Send;
+type ServiceNs = dyn Fn(&Submission) -> u64 + Send;
+type OnSubmit = dyn FnMut(&Submission) + Send;
 type OnKeys = dyn FnMut(Option<&KeyMaterial>) + Send;
 type Process = dyn FnMut(&mut Software, &mut [CryptoPacket]) + Send;
 
@@ -29,8 +29,8 @@ type Process = dyn FnMut(&mut Software, &mut [CryptoPacket]) + Send;
 pub struct ScriptedEngine {
     engine: Software,
     description: EngineDescription,
-    /// Multi-packets, each with the number of polls since its submission.
-    given: Vec<(u32, MultiPacket)>,
+    /// Trains, each with the number of polls since its submission.
+    given: Vec<(u32, Submission)>,
     /// SAs that are bound to it, if it is the device of a port.
     bound: Option<Vec<SaIndex>>,
     /// The ticket of the previous completion, if each is repeated.
@@ -62,7 +62,7 @@ impl ScriptedEngine {
         }
     }
 
-    /// One off the caller's core. A multi-packet completes at the poll for which `is_done` is true,
+    /// One off the caller's core. A train completes at the poll for which `is_done` is true,
     /// given the number of polls since its submission, including this one.
     pub fn elsewhere(name: &str, depth: usize, is_done: impl FnMut(u32) -> bool + Send + 'static) -> Self {
         let like = Self { is_done: Box::new(is_done), ..Self::new(name) };
@@ -91,13 +91,13 @@ impl ScriptedEngine {
 
     /// The service time it reports; by default the real one.
     #[must_use]
-    pub fn takes_ns(self, service_ns: impl Fn(&MultiPacket) -> u64 + Send + 'static) -> Self {
+    pub fn takes_ns(self, service_ns: impl Fn(&Submission) -> u64 + Send + 'static) -> Self {
         Self { service_ns: Some(Box::new(service_ns)), ..self }
     }
 
-    /// Called when a multi-packet is submitted.
+    /// Called when a train is submitted.
     #[must_use]
-    pub fn on_submit(self, on_submit: impl FnMut(&MultiPacket) + Send + 'static) -> Self {
+    pub fn on_submit(self, on_submit: impl FnMut(&Submission) + Send + 'static) -> Self {
         Self { on_submit: Box::new(on_submit), ..self }
     }
 
@@ -125,9 +125,9 @@ impl ScriptedEngine {
         Self { recovers: false, ..self }
     }
 
-    fn work(&mut self, mut multi_packet: MultiPacket) -> Completion {
+    fn work(&mut self, mut submission: Submission) -> Completion {
         let began = Instant::now();
-        let MultiPacket { packets, templates, .. } = &mut multi_packet;
+        let Submission { packets, templates, .. } = &mut submission;
         if self.bound.is_some() {
             packets.iter_mut().for_each(tag);
         } else {
@@ -136,8 +136,8 @@ impl ScriptedEngine {
             open_up(templates, packets);
         }
         let taken_ns = || began.elapsed().as_nanos() as u64;
-        let service_ns = self.service_ns.as_ref().map_or_else(taken_ns, |says| says(&multi_packet));
-        Completion { multi_packet, outcome: Outcome::Done, service_ns: Some(service_ns) }
+        let service_ns = self.service_ns.as_ref().map_or_else(taken_ns, |says| says(&submission));
+        Completion { submission, outcome: Outcome::Done, service_ns: Some(service_ns) }
     }
 }
 
@@ -148,8 +148,8 @@ fn tag(packet: &mut CryptoPacket) {
 
 /// A failure under a ticket, without its packets.
 fn stale(ticket: u64) -> Completion {
-    let multi_packet = MultiPacket::new(ticket, SaIndex(0), Direction::Seal, Vec::new());
-    Completion { multi_packet, outcome: Outcome::Failed, service_ns: None }
+    let submission = Submission::new(ticket, SaIndex(0), Direction::Seal, Vec::new());
+    Completion { submission, outcome: Outcome::Failed, service_ns: None }
 }
 
 impl InPlace for ScriptedEngine {
@@ -194,20 +194,20 @@ impl EngineControl for ScriptedEngine {
 }
 
 impl EngineQueue for ScriptedEngine {
-    fn submit(&mut self, multi_packet: MultiPacket) -> Result<(), Box<Refused>> {
-        let may_come = self.bound.as_ref().is_none_or(|bound| bound.contains(&multi_packet.sa));
+    fn submit(&mut self, submission: Submission) -> Result<(), Box<Refused>> {
+        let may_come = self.bound.as_ref().is_none_or(|bound| bound.contains(&submission.sa));
         assert!(may_come, "a device is given only what is bound to it");
-        (self.on_submit)(&multi_packet);
-        self.given.push((0, multi_packet));
+        (self.on_submit)(&submission);
+        self.given.push((0, submission));
         Ok(())
     }
 
     fn poll(&mut self, completions: &mut Vec<Completion>) {
         self.given.iter_mut().for_each(|(polls, _)| *polls += 1);
         let due: Vec<_> = self.given.extract_if(.., |(polls, _)| (self.is_done)(*polls)).collect();
-        for (_, multi_packet) in due {
-            let ticket = multi_packet.ticket;
-            completions.push(self.work(multi_packet));
+        for (_, submission) in due {
+            let ticket = submission.ticket;
+            completions.push(self.work(submission));
             if let Some(before) = &mut self.repeated {
                 completions.push(stale(std::mem::replace(before, ticket)));
             }

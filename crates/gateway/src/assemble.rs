@@ -4,10 +4,9 @@ use std::net::IpAddr;
 use std::ops::Range;
 use std::sync::Arc;
 
-use convoy_dataplane::clock::Environment;
 use convoy_dataplane::costs::{CostModels, Costs};
-use convoy_dataplane::pipeline::{CryptoStage, EngineSet, Pipeline, StageConfig};
-use convoy_engine::{Buses, Cost, Engine, EngineContext, EngineStart};
+use convoy_dataplane::pipeline::{CryptoStage, EngineSet, Pipeline, PipelineResources, StageConfig};
+use convoy_engine::{Buses, CalibrationCache, Cost, Engine, EngineContext, EngineStart};
 use convoy_ipsec::{
     Action, Ipsec, IpsecConfig, Policy, PolicyDirection, SaConfig, SaDirection, SaIndex, Selector, TunnelId,
     UdpEncap,
@@ -114,6 +113,21 @@ fn missing(name: &str, reason: String) -> AssembleError {
     AssembleError::Engine { name: name.to_owned(), reason }
 }
 
+/// The costs of engines on this machine, as far as its calibration cache has them.
+pub fn costs() -> Costs {
+    Costs::new(calibration_cache())
+}
+
+/// Opens the machine's calibration cache. Why a file is not used is only logged: what it lacks is
+/// measured again.
+pub(crate) fn calibration_cache() -> CalibrationCache {
+    let (cache, warning) = CalibrationCache::open(CalibrationCache::default_path());
+    if let Some(warning) = warning {
+        tracing::warn!("{warning}");
+    }
+    cache
+}
+
 /// Creates the engines of each worker; if none is named, those that are useful here. An engine that
 /// works on its caller's core is created for every worker. One with a thread or a device of its own
 /// serves one worker, whose scheduler then knows the finishing time of its queue exactly, or has a
@@ -173,7 +187,7 @@ pub fn pipeline(
     worker: u16,
     engines: Vec<Box<dyn Engine>>,
     costs: &Costs,
-    environment: impl Into<Environment>,
+    resources: impl Into<PipelineResources>,
     beginnings: &Beginnings,
 ) -> Result<(Pipeline, Vec<Installed>), AssembleError> {
     let stage_config = StageConfig {
@@ -181,14 +195,14 @@ pub fn pipeline(
         window_ns: costs.window_ns(),
         ..StageConfig::new(config.scheduler.clone())
     };
-    let mut environment = environment.into();
-    let stage = CryptoStage::new(stage_config, EngineSet::new(engines), environment.clock.clone())?;
-    let settings = ipsec_config(config, worker, environment.random.next_u64());
-    let ipsec = Ipsec::among(settings, Arc::clone(&environment.directory));
-    let (small, jumbo, huge) = environment.frames;
+    let mut resources = resources.into();
+    let stage = CryptoStage::new(stage_config, EngineSet::new(engines), resources.clock.clone())?;
+    let settings = ipsec_config(config, worker, resources.random.next_u64());
+    let ipsec = Ipsec::among(settings, Arc::clone(&resources.directory));
+    let (small, jumbo, huge) = resources.frames;
     let pool = FramePool::in_region(small, jumbo, huge)
         .map_err(|source| AssembleError::Frames { worker, source })?;
-    let mut pipeline = Pipeline::new(ipsec, stage, pool, environment);
+    let mut pipeline = Pipeline::new(ipsec, stage, pool, resources);
     let (mut installed, models) = (Vec::new(), costs.models());
     for (at, tunnel) in config.tunnels.iter().enumerate() {
         let (id, beginning) = (TunnelId(at as u32), beginnings.of(tunnel));
@@ -249,6 +263,7 @@ pub fn install(
             let sa = SaConfig {
                 protocol: tunnel.protocol,
                 mode: tunnel.mode,
+                iptfs: tunnel.iptfs,
                 encap: tunnel
                     .is_encapsulated
                     .then_some(UdpEncap { local_port: config.natt_port(), remote_port: tunnel.remote_port }),

@@ -101,7 +101,7 @@ pub fn summary(config: &Config, engines: &[Vec<Box<dyn Engine>>], costs: &Costs)
 /// # Errors
 /// [`AssembleError::Engine`] if an engine that the configuration names is unavailable.
 pub fn overview(config: &Config) -> Result<String, AssembleError> {
-    let mut costs = Costs::new();
+    let mut costs = assemble::costs();
     let engines = assemble::engines(config, &mut costs)?;
     Ok(summary(config, &engines, &costs))
 }
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn without_engines_each_worker_has_what_is_useful_here_and_software_last() {
-        let mut costs = Costs::new();
+        let mut costs = assemble::costs();
         let config = config("aes128gcm16", "[gateway]\nworkers = 2\n");
         let engines = assemble::engines(&config, &mut costs).expect("software is everywhere");
         let one = match Multibuffer::inline("multibuffer") {
@@ -146,7 +146,7 @@ mod tests {
     fn a_crypto_core_serves_all_workers_unless_there_is_one_for_each() {
         let names_of = |engines: &str, workers: u16| -> Vec<Vec<String>> {
             let config = config("aes128gcm16", &format!("[gateway]\nworkers = {workers}\n{engines}"));
-            let engines = assemble::engines(&config, &mut Costs::new()).expect("threads can be had");
+            let engines = assemble::engines(&config, &mut assemble::costs()).expect("threads can be had");
             names(&engines).iter().map(|names| names.iter().map(ToString::to_string).collect()).collect()
         };
         let core = |name: &str| format!("[[engine]]\nkind = \"software\"\ncore = 0\nname = \"{name}\"\n");
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn named_engines_are_what_there_is() {
-        let mut costs = Costs::new();
+        let mut costs = assemble::costs();
         let named = config("aes128gcm16", "[[engine]]\nkind = \"software\"\nname = \"mine\"\n");
         let engines = assemble::engines(&named, &mut costs).expect("software is everywhere");
         assert_eq!(names(&engines), [["mine"]]);
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn what_software_does_better_is_left_to_it() {
-        let mut costs = Costs::new();
+        let mut costs = assemble::costs();
         costs.set_fixed("multibuffer", CostModel { t_init: 1e9, t_block: 1e9 });
         assert_eq!(choose(&config("aes128gcm16", ""), &mut costs).len(), 1);
         let charon = "[gateway]\ncharon = \"/run/convoy/charon.sock\"\n[[port]]\nname = \"inside\"\nkind = \"tun\"\n\

@@ -7,6 +7,8 @@ use convoy_engine::{
 use convoy_ipsec::Transform;
 use serde::Serialize;
 
+use crate::assemble::calibration_cache;
+
 /// One kind of engine.
 #[derive(Clone, Debug, Serialize)]
 pub struct EngineOverview {
@@ -97,10 +99,7 @@ pub fn window_ns() -> f64 {
 /// # Errors
 /// [`EngineError`] if an available engine fails during calibration.
 pub fn overview(calibrate: bool) -> Result<Vec<EngineOverview>, EngineError> {
-    let (mut cache, warning) = CalibrationCache::open(CalibrationCache::default_path());
-    if let Some(warning) = warning {
-        tracing::warn!("{warning}");
-    }
+    let mut cache = calibration_cache();
     if calibrate {
         cache.forget();
     }

@@ -166,7 +166,7 @@ fn routes(config: &Config) -> Vec<Route> {
     let own = || config.ports.iter().filter(|port| !port.is_outside).flat_map(|port| &port.addresses);
     let mut routes: Vec<Route> = Vec::new();
     let mut known = BTreeSet::new();
-    for tunnel in config.tunnels.iter().filter(|tunnel| tunnel.mode == convoy_ipsec::Mode::Tunnel) {
+    for tunnel in config.tunnels.iter().filter(|tunnel| tunnel.mode != convoy_ipsec::Mode::Transport) {
         let prefixes = tunnel.remote_ts.iter().filter_map(|selector| selector.addresses.as_prefix());
         for network in prefixes.filter(|network| !own().any(|address| address == network)) {
             let prefix = prefix(network);

@@ -8,10 +8,9 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant, SystemTime};
 
-use convoy_dataplane::clock::Environment;
 use convoy_dataplane::costs::Costs;
 use convoy_dataplane::handoff::Handoff;
-use convoy_dataplane::pipeline::Clock;
+use convoy_dataplane::pipeline::{Clock, PipelineResources};
 use convoy_dataplane::worker::Worker;
 use convoy_engine::wipe_stack;
 use convoy_ipsec::{Directory, SaProtocol, Transform};
@@ -97,7 +96,7 @@ impl Gateway {
         let engines = OpenEngines::configured(&config)?;
         let charon = config.charon.as_ref().map(|path| Charon::listen(path, &config)).transpose();
         let charon = charon.map_err(RunError::Charon)?;
-        let mut costs = Costs::new();
+        let mut costs = assemble::costs();
         costs.hold();
         if let Err(error) = privileges::lock_memory() {
             notify(error.to_string());
@@ -138,10 +137,12 @@ impl Gateway {
         for (number, ((engines, [inside, outside]), handoff)) in
             (0..config.workers).zip(engines.into_iter().zip(ports.queues).zip(handoffs))
         {
-            let environment =
-                Environment { directory: Arc::clone(&directory), ..Environment::from(clock.clone()) };
+            let resources = PipelineResources {
+                directory: Arc::clone(&directory),
+                ..PipelineResources::from(clock.clone())
+            };
             let (pipeline, installed) =
-                assemble::pipeline(&config, number, engines, &costs, environment, &beginnings)?;
+                assemble::pipeline(&config, number, engines, &costs, resources, &beginnings)?;
             let busy_poll = Duration::from_micros(config.busy_poll_us.into());
             let moderation = Duration::from_micros(config.moderation_us.into());
             let worker =

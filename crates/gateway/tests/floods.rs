@@ -1,15 +1,14 @@
-//! Floods of a million packets a second on one worker, over ports in memory, beside a peer's own
-//! traffic: whatever the flood is made of, each packet of the peer's that the port had room for is
-//! delivered.
+//! Floods of a million packets per second on one worker, over ports in memory, together with a
+//! peer's own traffic. Whatever the flood consists of, each of the peer's packets for which the
+//! port had room must be delivered.
 //!
-//! Prints figures: `cargo test --release -p convoy-gateway --test floods -- --nocapture`. A build
-//! without optimisation, or a busy machine, is offered what it can take.
+//! Prints figures: `cargo test --release -p convoy-gateway --test floods -- --nocapture`. Without
+//! optimisation, or on a busy machine, the offered rate is lower.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use convoy_dataplane::costs::Costs;
 use convoy_dataplane::pipeline::{Clock, Pipeline};
 use convoy_dataplane::worker::Worker;
 use convoy_engine::{Engine, Multibuffer, Software};
@@ -23,13 +22,13 @@ use convoy_port::Port;
 use convoy_port::memory::{self, Memory};
 use convoy_scheduler::{CostModel, Input};
 
-/// Packets a second.
+/// Packets per second.
 const FLOOD: u64 = 1_000_000;
 const PEERS: u64 = 10_000;
 const LENGTH: Duration = Duration::from_secs(2);
-/// Packets that a port's queue holds, as many as a network card's.
+/// Capacity of a port's queue in packets, as of a network card.
 const QUEUE: usize = 4096;
-/// The length of the peer's packets; the last 8 bytes are their number.
+/// Length of the peer's packets, in bytes; the last 8 are the packet's number.
 const BYTES: usize = 200;
 
 fn config(site: u8) -> Config {
@@ -51,7 +50,7 @@ fn pipeline(site: u8) -> Pipeline {
         Ok(engine) => Box::new(engine),
         Err(_) => Box::new(Software::new("engine")),
     };
-    let mut costs = Costs::new();
+    let mut costs = assemble::costs();
     costs.set_fixed("engine", CostModel { t_init: 100.0, t_block: 5.0 });
     let (config, engines) = (config(site), vec![engine]);
     let made = assemble::pipeline(&config, 0, engines, &costs, Clock::start(), &Beginnings::Fresh);
@@ -80,7 +79,7 @@ fn sealed(count: u64) -> Vec<Vec<u8>> {
     all
 }
 
-/// Generates a flood: its packet of a number.
+/// Generates the packet of a flood with this number.
 type Flood<'a> = &'a dyn Fn(u64, &[Vec<u8>]) -> Vec<u8>;
 
 fn esp(spi: u32, sequence: u32) -> Vec<u8> {
@@ -94,17 +93,17 @@ fn esp(spi: u32, sequence: u32) -> Vec<u8> {
 const FLOODS: [(&str, DropReason, Flood<'static>); 4] = [
     ("garbage", DropReason::MalformedOuter, &|number, _| {
         let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
-        // Never of version 4 or 6, and of any length.
+        // A version other than 4 or 6, and any length.
         let len = 1 + mixed[7] as usize % BYTES;
         mixed.iter().cycle().map(|byte| byte | 0xf0).take(len).collect()
     }),
     ("unknown SPIs", DropReason::UnknownSpi, &|number, _| esp(0x7000_0000 | number as u32, 1)),
     ("replays", DropReason::Replayed, &|_, peers| peers[0].clone()),
-    // Ahead of everything that the peer has sent, so that each is tried with the key.
+    // Sequence numbers ahead of all that the peer has sent, so that each ICV is verified.
     ("forged ICVs", DropReason::IntegrityFailed, &|number, _| esp(0x1001, (1 << 30) + number as u32)),
 ];
 
-/// The other ends of the gateway's ports.
+/// The far ends of the gateway's ports.
 struct Outside {
     network: Memory,
     hosts: Memory,
@@ -113,7 +112,7 @@ struct Outside {
 }
 
 impl Outside {
-    /// Sends as many as there is room for; returns the number.
+    /// Sends packets while there is room, and returns their number.
     fn send<'a>(&mut self, packets: impl Iterator<Item = &'a [u8]>) -> u64 {
         let pool = &mut self.pool;
         self.burst.extend(packets.map_while(|packet| pool.take_filled(packet, 64)));
@@ -122,7 +121,7 @@ impl Outside {
         sent as u64
     }
 
-    /// Takes what has come out inside; returns the number of the peer's packets.
+    /// Receives what was delivered inside, and returns the number of the peer's packets.
     fn delivered(&mut self) -> u64 {
         self.hosts.receive(&mut self.pool, QUEUE, &mut self.burst).expect("memory does not fail");
         let count = self.burst.iter().filter(|frame| frame.len() == BYTES).count();
@@ -132,7 +131,7 @@ impl Outside {
     }
 }
 
-/// The counters of a flood.
+/// Counters of one flood.
 #[derive(Default)]
 struct Figures {
     flooded: u64,
@@ -165,11 +164,11 @@ fn run(flood: Flood<'_>, peers: &[Vec<u8>]) -> (Figures, Worker) {
     let (mut figures, mut due, began) = (Figures::default(), 0, Instant::now());
     while began.elapsed() < LENGTH {
         let now = |rate: u64| (began.elapsed().as_nanos() * u128::from(rate) / 1_000_000_000) as u64;
-        // The first before any of the flood, which may repeat it.
+        // The first packet comes before the flood, which may replay it.
         let next = (now(PEERS) as usize + 1).min(peers.len());
         figures.entered += outside.send(peers[figures.sent as usize..next].iter().map(Vec::as_slice));
         figures.sent = next as u64;
-        // Packets that were due while the queue was full are lost, as on a wire.
+        // Packets that were due while the queue was full are lost, as on a real link.
         let burst = (now(FLOOD) - due).min(QUEUE as u64);
         due = now(FLOOD);
         figures.flooded += outside.send(flood.by_ref().take(burst as usize).map(Vec::as_slice));

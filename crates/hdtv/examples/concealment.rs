@@ -1,5 +1,5 @@
-//! What concealment gives: the moving test picture over a link that loses packets and delays each
-//! by a time of its own, in virtual time and from a seed. Prints the PSNR of what is shown, over
+//! Measures the gain of error concealment: the moving test picture over a simulated link with loss
+//! and jitter, in virtual time and from a fixed seed. Prints the PSNR of the displayed video over
 //! all frames.
 //!
 //! `cargo run --release -p convoy-hdtv --example concealment`
@@ -13,18 +13,18 @@ use convoy_hdtv::{
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 
-/// Where the stream comes from.
+/// Address of the sender.
 const FROM: std::net::SocketAddr =
     std::net::SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 5004);
 const FRAMES: u64 = 120;
 const MS: u64 = 1_000_000;
 
-/// A link and a receiver.
+/// One simulated link with the receiver's settings.
 struct Trial {
     mtu: usize,
-    /// Lost packets of a million.
+    /// Packet loss rate in parts per million.
     loss_ppm: u64,
-    /// Each packet is late by up to this.
+    /// Largest extra delay of a packet; each packet gets a uniformly random one.
     jitter_ns: u64,
     delay_ns: u64,
     concealment: Concealment,
@@ -40,7 +40,7 @@ struct Viewer {
 }
 
 impl Viewer {
-    fn look(&mut self, frame: Finished) -> Option<Vec<u8>> {
+    fn process(&mut self, frame: Finished) -> Option<Vec<u8>> {
         let Finished { mut bytes, timestamp, holes, missing_before } = frame;
         let number = u64::from(timestamp) / self.format.ticks(1, 0);
         conceal(self.concealment, &self.format, &mut bytes, &holes, self.previous.as_deref());
@@ -56,7 +56,7 @@ impl Viewer {
 }
 
 fn run(format: Format, trial: &Trial) -> (Difference, Counts) {
-    let mut dice = Xoshiro256PlusPlus::seed_from_u64(18);
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(18);
     let mut layout = Layout::new(&format, trial.mtu - 28, 7).expect("an MTU that fits");
     let count = layout.packets().len();
     let mut assembler = Assembler::new(format, PAYLOAD_TYPE, 16, format.frame_start_ns(1) + trial.delay_ns);
@@ -74,26 +74,26 @@ fn run(format: Format, trial: &Trial) -> (Difference, Counts) {
             viewer.picture.draw(number, &mut frame);
             layout.number(0..count, (number * count as u64) as u32, [format.ticks(number, 0) as u32; 2]);
             for (at, plan) in layout.packets().iter().enumerate() {
-                // The first packet of all comes, so that there is a first frame.
-                if dice.next_u64() % 1_000_000 < trial.loss_ppm && number + at as u64 > 0 {
+                // The very first packet is never lost, so that there is a first frame.
+                if rng.next_u64() % 1_000_000 < trial.loss_ppm && number + at as u64 > 0 {
                     continue;
                 }
                 let mut packet = Vec::new();
                 layout.write(plan, &frame, &mut packet);
                 let sent = begin + interval * at as u64 / count as u64;
-                under_way.push(Reverse((sent + dice.next_u64() % trial.jitter_ns.max(1), packet)));
+                under_way.push(Reverse((sent + rng.next_u64() % trial.jitter_ns.max(1), packet)));
             }
         }
         let until = if number < FRAMES { begin + interval } else { u64::MAX };
         while let Some(Reverse((now, packet))) = under_way.pop_if_before(until) {
             while let Some(due) = assembler.poll(now) {
-                viewer.look(due).into_iter().for_each(|bytes| assembler.give_back(bytes));
+                viewer.process(due).into_iter().for_each(|bytes| assembler.give_back(bytes));
             }
             assembler.take(&packet, FROM, now);
         }
     }
     while let Some(due) = assembler.flush() {
-        viewer.look(due).into_iter().for_each(|bytes| assembler.give_back(bytes));
+        viewer.process(due).into_iter().for_each(|bytes| assembler.give_back(bytes));
     }
     (viewer.difference, assembler.counts())
 }

@@ -1,5 +1,5 @@
-//! From packets to frames: the receiver without its socket. It has no clock and no thread: time is
-//! an argument, packets are bytes.
+//! Turns packets into frames: the receiver without its sockets. It has no clock and no thread: time
+//! is an argument and packets are byte slices.
 
 mod counts;
 mod pending;
@@ -21,74 +21,74 @@ use crate::playout::Playout;
 use crate::reception::Reception;
 use crate::shapes::{Shape, Shapes};
 
-/// Another source is believed once the first one has been silent for so long.
+/// Another source is accepted once the current one has been silent for this long.
 const SILENCE_NS: u64 = 1_000_000_000;
-/// A sender may be ahead of its own clock by so many frames.
+/// A sender's clock may run ahead of the arrival times by this many frames.
 const EARLY_FRAMES: u64 = 8;
 
-/// A frame that is due.
+/// A frame that is due for display.
 #[derive(Debug)]
 pub struct Finished {
-    /// The frame in memory; what is in its holes is of no meaning.
+    /// The frame in memory; the bytes within `holes` are undefined.
     pub bytes: Vec<u8>,
     /// Its RTP timestamp.
     pub timestamp: u32,
-    /// What did not arrive.
+    /// Byte ranges that did not arrive.
     pub holes: Vec<Range<usize>>,
-    /// Frames between the one before and this one of which nothing arrived.
+    /// Frames directly before this one of which no packet arrived.
     pub missing_before: u32,
 }
 
-/// Where the next packets are expected: in which frame, and from which of its packets on.
+/// Where the next packet is expected: in which frame, and which packet of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Aim {
-    /// `None` for the frame after those that have begun.
+struct Expected {
+    /// The frame's RTP timestamp; `None` for the frame that follows all started ones.
     timestamp: Option<u32>,
     shape: usize,
 }
 
-/// Puts packets where they belong, in whichever order they come, and hands out frames when they are
+/// Writes packets to their places in whichever order they arrive, and releases frames when they are
 /// due.
 pub struct Assembler {
     format: Format,
     payload_type: u8,
     pending: Pending,
-    /// The frame after those that have begun: the kernel may write the next packets there before
-    /// its time is known.
+    /// Memory of the frame that follows all started ones: the kernel may write packets into it
+    /// before its timestamp is known.
     blank: Option<PendingFrame>,
     free: Vec<Vec<u8>>,
-    aim: Aim,
-    planned: Aim,
+    expected: Expected,
+    planned: Expected,
     shapes: Shapes,
     reception: Reception,
     playout: Playout,
-    /// The SSRC, and where it sends from.
+    /// The SSRC of the accepted source, and the address that it sends from.
     source: Option<(u32, SocketAddr)>,
     probation: Probation,
-    /// When the source began, and when it was heard last.
+    /// When the source started, and when its last packet arrived.
     begun_ns: u64,
     heard_ns: u64,
-    /// Frames since it began that were handed out or counted as missing.
+    /// Frames since the source started that were released or counted as missing.
     accounted: u64,
     released: Option<u32>,
     counts: Counts,
 }
 
 impl Assembler {
-    /// Assembles pictures of one format. At most `frames` frames are begun or handed out and not
-    /// given back at a time; they are due `delay_ns` after the fastest possible arrival of their
-    /// first packet.
+    /// Assembles frames of one format. Up to `frames` frames may be in progress, or released and
+    /// not yet given back, at a time. A frame is due `delay_ns` after the earliest possible arrival
+    /// of its first packet.
     pub fn new(format: Format, payload_type: u8, frames: usize, delay_ns: u64) -> Self {
         let mut free: Vec<_> = (0..frames.max(2)).map(|_| vec![0; format.frame_bytes()]).collect();
-        let aim = Aim { timestamp: None, shape: 0 };
+        let expected = Expected { timestamp: None, shape: 0 };
         Self {
             format,
             payload_type,
             pending: Pending::new(format),
             blank: free.pop().map(PendingFrame::new),
             free,
-            aim,
-            planned: aim,
+            expected,
+            planned: expected,
             shapes: Shapes::default(),
             reception: Reception::default(),
             playout: Playout::new(delay_ns),
@@ -102,7 +102,7 @@ impl Assembler {
         }
     }
 
-    /// Takes back a frame's memory.
+    /// Takes back the memory of a released frame.
     pub fn give_back(&mut self, bytes: Vec<u8>) {
         if self.blank.is_none() {
             self.blank = Some(PendingFrame::new(bytes));
@@ -111,25 +111,26 @@ impl Assembler {
         }
     }
 
-    /// Says where the next packets, `most` at most, are expected. Until [`settle`](Self::settle),
-    /// [`slots`](Self::slots) is about these.
+    /// Determines where the next packets, at most `most`, are expected, and returns how many places
+    /// are known. Until [`settle`](Self::settle) is called, [`slots`](Self::slots) refers to these
+    /// places.
     pub fn plan(&mut self, most: usize) -> usize {
-        self.planned = self.aim;
-        let known = &self.shapes.known()[self.aim.shape.min(self.shapes.known().len())..];
-        let Some(frame) = target(&mut self.pending, &mut self.blank, self.aim) else { return 0 };
+        self.planned = self.expected;
+        let known = &self.shapes.known()[self.expected.shape.min(self.shapes.known().len())..];
+        let Some(frame) = target(&mut self.pending, &mut self.blank, self.expected) else { return 0 };
         known.iter().take(most).take_while(|shape| frame.coverage.is_free(&shape.data)).count()
     }
 
-    /// The frame that is planned for, and its packets from the planned one on.
+    /// The frame that [`plan`](Self::plan) chose, and its packets from the first expected one on.
     pub fn slots(&mut self) -> Option<(&mut [u8], &[Shape])> {
         let known = self.shapes.known().get(self.planned.shape..)?;
         let frame = target(&mut self.pending, &mut self.blank, self.planned)?;
         Some((&mut frame.bytes, known))
     }
 
-    /// Takes a packet whose pixels are already at the place of the planned packet `slot`, if it is
-    /// that one: `header` are as many bytes of it as its headers have, and `padding_end` its last
-    /// byte if it has padding. `false` if it is another packet.
+    /// Accepts a packet whose pixels have been written to the place of the planned packet `slot`,
+    /// if it is that packet, and returns whether it is. `header` holds its headers; `padding_end`
+    /// is its last byte if it has padding.
     pub fn accept(&mut self, slot: usize, header: &[u8], padding_end: Option<u8>, now_ns: u64) -> bool {
         let index = self.planned.shape + slot;
         let Some(shape) = self.shapes.known().get(index) else { return false };
@@ -157,33 +158,33 @@ impl Assembler {
             self.begin(timestamp, now_ns);
         }
         self.counts.in_place_bytes += data.len() as u64;
-        self.aim = self.behind(data.end, self.planned.timestamp, index + 1);
+        self.expected = self.behind(data.end, self.planned.timestamp, index + 1);
         true
     }
 
-    /// Ends what [`plan`](Self::plan) began: from here on, other packets may be taken and frames be
-    /// handed out.
+    /// Ends what [`plan`](Self::plan) started: from here on, other packets may be taken and frames
+    /// may be released.
     pub fn settle(&mut self) {
         let Some(timestamp) = self.blank.as_ref().and_then(|frame| frame.timestamp) else { return };
         if let Some(frame) = self.blank.take() {
             self.pending.insert(frame);
         }
         self.blank = self.free.pop().map(PendingFrame::new);
-        // Unless the frame has ended, or another packet came.
-        if self.aim.timestamp.is_none() && self.aim.shape != 0 {
-            self.aim.timestamp = Some(timestamp);
+        // Not if the frame is complete or the next packet was not the expected one.
+        if self.expected.timestamp.is_none() && self.expected.shape != 0 {
+            self.expected.timestamp = Some(timestamp);
         }
     }
 
-    /// Takes a packet that lies elsewhere and copies its pixels to their places.
+    /// Takes a packet from another buffer and copies its pixels to their places.
     pub fn take(&mut self, packet: &[u8], from: SocketAddr, now_ns: u64) {
         let Some(rtp) = self.parsed(packet) else { return };
-        if self.source == Some((rtp.ssrc(), from)) || self.prove(&rtp, packet, from, now_ns) {
+        if self.source == Some((rtp.ssrc(), from)) || self.try_new_source(&rtp, packet, from, now_ns) {
             self.take_own(&rtp, packet, now_ns);
         }
     }
 
-    /// Takes a packet of this stream.
+    /// Takes a packet that belongs to the accepted stream.
     fn take_own(&mut self, rtp: &RtpPacket<'_>, packet: &[u8], now_ns: u64) {
         let Ok(payload) = Payload::parse(&self.format, rtp.payload()) else {
             self.counts.malformed += 1;
@@ -202,52 +203,52 @@ impl Assembler {
             }
             if is_newest {
                 let next = self.shapes.index_at(range.end).unwrap_or(usize::MAX);
-                self.aim = self.behind(range.end, Some(timestamp), next);
+                self.expected = self.behind(range.end, Some(timestamp), next);
             }
         }
     }
 
-    /// The next frame that is due.
+    /// Releases the next frame if it is due.
     pub fn poll(&mut self, now_ns: u64) -> Option<Finished> {
         let first = self.pending.first()?;
         (self.playout.due_ns(first) <= now_ns).then(|| self.release())?
     }
 
-    /// The next frame, due or not: the stream has ended.
+    /// Releases the next frame whether it is due or not, for the end of the stream.
     pub fn flush(&mut self) -> Option<Finished> {
         self.release()
     }
 
-    /// When the next frame is due.
+    /// When the next frame is due, in nanoseconds.
     pub fn next_due_ns(&self) -> Option<u64> {
         self.pending.first().map(|first| self.playout.due_ns(first))
     }
 
-    /// What was counted.
+    /// The counters so far.
     pub fn counts(&self) -> Counts {
         let lost = self.reception.expected() as i64 - self.reception.received() as i64
             + self.counts.duplicates as i64;
         Counts { packets: self.reception.received(), lost: lost.max(0) as u64, ..self.counts }
     }
 
-    /// What was received of the stream's packets, for reports.
+    /// Sequence numbers, loss and jitter of the stream, for RTCP reports.
     pub fn reception(&mut self) -> &mut Reception {
         &mut self.reception
     }
 
-    /// The stream's source.
+    /// The SSRC of the accepted source.
     pub fn source(&self) -> Option<u32> {
         self.source.map(|(source, _)| source)
     }
 
-    /// Whether the stream comes from this address.
+    /// Whether the accepted source sends from this address.
     pub(crate) fn is_from(&self, address: SocketAddr) -> bool {
         self.source.is_some_and(|(_, from)| from == address)
     }
 
-    /// Frames that can be missing at most, by the time since the source began: a timestamp that
-    /// jumps further says nothing of pictures, and nobody is to have a file filled with more of
-    /// them than a camera makes.
+    /// Upper limit on missing frames, from the time since the source started. A timestamp may jump
+    /// further than that by error or on purpose, and must not fill a file with more frames than a
+    /// camera could have made.
     fn could_be_missing(&self) -> u64 {
         let interval_ns = self.format.frame_start_ns(1).max(1);
         let made = self.heard_ns.saturating_sub(self.begun_ns) / interval_ns;
@@ -257,8 +258,8 @@ impl Assembler {
     fn release(&mut self) -> Option<Finished> {
         let frame = self.pending.pop()?;
         let timestamp = frame.timestamp?;
-        if self.aim.timestamp == Some(timestamp) {
-            self.aim = Aim { timestamp: None, shape: 0 };
+        if self.expected.timestamp == Some(timestamp) {
+            self.expected = Expected { timestamp: None, shape: 0 };
         }
         let ticks = self.format.ticks(1, 0).max(1);
         let missing_before = self.released.map_or(0, |before| {
@@ -276,7 +277,7 @@ impl Assembler {
         Some(Finished { bytes: frame.bytes, timestamp, holes, missing_before })
     }
 
-    /// The packet, if it may be one of this stream.
+    /// The packet, if it is RTP and may belong to this stream.
     fn parsed<'a>(&mut self, packet: &'a [u8]) -> Option<RtpPacket<'a>> {
         let Ok(rtp) = RtpPacket::parse(packet) else {
             self.counts.malformed += 1;
@@ -289,9 +290,10 @@ impl Assembler {
         Some(rtp)
     }
 
-    /// Begins another source if there is none, or none any more, and this packet is a reason to
-    /// believe it; whether the packet belongs to the stream then.
-    fn prove(&mut self, rtp: &RtpPacket<'_>, packet: &[u8], from: SocketAddr, now_ns: u64) -> bool {
+    /// Decides whether a packet from another source starts a new stream: only when there is no
+    /// source or the current one is silent, and when the new source has passed its probation.
+    /// Returns whether the packet belongs to the accepted stream afterwards.
+    fn try_new_source(&mut self, rtp: &RtpPacket<'_>, packet: &[u8], from: SocketAddr, now_ns: u64) -> bool {
         let is_silent = now_ns.saturating_sub(self.heard_ns) > SILENCE_NS;
         let kept = if self.source.is_none() || is_silent {
             self.probation.note(rtp.ssrc(), from, rtp.sequence_number(), packet)
@@ -320,12 +322,12 @@ impl Assembler {
         while let Some(frame) = self.pending.pop() {
             self.give_back(frame.bytes);
         }
-        self.aim = Aim { timestamp: None, shape: 0 };
-        (self.planned, self.released) = (self.aim, None);
-        self.playout = self.playout.anew();
+        self.expected = Expected { timestamp: None, shape: 0 };
+        (self.planned, self.released) = (self.expected, None);
+        self.playout = self.playout.for_new_stream();
     }
 
-    /// Counts a packet; returns whether none has come with a higher number.
+    /// Counts a packet; returns whether its number is higher than all before it.
     fn note(&mut self, header: &[u8], now_ns: u64) -> bool {
         let word = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
         let sources = usize::from(header[0] & 0xf);
@@ -337,8 +339,8 @@ impl Assembler {
         is_newest
     }
 
-    /// Copies the pixels of a packet to their places; returns the time of the frame and how many
-    /// bytes were new.
+    /// Copies a packet's pixels to their places; returns the frame's timestamp and how many bytes
+    /// were new.
     fn place(
         &mut self,
         rtp: &RtpPacket<'_>,
@@ -361,7 +363,7 @@ impl Assembler {
         Some((frame.timestamp?, new))
     }
 
-    /// Begins a frame, unless its time has passed or there is no memory.
+    /// Starts a frame; fails if it was already released or no memory is free.
     fn begin_frame(&mut self, timestamp: u32, field: usize, now_ns: u64) -> bool {
         if self.is_released(timestamp) {
             self.counts.late += 1;
@@ -378,7 +380,7 @@ impl Assembler {
         true
     }
 
-    /// Takes note of a frame's first packet.
+    /// Records the arrival of a frame's first packet for the playout time and the jitter.
     fn begin(&mut self, timestamp: u32, now_ns: u64) {
         self.playout.note(now_ns, timestamp);
         let ticks = u128::from(now_ns) * u128::from(CLOCK_HZ) / 1_000_000_000;
@@ -390,12 +392,12 @@ impl Assembler {
         self.released.is_some_and(|released| timestamp.wrapping_sub(released + last_field).cast_signed() <= 0)
     }
 
-    /// What comes behind a packet that ends at `end`.
-    fn behind(&self, end: usize, timestamp: Option<u32>, shape: usize) -> Aim {
+    /// The packet that is expected after one whose data ends at `end`.
+    fn behind(&self, end: usize, timestamp: Option<u32>, shape: usize) -> Expected {
         if end == self.format.frame_bytes() {
-            Aim { timestamp: None, shape: 0 }
+            Expected { timestamp: None, shape: 0 }
         } else {
-            Aim { timestamp, shape }
+            Expected { timestamp, shape }
         }
     }
 }
@@ -403,9 +405,9 @@ impl Assembler {
 fn target<'a>(
     pending: &'a mut Pending,
     blank: &'a mut Option<PendingFrame>,
-    aim: Aim,
+    expected: Expected,
 ) -> Option<&'a mut PendingFrame> {
-    match aim.timestamp {
+    match expected.timestamp {
         Some(timestamp) => pending.exactly(timestamp),
         None => blank.as_mut(),
     }

@@ -1,4 +1,4 @@
-//! What is shown in place of what did not arrive.
+//! Error concealment: fills the parts of a frame that did not arrive.
 
 use std::ops::Range;
 
@@ -8,16 +8,16 @@ use crate::samples::{pack, unpack};
 /// How holes in a frame are filled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Concealment {
-    /// Zeros: what loss does by itself.
+    /// Zeros.
     None,
-    /// The same place of the frame before.
+    /// The same place in the previous frame.
     Previous,
-    /// The lines above and below, weighted by their distance; where neither is there, the frame
-    /// before.
+    /// Linear interpolation between the nearest lines above and below; the previous frame where
+    /// neither arrived.
     Interpolate,
 }
 
-/// Fills the holes of a frame. Without a frame before, zeros are what there is.
+/// Fills the holes of a frame. Without a previous frame, they are filled with zeros.
 pub fn conceal(
     how: Concealment,
     format: &Format,
@@ -40,14 +40,14 @@ pub fn conceal(
     }
 }
 
-/// A hole, cut at the ends of lines.
+/// Splits a hole at the ends of lines.
 fn runs_of_lines(format: &Format, hole: &Range<usize>) -> impl Iterator<Item = Range<usize>> + use<> {
     let (line, hole) = (format.line_bytes(), hole.clone());
     (hole.start / line..hole.end.div_ceil(line))
         .map(move |at| (at * line).max(hole.start)..((at + 1) * line).min(hole.end))
 }
 
-/// Fills a run of one line from the nearest lines of its field that have all of it.
+/// Fills a part of one line from the nearest lines of its field that are complete there.
 fn interpolate(format: &Format, frame: &mut [u8], holes: &[Range<usize>], run: Range<usize>) {
     let line_bytes = format.line_bytes();
     let field_bytes = line_bytes * format.field_lines();
@@ -73,7 +73,7 @@ fn interpolate(format: &Format, frame: &mut [u8], holes: &[Range<usize>], run: R
     }
 }
 
-/// Both lines' samples, each weighted by the distance of the other.
+/// Mixes the samples of two lines, each weighted by the distance of the other.
 fn mix(
     depth: Depth,
     frame: &mut [u8],
@@ -100,7 +100,7 @@ mod tests {
         "4x6p25".parse().expect("a name")
     }
 
-    /// Every sample of a line is ten times its number.
+    /// Every sample of a line is ten times the line's number.
     fn frame() -> Vec<u8> {
         (0..48).map(|at| at / 8 * 10).collect()
     }

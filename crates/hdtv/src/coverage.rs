@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-/// Ranges that do not touch, in their order. Packets in order make one range grow, so it is short
-/// unless many are missing.
+/// Disjoint ranges in ascending order. Packets that arrive in order extend a single range, so the
+/// list stays short unless many packets are missing.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Coverage {
     ranges: Vec<Range<usize>>,
@@ -36,7 +36,7 @@ impl Coverage {
         new
     }
 
-    /// Whether nothing of a range has arrived.
+    /// Whether no byte of a range has arrived.
     pub(crate) fn is_free(&self, range: &Range<usize>) -> bool {
         if self.ranges.last().is_none_or(|last| last.end <= range.start) {
             return true;
@@ -45,7 +45,7 @@ impl Coverage {
         self.ranges.get(at).is_none_or(|other| range.end <= other.start)
     }
 
-    /// What is missing of a frame of so many bytes.
+    /// The missing ranges of a frame with this many bytes.
     pub(crate) fn holes(&self, frame_bytes: usize) -> Vec<Range<usize>> {
         let starts = std::iter::once(0).chain(self.ranges.iter().map(|range| range.end));
         let ends = self.ranges.iter().map(|range| range.start).chain([frame_bytes]);

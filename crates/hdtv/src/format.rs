@@ -1,28 +1,28 @@
-//! What a picture consists of: size, scan, rate, sampling and depth, and the sizes in bytes that
-//! follow.
+//! Video formats: size, scan, rate, sampling and depth, and the sizes in bytes that follow from
+//! them.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Serialize, Serializer};
 
-/// Ticks of the RTP clock in a second (RFC 4175 section 4.1).
+/// Frequency of the RTP clock in hertz (RFC 4175 section 4.1).
 pub(crate) const CLOCK_HZ: u64 = 90_000;
-/// RFC 4175 has 15 bits for a line's number and for the offset of a pixel in it.
+/// RFC 4175 has 15 bits for a line number and for the offset of a pixel in a line.
 const LARGEST_SIDE: usize = 1 << 15;
 
-/// Which components a pixel has, and how often.
+/// The components of a pixel and their subsampling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Sampling {
-    /// Luma for each pixel, colour differences for each pair.
+    /// Luma for every pixel, both colour differences for every pair of pixels.
     #[serde(rename = "YCbCr-4:2:2")]
     Ycbcr422,
-    /// Red, green and blue for each pixel.
+    /// Red, green and blue for every pixel.
     #[serde(rename = "RGB")]
     Rgb,
 }
 
-/// Bits of a component.
+/// Bits per sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
     /// 8 bits.
@@ -32,7 +32,7 @@ pub enum Depth {
 }
 
 impl Depth {
-    /// Its number of bits.
+    /// The number of bits.
     pub const fn bits(self) -> u32 {
         match self {
             Self::Eight => 8,
@@ -52,40 +52,39 @@ impl Serialize for Depth {
     }
 }
 
-/// Whether a frame is taken at one instant or as two fields.
+/// Progressive or interlaced scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scan {
     /// All lines at one instant.
     Progressive,
-    /// The even lines (the first field), and half a frame's time later the odd ones.
+    /// The even lines (the first field), and half a frame period later the odd lines.
     Interlaced,
 }
 
-/// From where the lines of an interlaced picture are counted in packets. RFC 4175 section 4.3 says
-/// "scan line number", and not of what.
+/// How packets number the lines of an interlaced frame. RFC 4175 section 4.3 leaves this open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LineNumbers {
-    /// From the top of the field, as SMPTE ST 2110-20 has it: both fields have lines 0, 1, 2...
+    /// From the top of the field, as in SMPTE ST 2110-20: both fields have lines 0, 1, 2...
     #[default]
     Field,
     /// From the top of the frame, as GStreamer's `rtpvrawpay` does: the first field has lines 0, 2,
-    /// 4..., the second one 1, 3, 5...
+    /// 4..., the second field 1, 3, 5...
     Frame,
 }
 
-/// Frames in a second, as a fraction: 60000/1001 is what is called 59.94.
+/// Frame rate as a fraction: 60000/1001 is the rate called 59.94.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Rate {
-    /// Frames...
+    /// Numerator: this many frames...
     pub frames: u32,
-    /// ...in so many seconds.
+    /// ...in this many seconds.
     pub seconds: u32,
 }
 
 impl Rate {
-    /// Frames in a second.
+    /// Frames per second.
     pub fn hz(self) -> f64 {
         f64::from(self.frames) / f64::from(self.seconds)
     }
@@ -113,45 +112,46 @@ impl fmt::Display for Rate {
     }
 }
 
-/// Why something is no format.
+/// Why a format is invalid.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum FormatError {
-    /// The name could not be read.
+    /// The name was not understood.
     #[error("`{0}` is no video format: expected one like 720p60, 1080i50 (fields), 1080p29.97 or 640x360p25")]
     Name(String),
-    /// The width does not hold whole groups of pixels.
+    /// The width is not a multiple of the pixel group.
     #[error("a width of {width} pixels does not consist of groups of {pixels}, as {sampling:?} has them")]
     Width {
-        /// Pixels of a line.
+        /// Pixels per line.
         width: usize,
-        /// Pixels of a group.
+        /// Pixels per group.
         pixels: usize,
-        /// The sampling that has such groups.
+        /// The sampling that has this group size.
         sampling: Sampling,
     },
     /// A side is zero or too long.
     #[error("a picture of {0} x {1} pixels cannot be sent: RFC 4175 has room for 1 to 32,768 each way")]
     Size(usize, usize),
-    /// Fields of different heights.
+    /// The two fields would differ in height.
     #[error("an interlaced picture has an even number of lines, not {0}")]
     OddFields(usize),
 }
 
-/// The smallest group of pixels that is a whole number of bytes (RFC 4175 section 4.3): no packet
-/// cuts one.
+/// The pixel group ("pgroup"): the smallest group of pixels that takes a whole number of bytes (RFC
+/// 4175 section 4.3). No packet splits one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pgroup {
-    /// Its length in bytes.
+    /// Length in bytes.
     pub bytes: usize,
-    /// Its length in pixels of a line.
+    /// Length in pixels.
     pub pixels: usize,
-    /// Its samples.
+    /// Number of samples.
     pub samples: usize,
 }
 
-/// A format of pictures. A frame in memory is its packed lines one after the other, as RFC 4175
-/// orders the bytes; of an interlaced one first all lines of the first field, then those of the
-/// second, so that what a packet carries is always in one piece.
+/// A video format.
+///
+/// A frame in memory consists of packed lines in RFC 4175's byte order. An interlaced frame has all
+/// lines of the first field before those of the second, so that a packet's pixels are contiguous.
 ///
 /// ```
 /// use convoy_hdtv::Format;
@@ -160,27 +160,27 @@ pub struct Pgroup {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Format {
-    /// Pixels of a line.
+    /// Pixels per line.
     pub width: usize,
-    /// Lines of a frame.
+    /// Lines per frame.
     pub height: usize,
     /// Progressive or interlaced.
     pub scan: Scan,
-    /// Frames, not fields, in a second.
+    /// Frames per second; an interlaced format has two fields per frame.
     pub rate: Rate,
     /// The components.
     pub sampling: Sampling,
-    /// Bits of a component.
+    /// Bits per sample.
     pub depth: Depth,
-    /// From where packets count the lines of an interlaced picture.
+    /// How packets number the lines of an interlaced frame.
     pub line_numbers: LineNumbers,
 }
 
 impl Format {
-    /// Checks a format.
+    /// Checks that RFC 4175 can carry the format.
     ///
     /// # Errors
-    /// If RFC 4175 cannot carry it.
+    /// If it cannot.
     pub fn checked(self) -> Result<Self, FormatError> {
         let pixels = self.pgroup().pixels;
         let side = 1..=LARGEST_SIDE;
@@ -196,22 +196,22 @@ impl Format {
         Ok(self)
     }
 
-    /// The same with another sampling.
+    /// The same format with another sampling.
     pub fn with_sampling(self, sampling: Sampling) -> Self {
         Self { sampling, ..self }
     }
 
-    /// The same with another depth.
+    /// The same format with another depth.
     pub fn with_depth(self, depth: Depth) -> Self {
         Self { depth, ..self }
     }
 
-    /// The same with lines counted from elsewhere.
+    /// The same format with another numbering of lines.
     pub fn with_line_numbers(self, line_numbers: LineNumbers) -> Self {
         Self { line_numbers, ..self }
     }
 
-    /// The number that a line of a field has in packets.
+    /// The number that a field's line has in packets.
     pub(crate) fn line_number(&self, field: usize, line: usize) -> usize {
         match self.line_numbers {
             LineNumbers::Field => line,
@@ -229,7 +229,7 @@ impl Format {
         (field < self.fields() && line < self.field_lines()).then_some(line)
     }
 
-    /// Its smallest group of pixels.
+    /// Its pixel group.
     pub const fn pgroup(&self) -> Pgroup {
         match (self.sampling, self.depth) {
             (Sampling::Ycbcr422, Depth::Eight) => Pgroup { bytes: 4, pixels: 2, samples: 4 },
@@ -239,24 +239,24 @@ impl Format {
         }
     }
 
-    /// Bytes of a line.
+    /// Bytes per line.
     pub const fn line_bytes(&self) -> usize {
         let group = self.pgroup();
         self.width / group.pixels * group.bytes
     }
 
-    /// Samples of a line.
+    /// Samples per line.
     pub const fn line_samples(&self) -> usize {
         let group = self.pgroup();
         self.width / group.pixels * group.samples
     }
 
-    /// Bytes of a frame.
+    /// Bytes per frame.
     pub const fn frame_bytes(&self) -> usize {
         self.line_bytes() * self.height
     }
 
-    /// Fields of a frame: one or two.
+    /// Fields per frame: one or two.
     pub const fn fields(&self) -> usize {
         match self.scan {
             Scan::Progressive => 1,
@@ -264,29 +264,29 @@ impl Format {
         }
     }
 
-    /// Lines of a field, or of a progressive frame.
+    /// Lines per field, or per progressive frame.
     pub const fn field_lines(&self) -> usize {
         self.height / self.fields()
     }
 
-    /// Where a line of a field begins in a frame in memory.
+    /// Offset in bytes of a field's line within a frame in memory.
     pub const fn line_start(&self, field: usize, line: usize) -> usize {
         (field * self.field_lines() + line) * self.line_bytes()
     }
 
-    /// Where a line begins in a frame in memory, counted from the top of the picture.
+    /// Offset in bytes within a frame in memory of a line counted from the top of the picture.
     pub const fn row_start(&self, row: usize) -> usize {
         self.line_start(row % self.fields(), row / self.fields())
     }
 
-    /// Ticks of the RTP clock from frame 0's first field to this field.
+    /// Ticks of the RTP clock from the first field of frame 0 to this field.
     pub fn ticks(&self, frame: u64, field: usize) -> u64 {
         let fields = self.fields() as u64;
         let at = frame * fields + field as u64;
         at * CLOCK_HZ * u64::from(self.rate.seconds) / (u64::from(self.rate.frames) * fields)
     }
 
-    /// Nanoseconds from the beginning of one frame to that of another.
+    /// Nanoseconds from the start of frame 0 to the start of frame `frame`.
     pub fn frame_start_ns(&self, frame: u64) -> u64 {
         let ns =
             u128::from(frame) * 1_000_000_000 * u128::from(self.rate.seconds) / u128::from(self.rate.frames);
@@ -297,7 +297,7 @@ impl Format {
 impl FromStr for Format {
     type Err = FormatError;
 
-    /// Reads a name with 4:2:2 sampling and 8 bits, which are what the papers sent.
+    /// Reads a name. The format has 4:2:2 sampling and 8 bits, as in the papers.
     fn from_str(name: &str) -> Result<Self, FormatError> {
         let unknown = || FormatError::Name(name.to_owned());
         let at = name.find(['p', 'i']).ok_or_else(unknown)?;

@@ -1,4 +1,4 @@
-//! How a frame is cut into packets. It is the same for every frame, so it is laid out once.
+//! Splits a frame into packets. The split is the same for every frame, so it is computed once.
 
 use std::ops::Range;
 
@@ -9,13 +9,13 @@ use crate::payload::{EXTENSION_BYTES, LINE_HEADER_BYTES, LineHeader};
 
 /// Bytes of an RTP header without contributing sources.
 pub(crate) const RTP_HEADER_BYTES: usize = 12;
-/// The payload type that SDP binds to the format.
+/// The dynamic RTP payload type that SDP assigns to the format.
 pub const PAYLOAD_TYPE: u8 = 96;
 const PADDING_BIT: u8 = 0x20;
-/// UDP has no room for more.
+/// Largest payload of a UDP datagram over IPv4, in bytes.
 const LARGEST_PACKET: usize = 65_507;
 
-/// Why no packets can be laid out.
+/// No packets of this size can be laid out.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("an RTP packet of {packet_bytes} bytes is outside of what can be sent: {least} to 65,507 bytes")]
 pub struct LayoutError {
@@ -27,17 +27,17 @@ pub struct LayoutError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PacketPlan {
     header: Range<usize>,
-    /// What it carries, in the frame in memory.
+    /// The bytes of the frame in memory that it carries.
     pub data: Range<usize>,
-    /// Bytes behind that, so that it is as long as the others. The last of them says how many they
-    /// are (RFC 3550 section 5.1).
+    /// Padding bytes after the data, so that the packet is as long as the others. The last padding
+    /// byte holds their number (RFC 3550 section 5.1).
     pub padding: u8,
-    /// The field that it is of.
+    /// The field that it carries data of.
     pub field: u8,
 }
 
-/// How a frame is cut into packets that are all of one length, but for the last one of a field: the
-/// kernel then takes many of them as one message.
+/// A frame split into packets of one length, but for the last one of a field, so that the kernel
+/// can take many of them as one message.
 #[derive(Debug)]
 pub struct Layout {
     packets: Vec<PacketPlan>,
@@ -46,10 +46,10 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Lays out packets of `packet_bytes` bytes, RTP header included, UDP's not.
+    /// Lays out packets of `packet_bytes` bytes, which includes the RTP header but not UDP's.
     ///
     /// # Errors
-    /// If there is no room for pixels, or if UDP has no room.
+    /// If there is no room for a pixel group, or if the packet is too long for UDP.
     pub fn new(format: &Format, packet_bytes: usize, ssrc: u32) -> Result<Self, LayoutError> {
         let least = RTP_HEADER_BYTES + EXTENSION_BYTES + LINE_HEADER_BYTES + format.pgroup().bytes;
         if !(least..=LARGEST_PACKET).contains(&packet_bytes) {
@@ -106,17 +106,18 @@ impl Layout {
         start..self.headers.len()
     }
 
-    /// The packets of a frame, in their order.
+    /// The packets of a frame, in order.
     pub fn packets(&self) -> &[PacketPlan] {
         &self.packets
     }
 
-    /// The length of every packet but the last of a field, in bytes.
+    /// Length in bytes of every packet except the last of a field.
     pub fn packet_bytes(&self) -> usize {
         self.packet_bytes
     }
 
-    /// Numbers the headers of packets from `first` on for a frame that is sent now.
+    /// Writes sequence numbers from `sequence` on, and the two fields' timestamps, into the
+    /// headers.
     pub fn number(&mut self, packets: Range<usize>, sequence: u32, timestamps: [u32; 2]) {
         for (plan, sequence) in self.packets[packets].iter().zip((0..).map(|at| sequence.wrapping_add(at))) {
             let [high_0, high_1, low_0, low_1] = sequence.to_be_bytes();
@@ -127,7 +128,7 @@ impl Layout {
         }
     }
 
-    /// RTP header and payload header of a packet.
+    /// A packet's RTP header and payload header.
     pub fn header(&self, plan: &PacketPlan) -> &[u8] {
         &self.headers[plan.header.clone()]
     }
@@ -137,7 +138,7 @@ impl Layout {
         plan.header.len() + plan.data.len() + usize::from(plan.padding)
     }
 
-    /// A packet as one piece: header, pixels of `frame`, padding.
+    /// Writes a packet into one buffer: header, pixels of `frame`, padding.
     pub fn write(&self, plan: &PacketPlan, frame: &[u8], packet: &mut Vec<u8>) {
         packet.clear();
         packet.extend(self.header(plan));
@@ -146,9 +147,9 @@ impl Layout {
     }
 }
 
-/// The bytes of so much padding.
+/// The bytes of a padding of this length.
 pub(crate) fn padding(bytes: u8) -> &'static [u8] {
-    /// For each length that there is, zeros and then the length.
+    /// For each length, zeros and then the length itself.
     const PADDINGS: [[u8; 32]; 32] = {
         let mut paddings = [[0; 32]; 32];
         let mut bytes = 1;
@@ -161,11 +162,9 @@ pub(crate) fn padding(bytes: u8) -> &'static [u8] {
     &PADDINGS[usize::from(bytes)][..usize::from(bytes)]
 }
 
-/// Packets that a frame may be late by in one burst, as SMPTE ST 2110-21 has it for its wide
-/// senders: `(narrow, wide)`.
+/// The largest bursts, in packets, that SMPTE ST 2110-21 allows its narrow and wide senders.
 pub(crate) fn burst_limits(format: &Format, packets: usize) -> (usize, usize) {
-    // The part of a frame's time in which lines of a raster are active: 720p has 720 of 750 lines,
-    // 1080 has 1080 of 1125.
+    // Active part of a frame period of a raster format: 720 of 750 lines, or 1080 of 1125.
     const ACTIVE: f64 = 0.96;
     let each_second = packets as f64 * format.rate.hz();
     let active = if format.scan == Scan::Progressive || format.height == 1080 { ACTIVE } else { 1.0 };

@@ -1,11 +1,18 @@
-//! Uncompressed video over RTP (RFC 3550, RFC 4175): the demonstration of the GRIP papers.
+//! Uncompressed video over RTP (RFC 3550, RFC 4175), the demonstration application of the GRIP
+//! papers.
 //!
-//! A [`Format`] says what a frame is. [`send_video`] has one thread make frames from a [`Source`]
-//! and another one send them: a [`Layout`] cuts a frame into packets of one length, and messages of
-//! many packets leave straight from the frame, spread over its time. [`receive_video`] has one
-//! thread receive, where the kernel writes the pixels of a packet to their place in the frame as
-//! far as the [`Assembler`] knows what comes next, and another one that conceals what was lost and
-//! has a [`View`] of each frame when it is due.
+//! - [`Format`] is a video format. It determines how a frame lies in memory.
+//! - [`Layout`] splits frames into packets of one length, and [`Payload`] parses such a packet.
+//! - [`Assembler`] puts received packets back into frames and releases each frame when it is due.
+//! - [`Source`] and [`View`] are the two ends: where frames come from, and what is done with them.
+//!
+//! [`send_video`] runs two threads. One makes frames; the other sends their packets, spread over
+//! the frame period, in messages of many packets that the kernel gathers directly from the frame.
+//!
+//! [`receive_video`] runs two threads as well. One receives: as far as the [`Assembler`] can
+//! predict the next packets, the kernel writes their pixels directly to their places in the frame.
+//! The other conceals losses and writes, compares or saves each frame ([`View`]). Sender and
+//! receiver exchange reports by [`rtcp`].
 //!
 //! [`Layout`], [`Payload`], [`Assembler`] and [`rtcp`] know no socket, no thread and no clock.
 #![forbid(unsafe_code)]
@@ -17,7 +24,6 @@ mod format;
 mod layout;
 mod output;
 mod payload;
-mod photographer;
 mod picture;
 mod playout;
 mod priority;
@@ -30,6 +36,7 @@ mod scatter;
 mod sdp;
 mod sender;
 mod shapes;
+mod snapshot;
 mod source;
 mod transmit;
 mod usage;
@@ -42,13 +49,13 @@ pub use format::{Depth, Format, FormatError, LineNumbers, Rate, Sampling, Scan};
 pub use layout::{Layout, LayoutError, PAYLOAD_TYPE, PacketPlan};
 pub use output::{Container, Output};
 pub use payload::{LineHeader, Payload, PayloadError, Run};
-pub use photographer::Snapshot;
 pub use picture::Picture;
 pub use psnr::Difference;
 pub use receiver::{ReceiveConfig, ReceiveError, ReceiveReport, receive_video};
 pub use reception::{Reception, ReceptionReport};
 pub use sdp::{Description, SdpError};
 pub use sender::{Feedback, SendConfig, SendError, SendReport, send_video};
+pub use snapshot::Snapshot;
 pub use source::{Source, SourceError};
 pub use usage::CpuSeconds;
 pub use viewer::View;

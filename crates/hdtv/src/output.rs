@@ -1,4 +1,4 @@
-//! Where frames go: files and pipes, raw or as Y4M, and single pictures as PNG.
+//! Destinations of frames: files and pipes, raw or as Y4M, and single pictures as PNG.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -8,17 +8,17 @@ use crate::format::{Format, Scan};
 use crate::samples::line_to_rgb;
 use crate::y4m::{self, Y4mError};
 
-/// How frames are written.
+/// File format of the video.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Container {
-    /// The packed lines from top to bottom, one frame behind the other, as GStreamer's `videoparse`
-    /// and ffmpeg's `rawvideo` take them.
+    /// The packed lines from top to bottom, frame after frame, as GStreamer's `videoparse` and
+    /// ffmpeg's `rawvideo` expect them.
     Raw,
-    /// Y4M.
+    /// Y4M (YUV4MPEG2), planar 4:2:2.
     Y4m,
 }
 
-/// A file or pipe of frames.
+/// A file or pipe that frames are written to.
 pub struct Output {
     writer: BufWriter<Box<dyn Write + Send>>,
     format: Format,
@@ -26,10 +26,10 @@ pub struct Output {
 }
 
 impl Output {
-    /// Begins to write.
+    /// Starts the output and writes its header, if the container has one.
     ///
     /// # Errors
-    /// If nothing can be written, or if the container has no room for the format.
+    /// If writing fails, or if the container does not support the format.
     pub fn new(
         writer: Box<dyn Write + Send>,
         container: Container,
@@ -49,7 +49,7 @@ impl Output {
     /// Writes a frame.
     ///
     /// # Errors
-    /// If it cannot be written: nobody reads the pipe any more, or the disk is full.
+    /// If writing fails, for example when the pipe has no reader or the disk is full.
     pub fn write(&mut self, frame: &[u8]) -> io::Result<()> {
         let Self { writer, format, y4m } = self;
         match (y4m, format.scan) {
@@ -62,7 +62,7 @@ impl Output {
         }
     }
 
-    /// Writes what is buffered.
+    /// Flushes what is buffered.
     ///
     /// # Errors
     /// As [`write`](Self::write).
@@ -71,7 +71,7 @@ impl Output {
     }
 }
 
-/// Writes a frame as a PNG of red, green and blue.
+/// Writes a frame as a PNG in RGB.
 ///
 /// # Errors
 /// If the file cannot be written.

@@ -1,31 +1,30 @@
-//! The payload header of RFC 4175 section 4.3: 16 more bits of the sequence number, then what is
-//! carried of which lines.
+//! The payload header of RFC 4175 section 4.3: the upper 16 bits of the sequence number, then a
+//! header for each run of pixels.
 
 use crate::format::Format;
 
 /// Bytes of the extended sequence number.
 pub(crate) const EXTENSION_BYTES: usize = 2;
-/// Bytes of what is said about one run of a line.
+/// Bytes of the header of one run.
 pub(crate) const LINE_HEADER_BYTES: usize = 6;
 
-/// One run of pixels of one line.
+/// Header of one run of pixels of one line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LineHeader {
-    /// Bytes of the run.
+    /// Length of the run in bytes.
     pub bytes: u16,
-    /// The field that the line is of: 0 where there is only one.
+    /// The field that the line belongs to: 0 in a progressive frame.
     pub field: u8,
-    /// Its line's number, counted from the top of the field or of the frame
-    /// ([`LineNumbers`](crate::LineNumbers)).
+    /// The line's number, counted as [`LineNumbers`](crate::LineNumbers) says.
     pub line: u16,
-    /// Its first pixel.
+    /// Offset of the first pixel in the line.
     pub pixel: u16,
     /// Whether another run's header follows.
     pub has_more: bool,
 }
 
 impl LineHeader {
-    /// As it is sent.
+    /// The header in wire format.
     pub fn to_bytes(self) -> [u8; LINE_HEADER_BYTES] {
         let bytes = self.bytes.to_be_bytes();
         let line = (u16::from(self.field) << 15 | self.line).to_be_bytes();
@@ -45,30 +44,30 @@ impl LineHeader {
     }
 }
 
-/// Why a payload cannot be used.
+/// Why a payload is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PayloadError {
-    /// The headers are not whole.
+    /// The payload header is truncated.
     #[error("the packet ends within its payload header")]
     HeaderCut,
-    /// The pixels are not whole.
+    /// The pixels are truncated.
     #[error("the packet carries fewer bytes than its payload header announces")]
     DataCut,
-    /// A run is not within the picture, or cuts a group of pixels.
+    /// A run is outside of the picture, or splits a pixel group.
     #[error("the packet's line, offset or length does not fit the picture's format")]
     Outside,
 }
 
-/// A run of bytes of a frame, and where it is in the payload.
+/// A run of bytes of a frame, and its place in the payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// Its first byte in the frame in memory.
+    /// Offset of its first byte in the frame in memory.
     pub frame: usize,
-    /// Its first byte in the payload.
+    /// Offset of its first byte in the payload.
     pub payload: usize,
-    /// Its length in bytes.
+    /// Length in bytes.
     pub bytes: usize,
-    /// The field that it is of.
+    /// The field that it belongs to.
     pub field: u8,
 }
 
@@ -81,8 +80,8 @@ pub struct Payload<'a> {
 }
 
 impl<'a> Payload<'a> {
-    /// Checks that the headers are whole, that all they announce is there, and that it is within a
-    /// picture of this format.
+    /// Checks that headers and data are complete and that all runs are within a picture of this
+    /// format.
     ///
     /// # Errors
     /// See [`PayloadError`].
@@ -108,17 +107,17 @@ impl<'a> Payload<'a> {
         Err(PayloadError::HeaderCut)
     }
 
-    /// The upper 16 bits of the sequence number.
+    /// Upper 16 bits of the sequence number.
     pub fn extension(&self) -> u16 {
         u16::from_be_bytes([self.bytes[0], self.bytes[1]])
     }
 
-    /// Bytes of extension and headers.
+    /// Bytes of the payload header.
     pub fn header_bytes(&self) -> usize {
         self.data_start
     }
 
-    /// Each run, in the order of the packet.
+    /// The runs, in the order of the packet.
     pub fn runs(&self) -> impl Iterator<Item = Run> + '_ {
         let headers = self.bytes[EXTENSION_BYTES..self.data_start].as_chunks().0;
         let mut payload = self.data_start;
@@ -131,7 +130,7 @@ impl<'a> Payload<'a> {
         })
     }
 
-    /// The one range of the frame that all runs together are, if they follow one another there.
+    /// The single range of the frame that all runs cover, if they are contiguous there.
     pub fn one_range(&self) -> Option<std::ops::Range<usize>> {
         let mut runs = self.runs();
         let first = runs.next()?;
@@ -141,8 +140,8 @@ impl<'a> Payload<'a> {
     }
 }
 
-/// Where a run begins in the frame; `None` if it is not within the picture or does not consist of
-/// whole groups.
+/// Offset of a run in the frame; `None` if it is outside of the picture or does not consist of
+/// whole pixel groups.
 fn run_start(format: &Format, header: &LineHeader) -> Option<usize> {
     let group = format.pgroup();
     let (pixel, bytes) = (usize::from(header.pixel), usize::from(header.bytes));
@@ -200,7 +199,7 @@ mod tests {
         };
         assert_eq!([place(0, 0), place(0, 6)], [Some(120), Some(3 * 128 + 120)]);
         assert_eq!([place(1, 1), place(1, 7)], [Some(4 * 128 + 120), Some(7 * 128 + 120)]);
-        // Of the other field, or below the picture.
+        // The wrong field, or below the picture.
         assert_eq!([place(0, 1), place(1, 0), place(0, 8), place(1, 9)], [None; 4]);
     }
 

@@ -1,13 +1,12 @@
-//! A moving test picture: colour bars that stand still, a zone plate and a coloured ramp that pass
-//! by, and the number of the frame. It is the same for everyone, so that a receiver can tell what
-//! it should have got.
+//! The moving test picture: fixed colour bars with the frame number, a moving zone plate and a
+//! moving colour ramp. It is deterministic, so a receiver can compute each frame and compare.
 
 use crate::format::{Format, Sampling};
 use crate::samples::pack;
 
-/// Pixels by which the lower parts move from frame to frame.
+/// Pixels by which the moving parts shift per frame.
 const SPEED: usize = 8;
-/// Digits of the number, of 3 by 5 dots each: a row of dots is three bits.
+/// Digits of 3 by 5 dots: a row of dots is three bits.
 const DIGITS: [[u8; 5]; 10] = [
     [7, 5, 5, 5, 7],
     [2, 6, 2, 2, 7],
@@ -20,10 +19,10 @@ const DIGITS: [[u8; 5]; 10] = [
     [7, 5, 7, 5, 7],
     [7, 5, 7, 1, 7],
 ];
-/// Digits that are shown.
+/// Digits shown.
 const PLACES: usize = 6;
-/// White, yellow, cyan, green, magenta, red, blue, black; three quarters bright, as television's
-/// are.
+/// White, yellow, cyan, green, magenta, red, blue and black, at 75 % as in television's colour
+/// bars.
 const BARS: [[f32; 3]; 8] = [
     [0.75, 0.75, 0.75],
     [0.75, 0.75, 0.0],
@@ -35,17 +34,17 @@ const BARS: [[f32; 3]; 8] = [
     [0.0, 0.0, 0.0],
 ];
 
-/// The picture, drawn once; a frame is its lines, moved.
+/// The picture, drawn once; a frame is a copy of its lines, shifted.
 pub struct Picture {
     format: Format,
-    /// Each line twice, so that a moved line is one copy.
+    /// Each line twice in a row, so that a shifted line is one copy.
     canvas: Vec<u8>,
     white: Vec<u8>,
     black: Vec<u8>,
 }
 
 impl Picture {
-    /// Draws it.
+    /// Draws the picture.
     pub fn new(format: Format) -> Self {
         let line_bytes = format.line_bytes();
         let mut canvas = vec![0; 2 * format.frame_bytes()];
@@ -67,13 +66,13 @@ impl Picture {
         Self { format, canvas, white: flat(0.9), black: flat(0.05) }
     }
 
-    /// Copies a frame into memory.
+    /// Copies the frame with this number into `frame`.
     pub fn draw(&self, number: u64, frame: &mut [u8]) {
         let Format { width, height, .. } = self.format;
         let (group, line_bytes) = (self.format.pgroup(), self.format.line_bytes());
         let fields = self.format.fields();
         for (row, twice) in self.canvas.chunks_exact(2 * line_bytes).enumerate() {
-            // A later field has moved on.
+            // The second field is half a frame later, so its lines have moved further.
             let instant = number as usize * fields + row % fields;
             let moved = instant * SPEED / fields % width / group.pixels;
             let moved = match part(row as f32 / height as f32) {
@@ -87,12 +86,12 @@ impl Picture {
         self.draw_number(number, frame);
     }
 
-    /// Writes the number's digits into the bars.
+    /// Draws the frame number over the colour bars.
     fn draw_number(&self, number: u64, frame: &mut [u8]) {
         let Format { width, height, .. } = self.format;
         let group = self.format.pgroup();
-        // A dot is some groups wide, and as high as it is wide. Around the number there is a frame
-        // of dots.
+        // A dot is a whole number of pixel groups wide, and as high as wide. A margin of one dot
+        // surrounds the number.
         let dot = (width / 160).max(1).next_multiple_of(group.pixels);
         let (columns, rows) = (PLACES * 4 + 1, 7);
         let left = width.saturating_sub(columns * dot) / 2 / group.pixels * group.pixels;
@@ -131,7 +130,7 @@ fn part(y: f32) -> Part {
     }
 }
 
-/// Red, green and blue at a place of the picture; all from 0 to 1.
+/// Red, green and blue at a point of the picture; coordinates and result are from 0 to 1.
 fn colour(x: f32, y: f32) -> [f32; 3] {
     match part(y) {
         Part::Bars => BARS[((x * 8.0) as usize).min(7)],
@@ -139,7 +138,7 @@ fn colour(x: f32, y: f32) -> [f32; 3] {
             let (dx, dy) = ((x - 0.5) * 16.0 / 9.0, y - 0.575);
             [0.5 + 0.4 * (900.0 * (dx * dx + dy * dy)).cos(); 3]
         }
-        // Once around the colours, so that the line's ends fit together.
+        // A full turn of the hue, so that the two ends of a line match.
         Part::Ramp => {
             [0.0, 1.0, 2.0].map(|third| 0.5 + 0.45 * (std::f32::consts::TAU * (x + third / 3.0)).cos())
         }

@@ -1,37 +1,38 @@
-//! When a frame is shown: the jitter buffer. All times are nanoseconds of one clock that the caller
-//! has.
+//! The jitter buffer: determines when a frame is displayed. All times are nanoseconds of the
+//! caller's clock.
 
 use crate::format::CLOCK_HZ;
 
-/// The fastest way is looked for anew in spans of this length, so that the two ends' clocks may
-/// drift apart.
+/// The minimum delay is measured anew in each span of this length, so that the two ends' clocks may
+/// drift.
 const SPAN_NS: u64 = 5_000_000_000;
 
-/// Finds the time at which frames are due: that of the packet that came the fastest way, and a
-/// fixed delay.
+/// Computes when frames are due: a fixed delay after the earliest possible arrival, as the packet
+/// with the lowest transit time shows it.
 #[derive(Debug)]
 pub(crate) struct Playout {
     delay_ns: u64,
     first: Option<u32>,
-    /// The time on this clock that stands for tick 0, by the fastest packet of this span and of the
+    /// The local time that corresponds to tick 0, from the fastest packet of this span and of the
     /// one before.
     bases: [Option<i64>; 2],
     span_end_ns: u64,
 }
 
 impl Playout {
-    /// Frames are due `delay_ns` after their first packet would have come by the fastest way. The
-    /// delay has to cover the time in which a frame is sent, too, which is all of its interval.
+    /// Frames are due `delay_ns` after their first packet would have arrived with the lowest
+    /// transit time. The delay must also cover the time in which a frame is sent, which is a whole
+    /// frame period.
     pub(crate) fn new(delay_ns: u64) -> Self {
         Self { delay_ns, first: None, bases: [None; 2], span_end_ns: 0 }
     }
 
-    /// The same for another stream.
-    pub(crate) fn anew(&self) -> Self {
+    /// A new estimator with the same delay, for another stream.
+    pub(crate) fn for_new_stream(&self) -> Self {
         Self::new(self.delay_ns)
     }
 
-    /// Takes note of the first packet of a frame.
+    /// Records the arrival of a frame's first packet.
     pub(crate) fn note(&mut self, now_ns: u64, timestamp: u32) {
         if now_ns >= self.span_end_ns {
             self.bases = [None, self.bases[0]];
@@ -40,7 +41,7 @@ impl Playout {
         let first = *self.first.get_or_insert(timestamp);
         let base = now_ns as i64 - to_ns(timestamp.wrapping_sub(first).cast_signed());
         self.bases[0] = Some(self.bases[0].map_or(base, |before| before.min(base)));
-        // The clock of ticks wraps after 13 hours; what is counted from moves along.
+        // The 32-bit timestamp wraps after 13 hours, so the reference moves along.
         if timestamp.wrapping_sub(first).cast_signed() > 1 << 29 {
             let moved = to_ns(timestamp.wrapping_sub(first).cast_signed());
             self.first = Some(timestamp);
@@ -48,7 +49,7 @@ impl Playout {
         }
     }
 
-    /// When a frame is due.
+    /// When the frame with this timestamp is due.
     pub(crate) fn due_ns(&self, timestamp: u32) -> u64 {
         let base = self.bases.iter().flatten().min().copied().unwrap_or(0);
         let since = timestamp.wrapping_sub(self.first.unwrap_or(timestamp)).cast_signed();

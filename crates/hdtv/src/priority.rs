@@ -1,5 +1,4 @@
-//! When the kernel runs a thread: before all ordinary ones, or only when nothing else wants the
-//! processor.
+//! Scheduling priority of threads: real-time, or only when the processor is idle.
 
 use std::io;
 
@@ -8,18 +7,18 @@ use thread_priority::{
     set_thread_priority_and_policy, thread_native_id,
 };
 
-/// Has the calling thread run before all threads that have no real-time priority (`SCHED_RR`, the
-/// lowest priority of it).
+/// Gives the calling thread the lowest real-time priority (`SCHED_RR`), so that it runs before all
+/// ordinary threads.
 ///
 /// # Errors
-/// The operating system's: most users may not.
+/// The operating system's; most users lack the permission.
 pub(crate) fn real_time() -> io::Result<()> {
     let policy = ThreadSchedulePolicy::Realtime(RealtimeThreadSchedulePolicy::RoundRobin);
     set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, policy).map_err(of_system)
 }
 
-/// Has the calling thread run when nothing else does (`SCHED_IDLE`), whatever it inherited;
-/// everyone may ask for that.
+/// Lets the calling thread run only when the processor is idle (`SCHED_IDLE`), whatever priority it
+/// inherited. Needs no permission.
 pub(crate) fn background() -> io::Result<()> {
     let policy = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle);
     set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, policy).map_err(of_system)
@@ -51,7 +50,7 @@ mod tests {
         });
         let (inherited, background) = match policies.join().expect("it ends") {
             Ok(policies) => policies,
-            // Who may not have real-time priority gets the system's reason.
+            // A user without permission for real-time priority gets the system's error.
             Err(error) => return assert_eq!(error.kind(), io::ErrorKind::PermissionDenied, "{error}"),
         };
         let real_time = ThreadSchedulePolicy::Realtime(RealtimeThreadSchedulePolicy::RoundRobin);

@@ -1,9 +1,9 @@
-//! How much two pictures differ.
+//! Peak signal-to-noise ratio of video.
 
 use crate::format::Format;
 use crate::samples::unpack;
 
-/// The differences of one frame or many.
+/// Accumulated differences between frames and their references.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Difference {
     squares: f64,
@@ -14,7 +14,7 @@ pub struct Difference {
 }
 
 impl Difference {
-    /// Adds a frame beside what it should be.
+    /// Adds a frame and the reference `should`.
     pub fn add(&mut self, format: &Format, frame: &[u8], should: &[u8]) {
         self.frames += 1;
         self.samples += (format.line_samples() * format.height) as u64;
@@ -35,17 +35,17 @@ impl Difference {
         }
     }
 
-    /// Frames that were added.
+    /// Frames added.
     pub fn frames(&self) -> u64 {
         self.frames
     }
 
-    /// Those that were the same, bit for bit.
+    /// Frames that were identical to their reference.
     pub fn equal_frames(&self) -> u64 {
         self.equal_frames
     }
 
-    /// The peak signal-to-noise ratio over all samples, in dB; `None` where nothing differs.
+    /// PSNR over all samples, in dB; `None` where nothing differs.
     pub fn psnr_db(&self) -> Option<f64> {
         (self.squares > 0.0)
             .then(|| 10.0 * (self.peak * self.peak * self.samples as f64 / self.squares).log10())

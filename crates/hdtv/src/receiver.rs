@@ -1,5 +1,5 @@
-//! The receiver: one thread takes packets, another one does what is wanted with frames. A viewer
-//! that is slow loses frames, never packets.
+//! The receiver: one thread receives packets, another one processes the frames. When the viewer is
+//! slow, frames are skipped but no packets are lost.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -16,97 +16,97 @@ use crate::assembler::{Assembler, Counts, Finished};
 use crate::conceal::Concealment;
 use crate::format::{CLOCK_HZ, Format};
 use crate::psnr::Difference;
-use crate::rtcp::{self, Heard, Sent};
+use crate::rtcp::{self, ReceptionBlock, SenderInfo};
 use crate::scatter::{Scatter, listen};
 use crate::usage::CpuSeconds;
 use crate::viewer::{View, Viewer};
 
-/// Frames that wait for a viewer, at least: it may be late by these, and by as many as the jitter
-/// buffer has.
+/// Minimum length of the viewer's queue, in frames. It is longer where the jitter buffer is: the
+/// viewer may then be late by as much.
 const FRAMES_TO_VIEW: usize = 4;
-/// Packets gather for so long before they are received together: it takes fewer system calls, and
-/// the socket has room for far more.
-const GATHER: Duration = Duration::from_micros(500);
-/// How often the receiver looks whether it should end.
-const PATIENCE: Duration = Duration::from_millis(20);
-/// What is still under way when the sender says that it has ended comes within this.
-const LAST_PACKETS: Duration = Duration::from_millis(200);
+/// How long packets gather in the socket before they are received together. This saves system
+/// calls; the socket buffer holds far more.
+const GATHER_TIME: Duration = Duration::from_micros(500);
+/// How often the receiver checks whether it should stop.
+const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(20);
+/// How long the receiver waits for packets in flight after the sender has announced its end.
+const DRAIN_TIME: Duration = Duration::from_millis(200);
 
-/// What is received, and how.
+/// Settings of a receiver.
 #[derive(Clone, Debug)]
 pub struct ReceiveConfig {
-    /// Address and port of RTP; RTCP has the next port.
+    /// Address and port of RTP; RTCP uses the next port.
     pub listen: SocketAddr,
-    /// The pictures.
+    /// The video format.
     pub format: Format,
-    /// The payload type of the video.
+    /// RTP payload type of the video.
     pub payload_type: u8,
-    /// The jitter buffer: a frame is shown so long after it should have been there, at the
-    /// earliest.
+    /// Depth of the jitter buffer: a frame is displayed this long after it should have been
+    /// complete.
     pub delay: Duration,
     /// How holes are filled.
     pub concealment: Concealment,
-    /// Frames to show; all without it.
+    /// Frames to show; `None` for no limit.
     pub frames: Option<u64>,
-    /// Whether the thread that receives runs before all ordinary ones.
+    /// Whether the receiving thread gets real-time priority.
     pub is_real_time: bool,
-    /// The name in reports (CNAME).
+    /// Name in RTCP reports (CNAME).
     pub name: String,
 }
 
-/// Why receiving ended.
+/// Why receiving failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ReceiveError {
-    /// The address is not to be had.
+    /// The address cannot be bound.
     #[error("cannot listen on UDP {address}: {error}")]
     Listen {
-        /// It.
+        /// The address.
         address: SocketAddr,
-        /// Why.
+        /// The system's error.
         error: io::Error,
     },
-    /// There is no real-time priority for this user.
+    /// The user lacks the permission for real-time priority.
     #[error(
         "cannot have real-time priority: {0}; run as root, or with CAP_SYS_NICE or a limit RLIMIT_RTPRIO of 1 (`ulimit -r 1`)"
     )]
     RealTime(io::Error),
-    /// The network failed.
+    /// A socket or a thread failed.
     #[error("cannot receive: {0}")]
     Io(#[from] io::Error),
-    /// What frames are written to failed.
+    /// Writing the frames failed.
     #[error("cannot write the video: {0}")]
     Output(io::Error),
 }
 
-/// What was received.
+/// Result of receiving.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ReceiveReport {
-    /// Packets and frames.
+    /// Counters of packets and frames.
     pub counts: Counts,
-    /// Frames that nobody looked at, since the one before took too long.
+    /// Frames that were not displayed because the viewer was still busy.
     pub skipped_frames: u64,
     /// Seconds from the first packet to the last.
     pub seconds: f64,
-    /// Video in megabits a second.
+    /// Rate of the video data in Mbit/s.
     pub video_mbps: f64,
-    /// Jitter in milliseconds, as RFC 3550 has it, between the first packets of frames.
+    /// Interarrival jitter (RFC 3550) in milliseconds, measured on the first packets of frames.
     pub jitter_ms: f64,
-    /// Calls that received something.
+    /// System calls that received packets.
     pub receive_calls: u64,
-    /// Frames that were held against the moving test picture; none without that.
+    /// Frames that were compared with the moving test picture; 0 without comparison.
     pub compared_frames: u64,
-    /// Those that were the same, bit for bit.
+    /// Compared frames that were identical.
     pub equal_frames: u64,
-    /// The peak signal-to-noise ratio of all of them, in dB; `None` where nothing differs.
+    /// PSNR of all compared frames, in dB; `None` where nothing differs.
     pub psnr_db: Option<f64>,
-    /// Of the thread that receives.
+    /// Processor time of the receiving thread.
     pub packet_cpu: CpuSeconds,
-    /// Of the thread that has the frames.
+    /// Processor time of the viewer's thread.
     pub view_cpu: CpuSeconds,
 }
 
-/// Receives until the sender or the wanted number of frames ends, or `stop` is set. `progress` is
-/// called each second.
+/// Receives until the stream ends, the requested number of frames is reached, or `stop` is set.
+/// Calls `progress` once per second.
 ///
 /// # Errors
 /// See [`ReceiveError`].
@@ -121,12 +121,12 @@ pub fn receive_video(
     let (free_tx, free_rx) = channel();
     let mut reception = Stream::open(config)?;
     thread::scope(|scope| {
-        let watcher = thread::Builder::new()
+        let viewing = thread::Builder::new()
             .name("video".to_owned())
-            .spawn_scoped(scope, move || watch(viewer, &due_rx, &free_tx))?;
+            .spawn_scoped(scope, move || view_frames(viewer, &due_rx, &free_tx))?;
         let received = reception.run(due_tx, &free_rx, stop, progress);
         let failed = || io::Error::other("the thread of the video failed");
-        let (difference, view_cpu) = watcher.join().map_err(|_| failed())?.map_err(ReceiveError::Output)?;
+        let (difference, view_cpu) = viewing.join().map_err(|_| failed())?.map_err(ReceiveError::Output)?;
         let mut report = received?;
         report.view_cpu = view_cpu;
         (report.compared_frames, report.equal_frames) = (difference.frames(), difference.equal_frames());
@@ -139,20 +139,20 @@ fn frames_to_view(config: &ReceiveConfig) -> usize {
     FRAMES_TO_VIEW + (config.delay.as_secs_f64() * config.format.rate.hz()) as usize
 }
 
-fn watch(
+fn view_frames(
     mut viewer: Viewer,
     due: &Receiver<Finished>,
     free: &Channel<Vec<u8>>,
 ) -> io::Result<(Difference, CpuSeconds)> {
     while let Ok(frame) = due.recv() {
-        if let Some(bytes) = viewer.look(frame)? {
+        if let Some(bytes) = viewer.process(frame)? {
             let _ = free.send(bytes);
         }
     }
     Ok((viewer.finish()?, CpuSeconds::of_thread()))
 }
 
-/// The thread that receives.
+/// State of the receiving thread.
 struct Stream {
     config: ReceiveConfig,
     video: UdpSocket,
@@ -163,8 +163,8 @@ struct Stream {
     ssrc: u32,
     report: ReceiveReport,
     first_ns: Option<u64>,
-    /// The sender's last report, when it came and from where.
-    sent: Option<(Sent, Instant, SocketAddr)>,
+    /// The sender's last report, when it arrived and from where.
+    sent: Option<(SenderInfo, Instant, SocketAddr)>,
     next_report: Instant,
     ended: Option<Instant>,
 }
@@ -175,7 +175,7 @@ impl Stream {
         let video = bind(config.listen)?;
         let control = bind(SocketAddr::new(config.listen.ip(), config.listen.port().wrapping_add(1)))?;
         let interval = Duration::from_nanos(config.format.frame_start_ns(1));
-        // All of a frame's packets take its interval.
+        // The packets of a frame are spread over its whole period.
         let delay = interval + config.delay;
         let waiting = delay.as_nanos().div_ceil(interval.as_nanos().max(1)) as usize + 2;
         let frames = waiting + frames_to_view(&config) + 3;
@@ -227,7 +227,7 @@ impl Stream {
             self.control();
             if shown.elapsed() >= Duration::from_secs(1) {
                 shown = Instant::now();
-                self.tell();
+                self.update_report();
                 progress(&self.report);
             }
             if !may_have_more {
@@ -257,7 +257,8 @@ impl Stream {
         Ok(may_have_more)
     }
 
-    /// Gives a frame to the viewer; `false` once there is none, or enough was shown.
+    /// Passes a frame to the viewer. Returns `false` once the viewer has ended or enough frames
+    /// were shown.
     fn hand_over(&mut self, frame: Finished, due: &SyncSender<Finished>) -> bool {
         match due.try_send(frame) {
             Ok(()) => {}
@@ -275,27 +276,27 @@ impl Stream {
     }
 
     fn has_ended(&self) -> bool {
-        self.ended.is_some_and(|ended| ended.elapsed() >= LAST_PACKETS)
+        self.ended.is_some_and(|ended| ended.elapsed() >= DRAIN_TIME)
     }
 
-    /// Waits for packets, or for a frame to be due.
+    /// Waits for packets, or until a frame is due.
     fn wait(&self, now_ns: u64) -> io::Result<()> {
         let until_due = self
             .assembler
             .next_due_ns()
-            .map_or(PATIENCE, |due| Duration::from_nanos(due.saturating_sub(now_ns)));
-        let limit =
-            PollTimeout::try_from(until_due.min(PATIENCE).as_millis() as i32).unwrap_or(PollTimeout::ZERO);
+            .map_or(STOP_CHECK_INTERVAL, |due| Duration::from_nanos(due.saturating_sub(now_ns)));
+        let limit = PollTimeout::try_from(until_due.min(STOP_CHECK_INTERVAL).as_millis() as i32)
+            .unwrap_or(PollTimeout::ZERO);
         let mut sockets = [PollFd::new(self.video.as_fd(), PollFlags::POLLIN)];
         match poll(&mut sockets, limit) {
             Ok(_) | Err(nix::errno::Errno::EINTR) => {}
             Err(error) => return Err(error.into()),
         }
-        thread::sleep(GATHER.min(until_due));
+        thread::sleep(GATHER_TIME.min(until_due));
         Ok(())
     }
 
-    /// Reads the sender's reports and sends one when it is time.
+    /// Reads the sender's RTCP reports, and sends one when it is due.
     fn control(&mut self) {
         let mut bytes = [0; 1500];
         while let Ok((len, from)) = self.control.recv_from(&mut bytes) {
@@ -315,14 +316,14 @@ impl Stream {
         let (Some((sent, at, to)), Some(source)) = (&self.sent, self.assembler.source()) else { return };
         let since_report = (at.elapsed().as_secs_f64() * 65_536.0) as u32;
         let reception = self.assembler.reception().report();
-        let heard = Heard { source, reception, last_report: rtcp::middle(sent.ntp), since_report };
+        let heard = ReceptionBlock { source, reception, last_report: rtcp::middle(sent.ntp), since_report };
         if let Ok(packet) = rtcp::receiver_report(self.ssrc, &heard, &self.config.name) {
-            // Reports may be lost; one that cannot leave is.
+            // RTCP tolerates lost reports, so a failed send counts as one.
             let _ = self.control.send_to(&packet, to);
         }
     }
 
-    fn tell(&mut self) {
+    fn update_report(&mut self) {
         self.report.counts = self.assembler.counts();
         let pixels = self.report.counts.in_place_bytes + self.report.counts.copied_bytes;
         self.report.video_mbps = pixels as f64 * 8.0 / 1e6 / self.report.seconds.max(1e-3);
@@ -330,7 +331,7 @@ impl Stream {
     }
 
     fn finish(&mut self) -> Result<ReceiveReport, ReceiveError> {
-        self.tell();
+        self.update_report();
         self.report.packet_cpu = CpuSeconds::of_thread();
         Ok(self.report.clone())
     }

@@ -1,47 +1,47 @@
-//! What a receiver knows of a stream's packets: numbers, loss and jitter, as RFC 3550 appendix A
-//! has them.
+//! Reception statistics of a stream: sequence numbers, loss and jitter as in RFC 3550 appendix A.
 
-/// A jump of less than this is a packet that is late or numbers that began anew, not the other way
-/// round.
+/// A forward jump of at least this much in the 16-bit sequence number is taken for a late packet,
+/// not for a gap.
 const HALF: u32 = 1 << 15;
 
-/// What a report says about a stream (RFC 3550 section 6.4.1).
+/// Content of a reception report block (RFC 3550 section 6.4.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReceptionReport {
-    /// Lost of what was expected since the report before, in 256ths.
+    /// Fraction lost since the previous report, in 1/256.
     pub fraction_lost: u8,
-    /// Packets lost since the beginning; less than zero where packets came twice.
+    /// Packets lost in total; negative if duplicates outnumber the losses.
     pub lost: i64,
-    /// The highest number, extended.
+    /// Extended highest sequence number received.
     pub highest: u32,
-    /// Jitter between arrivals, in ticks of the RTP clock.
+    /// Interarrival jitter in ticks of the RTP clock.
     pub jitter: u32,
 }
 
-/// The packets of one source.
+/// Statistics of the packets of one source.
 #[derive(Debug, Default)]
 pub struct Reception {
     first: u64,
     highest: u64,
     received: u64,
-    /// Whether any packet had upper bits.
+    /// Whether any packet had nonzero upper bits in its sequence number.
     is_extended: bool,
     reported: (u64, u64),
     transit: Option<u32>,
-    /// In 16ths of a tick.
+    /// In 1/16 tick, as in RFC 3550 appendix A.8.
     jitter: u32,
 }
 
 impl Reception {
-    /// Takes note of a packet and returns its number as one that does not wrap.
+    /// Records a packet and returns its sequence number as one that does not wrap.
     ///
-    /// `extension` are the upper bits of RFC 4175: they are believed where they go on from what was
-    /// there, so that a gap may be longer than half of the lower 16 bits. A sender that leaves them
-    /// at zero is understood as one of plain RTP.
+    /// `extension` is RFC 4175's upper half of the sequence number. It is used where it continues
+    /// the numbers so far, so that a gap may exceed half of the 16-bit range. A sender that leaves
+    /// it at zero is treated as plain RTP.
     pub fn note(&mut self, sequence: u16, extension: u16) -> u64 {
         self.is_extended |= extension != 0;
         if self.received == 0 {
-            // One turn above zero, so that packets before the first one have numbers, too.
+            // Starts one wrap above zero, so that packets before the first one have numbers as
+            // well.
             self.first = 1 << 32 | u64::from(extension) << 16 | u64::from(sequence);
             self.highest = self.first;
             self.received = 1;
@@ -49,13 +49,13 @@ impl Reception {
         }
         self.received += 1;
         let number = self.extended(sequence, extension);
-        // Packets that were sent before the first one that came were sent all the same.
+        // A late packet from before the first one was sent too, so it counts as expected.
         self.first = self.first.min(number);
         self.highest = self.highest.max(number);
         number
     }
 
-    /// The highest number so far, as [`note`](Self::note) tells them; 0 before the first packet.
+    /// The highest number so far, as [`note`](Self::note) returns it; 0 before the first packet.
     pub fn highest(&self) -> u64 {
         self.highest
     }
@@ -63,7 +63,7 @@ impl Reception {
     fn extended(&self, sequence: u16, extension: u16) -> u64 {
         let told = u32::from(extension) << 16 | u32::from(sequence);
         let ahead = told.wrapping_sub(self.highest as u32);
-        // In plain RTP's first turn, what is far ahead is late: it was sent before number 0.
+        // Before plain RTP's first wrap, a packet far ahead is a late one from before number 0.
         if ahead < if self.is_extended { u32::MAX / 2 } else { HALF } {
             return self.highest + u64::from(ahead);
         }
@@ -79,8 +79,8 @@ impl Reception {
         }
     }
 
-    /// Takes note of when a packet arrived, by RFC 3550's A.8. All packets of a frame have one
-    /// timestamp though they leave one after the other, so this is for the first packet of each.
+    /// Updates the jitter (RFC 3550 appendix A.8). All packets of a frame share one timestamp
+    /// although they are sent one after the other, so only the first packet of each frame is used.
     pub fn note_arrival(&mut self, arrival_ticks: u32, timestamp: u32) {
         let transit = arrival_ticks.wrapping_sub(timestamp);
         if let Some(before) = self.transit.replace(transit) {
@@ -89,22 +89,22 @@ impl Reception {
         }
     }
 
-    /// Packets received, those that came twice included.
+    /// Packets received, duplicates included.
     pub fn received(&self) -> u64 {
         self.received
     }
 
-    /// Packets that were sent, as far as is known.
+    /// Packets sent, as far as the sequence numbers show.
     pub fn expected(&self) -> u64 {
         if self.received == 0 { 0 } else { self.highest - self.first + 1 }
     }
 
-    /// Jitter in ticks of the RTP clock.
+    /// Interarrival jitter in ticks of the RTP clock.
     pub fn jitter(&self) -> u32 {
         self.jitter >> 4
     }
 
-    /// What a report says now; the next one's fraction is of what comes from here on.
+    /// Makes a report; the next one's fraction counts from here on.
     pub fn report(&mut self) -> ReceptionReport {
         let (expected, received) = (self.expected(), self.received);
         let (new, got) = (expected - self.reported.0, received - self.reported.1);
@@ -132,7 +132,7 @@ mod tests {
             reception.note(at, 0);
         });
         let report = reception.report();
-        // The last one, 99, is not known to have been sent.
+        // Packet 99, the last one, is not known to have been sent.
         assert_eq!((report.lost, report.highest, report.fraction_lost), (24, 98, 62));
         reception.note(99, 0);
         assert_eq!(reception.report().fraction_lost, 0);

@@ -1,4 +1,4 @@
-//! RTCP (RFC 3550 section 6): what sender and receiver tell each other about the stream.
+//! RTCP (RFC 3550 section 6): reports of sender and receiver.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -10,76 +10,82 @@ use rtcp_types::{
 
 use crate::reception::ReceptionReport;
 
-/// Reports leave so often, on average. RFC 3550 section 6.2 allows less than its 5 s to streams of
-/// many megabits.
+/// Mean interval between reports. RFC 3550 section 6.2 allows high-rate streams less than its
+/// default of 5 s.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// Seconds from NTP's era to Unix'.
+/// Seconds from NTP's epoch (1900) to Unix's (1970).
 const NTP_TO_UNIX: u64 = 2_208_988_800;
 
-/// A time as NTP has it: seconds since 1900 and a binary fraction.
+/// A time in NTP format: seconds since 1900 in 32.32 fixed point.
 pub fn ntp(time: SystemTime) -> u64 {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     let fraction = (u64::from(since.subsec_nanos()) << 32) / 1_000_000_000;
     (since.as_secs() + NTP_TO_UNIX) << 32 | fraction
 }
 
-/// The middle 32 bits, by which a report is named: units of 1/65536 s.
+/// The middle 32 bits of an NTP time, in units of 1/65536 s. Report blocks refer to a report by
+/// these.
 pub const fn middle(ntp: u64) -> u32 {
     (ntp >> 16) as u32
 }
 
-/// How long until the next report: random, so that reports of many do not fall together.
+/// Time until the next report, randomised so that the reports of many hosts do not coincide.
 pub fn next_interval() -> Duration {
     INTERVAL.mul_f64(rand::rng().random_range(0.5..1.5))
 }
 
-/// A name for reports (CNAME) that says nothing about the host, as RFC 7022 recommends.
+/// A random CNAME, which reveals nothing about the host, as RFC 7022 recommends.
 pub fn random_name() -> String {
     format!("{:016x}", rand::random::<u64>())
 }
 
-/// What a sender tells of itself.
+/// The sender information of a sender report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sent {
-    /// When, as NTP has it.
+pub struct SenderInfo {
+    /// Time of the report in NTP format.
     pub ntp: u64,
-    /// The same time on the stream's clock.
+    /// The same time on the RTP clock.
     pub timestamp: u32,
     /// Packets sent.
     pub packets: u32,
-    /// Bytes of payload sent.
+    /// Payload bytes sent.
     pub bytes: u32,
 }
 
-/// What a receiver tells of one source.
+/// A report block about one source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Heard {
-    /// The source.
+pub struct ReceptionBlock {
+    /// SSRC of the source.
     pub source: u32,
-    /// What was received of it.
+    /// Its reception statistics.
     pub reception: ReceptionReport,
-    /// The middle of the NTP time of its last report; 0 without one.
+    /// Middle 32 bits of the NTP time of its last sender report; 0 without one.
     pub last_report: u32,
-    /// Time since that arrived, in 1/65536 s.
+    /// Time since that report arrived, in 1/65536 s.
     pub since_report: u32,
 }
 
-/// What a compound packet says.
+/// Content of a compound packet.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Control {
-    /// A sender's report, and whose.
-    pub sent: Option<(u32, Sent)>,
-    /// Reports about sources.
-    pub heard: Vec<Heard>,
-    /// Sources that have ended.
+    /// SSRC and sender information, if a sender report is included.
+    pub sent: Option<(u32, SenderInfo)>,
+    /// Report blocks.
+    pub heard: Vec<ReceptionBlock>,
+    /// SSRCs that sent BYE.
     pub ended: Vec<u32>,
 }
 
-/// Writes a sender's report, with its name, and the end of the stream if that is it.
+/// Writes a sender report with the CNAME, and a BYE at the end of the stream.
 ///
 /// # Errors
 /// If the name is longer than 255 bytes.
-pub fn sender_report(ssrc: u32, sent: &Sent, name: &str, is_end: bool) -> Result<Vec<u8>, RtcpWriteError> {
+pub fn sender_report(
+    ssrc: u32,
+    sent: &SenderInfo,
+    name: &str,
+    is_end: bool,
+) -> Result<Vec<u8>, RtcpWriteError> {
     let report = SenderReport::builder(ssrc)
         .ntp_timestamp(sent.ntp)
         .rtp_timestamp(sent.timestamp)
@@ -92,14 +98,14 @@ pub fn sender_report(ssrc: u32, sent: &Sent, name: &str, is_end: bool) -> Result
     write(&compound)
 }
 
-/// Writes a receiver's report, with its name.
+/// Writes a receiver report with the CNAME.
 ///
 /// # Errors
 /// If the name is longer than 255 bytes.
-pub fn receiver_report(ssrc: u32, heard: &Heard, name: &str) -> Result<Vec<u8>, RtcpWriteError> {
+pub fn receiver_report(ssrc: u32, heard: &ReceptionBlock, name: &str) -> Result<Vec<u8>, RtcpWriteError> {
     let block = ReportBlock::builder(heard.source)
         .fraction_lost(heard.reception.fraction_lost)
-        // 24 bits with a sign; the crate has them without.
+        // The field is a signed 24-bit number; the crate takes it as unsigned.
         .cumulative_lost(heard.reception.lost.clamp(-0x80_0000, 0x7f_ffff) as u32 & 0xff_ffff)
         .extended_sequence_number(heard.reception.highest)
         .interarrival_jitter(heard.reception.jitter)
@@ -119,13 +125,13 @@ fn write(packet: &impl RtcpPacketWriterExt) -> Result<Vec<u8>, RtcpWriteError> {
     Ok(bytes)
 }
 
-/// Reads a compound packet; of what is damaged, nothing.
+/// Reads a compound packet; `None` if it is damaged.
 pub fn read(bytes: &[u8]) -> Option<Control> {
     let mut control = Control::default();
     for packet in Compound::parse(bytes).ok()? {
         match packet.ok()? {
             Packet::Sr(report) => {
-                let sent = Sent {
+                let sent = SenderInfo {
                     ntp: report.ntp_timestamp(),
                     timestamp: report.rtp_timestamp(),
                     packets: report.packet_count(),
@@ -142,9 +148,9 @@ pub fn read(bytes: &[u8]) -> Option<Control> {
     Some(control)
 }
 
-fn heard(block: ReportBlock<'_>) -> Heard {
+fn heard(block: ReportBlock<'_>) -> ReceptionBlock {
     let lost = (block.cumulative_lost() << 8).cast_signed() >> 8;
-    Heard {
+    ReceptionBlock {
         source: block.ssrc(),
         reception: ReceptionReport {
             fraction_lost: block.fraction_lost(),
@@ -165,7 +171,7 @@ mod tests {
 
     #[test]
     fn a_senders_report_and_its_end_are_read_again() {
-        let sent = Sent { ntp: 0x1122_3344_5566_7788, timestamp: 9, packets: 10, bytes: 11 };
+        let sent = SenderInfo { ntp: 0x1122_3344_5566_7788, timestamp: 9, packets: 10, bytes: 11 };
         let bytes = sender_report(0xabcd, &sent, "convoy", true).expect("short");
         assert_eq!(
             read(&bytes),
@@ -178,7 +184,7 @@ mod tests {
     fn a_receivers_report_is_read_again_also_with_more_received_than_sent() {
         for lost in [0, 77, -3] {
             let reception = ReceptionReport { fraction_lost: 3, lost, highest: 5, jitter: 6 };
-            let heard = Heard { source: 1, reception, last_report: 7, since_report: 8 };
+            let heard = ReceptionBlock { source: 1, reception, last_report: 7, since_report: 8 };
             let bytes = receiver_report(2, &heard, "convoy").expect("short");
             assert_eq!(read(&bytes).expect("RTCP").heard, [heard]);
         }

@@ -1,19 +1,19 @@
-//! Samples in the packed order of RFC 4175 section 4.3, and what is made of them: fewer bits,
-//! planes, red, green and blue.
+//! Samples in the packed order of RFC 4175 section 4.3, and conversions: to 8 bits, to planes, to
+//! RGB.
 
 use crate::format::{Depth, Format, Sampling};
 
-/// Unpacks bytes of whole groups into samples, in the order in which they stand.
+/// Unpacks whole pixel groups into samples, in packed order.
 pub(crate) fn unpack(depth: Depth, packed: &[u8], samples: &mut Vec<u16>) {
     samples.clear();
     match depth {
         Depth::Eight => samples.extend(packed.iter().map(|byte| u16::from(*byte))),
-        // Four samples of ten bits in five bytes; a group of RGB is three times that.
+        // Four 10-bit samples take five bytes; an RGB group is three times that.
         Depth::Ten => samples.extend(packed.as_chunks().0.iter().flat_map(|five| four(*five))),
     }
 }
 
-/// Packs samples, as many as `packed` has room for.
+/// Packs samples, as many as fit in `packed`.
 pub(crate) fn pack(depth: Depth, samples: &[u16], packed: &mut [u8]) {
     match depth {
         Depth::Eight => {
@@ -33,22 +33,22 @@ fn four(five: [u8; 5]) -> [u16; 4] {
     [30, 20, 10, 0].map(|shift| (bits >> shift & 0x3ff) as u16)
 }
 
-/// A sample of ten bits as one of eight, rounded.
+/// Rounds a 10-bit sample to 8 bits.
 pub(crate) const fn to_eight(sample: u16) -> u8 {
     let rounded = (sample + 2) >> 2;
     if rounded > 255 { 255 } else { rounded as u8 }
 }
 
-/// Makes packed samples of eight bits of packed ones of ten: the papers' grabber does this to fit
-/// into a gigabit.
+/// Converts packed 10-bit samples to packed 8-bit ones, as the papers' frame grabber does to fit
+/// the stream into 1 Gbit/s.
 pub(crate) fn ten_to_eight(ten: &[u8], eight: &mut [u8]) {
     for (five, to) in ten.as_chunks().0.iter().zip(eight.as_chunks_mut::<4>().0) {
         *to = four(*five).map(to_eight);
     }
 }
 
-/// The samples of a line as planes: luma and both colour differences, or red, green and blue. Each
-/// plane is `width` or half as long.
+/// Splits the samples of a line into planes: luma and both colour differences, or red, green and
+/// blue. A plane is `width` long, or half of it for colour differences.
 pub(crate) fn planes(sampling: Sampling, samples: &[u16], out: &mut [Vec<u16>; 3]) {
     out.iter_mut().for_each(Vec::clear);
     let [first, second, third] = out;
@@ -70,7 +70,7 @@ pub(crate) fn planes(sampling: Sampling, samples: &[u16], out: &mut [Vec<u16>; 3
     }
 }
 
-/// A packed line as red, green and blue of eight bits a pixel: ITU-R BT.709 with its narrow range.
+/// Converts a packed line to 8-bit RGB (ITU-R BT.709, narrow range).
 pub(crate) fn line_to_rgb(format: &Format, packed: &[u8], samples: &mut Vec<u16>, rgb: &mut Vec<u8>) {
     unpack(format.depth, packed, samples);
     let scale = 255.0 / f32::from(format.depth.peak());

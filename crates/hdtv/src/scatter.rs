@@ -1,9 +1,9 @@
-//! Receiving with `recvmmsg(2)`: headers to a place of their own, pixels straight to where they
-//! belong in the frame.
+//! Scatter reception with `recvmmsg(2)`: headers go to a separate buffer, pixels directly to their
+//! place in the frame.
 //!
-//! The kernel may have joined datagrams of one size (`UDP_GRO`). A message then has as many of the
-//! planned packets as are in it, one behind the other. What does not come as planned is put
-//! together again and copied, which is rare: after loss, and before the first frame is known.
+//! The kernel may coalesce datagrams of one size (`UDP_GRO`). A message then spans as many planned
+//! packets as it has datagrams. Packets that do not match the plan are reassembled and copied,
+//! which is rare: after loss, and before the first frame is known.
 
 use std::io::{self, IoSliceMut};
 use std::net::{SocketAddr, UdpSocket};
@@ -18,18 +18,18 @@ use socket2::{Domain, Protocol, Socket, Type};
 use crate::assembler::Assembler;
 use crate::shapes::LONGEST_HEADER;
 
-/// Messages of one call, where each is one packet.
+/// Messages per call while each holds one packet.
 const MESSAGES: usize = 32;
-/// Packets of one message, where the kernel joins them: more than it ever does.
+/// Packets per message when the kernel coalesces; it never coalesces more.
 const SEGMENTS: usize = 64;
-/// Room for a packet's headers and padding.
+/// Room for the headers and padding of a packet.
 const HEAD_BYTES: usize = LONGEST_HEADER + 256;
-/// Room for what is longer than planned: whatever a message may be.
+/// Room for the part of a message that exceeds the plan: up to the longest message.
 const SPILL_BYTES: usize = 65_536;
-/// Bytes of socket buffer asked for: a fifth of a second of HDTV.
+/// Requested size of the socket buffer in bytes: a fifth of a second of HDTV.
 const SOCKET_BUFFER: usize = 32 << 20;
 
-/// A packet as it was planned: bytes of headers, pixels and padding.
+/// A planned packet: bytes of its headers, pixels and padding.
 #[derive(Clone, Copy)]
 struct Slot {
     header: usize,
@@ -43,7 +43,7 @@ impl Slot {
     }
 }
 
-/// A received message: its length, and that of each datagram in it.
+/// A received message: its total length, and the length of each datagram in it.
 struct Message {
     bytes: usize,
     segment: usize,
@@ -59,29 +59,28 @@ pub(crate) fn listen(address: SocketAddr) -> io::Result<UdpSocket> {
     if setsockopt(&socket, sockopt::RcvBufForce, &SOCKET_BUFFER).is_err() {
         let _ = socket.set_recv_buffer_size(SOCKET_BUFFER);
     }
-    // Linux before 5.0 lacks it; then datagrams come one by one.
+    // Linux before 5.0 lacks GRO for UDP; datagrams then arrive one by one.
     let _ = setsockopt(&socket, sockopt::UdpGroSegment, &true);
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
     Ok(socket.into())
 }
 
-/// The memory of a receiver that does not lie in frames.
+/// Receive buffers other than the frames.
 pub(crate) struct Scatter {
     heads: Vec<u8>,
     spills: Vec<u8>,
     slots: Vec<Slot>,
     messages: Vec<Message>,
-    /// Packets that came otherwise than planned, one after the other, and their lengths and
-    /// senders.
+    /// Packets that did not match the plan, one after the other, with their lengths and senders.
     strays: Vec<u8>,
     stray_bytes: Vec<(usize, SocketAddr)>,
-    /// Whether the kernel joined datagrams the last time.
+    /// Whether the kernel coalesced datagrams in the last call.
     is_joined: bool,
 }
 
 impl Scatter {
-    /// Makes room.
+    /// Allocates the buffers.
     pub(crate) fn new() -> Self {
         Self {
             heads: vec![0; SEGMENTS * HEAD_BYTES],
@@ -94,11 +93,11 @@ impl Scatter {
         }
     }
 
-    /// Receives what is there, at most one call's worth, and hands it to the assembler. Returns
-    /// whether there may be more. Does not wait.
+    /// Receives what is in the socket, at most one call's worth, and hands it to the assembler.
+    /// Returns whether more may be waiting. Does not block.
     ///
     /// # Errors
-    /// What the kernel refused; that nothing is there is none.
+    /// The kernel's, except that an empty socket is not an error.
     pub(crate) fn receive(
         &mut self,
         socket: &UdpSocket,
@@ -125,8 +124,8 @@ impl Scatter {
         Ok(self.messages.len() == messages)
     }
 
-    /// Asks the kernel, with each message laid out as `each` of the planned packets and room for
-    /// the rest.
+    /// Makes the system call, with each message laid out as `each` planned packets and room for the
+    /// rest.
     fn call(
         &mut self,
         socket: &UdpSocket,
@@ -140,7 +139,7 @@ impl Scatter {
         let mut heads = self.heads.chunks_exact_mut(HEAD_BYTES);
         let spills = self.spills.chunks_exact_mut(SPILL_BYTES).take(messages);
         let (frame, shapes) = assembler.slots().unwrap_or_default();
-        // Each packet's pixels begin where those of the one before end.
+        // Each packet's pixels start where the previous packet's end.
         let start = shapes.first().map_or(0, |shape| shape.data.start);
         let mut pixels = &mut frame[start..];
         let mut slots = self.slots.iter();
@@ -177,15 +176,15 @@ impl Scatter {
                     _ => None,
                 })
             });
-            let from = message.address.as_ref().and_then(address).unwrap_or(NOWHERE);
+            let from = message.address.as_ref().and_then(address).unwrap_or(UNKNOWN_SENDER);
             let segment = joined.unwrap_or(message.bytes.max(1));
             self.messages.push(Message { bytes: message.bytes, segment, from });
         }
         Ok(())
     }
 
-    /// Hands each packet to the assembler: first those that lie in their place, so that what is
-    /// copied overwrites none of the others.
+    /// Hands each packet to the assembler. Packets in place come first, since copying others would
+    /// overwrite them.
     fn sort(&mut self, assembler: &mut Assembler, each: usize, now_ns: u64) {
         self.strays.clear();
         self.stray_bytes.clear();
@@ -223,8 +222,8 @@ impl Scatter {
         assembler.accept(slot, &head[..header], padding_end, now_ns)
     }
 
-    /// Appends the bytes of a message from where its pieces lie: those of its planned packets, then
-    /// the rest.
+    /// Appends a range of a message's bytes from the pieces it was scattered to: its planned
+    /// packets, then the rest.
     fn put_together(
         &mut self,
         assembler: &mut Assembler,
@@ -252,10 +251,10 @@ impl Scatter {
     }
 }
 
-/// Stands for a sender that the kernel did not tell, which there is none of.
-const NOWHERE: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED), 0);
+/// Stands for a sender without an address; the kernel always reports one.
+const UNKNOWN_SENDER: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED), 0);
 
-/// An address of the Internet's.
+/// An IPv4 or IPv6 socket address.
 fn address(name: &SockaddrStorage) -> Option<SocketAddr> {
     let v4 = || name.as_sockaddr_in().map(|name| SocketAddr::V4((*name).into()));
     v4().or_else(|| name.as_sockaddr_in6().map(|name| SocketAddr::V6((*name).into())))
@@ -274,8 +273,8 @@ mod tests {
         (sender, receiver)
     }
 
-    /// Sends frames as messages of `joined` packets without those whose place in the stream is in
-    /// `lost`; returns what was counted.
+    /// Sends frames as messages of `joined` packets, except packets whose index in the stream is in
+    /// `lost`; returns the counters.
     fn stream(joined: usize, lost: &[usize]) -> crate::assembler::Counts {
         let format: Format = "640x16p25".parse().expect("a name");
         let mut layout = Layout::new(&format, 1000, 7).expect("fits");
@@ -320,7 +319,7 @@ mod tests {
         for joined in [1, 5, 64] {
             let counts = stream(joined, &[]);
             assert_eq!((counts.whole_frames, counts.lost, counts.malformed), (6, 0, 0), "{joined}");
-            // The first frame is not known, and at a frame's end the kernel is asked anew.
+            // The first frame is unknown in advance, and at each frame's end a new plan is needed.
             assert!(counts.copied_bytes <= 2 * format.frame_bytes() as u64, "{joined}: {counts:?}");
         }
     }

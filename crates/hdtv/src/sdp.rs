@@ -1,5 +1,5 @@
-//! The description of a stream (RFC 8866) with the parameters of RFC 4175 section 6, written and
-//! read.
+//! Session descriptions (SDP, RFC 8866) with the parameters of RFC 4175 section 6: writing and
+//! parsing.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -7,50 +7,50 @@ use sdp_types::{Connection, Media, MediaType, Origin, Session, TransportProto};
 
 use crate::format::{CLOCK_HZ, Depth, Format, FormatError, LineNumbers, Rate, Sampling, Scan};
 
-/// Where a stream goes, and what it is.
+/// A described stream: its destination and format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Description {
-    /// Address and port of RTP; RTCP has the next port.
+    /// Address and port of RTP; RTCP uses the next port.
     pub to: SocketAddr,
-    /// The payload type of the video.
+    /// RTP payload type of the video.
     pub payload_type: u8,
-    /// The pictures.
+    /// The video format.
     pub format: Format,
 }
 
 /// Why a description cannot be used.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum SdpError {
-    /// It is no SDP.
+    /// It is not SDP.
     #[error("this is no session description (RFC 8866): {0}")]
     Syntax(String),
-    /// None of its streams is uncompressed video.
+    /// It has no stream of uncompressed video.
     #[error("no stream in it is uncompressed video over RTP (m=video with a=rtpmap of raw/90000)")]
     NoVideo,
     /// An address is missing or no IP address.
     #[error("the address of the video (c=) is missing or no IP address")]
     Address,
-    /// A parameter is missing.
+    /// A required parameter is missing.
     #[error("the parameter `{0}` of the video (a=fmtp) is missing")]
     Missing(&'static str),
-    /// A parameter has a value that is not known here.
+    /// A parameter has an unsupported value.
     #[error("the parameter `{name}` of the video is `{value}`, but only {known} can be received")]
     Unknown {
-        /// Its name.
+        /// Name of the parameter.
         name: &'static str,
-        /// What it is.
+        /// Its value.
         value: String,
-        /// What it may be.
+        /// The supported values.
         known: &'static str,
     },
-    /// The format is impossible.
+    /// The format is invalid.
     #[error(transparent)]
     Format(#[from] FormatError),
 }
 
 impl Description {
-    /// Writes it; `from` is the sender's address and `number` makes this session different from
-    /// others of the same host.
+    /// Writes the description. `from` is the sender's address; `number` distinguishes this session
+    /// from others of the same host.
     pub fn write(&self, from: IpAddr, number: u64) -> String {
         let Self { to, payload_type, format } = self;
         let sampling = match format.sampling {
@@ -78,10 +78,10 @@ impl Description {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// Reads the first stream of uncompressed video.
+    /// Finds and reads the first stream of uncompressed video.
     ///
     /// # Errors
-    /// If there is none, or one that cannot be received.
+    /// If there is none, or if it is not supported.
     pub fn read(text: &str) -> Result<Self, SdpError> {
         let session = Session::parse(text.as_bytes()).map_err(|error| SdpError::Syntax(error.to_string()))?;
         let (media, payload_type) = session
@@ -103,13 +103,13 @@ fn values<'a>(media: &'a Media, name: &'a str) -> impl Iterator<Item = &'a str> 
     media.get_attribute_values(name).flatten()
 }
 
-/// The rest of an attribute of the payload type that it begins with.
+/// The rest of an attribute's value, if it starts with this payload type.
 fn of_type(value: &str, payload_type: u8) -> Option<&str> {
     let (number, rest) = value.trim().split_once(' ')?;
     (number.parse() == Ok(payload_type)).then_some(rest.trim())
 }
 
-/// The payload type of uncompressed video, if the stream has one.
+/// The payload type of uncompressed video, if the media has one.
 fn raw_type(media: &Media) -> Option<u8> {
     if media.media != "video" {
         return None;
@@ -149,7 +149,7 @@ fn read_format(parameters: &str, framerate: Option<&str>) -> Result<Format, SdpE
     Ok(Format { width, height, scan, rate, sampling, depth, line_numbers }.checked()?)
 }
 
-/// A rate, also one as RFC 8866 has it, with a decimal point.
+/// Parses a rate, also in RFC 8866's notation with a decimal point.
 fn read_rate(text: &str) -> Option<Rate> {
     let text = text.trim();
     Rate::parse(text).or_else(|| {
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told() {
+    fn errors_are_reported() {
         let with = |from: &str, to: &str| {
             Description::read(&GSTREAMER.replace(from, to)).expect_err("wrong").to_string()
         };

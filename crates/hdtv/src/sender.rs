@@ -1,4 +1,4 @@
-//! The sender: one thread makes frames, another sends them, spread over the time of a frame.
+//! The sender: one thread makes frames, another sends them, spread over the frame period.
 
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, UdpSocket};
@@ -11,52 +11,52 @@ use serde::Serialize;
 
 use crate::format::{CLOCK_HZ, Format};
 use crate::layout::{Layout, LayoutError, burst_limits};
-use crate::photographer::{Photographer, Snapshot};
-use crate::rtcp::{self, Sent};
+use crate::rtcp::{self, SenderInfo};
+use crate::snapshot::{Snapshot, SnapshotWriter};
 use crate::source::{Source, SourceError};
 use crate::transmit::{connect, messages, send};
 use crate::usage::CpuSeconds;
 
-/// Frames that are made ahead of time.
+/// Frames that are prepared ahead of time.
 const FRAMES_AHEAD: usize = 3;
-/// Bytes of IPv4's and IPv6's headers, and of UDP's.
+/// Bytes of IP and UDP headers, for IPv4 and IPv6.
 const HEADERS: (usize, usize) = (20 + 8, 40 + 8);
 const EMSGSIZE: i32 = nix::errno::Errno::EMSGSIZE as i32;
 const EINVAL: i32 = nix::errno::Errno::EINVAL as i32;
-/// How long the sender waits for a frame before it looks whether it should end.
-const PATIENCE: Duration = Duration::from_millis(100);
+/// How long the sender waits for a frame before it checks whether it should stop.
+const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// What is sent, and how.
+/// Settings of a sender.
 pub struct SendConfig {
     /// Address and port of RTP; RTCP goes to the next port.
     pub to: SocketAddr,
-    /// The pictures as they are sent.
+    /// The video format as sent.
     pub format: Format,
     /// The longest IP packet in bytes.
     pub mtu: usize,
-    /// Packets that leave at once, at most.
+    /// Largest burst, in packets.
     pub burst: usize,
-    /// Frames to send; all without it.
+    /// Frames to send; `None` for no limit.
     pub frames: Option<u64>,
-    /// The RTP timestamp of the first frame; a random one without it, as RFC 3550 wants.
+    /// RTP timestamp of the first frame; `None` for a random one, as RFC 3550 recommends.
     pub first_timestamp: Option<u32>,
-    /// Pictures to take of what is sent.
+    /// Frames to save as pictures as they are sent.
     pub snapshots: Vec<Snapshot>,
-    /// For each frame a line: its RTP timestamp and the CRC-32 of its bytes.
+    /// Receives a line per frame: its RTP timestamp and the CRC-32 of its bytes.
     pub digests: Option<Box<dyn io::Write + Send>>,
-    /// Whether the thread that sends runs before all ordinary ones.
+    /// Whether the sending thread gets real-time priority.
     pub is_real_time: bool,
-    /// The name in reports (CNAME).
+    /// Name in RTCP reports (CNAME).
     pub name: String,
 }
 
-/// Why sending ended.
+/// Why sending failed.
 #[derive(Debug, thiserror::Error)]
 pub enum SendError {
-    /// The source failed.
+    /// The video source failed.
     #[error("the video source: {0}")]
     Source(#[from] SourceError),
-    /// The MTU has no room.
+    /// The MTU does not fit the format.
     #[error("the MTU does not fit: {0}")]
     Layout(#[from] LayoutError),
     /// The kernel refuses packets of this length.
@@ -64,71 +64,71 @@ pub enum SendError {
         "packets of {0} bytes do not fit on the way: use --mtu with the MTU of the interface that they leave by"
     )]
     TooLong(usize),
-    /// There is no real-time priority for this user.
+    /// The user lacks the permission for real-time priority.
     #[error(
         "cannot have real-time priority: {0}; run as root, or with CAP_SYS_NICE or a limit RLIMIT_RTPRIO of 1 (`ulimit -r 1`)"
     )]
     RealTime(io::Error),
-    /// The network failed.
+    /// A socket or a thread failed.
     #[error("cannot send: {0}")]
     Io(#[from] io::Error),
 }
 
-/// What a receiver said last.
+/// The receiver's last report.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Feedback {
-    /// Packets lost since the beginning.
+    /// Packets lost since the start.
     pub lost: i64,
-    /// Lost of the last second's packets, 0 to 1.
+    /// Fraction of the packets lost since the previous report, 0 to 1.
     pub fraction_lost: f64,
-    /// Jitter in milliseconds.
+    /// Interarrival jitter in milliseconds.
     pub jitter_ms: f64,
-    /// To the receiver and back, in milliseconds.
+    /// Round-trip time in milliseconds.
     pub round_trip_ms: Option<f64>,
 }
 
-/// What was sent.
+/// Result of sending.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct SendReport {
-    /// Frames.
+    /// Frames sent.
     pub frames: u64,
-    /// Packets.
+    /// Packets sent.
     pub packets: u64,
-    /// Packets of each frame.
+    /// Packets per frame.
     pub packets_per_frame: usize,
-    /// Bytes of each packet but the last of a field, with headers of IP.
+    /// Length of an IP packet in bytes, for all but the last of a field.
     pub packet_bytes: usize,
-    /// Packets that leave at once, and what SMPTE ST 2110-21 allows its narrow and wide senders.
+    /// Burst size used, and the limits of SMPTE ST 2110-21's narrow and wide senders, in packets.
     pub burst: (usize, usize, usize),
-    /// Seconds from the first packet to the end of the last frame's time.
+    /// Seconds from the first packet to the end of the last frame's period.
     pub seconds: f64,
-    /// Video in megabits a second.
+    /// Rate of the video data in Mbit/s.
     pub video_mbps: f64,
-    /// The same with the headers of RTP, UDP and IP.
+    /// The same including RTP, UDP and IP headers.
     pub ip_mbps: f64,
-    /// Frames that began more than a frame's time late. They were sent whole: what is lost is not
-    /// among them.
+    /// Frames that started more than a frame period late. They were sent completely, so none of
+    /// them is lost.
     pub late_frames: u64,
-    /// Of these, frames that the source had not made in time. The others waited for a processor, or
-    /// for room in the socket.
+    /// Late frames that the source had not made in time. The others waited for a processor or for
+    /// room in the socket.
     pub late_from_source: u64,
-    /// By how much a message left late, at most, in microseconds.
+    /// Largest delay of a message behind its schedule, in microseconds.
     pub latest_us: u64,
-    /// Packets that the receiver's host refused, as it said by ICMP.
+    /// Packets that the receiver's host refused, as ICMP reported.
     pub refused: u64,
     /// The last receiver report.
     pub feedback: Option<Feedback>,
-    /// Of the thread that makes frames.
+    /// Processor time of the thread that makes frames.
     pub source_cpu: CpuSeconds,
-    /// Of the thread that sends.
+    /// Processor time of the sending thread.
     pub packet_cpu: CpuSeconds,
 }
 
 /// A frame and its number.
 type Numbered = (u64, Vec<u8>);
 
-/// Sends until the source or the wanted number of frames ends, or `stop` is set. `progress` is
-/// called each second.
+/// Sends until the source ends, the requested number of frames is reached, or `stop` is set. Calls
+/// `progress` once per second.
 ///
 /// # Errors
 /// See [`SendError`].
@@ -153,7 +153,7 @@ pub fn send_video(
             .name("video".to_owned())
             .spawn_scoped(scope, move || make_frames(source, wanted, &empty_rx, &full_tx))?;
         let sent = transmission.run(&full_rx, &empty_tx, stop, progress);
-        // What waits for room or for memory ends with these.
+        // Closing the channels ends a source thread that waits for room or for memory.
         drop((full_rx, empty_tx));
         let made = maker.join().map_err(|_| io::Error::other("the thread of the video source failed"))?;
         let mut report = sent?;
@@ -177,10 +177,10 @@ fn make_frames(
     Ok(CpuSeconds::of_thread())
 }
 
-/// The thread that sends.
+/// State of the sending thread.
 struct Transmission {
     config: SendConfig,
-    photographer: Photographer,
+    snapshot_writer: SnapshotWriter,
     layout: Layout,
     messages: Vec<std::ops::Range<usize>>,
     video: UdpSocket,
@@ -212,10 +212,10 @@ impl Transmission {
         let first_timestamp = config.first_timestamp.unwrap_or_else(rand::random);
         let next_report = Instant::now();
         let sequence = rand::random();
-        let photographer = Photographer::new(config.format, std::mem::take(&mut config.snapshots));
+        let snapshot_writer = SnapshotWriter::new(config.format, std::mem::take(&mut config.snapshots));
         Ok(Self {
             config,
-            photographer,
+            snapshot_writer,
             layout,
             messages,
             video,
@@ -266,12 +266,12 @@ impl Transmission {
         if let Some(digests) = &mut self.config.digests {
             digests.flush()?;
         }
-        self.photographer.finish()?;
+        self.snapshot_writer.finish()?;
         self.report.packet_cpu = CpuSeconds::of_thread();
         Ok(self.report.clone())
     }
 
-    /// Sends a frame's messages, one after the other, spread over the time of a frame.
+    /// Sends a frame's messages, spread over the frame period.
     fn send_frame(&mut self, number: u64, frame: &[u8], origin: Instant) -> Result<(), SendError> {
         let format = self.config.format;
         let time = |field| self.first_timestamp.wrapping_add(format.ticks(number, field) as u32);
@@ -300,8 +300,8 @@ impl Transmission {
         Ok(())
     }
 
-    /// Counts a frame that begins late. The thread was `ready` for it then: if that was in time,
-    /// the source was not.
+    /// Counts a frame that starts late. `ready` is when the thread was free for it: if that was in
+    /// time, the source was late.
     fn note_lateness(&mut self, number: u64, origin: Instant, ready: Instant) {
         let latest = origin + Duration::from_nanos(self.config.format.frame_start_ns(number + 1));
         let is_late = Instant::now() > latest;
@@ -313,13 +313,14 @@ impl Transmission {
         let packets = &self.messages[at];
         match send(&self.video, &self.layout, packets, frame) {
             Ok(()) => Ok(()),
-            // About a packet before: nobody listens there, or not yet. This one did not leave.
+            // ICMP's answer to an earlier packet: nobody listens at the destination, or not yet.
+            // The current message was not sent.
             Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
                 self.report.refused += packets.len() as u64;
                 Ok(())
             }
             Err(error) => Err(match error.raw_os_error() {
-                // The second is what Linux says of segments that are too long for the interface.
+                // Linux reports EINVAL for segments that are too long for the interface.
                 Some(EMSGSIZE | EINVAL) => SendError::TooLong(self.report.packet_bytes),
                 _ => error.into(),
             }),
@@ -330,15 +331,15 @@ impl Transmission {
         if let Some(digests) = &mut self.config.digests {
             writeln!(digests, "{timestamp} {:08x}", crc32fast::hash(frame))?;
         }
-        self.photographer.see(number, frame)
+        self.snapshot_writer.offer(number, frame)
     }
 
-    /// Reads receivers' reports and sends one when it is time.
+    /// Reads receivers' RTCP reports, and sends one when it is due.
     fn control(&mut self, origin: Instant, is_end: bool) {
         let mut bytes = [0; 1500];
         while let Ok(len) = self.control.recv(&mut bytes) {
             if let Some(control) = rtcp::read(&bytes[..len]) {
-                self.hear(&control);
+                self.take_feedback(&control);
             }
         }
         if !is_end && Instant::now() < self.next_report {
@@ -346,19 +347,19 @@ impl Transmission {
         }
         self.next_report = Instant::now() + rtcp::next_interval();
         let ticks = origin.elapsed().as_nanos() * u128::from(CLOCK_HZ) / 1_000_000_000;
-        let sent = Sent {
+        let sent = SenderInfo {
             ntp: rtcp::ntp(SystemTime::now()),
             timestamp: self.first_timestamp.wrapping_add(ticks as u32),
             packets: self.report.packets as u32,
             bytes: self.payload_bytes as u32,
         };
         if let Ok(packet) = rtcp::sender_report(self.ssrc, &sent, &self.config.name, is_end) {
-            // Reports may be lost; one that cannot leave is.
+            // RTCP tolerates lost reports, so a failed send counts as one.
             let _ = self.control.send(&packet);
         }
     }
 
-    fn hear(&mut self, control: &rtcp::Control) {
+    fn take_feedback(&mut self, control: &rtcp::Control) {
         for heard in control.heard.iter().filter(|heard| heard.source == self.ssrc) {
             let now = rtcp::middle(rtcp::ntp(SystemTime::now()));
             let round_trip = now.wrapping_sub(heard.last_report).wrapping_sub(heard.since_report);
@@ -375,7 +376,7 @@ impl Transmission {
 
 fn next_frame(full: &Receiver<Numbered>, stop: &AtomicBool) -> Option<Numbered> {
     while !stop.load(Ordering::Relaxed) {
-        match full.recv_timeout(PATIENCE) {
+        match full.recv_timeout(STOP_CHECK_INTERVAL) {
             Ok(frame) => return Some(frame),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return None,

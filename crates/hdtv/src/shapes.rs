@@ -1,35 +1,34 @@
-//! What the packets of a sender look like. A sender cuts every frame in the same way, so the
-//! receiver knows of each packet where its pixels belong before it has arrived, and has the kernel
-//! write them there.
+//! Learns how a sender splits its frames into packets. It splits every frame in the same way, so
+//! the receiver knows where each packet's pixels belong before the packet arrives, and has the
+//! kernel write them there.
 
 use std::ops::Range;
 
 use crate::layout::RTP_HEADER_BYTES;
 use crate::payload::EXTENSION_BYTES;
 
-/// Bytes of headers that are remembered: those of eight runs of lines, and a few contributing
-/// sources.
+/// Longest headers that are stored, in bytes: those of eight runs.
 pub(crate) const LONGEST_HEADER: usize = 80;
 
-/// One packet of a frame, without its pixels.
+/// Headers and place of one packet of a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape {
     header: [u8; LONGEST_HEADER],
-    /// Bytes of the headers, RTP's and the payload's.
+    /// Bytes of the RTP header and the payload header.
     pub header_bytes: usize,
-    /// What it carries of the frame in memory.
+    /// The bytes of the frame in memory that it carries.
     pub data: Range<usize>,
-    /// Bytes behind that.
+    /// Padding bytes after the data.
     pub padding: u8,
 }
 
 impl Shape {
-    /// That of a packet whose headers are `header`; `None` if it is not one to remember: its
-    /// headers are too long, or it has an extension, whose length may change.
+    /// The shape of a packet with these headers. `None` if it cannot be predicted: its headers are
+    /// too long, or it has a header extension, whose length may vary.
     pub fn of(header: &[u8], data: Range<usize>, padding: u8) -> Option<Self> {
         let mut own = [0; LONGEST_HEADER];
         own.get_mut(..header.len())?.copy_from_slice(header);
-        // Only without contributing sources does the payload begin where it is looked for.
+        // Without contributing sources and extensions, the payload starts at a fixed offset.
         let is_plain = header.first()? & 0x1f == 0;
         is_plain.then_some(Self { header: own, header_bytes: header.len(), data, padding })
     }
@@ -39,9 +38,8 @@ impl Shape {
         self.header_bytes + self.data.len() + usize::from(self.padding)
     }
 
-    /// Whether headers are this packet's, whatever the frame: version, padding, payload type and
-    /// source are the same, and so are the runs of pixels. The sequence number, the time and the
-    /// marker may differ.
+    /// Whether headers match this packet in any frame: version, padding, payload type, source and
+    /// runs must be equal. Sequence number, timestamp and marker may differ.
     pub fn is_of(&self, header: &[u8]) -> bool {
         const RUNS: usize = RTP_HEADER_BYTES + EXTENSION_BYTES;
         const SOURCE: usize = 8;
@@ -54,16 +52,16 @@ impl Shape {
     }
 }
 
-/// The packets of a frame, as those of an earlier one were.
+/// The packets of a frame, learnt from an earlier frame.
 #[derive(Debug, Default)]
 pub(crate) struct Shapes {
     known: Vec<Shape>,
-    /// Those of the frame that is arriving, as long as each begins where the one before ended.
+    /// Packets of the current frame, as long as each starts where the previous one ended.
     learning: Vec<Shape>,
 }
 
 impl Shapes {
-    /// Takes note of a packet that was not expected.
+    /// Records a packet that was not predicted.
     pub(crate) fn note(&mut self, header: &[u8], data: Range<usize>, padding: u8) {
         if data.start == 0 {
             self.learning.clear();
@@ -75,7 +73,8 @@ impl Shapes {
         self.learning.extend(Shape::of(header, data, padding));
     }
 
-    /// Believes what was seen if it is a whole frame of so many bytes. Returns whether it did.
+    /// Adopts the learnt packets if they cover a whole frame of this many bytes. Returns whether
+    /// they do.
     pub(crate) fn learn(&mut self, frame_bytes: usize) -> bool {
         let is_whole = self.learning.last().is_some_and(|last| last.data.end == frame_bytes);
         if is_whole {
@@ -85,17 +84,17 @@ impl Shapes {
         is_whole
     }
 
-    /// All packets of a frame; none before the first frame was whole.
+    /// All packets of a frame; empty until one frame was complete.
     pub(crate) fn known(&self) -> &[Shape] {
         &self.known
     }
 
-    /// The packet that carries the byte at `start` of a frame first.
+    /// Index of the packet whose data starts at byte `start` of a frame.
     pub(crate) fn index_at(&self, start: usize) -> Option<usize> {
         self.known.binary_search_by_key(&start, |shape| shape.data.start).ok()
     }
 
-    /// Forgets all: another source has other packets.
+    /// Forgets all packets, as another source splits frames differently.
     pub(crate) fn forget(&mut self) {
         self.known.clear();
         self.learning.clear();

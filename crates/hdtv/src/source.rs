@@ -1,4 +1,4 @@
-//! Where the sender's frames come from.
+//! Sources of the sender's frames.
 
 use std::io::{self, BufRead, ErrorKind, Read};
 
@@ -7,25 +7,25 @@ use crate::picture::Picture;
 use crate::samples::ten_to_eight;
 use crate::y4m::{Reader, Y4mError, read_header};
 
-/// What frames are read from.
+/// A file or pipe that frames are read from.
 type Input = Box<dyn BufRead + Send>;
 
-/// Why a source gives no frames.
+/// Why a source fails.
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
-    /// It could not be read.
+    /// It cannot be read.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// It is no Y4M that can be sent.
+    /// It is not a supported Y4M file.
     #[error(transparent)]
     Y4m(#[from] Y4mError),
     /// It ends within a frame.
     #[error("the video ends within frame {0}: is it of another format than was said?")]
     Cut(u64),
-    /// More bits than there are.
+    /// It has fewer bits per sample than requested.
     #[error("a source of 8 bits cannot be sent with 10")]
     Depth,
-    /// RGB cannot be converted.
+    /// RGB cannot be converted to fewer bits.
     #[error("only 4:2:2 is converted from 10 to 8 bits, not RGB")]
     Rgb,
 }
@@ -34,25 +34,25 @@ pub enum SourceError {
 pub enum Source {
     /// The moving test picture.
     Generated {
-        /// It.
+        /// The picture.
         picture: Box<Picture>,
-        /// What is made of it.
+        /// Converts it to the depth that is sent.
         converter: Converter,
     },
     /// A Y4M file or pipe.
     Y4m(Box<Reader<Input>>),
-    /// Frames of packed lines from top to bottom.
+    /// Raw frames, packed lines from top to bottom.
     Raw {
         /// File or pipe.
         input: Input,
-        /// A frame as it is read; empty where it is read to its place at once.
+        /// A frame as read; empty where a frame is read directly to its place.
         rows: Vec<u8>,
-        /// What is made of it.
+        /// Converts it to the depth that is sent.
         converter: Converter,
     },
 }
 
-/// Makes 8 bits of 10, or leaves frames as they are.
+/// Converts 10 bits to 8, or leaves frames unchanged.
 pub struct Converter {
     from: Format,
     to: Format,
@@ -71,7 +71,7 @@ impl Converter {
         Ok(Self { from, to, frame: vec![0; bytes] })
     }
 
-    /// Has `write` write a frame, and converts it.
+    /// Lets `write` write a frame in the source's format, and converts it into `frame`.
     fn convert<T>(&mut self, frame: &mut [u8], write: impl FnOnce(&mut [u8]) -> T) -> T {
         if self.from == self.to {
             return write(frame);
@@ -83,10 +83,10 @@ impl Converter {
 }
 
 impl Source {
-    /// The moving test picture, drawn with `format`'s depth and sent with `depth`.
+    /// The moving test picture, drawn in `format` and sent with `depth`.
     ///
     /// # Errors
-    /// If it cannot be converted.
+    /// If the conversion is not supported.
     pub fn generated(format: Format, depth: Depth) -> Result<Self, SourceError> {
         Ok(Self::Generated {
             picture: Box::new(Picture::new(format)),
@@ -94,10 +94,11 @@ impl Source {
         })
     }
 
-    /// A Y4M file or pipe; returns its format, too. Without a depth it is sent as it is.
+    /// Opens a Y4M file or pipe; returns its format as well. Without `depth`, it is sent with its
+    /// own.
     ///
     /// # Errors
-    /// If it is none, or of another sampling than 4:2:2.
+    /// If it is not Y4M, or if its sampling is not 4:2:2.
     pub fn y4m(mut input: Input, depth: Option<Depth>) -> Result<(Self, Format), SourceError> {
         let format = read_header(&mut input)?;
         let depth = depth.unwrap_or(format.depth);
@@ -107,19 +108,19 @@ impl Source {
         Ok((Self::Y4m(Box::new(Reader::new(input, format, depth))), format))
     }
 
-    /// Raw frames of `format`, sent with `depth`.
+    /// Raw frames in `format`, sent with `depth`.
     ///
     /// # Errors
-    /// If it cannot be converted.
+    /// If the conversion is not supported.
     pub fn raw(input: Input, format: Format, depth: Depth) -> Result<Self, SourceError> {
         let bytes = if format.scan == Scan::Interlaced { format.frame_bytes() } else { 0 };
         Ok(Self::Raw { input, rows: vec![0; bytes], converter: Converter::new(format, depth)? })
     }
 
-    /// Writes the next frame, which has this number; `false` at the end.
+    /// Writes the next frame, whose number is `number`; `false` at the end.
     ///
     /// # Errors
-    /// If it cannot be read, is damaged or ends within a frame.
+    /// If it cannot be read, is damaged or is truncated.
     pub fn next(&mut self, number: u64, frame: &mut [u8]) -> Result<bool, SourceError> {
         match self {
             Self::Generated { picture, converter } => {
@@ -135,7 +136,7 @@ impl Source {
     }
 }
 
-/// Reads a frame whose lines come from top to bottom.
+/// Reads a frame whose lines are ordered from top to bottom.
 fn read_rows(
     input: &mut Input,
     rows: &mut [u8],

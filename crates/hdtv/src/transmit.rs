@@ -1,5 +1,5 @@
-//! Messages of packets straight from a frame: `sendmsg(2)` with a piece for each header and each
-//! packet's pixels, which the kernel cuts into datagrams (`UDP_SEGMENT`).
+//! Sends packets directly from a frame: `sendmsg(2)` gathers headers and pixels, and the kernel
+//! splits the message into datagrams (`UDP_SEGMENT`).
 
 use std::io::{self, IoSlice};
 use std::net::{SocketAddr, UdpSocket};
@@ -11,17 +11,17 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::layout::{Layout, padding};
 
-/// Datagrams that every kernel takes in one message.
+/// Datagrams per message that every kernel accepts.
 pub(crate) const MOST_SEGMENTS: usize = 64;
-/// Bytes of a message: the largest IP packet without its headers.
+/// Largest message in bytes.
 const MESSAGE_BYTES: usize = 65_487;
-/// Bytes of socket buffer asked for.
+/// Requested size of the socket buffer in bytes.
 const SOCKET_BUFFER: usize = 4 << 20;
 
-/// Opens a socket that sends to one address.
+/// Opens a socket connected to one address.
 ///
 /// # Errors
-/// If there is no way there.
+/// If there is no route to it.
 pub(crate) fn connect(to: SocketAddr) -> io::Result<UdpSocket> {
     let socket = Socket::new(Domain::for_address(to), Type::DGRAM, Some(Protocol::UDP))?;
     if setsockopt(&socket, sockopt::SndBufForce, &SOCKET_BUFFER).is_err() {
@@ -31,8 +31,8 @@ pub(crate) fn connect(to: SocketAddr) -> io::Result<UdpSocket> {
     Ok(socket.into())
 }
 
-/// Cuts the packets of a frame into messages of at most `most` packets: all of one length but the
-/// last one, and of one field.
+/// Groups the packets of a frame into messages of at most `most` packets. The packets of a message
+/// are of one field, and of one length but for the last one.
 pub(crate) fn messages(layout: &Layout, most: usize) -> Vec<Range<usize>> {
     let most = most.clamp(1, MOST_SEGMENTS).min(MESSAGE_BYTES / layout.packet_bytes()).max(1);
     let mut messages: Vec<Range<usize>> = Vec::new();
@@ -50,7 +50,7 @@ pub(crate) fn messages(layout: &Layout, most: usize) -> Vec<Range<usize>> {
 /// Sends packets of a frame in one system call.
 ///
 /// # Errors
-/// What the kernel refused.
+/// The kernel's.
 pub(crate) fn send(
     socket: &UdpSocket,
     layout: &Layout,

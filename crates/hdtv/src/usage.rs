@@ -3,15 +3,15 @@
 use nix::sys::resource::{UsageWho, getrusage};
 use serde::Serialize;
 
-/// What a thread used, in seconds.
+/// Processor time of a thread, in seconds.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct CpuSeconds {
-    /// In the program.
+    /// In user mode.
     pub user: f64,
-    /// In the kernel, on its behalf.
+    /// In kernel mode.
     pub system: f64,
-    /// Not used: for so long it was ready to run, and no processor was free. 0 where the kernel
-    /// does not tell.
+    /// Time that the thread was ready to run and no processor was free; 0 where the kernel does not
+    /// report it.
     pub waiting: f64,
 }
 
@@ -32,7 +32,7 @@ impl CpuSeconds {
             .unwrap_or_default()
     }
 
-    /// What was used, in the program and in the kernel.
+    /// User and kernel time.
     pub fn total(&self) -> f64 {
         self.user + self.system
     }

@@ -1,5 +1,4 @@
-//! What is done with frames once they are due: holes are concealed, the frame is written, compared,
-//! photographed.
+//! Processing of due frames: holes are concealed, and the frame is written, compared and saved.
 
 use std::io::{self, Write};
 
@@ -7,31 +6,31 @@ use crate::assembler::Finished;
 use crate::conceal::{Concealment, conceal};
 use crate::format::Format;
 use crate::output::Output;
-use crate::photographer::{Photographer, Snapshot};
 use crate::picture::Picture;
 use crate::psnr::Difference;
+use crate::snapshot::{Snapshot, SnapshotWriter};
 
-/// What a viewer does; nothing of it is needed.
+/// What is done with received frames; every part is optional.
 #[derive(Default)]
 pub struct View {
-    /// A file or pipe of frames.
+    /// File or pipe that frames are written to.
     pub output: Option<Output>,
-    /// Pictures to take.
+    /// Frames to save as pictures.
     pub snapshots: Vec<Snapshot>,
-    /// For each frame a line: its RTP timestamp and the CRC-32 of its bytes.
+    /// Receives a line per frame: its RTP timestamp and the CRC-32 of its bytes.
     pub digests: Option<Box<dyn Write + Send>>,
-    /// Whether frames are held against the moving test picture.
+    /// Whether frames are compared with the moving test picture.
     pub compares: bool,
-    /// The RTP timestamp of frame 0; without it, that is the first one that comes.
+    /// RTP timestamp of frame 0; `None` for that of the first frame received.
     pub first_timestamp: Option<u32>,
 }
 
-/// Looks at frames, one after the other.
+/// Processes frames one after the other.
 pub(crate) struct Viewer {
     format: Format,
     concealment: Concealment,
     view: View,
-    photographer: Photographer,
+    snapshot_writer: SnapshotWriter,
     reference: Option<(Picture, Vec<u8>)>,
     previous: Option<Vec<u8>>,
     pub(crate) difference: Difference,
@@ -39,17 +38,18 @@ pub(crate) struct Viewer {
 
 impl Viewer {
     pub(crate) fn new(format: Format, concealment: Concealment, mut view: View) -> Self {
-        let photographer = Photographer::new(format, std::mem::take(&mut view.snapshots));
+        let snapshot_writer = SnapshotWriter::new(format, std::mem::take(&mut view.snapshots));
         let reference = view.compares.then(|| (Picture::new(format), vec![0; format.frame_bytes()]));
         let difference = Difference::default();
-        Self { format, concealment, view, photographer, reference, previous: None, difference }
+        Self { format, concealment, view, snapshot_writer, reference, previous: None, difference }
     }
 
-    /// Looks at a frame. Returns memory that is free again: that of the frame before.
-    pub(crate) fn look(&mut self, finished: Finished) -> io::Result<Option<Vec<u8>>> {
+    /// Processes a frame. Returns the memory of the previous one, which is free now.
+    pub(crate) fn process(&mut self, finished: Finished) -> io::Result<Option<Vec<u8>>> {
         let Finished { mut bytes, timestamp, holes, missing_before } = finished;
         let number = self.number(timestamp);
-        // A picture stands still while frames are missing; a second of that is enough in a file.
+        // The last picture is repeated for missing frames, but for one second at most, to bound a
+        // file's size.
         let still = u64::from(missing_before).min(self.format.rate.hz() as u64 + 1).min(number);
         if let Some(previous) = self.previous.take() {
             for missing in (1..=still).rev() {
@@ -69,7 +69,7 @@ impl Viewer {
     }
 
     fn show(&mut self, number: u64, timestamp: Option<u32>, frame: &[u8]) -> io::Result<()> {
-        let Self { view, photographer, format, reference, difference, .. } = self;
+        let Self { view, snapshot_writer, format, reference, difference, .. } = self;
         if let Some(output) = &mut view.output {
             output.write(frame)?;
         }
@@ -80,12 +80,12 @@ impl Viewer {
             picture.draw(number, should);
             difference.add(format, frame, should);
         }
-        photographer.see(number, frame)
+        snapshot_writer.offer(number, frame)
     }
 
-    /// Writes what is buffered.
+    /// Flushes what is buffered and returns the comparison's result.
     pub(crate) fn finish(mut self) -> io::Result<Difference> {
-        self.photographer.finish()?;
+        self.snapshot_writer.finish()?;
         if let Some(output) = self.view.output {
             output.finish()?;
         }

@@ -1,5 +1,5 @@
-//! Y4M (YUV4MPEG2), the files of uncompressed video that ffmpeg, GStreamer and others read and
-//! write: planes, with a line of text before the first frame and another one before each.
+//! Y4M (YUV4MPEG2), the format of uncompressed video that ffmpeg, GStreamer and others read and
+//! write: a header line, then planar frames, each after a header line of its own.
 
 use std::io::{self, BufRead, Read, Write};
 
@@ -7,40 +7,40 @@ use crate::format::{Depth, Format, LineNumbers, Rate, Sampling, Scan};
 use crate::samples::{pack, planes, to_eight, unpack};
 
 const MAGIC: &str = "YUV4MPEG2";
-/// Text lines are a few dozen bytes.
+/// Longest header line in bytes; real ones take a few dozen.
 const LONGEST_LINE: u64 = 4096;
 
-/// Why a file is no Y4M that can be sent.
+/// Why a file is not a supported Y4M file.
 #[derive(Debug, thiserror::Error)]
 pub enum Y4mError {
-    /// It could not be read.
+    /// It cannot be read.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// It does not begin as one.
+    /// It lacks the magic number.
     #[error("this is no Y4M file: it does not begin with {MAGIC}")]
     Magic,
-    /// A parameter is missing or wrong.
+    /// A parameter is missing or invalid.
     #[error("the Y4M parameter {name} is {value}")]
     Parameter {
         /// Its letter and meaning.
         name: &'static str,
-        /// What it is.
+        /// Its value, or what is wrong with it.
         value: String,
     },
-    /// Other planes than 4:2:2.
+    /// The chroma subsampling is not 4:2:2.
     #[error(
         "the Y4M file is of {0}, and only C422 and C422p10 are sent; `ffmpeg -i FILE -pix_fmt yuv422p OUT.y4m` converts it"
     )]
     Chroma(String),
-    /// RGB has no planes of Y4M.
+    /// Y4M cannot hold RGB.
     #[error("Y4M has no RGB: write raw frames instead")]
     Rgb,
-    /// A frame does not begin as one.
+    /// A frame lacks its header.
     #[error("the Y4M file is damaged: frame {0} does not begin with FRAME")]
     Frame(u64),
 }
 
-/// Reads a file's first line.
+/// Reads the file's header line.
 ///
 /// # Errors
 /// See [`Y4mError`].
@@ -77,7 +77,7 @@ pub(crate) fn read_header(input: &mut impl BufRead) -> Result<Format, Y4mError> 
         scan,
         rate: rate.ok_or_else(missing("F (frame rate)"))?,
         sampling: Sampling::Ycbcr422,
-        // Without the parameter the planes are 4:2:0.
+        // Without this parameter, Y4M means 4:2:0.
         depth: depth.ok_or_else(|| Y4mError::Chroma("C420".to_owned()))?,
         line_numbers: LineNumbers::default(),
     }
@@ -93,7 +93,7 @@ fn read_depth(chroma: &str) -> Option<Depth> {
     }
 }
 
-/// A line of text; `None` at the end of the file.
+/// Reads a line of text; `None` at the end of the file.
 fn read_line(input: &mut impl BufRead) -> io::Result<Option<String>> {
     let mut line = Vec::new();
     input.take(LONGEST_LINE).read_until(b'\n', &mut line)?;
@@ -106,20 +106,19 @@ fn read_line(input: &mut impl BufRead) -> io::Result<Option<String>> {
     Ok(Some(String::from_utf8_lossy(&line).into_owned()))
 }
 
-/// Reads frames behind the header, into frames in memory that have the file's depth, or eight bits
-/// of its ten.
+/// Reads frames after the file's header, in the file's depth or converted from 10 to 8 bits.
 pub struct Reader<R> {
     input: R,
-    /// What the file has.
+    /// Format of the file.
     format: Format,
-    /// What is made of it.
+    /// Format of the frames in memory.
     to: Format,
     planes: Vec<u8>,
     frames: u64,
 }
 
 impl<R: BufRead> Reader<R> {
-    /// Goes on behind the header, which said `format`.
+    /// Continues after the header, which said `format`.
     pub fn new(input: R, format: Format, to: Depth) -> Self {
         let bytes = format.line_samples() * format.height * bytes_of(format.depth);
         Self { input, format, to: format.with_depth(to), planes: vec![0; bytes], frames: 0 }
@@ -159,7 +158,7 @@ const fn bytes_of(depth: Depth) -> usize {
     }
 }
 
-/// A line of three planes as packed groups.
+/// Packs a line of three planes.
 fn interleave(from: Depth, to: Depth, [y, cb, cr]: [&[u8]; 3], packed: &mut [u8]) {
     if from == Depth::Eight {
         let pixels = y.as_chunks::<2>().0.iter().zip(cb.iter().zip(cr));
@@ -179,10 +178,9 @@ fn interleave(from: Depth, to: Depth, [y, cb, cr]: [&[u8]; 3], packed: &mut [u8]
     }
 }
 
-/// Writes a file's first line.
+/// Writes the file's header line.
 ///
-/// # Errors
-/// If the format has no planes of Y4M, or if the file cannot be written.
+/// If Y4M cannot hold the format, or if writing fails.
 pub(crate) fn write_header(output: &mut impl Write, format: &Format) -> Result<(), Y4mError> {
     if format.sampling == Sampling::Rgb {
         return Err(Y4mError::Rgb);
@@ -206,7 +204,7 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// Writes a frame behind what was written.
+    /// Appends a frame.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -247,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_sent_is_told() {
+    fn unsupported_files_are_reported() {
         let error = |text| header(text).expect_err("wrong");
         assert!(error("RIFF").contains("unexpected end"), "{}", error("RIFF"));
         assert!(error("RIFF W2\n").contains("no Y4M file"));

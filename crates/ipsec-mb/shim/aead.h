@@ -1,4 +1,4 @@
-/* One packet by an AEAD; for jobs.c alone, so that the compiler can make one function of it. */
+/* AEADs, one packet at a time. Included by jobs.c only, so that the compiler can inline everything. */
 
 #ifndef CONVOY_MB_AEAD_H
 #define CONVOY_MB_AEAD_H
@@ -56,7 +56,7 @@ static void chacha(IMB_MGR *mgr, const struct convoy_mb_key *key, int seal,
         }
 }
 
-/* By one job, which takes 300 cycles less than the direct functions; 0 where the library refuses it. */
+/* Uses a job, which takes 300 cycles less than the direct functions. Returns 0 if the library refuses it. */
 static int chacha_job(IMB_MGR *mgr, const struct convoy_mb_job *job, uint8_t *tag)
 {
         IMB_JOB *to = IMB_GET_NEXT_JOB(mgr);
@@ -90,7 +90,7 @@ static void aead(struct convoy_mb *mb, union context *context, const struct conv
                 chacha(mb->best, job->key, job->seal, &context->chacha, job, tag);
 }
 
-/* In constant time. Tags are of 8, 12 or 16 bytes: whole words. */
+/* Compares in constant time. Tags have 8, 12 or 16 bytes: whole words. */
 static int is_equal(const uint8_t *one, const uint8_t *other, size_t len)
 {
         uint32_t difference = 0, a, b;
@@ -102,7 +102,7 @@ static int is_equal(const uint8_t *one, const uint8_t *other, size_t len)
         return difference == 0;
 }
 
-/* With the packet's own tag, written or compared. */
+/* Writes the tag to the packet, or compares it with the packet's tag. */
 static void aead_one(struct convoy_mb *mb, struct convoy_mb_job *job)
 {
         uint8_t tag[16];

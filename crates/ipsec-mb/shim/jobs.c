@@ -1,4 +1,4 @@
-/* Packets: AEADs one by one, ciphers with a hash in bursts by jobs of the library's. */
+/* Packets: AEADs one at a time, ciphers with a hash as bursts of the library's jobs. */
 
 #include "aead.h"
 #include "shim.h"
@@ -37,7 +37,7 @@ static void fill(IMB_JOB *to, struct convoy_mb_job *job)
 {
         const struct convoy_mb_key *key = job->key;
         int seal = job->seal;
-        /* The library refuses to cipher nothing. */
+        /* The library refuses ciphers of 0 bytes. */
         to->cipher_mode = job->cipher_len > 0 ? cipher_mode(key->cipher) : IMB_CIPHER_NULL;
         to->cipher_direction = seal ? IMB_DIR_ENCRYPT : IMB_DIR_DECRYPT;
         to->chain_order = seal ? IMB_ORDER_CIPHER_HASH : IMB_ORDER_HASH_CIPHER;
@@ -66,8 +66,8 @@ static void fill(IMB_JOB *to, struct convoy_mb_job *job)
         to->user_data = job;
 }
 
-/* Whether a job has nothing that the library would refuse, so that it need not look for it. Keys have the lengths of their
- * algorithms, and pointers are set. The library counts the bytes of a lane in 16 bits, of which it leaves the last ones. */
+/* Whether a job meets all the library's requirements, so that it can be submitted without checks. The lengths of keys and the
+ * pointers are right in any case. The library has 16-bit lengths, and reserves the highest value. */
 static int is_plain_cbc(const struct convoy_mb_job *job)
 {
         const uint32_t most = UINT16_MAX - 1;
@@ -91,8 +91,9 @@ static void flush(IMB_MGR *mgr)
                 finish(done);
 }
 
-/* Packets from which lanes are the faster. AVX2 hashes eight by SHA-1 in the time of one, and by SHA-256 it never gets
- * there; AVX-512 hashes sixteen, and on a Xeon of family 6, model 167, is level at 4 to 6 by SHA-1 and at 8 to 11 by SHA-256. */
+/* Burst sizes from which multi-buffer lanes are faster than SHA instructions. AVX2 computes eight SHA-1 in the time of one;
+ * for SHA-256 it is always slower. AVX-512 has sixteen lanes; on a Xeon of family 6, model 167, both take the same time at
+ * 4 to 6 packets with SHA-1 and at 8 to 11 with SHA-256. */
 enum { AVX2_SHA1_LANES = 8, AVX512_SHA1_LANES = 5, AVX512_SHA256_LANES = 10 };
 
 static IMB_MGR *manager_for(const struct convoy_mb *mb, const struct convoy_mb_key *key, size_t count)
@@ -120,7 +121,7 @@ _Static_assert(offsetof(struct convoy_mb_key, raw) == 1040 - sizeof(((struct con
 
 union context *convoy_mb_context(struct convoy_mb *mb) { return &mb->context; }
 
-/* The library's own imb_clear_mem takes some 30 cycles more. */
+/* The library's imb_clear_mem takes some 30 cycles more. */
 void convoy_mb_wipe(struct convoy_mb *mb) { explicit_bzero(&mb->context, sizeof mb->context); }
 
 aes_gcm_enc_dec_t convoy_mb_gcm(const struct convoy_mb *mb, uint32_t key_len, uint32_t seal)
@@ -135,8 +136,9 @@ aes_gcm_enc_dec_t convoy_mb_gcm(const struct convoy_mb *mb, uint32_t key_len, ui
 
 void convoy_mb_aead(struct convoy_mb *mb, struct convoy_mb_job *job) { aead_one(mb, job); }
 
-/* The library alone, for benches to hold us against: seals `count` packets, `stride` bytes apart, of `len` bytes behind
- * `head`, the tag behind them, as a C program would that has nothing else to do. AEADs and AES with or without a hash. */
+/* The library's own speed, as a reference for benches: seals `count` packets as a plain C program would. Packets are `stride`
+ * bytes apart, each with `len` bytes of payload behind `head` bytes, and the tag behind them. For AEADs, and AES with or
+ * without a hash. */
 void convoy_mb_floor(struct convoy_mb *mb, const struct convoy_mb_key *key, uint8_t *memory, size_t stride, size_t count,
                      uint32_t head, uint32_t len)
 {

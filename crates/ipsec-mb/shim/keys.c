@@ -1,4 +1,4 @@
-/* Keys, expanded once for each SA. */
+/* Key expansion, done once for each SA. */
 
 #include "shim.h"
 
@@ -16,7 +16,7 @@ static void one_block(IMB_MGR *mgr, uint32_t hash, const uint8_t *block, uint8_t
         }
 }
 
-/* RFC 2104: the states after the first block of either hash. No key here is longer than a block. */
+/* RFC 2104: the states of the inner and outer hash after their first block. No key here is longer than a block. */
 static void hmac_states(IMB_MGR *mgr, struct convoy_mb_key *key, const uint8_t *auth, uint32_t len)
 {
         uint8_t block[128];
@@ -65,7 +65,7 @@ static void expand_cipher(IMB_MGR *mgr, struct convoy_mb_key *key, const uint8_t
         }
 }
 
-/* What AEADs expand is for `best` alone; key schedules and hash states are the same everywhere. */
+/* Expanded AEAD keys only fit the `best` manager; key schedules and hash states fit all. */
 struct convoy_mb_key *convoy_mb_key_new(struct convoy_mb *mb, uint32_t cipher, uint32_t hash, uint32_t tag_len,
                                         const uint8_t *bytes, uint32_t len, const uint8_t *auth, uint32_t auth_len)
 {

@@ -1,12 +1,13 @@
-/* The library's managers: its state for one thread. */
+/* Managers, the library's state for one thread. */
 
 #include "shim.h"
 
 #include <stdlib.h>
 
-/* Hashes by SHA instructions do a packet at a time, which few packets finish sooner than lanes that are mostly empty. The
- * AVX-512 code hashes in lanes alone, and so does the AVX2 code where it needs more than SHA instructions to use them
- * (GFNI, in AMD's Zen 3 absent). Elsewhere, and where there are no SHA instructions, `best` does all. */
+/* Whether a second manager is needed that hashes with SHA instructions, one packet at a time: for few packets this is faster
+ * than lanes that are mostly empty. The AVX-512 code only hashes in lanes. The AVX2 code does so too on processors that lack
+ * another extension it requires for SHA instructions (GFNI, which AMD's Zen 3 does not have). On all other processors, and
+ * on those without SHA instructions, `best` is enough. */
 static int wants_sha_manager(const IMB_MGR *best)
 {
         if (!(best->features & IMB_FEATURE_SHANI))
@@ -33,7 +34,7 @@ static int is_ready(IMB_MGR *mgr, const char **why)
         return 0;
 }
 
-/* A manager of its own that works here, or NULL with `why`. */
+/* A new manager that works on this processor, or NULL with the reason in `why`. */
 static IMB_MGR *made(void (*init)(IMB_MGR *), const char **why)
 {
         IMB_MGR *mgr = alloc_mb_mgr(0);
@@ -65,7 +66,7 @@ void convoy_mb_free(struct convoy_mb *mb)
         free(mb);
 }
 
-/* NULL where the library does not work here; `why` then says why. */
+/* NULL, with the reason in `why`, if the library does not work on this processor. */
 struct convoy_mb *convoy_mb_new(const char **why)
 {
         struct convoy_mb *mb = calloc(1, sizeof *mb);
@@ -89,7 +90,7 @@ const char *convoy_mb_built_version(void) { return IMB_VERSION_STR; }
 
 const char *convoy_mb_version(void) { return imb_get_version_str(); }
 
-/* Names, as the numbers differ from version to version. */
+/* A name, since the library's numbers differ between versions. */
 const char *convoy_mb_arch(const struct convoy_mb *mb)
 {
         switch (mb->best->used_arch) {
@@ -100,6 +101,6 @@ const char *convoy_mb_arch(const struct convoy_mb *mb)
         }
 }
 
-/* Ciphers of DES have vector code for AVX-512 alone; elsewhere a block at a time goes through C, which on
- * an AMD EPYC takes 20 times as long as RustCrypto. */
+/* DES and 3DES have vector code for AVX-512 only. The generic C code processes one block at a time, and on an AMD EPYC takes
+ * 20 times as long as RustCrypto. */
 int convoy_mb_has_vector_des(const struct convoy_mb *mb) { return mb->best->used_arch == IMB_ARCH_AVX512; }

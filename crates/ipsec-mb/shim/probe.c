@@ -1,4 +1,4 @@
-/* Links only where the library is there, with its header, and new enough: 1.3 brought the self-test. */
+/* Links only if header and library are installed and new enough: 1.3 added the self-test. */
 
 #include <intel-ipsec-mb.h>
 

@@ -1,10 +1,10 @@
 /* A flat interface over ipsec-mb, so that the layout of its structures comes from its own header.
  *
- * AEADs are done a packet at a time: AES-GCM and AES-GMAC by the direct functions, which on one core are faster than jobs, and
- * ChaCha20-Poly1305 by jobs, where it is the other way round. A burst of ciphers with a hash, each packet under its own key, is one
- * call: their jobs fill the lanes of the multi-buffer code, whatever their keys, and lanes are flushed once, at the end. The library's
- * burst interface takes 5 % less at 64 bytes and no less from 512 on, but refuses all for one bad job and wants a session
- * per job since 1.4. */
+ * AEADs process one packet at a time: AES-GCM and AES-GMAC with the direct functions, which on one core are faster than jobs;
+ * ChaCha20-Poly1305 with jobs, which are faster there. A burst of ciphers with a hash is one call, with a key for each packet:
+ * its jobs fill the lanes of the multi-buffer code, and the lanes are flushed once, at the end. The library's burst interface
+ * takes 5 % less time at 64 bytes and no less from 512 bytes on, but one bad job makes it refuse the whole burst, and since
+ * 1.4 it needs a session for each job. */
 
 #ifndef CONVOY_MB_SHIM_H
 #define CONVOY_MB_SHIM_H
@@ -23,22 +23,22 @@ struct convoy_mb_job {
         const struct convoy_mb_key *key;
         const uint8_t *nonce; /* 16 bytes can be read */
         const uint8_t *aad;   /* 12 bytes can be read */
-        uint8_t *tag;         /* AEADs: the packet's own, written or compared; else where the tag goes */
+        uint8_t *tag;         /* AEADs: in the packet, written or compared; else output */
         uint32_t cipher_start, cipher_len;
         uint32_t auth_start, auth_len;
         uint8_t nonce_len, aad_len, state, seal;
-        uint8_t cipher, key_len, tag_len, unused; /* as in `key` */
+        uint8_t cipher, key_len, tag_len, unused; /* copied from `key` */
 };
 
 enum state { S_REFUSED, S_DONE, S_MISMATCH };
 
-/* What AEADs work with. It holds keystream, so it is wiped after each burst. */
+/* Working memory of AEADs. It holds keystream, so it is wiped after each burst. */
 union context {
         struct gcm_context_data gcm;
         struct chacha20_poly1305_context_data chacha;
 };
 
-/* With many SAs keys come from far, so what one cipher does not need shares its place with what it needs. */
+/* A union keeps keys small: with many SAs they are often not in the cache. */
 struct convoy_mb_key {
         union {
                 struct gcm_key_data gcm; /* AES-GCM and AES-GMAC */
@@ -60,9 +60,9 @@ struct convoy_mb_key {
 };
 
 struct convoy_mb {
-        IMB_MGR *best;   /* as the library chose for this processor */
-        IMB_MGR *chacha; /* as `best`; nothing but ChaCha20-Poly1305 is in it, so that a job is done when it is submitted */
-        IMB_MGR *sha;    /* hashes by the processor's SHA instructions where `best` does not; else NULL */
+        IMB_MGR *best;   /* the library's choice for this processor */
+        IMB_MGR *chacha; /* as `best`, for ChaCha20-Poly1305 only, so that each job completes on submission */
+        IMB_MGR *sha;    /* hashes with SHA instructions if `best` does not; else NULL */
         union context context;
 };
 

@@ -1,4 +1,4 @@
-//! The library through the shim.
+//! Safe bindings to the C shim over ipsec-mb.
 
 #![allow(unsafe_code)]
 
@@ -53,37 +53,38 @@ unsafe extern "C" {
     );
 }
 
-/// The library's state for one thread.
+/// The library's state for one thread, which processes bursts.
 #[derive(Debug)]
 pub struct Manager {
     raw: NonNull<RawManager>,
     aeads: Aeads,
-    /// Kept from burst to burst, so that none allocates.
+    /// Kept between bursts, so that none allocates.
     jobs: Vec<Descriptor>,
-    /// By job.
+    /// One for each job.
     tags: Vec<[u8; TAG_BYTES]>,
 }
 
-// SAFETY: the manager is plain memory without ties to a thread; `&mut self` keeps its use
-// exclusive. What `jobs` points to is only reached through a `Burst`, which borrows it.
+// SAFETY: the manager is plain memory without ties to a thread, and `&mut self` makes its use
+// exclusive. The pointers in `jobs` are only used through a `Burst`, which borrows what they point
+// to.
 unsafe impl Send for Manager {}
 
-/// Expanded keys; wiped when dropped.
+/// An SA's keys, expanded; wiped when dropped.
 #[derive(Debug)]
 pub struct Key {
     raw: NonNull<RawKey>,
     cipher: Cipher,
     len: u8,
     tag_len: u8,
-    /// Where what is read for every packet ends.
+    /// End of the part that is read for every packet, as an offset in bytes.
     end: u16,
 }
 
-// SAFETY: a key is plain memory that is only read after it was made.
+// SAFETY: a key is plain memory that is not changed after it was made.
 unsafe impl Send for Key {}
 
-/// Jobs that are done together: those of AEADs, which gain nothing by it, [at once](Self::aead),
-/// all others in [`run`](Self::run).
+/// Jobs that are processed together. AEADs gain nothing from that and are done [at
+/// once](Self::aead); all others wait for [`run`](Self::run).
 #[derive(Debug)]
 pub struct Burst<'m, 'p> {
     manager: &'m mut Manager,
@@ -95,12 +96,12 @@ fn text(pointer: *const c_char) -> String {
     unsafe { CStr::from_ptr(pointer) }.to_string_lossy().into_owned()
 }
 
-/// The first number of a version: within it the library keeps its binary interface.
+/// The major version, within which the library's binary interface is stable.
 fn major(version: &str) -> &str {
     version.trim_start_matches('v').split('.').next().unwrap_or("")
 }
 
-/// Whether the lengths, in bytes, are those of the algorithms: what the shim relies on.
+/// Whether the lengths, in bytes, are valid for the algorithms, as the shim requires.
 fn fits(cipher: Cipher, hash: Hash, tag_len: usize, key_len: usize, auth_len: usize) -> bool {
     let is_key = match cipher {
         Cipher::Null => key_len == 0,
@@ -126,10 +127,10 @@ impl Manager {
     /// Initialises the library for this processor and runs its self-test.
     ///
     /// # Errors
-    /// [`Unavailable`] if the library that is installed is not the one convoy was built for, or
-    /// does not work here.
+    /// [`Unavailable`] if the installed library has another major version than the one convoy was
+    /// built with, or does not work on this processor.
     pub fn new() -> Result<Self, Unavailable> {
-        // SAFETY: neither takes anything.
+        // SAFETY: the functions take no arguments.
         let (built, found) = unsafe { (text(convoy_mb_built_version()), text(convoy_mb_version())) };
         if major(&built) != major(&found) {
             return Err(Unavailable {
@@ -138,7 +139,7 @@ impl Manager {
             });
         }
         let mut why = null();
-        // SAFETY: `why` is written with a literal; null is handled.
+        // SAFETY: `why` receives a string literal; null is handled below.
         let raw = NonNull::new(unsafe { convoy_mb_new(&raw mut why) });
         let Some(raw) = raw else {
             return Err(Unavailable {
@@ -146,27 +147,27 @@ impl Manager {
                 remedy: "use the software engine".to_owned(),
             });
         };
-        // SAFETY: the manager was just made, and is freed with this structure.
+        // SAFETY: the manager was just made, and is freed together with this structure.
         let aeads = unsafe { Aeads::new(raw) };
         Ok(Self { raw, aeads, jobs: Vec::new(), tags: Vec::new() })
     }
 
-    /// The library's version and the instructions that are used.
+    /// The library's version and instruction set.
     pub fn version(&self) -> String {
-        // SAFETY: the manager is alive; the other takes nothing.
+        // SAFETY: the manager is alive; the other function takes no arguments.
         let (version, arch) = unsafe { (convoy_mb_version(), convoy_mb_arch(self.raw.as_ptr())) };
         format!("{}, {}", text(version), text(arch))
     }
 
-    /// Whether the library has vector code for a cipher on this processor; where it has not, it is
-    /// slower than others.
+    /// Whether the library has vector code for a cipher on this processor. Without it, the library
+    /// is slower than other implementations.
     pub fn has_vector_code(&self, cipher: Cipher) -> bool {
         // SAFETY: the manager is alive.
         let has_des = unsafe { convoy_mb_has_vector_des(self.raw.as_ptr()) } != 0;
         has_des || !matches!(cipher, Cipher::Des | Cipher::TripleDes)
     }
 
-    /// Expands keys; `None` for lengths that no algorithm has.
+    /// Expands keys; `None` if a length is invalid for the algorithms.
     pub fn key(
         &mut self,
         cipher: Cipher,
@@ -178,8 +179,7 @@ impl Manager {
         if !fits(cipher, hash, tag_len, key.len(), auth.len()) {
             return None;
         }
-        // SAFETY: pointers and lengths are of slices that outlive the call; lengths were checked
-        // above.
+        // SAFETY: the slices outlive the call, and their lengths were checked above.
         let raw = unsafe {
             convoy_mb_key_new(
                 self.raw.as_ptr(),
@@ -203,18 +203,18 @@ impl Manager {
         Burst { manager: self, packets: PhantomData }
     }
 
-    /// Seals the packets that stand `stride` bytes apart in `memory`, of `len` bytes behind `head`,
-    /// by the library alone: what benches hold us against. For AEADs, and for AES with or without a
-    /// hash.
+    /// Seals packets with the library alone, as a reference for benches. Packets are `stride` bytes
+    /// apart in `memory`, each with `len` bytes of payload behind `head` bytes. For AEADs, and for
+    /// AES with or without a hash.
     ///
     /// # Panics
-    /// If a packet and its tag do not fit into the stride.
+    /// If a packet with its tag is longer than the stride.
     #[doc(hidden)]
     pub fn floor(&mut self, key: &Key, memory: &mut [u8], stride: usize, head: usize, len: usize) {
         assert!(head <= stride && len <= stride && head + len + TAG_BYTES <= stride && stride <= 1 << 16);
         let count = memory.len() / stride;
         // SAFETY: `count` strides lie inside `memory`, and each packet with its tag inside its
-        // stride; manager and key are alive, and the call keeps no pointer.
+        // stride. Manager and key are alive, and the call keeps no pointer.
         unsafe {
             let memory = memory.as_mut_ptr();
             convoy_mb_floor(
@@ -231,9 +231,9 @@ impl Manager {
 }
 
 impl<'m, 'p> Burst<'m, 'p> {
-    /// Adds a job under a key: to seal or to open. Its tag is written where it has its place in the
-    /// packet; without one, the results have it. `false` if it is an AEAD's, or if the place lies
-    /// outside the packet; then it is not added.
+    /// Adds a job with its key, to seal or to open. The tag is written to its place in the packet,
+    /// or else returned in the results. Returns `false` without adding the job if the key is an
+    /// AEAD's or the tag's place lies outside the packet.
     #[inline]
     pub fn push(&mut self, job: Job<'p>, key: &'p Key, seal: bool) -> bool {
         if key.cipher.is_aead() || !(job.descriptor.tag.is_null() || job.has_room_for(key.tag_len)) {
@@ -243,7 +243,7 @@ impl<'m, 'p> Burst<'m, 'p> {
         true
     }
 
-    /// Does all jobs that were pushed, in place, before it returns.
+    /// Processes all jobs in place.
     pub fn run(self) -> Results<'m> {
         let Self { manager, .. } = self;
         let Manager { raw, aeads, jobs, tags } = manager;
@@ -255,10 +255,10 @@ impl<'m, 'p> Burst<'m, 'p> {
                     job.tag = tag.as_mut_ptr();
                 }
             }
-            // SAFETY: every job's ranges were checked against the packet that it borrows until
-            // here, as it does its key, nonce and additional data; its tag lies inside that packet
-            // or is one of `tags`, which do not move; `burst` left no older ones; `Descriptor` has
-            // the layout of the shim's structure; the manager is alive, and the call keeps no
+            // SAFETY: each job's ranges were checked against its packet, which the burst borrows
+            // together with key, nonce and additional data. Its tag lies inside the packet or is an
+            // element of `tags`, which is not resized. `burst` cleared older jobs. `Descriptor` has
+            // the layout of the shim's structure. The manager is alive, and the call keeps no
             // pointer.
             unsafe { convoy_mb_process(raw.as_ptr(), jobs.as_mut_ptr(), jobs.len()) };
         }

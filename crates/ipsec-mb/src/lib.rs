@@ -1,8 +1,13 @@
-//! Safe bindings to Intel's ipsec-mb, for bursts of packets, each under its own key.
+//! Safe bindings to Intel's ipsec-mb, for bursts of packets with different keys.
 //!
-//! Built without the library where it is not installed; then [`Manager::new`] says how to get it.
-//! All `unsafe` is in `bound.rs` and `bound/`, over a C shim whose structures come from the
-//! library's own header.
+//! A [`Manager`] is the library's state for one thread, and expands the keys of an SA into a
+//! [`Key`]. Its [`Burst`] takes [`Job`]s, each a packet with the offsets of its parts: AEADs are
+//! done at once by [`Burst::aead`], all others together by [`Burst::run`], which returns
+//! [`Results`].
+//!
+//! If the library is not installed at build time, the crate is built without it, and
+//! [`Manager::new`] says how to get it. All `unsafe` code is in `bound.rs` and `bound/`, over a C
+//! shim that takes the layout of structures from the library's header.
 
 use std::marker::PhantomData;
 
@@ -16,15 +21,15 @@ pub use bound::{Burst, Key, Manager};
 #[cfg(not(has_ipsec_mb))]
 pub use unbound::{Burst, Key, Manager};
 
-/// Room for a tag, in bytes: more than any algorithm here gives.
+/// Room for a tag, in bytes: more than any algorithm here produces.
 pub const TAG_BYTES: usize = 32;
 
 /// The library cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unavailable {
-    /// Why.
+    /// Why the library cannot be used.
     pub reason: String,
-    /// What to do about it.
+    /// How to solve it.
     pub remedy: String,
 }
 
@@ -36,11 +41,11 @@ impl std::fmt::Display for Unavailable {
 
 impl std::error::Error for Unavailable {}
 
-/// A cipher of the library's.
+/// A cipher of the library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Cipher {
-    /// None.
+    /// No encryption.
     Null = 0,
     /// AES-GCM.
     Gcm = 1,
@@ -59,17 +64,17 @@ pub enum Cipher {
 }
 
 impl Cipher {
-    /// Whether it authenticates as well as it ciphers.
+    /// Whether it is an AEAD.
     pub const fn is_aead(self) -> bool {
         matches!(self, Self::Gcm | Self::Gmac | Self::ChaCha20Poly1305)
     }
 }
 
-/// An HMAC of the library's.
+/// An HMAC of the library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Hash {
-    /// None, or the AEAD's own.
+    /// No HMAC, as for an AEAD.
     None = 0,
     /// HMAC-MD5.
     Md5 = 1,
@@ -83,16 +88,16 @@ pub enum Hash {
     Sha512 = 5,
 }
 
-/// A job as the shim takes it.
+/// A job in the shim's layout.
 #[derive(Debug)]
 #[repr(C)]
 struct Descriptor {
     packet: *mut u8,
-    /// Set when it is pushed.
+    /// Set when the job is added to a burst.
     key: *const u8,
     nonce: *const u8,
     aad: *const u8,
-    /// The packet's own place for the tag; else null until the burst is run.
+    /// In the packet, or null until the burst runs.
     tag: *mut u8,
     cipher_start: u32,
     cipher_len: u32,
@@ -108,7 +113,8 @@ struct Descriptor {
     unused: u8,
 }
 
-/// Where a job's nonce and additional data stand; so many bytes of each are in use.
+/// A job's nonce and additional data. The library may read the whole arrays, but uses only the
+/// given lengths.
 #[derive(Clone, Copy, Debug)]
 pub struct Inputs<'p> {
     /// The nonce or IV.
@@ -121,8 +127,8 @@ pub struct Inputs<'p> {
     pub aad_len: u8,
 }
 
-/// One packet's job: bytes to be worked on in place, and where the parts stand. All ranges are
-/// checked when it is made.
+/// One packet to process in place, with the offsets of its parts. All ranges are checked when the
+/// job is made.
 #[derive(Debug)]
 #[cfg_attr(not(has_ipsec_mb), expect(dead_code, reason = "nothing can take it"))]
 pub struct Job<'p> {
@@ -132,9 +138,9 @@ pub struct Job<'p> {
 }
 
 impl<'p> Job<'p> {
-    /// A job on `packet`: what is ciphered and what is hashed, as (start, length) in bytes; nonce
-    /// and additional data. `None` if a part does not lie inside the packet, or nonce or data are
-    /// too long.
+    /// A job on `packet`: the parts to encrypt or decrypt and to authenticate, each as (offset,
+    /// length) in bytes; nonce and additional data. `None` if a part lies outside the packet, or
+    /// nonce or additional data are too long.
     #[inline]
     pub fn new(
         packet: &'p mut [u8],
@@ -173,17 +179,17 @@ impl<'p> Job<'p> {
         is_good.then_some(Self { descriptor, packet_len, bytes: PhantomData })
     }
 
-    /// The same job with a place in the packet for the tag, which is written there or, by AEADs
-    /// alone, compared with what stands there. AEADs need it.
+    /// Sets the tag's place in the packet. The tag is written there; when an AEAD opens, it is
+    /// compared there. AEADs require it.
     #[inline]
     #[must_use]
     pub fn with_tag_at(mut self, start: usize) -> Self {
-        // What lies outside is refused when the tag's length is known.
+        // Whether the whole tag lies inside the packet is checked once its length is known.
         self.descriptor.tag = self.descriptor.packet.wrapping_add(start.min(self.packet_len));
         self
     }
 
-    /// Whether it has a place for a tag of so many bytes.
+    /// Whether the packet has room for a tag of this length, in bytes, at the tag's place.
     #[inline]
     #[cfg_attr(not(has_ipsec_mb), expect(dead_code, reason = "nothing can take it"))]
     fn has_room_for(&self, tag_len: u8) -> bool {
@@ -193,16 +199,16 @@ impl<'p> Job<'p> {
     }
 }
 
-/// How an AEAD's job ended.
+/// Result of an AEAD's job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// The tag was written, or is the right one.
+    /// The tag was written, or is right.
     Done,
-    /// The tag in the packet is not the right one; the packet's bytes are deciphered.
+    /// The tag in the packet is wrong. The packet's bytes are decrypted.
     Mismatch,
 }
 
-/// What became of a burst's jobs, in the order in which they were pushed.
+/// Results of a burst's jobs, in the order in which they were pushed.
 #[derive(Debug)]
 pub struct Results<'m> {
     jobs: &'m [Descriptor],
@@ -210,13 +216,13 @@ pub struct Results<'m> {
 }
 
 impl<'m> Results<'m> {
-    /// Whether a job was done; if not, the library refused it, and its packet is as it was.
+    /// Whether a job was done. If not, the library refused it, and its packet is unchanged.
     #[inline]
     pub fn is_done(&self, job: usize) -> bool {
         self.jobs.get(job).is_some_and(|job| job.state == 1)
     }
 
-    /// The tag of a job that was done, and has no place for it in its packet.
+    /// The tag of a job that was done and has no place for it in its packet.
     #[inline]
     pub fn tag(&self, job: usize) -> Option<&'m [u8]> {
         let done = self.jobs.get(job).filter(|job| job.state == 1)?;

@@ -1,56 +1,56 @@
-//! What stands in where the library was not there at build time: nothing of it can be made.
+//! Placeholders for a build without the library; none of these types can be constructed.
 
 use std::convert::Infallible;
 use std::marker::PhantomData;
 
 use crate::{Cipher, Ended, Hash, Job, Results, Unavailable};
 
-/// Never made.
+/// Cannot be constructed.
 #[derive(Debug)]
 pub struct Manager(Infallible);
 
-/// Never made.
+/// Cannot be constructed.
 #[derive(Debug)]
 pub struct Key(Infallible);
 
-/// Never made.
+/// Cannot be constructed.
 #[derive(Debug)]
 pub struct Burst<'m, 'p>(Infallible, PhantomData<(&'m (), &'p mut [u8])>);
 
 impl Manager {
-    /// Says why there is none, and how to get it.
+    /// Reports why the library is missing and how to get it.
     ///
     /// # Errors
     /// Always.
     pub fn new() -> Result<Self, Unavailable> {
         let (reason, remedy) = match env!("CONVOY_IPSEC_MB_ABSENT") {
-            "off" => ("convoy was built with CONVOY_IPSEC_MB=off", "build it again without that"),
-            "processor" => ("Intel's ipsec-mb is for x86-64 alone", "use the software engine"),
+            "off" => ("convoy was built with CONVOY_IPSEC_MB=off", "build it again without this variable"),
+            "processor" => ("Intel's ipsec-mb only supports x86-64", "use the software engine"),
             _ => (
-                "Intel's ipsec-mb 1.3 or later was not there when convoy was built",
-                "install it (Debian: apt-get install libipsec-mb-dev; elsewhere say CONVOY_IPSEC_MB=DIR), \
+                "Intel's ipsec-mb 1.3 or later was not installed when convoy was built",
+                "install it (Debian: apt-get install libipsec-mb-dev; elsewhere set CONVOY_IPSEC_MB=DIR), \
                  run `cargo clean -p convoy-ipsec-mb`, and build convoy again",
             ),
         };
         Err(Unavailable { reason: reason.to_owned(), remedy: remedy.to_owned() })
     }
 
-    /// Never called.
+    /// Cannot be called.
     pub fn version(&self) -> String {
         match self.0 {}
     }
 
-    /// Never called.
+    /// Cannot be called.
     pub fn has_vector_code(&self, _: Cipher) -> bool {
         match self.0 {}
     }
 
-    /// Never called.
+    /// Cannot be called.
     pub fn key(&mut self, _: Cipher, _: Hash, _: usize, _: &[u8], _: &[u8]) -> Option<Key> {
         match self.0 {}
     }
 
-    /// Never called.
+    /// Cannot be called.
     pub fn burst<'p>(&mut self) -> Burst<'_, 'p> {
         match self.0 {}
     }
@@ -62,24 +62,24 @@ impl Manager {
 }
 
 impl Key {
-    /// Never called.
+    /// Cannot be called.
     pub fn prefetch(&self, _: usize) {
         match self.0 {}
     }
 }
 
 impl<'m, 'p> Burst<'m, 'p> {
-    /// Never called.
+    /// Cannot be called.
     pub fn aead(&mut self, _: Job<'_>, _: &Key, _: bool) -> Option<Ended> {
         match self.0 {}
     }
 
-    /// Never called.
+    /// Cannot be called.
     pub fn push(&mut self, _: Job<'p>, _: &'p Key, _: bool) -> bool {
         match self.0 {}
     }
 
-    /// Never called.
+    /// Cannot be called.
     pub fn run(self) -> Results<'m> {
         match self.0 {}
     }

@@ -49,7 +49,11 @@ impl BatchTemplate {
         for packet in packets.iter_mut().filter(|packet| packet.status == CryptoStatus::Done) {
             let CryptoPacket { frame, job, context, .. } = packet;
             if context.form == Form::LaidOut {
-                context.form = Form::Stripped(template.strip(frame, job, context).map(|_| ()));
+                context.form = Form::Stripped(if template.is_iptfs {
+                    template.strip_payload(frame, job, context)
+                } else {
+                    template.strip(frame, job, context).map(|_| ())
+                });
             }
         }
     }

@@ -51,6 +51,8 @@ drop_reasons! {
     /// It was to be encrypted by a port's device, but was about to leave by another port, or in
     /// fragments.
     Unencrypted = "unencrypted",
+    /// More waits for an IP-TFS tunnel's constant rate than may (`max_queue_size`).
+    IptfsQueueFull = "iptfs_queue_full",
     /// Sealed, but the system has no route to the peer from the local address, or the interface is
     /// down.
     NoRoute = "no_route",
@@ -119,6 +121,13 @@ drop_reasons! {
     /// An ICMP error that came by an SA quotes a packet whose answers that SA may not carry (RFC
     /// 4301 section 6.2).
     IcmpMismatch = "icmp_mismatch",
+    /// An AGGFRAG payload whose header, block offset or lengths are wrong, or a packet joined by
+    /// them (RFC 9347 section 6.1).
+    IptfsMalformed = "iptfs_malformed",
+    /// A part of an inner packet, or the payload before it, did not come in time.
+    IptfsIncomplete = "iptfs_incomplete",
+    /// Too many inner packets of all SAs were in reassembly.
+    IptfsLimit = "iptfs_limit",
 
     // Inbound plaintext.
     /// No inbound policy selects the packet (`XfrmInNoPols`).

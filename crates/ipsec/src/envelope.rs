@@ -43,8 +43,8 @@ impl Envelope {
         in_udp: bool,
     ) -> Self {
         let ip = match mode {
-            Mode::Tunnel if is_v6 => ipv6::HEADER_BYTES,
-            Mode::Tunnel => ipv4::HEADER_BYTES,
+            Mode::Tunnel | Mode::Iptfs if is_v6 => ipv6::HEADER_BYTES,
+            Mode::Tunnel | Mode::Iptfs => ipv4::HEADER_BYTES,
             Mode::Transport => 0,
         };
         let outer = ip + if in_udp { UDP_HEADER } else { 0 };
@@ -64,12 +64,13 @@ impl Envelope {
         }
     }
 
-    /// The longest inner packet that fits an outer one of `mtu` bytes, in bytes. In transport mode
+    /// The longest inner packet, or AGGFRAG payload, that fits an outer one of `mtu` bytes, in
+    /// bytes. In transport mode
     /// the packet keeps its own IP header of `header_len` bytes in front; in tunnel mode that does
     /// not matter.
     pub const fn inner_mtu(&self, mtu: usize, header_len: usize) -> usize {
         let kept = match self.mode {
-            Mode::Tunnel => 0,
+            Mode::Tunnel | Mode::Iptfs => 0,
             Mode::Transport => header_len,
         };
         let room = mtu.saturating_sub(kept + self.outer + self.header + self.icv);

@@ -11,11 +11,13 @@ use crate::ah;
 use crate::cached_limits::{CachedLimits, NEVER_NS};
 use crate::drops::DropReason;
 use crate::flow::address_number;
+use crate::iptfs::Reassembler;
 use crate::job::{CryptoJob, CryptoPacket, CryptoStatus, for_each_raw};
 use crate::job_plan::{JobPlan, Shape};
 use crate::lifetime::{Expiry, Usage};
 use crate::natt;
 use crate::open_template::{OpenTemplate, plain_inner, strip_trailer, strip_tunnel};
+use crate::outer_header::Inner;
 use crate::replay::ReplayWindow;
 use crate::sa::no_room;
 use crate::sa_config::{Mode, SaConfig, SaEnds, SaProtocol};
@@ -50,11 +52,14 @@ pub(crate) struct InboundCold {
     pub(crate) common: SaCommon,
     /// The peer's previous and new address and port, until that is reported.
     pub(crate) moved: Option<(SocketAddr, SocketAddr)>,
+    /// In AGGFRAG mode.
+    pub(crate) reassembler: Option<Box<Reassembler>>,
 }
 
 impl InboundCold {
-    pub(crate) fn new(common: SaCommon) -> Self {
-        Self { common, moved: None }
+    pub(crate) fn new(config: &SaConfig, common: SaCommon) -> Self {
+        let reassembler = (config.mode == Mode::Iptfs).then(|| Box::new(Reassembler::new(config.iptfs)));
+        Self { common, moved: None, reassembler }
     }
 }
 
@@ -70,7 +75,10 @@ impl InboundSa {
             local: [0; 16],
             generation: common.generation,
             tunnel: common.tunnel,
-            template: OpenTemplate { plan: JobPlan::new(&config.keys, config.esn) },
+            template: OpenTemplate {
+                plan: JobPlan::new(&config.keys, config.esn),
+                is_iptfs: config.mode == Mode::Iptfs,
+            },
             protocol: config.protocol,
             mode: config.mode,
             is_v6: false,
@@ -144,15 +152,15 @@ impl InboundSa {
         now_ns >= self.limits.until_ns
     }
 
-    /// Whether it is ESP in tunnel mode, whose packets are raw until [laid out](Self::lay_out).
+    /// Whether its packets are raw until [laid out](Self::lay_out): ESP, but for transport mode.
     #[inline]
-    pub(crate) fn is_esp_tunnel(&self) -> bool {
-        self.protocol == SaProtocol::Esp && self.mode == Mode::Tunnel
+    pub(crate) fn is_raw(&self) -> bool {
+        self.protocol == SaProtocol::Esp && self.mode != Mode::Transport
     }
 
     /// The template that opens its packets on any core; `None` if they are never raw.
     pub(crate) fn template(&self) -> Option<OpenTemplate> {
-        self.is_esp_tunnel().then_some(self.template)
+        self.is_raw().then_some(self.template)
     }
 
     /// Checks a packet whose ESP or AH header is at `header`, and lays out its job. Only what AH
@@ -170,11 +178,12 @@ impl InboundSa {
         self.template.lay_out_any(packet, |low| self.check_number(low))
     }
 
-    /// The context of a raw packet whose ESP header is at `header`.
+    /// The context of a raw packet with this outer traffic class, whose ESP header is at `header`.
     #[inline]
-    pub(crate) fn raw_context(&self, header: usize) -> FinishContext {
+    pub(crate) fn raw_context(&self, header: usize, traffic_class: u8) -> FinishContext {
         let (generation, header) = (self.generation, header as u16);
-        FinishContext { generation, header, form: Form::Raw, ..FinishContext::default() }
+        let inner = Inner { traffic_class, ..Inner::default() };
+        FinishContext { generation, header, form: Form::Raw, inner, ..FinishContext::default() }
     }
 
     /// Checks the sequence numbers of the raw packets among these and lays out their jobs. One that
@@ -226,7 +235,7 @@ impl InboundSa {
     /// is delivered unchanged.
     #[inline]
     pub(crate) fn plain_inner(&self, packet: &[u8], job: &CryptoJob) -> Option<PlainV4> {
-        if self.is_esp_tunnel() { plain_inner(packet, job) } else { None }
+        if self.is_raw() && self.mode == Mode::Tunnel { plain_inner(packet, job) } else { None }
     }
 
     /// The sequence number of a packet: known already if an engine failed with it, otherwise
@@ -310,9 +319,22 @@ impl InboundSa {
             }
         };
         match self.mode {
-            Mode::Tunnel => strip_tunnel(frame, payload, next),
+            Mode::Tunnel | Mode::Iptfs => strip_tunnel(frame, payload, next),
             Mode::Transport => self.strip_transport(frame, payload, next, at),
         }
+    }
+
+    /// Reduces an opened packet to its AGGFRAG payload.
+    ///
+    /// # Errors
+    /// The reason to drop the packet; its content is then undefined.
+    pub(crate) fn strip_payload(
+        &self,
+        frame: &mut Frame,
+        job: &CryptoJob,
+        context: &FinishContext,
+    ) -> Result<(), DropReason> {
+        self.template.strip_payload(frame, job, context)
     }
 
     fn strip_transport(

@@ -31,6 +31,7 @@ mod flow_cache;
 mod fragment;
 mod icmp;
 mod inbound;
+mod iptfs;
 mod job;
 mod job_plan;
 mod lifetime;
@@ -73,6 +74,7 @@ pub use directory::Directory;
 pub use drops::{DropCounters, DropReason};
 pub use envelope::Envelope;
 pub use flow::FlowKey;
+pub use iptfs::{AggregationCounts, IptfsConfig, ReassemblyCounts};
 pub use job::{AAD_BYTES, CryptoJob, CryptoPacket, CryptoStatus, Direction, NONCE_BYTES, SaIndex};
 pub use lifetime::{Expiry, Usage};
 pub use natt::{Carried, KEEPALIVE, classify};
@@ -130,6 +132,7 @@ pub struct FinishContext {
     /// Whether the packet exceeds its path and will be cut.
     pub(crate) is_cut: bool,
     pub(crate) form: Form,
-    /// Of a raw outbound packet: what its outer header takes over.
+    /// Of a raw outbound packet: what its outer header takes over. Of an inbound one: the outer
+    /// traffic class.
     pub(crate) inner: Inner,
 }

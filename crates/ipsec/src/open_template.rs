@@ -2,12 +2,13 @@
 //! the inner one (RFC 4303 section 3.4).
 
 use convoy_packet::esp::HEADER_BYTES as ESP_HEADER;
-use convoy_packet::protocol::{IPV4, IPV6, NO_NEXT_HEADER};
+use convoy_packet::protocol::{AGGFRAG, IPV4, IPV6, NO_NEXT_HEADER};
 use convoy_packet::{Esp, Frame, Layout, PlainV4, ip};
 
 use crate::drops::DropReason;
 use crate::job::{CryptoJob, CryptoPacket};
 use crate::job_plan::{CBC_IV, COUNTED_IV, JobPlan, Shape};
+use crate::sa::no_room;
 use crate::tos::{Ecn, decapsulate};
 use crate::trailer::{ESP_TRAILER, unpadded};
 use crate::{FinishContext, Form, LONGEST_BYTES};
@@ -17,6 +18,8 @@ use crate::{FinishContext, Form, LONGEST_BYTES};
 #[derive(Clone, Copy, Debug)]
 pub struct OpenTemplate {
     pub(crate) plan: JobPlan,
+    /// Whether its packets are AGGFRAG payloads.
+    pub(crate) is_iptfs: bool,
 }
 
 /// The bytes before the payload with an IV of this length.
@@ -169,6 +172,23 @@ impl OpenTemplate {
     ) -> Result<Layout, DropReason> {
         let next = strip_trailer(frame, job, self.plan.icv_len())?;
         strip_tunnel(frame, self.payload_at(context), next)
+    }
+
+    /// Reduces an opened packet to its AGGFRAG payload (RFC 9347 section 2.1).
+    ///
+    /// # Errors
+    /// The reason to drop the packet; its content is then undefined.
+    pub(crate) fn strip_payload(
+        &self,
+        frame: &mut Frame,
+        job: &CryptoJob,
+        context: &FinishContext,
+    ) -> Result<(), DropReason> {
+        match strip_trailer(frame, job, self.plan.icv_len())? {
+            AGGFRAG => frame.trim_front(self.payload_at(context)).map_err(no_room),
+            NO_NEXT_HEADER => Err(DropReason::Dummy),
+            _ => Err(DropReason::BadNextHeader),
+        }
     }
 
     /// Position of the payload in a packet that is not stripped, in bytes from its start.

@@ -2,6 +2,7 @@
 
 mod general;
 
+use convoy_packet::aggfrag::HEADER_BYTES as AGGFRAG_HEADER;
 use convoy_packet::udp::HEADER_BYTES as UDP_HEADER;
 use convoy_packet::{Frame, Layout};
 
@@ -9,6 +10,7 @@ use crate::ah;
 use crate::cached_limits::{CachedLimits, NEVER_NS};
 use crate::drops::DropReason;
 use crate::envelope::Envelope;
+use crate::iptfs::Aggregator;
 use crate::job::{CryptoPacket, CryptoStatus, for_each_raw};
 use crate::job_plan::Shape;
 use crate::lifetime::{Expiry, Usage};
@@ -39,12 +41,17 @@ pub(crate) struct OutboundSa {
     /// When the last packet left, in ns, or [`NEVER_NS`]; keep-alives do not count.
     pub(crate) last_used_ns: u64,
     template: SealTemplate,
-    /// The longest inner packet that needs no special treatment, in bytes.
+    /// The longest inner packet that needs no special treatment, in bytes; in AGGFRAG mode the
+    /// longest payload.
     plain_largest: u16,
     /// The assumed path MTU of outer packets.
     pub(crate) path_mtu: u16,
-    /// Whether it is ESP in tunnel mode.
-    is_esp_tunnel: bool,
+    /// Whether it is ESP in tunnel or AGGFRAG mode, whose packets are raw.
+    is_raw: bool,
+    /// Whether its packets are AGGFRAG payloads.
+    pub(crate) is_iptfs: bool,
+    /// Whether it has inner packets always in one payload.
+    dont_frag: bool,
 }
 
 /// The cold state of an outbound SA, which few packets need.
@@ -60,6 +67,8 @@ pub(crate) struct OutboundCold {
     pub(crate) sent_lately: SentLately,
     /// The NAT flow kept open for it, if any.
     pub(crate) nat_flow: Option<NatFlow>,
+    /// In AGGFRAG mode.
+    pub(crate) aggregator: Option<Box<Aggregator>>,
 }
 
 impl OutboundCold {
@@ -72,6 +81,7 @@ impl OutboundCold {
             path: PathMtu::default(),
             sent_lately: SentLately::default(),
             nat_flow: None,
+            aggregator: (config.mode == Mode::Iptfs).then(|| Box::new(Aggregator::new(config.iptfs))),
         }
     }
 
@@ -98,7 +108,9 @@ impl OutboundSa {
             template: SealTemplate::new(config, common.generation),
             plain_largest: 0,
             path_mtu: 0,
-            is_esp_tunnel: (config.protocol, config.mode) == (SaProtocol::Esp, Mode::Tunnel),
+            is_raw: config.protocol == SaProtocol::Esp && config.mode != Mode::Transport,
+            is_iptfs: config.mode == Mode::Iptfs,
+            dont_frag: config.iptfs.dont_frag,
         }
     }
 
@@ -162,8 +174,12 @@ impl OutboundSa {
             packets: cold.reserved.min(packets.saturating_add(cold.skipped)),
         };
         let facts = &cold.common.facts;
-        let is_plain = self.is_esp_tunnel && facts.tfc_bytes == 0;
-        let largest = cold.inner_mtu(self.path_mtu.into(), 0);
+        let is_plain = self.is_raw && (facts.tfc_bytes == 0 || self.is_iptfs);
+        let mtu = match cold.aggregator.as_ref().map_or(0, |aggregator| aggregator.config().pkt_size) {
+            0 => self.path_mtu,
+            pkt_size => self.path_mtu.min(pkt_size),
+        };
+        let largest = cold.inner_mtu(mtu.into(), 0);
         self.plain_largest = if is_plain { largest.min(u16::MAX.into()) as u16 } else { 0 };
     }
 
@@ -188,8 +204,11 @@ impl OutboundSa {
         let facts = &cold.common.facts;
         match (facts.name.protocol, facts.mode) {
             (SaProtocol::Esp, Mode::Tunnel) => self.template.outer.len() + esp,
+            (SaProtocol::Esp, Mode::Iptfs) => self.template.outer.len() + esp + AGGFRAG_HEADER,
             (SaProtocol::Esp, Mode::Transport) => facts.encap.map_or(0, |_| UDP_HEADER) + esp,
-            (SaProtocol::Ah, Mode::Tunnel) => 2 * self.template.outer.len() + ah(self.template.outer.is_v6()),
+            (SaProtocol::Ah, Mode::Tunnel | Mode::Iptfs) => {
+                2 * self.template.outer.len() + ah(self.template.outer.is_v6())
+            }
             (SaProtocol::Ah, Mode::Transport) => inner.unfragmentable + ah(inner.is_v6),
         }
     }
@@ -207,16 +226,16 @@ impl OutboundSa {
         self.template.generation
     }
 
-    /// Whether it is ESP in tunnel mode, whose packets are raw until [laid out](Self::lay_out).
+    /// Whether its packets are raw until [laid out](Self::lay_out): ESP, but for transport mode.
     #[inline]
-    pub(crate) fn is_esp_tunnel(&self) -> bool {
-        self.is_esp_tunnel
+    pub(crate) fn is_raw(&self) -> bool {
+        self.is_raw
     }
 
     /// The template that seals its packets on any core; `None` if they are never raw.
     #[inline]
     pub(crate) fn template(&self) -> Option<SealTemplate> {
-        self.is_esp_tunnel.then_some(self.template)
+        self.is_raw.then_some(self.template)
     }
 
     /// The context of a raw packet.
@@ -232,10 +251,27 @@ impl OutboundSa {
         self.template.front()
     }
 
-    /// The longest packet that needs no special treatment, in bytes.
+    /// The longest packet that needs no special treatment, in bytes; in AGGFRAG mode the longest
+    /// payload. 0 if limits and path must be [evaluated](Self::renew) first.
     #[inline(always)]
     pub(crate) fn largest(&self, now_ns: u64) -> usize {
         if self.is_due(now_ns) { 0 } else { self.plain_largest.into() }
+    }
+
+    /// Whether inner packets always stand in one payload.
+    pub(crate) fn keeps_whole(&self) -> bool {
+        self.dont_frag
+    }
+
+    /// The longest AGGFRAG payload that fits the path, in bytes, as of the last
+    /// [evaluation](Self::renew).
+    pub(crate) fn payload_capacity(&self) -> usize {
+        self.plain_largest.into()
+    }
+
+    /// The traffic class that its outer headers have whatever is inside.
+    pub(crate) fn outer_class(&self) -> u8 {
+        self.template.outer.set_class()
     }
 
     /// Whether this many packets may be numbered without checking limits and path before, between

@@ -4,13 +4,14 @@ use convoy_packet::protocol::{IPV4, IPV6, UDP};
 use convoy_packet::{IpHeader, IpTemplate, IpVariables, Layout, udp};
 
 use crate::sa::{number_of, write_udp};
-use crate::sa_config::{OuterDf, SaConfig, SaEnds, SaProtocol, UdpEncap};
-use crate::tos::encapsulate;
+use crate::sa_config::{Mode, OuterDf, SaConfig, SaEnds, SaProtocol, UdpEncap};
+use crate::tos::{EcnMode, encapsulate};
 
 /// What an outer header takes over from the inner packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Inner {
-    pub(crate) is_v6: bool,
+    /// The number of its protocol: IPv4, IPv6 or AGGFRAG.
+    pub(crate) next_header: u8,
     pub(crate) traffic_class: u8,
     pub(crate) dont_fragment: bool,
 }
@@ -19,13 +20,7 @@ impl Inner {
     #[inline]
     pub(crate) const fn of(layout: &Layout) -> Self {
         let Layout { is_v6, traffic_class, dont_fragment, .. } = *layout;
-        Self { is_v6, traffic_class, dont_fragment }
-    }
-
-    /// The number of its protocol.
-    #[inline]
-    pub(crate) const fn protocol(self) -> u8 {
-        if self.is_v6 { IPV6 } else { IPV4 }
+        Self { next_header: if is_v6 { IPV6 } else { IPV4 }, traffic_class, dont_fragment }
     }
 }
 
@@ -45,7 +40,8 @@ pub(crate) struct OuterHeader {
 
 impl OuterHeader {
     pub(crate) fn new(config: &SaConfig) -> Self {
-        let SaConfig { protocol, local, remote, encap, df, dscp, ecn, .. } = *config;
+        let SaConfig { protocol, mode, local, remote, encap, df, dscp, .. } = *config;
+        let ecn = if mode == Mode::Iptfs { EcnMode::Compatibility } else { config.ecn };
         let ends = SaEnds { local, remote, encap };
         // A bit that is 0 for an inner 0 and 1 for an inner 1 is copied.
         let set_class = encapsulate(0, dscp, ecn);
@@ -65,6 +61,11 @@ impl OuterHeader {
     /// Changes the ends (NAT rebinding, MOBIKE). The protocol stays.
     pub(crate) fn set_ends(&mut self, protocol: SaProtocol, ends: &SaEnds) {
         *self = Self::between(protocol, ends, self.df, [self.copied_class, self.set_class]);
+    }
+
+    /// The bits of the traffic class that do not depend on the inner packet.
+    pub(crate) fn set_class(&self) -> u8 {
+        self.set_class
     }
 
     /// Whether it is an IPv6 header.
@@ -113,7 +114,7 @@ fn identification(sequence: u64) -> u16 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tos::{EcnMode, OuterDscp};
+    use crate::tos::OuterDscp;
 
     fn header(dscp: OuterDscp, ecn: EcnMode) -> OuterHeader {
         let [local, remote] = ["192.0.2.1", "192.0.2.2"].map(|address| address.parse().expect("an address"));
@@ -127,7 +128,7 @@ mod tests {
     }
 
     fn inner(traffic_class: u8) -> Inner {
-        Inner { is_v6: false, traffic_class, dont_fragment: false }
+        Inner { next_header: IPV4, traffic_class, dont_fragment: false }
     }
 
     #[test]

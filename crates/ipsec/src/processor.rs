@@ -1,5 +1,6 @@
 //! One worker's IPsec: bursts in, bursts out.
 
+mod aggregate;
 mod answers;
 mod batch;
 mod classify;
@@ -10,6 +11,7 @@ mod outbound;
 mod policies;
 mod protect;
 mod tables;
+mod unpack;
 mod upkeep;
 mod view;
 
@@ -128,7 +130,7 @@ impl Ipsec {
     /// # Errors
     /// [`InstallError`], naming the SA and, if SPIs overlap, both.
     pub fn install(&mut self, config: SaConfig) -> Result<SaIndex, InstallError> {
-        let Self { tables, upkeep, .. } = self;
+        let Self { tables, upkeep, outbound, .. } = self;
         debug_assert!(tables.serves(config.tunnel), "a packet would be handed over and never find it");
         let tunnel = tables.tunnels.number(config.tunnel);
         let index = tables.sad.install(&config, tunnel, tables.now_ns)?;
@@ -137,6 +139,7 @@ impl Ipsec {
                 tables.tunnels.add_outbound(tunnel, id);
                 tables.renew(id);
                 upkeep.choose_nat_flow(tables, id);
+                outbound.aggregating.add(tables, id);
             }
             SaId::Inbound(id) => {
                 tables.tunnels.add_inbound(tunnel, id);
@@ -160,9 +163,16 @@ impl Ipsec {
     /// Removes an SA; packets of it in flight are dropped when they finish. The caller removes its
     /// keys from every engine before the next `install`. An unknown SA is no error.
     pub fn remove(&mut self, index: SaIndex) {
-        let Self { tables, upkeep, .. } = self;
-        if let SaId::Outbound(id) = index.id() {
-            upkeep.leave_nat_flow(tables, id);
+        let Self { tables, upkeep, outbound, inbound } = self;
+        match index.id() {
+            SaId::Outbound(id) => {
+                upkeep.leave_nat_flow(tables, id);
+                outbound.aggregating.remove(id);
+                tables.drop_payloads(id);
+            }
+            SaId::Inbound(id) => {
+                inbound.reassembling.remove(tables, id);
+            }
         }
         let Some(gone) = tables.sad.remove(index) else { return };
         match index.id() {

@@ -7,7 +7,7 @@ use convoy_packet::{FrameError, udp};
 
 use crate::algorithm::{Cipher, Transform};
 use crate::drops::DropReason;
-use crate::sa_config::{SaConfig, SaProtocol, UdpEncap};
+use crate::sa_config::{Mode, SaConfig, SaProtocol, UdpEncap};
 
 /// Why an SA is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -36,6 +36,12 @@ pub enum SaError {
         /// The configured size.
         window: u32,
     },
+    /// AGGFRAG is a payload of ESP.
+    #[error("SA {spi:#010x}: AH has no AGGFRAG mode; take ESP")]
+    IptfsProtocol {
+        /// The SPI.
+        spi: u32,
+    },
     /// AH takes an integrity algorithm alone, and no UDP.
     #[error("SA {spi:#010x}: AH needs an integrity algorithm without cipher, and no UDP encapsulation")]
     Ah {
@@ -55,6 +61,9 @@ pub(crate) fn validate(config: &SaConfig) -> Result<(), SaError> {
     }
     if config.replay_window != 0 && !(32..=65_536).contains(&config.replay_window) {
         return Err(SaError::ReplayWindow { spi, window: config.replay_window });
+    }
+    if config.protocol == SaProtocol::Ah && config.mode == Mode::Iptfs {
+        return Err(SaError::IptfsProtocol { spi });
     }
     let integrity_alone =
         matches!(config.keys.transform(), Transform::Chained { cipher: Cipher::Null, integrity: Some(_) });

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use crate::algorithm::KeyMaterial;
+use crate::iptfs::IptfsConfig;
 use crate::spd::TunnelId;
 use crate::tos::{EcnMode, OuterDscp};
 
@@ -25,7 +26,7 @@ pub enum SaProtocol {
     Ah,
 }
 
-/// The mode of an SA (RFC 4301 section 4.1).
+/// The mode of an SA (RFC 4301 section 4.1, RFC 9347).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Mode {
     /// A whole IP packet inside another.
@@ -33,6 +34,8 @@ pub enum Mode {
     Tunnel,
     /// The payload of an IP packet between the SA's own endpoints.
     Transport,
+    /// Whole IP packets and parts of them, several inside another (RFC 9347).
+    Iptfs,
 }
 
 /// The DF bit of an outer IPv4 header (RFC 4301 section 8.1).
@@ -111,8 +114,10 @@ pub struct SaConfig {
     pub direction: SaDirection,
     /// ESP or AH.
     pub protocol: SaProtocol,
-    /// Tunnel or transport.
+    /// Tunnel, transport or AGGFRAG.
     pub mode: Mode,
+    /// Settings of AGGFRAG mode; other modes do not use them.
+    pub iptfs: IptfsConfig,
     /// Our outer address; unspecified accepts any, inbound only.
     pub local: IpAddr,
     /// The peer's outer address.
@@ -141,9 +146,10 @@ pub struct SaConfig {
     pub replay_window: u32,
     /// Soft and hard lifetimes.
     pub lifetime: Lifetime,
-    /// The outer DSCP.
+    /// The outer DSCP. In AGGFRAG mode a copy is that of the packet that begins the payload.
     pub dscp: OuterDscp,
-    /// Whether ECN crosses the tunnel.
+    /// Whether ECN crosses the tunnel. In AGGFRAG mode it never does on the way out (RFC 9347
+    /// section 2.2.5.2).
     pub ecn: EcnMode,
     /// The outer DF bit.
     pub df: OuterDf,
@@ -163,6 +169,7 @@ impl SaConfig {
             direction,
             protocol: SaProtocol::Esp,
             mode: Mode::Tunnel,
+            iptfs: IptfsConfig::default(),
             local,
             remote,
             encap: None,

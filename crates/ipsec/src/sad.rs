@@ -174,7 +174,7 @@ impl Sad {
                 // The key is free, as every inbound SA in this table has its entry in the
                 // directory.
                 let _ = self.inbound_spis.insert(inbound_key(config.spi, config.protocol), id.0);
-                self.inbound.insert(InboundSa::new(config, &common), InboundCold::new(common));
+                self.inbound.insert(InboundSa::new(config, &common), InboundCold::new(config, common));
             }
         }
         Ok(index)

@@ -237,7 +237,7 @@ impl SealTemplate {
         }
         let bytes = frame.grow(growth.front, growth.back()).map_err(no_room)?;
         let behind = bytes.len() - growth.back();
-        write_trailer(&mut bytes[behind..], growth.trailer, inner.protocol());
+        write_trailer(&mut bytes[behind..], growth.trailer, inner.next_header);
         Ok((bytes, growth))
     }
 

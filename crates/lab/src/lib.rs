@@ -1,21 +1,22 @@
 //! The laboratory: gateways in one process, whose packets are counted and compared one by one.
 //!
-//! Each part puts gateways together from a configuration ([`convoy_gateway::assemble`]), gives them
-//! traffic of its own, and says what came of it as plain data; who calls prints.
+//! Each part sets up gateways from a configuration ([`convoy_gateway::assemble`]), feeds them with
+//! traffic, and returns its results as plain data; the caller prints them.
 //!
-//! - [`demo`] joins two gateways by a link in memory, and holds every packet that arrives against
+//! - [`demo`] connects two gateways by a link in memory and compares every packet that arrives with
 //!   what was sent. A [`demo::Platform`] is a set of engines, a [`demo::Rule`] a policy with its
-//!   waiting, a [`demo::Trial`] both with a load for some time; [`demo::Bench`] runs many of them
-//!   in turns, and the medians are its [`demo::Measurement`]s. `convoy demo` shows them, and the
-//!   benches of policies and accelerators are made of them.
-//! - [`plan`] asks the simulator what this machine's engines would do: a [`plan::Trace`] is what a
-//!   gateway would hand to its scheduler, a [`plan::Machine`] what its engines were measured to
-//!   cost, and [`plan::plan`] tries windows, engines and cards. [`plan::measure`] has the gateway
-//!   itself do the same work.
+//!   options, and a [`demo::Trial`] runs both under a load; [`demo::Bench`] alternates trials of
+//!   several rules and returns a [`demo::Measurement`] of medians for each. `convoy demo` and the
+//!   benches of policies and accelerators are built on these.
+//! - [`plan`] simulates what this machine's engines would achieve with some traffic: a
+//!   [`plan::Trace`] is what a gateway would hand to its scheduler, a [`plan::Machine`] holds the
+//!   measured costs of its engines, and [`plan::plan`] tries windows, engines and cards.
+//!   [`plan::measure`] runs the same traffic through the gateway itself, for comparison.
 //! - [`replay`] sends a capture through one pipeline.
 //!
-//! `benches/throughput` measures engines and the whole path beside ipsec-mb alone. Gateways
-//! measured by their packets alone, as those of others are, belong to `convoy-measure`.
+//! `benches/throughput` measures engines and the whole path against ipsec-mb on its own. Gateways
+//! that are measured only by the packets that they forward, as third-party ones are, belong to
+//! `convoy-measure`.
 //!
 //! Nothing here prints or parses arguments, and no product crate depends on it.
 

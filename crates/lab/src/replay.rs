@@ -1,9 +1,8 @@
-//! `convoy replay`: the gateway's pipeline over captures.
+//! `convoy replay`: runs captures through the gateway's pipeline.
 
 use std::path::Path;
 
 use convoy_capture::Unread;
-use convoy_dataplane::costs::Costs;
 use convoy_dataplane::pipeline::{Clock, Pipeline};
 use convoy_gateway::assemble::{self, AssembleError};
 use convoy_gateway::config::Config;
@@ -17,39 +16,39 @@ use serde::Serialize;
 /// Packets read at a time.
 const BURST: usize = 64;
 
-/// Which way the capture goes through the gateway.
+/// Direction in which the capture passes the gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplayDirection {
-    /// Plain packets in, protected ones out.
+    /// Plaintext in, protected packets out.
     Out,
-    /// Protected packets in, plain ones out.
+    /// Protected packets in, plaintext out.
     In,
 }
 
-/// What was done.
+/// Result of a replay.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ReplayReport {
     /// Packets read.
     pub read: u64,
-    /// Packets of the capture that could not be used, by reason.
+    /// Unusable packets of the capture, by reason.
     pub unreadable: Unread,
-    /// Where the capture is cut off or damaged, if it is; what follows was not read.
+    /// Where the capture is truncated or damaged, if it is; the rest was not read.
     pub damage: Option<String>,
     /// Packets written.
     pub written: u64,
-    /// Packets that no policy protects; they were not written.
+    /// Packets that no policy matches; not written.
     pub unprotected: u64,
-    /// ICMP errors that would have gone back to senders; not written.
+    /// ICMP errors that the gateway would have sent; not written.
     pub icmp: u64,
     /// IKE messages; not written.
     pub ike: u64,
-    /// Dropped packets by reason, but for those that no policy protects.
+    /// Dropped packets by reason, except those without a policy.
     pub dropped: Vec<(String, u64)>,
-    /// Each engine's share.
+    /// Share of each engine.
     pub engines: Vec<EngineShare>,
 }
 
-/// What one engine took.
+/// Share of one engine.
 #[derive(Clone, Debug, Serialize)]
 pub struct EngineShare {
     /// Its name.
@@ -63,16 +62,16 @@ pub struct EngineShare {
 /// Why a replay failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
-    /// The gateway could not be put together.
+    /// The gateway could not be set up.
     #[error(transparent)]
     Assemble(#[from] AssembleError),
-    /// A capture failed.
+    /// A capture cannot be read or written.
     #[error(transparent)]
     Port(#[from] PortError),
 }
 
 /// Sends the capture `input` through the gateway and writes what leaves to `output`, as raw IP.
-/// `progress` is told how many packets were read.
+/// Calls `progress` with the number of packets read.
 ///
 /// # Errors
 /// [`ReplayError`] names the file, engine or tunnel.
@@ -88,7 +87,7 @@ pub fn replay(
     if direction == ReplayDirection::Out {
         sink = sink.completing_udp_checksums();
     }
-    let mut costs = Costs::new();
+    let mut costs = assemble::costs();
     let config = &config.with_one_worker();
     let engines = assemble::engines(config, &mut costs)?.pop().unwrap_or_default();
     let (mut pipeline, _) =

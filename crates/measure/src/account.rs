@@ -1,22 +1,22 @@
-//! What became of a stream's packets: loss, duplication and reordering, by their numbers.
+//! Counts lost, duplicated and reordered packets of a stream by their sequence numbers.
 
 use serde::Serialize;
 
-/// How packets arrived out of order (RFC 4737).
+/// Reordering metrics (RFC 4737).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Reordering {
-    /// Packets that came after one with a greater number (section 3.3).
+    /// Packets that arrived after one with a greater number (section 3.3).
     pub packets: u64,
-    /// Of these, how far behind the earliest packet with a greater number they came, in packets
-    /// that arrived (section 4.2): the mean.
+    /// Mean reordering extent (section 4.2) of these packets: the number of packets received since
+    /// the earliest one with a greater number.
     pub mean_extent: f64,
-    /// The greatest.
+    /// The greatest reordering extent.
     pub greatest_extent: u64,
 }
 
-/// The packets of one stream that have arrived. What it needs of memory is taken at the beginning.
+/// Arrivals of one stream. All memory is allocated at construction.
 pub struct Account {
-    /// A bit for each number.
+    /// One bit per sequence number.
     seen: Vec<u64>,
     packets: u64,
     received: u64,
@@ -25,18 +25,17 @@ pub struct Account {
     reordered: u64,
     extents: u64,
     greatest_extent: u64,
-    /// Arrivals with a greater number than all before: the number, and how many packets had
-    /// arrived. Those that are older than [`RECORDS`] are forgotten.
+    /// Arrivals with a greater number than all before: their number, and how many packets had
+    /// arrived before. A ring of the last [`RECORDS`].
     records: Box<[(u64, u64)]>,
     recorded: u64,
 }
 
-/// Records that are kept. A packet that comes later than this many others with rising numbers has
-/// the extent of the oldest.
+/// Capacity of the ring. A packet that is older than all entries gets the extent of the oldest one.
 const RECORDS: usize = 4096;
 
 impl Account {
-    /// Of so many packets, numbered from 0.
+    /// For a stream of this many packets, numbered from 0.
     pub fn new(packets: u64) -> Self {
         Self {
             seen: vec![0; packets.div_ceil(64) as usize],
@@ -52,8 +51,8 @@ impl Account {
         }
     }
 
-    /// Takes down that a packet arrived. Returns whether it is the first with its number; a number
-    /// out of range is none of ours.
+    /// Records an arrival. Returns whether it is the first with its number; `false` also for
+    /// numbers that are not in the stream.
     #[inline]
     pub fn arrive(&mut self, sequence: u64) -> bool {
         if sequence >= self.packets {
@@ -76,8 +75,8 @@ impl Account {
         true
     }
 
-    /// The earliest arrival with a greater number is a record, since all before it have smaller
-    /// ones; records rise in both.
+    /// The entries rise in both number and position, so the earliest arrival with a greater number
+    /// is found by binary search.
     fn reorder(&mut self, sequence: u64) {
         let record = |nth: u64| self.records[(nth % RECORDS as u64) as usize];
         let (mut low, mut high) = (self.recorded.saturating_sub(RECORDS as u64), self.recorded - 1);
@@ -95,23 +94,23 @@ impl Account {
         self.greatest_extent = self.greatest_extent.max(extent);
     }
 
-    /// Different packets that arrived.
+    /// Distinct packets that arrived.
     pub fn received(&self) -> u64 {
         self.received
     }
 
-    /// Arrivals of packets that had arrived before.
+    /// Repeated arrivals.
     pub fn duplicated(&self) -> u64 {
         self.duplicated
     }
 
-    /// How they were reordered; duplicates do not count.
+    /// Reordering metrics; duplicates do not count.
     pub fn reordering(&self) -> Reordering {
         let mean_extent = if self.reordered == 0 { 0.0 } else { self.extents as f64 / self.reordered as f64 };
         Reordering { packets: self.reordered, mean_extent, greatest_extent: self.greatest_extent }
     }
 
-    /// Of the packets in a range of numbers: how many did not arrive, and the last of these.
+    /// Of the packets in a range of numbers: how many did not arrive, and the last of them.
     pub fn missing(&self, range: std::ops::Range<u64>) -> (u64, Option<u64>) {
         let is_missing = |sequence: &u64| self.seen[(sequence / 64) as usize] & (1 << (sequence % 64)) == 0;
         let range = range.start..range.end.min(self.packets);
@@ -159,7 +158,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against the definitions, written plainly.
+        /// Compares with a direct implementation of the definitions.
         #[test]
         fn counts_are_those_of_the_definitions(arrivals in prop::collection::vec(0u64..60, 0..200)) {
             let account = account(60, &arrivals);

@@ -1,9 +1,9 @@
-//! Which cores the parts of a measurement run on.
+//! Placement of a measurement's threads on cores.
 
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 
-/// The cores that this process may use, in order.
+/// The cores that this process may use, in ascending order.
 pub(crate) fn allowed() -> Vec<usize> {
     let set = sched_getaffinity(Pid::from_raw(0));
     let is_set = |core: &usize| set.as_ref().is_ok_and(|set| set.is_set(*core).unwrap_or(false));
@@ -11,8 +11,8 @@ pub(crate) fn allowed() -> Vec<usize> {
     if cores.is_empty() { vec![0] } else { cores }
 }
 
-/// Keeps the calling thread on one core. A system that refuses leaves it where it is, which is no
-/// error: it then measures less exactly.
+/// Pins the calling thread to a core. Where the system refuses, the measurement is less exact, but
+/// it is not an error.
 pub(crate) fn pin(core: usize) {
     let mut set = CpuSet::new();
     if set.set(core).is_ok() {
@@ -20,7 +20,7 @@ pub(crate) fn pin(core: usize) {
     }
 }
 
-/// Keeps the calling thread on one core until it is dropped.
+/// Pins the calling thread to a core until this is dropped.
 pub(crate) struct Pinned(Option<CpuSet>);
 
 impl Pinned {

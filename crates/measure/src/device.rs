@@ -1,4 +1,4 @@
-//! What a tester measures, and what it is told of a trial.
+//! The device under test, and the description and outcome of a trial.
 
 use std::ops::RangeInclusive;
 
@@ -10,17 +10,17 @@ use crate::lengths::Lengths;
 use crate::schedule::Phase;
 use crate::stamp::LEAST_LENGTH;
 
-/// Which ways packets go.
+/// Directions in which packets are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ways {
     /// From the near end to the far end.
     One,
-    /// Both ways at once, each at the rate of the trial.
+    /// Both directions at once, each at the trial's rate.
     Both,
 }
 
 impl Ways {
-    /// How many.
+    /// The number of directions.
     pub fn count(self) -> usize {
         match self {
             Self::One => 1,
@@ -35,53 +35,53 @@ impl Serialize for Ways {
     }
 }
 
-/// One trial: packets at known rates for known times.
+/// One trial: packets at given rates for given times.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trial {
-    /// What is sent each way, one phase after the other.
+    /// Phases of each direction, one after the other.
     pub phases: Vec<Phase>,
-    /// How long the packets are.
+    /// Lengths of the packets.
     pub lengths: Lengths,
-    /// Which ways they go.
+    /// Directions of the packets.
     pub ways: Ways,
 }
 
-/// What became of the packets of one phase, one way.
+/// Packet counts of one phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct PhaseCounts {
     /// Packets sent.
     pub sent: u64,
-    /// Of these, packets that never arrived.
+    /// Packets sent that never arrived.
     pub lost: u64,
-    /// When the last of these was sent, in seconds after the phase's beginning.
+    /// When the last lost packet was sent, in seconds from the start of the phase.
     pub last_lost_s: Option<f64>,
 }
 
-/// What became of a trial's packets; of both ways together, where there are two.
+/// Result of a trial; the sum of both directions, where there are two.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Outcome {
     /// Packets sent.
     pub sent: u64,
-    /// Different packets of these that arrived.
+    /// Distinct packets that arrived.
     pub received: u64,
-    /// Packets that arrived once more.
+    /// Repeated arrivals.
     pub duplicated: u64,
     /// Packets that arrived out of order.
     pub reordering: Reordering,
-    /// Packets of other trials or of others, which do not count.
+    /// Packets that do not belong to this trial; they are not counted otherwise.
     pub foreign: u64,
-    /// Packets that came to the tester and found no room there, as far as its ports count them:
-    /// they are among those lost, through no fault of the device.
+    /// Packets that the tester's own ports dropped for lack of room, as far as the ports count
+    /// them. They are included in the lost ones, although the device did not lose them.
     pub missed_by_tester: u64,
-    /// What was sent each way, in packets per second: less than was asked for where the tester
-    /// could not send as fast.
+    /// Rate sent in each direction, in packets per second. It is lower than requested where the
+    /// tester could not keep up.
     pub sent_per_second: f64,
-    /// What arrived each way while the tester sent, in packets per second; without what was queued
-    /// then.
+    /// Rate received in each direction while the tester was sending, in packets per second. It
+    /// excludes what was still queued in the device.
     pub received_per_second: f64,
-    /// Times from one end to the other.
+    /// One-way delay from end to end.
     pub latency: Latency,
-    /// The same by phase, over both ways.
+    /// Counts by phase, summed over the directions.
     pub phases: Vec<PhaseCounts>,
 }
 
@@ -91,58 +91,57 @@ impl Outcome {
         self.sent - self.received
     }
 
-    /// The same as a part of what was sent.
+    /// Lost packets as a fraction of those sent.
     pub fn loss_ratio(&self) -> f64 {
         self.lost() as f64 / self.sent.max(1) as f64
     }
 
-    /// Packets that the tester's ports had no room for, as a part of what was sent.
+    /// Packets that the tester's ports dropped, as a fraction of those sent.
     pub fn missed_ratio(&self) -> f64 {
         self.missed_by_tester as f64 / self.sent.max(1) as f64
     }
 
-    /// Whether the tester itself could not send as fast as it was to: nothing is known of the
-    /// device at the rate then.
+    /// Whether the tester could not send at the requested rate. The trial then says nothing about
+    /// the device at that rate.
     pub fn is_behind(&self, packets_per_second: f64) -> bool {
         self.sent_per_second < packets_per_second * LEAST_KEPT
     }
 }
 
-/// Part of its rate that a tester has to keep for a trial to count.
+/// Fraction of the requested rate that the tester must reach for a trial to count.
 const LEAST_KEPT: f64 = 0.98;
 
-/// Why a trial could not be held.
+/// Why a trial failed.
 #[derive(Debug, thiserror::Error)]
 pub enum MeasureError {
     /// A port failed.
     #[error(transparent)]
     Port(#[from] convoy_port::PortError),
-    /// A gateway in the process could not be put together.
+    /// A gateway within the process could not be set up.
     #[error("cannot set up a gateway: {0}")]
     Gateway(String),
-    /// Something that was asked for cannot be.
+    /// A request is invalid.
     #[error("{0}")]
     Invalid(String),
-    /// The system refused.
+    /// A system call failed.
     #[error("{action}: {source}")]
     Io {
-        /// What was tried.
+        /// What was attempted.
         action: String,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
 }
 
-/// What can be tested: a gateway, a pair of them, a link, a simulation.
+/// A device that can be tested: a gateway, a pair of them, a link or a simulation.
 pub trait DeviceUnderTest {
     /// Sends the trial's packets and counts them.
     ///
     /// # Errors
-    /// [`MeasureError`] if it could not be held. That packets are lost is no error.
+    /// [`MeasureError`] if the trial could not be run. Packet loss is not an error.
     fn trial(&mut self, trial: &Trial) -> Result<Outcome, MeasureError>;
 
-    /// How long packets may be, in bytes: so long that they hold a stamp, and no longer than the
-    /// device's MTU.
+    /// Supported packet lengths in bytes: long enough for a stamp, and at most the device's MTU.
     fn packet_bytes(&self) -> RangeInclusive<u16> {
         LEAST_LENGTH..=u16::MAX
     }

@@ -1,4 +1,4 @@
-//! Ends of a tester on this machine's network, in any network namespace: for gateways that are not
+//! Tester ends on this machine's network, in any network namespace, for gateways that run outside
 //! of this process.
 
 use std::fmt;
@@ -12,31 +12,31 @@ use crate::flow::Flow;
 use crate::sockets::UdpEnd;
 use crate::tester::{End, Tester, Time};
 
-/// The UDP port of both ends unless they say otherwise.
+/// Default UDP port of both ends.
 const UDP_PORT: u16 = 9000;
-/// The MTU of interfaces that the tester makes, in bytes: what gateways can do is less.
+/// MTU of the interfaces that the tester makes, in bytes; gateways support less.
 const TUN_MTU: u16 = 9000;
 
-/// What the kernel holds for such an interface until the tester reads it, so that the tester itself
-/// loses nothing.
+/// Transmit queue of such an interface. It is long, so that the kernel drops nothing before the
+/// tester reads it.
 const TUN_QUEUE_PACKETS: u32 = 10_000;
 
-/// Where a tester sends and receives.
+/// One end of the tester: where it sends and receives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndSpec {
-    /// The network namespace, by the name that `ip netns` gives it; without, that of the process.
+    /// Name of the network namespace, as for `ip netns`; `None` for that of the process.
     pub namespace: Option<String>,
-    /// What it is there.
+    /// The kind of end.
     pub kind: EndKind,
 }
 
-/// What an end is.
+/// Kinds of ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EndKind {
-    /// A UDP socket at an address that the host has.
+    /// A UDP socket bound to an address of the host.
     Udp(SocketAddr),
-    /// A host behind a `tun` interface, which is made with this address and prefix; the host has
-    /// the next address.
+    /// A host behind a `tun` interface, which the tester makes with this address and prefix; the
+    /// simulated host has the next address.
     Tun {
         /// The interface's name.
         device: String,
@@ -45,8 +45,8 @@ pub enum EndKind {
         /// The length of its prefix.
         prefix: u8,
     },
-    /// A host at an Ethernet interface, with an address that the interface has, by packets of its
-    /// own beside the kernel's network stack.
+    /// A host on an Ethernet interface, with an address of that interface. The tester builds its
+    /// own packets and bypasses the kernel's network stack.
     Host(HostConfig),
 }
 
@@ -64,7 +64,7 @@ impl EndSpec {
         }
     }
 
-    /// Opens the end, whose packets go to `peer`, an address of its own family.
+    /// Opens the end for packets to `peer`, an address of the same family.
     ///
     /// # Errors
     /// [`MeasureError`] says what the system refused.
@@ -86,7 +86,7 @@ impl EndSpec {
                     mtu: TUN_MTU,
                     kernel_queue_packets: Some(TUN_QUEUE_PACKETS),
                     queues: 1,
-                    // Packets of a trial are evenly spaced, and each is one.
+                    // A trial's packets are evenly spaced, so none may be merged.
                     joins_packets: false,
                 };
                 let queue = Tun::open(&config)?.pop();
@@ -102,7 +102,7 @@ impl Tester {
     /// A tester for whatever lies between two ends.
     ///
     /// # Errors
-    /// [`MeasureError`] says what the system refused, or that the ends are of two families.
+    /// [`MeasureError`] if the system refuses, or if the ends are of different address families.
     pub fn between(near: &EndSpec, far: &EndSpec) -> Result<Self, MeasureError> {
         let flow = Flow::between(near.address(), far.address())?;
         End::make_memory(2)?;
@@ -111,8 +111,8 @@ impl Tester {
     }
 }
 
-/// Does something in another network namespace, on a thread that ends there: sockets stay where
-/// they were made.
+/// Runs a function in another network namespace, on a thread of its own: sockets stay in the
+/// namespace where they were made.
 fn in_namespace<T: Send>(
     name: &str,
     what: impl FnOnce() -> Result<T, MeasureError> + Send,
@@ -165,7 +165,7 @@ impl FromStr for EndSpec {
                     let (namespace, device) = in_front_of_slash(place);
                     let (address, prefix) = network.split_once('/')?;
                     let address: IpAddr = address.parse().ok()?;
-                    // There is room for the interface and the host.
+                    // The prefix must have room for two addresses: the interface and the host.
                     let most = if address.is_ipv4() { 30 } else { 126 };
                     let prefix = prefix.parse().ok().filter(|prefix| (1..=most).contains(prefix))?;
                     Some(Self {
@@ -193,7 +193,7 @@ impl FromStr for EndSpec {
     }
 }
 
-/// The namespace, where there is one, and what is in it.
+/// Splits an optional namespace from what follows it.
 fn in_front_of_slash(text: &str) -> (Option<String>, &str) {
     match text.split_once('/') {
         Some((namespace, rest)) => (Some(namespace.to_owned()), rest),
@@ -201,7 +201,7 @@ fn in_front_of_slash(text: &str) -> (Option<String>, &str) {
     }
 }
 
-/// An address with or without a UDP port.
+/// An IP address with an optional UDP port.
 fn socket_address(text: &str) -> Option<SocketAddr> {
     let plain = || text.parse::<IpAddr>().ok().map(|address| SocketAddr::new(address, UDP_PORT));
     text.parse().ok().or_else(plain)

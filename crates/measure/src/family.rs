@@ -1,4 +1,4 @@
-//! The families of IP, and what their headers take of a test packet.
+//! IPv4 and IPv6, and the header lengths of test packets.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 
 use crate::stamp::STAMP_LENGTH;
 
-/// A family of IP.
+/// An IP address family.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Family {
     /// IPv4.
@@ -20,12 +20,13 @@ pub enum Family {
 }
 
 impl Family {
-    /// An address's.
+    /// The family of an address.
     pub const fn of(address: IpAddr) -> Self {
         if address.is_ipv4() { Self::V4 } else { Self::V6 }
     }
 
-    /// A packet's, by its first byte; `None` of one that is neither, or has IPv4's options.
+    /// The family of a packet, by its first byte; `None` for anything else and for IPv4 with
+    /// options.
     #[inline]
     pub(crate) fn of_packet(packet: &[u8]) -> Option<Self> {
         match packet.first()? {
@@ -35,7 +36,7 @@ impl Family {
         }
     }
 
-    /// The headers of IP and UDP together, in bytes.
+    /// Length of the IP and UDP headers together, in bytes.
     pub(crate) const fn headers_length(self) -> u16 {
         let ip = match self {
             Self::V4 => ipv4::HEADER_BYTES,
@@ -44,7 +45,7 @@ impl Family {
         (ip + udp::HEADER_BYTES) as u16
     }
 
-    /// The shortest packet with a stamp, in bytes.
+    /// The shortest packet that holds a stamp, in bytes.
     pub const fn least_length(self) -> u16 {
         self.headers_length() + STAMP_LENGTH
     }
@@ -77,12 +78,12 @@ impl FromStr for Family {
     }
 }
 
-/// The families of a gateway's packets.
+/// The address families of a gateway's packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Families {
-    /// Of plaintext packets.
+    /// Family of plaintext packets.
     pub inner: Family,
-    /// Of the tunnels' packets.
+    /// Family of the tunnels' outer packets.
     pub outer: Family,
 }
 

@@ -1,4 +1,4 @@
-//! The packets of a stream: UDP between two addresses.
+//! The packets of a stream: UDP between given addresses.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -10,18 +10,18 @@ use crate::family::Family;
 use crate::lengths::Lengths;
 use crate::stamp::Stamp;
 
-/// What fills packets behind the stamp.
+/// Payload byte after the stamp.
 const FILLER: u8 = 0x5c;
 
-/// From where to where a stream goes.
+/// Source and destination of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flow {
-    /// Its sender.
+    /// The source.
     pub from: SocketAddr,
-    /// Its receiver, of the sender's family.
+    /// The destination, of the same family.
     pub to: SocketAddr,
-    /// How many receivers' addresses follow one another, one packet to each in turn. With a tunnel
-    /// for each host, as many SAs.
+    /// Number of consecutive destination addresses, used in turn. With one tunnel per host, this is
+    /// also the number of SAs.
     pub hosts: u16,
 }
 
@@ -42,17 +42,17 @@ impl Flow {
         Ok(Self { from, to, hosts: 1 })
     }
 
-    /// The stream back.
+    /// The stream in the opposite direction.
     pub fn reversed(self) -> Self {
         Self { from: self.to, to: self.from, ..self }
     }
 
-    /// Its packets' family.
+    /// The packets' address family.
     pub const fn family(&self) -> Family {
         Family::of(self.from.ip())
     }
 
-    /// The receiver's address, so many behind the first one.
+    /// The destination address that is `host` after the first one.
     fn receiver(&self, host: u16) -> IpAddr {
         match self.to.ip() {
             IpAddr::V4(first) => IpAddr::V4(u32::from(first).wrapping_add(host.into()).into()),
@@ -61,34 +61,34 @@ impl Flow {
     }
 }
 
-/// Whole packets of a stream, whose stamps alone are still to be written.
+/// Packet templates of a stream, complete but for the stamps.
 pub(crate) struct Packets {
     templates: Vec<Vec<u8>>,
 }
 
-/// No more templates than these are made, so that they stay in a cache.
+/// Limit on the templates, so that they stay in the cache.
 const MOST_TEMPLATES: usize = 4096;
 
 impl Packets {
-    /// Packets of lengths that hold a stamp.
+    /// Templates of a flow; all lengths must have room for a stamp.
     pub(crate) fn new(flow: Flow, lengths: Lengths) -> Self {
         let cycle = lengths.cycle();
         let hosts = usize::from(flow.hosts.max(1));
-        // So many that every host gets every length in turn, where that is not too many.
+        // As many templates as it takes for every host to get every length, up to the limit.
         let count = (hosts * cycle.len()).min(MOST_TEMPLATES);
         let templates =
             (0..count).map(|at| packet(flow, (at % hosts) as u16, cycle[at % cycle.len()])).collect();
         Self { templates }
     }
 
-    /// The packet of this number, unstamped.
+    /// The packet with this number, without its stamp.
     #[inline]
     pub(crate) fn of(&self, sequence: u64) -> &[u8] {
         &self.templates[(sequence % self.templates.len() as u64) as usize]
     }
 }
 
-/// A UDP packet with its checksum, without which kernels and gateways join no datagrams of a flow.
+/// Builds a UDP packet with a checksum, since kernels and gateways merge only datagrams with one.
 fn packet(flow: Flow, host: u16, length: u16) -> Vec<u8> {
     let mut bytes = vec![FILLER; usize::from(length)];
     let header = IpHeader::new(UDP, flow.from.ip(), flow.receiver(host));

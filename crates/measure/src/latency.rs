@@ -1,35 +1,35 @@
-//! Times from sender to receiver.
+//! One-way delay.
 
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-/// Values are kept to this many digits: within 0.1 %.
+/// Significant digits of the histogram: a resolution of 0.1 %.
 const DIGITS: u8 = 3;
-/// The longest time that is told apart, in ns.
+/// Longest delay that is recorded, in ns.
 const LONGEST_NS: u64 = 60_000_000_000;
 
-/// Quantiles of times, in us.
+/// Quantiles of the one-way delay, in µs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Latency {
-    /// Packets.
+    /// Number of packets.
     pub packets: u64,
-    /// The shortest.
+    /// Minimum.
     pub least_us: f64,
-    /// The median.
+    /// Median.
     pub p50_us: f64,
-    /// 90 of 100 took no longer.
+    /// 90th percentile.
     pub p90_us: f64,
-    /// 99 of 100.
+    /// 99th percentile.
     pub p99_us: f64,
-    /// 999 of 1000.
+    /// 99.9th percentile.
     pub p999_us: f64,
-    /// The longest.
+    /// Maximum.
     pub most_us: f64,
-    /// The mean.
+    /// Mean.
     pub mean_us: f64,
 }
 
-/// The times of one stream.
+/// Histogram of one stream.
 pub(crate) struct Times(Histogram<u64>);
 
 impl Times {

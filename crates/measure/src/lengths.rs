@@ -1,4 +1,4 @@
-//! Packet lengths of a test.
+//! Packet lengths.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,8 +9,7 @@ use crate::stamp;
 
 /// CSIT's `IMIX_v4`: in every twelve packets, seven of 64 bytes, four of 570 and one of 1518.
 const IMIX: [u16; 12] = [64, 570, 64, 64, 570, 64, 1518, 64, 570, 64, 64, 570];
-/// RFC 2544, section 9.1, with the lengths of VPN papers (1450) and of jumbo frames; the last is
-/// the mix.
+/// Frame lengths of RFC 2544 section 9.1, with 1450 as in VPN papers, jumbo frames, and the mix.
 const USUAL: [Lengths; 10] = [
     Lengths::All(64),
     Lengths::All(128),
@@ -24,20 +23,20 @@ const USUAL: [Lengths; 10] = [
     Lengths::Imix,
 ];
 
-/// The lengths of a trial's packets: of whole plaintext IP packets, in bytes.
+/// Lengths of a trial's plaintext IP packets, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lengths {
-    /// All packets are so long.
+    /// All packets have this length.
     All(u16),
     /// A mix of seven packets of 64 bytes, four of 570 and one of 1518 (CSIT's `IMIX_v4`).
     Imix,
 }
 
 impl Lengths {
-    /// Those of a whole test.
+    /// The lengths of a full test.
     pub const USUAL: &'static [Self] = &USUAL;
 
-    /// The cycle in which lengths follow one another.
+    /// The repeating sequence of lengths.
     pub fn cycle(&self) -> &[u16] {
         match self {
             Self::All(length) => std::slice::from_ref(length),
@@ -55,7 +54,7 @@ impl Lengths {
         self.cycle().iter().copied().min().unwrap_or(0)
     }
 
-    /// The mean, in bytes.
+    /// The mean length, in bytes.
     pub fn mean(&self) -> f64 {
         let cycle = self.cycle();
         cycle.iter().map(|length| f64::from(*length)).sum::<f64>() / cycle.len() as f64

@@ -1,13 +1,18 @@
 //! Measures a gateway from outside, as a tester of RFC 2544, and from inside.
 //!
-//! A [`Tester`] sends a [`Trial`]'s packets by one port and counts them at another: what lies
-//! between is the [`DeviceUnderTest`]. Each packet's payload has a stamp with its number and when
-//! it was sent, so that loss, duplication, reordering and latency are known of every packet.
-//! [`search()`] holds trials until it knows the highest rates without loss and with little;
-//! [`test()`] adds latency, loss against load, bursts and recovery.
+//! From outside: a [`Tester`] sends a [`Trial`]'s packets from one port and counts them at another;
+//! whatever lies between is the [`DeviceUnderTest`]. Each packet carries a [`Stamp`] with its
+//! number and the time it was sent, so that loss, duplication, reordering and latency are known for
+//! every packet. [`search()`] runs trials until it has found the highest rates without loss and
+//! with little loss; [`test()`] adds latency, loss against load, bursts and recovery.
 //!
-//! A device is a [`Pair`] of gateways in this process, whatever lies between two [`EndSpec`]s on
-//! this machine's network, or a link whose properties are known ([`LinkSpec`]).
+//! A device is a [`Pair`] of gateways in this process, one gateway in a [`Scheme`], whatever lies
+//! between two [`EndSpec`]s on this machine's network, or a link with known properties
+//! ([`LinkSpec`]), which checks the tester itself.
+//!
+//! From inside: [`blocks`] measures the time per functional block of one worker's packet path,
+//! [`turnaround`] that of cryptography by packet length, [`utilisation`] how busy a worker is at a
+//! load, and [`profile`] which parts of the system its time goes to.
 
 mod account;
 mod cores;
@@ -46,7 +51,7 @@ pub use link::LinkSpec;
 pub use machine::Machine;
 pub use memory::MemoryAccount;
 pub use schedule::Phase;
-pub use search::{Found, Goal, Held, Rates, Searched, Shape, search};
+pub use search::{Found, Goal, Rates, SearchResult, Shape, TrialResult, search};
 pub use stamp::{LEAST_LENGTH, Stamp};
 pub use stream::Reads;
 pub use tester::{End, Tester, Time};

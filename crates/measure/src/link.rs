@@ -1,5 +1,5 @@
-//! A link whose properties are known, as a device under test: what a tester says of it shows what
-//! the tester is worth on this machine.
+//! A link with known properties as a device under test: it shows how exact the tester is on this
+//! machine.
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -12,18 +12,18 @@ use crate::family::Family;
 use crate::gateways::flow;
 use crate::tester::{End, Tester, Time};
 
-/// Packets of the link's rings.
+/// Capacity of the link's rings in packets.
 const RING: usize = 4096;
-/// In bytes.
+/// MTU in bytes.
 const MTU: usize = 9200;
 
-/// What a link does to packets, each way, as
+/// Impairments of a link in each direction, written as
 /// `rate=100000,queue=64,delay_us=500,loss=0.01,reorder=0.001,extent=5`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LinkSpec(pub Faults);
 
 impl LinkSpec {
-    /// The link with a tester at both ends, by the machine's clock.
+    /// Starts the link in real time, with a tester at both ends.
     ///
     /// # Errors
     /// [`MeasureError`] if there is no memory for frames.
@@ -47,7 +47,7 @@ impl FromStr for LinkSpec {
             let number: f64 = value.parse().map_err(|_| format!("{key}: {value} is no number"))?;
             let ratio = || {
                 let is_ratio = (0.0..1.0).contains(&number);
-                if is_ratio { Ok(number) } else { Err(format!("{key} is a part: 0 or more, and below 1")) }
+                if is_ratio { Ok(number) } else { Err(format!("{key} is a ratio: at least 0 and below 1")) }
             };
             let count = || {
                 let is_count = number.fract() == 0.0 && (0.0..=1e9).contains(&number);
@@ -55,7 +55,7 @@ impl FromStr for LinkSpec {
             };
             match key {
                 "rate" if number > 0.0 => faults.packets_per_second = number,
-                "rate" => return Err("rate is above 0, in packets/s".to_owned()),
+                "rate" => return Err("rate must be above 0 packets/s".to_owned()),
                 "queue" => faults.queue_packets = count()? as usize,
                 "delay_us" => faults.delay_ns = count()? * 1000,
                 "loss" => faults.loss = ratio()?,

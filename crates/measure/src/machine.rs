@@ -1,26 +1,26 @@
-//! On what machine something was measured.
+//! Description of the machine on which something was measured.
 
 use serde::Serialize;
 
 use crate::cores;
 
-/// What a report says of its machine.
+/// The machine, as named in reports.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Machine {
-    /// The processor, as the kernel names it.
+    /// Processor model, as the kernel names it.
     pub processor: String,
-    /// Cores that this process may use.
+    /// Number of cores that this process may use.
     pub cores: usize,
-    /// The kernel's version.
+    /// Kernel version.
     pub kernel: String,
-    /// This program's version.
+    /// Version of this program.
     pub convoy: String,
-    /// Whether this program was built with optimisation; without, its figures say nothing.
+    /// Whether this program was built with optimisation; without it, the results are meaningless.
     pub is_release: bool,
 }
 
 impl Machine {
-    /// This one.
+    /// The machine that this runs on.
     pub fn here() -> Self {
         let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
         let cpuinfo = read("/proc/cpuinfo");

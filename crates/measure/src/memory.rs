@@ -1,53 +1,51 @@
-//! The memory account: how many bytes a packet moves, against what this machine's memory moves in a
-//! second.
+//! Memory traffic per packet, compared with the bandwidth of this machine's memory.
 //!
 //! The GRIP papers count six transfers of each packet through a host's memory. A gateway with the
-//! kernel's ports has six as well: the copy into a frame reads and writes, the cipher reads and
-//! writes, and the copy out of the frame reads and writes. Their bytes are those that the ports
-//! have counted.
+//! kernel's ports has six as well: the copy into a frame, the cipher, and the copy out of the frame
+//! each read and write it. The bytes are those that the ports count.
 
 use std::time::Instant;
 
 use serde::Serialize;
 
-/// Of each buffer that is copied, in bytes: more than caches hold.
+/// Size of the buffers that are copied, in bytes: larger than caches.
 const BUFFER: usize = 64 << 20;
-/// Copies; the fastest counts.
+/// Number of copies; the fastest counts.
 const COPIES: usize = 8;
 
-/// What a packet moves.
+/// Memory traffic of a packet, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct MemoryAccount {
-    /// From the kernel into a frame, read and written, in bytes for each packet.
+    /// Copy from the kernel into a frame, read and written.
     pub receive: f64,
-    /// By the cipher, read and written; nothing without one.
+    /// Cipher, read and written; 0 without one.
     pub crypto: f64,
-    /// From the frame into the kernel, read and written.
+    /// Copy from the frame into the kernel, read and written.
     pub transmit: f64,
-    /// What one core of this machine reads and writes by copying, in bytes per second.
+    /// Copy bandwidth of one core, read and written, in bytes per second.
     pub bandwidth: f64,
 }
 
 impl MemoryAccount {
-    /// Of packets that were so long on the average when they came, and when they left.
+    /// For packets with these mean lengths, in bytes, when received and when sent.
     pub(crate) fn new(received: f64, sent: f64, has_cipher: bool, bandwidth: f64) -> Self {
         let crypto = if has_cipher { 2.0 * sent } else { 0.0 };
         Self { receive: 2.0 * received, crypto, transmit: 2.0 * sent, bandwidth }
     }
 
-    /// All six transfers, in bytes for each packet.
+    /// Sum of the six transfers, in bytes per packet.
     pub fn bytes(&self) -> f64 {
         self.receive + self.crypto + self.transmit
     }
 
-    /// The rate at which memory would be the bottleneck if no transfer were served by a cache, in
+    /// The packet rate at which memory would be the bottleneck if no transfer hit a cache, in
     /// packets per second.
     pub fn most_packets_per_second(&self) -> f64 {
         self.bandwidth / self.bytes().max(1.0)
     }
 }
 
-/// What one core reads and writes by copying, in bytes per second.
+/// Copy bandwidth of one core, read and written, in bytes per second.
 pub(crate) fn bandwidth() -> f64 {
     let (from, mut to) = (vec![1u8; BUFFER], vec![0u8; BUFFER]);
     let copy = |_| {

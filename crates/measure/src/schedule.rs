@@ -1,38 +1,38 @@
-//! When each packet of a trial is due.
+//! Send times of a trial's packets.
 
 use serde::Serialize;
 
 const NS: f64 = 1e9;
-/// Overtime of a tester that fell behind: one part in so many of the trial's length, and this time,
-/// in ns.
+/// Extra time granted to a tester that falls behind: this fraction (1/8) of the trial's length,
+/// plus this many ns.
 const OVERTIME_PART: u64 = 8;
 const OVERTIME_NS: u64 = 100_000_000;
 
-/// A time during which packets are sent at one rate.
+/// A period in which packets are sent at a constant rate.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Phase {
-    /// Packets per second, one way, evenly spaced.
+    /// Packets per second and direction, evenly spaced.
     pub packets_per_second: f64,
-    /// How long.
+    /// Duration in seconds.
     pub seconds: f64,
 }
 
 impl Phase {
-    /// So many packets at this rate.
+    /// A phase of this many packets.
     pub fn of_packets(packets: u64, packets_per_second: f64) -> Self {
         Self { packets_per_second, seconds: packets as f64 / packets_per_second }
     }
 
-    /// How many packets it has; one at least.
+    /// Number of packets; at least one.
     pub fn packets(&self) -> u64 {
         ((self.packets_per_second * self.seconds).round() as u64).max(1)
     }
 }
 
-/// The packets of phases that follow one another.
+/// Send times of consecutive phases.
 pub(crate) struct Schedule {
-    /// Of each phase: its first packet, when that is due in ns, its packets, and ns from one to the
-    /// next.
+    /// For each phase: number of its first packet, when that is due in ns, number of packets, and
+    /// gap between packets in ns.
     phases: Vec<(u64, f64, u64, f64)>,
 }
 
@@ -49,13 +49,12 @@ impl Schedule {
         Self { phases: phases.collect() }
     }
 
-    /// Packets of all phases.
+    /// Number of packets of all phases.
     pub(crate) fn packets(&self) -> u64 {
         self.phases.last().map_or(0, |(first, _, packets, _)| first + packets)
     }
 
-    /// How long a tester tries to send them, in ns: longer than they take by a part that no tester
-    /// needs that keeps the rate.
+    /// How long a tester may take to send them, in ns: the planned time and the extra time.
     pub(crate) fn most_ns(&self) -> u64 {
         let ns = self
             .phases
@@ -65,7 +64,7 @@ impl Schedule {
         ns + ns / OVERTIME_PART + OVERTIME_NS
     }
 
-    /// How many packets are due so long after the first one.
+    /// How many packets are due this long after the first one.
     pub(crate) fn due(&self, elapsed_ns: u64) -> u64 {
         let elapsed = elapsed_ns as f64;
         let begun = self.phases.iter().rev().find(|(_, begin_ns, ..)| *begin_ns <= elapsed);
@@ -74,13 +73,13 @@ impl Schedule {
         })
     }
 
-    /// When a packet is due after the first one, in ns.
+    /// When a packet is due, in ns after the first one.
     pub(crate) fn time_of(&self, sequence: u64) -> u64 {
         let of = self.phases.iter().rev().find(|(first, ..)| *first <= sequence);
         of.map_or(0, |(first, begin_ns, _, gap_ns)| (begin_ns + (sequence - first) as f64 * gap_ns) as u64)
     }
 
-    /// The numbers of each phase's packets.
+    /// The sequence numbers of each phase's packets.
     pub(crate) fn ranges(&self) -> impl Iterator<Item = std::ops::Range<u64>> {
         self.phases.iter().map(|(first, _, packets, _)| *first..first + packets)
     }

@@ -1,5 +1,5 @@
-//! UDP sockets as ports: whose datagrams are the packets themselves, for a tester among hosts; or
-//! carry whole IP packets, as a wire does.
+//! UDP sockets as ports. Their datagrams are either the test packets themselves, for a tester among
+//! hosts, or carry whole IP packets, as a link does.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -13,39 +13,39 @@ use nix::sys::socket::{MsgFlags, MultiHeaders, recvmmsg, sendmmsg, setsockopt, s
 use crate::device::MeasureError;
 use crate::family::Family;
 
-/// Datagrams of a system call.
+/// Datagrams per system call.
 const MESSAGES: usize = 64;
 /// The longest datagram, in bytes.
 const LONGEST: usize = 9216;
-/// What the kernel keeps of received packets, in bytes, so that the tester itself loses nothing.
+/// Size of the tester's receive buffer in bytes; large, so that the tester itself loses nothing.
 const RECEIVE_BUFFER: usize = 32 << 20;
-/// The same for a gateway, which has what a network card's ring holds: some 1,400 short packets, or
-/// 450 of 1450 bytes (the kernel takes twice the value, and counts its own structures). A longer
-/// queue would let short trials pass at rates that the gateway cannot keep.
+/// Size of a gateway's receive buffer in bytes. It holds about as much as a network card's ring:
+/// some 1,400 short packets, or 450 of 1450 bytes (the kernel doubles the value and counts its own
+/// structures). With a longer queue, short trials would pass at rates that the gateway cannot
+/// sustain.
 const GATEWAY_BUFFER: usize = 512 << 10;
 
-/// A socket that is connected to the other end.
+/// A UDP socket connected to its peer.
 pub(crate) struct UdpEnd {
     description: PortDescription,
     counters: PortCounters,
     socket: UdpSocket,
-    /// The family of packets whose headers of IP and UDP the kernel makes; none where datagrams are
-    /// whole packets.
+    /// The family of packets for which the kernel adds IP and UDP headers; `None` where a datagram
+    /// is a whole IP packet.
     family: Option<Family>,
     buffers: Vec<Vec<u8>>,
 }
 
 impl UdpEnd {
-    /// A socket whose packets go from one address to another, of the same family.
+    /// A socket for packets from one address to another of the same family.
     pub(crate) fn open(at: SocketAddr, peer: SocketAddr) -> Result<Self, MeasureError> {
         let failed = |action: String| move |source: std::io::Error| MeasureError::Io { action, source };
         let socket = UdpSocket::bind(at).map_err(failed(format!("bind a UDP socket to {at}")))?;
         Self::connected(socket, peer, Some(Family::of(peer.ip())), RECEIVE_BUFFER)
     }
 
-    /// Two sockets on loopback that send whole IP packets to each other: a wire whose ports make
-    /// real system calls, and need no privileges. The first is the tester's end, the second the
-    /// gateway's.
+    /// Two loopback sockets that exchange whole IP packets: a link with real system calls that
+    /// needs no privileges. The first is the tester's end, the second the gateway's.
     pub(crate) fn wire() -> Result<[Self; 2], MeasureError> {
         let bind = || {
             let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
@@ -68,7 +68,7 @@ impl UdpEnd {
         buffer: usize,
     ) -> Result<Self, MeasureError> {
         let failed = |action: String| move |source: std::io::Error| MeasureError::Io { action, source };
-        // Where it may not force it, the kernel's limit holds.
+        // Without the privilege for RcvBufForce, the kernel's limit applies.
         let _ = setsockopt(&socket, sockopt::RcvBufForce, &buffer)
             .or_else(|_| setsockopt(&socket, sockopt::RcvBuf, &buffer));
         socket.connect(peer).map_err(failed(format!("find a way to {peer}")))?;
@@ -91,7 +91,7 @@ impl UdpEnd {
         })
     }
 
-    /// Bytes of each packet that the kernel makes.
+    /// Bytes of headers that the kernel adds to each packet.
     fn headers(&self) -> usize {
         self.family.map_or(0, |family| family.headers_length().into())
     }
@@ -109,13 +109,13 @@ impl UdpEnd {
             .map(|buffer| [IoSliceMut::new(&mut buffer[headers..])])
             .collect();
         let flags = MsgFlags::MSG_DONTWAIT;
-        // These point into the slices, so that they cannot outlive the call.
+        // The message headers point into the slices and must not outlive the call.
         let mut messages = MultiHeaders::<()>::preallocate(slices.len(), None);
         let read = recvmmsg(self.socket.as_raw_fd(), &mut messages, slices.iter_mut(), flags, None);
         let lengths = read.map(|read| read.map(|message| message.bytes).collect());
         match lengths {
             Ok(lengths) => Ok(lengths),
-            // What ICMP said of an earlier packet is no failure of the socket.
+            // ICMP errors about earlier packets are no failure of the socket.
             Err(
                 Errno::EAGAIN | Errno::EINTR | Errno::ECONNREFUSED | Errno::EHOSTUNREACH | Errno::ENETUNREACH,
             ) => Ok(Vec::new()),
@@ -138,7 +138,7 @@ impl Port for UdpEnd {
         self.counters.system_calls += 1;
         let (headers, lengths) = (self.headers(), self.read(limit.min(MESSAGES))?);
         for (buffer, length) in self.buffers.iter_mut().zip(&lengths) {
-            // What a stamp's reader looks at.
+            // The headers that the reader of stamps looks at.
             match self.family {
                 Some(Family::V4) => buffer[0] = 0x45,
                 Some(Family::V6) => buffer[0] = 0x60,
@@ -162,7 +162,7 @@ impl Port for UdpEnd {
             .iter()
             .map(|frame| [IoSlice::new(frame.get(headers..).unwrap_or_default())])
             .collect();
-        // The socket is connected.
+        // The socket is connected, so no message has an address.
         let addresses: [Option<()>; MESSAGES] = [None; MESSAGES];
         self.counters.system_calls += 1;
         let flags = MsgFlags::MSG_DONTWAIT;
@@ -170,7 +170,7 @@ impl Port for UdpEnd {
         let sent = sendmmsg(self.socket.as_raw_fd(), &mut messages, &slices, addresses, [], flags);
         let sent = match sent.map(Iterator::count) {
             Ok(sent) => sent,
-            // The tester drops what has no room, as a wire does.
+            // The tester drops what does not fit, as a link would.
             Err(
                 Errno::EAGAIN
                 | Errno::ENOBUFS

@@ -1,4 +1,4 @@
-//! What the payload of a test packet says of it: trial, way, number, and when it was sent.
+//! The stamp in the payload of a test packet: trial, direction, number and time of sending.
 //!
 //! ```text
 //!  0               4               8                              16                              24
@@ -11,28 +11,28 @@ use crate::family::Family;
 
 /// "CVYM".
 const MAGIC: u32 = 0x4356_594d;
-/// Of the stamp, in bytes.
+/// Length of the stamp in bytes.
 pub(crate) const STAMP_LENGTH: u16 = 24;
-/// The shortest packet that holds one, in bytes: of IPv4. [`Family::least_length`] says it of
-/// either family.
+/// The shortest IPv4 packet that holds a stamp, in bytes; [`Family::least_length`] covers both
+/// families.
 pub const LEAST_LENGTH: u16 = Family::V4.least_length();
-/// From the stamp back to UDP's checksum, in bytes.
+/// Distance from the UDP checksum to the stamp, in bytes.
 const BACK_TO_CHECKSUM: usize = 2;
 
-/// What a test packet says of itself.
+/// The stamp of a test packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
-    /// The stream that it is of: no two trials of a tester have the same, nor two ways of one.
+    /// Identifies the stream: unique for each trial of a tester and each direction.
     pub stream: u32,
-    /// Its number, from 0.
+    /// Sequence number, from 0.
     pub sequence: u64,
-    /// When it was sent, in ns of the tester's clock.
+    /// Time of sending, in ns of the tester's clock.
     pub sent_ns: u64,
 }
 
 impl Stamp {
-    /// Writes it into an IP packet with UDP, over one that may be there. UDP's checksum stays right
-    /// if it was; over IPv4 there may be none.
+    /// Writes the stamp into a UDP packet. The UDP checksum is updated incrementally; over IPv4 it
+    /// may be absent.
     ///
     /// # Panics
     /// If the packet is shorter than [`Family::least_length`], or has IPv4's options.
@@ -50,7 +50,7 @@ impl Stamp {
         replace_sum(&mut packet[at - BACK_TO_CHECKSUM..at], before, now);
     }
 
-    /// Reads that of an IP packet, which has no IP options or extension headers; `None` if it has
+    /// Reads the stamp of an IP packet without IP options or extension headers; `None` if there is
     /// none.
     #[inline]
     pub fn read(packet: &[u8]) -> Option<Self> {
@@ -62,13 +62,13 @@ impl Stamp {
     }
 }
 
-/// The ones' complement sum of some bytes.
+/// The ones' complement sum of the bytes.
 fn sum(bytes: &[u8]) -> u16 {
     !checksum::of(bytes, 0)
 }
 
-/// Corrects UDP's checksum for bytes whose sum has changed. 0 says that there is none (RFC 768), so
-/// that a sum of 0 is written as its other form.
+/// Updates the UDP checksum for changed bytes. A checksum of 0 means that there is none (RFC 768),
+/// so a sum of 0 is written as 0xffff.
 fn replace_sum(at: &mut [u8], before: u16, now: u16) {
     let old = u16::from_be_bytes([at[0], at[1]]);
     let new = match old {

@@ -1,4 +1,4 @@
-//! One way of a trial: what was sent of it, what of that has arrived, and what that says.
+//! One direction of a trial: what was sent, what arrived, and the result.
 
 use std::ops::Range;
 
@@ -13,39 +13,38 @@ use crate::latency::Times;
 use crate::schedule::Schedule;
 use crate::stamp::Stamp;
 
-/// How a tester tells the packets apart that come to an end.
+/// How a tester identifies arriving packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reads {
     /// By their stamps.
     Stamps,
-    /// By the numbers of ESP (RFC 4303, section 2.2), as one SA gives them: the stamps are
-    /// encrypted, so that times are not known.
+    /// By their ESP sequence numbers (RFC 4303 section 2.2), for packets of one SA. The stamps are
+    /// encrypted, so there are no latencies.
     EspNumbers,
 }
 
-/// One way of a trial under way.
+/// One direction of a running trial.
 pub(crate) struct Stream {
-    /// In its packets' stamps.
+    /// Stream number in the stamps.
     pub(crate) id: u32,
     pub(crate) packets: Packets,
-    /// How many there are to be sent; fewer than the trial has where the tester fell behind too
-    /// far.
+    /// Packets to be sent; fewer than the trial has if the tester falls too far behind.
     pub(crate) wanted: u64,
     /// Packets sent.
     pub(crate) sent: u64,
     account: Account,
     times: Times,
     foreign: u64,
-    /// When the first packet was due; later where the tester fell behind.
+    /// When the first packet is due; postponed when the tester falls behind.
     pub(crate) begin_ns: u64,
     pub(crate) first_begin_ns: u64,
     received_while_sending: u64,
-    /// The first number of ESP that came: an SA counts on from trial to trial.
+    /// The first ESP sequence number received, since an SA's numbers continue from trial to trial.
     first_number: Option<u64>,
 }
 
 impl Stream {
-    /// So many packets that are still to be sent.
+    /// A stream of `wanted` packets.
     pub(crate) fn new(id: u32, packets: Packets, wanted: u64, begin_ns: u64) -> Self {
         Self {
             id,
@@ -62,12 +61,12 @@ impl Stream {
         }
     }
 
-    /// Whether all have arrived.
+    /// Whether all packets have arrived.
     pub(crate) fn is_complete(&self) -> bool {
         self.account.received() == self.wanted
     }
 
-    /// Counts what has come to its end; `is_sending` while other packets of the trial leave.
+    /// Counts an arriving packet; `is_sending` says whether the trial is still sending.
     #[inline]
     pub(crate) fn arrive(&mut self, reads: Reads, packet: &[u8], now_ns: u64, is_sending: bool) {
         let (sequence, sent_ns) = match reads {
@@ -95,7 +94,7 @@ impl Stream {
     }
 }
 
-/// The lower 32 bits of the number of an ESP packet, right behind the IP header.
+/// Lower 32 bits of an ESP packet's sequence number; the ESP header must follow the IP header.
 fn esp_number(packet: &[u8]) -> Option<u64> {
     let (protocol_at, esp_at) = match Family::of_packet(packet)? {
         Family::V4 => (ipv4::PROTOCOL_AT, ipv4::HEADER_BYTES),
@@ -106,7 +105,7 @@ fn esp_number(packet: &[u8]) -> Option<u64> {
     Some(u64::from(u32::from_be_bytes(number.try_into().ok()?)))
 }
 
-/// What became of a trial.
+/// Result of a trial.
 pub(crate) fn outcome(streams: &[Stream], schedule: &Schedule) -> Outcome {
     let ways = streams.len().max(1) as f64;
     let mut all = Outcome::default();
@@ -133,7 +132,7 @@ pub(crate) fn outcome(streams: &[Stream], schedule: &Schedule) -> Outcome {
     all
 }
 
-/// How long a stream took, in seconds: as it should, and by how much the tester fell behind.
+/// Duration of a stream in seconds: the planned time, plus the time that the tester fell behind.
 fn seconds_of(stream: &Stream, schedule: &Schedule) -> f64 {
     let last = stream.sent.saturating_sub(1);
     let planned_ns = schedule.time_of(last);

@@ -1,4 +1,4 @@
-//! The tester: it sends a trial's packets by one port and counts them at another.
+//! The tester: sends a trial's packets from one port and counts them at another.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -14,43 +14,42 @@ use crate::schedule::{Phase, Schedule};
 use crate::stamp::Stamp;
 use crate::stream::{Reads, Stream, outcome};
 
-/// Frames of an end: small ones and jumbo ones.
+/// Frames per end: small and jumbo ones.
 const FRAMES: (usize, usize) = (16_384, 2_048);
 /// Packets sent or received at a time.
 const BURST: usize = 32;
-/// Room behind each packet, in bytes.
+/// Room after each packet, in bytes.
 const TAIL: usize = 64;
-/// A tester that could not send for longer than this, a time slice of the kernel's, and owes more
-/// than a burst does not make up for it in one go, in ns.
+/// If the tester was held up for longer than this (a time slice of the kernel's), in ns, and owes
+/// more than a burst, it shifts its schedule instead of sending all at once.
 const MOST_LATE_NS: u64 = 4_000_000;
-/// The trial is over once nothing has arrived for so long after the last packet was sent, or
-/// everything has.
+/// A trial ends once nothing has arrived for this long after the last packet was sent, or for a
+/// twentieth of it if every packet has arrived.
 const QUIET: Duration = Duration::from_millis(200);
-/// It is over at any rate so long after (RFC 2544, section 23, waits two seconds).
+/// Longest wait after the last packet was sent (RFC 2544 section 23 waits two seconds).
 const MOST_WAIT_NS: u64 = 2_000_000_000;
-/// Bursts of an earlier trial that are taken before the next one: more than any queue holds, so
-/// that a device that repeats packets for ever does not keep the tester here.
+/// Limit on the bursts of an earlier trial that are discarded before the next one: more than any
+/// queue holds, and it stops the tester from reading for ever if a device repeats packets.
 const MOST_LEFT: usize = 100_000;
-/// How long packets are sent to learn a way where none arrives, in ns.
+/// How long learning packets are sent where none arrives, in ns.
 const LEARNING_NS: u64 = 3_000_000_000;
-/// Packets of a trial, each way: what is kept of each is a bit.
+/// Limit on the packets of a trial in each direction; one bit is kept for each.
 const MOST_PACKETS: u64 = 4_000_000_000;
-/// What a round takes of virtual time, in ns.
+/// Virtual time per round, in ns.
 const ROUND_NS: u64 = 1_000;
 
-/// Where packets are sent and received.
+/// One end of the tester.
 pub struct End {
-    /// The device's port on this side is its other end.
+    /// The port, whose peer is the device's port.
     pub port: Box<dyn Port>,
-    /// Frames for what is sent, and for what a port copies.
+    /// Frames for sending, and for ports that copy.
     pub pool: FramePool,
-    /// How what comes is told apart.
+    /// How arriving packets are identified.
     pub reads: Reads,
 }
 
 impl End {
-    /// An end with so many frames that trials do not run out of them before the device's queues are
-    /// full.
+    /// An end with enough frames to fill the device's queues without running out.
     ///
     /// # Errors
     /// [`MeasureError::Invalid`] if the process has no memory for frames.
@@ -60,33 +59,34 @@ impl End {
         Ok(Self { port, pool, reads: Reads::Stamps })
     }
 
-    /// Makes the process's packet memory with room for so many ends and no more, if there is none
-    /// yet: AF_XDP has the kernel keep all of it in place.
+    /// Allocates the process's packet memory for this many ends, unless it exists already. AF_XDP
+    /// locks all of it in memory, so it should not be larger than needed.
     ///
     /// # Errors
-    /// [`MeasureError::Invalid`] if the system refuses, or there is one already and it is smaller.
+    /// [`MeasureError::Invalid`] if the system refuses, or if existing memory is too small.
     pub fn make_memory(ends: usize) -> Result<(), MeasureError> {
         let made = Region::make(ends * FramePool::chunks(FRAMES.0, FRAMES.1, 0));
         made.map(|_| ()).map_err(|error| MeasureError::Invalid(error.to_string()))
     }
 
-    /// The same end where ESP comes.
+    /// Sets how arriving packets are identified.
     #[must_use]
     pub fn reading(self, reads: Reads) -> Self {
         Self { reads, ..self }
     }
 }
 
-/// How time passes for a tester.
+/// The tester's clock.
 pub enum Time {
-    /// As the machine's clock says.
+    /// Real time.
     Machine(Clock),
-    /// By a microsecond or more in each round, so that a slow or busy machine changes nothing.
+    /// Virtual time, which advances by a microsecond or more per round, so that the machine's speed
+    /// has no effect.
     Virtual(VirtualTime),
 }
 
 impl Time {
-    /// The machine's.
+    /// The machine's clock.
     pub fn machine() -> Self {
         Self::Machine(Clock::start())
     }
@@ -99,9 +99,9 @@ impl Time {
         }
     }
 
-    /// Passes a round in which something moved last at this time. The longer that is ago the longer
-    /// a round takes, so that waiting for the end of a trial takes few rounds, and times are still
-    /// exact to a part in 256.
+    /// Advances virtual time by a round; packets last moved at `moved_ns`. A round takes longer the
+    /// longer nothing has moved, so that the end of a trial takes few rounds, and times stay exact
+    /// to 1/256.
     fn pass_round(&self, moved_ns: u64) {
         if let Self::Virtual(time) = self {
             let now_ns = time.now_ns();
@@ -110,7 +110,7 @@ impl Time {
     }
 }
 
-/// What is done in each round beside the tester's own part.
+/// Work done in each round beside the tester's own.
 type Drive = Box<dyn FnMut() -> Result<(), MeasureError>>;
 
 /// Two ends with a device between them.
@@ -125,34 +125,33 @@ pub struct Tester {
 }
 
 impl Tester {
-    /// A tester whose first end sends `flow` and whose second sends it back.
+    /// A tester whose first end sends `flow`, and whose second end sends the reverse.
     pub fn new(ends: [End; 2], flow: Flow, time: Time) -> Self {
         let (drive, burst) = (Box::new(|| Ok(())), Vec::with_capacity(BURST));
         Self { ends, flow, time, trials: 0, quiet_ns: QUIET.as_nanos() as u64, drive, burst }
     }
 
-    /// The same tester, which waits so long for packets that are still on their way when a trial
-    /// has ended: for a device that is known to be quick.
+    /// Sets how long to wait for packets in flight at the end of a trial, for devices known to be
+    /// fast.
     #[must_use]
     pub fn waiting(self, quiet: Duration) -> Self {
         Self { quiet_ns: quiet.as_nanos() as u64, ..self }
     }
 
-    /// The same tester, which does something in each of its rounds: for a device without threads of
-    /// its own.
+    /// Adds work to each round, for a device without threads of its own.
     #[must_use]
     pub fn driving(self, drive: impl FnMut() -> Result<(), MeasureError> + 'static) -> Self {
         Self { drive: Box::new(drive), ..self }
     }
 
-    /// The longest packet that both of its ports take, in bytes.
+    /// Longest packet that both ports take, in bytes.
     fn mtu(&self) -> usize {
         self.ends.iter().map(|end| end.port.description().mtu).min().unwrap_or(0)
     }
 
-    /// Sends a packet each way, again and again, until one has arrived each way: what hosts and
-    /// devices have to learn first, neighbours and flows, is no part of a trial (RFC 2544, section
-    /// 23, calls them learning frames). Returns whether they arrived within three seconds or so.
+    /// Sends packets in both directions until one has arrived in each, so that hosts and devices
+    /// learn neighbours and flows before a trial (RFC 2544 section 23: learning frames). Returns
+    /// whether both arrived within about three seconds.
     ///
     /// # Errors
     /// [`MeasureError`] if a port failed.
@@ -168,7 +167,7 @@ impl Tester {
         Ok(false)
     }
 
-    /// Packets that its ports had no room for so far.
+    /// Packets that the ports have dropped for lack of room so far.
     fn missed(&self) -> u64 {
         self.ends.iter().map(|end| end.port.counters().receive_dropped).sum()
     }
@@ -204,8 +203,8 @@ impl Tester {
         (0..trial.ways.count()).map(stream).collect()
     }
 
-    /// Sends what is due of one way, a burst at most. What the device's port has no room for is
-    /// lost, as on a wire.
+    /// Sends the packets of one direction that are due, at most a burst. Packets that the port does
+    /// not take are lost, as on a link.
     fn send(&mut self, way: usize, stream: &mut Stream, schedule: &Schedule) -> Result<bool, MeasureError> {
         let now_ns = self.time.now_ns();
         if now_ns.saturating_sub(stream.first_begin_ns) > schedule.most_ns() {
@@ -234,7 +233,7 @@ impl Tester {
         Ok(true)
     }
 
-    /// Takes what has arrived at an end; `streams` is what goes there.
+    /// Receives at an end; `streams` are those that arrive there.
     fn receive(
         &mut self,
         end: usize,
@@ -256,8 +255,8 @@ impl Tester {
         Ok(true)
     }
 
-    /// Takes what is left of an earlier trial: the numbers of ESP count on, so that it would be
-    /// taken for this one's.
+    /// Discards packets of an earlier trial: ESP sequence numbers continue, so they would be
+    /// counted for this one.
     fn empty(&mut self) -> Result<(), MeasureError> {
         for end in [0, 1] {
             for _ in 0..MOST_LEFT {
@@ -292,7 +291,7 @@ impl Tester {
             let end_ns = *end_ns.get_or_insert(now_ns);
             let quiet_ns = now_ns.saturating_sub(moved_ns);
             let is_complete = streams.iter().all(Stream::is_complete);
-            // Duplicates may follow what is complete.
+            // Duplicates may still follow the last packet.
             let is_over = quiet_ns > self.quiet_ns || (is_complete && quiet_ns > self.quiet_ns / 20);
             if is_over || now_ns - end_ns > MOST_WAIT_NS {
                 return Ok(());

@@ -1,4 +1,4 @@
-//! A whole test at one packet length: rates, latency, loss against load, bursts, and recovery.
+//! A full test at one packet length: rates, latency, loss against load, bursts and recovery.
 
 use std::time::Instant;
 
@@ -9,143 +9,144 @@ use crate::device::{DeviceUnderTest, MeasureError, Trial};
 use crate::latency::Latency;
 use crate::lengths::Lengths;
 use crate::schedule::Phase;
-use crate::search::{Found, Goal, Rates, Searched, Shape, search};
+use crate::search::{Found, Goal, Rates, SearchResult, Shape, search};
 
-/// Parts of the rate found at which latency is measured, as RFC 8219 and CSIT do.
+/// Loads at which latency is measured, relative to the rate found, as in RFC 8219 and CSIT.
 const LATENCY_AT: [f64; 3] = [0.1, 0.5, 0.9];
-/// Parts of the PDR at which loss is measured.
+/// Loads at which loss is measured, relative to the PDR.
 const LOSS_AT: [f64; 10] = [0.25, 0.5, 0.75, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0, 3.0];
-/// RFC 2544, section 26.5: overload, and half of it.
+/// RFC 2544 section 26.5: the overload, and the load after it relative to the overload.
 const OVERLOAD: f64 = 1.1;
 const AFTERWARDS: f64 = 0.5;
-/// RFC 2544, section 26.4: a burst takes two seconds at most.
+/// RFC 2544 section 26.4: a burst lasts two seconds at most.
 const LONGEST_BURST_S: f64 = 2.0;
-/// How exactly the longest burst is found, as a part of it.
+/// Relative resolution of the longest burst.
 const BURST_WIDTH: f64 = 0.02;
-/// Bursts that must pass in a row for one to count.
+/// Consecutive bursts that must pass for a length to count.
 const BURSTS: usize = 3;
 
-/// What is tested.
+/// What is to be tested.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// Packet lengths, one test for each.
+    /// Packet lengths; one test for each.
     pub lengths: Vec<Lengths>,
-    /// Which ways packets go.
+    /// Directions.
     pub ways: Ways,
-    /// Rates between which is searched.
+    /// Range of the search.
     pub rates: Rates,
-    /// The rate without loss.
+    /// Goal of the rate without loss.
     pub ndr: Goal,
-    /// The rate with little loss.
+    /// Goal of the rate with little loss.
     pub pdr: Goal,
-    /// Whether latency, loss against load, bursts and recovery are measured too.
+    /// Whether latency, loss against load, bursts and recovery are measured as well.
     pub is_whole: bool,
-    /// How long an overload lasts, in seconds; RFC 2544 asks for 60.
+    /// Duration of the overload in seconds; RFC 2544 asks for 60.
     pub overload_s: f64,
 }
 
-/// Latency at a part of the rate found.
+/// Latency at a load.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct LatencyAt {
-    /// The part.
+    /// Load relative to the rate found.
     pub part: f64,
-    /// The rate each way, in packets per second.
+    /// Rate in each direction, in packets per second.
     pub packets_per_second: f64,
-    /// Packets lost meanwhile, as a part.
+    /// Lost packets as a fraction of those sent.
     pub loss_ratio: f64,
-    /// What it was.
+    /// Measured latency.
     pub latency: Latency,
 }
 
 /// Loss at a load.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct LossAt {
-    /// What was sent each way, in packets per second.
+    /// Offered load in each direction, in packets per second.
     pub packets_per_second: f64,
-    /// Packets lost, as a part.
+    /// Lost packets as a fraction of those sent.
     pub loss_ratio: f64,
-    /// Packets that were reordered, as a part of those that arrived.
+    /// Reordered packets as a fraction of those received.
     pub reordered_ratio: f64,
 }
 
 /// RFC 2544's back-to-back frames, with RFC 9004's correction.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct BackToBack {
-    /// The rate at which bursts are sent, in packets per second.
+    /// Rate within bursts, in packets per second.
     pub packets_per_second: f64,
-    /// The longest burst of which nothing is lost, in packets.
+    /// The longest burst without loss, in packets.
     pub packets: u64,
-    /// Whether longer ones were not tried.
+    /// Whether it is also the longest burst tried.
     pub is_longest_tried: bool,
-    /// What of it waits in buffers, in seconds at the rate of bursts: without what the device
-    /// carries meanwhile (RFC 9004, section 6.4).
+    /// Buffer time in seconds at the rate of the bursts, after subtracting what the device forwards
+    /// meanwhile (RFC 9004 section 6.4).
     pub buffer_s: f64,
 }
 
 /// RFC 2544's system recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Recovery {
-    /// The overload, in packets per second each way.
+    /// Overload in packets per second and direction.
     pub overload_packets_per_second: f64,
-    /// What was lost under it, as a part.
+    /// Lost packets during the overload, as a fraction of those sent.
     pub overload_loss_ratio: f64,
-    /// From the end of the overload to the last packet that was lost, in seconds; 0 where none was
-    /// lost any more.
+    /// Time from the end of the overload to the last lost packet, in seconds; 0 if no more were
+    /// lost.
     pub seconds: f64,
 }
 
-/// What was found at one packet length.
+/// Results at one packet length.
 #[derive(Clone, Debug, Serialize)]
 pub struct LengthReport {
-    /// The lengths of plaintext IP packets.
+    /// Lengths of the plaintext IP packets.
     pub lengths: Lengths,
-    /// Their mean, in bytes.
+    /// Mean length in bytes.
     pub mean_bytes: f64,
-    /// Which ways packets went.
+    /// Directions.
     pub ways: Ways,
     /// The highest rate without loss.
     pub ndr: Found,
     /// The highest rate with little loss.
     pub pdr: Found,
-    /// What arrived each way under the highest rate tried, in packets per second.
+    /// Rate received in each direction at the highest rate tried, in packets per second.
     pub most_received_per_second: f64,
-    /// That rate.
+    /// The highest rate tried.
     pub most_sent_per_second: f64,
-    /// Trials of the search.
+    /// Number of trials of the search.
     pub trials: usize,
-    /// Latency at parts of the rate found.
+    /// Latency at several loads.
     pub latency: Vec<LatencyAt>,
     /// Loss against load.
     pub loss: Vec<LossAt>,
-    /// The longest burst; nothing where even short ones are lost, or it was not to be measured.
+    /// Longest burst; `None` if even short bursts lose packets, or if it was not measured.
     pub back_to_back: Option<BackToBack>,
-    /// Recovery after overload; nothing where there is no way to overload the device, or it was not
-    /// to be measured.
+    /// Recovery after overload; `None` if the device cannot be overloaded, or if it was not
+    /// measured.
     pub recovery: Option<Recovery>,
-    /// Whether time was up before all of this was measured.
+    /// Whether time ran out before everything was measured.
     pub is_cut_short: bool,
 }
 
 impl LengthReport {
-    /// A rate of packets in Mbit/s of plaintext IP packets, each way.
+    /// Converts a packet rate to Mbit/s of plaintext IP packets, per direction.
     pub fn mbps(&self, packets_per_second: f64) -> f64 {
         packets_per_second * self.mean_bytes * 8e-6
     }
 
-    /// The rate at which latency is measured: without loss, or else with little.
+    /// The rate that latency is measured relative to: the one without loss, else the one with
+    /// little.
     pub fn rate(&self) -> Option<f64> {
         self.ndr.packets_per_second.or(self.pdr.packets_per_second)
     }
 }
 
-/// Part of a test's time that its search may take at most.
+/// Largest fraction of the test's time for the search.
 const SEARCH_PART: f64 = 0.6;
 
-/// Holds the test at one packet length. `observe` hears what is going on, before each trial of its
-/// own. After `until` no trial begins any more; the report then has what was measured by then.
+/// Runs the test at one packet length. Calls `observe` with the current step, before each trial
+/// that follows the search. Starts no trial after `until`; the report then has the results so far.
 ///
 /// # Errors
-/// [`MeasureError`] if a trial could not be held.
+/// [`MeasureError`] if a trial could not be run.
 pub fn test(
     device: &mut dyn DeviceUnderTest,
     plan: &Plan,
@@ -171,7 +172,7 @@ pub fn test(
     Ok(report)
 }
 
-fn report_of(searched: &Searched, Shape { lengths, ways }: Shape) -> LengthReport {
+fn report_of(searched: &SearchResult, Shape { lengths, ways }: Shape) -> LengthReport {
     LengthReport {
         lengths,
         mean_bytes: lengths.mean(),
@@ -189,7 +190,7 @@ fn report_of(searched: &Searched, Shape { lengths, ways }: Shape) -> LengthRepor
     }
 }
 
-/// What follows the search.
+/// Measurements after the search.
 struct Rest<'a> {
     device: &'a mut dyn DeviceUnderTest,
     plan: &'a Plan,
@@ -200,7 +201,7 @@ struct Rest<'a> {
 }
 
 impl Rest<'_> {
-    /// Whether there is time for another trial; takes down if there is not.
+    /// Whether there is time for another trial; records in the report if not.
     fn has_time(&mut self) -> bool {
         self.is_cut_short |= self.until.is_some_and(|until| Instant::now() >= until);
         !self.is_cut_short
@@ -239,7 +240,7 @@ impl Rest<'_> {
         Ok(all)
     }
 
-    /// Whether nothing of a burst is lost, several times in a row.
+    /// Whether several bursts in a row pass without loss.
     fn passes(&mut self, packets: u64, packets_per_second: f64) -> Result<bool, MeasureError> {
         (self.observe)("back-to-back bursts");
         let phases = vec![Phase::of_packets(packets, packets_per_second)];
@@ -266,7 +267,7 @@ impl Rest<'_> {
             } else {
                 high = next;
             }
-            // Doubling until one fails, then halving.
+            // Doubles the length until a burst fails, then bisects.
             next = if high > longest { (low * 2).min(longest) } else { low + (high - low) / 2 };
             if low == longest {
                 break;

@@ -1,5 +1,5 @@
-//! The tester's ends at real interfaces, in network namespaces: each kind, over IPv4 and IPv6,
-//! finds what a router between them loses, to the packet. Root is needed.
+//! The tester's ends on real interfaces in network namespaces: each kind, over IPv4 and IPv6, finds
+//! exactly the packets that a router between them drops. Needs root.
 
 #[path = "../../port/tests/support/mod.rs"]
 mod support;
@@ -9,15 +9,15 @@ use convoy_measure::{
 };
 use support::{Namespace, run, wait_until_delivered};
 
-/// Packets of a trial, each way: they fit into every queue on their way, so that a busy machine
+/// Packets per trial and direction: few enough for every queue on the path, so that a busy machine
 /// loses none.
 const PACKETS: u64 = 200;
-/// One in so many is lost where the router is to lose some.
+/// The router drops one of this many packets, where it is told to.
 const ONE_IN: u64 = 8;
-/// Ends of all tests at once.
+/// Number of ends of all tests together.
 const ENDS: usize = 6;
 
-/// The ends of each kind that are measured: in the first host, and in the second.
+/// The ends to test: in the first host and in the second.
 const ENDS_OF_KINDS: [[&str; 2]; 8] = [
     ["udp:10.1.0.10", "udp:10.2.0.10"],
     ["udp:fd00:1::10", "udp:fd00:2::10"],
@@ -29,8 +29,8 @@ const ENDS_OF_KINDS: [[&str; 2]; 8] = [
     ["af_xdp:eth0=fd00:1::10", "af_xdp:eth0=fd00:2::10"],
 ];
 
-/// Two hosts, each with a cable to a router. Behind each is a network of its own, 10.x.9.0/24 and
-/// fd00:x:9::/64.
+/// Two hosts, each connected to a router by a veth pair. Behind each host is a network, 10.x.9.0/24
+/// and fd00:x:9::/64.
 struct Hosts {
     hosts: [Namespace; 2],
     router: Namespace,
@@ -40,7 +40,7 @@ fn forward() {
     for (key, value) in [
         ("ipv4/ip_forward", "1"),
         ("ipv6/conf/all/forwarding", "1"),
-        // For IPv6 addresses that are there at once.
+        // IPv6 addresses are usable without waiting for duplicate address detection.
         ("ipv6/conf/default/accept_dad", "0"),
     ] {
         std::fs::write(format!("/proc/sys/net/{key}"), value).expect("root may set it");
@@ -79,7 +79,7 @@ impl Hosts {
         Self { hosts, router }
     }
 
-    /// Has the router lose one in [`ONE_IN`] packets of a tester.
+    /// Makes the router drop one in [`ONE_IN`] of the tester's packets.
     fn lose_some(&self) {
         self.router.inside(|| {
             run("nft add table inet test");
@@ -108,7 +108,7 @@ impl Hosts {
     }
 }
 
-/// A trial in which the tester had the time to send all of its packets.
+/// Runs trials until the tester had enough processor time to send all packets.
 fn send(tester: &mut Tester, lengths: Lengths, ways: Ways) -> Outcome {
     let trial = Trial { phases: vec![Phase::of_packets(PACKETS, 20_000.0)], lengths, ways };
     let mut trials = (0..100).map(|_| tester.trial(&trial).expect("a router does not fail"));
@@ -122,7 +122,7 @@ fn packets_pass_between_ends_of_every_kind_over_either_family() {
     for ends in ENDS_OF_KINDS {
         let mut tester = hosts.tester(ends);
         let (least, most) = tester.packet_bytes().into_inner();
-        // The router's cables carry 1500 bytes, whatever an interface of the tester's own does.
+        // The veth pairs carry 1500 bytes, whatever the tester's own interface allows.
         for length in [least, 512, most.min(1500)] {
             let outcome = send(&mut tester, Lengths::All(length), Ways::Both);
             assert_eq!(outcome.lost(), 0, "{ends:?}, {length} bytes");

@@ -1,5 +1,5 @@
-//! The tester with two gateways in between: in virtual time, so that a busy machine changes
-//! nothing, and on threads.
+//! The tester with two gateways in between: in virtual time, where a busy machine has no effect,
+//! and on threads.
 
 use convoy_measure::{
     DeviceUnderTest, Families, Family, Lengths, Outcome, Pair, Phase, Placement, Scheme, Service, Trial, Ways,
@@ -67,7 +67,7 @@ fn gateways_on_threads_carry_a_little_and_say_how_busy_they_were() {
     let mut device = pair(Service::Ipsec("aes128gcm16".to_owned())).start().expect("gateways");
     device.utilisation();
     let outcome = send(&mut device, 2_000.0, 1_000, Lengths::All(512), Ways::One);
-    // A busy machine may lose some, never nearly all.
+    // On a busy machine some packets may be lost, but not nearly all.
     assert!(outcome.received > 500, "{}", outcome.received);
     assert!(outcome.latency.p50_us > 0.0);
     let utilisation = device.utilisation().expect("it has a thread of its own");
@@ -85,11 +85,12 @@ fn a_gateway_of_each_scheme_encrypts_what_comes_over_its_wires() {
     for scheme in Scheme::ALL {
         for service in [Service::Ipsec("aes128gcm16".to_owned()), Service::Forward] {
             let mut device = scheme.start(&service, &Placement::here()).expect("a gateway");
-            // Twice, since the second trial's numbers of ESP go on from the first one's.
+            // Twice, since the ESP sequence numbers of the second trial continue those of the
+            // first.
             for _ in 0..2 {
                 let outcome = send(&mut device, 2_000.0, 1_000, Lengths::All(1450), Ways::One);
                 assert_eq!(outcome.duplicated, 0);
-                // A busy machine may send less, and may lose some, never nearly all.
+                // On a busy machine fewer packets may be sent and some lost, but not nearly all.
                 assert!(outcome.sent > 500, "{scheme:?} {service:?}: {}", outcome.sent);
                 assert!(outcome.received > 250, "{scheme:?} {service:?}: {}", outcome.received);
             }

@@ -1,5 +1,4 @@
-//! The tester against a link whose rate, delay, loss and reordering are known, in virtual time: it
-//! finds each.
+//! The tester measures a link with known rate, delay, loss and reordering, in virtual time.
 
 use std::sync::Arc;
 
@@ -11,10 +10,10 @@ use convoy_measure::{
 use convoy_port::memory::{self, Faults, Now};
 
 const MTU: usize = 9000;
-/// Packets of the link's rings, more than arrive between two rounds.
+/// Capacity of the link's rings in packets: more than arrive between two rounds.
 const RING: usize = 1024;
 
-/// A tester at both ends of a link with faults each way.
+/// A tester at both ends of a link with these impairments in each direction.
 fn tester(there: Faults, back: Faults) -> Tester {
     tester_of(there, back, flow())
 }
@@ -66,8 +65,8 @@ fn loss_and_duplication_are_found_within_a_percent() {
     for part in [0.05, 0.2] {
         let faults = Faults { loss: part, duplication: part, ..Faults::default() };
         let outcome = send(&mut tester(faults, Faults::default()), 400_000.0, 1.0, Ways::One);
-        // By chance alone 400,000 packets of which one in twenty is lost differ by less than this
-        // from seed to seed.
+        // Statistical variation with 400,000 packets and a loss of one in twenty stays below this
+        // bound.
         assert!((outcome.loss_ratio() - part).abs() < part * 0.02, "{} of {part}", outcome.loss_ratio());
         let twice = outcome.duplicated as f64 / outcome.received as f64;
         assert!((twice - part).abs() < part * 0.02, "{twice} of {part}");
@@ -78,8 +77,7 @@ fn loss_and_duplication_are_found_within_a_percent() {
 fn what_the_link_counts_is_what_the_tester_finds_to_the_packet() {
     use convoy_packet::FramePool;
     use convoy_port::Port;
-    // The tester owns its ports; so the same link is driven once more beside it, with the same
-    // packets.
+    // The tester owns its ports, so the same packets are sent through a second, identical link.
     let faults =
         Faults { loss: 0.03, duplication: 0.02, reordering: 0.01, overtaken_by: 5, ..Faults::default() };
     let outcome = send(&mut tester(faults, Faults::default()), 100_000.0, 1.0, Ways::One);
@@ -94,7 +92,7 @@ fn what_the_link_counts_is_what_the_tester_finds_to_the_packet() {
     }
     let counts = b.fault_counts();
     assert_eq!((outcome.lost(), outcome.duplicated), (counts.lost, counts.duplicated));
-    // Those that are held at the very end have nothing behind them that would overtake.
+    // A packet held back at the very end is overtaken by none.
     let at_the_end = counts.overtaken - outcome.reordering.packets;
     assert!(at_the_end <= 1, "{} of {}", outcome.reordering.packets, counts.overtaken);
 }
@@ -107,10 +105,10 @@ fn reordering_and_its_extent_are_found_within_a_percent() {
         assert_eq!(outcome.lost(), 0);
         let found = outcome.reordering;
         let ratio = found.packets as f64 / outcome.sent as f64;
-        // By chance alone some thousand packets in 400,000 differ by less than this from seed to
-        // seed.
+        // Statistical variation with some thousand reordered packets of 400,000 stays below this
+        // bound.
         assert!((ratio - part).abs() < part * 0.06, "{ratio} of {part}");
-        // Those that overtake may be followed by one that was overtaken itself.
+        // The packets that overtake may include ones that were held back themselves.
         let extent = f64::from(overtaken_by) * (1.0 + part);
         assert!((found.mean_extent - extent).abs() < extent * 0.06, "{} of {extent}", found.mean_extent);
         assert!(found.greatest_extent >= u64::from(overtaken_by));
@@ -158,14 +156,14 @@ fn the_rate_is_found_within_a_percent_one_way_and_both() {
     let goals = [goal, Goal { loss_ratio: 0.005, ..goal }];
     for (rate, ways) in [(37_000.0, Ways::One), (290_000.0, Ways::One), (83_000.0, Ways::Both)] {
         let faults = Faults { packets_per_second: rate, queue_packets: 8, ..Faults::default() };
-        // The way back is no bottleneck.
+        // The reverse direction is not a bottleneck.
         let back = Faults { packets_per_second: rate * 3.0, ..faults };
         let shape = Shape { lengths: Lengths::All(64), ways };
         let rates = Rates { least: 1000.0, most: 900_000.0 };
         let mut device = tester(faults, back);
         let searched =
             search(&mut device, shape, rates, &goals, None, &mut |_| ()).expect("a link does not fail");
-        // Half of both ways' packets meet the bottleneck.
+        // Half of all packets pass the bottleneck.
         let lossy = if ways == Ways::Both { rate / (1.0 - 0.01) } else { rate / (1.0 - 0.005) };
         for (found, known) in searched.found.iter().zip([rate, lossy]) {
             let found = found.packets_per_second.expect("some rate passes");
@@ -185,21 +183,21 @@ fn an_overloaded_link_recovers_once_its_queue_is_empty() {
     let trial = Trial { phases, lengths: Lengths::All(64), ways: Ways::One };
     let outcome = tester.trial(&trial).expect("a link does not fail");
     let [over, after] = outcome.phases[..] else { panic!("two phases") };
-    // A tenth more comes than leaves, and the queue takes 4000 of these.
+    // The excess is a tenth of the rate, and the queue takes 4000 packets of it.
     assert!(near(over.lost as f64, 10_000.0 - queue_packets as f64), "{}", over.lost);
     // The first packet may still find the queue full.
     assert!(after.lost <= 1, "{after:?}");
-    // The longest wait is that of a full queue.
+    // The longest delay is that of a full queue.
     assert!(near(outcome.latency.most_us, queue_packets as f64 * 10.0), "{}", outcome.latency.most_us);
 }
 
 #[test]
 fn a_tester_that_cannot_keep_the_rate_stops_in_time() {
-    // A microsecond a round, and a burst of 32 packets at most in one: 32,000,000 packets/s.
+    // A round takes a microsecond and sends a burst of at most 32 packets: 32,000,000 packets/s.
     let mut tester = tester(Faults::default(), Faults::default());
     let outcome = send(&mut tester, 320_000_000.0, 0.08, Ways::One);
     assert!(outcome.is_behind(320_000_000.0));
-    // 80 ms, an eighth of that and 100 ms more, at the rate of the tester.
+    // In 80 ms, an eighth of that and another 100 ms, at the tester's highest rate.
     assert!((5_500_000..6_200_000).contains(&outcome.sent), "{}", outcome.sent);
     assert_eq!(outcome.phases[0].sent, outcome.sent, "what was not sent is not lost");
     assert_eq!(outcome.lost(), outcome.phases[0].lost);

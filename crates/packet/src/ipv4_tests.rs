@@ -106,7 +106,8 @@ fn options(packet: &[u8]) -> Result<Vec<Ipv4Option>, HeaderError> {
 
 #[test]
 fn options_are_walked_to_their_end() {
-    // No-operation, a record route, a router alert (copied), the end, and what does not count.
+    // No-operation, record route, router alert (copied), end of options, and bytes behind it that
+    // do not count.
     let options = options(&with_options(&[1, 7, 3, 4, 0x94, 4, 0, 0, 0, 7, 3, 4])).expect("whole");
     let places: Vec<_> = options.iter().map(|option| (option.kind, option.at, option.end)).collect();
     assert_eq!(places, [(7, 21, 24), (0x94, 24, 28)]);

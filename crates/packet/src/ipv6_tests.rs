@@ -24,7 +24,7 @@ fn upper(next_header: u8, payload: &[u8]) -> Result<UpperLayer, HeaderError> {
     Ipv6::parse(&packet(next_header, payload)).and_then(|view| view.upper_layer())
 }
 
-/// An extension header of eight bytes with `next` behind it.
+/// An extension header of eight bytes, followed by `next`.
 const fn short(next: u8) -> [u8; 8] {
     [next, 0, 0, 0, 0, 0, 0, 0]
 }

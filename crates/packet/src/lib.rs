@@ -22,6 +22,7 @@
 //! Pure: no socket, thread, clock or random source. Knows nothing of IPsec policy, engines or
 //! ports.
 
+pub mod aggfrag;
 pub mod ah;
 pub mod arp;
 pub mod checksum;
@@ -49,6 +50,7 @@ pub mod tcp;
 mod template;
 pub mod udp;
 
+pub use aggfrag::{Aggfrag, DataBlock};
 pub use ah::Ah;
 pub use arp::Arp;
 pub use esp::Esp;

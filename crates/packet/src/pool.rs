@@ -7,6 +7,7 @@ use std::ptr::NonNull;
 
 use crate::Offload;
 use crate::frame::{Frame, FrameSize, Metadata};
+use crate::prefetch::prefetch;
 use crate::region::{self, Region, RegionError};
 use crate::return_queue::{ReturnQueue, Returning};
 
@@ -74,6 +75,10 @@ impl FreeList {
             self.reclaim();
         }
         let mut frame = self.free.pop()?;
+        // Whoever takes one soon takes the next.
+        if let Some(next) = self.free.last() {
+            prefetch(next.metadata());
+        }
         frame.clear();
         Some(frame)
     }

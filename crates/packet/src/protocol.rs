@@ -32,6 +32,8 @@ pub const DESTINATION_OPTIONS: u8 = 60;
 pub const SCTP: u8 = 132;
 /// UDP-Lite (RFC 3828).
 pub const UDP_LITE: u8 = 136;
+/// AGGFRAG in ESP (RFC 9347 section 6.1).
+pub const AGGFRAG: u8 = 144;
 
 /// Whether the protocol's header begins with source and destination port.
 pub const fn has_ports(protocol: u8) -> bool {

@@ -1,4 +1,4 @@
-//! A packet memory of a given size: a process has one, so this is a test of its own.
+//! A packet memory of a given size. A process has only one, so this is a test binary of its own.
 
 use convoy_packet::{CHUNK_BYTES, FramePool, FrameSize, Region, RegionError};
 
@@ -20,7 +20,7 @@ fn a_region_of_a_size_has_room_for_that_and_says_when_there_is_no_more() {
     drop(pool);
     assert_eq!(region.free_chunks(), region.bytes() / CHUNK_BYTES - 1);
 
-    // Every byte of every frame can be written, and is nobody else's.
+    // Every byte of every frame can be written and belongs to no other frame.
     let mut pool = FramePool::in_region(8192, 512, 64).expect("it is free again");
     let mut all = Vec::new();
     for size in FrameSize::ALL {

@@ -1,7 +1,7 @@
-//! A card port on one end of a veth, and the kernel on the other, in a network namespace of its
-//! own. Needs root and `ip`, `ping`.
+//! A card port on one end of a veth pair and the kernel on the other, in a separate network
+//! namespace. Needs root, `ip` and `ping`.
 //!
-//! Without a test harness: a namespace is made before there is any thread.
+//! This test has no harness, because the namespace has to be created before any thread.
 
 use std::net::{Ipv4Addr, UdpSocket};
 use std::process::Command;
@@ -88,7 +88,7 @@ fn datagrams_cross_both_ways_with_whole_checksums(port: &mut CardPort, pool: &mu
     let pseudo = checksum::pseudo_header(&frame, protocol::UDP, packet.payload().len());
     assert_eq!(checksum::of(packet.payload(), pseudo), 0, "the kernel leaves it to the line");
 
-    // Back with the addresses and ports exchanged: the sums stay.
+    // The answer swaps addresses and ports, which leaves the checksums unchanged.
     let mut answer = frame.to_vec();
     let (own, peer) = (answer[16..20].to_vec(), answer[12..16].to_vec());
     answer[12..16].copy_from_slice(&own);

@@ -1,4 +1,4 @@
-//! The guard's table as the kernel has it, in a network namespace of its own. Root is needed.
+//! The guard's table in the kernel, in a separate network namespace. Needs root.
 
 #[path = "support/mod.rs"]
 mod support;
@@ -111,7 +111,7 @@ fn what_somebody_changes_is_set_again_and_nothing_else() {
 fn ten_thousand_networks_of_either_family_are_one_change() {
     Namespace::new().inside(|| {
         let mut guard = Guard::open(TABLE).expect("nfnetlink");
-        // Every other one, so that none is joined to its neighbour.
+        // Every second network, so that the kernel cannot merge neighbours.
         let v4 = (0..10_000_u32).map(|number| format!("11.{}.{}.0/25", number >> 8, number & 255));
         let v6 = (0..10_000_u32).map(|number| format!("fd00:{:x}::/64", number));
         let networks: Vec<String> = v4.chain(v6).collect();

@@ -1,5 +1,5 @@
-//! The `raw` port over a link between network namespaces. Root is needed; without it the tests fail
-//! and say so.
+//! The `raw` port over a link between network namespaces. Needs root; without it the tests fail
+//! with a message.
 
 mod support;
 
@@ -27,7 +27,7 @@ fn bind(namespace: &Namespace, address: &str) -> Raw {
         .remove(0)
 }
 
-/// A packet of ESP with DF, `len` bytes long.
+/// An ESP packet with DF, `len` bytes long.
 fn packet(ends: [&str; 2], len: usize) -> Vec<u8> {
     let [from, to]: [IpAddr; 2] = ends.map(|address| address.parse().expect("an address"));
     let header = IpHeader { dont_fragment: true, identification: 7, ..IpHeader::new(ESP, from, to) };
@@ -48,7 +48,7 @@ fn send(port: &mut Raw, pool: &mut FramePool, packets: &[&Vec<u8>]) {
 fn the_mtu_of_an_interface_is_learned_from_a_packet_that_was_too_long_for_it() {
     for ends in [ENDS, ENDS_V6] {
         let (left, _right) = linked(1_400);
-        // What the kernel believes of the path, by whatever way, is not the interface's own MTU.
+        // The kernel's path MTU, wherever it comes from, can differ from the interface's MTU.
         left.inside(|| support::ip(&format!("route add {} dev va mtu 1290", ends[1])));
         let (mut port, mut pool) = (bind(&left, ends[0]), FramePool::new(16, 16));
         let [fits, too_long] = [1_400, 1_401].map(|len| packet(ends, len));

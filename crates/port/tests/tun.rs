@@ -1,5 +1,5 @@
-//! The `tun` port on real interfaces: a TCP connection of the kernel's from one to another. Root is
-//! needed; without it the tests fail and say so.
+//! The `tun` port on real interfaces, with a TCP connection between two kernels. Needs root;
+//! without it the tests fail with a message.
 
 mod support;
 
@@ -18,7 +18,7 @@ use support::{Namespace, received_buffers, wait_until_delivered};
 const DEVICE: &str = "tun0";
 const KERNEL_QUEUE_PACKETS: u32 = 2_000;
 const BYTES: usize = 20_000_000;
-/// Far longer than the transfer takes on a busy machine.
+/// Much longer than the transfer takes on a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 fn open(namespace: &Namespace, address: &str) -> Tun {
@@ -27,7 +27,7 @@ fn open(namespace: &Namespace, address: &str) -> Tun {
 
 fn open_queues(namespace: &Namespace, address: &str, queues: usize) -> Vec<Tun> {
     namespace.inside(|| {
-        // For IPv6 addresses that are there at once.
+        // Without duplicate address detection, IPv6 addresses are usable at once.
         std::fs::write("/proc/sys/net/ipv6/conf/default/accept_dad", "0").expect("root may set it");
         let config = TunConfig {
             name: "inside".into(),
@@ -47,7 +47,7 @@ fn open_queues(namespace: &Namespace, address: &str, queues: usize) -> Vec<Tun> 
     })
 }
 
-/// Hands what comes in at one port to the other, in bursts as a worker does.
+/// Forwards packets from one port to the other, in bursts as a worker does.
 fn forward(from: &mut Tun, to: &mut Tun, pool: &mut FramePool) -> bool {
     let mut burst: Vec<Frame> = Vec::new();
     from.receive(pool, 64, &mut burst).expect("the interface is up");
@@ -62,8 +62,8 @@ fn content() -> Vec<u8> {
     (0..BYTES).map(|at| (at * 7 + at / 251) as u8).collect()
 }
 
-/// Carries [`BYTES`] over TCP; returns the packets that went to the receiver's interface, and the
-/// writes it took.
+/// Transfers [`BYTES`] over TCP. Returns the number of packets that went to the receiver's
+/// interface, and the number of writes.
 fn transfer(addresses: [&str; 2]) -> (u64, u64) {
     let (left, right) = (Namespace::new(), Namespace::new());
     let [mut a, mut b] = [open(&left, addresses[0]), open(&right, addresses[1])];
@@ -143,7 +143,7 @@ fn udp_is_cut_and_joined_on_its_way_between_interfaces() {
     }
 }
 
-/// Forwards between two queues as a worker does, until nobody needs it any more.
+/// Forwards between two queues as a worker does, until `is_over`.
 fn work(a: &mut Tun, b: &mut Tun, is_over: &AtomicBool) {
     let mut pool = FramePool::new(512, 8);
     while !is_over.load(Ordering::Relaxed) {
@@ -156,7 +156,7 @@ fn work(a: &mut Tun, b: &mut Tun, is_over: &AtomicBool) {
 
 #[test]
 fn the_kernel_holds_as_many_packets_as_the_port_asks_for() {
-    // More than Linux holds by itself, which are 500.
+    // More than Linux's default of 500.
     const BURST: usize = KERNEL_QUEUE_PACKETS as usize - 100;
     let namespace = Namespace::new();
     let mut tun = open(&namespace, "10.7.0.1");
@@ -170,7 +170,7 @@ fn the_kernel_holds_as_many_packets_as_the_port_asks_for() {
     let (mut pool, mut burst, mut datagrams) = (FramePool::new(256, 8), Vec::new(), 0);
     while tun.receive(&mut pool, 128, &mut burst).expect("the interface is up") > 0 {
         for frame in burst.drain(..) {
-            // IPv6's own packets are among them: those of IPv4 with its protocol UDP count.
+            // The kernel also sends IPv6 packets of its own, so only UDP over IPv4 counts.
             datagrams += usize::from(frame[0] >> 4 == 4 && frame[9] == UDP);
             pool.give_back(frame);
         }
@@ -180,7 +180,7 @@ fn the_kernel_holds_as_many_packets_as_the_port_asks_for() {
 
 #[test]
 fn two_queues_share_the_flows_and_lose_nothing() {
-    // So many that they hardly ever fall to one queue: once in 2 to the power of 15.
+    // With this many flows, the chance that all get the same queue is 1 in 2 to the power of 15.
     const FLOWS: u8 = 16;
     const BYTES_A_FLOW: usize = 500_000;
     let content =

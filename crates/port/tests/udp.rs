@@ -1,4 +1,4 @@
-//! `udp` ports in two namespaces with a cable between them. Root is needed.
+//! `udp` ports in two namespaces, with a veth pair between them. Needs root.
 
 mod support;
 
@@ -26,7 +26,7 @@ fn bind(namespace: &Namespace, address: &str, offloads: bool) -> Udp {
     namespace.inside(|| Udp::bind(&config)).expect("the address is ours").remove(0)
 }
 
-/// An outer IP and UDP header with what the far port will write into its own.
+/// An outer IP and UDP header, as the far port will write them.
 fn packet(from: &str, to: &str, traffic_class: u8, dont_fragment: bool, payload: &[u8]) -> Vec<u8> {
     let [from, to]: [IpAddr; 2] = [from, to].map(|address| address.parse().expect("an address"));
     let header = IpHeader { traffic_class, dont_fragment, ..IpHeader::new(UDP, from, to) };
@@ -51,7 +51,7 @@ fn send(port: &mut Udp, pool: &mut FramePool, packets: &[Vec<u8>]) {
     }
 }
 
-/// Receives until `count` packets are there or none comes for a second.
+/// Receives until `count` packets have come, or none comes for a second.
 fn receive(port: &mut Udp, pool: &mut FramePool, count: usize) -> Vec<Vec<u8>> {
     use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
     let mut received = Vec::new();
@@ -84,17 +84,17 @@ fn without_df(packet: &[u8]) -> Vec<u8> {
 #[derive(Debug)]
 struct Cost {
     system_calls: u64,
-    /// Buffers that went over the link; the kernel's own few are among them.
+    /// Buffers that were sent over the link, including a few of the kernel's own.
     buffers: u64,
 }
 
-/// Sends in both directions at once and expects everything in order and unchanged (except for DF,
-/// which a socket is not told).
+/// Sends in both directions at the same time, and expects all packets in order and unchanged,
+/// except for DF, which a socket does not report.
 fn exchange(addresses: [&str; 2], offloads: bool, packets: impl Fn(&str, &str) -> Vec<Vec<u8>>) -> [Cost; 2] {
     exchange_over(|_, _| {}, addresses, offloads, packets)
 }
 
-/// Likewise, over a link modified by `prepare`.
+/// The same over a link that `prepare` has modified.
 fn exchange_over(
     prepare: impl Fn(&Namespace, &Namespace),
     addresses: [&str; 2],
@@ -134,14 +134,15 @@ fn exchange_over(
     [cost(&a, &left, "va"), cost(&b, &right, "vb")]
 }
 
-/// Every size from 1 to 9,000 in steps that meet all remainders, and each DSCP and ECN.
+/// Sizes from 1 to 9,000 in steps that produce all remainders, and each DSCP and ECN.
 fn all_sizes(from: &str, to: &str) -> Vec<Vec<u8>> {
     let sizes = (1..=9_000_usize).step_by(23).chain([1, 2, 1_372, 1_400, 1_472, 1_500, 8_972, 9_000]);
     let one = |(k, size): (usize, usize)| packet(from, to, k as u8, k % 8 < 4, &vec![(k * 7) as u8; size]);
     sizes.enumerate().map(one).collect()
 }
 
-/// Runs as a gateway sends them: full packets, each run ended by a shorter one, all ECT(0).
+/// Runs as a gateway sends them: full packets, and a shorter one at the end of each run; all with
+/// ECT(0).
 fn runs(from: &str, to: &str) -> Vec<Vec<u8>> {
     let size = |k: usize| if k % 40 == 39 { 300 } else { 1_440 };
     (0..1_280).map(|k| packet(from, to, 2, true, &vec![k as u8; size(k)])).collect()
@@ -170,7 +171,8 @@ fn runs_of_one_size_are_segmented_and_coalesced_by_the_kernel() {
         let without = exchange(addresses, false, runs);
         println!("1,280 packets each way {addresses:?}: {with:?}; without offloads {without:?}");
         for (with, without) in with.iter().zip(&without) {
-            // 20 bursts each way: one call to send, and one or two to receive what is coalesced.
+            // 20 bursts in each direction: one call to send, and one or two to receive what was
+            // coalesced.
             assert!(with.system_calls <= 1 + 20 * 3 && with.system_calls < without.system_calls);
             assert!(with.buffers < 1_280 / 10 && without.buffers >= 1_280);
         }
@@ -212,9 +214,9 @@ fn over_a_device_that_cannot_segment_packets_leave_one_by_one() {
     assert!(without.buffers >= 1_280 && with.buffers < 1_280 / 10, "{without:?} {with:?}");
 }
 
-/// A router between two hosts whose second link carries only 1,300 bytes. Sends five packets
-/// across, four of them longer, three times over; returns the sending port, what came to it, and
-/// what came to the other.
+/// A router between two hosts whose second link has an MTU of only 1,300 bytes. Three times sends
+/// five packets across, four of which are longer. Returns the sending port, what it received, and
+/// what the other host received.
 fn narrow_path(addresses: [&str; 2], dont_fragment: bool) -> (Udp, Vec<Vec<u8>>, Vec<Vec<u8>>) {
     let (left, router, right) = (Namespace::new(), Namespace::new(), Namespace::new());
     left.link(
@@ -271,7 +273,7 @@ fn what_a_router_says_is_handed_up_and_what_the_kernel_believes_of_it_changes_no
             let ends = addresses.map(|address| address.parse().expect("an address"));
             assert_eq!(quoted.addresses(message.body()), (ends[0], ends[1]));
         }
-        // Anybody can send such a report. The packets go on leaving.
+        // Anybody can forge such a report, so the port continues to send.
         assert_eq!((port.counters().sent_packets, port.counters().send_dropped), (15, 0));
         assert_eq!((port.path_mtu(ends_peer(addresses)), port.take_path_mtu()), (None, None));
         assert!(received.iter().all(|packet| packet.len() < 200) && received.len() == 3);
@@ -297,7 +299,7 @@ fn the_mtu_of_an_interface_is_learned_from_a_packet_that_was_too_long_for_it() {
             1_400,
             [("va", &["10.9.0.1/24", "fd09::1/64"]), ("vb", &["10.9.0.2/24", "fd09::2/64"])],
         );
-        // What the kernel believes of the path, by whatever way, is not the interface's own MTU.
+        // The kernel's path MTU, wherever it comes from, can differ from the interface's MTU.
         left.inside(|| ip(&format!("route add {} dev va mtu 1290", addresses[1])));
         let (mut port, mut pool) = (bind(&left, addresses[0], true), FramePool::new(64, 64));
         let [fits, too_long] =
@@ -313,7 +315,7 @@ fn the_mtu_of_an_interface_is_learned_from_a_packet_that_was_too_long_for_it() {
     }
 }
 
-/// The packet cut in two, as whoever seals packets cuts them for a narrow path.
+/// The packet in two fragments, as a sender of sealed packets makes them for a narrow path.
 fn cut(packet: &[u8]) -> [Vec<u8>; 2] {
     const AT: usize = 800;
     let layout = Layout::parse(packet).expect("a whole packet");

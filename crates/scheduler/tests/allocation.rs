@@ -1,4 +1,5 @@
-//! Steady state allocates nothing. Alone in its file, since the counter covers the whole process.
+//! In steady state nothing is allocated. Alone in its file, because the counter covers the whole
+//! process.
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -15,11 +16,11 @@ struct Counting;
 
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 
-// SAFETY: every call is handed on to the system's allocator as it came.
+// SAFETY: every call is passed on unchanged to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller keeps the contract of `alloc`.
+        // SAFETY: the caller upholds the contract of `alloc`.
         unsafe { System.alloc(layout) }
     }
 
@@ -38,7 +39,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// A loaded gateway: two engines whose queues are kept full, packets of 100 SAs in order.
+/// A loaded gateway: two engines with full queues, and packets of 100 SAs in order.
 struct Loaded {
     scheduler: Scheduler<u32>,
     order: OrderedRelease<u32>,
@@ -87,7 +88,7 @@ impl Loaded {
     }
 }
 
-/// Packets of equiprobable SAs.
+/// Packets of equally probable SAs.
 fn mixed(packets: usize) -> impl Iterator<Item = u32> {
     let next = |state: &u32| Some(state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223));
     std::iter::successors(Some(1), next).map(|state: u32| (state >> 16) % SAS).take(packets)
@@ -97,7 +98,8 @@ fn mixed(packets: usize) -> impl Iterator<Item = u32> {
 fn steady_state_allocates_nothing() {
     for window in [1, 32, 1024] {
         let mut loaded = Loaded::new(window);
-        // Buffers keep the room that they once needed: let every SA have its longest burst.
+        // Buffers keep the capacity that they once needed, so let every SA have its longest burst
+        // first.
         loaded.run((0..SAS).flat_map(|sa| std::iter::repeat_n(sa, 30_000)));
         loaded.run(mixed(50_000));
         let before = ALLOCATIONS.load(Ordering::Relaxed);

@@ -1,5 +1,6 @@
-//! The scheduler against a plain implementation, by scans and sums, of rules 1 to 3 of
-//! docs/internals/simulator.md and of the rule for the worker's overhead.
+//! Compares the scheduler with a plain implementation of rules 1 to 3 of
+//! docs/internals/simulator.md, and of the rule for the worker's overhead, that uses only scans and
+//! sums.
 
 use convoy_scheduler::{
     CostModel, DepthUnit, EngineModel, FullQueue, Input, Item, Scheduler, SchedulerConfig,
@@ -41,12 +42,13 @@ struct Limits {
 struct PlainEngine {
     model: EngineModel,
     is_available: bool,
-    /// Estimates and packets, the one in service first, and when that one started.
+    /// Predicted time and packets of each multi-packet, the one in service first, and when that one
+    /// started.
     costs: Vec<(u64, usize)>,
     began: u64,
 }
 
-/// What both implementations report of a dispatch: engine, `w`, `p` and the packets.
+/// The report of a dispatch by both implementations: engine, `w`, `p` and the packets.
 type Said = (usize, u64, u64, Vec<usize>);
 
 struct Plain {
@@ -63,7 +65,7 @@ impl Plain {
         Self { window: Vec::new(), limits, engines, before_window: 0 }
     }
 
-    /// Rule 1, first half: is it time?
+    /// Rule 1, first half: whether a multi-packet is due.
     fn is_due(&self, now: u64, ended: bool) -> bool {
         let first = self.window.iter().map(|packet| packet.arrived).min();
         let timeout = self.limits.timeout;
@@ -74,7 +76,7 @@ impl Plain {
             || timeout > 0 && first.is_some_and(|first| now - first >= timeout)
     }
 
-    /// Rule 1, second half: the packets of an SA, in order, as far as the byte limit goes.
+    /// Rule 1, second half: the packets of an SA, in order, up to the byte limit.
     fn group(&self, sa: u32) -> Vec<Packet> {
         let mut bytes = 0;
         let mut group = Vec::new();
@@ -88,7 +90,7 @@ impl Plain {
         group
     }
 
-    /// Whether a multi-packet of this many packets may be queued behind what an engine has.
+    /// Whether the engine's queue has room for a multi-packet of this many packets.
     fn has_room(&self, engine: &PlainEngine, packets: usize) -> bool {
         let waiting = engine.costs.iter().skip(1);
         let depth = engine.model.depth;
@@ -102,7 +104,7 @@ impl Plain {
             }
     }
 
-    /// Whether an engine is no longer waited for.
+    /// Whether the scheduler no longer waits for this engine.
     fn is_late(&self, engine: &PlainEngine, now: u64) -> bool {
         let (Some(margin), Some((cost, _))) = (self.limits.late_margin, engine.costs.first()) else {
             return false;
@@ -110,8 +112,8 @@ impl Plain {
         now > engine.began + cost + margin
     }
 
-    /// Rules 2 and 3 with the core's overhead, or without it if that ends in waiting: engine, `w`
-    /// and `p`.
+    /// Rules 2 and 3 with the core's overhead, or without it if it would lead to waiting: engine,
+    /// `w` and `p`.
     fn choice(&self, now: u64, ended: bool, group: &[Packet]) -> Option<(usize, u64, u64)> {
         let packets = if ended { 0 } else { self.window.len() + self.before_window };
         let overhead = self.limits.worker_overhead * packets as u64;
@@ -184,7 +186,7 @@ fn models() -> Vec<EngineModel> {
     ]
 }
 
-/// The scheduler and the plain implementation side by side.
+/// The scheduler and the plain implementation, run in parallel.
 struct Pair {
     real: Scheduler<usize>,
     plain: Plain,
@@ -225,7 +227,7 @@ impl Pair {
         Ok(())
     }
 
-    /// One call of dispatch on both; returns whether it yielded something.
+    /// Calls dispatch on both, and returns whether it yielded something.
     fn dispatch(&mut self, input: Input) -> Result<bool, TestCaseError> {
         let got = self.real.dispatch(self.now, input).map(|dispatch| {
             self.tickets[dispatch.engine].push(dispatch.ticket);
@@ -259,7 +261,7 @@ impl Pair {
         self.plain.before_window = packets;
     }
 
-    /// The source has ended: everything leaves.
+    /// Ends the source, so that everything is dispatched.
     fn drain(&mut self) -> Result<(), TestCaseError> {
         loop {
             for engine in 0..self.tickets.len() {
@@ -280,13 +282,13 @@ enum Step {
     Dispatch,
     Complete(usize),
     Advance(u64),
-    /// Engine 1 only: the others make sure that something can do every algorithm.
+    /// For engine 1 only; the others ensure that every algorithm has an engine.
     SetAvailable(bool),
     BeforeWindow(usize),
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    // Round numbers in half of the cases, so that limits are met to the byte and to the tick.
+    // Half of the cases use round numbers, so that limits are often met exactly.
     let bytes = prop_oneof![(1u32..16).prop_map(|hundreds| hundreds * 100), 1u32..1600];
     let ticks = prop_oneof![(0u64..6).prop_map(|thousands| thousands * 1000), 0u64..5_000];
     let step = prop_oneof![
@@ -343,7 +345,7 @@ proptest! {
         }
         pair.drain()?;
         prop_assert_eq!(pair.real.waiting(), 0);
-        // Nothing lost, nothing twice.
+        // Nothing was lost or duplicated.
         let mut left = pair.left;
         left.sort_unstable();
         prop_assert_eq!(left, (0..pair.pushed).collect::<Vec<_>>());

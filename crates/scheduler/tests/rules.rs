@@ -19,7 +19,7 @@ fn scheduler<T>(config: SchedulerConfig, depth: usize) -> Scheduler<T> {
     Scheduler::new(config, vec![engine(true, depth), engine(false, depth)]).expect("in range")
 }
 
-/// A small generator with a seed of its own, so that the figure below is the same on every machine.
+/// A small seeded generator, so that the figure below is the same on every machine.
 fn random(state: &mut u64) -> u32 {
     *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     (*state >> 33) as u32
@@ -44,8 +44,8 @@ fn a_window_of_30_over_100_equiprobable_sas_gives_1_33_packets_per_multi_packet(
     assert!((mean - 1.329).abs() <= 0.005, "{mean}");
 }
 
-/// The engine of a multi-packet of two packets, of the four that stand in the window: the
-/// accelerator is 100 ticks slower.
+/// The engine of a multi-packet of two packets out of four in the window. The accelerator is 100
+/// ticks slower.
 fn engine_with_worker_overhead(
     policy: Policy,
     worker_overhead: u64,
@@ -80,7 +80,7 @@ fn worker_overhead_is_its_cost_for_each_packet_in_the_window_and_before_it() {
     assert_eq!(engine(9, 7, Input::More), cpu);
     assert_eq!(engine(9, 8, Input::More), card);
     assert_eq!(engine(u64::MAX, usize::MAX - 4, Input::More), card);
-    // Only the other two packets are kept waiting, and at the end nobody.
+    // Only the other two packets have to wait, and at the end of the traffic none has.
     assert_eq!(engine(49, 0, Input::Paused), cpu);
     assert_eq!(engine(50, 0, Input::Paused), card);
     assert_eq!(engine(1_000, 8, Input::Ended), cpu);
@@ -154,7 +154,7 @@ fn an_idle_engine_does_not_wait_for_packets_that_nobody_has() {
     scheduler.push(0, item(1, 0, 'b')).expect("room");
     assert!(scheduler.dispatch(0, Input::Paused).is_some());
     scheduler.push(0, item(1, 0, 'c')).expect("room");
-    // Both engines work now, so the window may as well grow.
+    // Both engines are busy, so waiting costs nothing and the window can grow.
     assert!(scheduler.dispatch(0, Input::Paused).is_none());
     scheduler.complete(5, 0, 1, None);
     scheduler.complete(5, 1, 0, None);
@@ -286,7 +286,7 @@ fn weighted_classes_share_by_their_weights() {
     let mut served = [0u32; 2];
     let mut sa = 0;
     for _ in 0..20_000 {
-        // Both classes always have something in the window, each packet an SA of its own.
+        // Both classes always have packets in the window, each packet of a different SA.
         for class in [1, 0] {
             while scheduler.push(0, item(sa % 4096, class, class)).is_ok() {
                 sa += 1;
@@ -322,8 +322,8 @@ fn an_adaptive_window_starts_within_its_bounds() {
     }
 }
 
-/// The window after 10,000 packets of 10 SAs, one every `gap` ticks, each engine needing 104 for
-/// one packet.
+/// The window after 10,000 packets of 10 SAs, one every `gap` ticks, where each engine takes 104
+/// ticks for one packet.
 fn adapted(gap: u64) -> usize {
     let config = SchedulerConfig { window: 8, adaptive: Some((1, 64)), ..SchedulerConfig::default() };
     let mut scheduler = scheduler(config, 4);
@@ -363,7 +363,7 @@ fn a_snapshot_says_who_did_what_and_how_well_it_was_predicted() {
     for _ in 0..2 {
         scheduler.push(10, item(1, 0, ())).expect("room");
     }
-    // 100 + 8 ticks are predicted; it takes 150.
+    // The prediction is 100 + 8 ticks, but it takes 150.
     let dispatch = scheduler.dispatch(20, Input::More).expect("a full window");
     assert_eq!(scheduler.snapshot().engines[dispatch.engine].queued, 1);
     assert_eq!(
@@ -409,12 +409,12 @@ proptest! {
         let mut flying: Vec<(usize, u64)> = Vec::new();
         let mut arrivals = arrivals.into_iter().enumerate().peekable();
         let mut idle = 0;
-        // A refused packet is always followed by a dispatch: nothing gets stuck.
+        // A refused packet is always followed by a dispatch, so nothing gets stuck.
         while idle < 2 {
             idle += 1;
             while let Some((place, (sa, class))) = arrivals.peek().copied() {
-                // The class of an SA does not change here, so that its order is all the order there
-                // is.
+                // The class of an SA does not change here, so the order within the SA is the only
+                // order to keep.
                 let class = if sa % 2 == 0 { 0 } else { class / 3 + 1 };
                 if scheduler.push(0, item(sa, class, (sa, place))).is_err() { break; }
                 arrivals.next();

@@ -1,23 +1,23 @@
 //! The cost of waiting for a full queue: engines that hang, or are slower or faster than their cost
-//! models, delay the window by no more than the margin, and starve no SA.
+//! models, delay the window by at most the margin, and starve no SA.
 
 use std::collections::VecDeque;
 
 use convoy_scheduler::{CostModel, EngineModel, FullQueue, Input, Item, Scheduler, SchedulerConfig};
 use proptest::prelude::*;
 
-/// Ticks between two looks at the engines.
+/// Ticks between two checks of the engines.
 const STEP: u64 = 50;
 const PACKETS: u32 = 100;
 
 #[derive(Clone, Debug)]
 struct Engine {
     model: EngineModel,
-    /// True time over predicted; `None` hangs.
+    /// Ratio of true time to predicted time; `None` hangs.
     truth: Option<f64>,
 }
 
-/// A multi-packet in flight, and its predicted time.
+/// A multi-packet in flight, with its predicted time.
 struct Flying {
     ticket: u64,
     predicted: u64,
@@ -28,7 +28,7 @@ struct Run {
     scheduler: Scheduler<u32>,
     engines: Vec<Engine>,
     flying: Vec<VecDeque<Flying>>,
-    /// When the one in service will really complete.
+    /// True completion times, the one in service first.
     ends: Vec<u64>,
     now: u64,
     pushed: u32,
@@ -73,7 +73,7 @@ impl Run {
         }
     }
 
-    /// Whether anything was dispatched.
+    /// Dispatches once, and returns whether there was anything to dispatch.
     fn dispatch(&mut self) -> bool {
         let mut any = false;
         let input = if self.pushed < PACKETS { Input::More } else { Input::Ended };
@@ -91,8 +91,8 @@ impl Run {
         any
     }
 
-    /// One step; returns whether nothing left the window though packets wait there and an engine is
-    /// idle.
+    /// One step. Returns whether nothing left the window although packets wait there and an engine
+    /// is idle.
     fn step(&mut self) -> bool {
         self.now += STEP;
         self.complete();
@@ -114,7 +114,7 @@ fn engines() -> impl Strategy<Value = Vec<Engine>> {
         truth,
     });
     proptest::collection::vec(engine, 2..5).prop_map(|mut engines| {
-        // One at least is alive.
+        // At least one engine works.
         engines[0].truth = engines[0].truth.or(Some(1.0));
         engines
     })
@@ -156,7 +156,7 @@ proptest! {
     }
 }
 
-/// The paper's rule has no margin, and stands still if an engine hangs.
+/// The paper's rule has no margin, so a hanging engine stops everything.
 #[test]
 fn without_a_margin_an_engine_that_hangs_holds_the_window_up() {
     let engine = |t_init, truth| Engine {
@@ -205,7 +205,7 @@ fn the_next_deadline_is_when_a_waited_for_engine_turns_late() {
         }
         next
     };
-    // It was to be done at 110.
+    // It should have completed at 110.
     assert_eq!(run(FullQueue::Wait, Some(200)), Some(311));
     assert_eq!(run(FullQueue::Wait, None), None);
     assert_eq!(run(FullQueue::Skip, Some(200)), None);

@@ -15,7 +15,7 @@ use crate::problem::{Problem, Source};
 use crate::suggest::unknown_value;
 use crate::{At, Text};
 
-/// Collects problems while values are read.
+/// Reads values from their text and collects problems.
 pub struct Checker<'a> {
     source: &'a Source<'a>,
     environment: &'a dyn HostEnvironment,
@@ -51,7 +51,7 @@ impl<'a> Checker<'a> {
         self.environment
     }
 
-    /// The machine's interfaces, if known.
+    /// The machine's interfaces; `None` if unknown.
     pub fn interfaces(&self) -> Option<&[Interface]> {
         self.interfaces.get_or_init(|| self.environment.interfaces()).as_deref()
     }
@@ -82,7 +82,8 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// A required setting; `example` shows how to write it.
+    /// Requires a setting; `example` shows how to write it. One that was misspelt or invalid is not
+    /// reported again.
     pub fn needed<'b, T>(
         &mut self,
         at: &At,
@@ -110,7 +111,7 @@ impl<'a> Checker<'a> {
     /// The addresses of a name.
     ///
     /// # Errors
-    /// What the resolver says.
+    /// The resolver's error.
     pub fn resolve(&mut self, name: &str) -> Result<Vec<IpAddr>, String> {
         let ask = || self.environment.resolve(name).map_err(|error| error.to_string());
         self.resolved.entry(name.to_owned()).or_insert_with(ask).clone()
@@ -137,7 +138,7 @@ impl<'a> Checker<'a> {
     ) -> T {
         let Some(value) = value else { return default };
         let number = *value.get_ref();
-        // Also catches a number that is none (NaN).
+        // Also rejects NaN.
         if (least..=most).contains(&number) {
             return number;
         }
@@ -145,7 +146,7 @@ impl<'a> Checker<'a> {
         default
     }
 
-    /// A setting that would be ignored is an error.
+    /// Reports a setting as an error where it would be ignored.
     pub fn only<T>(&mut self, setting: Option<&Spanned<T>>, fits: bool, key: &str, what: &str) {
         if let Some(setting) = setting.filter(|_| !fits) {
             self.add(&setting.span(), key, what);
@@ -163,7 +164,8 @@ impl<'a> Checker<'a> {
         parsed
     }
 
-    /// The kernel's name of an interface (IFNAMSIZ, and the allowed characters).
+    /// An interface name that the kernel accepts: at most 15 bytes (IFNAMSIZ), and no forbidden
+    /// character.
     pub fn interface(&mut self, text: Option<&Text>, key: &str) -> Option<String> {
         const MOST_BYTES: usize = 15;
         let text = text?;
@@ -237,7 +239,7 @@ impl<'a> Checker<'a> {
         Some(core)
     }
 
-    /// Names that must differ, and must not be empty.
+    /// Requires names to be unique and not empty.
     pub fn unique<'b>(&mut self, names: impl Iterator<Item = Option<&'b Text>>, key: &str) {
         let mut seen = HashSet::new();
         for name in names.flatten() {

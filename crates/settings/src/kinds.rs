@@ -11,13 +11,14 @@ use crate::table::{At, Entries, Table};
 pub trait Kinds: Sized {
     /// The words of `kind`, in the order of listings.
     const WORDS: &'static [&'static str];
-    /// The one to suggest if none is given.
+    /// The word to suggest if none is given.
     const EXAMPLE: &'static str;
 
     /// The keys that only tables of this kind have, by its index in [`WORDS`](Self::WORDS).
     fn keys(kind: usize) -> &'static [&'static str];
 
-    /// What to add for a key of this kind that another kind of table has, each with the key.
+    /// Texts that are added to the error if another kind of table has a key of this kind, each with
+    /// its key.
     fn notes(kind: usize) -> &'static [(&'static str, &'static str)];
 
     /// Reads the keys of this kind.
@@ -31,7 +32,7 @@ pub trait Kinds: Sized {
         Self::WORDS.iter().position(|other| *other == word)
     }
 
-    /// The kinds that have a key, in words for an error; `None` if no kind has it.
+    /// The kinds that have a key, as text for an error; `None` if no kind has it.
     fn kinds_with(key: &str) -> Option<String> {
         let having: Vec<usize> =
             (0..Self::WORDS.len()).filter(|kind| Self::keys(*kind).contains(&key)).collect();
@@ -95,7 +96,7 @@ macro_rules! kinds {
 pub struct OfKind<C, K> {
     /// The keys that all kinds have.
     pub common: C,
-    /// The word of its kind.
+    /// The value of `kind`.
     pub word: Option<Spanned<String>>,
     /// The keys of its kind; `None` if the word is missing or unknown, which was reported.
     pub kind: Option<K>,

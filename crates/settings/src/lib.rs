@@ -11,10 +11,10 @@
 //! - [`Problem`] is an error or a warning at its place in the [`Source`], with an excerpt that
 //!   shows no key, and a suggestion where a word is misspelt. [`ConfigErrors`] are all of them.
 //!
-//! The way of a value: the reader parses it with its span, the declaring crate checks it, and what
-//! comes out is that crate's configuration; nothing behind it sees keys or text.
+//! The reader parses each value and notes its span, the declaring crate checks it and builds its
+//! configuration; the rest of the program sees neither keys nor text.
 //!
-//! Knows the meaning of no key.
+//! This crate does not know what a key means.
 
 mod checker;
 mod environment;

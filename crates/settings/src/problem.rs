@@ -23,10 +23,10 @@ pub struct Problem {
     pub place: String,
     /// The key, for example `tunnel.esp_proposal`; empty if it concerns the whole file.
     pub key: String,
-    /// What is wrong, what was expected, what to do.
+    /// What is wrong, what was expected and what to do.
     pub what: String,
-    /// The lines concerned, marked, with everything that may be a key left out; empty if there are
-    /// none.
+    /// The lines concerned, with the place marked and with everything that may be a secret key left
+    /// out; empty if there are none.
     pub excerpt: String,
     /// Its offset in the file, in bytes, for sorting.
     start: usize,
@@ -47,8 +47,7 @@ impl fmt::Display for Problem {
 }
 
 impl Problem {
-    /// Place, key and what is wrong, without excerpt and severity: for a log, which has levels of
-    /// its own.
+    /// Place, key and text, without excerpt and severity: for a log, which has levels of its own.
     pub fn in_one_line(&self) -> String {
         format!("{}: {}", self.place, self.key_and_what())
     }
@@ -57,7 +56,7 @@ impl Problem {
         if self.key.is_empty() { self.what.clone() } else { format!("{}: {}", self.key, self.what) }
     }
 
-    /// About a file as a whole.
+    /// An error about the file as a whole.
     fn whole_file(name: &str, what: &str) -> Self {
         Self {
             severity: Severity::Error,
@@ -69,7 +68,7 @@ impl Problem {
         }
     }
 
-    /// The same as a warning.
+    /// The same problem as a warning.
     pub(crate) fn into_warning(self) -> Self {
         Self { severity: Severity::Warning, ..self }
     }
@@ -90,26 +89,26 @@ impl fmt::Display for ConfigErrors {
 impl std::error::Error for ConfigErrors {}
 
 impl ConfigErrors {
-    /// One error about a file as a whole.
+    /// One error about the file as a whole.
     pub fn whole_file(name: &str, what: &str) -> Self {
         Self(vec![Problem::whole_file(name, what)])
     }
 }
 
-/// Problems of one severity that are reported individually, at most.
-const MOST_TOLD: usize = 50;
+/// The most problems of one severity that are reported individually.
+const MOST_REPORTED: usize = 50;
 
-/// The problems to report individually, and a line about the others. A generated file may have the
-/// same mistake in each of 10,000 tunnels.
+/// The problems to report individually, and a line that counts the others: a generated file may
+/// repeat a mistake in each of 10,000 tunnels.
 pub fn told(problems: &[Problem]) -> (Vec<&Problem>, Option<String>) {
     let (mut errors, mut warnings) = (0, 0);
-    let is_told = |problem: &&Problem| {
+    let is_reported = |problem: &&Problem| {
         let count = if problem.severity == Severity::Error { &mut errors } else { &mut warnings };
         *count += 1;
-        *count <= MOST_TOLD
+        *count <= MOST_REPORTED
     };
-    let told: Vec<&Problem> = problems.iter().filter(is_told).collect();
-    let more = |count: usize, what: &str| match count.saturating_sub(MOST_TOLD) {
+    let told: Vec<&Problem> = problems.iter().filter(is_reported).collect();
+    let more = |count: usize, what: &str| match count.saturating_sub(MOST_REPORTED) {
         0 => None,
         1 => Some(format!("1 more {what}")),
         more => Some(format!("{more} more {what}s")),
@@ -128,7 +127,7 @@ pub fn in_order(mut problems: Vec<Problem>) -> Vec<Problem> {
 pub struct Source<'a> {
     name: &'a str,
     text: &'a str,
-    /// The text with everything that may be a key replaced, byte for byte, so that offsets stay
+    /// The text with everything that may be a secret key masked byte for byte, so that offsets stay
     /// valid.
     shown: String,
     /// Where each line starts, in bytes.
@@ -136,7 +135,7 @@ pub struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    /// The text of a file; `name` is the file's in reports.
+    /// The text of a file; `name` is its name in reports.
     pub fn new(name: &'a str, text: &'a str) -> Self {
         let later = text.match_indices('\n').map(|(newline, _)| newline + 1);
         Self { name, text, shown: without_keys(text), lines: std::iter::once(0).chain(later).collect() }
@@ -163,12 +162,13 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// An error of the file as a whole.
+    /// An error about the file as a whole.
     pub(crate) fn whole_problem(&self, what: &str) -> Problem {
         Problem::whole_file(self.name, what)
     }
 
-    /// An error of the TOML parser. The key is the one of its line, under the header above it.
+    /// An error of the TOML parser. Its key is that of the error's line, below the last table
+    /// header.
     pub(crate) fn toml_problem(&self, error: &toml::de::Error) -> Problem {
         let what = error.message().trim();
         let Some(span) = error.span() else {
@@ -185,7 +185,7 @@ impl<'a> Source<'a> {
         self.problem(&span, &path.join("."), what)
     }
 
-    /// The first line of `span`, marked.
+    /// The first line of `span`, with the span marked.
     fn excerpt(&self, span: &Range<usize>) -> String {
         let start = span.start.min(self.shown.len());
         let line_start = self.line_start(start);
@@ -211,12 +211,12 @@ impl<'a> Source<'a> {
     }
 }
 
-/// This many hexadecimal digits in a row may be a key.
+/// Minimum number of consecutive hexadecimal digits that may be a secret key.
 const SECRET_DIGITS: usize = 16;
-/// What follows these on their line is a key, in any notation.
+/// What follows these keys on their line is secret, in any notation.
 const SECRET_KEYS: [&str; 2] = ["key_in", "key_out"];
 
-/// A file's text with a star for each byte that may belong to a key.
+/// The text of a file with a star in place of each byte that may belong to a secret key.
 fn without_keys(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for line in text.split_inclusive('\n') {

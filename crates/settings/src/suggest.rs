@@ -1,11 +1,11 @@
 //! Suggestions for misspelt words.
 
-/// The least similarity of a misspelling, by Jaro's measure; cargo and clap use the same.
-const ALIKE: f64 = 0.7;
+/// Minimum Jaro similarity of a misspelling; cargo and clap use the same.
+const LEAST_SIMILARITY: f64 = 0.7;
 
 /// The similarity of two words, from 0 to 1. One typing error also counts as a misspelling of a
 /// short word.
-fn likeness(word: &str, other: &str) -> f64 {
+fn similarity(word: &str, other: &str) -> f64 {
     let is_slip = word.len() > 2 && strsim::osa_distance(word, other) == 1;
     if is_slip { 1.0 } else { strsim::jaro(word, other) }
 }
@@ -13,13 +13,13 @@ fn likeness(word: &str, other: &str) -> f64 {
 /// The most similar known word, if any is similar.
 pub fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     let word = word.to_lowercase();
-    let alike = known.iter().map(|other| (likeness(&word, other), *other));
-    // The first of several equally similar ones.
+    let alike = known.iter().map(|other| (similarity(&word, other), *other));
+    // Of several equally similar words, take the first.
     let best = alike.fold(None, |best: Option<(f64, &str)>, next| match best {
         Some(best) if best.0 >= next.0 => Some(best),
         _ => Some(next),
     });
-    best.filter(|(alike, _)| *alike > ALIKE).map(|(_, word)| word)
+    best.filter(|(alike, _)| *alike > LEAST_SIMILARITY).map(|(_, word)| word)
 }
 
 /// The message that there is no such `thing` (a key, a table), with a suggestion or a list.
@@ -30,7 +30,7 @@ pub fn unknown(thing: &str, word: &str, known: &[&str]) -> String {
     }
 }
 
-/// The same for a value, which is quoted.
+/// The same message for an unknown value, which is quoted.
 pub fn unknown_value(word: &str, known: &[&str]) -> String {
     match nearest(word, known) {
         Some(meant) => format!("unknown {word:?}; did you mean {meant:?}? There are {}", known.join(", ")),

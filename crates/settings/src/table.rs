@@ -30,12 +30,12 @@ pub struct Entries<'a, 'r, 't> {
 pub struct At {
     /// The table, in bytes.
     pub span: Range<usize>,
-    /// Keys that are present, but misspelt or invalid; that was reported.
+    /// Keys that are present, but misspelt or invalid, which has been reported.
     pub unread: Vec<&'static str>,
 }
 
 impl At {
-    /// Whether a key is absent from the table; `is_there` says whether it was read.
+    /// Whether a key is absent from the table; `is_there` says whether its value was read.
     pub fn lacks(&self, key: &str, is_there: bool) -> bool {
         !is_there && !self.unread.contains(&key)
     }
@@ -45,8 +45,8 @@ impl At {
 pub trait Table: Sized {
     /// The keys that may be in it.
     const KEYS: &'static [&'static str];
-    /// Of keys that only one kind of table has, what is added to the error when another kind has
-    /// it.
+    /// For keys that only one kind of table has: the text that is added to the error when another
+    /// kind has it.
     const NOTES: &'static [(&'static str, &'static str)];
 
     /// Reads each key.
@@ -59,9 +59,9 @@ pub trait Table: Sized {
     fn set_at(&mut self, at: At);
 }
 
-/// Declares tables: each key and what it holds, and behind `;` the tables inside. A key that is not
-/// in the file, or is wrong there, is `None`; what must be there is the checker's to say. Where a
-/// table is of one kind among several, `=>` adds to the error that another kind gets for this key:
+/// Declares tables: each key with its type, and behind `;` the nested tables. A key that is missing
+/// from the file or invalid is `None`; the checker decides what is required. In a table of one kind
+/// among several, `=>` adds a note to the error that other kinds get for this key:
 /// `mtu: u16 => "; outside, mtu of [gateway] applies"`.
 #[macro_export]
 macro_rules! tables {
@@ -73,7 +73,7 @@ macro_rules! tables {
         $(#[$doc])*
         #[derive(Default)]
         $vis struct $name {
-            /// Where it is in the file.
+            /// The table's place in the file.
             $vis at: $crate::At,
             $(
                 #[doc = concat!("The key `", stringify!($key), "`.")]
@@ -132,7 +132,7 @@ impl<'a> Reader<'a> {
         self.problems.push(self.source.problem(span, key, what));
     }
 
-    /// Reads the table `path`; `None` if it is none.
+    /// Reads the table `path`; `None`, with a problem, if the value is no table.
     pub fn table<T: Table>(&mut self, path: &str, value: Spanned<DeValue<'_>>) -> Option<T> {
         let span = value.span();
         let left = self.is_table(path, value)?;
@@ -197,7 +197,7 @@ impl<'a> Reader<'a> {
             _ => {}
         }
         if kind.is_none() {
-            // Its keys are checked all the same, whichever kind they belong to.
+            // The kind is unknown, so keys of any kind are read to check their types.
             (0..K::WORDS.len()).for_each(|number| drop(K::take(number, &mut entries)));
         }
         let of_kind: &[&str] = number.map_or(&[], K::keys);
@@ -232,7 +232,7 @@ impl Entries<'_, '_, '_> {
         }
     }
 
-    /// Reads a table inside, if it is there.
+    /// Reads a nested table, if it is there.
     pub fn table<T: Table>(&mut self, key: &'static str) -> Option<T> {
         let value = self.left.remove(key)?;
         let table = self.reader.table(&format!("{}.{key}", self.path), value);

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Unpacks Debian's libreswan without installing it, as its package and strongSwan's exclude each
-# other; what it is linked with is installed.
+# Unpacks Debian's libreswan without installing it, because its package conflicts with strongSwan's.
+# The libraries that it needs are installed.
 # usage: fetch.sh FOLDER
 set -euo pipefail
 folder=$1

@@ -1,29 +1,30 @@
-/// What a [`Nic`](super::Nic) has counted, in packets unless it says otherwise.
+/// Counters of a [`Nic`](super::Nic), in packets unless another unit is given.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NicCounters {
-    /// Given to the card to be sealed in flight; those that it refused or lost are among them.
+    /// Given to the card to be sealed inline, including those that it refused or lost.
     pub sealed: u64,
-    /// Given to the card to be sent as they are.
+    /// Given to the card to be sent unchanged.
     pub raw: u64,
-    /// Put on the line.
+    /// Sent on the line.
     pub sent: u64,
-    /// Opened on their way in: decrypted, and their ICV right.
+    /// Received from the line, decrypted, and authentic.
     pub opened: u64,
-    /// From the line, handed up as they came.
+    /// Received from the line and passed to the host unchanged.
     pub passed: u64,
-    /// From the line with a wrong ICV; the card keeps them.
+    /// Received from the line with a wrong ICV, and dropped by the card.
     pub wrong_icv: u64,
-    /// From the line, of an installed SA and not whole ESP packets; the card keeps them.
+    /// Received from the line with an installed SPI, but no complete ESP packet; dropped by the
+    /// card.
     pub malformed: u64,
-    /// Not sent: of an SA that is not installed, or not what its algorithms can seal, or too long
-    /// for the line. Or from the line, and opened by keys that nobody has any more.
+    /// Not sent, because the SA is not installed, its algorithms cannot seal the packet, or the
+    /// packet is too long for the line; or received and opened with an SA that has been removed.
     pub refused: u64,
-    /// From the line, and lost since the card's buffer was full or nobody took them.
+    /// Received from the line and dropped, because the card's buffer or the host's queue was full.
     pub overrun: u64,
-    /// Under way in the card when it failed.
+    /// In the card when it failed.
     pub lost: u64,
-    /// Times that the card failed and was set anew.
+    /// Number of times that the card failed and was reset.
     pub device_errors: u64,
-    /// Times that the line failed; a frame to be sent was lost then.
+    /// Number of errors of the line. A frame that was being sent is lost.
     pub line_errors: u64,
 }

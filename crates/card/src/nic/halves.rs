@@ -1,8 +1,7 @@
-//! The two halves of a [`Nic`] that works on a thread of its own: one to install SAs, one for
-//! packets.
+//! A [`Nic`] on its own thread, split into two halves: one to install SAs, one for packets.
 //!
-//! The thread begins with the first use of either half, so that a program may give up its
-//! privileges after it has opened the line.
+//! The thread starts with the first use of either half, so that a program can drop its privileges
+//! after it has opened the line.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -19,14 +18,14 @@ use crate::error::CardError;
 use crate::line::{Line, event};
 use crate::sa::{Inbound, Sa};
 
-/// Packets that wait for the card, and packets from it that wait for the host.
+/// Capacity of the queues to and from the card, in packets.
 const PACKETS: usize = 256;
 
-/// Places of the queue to the card that a port keeps for frames of its own, such as ARP's: it gives
-/// others while [`NicPort::room`] is more than that.
+/// Places in the queue to the card that a port reserves for its own frames, such as ARP: it accepts
+/// other packets only while [`NicPort::room`] is larger.
 pub const OWN_PLACES: usize = 16;
 
-/// No room: the packet was not taken.
+/// The queue is full; the packet was not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Full;
 
@@ -36,16 +35,17 @@ pub(super) struct Departure {
     pub(super) seal: Option<Seal>,
 }
 
-/// A frame from the line.
+/// A frame received from the line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// The number of the SA that it was opened for; it has no ICV then, and nothing behind it.
+    /// The number of the SA with which the packet was opened; its ICV and any bytes behind it are
+    /// removed then.
     pub opened: Option<u32>,
-    /// From destination address to payload.
+    /// The frame, from destination address to payload.
     pub frame: Vec<u8>,
 }
 
-/// What the thread is asked to do.
+/// A request to the thread.
 pub(super) enum Request {
     Install {
         number: u32,
@@ -53,16 +53,16 @@ pub(super) enum Request {
         inbound: Option<Inbound>,
         reply: SyncSender<Result<(), CardError>>,
     },
-    /// Once so many packets have been given to the card.
+    /// Executed after this many packets have been given to the card.
     Remove {
         number: u32,
         after: u64,
     },
 }
 
-/// What all three sides see.
+/// State shared by the two halves and the thread.
 pub(super) struct Shared {
-    /// Until the thread begins.
+    /// The thread's state until it starts.
     waiting: Mutex<Option<Work>>,
     thread: Mutex<Option<JoinHandle<()>>>,
     has_begun: AtomicBool,
@@ -72,7 +72,7 @@ pub(super) struct Shared {
     pub(super) wake: EventFd,
     /// Readable while the host has packets to take.
     pub(super) arrived: EventFd,
-    /// Packets that the host has given, and that the card has taken.
+    /// Number of packets that the host has queued, and that the card has taken.
     given: AtomicU64,
     pub(super) taken: AtomicU64,
     pub(super) counters: Mutex<NicCounters>,
@@ -89,8 +89,8 @@ impl Shared {
         }
         let Some(work) = lock(&self.waiting).take() else { return };
         let shared = Arc::clone(self);
-        // Without a thread the rings fill and installations fail: the card is then as good as
-        // absent.
+        // If no thread can be started, the queues fill up and installations fail, as if the card
+        // were absent.
         let spawned =
             std::thread::Builder::new().name("convoy-card".to_owned()).spawn(move || work.run(&shared));
         *lock(&self.thread) = spawned.ok();
@@ -98,29 +98,29 @@ impl Shared {
     }
 
     fn wake(&self) {
-        // It fails only where so many wakes are unread that the thread is about to look anyway.
+        // Fails only if the counter is at its limit, when the thread has been woken anyway.
         let _ = self.wake.write(1);
     }
 }
 
-/// Installs SAs on a card and reads its counters. For any thread.
+/// Installs SAs on a card and reads its counters; usable from any thread.
 #[derive(Clone)]
 pub struct NicControl {
     shared: Arc<Shared>,
     requests: Sender<Request>,
 }
 
-/// Packets to and from a card, for one owner. The card ends with it.
+/// Sends and receives packets through a card; has one owner. Dropping it ends the card's thread.
 pub struct NicPort {
     shared: Arc<Shared>,
     departures: Producer<Departure>,
     arrivals: Consumer<Arrival>,
 }
 
-/// A card on a line, in two halves.
+/// Makes a card on a line, split into two halves.
 ///
 /// # Errors
-/// [`CardError`] if there is no card.
+/// [`CardError`] if the card cannot be made.
 pub fn pair(line: Box<dyn Line>) -> Result<(NicControl, NicPort), CardError> {
     let nic = Nic::new(line)?;
     let (departures, departing) = RingBuffer::new(PACKETS);
@@ -145,13 +145,13 @@ pub fn pair(line: Box<dyn Line>) -> Result<(NicControl, NicPort), CardError> {
 }
 
 impl NicControl {
-    /// Takes an SA under a number, in the place of what stood there: inbound with an SPI, else
-    /// outbound. It holds for all packets that are transmitted after it. Waits until the card's
-    /// thread has decided, some milliseconds at most.
+    /// Installs an SA, replacing an earlier one with this number: inbound if an SPI is given, else
+    /// outbound. It applies to all packets that are transmitted afterwards. Waits for the card's
+    /// thread, a few milliseconds at most.
     ///
     /// # Errors
-    /// [`CardError::Unfit`] as for [`Nic::install`], [`CardError::Gone`] if the card has failed for
-    /// good.
+    /// [`CardError::Unfit`] as for [`Nic::install`]; [`CardError::Gone`] if the card has failed
+    /// permanently.
     pub fn install(&self, number: u32, sa: Sa, inbound: Option<Inbound>) -> Result<(), CardError> {
         self.shared.begin();
         let (reply, decided) = sync_channel(1);
@@ -161,22 +161,21 @@ impl NicControl {
         decided.recv().map_err(|_| CardError::Gone)?
     }
 
-    /// Forgets an SA soon, but not before the packets that were transmitted until now have been
-    /// given to the card. Does not wait.
+    /// Removes an SA once all packets that were transmitted before this call have been given to the
+    /// card. Does not wait.
     pub fn remove(&self, number: u32) {
         let after = self.shared.given.load(Ordering::SeqCst);
-        // A card that is gone has no SAs.
+        // A card that has failed has no SAs.
         let _ = self.requests.send(Request::Remove { number, after });
         self.shared.wake();
     }
 
-    /// Packets that [`NicPort::transmit`] takes before the card takes one; an estimate on any
-    /// thread but the port's own.
+    /// Packets that [`NicPort::transmit`] can accept now; an estimate on any thread but the port's.
     pub fn room(&self) -> usize {
         room(&self.shared)
     }
 
-    /// What has been counted, up to the card's last look.
+    /// Counters, as the card's thread last published them.
     pub fn counters(&self) -> NicCounters {
         lock(&self.shared.counters).clone()
     }
@@ -184,16 +183,16 @@ impl NicControl {
 
 fn room(shared: &Shared) -> usize {
     let (given, taken) = (shared.given.load(Ordering::SeqCst), shared.taken.load(Ordering::SeqCst));
-    // A packet counts as given once it is in the queue, when the card may have it already.
+    // A packet is counted as given after it was queued, when the card may already have taken it.
     let waiting = given.saturating_sub(taken);
     PACKETS.saturating_sub(waiting as usize)
 }
 
 impl NicPort {
-    /// Gives the card a frame, in parts, to be sent in order.
+    /// Queues a frame, given in parts, to be sent in order.
     ///
     /// # Errors
-    /// [`Full`] if there is no room now.
+    /// [`Full`] if the queue is full.
     pub fn transmit(&mut self, parts: &[&[u8]], seal: Option<Seal>) -> Result<(), Full> {
         self.shared.begin();
         if self.departures.is_full() {
@@ -210,27 +209,28 @@ impl NicPort {
         Ok(())
     }
 
-    /// Packets that [`Self::transmit`] takes at least.
+    /// Packets that [`Self::transmit`] is certain to accept.
     pub fn room(&self) -> usize {
         self.departures.slots()
     }
 
-    /// The next frame from the line, if one is there.
+    /// The next frame from the line, if there is one.
     pub fn receive(&mut self) -> Option<Arrival> {
         self.shared.begin();
         self.arrivals.pop().ok().or_else(|| {
-            // Cleared before the second look, so that a frame in between wakes once more.
+            // Cleared before the queue is checked again, so that a frame that arrives in between
+            // sets it anew.
             let _ = self.shared.arrived.read();
             self.arrivals.pop().ok()
         })
     }
 
-    /// What is readable while `receive` has something.
+    /// A descriptor that is readable while `receive` may have a frame.
     pub fn readable_fd(&self) -> BorrowedFd<'_> {
         self.shared.arrived.as_fd()
     }
 
-    /// Whether the card has failed for good: nothing leaves or comes any more.
+    /// Whether the card has failed permanently, so that nothing is sent or received any more.
     pub fn is_gone(&self) -> bool {
         self.shared.has_begun.load(Ordering::Acquire)
             && lock(&self.shared.thread).as_ref().is_none_or(JoinHandle::is_finished)
@@ -244,7 +244,7 @@ impl Drop for NicPort {
         self.shared.wake();
         let thread = lock(&self.shared.thread).take();
         if let Some(thread) = thread {
-            // If it has panicked, there is nobody to tell.
+            // A panic of the thread cannot be reported here.
             let _ = thread.join();
         }
     }

@@ -1,4 +1,4 @@
-//! From the card to the host: completions, the answers to commands, and what came from the line.
+//! From the card to the host: completions, answers to commands, and frames from the line.
 
 use zeroize::Zeroize;
 
@@ -82,8 +82,8 @@ impl Nic {
         }
     }
 
-    /// What came from the line and found no room has no status; what else has none is an error in
-    /// the end.
+    /// Detects a stalled card. Frames from the line that found no room have no status, which is no
+    /// error; anything else without an answer is one after a timeout.
     pub(super) fn watch(&mut self) -> Result<(), CardError> {
         if self.flight.silent == 0 || self.is_idle() {
             self.flight.silent = 0;

@@ -1,9 +1,9 @@
-//! The card as a network interface: what leaves is sealed in flight, what comes in is opened before
-//! the host sees it.
+//! The card as a network interface: packets are sealed when they are sent, and opened before the
+//! host receives them.
 //!
-//! [`Nic`] is the driver alone: nothing in it waits, and the card works only in [`Nic::step`].
-//! [`pair`] puts one on a thread. Every frame that is sent passes X1, those that are not to be
-//! sealed too, so that order is kept.
+//! [`Nic`] is the driver itself. Nothing in it blocks, and the card only works in [`Nic::step`].
+//! [`pair`] runs one on its own thread. All frames that are sent pass X1, even those that are not
+//! sealed, so that their order is kept.
 
 mod counters;
 mod halves;
@@ -25,63 +25,65 @@ use crate::rings::{RINGS_BYTES, Rings};
 use crate::sa::{Inbound, Sa};
 use sas::Sas;
 
-/// Buffers each way.
+/// Buffers in each direction.
 const BUFFERS: usize = 64;
-/// Bytes of one: any frame behind its prefix or status.
+/// Size of a buffer: the longest frame with its prefix or status.
 const BUFFER_BYTES: usize = (PREFIX_BYTES + LINE_BYTES).next_multiple_of(64);
 const TRANSMIT_BUFFERS: usize = RINGS_BYTES;
 const RECEIVE_BUFFERS: usize = TRANSMIT_BUFFERS + BUFFERS * BUFFER_BYTES;
 const WINDOW_BYTES: usize = RECEIVE_BUFFERS + BUFFERS * BUFFER_BYTES;
-/// Cycles in which something must come of what is under way: many times what the longest frame
-/// takes in the slowest function.
+/// Cycles without progress after which the card has failed: many times what the longest frame takes
+/// in the slowest function.
 const TIMEOUT_CYCLES: u64 = 500_000;
-/// The cookie of packets; commands have that of their pipeline behind it.
+/// The cookie of packets. Commands have the cookies that follow, by their pipeline.
 const PACKET_COOKIE: u32 = 0;
-/// Bytes of an ESP header.
+/// Length of an ESP header, in bytes.
 const ESP_BYTES: usize = 8;
 
-/// What is to be done with a frame in flight.
+/// How to seal a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seal {
-    /// The outbound SA's number.
+    /// Number of the outbound SA.
     pub sa: u32,
-    /// Where the ESP header begins, in bytes from the frame's start. Header and IV are written, the
-    /// payload is plain with its ESP trailer, and the ICV's bytes at the frame's end are room.
+    /// Offset of the ESP header in the frame, in bytes. ESP header and IV are already written, the
+    /// payload is plaintext with its ESP trailer, and the frame ends with room for the ICV.
     pub esp_at: u16,
-    /// The upper half of an extended sequence number.
+    /// The upper half of an extended sequence number; `None` without ESN.
     pub seq_high: Option<[u8; 4]>,
 }
 
-/// What is under way in the card.
+/// Work that is under way in the card.
 #[derive(Default)]
 struct Flight {
-    /// Buffers of the transmit ring that the card has not read yet, oldest first: how many bytes of
-    /// each to wipe then.
+    /// For each transmit buffer that the card has not read yet, oldest first: the number of bytes
+    /// to wipe afterwards.
     posted: VecDeque<usize>,
-    /// Buffers of the transmit ring ever taken.
+    /// Number of transmit buffers used so far.
     buffers: usize,
-    /// Commands without answer, by pipeline: what their place stands for when they are done.
+    /// Commands without an answer, by pipeline: each with its place in the cache, and the SA number
+    /// that the place has once the command is done.
     commands: [VecDeque<(u8, Option<u32>)>; 2],
-    /// Packets that are neither on the line nor refused.
+    /// Packets that are neither sent nor refused yet.
     leaving: u64,
-    /// Frames from the line without status.
+    /// Frames from the line that have no status yet.
     arriving: u64,
-    /// Cycles without any sign of work.
+    /// Cycles without progress.
     silent: u64,
-    /// Whether the doorbells are to be rung.
+    /// Whether the doorbells have to be rung.
     is_rung: bool,
 }
 
-/// A frame that waits for room; its bytes are kept beside.
+/// Length of a frame that waits for room; its bytes are stored separately.
 type Held = Option<usize>;
 
-/// A card, its line, and all that the driver knows of it.
+/// A card and its line, with the driver's record of their state.
 pub struct Nic {
     device: Device,
     rings: Rings,
     line: Box<dyn Line>,
     sas: Sas,
-    /// Whose packets each place of X2's cache opens, as the statuses read so far say.
+    /// For each place of X2's cache, the number of the SA in it, according to the statuses read so
+    /// far.
     opens: [Option<u32>; 256],
     flight: Flight,
     towards: (Held, Vec<u8>),
@@ -93,10 +95,10 @@ pub struct Nic {
 }
 
 impl Nic {
-    /// A card out of reset on a line, without SAs.
+    /// Makes a card on a line: reset, and without SAs.
     ///
     /// # Errors
-    /// [`CardError`] if it does not answer as a GRIP card.
+    /// [`CardError`] if it does not identify itself as a GRIP card.
     pub fn new(line: Box<dyn Line>) -> Result<Self, CardError> {
         let mut device = Device::new(WINDOW_BYTES)?;
         let sas = Sas::new(device.built());
@@ -117,50 +119,52 @@ impl Nic {
         Ok(nic)
     }
 
-    /// Sets the clock of the host's bus against the card's, as
-    /// [`Driver::set_bus`](crate::Driver::set_bus) does.
+    /// Sets the clock of the host's bus relative to the card's; see
+    /// [`Driver::set_bus`](crate::Driver::set_bus).
     pub fn set_bus(&mut self, bus_mhz: u32, card_mhz: u32) {
         self.bus = (bus_mhz, card_mhz);
         self.device.set_bus(bus_mhz, card_mhz);
     }
 
-    /// The card's count of cycles since reset, which wraps.
+    /// The card's cycle counter since reset, which wraps.
     pub fn cycles(&mut self) -> u32 {
         self.device.read(CYCLES)
     }
 
-    /// What has been counted so far.
+    /// Counters since the card was made.
     pub fn counters(&self) -> &NicCounters {
         &self.counters
     }
 
-    /// Takes an SA under a number, in the place of what stood there: inbound with an SPI, else
-    /// outbound. It holds for all packets that are transmitted after it.
+    /// Installs an SA, replacing an earlier one with this number: inbound if an SPI is given, else
+    /// outbound. It applies to all packets that are transmitted afterwards.
     ///
     /// # Errors
-    /// [`CardError::Unfit`] if the card has no function for it, its keys or its ICV are none that
-    /// the card takes, another function is in the slot and in use, or another SA's SPI has its
-    /// place in the map. What had the number is gone then, too.
+    /// [`CardError::Unfit`] if the card has no function for it or does not support its keys or ICV,
+    /// if the slot holds another function that is in use, or if another SA occupies the place of
+    /// its SPI in the map. An earlier SA with this number is removed even then.
     pub fn install(&mut self, number: u32, sa: Sa, inbound: Option<Inbound>) -> Result<(), CardError> {
         self.sas.install(number, sa, inbound)
     }
 
-    /// Forgets an SA, here and on the card.
+    /// Removes an SA from the driver and the card.
     pub fn remove(&mut self, number: u32) {
         self.sas.remove(number);
     }
 
-    /// Lets the card work for some cycles, and gives what came from the line to `receive`: the SA
-    /// that it was opened for, and the frame, without ICV and what followed it if it was opened.
+    /// Runs the card for some cycles, and passes frames from the line to `receive`: the number of
+    /// the SA with which the frame was opened, if it was, and the frame. An opened frame ends
+    /// before its ICV.
     ///
     /// # Errors
-    /// Any [`CardError`] but `Unfit`: call [`Self::reset`] then.
+    /// Any [`CardError`] but `Unfit`; call [`Self::reset`] then.
     pub fn step(
         &mut self,
         cycles: u64,
         receive: &mut dyn FnMut(Option<u32>, &[u8]),
     ) -> Result<(), CardError> {
-        // A line without room makes the card's time stand still: frames on a wire cannot wait.
+        // The card is not clocked while the line has no room, because a frame on a wire cannot be
+        // paused.
         if !self.hand_out()? {
             return Ok(());
         }
@@ -177,7 +181,7 @@ impl Nic {
         self.watch()
     }
 
-    /// Whether nothing is under way: the card then has nothing to do until the next frame.
+    /// Whether nothing is under way, so that the card has no work until the next frame.
     pub fn is_idle(&self) -> bool {
         let flight = &self.flight;
         flight.posted.is_empty()
@@ -188,7 +192,7 @@ impl Nic {
             && self.sas.orders.is_empty()
     }
 
-    /// Sets the card anew after an error. The SAs stay installed, what was under way is lost.
+    /// Replaces the card after an error. The SAs stay installed; packets under way are lost.
     ///
     /// # Errors
     /// As for [`Self::new`].
@@ -209,7 +213,7 @@ impl Nic {
         self.from.0.is_some()
     }
 
-    /// The line, to wait for.
+    /// The line, for the thread to wait for.
     pub(crate) fn line(&self) -> &dyn Line {
         &*self.line
     }
@@ -221,7 +225,7 @@ impl Nic {
         self.flight.is_rung = true;
     }
 
-    /// Frames from the line to the card, as many as it has room for.
+    /// Moves frames from the line to the card, as many as it has room for.
     fn take_in(&mut self) {
         loop {
             let (held, buffer) = &mut self.towards;
@@ -240,7 +244,7 @@ impl Nic {
         }
     }
 
-    /// Frames from the card to the line; `false` if that has no room.
+    /// Moves frames from the card to the line; `false` if the line has no room.
     fn hand_out(&mut self) -> Result<bool, CardError> {
         loop {
             let (held, buffer) = &mut self.from;

@@ -1,5 +1,4 @@
-//! From the host into the card: packets to seal or to pass, and the commands that put SAs in their
-//! places.
+//! From the host to the card: packets to seal or to forward, and commands that install SAs.
 
 use super::sas::Order;
 use super::{BUFFER_BYTES, BUFFERS, ESP_BYTES, Nic, PACKET_COOKIE, Seal, TRANSMIT_BUFFERS};
@@ -7,8 +6,8 @@ use crate::command::{Direction, Operation, PREFIX_BYTES, Pipeline, Route, prefix
 use crate::line::LINE_BYTES;
 
 impl Nic {
-    /// Has a frame sent; `false` if there is no room now. One that the card cannot seal, or that is
-    /// longer than [`LINE_BYTES`], is dropped and counted.
+    /// Sends a frame; `false` if there is no room now. A frame that cannot be sealed, or is longer
+    /// than [`LINE_BYTES`], is dropped and counted.
     pub fn transmit(&mut self, frame: &[u8], seal: Option<Seal>) -> bool {
         if frame.len() > LINE_BYTES {
             self.counters.refused += 1;
@@ -40,7 +39,7 @@ impl Nic {
         true
     }
 
-    /// The frame without room for the ICV, if it is one that its SA can seal.
+    /// The frame without the room for the ICV; `None` if its SA cannot seal it.
     fn sealable<'a>(&self, frame: &'a [u8], seal: Seal) -> Option<&'a [u8]> {
         let entry = self.sas.get(seal.sa).filter(|entry| entry.inbound.is_none())?;
         let payload_at = usize::from(seal.esp_at) + ESP_BYTES + entry.sa.algorithm.cipher.iv_bytes();
@@ -58,7 +57,7 @@ impl Nic {
         self.flight.leaving += 1;
     }
 
-    /// Brings commands into the ring while there is room.
+    /// Posts waiting commands while the ring has room.
     pub(super) fn post_orders(&mut self) {
         while self.free() != 0
             && let Some(order) = self.sas.orders.pop_front()

@@ -1,4 +1,4 @@
-//! Which SAs a card has, where, and what functions they keep in its slots.
+//! The installed SAs, their places in the caches, and the functions that they need in the slots.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -9,24 +9,24 @@ use crate::command::{Direction, Operation, Pipeline};
 use crate::error::CardError;
 use crate::sa::{Algorithm, Inbound, SA_BYTES, Sa};
 
-/// A command that waits for its turn in the transmit ring.
+/// A command that waits for room in the transmit ring.
 pub(super) struct Order {
     pub(super) pipeline: Pipeline,
     pub(super) operation: Operation,
     pub(super) place: u8,
     pub(super) body: Option<Zeroizing<[u8; SA_BYTES]>>,
-    /// Whose packets the place stands for once this is done.
+    /// Number of the SA in the place once the command is done.
     pub(super) number: Option<u32>,
 }
 
-/// A slot, and how many SAs need what is in it.
+/// A slot's function, and the number of SAs that use it.
 #[derive(Clone, Copy, Default)]
 struct Slot {
     function: u8,
     users: usize,
 }
 
-/// An SA: inbound if it has an SPI on the line.
+/// An installed SA; inbound if it has an SPI.
 pub(super) struct Entry {
     pub(super) sa: Sa,
     pub(super) inbound: Option<Inbound>,
@@ -38,14 +38,15 @@ impl Entry {
     }
 }
 
-/// All of them, and the commands that bring the card to the same state.
+/// All installed SAs, and the commands that bring the card to the same state.
 pub(super) struct Sas {
     built: [u16; 2],
     slots: [Slot; 2],
     entries: HashMap<u32, Entry>,
-    /// X1's cache: what is sealed comes in when its packets do.
+    /// X1's cache. An outbound SA is loaded with its first packet.
     sealing: Cache,
-    /// X2's cache: an SA stands where its SPI stands in the map, for there it alone can be found.
+    /// X2's cache. The place of an inbound SA is given by its SPI ([`Inbound::place`]), since the
+    /// card only looks there.
     opening: [Option<u32>; 256],
     pub(super) orders: VecDeque<Order>,
 }
@@ -66,14 +67,15 @@ impl Sas {
         self.entries.get(&number)
     }
 
-    /// The function for an algorithm: the one in the slot while other SAs need it.
+    /// The function for an algorithm. While other SAs use the slot, only its present function is
+    /// possible.
     fn function(&self, pipeline: Pipeline, algorithm: Algorithm) -> Option<u8> {
         let slot = self.slots[pipeline as usize];
         let function = algorithm.function(self.built[pipeline as usize], slot.function)?;
         (slot.users == 0 || function == slot.function).then_some(function)
     }
 
-    /// Takes an SA, in the place of what had its number.
+    /// Installs an SA, replacing an earlier one with this number.
     pub(super) fn install(&mut self, number: u32, sa: Sa, inbound: Option<Inbound>) -> Result<(), CardError> {
         self.remove(number);
         let entry = Entry { sa, inbound };
@@ -115,8 +117,8 @@ impl Sas {
         }
     }
 
-    /// Where X1 has the keys for a packet of an outbound SA; with the command to put them there if
-    /// it has not.
+    /// The place in X1's cache for a packet of an outbound SA, and the command that loads the SA if
+    /// it is not cached.
     pub(super) fn place(&mut self, number: u32, is_esn: bool) -> Option<(u8, Option<Order>)> {
         let entry = self.entries.get(&number).filter(|entry| entry.inbound.is_none())?;
         let name = (number, is_esn);
@@ -129,12 +131,12 @@ impl Sas {
         Some((place, Some(Order { pipeline, operation, place, body, number: Some(number) })))
     }
 
-    /// Whether [`Self::place`] needs no command.
+    /// Whether the SA is cached, so that [`Self::place`] needs no command.
     pub(super) fn is_at_hand(&mut self, number: u32, is_esn: bool) -> bool {
         self.sealing.find((number, is_esn)).is_some()
     }
 
-    /// Brings a card that has forgotten all to the state that the last one had.
+    /// Reloads the functions and SAs after a reset of the card.
     pub(super) fn restore(&mut self) {
         self.orders.clear();
         self.sealing = Cache::default();

@@ -1,4 +1,4 @@
-//! Two cards on a line, and one card whose line is in the test's hands.
+//! Two cards on a line, and one card whose line's other end belongs to the test.
 
 mod esp;
 mod on_thread;
@@ -11,10 +11,10 @@ use crate::line::{MemoryLine, memory};
 use crate::sa::Algorithm;
 use esp::{CTR_SHA1, Case, GCM, Shape, case, inbound, sa, shapes};
 
-/// More than anything here takes.
+/// More rounds than any test needs.
 const ROUNDS: usize = 4_000;
 
-/// Keeps what passes it.
+/// A line that records the frames that pass it.
 struct Tap {
     line: MemoryLine,
     seen: Arc<Mutex<Vec<Vec<u8>>>>,
@@ -36,7 +36,7 @@ impl Line for Tap {
 
 type Received = Vec<(Option<u32>, Vec<u8>)>;
 
-/// Lets a card work until nothing is under way; what came.
+/// Runs a card until nothing is under way, and returns what it received.
 fn run_until_idle(nic: &mut Nic) -> Received {
     let mut received = Received::new();
     for _ in 0..ROUNDS {
@@ -49,13 +49,13 @@ fn run_until_idle(nic: &mut Nic) -> Received {
     panic!("something is still under way: {:?}", nic.counters());
 }
 
-/// A card whose line the test has the other end of.
+/// A card, and the other end of its line.
 fn alone(capacity: usize) -> (Nic, MemoryLine) {
     let (line, peer) = memory(capacity).expect("descriptors");
     (Nic::new(Box::new(line)).expect("a card"), peer)
 }
 
-/// All that has come to the test's end of a line.
+/// All frames that have arrived at the test's end of a line.
 fn drained(line: &mut MemoryLine) -> Vec<Vec<u8>> {
     let mut buffer = vec![0; LINE_BYTES];
     std::iter::from_fn(|| {
@@ -65,7 +65,7 @@ fn drained(line: &mut MemoryLine) -> Vec<Vec<u8>> {
     .collect()
 }
 
-/// Opens SAs of one shape.
+/// A card with SAs that open packets of one shape.
 fn opener(shape: Shape, numbers: std::ops::Range<u8>) -> (Nic, MemoryLine) {
     let (mut nic, line) = alone(2_048);
     for number in numbers {
@@ -219,7 +219,7 @@ fn a_packet_that_cannot_be_sealed_does_not_leave() {
 fn a_frame_that_is_too_long_for_the_line_does_not_leave_and_harms_no_other() {
     let (mut nic, mut line) = alone(256);
     let longest = vec![7; LINE_BYTES];
-    // More than the ring has places, so that each place is next to one.
+    // More packets than the ring has places, so that each place is used.
     for _ in 0..BUFFERS {
         while !nic.transmit(&longest, None) {
             nic.step(2_000, &mut |_, _| ()).expect("the card works");
@@ -243,7 +243,7 @@ fn full_queues_refuse_and_lose_nothing() {
             given.push(case.sealed);
             continue;
         }
-        // The line takes two, and the card's time stands still until they are read.
+        // The line holds two frames, and the card's clock stops until they are read.
         nic.step(2_000, &mut |_, _| ()).expect("the card works");
         out.extend(drained(&mut line));
     }
@@ -292,7 +292,7 @@ fn a_card_that_failed_has_its_sas_again_after_the_reset() {
     nic.install(100, sa(GCM, 100), None).expect("fits");
     let (out, inward) = (case(shape(GCM), 100, 1, 64), case(shape(GCM), 39, 1, 64));
     assert!(nic.transmit(&out.plain, Some(out.seal)));
-    // The ring of descriptors is no longer in the window.
+    // Puts the descriptor ring outside the window.
     nic.device.write(crate::device::TRANSMIT, 0x7fff_0000);
     assert_eq!(nic.step(5_000, &mut |_, _| ()), Err(CardError::Strayed));
     nic.reset().expect("a card");
@@ -306,7 +306,7 @@ fn a_card_that_failed_has_its_sas_again_after_the_reset() {
 #[test]
 fn a_card_that_says_nothing_has_failed() {
     let (mut nic, _line) = alone(8);
-    // Neither transmit nor receive.
+    // Disables transmission and reception.
     nic.device.write(crate::device::CONTROL, 0);
     assert!(nic.transmit(&[0; 60], None));
     let silent = (0..6).map(|_| nic.step(100_000, &mut |_, _| ())).find(Result::is_err);

@@ -1,4 +1,4 @@
-//! The thread on which a [`Nic`] works. It sleeps while nothing is under way.
+//! The thread of a [`Nic`], which sleeps while nothing is under way.
 
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering;
@@ -10,21 +10,21 @@ use rtrb::{Consumer, Producer};
 use super::Nic;
 use super::halves::{Arrival, Departure, Request, Shared, lock};
 
-/// Cycles between two looks at rings and line: a packet or two.
+/// Cycles between two checks of queues and line: enough for a packet or two.
 const STEP_CYCLES: u64 = 256;
-/// The longest sleep, in ms: a line that cannot wake the thread, or has no room, is asked that
-/// often.
+/// The longest sleep, in ms, if the line cannot wake the thread or has no room, so that it has to
+/// be polled.
 const ASK_MS: u16 = 1;
-/// The longest sleep where all can wake it, in ms.
+/// The longest sleep, in ms, if all sources of work can wake the thread.
 const SLEEP_MS: u16 = 1_000;
-/// The pause after an error of the line, such as an interface that is down, in ms.
+/// The pause after an error of the line, in ms, for example if an interface is down.
 const LINE_ERROR_MS: u16 = 50;
 
-/// What the thread has.
+/// State of the thread.
 pub(super) struct Work {
     pub(super) nic: Nic,
     pub(super) departing: Consumer<Departure>,
-    /// A packet that the card had no room for.
+    /// A packet for which the card had no room.
     pub(super) next: Option<Departure>,
     pub(super) arriving: Producer<Arrival>,
     pub(super) requested: Receiver<Request>,
@@ -45,7 +45,7 @@ impl Work {
                 has_arrived |= arriving.push(arrival).map_err(|_| unread += 1).is_ok();
             });
             if has_arrived {
-                // It fails only where so many are unread that the host is about to look anyway.
+                // Fails only if the counter is at its limit, when the host has been woken anyway.
                 let _ = shared.arrived.write(1);
             }
             if stepped.is_err() && self.nic.reset().is_err() {
@@ -64,10 +64,11 @@ impl Work {
         while let Ok(request) = self.requested.try_recv() {
             match request {
                 Request::Install { number, sa, inbound, reply } => {
-                    // What is due goes first: its place in the map may be the one that is wanted.
+                    // Removals that are due come first: they may free the place in the map that
+                    // this SA needs.
                     self.remove_due(shared);
                     self.removals.retain(|(removed, _)| *removed != number);
-                    // Whoever asked may have given up.
+                    // The requester may have given up.
                     let _ = reply.send(self.nic.install(number, *sa, inbound));
                 }
                 Request::Remove { number, after } => self.removals.push((number, after)),
@@ -112,11 +113,11 @@ impl Work {
             Some(_) => SLEEP_MS,
             None => ASK_MS,
         };
-        // A packet given before the flag was seen has woken nobody.
+        // A packet that was queued before the flag was set has not woken this thread.
         if self.departing.is_empty() || has_failed || is_stuck {
             let mut fds = vec![PollFd::new(shared.wake.as_fd(), PollFlags::POLLIN)];
             fds.extend(line.map(|fd| PollFd::new(fd, PollFlags::POLLIN)));
-            // An interrupted poll only means another look.
+            // If the poll is interrupted, the loop just runs once more.
             let _ = poll(&mut fds, PollTimeout::from(timeout));
         }
         shared.is_sleeping.store(false, Ordering::SeqCst);

@@ -28,12 +28,12 @@ pub(super) enum BenchCommand {
     Inside(InsideArgs),
 }
 
-/// What the paper measured, and what is used today.
+/// The ciphers that the paper measured, and one in use today.
 const CIPHERS: [&str; 4] = ["des-sha1", "3des-sha1", "aes128-sha1", "aes128gcm16"];
-/// The service without a cipher.
+/// Name of the service without a cipher.
 const FORWARDING: &str = "forwarding";
 
-/// Services by their names.
+/// Services by name.
 fn services(names: &[String]) -> Vec<(String, Service)> {
     let service = |name: &String| match name.as_str() {
         FORWARDING => Service::Forward,
@@ -46,14 +46,14 @@ fn all_services() -> impl Iterator<Item = String> {
     std::iter::once(FORWARDING).chain(CIPHERS).map(str::to_owned)
 }
 
-/// A length of time.
+/// Parses a duration in seconds.
 fn seconds(text: &str) -> Result<f64, String> {
     let expected = "a number of seconds from 0.01 to 3600 is expected";
     let seconds: f64 = text.parse().map_err(|_| expected.to_owned())?;
     if (0.01..=3600.0).contains(&seconds) { Ok(seconds) } else { Err(expected.to_owned()) }
 }
 
-/// The time of a whole measurement.
+/// Parses the time limit of a whole measurement.
 fn within(text: &str) -> Result<f64, String> {
     let expected = "a number of seconds from 1 to 1000000 is expected";
     let seconds: f64 = text.parse().map_err(|_| expected.to_owned())?;
@@ -143,7 +143,7 @@ pub(super) enum ServiceArg {
     Forward,
 }
 
-/// What is said of the two gateways in this process.
+/// Options that apply only to the two gateways in this process.
 const OF_THE_PAIR: [&str; 5] = ["service", "proposal", "tunnels", "inner", "outer"];
 
 #[derive(Args)]
@@ -236,7 +236,7 @@ impl ThroughputArgs {
         Pair { tunnels: self.tunnels, families, ..Pair::of(service) }
     }
 
-    /// What is to be tested.
+    /// The plan of the test, from the options.
     pub(super) fn plan(&self) -> Result<Plan, String> {
         let part = |name: &str, value: f64, range: std::ops::Range<f64>| {
             if range.contains(&value) {

@@ -1,8 +1,8 @@
-//! How long a measurement takes at most, dealt out among its parts.
+//! Time budget of a measurement, shared among its parts.
 
 use std::time::{Duration, Instant};
 
-/// What is left of the time, and of the parts.
+/// The remaining time and the number of remaining parts.
 pub(super) struct Budget {
     end: Instant,
     parts_left: u32,
@@ -10,16 +10,17 @@ pub(super) struct Budget {
 }
 
 impl Budget {
-    /// For so many parts, each of which takes so long where nothing disturbs it, unless the user
-    /// sets the time for all of them.
+    /// A budget for `parts` parts of `part_s` seconds each with some reserve, unless the user sets
+    /// the total.
     pub(super) fn new(within_s: Option<f64>, parts: u32, part_s: f64) -> Self {
-        /// What a busy machine adds.
+        /// Reserve for a busy machine.
         const ROOM: f64 = 1.2;
         let seconds = within_s.unwrap_or(f64::from(parts) * part_s * ROOM);
         Self { end: Instant::now() + Duration::from_secs_f64(seconds), parts_left: parts, seconds }
     }
 
-    /// When the next part has to end. What earlier parts did not need is for those that follow.
+    /// Deadline of the next part. Time that earlier parts did not use is shared among the remaining
+    /// ones.
     pub(super) fn next(&mut self) -> Instant {
         let now = Instant::now();
         let share = self.end.saturating_duration_since(now) / self.parts_left.max(1);
@@ -27,13 +28,13 @@ impl Budget {
         now + share
     }
 
-    /// Says on the standard error output how long it will take, before it begins.
+    /// Announces the time limit on standard error.
     pub(super) fn announce(&self, what: &str) {
         eprintln!("{what}: at most about {} (--within sets it).", duration(self.seconds));
     }
 }
 
-/// In words that one can plan with.
+/// Formats a duration in rounded units.
 fn duration(seconds: f64) -> String {
     let whole = seconds.ceil().max(1.0) as u64;
     match whole {
@@ -52,8 +53,7 @@ mod tests {
         let began = Instant::now();
         let mut budget = Budget::new(Some(1000.0), 4, 1.0);
         let shares: Vec<f64> = (0..4).map(|_| (budget.next() - began).as_secs_f64()).collect();
-        // No part took any time, so that each may have an equal part of what all the others have
-        // left.
+        // No part took any time, so each gets an equal share of all the time that is left.
         for (share, part) in shares.iter().zip([0.25, 1.0 / 3.0, 0.5, 1.0]) {
             assert!((share - 1000.0 * part).abs() < 100.0, "{share}");
         }

@@ -19,32 +19,32 @@ use crate::Failure;
 use crate::progress::Progress;
 use crate::table::{Column, number, table_of, word};
 
-/// Packets of a burst.
+/// Packets per burst.
 const BURST: usize = 32;
-/// What the parts of a measurement take beside their trials, in seconds: a gateway's start, its
-/// bursts, the tester's wait for stragglers.
+/// Time besides the trials, in seconds: starting a gateway with its bursts, and the tester's wait
+/// for stragglers.
 const START_S: f64 = 0.8;
 const WAIT_S: f64 = 0.1;
-/// The part of what one core does, by its blocks, at which its time is told apart; trials' lengths
-/// that this takes; and what samples need beside.
+/// For the profile: load relative to the capacity of one core, duration in trials, and extra time
+/// for samples in seconds.
 const PROFILED_LOAD: f64 = 0.5;
 const PROFILED_TRIALS: f64 = 3.0;
 const SAMPLES_S: f64 = 1.0;
-/// Of packets that come alone.
+/// Packet lengths for the turnaround of single packets.
 const TURNAROUND: [u16; 6] = [64, 256, 512, 1024, 1280, 1450];
 
-/// One service.
+/// Results of one service.
 #[derive(Serialize)]
 struct Inside {
-    /// Where the time goes, by length.
+    /// Time by functional block, for each length.
     blocks: Vec<Blocks>,
-    /// How busy the worker is under loads, by length.
+    /// Utilisation by load, for each length.
     utilisation: Vec<Loads>,
-    /// What the worker's time goes to under one load, by length.
+    /// Profile of the worker's time under one load, for each length.
     profile: Profile,
-    /// How long cryptography takes; nothing where there is none.
+    /// Turnaround of cryptography; `None` without a cipher.
     turnaround: Option<Turnaround>,
-    /// What is the bottleneck.
+    /// The bottleneck at each length.
     verdicts: Vec<String>,
 }
 
@@ -53,7 +53,7 @@ struct Output {
     machine: Machine,
     placement: Placement,
     burst: usize,
-    /// How often each load was measured.
+    /// Number of measurements of each load.
     rounds: u32,
     services: BTreeMap<String, Inside>,
 }
@@ -75,21 +75,22 @@ pub(super) fn run(args: &InsideArgs) -> Result<(), Failure> {
         services.insert(name.clone(), measure(args, &service, &placement, &mut next).map_err(failure)?);
     }
     drop(progress);
-    let told = Output { machine: Machine::here(), placement, burst: BURST, rounds: args.rounds, services };
+    let output = Output { machine: Machine::here(), placement, burst: BURST, rounds: args.rounds, services };
     let tables: Vec<_> =
-        told.services.iter().map(|(name, inside)| profile::table(name, &inside.profile)).collect();
-    page(&told).write_with(args.html.as_deref(), &tables)?;
+        output.services.iter().map(|(name, inside)| profile::table(name, &inside.profile)).collect();
+    page(&output).write_with(args.html.as_deref(), &tables)?;
     if args.json {
-        let text = serde_json::to_string_pretty(&told).map_err(|error| Failure::Failed(error.to_string()))?;
+        let text =
+            serde_json::to_string_pretty(&output).map_err(|error| Failure::Failed(error.to_string()))?;
         println!("{text}");
     } else {
-        print(&told);
+        print(&output);
     }
     Ok(())
 }
 
-/// Blocks of each length and its rounds of utilisation, the profile of each service, and turnaround
-/// of each cipher.
+/// Number of steps: blocks and rounds of utilisation for each length, the profile of each service,
+/// and the turnaround of each cipher.
 fn steps(args: &InsideArgs, services: &[(String, Service)]) -> u32 {
     let ciphers = services.iter().filter(|(_, service)| *service != Service::Forward).count();
     let lengths = args.lengths.len() as u32;
@@ -141,18 +142,18 @@ fn measure(
     Ok(Inside { blocks: all_blocks, utilisation: all_busy, profile, turnaround, verdicts })
 }
 
-/// What the worker is profiled under.
+/// The load for the profile.
 fn load(blocks: &Blocks, rate: f64) -> Load {
     let ipsec = [BlockName::Classify, BlockName::Prepare, BlockName::Crypto];
     Load { lengths: blocks.lengths, rate, ipsec_ns: ipsec.map(|name| blocks.of(name)).iter().sum() }
 }
 
-fn print(told: &Output) {
-    print_machine(&told.machine);
-    println!("One worker between two wires of system calls (UDP on loopback), packets that it sends out.");
-    for (name, inside) in &told.services {
+fn print(output: &Output) {
+    print_machine(&output.machine);
+    println!("One worker between two UDP links on loopback, outbound packets.");
+    for (name, inside) in &output.services {
         println!(
-            "\n{name}: time of a packet by functional block, in ns; bursts of {BURST}, medians and, in brackets, quartiles"
+            "\n{name}: time per packet by functional block, in ns, for bursts of {BURST}: medians, with quartiles in brackets"
         );
         let Some(first) = inside.blocks.first() else { continue };
         let mut columns: Vec<Column<'_, Blocks>> =
@@ -165,13 +166,13 @@ fn print(told: &Output) {
         columns.push(number("n", |blocks: &Blocks| blocks.bursts.to_string()));
         println!("{}", table_of(&columns, &inside.blocks, None));
         println!(
-            "A stamp takes {:.0} ns, which was subtracted for each block of a burst and each call of an engine.",
+            "A time stamp takes {:.0} ns, which was subtracted for each block of a burst and each call of an engine.",
             first.stamp_ns
         );
         print_memory(inside);
         println!(
             "\nThe worker's utilisation and the packets that arrive, by load; medians and, in square brackets, the lowest and the highest of {} rounds:",
-            told.rounds
+            output.rounds
         );
         inside.utilisation.iter().for_each(Loads::print);
         profile::print(&inside.profile, inside.blocks.len());
@@ -183,7 +184,7 @@ fn print(told: &Output) {
     }
 }
 
-/// A block's median, with its quartiles.
+/// Median of a block with its quartiles.
 fn spread(blocks: &Blocks, name: BlockName) -> String {
     let block = blocks.blocks.iter().find(|block| block.name == name);
     block.map_or_else(String::new, |Block { ns, quartiles_ns: (low, high), .. }| {
@@ -191,7 +192,7 @@ fn spread(blocks: &Blocks, name: BlockName) -> String {
     })
 }
 
-/// How many bursts the medians are of: the fewest and the most of any length.
+/// Number of bursts behind the medians: a range over the lengths.
 fn bursts<'a>(all: impl Iterator<Item = &'a Blocks> + Clone) -> String {
     let fewest = all.clone().map(|blocks| blocks.bursts).min().unwrap_or(0);
     let most = all.map(|blocks| blocks.bursts).max().unwrap_or(0);
@@ -211,45 +212,45 @@ fn print_memory(inside: &Inside) {
         }),
         number("one core copies, GB/s", |blocks: &Blocks| format!("{:.1}", blocks.memory.bandwidth / 1e9)),
     ];
-    println!("\nBytes that a packet moves through memory, read and written, by block:");
+    println!("\nMemory traffic per packet in bytes, read and written, by block:");
     println!("{}", table_of(&columns, &inside.blocks, None));
 }
 
 fn print_turnaround(turnaround: &Turnaround) {
     let points = turnaround.points.iter().map(|(length, ns)| format!("{length} bytes {ns:.0} ns"));
     println!(
-        "\nCryptography of a packet that comes alone, medians of at least {} packets: {}",
+        "\nCryptography of a single packet, medians of at least {} packets: {}",
         turnaround.packets,
         points.collect::<Vec<_>>().join(", ")
     );
     let calibrated = turnaround
         .calibrated_mbps
-        .map_or_else(String::new, |mbps| format!("; by calibration, {mbps:.0} Mbit/s"));
+        .map_or_else(String::new, |mbps| format!("; from calibration, {mbps:.0} Mbit/s"));
     match turnaround.slope_mbps {
-        Some(mbps) => println!("The engine's rate by the slope: {mbps:.0} Mbit/s{calibrated}."),
-        None => println!("Longer packets did not take longer, so that there is no slope{calibrated}."),
+        Some(mbps) => println!("The engine's rate from the slope: {mbps:.0} Mbit/s{calibrated}."),
+        None => println!("Longer packets did not take longer, so there is no slope{calibrated}."),
     }
 }
 
-/// Figures 12 to 15 of the paper, each service with its own.
-fn page(told: &Output) -> Page<'_> {
+/// Figures 12 to 15 of the paper for each service.
+fn page(output: &Output) -> Page<'_> {
     let mut figures = Vec::new();
     let mut verdicts = Vec::new();
-    for (name, inside) in &told.services {
+    for (name, inside) in &output.services {
         figures.extend(super::load::figures(name, &inside.utilisation));
         verdicts.extend(inside.verdicts.iter().map(|verdict| format!("{name}: {verdict}")));
     }
-    figures.push(turnaround_figure(told));
-    figures.extend(told.services.iter().map(|(name, inside)| block_figure(name, inside)));
+    figures.push(turnaround_figure(output));
+    figures.extend(output.services.iter().map(|(name, inside)| block_figure(name, inside)));
     Page {
         title: "convoy from inside",
-        machine: &told.machine,
+        machine: &output.machine,
         facts: vec![
-            "One worker between two wires of system calls (UDP on loopback); packets that it sends out, lengths of plaintext IP packets."
+            "One worker between two UDP links on loopback; outbound packets, lengths of plaintext IP packets."
                 .to_owned(),
             format!(
-                "Blocks: medians over bursts of {BURST} packets, {}, without what the stamps take.",
-                bursts(told.services.values().flat_map(|inside| &inside.blocks))
+                "Blocks: medians over bursts of {BURST} packets, {}, less the cost of the time stamps.",
+                bursts(output.services.values().flat_map(|inside| &inside.blocks))
             ),
         ],
         figures,
@@ -266,7 +267,7 @@ fn block_figure(name: &str, inside: &Inside) -> (Drawing, String) {
     });
     let drawing = Drawing {
         number: Some(15),
-        title: format!("A packet's time by functional block: {name}"),
+        title: format!("Time per packet by functional block: {name}"),
         x: "packet length / bytes",
         y: "time / ns",
         form: DrawingForm::Stacks(names),
@@ -277,12 +278,12 @@ fn block_figure(name: &str, inside: &Inside) -> (Drawing, String) {
     (
         drawing,
         format!(
-            "From the bottom in the order of a packet. Medians, {n}; whiskers from the first to the third quartile."
+            "Stacked in the order of the packet path. Medians, {n}; whiskers from the first to the third quartile."
         ),
     )
 }
 
-/// A block's quartiles by the place of the length.
+/// Quartiles of a block, by the index of the length.
 fn quartiles(inside: &Inside, name: BlockName) -> Vec<(f64, f64, f64)> {
     let of = |(x, blocks): (f64, &Blocks)| {
         let block = blocks.blocks.iter().find(|block| block.name == name)?;
@@ -291,7 +292,7 @@ fn quartiles(inside: &Inside, name: BlockName) -> Vec<(f64, f64, f64)> {
     (0..).map(f64::from).zip(&inside.blocks).filter_map(of).collect()
 }
 
-fn turnaround_figure(told: &Output) -> (Drawing, String) {
+fn turnaround_figure(output: &Output) -> (Drawing, String) {
     let of = |(name, inside): (&String, &Inside)| {
         let turnaround = inside.turnaround.as_ref()?;
         let points = turnaround.points.iter().map(|(length, ns)| (f64::from(*length), ns / 1e3));
@@ -299,14 +300,15 @@ fn turnaround_figure(told: &Output) -> (Drawing, String) {
     };
     let drawing = Drawing {
         number: Some(14),
-        title: "Turnaround of cryptography for a packet that comes alone".to_owned(),
+        title: "Turnaround of cryptography for a single packet".to_owned(),
         x: "packet length / bytes",
         y: "time / us",
         form: DrawingForm::Curves,
-        series: told.services.iter().filter_map(of).collect(),
+        series: output.services.iter().filter_map(of).collect(),
         whiskers: Vec::new(),
     };
-    let packets = told.services.values().filter_map(|inside| Some(inside.turnaround.as_ref()?.packets)).min();
+    let packets =
+        output.services.values().filter_map(|inside| Some(inside.turnaround.as_ref()?.packets)).min();
     let note = packets.map_or_else(String::new, |n| format!(" Medians, n at least {n} packets."));
     (drawing, format!("The slope is the engine's rate.{note}"))
 }

@@ -1,4 +1,4 @@
-//! How busy a gateway's worker is by load, and what it lets through.
+//! Utilisation of a gateway's worker and its success rate, by load.
 
 use std::time::Instant;
 
@@ -9,19 +9,19 @@ use serde::Serialize;
 use super::spread::Spread;
 use crate::table::{number, table_of};
 
-/// Parts of what one core does, by its blocks, at which it is watched.
+/// Loads to measure, relative to the capacity of one core.
 pub(super) const LOADS: [f64; 8] = [0.1, 0.25, 0.5, 0.7, 0.85, 1.0, 1.2, 1.5];
 
-/// A worker under loads of one length.
+/// Results for one packet length.
 #[derive(Serialize)]
 pub(super) struct Loads {
     lengths: Lengths,
-    /// By load, in ascending order.
+    /// In ascending order of load.
     points: Vec<Load>,
     rounds: u32,
 }
 
-/// One load, over all rounds that had time for it.
+/// Result of one load, over all rounds that had time for it.
 #[derive(Serialize)]
 struct Load {
     packets_per_second: Spread,
@@ -31,7 +31,7 @@ struct Load {
 }
 
 impl Load {
-    /// Of the same load in each round.
+    /// Summarises the rounds of one load.
     fn of(rounds: &[Busy]) -> Option<Self> {
         let spread = |value: fn(&Busy) -> f64| Spread::of(rounds.iter().map(value));
         Some(Self {
@@ -44,8 +44,8 @@ impl Load {
 }
 
 impl Loads {
-    /// Measures all loads in `rounds` rounds; `most` is what one core does, in packets/s. `next`
-    /// says when a round has to end.
+    /// Measures all loads in `rounds` rounds. `most` is the capacity of one core in packets/s;
+    /// `next` returns the deadline of a round.
     pub(super) fn measure(
         (service, placement, lengths): (&Service, &Placement, Lengths),
         most: f64,
@@ -85,13 +85,13 @@ impl Loads {
     }
 }
 
-/// Utilisation by load, and what arrives by utilisation.
+/// Two figures: utilisation by load, and success rate by utilisation.
 pub(super) fn figures(name: &str, all: &[Loads]) -> [(Drawing, String); 2] {
     let by = |x: fn(&Load) -> Spread, y: fn(&Load) -> Spread| {
         let names = all.iter().map(|loads| format!("{} bytes", loads.lengths));
         let of = |loads: &Loads| -> Vec<(f64, Spread)> {
             let mut points: Vec<_> = loads.points.iter().map(|load| (x(load).median, y(load))).collect();
-            // The worker may be less busy under a higher load than it was under a lower one.
+            // Utilisation may be lower under a higher load.
             points.sort_by(|one, other| one.0.total_cmp(&other.0));
             points
         };
@@ -124,7 +124,7 @@ pub(super) fn figures(name: &str, all: &[Loads]) -> [(Drawing, String); 2] {
     let n = all.iter().map(|loads| loads.rounds).max().unwrap_or(0);
     let whiskers = if n > 1 { ", whiskers from the lowest to the highest" } else { "" };
     let note = format!(
-        "A worker is busy in rounds that moved something; what it waits for in system calls is in it. Medians of n = {n}{whiskers}."
+        "A worker is busy in rounds that moved packets, including the time of their system calls. Medians of n = {n}{whiskers}."
     );
     [(load, note.clone()), (success, note)]
 }

@@ -26,7 +26,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
     }
 }
 
-/// What was asked for and cannot be is wrong usage; all else is a failure.
+/// Invalid requests are usage errors; everything else is a failure.
 fn failure(error: MeasureError) -> Failure {
     match error {
         MeasureError::Invalid(what) => Failure::Config(format!("convoy: {what}")),
@@ -34,13 +34,11 @@ fn failure(error: MeasureError) -> Failure {
     }
 }
 
-/// The first lines of a report.
+/// Prints the machine at the top of a report.
 fn print_machine(machine: &Machine) {
     let Machine { processor, cores, kernel, convoy, is_release } = machine;
     println!("{processor}, {cores} cores for this process, Linux {kernel}, convoy {convoy}");
     if !is_release {
-        println!(
-            "This program was built without optimisation: the figures say nothing about a release build."
-        );
+        println!("This program was built without optimisation: the figures do not apply to a release build.");
     }
 }

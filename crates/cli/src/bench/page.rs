@@ -1,4 +1,4 @@
-//! A report as one HTML page, with its figures in it.
+//! A report as a single HTML page with figures.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -9,15 +9,15 @@ use convoy_measure::Machine;
 use crate::Failure;
 use crate::table::Column;
 
-/// A report.
+/// Content of a report.
 pub(super) struct Page<'a> {
     pub(super) title: &'a str,
     pub(super) machine: &'a Machine,
-    /// How it was measured: n, trial time, cores.
+    /// Conditions of the measurement: n, trial time, cores.
     pub(super) facts: Vec<String>,
-    /// Each with what one has to know to read it.
+    /// Each with a note that explains it.
     pub(super) figures: Vec<(Drawing, String)>,
-    /// What follows from it.
+    /// Conclusions.
     pub(super) verdicts: Vec<String>,
 }
 
@@ -30,19 +30,19 @@ pub(super) struct PageTable {
     caption: String,
     header: Vec<String>,
     rows: Vec<Vec<String>>,
-    /// What one has to know to read it.
+    /// Note that explains it.
     note: String,
 }
 
 impl PageTable {
-    /// The table that these columns make of some rows.
+    /// A table with these columns and rows.
     pub(super) fn new<R>(caption: String, columns: &[Column<'_, R>], rows: &[R], note: String) -> Self {
         let header = columns.iter().map(|column| column.header().to_owned()).collect();
         let cells = |row| columns.iter().map(|column| column.cell(row)).collect();
         Self { caption, header, rows: rows.iter().map(cells).collect(), note }
     }
 
-    /// It, as HTML.
+    /// The table as HTML.
     pub(super) fn html(&self) -> String {
         let row = |cells: &[String], tag: &str| {
             let cells = cells.iter().map(|cell| format!("<{tag}>{}</{tag}>", escaped(cell)));
@@ -62,8 +62,11 @@ impl PageTable {
 impl Page<'_> {
     fn html(&self, tables: &[PageTable]) -> Result<String, String> {
         let Machine { processor, cores, kernel, convoy, is_release } = self.machine;
-        let build =
-            if *is_release { "release build" } else { "built without optimisation: of no use as figures" };
+        let build = if *is_release {
+            "release build"
+        } else {
+            "built without optimisation: the figures are meaningless"
+        };
         let mut text = format!(
             "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>{title}</title>\n\
              <style>body{{font:15px/1.5 sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}}\
@@ -89,12 +92,12 @@ impl Page<'_> {
         Ok(text + "</html>\n")
     }
 
-    /// Writes it, if it is asked for.
+    /// Writes the page, if a path is given.
     pub(super) fn write(&self, path: Option<&Path>) -> Result<(), Failure> {
         self.write_with(path, &[])
     }
 
-    /// Writes it with tables after its figures, if it is asked for.
+    /// Writes the page with tables after its figures, if a path is given.
     pub(super) fn write_with(&self, path: Option<&Path>, tables: &[PageTable]) -> Result<(), Failure> {
         let Some(path) = path else { return Ok(()) };
         let html = self.html(tables).map_err(Failure::Failed)?;

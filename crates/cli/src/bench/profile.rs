@@ -1,11 +1,11 @@
-//! The table of what a worker's time goes to, in the terminal and on the page.
+//! The table of shares of a worker's time, in the terminal and on the page.
 
 use convoy_measure::{Part, Profile, Shares};
 
 use super::page::PageTable;
 use crate::table::{Column, number, table_of, word};
 
-const CAPTION: &str = "What the worker's time goes to, in %";
+const CAPTION: &str = "Shares of the worker's time, in %";
 
 fn percent(share: Option<f64>) -> String {
     share.map_or_else(|| "–".to_owned(), |share| format!("{:.1}", share * 100.0))
@@ -27,7 +27,7 @@ fn samples(samples: Option<(u64, u64)>) -> String {
     samples.map_or_else(|| "–".to_owned(), |(under_load, idle)| format!("{under_load}, {idle} idle"))
 }
 
-/// Prints it; `lengths` is of how many it was to be.
+/// Prints the table; `lengths` is the number of lengths that were to be measured.
 pub(super) fn print(profile: &Profile, lengths: usize) {
     println!("\n{CAPTION}:");
     println!("{}", table_of(&columns(), &profile.shares, None));
@@ -38,7 +38,7 @@ pub(super) fn print(profile: &Profile, lengths: usize) {
     println!("{}", profile.source.sentence());
 }
 
-/// For the page, of a service of this name.
+/// The table for the page, with the name of the service.
 pub(super) fn table(name: &str, profile: &Profile) -> PageTable {
     PageTable::new(format!("{CAPTION}: {name}"), &columns(), &profile.shares, profile.source.sentence())
 }

@@ -1,14 +1,14 @@
-//! Where two gateways gain and lose by the same schemes, and where not.
+//! Compares the gains of the schemes on two gateways.
 
 use std::fmt::Write as _;
 
-/// What a scheme brings at one length: its throughput over that of the scheme `none`.
+/// Gain of a scheme at one length: its throughput relative to the scheme `none`.
 pub(super) struct Compared {
     pub(super) scheme: &'static str,
     pub(super) length: u16,
-    /// Of the gateway that was measured; nothing where no settled search says so.
+    /// On the measured gateway; `None` without a settled search.
     pub(super) here: Option<f64>,
-    /// Of the simulated one.
+    /// On the simulated gateway.
     pub(super) there: f64,
 }
 
@@ -20,7 +20,7 @@ enum Change {
 }
 
 impl Change {
-    /// Within the tolerance two rates are one.
+    /// Rates within the tolerance count as equal.
     fn of(factor: f64, tolerance: f64) -> Self {
         match factor {
             factor if factor > 1.0 + tolerance => Self::Faster,
@@ -38,8 +38,8 @@ impl Change {
     }
 }
 
-/// Says where both have the same shape and where not. Shapes are the same where both become faster,
-/// both slower, or neither.
+/// Says where both gateways agree and where not. They agree where both become faster, both slower,
+/// or neither.
 pub(super) fn sentence(all: &[Compared], tolerance: f64) -> String {
     let change = |factor| Change::of(factor, tolerance);
     let (mut same, mut other, mut unknown) = (String::new(), String::new(), 0);

@@ -1,8 +1,8 @@
-//! A figure that was taken several times.
+//! Statistics of a repeated measurement.
 
 use serde::Serialize;
 
-/// The median of values, the lowest and the highest, and how many they are.
+/// Median, lowest and highest value, and their number.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct Spread {
     pub(super) median: f64,
@@ -12,8 +12,8 @@ pub(super) struct Spread {
 }
 
 impl Spread {
-    /// Of these values; nothing without any. Of an even number, the median is the mean of the two
-    /// in the middle.
+    /// The spread of these values; `None` without any. The median of an even number is the mean of
+    /// the middle two.
     pub(super) fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut values: Vec<f64> = values.into_iter().collect();
         values.sort_by(f64::total_cmp);
@@ -22,18 +22,18 @@ impl Spread {
         Some(Self { median: (values[(n - 1) / 2] + values[n / 2]) / 2.0, lowest, highest, n })
     }
 
-    /// The same times `factor`, for another unit.
+    /// Multiplied by `factor`, to change the unit.
     pub(super) fn times(self, factor: f64) -> Self {
         let Self { median, lowest, highest, n } = self;
         Self { median: median * factor, lowest: lowest * factor, highest: highest * factor, n }
     }
 
-    /// A whisker at `x`; none for a single value.
+    /// A whisker at `x`; `None` for a single value.
     pub(super) fn whisker(self, x: f64) -> Option<(f64, f64, f64)> {
         (self.n > 1).then_some((x, self.lowest, self.highest))
     }
 
-    /// The ends in brackets; nothing for a single value.
+    /// The range in brackets; empty for a single value.
     pub(super) fn ends(self, digits: usize) -> String {
         let Self { lowest, highest, n, .. } = self;
         if n > 1 { format!(" [{lowest:.digits$}–{highest:.digits$}]") } else { String::new() }

@@ -20,7 +20,7 @@ use text::print;
 
 const LENGTHS_ARE: &str = "whole plaintext IP packets, in bytes; what ESP and other tunnels add comes on top";
 
-/// What lies between the tester's ends, and how it is called.
+/// The device under test, with its description.
 struct Device {
     under_test: Box<dyn DeviceUnderTest>,
     name: String,
@@ -29,7 +29,7 @@ struct Device {
 
 fn device(args: &ThroughputArgs) -> Result<Device, MeasureError> {
     if let Some(link) = &args.link {
-        let name = "a link in memory, whose properties are known".to_owned();
+        let name = "a link in memory with known properties".to_owned();
         return Ok(Device { under_test: Box::new(link.start()?), name, placement: None });
     }
     if let (Some(near), Some(far)) = (&args.near, &args.far) {
@@ -43,14 +43,14 @@ fn device(args: &ThroughputArgs) -> Result<Device, MeasureError> {
             format!("ESP in tunnel mode, {proposal}, {inner} in {outer}, tunnels: {}", pair.tunnels)
         }
     };
-    let name = format!("two gateways in this process, joined in memory: {what}");
+    let name = format!("two gateways in this process, connected in memory: {what}");
     Ok(Device { under_test: Box::new(pair.start()?), name, placement: Some(pair.placement) })
 }
 
 fn outside(near: &EndSpec, far: &EndSpec) -> Result<Device, MeasureError> {
     let mut tester = Tester::between(near, far)?;
     if !tester.learn()? {
-        eprintln!("Packets do not arrive both ways between {near} and {far}; it is measured all the same.");
+        eprintln!("Packets do not arrive in both directions between {near} and {far}; measuring anyway.");
     }
     Ok(Device {
         under_test: Box::new(tester),
@@ -84,10 +84,10 @@ pub(super) fn run(args: &ThroughputArgs) -> Result<(), Failure> {
         rounds.push(round);
     }
     drop(progress);
-    told(&plan, device, left_out, rounds, args)
+    write_report(&plan, device, left_out, rounds, args)
 }
 
-/// The lengths that can be measured, and those that cannot; a failure where all of them cannot.
+/// Separates the lengths that can be measured from those that cannot; fails if none can.
 fn measurable(plan: &Plan, device: &dyn DeviceUnderTest) -> Result<(Vec<Lengths>, Vec<LeftOut>), Failure> {
     let (mut measurable, mut left_out) = (Vec::new(), Vec::new());
     for lengths in plan.lengths.iter().copied() {
@@ -104,10 +104,9 @@ fn measurable(plan: &Plan, device: &dyn DeviceUnderTest) -> Result<(Vec<Lengths>
     }
 }
 
-/// What a test at one length takes where much has to be repeated, in seconds.
+/// Upper estimate of the time for a test at one length, in seconds.
 fn test_s(plan: &Plan) -> f64 {
-    /// Rates that are judged for NDR and PDR together, trials that are shorter, and those that
-    /// follow the search.
+    /// Rates judged for NDR and PDR together, time of shorter trials, and trials after the search.
     const RATES: f64 = 16.0;
     const SHORT_S: f64 = 8.0;
     const BURSTS_S: f64 = 30.0;
@@ -118,14 +117,14 @@ fn test_s(plan: &Plan) -> f64 {
     search_s + if plan.is_whole { rest_s } else { 0.0 }
 }
 
-fn told(
+fn write_report(
     plan: &Plan,
     device: Device,
     left_out: Vec<LeftOut>,
     rounds: Vec<Vec<LengthReport>>,
     args: &ThroughputArgs,
 ) -> Result<(), Failure> {
-    let told = Output {
+    let output = Output {
         machine: Machine::here(),
         device: device.name,
         lengths_are: LENGTHS_ARE,
@@ -137,20 +136,22 @@ fn told(
         left_out,
         rounds,
     };
-    page(&told).write(args.html.as_deref())?;
+    page(&output).write(args.html.as_deref())?;
     if args.json {
-        let text = serde_json::to_string_pretty(&told).map_err(|error| Failure::Failed(error.to_string()))?;
+        let text =
+            serde_json::to_string_pretty(&output).map_err(|error| Failure::Failed(error.to_string()))?;
         println!("{text}");
     } else {
-        print_machine(&told.machine);
-        print(&told);
+        print_machine(&output.machine);
+        print(&output);
     }
     Ok(())
 }
 
-/// Rates by length, and of the last round latency at half of the rate, and loss against load.
-fn page(told: &Output) -> Page<'_> {
-    let last = told.rounds.last().map(Vec::as_slice).unwrap_or_default();
+/// Figures: rates by length, and for the last round latency at half of the rate and loss against
+/// load.
+fn page(output: &Output) -> Page<'_> {
+    let last = output.rounds.last().map(Vec::as_slice).unwrap_or_default();
     let names: Vec<String> = last.iter().map(|report| report.lengths.to_string()).collect();
     let by_length = |of: &dyn Fn(&LengthReport) -> Option<f64>| -> Vec<(f64, f64)> {
         let points = last.iter().enumerate().map(|(at, report)| (at as f64, of(report).unwrap_or(0.0)));
@@ -190,19 +191,19 @@ fn page(told: &Output) -> Page<'_> {
         ("p50".to_owned(), latency(|latency| latency.p50_us)),
         ("p99".to_owned(), latency(|latency| latency.p99_us)),
     ];
-    let note = format!("The last of n = {} rounds, each way.", told.rounds.len());
+    let note = format!("The last of n = {} rounds, each way.", output.rounds.len());
     Page {
         title: "Throughput, latency and loss",
-        machine: &told.machine,
+        machine: &output.machine,
         facts: vec![
-            format!("Device: {}.", told.device),
-            format!("Lengths: {}.", told.lengths_are),
+            format!("Device: {}.", output.device),
+            format!("Lengths: {}.", output.lengths_are),
             format!(
                 "A rate is judged by {:.0} trials of {} s, of which {:.0} % may lose more; resolution {} %.",
-                told.trials_judge,
-                told.trial_s,
-                told.may_exceed * 100.0,
-                told.resolution * 100.0
+                output.trials_judge,
+                output.trial_s,
+                output.may_exceed * 100.0,
+                output.resolution * 100.0
             ),
         ],
         figures: vec![

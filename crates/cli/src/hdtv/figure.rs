@@ -1,5 +1,5 @@
-//! `convoy hdtv figure`: figure 1 of the GRIP paper on network security, from what the MTU sweep
-//! measured.
+//! `convoy hdtv figure`: figure 1 of the GRIP paper on network security, from the results of the
+//! MTU sweep.
 
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,7 @@ pub(crate) struct FigureArgs {
     svg: PathBuf,
 }
 
-/// The sweep's results; what else it says is not drawn.
+/// Results of the sweep; other fields are ignored.
 #[derive(Deserialize)]
 struct Sweep {
     points: Vec<Point>,
@@ -30,7 +30,7 @@ struct Sweep {
 struct Point {
     mtu: u32,
     protection: String,
-    /// Packets that the gateways' window holds; without gateways there is none.
+    /// The gateways' window in packets; `None` without gateways.
     window: Option<u32>,
     mbps: f64,
 }

@@ -58,7 +58,7 @@ impl Components {
     }
 }
 
-/// From where packets count the lines of an interlaced picture.
+/// How packets number the lines of an interlaced frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum CountedFrom {
     /// Each field's lines from 0, as SMPTE ST 2110-20 has it
@@ -76,7 +76,7 @@ impl CountedFrom {
     }
 }
 
-/// Reads a number of bits.
+/// Parses a number of bits.
 fn depth(text: &str) -> Result<Depth, String> {
     match text {
         "8" => Ok(Depth::Eight),
@@ -89,7 +89,7 @@ fn format(text: &str) -> Result<Format, FormatError> {
     text.parse()
 }
 
-/// A picture to take: `NUMBER:FILE`.
+/// A frame to save, as `NUMBER:FILE`.
 #[derive(Clone)]
 struct SnapshotArg(Snapshot);
 
@@ -124,7 +124,7 @@ fn is_y4m(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("y4m"))
 }
 
-/// A file of lines that are written one by one.
+/// Creates a file that is written line by line.
 fn lines_to(path: Option<&PathBuf>) -> Result<Option<Box<dyn Write + Send>>, Failure> {
     let open = |path: &PathBuf| {
         File::create(path).map_err(|error| Failure::Failed(format!("{}: {error}", path.display())))
@@ -132,7 +132,7 @@ fn lines_to(path: Option<&PathBuf>) -> Result<Option<Box<dyn Write + Send>>, Fai
     Ok(path.map(open).transpose()?.map(|file| Box::new(io::BufWriter::new(file)) as Box<dyn Write + Send>))
 }
 
-/// What SIGINT and SIGTERM set.
+/// A flag that SIGINT and SIGTERM set.
 fn stop_on_signals() -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
@@ -141,7 +141,7 @@ fn stop_on_signals() -> Result<Arc<AtomicBool>, Failure> {
     Ok(stop)
 }
 
-/// A line that is written over each second, on a terminal alone.
+/// Updates a status line; only on a terminal.
 fn progress_line(text: std::fmt::Arguments<'_>) {
     if io::stderr().is_terminal() {
         let _ = write!(io::stderr(), "\r\x1b[K{text}");
@@ -157,7 +157,7 @@ fn end_progress_line() {
 fn cpu(name: &str, used: CpuSeconds, seconds: f64) -> String {
     let share = |part: f64| 100.0 * part / seconds.max(1e-3);
     format!(
-        "{name} {:.1} % of a core ({:.1} % in the kernel), {:.0} ms without a free one",
+        "{name} {:.1} % of a core ({:.1} % in the kernel), {:.0} ms waiting for a core",
         share(used.total()),
         share(used.system),
         used.waiting * 1000.0

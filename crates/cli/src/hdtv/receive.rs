@@ -19,7 +19,7 @@ use super::{
 use super::{progress_line, stop_on_signals};
 use crate::Failure;
 
-/// How holes are filled.
+/// How missing parts of a frame are filled.
 #[derive(Clone, Copy, ValueEnum)]
 enum Fill {
     /// The same place of the frame before
@@ -135,7 +135,8 @@ fn configure(args: &ReceiveArgs) -> Result<ReceiveConfig, Failure> {
     let own = args.format.with_sampling(args.sampling.sampling()).with_depth(args.depth);
     let any = |port| SocketAddr::new(IpAddr::from([0; 4]), port);
     let (format, payload_type, usual) = match described.transpose()? {
-        // The port of the description, at any address: what is written there is the sender's view.
+        // The port of the description, at any address: the address is the one that the sender sends
+        // to.
         Some(Description { to, payload_type, format }) if to.is_ipv4() => {
             (format, payload_type, any(to.port()))
         }
@@ -177,25 +178,25 @@ fn describe(format: &Format, report: &ReceiveReport) -> Vec<String> {
     let counts = &report.counts;
     let mut lines = vec![
         format!(
-            "{} frames of {format}, {} whole, {} of which nothing arrived; {:.1} Mbit/s of video in {:.1} s",
+            "{} frames of {format}, {} complete, {} entirely missing; {:.1} Mbit/s of video in {:.1} s",
             counts.frames, counts.whole_frames, counts.missing_frames, report.video_mbps, report.seconds
         ),
         format!(
-            "{} packets, {} lost, {} reordered, {} doubled, {} late; jitter {:.3} ms",
+            "{} packets, {} lost, {} reordered, {} duplicated, {} late; jitter {:.3} ms",
             counts.packets, counts.lost, counts.reordered, counts.duplicates, counts.late, report.jitter_ms
         ),
     ];
     let pixels = (counts.in_place_bytes + counts.copied_bytes).max(1);
     lines.push(format!(
-        "{:.2} % of the pixels received straight into the frame, {:.1} packets a system call",
+        "{:.2} % of the pixels received directly into the frame, {:.1} packets per system call",
         100.0 * counts.in_place_bytes as f64 / pixels as f64,
         counts.packets as f64 / report.receive_calls.max(1) as f64
     ));
     let odd = [
-        (counts.malformed, "packets were no RTP, or not of this format"),
+        (counts.malformed, "packets were not RTP or did not fit the format"),
         (counts.foreign, "packets were of other streams"),
-        (counts.no_memory, "packets had no frame to go to"),
-        (report.skipped_frames, "frames were skipped, since those before took too long to show or to write"),
+        (counts.no_memory, "packets found no free frame memory"),
+        (report.skipped_frames, "frames were skipped, since earlier ones took too long to show or to write"),
     ];
     lines.extend(odd.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")));
     if report.compared_frames > 0 {

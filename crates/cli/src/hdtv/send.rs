@@ -136,7 +136,7 @@ fn open(args: &SendArgs) -> Result<(Source, Format), Failure> {
     Ok((source, format.with_depth(sent)))
 }
 
-/// The address that packets to a receiver leave from.
+/// The local address from which packets to a receiver are sent.
 fn own_address(to: SocketAddr) -> std::io::Result<IpAddr> {
     let any: IpAddr = if to.is_ipv4() { [0; 4].into() } else { [0; 16].into() };
     let socket = UdpSocket::bind((any, 0))?;
@@ -150,19 +150,19 @@ fn print(format: &Format, report: &SendReport) {
     println!("{:.1} Mbit/s of video, {:.1} Mbit/s with RTP, UDP and IP", report.video_mbps, report.ip_mbps);
     let (burst, narrow, wide) = report.burst;
     println!(
-        "{} packets of {} bytes a frame, up to {burst} at once (ST 2110-21: narrow {narrow}, wide {wide}), at most {:.1} ms late",
+        "{} packets of {} bytes per frame, bursts of up to {burst} (ST 2110-21: narrow {narrow}, wide {wide}), at most {:.1} ms late",
         report.packets_per_frame,
         report.packet_bytes,
         report.latest_us as f64 / 1000.0
     );
     if report.late_frames > 0 {
         println!(
-            "{} frames were sent late and whole, {} of them since their source was late",
+            "{} frames were sent late but complete, {} of them because the source was late",
             report.late_frames, report.late_from_source
         );
     }
     if report.refused > 0 {
-        println!("{} packets did not leave, since nobody listened there", report.refused);
+        println!("{} packets were refused, since nobody listened at the destination", report.refused);
     }
     match &report.feedback {
         None => println!("no receiver reported"),

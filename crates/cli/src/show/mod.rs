@@ -1,4 +1,4 @@
-//! `convoy show`: asks a running gateway.
+//! `convoy show`: prints the state of a running gateway.
 
 mod tables;
 #[cfg(test)]
@@ -17,7 +17,7 @@ use crate::args::{ShowArgs, Shown};
 use crate::control::ask;
 use tables::{View, table};
 
-/// Clears a terminal.
+/// Escape sequence that clears a terminal.
 const CLEAR: &str = "\x1b[H\x1b[2J";
 
 pub(crate) fn run(args: &ShowArgs) -> Result<(), Failure> {
@@ -34,14 +34,14 @@ pub(crate) fn run(args: &ShowArgs) -> Result<(), Failure> {
     print(&mut io::stdout().lock(), &text).map(drop)
 }
 
-/// Shows it again and again, with rates, until its reader or the gateway has gone.
+/// Prints tables with rates repeatedly, until the reader or the gateway is gone.
 fn watch(args: &ShowArgs, pause: Duration) -> Result<(), Failure> {
     let mut out = io::stdout();
     let clear = if out.is_terminal() { CLEAR } else { "" };
     let mut before: Option<Snapshot> = None;
     loop {
         let now = fetch(args)?;
-        // A gateway that was started anew has counted anew.
+        // Counters of a restarted gateway start at 0, so they are not compared.
         let before_of_same_run = before.as_ref().filter(|before| before.started_s == now.started_s);
         let view = View { now: &now, before: before_of_same_run, has_rates: true, is_wide: args.wide };
         if !print(&mut out, &format!("{clear}{}", table(args.what, &view)))? {
@@ -60,7 +60,7 @@ fn fetch(args: &ShowArgs) -> Result<Snapshot, Failure> {
     }
 }
 
-/// Prints for a reader who may leave early, as `grep -q` does; `false` if it has left.
+/// Prints text; `false` if the reader has closed, as `grep -q` does.
 fn print(out: &mut dyn Write, text: &str) -> Result<bool, Failure> {
     match writeln!(out, "{text}").and_then(|()| out.flush()) {
         Ok(()) => Ok(true),

@@ -1,4 +1,4 @@
-//! What `convoy show` says, as tables.
+//! Tables of `convoy show`.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
@@ -9,17 +9,17 @@ use super::units::{short, time};
 use crate::args::Shown;
 use crate::table::{Column, number, table_of, word, words};
 
-/// What tables may fill without `--wide`, in characters.
+/// Width of tables without `--wide`, in characters.
 const WIDTH: u16 = 80;
 
-/// What is shown, and how.
+/// A snapshot, and how to show it.
 pub(crate) struct View<'a> {
     pub(crate) now: &'a Snapshot,
-    /// The snapshot before, if rates are wanted and there is one of the same run of the gateway.
+    /// The previous snapshot of the same run of the gateway, if rates are shown.
     pub(crate) before: Option<&'a Snapshot>,
-    /// Whether rates are shown.
+    /// Whether to show rates.
     pub(crate) has_rates: bool,
-    /// Whether everything is shown.
+    /// Whether to show all columns.
     pub(crate) is_wide: bool,
 }
 
@@ -39,12 +39,12 @@ impl<'a> View<'a> {
         table_of(columns, rows, (!self.is_wide).then_some(WIDTH))
     }
 
-    /// A count: in full in a wide table.
+    /// A count, abbreviated unless the table is wide.
     fn count(&self, count: u64) -> String {
         if self.is_wide { count.to_string() } else { short(count as f64) }
     }
 
-    /// Rates of rows, which are known again by `key`.
+    /// Rates of rows, which are matched by `key`.
     fn rates<R, K: Eq + Hash>(
         &self,
         rows: impl Fn(&'a Snapshot) -> &'a [R],
@@ -58,14 +58,14 @@ impl<'a> View<'a> {
     }
 }
 
-/// The rows of an earlier snapshot.
+/// The rows of the previous snapshot.
 struct Rates<'a, R, K> {
-    /// How many seconds earlier, and its rows.
+    /// Its age in seconds, and its rows.
     before: Option<(f64, HashMap<K, &'a R>)>,
 }
 
 impl<R, K: Eq + Hash> Rates<'_, R, K> {
-    /// What came to a counter in each second, times `factor`; a row that is new began at 0.
+    /// Increase of a counter per second, times `factor`; a new row started at 0.
     fn of(&self, key: &K, now: u64, factor: f64, counter: impl Fn(&R) -> u64) -> String {
         let Some((seconds, rows)) = &self.before else { return "-".to_owned() };
         let before = rows.get(key).map_or(0, |row| counter(row));
@@ -73,7 +73,7 @@ impl<R, K: Eq + Hash> Rates<'_, R, K> {
     }
 }
 
-/// What was counted under each name.
+/// The non-zero counts with their names.
 fn named(counts: &BTreeMap<String, u64>) -> String {
     let met = counts.iter().filter(|(_, count)| **count > 0);
     let words: Vec<String> = met.map(|(name, count)| format!("{name} {count}")).collect();
@@ -92,7 +92,7 @@ fn way(sa: &SaRow) -> String {
     if sa.direction == "inbound" { "in" } else { "out" }.to_owned()
 }
 
-/// What tells an SA from all others.
+/// Identifies an SA.
 fn sa_key(sa: &SaRow) -> (&str, &str, u32, &str) {
     (&sa.direction, &sa.protocol, sa.spi, &sa.remote)
 }

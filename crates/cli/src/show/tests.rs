@@ -1,4 +1,4 @@
-//! What an operator sees, with values as long as they come.
+//! The tables that an operator sees, with realistic long values.
 
 use convoy_gateway::snapshot::{
     Buckets, CharonRow, EngineRow, GuardRow, MemoryRow, PolicyRow, PortRow, SaRow, SchedulerRow,
@@ -66,7 +66,7 @@ fn engine(name: &str, kind: &str, down: &str) -> EngineRow {
     }
 }
 
-/// A busy gateway whose names, addresses and counters are long.
+/// A busy gateway with long names, addresses and counters.
 fn busy() -> Snapshot {
     let port = |name: &str, kind: &str| PortRow {
         name: name.to_owned(),

@@ -1,6 +1,6 @@
-//! Numbers that fit into a few characters.
+//! Numbers in a few characters.
 
-/// A count, in four digits or with a prefix of the SI: `9999`, `12.3k`, `1.23G`.
+/// A count in at most four digits or with an SI prefix: `9999`, `12.3k`, `1.23G`.
 pub(crate) fn short(count: f64) -> String {
     const PREFIXES: [&str; 6] = ["k", "M", "G", "T", "P", "E"];
     if count < 9_999.5 {
@@ -9,7 +9,7 @@ pub(crate) fn short(count: f64) -> String {
     let mut scaled = count / 1000.0;
     let mut prefixes = PREFIXES.iter();
     let mut prefix = prefixes.next().copied().unwrap_or_default();
-    // What would be rounded to 1000 belongs to the next prefix.
+    // A value that would be rounded to 1000 gets the next prefix.
     while scaled >= 999.5 {
         let Some(next) = prefixes.next() else { break };
         (scaled, prefix) = (scaled / 1000.0, next);
@@ -24,7 +24,7 @@ pub(crate) fn short(count: f64) -> String {
     format!("{scaled:.digits$}{prefix}")
 }
 
-/// A time, in seconds and then in the largest unit of which it has a few: `90s`, `15m`, `30h`,
+/// A time in seconds or, if that would exceed two digits, a larger unit: `90s`, `15m`, `30h`,
 /// `12d`.
 pub(crate) fn time(seconds: f64) -> String {
     let units = [(1.0, "s"), (60.0, "m"), (3_600.0, "h")];

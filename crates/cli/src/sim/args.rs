@@ -298,7 +298,7 @@ pub(super) struct ChangeArgs {
 }
 
 impl RunArgs {
-    /// What is changed in the platform, and the pattern.
+    /// The changes to the platform, and the traffic pattern.
     pub(super) fn setting(&self) -> Setting {
         let traffic = &self.traffic;
         let pattern = traffic.trace.is_none();
@@ -316,7 +316,7 @@ impl RunArgs {
 }
 
 impl ChangeArgs {
-    /// What is changed in the platform, and nothing of the traffic.
+    /// The changes to the platform only.
     pub(super) fn setting(&self) -> Setting {
         Setting {
             variant: self.variant.clone(),

@@ -39,9 +39,9 @@ pub(super) fn run(args: &FiguresArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Of each trial of a search for the highest rate without loss.
+/// Packets per trial of a search for the highest rate without loss.
 const TRIAL_PACKETS: u64 = 20_000;
-/// The same over what a paper leaves open, of which there are more.
+/// The same for runs over the parameters that a paper leaves open, which are more numerous.
 const RANGE_TRIAL_PACKETS: u64 = 3_000;
 
 fn print(made: &FiguresMade, args: &FiguresArgs) {

@@ -26,12 +26,12 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
     }
 }
 
-/// Reads a platform.
+/// Loads a platform by file or name.
 fn platform(name: &str) -> Result<Platform, Failure> {
     Platform::open(name).map_err(|error| Failure::Config(error.to_string()))
 }
 
-/// What cannot be read is a failure; what is out of range is wrong usage.
+/// Unreadable files are failures; values out of range are usage errors.
 fn failure(error: SimulationError) -> Failure {
     match error {
         SimulationError::Traffic(error) if !error.place.starts_with("pattern ") => {

@@ -9,7 +9,7 @@ use super::{failure, platform};
 use crate::Failure;
 use crate::table::new_table;
 
-/// What is printed for machines: the result, and what it is about.
+/// The result as JSON, with its input.
 #[derive(Serialize)]
 struct Output<'a> {
     platform: &'a str,
@@ -33,8 +33,10 @@ pub(super) fn run(args: &NdrArgs) -> Result<(), Failure> {
         NdrSearch { loss_ratio: args.loss_ratio, resolution: args.resolution, is_poisson: args.poisson };
     let ndr = search.run(&base, &setting).map_err(failure)?;
     if args.json {
-        let told = Output { platform: &base.name, setting: &setting, loss_ratio: args.loss_ratio, ndr: &ndr };
-        let text = serde_json::to_string_pretty(&told).map_err(|error| Failure::Failed(error.to_string()))?;
+        let output =
+            Output { platform: &base.name, setting: &setting, loss_ratio: args.loss_ratio, ndr: &ndr };
+        let text =
+            serde_json::to_string_pretty(&output).map_err(|error| Failure::Failed(error.to_string()))?;
         println!("{text}");
     } else {
         print(&base.name, &setting, args, &ndr);

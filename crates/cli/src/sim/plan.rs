@@ -14,16 +14,16 @@ use crate::output::warn_of;
 use crate::progress::Progress;
 use crate::table::new_table;
 
-/// What is printed for machines.
+/// The result as JSON.
 #[derive(Serialize)]
 struct Output {
     #[serde(flatten)]
     plan: Plan,
-    /// Packets of the capture that could not be used, by reason.
+    /// Unusable packets of the capture, by reason.
     unreadable: Unread,
-    /// Where the capture is cut off or damaged, if it is; what follows was not read.
+    /// Where the capture is truncated or damaged, if it is; the rest was not read.
     damage: Option<String>,
-    /// The gateway itself, as configured.
+    /// Measurement of the gateway as configured, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     measured: Option<Measured>,
 }
@@ -48,25 +48,26 @@ pub(super) fn run(args: &PlanArgs) -> Result<(), Failure> {
     drop(progress);
     let rounds = args.measure.map(|rounds| rounds.max(1));
     let measured = rounds.map(|rounds| measure(&config, &args.trace, args.packets, rounds)).transpose();
-    let told = Output {
+    let output = Output {
         plan,
         unreadable: trace.unreadable,
         damage: trace.damage,
         measured: measured.map_err(failed)?,
     };
-    warn_of(told.damage.as_deref());
+    warn_of(output.damage.as_deref());
     if args.json {
-        let text = serde_json::to_string_pretty(&told).map_err(|error| Failure::Failed(error.to_string()))?;
+        let text =
+            serde_json::to_string_pretty(&output).map_err(|error| Failure::Failed(error.to_string()))?;
         println!("{text}");
     } else {
-        print(&told);
+        print(&output);
     }
     Ok(())
 }
 
-fn print(told: &Output) {
-    let plan = &told.plan;
-    for (reason, count) in told.unreadable.iter() {
+fn print(output: &Output) {
+    let plan = &output.plan;
+    for (reason, count) in output.unreadable.iter() {
         println!("{count} packets of the capture were left out: {reason}");
     }
     let (protected, others) = plan.packets;
@@ -90,13 +91,15 @@ fn print(told: &Output) {
     for engine in &plan.card_engines {
         if let Some(SaCacheSpec { sas, miss_us }) = engine.cache {
             println!(
-                "{} keeps {sas} SAs by itself; a multi-packet of another costs it {miss_us} us more.",
+                "{} caches {sas} SAs; a multi-packet of another SA costs {miss_us} us more.",
                 engine.name
             );
         }
     }
     if !plan.card_engines.is_empty() {
-        println!("Cards are as their platform files say, which name what is published, fitted and open.");
+        println!(
+            "The cards' costs are from their platform files, which say what is published, fitted and unknown."
+        );
     }
     println!("\nBy simulation:");
     let mut table = new_table(&[
@@ -117,7 +120,7 @@ fn print(told: &Output) {
         "The best window is {} packets; it is also used for the settings with other engines.",
         plan.best_window
     );
-    if let Some(measured) = &told.measured {
+    if let Some(measured) = &output.measured {
         let predicted = plan.as_configured.packets_per_second;
         let error = (predicted / measured.undisturbed_packets_per_second - 1.0) * 100.0;
         let shares: Vec<String> = measured.share.iter().map(share).collect();

@@ -1,10 +1,10 @@
-//! The SA of a captured packet by a gateway's policies.
+//! Assigns captured packets to SAs by a gateway's policies.
 
 use convoy_gateway::config::Config;
 use convoy_ipsec::{FlowKey, Selector};
 use convoy_sim::{Classify, Header, ToSa};
 
-/// Policies in the order in which the gateway tries them, and the tunnel of each; none bypasses.
+/// Policies in the order of evaluation, each with its tunnel; `None` bypasses.
 struct Policies {
     ordered: Vec<(Selector, Option<u32>)>,
 }
@@ -28,7 +28,7 @@ impl Policies {
         Self { ordered }
     }
 
-    /// Each tunnel has two SAs, one a direction; a capture of the inside has packets of both.
+    /// Each tunnel has two SAs, one per direction; a capture of the inside has packets of both.
     fn sa(&self, flow: &FlowKey) -> Option<u32> {
         let outbound = self.ordered.iter().find(|(selector, _)| selector.matches_outbound(flow));
         let inbound = || self.ordered.iter().find(|(selector, _)| selector.matches_inbound(flow));
@@ -39,7 +39,7 @@ impl Policies {
     }
 }
 
-/// Says which SA protects a packet, and its traffic class.
+/// A function that determines a packet's SA and traffic class.
 pub(super) fn by_policies(config: &Config) -> Classify {
     let (policies, classes) = (Policies::new(config), config.classes);
     Box::new(move |header: &Header| {

@@ -6,25 +6,24 @@ use convoy_sim::{Arrivals, Capture, Load, Percentiles, Report, SaCacheReport, Se
 use serde::Serialize;
 
 use super::args::{ArrivalArgs, RunArgs, SaBy};
-use super::traffic::Watched;
+use super::traffic::TrackedTraffic;
 use super::{failure, platform};
 use crate::Failure;
 use crate::output::warn_of;
 use crate::table::new_table;
 
-/// What is printed for machines: the report, and what it is about.
+/// The report as JSON, with its input.
 #[derive(Serialize)]
 struct Output<'a> {
     platform: &'a str,
     setting: &'a Setting,
     #[serde(skip_serializing_if = "Option::is_none")]
     trace: Option<String>,
-    /// Packets of a capture that are left out: those that no policy protects, and those that cannot
-    /// be used.
+    /// Packets of a capture that were left out: unprotected and unusable ones.
     skipped: u64,
     without_sa: u64,
     unreadable: Unread,
-    /// Where the capture is cut off or damaged, if it is; what follows was not read.
+    /// Where the capture is truncated or damaged, if it is; the rest was not read.
     damage: Option<String>,
     #[serde(flatten)]
     report: &'a Report,
@@ -39,30 +38,31 @@ pub(super) fn run(args: &RunArgs) -> Result<(), Failure> {
     let mut simulation = setting.simulation(&base).map_err(failure)?;
     simulation.arrivals = arrivals(&args.arrivals);
     simulation.packets = args.traffic.packets;
-    let mut traffic = Watched::open(args, &setting)?;
+    let mut traffic = TrackedTraffic::open(args, &setting)?;
     let report = simulation.run(&mut traffic).map_err(failure)?;
-    let told = told(&base.name, &setting, args, &traffic, &report);
-    warn_of(told.damage.as_deref());
-    if let (0, Some(trace)) = (report.packets, &told.trace) {
-        let reasons: Vec<String> = left_out(&told).map(|(count, why)| format!("{count} {why}")).collect();
+    let output = output_of(&base.name, &setting, args, &traffic, &report);
+    warn_of(output.damage.as_deref());
+    if let (0, Some(trace)) = (report.packets, &output.trace) {
+        let reasons: Vec<String> = left_out(&output).map(|(count, why)| format!("{count} {why}")).collect();
         let reasons = if reasons.is_empty() { "it has none".to_owned() } else { reasons.join(", ") };
-        let what = format!("no packet of it counts; {} were left out: {reasons}", told.skipped);
+        let what = format!("no packet of it counts; {} were left out: {reasons}", output.skipped);
         return Err(Failure::Failed(format!("{trace}: {what}")));
     }
     if args.json {
-        let text = serde_json::to_string_pretty(&told).map_err(|error| Failure::Failed(error.to_string()))?;
+        let text =
+            serde_json::to_string_pretty(&output).map_err(|error| Failure::Failed(error.to_string()))?;
         println!("{text}");
     } else {
-        print(&told, simulation.platform.source.is_lossy());
+        print(&output, simulation.platform.source.is_lossy());
     }
     Ok(())
 }
 
-fn told<'a>(
+fn output_of<'a>(
     platform: &'a str,
     setting: &'a Setting,
     args: &RunArgs,
-    traffic: &Watched,
+    traffic: &TrackedTraffic,
     report: &'a Report,
 ) -> Output<'a> {
     let capture = traffic.capture();
@@ -80,10 +80,10 @@ fn told<'a>(
     }
 }
 
-/// How many packets of a capture were left out, and why.
-fn left_out<'a>(told: &'a Output<'_>) -> impl Iterator<Item = (u64, String)> + 'a {
-    let without_sa = (told.without_sa, "no SA protects them".to_owned());
-    let unreadable = told.unreadable.iter().map(|(reason, count)| (count, reason.to_string()));
+/// Numbers of packets of a capture that were left out, with the reasons.
+fn left_out<'a>(output: &'a Output<'_>) -> impl Iterator<Item = (u64, String)> + 'a {
+    let without_sa = (output.without_sa, "no SA protects them".to_owned());
+    let unreadable = output.unreadable.iter().map(|(reason, count)| (count, reason.to_string()));
     std::iter::once(without_sa).filter(|(count, _)| *count > 0).chain(unreadable)
 }
 
@@ -96,19 +96,19 @@ fn arrivals(args: &ArrivalArgs) -> Arrivals {
     }
 }
 
-fn print(told: &Output<'_>, has_queue: bool) {
-    let report = told.report;
-    let traffic = match (&told.trace, &told.setting.pattern) {
+fn print(output: &Output<'_>, has_queue: bool) {
+    let report = output.report;
+    let traffic = match (&output.trace, &output.setting.pattern) {
         (Some(trace), _) => trace.clone(),
         (None, pattern) => format!("pattern {}", pattern.as_deref().unwrap_or_default()),
     };
     println!(
         "{}, {traffic}: {} packets, seed {}",
-        told.platform,
+        output.platform,
         report.packets,
-        told.setting.seed.unwrap_or(1)
+        output.setting.seed.unwrap_or(1)
     );
-    for (count, why) in left_out(told) {
+    for (count, why) in left_out(output) {
         println!("{count} packets of the trace were left out: {why}");
     }
     println!();
@@ -145,7 +145,7 @@ fn print(told: &Output<'_>, has_queue: bool) {
     }
 }
 
-/// The outer packets of aggregation; empty without it.
+/// Formats the outer packets of aggregation; empty without it.
 fn outer_packets(report: &Report) -> String {
     let Some(outer) = report.outer else { return String::new() };
     let of = |sum: u64| sum as f64 / outer.packets.max(1) as f64;
@@ -153,7 +153,7 @@ fn outer_packets(report: &Report) -> String {
     format!("{} of {inner:.3} packets, {bytes:.0} bytes each on the wire", outer.packets)
 }
 
-/// What stages and cores did, where there are any.
+/// Prints stages and cores, if there are any.
 pub(super) fn print_stages(report: &Report) {
     if report.stages.is_empty() {
         return;
@@ -177,7 +177,7 @@ pub(super) fn print_stages(report: &Report) {
     println!("{}", to_the_right(table));
 }
 
-/// What processors and buses did.
+/// Prints processors and buses.
 pub(super) fn print_processors(report: &Report) {
     let mut table =
         new_table(&["processor", "packets", "share %", "multi-packets", "average length", "utilisation %"]);
@@ -209,7 +209,7 @@ pub(super) fn print_processors(report: &Report) {
     }
 }
 
-/// Numbers stand under each other.
+/// Aligns numbers to the right.
 fn to_the_right(mut table: Table) -> Table {
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(comfy_table::CellAlignment::Right);

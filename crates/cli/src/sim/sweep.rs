@@ -26,7 +26,7 @@ pub(super) fn run(args: &SweepArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A wrong sweep, and results that are another's, are for the user to put right.
+/// Errors in the sweep's file, and results of another sweep, are usage errors.
 fn failure(error: SweepError) -> Failure {
     match error {
         SweepError::Io { .. } => Failure::Failed(error.to_string()),

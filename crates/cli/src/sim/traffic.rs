@@ -1,4 +1,4 @@
-//! The traffic of one run, and who watches how much of it has been read.
+//! The traffic of a run, with progress.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::Failure;
 use crate::check::load_for_any_machine;
 use crate::progress::Progress;
 
-/// Packets between two looks at the clock.
+/// Packets between updates of the progress bar.
 const STRIDE: u64 = 1 << 16;
 
 enum Source {
@@ -20,15 +20,15 @@ enum Source {
     Trace(TraceFile),
 }
 
-/// Traffic that shows how far it is.
-pub(super) struct Watched {
+/// Traffic that updates a progress bar.
+pub(super) struct TrackedTraffic {
     source: Source,
     read: u64,
     progress: Progress,
 }
 
-impl Watched {
-    /// Opens what the command line names.
+impl TrackedTraffic {
+    /// Opens the traffic given on the command line.
     pub(super) fn open(args: &RunArgs, setting: &Setting) -> Result<Self, Failure> {
         let (source, total) = match &args.traffic.trace {
             Some(path) => (Source::Trace(open_trace(args, path)?), args.traffic.packets),
@@ -40,7 +40,7 @@ impl Watched {
         Ok(Self { source, read: 0, progress: Progress::new(total, "packets") })
     }
 
-    /// The capture, if it is one, to be asked what it left out once it has been read.
+    /// The capture, if there is one, to query what it left out.
     pub(super) fn capture(&self) -> Option<&Capture> {
         match &self.source {
             Source::Trace(TraceFile::Capture(capture)) => Some(capture),
@@ -49,7 +49,7 @@ impl Watched {
     }
 }
 
-impl Traffic for Watched {
+impl Traffic for TrackedTraffic {
     fn next_packet(&mut self) -> Result<Option<Packet>, TrafficError> {
         let mut packets = Vec::with_capacity(1);
         self.fill(&mut packets, 1)?;

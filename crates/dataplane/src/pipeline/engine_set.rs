@@ -8,32 +8,14 @@
 use std::task::Waker;
 
 use convoy_engine::{
-    Binding, Engine, EngineDescription, EngineError, InPlace, MultiPacket, Placement, Takes, wipe_stack,
+    Binding, Engine, EngineDescription, EngineError, InPlace, Placement, Submission, Takes, wipe_stack,
 };
 use convoy_ipsec::{CryptoPacket, CryptoStatus, KeyMaterial, SaIndex};
 use convoy_packet::FramePool;
 
-use super::engine_slot::{Deadlines, EngineSlot, Health, SlotCounters};
-use super::train::{Again, OrderPosition, Train, Trains};
-
-/// The records of trains in flight.
-pub(super) struct Records<'a> {
-    /// The time, in ns.
-    pub(super) now_ns: u64,
-    /// Holds the record of each train.
-    pub(super) trains: &'a mut Trains,
-    /// Receives trains that must be processed again.
-    pub(super) again: &'a mut Again,
-}
-
-/// What the set needs to submit to engines and to poll them.
-pub(super) struct Context<'a> {
-    pub(super) records: Records<'a>,
-    /// Frames for copies of input that an engine may lose.
-    pub(super) pool: &'a mut FramePool,
-    /// Receives finished trains.
-    pub(super) done: &'a mut Vec<Train>,
-}
+use super::engine_slot::{EngineSlot, Health, SlotCounters};
+use super::in_flight::{Context, Deadlines, Records, Trains};
+use super::train::OrderPosition;
 
 /// An event for the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -216,7 +198,7 @@ impl EngineSet {
     pub(super) fn note_in_place(&mut self, engine: usize, packets: u64, service_ns: u64) {
         let counters = &mut self.slots[engine].counters;
         counters.packets += packets;
-        counters.multi_packets += 1;
+        counters.trains += 1;
         counters.service_ns += service_ns;
     }
 
@@ -258,12 +240,12 @@ impl EngineSet {
     pub(super) fn submit(
         &mut self,
         engine: usize,
-        multi_packet: MultiPacket,
+        submission: Submission,
         place: OrderPosition,
         deadlines: Deadlines,
         context: &mut Context<'_>,
     ) {
-        let result = self.slots[engine].submit(multi_packet, place, deadlines, context);
+        let result = self.slots[engine].submit(submission, place, deadlines, context);
         self.quarantine_on_error(engine, result, context);
     }
 

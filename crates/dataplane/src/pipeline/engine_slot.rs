@@ -5,14 +5,13 @@ mod lateness;
 use std::collections::VecDeque;
 
 use convoy_engine::{
-    Completion, Engine, EngineDescription, MultiPacket, Outcome, Refused, RunTemplate, keep_input,
+    Completion, Engine, EngineDescription, Outcome, Refused, RunTemplate, Submission, keep_input,
 };
 use convoy_ipsec::{CryptoPacket, CryptoStatus};
 use convoy_packet::{FramePool, FrameSize, Offload};
 
-use super::engine_set::{Context, Records};
-use super::train::{OrderPosition, Train, Trains};
-pub(super) use lateness::Deadlines;
+use super::in_flight::{Context, Deadlines, InFlight, Records, Trains};
+use super::train::{OrderPosition, Train};
 use lateness::Lateness;
 pub use lateness::Timeouts;
 
@@ -41,7 +40,7 @@ pub struct SlotCounters {
     /// Packets whose result was used.
     pub packets: u64,
     /// Trains whose result was used.
-    pub multi_packets: u64,
+    pub trains: u64,
     /// Time that the engine spent on these, in ns; trains whose time is unknown are left out.
     pub service_ns: u64,
     /// How often it was quarantined.
@@ -55,29 +54,6 @@ pub struct SlotCounters {
     pub late: u64,
 }
 
-/// The record of a train at an engine: what is needed to process it again.
-pub(super) struct InFlight {
-    deadlines: Deadlines,
-    place: OrderPosition,
-    /// Copies of the input, if frames may be lost with the engine; otherwise empty.
-    kept: Vec<CryptoPacket>,
-    /// How its raw packets are laid out.
-    templates: Vec<RunTemplate>,
-}
-
-impl InFlight {
-    /// These packets as a train to be processed again.
-    fn again(self, packets: Vec<CryptoPacket>) -> Train {
-        Train { place: self.place, packets, templates: self.templates }
-    }
-
-    /// The same from the copies.
-    fn again_from_copies(mut self) -> Train {
-        let kept = std::mem::take(&mut self.kept);
-        self.again(kept)
-    }
-}
-
 /// One engine of a set.
 pub(super) struct EngineSlot {
     /// Its index in the set.
@@ -87,7 +63,7 @@ pub(super) struct EngineSlot {
     pub(super) counters: SlotCounters,
     /// Trains that the engine refused for lack of room although the scheduler counted some; offered
     /// again, in order.
-    backlog: VecDeque<MultiPacket>,
+    backlog: VecDeque<Submission>,
     completions: Vec<Completion>,
     spare: Vec<Vec<CryptoPacket>>,
     spare_templates: Vec<Vec<RunTemplate>>,
@@ -162,17 +138,17 @@ impl EngineSlot {
     /// trains must be processed again.
     pub(super) fn submit(
         &mut self,
-        multi_packet: MultiPacket,
+        submission: Submission,
         place: OrderPosition,
         deadlines: Deadlines,
         context: &mut Context<'_>,
     ) -> Result<(), String> {
         let mut kept = self.spare.pop().unwrap_or_default();
         if self.description().needs_input_kept {
-            for packet in &multi_packet.packets {
+            for packet in &submission.packets {
                 let Some(copy) = keep_input(packet, context.pool) else {
                     release(context.pool, kept);
-                    let MultiPacket { ticket, packets, templates, .. } = multi_packet;
+                    let Submission { ticket, packets, templates, .. } = submission;
                     context.records.trains.forget(context.records.now_ns, self.at, ticket);
                     context.records.again.push_back(Train { place, packets, templates });
                     return Err("no frame was free to keep its input".to_owned());
@@ -180,30 +156,30 @@ impl EngineSlot {
                 kept.push(copy);
             }
         }
-        let ticket = multi_packet.ticket;
+        let ticket = submission.ticket;
         let mut templates = self.spare_templates.pop().unwrap_or_default();
-        templates.clone_from(&multi_packet.templates);
+        templates.clone_from(&submission.templates);
         context.records.trains.note(self.at, ticket, InFlight { deadlines, place, kept, templates });
-        self.offer(multi_packet, context)
+        self.offer(submission, context)
     }
 
-    fn offer(&mut self, multi_packet: MultiPacket, context: &mut Context<'_>) -> Result<(), String> {
+    fn offer(&mut self, submission: Submission, context: &mut Context<'_>) -> Result<(), String> {
         if !self.backlog.is_empty() {
-            self.backlog.push_back(multi_packet);
+            self.backlog.push_back(submission);
             return Ok(());
         }
-        let Err(refused) = self.engine.submit(multi_packet) else { return Ok(()) };
-        let Refused { multi_packet, reason } = *refused;
+        let Err(refused) = self.engine.submit(submission) else { return Ok(()) };
+        let Refused { submission, reason } = *refused;
         if matches!(reason, convoy_engine::EngineError::NoRoom(_)) {
-            self.backlog.push_front(multi_packet);
+            self.backlog.push_front(submission);
             return Ok(());
         }
         // A refused train is unchanged, so the packets themselves are processed again and their
         // copies released.
-        let entry = context.records.trains.forget(context.records.now_ns, self.at, multi_packet.ticket);
+        let entry = context.records.trains.forget(context.records.now_ns, self.at, submission.ticket);
         if let Some(mut entry) = entry {
             release(context.pool, std::mem::take(&mut entry.kept));
-            context.records.again.push_back(entry.again(multi_packet.packets));
+            context.records.again.push_back(entry.again(submission.packets));
         }
         Err(reason.to_string())
     }
@@ -218,9 +194,9 @@ impl EngineSlot {
         }
         self.completions = completions;
         while self.takes_work() {
-            let Some(multi_packet) = self.backlog.pop_front() else { break };
+            let Some(submission) = self.backlog.pop_front() else { break };
             let waiting = self.backlog.len();
-            result = result.and(self.offer(multi_packet, context));
+            result = result.and(self.offer(submission, context));
             if self.backlog.len() > waiting {
                 break;
             }
@@ -232,31 +208,31 @@ impl EngineSlot {
     }
 
     fn complete(&mut self, completion: Completion, context: &mut Context<'_>) -> Result<(), String> {
-        let Completion { multi_packet, outcome, service_ns } = completion;
-        let ticket = multi_packet.ticket;
+        let Completion { submission, outcome, service_ns } = completion;
+        let ticket = submission.ticket;
         let Some(entry) = context.records.trains.take_record(self.at, ticket) else {
             // Processed elsewhere already: using this result would send its packets twice.
             self.counters.late += 1;
             self.lateness.brought(ticket);
-            release(context.pool, multi_packet.packets);
+            release(context.pool, submission.packets);
             return Ok(());
         };
-        let pending = multi_packet.packets.iter().any(|packet| packet.status == CryptoStatus::Pending);
+        let pending = submission.packets.iter().any(|packet| packet.status == CryptoStatus::Pending);
         if outcome == Outcome::Done && !pending {
-            self.counters.packets += multi_packet.packets.len() as u64;
-            self.counters.multi_packets += 1;
+            self.counters.packets += submission.packets.len() as u64;
+            self.counters.trains += 1;
             self.counters.service_ns += service_ns.unwrap_or_default();
             let kept = release(context.pool, entry.kept);
             self.spare.push(kept);
             self.spare_templates.push(entry.templates);
             context.records.trains.complete(context.records.now_ns, self.at, ticket, service_ns);
-            let MultiPacket { packets, templates, .. } = multi_packet;
+            let Submission { packets, templates, .. } = submission;
             context.done.push(Train { place: entry.place, packets, templates });
             return Ok(());
         }
         context.records.trains.forget(context.records.now_ns, self.at, ticket);
-        self.counters.retried_packets += multi_packet.packets.len() as u64;
-        let mut packets = multi_packet.packets;
+        self.counters.retried_packets += submission.packets.len() as u64;
+        let mut packets = submission.packets;
         if self.description().needs_input_kept {
             release(context.pool, packets);
             context.records.again.push_back(entry.again_from_copies());
@@ -267,17 +243,17 @@ impl EngineSlot {
             }
             context.records.again.push_back(entry.again(packets));
         }
-        Err("it reported a failed multi-packet".to_owned())
+        Err("it reported a failed train".to_owned())
     }
 
     /// Queues what never reached the engine to be processed again. The packets are intact; the
     /// copies are returned to their pool on drop.
     fn withdraw_backlog(&mut self, records: &mut Records<'_>) {
-        for multi_packet in self.backlog.drain(..) {
-            let entry = records.trains.forget(records.now_ns, self.at, multi_packet.ticket);
+        for submission in self.backlog.drain(..) {
+            let entry = records.trains.forget(records.now_ns, self.at, submission.ticket);
             let Some(entry) = entry else { continue };
-            self.counters.retried_packets += multi_packet.packets.len() as u64;
-            records.again.push_back(entry.again(multi_packet.packets));
+            self.counters.retried_packets += submission.packets.len() as u64;
+            records.again.push_back(entry.again(submission.packets));
         }
     }
 

@@ -1,4 +1,4 @@
-//! A packet's path through the gateway, without ports; `way.rs` has its steps from burst to
+//! A packet's path through the gateway, without ports; `path.rs` has its steps from burst to
 //! departure.
 //!
 //! [`Pipeline`] joins [`convoy_ipsec::Ipsec`] to a [`CryptoStage`], which joins the scheduler to an
@@ -7,13 +7,15 @@
 mod acquire;
 mod engine_set;
 mod engine_slot;
+mod in_flight;
 mod iv_source;
+mod path;
+mod resources;
 mod rounds;
 mod stage;
 #[cfg(test)]
 mod tests;
 mod train;
-mod way;
 mod window_cost;
 mod worker_overhead;
 
@@ -21,9 +23,10 @@ pub use crate::clock::Clock;
 pub use acquire::Acquire;
 pub use engine_set::{EngineEvent, EngineSet};
 pub use engine_slot::{Health, SlotCounters, Timeouts};
+pub use path::Classified;
+pub use resources::PipelineResources;
 pub(crate) use stage::WINDOW_NS;
 pub use stage::{Bench, CryptoStage, Released, StageConfig, StageError};
-pub use way::Classified;
 pub use window_cost::window_cost_ns;
 
 use acquire::AcquireQueue;
@@ -38,8 +41,6 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rounds::BusyRounds;
 use worker_overhead::OverheadAverage;
-
-use crate::clock::Environment;
 
 /// Packets that may wait for room in the window while ports are read regardless; further ones are
 /// dropped. The pool has 512 frames for long packets.
@@ -105,9 +106,9 @@ impl Pipeline {
         ipsec: Ipsec,
         mut stage: CryptoStage,
         pool: FramePool,
-        environment: impl Into<Environment>,
+        resources: impl Into<PipelineResources>,
     ) -> Self {
-        let Environment { clock, mut random, .. } = environment.into();
+        let PipelineResources { clock, mut random, .. } = resources.into();
         stage.ivs = IvSource::new(StdRng::from_rng(&mut random));
         Self {
             ipsec,
@@ -234,13 +235,26 @@ impl Pipeline {
 
     /// Whether no packet is inside.
     pub fn is_empty(&self) -> bool {
-        self.stage.is_empty() && self.released.is_empty()
+        self.stage.is_empty() && self.released.is_empty() && !self.ipsec.outbound.has_open_payloads()
     }
 
-    /// The deadline until which the window holds all packets inside back to grow a multi-packet, in
-    /// ns: only input or that deadline moves them. `None` if other packets are inside, or none.
+    /// When payloads of AGGFRAG mode have to be looked at again, in ns; 0 is as soon as no more
+    /// input is at hand, `u64::MAX` is never. It may be too early.
+    pub(crate) fn payloads_due_ns(&self) -> u64 {
+        self.ipsec.outbound.payloads_due_ns().min(self.ipsec.inbound.payloads_due_ns())
+    }
+
+    /// The deadline until which the window, or a payload of AGGFRAG mode, holds all packets inside
+    /// back to grow, in ns: only input or that deadline moves them. `None` if other packets are inside, or none.
     pub fn held_until_ns(&self) -> Option<u64> {
-        if self.released.is_empty() { self.stage.held_until_ns() } else { None }
+        let in_payloads = self.ipsec.outbound.has_open_payloads();
+        if !self.released.is_empty() {
+            None
+        } else if in_payloads && self.stage.is_empty() {
+            Some(self.payloads_due_ns())
+        } else {
+            self.stage.held_until_ns().map(|until_ns| until_ns.min(self.payloads_due_ns()))
+        }
     }
 
     /// Installs an SA of a tunnel that this worker serves in the SAD and in the engines. `cost`
@@ -288,6 +302,7 @@ impl Pipeline {
     pub fn retire(&mut self, sa: SaIndex) {
         // A packet of an SA that the stage has forgotten would be lost.
         self.ipsec.withdraw(sa);
+        self.close_payloads_of(sa);
         self.stage.retire(sa);
         // Finished packets leave while their SA still exists.
         self.finish();

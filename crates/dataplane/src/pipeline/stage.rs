@@ -21,12 +21,13 @@ use convoy_scheduler::{
     ConfigError, EngineModel, Input, OrderedRelease, Scheduler, SchedulerConfig, Snapshot, TrainDispatch,
 };
 
-use super::Clock;
-use super::engine_set::{Context, EngineEvent, EngineSet, Records};
+use super::engine_set::{EngineEvent, EngineSet};
 use super::engine_slot::Timeouts;
+use super::in_flight::{Again, Context, Records, Trains};
 use super::iv_source::IvSource;
-use super::train::{Again, Algorithms, OrderPosition, SeenSas, Train, Trains};
+use super::train::{Algorithms, OrderPosition, SeenSas, Train};
 use crate::append::append;
+use crate::clock::Clock;
 use sas::{Retiring, StageSa};
 
 /// Assumed cost of sorting a packet by SA in the window where it was not measured, in ns.

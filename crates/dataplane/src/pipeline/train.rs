@@ -1,12 +1,8 @@
 //! A train: what an engine gets in one submission, and what the stage knows of its packets.
 
-use std::collections::VecDeque;
-
 use convoy_engine::{RunTemplate, lay_out};
 use convoy_ipsec::{CryptoPacket, CryptoStatus, SaIndex};
-use convoy_scheduler::Scheduler;
 
-use super::engine_slot::InFlight;
 use super::iv_source::IvSource;
 
 /// The position of a train in the order. Its packets have consecutive positions.
@@ -80,12 +76,6 @@ impl Train {
 pub(super) fn is_pending(packet: &CryptoPacket) -> bool {
     packet.status == CryptoStatus::Pending
 }
-
-/// The window, and the record of each train that an engine has.
-pub(super) type Trains = Scheduler<CryptoPacket, InFlight>;
-
-/// Trains to be dispatched again, in the order in which their engines failed.
-pub(super) type Again = VecDeque<Train>;
 
 /// The algorithms of all SAs of a direction, so that no packet need be inspected if there is one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

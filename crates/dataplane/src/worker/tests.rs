@@ -244,7 +244,7 @@ impl Port for Sleepless {
 fn a_worker_does_not_sleep_while_its_window_waits_for_an_engine_that_hangs() {
     let scheduler = SchedulerConfig { late_margin: Some(1_000_000), ..SchedulerConfig::default() };
     let fixture = Fixture { scheduler, ..Fixture::default() };
-    let mut costs = Costs::new();
+    let mut costs = Costs::without_cache();
     costs.set_fixed("wanted", CostModel { t_init: 1_000.0, t_block: 1.0 });
     costs.set_fixed("other", CostModel { t_init: 1e9, t_block: 1.0 });
     let wanted = Faulty::new(Box::new(Software::new("wanted")), FaultPlan::once(Fault::Hang, 0));
@@ -279,7 +279,7 @@ fn a_worker_does_not_sleep_while_its_window_waits_for_an_engine_that_hangs() {
 
 #[test]
 fn a_worker_tells_its_scheduler_what_a_packet_costs_its_core_and_forgets_it_when_idle() {
-    let mut costs = Costs::new();
+    let mut costs = Costs::without_cache();
     costs.set_fixed("other", CostModel { t_init: 16_000.0, t_block: 0.0 });
     let engines: Vec<Box<dyn Engine>> = vec![Box::new(Software::new("other"))];
     let time = VirtualTime::new();
@@ -313,7 +313,7 @@ fn a_worker_tells_its_scheduler_what_a_packet_costs_its_core_and_forgets_it_when
 
 #[test]
 fn bursts_are_long_where_the_only_engines_gain_by_that() {
-    let costs = Costs::new();
+    let costs = Costs::without_cache();
     let most_read = |engines: Vec<Box<dyn Engine>>| {
         let pipeline = Fixture::default().pipeline(engines, &costs, VirtualTime::new().clock());
         Worker::new(pipeline, Vec::new(), Vec::new()).most_read
@@ -331,7 +331,7 @@ fn bursts_are_long_where_the_only_engines_gain_by_that() {
 /// With a packet at an engine on a thread of its own; whether the worker may sleep until that wakes
 /// it.
 fn may_sleep_beside(engine: impl Engine + 'static) -> bool {
-    let mut costs = Costs::new();
+    let mut costs = Costs::without_cache();
     costs.set_fixed(&engine.description().name, CostModel { t_init: 1_000.0, t_block: 1.0 });
     let mut pipeline = Fixture::default().pipeline(vec![Box::new(engine)], &costs, Clock::start());
     let mut packet = vec![0; 100];

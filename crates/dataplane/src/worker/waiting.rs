@@ -38,6 +38,15 @@ impl Worker {
                 None => return std::thread::sleep(NAP),
             }
         };
+        let due_ns = self.pipeline.payloads_due_ns();
+        let longest_ns = if due_ns == u64::MAX {
+            longest_ns
+        } else {
+            longest_ns.min(due_ns.saturating_sub(self.pipeline.clock().now_ns()))
+        };
+        if longest_ns == 0 {
+            return std::hint::spin_loop();
+        }
         if self.watch.is_mute() {
             // A port that cannot wake the worker must soon be polled again.
             if self.idle_rounds > SPINS {

@@ -1,4 +1,4 @@
-//! One crypto device, started.
+//! A crypto device that was started.
 
 use std::ffi::{CStr, CString};
 use std::ptr::NonNull;
@@ -14,9 +14,9 @@ use super::queue::{Batch, Queue};
 use super::session::{Session, SessionKeys};
 use crate::{Capability, Cipher, DeviceInfo, DpdkError, Features, Hash, is_pci_address};
 
-/// More queue pairs than a process has workers.
+/// More queue pairs than a process can have workers.
 const MOST_QUEUES: usize = 64;
-/// DPDK's driver of devices that give their work to others.
+/// The driver of DPDK's scheduler, a device that distributes work to other devices.
 const SCHEDULER: &str = "crypto_scheduler";
 
 /// A crypto device, started with all its queue pairs, for the life of the process.
@@ -26,21 +26,21 @@ pub struct Device {
     info: DeviceInfo,
     queue_pairs: usize,
     depth: usize,
-    /// Queue pairs that nobody has.
+    /// Queue pairs without an owner.
     free: Mutex<Vec<u16>>,
-    /// DPDK does not say that sessions may be made by several threads at a time.
+    /// Serialises the making and freeing of sessions, which DPDK does not document as thread-safe.
     sessions: Mutex<()>,
     is_stopped: AtomicBool,
 }
 
-// SAFETY: what the raw device points to is changed when it is opened alone; its queues have owners,
-// and sessions are made behind a lock.
+// SAFETY: the raw device is only changed while it is opened; each queue has one owner, and sessions
+// are made under a lock.
 unsafe impl Send for Device {}
 // SAFETY: as above.
 unsafe impl Sync for Device {}
 
-/// DPDK's number of a device. Drivers name what they find on PCI after its address, with what it is
-/// behind it (`0000:1a:01.0_qat_sym`), and one address may have several.
+/// DPDK's id of a device. A driver names a PCI device by its address and a suffix
+/// (`0000:1a:01.0_qat_sym`), and several devices may share an address.
 pub(super) fn find(name: &str) -> Option<i32> {
     let text = CString::new(name).ok()?;
     // SAFETY: the string ends with a zero.
@@ -57,7 +57,7 @@ pub(super) fn find(name: &str) -> Option<i32> {
     if is_pci_address(name) { (0..=i32::from(u8::MAX)).find(is_at) } else { None }
 }
 
-/// What the device of this number says of itself.
+/// What the device with this id can do.
 pub(super) fn info(id: i32) -> Option<DeviceInfo> {
     let mut raw = RawInfo {
         name: std::ptr::null(),
@@ -67,11 +67,11 @@ pub(super) fn info(id: i32) -> Option<DeviceInfo> {
         max_sessions: 0,
         id: 0,
     };
-    // SAFETY: it is written if there is such a device.
+    // SAFETY: `raw` is written if there is such a device.
     if !unsafe { convoy_dpdk_info(id, &raw mut raw) } {
         return None;
     }
-    // SAFETY: DPDK's strings of a device that is there.
+    // SAFETY: the strings of an existing device are valid and end with a zero.
     let text = |pointer| unsafe { CStr::from_ptr(pointer) }.to_string_lossy().into_owned();
     let mut capabilities = Vec::new();
     let mut capability = RawCapability::default();
@@ -103,13 +103,13 @@ fn capability_of(raw: &RawCapability) -> Capability {
     }
 }
 
-/// Has the device reach the packet memory by DMA; for DPDK's scheduler, the hardware that it may be
-/// over.
+/// Maps the packet memory for a device's DMA; for DPDK's scheduler, for all hardware devices that
+/// it may use.
 fn map_packet_memory(id: i32, device: &DeviceInfo) -> Result<(), DpdkError> {
     let region = Region::of_process();
     let map = |id: i32, name: &str| {
         let _old = last_words(0);
-        // SAFETY: the region is there while the process lives, and was registered with DPDK.
+        // SAFETY: the region lives as long as the process, and was registered with DPDK.
         match unsafe { convoy_dpdk_map(id, region.base().as_ptr().cast(), region.bytes()) } {
             0 => Ok(()),
             error => {
@@ -126,7 +126,7 @@ fn map_packet_memory(id: i32, device: &DeviceInfo) -> Result<(), DpdkError> {
     map(id, &device.name)
 }
 
-/// Why a device does not reach so many bytes of packet memory, with what to do.
+/// Why a device cannot access the packet memory, with advice; `bytes` is the memory's size.
 fn unmapped(error: Errno, said: &str, bytes: usize) -> String {
     let remedy = match error {
         Errno::ENOTSUP => {
@@ -137,10 +137,10 @@ fn unmapped(error: Errno, said: &str, bytes: usize) -> String {
             bytes >> 20
         ),
     };
-    format!("it does not reach the packet memory by DMA: {said}; {remedy}")
+    format!("it cannot access the packet memory by DMA: {said}; {remedy}")
 }
 
-/// All crypto devices that DPDK has now, by their numbers.
+/// All crypto devices that DPDK has now, in the order of their ids.
 pub(super) fn all() -> impl Iterator<Item = (i32, DeviceInfo)> {
     (0..=i32::from(u8::MAX)).filter_map(|id| info(id).map(|device| (id, device)))
 }
@@ -157,9 +157,10 @@ impl Device {
         }
         // SAFETY: `id` is a device of that driver.
         if info.driver == SCHEDULER && unsafe { convoy_dpdk_keeps_order(id) } {
-            // Whoever has an operation back uses it again, and DPDK's scheduler then takes it out
-            // of the queue where it was first.
-            let remedy = "with ordering=enable it returns operations that one of its devices still has; leave that out";
+            // The caller reuses an operation once it is back, and the scheduler would then return
+            // it from its place in the reordering queue.
+            let remedy =
+                "with ordering=enable it returns operations that one of its devices still has; remove it";
             return Err(failed(remedy.to_owned()));
         }
         map_packet_memory(id, &info)?;
@@ -167,8 +168,8 @@ impl Device {
         let sessions = if info.max_sessions > 0 { sessions.min(info.max_sessions as u32) } else { sessions };
         let mut error = 0;
         let _old = last_words(0);
-        // SAFETY: `id` is a device, which nobody has started: the caller holds the list of those
-        // that are.
+        // SAFETY: `id` is a device that was not started yet: the caller holds the lock on the list
+        // of started ones.
         let raw = unsafe { convoy_dpdk_open(id, queue_pairs as u32, depth, sessions, &raw mut error) };
         let raw = NonNull::new(raw).ok_or_else(|| failed(last_words(error)))?;
         Ok(Self {
@@ -182,29 +183,29 @@ impl Device {
         })
     }
 
-    /// What it says of itself.
+    /// What the device can do.
     pub fn info(&self) -> &DeviceInfo {
         &self.info
     }
 
-    /// How many operations a queue holds.
+    /// Operations that each queue pair holds.
     pub fn depth(&self) -> usize {
         self.depth
     }
 
-    /// A queue pair that nobody has.
+    /// Takes a free queue pair.
     ///
     /// # Errors
-    /// [`DpdkError::Queues`] if others have them all.
+    /// [`DpdkError::Queues`] if none is free.
     pub fn queue<B: Batch>(&'static self) -> Result<Queue<B>, DpdkError> {
         let none = || DpdkError::Queues { name: self.info.name.clone(), count: self.queue_pairs };
         let at = self.free_queues().pop().ok_or_else(none)?;
-        // SAFETY: the number came from the list, so this thread alone has it.
+        // SAFETY: the number was taken from the list, so no other thread has it.
         let raw = NonNull::new(unsafe { convoy_dpdk_queue(self.raw.as_ptr(), at) }).ok_or_else(none)?;
         Ok(Queue::new(self, raw, at))
     }
 
-    /// Takes a queue pair back that has nothing at the device.
+    /// Returns a queue pair that has nothing at the device.
     pub(super) fn give_back(&self, at: u16) {
         self.free_queues().push(at);
     }
@@ -213,30 +214,31 @@ impl Device {
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A session: the keys of one SA in one direction, as the device has them.
+    /// Makes a session from the keys of one SA in one direction.
     ///
     /// # Errors
-    /// [`DpdkError::Session`] if the device refuses, or has no more of them.
+    /// [`DpdkError::Session`] if the device refuses the keys or has no session left.
     pub fn session(&'static self, keys: &SessionKeys<'_>) -> Result<Session, DpdkError> {
         let _one_at_a_time = self.sessions();
         Session::new(self, keys)
     }
 
-    /// Held while a session comes or goes.
+    /// The lock to hold while a session is made or freed.
     pub(super) fn sessions(&self) -> MutexGuard<'_, ()> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Stops the device for good, as its loss would: its queues take and bring nothing more.
+    /// Stops the device for good, as if it were lost: its queues accept and return nothing from
+    /// then on.
     pub fn stop(&self) {
         if !self.is_stopped.swap(true, Ordering::AcqRel) {
-            // SAFETY: the device was started. Queues that are in use find DPDK's placeholder from
-            // then on, which does nothing.
+            // SAFETY: the device was started. DPDK replaces its functions by placeholders that do
+            // nothing, so queues may still be used.
             unsafe { convoy_dpdk_stop(self.raw.as_ptr()) };
         }
     }
 
-    /// Whether it was stopped.
+    /// Whether the device was stopped.
     pub fn is_stopped(&self) -> bool {
         self.is_stopped.load(Ordering::Acquire)
     }

@@ -1,4 +1,4 @@
-//! EAL, DPDK's environment, of which a process has one.
+//! EAL, DPDK's environment abstraction layer, which is started once per process.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::{CStr, CString, c_void};
@@ -12,28 +12,30 @@ use super::ethernet::{self, EthernetConfig, EthernetDevice, EthernetInfo};
 use super::ffi::*;
 use crate::{DeviceInfo, DpdkError};
 
-/// Region's bytes are a multiple of this, and a device reaches each page of it by the same address
-/// as the processor.
+/// Size of the pages in which the region is registered; its size is a multiple of this. Devices use
+/// the processor's virtual address of each page.
 const PAGE_BYTES: usize = 2 << 20;
-/// What is kept of DPDK's last words, in bytes.
+/// Bytes kept of DPDK's log.
 const WORDS_BYTES: usize = 2048;
 
 static EAL: OnceLock<Result<Eal, DpdkError>> = OnceLock::new();
 
-/// DPDK, started.
+/// DPDK, once it is started.
 #[derive(Debug)]
 pub struct Eal {
     arguments: String,
-    /// Opened devices, which stay open: a device that others may use is not started twice.
+    /// Opened devices by name. They stay open: starting a device again would disturb its other
+    /// users.
     devices: Mutex<HashMap<String, &'static Device>>,
-    /// Ethernet devices that have an owner.
+    /// Names of Ethernet devices that were opened.
     ethernets: Mutex<HashSet<String>>,
 }
 
-/// What DPDK said last, in one line; the system's words for `errno` if it said nothing.
+/// DPDK's last log messages in one line, or the system's text for `errno` if it logged nothing.
+/// Clears the log.
 pub(super) fn last_words(errno: i32) -> String {
     let mut words = vec![0_u8; WORDS_BYTES];
-    // SAFETY: the room is the buffer's.
+    // SAFETY: the length is that of the buffer.
     let len = unsafe { convoy_dpdk_log(words.as_mut_ptr().cast(), words.len()) };
     let said = String::from_utf8_lossy(&words[..len]);
     let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
@@ -44,14 +46,13 @@ pub(super) fn last_words(errno: i32) -> String {
 }
 
 impl Eal {
-    /// Starts DPDK with these arguments, or returns it where it runs with the same ones. Its
-    /// threads and its main core's number are its own; the calling thread keeps the cores that it
-    /// may run on.
+    /// Starts DPDK with these arguments, or returns it if it runs with the same ones. Cores in
+    /// `arguments` apply to DPDK's threads; the calling thread keeps its CPU affinity.
     ///
     /// # Errors
-    /// [`DpdkError::Start`], with what DPDK said; it cannot be tried again in this process then.
-    /// [`DpdkError::Started`] where it runs with other arguments. [`DpdkError::Memory`] if it does
-    /// not take the [`Region`].
+    /// [`DpdkError::Start`] with DPDK's log, after which no further start is possible in this
+    /// process; [`DpdkError::Started`] if it runs with other arguments; [`DpdkError::Memory`] if it
+    /// refuses the [`Region`].
     pub fn start(arguments: &[String]) -> Result<&'static Self, DpdkError> {
         let wanted = arguments.join(" ");
         let eal = EAL.get_or_init(|| Self::begin(arguments)).as_ref().map_err(DpdkError::clone)?;
@@ -61,7 +62,7 @@ impl Eal {
         Err(DpdkError::Started { running: eal.arguments.clone(), wanted })
     }
 
-    /// DPDK where it was started.
+    /// DPDK, if it was started.
     pub fn running() -> Option<&'static Self> {
         EAL.get().and_then(|eal| eal.as_ref().ok())
     }
@@ -70,7 +71,7 @@ impl Eal {
         let joined = arguments.join(" ");
         let words: Vec<String> = std::iter::once("convoy".to_owned()).chain(with_a_core(arguments)).collect();
         let failed = |reason| DpdkError::Start { arguments: joined.clone(), reason };
-        // EAL binds the thread that starts it to a core, so that is a thread that ends with it.
+        // EAL pins the thread that starts it to a core, so start it on a temporary thread.
         let outcome = std::thread::spawn(move || start(&words)).join();
         match outcome {
             Ok(Ok(0)) => {}
@@ -82,14 +83,14 @@ impl Eal {
         Ok(Self { arguments: joined, devices: Mutex::default(), ethernets: Mutex::default() })
     }
 
-    /// Its version, as DPDK says it: `DPDK 22.11.7`.
+    /// DPDK's version, for example `DPDK 22.11.7`.
     pub fn version() -> String {
-        // SAFETY: a string of the library's that is never changed.
+        // SAFETY: the library returns a constant string.
         unsafe { CStr::from_ptr(convoy_dpdk_version()) }.to_string_lossy().into_owned()
     }
 
-    /// Whether devices use the processor's own addresses, which convoy's packet memory needs for a
-    /// device that reads it itself.
+    /// Whether devices use virtual addresses (IOVA as VA), as hardware must to access convoy's
+    /// packet memory.
     pub fn uses_virtual_addresses(&self) -> bool {
         // SAFETY: EAL runs.
         unsafe { convoy_dpdk_iova_is_va() }
@@ -100,11 +101,11 @@ impl Eal {
         device::all().map(|(_, device)| device).collect()
     }
 
-    /// Has DPDK make or find a device: a vdev with its arguments
-    /// (`crypto_aesni_mb0,max_nb_queue_pairs=4`), or one at a PCI address.
+    /// Makes DPDK create a virtual device from its arguments
+    /// (`crypto_aesni_mb0,max_nb_queue_pairs=4`), or attach a device by its PCI address.
     ///
     /// # Errors
-    /// [`DpdkError::Device`], with what DPDK said.
+    /// [`DpdkError::Device`] with DPDK's log.
     pub fn probe(&self, device: &str) -> Result<(), DpdkError> {
         let _one_at_a_time = self.devices();
         probe(device)
@@ -114,12 +115,12 @@ impl Eal {
         self.devices.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The device of this name, started with all its queue pairs; made by [`probe`](Self::probe) if
-    /// it is not there. It stays open while the process lives, and whoever asks for it again gets
-    /// the same.
+    /// Returns the device of this name with all its queue pairs started. If there is none, it is
+    /// made by [`probe`](Self::probe). The device stays open while the process lives; later calls
+    /// return the same one.
     ///
-    /// `depth` is how many operations each queue pair holds, `sessions` how many sessions there can
-    /// be.
+    /// `depth` is the number of operations that each queue pair holds, `sessions` the largest
+    /// number of sessions.
     ///
     /// # Errors
     /// [`DpdkError::Device`] if there is none, [`DpdkError::Open`] if it does not start.
@@ -147,13 +148,14 @@ impl Eal {
         ethernet::all()
     }
 
-    /// The Ethernet device of this name, started with so many queue pairs; made by
-    /// [`probe`](Self::probe) if it is not there. It stays open, and its caller's, while the
-    /// process lives.
+    /// Opens the Ethernet device of this name with the configured queue pairs. If there is none, it
+    /// is made by [`probe`](Self::probe). The device stays open, and belongs to the caller, while
+    /// the process lives.
     ///
     /// # Errors
-    /// [`DpdkError::Device`] if there is none, with those that there are; [`DpdkError::Taken`] if
-    /// somebody has it; [`DpdkError::Open`] if it cannot be as it should.
+    /// [`DpdkError::Device`] with a list of the devices if there is none of this name;
+    /// [`DpdkError::Taken`] if it was opened before; [`DpdkError::Open`] if it cannot be
+    /// configured.
     pub fn ethernet(&self, name: &str, config: &EthernetConfig) -> Result<EthernetDevice, DpdkError> {
         let bare = name.split(',').next().unwrap_or(name);
         let mut taken = self.ethernets.lock().unwrap_or_else(PoisonError::into_inner);
@@ -173,17 +175,18 @@ impl Eal {
         Ok(device)
     }
 
-    /// Runs `call` in EAL's thread for interrupts and alarms, which has what the process had when
-    /// EAL was started: privileges are given up there as well. Returns when it has run.
+    /// Runs `call` on EAL's thread for interrupts and alarms, and returns when it has run. That
+    /// thread has the privileges that the process had when EAL was started, so they have to be
+    /// dropped there as well.
     ///
     /// # Errors
-    /// In DPDK's words, if it cannot be asked.
+    /// DPDK's error if the call cannot be scheduled.
     pub fn in_its_thread(&self, call: impl FnOnce() + Send + 'static) -> Result<(), String> {
         type Call = Box<dyn FnOnce() + Send>;
         extern "C" fn run(with: *mut c_void) {
-            // SAFETY: `with` is the box of below, and an alarm comes once.
+            // SAFETY: `with` is the box made below, and an alarm fires once.
             let call = unsafe { Box::from_raw(with.cast::<Call>()) };
-            // A panic must not go through C.
+            // A panic must not unwind through C code.
             let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(call));
         }
         let (done, is_done) = std::sync::mpsc::sync_channel(1);
@@ -192,10 +195,10 @@ impl Eal {
             let _ = done.send(());
         });
         let with = Box::into_raw(Box::new(call));
-        // SAFETY: `run` takes what `with` is.
+        // SAFETY: `run` expects the box in `with`.
         let error = unsafe { convoy_dpdk_in_interrupt_thread(run, with.cast()) };
         if error != 0 {
-            // SAFETY: nobody took it.
+            // SAFETY: the alarm was not set, so the box was not taken.
             drop(unsafe { Box::from_raw(with) });
             return Err(last_words(error));
         }
@@ -205,17 +208,18 @@ impl Eal {
 
 fn probe(device: &str) -> Result<(), DpdkError> {
     let failed = |reason| DpdkError::Device { name: device.to_owned(), reason };
-    let arguments = CString::new(device).map_err(|_| failed("a name has no zero byte".to_owned()))?;
+    let arguments =
+        CString::new(device).map_err(|_| failed("a name cannot contain a zero byte".to_owned()))?;
     let _old = last_words(0);
-    // SAFETY: EAL runs, as whoever calls this has it, and the string ends with a zero.
+    // SAFETY: EAL runs, since all callers have an `Eal`; the string ends with a zero.
     match unsafe { convoy_dpdk_probe(arguments.as_ptr()) } {
         0 => Ok(()),
         error => Err(failed(last_words(error))),
     }
 }
 
-/// The arguments with a core for EAL's main thread, if they name none: the first that this process
-/// may use.
+/// Adds a core for EAL's main thread if the arguments name none: the first that this process may
+/// use.
 fn with_a_core(arguments: &[String]) -> Vec<String> {
     let names_one = |argument: &String| {
         argument.starts_with("-l") || argument.starts_with("-c") || argument.starts_with("--lcores")
@@ -230,25 +234,24 @@ fn with_a_core(arguments: &[String]) -> Vec<String> {
     arguments
 }
 
-/// `rte_eal_init`: DPDK's error, or 0.
+/// Calls `rte_eal_init`; returns DPDK's error, or 0.
 fn start(arguments: &[String]) -> Result<i32, String> {
     let words: Result<Vec<CString>, _> = arguments.iter().map(|word| CString::new(word.as_str())).collect();
-    let words = words.map_err(|_| "an argument has no zero byte".to_owned())?;
-    // EAL keeps pointers to them, and moves them about in their array.
+    let words = words.map_err(|_| "an argument cannot contain a zero byte".to_owned())?;
+    // EAL keeps pointers to the strings, and reorders the array.
     let mut pointers: Vec<_> = words.into_iter().map(CString::into_raw).collect();
     let count = i32::try_from(pointers.len()).map_err(|_| "too many arguments".to_owned())?;
     pointers.push(std::ptr::null_mut());
     let pointers = pointers.leak();
-    // SAFETY: so many strings with a zero at their ends, and a null pointer behind them; all live
-    // on.
+    // SAFETY: the array holds `count` strings that end with a zero, and a null pointer behind them;
+    // all are leaked, so they stay valid.
     Ok(unsafe { convoy_dpdk_start(count, pointers.as_mut_ptr()) })
 }
 
 fn register_packet_memory() -> Result<(), DpdkError> {
     let region = Region::of_process();
     let (base, len) = (region.base(), region.bytes());
-    // SAFETY: the region is there while the process lives; DPDK notes its addresses and touches
-    // none of it.
+    // SAFETY: the region lives as long as the process; DPDK only records its addresses.
     match unsafe { convoy_dpdk_register(base.as_ptr().cast(), len, PAGE_BYTES) } {
         0 => Ok(()),
         error => Err(DpdkError::Memory(last_words(error))),

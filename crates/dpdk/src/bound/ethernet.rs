@@ -1,4 +1,4 @@
-//! Ethernet devices: one opened for all threads that use it, with a queue pair for each.
+//! Ethernet devices, each opened with a queue pair for every thread that uses it.
 
 use std::ffi::{CStr, CString};
 use std::ptr::NonNull;
@@ -9,58 +9,58 @@ use super::eal::{Eal, last_words};
 use super::ffi::*;
 use crate::DpdkError;
 
-/// Frames that one call receives or sends at most.
+/// The most frames that one call receives or sends.
 pub const ETHERNET_BURST: usize = 64;
 
-/// What an Ethernet device says of itself.
+/// Properties of an Ethernet device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EthernetInfo {
-    /// Its name: a vdev's, or a PCI address.
+    /// Name of a virtual device, or a PCI address.
     pub name: String,
     /// Its driver.
     pub driver: String,
-    /// Queue pairs that it can have.
+    /// The most queue pairs.
     pub max_queue_pairs: usize,
-    /// Its address.
+    /// The MAC address.
     pub mac: MacAddress,
 }
 
-/// How an Ethernet device is to be.
+/// Configuration of an Ethernet device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EthernetConfig {
-    /// Queue pairs: one for each thread.
+    /// Number of queue pairs, one for each thread.
     pub queues: usize,
-    /// Frames that a queue holds, each way; the device's own limits go before.
+    /// Length of each receive and send queue, in frames; adjusted to the device's limits.
     pub descriptors: u32,
-    /// The longest packet behind an Ethernet header, in bytes.
+    /// MTU: length of the longest packet behind an Ethernet header, in bytes.
     pub mtu: usize,
-    /// Its address, instead of the device's own.
+    /// MAC address to set; `None` keeps the device's own.
     pub mac: Option<MacAddress>,
 }
 
 /// An Ethernet device that was opened.
 #[derive(Debug)]
 pub struct EthernetDevice {
-    /// The address that it has now.
+    /// The present MAC address.
     pub mac: MacAddress,
     /// Its queue pairs.
     pub queues: Vec<EthernetQueue>,
 }
 
-/// What a device has counted, all its queues together. A driver without a counter says 0.
+/// Counters of a device, over all its queues. Those that the driver lacks are 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EthernetCounters {
-    /// Frames for which the receiving queue had no room.
+    /// Frames for which the receive queue had no room.
     pub missed: u64,
-    /// Frames that the device found damaged.
+    /// Frames that were received damaged.
     pub receive_errors: u64,
-    /// Frames that it could not send.
+    /// Frames that could not be sent.
     pub send_errors: u64,
-    /// Frames for which there was no buffer.
+    /// Received frames for which there was no buffer.
     pub no_buffer: u64,
 }
 
-/// DPDK's number of the Ethernet device of this name.
+/// DPDK's id of the Ethernet device of this name.
 fn find(name: &str) -> Option<i32> {
     let text = CString::new(name).ok()?;
     // SAFETY: the string ends with a zero.
@@ -83,12 +83,12 @@ fn info(id: i32) -> Option<(EthernetInfo, [u32; 2])> {
         most_mtu: 0,
         mac: [0; 6],
     };
-    // SAFETY: it is written if there is such a device.
+    // SAFETY: `raw` is written if there is such a device.
     if !unsafe { convoy_eth_info(id, &raw mut raw) } {
         return None;
     }
-    // SAFETY: DPDK's string of a device that is there, and this thread's own of the call before;
-    // both end with a zero.
+    // SAFETY: the driver's string belongs to an existing device, and the name's to this thread's
+    // last call; both end with a zero.
     let text = |pointer| unsafe { CStr::from_ptr(pointer) }.to_string_lossy().into_owned();
     let info = EthernetInfo {
         name: text(raw.name),
@@ -101,12 +101,12 @@ fn info(id: i32) -> Option<(EthernetInfo, [u32; 2])> {
 
 /// All Ethernet devices that DPDK has now.
 pub(super) fn all() -> Vec<EthernetInfo> {
-    // SAFETY: a constant of DPDK's.
+    // SAFETY: returns a constant.
     let most = unsafe { convoy_eth_most() };
     (0..most).filter_map(|id| info(id).map(|(info, _)| info)).collect()
 }
 
-/// The devices in one line, for whoever asked for one that is not there.
+/// The devices as text, for an error.
 pub(super) fn listed() -> String {
     let all: Vec<String> =
         all().into_iter().map(|device| format!("{} (driver {})", device.name, device.driver)).collect();
@@ -118,7 +118,7 @@ pub(super) fn listed() -> String {
 }
 
 impl EthernetDevice {
-    /// Configures and starts the device of this name, which nobody else has.
+    /// Configures and starts the device of this name, which must not be open yet.
     pub(super) fn open(_: &Eal, name: &str, config: &EthernetConfig) -> Result<Self, DpdkError> {
         let failed = |reason| DpdkError::Open { name: name.to_owned(), reason };
         let missing = || DpdkError::Device { name: name.to_owned(), reason: listed() };
@@ -136,11 +136,11 @@ impl EthernetDevice {
             mac: config.mac.unwrap_or(info.mac).0,
         };
         let _old = last_words(0);
-        // SAFETY: `id` is a device that nobody has opened: the caller holds the list of those that
-        // are. `queues` has room for all.
+        // SAFETY: `id` is a device that is not open: the caller holds the lock on the list of open
+        // ones. `queues` has room for all pointers.
         let error = unsafe { convoy_eth_open(id, &raw const raw, queues.as_mut_ptr(), &raw mut step) };
         if error != 0 {
-            // SAFETY: a string in the shim that ends with a zero.
+            // SAFETY: the step is a string literal in the shim.
             let step = unsafe { CStr::from_ptr(step) }.to_string_lossy();
             return Err(failed(format!("cannot {step}: {}", last_words(error))));
         }
@@ -150,7 +150,7 @@ impl EthernetDevice {
     }
 }
 
-/// What the device cannot be, in words that say what to do.
+/// Checks the configuration against the device's limits; the error says what to change.
 fn check(
     info: &EthernetInfo,
     [least_mtu, most_mtu]: [u32; 2],
@@ -162,18 +162,18 @@ fn check(
             info.max_queue_pairs, config.queues
         ));
     }
-    // A driver that says nothing has 0.
+    // 0 means that the driver gives no limit.
     let is_fit = config.mtu >= least_mtu as usize && (most_mtu == 0 || config.mtu <= most_mtu as usize);
     if is_fit {
         Ok(())
     } else {
-        Err(format!("its MTU is from {least_mtu} to {most_mtu} bytes, and {} were asked for", config.mtu))
+        Err(format!("it supports MTUs from {least_mtu} to {most_mtu} bytes, not {}", config.mtu))
     }
 }
 
-/// A queue pair, which one thread has.
+/// A queue pair, owned by one thread.
 ///
-/// The device stays open when it is dropped: what comes then is lost, as no one reads it.
+/// Dropping it does not close the device; frames that arrive later are lost.
 #[derive(Debug)]
 pub struct EthernetQueue {
     raw: NonNull<RawEthQueue>,
@@ -181,37 +181,38 @@ pub struct EthernetQueue {
     mtu: usize,
 }
 
-// SAFETY: a queue pair is used by its owner alone, on whatever thread; its pool of buffers may be
-// given buffers back by others.
+// SAFETY: only its owner uses a queue pair, on any one thread. Other threads may return buffers to
+// its pool, which is thread-safe.
 unsafe impl Send for EthernetQueue {}
 
 impl EthernetQueue {
-    /// Hands over up to `limit` frames, [`ETHERNET_BURST`] at most, and returns how many there
-    /// were. An empty one is a frame that cannot be read: with a VLAN tag that the device took out,
-    /// or in several pieces.
+    /// Receives up to `limit` frames, at most [`ETHERNET_BURST`], and returns their number. An
+    /// empty slice stands for a frame that cannot be read: its VLAN tag was stripped by the device,
+    /// or it has several segments.
     pub fn receive(&mut self, limit: usize, mut take: impl FnMut(&[u8])) -> usize {
-        /// Gives the buffers back, also if `take` panics.
+        /// Frees the buffers, even if `take` panics.
         struct Received(NonNull<RawEthQueue>);
         impl Drop for Received {
             fn drop(&mut self) {
-                // SAFETY: the frames of the burst were handed over, and nobody has them any more.
+                // SAFETY: `take` has returned for all frames, so nothing borrows the buffers any
+                // more.
                 unsafe { convoy_eth_received(self.0.as_ptr()) };
             }
         }
         let mut frames = [RawEthFrame { bytes: std::ptr::null(), len: 0 }; ETHERNET_BURST];
         let room = limit.min(ETHERNET_BURST) as u32;
-        // SAFETY: `frames` has room for so many, and this thread alone has the queue.
+        // SAFETY: `frames` has room for `room` frames, and this thread owns the queue.
         let count = unsafe { convoy_eth_receive(self.raw.as_ptr(), frames.as_mut_ptr(), room) } as usize;
         let _received = Received(self.raw);
         for frame in &frames[..count] {
-            // SAFETY: so many bytes of a buffer of DPDK's, which is given back behind the loop.
+            // SAFETY: the buffer holds `len` bytes, and is freed after the loop.
             take(unsafe { std::slice::from_raw_parts(frame.bytes, frame.len as usize) });
         }
         count
     }
 
-    /// Sends packets behind their Ethernet headers, in order, [`ETHERNET_BURST`] at most, and
-    /// returns for how many there was room.
+    /// Sends packets behind their Ethernet headers, in order, at most [`ETHERNET_BURST`], and
+    /// returns how many the queue accepted.
     ///
     /// # Panics
     /// If a packet is longer than the MTU.
@@ -220,19 +221,19 @@ impl EthernetQueue {
         let mut burst = [empty; ETHERNET_BURST];
         let mut count = 0;
         for (place, (header, packet)) in burst.iter_mut().zip(packets) {
-            assert!(packet.len() <= self.mtu, "the caller looks at the MTU");
+            assert!(packet.len() <= self.mtu, "the caller checks the MTU");
             *place = RawEthPacket { bytes: packet.as_ptr(), len: packet.len() as u32, header };
             count += 1;
         }
-        // SAFETY: so many packets, which live until the call returns: it copies them. This thread
-        // alone has the queue.
+        // SAFETY: `burst` holds `count` packets, which are copied before the call returns. This
+        // thread owns the queue.
         unsafe { convoy_eth_send(self.raw.as_ptr(), burst.as_ptr(), count) as usize }
     }
 
-    /// What the device has counted, all its queues together.
+    /// Counters of the device, over all its queues.
     pub fn device_counters(&self) -> EthernetCounters {
         let mut raw = RawEthCounters::default();
-        // SAFETY: the device is open while the process lives.
+        // SAFETY: the device stays open while the process lives.
         let _are_there = unsafe { convoy_eth_counters(self.id, &raw mut raw) };
         let RawEthCounters { missed, receive_errors, send_errors, no_buffer } = raw;
         EthernetCounters { missed, receive_errors, send_errors, no_buffer }

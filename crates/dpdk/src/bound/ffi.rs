@@ -10,7 +10,7 @@ pub const NONCE_BYTES: usize = 16;
 pub(super) const AAD_BYTES: usize = 16;
 /// The longest ICV, in bytes.
 pub const DIGEST_BYTES: usize = 32;
-/// A digest that stands in the operation and not in the packet.
+/// Value of `digest_at` for a digest in the operation instead of the packet.
 pub(super) const DIGEST_ASIDE: u32 = u32::MAX;
 
 /// Length of an Ethernet header without tags, in bytes.

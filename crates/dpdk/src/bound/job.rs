@@ -1,37 +1,38 @@
-//! One packet's job.
+//! A job: the work on one packet.
 
 use std::ffi::c_void;
 
 use super::ffi::*;
 use super::session::Session;
 
-/// Where a packet's ICV stands for the device.
+/// Where the device reads or writes a packet's ICV.
 #[derive(Clone, Copy, Debug)]
 pub enum Icv {
-    /// In the packet: it is written there, or compared with what stands there.
+    /// At this offset in the packet, where it is written or compared.
     At(usize),
-    /// Not in the packet, as where the device finds something else in its place: what is compared
-    /// with this when opening, and [returned](super::Digest) when sealing.
+    /// Outside the packet, for example because the device writes other bytes there. When opening,
+    /// the ICV to compare with; when sealing, the ICV is [returned](super::Digest).
     Aside([u8; DIGEST_BYTES]),
 }
 
-/// What is to be done to one packet. Places and lengths are in bytes from the packet's start.
+/// The work on one packet. Offsets and lengths are in bytes; offsets count from the packet's start.
 #[derive(Clone, Copy, Debug)]
 pub struct Job {
-    /// Start and length of what is ciphered.
+    /// Offset and length of the part to encrypt or decrypt.
     pub cipher: (usize, usize),
-    /// Start and length of what is authenticated; an AEAD's is what it ciphers.
+    /// Offset and length of the part to authenticate; an AEAD uses `cipher` instead.
     pub auth: (usize, usize),
-    /// Where the ICV stands.
+    /// Where the ICV is.
     pub icv: Icv,
-    /// The nonce or IV, of the cipher's length.
+    /// Nonce or IV; the cipher's length of it is used.
     pub nonce: [u8; NONCE_BYTES],
-    /// Additional data, of the session's length.
+    /// Additional data; the session's length of it is used.
     pub aad: [u8; 12],
 }
 
 impl Job {
-    /// For a packet of `len` bytes at `packet`; `None` if a part does not lie inside it.
+    /// The job in the shim's form for a packet of `len` bytes; `None` if a part lies outside the
+    /// packet.
     #[inline]
     pub(super) fn describe(
         &self,
@@ -50,7 +51,7 @@ impl Job {
                 DIGEST_ASIDE
             }
         };
-        // An operation's length is 16 bits.
+        // An operation has 16 bits for a length.
         if len > usize::from(u16::MAX)
             || !is_inside(self.cipher.0, self.cipher.1)
             || !is_inside(self.auth.0, self.auth.1)

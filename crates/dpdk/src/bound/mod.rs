@@ -1,4 +1,4 @@
-//! DPDK through the shim.
+//! Safe bindings to the C shim over DPDK.
 
 #![allow(unsafe_code)]
 

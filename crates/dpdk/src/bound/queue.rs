@@ -1,4 +1,4 @@
-//! One queue pair and what is at the device through it.
+//! A queue pair, and the batches that are at the device through it.
 
 use std::mem;
 use std::ptr::NonNull;
@@ -11,81 +11,82 @@ use super::ffi::*;
 use super::job::Job;
 use super::session::Session;
 
-/// Packets asked for at a time.
+/// Results fetched at a time.
 const BURST: usize = 64;
-/// How often in vain a queue that is given up is asked for what it still has.
+/// Consecutive empty polls after which a dropped queue stops waiting for the device.
 const LAST_POLLS: usize = 10_000;
 
-/// Frames that go to a device together. The queue has them until the last is done.
+/// Frames that go to a device together. The queue owns them until the last one is done.
 ///
 /// # Safety
-/// The device reads and writes the frames' bytes from [`Queue::submit`] on until the queue gives
-/// the batch back, and the queue relies on this meanwhile:
-/// - `count` stays the same, and `frame` returns the same frame for the same place, at each call.
-/// - A frame that `frame` has returned is not dropped, replaced, resized or handed to anybody else,
-///   neither by the batch itself nor by the closure that `submit` lends it to, which has it while
-///   earlier frames already wait for the device.
-/// - To move the batch moves no byte of its frames.
+/// The device reads and writes the frames' bytes from [`Queue::submit`] until the queue returns the
+/// batch. Until then, the queue relies on the following:
+/// - `count` is constant, and `frame` returns the same frame for the same index at each call.
+/// - A frame that `frame` has returned is not dropped, replaced, resized or moved elsewhere,
+///   neither by the batch nor by the closure that is passed to `submit`, which can access the batch
+///   while earlier frames already wait for the device.
+/// - Moving the batch does not move the bytes of its frames.
 pub unsafe trait Batch {
-    /// How many frames there are.
+    /// Number of frames.
     fn count(&self) -> usize;
 
-    /// One of them.
+    /// The frame with index `at`.
     fn frame(&mut self, at: usize) -> &mut Frame;
 }
 
-/// How a job ended.
+/// Result of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// It was not for this device: it does not lie inside its frame, or there was none. The packet
-    /// is as it was.
+    /// The device had no job for the packet, or the job lies outside the frame. The packet is
+    /// unchanged.
     Left,
-    /// The device failed at it; the packet's bytes may be anything.
+    /// The device reported an error; the packet's bytes are undefined.
     Failed,
-    /// It was done.
+    /// Success.
     Done,
-    /// The ICV is not the right one.
+    /// The ICV is wrong.
     Mismatch,
 }
 
-/// A digest that stood [aside](super::Icv::Aside); as many of its first bytes count as the ICV has.
+/// An ICV that was kept [aside](super::Icv::Aside). Only as many of its first bytes count as the
+/// ICV is long.
 pub type Digest = [u8; DIGEST_BYTES];
 
-/// A batch on its way.
+/// A batch that was submitted and is not back.
 struct Flight<B> {
     batch: B,
-    /// Freed when the last job is back, whoever removed their SAs.
+    /// Kept until the last job is back, even if their SAs are removed.
     sessions: Vec<Arc<Session>>,
     /// Jobs that are not back.
     left: usize,
     ended: Vec<Ended>,
-    /// By packet, or empty where every ICV is in its packet.
+    /// By packet; empty if all ICVs are in the packets.
     digests: Vec<Digest>,
 }
 
 type Spare = (Vec<Arc<Session>>, Vec<Ended>, Vec<Digest>);
 
-/// A queue pair of a device, for one thread at a time. What does not fit into the device's queue
-/// waits here, and goes with the next [`poll`](Self::poll).
+/// A queue pair of a device, used by one thread at a time. Jobs that do not fit into the device's
+/// queue are staged, and handed over by the next [`poll`](Self::poll).
 pub struct Queue<B: Batch> {
     device: &'static Device,
     raw: NonNull<RawQueue>,
     at: u16,
     flights: Vec<Option<Flight<B>>>,
     free_flights: Vec<u32>,
-    /// Jobs for the device, from `sent` on.
+    /// Staged jobs; those before `sent` are at the device.
     staged: Vec<RawJob>,
     sent: usize,
     at_device: usize,
     in_flight: usize,
-    /// Batches without a job for the device.
+    /// Batches that have no job for the device.
     idle: Vec<u32>,
-    /// What batches that are back had, empty, so that none allocates.
+    /// Empty vectors of batches that are back, kept so that no batch allocates.
     spare: Vec<Spare>,
     done: [RawDone; BURST],
 }
 
-// SAFETY: the pointers are to DPDK's queue, which this has for itself, and into frames that
+// SAFETY: the pointers lead to DPDK's queue, which this structure owns, and into frames that
 // `flights` owns.
 unsafe impl<B: Batch + Send> Send for Queue<B> {}
 
@@ -107,25 +108,25 @@ impl<B: Batch> Queue<B> {
         }
     }
 
-    /// Whose it is.
+    /// The device of this queue pair.
     pub fn device(&self) -> &'static Device {
         self.device
     }
 
-    /// Batches that were submitted and are not back.
+    /// Number of batches that were submitted and are not back.
     pub fn in_flight(&self) -> usize {
         self.in_flight
     }
 
-    /// Jobs of theirs that the device has; the others wait here.
+    /// Number of jobs at the device; the others are staged.
     pub fn at_device(&self) -> usize {
         self.at_device
     }
 
-    /// Takes a batch, and hands over as much as the device takes. `job` says what is to be done to
-    /// each frame, by which session; for `None`, and by a session of another device, it is left as
-    /// it is. It may change that frame, and none before it ([`Batch`]). Sessions may be mixed; what
-    /// keeps them alive is counted once where one follows itself.
+    /// Takes a batch, and hands over as many jobs as the device accepts. `job` returns the job and
+    /// the session for each frame; with `None`, or a session of another device, the frame is left
+    /// unchanged. `job` may change that frame, but none before it ([`Batch`]). Sessions may be
+    /// mixed; consecutive jobs of one session clone its `Arc` once.
     pub fn submit<'s>(
         &mut self,
         batch: B,
@@ -139,7 +140,7 @@ impl<B: Batch> Queue<B> {
         let count = batch.count();
         ended.resize(count, Ended::Left);
         self.in_flight += 1;
-        // In its place before there is any job, so that no frame goes while a job points to it.
+        // Stored before any job is made, so that the frames outlive all pointers to them.
         let flight =
             self.flights[number as usize].insert(Flight { batch, sessions, left: 0, ended, digests });
         for at in 0..count {
@@ -165,14 +166,14 @@ impl<B: Batch> Queue<B> {
         self.push();
     }
 
-    /// Hands over what waits here, as far as the device takes it.
+    /// Hands over staged jobs, as far as the device accepts them.
     fn push(&mut self) {
         let waiting = &self.staged[self.sent..];
         if waiting.is_empty() {
             return;
         }
-        // SAFETY: each job's packet lies in a frame that `flights` has until the job is back, its
-        // session likewise; its parts lie inside the packet. The queue is this thread's.
+        // SAFETY: `flights` owns each job's frame and session until the job is back, and the job's
+        // parts lie inside the packet. This thread owns the queue.
         let taken = unsafe { convoy_dpdk_enqueue(self.raw.as_ptr(), waiting.as_ptr(), waiting.len() as u32) }
             as usize;
         self.sent += taken;
@@ -183,9 +184,9 @@ impl<B: Batch> Queue<B> {
         }
     }
 
-    /// Hands over what waits, and gives `finish` each batch whose last job is done, with how each
-    /// ended and the digests that stood aside. Returns how many jobs the device brought; never
-    /// waits.
+    /// Hands over staged jobs, and passes each batch whose last job is done to `finish`, with the
+    /// results and the ICVs that were kept aside. Returns the number of jobs that came back; does
+    /// not wait.
     pub fn poll(&mut self, mut finish: impl FnMut(B, &[Ended], &[Digest])) -> usize {
         self.push();
         while let Some(flight) = self.idle.pop() {
@@ -193,7 +194,7 @@ impl<B: Batch> Queue<B> {
         }
         let mut brought = 0;
         loop {
-            // SAFETY: there is room for so many; the queue is this thread's.
+            // SAFETY: `done` has room for `BURST` results; this thread owns the queue.
             let count =
                 unsafe { convoy_dpdk_dequeue(self.raw.as_ptr(), self.done.as_mut_ptr(), BURST as u32) }
                     as usize;
@@ -218,7 +219,7 @@ impl<B: Batch> Queue<B> {
             _ => Ended::Failed,
         };
         if let Some(digest) = flight.digests.get_mut(at) {
-            // SAFETY: the operation's own room, which is used again with the next job alone.
+            // SAFETY: the digest is in the operation, which is reused only by a later job.
             *digest = unsafe { *done.digest.cast::<Digest>() };
         }
         if flight.left == 0 {
@@ -241,7 +242,7 @@ impl<B: Batch> Queue<B> {
 
 impl<B: Batch> Drop for Queue<B> {
     fn drop(&mut self) {
-        // What only waits here goes with the queue; what the device has is waited for.
+        // Staged jobs are dropped; jobs at the device are waited for.
         let mut in_vain = 0;
         self.staged.clear();
         self.sent = 0;
@@ -252,7 +253,7 @@ impl<B: Batch> Drop for Queue<B> {
             self.device.give_back(self.at);
             return;
         }
-        // The device may write into these frames at any time, so nobody may have them again.
+        // The device may still write into these frames, so they are leaked.
         mem::forget(mem::take(&mut self.flights));
     }
 }

@@ -1,4 +1,4 @@
-//! Keys as a device has them.
+//! Sessions: keys installed in a device.
 
 use std::ffi::c_void;
 use std::ptr::NonNull;
@@ -8,18 +8,18 @@ use super::eal::last_words;
 use super::ffi::*;
 use crate::{DpdkError, Suite};
 
-/// What a session is made of.
+/// The contents of a session.
 #[derive(Clone, Copy)]
 pub struct SessionKeys<'k> {
     /// The algorithms.
     pub suite: Suite,
-    /// Bytes of additional data of each packet, for an AEAD.
+    /// Length of each packet's additional data, in bytes, for an AEAD.
     pub aad_len: usize,
-    /// Whether it seals, and does not open.
+    /// Whether the session seals; if not, it opens.
     pub seal: bool,
-    /// The cipher's key, of the suite's length.
+    /// The cipher's key; its length is the suite's.
     pub key: &'k [u8],
-    /// The HMAC's key, of the suite's length.
+    /// The HMAC's key; its length is the suite's.
     pub hash_key: &'k [u8],
 }
 
@@ -31,7 +31,7 @@ pub struct Session {
     pub(super) suite: Suite,
 }
 
-// SAFETY: a session is only read once it is made, and is freed by its last owner.
+// SAFETY: a session is not changed after it was made, and is freed by its last owner.
 unsafe impl Send for Session {}
 // SAFETY: as above.
 unsafe impl Sync for Session {}
@@ -45,7 +45,7 @@ impl Session {
             || suite.icv_len > DIGEST_BYTES
             || aad_len > AAD_BYTES
         {
-            return Err(failed("the lengths of keys are not the suite's".to_owned()));
+            return Err(failed("the keys do not have the suite's lengths".to_owned()));
         }
         let config = RawSessionConfig {
             cipher: suite.cipher as u32,
@@ -60,13 +60,13 @@ impl Session {
             seal: u32::from(seal),
         };
         let _old = last_words(0);
-        // SAFETY: the keys are as long as it says, and are copied.
+        // SAFETY: the keys have the given lengths, and are copied.
         let raw = unsafe { convoy_dpdk_session(device.raw.as_ptr(), &raw const config) };
         let raw = NonNull::new(raw).ok_or_else(|| failed(last_words(nix::libc::ENOMEM)))?;
         Ok(Self { device, raw, suite })
     }
 
-    /// Whose it is.
+    /// The device that the session belongs to.
     pub(super) fn device(&self) -> &'static Device {
         self.device
     }
@@ -75,8 +75,8 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         let _one_at_a_time = self.device.sessions();
-        // SAFETY: it was made by this device, and no job has it: each keeps a count of it. While no
-        // other is made, nobody has its room.
+        // SAFETY: the device made the session, and no job uses it, as each holds an `Arc`. The lock
+        // keeps another session from taking its memory before it is wiped.
         unsafe { convoy_dpdk_session_free(self.device.raw.as_ptr(), self.raw.as_ptr()) };
     }
 }

@@ -4,7 +4,7 @@ use convoy_ipsec::{CryptoPacket, Direction, KeyMaterial, Transform};
 use convoy_packet::FramePool;
 
 use super::{CALIBRATION_SA, sample_packet};
-use crate::{Completion, Engine, MultiPacket};
+use crate::{Completion, Engine, Submission};
 
 /// What a packet gains before sealing: padding length and next header, in bytes.
 const TRAILER: usize = 2;
@@ -49,12 +49,12 @@ impl<'e> Rig<'e> {
     /// If the engine refuses the burst.
     pub fn run(&mut self) -> Option<u64> {
         let packets = std::mem::take(&mut self.packets);
-        let multi_packet = MultiPacket::new(0, CALIBRATION_SA, Direction::Seal, packets);
-        self.engine.submit(multi_packet).expect("an idle engine has room");
+        let submission = Submission::new(0, CALIBRATION_SA, Direction::Seal, packets);
+        self.engine.submit(submission).expect("an idle engine has room");
         loop {
             self.engine.poll(&mut self.completions);
             if let Some(done) = self.completions.pop() {
-                self.packets = done.multi_packet.packets;
+                self.packets = done.submission.packets;
                 return done.service_ns;
             }
         }

@@ -1,4 +1,4 @@
-//! Calibration against an engine with invented times.
+//! Calibration with engines of known timing.
 
 use std::sync::{Arc, Mutex};
 
@@ -6,35 +6,35 @@ use convoy_ipsec::{Aead, KeyBits};
 
 use super::*;
 use crate::testing::ScriptedEngine;
-use crate::{InPlace, MultiPacket};
+use crate::{InPlace, Submission};
 
 const GCM: Transform = Transform::Aead(Aead::AesGcm { key: KeyBits::B128, icv: 16 });
 
-/// What an engine was given.
+/// What an engine received.
 #[derive(Default)]
 struct Taken {
     tickets: Vec<u64>,
     largest_blocks: u64,
 }
 
-/// An engine that reports `ns_per_block`; with each completion comes another one for a ticket of
-/// long ago.
+/// An engine that reports `ns_per_block`. With each completion it also returns one for an old
+/// ticket.
 fn scripted(ns_per_block: u64) -> (IdleEngine, Arc<Mutex<Taken>>) {
     let taken = Arc::<Mutex<Taken>>::default();
     let notes = Arc::clone(&taken);
     let engine = ScriptedEngine::new("scripted")
-        .on_submit(move |multi_packet| {
+        .on_submit(move |submission| {
             let mut taken = notes.lock().expect("no panic");
-            taken.tickets.push(multi_packet.ticket);
-            taken.largest_blocks = taken.largest_blocks.max(blocks(multi_packet));
+            taken.tickets.push(submission.ticket);
+            taken.largest_blocks = taken.largest_blocks.max(blocks(submission));
         })
-        .takes_ns(move |multi_packet| ns_per_block * blocks(multi_packet))
+        .takes_ns(move |submission| ns_per_block * blocks(submission))
         .repeating_itself();
     (IdleEngine::new(engine), taken)
 }
 
-fn blocks(multi_packet: &MultiPacket) -> u64 {
-    multi_packet.packets.iter().map(|packet| u64::from(packet.job.blocks())).sum()
+fn blocks(submission: &Submission) -> u64 {
+    submission.packets.iter().map(|packet| u64::from(packet.job.blocks())).sum()
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn an_answer_that_comes_late_is_taken_for_no_other() {
         assert!((model.t_block - 100.0).abs() < 1e-6 && model.t_init < 1e-3, "{model:?}");
     }
     let taken = taken.lock().expect("no panic");
-    // Gateways count from 0 and never reach these.
+    // Gateways count tickets from 0 and never reach these values.
     assert!(taken.tickets.iter().all(|ticket| *ticket >= 1 << 63));
     let mut distinct = taken.tickets.clone();
     distinct.sort_unstable();
@@ -64,12 +64,13 @@ fn a_slow_engine_is_measured_by_small_multi_packets_alone() {
     assert!(taken.tickets.len() >= least, "{}", taken.tickets.len());
 }
 
-/// The time of the caller's core to submit to the engine elsewhere and to poll successfully, each.
+/// The time on the caller's core for a submission to an engine elsewhere, and for a successful
+/// poll, each.
 const HANDED_OVER: Duration = Duration::from_micros(200);
-/// How long it waits in vain.
+/// The time for which an engine elsewhere returns nothing.
 const AWAY: Duration = Duration::from_millis(20);
 
-/// An engine elsewhere that takes long: the first poll after a submission returns nothing.
+/// A slow engine elsewhere: the first poll after a submission returns nothing.
 fn away() -> IdleEngine {
     let is_done = |polls| {
         std::thread::sleep(if polls == 1 { AWAY } else { HANDED_OVER });
@@ -83,15 +84,15 @@ fn away() -> IdleEngine {
 fn the_handover_is_the_time_of_submission_and_completion_without_the_wait_between_them() {
     let handover = away().calibrate(GCM).expect("software can do AES-GCM").handover;
     let ns = Duration::from_nanos(handover.cost(1, 4));
-    // A fit of times that are all about the same may deviate a little from any of them.
+    // A linear fit of nearly equal times may deviate a little from any of them.
     assert!(ns > HANDED_OVER && ns < AWAY, "{ns:?}, {handover:?}");
 }
 
-/// The time of each change of SA.
+/// The time for each change of SA.
 const A_CHANGE: Duration = Duration::from_micros(50);
 
-/// The measured cost of a change of SA, in ns, on an engine of the caller's core for which a change
-/// costs time.
+/// The measured cost of a change of SA, in ns, on an engine of the caller's core for which such a
+/// change takes time.
 fn t_key_of(takes: Takes) -> f64 {
     let keys = Arc::<Mutex<i32>>::default();
     let count = Arc::clone(&keys);
@@ -112,7 +113,7 @@ fn t_key_of(takes: Takes) -> f64 {
 #[test]
 fn a_change_of_sa_is_measured_of_engines_that_take_trains() {
     let t_key = t_key_of(Takes::Trains);
-    // A sleep takes longer than requested, and the shorter of two trains has noise.
+    // A sleep takes longer than requested, and the measurement of the shorter train is noisy.
     let asked = A_CHANGE.as_nanos() as f64;
     assert!((0.5 * asked..100.0 * asked).contains(&t_key), "{t_key}");
     assert_eq!(t_key_of(Takes::MultiPackets), 0.0);

@@ -8,7 +8,7 @@ use convoy_ipsec::{CryptoPacket, CryptoStatus, Direction};
 use convoy_packet::FramePool;
 
 use super::{CALIBRATION_SA, NEXT_TICKET, TIMEOUT};
-use crate::{Completion, Engine, EngineError, MultiPacket, Outcome, Placement, keep_input};
+use crate::{Completion, Engine, EngineError, Outcome, Placement, Submission, keep_input};
 
 /// Bytes transferred between cores at once.
 const CACHE_LINE: usize = 64;
@@ -59,19 +59,19 @@ impl Traveller {
             let copies = packets.iter().map(|packet| keep_input(packet, &mut self.pool));
             self.kept.extend(copies.map(|copy| copy.expect("as many frames as packets and their copies")));
         }
-        let multi_packet = MultiPacket::new(ticket, CALIBRATION_SA, Direction::Seal, std::mem::take(packets));
+        let submission = Submission::new(ticket, CALIBRATION_SA, Direction::Seal, std::mem::take(packets));
         let start = Instant::now();
-        engine.submit(multi_packet).map_err(|refused| refused.reason)?;
+        engine.submit(submission).map_err(|refused| refused.reason)?;
         let given = begun.elapsed();
         loop {
             let polled = if is_elsewhere { Instant::now() } else { start };
             engine.poll(&mut self.completions);
             let elapsed = start.elapsed();
-            if let Some(done) = self.completions.drain(..).find(|done| done.multi_packet.ticket == ticket) {
+            if let Some(done) = self.completions.drain(..).find(|done| done.submission.ticket == ticket) {
                 if done.outcome == Outcome::Failed {
                     return Err(failure(engine, "it failed during calibration"));
                 }
-                *packets = done.multi_packet.packets;
+                *packets = done.submission.packets;
                 let ns = done.service_ns.unwrap_or(elapsed.as_nanos() as u64).max(1);
                 look_at(packets);
                 self.kept.drain(..).for_each(|packet| self.pool.give_back(packet.frame));

@@ -14,7 +14,7 @@ use super::clock::{BUS_MHZ, nanoseconds};
 use super::esp;
 use crate::crypto_thread::Processor;
 use crate::software::KeyTable;
-use crate::{EngineError, MultiPacket};
+use crate::{EngineError, Submission};
 
 /// Card and keys.
 pub(super) struct Core {
@@ -38,8 +38,8 @@ impl Core {
     }
 
     /// `None` if the SA has no keys or the card failed.
-    fn run(&mut self, multi_packet: &mut MultiPacket) -> Option<u64> {
-        let MultiPacket { sa, direction, packets, .. } = multi_packet;
+    fn run(&mut self, submission: &mut Submission) -> Option<u64> {
+        let Submission { sa, direction, packets, .. } = submission;
         let keys = self.sas.get(&sa.0)?;
         let function = self.driver.function(keys.algorithm)?;
         self.driver.set_bus(BUS_MHZ, routed_mhz(function));
@@ -118,9 +118,8 @@ impl Processor for Core {
         }
     }
 
-    fn process(&mut self, multi_packets: &mut [MultiPacket]) -> bool {
-        let took_ns =
-            multi_packets.iter_mut().map(|multi_packet| self.run(multi_packet)).sum::<Option<u64>>();
+    fn process(&mut self, submissions: &mut [Submission]) -> bool {
+        let took_ns = submissions.iter_mut().map(|submission| self.run(submission)).sum::<Option<u64>>();
         if took_ns.is_none() {
             // A failed card is reset; if that fails as well, so will the next multi-packet.
             let _ = self.driver.reset();

@@ -14,8 +14,8 @@ use super::lookaside::SLACK_NS;
 use super::{clock, esp};
 use crate::software::KeyTable;
 use crate::{
-    Binding, Completion, EngineControl, EngineDescription, EngineError, EngineKind, EngineQueue, MultiPacket,
-    Outcome, Placement, Refused, Takes,
+    Binding, Completion, EngineControl, EngineDescription, EngineError, EngineKind, EngineQueue, Outcome,
+    Placement, Refused, Submission, Takes,
 };
 
 /// An SA installed in the card.
@@ -135,28 +135,28 @@ impl EngineControl for CardInFlight {
 }
 
 impl EngineQueue for CardInFlight {
-    fn submit(&mut self, mut multi_packet: MultiPacket) -> Result<(), Box<Refused>> {
-        let (sa, direction) = (multi_packet.sa, multi_packet.direction);
+    fn submit(&mut self, mut submission: Submission) -> Result<(), Box<Refused>> {
+        let (sa, direction) = (submission.sa, submission.direction);
         let sealing = self
             .bound
             .get(&sa.0)
             .filter(|bound| (bound.direction, direction) == (Direction::Seal, Direction::Seal));
         let Some(bound) = sealing else {
-            return Err(self.description.refuse_unkeyed(multi_packet));
+            return Err(self.description.refuse_unkeyed(submission));
         };
         // The port submits nothing more to the card: further packets gather in the window.
         if self.control.room() <= OWN_PLACES {
             let reason = EngineError::NoRoom(self.description.name.clone());
-            return Err(Box::new(Refused { multi_packet, reason }));
+            return Err(Box::new(Refused { submission, reason }));
         }
         let mut blocks = 0;
-        for packet in &mut multi_packet.packets {
+        for packet in &mut submission.packets {
             blocks += packet.job.blocks();
             self.tag(sa, bound, packet);
         }
         let (t_init, t_block) = clock::in_flight();
         let service_ns = Some((t_init + t_block * f64::from(blocks)) as u64);
-        self.done.push(Completion { multi_packet, outcome: Outcome::Done, service_ns });
+        self.done.push(Completion { submission, outcome: Outcome::Done, service_ns });
         Ok(())
     }
 

@@ -14,7 +14,7 @@ use convoy_ipsec::{KeyMaterial, SaIndex};
 use super::core::Core;
 use crate::crypto_thread::CryptoThread;
 use crate::{
-    Completion, EngineControl, EngineDescription, EngineError, EngineKind, EngineQueue, MultiPacket, Refused,
+    Completion, EngineControl, EngineDescription, EngineError, EngineKind, EngineQueue, Refused, Submission,
     Takes,
 };
 
@@ -76,8 +76,8 @@ impl EngineControl for Card {
 }
 
 impl EngineQueue for Card {
-    fn submit(&mut self, multi_packet: MultiPacket) -> Result<(), Box<Refused>> {
-        self.engine.submit(multi_packet)
+    fn submit(&mut self, submission: Submission) -> Result<(), Box<Refused>> {
+        self.engine.submit(submission)
     }
 
     fn poll(&mut self, completions: &mut Vec<Completion>) {

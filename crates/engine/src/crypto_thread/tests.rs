@@ -1,4 +1,4 @@
-//! A thread that hangs, and how its worker notices.
+//! A thread that hangs is detected by its worker.
 
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
@@ -7,12 +7,12 @@ use convoy_ipsec::{CryptoStatus, Direction};
 use convoy_packet::FramePool;
 
 use super::*;
-use crate::{CALIBRATION_SA, EngineKind, MultiPacket, sample_packet, transforms};
+use crate::{CALIBRATION_SA, EngineKind, Submission, sample_packet, transforms};
 
-/// More than the ring has room for.
+/// More SAs than the ring has places.
 const SAS: u32 = 1_000;
 
-/// Does nothing before it is released, and then whatever needs a key under its SA.
+/// An engine that blocks until it is released, and then processes packets for which it has a key.
 struct Hanging {
     released: Option<Receiver<()>>,
     keyed: Vec<SaIndex>,
@@ -34,8 +34,8 @@ impl Processor for Hanging {
         self.keyed.retain(|keyed| *keyed != sa);
     }
 
-    fn process(&mut self, multi_packets: &mut [MultiPacket]) -> bool {
-        for packet in multi_packets.iter_mut().flat_map(|multi_packet| &mut multi_packet.packets) {
+    fn process(&mut self, submissions: &mut [Submission]) -> bool {
+        for packet in submissions.iter_mut().flat_map(|submission| &mut submission.packets) {
             if self.keyed == [packet.sa] {
                 packet.status = CryptoStatus::Done;
             }
@@ -54,7 +54,7 @@ fn a_worker_waits_for_no_thread_that_hangs_and_its_keys_and_packets_keep_their_o
     let mut engine = engines.pop().expect("as many as workers");
     let transform = transforms()[0];
     let keys = KeyMaterial::new(transform, vec![1; transform.key_material_len()]).expect("its length");
-    // The thread hangs at the first of these.
+    // The thread hangs at the first installation.
     for sa in (0..SAS).map(SaIndex) {
         engine.install_key(sa, &keys).expect("the thread lives");
         engine.remove_key(sa);
@@ -62,18 +62,18 @@ fn a_worker_waits_for_no_thread_that_hangs_and_its_keys_and_packets_keep_their_o
     engine.install_key(CALIBRATION_SA, &keys).expect("the thread lives");
     let mut pool = FramePool::new(8, 0);
     let packets = vec![sample_packet(&mut pool, transform, 64)];
-    let refused = engine.submit(MultiPacket::new(1, CALIBRATION_SA, Direction::Seal, packets));
+    let refused = engine.submit(Submission::new(1, CALIBRATION_SA, Direction::Seal, packets));
     let refused = refused.expect_err("it would overtake keys");
     assert!(matches!(refused.reason, EngineError::NoRoom(_)));
     release.send(()).expect("the thread waits");
-    let (mut again, mut done) = (Some(refused.multi_packet), Vec::new());
+    let (mut again, mut done) = (Some(refused.submission), Vec::new());
     let began = Instant::now();
     while done.is_empty() {
         assert!(began.elapsed() < Duration::from_secs(20), "it does not come back");
-        if let Some(multi_packet) = again.take() {
-            again = engine.submit(multi_packet).err().map(|refused| refused.multi_packet);
+        if let Some(submission) = again.take() {
+            again = engine.submit(submission).err().map(|refused| refused.submission);
         }
         engine.poll(&mut done);
     }
-    assert_eq!(done[0].multi_packet.packets[0].status, CryptoStatus::Done, "all keys but one are removed");
+    assert_eq!(done[0].submission.packets[0].status, CryptoStatus::Done, "all keys but one are removed");
 }

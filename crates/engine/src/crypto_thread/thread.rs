@@ -12,9 +12,9 @@ use rtrb::{Consumer, Producer, RingBuffer};
 
 use super::random::Random;
 use crate::interface::{lay_out, open_up, split_time};
-use crate::{Completion, EngineError, MultiPacket, Outcome, wipe_stack};
+use crate::{Completion, EngineError, Outcome, Submission, wipe_stack};
 
-/// A worker's multi-packets that may wait for the thread.
+/// A worker's trains that may wait for the thread.
 pub(crate) const DEPTH: usize = 32;
 /// Polls of empty rings before the thread sleeps: long enough for the next burst of a busy worker,
 /// short enough not to keep an idle machine's core busy.
@@ -36,9 +36,9 @@ pub(crate) trait Processor {
         1
     }
 
-    /// Processes multi-packets, whose packets are laid out; returns whether it could. Packets
-    /// without keys stay pending.
-    fn process(&mut self, multi_packets: &mut [MultiPacket]) -> bool;
+    /// Processes trains, whose packets are laid out; returns whether it could. Packets without keys
+    /// stay pending.
+    fn process(&mut self, submissions: &mut [Submission]) -> bool;
 
     /// The duration of work that started at `began` and ends now, in ns; a model has a time of its
     /// own.
@@ -49,7 +49,7 @@ pub(crate) trait Processor {
 
 pub(super) enum Order {
     /// With the time of its submission, if several workers share the thread.
-    Work(MultiPacket, Option<Instant>),
+    Work(Submission, Option<Instant>),
     Install(SaIndex, Box<KeyMaterial>),
     Remove(SaIndex),
     WakeBy(Waker),
@@ -189,7 +189,7 @@ struct Queue<P> {
     gathers: usize,
     orders: Consumer<Order>,
     done: Producer<Completion>,
-    at_hand: Vec<MultiPacket>,
+    at_hand: Vec<Submission>,
     /// Packets of `at_hand`.
     packets: usize,
     /// When the oldest of them was submitted, if known.
@@ -219,10 +219,10 @@ impl<P: Processor> Queue<P> {
         let mut order = first;
         loop {
             match order {
-                Order::Work(multi_packet, given) => {
+                Order::Work(submission, given) => {
                     self.given = self.given.or(given);
-                    self.packets += multi_packet.packets.len();
-                    self.at_hand.push(multi_packet);
+                    self.packets += submission.packets.len();
+                    self.at_hand.push(submission);
                 }
                 Order::Install(sa, keys) => self.change_keys(|processor| processor.install(sa, &keys)),
                 Order::Remove(sa) => self.change_keys(|processor| processor.remove(sa)),
@@ -252,20 +252,20 @@ impl<P: Processor> Queue<P> {
     /// Executes the pending work.
     fn process(&mut self, busy_since: Option<Instant>, random: &mut Random) {
         let began = Instant::now();
-        for MultiPacket { packets, templates, .. } in &mut self.at_hand {
+        for Submission { packets, templates, .. } in &mut self.at_hand {
             lay_out(templates, packets, &mut |iv| random.fill(iv));
         }
         let is_done = self.processor.process(&mut self.at_hand);
-        for MultiPacket { packets, templates, .. } in &mut self.at_hand {
+        for Submission { packets, templates, .. } in &mut self.at_hand {
             open_up(templates, packets);
         }
         let took_ns = is_done.then(|| self.processor.took_ns(began) + self.held_up_ns(began, busy_since));
         let outcome = if took_ns.is_some() { Outcome::Done } else { Outcome::Failed };
         let part = split_time(took_ns.unwrap_or_default(), &self.at_hand);
-        for multi_packet in self.at_hand.drain(..) {
-            let service_ns = took_ns.map(|_| part(&multi_packet));
+        for submission in self.at_hand.drain(..) {
+            let service_ns = took_ns.map(|_| part(&submission));
             // The ring holds as many as may be in flight, so there is room.
-            let _ = self.done.push(Completion { multi_packet, outcome, service_ns });
+            let _ = self.done.push(Completion { submission, outcome, service_ns });
         }
         self.packets = 0;
         if let Some(waker) = &self.waker {

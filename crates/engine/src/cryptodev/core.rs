@@ -1,4 +1,4 @@
-//! A queue pair with the keys of one engine: multi-packets in, the same with their results out.
+//! A queue pair with the keys of one engine: trains in, the same with their results out.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use convoy_packet::Frame;
 use super::job::{Arranged, arrange, put_back};
 use super::keys::Keys;
 use crate::software::KeyTable;
-use crate::{MultiPacket, Outcome};
+use crate::{Outcome, Submission};
 
 /// How long a device that works when polled may return nothing before it counts as hung, if it was
 /// polled often enough meanwhile: the polling thread may itself have been without its core for that
@@ -17,9 +17,9 @@ use crate::{MultiPacket, Outcome};
 const PATIENCE: Duration = Duration::from_millis(20);
 const ASKED_AT_LEAST: u32 = 1_000;
 
-/// A multi-packet at the device.
+/// A train at the device.
 pub(super) struct OnItsWay {
-    multi_packet: MultiPacket,
+    submission: Submission,
     /// By packet.
     arranged: Vec<Arranged>,
     /// By packet, as keys may be removed during the flight.
@@ -34,17 +34,17 @@ pub(super) struct OnItsWay {
 #[allow(unsafe_code)]
 unsafe impl Batch for OnItsWay {
     fn count(&self) -> usize {
-        self.multi_packet.packets.len()
+        self.submission.packets.len()
     }
 
     fn frame(&mut self, at: usize) -> &mut Frame {
-        &mut self.multi_packet.packets[at].frame
+        &mut self.submission.packets[at].frame
     }
 }
 
 /// What came back.
 pub(super) struct Back {
-    pub(super) multi_packet: MultiPacket,
+    pub(super) submission: Submission,
     pub(super) outcome: Outcome,
     pub(super) began: Instant,
 }
@@ -81,15 +81,15 @@ impl Core {
         self.left
     }
 
-    /// Hands a multi-packet over; packets of SAs without keys stay pending.
-    pub(super) fn submit(&mut self, multi_packet: MultiPacket) {
+    /// Hands a train over; packets of SAs without keys stay pending.
+    pub(super) fn submit(&mut self, submission: Submission) {
         let (mut arranged, mut icv_lens) = self.spare.pop().unwrap_or_default();
         arranged.clear();
         icv_lens.clear();
         let keys = &self.keys;
-        let batch = OnItsWay { multi_packet, arranged, icv_lens, began: Instant::now() };
+        let batch = OnItsWay { submission, arranged, icv_lens, began: Instant::now() };
         self.queue.submit(batch, |batch, at| {
-            let packet = &mut batch.multi_packet.packets[at];
+            let packet = &mut batch.submission.packets[at];
             let sa = keys.get(packet.sa);
             batch.icv_lens.push(sa.map_or(0, |sa| sa.suite.icv_len as u8));
             batch.arranged.push(Arranged::AsItStands);
@@ -109,9 +109,9 @@ impl Core {
     pub(super) fn poll(&mut self, mut back: impl FnMut(Back)) -> usize {
         let (keys, spare, left) = (&self.keys, &mut self.spare, &mut self.left);
         self.queue.poll(|batch, ended, digests| {
-            let OnItsWay { mut multi_packet, arranged, icv_lens, began } = batch;
+            let OnItsWay { mut submission, arranged, icv_lens, began } = batch;
             let mut outcome = Outcome::Done;
-            for (at, packet) in multi_packet.packets.iter_mut().enumerate() {
+            for (at, packet) in submission.packets.iter_mut().enumerate() {
                 let direction = packet.direction;
                 put_back(&arranged[at], direction, icv_lens[at].into(), digests.get(at), packet);
                 match ended[at] {
@@ -122,7 +122,7 @@ impl Core {
                 }
             }
             spare.push((arranged, icv_lens));
-            back(Back { multi_packet, outcome, began });
+            back(Back { submission, outcome, began });
         })
     }
 

@@ -16,11 +16,11 @@ use crate::backend::{EngineBackend, EngineStart, Made};
 use crate::crypto_thread::{CryptoThread, Processor, Random};
 use crate::interface::{lay_out, open_up, split_time};
 use crate::{
-    Completion, EngineControl, EngineDescription, EngineError, EngineKind, EngineQueue, MultiPacket, Outcome,
-    Placement, Refused, Takes,
+    Completion, EngineControl, EngineDescription, EngineError, EngineKind, EngineQueue, Outcome, Placement,
+    Refused, Submission, Takes,
 };
 
-/// Multi-packets that may wait.
+/// Trains that may wait.
 const DEPTH: usize = 32;
 /// Packets that a software device processes efficiently at a time.
 const GATHERS: usize = 32;
@@ -182,12 +182,12 @@ fn opened(name: &str, settings: &CryptodevSettings) -> Result<Tried, EngineError
 /// A device that works on the core that polls it.
 struct Here {
     core: Box<Core>,
-    gathered: Vec<MultiPacket>,
+    gathered: Vec<Submission>,
     /// Packets of `gathered`.
     packets: usize,
     done: Vec<Completion>,
     /// Kept to avoid allocations.
-    back: Vec<MultiPacket>,
+    back: Vec<Submission>,
     outcomes: Vec<Outcome>,
 }
 
@@ -203,32 +203,32 @@ impl Here {
         }
     }
 
-    fn gather(&mut self, multi_packet: MultiPacket) {
-        self.packets += multi_packet.packets.len();
-        self.gathered.push(multi_packet);
+    fn gather(&mut self, submission: Submission) {
+        self.packets += submission.packets.len();
+        self.gathered.push(submission);
         if self.packets >= GATHERS {
             self.begin();
         }
     }
 
-    /// Processes everything gathered. The time is measured once; each multi-packet gets a share by
-    /// its bytes.
+    /// Processes everything gathered. The time is measured once; each train gets a share by its
+    /// bytes.
     fn begin(&mut self) {
         if self.gathered.is_empty() && self.core.in_flight() == 0 {
             return;
         }
         let began = Instant::now();
         self.packets = 0;
-        self.gathered.drain(..).for_each(|multi_packet| self.core.submit(multi_packet));
-        self.core.finish(|Back { multi_packet, outcome, .. }| {
-            self.back.push(multi_packet);
+        self.gathered.drain(..).for_each(|submission| self.core.submit(submission));
+        self.core.finish(|Back { submission, outcome, .. }| {
+            self.back.push(submission);
             self.outcomes.push(outcome);
         });
         let part = split_time(began.elapsed().as_nanos() as u64, &self.back);
         let back = self.back.drain(..).zip(self.outcomes.drain(..));
-        self.done.extend(back.map(|(multi_packet, outcome)| {
-            let service_ns = Some(part(&multi_packet));
-            Completion { multi_packet, outcome, service_ns }
+        self.done.extend(back.map(|(submission, outcome)| {
+            let service_ns = Some(part(&submission));
+            Completion { submission, outcome, service_ns }
         }));
     }
 }
@@ -245,16 +245,16 @@ impl AtDevice {
         Self { core, random: Random::default(), last: Instant::now() }
     }
 
-    fn submit(&mut self, mut multi_packet: MultiPacket) {
-        let MultiPacket { packets, templates, .. } = &mut multi_packet;
+    fn submit(&mut self, mut submission: Submission) {
+        let Submission { packets, templates, .. } = &mut submission;
         lay_out(templates, packets, &mut |iv| self.random.fill(iv));
-        self.core.submit(multi_packet);
+        self.core.submit(submission);
     }
 
     fn poll(&mut self, completions: &mut Vec<Completion>) {
         let last = &mut self.last;
-        self.core.poll(|Back { mut multi_packet, outcome, began }| {
-            let MultiPacket { packets, templates, .. } = &mut multi_packet;
+        self.core.poll(|Back { mut submission, outcome, began }| {
+            let Submission { packets, templates, .. } = &mut submission;
             if outcome == Outcome::Done {
                 open_up(templates, packets);
             }
@@ -262,7 +262,7 @@ impl AtDevice {
             let now = Instant::now();
             let service_ns = Some(now.duration_since(began.max(*last)).as_nanos() as u64);
             *last = now;
-            completions.push(Completion { multi_packet, outcome, service_ns });
+            completions.push(Completion { submission, outcome, service_ns });
         });
     }
 }
@@ -291,20 +291,20 @@ impl Processor for OnThread {
         GATHERS
     }
 
-    fn process(&mut self, multi_packets: &mut [MultiPacket]) -> bool {
-        for place in &mut *multi_packets {
+    fn process(&mut self, submissions: &mut [Submission]) -> bool {
+        for place in &mut *submissions {
             // The device has the packets until they are back, and one that hangs keeps them.
-            let empty = MultiPacket::new(place.ticket, place.sa, place.direction, Vec::new());
+            let empty = Submission::new(place.ticket, place.sa, place.direction, Vec::new());
             self.core.submit(mem::replace(place, empty));
         }
-        let (mut missing, mut is_failed) = (multi_packets.len(), false);
-        self.core.finish(|Back { multi_packet, outcome, .. }| {
-            let place = multi_packets.iter_mut().find(|place| place.ticket == multi_packet.ticket);
+        let (mut missing, mut is_failed) = (submissions.len(), false);
+        self.core.finish(|Back { submission, outcome, .. }| {
+            let place = submissions.iter_mut().find(|place| place.ticket == submission.ticket);
             // Results that arrive after the thread has given up on them are dropped.
             let Some(place) = place else { return };
             is_failed |= outcome == Outcome::Failed;
             missing -= 1;
-            *place = multi_packet;
+            *place = submission;
         });
         missing == 0 && !is_failed
     }
@@ -342,18 +342,18 @@ impl EngineControl for Cryptodev {
 }
 
 impl EngineQueue for Cryptodev {
-    fn submit(&mut self, multi_packet: MultiPacket) -> Result<(), Box<Refused>> {
-        if self.core().keys.get(multi_packet.sa).is_none() {
-            return Err(self.description.refuse_unkeyed(multi_packet));
+    fn submit(&mut self, submission: Submission) -> Result<(), Box<Refused>> {
+        if self.core().keys.get(submission.sa).is_none() {
+            return Err(self.description.refuse_unkeyed(submission));
         }
         match &mut self.execution {
-            Execution::Here(here) => here.gather(multi_packet),
+            Execution::Here(here) => here.gather(submission),
             Execution::AtDevice(at_device) => {
                 if at_device.core.in_flight() > DEPTH || !at_device.core.has_room() {
                     let reason = EngineError::NoRoom(self.description.name.clone());
-                    return Err(Box::new(Refused { multi_packet, reason }));
+                    return Err(Box::new(Refused { submission, reason }));
                 }
-                at_device.submit(multi_packet);
+                at_device.submit(submission);
             }
         }
         Ok(())

@@ -10,7 +10,7 @@ use convoy_packet::FramePool;
 
 use super::core::Core;
 use crate::software::KeyTable;
-use crate::{MultiPacket, Outcome, sample_packet};
+use crate::{Outcome, Submission, sample_packet};
 
 /// Bytes of a test packet.
 const BYTES: usize = 256;
@@ -53,10 +53,10 @@ fn compare(core: &mut Core, reference: &KeyTable, transform: Transform, pool: &m
 
 /// One packet through the device; `None` if it fails or does not respond.
 fn through(core: &mut Core, direction: Direction, packet: CryptoPacket) -> Option<CryptoPacket> {
-    core.submit(MultiPacket::new(0, SA, direction, vec![packet]));
+    core.submit(Submission::new(0, SA, direction, vec![packet]));
     let (mut came, left) = (None, core.left());
     core.finish(|back| came = Some(back));
     let back = came.filter(|back| back.outcome == Outcome::Done && core.left() == left)?;
-    let packet = back.multi_packet.packets.into_iter().next()?;
+    let packet = back.submission.packets.into_iter().next()?;
     (packet.status == CryptoStatus::Done).then_some(packet)
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use convoy_ipsec::Transform;
 
-use super::{EngineError, MultiPacket, Refused};
+use super::{EngineError, Refused, Submission};
 use crate::EngineKind;
 
 /// Where an engine works.
@@ -28,11 +28,11 @@ impl fmt::Display for Placement {
 /// What an engine accepts in one submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Takes {
-    /// Packets of one SA, laid out.
+    /// Trains of one SA only, laid out.
     MultiPackets,
-    /// Trains as well: packets of several SAs, as they came. An engine elsewhere gets them in a
-    /// multi-packet, raw if they have [templates](MultiPacket::templates), and lays them out
-    /// itself; one on the caller's core gets them laid out, through
+    /// Trains of several SAs as well, as the packets came. An engine elsewhere gets them in a
+    /// [`Submission`], raw if it has [templates](Submission::templates), and lays them out itself;
+    /// one on the caller's core gets them laid out, through
     /// [`in_place`](super::EngineQueue::in_place).
     Trains,
 }
@@ -50,7 +50,7 @@ pub struct EngineDescription {
     pub placement: Placement,
     /// The transforms it supports.
     pub transforms: Vec<Transform>,
-    /// Multi-packets that may wait, the one in service not counted.
+    /// Trains that may wait, the one in service not counted.
     pub depth: usize,
     /// Packets, of any SAs, that it gathers before it starts; with fewer it starts at the next
     /// `poll`. 1 if it starts at once.
@@ -77,9 +77,9 @@ impl EngineDescription {
         Err(EngineError::Unsupported { engine: self.name.clone(), transform })
     }
 
-    /// Hands back a multi-packet of an SA without keys.
-    pub(crate) fn refuse_unkeyed(&self, multi_packet: MultiPacket) -> Box<Refused> {
-        let reason = EngineError::NoKey { engine: self.name.clone(), sa: multi_packet.sa };
-        Box::new(Refused { multi_packet, reason })
+    /// Hands back a submission of an SA without keys.
+    pub(crate) fn refuse_unkeyed(&self, submission: Submission) -> Box<Refused> {
+        let reason = EngineError::NoKey { engine: self.name.clone(), sa: submission.sa };
+        Box::new(Refused { submission, reason })
     }
 }

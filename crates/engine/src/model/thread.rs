@@ -9,14 +9,14 @@ use super::bus::{Board, BusTiming};
 use super::platform::{DeviceTiming, Finished, Platform, Work};
 use crate::multibuffer::Core;
 use crate::software::SaKeys;
-use crate::{Completion, MultiPacket, Outcome};
+use crate::{Completion, Outcome, Submission};
 
 /// A multi-packet with the keys of its SA.
 pub(super) struct Job {
     pub(super) keys: Arc<dyn SaKeys>,
     /// Computes in bursts, if it has the SA's keys.
     pub(super) burst: Option<Arc<Mutex<Core>>>,
-    pub(super) multi_packet: MultiPacket,
+    pub(super) submission: Submission,
 }
 
 pub(super) enum Message {
@@ -77,11 +77,11 @@ struct Follower {
 /// The real work, at the moment when the modelled device starts on it.
 pub(super) fn compute(job: &mut Job) {
     if let Some(burst) = &job.burst
-        && burst.lock().unwrap_or_else(PoisonError::into_inner).process_one(&mut job.multi_packet)
+        && burst.lock().unwrap_or_else(PoisonError::into_inner).process_one(&mut job.submission)
     {
         return;
     }
-    job.keys.run(job.multi_packet.direction, &mut job.multi_packet.packets);
+    job.keys.run(job.submission.direction, &mut job.submission.packets);
 }
 
 impl From<ModelTiming> for DeviceTiming {
@@ -103,19 +103,19 @@ pub(super) fn queue(
     job: Job,
     finished: &mut Vec<Finished<Job>>,
 ) {
-    let jobs = || job.multi_packet.packets.iter().map(|packet| &packet.job);
+    let jobs = || job.submission.packets.iter().map(|packet| &packet.job);
     let blocks = jobs().map(|job| u64::from(job.blocks())).sum();
     let bytes = jobs().map(|job| u64::from(job.cipher_len.max(job.auth_len))).sum();
-    let bytes = bus.crossing(job.multi_packet.packets.len(), bytes);
+    let bytes = bus.crossing(job.submission.packets.len(), bytes);
     platform.submit(at_ps, device, Work::new(blocks, bytes, job), &mut compute, finished);
 }
 
 /// Delivers a completed multi-packet; `ended_ps` is its end as its caller sees it.
 pub(super) fn finish(finished: Finished<Job>, ended_ps: u64, done: &[Sender<Completion>]) {
     let service_ns = Some((ended_ps - finished.began_ps) / 1_000);
-    let multi_packet = finished.payload.multi_packet;
+    let submission = finished.payload.submission;
     // A device that was removed meanwhile does not want it; its frames are returned as they drop.
-    let _ = done[finished.device].send(Completion { multi_packet, outcome: Outcome::Done, service_ns });
+    let _ = done[finished.device].send(Completion { submission, outcome: Outcome::Done, service_ns });
 }
 
 impl Follower {

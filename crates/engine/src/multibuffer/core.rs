@@ -13,7 +13,7 @@ use subtle::{Choice, ConstantTimeEq};
 
 use self::runs::{Run, Work};
 use crate::software::KeyTable;
-use crate::{EngineError, MultiPacket};
+use crate::{EngineError, Submission};
 
 /// Bytes of the upper half of an extended sequence number.
 const ESN_HIGH: usize = 4;
@@ -112,11 +112,11 @@ impl Core {
         self.keys.get(sa.0 as usize).is_some_and(Option::is_some)
     }
 
-    /// Processes a multi-packet; `false` if its SA has no keys here.
-    pub(crate) fn process_one(&mut self, multi_packet: &mut MultiPacket) -> bool {
-        let has_key = self.has_key(multi_packet.sa);
+    /// Processes a train; `false` if its SA has no keys here.
+    pub(crate) fn process_one(&mut self, submission: &mut Submission) -> bool {
+        let has_key = self.has_key(submission.sa);
         if has_key {
-            self.process(multi_packet);
+            self.process(submission);
         }
         has_key
     }
@@ -292,7 +292,7 @@ fn replace(packet: &mut CryptoPacket, icv: &[u8], stays: bool) {
     }
 }
 
-/// Arranges the packets of a multi-packet, and adds them to the burst where possible.
+/// Arranges the packets of a train, and adds them to the burst where possible.
 fn give<'p>(
     burst: &mut mb::Burst<'_, 'p>,
     keys: &'p MbKeys,

@@ -15,8 +15,8 @@ pub use settings::MultibufferSettings;
 use crate::crypto_thread::{CryptoThread, Processor};
 use crate::interface::split_time;
 use crate::{
-    Completion, EngineControl, EngineDescription, EngineError, EngineKind, EngineQueue, InPlace, MultiPacket,
-    Outcome, Placement, Refused, Takes,
+    Completion, EngineControl, EngineDescription, EngineError, EngineKind, EngineQueue, InPlace, Outcome,
+    Placement, Refused, Submission, Takes,
 };
 
 /// Packets that keep every lane of the library busy: twice the 16 that it has with AVX-512, so that
@@ -28,7 +28,7 @@ const GATHERS: usize = 32;
 pub struct Multibuffer {
     description: EngineDescription,
     core: Box<Core>,
-    gathered: Vec<MultiPacket>,
+    gathered: Vec<Submission>,
     /// Packets of `gathered`.
     packets: usize,
     done: Vec<Completion>,
@@ -77,16 +77,16 @@ impl Multibuffer {
         CryptoThread::start(name, core, workers, Core::new, describe)
     }
 
-    fn gather(&mut self, multi_packet: MultiPacket) {
-        self.packets += multi_packet.packets.len();
-        self.gathered.push(multi_packet);
+    fn gather(&mut self, submission: Submission) {
+        self.packets += submission.packets.len();
+        self.gathered.push(submission);
         if self.packets >= GATHERS {
             self.begin();
         }
     }
 
-    /// Processes everything gathered. The time is measured once; each multi-packet gets a share by
-    /// its bytes.
+    /// Processes everything gathered. The time is measured once; each train gets a share by its
+    /// bytes.
     fn begin(&mut self) {
         if self.gathered.is_empty() {
             return;
@@ -94,9 +94,9 @@ impl Multibuffer {
         let began = Instant::now();
         self.core.process(&mut self.gathered[..]);
         let part = split_time(began.elapsed().as_nanos() as u64, &self.gathered);
-        self.done.extend(self.gathered.drain(..).map(|multi_packet| {
-            let service_ns = Some(part(&multi_packet));
-            Completion { multi_packet, outcome: Outcome::Done, service_ns }
+        self.done.extend(self.gathered.drain(..).map(|submission| {
+            let service_ns = Some(part(&submission));
+            Completion { submission, outcome: Outcome::Done, service_ns }
         }));
         self.packets = 0;
     }
@@ -120,8 +120,8 @@ impl Processor for Core {
         GATHERS
     }
 
-    fn process(&mut self, multi_packets: &mut [MultiPacket]) -> bool {
-        Core::process(self, multi_packets);
+    fn process(&mut self, submissions: &mut [Submission]) -> bool {
+        Core::process(self, submissions);
         true
     }
 }
@@ -142,11 +142,11 @@ impl EngineControl for Multibuffer {
 }
 
 impl EngineQueue for Multibuffer {
-    fn submit(&mut self, multi_packet: MultiPacket) -> Result<(), Box<Refused>> {
-        if !self.core.has_key(multi_packet.sa) {
-            return Err(self.description.refuse_unkeyed(multi_packet));
+    fn submit(&mut self, submission: Submission) -> Result<(), Box<Refused>> {
+        if !self.core.has_key(submission.sa) {
+            return Err(self.description.refuse_unkeyed(submission));
         }
-        self.gather(multi_packet);
+        self.gather(submission);
         Ok(())
     }
 

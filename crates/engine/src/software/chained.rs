@@ -1,7 +1,7 @@
 //! A cipher, then an integrity algorithm over its output (RFC 4303 section 3.3.2.1).
 //!
-//! Each passes over the whole multi-packet, one after the other: one dynamic call each per
-//! multi-packet, and nine ciphers by six integrity algorithms without 54 copies of the loop.
+//! Each passes over the whole batch, one after the other: one dynamic call each per batch, and nine
+//! ciphers by six integrity algorithms without 54 copies of the loop.
 
 use std::sync::Arc;
 

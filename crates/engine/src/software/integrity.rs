@@ -11,7 +11,7 @@ use subtle::ConstantTimeEq;
 use super::chained::on_good;
 use super::keys::{authenticated, part, part_mut};
 
-/// An integrity algorithm with one key, over a multi-packet's packets that are still good.
+/// An integrity algorithm with one key, over a batch's packets that are still good.
 pub(super) trait Authenticate: Send + Sync {
     fn seal(&self, packets: &mut [CryptoPacket]);
     fn verify(&self, packets: &mut [CryptoPacket]);

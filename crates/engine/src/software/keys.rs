@@ -1,4 +1,4 @@
-//! The expanded keys of each SA, and their application to a multi-packet.
+//! The expanded keys of each SA, and their application to a batch.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use super::chained::ChainedKeys;
 use super::gmac::GmacKeys;
 use crate::EngineError;
 
-/// The expanded keys of one SA, wiped when dropped. One call a multi-packet, so that the dispatch
+/// The expanded keys of one SA, wiped when dropped. One call a batch, so that the dispatch
 /// over algorithms is not paid per packet.
 pub(crate) trait SaKeys: Send + Sync {
     /// Seals or opens every packet in place and writes its status. One whose job exceeds its frame

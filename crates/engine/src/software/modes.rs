@@ -13,7 +13,7 @@ use des::{Des, TdesEde3};
 use super::chained::on_good;
 use super::keys::ciphered;
 
-/// A cipher with one key, over a multi-packet's packets that are still good.
+/// A cipher with one key, over a batch's packets that are still good.
 pub(super) trait Encipher: Send + Sync {
     fn encrypt(&self, packets: &mut [CryptoPacket]);
     fn decrypt(&self, packets: &mut [CryptoPacket]);

@@ -10,7 +10,7 @@ pub(crate) fn key_bits(len: usize) -> Option<KeyBits> {
     [KeyBits::B128, KeyBits::B192, KeyBits::B256].into_iter().find(|bits| bits.bytes() == len)
 }
 
-/// An AEAD's case; the salt is the first part of the nonce.
+/// A test case of an AEAD; the salt is the first part of the nonce.
 pub(crate) fn case(name: String, aead: Aead, [key, nonce, aad, plain, cipher, icv]: [&[u8]; 6]) -> Case {
     let transform = Transform::Aead(aead);
     Case {
@@ -24,8 +24,7 @@ pub(crate) fn case(name: String, aead: Aead, [key, nonce, aad, plain, cipher, ic
     }
 }
 
-/// The same answer with every length of ICV: a shorter one is the longer one cut (RFC 4106 section
-/// 6).
+/// The same answer with every length of ICV: shorter ones are truncated (RFC 4106 section 6).
 fn gcm_cases(name: &str, fields: [&str; 6]) -> impl Iterator<Item = Case> {
     let fields = fields.map(bytes);
     let key = key_bits(fields[0].len()).expect("an AES key");

@@ -1,4 +1,4 @@
-//! The same packets through all engines give the same bytes, and come back.
+//! All engines produce the same bytes for the same packets, and open what they have sealed.
 
 use std::cell::RefCell;
 
@@ -12,7 +12,7 @@ use crate::lab::{Lab, complete};
 
 /// Multi-packets per transform.
 const ROUNDS: u32 = 12;
-/// The same for DES, which takes a vector library without AVX-512 over 10 us a block.
+/// The same for DES, for which a vector library without AVX-512 takes over 10 us per block.
 const DES_ROUNDS: u32 = 2;
 
 fn nonce(transform: Transform, salt: &[u8], fill: u8) -> Vec<u8> {
@@ -24,7 +24,8 @@ fn nonce(transform: Transform, salt: &[u8], fill: u8) -> Vec<u8> {
     }
 }
 
-/// One packet of `len` bytes; what is drawn fills it.
+/// A packet with a body of `len` bytes, padded to the cipher's block; its contents depend on
+/// `fill`.
 pub(crate) fn packet(transform: Transform, key: &[u8], (len, fill, esn): (usize, u8, bool)) -> Case {
     let len = len.next_multiple_of(transform.alignment());
     let salt = &key[transform.cipher_key_len()..][..transform.salt_len()];
@@ -72,7 +73,7 @@ fn agree(lab: &mut Lab, transform: Transform, cases: &[Case]) {
 #[test]
 fn the_same_packets_through_all_engines_give_the_same_result() {
     let lab = RefCell::new(Lab::new());
-    // The last is the most that fits a packet with what the longest outer headers, IV and ICV take.
+    // The last length is the longest that leaves room for the longest outer headers, IV and ICV.
     let len = prop_oneof![27 => 0usize..=1500, 3 => Just(9000), 1 => Just(65_408)];
     for transform in transforms() {
         let key = prop::collection::vec(any::<u8>(), transform.key_material_len());

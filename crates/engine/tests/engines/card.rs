@@ -1,6 +1,6 @@
-//! What is true of the card alone.
+//! Properties of the card that other engines do not share.
 
-use convoy_engine::{Card, Completion, EngineControl, EngineQueue, MultiPacket, Outcome};
+use convoy_engine::{Card, Completion, EngineControl, EngineQueue, Outcome, Submission};
 use convoy_ipsec::{CryptoPacket, CryptoStatus, Direction, Integrity, Transform};
 use convoy_packet::FramePool;
 
@@ -8,7 +8,7 @@ use crate::agreement::packet;
 use crate::case::{Case, SA, filled, prepared};
 use crate::lab::complete;
 
-/// More than the card's cache has.
+/// More SAs than the card's cache holds.
 const SAS: u32 = 300;
 
 fn card() -> Card {
@@ -36,7 +36,7 @@ fn every_esp_packet_of_a_claimed_transform_is_done_on_the_card() {
     }
 }
 
-/// RFC 4302: AH's ICV stands inside what it covers, which the card has no way to say.
+/// RFC 4302: AH's ICV lies within the authenticated bytes, which the card's format cannot express.
 #[test]
 fn an_ah_packet_is_left_to_software_and_counted() {
     let mut card = card();
@@ -93,7 +93,7 @@ fn one_of(
     direction: Direction,
     packet: CryptoPacket,
 ) -> CryptoPacket {
-    card.submit(MultiPacket::new(1, sa, direction, vec![packet])).expect("there is room");
+    card.submit(Submission::new(1, sa, direction, vec![packet])).expect("there is room");
     let mut completions: Vec<Completion> = Vec::new();
     while completions.is_empty() {
         card.poll(&mut completions);
@@ -102,5 +102,5 @@ fn one_of(
     let mut done = completions.remove(0);
     assert_eq!(done.outcome, Outcome::Done);
     assert!(done.service_ns.is_some_and(|ns| ns > 0));
-    done.multi_packet.packets.remove(0)
+    done.submission.packets.remove(0)
 }

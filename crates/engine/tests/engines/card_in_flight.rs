@@ -1,10 +1,11 @@
-//! A card behind a port: its engine tags, and the port's line shows what the card made of it.
+//! A card that works inline behind a port: the engine only tags packets, and the port's line shows
+//! the result.
 
 use std::time::{Duration, Instant};
 
 use convoy_card::line::{Line, MemoryLine, memory};
 use convoy_card::nic::{NicPort, OWN_PLACES, Seal, pair};
-use convoy_engine::{Binding, CardInFlight, EngineControl, EngineError, EngineQueue, MultiPacket, Software};
+use convoy_engine::{Binding, CardInFlight, EngineControl, EngineError, EngineQueue, Software, Submission};
 use convoy_ipsec::{Aead, Cipher, CryptoStatus, Direction, Integrity, KeyBits, SaIndex, Transform};
 use convoy_packet::{FramePool, Offload};
 
@@ -16,7 +17,7 @@ const GCM: Transform = Transform::Aead(Aead::AesGcm { key: KeyBits::B256, icv: 1
 const CTR_SHA1: Transform =
     Transform::Chained { cipher: Cipher::AesCtr(KeyBits::B128), integrity: Some(Integrity::HmacSha1_96) };
 const SEAL: Binding = Binding { direction: Direction::Seal, spi: 0x1001 };
-/// Addresses and a type of no protocol.
+/// Two MAC addresses, and an EtherType for local experiments.
 const ETHERNET: [u8; 14] = [2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x88, 0xb5];
 
 fn port() -> (CardInFlight, NicPort, MemoryLine) {
@@ -29,8 +30,8 @@ fn case(transform: Transform, is_esn: bool) -> Case {
     packet(transform, &vec![7; transform.key_material_len()], (60, 5, is_esn))
 }
 
-fn multi_packet(case: &Case, pool: &mut FramePool) -> MultiPacket {
-    MultiPacket::new(1, SA, Direction::Seal, vec![case.to_seal(pool)])
+fn submission(case: &Case, pool: &mut FramePool) -> Submission {
+    Submission::new(1, SA, Direction::Seal, vec![case.to_seal(pool)])
 }
 
 fn arrival(line: &mut MemoryLine) -> Vec<u8> {
@@ -70,14 +71,14 @@ fn only_what_is_bound_is_taken_and_no_number_comes_twice() {
     let (mut engine, _port, _peer) = port();
     let mut pool = FramePool::new(4, 0);
     let case = case(GCM, false);
-    let refused = engine.submit(multi_packet(&case, &mut pool)).expect_err("nothing is bound");
+    let refused = engine.submit(submission(&case, &mut pool)).expect_err("nothing is bound");
     assert!(matches!(refused.reason, EngineError::NoKey { .. }), "{:?}", refused.reason);
     let open = Binding { direction: Direction::Open, ..SEAL };
     let mut numbers = Vec::new();
     for _ in 0..2 {
         assert!(engine.bind(SA, open, &case.keys()), "its SPI's place is free");
         numbers.extend((0..9).find(|number| engine.bound(*number) == Some(SA)));
-        assert!(engine.submit(multi_packet(&case, &mut pool)).is_err(), "it was bound to open");
+        assert!(engine.submit(submission(&case, &mut pool)).is_err(), "it was bound to open");
         engine.remove_key(SA);
     }
     assert_eq!((numbers, engine.bound(0)), (vec![0, 1], None));
@@ -91,22 +92,22 @@ fn what_the_port_would_not_give_the_card_stays_in_the_window() {
     let mut pool = FramePool::new(64, 0);
     let case = case(GCM, false);
     assert!(engine.bind(SA, SEAL, &case.keys()));
-    // Nobody reads the line, so in the end the card takes nothing more.
+    // Nobody reads the line, so after a while the card accepts nothing more.
     let began = Instant::now();
     let refused = loop {
         assert!(began.elapsed() < Duration::from_secs(60), "it takes all");
         if port.room() > OWN_PLACES {
             port.transmit(&[&ETHERNET, &[0; 46]], None).expect("room");
-        } else if let Err(refused) = engine.submit(multi_packet(&case, &mut pool)) {
+        } else if let Err(refused) = engine.submit(submission(&case, &mut pool)) {
             break refused;
         }
         engine.poll(&mut Vec::new());
     };
     assert!(matches!(refused.reason, EngineError::NoRoom(_)), "{:?}", refused.reason);
-    assert_eq!(refused.multi_packet.packets[0].frame.offload(), Offload::None);
+    assert_eq!(refused.submission.packets[0].frame.offload(), Offload::None);
     let mut buffer = [0; 2048];
     let began = Instant::now();
-    while engine.submit(multi_packet(&case, &mut pool)).is_err() {
+    while engine.submit(submission(&case, &mut pool)).is_err() {
         assert!(began.elapsed() < Duration::from_secs(60), "it takes nothing any more");
         peer.receive(&mut buffer).expect("a line");
     }

@@ -1,4 +1,4 @@
-//! One known answer, and how it lies in a frame: `head` (authenticated only), body, ICV.
+//! A known answer, and its layout in a frame: `head` (only authenticated), body, ICV.
 
 use convoy_ipsec::{
     AAD_BYTES, Aead, Cipher, CryptoJob, CryptoPacket, CryptoStatus, Direction, FinishContext, KeyMaterial,
@@ -50,12 +50,12 @@ impl Case {
         KeyMaterial::new(self.transform, self.key.clone()).expect("the case's key has the right length")
     }
 
-    /// What stands in the frame before sealing and after opening, without ICV.
+    /// The frame's bytes before sealing and after opening, without ICV.
     pub(crate) fn open_bytes(&self) -> Vec<u8> {
         [&self.head[..], &self.plain].concat()
     }
 
-    /// What stands in the frame after sealing and before opening.
+    /// The frame's bytes after sealing and before opening.
     pub(crate) fn sealed_bytes(&self) -> Vec<u8> {
         [&self.head[..], &self.cipher, &self.icv].concat()
     }
@@ -81,7 +81,7 @@ impl Case {
         job
     }
 
-    /// The case before sealing: the ICV's place holds rubbish.
+    /// The case before sealing, with arbitrary bytes in place of the ICV.
     pub(crate) fn to_seal(&self, pool: &mut FramePool) -> CryptoPacket {
         let mut bytes = self.open_bytes();
         bytes.resize(bytes.len() + self.transform.icv_len(), 0xa5);

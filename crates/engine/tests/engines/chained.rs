@@ -1,5 +1,5 @@
-//! Ciphers without integrity: RFC 3602's ESP packets (cases 5 to 8), RFC 3686, FIPS 81 for DES; and
-//! a cipher with an HMAC over its output.
+//! Ciphers without integrity: ESP packets of RFC 3602 (cases 5 to 8), RFC 3686, FIPS 81 for DES;
+//! and a cipher with an HMAC over its output.
 
 use convoy_ipsec::{Cipher, Integrity, KeyBits, Transform};
 
@@ -159,8 +159,8 @@ fn rfc_3686_known_answers() {
     lab.report("RFC 3686", false);
 }
 
-/// FIPS 81 appendix C for DES, and the same text under three keys as OpenSSL's and SSLeay's tests
-/// have it.
+/// FIPS 81 appendix C for DES; the same text under three keys, from the tests of OpenSSL and
+/// SSLeay.
 #[test]
 fn des_and_triple_des_known_answers() {
     let mut lab = Lab::new();
@@ -189,8 +189,9 @@ fn des_and_triple_des_known_answers() {
     lab.report("DES", false);
 }
 
-/// A known ciphertext with a known HMAC over it: RFC 3602's case 6 under HMAC-SHA-256-128 with RFC
-/// 4868's first key, computed by Python's hmac; once without and once with ESN 5 in the upper half.
+/// A known ciphertext with a known HMAC: case 6 of RFC 3602 under HMAC-SHA-256-128 with the first
+/// key of RFC 4868, computed with Python's hmac; once without ESN, and once with 5 as the upper
+/// half.
 #[test]
 fn a_cipher_and_an_hmac_over_its_output() {
     let mut lab = Lab::new();

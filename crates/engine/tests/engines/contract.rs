@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::Wake;
 use std::time::Duration;
 
-use convoy_engine::{EngineControl, EngineError, MultiPacket, Placement, Software};
+use convoy_engine::{EngineControl, EngineError, Placement, Software, Submission};
 use convoy_ipsec::{
     Aead, Cipher, CryptoStatus, Direction, Integrity, KeyBits, KeyMaterial, SaIndex, Transform,
 };
@@ -38,14 +38,14 @@ fn a_multi_packet_of_an_unknown_sa_is_refused_as_it_was() {
         for step in ["never installed", "removed"] {
             let packets = vec![case.to_seal(&mut lab.pool)];
             let before = packets[0].frame.to_vec();
-            let multi_packet = MultiPacket::new(9, SA, Direction::Seal, packets);
-            let refused = engine.submit(multi_packet).expect_err(step);
+            let submission = Submission::new(9, SA, Direction::Seal, packets);
+            let refused = engine.submit(submission).expect_err(step);
             assert!(
                 matches!(refused.reason, EngineError::NoKey { sa: SA, .. }),
                 "{step}: {}",
                 refused.reason
             );
-            assert_eq!(refused.multi_packet.packets[0].frame[..], before[..]);
+            assert_eq!(refused.submission.packets[0].frame[..], before[..]);
             assert_eq!(engine.in_flight(), 0);
             engine.install_key(SA, &case.keys()).expect("every engine does AES-GCM");
             engine.remove_key(SA);
@@ -103,11 +103,11 @@ fn many_multi_packets_come_back_once_each_or_are_refused_for_want_of_room() {
         let (mut taken, mut refused, mut done) = (Vec::new(), 0, Vec::new());
         for ticket in 0..60 {
             let packets = vec![case.to_seal(&mut lab.pool), case.to_seal(&mut lab.pool)];
-            match engine.submit(MultiPacket::new(ticket, SA, Direction::Seal, packets)) {
+            match engine.submit(Submission::new(ticket, SA, Direction::Seal, packets)) {
                 Ok(()) => taken.push(ticket),
                 Err(error) => {
                     assert!(matches!(error.reason, EngineError::NoRoom(_)), "{}", error.reason);
-                    assert_eq!(error.multi_packet.packets.len(), 2);
+                    assert_eq!(error.submission.packets.len(), 2);
                     refused += 1;
                 }
             }
@@ -116,13 +116,13 @@ fn many_multi_packets_come_back_once_each_or_are_refused_for_want_of_room() {
         while engine.in_flight() > 0 {
             engine.poll(&mut done);
         }
-        let mut tickets: Vec<u64> = done.iter().map(|completion| completion.multi_packet.ticket).collect();
+        let mut tickets: Vec<u64> = done.iter().map(|completion| completion.submission.ticket).collect();
         tickets.sort_unstable();
         assert_eq!(tickets, taken);
         assert_eq!(taken.len() + refused, 60);
         assert!(
             done.iter()
-                .flat_map(|completion| &completion.multi_packet.packets)
+                .flat_map(|completion| &completion.submission.packets)
                 .all(|packet| { packet.status == CryptoStatus::Done && packet.frame.len() == 80 })
         );
     }
@@ -153,8 +153,8 @@ fn an_engine_on_a_thread_of_its_own_wakes_who_sleeps_until_it_is_done() {
         engine.install_key(SA, &case.keys()).expect("AES-GCM");
         for ticket in 1..=20 {
             let packets = vec![case.to_seal(&mut lab.pool)];
-            let multi_packet = MultiPacket::new(ticket, SA, Direction::Seal, packets);
-            engine.submit(multi_packet).expect("one at a time");
+            let submission = Submission::new(ticket, SA, Direction::Seal, packets);
+            engine.submit(submission).expect("one at a time");
             let began = std::time::Instant::now();
             while !engine.has_completions() {
                 std::thread::park_timeout(Duration::from_secs(10));
@@ -164,13 +164,13 @@ fn an_engine_on_a_thread_of_its_own_wakes_who_sleeps_until_it_is_done() {
             engine.poll(&mut done);
             assert_eq!((done.len(), engine.in_flight(), engine.has_completions()), (1, 0, false));
         }
-        // The last wake may still be under way.
+        // The last wake-up may still be under way.
         assert!(unpark.1.load(Ordering::SeqCst) >= 19);
     }
     assert!(tried > 0);
 }
 
-/// RFC 4302 section 3.3.3.1.2: AH's ICV stands inside what it authenticates and counts as zeros
+/// RFC 4302 section 3.3.3.1.2: AH's ICV lies within the authenticated bytes, and counts as zeros
 /// there.
 #[test]
 fn an_icv_inside_what_it_authenticates_counts_as_zeros() {

@@ -1,9 +1,9 @@
-//! What holds of DPDK's devices beside what holds of every engine.
+//! Properties of DPDK's devices, in addition to those of every engine.
 
 use convoy_dpdk::Eal;
 use convoy_engine::{
     Completion, Cryptodev, CryptodevSettings, EngineControl, EngineError, EngineQueue, Fault, FaultPlan,
-    Faulty, MultiPacket, Outcome,
+    Faulty, Outcome, Submission,
 };
 use convoy_ipsec::{Aead, CryptoStatus, Direction, KeyBits, SaIndex, Transform};
 use convoy_packet::{FramePool, FrameSize};
@@ -31,8 +31,8 @@ fn engine(settings: &CryptodevSettings) -> Cryptodev {
 
 fn submit(engine: &mut impl EngineQueue, pool: &mut FramePool, ticket: u64, packets: usize) {
     let packets = (0..packets).map(|_| gcm().to_seal(pool)).collect();
-    let multi_packet = MultiPacket::new(ticket, SA, Direction::Seal, packets);
-    engine.submit(multi_packet).unwrap_or_else(|refused| panic!("{}", refused.reason));
+    let submission = Submission::new(ticket, SA, Direction::Seal, packets);
+    engine.submit(submission).unwrap_or_else(|refused| panic!("{}", refused.reason));
 }
 
 fn poll(engine: &mut impl EngineQueue, times: usize) -> Vec<Completion> {
@@ -63,7 +63,7 @@ fn what_a_queue_pair_does_not_take_at_once_is_done_all_the_same() {
     submit(&mut engine, &mut pool, 1, 300);
     let completions = poll(&mut engine, 1);
     assert_eq!(completions.len(), 1);
-    let packets = &completions[0].multi_packet.packets;
+    let packets = &completions[0].submission.packets;
     assert_eq!(packets.len(), 300);
     assert!(packets.iter().all(|packet| packet.status == CryptoStatus::Done));
     assert!(packets.iter().all(|packet| packet.frame[..] == packets[0].frame[..]));
@@ -110,7 +110,7 @@ fn a_device_that_is_lost_to_a_thread_fails_what_the_thread_has() {
         std::thread::yield_now();
     }
     assert_eq!(completions.len(), 1);
-    assert_eq!((completions[0].outcome, completions[0].multi_packet.ticket), (Outcome::Failed, 1));
+    assert_eq!((completions[0].outcome, completions[0].submission.ticket), (Outcome::Failed, 1));
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn faults_before_a_device_lose_no_frame_and_end_with_a_probe() {
         submit(&mut faulty, &mut pool, 1, 4);
         assert_eq!(poll(&mut faulty, 1).len(), 1, "{fault:?}");
         let packets = (0..4).map(|_| gcm().to_seal(&mut pool)).collect();
-        let taken = faulty.submit(MultiPacket::new(2, SA, Direction::Seal, packets));
+        let taken = faulty.submit(Submission::new(2, SA, Direction::Seal, packets));
         assert_eq!(taken.is_err(), fault == Fault::Vanish);
         drop(taken);
         let good = |completion: &Completion| completion.outcome == Outcome::Done;
@@ -133,7 +133,7 @@ fn faults_before_a_device_lose_no_frame_and_end_with_a_probe() {
         faulty.install_key(SA, &gcm().keys()).expect("well again");
         submit(&mut faulty, &mut pool, 3, 4);
         let again = poll(&mut faulty, 10);
-        assert!(again.iter().any(|completion| completion.multi_packet.ticket == 3 && good(completion)));
+        assert!(again.iter().any(|completion| completion.submission.ticket == 3 && good(completion)));
         drop((came, again, faulty));
         assert_eq!(pool.available(FrameSize::Small), FRAMES, "{fault:?}");
     }

@@ -1,8 +1,8 @@
-//! The engine that fails on purpose does so as planned, and recovers as planned.
+//! The engine with injected faults fails and recovers as planned.
 
 use convoy_engine::{
-    Completion, EngineControl, EngineError, EngineQueue, Fault, FaultPlan, Faulty, MultiPacket, Outcome,
-    Software,
+    Completion, EngineControl, EngineError, EngineQueue, Fault, FaultPlan, Faulty, Outcome, Software,
+    Submission,
 };
 use convoy_ipsec::{Aead, CryptoStatus, Direction, KeyBits, Transform};
 use convoy_packet::{FramePool, FrameSize};
@@ -37,9 +37,9 @@ impl Rig {
         let packets = vec![self.case.to_seal(&mut self.pool), self.case.to_seal(&mut self.pool)];
         let ticket = self.next_ticket;
         self.next_ticket += 1;
-        let multi_packet = MultiPacket::new(ticket, SA, Direction::Seal, packets);
-        self.engine.submit(multi_packet).map_err(|refused| {
-            assert_eq!(refused.multi_packet.packets.len(), 2);
+        let submission = Submission::new(ticket, SA, Direction::Seal, packets);
+        self.engine.submit(submission).map_err(|refused| {
+            assert_eq!(refused.submission.packets.len(), 2);
             refused.reason
         })
     }
@@ -51,7 +51,7 @@ impl Rig {
     }
 
     fn tickets(&mut self) -> Vec<(u64, Outcome)> {
-        self.poll().iter().map(|done| (done.multi_packet.ticket, done.outcome)).collect()
+        self.poll().iter().map(|done| (done.submission.ticket, done.outcome)).collect()
     }
 }
 
@@ -65,10 +65,10 @@ fn an_error_garbles_frames_and_says_so_until_a_probe_finds_it_well() {
     rig.submit().expect("taken");
     let failed = rig.poll();
     assert!(failed.iter().all(|done| done.outcome == Outcome::Failed));
-    assert_eq!(failed.iter().map(|done| done.multi_packet.packets.len()).sum::<usize>(), 4);
+    assert_eq!(failed.iter().map(|done| done.submission.packets.len()).sum::<usize>(), 4);
     let original = rig.case.to_seal(&mut rig.pool);
     assert!(
-        failed.iter().flat_map(|done| &done.multi_packet.packets).all(|p| p.frame[..] != original.frame[..])
+        failed.iter().flat_map(|done| &done.submission.packets).all(|p| p.frame[..] != original.frame[..])
     );
     assert!(rig.engine.probe().is_err());
     assert_eq!(rig.engine.probe(), Ok(()));
@@ -124,7 +124,7 @@ fn an_engine_that_fails_for_good_never_answers_a_probe() {
     assert!((0..100).all(|_| rig.engine.probe().is_err()));
 }
 
-/// What happened, as one number per call.
+/// What happened, with a number for each call.
 fn story(seed: u64) -> Vec<u32> {
     let mut rig = Rig::new(FaultPlan::random(seed));
     let mut story = Vec::new();
@@ -132,7 +132,7 @@ fn story(seed: u64) -> Vec<u32> {
         let taken = rig.submit();
         let done = rig.poll();
         let ok = done.iter().filter(|done| done.outcome == Outcome::Done);
-        assert!(ok.flat_map(|done| &done.multi_packet.packets).all(|p| p.status == CryptoStatus::Done));
+        assert!(ok.flat_map(|done| &done.submission.packets).all(|p| p.status == CryptoStatus::Done));
         story.push(done.len() as u32 * 2 + u32::from(taken.is_ok()));
         if rig.engine.probe().is_ok() {
             rig.engine.install_key(SA, &rig.case.keys()).expect("works again");

@@ -6,7 +6,7 @@ use convoy_ipsec::{Cipher, Integrity, Transform};
 use crate::case::{Case, bytes};
 use crate::lab::Lab;
 
-/// ESP-NULL or AH: `message` under `key`, which HMAC fills up with zeros (RFC 2104 section 2).
+/// ESP-NULL or AH: `message` under `key`, which HMAC pads with zeros (RFC 2104 section 2).
 fn case(name: &str, integrity: Integrity, key: &[u8], message: &[u8], mac: &str) -> Case {
     let mut key = key.to_vec();
     key.resize(integrity.row().key_len, 0);
@@ -82,7 +82,7 @@ fn rfc_4868_authentication_known_answers() {
     lab.report("RFC 4868", false);
 }
 
-/// RFC 4231's cases 2 and 4, whole.
+/// Cases 2 and 4 of RFC 4231, untruncated.
 fn rfc_4231() -> Vec<Case> {
     use Integrity::{HmacSha256_128, HmacSha384_192, HmacSha512_256};
     let key: Vec<u8> = (1..=25).collect();
@@ -118,8 +118,8 @@ fn rfc_4231_known_answers() {
     lab.report("RFC 4231", false);
 }
 
-/// The last four bytes of a known message play the upper half of the sequence number: taken in
-/// behind the packet and not sent, they must give the same answer.
+/// The last four bytes of a known message serve as the upper half of the sequence number. That is
+/// authenticated behind the packet and not sent, so the answer must be the same.
 #[test]
 fn the_upper_half_of_an_extended_sequence_number_is_authenticated_behind_the_packet() {
     let mut lab = Lab::new();

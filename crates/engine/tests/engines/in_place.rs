@@ -1,5 +1,5 @@
-//! Engines that work where the packets lie: packets of all transforms, keys and directions in one
-//! slice.
+//! Engines that process a whole slice of packets in place: all transforms, keys and directions
+//! mixed.
 
 use convoy_engine::{Engine, EngineControl, Placement, Software, Takes};
 use convoy_ipsec::{CryptoPacket, CryptoStatus, Direction, SaIndex, Transform};
@@ -9,7 +9,7 @@ use crate::agreement::packet;
 use crate::case::Case;
 use crate::roster::every_engine;
 
-/// Two of each transform, with keys of their own, of different lengths.
+/// Two cases of each transform, with different keys and lengths.
 fn cases(transforms: &[Transform]) -> Vec<Case> {
     let two = |(at, transform): (usize, &Transform)| {
         let (at, transform) = (at as u8, *transform);
@@ -64,7 +64,8 @@ fn packets_of_many_sas_and_both_directions_in_one_slice_come_out_as_each_does_al
             assert_eq!(other.status, CryptoStatus::Done, "{name}: {}", case.name);
             assert!(one.frame[..] == other.frame[..], "{name}: {}", case.name);
         }
-        // Every second is opened, one of these with a wrong byte, between others that are sealed.
+        // Every second packet is opened, one of them with a wrong byte, between packets that are
+        // sealed.
         let mut mixed = fresh(&mut pool);
         for (at, packet) in mixed.iter_mut().enumerate().filter(|(at, _)| at % 2 == 1) {
             packet.direction = Direction::Open;

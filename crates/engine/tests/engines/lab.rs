@@ -1,15 +1,15 @@
-//! Runs cases on every engine that claims their algorithm, and counts.
+//! Runs cases on every engine that supports their algorithm, and counts them.
 
 use std::collections::BTreeMap;
 
-use convoy_engine::{Completion, Engine, MultiPacket, Outcome};
+use convoy_engine::{Completion, Engine, Outcome, Submission};
 use convoy_ipsec::{CryptoPacket, CryptoStatus, Direction};
 use convoy_packet::FramePool;
 
 use crate::case::{Case, SA};
 use crate::roster::every_engine;
 
-/// Cases that an engine was held against.
+/// The number of cases that were run on each engine.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) valid: usize,
@@ -30,8 +30,8 @@ pub(crate) fn complete(
 ) -> Vec<CryptoPacket> {
     let count = packets.len();
     packets.iter_mut().for_each(|packet| packet.direction = direction);
-    let multi_packet = MultiPacket::new(7, SA, direction, packets);
-    engine.submit(multi_packet).unwrap_or_else(|refused| panic!("{}", refused.reason));
+    let submission = Submission::new(7, SA, direction, packets);
+    engine.submit(submission).unwrap_or_else(|refused| panic!("{}", refused.reason));
     let mut completions: Vec<Completion> = Vec::new();
     while engine.in_flight() > 0 {
         engine.poll(&mut completions);
@@ -39,9 +39,9 @@ pub(crate) fn complete(
     }
     let completion = completions.pop().expect("one multi-packet was submitted");
     assert!(completions.is_empty());
-    assert_eq!((completion.outcome, completion.multi_packet.ticket), (Outcome::Done, 7));
-    assert_eq!(completion.multi_packet.packets.len(), count);
-    completion.multi_packet.packets
+    assert_eq!((completion.outcome, completion.submission.ticket), (Outcome::Done, 7));
+    assert_eq!(completion.submission.packets.len(), count);
+    completion.submission.packets
 }
 
 impl Lab {
@@ -53,7 +53,7 @@ impl Lab {
         }
     }
 
-    /// Holds every engine that claims the transform against the case.
+    /// Runs the case on every engine that supports its transform.
     pub(crate) fn check(&mut self, case: &Case) {
         for engine in &mut self.engines {
             if !engine.description().transforms.contains(&case.transform) {
@@ -74,7 +74,7 @@ impl Lab {
         }
     }
 
-    /// Prints the counts of `what`, and fails if the reference was held against nothing.
+    /// Prints the counts of `what`, and fails if the reference engine ran no case.
     pub(crate) fn report(&self, what: &str, needs_invalid: bool) {
         for (engine, tally) in &self.tallies {
             println!("{what}: {engine}: {} valid, {} invalid", tally.valid, tally.invalid);
@@ -86,7 +86,7 @@ impl Lab {
     }
 }
 
-/// Three of the same in one multi-packet, so that bursts are met too.
+/// Three equal packets in one multi-packet, so that code for bursts is covered as well.
 fn seals_and_opens(engine: &mut dyn Engine, pool: &mut FramePool, case: &Case) {
     let name = (&case.name, engine.description().name.clone());
     let packets = (0..3).map(|_| case.to_seal(pool)).collect();
@@ -102,7 +102,7 @@ fn seals_and_opens(engine: &mut dyn Engine, pool: &mut FramePool, case: &Case) {
     }
 }
 
-/// One bit changed in each part; those beside it in the multi-packet are unharmed.
+/// Changes one bit in each part; the other packets of the multi-packet must be unaffected.
 fn rejects_every_change(engine: &mut dyn Engine, pool: &mut FramePool, case: &Case) {
     if case.icv.is_empty() {
         return;
@@ -140,7 +140,7 @@ fn covers(case: &Case, at: usize) -> bool {
     is_in(job.auth_start, job.auth_len) || is_in(job.cipher_start, job.cipher_len)
 }
 
-/// The first one is good and all others are not.
+/// Expects that the first packet is accepted and all others are rejected.
 fn judge(engine: &mut dyn Engine, case: &Case, packets: Vec<CryptoPacket>) {
     let opened = complete(engine, Direction::Open, packets);
     for (place, packet) in opened.iter().enumerate() {

@@ -1,5 +1,5 @@
-//! One suite for every engine: known answers, Wycheproof, agreement between engines, and the
-//! trait's contract. A backend joins all of it by a line in `roster.rs`.
+//! One test suite for every engine: known answers, Wycheproof, agreement between engines, and the
+//! trait's contract. A line in `roster.rs` adds an engine to all of it.
 
 mod aead;
 mod aead_vectors;

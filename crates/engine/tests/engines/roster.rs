@@ -1,10 +1,10 @@
-//! Every engine of this build, reference first.
+//! All engines of this build; the reference comes first.
 
 use convoy_engine::{
     BusTiming, Engine, FaultPlan, Faulty, Model, ModelTiming, Multibuffer, SharedBus, Software,
 };
 
-/// Small times, so that the suite is not kept waiting; two on one bus, one with prefetch.
+/// Short times keep the suite fast. Two devices share a bus, and one prefetches.
 fn models() -> [Box<dyn Engine>; 2] {
     let bus = SharedBus::new(BusTiming { t_cycle_ns: 0.1, ..BusTiming::PCI }).expect("a thread can be had");
     let timing = ModelTiming { t_init_ns: 100.0, t_block_ns: 0.5, ..ModelTiming::default() };
@@ -12,8 +12,8 @@ fn models() -> [Box<dyn Engine>; 2] {
     [Box::new(Model::new("model0", timing, bus.clone())), Box::new(Model::new("model1", prefetching, bus))]
 }
 
-/// On x86-64 the library must be there, so that its tests are never passed by their absence;
-/// whoever means to do without it says so as for the build.
+/// On x86-64 the library is required, so that its tests do not pass by being skipped. A build
+/// without it is requested by the same variable as in its build script.
 pub(crate) fn has_multibuffer() -> bool {
     option_env!("CONVOY_IPSEC_MB") != Some("off") && cfg!(target_arch = "x86_64")
 }
@@ -37,15 +37,16 @@ fn cards() -> Vec<Box<dyn Engine>> {
     Vec::new()
 }
 
-/// Software devices of DPDK's, which are everywhere; NULL does nothing that an SA needs
-/// (`crates/dpdk` holds its queues). Tests that run together have queue pairs of the same devices.
+/// DPDK's software devices, which are available everywhere, without the NULL device: it does
+/// nothing that an SA needs (`crates/dpdk` tests its queues). Tests that run in parallel take queue
+/// pairs of the same devices.
 #[cfg(feature = "dpdk")]
 fn cryptodevs() -> Vec<Box<dyn Engine>> {
     use convoy_engine::{Cryptodev, CryptodevSettings};
     let over = |name: &str, settings: CryptodevSettings| -> Box<dyn Engine> {
         Box::new(Cryptodev::new(name, &settings).expect("make test installs libdpdk-dev"))
     };
-    // The scheduler has sessions of all devices below it.
+    // The scheduler needs sessions on all its devices.
     let of = |device: &str| CryptodevSettings { sas: 64, ..CryptodevSettings::of(device) };
     vec![
         over("dpdk-aesni-mb", of("crypto_aesni_mb_suite,max_nb_queue_pairs=32")),
@@ -59,7 +60,7 @@ fn cryptodevs() -> Vec<Box<dyn Engine>> {
     ]
 }
 
-/// DPDK's scheduler in fail-over, over two devices.
+/// DPDK's scheduler in fail-over mode, over two devices.
 #[cfg(feature = "dpdk")]
 fn scheduler() -> String {
     static WORKERS: std::sync::Once = std::sync::Once::new();

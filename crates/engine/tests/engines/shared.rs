@@ -1,10 +1,10 @@
-//! One thread for several workers, each with SAs of its own.
+//! One thread for several workers, each with its own SAs.
 
 use std::time::{Duration, Instant};
 
 use convoy_engine::{
-    Completion, CryptoThread, EngineControl, EngineError, EngineQueue, MultiPacket, Multibuffer, Outcome,
-    Software,
+    Completion, CryptoThread, EngineControl, EngineError, EngineQueue, Multibuffer, Outcome, Software,
+    Submission,
 };
 use convoy_ipsec::{Aead, CryptoStatus, Direction, KeyBits, SaIndex, Transform};
 use convoy_packet::FramePool;
@@ -13,10 +13,10 @@ use crate::case::{Case, SA};
 use crate::lab::complete;
 use crate::roster::has_multibuffer;
 
-const MULTI_PACKETS: u64 = 2_000;
+const SUBMISSIONS: u64 = 2_000;
 const PACKETS: usize = 4;
 
-/// Engines for so many workers, of each kind that works so.
+/// Engines for this many workers, for each kind that can be shared.
 fn shared(workers: usize) -> Vec<Vec<CryptoThread>> {
     let mut all = vec![Software::shared("software", Some(0), workers).expect("a thread can be had")];
     if has_multibuffer() {
@@ -43,8 +43,8 @@ fn seal(engine: &mut CryptoThread, pool: &mut FramePool, case: &Case) -> Vec<u8>
     complete(engine, Direction::Seal, vec![packet])[0].frame.to_vec()
 }
 
-/// Has a worker's engine seal many packets, as many at once as it takes; how many came out as they
-/// should.
+/// Has a worker's engine seal many packets, as many at a time as it accepts, and returns how many
+/// are correct.
 fn work(engine: &mut CryptoThread, key: u8) -> u64 {
     let mut pool = FramePool::new(1_024, 0);
     let case = gcm(key);
@@ -55,15 +55,15 @@ fn work(engine: &mut CryptoThread, key: u8) -> u64 {
     engine.install_key(SA, &case.keys()).expect("AES-GCM");
     let (mut next, mut good) = (0, 0);
     let mut done: Vec<Completion> = Vec::new();
-    while next < MULTI_PACKETS || engine.in_flight() > 0 {
-        while next < MULTI_PACKETS && engine.in_flight() < 16 {
+    while next < SUBMISSIONS || engine.in_flight() > 0 {
+        while next < SUBMISSIONS && engine.in_flight() < 16 {
             let packets = (0..PACKETS).map(|_| case.to_seal(&mut pool)).collect();
-            engine.submit(MultiPacket::new(next, SA, Direction::Seal, packets)).expect("room");
+            engine.submit(Submission::new(next, SA, Direction::Seal, packets)).expect("room");
             next += 1;
         }
         engine.poll(&mut done);
         for completion in done.drain(..) {
-            let packets = completion.multi_packet.packets;
+            let packets = completion.submission.packets;
             good += packets.iter().filter(|packet| packet.frame[..] == expected[..]).count() as u64;
             packets.into_iter().for_each(|packet| pool.give_back(packet.frame));
         }
@@ -86,7 +86,7 @@ fn workers_have_keys_of_their_own_under_the_same_index() {
         assert_ne!(sealed[0], sealed[1]);
         engines[0].remove_key(SA);
         let packets = vec![gcm(1).to_seal(&mut pool)];
-        let refused = engines[0].submit(MultiPacket::new(1, SA, Direction::Seal, packets));
+        let refused = engines[0].submit(Submission::new(1, SA, Direction::Seal, packets));
         assert!(
             matches!(refused, Err(refused) if matches!(refused.reason, EngineError::NoKey { sa: SA, .. }))
         );
@@ -101,10 +101,10 @@ fn three_workers_at_once_each_get_their_own_packets_back() {
             .into_iter()
             .zip(1..)
             .map(|(mut engine, key)| std::thread::spawn(move || work(&mut engine, key)));
-        // All are started before the first is waited for.
+        // All threads are started before the first one is joined.
         let workers: Vec<_> = workers.collect();
         for worker in workers {
-            assert_eq!(worker.join().expect("no panic"), MULTI_PACKETS * PACKETS as u64);
+            assert_eq!(worker.join().expect("no panic"), SUBMISSIONS * PACKETS as u64);
         }
     }
 }
@@ -115,12 +115,12 @@ fn the_thread_lives_as_long_as_one_of_its_workers() {
         let mut last = engines.pop().expect("two");
         drop(engines);
         assert_eq!(last.probe(), Ok(()));
-        assert_eq!(work(&mut last, 5), MULTI_PACKETS * PACKETS as u64);
+        assert_eq!(work(&mut last, 5), SUBMISSIONS * PACKETS as u64);
     }
 }
 
-/// The scheduler of a worker learns from these times how long its packets take while others have
-/// the thread too.
+/// From these times a worker's scheduler learns how long its packets take while others use the
+/// thread as well.
 #[test]
 fn the_time_of_a_multi_packet_holds_that_of_other_workers_before_it() {
     let mut pool = FramePool::new(1_024, 0);
@@ -129,10 +129,10 @@ fn the_time_of_a_multi_packet_holds_that_of_other_workers_before_it() {
     engines.iter_mut().for_each(|engine| engine.install_key(SA, &case.keys()).expect("AES-GCM"));
     let mut give = |engine: &mut CryptoThread, ticket, packets: usize| {
         let packets = (0..packets).map(|_| case.to_seal(&mut pool)).collect();
-        engine.submit(MultiPacket::new(ticket, SA, Direction::Seal, packets)).expect("room");
+        engine.submit(Submission::new(ticket, SA, Direction::Seal, packets)).expect("room");
     };
     let mut longest_ns = 0;
-    // The thread may be quick enough to be done with the first before the second comes.
+    // The thread may have finished the first multi-packet before the second one is submitted.
     for ticket in 0..20 {
         let [first, second] = &mut engines[..] else { panic!("two") };
         give(first, ticket, 25);
@@ -146,7 +146,7 @@ fn the_time_of_a_multi_packet_holds_that_of_other_workers_before_it() {
         }
         let completion: Completion = done.pop().expect("one");
         assert_eq!(completion.outcome, Outcome::Done);
-        assert!(completion.multi_packet.packets.iter().all(|packet| packet.status == CryptoStatus::Done));
+        assert!(completion.submission.packets.iter().all(|packet| packet.status == CryptoStatus::Done));
         longest_ns = longest_ns.max(completion.service_ns.expect("it can tell"));
     }
     let alone_ns = {

@@ -1,9 +1,8 @@
 //! Project Wycheproof through the engine interface.
 //!
-//! Left out, since no ESP packet can be so: nonces that are not 12 bytes, more than 12 bytes of
-//! additional data, keys longer than the algorithm's in ESP. `aes_cbc_pkcs5` is about PKCS#5
-//! padding, which ESP does not use: what it tests lies in the padding check of `finish`, not in an
-//! engine.
+//! Skips cases that no ESP packet can have: nonces that are not 12 bytes long, more than 12 bytes
+//! of additional data, keys longer than ESP's. `aes_cbc_pkcs5` is about PKCS#5 padding, which ESP
+//! does not use: padding is checked in `finish`, not in an engine.
 
 use convoy_ipsec::{AAD_BYTES, Aead, Cipher, Integrity, Transform};
 use wycheproof::TestResult;
@@ -67,8 +66,7 @@ fn wycheproof_aes_gmac() {
             if test.nonce.len() != 12 || test.tag.len() != 16 {
                 continue;
             }
-            // The message is split as ESP does it: SPI and sequence number, then what stands in the
-            // frame.
+            // The message is split as in ESP: SPI and sequence number, then the frame's bytes.
             let aad_len = [12, 8, 0].into_iter().find(|len| *len <= test.msg.len()).unwrap_or(0);
             let (aad, head) = test.msg.split_at(aad_len);
             let fields = [&test.key, &test.nonce, aad, &[], &[], &test.tag[..]];
@@ -80,14 +78,13 @@ fn wycheproof_aes_gmac() {
     lab.report("Wycheproof AES-GMAC", true);
 }
 
-/// Whether what is wrong with the tag lies behind `icv_len` bytes of it, as in "Flipped bit 97 in
-/// tag".
+/// Whether only bytes behind the first `icv_len` are wrong, as in "Flipped bit 97 in tag".
 fn is_cut_off(comment: &str, icv_len: usize) -> bool {
     let first_number = comment.split(' ').find_map(|word| word.parse::<usize>().ok());
     first_number.is_some_and(|bit| bit >= icv_len * 8)
 }
 
-/// Tags are cut to the ICV; keys are filled up with zeros, as HMAC does.
+/// Tags are truncated to the ICV's length; keys are padded with zeros, as HMAC does.
 fn hmac(name: wycheproof::mac::TestName, integrity: Integrity) {
     let mut lab = Lab::new();
     let set = wycheproof::mac::TestSet::load(name).expect("the crate's data is well-formed");

@@ -101,6 +101,7 @@ tables! {
         ;
         soft: Limits,
         hard: Limits,
+        iptfs: Iptfs,
         manual: Manual,
     }
 
@@ -109,6 +110,17 @@ tables! {
         bytes: u64,
         packets: u64,
         seconds: u64,
+    }
+
+    /// `[tunnel.iptfs]`.
+    pub(super) Iptfs {
+        drop_time: u32,
+        reorder_window: u16,
+        init_delay: u32,
+        max_queue_size: u32,
+        dont_frag: bool,
+        pkt_size: u16,
+        packet_rate: u32,
     }
 
     /// `[tunnel.manual]`.
@@ -158,6 +170,7 @@ impl File {
             PortCommon::KEYS,
             Tunnel::KEYS,
             Limits::KEYS,
+            Iptfs::KEYS,
             Manual::KEYS,
             Bypass::KEYS,
         ];

@@ -27,8 +27,8 @@ use std::path::{Path, PathBuf};
 
 use convoy_engine::{EngineKind, EngineSettings};
 use convoy_ipsec::{
-    ClassMap, EcnMode, KeyMaterial, Lifetime, Mode, NatKeepalive, OuterDf, OuterDscp, Proposal, SaProtocol,
-    TrafficSelector,
+    ClassMap, EcnMode, IptfsConfig, KeyMaterial, Lifetime, Mode, NatKeepalive, OuterDf, OuterDscp, Proposal,
+    SaProtocol, TrafficSelector,
 };
 use convoy_port::{NATT_PORT, Routing};
 use convoy_scheduler::SchedulerConfig;
@@ -197,8 +197,10 @@ pub struct TunnelConfig {
     pub name: String,
     /// ESP or AH.
     pub protocol: SaProtocol,
-    /// Tunnel or transport.
+    /// Tunnel, transport or AGGFRAG.
     pub mode: Mode,
+    /// Settings of AGGFRAG mode.
+    pub iptfs: IptfsConfig,
     /// This side's outer address; unspecified if a daemon negotiates and the file has none.
     pub local: IpAddr,
     /// The peer's, also if the file has its name; may be unspecified like `local`.
@@ -245,6 +247,7 @@ impl TunnelConfig {
             name: String::new(),
             protocol: SaProtocol::Esp,
             mode: Mode::Tunnel,
+            iptfs: IptfsConfig::default(),
             local,
             remote,
             local_ts: Vec::new(),

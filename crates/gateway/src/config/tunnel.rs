@@ -3,8 +3,9 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use convoy_ipsec::{
-    AddressRange, EcnMode, Envelope, Lifetime, Limits, Mode, NatKeepalive, OuterDf, OuterDscp, Ports,
-    Proposal, ProposalError, ProposalList, SaProtocol, TrafficSelector, in_swanctl_words, proposal_words,
+    AddressRange, EcnMode, Envelope, IptfsConfig, Lifetime, Limits, Mode, NatKeepalive, OuterDf, OuterDscp,
+    Ports, Proposal, ProposalError, ProposalList, SaProtocol, TrafficSelector, in_swanctl_words,
+    proposal_words,
 };
 use convoy_packet::ipv4;
 use convoy_settings::{Checker, Text, nearest};
@@ -32,10 +33,13 @@ pub(super) fn tunnel(
     let name = c.needed(&file.at, file.name.as_ref(), "tunnel.name", "\"site-b\"");
     let protocols = [("esp", SaProtocol::Esp), ("ah", SaProtocol::Ah)];
     let protocol = c.one_of(file.protocol.as_ref(), "tunnel.protocol", &protocols);
-    let modes = [("tunnel", Mode::Tunnel), ("transport", Mode::Transport)];
+    let modes = [("tunnel", Mode::Tunnel), ("transport", Mode::Transport), ("iptfs", Mode::Iptfs)];
     let mode = c.one_of(file.mode.as_ref(), "tunnel.mode", &modes);
     let remote_ts = c.needed(&file.at, file.remote_ts.as_ref(), "tunnel.remote_ts", "[\"10.2.0.0/24\"]");
     let remote_ts = selectors(c, remote_ts, "tunnel.remote_ts", environment.ports);
+    if let (Some(text), Some(Mode::Iptfs), Some(SaProtocol::Ah)) = (&file.mode, mode, protocol) {
+        c.add(&text.span(), "tunnel.mode", "AH has no AGGFRAG mode; use protocol = \"esp\"");
+    }
     let has_keys = file.manual.is_some() || file.at.unread.contains(&"manual");
     let rest = if has_keys {
         with_keys(c, file, environment, (protocol, mode, &remote_ts))
@@ -91,7 +95,12 @@ fn with_keys(
     let (esn, replay_window) = anti_replay(c, file, proposal);
     let dfs = [("copy", OuterDf::Copy), ("set", OuterDf::Set), ("clear", OuterDf::Clear)];
     let df = c.one_of(file.df.as_ref(), "tunnel.df", &dfs);
-    let dscp = outer_dscp(c, file.dscp.as_ref());
+    let dscp = match (&file.dscp, mode) {
+        // A payload of AGGFRAG mode has packets of many classes (RFC 9347 section 2.2.5.3).
+        (None, Some(Mode::Iptfs)) => OuterDscp::Set(0),
+        (text, _) => outer_dscp(c, text.as_ref()),
+    };
+    let iptfs = iptfs(c, file, mode);
     let lifetime = lifetime(c, file.soft.as_ref(), file.hard.as_ref());
     let remote_port = c.in_range(file.remote_port.as_ref(), "tunnel.remote_port", NATT_PORT, (1, u16::MAX));
     let manual = file.manual.as_ref().zip(proposal).and_then(|(manual, proposal)| keys(c, manual, proposal));
@@ -105,6 +114,7 @@ fn with_keys(
         lifetime,
         df: df?,
         dscp,
+        iptfs,
         ecn: if is_set(file.ecn.as_ref(), true) { EcnMode::Normal } else { EcnMode::Compatibility },
         tfc_bytes: file.tfc_bytes.as_ref().map_or(0, |bytes| *bytes.get_ref()),
         manual,
@@ -169,6 +179,9 @@ fn daemon_has_the_rest(c: &mut Checker<'_>, file: &file::Tunnel, has_charon: boo
     c.only(file.dscp.as_ref(), false, "tunnel.dscp", what);
     c.only(file.ecn.as_ref(), false, "tunnel.ecn", what);
     c.only(file.tfc_bytes.as_ref(), false, "tunnel.tfc_bytes", what);
+    if let Some(iptfs) = &file.iptfs {
+        c.add(&iptfs.at.span, "tunnel.iptfs", what);
+    }
     c.only(file.priority.as_ref(), !has_charon, "tunnel.priority", what);
     for (limits, key) in [(&file.soft, "tunnel.soft"), (&file.hard, "tunnel.hard")] {
         if let Some(limits) = limits {
@@ -303,14 +316,65 @@ fn transport_selectors(
     }
 }
 
-/// Only tunnel mode creates an outer header; in transport mode the packet keeps its own.
+/// In transport mode a packet keeps its own header.
 fn outer_header_is_made(c: &mut Checker<'_>, file: &file::Tunnel, mode: Mode) {
-    let is_made = mode == Mode::Tunnel;
-    let what = "it is only for mode = \"tunnel\", which has an outer header";
+    let is_made = mode != Mode::Transport;
+    let what = "it is only for mode = \"tunnel\" or \"iptfs\", which have an outer header";
     c.only(file.df.as_ref(), is_made, "tunnel.df", what);
     c.only(file.dscp.as_ref(), is_made, "tunnel.dscp", what);
-    c.only(file.ecn.as_ref(), is_made, "tunnel.ecn", what);
+    let what = "it is only for mode = \"tunnel\"; with \"iptfs\" the outer header has no ECN";
+    c.only(file.ecn.as_ref(), mode == Mode::Tunnel, "tunnel.ecn", what);
 }
+
+/// The least outer packet, in bytes: what every host on an IPv4 path takes (RFC 791).
+const LEAST_PACKET: u16 = 576;
+/// Outer packets a second at a constant rate, at most: more than a worker can send.
+const HIGHEST_RATE: u32 = 10_000_000;
+
+/// `[tunnel.iptfs]`. Times are in microseconds, as Linux and strongSwan have them.
+fn iptfs(c: &mut Checker<'_>, file: &file::Tunnel, mode: Option<Mode>) -> IptfsConfig {
+    let default = IptfsConfig::default();
+    let Some(keys) = &file.iptfs else { return default };
+    if mode.is_some_and(|mode| mode != Mode::Iptfs) {
+        c.add(&keys.at.span, "tunnel.iptfs", "it is for mode = \"iptfs\"");
+    }
+    let time_ns = |us: &Option<Spanned<u32>>, default_ns| {
+        us.as_ref().map_or(default_ns, |us| u64::from(*us.get_ref()) * 1_000)
+    };
+    let pkt_size = c.in_range(keys.pkt_size.as_ref(), "tunnel.iptfs.pkt_size", 0, (0, u16::MAX));
+    if let Some(text) = keys.pkt_size.as_ref().filter(|_| (1..LEAST_PACKET).contains(&pkt_size)) {
+        let what = format!("it must be 0 (the path MTU) or at least {LEAST_PACKET} bytes");
+        c.add(&text.span(), "tunnel.iptfs.pkt_size", what);
+    }
+    let rate = (keys.packet_rate.as_ref(), "tunnel.iptfs.packet_rate");
+    let packet_rate = c.in_range(rate.0, rate.1, 0, (0, HIGHEST_RATE));
+    let is_paced = packet_rate > 0;
+    c.only(
+        keys.init_delay.as_ref(),
+        !is_paced,
+        "tunnel.iptfs.init_delay",
+        "at a constant rate (packet_rate) packets leave at their own times",
+    );
+    c.only(
+        keys.max_queue_size.as_ref(),
+        is_paced,
+        "tunnel.iptfs.max_queue_size",
+        "only at a constant rate (packet_rate) packets are queued",
+    );
+    let reorder = (keys.reorder_window.as_ref(), "tunnel.iptfs.reorder_window");
+    IptfsConfig {
+        drop_time_ns: time_ns(&keys.drop_time, default.drop_time_ns),
+        reorder_window: c.in_range(reorder.0, reorder.1, default.reorder_window, (0, MOST_REORDERED)),
+        init_delay_ns: time_ns(&keys.init_delay, default.init_delay_ns),
+        max_queue_size: keys.max_queue_size.as_ref().map_or(default.max_queue_size, |size| *size.get_ref()),
+        dont_frag: is_set(keys.dont_frag.as_ref(), default.dont_frag),
+        pkt_size,
+        packet_rate,
+    }
+}
+
+/// Payloads behind a missing one, at most: each is a frame of the worker's that waits.
+const MOST_REORDERED: u16 = 256;
 
 fn outer_dscp(c: &mut Checker<'_>, text: Option<&Text>) -> OuterDscp {
     let Some(text) = text.filter(|text| text.get_ref() != "copy") else { return OuterDscp::Copy };

@@ -1,4 +1,4 @@
-//! A gateway of two workers over ports in memory: workers that hang, and workers that panic.
+//! A gateway of two workers over ports in memory, with workers that hang or panic.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::mpsc::Sender;
@@ -21,9 +21,9 @@ mod many;
 mod surveys;
 
 const WORKERS: u16 = 2;
-/// Packets that a link holds.
+/// Packets that a link can hold.
 const LINK: usize = 256;
-/// Time limit for anything on a loaded machine.
+/// Time limit for anything, on a loaded machine.
 const SLACK: Duration = Duration::from_secs(20);
 
 /// Tunnels that are assigned to the workers in turn.
@@ -56,9 +56,9 @@ fn host(site: u8, tunnel: u32, number: u8) -> Ipv4Addr {
     Ipv4Addr::new(10 + site, high, low, number)
 }
 
-/// No engine is measured: a cache on this machine is not the test's.
+/// Costs without measurement, so that no cache on this machine is read.
 fn costs() -> Costs {
-    let mut costs = Costs::new();
+    let mut costs = assemble::costs();
     costs.set_fixed("software0", CostModel { t_init: 1_000.0, t_block: 10.0 });
     costs
 }
@@ -73,7 +73,7 @@ struct Bench {
     peer: Pipeline,
 }
 
-/// A gateway with two tunnels, of which worker 0 has the first and worker 1 the other.
+/// A gateway with two tunnels: the first belongs to worker 0, the second to worker 1.
 fn bench() -> Bench {
     bench_of(2)
 }
@@ -99,7 +99,7 @@ fn bench_of(tunnels: u32) -> Bench {
     Bench { gateway, orders, received, inside, outside, peer }
 }
 
-/// A UDP packet from a host behind the peer to one behind the gateway.
+/// A UDP packet from a host behind the peer to a host behind the gateway.
 fn inner(tunnel: u32, mark: u8) -> Vec<u8> {
     let mut packet = vec![0; 64];
     let header = convoy_packet::IpHeader::new(17, host(2, tunnel, 9).into(), host(1, tunnel, 9).into());
@@ -110,7 +110,7 @@ fn inner(tunnel: u32, mark: u8) -> Vec<u8> {
 }
 
 impl Bench {
-    /// The peer's packets for an inner packet, in frames of its own.
+    /// Has the peer seal an inner packet, into frames of the peer's.
     fn sealed(&mut self, inner: &[u8]) -> Vec<Frame> {
         let frame = self.peer.pool_mut().take_filled(inner, 64).expect("a frame");
         self.peer.outbound(&mut vec![frame]);
@@ -118,7 +118,7 @@ impl Bench {
         std::mem::take(&mut self.peer.departures.to_outside)
     }
 
-    /// Has a packet arrive at a worker's queue outside.
+    /// Puts packets into the queue of a worker's outside port.
     fn arrive(&mut self, worker: usize, mut frames: Vec<Frame>) {
         let until = Instant::now() + SLACK;
         while !frames.is_empty() {
@@ -128,7 +128,7 @@ impl Bench {
         }
     }
 
-    /// Whether the packet with this mark comes out inside, at any worker.
+    /// Whether the packet with this mark is delivered inside, by any worker.
     fn delivered(&mut self, mark: u8) -> bool {
         let (until, mut burst) = (Instant::now() + SLACK, Vec::new());
         while Instant::now() < until {
@@ -156,14 +156,14 @@ impl Bench {
         release
     }
 
-    /// How many SAs each worker has.
+    /// The number of SAs of each worker.
     fn sas(&self) -> Vec<usize> {
         let count = |thread: &mut WorkerThread| thread.worker_mut().pipeline().ipsec().tables.sas().count();
         self.gateway.handles.ask(count).into_iter().map(|count| count.expect("it works")).collect()
     }
 }
 
-/// An SA of charon's that a worker serves.
+/// An SA negotiated by charon, which this worker serves.
 fn sa(spi: u32, worker: u16) -> SaConfig {
     let proposal: Proposal = "aes128gcm16".parse().expect("a proposal");
     let keys = KeyMaterial::new(proposal.transform, vec![1; 20]).expect("its length");
@@ -337,7 +337,7 @@ fn a_reload_to_tunnels_that_the_running_ports_cannot_serve_changes_nothing() {
                          [[port]]\nname = \"outside\"\nkind = \"udp\"\naddress = [\"192.0.2.1\"]\n";
     let mut bench = bench();
     bench.gateway.config.ports = Config::parse("ports.toml", PORTS).expect("good").ports;
-    // The file may have other ports, which serve its tunnels: they wait for a restart.
+    // The file may have other ports that serve its tunnels; these wait for a restart.
     let refused = |bench: &mut Bench, change: &dyn Fn(&mut TunnelConfig)| {
         let mut wanted = config(3, 1, WORKERS);
         change(&mut wanted.tunnels[2]);
@@ -362,7 +362,7 @@ fn a_tunnel_that_its_worker_could_not_install_is_in_no_workers_policies() {
     let mut bench = bench();
     let mut workers = CharonsWorkers::new(bench.gateway.handles.clone());
     let mut wanted = config(4, 1, WORKERS);
-    // charon has the SPI of the fourth tunnel, and the third cannot be.
+    // charon uses the SPI of the fourth tunnel, and the third tunnel is invalid.
     let taken = wanted.tunnels[3].manual.as_ref().expect("static keys").spi_in;
     let number = workers.install(sa(taken, 0)).expect("free");
     wanted.tunnels[2].replay_window = 7;

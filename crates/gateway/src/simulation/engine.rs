@@ -7,8 +7,8 @@ use std::task::Waker;
 
 use convoy_dataplane::clock::VirtualTime;
 use convoy_engine::{
-    Completion, EngineControl, EngineDescription, EngineError, EngineQueue, InPlace, MultiPacket, Outcome,
-    Placement, Refused, Software, Takes, lay_out, open_up,
+    Completion, EngineControl, EngineDescription, EngineError, EngineQueue, InPlace, Outcome, Placement,
+    Refused, Software, Submission, Takes, lay_out, open_up,
 };
 use convoy_ipsec::{Direction, KeyMaterial, SaIndex};
 use convoy_scheduler::CostModel;
@@ -72,13 +72,13 @@ impl VirtualEngine {
         }
     }
 
-    /// Does a multi-packet of any SAs.
-    fn process(&mut self, mut multi_packet: MultiPacket) -> Completion {
-        let MultiPacket { packets, templates, .. } = &mut multi_packet;
+    /// Does a train of any SAs.
+    fn process(&mut self, mut submission: Submission) -> Completion {
+        let Submission { packets, templates, .. } = &mut submission;
         lay_out(templates, packets, &mut |iv| self.dice.fill_bytes(iv));
         self.engine.in_place().expect("software works in place").process(packets);
         open_up(templates, packets);
-        Completion { multi_packet, outcome: Outcome::Done, service_ns: None }
+        Completion { submission, outcome: Outcome::Done, service_ns: None }
     }
 
     fn happens(&mut self, share: f64) -> bool {
@@ -112,18 +112,18 @@ impl EngineControl for VirtualEngine {
 }
 
 impl EngineQueue for VirtualEngine {
-    fn submit(&mut self, multi_packet: MultiPacket) -> Result<(), Box<Refused>> {
+    fn submit(&mut self, submission: Submission) -> Result<(), Box<Refused>> {
         if self.character.is_lookaside && self.pending.len() > self.description.depth {
             let reason = EngineError::NoRoom(self.description.name.clone());
-            return Err(Box::new(Refused { multi_packet, reason }));
+            return Err(Box::new(Refused { submission, reason }));
         }
-        let blocks = multi_packet.packets.iter().map(|packet| u64::from(packet.blocks())).sum();
+        let blocks = submission.packets.iter().map(|packet| u64::from(packet.blocks())).sum();
         let service_ns = self.character.cost.cost(blocks);
         let mut done = Vec::new();
         if self.character.is_lookaside && self.character.takes_trains {
-            done.push(self.process(multi_packet));
+            done.push(self.process(submission));
         } else {
-            self.engine.submit(multi_packet)?;
+            self.engine.submit(submission)?;
             self.engine.poll(&mut done);
         }
         for mut completion in done {
@@ -145,15 +145,11 @@ impl EngineQueue for VirtualEngine {
             self.pending.extract_if(.., |(at_ns, _)| *at_ns <= now_ns).collect();
         due.sort_by_key(|(at_ns, _)| *at_ns);
         for (_, completion) in due {
-            let ticket = completion.multi_packet.ticket;
+            let ticket = completion.submission.ticket;
             completions.push(completion);
             if self.happens(self.character.twice) {
-                let again = MultiPacket::new(ticket, SaIndex(0), Direction::Seal, Vec::new());
-                completions.push(Completion {
-                    multi_packet: again,
-                    outcome: Outcome::Done,
-                    service_ns: None,
-                });
+                let again = Submission::new(ticket, SaIndex(0), Direction::Seal, Vec::new());
+                completions.push(Completion { submission: again, outcome: Outcome::Done, service_ns: None });
             }
         }
     }

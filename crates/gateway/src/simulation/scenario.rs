@@ -146,7 +146,8 @@ impl Scenario {
             disk_fails: rarely(dice, 0.3, 0.01),
             no_agreement: rarely(dice, 0.3, 0.01),
         };
-        let text = settings(workers, window, dice);
+        let has_cpu = engines.iter().any(|(character, _)| !character.is_lookaside);
+        let text = settings(workers, window, has_cpu, dice);
         Self {
             workers,
             tunnels,
@@ -183,7 +184,11 @@ impl Scenario {
                 (address(site, tunnel.is_v6_outside), address(1 - site, tunnel.is_v6_outside));
             let network = |site: usize| tunnel.selector(site, at);
             let protocol = if tunnel.protocol == SaProtocol::Ah { "ah" } else { "esp" };
-            let mode = if tunnel.mode == Mode::Transport { "transport" } else { "tunnel" };
+            let mode = match tunnel.mode {
+                Mode::Tunnel => "tunnel",
+                Mode::Transport => "transport",
+                Mode::Iptfs => "iptfs",
+            };
             let [own, other] = [site, 1 - site].map(|site| hex::encode(key(at, site, tunnel.transform)));
             let encap = if tunnel.is_encapsulated { "udp" } else { "none" };
             let esn = if tunnel.esn { "-esn" } else { "" };
@@ -246,7 +251,7 @@ impl Tunnel {
     fn host(&self, site: usize, number: usize) -> IpAddr {
         match self.mode {
             Mode::Transport => address(site, self.is_v6_outside),
-            Mode::Tunnel => host(site, number, self.is_v6_inside),
+            Mode::Tunnel | Mode::Iptfs => host(site, number, self.is_v6_inside),
         }
     }
 }
@@ -268,6 +273,7 @@ fn tunnel(at: usize, dice: &mut Xoshiro256PlusPlus) -> Tunnel {
     };
     let proposal = proposal.expect("not empty");
     let is_plain = protocol == SaProtocol::Esp && mode == Mode::Tunnel;
+    let mode = if is_plain && dice.random_bool(0.3) { Mode::Iptfs } else { mode };
     let is_encapsulated = is_plain && dice.random_bool(0.5);
     Tunnel {
         // The first is static and the second is not, so that both are always there.
@@ -308,8 +314,11 @@ fn engines(dice: &mut Xoshiro256PlusPlus) -> Vec<(Character, Option<u64>)> {
     (0..count).map(engine).collect()
 }
 
-fn settings(workers: u16, window: usize, dice: &mut Xoshiro256PlusPlus) -> String {
-    let policy = Policy::ALL.choose(dice).expect("not empty");
+fn settings(workers: u16, window: usize, has_cpu: bool, dice: &mut Xoshiro256PlusPlus) -> String {
+    let policy = match Policy::ALL.choose(dice).expect("not empty") {
+        Policy::CpuOnly if !has_cpu => Policy::default(),
+        policy => *policy,
+    };
     format!(
         "[gateway]\nworkers = {workers}\ncharon = \"/run/convoy/charon.sock\"\nstate = \"\"\n\
          [scheduler]\npolicy = \"{policy}\"\nwindow = {window}\n\

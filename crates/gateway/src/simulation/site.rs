@@ -4,11 +4,11 @@ use std::collections::HashSet;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
-use convoy_dataplane::clock::{Environment, VirtualTime};
+use convoy_dataplane::clock::VirtualTime;
 use convoy_dataplane::costs::Costs;
 use convoy_dataplane::daemon::Daemon;
 use convoy_dataplane::handoff::Handoff;
-use convoy_dataplane::pipeline::Acquire;
+use convoy_dataplane::pipeline::{Acquire, PipelineResources};
 use convoy_dataplane::worker::Worker;
 use convoy_engine::{Engine, Fault, FaultPlan, Faulty};
 use convoy_ipsec::{
@@ -131,13 +131,13 @@ impl Running {
         let mut threads = Vec::new();
         for (number, handoff) in (0..config.workers).zip(Handoff::between(workers).expect("event files")) {
             let engines = engines(scenario, &time, dice, is_calm);
-            let environment = Environment {
+            let resources = PipelineResources {
                 frames: scenario.frames,
                 directory: Arc::clone(&directory),
-                ..Environment::simulated(&time, dice.random())
+                ..PipelineResources::simulated(&time, dice.random())
             };
             let (pipeline, installed) =
-                assemble::pipeline(config, number, engines, costs, environment, &beginnings)
+                assemble::pipeline(config, number, engines, costs, resources, &beginnings)
                     .expect("a good configuration");
             let at = usize::from(number);
             let ports = [(&inside[at], "inside"), (&outside[at], "outside")]
@@ -260,6 +260,9 @@ impl Running {
             balance.made += counters.icmp_sent;
             // A packet that is cut is cut in two here, as no path is so narrow.
             balance.dropped += counters.drops.total() + counters.reassembled;
+            let (packed, unpacked) = (counters.aggregation, counters.unpacking);
+            balance.made += packed.payloads + packed.all_padding + unpacked.packets + unpacked.lost;
+            balance.left += packed.packets + unpacked.payloads;
         }
         balance
     }

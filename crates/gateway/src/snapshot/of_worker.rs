@@ -84,6 +84,7 @@ pub(super) fn sa(note: SaNote) -> SaRow {
         mode: match view.mode {
             Mode::Tunnel => "tunnel",
             Mode::Transport => "transport",
+            Mode::Iptfs => "iptfs",
         }
         .to_owned(),
         local: view.name.local.to_string(),
@@ -139,7 +140,7 @@ fn engines(worker: &Worker) -> Vec<EngineRow> {
                 Health::Down { reason, .. } => reason.clone(),
             },
             packets: counters.packets,
-            multi_packets: counters.multi_packets,
+            multi_packets: counters.trains,
             queued: engine.queued,
             failures: counters.failures,
             retried_packets: counters.retried_packets,

@@ -1,7 +1,6 @@
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 
-use convoy_dataplane::costs::Costs;
 use convoy_dataplane::pipeline::Clock;
 use convoy_packet::IpHeader;
 use convoy_scheduler::{CostModel, Input};
@@ -9,7 +8,7 @@ use convoy_scheduler::{CostModel, Input};
 use super::*;
 use crate::assemble;
 
-/// A clock that was never set, as a machine without a battery has at each start.
+/// A clock that was never set, as at each start of a machine without a battery.
 const BOOT_NS: u64 = 1_000_000_000;
 
 fn config(more: &str, tunnels: &[(&str, u32, &str)]) -> Config {
@@ -31,9 +30,9 @@ fn one(path: &Path) -> Config {
     config(&format!("state = \"{}\"", path.display()), &[("site-b", 0x1000, KEY)])
 }
 
-/// Sequence numbers and IVs of packets that a gateway of this configuration sends.
+/// Sequence numbers and IVs of the packets that a gateway with this configuration sends.
 fn sends(config: &Config, beginnings: &Beginnings, packets: usize) -> Vec<(u32, [u8; 8])> {
-    let mut costs = Costs::new();
+    let mut costs = assemble::costs();
     costs.set_fixed("software0", CostModel { t_init: 1_000.0, t_block: 10.0 });
     let engines = assemble::engines(config, &mut costs).expect("software").remove(0);
     let (mut pipeline, _) =
@@ -50,7 +49,7 @@ fn sends(config: &Config, beginnings: &Beginnings, packets: usize) -> Vec<(u32, 
             pipeline.pump(Input::Ended);
         }
         let (pool, departures) = pipeline.pool_and_departures();
-        // ESP in UDP over IPv4: 20 bytes, 8 bytes, SPI, sequence number, IV.
+        // ESP in UDP over IPv4: headers of 20 and 8 bytes, then SPI, sequence number and IV.
         seen.extend(departures.to_outside.iter().map(|frame| {
             let number: [u8; 4] = frame[32..36].try_into().expect("4 bytes");
             (u32::from_be_bytes(number), frame[36..44].try_into().expect("8 bytes"))
@@ -81,7 +80,7 @@ fn a_clock_that_begins_at_the_same_instant_at_each_start_repeats_no_number_and_n
     let config = one(&folder.path().join("state"));
     let mut all = Vec::new();
     for _ in 0..3 {
-        // It is killed each time: nothing is reported.
+        // The gateway is killed each time, so it reports nothing at its end.
         let state = open(&config).expect("usable").expect("static keys");
         let beginnings = state.begin_at(&config.tunnels, &config.tunnels, BOOT_NS).expect("begun");
         all.extend(sends(&config, &beginnings, 200));

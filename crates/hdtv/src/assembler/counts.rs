@@ -1,37 +1,36 @@
-//! What a receiver counts.
+//! Counters of a receiver.
 
 use serde::Serialize;
 
-/// Packets and frames of a stream.
+/// Counters of packets and frames of one stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
-    /// Packets of the stream, whole or not.
+    /// Packets of the accepted source.
     pub packets: u64,
-    /// Packets that were sent, by their numbers, and did not come.
+    /// Packets that were sent, by their sequence numbers, and did not arrive.
     pub lost: u64,
-    /// Packets that came after one with a higher number.
+    /// Packets that arrived after one with a higher sequence number.
     pub reordered: u64,
-    /// Packets that brought nothing new.
+    /// Packets without any new byte.
     pub duplicates: u64,
-    /// Packets of frames that had been handed out.
+    /// Packets of frames that were already released.
     pub late: u64,
-    /// Packets that are no RTP, or whose payload does not fit the format.
+    /// Packets that are not RTP, or whose payload does not fit the format.
     pub malformed: u64,
-    /// Packets of other sources, addresses and payload types, and of a source that is not believed
-    /// yet.
+    /// Packets with another source, address or payload type, and those of a source on probation.
     pub foreign: u64,
-    /// Packets for which no frame's memory was free.
+    /// Packets for which no frame memory was free.
     pub no_memory: u64,
-    /// Frames handed out.
+    /// Frames released.
     pub frames: u64,
-    /// Those of which every byte had arrived.
+    /// Released frames that were complete.
     pub whole_frames: u64,
-    /// Frames of which nothing arrived.
+    /// Frames of which no packet arrived.
     pub missing_frames: u64,
-    /// Bytes that were missing in frames that were handed out.
+    /// Bytes missing in released frames.
     pub missing_bytes: u64,
-    /// Bytes of pixels that the kernel wrote to their place in the frame.
+    /// Bytes of pixels that the kernel wrote directly to their place in the frame.
     pub in_place_bytes: u64,
-    /// Bytes of pixels that were copied once more, to their place.
+    /// Bytes of pixels that had to be copied to their place.
     pub copied_bytes: u64,
 }

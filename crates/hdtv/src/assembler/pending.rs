@@ -1,14 +1,14 @@
-//! The frames that have begun and are not due yet.
+//! The frames in progress.
 
 use std::collections::VecDeque;
 
 use crate::coverage::Coverage;
 use crate::format::{Format, Scan};
 
-/// A frame that is arriving.
+/// A frame in progress.
 pub(super) struct PendingFrame {
     pub(super) bytes: Vec<u8>,
-    /// That of its first field; `None` before its first packet.
+    /// Timestamp of its first field; `None` before its first packet.
     pub(super) timestamp: Option<u32>,
     pub(super) coverage: Coverage,
 }
@@ -19,7 +19,7 @@ impl PendingFrame {
     }
 }
 
-/// Frames by their time, the first one first. They are few.
+/// Frames in the order of their timestamps. There are few, so searches are linear.
 pub(super) struct Pending {
     format: Format,
     frames: VecDeque<PendingFrame>,
@@ -30,7 +30,7 @@ impl Pending {
         Self { format, frames: VecDeque::new() }
     }
 
-    /// The frame that a packet is of.
+    /// The frame that a packet belongs to.
     pub(super) fn find(&mut self, timestamp: u32, field: usize) -> Option<&mut PendingFrame> {
         let format = self.format;
         self.frames
@@ -38,7 +38,7 @@ impl Pending {
             .find(|frame| frame.timestamp.is_some_and(|of| is_of(&format, of, timestamp, field)))
     }
 
-    /// The frame of just this time.
+    /// The frame with exactly this timestamp.
     pub(super) fn exactly(&mut self, timestamp: u32) -> Option<&mut PendingFrame> {
         self.frames.iter_mut().rev().find(|frame| frame.timestamp == Some(timestamp))
     }
@@ -52,7 +52,7 @@ impl Pending {
         self.frames.insert(at, frame);
     }
 
-    /// The time of the first one.
+    /// Timestamp of the first frame.
     pub(super) fn first(&self) -> Option<u32> {
         self.frames.front()?.timestamp
     }
@@ -62,8 +62,9 @@ impl Pending {
     }
 }
 
-/// Whether a packet of this time and field is of the frame whose first field has the time `of`. The
-/// second field has a time of its own, half a frame later; some senders give it the frame's.
+/// Whether a packet with this timestamp and field belongs to the frame whose first field has the
+/// timestamp `of`. The second field's timestamp is half a frame later; some senders give it the
+/// first one's.
 pub(super) fn is_of(format: &Format, of: u32, timestamp: u32, field: usize) -> bool {
     match (format.scan, field) {
         (Scan::Progressive, _) | (_, 0) => of == timestamp,
@@ -71,7 +72,7 @@ pub(super) fn is_of(format: &Format, of: u32, timestamp: u32, field: usize) -> b
     }
 }
 
-/// The time of the frame that a packet of this time and field begins.
+/// Timestamp of the first field of the frame that a packet belongs to.
 pub(super) fn frame_time(format: &Format, timestamp: u32, field: usize) -> u32 {
     timestamp.wrapping_sub(format.ticks(0, field) as u32)
 }

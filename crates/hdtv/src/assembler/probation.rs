@@ -1,28 +1,26 @@
-//! A source is believed once two of its packets in sequence came from one address (RFC 3550
-//! appendix A.1): whoever sends single packets to the port begins no stream.
+//! A source is accepted once two packets with consecutive sequence numbers came from one address
+//! (RFC 3550 appendix A.1), so that stray packets start no stream.
 
 use std::net::SocketAddr;
 
-/// Packets of a source that are kept until it is believed: those at its beginning may come in any
-/// order.
+/// Packets of a source that are kept until it is accepted; they may arrive in any order.
 const KEPT_PACKETS: usize = 64;
 
-/// The source that may be next, and its packets.
+/// A source on probation, with its packets.
 #[derive(Debug)]
 struct Candidate {
     ssrc: u32,
     from: SocketAddr,
-    /// Their numbers, and what is in them, in the order of arrival.
+    /// Sequence number and bytes of each packet, in the order of arrival.
     packets: Vec<(u16, Vec<u8>)>,
 }
 
-/// Decides about sources.
+/// Decides whether a source is accepted.
 #[derive(Debug, Default)]
 pub(super) struct Probation(Option<Candidate>);
 
 impl Probation {
-    /// Takes note of a packet. If its source is to be believed from now on, returns the packets of
-    /// it that came before.
+    /// Records a packet. If its source is now accepted, returns that source's earlier packets.
     pub(super) fn note(
         &mut self,
         ssrc: u32,

@@ -4,10 +4,10 @@ use super::*;
 use crate::layout::{Layout, PAYLOAD_TYPE};
 
 const MS: u64 = 1_000_000;
-/// Where the stream comes from.
+/// Address of the sender.
 const FROM: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1)), 5004);
 
-/// The packets of some frames, each with the time of its frame.
+/// The packets of some frames, each with its frame's timestamp.
 fn packets(
     format: &Format,
     frames: usize,
@@ -35,8 +35,8 @@ fn format(is_interlaced: bool) -> Format {
     if is_interlaced { "64x8i50" } else { "64x8p25" }.parse().expect("a name")
 }
 
-/// What a kernel does: it writes a packet to the planned places, and what is longer than these
-/// behind them.
+/// Imitates the kernel: writes packets to their planned places, and the rest of a longer packet
+/// after them.
 fn arrive(assembler: &mut Assembler, burst: &[&[u8]], now_ns: u64) {
     let count = assembler.plan(burst.len());
     let mut misses: Vec<&[u8]> = Vec::new();
@@ -93,7 +93,7 @@ fn a_stream_in_order_is_copied_only_until_its_first_frame_is_known() {
 }
 
 #[test]
-fn what_is_lost_is_told_and_late_packets_change_nothing() {
+fn losses_are_reported_and_late_packets_change_nothing() {
     let format = format(false);
     let (pictures, packets) = packets(&format, 4, 200, (1, 90));
     let each = packets.len() / 4;
@@ -140,18 +140,18 @@ fn single_packets_of_anyone_begin_no_stream_and_are_counted() {
     let (_, packets) = packets(&format, 10, 200, (1, 90));
     let each = packets.len() / 10;
     let mut assembler = Assembler::new(format, PAYLOAD_TYPE, 12, 0);
-    // One of each frame: not two are in sequence.
+    // One packet of each frame, so no two are consecutive.
     packets.iter().step_by(each).for_each(|packet| assembler.take(packet, FROM, 0));
-    // Two in sequence, but of two addresses.
+    // Two consecutive packets, but from two addresses.
     let other = SocketAddr::from(([198, 51, 100, 9], 5004));
     assembler.take(&packets[0], FROM, 0);
     assembler.take(&packets[1], other, 0);
     assert!(assembler.flush().is_none() && assembler.source().is_none());
     assert_eq!((assembler.counts().packets, assembler.counts().foreign), (0, 12));
-    // The next in sequence brings what came before it of its stream.
+    // The next consecutive packet also delivers the earlier packets of its source.
     assembler.take(&packets[2], other, 0);
     assert_eq!((assembler.counts().packets, assembler.counts().foreign), (2, 11));
-    // From then on, the source is known by its address, too.
+    // From then on, packets from another address are refused.
     assembler.take(&packets[3], FROM, 0);
     assert_eq!((assembler.counts().packets, assembler.counts().foreign), (2, 12));
 }
@@ -177,7 +177,7 @@ fn a_timestamp_that_jumps_further_than_time_has_passed_misses_no_more_frames_tha
         }
     }
     assert!((1..=EARLY_FRAMES).contains(&missing), "{missing}");
-    // A second without packets is another matter.
+    // After a second without packets, that many frames may be missing.
     let mut assembler = Assembler::new(format, PAYLOAD_TYPE, 12, 0);
     [1, 2].iter().for_each(|number| assembler.take(&packet(*number, 0), FROM, 0));
     assembler.flush().expect("the first frame");
@@ -209,7 +209,7 @@ proptest! {
     ) {
         let format = format(is_interlaced);
         let (pictures, packets) = packets(&format, 4, packet_bytes, first);
-        // Of ten packets, one is lost, one comes twice, and each comes a few places late.
+        // Some packets are lost, some arrive twice, and each arrives up to a few places late.
         let mut order: Vec<(usize, usize)> = Vec::new();
         for at in 0..packets.len() {
             let (fate, delay) = fates[at % fates.len()];

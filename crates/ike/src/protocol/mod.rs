@@ -18,7 +18,7 @@ pub use hello::{Hello, Role, Welcome};
 pub use policy::{PolicyClass, PolicyDirection, PolicyKind, PolicyRef, PolicySpec, WireSelector};
 pub use reply::{Reply, ReplyBody, Status};
 pub use request::Request;
-pub use sa::{AddSa, Dscp, EncapMode, Lifetimes, SaId, SaKeys, SaProtocolId, UpdateSa};
+pub use sa::{AddSa, Dscp, EncapMode, IptfsOptions, Lifetimes, SaId, SaKeys, SaProtocolId, UpdateSa};
 pub use wire::Message;
 
 /// Version of the protocol. A gateway and a plugin of different versions disconnect with a message.

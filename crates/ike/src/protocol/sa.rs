@@ -68,6 +68,8 @@ pub enum EncapMode {
     Tunnel,
     /// Bound end-to-end tunnel; the gateway refuses it.
     Beet,
+    /// Aggregation and fragmentation (RFC 9347), as strongSwan numbers it since 6.0.2.
+    Aggfrag,
 }
 
 impl EncapMode {
@@ -76,6 +78,7 @@ impl EncapMode {
             Self::Transport => 1,
             Self::Tunnel => 2,
             Self::Beet => 3,
+            Self::Aggfrag => 6,
         }
     }
 
@@ -84,6 +87,7 @@ impl EncapMode {
             1 => Ok(Self::Transport),
             2 => Ok(Self::Tunnel),
             3 => Ok(Self::Beet),
+            6 => Ok(Self::Aggfrag),
             _ => Err(DecodeError::Field("mode")),
         }
     }
@@ -190,7 +194,7 @@ pub struct AddSa {
     pub id: SaId,
     /// What ties SAs to policies.
     pub reqid: u32,
-    /// Tunnel or transport.
+    /// Tunnel, transport or AGGFRAG.
     pub mode: EncapMode,
     /// Whether it is for packets that come in.
     pub is_inbound: bool,
@@ -218,6 +222,45 @@ pub struct AddSa {
     pub lifetimes: Lifetimes,
     /// Algorithms and keys.
     pub keys: SaKeys,
+    /// Settings of AGGFRAG mode, and of no other.
+    pub iptfs: Option<IptfsOptions>,
+}
+
+/// charon's settings of AGGFRAG mode (`charon.iptfs` in strongswan.conf).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IptfsOptions {
+    /// How long a missing payload is waited for, in us.
+    pub drop_time_us: u32,
+    /// Payloads that may wait for a missing one.
+    pub reorder_window: u32,
+    /// How long a payload waits for more packets, in us.
+    pub init_delay_us: u32,
+    /// Bytes that may wait to be sent.
+    pub max_queue_size: u32,
+    /// The largest outer packet, in bytes; 0 is the path MTU.
+    pub packet_size: u32,
+    /// Whether inner packets stay whole, as here is configured or the peer asks.
+    pub dont_frag: bool,
+}
+
+impl IptfsOptions {
+    fn write(self, writer: &mut Writer) {
+        writer.u32(self.drop_time_us).u32(self.reorder_window).u32(self.init_delay_us);
+        writer.u32(self.max_queue_size).u32(self.packet_size).u8(u8::from(self.dont_frag)).zeros(3);
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let options = Self {
+            drop_time_us: reader.u32()?,
+            reorder_window: reader.u32()?,
+            init_delay_us: reader.u32()?,
+            max_queue_size: reader.u32()?,
+            packet_size: reader.u32()?,
+            dont_frag: reader.flag("dont_frag")?,
+        };
+        reader.zeros(3)?;
+        Ok(options)
+    }
 }
 
 const INBOUND: u8 = 1;
@@ -249,6 +292,9 @@ impl AddSa {
         let (cipher, integrity) = (cut(&keys.encryption_key), cut(&keys.integrity_key));
         writer.u16(keys.encryption).u16(keys.integrity).u16(cipher as u16).u16(integrity as u16);
         writer.bytes(&keys.encryption_key[..cipher]).bytes(&keys.integrity_key[..integrity]);
+        if self.mode == EncapMode::Aggfrag {
+            self.iptfs.unwrap_or_default().write(writer);
+        }
     }
 
     pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
@@ -276,6 +322,7 @@ impl AddSa {
             cpi: reader.u16()?,
             lifetimes: Lifetimes::read(reader)?,
             keys: read_keys(reader)?,
+            iptfs: (mode == EncapMode::Aggfrag).then(|| IptfsOptions::read(reader)).transpose()?,
         })
     }
 }

@@ -1,5 +1,5 @@
-//! Every message survives encoding and decoding; no bytes make decoding panic, and what it accepts
-//! is what encoding makes.
+//! Every message survives encoding and decoding. Decoding never panics, and accepts only what
+//! encoding produces.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -29,7 +29,12 @@ fn sa_id() -> impl Strategy<Value = SaId> {
 }
 
 fn mode() -> impl Strategy<Value = EncapMode> {
-    prop_oneof![Just(EncapMode::Transport), Just(EncapMode::Tunnel), Just(EncapMode::Beet)]
+    prop_oneof![
+        Just(EncapMode::Transport),
+        Just(EncapMode::Tunnel),
+        Just(EncapMode::Beet),
+        Just(EncapMode::Aggfrag)
+    ]
 }
 
 fn key() -> impl Strategy<Value = Vec<u8>> {
@@ -57,10 +62,17 @@ fn dscp() -> impl Strategy<Value = Dscp> {
     prop_oneof![Just(Dscp::Out), Just(Dscp::In), Just(Dscp::Both), Just(Dscp::Neither)]
 }
 
+fn iptfs() -> impl Strategy<Value = IptfsOptions> {
+    (any::<[u32; 5]>(), any::<bool>()).prop_map(|(numbers, dont_frag)| {
+        let [drop_time_us, reorder_window, init_delay_us, max_queue_size, packet_size] = numbers;
+        IptfsOptions { drop_time_us, reorder_window, init_delay_us, max_queue_size, packet_size, dont_frag }
+    })
+}
+
 fn add_sa() -> impl Strategy<Value = AddSa> {
     let numbers = (any::<u32>(), any::<u32>(), any::<u32>(), any::<u16>(), any::<u16>());
-    (sa_id(), mode(), any::<[bool; 6]>(), dscp(), numbers, lifetimes(), keys()).prop_map(
-        |(id, mode, flags, dscp, (reqid, replay_window, tfc_bytes, ipcomp, cpi), lifetimes, keys)| {
+    (sa_id(), mode(), any::<[bool; 6]>(), dscp(), numbers, lifetimes(), keys(), iptfs()).prop_map(
+        |(id, mode, flags, dscp, (reqid, replay_window, tfc_bytes, ipcomp, cpi), lifetimes, keys, iptfs)| {
             let [is_inbound, is_reserved, is_encapsulated, esn, copy_df, copy_ecn] = flags;
             AddSa {
                 id,
@@ -79,6 +91,7 @@ fn add_sa() -> impl Strategy<Value = AddSa> {
                 cpi,
                 lifetimes,
                 keys,
+                iptfs: (mode == EncapMode::Aggfrag).then_some(iptfs),
             }
         },
     )
@@ -158,12 +171,12 @@ fn request() -> impl Strategy<Value = Request> {
     ]
 }
 
-/// Seconds as the wire has them, of which one value is "never".
+/// Seconds as on the wire, where one value means "never".
 fn idle() -> impl Strategy<Value = Option<u32>> {
     proptest::option::of(0..u32::MAX)
 }
 
-/// A reply and a kind of request that it fits.
+/// A reply, and a kind of request that it can answer.
 fn reply() -> impl Strategy<Value = (u16, Reply)> {
     use super::request::{ADD_SA, GET_SPI, QUERY_POLICY, QUERY_SA};
     let status = prop_oneof![Just(Status::Failed), Just(Status::NotFound), Just(Status::NotSupported)];

@@ -3,15 +3,17 @@
 use std::net::IpAddr;
 
 use convoy_ipsec::{
-    EcnMode, Lifetime, Limits, Mode, OuterDf, OuterDscp, SaConfig, SaDirection, SaNumber, SaProtocol,
-    TunnelId, UdpEncap,
+    EcnMode, IptfsConfig, Lifetime, Limits, Mode, OuterDf, OuterDscp, SaConfig, SaDirection, SaNumber,
+    SaProtocol, TunnelId, UdpEncap,
 };
 
 use super::State;
 use super::algorithm::key_material;
 use super::backend::{Backend, Ends, Refusal};
 use super::tunnels::Tunnel;
-use crate::protocol::{AddSa, Dscp, EncapMode, Lifetimes, ReplyBody, SaId, SaProtocolId, Status, UpdateSa};
+use crate::protocol::{
+    AddSa, Dscp, EncapMode, IptfsOptions, Lifetimes, ReplyBody, SaId, SaProtocolId, Status, UpdateSa,
+};
 
 /// The smallest and the largest replay window, in packets.
 const REPLAY_WINDOW: (u32, u32) = (32, 65_536);
@@ -177,6 +179,7 @@ fn sa_config(sa: &AddSa) -> Result<SaConfig, Refusal> {
     let mode = match sa.mode {
         EncapMode::Tunnel => Mode::Tunnel,
         EncapMode::Transport => Mode::Transport,
+        EncapMode::Aggfrag => Mode::Iptfs,
         EncapMode::Beet => return Err(Refusal("the gateway has no BEET mode".to_owned())),
     };
     let dscp = match sa.dscp {
@@ -197,6 +200,7 @@ fn sa_config(sa: &AddSa) -> Result<SaConfig, Refusal> {
             SaProtocolId::Ah => SaProtocol::Ah,
         },
         mode,
+        iptfs: sa.iptfs.as_ref().map_or_else(IptfsConfig::default, iptfs),
         encap,
         esn: sa.esn,
         replay_window: match sa.replay_window {
@@ -210,6 +214,21 @@ fn sa_config(sa: &AddSa) -> Result<SaConfig, Refusal> {
         tfc_bytes: u16::try_from(sa.tfc_bytes).unwrap_or(u16::MAX),
         ..base
     })
+}
+
+/// Packets behind a missing one that may wait for it, at most: each has a frame of the worker's.
+const MOST_REORDERED: u16 = 256;
+
+fn iptfs(options: &IptfsOptions) -> IptfsConfig {
+    IptfsConfig {
+        drop_time_ns: u64::from(options.drop_time_us) * 1_000,
+        reorder_window: options.reorder_window.min(MOST_REORDERED.into()) as u16,
+        init_delay_ns: u64::from(options.init_delay_us) * 1_000,
+        max_queue_size: options.max_queue_size,
+        dont_frag: options.dont_frag,
+        pkt_size: u16::try_from(options.packet_size).unwrap_or(0),
+        packet_rate: 0,
+    }
 }
 
 fn ends(id: &SaId, direction: SaDirection, is_encapsulated: bool) -> Ends {

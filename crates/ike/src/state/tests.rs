@@ -1,20 +1,22 @@
-//! charon's life with the gateway, over a backend that only records.
+//! charon's session with the gateway, over a backend that only records.
 
 use std::collections::{BTreeMap, HashSet};
 use std::net::SocketAddr;
 
 use convoy_ipsec::{
-    Action, Expiry, Mode, Policy, PolicyDirection as IpsecDirection, PolicyPlace, SaConfig, SaIndex, UdpEncap,
+    Action, Expiry, IptfsConfig, Mode, Policy, PolicyDirection as IpsecDirection, PolicyPlace, SaConfig,
+    SaIndex, UdpEncap,
 };
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::protocol::{
-    AddSa, Dscp, EncapMode, Event, Lifetimes, SaId, SaKeys, SaProtocolId, UpdateSa, WireSelector,
+    AddSa, Dscp, EncapMode, Event, IptfsOptions, Lifetimes, SaId, SaKeys, SaProtocolId, UpdateSa,
+    WireSelector,
 };
 
-/// Of the SA that was installed so many others before.
+/// The number of an SA, given how many were installed before it.
 fn number(installed: u32) -> SaNumber {
     SaNumber { owner: 0, index: SaIndex(installed), generation: installed }
 }
@@ -24,7 +26,7 @@ struct Memory {
     sas: HashMap<SaNumber, SaConfig>,
     installed: u32,
     placed: BTreeMap<PolicyPlace, Policy>,
-    /// The same without their places.
+    /// The same policies without their places.
     policies: Vec<Policy>,
     names: HashMap<TunnelId, ChildName>,
     told: u32,
@@ -123,6 +125,7 @@ fn sa(id: SaId, reqid: u32, is_inbound: bool) -> AddSa {
             encryption_key: vec![1; 20],
             integrity_key: Vec::new(),
         },
+        iptfs: None,
     }
 }
 
@@ -186,7 +189,7 @@ impl Bench {
         self.good(Request::AddSa(Box::new(sa)))
     }
 
-    /// SAs both ways and their policies; the inbound SPI.
+    /// Installs SAs in both directions and their policies, and returns the inbound SPI.
     fn tunnel(&mut self, reqid: u32, peer_spi: u32) -> u32 {
         let spi = self.spi();
         for direction in WAYS {
@@ -260,6 +263,33 @@ fn spis_are_freed_by_deletion_whether_they_became_an_sa_or_not() {
     assert!(again.1.contains("is installed"), "{}", again.1);
     let elsewhere = bench.refused(Request::AddSa(Box::new(sa(id(spi, PEER, "192.0.2.9:4500"), 1, true))));
     assert!(elsewhere.1.contains("another SA's"), "{}", elsewhere.1);
+}
+
+#[test]
+fn an_sa_in_aggfrag_mode_has_charons_settings() {
+    let mut bench = bench();
+    let options = IptfsOptions {
+        drop_time_us: 9,
+        reorder_window: 1_000,
+        init_delay_us: 5,
+        max_queue_size: 7,
+        packet_size: 1_300,
+        dont_frag: true,
+    };
+    let outbound = sa(id(0x2001, US, PEER), 1, false);
+    bench.add(AddSa { mode: EncapMode::Aggfrag, iptfs: Some(options), ..outbound });
+    let installed = &bench.gateway.sas[&bench.number(0x2001)];
+    assert_eq!(installed.mode, Mode::Iptfs);
+    let expected = IptfsConfig {
+        drop_time_ns: 9_000,
+        reorder_window: 256,
+        init_delay_ns: 5_000,
+        max_queue_size: 7,
+        pkt_size: 1_300,
+        dont_frag: true,
+        packet_rate: 0,
+    };
+    assert_eq!(installed.iptfs, expected);
 }
 
 #[test]
@@ -449,9 +479,9 @@ fn flushing_leaves_nothing() {
     assert_eq!(bench.state.name(TunnelId(100)), None);
 }
 
-/// The gateway's expected policies: by priority; among equals first those with an outbound SA, then
-/// the newest charon's, then the oldest policy; of those that are the same to the gateway the
-/// first.
+/// The gateway's expected policies, ordered by priority. Among equal priorities, those with an
+/// outbound SA come first, then those of the newest charon, then the oldest policy. Of policies
+/// that are identical for the gateway, the first one.
 fn expected(state: &State) -> Vec<Policy> {
     let mut all = state.policies.listed_entries();
     let has_way_out = |policy: &Policy| match policy.action {
@@ -472,7 +502,7 @@ fn expected(state: &State) -> Vec<Policy> {
     all.into_iter().map(|(.., policy)| policy).filter(|policy| seen.insert(policy.clone())).collect()
 }
 
-/// One of few policies, so that they often meet.
+/// One of a few policies, so that duplicates are frequent.
 fn any_policy() -> impl Strategy<Value = PolicySpec> {
     let kinds = prop_oneof![
         4 => Just(PolicyKind::Protect), 1 => Just(PolicyKind::Pass), 1 => Just(PolicyKind::Drop)

@@ -1,20 +1,20 @@
-//! AEADs, a packet at a time: AES-GCM by the library's own functions without the shim between, the
-//! others by the shim.
+//! AEADs, one packet at a time: AES-GCM calls the library's functions directly, the others go
+//! through the shim.
 
 use std::ptr::NonNull;
 
 use super::{Burst, Key, RawKey, RawManager};
 use crate::{Cipher, Descriptor, Ended, Job};
 
-/// Bytes of the longest tag of an AEAD.
+/// Length of the longest AEAD tag, in bytes.
 const LONGEST_TAG: usize = 16;
 #[repr(C)]
 struct RawContext {
     _opaque: [u8; 0],
 }
 
-/// The library's `aes_gcm_enc_dec_t`. Its first argument is the expanded key, with which the shim's
-/// structure begins.
+/// The library's `aes_gcm_enc_dec_t`. Its first argument is the expanded key, which is the first
+/// member of the shim's structure.
 type Gcm = unsafe extern "C" fn(
     key: *const RawKey,
     context: *mut RawContext,
@@ -35,24 +35,24 @@ unsafe extern "C" {
     fn convoy_mb_aead(manager: *mut RawManager, job: *mut Descriptor);
 }
 
-/// What AEADs of one manager work with.
+/// State of one manager for AEADs.
 #[derive(Debug)]
 pub(super) struct Aeads {
     manager: NonNull<RawManager>,
     context: *mut RawContext,
-    /// To open and to seal, each by keys of 16, 24 and 32 bytes.
+    /// Functions for opening and for sealing, each for keys of 16, 24 and 32 bytes.
     gcm: [[Gcm; 3]; 2],
     /// Whether the context may hold keystream.
     is_used: bool,
 }
 
 impl Aeads {
-    /// Those of a manager.
+    /// The state for a manager.
     ///
     /// # Safety
-    /// The manager outlives them.
+    /// The manager must outlive it.
     pub(super) unsafe fn new(manager: NonNull<RawManager>) -> Self {
-        // SAFETY: the manager is alive; the shim has a function for each length.
+        // SAFETY: the manager is alive, and the shim has a function for each of these lengths.
         let gcm = |seal| [16, 24, 32].map(|len| unsafe { convoy_mb_gcm(manager.as_ptr(), len, seal) });
         // SAFETY: the manager is alive.
         let context = unsafe { convoy_mb_context(manager.as_ptr()) };
@@ -70,9 +70,9 @@ impl Aeads {
 }
 
 impl Burst<'_, '_> {
-    /// Seals or opens by an AEAD, in place, before it returns: the tag is written at its place, or
-    /// compared with what stands there. `None`, with nothing done, if the tag has no place inside
-    /// the packet, or if the key is no AEAD's.
+    /// Seals or opens with an AEAD, in place. When sealing, writes the tag to its place in the
+    /// packet; when opening, compares it. Returns `None` without any effect if the tag's place is
+    /// not inside the packet or the key is not an AEAD's.
     #[inline]
     pub fn aead(&mut self, job: Job<'_>, key: &Key, seal: bool) -> Option<Ended> {
         if !job.has_room_for(key.tag_len) {
@@ -93,10 +93,10 @@ impl Burst<'_, '_> {
         let mut computed = [0; LONGEST_TAG];
         let tag = if seal { descriptor.tag } else { computed.as_mut_ptr() };
         // SAFETY: the ranges were checked against the packet when the job was made, and the tag's
-        // place above, where `computed` has room for any; nonce and additional data are borrowed,
-        // with room for what the library reads; the key is alive and was expanded for AES-GCM with
-        // this length; the context is the manager's, which is exclusively borrowed. The call keeps
-        // no pointer.
+        // place above; `computed` has room for any tag. Nonce and additional data are borrowed,
+        // with as many bytes as the library reads. The key is alive and was expanded for AES-GCM
+        // with this length. The context belongs to the manager, which is exclusively borrowed. The
+        // call keeps no pointer.
         unsafe {
             let body = descriptor.packet.add(descriptor.cipher_start as usize);
             gcm(
@@ -115,20 +115,20 @@ impl Burst<'_, '_> {
         if seal {
             return Some(Ended::Done);
         }
-        // SAFETY: the tag's place was checked, and the packet is borrowed.
+        // SAFETY: the tag's place was checked above, and the packet is borrowed.
         let received = unsafe { std::slice::from_raw_parts(descriptor.tag, key.tag_len.into()) };
         Some(if is_equal(&computed, received) { Ended::Done } else { Ended::Mismatch })
     }
 }
 
-/// AES-GMAC and ChaCha20-Poly1305.
+/// Does AES-GMAC and ChaCha20-Poly1305.
 fn by_shim(aeads: &mut Aeads, mut job: Descriptor) -> Ended {
     // SAFETY: as for AES-GCM; `Descriptor` has the layout of the shim's structure.
     unsafe { convoy_mb_aead(aeads.manager.as_ptr(), &raw mut job) };
     if job.state == 1 { Ended::Done } else { Ended::Mismatch }
 }
 
-/// In constant time. Tags are of 8, 12 or 16 bytes, and nearly all of 16.
+/// Compares in constant time. Tags have 8, 12 or 16 bytes, nearly always 16.
 #[inline]
 fn is_equal(computed: &[u8; LONGEST_TAG], received: &[u8]) -> bool {
     if let Ok(received) = <[u8; LONGEST_TAG]>::try_from(received) {

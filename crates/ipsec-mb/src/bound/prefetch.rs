@@ -1,4 +1,4 @@
-//! Which part of a key the processor fetches ahead: with many SAs keys come from far.
+//! Prefetches keys: with many SAs they are often not in the cache.
 
 use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 use std::ptr::NonNull;
@@ -6,31 +6,32 @@ use std::ptr::NonNull;
 use super::{Key, RawKey};
 use crate::Cipher;
 
-/// Bytes of a cache line.
+/// Length of a cache line, in bytes.
 const LINE: usize = 64;
-/// Lines of the round keys of AES-128, with which an expanded key of AES-GCM begins.
+/// Cache lines of AES-128's round keys, with which an expanded AES-GCM key begins.
 const FIRST_LINES: usize = 3;
-/// Powers of the hash key in a line. Such a key ends with them, the first one last.
+/// Powers of the hash key in a cache line. An expanded AES-GCM key ends with them, the first power
+/// last.
 const POWERS: usize = LINE / 16;
-/// Lines of all its powers.
+/// Cache lines of all powers.
 const MOST_LINES: usize = 48 / POWERS;
-/// Bytes of the shim's structure that may hold keys that are read for every packet.
+/// Size of the part of the shim's key structure that is read for every packet, in bytes.
 const BYTES: usize = 1_040;
 
-/// Where the part of a key ends that is read for every packet. The library lays out the powers of
-/// the hash key as the processor's instructions want them, the first power last, and the rest of
+/// Offset behind the last byte that packets read. How many powers of the hash key the library
+/// computes depends on the processor's instruction set. The first power comes last, and the rest of
 /// the structure is zero.
 pub(super) fn end(key: NonNull<RawKey>) -> u16 {
-    // SAFETY: the shim has made the key, which is alive, at least so large and initialised, and
-    // nobody else has it yet.
+    // SAFETY: the shim has just made and initialised the key, which has at least so many bytes, and
+    // nothing else refers to it yet.
     let expanded = unsafe { std::slice::from_raw_parts(key.as_ptr().cast::<u8>(), BYTES) };
     expanded.iter().rposition(|byte| *byte != 0).map_or(0, |last| last as u16 + 1)
 }
 
 impl Key {
-    /// Has the processor fetch what a packet reads of the key that has so many bytes to encrypt or
-    /// to authenticate: of AES-GCM as many powers of the hash key as it has blocks, and one for the
-    /// lengths, as far as the library has them.
+    /// Prefetches what a packet reads of the key, with `len` bytes to encrypt or to authenticate.
+    /// AES-GCM needs as many powers of the hash key as the packet has blocks, and one for the
+    /// lengths block, up to the number that the library uses.
     #[inline]
     pub fn prefetch(&self, len: usize) {
         let key = self.raw.as_ptr().cast::<i8>();
@@ -58,7 +59,7 @@ impl Key {
 
 #[inline]
 fn fetch(line: *const i8) {
-    // SAFETY: a prefetch reads nothing that the program could see, whatever the address, and the
-    // processor has it if it has SSE, as all of x86-64 do.
+    // SAFETY: a prefetch has no effect that a program could observe, whatever the address, and all
+    // x86-64 processors have SSE.
     unsafe { _mm_prefetch::<_MM_HINT_T0>(line) };
 }

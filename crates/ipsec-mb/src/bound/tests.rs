@@ -59,17 +59,17 @@ fn what_is_read_of_a_key_for_every_packet_ends_with_its_last_part() {
             .map(|key| key.end)
             .expect("good lengths")
     };
-    // Round keys of 240 bytes, then 8 to 48 powers of 16 bytes.
+    // Round keys of 240 bytes, then 8 to 48 powers of the hash key, each of 16 bytes.
     for cipher in [Cipher::Gcm, Cipher::Gmac] {
         assert!((240 + 8 * 16..=240 + 48 * 16).contains(&end(cipher, Hash::None, 16)), "{cipher:?}");
     }
     assert_eq!(end(Cipher::ChaCha20Poly1305, Hash::None, 32), 1_040);
-    // Inner and outer state of the hash, then the round keys to encrypt and to decrypt.
+    // Inner and outer state of the hash, then the round keys for encryption and for decryption.
     assert_eq!(end(Cipher::Cbc, Hash::Sha1, 32), 2 * 64 + 2 * 240);
     assert_eq!(end(Cipher::Null, Hash::Sha1, 0), 64 + 20);
 }
 
-/// Bursts of different lengths go to different code where the processor has SHA instructions.
+/// Short and long bursts use different code if the processor has SHA instructions.
 #[test]
 fn a_burst_gives_what_single_jobs_give() {
     let mut manager = Manager::new().expect("the library is installed");
@@ -78,7 +78,7 @@ fn a_burst_gives_what_single_jobs_give() {
         for count in [1, 4, 5, 7, 8, 9, 10, 40] {
             let fresh = || (0..count).map(|at| vec![at as u8; 16 * (at * 7 % 50)]).collect::<Vec<_>>();
             let (mut alone, mut together) = (fresh(), fresh());
-            // A hash of nothing is what the library refuses.
+            // The library refuses a hash over 0 bytes.
             (alone[0], together[0]) = (vec![1; 16], vec![1; 16]);
             let tags: Vec<_> = alone
                 .iter_mut()
@@ -90,7 +90,7 @@ fn a_burst_gives_what_single_jobs_give() {
     }
 }
 
-/// Packets of many SAs go together: each under its own key and way.
+/// A burst mixes packets of many SAs, each with its own key and direction.
 #[test]
 fn a_burst_of_many_keys_gives_what_each_key_gives_alone() {
     let mut manager = Manager::new().expect("the library is installed");

@@ -48,12 +48,12 @@ impl OutboundSa {
         let frame = &mut packet.frame;
         match (facts.name.protocol, facts.mode) {
             (SaProtocol::Esp, _) => return self.esp_transport(cold, packet, layout, sequence, random),
-            (SaProtocol::Ah, Mode::Tunnel) => {
+            (SaProtocol::Ah, Mode::Tunnel | Mode::Iptfs) => {
                 let before = self.template.outer.len();
                 let header = ah::header_len(self.template.plan.icv_len(), self.template.outer.is_v6());
                 frame.prepend(before + header).map_err(no_room)?;
                 self.template.outer.write(frame, inner, sequence);
-                let place = ah::AhPosition { at: before, len: header, next: inner.protocol() };
+                let place = ah::AhPosition { at: before, len: header, next: inner.next_header };
                 (packet.job, packet.context) =
                     ah::seal(frame, place, self.template.spi, sequence, &self.template.plan)?;
             }

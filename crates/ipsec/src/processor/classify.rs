@@ -4,6 +4,7 @@
 
 use convoy_packet::esp::HEADER_BYTES as ESP_HEADER;
 use convoy_packet::ipv4::HEADER_BYTES as IPV4_HEADER;
+use convoy_packet::protocol::IPV4;
 use convoy_packet::{Frame, Layout, Offload, PlainV4, prefetch};
 
 use super::inbound::Inbound;
@@ -130,7 +131,7 @@ impl Outbound {
             };
             frame.truncate(plain.total_len);
             let PlainV4 { traffic_class, dont_fragment, .. } = plain;
-            let inner = Inner { is_v6: false, traffic_class, dont_fragment };
+            let inner = Inner { next_header: IPV4, traffic_class, dont_fragment };
             let key = V4Key::new(plain.addresses, plain.protocol, plain.upper);
             match burst.runs.last_mut().filter(|_| (key, inner) == last) {
                 Some(run) => run.packets += 1,

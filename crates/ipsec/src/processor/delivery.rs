@@ -134,11 +134,19 @@ impl Inbound {
                 } else {
                     None
                 };
-                (Layout::parse(&frame).map_err(|_| DropReason::MalformedDecrypted), source)
+                let inner = match mode {
+                    Mode::Iptfs => Ok(None),
+                    _ => Layout::parse(&frame).map(Some).map_err(|_| DropReason::MalformedDecrypted),
+                };
+                (inner, source)
             }
             Form::LaidOut | Form::Raw => {
                 let source = if asks_source { outer_source(&frame, context.header.into()) } else { None };
-                (sa.strip(&mut frame, &job, &context), source)
+                let stripped = match mode {
+                    Mode::Iptfs => sa.strip_payload(&mut frame, &job, &context).map(|()| None),
+                    _ => sa.strip(&mut frame, &job, &context).map(Some),
+                };
+                (stripped, source)
             }
         };
         let inner = match inner {
@@ -149,7 +157,13 @@ impl Inbound {
         if let Some(source) = source {
             self.note_source(tables, id, source);
         }
-        deliver(tables, frame, &inner, index, (tunnel, mode), pool, out);
+        match inner {
+            Some(inner) => deliver(tables, frame, &inner, index, (tunnel, mode), pool, out),
+            None => {
+                let number = (id, context.sequence, context.inner.traffic_class);
+                self.unpack(tables, number, frame, pool, out);
+            }
+        }
     }
 
     /// An authentic packet came from `source`: if that is not the peer's known end, a NAT has moved
@@ -191,7 +205,7 @@ fn is_over(tables: &mut Tables, id: InboundId, now_ns: u64) -> bool {
 }
 
 #[inline]
-fn deliver(
+pub(super) fn deliver(
     tables: &mut Tables,
     mut frame: Frame,
     layout: &Layout,

@@ -11,6 +11,7 @@ use super::classify::{InboundRun, Protected};
 use super::kind::Kind;
 use super::policies::{Decision, Verdict};
 use super::tables::Tables;
+use super::unpack::Reassembling;
 use crate::drops::DropReason;
 use crate::flow::{FlowKey, number_address};
 use crate::flow_cache::FlowCache;
@@ -51,6 +52,7 @@ pub struct Inbound {
     /// The policies of recent unprotected flows.
     pub(super) flows: FlowCache<Decision>,
     pub(super) reassembly: Reassembly,
+    pub(super) reassembling: Reassembling,
     icmp_heeded: RateLimit,
     /// The classification of a burst; empty between calls.
     classified: Vec<InboundRun>,
@@ -63,6 +65,7 @@ impl Inbound {
         Self {
             flows: FlowCache::new(config.flow_cache, config.seed ^ 0x696e_626f),
             reassembly: Reassembly::new(config.reassembly),
+            reassembling: Reassembling::default(),
             icmp_heeded: RateLimit::new(config.icmp_per_second, 10),
             classified: Vec::new(),
             moved: Vec::new(),
@@ -122,11 +125,11 @@ impl Context<'_> {
         let Some(sa) = self.tables.sad.inbound.hot(id.0).filter(is_at) else {
             return self.any_run(frames, run);
         };
-        if !sa.is_esp_tunnel() {
+        if !sa.is_raw() {
             return frames.take(run.packets as usize).for_each(|frame| self.open(frame, packet, id));
         }
         let class = self.tables.config.classes.class_of(packet.traffic_class);
-        let context = sa.raw_context(packet.at);
+        let context = sa.raw_context(packet.at, packet.traffic_class);
         for _ in 0..run.packets {
             let Some(mut frame) = frames.next() else { break };
             frame.truncate(packet.end);
@@ -248,10 +251,9 @@ impl Context<'_> {
         let is_opened = frame.offload() != Offload::None;
         // From here on it is an ordinary inner packet.
         frame.set_offload(Offload::None);
-        let context = sa.raw_context(packet.at);
+        let context = sa.raw_context(packet.at, packet.traffic_class);
         let mut prepared = CryptoPacket::new(frame, (id.into(), Direction::Open, class), context);
-        let checked =
-            if sa.is_esp_tunnel() && !is_opened { Ok(()) } else { sa.prepare(&mut prepared, packet.at) };
+        let checked = if sa.is_raw() && !is_opened { Ok(()) } else { sa.prepare(&mut prepared, packet.at) };
         if is_opened {
             prepared.status = CryptoStatus::Done;
         }

@@ -3,6 +3,7 @@
 use convoy_packet::{Frame, FramePool, udp};
 
 use super::IpsecConfig;
+use super::aggregate::Aggregating;
 use super::classify::ClassifiedBurst;
 use super::policies::Decision;
 use super::protect::Context;
@@ -48,6 +49,7 @@ pub struct OutboundBurst {
 pub struct Outbound {
     /// The policies of recent flows.
     pub(super) flows: FlowCache<Decision>,
+    pub(super) aggregating: Aggregating,
     /// The classification of a burst; empty between calls.
     classified: ClassifiedBurst,
     /// Fragments of a packet; empty between calls.
@@ -60,6 +62,7 @@ impl Outbound {
     pub(super) fn new(config: &IpsecConfig) -> Self {
         Self {
             flows: FlowCache::new(config.flow_cache, config.seed ^ 0x6f75_7462),
+            aggregating: Aggregating::default(),
             classified: ClassifiedBurst::default(),
             pieces: Vec::new(),
             fragment_id: (config.seed ^ config.seed >> 32) as u32,
@@ -85,8 +88,8 @@ impl Outbound {
         tables.now_ns = now_ns;
         let mut classified = std::mem::take(&mut self.classified);
         self.look_up(tables, frames, &mut classified);
-        let Self { flows, pieces, .. } = self;
-        let mut context = Context { tables, flows, pieces, random, pool, out };
+        let Self { flows, aggregating, pieces, .. } = self;
+        let mut context = Context { tables, flows, aggregating, pieces, random, pool, out };
         let mut frames = frames.drain(..);
         for run in classified.runs() {
             context.run(&mut frames, run);
@@ -147,8 +150,8 @@ impl Outbound {
         // Whoever sends the fragments never sees the whole datagram to compute it from.
         udp::complete_checksum(&mut frame);
         // IPv4's identification stays if AH covers it, or if the header is the sender's own.
-        let is_esp_tunnel = facts.name.protocol == SaProtocol::Esp && facts.mode == Mode::Tunnel;
-        let keeps_id = !facts.name.remote.is_ipv6() && !is_esp_tunnel;
+        let is_own_header = facts.name.protocol == SaProtocol::Esp && facts.mode != Mode::Transport;
+        let keeps_id = !facts.name.remote.is_ipv6() && !is_own_header;
         self.fragment_id = self.fragment_id.wrapping_add(1);
         tables.totals.cut += 1;
         let id = if keeps_id { None } else { Some(self.fragment_id) };

@@ -5,6 +5,7 @@ use std::vec::Drain;
 
 use convoy_packet::{Frame, FramePool, Layout};
 
+use super::aggregate::Aggregating;
 use super::classify::OutboundRun;
 use super::outbound::{OutboundBurst, WithoutSa};
 use super::policies::{Decision, Verdict};
@@ -27,6 +28,7 @@ use crate::sa_id::OutboundId;
 /// The context of one call of [`classify`](super::Outbound::classify).
 pub(super) struct Context<'a> {
     pub(super) flows: &'a mut FlowCache<Decision>,
+    pub(super) aggregating: &'a mut Aggregating,
     /// Fragments of a packet; empty between calls.
     pub(super) pieces: &'a mut Vec<Frame>,
     pub(super) tables: &'a mut Tables,
@@ -49,6 +51,13 @@ impl Context<'_> {
         else {
             return self.any_run(frames, run);
         };
+        if sa.is_iptfs {
+            return if sa.keeps_whole() {
+                self.any_run(frames, run)
+            } else {
+                self.aggregate_run(frames, run, slot, id)
+            };
+        }
         let class = self.tables.config.classes.class_of(run.inner.traffic_class);
         let (form, largest, front) = (sa.raw_context(run.inner), sa.largest(self.tables.now_ns), sa.front());
         let (mut packets, mut bytes) = (0, 0);
@@ -130,7 +139,11 @@ impl Context<'_> {
         let to_sender = &mut self.out.to_inside;
         if let Some(frame) = self.tables.count_hop_down(frame, layout, Some(id.into()), self.pool, to_sender)
         {
-            self.protect_tunnel(frame, layout, id);
+            if facts.mode == Mode::Iptfs {
+                self.aggregate(frame, layout, id);
+            } else {
+                self.protect_tunnel(frame, layout, id);
+            }
         }
     }
 
@@ -206,11 +219,17 @@ impl Context<'_> {
         }
         // IPv6 has no MTU below 1280: on a smaller path the outer packet is cut.
         let told = if layout.is_v6 { largest.max(LEAST_V6.into()) } else { largest };
-        if layout.dont_fragment && frame.len() > told {
-            return self.refuse_too_big(frame, layout, id, told);
-        }
-        if layout.dont_fragment {
+        if layout.dont_fragment && frame.len() <= told {
             return self.prepare(frame, layout, id);
+        }
+        self.fit(frame, layout, id, largest);
+    }
+
+    /// Cuts a packet into fragments of at most `largest` bytes, or tells its sender.
+    pub(super) fn fit(&mut self, frame: Frame, layout: &Layout, id: OutboundId, largest: usize) {
+        if layout.dont_fragment {
+            let told = if layout.is_v6 { largest.max(LEAST_V6.into()) } else { largest };
+            return self.refuse_too_big(frame, layout, id, told);
         }
         let mut pieces = std::mem::take(self.pieces);
         self.tables.totals.cut += 1;
@@ -223,6 +242,9 @@ impl Context<'_> {
 
     fn prepare_piece(&mut self, piece: Frame, id: OutboundId) {
         match Layout::parse(&piece) {
+            Ok(layout) if self.tables.sad.outbound.hot(id.0).is_some_and(|sa| sa.is_iptfs) => {
+                self.add_to_payload(piece, layout.traffic_class, id);
+            }
             Ok(layout) => self.prepare(piece, &layout, id),
             Err(_) => self.drop_frame(piece, Some(id.into()), DropReason::MalformedInner),
         }
@@ -238,7 +260,7 @@ impl Context<'_> {
         };
         let context_of_raw = sa.raw_context(Inner::of(layout));
         let mut packet = CryptoPacket::new(frame, (id.into(), Direction::Seal, class), context_of_raw);
-        let prepared = if sa.is_esp_tunnel() {
+        let prepared = if sa.is_raw() {
             packet.frame.truncate(layout.total_len);
             pad_to(&mut packet.frame, tfc_len)
         } else {

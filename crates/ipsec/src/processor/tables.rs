@@ -10,6 +10,7 @@ use super::outbound::WithoutSa;
 use super::policies::{PolicyUse, Verdict};
 use crate::directory::Directory;
 use crate::drops::{DropCounters, DropReason};
+use crate::iptfs::{AggregationCounts, ReassemblyCounts};
 use crate::job::SaIndex;
 use crate::outbound::OutboundSa;
 use crate::own_addresses::OwnAddresses;
@@ -52,6 +53,8 @@ pub(super) struct Totals {
     pub(super) icmp_sent: u64,
     pub(super) cut: u64,
     pub(super) reassembled: u64,
+    pub(super) aggregation: AggregationCounts,
+    pub(super) unpacking: ReassemblyCounts,
 }
 
 impl Tables {

@@ -5,6 +5,7 @@ use super::{Ipsec, Tables};
 use crate::algorithm::Transform;
 use crate::cached_limits::NEVER_NS;
 use crate::drops::DropCounters;
+use crate::iptfs::{AggregationCounts, ReassemblyCounts};
 use crate::job::SaIndex;
 use crate::lifetime::Usage;
 use crate::sa_config::{Mode, SaDirection, UdpEncap};
@@ -29,6 +30,10 @@ pub struct IpsecCounters {
     pub cut: u64,
     /// Packets reassembled from fragments.
     pub reassembled: u64,
+    /// What SAs in AGGFRAG mode have packed, removed ones among them.
+    pub aggregation: AggregationCounts,
+    /// What SAs in AGGFRAG mode have unpacked, removed ones among them.
+    pub unpacking: ReassemblyCounts,
     /// Datagrams currently in reassembly.
     pub in_reassembly: usize,
     /// Policy decisions found in a flow cache.
@@ -63,7 +68,7 @@ pub struct SaView {
     pub is_current: bool,
     /// Whether it was [withdrawn](crate::Ipsec::withdraw): another may have its SPI.
     pub is_withdrawn: bool,
-    /// Tunnel or transport.
+    /// Tunnel, transport or AGGFRAG.
     pub mode: Mode,
     /// The ports of both ends where it is encapsulated in UDP.
     pub encap: Option<UdpEncap>,
@@ -85,6 +90,10 @@ pub struct SaView {
     pub idle_ns: Option<u64>,
     /// The largest outer packet of its path, in bytes; outbound.
     pub path_mtu: Option<u16>,
+    /// What it has packed; outbound in AGGFRAG mode.
+    pub aggregation: Option<AggregationCounts>,
+    /// What it has unpacked; inbound in AGGFRAG mode.
+    pub reassembly: Option<ReassemblyCounts>,
     /// Its dropped packets by reason.
     pub drops: DropCounters,
 }
@@ -129,6 +138,8 @@ impl Ipsec {
             icmp_sent: tables.totals.icmp_sent,
             cut: tables.totals.cut,
             reassembled: tables.totals.reassembled,
+            aggregation: tables.totals.aggregation,
+            unpacking: tables.totals.unpacking,
             in_reassembly: inbound.reassembly.len(),
             flow_hits: out.0 + inward.0,
             flow_misses: out.1 + inward.1,
@@ -254,6 +265,16 @@ impl Tables {
                 (sa.usage(cold), highest, Some(ReplayView { highest, size, received }), None, sa.last_used_ns)
             }
         };
+        let (aggregation, reassembly) = match index.id() {
+            SaId::Outbound(id) => {
+                let cold = self.sad.outbound.cold(id.0)?;
+                (cold.aggregator.as_ref().map(|aggregator| aggregator.counts()), None)
+            }
+            SaId::Inbound(id) => {
+                let cold = self.sad.inbound.cold(id.0)?;
+                (None, cold.reassembler.as_ref().map(|reassembler| reassembler.counts()))
+            }
+        };
         let facts = &common.facts;
         Some(SaView {
             index,
@@ -272,6 +293,8 @@ impl Tables {
             idle_ns: (last_used_ns != NEVER_NS).then(|| self.now_ns.saturating_sub(last_used_ns)),
             usage,
             path_mtu,
+            aggregation,
+            reassembly,
             drops: common.drops.clone(),
         })
     }

@@ -1,5 +1,5 @@
-//! What one packet takes in each engine alone, and in `crypto_null`, which does nothing: the cost
-//! of DPDK's interface and of the bindings.
+//! Time of one packet in each engine on its own, and in `crypto_null`, which does nothing: the
+//! latter is the cost of DPDK's interface and of the bindings.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use convoy_packet::{Frame, FramePool};
 
 use super::report::Alone;
 
-/// Packets at a time.
+/// Packets per burst.
 const BURSTS: [usize; 3] = [1, 4, 32];
 const BYTES: usize = 64;
 const ROUNDS: usize = 2_001;
 
 struct Frames(Vec<Frame>);
 
-// SAFETY: nobody touches the frames before they are back; their bytes stand in packet memory.
+// SAFETY: the frames are not accessed until they come back, and their bytes are in packet memory.
 #[allow(unsafe_code)]
 unsafe impl Batch for Frames {
     fn count(&self) -> usize {
@@ -31,7 +31,7 @@ unsafe impl Batch for Frames {
     }
 }
 
-/// The median time of a packet, in ns.
+/// Median time per packet, in ns.
 fn median(burst: usize, mut once: impl FnMut()) -> f64 {
     let mut times: Vec<u128> = (0..ROUNDS)
         .map(|_| {
@@ -63,7 +63,7 @@ fn null(burst: usize) -> f64 {
     })
 }
 
-/// All engines, each with the algorithms that it has.
+/// Measures every engine with each algorithm that it supports.
 pub(crate) fn measure() -> Vec<Alone> {
     let by_burst =
         |once: &mut dyn FnMut(usize) -> f64| BURSTS.into_iter().map(|burst| (burst, once(burst))).collect();

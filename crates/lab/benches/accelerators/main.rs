@@ -1,9 +1,9 @@
-//! Several real engines at once in a gateway, by convoy's policies and by DPDK's own scheduler
-//! device in its modes: throughput, latency, and which engine took what. Prints Markdown and writes
+//! Gateways with several real engines, under convoy's policies and under DPDK's scheduler device in
+//! each of its modes: throughput, latency and each engine's share. Prints Markdown and writes
 //! target/bench/accelerators.json.
 //!
-//! `-- --rounds N --ms N` sets how often and how long each setup is measured; `--quick` measures
-//! each once and for 10 ms, to see that all of it works; `--page` writes the tables of
+//! `-- --rounds N --ms N` sets the number and duration of the measurements of each setup; `--quick`
+//! measures each once for 10 ms, as a smoke test; `--page` writes the tables of
 //! docs/results/accelerators.md, as `make bench-accelerators` does.
 
 mod alone;
@@ -17,21 +17,21 @@ use convoy_lab::demo::{Bench, IMIX, Load, Measurement, Plan, Rule, lengths};
 use report::{Report, Row};
 use setups::{Setup, setups};
 
-/// Dear, cheap, and one that some devices lack.
+/// An expensive algorithm, a cheap one, and one that some devices do not support.
 const PROPOSALS: [&str; 3] = ["aes128-sha1", "aes128gcm16", "chacha20poly1305"];
-/// Inner packets, IP header included. The longest is as long as the demo's link carries.
+/// Inner packet lengths, IP header included. The longest is the limit of the demo's link.
 const SIZES: [(&str, &[(usize, u32)]); 3] = [("64 B", &[(64, 1)]), ("IMIX", &IMIX), ("1400 B", &[(1400, 1)])];
 const SAS: [usize; 2] = [1, 100];
-/// Of the best throughput, what is offered where latency is measured.
+/// Load at which latency is measured, relative to the best throughput.
 const LOAD: f64 = 0.7;
-/// The window, in packets.
+/// The scheduler's window, in packets.
 const WINDOW: usize = 32;
 const SEED: u64 = 1;
-/// Rounds, and the length of each in ms: some six minutes on two cores.
+/// Number of rounds and duration of each in ms: about six minutes in total on two cores.
 const USUAL: (u32, u32) = (3, 200);
 const QUICK: (u32, u32) = (1, 10);
 
-/// What is sent: its name, how many SAs, and packets by length.
+/// A traffic mix: its name, the number of SAs, and packet lengths with their weights.
 type Mix = (&'static str, usize, &'static [(usize, u32)]);
 
 fn main() {
@@ -93,7 +93,8 @@ fn measure_all(plan: Plan) -> Report {
     report
 }
 
-/// One case: each setup's throughput with all that it takes, then latencies under one load for all.
+/// One case: each setup's throughput when saturated, then its latency under the same load for all
+/// setups.
 fn measure(
     setups: &[Setup],
     proposal: &'static str,
@@ -128,7 +129,7 @@ fn measure(
     rows
 }
 
-/// Its name, as the kernel has it.
+/// Name of the processor, as the kernel reports it.
 fn processor() -> String {
     let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let name = text.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));

@@ -1,4 +1,4 @@
-//! What was measured, as Markdown for docs/results/accelerators.md, as CSV beside it and as JSON.
+//! The results: Markdown for docs/results/accelerators.md, CSV beside it, and JSON.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -6,39 +6,40 @@ use std::path::{Path, PathBuf};
 use convoy_lab::demo::Measurement;
 use serde::Serialize;
 
-/// A setup that loses more than this part of what it is offered has the latency of full rings.
+/// Fraction of the load that a setup may refuse; beyond it, its rings are full and determine its
+/// latency.
 const CARRIED: f64 = 0.01;
-/// How the page is made anew, as its markers say.
+/// The command that renews the page, as named in the page's markers.
 const WRITTEN_BY: &str = "written by make bench-accelerators";
 
-/// One engine alone.
+/// Result of one engine on its own.
 #[derive(Serialize)]
 pub(crate) struct Alone {
     pub(crate) engine: String,
     pub(crate) proposal: &'static str,
-    /// A packet's time in ns, by the packets of a burst.
+    /// Time per packet in ns, by packets per burst.
     pub(crate) ns_by_burst: Vec<(usize, f64)>,
 }
 
-/// One setup in one case.
+/// Result of one setup in one case.
 #[derive(Serialize)]
 pub(crate) struct Row {
     pub(crate) proposal: &'static str,
     pub(crate) sas: usize,
     pub(crate) packets: &'static str,
     pub(crate) engines: &'static str,
-    /// Who chooses among the engines.
+    /// The policy or device that chooses among the engines.
     pub(crate) by: String,
     pub(crate) is_finishing_time: bool,
-    /// With all that it takes.
+    /// When saturated.
     pub(crate) full: Measurement,
-    /// Under the load that all setups of the case get.
+    /// Under the load that is the same for all setups of the case.
     pub(crate) offered: Measurement,
-    /// Names in the order of `shares`.
+    /// Names of the engines, in the order of `shares`.
     pub(crate) engine_names: Vec<String>,
 }
 
-/// Everything.
+/// All results.
 #[derive(Serialize)]
 pub(crate) struct Report {
     pub(crate) about: String,
@@ -51,7 +52,7 @@ impl Row {
         self.full.packets_per_second
     }
 
-    /// Whether each packet came out byte for byte, in order.
+    /// Whether every packet arrived unchanged and in order.
     pub(crate) fn is_perfect(&self) -> bool {
         self.full.is_perfect && self.offered.is_perfect
     }
@@ -65,7 +66,7 @@ impl Row {
         format!("{},{}", self.late(latency.p50_us), self.late(latency.p99_us))
     }
 
-    /// Which engine took what.
+    /// Share of each engine.
     fn taken(&self) -> String {
         let parts = self.engine_names.iter().zip(&self.full.shares);
         let parts: Vec<String> =
@@ -73,14 +74,14 @@ impl Row {
         parts.join(", ")
     }
 
-    /// Engines and who chooses, in one cell.
+    /// The engines and what chooses among them, in one cell.
     fn setup(&self) -> String {
         if self.by == "-" { self.engines.to_owned() } else { self.by.clone() }
     }
 }
 
 impl Report {
-    /// Rows that did not bring every packet as it was.
+    /// Describes the rows in which packets were lost, changed or reordered.
     pub(crate) fn wrong(&self) -> Vec<String> {
         let wrong = self.rows.iter().filter(|row| !row.is_perfect());
         wrong
@@ -92,7 +93,7 @@ impl Report {
             .collect()
     }
 
-    /// Each case by its best: finishing time beside the best that is not convoy's.
+    /// A row per case: finishing time and the best setup that is not convoy's.
     pub(crate) fn summary(&self) -> String {
         let columns = "algorithm | SAs | packets | finishing-time | best of the others | its rate | ratio";
         let about = self.about.replace("; ", ";\n");
@@ -119,7 +120,7 @@ impl Report {
         text
     }
 
-    /// One packet in each engine alone.
+    /// Time of one packet in each engine on its own.
     pub(crate) fn alone(&self) -> String {
         let mut text = "| engine | algorithm |".to_owned();
         let bursts = self.alone.first().map_or(&[][..], |first| &first.ns_by_burst);
@@ -134,7 +135,7 @@ impl Report {
         text
     }
 
-    /// Every setup in every case, a line each.
+    /// A row for every setup in every case.
     pub(crate) fn csv(&self) -> String {
         let mut text =
             "algorithm,SAs,packets,engines,by,packets/s,\"p50, us\",\"p99, us\",taken by\n".to_owned();
@@ -149,7 +150,7 @@ impl Report {
         text
     }
 
-    /// Writes target/bench/accelerators.json, and says where.
+    /// Writes target/bench/accelerators.json and returns its path.
     pub(crate) fn write_json(&self) -> std::io::Result<PathBuf> {
         let path = root().join("target/bench/accelerators.json");
         std::fs::create_dir_all(path.parent().expect("it has one"))?;
@@ -157,7 +158,8 @@ impl Report {
         Ok(path)
     }
 
-    /// Puts the tables into docs/results/accelerators.md, and all that was measured beside it.
+    /// Inserts the tables into docs/results/accelerators.md, and writes all results to a CSV file
+    /// beside it.
     pub(crate) fn write_page(&self) -> std::io::Result<PathBuf> {
         let path = root().join("docs/results/accelerators.md");
         let mut page = std::fs::read_to_string(&path)?;
@@ -172,7 +174,7 @@ impl Report {
     }
 }
 
-/// `page` with `text` between the markers of this name.
+/// Replaces the text between the markers of this name by `text`; `None` if they are missing.
 fn between(page: &str, name: &str, text: &str) -> Option<String> {
     let (begin, end) = (format!("<!-- {name}: {WRITTEN_BY} -->\n"), format!("<!-- {name}: end -->"));
     let (before, rest) = page.split_once(&begin)?;
@@ -180,7 +182,7 @@ fn between(page: &str, name: &str, text: &str) -> Option<String> {
     Some(format!("{before}{begin}\n{}\n\n{end}{after}", text.trim()))
 }
 
-/// The repository's.
+/// Root of the repository.
 fn root() -> PathBuf {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent();
     crates.and_then(Path::parent).expect("this crate is two folders below").to_owned()

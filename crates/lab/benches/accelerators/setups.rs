@@ -1,23 +1,23 @@
-//! What is held against what: engines in a gateway, and who chooses among them.
+//! The setups to compare: sets of engines, and what chooses among them.
 
 use convoy_dataplane::costs::Costs;
 use convoy_engine::EngineSettings;
 use convoy_lab::demo::{Platform, Rule};
 
-/// DPDK's scheduler device, by mode. It has no mode that looks at what devices cost.
+/// Modes of DPDK's scheduler device. None of them takes the devices' costs into account.
 const MODES: [&str; 4] = ["round-robin", "packet-size-distr", "fail-over", "multi-core"];
-/// Cores of DPDK's own, for the mode that has some: its threads poll from then on for as long as
-/// the process lives, so no other engine has them.
+/// DPDK's own cores, for multi-core mode. Once started, its threads poll for the life of the
+/// process, so no other engine uses these cores.
 const CORES: [usize; 2] = [3, 4];
-/// The peer's engine, which is not in question.
+/// The peer's engine, which is the same in all setups.
 const PEER: &str = "[[engine]]\nkind = \"multibuffer\"\nname = \"peer\"\n";
 
-/// Engines, and rules that choose among them.
+/// A set of engines, and the rules to measure it under.
 pub(crate) struct Setup {
     pub(crate) engines: &'static str,
     pub(crate) platform: Platform,
     pub(crate) rules: Vec<Rule>,
-    /// Who chooses, where it is not a rule.
+    /// What chooses among the engines, if it is not a rule.
     pub(crate) by: Option<String>,
 }
 
@@ -26,8 +26,8 @@ fn workers(mode: &str) -> [String; 2] {
     ["aesni_mb", "openssl"].map(|driver| format!("crypto_{driver}_{mode}"))
 }
 
-/// Starts DPDK with the devices that its schedulers are made over, and with a second core for the
-/// mode that has one.
+/// Starts DPDK with the devices below its schedulers, and with cores of its own for multi-core
+/// mode.
 pub(crate) fn start_dpdk(cores: usize) {
     let mut arguments = convoy_engine::dpdk_arguments(&[]);
     if has_cores(cores) {
@@ -40,7 +40,7 @@ pub(crate) fn start_dpdk(cores: usize) {
     convoy_engine::start_dpdk(Some(&arguments), &[]).expect("DPDK starts");
 }
 
-/// Whether a machine has cores for DPDK alone, beside those of the gateways and of engines.
+/// Whether the machine has cores for DPDK besides those of the gateways and the engines.
 pub(crate) fn has_cores(cores: usize) -> bool {
     CORES.iter().all(|core| *core < cores)
 }
@@ -50,7 +50,7 @@ fn cryptodev(name: &str, device: &str, core: Option<usize>) -> String {
     format!("[[engine]]\nkind = \"cryptodev\"\nname = \"{name}\"\ndevice = \"{device}\"\n{core}")
 }
 
-/// Whether DPDK's scheduler in this mode can be had, and does it.
+/// Whether DPDK's scheduler in this mode is available and supports the proposal.
 fn has(device: &str, proposal: &str) -> bool {
     let EngineSettings::Cryptodev(mut settings) = convoy_engine::EngineKind::Cryptodev.default_settings()
     else {
@@ -67,7 +67,7 @@ fn has(device: &str, proposal: &str) -> bool {
     }
 }
 
-/// All setups of one proposal and number of SAs.
+/// All setups for one proposal and number of SAs.
 pub(crate) fn setups(case: (&'static str, usize), cores: usize, costs: &mut Costs) -> Vec<Setup> {
     let inline = "[[engine]]\nkind = \"multibuffer\"\n";
     let beside = (cores > 1).then_some(1);
@@ -76,7 +76,7 @@ pub(crate) fn setups(case: (&'static str, usize), cores: usize, costs: &mut Cost
     for (name, device, core) in
         [("aesni_mb", "crypto_aesni_mb_beside", beside), ("openssl", "crypto_openssl_beside", last)]
     {
-        // One that lacks the algorithm would never be chosen, and its share says nothing.
+        // A device without the algorithm would never be chosen.
         if has(device, case.0) {
             several += &cryptodev(name, device, core);
         }
@@ -105,8 +105,8 @@ pub(crate) fn setups(case: (&'static str, usize), cores: usize, costs: &mut Cost
         let [first, second] = workers(mode);
         let [one, other] = CORES;
         let cores = if mode == "multi-core" { format!(",corelist={one};{other}") } else { String::new() };
-        // Without DPDK's ordering: the gateway restores the order itself, and operations that
-        // DPDK's scheduler orders may come back too early.
+        // Without DPDK's ordering: the gateway restores the order itself, and DPDK's scheduler may
+        // return ordered operations before they are complete.
         let device = format!("crypto_scheduler_{mode},worker={first},worker={second},mode={mode}{cores}");
         if has(&device, case.0) {
             let by = Some(format!("DPDK's scheduler, {mode}"));

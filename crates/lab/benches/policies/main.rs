@@ -1,16 +1,17 @@
-//! The scheduler's policies held against each other in two real gateways, under loads below and
-//! above what they can do. Prints Markdown: docs/results/policies.md has it as measured.
+//! Compares the scheduler's policies in two real gateways, under loads below and above their
+//! capacity. Prints the Markdown of docs/results/policies.md.
 //!
-//! `-- --rounds N --ms N` sets how often and how long each policy runs under each load.
+//! `-- --rounds N --ms N` sets the number and duration of the runs of each policy under each load.
 
 use std::time::Duration;
 
 use convoy_dataplane::costs::Costs;
+use convoy_gateway::assemble;
 use convoy_lab::demo::{Bench, DemoEngine, Load, Measurement, Plan, Platform, Rule, imix};
 
-/// The window, in packets.
+/// The scheduler's window, in packets.
 const WINDOW: usize = 32;
-/// What is offered, over what the default rule can do.
+/// Offered loads relative to the capacity with the default rule.
 const LOADS: [f64; 4] = [0.5, 0.8, 1.0, 1.5];
 const SEED: u64 = 1;
 
@@ -23,7 +24,7 @@ fn main() {
     };
     let (rounds, ms) = (number("--rounds", 5) as usize, number("--ms", 500));
     let length = Duration::from_millis(ms.into());
-    let mut costs = Costs::new();
+    let mut costs = assemble::costs();
     let platforms = [Some(Platform::accelerators(&mut costs)), Platform::own_core(&mut costs)];
     for platform in platforms.into_iter().flatten() {
         let plan = Plan { window: WINDOW, load: Load::Saturating, rounds, length };

@@ -1,5 +1,5 @@
-//! One engine on a core of its own beside the one on the worker's core, against the latter alone:
-//! what a packet takes when as many are at hand as the worker takes.
+//! A gateway with the inline engine and a second engine on another core, compared with the inline
+//! engine alone: cycles per packet under saturation.
 
 use convoy_dataplane::costs::Costs;
 use convoy_engine::{Engine, IdleEngine, Multibuffer};
@@ -10,12 +10,11 @@ use nix::unistd::Pid;
 use crate::path::{Rig, Setting};
 use crate::report::{row, table};
 
-/// The cheapest cipher, and one that is dearer than what it takes to bring a packet to another
-/// core.
+/// A cipher that is cheaper than handing a packet to another core, and one that is more expensive.
 const PROPOSALS: [&str; 2] = ["aes128gcm16", "aes128-sha256"];
-/// SAs, and inner bytes.
+/// Number of SAs, and inner packet length in bytes.
 const CASES: [(usize, usize); 4] = [(1, 64), (100, 64), (1, 1450), (100, 1450)];
-/// At hand in each pass.
+/// Packets per pass, all available at once.
 const PACKETS: usize = 1_024;
 const WARM_UP: usize = 30;
 const PASSES: usize = 301;
@@ -30,7 +29,7 @@ fn beside() -> Vec<Box<dyn Engine>> {
     vec![inline(), Box::new(elsewhere)]
 }
 
-/// As they are measured on instances that do nothing else.
+/// Costs measured on separate, idle instances.
 fn costs(proposal: &str) -> Costs {
     let transform = proposal.parse::<Proposal>().expect("a good proposal").transform;
     let mut costs = Costs::without_cache();
@@ -42,8 +41,8 @@ fn costs(proposal: &str) -> Costs {
     costs
 }
 
-/// A gateway with the inline engine alone and one with both, by way: the other end is with the
-/// inline engine.
+/// Two pairs of gateways: one with the inline engine alone, one with both engines in direction
+/// `way`. The other gateway of each pair has the inline engine.
 fn rigs(setting: &Setting<'_>, way: usize, costs: &Costs) -> [Rig; 2] {
     let alone = Rig::with(setting, [vec![inline()], vec![inline()]], costs);
     let mut engines = [vec![inline()], vec![inline()]];
@@ -51,7 +50,7 @@ fn rigs(setting: &Setting<'_>, way: usize, costs: &Costs) -> [Rig; 2] {
     [alone, Rig::with(setting, engines, costs)]
 }
 
-/// Median ticks per packet of each rig, in turns.
+/// Median ticks per packet of each rig, measured alternately.
 fn cycles(rigs: &mut [Rig; 2], way: usize) -> [f64; 2] {
     let mut times = [Vec::new(), Vec::new()];
     for pass in 0..WARM_UP + PASSES {
@@ -93,7 +92,7 @@ pub(crate) fn report() {
     }
 }
 
-/// The cells of one case.
+/// The table cells of one case.
 fn measure(setting: &Setting<'_>, way: usize, costs: &Costs) -> Vec<String> {
     let mut rigs = rigs(setting, way, costs);
     let [alone, both] = cycles(&mut rigs, way);

@@ -1,12 +1,12 @@
-//! What is asked of callgrind from within: valgrind's client requests, a sequence of instructions
-//! that does nothing on a real processor and that valgrind knows (`valgrind.h`, `callgrind.h`).
-//! Elsewhere than under valgrind on x86-64, nothing answers.
+//! Controls callgrind from within the program by valgrind's client requests: an instruction
+//! sequence that has no effect on a real processor and that valgrind recognises (`valgrind.h`,
+//! `callgrind.h`). On anything but x86-64 under valgrind, requests do nothing and return 0.
 #![allow(unsafe_code)]
 
 use std::ffi::CStr;
 
 const RUNNING_ON_VALGRIND: usize = 0x1001;
-/// "CT" in the two upper bytes: callgrind's requests are numbered from here.
+/// "CT" in the upper two bytes: the base of callgrind's request codes.
 const CALLGRIND: usize = 0x4354_0000;
 const TOGGLE_COLLECT: usize = CALLGRIND + 2;
 const DUMP_STATS_AT: usize = CALLGRIND + 3;
@@ -18,18 +18,17 @@ pub(crate) fn is_there() -> bool {
     request(RUNNING_ON_VALGRIND, 0) > 0
 }
 
-/// Has callgrind look at instructions from now on: until then the program runs some ten times as
-/// fast.
+/// Starts instrumentation. Without it the program runs about ten times as fast.
 pub(crate) fn start_instrumentation() {
     request(START_INSTRUMENTATION, 0);
 }
 
-/// Has callgrind look away again.
+/// Stops instrumentation.
 pub(crate) fn stop_instrumentation() {
     request(STOP_INSTRUMENTATION, 0);
 }
 
-/// Counts what `work` does, if `collect` says so.
+/// Runs `work`, and counts its instructions if `collect` is set.
 pub(crate) fn counted<T>(collect: bool, work: impl FnOnce() -> T) -> T {
     if collect {
         request(TOGGLE_COLLECT, 0);
@@ -41,8 +40,7 @@ pub(crate) fn counted<T>(collect: bool, work: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Writes what was counted since the last time into a file of its own, under this name, and begins
-/// at zero.
+/// Writes the counts since the last dump to a file of their own under this name, and resets them.
 pub(crate) fn dump(name: &CStr) {
     request(DUMP_STATS_AT, name.as_ptr() as usize);
 }

@@ -1,5 +1,5 @@
-//! The whole path under callgrind: a fixed count of packets each way, in a dump of its own for each
-//! case. `bench/instructions` runs this and reads the dumps.
+//! Counts the instructions of the whole path under callgrind: a fixed number of packets in each
+//! direction, with a dump for each case. `bench/instructions` runs this and reads the dumps.
 
 use std::ffi::CString;
 
@@ -9,16 +9,17 @@ use crate::callgrind;
 use crate::path::{Rig, Setting};
 use crate::report;
 
-/// How many packets are counted of each case.
+/// Packets counted in each case.
 const COUNTED: usize = 2_560;
-/// Packets at hand in a steady load: whole bursts, and more of them than the largest window holds.
+/// Packets available at once under steady load: whole bursts, and more than the largest window
+/// holds.
 const STEADY: usize = 2_560;
-/// Windows of a steady load, in packets.
+/// Windows under steady load, in packets.
 const WINDOWS: [usize; 3] = [1, 32, 256];
-/// The window of packets that come one at a time.
+/// The window for packets that come one at a time, in packets.
 const USUAL_WINDOW: usize = 32;
 
-/// Counts the cases of one engine, proposal, size and number of SAs.
+/// Counts the cases of one engine, proposal, packet length and number of SAs.
 ///
 /// # Panics
 /// Without callgrind, and if packets are lost.
@@ -30,9 +31,9 @@ pub(crate) fn run(engine: &str, proposal: &str, bytes: usize, sas: usize) {
         cases.push((USUAL_WINDOW, 1));
     }
     for (window, at_hand) in cases {
-        let setting = Setting { proposal, bytes, sas, window, link: STEADY, simulated: true };
+        let setting = Setting { proposal, mode: "tunnel", bytes, sas, window, link: STEADY, simulated: true };
         let mut rig = Rig::new(&setting, &mut || self::engine(engine));
-        // All memory, tables and branches that a packet of any SA needs.
+        // Warms up: allocates memory and fills tables for every SA.
         for _ in 0..sas.max(2 * STEADY).div_ceil(at_hand) {
             rig.pass(at_hand, [false, false]);
         }
@@ -52,8 +53,8 @@ fn engine(kind: &str) -> Box<dyn Engine> {
     match kind {
         "software" => Box::new(Software::new("engine")),
         "multibuffer" => Box::new(Multibuffer::inline("engine").expect("ipsec-mb, see scripts/install.sh")),
-        // What the worker alone does for it; how its packets are bundled depends on the thread's
-        // pace, so it is in no baseline.
+        // Counts the worker's part only. How packets are bundled depends on the other thread's
+        // speed, so this case is in no baseline.
         "elsewhere" => {
             Box::new(Multibuffer::on_core("engine", None).expect("ipsec-mb, see scripts/install.sh"))
         }

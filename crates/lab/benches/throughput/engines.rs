@@ -1,4 +1,4 @@
-//! Engines alone: a multi-packet in, the same sealed.
+//! Engines on their own: encrypting multi-packets.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -20,16 +20,17 @@ const PROPOSALS: [&str; 7] = [
     "aes128ctr-sha1",
 ];
 const BURSTS: [usize; 2] = [1, 32];
-/// Between the floor's packets, in bytes: as far as our frames are apart.
+/// Distance between the packets of the reference, in bytes: that of frames in packet memory.
 const STRIDE: usize = 2048;
-/// What a packet gains before it is sealed: padding length and next header, in bytes.
+/// Bytes appended before encryption: padding length and next header.
 const TRAILER: usize = 2;
 
 fn engines() -> Vec<Box<dyn Engine>> {
     let mut engines: Vec<Box<dyn Engine>> = vec![Box::new(Software::new("software"))];
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     engines.extend(Multibuffer::inline("multibuffer").ok().map(|engine| Box::new(engine) as _));
-    // On two cores that other programs use as well, the thread and its caller would take turns.
+    // With only two cores, which other programs use as well, the thread and its caller would take
+    // turns.
     if cores > 2 {
         let pinned = Multibuffer::on_core("multibuffer", cores - 1);
         engines.extend(pinned.ok().map(|engine| Box::new(engine) as _));
@@ -56,7 +57,7 @@ pub(crate) fn report() {
     }
 }
 
-/// The floor, then each engine by its queue and, where it has that way, in place.
+/// Row names: ipsec-mb on its own, then each engine by its queue and, where supported, in place.
 fn names(engines: &mut [Box<dyn Engine>]) -> Vec<String> {
     let mut names = vec!["ipsec-mb alone".to_owned()];
     for engine in engines {
@@ -70,7 +71,7 @@ fn names(engines: &mut [Box<dyn Engine>]) -> Vec<String> {
     names
 }
 
-/// A cell for each of [`names`].
+/// One cell for each of [`names`].
 fn measure(engines: &mut [Box<dyn Engine>], transform: Transform, burst: usize, bytes: usize) -> Vec<String> {
     let mut floor = Floor::new(transform, burst, bytes);
     let has_floor = floor.is_some();
@@ -106,7 +107,7 @@ fn timed<'a>(mut work: impl FnMut() + 'a) -> Subject<'a> {
     })
 }
 
-/// What the library alone takes, in ticks per packet; none without the library.
+/// Ticks per packet of ipsec-mb on its own; `None` without the library.
 pub(crate) fn floor(proposal: &str, burst: usize, bytes: usize) -> Option<f64> {
     let transform = proposal.parse::<Proposal>().expect("a proposal").transform;
     let mut floor = Floor::new(transform, burst, bytes)?;
@@ -114,7 +115,7 @@ pub(crate) fn floor(proposal: &str, burst: usize, bytes: usize) -> Option<f64> {
     Some(medians(vec![subject])[0] / burst as f64)
 }
 
-/// The library alone on packets of the same lengths.
+/// ipsec-mb on its own, on packets of the same lengths.
 struct Floor {
     manager: mb::Manager,
     key: mb::Key,

@@ -1,16 +1,18 @@
-//! Cycles per packet of each engine and of the whole path, with the floor beside them: what
-//! ipsec-mb takes when it is called by a program that has nothing else to do, measured in the same
-//! rounds. Prints Markdown.
+//! Cycles per packet of each engine and of the whole path, compared with a lower bound ("floor"):
+//! the cycles of ipsec-mb called by a program that does nothing else, measured in the same rounds.
+//! Prints Markdown.
 //!
-//! `-- engines`, `-- path` and `-- beside` do one part alone;
-//! `-- path PROPOSAL BYTES SAS BURST SECONDS` runs one case, for a profiler.
-//! `-- count ENGINE PROPOSAL BYTES SAS` is what `make bench-instructions` runs under callgrind, and
-//! `-- sample PROPOSAL BYTES SAS SECONDS` what `make bench-cycles` runs under perf.
+//! - `-- engines`, `-- path` and `-- beside` run one part each.
+//! - `-- path PROPOSAL BYTES SAS BURST SECONDS` runs one case, for a profiler.
+//! - `-- count ENGINE PROPOSAL BYTES SAS` is run by `make bench-instructions` under callgrind.
+//! - `-- sample PROPOSAL BYTES SAS SECONDS` is run by `make bench-cycles` under perf.
+//! - `-- iptfs` compares AGGFRAG mode with tunnel mode; `-- iptfs PROPOSAL BYTES SAS` in one case.
 
 mod beside;
 mod callgrind;
 mod count;
 mod engines;
+mod iptfs;
 mod path;
 mod report;
 mod sample;
@@ -30,6 +32,11 @@ fn main() {
         ["sample", proposal, bytes, sas, seconds] => {
             sample::run(proposal, number(bytes), number(sas), Duration::from_secs(number(seconds) as u64));
         }
+        ["iptfs"] => {
+            report::machine();
+            iptfs::report();
+        }
+        ["iptfs", proposal, bytes, sas] => iptfs::case(proposal, number(bytes), number(sas)),
         ["beside"] => {
             report::machine();
             beside::report();

@@ -1,10 +1,11 @@
-//! The whole path of one worker: in at a `memory` port, classified, prepared, scheduled, sealed or
-//! opened, finished, out at another.
+//! The whole path of one worker: received at a `memory` port, classified, prepared, scheduled,
+//! encrypted or decrypted, finished, and sent at another port.
 
 use std::fmt::Write as _;
 
-use convoy_dataplane::clock::{Clock, Environment, VirtualTime};
+use convoy_dataplane::clock::{Clock, VirtualTime};
 use convoy_dataplane::costs::Costs;
+use convoy_dataplane::pipeline::PipelineResources;
 use convoy_dataplane::worker::{Side, Worker};
 use convoy_engine::{Engine, Multibuffer, Software};
 use convoy_gateway::assemble;
@@ -19,26 +20,25 @@ use crate::report::{BYTES, row, table};
 use crate::time::ticks;
 use crate::{callgrind, engines};
 
-/// SAs and packets of a burst.
+/// Number of SAs, and packets per burst.
 const CASES: [(usize, usize); 4] = [(1, 1), (1, 32), (100, 32), (10_000, 32)];
 const WARM_UP: usize = 100;
 const BURSTS_TIMED: usize = 3_001;
 const LINK_PACKETS: usize = 64;
-/// Packets.
+/// The scheduler's window, in packets.
 const WINDOW: usize = 32;
-/// Of simulated random numbers.
+/// Seed of the simulated random numbers.
 const SEED: u64 = 1;
-/// What a round takes in simulated time, in ns: so little that nothing expires while packets are
-/// counted.
+/// Simulated time per round, in ns: short enough that nothing expires during a measurement.
 const ROUND_NS: u64 = 1_000;
-/// So that 1450 bytes and the outer headers leave whole, in bytes.
+/// MTU in bytes, large enough for 1450 bytes and the outer headers.
 const MTU: usize = 1600;
 
 const PROPOSALS: [&str; 2] = ["aes128gcm16", "aes128-sha1"];
 
-/// What the whole path of VPP 26.06 takes beyond the cipher alone, in TSC cycles per packet at 64,
-/// 512 and 1450 bytes: without generator and sink, on one core of a Zen 5 at 2.6 GHz, in bursts of
-/// its own choice. It checks no replay and has no SPD.
+/// Time of VPP 26.06's whole path beyond the cipher, in TSC cycles per packet at 64, 512 and 1450
+/// bytes: without generator and sink, on one core of a Zen 5 at 2.6 GHz, with bursts of its own
+/// choice. VPP checks no replay and uses no SPD in these runs.
 fn vpp_beyond(proposal: &str, way: &str, sas: usize) -> [Option<u32>; 3] {
     match (proposal, way, sas) {
         ("aes128gcm16", "out", 1) => [Some(78), Some(96), Some(117)],
@@ -51,69 +51,72 @@ fn vpp_beyond(proposal: &str, way: &str, sas: usize) -> [Option<u32>; 3] {
     }
 }
 
-/// What two gateways are made for.
+/// Settings of two gateways.
 pub(crate) struct Setting<'a> {
     pub(crate) proposal: &'a str,
-    /// Inner packets, in bytes.
+    /// The tunnels' mode, as in the configuration.
+    pub(crate) mode: &'a str,
+    /// Inner packet length in bytes.
     pub(crate) bytes: usize,
     pub(crate) sas: usize,
-    /// The scheduler's, in packets.
+    /// The scheduler's window, in packets.
     pub(crate) window: usize,
-    /// Packets that may be at hand at once.
+    /// Capacity of the links in packets.
     pub(crate) link: usize,
-    /// Simulated time and random numbers of a seed, so that every run does the same; else the
+    /// Simulated time and seeded random numbers, so that runs are reproducible; otherwise the
     /// machine's.
     pub(crate) simulated: bool,
 }
 
 impl<'a> Setting<'a> {
-    /// As the tables of cycles have it.
+    /// The settings for the tables of cycles.
     pub(crate) fn timed(proposal: &'a str, bytes: usize, sas: usize) -> Self {
-        Self { proposal, bytes, sas, window: WINDOW, link: LINK_PACKETS, simulated: false }
+        let mode = "tunnel";
+        Self { proposal, mode, bytes, sas, window: WINDOW, link: LINK_PACKETS, simulated: false }
     }
 
-    fn environment(&self, time: &VirtualTime) -> Environment {
-        if self.simulated { Environment::simulated(time, SEED) } else { Clock::start().into() }
+    fn resources(&self, time: &VirtualTime) -> PipelineResources {
+        if self.simulated { PipelineResources::simulated(time, SEED) } else { Clock::start().into() }
     }
 }
 
-/// Which way a packet goes, as seen from the protected network.
+/// Direction as seen from the protected network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PathDirection {
     /// Encrypted by the first gateway.
     Out,
-    /// Decrypted by the second.
+    /// Decrypted by the second gateway.
     In,
 }
 
 impl PathDirection {
-    /// In the order of a packet that is sent from end to end.
+    /// In the order in which a packet passes them.
     pub(crate) const ALL: [Self; 2] = [Self::Out, Self::In];
 }
 
-/// Two gateways that join two sites over a link, and the ends outside of them.
+/// Two gateways that connect two sites by a link, with a source and a sink at the outer ends.
 pub(crate) struct Rig {
     workers: [Worker; 2],
     source: Memory,
     sink: Memory,
     pool: FramePool,
-    /// One for each SA, and which is next.
+    /// One packet for each SA; `next` is the one to send next.
     packets: Vec<Vec<u8>>,
     next: usize,
     burst: Vec<Frame>,
-    /// The workers', if it is simulated.
+    /// The workers' clock, if time is simulated.
     time: VirtualTime,
 }
 
 impl Rig {
-    /// `engine` makes the engine of each gateway.
+    /// Sets up both gateways; `engine` makes the engine of each.
     pub(crate) fn new(setting: &Setting<'_>, engine: &mut dyn FnMut() -> Box<dyn Engine>) -> Self {
-        let mut costs = Costs::new();
+        let mut costs = assemble::costs();
         costs.set_fixed("engine", CostModel { t_init: 100.0, t_block: 5.0 });
         Self::with(setting, [vec![engine()], vec![engine()]], &costs)
     }
 
-    /// With these engines of the encrypting and the decrypting gateway, and what they cost.
+    /// Sets up the gateways with these engines (encrypting, decrypting) and costs.
     pub(crate) fn with(setting: &Setting<'_>, engines: [Vec<Box<dyn Engine>>; 2], costs: &Costs) -> Self {
         let &Setting { bytes, sas, link, .. } = setting;
         let (source, inside_a) = memory::link("source", "inside", link, MTU);
@@ -122,17 +125,17 @@ impl Rig {
         let time = VirtualTime::new();
         let [engines_a, engines_b] = engines;
         let workers = [
-            worker(&site(setting, 1), engines_a, costs, setting.environment(&time), [inside_a, outside_a]),
-            worker(&site(setting, 2), engines_b, costs, setting.environment(&time), [inside_b, outside_b]),
+            worker(&site(setting, 1), engines_a, costs, setting.resources(&time), [inside_a, outside_a]),
+            worker(&site(setting, 2), engines_b, costs, setting.resources(&time), [inside_b, outside_b]),
         ];
         let pool = FramePool::new(2 * link, 0);
-        // In an order without a pattern that a cache could learn.
+        // A permuted order of the SAs, which caches cannot predict.
         let step = |at: usize| at * 7_919 % sas;
         let packets = (0..sas).map(|at| udp_packet(bytes, step(at))).collect();
         Self { workers, source, sink, pool, packets, next: 0, burst: Vec::new(), time }
     }
 
-    /// Gives the first gateway so many packets to read.
+    /// Sends this many packets to the first gateway.
     pub(crate) fn fill(&mut self, packets: usize) {
         for _ in 0..packets {
             let packet = &self.packets[self.next];
@@ -142,7 +145,7 @@ impl Rig {
         self.source.send(&mut self.pool, &mut self.burst).expect("a link does not fail");
     }
 
-    /// Takes so many packets that the second gateway has sent.
+    /// Receives this many packets from the second gateway.
     pub(crate) fn empty(&mut self, packets: usize) {
         let arrived =
             self.sink.receive(&mut self.pool, packets, &mut self.burst).expect("a link does not fail");
@@ -151,8 +154,8 @@ impl Rig {
         self.pool.give_back_burst(&mut self.burst);
     }
 
-    /// Sends so many packets that are at hand at once from end to end; `counted` says whose rounds
-    /// callgrind is to count.
+    /// Sends packets through both gateways, all available at once; `counted` says whose rounds
+    /// callgrind counts.
     pub(crate) fn pass(&mut self, packets: usize, counted: [bool; 2]) {
         self.fill(packets);
         for way in PathDirection::ALL {
@@ -161,8 +164,8 @@ impl Rig {
         self.empty(packets);
     }
 
-    /// Sends so many packets that are at hand at once from end to end; the ticks that the
-    /// encrypting and the decrypting gateway took.
+    /// Sends packets through both gateways, all available at once; returns the ticks of the
+    /// encrypting and the decrypting gateway.
     pub(crate) fn timed_pass(&mut self, packets: usize) -> [u64; 2] {
         self.fill(packets);
         let times = PathDirection::ALL.map(|way| {
@@ -174,12 +177,16 @@ impl Rig {
         times
     }
 
-    /// One gateway's part of so many packets, in as many rounds as it needs.
+    /// Lets one gateway process this many packets, or those that the other sent of them, in as many
+    /// rounds as it needs.
     pub(crate) fn part(&mut self, way: PathDirection, packets: usize, counted: bool) {
-        let worker = &mut self.workers[way as usize];
         let side = if way == PathDirection::Out { Side::Inside } else { Side::Outside };
         let received = |worker: &Worker| worker.ports(side)[0].counters().received_packets;
-        let all = received(worker) + packets as u64;
+        let all = match way {
+            PathDirection::Out => received(&self.workers[0]) + packets as u64,
+            PathDirection::In => self.outer_packets(),
+        };
+        let worker = &mut self.workers[way as usize];
         while received(worker) < all || !worker.is_drained() {
             self.time.advance_to(self.time.now_ns() + ROUND_NS);
             if counted {
@@ -189,14 +196,19 @@ impl Rig {
         }
     }
 
-    /// Packets that each engine of a gateway has done.
+    /// Packets that the first gateway has sent to the second.
+    pub(crate) fn outer_packets(&self) -> u64 {
+        self.workers[0].ports(Side::Outside)[0].counters().sent_packets
+    }
+
+    /// Packets processed by each engine of a gateway.
     pub(crate) fn taken(&self, at: usize) -> Vec<u64> {
         let engines = self.workers[at].pipeline().stage().engines();
         (0..engines.len()).map(|engine| engines.counters(engine).packets).collect()
     }
 
-    /// Sends one burst from end to end; the ticks that the encrypting and the decrypting gateway
-    /// took.
+    /// Sends one burst through both gateways; returns the ticks of the encrypting and the
+    /// decrypting gateway.
     pub(crate) fn run(&mut self, burst: usize) -> [u64; 2] {
         self.fill(burst);
         let times = [0, 1].map(|at| {
@@ -208,8 +220,8 @@ impl Rig {
         times
     }
 
-    /// Ticks per packet of the median burst, sealing and opening: one burst is over before a busy
-    /// machine interrupts it.
+    /// Ticks per packet for encryption and decryption, as medians over bursts; a burst is short
+    /// enough to be rarely interrupted.
     fn measure(&mut self, burst: usize) -> [f64; 2] {
         let mut times = [Vec::new(), Vec::new()];
         for at in 0..WARM_UP + BURSTS_TIMED {
@@ -225,7 +237,7 @@ impl Rig {
     }
 }
 
-/// Waits for an engine elsewhere, so that rounds in which nothing can move are not counted.
+/// Waits for engines on other cores, so that rounds in which nothing can progress are not counted.
 fn await_engines(worker: &Worker) {
     let stage = worker.pipeline().stage();
     while stage.in_flight() > 0 && !stage.wakes() && !stage.engines().has_completions() {
@@ -233,7 +245,7 @@ fn await_engines(worker: &Worker) {
     }
 }
 
-/// The engine of the tables of cycles.
+/// The engine for the tables of cycles.
 pub(crate) fn usual_engine() -> Box<dyn Engine> {
     match Multibuffer::inline("engine") {
         Ok(engine) => Box::new(engine),
@@ -245,17 +257,17 @@ fn worker(
     config: &Config,
     engines: Vec<Box<dyn Engine>>,
     costs: &Costs,
-    environment: Environment,
+    resources: PipelineResources,
     [inside, outside]: [Memory; 2],
 ) -> Worker {
-    let (pipeline, _) = assemble::pipeline(config, 0, engines, costs, environment, &Beginnings::Fresh)
+    let (pipeline, _) = assemble::pipeline(config, 0, engines, costs, resources, &Beginnings::Fresh)
         .expect("a good configuration");
     Worker::new(pipeline, vec![Box::new(inside)], vec![Box::new(outside)])
 }
 
-/// Tunnels of one host each at the second site.
+/// The configuration of a site, with one tunnel per host at the second site.
 fn site(setting: &Setting<'_>, site: u8) -> Config {
-    let &Setting { proposal, sas: tunnels, window, .. } = setting;
+    let &Setting { proposal, mode, sas: tunnels, window, .. } = setting;
     let peer = 3 - site;
     let key_bytes = match proposal {
         "aes128gcm16" => 16 + 4,
@@ -279,6 +291,7 @@ fn site(setting: &Setting<'_>, site: u8) -> Config {
             r#"
 [[tunnel]]
 name = "peer-{tunnel}"
+mode = "{mode}"
 local = "192.0.2.{site}"
 remote = "192.0.2.{peer}"
 local_ts = ["{local_ts}"]
@@ -300,7 +313,7 @@ key_out = "{}"
     Config::parse("throughput.toml", &text).expect("a good configuration")
 }
 
-/// From the first site to a host of the second.
+/// A packet from the first site to a host of the second.
 fn udp_packet(bytes: usize, host: usize) -> Vec<u8> {
     let [high, low] = (bytes as u16).to_be_bytes();
     let mut packet =
@@ -323,7 +336,7 @@ pub(crate) fn report() {
     table(&title, &[names, ours, beyond, vpp].concat());
     for proposal in PROPOSALS {
         for (sas, burst) in CASES {
-            // A packet that comes alone is beside the cipher of a packet alone.
+            // A packet that comes alone is compared with the cipher's time for a single packet.
             let floors = BYTES.map(|bytes| engines::floor(proposal, burst, bytes));
             let ours = BYTES.map(|bytes| {
                 let setting = Setting::timed(proposal, bytes, sas);
@@ -335,7 +348,7 @@ pub(crate) fn report() {
                 let beyond = [0, 1, 2].map(|size| {
                     floors[size].map_or_else(String::new, |floor| format!("{:.0}", ours[size][at] - floor))
                 });
-                // VPP chooses its own burst, up to 256.
+                // VPP chooses its own burst size, up to 256.
                 let vpp = if burst > 1 { vpp_beyond(proposal, way, sas) } else { [None; 3] };
                 let vpp = vpp.map(|cycles| cycles.map_or_else(String::new, |cycles| cycles.to_string()));
                 row(&[&names[..], &figures, &beyond, &vpp].concat());

@@ -1,11 +1,11 @@
-//! Markdown.
+//! Markdown output.
 
 use crate::time::{ROUNDS, UNIT, ticks_per_ns};
 
-/// Inner packets, in bytes.
+/// Inner packet lengths in bytes.
 pub(crate) const BYTES: [usize; 3] = [64, 512, 1450];
 
-/// On what it was measured.
+/// Prints the machine and the units.
 pub(crate) fn machine() {
     let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let field = |name: &str| {
@@ -24,7 +24,7 @@ pub(crate) fn machine() {
     println!("Each figure is {UNIT} per packet; those of engines are medians of {ROUNDS} rounds.");
 }
 
-/// Intel's library, and what it has found out of this processor.
+/// Version of ipsec-mb, or why it is missing.
 pub(crate) fn library() -> String {
     convoy_ipsec_mb::Manager::new().map_or_else(
         |absent| format!("without ipsec-mb: {absent}"),
@@ -32,17 +32,17 @@ pub(crate) fn library() -> String {
     )
 }
 
-/// A heading and the first two lines of a table.
+/// Prints a heading and a table's header.
 pub(crate) fn table(title: &str, columns: &[String]) {
     println!("\n## {title}\n\n| {} |\n|{}", columns.join(" | "), " --- |".repeat(columns.len()));
 }
 
-/// A line of a table.
+/// Prints a row of a table.
 pub(crate) fn row(cells: &[String]) {
     println!("| {} |", cells.join(" | "));
 }
 
-/// A figure, and how many times the floor it is where there is one.
+/// A figure, with its ratio to the floor where there is one.
 pub(crate) fn with_ratio(figure: f64, floor: Option<f64>) -> String {
     floor.map_or_else(|| format!("{figure:.0}"), |floor| format!("{figure:.0} ({:.2})", figure / floor))
 }

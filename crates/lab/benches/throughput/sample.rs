@@ -1,6 +1,6 @@
-//! The whole path for a sampling profiler: while a gateway is at work the thread bears the name of
-//! its way, so that the samples of the two ways can be told apart. `bench/instructions` runs this
-//! under perf and makes the account of cycles of it.
+//! The whole path for a sampling profiler: while a gateway works, the thread is named after its
+//! direction, so that samples of the two directions can be separated. `bench/instructions` runs
+//! this under perf to attribute cycles.
 
 use std::ffi::CStr;
 use std::time::{Duration, Instant};
@@ -10,11 +10,11 @@ use nix::sys::prctl::set_name;
 use crate::path::{PathDirection, Rig, Setting, usual_engine};
 use crate::time::{median, ticks};
 
-/// Packets at hand at once: few enough that their frames stay in the second-level cache, many
-/// enough that the change of name is rare.
-const AT_HAND: usize = 256;
+/// Packets available at once: few enough that their frames stay in the L2 cache, many enough that
+/// renaming the thread is rare.
+pub(crate) const AT_HAND: usize = 256;
 
-/// Runs for so long and prints the ticks per packet of each way, as medians over all passes.
+/// Runs for `length` and prints the ticks per packet of each direction, as medians over all passes.
 ///
 /// # Panics
 /// If packets are lost.

@@ -1,24 +1,24 @@
-//! Time in ticks of the time stamp counter, which runs at the nominal rate whatever the core does;
-//! where there is none, in ns.
+//! Time in ticks of the time stamp counter, which runs at the nominal rate whatever the core's
+//! frequency; in ns on other architectures.
 #![allow(unsafe_code)]
 
 use std::time::{Duration, Instant};
 
-/// What one tick is called.
+/// Name of a tick.
 pub(crate) const UNIT: &str = if cfg!(target_arch = "x86_64") { "TSC cycles" } else { "ns" };
-/// Rounds of which the median is taken.
+/// Rounds per median.
 pub(crate) const ROUNDS: usize = 41;
-/// How long a subject works in each round.
+/// Duration of a subject's work in each round.
 const ROUND: Duration = Duration::from_micros(500);
 
-/// Now.
+/// The current time.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn ticks() -> u64 {
     // SAFETY: reading the time stamp counter touches no memory.
     unsafe { std::arch::x86_64::_rdtsc() }
 }
 
-/// Now.
+/// The current time.
 #[cfg(not(target_arch = "x86_64"))]
 pub(crate) fn ticks() -> u64 {
     static START: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
@@ -34,11 +34,11 @@ pub(crate) fn ticks_per_ns() -> f64 {
     (ticks() - first) as f64 / start.elapsed().as_nanos() as f64
 }
 
-/// What is measured: does its work once and says how many ticks that took.
+/// A measured function: does its work once and returns the ticks that it took.
 pub(crate) type Subject<'a> = Box<dyn FnMut() -> u64 + 'a>;
 
-/// The median time of one piece of work of each subject. All have a turn in each round, so that
-/// what disturbs the machine disturbs all.
+/// The median time of each subject. All subjects take turns in each round, so that disturbances
+/// affect all alike.
 pub(crate) fn medians(mut subjects: Vec<Subject<'_>>) -> Vec<f64> {
     let mut times = vec![Vec::with_capacity(ROUNDS); subjects.len()];
     // The first round warms up.
@@ -62,7 +62,7 @@ fn mean_of_round(subject: &mut Subject<'_>) -> f64 {
     sum as f64 / f64::from(count)
 }
 
-/// The median of some times.
+/// The median.
 pub(crate) fn median(mut times: Vec<f64>) -> f64 {
     times.sort_by(f64::total_cmp);
     times[times.len() / 2]

@@ -1,36 +1,34 @@
-//! When packets come to a port: at a rate, whatever the gateway does with them.
+//! Arrival of packets at a port at a given rate, independent of the gateway's progress.
 
 use std::collections::VecDeque;
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-/// Packets that wait at a port until they are read, as in a network interface's ring; what finds it
-/// full is lost.
+/// Packets that wait at a port, as in the ring of a network interface; further ones are dropped.
 const RING_PACKETS: usize = 512;
 
-/// How packets come.
+/// Offered load.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Load {
-    /// There is always another one.
+    /// There are always more packets.
     Saturating,
-    /// So many a second, both ways together, at random (a Poisson process), the same ones in each
-    /// run.
+    /// Packets per second in both directions together, as a Poisson process with a fixed seed.
     Offered(f64),
 }
 
-/// What comes to one port at a rate.
+/// A Poisson process of arrivals at one port.
 pub(super) struct Arrivals {
     ns_per_packet: f64,
     random: StdRng,
-    /// When the next one comes; `None` until the first call.
+    /// Time of the next arrival; `None` until the first call.
     next_ns: Option<f64>,
-    /// When those that wait came.
+    /// Arrival times of waiting packets.
     ring: VecDeque<u64>,
 }
 
 impl Arrivals {
-    /// `packets_per_second` come to this port; the same seed gives the same intervals.
+    /// Arrivals at `packets_per_second`; the same seed gives the same intervals.
     pub(super) fn new(packets_per_second: f64, seed: u64) -> Self {
         Self {
             ns_per_packet: 1e9 / packets_per_second,
@@ -40,7 +38,7 @@ impl Arrivals {
         }
     }
 
-    /// Lets come what is due; returns how many found the ring full.
+    /// Advances to `now_ns`; returns how many packets found the ring full.
     pub(super) fn come(&mut self, now_ns: u64) -> u64 {
         let mut lost = 0;
         let mut next_ns = self.next_ns.unwrap_or(now_ns as f64);
@@ -50,7 +48,7 @@ impl Arrivals {
             } else {
                 lost += 1;
             }
-            // The inverse of the exponential distribution; 1 - u is never 0.
+            // Inverse of the exponential distribution function; 1 - u is never 0.
             let u: f64 = self.random.random();
             next_ns -= self.ns_per_packet * (1.0 - u).ln();
         }
@@ -58,12 +56,12 @@ impl Arrivals {
         lost
     }
 
-    /// Packets that wait.
+    /// Number of waiting packets.
     pub(super) fn waiting(&self) -> usize {
         self.ring.len()
     }
 
-    /// Reads one; when it came.
+    /// Takes the oldest waiting packet and returns its arrival time.
     pub(super) fn take(&mut self) -> Option<u64> {
         self.ring.pop_front()
     }
@@ -84,7 +82,8 @@ mod tests {
                 (last, came) = (at, came + 1);
             }
         }
-        // 20 ms at one a microsecond; the deviation of a Poisson process is its root.
+        // 20 ms at one per microsecond; the standard deviation of a Poisson process is the square
+        // root of its mean.
         assert!((19_400..20_600).contains(&came), "{came}");
     }
 

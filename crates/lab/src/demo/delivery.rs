@@ -1,4 +1,4 @@
-//! What was sent one way, how it arrived, and when.
+//! Counters and latencies of one direction.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -7,12 +7,12 @@ use std::time::Instant;
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-/// Packets of one way that may be under way: more than the frames of two gateways.
+/// Limit on packets in flight per direction: more than the frames of two gateways.
 const STAMPS: usize = 1 << 16;
-/// The longest latency that is told from longer ones, in ns.
+/// Upper end of the latency histogram, in ns.
 const LONGEST_NS: u64 = 60_000_000_000;
 
-/// What was sent one way and how it arrived. Shared between the two ports of a direction.
+/// Counters of one direction, shared between its sending and its receiving port.
 #[derive(Debug)]
 pub(super) struct Delivery {
     /// Whether packets are sent.
@@ -23,16 +23,16 @@ pub(super) struct Delivery {
     pub(super) sent: AtomicU64,
     /// Their bytes, IP header included.
     pub(super) sent_bytes: AtomicU64,
-    /// Packets that came at a rate and found the port's ring full; they were not sent.
+    /// Packets dropped because the port's ring was full; they were not sent.
     pub(super) refused: AtomicU64,
-    /// Packets that arrived byte for byte, in the order of their SA.
+    /// Packets that arrived unchanged, in the order of their SA.
     pub(super) good: AtomicU64,
-    /// Packets that arrived byte for byte, but after a later one of their SA.
+    /// Packets that arrived unchanged, but after a later one of their SA.
     pub(super) out_of_order: AtomicU64,
-    /// Packets that arrived and were never sent.
+    /// Packets that arrived and were never sent, for example changed ones.
     pub(super) wrong: AtomicU64,
     epoch: Instant,
-    /// When each packet came to the port that it was sent from, in ns, by its number.
+    /// Arrival time of each packet at its sending port in ns, indexed by its number.
     stamps: Box<[AtomicU64]>,
     latency: Mutex<Histogram<u64>>,
 }
@@ -55,17 +55,17 @@ impl Delivery {
         }
     }
 
-    /// Now, in ns, as stamps count.
+    /// The current time in ns, on the clock of the stamps.
     pub(super) fn now_ns(&self) -> u64 {
         self.epoch.elapsed().as_nanos() as u64
     }
 
-    /// Notes when packet `number` came.
+    /// Records when packet `number` arrived at its sending port.
     pub(super) fn stamp(&self, number: u64, came_ns: u64) {
         self.stamps[number as usize % STAMPS].store(came_ns, Ordering::Relaxed);
     }
 
-    /// Notes that these packets left the other end just now.
+    /// Records that these packets have left the other gateway.
     pub(super) fn record(&self, numbers: &[u64]) {
         if numbers.is_empty() || !self.recording.load(Ordering::Relaxed) {
             return;
@@ -78,35 +78,34 @@ impl Delivery {
         }
     }
 
-    /// Packets that arrived, good or not.
+    /// Packets that arrived, correct or not.
     pub(super) fn arrived(&self) -> u64 {
         self.good.load(Ordering::Relaxed)
             + self.out_of_order.load(Ordering::Relaxed)
             + self.wrong.load(Ordering::Relaxed)
     }
 
-    /// Whether each packet that was sent came out once, byte for byte and in order.
+    /// Whether each packet sent arrived exactly once, unchanged and in order.
     pub(super) fn is_perfect(&self) -> bool {
         self.good.load(Ordering::Relaxed) == self.sent.load(Ordering::Relaxed)
             && self.arrived() == self.good.load(Ordering::Relaxed)
     }
 }
 
-/// How long packets took from the port inside that they came to, until they left by the one inside
-/// at the other end. A packet that came at a rate counts from when it came, not from when it was
-/// read.
+/// Latency from arrival at the plaintext port of one gateway until departure from that of the
+/// other. At a given rate it counts from the arrival, not from when the gateway reads the packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Latency {
-    /// Half of the packets took no longer, in us.
+    /// Median, in µs.
     pub p50_us: f64,
-    /// 99 % took no longer, in us.
+    /// 99th percentile, in µs.
     pub p99_us: f64,
-    /// 99.9 % took no longer, in us.
+    /// 99.9th percentile, in µs.
     pub p999_us: f64,
 }
 
 impl Latency {
-    /// Of both ways together.
+    /// Latency over both directions.
     pub(super) fn of(deliveries: &[impl AsRef<Delivery>]) -> Self {
         let mut all =
             Histogram::<u64>::new_with_max(LONGEST_NS, 3).expect("3 digits of a minute are possible");

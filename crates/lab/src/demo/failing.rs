@@ -1,18 +1,17 @@
-//! An engine that fails half-way, to be shown what that costs.
+//! An engine that fails on purpose.
 
 use convoy_engine::{Engine, Fault, FaultPlan, Faulty};
 
-/// Multi-packets that an engine does before [`make_fail`] lets it vanish. A model may get but a few
-/// each second, where the processor's own core is the faster one.
+/// Multi-packets that an engine processes before [`make_fail`] lets it fail. A model may get only a
+/// few per second where the processor's core is faster.
 pub(super) fn fails_after(is_model: bool) -> u32 {
     if is_model { 2 } else { 2_000 }
 }
 
-/// Makes the engine of this name vanish after it has done some work, and come back at the third
-/// probe: to be shown what a failure costs.
+/// Makes the engine of this name disappear after some work, and return at the third probe.
 ///
 /// # Errors
-/// The names that there are, if there is none of this one.
+/// The names of the available engines, if there is none of this name.
 pub(super) fn make_fail(engines: &mut Vec<Box<dyn Engine>>, name: &str) -> Result<(), String> {
     let Some(at) = engines.iter().position(|engine| engine.description().name == name) else {
         let known: Vec<&str> = engines.iter().map(|engine| engine.description().name.as_str()).collect();

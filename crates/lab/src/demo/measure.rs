@@ -1,4 +1,4 @@
-//! Rules held against each other on one platform: rounds in turn, and the median of each figure.
+//! Compares rules on one platform: runs in alternation, and the median of each figure.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,28 +15,28 @@ use super::rule::Rule;
 use super::traffic::Traffic;
 use super::trial::{Trial, run_trial};
 
-/// What came of one rule; each figure is the median of its rounds.
+/// Result of one rule; each figure is the median over its rounds.
 #[derive(Clone, Debug, Serialize)]
 pub struct Measurement {
     /// The rule.
     pub rule: Rule,
-    /// Packets a second that came out, both ways.
+    /// Packets delivered per second, in both directions.
     pub packets_per_second: f64,
     /// Their throughput in Mbit/s.
     pub mbps: f64,
-    /// Part of what came that found its port's ring full, 0 to 1.
+    /// Fraction of the arrivals that found the port's ring full, 0 to 1.
     pub refused: f64,
     /// Packets per multi-packet.
     pub packets_per_multi_packet: f64,
-    /// How long packets took.
+    /// Latency of the packets.
     pub latency: Latency,
-    /// Part of the packets that each engine took, 0 to 1.
+    /// Share of each engine in the packets, 0 to 1.
     pub shares: Vec<f64>,
-    /// Packets sent, in all rounds.
+    /// Packets sent, over all rounds.
     pub sent: u64,
-    /// Of these, the ones that came out byte for byte and in order.
+    /// Packets that arrived unchanged and in order.
     pub good: u64,
-    /// Whether that is all of them.
+    /// Whether all packets sent did.
     pub is_perfect: bool,
 }
 
@@ -45,30 +45,30 @@ pub struct Measurement {
 pub struct Plan {
     /// The window, in packets.
     pub window: usize,
-    /// What comes.
+    /// Offered load.
     pub load: Load,
-    /// How often.
+    /// Number of rounds.
     pub rounds: usize,
-    /// How long each time.
+    /// Duration of a round.
     pub length: Duration,
 }
 
-/// Where rules are held against each other.
+/// Measures rules on one platform.
 pub struct Bench<'a> {
-    /// The engines.
+    /// The platform, with its engines.
     pub platform: &'a Platform,
-    /// What the two gateways send each other.
+    /// The traffic of each direction.
     pub traffic: &'a [Arc<Traffic>; 2],
-    /// What engines cost.
+    /// Costs of the engines.
     pub costs: &'a mut Costs,
 }
 
 impl Bench<'_> {
-    /// Measures each rule. The machine has other things to do as well, so no rule has its rounds
-    /// one after another, and every second round goes through the rules from the last.
+    /// Measures each rule. The rounds of the rules alternate, in reversed order every second round,
+    /// so that other load on the machine affects all rules alike.
     ///
     /// # Errors
-    /// [`DemoError`] says what could not be put together.
+    /// [`DemoError`] if something cannot be set up.
     pub fn measure(&mut self, rules: &[Rule], plan: Plan) -> Result<Vec<Measurement>, DemoError> {
         let Plan { window, load, rounds, length } = plan;
         let mut reports: Vec<Vec<TrialReport>> = rules.iter().map(|_| Vec::new()).collect();

@@ -1,5 +1,5 @@
-//! `convoy demo`: two gateways in one process, joined by a link, protect real traffic over all
-//! engines at hand, and every packet is held against what was sent.
+//! `convoy demo`: two gateways in one process, connected by a link, protect real traffic with all
+//! available engines, and every packet that arrives is compared with what was sent.
 
 mod arrivals;
 mod delivery;
@@ -30,7 +30,7 @@ use std::time::Duration;
 
 use convoy_capture::Unread;
 use convoy_dataplane::costs::Costs;
-use convoy_gateway::assemble::AssembleError;
+use convoy_gateway::assemble::{self, AssembleError};
 use convoy_packet::FramePool;
 use convoy_port::{Pcap, Port, PortError};
 use serde::Serialize;
@@ -40,50 +40,50 @@ use sites::TUNNELS;
 use traffic::{both_ways, mixed};
 use trial::run_trial;
 
-/// Packets of one direction before they repeat.
+/// Packets per direction before they repeat.
 const TRAFFIC_PACKETS: usize = 20_000;
-/// Windows that are held against each other.
+/// Windows to compare, in packets.
 const WINDOWS: [usize; 2] = [1, 32];
-/// Of each comparison. An odd number has a median.
+/// Rounds of each comparison; odd, so that there is a median.
 const ROUNDS: usize = 3;
-/// The load under which latencies are compared, over what the scheduler can do.
+/// Load under which latencies are compared, relative to the scheduler's throughput.
 const LOAD: f64 = 0.8;
 
-/// What the demo does.
+/// Settings of the demo.
 #[derive(Clone, Debug)]
 pub struct DemoConfig {
-    /// Length of the first part, in which finishing time with a window of 32 is shown live.
+    /// Duration of the first part: a live view of finishing time with a window of 32.
     pub live: Duration,
-    /// Length of all comparisons together.
+    /// Duration of all comparisons together.
     pub comparisons: Duration,
-    /// Length of each of the two runs with the card alone, if it is built in.
+    /// Duration of each of the two runs with the card only, if it is built in.
     pub card: Duration,
-    /// The capture of real programs; without it, IMIX alone.
+    /// A capture of real traffic; `None` for IMIX only.
     pub capture: Option<PathBuf>,
-    /// The engine of the first gateway that vanishes half way, if any.
+    /// Engine of the first gateway that is to fail half-way, if any.
     pub fail: Option<String>,
-    /// Seed of the IMIX.
+    /// Seed of the IMIX traffic.
     pub seed: u64,
 }
 
-/// Every rule on one platform.
+/// Comparison of all rules on one platform.
 #[derive(Clone, Debug, Serialize)]
 pub struct Comparison {
-    /// What the platform is.
+    /// Description of the platform.
     pub about: String,
-    /// The algorithms.
+    /// The ESP proposal.
     pub proposal: &'static str,
-    /// What its engines cost.
+    /// Costs of the platform's engines.
     pub engines: Vec<DemoEngine>,
-    /// Without the window, with all that the gateways take.
+    /// With a window of 1, when saturated.
     pub without_window: Vec<Measurement>,
-    /// With the window, with all that the gateways take.
+    /// With the usual window, when saturated.
     pub saturated: Vec<Measurement>,
-    /// With the window, under the same load for all.
+    /// With the usual window, under the same load for all rules.
     pub offered: Vec<Measurement>,
-    /// That load, in packets a second.
+    /// That load, in packets per second.
     pub offered_packets_per_second: f64,
-    /// What the scheduler gained.
+    /// The scheduler's gain.
     pub verdict: Option<Verdict>,
 }
 
@@ -93,30 +93,32 @@ impl Comparison {
     }
 }
 
-/// What came of it.
+/// Result of the demo.
 #[derive(Clone, Debug, Serialize)]
 pub struct DemoReport {
-    /// Packets of the capture that took part, both ways.
+    /// Packets of the capture that were used, in both directions.
     pub capture_packets: usize,
-    /// Packets of the capture that could not be used, by reason.
+    /// Unusable packets of the capture, by reason.
     pub capture_unreadable: Unread,
-    /// Where the capture is cut off or damaged, if it is; what follows was not read.
+    /// Where the capture is truncated or damaged, if it is; the rest was not read.
     pub capture_damage: Option<String>,
-    /// The first part.
+    /// Result of the first part.
     pub live: TrialReport,
-    /// The rules, platform by platform.
+    /// Comparisons by platform.
     pub comparisons: Vec<Comparison>,
-    /// The verilated card alone, without and with the window; empty if it is not built in.
+    /// Runs with the verilated card only, with a window of 1 and with the usual one; empty if it is
+    /// not built in.
     pub card: Vec<TrialReport>,
 }
 
 impl DemoReport {
-    /// Whether every packet of every part came out once, byte for byte, in the order of its SA.
+    /// Whether every packet of every part arrived exactly once, unchanged and in the order of its
+    /// SA.
     pub fn is_perfect(&self) -> bool {
         self.trials().all(|trial| trial.is_perfect) && self.measured().all(|measured| measured.is_perfect)
     }
 
-    /// Packets that were sent in all parts, and those that came out byte for byte and in order.
+    /// Packets sent in all parts, and those that arrived unchanged and in order.
     pub fn sent_and_good(&self) -> (u64, u64) {
         let trials = self.trials().map(|trial| (trial.sent, trial.good));
         let measured = self.measured().map(|measured| (measured.sent, measured.good));
@@ -132,53 +134,53 @@ impl DemoReport {
     }
 }
 
-/// Why the demo could not be shown.
+/// Why the demo failed.
 #[derive(Debug, thiserror::Error)]
 pub enum DemoError {
-    /// A gateway could not be put together.
+    /// A gateway could not be set up.
     #[error(transparent)]
     Assemble(#[from] AssembleError),
     /// A port failed.
     #[error(transparent)]
     Port(#[from] PortError),
-    /// The engine that should fail is not one of the demo's.
+    /// The engine that is to fail does not exist.
     #[error("there is no engine {wanted:?} to fail; the demo has {known}")]
     NoSuchEngine {
-        /// What was asked.
+        /// The requested name.
         wanted: String,
-        /// What there is.
+        /// The available names.
         known: String,
     },
-    /// The engine that should fail was not given enough to do for that.
+    /// The engine that was to fail got too little work for that.
     #[error(
         "the engine {engine} did not fail: it fails after {after} multi-packets, and got {given:.0} in {seconds:.1} s; use a \
          longer --seconds, or another engine"
     )]
     DidNotFail {
-        /// Which one.
+        /// Name of the engine.
         engine: String,
-        /// After how many multi-packets it would have failed.
+        /// Multi-packets after which it would have failed.
         after: u32,
-        /// How many it got.
+        /// Multi-packets that it got.
         given: f64,
-        /// In which time, in seconds.
+        /// Duration, in seconds.
         seconds: f64,
     },
-    /// The engines of a platform cannot be had.
+    /// The platform's engines are not available.
     #[error("{0}")]
     Platform(String),
 }
 
-/// Runs the demo; `show` is called a few times a second with what is going on.
+/// Runs the demo; calls `show` a few times per second with the current state.
 ///
 /// # Errors
-/// [`DemoError`] says what could not be put together.
+/// [`DemoError`] if something cannot be set up.
 pub fn run(config: &DemoConfig, show: &mut dyn FnMut(&LiveView)) -> Result<DemoReport, DemoError> {
     let Captured { packets: capture, unreadable, damage } =
         config.capture.as_deref().map(read_capture).transpose()?.unwrap_or_default();
     let capture_packets = capture.len();
     let traffic: [Arc<Traffic>; 2] = both_ways(capture, TUNNELS, TRAFFIC_PACKETS, config.seed).map(Arc::new);
-    let mut costs = Costs::new();
+    let mut costs = assemble::costs();
     let platform = Platform::all(&mut costs);
     let live = Trial {
         platform: &platform,
@@ -194,7 +196,8 @@ pub fn run(config: &DemoConfig, show: &mut dyn FnMut(&LiveView)) -> Result<DemoR
     }
     let platforms = [Some(Platform::accelerators(&mut costs)), Platform::own_core(&mut costs)];
     let platforms: Vec<Platform> = platforms.into_iter().flatten().collect();
-    // In each round of each platform every rule runs in three ways.
+    // In each round on each platform, every rule runs with a window of 1, saturated, and under
+    // load.
     let runs = platforms.len() * ROUNDS * Rule::compared().len() * 3;
     let length = config.comparisons / runs as u32;
     let compare = |platform| compare(platform, &traffic, &mut costs, length);
@@ -210,7 +213,7 @@ pub fn run(config: &DemoConfig, show: &mut dyn FnMut(&LiveView)) -> Result<DemoR
     })
 }
 
-/// Whether the engine has failed that should.
+/// Checks that the engine that was to fail has failed.
 fn has_failed(trial: &TrialReport, engine: &str, length: Duration) -> Result<(), DemoError> {
     if trial.quarantined.iter().any(|name| name == engine) {
         return Ok(());
@@ -224,14 +227,14 @@ fn has_failed(trial: &TrialReport, engine: &str, length: Duration) -> Result<(),
     })
 }
 
-/// The traffic of `convoy demo` without a capture, both ways.
+/// The demo's traffic without a capture, for both directions.
 pub fn imix(seed: u64) -> [Arc<Traffic>; 2] {
     both_ways(Vec::new(), TUNNELS, TRAFFIC_PACKETS, seed).map(Arc::new)
 }
 
-/// UDP packets of these lengths in bytes, IP header included, each as often as its number says,
-/// from random hosts of so many tunnels. At most 1,400 bytes, so that nothing is cut, and 256
-/// tunnels.
+/// UDP packets between random hosts of `tunnels` tunnels, for both directions. `lengths` are
+/// lengths in bytes, IP header included, with their weights. Lengths are limited to 1,400 bytes, so
+/// that nothing is fragmented, and tunnels to 256.
 pub fn lengths(lengths: &[(usize, u32)], tunnels: usize, seed: u64) -> [Arc<Traffic>; 2] {
     mixed(Vec::new(), lengths, tunnels, TRAFFIC_PACKETS, seed).map(Arc::new)
 }
@@ -248,7 +251,7 @@ fn compare(
         WINDOWS.map(|window| Plan { window, load: Load::Saturating, rounds: ROUNDS, length });
     let saturated = bench.measure(&rules, wide)?;
     let without_window = bench.measure(&rules, narrow)?;
-    // The first rule is the scheduler's own.
+    // The first rule is the scheduler's default.
     let offered_packets_per_second = LOAD * saturated[0].packets_per_second;
     let load = Load::Offered(offered_packets_per_second);
     let offered = bench.measure(&rules, Plan { load, ..wide })?;
@@ -292,7 +295,7 @@ fn on_card(
     Ok(Vec::new())
 }
 
-/// What a capture has for the demo.
+/// The packets of a capture that the demo can use.
 #[derive(Default)]
 struct Captured {
     packets: Vec<Vec<u8>>,

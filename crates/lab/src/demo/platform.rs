@@ -1,4 +1,4 @@
-//! Engines among which there is something to choose, on any machine.
+//! Platforms with engines to choose among, on any machine.
 
 use std::fmt::Write as _;
 
@@ -12,64 +12,64 @@ use serde::Serialize;
 use super::DemoError;
 use super::sites::TUNNELS;
 
-/// CBC with a long HMAC: dear enough that engines decide, and worth several times less in bursts
-/// than alone.
+/// CBC with a long HMAC: expensive enough for the choice of engine to matter, and several times
+/// cheaper per packet in bursts.
 const CHAINED: &str = "aes256-sha512";
-/// Modelled accelerators, and what they take for a block over what `software` takes on this
-/// processor. Their ciphers are computed on this machine, too, by the thread that keeps their time,
-/// so both together must fit one core: ipsec-mb does these in a fifth of the time of `software`.
+/// Modelled accelerators, and their time per block relative to `software` on this processor. The
+/// thread that keeps their time also computes their ciphers, so both together must fit on one core:
+/// ipsec-mb needs a fifth of the time of `software`.
 const FAST_MODELS: [(&str, f64); 2] = [("model-a", 0.4), ("model-b", 0.6)];
-/// The same where there is no ipsec-mb, and `software` computes for them.
+/// The same without ipsec-mb, where `software` computes their ciphers.
 const SLOW_MODELS: [(&str, f64); 2] = [("model-a", 2.0), ("model-b", 4.0)];
-/// What setting a modelled accelerator up takes beyond the processor's, in ns: with it, single
-/// packets are the processor's.
+/// Setup time of a modelled accelerator beyond that of the processor, in ns: it makes the processor
+/// the better choice for single packets.
 const MODEL_INIT_NS: f64 = 3_000.0;
-/// PCI at 66 MHz, 32 bits wide.
+/// A 32-bit PCI bus at 66 MHz.
 const BUS: &str = "\n[[bus]]\nname = \"pci\"\nclock_mhz = 66.0\naddress_cycles = 1\nwidth_bytes = 4\n";
-/// Blocks of a packet by which costs are compared: the mean of the IMIX.
+/// Blocks per packet for comparing costs: the mean of the IMIX.
 const MEAN_BLOCKS: f64 = 24.0;
 
-/// What an engine costs, as the scheduler is told at the start.
+/// Cost of an engine, as given to the scheduler at the start.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DemoEngine {
     /// Its name.
     pub name: String,
-    /// Whether it is a model, whose cost is set; else it was measured.
+    /// Whether it is a model with a configured cost; otherwise the cost was measured.
     pub is_model: bool,
-    /// For each multi-packet, in ns.
+    /// Time per multi-packet, in ns.
     pub t_init_ns: f64,
-    /// For each block of 16 bytes, in ns.
+    /// Time per block of 16 bytes, in ns.
     pub t_block_ns: f64,
-    /// For one packet of 384 bytes by itself, over the cost that was measured of `software` on this
+    /// Time of a single packet of 384 bytes, relative to the measured time of `software` on this
     /// processor.
     pub of_cpu: f64,
 }
 
-/// The engines of a trial, as configurations name them.
+/// The engines of a trial, as in a configuration.
 #[derive(Clone, Debug)]
 pub struct Platform {
-    /// What it is, in a line.
+    /// Description in one line.
     pub about: String,
-    /// The algorithms.
+    /// The ESP proposal.
     pub proposal: &'static str,
-    /// Tunnels between the gateways; each has an SA a way.
+    /// Tunnels between the gateways, each with one SA per direction.
     pub tunnels: usize,
-    /// What the engines cost; empty for the card alone.
+    /// Costs of the engines; empty for the card only.
     pub engines: Vec<DemoEngine>,
-    /// Those of the gateway in question.
+    /// Engine tables of the gateway under test.
     pub(super) site: String,
-    /// Those of its peer, which are not in question.
+    /// Engine tables of its peer.
     pub(super) peer: String,
 }
 
-/// This machine's engines, and their measured cost.
-struct Measured {
+/// Measured costs of this machine's engines.
+struct MachineCosts {
     software: CostModel,
     multibuffer: Option<CostModel>,
     cores: usize,
 }
 
-impl Measured {
+impl MachineCosts {
     fn new(costs: &mut Costs) -> Self {
         let transform = transform();
         let mut cost =
@@ -141,13 +141,13 @@ fn models_text(models: &[DemoEngine]) -> String {
 }
 
 impl Platform {
-    /// All that this machine has, and modelled accelerators.
+    /// All engines of this machine, and modelled accelerators.
     pub fn all(costs: &mut Costs) -> Self {
-        let here = Measured::new(costs);
+        let here = MachineCosts::new(costs);
         let mut site = String::new();
         if here.has_multibuffer() {
-            // On two cores the gateways and the modelled bus have both: a third busy thread would
-            // only be in their way.
+            // On two cores, the gateways and the modelled bus occupy both; a third busy thread
+            // would only slow them down.
             let core = if here.cores > 2 { format!("core = {}\n", here.cores - 1) } else { String::new() };
             site += &engine("multibuffer", "multibuffer", &core);
         }
@@ -158,10 +158,10 @@ impl Platform {
         Self { about, proposal: CHAINED, tunnels: TUNNELS, engines, site, peer: here.peer() }
     }
 
-    /// The processor as the small-packets paper has it, and unlike accelerators on a bus; on every
-    /// machine.
+    /// The processor as in the small-packets paper, and two unlike accelerators on a bus; available
+    /// on every machine.
     pub fn accelerators(costs: &mut Costs) -> Self {
-        let here = Measured::new(costs);
+        let here = MachineCosts::new(costs);
         let models = here.models();
         let site = engine("software", "software", "") + &models_text(&models);
         let engines = [here.software()].into_iter().chain(models).collect();
@@ -169,10 +169,10 @@ impl Platform {
         Self { about, proposal: CHAINED, tunnels: TUNNELS, engines, site, peer: here.peer() }
     }
 
-    /// A slow engine in the gateway's thread, and a fast one that needs bursts, on a core of its
-    /// own: both real. `None` where there is no ipsec-mb or no second core.
+    /// Two real engines: a slow one on the gateway's thread, and one on a core of its own that is
+    /// fast but needs bursts. `None` without ipsec-mb or a second core.
     pub fn own_core(costs: &mut Costs) -> Option<Self> {
-        let here = Measured::new(costs);
+        let here = MachineCosts::new(costs);
         let multibuffer = here.multibuffer().filter(|_| here.cores > 1)?;
         let mut site = engine("software", "software", "");
         let core = here.cores - 1;
@@ -182,11 +182,10 @@ impl Platform {
         Some(Self { about, proposal: CHAINED, tunnels: TUNNELS, engines, site, peer: here.peer() })
     }
 
-    /// The engines of a configuration's `[[engine]]` tables, and those of the peer, in the same
-    /// words.
+    /// A platform from `[[engine]]` tables of the gateway (`site`) and of its peer.
     ///
     /// # Errors
-    /// What is wrong with the tables.
+    /// [`DemoError::Platform`] says what is wrong with the tables.
     pub fn of(
         about: &str,
         (proposal, tunnels): (&'static str, usize),
@@ -197,7 +196,7 @@ impl Platform {
         let wrong = |error: String| DemoError::Platform(error);
         let config = Config::parse("engines.toml", site).map_err(|error| wrong(error.to_string()))?;
         let transform = proposal.parse::<Proposal>().map_err(|error| wrong(error.to_string()))?.transform;
-        let here = Measured::new(costs);
+        let here = MachineCosts::new(costs);
         let mut engines = Vec::new();
         for engine in convoy_gateway::assemble::engines(&config, costs)?.into_iter().flatten() {
             let EngineDescription { name, is_model, .. } = engine.description().clone();
@@ -209,7 +208,7 @@ impl Platform {
         Ok(Self { about, proposal, tunnels, engines, site, peer })
     }
 
-    /// The GRIP card's RTL as Verilator runs it, at both ends and nothing else.
+    /// The GRIP card's RTL simulated by Verilator, as the only engine at both ends.
     #[cfg(feature = "card")]
     pub fn card() -> Self {
         let card = engine("card", "card-model", "");
@@ -228,6 +227,7 @@ impl Platform {
 #[cfg(test)]
 mod tests {
     use convoy_engine::EngineSettings;
+    use convoy_gateway::assemble;
 
     use super::*;
     use crate::demo::rule::Rule;
@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn every_platform_is_a_good_configuration_and_its_models_cost_what_they_say() {
-        let mut costs = Costs::new();
+        let mut costs = assemble::costs();
         let platforms = [Some(Platform::all(&mut costs)), Some(Platform::accelerators(&mut costs))];
         for platform in platforms.into_iter().chain([Platform::own_core(&mut costs)]).flatten() {
             let [site, _] = both(Rule::SKIP, 32, &platform);
@@ -277,7 +277,7 @@ mod tests {
         );
         let platform = platform.expect("software devices are everywhere");
         let rule = Rule { policy: Policy::RoundRobin, ..Rule::WAIT };
-        // It fails with its 2,000th multi-packet, which is its 2,000th packet with a window of 1.
+        // It fails at its 2,000th multi-packet, which is its 2,000th packet with a window of 1.
         let (window, length) = (1, std::time::Duration::from_secs(6));
         let (load, fail) = (Load::Saturating, Some("dpdk-a"));
         let trial = Trial { platform: &platform, rule, window, load, length, fail };

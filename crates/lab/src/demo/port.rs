@@ -1,4 +1,4 @@
-//! A port that sends the demo's traffic and holds what arrives against what was sent.
+//! A port that sends the demo's traffic and compares what arrives with what was sent.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,21 +10,21 @@ use super::arrivals::Arrivals;
 use super::delivery::Delivery;
 use super::traffic::{Traffic, tunnel_of_packet};
 
-/// The plaintext port of one of the demo's gateways.
+/// The plaintext port of one of the gateways.
 pub(super) struct TrafficPort {
     description: PortDescription,
     counters: PortCounters,
     outgoing: Arc<Traffic>,
     outgoing_delivery: Arc<Delivery>,
-    /// Without, there is always another packet.
+    /// Arrivals at a given rate; `None` if there are always more packets.
     arrivals: Option<Arrivals>,
-    /// Packets sent; the number of the next.
+    /// Packets sent so far, which is the number of the next one.
     sent: u64,
     incoming: Arc<Traffic>,
     incoming_delivery: Arc<Delivery>,
-    /// For each tunnel, how many of its packets were seen.
+    /// Packets seen so far of each tunnel.
     seen: Vec<u64>,
-    /// Of the burst in hand, the numbers of packets that arrived as they should.
+    /// Numbers of the correct packets of the current burst.
     arrived: Vec<u64>,
 }
 
@@ -50,7 +50,7 @@ impl TrafficPort {
         }
     }
 
-    /// The same port, to which packets come at a rate.
+    /// Lets packets arrive at a given rate.
     pub(super) fn with_arrivals(self, arrivals: Option<Arrivals>) -> Self {
         Self { arrivals, ..self }
     }
@@ -72,7 +72,7 @@ impl TrafficPort {
             self.arrived.push(expected / round * self.incoming.len() as u64 + place);
             return count(&self.incoming_delivery.good);
         }
-        // Not the next one: was it sent at all, and if so, before or after what is missing?
+        // Not the expected packet. Was it sent at all, and if so, is it a later or an earlier one?
         let found = (1..round).find(|ahead| is_at(expected + ahead));
         match found {
             Some(ahead) if ahead < round / 2 => {
@@ -178,7 +178,7 @@ mod tests {
         let mut to = TrafficPort::new("to", 1500, (there, other), way);
         let mut pool = FramePool::new(64, 0);
         delivery.sending.store(true, Ordering::Relaxed);
-        // Two rounds go without being recorded, the third waits for 20 ms between the two ports.
+        // Two rounds are not recorded; in the third, packets wait for 20 ms between the ports.
         let mut burst = Vec::new();
         for _ in 0..2 {
             from.receive(&mut pool, 20, &mut burst).expect("memory does not fail");

@@ -1,89 +1,90 @@
-//! What a run was, for whoever shows it.
+//! State and result of a run.
 
 use serde::Serialize;
 
 use super::delivery::Latency;
 use super::rule::Rule;
 
-/// One engine of the gateway in question.
+/// State of one engine of the gateway under test.
 #[derive(Clone, Debug, Serialize)]
 pub struct DemoEngineReport {
     /// Its name.
     pub name: String,
-    /// Whether its timing is a model's.
+    /// Whether its timing is modelled.
     pub is_model: bool,
     /// Whether it is in use.
     pub is_up: bool,
-    /// Part of all packets, 0 to 1.
+    /// Share of all packets, 0 to 1.
     pub share: f64,
     /// Packets whose result was used.
     pub packets: u64,
     /// Packets per multi-packet.
     pub packets_per_multi_packet: f64,
-    /// Mean time per packet in which it worked, in ns of its own time; 0 if it does not tell.
+    /// Mean processing time per packet by the engine's own clock, in ns; 0 if it does not report
+    /// it.
     pub service_ns: f64,
-    /// Multi-packets that it has now.
+    /// Multi-packets that it currently has.
     pub queued: usize,
-    /// Mean time from dispatch to completion, in ns, as predicted.
+    /// Mean predicted time from dispatch to completion, in ns.
     pub predicted_ns: f64,
     /// Mean absolute error of that prediction, in ns.
     pub prediction_error_ns: f64,
 }
 
-/// What is going on.
+/// State of a running trial.
 #[derive(Clone, Debug, Serialize)]
 pub struct LiveView {
-    /// The policy.
+    /// The rule.
     pub rule: Rule,
-    /// The window.
+    /// The window, in packets.
     pub window: usize,
-    /// Seconds since the run began.
+    /// Seconds since the start.
     pub elapsed_s: f64,
-    /// Seconds that it will take.
+    /// Planned duration in seconds.
     pub length_s: f64,
-    /// Packets that came out so far, both ways.
+    /// Packets delivered so far, in both directions.
     pub delivered: u64,
-    /// Throughput so far of inner packets, in Mbit/s, both ways.
+    /// Throughput of inner packets so far, in Mbit/s, in both directions.
     pub mbps: f64,
-    /// Engines of the gateway in question.
+    /// Engines of the gateway under test.
     pub engines: Vec<DemoEngineReport>,
-    /// What happened since the last view.
+    /// Events since the last view.
     pub events: Vec<String>,
 }
 
-/// What came of a run.
+/// Result of a trial.
 #[derive(Clone, Debug, Serialize)]
 pub struct TrialReport {
-    /// The policy.
+    /// The rule.
     pub rule: Rule,
-    /// The window.
+    /// The window, in packets.
     pub window: usize,
-    /// Packets sent, both ways.
+    /// Packets sent, in both directions.
     pub sent: u64,
-    /// Packets that came at a rate and were not sent, as the ring of their port was full.
+    /// Packets dropped because the port's ring was full; they were not sent.
     pub refused: u64,
-    /// Of those sent, the ones that came out byte for byte and in order.
+    /// Packets that arrived unchanged and in order.
     pub good: u64,
-    /// Of these, those that came out after a later one of their SA.
+    /// Packets that arrived unchanged, but after a later one of their SA.
     pub out_of_order: u64,
-    /// Packets that came out and were never sent.
+    /// Packets that arrived and were never sent.
     pub wrong: u64,
-    /// Packets that were sent and did not come out.
+    /// Packets that were sent and did not arrive.
     pub lost: u64,
-    /// Inner packets a second, both ways.
+    /// Inner packets per second, in both directions.
     pub packets_per_second: f64,
-    /// Throughput of inner packets in Mbit/s, both ways.
+    /// Throughput of inner packets in Mbit/s, in both directions.
     pub mbps: f64,
-    /// How long packets took.
+    /// Latency of the packets.
     pub latency: Latency,
-    /// Packets per multi-packet over all engines of the gateway in question.
+    /// Packets per multi-packet, over all engines of the gateway under test.
     pub packets_per_multi_packet: f64,
-    /// Engines of the gateway in question.
+    /// Engines of the gateway under test.
     pub engines: Vec<DemoEngineReport>,
-    /// What happened.
+    /// Events of the run.
     pub events: Vec<String>,
-    /// Engines of the gateway in question that failed and were quarantined.
+    /// Engines of the gateway under test that were quarantined.
     pub quarantined: Vec<String>,
-    /// Whether each packet came out once, byte for byte and in order.
+    /// Whether each packet arrived exactly once, unchanged and in order.
     pub is_perfect: bool,
 }

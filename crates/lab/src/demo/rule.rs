@@ -1,38 +1,38 @@
-//! What is held against what: the scheduler's own policy with its options, and the baselines.
+//! The rules to compare: the scheduler's own policy with its options, and the baselines.
 
 use std::fmt;
 
 use convoy_scheduler::{FullQueue, Policy};
 use serde::{Serialize, Serializer};
 
-/// A policy, with what goes with it.
+/// A policy with its options.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rule {
-    /// Who gets a multi-packet.
+    /// Chooses the engine of a multi-packet.
     pub policy: Policy,
-    /// What `finishing-time` does with a full queue; baselines have rules of their own.
+    /// What `finishing-time` does when the best engine's queue is full; baselines ignore it.
     pub full_queue: FullQueue,
-    /// Whether other SAs' packets may pass a multi-packet that waits.
+    /// Whether packets of other SAs may overtake a multi-packet that waits.
     pub overtake: bool,
 }
 
 impl Rule {
-    /// The default: the engine with the lowest finishing time is waited for.
+    /// The default: waits for the engine with the lowest finishing time.
     pub const WAIT: Self =
         Self { policy: Policy::FinishingTime, full_queue: FullQueue::Wait, overtake: false };
-    /// The lowest finishing time among engines with room.
+    /// Chooses the lowest finishing time among engines with room.
     pub const SKIP: Self = Self { full_queue: FullQueue::Skip, ..Self::WAIT };
-    /// As [`WAIT`](Self::WAIT), and other SAs' packets pass the one that waits.
+    /// As [`WAIT`](Self::WAIT), but packets of other SAs overtake the one that waits.
     pub const OVERTAKE: Self = Self { overtake: true, ..Self::WAIT };
 
-    /// Both ways of the scheduler's own policy, and every baseline.
+    /// Both variants of the scheduler's own policy, and every baseline.
     pub fn compared() -> Vec<Self> {
         let baselines = Policy::ALL.into_iter().filter(|policy| *policy != Policy::FinishingTime);
         let baselines = baselines.map(|policy| Self { policy, ..Self::WAIT });
         [Self::WAIT, Self::SKIP].into_iter().chain(baselines).collect()
     }
 
-    /// Whether it is something to hold the scheduler's own policy against.
+    /// Whether it is a baseline.
     pub fn is_baseline(&self) -> bool {
         self.policy != Policy::FinishingTime
     }

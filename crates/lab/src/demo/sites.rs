@@ -1,4 +1,4 @@
-//! The configurations of the demo's two gateways: what an operator would write, with fresh keys.
+//! Configurations of the two gateways, as an operator would write them, with random keys.
 
 use std::fmt::Write as _;
 
@@ -9,10 +9,11 @@ use rand::RngCore;
 use super::platform::Platform;
 use super::rule::Rule;
 
-/// Tunnels between the two sites; each has one SA a way.
+/// Tunnels between the two sites, each with one SA per direction.
 pub(super) const TUNNELS: usize = 8;
 
-/// Both sites' configurations; the first has the platform's engines, the second is its peer.
+/// Configurations of both sites; the first has the platform's engines, the second those of the
+/// peer.
 pub(super) fn both(rule: Rule, window: usize, platform: &Platform) -> [Config; 2] {
     let proposal: Proposal = platform.proposal.parse().expect("the demo's proposals are good");
     let mut random = rand::rng();

@@ -1,4 +1,4 @@
-//! The demo's traffic: a capture of real programs, and an IMIX made from a seed.
+//! The demo's traffic: a capture of real programs, and seeded IMIX.
 
 use std::net::Ipv4Addr;
 
@@ -7,17 +7,17 @@ use convoy_packet::{IpHeader, Ipv4, Ipv6, ipv4, udp};
 use rand::rngs::StdRng;
 use rand::{Rng, RngCore, SeedableRng};
 
-/// Lengths of the simple IMIX in bytes, IP header included, and how often each comes in twelve
-/// packets. The largest is cut to the demo's inner MTU, so that nothing is fragmented.
+/// The simple IMIX: lengths in bytes, IP header included, and their weights. The largest is reduced
+/// to the demo's inner MTU, so that nothing is fragmented.
 pub const IMIX: [(usize, u32); 3] = [(40, 7), (576, 4), (1400, 1)];
-/// One in so many packets is the next of the capture.
+/// One in this many packets is from the capture.
 const CAPTURE_EVERY: usize = 4;
 
-/// One direction's packets in the order in which they are sent, over and over.
+/// The packets of one direction, which are sent in a loop.
 #[derive(Debug)]
 pub struct Traffic {
     packets: Vec<Vec<u8>>,
-    /// For each tunnel its packets' places, in order.
+    /// Indices of each tunnel's packets, in order.
     of_tunnel: Vec<Vec<u32>>,
 }
 
@@ -31,29 +31,29 @@ impl Traffic {
         Self { packets, of_tunnel }
     }
 
-    /// A packet by its place.
+    /// The packet at an index.
     pub(crate) fn packet(&self, at: usize) -> &[u8] {
         &self.packets[at]
     }
 
-    /// How many packets there are before they repeat.
+    /// Number of packets before they repeat.
     pub(super) fn len(&self) -> usize {
         self.packets.len()
     }
 
-    /// The places of one tunnel's packets, in order.
+    /// Indices of one tunnel's packets, in order.
     pub(super) fn of_tunnel(&self, tunnel: usize) -> &[u32] {
         &self.of_tunnel[tunnel]
     }
 
-    /// How many tunnels there are.
+    /// Number of tunnels.
     pub(super) fn tunnels(&self) -> usize {
         self.of_tunnel.len()
     }
 }
 
-/// The tunnel of a packet: the third byte of its IPv4 destination; the capture's IPv6 is in tunnel
-/// 0.
+/// The tunnel of a packet: the third byte of its IPv4 destination. The capture's IPv6 packets are
+/// in tunnel 0.
 pub(super) fn tunnel_of_packet(packet: &[u8]) -> Option<usize> {
     match Ipv4::parse(packet) {
         Ok(ip) => Some(ip.destination().octets()[2].into()),
@@ -61,13 +61,13 @@ pub(super) fn tunnel_of_packet(packet: &[u8]) -> Option<usize> {
     }
 }
 
-/// The traffic of both directions: from site 1 to site 2, and back. `capture` are whole IP packets;
-/// those from 10.1/16 and fd00:1::/32 go one way, the others the other.
+/// The traffic from site 1 to site 2, and back. `capture` holds whole IP packets; those from
+/// 10.1.0.0/16 and fd00:1::/32 go in the first direction, others in the second.
 pub(crate) fn both_ways(capture: Vec<Vec<u8>>, tunnels: usize, count: usize, seed: u64) -> [Traffic; 2] {
     mixed(capture, &IMIX, tunnels, count, seed)
 }
 
-/// As [`both_ways`], with lengths in bytes and how often each comes.
+/// As [`both_ways`], with lengths in bytes and their weights.
 pub(super) fn mixed(
     capture: Vec<Vec<u8>>,
     lengths: &[(usize, u32)],
@@ -95,7 +95,8 @@ pub(super) fn mixed(
     })
 }
 
-/// By the second byte of an IPv4, the second group of an IPv6 source.
+/// Whether it is from site 1: by the second byte of an IPv4 source or the second group of an IPv6
+/// source.
 fn is_from_site_1(packet: &[u8]) -> bool {
     match Ipv4::parse(packet) {
         Ok(ip) => ip.source().octets()[1] == 1,
@@ -103,7 +104,7 @@ fn is_from_site_1(packet: &[u8]) -> bool {
     }
 }
 
-/// One UDP packet of a random length from a random host of a random tunnel.
+/// A UDP packet with random length, host and tunnel.
 fn packet(random: &mut StdRng, lengths: &[(usize, u32)], from: u8, tunnels: usize, id: usize) -> Vec<u8> {
     let mut draw = random.random_range(0..lengths.iter().map(|(_, weight)| weight).sum());
     let len = lengths
@@ -121,8 +122,7 @@ fn packet(random: &mut StdRng, lengths: &[(usize, u32)], from: u8, tunnels: usiz
     let mut packet = vec![0; len];
     random.fill_bytes(&mut packet[at + udp::HEADER_BYTES..]);
     IpHeader { identification, ..IpHeader::new(UDP, source.into(), destination.into()) }.write(&mut packet);
-    // UDP's checksum is left out, as IPv4 allows: nobody on the way may touch it, so nobody may
-    // mind.
+    // The UDP checksum is omitted, as IPv4 permits; packets are compared byte for byte anyway.
     udp::write(&mut packet[at..], random.random_range(1024_u16..65535), 5004);
     packet
 }

@@ -1,4 +1,4 @@
-//! One run of the two gateways with one policy and one window.
+//! One run of the two gateways with one rule and one window.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -23,45 +23,45 @@ use super::rule::Rule;
 use super::sites::both;
 use super::traffic::Traffic;
 
-/// Packets that the link between the gateways holds, each way.
+/// Capacity of the link between the gateways in packets, per direction.
 const LINK_PACKETS: usize = 1024;
-/// The link's MTU, in bytes.
+/// MTU of the link in bytes.
 const LINK_MTU: usize = 1500;
-/// How often what is going on is shown.
+/// Interval of the live view.
 const SHOW_EVERY: Duration = Duration::from_millis(250);
-/// How long the last packets may take to come out.
+/// Longest wait for the last packets to arrive.
 const DRAIN: Duration = Duration::from_secs(10);
 
-/// The first part of a run, whose latencies are not recorded: engines' costs are still being
+/// Fraction of a run without recording of latencies, while the engines' cost models are still being
 /// corrected.
 const WARM_UP: f64 = 0.2;
 
-/// What is run.
+/// Settings of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Trial<'a> {
-    /// The engines.
+    /// The platform, with its engines.
     pub platform: &'a Platform,
-    /// The policy.
+    /// The rule.
     pub rule: Rule,
     /// The window, in packets.
     pub window: usize,
-    /// What comes.
+    /// Offered load.
     pub load: Load,
     /// How long packets are sent.
     pub length: Duration,
-    /// The engine that vanishes half way, if any.
+    /// The engine that fails half-way, if any.
     pub fail: Option<&'a str>,
 }
 
-/// Two gateways and what they deliver to each other.
+/// Two gateways and their counters.
 struct Pair {
     gateways: [Worker; 2],
     deliveries: [Arc<Delivery>; 2],
     events: Vec<String>,
     /// Engines of the first gateway that were quarantined.
     quarantined: Vec<String>,
-    /// Whether the thread may sleep while nothing moves. Not where times are measured: they would
-    /// be those of its sleep.
+    /// Whether the thread may sleep while nothing moves. It may not where latency is measured, as
+    /// that would include its sleep.
     sleeps: bool,
 }
 
@@ -150,7 +150,7 @@ impl Pair {
         Ok(moved)
     }
 
-    /// Lets the last packets come out; returns the time until the last did.
+    /// Waits for the last packets; returns the time at which the last one arrived.
     fn drain(&mut self, began: Instant) -> Result<Duration, DemoError> {
         let stopped = Instant::now();
         let mut last = began.elapsed();
@@ -192,7 +192,7 @@ impl Pair {
         }
     }
 
-    /// Those of the first gateway, which is in question.
+    /// Engines of the first gateway, which is under test.
     fn engines(&self) -> Vec<DemoEngineReport> {
         let stage = self.gateways[0].pipeline().stage();
         let engines = stage.engines();

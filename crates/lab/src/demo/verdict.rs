@@ -1,4 +1,4 @@
-//! What the scheduler gained over the best baseline, in one line.
+//! The scheduler's gain over the best baseline, in one sentence.
 
 use std::fmt;
 
@@ -7,34 +7,33 @@ use serde::Serialize;
 use super::measure::Measurement;
 use super::rule::Rule;
 
-/// Below this, a difference is the machine's noise.
+/// Smallest relative difference that counts; the rest is noise.
 const NOISE: f64 = 0.05;
-/// A baseline that refuses more than this part of the load does not carry it, and its latency says
-/// nothing.
+/// Fraction of the load that a rule may refuse; beyond it, its latency is not comparable.
 const CARRIED: f64 = 0.01;
 
-/// One figure against that of the baseline that was best at it.
+/// A figure compared with that of the best baseline.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Against {
     /// The baseline.
     pub baseline: Rule,
-    /// The scheduler's figure over the baseline's.
+    /// The scheduler's figure divided by the baseline's.
     pub ratio: f64,
 }
 
-/// The scheduler as it is by default, `finishing-time` that waits, against the best baseline.
+/// The scheduler's default (`finishing-time`, waiting) compared with the best baseline.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Verdict {
-    /// The most packets a second.
+    /// Packets per second.
     pub throughput: Against,
-    /// The 99th percentile of latency under the same load; `None` if the scheduler or every
-    /// baseline lost packets of it.
+    /// 99th percentile of latency under the same load; `None` if the scheduler or all baselines
+    /// lost packets.
     pub latency: Option<Against>,
 }
 
 impl Verdict {
-    /// Compares what was measured with all that comes (`saturated`) and at a rate (`offered`);
-    /// `None` without the scheduler or without any baseline.
+    /// Compares the results when saturated and under the same load (`offered`); `None` without the
+    /// scheduler or without any baseline.
     pub(super) fn of(saturated: &[Measurement], offered: &[Measurement]) -> Option<Self> {
         let own = |all: &[Measurement]| all.iter().find(|measured| measured.rule == Rule::WAIT).cloned();
         let baselines = || saturated.iter().filter(|measured| measured.rule.is_baseline());
@@ -108,7 +107,7 @@ mod tests {
     fn verdict(own: (f64, f64, f64), baselines: [(f64, f64, f64); 2]) -> String {
         let rules = Rule::compared();
         let measured = |rule, (pps, p99, refused)| measured(rule, pps, p99, refused);
-        // `skip` is better than all, and is no baseline.
+        // `skip` is better than all, but it is not a baseline.
         let skip = measured(Rule::SKIP, (1e9, 0.1, 0.0));
         let all = [
             measured(Rule::WAIT, own),

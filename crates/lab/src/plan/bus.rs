@@ -1,4 +1,4 @@
-//! A configuration's buses in the simulator's words.
+//! Converts a configuration's buses to the simulator's.
 
 use convoy_gateway::config::BusConfig;
 use convoy_sim::BusSpec;

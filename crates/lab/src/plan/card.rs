@@ -1,30 +1,30 @@
-//! Cards that are not there: what the accelerators of a platform of the simulator's would cost.
+//! Hypothetical cards: the accelerators of one of the simulator's platforms, added to this machine.
 
 use convoy_sim::{BusSpec, Platform, ProcessorKind};
 
 use super::PlanError;
 use super::platform::EngineCost;
 
-/// A card as a platform describes it.
+/// A card as described by a platform.
 #[derive(Clone, Debug)]
 pub(super) struct Card {
-    /// The platform's name.
+    /// Name of the platform.
     pub(super) name: String,
-    /// Its accelerators.
+    /// The card's accelerators.
     pub(super) engines: Vec<EngineCost>,
-    /// The buses by which they are reached.
+    /// The buses that connect them.
     pub(super) buses: Vec<BusSpec>,
 }
 
 impl Card {
-    /// The accelerators of a platform with their queues, caches and buses. Its stages are left out:
-    /// on this machine packets are received and sent by other means.
+    /// Takes a platform's accelerators with their queues, caches and buses. The platform's stages
+    /// are left out, since this machine has its own packet I/O.
     ///
     /// # Errors
     /// [`PlanError::Card`] if the platform has no accelerator.
     pub(super) fn of(platform: &Platform) -> Result<Self, PlanError> {
         let name = &platform.name;
-        // Two cards, and the configuration, may give the same name to a bus.
+        // Prefixed, since several cards and the configuration may use the same name.
         let own = |bus: &str| format!("{name}'s {bus}");
         let (t_init_ns, t_block_ns) =
             (platform.reference.t_init_us * 1e3, 128.0 / platform.reference.block_mbps * 1e3);

@@ -1,8 +1,7 @@
-//! The same trace through the gateway itself, to hold the simulation against.
+//! Runs a trace through the gateway itself, to validate the simulation.
 
 use std::path::Path;
 
-use convoy_dataplane::costs::Costs;
 use convoy_dataplane::pipeline::{Clock, Pipeline};
 use convoy_gateway::assemble;
 use convoy_gateway::config::Config;
@@ -17,30 +16,30 @@ use super::{PlanError, trace::with_keys};
 /// Packets read at a time.
 const BURST: usize = 64;
 
-/// What the gateway did.
+/// Result of the run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Measured {
-    /// Packets that were sealed.
+    /// Packets encrypted.
     pub packets: u64,
-    /// Packets a second, over all rounds.
+    /// Packets per second, over all rounds.
     pub packets_per_second: f64,
-    /// The same with each thousand of packets as in the round in which they were fastest: without
-    /// what other programs of the machine took.
+    /// The same, with each thousand packets taken from their fastest round, which excludes
+    /// disturbance by other programs.
     pub undisturbed_packets_per_second: f64,
-    /// Each engine's name and share of the packets.
+    /// Name of each engine and its share of the packets.
     pub share: Vec<(String, f64)>,
-    /// Packets in a multi-packet, mean.
+    /// Mean packets per multi-packet.
     pub packets_per_multipacket: f64,
 }
 
-/// Sends up to `limit` packets of a capture through one worker's pipeline, outbound, as fast as it
-/// takes them, `rounds` times over. Reading the capture is not counted.
+/// Sends up to `limit` packets of a capture outbound through one worker's pipeline, `rounds` times,
+/// as fast as it takes them. Reading the capture is not counted.
 ///
 /// # Errors
-/// [`PlanError`] if the gateway cannot be put together or the capture cannot be read.
+/// [`PlanError`] if the gateway cannot be set up or the capture cannot be read.
 pub fn measure(config: &Config, capture: &Path, limit: usize, rounds: usize) -> Result<Measured, PlanError> {
     let config = with_keys(config).with_one_worker();
-    let mut costs = Costs::new();
+    let mut costs = assemble::costs();
     let engines = assemble::engines(&config, &mut costs)?.pop().unwrap_or_default();
     let (mut pipeline, _) =
         assemble::pipeline(&config, 0, engines, &costs, Clock::start(), &Beginnings::Fresh)?;
@@ -53,14 +52,14 @@ fn report(pipeline: &Pipeline, pace: &Pace) -> Measured {
     let engines = pipeline.stage().engines();
     let counters: Vec<_> = (0..engines.len()).map(|at| engines.counters(at)).collect();
     let packets: u64 = counters.iter().map(|counters| counters.packets).sum();
-    let multi_packets: u64 = counters.iter().map(|counters| counters.multi_packets).sum();
+    let trains: u64 = counters.iter().map(|counters| counters.trains).sum();
     let share = |at: usize| counters[at].packets as f64 / packets.max(1) as f64;
     Measured {
         packets,
         packets_per_second: 1e9 / pace.whole_ns,
         undisturbed_packets_per_second: 1e9 / pace.undisturbed_ns,
         share: (0..engines.len()).map(|at| (engines.description(at).name.clone(), share(at))).collect(),
-        packets_per_multipacket: packets as f64 / multi_packets.max(1) as f64,
+        packets_per_multipacket: packets as f64 / trains.max(1) as f64,
     }
 }
 

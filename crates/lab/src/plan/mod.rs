@@ -1,10 +1,10 @@
-//! `convoy sim plan`: what this machine's engines would do with this traffic, by simulation: the
-//! best window, and what each engine brings.
+//! `convoy sim plan`: simulates what this machine's engines would achieve with given traffic, and
+//! finds the best window and the gain of each engine.
 //!
-//! The traffic is what the gateway itself would hand to its scheduler: the capture goes through the
-//! configuration's policies and SAs. Engines cost what calibration measured; what a worker does to
-//! each packet beside cryptography is measured by its own pipeline with an engine that does
-//! nothing. The rest is [`convoy_sim`].
+//! The traffic is what the gateway itself would hand to its scheduler: the capture passes the
+//! configuration's policies and SAs. Engine costs are those of calibration. The worker's time per
+//! packet beside cryptography is measured with its own pipeline and an engine that does nothing.
+//! The rest is [`convoy_sim`].
 
 mod bus;
 mod card;
@@ -24,88 +24,88 @@ use convoy_gateway::assemble::AssembleError;
 use convoy_sim::{Arrivals, Platform, Report, Simulation, SimulationError};
 use serde::Serialize;
 
-/// Windows that are tried, in packets.
+/// Windows to try, in packets.
 const WINDOWS: [usize; 10] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
-/// A smaller window is better, in throughput that it may cost.
+/// Throughput that may be given up for a smaller window, as a fraction.
 const TOLERANCE: f64 = 0.005;
 
-/// Why there is no plan.
+/// Why planning failed.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
-    /// The gateway could not be put together.
+    /// The gateway could not be set up.
     #[error(transparent)]
     Assemble(#[from] AssembleError),
     /// The capture cannot be read.
     #[error(transparent)]
     Port(#[from] convoy_port::PortError),
-    /// No packet of the capture is protected.
+    /// No policy protects any packet of the capture.
     #[error(
         "{0}: no policy of the configuration protects any of its {1} packets; compare local_ts and remote_ts with the addresses in the capture"
     )]
     Unprotected(String, u64),
-    /// An engine could not be measured.
+    /// An engine could not be calibrated.
     #[error(transparent)]
     Engine(#[from] convoy_engine::EngineError),
-    /// A platform that should be a card has no accelerator.
+    /// A platform given as a card has no accelerator.
     #[error("{0} has no [[processor]] of kind \"accelerator\" that could be added to this machine")]
     Card(String),
-    /// The simulation was refused.
+    /// The simulation's input is invalid.
     #[error(transparent)]
     Simulation(#[from] SimulationError),
 }
 
-/// What one setting comes to.
+/// Simulated result of one variant.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PlanOutcome {
-    /// What is different: a window, an engine more or less.
+    /// What is changed: a window, or an engine added or removed.
     pub change: String,
     /// The window, in packets.
     pub window: usize,
-    /// Packets a second.
+    /// Packets per second.
     pub packets_per_second: f64,
-    /// Of the bytes that are ciphered, in Mbit/s.
+    /// Throughput of the encrypted bytes, in Mbit/s.
     pub throughput_mbps: f64,
-    /// Throughput over that of the configuration as it stands.
+    /// Throughput relative to the configuration as it stands.
     pub gain: f64,
-    /// Packets in a multi-packet, mean.
+    /// Mean packets per multi-packet.
     pub packets_per_multipacket: f64,
-    /// From dispatch to completion, mean, in ms.
+    /// Mean time from dispatch to completion, in ms.
     pub latency_ms: f64,
-    /// From arrival until it has left, 99th percentile, in ms; of use where packets arrive at a
-    /// rate.
+    /// 99th percentile of the time from arrival to departure, in ms; meaningful only where packets
+    /// arrive at a given rate.
     pub sojourn_p99_ms: f64,
-    /// Each processor's name and share of the packets. All engines on the worker's core are one
-    /// processor, `worker`.
+    /// Name of each processor and its share of the packets. All engines on the worker's core count
+    /// as one processor, `worker`.
     pub share: Vec<(String, f64)>,
 }
 
-/// A plan.
+/// Result of planning.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Plan {
     /// Packets of the trace that a policy protects, and those that none does.
     pub packets: (u64, u64),
-    /// What a worker does to a packet before and after cryptography, in ns.
+    /// Worker's time per packet before and after cryptography, in ns.
     pub worker_ns: (f64, f64),
-    /// What each engine costs.
+    /// Costs of the engines.
     pub engines: Vec<EngineCost>,
-    /// What the accelerators of the cards cost that are not there, as their platforms say.
+    /// Costs of the hypothetical cards' accelerators, by their platforms.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub card_engines: Vec<EngineCost>,
     /// The configuration as it stands.
     pub as_configured: PlanOutcome,
-    /// Each window.
+    /// The variants by window.
     pub windows: Vec<PlanOutcome>,
-    /// The smallest window within half a percent of the highest throughput.
+    /// The smallest window whose throughput is within half a percent of the highest.
     pub best_window: usize,
-    /// An engine more or less, and cards that are not there, with the best window.
+    /// Variants with an engine added or removed and with hypothetical cards, at the best window.
     pub changes: Vec<PlanOutcome>,
 }
 
-/// Makes a plan for `machine` under `trace`. `rate_mbps` is the rate at which packets arrive;
-/// without it there are always more. `progress` is told how many of how many simulations are done.
+/// Makes a plan for `machine` under `trace`. Packets arrive at `rate_mbps`; without it, there are
+/// always more. Calls `progress` with the number of finished and of all simulations.
 ///
 /// # Errors
-/// [`PlanError::Simulation`] if a cost makes no sense.
+/// [`PlanError::Simulation`] if a cost is invalid.
 pub fn plan(
     machine: &Machine,
     trace: &Trace,
@@ -146,11 +146,11 @@ pub fn plan(
     })
 }
 
-/// One run of the trace on a machine. What the worker does depends on where the packets go, so the
-/// shares of a first run give its time in a second.
+/// Simulates the trace on a machine. The worker's time per packet depends on the engines' shares,
+/// so a first run finds the shares and a second one uses them.
 ///
 /// # Errors
-/// [`PlanError::Simulation`] if the platform makes no sense.
+/// [`PlanError::Simulation`] if the platform is invalid.
 fn simulate_with_shares(
     machine: &Machine,
     window: usize,
@@ -166,17 +166,17 @@ fn simulate_with_shares(
     }
 }
 
-/// The share of the packets that went to engines which are not on the worker's core.
+/// Share of the packets that went to engines off the worker's core.
 fn lookaside_share(machine: &Machine, shares: &[(String, f64)]) -> f64 {
     let is_elsewhere =
         |name: &String| machine.engines.iter().any(|engine| !engine.is_inline && engine.name == *name);
     shares.iter().filter(|(name, _)| is_elsewhere(name)).map(|(_, share)| share).sum()
 }
 
-/// One run of the trace.
+/// Simulates the trace on a platform.
 ///
 /// # Errors
-/// [`PlanError::Simulation`] if the platform makes no sense.
+/// [`PlanError::Simulation`] if the platform is invalid.
 pub fn simulate(platform: Platform, trace: &Trace) -> Result<Report, PlanError> {
     let simulation = Simulation { arrivals: Arrivals::BackToBack, ..Simulation::new(platform) };
     Ok(simulation.run(trace.packets.clone().into_iter())?)

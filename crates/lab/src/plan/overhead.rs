@@ -1,15 +1,14 @@
-//! What a worker does to a packet beside its cipher: frames, lookups, headers, window, order, and
-//! what handing a multi-packet to an engine takes. Measured with the gateway's own pipeline and an
+//! Measures a worker's time per packet beside the cipher: frames, lookups, headers, window,
+//! ordering, and handing multi-packets to an engine. It uses the gateway's own pipeline and an
 //! engine that does nothing.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use convoy_dataplane::costs::Costs;
 use convoy_dataplane::pipeline::{Clock, Pipeline};
 use convoy_engine::{
-    Completion, Engine, EngineControl, EngineDescription, EngineError, EngineQueue, InPlace, MultiPacket,
-    Outcome, Placement, Refused, Takes, lay_out,
+    Completion, Engine, EngineControl, EngineDescription, EngineError, EngineQueue, InPlace, Outcome,
+    Placement, Refused, Submission, Takes, lay_out,
 };
 use convoy_gateway::assemble;
 use convoy_gateway::config::Config;
@@ -21,23 +20,23 @@ use super::PlanError;
 use super::drive::drive;
 use super::trace::with_keys;
 
-/// Packets that are sent for each measurement, and the fewest rounds.
+/// Packets sent per measurement, and the smallest number of rounds.
 const PACKETS: usize = 200_000;
 const LEAST_ROUNDS: usize = 10;
 
-/// An engine that says of itself what another does, and hands packets back as they came.
-struct Blank {
+/// An engine that is described like another one and returns packets unprocessed.
+struct NullEngine {
     description: EngineDescription,
     done: Vec<Completion>,
 }
 
-impl InPlace for Blank {
+impl InPlace for NullEngine {
     fn process(&mut self, packets: &mut [CryptoPacket]) {
         packets.iter_mut().for_each(|packet| packet.status = CryptoStatus::Done);
     }
 }
 
-impl EngineControl for Blank {
+impl EngineControl for NullEngine {
     fn description(&self) -> &EngineDescription {
         &self.description
     }
@@ -49,15 +48,15 @@ impl EngineControl for Blank {
     fn remove_key(&mut self, _: SaIndex) {}
 }
 
-impl EngineQueue for Blank {
-    fn submit(&mut self, mut multi_packet: MultiPacket) -> Result<(), Box<Refused>> {
-        // As others do, so that reading the clock counts.
+impl EngineQueue for NullEngine {
+    fn submit(&mut self, mut submission: Submission) -> Result<(), Box<Refused>> {
+        // Real engines read the clock as well, so its cost is included.
         let start = Instant::now();
-        let MultiPacket { packets, templates, .. } = &mut multi_packet;
+        let Submission { packets, templates, .. } = &mut submission;
         lay_out(templates, packets, &mut |iv| iv.fill(0));
         packets.iter_mut().for_each(|packet| packet.status = CryptoStatus::Done);
         let service_ns = Some(start.elapsed().as_nanos() as u64);
-        self.done.push(Completion { multi_packet, outcome: Outcome::Done, service_ns });
+        self.done.push(Completion { submission, outcome: Outcome::Done, service_ns });
         Ok(())
     }
 
@@ -75,7 +74,7 @@ impl EngineQueue for Blank {
     }
 }
 
-/// A worker's time for a packet beside its cipher, mean, in ns: before the window and after
+/// Worker's mean time per packet beside the cipher, in ns: before the window and after
 /// cryptography.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct PacketOverhead {
@@ -83,23 +82,23 @@ pub(super) struct PacketOverhead {
     pub(super) after_ns: f64,
 }
 
-/// The same for each window that a plan tries, by where packets are encrypted.
+/// Overhead for each window of a plan, by where packets are encrypted.
 #[derive(Clone, Debug, Default)]
 pub(super) struct OverheadByWindow {
-    /// On the worker's core, where all engines are there: bursts are done in place.
+    /// On the worker's core, if all engines are there: bursts are processed in place.
     alone: BTreeMap<usize, PacketOverhead>,
-    /// On the worker's core, with engines elsewhere to choose from.
+    /// On the worker's core, if there are other engines to choose from.
     inline: BTreeMap<usize, PacketOverhead>,
-    /// Elsewhere.
+    /// At engines off the worker's core.
     lookaside: BTreeMap<usize, PacketOverhead>,
 }
 
 impl OverheadByWindow {
-    /// Measures under `packets` what a pipeline as configured takes around engines that are
-    /// described so.
+    /// Measures the overhead with `packets`, in a pipeline as configured and around engines with
+    /// these descriptions.
     ///
     /// # Errors
-    /// [`PlanError::Assemble`] if there is no such pipeline.
+    /// [`PlanError::Assemble`] if the pipeline cannot be set up.
     pub(super) fn measure(
         config: &Config,
         packets: &[Vec<u8>],
@@ -120,8 +119,8 @@ impl OverheadByWindow {
         })
     }
 
-    /// With this window, where engines that are not on the worker's core take such a share of the
-    /// packets; `None` where there are no such engines.
+    /// The overhead with this window, where `lookaside` is the share of the packets at engines off
+    /// the worker's core; `None` if there are no such engines.
     pub(super) fn with(&self, window: usize, lookaside: Option<f64>) -> PacketOverhead {
         let of = |windows: &BTreeMap<usize, PacketOverhead>| windows.get(&window).copied();
         let Some(share) = lookaside else { return of(&self.alone).unwrap_or_default() };
@@ -161,17 +160,17 @@ fn pipeline(
     let mut config = with_keys(config).with_one_worker();
     config.scheduler.window = window;
     config.scheduler.adaptive = None;
-    // There is one engine to choose from, and it may not be on the worker's core.
+    // Other policies may require an engine on the worker's core.
     config.scheduler.policy = Policy::FinishingTime;
-    let mut costs = Costs::new();
+    let mut costs = assemble::costs();
     costs.set_fixed(&engine.name, CostModel { t_init: 100.0, t_block: 1.0 });
     let mut description = engine.clone();
     if description.placement == Placement::Inline && !is_alone {
-        // With engines elsewhere to choose from, the window is what bursts go through.
+        // Where there are other engines to choose from, bursts pass through the window.
         description.takes = Takes::MultiPackets;
     }
-    let blank = Blank { description, done: Vec::new() };
-    let engines: Vec<Box<dyn Engine>> = vec![Box::new(blank)];
+    let null = NullEngine { description, done: Vec::new() };
+    let engines: Vec<Box<dyn Engine>> = vec![Box::new(null)];
     Ok(assemble::pipeline(&config, 0, engines, &costs, Clock::start(), &Beginnings::Fresh)?.0)
 }
 
@@ -200,14 +199,14 @@ mod tests {
         let [traffic, _] = both_ways(Vec::new(), 8, 640, 7);
         let packets: Vec<Vec<u8>> = (0..640).map(|at| traffic.packet(at).to_vec()).collect();
         let inline = Software::new("software").description().clone();
-        // The handed-in burst of 64 packets is one piece of work in place, and at least a
-        // multi-packet for each SA in the window.
+        // The burst of 64 packets is one unit of work in place; through the window there is at
+        // least one multi-packet per SA.
         let per_work = |is_alone, window| {
             let mut pipeline = pipeline(&config(32), &inline, is_alone, window).expect("good");
             drive(&mut pipeline, &packets, 2);
             let counters = pipeline.stage().engines().counters(0);
             assert_eq!(counters.packets, 1280);
-            counters.packets / counters.multi_packets
+            counters.packets / counters.trains
         };
         assert_eq!(per_work(true, 32), 64);
         assert!(per_work(false, 32) <= 32, "through the window beside engines elsewhere");

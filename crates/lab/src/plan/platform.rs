@@ -1,4 +1,4 @@
-//! This machine as a platform of the simulator's.
+//! Describes this machine as a platform of the simulator.
 
 use std::collections::HashMap;
 
@@ -19,29 +19,29 @@ use super::card::Card;
 use super::overhead::{OverheadByWindow, PacketOverhead};
 use super::{PlanError, Trace, WINDOWS};
 
-/// A rate at which there are always more packets, in Mbit/s.
+/// An arrival rate that saturates any platform, in Mbit/s.
 const SATURATED_MBPS: f64 = 1e7;
-/// The processor that is the worker's own core.
+/// Name of the processor that stands for the worker's own core.
 const WORKER: &str = "worker";
 
-/// What an engine costs under the trace's transforms.
+/// Cost of an engine for the transforms of the trace.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct EngineCost {
     /// Its name.
     pub name: String,
-    /// Whether it works on the worker's core.
+    /// Whether it runs on the worker's core.
     pub is_inline: bool,
-    /// Whether its timing is a model's.
+    /// Whether its timing is modelled.
     pub is_model: bool,
-    /// Once per multi-packet, in ns.
+    /// Time per multi-packet, in ns.
     pub t_init_ns: f64,
-    /// Per 16 bytes, in ns.
+    /// Time per 16-byte block, in ns.
     pub t_block_ns: f64,
-    /// Multi-packets that may wait for it.
+    /// Limit on multi-packets in its queue.
     pub depth: usize,
-    /// The modelled bus by which it is reached.
+    /// The modelled bus that connects it.
     pub bus: Option<String>,
-    /// The SAs that a card keeps by itself.
+    /// Cache of SAs on a card.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache: Option<SaCacheSpec>,
 }
@@ -49,13 +49,13 @@ pub struct EngineCost {
 /// One worker and its engines.
 #[derive(Clone, Debug)]
 pub struct Machine {
-    /// Engines, in the order of the configuration.
+    /// The engines, in the order of the configuration.
     pub engines: Vec<EngineCost>,
-    /// The window as configured.
+    /// The configured window, in packets.
     pub window: usize,
-    /// What could be added, beside more of what there is.
+    /// Engines that could be added, besides duplicates of existing ones.
     spare: Vec<EngineCost>,
-    /// Cards that are not there.
+    /// Hypothetical cards to try.
     cards: Vec<Card>,
     buses: HashMap<String, BusSpec>,
     scheduler: SchedulerConfig,
@@ -63,13 +63,13 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// The engines of a configuration, for one worker, calibrated for the transforms of a trace.
+    /// The engines of a configuration for one worker, calibrated for the transforms of a trace.
     ///
     /// # Errors
-    /// [`PlanError`] if an engine is not there or fails while it is measured.
+    /// [`PlanError`] if an engine is not available or fails during calibration.
     pub fn new(config: &Config, trace: &Trace) -> Result<Self, PlanError> {
         let config = config.with_one_worker();
-        let mut costs = Costs::new();
+        let mut costs = assemble::costs();
         let made = assemble::engines(&config, &mut costs)?.pop().unwrap_or_default();
         let (mut engines, mut described) = (Vec::new(), Vec::new());
         for (at, engine) in made.into_iter().enumerate() {
@@ -82,7 +82,7 @@ impl Machine {
         }
         let mut spare = Vec::new();
         let has_pinned = engines.iter().any(|engine| !engine.is_inline && !engine.is_model);
-        // Of the last core, which workers are least likely to have.
+        // The last core, which workers are least likely to use.
         let core = std::thread::available_parallelism().map_or(0, |cores| cores.get() - 1);
         if !has_pinned && let Ok(engine) = Multibuffer::on_core("multibuffer on a core of its own", core) {
             described.push(engine.description().clone());
@@ -102,7 +102,7 @@ impl Machine {
         })
     }
 
-    /// Also tries what the accelerators of this platform would bring.
+    /// Also tries the accelerators of this platform.
     ///
     /// # Errors
     /// [`PlanError::Card`] if it has none.
@@ -111,14 +111,13 @@ impl Machine {
         Ok(())
     }
 
-    /// The accelerators of all cards that are tried.
+    /// The accelerators of all cards to try.
     pub fn card_engines(&self) -> impl Iterator<Item = &EngineCost> {
         self.cards.iter().flat_map(|card| &card.engines)
     }
 
-    /// What a worker spends on a packet beside its cipher, before the window and after
-    /// cryptography, in ns, with this window and this share of the packets at engines that are not
-    /// on its core.
+    /// Worker's time per packet before the window and after cryptography, in ns, with this window
+    /// and this share of the packets at engines off its core.
     pub fn worker_ns(&self, window: usize, lookaside: f64) -> (f64, f64) {
         let overhead = self.overhead(window, lookaside);
         (overhead.before_ns, overhead.after_ns)
@@ -129,7 +128,7 @@ impl Machine {
         self.overhead.with(window, has_others.then_some(lookaside))
     }
 
-    /// The machine with an engine more or less, each with what is different.
+    /// Variants of the machine with an engine added or removed, each with a description.
     pub fn changes(&self) -> Vec<(String, Self)> {
         let with = |engines| Self { engines, ..self.clone() };
         let mut changes = Vec::new();
@@ -155,10 +154,10 @@ impl Machine {
         changes
     }
 
-    /// The simulator's platform. Engines on the worker's core cannot work at once: the one that is
-    /// fastest stands for all, and shares the core with what the worker does to each packet; the
-    /// scheduler runs on it as well. `lookaside` is the share of the packets that other engines
-    /// take: handing them over is another work.
+    /// This machine as a simulator platform. Engines on the worker's core cannot work at the same
+    /// time, so the fastest one stands for all of them; it shares the core with the worker's other
+    /// work and with the scheduler. `lookaside` is the share of the packets at other engines, for
+    /// which handing over takes a different time.
     pub fn platform(&self, window: usize, rate_mbps: Option<f64>, lookaside: f64) -> Platform {
         let overhead = self.overhead(window, lookaside);
         let (before_us, after_us) = (overhead.before_ns * 1e-3, overhead.after_ns * 1e-3);
@@ -177,7 +176,7 @@ impl Machine {
             ..StageSpec::default()
         };
         let stages = if fastest.is_some() {
-            // Zero leaves a stage out.
+            // A stage of zero time is omitted.
             vec![
                 stage("classify and prepare", StagePosition::Before, before_us, Some(WORKER)),
                 stage("finish", StagePosition::After, after_us, Some(WORKER)),
@@ -196,7 +195,7 @@ impl Machine {
                 on: fastest.map(|_| WORKER.to_owned()),
                 ..scheduler(&self.scheduler, window)
             },
-            // 1 us and 1 us a block, so that ratios are times in us.
+            // 1 µs per multi-packet and per block, so that the engines' ratios are times in µs.
             reference: Reference { t_init_us: 1.0, block_mbps: 128.0 },
             buses: self.buses.values().cloned().collect(),
             processors,
@@ -207,7 +206,7 @@ impl Machine {
     }
 }
 
-/// What a multi-packet of ten packets of 500 bytes takes.
+/// Time of a multi-packet of ten packets of 500 bytes.
 fn typical_ns(engine: &EngineCost) -> f64 {
     engine.t_init_ns + engine.t_block_ns * 320.0
 }
@@ -253,13 +252,13 @@ fn scheduler(config: &SchedulerConfig, window: usize) -> SchedulerSpec {
         classes: config.classes,
         weights,
         work_conserving: true,
-        // The gateway does not know what a device has in its cache; it corrects its cost models by
-        // what it measures.
+        // The gateway does not know the content of a device's cache; it corrects its cost models by
+        // measured times.
         knows_caches: false,
     }
 }
 
-/// The mean over the bytes of each transform; `None` if the engine can do none of them.
+/// The mean over transforms, weighted by bytes; `None` if the engine supports none of them.
 fn cost_of(
     mut engine: IdleEngine,
     bus: Option<String>,

@@ -1,12 +1,11 @@
-//! The simulator against the gateway, both in virtual time: modelled engines, whose time is the
-//! model's own.
+//! Validates the simulator against the gateway, both in virtual time, with modelled engines.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-use convoy_dataplane::clock::{Environment, VirtualTime};
+use convoy_dataplane::clock::VirtualTime;
 use convoy_dataplane::costs::Costs;
-use convoy_dataplane::pipeline::Pipeline;
+use convoy_dataplane::pipeline::{Pipeline, PipelineResources};
 use convoy_engine::{BusTiming, Engine, EngineControl, EngineSettings, Model, SteppedBus};
 use convoy_gateway::assemble;
 use convoy_gateway::config::Config;
@@ -19,10 +18,10 @@ use super::trace::with_keys;
 use super::*;
 use crate::demo::traffic::both_ways;
 
-/// Packets of the demo's traffic.
+/// Number of packets of the demo's traffic.
 const PACKETS: usize = 1_500;
 
-/// Three devices, two of them on one bus.
+/// Three devices, two of them on a common bus.
 pub(super) fn config(window: usize) -> Config {
     let mut text = format!("[scheduler]\nwindow = {window}\n[[bus]]\nname = \"slow\"\nclock_mhz = 0.25\n");
     text += "address_cycles = 1\nwidth_bytes = 4\n";
@@ -77,8 +76,8 @@ fn engines_in(
     (engines, shared.into_values().collect())
 }
 
-/// Sends `packets` through a pipeline as fast as it takes them, and lets time pass only while
-/// nothing can move.
+/// Sends `packets` through a pipeline as fast as it takes them; time advances only while nothing
+/// can progress.
 fn drive(pipeline: &mut Pipeline, packets: &[&[u8]], time: &VirtualTime, buses: &[SteppedBus]) {
     let (mut next, mut frames) = (0, Vec::new());
     while next < packets.len() || !pipeline.is_empty() {
@@ -99,25 +98,25 @@ fn drive(pipeline: &mut Pipeline, packets: &[&[u8]], time: &VirtualTime, buses: 
     }
 }
 
-/// `rounds` is how often the packets are sent in a row.
-fn held_against_the_gateway(window: usize, rounds: usize) {
+/// Compares simulator and gateway; the packets are sent `rounds` times.
+fn compare_with_gateway(window: usize, rounds: usize) {
     let folder = tempfile::tempdir().expect("a folder");
     let (config, capture) = (config(window), capture(&folder));
     let mut trace = Trace::read(&config, &capture, PACKETS).expect("readable");
     assert_eq!((trace.packets.len(), trace.unprotected), (PACKETS, 0));
     let machine = Machine::new(&config, &trace).expect("models are everywhere");
     trace.packets = trace.packets.repeat(rounds);
-    // In virtual time a worker takes none for what it does to a packet.
+    // In virtual time, a worker's own work takes no time.
     let platform = Platform { stages: Vec::new(), ..machine.platform(window, None, 0.0) };
     let simulated = simulate(platform, &trace).expect("a good platform");
     let predicted = simulated.packets as f64 / (simulated.end_ms * 1e-3);
 
     let (time, mut costs) = (VirtualTime::new(), Costs::without_cache());
     let (engines, buses) = engines_in(&time, &config, &mut costs);
-    let environment = Environment::simulated(&time, 7);
+    let resources = PipelineResources::simulated(&time, 7);
     let config = with_keys(&config);
     let (mut pipeline, _) =
-        assemble::pipeline(&config, 0, engines, &costs, environment, &Beginnings::Fresh).expect("good");
+        assemble::pipeline(&config, 0, engines, &costs, resources, &Beginnings::Fresh).expect("good");
     let [traffic, _] = both_ways(Vec::new(), 8, PACKETS, 7);
     let packets: Vec<&[u8]> = (0..PACKETS * rounds).map(|at| traffic.packet(at % PACKETS)).collect();
     drive(&mut pipeline, &packets, &time, &buses);
@@ -143,12 +142,12 @@ fn held_against_the_gateway(window: usize, rounds: usize) {
 
 #[test]
 fn the_simulator_and_the_gateway_agree_without_bundling() {
-    held_against_the_gateway(1, 2);
+    compare_with_gateway(1, 2);
 }
 
 #[test]
 fn the_simulator_and_the_gateway_agree_with_a_window() {
-    held_against_the_gateway(32, 6);
+    compare_with_gateway(32, 6);
 }
 
 #[test]
@@ -191,7 +190,7 @@ fn engines_on_the_workers_core_share_it_with_the_pipeline_and_the_scheduler() {
 }
 
 #[test]
-fn a_capture_of_other_traffic_is_told() {
+fn a_capture_of_other_traffic_is_reported() {
     let folder = tempfile::tempdir().expect("a folder");
     let capture = capture(&folder);
     let text = "[[tunnel]]\nname = \"t\"\nlocal = \"192.0.2.1\"\nremote = \"192.0.2.2\"\n\

@@ -1,10 +1,9 @@
-//! A capture as the gateway's scheduler would see it.
+//! Converts a capture to the packets that the gateway's scheduler would see.
 
 use std::collections::HashMap;
 use std::path::Path;
 
 use convoy_capture::Unread;
-use convoy_dataplane::costs::Costs;
 use convoy_dataplane::pipeline::{Clock, Pipeline};
 use convoy_engine::EngineKind;
 use convoy_gateway::assemble;
@@ -20,37 +19,37 @@ use super::PlanError;
 
 /// Packets read at a time.
 const BURST: usize = 64;
-/// Packets that are kept for measurements: more than caches hold.
+/// Packets kept for measurements: more than caches hold.
 const SAMPLE: usize = 20_000;
 
-/// Packets with their SAs, and what was learned in making it.
+/// Packets with their SAs, and statistics of the conversion.
 #[derive(Clone, Debug, Default)]
 pub struct Trace {
-    /// In order; payloads are the bytes that are ciphered, so that platforms add no header to them.
+    /// In order. Payload lengths are the bytes to encrypt, so platforms must not add headers to
+    /// them.
     pub packets: Vec<Packet>,
     /// Packets that no policy protects, or that were dropped.
     pub unprotected: u64,
-    /// Packets of the capture that could not be used, by reason.
+    /// Unusable packets of the capture, by reason.
     pub unreadable: Unread,
-    /// Where the capture is cut off or damaged, if it is; what follows was not read.
+    /// Where the capture is truncated or damaged, if it is; the rest was not read.
     pub damage: Option<String>,
-    /// Bytes ciphered under each transform.
+    /// Bytes encrypted under each transform.
     pub transforms: HashMap<Transform, u64>,
-    /// The first of them as they came, for measurements.
+    /// The first packets as captured, for measurements.
     pub(super) sample: Vec<Vec<u8>>,
 }
 
 impl Trace {
-    /// Takes up to `limit` packets of a capture through the policies and SAs of a configuration.
-    /// Tunnels without manual keys get some that are used for nothing else.
+    /// Passes up to `limit` packets of a capture through the policies and SAs of a configuration.
+    /// Tunnels without manual keys get temporary ones.
     ///
     /// # Errors
-    /// [`PlanError`] if the capture cannot be read, or nothing in it is protected.
+    /// [`PlanError`] if the capture cannot be read, or if no policy protects any of it.
     pub fn read(config: &Config, capture: &Path, limit: usize) -> Result<Self, PlanError> {
         let config = with_keys(config);
         let mut pipeline = pipeline(&config)?;
-        // Sizes and addresses are all that counts, so packets that a snap length truncated are as
-        // good as others.
+        // Only lengths and addresses matter, so packets truncated by the snap length are usable.
         let mut port = Pcap::open("the capture", Some(capture), None)?.filling_up_truncated();
         let (mut trace, mut read) = (Self::default(), 0);
         let mut frames: Vec<Frame> = Vec::with_capacity(BURST);
@@ -105,16 +104,16 @@ impl Trace {
     }
 }
 
-/// A pipeline whose engine is never asked.
+/// A pipeline whose engine is never used.
 fn pipeline(config: &Config) -> Result<Pipeline, PlanError> {
     let software = EngineConfig::plain(EngineKind::Software);
     let config = Config { engines: vec![software], ..config.with_one_worker() };
-    let mut costs = Costs::new();
+    let mut costs = assemble::costs();
     let engines = assemble::engines(&config, &mut costs)?.pop().unwrap_or_default();
     Ok(assemble::pipeline(&config, 0, engines, &costs, Clock::start(), &Beginnings::Fresh)?.0)
 }
 
-/// The configuration with keys for every tunnel.
+/// The configuration, with keys for every tunnel.
 pub(super) fn with_keys(config: &Config) -> Config {
     let mut config = config.clone();
     for (at, tunnel) in config.tunnels.iter_mut().enumerate() {
@@ -125,7 +124,7 @@ pub(super) fn with_keys(config: &Config) -> Config {
             rand::rng().fill_bytes(&mut bytes);
             KeyMaterial::new(transform, bytes).ok()
         };
-        // High, where no operator's is likely to be.
+        // A high range, to avoid SPIs that operators use.
         let spi = 0xf000_0000 + 2 * at as u32;
         if tunnel.manual.is_none()
             && let (Some(keys_in), Some(keys_out)) = (key(), key())

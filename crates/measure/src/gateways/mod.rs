@@ -1,4 +1,5 @@
-//! Two gateways of this process between the tester's ends, joined by a `memory` link.
+//! Gateways of this process between the tester's ends: two joined by a `memory` link, or a single
+//! one.
 
 mod one;
 mod relay;
@@ -7,8 +8,9 @@ mod sites;
 
 use std::ops::RangeInclusive;
 
-use convoy_dataplane::clock::{Clock, Environment, VirtualTime};
+use convoy_dataplane::clock::{Clock, VirtualTime};
 use convoy_dataplane::costs::Costs;
+use convoy_dataplane::pipeline::PipelineResources;
 use convoy_dataplane::worker::Worker;
 use convoy_gateway::assemble;
 use convoy_gateway::config::Config;
@@ -31,31 +33,31 @@ use crate::family::{Families, Family};
 use crate::flow::Flow;
 use crate::tester::{End, Tester, Time};
 
-/// Packets that each link holds, each way: as many as a network card's ring has by default.
+/// Capacity of each link in packets, per direction: the usual default of a network card's ring.
 const LINK_PACKETS: usize = 1024;
-/// The MTU of links, in bytes.
+/// MTU of the links in bytes.
 const LINK_MTU: usize = 9200;
-/// Of simulated random numbers.
+/// Seed of the simulation's random numbers.
 const SEED: u64 = 1;
 
-/// Where the parts run.
+/// The cores on which the parts of a measurement run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Placement {
     /// The tester's core.
     pub tester: usize,
-    /// The core of the first gateway.
+    /// The first gateway's core.
     pub first: usize,
-    /// The core of the second gateway; none if it works in the tester's thread, in turns with it.
+    /// The second gateway's core; `None` if it takes turns with the tester on the tester's thread.
     pub second: Option<usize>,
-    /// The core of engines that have one of their own; shared with others where the machine has too
+    /// Core of engines with a core of their own; shared with other parts where the machine has too
     /// few.
     pub engine: usize,
-    /// The core of packet I/O that has a thread of its own; likewise.
+    /// Core of packet I/O with a thread of its own; may be shared likewise.
     pub io: usize,
 }
 
 impl Placement {
-    /// What these cores allow. With one core everything takes turns on it.
+    /// A placement on these cores. With only one core, all parts share it.
     pub fn on(cores: &[usize]) -> Self {
         let core = |at: usize| cores.get(at).copied();
         let tester = core(0).unwrap_or(0);
@@ -64,13 +66,13 @@ impl Placement {
         Self { tester, first, second: core(2), engine, io: core(4).or(core(2)).unwrap_or(tester) }
     }
 
-    /// What this machine allows.
+    /// A placement on the cores that this process may use.
     pub fn here() -> Self {
         Self::on(&cores::allowed())
     }
 
-    /// Whether what a scheme puts apart has a core to itself, with the gateway and the tester on
-    /// theirs.
+    /// Whether the engine and the packet I/O can have a core each, apart from those of the gateway
+    /// and the tester.
     pub fn has_cores_apart(&self) -> bool {
         let mut all = [self.tester, self.first, self.engine, self.io];
         all.sort_unstable();
@@ -78,23 +80,23 @@ impl Placement {
     }
 }
 
-/// How two gateways are made.
+/// Configuration of two gateways.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pair {
-    /// What they do.
+    /// What they do with packets.
     pub service: Service,
-    /// Tunnels between them, each for one host; one SA a way each.
+    /// Number of tunnels between them, one per host, with one SA per direction each.
     pub tunnels: u16,
-    /// The families of its packets.
+    /// Address families of the packets.
     pub families: Families,
-    /// The `[[engine]]` tables of both; without, each takes what is useful on this machine.
+    /// The `[[engine]]` tables of both; if empty, each selects engines by calibration.
     pub engine: String,
-    /// Where they run.
+    /// Cores on which they run.
     pub placement: Placement,
 }
 
 impl Pair {
-    /// With what the machine has.
+    /// Both gateways with default engines and cores.
     pub fn of(service: Service) -> Self {
         let (families, placement) = (Families::default(), Placement::here());
         Self { service, tunnels: 1, families, engine: String::new(), placement }
@@ -105,12 +107,12 @@ impl Pair {
         Ok([of(1)?, of(2)?])
     }
 
-    /// Sets both up on threads of their own, with a tester at their outer ends.
+    /// Starts both gateways on threads of their own, with a tester at their outer ends.
     ///
     /// # Errors
-    /// [`MeasureError`] says what there is not.
+    /// [`MeasureError`] if something needed is not available.
     pub fn start(&self) -> Result<Gateways, MeasureError> {
-        let mut costs = Costs::new();
+        let mut costs = assemble::costs();
         let ([first, second], ends) = self.assemble(&mut costs, &mut || Clock::start().into())?;
         let placement = &self.placement;
         let running = vec![Running::start(first, placement.first)?];
@@ -122,14 +124,15 @@ impl Pair {
         Ok(gateways)
     }
 
-    /// Sets both up in the tester's thread and in virtual time, so that every run does the same.
+    /// Sets up both gateways on the tester's thread and in virtual time, so that runs are
+    /// reproducible.
     ///
     /// # Errors
-    /// [`MeasureError`] says what there is not.
+    /// [`MeasureError`] if something needed is not available.
     pub fn simulated(&self) -> Result<Gateways, MeasureError> {
         let time = VirtualTime::new();
-        let mut environment = || Environment::simulated(&time, SEED);
-        let (workers, ends) = self.assemble(&mut Costs::without_cache(), &mut environment)?;
+        let mut resources = || PipelineResources::simulated(&time, SEED);
+        let (workers, ends) = self.assemble(&mut Costs::without_cache(), &mut resources)?;
         let tester = self.tester(ends, Time::Virtual(time.clone()))?;
         Ok(Gateways::new(tester, Vec::new(), self.placement.tester).with_turns(workers.into()))
     }
@@ -148,7 +151,7 @@ pub(crate) fn flow(family: Family, hosts: u16) -> Flow {
 fn worker(
     config: &Config,
     costs: &mut Costs,
-    environment: Environment,
+    resources: PipelineResources,
     inside: Box<dyn Port>,
     outside: Box<dyn Port>,
 ) -> Result<Worker, MeasureError> {
@@ -156,7 +159,7 @@ fn worker(
     let engines = assemble::engines(config, costs).map_err(failed)?.pop().unwrap_or_default();
     let beginnings = &Beginnings::Fresh;
     let (pipeline, _) =
-        assemble::pipeline(config, 0, engines, costs, environment, beginnings).map_err(failed)?;
+        assemble::pipeline(config, 0, engines, costs, resources, beginnings).map_err(failed)?;
     Ok(Worker::new(pipeline, vec![inside], vec![outside]))
 }
 
@@ -164,13 +167,13 @@ impl Pair {
     fn assemble(
         &self,
         costs: &mut Costs,
-        environment: &mut dyn FnMut() -> Environment,
+        resources: &mut dyn FnMut() -> PipelineResources,
     ) -> Result<([Worker; 2], [Memory; 2]), MeasureError> {
         let (near, inside_first) = memory::link("near", "inside", LINK_PACKETS, LINK_MTU);
         let (outside_first, outside_second) = memory::link("outside", "outside", LINK_PACKETS, LINK_MTU);
         let (inside_second, far) = memory::link("inside", "far", LINK_PACKETS, LINK_MTU);
         let mut worker = |config: &Config, inside: Memory, outside: Memory| {
-            worker(config, costs, environment(), Box::new(inside), Box::new(outside))
+            worker(config, costs, resources(), Box::new(inside), Box::new(outside))
         };
         let [first, second] = self.configs()?;
         let workers =
@@ -184,13 +187,13 @@ impl Pair {
     }
 }
 
-/// Two gateways under test.
+/// Gateways under test.
 pub struct Gateways {
     tester: Tester,
     running: Vec<Running>,
-    /// Where the tester runs, and what takes turns with it.
+    /// The tester's core, which the tester's thread is pinned to during a trial.
     tester_core: usize,
-    /// Packet I/O that has a thread of its own; it ends after the gateway.
+    /// The thread of packet I/O, if separate; declared last, since it must end after the gateway.
     relay: Option<Relay>,
 }
 
@@ -199,7 +202,7 @@ impl Gateways {
         Self { tester, running, tester_core, relay: None }
     }
 
-    /// Lets gateways work in the tester's thread.
+    /// Runs gateways on the tester's thread, in turns with the tester.
     fn with_turns(self, mut workers: Vec<Worker>) -> Self {
         let drive = move || {
             for worker in &mut workers {
@@ -210,12 +213,12 @@ impl Gateways {
         Self { tester: self.tester.driving(drive), ..self }
     }
 
-    /// How busy the first gateway was since the last call, where it has a thread of its own.
+    /// How busy the first gateway was since the last call, if it has a thread of its own.
     pub fn utilisation(&mut self) -> Option<Utilisation> {
         self.running.first_mut().map(Running::utilisation)
     }
 
-    /// The first gateway's thread as the kernel numbers it, where it has one of its own.
+    /// Kernel thread ID of the first gateway, if it has a thread of its own.
     pub(crate) fn thread_id(&self) -> Option<Pid> {
         self.running.first().map(Running::id)
     }

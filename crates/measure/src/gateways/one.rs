@@ -1,10 +1,10 @@
-//! One gateway between two wires of system calls, by one of the IXP425 paper's four schemes (figure
-//! 6).
+//! A single gateway between two links of UDP sockets, in one of the four schemes of the IXP425
+//! paper (figure 6).
 
 use std::time::Duration;
 
 use convoy_dataplane::clock::Clock;
-use convoy_dataplane::costs::Costs;
+use convoy_gateway::assemble;
 use convoy_port::{Port, memory};
 use serde::Serialize;
 
@@ -18,20 +18,20 @@ use crate::sockets::UdpEnd;
 use crate::stream::Reads;
 use crate::tester::{End, Tester, Time};
 
-/// Nothing that such a gateway has is older, even where its threads share a core.
+/// Longest time that a packet may spend in such a gateway, even where its threads share a core.
 const QUIET: Duration = Duration::from_millis(60);
 
-/// What a gateway's worker leaves to others.
+/// Which work is moved off the gateway's worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Scheme {
-    /// Packet I/O has a thread of its own; else the worker makes the system calls.
+    /// Packet I/O has a thread of its own; otherwise the worker makes the system calls.
     pub is_io_apart: bool,
-    /// Cryptography has an engine on a core of its own; else the worker does it.
+    /// Cryptography has an engine on a core of its own; otherwise the worker does it.
     pub is_crypto_apart: bool,
 }
 
 impl Scheme {
-    /// The four, in the paper's order.
+    /// The four schemes in the paper's order.
     pub const ALL: [Self; 4] = [
         Self { is_io_apart: false, is_crypto_apart: false },
         Self { is_io_apart: true, is_crypto_apart: false },
@@ -39,7 +39,7 @@ impl Scheme {
         Self { is_io_apart: true, is_crypto_apart: true },
     ];
 
-    /// What is off the worker's core.
+    /// What is moved off the worker's core.
     pub fn name(&self) -> &'static str {
         match (self.is_io_apart, self.is_crypto_apart) {
             (false, false) => "none",
@@ -49,20 +49,19 @@ impl Scheme {
         }
     }
 
-    /// The engines of a gateway by this scheme. The worker's own may be either, whichever is there
-    /// and faster.
+    /// The `[[engine]]` tables of a gateway in this scheme.
     fn engines(&self, core: usize) -> String {
         let apart = format!("[[engine]]\nname = \"apart\"\nkind = \"multibuffer\"\ncore = {core}\n");
-        // Without engines in the configuration the gateway takes what calibration finds useful on
-        // the worker's core.
+        // Without engines in its configuration, the gateway selects the fastest one on the worker's
+        // core by calibration.
         if self.is_crypto_apart { apart } else { String::new() }
     }
 
-    /// Sets a gateway up by this scheme, between the ends of a tester.
+    /// Starts a gateway in this scheme, between the ends of a tester.
     ///
     /// # Errors
-    /// [`MeasureError`] says what there is not: an engine on a core of its own that can do a
-    /// cipher, for example.
+    /// [`MeasureError`] if something needed is not available, for example an engine with a core of
+    /// its own that supports the cipher.
     pub fn start(&self, service: &Service, placement: &Placement) -> Result<Gateways, MeasureError> {
         let config = site(service, 1, Families::default(), &self.engines(placement.engine), 1)?;
         let [near, inside] = UdpEnd::wire()?;
@@ -78,9 +77,9 @@ impl Scheme {
         } else {
             (Box::new(inside) as Box<dyn Port>, Box::new(outside) as Box<dyn Port>, None)
         };
-        let mut costs = Costs::new();
+        let mut costs = assemble::costs();
         let worker = worker(&config, &mut costs, Clock::start().into(), inside, outside)?;
-        // Else each of many gateways would measure the engines anew.
+        // Otherwise each of many gateways would calibrate the engines again.
         costs.save();
         let reads = if *service == Service::Forward { Reads::Stamps } else { Reads::EspNumbers };
         let ends = [End::new(Box::new(near))?, End::new(Box::new(far))?.reading(reads)];

@@ -1,4 +1,4 @@
-//! Packet I/O on a thread of its own: it moves packets between a gateway's wires and the rings of
+//! Packet I/O on a thread of its own: it moves packets between a gateway's sockets and the rings of
 //! its worker.
 
 use std::sync::Arc;
@@ -13,25 +13,25 @@ use crate::device::MeasureError;
 
 /// Packets moved at a time.
 const BURST: usize = 64;
-/// Frames for what is received: small ones and jumbo ones.
+/// Frames for received packets: small and jumbo ones.
 const FRAMES: (usize, usize) = (8192, 1024);
-/// Rounds between two looks at whether to stop.
+/// Rounds between checks whether to stop.
 const ROUNDS: u32 = 256;
 
-/// One wire, and the ring's end that stands for it.
+/// A socket, and the end of the ring that it feeds and is fed from.
 pub(super) type Joint = (Box<dyn Port>, Box<dyn Port>);
 
-/// A thread that moves packets; it stops when it is dropped.
+/// A thread that moves packets; it stops when this is dropped.
 pub(super) struct Relay {
     is_stopping: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Relay {
-    /// Starts it on a core.
+    /// Starts the thread on a core.
     ///
     /// # Errors
-    /// [`MeasureError`] if there is no memory for frames, or no thread.
+    /// [`MeasureError`] if there is no memory for frames, or if no thread can be started.
     pub(super) fn start(mut joints: Vec<Joint>, core: usize) -> Result<Self, MeasureError> {
         let pool = FramePool::in_region(FRAMES.0, FRAMES.1, 0);
         let mut pool = pool.map_err(|error| MeasureError::Invalid(error.to_string()))?;
@@ -55,7 +55,7 @@ impl Relay {
         Ok(Self { is_stopping, thread: Some(thread) })
     }
 
-    /// Whether it failed: a port did, or it panicked.
+    /// Whether it failed, because a port failed or it panicked.
     pub(super) fn has_ended(&self) -> bool {
         self.thread.as_ref().is_some_and(JoinHandle::is_finished)
     }
@@ -69,7 +69,7 @@ fn pass(
 ) -> Result<(), PortError> {
     from.receive(pool, BURST, burst)?;
     to.send(pool, burst)?;
-    // What has no room is lost, as in a network card's ring.
+    // Packets that do not fit are dropped, as in a network card's ring.
     pool.give_back_burst(burst);
     Ok(())
 }
@@ -86,7 +86,7 @@ impl Drop for Relay {
     fn drop(&mut self) {
         self.is_stopping.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // One that panicked has said so.
+            // A panic has already been reported on standard error.
             let _ = thread.join();
         }
     }

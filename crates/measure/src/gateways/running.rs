@@ -1,4 +1,4 @@
-//! A gateway on a thread of its own, which never sleeps, and how busy it is.
+//! A gateway on a thread of its own, which never sleeps, and its utilisation.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
@@ -14,31 +14,31 @@ use serde::Serialize;
 use crate::cores;
 use crate::device::MeasureError;
 
-/// Rounds between two looks at whether to stop, and between two tellings of how busy it was.
+/// Rounds between checks whether to stop, which are also the updates of the utilisation.
 const ROUNDS: u32 = 1024;
 
-/// What part of a time a gateway's thread had something to do.
+/// How busy a gateway's thread was over a period.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Utilisation {
-    /// In rounds that moved something, in ns.
+    /// Time in rounds that moved packets, in ns.
     pub busy_ns: u64,
-    /// In rounds that found nothing, in ns.
+    /// Time in rounds that found none, in ns.
     pub idle_ns: u64,
-    /// Rounds that moved something.
+    /// Rounds that moved packets.
     pub busy_rounds: u64,
-    /// What its thread has run outside the kernel, and in it, as the kernel counts, in ns.
+    /// CPU time of the thread in user mode, as the kernel counts it, in ns.
     pub user_ns: u64,
-    /// In the kernel.
+    /// CPU time in kernel mode, in ns.
     pub kernel_ns: u64,
 }
 
 impl Utilisation {
-    /// The part of the thread's time in the kernel, from 0 to 1.
+    /// Fraction of the thread's CPU time that was spent in the kernel, 0 to 1.
     pub fn kernel(&self) -> f64 {
         self.kernel_ns as f64 / (self.user_ns + self.kernel_ns).max(1) as f64
     }
 
-    /// The part, from 0 to 1.
+    /// Fraction of time in rounds that moved packets, 0 to 1.
     pub fn part(&self) -> f64 {
         self.busy_ns as f64 / (self.busy_ns + self.idle_ns).max(1) as f64
     }
@@ -50,7 +50,7 @@ struct Shared {
     utilisation: Mutex<Utilisation>,
 }
 
-/// A gateway under way; it stops when it is dropped.
+/// A running gateway; it stops when this is dropped.
 pub(super) struct Running {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
@@ -59,10 +59,10 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// Starts it on a core.
+    /// Starts a gateway on a core.
     ///
     /// # Errors
-    /// [`MeasureError::Io`] if the system gives no thread.
+    /// [`MeasureError::Io`] if no thread can be started.
     pub(super) fn start(worker: Worker, core: usize) -> Result<Self, MeasureError> {
         let shared = Arc::new(Shared::default());
         let of_thread = Arc::clone(&shared);
@@ -71,7 +71,7 @@ impl Running {
             .name("gateway".to_owned())
             .spawn(move || {
                 cores::pin(core);
-                // Whoever started it waits for the answer.
+                // The starter waits for the ID, so the send cannot fail.
                 let _ = tell.send(gettid());
                 work(worker, &of_thread);
             })
@@ -80,12 +80,12 @@ impl Running {
         Ok(Self { shared, thread: Some(thread), id, told: Utilisation::default() })
     }
 
-    /// Its thread, as the kernel numbers it.
+    /// Kernel thread ID.
     pub(super) fn id(&self) -> Pid {
         self.id
     }
 
-    /// How busy it was since the last call.
+    /// Utilisation since the last call.
     pub(super) fn utilisation(&mut self) -> Utilisation {
         let now = *self.shared.utilisation.lock().unwrap_or_else(PoisonError::into_inner);
         let before = std::mem::replace(&mut self.told, now);
@@ -98,10 +98,10 @@ impl Running {
         }
     }
 
-    /// Whether it still works.
+    /// Checks that the gateway still runs.
     ///
     /// # Errors
-    /// [`MeasureError::Gateway`] if it failed: its port did, or it panicked.
+    /// [`MeasureError::Gateway`] if it failed, because a port failed or it panicked.
     pub(super) fn check(&self) -> Result<(), MeasureError> {
         if self.thread.as_ref().is_some_and(JoinHandle::is_finished) {
             return Err(MeasureError::Gateway("its thread has ended".to_owned()));
@@ -114,13 +114,13 @@ impl Drop for Running {
     fn drop(&mut self) {
         self.shared.is_stopping.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // One that panicked has said so.
+            // A panic has already been reported on standard error.
             let _ = thread.join();
         }
     }
 }
 
-/// Each round's end is the next one's beginning, so that the clock is read once a round.
+/// The end of a round is the start of the next one, so the clock is read once per round.
 fn work(mut worker: Worker, shared: &Shared) {
     let mut sums = Utilisation::default();
     let mut last = Instant::now();
@@ -143,7 +143,7 @@ fn work(mut worker: Worker, shared: &Shared) {
     }
 }
 
-/// What this thread has run outside the kernel and in it, in ns.
+/// CPU time of the calling thread in user and kernel mode, in ns.
 fn thread_ns() -> (u64, u64) {
     let ns = |time: TimeVal| time.num_microseconds().unsigned_abs() * 1000;
     getrusage(UsageWho::RUSAGE_THREAD)

@@ -1,4 +1,4 @@
-//! The configurations of two gateways that join two sites: what an operator would write.
+//! Configurations of two gateways that connect two sites, as an operator would write them.
 
 use std::fmt::Write as _;
 use std::net::Ipv4Addr;
@@ -9,19 +9,19 @@ use convoy_ipsec::Proposal;
 use crate::device::MeasureError;
 use crate::family::{Families, Family};
 
-/// The longest packet of a test fits with its outer headers, in bytes.
+/// Large enough, in bytes, for the longest test packet with its outer headers.
 const MTU: u16 = 9200;
 
-/// What two gateways do with packets.
+/// What the gateways do with packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Service {
-    /// Policy leaves packets as they are.
+    /// Forwarding in plaintext, by bypass policies.
     Forward,
-    /// ESP in tunnel mode with this proposal, as `aes128gcm16`.
+    /// ESP in tunnel mode with this proposal, such as `aes128gcm16`.
     Ipsec(String),
 }
 
-/// The keys of one tunnel, in hexadecimal; fixed, since nothing leaves the process.
+/// Key material of one tunnel in hexadecimal. It is fixed, since no packet leaves the process.
 fn key(from: u8, tunnel: u16, bytes: usize) -> String {
     let begin = format!("{from:02x}{tunnel:04x}");
     (3..bytes).fold(begin, |mut text, at| {
@@ -30,8 +30,8 @@ fn key(from: u8, tunnel: u16, bytes: usize) -> String {
     })
 }
 
-/// The configuration of site 1 or 2, with a tunnel for each of so many hosts behind the second;
-/// `engine` is its `[[engine]]` tables.
+/// The configuration of site 1 or 2, with one tunnel per host at site 2; `engine` is its
+/// `[[engine]]` tables.
 pub(crate) fn site(
     service: &Service,
     tunnels: u16,
@@ -57,8 +57,7 @@ pub(crate) fn site(
     Config::parse("measured.toml", &text).map_err(|errors| MeasureError::Gateway(errors.to_string()))
 }
 
-/// What is behind a site: hosts of one network behind the first, one host for each tunnel behind
-/// the second.
+/// The network of a site: one network at site 1, one host per tunnel at site 2.
 fn network(family: Family, site: u8, tunnel: u16) -> String {
     match (family, site) {
         (Family::V4, 1) => "10.1.0.0/16".to_owned(),

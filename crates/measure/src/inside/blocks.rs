@@ -1,5 +1,5 @@
-//! What was found of a packet's way: its blocks, the bottleneck among them, and what another scheme
-//! would bring.
+//! Time per functional block of the packet path, the bottleneck, and what another scheme would
+//! gain.
 
 use serde::Serialize;
 
@@ -7,26 +7,26 @@ use crate::gateways::Scheme;
 use crate::lengths::Lengths;
 use crate::memory::MemoryAccount;
 
-/// The parts of a packet's way, in its order.
+/// Functional blocks in the order of the packet path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BlockName {
-    /// The system calls that bring packets, and their frames.
+    /// Receiving system calls and frame allocation.
     Receive,
-    /// Flow cache or SPD, and the SA.
+    /// Lookup in the flow cache or SPD, and of the SA.
     Classify,
-    /// Number, headers, trailer, and the job of the cipher.
+    /// Sequence number, headers, trailer and the cipher's job.
     Prepare,
-    /// The engine.
+    /// Encryption and authentication by the engine.
     Crypto,
-    /// Window and choice of an engine, order, and what follows the cipher.
+    /// Window, choice of the engine, ordering, and finishing after the cipher.
     WindowAndFinish,
-    /// The system calls that send packets.
+    /// Sending system calls.
     Transmit,
 }
 
 impl BlockName {
-    /// In words.
+    /// Name for reports.
     pub fn words(self) -> &'static str {
         match self {
             Self::Receive => "receive",
@@ -39,19 +39,19 @@ impl BlockName {
     }
 }
 
-/// What one block takes.
+/// Time of one block.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Block {
     /// Which.
     pub name: BlockName,
-    /// For each packet, in ns: the median over bursts, without what the stamps take.
+    /// Time per packet in ns: the median over bursts, less the cost of the stamps.
     pub ns: f64,
-    /// The spread: between these, in ns, lies the half of the bursts about the median.
+    /// First and third quartile over bursts, in ns.
     pub quartiles_ns: (f64, f64),
 }
 
 impl Block {
-    /// From what each of some bursts took, in ns, stamps included.
+    /// From the times of bursts in ns, which include the stamps.
     pub(super) fn of(name: BlockName, whole_ns: Vec<f64>, stamps_ns: f64, burst: usize) -> Self {
         let mut sorted = whole_ns;
         sorted.sort_by(f64::total_cmp);
@@ -64,15 +64,15 @@ impl Block {
     }
 }
 
-/// What is slowest once a scheme has taken blocks off the worker's core.
+/// The bottleneck once a scheme has moved blocks off the worker's core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Limit {
+enum Bottleneck {
     Worker,
     PacketIo,
     Engine,
 }
 
-impl Limit {
+impl Bottleneck {
     fn words(self) -> &'static str {
         match self {
             Self::Worker => "the worker's core is still",
@@ -82,66 +82,66 @@ impl Limit {
     }
 }
 
-/// What a scheme makes of the blocks, each time in ns for a packet.
-struct Relief {
-    /// What it takes off the worker's core.
+/// Estimated effect of a scheme, in ns per packet.
+struct Estimate {
+    /// Time moved off the worker's core.
     off_ns: f64,
-    limit: Limit,
-    /// What the slowest takes.
-    limit_ns: f64,
+    bottleneck: Bottleneck,
+    /// Time of the slowest part.
+    bottleneck_ns: f64,
 }
 
-/// Where the time of packets goes.
+/// Time per packet by block.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Blocks {
-    /// The lengths of plaintext packets.
+    /// Lengths of the plaintext packets.
     pub lengths: Lengths,
-    /// Packets of a burst.
+    /// Packets per burst.
     pub burst: usize,
-    /// Bursts.
+    /// Number of bursts.
     pub bursts: usize,
-    /// The blocks, in the order of a packet.
+    /// The blocks, in the order of the packet path.
     pub blocks: Vec<Block>,
-    /// What a stamp takes, in ns. One was subtracted for each block, and one for each call of an
-    /// engine.
+    /// Cost of a stamp in ns. One was subtracted per block, and one per call of an engine.
     pub stamp_ns: f64,
-    /// What a packet moves through memory.
+    /// Memory traffic per packet.
     pub memory: MemoryAccount,
 }
 
 impl Blocks {
-    /// All blocks together, in ns for each packet.
+    /// Sum of all blocks, in ns per packet.
     pub fn sum_ns(&self) -> f64 {
         self.blocks.iter().map(|block| block.ns).sum()
     }
 
-    /// One block, in ns for each packet.
+    /// Time of one block, in ns per packet.
     pub fn of(&self, name: BlockName) -> f64 {
         self.blocks.iter().find(|block| block.name == name).map_or(0.0, |block| block.ns)
     }
 
-    /// What a scheme takes off the worker's core, and what is slowest then. Packet I/O has one
-    /// thread for both ways, as in [`Scheme::start`]; what handing packets over costs is not in it,
-    /// and what is elsewhere is as fast as it is here.
-    fn relief(&self, scheme: Scheme) -> Relief {
+    /// Estimates a scheme: the time that it moves off the worker's core, and the bottleneck that
+    /// remains. Packet I/O has one thread for both directions, as in [`Scheme::start`]. Handover
+    /// costs are ignored, and each block is assumed to take as long elsewhere as on the worker's
+    /// core.
+    fn estimate(&self, scheme: Scheme) -> Estimate {
         let part = |is_apart: bool, ns: f64| if is_apart { ns } else { 0.0 };
         let io = part(scheme.is_io_apart, self.of(BlockName::Receive) + self.of(BlockName::Transmit));
         let crypto = part(scheme.is_crypto_apart, self.of(BlockName::Crypto));
-        let mut slowest = (Limit::Worker, self.sum_ns() - io - crypto);
-        for other in [(Limit::PacketIo, io), (Limit::Engine, crypto)] {
+        let mut slowest = (Bottleneck::Worker, self.sum_ns() - io - crypto);
+        for other in [(Bottleneck::PacketIo, io), (Bottleneck::Engine, crypto)] {
             if other.1 > slowest.1 {
                 slowest = other;
             }
         }
-        Relief { off_ns: io + crypto, limit: slowest.0, limit_ns: slowest.1 }
+        Estimate { off_ns: io + crypto, bottleneck: slowest.0, bottleneck_ns: slowest.1 }
     }
 
-    /// What the gateway would carry at most by a scheme, over what the worker's core carries alone.
+    /// Upper bound on the throughput with a scheme, relative to everything on the worker's core.
     pub fn gain(&self, scheme: Scheme) -> f64 {
-        self.sum_ns() / self.relief(scheme).limit_ns.max(f64::MIN_POSITIVE)
+        self.sum_ns() / self.estimate(scheme).bottleneck_ns.max(f64::MIN_POSITIVE)
     }
 
-    /// What is the bottleneck, and what each other scheme would bring.
+    /// Names the bottleneck and what each other scheme would gain.
     pub fn verdict(&self) -> String {
         let sum = self.sum_ns();
         let Some(most) = self.blocks.iter().max_by(|a, b| a.ns.total_cmp(&b.ns)) else {
@@ -151,7 +151,7 @@ impl Blocks {
         let schemes = Scheme::ALL[1..].iter().filter(|scheme| has_cipher || !scheme.is_crypto_apart);
         let next = schemes.map(|scheme| self.next(*scheme)).collect::<String>();
         format!(
-            "At {} bytes the bottleneck is the worker's core, of whose {sum:.0} ns for a packet {} takes {:.0} %.{next}",
+            "At {} bytes the bottleneck is the worker's core: {} takes {:.0} % of its {sum:.0} ns per packet.{next}",
             self.lengths,
             most.name.words(),
             most.ns / sum * 100.0
@@ -165,10 +165,10 @@ impl Blocks {
             (true, false) => "Packet I/O on a thread of its own",
             (false, false) => "Nothing elsewhere",
         };
-        let Relief { off_ns, limit, limit_ns } = self.relief(scheme);
+        let Estimate { off_ns, bottleneck, bottleneck_ns } = self.estimate(scheme);
         format!(
-            " {what} would take {off_ns:.0} ns off it: {} the slowest with {limit_ns:.0} ns, for at most {:.2} times as many packets.",
-            limit.words(),
+            " {what} would relieve it of {off_ns:.0} ns: {} the slowest part with {bottleneck_ns:.0} ns, which allows at most {:.2} times as many packets.",
+            bottleneck.words(),
             self.gain(scheme)
         )
     }
@@ -214,15 +214,15 @@ mod tests {
     fn the_verdict_says_what_each_scheme_takes_off_and_what_is_slowest_then() {
         let verdict = known(150.0, 600.0, 150.0).verdict();
         for said in [
-            "Packet I/O on a thread of its own would take 300 ns off it: the worker's core is still the slowest with 700 ns, for at most 1.43",
-            "Cryptography on an engine of its own would take 600 ns off it: the engine is then the slowest with 600 ns",
-            "Both together would take 900 ns off it: the engine is then the slowest with 600 ns",
+            "Packet I/O on a thread of its own would relieve it of 300 ns: the worker's core is still the slowest part with 700 ns, which allows at most 1.43",
+            "Cryptography on an engine of its own would relieve it of 600 ns: the engine is then the slowest part with 600 ns",
+            "Both together would relieve it of 900 ns: the engine is then the slowest part with 600 ns",
         ] {
             assert!(verdict.contains(said), "{said}: {verdict}");
         }
         let by_io = known(500.0, 100.0, 300.0).verdict();
         assert!(
-            by_io.contains("the thread that receives and transmits is then the slowest with 800 ns"),
+            by_io.contains("the thread that receives and transmits is then the slowest part with 800 ns"),
             "{by_io}"
         );
         assert!(!known(500.0, 0.0, 300.0).verdict().contains("engine"), "there is nothing for one");

@@ -1,15 +1,15 @@
-//! Where the time of a packet goes in a gateway: by functional block, by utilisation, and by the
-//! turnaround of cryptography.
+//! Measures a gateway from inside: time by functional block, utilisation, and the turnaround time
+//! of cryptography.
 //!
-//! One worker's pipeline stands between two wires of system calls and is driven burst by burst on
-//! one thread, with a stamp of the clock between its blocks. What the stamps themselves take is
-//! measured and subtracted. The median over many bursts counts, since one burst is over before a
-//! busy machine interrupts it.
+//! One worker's pipeline stands between two links of UDP sockets and is driven burst by burst on
+//! one thread, with a time stamp between its blocks. The cost of the stamps is measured and
+//! subtracted. Results are medians over many short bursts, so that interruptions on a busy machine
+//! have little effect.
 
 mod blocks;
 mod profile;
 mod rig;
-mod stamped;
+mod timed_engine;
 
 use std::sync::OnceLock;
 use std::time::Instant;
@@ -27,13 +27,13 @@ pub use blocks::{Block, BlockName, Blocks};
 pub use profile::{Load, Part, Profile, ProfileSource, Shares, profile};
 use rig::{Lap, Rig};
 
-/// Bursts that are not counted, and those that are.
+/// Bursts for warming up, which are discarded, and bursts that are measured.
 const WARM_UP: usize = 200;
 const BURSTS: usize = 2_001;
-/// The fewest of which a median says something, when time is up.
+/// The fewest bursts for a meaningful median, where time is short.
 const FEWEST: usize = 101;
 
-/// The machine's, measured once.
+/// Copy bandwidth of this machine's memory, measured once.
 static BANDWIDTH: OnceLock<f64> = OnceLock::new();
 
 fn median(mut values: Vec<f64>) -> f64 {
@@ -41,7 +41,8 @@ fn median(mut values: Vec<f64>) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(0.0)
 }
 
-/// Drives bursts through a rig and gives the times of those that passed whole; fewer if time is up.
+/// Drives bursts through a rig and returns the times of those that arrived complete; fewer bursts
+/// after `until`.
 fn laps(rig: &mut Rig, burst: usize, until: Option<Instant>) -> Result<Vec<Lap>, MeasureError> {
     let (mut laps, mut tried) = (Vec::new(), 0);
     for _ in 0..WARM_UP {
@@ -52,16 +53,16 @@ fn laps(rig: &mut Rig, burst: usize, until: Option<Instant>) -> Result<Vec<Lap>,
         tried += 1;
     }
     if laps.len() < tried / 2 {
-        return Err(MeasureError::Gateway(format!("of {tried} bursts only {} passed whole", laps.len())));
+        return Err(MeasureError::Gateway(format!("only {} of {tried} bursts arrived complete", laps.len())));
     }
     Ok(laps)
 }
 
-/// Measures the blocks of packets that a gateway sends out, in bursts of so many; in fewer bursts
-/// than usual after `until`.
+/// Measures the functional blocks for outbound packets, in bursts of `burst` packets; with fewer
+/// bursts than usual after `until`.
 ///
 /// # Errors
-/// [`MeasureError`] says what there is not.
+/// [`MeasureError`] if something needed is not available.
 pub fn blocks(
     service: &Service,
     lengths: Lengths,
@@ -92,22 +93,22 @@ pub fn blocks(
     Ok(Blocks { lengths, burst, bursts: laps.len(), blocks, stamp_ns, memory })
 }
 
-/// How long an engine takes for one packet, by its length.
+/// Time of cryptography for a single packet, by packet length.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Turnaround {
-    /// Bytes of plaintext packets, and what one of them takes alone, in ns.
+    /// Plaintext packet length in bytes, and the time for one packet on its own, in ns.
     pub points: Vec<(u16, f64)>,
-    /// Packets of which each point is the median; of the point that has fewest.
+    /// Packets behind each median; the smallest number over the points.
     pub packets: usize,
-    /// The engine's rate from the slope of the line that fits these best, in Mbit/s (the paper's
-    /// ∆s over ∆t); nothing where longer packets do not take longer.
+    /// The engine's rate in Mbit/s from the slope of the fitted line (the paper's ∆s/∆t); `None` if
+    /// time does not grow with length.
     pub slope_mbps: Option<f64>,
-    /// The same by calibration: the cost of a block of 16 bytes, of the engine that is cheapest for
-    /// a long packet.
+    /// The rate from calibration, in Mbit/s: from the cost of a 16-byte block on the engine that is
+    /// cheapest for long packets.
     pub calibrated_mbps: Option<f64>,
 }
 
-/// The slope of the line with the least squares of errors, in ns for each byte.
+/// Slope of the least-squares line, in ns per byte.
 fn slope(points: &[(u16, f64)]) -> f64 {
     let count = points.len().max(1) as f64;
     let mean_bytes = points.iter().map(|(bytes, _)| f64::from(*bytes)).sum::<f64>() / count;
@@ -118,11 +119,11 @@ fn slope(points: &[(u16, f64)]) -> f64 {
     if square > 0.0 { both / square } else { 0.0 }
 }
 
-/// Measures how long cryptography takes for packets that come alone; in fewer bursts than usual
-/// after `until`.
+/// Measures how long cryptography takes for packets that come one at a time; with fewer bursts than
+/// usual after `until`.
 ///
 /// # Errors
-/// [`MeasureError`] says what there is not.
+/// [`MeasureError`] if something needed is not available.
 pub fn turnaround(
     proposal: &str,
     lengths: &[u16],
@@ -154,24 +155,24 @@ fn calibrated(proposal: &str) -> Result<Option<f64>, MeasureError> {
     Ok(cheapest.filter(|model| model.t_block > 0.0).map(|model| BLOCK_BITS * 1e3 / model.t_block))
 }
 
-/// How busy a gateway's worker is under a load, and what it lets through.
+/// Utilisation and success rate of a gateway at one offered load.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Busy {
-    /// What was sent, in packets per second.
+    /// Offered load in packets per second.
     pub packets_per_second: f64,
-    /// The part of the time in which the worker had something to do.
+    /// Fraction of time in which the worker had packets.
     pub utilisation: f64,
-    /// The part in which its thread was in the kernel, idle rounds' system calls among it.
+    /// Fraction of its CPU time in the kernel, which includes the system calls of idle rounds.
     pub kernel: f64,
-    /// The part of the packets that arrived.
+    /// Fraction of the packets that arrived.
     pub success: f64,
 }
 
 /// Sends packets at each of these rates through a gateway that does everything on its worker's
-/// core; after `until` at no further one.
+/// core; starts no further rate after `until`.
 ///
 /// # Errors
-/// [`MeasureError`] if a trial could not be held.
+/// [`MeasureError`] if a trial could not be run.
 pub fn utilisation(
     service: &Service,
     placement: &Placement,
@@ -189,7 +190,8 @@ pub fn utilisation(
         }
         gateway.utilisation();
         let outcome = gateway.trial(&shape.trial(*rate, seconds))?;
-        // What came after the trial, while the tester waited for stragglers, was idle.
+        // After the trial, the worker idled while the tester waited for stragglers; this is left
+        // out.
         let found = gateway.utilisation().unwrap_or_default();
         let sent_s = outcome.sent as f64 / outcome.sent_per_second.max(1.0);
         all.push(Busy {

@@ -1,5 +1,5 @@
-//! One worker's pipeline between two wires, driven burst by burst on one thread with stamps of the
-//! clock between its blocks.
+//! One worker's pipeline between two links, driven burst by burst on one thread, with time stamps
+//! between its blocks.
 
 use std::time::Instant;
 
@@ -14,7 +14,7 @@ use convoy_port::{Port, PortError};
 use convoy_scheduler::Input;
 
 use super::median;
-use super::stamped::{Stamped, Taken};
+use super::timed_engine::{EngineTime, TimedEngine};
 use crate::device::MeasureError;
 use crate::family::{Families, Family};
 use crate::flow::Packets;
@@ -22,13 +22,13 @@ use crate::gateways::{Service, flow, site};
 use crate::lengths::Lengths;
 use crate::sockets::UdpEnd;
 
-/// Stamps of a run by which their own cost is measured, and runs.
+/// Stamps per run that measures their own cost, and number of runs.
 const STAMPS: usize = 100;
 const RUNS: usize = 101;
-/// How long a wire may take to deliver what was sent, in calls.
-const PATIENCE: usize = 1_000_000;
+/// Limit on calls while waiting for a link to deliver what was sent.
+const MOST_CALLS: usize = 1_000_000;
 
-/// One worker's pipeline between two wires, driven by hand.
+/// One worker's pipeline between two links, driven by hand.
 pub(super) struct Rig {
     pub(super) pipeline: Pipeline,
     near: UdpEnd,
@@ -40,11 +40,11 @@ pub(super) struct Rig {
     sent: u64,
     frames: Vec<Frame>,
     pub(super) costs: Costs,
-    taken: Taken,
+    engine_time: EngineTime,
     pub(super) stamp_ns: f64,
 }
 
-/// Times at the ends of a burst's blocks, and what of them the engine had, in ns.
+/// Times of one burst by block, in ns.
 #[derive(Clone, Copy)]
 pub(super) struct Lap {
     pub(super) receive: f64,
@@ -63,15 +63,15 @@ impl Rig {
     pub(super) fn new(service: &Service, lengths: Lengths) -> Result<Self, MeasureError> {
         let config = site(service, 1, Families::default(), "", 1)?;
         let failed = |error: assemble::AssembleError| MeasureError::Gateway(error.to_string());
-        let mut costs = Costs::new();
+        let mut costs = assemble::costs();
         let engines = assemble::engines(&config, &mut costs).map_err(failed)?.pop().unwrap_or_default();
-        let taken = Taken::default();
-        let stamped = |engine| Box::new(Stamped::new(engine, &taken)) as Box<dyn Engine>;
-        let engines = engines.into_iter().map(stamped).collect();
+        let engine_time = EngineTime::default();
+        let timed = |engine| Box::new(TimedEngine::new(engine, &engine_time)) as Box<dyn Engine>;
+        let engines = engines.into_iter().map(timed).collect();
         let (pipeline, _) =
             assemble::pipeline(&config, 0, engines, &costs, Clock::start(), &Beginnings::Fresh)
                 .map_err(failed)?;
-        // Else each of many rigs would measure the engines anew.
+        // Otherwise each of many rigs would calibrate the engines again.
         costs.save();
         let [near, inside] = UdpEnd::wire()?;
         let [far, outside] = UdpEnd::wire()?;
@@ -86,14 +86,14 @@ impl Rig {
             sent: 0,
             frames: Vec::new(),
             costs,
-            taken,
+            engine_time,
             stamp_ns: stamp_ns(),
         })
     }
 
-    /// What the engines have taken so far without what their stamps take, in ns.
+    /// Time spent in engines so far, less the cost of their stamps, in ns.
     fn crypto_ns(&self) -> f64 {
-        let (ns, calls) = self.taken.read();
+        let (ns, calls) = self.engine_time.read();
         ns as f64 - calls as f64 * self.stamp_ns
     }
 
@@ -108,23 +108,23 @@ impl Rig {
         Ok(())
     }
 
-    /// One burst; nothing if the wire did not bring it whole in one call.
+    /// Runs one burst; `None` if the link did not deliver all of it in one call.
     pub(super) fn lap(&mut self, burst: usize) -> Result<Option<Lap>, MeasureError> {
         self.fill(burst)?;
         let crypto_before = self.crypto_ns();
         let began = Instant::now();
         let received = self.inside.receive(self.pipeline.pool_mut(), burst, &mut self.frames)?;
-        let taken = Instant::now();
+        let received_at = Instant::now();
         self.pipeline.begin_round();
         let packets = self.pipeline.classify_outbound(&mut self.frames);
         let classified = Instant::now();
         self.pipeline.take_in(packets);
-        // What was done at once went on in order from where the engine ended.
-        let prepared = self.taken.last_end().filter(|end| *end > classified);
+        // If the engine worked in place, the next block started when the engine ended.
+        let prepared = self.engine_time.last_end().filter(|end| *end > classified);
         let prepared = prepared.unwrap_or_else(Instant::now);
         let prepared_crypto = self.crypto_ns();
         let mut left = Vec::new();
-        for _ in 0..PATIENCE {
+        for _ in 0..MOST_CALLS {
             self.pipeline.pump(Input::Paused);
             let (_, departures) = self.pipeline.pool_and_departures();
             left.append(&mut departures.to_outside);
@@ -143,7 +143,7 @@ impl Rig {
         }
         let sent = Instant::now();
         let mut arrived = 0;
-        for _ in 0..PATIENCE {
+        for _ in 0..MOST_CALLS {
             arrived += self.far.receive(&mut self.pool, burst, &mut self.frames)?;
             self.pool.give_back_burst(&mut self.frames);
             if arrived >= wanted {
@@ -156,8 +156,8 @@ impl Rig {
         let in_place = prepared_crypto - crypto_before;
         let in_pump = crypto_after - prepared_crypto;
         Ok(Some(Lap {
-            receive: ns(began, taken),
-            classify: ns(taken, classified),
+            receive: ns(began, received_at),
+            classify: ns(received_at, classified),
             prepare: ns(classified, prepared) - in_place,
             crypto: in_place + in_pump,
             pump: ns(prepared, pumped) - in_pump,
@@ -166,8 +166,7 @@ impl Rig {
     }
 }
 
-/// What a stamp takes, in ns: the median over runs that are too short for a busy machine to
-/// interrupt many of them.
+/// Cost of a stamp in ns: the median over runs that are short enough to be rarely interrupted.
 fn stamp_ns() -> f64 {
     let run = |_| {
         let began = Instant::now();

@@ -2,13 +2,13 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Loses all that exceeds its capacity; a few packets beside at some trials.
+/// A device with a fixed capacity, which may lose a packet in some trials as well.
 struct Ideal {
     capacity: f64,
     most_sent: f64,
-    /// Of how many trials one is disturbed.
+    /// Loses a packet in one of this many trials.
     disturbed: Option<u64>,
-    held: u64,
+    trials: u64,
     /// What the tester can receive, in packets per second.
     most_received: f64,
 }
@@ -16,18 +16,18 @@ struct Ideal {
 impl Ideal {
     fn new(capacity: f64) -> Self {
         let unlimited = f64::INFINITY;
-        Self { capacity, most_sent: unlimited, disturbed: None, held: 0, most_received: unlimited }
+        Self { capacity, most_sent: unlimited, disturbed: None, trials: 0, most_received: unlimited }
     }
 }
 
 impl DeviceUnderTest for Ideal {
     fn trial(&mut self, trial: &Trial) -> Result<Outcome, MeasureError> {
         let Phase { packets_per_second, seconds } = trial.phases[0];
-        self.held += 1;
+        self.trials += 1;
         let rate = packets_per_second.min(self.most_sent);
         let sent = (rate * seconds).round() as u64;
         let lost = (((rate - self.capacity) * seconds).max(0.0)).ceil() as u64;
-        let lost = lost + u64::from(self.disturbed.is_some_and(|one_in| self.held.is_multiple_of(one_in)));
+        let lost = lost + u64::from(self.disturbed.is_some_and(|one_in| self.trials.is_multiple_of(one_in)));
         let missed = ((rate.min(self.capacity) - self.most_received) * seconds).max(0.0).ceil() as u64;
         let lost = (lost + missed).min(sent);
         let received_per_second = (sent - lost) as f64 / seconds;
@@ -49,7 +49,7 @@ fn goal(loss_ratio: f64) -> Goal {
 const SHAPE: Shape = Shape { lengths: Lengths::All(64), ways: Ways::One };
 const RATES: Rates = Rates { least: 100.0, most: 1e7 };
 
-fn of(device: &mut Ideal, goals: &[Goal]) -> Searched {
+fn of(device: &mut Ideal, goals: &[Goal]) -> SearchResult {
     search(device, SHAPE, RATES, goals, None, &mut |_| ()).expect("it holds any trial")
 }
 
@@ -110,11 +110,11 @@ fn goals_that_make_no_sense_are_refused() {
 #[test]
 fn a_search_whose_time_is_up_ends_and_says_so() {
     let patient = Goal { sum_s: 5.0, exceed_ratio: 0.5, ..goal(0.0) };
-    let (now, mut held) = (Instant::now(), 0);
+    let (now, mut trials) = (Instant::now(), 0);
     let searched =
-        search(&mut Ideal::new(1e6), SHAPE, RATES, &[patient, goal(0.005)], Some(now), &mut |_| held += 1);
+        search(&mut Ideal::new(1e6), SHAPE, RATES, &[patient, goal(0.005)], Some(now), &mut |_| trials += 1);
     let searched = searched.expect("it holds any trial");
-    assert_eq!(held, 1, "the highest rate is tried at any rate");
+    assert_eq!(trials, 1, "the highest rate is tried at any rate");
     for found in searched.found {
         assert!(
             !found.is_settled && found.packets_per_second.is_none() && !found.is_limited_by_tester,
@@ -124,7 +124,7 @@ fn a_search_whose_time_is_up_ends_and_says_so() {
     assert!(of(&mut Ideal::new(1e6), &[patient]).found[0].is_settled);
 }
 
-/// Loses a packet in every second trial, whatever the rate, so that no rate is judged twice alike.
+/// Loses packets at random, whatever the rate, so that repeated trials contradict each other.
 #[test]
 fn a_device_that_loses_at_random_does_not_keep_the_search_for_ever() {
     for one_in in [2, 3] {
@@ -142,7 +142,7 @@ fn what_the_tester_has_no_room_for_is_not_held_against_the_device() {
         let rate = found.packets_per_second.expect("it receives some");
         assert!((29_000.0..=30_300.0).contains(&rate) && found.is_limited_by_tester, "{found:?}");
     }
-    // Beside what the device loses itself it is no excuse.
+    // Loss by the tester does not excuse loss by the device.
     let mut quick_tester = Ideal { most_received: 49_999.0, ..Ideal::new(50_000.0) };
     let found = of(&mut quick_tester, &[goal(0.02)]).found[0];
     assert!(found.packets_per_second.is_some_and(|rate| rate > 50_000.0) && !found.is_limited_by_tester);

@@ -123,7 +123,7 @@ fn a_frame_is_four_bytes_and_so_is_one_that_may_be_missing() {
     assert_eq!((size_of::<Frame>(), size_of::<Option<Frame>>()), (4, 4));
 }
 
-/// Each frame says by its bytes whose it is: two owners would find one another's.
+/// Fills a frame with bytes that identify its owner, so that a second owner would be noticed.
 fn mark(frame: &mut Frame, owner: u64) {
     frame.fill(&owner.to_le_bytes()).expect("fits");
 }
@@ -180,7 +180,7 @@ fn frames_that_many_threads_free_come_home_and_none_has_two_owners() {
 #[test]
 fn the_memory_of_a_dropped_pool_is_used_again_once_the_last_frame_is_back() {
     const CHUNKS: usize = if cfg!(miri) { 100 } else { 4096 };
-    // More in all than the region has.
+    // More frames in total than the region holds.
     let turns = 2 * Region::of_process().bytes() / (CHUNKS * FrameSize::Small.bytes());
     for turn in 0..turns {
         let mut pool = FramePool::new(CHUNKS, 0);
@@ -207,8 +207,8 @@ fn a_pool_and_its_last_frames_may_end_at_the_same_time() {
 }
 
 proptest::proptest! {
-    /// Any order of taking, giving back, dropping and losing the pool: a frame is had once, and all
-    /// can be had in the end.
+    /// Frames are taken, returned, dropped and lost with their pool in any order: no frame is ever
+    /// handed out twice, and in the end all are available again.
     #[test]
     fn frames_are_had_once(steps in proptest::collection::vec((0_u8..5, 0_usize..3, proptest::prelude::any::<u16>()), 1..200)) {
         const COUNTS: [usize; 3] = [5, 3, 2];

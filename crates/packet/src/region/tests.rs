@@ -22,7 +22,7 @@ fn a_region_that_is_there_is_taken_if_it_is_large_enough() {
         error,
         RegionError::Made { have: region.bytes() >> 20, need: (2 * region.bytes() + HUGE_PAGE_BYTES) >> 20 }
     );
-    // Chunk 0 is nobody's.
+    // Chunk 0 is reserved.
     assert!(Region::make(chunks).is_err() && Region::make(chunks - 1).is_ok());
 }
 
@@ -54,7 +54,8 @@ fn a_frame_lies_at_its_offset_from_the_base() {
 }
 
 proptest! {
-    /// Whatever comes and goes: no chunk is had twice, and what came back is one piece again.
+    /// Ranges are taken and returned in any order: no chunk is handed out twice, and in the end all
+    /// free chunks form one range again.
     #[test]
     fn ranges_are_taken_once_and_grow_together_again(steps in prop::collection::vec((any::<bool>(), 0_u32..40, any::<prop::sample::Index>()), 1..120)) {
         let all = Chunks { first: 1, count: 255 };

@@ -41,7 +41,7 @@ fn packet(protocol: u8, source: Ipv4Addr, destination: Ipv4Addr, body: &[u8]) ->
     packet
 }
 
-/// A port with the test at the other end of its line.
+/// A port; the test has the other end of its line.
 struct Bench {
     port: CardPort,
     line: MemoryLine,
@@ -60,7 +60,7 @@ impl Bench {
         assert!(self.line.send(&frame).expect("a card"));
     }
 
-    /// The next frame that the port sends, given time to work.
+    /// The next frame that the port sends, after giving it time to work.
     fn hear(&mut self) -> Vec<u8> {
         let (start, mut buffer) = (Instant::now(), vec![0; 2_000]);
         let mut burst = Vec::new();
@@ -75,7 +75,7 @@ impl Bench {
         panic!("nothing came");
     }
 
-    /// The next packet that the port hands up.
+    /// The next packet that the port receives.
     fn take(&mut self) -> Frame {
         taken(&mut self.port, &mut self.pool)
     }

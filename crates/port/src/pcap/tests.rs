@@ -1,7 +1,7 @@
 use super::*;
 
-/// A capture of one packet, written by hand: header, record, what stands before the packet, 20
-/// bytes of IPv4.
+/// A capture of one packet, composed by hand: file header, record header, the link-layer header
+/// `before`, 20 bytes of IPv4.
 fn capture(link: u32, before: &[u8], original_extra: u32) -> Vec<u8> {
     let packet = [before, &PACKET].concat();
     let mut file = 0xa1b2_c3d4u32.to_le_bytes().to_vec();
@@ -16,7 +16,7 @@ fn capture(link: u32, before: &[u8], original_extra: u32) -> Vec<u8> {
 
 const PACKET: [u8; 20] = [0x45, 0, 0, 20, 0, 0, 0, 0, 64, 59, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
 
-/// What is read of a capture, and the port.
+/// The packets read from a capture, and the port.
 fn read_as(file: &[u8], change: impl Fn(Pcap) -> Pcap) -> Result<(Vec<Vec<u8>>, Pcap), String> {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("in.pcap");
@@ -32,7 +32,7 @@ fn read(file: &[u8]) -> (Vec<Vec<u8>>, Pcap) {
     read_as(file, |port| port).expect("a capture")
 }
 
-/// Why packets were left out.
+/// Why packets were skipped.
 fn left_out(port: &Pcap) -> Vec<(Reason, u64)> {
     assert_eq!(port.counters().receive_dropped, port.unread().total());
     let by_device: u64 = port.device_counters().iter().map(|(_, count)| count).sum();
@@ -67,7 +67,7 @@ fn what_cannot_be_handed_out_is_counted_by_reason() {
 fn a_truncated_packet_is_filled_up_for_those_who_look_at_sizes() {
     let (packets, port) = read_as(&capture(101, &[], 9), Pcap::filling_up_truncated).expect("a capture");
     assert_eq!((packets, left_out(&port)), (vec![[&PACKET[..], &[0; 9]].concat()], vec![]));
-    // Without whole IP headers nobody would know what it was.
+    // Without complete IP headers, the packet's kind is unknown.
     let mut file = capture(101, &[], 0);
     file[24 + 8] = 19;
     file.pop();

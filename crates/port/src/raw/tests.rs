@@ -8,7 +8,8 @@ use socket2::{Domain, Protocol, Socket, Type};
 use super::*;
 use crate::support::own_loopback;
 
-/// An ESP packet of `len` bytes of payload over the loopback, with ECN in its traffic class.
+/// An ESP packet with `len` bytes of payload over the loopback interface, with ECN in its traffic
+/// class.
 fn packet(address: &str, len: usize) -> Vec<u8> {
     let address = address.parse().expect("an address");
     let header = IpHeader { traffic_class: 2, identification: 7, ..IpHeader::new(ESP, address, address) };
@@ -58,7 +59,7 @@ fn of_icmp_only_what_tells_of_a_path_is_handed_up() {
         .expect("raw sockets need root");
         for (kind, code) in kinds {
             let mut message = [0x5a; 64];
-            // The kernel writes the checksum of ICMPv6 itself.
+            // The kernel computes ICMPv6 checksums itself.
             icmp::write(&mut message, kind, code, 0, 0);
             router.send_to(&message, &SocketAddr::new(here, 0).into()).expect("loopback");
         }

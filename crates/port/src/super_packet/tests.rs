@@ -1,11 +1,11 @@
-//! Joining and cutting without a device; real interfaces are in `tests/tun.rs`.
+//! Joining and splitting without a device; `tests/tun.rs` uses real interfaces.
 
 use convoy_packet::{Frame, FramePool, IpHeader, checksum, ip, ipv4, protocol, tcp, udp};
 use proptest::prelude::*;
 
 use super::{Coalescer, Cut, Joins, Next, OffloadHeader};
 
-/// What a packet is made from.
+/// Description of a packet.
 #[derive(Clone, Debug)]
 struct Sketch {
     flow: u8,
@@ -34,7 +34,7 @@ const PLAIN: Sketch = Sketch {
     is_corrupt: false,
 };
 
-/// Makes packets of sketches, each continuing the one of its flow before.
+/// Makes packets from sketches; each continues the previous one of its flow.
 #[derive(Default)]
 struct Maker {
     sequence: [u32; 32],
@@ -97,8 +97,8 @@ fn packets(sketches: &[Sketch]) -> Vec<Vec<u8>> {
     sketches.iter().map(|sketch| maker.packet(sketch)).collect()
 }
 
-/// Groups packets, and cuts what would be written of each group. Returns for each group the places
-/// of its packets and what they came out as.
+/// Groups packets, and splits what would be written for each group. Returns for each group the
+/// indices of its packets and the resulting packets.
 fn round_trip(packets: &[Vec<u8>]) -> Vec<(Vec<usize>, Vec<Vec<u8>>)> {
     let mut pool = FramePool::new(256, 16).with_huge(4);
     let burst: Vec<Frame> =
@@ -133,12 +133,12 @@ fn cut(offload: &OffloadHeader, bytes: &mut [u8], pool: &mut FramePool) -> Optio
     Some(packets)
 }
 
-/// Sizes of the groups that the packets fall into.
+/// Sizes of the groups that the packets form.
 fn sizes(sketches: &[Sketch]) -> Vec<usize> {
     round_trip(&packets(sketches)).iter().map(|(places, _)| places.len()).collect()
 }
 
-/// Without what says nothing: the identification of an IPv4 packet with DF.
+/// The packet without fields that have no meaning: the identification of an IPv4 packet with DF.
 fn meaningful(packet: &[u8]) -> Vec<u8> {
     let mut packet = packet.to_vec();
     if !ip::is_v6(&packet) && packet[6] & 0x40 != 0 {

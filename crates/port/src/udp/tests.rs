@@ -1,5 +1,5 @@
-//! Over the loopback, as root, who alone may receive ICMP. Segmentation over a link is in
-//! `tests/udp.rs`.
+//! UDP ports over the loopback interface; receiving ICMP needs root. `tests/udp.rs` tests
+//! segmentation over a link.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -47,7 +47,7 @@ fn packet(
     frame
 }
 
-/// Waits until one of its descriptors is readable.
+/// Waits until one of the port's descriptors is readable.
 fn wait(port: &Udp) {
     let all = port.readable_fds().expect("something to wait for");
     let mut all: Vec<PollFd<'_>> = all.into_iter().map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
@@ -68,8 +68,8 @@ fn receive(port: &mut Udp, pool: &mut FramePool, count: usize) -> Vec<Vec<u8>> {
     received
 }
 
-/// Sends 106 packets of two kinds from one address of the loopback to another; returns the system
-/// calls to send.
+/// Sends 106 packets of two kinds from one loopback address to another, and returns the number of
+/// system calls for sending.
 fn exchange(address: &str, offloads: bool) -> u64 {
     let (mut a, mut b) = (bind(&[address], offloads), bind(&[address], offloads));
     let mut pool = FramePool::new(256, 64);
@@ -166,7 +166,7 @@ fn icmp_about_a_path_wakes_the_port_and_says_which_address_it_came_to() {
         let at = SocketAddr::new(here, 0);
         let router = Socket::new(Domain::for_address(at), Type::RAW, Some(Protocol::from(protocol)));
         let mut message = [7; 64];
-        // The kernel writes the checksum of ICMPv6 itself.
+        // The kernel computes ICMPv6 checksums itself.
         convoy_packet::icmp::write(&mut message, kind, code, 1_300, 0);
         router.expect("root may").send_to(&message, &at.into()).expect("loopback");
         wait(&port);

@@ -1,4 +1,4 @@
-//! Network namespaces of a test's own. Root is needed; without it the tests fail and say so.
+//! Network namespaces for a single test. Needs root; without it the tests fail with a message.
 
 #![allow(dead_code, unreachable_pub)]
 
@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use nix::sched::{CloneFlags, setns, unshare};
 
-/// A network namespace, with its loopback up. It goes when this and all that was opened in it is
-/// dropped.
+/// A network namespace whose loopback interface is up. It is removed when this value and everything
+/// opened in it are dropped.
 pub struct Namespace(File);
 
 impl Namespace {
@@ -24,7 +24,7 @@ impl Namespace {
         Self(file)
     }
 
-    /// Does `work` inside. What it opens stays inside, wherever it is used.
+    /// Runs `work` inside the namespace. What it opens stays there, wherever it is used.
     pub fn inside<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         on_a_thread(|| {
             setns(&self.0, CloneFlags::CLONE_NEWNET).expect("root may enter a namespace");
@@ -32,12 +32,12 @@ impl Namespace {
         })
     }
 
-    /// What `ip` takes as this namespace.
+    /// The namespace's path, as an argument of `ip`.
     fn path(&self) -> String {
         format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd())
     }
 
-    /// Lays a cable from here to `other` and gives each end its addresses.
+    /// Makes a veth pair to `other` and assigns addresses to its ends.
     pub fn link(&self, other: &Self, mtu: u32, ends: [(&str, &[&str]); 2]) {
         let [(here, own), (there, others)] = ends;
         let path = other.path();
@@ -49,28 +49,29 @@ impl Namespace {
         self.inside(|| own.iter().for_each(|address| wait_until_delivered(address)));
         other.inside(|| others.iter().for_each(|address| wait_until_delivered(address)));
         let macs = [self.inside(|| mac_of_carrier(here)), other.inside(|| mac_of_carrier(there))];
-        // Known from the start, so that no burst waits for a neighbour to be found, and none of it
-        // is dropped.
+        // The neighbours are set in advance, so that no burst waits for their discovery and loses
+        // packets.
         self.inside(|| know(here, others, &macs[1]));
         other.inside(|| know(there, own, &macs[0]));
     }
 }
 
-/// Takes the calling thread into a namespace of its own: its loopback carries what this test sends
-/// and nothing else.
+/// Moves the calling thread into a new namespace, whose loopback interface only carries this test's
+/// packets.
 pub fn own_loopback() {
     unshare(CloneFlags::CLONE_NEWNET).expect("a network namespace: run the tests as root");
     ip("link set lo up");
     wait_until_delivered("::1");
 }
 
-/// Buffers that the stack gave to a device of this thread's namespace; a super-packet is one.
+/// Buffers that the stack has given to a device in this thread's namespace; a super-packet counts
+/// as one.
 pub fn sent_buffers(device: &str) -> u64 {
     buffers(device, "TX:")
 }
 
-/// Buffers that a device of this thread's namespace gave to the stack: of a tun, what was written
-/// to it.
+/// Buffers that a device in this thread's namespace has given to the stack; for a tun device, those
+/// that were written to it.
 pub fn received_buffers(device: &str) -> u64 {
     buffers(device, "RX:")
 }
@@ -94,9 +95,9 @@ fn configure(device: &str, addresses: &[&str]) {
     ip(&format!("link set {device} up"));
 }
 
-/// Waits until the kernel delivers what is sent to this address of ours. It can be bound before:
-/// the local route of an IPv6 address comes from a work queue, and packets that come earlier are
-/// dropped.
+/// Waits until the kernel delivers packets to this local address. The address can be bound earlier,
+/// but the local route of an IPv6 address is added by a work queue, and packets that come before
+/// that are dropped.
 pub fn wait_until_delivered(address: &str) {
     let address = address.split('/').next().unwrap_or(address);
     let Ok(address) = address.parse::<Ipv6Addr>() else { return };
@@ -112,7 +113,7 @@ pub fn wait_until_delivered(address: &str) {
     panic!("{address} has no local route after 5 s");
 }
 
-/// Waits until the device has its carrier and returns its MAC address.
+/// Waits until the device has a carrier, and returns its MAC address.
 fn mac_of_carrier(device: &str) -> String {
     for _ in 0..500 {
         let told = run(&format!("ip -o link show {device}"));
@@ -132,12 +133,12 @@ fn know(device: &str, addresses: &[&str], mac: &str) {
     }
 }
 
-/// Runs `ip` with these arguments in the namespace of this thread.
+/// Runs `ip` with these arguments in this thread's namespace.
 pub fn ip(arguments: &str) {
     run(&format!("ip {arguments}"));
 }
 
-/// Runs a command in the namespace of this thread and returns what it printed.
+/// Runs a command in this thread's namespace and returns its output.
 pub fn run(command: &str) -> String {
     let mut words = command.split_whitespace();
     let program = words.next().expect("a command");

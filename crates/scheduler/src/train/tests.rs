@@ -45,8 +45,8 @@ fn to(engine: usize, wait: u64, processing: u64) -> TrainChoice {
     TrainChoice::Engine { engine, wait, processing }
 }
 
-/// Makes the scheduler dispatch a burst of 100 blocks; returns the choice. What stays on the core
-/// is done at once.
+/// Dispatches a burst of 100 blocks and returns the choice. What stays on the core completes at
+/// once.
 fn give(scheduler: &mut Scheduler<u32>, now: u64, input: Input) -> TrainChoice {
     let burst = burst(&[part(0, 100)]);
     assert_eq!(scheduler.admission(&burst), Admission::Whole);
@@ -69,7 +69,8 @@ fn with_more_at_hand_the_core_keeps_a_train_once_the_other_is_busy_for_longer_th
     scheduler.set_worker_overhead(1);
     let elsewhere = |wait| to(THERE, wait, 100);
     assert_eq!(give(&mut scheduler, 0, Input::More), elsewhere(0));
-    // Its own 100, plus 32 of overhead for the next packets, exceed the 100 that the other has.
+    // The core's own 100, plus an overhead of 32 for the next packets, exceed the 100 of the other
+    // engine.
     assert_eq!(give(&mut scheduler, 0, Input::More), elsewhere(100));
     assert_eq!(give(&mut scheduler, 0, Input::More), to(HERE, 0, 100));
 }
@@ -86,12 +87,12 @@ fn with_nothing_else_at_hand_whoever_is_done_first_takes_it_and_nobody_is_woken_
     }
 }
 
-/// The choice for a train of 32 packets and 100 blocks that takes the core 100 ticks and an engine
-/// elsewhere `there`, if the handover costs the core `handover` a packet.
+/// The choice for a train of 32 packets and 100 blocks that takes 100 ticks on the core and `there`
+/// ticks on an engine elsewhere, if the handover costs the core `handover` ticks per packet.
 fn with_handover(handover: f64, there: f64, input: Input) -> TrainChoice {
     let mut scheduler = scheduler([(0.0, 1.0), (there, 0.0)], SchedulerConfig::default());
     scheduler.set_handover(THERE, 0, Handover { t_packet: handover, ..Handover::default() });
-    // The core's own engine costs no handover.
+    // The core's own engine has no handover, so its costs do not matter.
     scheduler.set_handover(HERE, 0, Handover { t_init: 1e9, ..Handover::default() });
     give(&mut scheduler, 0, input)
 }
@@ -100,7 +101,7 @@ fn with_handover(handover: f64, there: f64, input: Input) -> TrainChoice {
 fn with_more_at_hand_a_train_is_given_away_only_where_that_costs_the_core_less_than_to_do_it() {
     let elsewhere = to(THERE, 0, 1_000);
     let choice = |handover| with_handover(handover, 1_000.0, Input::More);
-    // Twice 49 ticks and twice 50, against 100.
+    // Twice 49 ticks and twice 50, compared with 100.
     assert_eq!([0.0, 49.0 / 32.0].map(choice), [elsewhere; 2]);
     assert_eq!([50.0 / 32.0, 1e6].map(choice), [to(HERE, 0, 100); 2]);
 }
@@ -109,7 +110,7 @@ fn with_more_at_hand_a_train_is_given_away_only_where_that_costs_the_core_less_t
 fn with_nothing_else_at_hand_the_handover_is_part_of_the_finishing_time() {
     let elsewhere = to(THERE, 0, 36);
     let choice = |handover| with_handover(handover, 36.0, Input::Paused);
-    // 63 and 36 are less than 100, 64 and 36 are not.
+    // 63 + 36 are less than 100, 64 + 36 are not.
     assert_eq!([0.0, 63.0 / 32.0].map(choice), [elsewhere; 2]);
     assert_eq!(choice(2.0), to(HERE, 0, 100));
 }
@@ -126,7 +127,7 @@ fn the_only_engine_gets_what_a_choice_among_many_would_give_it() {
     for [takes, available, idle, bundled] in
         (0..16_u8).map(|bits| [0, 1, 2, 3].map(|bit| bits >> bit & 1 == 1))
     {
-        // For an engine that processes at once the dispatch takes fewer steps.
+        // An engine that processes at once needs fewer steps of dispatch.
         let given = [false, true].map(|at_once| {
             let config = SchedulerConfig::default();
             let mut scheduler = Scheduler::<u32>::new(config, vec![engine.clone()]).expect("in range");
@@ -169,7 +170,7 @@ fn each_change_of_sa_inside_a_train_costs_t_key() {
     };
     let part = |algorithm, changes| TrainPart { algorithm, blocks: 100, changes, sas: 0 };
     assert_eq!([0, 1, 31].map(|changes| processing(&[part(0, changes)])), [110, 112, 172]);
-    // The second algorithm takes twice as long a block.
+    // The second algorithm takes twice the time per block.
     assert_eq!(processing(&[part(0, 3), part(1, 4)]), 110 + 3 * 2 + 200 + 4 * 2);
     scheduler.set_available(THERE, false);
     assert_eq!(choice(&scheduler, &[part(0, 31)], Input::More), to(HERE, 0, 110 + 31 * 9));
@@ -188,9 +189,9 @@ fn packets_are_bundled_by_sa_where_a_change_costs_more_than_a_multi_packet_of_it
     assert_eq!([0.0, 30.0, 31.0, 1e9, 30.0].map(&mut is_bundled), [false, false, true, true, false]);
 }
 
-/// A scheduler with an engine on the core that takes trains, for 10 ticks and one a block, and one
-/// of `is_cpu` that takes packets of one SA at a time, for 30 ticks and `t_block` a block; a packet
-/// costs the window a tick.
+/// A scheduler with two engines: one on the core that takes trains, for 10 ticks and one per block,
+/// and one with `is_cpu` that takes multi-packets of one SA, for 30 ticks and `t_block` per block.
+/// The window costs one tick per packet.
 fn beside_multi_packets(is_cpu: bool, t_block: f64) -> Scheduler<u32> {
     let engine = |is_cpu, t_init, t_block| EngineModel {
         name: String::new(),
@@ -297,7 +298,7 @@ fn it_is_sorted_where_bundles_or_classes_count() {
     let mut bundling = scheduler(costs, usual);
     bundling.engines.train_takers.set(THERE, false);
     assert_eq!(bundling.admission(&burst), Admission::BySa);
-    // The transforms of an unavailable engine count, too.
+    // The transforms of an unavailable engine count as well.
     bundling.set_available(THERE, false);
     assert_eq!(bundling.admission(&burst), Admission::BySa);
     let many = Burst { parts: None, ..burst };

@@ -1,4 +1,4 @@
-//! The window: what is grouped, and what leaves.
+//! The window: how it groups packets, and what it releases.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! ESP packets on Ethernet, sealed in software: what the card is held against.
+//! ESP packets in Ethernet frames, sealed by software as a reference for the card.
 
 use aes_gcm::aead::{AeadInOut, KeyInit};
 use ctr::cipher::{KeyIvInit, StreamCipher};
@@ -14,7 +14,7 @@ const IPV4_BYTES: usize = 20;
 const UDP_BYTES: usize = 8;
 const IV_BYTES: usize = 8;
 
-/// How a packet of an SA looks.
+/// Format of an SA's packets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
     pub(super) algorithm: Algorithm,
@@ -23,13 +23,13 @@ pub(super) struct Shape {
     pub(super) seq_high: Option<[u8; 4]>,
 }
 
-/// Every shape without ESN.
+/// All formats without ESN.
 pub(super) fn shapes(algorithm: Algorithm) -> impl Iterator<Item = Shape> {
     let pairs = [(false, false), (false, true), (true, false), (true, true)];
     pairs.into_iter().map(move |(is_tunnel, is_nat)| Shape { algorithm, is_tunnel, is_nat, seq_high: None })
 }
 
-/// The SA of a number; its keys are made of it.
+/// The SA with this number, from which its keys are derived.
 pub(super) fn sa(algorithm: Algorithm, number: u8) -> Sa {
     let (auth_bytes, icv_bytes) = if algorithm.hash == Hash::None { (0, 16) } else { (20, 12) };
     Sa {
@@ -41,23 +41,23 @@ pub(super) fn sa(algorithm: Algorithm, number: u8) -> Sa {
     }
 }
 
-/// What packets of that number have on the line.
+/// How the card recognises packets of the SA with this number.
 pub(super) fn inbound(number: u8, is_tunnel_v4: bool) -> Inbound {
     Inbound { spi: [7, 0, 0, number], is_tunnel_v4 }
 }
 
-/// A packet before and after it is sealed, on Ethernet.
+/// An Ethernet frame with an ESP packet, before and after sealing.
 pub(super) struct Case {
     pub(super) seal: Seal,
-    /// With zeros for the ICV.
+    /// With zeros in place of the ICV.
     pub(super) plain: Vec<u8>,
     pub(super) sealed: Vec<u8>,
-    /// As the receiving card hands it up: the ICV is gone.
+    /// As the receiving card passes it up: without ICV.
     pub(super) opened: Vec<u8>,
 }
 
-/// The packet with this sequence number of an SA; its payload begins with an IPv4 header in tunnel
-/// mode.
+/// The packet of an SA with this sequence number; in tunnel mode, its payload begins with an IPv4
+/// header.
 pub(super) fn case(shape: Shape, number: u8, sequence: u8, payload_bytes: usize) -> Case {
     let sa = sa(shape.algorithm, number);
     let esp_at = ETHERNET_BYTES + IPV4_BYTES + if shape.is_nat { UDP_BYTES } else { 0 };
@@ -90,20 +90,21 @@ pub(super) fn case(shape: Shape, number: u8, sequence: u8, payload_bytes: usize)
     Case { seal, plain: frame, sealed, opened }
 }
 
-/// Seals an ESP packet, from its header to the ICV's room.
+/// Seals an ESP packet; `esp` runs from its header to the room for the ICV.
 fn seal(sa: &Sa, seq_high: Option<[u8; 4]>, esp: &mut [u8]) {
     let (packet, icv) = esp.split_at_mut(esp.len() - usize::from(sa.icv_bytes));
     let nonce: [u8; 12] = [&sa.salt[..], &packet[8..16]].concat().try_into().expect("four and eight");
     if sa.algorithm == GCM {
         let (header, payload) = packet.split_at_mut(16);
-        // RFC 4106 section 5: with ESN its upper half stands between SPI and sequence number.
+        // RFC 4106 section 5: with ESN, the upper half of the sequence number stands between SPI
+        // and the lower half.
         let aad = [&header[..4], &seq_high.map_or(vec![], Vec::from), &header[4..8]].concat();
         let cipher = aes_gcm::Aes128Gcm::new_from_slice(&sa.key).expect("16 bytes");
         let tag = cipher.encrypt_inout_detached(&nonce.into(), &aad, payload.into()).expect("short");
         icv.copy_from_slice(&tag);
         return;
     }
-    // RFC 3686 section 4: nonce, IV, and a block counter that begins with one.
+    // RFC 3686 section 4: nonce, IV, and a block counter that starts at one.
     let counter: [u8; 16] = [&nonce[..], &[0, 0, 0, 1]].concat().try_into().expect("twelve and four");
     let key: [u8; 16] = sa.key.as_slice().try_into().expect("16 bytes");
     ctr::Ctr32BE::<aes::Aes128>::new(&key.into(), &counter.into()).apply_keystream(&mut packet[16..]);

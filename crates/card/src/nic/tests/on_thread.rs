@@ -1,4 +1,4 @@
-//! A card on its thread, between a host and the test's end of the line.
+//! A card on its thread; the other end of its line belongs to the test.
 
 use std::time::{Duration, Instant};
 
@@ -71,7 +71,7 @@ fn an_sa_is_removed_behind_the_packets_that_were_given_before() {
     assert!(frames.iter().all(|frame| *frame == case.sealed));
     let start = Instant::now();
     while control.counters().refused == 0 {
-        // Full only until the card has looked.
+        // The queue may be full until the card's thread runs.
         let _ = port.transmit(&[&case.plain], Some(case.seal));
         drained(&mut line);
         assert!(start.elapsed() < TIMEOUT, "{:?}", control.counters());

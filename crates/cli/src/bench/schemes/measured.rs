@@ -1,40 +1,40 @@
-//! What was measured of one scheme.
+//! Measured results of one scheme.
 
 use convoy_measure::{Found, Lengths, Scheme};
 use serde::Serialize;
 
 use super::super::spread::Spread;
 
-/// One service by one scheme.
+/// Results of one service in one scheme.
 #[derive(Serialize)]
 pub(super) struct Measured {
     pub(super) scheme: Scheme,
-    /// What is off the worker's core.
+    /// What is moved off the worker's core.
     pub(super) off: &'static str,
-    /// Why there is none of this scheme here, if there is none.
+    /// Why the scheme is not available here, if it is not.
     pub(super) unavailable: Option<String>,
-    /// By length.
+    /// Results by length.
     pub(super) found: Vec<AtLength>,
 }
 
-/// The highest rates without loss at one length.
+/// The highest rate without loss at one length.
 #[derive(Serialize)]
 pub(super) struct AtLength {
     lengths: Lengths,
-    /// What each round found.
+    /// Result of each round.
     rounds: Vec<Found>,
-    /// Over the rounds that found a rate.
+    /// Throughput in Mbit/s over the rounds that found a rate.
     mbps: Option<Spread>,
 }
 
 impl Measured {
-    /// Before the first round.
+    /// No results yet.
     pub(super) fn new(scheme: Scheme, lengths: &[Lengths]) -> Self {
         let at = |lengths: &Lengths| AtLength { lengths: *lengths, rounds: Vec::new(), mbps: None };
         Self { scheme, off: scheme.name(), unavailable: None, found: lengths.iter().map(at).collect() }
     }
 
-    /// Adds what a round found of each length, or why it could not.
+    /// Adds the result of a round for each length, or why the scheme is not available.
     pub(super) fn add(&mut self, found: Result<Vec<Found>, String>) {
         match found {
             Ok(found) => self.found.iter_mut().zip(found).for_each(|(at, found)| at.add(found)),
@@ -50,7 +50,7 @@ impl Measured {
         self.of(lengths)?.mbps
     }
 
-    /// `~` where time was up before a search had ended, `≥` where the tester was the limit.
+    /// Mark for a cell: `~` if a search ran out of time, `≥` if the tester was the limit.
     pub(super) fn mark(&self, lengths: Lengths) -> &'static str {
         let rounds = self.of(lengths).map(|at| at.rounds.as_slice()).unwrap_or_default();
         if rounds.iter().any(|found| !found.is_settled) {

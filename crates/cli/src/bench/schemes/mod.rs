@@ -1,5 +1,5 @@
-//! `convoy bench schemes`: the IXP425 paper's four schemes on a real gateway, beside the
-//! simulator's platform of that paper.
+//! `convoy bench schemes`: the IXP425 paper's four schemes on a real gateway, compared with the
+//! simulated gateway of that paper.
 
 mod measured;
 mod output;
@@ -22,28 +22,28 @@ use measured::Measured;
 use output::{page, print};
 use simulated::{Simulated, shapes, simulated};
 
-/// What is measured.
+/// The report as JSON.
 #[derive(Serialize)]
 struct Output {
     machine: Machine,
     placement: Placement,
-    /// Whether what is off the worker's core has a core to itself.
+    /// Whether everything that is moved off the worker's core has a core of its own.
     has_cores_apart: bool,
     lengths_are: &'static str,
     trial_s: f64,
     resolution: f64,
-    /// How often each rate was searched.
+    /// Number of searches for each rate.
     rounds: u32,
-    /// By service: `forwarding`, or a proposal.
+    /// Results by service: `forwarding`, or a proposal.
     real: BTreeMap<String, Vec<Measured>>,
-    /// The same of the simulated IXP425, in Mbit/s without loss, by service, scheme and length.
+    /// Throughput of the simulated IXP425 without loss, in Mbit/s, by service, scheme and length.
     simulated: Simulated,
-    /// Where both have the same shape and where not, by service.
+    /// Agreement between both gateways, by service.
     shapes: BTreeMap<&'static str, String>,
 }
 
-/// What a search takes, in trials that count: some ten of these, and short ones, and the tester's
-/// waits between them.
+/// Expected time of a search, in full trials: about ten of these, shorter ones, and the tester's
+/// waits in between.
 const TRIALS_OF_SEARCH: f64 = 14.0;
 
 pub(super) fn run(args: &SchemesArgs) -> Result<(), Failure> {
@@ -79,7 +79,7 @@ pub(super) fn run(args: &SchemesArgs) -> Result<(), Failure> {
     let simulated = simulated(&args.lengths, &services)?;
     drop(progress);
     let shapes = shapes(&real, &simulated, args.resolution);
-    let told = Output {
+    let output = Output {
         machine: Machine::here(),
         has_cores_apart: placement.has_cores_apart(),
         placement,
@@ -91,23 +91,24 @@ pub(super) fn run(args: &SchemesArgs) -> Result<(), Failure> {
         simulated,
         shapes,
     };
-    page(&told, &args.lengths).write(args.html.as_deref())?;
+    page(&output, &args.lengths).write(args.html.as_deref())?;
     if args.json {
-        let text = serde_json::to_string_pretty(&told).map_err(|error| Failure::Failed(error.to_string()))?;
+        let text =
+            serde_json::to_string_pretty(&output).map_err(|error| Failure::Failed(error.to_string()))?;
         println!("{text}");
     } else {
-        print(&told, &args.lengths);
+        print(&output, &args.lengths);
     }
     Ok(())
 }
 
-/// The schemes of a service: without a cipher nothing of it can be elsewhere.
+/// The schemes of a service: forwarding has no cipher that could be moved.
 fn schemes(service: &Service) -> impl Iterator<Item = Scheme> {
     let is_forwarding = *service == Service::Forward;
     Scheme::ALL.into_iter().filter(move |scheme| !(is_forwarding && scheme.is_crypto_apart))
 }
 
-/// What is found of each length; or why there is none of this scheme here.
+/// The rates found by length, or why the scheme is not available here.
 fn measure(
     args: &SchemesArgs,
     service: &Service,
@@ -117,7 +118,7 @@ fn measure(
 ) -> Result<Result<Vec<Found>, String>, MeasureError> {
     let mut gateway = match scheme.start(service, placement) {
         Ok(gateway) => gateway,
-        // An engine on a core of its own may lack a cipher.
+        // For example, an engine with a core of its own may not support the cipher.
         Err(MeasureError::Gateway(why)) => {
             args.lengths.iter().for_each(|_| {
                 next();

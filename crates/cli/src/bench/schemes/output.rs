@@ -11,7 +11,7 @@ use super::measured::Measured;
 use super::simulated::{ByScheme, SIMULATED};
 use crate::table::{Column, number, table_of, word};
 
-/// What more than one round adds to a cell.
+/// Explains medians and ranges, if there are several rounds.
 fn spread_words(rounds: u32) -> String {
     if rounds < 2 {
         return String::new();
@@ -19,23 +19,21 @@ fn spread_words(rounds: u32) -> String {
     format!("; medians of n = {rounds} rounds, in square brackets the lowest and the highest")
 }
 
-pub(super) fn print(told: &Output, lengths: &[Lengths]) {
-    print_machine(&told.machine);
+pub(super) fn print(output: &Output, lengths: &[Lengths]) {
+    print_machine(&output.machine);
     println!(
-        "One gateway between two wires of system calls (UDP on loopback). Lengths: {}. In brackets: times the scheme `none`{}.",
-        told.lengths_are,
-        spread_words(told.rounds)
+        "One gateway between two UDP links on loopback. Lengths: {}. In brackets: relative to the scheme `none`{}.",
+        output.lengths_are,
+        spread_words(output.rounds)
     );
-    let Placement { tester, first, engine, io, .. } = &told.placement;
-    println!(
-        "Cores: the tester on {tester}, the worker on {first}, its engine elsewhere on {engine}, its packet I/O elsewhere on {io}."
-    );
-    if !told.has_cores_apart {
+    let Placement { tester, first, engine, io, .. } = &output.placement;
+    println!("Cores: tester {tester}, worker {first}, separate engine {engine}, separate packet I/O {io}.");
+    if !output.has_cores_apart {
         println!(
-            "There are too few cores: what is off the worker's core shares one with the tester, and the schemes show less than they could."
+            "There are too few cores: what is moved off the worker's core shares one with the tester, so the schemes gain less than they could."
         );
     }
-    for (service, schemes) in &told.real {
+    for (service, schemes) in &output.real {
         println!("\n{service}: Mbit/s without loss, by packet length");
         print_service(schemes, lengths);
         for scheme in schemes {
@@ -43,17 +41,17 @@ pub(super) fn print(told: &Output, lengths: &[Lengths]) {
                 println!("  {}: {why}", scheme.off);
             }
         }
-        if let Some(simulated) = told.simulated.get(service.as_str()) {
-            println!("\nThe same of the simulated IXP425:");
+        if let Some(simulated) = output.simulated.get(service.as_str()) {
+            println!("\nThe same for the simulated IXP425:");
             print_simulated(simulated, lengths);
-            if let Some(shape) = told.shapes.get(service.as_str()) {
+            if let Some(shape) = output.shapes.get(service.as_str()) {
                 println!("{shape}");
             }
         }
     }
 }
 
-/// A value with its ends, and how many times the base it is.
+/// A value with its range, and its ratio to the base.
 fn cell(value: Option<Spread>, base: Option<f64>) -> String {
     let Some(value) = value else { return "none".to_owned() };
     let Spread { median, .. } = value;
@@ -100,9 +98,9 @@ fn print_simulated(schemes: &ByScheme, lengths: &[Lengths]) {
     println!("{}", table_of(&columns, &rows, None));
 }
 
-/// The paper's number of a service's figure. It has no other ciphers, and its figure 11 compares
-/// the two interfaces at which packets come, of which only one has the coprocessor behind it: the
-/// two wires here are alike.
+/// Number of the service's figure in the paper. The paper has no other ciphers. Its figure 11
+/// compares two interfaces, of which only one is served by the coprocessor; the two links here are
+/// alike.
 fn figure_number(service: &str) -> Option<u32> {
     match service {
         "forwarding" => Some(8),
@@ -112,7 +110,7 @@ fn figure_number(service: &str) -> Option<u32> {
     }
 }
 
-/// What a whisker is.
+/// Explains medians and whiskers, if there are several rounds.
 fn whisker_words(rounds: u32) -> String {
     if rounds < 2 {
         return String::new();
@@ -120,11 +118,11 @@ fn whisker_words(rounds: u32) -> String {
     format!("; medians of n = {rounds} rounds, whiskers from the lowest to the highest")
 }
 
-/// Figures 8 to 10 of the paper and, without a number, those of other ciphers, each with the
-/// simulated one behind it.
-pub(super) fn page<'a>(told: &'a Output, lengths: &[Lengths]) -> Page<'a> {
+/// Figures 8 to 10 of the paper and, without a number, figures of other ciphers, each followed by
+/// the simulated one.
+pub(super) fn page<'a>(output: &'a Output, lengths: &[Lengths]) -> Page<'a> {
     let mut figures = Vec::new();
-    for (service, schemes) in &told.real {
+    for (service, schemes) in &output.real {
         let names: Vec<String> = lengths.iter().map(ToString::to_string).collect();
         let drawing = |title: String, series, whiskers| Drawing {
             number: figure_number(service),
@@ -138,49 +136,49 @@ pub(super) fn page<'a>(told: &'a Output, lengths: &[Lengths]) -> Page<'a> {
         let there = schemes.iter().filter(|scheme| scheme.unavailable.is_none());
         let places = || (0..).map(f64::from).zip(lengths);
         let real = there.clone().map(|scheme| {
-            // No bar where no rate was found: in the time that there was, or at all.
+            // There is no bar where no rate was found, in general or in the available time.
             let points = places().filter_map(|(x, of)| Some((x, scheme.mbps(*of)?.median)));
             (format!("off: {}", scheme.off), points.collect())
         });
         let whiskers =
             there.map(|scheme| places().filter_map(|(x, of)| scheme.mbps(*of)?.whisker(x)).collect());
         let note = format!(
-            "convoy on this machine, by what is off the worker's core{}.",
-            whisker_words(told.rounds)
+            "convoy on this machine, by what is moved off the worker's core{}.",
+            whisker_words(output.rounds)
         );
         let title = format!("{service}, this machine");
         figures.push((drawing(title, real.collect(), whiskers.collect()), note));
-        if let Some(simulated) = told.simulated.get(service.as_str()) {
-            // In the order of the schemes, so that one has the same colour in both figures.
+        if let Some(simulated) = output.simulated.get(service.as_str()) {
+            // In the order of the schemes, so that a scheme has the same colour in both figures.
             let schemes = SIMULATED.iter().filter_map(|(scheme, _)| simulated.get_key_value(scheme));
             let series = schemes.map(|(scheme, points)| {
                 let place = |length: u16| lengths.iter().position(|of| *of == Lengths::All(length));
                 let points = points.iter().filter_map(|(length, mbps)| Some((place(*length)? as f64, *mbps)));
                 (format!("off: {scheme}"), points.collect())
             });
-            let note = "The paper's gateway as platforms/ixp425.toml has it.".to_owned();
+            let note = "The paper's gateway as described by platforms/ixp425.toml.".to_owned();
             let title = format!("{service}, the simulated IXP425");
             figures.push((drawing(title, series.collect(), Vec::new()), note));
         }
     }
-    let cores = if told.has_cores_apart {
-        "What is off the worker's core has a core to itself."
+    let cores = if output.has_cores_apart {
+        "Everything that is moved off the worker's core has a core of its own."
     } else {
-        "There are too few cores: what is off the worker's core shares one with the tester."
+        "There are too few cores: what is moved off the worker's core shares one with the tester."
     };
     Page {
         title: "Four schemes of a gateway",
-        machine: &told.machine,
+        machine: &output.machine,
         facts: vec![
-            format!("One gateway between two wires of system calls; lengths are {}.", told.lengths_are),
+            format!("One gateway between two UDP links on loopback; lengths are {}.", output.lengths_are),
             format!(
                 "Three trials of {} s judge a rate; resolution {} %.",
-                told.trial_s,
-                told.resolution * 100.0
+                output.trial_s,
+                output.resolution * 100.0
             ),
             cores.to_owned(),
         ],
         figures,
-        verdicts: told.shapes.iter().map(|(service, shape)| format!("{service}: {shape}")).collect(),
+        verdicts: output.shapes.iter().map(|(service, shape)| format!("{service}: {shape}")).collect(),
     }
 }

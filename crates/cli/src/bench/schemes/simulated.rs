@@ -1,4 +1,4 @@
-//! The simulated gateway of the IXP425 paper, and what both have in common.
+//! The simulated gateway of the IXP425 paper, and its agreement with the measured one.
 
 use std::collections::BTreeMap;
 
@@ -16,14 +16,14 @@ pub(super) const SIMULATED: [(&str, &str); 4] = [
     ("cryptography", "software-io"),
     ("both", ""),
 ];
-/// Packets of a simulated trial.
+/// Packets per simulated trial.
 const PACKETS: u64 = 2_000;
 
-/// Of a service, by scheme: length and Mbit/s.
+/// Packet length and Mbit/s, by scheme.
 pub(super) type ByScheme = BTreeMap<&'static str, Vec<(u16, f64)>>;
 pub(super) type Simulated = BTreeMap<&'static str, ByScheme>;
 
-/// The paper's platform at the same lengths and for the same services, where it has them.
+/// Simulates the paper's platform at the same lengths and for those services that it has.
 pub(super) fn simulated(lengths: &[Lengths], services: &[(String, Service)]) -> Result<Simulated, Failure> {
     const LONGEST: u16 = 1518;
     let platform = Platform::open("ixp425").map_err(|error| Failure::Failed(error.to_string()))?;
@@ -58,8 +58,7 @@ pub(super) fn simulated(lengths: &[Lengths], services: &[(String, Service)]) -> 
     Ok(all)
 }
 
-/// Compares what each scheme brings here with what it brings to the simulated gateway, where both
-/// were found.
+/// Compares the gains of the schemes on both gateways, where both have results.
 pub(super) fn shapes(
     real: &BTreeMap<String, Vec<Measured>>,
     simulated: &Simulated,

@@ -1,17 +1,17 @@
-//! What `convoy bench throughput` tells.
+//! The report of `convoy bench throughput`.
 
 use std::fmt;
 
 use convoy_measure::{DeviceUnderTest, LengthReport, Lengths, Machine, Placement};
 use serde::Serialize;
 
-/// What is measured.
+/// The report as JSON.
 #[derive(Serialize)]
 pub(super) struct Output {
     pub(super) machine: Machine,
-    /// The device, in words.
+    /// Description of the device.
     pub(super) device: String,
-    /// What packet lengths are of.
+    /// What packet lengths refer to.
     pub(super) lengths_are: &'static str,
     pub(super) placement: Option<Placement>,
     pub(super) trial_s: f64,
@@ -20,7 +20,7 @@ pub(super) struct Output {
     pub(super) resolution: f64,
     /// Lengths that cannot be measured.
     pub(super) left_out: Vec<LeftOut>,
-    /// Each time that the test was held, by length.
+    /// Results of each round, by length.
     pub(super) rounds: Vec<Vec<LengthReport>>,
 }
 
@@ -31,18 +31,18 @@ pub(super) struct LeftOut {
     pub(super) why: WhyLeftOut,
 }
 
-/// Why a length cannot be measured; with the limit, in bytes.
+/// Why a length cannot be measured, with the limit in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum WhyLeftOut {
     /// Packets are longer than the device's MTU.
     ExceedsMtu(u16),
-    /// Packets are too short for their headers and a stamp.
+    /// Packets have no room for their headers and a stamp.
     HoldsNoStamp(u16),
 }
 
 impl WhyLeftOut {
-    /// Nothing where all packets are as they may be.
+    /// The reason, or `None` if the device supports these lengths.
     pub(super) fn of(lengths: Lengths, device: &dyn DeviceUnderTest) -> Option<Self> {
         let (least, most) = device.packet_bytes().into_inner();
         if lengths.longest() > most {

@@ -5,7 +5,7 @@ use convoy_measure::{BackToBack, Found, LatencyAt, LengthReport, Lengths, Placem
 use super::output::{LeftOut, Output, WhyLeftOut};
 use crate::table::{number, table_of, word, words};
 
-/// The same length in each round.
+/// Results at one length, one for each round.
 struct Row<'a>(Vec<&'a LengthReport>);
 
 impl Row<'_> {
@@ -13,7 +13,7 @@ impl Row<'_> {
         self.0[self.0.len() - 1]
     }
 
-    /// The median over the rounds, and the least and greatest where there are several.
+    /// The median over the rounds, with the range where there are several.
     fn spread(&self, value: impl Fn(&LengthReport) -> Option<f64>, text: impl Fn(f64) -> String) -> String {
         let mut values: Vec<f64> = self.0.iter().filter_map(|report| value(report)).collect();
         values.sort_by(f64::total_cmp);
@@ -46,23 +46,23 @@ impl Row<'_> {
     }
 }
 
-pub(super) fn print(told: &Output) {
-    println!("Device: {}", told.device);
-    println!("Lengths: {}", told.lengths_are);
-    if let Some(placement) = &told.placement {
+pub(super) fn print(output: &Output) {
+    println!("Device: {}", output.device);
+    println!("Lengths: {}", output.lengths_are);
+    if let Some(placement) = &output.placement {
         println!("{}", cores(placement));
     }
-    let Output { trial_s, trials_judge, may_exceed, resolution, .. } = told;
+    let Output { trial_s, trials_judge, may_exceed, resolution, .. } = output;
     println!(
         "A rate is judged by {trials_judge:.0} trials of {trial_s} s, of which {:.0} % may lose more; resolution {} %; n = {}",
         may_exceed * 100.0,
         resolution * 100.0,
-        told.rounds.len()
+        output.rounds.len()
     );
-    print_left_out(&told.left_out);
-    let count = told.rounds.first().map_or(0, Vec::len);
+    print_left_out(&output.left_out);
+    let count = output.rounds.first().map_or(0, Vec::len);
     let rows: Vec<Row<'_>> =
-        (0..count).map(|at| Row(told.rounds.iter().map(|round| &round[at]).collect())).collect();
+        (0..count).map(|at| Row(output.rounds.iter().map(|round| &round[at]).collect())).collect();
     if let Some(first) = rows.first() {
         println!("Rates are each way; packets go {}.\n", ways(first.last()));
     }
@@ -72,12 +72,12 @@ pub(super) fn print(told: &Output) {
     print_rest(&rows);
 }
 
-/// A line for each reason.
+/// Prints a line for each reason.
 fn print_left_out(left_out: &[LeftOut]) {
-    let mut told: Vec<WhyLeftOut> = Vec::new();
+    let mut printed: Vec<WhyLeftOut> = Vec::new();
     for LeftOut { why, .. } in left_out {
-        if !told.contains(why) {
-            told.push(*why);
+        if !printed.contains(why) {
+            printed.push(*why);
             let of_it = left_out.iter().filter(|other| other.why == *why);
             let lengths: Vec<String> = of_it.map(|other| other.lengths.to_string()).collect();
             println!("Left out: {}, as {why}", lengths.join(", "));
@@ -136,7 +136,7 @@ fn print_rates(rows: &[Row<'_>]) {
     }
 }
 
-/// A length, and the latency at a part of its rate.
+/// A length, and the latency at one load.
 type Point<'a> = (Lengths, &'a LatencyAt);
 
 fn print_latency(rows: &[Row<'_>]) {

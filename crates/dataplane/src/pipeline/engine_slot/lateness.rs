@@ -9,8 +9,7 @@
 use convoy_ipsec::CryptoPacket;
 
 use super::EngineSlot;
-use crate::pipeline::engine_set::Records;
-use crate::pipeline::train::Trains;
+use crate::pipeline::in_flight::{Deadlines, Records, Trains};
 
 /// An engine may take this many times the predicted time, plus [`Timeouts::late_ns`]: a wrong cost
 /// model is corrected, not punished.
@@ -56,13 +55,6 @@ impl Timeouts {
             failed_ns: from_now(FAILED_MARGIN, self.failed_ns),
         }
     }
-}
-
-/// When a train is late, and when its engine has failed; in ns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::pipeline) struct Deadlines {
-    late_ns: u64,
-    failed_ns: u64,
 }
 
 /// The lateness of one engine.
@@ -204,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn multi_packets_that_are_late_together_count_once() {
+    fn trains_that_are_late_together_count_once() {
         let mut lateness = Lateness::default();
         assert!((0..100).all(|at| lateness.rest(5_000_000_000 + at)));
     }

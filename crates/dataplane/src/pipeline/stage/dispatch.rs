@@ -1,13 +1,12 @@
 //! From the window to the engines: the next train, who lays it out, and what is processed at once.
 
-use convoy_engine::{MultiPacket, Placement};
+use convoy_engine::{Placement, Submission};
 use convoy_ipsec::{CryptoPacket, CryptoStatus, DropReason, Tables};
 use convoy_packet::FramePool;
 use convoy_scheduler::{Dispatch, Input, TrainDispatch};
 
 use super::{Bench, CryptoStage};
-use crate::pipeline::engine_set::{Context, Records};
-use crate::pipeline::engine_slot::Deadlines;
+use crate::pipeline::in_flight::{Context, Deadlines, Records};
 use crate::pipeline::train::{OrderPosition, Train, is_pending, stream_of};
 
 /// One in this many trains processed here is timed: reading the clock twice costs as much as a
@@ -218,12 +217,12 @@ impl CryptoStage {
         let Train { place, packets, templates } = train;
         let Some(first) = packets.first() else { return };
         let (sa, direction) = (first.sa, first.direction);
-        let multi_packet = MultiPacket { ticket, sa, direction, packets, templates };
+        let submission = Submission { ticket, sa, direction, packets, templates };
         let deadlines = self.deadlines(now_ns, engine, predicted_wait + predicted_processing);
         let Self { engines, scheduler, done, again, clock, .. } = self;
         let records = Records { now_ns, trains: scheduler, again };
         let context = &mut Context { records, pool, done };
-        engines.submit(engine, multi_packet, place, deadlines, context);
+        engines.submit(engine, submission, place, deadlines, context);
         // An engine elsewhere has just started.
         if engines.description(engine).placement == Placement::Inline && !engines.has_gathered(engine) {
             context.records.now_ns = clock.now_ns();

@@ -5,7 +5,7 @@ use convoy_engine::{AlgorithmCost, Binding, EngineDescription};
 use convoy_ipsec::{Direction, KeyMaterial, SaIndex, Transform};
 
 use super::{CryptoStage, StageError};
-use crate::pipeline::engine_set::Records;
+use crate::pipeline::in_flight::Records;
 use crate::pipeline::train::{Algorithms, stream_of};
 
 /// The stage's record of an SA.

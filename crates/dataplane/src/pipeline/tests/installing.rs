@@ -20,8 +20,8 @@ fn an_sa_of_another_transform_leaves_a_working_engine_alone() {
     // It completes what it has when the keys of the other transform arrive.
     let engine = ScriptedEngine::elsewhere("elsewhere", 64, move |_| is_done.load(Ordering::Relaxed))
         .describe(|description| description.takes = Takes::MultiPackets)
-        .on_submit(move |multi_packet| {
-            given.fetch_add(multi_packet.packets.len(), Ordering::Relaxed);
+        .on_submit(move |submission| {
+            given.fetch_add(submission.packets.len(), Ordering::Relaxed);
         })
         .on_keys(move |keys| {
             let is_other = keys.is_some_and(|keys| keys.transform() == OTHER);

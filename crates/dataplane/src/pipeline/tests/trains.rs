@@ -36,7 +36,7 @@ fn a_burst_in_place_is_counted_with_the_time_that_it_took() {
     for bursts in 1..=20 {
         give(&mut stage, &mut pool, 8);
         let counters = stage.engines().counters(0);
-        assert_eq!((counters.packets, counters.multi_packets), (8 * bursts, bursts));
+        assert_eq!((counters.packets, counters.trains), (8 * bursts, bursts));
         // Nearly all of these are not measured, and count as predicted.
         assert!(counters.service_ns >= bursts * 1_000, "{counters:?}");
     }
@@ -51,7 +51,7 @@ fn packets_are_scheduled_where_the_window_is_one_or_holds_back_or_an_engine_is_e
         let burst = vec![packet(pool, 0, 0), packet(pool, 1, 1)];
         let mut released = Released::default();
         stage.give(burst, Input::More, pool, &mut released);
-        let is_done = released.outbound.len() == 2 && stage.engines().counters(0).multi_packets == 1;
+        let is_done = released.outbound.len() == 2 && stage.engines().counters(0).trains == 1;
         stage.pump_with(Input::Ended, pool, &mut released);
         is_done
     };
@@ -158,7 +158,7 @@ fn bundled(t_key: f64) -> Option<u64> {
     stage.pump_with(Input::Ended, &mut pool, &mut released);
     assert_eq!(released.outbound.len(), 30);
     let counters = stage.engines().counters(0);
-    (!is_train).then(|| counters.packets / counters.multi_packets)
+    (!is_train).then(|| counters.packets / counters.trains)
 }
 
 #[test]

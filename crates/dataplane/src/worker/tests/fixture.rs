@@ -8,9 +8,8 @@ use convoy_ipsec::{
 use convoy_packet::FramePool;
 use convoy_scheduler::SchedulerConfig;
 
-use crate::clock::Environment;
 use crate::costs::Costs;
-use crate::pipeline::{CryptoStage, EngineSet, Pipeline, StageConfig};
+use crate::pipeline::{CryptoStage, EngineSet, Pipeline, PipelineResources, StageConfig};
 
 /// The first tunnel's inbound SPI; those of the next tunnels follow.
 pub(crate) const SPI_IN: u32 = 0x1000;
@@ -39,16 +38,16 @@ impl Fixture {
         &self,
         engines: Vec<Box<dyn Engine>>,
         costs: &Costs,
-        environment: impl Into<Environment>,
+        resources: impl Into<PipelineResources>,
     ) -> Pipeline {
-        let environment = environment.into();
+        let resources = resources.into();
         let config = StageConfig { window_ns: costs.window_ns(), ..StageConfig::new(self.scheduler.clone()) };
-        let stage = CryptoStage::new(config, EngineSet::new(engines), environment.clock.clone());
+        let stage = CryptoStage::new(config, EngineSet::new(engines), resources.clock.clone());
         let settings = IpsecConfig { worker: self.worker, ..IpsecConfig::default() };
-        let ipsec = Ipsec::among(settings, environment.directory.clone());
-        let (small, jumbo, huge) = environment.frames;
+        let ipsec = Ipsec::among(settings, resources.directory.clone());
+        let (small, jumbo, huge) = resources.frames;
         let pool = FramePool::in_region(small, jumbo, huge).expect("packet memory");
-        let mut pipeline = Pipeline::new(ipsec, stage.expect("in range"), pool, environment);
+        let mut pipeline = Pipeline::new(ipsec, stage.expect("in range"), pool, resources);
         let models = costs.models();
         let served = (0..self.tunnels).filter(|at| pipeline.ipsec().tables.serves(TunnelId((*at).into())));
         for at in served.collect::<Vec<_>>() {
@@ -62,8 +61,8 @@ impl Fixture {
     }
 
     /// The same with software as its one engine.
-    pub(crate) fn of_software(&self, environment: impl Into<Environment>) -> Pipeline {
-        self.pipeline(vec![Box::new(Software::new("software"))], &Costs::new(), environment)
+    pub(crate) fn of_software(&self, resources: impl Into<PipelineResources>) -> Pipeline {
+        self.pipeline(vec![Box::new(Software::new("software"))], &Costs::without_cache(), resources)
     }
 }
 

@@ -5,7 +5,7 @@ use convoy_port::Memory;
 
 use super::fixture::SPI_IN;
 use super::*;
-use crate::clock::Environment;
+use crate::pipeline::PipelineResources;
 
 /// Packets of the flood; more than window, engine and pipeline take in.
 const FLOOD: u32 = 3_000;
@@ -15,7 +15,7 @@ const OTHERS: u32 = 30;
 /// port outside.
 fn workers(time: &VirtualTime) -> ([Worker; 2], Memory) {
     let directory = Arc::new(Directory::new(2));
-    let mut costs = Costs::new();
+    let mut costs = Costs::without_cache();
     costs.set_fixed("engine", CostModel { t_init: 1_000.0, t_block: 10.0 });
     let (outside, network) = memory::link("outside", "network", 2 * FLOOD as usize, 1_500);
     let mut ports: Vec<Vec<Box<dyn Port>>> = vec![Vec::new(), vec![Box::new(outside)]];
@@ -29,9 +29,9 @@ fn workers(time: &VirtualTime) -> ([Worker; 2], Memory) {
             let engine: Box<dyn Engine> =
                 if number == 0 { Box::new(Faulty::new(software, plan)) } else { software };
             let clock = time.clock();
-            let environment = Environment { directory: Arc::clone(&directory), ..clock.into() };
+            let resources = PipelineResources { directory: Arc::clone(&directory), ..clock.into() };
             let fixture = Fixture { tunnels: 2, worker: number, ..Fixture::default() };
-            let pipeline = fixture.pipeline(vec![engine], &costs, environment);
+            let pipeline = fixture.pipeline(vec![engine], &costs, resources);
             let outside = ports.pop().expect("one for each");
             Worker::new(pipeline, Vec::new(), outside).among(handoff)
         })

@@ -158,7 +158,7 @@ fn a_worker_sleeps_until_the_time_is_up_for_which_its_window_holds_packets_back(
     let mut worker = world.worker(50 * US, [0, 20 * US, 500 * US]);
     world.run(&mut worker, 400 * US);
     let sent = worker.pipeline.stage().engines().counters(0);
-    assert_eq!((sent.packets, sent.multi_packets), (2, 1), "the second came in time");
+    assert_eq!((sent.packets, sent.trains), (2, 1), "the second came in time");
     // For the second packet and for the end of 50 us; then for whatever comes.
     let waits: Vec<_> = world.script().waits.iter().map(|(at_ns, _)| *at_ns / US).collect();
     assert_eq!(waits, [1, 21, 50], "so many waits and no more");

@@ -5,7 +5,7 @@ use convoy_ipsec::{Aead, KeyBits};
 
 const GCM: Transform = Transform::Aead(Aead::AesGcm { key: KeyBits::B128, icv: 16 });
 
-/// An engine that must not be asked to work.
+/// An engine that fails when it is measured, so that costs can only come from the cache.
 fn broken() -> IdleEngine {
     let plan = FaultPlan { probes: None, ..FaultPlan::once(Fault::Vanish, 0) };
     IdleEngine::new(Faulty::new(Box::new(Software::new("software0")), plan))

@@ -1,6 +1,6 @@
 use super::*;
 
-/// 10 ps a cycle, one cycle for the address, 4 bytes a cycle: 84 bytes take 220 ps.
+/// Cycles of 10 ps, one for the address, 4 bytes in each further one: 84 bytes take 220 ps.
 const BUS: BusTiming = BusTiming { t_cycle_ns: 0.01, c_address: 1, width_bytes: 4, packet_bytes: 0 };
 const DEVICE: DeviceTiming = DeviceTiming { t_init_ps: 1_000.0, t_block_ps: 100.0, has_prefetch: false };
 
@@ -56,8 +56,8 @@ fn the_bus_serves_in_order_of_request_and_counts_conflicts() {
     // In: device 2 at 0, device 0 at 220, device 1 at 440; each computes for 1,600; out in the same
     // order.
     assert_eq!(rows, [(2, 0, 0, 2_040), (0, 1, 0, 2_260), (1, 2, 100, 2_480)]);
-    // Two wait to get in; two request to get out at the moment in which the previous transfer ends,
-    // and find the bus taken.
+    // Two wait for a transfer to the device; two request a transfer from it at the moment at which
+    // the previous one ends, and find the bus taken.
     assert_eq!((statistics.requests, statistics.conflicts), (6, 4));
     assert_eq!(statistics.busy_ns, 1);
 }

@@ -2,11 +2,10 @@
 
 use convoy_ipsec::{CryptoPacket, Direction, SaIndex};
 
-use crate::MultiPacket;
+use crate::Submission;
 use crate::interface::is_one_run;
 
-/// With many SAs keys come from far: those of this many packets or multi-packets ahead are
-/// prefetched,
+/// With many SAs keys come from far: those of this many packets or trains ahead are prefetched,
 const NEAR: usize = 3;
 /// and this far ahead the entries that locate them.
 const FAR: usize = 8;
@@ -56,19 +55,19 @@ pub(crate) trait Work {
     fn runs(&mut self) -> impl Iterator<Item = Run<'_>>;
 }
 
-impl Work for MultiPacket {
+impl Work for Submission {
     fn runs(&mut self) -> impl Iterator<Item = Run<'_>> {
         self.packets.runs()
     }
 }
 
-impl Work for [MultiPacket] {
+impl Work for [Submission] {
     fn runs(&mut self) -> impl Iterator<Item = Run<'_>> {
         let mut rest = self;
         std::iter::from_fn(move || {
             let (first, behind) = std::mem::take(&mut rest).split_first_mut()?;
             rest = behind;
-            let ahead = Ahead::of(rest, |multi_packet| multi_packet.packets.first().map(Wanted::by));
+            let ahead = Ahead::of(rest, |submission| submission.packets.first().map(Wanted::by));
             Some(first.runs().map(move |run| Run { ahead: run.ahead.or(ahead), ..run }))
         })
         .flatten()

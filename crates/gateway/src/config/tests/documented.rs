@@ -1,6 +1,8 @@
 //! The configurations in the documentation are valid.
 
-use super::changed;
+use convoy_ipsec::{IptfsConfig, Mode, OuterDscp};
+
+use super::{GOOD, changed};
 use crate::config::Config;
 use crate::config::file::File;
 
@@ -16,19 +18,24 @@ fn every_key_is_in_the_documentation_and_is_read_there() {
     let text = include_str!("../../../../../docs/reference/configuration.md");
     let block =
         |at| text.split("```toml\n").nth(at).and_then(|rest| rest.split("```").next()).expect("a block");
-    let (toml, card, dpdk) = (block(1), block(2), block(3));
+    let (toml, card, dpdk, iptfs) = (block(1), block(2), block(3), block(5));
     let config = Config::parse("configuration.md", toml).expect("good");
     assert_eq!((config.engines.len(), config.ports.len(), config.tunnels.len()), (5, 3, 1));
     let udp = "[[port]]\nname = \"outside\"\nkind = \"udp\"\naddress = [\"192.0.2.1\"]\n";
     Config::parse("configuration.md", &changed(udp, card)).expect("good");
     Config::parse("configuration.md", &changed(udp, dpdk)).expect("good");
+    let tunnels = Config::parse("configuration.md", &format!("{GOOD}{iptfs}")).expect("good").tunnels;
+    assert_eq!(tunnels.iter().filter(|tunnel| tunnel.mode == Mode::Iptfs).count(), 2);
+    assert_eq!((tunnels[1].iptfs, tunnels[1].dscp), (IptfsConfig::default(), OuterDscp::Set(0)));
+    assert_eq!(tunnels[2].iptfs, IptfsConfig { packet_rate: 1_000, ..IptfsConfig::default() });
     let shown_elsewhere = ["read", "write", "side"];
     for key in File::keys().filter(|key| !shown_elsewhere.contains(key)) {
-        let is_there = toml.lines().chain(card.lines()).chain(dpdk.lines()).any(|line| {
-            line.starts_with(&format!("{key} = "))
-                || line.contains(&format!("{key}]"))
-                || line.contains(&format!(" {key} = "))
-        });
+        let is_there =
+            toml.lines().chain(card.lines()).chain(dpdk.lines()).chain(iptfs.lines()).any(|line| {
+                line.starts_with(&format!("{key} = "))
+                    || line.contains(&format!("{key}]"))
+                    || line.contains(&format!(" {key} = "))
+            });
         assert!(is_there, "{key} is not documented");
     }
 }

@@ -1,4 +1,4 @@
-//! Peers by name, and tunnels whose keys a daemon negotiates.
+//! Peers given by name, and tunnels with keys that a daemon negotiates.
 
 use std::io;
 use std::net::IpAddr;

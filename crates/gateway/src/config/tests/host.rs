@@ -8,7 +8,8 @@ use convoy_settings::Interface;
 use super::{GOOD, changed};
 use crate::config::{Config, HostEnvironment, ThisMachine};
 
-/// A machine of two cores with a link of 1,500 bytes, an open TUN interface and the usual user.
+/// A machine with two cores, a link with an MTU of 1,500 bytes, an open TUN interface and the usual
+/// user.
 struct Router;
 
 impl HostEnvironment for Router {

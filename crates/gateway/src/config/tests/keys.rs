@@ -1,4 +1,4 @@
-//! Keys of several tunnels and directions, compared as bytes.
+//! Duplicate keys in several tunnels and directions, compared as bytes.
 
 use super::{GOOD, changed, errors};
 use crate::config::{Config, Problem, Severity};
@@ -6,7 +6,7 @@ use crate::config::{Config, Problem, Severity};
 const KEY_IN: &str = "00112233445566778899aabbccddeeff00112233";
 const KEY_OUT: &str = "ffeeddccbbaa99887766554433221100ffeeddcc";
 
-/// A second tunnel with keys of its own.
+/// A second tunnel with other keys.
 fn second(proposal: &str, keys: [&str; 2]) -> String {
     format!(
         "[[tunnel]]\nname = \"site-c\"\nlocal = \"192.0.2.1\"\nremote = \"192.0.2.3\"\nlocal_ts = [\"10.1.0.0/24\"]\n\

@@ -47,20 +47,20 @@ fn errors(text: &str) -> String {
     Config::parse("site-a.toml", text).expect_err("an error was expected").to_string()
 }
 
-/// The good configuration with one thing changed.
+/// The valid configuration with one change.
 fn changed(from: &str, to: &str) -> String {
     assert!(GOOD.contains(from), "{from}");
     GOOD.replacen(from, to, 1)
 }
 
-/// The good configuration with one thing changed is refused with this message, first.
+/// Expects this message as the first error of the valid configuration with one change.
 fn refused(from: &str, to: &str, message: &str) {
     let text = errors(&changed(from, to));
     let (place, what) = message.split_once(": ").expect("a place");
     assert!(text.starts_with(&format!("site-a.toml:{place}: error: {what}")), "{text}");
 }
 
-/// The same with lines at its end.
+/// Expects this message as the first error of the valid configuration with lines added at its end.
 fn refused_with(lines: &str, message: &str) {
     let text = errors(&format!("{GOOD}{lines}"));
     assert!(text.contains(message), "{text}");

@@ -15,7 +15,7 @@ fn tunnel(name: &str, remote_ts: &str, more: &str) -> String {
     )
 }
 
-/// The warnings for these tunnels, except that they have no keys.
+/// The warnings for these tunnels, without those about missing keys.
 fn warnings(tunnels: &[String]) -> Vec<String> {
     let config = Config::parse("a.toml", &tunnels.concat()).expect("good but for warnings");
     let about_policies = config.warnings.into_iter().filter(|problem| problem.key == "tunnel.remote_ts");

@@ -1,4 +1,4 @@
-//! Refused ports, and tunnels that do not fit their ports.
+//! Rejected ports, and tunnels that do not fit their ports.
 
 use convoy_packet::MacAddress;
 use convoy_port::{CardSettings, DpdkSettings, PortSettings};
@@ -170,7 +170,7 @@ fn ipv6_behind_a_port_for_ipv4_alone_is_refused() {
             "tunnel.{key}: no IPv6 packet comes or goes by port \"inside\", whose kind \"dpdk\" is for IPv4 alone"
         );
         assert!(text.contains(&told) && text.matches("error").count() <= 1, "{text}");
-        // It may cross a DPDK port outside, in a tunnel of IPv4.
+        // A DPDK port outside can still carry it, in a tunnel over IPv4.
         let udp = "kind = \"udp\"\naddress = [\"192.0.2.1\"]";
         let outside = changed(udp, "kind = \"dpdk\"\ndevice = \"net_ring0\"\naddress = [\"192.0.2.1/24\"]");
         Config::parse("test.toml", &outside.replace(&v4, &both)).expect("tun carries IPv6");

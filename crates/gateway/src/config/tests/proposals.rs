@@ -1,4 +1,4 @@
-//! `esp_proposal` as swanctl.conf has it.
+//! `esp_proposal`, in the notation of swanctl.conf.
 
 use super::{GOOD, changed, errors};
 use crate::config::Config;
@@ -11,7 +11,7 @@ fn with(proposals: &str) -> (Config, Vec<String>) {
     (config, told)
 }
 
-/// The same without keys, under charon.
+/// The same for a tunnel without keys, which charon negotiates.
 fn negotiated(proposals: &str) -> Config {
     let text = changed("aes128gcm16", proposals).replace("encap = \"udp\"\n", "");
     let text = &text[..text.find("[tunnel.manual]").expect("keys")];
@@ -49,7 +49,7 @@ fn of_what_charon_may_choose_the_longest_makes_the_mtu() {
     let of_default = negotiated("default");
     assert!(of_default.tunnels[0].is_assumed && negotiated("aes128gcm16, default").tunnels[0].is_assumed);
     assert!(inner_mtu(&of_default).reason.contains("the longest of strongSwan's defaults"));
-    // That of docs/guide/strongswan.md.
+    // The proposal of docs/guide/strongswan.md.
     let page = include_str!("../../../../../docs/guide/strongswan.md");
     let shown = page.lines().find_map(|line| line.trim().strip_prefix("esp_proposals = ")).expect("shown");
     assert_eq!(negotiated(shown).tunnels[0].proposal.to_string(), "aes128ctr-sha256");

@@ -1,4 +1,4 @@
-//! Errors of the file as a whole and of its tables except ports, each with its whole message.
+//! Errors of the file as a whole and of its tables except ports, each with its complete message.
 
 use super::{GOOD, changed, errors, refused, refused_with};
 use crate::config::Config;
@@ -114,6 +114,33 @@ fn what_would_be_ignored_is_refused() {
         let key = &outer[..outer.find(' ').expect("a key")];
         let message = format!("27:{}: error: tunnel.{key}: it is only for mode = \"tunnel\"", key.len() + 4);
         assert!(text.contains(&message), "{text}");
+    }
+}
+
+#[test]
+fn settings_of_iptfs_are_for_that_mode_and_within_their_limits() {
+    let with = |tunnel: &str, iptfs: &str| {
+        let text = changed("encap = \"udp\"", &format!("encap = \"udp\"\n{tunnel}"));
+        text.replace("[tunnel.manual]", &format!("{iptfs}\n[tunnel.manual]"))
+    };
+    let iptfs = "mode = \"iptfs\"";
+    assert!(Config::parse("site-a.toml", &with(iptfs, "[tunnel.iptfs]\npkt_size = 576")).is_ok());
+    for (tunnel, keys, message) in [
+        ("", "[tunnel.iptfs]", "tunnel.iptfs: it is for mode = \"iptfs\""),
+        (
+            iptfs,
+            "[tunnel.iptfs]\npkt_size = 100",
+            "pkt_size: it must be 0 (the path MTU) or at least 576 bytes",
+        ),
+        (iptfs, "[tunnel.iptfs]\nreorder_window = 257", "tunnel.iptfs.reorder_window"),
+        (iptfs, "[tunnel.iptfs]\nmax_queue_size = 9", "only at a constant rate (packet_rate)"),
+        (iptfs, "[tunnel.iptfs]\npacket_rate = 9\ninit_delay = 1", "packets leave at their own times"),
+        ("mode = \"iptfs\"\ntfc_bytes = 9", "", "padding is for ESP in tunnel mode"),
+        ("mode = \"iptfs\"\necn = true", "", "with \"iptfs\" the outer header has no ECN"),
+        ("mode = \"iptfs\"\nprotocol = \"ah\"", "", "AH has no AGGFRAG mode"),
+    ] {
+        let text = errors(&with(tunnel, keys));
+        assert!(text.contains(message), "{text}");
     }
 }
 

@@ -6,11 +6,11 @@ use super::*;
 use crate::snapshot::Drops;
 
 const TUNNELS: u32 = 10_000;
-/// Packets under way: the rings between workers have room for more, so that none is lost however
-/// rarely a worker's thread gets a core.
+/// Packets under way. The rings between workers have room for more, so none is lost even if a
+/// worker's thread rarely gets a core.
 const UNDER_WAY: usize = 256;
 
-/// The tunnels whose packets have come out inside, at any worker.
+/// Collects the tunnels whose packets were delivered inside, by any worker.
 fn arrived(bench: &mut Bench, seen: &mut HashSet<Vec<u8>>) {
     let mut burst = Vec::new();
     for port in &mut bench.inside {

@@ -1,4 +1,4 @@
-//! Snapshots in steps between the packets.
+//! Snapshots are taken in steps between packets.
 
 use std::collections::HashSet;
 use std::sync::mpsc::Receiver;
@@ -9,7 +9,7 @@ use crate::survey::{Part, STEP, Survey};
 /// Enough for several steps over each kind of row.
 const TUNNELS: u32 = 5 * STEP as u32 / 2;
 
-/// One worker, whose rounds the test makes, and the test's ends of its ports.
+/// A worker whose rounds the test runs, and the test's ends of its ports.
 struct OneWorker {
     thread: WorkerThread,
     inside: Memory,
@@ -35,7 +35,7 @@ fn one_worker() -> OneWorker {
 }
 
 impl OneWorker {
-    /// Whether a packet from the peer is delivered before the next step.
+    /// Whether a packet from the peer is delivered before the snapshot's next step.
     fn passes(&mut self, tunnel: u32, mark: u8) -> bool {
         let frame = self.peer.pool_mut().take_filled(&inner(tunnel, mark), 64).expect("a frame");
         self.peer.outbound(&mut vec![frame]);
@@ -63,7 +63,7 @@ impl OneWorker {
 fn rows(part: &Part) -> usize {
     match part {
         Part::Sas(rows) => rows.len(),
-        // Both directions.
+        // Each tunnel has a row for each direction.
         Part::Tunnels(rows) => rows.len() / 2,
         Part::Policies(rows) => rows.len(),
         Part::PoliciesAnew | Part::Rest(_) => 0,

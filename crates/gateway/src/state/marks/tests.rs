@@ -32,7 +32,7 @@ fn progress(beginning: &Beginning, sent: u64, received: u64) -> Progress {
     Progress { kept: beginning.kept.expect("kept"), sent, received }
 }
 
-/// What a start after the process was killed finds.
+/// The state that a start finds after the process was killed.
 fn after_a_kill(marks: &Marks) -> Marks {
     Marks::new(marks.records().clone())
 }
@@ -137,8 +137,8 @@ fn a_full_file_refuses_a_key_that_is_not_in_it() {
     assert_eq!(full.records().marks.len(), CAPACITY);
 }
 
-/// The file of one version must be understood by the next, so these values are never to change;
-/// they were computed with Python's `hmac`.
+/// The next version has to understand this version's file, so these values must never change. They
+/// were computed with Python's `hmac`.
 #[test]
 fn a_fingerprint_is_what_it_has_always_been() {
     let mut marks = empty();
@@ -153,7 +153,7 @@ const FINGERPRINTS: [&str; 3] = [
     "6868e9f48750e8a194fe7fa39f90285f",
 ];
 
-/// What a gateway may go through.
+/// An event in the life of a gateway.
 #[derive(Clone, Debug)]
 enum Step {
     Start { clock_ns: u64 },

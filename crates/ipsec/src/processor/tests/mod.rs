@@ -4,6 +4,7 @@ mod abuse;
 mod batch;
 mod hostile;
 mod icmp_errors;
+mod iptfs;
 mod offload;
 mod plain;
 mod policy;
@@ -25,6 +26,7 @@ use super::*;
 use crate::algorithm::{Aead, Cipher, Integrity, KeyBits, KeyMaterial, Transform};
 use crate::drops::DropReason;
 use crate::fragment::split;
+use crate::iptfs::IptfsConfig;
 use crate::job::{CryptoPacket, CryptoStatus, Direction};
 use crate::sa_config::{Mode, NatKeepalive, OuterDf, SaDirection, SaEnds, SaProtocol, UdpEncap};
 use crate::sa_id::OutboundId;
@@ -212,6 +214,13 @@ impl Gateway {
         let for_others = self.outbound.for_others.drain(..).chain(self.inbound.for_others.drain(..));
         for_others.for_each(|(_, frame)| self.pool.give_back(frame));
         let later = u64::MAX;
+        let mut none = Vec::new();
+        // What waits for a missing payload, and then for the one behind that.
+        for later in [later / 2, later - 1] {
+            let Ipsec { inbound, tables, .. } = &mut self.ipsec;
+            inbound.give_up_payloads(tables, later, &mut self.pool, &mut none);
+        }
+        self.pool.give_back_burst(&mut none);
         self.ipsec.inbound.classify(
             &mut self.ipsec.tables,
             later,
@@ -229,6 +238,7 @@ impl Gateway {
 struct Link {
     outer_v6: bool,
     mode: Mode,
+    iptfs: IptfsConfig,
     protocol: SaProtocol,
     encap: Option<UdpEncap>,
     transform: Transform,
@@ -244,6 +254,7 @@ impl Default for Link {
         Self {
             outer_v6: false,
             mode: Mode::Tunnel,
+            iptfs: IptfsConfig::default(),
             protocol: SaProtocol::Esp,
             encap: None,
             transform: GCM,
@@ -275,7 +286,7 @@ impl Link {
         let bytes = (0..self.transform.key_material_len()).map(|n| n as u8 ^ (way as u8) << 7).collect();
         let keys = KeyMaterial::new(self.transform, bytes).expect("as long as it must be");
         let mut sa = SaConfig::new(0x1001 + way as u32, direction, ends[end], ends[1 - end], keys);
-        (sa.mode, sa.protocol, sa.encap) = (self.mode, self.protocol, self.encap);
+        (sa.mode, sa.iptfs, sa.protocol, sa.encap) = (self.mode, self.iptfs, self.protocol, self.encap);
         // The ends have public addresses.
         sa.nat_keepalive = NatKeepalive::Always;
         (sa.df, sa.esn, sa.tfc_bytes, sa.tunnel) = (self.df, self.esn, self.tfc_bytes, TunnelId(7));
@@ -284,7 +295,9 @@ impl Link {
 
     fn policies(&self, end: usize) -> Vec<Policy> {
         let networks = match (self.mode, self.outer_v6) {
-            (Mode::Tunnel, _) => vec![("10.1.0.0/16", "10.2.0.0/16"), ("2001:db8:1::/48", "2001:db8:2::/48")],
+            (Mode::Tunnel | Mode::Iptfs, _) => {
+                vec![("10.1.0.0/16", "10.2.0.0/16"), ("2001:db8:1::/48", "2001:db8:2::/48")]
+            }
             (Mode::Transport, false) => vec![("192.0.2.1", "192.0.2.2")],
             (Mode::Transport, true) => vec![("2001:db8::a", "2001:db8::b")],
         };
@@ -318,8 +331,8 @@ impl Link {
     fn packet(&self, inner_v6: bool, len: usize) -> Vec<u8> {
         let ends = match (self.mode, inner_v6) {
             (Mode::Transport, _) => self.ends(),
-            (Mode::Tunnel, false) => ["10.1.0.5", "10.2.0.9"].map(|text| text.parse().expect(text)),
-            (Mode::Tunnel, true) => ["2001:db8:1::5", "2001:db8:2::9"].map(|text| text.parse().expect(text)),
+            (_, false) => ["10.1.0.5", "10.2.0.9"].map(|text| text.parse().expect(text)),
+            (_, true) => ["2001:db8:1::5", "2001:db8:2::9"].map(|text| text.parse().expect(text)),
         };
         udp(ends, len)
     }

@@ -1,8 +1,8 @@
-//! What a worker's time goes to under a load: idle, kernel, IPsec, port, application.
+//! Shares of a worker's time under load: idle, kernel, IPsec, port, application.
 //!
-//! A worker never sleeps under test: rounds that find nothing are its idle time, and make system
-//! calls too. What such a round consists of is therefore sampled without a load first, and taken
-//! off what is sampled under a load, as often as the worker counted idle time.
+//! A worker under test never sleeps: its idle time consists of rounds that find no packets, and
+//! these make system calls as well. The composition of such a round is therefore sampled without
+//! load first, and subtracted from the samples under load in proportion to the counted idle time.
 
 mod parts;
 mod perf;
@@ -19,122 +19,122 @@ pub use parts::Part;
 use perf::Recording;
 
 /// How long idle rounds are sampled.
-const QUIET: Duration = Duration::from_millis(400);
+const IDLE_SAMPLING: Duration = Duration::from_millis(400);
 
-/// What a worker is profiled under.
+/// A load under which the worker is profiled.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Load {
-    /// How long its packets are.
+    /// Packet lengths.
     pub lengths: Lengths,
-    /// In packets per second.
+    /// Offered load in packets per second.
     pub rate: f64,
-    /// What of a packet's time its blocks say that IPsec takes, in ns: what tells IPsec from the
-    /// rest where `perf` does not run.
+    /// Time of IPsec per packet in ns, from the functional blocks. It separates IPsec from the rest
+    /// where `perf` is not available.
     pub ipsec_ns: f64,
 }
 
-/// Where shares come from.
+/// Source of the shares.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ProfileSource {
-    /// Samples of `perf`.
+    /// Samples by `perf`.
     Perf,
-    /// What the kernel counts of the thread, as /proc has it, and the time of a packet by block;
-    /// and why not `perf`.
+    /// The kernel's CPU time in /proc and the times of the functional blocks; with the reason why
+    /// `perf` could not be used.
     Proc(String),
 }
 
 impl ProfileSource {
-    /// One sentence for those who read the shares.
+    /// Describes the source in one sentence.
     pub fn sentence(&self) -> String {
         match self {
             Self::Perf => {
-                "By samples of perf; what a round takes that finds nothing is idle, by the worker's own count.".to_owned()
+                "The shares are from samples of perf; idle time is that of rounds without packets, which the worker counts.".to_owned()
             }
             Self::Proc(why) => format!(
-                "By the thread's times in and outside the kernel (as /proc has them), the worker's own count of idle time, and the blocks for \
-                 IPsec; port and application are told together, as {why}."
+                "The shares are from the thread's user and kernel times in /proc, the idle time that the worker counts, and the blocks for \
+                 IPsec; port and application are one share, as {why}."
             ),
         }
     }
 }
 
-/// The shares of a worker's time under one load; together they are 1.
+/// Shares of a worker's time under one load; they add up to 1.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Shares {
-    /// How long its packets were.
+    /// Packet lengths.
     pub lengths: Lengths,
-    /// What was sent, in packets per second.
+    /// Offered load in packets per second.
     pub packets_per_second: f64,
-    /// Time in rounds that found nothing.
+    /// Share of rounds that found no packets.
     pub idle: f64,
-    /// Of each part; a part that its source does not tell from the application is not here.
+    /// Share of each part; omitted where the source cannot separate it from the application.
     pub parts: Vec<(Part, f64)>,
-    /// Samples under this load, and those of idle rounds; none where nothing was sampled.
+    /// Number of samples under load and of idle rounds; `None` without `perf`.
     pub samples: Option<(u64, u64)>,
 }
 
 impl Shares {
-    /// Of one part.
+    /// The share of one part.
     pub fn of(&self, part: Part) -> Option<f64> {
         self.parts.iter().find(|(named, _)| *named == part).map(|(_, share)| *share)
     }
 }
 
-/// What a worker's time goes to.
+/// Profile of a worker under several loads.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Profile {
-    /// Where all shares come from.
+    /// Source of all shares.
     pub source: ProfileSource,
-    /// One for each load.
+    /// Shares for each load.
     pub shares: Vec<Shares>,
 }
 
-/// A stretch of time in which the worker was watched.
-struct Watched {
+/// Samples and counted times of a period.
+struct Observation {
     samples: Result<parts::Samples, String>,
     counted: Utilisation,
 }
 
-fn watch<T>(
+fn observe<T>(
     gateway: &mut Gateways,
     work: impl FnOnce(&mut Gateways) -> Result<T, MeasureError>,
-) -> Result<(Watched, T), MeasureError> {
+) -> Result<(Observation, T), MeasureError> {
     let recording =
         gateway.thread_id().ok_or_else(|| "the worker has no thread".to_owned()).and_then(Recording::of);
     gateway.utilisation();
     let done = work(gateway)?;
     let counted = gateway.utilisation().unwrap_or_default();
-    Ok((Watched { samples: recording.and_then(Recording::finish), counted }, done))
+    Ok((Observation { samples: recording.and_then(Recording::finish), counted }, done))
 }
 
-/// What of some amounts belongs to busy rounds: their parts, which add up to 1, or all 0 where
-/// there was nothing but idle rounds.
-fn busy<const N: usize>(all: [u64; N], idle_alone: [u64; N], idle: f64) -> [f64; N] {
+/// Fractions of busy rounds, after idle rounds are subtracted. They add up to 1, or are all 0 where
+/// there were only idle rounds.
+fn busy_fractions<const N: usize>(all: [u64; N], idle_alone: [u64; N], idle: f64) -> [f64; N] {
     let part = |amounts: &[u64; N], at: usize| amounts[at] as f64 / amounts.iter().sum::<u64>().max(1) as f64;
     let own: [f64; N] = std::array::from_fn(|at| (part(&all, at) - idle * part(&idle_alone, at)).max(0.0));
     let sum: f64 = own.iter().sum();
     own.map(|own| if sum > 0.0 { own / sum } else { 0.0 })
 }
 
-/// One load's trial.
-struct Tried {
+/// Result of one load.
+struct LoadTrial {
     load: Load,
-    watched: Watched,
+    observed: Observation,
     packets_per_second: f64,
     arrived_per_second: f64,
     seconds: f64,
 }
 
-impl Tried {
-    /// The part of the trial in which the worker was idle. What came before and after it was idle
-    /// too and is in its count.
+impl LoadTrial {
+    /// Idle fraction of the trial. The observed period is longer and idle otherwise, so this is
+    /// computed from the counted busy time.
     fn idle(&self) -> f64 {
-        (1.0 - self.watched.counted.busy_ns as f64 / 1e9 / self.seconds).clamp(0.0, 1.0)
+        (1.0 - self.observed.counted.busy_ns as f64 / 1e9 / self.seconds).clamp(0.0, 1.0)
     }
 
-    fn idle_while_watched(&self) -> f64 {
-        1.0 - self.watched.counted.part()
+    fn idle_while_observed(&self) -> f64 {
+        1.0 - self.observed.counted.part()
     }
 
     fn shares(&self, parts: Vec<(Part, f64)>, samples: Option<(u64, u64)>) -> Shares {
@@ -146,29 +146,29 @@ impl Tried {
         Shares { lengths, packets_per_second, idle, parts, samples }
     }
 
-    fn by_perf(&self, quiet: &Watched) -> Result<Shares, String> {
-        let (own, idle_alone) = (self.watched.samples.clone()?, quiet.samples.clone()?);
-        let parts = busy(own, idle_alone, self.idle_while_watched());
+    fn by_perf(&self, quiet: &Observation) -> Result<Shares, String> {
+        let (own, idle_alone) = (self.observed.samples.clone()?, quiet.samples.clone()?);
+        let parts = busy_fractions(own, idle_alone, self.idle_while_observed());
         let samples = (own.iter().sum(), idle_alone.iter().sum());
         Ok(self.shares(Part::ALL.into_iter().zip(parts).collect(), Some(samples)))
     }
 
-    fn by_proc(&self, quiet: &Watched) -> Shares {
+    fn by_proc(&self, quiet: &Observation) -> Shares {
         let times = |counted: &Utilisation| [counted.kernel_ns, counted.user_ns];
         let [kernel, outside] =
-            busy(times(&self.watched.counted), times(&quiet.counted), self.idle_while_watched());
-        let busy_ns = self.watched.counted.busy_ns.max(1) as f64 / self.seconds;
+            busy_fractions(times(&self.observed.counted), times(&quiet.counted), self.idle_while_observed());
+        let busy_ns = self.observed.counted.busy_ns.max(1) as f64 / self.seconds;
         let ipsec = (self.arrived_per_second * self.load.ipsec_ns / busy_ns).min(outside);
         let parts = vec![(Part::Kernel, kernel), (Part::Ipsec, ipsec), (Part::Application, outside - ipsec)];
         self.shares(parts, None)
     }
 }
 
-/// Watches the worker of a gateway that does everything on its core under each of some loads; after
-/// `until` under no further one.
+/// Profiles a gateway that does everything on its worker's core, under each of the loads; starts no
+/// further load after `until`.
 ///
 /// # Errors
-/// [`MeasureError`] if a trial could not be held. That `perf` does not run is none.
+/// [`MeasureError`] if a trial could not be run. A missing `perf` is not an error.
 pub fn profile(
     service: &Service,
     placement: &Placement,
@@ -177,8 +177,8 @@ pub fn profile(
     until: Option<Instant>,
 ) -> Result<Profile, MeasureError> {
     let mut gateway = Scheme::ALL[0].start(service, placement)?;
-    let (quiet, ()) = watch(&mut gateway, |_| {
-        std::thread::sleep(QUIET);
+    let (quiet, ()) = observe(&mut gateway, |_| {
+        std::thread::sleep(IDLE_SAMPLING);
         Ok(())
     })?;
     let mut tried = Vec::new();
@@ -188,22 +188,22 @@ pub fn profile(
         }
         let shape = Shape { lengths: load.lengths, ways: Ways::One };
         let trial = shape.trial(load.rate, seconds);
-        let (watched, outcome) = watch(&mut gateway, |gateway| gateway.trial(&trial))?;
+        let (observed, outcome) = observe(&mut gateway, |gateway| gateway.trial(&trial))?;
         let seconds = outcome.sent as f64 / outcome.sent_per_second.max(1.0);
-        tried.push(Tried {
+        tried.push(LoadTrial {
             load: *load,
-            watched,
+            observed,
             packets_per_second: outcome.sent_per_second,
             arrived_per_second: outcome.received as f64 / seconds,
             seconds,
         });
     }
-    Ok(told(&tried, &quiet))
+    Ok(profile_of(&tried, &quiet))
 }
 
-/// By `perf` if it took samples of all, else all by /proc, so that the shares of a table can be
-/// compared.
-fn told(tried: &[Tried], quiet: &Watched) -> Profile {
+/// Uses `perf` if it sampled every load, otherwise /proc for all, so that the rows of a table are
+/// comparable.
+fn profile_of(tried: &[LoadTrial], quiet: &Observation) -> Profile {
     let by_perf: Result<Vec<Shares>, String> = tried.iter().map(|tried| tried.by_perf(quiet)).collect();
     match by_perf {
         Ok(shares) => Profile { source: ProfileSource::Perf, shares },
@@ -218,8 +218,8 @@ fn told(tried: &[Tried], quiet: &Watched) -> Profile {
 mod tests {
     use super::*;
 
-    /// 1 s, of which the worker was idle for 0.6 s.
-    fn tried(samples: Result<parts::Samples, String>) -> Tried {
+    /// A period of 1 s, of which the worker was idle for 0.6 s.
+    fn tried(samples: Result<parts::Samples, String>) -> LoadTrial {
         let counted = Utilisation {
             busy_ns: 400_000_000,
             idle_ns: 600_000_000,
@@ -228,19 +228,19 @@ mod tests {
             kernel_ns: 600_000_000,
         };
         let load = Load { lengths: Lengths::All(64), rate: 1e5, ipsec_ns: 500.0 };
-        let watched = Watched { samples, counted };
-        Tried { load, watched, packets_per_second: 1e5, arrived_per_second: 1e5, seconds: 1.0 }
+        let observed = Observation { samples, counted };
+        LoadTrial { load, observed, packets_per_second: 1e5, arrived_per_second: 1e5, seconds: 1.0 }
     }
 
-    /// Of idle rounds, two thirds are the kernel's.
-    fn quiet(samples: Result<parts::Samples, String>) -> Watched {
+    /// Idle rounds, which spend two thirds of their time in the kernel.
+    fn quiet(samples: Result<parts::Samples, String>) -> Observation {
         let counted = Utilisation {
             idle_ns: 300,
             user_ns: 100_000_000,
             kernel_ns: 200_000_000,
             ..Utilisation::default()
         };
-        Watched { samples, counted }
+        Observation { samples, counted }
     }
 
     fn near(one: f64, other: f64) -> bool {
@@ -249,7 +249,7 @@ mod tests {
 
     #[test]
     fn samples_of_idle_rounds_are_taken_off_those_under_a_load() {
-        let profile = told(&[tried(Ok([600, 100, 140, 160]))], &quiet(Ok([200, 0, 40, 60])));
+        let profile = profile_of(&[tried(Ok([600, 100, 140, 160]))], &quiet(Ok([200, 0, 40, 60])));
         assert_eq!(profile.source, ProfileSource::Perf);
         let shares = &profile.shares[0];
         assert!(near(shares.idle, 0.6), "{shares:?}");
@@ -263,11 +263,11 @@ mod tests {
 
     #[test]
     fn without_perf_the_kernels_account_and_the_blocks_say_it_and_the_reason_is_told() {
-        let profile = told(&[tried(Err("perf is not there".to_owned()))], &quiet(Ok([2, 0, 0, 1])));
+        let profile = profile_of(&[tried(Err("perf is not there".to_owned()))], &quiet(Ok([2, 0, 0, 1])));
         let shares = &profile.shares[0];
         assert!(profile.source.sentence().ends_with("as perf is not there."), "{profile:?}");
-        // 0.6 s in the kernel, of which idle rounds had 0.4 s; 0.4 s outside, of which they had 0.2
-        // s.
+        // 0.6 s in the kernel, of which idle rounds account for 0.4 s; 0.4 s in user mode, of which
+        // they account for 0.2 s.
         let found = [Part::Kernel, Part::Ipsec, Part::Application].map(|part| shares.of(part).expect("told"));
         assert!(near(found[0], 0.2) && near(found[1], 0.05) && near(found[2], 0.15), "{shares:?}");
         assert_eq!((shares.of(Part::Port), shares.samples), (None, None));
@@ -276,7 +276,7 @@ mod tests {
     #[test]
     fn one_load_without_samples_makes_all_be_told_by_proc() {
         let all = [tried(Ok([1, 1, 1, 1])), tried(Err("perf took no samples".to_owned()))];
-        let profile = told(&all, &quiet(Ok([1, 0, 0, 1])));
+        let profile = profile_of(&all, &quiet(Ok([1, 0, 0, 1])));
         assert_eq!(profile.source, ProfileSource::Proc("perf took no samples".to_owned()));
         assert!(profile.shares.iter().all(|shares| shares.samples.is_none()));
     }

@@ -1,18 +1,18 @@
-//! Which part of the system a sample of `perf` belongs to.
+//! Attributes samples of `perf` to parts of the system.
 
 use serde::Serialize;
 
-/// What a worker's time goes to while it has something to do.
+/// Parts of the system in which a worker spends its busy time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Part {
     /// The kernel.
     Kernel,
-    /// IPsec: lookups, headers, and the engines with their ciphers.
+    /// IPsec: lookups, headers and engines with their ciphers.
     Ipsec,
-    /// What passes packets to the kernel and takes them from it, outside the kernel.
+    /// Code outside the kernel that sends and receives packets.
     Port,
-    /// The gateway itself: worker, scheduler, frames, clock and the libraries that these use.
+    /// The rest of the gateway: worker, scheduler, frames, clock and libraries that these use.
     Application,
 }
 
@@ -20,7 +20,7 @@ impl Part {
     /// In the order of tables.
     pub const ALL: [Self; 4] = [Self::Kernel, Self::Ipsec, Self::Port, Self::Application];
 
-    /// In words.
+    /// Name for reports.
     pub fn words(self) -> &'static str {
         match self {
             Self::Kernel => "kernel",
@@ -30,10 +30,10 @@ impl Part {
         }
     }
 
-    /// Of an instruction: its address, the function, and the file that has it.
+    /// The part that an instruction belongs to, by its address, function and file.
     fn of(address: u64, function: &str, file: &str) -> Self {
         let bare = function.trim_start_matches(['<', '&', '_']);
-        // The upper half of the addresses is the kernel's, also where its names are hidden.
+        // Addresses in the upper half are the kernel's, even where symbol names are hidden.
         if address >> 63 == 1 {
             Self::Kernel
         } else if file.contains("libIPSec_MB") || CIPHERS.iter().any(|start| bare.starts_with(start)) {
@@ -48,13 +48,12 @@ impl Part {
     }
 }
 
-/// The functions of the C library that only ports call.
+/// C library functions that only ports call.
 const PORT_CALLS: [&str; 11] = [
     "recvmmsg", "sendmmsg", "recvmsg", "sendmsg", "recvfrom", "recv", "sendto", "send", "poll", "read",
     "write",
 ];
-/// How functions of ciphers and hashes begin, of crates and of libraries that are linked into the
-/// program.
+/// Name prefixes of cipher and hash functions, in crates and in libraries linked into the program.
 const CIPHERS: [&str; 20] = [
     "aes",
     "cbc::",
@@ -78,7 +77,7 @@ const CIPHERS: [&str; 20] = [
     "flush_",
 ];
 
-/// Of a function of ours, by its path.
+/// The part of a function of this workspace, by its path.
 fn of_crate(path: &str) -> Part {
     let starts = |all: &[&str]| all.iter().any(|start| path.starts_with(start));
     if starts(&["convoy_ipsec", "convoy_engine"]) {
@@ -90,10 +89,10 @@ fn of_crate(path: &str) -> Part {
     }
 }
 
-/// How many samples each part has, in the order of [`Part::ALL`].
+/// Number of samples of each part, in the order of [`Part::ALL`].
 pub(super) type Samples = [u64; Part::ALL.len()];
 
-/// Counts what `perf script -F ip,sym,dso` printed.
+/// Counts the samples in the output of `perf script -F ip,sym,dso`.
 pub(super) fn count(script: &str) -> Samples {
     let mut samples = Samples::default();
     for part in script.lines().filter_map(part_of_line) {
@@ -102,7 +101,7 @@ pub(super) fn count(script: &str) -> Samples {
     samples
 }
 
-/// Address, function and, in brackets, file; nothing of a line that is no sample.
+/// Parses a line of address, function and file in parentheses; `None` if it is not a sample.
 fn part_of_line(line: &str) -> Option<Part> {
     let (address, rest) = line.trim().split_once(' ')?;
     let address = u64::from_str_radix(address, 16).ok()?;
@@ -114,8 +113,8 @@ fn part_of_line(line: &str) -> Option<Part> {
 mod tests {
     use super::*;
 
-    /// One sample of each of some functions, of recordings of a worker in `convoy bench inside`,
-    /// after the part that it belongs to.
+    /// Samples of different functions from recordings of `convoy bench inside`, each after the part
+    /// that it belongs to.
     const RECORDED: &str = include_str!("recorded.txt");
 
     #[test]

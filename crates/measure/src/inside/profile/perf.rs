@@ -1,5 +1,4 @@
-//! Samples of one thread, which `perf` takes by the kernel's clock: a machine needs no hardware
-//! counters for it.
+//! Samples one thread with `perf`, by the kernel's clock, which needs no hardware counters.
 
 use std::io::{Read, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -9,19 +8,19 @@ use tempfile::NamedTempFile;
 
 use super::parts::{Part, Samples, count};
 
-/// Samples a second: no divisor or multiple of what else goes by the clock.
+/// Sampling frequency; a prime number, so as not to coincide with periodic activity.
 const HERTZ: &str = "4999";
 
-/// A recording under way; it ends when it is finished or dropped.
+/// A running recording; it ends when it is finished or dropped.
 pub(super) struct Recording {
     file: NamedTempFile,
     perf: Child,
-    /// What `perf` runs beside the recording ends when this is closed, and the recording with it.
+    /// Standard input of the command that `perf` runs; closing it ends the recording.
     until: Option<ChildStdin>,
 }
 
 impl Recording {
-    /// Begins to sample a thread of this process; samples are taken when this returns.
+    /// Starts sampling a thread of this process; returns once samples are being taken.
     ///
     /// # Errors
     /// Why `perf` does not record, in one line.
@@ -32,7 +31,7 @@ impl Recording {
     fn with(program: &str, thread: Pid) -> Result<Self, String> {
         let file = NamedTempFile::new().map_err(|error| format!("no file for samples: {error}"))?;
         let mut perf = Command::new(program)
-            // What it says is quoted in sentences that are English.
+            // Its messages are quoted in English sentences.
             .env("LC_ALL", "C")
             .args(["record", "-q", "-e", "cpu-clock", "-F", HERTZ, "-t", &thread.to_string(), "-o"])
             .arg(file.path())
@@ -47,19 +46,19 @@ impl Recording {
         if recording.has_begun() { Ok(recording) } else { Err(recording.refusal()) }
     }
 
-    /// `perf` lets the command run only once the samples are taken, so that an answer from there
-    /// says that they are.
+    /// `perf` starts the command only once sampling is active, so an answer from the command proves
+    /// that it is.
     fn has_begun(&mut self) -> bool {
         let asked = self.until.as_mut().is_some_and(|input| input.write_all(b"\n").is_ok());
         asked && self.perf.stdout.as_mut().is_some_and(|output| output.read_exact(&mut [0]).is_ok())
     }
 
-    /// What `perf` said instead.
+    /// What `perf` printed instead.
     fn refusal(&mut self) -> String {
         self.until = None;
         let mut said = String::new();
         if let Some(errors) = self.perf.stderr.as_mut() {
-            // What it could not say remains unsaid.
+            // An unreadable message is treated as an empty one.
             let _ = errors.read_to_string(&mut said);
         }
         let line = said.lines().map(str::trim).find(|line| !line.is_empty() && *line != "Error:");
@@ -69,7 +68,7 @@ impl Recording {
     /// Ends the recording and counts its samples.
     ///
     /// # Errors
-    /// Why they are no profile, in one line.
+    /// Why there is no profile, in one line.
     pub(super) fn finish(mut self) -> Result<Samples, String> {
         self.until = None;
         let failed = |error: std::io::Error| format!("perf cannot be run: {error}");
@@ -84,7 +83,8 @@ impl Recording {
         if samples.iter().sum::<u64>() == 0 {
             return Err("perf took no samples".to_owned());
         }
-        // The worker makes system calls in every round.
+        // The worker makes system calls in every round, so a recording without kernel samples is
+        // incomplete.
         if samples[Part::Kernel as usize] == 0 {
             return Err("perf may not sample the kernel (kernel.perf_event_paranoid)".to_owned());
         }
@@ -95,7 +95,7 @@ impl Recording {
 impl Drop for Recording {
     fn drop(&mut self) {
         self.until = None;
-        // Whether it ended well is of no use to anyone now.
+        // The exit status does not matter any more.
         let _ = self.perf.wait();
     }
 }

@@ -1,5 +1,5 @@
-//! Ports over `net_ring`, whose rings hold what is sent until it is received from the same ring:
-//! the test puts frames into a port's ring and takes what the port has sent out of it.
+//! Ports over `net_ring`, which receives from a ring what was sent to it. The test puts frames into
+//! a port's ring, and takes out what the port has sent.
 
 use std::net::Ipv4Addr;
 
@@ -15,7 +15,7 @@ const A: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 const B: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
 const OWN: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
 const PEER: MacAddress = MacAddress([2, 0, 0, 0, 0, 0x99]);
-/// Frames that a ring of `net_ring` holds.
+/// Capacity of a ring of `net_ring`, in frames.
 const RING: usize = 1023;
 
 /// A port with this many queues.
@@ -40,7 +40,7 @@ fn port(device: &str) -> DpdkPort {
 }
 
 impl DpdkPort {
-    /// Puts a frame into the ring, for the port to receive.
+    /// Puts a frame into the ring for the port to receive.
     fn put(&mut self, to: MacAddress, ethertype: u16, bytes: &[u8]) {
         assert_eq!(self.queue.send([(ethernet::header(to, PEER, ethertype), bytes)]), 1);
     }

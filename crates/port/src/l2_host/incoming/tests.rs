@@ -11,7 +11,7 @@ const B: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
 const FAR: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 1);
 const OWN: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
 const PEER: MacAddress = MacAddress([2, 0, 0, 0, 0, 0x99]);
-/// Bytes that a device may have taken.
+/// Bytes that a device may have removed.
 const MISSING: usize = 32;
 
 fn identity(takes: Takes) -> Identity {

@@ -16,11 +16,11 @@ fn asked(neighbours: &mut Neighbours, now_ms: u64) -> (usize, usize) {
     (count, given_up.len())
 }
 
-/// The outcome for a packet with this byte.
+/// The result for a packet, which is identified by a byte.
 #[derive(Debug, PartialEq, Eq)]
 enum Routed {
     Sent(MacAddress),
-    /// With this many packets displaced.
+    /// The packet waits, and this many others were displaced.
     Waits(usize),
 }
 

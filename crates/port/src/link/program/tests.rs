@@ -7,17 +7,17 @@ use super::*;
 use crate::Prefix;
 use crate::sys::{Program, ProgramKind};
 
-/// `XDP_TX`, which a frame that is taken gets in these tests: without a socket in the map a
-/// redirect is a pass.
+/// The program under test returns `XDP_TX` for frames that it takes, since the kernel would turn a
+/// redirect into a map without a socket into a pass.
 const TAKEN: i32 = 3;
-/// The address of the loopback interface, at which the kernel runs a program to be tested.
+/// The address of the loopback interface, on which the kernel runs a program under test.
 const HOST: MacAddress = MacAddress([0; 6]);
 const OURS_V4: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 const OURS_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0xffff, 1);
 const THEIRS: MacAddress = MacAddress([2, 0, 0, 0, 0, 2]);
 
-/// The program of a port at a driver and at an interface's ingress: they take the same. That of a
-/// socket is as the latter, but for its verdicts.
+/// The programs of a port: at the driver and at an interface's ingress. Both take the same frames.
+/// The program at a socket only differs from the latter in its verdicts.
 struct Programs {
     xdp: Program,
     ingress: Program,
@@ -57,7 +57,7 @@ fn header(protocol: u8, to: IpAddr) -> IpHeader {
     IpHeader::new(protocol, from, to)
 }
 
-/// A datagram to a port; its first bytes are the SPI of ESP or the marker of IKE.
+/// A datagram to a port. Its payload begins with the SPI of ESP or the marker of IKE.
 fn datagram(port: u16, payload: &[u8]) -> Vec<u8> {
     let mut datagram = vec![0; 8 + payload.len()];
     datagram[8..].copy_from_slice(payload);
@@ -72,13 +72,13 @@ fn is_taken(programs: &Programs, frame: &[u8]) -> bool {
         XDP_PASS => false,
         other => panic!("a verdict of {other}"),
     };
-    // The kernel runs a program behind the driver over whole IP headers alone, in a test.
+    // When testing a program at ingress, the kernel requires complete IP headers.
     if frame.len() < ethernet::HEADER_BYTES + ipv6::HEADER_BYTES {
         return at_driver;
     }
     let at_ingress = match verdict(&programs.ingress) {
         TCX_DROP => true,
-        // The other where the frame ends too early.
+        // `NOTHING` is returned if the frame ends too early.
         TCX_NEXT | NOTHING => false,
         other => panic!("a verdict of {other}"),
     };
@@ -179,7 +179,7 @@ fn of_what_comes_inside_packets_to_this_station_and_the_networks_are_taken() {
     let mut arp = frame(HOST, header(UDP, "10.2.0.1".parse().expect("an address")), &[7; 40]);
     arp[12..14].copy_from_slice(&ethernet::ARP.to_be_bytes());
     assert!(!is_taken(&program, &arp));
-    // A reload changes what is taken.
+    // A reload changes which frames are taken.
     networks.set(&[host, prefix("10.3.0.0", 16), prefix("fd00:3::", 64)]).expect("room");
     for (address, taken) in [
         ("10.2.0.1", false),
@@ -226,7 +226,7 @@ fn stumps_are_the_kernels() {
     let program = load_protected(&addresses);
     for address in addresses {
         let whole = frame(HOST, header(UDP, address), &datagram(4500, &[0, 0, 0x10, 1, 0, 0, 0, 1]));
-        // The kernel runs a program over no fewer bytes than an Ethernet header.
+        // When testing a program, the kernel requires at least a complete Ethernet header.
         for len in ethernet::HEADER_BYTES..whole.len() {
             let _ = is_taken(&program, &whole[..len]);
         }
@@ -244,8 +244,8 @@ fn a_port_of_either_family_alone_loads_and_takes_its_own() {
     }
 }
 
-/// With tags of these VLANs, the outer one first, behind 802.1Q's and 802.1ad's ethertypes by
-/// turns.
+/// Adds tags for these VLANs, the outer one first, with the EtherTypes of 802.1Q and 802.1ad in
+/// turn.
 fn tagged(mut frame: Vec<u8>, vlans: &[u16]) -> Vec<u8> {
     for (at, vlan) in vlans.iter().enumerate().rev() {
         let tag = [TAGS[(at + 1) % 2].to_be_bytes(), (0xa000 | vlan).to_be_bytes()].concat();
@@ -254,8 +254,8 @@ fn tagged(mut frame: Vec<u8>, vlans: &[u16]) -> Vec<u8> {
     frame
 }
 
-/// The verdicts at the driver, where all tags are in the frame, and at ingress, where the kernel
-/// has taken the first one out of it.
+/// The verdicts at the driver, where the frame contains all tags, and at ingress, where the kernel
+/// has removed the first one.
 fn verdicts(programs: &Programs, frame: &[u8], vlans: &[u16]) -> (i32, i32) {
     let verdict = |program: &Program, vlans| {
         program.test(&tagged(frame.to_vec(), vlans)).expect("a test run needs root") as i32

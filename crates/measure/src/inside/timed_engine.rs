@@ -1,5 +1,5 @@
-//! An engine on the caller's core whose work is timed: each call that does cryptography stands
-//! between two stamps of the clock.
+//! An engine on the caller's core whose time is measured: a stamp is taken before and after each
+//! call that does cryptography.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,14 +7,14 @@ use std::task::Waker;
 use std::time::Instant;
 
 use convoy_engine::{
-    Completion, Engine, EngineControl, EngineDescription, EngineError, EngineQueue, InPlace, MultiPacket,
-    Refused,
+    Completion, Engine, EngineControl, EngineDescription, EngineError, EngineQueue, InPlace, Refused,
+    Submission,
 };
 use convoy_ipsec::{CryptoPacket, KeyMaterial, SaIndex};
 
-/// What engines have taken.
+/// Accumulated time of engines.
 #[derive(Clone, Default)]
-pub(super) struct Taken(Arc<Sums>);
+pub(super) struct EngineTime(Arc<Sums>);
 
 #[derive(Default)]
 struct Sums {
@@ -23,13 +23,13 @@ struct Sums {
     last: Mutex<Option<Instant>>,
 }
 
-impl Taken {
+impl EngineTime {
     /// When the last call ended.
     pub(super) fn last_end(&self) -> Option<Instant> {
         *self.0.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// So far, in ns, and how many calls that were.
+    /// Accumulated time in ns, and number of calls.
     pub(super) fn read(&self) -> (u64, u64) {
         (self.0.ns.load(Ordering::Relaxed), self.0.calls.load(Ordering::Relaxed))
     }
@@ -45,23 +45,23 @@ impl Taken {
     }
 }
 
-/// The engine.
-pub(super) struct Stamped {
+/// The wrapped engine.
+pub(super) struct TimedEngine {
     engine: Box<dyn Engine>,
-    taken: Taken,
+    engine_time: EngineTime,
 }
 
-impl Stamped {
-    pub(super) fn new(engine: Box<dyn Engine>, taken: &Taken) -> Self {
-        Self { engine, taken: taken.clone() }
+impl TimedEngine {
+    pub(super) fn new(engine: Box<dyn Engine>, engine_time: &EngineTime) -> Self {
+        Self { engine, engine_time: engine_time.clone() }
     }
 }
 
-impl InPlace for Stamped {
+impl InPlace for TimedEngine {
     fn process(&mut self, packets: &mut [CryptoPacket]) {
         let engine = &mut self.engine;
-        self.taken.time(|| {
-            // It was there when the worker asked for it.
+        self.engine_time.time(|| {
+            // The worker processes in place only after it has asked for this.
             if let Some(in_place) = engine.in_place() {
                 in_place.process(packets);
             }
@@ -69,7 +69,7 @@ impl InPlace for Stamped {
     }
 }
 
-impl EngineControl for Stamped {
+impl EngineControl for TimedEngine {
     fn description(&self) -> &EngineDescription {
         self.engine.description()
     }
@@ -83,10 +83,10 @@ impl EngineControl for Stamped {
     }
 }
 
-impl EngineQueue for Stamped {
-    fn submit(&mut self, multi_packet: MultiPacket) -> Result<(), Box<Refused>> {
+impl EngineQueue for TimedEngine {
+    fn submit(&mut self, submission: Submission) -> Result<(), Box<Refused>> {
         let engine = &mut self.engine;
-        self.taken.time(|| engine.submit(multi_packet))
+        self.engine_time.time(|| engine.submit(submission))
     }
 
     fn poll(&mut self, completions: &mut Vec<Completion>) {
@@ -94,7 +94,7 @@ impl EngineQueue for Stamped {
             return self.engine.poll(completions);
         }
         let engine = &mut self.engine;
-        self.taken.time(|| engine.poll(completions));
+        self.engine_time.time(|| engine.poll(completions));
     }
 
     fn in_flight(&self) -> usize {

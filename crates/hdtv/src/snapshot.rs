@@ -1,5 +1,5 @@
-//! Pictures of single frames. To encode one takes longer than many frames last, so neither the
-//! stream nor what shows it waits for it, and it has only the time that they leave.
+//! Snapshots of single frames as PNG files. Encoding takes longer than a frame lasts, so it runs on
+//! threads of its own at idle priority, and neither the stream nor its viewer waits for it.
 
 use std::io;
 use std::path::PathBuf;
@@ -8,37 +8,37 @@ use std::thread::{Builder, JoinHandle};
 use crate::format::Format;
 use crate::output::write_png;
 
-/// A frame to photograph.
+/// A frame to save as a picture.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
-    /// Its number, counted from 0.
+    /// Number of the frame, counted from 0.
     pub frame: u64,
-    /// The PNG.
+    /// Path of the PNG file.
     pub path: PathBuf,
 }
 
-/// Takes pictures of the frames that are wanted; a thread for each writes it.
-pub(crate) struct Photographer {
+/// Saves the requested frames, each on a thread of its own.
+pub(crate) struct SnapshotWriter {
     format: Format,
     wanted: Vec<Snapshot>,
     writing: Vec<JoinHandle<io::Result<()>>>,
 }
 
-impl Photographer {
+impl SnapshotWriter {
     pub(crate) fn new(format: Format, wanted: Vec<Snapshot>) -> Self {
         Self { format, wanted, writing: Vec::new() }
     }
 
-    /// Sees a frame, and copies it if it is wanted.
+    /// Starts a snapshot of this frame if one is requested.
     ///
     /// # Errors
     /// The operating system's, if it gives no thread.
-    pub(crate) fn see(&mut self, number: u64, frame: &[u8]) -> io::Result<()> {
+    pub(crate) fn offer(&mut self, number: u64, frame: &[u8]) -> io::Result<()> {
         for snapshot in self.wanted.iter().filter(|snapshot| snapshot.frame == number) {
             let (path, format, frame) = (snapshot.path.clone(), self.format, frame.to_vec());
             let write = move || {
-                // A thread inherits the priority of the one that starts it, which may be that of
-                // packets.
+                // A thread inherits the priority of its creator, which may be the real-time one of
+                // the packet thread.
                 crate::priority::background()?;
                 write_png(&path, &format, &frame)
             };
@@ -47,7 +47,7 @@ impl Photographer {
         Ok(())
     }
 
-    /// Waits until all pictures are written.
+    /// Waits until all snapshots are written.
     ///
     /// # Errors
     /// If one could not be written.
@@ -63,16 +63,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wanted_frames_are_written_and_a_picture_that_cannot_be_is_told() {
+    fn wanted_frames_are_written_and_a_failed_picture_is_reported() {
         let format: Format = "2x2p25".parse().expect("a name");
         let folder = tempfile::tempdir().expect("a folder");
         let at = |frame, name: &str| Snapshot { frame, path: folder.path().join(name) };
-        let mut photographer = Photographer::new(format, vec![at(1, "one.png"), at(3, "no/folder.png")]);
+        let mut snapshot_writer = SnapshotWriter::new(format, vec![at(1, "one.png"), at(3, "no/folder.png")]);
         let frame = [128, 16, 128, 235, 128, 235, 128, 16];
-        (0..3).for_each(|number| photographer.see(number, &frame).expect("a thread"));
-        photographer.finish().expect("a disk");
+        (0..3).for_each(|number| snapshot_writer.offer(number, &frame).expect("a thread"));
+        snapshot_writer.finish().expect("a disk");
         assert!(std::fs::read(folder.path().join("one.png")).expect("it is there").starts_with(b"\x89PNG"));
-        photographer.see(3, &frame).expect("a thread");
-        assert_eq!(photographer.finish().expect_err("no such folder").kind(), io::ErrorKind::NotFound);
+        snapshot_writer.offer(3, &frame).expect("a thread");
+        assert_eq!(snapshot_writer.finish().expect_err("no such folder").kind(), io::ErrorKind::NotFound);
     }
 }

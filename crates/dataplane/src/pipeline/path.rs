@@ -118,8 +118,10 @@ impl Pipeline {
     /// Moves packets as far as possible without waiting; returns whether anything moved. `input`
     /// says whether more is at hand.
     pub fn pump(&mut self, input: Input) -> bool {
+        let has_timed = self.payloads_due_ns() <= self.now_ns();
+        let has_timed = has_timed && self.move_payloads(input);
         if self.stage.is_quiet() {
-            let moved = !self.released.is_empty();
+            let moved = !self.released.is_empty() || has_timed;
             if moved || self.stage.is_retiring() {
                 self.finish();
             }
@@ -128,7 +130,7 @@ impl Pipeline {
         }
         let Self { stage, ipsec, pool, released, gathered, .. } = self;
         let bench = &mut Bench { tables: &mut ipsec.tables, pool, released };
-        let mut moved = stage.pump(input, bench);
+        let mut moved = stage.pump(input, bench) || has_timed;
         // However much is at hand, no train stays gathered for longer than from one call to the
         // next.
         if gathered.is_some() && stage.oldest_gathered() == *gathered {
@@ -140,6 +142,32 @@ impl Pipeline {
         let is_behind = !self.has_room();
         self.behind_since_ns = is_behind.then(|| self.behind_since_ns.unwrap_or_else(|| self.now_ns()));
         moved
+    }
+
+    /// Lets the payloads of AGGFRAG mode go on whose time has come; returns whether there were any.
+    fn move_payloads(&mut self, input: Input) -> bool {
+        let now_ns = self.now_ns();
+        let Self { ipsec, pool, outbound, departures, .. } = self;
+        let mut packets = std::mem::take(&mut outbound.protect);
+        let has_more = input == Input::More;
+        ipsec.outbound.close_payloads(&mut ipsec.tables, now_ns, has_more, pool, &mut packets);
+        let before = departures.to_inside.len();
+        if ipsec.inbound.payloads_due_ns() <= now_ns {
+            ipsec.inbound.give_up_payloads(&mut ipsec.tables, now_ns, pool, &mut departures.to_inside);
+        }
+        let moved = !packets.is_empty() || departures.to_inside.len() > before;
+        self.take_in(Classified { packets, direction: Direction::Seal, now_ns });
+        moved
+    }
+
+    /// Lets an SA's payloads go that wait for more packets.
+    pub(super) fn close_payloads_of(&mut self, sa: SaIndex) {
+        let Some(id) = sa.outbound() else { return };
+        let now_ns = self.now_ns();
+        let Self { ipsec, pool, outbound, .. } = self;
+        let mut packets = std::mem::take(&mut outbound.protect);
+        ipsec.outbound.close_payloads_of(&mut ipsec.tables, id, pool, &mut packets);
+        self.take_in(Classified { packets, direction: Direction::Seal, now_ns });
     }
 
     /// Completes the headers of finished packets for their departure.

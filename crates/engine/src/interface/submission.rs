@@ -1,4 +1,4 @@
-//! Packets that go to an engine together, and their completion.
+//! A train on its way to an engine, and its completion.
 
 pub use convoy_ipsec::RunTemplate;
 use convoy_ipsec::{BatchTemplate, CryptoPacket, Direction, SaIndex};
@@ -7,13 +7,13 @@ use super::EngineError;
 #[cfg(doc)]
 use super::Takes;
 
-/// Packets of one direction that go to an engine together: of one SA, unless the engine [takes
-/// trains](Takes::Trains).
+/// A train with what an engine must know of it: packets of one direction that go to an engine
+/// together. They are of one SA, unless the engine [takes trains](Takes::Trains) of several.
 #[derive(Debug)]
-pub struct MultiPacket {
+pub struct Submission {
     /// Chosen by the sender and returned in the [`Completion`].
     pub ticket: u64,
-    /// The SA whose keys apply; for a train, that of the first packet. Each packet names its own.
+    /// The SA of the first packet. Each packet names its own.
     pub sa: SaIndex,
     /// Seal or open.
     pub direction: Direction,
@@ -24,8 +24,8 @@ pub struct MultiPacket {
     pub templates: Vec<RunTemplate>,
 }
 
-impl MultiPacket {
-    /// A multi-packet of packets that are laid out.
+impl Submission {
+    /// A submission of packets that are laid out.
     pub fn new(ticket: u64, sa: SaIndex, direction: Direction, packets: Vec<CryptoPacket>) -> Self {
         Self { ticket, sa, direction, packets, templates: Vec::new() }
     }
@@ -66,7 +66,7 @@ pub(crate) fn is_one_run(one: &CryptoPacket, other: &CryptoPacket) -> bool {
     (one.sa, one.direction) == (other.sa, other.direction)
 }
 
-/// The outcome of a multi-packet.
+/// The outcome of a submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Every packet has its result in `status`.
@@ -75,11 +75,11 @@ pub enum Outcome {
     Failed,
 }
 
-/// A finished multi-packet.
+/// A finished submission.
 #[derive(Debug)]
 pub struct Completion {
-    /// The multi-packet, in the order it was submitted.
-    pub multi_packet: MultiPacket,
+    /// What was submitted, its packets in the same order.
+    pub submission: Submission,
     /// How it ended.
     pub outcome: Outcome,
     /// The engine's time for it, from start to end, in ns of monotonic time as measured by the
@@ -87,11 +87,11 @@ pub struct Completion {
     pub service_ns: Option<u64>,
 }
 
-/// A multi-packet that was not accepted: no room, or the engine is gone. It is unchanged.
+/// A submission that was not accepted: no room, or the engine is gone. It is unchanged.
 #[derive(Debug)]
 pub struct Refused {
     /// As it was handed in.
-    pub multi_packet: MultiPacket,
+    pub submission: Submission,
     /// The reason.
     pub reason: EngineError,
 }
@@ -99,12 +99,9 @@ pub struct Refused {
 /// The fixed time of a packet, as a number of bytes that take as long.
 const BYTES_OF_A_START: usize = 64;
 
-/// Splits the time that multi-packets took together, in ns, by their bytes.
-pub(crate) fn split_time(
-    total_ns: u64,
-    multi_packets: &[MultiPacket],
-) -> impl Fn(&MultiPacket) -> u64 + use<> {
-    let bytes: usize = multi_packets.iter().map(MultiPacket::work).sum();
+/// Splits the time that submissions took together, in ns, by their bytes.
+pub(crate) fn split_time(total_ns: u64, submissions: &[Submission]) -> impl Fn(&Submission) -> u64 + use<> {
+    let bytes: usize = submissions.iter().map(Submission::work).sum();
     let ns_of_byte = total_ns as f64 / bytes.max(1) as f64;
-    move |multi_packet| (ns_of_byte * multi_packet.work() as f64) as u64
+    move |submission| (ns_of_byte * submission.work() as f64) as u64
 }

@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# Runs a command in the folder that unpack.sh made as in a system: /proc, /dev and /sys are there,
+# in a mount namespace of the command's own, and so is each FOLDER that is named, at its own path.
+# The network is that of the caller. Root.
+# usage: enter.sh ROOT [--with FOLDER] ... COMMAND ...
+set -euo pipefail
+root=$(realpath "$1"); shift
+folders=()
+while [ "${1:-}" = --with ]; do folders+=("$2"); shift 2; done
+exec unshare --mount sh -c '
+  set -e
+  root=$1 count=$2; shift 2
+  for folder in dev sys; do mount --rbind /$folder "$root/$folder"; done
+  mount -t proc proc "$root/proc"
+  while [ "$count" -gt 0 ]; do
+    mkdir -p "$root$1"
+    mount --bind "$1" "$root$1"
+    count=$((count - 1)); shift
+  done
+  exec chroot "$root" "$@"' sh "$root" "${#folders[@]}" "${folders[@]}" "$@"
