@@ -91,6 +91,7 @@ fn every_option_reaches_the_simulator_and_a_run_is_a_function_of_its_seed() {
         &["--t-init-us", "9"],
         &["--policy", "round-robin"],
         &["--byte-limit", "600"],
+        &["--aggregation", "1500"],
         &["--max-wait-us", "5"],
         &["--prefetch"],
         &["--write-buffer"],

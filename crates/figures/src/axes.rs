@@ -1,4 +1,4 @@
-//! What all plots have in common: margins, axes, grid.
+//! Common parts of all plots: margins, axes, grid.
 
 use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
@@ -8,16 +8,17 @@ use super::draw::{Area, decimals, said, text_style};
 /// A plot with linear axes.
 pub(super) type Chart<'a, B> = ChartContext<'a, B, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
 
-/// The axes of a plot; the vertical one begins at 0.
+/// The axes of a plot; the vertical axis starts at 0.
 pub(super) struct Axes<'a> {
-    /// What stands above the plot, if anything.
+    /// Heading of the plot, if any.
     pub(super) caption: Option<&'a str>,
-    /// Ends of the horizontal axis, its name, how many labels it has at most, and what each says.
+    /// Ends of the horizontal axis, its name, the largest number of labels, and the formatter of
+    /// labels.
     pub(super) x: (f64, f64),
     pub(super) x_name: &'a str,
     pub(super) x_labels: usize,
     pub(super) x_label: &'a dyn Fn(&f64) -> String,
-    /// The vertical axis's end and name.
+    /// End and name of the vertical axis.
     pub(super) top: f64,
     pub(super) y_name: &'a str,
 }

@@ -1,4 +1,4 @@
-//! Figures 5 to 7: bars in groups, as multiples of what `W = 1` has.
+//! Figures 5 to 7: groups of bars, relative to the value at `W = 1`.
 
 use convoy_sim::Pattern;
 use plotters::prelude::*;
@@ -8,9 +8,9 @@ use super::axes::{Axes, chart};
 use super::draw::{Area, ceiling, row_start, said, text_style, text_width};
 use super::plots::{Figure, Panel, name};
 
-/// Light and dark, with a black edge: told apart without colour.
+/// A light and a dark fill with a black edge, which differ without colour.
 const FILLS: [RGBColor; 2] = [RGBColor(222, 235, 247), RGBColor(49, 96, 140)];
-/// Width of a bar; groups have a width of 1.
+/// Width of a bar, where a group has a width of 1.
 const WIDTH: f64 = 0.38;
 
 pub(super) fn bars<B: DrawingBackend>(
@@ -42,7 +42,7 @@ pub(super) fn bars<B: DrawingBackend>(
             let corners = [(left, 0.0), (left + WIDTH, point.y)];
             let (inside, edge) = (Rectangle::new(corners, fill.filled()), BLACK.stroke_width(scale));
             chart.draw_series([inside, Rectangle::new(corners, edge)]).map_err(said)?;
-            // Not across the line at 1.
+            // The label must not cross the line at 1.
             let is_just_below = (1.0 - top * 0.05..1.0).contains(&point.y);
             let foot = if is_just_below { 1.0 } else { point.y };
             let at = (left + WIDTH / 2.0, foot + top * 0.008);

@@ -1,17 +1,17 @@
-//! Figures of the other papers, as numbers: curves, bars, stacks of bars, and a table of boxes.
+//! Data of the figures of the other papers: curves, bars, stacked bars, and a table of boxes.
 
 /// One figure.
 #[derive(Clone, Debug)]
 pub(super) struct Chart {
-    /// The paper's number.
+    /// The figure's number in the paper.
     pub(super) number: u32,
     pub(super) title: String,
-    /// What one has to know to read it.
+    /// Explanation of the figure.
     pub(super) note: String,
     pub(super) body: Body,
 }
 
-/// What it shows.
+/// Content of a figure.
 #[derive(Clone, Debug)]
 pub(super) enum Body {
     Plot(Plot),
@@ -20,64 +20,65 @@ pub(super) enum Body {
 
 #[derive(Clone, Debug)]
 pub(super) struct Plot {
-    /// Quantity and unit.
+    /// Quantity and unit of each axis.
     pub(super) x: &'static str,
     pub(super) y: &'static str,
     pub(super) form: PlotForm,
     pub(super) series: Vec<Curve>,
 }
 
-/// How a plot is drawn.
+/// Kind of a plot.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum PlotForm {
-    /// Curves over a number, up to this.
+    /// Curves over a numeric axis that ends at this value.
     Curves(f64),
-    /// Bars in groups of these names, one for each series; the place of a group is its number.
+    /// Groups of bars with these names, one bar for each series. The index of a group is its
+    /// position on the axis.
     Groups(Vec<String>),
-    /// Bars of these names, in which the series stand on top of each other.
+    /// Bars with these names, in each of which the series are stacked.
     Stacks(Vec<String>),
 }
 
-/// A curve, or the bars of one kind.
+/// One curve, or one bar of each group.
 #[derive(Clone, Debug)]
 pub(super) struct Curve {
     pub(super) name: String,
     pub(super) points: Vec<(f64, f64)>,
-    /// Numbers that stand in the paper: marks without a line.
+    /// Whether these are numbers of the paper, which are drawn as marks without a line.
     pub(super) is_papers: bool,
-    /// Places, and the lowest and the highest of what was measured there.
+    /// Position, and the lowest and the highest value measured there.
     pub(super) whiskers: Vec<(f64, f64, f64)>,
 }
 
 impl Curve {
-    /// What was simulated.
+    /// A curve of simulated values.
     pub(super) fn new(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
         let points = points.into_iter().collect();
         Self { name: name.into(), points, is_papers: false, whiskers: Vec::new() }
     }
 
-    /// The same with the spread of each place.
+    /// Adds the spread at each position.
     pub(super) fn with_whiskers(self, whiskers: Vec<(f64, f64, f64)>) -> Self {
         Self { whiskers, ..self }
     }
 
-    /// What stands in the paper.
+    /// A curve of the paper's values.
     pub(super) fn papers(points: impl IntoIterator<Item = (f64, f64)>) -> Self {
         let name = "in the paper".to_owned();
         Self { name, points: points.into_iter().collect(), is_papers: true, whiskers: Vec::new() }
     }
 }
 
-/// Columns of boxes, each with what it says and whether it stands out.
+/// A table of boxes, each with its text and whether it is highlighted.
 #[derive(Clone, Debug)]
 pub(super) struct Boxes {
     pub(super) columns: Vec<String>,
-    /// Name, and a box a column.
+    /// Name of the row, and one box for each column.
     pub(super) rows: Vec<(String, Vec<(String, bool)>)>,
 }
 
 impl Chart {
-    /// Its numbers as a table with a header, one row a point.
+    /// The data as a table with a header and one row for each point.
     pub(super) fn csv(&self) -> String {
         match &self.body {
             Body::Plot(plot) => plot.csv(),

@@ -1,4 +1,4 @@
-//! Charts as pictures.
+//! Draws charts.
 
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
@@ -8,7 +8,7 @@ use super::chart::{Body, Boxes, Chart, Curve, Plot, PlotForm};
 use super::draw::{Area, Drawn, Picture, SIZE, ceiling, legend, row_start, said, text_style, text_width};
 use super::marks::{Look, Marker, looks};
 
-/// Light to dark, with a black edge: told apart without colour.
+/// Fills from light to dark with a black edge, which differ without colour.
 const FILLS: [RGBColor; 6] = [
     RGBColor(222, 235, 247),
     RGBColor(49, 96, 140),
@@ -17,20 +17,20 @@ const FILLS: [RGBColor; 6] = [
     RGBColor(190, 190, 190),
     RGBColor(240, 240, 240),
 ];
-/// What a paper's own numbers look like.
+/// Appearance of a paper's own numbers.
 const PAPERS: Look =
     Look { color: RGBColor(200, 30, 30), dash: Some((0, 40)), marker: Marker::Diamond(false) };
-/// Width of all bars of a group; groups have a width of 1.
+/// Width of all bars of a group, where a group has a width of 1.
 const GROUP: f64 = 0.84;
-/// How wide the caps of a whisker are: as a part of the axis of curves, and of a bar.
+/// Width of the caps of a whisker, as a fraction of the axis of curves, and of a bar.
 const CURVE_CAP: f64 = 0.012;
 const BAR_CAP: f64 = 0.3;
-/// What a series takes in the key at least, and for each letter of its name, in pixels of the SVG:
-/// a key with much in it makes a wider picture.
+/// Width of a series in the legend, and of each letter of its name, in pixels of the SVG. A long
+/// legend makes the picture wider.
 const KEY_SAMPLE: usize = 54;
 const KEY_LETTER: usize = 7;
 
-/// What is drawn under a heading.
+/// A plot or table with its heading.
 pub(super) struct Headed<'a> {
     pub(super) heading: String,
     pub(super) body: &'a Body,
@@ -83,7 +83,7 @@ impl Picture for Headed<'_> {
     }
 }
 
-/// An axis's end: no percentage is above 100.
+/// End of an axis; a percentage ends at 100.
 pub(super) fn axis_end(quantity: &str, airy: f64) -> f64 {
     if quantity.ends_with("/ %") { airy.min(100.0) } else { airy }
 }
@@ -92,13 +92,13 @@ fn marks<B: DrawingBackend>(chart: &Axed<'_, B>, series: &Curve, look: Look, sca
     series.points.iter().try_for_each(|at| look.marker.draw(chart.plotting_area(), *at, look.color, scale))
 }
 
-/// The stem of a whisker and its caps, so wide on the axis.
+/// The stem and the caps of a whisker, with caps of this width on the axis.
 fn whisker(x: f64, (low, high): (f64, f64), width: f64, style: ShapeStyle) -> [PathElement<(f64, f64)>; 3] {
     let cap = |y| vec![(x - width / 2.0, y), (x + width / 2.0, y)];
     [vec![(x, low), (x, high)], cap(low), cap(high)].map(|path| PathElement::new(path, style))
 }
 
-/// The highest end of a whisker; 0 without any.
+/// The highest end of all whiskers; 0 if there are none.
 fn highest_whisker(plot: &Plot) -> f64 {
     plot.series.iter().flat_map(|series| &series.whiskers).map(|(_, _, high)| *high).fold(0.0, f64::max)
 }
@@ -178,7 +178,7 @@ fn bars<B: DrawingBackend>(
     let mut foot = vec![0.0; names.len()];
     let width = if is_stacked { 0.56 } else { GROUP / simulated.len().max(1) as f64 };
     let value = text_style(9 * scale).pos(Pos::new(HPos::Center, VPos::Bottom));
-    // Above a paper's mark, where there may be one.
+    // Labels are placed above the mark of a paper's number, if there is one.
     let air = axes.top * if papers.clone().next().is_some() { 0.022 } else { 0.008 };
     for (place, (series, fill)) in simulated.iter().zip(FILLS.iter().cycle()).enumerate() {
         for (x, y) in &series.points {
@@ -189,7 +189,7 @@ fn bars<B: DrawingBackend>(
             chart.draw_series([inside, Rectangle::new(corners, edge)]).map_err(said)?;
             foot[x.round() as usize] = base + y;
             let spread = series.whiskers.iter().find(|(at, ..)| at == x).map(|(_, low, high)| (*low, *high));
-            // Whiskers in a stack stand beside each other.
+            // The whiskers of a stack are placed side by side.
             let middle = if is_stacked {
                 left + width * (place as f64 + 1.0) / (simulated.len() + 1) as f64
             } else {
@@ -222,12 +222,12 @@ fn bars<B: DrawingBackend>(
     bar_legend(key, plot, scale)
 }
 
-/// Three digits that say something.
+/// Formats a number with three significant digits.
 fn short(value: f64) -> String {
     if value >= 99.95 { format!("{value:.0}") } else { format!("{value:.1}") }
 }
 
-/// A row of samples under the plot.
+/// Draws the legend as a row under the plot.
 fn bar_legend<B: DrawingBackend>(area: &Area<'_, B>, plot: &Plot, scale: u32) -> Drawn {
     let style = text_style(11 * scale).pos(Pos::new(HPos::Left, VPos::Center));
     let (sample, side) = ((22 * scale) as i32, (12 * scale) as i32);

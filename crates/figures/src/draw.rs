@@ -1,5 +1,5 @@
-//! Figures as pictures: the same drawing as SVG and, larger, as PNG. Series differ in marker and
-//! dash as well as in colour, so that a print without colours is read as well.
+//! Draws figures: the same picture as SVG and, larger, as PNG. Series differ in marker and dash as
+//! well as in colour, so that they can be told apart in print without colour.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -17,27 +17,27 @@ use super::plots::{Figure, Form, Panel, Point};
 use super::runs::ENC_RATIOS;
 use super::{FigureError, bars};
 
-/// Of an SVG, in pixels; a panel more makes it wider.
+/// Size of an SVG in pixels; each further panel makes it wider.
 pub(super) const SIZE: (u32, u32) = (620, 430);
 pub(super) const PANEL_WIDTH: u32 = 330;
-/// A PNG has so many times the pixels: 300 dpi at a print of 16 cm.
+/// Scale of a PNG: 300 dpi at a print of 16 cm.
 const PNG_SCALE: u32 = 3;
 const PIXELS_PER_METRE: u32 = 11_811;
 const BYTES_PER_PIXEL: usize = 3;
-/// Half the width of a deviation's ends, on the axis of ratios.
+/// Half the width of the caps of a deviation, on the axis of ratios.
 const CAP: f64 = 0.07;
 
 pub(super) type Area<'a, B> = DrawingArea<B, Shift>;
 pub(super) type Drawn = Result<(), String>;
 
-/// A file that text is drawn by, since a machine need not have any.
+/// The font for text, included because a machine may have none.
 pub(super) const FONT: &str = "sans-serif";
 
-/// What can be drawn, on paper or pixels alike.
+/// A picture that can be drawn by any backend.
 pub(super) trait Picture {
-    /// In pixels of the SVG.
+    /// Size in pixels of the SVG.
     fn size(&self) -> (u32, u32);
-    /// Draws it, with so many times the pixels.
+    /// Draws the picture, with its size multiplied by `scale`.
     fn draw<B: DrawingBackend>(&self, backend: B, scale: u32) -> Drawn;
 }
 
@@ -54,15 +54,15 @@ impl Picture for Figure {
 /// Draws a figure as SVG.
 ///
 /// # Errors
-/// What the library says.
+/// The message of the drawing library.
 pub(super) fn svg(figure: &impl Picture) -> Result<String, String> {
-    // Known for good: the file is a part of the program.
+    // The font is valid, since it is part of the program.
     let _ = plotters::style::register_font(
         FONT,
         FontStyle::Normal,
         include_bytes!("../assets/DejaVuSans-subset.ttf"),
     );
-    // The library writes SVGs when it drops them, and loses what went wrong.
+    // The library writes an SVG file when it is dropped, and discards errors.
     let mut text = String::new();
     figure.draw(SVGBackend::with_string(&mut text, figure.size()), 1)?;
     Ok(text)
@@ -87,8 +87,8 @@ pub(super) fn draw(figure: &impl Picture, stem: &Path) -> Result<(), FigureError
     write_png(&png, size, &pixels).map_err(|error| failed(&png, error.to_string()))
 }
 
-/// Writes pixels of red, green and blue. The library's own way would bring decoders of several
-/// formats along, for nothing.
+/// Writes RGB pixels as PNG. The library's own encoder would add decoders of several formats that
+/// are not needed.
 fn write_png(path: &Path, (width, height): (u32, u32), pixels: &[u8]) -> Result<(), png::EncodingError> {
     let mut encoder = png::Encoder::new(BufWriter::new(File::create(path)?), width, height);
     encoder.set_color(png::ColorType::Rgb);
@@ -146,8 +146,8 @@ fn lines<B: DrawingBackend>(
     };
     let mut chart = chart(area, &axes, scale)?;
     for (place, (series, look)) in panel.series.iter().zip(looks).enumerate() {
-        // A little aside of each other: equal values would hide each other, and deviations all the
-        // more.
+        // Series are shifted slightly, since equal values and their deviations would hide each
+        // other.
         let shift = |point: &Point| {
             let step = if point.deviation.is_some() { 0.22 } else { 0.05 };
             point.x + step * (place as f64 - (panel.series.len() as f64 - 1.0) / 2.0)
@@ -176,7 +176,7 @@ fn lines<B: DrawingBackend>(
     Ok(())
 }
 
-/// A row of samples under the plots.
+/// Draws the legend as a row under the plots.
 pub(super) fn legend<B: DrawingBackend>(
     area: &Area<'_, B>,
     names: &[&str],
@@ -204,7 +204,7 @@ pub(super) fn legend<B: DrawingBackend>(
     Ok(())
 }
 
-/// Where a centred row of samples and names begins.
+/// Start of a centred row of samples and names.
 pub(super) fn row_start<B: DrawingBackend>(
     area: &Area<'_, B>,
     names: &[&str],
@@ -231,7 +231,7 @@ pub(super) fn text_style(size: u32) -> TextStyle<'static> {
     TextStyle::from((FONT, size).into_font()).color(&BLACK)
 }
 
-/// The next round number above a maximum, with some air.
+/// The next round number that leaves some space above a maximum.
 pub(super) fn ceiling(most: f64) -> f64 {
     if most <= 0.0 {
         return 1.0;
@@ -242,7 +242,7 @@ pub(super) fn ceiling(most: f64) -> f64 {
     steps.into_iter().map(|step| step * unit).find(|round| *round >= airy).unwrap_or(airy)
 }
 
-/// Digits behind the point that tell the axis's labels apart.
+/// Number of decimals that makes the axis's labels differ.
 pub(super) fn decimals(top: f64) -> usize {
     match top {
         top if top > 8.0 => 0,

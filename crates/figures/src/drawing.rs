@@ -1,47 +1,47 @@
-//! Figures of what was measured, drawn as those of the papers are.
+//! Figures of measurements, drawn in the same style as those of the papers.
 
 use super::chart::{Body, Curve, Plot, PlotForm};
 use super::chart_draw::{Headed, axis_end};
 use super::draw::svg;
 
-/// How a figure is drawn.
+/// Kind of a figure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DrawingForm {
-    /// Curves over a number.
+    /// Curves over a numeric axis.
     Curves,
-    /// Bars in groups of these names, one for each series; the place of a group is its number on
-    /// the axis.
+    /// Groups of bars with these names, one bar for each series. The index of a group is its
+    /// position on the axis.
     Groups(Vec<String>),
-    /// Bars of these names, in which the series stand on top of each other.
+    /// Bars with these names, in each of which the series are stacked.
     Stacks(Vec<String>),
 }
 
-/// A figure as numbers.
+/// The data of a figure.
 #[derive(Clone, Debug)]
 pub struct Drawing {
-    /// Its number; none where the paper whose figures are numbered has none like it.
+    /// Number of the figure; `None` if the numbered figures of the paper have no counterpart.
     pub number: Option<u32>,
-    /// What it shows.
+    /// Title of the figure.
     pub title: String,
-    /// Quantity and unit.
+    /// Quantity and unit of the axis.
     pub x: &'static str,
-    /// Quantity and unit.
+    /// Quantity and unit of the axis.
     pub y: &'static str,
-    /// How it is drawn.
+    /// Kind of the figure.
     pub form: DrawingForm,
-    /// Names, and their points.
+    /// Names and points of the series.
     pub series: Vec<(String, Vec<(f64, f64)>)>,
-    /// The spread of each series, in the order of `series`: places, and the lowest and the highest
-    /// of what was measured there. In a stack, of what stands at that place by itself. None where
-    /// there is one value of each.
+    /// Spread of each series, in the order of `series`: the position, and the lowest and highest
+    /// measured value. In stacked bars, the values are those of the series alone. Empty if there is
+    /// a single value at each position.
     pub whiskers: Vec<Vec<(f64, f64, f64)>>,
 }
 
 impl Drawing {
-    /// The figure as SVG.
+    /// Draws the figure as SVG.
     ///
     /// # Errors
-    /// What the library that draws it says.
+    /// The message of the drawing library.
     pub fn svg(&self) -> Result<String, String> {
         let xs = self.series.iter().flat_map(|(_, points)| points).map(|(x, _)| *x);
         let form = match &self.form {

@@ -1,20 +1,20 @@
-//! The papers' figures and what becomes of their claims, by the simulator: SVG, PNG and CSV for
+//! The figures of the papers and the check of their claims, by simulation: SVG, PNG and CSV for
 //! each figure, a table of claims, and a report in one HTML file.
 //!
-//! [`make_figures`] does all of it for one [`Paper`]. A folder or file has each paper's own: cases
-//! and runs (what to simulate), charts or plots (what each figure shows of the runs), claims (what
-//! the paper says, each with the check that shows it). `plan.rs`, `runs.rs`, `claims/` and
-//! `plots.rs` are those of the first paper; the others share `paper.rs`. A claim is checked with
-//! convoy's choice of what a paper leaves open, and over its range: a [`ClaimVerdict`] has both.
+//! [`make_figures`] makes all of this for one [`Paper`]. Each paper has a folder or file with its
+//! cases and runs (what to simulate), charts or plots (what each figure shows) and claims (the
+//! statements of the paper, each with its check). `plan.rs`, `runs.rs`, `claims/` and `plots.rs`
+//! belong to the first paper; the others share `paper.rs`. A claim is checked with convoy's choice
+//! of the open parameters, and over their range: a [`ClaimVerdict`] has both results.
 //!
-//! A figure is data until the end: `draw.rs` and `chart_draw.rs` make the same picture as SVG and
-//! PNG. [`Drawing`] is such a picture of anybody's numbers; `convoy bench` and `convoy hdtv` use
-//! it.
+//! A figure is data until it is drawn: `draw.rs` and `chart_draw.rs` make the same picture as SVG
+//! and PNG. [`Drawing`] draws a figure from any data, and `convoy bench` and `convoy hdtv` use it.
 //!
-//! Nothing here simulates by itself: runs are [`convoy_sim::Setting`]s on the platforms that come
-//! with the simulator. It writes files into the folder that it is given, and prints nothing.
+//! This crate has no simulation of its own: runs are [`convoy_sim::Setting`]s on the platforms that
+//! come with the simulator. It writes files into the folder that it is given, and prints nothing.
 
 mod accelerators;
+mod aggregation;
 mod axes;
 mod bars;
 mod chart;
@@ -43,7 +43,7 @@ use serde::Serialize;
 use claims::Range;
 use plan::Plan;
 
-/// Whose figures.
+/// The papers whose figures can be made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Paper {
     /// *Scheduling Small Packets in IPSec Multi-accelerator Based Systems*: figures 3 to 15.
@@ -54,72 +54,74 @@ pub enum Paper {
     /// *IPsec-Protected Transport of HDTV over IP*, figure 3, and the paper on network security
     /// with FPGAs, figure 1.
     Grip,
-    /// ConnectX-7, BlueField-3 and QAT by what was published about them, and the hybrid of card and
-    /// CPU.
+    /// Published numbers of ConnectX-7, BlueField-3 and QAT, and the hybrid of card and CPU.
     Accelerators,
+    /// Figures 6, 7 and 12 of the first paper with and without aggregation on the wire (RFC 9347).
+    Aggregation,
 }
 
-/// What to make.
+/// Options of [`make_figures`].
 #[derive(Clone, Debug)]
 pub struct FigureOptions {
-    /// Whose figures.
+    /// The paper whose figures are made.
     pub paper: Paper,
-    /// Folder of the files; it is made where it is not there.
+    /// Folder of the files; it is created if it does not exist.
     pub out: PathBuf,
-    /// Packets of each run behind a figure; the paper has 500,000.
+    /// Packets of each run behind a figure; the paper uses 500,000.
     pub packets: u64,
-    /// Packets of each run over the range of open parameters, of which there are thousands.
+    /// Packets of each run over the range of open parameters; there are thousands of these runs.
     pub range_packets: u64,
-    /// Threads that work on it.
+    /// Number of threads.
     pub threads: usize,
 }
 
 /// How often a claim is shown under one reading of the rule for full queues.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Reading {
-    /// What becomes of a multi-packet whose best processor has a full queue: `wait` or `skip`.
+    /// What happens to a multi-packet if the queue of its best processor is full: `wait` or `skip`.
     pub full_queue: String,
-    /// What a depth counts: `multi-packets` or `packets`.
+    /// Unit of the depth: `multi-packets` or `packets`.
     pub depth_unit: String,
-    /// Combinations of the other open parameters with which it is shown.
+    /// Number of combinations of the other open parameters with which it is shown.
     pub shown: usize,
-    /// Combinations that were tried.
+    /// Number of combinations that were tried.
     pub of: usize,
 }
 
-/// What became of a claim.
+/// The result of a claim.
 #[derive(Clone, Debug, Serialize)]
 pub struct ClaimVerdict {
-    /// Where it stands: section and figure of the paper.
+    /// Section and figure of the paper.
     pub source: String,
     /// The claim.
     pub claim: String,
     /// Whether it is shown with convoy's choice of open parameters.
     pub shown: bool,
-    /// The numbers by which one can tell.
+    /// The numbers that show it.
     pub measured: String,
-    /// Combinations of open parameters with which it is shown.
+    /// Number of combinations of open parameters with which it is shown.
     pub range_shown: usize,
-    /// Combinations of open parameters that were tried.
+    /// Number of combinations of open parameters that were tried.
     pub range_of: usize,
-    /// Which values of open parameters decide.
+    /// The values of open parameters that decide it.
     pub range: String,
-    /// How often under each reading of the rule for full queues.
+    /// How often it is shown under each reading of the rule for full queues.
     pub readings: Vec<Reading>,
 }
 
-/// What was made.
+/// Summary of what was made.
 #[derive(Clone, Debug, Serialize)]
 pub struct FiguresMade {
     /// All claims, in the paper's order.
     pub claims: Vec<ClaimVerdict>,
-    /// Runs behind the figures, and over the range of open parameters.
+    /// Number of runs behind the figures, and over the range of open parameters.
     pub runs: (usize, usize),
-    /// Packets of each of these.
+    /// Packets of each run, in the same order.
     pub packets: (u64, u64),
-    /// convoy's choice of open parameters, in words.
+    /// Description of convoy's choice of open parameters.
     pub chosen: String,
-    /// The most claims that any combination of the range shows, and which ones do, in words.
+    /// The largest number of claims that any combination of the range shows, and a description of
+    /// the combinations that show it.
     pub best: (usize, Vec<String>),
     /// How long the runs took, in seconds.
     pub seconds: f64,
@@ -127,10 +129,10 @@ pub struct FiguresMade {
     pub files: Vec<PathBuf>,
 }
 
-/// Why there are no figures.
+/// Why no figures were made.
 #[derive(Debug, thiserror::Error)]
 pub enum FigureError {
-    /// The platform that comes with the program is wrong.
+    /// A platform that comes with the program is invalid.
     #[error(transparent)]
     Platform(#[from] PlatformError),
     /// A run is out of range.
@@ -144,7 +146,8 @@ pub enum FigureError {
     Drawing(PathBuf, String),
 }
 
-/// Makes all of it; `progress` hears how many packets have been simulated, and of how many.
+/// Makes all figures, tables and the report of a paper. `progress` is called with the number of
+/// packets simulated so far and in total.
 ///
 /// # Errors
 /// [`FigureError`] says which file cannot be written.
@@ -159,6 +162,7 @@ pub fn make_figures(
         Paper::Ixp425 => ixp425::make(options, progress),
         Paper::Grip => grip::make(options, progress),
         Paper::Accelerators => accelerators::make(options, progress),
+        Paper::Aggregation => aggregation::make(options, progress),
     }
 }
 
@@ -208,7 +212,7 @@ fn small_packets(
     Ok(made)
 }
 
-/// Every claim with convoy's choice and over the range.
+/// Every claim, with convoy's choice and over the range.
 struct Verdicts {
     claims: Vec<ClaimVerdict>,
     /// A table of all combinations.

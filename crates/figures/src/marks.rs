@@ -3,16 +3,16 @@
 use plotters::coord::CoordTranslate;
 use plotters::prelude::*;
 
-/// How a series looks.
+/// Appearance of a series.
 #[derive(Clone, Copy)]
 pub(super) struct Look {
     pub(super) color: RGBColor,
-    /// Length of a dash and of the gap behind it, in pixels of the SVG; none is a whole line.
+    /// Length of a dash and of the following gap in pixels of the SVG; `None` is a solid line.
     pub(super) dash: Option<(u32, u32)>,
     pub(super) marker: Marker,
 }
 
-/// Shapes that differ without colour: filled or hollow.
+/// Marker shapes that differ without colour; the flag says whether they are filled.
 #[derive(Clone, Copy)]
 pub(super) enum Marker {
     Circle(bool),
@@ -22,7 +22,8 @@ pub(super) enum Marker {
     Cross,
 }
 
-/// Looks of the first series, from Okabe and Ito's colours, which the colour-blind tell apart.
+/// Appearance of the first series, in the colours of Okabe and Ito, which colour-blind readers can
+/// tell apart.
 pub(super) fn looks(count: usize) -> Vec<Look> {
     let look =
         |color: (u8, u8, u8), dash, marker| Look { color: RGBColor(color.0, color.1, color.2), dash, marker };
@@ -39,7 +40,7 @@ pub(super) fn looks(count: usize) -> Vec<Look> {
 }
 
 impl Marker {
-    /// Draws it at a point of any area.
+    /// Draws the marker at a point of any area.
     pub(super) fn draw<B: DrawingBackend, C: CoordTranslate>(
         self,
         area: &DrawingArea<B, C>,

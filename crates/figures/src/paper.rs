@@ -1,5 +1,5 @@
-//! What the figures of the other papers have in common: runs in several cases of what is open,
-//! claims over them, and the report.
+//! Common parts of the figures of the other papers: runs in several cases of the open parameters,
+//! claims about them, and the report.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -15,34 +15,34 @@ use super::claims::Finding;
 use super::written::{STYLE, escaped};
 use super::{ClaimVerdict, FigureError, FigureOptions, FiguresMade, draw, write};
 
-/// A case of what a paper leaves open: convoy's choice, or that with one thing changed.
+/// One case of the open parameters of a paper: convoy's choice, or the same with one change.
 pub(super) struct Case<P> {
-    /// What is changed, in words; empty for convoy's choice, which is the first case.
+    /// Description of the change; empty for convoy's choice, which is the first case.
     pub(super) name: &'static str,
-    /// The platforms in this case.
+    /// The platforms of this case.
     pub(super) platforms: P,
 }
 
-/// A sentence of a paper, and how to see in some runs whether it holds.
+/// A claim of a paper, and a check whether runs reproduce it.
 pub(super) struct PaperClaim<R> {
-    /// Section and figure.
+    /// Section and figure of the paper.
     pub(super) source: &'static str,
     pub(super) text: &'static str,
     pub(super) check: fn(&R) -> Finding,
 }
 
-/// A paper: how its runs are made, and what becomes of them.
+/// A paper: how its runs are made and evaluated.
 pub(super) struct Paper<P, K, O, R> {
     pub(super) title: &'static str,
     /// Its title and authors.
     pub(super) paper: &'static str,
-    /// convoy's choice, in words.
+    /// Description of convoy's choice.
     pub(super) chosen: &'static str,
     pub(super) cases: Vec<Case<P>>,
     pub(super) keys: Vec<K>,
     pub(super) platform_of: PlatformOf<P, K>,
     pub(super) run: Run<P, K, O>,
-    /// What claims and charts ask, of the runs of one case.
+    /// Collects the runs of one case for claims and charts.
     pub(super) runs: fn(HashMap<K, O>) -> R,
     pub(super) claims: Vec<PaperClaim<R>>,
     pub(super) charts: fn(&R) -> Vec<Chart>,
@@ -50,8 +50,8 @@ pub(super) struct Paper<P, K, O, R> {
 }
 
 impl<P: Sync, K: Clone + Eq + Hash + Sync, O: Clone + Send, R> Paper<P, K, O, R> {
-    /// Makes its figures, tables and report; `progress` hears how many packets have been simulated,
-    /// and of how many.
+    /// Makes the figures, tables and report. `progress` is called with the number of packets
+    /// simulated so far and in total.
     ///
     /// # Errors
     /// [`FigureError`] says which file cannot be written.
@@ -80,29 +80,29 @@ impl<P: Sync, K: Clone + Eq + Hash + Sync, O: Clone + Send, R> Paper<P, K, O, R>
     }
 }
 
-/// A paper's figures, before they are written.
+/// The figures of a paper, before they are written.
 struct Study {
     title: &'static str,
     paper: &'static str,
     chosen: &'static str,
     charts: Vec<Chart>,
     claims: Vec<ClaimVerdict>,
-    /// Each claim in each case, and how many of them each case shows.
+    /// A table of each claim in each case, and how many claims each case shows.
     cases_csv: String,
     shown_by_case: Vec<usize>,
     runs_csv: String,
-    /// Runs with convoy's choice, and in the other cases.
+    /// Number of runs with convoy's choice, and in the other cases.
     runs: (usize, usize),
 }
 
-/// The runs of each case, and how many were made with convoy's choice and in the other cases.
+/// The runs of each case, and the number of runs with convoy's choice and in the other cases.
 type Outcomes<K, O> = (Vec<HashMap<K, O>>, (usize, usize));
 
-/// Carries out every run of every case, on so many threads. One whose platform is that of convoy's
-/// choice, as `platform_of` has it, is not made again.
+/// Runs all simulations of all cases on this many threads. A run whose platform, according to
+/// `platform_of`, equals that of convoy's choice is not repeated.
 ///
 /// # Errors
-/// The first run that is out of range.
+/// The error of the first run that is out of range.
 fn carry_out<P: Sync, K: Clone + Eq + Hash + Sync, O: Clone + Send>(
     cases: &[Case<P>],
     keys: &[K],
@@ -141,19 +141,19 @@ fn carry_out<P: Sync, K: Clone + Eq + Hash + Sync, O: Clone + Send>(
     Ok((outcomes, runs))
 }
 
-/// The platform that a run is about.
+/// Returns the platform of a run.
 type PlatformOf<P, K> = fn(&P, &K) -> Result<Platform, FigureError>;
-/// A run, of so many packets.
+/// Runs a simulation of this many packets.
 type Run<P, K, O> = fn(&P, &K, u64) -> Result<O, FigureError>;
 
-/// What a run can depend on: not what is off, nor what other variants would change.
+/// The part of a platform on which a run depends, without disabled stages and without variants.
 fn what_is_there(mut platform: Platform) -> Platform {
     platform.variants.clear();
     platform.stages.retain(|stage| stage.enabled);
     platform
 }
 
-/// The most claims that any case shows, and which cases do.
+/// The largest number of claims that a case shows, and the cases that show it.
 fn best<P>(cases: &[Case<P>], shown: &[usize]) -> (usize, Vec<String>) {
     let most = shown.iter().copied().max().unwrap_or(0);
     let those = cases.iter().zip(shown).filter(|(_, shown)| **shown == most);
@@ -161,10 +161,10 @@ fn best<P>(cases: &[Case<P>], shown: &[usize]) -> (usize, Vec<String>) {
     (most, those.map(|(case, _)| name(case)).collect())
 }
 
-/// Claims, a table of them in each case, and how many each case shows.
+/// Claims, a table of their results in each case, and the number of claims that each case shows.
 type Verdicts = (Vec<ClaimVerdict>, String, Vec<usize>);
 
-/// Every claim with convoy's choice and in the other cases.
+/// Checks every claim with convoy's choice and in the other cases.
 fn verdicts<P, R>(claims: &[PaperClaim<R>], cases: &[Case<P>], runs: &[R]) -> Verdicts {
     let mut by_case = vec![0; cases.len()];
     let mut table = String::from("claim,case,shown,measured\n");
@@ -193,7 +193,7 @@ fn verdicts<P, R>(claims: &[PaperClaim<R>], cases: &[Case<P>], runs: &[R]) -> Ve
     (verdicts, table, by_case)
 }
 
-/// In which cases a claim is shown, in words.
+/// Description of the cases in which a claim is shown.
 fn range<P>(cases: &[Case<P>], shown: &[bool]) -> String {
     let named = |wanted: bool| {
         let those =
@@ -254,7 +254,7 @@ fn publish<P>(
     })
 }
 
-/// What was run, in words.
+/// Description of the runs.
 fn about<P>(study: &Study, cases: &[Case<P>], options: &FigureOptions) -> String {
     let names: Vec<&str> = cases.iter().map(|case| case.name).filter(|name| !name.is_empty()).collect();
     let shown = study.claims.iter().filter(|claim| claim.shown).count();

@@ -1,4 +1,4 @@
-//! Which runs there are: those behind the figures, and those over the range of open parameters.
+//! The list of runs: those behind the figures, and those over the range of open parameters.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,15 +11,15 @@ use super::claims::opens;
 use super::runs::{Key, Open, Outcome, Runs, Variant, keys, run};
 use super::{FigureError, FigureOptions};
 
-/// Runs that differ in nothing are one: what the trace's locality does not touch is shared between
-/// localities.
+/// Identity of a run, so that equal runs are made once: a run that does not depend on the trace's
+/// locality is shared by all localities.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Identity {
     key: Key,
     full_queue: FullQueue,
     depth_unit: DepthUnit,
     depth: usize,
-    /// As their bits: they are compared, not computed with.
+    /// Bit patterns, because the values are only compared.
     t_init_us: u64,
     locality: u64,
 }
@@ -46,7 +46,7 @@ struct Job {
     is_range: bool,
 }
 
-/// All runs, before and after they were carried out.
+/// All runs and their results.
 pub(super) struct Plan {
     chosen: Open,
     jobs: Vec<Job>,
@@ -71,7 +71,7 @@ impl Plan {
         Self { chosen, jobs: list, figures: HashMap::new(), range: HashMap::new() }
     }
 
-    /// Runs behind the figures, and over the range.
+    /// Number of runs behind the figures, and over the range.
     pub(super) fn counts(&self) -> (usize, usize) {
         let over_range = self.jobs.iter().filter(|job| job.is_range).count();
         (self.jobs.len() - over_range, over_range)
@@ -96,7 +96,7 @@ impl Plan {
         })
     }
 
-    /// convoy's choice, in words.
+    /// Description of convoy's choice.
     pub(super) fn choice(&self) -> String {
         self.chosen.to_string()
     }

@@ -1,4 +1,4 @@
-//! What figures 3 to 15 of the paper show, as numbers.
+//! The data of figures 3 to 15 of the paper.
 
 use convoy_sim::{Pattern, Report};
 
@@ -7,7 +7,7 @@ use super::runs::{ENC_RATIO, ENC_RATIOS, Key, Runs, Variant};
 /// One figure.
 #[derive(Clone, Debug)]
 pub(super) struct Figure {
-    /// The paper's number.
+    /// The figure's number in the paper.
     pub(super) number: u32,
     pub(super) title: String,
     /// Quantity and unit.
@@ -16,24 +16,24 @@ pub(super) struct Figure {
     pub(super) form: Form,
 }
 
-/// How a figure is drawn.
+/// Kind of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     /// Lines over `T_enc_ratio`.
     Lines,
-    /// Groups of bars, one group a pattern, as multiples of `W = 1`.
+    /// Groups of bars, one group for each pattern, relative to the value at `W = 1`.
     Bars,
 }
 
-/// A part of a figure with axes of its own.
+/// A part of a figure with its own axes.
 #[derive(Clone, Debug)]
 pub(super) struct Panel {
-    /// Empty where there is but one.
+    /// Empty if there is only one panel.
     pub(super) title: String,
     pub(super) series: Vec<Series>,
 }
 
-/// A line, or the bars of one kind.
+/// One line, or one bar of each group.
 #[derive(Clone, Debug)]
 pub(super) struct Series {
     pub(super) name: String,
@@ -42,14 +42,14 @@ pub(super) struct Series {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Point {
-    /// `T_enc_ratio`, or the place of the pattern.
+    /// `T_enc_ratio`, or the index of the pattern.
     pub(super) x: f64,
     pub(super) y: f64,
-    /// Standard deviation, where it is shown.
+    /// Standard deviation, if the figure shows it.
     pub(super) deviation: Option<f64>,
 }
 
-/// A pattern as people read it.
+/// Name of a pattern in legends.
 pub(super) fn name(pattern: Pattern) -> String {
     match pattern {
         Pattern::Fixed(size) => format!("{size} B"),
@@ -142,7 +142,7 @@ fn over_ratios(
     Series { name, points: ENC_RATIOS.map(point).to_vec() }
 }
 
-/// Each pattern's measure over that at `W = 1`; 0 where there is nothing to compare with.
+/// The measure of each pattern divided by its value at `W = 1`; 0 if that is not defined.
 fn relative(runs: &Runs, window: usize, of: &dyn Fn(&Report) -> f64) -> Series {
     let points = Pattern::PAPER.iter().enumerate().map(|(place, pattern)| {
         let at = |window| of(runs.at(*pattern, 1, window, ENC_RATIO));
@@ -152,7 +152,7 @@ fn relative(runs: &Runs, window: usize, of: &dyn Fn(&Report) -> f64) -> Series {
     Series { name: format!("W = {window}"), points: points.collect() }
 }
 
-/// Figure 4: patterns of mixed sizes, since of one size only the number of packets varies.
+/// Figure 4: the patterns of mixed sizes. With a single size only the number of packets varies.
 fn lengths(runs: &Runs) -> Vec<Panel> {
     let of = |pattern, name: &str, processor: Option<usize>| {
         let points = ENC_RATIOS.map(|enc_ratio| {
@@ -178,7 +178,7 @@ fn lengths(runs: &Runs) -> Vec<Panel> {
         .to_vec()
 }
 
-/// Figure 12: its text is about the system, its caption about accelerator 1.
+/// Figure 12: the text describes the system, the caption accelerator 1.
 fn throughputs(runs: &Runs) -> Vec<Panel> {
     let of_first = |report: &Report| match report.end_ms {
         end if end > 0.0 => report.processors[1].bytes as f64 * 8.0 / end / 1e3,
@@ -191,7 +191,7 @@ fn throughputs(runs: &Runs) -> Vec<Panel> {
 }
 
 impl Figure {
-    /// Its numbers as a table with a header, one row a point.
+    /// The data as a table with a header and one row for each point.
     pub(super) fn csv(&self) -> String {
         let x = if self.form == Form::Bars { "pattern" } else { "enc_ratio" };
         let mut text = format!("panel,series,{x},{},standard deviation\n", self.y.replace(',', ";"));

@@ -10,17 +10,17 @@ use convoy_sim::{
 
 /// The values of the CPU's `T_enc_ratio`.
 pub(super) const ENC_RATIOS: [u32; 4] = [1, 3, 5, 7];
-/// That of figures 5 to 7.
+/// The `T_enc_ratio` of figures 5 to 7.
 pub(super) const ENC_RATIO: u32 = 3;
-/// Localities at which the trace is looked at besides its own, in hundredths.
+/// Further localities of the trace, in hundredths.
 pub(super) const LOCALITIES: [u32; 4] = [0, 25, 75, 90];
 
-/// What a run has that the paper's model does not.
+/// A difference between a run and the paper's model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Variant {
-    /// Nothing.
+    /// No difference.
     Plain,
-    /// A bound on a multi-packet's bytes.
+    /// A limit of the bytes of a multi-packet.
     ByteLimit,
     /// Rule 5: prefetch and write buffer.
     Buffered,
@@ -28,10 +28,10 @@ pub(super) enum Variant {
     Locality(u32),
 }
 
-/// The bound of [`Variant::ByteLimit`]: an Ethernet packet.
+/// The limit of [`Variant::ByteLimit`]: an Ethernet packet.
 pub(super) const BYTE_LIMIT: u32 = 1500;
 
-/// Which run.
+/// Identifies a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Key {
     pub(super) pattern: Pattern,
@@ -41,23 +41,23 @@ pub(super) struct Key {
     pub(super) variant: Variant,
 }
 
-/// The open parameters.
+/// Values of the open parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Open {
-    /// What becomes of a multi-packet whose best processor has a full queue.
+    /// What happens to a multi-packet if the queue of its best processor is full.
     pub(super) full_queue: FullQueue,
-    /// What `depth` counts.
+    /// Unit of `depth`.
     pub(super) depth_unit: DepthUnit,
-    /// What may wait for a processor.
+    /// Depth of a processor's queue.
     pub(super) depth: usize,
-    /// The accelerator's, in us.
+    /// `t_init` of the accelerator, in us.
     pub(super) t_init_us: f64,
-    /// The trace's.
+    /// Locality of the trace.
     pub(super) locality: f64,
 }
 
 impl Open {
-    /// Where the paper leaves them open, convoy's choice.
+    /// convoy's choice of the open parameters.
     pub(super) fn chosen(platform: &Platform) -> Self {
         let scheduler = &platform.scheduler;
         Self {
@@ -70,7 +70,7 @@ impl Open {
     }
 }
 
-/// In words.
+/// The values as text for reports.
 impl std::fmt::Display for Open {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { full_queue, depth_unit, depth, t_init_us, locality } = self;
@@ -81,13 +81,13 @@ impl std::fmt::Display for Open {
     }
 }
 
-/// What a run has shown.
+/// The result of a run.
 #[derive(Clone, Debug)]
 pub(super) struct Outcome {
     pub(super) report: Report,
-    /// Standard deviation of the lengths of multi-packets, by processor, in bytes.
+    /// Standard deviation of the lengths of each processor's multi-packets, in bytes.
     pub(super) deviation: Vec<f64>,
-    /// The same of all.
+    /// Standard deviation of the lengths of all multi-packets, in bytes.
     pub(super) deviation_scheduled: f64,
 }
 
@@ -95,18 +95,18 @@ pub(super) struct Outcome {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Runs(pub(super) HashMap<Key, Arc<Outcome>>);
 
-/// Part of an average length below which a difference is chance, in runs of 500,000 packets: twice
-/// the standard error of the CPU's at `T_enc_ratio` 7. Which multi-packets a processor gets is a
-/// sample; all else is of the same traffic.
+/// Relative difference of average lengths that may be due to chance in runs of 500,000 packets:
+/// twice the standard error of the CPU's average at `T_enc_ratio` 7. The multi-packets of a
+/// processor are a sample, while other measures come from the same traffic.
 pub(super) const LENGTH_NOISE: f64 = 0.01;
 
 impl Runs {
-    /// One run; all keys of [`keys`] are there.
+    /// The result of one run; all requested keys are in [`keys`].
     pub(super) fn of(&self, key: Key) -> &Outcome {
         self.0.get(&key).expect("every key that a figure or a claim asks for is in `keys`")
     }
 
-    /// [`LENGTH_NOISE`] in runs of this length.
+    /// [`LENGTH_NOISE`], adjusted to the number of packets of these runs.
     pub(super) fn length_noise(&self) -> f64 {
         let packets = self.0.values().next().map_or(1, |outcome| outcome.report.packets.max(1));
         LENGTH_NOISE * (PAPER_PACKETS as f64 / packets as f64).sqrt()
@@ -142,7 +142,7 @@ pub(super) fn keys(pattern: Pattern) -> Vec<Key> {
     keys
 }
 
-/// Carries one run out.
+/// Runs one simulation.
 pub(super) fn run(
     platform: &Platform,
     open: &Open,
@@ -182,7 +182,7 @@ pub(super) fn run(
     Ok(Outcome { report, deviation, deviation_scheduled: all.deviation() })
 }
 
-/// Moments of lengths. Half a million of them below 10^6 bytes lose nothing in a double.
+/// Moments of lengths. A double holds the sums of half a million lengths below 10^6 bytes exactly.
 #[derive(Clone, Default)]
 struct Lengths {
     count: f64,

@@ -68,7 +68,7 @@ fn verdicts_follow_from_the_runs() {
     let refuted = (check)(&runs);
     assert!(!refuted.shown);
     assert!(refuted.measured.contains(&plots::name(key.pattern)), "{}", refuted.measured);
-    // Every claim is looked at under every combination.
+    // Every claim is checked with every combination.
     let Verdicts { claims, ranges_csv, best } = verdicts(&plan);
     assert_eq!(ranges_csv.lines().count(), 1 + claims.len() * plan.range().len());
     assert!(best.0 <= claims.len() && !best.1.is_empty());

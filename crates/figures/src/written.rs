@@ -1,4 +1,4 @@
-//! Tables, and the report.
+//! Writes the tables and the report.
 
 use std::fmt::Write;
 
@@ -14,12 +14,12 @@ pub(super) const STYLE: &str = "body{font:15px/1.5 sans-serif;max-width:62em;mar
     vertical-align:top}.yes{color:#05603a;font-weight:bold}.no{color:#a3260a;font-weight:bold}figure{margin:2em 0}\
     svg{max-width:100%;height:auto}pre{font-size:12px;overflow:auto}@media print{details{display:none}}";
 
-/// Whether it is shown, in words.
+/// The verdict as text.
 fn verdict(claim: &ClaimVerdict) -> &'static str {
     if claim.shown { "shown" } else { "not shown" }
 }
 
-/// What was run, in words.
+/// Description of the runs.
 fn about(made: &FiguresMade) -> String {
     let FiguresMade { runs, packets, chosen, .. } = made;
     format!(
@@ -37,7 +37,7 @@ fn about(made: &FiguresMade) -> String {
     )
 }
 
-/// In percent, of runs of so many packets.
+/// The noise of average lengths in percent, for runs of this many packets.
 fn length_noise(packets: u64) -> f64 {
     LENGTH_NOISE * (PAPER_PACKETS as f64 / packets.max(1) as f64).sqrt() * 100.0
 }
@@ -58,7 +58,7 @@ fn readings(claim: &ClaimVerdict, between: &str) -> String {
     claim.readings.iter().map(|reading| reading.shown.to_string()).collect::<Vec<_>>().join(between)
 }
 
-/// One row a claim.
+/// A table with one row for each claim.
 pub(super) fn claims_csv(claims: &[ClaimVerdict]) -> String {
     let names = super::claims::readings().map(|(full_queue, unit)| format!("{full_queue} {unit}"));
     let mut text =
@@ -76,7 +76,7 @@ pub(super) fn claims_csv(claims: &[ClaimVerdict]) -> String {
     text
 }
 
-/// The same for people who read text.
+/// The claims as Markdown.
 pub(super) fn claims_markdown(made: &FiguresMade) -> String {
     let mut text = format!("{} {}\n\n", about(made), summary(made));
     text.push_str(
@@ -94,7 +94,7 @@ pub(super) fn claims_markdown(made: &FiguresMade) -> String {
     text
 }
 
-/// One row a run behind the figures.
+/// A table with one row for each run behind the figures.
 pub(super) fn runs_csv(runs: &Runs) -> String {
     let mut rows: Vec<String> = runs
         .0
@@ -132,7 +132,7 @@ pub(super) fn runs_csv(runs: &Runs) -> String {
     )
 }
 
-/// The report: one file that needs no other.
+/// The report, a single file without external resources.
 pub(super) fn html(made: &FiguresMade, figures: &[Figure], svgs: &[String]) -> String {
     let mut text = format!(
         "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>Small packets, simulated</title>\n\

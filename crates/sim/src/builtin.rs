@@ -1,10 +1,10 @@
-//! Platforms that come with the program: the files of `platforms/`, by their bare names.
+//! Platforms that come with the program: the files of `platforms/`, by name.
 
 use std::path::Path;
 
 use crate::platform::{Platform, PlatformError};
 
-/// Name and text of each.
+/// Name and text of each platform.
 const BUILT_IN: [(&str, &str); 8] = [
     ("bluefield-3", include_str!("../../../platforms/bluefield-3.toml")),
     ("connectx-7", include_str!("../../../platforms/connectx-7.toml")),
@@ -17,13 +17,13 @@ const BUILT_IN: [(&str, &str); 8] = [
 ];
 
 impl Platform {
-    /// The names that [`open`](Self::open) knows without a file.
+    /// The names that [`open`](Self::open) accepts without a file.
     pub fn built_in_names() -> impl Iterator<Item = &'static str> {
         BUILT_IN.iter().map(|(name, _)| *name)
     }
 
-    /// Reads a file, or where there is none a platform that comes with the program: `grip`,
-    /// `pci-accelerators` and so on.
+    /// Reads a file, or, if there is no such file, the platform of this name that comes with the
+    /// program, such as `grip` or `pci-accelerators`.
     ///
     /// # Errors
     /// [`PlatformError`] says file, line, key and what was expected.

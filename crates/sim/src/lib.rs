@@ -1,10 +1,10 @@
-//! A discrete-event simulator of platforms: this traffic, these processors, this bus, this window:
-//! what share goes where, what throughput, what latency?
+//! A discrete-event simulator of IPsec platforms. It predicts the share of each processor,
+//! throughput and latency for given traffic, processors, buses and window.
 //!
-//! The model is the queue model of *Scheduling Small Packets in IPSec Multi-accelerator Based
-//! Systems* (Taddeo, Ferrante, Piuri), made exact by docs/internals/simulator.md; the window and
-//! the choice of a processor are those of [`convoy_scheduler`], the same code that runs in the
-//! gateway, under virtual time in ticks of 1 ps.
+//! The model is the queueing model of *Scheduling Small Packets in IPSec Multi-accelerator Based
+//! Systems* (Taddeo, Ferrante, Piuri), specified exactly in docs/internals/simulator.md. The window
+//! and the choice of a processor are those of [`convoy_scheduler`], the same code that runs in the
+//! gateway, in virtual time with ticks of 1 ps.
 //!
 //! | model (docs/internals/simulator.md) | here |
 //! | --- | --- |
@@ -17,9 +17,9 @@
 //! | patterns | [`Pattern`], [`SyntheticSpec`], [`TraceFile`]: [`Capture`], [`TextTrace`] |
 //! | what must come out | `tests/claims.rs` |
 //!
-//! A run: [`Traffic`] gives packets; the source of the [`Platform`] lets them arrive; the scheduler
-//! forms multi-packets and picks processors; they are moved over buses and computed; a [`Report`]
-//! says what came of it.
+//! A run: [`Traffic`] supplies packets, and the source of the [`Platform`] lets them arrive. The
+//! scheduler forms multi-packets and chooses processors. The multi-packets are transferred over
+//! buses and computed, and a [`Report`] holds the results.
 //!
 //! ```
 //! use convoy_sim::{Pattern, Platform, Simulation, SyntheticSpec};
@@ -34,21 +34,25 @@
 //! ```
 //!
 //! # What the model leaves open
-//! - At one instant transfers end first, then cores are done in the order of processors, then
-//!   stages' servers, then the window's timeout is due, then a packet arrives. A request at the
-//!   very moment at which a transfer ends is no conflict.
-//! - The source's clock stands still while the window is full: a packet's last bit arrives `b`
-//!   bytes' time after the window has room again, and that is its arrival.
-//! - `byte_limit` has no default: without it, packets alone fill the window.
-//! - With prefetch and write buffer, a queue's depth counts what is not done, less one, as without.
-//! - Stages are not in the model: each packet by itself, first come, first served. A platform with
-//!   stages holds at most `frames` packets; with none free the source waits, or the ingress queue
-//!   fills where there is one.
-//! - Caches of SAs are not in the model: a device with one fetches the SA of a multi-packet before
-//!   it works on it.
-//! - A packet that finds room in the platform and the ingress queue empty needs no place in it: a
-//!   queue of 0 packets only drops what the platform has no room for.
+//! - At the same instant transfers end first, then cores finish in the order of processors, then
+//!   the stages' servers, then the window's timeout expires, then a packet arrives. A request at
+//!   the instant at which a transfer ends is no conflict.
+//! - The source's clock is stopped while the window is full: the last bit of the next packet
+//!   arrives when `b` bytes' time has passed after the window has room again.
+//! - `byte_limit` has no default: without it, only the number of packets fills the window.
+//! - With prefetch and write buffer, the depth of a queue limits the unfinished multi-packets less
+//!   one, as without buffers.
+//! - Stages are an addition to the model: each packet passes them alone, in order of arrival. A
+//!   platform with stages holds at most `frames` packets; if that number is reached, the source
+//!   waits, or the ingress queue fills if there is one.
+//! - Caches of SAs are an addition to the model: a device with a cache fetches the SA of a
+//!   multi-packet before it processes it.
+//! - Aggregation is an addition to the model: the packets of a multi-packet are cut into outer
+//!   packets of the path MTU, which the engine processes and the bus transfers in their place.
+//! - A packet that finds room in the platform and the ingress queue empty needs no place in the
+//!   queue: a queue of 0 packets drops only what the platform has no room for.
 
+mod aggregation;
 mod builtin;
 mod machine;
 mod measures;
@@ -63,6 +67,7 @@ mod sweep;
 mod time;
 mod traffic;
 
+pub use aggregation::{Aggregation, OuterPackets, esp_packet_bytes};
 pub use machine::{Carried, Observer, Served};
 pub use ndr::{Ndr, NdrSearch, Trial};
 pub use platform::{
@@ -70,8 +75,8 @@ pub use platform::{
     SchedulerSpec, SourceSpec, StagePosition, StageSpec, Variants,
 };
 pub use report::{
-    BusReport, ClassReport, CoresReport, Load, Percentiles, ProcessorReport, Report, SaCacheReport,
-    StageReport,
+    BusReport, ClassReport, CoresReport, Load, OuterReport, Percentiles, ProcessorReport, Report,
+    SaCacheReport, StageReport,
 };
 pub use setting::{PAPER_PACKETS, Setting};
 pub use simulation::{Simulation, SimulationError};

@@ -1,4 +1,4 @@
-//! What is measured while a run is under way.
+//! Measurements taken during a run.
 
 use convoy_scheduler::CLASSES;
 
@@ -14,7 +14,8 @@ struct OfProcessor {
     bytes: u64,
 }
 
-/// Sums over packets of a class. In ticks of 1 ps 64 bits would be full after some 10^10 packets.
+/// Sums over the packets of a class. Sums of ticks of 1 ps would overflow 64 bits after about 10^10
+/// packets.
 #[derive(Clone, Copy, Default)]
 struct OfClass {
     served: u64,
@@ -26,7 +27,7 @@ struct OfClass {
 pub(crate) struct Measures {
     names: Vec<String>,
     processors: Vec<OfProcessor>,
-    /// With a single class in use, all packets count as the first's.
+    /// If only one class is in use, all packets are counted in the first entry.
     has_classes: bool,
     classes: [OfClass; CLASSES],
     latency: Quantiles,
@@ -47,7 +48,7 @@ impl Measures {
         }
     }
 
-    /// A processor is done with a multi-packet, `latency` after it was scheduled.
+    /// Counts a multi-packet that a processor completed, `latency` after it was scheduled.
     #[inline]
     pub(crate) fn served(
         &mut self,
@@ -72,7 +73,7 @@ impl Measures {
         self.last_completion = now;
     }
 
-    /// Packets have left the platform.
+    /// Counts packets that have left the platform.
     #[inline]
     pub(crate) fn left(&mut self, now: u64, packets: &[Carried]) {
         let mut sum = 0;
@@ -128,6 +129,7 @@ impl Measures {
             carried: Load::default(),
             dropped: Load::default(),
             success_ratio: 1.0,
+            outer: None,
             processors: each.map(|((of, name), busy)| of.report(name, *busy, end)).collect(),
             buses,
             stages: Vec::new(),
@@ -151,14 +153,14 @@ impl OfProcessor {
 }
 
 impl OfClass {
-    /// So many packets of the same latency.
+    /// Adds this many packets of the same latency.
     #[inline]
     fn serve(&mut self, packets: u64, latency: u64) {
         self.served += packets;
         self.latency += u128::from(packets) * u128::from(latency);
     }
 
-    /// So many packets, whose sojourns add up to this.
+    /// Adds this many packets, with the sum of their sojourn times.
     #[inline]
     fn leave(&mut self, packets: u64, sojourn: u64) {
         self.left += packets;
@@ -175,7 +177,7 @@ impl OfClass {
     }
 }
 
-/// A ratio; 0 of nothing.
+/// A ratio; 0 if the denominator is 0.
 fn ratio(of: u64, over: u64) -> f64 {
     if over == 0 { 0.0 } else { of as f64 / over as f64 }
 }

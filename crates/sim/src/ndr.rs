@@ -1,5 +1,5 @@
-//! The highest rate at which a platform loses no packets, or so few: RFC 2544, section 26.1, by
-//! binary search.
+//! Search for the highest rate at which a platform loses no packets, or at most a given share (RFC
+//! 2544, section 26.1), by bisection.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,12 +9,13 @@ use crate::setting::Setting;
 use crate::simulation::SimulationError;
 use crate::traffic::Arrivals;
 
-/// How to search.
+/// Parameters of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NdrSearch {
-    /// Part of the offered packets that may be lost; 0 is RFC 2544's throughput.
+    /// Largest permitted share of lost packets; 0 gives the throughput of RFC 2544.
     pub loss_ratio: f64,
-    /// How near the result is to the lowest rate that is known to lose more, as a part of it.
+    /// Relative resolution of the search: the largest relative difference between the result and
+    /// the lowest rate known to fail.
     pub resolution: f64,
     /// Whether packets arrive as a Poisson process rather than evenly spaced.
     pub is_poisson: bool,
@@ -29,31 +30,30 @@ impl Default for NdrSearch {
 /// One trial of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Trial {
-    /// What was offered, as it arrived.
+    /// The offered load, measured over the time of arrivals.
     pub offered: Load,
-    /// Packets that were dropped.
+    /// Number of dropped packets.
     pub dropped_packets: u64,
-    /// Whether they are no more than may be.
+    /// Whether the loss is within the permitted share.
     pub is_good: bool,
 }
 
-/// What a search has found.
+/// The result of a search.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ndr {
-    /// The highest offered load at which no more was lost than may be; nothing where every rate
-    /// loses more.
+    /// The highest offered load that passed; zero if no rate passed.
     pub throughput: Load,
-    /// The load of the line, back to back.
+    /// The load when packets arrive back to back at the line rate.
     pub line: Load,
-    /// All trials, in order; the first is at the line's rate.
+    /// All trials, in order; the first is at the line rate.
     pub trials: Vec<Trial>,
-    /// The run at that load; at the lowest rate that was tried where every rate loses more.
+    /// The report of the run at that load, or at the lowest rate tried if no rate passed.
     pub report: Report,
 }
 
-/// What is known of the rate: the highest that is good, and the lowest that is not. The first guess
-/// is what an overloaded platform carries; from there on the search goes outward in growing steps,
-/// until it knows both, and then halves what is between.
+/// Bounds of the rate: the highest that passed and the lowest that failed. The first guess is the
+/// rate that the overloaded platform carried. The search then moves outwards in growing steps until
+/// both bounds are known, and from there on halves the interval between them.
 struct Bracket {
     low: f64,
     high: f64,
@@ -62,7 +62,7 @@ struct Bracket {
     step: f64,
 }
 
-/// Below this part of the line's rate the search gives up.
+/// Fraction of the line rate below which the search gives up.
 const LEAST_PART: f64 = 1e-12;
 
 impl Bracket {
@@ -70,7 +70,7 @@ impl Bracket {
         Self { low: 0.0, high: line, line, guess, step: 0.01 }
     }
 
-    /// The rate to be tried next; none once both are near enough.
+    /// The rate to try next, or `None` once the bounds are within the resolution.
     fn next(&self, resolution: f64) -> Option<f64> {
         let is_done = self.high - self.low <= resolution * self.high || self.high < self.line * LEAST_PART;
         let is_between = self.guess > self.low && self.guess < self.high;
@@ -95,11 +95,12 @@ impl Bracket {
 }
 
 impl NdrSearch {
-    /// Searches. Every trial has the same traffic, from its beginning; only its rate differs.
+    /// Runs the search. All trials use the same traffic from its start and differ only in their
+    /// rate.
     ///
     /// # Errors
-    /// [`SimulationError`] if the platform has no ingress queue, since then nothing is ever lost,
-    /// or something is out of range.
+    /// [`SimulationError`] if the platform has no ingress queue, since without one no packet is
+    /// ever lost, or if a value is out of range.
     pub fn run(&self, base: &Platform, setting: &Setting) -> Result<Ndr, SimulationError> {
         self.check()?;
         if !setting.platform(base)?.source.is_lossy() {

@@ -1,4 +1,4 @@
-//! Work that falls into independent pieces, over all cores.
+//! Runs independent tasks on all cores.
 
 use std::sync::mpsc;
 use std::thread;
@@ -6,19 +6,19 @@ use std::thread;
 use rayon::ThreadPoolBuilder;
 use rayon::iter::{ParallelBridge, ParallelIterator};
 
-/// Threads that the machine runs at once.
+/// Number of threads that the machine runs at the same time.
 pub fn cores() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Works on every item, in any order, on so many threads; `done` gets each result, with its item's
-/// place, on the caller's thread.
+/// Processes every item on this many threads, in any order. `done` is called on the caller's thread
+/// with each result and the index of its item.
 ///
 /// # Errors
-/// The first error of `done`; items that nobody has begun are then left.
+/// The first error of `done`. Items that have not been started by then are skipped.
 ///
 /// # Panics
-/// If the system has no more threads to give.
+/// If the system cannot start another thread.
 pub fn for_each<T: Sync, R: Send, E>(
     items: &[T],
     threads: usize,
@@ -31,7 +31,7 @@ pub fn for_each<T: Sync, R: Send, E>(
     pool.in_place_scope(|scope| {
         scope.spawn(|_| {
             let items = items.iter().enumerate().par_bridge();
-            // Nobody listens after an error: with the receiver gone, the work stops.
+            // After an error the receiver is gone, and a failed send ends the work.
             let _ = items.try_for_each_with(sender, |sender, (place, item)| sender.send((place, work(item))));
         });
         receiver.into_iter().try_for_each(|(place, result)| done(place, result))

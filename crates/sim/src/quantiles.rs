@@ -2,17 +2,17 @@
 
 use hdrhistogram::Histogram;
 
-/// Significant digits of a quantile: it is within 1 % of the true one.
+/// Significant digits of a quantile, which gives an error of at most 1 %.
 const DIGITS: u8 = 2;
 
-/// Leading bits of a value that are kept: as many as these digits need, so that the histogram tells
-/// no two values apart that are counted as one.
+/// Number of leading bits of a value that are kept: as many as these digits need, so that the
+/// histogram has no finer buckets than the counts.
 const KEPT_BITS: u32 = 8;
 const HALF: usize = 1 << (KEPT_BITS - 1);
 const BUCKETS: usize = (64 - KEPT_BITS as usize + 2) * HALF;
 
-/// Counts by the leading bits of values. The histogram is made of them in the end: to count there
-/// takes seven times the instructions, for each packet.
+/// Counts by the leading bits of values. The histogram is built from them at the end, because
+/// adding each packet to the histogram takes seven times as many instructions.
 pub(crate) struct Quantiles(Vec<u64>);
 
 impl Quantiles {
@@ -25,12 +25,12 @@ impl Quantiles {
         self.0[bucket(value)] += times;
     }
 
-    /// The values below which these shares of all values lie; 0 without any.
+    /// The values below which these shares of all values lie; 0 if there are no values.
     pub(crate) fn at<const N: usize>(&self, shares: [f64; N]) -> [f64; N] {
         let new = Histogram::<u64>::new_with_max(u64::MAX, DIGITS);
         let mut histogram = new.expect("the widest range and few digits are possible");
         for (bucket, times) in self.0.iter().enumerate().filter(|(_, times)| **times > 0) {
-            // Every value is in range, so that none is cut.
+            // The histogram covers all values, so that none is cut off.
             histogram.saturating_record_n(least_of(bucket), *times);
         }
         shares.map(|share| histogram.value_at_quantile(share) as f64)
@@ -43,7 +43,7 @@ fn bucket(value: u64) -> usize {
     dropped_bits as usize * HALF + (value >> dropped_bits) as usize
 }
 
-/// The least value that is counted in a bucket.
+/// The smallest value that is counted in a bucket.
 fn least_of(bucket: usize) -> u64 {
     let dropped_bits = (bucket / HALF).saturating_sub(1);
     ((bucket - dropped_bits * HALF) as u64) << dropped_bits

@@ -1,83 +1,87 @@
-//! What a run has shown. Bytes are `b`: payload and header.
+//! Results of a run. Bytes are `b`: payload and header.
 
 use serde::{Deserialize, Serialize};
 
 use crate::time::TICKS_PER_SECOND;
 
-/// What a run has shown. Lists of processors have the platform's order: CPU first in the paper's.
-/// What nothing was measured of is 0.
+/// Results of a run. Lists of processors have the platform's order, in the paper's platform with
+/// the CPU first. A value that was never measured is 0.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// Packets that processors served.
+    /// Number of packets that processors served.
     pub packets: u64,
-    /// Packets that each processor served, over all packets.
+    /// Packets that each processor served, divided by all packets.
     pub share: Vec<f64>,
-    /// Bytes over multi-packets, of each processor.
+    /// Bytes divided by multi-packets, for each processor.
     pub average_length: Vec<f64>,
-    /// Bytes over multi-packets, of all that were scheduled.
+    /// Bytes divided by multi-packets, for all that were scheduled.
     pub average_length_scheduled: f64,
-    /// Packets over multi-packets.
+    /// Packets divided by multi-packets.
     pub packets_per_multipacket: f64,
-    /// Bits of all packets over the time of the last completion, in Mbit/s.
+    /// Bits of all packets divided by the time of the last completion, in Mbit/s.
     pub throughput_mbps: f64,
-    /// From when its multi-packet was scheduled to its completion, mean over packets, in ms.
-    pub latency_ms: f64,
-    /// From arrival to completion, or to the end of the last stage behind it; mean over packets, in
+    /// Time from the scheduling of a packet's multi-packet to its completion, mean over packets, in
     /// ms.
+    pub latency_ms: f64,
+    /// Time from arrival to completion, or to the end of the last stage after it, mean over
+    /// packets, in ms.
     pub sojourn_ms: f64,
-    /// Requests that found their bus taken, over all requests; 0 to 1.
+    /// Requests that found their bus occupied, divided by all requests; 0 to 1.
     pub bus_conflicts: f64,
-    /// Of `latency_ms`.
+    /// Percentiles of the latency.
     pub latency_percentiles_ms: Percentiles,
-    /// Of `sojourn_ms`.
+    /// Percentiles of the sojourn time.
     pub sojourn_percentiles_ms: Percentiles,
-    /// Multi-packets that processors served.
+    /// Number of multi-packets that processors served.
     pub multi_packets: u64,
     /// Bytes of all packets.
     pub bytes: u64,
-    /// Packets that left the platform: as many as came in.
+    /// Packets that left the platform, equal to those that were admitted.
     pub packets_out: u64,
-    /// When everything was done, in ms.
+    /// Time at which the last packet left, in ms.
     pub end_ms: f64,
-    /// How long the source had to wait for room, in ms.
+    /// Total time for which the source waited for room, in ms.
     pub source_waited_ms: f64,
-    /// What has arrived from the source.
+    /// Load that the source offered.
     #[serde(default)]
     pub offered: Load,
-    /// What has left the platform. With `dropped` it is what was offered.
+    /// Load that left the platform. Together with `dropped` it equals `offered`.
     #[serde(default)]
     pub carried: Load,
-    /// What the ingress queue has dropped; nothing where there is none.
+    /// Load that the ingress queue dropped; zero without such a queue.
     #[serde(default)]
     pub dropped: Load,
-    /// Carried over offered packets; 1 of nothing.
+    /// Carried packets divided by offered packets; 1 if none were offered.
     #[serde(default)]
     pub success_ratio: f64,
+    /// The outer packets of aggregation; `None` without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outer: Option<OuterReport>,
     /// Each processor.
     pub processors: Vec<ProcessorReport>,
     /// Each bus.
     pub buses: Vec<BusReport>,
-    /// Each stage that is there, in order.
+    /// Each stage in use, in order.
     #[serde(default)]
     pub stages: Vec<StageReport>,
-    /// Cores that do stages alone.
+    /// Each group of cores that serve only stages.
     #[serde(default)]
     pub cores: Vec<CoresReport>,
     /// Each traffic class that had packets.
     pub classes: Vec<ClassReport>,
 }
 
-/// Packets, and the payload in them: what the source gave, without the platform's header.
+/// Packets and their payload, without the header that the platform adds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Load {
     /// Packets.
     pub packets: u64,
     /// Bytes of payload.
     pub payload_bytes: u64,
-    /// Packets a second, over the time of arrivals for what was offered and dropped, over the whole
-    /// time for what was carried.
+    /// Packets per second. The time is that of the arrivals for the offered and dropped load, and
+    /// the whole run for the carried load.
     pub pps: f64,
-    /// Payload over the same time, in Mbit/s.
+    /// Payload in Mbit/s over the same time.
     pub mbps: f64,
 }
 
@@ -89,20 +93,29 @@ impl Load {
     }
 }
 
-/// Values below which 50, 90, 99 and 99.9 % of packets lie, in ms, within 1.6 %.
+/// Values below which 50, 90, 99 and 99.9 % of packets lie, in ms, with an error of at most 1 %.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Percentiles {
     /// Median.
     pub p50: f64,
-    /// 90 %.
+    /// 90th percentile.
     pub p90: f64,
-    /// 99 %.
+    /// 99th percentile.
     pub p99: f64,
-    /// 99.9 %.
+    /// 99.9th percentile.
     pub p999: f64,
 }
 
-/// What one processor did.
+/// Results for the outer packets of aggregation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OuterReport {
+    /// Number of outer packets.
+    pub packets: u64,
+    /// Bytes of their IPv4 packets.
+    pub wire_bytes: u64,
+}
+
+/// Results for one processor.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProcessorReport {
     /// Its name.
@@ -113,73 +126,73 @@ pub struct ProcessorReport {
     pub multi_packets: u64,
     /// Bytes that it served.
     pub bytes: u64,
-    /// Time at its core over the whole time, 0 to 1.
+    /// Busy time of its core divided by the whole time, 0 to 1.
     pub utilisation: f64,
-    /// Its cache of SAs, if it has one.
+    /// Results for its cache of SAs, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<SaCacheReport>,
 }
 
-/// What a cache of SAs did; each multi-packet uses it once.
+/// Results for a cache of SAs, which each multi-packet uses once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SaCacheReport {
-    /// SAs that it holds.
+    /// Capacity in SAs.
     pub sas: usize,
-    /// Multi-packets whose SA it held.
+    /// Multi-packets whose SA was in the cache.
     pub hits: u64,
     /// Multi-packets whose SA had to be fetched.
     pub misses: u64,
 }
 
-/// What one bus did.
+/// Results for one bus.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BusReport {
     /// Its name.
     pub name: String,
-    /// Transfers that were asked for.
+    /// Number of requested transfers.
     pub requests: u64,
-    /// Those that found it taken.
+    /// Requests that found the bus occupied.
     pub conflicts: u64,
-    /// Time in transfers over the whole time, 0 to 1.
+    /// Time of all transfers divided by the whole time, 0 to 1.
     pub utilisation: f64,
 }
 
-/// What one stage did.
+/// Results for one stage.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StageReport {
     /// Its name.
     pub name: String,
-    /// Packets that went through it.
+    /// Number of packets that passed through it.
     pub packets: u64,
-    /// Its time in service over the whole time, of its servers, or of the processor, cores or bus
+    /// Its service time divided by the whole time of its servers, or of the processor, cores or bus
     /// that it shares; 0 to 1.
     pub utilisation: f64,
-    /// In service, mean over packets, in us.
+    /// Service time, mean over packets, in us.
     pub service_us: f64,
-    /// From coming to leaving, mean over packets, in us.
+    /// Time from entering to leaving the stage, mean over packets, in us.
     pub sojourn_us: f64,
 }
 
-/// What cores did that do stages alone.
+/// Results for a group of cores that serve only stages.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CoresReport {
-    /// Their name.
+    /// Name of the group.
     pub name: String,
-    /// How many there are.
+    /// Number of cores.
     pub count: usize,
-    /// Their time at work over the whole time, mean of all, 0 to 1.
+    /// Busy time divided by the whole time, mean over the cores, 0 to 1.
     pub utilisation: f64,
 }
 
-/// What became of one traffic class.
+/// Results for one traffic class.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClassReport {
-    /// Its number, 0 highest.
+    /// Number of the class, 0 being the highest.
     pub class: usize,
-    /// Its packets.
+    /// Number of its packets.
     pub packets: u64,
-    /// As in [`Report`], of its packets.
+    /// As in [`Report`], for the packets of this class.
     pub latency_ms: f64,
-    /// As in [`Report`], of its packets.
+    /// As in [`Report`], for the packets of this class.
     pub sojourn_ms: f64,
 }

@@ -1,4 +1,4 @@
-//! One point of an experiment: what is changed in a platform, and the traffic that it gets.
+//! One point of an experiment: the changes to a platform, and its traffic.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -12,40 +12,40 @@ use crate::report::Report;
 use crate::simulation::{Simulation, SimulationError};
 use crate::traffic::{Pattern, Synthetic, SyntheticSpec};
 
-/// Packets of a pattern where nobody says how many.
+/// Default number of packets of a pattern.
 pub const PAPER_PACKETS: u64 = 500_000;
 
-/// What is changed; `None` leaves it as the platform or the paper has it. The names are those of
-/// the command line.
+/// The changes; `None` keeps the value of the platform or of the paper. The names are those of the
+/// command line.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Setting {
-    /// Variants of the platform, `+` between them.
+    /// Variants of the platform, separated by `+`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub variant: Option<String>,
-    /// A [`Pattern`] by name.
+    /// Name of a [`Pattern`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pattern: Option<String>,
-    /// Packets of the pattern; 500,000 without.
+    /// Number of packets of the pattern; by default 500,000.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub packets: Option<u64>,
-    /// Seed of sizes, SAs and random arrivals; 1 without.
+    /// Seed of sizes, SAs and random arrivals; by default 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// SAs; 100 without.
+    /// Number of SAs; by default 100.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sas: Option<u32>,
-    /// Exponent of Zipf's law over SAs; 0 without.
+    /// Exponent of Zipf's law for the popularity of SAs; by default 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub popularity: Option<f64>,
-    /// Chance that a packet has the SA of the one before; what [`SyntheticSpec::paper`] says
-    /// without.
+    /// Probability that a packet has the same SA as the one before; the default is that of
+    /// [`SyntheticSpec::paper`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub locality: Option<f64>,
     /// `W`, in packets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<usize>,
-    /// How many of the first kind of accelerator.
+    /// Number of accelerators of the first kind.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub accelerators: Option<usize>,
     /// The CPU's `T_init_ratio`.
@@ -54,27 +54,30 @@ pub struct Setting {
     /// The CPU's `T_enc_ratio`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enc_ratio: Option<f64>,
-    /// How many may wait for each processor, in `depth_unit`.
+    /// Depth of each processor's queue, in `depth_unit`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub depth: Option<usize>,
     /// The reference accelerator's `t_init`, in us.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub t_init_us: Option<f64>,
-    /// A scheduler's policy by name.
+    /// Name of the scheduler's policy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<String>,
-    /// What the finishing-time policy does where the best queue is full: `wait` or `skip`.
+    /// What the finishing-time policy does if the best processor's queue is full: `wait` or `skip`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub full_queue: Option<String>,
-    /// What a depth counts: `multi-packets` or `packets`.
+    /// Unit of the depth: `multi-packets` or `packets`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub depth_unit: Option<String>,
-    /// Whether multi-packets of other SAs pass one that waits for room.
+    /// Whether multi-packets of other SAs may overtake one that waits for room in a queue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overtake: Option<bool>,
-    /// Bytes at which a multi-packet is closed.
+    /// Number of bytes that closes a multi-packet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub byte_limit: Option<u32>,
+    /// Path MTU in bytes for aggregation: the packets of a multi-packet share outer packets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub aggregation: Option<u32>,
     /// Time after which the window is closed, in us.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_wait_us: Option<f64>,
@@ -87,16 +90,16 @@ pub struct Setting {
     /// Rate of the source's line, in Mbit/s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_mbps: Option<f64>,
-    /// Packets that the ingress queue holds; the source does not wait then.
+    /// Capacity of the ingress queue in packets; with it the source does not wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue_packets: Option<usize>,
-    /// Bytes that the ingress queue holds; the source does not wait then.
+    /// Capacity of the ingress queue in bytes; with it the source does not wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue_bytes: Option<u64>,
 }
 
 impl Setting {
-    /// A platform with the changes made.
+    /// The platform with the changes applied.
     ///
     /// # Errors
     /// [`SimulationError::Platform`] says which value is out of range.
@@ -122,6 +125,7 @@ impl Setting {
         platform.source.queue_bytes = self.queue_bytes.or(platform.source.queue_bytes);
         platform.scheduler.window = self.window.unwrap_or(platform.scheduler.window);
         platform.scheduler.byte_limit = self.byte_limit.or(platform.scheduler.byte_limit);
+        platform.scheduler.aggregation = self.aggregation.or(platform.scheduler.aggregation);
         platform.scheduler.max_wait_us = self.max_wait_us.unwrap_or(platform.scheduler.max_wait_us);
         for processor in platform.processors.iter_mut().filter(|processor| processor.bus.is_some()) {
             processor.prefetch = self.prefetch.unwrap_or(processor.prefetch);
@@ -141,17 +145,17 @@ impl Setting {
         Ok(platform)
     }
 
-    /// The run on a platform, without its traffic.
+    /// The simulation on this platform, without the traffic.
     ///
     /// # Errors
-    /// As [`platform`](Self::platform).
+    /// As for [`platform`](Self::platform).
     pub fn simulation(&self, base: &Platform) -> Result<Simulation, SimulationError> {
         let mut simulation = Simulation::new(self.platform(base)?);
         simulation.seed = self.seed.unwrap_or(simulation.seed);
         Ok(simulation)
     }
 
-    /// The synthetic traffic: the trace of the paper where no pattern is named.
+    /// The synthetic traffic; by default the trace of the paper.
     ///
     /// # Errors
     /// [`SimulationError::Traffic`] says which parameter is out of range.
@@ -171,7 +175,7 @@ impl Setting {
         Ok(Synthetic::new(pattern, &spec, self.seed.unwrap_or(1), packets)?)
     }
 
-    /// Runs it.
+    /// Runs the simulation.
     ///
     /// # Errors
     /// [`SimulationError`] says what is out of range.
@@ -179,7 +183,7 @@ impl Setting {
         self.run_observed(base, &mut ())
     }
 
-    /// The same, and tells `observer` of every multi-packet that is done.
+    /// Runs the simulation and reports every completed multi-packet to `observer`.
     ///
     /// # Errors
     /// [`SimulationError`] says what is out of range.
@@ -192,7 +196,7 @@ impl Setting {
     }
 }
 
-/// A name's value.
+/// Parses a name.
 fn known<T: FromStr<Err: Display>>(name: &str) -> Result<T, SimulationError> {
     name.parse().map_err(|error| SimulationError::Platform(format!("{error}")))
 }
@@ -222,6 +226,7 @@ mod tests {
             (Setting { depth_unit: Some("bytes".into()), ..Setting::default() }, "multi-packets, packets"),
             (Setting { pattern: Some("pareto".into()), ..Setting::default() }, "exponential"),
             (Setting { window: Some(0), ..Setting::default() }, "window"),
+            (Setting { aggregation: Some(67), ..Setting::default() }, "68 to 65535"),
             (Setting { t_init_us: Some(-1.0), ..Setting::default() }, "t_init_us"),
             (Setting { locality: Some(1.5), packets: Some(1), ..Setting::default() }, "locality"),
         ] {

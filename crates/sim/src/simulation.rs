@@ -1,4 +1,4 @@
-//! One run: a platform, when packets arrive, and the traffic.
+//! One run: a platform, the arrival times of packets, and the traffic.
 
 use convoy_scheduler::Policy;
 use serde::{Deserialize, Serialize};
@@ -11,24 +11,23 @@ use crate::traffic::{Arrivals, Pattern, PatternError, Synthetic, SyntheticSpec, 
 /// One run's configuration. The same configuration and traffic always give the same [`Report`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Simulation {
-    /// What packets go through.
+    /// The platform that processes the packets.
     pub platform: Platform,
-    /// When they arrive.
+    /// When packets arrive.
     pub arrivals: Arrivals,
-    /// Seed of random arrivals; patterns have their own, the same by
-    /// [`run_pattern`](Self::run_pattern).
+    /// Seed of random arrivals. [`run_pattern`](Self::run_pattern) uses it for the pattern as well.
     pub seed: u64,
-    /// Packets after which the traffic is cut off, if it is.
+    /// Number of packets after which the traffic ends; without it, all packets are run.
     pub packets: Option<u64>,
 }
 
-/// Why there is no report.
+/// Why a run produced no report.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SimulationError {
-    /// The platform makes no sense; what was read from a file has been checked before.
+    /// The platform is invalid. A platform read from a file was checked when it was read.
     #[error("platform: {0}")]
     Platform(String),
-    /// Arrivals make no sense.
+    /// The rate of arrivals is invalid.
     #[error("{0} packets a second; it must be a number above 0")]
     Arrivals(String),
     /// A pattern's name is unknown.
@@ -54,7 +53,7 @@ impl Simulation {
         };
     }
 
-    /// Runs `packets` packets of a pattern, whose seed is the run's.
+    /// Runs `packets` packets of a pattern, generated from the run's seed.
     ///
     /// # Errors
     /// [`SimulationError`] says what is out of range.
@@ -67,7 +66,7 @@ impl Simulation {
         self.run(Synthetic::new(pattern, spec, self.seed, packets)?)
     }
 
-    /// Runs some traffic to its end.
+    /// Runs the traffic to its end.
     ///
     /// # Errors
     /// [`SimulationError`] says what is out of range or cannot be read.
@@ -75,7 +74,7 @@ impl Simulation {
         self.run_observed(traffic, &mut ())
     }
 
-    /// The same, and tells `observer` of every multi-packet that is done.
+    /// Runs the traffic to its end and reports every completed multi-packet to `observer`.
     ///
     /// # Errors
     /// [`SimulationError`] says what is out of range or cannot be read.

@@ -1,6 +1,5 @@
-//! The platforms of accelerators as people buy them against what was published. The figures' claims
-//! say the same in words; here the numbers are written down once more, from the sources that the
-//! platform files name.
+//! The platforms of commercial accelerators compared with published numbers. The figures' claims
+//! cover the same; here the numbers are repeated from the sources that the platform files name.
 
 use convoy_sim::{Platform, Report, Setting};
 
@@ -18,7 +17,7 @@ fn run(name: &str, variant: &str, bytes: u32, sas: u32) -> Report {
     setting.run(&platform).expect("in range")
 }
 
-/// Gbit/s until the last packet has left.
+/// Throughput in Gbit/s until the last packet has left.
 fn gbps(report: &Report) -> f64 {
     report.bytes as f64 * 8.0 / (report.end_ms * 1e-3) / 1e9
 }
@@ -27,7 +26,7 @@ fn connectx(variant: &str, tunnels: u32) -> f64 {
     gbps(&run("connectx-7", variant, 1058, 2 * tunnels))
 }
 
-/// Each point within so many percent.
+/// Checks that each point is within this many percent.
 fn hold(points: &[(u32, f64)], percent: f64, of: impl Fn(u32) -> f64) {
     for (tunnels, published) in points {
         let ours = of(*tunnels);

@@ -1,5 +1,5 @@
-//! Small cases against arithmetic done by hand. In the easy platform a byte takes 1 us to arrive, a
-//! multi-packet of n blocks 1 + n us to compute, and a transfer of n blocks 1 + n us.
+//! Small cases compared with arithmetic done by hand. In the easy platform a byte takes 1 us to
+//! arrive, a multi-packet of n blocks 1 + n us to compute, and a transfer of n blocks 1 + n us.
 
 mod support;
 
@@ -34,8 +34,8 @@ fn a_single_processor_without_bus_serves_packet_after_packet() {
 
 #[test]
 fn the_window_groups_the_first_packets_sa_and_the_rest_stays_in_order() {
-    // The window of 3 is full at 3: SA 7 goes (2 packets of 1 byte, 2 blocks, 3 us). It fills again
-    // at 5: SA 8. After the last packet at 5 the source has ended, and SA 9 follows at once.
+    // The window of 3 is full at 3: SA 7 is dispatched (2 packets of 1 byte, 2 blocks, 3 us). It is
+    // full again at 5: SA 8. The source has ended at 5, and SA 9 follows at once.
     let simulation = Simulation::new(easy(vec![cpu()], 3));
     let (report, lines) = log(&simulation, packets(&[(7, 1), (8, 1), (7, 1), (9, 1), (8, 1)]));
     let expected = [(0, 7, 3, 6, vec![1, 3]), (0, 8, 5, 9, vec![2, 5]), (0, 9, 5, 11, vec![4])];
@@ -70,7 +70,7 @@ fn while_the_window_is_full_the_sources_clock_stands_still() {
 
 #[test]
 fn an_accelerator_moves_in_computes_and_moves_out_before_the_next() {
-    // 1 block: 2 us in, 2 us to compute, 2 us out. Alone it never finds its bus taken.
+    // 1 block: 2 us in, 2 us to compute, 2 us out. A single processor never finds its bus occupied.
     let simulation = Simulation::new(easy(vec![accelerator()], 1));
     let (report, lines) = log(&simulation, packets(&[(0, 1), (1, 1), (2, 1)]));
     let expected = [(0, 0, 1, 7, vec![1]), (0, 1, 2, 13, vec![2]), (0, 2, 3, 19, vec![3])];
@@ -81,10 +81,10 @@ fn an_accelerator_moves_in_computes_and_moves_out_before_the_next() {
 
 #[test]
 fn two_accelerators_wait_for_the_bus_in_order_of_request() {
-    // Both 2 us in, 2 us to compute, 2 us out. The first asks at 1 and has the bus until 3; the
-    // second asks at 2 (a conflict) and has it from 3 to 5; the first is done at 5 and finds it
-    // free: out until 7. The second is done at 7 and finds it free at that very moment, since
-    // transfers end first: out until 9.
+    // Both take 2 us in, 2 us to compute, 2 us out. The first requests the bus at 1 and has it
+    // until 3; the second requests it at 2 (a conflict) and has it from 3 to 5. The first has
+    // computed at 5, finds the bus free and has it until 7. The second has computed at 7, when the
+    // bus has just become free, since transfers end first, and has it until 9.
     let mut two = accelerator();
     two.count = 2;
     let simulation = Simulation::new(easy(vec![two], 1));
@@ -160,8 +160,8 @@ fn a_timeout_and_a_byte_limit_close_the_window_early() {
 
 #[test]
 fn a_window_that_waits_for_an_engine_goes_elsewhere_as_soon_as_that_one_is_late() {
-    // The accelerator has room for one multi-packet of 1 block. Its cost says 2 us; with the bus,
-    // of which the cost knows nothing, it takes 6. The CPU takes 11.
+    // The accelerator has room for one multi-packet of 1 block. The predicted cost is 2 us; with
+    // the bus, which the prediction does not include, it takes 6. The CPU takes 11.
     let mut slow = cpu();
     slow.enc_ratio = 10.0;
     let mut shallow = accelerator();
@@ -175,7 +175,7 @@ fn a_window_that_waits_for_an_engine_goes_elsewhere_as_soon_as_that_one_is_late(
     };
     // The second, at 2, waits for the accelerator until 7.
     assert_eq!(of(&platform), [(1, 1, 7), (7, 1, 13)]);
-    // Of the first the accelerator should have been rid at 3: more than 1 us later it is late.
+    // The accelerator should have finished the first at 3; more than 1 us after that it is late.
     platform.scheduler.late_margin_us = Some(1.0);
     assert_eq!(of(&platform), [(1, 1, 7), (4, 0, 15)]);
 }
@@ -186,7 +186,7 @@ fn captured_and_paced_packets_arrive_when_they_should() {
     simulation.arrivals = Arrivals::Captured;
     let at = |gap_us: u64| Packet { payload_bytes: 1, gap_ticks: gap_us * 1_000_000, ..Packet::default() };
     let (_, lines) = log(&simulation, vec![at(0), at(7), at(20)].into_iter());
-    // The first needs its microsecond on the line.
+    // The first packet takes 1 us on the line.
     assert_eq!(lines.iter().map(|line| line.2).collect::<Vec<_>>(), [1, 8, 28]);
 }
 
@@ -224,9 +224,9 @@ fn a_scheduler_on_a_core_decides_only_while_that_core_is_free() {
         on_cpu(1.0, stage("finish", StagePosition::After)),
     ];
     let (report, lines) = log(&Simulation::new(platform), packets(&[(0, 1), (1, 1), (2, 1)]));
-    // Prepared, computed and finished one after the other, 4 + 2 + 1 us each, from 1 on. Whenever
-    // the scheduler is asked the CPU has nothing to do and is the faster one, so that the helper,
-    // though idle, gets nothing.
+    // Packets are prepared, computed and finished one after the other, 4 + 2 + 1 us each, from 1
+    // on. Whenever the scheduler runs, the CPU is idle and the faster choice, so the idle helper
+    // gets nothing.
     assert_eq!(lines, [(0, 0, 5, 7, vec![1]), (0, 1, 12, 14, vec![2]), (0, 2, 19, 21, vec![3])]);
     assert!(close(report.end_ms, 0.022));
     assert!(close(report.processors[0].utilisation, 21.0 / 22.0));
@@ -253,7 +253,7 @@ fn with_all_frames_inside_the_source_waits() {
     platform.source.frames = 2;
     platform.stages = vec![StageSpec { packet_us: 10.0, ..stage("send", StagePosition::After) }];
     let (report, lines) = log(&Simulation::new(platform), packets(&[(0, 1), (1, 1), (2, 1)]));
-    // Sent at 13 and 23; the third arrives at 14.
+    // Dispatched at 13 and 23; the third packet arrives at 14.
     assert_eq!(lines.iter().map(|line| line.4[0]).collect::<Vec<_>>(), [1, 2, 14]);
     assert!(close(report.end_ms, 0.033));
 }

@@ -1,4 +1,5 @@
-//! Captures, written here and read back; which formats there are is `convoy-capture`'s to test.
+//! Captures that the tests write and read back; the formats themselves are tested in
+//! `convoy-capture`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -6,7 +7,7 @@ use std::time::Duration;
 use convoy_capture::{Reason, Writer};
 use convoy_sim::{Capture, CaptureLength, Packet, ToSa, TraceFile, Traffic, TrafficError, by_destination};
 
-/// A TCP packet with so much payload, to 10.0.0.`host`.
+/// A TCP packet with this much payload, to 10.0.0.`host`.
 fn tcp(host: u8, payload: u8) -> Vec<u8> {
     let mut packet = vec![0x45, 0, 0, 40 + payload, 0, 0, 0, 0, 64, 6, 0, 0, 10, 1, 0, 1, 10, 0, 0, host];
     packet.extend([0, 80, 0, 90, 0, 0, 0, 0, 0, 0, 0, 0, 0x50, 0, 0, 0, 0, 0, 0, 0]);
@@ -14,7 +15,7 @@ fn tcp(host: u8, payload: u8) -> Vec<u8> {
     packet
 }
 
-/// Three packets at 1 s, 1.000007 s and 1.5 s, and something that is not IP.
+/// Three packets at 1 s, 1.000007 s and 1.5 s, and one that is not IP.
 fn content() -> Vec<(u64, Vec<u8>)> {
     vec![(1_000_000, tcp(9, 100)), (1_000_007, tcp(3, 0)), (1_000_008, vec![0; 30]), (1_500_000, tcp(9, 7))]
 }
@@ -49,7 +50,7 @@ fn pcap() -> Vec<u8> {
     writer.into_inner()
 }
 
-/// The same with a snap length: only so many bytes of each packet.
+/// The same capture with a snap length: only this many bytes of each packet.
 fn snapped(snap_len: usize) -> Vec<u8> {
     let whole = pcap();
     let (mut file, mut at) = (whole[..24].to_vec(), 24);
@@ -83,7 +84,7 @@ fn a_capture_gives_sizes_destinations_and_times() {
 
 #[test]
 fn what_a_snap_length_leaves_of_a_packet_is_enough_for_its_original_size() {
-    // IP headers, and the first bytes of TCP's.
+    // IP headers, and the first bytes of the TCP headers.
     for snap_len in [24, 40, 60] {
         let file = written(&snapped(snap_len));
         assert_eq!(read(&mut open(&file)).expect("whole"), expected(), "{snap_len}");

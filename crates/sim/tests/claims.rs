@@ -1,6 +1,6 @@
-//! What the paper claims, at the default of what it leaves open: a full queue is waited for, t_init
-//! 2 us, depth 10 multi-packets. Where a claim does not come out there, the test says so, and with
-//! what it does.
+//! The claims of the paper, with the default values of the open parameters: wait for a full queue,
+//! t_init 2 us, depth of 10 multi-packets. If a claim is not reproduced with them, the test shows
+//! that and names values that reproduce it.
 
 mod support;
 
@@ -15,7 +15,7 @@ fn over_ratios(pattern: Pattern, accelerators: usize, window: usize) -> [Report;
     RATIOS.map(|ratio| experiment(pattern, accelerators, ratio, window))
 }
 
-/// The same with one accelerator, where a processor whose queue is full is left out of the choice.
+/// A point with one accelerator and `full_queue = "skip"`.
 fn over_ratios_skipping(pattern: Pattern, window: usize) -> [Report; 4] {
     RATIOS.map(|ratio| {
         let mut platform = paper();
@@ -55,7 +55,7 @@ fn the_cpus_share_falls_as_it_gets_slower() {
     }
 }
 
-/// Not for the trace: its share falls a little faster than that of the smallest packets.
+/// Not for the trace, whose share falls slightly faster than that of the smallest packets.
 #[test]
 fn the_cpus_share_falls_faster_for_fixed_sizes_where_full_queues_are_waited_for() {
     let left = |reports: [Report; 4]| reports[3].share[0] / reports[0].share[0];
@@ -64,8 +64,7 @@ fn the_cpus_share_falls_faster_for_fixed_sizes_where_full_queues_are_waited_for(
     for pattern in [Pattern::Exponential, Pattern::Uniform] {
         assert!(fixed < waiting(pattern), "{pattern}: {fixed} {}", waiting(pattern));
     }
-    // With full queues left out of the choice there is no difference but that of t_init, at the
-    // same mean size.
+    // With `full_queue = "skip"` the only difference, at the same mean size, is that of t_init.
     let skipping = |pattern| left(over_ratios_skipping(pattern, 30));
     assert!((skipping(Pattern::Fixed(472)) - skipping(Pattern::Exponential)).abs() < 0.02);
 }
@@ -85,7 +84,8 @@ fn the_window_gains_throughput_everywhere_and_most_for_the_smallest_packets() {
             fixed.iter().chain(&mixed).all(|gain| *gain > 1.0 && *gain <= fixed[0]),
             "{fixed:?} {mixed:?}"
         );
-        // The trace bundles twice as many and gains as much as far smaller packets.
+        // The trace has twice as many packets per multi-packet and gains as much as far smaller
+        // packets.
         assert!(gain(Pattern::Trace) > fixed[2]);
     }
 }
@@ -98,8 +98,8 @@ fn throughput_falls_as_the_cpu_gets_slower_and_is_the_sum_of_what_processors_can
             assert!(falls(throughputs), "{pattern}: {throughputs:?}");
         }
     }
-    // One packet of 1024 bytes at a time: 64 blocks. The CPU takes p_0; the accelerator p_1 and two
-    // transfers.
+    // One packet of 1024 bytes (64 blocks) at a time. The CPU takes p_0; the accelerator takes p_1
+    // and two transfers.
     for ratio in RATIOS {
         let bits = 1024.0 * 8.0;
         let block_us = 128.0 / 230.0;
@@ -123,7 +123,7 @@ fn with_one_accelerator_latency_rises_with_the_window_and_more_for_larger_packet
             let [one, _, thirty] = of(pattern);
             thirty / one
         };
-        // At ratio 1 all but the two largest, which differ by a hundredth.
+        // At ratio 1 for all but the two largest, which differ by 1 %.
         let fixed = FIXED.map(rise);
         let in_order = fixed.windows(2).all(|pair| pair[0] < pair[1] + 0.01);
         assert!(in_order, "{ratio}: {fixed:?}");
@@ -139,8 +139,8 @@ fn two_accelerators_find_the_bus_taken_in_less_than_17_percent_of_requests() {
     }
 }
 
-/// With the window it is 0.33 to 0.44 ms, and below that of one accelerator. Without the window it
-/// is lower than the paper's 0.2 ms.
+/// With the window the latency is 0.33 to 0.44 ms, below that of one accelerator. Without the
+/// window it is lower than the paper's 0.2 ms.
 #[test]
 fn two_accelerators_have_a_latency_of_0_2_to_0_5_ms_with_the_window() {
     let latencies = |depth, window| {
@@ -160,7 +160,7 @@ fn two_accelerators_have_a_latency_of_0_2_to_0_5_ms_with_the_window() {
     assert!(with.iter().zip(one).all(|(two, one)| *two < one), "{with:?} {one:?}");
 }
 
-/// Where the depth counts packets, a multi-packet of many leaves less room for others, so that
+/// If the depth counts packets, a multi-packet of many packets leaves less room for others, so that
 /// queues hold no more than without the window.
 #[test]
 fn with_a_depth_in_packets_the_windows_latency_is_below_that_without() {
@@ -179,9 +179,8 @@ fn with_a_depth_in_packets_the_windows_latency_is_below_that_without() {
     }
 }
 
-/// The finishing time is the choice: large multi-packets go to the accelerator. Where full queues
-/// are left out of it, the one that has just got room takes whatever comes, and lengths are equal
-/// but for noise.
+/// The finishing time assigns large multi-packets to the accelerator. With `full_queue = "skip"`,
+/// the processor that has just got room takes any multi-packet, and lengths differ only by noise.
 #[test]
 fn the_accelerators_multi_packets_are_longer_where_full_queues_are_waited_for() {
     let over_cpu = |report: &Report| report.average_length[1] / report.average_length[0];
@@ -194,7 +193,7 @@ fn the_accelerators_multi_packets_are_longer_where_full_queues_are_waited_for() 
     }
 }
 
-/// Below what the processors can do queues do not fill either.
+/// Queues do not fill at rates below the capacity of the processors.
 #[test]
 fn without_overload_the_accelerators_multi_packets_are_longer_too() {
     let over_cpu = |pattern, ratio| {

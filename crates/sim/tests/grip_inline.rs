@@ -1,10 +1,10 @@
-//! The numbers of the GRIP papers that the inline platform claims: those that are fitted, and those
-//! that follow. The docs say which are which (docs/papers/grip.md); the card's own tests hold its
-//! variant `verilated` against the card.
+//! The numbers of the GRIP papers that the inline platform reproduces: those that were fitted, and
+//! those that follow; docs/papers/grip.md says which is which. The card's own tests compare variant
+//! `verilated` with the card.
 
 use convoy_sim::{Arrivals, NdrSearch, Platform, Report, Setting};
 
-/// ESP's payload with an MTU of so many bytes, and how much of it is video.
+/// Payload of ESP with an MTU of this many bytes, and the video in it.
 fn bytes(mtu: u32) -> (u32, u32) {
     (mtu - 36, mtu - 58)
 }
@@ -29,7 +29,7 @@ fn video_mbps(variant: &str, mtu: u32) -> f64 {
     found.throughput.pps * f64::from(8 * bytes(mtu).1) / 1e6
 }
 
-/// A run at so much video.
+/// A run at this rate of video.
 fn at(variant: &str, mbps: f64) -> Report {
     let setting = setting(variant, 9000, 2_000);
     let mut simulation = setting.simulation(&grip()).expect("in range");
@@ -64,7 +64,7 @@ fn the_line_carries_989_mbit_s_of_iperf_whatever_the_processors() {
     for variant in ["iperf", "iperf+uniprocessor"] {
         assert!(near(video_mbps(variant, 9000), 989.0, 0.01), "{variant}: {}", video_mbps(variant, 9000));
     }
-    // 47 and 0 % in the paper, not fitted.
+    // The paper states 47 and 0 %, to which nothing was fitted.
     assert!((idle(&at("iperf", 989.0)) - 47.0).abs() < 5.0);
     assert!(idle(&at("iperf+uniprocessor", 989.0)) < 5.0);
 }
@@ -72,7 +72,7 @@ fn the_line_carries_989_mbit_s_of_iperf_whatever_the_processors() {
 #[test]
 fn usual_packets_do_not_carry_the_video() {
     assert!(video_mbps("plain", 1500) < 500.0 && video_mbps("plain", 9000) > 890.0);
-    // Linear as long as times are by the packet and no line is full.
+    // Linear as long as times depend only on the number of packets and no line is full.
     assert!(near(video_mbps("plain", 2000) / video_mbps("plain", 1500), 1942.0 / 1442.0, 0.02));
 }
 
@@ -89,11 +89,11 @@ fn a_packet_crosses_pci_once_and_memory_six_times() {
 fn of_the_three_improvements_direct_dma_brings_the_most_and_the_others_only_together() {
     let of = |variant: &str| video_mbps(&format!("ten-gigabit{variant}"), 9000);
     let (as_it_is, direct) = (of(""), of("+direct-dma"));
-    // Six transfers of eight gigabits; then PCI's 2.1.
+    // Six transfers over the 8 Gbit/s of memory; then the 2.1 Gbit/s of PCI.
     assert!(near(as_it_is, 8000.0 / 6.0, 0.02) && near(direct, 2070.0, 0.02), "{as_it_is} {direct}");
     assert!(near(of("+no-ipsec-copy"), as_it_is, 0.005) && near(of("+zero-copy"), as_it_is, 0.005));
     assert!(near(of("+no-copies") / as_it_is, 1.5, 0.02), "{}", of("+no-copies"));
-    // Without a cache each takes two of eight transfers away.
+    // Without a cache, each improvement removes two of eight transfers.
     let uncached = of("+uncached");
     for improvement in ["+uncached+no-ipsec-copy", "+uncached+zero-copy"] {
         assert!(near(of(improvement) / uncached, 8.0 / 6.0, 0.02), "{improvement}");

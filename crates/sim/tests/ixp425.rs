@@ -1,5 +1,5 @@
-//! The numbers of the IXP425 paper that the platforms claim: those that are fitted, and those that
-//! follow. The docs say which are which (docs/papers/ixp425.md).
+//! The numbers of the IXP425 paper that the platforms reproduce: those that were fitted, and those
+//! that follow; docs/papers/ixp425.md says which is which.
 
 use convoy_sim::{Arrivals, Ndr, NdrSearch, Platform, Report, Setting};
 
@@ -22,7 +22,7 @@ fn mbps(variant: &str, length: u32) -> f64 {
     search("ixp425", variant, length).throughput.mbps
 }
 
-/// One packet at a time.
+/// A run with one packet at a time.
 fn idle(platform: &str, variant: &str, length: u32) -> Report {
     let platform = Platform::open(platform).expect("it comes with the program");
     let setting = setting(variant, length, 10);
@@ -31,7 +31,7 @@ fn idle(platform: &str, variant: &str, length: u32) -> Report {
     simulation.run(setting.traffic().expect("in range")).expect("in range")
 }
 
-/// A request's time to the coprocessor and back, in us. Its length is that of the packet and 28
+/// Round-trip time of a request to the coprocessor, in us. Its length is that of the packet plus 28
 /// bytes.
 fn turnaround_us(variant: &str, length: u32) -> f64 {
     let report = idle("ixp425", variant, length);
@@ -120,7 +120,7 @@ fn packets_get_through_until_the_xscale_is_busy_all_the_time() {
         simulation.arrivals = Arrivals::Paced(pps);
         simulation.run(setting.traffic().expect("in range")).expect("in range")
     };
-    // 257.8 us each.
+    // Each takes 257.8 us.
     let (below, above) = (at(3_600.0), at(8_400.0));
     assert!(near(below.processors[0].utilisation, 3_600.0 * 257.8e-6, 0.01));
     assert_eq!(below.dropped.packets, 0);
@@ -144,6 +144,6 @@ fn cryptography_takes_the_longest_in_software_and_no_time_of_the_xscale_off_load
 fn the_look_up_by_an_npe_brings_a_quarter() {
     let gain = |variant| mbps(variant, 1450) / mbps("", 1450);
     assert!(near(gain("npe-lookup-fast"), 1.256, 0.01), "{}", gain("npe-lookup-fast"));
-    // At the ratio of the clocks it is NPE A that is busy: 5 us to receive and 210.8 to look up.
+    // At the ratio of the clocks NPE A is the bottleneck: 5 us to receive and 210.8 us to look up.
     assert!(near(gain("npe-lookup"), 257.8 / 215.8, 0.01), "{}", gain("npe-lookup"));
 }

@@ -1,4 +1,4 @@
-//! What must hold whatever the traffic: conservation, determinism, closed forms.
+//! Properties that hold for any traffic: conservation, determinism, closed forms.
 
 mod support;
 
@@ -6,8 +6,8 @@ use convoy_sim::{Arrivals, Pattern, Platform, ProcessorKind, Report, Simulation,
 use proptest::prelude::*;
 use support::{easy, paper, processor};
 
-/// One processor with room for all that wait, fed by a Poisson process over an infinitely fast
-/// line; each packet by itself.
+/// One processor with an unbounded queue, fed by a Poisson process over an infinitely fast line,
+/// one packet at a time.
 fn queue(pattern: Pattern, t_block_us: f64, load: f64) -> (Report, f64) {
     let mut cpu = processor("cpu", ProcessorKind::Cpu, None);
     cpu.depth = 1_000_000;
@@ -16,7 +16,7 @@ fn queue(pattern: Pattern, t_block_us: f64, load: f64) -> (Report, f64) {
     platform.reference.t_init_us = 0.0;
     platform.reference.block_mbps = 128.0 / t_block_us;
     let mut simulation = Simulation::new(platform);
-    // The mean service, in us, as sizes of this seed have it.
+    // The mean service time in us for the sizes of this seed.
     let service_us = |packets| {
         let report = simulation.run_pattern(pattern, &SyntheticSpec::default(), packets).expect("in range");
         report.processors[0].utilisation * report.end_ms * 1000.0 / packets as f64
@@ -41,7 +41,7 @@ fn an_md1_queue_has_the_mean_wait_of_pollaczek_and_khinchine() {
 #[test]
 fn an_mm1_queue_has_a_sojourn_that_is_exponential() {
     for load in [0.3, 0.6, 0.8] {
-        // Sizes are cut at 20 bytes and rounded up to blocks, which is seen, but not by more than 3
+        // Sizes are at least 20 bytes and rounded up to blocks, which changes the result by up to 3
         // %.
         let (report, service_us) = queue(Pattern::Exponential, 1.0, load);
         let expected_us = service_us / (1.0 - load);

@@ -1,5 +1,4 @@
-//! Loss: what is offered is carried or dropped, and how much is dropped is what queueing theory
-//! says.
+//! Loss: the offered load is carried or dropped, and the loss ratio is that of queueing theory.
 
 mod support;
 
@@ -10,11 +9,11 @@ use convoy_sim::{
 use proptest::prelude::*;
 use support::{easy, log, packets, paper, processor};
 
-/// Packets of one server's service: 10 blocks of 1 us.
+/// Service time of one server: 10 blocks of 1 us.
 const SERVICE_US: f64 = 10.0;
 
-/// M/D/1/K: a server, its queue of none, a window of one packet, and an ingress queue; `K` packets
-/// in all.
+/// M/D/1/K: a server without a queue, a window of one packet, and an ingress queue; `K` packets in
+/// total.
 fn one_server(k: usize) -> Platform {
     let mut cpu = processor("cpu", ProcessorKind::Cpu, None);
     cpu.depth = 0;
@@ -25,8 +24,8 @@ fn one_server(k: usize) -> Platform {
     platform
 }
 
-/// The share of packets that a queue M/D/1/K loses at a load: Brun and Garcia, "Analytical solution
-/// of finite capacity M/D/1 queues", J. Appl. Prob. 37 (2000).
+/// The loss ratio of a queue M/D/1/K at a given load: Brun and Garcia, "Analytical solution of
+/// finite capacity M/D/1 queues", J. Appl. Prob. 37 (2000).
 fn loss_of_md1k(load: f64, k: usize) -> f64 {
     let b = |n: usize| -> f64 {
         (0..=n)
@@ -50,20 +49,20 @@ fn at_load(k: usize, load: f64, seed: u64) -> Report {
 
 #[test]
 fn a_finite_queue_loses_what_md1k_says() {
-    // For K = 1 the form is Erlang's.
+    // For K = 1 the result is Erlang's formula.
     assert!((loss_of_md1k(0.5, 1) - 1.0 / 3.0).abs() < 1e-12);
     for (k, load) in [(2, 0.5), (2, 1.0), (5, 0.8), (5, 1.2), (10, 1.0), (10, 1.5)] {
         let (report, expected) = (at_load(k, load, 1), loss_of_md1k(load, k));
         let lost = report.dropped.packets as f64 / report.offered.packets as f64;
         assert!((lost / expected - 1.0).abs() < 0.04, "K {k}, load {load}: {lost} {expected}");
         assert!((report.success_ratio - (1.0 - lost)).abs() < 1e-12);
-        // A server is busy for as long as what it carries takes.
+        // The busy time of the server equals the service time of the carried packets.
         let busy = load * (1.0 - expected);
         assert!((report.processors[0].utilisation / busy - 1.0).abs() < 0.01, "K {k}, load {load}");
     }
 }
 
-/// The load at which M/D/1/K loses so much, by bisection.
+/// The load at which M/D/1/K has this loss ratio, by bisection.
 fn load_that_loses(ratio: f64, k: usize) -> f64 {
     let (mut low, mut high) = (0.0, 10.0);
     for _ in 0..60 {
@@ -103,7 +102,7 @@ fn evenly_spaced_packets_pass_without_loss_up_to_the_servers_rate_and_no_further
     assert!((found.throughput.pps * SERVICE_US * 1e-6 - 1.0).abs() < 0.0015, "{}", found.throughput.pps);
     assert_eq!(found.report.dropped.packets, 0);
     assert!(found.trials.iter().all(|trial| trial.is_good == (trial.dropped_packets == 0)));
-    // A line that is slower than the server is the bound, found by the first trial.
+    // A line slower than the server is the bottleneck, which the first trial finds.
     let setting = Setting { rate_mbps: Some(100.0), ..setting };
     let found = NdrSearch::default().run(&one_server(5), &setting).expect("in range");
     assert_eq!((found.trials.len(), found.throughput), (1, found.line));
@@ -124,17 +123,17 @@ fn a_platform_that_loses_nothing_cannot_be_searched() {
 
 #[test]
 fn what_finds_the_queue_full_is_dropped_and_the_sources_clock_goes_on() {
-    // 11 us each from 1 us on; a packet a microsecond. In service, in the window, and one at the
-    // ingress.
+    // 11 us each from 1 us on; one packet arrives each microsecond. One is in service, one in the
+    // window, and one in the ingress queue.
     let mut slow = processor("cpu", ProcessorKind::Cpu, None);
     (slow.enc_ratio, slow.depth) = (10.0, 0);
     let mut platform = easy(vec![slow], 1);
     platform.source.queue_packets = Some(1);
     let of: Vec<(u32, u32)> = (0..14).map(|sa| (sa, 1)).collect();
     let (report, lines) = log(&Simulation::new(platform), packets(&of));
-    // 1 is served until 12, 2 stands in the window, 3 waits; 4 to 11 are lost. At 12 the second is
-    // served, the third is in the window, and the packet of that moment, which comes after all that
-    // happens at it, waits; 13 and 14 are lost.
+    // 1 is served until 12, 2 is in the window, 3 waits; 4 to 11 are lost. At 12 the second enters
+    // service and the third the window. The packet that arrives at 12 comes after these events, and
+    // waits; 13 and 14 are lost.
     assert_eq!(
         lines.iter().map(|line| (line.4[0], line.3)).collect::<Vec<_>>(),
         [(1, 12), (2, 23), (3, 34), (12, 45)]
@@ -154,7 +153,7 @@ fn a_queue_in_bytes_holds_as_many_packets_as_fit() {
         simulation.arrivals = Arrivals::Poisson(1e5);
         simulation.run_pattern(Pattern::Fixed(160), &SyntheticSpec::default(), 50_000).expect("in range")
     };
-    // Three packets of 160 bytes, whatever is left over: the same as a queue of three packets.
+    // Three packets of 160 bytes fit, so the result is that of a queue of three packets.
     assert_eq!(with(480).dropped, with(639).dropped);
     assert!(with(479).dropped.packets > with(480).dropped.packets);
     let mut simulation = Simulation::new(one_server(5));
@@ -183,8 +182,8 @@ fn cores_share_their_stages_and_a_stage_may_concern_large_packets_alone() {
     platform.cores = vec![convoy_sim::CoresSpec { name: "host".to_owned(), count: 2 }];
     let cut = StageSpec { above_bytes: 1, ..on_cores("cut", 10.0) };
     platform.stages = vec![on_cores("read", 4.0), cut];
-    // Arrivals at 1, 3, 4. Read until 5, 7, 9 (at 4 both cores are busy). The second is cut from 7
-    // to 17.
+    // Arrivals at 1, 3, 4. Received until 5, 7, 9 (at 4 both cores are busy). The second is
+    // fragmented from 7 to 17.
     let (report, lines) = log(&Simulation::new(platform), packets(&[(0, 1), (1, 2), (2, 1)]));
     assert_eq!(lines.iter().map(|line| (line.1, line.3)).collect::<Vec<_>>(), [(0, 5), (2, 9), (1, 17)]);
     let [read, cut] = &report.stages[..] else { panic!("two stages") };
@@ -193,8 +192,8 @@ fn cores_share_their_stages_and_a_stage_may_concern_large_packets_alone() {
     assert!((report.cores[0].utilisation - 22.0 / 34.0).abs() < 1e-9);
 }
 
-/// What is offered is carried or dropped, in packets and in bytes; and no resource works more than
-/// all the time.
+/// The offered load equals carried plus dropped load, in packets and in bytes, and no resource is
+/// busy for more than the whole time.
 fn conserves(simulation: &Simulation, spec: &SyntheticSpec, packets: u64) -> Result<(), TestCaseError> {
     let traffic = Synthetic::new(Pattern::Trace, spec, simulation.seed, packets).expect("in range");
     let report = simulation.run(traffic).expect("in range");

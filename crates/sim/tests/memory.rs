@@ -1,5 +1,5 @@
-//! Memory does not grow with the length of a trace. Alone in its file, since the counter counts for
-//! the whole process.
+//! Memory does not grow with the length of a trace. This test is alone in its file because the
+//! counter covers the whole process.
 #![allow(unsafe_code)]
 
 mod support;
@@ -13,11 +13,11 @@ struct Counting;
 
 static ALLOCATED_BYTES: AtomicU64 = AtomicU64::new(0);
 
-// SAFETY: every call is handed on to the system's allocator as it came.
+// SAFETY: every call is passed to the system's allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATED_BYTES.fetch_add(layout.size() as u64, Ordering::Relaxed);
-        // SAFETY: the caller keeps the contract of `alloc`.
+        // SAFETY: the caller upholds the contract of `alloc`.
         unsafe { System.alloc(layout) }
     }
 

@@ -1,4 +1,4 @@
-//! Platforms as files: what is wrong is named with its line and key.
+//! Platform files: errors are reported with line and key.
 
 mod support;
 
@@ -11,7 +11,7 @@ fn error(text: &str) -> String {
     Platform::from_toml("p.toml", text).expect_err("wrong").to_string()
 }
 
-/// The paper's platform with one line replaced; the line's number.
+/// The paper's platform with one line replaced, and the number of that line.
 fn with(line: &str, replacement: &str) -> (String, usize) {
     let number = PAPER.lines().position(|of| of.starts_with(line)).expect("a line of the file") + 1;
     let lines = PAPER.lines().enumerate();

@@ -1,6 +1,6 @@
-//! The simulator against its model (docs/internals/simulator.md) written down as plainly as it can
-//! be: lists, scans and sums, one event after the other, its own window and its own choice. Both
-//! must agree multi-packet for multi-packet, to the tick.
+//! Compares the simulator with a simple second implementation of its model
+//! (docs/internals/simulator.md): lists, scans and sums, one event at a time, with its own window
+//! and its own choice. Both must agree for every multi-packet, to the tick.
 
 mod support;
 
@@ -9,8 +9,8 @@ use convoy_sim::{Packet, Platform, ProcessorKind, Simulation};
 use proptest::prelude::*;
 use support::{paper, processor};
 
-/// A multi-packet, as both sides tell it: processor, SA, scheduled, completed, `w`, `p` and
-/// arrivals.
+/// A multi-packet as both implementations report it: processor, SA, scheduled, completed, `w`, `p`
+/// and arrivals.
 type Said = (usize, u32, u64, u64, u64, u64, Vec<u64>);
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -42,8 +42,8 @@ struct Unit {
     t_block: f64,
     depth: usize,
     queue: Vec<Multi>,
-    /// What is in service, since when, its phase, and when that ends; no end while it waits for the
-    /// bus.
+    /// What is in service, since when, its phase, and when that phase ends; no end while it waits
+    /// for the bus.
     service: Option<(Multi, u64, Phase, Option<u64>)>,
 }
 
@@ -56,13 +56,13 @@ struct Plain {
     byte_limit: u64,
     window: Vec<Waiting>,
     units: Vec<Unit>,
-    /// Units that want the bus, in order of request; the first has it.
+    /// Units that have requested the bus, in order; the first one holds it.
     bus: Vec<usize>,
     requests: u64,
     conflicts: u64,
     source: Vec<(u32, u64)>,
     next_arrival: Option<u64>,
-    /// The last instant at which time was up and the scheduler was asked.
+    /// The last instant at which the timeout expired and the scheduler was asked.
     asked: Option<u64>,
     said: Vec<Said>,
 }
@@ -113,25 +113,25 @@ impl Plain {
             let ends =
                 self.units.iter().filter_map(|unit| unit.service.as_ref().and_then(|service| service.3));
             let timeout = self.window.first().map(|first| first.arrived + self.timeout);
-            // What ends at the same instant comes before it, and must not make it pass unheard.
+            // Events that end at the same instant are handled first, and must not hide the timeout.
             let is_to_come = |at: u64| at > self.now || at == self.now && self.asked != Some(at);
             let timeout = timeout.filter(|timeout| self.timeout > 0 && is_to_come(*timeout));
             let Some(next) = ends.chain(self.next_arrival).chain(timeout).min() else { return self };
             self.now = next;
-            // The scheduler is asked when a packet arrives, a multi-packet is done, or time is up.
+            // The scheduler is asked after an arrival, a completion and a timeout.
             if self.one_event(timeout == Some(next)) {
                 self.dispatch();
             }
-            // The source's clock goes on as soon as there is room.
+            // The source's clock restarts as soon as there is room.
             if self.next_arrival.is_none() && self.window.len() < self.window_size {
                 self.next_arrival = self.source.last().map(|packet| self.now + packet.1 * 8 * BIT);
             }
         }
     }
 
-    /// Does one of the events that are due now: a transfer's end, else a computation's, else the
-    /// timeout, which only has the scheduler asked, else an arrival. Whether the scheduler hears of
-    /// it.
+    /// Handles one of the events that are due now: the end of a transfer, otherwise of a
+    /// computation, otherwise the timeout, which only asks the scheduler, otherwise an arrival.
+    /// Returns whether the scheduler is to be asked.
     fn one_event(&mut self, is_timeout: bool) -> bool {
         let now = self.now;
         let due = |unit: &Unit, transfers: bool| {
@@ -213,7 +213,7 @@ impl Plain {
         self.start(at);
     }
 
-    /// Whether a multi-packet of so many packets may be put behind what a unit has.
+    /// Whether a multi-packet of this many packets may be queued at a unit.
     fn has_room(&self, unit: &Unit, packets: usize) -> bool {
         let waiting: usize = unit.queue.iter().map(|multi| multi.packets.len()).sum();
         unit.service.is_none()
@@ -254,7 +254,8 @@ impl Plain {
                     .service
                     .as_ref()
                     .map_or(0, |(multi, since, ..)| (since + multi.p).saturating_sub(self.now));
-                // The lowest f; on a tie the fastest accelerator, then the next ones, then the CPU.
+                // The lowest f; on a tie the fastest accelerator, then the following ones, then the
+                // CPU.
                 (q + r + p, unit.is_cpu, p, at, q + r)
             });
             let Some((_, _, p, at, w)) = choice.min() else { return };
@@ -288,7 +289,7 @@ fn simulated(platform: &Platform, traffic: &[Packet]) -> (Vec<Said>, u64, u64) {
 }
 
 fn traffic() -> impl Strategy<Value = Vec<Packet>> {
-    // Few sizes in half of the cases, so that events meet at one instant.
+    // Half of the cases have few sizes, so that events coincide.
     let bytes = prop_oneof![Just(0u32), Just(24), Just(472), 0u32..1460];
     let packet =
         (bytes, 0u32..6).prop_map(|(payload_bytes, sa)| Packet { payload_bytes, sa, ..Packet::default() });
@@ -311,7 +312,7 @@ fn platforms() -> impl Strategy<Value = Platform> {
             platform.scheduler.depth_unit = depth_unit.to_string();
             platform.scheduler.byte_limit = byte_limit;
             platform.set_enc_ratio(ratio);
-            // An accelerator of another speed, beside those that are the same.
+            // An accelerator of another speed, in addition to the identical ones.
             let mut other = processor("other", ProcessorKind::Accelerator, Some("pci"));
             (other.enc_ratio, other.count) = (0.5, accelerators % 2);
             platform.processors.push(other);

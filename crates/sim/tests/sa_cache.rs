@@ -1,5 +1,5 @@
-//! A device's cache of SAs: what a miss costs, which SA it replaces, and what the scheduler makes
-//! of it.
+//! A device's cache of SAs: the cost of a miss, the SA that it replaces, and the scheduler's use of
+//! it.
 
 mod support;
 
@@ -21,7 +21,7 @@ fn core(us: f64) -> ProcessorSpec {
     ProcessorSpec { init_ratio: us, enc_ratio: 0.0, ..processor("core", ProcessorKind::Cpu, None) }
 }
 
-/// Without grouping, with packets that are always there.
+/// Without grouping, with packets always waiting.
 fn saturated(processors: Vec<ProcessorSpec>) -> Platform {
     let mut platform = easy(processors, 1);
     platform.source.rate_mbps = 1e6;
@@ -33,7 +33,7 @@ fn run(platform: Platform, sas: &[u32]) -> Report {
     Simulation::new(platform).run(packets(&of)).expect("a good platform")
 }
 
-/// Misses of the only cache.
+/// Number of misses of the only cache.
 fn misses(report: &Report) -> u64 {
     report.processors.iter().find_map(|of| of.cache).expect("a cache").misses
 }
@@ -41,7 +41,7 @@ fn misses(report: &Report) -> u64 {
 #[test]
 fn a_miss_delays_its_multi_packet_and_all_that_stand_behind() {
     let simulation = Simulation::new(saturated(vec![card(1)]));
-    // SA 0 is there. 7 is fetched, and replaces it.
+    // SA 0 is in the cache. SA 7 is fetched and replaces it.
     let (report, lines) = log(&simulation, packets(&[(0, 16), (7, 16), (7, 16), (0, 16)]));
     let done: Vec<u64> = lines.iter().map(|line| line.3).collect();
     assert_eq!(done, [2, 9, 11, 18]);
@@ -91,7 +91,7 @@ fn caches_that_make_no_sense_are_named_with_their_line_and_key() {
     assert!(error(&many).is_ok());
 }
 
-/// The most recently used first.
+/// SAs ordered from the most recently used.
 fn misses_of_a_list(sas: &[u32], size: usize) -> u64 {
     let mut list: VecDeque<u32> = (0..size as u32).rev().collect();
     let miss = |sa: &u32| {
@@ -112,8 +112,7 @@ proptest! {
         spare in 0_usize..3,
     ) {
         let order: Vec<u32> = order.iter().map(|index| *index.get(&sas)).collect();
-        // None of them is among those that are there before traffic begins, which have the lowest
-        // numbers.
+        // None of them is in the cache at the start, since those have the lowest numbers.
         let twice = [&sas[..], &order].concat();
         let different: BTreeSet<u32> = sas.iter().copied().collect();
         prop_assert_eq!(misses(&run(saturated(vec![card(sas.len() + spare)]), &twice)), different.len() as u64);
@@ -128,7 +127,7 @@ proptest! {
         prop_assert_eq!(misses(&report), misses_of_a_list(&sas, size));
         let cache = report.processors[0].cache.expect("a cache");
         prop_assert_eq!(cache.hits + cache.misses, sas.len() as u64);
-        // 2 us each, and 5 a miss; the first packet arrives after 128 ps.
+        // 2 us each, and 5 us for a miss; the first packet arrives after 128 ps.
         let us = 2 * sas.len() as u64 + 5 * cache.misses;
         prop_assert!((report.end_ms * 1e3 - us as f64).abs() < 0.01, "{} ms", report.end_ms);
     }
@@ -147,7 +146,7 @@ fn of_sas_that_are_equally_likely_the_part_is_hit_that_fits() {
     }
 }
 
-/// How long 20,000 packets take, in ms.
+/// Time for 20,000 packets, in ms.
 fn duration(processors: Vec<ProcessorSpec>, sas: u32, knows: bool) -> f64 {
     let mut platform = saturated(processors);
     platform.scheduler.knows_caches = knows;
@@ -157,8 +156,8 @@ fn duration(processors: Vec<ProcessorSpec>, sas: u32, knows: bool) -> f64 {
 
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(40) })]
-    /// At the end some processor has packets left, and the others wait for it: a packet if misses
-    /// are foreseen, or else a core's queue, which is filled while the card's is full.
+    /// At the end the others wait for one processor: for one packet if misses are predicted,
+    /// otherwise for a core's queue, which was filled while the card's was full.
     #[test]
     fn a_hybrid_by_finishing_time_is_not_below_the_better_one_alone(
         size in 50_usize..500,

@@ -78,8 +78,8 @@ pub(super) struct FiguresArgs {
     /// Folder for the figures, tables and the report; created if it does not exist
     #[arg(long, value_name = "DIR")]
     pub(super) out: PathBuf,
-    /// Packets per run or trial behind a figure [default: 500,000 for small-packets, 100,000 for
-    /// accelerators, 20,000 for the others]
+    /// Packets per run or trial behind a figure [default: 500,000 for small-packets and
+    /// aggregation, 100,000 for accelerators, 20,000 for the others]
     #[arg(long, value_name = "N")]
     pub(super) packets: Option<u64>,
     /// Packets per run over the parameters that the paper leaves open [default: 30,000, 20,000 or
@@ -142,6 +142,8 @@ pub(super) enum PaperName {
     /// ConnectX-7, BlueField-3 and QAT: what was published about them, and the hybrid of card and
     /// CPU
     Accelerators,
+    /// Figures 6, 7 and 12 of small-packets with and without aggregation on the wire
+    Aggregation,
 }
 
 /// Which SA a captured packet belongs to.
@@ -280,6 +282,10 @@ pub(super) struct ChangeArgs {
     /// Maximum size of a multi-packet in bytes
     #[arg(long, value_name = "BYTES")]
     byte_limit: Option<u32>,
+    /// Aggregate the packets of a multi-packet into outer ESP packets of at most this path MTU, in
+    /// bytes (RFC 9347) [default: each packet by itself]
+    #[arg(long, value_name = "MTU")]
+    aggregation: Option<u32>,
     /// Maximum time that a packet is held in the window, in microseconds
     #[arg(long, value_name = "US")]
     max_wait_us: Option<f64>,
@@ -327,6 +333,7 @@ impl ChangeArgs {
             depth_unit: self.depth_unit.clone(),
             overtake: self.overtake.then_some(true),
             byte_limit: self.byte_limit,
+            aggregation: self.aggregation,
             max_wait_us: self.max_wait_us,
             prefetch: self.prefetch.then_some(true),
             write_buffer: self.write_buffer.then_some(true),

@@ -11,6 +11,7 @@ use crate::table::new_table;
 pub(super) fn run(args: &FiguresArgs) -> Result<(), Failure> {
     let (paper, packets, range_packets) = match args.paper {
         PaperName::SmallPackets => (Paper::SmallPackets, convoy_sim::PAPER_PACKETS, 30_000),
+        PaperName::Aggregation => (Paper::Aggregation, convoy_sim::PAPER_PACKETS, 30_000),
         PaperName::Ixp425 => (Paper::Ixp425, TRIAL_PACKETS, RANGE_TRIAL_PACKETS),
         PaperName::Grip => (Paper::Grip, TRIAL_PACKETS, RANGE_TRIAL_PACKETS),
         PaperName::Accelerators => (Paper::Accelerators, 100_000, 20_000),

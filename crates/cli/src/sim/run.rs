@@ -121,12 +121,16 @@ fn print(output: &Output<'_>, has_queue: bool) {
             "multi-packets",
             format!("{} of {:.3} packets", report.multi_packets, report.packets_per_multipacket),
         ),
+        ("outer packets", outer_packets(report)),
         ("average length", format!("{:.0} bytes", report.average_length_scheduled)),
         ("latency", times(report.latency_ms, &report.latency_percentiles_ms)),
         ("sojourn", times(report.sojourn_ms, &report.sojourn_percentiles_ms)),
         ("bus conflicts", format!("{:.1} % of requests", report.bus_conflicts * 100.0)),
         ("source waited", format!("{:.1} of {:.1} ms", report.source_waited_ms, report.end_ms)),
-    ] {
+    ]
+    .into_iter()
+    .filter(|(_, value)| !value.is_empty())
+    {
         println!("{what:<16}{value}");
     }
     if has_queue {
@@ -139,6 +143,14 @@ fn print(output: &Output<'_>, has_queue: bool) {
             "dropped", report.dropped.packets
         );
     }
+}
+
+/// Formats the outer packets of aggregation; empty without it.
+fn outer_packets(report: &Report) -> String {
+    let Some(outer) = report.outer else { return String::new() };
+    let of = |sum: u64| sum as f64 / outer.packets.max(1) as f64;
+    let (inner, bytes) = (of(report.packets), of(outer.wire_bytes));
+    format!("{} of {inner:.3} packets, {bytes:.0} bytes each on the wire", outer.packets)
 }
 
 /// Prints stages and cores, if there are any.

@@ -1,10 +1,10 @@
-//! What is open or assumed, one thing at a time.
+//! The open or assumed parameters, changed one at a time.
 
 use super::runs::Platforms;
 use crate::FigureError;
 use crate::paper::Case;
 
-/// Every case; the first is convoy's choice.
+/// All cases; the first is convoy's choice.
 pub(super) fn all() -> Result<Vec<Case<Platforms>>, FigureError> {
     let base = Platforms::open()?;
     type Change = fn(&mut Platforms);

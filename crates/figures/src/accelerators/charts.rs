@@ -1,4 +1,4 @@
-//! The figures as numbers.
+//! Data of the figures.
 
 use super::published::{
     BLUEFIELD, FLOWER, Point, QAT_BATCHED_GBS, QAT_EMERALD_RAPIDS_MBS, QAT_SYNCHRONOUS_MBS, XDP,
@@ -42,7 +42,7 @@ fn hybrid(runs: &Runs) -> Chart {
 fn by_cores(runs: &Runs) -> Chart {
     let gbps = |way: &Contender, cores| match cores {
         0 if way.variant == ALONE.variant => 0.0,
-        // Without cores there is nothing to choose.
+        // Without cores there is no choice of a processor.
         0 => runs.gbps(CARD.key(SWEEP_TUNNELS, 0)),
         _ => runs.gbps(way.key(SWEEP_TUNNELS, cores)),
     };

@@ -1,4 +1,4 @@
-//! What was published, and whether the platforms show it; and what is claimed about the hybrid.
+//! Published results and whether the platforms reproduce them, and claims about the hybrid.
 
 use super::published::{
     BLUEFIELD, BLUEFIELD_ONE_PORT, CORE_MBS, FLOWER, Point, QAT_BATCHED_GBS, QAT_EMERALD_RAPIDS_MBS,
@@ -12,10 +12,10 @@ use crate::paper::PaperClaim;
 
 type Claim = PaperClaim<Runs>;
 
-/// How far a fitted point may be off, and one that is not, in percent.
+/// Largest error of a fitted point, and of a predicted one, in percent.
 const FITTED: f64 = 1.0;
 const PREDICTED: f64 = 7.0;
-/// How far the hybrid may be below the better one alone, in percent.
+/// How far the hybrid may be below the better of the two alone, in percent.
 const HYBRID: f64 = 1.0;
 
 fn finding(shown: bool, measured: String) -> Finding {
@@ -27,7 +27,7 @@ pub(super) fn all() -> Vec<Claim> {
     [connectx(), bluefield(), qat(), hybrid()].into_iter().flatten().collect()
 }
 
-/// How far the platform is off those points, each by itself.
+/// The error of the platform at each of these points.
 fn off(runs: &Runs, (device, variant): (Device, &'static str), points: &[Point], fitted: bool) -> Finding {
     let chosen = points.iter().filter(|point| point.is_fitted == fitted);
     let (mut most, mut words) = (0.0_f64, Vec::new());
@@ -123,7 +123,7 @@ fn bluefield() -> Vec<Claim> {
     ]
 }
 
-/// QAT's rate, in GB/s.
+/// Rate of QAT, in GB/s.
 fn qat_gbs(runs: &Runs, variant: &'static str, load: u32) -> f64 {
     runs.gbps(Key { device: Device::Qat, variant, cores: 0, load }) / 8.0
 }
@@ -165,8 +165,8 @@ fn qat() -> Vec<Claim> {
     ]
 }
 
-/// How far the hybrid is above the better one alone, in percent: the least, and with how many
-/// tunnels.
+/// The smallest gain of the hybrid over the better of the two alone in percent, and the number of
+/// tunnels at which it occurs.
 fn above_the_better(runs: &Runs, hybrid: &Contender) -> (f64, u32) {
     let above = TUNNELS.map(|tunnels| {
         let of = |way: &Contender| runs.gbps(way.key(tunnels, CORES));

@@ -1,5 +1,5 @@
-//! Accelerators as people buy them: ConnectX-7, BlueField-3 and QAT, what was published about them,
-//! and the hybrid of card and CPU by finishing time.
+//! Commercial accelerators: published numbers of ConnectX-7, BlueField-3 and QAT, and the hybrid of
+//! card and CPU by finishing time.
 
 mod cases;
 mod charts;

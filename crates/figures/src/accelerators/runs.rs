@@ -1,4 +1,4 @@
-//! The runs behind the figures and claims about accelerators as people buy them.
+//! The runs behind the figures and claims about commercial accelerators.
 
 use std::collections::HashMap;
 
@@ -28,33 +28,32 @@ pub(super) enum Device {
     Qat,
 }
 
-/// Which run.
+/// Identifies a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Key {
     pub(super) device: Device,
-    /// Variants of the platform; empty for none.
+    /// Variants of the platform; empty if none.
     pub(super) variant: &'static str,
-    /// Cores that do IPsec.
+    /// Number of cores that process IPsec.
     pub(super) cores: usize,
-    /// Tunnels, or QAT's requests on their way at once.
+    /// Number of tunnels, or of QAT's requests in flight.
     pub(super) load: u32,
 }
 
-/// Tunnels of the figures about the ConnectX-7 and the BlueField-3.
+/// Numbers of tunnels in the figures about the ConnectX-7 and the BlueField-3.
 pub(super) const TUNNELS: [u32; 14] =
     [400, 600, 800, 900, 1000, 1100, 1200, 1300, 1400, 1500, 1600, 1700, 1850, 2000];
 pub(super) const BLUEFIELD_TUNNELS: [u32; 11] =
     [250, 500, 1000, 1500, 2000, 2500, 3000, 4000, 5000, 6500, 8000];
-/// Cores beside the card in the hybrid by tunnels, and in the hybrid by cores, which has this many
-/// tunnels.
+/// Number of cores beside the card in the figure of the hybrid by tunnels, and the number of
+/// tunnels in the figure by cores.
 pub(super) const CORES: usize = 8;
 pub(super) const CORES_SWEEP: [usize; 9] = [0, 1, 2, 4, 6, 8, 10, 12, 16];
 pub(super) const SWEEP_TUNNELS: u32 = 1600;
-/// QAT's requests on their way at once.
+/// Numbers of QAT's requests in flight.
 pub(super) const REQUESTS: [u32; 11] = [1, 2, 4, 8, 16, 32, 64, 96, 128, 192, 256];
 
-/// Who does IPsec in a curve of the hybrid's figures: its name and its variants, with cores or
-/// without.
+/// A curve of the hybrid's figures: its name, its variants, and whether cores process IPsec.
 pub(super) struct Contender {
     pub(super) name: &'static str,
     pub(super) variant: &'static str,
@@ -69,7 +68,7 @@ pub(super) const UNKNOWN: Contender =
 pub(super) const CONTENDERS: [Contender; 4] = [CARD, ALONE, UNKNOWN, KNOWN];
 
 impl Contender {
-    /// Its run with so many tunnels and cores.
+    /// The run of this curve with these numbers of tunnels and cores.
     pub(super) fn key(&self, tunnels: u32, cores: usize) -> Key {
         let cores = if self.has_cores { cores } else { 0 };
         Key { device: Device::ConnectX, variant: self.variant, cores, load: tunnels }
@@ -96,7 +95,7 @@ pub(super) fn keys() -> Vec<Key> {
     keys
 }
 
-/// Requests on their way of a batched caller: as many as the platform allows.
+/// Requests in flight of a batched caller: the platform's limit.
 pub(super) const BATCHED: u32 = 256;
 
 /// The platform of a run.
@@ -117,7 +116,7 @@ pub(super) fn platform_of(base: &Platforms, key: &Key) -> Result<Platform, Figur
     Ok(platform)
 }
 
-/// Carries one run out: packets of the published mean, of SAs that are equally likely.
+/// Runs one simulation: packets of the published mean size with equiprobable SAs.
 pub(super) fn run(base: &Platforms, key: &Key, packets: u64) -> Result<Report, FigureError> {
     let platform = platform_of(base, key)?;
     let (pattern, sas) = match key.device {
@@ -138,22 +137,22 @@ pub(super) fn run(base: &Platforms, key: &Key, packets: u64) -> Result<Report, F
 pub(super) struct Runs(pub(super) HashMap<Key, Report>);
 
 impl Runs {
-    /// One run; all that anybody asks for are among [`keys`].
+    /// The result of one run; all runs that are requested are in [`keys`].
     pub(super) fn of(&self, key: Key) -> &Report {
         self.0.get(&key).expect("every run that a figure or a claim asks for is among the keys")
     }
 
-    /// What was carried, in Gbit/s on the line.
+    /// The carried load, in Gbit/s on the line.
     pub(super) fn gbps(&self, key: Key) -> f64 {
         gbps(self.of(key))
     }
 
-    /// The card alone.
+    /// The carried load of the card alone.
     pub(super) fn card(&self, device: Device, variant: &'static str, tunnels: u32) -> f64 {
         self.gbps(Key { device, variant, cores: 0, load: tunnels })
     }
 
-    /// One row a run, in order.
+    /// A table with one row for each run, in order.
     pub(super) fn csv(&self) -> String {
         let mut rows: Vec<String> = self.0.iter().map(|(key, report)| row(key, report)).collect();
         rows.sort();
@@ -161,7 +160,8 @@ impl Runs {
     }
 }
 
-/// Packets over the time until the last has left, each with what it takes of the line.
+/// Rate on the line until the last packet has left, including what each packet occupies on the line
+/// beside its payload.
 pub(super) fn gbps(report: &Report) -> f64 {
     let seconds = report.end_ms * 1e-3;
     if seconds == 0.0 { 0.0 } else { report.bytes as f64 * 8.0 / seconds / 1e9 }

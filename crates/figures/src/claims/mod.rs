@@ -1,4 +1,4 @@
-//! What the paper claims, and whether runs show it.
+//! The claims of the paper, and whether the runs reproduce them.
 
 mod one_accelerator;
 mod ranges;
@@ -11,11 +11,11 @@ use convoy_sim::{Pattern, Report};
 use super::plots::name;
 use super::runs::{ENC_RATIOS, Runs};
 
-/// Differences below this part of a value are none. Little is needed, since runs that are compared
-/// have the same traffic; average lengths have [`Runs::length_noise`].
+/// Relative differences below this are treated as none. It can be small because runs that are
+/// compared have the same traffic; average lengths use [`Runs::length_noise`].
 pub(super) const NOISE: f64 = 0.001;
 
-/// Patterns with the same SAs, so that sizes alone tell them apart, by mean size.
+/// Patterns with the same distribution of SAs, which differ only in size, by mean size.
 pub(super) const EQUIPROBABLE: [Pattern; 6] = [
     Pattern::Fixed(0),
     Pattern::Fixed(24),
@@ -37,7 +37,7 @@ pub(super) const BY_SIZE: [Pattern; 7] = [
 /// Patterns with more than one size.
 pub(super) const MIXED: [Pattern; 3] = [Pattern::Trace, Pattern::Exponential, Pattern::Uniform];
 
-/// A sentence, and how to see whether it holds.
+/// A claim, and a check whether it holds.
 #[derive(Clone, Copy)]
 pub(super) struct Claim {
     /// Section and figure of the paper.
@@ -46,7 +46,7 @@ pub(super) struct Claim {
     pub(super) check: fn(&Runs) -> Finding,
 }
 
-/// Whether a claim holds in some runs, and the numbers by which one can tell.
+/// Whether a claim holds in some runs, and the numbers that show it.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Finding {
     pub(super) shown: bool,
@@ -58,7 +58,7 @@ pub(super) fn all() -> Vec<Claim> {
     [one_accelerator::CLAIMS, two_accelerators::CLAIMS].concat()
 }
 
-/// A claim about each of some patterns: it holds if it holds for all of them.
+/// A claim about several patterns, which holds if it holds for each of them.
 pub(super) fn for_patterns(patterns: &[Pattern], mut check: impl FnMut(Pattern) -> bool) -> Finding {
     let failing: Vec<String> = patterns.iter().filter(|it| !check(**it)).map(|it| name(*it)).collect();
     let held = patterns.len() - failing.len();
@@ -70,7 +70,7 @@ pub(super) fn for_patterns(patterns: &[Pattern], mut check: impl FnMut(Pattern) 
 }
 
 impl Finding {
-    /// Adds the least and the most of some numbers.
+    /// Appends the minimum and the maximum of some numbers.
     pub(super) fn with(mut self, what: &str, decimals: usize, values: impl IntoIterator<Item = f64>) -> Self {
         let (least, most) = bounds(values);
         self.measured.push_str(&format!("; {what} {least:.decimals$} to {most:.decimals$}"));
@@ -78,9 +78,8 @@ impl Finding {
     }
 }
 
-/// A claim about each of some patterns at each `T_enc_ratio`; `check` is told the place of the
-/// ratio in [`ENC_RATIOS`]. Where it fails, the finding names the ratios at which it holds for all
-/// patterns.
+/// A claim about several patterns at each `T_enc_ratio`; `check` gets the index of the ratio in
+/// [`ENC_RATIOS`]. If it fails, the finding names the ratios at which it holds for all patterns.
 pub(super) fn for_ratios(patterns: &[Pattern], mut check: impl FnMut(Pattern, usize) -> bool) -> Finding {
     let held: Vec<String> = ENC_RATIOS
         .iter()
@@ -95,7 +94,7 @@ pub(super) fn for_ratios(patterns: &[Pattern], mut check: impl FnMut(Pattern, us
     finding
 }
 
-/// A claim about numbers that all lie in a range.
+/// A claim that all numbers lie in a range.
 pub(super) fn within(
     values: impl IntoIterator<Item = f64>,
     low: f64,
@@ -125,29 +124,29 @@ pub(super) fn over_ratios(
     ENC_RATIOS.map(|ratio| of(runs.at(pattern, accelerators, window, ratio)))
 }
 
-/// No step goes up, and the whole goes down, by more than noise.
+/// Whether no step rises by more than noise and the whole falls by more than noise.
 pub(super) fn falls(values: &[f64], noise: f64) -> bool {
     let (Some(first), Some(last)) = (values.first(), values.last()) else { return false };
     values.windows(2).all(|pair| pair[1] <= pair[0] * (1.0 + noise)) && *last < first * (1.0 - noise)
 }
 
-/// The opposite of [`falls`].
+/// Whether no step falls by more than noise and the whole rises by more than noise.
 pub(super) fn rises(values: &[f64], noise: f64) -> bool {
     let reversed: Vec<f64> = values.iter().rev().copied().collect();
     falls(&reversed, noise)
 }
 
-/// One is above the other by more than noise.
+/// Whether the first value is above the second by more than noise.
 pub(super) fn above(value: f64, other: f64, noise: f64) -> bool {
     value > other * (1.0 + noise)
 }
 
-/// One is not below the other by more than noise.
+/// Whether the first value is not below the second by more than noise.
 pub(super) fn at_least(value: f64, other: f64, noise: f64) -> bool {
     value >= other * (1.0 - noise)
 }
 
-/// Names and numbers in one line.
+/// Formats names and numbers in one line.
 pub(super) fn listed(patterns: &[Pattern], of: impl Fn(Pattern) -> f64) -> String {
     let each = patterns.iter().map(|pattern| format!("{} {:.3}", name(*pattern), of(*pattern)));
     each.collect::<Vec<_>>().join(", ")

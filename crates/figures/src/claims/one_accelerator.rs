@@ -124,7 +124,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         source: "IV-B.1, figure 6",
         text: "The gain in throughput is the greater the smaller the packets (equiprobable SAs)",
         check: |runs| {
-            // Exponential and 472, uniform and 984 have the same mean.
+            // Exponential and 472 have the same mean, and so have uniform and 984.
             let ranks = [&EQUIPROBABLE[..1], &EQUIPROBABLE[1..2], &EQUIPROBABLE[2..4], &EQUIPROBABLE[4..]];
             let of = |rank: &[Pattern]| bounds(rank.iter().map(|it| gain(runs, *it, 30)));
             let shown = ranks.windows(2).all(|pair| at_least(of(pair[0]).0, of(pair[1]).1, NOISE));
@@ -260,13 +260,13 @@ fn length_ratio(report: &Report) -> f64 {
     report.average_length[1] / report.average_length[0]
 }
 
-/// Throughput at `W` over that at `W = 1`.
+/// Throughput at `W` divided by that at `W = 1`.
 fn gain(runs: &Runs, pattern: Pattern, window: usize) -> f64 {
     let at = |window| runs.at(pattern, 1, window, ENC_RATIO).throughput_mbps;
     at(window) / at(1)
 }
 
-/// Latency at `W` over that at `W = 1`.
+/// Latency at `W` divided by that at `W = 1`.
 fn delay(runs: &Runs, pattern: Pattern, window: usize) -> f64 {
     let at = |window| runs.at(pattern, 1, window, ENC_RATIO).latency_ms;
     at(window) / at(1)

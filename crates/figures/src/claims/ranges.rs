@@ -1,4 +1,4 @@
-//! Over which range of the open parameters a claim is shown.
+//! The range of the open parameters over which a claim is shown.
 
 use convoy_scheduler::{DepthUnit, FullQueue};
 use convoy_sim::FITTED_TRACE_LOCALITY;
@@ -10,7 +10,7 @@ const DEPTHS: [usize; 5] = [1, 3, 10, 30, 100];
 const T_INITS_US: [f64; 5] = [0.5, 1.0, 2.0, 5.0, 10.0];
 const LOCALITIES: [f64; 4] = [0.0, 0.25, FITTED_TRACE_LOCALITY, 0.75];
 
-/// Every combination that claims are looked at under.
+/// All combinations with which claims are checked.
 pub(crate) fn opens() -> Vec<Open> {
     let mut opens = Vec::new();
     for (full_queue, depth_unit) in readings() {
@@ -29,15 +29,15 @@ pub(crate) fn opens() -> Vec<Open> {
     opens
 }
 
-/// The readings of the rule for full queues: what becomes of a multi-packet, and what a depth
-/// counts.
+/// The possible readings of the rule for full queues: what happens to a multi-packet, and the unit
+/// of the depth.
 pub(crate) fn readings() -> [(FullQueue, DepthUnit); 4] {
     let of = |full_queue| DepthUnit::ALL.map(|unit| (full_queue, unit));
     let ([a, b], [c, d]) = (of(FullQueue::Wait), of(FullQueue::Skip));
     [a, b, c, d]
 }
 
-/// Their values, in words.
+/// Description of the range of values.
 pub(crate) fn described() -> String {
     let words = |values: &[f64]| values.iter().map(f64::to_string).collect::<Vec<_>>().join(", ");
     let depths = DEPTHS.map(|depth| depth as f64);
@@ -48,19 +48,19 @@ pub(crate) fn described() -> String {
     )
 }
 
-/// Where a claim is shown.
+/// The combinations in which a claim is shown.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Range {
     pub(crate) shown: usize,
     pub(crate) of: usize,
-    /// In words.
+    /// Description of the combinations.
     pub(crate) text: String,
-    /// By each of [`readings`].
+    /// Counts for each of [`readings`].
     pub(crate) readings: Vec<Reading>,
 }
 
 impl Range {
-    /// From a verdict for each combination.
+    /// Built from the verdict for each combination.
     pub(crate) fn new(verdicts: &[(Open, bool)]) -> Self {
         let shown = verdicts.iter().filter(|(_, shown)| *shown).count();
         let of = verdicts.len();
@@ -84,7 +84,7 @@ impl Range {
     }
 }
 
-/// A name, and how to get at its value: by its order, and in words.
+/// Name of a parameter, and functions that return its value for sorting and as text.
 type Parameter = (&'static str, fn(&Open) -> (f64, String));
 
 const PARAMETERS: [Parameter; 5] = [
@@ -99,7 +99,8 @@ const PARAMETERS: [Parameter; 5] = [
     ("locality", |open| (open.locality, open.locality.to_string())),
 ];
 
-/// Which parameters decide by themselves: the values at which it is always and never shown.
+/// The parameters that decide a claim alone: the values at which it is always shown and those at
+/// which it never is.
 fn some(verdicts: &[(Open, bool)]) -> String {
     let (mut always, mut never, mut mostly) = (Vec::new(), Vec::new(), Vec::new());
     for (name, of) in PARAMETERS {

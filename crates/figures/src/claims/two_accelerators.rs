@@ -212,13 +212,13 @@ fn latency(runs: &Runs, pattern: Pattern, window: usize) -> [f64; 4] {
     over_ratios(runs, pattern, 2, window, |report| report.latency_ms)
 }
 
-/// Latency at `W = 30` over that at `W = 1`.
+/// Latency at `W = 30` divided by that at `W = 1`.
 fn delays(runs: &Runs, pattern: Pattern) -> [f64; 4] {
     let (wide, one) = (latency(runs, pattern, 30), latency(runs, pattern, 1));
     std::array::from_fn(|place| wide[place] / one[place])
 }
 
-/// Throughput over the sum of the rates at which processors work while they do.
+/// Throughput divided by the sum of the rates at which the processors work while they are busy.
 fn part_of_sum(report: &Report) -> f64 {
     let rate = |place: usize| {
         let busy_ms = report.processors[place].utilisation * report.end_ms;
@@ -241,7 +241,7 @@ fn conflicts(runs: &Runs, patterns: &[Pattern], windows: &[usize]) -> Finding {
     within(each, 0.0, 17.0, 1, "%")
 }
 
-/// A measure with rule 5 (prefetch and write buffer) over the same without.
+/// A measure with rule 5 (prefetch and write buffer) divided by the same without it.
 fn buffered(runs: &Runs, of: impl Fn(&Report) -> f64) -> [f64; 4] {
     ENC_RATIOS.map(|enc_ratio| {
         let key = Key {

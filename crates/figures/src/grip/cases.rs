@@ -1,15 +1,15 @@
-//! What the GRIP papers leave open, one thing at a time.
+//! The open parameters of the GRIP papers, changed one at a time.
 
 use convoy_sim::{Platform, StageSpec};
 
 use crate::FigureError;
 use crate::paper::Case;
 
-/// Packets a second of 893 and of 989 Mbit/s of video with an MTU of 9000 bytes.
+/// Packets per second of 893 and of 989 Mbit/s of video with an MTU of 9000 bytes.
 const HDTV_PPS: f64 = 893e6 / 8.0 / 8942.0;
 const IPERF_PPS: f64 = 989e6 / 8.0 / 8942.0;
 
-/// Every case; the first is convoy's choice.
+/// All cases; the first is convoy's choice.
 pub(super) fn all() -> Result<Vec<Case<Platform>>, FigureError> {
     let base = Platform::open("grip-inline")?;
     type Change = fn(&mut Platform);
@@ -38,14 +38,15 @@ fn change(platform: &mut Platform, name: &str, how: impl Fn(&mut StageSpec)) {
     platform.stages.iter_mut().filter(|stage| stage.name == name).for_each(how);
 }
 
-/// Kernel, IPsec and driver have these parts of the CPUs' time for a packet, in seconds.
+/// Sets the times of kernel, IPsec and driver to these fractions of the CPUs' time for a packet, in
+/// seconds.
 fn fit(platform: &mut Platform, parts: [f64; 3], seconds: f64) {
     for (name, part) in ["kernel", "ipsec", "driver"].into_iter().zip(parts) {
         change(platform, name, |stage| stage.packet_us = part * seconds * 1e6);
     }
 }
 
-/// Copies and checksums would grow with the packet.
+/// The time for copies and checksums would grow with the packet.
 fn half_by_the_byte(platform: &mut Platform) {
     change(platform, "kernel", |stage| {
         stage.packet_us /= 2.0;
@@ -57,7 +58,7 @@ fn memory(platform: &mut Platform, part: f64) {
     platform.buses.iter_mut().filter(|bus| bus.name == "memory").for_each(|bus| bus.clock_mhz *= part);
 }
 
-/// The variant of this name; and improvements of it take away what it adds.
+/// The changes of the variant of this name. The improvements remove what it adds.
 fn uncached(platform: &mut Platform) {
     for (name, enabled) in
         [("copy2-write", true), ("copy3-read", true), ("copy3-write", true), ("flush", false)]

@@ -1,4 +1,4 @@
-//! Figures 1 (FPGAs) and 3 (HDTV) as numbers.
+//! Data of figures 1 (FPGAs) and 3 (HDTV).
 
 use super::runs::{FUNCTIONS, JUMBO, MTUS, PROFILES, Runs};
 use crate::chart::{Body, Chart, Curve, Plot, PlotForm};

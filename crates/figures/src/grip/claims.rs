@@ -1,4 +1,5 @@
-//! What the GRIP papers claim, and whether runs show it. Sections are those of HDTV and of FPGAs.
+//! The claims of the GRIP papers, and whether the runs reproduce them. Section numbers are those of
+//! HDTV and of FPGAs.
 
 use super::runs::{
     Busy, FUNCTIONS, IMPROVEMENTS, JUMBO, MTUS, PROFILES, Profile, Runs, USUAL, What, video_bytes,
@@ -75,7 +76,8 @@ fn demonstration() -> Vec<Claim> {
     ]
 }
 
-/// How far a simulated profile is from the paper's, in points, and both.
+/// The largest difference between a simulated profile and the paper's in percentage points, and
+/// both profiles.
 fn off(runs: &Runs, profile: &Profile, functions: std::ops::Range<usize>) -> Finding {
     let simulated = runs.profile(profile);
     let each = functions.map(|at| {
@@ -166,7 +168,7 @@ fn bottleneck() -> Vec<Claim> {
     ]
 }
 
-/// Transfers to and from memory.
+/// Number of transfers to and from memory.
 const TRANSFERS: [&str; 9] = [
     "capture-write",
     "copy1-read",
@@ -191,10 +193,10 @@ fn busiest_is_memory(runs: &Runs, variant: &'static str) -> Finding {
     )
 }
 
-/// What an improvement brings, in percent; by its place among [`IMPROVEMENTS`].
+/// The gain of an improvement in percent, by its index in [`IMPROVEMENTS`].
 fn gain(runs: &Runs, place: usize) -> f64 {
     let of = |place: usize| runs.video_mbps(IMPROVEMENTS[place].1, JUMBO);
-    // Searches end a little apart, and 0 has no sign.
+    // The results of searches differ slightly, and a result of 0 must have no sign.
     (of(place) / of(0) * 100.0 - 100.0).round() + 0.0
 }
 

@@ -1,5 +1,5 @@
-//! Figure 1 of the paper on network security with FPGAs (FPGAs in this folder) and figure 3 of
-//! *IPsec-Protected Transport of HDTV over IP* (HDTV), both by Bellows and others, and what becomes
+//! Figure 1 of the paper on network security with FPGAs ("FPGAs" in this folder) and figure 3 of
+//! *IPsec-Protected Transport of HDTV over IP* ("HDTV"), both by Bellows and others, and the check
 //! of their claims.
 
 mod cases;

@@ -8,11 +8,12 @@ use crate::FigureError;
 
 /// MTUs of the sweep, in bytes.
 pub(super) const MTUS: [u32; 9] = [1000, 1500, 2000, 3000, 4000, 5000, 6000, 7500, 9000];
-/// That of the demonstration.
+/// MTU of the demonstration.
 pub(super) const JUMBO: u32 = 9000;
-/// The usual one.
+/// The usual MTU of Ethernet.
 pub(super) const USUAL: u32 = 1500;
-/// Of an MTU: IP, ESP's header and IV are not encrypted; UDP, RTP and ESP's trailer are no video.
+/// Bytes of the MTU that are not encrypted (IP, ESP header and IV), and encrypted bytes that are
+/// not video (UDP, RTP and ESP trailer).
 const CLEAR_BYTES: u32 = 36;
 const OTHER_BYTES: u32 = 22;
 
@@ -25,14 +26,14 @@ pub(super) fn video_bytes(mtu: u32) -> u32 {
 pub(super) enum What {
     /// The highest rate without loss.
     Ndr,
-    /// So much video, in Mbit/s.
+    /// A fixed rate of video, in Mbit/s.
     Video(u32),
 }
 
-/// Which run.
+/// Identifies a run.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Key {
-    /// Variants of the platform; empty for none.
+    /// Variants of the platform; empty if none.
     pub(super) variant: &'static str,
     pub(super) mtu: u32,
     pub(super) what: What,
@@ -47,10 +48,10 @@ pub(super) const PROFILES: [Profile; 3] = [
     ("iperf-SMP", "iperf", 989, [47.0, 35.0, 4.0, 4.0, 2.0, 8.0]),
     ("iperf-UP", "iperf+uniprocessor", 989, [0.0, 70.0, 9.0, 4.0, 3.0, 12.0]),
 ];
-/// The functions of a profile, idle first.
+/// The functions of a profile, with idle time first.
 pub(super) const FUNCTIONS: [&str; 6] = ["idle", "kernel", "ipsec", "driver", "application", "libc"];
 
-/// The improvements, on a line of ten gigabits and with pipelines to match.
+/// The improvements, on a line of 10 Gbit/s and with pipelines to match.
 pub(super) const IMPROVEMENTS: [(&str, &str); 5] = [
     ("as it is", "ten-gigabit"),
     ("direct DMA", "ten-gigabit+direct-dma"),
@@ -80,10 +81,10 @@ pub(super) fn keys() -> Vec<Key> {
     keys
 }
 
-/// What a run has shown.
+/// The result of a run.
 #[derive(Clone, Debug)]
 pub(super) struct Outcome {
-    /// The highest load without loss, or what was carried.
+    /// The highest load without loss, or the carried load.
     pub(super) throughput: Load,
     pub(super) report: Report,
 }
@@ -94,7 +95,7 @@ pub(super) fn platform_of(base: &Platform, key: &Key) -> Result<Platform, Figure
     Ok(Setting { variant, ..Setting::default() }.platform(base)?)
 }
 
-/// Carries one run out.
+/// Runs one simulation.
 pub(super) fn run(base: &Platform, key: &Key, packets: u64) -> Result<Outcome, FigureError> {
     let platform = &platform_of(base, key)?;
     let setting = Setting {
@@ -117,7 +118,7 @@ pub(super) fn run(base: &Platform, key: &Key, packets: u64) -> Result<Outcome, F
 pub(super) struct Runs(pub(super) HashMap<Key, Outcome>);
 
 impl Runs {
-    /// One run; all that anybody asks for are among [`keys`].
+    /// The result of one run; all runs that are requested are in [`keys`].
     pub(super) fn of(&self, variant: &'static str, mtu: u32, what: What) -> &Outcome {
         self.0
             .get(&Key { variant, mtu, what })
@@ -129,7 +130,7 @@ impl Runs {
         self.of(variant, mtu, What::Ndr).throughput.pps * f64::from(8 * video_bytes(mtu)) / 1e6
     }
 
-    /// A row of the profile as simulated, in percent of the CPUs' time.
+    /// One row of the simulated profile, in percent of the CPUs' time.
     pub(super) fn profile(&self, (_, variant, mbps, _): &Profile) -> [f64; 6] {
         let report = &self.of(variant, JUMBO, What::Video(*mbps)).report;
         let part = |name| {
@@ -141,7 +142,7 @@ impl Runs {
         profile
     }
 
-    /// One row a run, in order.
+    /// A table with one row for each run, in order.
     pub(super) fn csv(&self) -> String {
         let mut rows: Vec<String> = self.0.iter().map(|(key, outcome)| row(key, outcome)).collect();
         rows.sort();
@@ -156,7 +157,7 @@ fn row(key: &Key, outcome: &Outcome) -> String {
     format!("{},{},{:?},{pps},{video},{dropped},{host},{memory},{pci},{x1}\n", key.variant, key.mtu, key.what)
 }
 
-/// How busy each part is, 0 to 1.
+/// Utilisation of each part, 0 to 1.
 pub(super) struct Busy {
     pub(super) host: f64,
     pub(super) memory: f64,

@@ -1,23 +1,23 @@
-//! What the IXP425 paper leaves open, one thing at a time.
+//! The open parameters of the IXP425 paper, changed one at a time.
 
 use convoy_sim::{Platform, StagePosition, StageSpec};
 
 use crate::FigureError;
 use crate::paper::Case;
 
-/// The gateway and what it is held against.
+/// The gateway and the PC with which it is compared.
 #[derive(Clone)]
 pub(super) struct Platforms {
     pub(super) ixp425: Platform,
     pub(super) pentium3: Platform,
 }
 
-/// Microseconds that IPsec takes of the XScale with 1450 bytes at 45 Mbit/s.
+/// Time that the XScale spends on IPsec with 1450 bytes at 45 Mbit/s, in us.
 const PACKET_AT_45_MBPS_US: f64 = 1450.0 * 8.0 / 45.0;
-/// The XScale's share of a packet that is forwarded, at wire speed of 512 bytes.
+/// The XScale's time for a forwarded packet, at wire speed with 512 bytes.
 const FORWARDED_512_US: f64 = 42.46;
 
-/// Every case; the first is convoy's choice.
+/// All cases; the first is convoy's choice.
 pub(super) fn all() -> Result<Vec<Case<Platforms>>, FigureError> {
     let base = Platforms { ixp425: Platform::open("ixp425")?, pentium3: Platform::open("pentium3")? };
     type Change = fn(&mut Platforms);
@@ -62,8 +62,8 @@ fn each_of(name: &str, platforms: &mut Platforms, packet_us: f64) {
     set(&mut platforms.pentium3, name, packet_us);
 }
 
-/// Another cost of a byte, with which what is fitted is fitted anew: wire speed at 512 bytes, and
-/// 45 Mbit/s at 1450.
+/// Another cost per byte, after which the fitted values are fitted again: wire speed at 512 bytes,
+/// and 45 Mbit/s at 1450.
 fn byte_cost(platforms: &mut Platforms, byte_ns: f64) {
     let packet_us = (FORWARDED_512_US - 512.0 * byte_ns * 1e-3) / 2.0;
     for name in ["receive", "transmit"] {
@@ -89,7 +89,7 @@ fn byte_cost(platforms: &mut Platforms, byte_ns: f64) {
     }
 }
 
-/// A stage's time in a variant, where that has one.
+/// A stage's time in a variant, if the variant sets one.
 fn vary(platform: &mut Platform, variant: &str, name: &str, packet_us: f64) {
     let keys = platform.variants.get_mut(variant).and_then(|it| it.get_mut("stage"));
     let keys = keys.and_then(|it| it.get_mut(name)).and_then(toml::Value::as_table_mut);
@@ -98,10 +98,11 @@ fn vary(platform: &mut Platform, variant: &str, name: &str, packet_us: f64) {
     }
 }
 
-/// What the XScale does for IPsec.
+/// The stages of IPsec on the XScale.
 const IPSEC: [&str; 4] = ["sa-lookup", "ipsec-headers", "crypto-request", "crypto-callback"];
 
-/// Another share of the look-up in the time for IPsec, at the expense of the headers.
+/// Changes the share of the look-up in the time for IPsec; the share of the headers changes by the
+/// opposite amount.
 fn lookup_share(platforms: &mut Platforms, share: f64) {
     let ixp425 = &mut platforms.ixp425;
     let all: f64 = IPSEC.iter().filter_map(|name| stage(ixp425, name).map(|stage| stage.packet_us)).sum();
@@ -112,12 +113,12 @@ fn lookup_share(platforms: &mut Platforms, share: f64) {
     vary(ixp425, "npe-lookup", "sa-lookup", all * share * 533.0 / 133.0);
 }
 
-/// A part of what a request takes whatever its length is no work of the coprocessor's: interrupts,
-/// the queue manager.
+/// Attributes a part of the constant time of a request to interrupts and the queue manager instead
+/// of the coprocessor.
 fn latency(ixp425: &mut Platform, part: f64) {
     let all = ixp425.reference.t_init_us;
     ixp425.reference.t_init_us = all * (1.0 - part);
-    // Before `crypto-in`, and for as many packets at once as there are.
+    // The stage comes before `crypto-in` and serves any number of packets at once.
     let at = ixp425.stages.iter().position(|stage| stage.name == "crypto-in").unwrap_or(0);
     let waits = StageSpec {
         name: "queue-manager".to_owned(),
@@ -137,7 +138,7 @@ fn latency(ixp425: &mut Platform, part: f64) {
     }
 }
 
-/// Software that takes so many times the clocks of the published figure.
+/// Software that takes this multiple of the published number of clocks.
 fn clocks(platforms: &mut Platforms, times: f64) {
     platforms.pentium3.reference.block_mbps /= times;
 }

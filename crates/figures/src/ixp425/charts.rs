@@ -1,4 +1,4 @@
-//! Figures 6 and 8 to 15 as numbers.
+//! Data of figures 6 and 8 to 15.
 
 use convoy_sim::Report;
 
@@ -71,7 +71,7 @@ fn forwarding(runs: &Runs) -> Chart {
     chart(8, "Packet forwarding, by the number of NPEs", note, plot)
 }
 
-/// Names of a scheme's variants.
+/// Variant names of a scheme.
 type Scheme = (&'static str, &'static str, &'static str);
 
 fn ipsec(
@@ -154,7 +154,7 @@ fn turnaround(runs: &Runs) -> Chart {
     let curve = |name: &str, variant: &'static str| {
         Curve::new(name, places().map(|(x, length)| (x, runs.turnaround_us(variant, length))))
     };
-    // Over the bars of DES.
+    // Placed above the bars of DES.
     let papers = Curve::papers([(-0.21, 117.0), (0.79, 97.0)]);
     let series = vec![curve("DES", "des"), curve("3DES", ""), papers];
     let names = REQUESTS.iter().rev().map(|length| (length + 28).to_string()).collect();
@@ -169,7 +169,7 @@ fn turnaround(runs: &Runs) -> Chart {
     chart(14, "Turnaround of a request to the coprocessor", note, plot)
 }
 
-/// Who does what in figure 15.
+/// The assignment of tasks in figure 15.
 pub(super) const CONFIGURATIONS: [(&str, System, &str); 6] = [
     ("NPE B, DES", System::Ixp425, "des"),
     ("NPE B, 3DES", System::Ixp425, ""),
@@ -179,7 +179,7 @@ pub(super) const CONFIGURATIONS: [(&str, System, &str); 6] = [
     ("Pentium III, 3DES", System::Pentium3, ""),
 ];
 
-/// IP, IPsec and cryptography, in us of a packet.
+/// Times of IP, IPsec and cryptography, in us per packet.
 pub(super) fn blocks_us(runs: &Runs, system: System, variant: &'static str) -> [f64; 3] {
     let report: &Report = &runs.of(system, variant, LONGEST, What::Idle).report;
     let sum = |names: &[&str]| names.iter().map(|name| service_us(report, name)).sum::<f64>();

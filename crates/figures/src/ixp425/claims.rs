@@ -1,4 +1,5 @@
-//! What the IXP425 paper claims, and whether runs show it. Sections are the paper's.
+//! The claims of the IXP425 paper, and whether the runs reproduce them. Section numbers are the
+//! paper's.
 
 use super::charts::{CONFIGURATIONS, blocks_us};
 use super::runs::{
@@ -10,19 +11,19 @@ use crate::paper::PaperClaim;
 
 type Claim = PaperClaim<Runs>;
 
-/// Equal, as people compare bars: within this part.
+/// Largest relative difference of values that a figure would show as equal.
 const ALIKE: f64 = 0.05;
 
 fn finding(shown: bool, measured: String) -> Finding {
     Finding { shown, measured }
 }
 
-/// A number that is the paper's within a part of it.
+/// A claim that a number is within a relative tolerance of the paper's.
 fn near(measured: f64, papers: f64, part: f64, unit: &str) -> Finding {
     finding((measured / papers - 1.0).abs() <= part, format!("{measured:.1} {unit}"))
 }
 
-/// Lengths and what each has, in one line.
+/// Formats lengths and their values in one line.
 fn listed(lengths: &[u32], decimals: usize, of: impl Fn(u32) -> f64) -> String {
     let each = lengths.iter().map(|length| format!("{length} B {:.decimals$}", of(*length)));
     each.collect::<Vec<_>>().join(", ")
@@ -92,7 +93,7 @@ fn forwarding() -> Vec<Claim> {
     ]
 }
 
-/// Forwarding with two NPEs over that without.
+/// Rate of forwarding with two NPEs divided by that without.
 fn io_gain(runs: &Runs, length: u32) -> f64 {
     runs.mbps("forwarding", length) / runs.mbps("forwarding+software-io", length)
 }
@@ -244,13 +245,13 @@ fn bottlenecks() -> Vec<Claim> {
     ]
 }
 
-/// The rate that figure 14's slope gives, in Mbit/s: of the longest request and the next.
+/// The rate in Mbit/s according to the slope of figure 14 between the two longest requests.
 fn slope_mbps(runs: &Runs, variant: &'static str) -> f64 {
     let bits = f64::from(REQUESTS[3] - REQUESTS[2]) * 8.0;
     bits / (runs.turnaround_us(variant, REQUESTS[3]) - runs.turnaround_us(variant, REQUESTS[2]))
 }
 
-/// What the coprocessor carries if it is never idle, in Mbit/s of requests.
+/// Throughput of a coprocessor that is never idle, in Mbit/s of requests.
 fn alone_mbps(runs: &Runs, variant: &'static str) -> f64 {
     runs.of(System::Ixp425, variant, REQUESTS[3], What::Alone).report.throughput_mbps
 }
@@ -308,7 +309,7 @@ fn longest_is_cryptography(runs: &Runs, configurations: &[(&str, System, &'stati
     finding(each.iter().all(|(shown, _)| *shown), measured.join("; "))
 }
 
-/// What a variant brings at the longest packet, in percent.
+/// Gain of a variant at the longest packet, in percent.
 fn gain(runs: &Runs, variant: &'static str) -> f64 {
     runs.mbps(variant, LONGEST) / runs.mbps("", LONGEST) * 100.0 - 100.0
 }
@@ -367,6 +368,6 @@ fn blocks_and_future() -> Vec<Claim> {
     ]
 }
 
-/// What the XScale does to a packet of IPsec.
+/// The stages of an IPsec packet on the XScale.
 const ON_XSCALE: [&str; 6] =
     ["receive", "sa-lookup", "ipsec-headers", "crypto-request", "crypto-callback", "transmit"];

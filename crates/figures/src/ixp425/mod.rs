@@ -1,5 +1,5 @@
 //! Figures 6 and 8 to 15 of *VPN Gateways over Network Processors: Implementation and Evaluation*
-//! (Lin), and what becomes of its claims.
+//! (Lin), and the check of its claims.
 
 mod cases;
 mod charts;

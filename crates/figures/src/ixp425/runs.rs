@@ -7,17 +7,18 @@ use convoy_sim::{Arrivals, Load, NdrSearch, Platform, Report, Setting, Simulatio
 use super::cases::Platforms;
 use crate::FigureError;
 
-/// Lengths of frames, in bytes: those of figure 11, and others of RFC 2544.
+/// Lengths of frames in bytes: those of figure 11, and others of RFC 2544.
 pub(super) const LENGTHS: [u32; 8] = [64, 128, 256, 512, 1024, 1280, 1450, 1518];
-/// Those of figure 11.
+/// The lengths of figure 11.
 pub(super) const FIGURE_11: [u32; 5] = [64, 512, 1024, 1450, 1518];
-/// Those whose requests to the coprocessor are those of figure 14: 284, 540, 1052 and 1458 bytes.
+/// Lengths whose requests to the coprocessor are those of figure 14: 284, 540, 1052 and 1458 bytes.
 pub(super) const REQUESTS: [u32; 4] = [256, 512, 1024, 1430];
-/// The longest that is not fragmented.
+/// The longest frame that is not fragmented.
 pub(super) const LONGEST: u32 = 1450;
-/// Loads of figure 12, in percent of the line; 64 bytes keep the XScale busy from 17 on.
+/// Loads of figure 12 in percent of the line rate; with 64 bytes the XScale is saturated from 17 %
+/// on.
 pub(super) const LINE_PERCENT: [u32; 10] = [3, 6, 10, 13, 16, 20, 40, 60, 80, 100];
-/// Loads of figure 13, in packets a second.
+/// Loads of figure 13, in packets per second.
 pub(super) const IPSEC_PPS: [u32; 12] =
     [400, 1200, 2000, 2800, 3200, 3600, 3800, 4000, 4400, 5200, 6400, 8400];
 
@@ -31,19 +32,19 @@ pub(super) enum System {
 pub(super) enum What {
     /// The highest rate without loss.
     Ndr,
-    /// So many packets a second.
+    /// A fixed number of packets per second.
     Load(u32),
     /// One packet at a time.
     Idle,
-    /// The coprocessor alone, never idle.
+    /// The coprocessor alone, always busy.
     Alone,
 }
 
-/// Which run.
+/// Identifies a run.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Key {
     pub(super) system: System,
-    /// Variants of its platform; empty for none.
+    /// Variants of its platform; empty if none.
     pub(super) variant: &'static str,
     pub(super) length: u32,
     pub(super) what: What,
@@ -61,7 +62,7 @@ pub(super) const SCHEMES: [(&str, &str, &str); 4] = [
 pub(super) const FORWARDING: [(&str, &str); 3] =
     [("two NPEs", "forwarding"), ("one NPE", "forwarding+one-npe"), ("no NPE", "forwarding+software-io")];
 
-/// Packets a second of a load on the line, in percent.
+/// Packets per second of a load given in percent of the line rate.
 pub(super) fn line_pps(length: u32, percent: u32) -> u32 {
     (f64::from(percent) * 1e6 / f64::from(8 * (length + 20))) as u32
 }
@@ -111,17 +112,17 @@ pub(super) fn keys() -> Vec<Key> {
     keys
 }
 
-/// What a run has shown.
+/// The result of a run.
 #[derive(Clone, Debug)]
 pub(super) struct Outcome {
-    /// The highest load without loss, or what was carried.
+    /// The highest load without loss, or the carried load.
     pub(super) throughput: Load,
-    /// The load of the line.
+    /// The load at the line rate.
     pub(super) line: Load,
     pub(super) report: Report,
 }
 
-/// Packets of a run in which they do not meet, a second.
+/// Packets per second, and number of packets, of a run in which packets never wait for each other.
 const IDLE_PPS: f64 = 100.0;
 const IDLE_PACKETS: u64 = 20;
 
@@ -135,7 +136,7 @@ pub(super) fn platform_of(platforms: &Platforms, key: &Key) -> Result<Platform, 
     Ok(Setting { variant, ..Setting::default() }.platform(base)?)
 }
 
-/// Carries one run out.
+/// Runs one simulation.
 pub(super) fn run(platforms: &Platforms, key: &Key, packets: u64) -> Result<Outcome, FigureError> {
     let base = &platform_of(platforms, key)?;
     let setting =
@@ -159,7 +160,7 @@ fn paced(base: &Platform, setting: &Setting, pps: f64) -> Result<Outcome, Simula
     Ok(Outcome { throughput: report.carried, line: report.offered, report })
 }
 
-/// The gateway without anything but the coprocessor that takes time.
+/// The gateway with the coprocessor as the only part that takes time.
 fn coprocessor_alone(base: &Platform) -> Platform {
     let mut platform = base.clone();
     platform.source.rate_mbps = 1e5;
@@ -173,30 +174,30 @@ fn coprocessor_alone(base: &Platform) -> Platform {
 pub(super) struct Runs(pub(super) HashMap<Key, Outcome>);
 
 impl Runs {
-    /// One run; all that anybody asks for are among [`keys`].
+    /// The result of one run; all runs that are requested are in [`keys`].
     pub(super) fn of(&self, system: System, variant: &'static str, length: u32, what: What) -> &Outcome {
         let key = Key { system, variant, length, what };
         self.0.get(&key).expect("every run that a figure or a claim asks for is among the keys")
     }
 
-    /// The throughput without loss, in Mbit/s of frames.
+    /// The throughput of the IXP425 without loss, in Mbit/s of frames.
     pub(super) fn mbps(&self, variant: &'static str, length: u32) -> f64 {
         self.of(System::Ixp425, variant, length, What::Ndr).throughput.mbps
     }
 
-    /// The same of the Pentium III.
+    /// The throughput of the Pentium III without loss, in Mbit/s of frames.
     pub(super) fn pentium3_mbps(&self, variant: &'static str, length: u32) -> f64 {
         self.of(System::Pentium3, variant, length, What::Ndr).throughput.mbps
     }
 
-    /// A request's turnaround with the coprocessor, in us; of one packet at a time.
+    /// Turnaround time of a request to the coprocessor in us, with one packet at a time.
     pub(super) fn turnaround_us(&self, variant: &'static str, length: u32) -> f64 {
         let report = &self.of(System::Ixp425, variant, length, What::Idle).report;
         let stages = ["queue-manager", "crypto-in", "crypto-out"].map(|name| sojourn_us(report, name));
         stages.iter().sum::<f64>() + report.latency_ms * 1e3
     }
 
-    /// One row a run, in order.
+    /// A table with one row for each run, in order.
     pub(super) fn csv(&self) -> String {
         let mut rows: Vec<String> = self.0.iter().map(|(key, outcome)| row(key, outcome)).collect();
         rows.sort();
@@ -225,7 +226,7 @@ fn row(key: &Key, outcome: &Outcome) -> String {
     )
 }
 
-/// What a stage takes of each packet, in us; 0 where it is not there.
+/// Service time of a stage for each packet in us; 0 if the stage is absent.
 pub(super) fn service_us(report: &Report, name: &str) -> f64 {
     report.stages.iter().find(|stage| stage.name == name).map_or(0.0, |stage| stage.service_us)
 }
@@ -234,12 +235,12 @@ fn sojourn_us(report: &Report, name: &str) -> f64 {
     report.stages.iter().find(|stage| stage.name == name).map_or(0.0, |stage| stage.sojourn_us)
 }
 
-/// The CPU's utilisation, 0 to 1.
+/// Utilisation of the CPU, 0 to 1.
 pub(super) fn cpu(report: &Report) -> f64 {
     report.processors[0].utilisation
 }
 
-/// NPE B's utilisation, 0 to 1.
+/// Utilisation of NPE B, 0 to 1.
 pub(super) fn npe_b(report: &Report) -> f64 {
     report.processors[1].utilisation
 }

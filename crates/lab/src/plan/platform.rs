@@ -248,6 +248,7 @@ fn scheduler(config: &SchedulerConfig, window: usize) -> SchedulerSpec {
         window_max: None,
         max_wait_us: config.max_wait as f64 * 1e-3,
         byte_limit: Some(config.byte_limit),
+        aggregation: None,
         classes: config.classes,
         weights,
         work_conserving: true,

@@ -4,15 +4,16 @@
 use crate::platform::BusSpec;
 use crate::report::BusReport;
 
-/// A bus. Since it is first come, first served and a transfer's length is known, a request at once
-/// says when it will end: no queue is kept, and nobody has to be woken for the next one.
+/// A bus. Requests are served in order and their lengths are known, so the end of a transfer is
+/// known when it is requested. Therefore no queue is needed, and no event to start the next
+/// transfer.
 pub(crate) struct Bus {
     /// `t_cycle`, in ticks.
     cycle: f64,
     address_cycles: u64,
     width: u64,
     packet_bytes: u64,
-    /// When all transfers that were asked for have ended.
+    /// Time at which all requested transfers have ended.
     free_at: u64,
     requests: u64,
     conflicts: u64,
@@ -33,10 +34,10 @@ impl Bus {
         }
     }
 
-    /// `t_bus` of so many bytes, in ticks: `t_cycle * (c_address + ceil(l / width))`.
+    /// `t_bus` of this many bytes, in ticks: `t_cycle * (c_address + ceil(l / width))`.
     #[inline]
     pub(crate) fn transfer(&self, bytes: u64) -> u64 {
-        // A division by a number that the compiler does not know takes 20 cycles or more.
+        // A division by a variable takes 20 cycles or more; one by a constant 4 is a shift.
         let cycles = match self.width {
             4 => bytes.div_ceil(4),
             width => bytes.div_ceil(width),
@@ -44,14 +45,15 @@ impl Bus {
         (self.cycle * (self.address_cycles + cycles) as i64 as f64 + 0.5) as i64 as u64
     }
 
-    /// `t_bus` of a multi-packet of so many bytes, with what crosses for each of its packets
-    /// besides.
+    /// `t_bus` of one transfer of a multi-packet of this many bytes, including the bytes that are
+    /// transferred for each of its packets.
     #[inline]
     pub(crate) fn multi_packet(&self, bytes: u64, packets: usize) -> u64 {
         self.transfer(bytes + self.packet_bytes * packets as u64)
     }
 
-    /// Asks for the bus for `ticks`; when that transfer ends. Requests must come in order of time.
+    /// Requests the bus for `ticks`, and returns when that transfer ends. Requests must come in
+    /// order of time.
     #[inline]
     pub(crate) fn request(&mut self, now: u64, ticks: u64) -> u64 {
         self.requests += 1;
@@ -101,7 +103,7 @@ mod tests {
         assert_eq!(bus.request(100, 10), 110);
         assert_eq!(bus.request(101, 20), 130);
         assert_eq!(bus.request(102, 5), 135);
-        // At the very moment at which a transfer ends the bus is free.
+        // The bus is free at the instant at which a transfer ends.
         assert_eq!(bus.request(135, 1), 136);
         assert_eq!(bus.request(200, 1), 201);
         assert_eq!((bus.requests, bus.conflicts, bus.busy_ticks), (5, 2, 37));

@@ -1,21 +1,21 @@
-//! Cores that do stages alone.
+//! Cores that serve only stages.
 
 use super::stage::{Server, Single};
 use super::{Machine, Observer};
 use crate::traffic::Traffic;
 
-/// Cores of one kind.
+/// A group of identical cores.
 pub(crate) struct Cores {
-    /// Where the event of the first is; the others' follow.
+    /// Slot of the first core; the slots of the others follow it.
     pub(crate) slot: usize,
-    /// What each has: the stage, and its packet.
+    /// The packet that each core serves, and the stage it is at.
     pub(crate) at: Vec<Option<(usize, Single)>>,
     pub(crate) busy_ticks: u64,
 }
 
 impl<T: Traffic, O: Observer> Machine<'_, T, O> {
-    /// Gives each free core the packet that has waited longest at any of their stages; on a tie
-    /// that of the first stage.
+    /// Gives each free core the packet that has waited longest at any of the group's stages; on a
+    /// tie, that of the first stage.
     pub(super) fn start_cores(&mut self, of: usize) {
         while let Some(free) = self.cores[of].at.iter().position(Option::is_none) {
             let is_here = |server: &Server| matches!(server, Server::Cores(cores) if *cores == of);
@@ -30,7 +30,7 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
         }
     }
 
-    /// A core is done.
+    /// Handles a core that has finished its packet.
     #[inline(never)]
     pub(super) fn core_done(&mut self, of: usize, core: usize) {
         if let Some((at, single)) = self.cores[of].at[core].take() {

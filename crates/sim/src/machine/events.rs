@@ -1,33 +1,33 @@
-//! The event queue. Every part of a platform has at most one event ahead of it, so the queue is an
-//! array of times, one slot a part, and the next event is its least. For the few parts of a
-//! platform a scan of one or two cache lines beats any heap, and nothing is ever allocated.
+//! The event queue. Each part of a platform has at most one pending event, so the queue is an array
+//! of times with one slot for each part, and the next event is the minimum. For the few parts of a
+//! platform, scanning one or two cache lines is faster than a heap, and nothing is allocated.
 
 use crate::time::NEVER;
 
-/// Times by slot. At one instant lower slots go first.
+/// Times by slot. At the same instant, the event of the lower slot comes first.
 pub(crate) struct Events {
     times: Vec<u64>,
 }
 
 impl Events {
-    /// Nothing ahead of any of `slots` parts; there is at least one.
+    /// A queue of `slots` slots, at least one, without events.
     pub(crate) fn new(slots: usize) -> Self {
         Self { times: vec![NEVER; slots.max(1)] }
     }
 
-    /// Sets a slot's only event.
+    /// Sets the event of a slot.
     #[inline]
     pub(crate) fn set(&mut self, slot: usize, time: u64) {
         self.times[slot] = time;
     }
 
-    /// The next event's time and slot; [`NEVER`] when nothing is ahead.
+    /// Time and slot of the next event; the time is [`NEVER`] if there is none.
     #[inline]
     pub(crate) fn next(&self) -> (u64, usize) {
         let (mut time, mut slot) = (self.times[0], 0);
         for (at, candidate) in self.times.iter().enumerate().skip(1) {
-            // Compiles to conditional moves: which part is next is nothing that a branch predictor
-            // could learn.
+            // This compiles to conditional moves, since a branch predictor cannot learn which part
+            // comes next.
             (time, slot) = if *candidate < time { (*candidate, at) } else { (time, slot) };
         }
         (time, slot)

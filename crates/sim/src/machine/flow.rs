@@ -1,4 +1,4 @@
-//! A packet's way through the machine: source, window, queue, core, out.
+//! The way of a packet: source, window, queue, core, exit.
 
 use convoy_scheduler::{Dispatch, Input, Item};
 
@@ -8,8 +8,8 @@ use super::{Carried, Machine, NEVER, Observer, Served};
 use crate::traffic::{Traffic, TrafficError};
 
 impl<T: Traffic, O: Observer> Machine<'_, T, O> {
-    /// Lets packets arrive before the next event, which is at `until`, up to the one that concerns
-    /// the scheduler.
+    /// Lets packets arrive before the next event, at `until`, up to the first one that concerns the
+    /// scheduler.
     #[inline]
     pub(super) fn arrive(&mut self, until: u64) -> Result<(), TrafficError> {
         while self.arrival < until {
@@ -20,8 +20,8 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
             let single = Single { sa: packet.sa, carried };
             self.source.advance()?;
             self.enter(single);
-            // As long as the window is not full there is nothing to schedule: saves every packet
-            // but the last the scheduler's answer that it has nothing.
+            // While the window is not full there is nothing to schedule, so most packets do not
+            // need to ask the scheduler.
             let goes_on = self.only_full_windows_go && self.scheduler.room() > 0;
             let Some(next) = self.source.next().filter(|_| goes_on) else {
                 self.arrival = NEVER;
@@ -33,8 +33,8 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
         Ok(())
     }
 
-    /// Lets the source go on if it stands and has a packet for which there is room. Until now its
-    /// clock stood still, so that every later arrival shifts (docs/internals/simulator.md:
+    /// Restarts the source's clock if it is stopped and there is room for the next packet. The time
+    /// for which the clock was stopped delays all later arrivals (docs/internals/simulator.md:
     /// arrival).
     #[inline]
     pub(super) fn resume_source(&mut self) {
@@ -50,13 +50,13 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
         }
     }
 
-    /// Whether a packet of a class can come in now.
+    /// Whether there is room for a packet of this class.
     pub(super) fn has_room(&self, class: u8) -> bool {
         let finds_window = !self.before.is_empty() || self.scheduler.room_for(class) > 0;
         finds_window && self.inside < self.frames
     }
 
-    /// Lets a packet in, which finds room.
+    /// Admits a packet, for which there is room.
     #[inline]
     pub(super) fn enter(&mut self, single: Single) {
         if self.has_stages {
@@ -73,14 +73,18 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
         let Single { sa, carried } = single;
         let (bytes, class) = (carried.bytes, carried.class);
         let algorithm = self.missing_from(sa);
-        let item = Item { sa, algorithm, class, blocks: bytes.div_ceil(16), bytes, payload: carried };
+        let blocks = match &mut self.aggregate {
+            Some(aggregate) => aggregate.enter(sa, bytes),
+            None => bytes.div_ceil(16),
+        };
+        let item = Item { sa, algorithm, class, blocks, bytes, payload: carried };
         let entered = self.scheduler.push(self.now, item);
         debug_assert!(entered.is_ok(), "the window has room");
     }
 
-    /// The algorithm of a packet, as the scheduler knows it: the set of known caches from which its
-    /// SA is missing now. What is moved into a cache or out of it while the packet stands in the
-    /// window is not counted.
+    /// The algorithm number under which the scheduler sees a packet: the set of known caches that
+    /// do not hold its SA now. Changes of the caches while the packet is in the window are not
+    /// taken into account.
     #[inline]
     fn missing_from(&self, sa: u32) -> u16 {
         let bit = |(bit, at): (usize, &usize)| {
@@ -90,8 +94,8 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
         self.known_caches.iter().enumerate().map(bit).sum()
     }
 
-    /// Sends multi-packets as long as the scheduler has any (docs/internals/simulator.md: rules 1
-    /// to 3).
+    /// Dispatches multi-packets until the scheduler has none to dispatch
+    /// (docs/internals/simulator.md: rules 1 to 3).
     #[inline]
     pub(super) fn schedule(&mut self) {
         if !self.only_full_windows_go || self.source.next().is_none() {
@@ -100,13 +104,13 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
         if self.scheduler.room() > 0 {
             return;
         }
-        // One leaves at least one place, and then the window is not full any more.
+        // One dispatch frees at least one place, after which the window is no longer full.
         if let Some(dispatch) = self.scheduler.dispatch(self.now, Input::More) {
             self.send(dispatch);
         }
     }
 
-    /// The same whatever makes a multi-packet go.
+    /// As `schedule`, for any condition under which multi-packets are dispatched.
     #[inline(never)]
     fn schedule_all(&mut self) {
         match self.worker {
@@ -130,7 +134,7 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
         }
     }
 
-    /// What is known of packets that are not in the window yet.
+    /// What the scheduler may expect: more packets, a pause, or the end of the traffic.
     #[inline]
     pub(super) fn input(&self) -> Input {
         let waits = self.ingress.as_ref().is_some_and(|ingress| !ingress.is_empty());
@@ -148,16 +152,20 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
     #[inline]
     pub(super) fn send(&mut self, dispatch: Dispatch<Carried>) {
         let processor = &mut self.processors[dispatch.engine];
-        let packets = dispatch.items.len();
-        let transfer =
-            processor.way.bus().map_or(0, |bus| self.buses[bus].multi_packet(dispatch.bytes, packets));
+        let (mut packets, mut bytes) = (dispatch.items.len(), dispatch.bytes);
+        let mut blocks = dispatch.blocks;
+        if let Some(aggregate) = &mut self.aggregate {
+            let outer = aggregate.leave(dispatch.sa, packets, bytes);
+            (packets, bytes, blocks) = (outer.packets as usize, outer.bytes, outer.blocks);
+        }
+        let transfer = processor.way.bus().map_or(0, |bus| self.buses[bus].multi_packet(bytes, packets));
         let at = dispatch.engine;
-        let processing = processor.processing(&dispatch);
+        let processing = processor.processing(&dispatch, blocks);
         processor.enqueue(Job { scheduled: self.now, transfer, processing, dispatch });
         self.advance(at);
     }
 
-    /// Lets a processor start what it can (docs/internals/simulator.md: rules 4 and 5).
+    /// Starts whatever a processor can start now (docs/internals/simulator.md: rules 4 and 5).
     #[inline]
     pub(super) fn advance(&mut self, at: usize) {
         if self.has_stages && (self.worker == Some(at) || self.serve_stage_first(at)) {
@@ -197,14 +205,14 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
         }
     }
 
-    /// A buffered processor's input is in.
+    /// Handles the end of an input transfer, at a processor with buffers.
     #[inline(never)]
     pub(super) fn moved_in(&mut self, at: usize) {
         self.processors[at].loaded();
         self.advance(at);
     }
 
-    /// A processor's output is out.
+    /// Handles the end of an output transfer.
     #[inline]
     pub(super) fn moved_out(&mut self, at: usize) {
         let processor = &mut self.processors[at];
@@ -212,7 +220,7 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
         self.complete(at);
     }
 
-    /// A processor's core is done; whether its multi-packet is.
+    /// Handles a core that has finished, and returns whether a multi-packet is completed.
     #[inline]
     pub(super) fn computed(&mut self, at: usize) -> bool {
         let processor = &mut self.processors[at];
@@ -239,8 +247,8 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
         }
     }
 
-    /// The first multi-packet of a processor's line is done: it is measured, and the processor goes
-    /// on.
+    /// Completes the first multi-packet of a processor: it is measured, and the processor starts
+    /// its next step.
     #[inline]
     fn complete(&mut self, at: usize) {
         let Some(Job { scheduled, processing, dispatch, .. }) = self.processors[at].first() else { return };

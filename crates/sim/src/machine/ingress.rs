@@ -1,5 +1,5 @@
-//! The ingress queue: where the source does not wait, what arrives stands here until there is room
-//! behind, or is lost.
+//! The ingress queue. If the source does not wait, packets that arrive while the platform has no
+//! room stand in this queue, or are lost if it is full.
 
 use std::collections::VecDeque;
 
@@ -8,20 +8,20 @@ use super::{Carried, Machine, Observer};
 use crate::platform::SourceSpec;
 use crate::traffic::{Traffic, TrafficError};
 
-/// A finite queue, and what it has dropped.
+/// A finite queue, and counters of the packets that it dropped.
 pub(crate) struct Ingress {
     queue: VecDeque<Single>,
-    /// Of those that wait.
+    /// Bytes `b` of the packets in the queue.
     bytes: u64,
     packets_max: usize,
     bytes_max: u64,
     pub(crate) dropped_packets: u64,
-    /// Bytes `b` of these.
+    /// Bytes `b` of the dropped packets.
     pub(crate) dropped_bytes: u64,
 }
 
 impl Ingress {
-    /// The queue of a source that has one.
+    /// The queue of this source, if it has one.
     pub(crate) fn of(source: &SourceSpec) -> Option<Self> {
         source.is_lossy().then(|| Self {
             queue: VecDeque::new(),
@@ -33,7 +33,7 @@ impl Ingress {
         })
     }
 
-    /// Puts a packet at the end, or drops it.
+    /// Appends a packet, or drops it if the queue is full.
     fn push(&mut self, single: Single) {
         let bytes = u64::from(single.carried.bytes);
         if self.queue.len() < self.packets_max && self.bytes + bytes <= self.bytes_max {
@@ -57,7 +57,8 @@ impl Ingress {
 }
 
 impl<T: Traffic, O: Observer> Machine<'_, T, O> {
-    /// Lets the packet arrive that is due. The source's clock goes on whatever becomes of it.
+    /// Handles the arrival of the next packet. The source's clock goes on whether the packet is
+    /// dropped or not.
     pub(super) fn arrive_or_drop(&mut self) -> Result<(), TrafficError> {
         self.now = self.arrival;
         let Some(packet) = self.source.next() else { return Ok(()) };
@@ -67,8 +68,8 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
         self.source.stands_since = self.now;
         self.arrival = self.source.next().map_or(crate::time::NEVER, |next| self.now + next.gap_ticks);
         let Some(ingress) = &mut self.ingress else { return Ok(()) };
-        // A packet that finds room behind the queue does not need a place in it, even if that has
-        // none.
+        // A packet that finds room in the platform needs no place in the queue, so that a queue of
+        // 0 packets is possible.
         if ingress.is_empty() && self.has_room(single.carried.class) {
             self.enter(single);
         } else if let Some(ingress) = &mut self.ingress {
@@ -77,7 +78,7 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
         Ok(())
     }
 
-    /// Schedules, and lets packets in from the queue one after the other, as they would arrive at a
+    /// Runs the scheduler, and admits packets from the queue one at a time, as if each arrived at a
     /// window that has room again.
     pub(super) fn schedule_and_let_in(&mut self) {
         loop {
@@ -107,7 +108,7 @@ mod tests {
         for bytes in [60, 50, 40, 0, 0] {
             ingress.push(single(bytes));
         }
-        // 50 bytes more than 100, and the fourth packet.
+        // The second packet exceeds 100 bytes in total, and the last one is the fourth packet.
         assert_eq!((ingress.dropped_packets, ingress.dropped_bytes), (2, 50));
         assert_eq!(ingress.pop().map(|it| it.carried.bytes), Some(60));
         ingress.push(single(60));

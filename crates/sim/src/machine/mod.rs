@@ -1,8 +1,9 @@
-//! The machine: a platform under way. Time goes from event to event; see [`Part`] for what comes
-//! first at one instant. A packet arrives after all that happens at the same instant. After each
-//! arrival, completion and timeout the scheduler is asked until it has nothing to send, and then
-//! the source goes on if there is room.
+//! The state of a running simulation. Time advances from event to event; [`Part`] defines the order
+//! of events at the same instant. A packet arrives after all other events of the same instant.
+//! After each arrival, completion and timeout the scheduler runs until it has nothing to dispatch,
+//! and then the source continues if there is room.
 
+mod aggregate;
 mod bus;
 mod cores;
 mod events;
@@ -20,6 +21,7 @@ use std::collections::VecDeque;
 
 use convoy_scheduler::Scheduler;
 
+use aggregate::Aggregate;
 use bus::Bus;
 use cores::Cores;
 use events::Events;
@@ -48,33 +50,33 @@ pub struct Carried {
     pub class: u8,
 }
 
-/// A multi-packet that a processor is done with.
+/// A multi-packet that a processor has completed.
 #[derive(Debug)]
 pub struct Served<'a> {
-    /// The processor, by its place; the CPU first where the platform names it first.
+    /// Index of the processor in the platform's order.
     pub processor: usize,
     /// The SA of all its packets.
     pub sa: u32,
     /// When it was scheduled, in ticks.
     pub scheduled_ticks: u64,
-    /// When it was done, in ticks.
+    /// When it was completed, in ticks.
     pub completed_ticks: u64,
     /// `w` (equation 2), in ticks.
     pub predicted_wait_ticks: u64,
-    /// `p` (equation 7), in ticks, with the time to fetch its SA if the processor's cache did not
-    /// hold it.
+    /// `p` (equation 7), in ticks, including the time to fetch its SA if the processor's cache did
+    /// not hold it.
     pub processing_ticks: u64,
     /// Its packets, in order.
     pub packets: &'a [Carried],
 }
 
-/// Watches a run.
+/// Receives what happens in a run.
 pub trait Observer {
-    /// A multi-packet is done.
+    /// Called for each completed multi-packet.
     fn served(&mut self, multi_packet: &Served<'_>);
 }
 
-/// Watches nothing.
+/// Ignores everything.
 impl Observer for () {
     #[inline]
     fn served(&mut self, _: &Served<'_>) {}
@@ -90,25 +92,27 @@ impl<F: FnMut(&Served<'_>)> Observer for F {
 pub(crate) struct Machine<'a, T, O> {
     now: u64,
     events: Events,
-    /// Whose each slot of the events is.
+    /// The part of each slot of `events`.
     parts: Vec<Part>,
     slots: Vec<Slots>,
     timeout_slot: Option<usize>,
     source: Source<T>,
-    /// Where the source does not wait.
+    /// Present if the source does not wait.
     ingress: Option<Ingress>,
-    /// When the next packet arrives; never while the source's clock stands.
+    /// When the next packet arrives; [`NEVER`] while the source's clock is stopped.
     arrival: u64,
     scheduler: Scheduler<Carried>,
+    /// Present if the packets of a multi-packet share outer packets.
+    aggregate: Option<Aggregate>,
     /// The processor on whose core the scheduler runs, if any.
     worker: Option<usize>,
     is_work_conserving: bool,
-    /// Whether nothing but a full window or the end makes a multi-packet go.
+    /// Whether multi-packets are dispatched only when the window is full or the traffic has ended.
     only_full_windows_go: bool,
     buses: Vec<Bus>,
     processors: Vec<Processor<Carried>>,
-    /// Processors with caches of SAs of which the scheduler knows what they hold; an algorithm's
-    /// bits are theirs.
+    /// Processors with caches of SAs whose contents the scheduler knows. The bits of an algorithm's
+    /// number stand for them, in this order.
     known_caches: Vec<usize>,
     has_stages: bool,
     stages: Vec<Stage>,
@@ -116,16 +120,17 @@ pub(crate) struct Machine<'a, T, O> {
     /// Stages before and after cryptography, in order.
     before: Vec<usize>,
     after: Vec<usize>,
-    /// Packets that are through the stages before, and wait for room in the window.
+    /// Packets that have passed the stages before cryptography and wait for room in the window.
     door: VecDeque<Single>,
-    /// Packets that may be inside, and those that are; without stages nobody counts.
+    /// Largest number of packets in the platform, and their current number, which is counted only
+    /// if there are stages.
     frames: usize,
     inside: usize,
     measures: Measures,
     observer: &'a mut O,
 }
 
-/// Why a machine cannot be made of a platform: the scheduler refuses it.
+/// Why the scheduler refuses a platform.
 pub(crate) type Refused = String;
 
 impl<'a, T: Traffic, O: Observer> Machine<'a, T, O> {
@@ -135,7 +140,7 @@ impl<'a, T: Traffic, O: Observer> Machine<'a, T, O> {
         let cached = (0..processors.len()).filter(|at| processors[*at].cache.is_some());
         let cached: Vec<usize> = cached.collect();
         let mut config = platform.scheduler.config().map_err(|(key, what)| format!("{key}: {what}"))?;
-        // Elsewhere what it predicts is what happens.
+        // In all other cases predictions are exact.
         config.correct = !platform.scheduler.knows_caches && !cached.is_empty();
         let of = |place| {
             let all = platform.stages.iter().enumerate();
@@ -168,6 +173,7 @@ impl<'a, T: Traffic, O: Observer> Machine<'a, T, O> {
                 config.classes,
             ),
             scheduler: Scheduler::new(config, engines).map_err(|error| error.to_string())?,
+            aggregate: Aggregate::of(platform),
             worker,
             is_work_conserving,
             buses: platform.buses.iter().map(Bus::new).collect(),
@@ -185,7 +191,7 @@ impl<'a, T: Traffic, O: Observer> Machine<'a, T, O> {
         })
     }
 
-    /// Runs to the end of the traffic and until everything is done.
+    /// Runs until the traffic has ended and all packets have left.
     pub(crate) fn run(mut self, simulation: &Simulation) -> Result<Report, TrafficError> {
         self.source.read()?;
         self.resume_source();
@@ -218,7 +224,7 @@ impl<'a, T: Traffic, O: Observer> Machine<'a, T, O> {
         Ok(self.with_loads_and_stages(report, &simulation.platform))
     }
 
-    /// Adds what the source has offered and what became of it, and each stage.
+    /// Adds the offered, carried and dropped load, and the reports of stages and cores.
     fn with_loads_and_stages(&self, report: Report, platform: &Platform) -> Report {
         let header = u64::from(platform.source.header_bytes);
         let load = |packets: u64, bytes: u64, until: u64| Load::new(packets, bytes - header * packets, until);
@@ -247,12 +253,14 @@ impl<'a, T: Traffic, O: Observer> Machine<'a, T, O> {
             success_ratio: if packets == 0 { 1.0 } else { report.packets_out as f64 / packets as f64 },
             stages: stages.map(|(spec, stage)| stage.report(&spec.name, servers(stage), self.now)).collect(),
             cores: cores.collect(),
+            outer: self.aggregate.as_ref().map(Aggregate::report),
             ..report
         }
     }
 
-    /// Whether the scheduler should be asked: it sees arrivals, completions and timeouts, not the
-    /// steps between. With stages every step may be of concern to the worker.
+    /// Handles an event, and returns whether the scheduler should run. It runs after arrivals,
+    /// completions and timeouts but not after the steps between them; with stages, any step may
+    /// concern the worker.
     #[inline]
     fn happen(&mut self, part: Part) -> bool {
         match part {
@@ -265,7 +273,7 @@ impl<'a, T: Traffic, O: Observer> Machine<'a, T, O> {
             Part::Moved(stage) => self.stage_moved(stage),
             Part::Server(stage, server) => self.server_done(stage, server),
             Part::OneOf(cores, core) => self.core_done(cores, core),
-            // It only has the scheduler asked.
+            // The only effect of a timeout is that the scheduler runs.
             Part::Timeout => {}
         }
         true

@@ -1,4 +1,4 @@
-//! A platform's parts as the machine has them, and the slot in which each has its event.
+//! The parts of a platform in the machine, and the slot of each part's event.
 
 use convoy_scheduler::{CostModel, EngineModel};
 
@@ -9,27 +9,29 @@ use super::sa_cache::{SaCache, with_miss};
 use super::stage::{Server, Stage};
 use crate::platform::{Platform, ProcessorKind, ProcessorSpec, StageSpec};
 
-/// Whose event a slot has. At one instant transfers end first, then cores are done, then stages'
-/// own servers, then the window's timeout is due (open: the paper does not say).
+/// The part to which an event belongs. At the same instant, transfers end first, then cores finish,
+/// then the stages' own servers, then the window's timeout expires (open: the paper does not
+/// specify an order).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
-    /// A processor's output is out.
+    /// A processor's output has been transferred.
     Output(usize),
-    /// A buffered processor's input is in.
+    /// The input of a processor with buffers has been transferred.
     Input(usize),
-    /// The bus has moved a stage's packet.
+    /// The bus has transferred a stage's packet.
     Moved(usize),
-    /// A processor's core is done.
+    /// A processor's core has finished.
     Core(usize),
-    /// A server of a stage's own is done: the stage and the server.
+    /// One of a stage's own servers has finished: the stage, and the server.
     Server(usize, usize),
-    /// A core is done: which cores, and which of them.
+    /// A core has finished: the group of cores, and the core.
     OneOf(usize, usize),
-    /// The window's timeout, or that of an engine for which it waits.
+    /// Expiry of the window's timeout, or of the time for which the scheduler waits for a late
+    /// engine.
     Timeout,
 }
 
-/// Slots of the parts of one processor; meaningless where it has no such part.
+/// Slots of the events of one processor; a slot that the processor does not use has no meaning.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Slots {
     pub(super) output: usize,
@@ -38,13 +40,13 @@ pub(super) struct Slots {
 }
 
 pub(super) struct Parts {
-    /// As the scheduler sees processors.
+    /// The processors as engines of the scheduler.
     pub(super) engines: Vec<EngineModel>,
     pub(super) processors: Vec<Processor<Carried>>,
     pub(super) stages: Vec<Stage>,
     pub(super) cores: Vec<Cores>,
     pub(super) slots: Vec<Slots>,
-    /// By slot.
+    /// The part of each slot.
     pub(super) parts: Vec<Part>,
 }
 
@@ -70,7 +72,8 @@ impl Parts {
                 stage.slot = slot(Part::Moved(at));
             }
         }
-        // Where output is known from the start, nobody asks when the core is done.
+        // A processor on a bus of its own knows at the start when its output ends, so its core
+        // needs no event.
         for (at, _) in
             processors.iter().enumerate().filter(|(_, it)| !matches!(it.way, TransferMode::OwnBus(_)))
         {
@@ -109,7 +112,7 @@ fn processors(platform: &Platform) -> (Vec<EngineModel>, Vec<Processor<Carried>>
         for number in 1..=spec.count {
             let name = if spec.count == 1 { spec.name.clone() } else { format!("{}-{number}", spec.name) };
             let is_cpu = spec.kind == ProcessorKind::Cpu;
-            // An algorithm is a set of those caches in which a packet's SA is missing.
+            // Each algorithm stands for a set of caches that do not hold the packet's SA.
             let mut costs = vec![Some(cost); 1 << known_caches];
             let cache = spec.cache.as_ref().map(|cache| SaCache::new(cache, cost));
             if let Some(cache) = &spec.cache {
@@ -118,7 +121,8 @@ fn processors(platform: &Platform) -> (Vec<EngineModel>, Vec<Processor<Carried>>
                 caches += 1;
             }
             engines.push(EngineModel { name, is_cpu, depth: spec.depth, costs });
-            let mut processor = Processor::new(way, spec.prefetch, spec.write_buffer, spec.depth);
+            let buffers = (spec.prefetch, spec.write_buffer);
+            let mut processor = Processor::new(way, buffers, spec.depth, cost);
             processor.cache = cache;
             processors.push(processor);
         }

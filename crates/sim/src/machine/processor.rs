@@ -1,27 +1,27 @@
 //! A processor and its queue (docs/internals/simulator.md: rules 4 and 5).
 //!
-//! Its multi-packets stand in one line: the one that is moved out, the one at the core, the one
-//! that is moved in, and those that wait. Since it is first come, first served, where each is
-//! follows from how many are ahead of it.
+//! The multi-packets of a processor form one queue, in this order: the one whose output is
+//! transferred, the one at the core, the one whose input is transferred, and those that wait. They
+//! are served in order, so the state of each follows from its position.
 //!
-//! Only a processor with buffers does several things at once, and needs [`Processor::step`]; the
-//! others have one multi-packet in service, from start to end.
+//! Only a processor with buffers does several things at once, and needs [`Processor::step`]. Any
+//! other processor has a single multi-packet in service, from start to end.
 
 use std::collections::VecDeque;
 
-use convoy_scheduler::Dispatch;
+use convoy_scheduler::{CostModel, Dispatch};
 
 use super::sa_cache::SaCache;
 
-/// A multi-packet on its way.
+/// A multi-packet at a processor.
 pub(crate) struct Job<P> {
     /// When it was scheduled, in ticks.
     pub(crate) scheduled: u64,
-    /// One transfer on the bus, in ticks.
+    /// Time of one transfer on the bus, in ticks.
     pub(crate) transfer: u64,
-    /// What it takes at the core, in ticks.
+    /// Processing time at the core, in ticks.
     pub(crate) processing: u64,
-    /// As the scheduler gave it.
+    /// What the scheduler dispatched.
     pub(crate) dispatch: Dispatch<P>,
 }
 
@@ -29,9 +29,9 @@ pub(crate) struct Job<P> {
 enum Core {
     Empty,
     Busy,
-    /// Done, but the output buffer is taken.
+    /// Finished, but the output buffer is occupied.
     Finished,
-    /// It does a stage's packet.
+    /// Serving a packet of this stage.
     Stage(usize),
 }
 
@@ -42,28 +42,28 @@ enum Input {
     Loaded,
 }
 
-/// What a processor wants next.
+/// The next step of a processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// To move its input in, for so many ticks.
+    /// Transfer the input, for this many ticks.
     MoveIn(u64),
-    /// To move its output out, for so many ticks.
+    /// Transfer the output, for this many ticks.
     MoveOut(u64),
-    /// To compute for so many ticks.
+    /// Compute for this many ticks.
     Compute(u64),
 }
 
-/// How multi-packets come and go.
+/// How multi-packets are transferred to and from a processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TransferMode {
-    /// For nothing.
+    /// Without a bus; transfers take no time.
     Direct,
-    /// Over a bus, in, computed, out, before the next.
+    /// Over a bus: one multi-packet is transferred, computed and transferred back before the next.
     Bus(usize),
-    /// The same, and nobody else uses that bus: when the output will be out is known from the
+    /// As `Bus`, on a bus that nothing else uses, so that the end of the output is known at the
     /// start.
     OwnBus(usize),
-    /// Over a bus, with room for the next input or the last output.
+    /// Over a bus, with a buffer for the next input or the last output.
     Buffered(usize),
 }
 
@@ -85,33 +85,41 @@ pub(crate) struct Processor<P> {
     core: Core,
     input: Input,
     pub(crate) busy_ticks: u64,
-    /// The SAs that it keeps by itself, where that is not all of them.
+    cost: CostModel,
+    /// Its cache of SAs; without one, all SAs are available without delay.
     pub(crate) cache: Option<SaCache>,
 }
 
 impl<P> Processor<P> {
-    pub(crate) fn new(way: TransferMode, prefetch: bool, write_buffer: bool, depth: usize) -> Self {
+    pub(crate) fn new(
+        way: TransferMode,
+        (prefetch, write_buffer): (bool, bool),
+        depth: usize,
+        cost: CostModel,
+    ) -> Self {
         Self {
             way,
             prefetch,
             write_buffer,
-            // Queues may be declared far deeper than they are ever used.
+            // The configured depth may be far larger than what is ever used.
             line: VecDeque::with_capacity(depth.min(64) + 2),
             is_writing: false,
             core: Core::Empty,
             input: Input::Empty,
             busy_ticks: 0,
+            cost,
             cache: None,
         }
     }
 
-    /// What a multi-packet takes that is put into the queue now, in ticks. Since the queue is first
-    /// come, first served, its SA is in the cache at its turn if it is now.
+    /// Processing time of a multi-packet of `blocks` that is enqueued now, in ticks. Queues are
+    /// served in order, so an SA that is in the cache now will still be there when its turn comes.
     #[inline]
-    pub(crate) fn processing(&mut self, dispatch: &Dispatch<P>) -> u64 {
+    pub(crate) fn processing(&mut self, dispatch: &Dispatch<P>, blocks: u64) -> u64 {
         match &mut self.cache {
-            Some(cache) => cache.use_for(dispatch.sa, dispatch.blocks),
-            None => dispatch.predicted_processing,
+            Some(cache) => cache.use_for(dispatch.sa, blocks),
+            None if blocks == dispatch.blocks => dispatch.predicted_processing,
+            None => self.cost.cost(blocks),
         }
     }
 
@@ -120,8 +128,8 @@ impl<P> Processor<P> {
         self.line.push_back(job);
     }
 
-    /// Starts the next multi-packet if nothing is in service: its time to compute and for a
-    /// transfer.
+    /// Starts the next multi-packet if none is in service, and returns its processing time and its
+    /// transfer time.
     #[inline]
     pub(crate) fn start(&mut self) -> Option<(u64, u64)> {
         if self.core != Core::Empty {
@@ -134,14 +142,14 @@ impl<P> Processor<P> {
         Some(times)
     }
 
-    /// The time to move the one in service out.
+    /// Transfer time of the output of the multi-packet in service.
     #[inline]
     pub(crate) fn transfer_out(&self) -> u64 {
         self.line.front().map_or(0, |job| job.transfer)
     }
 
-    /// The next thing that a processor with buffers can start now, and starts; ask again until
-    /// there is none.
+    /// Starts and returns the next step that a processor with buffers can begin now. Call it until
+    /// it returns `None`.
     pub(crate) fn step(&mut self) -> Option<Step> {
         if self.core == Core::Finished && !self.is_writing {
             (self.core, self.is_writing) = (Core::Empty, true);
@@ -164,24 +172,24 @@ impl<P> Processor<P> {
         None
     }
 
-    /// Since when the multi-packet has waited that could start at the core now, if the core is
-    /// free.
+    /// If the core is free: the time at which the multi-packet that could start now was scheduled,
+    /// if there is one.
     pub(crate) fn oldest_if_free(&self) -> Option<Option<u64>> {
         (self.core == Core::Empty).then(|| self.line.front().map(|job| job.scheduled))
     }
 
-    /// Gives the core to a stage's packet.
+    /// Occupies the core with a stage's packet.
     pub(crate) fn serve_stage(&mut self, stage: usize, ticks: u64) {
         self.core = Core::Stage(stage);
         self.busy_ticks += ticks;
     }
 
-    /// The input is in, at a processor with buffers.
+    /// Notes that the input has been transferred, at a processor with buffers.
     pub(crate) fn loaded(&mut self) {
         self.input = Input::Loaded;
     }
 
-    /// The stage whose packet the core had and is done with now, if it was one.
+    /// The stage whose packet the core has just finished, if it was serving a stage.
     #[inline]
     pub(crate) fn stage_done(&mut self) -> Option<usize> {
         let Core::Stage(stage) = self.core else { return None };
@@ -189,12 +197,12 @@ impl<P> Processor<P> {
         Some(stage)
     }
 
-    /// The core is done, at a processor with buffers.
+    /// Notes that the core has finished, at a processor with buffers.
     pub(crate) fn computed(&mut self) {
         self.core = Core::Finished;
     }
 
-    /// The output of the first of its line is out.
+    /// Notes that the output of the first multi-packet has been transferred.
     #[inline]
     pub(crate) fn written(&mut self) {
         self.is_writing = false;
@@ -203,19 +211,19 @@ impl<P> Processor<P> {
         }
     }
 
-    /// The core is done with the first of its line, which has nowhere to be moved.
+    /// Notes that the core has finished the first multi-packet, which needs no transfer.
     #[inline]
     pub(crate) fn finished(&mut self) {
         self.core = Core::Empty;
     }
 
-    /// The first of its line, which is done first.
+    /// The first multi-packet of the queue, which is the next to be completed.
     #[inline]
     pub(crate) fn first(&mut self) -> Option<&mut Job<P>> {
         self.line.front_mut()
     }
 
-    /// Takes the first of its line out.
+    /// Removes the first multi-packet of the queue.
     #[inline]
     pub(crate) fn leave(&mut self) {
         self.line.pop_front();
@@ -227,7 +235,8 @@ mod tests {
     use super::*;
 
     fn processor(prefetch: bool, write_buffer: bool) -> Processor<()> {
-        let mut processor = Processor::new(TransferMode::Buffered(0), prefetch, write_buffer, 4);
+        let cost = CostModel { t_init: 0.0, t_block: 1.0 };
+        let mut processor = Processor::new(TransferMode::Buffered(0), (prefetch, write_buffer), 4, cost);
         for ticket in 0..3 {
             let dispatch = Dispatch {
                 engine: 0,
@@ -241,13 +250,13 @@ mod tests {
                 predicted_wait: 0,
                 predicted_processing: 100 + ticket,
             };
-            let processing = processor.processing(&dispatch);
+            let processing = processor.processing(&dispatch, 1);
             processor.enqueue(Job { scheduled: 0, transfer: 10 + ticket, processing, dispatch });
         }
         processor
     }
 
-    /// The output of the first is out; its ticket.
+    /// Ends the transfer of the first output, removes its multi-packet and returns its ticket.
     fn leave(processor: &mut Processor<()>) -> Option<u64> {
         processor.written();
         let ticket = processor.first().map(|job| job.dispatch.ticket);
@@ -295,7 +304,8 @@ mod tests {
         one.computed();
         assert_eq!(steps(&mut one), [Step::MoveOut(10), Step::Compute(101), Step::MoveIn(12)]);
         one.loaded();
-        // The second is done before the first has left: there is room for one output only.
+        // The second is finished before the output of the first has left, and there is room for
+        // only one output.
         one.computed();
         assert_eq!(steps(&mut one), []);
         assert_eq!(leave(&mut one), Some(0));

@@ -1,4 +1,4 @@
-//! The SAs that a device keeps by itself, the least recently used replaced first.
+//! A device's cache of SAs, which replaces the least recently used SA.
 
 use std::collections::HashMap;
 
@@ -7,10 +7,10 @@ use convoy_scheduler::CostModel;
 use crate::platform::SaCacheSpec;
 use crate::report::SaCacheReport;
 
-/// No place of the list.
+/// Marks the ends of the list.
 const NONE: u32 = u32::MAX;
 
-/// An SA, and its neighbours in order of use.
+/// An SA, and its neighbours in the list, which is ordered by last use.
 #[derive(Clone, Copy)]
 struct Entry {
     sa: u32,
@@ -18,14 +18,14 @@ struct Entry {
     older: u32,
 }
 
-/// A device's cache of SAs, and what a multi-packet costs it.
+/// A device's cache of SAs, and the cost of a multi-packet on that device.
 pub(crate) struct SaCache {
     entries: Vec<Entry>,
-    /// Where each SA stands in `entries`.
+    /// Index of each SA in `entries`.
     places: HashMap<u32, u32>,
     newest: u32,
     oldest: u32,
-    /// With the SA in the cache, and with the SA to be fetched.
+    /// Cost with the SA in the cache, and with an SA that has to be fetched.
     hit: CostModel,
     miss: CostModel,
     hits: u64,
@@ -33,8 +33,8 @@ pub(crate) struct SaCache {
 }
 
 impl SaCache {
-    /// A cache that holds the SAs with the lowest numbers; `hit` is what a multi-packet costs
-    /// without a miss.
+    /// A cache that holds the SAs with the lowest numbers; `hit` is the cost of a multi-packet
+    /// whose SA is in the cache.
     pub(crate) fn new(spec: &SaCacheSpec, hit: CostModel) -> Self {
         let mut cache = Self {
             entries: Vec::with_capacity(spec.sas),
@@ -58,7 +58,7 @@ impl SaCache {
         self.places.contains_key(&sa)
     }
 
-    /// Uses an SA for a multi-packet of so many blocks: how long that takes, in ticks.
+    /// Uses an SA for a multi-packet of this many blocks, and returns the processing time in ticks.
     pub(crate) fn use_for(&mut self, sa: u32, blocks: u64) -> u64 {
         if let Some(place) = self.places.get(&sa).copied() {
             self.hits += 1;
@@ -104,7 +104,7 @@ impl SaCache {
     }
 }
 
-/// What a multi-packet costs whose SA has to be fetched.
+/// Cost of a multi-packet whose SA has to be fetched.
 pub(crate) fn with_miss(spec: &SaCacheSpec, hit: CostModel) -> CostModel {
     CostModel { t_init: hit.t_init + spec.miss_us * 1e6, ..hit }
 }
@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn a_miss_replaces_the_sa_that_was_used_least_recently() {
         let mut cache = cache(3);
-        // 1 is the oldest, then 2, then 0.
+        // From the least to the most recently used: 1, 2, 0.
         times(&mut cache, &[1, 2, 0]);
         assert_eq!(times(&mut cache, &[7, 2, 0, 1, 7]), [MISS, HIT, HIT, MISS, MISS]);
         assert!(cache.holds(7) && !cache.holds(2));

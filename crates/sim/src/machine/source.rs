@@ -1,10 +1,10 @@
-//! The source (docs/internals/simulator.md: arrival): packets in trace order, and the time until
-//! the next one arrives.
+//! The source (docs/internals/simulator.md: arrival): packets in the order of the trace, and the
+//! time until the next one arrives.
 
 use crate::platform::SourceSpec;
 use crate::traffic::{Arrivals, Gaps, Packet, Traffic, TrafficError};
 
-/// Packets that are read at a time.
+/// Number of packets read at a time.
 const BATCH: usize = 256;
 
 pub(crate) struct Source<T> {
@@ -13,13 +13,14 @@ pub(crate) struct Source<T> {
     header_bytes: u32,
     line_bytes: u32,
     left: u64,
-    /// Of all packets that were read; all that were have arrived in the end.
+    /// Packets and bytes read so far. At the end of a run, all of them have arrived.
     pub(crate) offered_packets: u64,
     pub(crate) offered_bytes: u64,
-    /// Packets that were read, and the place of the next one to arrive.
+    /// Packets that have been read, and the index of the next one to arrive.
     batch: Vec<Packet>,
     place: usize,
-    /// Its clock stands still since then; the last arrival where it does not wait.
+    /// Time at which the source's clock stopped; if the source never waits, the time of the last
+    /// arrival.
     pub(crate) stands_since: u64,
     pub(crate) waited_ticks: u64,
 }
@@ -46,21 +47,21 @@ impl<T: Traffic> Source<T> {
         }
     }
 
-    /// The packet that arrives next; `None` at the end. Its gap is from the last arrival to its
-    /// own, in ticks; its payload has grown by the header to `b`.
+    /// The packet that arrives next, or `None` at the end. Its gap is the time since the previous
+    /// arrival, in ticks; its payload already includes the header, which makes it `b`.
     #[inline]
     pub(crate) fn next(&self) -> Option<&Packet> {
         self.batch.get(self.place)
     }
 
-    /// Goes on to the packet behind it.
+    /// Moves on to the following packet.
     #[inline]
     pub(crate) fn advance(&mut self) -> Result<(), TrafficError> {
         self.place += 1;
         if self.place < self.batch.len() { Ok(()) } else { self.read() }
     }
 
-    /// Reads the next packets.
+    /// Reads the next batch of packets.
     #[cold]
     #[inline(never)]
     pub(crate) fn read(&mut self) -> Result<(), TrafficError> {

@@ -1,4 +1,4 @@
-//! What happens to each packet by itself, before and after cryptography.
+//! A stage: a step of each single packet before or after cryptography.
 
 use std::collections::VecDeque;
 
@@ -6,40 +6,41 @@ use super::Carried;
 use crate::platform::StageSpec;
 use crate::report::StageReport;
 
-/// A packet outside of multi-packets.
+/// A packet that is not part of a multi-packet.
 #[derive(Clone, Copy)]
 pub(crate) struct Single {
     pub(crate) sa: u32,
     pub(crate) carried: Carried,
 }
 
-/// Who does it.
+/// What serves a stage.
 pub(crate) enum Server {
-    /// Its own servers, by what each has.
+    /// Its own servers, and the packet that each of them serves.
     Own(Vec<Option<Single>>),
-    /// A processor.
+    /// The processor of this index.
     Processor(usize),
-    /// Cores, which other stages have too.
+    /// The cores of this index, which other stages may share.
     Cores(usize),
-    /// A bus, one request at a time.
+    /// The bus of this index, with one request of the stage at a time.
     Bus(usize),
 }
 
 pub(crate) struct Stage {
     pub(crate) server: Server,
-    /// Where its event is, or that of the first of its own servers: the others' follow.
+    /// Slot of its event, or of its first own server; the slots of the other servers follow it.
     pub(crate) slot: usize,
-    /// Packets that wait, and since when.
+    /// Waiting packets, each with the time since which it has waited.
     pub(crate) queue: VecDeque<(u64, Single)>,
-    /// The packet that the processor or the bus has.
+    /// The packet that the processor or the bus is serving.
     pub(crate) current: Option<Single>,
-    /// In ticks.
+    /// Service time for each packet and for each byte, in ticks.
     packet: f64,
     byte: f64,
-    /// Only packets above this go through it.
+    /// Packets up to this length skip the stage, unless it is 0.
     above_bytes: u32,
     packets: u64,
-    /// Of all packets: in service, and from their coming to their leaving.
+    /// Sums over all packets of the time in service, and of the time from entering to leaving the
+    /// stage.
     busy_ticks: u64,
     sojourn_ticks: u128,
 }
@@ -60,12 +61,13 @@ impl Stage {
         }
     }
 
-    /// Whether a packet has to go through it.
+    /// Whether the packet passes through this stage.
     pub(crate) fn concerns(&self, single: &Single) -> bool {
         single.carried.bytes > self.above_bytes || self.above_bytes == 0
     }
 
-    /// Takes the next packet out of the queue to be served from now on, and how long that takes.
+    /// Takes the next packet from the queue, whose service begins now, and returns it with its
+    /// service time.
     pub(crate) fn take(&mut self, now: u64) -> Option<(Single, u64)> {
         let (since, single) = self.queue.pop_front()?;
         let ticks = self.ticks(&single);
@@ -73,14 +75,14 @@ impl Stage {
         Some((single, ticks))
     }
 
-    /// Counts a packet: in service for so long, and here for so long.
+    /// Counts a packet with its time in service and its time at the stage.
     pub(crate) fn count(&mut self, busy: u64, sojourn: u64) {
         self.packets += 1;
         self.busy_ticks += busy;
         self.sojourn_ticks += u128::from(sojourn);
     }
 
-    /// What it has done until `end`; `servers` at once.
+    /// The report of the stage until `end`, where `servers` packets can be in service at once.
     pub(crate) fn report(&self, name: &str, servers: usize, end: u64) -> StageReport {
         let mean_us = |sum: f64| if self.packets == 0 { 0.0 } else { sum / self.packets as f64 / 1e6 };
         let all = servers as f64 * end as f64;
@@ -93,7 +95,7 @@ impl Stage {
         }
     }
 
-    /// A packet's time, in ticks.
+    /// A packet's service time, in ticks.
     pub(crate) fn ticks(&self, single: &Single) -> u64 {
         (self.packet + self.byte * f64::from(single.carried.bytes) + 0.5) as u64
     }

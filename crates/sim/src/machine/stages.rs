@@ -1,4 +1,4 @@
-//! A packet's way through the stages before and after cryptography.
+//! The way of a packet through the stages before and after cryptography.
 
 use super::stage::Server;
 use super::stage::Single;
@@ -6,7 +6,7 @@ use super::{Carried, Machine, Observer};
 use crate::traffic::Traffic;
 
 impl<T: Traffic, O: Observer> Machine<'_, T, O> {
-    /// Packets that have arrived and are not in the window yet.
+    /// Number of packets that have arrived but are not yet in the window.
     #[inline]
     pub(super) fn inside_before(&self) -> usize {
         if self.before.is_empty() {
@@ -26,7 +26,7 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
         self.door.len() + self.before.iter().map(in_stage).sum::<usize>()
     }
 
-    /// A packet has arrived.
+    /// Takes in a packet that has arrived.
     #[inline(never)]
     pub(super) fn enter_platform(&mut self, single: Single) {
         match self.before.first() {
@@ -43,7 +43,7 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
         self.start_stage(at);
     }
 
-    /// Lets a stage take the next packet if somebody is free for it.
+    /// Starts the next packet of a stage if its server is free.
     fn start_stage(&mut self, at: usize) {
         let stage = &mut self.stages[at];
         match &mut stage.server {
@@ -77,8 +77,8 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
         }
     }
 
-    /// Gives a free processor a stage's packet if that has waited longer than its multi-packets; on
-    /// a tie the packet goes first. Whether it did.
+    /// Gives a free processor a stage's packet if that packet has waited longer than the oldest
+    /// multi-packet; on a tie the packet goes first. Returns whether it did.
     #[inline(never)]
     pub(super) fn serve_stage_first(&mut self, processor: usize) -> bool {
         let Some(oldest_job) = self.processors[processor].oldest_if_free() else { return false };
@@ -94,7 +94,7 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
         true
     }
 
-    /// Gives a free processor a stage's next packet.
+    /// Gives the next packet of a stage to a free processor.
     pub(super) fn serve_stage(&mut self, at: usize, processor: usize) {
         let stage = &mut self.stages[at];
         let taken = stage.take(self.now);
@@ -104,7 +104,7 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
         self.events.set(self.slots[processor].core, self.now + ticks);
     }
 
-    /// A stage's own server is done.
+    /// Handles a stage's own server that has finished.
     #[inline(never)]
     pub(super) fn server_done(&mut self, at: usize, server: usize) {
         let Server::Own(packets) = &mut self.stages[at].server else { return };
@@ -114,7 +114,7 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
         self.start_stage(at);
     }
 
-    /// The processor is done with a stage's packet.
+    /// Handles a processor that has finished a stage's packet.
     #[inline(never)]
     pub(super) fn stage_computed(&mut self, at: usize, processor: usize) {
         if let Some(single) = self.stages[at].current.take() {
@@ -123,7 +123,7 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
         self.advance(processor);
     }
 
-    /// The bus has moved a stage's packet.
+    /// Handles the end of the transfer of a stage's packet.
     #[inline(never)]
     pub(super) fn stage_moved(&mut self, at: usize) {
         if let Some(single) = self.stages[at].current.take() {
@@ -132,7 +132,8 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
         self.start_stage(at);
     }
 
-    /// A packet goes on to the next stage of its side, to the window's door, or out.
+    /// Passes a packet on to the next stage on its side of the window; after the last one it goes
+    /// to the queue before the window, or leaves the platform.
     pub(super) fn leave_stage(&mut self, at: usize, single: Single) {
         let next_of = |side: &[usize]| side.iter().skip_while(|of| **of != at).nth(1).copied();
         if self.before.contains(&at) {
@@ -147,7 +148,8 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
         }
     }
 
-    /// Lets packets from the door into the window while there is room; whether any went.
+    /// Moves packets from `door` into the window while it has room, and returns whether any were
+    /// moved.
     #[inline(never)]
     pub(super) fn pass_door(&mut self) -> bool {
         let mut has_passed = false;
@@ -161,7 +163,7 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
         has_passed
     }
 
-    /// The packets of a multi-packet are done.
+    /// Passes on the packets of a completed multi-packet.
     #[inline(never)]
     pub(super) fn leave_cryptography(&mut self, sa: u32, packets: &[Carried]) {
         match self.after.first().copied() {

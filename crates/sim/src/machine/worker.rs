@@ -1,18 +1,19 @@
-//! A scheduler that runs on a processor's core, as in a gateway's worker.
+//! A scheduler that runs on a processor's core, as in a worker of the gateway.
 
 use super::stage::Server;
 use super::{Machine, Observer};
 use crate::traffic::Traffic;
 
 impl<T: Traffic, O: Observer> Machine<'_, T, O> {
-    /// Whether packets are at hand that the worker would put into the window next: before it
-    /// decides for want of input, it takes in what has arrived.
+    /// Whether packets have arrived that the worker would put into the window next. The worker
+    /// takes these in before it decides that there is no input.
     #[inline]
     pub(super) fn has_input_at_hand(&self) -> bool {
         self.worker.is_some() && self.inside_before() > 0
     }
 
-    /// Lets the worker's core do what it can: what is furthest on its way first.
+    /// Lets the worker's core do all work that is possible now, starting with what has advanced
+    /// furthest.
     #[inline(never)]
     pub(super) fn work(&mut self, worker: usize) {
         while let Some(waiting) = self.processors[worker].oldest_if_free() {
@@ -32,7 +33,8 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
         }
     }
 
-    /// Gives the free core a packet of the last of its stages that has one; whether there was one.
+    /// Gives the free core a packet of the last stage that has one waiting, and returns whether
+    /// there was one.
     fn serve_last_of(&mut self, worker: usize, is_before: bool) -> bool {
         let side = if is_before { &self.before } else { &self.after };
         let has_packet = |at: &&usize| {

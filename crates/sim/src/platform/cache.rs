@@ -2,17 +2,17 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The most SAs that a device's cache may hold: the simulator keeps a list of them.
+/// Largest capacity of a cache of SAs, since the simulator stores a list of its entries.
 pub(super) const SAS_MAX: usize = 1 << 20;
 
-/// The SAs that a device keeps by itself. A multi-packet of any other SA costs the device the time
-/// to fetch it, and replaces the one that was used least recently (LRU). Before traffic begins the
-/// cache holds the SAs with the lowest numbers: they are installed before they are used.
+/// A device's cache of SAs. A multi-packet of an SA that is not in the cache costs the device the
+/// time to fetch it, and replaces the least recently used SA (LRU). At the start the cache holds
+/// the SAs with the lowest numbers, because SAs are installed before they are used.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct SaCacheSpec {
-    /// How many it holds.
+    /// Number of SAs that it holds.
     pub sas: usize,
-    /// What a miss costs the device, in us.
+    /// Time that a miss costs the device, in us.
     pub miss_us: f64,
 }

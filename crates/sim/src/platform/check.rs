@@ -1,4 +1,5 @@
-//! What TOML's grammar cannot say: ranges, and names that must be somewhere else in the file.
+//! Checks that the grammar of TOML cannot express: ranges, and references to names elsewhere in the
+//! file.
 
 use std::collections::HashSet;
 
@@ -6,21 +7,22 @@ use convoy_scheduler::{ENGINES, Scheduler};
 use toml::de::DeTable;
 
 use super::cache::SAS_MAX;
-use super::{Platform, ProcessorKind, ProcessorSpec, SaCacheSpec, StageSpec};
+use super::{Platform, ProcessorKind, ProcessorSpec, SaCacheSpec, StagePosition, StageSpec};
+use crate::aggregation::MTU_MIN;
 
-/// What is wrong with a platform.
+/// An error in a platform.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {}{what}", if key.is_empty() { String::new() } else { format!("{key}: ") })]
 pub struct PlatformError {
-    /// File and line, as far as they are known.
+    /// File and line, as far as known.
     pub place: String,
-    /// The key, for example `processor[1].bus`; empty where the whole file is meant.
+    /// The key, for example `processor[1].bus`; empty if the error concerns the whole file.
     pub key: String,
-    /// What is wrong, and what was expected.
+    /// The error, and what was expected.
     pub what: String,
 }
 
-/// What is wrong, and at which key; an element of a list is a table's name and its place.
+/// An error and its key. An element of a list is identified by the name of its table and its index.
 #[derive(Debug)]
 pub(crate) struct Problem {
     table: &'static str,
@@ -44,7 +46,7 @@ impl Problem {
         if self.key.is_empty() { table } else { format!("{table}.{}", self.key) }
     }
 
-    /// Finds the line: that of the key, else that of its table.
+    /// Adds the line number: that of the key if it is present, otherwise that of its table.
     pub(super) fn at(self, name: &str, text: &str) -> PlatformError {
         let offset = DeTable::parse(text).ok().and_then(|document| {
             let mut value = document.get_ref().get(self.table)?;
@@ -64,7 +66,7 @@ pub(super) fn place(name: &str, text: &str, offset: usize) -> String {
     format!("{name}:{line}")
 }
 
-/// An error of the grammar or of a type.
+/// Converts an error of TOML's grammar or of a value's type.
 pub(super) fn syntax(name: &str, text: &str, error: &toml::de::Error) -> PlatformError {
     let span = error.span();
     let place = span.as_ref().map_or(name.to_owned(), |span| place(name, text, span.start));
@@ -76,14 +78,14 @@ pub(super) fn syntax(name: &str, text: &str, error: &toml::de::Error) -> Platfor
     PlatformError { place, key, what: error.message().to_owned() }
 }
 
-/// Checks one value after the other; the first that is wrong ends it.
+/// The first error that a sequence of checks finds, if any.
 type Checked = Result<(), Problem>;
 
 fn problem(table: &'static str, place: Option<usize>, key: &'static str, what: impl Into<String>) -> Problem {
     Problem { table, place, key, what: what.into() }
 }
 
-/// A number that must be finite and, unless it may be 0, above it.
+/// Checks that a number is finite, and above 0 or, with `zero`, at least 0.
 fn positive(table: &'static str, place: Option<usize>, key: &'static str, value: f64, zero: bool) -> Checked {
     if value.is_finite() && (value > 0.0 || zero && value == 0.0) {
         return Ok(());
@@ -92,7 +94,8 @@ fn positive(table: &'static str, place: Option<usize>, key: &'static str, value:
     Err(problem(table, place, key, format!("{value}; it must be a number {least}")))
 }
 
-/// Caches of which a scheduler may know: each doubles the number of its cost models.
+/// Largest number of caches that a scheduler may know, since each doubles the number of cost
+/// models.
 const KNOWN_CACHES: usize = 8;
 
 fn check_cache(at: usize, processor: &ProcessorSpec) -> Checked {
@@ -109,12 +112,13 @@ fn check_cache(at: usize, processor: &ProcessorSpec) -> Checked {
 }
 
 impl Platform {
-    /// Checks what is built by hand as well as what was read.
+    /// Checks platforms that were built in code as well as those read from a file.
     pub(crate) fn check(&self) -> Checked {
         positive("source", None, "rate_mbps", self.source.rate_mbps, false)?;
         positive("reference", None, "t_init_us", self.reference.t_init_us, true)?;
         positive("reference", None, "block_mbps", self.reference.block_mbps, false)?;
         self.check_scheduler()?;
+        self.check_aggregation()?;
         self.check_names()?;
         self.check_buses()?;
         self.check_processors()?;
@@ -144,7 +148,7 @@ impl Platform {
             let what = format!("there is no single processor {on:?} without a bus");
             return Err(problem("scheduler", None, "on", what));
         }
-        // The scheduler itself knows its bounds; it needs some engine to be asked.
+        // The bounds are checked by the scheduler's constructor, which needs at least one engine.
         let engine =
             convoy_scheduler::EngineModel { name: String::new(), is_cpu: true, depth: 0, costs: Vec::new() };
         Scheduler::<()>::new(config, vec![engine])
@@ -152,12 +156,34 @@ impl Platform {
             .map_err(|error| problem("scheduler", None, "", error.to_string()))
     }
 
+    fn check_aggregation(&self) -> Checked {
+        if self.source.esp_bytes > self.source.header_bytes {
+            let what = format!("{}; it is a part of header_bytes", self.source.esp_bytes);
+            return Err(problem("source", None, "esp_bytes", what));
+        }
+        let Some(mtu) = self.scheduler.aggregation else { return Ok(()) };
+        if !(MTU_MIN..=u32::from(u16::MAX)).contains(&mtu) {
+            let what = format!("{mtu} bytes; a path MTU is {MTU_MIN} to {}", u16::MAX);
+            return Err(problem("scheduler", None, "aggregation", what));
+        }
+        // A stage serves inner packets, while those behind cryptography would get outer ones.
+        let is_behind = |stage: &&StageSpec| stage.place == StagePosition::After && stage.enabled;
+        match self.stages.iter().find(is_behind) {
+            Some(stage) => {
+                let what =
+                    format!("stage {:?} comes after cryptography, and serves single packets", stage.name);
+                Err(problem("scheduler", None, "aggregation", what))
+            }
+            None => Ok(()),
+        }
+    }
+
     fn check_names(&self) -> Checked {
         let processors = self.processors.iter().map(|processor| &processor.name);
         let lists: [(&'static str, Vec<&String>); 4] = [
             ("bus", self.buses.iter().map(|bus| &bus.name).collect()),
             ("processor", processors.clone().collect()),
-            // A stage names either by `on`.
+            // A stage's `on` may name a processor or cores, so that they share one set of names.
             ("cores", processors.chain(self.cores.iter().map(|cores| &cores.name)).collect()),
             ("stage", self.stages.iter().map(|stage| &stage.name).collect()),
         ];
@@ -248,12 +274,12 @@ impl Platform {
         }
     }
 
-    /// The caches of all processors, those that there are several of counted each.
+    /// The caches of all processors, where identical processors count separately.
     pub(crate) fn caches(&self) -> impl Iterator<Item = &SaCacheSpec> {
         self.processors.iter().flat_map(|of| std::iter::repeat_n(of.cache.as_ref(), of.count).flatten())
     }
 
-    /// The place of the cores of this name.
+    /// Index of the cores of this name.
     pub(crate) fn cores_of(&self, name: &str) -> Option<usize> {
         self.cores.iter().position(|cores| cores.name == name)
     }

@@ -1,4 +1,4 @@
-//! What a platform is made of, as data: TOML files in `platforms/`, or built by hand.
+//! The description of a platform, read from a TOML file as in `platforms/` or built in code.
 
 mod cache;
 mod check;
@@ -24,28 +24,28 @@ pub use variant::Variants;
 pub struct Platform {
     /// Its name, for reports.
     pub name: String,
-    /// Where packets come from.
+    /// The source of packets.
     #[serde(default)]
     pub source: SourceSpec,
     /// Window and policy.
     #[serde(default)]
     pub scheduler: SchedulerSpec,
-    /// What the ratios of processors relate to.
+    /// The accelerator to which the ratios of processors refer.
     pub reference: Reference,
     /// Shared buses.
     #[serde(default, rename = "bus")]
     pub buses: Vec<BusSpec>,
-    /// Processors of multi-packets; those of kind `cpu` lose ties (docs/internals/simulator.md:
-    /// rule 3).
+    /// Processors of multi-packets; on a tie, those of kind `cpu` lose
+    /// (docs/internals/simulator.md: rule 3).
     #[serde(rename = "processor")]
     pub processors: Vec<ProcessorSpec>,
-    /// Cores that do stages alone.
+    /// Cores that serve only stages.
     #[serde(default)]
     pub cores: Vec<CoresSpec>,
-    /// What happens to each packet before and after cryptography, in order.
+    /// Steps of each packet before and after cryptography, in order.
     #[serde(default, rename = "stage")]
     pub stages: Vec<StageSpec>,
-    /// The same platform in other settings, by name.
+    /// Named sets of changes to this platform.
     #[serde(default, rename = "variant")]
     pub variants: Variants,
 }
@@ -56,7 +56,7 @@ pub struct Platform {
 pub struct Reference {
     /// `t_init`, in us.
     pub t_init_us: f64,
-    /// Rate at which it processes blocks, in Mbit/s: `t_block` is 128 bit over this.
+    /// Rate at which it processes blocks, in Mbit/s: `t_block` is 128 bit divided by this rate.
     pub block_mbps: f64,
 }
 
@@ -64,64 +64,66 @@ pub struct Reference {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct BusSpec {
-    /// Its name, unique.
+    /// Its unique name.
     pub name: String,
-    /// Clock in MHz: `t_cycle` is its inverse.
+    /// Clock in MHz; `t_cycle` is its inverse.
     pub clock_mhz: f64,
-    /// `c_address`: cycles of each transfer that carry no data.
+    /// `c_address`: number of cycles of each transfer that carry no data.
     #[serde(default)]
     pub address_cycles: u32,
-    /// Bytes of each cycle.
+    /// Bytes that are transferred in each cycle.
     pub width_bytes: u32,
-    /// Bytes that cross with each packet of a multi-packet, each way, and are not worked on:
-    /// commands, descriptors, status.
+    /// Bytes transferred in each direction for each packet of a multi-packet but not processed,
+    /// such as commands, descriptors and status.
     #[serde(default)]
     pub packet_bytes: u32,
 }
 
-/// CPU or accelerator.
+/// Kind of a processor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ProcessorKind {
     /// The processor on which the scheduler runs.
     Cpu,
-    /// Anything else.
+    /// Any other processor.
     #[default]
     Accelerator,
 }
 
-/// A processor of multi-packets, or several that are the same.
+/// A processor of multi-packets, or several identical ones.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProcessorSpec {
-    /// Its name, unique. Several are numbered in reports.
+    /// Its unique name. Several identical processors are numbered in reports.
     pub name: String,
-    /// CPU or accelerator.
+    /// Kind of a processor.
     #[serde(default)]
     pub kind: ProcessorKind,
-    /// How many of them there are; 0 leaves it out.
+    /// Number of identical processors; with 0 the entry is left out.
     #[serde(default = "one")]
     pub count: usize,
-    /// The bus over which multi-packets come and go; none costs nothing.
+    /// The bus over which multi-packets are transferred; without one, transfers take no time.
     #[serde(default)]
     pub bus: Option<String>,
-    /// Multi-packets, or packets ([`SchedulerSpec::depth_unit`]), that may wait; what is in service
-    /// is not counted.
+    /// Largest number of multi-packets, or of packets ([`SchedulerSpec::depth_unit`]), that may
+    /// wait. Those in service are not counted.
     #[serde(default = "depth")]
     pub depth: usize,
-    /// `T_init_ratio`: its initialisation over the reference's (equation 7).
+    /// `T_init_ratio`: its initialisation time divided by the reference's (equation 7).
     #[serde(default = "ratio")]
     pub init_ratio: f64,
-    /// `T_enc_ratio`: its time for a block over the reference's (equation 7).
+    /// `T_enc_ratio`: its time for a block divided by the reference's (equation 7).
     #[serde(default = "ratio")]
     pub enc_ratio: f64,
-    /// The next input is moved in during computation (docs/internals/simulator.md: rule 5).
+    /// Whether the next input is transferred during computation (docs/internals/simulator.md: rule
+    /// 5).
     #[serde(default)]
     pub prefetch: bool,
-    /// The last output is moved out during computation (docs/internals/simulator.md: rule 5).
+    /// Whether the last output is transferred during computation (docs/internals/simulator.md: rule
+    /// 5).
     #[serde(default)]
     pub write_buffer: bool,
-    /// The SAs that it keeps by itself; without, it has all of them at hand.
+    /// Its cache of SAs; without one, all SAs are available without delay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<SaCacheSpec>,
 }
@@ -139,7 +141,7 @@ fn ratio() -> f64 {
 }
 
 impl Platform {
-    /// Reads a platform from TOML; `name` stands for the file in errors.
+    /// Reads a platform from TOML; error messages give `name` as the name of the file.
     ///
     /// # Errors
     /// [`PlatformError`] says file, line, key and what was expected.
@@ -164,8 +166,8 @@ impl Platform {
         Self::from_toml(&name, &text)
     }
 
-    /// Sets how many of the first kind of accelerator there are: figures 3 to 7 have one, 8 to 15
-    /// two.
+    /// Sets the number of accelerators of the first kind: one in figures 3 to 7, two in figures 8
+    /// to 15.
     pub fn set_accelerators(&mut self, count: usize) {
         let mut accelerators = self.of_kind(ProcessorKind::Accelerator);
         if let Some(first) = accelerators.next() {
@@ -183,13 +185,12 @@ impl Platform {
         self.of_kind(ProcessorKind::Cpu).for_each(|cpu| cpu.enc_ratio = ratio);
     }
 
-    /// Sets how many may wait for each processor, in the scheduler's `depth_unit`.
+    /// Sets the depth of each processor's queue, in the scheduler's `depth_unit`.
     pub fn set_depth(&mut self, depth: usize) {
         self.processors.iter_mut().for_each(|processor| processor.depth = depth);
     }
 
-    /// The place of the first processor of this name among all, those that there are several of
-    /// counted each.
+    /// Index of the first processor of this name, where identical processors count separately.
     pub(crate) fn first_of(&self, name: &str) -> usize {
         self.processors.iter().take_while(|processor| processor.name != name).map(|it| it.count).sum()
     }

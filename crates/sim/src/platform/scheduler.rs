@@ -1,53 +1,60 @@
-//! `[scheduler]`: the gateway's own, with the gateway's names.
+//! `[scheduler]`: the parameters of the gateway's scheduler, under the same names.
 
 use convoy_scheduler::{CLASSES, ClassDiscipline, DepthUnit, FullQueue, Policy, SchedulerConfig};
 use serde::{Deserialize, Serialize};
 
 use crate::time::ticks;
 
-/// How the window and the choice behave (docs/internals/simulator.md: rules 1 and 3).
+/// Parameters of the window and of the choice of a processor (docs/internals/simulator.md: rules 1
+/// and 3).
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SchedulerSpec {
-    /// A [`Policy`]'s name.
+    /// Name of a [`Policy`].
     pub policy: String,
-    /// Multi-packets below so many bytes go to the CPU, under policy `packet-size` alone.
+    /// Size in bytes below which policy `packet-size` assigns a multi-packet to the CPU; only valid
+    /// with that policy.
     pub packet_size_threshold: Option<u32>,
-    /// A [`FullQueue`]'s name: what policy `finishing-time` does where the best processor's queue
-    /// is full.
+    /// Name of a [`FullQueue`]: what policy `finishing-time` does if the best processor's queue is
+    /// full.
     pub full_queue: String,
-    /// A [`DepthUnit`]'s name: what a processor's depth counts.
+    /// Name of a [`DepthUnit`]: whether a processor's depth counts multi-packets or packets.
     pub depth_unit: String,
-    /// Time past its prediction, in us, after which a processor is not waited for; without, it is
-    /// waited for however late it is, as the paper has it.
+    /// Time in us after its predicted completion for which the scheduler still waits for a
+    /// processor; without it, the scheduler waits without limit, as in the paper.
     pub late_margin_us: Option<f64>,
-    /// Whether multi-packets of other SAs pass one that waits for room.
+    /// Whether multi-packets of other SAs may overtake one that waits for room in a queue.
     pub overtake: bool,
-    /// The processor on whose core the scheduler runs, as a gateway's worker does: it decides only
-    /// while that core is free, and the core does what is furthest on its way first: stages after
-    /// cryptography, its multi-packet, the scheduler, stages before. Without, it decides at any
-    /// time and takes none. The processor must have no bus.
+    /// The processor on whose core the scheduler runs, as in a worker of the gateway. The scheduler
+    /// then decides only while that core is free. The core serves first what has advanced furthest:
+    /// stages after cryptography, then its multi-packets, then the scheduler, then stages before.
+    /// Without this, the scheduler decides at any time, and its decisions take no time. The
+    /// processor must have no bus.
     pub on: Option<String>,
-    /// `W`, in packets; 1 switches bundling off.
+    /// `W`, in packets; 1 disables grouping.
     pub window: usize,
-    /// Bounds of a window that adapts itself, if it does.
+    /// Lower bound of an adaptive window; given together with `window_max`.
     pub window_min: Option<usize>,
-    /// See `window_min`.
+    /// Upper bound of an adaptive window.
     pub window_max: Option<usize>,
-    /// `timeout` of rule 1, in us; 0 is none.
+    /// `timeout` of rule 1, in us; 0 disables it.
     pub max_wait_us: f64,
-    /// `byte_limit` of rule 1; none by default.
+    /// `byte_limit` of rule 1; without it there is no limit.
     pub byte_limit: Option<u32>,
-    /// Traffic classes in use.
+    /// Path MTU in bytes for aggregation: the packets of a multi-packet share outer packets of at
+    /// most this length (RFC 9347). Without it, each packet is an ESP packet of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub aggregation: Option<u32>,
+    /// Number of traffic classes in use.
     pub classes: usize,
-    /// A weight for each class; strict priority without.
+    /// Weight of each class; without weights, classes have strict priority.
     pub weights: Option<Vec<u32>>,
-    /// Whether an idle processor gets packets though the window is not full, where none arrives at
-    /// this very moment: the gateway does so, the paper does not.
+    /// Whether an idle processor gets packets before the window is full, if no packet arrives at
+    /// the same instant. The gateway does so; the paper does not.
     pub work_conserving: bool,
-    /// Whether the scheduler knows which SAs devices have in their caches, and counts a miss as
-    /// part of a packet's time. A scheduler that does not know corrects its prediction by what it
-    /// measures, as the gateway's does.
+    /// Whether the scheduler knows the contents of the devices' caches of SAs, and adds the time of
+    /// a miss to the processing time. A scheduler that does not know them corrects its prediction
+    /// by measured times, as the gateway's does.
     #[serde(skip_serializing_if = "is_true")]
     pub knows_caches: bool,
 }
@@ -71,6 +78,7 @@ impl Default for SchedulerSpec {
             window_max: None,
             max_wait_us: 0.0,
             byte_limit: None,
+            aggregation: None,
             classes: 1,
             weights: None,
             work_conserving: false,
@@ -83,7 +91,7 @@ impl SchedulerSpec {
     /// The scheduler's own configuration, with a tick of 1 ps.
     ///
     /// # Errors
-    /// The key, and what is wrong with it.
+    /// The key, and what is wrong with its value.
     pub(crate) fn config(&self) -> Result<SchedulerConfig, (&'static str, String)> {
         let classes = self.weights.as_ref().map_or(self.classes, Vec::len);
         Ok(SchedulerConfig {
@@ -98,7 +106,8 @@ impl SchedulerSpec {
             classes,
             discipline: self.discipline()?,
             adaptive: self.adaptive()?,
-            // What it predicts is what happens.
+            // Predictions are exact here unless caches are unknown, for which the machine sets
+            // this.
             correct: false,
             measure: false,
         })

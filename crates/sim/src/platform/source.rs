@@ -8,19 +8,27 @@ use serde::{Deserialize, Serialize};
 pub struct SourceSpec {
     /// Nominal line rate, in Mbit/s.
     pub rate_mbps: f64,
-    /// What is added to every payload, in bytes: `b = L + 40` in the paper.
+    /// Bytes added to every payload: `b = L + 40` in the paper.
     pub header_bytes: u32,
-    /// What each packet takes of the line beside its payload, in bytes; `header_bytes` without. On
-    /// Ethernet it is 20, preamble and gap, where payloads are whole frames.
+    /// The part of `header_bytes` that an engine processes for the ESP packet and not for the inner
+    /// packet. With aggregation, each outer packet has it once.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub esp_bytes: u32,
+    /// Bytes that each packet occupies on the line in addition to its payload; `header_bytes` if
+    /// not given. On Ethernet this is 20 (preamble and gap) if payloads are whole frames.
     pub line_bytes: Option<u32>,
-    /// Packets that may be inside at once, wherever they are; with none free the source waits. Only
-    /// platforms with stages need it, since elsewhere queues bound them.
+    /// Largest number of packets in the platform at once; if it is reached, the source waits. Only
+    /// platforms with stages use it: in others the window and the queues are the limit.
     pub frames: usize,
-    /// Packets that an ingress queue holds while there is no room behind it. With this or
-    /// `queue_bytes` the source never waits: what finds the queue full is dropped and counted.
+    /// Capacity of the ingress queue in packets. With this or `queue_bytes` the source never waits:
+    /// packets that find the queue full are dropped and counted.
     pub queue_packets: Option<usize>,
-    /// The same in bytes `b`.
+    /// Capacity of the ingress queue in bytes `b`.
     pub queue_bytes: Option<u64>,
+}
+
+fn is_zero(bytes: &u32) -> bool {
+    *bytes == 0
 }
 
 impl Default for SourceSpec {
@@ -28,6 +36,7 @@ impl Default for SourceSpec {
         Self {
             rate_mbps: 1000.0,
             header_bytes: 40,
+            esp_bytes: 0,
             line_bytes: None,
             frames: 4096,
             queue_packets: None,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Where a stage stands.
+/// Position of a stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StagePosition {
@@ -13,8 +13,9 @@ pub enum StagePosition {
     After,
 }
 
-/// What each packet goes through by itself: packet I/O, a lookup. First come, first served. Either
-/// its own servers, or a processor that multi-packets use as well, or cores, or a bus.
+/// A step that each packet passes through alone, such as packet I/O or a lookup. Packets are served
+/// in order of arrival by the stage's own servers, by a processor that also processes
+/// multi-packets, by cores, or by a bus.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct StageSpec {
@@ -22,14 +23,14 @@ pub struct StageSpec {
     pub name: String,
     /// Before or after cryptography.
     pub place: StagePosition,
-    /// Packets that are served at once, where it has its own servers.
+    /// Number of the stage's own servers.
     #[serde(default = "super::one")]
     pub servers: usize,
-    /// The processor that does it, in turn with its multi-packets, which must have no bus; or the
-    /// cores.
+    /// The processor or the cores that serve the stage. A processor alternates between the stage
+    /// and its multi-packets, and must have no bus.
     #[serde(default)]
     pub on: Option<String>,
-    /// The bus over which the packet is moved; then its time is the bus's.
+    /// The bus over which the packet is transferred; the service time is then that of the transfer.
     #[serde(default)]
     pub bus: Option<String>,
     /// Time for each packet, in us.
@@ -38,17 +39,17 @@ pub struct StageSpec {
     /// Time for each byte, in ns.
     #[serde(default)]
     pub byte_ns: f64,
-    /// Only packets of more than so many bytes `b` go through it: what does not fit into one frame
-    /// has to be cut, for example.
+    /// Only packets longer than this many bytes `b` pass through the stage, for example those that
+    /// must be fragmented; 0 stands for all packets.
     #[serde(default)]
     pub above_bytes: u32,
-    /// Whether it is there.
+    /// Whether the stage is in use.
     #[serde(default = "yes")]
     pub enabled: bool,
 }
 
 impl Default for StageSpec {
-    /// A stage without a name that takes no time, before the window.
+    /// A stage before the window, without a name and with a service time of 0.
     fn default() -> Self {
         Self {
             name: String::new(),
@@ -68,13 +69,13 @@ fn yes() -> bool {
     true
 }
 
-/// Cores of one kind that do stages and no multi-packets. Whatever waits longest at any of their
-/// stages gets the next free one.
+/// A group of identical cores that serve stages but no multi-packets. A core that becomes free
+/// takes the packet that has waited longest at any of the group's stages.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct CoresSpec {
-    /// Their name, unlike any processor's.
+    /// Name of the group; it must differ from the name of every processor.
     pub name: String,
-    /// How many there are.
+    /// Number of cores.
     pub count: usize,
 }

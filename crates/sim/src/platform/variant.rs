@@ -1,4 +1,4 @@
-//! `[variant.NAME]`: the same platform in other settings, as changes to what the file says.
+//! `[variant.NAME]`: named sets of changes to the values of a platform file.
 
 use std::collections::BTreeMap;
 
@@ -7,16 +7,15 @@ use toml::{Table, Value};
 
 use super::{Platform, PlatformError};
 
-/// Changes by the variant's name, for example `processor.npe-b.count = 0`: table, name in its list,
-/// key.
+/// Changes by the variant's name, for example `processor.npe-b.count = 0`: the table, the name of
+/// the entry in its list, and the key.
 pub type Variants = BTreeMap<String, Table>;
 
 impl Platform {
-    /// The platform with some of its variants, `+` between them, each made on top of those before
-    /// it.
+    /// The platform with these variants, separated by `+` and applied in this order.
     ///
     /// # Errors
-    /// Which variant is not there, or what comes of it and is wrong.
+    /// The name of an unknown variant, or the invalid value that results.
     pub fn with_variants(&self, names: &str) -> Result<Self, String> {
         let mut platform = self.clone();
         for name in names.split('+') {
@@ -50,8 +49,8 @@ impl Platform {
         Ok(platform)
     }
 
-    /// Each variant by itself, so that a mistake is found where it stands and not when somebody
-    /// asks for it.
+    /// Checks each variant alone, so that a mistake is reported when the file is read and not when
+    /// the variant is first used.
     pub(super) fn check_variants(&self, file: &str, text: &str) -> Result<(), PlatformError> {
         for (name, changes) in &self.variants {
             self.changed(changes).map_err(|what| {

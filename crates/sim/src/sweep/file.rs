@@ -1,4 +1,4 @@
-//! A sweep's file.
+//! Reading the file of a sweep.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,7 +11,7 @@ use super::Sweep;
 use crate::platform::Platform;
 use crate::setting::Setting;
 
-/// More points than this are a mistake in the grid rather than a sweep.
+/// A grid with more points than this is taken for a mistake.
 const POINTS_MAX: usize = 1_000_000;
 
 #[derive(Deserialize)]
@@ -23,10 +23,10 @@ struct File {
     grid: Spanned<BTreeMap<String, Spanned<Vec<Value>>>>,
 }
 
-/// Reads it.
+/// Reads the file of a sweep.
 ///
 /// # Errors
-/// File, line, key, and what was expected.
+/// The file, line and key of the error, and what was expected.
 pub(super) fn read(path: &Path, text: &str) -> Result<Sweep, String> {
     let at = |offset: usize| {
         let line = text.get(..offset).unwrap_or("").matches('\n').count() + 1;
@@ -71,14 +71,15 @@ pub(super) fn read(path: &Path, text: &str) -> Result<Sweep, String> {
     Ok(Sweep { file: path.to_owned(), platform, points, identity })
 }
 
-/// A file beside the sweep's, or a platform that comes with the program.
+/// Opens a platform file in the sweep's folder, or a platform that comes with the program.
 fn platform(sweep: &Path, name: &str) -> Result<Platform, String> {
     let beside = sweep.parent().unwrap_or(Path::new("")).join(name);
     let found = if beside.is_file() { Platform::load(&beside) } else { Platform::open(name) };
     found.map_err(|error| error.to_string())
 }
 
-/// A value that the setting of this name can have. Sizes are patterns by their numbers.
+/// Converts a value for the setting of this name. A pattern may be given as a number, which is a
+/// size.
 fn checked(key: &str, value: &Value) -> Result<Value, String> {
     let value = match value {
         Value::Integer(size) if key == "pattern" => Value::String(size.to_string()),
@@ -106,6 +107,6 @@ fn points(fixed: &Table, grid: &[(String, Vec<Value>)]) -> Result<Vec<Setting>, 
 }
 
 fn as_json(of: &impl Serialize) -> serde_json::Value {
-    // Structs, strings and numbers only: nothing in them has no place in JSON.
+    // Settings hold only structs, strings and numbers, all of which JSON can represent.
     serde_json::to_value(of).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! A grid of runs over all cores, that goes on where it was interrupted.
+//! A grid of runs on all cores that can resume after an interruption.
 
 mod file;
 mod results;
@@ -13,7 +13,7 @@ use crate::platform::Platform;
 use crate::setting::Setting;
 use results::Results;
 
-/// A grid of settings on one platform, as a file says.
+/// A grid of settings on one platform, as read from a file.
 ///
 /// ```toml
 /// platform = "pci-accelerators"     # a file beside this one, or a platform that comes with the program
@@ -28,17 +28,17 @@ pub struct Sweep {
     file: PathBuf,
     platform: Platform,
     points: Vec<Setting>,
-    /// All that results depend on; results of another identity are refused.
+    /// Everything on which the results depend; results with another identity are refused.
     identity: Value,
 }
 
-/// Why a sweep cannot begin or go on.
+/// Why a sweep cannot start or continue.
 #[derive(Debug, thiserror::Error)]
 pub enum SweepError {
-    /// The sweep's file is wrong: file, line, key, and what was expected.
+    /// The sweep's file is invalid: file, line, key, and what was expected.
     #[error("{0}")]
     File(String),
-    /// Results that are there are not this sweep's, or no results at all.
+    /// The existing file of results belongs to another sweep, or is not a file of results.
     #[error("{0}")]
     Results(String),
     /// A file cannot be read or written.
@@ -46,17 +46,17 @@ pub enum SweepError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What happened.
+        /// The error.
         error: std::io::Error,
     },
 }
 
-/// What a sweep has done.
+/// Summary of a sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Swept {
-    /// Points of the grid.
+    /// Number of points of the grid.
     pub points: usize,
-    /// Those that were there from before.
+    /// Number of points that were already present.
     pub resumed: usize,
 }
 
@@ -71,22 +71,23 @@ impl Sweep {
         file::read(path, &text).map_err(SweepError::File)
     }
 
-    /// Its points, in order: the last key of the grid, by its name, varies first.
+    /// The points in order; the alphabetically last key of the grid varies fastest.
     pub fn points(&self) -> &[Setting] {
         &self.points
     }
 
-    /// Where results go if nobody says: beside the sweep's file, with the ending `jsonl`.
+    /// The default file of results: that of the sweep with the ending `jsonl`.
     pub fn default_results(&self) -> PathBuf {
         self.file.with_extension("jsonl")
     }
 
-    /// Runs the points that `results` lacks, and appends each as a line of JSON as soon as it is
-    /// there; at the end writes all of them, in order, into a table beside it with the ending
-    /// `csv`. `progress` hears how many points are done, and of how many.
+    /// Runs the points that are missing in `results`, and appends each as a line of JSON as soon as
+    /// it is complete. At the end it writes all points, in order, into a table of the same name
+    /// with the ending `csv`. `progress` is called with the number of completed points and of all
+    /// points.
     ///
     /// # Errors
-    /// [`SweepError::Results`] if `results` holds another sweep's, or is no file of results.
+    /// [`SweepError::Results`] if `results` belongs to another sweep or is not a file of results.
     pub fn run(
         &self,
         results: &Path,

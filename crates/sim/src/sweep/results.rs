@@ -1,4 +1,5 @@
-//! Results as lines of JSON: the first says whose they are, each other one is a point.
+//! Results as lines of JSON: the first line identifies the sweep, and each of the others is one
+//! point.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
@@ -11,18 +12,18 @@ use super::SweepError;
 use crate::report::Report;
 use crate::setting::Setting;
 
-/// A point that is done.
+/// The result of one point.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Line {
-    /// Its place in the grid.
+    /// Its index in the grid.
     pub(super) point: usize,
     pub(super) setting: Setting,
     #[serde(flatten)]
     pub(super) report: Report,
 }
 
-/// A file of results, open at its end, and locked: two sweeps would each write the points that the
-/// other has under way.
+/// A file of results, open for appending and locked. Two sweeps on one file would each repeat
+/// points that the other is working on.
 pub(super) struct Results {
     path: PathBuf,
     file: File,
@@ -30,8 +31,7 @@ pub(super) struct Results {
 }
 
 impl Results {
-    /// Opens results that are there, or begins new ones. A last line that was cut off is taken
-    /// away.
+    /// Opens existing results, or starts new ones. An incomplete last line is removed.
     pub(super) fn open(path: &Path, identity: &Value, points: usize) -> Result<Self, SweepError> {
         let io = |error| SweepError::Io { path: path.to_owned(), error };
         let mut file =
@@ -48,7 +48,7 @@ impl Results {
         if whole > 0 {
             results.check(&bytes, identity)?;
         }
-        // Not before it is known to be ours.
+        // The file is changed only after it is known to belong to this sweep.
         results.file.set_len(whole as u64).map_err(io)?;
         results.file.seek(SeekFrom::End(0)).map_err(io)?;
         if whole == 0 {
@@ -78,12 +78,12 @@ impl Results {
         }
     }
 
-    /// Whether a point is done.
+    /// Whether the result of a point is present.
     pub(super) fn has(&self, point: usize) -> bool {
         self.has[point]
     }
 
-    /// Adds a point.
+    /// Appends the result of a point.
     pub(super) fn append(
         &mut self,
         point: usize,
@@ -93,7 +93,7 @@ impl Results {
         self.write(&Line { point, setting: setting.clone(), report: report.clone() })
     }
 
-    /// All points, in order.
+    /// All results, in the order of the grid.
     pub(super) fn read(&self) -> Result<Vec<Line>, SweepError> {
         let bytes =
             std::fs::read(&self.path).map_err(|error| SweepError::Io { path: self.path.clone(), error })?;
@@ -103,8 +103,8 @@ impl Results {
         Ok(lines)
     }
 
-    /// One write for the line and its end, so that an interruption leaves whole lines or one
-    /// without end.
+    /// The line and its end are one write, so that an interruption leaves either whole lines or one
+    /// line without an end.
     fn write(&mut self, line: &impl Serialize) -> Result<(), SweepError> {
         let mut bytes = serde_json::to_vec(line).map_err(|error| self.wrong(&error.to_string()))?;
         bytes.push(b'\n');
@@ -116,8 +116,7 @@ impl Results {
     }
 }
 
-/// Locks a file until it is closed, however that happens. Where the file system knows no locks it
-/// goes without.
+/// Locks a file until it is closed. File systems without locks are accepted.
 fn lock(path: &Path, file: &File) -> Result<(), SweepError> {
     match file.try_lock() {
         Ok(()) => Ok(()),
@@ -141,7 +140,7 @@ fn parse(path: &Path, bytes: &[u8]) -> Result<Vec<Line>, SweepError> {
         .collect()
 }
 
-/// The first thing in which two sweeps differ.
+/// The first difference between two sweeps.
 fn difference(name: &str, theirs: &Value, ours: &Value) -> Option<String> {
     let (Some(of), Some(is)) = (theirs.as_object(), ours.as_object()) else {
         return (theirs != ours).then(|| format!("there {name} is {theirs}, here {ours}"));

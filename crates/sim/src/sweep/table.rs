@@ -1,4 +1,4 @@
-//! Results as a table: one row a point.
+//! Results as a table with one row for each point.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -18,7 +18,7 @@ const MEASURES: [&str; 6] = [
     "bus_conflicts",
 ];
 
-/// Writes all points, in order; shares and lengths have a column a processor.
+/// Writes all points in order. Shares and lengths have one column for each processor.
 pub(super) fn write(lines: &[Line], path: &Path) -> Result<(), SweepError> {
     let settings: Vec<Map<String, Value>> = lines
         .iter()

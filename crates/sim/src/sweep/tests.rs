@@ -37,7 +37,7 @@ fn an_interrupted_sweep_goes_on_and_ends_as_if_nothing_had_happened() {
     let whole = std::fs::read_to_string(folder.path().join("grid.csv")).expect("written");
     let file = sweep.default_results();
     let lines = std::fs::read_to_string(&file).expect("written");
-    // Whatever byte it was cut at.
+    // The file may be cut at any byte.
     for cut in (0..lines.len()).step_by(97).chain([1, 8, 9, 10, lines.len()]) {
         std::fs::write(&file, &lines[..cut]).expect("writable");
         let done = lines[..cut].matches('\n').count().saturating_sub(1);

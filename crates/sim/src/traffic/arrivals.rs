@@ -1,4 +1,4 @@
-//! When packets arrive.
+//! Arrival times of packets.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
@@ -7,19 +7,19 @@ use serde::{Deserialize, Serialize};
 use super::Packet;
 use crate::time::{TICKS_PER_SECOND, ticks};
 
-/// When packets arrive. None is faster than the source's line, and while the source waits its clock
-/// stands still.
+/// When packets arrive. No packet arrives faster than the source's line permits, and the clock is
+/// stopped while the source waits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Arrivals {
-    /// Each right behind the one before it (docs/internals/simulator.md: arrival).
+    /// Back to back at the line rate (docs/internals/simulator.md: arrival).
     #[default]
     BackToBack,
-    /// So many packets a second, evenly spaced.
+    /// This many packets per second, evenly spaced.
     Paced(f64),
-    /// So many packets a second on average, as a Poisson process.
+    /// This many packets per second on average, as a Poisson process.
     Poisson(f64),
-    /// As their timestamps say.
+    /// At the times of their timestamps.
     Captured,
 }
 
@@ -27,11 +27,12 @@ pub enum Arrivals {
 pub(crate) struct Gaps {
     arrivals: Arrivals,
     random: Xoshiro256PlusPlus,
-    /// Of one byte on the line, in ticks.
+    /// Time of one byte on the line, in ticks.
     byte: f64,
-    /// Mean of paced and random arrivals, in ticks.
+    /// Mean gap of paced and random arrivals, in ticks.
     mean: f64,
-    /// What rounding has left, in ticks, so that a pace is kept over millions of packets.
+    /// Accumulated rounding error, in ticks, so that the mean rate is exact over millions of
+    /// packets.
     rest: f64,
 }
 
@@ -41,14 +42,14 @@ impl Gaps {
             Arrivals::Paced(rate) | Arrivals::Poisson(rate) => TICKS_PER_SECOND / rate,
             Arrivals::BackToBack | Arrivals::Captured => 0.0,
         };
-        // Another stream than that of sizes and SAs.
+        // A different random stream from that of sizes and SAs.
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
         random.jump();
         Self { arrivals, random, byte: 8.0 * TICKS_PER_SECOND / (rate_mbps * 1e6), mean, rest: 0.0 }
     }
 
-    /// From the arrival of the packet before to that of this one, in ticks. To be asked once for
-    /// each packet, which takes so many bytes of the line.
+    /// Time from the previous arrival to that of this packet, in ticks. Must be called once for
+    /// each packet, with the bytes that it occupies on the line.
     #[inline]
     pub(crate) fn next(&mut self, packet: &Packet, on_line: u32) -> u64 {
         let line = (f64::from(on_line) * self.byte + 0.5) as i64 as u64;
@@ -65,7 +66,7 @@ impl Gaps {
     }
 
     fn exponential(&mut self) -> u64 {
-        // 53 bits, from above 0 to 1.
+        // A uniform number of 53 bits in (0, 1].
         let uniform = ((self.random.next_u64() >> 11) + 1) as f64 / (1u64 << 53) as f64;
         ticks(-uniform.ln() * self.mean / TICKS_PER_SECOND)
     }
@@ -87,7 +88,7 @@ mod tests {
         let mut gaps = Gaps::new(Arrivals::BackToBack, 1000.0, 1);
         let packet = Packet { payload_bytes: 40, gap_ticks: 9, ..Packet::default() };
         assert_eq!(gaps.next(&packet, 40), 320_000);
-        // Nothing is faster than the line.
+        // The line limits the rate.
         let mut gaps = Gaps::new(Arrivals::Captured, 1000.0, 1);
         assert_eq!(gaps.next(&packet, 40), 320_000);
     }

@@ -1,4 +1,4 @@
-//! Packets of a capture, pcap or pcapng.
+//! Packets of a pcap or pcapng capture.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -10,38 +10,38 @@ use convoy_capture::{CaptureError, Packets, Reason, Unread};
 
 use super::{Header, Hosts, Packet, Traffic, TrafficError};
 
-/// The SA and class that a packet belongs to.
+/// The SA and the traffic class of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ToSa {
-    /// Its SA; small numbers, since tables are indexed by it.
+    /// Its SA, a small number because tables are indexed by it.
     pub sa: u32,
-    /// Its traffic class, 0 highest.
+    /// Its traffic class, 0 being the highest.
     pub class: u8,
 }
 
-/// Says which SA protects a packet; `None` if none does: it is left out. A gateway's policies are
-/// one such.
+/// Returns the SA that protects a packet, or `None` for a packet without protection, which is left
+/// out. The policies of a gateway are one such function.
 pub type Classify = Box<dyn FnMut(&Header) -> Option<ToSa> + Send>;
 
-/// The SA of each destination address.
+/// Assigns an SA to each destination address.
 pub fn by_destination() -> Classify {
     let mut hosts = Hosts::<IpAddr>::default();
     Box::new(move |header| Some(ToSa { sa: hosts.number(&header.destination), class: 0 }))
 }
 
-/// What counts as a captured packet's `L`.
+/// Which length of a captured packet is its `L`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CaptureLength {
-    /// What TCP or UDP carries.
+    /// The payload of TCP or UDP.
     #[default]
     Payload,
-    /// The IP packet less the 40 bytes of header that a platform adds, so that `b` is the whole IP
-    /// packet.
+    /// The length of the IP packet less the 40 bytes of header that a platform adds, so that `b` is
+    /// the length of the whole IP packet.
     Packet,
 }
 
 /// A capture of Ethernet, Linux "cooked", BSD loopback or raw IP packets. A packet that a snap
-/// length truncated behind its IP header counts with its original length.
+/// length truncated after its IP header counts with its original length.
 pub struct Capture {
     packets: Packets<BufReader<File>>,
     classify: Classify,
@@ -51,7 +51,7 @@ pub struct Capture {
 }
 
 impl Capture {
-    /// A capture whose SAs are what `classify` says.
+    /// Opens a capture whose SAs `classify` assigns.
     ///
     /// # Errors
     /// [`TrafficError`] if the file cannot be read or is neither pcap nor pcapng.
@@ -60,7 +60,7 @@ impl Capture {
         Ok(Self::over(packets, length, classify))
     }
 
-    /// The same of a file that is open already.
+    /// Reads a capture from a file that is already open.
     pub(super) fn new(
         name: &str,
         file: BufReader<File>,
@@ -75,26 +75,26 @@ impl Capture {
         Self { packets, classify, length, last: None, without_sa: 0 }
     }
 
-    /// Packets that were left out so far since no SA protects them.
+    /// Number of packets left out so far because no SA protects them.
     pub fn without_sa(&self) -> u64 {
         self.without_sa
     }
 
-    /// Packets that were left out so far since they could not be used, by reason.
+    /// Number of packets left out so far because they were unusable, by reason.
     pub fn unread(&self) -> &Unread {
         self.packets.unread()
     }
 
-    /// Where the capture is cut off or damaged and why, once that has been reached; what follows is
-    /// not read.
+    /// Where and why the capture is cut off or damaged, once reading has reached that place; the
+    /// rest is not read.
     pub fn damage(&self) -> Option<String> {
         self.packets.damage().map(ToString::to_string)
     }
 
-    /// How long after the packet before it one was captured, in ticks.
+    /// Time from the capture of the previous packet to that of this one, in ticks.
     fn gap_ticks(&mut self, time: Option<Duration>) -> u64 {
         let Some(time) = time else { return 0 };
-        // Clocks of captures step back now and then.
+        // The clock of a capture may step backwards.
         let gap = self.last.replace(time).map_or(Duration::ZERO, |last| time.saturating_sub(last));
         u64::try_from(gap.as_nanos().saturating_mul(1000)).unwrap_or(u64::MAX / 2)
     }

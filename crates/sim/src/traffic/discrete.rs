@@ -1,5 +1,5 @@
-//! Draws from any distribution over small numbers in constant time: Walker's alias method, as Vose
-//! built it.
+//! Draws from any distribution over small numbers in constant time, by Walker's alias method as
+//! constructed by Vose.
 
 /// A distribution over `first..first + n`.
 pub(crate) struct Discrete {
@@ -7,7 +7,7 @@ pub(crate) struct Discrete {
     columns: Vec<Column>,
 }
 
-/// A number's column: below `own` it is the number itself, above it is `alias`.
+/// One column of the alias table: draws below `own` give the number itself, others give `alias`.
 #[derive(Clone, Copy)]
 struct Column {
     own: u32,
@@ -15,7 +15,7 @@ struct Column {
 }
 
 impl Discrete {
-    /// From weights, of which at least one is above 0.
+    /// A distribution from weights, at least one of which is above 0.
     pub(crate) fn new(first: u32, weights: &[f64]) -> Self {
         let scale = weights.len() as f64 / weights.iter().sum::<f64>();
         let mut left: Vec<f64> = weights.iter().map(|weight| weight * scale).collect();
@@ -34,8 +34,8 @@ impl Discrete {
         Self { first, columns }
     }
 
-    /// The number for 32 random bits. Times the number of columns, the upper half of the product
-    /// picks the column, and the lower half, what is left of the bits, decides within it.
+    /// The number for 32 random bits. The upper half of their product with the number of columns
+    /// selects the column, and the lower half decides within the column.
     #[inline]
     pub(crate) fn draw(&self, bits: u32) -> u32 {
         let product = u64::from(bits) * self.columns.len() as u64;
@@ -45,7 +45,8 @@ impl Discrete {
     }
 }
 
-/// The most numbers of a distribution: with more, 32 bits leave too few to decide within a column.
+/// The largest size of a distribution; with more columns, 32 bits leave too few to decide within a
+/// column.
 pub(crate) const NUMBERS_MAX: u32 = 1 << 16;
 
 #[cfg(test)]

@@ -1,46 +1,45 @@
-//! What a captured packet's headers say, so far as sizes and policies need it.
+//! The header fields of a captured packet that sizes and policies need.
 
 use std::net::IpAddr;
 
 use convoy_packet::protocol::{TCP, UDP};
 use convoy_packet::{Layout, tcp, udp};
 
-/// What a policy may look at.
+/// The fields that a policy may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// Source address.
     pub source: IpAddr,
     /// Destination address.
     pub destination: IpAddr,
-    /// The protocol above IP; IPv6 extension headers are passed over.
+    /// The protocol above IP, after any IPv6 extension headers.
     pub protocol: u8,
-    /// Source and destination port where they were captured; ICMP's type and code as in
+    /// Source and destination port if they were captured; for ICMP, type and code as in
     /// [`Layout::ports`].
     pub ports: Option<(u16, u16)>,
     /// DSCP, 0 to 63.
     pub dscp: u8,
-    /// The whole IP packet, in bytes, captured or not.
+    /// Length of the whole IP packet in bytes, even if it was captured only in part.
     pub packet_bytes: u32,
-    /// What TCP or UDP carries, in bytes; of other protocols, and of later fragments, what IP
-    /// carries.
+    /// Payload of TCP or UDP in bytes; for other protocols and later fragments, payload of IP.
     pub payload_bytes: u32,
 }
 
 impl Header {
-    /// Reads the headers of a packet that may be cut off behind them; `None` if they are not whole,
-    /// or not IP's.
+    /// Reads the headers of a packet whose rest may be missing; `None` if the headers are
+    /// incomplete or the packet is not IP.
     pub(crate) fn parse(packet: &[u8]) -> Option<Self> {
         let layout = Layout::parse_quoted(packet).ok()?;
         let (source, destination) = layout.addresses(packet);
         let segment = packet.get(layout.payload..layout.total_len.min(packet.len())).unwrap_or(&[]);
         let is_first = layout.fragment.is_none_or(|fragment| fragment.offset == 0);
         let own_bytes = match layout.protocol {
-            // A capture may be too short to say how many options TCP has.
+            // The captured part may end before the field that gives the length of TCP's options.
             TCP if is_first => tcp::header_len(segment).unwrap_or(tcp::HEADER_BYTES),
             UDP if is_first => udp::HEADER_BYTES,
             _ => 0,
         };
-        // Ports are read from what was captured.
+        // Ports are read only from captured bytes.
         let captured = Layout { total_len: layout.payload + segment.len(), ..layout };
         let ports = if segment.is_empty() { None } else { captured.ports(packet) };
         Some(Self {
@@ -60,7 +59,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// An IPv4 packet of 80 bytes whose protocol and transport header are given, cut off behind the
+    /// An IPv4 packet of 80 bytes with this protocol and transport header, cut off after the
     /// latter.
     fn packet(protocol: u8, transport: &[u8]) -> Vec<u8> {
         let mut packet = vec![0x45, 46 << 2, 0, 80, 0, 0, 0, 0, 64, protocol, 0, 0, 10, 1, 0, 1, 10, 2, 0, 9];
@@ -80,7 +79,7 @@ mod tests {
         assert_eq!((header.payload_bytes, header.ports), (52, Some((80, 90))));
         let header = Header::parse(&packet(TCP, &[])).expect("IP");
         assert_eq!((header.payload_bytes, header.ports), (40, None));
-        // No protocol with a header that is known: what IP carries.
+        // A protocol whose header is unknown: the length is the payload of IP.
         let header = Header::parse(&packet(50, &transport)).expect("IP");
         assert_eq!(header.payload_bytes, 60);
     }

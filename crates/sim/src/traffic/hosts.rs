@@ -1,10 +1,10 @@
-//! SAs by the name of a host, as traces have them.
+//! Assignment of SAs to the hosts of a trace.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// Numbers hosts from 0 in the order in which they are first seen. Its memory grows with the hosts,
-/// not with packets.
+/// Numbers hosts from 0 in the order in which they first appear. Memory grows with the number of
+/// hosts, not of packets.
 #[derive(Clone, Debug)]
 pub struct Hosts<K> {
     numbers: HashMap<K, u32>,

@@ -1,4 +1,4 @@
-//! Where packets come from: patterns, captures and text traces, one packet at a time, so that
+//! Sources of packets: patterns, captures and text traces. Packets are read as they are needed, so
 //! memory does not grow with the length of a trace.
 
 mod arrivals;
@@ -24,13 +24,13 @@ pub use trace_file::TraceFile;
 /// One packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Packet {
-    /// `L`: its payload, in bytes, without the header that the platform adds.
+    /// `L`: its payload in bytes, without the header that the platform adds.
     pub payload_bytes: u32,
-    /// Its SA; small numbers, since tables are indexed by it.
+    /// Its SA, a small number because tables are indexed by it.
     pub sa: u32,
-    /// Its traffic class, 0 highest.
+    /// Its traffic class, 0 being the highest.
     pub class: u8,
-    /// How long after the packet before it was captured, in ticks; 0 where nobody knows.
+    /// Time since the capture of the previous packet, in ticks; 0 if unknown.
     pub gap_ticks: u64,
 }
 
@@ -39,14 +39,14 @@ pub trait Traffic {
     /// The next packet; `None` at the end.
     ///
     /// # Errors
-    /// [`TrafficError`] if what is read is no trace.
+    /// [`TrafficError`] if the input is not a valid trace.
     fn next_packet(&mut self) -> Result<Option<Packet>, TrafficError>;
 
-    /// Appends up to `most` packets; none at the end. Synthetic traffic is twice as fast by this
-    /// than packet by packet.
+    /// Appends up to `most` packets, and none at the end. For synthetic traffic this takes half the
+    /// time of single calls.
     ///
     /// # Errors
-    /// As [`next_packet`](Self::next_packet).
+    /// As for [`next_packet`](Self::next_packet).
     fn fill(&mut self, packets: &mut Vec<Packet>, most: usize) -> Result<(), TrafficError> {
         for _ in 0..most {
             let Some(packet) = self.next_packet()? else { break };
@@ -56,7 +56,7 @@ pub trait Traffic {
     }
 }
 
-/// So that traffic can be asked, after a run, what became of it.
+/// A reference to traffic is traffic, so that the caller can read its counters after a run.
 impl<T: Traffic + ?Sized> Traffic for &mut T {
     fn next_packet(&mut self) -> Result<Option<Packet>, TrafficError> {
         (**self).next_packet()
@@ -77,19 +77,19 @@ impl<T: Traffic + ?Sized> Traffic for Box<T> {
     }
 }
 
-/// Packets from a list, for tests and small cases.
+/// Packets from a list, for tests and small examples.
 impl Traffic for std::vec::IntoIter<Packet> {
     fn next_packet(&mut self) -> Result<Option<Packet>, TrafficError> {
         Ok(self.next())
     }
 }
 
-/// Why a trace ends before its end.
+/// Why a trace cannot be read to its end.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {what}")]
 pub struct TrafficError {
-    /// File, and line or packet.
+    /// The file, and the line or packet.
     pub place: String,
-    /// What is wrong, and what was expected.
+    /// The error, and what was expected.
     pub what: String,
 }

@@ -1,27 +1,27 @@
-//! Sizes of payloads: those of the paper's table I, and simple IMIX.
+//! Sizes of payloads: the patterns of the paper's table I, and simple IMIX.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// How payload sizes `L` are distributed, in bytes.
+/// The distribution of payload sizes `L`, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Pattern {
-    /// Range [20, 7065], mean 471, median 326, deviation 470 (table I). These are the values of an
-    /// exponential of mean 470.8, rounded down and kept within 20 and 15 means.
+    /// Range [20, 7065], mean 471, median 326, deviation 470 (table I): an exponential distribution
+    /// of mean 470.8, rounded down and limited to the range from 20 to 15 means.
     Exponential,
-    /// Every size of [0, 1960], equally often (table I).
+    /// All sizes of [0, 1960] with equal probability (table I).
     Uniform,
-    /// One size; the paper has 0, 24, 472 and 984.
+    /// A single size; the paper uses 0, 24, 472 and 984.
     Fixed(u32),
     /// A synthetic trace fitted to table I: range [0, 1460], mean 256, median 162, deviation 259.
-    /// As TCP of the time: segments of 0, of 512 (an MSS of that time) and of 1460 bytes, and all
-    /// sizes up to 223 equally often.
+    /// It resembles TCP of that time: segments of 0, 512 (a common MSS then) and 1460 bytes, and
+    /// all sizes up to 223 with equal probability.
     Trace,
     /// Simple IMIX: IP packets of 40, 576 and 1500 bytes, 7 : 4 : 1.
     Imix,
 }
 
-/// The largest fixed payload, in bytes: with its header it still is an IP packet.
+/// The largest fixed payload, in bytes; with its header it still fits into an IP packet.
 const FIXED_MAX: u32 = 65_495;
 
 impl Pattern {
@@ -36,7 +36,7 @@ impl Pattern {
         Self::Trace,
     ];
 
-    /// The smallest size and the weight of each from there on.
+    /// The smallest size, and the weights of all sizes from there on.
     pub(crate) fn weights(self) -> (u32, Vec<f64>) {
         match self {
             Self::Exponential => (20, exponential(470.8, 20, 7065)),
@@ -48,7 +48,7 @@ impl Pattern {
     }
 }
 
-/// An exponential, rounded down and kept within [`least`, `most`].
+/// Weights of an exponential distribution, rounded down and limited to [`least`, `most`].
 fn exponential(mean: f64, least: u32, most: u32) -> Vec<f64> {
     let above = |size: u32| (-f64::from(size) / mean).exp();
     (least..=most)
@@ -68,7 +68,7 @@ fn masses(most: usize, of: &[(usize, f64)]) -> Vec<f64> {
     weights
 }
 
-/// Weights fitted to the moments and the median of table I; the test beside it holds them to it.
+/// Weights fitted to the moments and the median of table I; a test below checks them.
 fn trace() -> Vec<f64> {
     let (small, medium, large) = TRACE_MASSES;
     let mut weights = masses(1460, &[(0, small), (512, medium), (1460, large)]);
@@ -79,7 +79,7 @@ fn trace() -> Vec<f64> {
 
 /// Shares of payloads of 0, 512 and 1460 bytes.
 const TRACE_MASSES: (f64, f64, f64) = (0.035, 0.302, 0.02);
-/// All others lie between 1 and this, in bytes.
+/// Upper bound of the other payloads, which start at 1 byte.
 const TRACE_BODY: usize = 223;
 
 impl fmt::Display for Pattern {
@@ -94,7 +94,7 @@ impl fmt::Display for Pattern {
     }
 }
 
-/// A name that is no pattern's.
+/// The name of an unknown pattern.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "unknown pattern {0:?}; one of exponential, uniform, trace, imix, or a fixed size in bytes up to 65495"
@@ -122,7 +122,7 @@ impl FromStr for Pattern {
 mod tests {
     use super::*;
 
-    /// Least, most, mean, median and deviation.
+    /// Minimum, maximum, mean, median and deviation.
     fn moments(pattern: Pattern) -> [f64; 5] {
         let (first, weights) = pattern.weights();
         let sum: f64 = weights.iter().sum();
@@ -151,7 +151,7 @@ mod tests {
         let table = [
             (Pattern::Exponential, [20.0, 7065.0, 471.0, 326.0, 470.0]),
             (Pattern::Trace, [0.0, 1460.0, 256.0, 162.0, 259.0]),
-            // The paper has a mean of 976: that of its sample.
+            // The paper states a mean of 976, which is that of its sample.
             (Pattern::Uniform, [0.0, 1960.0, 980.0, 980.0, 566.0]),
             (Pattern::Fixed(472), [472.0, 472.0, 472.0, 472.0, 0.0]),
         ];

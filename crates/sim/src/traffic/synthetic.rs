@@ -1,4 +1,4 @@
-//! Packets drawn from a pattern, with SAs drawn by popularity and kept for a while by locality.
+//! Packets with sizes drawn from a pattern, and SAs drawn by popularity and repeated by locality.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
@@ -7,22 +7,23 @@ use serde::{Deserialize, Serialize};
 use super::discrete::{Discrete, NUMBERS_MAX};
 use super::{Packet, Pattern, Traffic, TrafficError};
 
-/// The locality at which [`Pattern::Trace`] has 2.57 packets in a multi-packet at `W = 30` over 100
-/// equiprobable SAs, as the paper's trace does. Fitted to that number, not measured.
+/// The locality at which [`Pattern::Trace`] has 2.57 packets per multi-packet at `W = 30` with 100
+/// equiprobable SAs, as in the paper's trace. It is fitted to that number, not measured.
 pub const FITTED_TRACE_LOCALITY: f64 = 0.56;
 
-/// Synthetic traffic.
+/// Parameters of synthetic traffic.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SyntheticSpec {
-    /// SAs.
+    /// Number of SAs.
     pub sas: u32,
-    /// Exponent of Zipf's law by which SAs are chosen; 0 makes them equiprobable.
+    /// Exponent of Zipf's law for the popularity of SAs; with 0 all SAs are equiprobable.
     pub popularity: f64,
-    /// Chance that a packet has the SA of the one before it, whatever their popularity, 0 to 1:
-    /// bursts of `1 / (1 - locality)` packets on average.
+    /// Probability that a packet has the same SA as the one before, regardless of popularity, 0 to
+    /// 1. The mean length of bursts is `1 / (1 - locality)` packets.
     pub locality: f64,
-    /// The share of SAs in each traffic class, highest class first; none puts all into class 0.
+    /// The share of SAs in each traffic class, highest class first; if empty, all SAs are in class
+    /// 0.
     pub class_shares: Vec<f64>,
 }
 
@@ -34,7 +35,7 @@ impl Default for SyntheticSpec {
 }
 
 impl SyntheticSpec {
-    /// What the paper has for a pattern: its trace has locality, fitted; the others do not.
+    /// The parameters of the paper for a pattern: only its trace has locality, which is fitted.
     pub fn paper(pattern: Pattern) -> Self {
         let locality = if pattern == Pattern::Trace { FITTED_TRACE_LOCALITY } else { 0.0 };
         Self { locality, ..Self::default() }
@@ -61,22 +62,22 @@ impl SyntheticSpec {
     }
 }
 
-/// Synthetic traffic: a function of its seed.
+/// Synthetic traffic, which is determined by its seed.
 pub struct Synthetic {
     random: Xoshiro256PlusPlus,
     sizes: Discrete,
     sas: Discrete,
-    /// `locality` of 2^64.
+    /// `locality` as a fraction of 2^64.
     stay: u64,
-    /// The class of each SA; empty where all have the first.
+    /// The class of each SA; empty if all are in class 0.
     classes: Vec<u8>,
-    /// The SA of the packet before.
+    /// The SA of the previous packet.
     last_sa: u32,
     left: u64,
 }
 
 impl Synthetic {
-    /// `packets` packets of a pattern.
+    /// Generates `packets` packets of a pattern.
     ///
     /// # Errors
     /// [`TrafficError`] says which parameter is out of range.
@@ -92,7 +93,7 @@ impl Synthetic {
             (1..=spec.sas).map(|rank| f64::from(rank).powf(-spec.popularity)).collect();
         let sas = Discrete::new(0, &popularity);
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
-        // The first packet may stay with this one too.
+        // The first packet may repeat this SA by locality as well.
         let last_sa = sas.draw(random.next_u32());
         Ok(Self {
             random,
@@ -106,8 +107,8 @@ impl Synthetic {
     }
 }
 
-/// Classes are dealt over all ranks of popularity, so that shares of SAs are about shares of
-/// packets.
+/// Distributes the classes over all ranks of popularity, so that the shares of packets are close to
+/// the shares of SAs.
 fn classes(spec: &SyntheticSpec) -> Vec<u8> {
     if spec.class_shares.is_empty() {
         return Vec::new();
@@ -127,11 +128,12 @@ fn classes(spec: &SyntheticSpec) -> Vec<u8> {
 }
 
 impl Synthetic {
-    /// Appends so many packets. What changes from one to the next is kept in registers meanwhile.
+    /// Appends `count` packets. The state that changes with each packet is kept in local variables,
+    /// which the compiler holds in registers.
     fn draw(&mut self, packets: &mut Vec<Packet>, count: u64) {
         let (mut random, mut sa) = (self.random.clone(), self.last_sa);
         let next = |_| {
-            // Half of the bits for each, which saves one of two numbers.
+            // Size and SA use half of the bits each, which saves one call of the generator.
             let bits = random.next_u64();
             let payload_bytes = self.sizes.draw(bits as u32);
             let stays = self.stay > 0 && random.next_u64() < self.stay;
@@ -182,7 +184,7 @@ mod tests {
             packets.windows(2).filter(|pair| pair[0].sa == pair[1].sa).count() as f64 / packets.len() as f64
         };
         let local = packets(&SyntheticSpec { locality: 0.6, ..SyntheticSpec::default() }, 1);
-        // Those that draw anew find the same SA by chance.
+        // A packet that draws a new SA may draw the same one by chance.
         assert!((repeats(&local) - 0.604).abs() < 0.01);
         let popular = packets(&SyntheticSpec { sas: 10, popularity: 1.0, ..SyntheticSpec::default() }, 1);
         let of = |sa| popular.iter().filter(|packet| packet.sa == sa).count() as f64;

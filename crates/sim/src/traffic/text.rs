@@ -6,7 +6,7 @@ use std::io::BufRead;
 use super::{Hosts, Packet, Traffic, TrafficError};
 use crate::time::ticks;
 
-/// A text trace; SA = destination.
+/// A text trace; the SA of a packet is its destination.
 pub struct TextTrace<R> {
     name: String,
     lines: R,
@@ -16,11 +16,12 @@ pub struct TextTrace<R> {
     last_s: Option<f64>,
 }
 
-/// Longer than any line of six numbers; what is longer is no trace, and would only fill memory.
+/// Upper bound of a line, far above that of six numbers, so that input that is not a trace cannot
+/// fill memory.
 const LINE_MAX: u64 = 4096;
 
 impl<R: BufRead> TextTrace<R> {
-    /// A trace from any reader; `name` stands for it in errors.
+    /// A trace from any reader; error messages use `name` as its name.
     pub fn new(name: &str, lines: R) -> Self {
         Self {
             name: name.to_owned(),
@@ -54,7 +55,7 @@ impl<R: BufRead> TextTrace<R> {
         }
         let payload: u16 =
             bytes.parse().map_err(|_| format!("{bytes:?} is no number of bytes up to 65535"))?;
-        // Clocks of captures step back now and then.
+        // The clock of a capture may step backwards.
         let gap_s = self.last_s.map_or(0.0, |last| (time_s - last).max(0.0));
         self.last_s = Some(time_s);
         let sa = self.hosts.number(destination);

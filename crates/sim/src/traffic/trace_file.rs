@@ -1,4 +1,4 @@
-//! Traces, told apart by how they begin.
+//! Trace files, whose format is detected by their first bytes.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -8,10 +8,10 @@ use convoy_capture::is_capture;
 
 use super::{Capture, CaptureLength, Classify, Packet, TextTrace, Traffic, TrafficError};
 
-/// Bytes read at a time.
+/// Number of bytes read at a time.
 const READ_BYTES: usize = 1 << 20;
 
-/// A trace of any kind.
+/// A trace in any supported format.
 pub enum TraceFile {
     /// pcap or pcapng.
     Capture(Capture),
@@ -20,9 +20,10 @@ pub enum TraceFile {
 }
 
 impl TraceFile {
-    /// Opens a trace as what its first bytes say it is; what begins as no capture is text. It is
-    /// opened once, so it may be a pipe. `length` and `classify` are for captures: the hosts of a
-    /// text trace are numbers, and its lengths payloads.
+    /// Opens a trace in the format that its first bytes indicate; a file that does not start as a
+    /// capture is read as text. The file is opened only once, so it may be a pipe. `length` and
+    /// `classify` apply to captures, because a text trace has numbers for hosts and states payload
+    /// lengths.
     ///
     /// # Errors
     /// [`TrafficError`] if the file cannot be read.

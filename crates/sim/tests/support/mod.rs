@@ -6,7 +6,7 @@ use convoy_sim::{
     Simulation, SourceSpec, SyntheticSpec,
 };
 
-/// The paper's platform from its file.
+/// The paper's platform, read from its file.
 pub(crate) fn paper() -> Platform {
     Platform::from_toml("pci-accelerators.toml", include_str!("../../../../platforms/pci-accelerators.toml"))
         .expect("the paper's platform")
@@ -21,7 +21,7 @@ pub(crate) fn experiment(pattern: Pattern, accelerators: usize, enc_ratio: f64, 
     run(platform, pattern)
 }
 
-/// 60,000 packets of a pattern as the paper has it.
+/// 60,000 packets of a pattern with the paper's parameters.
 pub(crate) fn run(platform: Platform, pattern: Pattern) -> Report {
     let spec = SyntheticSpec::paper(pattern);
     Simulation::new(platform).run_pattern(pattern, &spec, 60_000).expect("in range")
@@ -43,8 +43,8 @@ pub(crate) fn processor(name: &str, kind: ProcessorKind, bus: Option<&str>) -> P
     }
 }
 
-/// A platform with easy numbers: `t_init` 1 us, 1 us a block, a line of 8 Mbit/s (1 us a byte), no
-/// header, and a bus of 1 MHz with one cycle for the address and 16 bytes a cycle.
+/// A platform with simple numbers: `t_init` 1 us, 1 us for each block, a line of 8 Mbit/s (1 us for
+/// each byte), no header, and a bus of 1 MHz with one address cycle and 16 bytes per cycle.
 pub(crate) fn easy(processors: Vec<ProcessorSpec>, window: usize) -> Platform {
     Platform {
         name: "easy".to_owned(),
@@ -65,7 +65,7 @@ pub(crate) fn easy(processors: Vec<ProcessorSpec>, window: usize) -> Platform {
     }
 }
 
-/// Packets by SA and payload, class 0.
+/// Packets of class 0 with these SAs and payloads.
 pub(crate) fn packets(of: &[(u32, u32)]) -> std::vec::IntoIter<Packet> {
     let packet = |(sa, payload_bytes): &(u32, u32)| Packet {
         payload_bytes: *payload_bytes,
@@ -79,7 +79,7 @@ pub(crate) fn packets(of: &[(u32, u32)]) -> std::vec::IntoIter<Packet> {
 /// packets in us.
 pub(crate) type Line = (usize, u32, u64, u64, Vec<u64>);
 
-/// Runs traffic and writes down what was served, in order of completion.
+/// Runs traffic and records the served multi-packets, in order of completion.
 pub(crate) fn log(simulation: &Simulation, traffic: std::vec::IntoIter<Packet>) -> (Report, Vec<Line>) {
     let us = |ticks: u64| ticks / 1_000_000;
     let mut lines = Vec::new();
