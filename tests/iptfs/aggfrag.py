@@ -85,17 +85,17 @@ class Stream:
 
     def inner(self):
         """The inner packets. After a gap it goes on with the first that begins, as a receiver does."""
-        skips = False  # the rest of a packet whose beginning is in a gap
         begun, expected = b"", None  # an inner packet whose end is in a later outer one
+        is_lost = False  # what the first blocks belong to
         for number in sorted(self.packets):
             blocks, offset = self.blocks(number)
-            skips |= number != expected and expected is not None
+            is_lost = is_lost or (number != expected and expected is not None)
             expected = number + 1
-            if skips:
+            if is_lost:
                 begun = b""
-                if offset >= len(blocks):
+                if offset > len(blocks):
                     continue
-                skips = False
+                is_lost = False
             else:
                 # Where the length is itself cut, the offset tells what is missing.
                 missing = (inner_length(begun) - len(begun) if inner_length(begun) else offset) if begun else 0

@@ -6,6 +6,7 @@ What crosses is captured, decrypted by scapy and put together again: it must be 
 """
 
 import itertools
+import json
 import os
 import re
 import subprocess
@@ -145,6 +146,14 @@ def errors(guest):
     return counted
 
 
+def drops(guest):
+    """What interfaces have dropped, of the guest and of the TAPs, where there are any."""
+    counted = [guest.run("for ns in a b; do ip netns exec $ns grep -H . /sys/class/net/eth*/statistics/*dropped; done")]
+    for link in json.loads(subprocess.run(["ip", "-s", "-j", "link"], capture_output=True, check=True, text=True).stdout):
+        counted += [f"{link['ifname']}/{way}:{link['stats64'][way]['dropped']}" for way in ("rx", "tx")]
+    return [line for line in "\n".join(counted).split() if not line.endswith(":0")]
+
+
 def attempt(guest, case):
     """What is wrong with a case; prints how many outer packets carried how many inner ones."""
     guest.run("\n".join(["set -e", *case.script()]))
@@ -223,6 +232,8 @@ def main():
         for case in table:
             try:
                 wrong[case.number] = list(attempt(guest, case))
+                if wrong[case.number]:
+                    wrong[case.number] += drops(guest)
             except Failed as error:
                 wrong[case.number] = [str(error)[-300:]]
             if wrong[case.number]:

@@ -1,0 +1,194 @@
+"""Measures what AGGFRAG mode (IP-TFS) gains: convoy with it beside convoy in tunnel mode, in turns,
+over several kinds of path, and beside wireguard-go.
+
+Uses the namespaces of peers.py: one core per site. Prints Markdown and writes the medians as CSV.
+"""
+
+import argparse
+import contextlib
+import csv
+import pathlib
+import re
+import statistics
+import subprocess
+import sys
+import time
+
+import peers
+from kinds import Convoy, WireGuard
+from sites import INNER, LINKS, NAMESPACES, Sites, inside, run
+
+MTU = 1400
+SECONDS = 1.5
+STEADY_RATE = 40_000
+# Payloads without IP and UDP headers, sent in turn. IMIX: seven packets of 64 bytes, four of 576 and
+# one that fills the inner MTU. Voice: 1,000 calls of 160 bytes and RTP's 12 every 20 ms. DNS: what
+# requests and answers are long.
+WORKLOADS = {
+    "64 bytes": ("36", STEADY_RATE),
+    "half 64, half 1,400 bytes": ("36,1372", STEADY_RATE),
+    "IMIX": ("36,548,36,36,548,36,36,548,36,36,548,1372", STEADY_RATE),
+    "voice, 1,000 calls": ("172", 50_000),
+    "DNS": ("36,44,120,52,280,40,90,200", STEADY_RATE),
+    "HDTV's RTP": ("1328", STEADY_RATE),
+}
+MODES = {
+    "tunnel": {"mode": "tunnel"},
+    "iptfs": {"mode": "iptfs"},
+    "iptfs, 1 ms": {"mode": "iptfs", "iptfs": "init_delay = 1000"},
+}
+# Ethernet's preamble, header, checksum and gap around an IP packet, as tc counts them: veth has 14
+# of these 38 bytes.
+ETHERNET = "24"
+PINGS = 300
+
+
+def no_path(sites: Sites) -> None:
+    """The veth pair as it is."""
+
+
+def without_offloads(sites: Sites) -> None:
+    """Each outer packet goes by itself, as on a link that does not take bundles."""
+    for site, device in enumerate(LINKS):
+        run("ip", "netns", "exec", NAMESPACES[site], "ethtool", "-K", device, "gso", "off", "gro", "off", "tso", "off", "tx-udp-segmentation", "off")
+
+
+def limited(rate: str):
+    def limit(sites: Sites) -> None:
+        without_offloads(sites)
+        for site, device in enumerate(LINKS):
+            # Twice: the inner one counts what Ethernet adds.
+            command = ("tc", "qdisc", "add", "dev", device, "root", "handle", "1:", "stab", "overhead", ETHERNET, "mpu", "84", "linklayer", "ethernet")
+            run("ip", "netns", "exec", NAMESPACES[site], *command, "tbf", "rate", rate, "burst", "32kb", "latency", "20ms")
+    return limit
+
+
+# Name: the outside port, and what is done to the link.
+PATHS = {
+    "udp": ("udp", no_path),
+    "udp, no offloads of the link": ("udp", without_offloads),
+    "raw": ("raw", no_path),
+    "af_packet": ("af_packet", no_path),
+    "af_xdp": ("af_xdp", no_path),
+    "udp, 25 Mbit/s": ("udp", limited("25mbit")),
+    "udp, 100 Mbit/s": ("udp", limited("100mbit")),
+    "udp, 1 Gbit/s": ("udp", limited("1gbit")),
+}
+LIMITED = ("udp, 25 Mbit/s", "udp, 100 Mbit/s", "udp, 1 Gbit/s")
+# Long enough that what stands in queues at the end does not count.
+LIMITED_SECONDS = 4.0
+
+
+def outer(sites: Sites) -> tuple[int, int]:
+    """Packets and bytes that the first site has sent on the link."""
+    words = run("ip", "netns", "exec", NAMESPACES[0], "cat", *(f"/sys/class/net/{LINKS[0]}/statistics/tx_{what}" for what in ("packets", "bytes")))
+    packets, sent = (int(word) for word in words.split())
+    return packets, sent
+
+
+def latencies(sites: Sites) -> tuple[float, float]:
+    """Median and 99th percentile of pings with nothing else under way, in us."""
+    said = run(*inside(0, "ping", "-c", str(PINGS), "-i", "0.003", "-s", "36", "-I", INNER[0], INNER[1]))
+    times = sorted(float(found) * 1000 for found in re.findall(r"time=([0-9.]+) ms", said))
+    return times[len(times) // 2], times[len(times) * 99 // 100]
+
+
+def workload(sites: Sites, blast: str, name: str, path: str, seconds: float) -> dict[str, float]:
+    sizes, rate = WORKLOADS[name]
+    payloads = sizes.split(",")
+    values: dict[str, float] = {}
+    packets, sent_bytes = outer(sites)
+    if path in LIMITED:
+        # More than the link carries: what arrives is what it carries.
+        rate, seconds = 1_000_000, LIMITED_SECONDS
+    sent, received, us_packet = peers.udp(sites, blast, rate, seconds, payloads)
+    later, later_bytes = outer(sites)
+    # A receiver of peers.udp waits for so much longer.
+    lasted = seconds + 0.4 if path in LIMITED else seconds
+    values["kpps"] = received / lasted / 1e3
+    values["us_packet"] = us_packet
+    values["loss"] = 1 - received / max(sent, 1)
+    values["outer"] = (later - packets) / max(received if path in LIMITED else sent, 1)
+    values["outer_bytes"] = (later_bytes - sent_bytes) / max(received if path in LIMITED else sent, 1)
+    return values
+
+
+def flood(sites: Sites, blast: str, seconds: float) -> dict[str, float]:
+    """As many 64-byte packets as the sender makes."""
+    packets, _ = outer(sites)
+    sent, received, us_packet = peers.udp(sites, blast, 1_000_000, seconds)
+    later, _ = outer(sites)
+    return {"kpps": received / seconds / 1e3, "us_packet": us_packet, "outer": (later - packets) / max(received, 1), "loss": 1 - received / max(sent, 1)}
+
+
+def measure_path(binary: str, wireguard: str | None, path: str, folder: pathlib.Path, blast: str, seconds: float, only: str) -> dict:
+    """The values of each workload in each mode."""
+    port, prepare = PATHS[path]
+    kinds = {name: Convoy(binary, port, **mode) for name, mode in MODES.items()}
+    if wireguard and port == "udp":
+        kinds["wireguard-go"] = WireGuard([wireguard, "-f"])
+    found: dict = {}
+    for number, (mode, kind) in enumerate(kinds.items()):
+        here = folder / str(number)
+        here.mkdir(parents=True)
+        sites = Sites(here)
+        try:
+            prepare(sites)
+            kind.start(sites, MTU)
+            sites.wait("an answered ping", sites.answers, 20)
+            for name in WORKLOADS:
+                if re.search(only, name) and (path not in LIMITED or name in ("64 bytes", "IMIX", "half 64, half 1,400 bytes")):
+                    found[name, mode] = workload(sites, blast, name, path, seconds)
+            if re.search(only, "64 bytes, flood") and path not in LIMITED:
+                found["64 bytes, flood", mode] = flood(sites, blast, seconds)
+            if re.search(only, "TCP") and path not in LIMITED:
+                gbit, ns_byte, _ = peers.tcp(sites, 1)
+                found["TCP, one flow", mode] = {"gbit": gbit, "us_packet": ns_byte}
+            if re.search(only, "ping"):
+                p50, p99 = latencies(sites)
+                found["ping", mode] = {"p50_us": p50, "p99_us": p99}
+        finally:
+            sites.remove()
+    return found
+
+
+COLUMNS = ("kpps", "gbit", "us_packet", "loss", "outer", "outer_bytes", "p50_us", "p99_us")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--convoy", required=True, help="the program")
+    parser.add_argument("--wireguard", help="wireguard-go's program")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=SECONDS)
+    parser.add_argument("--paths", default=".", help="a pattern of their names")
+    parser.add_argument("--only", default=".", help="a pattern of workloads")
+    parser.add_argument("--csv", type=pathlib.Path)
+    options = parser.parse_args()
+    paths = [path for path in PATHS if re.search(options.paths, path)]
+    results: dict[tuple[str, str, str], list[dict[str, float]]] = {}
+    with peers.workplace() as (work, blast):
+        steps = [(number, path) for number in range(options.rounds) for path in paths]
+        for done, (number, path) in enumerate(steps):
+            print(f"[{done + 1}/{len(steps)}] round {number + 1}: {path}", file=sys.stderr, flush=True)
+            found = measure_path(options.convoy, options.wireguard, path, work / str(done), blast, options.seconds, options.only)
+            for (name, mode), values in found.items():
+                results.setdefault((path, name, mode), []).append(values)
+    medians = {
+        key: {column: statistics.median(values[column] for values in rounds) for column in rounds[0]} for key, rounds in results.items()
+    }
+    print("| path | workload | mode | " + " | ".join(COLUMNS) + " |\n" + "| --- " * (3 + len(COLUMNS)) + "|")
+    for (path, name, mode), values in medians.items():
+        cells = [f"{values[column]:.3g}" if column in values else "" for column in COLUMNS]
+        print(f"| {path} | {name} | {mode} | " + " | ".join(cells) + " |")
+    if options.csv:
+        options.csv.parent.mkdir(parents=True, exist_ok=True)
+        with options.csv.open("w", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(["path", "workload", "mode", *COLUMNS])
+            for (path, name, mode), values in medians.items():
+                writer.writerow([path, name, mode, *(f"{values[column]:.4g}" if column in values else "" for column in COLUMNS)])
+
+
+if __name__ == "__main__":
+    main()
