@@ -108,14 +108,14 @@ test: install-test ## every test: crates with the card, other implementations, n
 	$(MAKE) card-formal-quick
 	$(MAKE) $(CONVOY) charon
 	scripts/docs.py --convoy $(CONVOY)
-	@scripts/install.sh charon-test iptfs
+	@scripts/install.sh charon-test
 	tests/run.sh $(CONVOY) target/charon/libstrongswan-convoy.so
 
 test-systemd: $(CONVOY) charon ## the systemd units, under a systemd in user-mode-linux (root; in `make test`, too)
 	@scripts/install.sh test charon-test
 	tests/systemd.sh $(CONVOY) target/charon/libstrongswan-convoy.so
 
-test-iptfs: $(CONVOY) ## IP-TFS against Linux' own, in a guest of qemu (root; in `make test`, too)
+test-iptfs: $(CONVOY) ## IP-TFS against Linux' own, in a guest of qemu, some minutes (root)
 	@scripts/install.sh test iptfs
 	tests/iptfs.sh $(CONVOY)
 

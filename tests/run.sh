@@ -41,8 +41,6 @@ run "two gateways in namespaces: ping, TCP, tshark decrypts the outside" demo/ne
 run "video through two gateways, to and from GStreamer, bit for bit; ffmpeg reads and writes what convoy sends" tests/hdtv.sh "$convoy"
 run "two gateways whose cryptography is the card, inline and lookaside: ping, HTTP, scapy decrypts the outside" demo/card.sh "$convoy"
 run "the Linux kernel as the peer: every proposal, mode, family and encapsulation" tests/kernel.sh "$convoy"
-run "Linux' IP-TFS as the peer: every kind of proposal, lengths, loss, reordering; scapy opens what crosses" \
-  tests/iptfs.sh "$convoy"
 run "strongSwan as the peer of convoy and its charon: roles, proposals, certificates, NAT, rekeying, hostile peers" \
   tests/charon/stock.sh "$convoy" "$plugin"
 run "make charon installs no IKE daemon" tests/packages.sh

@@ -13,8 +13,12 @@ class Convoy:
     """Two convoys with static keys. The inside port is the gateway's own tun interface, or the
     interface named by `inside`, with the same kind of port as outside."""
 
-    def __init__(self, binary: str, port: str, settings: str = "", scheduler: str = "", inside: str | None = None) -> None:
+    def __init__(
+        self, binary: str, port: str, settings: str = "", scheduler: str = "", inside: str | None = None, mode: str = "tunnel",
+        iptfs: str = "",
+    ) -> None:
         self.binary, self.port, self.settings, self.scheduler, self.inside = binary, port, settings, scheduler, inside
+        self.mode, self.iptfs = mode, f"[tunnel.iptfs]\n{iptfs}" if iptfs else ""
 
     def inside_port(self, site: int, mtu: int) -> str:
         if self.inside:
@@ -44,12 +48,14 @@ kind = "{self.port}"
 address = ["{OUTER[site]}"]
 [[tunnel]]
 name = "peer"
+mode = "{self.mode}"
 local = "{OUTER[site]}"
 remote = "{OUTER[1 - site]}"
 local_ts = ["{NETWORKS[site]}"]
 remote_ts = ["{NETWORKS[1 - site]}"]
 esp_proposal = "{ESP_PROPOSAL}"
 encap = "{encap}"
+{self.iptfs}
 [tunnel.manual]
 spi_in = {0x1001 + site}
 spi_out = {0x1002 - site}

@@ -116,7 +116,8 @@ key_in = "{self.keys[1].hex()}"
 def cases(pattern):
     number = itertools.count()
     every = []
-    # Each proposal with either family outside, natively and in UDP, with and without ESN; not all of them with each.
+    # Each proposal with either family outside, natively and in UDP, with and without ESN, but not
+    # all of them with each.
     for (at, (words, algorithm, key_bytes)), outer in itertools.product(enumerate(PROPOSALS), (4, 6)):
         encap = (at % 2 == 0) == (outer == 6)
         esn = encap

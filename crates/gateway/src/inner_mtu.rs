@@ -4,7 +4,7 @@
 use std::fmt;
 
 use convoy_ipsec::{Envelope, Mode, Proposal, SaProtocol};
-use convoy_packet::{ipv4, ipv6};
+use convoy_packet::{aggfrag, ipv4, ipv6};
 
 use crate::config::{Config, TunnelConfig};
 
@@ -55,7 +55,10 @@ fn of_tunnel(tunnel: &TunnelConfig, config: &Config) -> (usize, String) {
         let envelope = Envelope::new(*protocol, *mode, proposal.transform, is_v6, in_udp);
         let header_len = if is_v6 { ipv6::HEADER_BYTES } else { ipv4::HEADER_BYTES };
         let shape = shape(*protocol, *mode, *proposal, is_v6, in_udp);
-        (envelope.inner_mtu(config.mtu.into(), header_len), shape)
+        // In AGGFRAG mode the longest packet that stands whole in one outer packet: longer ones
+        // cross too, but are lost with any of several.
+        let header = if *mode == Mode::Iptfs { aggfrag::HEADER_BYTES } else { 0 };
+        (envelope.inner_mtu(config.mtu.into(), header_len) - header, shape)
     };
     (bytes, format!("tunnel {name}: {shape}"))
 }
@@ -76,7 +79,11 @@ fn has_v6_outside(config: &Config) -> bool {
 
 fn shape(protocol: SaProtocol, mode: Mode, proposal: Proposal, is_v6: bool, in_udp: bool) -> String {
     let protocol = if protocol == SaProtocol::Ah { " AH" } else { "" };
-    let mode = if mode == Mode::Transport { " in transport mode" } else { "" };
+    let mode = match mode {
+        Mode::Tunnel => "",
+        Mode::Transport => " in transport mode",
+        Mode::Iptfs => " in AGGFRAG mode",
+    };
     let way = if in_udp { " in UDP" } else { "" };
     let family = if is_v6 { "IPv6" } else { "IPv4" };
     format!("{proposal}{protocol}{mode}{way} over {family}")
@@ -142,6 +149,15 @@ mod tests {
             inner_mtu(&config).to_string(),
             "1406 bytes (tunnel t1: aes256-sha512 in UDP over IPv4, in 1500 bytes outside)"
         );
+    }
+
+    #[test]
+    fn in_aggfrag_mode_its_header_counts_too() {
+        let mut config = config(&["aes128gcm16"], false, true, &with_inside(""));
+        config.tunnels[0].mode = Mode::Iptfs;
+        let found = inner_mtu(&config);
+        assert_eq!(found.bytes, 1_434);
+        assert!(found.reason.contains("aes128gcm16 in AGGFRAG mode in UDP over IPv4"), "{found}");
     }
 
     #[test]

@@ -14,7 +14,8 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use gather::gather;
 pub use rows::{
-    Buckets, CharonRow, EngineRow, GuardRow, MemoryRow, PolicyRow, PortRow, SaRow, SchedulerRow, TunnelRow,
+    Buckets, CharonRow, EngineRow, GuardRow, IptfsRow, MemoryRow, PolicyRow, PortRow, SaRow, SchedulerRow,
+    TunnelRow,
 };
 
 /// Dropped packets by reason, without reasons that did not occur.
@@ -50,6 +51,12 @@ pub struct Snapshot {
     pub protected: u64,
     /// Packets decrypted and delivered.
     pub decrypted: u64,
+    /// What all SAs in mode `iptfs` have packed.
+    #[serde(default)]
+    pub iptfs_out: IptfsRow,
+    /// What they have unpacked.
+    #[serde(default)]
+    pub iptfs_in: IptfsRow,
     /// Packets that one worker received and another processed.
     pub handed_over: u64,
     /// Workers that did not answer in time, of which nothing is here.

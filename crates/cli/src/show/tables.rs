@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 
-use convoy_gateway::snapshot::{EngineRow, PolicyRow, PortRow, SaRow, SchedulerRow, Snapshot};
+use convoy_gateway::snapshot::{EngineRow, IptfsRow, PolicyRow, PortRow, SaRow, SchedulerRow, Snapshot};
 
 use super::units::{short, time};
 use crate::args::Shown;
@@ -97,6 +97,20 @@ fn sa_key(sa: &SaRow) -> (&str, &str, u32, &str) {
     (&sa.direction, &sa.protocol, sa.spi, &sa.remote)
 }
 
+/// What is remarkable about an SA in AGGFRAG mode.
+fn iptfs(row: &IptfsRow) -> String {
+    let counts = [
+        ("split", row.split_packets),
+        ("padding bytes", row.padding_bytes),
+        ("padding packets", row.padding_packets),
+        ("missed", row.missed_packets),
+        ("reordered", row.reordered_packets),
+        ("missing", row.missing_packets),
+    ];
+    let named = counts.iter().filter(|(_, count)| *count > 0).map(|(name, count)| format!("{name} {count}"));
+    named.collect::<Vec<_>>().join(", ")
+}
+
 fn sas(view: &View<'_>) -> String {
     let rates = view.rates(|snapshot| &snapshot.sas[..], sa_key);
     let packets = |sa: &SaRow| rates.of(&sa_key(sa), sa.packets, 1.0, |sa| sa.packets);
@@ -106,6 +120,11 @@ fn sas(view: &View<'_>) -> String {
     if view.is_wide {
         columns.push(words("child", |sa: &SaRow| sa.child.clone()));
         columns.push(number("worker", |sa: &SaRow| sa.worker.to_string()));
+    }
+    // Tunnel mode is what an SA has unless the table says otherwise.
+    let has_others = view.now.sas.iter().any(|sa| sa.mode != "tunnel");
+    if has_others && !view.is_wide {
+        columns.push(word("mode", |sa: &SaRow| sa.mode.clone()));
     }
     columns.push(word("way", way));
     columns.push(number("SPI", |sa: &SaRow| format!("{:#010x}", sa.spi)));
@@ -126,6 +145,10 @@ fn sas(view: &View<'_>) -> String {
     if view.has_rates {
         columns.extend([number("packets/s", packets), number("bit/s", bits)]);
     }
+    if view.now.sas.iter().any(|sa| sa.iptfs.is_some()) {
+        let inner = |sa: &SaRow| sa.iptfs.map_or_else(String::new, |iptfs| view.count(iptfs.inner_packets));
+        columns.push(number("inner", inner));
+    }
     columns.extend([
         number("packets", |sa: &SaRow| view.count(sa.packets)),
         number("bytes", |sa: &SaRow| view.count(sa.bytes)),
@@ -139,6 +162,7 @@ fn sas(view: &View<'_>) -> String {
                 sa.last_used_s.map_or_else(|| "never".to_owned(), |used_s| format!("{used_s:.0}"))
             }),
             words("inline by", |sa: &SaRow| sa.inline_by.clone()),
+            words("IP-TFS", |sa: &SaRow| sa.iptfs.as_ref().map_or_else(String::new, iptfs)),
             words("dropped", |sa: &SaRow| named(&sa.drops)),
         ]);
     } else {

@@ -33,6 +33,7 @@ fn sa(tunnel: &str, direction: &str, spi: u32, remote: &str) -> SaRow {
         age_s: 12_345.0,
         last_used_s: Some(0.25),
         inline_by: String::new(),
+        iptfs: None,
         drops: [("replayed".to_owned(), 1_234_567_890), ("integrity_failed".to_owned(), 2)].into(),
     }
 }

@@ -8,7 +8,9 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
 
-use crate::snapshot::{CharonRow, EngineRow, GuardRow, PortRow, SaRow, SchedulerRow, Snapshot, TunnelRow};
+use crate::snapshot::{
+    CharonRow, EngineRow, GuardRow, IptfsRow, PortRow, SaRow, SchedulerRow, Snapshot, TunnelRow,
+};
 
 mod family;
 
@@ -112,6 +114,20 @@ fn packets_in_all(encoder: &mut Encoder<'_>, snapshot: &Snapshot) -> std::fmt::R
     for (name, help, count) in totals {
         single_counter(encoder, name, help, count)?;
     }
+    let ways = [("outbound", &snapshot.iptfs_out), ("inbound", &snapshot.iptfs_in)];
+    let each = |value: fn(&IptfsRow) -> u64| ways.map(|(way, row)| ([label("direction", way)], value(row)));
+    let help = "Packets inside IP-TFS tunnels";
+    counters(encoder, "iptfs_inner_packets", help, each(|row| row.inner_packets))?;
+    let help = "Packets that carried those of IP-TFS tunnels";
+    counters(encoder, "iptfs_outer_packets", help, each(|row| row.outer_packets))?;
+    let help = "Packets inside IP-TFS tunnels that stood in several outer ones";
+    counters(encoder, "iptfs_split_packets", help, each(|row| row.split_packets))?;
+    let help = "Padding of IP-TFS tunnels with a constant rate";
+    single_counter(encoder, "iptfs_padding_bytes", help, snapshot.iptfs_out.padding_bytes)?;
+    let help = "Outer packets that IP-TFS tunnels with a constant rate did not send in time";
+    single_counter(encoder, "iptfs_missed_packets", help, snapshot.iptfs_out.missed_packets)?;
+    let help = "Outer packets of IP-TFS tunnels that did not arrive in time";
+    single_counter(encoder, "iptfs_missing_packets", help, snapshot.iptfs_in.missing_packets)?;
     // Also reasons without drops: a rate needs a beginning.
     let drops = DropReason::ALL.iter().map(|reason| {
         let count = snapshot.drops.get(reason.name()).copied().unwrap_or_default();
@@ -353,6 +369,13 @@ mod tests {
             protected: 4,
             decrypted: 5,
             handed_over: 6,
+            iptfs_out: IptfsRow {
+                inner_packets: 44,
+                outer_packets: 2,
+                padding_bytes: 9,
+                ..IptfsRow::default()
+            },
+            iptfs_in: IptfsRow { inner_packets: 22, missing_packets: 3, ..IptfsRow::default() },
             ..Snapshot::default()
         };
         let spi =
@@ -375,6 +398,11 @@ mod tests {
                 "convoy_protected_packets_total 4",
                 "convoy_decrypted_packets_total 5",
                 "convoy_handed_over_packets_total 6",
+                r#"convoy_iptfs_inner_packets_total{direction="outbound"} 44"#,
+                r#"convoy_iptfs_inner_packets_total{direction="inbound"} 22"#,
+                r#"convoy_iptfs_outer_packets_total{direction="outbound"} 2"#,
+                "convoy_iptfs_padding_bytes_total 9",
+                "convoy_iptfs_missing_packets_total 3",
                 r#"convoy_dropped_packets_total{reason="integrity_failed"} 0"#,
             ],
         );

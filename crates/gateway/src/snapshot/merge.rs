@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::{PolicyRow, PortRow, Snapshot, TunnelRow};
+use super::{IptfsRow, PolicyRow, PortRow, Snapshot, TunnelRow};
 
 impl Snapshot {
     /// Merges all workers' states: SAs, engines and schedulers are listed individually; policies,
@@ -17,6 +17,8 @@ impl Snapshot {
             whole.protected += other.protected;
             whole.decrypted += other.decrypted;
             whole.handed_over += other.handed_over;
+            whole.iptfs_out.add(&other.iptfs_out);
+            whole.iptfs_in.add(&other.iptfs_in);
             // While policies change, workers may report different ones.
             let both = whole.policies.iter_mut().zip(other.policies);
             for (policy, more) in both.filter(|(policy, more)| policy.is_same(more)) {
@@ -48,6 +50,19 @@ impl Snapshot {
 fn add(sums: &mut BTreeMap<String, u64>, more: &BTreeMap<String, u64>) {
     for (name, count) in more {
         *sums.entry(name.clone()).or_default() += count;
+    }
+}
+
+impl IptfsRow {
+    fn add(&mut self, more: &Self) {
+        self.inner_packets += more.inner_packets;
+        self.outer_packets += more.outer_packets;
+        self.split_packets += more.split_packets;
+        self.padding_bytes += more.padding_bytes;
+        self.padding_packets += more.padding_packets;
+        self.missed_packets += more.missed_packets;
+        self.reordered_packets += more.reordered_packets;
+        self.missing_packets += more.missing_packets;
     }
 }
 

@@ -5,9 +5,11 @@ use std::time::SystemTime;
 use convoy_dataplane::ledger::Tally;
 use convoy_dataplane::pipeline::Health;
 use convoy_dataplane::worker::{Side, Worker};
-use convoy_ipsec::{DropCounters, Mode, PolicyView, SaDirection, SaProtocol};
+use convoy_ipsec::{
+    AggregationCounts, DropCounters, Mode, PolicyView, ReassemblyCounts, SaDirection, SaProtocol,
+};
 
-use super::{Drops, EngineRow, PolicyRow, PortRow, SaRow, SchedulerRow, Snapshot, TunnelRow};
+use super::{Drops, EngineRow, IptfsRow, PolicyRow, PortRow, SaRow, SchedulerRow, Snapshot, TunnelRow};
 use crate::survey::SaNote;
 
 impl Snapshot {
@@ -28,6 +30,8 @@ impl Snapshot {
             protected: counters.protected,
             decrypted: counters.opened,
             handed_over: worker.handed_over(),
+            iptfs_out: packed(&counters.aggregation),
+            iptfs_in: unpacked(&counters.unpacking),
             ..Self::default()
         }
     }
@@ -103,6 +107,30 @@ pub(super) fn sa(note: SaNote) -> SaRow {
         last_used_s: view.idle_ns.map(|idle_ns| idle_ns as f64 * 1e-9),
         inline_by,
         drops: rows(&view.drops),
+        iptfs: view.aggregation.as_ref().map(packed).or(view.reassembly.as_ref().map(unpacked)),
+    }
+}
+
+fn packed(counts: &AggregationCounts) -> IptfsRow {
+    IptfsRow {
+        inner_packets: counts.packets,
+        outer_packets: counts.payloads + counts.all_padding,
+        split_packets: counts.continued,
+        padding_bytes: counts.padding,
+        padding_packets: counts.all_padding,
+        missed_packets: counts.missed,
+        ..IptfsRow::default()
+    }
+}
+
+fn unpacked(counts: &ReassemblyCounts) -> IptfsRow {
+    IptfsRow {
+        inner_packets: counts.packets,
+        outer_packets: counts.payloads,
+        split_packets: counts.joined,
+        reordered_packets: counts.reordered,
+        missing_packets: counts.missing,
+        ..IptfsRow::default()
     }
 }
 

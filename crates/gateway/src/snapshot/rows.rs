@@ -84,7 +84,7 @@ pub struct SaRow {
     pub direction: String,
     /// `esp` or `ah`.
     pub protocol: String,
-    /// `tunnel` or `transport`.
+    /// `tunnel`, `transport` or `iptfs`: what the SA has, whatever was configured.
     pub mode: String,
     /// Our outer address.
     pub local: String,
@@ -118,6 +118,30 @@ pub struct SaRow {
     pub inline_by: String,
     /// Dropped packets by reason.
     pub drops: Drops,
+    /// What was packed or unpacked, in mode `iptfs`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iptfs: Option<IptfsRow>,
+}
+
+/// What was packed outbound, or unpacked inbound, in mode `iptfs` (RFC 9347).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IptfsRow {
+    /// Inner packets.
+    pub inner_packets: u64,
+    /// Outer packets.
+    pub outer_packets: u64,
+    /// Inner packets that stood in several outer ones.
+    pub split_packets: u64,
+    /// Bytes of padding, at a constant rate; outbound.
+    pub padding_bytes: u64,
+    /// Outer packets of nothing but padding; outbound.
+    pub padding_packets: u64,
+    /// Outer packets that should have left at a constant rate and did not; outbound.
+    pub missed_packets: u64,
+    /// Outer packets that came behind one with a higher number; inbound.
+    pub reordered_packets: u64,
+    /// Outer packets that did not come in time; inbound.
+    pub missing_packets: u64,
 }
 
 /// One policy.
