@@ -108,16 +108,17 @@ test: install-test ## every test: crates with the card, other implementations, n
 	$(MAKE) card-formal-quick
 	$(MAKE) $(CONVOY) charon
 	scripts/docs.py --convoy $(CONVOY)
-	@scripts/install.sh charon-test
+	@scripts/install.sh charon-test iptfs
 	tests/run.sh $(CONVOY) target/charon/libstrongswan-convoy.so
 
 test-systemd: $(CONVOY) charon ## the systemd units, under a systemd in user-mode-linux (root; in `make test`, too)
 	@scripts/install.sh test charon-test
 	tests/systemd.sh $(CONVOY) target/charon/libstrongswan-convoy.so
 
-test-iptfs: $(CONVOY) ## IP-TFS against Linux' own, in a guest of qemu, some minutes (root)
-	@scripts/install.sh test iptfs
+test-iptfs: $(CONVOY) ## IP-TFS against Linux' own in a guest of qemu, with static keys and charon (root; in `make test`, too)
+	@scripts/install.sh test charon-test iptfs
 	tests/iptfs.sh $(CONVOY)
+	tests/charon/iptfs.sh $(CONVOY)
 
 lint: install-test ## format, lints with warnings as errors, documentation and the book, licences, oldest Rust
 	$(CARGO) fmt --all --check

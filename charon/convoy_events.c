@@ -13,6 +13,7 @@ struct convoy_events_t {
 typedef struct {
     convoy_link_t *link;
     uint32_t reqid;
+    uint8_t mode;
     char *connection;
     char *child;
 } naming_t;
@@ -28,6 +29,8 @@ static job_requeue_t tell_name(naming_t *naming) {
 
     convoy_begin(&message, CONVOY_NAME_REQID);
     convoy_put_u32(&message, naming->reqid);
+    convoy_put_u8(&message, naming->mode);
+    convoy_put_zeros(&message, 3);
     convoy_put_name(&message, naming->connection);
     convoy_put_name(&message, naming->child);
     convoy_link_ask(naming->link, &message, &message);
@@ -35,10 +38,11 @@ static job_requeue_t tell_name(naming_t *naming) {
 }
 
 static void queue_name(convoy_events_t *this, child_sa_t *child_sa, char *connection) {
+    child_cfg_t *config = child_sa->get_config(child_sa);
     naming_t *naming;
 
-    INIT(naming, .link = this->link, .reqid = child_sa->get_reqid(child_sa), .connection = strdup(connection ?: ""),
-         .child = strdup(child_sa->get_name(child_sa)));
+    INIT(naming, .link = this->link, .reqid = child_sa->get_reqid(child_sa), .mode = config->get_mode(config),
+         .connection = strdup(connection ?: ""), .child = strdup(child_sa->get_name(child_sa)));
     lib->processor->queue_job(lib->processor,
                               (job_t *)callback_job_create((callback_job_cb_t)tell_name, naming,
                                                            (callback_job_cleanup_t)destroy_naming, NULL));

@@ -7,7 +7,7 @@
 #include <networking/host.h>
 #include <selectors/traffic_selector.h>
 
-#define CONVOY_VERSION 1
+#define CONVOY_VERSION 2
 #define CONVOY_MAGIC 0x59564e43
 /* The longest message on control and events, in bytes. */
 #define CONVOY_MESSAGE 1024

@@ -67,6 +67,7 @@ def kinds(options: argparse.Namespace) -> dict[str, object]:
         "convoy af_xdp": Convoy(options.convoy, "af_xdp"),
         "convoy af_packet": Convoy(options.convoy, "af_packet"),
         "wireguard-go": WireGuard([str(bin_folder / "wireguard"), "-f"]),
+        "Tailscale's wireguard-go": WireGuard([str(bin_folder / "wireguard-go"), "-f"]),
         "gotatun": WireGuard([str(bin_folder / "gotatun"), "--foreground", "--disable-drop-privileges"]),
         "boringtun": WireGuard([str(bin_folder / "boringtun-cli"), "--foreground", "--disable-drop-privileges"]),
     }

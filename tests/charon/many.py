@@ -50,7 +50,7 @@ class Gateway:
         link = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         link.settimeout(10)
         link.connect(path)
-        hello = struct.pack("<HHI4sHBBQ", 1, 0, 0, b"CNVY", 1, role, 0, self.session) + text("many.py")
+        hello = struct.pack("<HHI4sHBBQ", 1, 0, 0, b"CNVY", 2, role, 0, self.session) + text("many.py")
         link.send(hello)
         welcome = link.recv(2048)
         assert struct.unpack_from("<H", welcome, 8)[0] == 0, welcome
@@ -91,7 +91,7 @@ def install(gateway, child):
     gateway.ask(ADD_SA, add_sa(0x1000_0000 + child, child, False))
     for direction in (IN, FORWARD, OUT):
         gateway.ask(ADD_POLICY, policy(direction, child))
-    gateway.ask(NAME, struct.pack("<I", child) + text("hub") + text(f"child-{child}"))
+    gateway.ask(NAME, struct.pack("<IB3x", child, 2) + text("hub") + text(f"child-{child}"))
     return spi
 
 

@@ -22,7 +22,7 @@ def header(kind, number=0):
     return struct.pack("<HHI", kind, 0, number)
 
 
-def hello(version=1):
+def hello(version=2):
     name = b"a stranger"
     return header(1) + struct.pack("<4sHBBQH", b"CNVY", version, CONTROL, 0, 0x5712, len(name)) + name
 

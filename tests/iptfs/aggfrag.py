@@ -60,6 +60,7 @@ class Stream:
     esn: bool = False
     packets: dict = field(default_factory=dict)  # payload by sequence number
     sizes: Counter = field(default_factory=Counter)  # of outer packets
+    most: int = 0  # inner packets of which the first byte is in one outer packet
 
     def __post_init__(self):
         cipher, integrity_bytes, integrity = ALGORITHMS[self.algorithm]
@@ -106,9 +107,11 @@ class Stream:
                     continue
                 if begun:
                     yield begun
-            begun, rest = b"", blocks[offset:]
+            begun, rest, count = b"", blocks[offset:], 0
             while rest and rest[0] >> 4 != 0:
                 length = inner_length(rest)
+                count += 1
+                self.most = max(self.most, count)
                 if rest[0] >> 4 not in (4, 6):
                     raise Wrong(f"SPI {self.spi:#x}, number {number}: a block of type {rest[0] >> 4}")
                 if not length or length > len(rest):

@@ -30,6 +30,8 @@ OUTER = {4: ("198.51.100.1", "198.51.100.2"), 6: ("2001:db8::1", "2001:db8::2")}
 FILE_BYTES = 200_000
 # The burst's packets, and such as only fit the inside interface.
 SMALL, LENGTHS = "1-60", "1,60,500,1400,3000,8000"
+# Inner packets that some outer packet of a burst of small ones has at least.
+AGGREGATED = 5
 INSIDE_MTU = 65535
 
 
@@ -130,9 +132,9 @@ def cases(pattern):
         ("outer packets of 600 bytes", {"ours": "pkt_size = 600\nreorder_window = 64", "theirs": "init-delay 1000 size 600"}),
         ("inner packets of up to 65,535 bytes", {"theirs": "", "lengths": "1,20000,65400", "count": 3}),
         ("no fragments", {"ours": "dont_frag = true", "theirs": f"dont-frag init-delay {INIT_DELAY_US}", "lengths": "1,60,500,1300"}),
-        ("out of order", {"ours": "reorder_window = 256\ndrop_time = 300_000", "theirs": "init-delay 1000", "netem": "delay 5ms reorder 25% 50%"}),
+        ("out of order", {"ours": "reorder_window = 256\ndrop_time = 1_000_000", "theirs": "init-delay 1000", "netem": "delay 5ms reorder 25% 50%"}),
         ("with loss", {"ours": "drop_time = 50_000", "theirs": "init-delay 1000", "netem": "loss 5%"}),
-        ("constant rate", {"ours": "packet_rate = 2000"}),
+        ("constant rate", {"ours": "packet_rate = 200"}),
     ):
         every.append(Case(next(number), name, *plain, **more))
     return [case for case in every if re.search(pattern, case.name)]
@@ -187,11 +189,12 @@ def burst(folder, source, destination, count, lengths, wait_ms=3000):
     return run.returncode, (run.stdout + run.stderr).strip()
 
 
-def is_tolerable(words, count):
-    """Whether no answer was wrong and few are missing: Linux 7.3 loses some. The gateway's own drops
-    and what it sent are judged by its counters and by the capture; files must come whole."""
+def is_tolerable(case, words, count):
+    """Whether no answer was wrong and few are missing: Linux 7.3 loses some, and a lost outer packet
+    may have had a quarter of a burst of small ones. The gateway's own drops and what it sent are
+    judged by its counters and by the capture; files must come whole."""
     found = re.search(r"answered (\d+) again 0 late \d+ changed 0", words)
-    return found is not None and int(found[1]) >= count - count // 4
+    return found is not None and int(found[1]) >= (count // 4 if "loss" in case.netem else count - count // 4)
 
 
 def attempt(guest, folder, case, files):
@@ -203,10 +206,10 @@ def attempt(guest, folder, case, files):
             ours, theirs = case.inner(family, HOST), case.inner(family, PEER)
             for lengths, count in ((case.lengths, case.count), (SMALL, 120)):
                 status, words = burst(folder, ours, theirs, count, lengths)
-                if status and not is_tolerable(words, count):
+                if status and not is_tolerable(case, words, count):
                     yield f"IPv{family} to the peer, {lengths}: {words}"
                 status, words = guest.ask(f"burst {theirs} {ours} {count} {lengths} 3000")
-                if status and not is_tolerable(words, count):
+                if status and not is_tolerable(case, words, count):
                     yield f"IPv{family} from the peer, {lengths}: {words.strip()}"
             where = f"[{theirs}]" if family == 6 else theirs
             with urllib.request.urlopen(f"http://{where}/file", timeout=60) as answer:
@@ -258,8 +261,8 @@ def check_capture(path, table, lost):
             counts.append(f"{inner} in {outer} {way}" + f", {stream.missing} lost by the sender" * (stream.missing > 0))
             if stream.missing and way == "to the peer":
                 wrong = f"{stream.missing} numbers to the peer were not captured"
-            if "delay" in case.theirs and not case.netem and outer >= inner and case.lengths == LENGTHS and "size" not in case.theirs and not case.is_paced:
-                wrong = f"{way}: {outer} ESP packets for {inner} inner ones"
+            if "delay" in case.theirs and not case.netem and case.lengths == LENGTHS and stream.most < AGGREGATED:
+                wrong = f"{way}: at most {stream.most} of {inner} inner packets in one ESP packet"
             # Linux counts without its outer header.
             if "600" in case.name and way == "to the peer" and max(stream.sizes) > 600:
                 wrong = f"{way}: an outer packet of {max(stream.sizes)} bytes"

@@ -64,15 +64,23 @@ def swanctl(guest, space, words):
     return guest.run(f"ip netns exec {space} unshare -m sh /tmp/{space}/start swanctl {words}")
 
 
+def inner(side):
+    return f"{INNER[4][side]}/32,{INNER[6][side]}/128"
+
+
+def start(guest, side, ours, theirs, proposal, encap, inner_ours, inner_theirs):
+    """Starts the charon of a side, 0 or 1, in its network namespace, a or b."""
+    conf = SWANCTL.format(
+        ours=ours, theirs=theirs, encap="yes" if encap else "no", me=f"{'ab'[side]}.example", peer=f"{'ba'[side]}.example",
+        proposal=proposal, inner_ours=inner_ours, inner_theirs=inner_theirs,
+    )  # fmt: skip
+    guest.run(START.format(space="ab"[side], swanctl=conf, strongswan=STRONGSWAN))
+
+
 def attempt(guest, proposal, family, encap):
     """What is wrong, if anything."""
     for me, peer in ((0, 1), (1, 0)):
-        conf = SWANCTL.format(
-            ours=OUTER[family][me], theirs=OUTER[family][peer], encap="yes" if encap else "no", me=f"{'ab'[me]}.example",
-            peer=f"{'ab'[peer]}.example", proposal=proposal, inner_ours=f"{INNER[4][me]}/32,{INNER[6][me]}/128",
-            inner_theirs=f"{INNER[4][peer]}/32,{INNER[6][peer]}/128",
-        )  # fmt: skip
-        guest.run(START.format(space="ab"[me], swanctl=conf, strongswan=STRONGSWAN))
+        start(guest, me, OUTER[family][me], OUTER[family][peer], proposal, encap, inner(me), inner(peer))
     swanctl(guest, "a", "--initiate --child net")
     shown = swanctl(guest, "a", "--list-sas")
     if "IPTFS" not in shown:

@@ -12,9 +12,9 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use convoy_ike::protocol::{Datagram, Event, Reply, Request, WireSelector};
+use convoy_ike::protocol::{Datagram, EncapMode, Event, Reply, Request, WireSelector};
 use convoy_ike::server::{Handler, Outlet, Server, ServerConfig};
-use convoy_ike::state::{Backend, Ends, PolicyUpdate, Refusal, SaUsage, State, StateConfig};
+use convoy_ike::state::{Backend, ChildName, Ends, PolicyUpdate, Refusal, SaUsage, State, StateConfig};
 use convoy_ipsec::{Action, Expiry, Policy, PolicyPlace, SaConfig, SaIndex, SaNumber, TunnelId};
 use rand::RngCore;
 
@@ -33,6 +33,10 @@ struct Memory {
 }
 
 impl Backend for Memory {
+    fn warn_of_mode(&mut self, child: &ChildName, configured: EncapMode, mode: EncapMode) {
+        println!("warn {child} {configured} {mode}");
+    }
+
     fn install(&mut self, sa: SaConfig) -> Result<SaNumber, Refusal> {
         let number = SaNumber { owner: 0, index: SaIndex(self.next), generation: self.next };
         self.next += 1;
@@ -115,7 +119,7 @@ impl Handler for Gateway {
         let mut random = |bytes: &mut [u8]| rand::rng().fill_bytes(bytes);
         let reply = state.handle(request.clone(), memory, &mut random);
         match &request {
-            Request::Name { reqid, connection, child } => println!("name {reqid} {connection}/{child}"),
+            Request::Name { reqid, connection, child, .. } => println!("name {reqid} {connection}/{child}"),
             Request::QuerySa(_) | Request::QueryPolicy(_) => {}
             _ => {
                 if let Reply::Refused { reason, .. } = &reply {

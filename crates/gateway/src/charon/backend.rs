@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use convoy_ike::state::{Backend, Ends, PolicyUpdate, Refusal, SaUsage};
+use convoy_ike::protocol::EncapMode;
+use convoy_ike::state::{Backend, ChildName, Ends, PolicyUpdate, Refusal, SaUsage};
 use convoy_ipsec::{SaConfig, SaEnds, SaNumber};
 
 use super::networks::Networks;
@@ -36,6 +37,13 @@ impl Backend for Workers {
             |thread, done| done.into_iter().for_each(|sa| thread.retire(sa)),
         );
         answer.unwrap_or_else(|| Err(silent(owner)))
+    }
+
+    fn warn_of_mode(&mut self, child: &ChildName, configured: EncapMode, mode: EncapMode) {
+        tracing::warn!(
+            %child,
+            "its SAs are in {mode} mode and not in {configured} mode as configured: the peer has not agreed to it"
+        );
     }
 
     fn remove(&mut self, sa: SaNumber) {

@@ -30,7 +30,17 @@ pub struct Hello {
     pub charon: String,
 }
 
+/// The first strongSwan whose charon can negotiate IP-TFS (RFC 9347).
+const IPTFS_SINCE: [u32; 3] = [6, 0, 2];
+
 impl Hello {
+    /// Whether this charon can negotiate IP-TFS, by its version.
+    pub fn has_iptfs(&self) -> bool {
+        let number = |part: &str| part.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok();
+        let mut parts = self.charon.split('.').map(|part| number(part).unwrap_or(0_u32));
+        [(); 3].map(|()| parts.next().unwrap_or(0)) >= IPTFS_SINCE
+    }
+
     /// As bytes.
     pub fn encode(&self) -> Message {
         let mut writer = Writer::new(MESSAGE_BYTES, HELLO, 0);

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use super::policy::{PolicyRef, PolicySpec};
-use super::sa::{AddSa, SaId, SaProtocolId, UpdateSa};
+use super::sa::{AddSa, EncapMode, SaId, SaProtocolId, UpdateSa};
 use super::wire::{Message, Reader, Writer};
 use super::{DecodeError, MESSAGE_BYTES, NAME_BYTES};
 
@@ -41,6 +41,8 @@ pub enum Request {
     Name {
         /// What ties SAs to policies.
         reqid: u32,
+        /// The mode that swanctl.conf has; the peer may have chosen another.
+        mode: EncapMode,
         /// The connection's; may be empty.
         connection: String,
         /// The child's.
@@ -91,8 +93,9 @@ impl Request {
             Self::AddPolicy(policy) | Self::DelPolicy(policy) => policy.write(&mut writer),
             Self::QueryPolicy(policy) => policy.write(&mut writer),
             Self::FlushSas | Self::FlushPolicies => {}
-            Self::Name { reqid, connection, child } => {
-                writer.u32(*reqid).text(connection, NAME_BYTES).text(child, NAME_BYTES);
+            Self::Name { reqid, mode, connection, child } => {
+                writer.u32(*reqid).u8(mode.number()).zeros(3);
+                writer.text(connection, NAME_BYTES).text(child, NAME_BYTES);
             }
         }
         writer.finish()
@@ -125,11 +128,12 @@ impl Request {
             QUERY_POLICY => Self::QueryPolicy(PolicyRef::read(reader)?),
             DEL_POLICY => Self::DelPolicy(PolicySpec::read(reader)?),
             FLUSH_POLICIES => Self::FlushPolicies,
-            NAME => Self::Name {
-                reqid: reader.u32()?,
-                connection: reader.text("connection", NAME_BYTES)?,
-                child: reader.text("child", NAME_BYTES)?,
-            },
+            NAME => {
+                let (reqid, mode) = (reader.u32()?, EncapMode::read(reader)?);
+                reader.zeros(3)?;
+                let connection = reader.text("connection", NAME_BYTES)?;
+                Self::Name { reqid, mode, connection, child: reader.text("child", NAME_BYTES)? }
+            }
             _ => return Err(DecodeError::Kind(kind)),
         })
     }

@@ -93,6 +93,18 @@ impl EncapMode {
     }
 }
 
+/// As in swanctl.conf.
+impl fmt::Display for EncapMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Transport => "transport",
+            Self::Tunnel => "tunnel",
+            Self::Beet => "beet",
+            Self::Aggfrag => "iptfs",
+        })
+    }
+}
+
 /// Between which headers the DSCP is copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Dscp {

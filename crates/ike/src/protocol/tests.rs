@@ -154,8 +154,8 @@ fn request() -> impl Strategy<Value = Request> {
             Request::UpdateSa(UpdateSa { id, source, destination, is_encapsulated, reqid })
         },
     );
-    let name = (any::<u32>(), "\\PC{0,30}", "\\PC{0,30}")
-        .prop_map(|(reqid, connection, child)| Request::Name { reqid, connection, child });
+    let name = (any::<u32>(), mode(), "\\PC{0,30}", "\\PC{0,30}")
+        .prop_map(|(reqid, mode, connection, child)| Request::Name { reqid, mode, connection, child });
     prop_oneof![
         get_spi,
         add_sa().prop_map(|sa| Request::AddSa(Box::new(sa))),
@@ -292,4 +292,16 @@ fn keys_are_not_printed() {
     let keys = SaKeys { encryption: 20, integrity: 0, encryption_key: vec![0xab; 20], integrity_key: vec![] };
     let text = format!("{keys:?}");
     assert!(text.contains("20") && !text.contains("171") && !text.contains("ab"), "{text}");
+}
+
+#[test]
+fn ip_tfs_is_there_since_strongswan_6_0_2() {
+    let has_iptfs =
+        |charon: &str| Hello { role: Role::Control, session: 1, charon: charon.into() }.has_iptfs();
+    for old in ["5.9.14", "6.0.1", "6.0", "6.0.1-rc2", "", "unknown"] {
+        assert!(!has_iptfs(old), "{old}");
+    }
+    for new in ["6.0.2", "6.0.10", "6.1", "6.1.0", "7.0beta1"] {
+        assert!(has_iptfs(new), "{new}");
+    }
 }

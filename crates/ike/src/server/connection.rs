@@ -145,7 +145,16 @@ impl Client {
             return Err(io::Error::other(reason));
         }
         if is_control {
-            tracing::info!(pid, version = hello.charon, "charon is connected");
+            let version = &hello.charon;
+            if hello.has_iptfs() {
+                tracing::info!(pid, version, "charon is connected");
+            } else {
+                tracing::info!(
+                    pid,
+                    version,
+                    "charon is connected; `mode = iptfs` in swanctl.conf needs strongSwan 6.0.2 or later"
+                );
+            }
             self.handler.connected(hello.session, &hello.charon);
             self.connection.send(&welcome)?;
         }

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use convoy_ipsec::{PolicyChange, SaConfig, SaNumber, TunnelId, UdpEncap};
 
 use super::tunnels::ChildName;
+use crate::protocol::EncapMode;
 
 /// Why the gateway refused, in words for charon's log.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,6 +67,10 @@ pub trait Backend {
     /// # Errors
     /// [`Refusal`]; nothing is installed then.
     fn install(&mut self, sa: SaConfig) -> Result<SaNumber, Refusal>;
+
+    /// A child's SAs have another mode than swanctl.conf: the peer has not agreed to it, and charon
+    /// falls back without an error.
+    fn warn_of_mode(&mut self, child: &ChildName, configured: EncapMode, mode: EncapMode);
 
     /// Removes an SA; its keys are removed from every engine.
     fn remove(&mut self, sa: SaNumber);

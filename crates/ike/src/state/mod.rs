@@ -21,7 +21,8 @@ pub use backend::{Backend, Ends, PolicyStep, PolicyUpdate, Refusal, SaUsage};
 pub use tunnels::ChildName;
 
 use crate::protocol::{
-    PolicyClass, PolicyDirection, PolicyKind, PolicyRef, PolicySpec, Reply, ReplyBody, Request, Status,
+    EncapMode, PolicyClass, PolicyDirection, PolicyKind, PolicyRef, PolicySpec, Reply, ReplyBody, Request,
+    Status,
 };
 use policies::PolicyTable;
 use sas::{Installed, SaKey};
@@ -125,8 +126,8 @@ impl State {
                 self.tell_policies(backend);
                 Ok(ReplyBody::Done)
             }
-            Request::Name { reqid, connection, child } => {
-                self.name_tunnel(reqid, ChildName { connection, child }, backend)
+            Request::Name { reqid, mode, connection, child } => {
+                self.name_tunnel(reqid, mode, ChildName { connection, child }, backend)
             }
         };
         outcome.map_or_else(|(status, Refusal(reason))| Reply::Refused { status, reason }, Reply::Good)
@@ -208,11 +209,17 @@ impl State {
     fn name_tunnel(
         &mut self,
         reqid: u32,
+        configured: EncapMode,
         name: ChildName,
         backend: &mut dyn Backend,
     ) -> Result<ReplyBody, (Status, Refusal)> {
         let unknown = || (Status::NotFound, Refusal(format!("nothing has the reqid {reqid}")));
         let id = self.tunnels.find(self.reqid_now(reqid)).ok_or_else(unknown)?;
+        if let Some(mode) = self.tunnels.get(id).and_then(|tunnel| tunnel.mode)
+            && mode != configured
+        {
+            backend.warn_of_mode(&name, configured, mode);
+        }
         if self.tunnels.rename(id, name) {
             self.policies.touch_tunnel(id);
         }

@@ -73,6 +73,7 @@ impl State {
         self.by_number.insert(number, key);
         self.sas.insert(key, Installed { number, tunnel, direction, id: sa.id });
         if let Some(tunnel) = self.tunnels.get_mut(tunnel) {
+            tunnel.mode = Some(sa.mode);
             tunnel.sas_mut(direction).push(number);
         }
         self.note_way_out(tunnel, direction, 1);

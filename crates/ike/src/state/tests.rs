@@ -33,9 +33,14 @@ struct Memory {
     steps: usize,
     usage: SaUsage,
     refuses: bool,
+    warned: Vec<String>,
 }
 
 impl Backend for Memory {
+    fn warn_of_mode(&mut self, child: &ChildName, configured: EncapMode, mode: EncapMode) {
+        self.warned.push(format!("{child}: {mode}, not {configured}"));
+    }
+
     fn install(&mut self, sa: SaConfig) -> Result<SaNumber, Refusal> {
         if self.refuses {
             return Err(Refusal("no".to_owned()));
@@ -448,10 +453,27 @@ fn a_new_charons_tunnel_supersedes_the_old_one_which_serves_until_it_ends() {
     assert_eq!(actions(&bench), [new], "the old policy goes with its last SA");
 }
 
+fn name(reqid: u32, mode: EncapMode) -> Request {
+    Request::Name { reqid, mode, connection: "site-b".into(), child: "net".into() }
+}
+
+#[test]
+fn a_mode_that_the_peer_did_not_agree_to_is_told() {
+    let mut bench = bench();
+    bench.tunnel(7, 0x5555);
+    bench.good(name(7, EncapMode::Tunnel));
+    assert!(bench.gateway.warned.is_empty());
+    bench.good(name(7, EncapMode::Aggfrag));
+    assert_eq!(bench.gateway.warned, ["site-b/net: tunnel, not iptfs"]);
+    bench.good(Request::AddPolicy(policy(PolicyDirection::Out, PolicyClass::Trap, 8)));
+    bench.good(name(8, EncapMode::Aggfrag));
+    assert_eq!(bench.gateway.warned.len(), 1, "a trap has no SA yet");
+}
+
 #[test]
 fn names_are_kept_by_tunnel_and_shown_in_policies() {
     let mut bench = bench();
-    let name = |reqid| Request::Name { reqid, connection: "site-b".into(), child: "net".into() };
+    let name = |reqid| name(reqid, EncapMode::Tunnel);
     assert_eq!(bench.refused(name(7)).0, Status::NotFound);
     bench.tunnel(7, 0x5555);
     assert_eq!(bench.gateway.policies[0].name, "reqid 7");
@@ -533,7 +555,10 @@ proptest! {
                 5 | 6 => Request::DelPolicy(spec),
                 7 => Request::AddSa(Box::new(sa(outbound, spec.reqid, false))),
                 8 => Request::DelSa(outbound),
-                9 => Request::Name { reqid: spec.reqid, connection: "c".into(), child: format!("n{spi}") },
+                9 => {
+                    let (mode, child) = (EncapMode::Tunnel, format!("n{spi}"));
+                    Request::Name { reqid: spec.reqid, mode, connection: "c".into(), child }
+                },
                 10 => Request::FlushPolicies,
                 _ => {
                     bench.state.connect(u64::from(spi) + 1, &mut bench.gateway);
@@ -556,7 +581,8 @@ fn one_tunnel_more_changes_as_much_among_thousands_as_alone() {
             for way in WAYS {
                 bench.good(Request::AddPolicy(policy(way, PolicyClass::Regular, reqid)));
             }
-            bench.good(Request::Name { reqid, connection: "hub".into(), child: format!("net{reqid}") });
+            let (mode, child) = (EncapMode::Tunnel, format!("net{reqid}"));
+            bench.good(Request::Name { reqid, mode, connection: "hub".into(), child });
             bench.gateway.steps - before
         })
         .collect();

@@ -4,6 +4,8 @@ use std::collections::HashMap;
 
 use convoy_ipsec::{SaDirection, SaNumber, TunnelId};
 
+use crate::protocol::EncapMode;
+
 /// A reqid of one charon. Another charon's reqids start again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Reqid {
@@ -24,6 +26,8 @@ pub struct ChildName {
 pub(super) struct Tunnel {
     pub(super) reqid: Reqid,
     pub(super) name: ChildName,
+    /// The mode of the SA that was installed last.
+    pub(super) mode: Option<EncapMode>,
     pub(super) inbound_sas: Vec<SaNumber>,
     pub(super) outbound_sas: Vec<SaNumber>,
     pub(super) policies: u32,
@@ -88,7 +92,8 @@ impl TunnelTable {
         self.by_reqid.insert(reqid, id);
         let name = ChildName::default();
         let (inbound_sas, outbound_sas, policies, acquired_ns) = (Vec::new(), Vec::new(), 0, None);
-        self.tunnels.insert(id, Tunnel { reqid, name, inbound_sas, outbound_sas, policies, acquired_ns });
+        self.tunnels
+            .insert(id, Tunnel { reqid, name, mode: None, inbound_sas, outbound_sas, policies, acquired_ns });
         id
     }
 

@@ -1,0 +1,84 @@
+#!/usr/bin/env bash
+# `mode = iptfs` negotiated by charon, of a strongSwan that has it: between two convoys, with a peer
+# that does not agree to it, and with Linux and its own charon in a guest as the peer. Needs root.
+# usage: iptfs.sh CONVOY
+set -euo pipefail
+convoy=$(realpath "$1") A=convoy-iptfs-a-$$ B=convoy-iptfs-b-$$
+cd "$(dirname "$0")/../.."
+tests/iptfs/build.sh
+tests/iptfs/strongswan.sh
+STRONGSWAN_ROOT=$PWD/target/iptfs/strongswan/root plugin=$PWD/target/iptfs/strongswan/plugin/libstrongswan-convoy.so
+source tests/charon/lib.sh
+python=$PWD/target/test-venv/bin/python
+export CHARON_OPTIONS="iptfs { init_delay = 5000 }"
+both_ts=(10.1.0.0/24,fd00:1::/64 10.2.0.0/24,fd00:2::/64)
+
+passed() { printf '%-34s %s\n' "$1" "$2"; }
+cc -O1 -o "$folder/burst" tests/iptfs/burst.c
+start_side() { # side
+  gateway_conf "$1" "\"192.0.2.$([ "$1" = a ] && echo 1 || echo 2)\""
+  strongswan "$1" "$with_convoy"
+  start_gateway "$1"
+  start_charon "$1"
+}
+configure() { # side mode
+  local ends=("${both_ts[@]}") hosts=(1 2)
+  [ "$1" = a ] || { ends=("${both_ts[1]}" "${both_ts[0]}") hosts=(2 1); }
+  LOCAL_TS=${ends[0]} REMOTE_TS=${ends[1]} connection "$1" "192.0.2.${hosts[0]}" "192.0.2.${hosts[1]}" "encap = yes" \
+    $'esp_proposals = aes128gcm16\n    mode = '"$2"
+  load "$1"
+}
+# In IP-TFS a packet of the burst leaves with others, and one of 8,000 bytes over several.
+bursts() {
+  local at
+  for at in "10.1.0.1 10.2.0.1" "fd00:1::1 fd00:2::1"; do
+    read -r -a at <<<"$at"
+    ip netns exec "$A" "$folder/burst" "${at[@]}" 24 1,60,1300,8000 3000 >"$folder/burst.log" || fail "burst to ${at[1]}: $(cat "$folder/burst.log")"
+  done
+}
+# as_expected SIDE MODE: the mode of all SAs; in IP-TFS less ESP packets than inner ones.
+as_expected() {
+  show sa "$1" | "$python" -c '
+import json, sys
+sas, mode = json.load(sys.stdin), sys.argv[1]
+assert len(sas) == 2, f"{len(sas)} SAs"
+for sa in sas:
+    assert sa["mode"] == mode, sa
+    assert not sum(sa["drops"].values()), sa
+    if mode == "iptfs":
+        counts = sa["iptfs"]
+        assert 0 < sa["packets"] and counts["inner_packets"] >= 48, sa' "$2" || fail "SAs of $1 are not in $2 mode as they should be: $(show sa "$1")"
+}
+warned() { grep -q "are in tunnel mode and not in iptfs mode as configured" "$folder/$1/convoy.log"; }
+
+namespaces
+start_side a
+! grep -q "needs strongSwan 6.0.2" "$folder/a/convoy.log" || fail "the gateway takes this strongSwan for one without IP-TFS"
+start_side b
+configure a iptfs; configure b iptfs
+up a; bursts; as_expected a iptfs; as_expected b iptfs
+! warned a || fail "a warning of a mode that is as configured"
+passed "two convoys" "mode iptfs on both sides, bursts of 1 to 8,000 bytes, IPv4 and IPv6"
+down a
+wait_for "SAs that were ended are still there" test "$(sas a)$(sas b)" = 00
+
+configure b tunnel
+up a; bursts; as_expected a tunnel; as_expected b tunnel
+wait_for "no warning that the mode is not the configured one" warned a
+! warned b || fail "B has its configured mode, and warns"
+passed "a peer without it" "tunnel mode, and a warning"
+down a
+
+# The guest takes B's place.
+ip netns del "$B"
+ip -n "$A" link del va 2>/dev/null || true
+ip -n "$A" tuntap add dev tap0 mode tap
+ip -n "$A" addr add 192.0.2.1/24 dev tap0
+ip -n "$A" link set tap0 up
+mkdir "$folder/guest"
+TMPDIR=$folder unshare --pid --fork --kill-child ip netns exec "$A" "$python" tests/iptfs/guest.py start "$folder/guest" tap0 \
+  target/iptfs/strongswan/guest.gz >"$folder/guest/out" 2>&1 & processes+=("$!")
+linux=$("$python" tests/charon/iptfs_peer.py "$folder/guest") || fail "the guest does not start: $(tail -n 5 "$folder/guest/console")"
+up a; bursts; as_expected a iptfs
+"$python" tests/iptfs/guest.py run "$folder/guest" "ip -n b xfrm state" | grep -q "mode iptfs\|mode 5" || fail "the guest's SAs are not of IP-TFS"
+passed "Linux $linux, its own charon" "mode iptfs on both sides, bursts of 1 to 8,000 bytes, IPv4 and IPv6"
