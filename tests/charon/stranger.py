@@ -22,7 +22,10 @@ def header(kind, number=0):
     return struct.pack("<HHI", kind, 0, number)
 
 
-def hello(version=2):
+VERSION = 2
+
+
+def hello(version=VERSION):
     name = b"a stranger"
     return header(1) + struct.pack("<4sHBBQH", b"CNVY", version, CONTROL, 0, 0x5712, len(name)) + name
 
@@ -57,7 +60,7 @@ def version():
     client = connect()
     client.send(hello(version=77))
     reply = answer(client)
-    assert status(reply) != 0 and struct.unpack_from("<H", reply, 10)[0] == 1, reply
+    assert status(reply) != 0 and struct.unpack_from("<H", reply, 10)[0] == VERSION, reply
     assert answer(client) == b"", "the connection stays open"
     second = connect()
     second.send(hello())
