@@ -36,10 +36,10 @@ $(CONVOY): install-build
 	@[[ ! " $(FEATURES) " =~ " card " ]] || scripts/card-venv.sh build
 	$(CARGO) build --release --locked -p convoy --features "$(FEATURES)"
 
-demo: $(CONVOY) ## two gateways in one process protect real traffic (no root)
+demo: $(CONVOY) ## two gateways in one process protect real traffic; IP-TFS beside tunnel mode (no root)
 	$(CONVOY) demo
 
-demo-net: $(CONVOY) ## two gateways in network namespaces: ping, iperf3, tshark (root)
+demo-net: $(CONVOY) ## two gateways in network namespaces: ping, iperf3, tshark, IP-TFS beside tunnel mode (root)
 	@scripts/install.sh test
 	demo/net.sh $(CONVOY)
 

@@ -1,25 +1,49 @@
 #!/usr/bin/env bash
-# Two gateways in network namespaces: ping, iperf3, and a capture between them that tshark decrypts.
-# Needs root.
+# Two gateways in network namespaces: ping, iperf3, and a capture between them that tshark decrypts;
+# then the same gateways with IP-TFS, and the packets outside for the same pings. Needs root.
 # usage: net.sh CONVOY
 set -euo pipefail
 convoy=$(realpath "$1")
 source "$(dirname "$0")/sites.sh"
 source "$(dirname "$0")/../tests/pings.sh"
 
-start capture.log $a tcpdump -Z root -U --immediate-mode -B 65536 -i va -w "$work/outside.pcap" udp port 4500
+# begin_capture FILE: captures what passes between the gateways; end_capture ends it.
+begin_capture() {
+  start capture.log $a tcpdump -Z root -U --immediate-mode -B 65536 -i va -w "$1" udp port 4500
+  capture=${running[-1]}
+  for _ in $(seq 100); do ! grep -q 'listening on' "$work/capture.log" || return 0; sleep 0.1; done
+  cat "$work/capture.log" >&2
+  exit 1
+}
+end_capture() { sleep 0.5; kill "$capture"; wait "$capture" 2>/dev/null || true; }
+unanswered() { cat "$work"/*.log >&2; echo "not all pings were answered" >&2; exit 1; }
+ping_both_families() {
+  local host
+  for host in 10.2.0.1 fd00:2::1; do
+    # With pauses: packets that are sent together reach the capture as one (UDP_SEGMENT), of which
+    # tshark reads only the first.
+    ip netns exec $a ping -c 5 -i 0.5 -W 5 $host >"$work/ping.log" || true
+    all_answered "$work/ping.log" || unanswered
+    tail -2 "$work/ping.log"
+  done
+}
+# Sends bursts of pings of 64 bytes, and sets $outer to the number of packets outside.
+burst() {
+  begin_capture "$work/burst.pcap"
+  for _ in $(seq $bursts); do IN="ip netns exec $a" pings "$work/ping.log" $pings -s 36 10.2.0.1 || unanswered; done
+  end_capture
+  outer=$(tcpdump -r "$work/burst.pcap" 2>/dev/null | wc -l)
+  echo "$1: $((bursts * pings)) pings of 64 bytes in bursts of $pings, all answered, in $outer ESP packets outside"
+}
+# More answers at once than 170 find no room in ping's socket.
+bursts=10 pings=100
+
+begin_capture "$work/outside.pcap"
 start iperf.log $b iperf3 -s
-sleep 2
+sleep 1
 echo "--- ping through the tunnel, IPv4 and IPv6"
-for host in 10.2.0.1 fd00:2::1; do
-  # With pauses: packets that are sent together reach the capture as one (UDP_SEGMENT), of which
-  # tshark reads only the first.
-  ip netns exec $a ping -c 5 -i 0.5 -W 5 $host >"$work/ping.log" || true
-  all_answered "$work/ping.log" || { cat "$work"/*.log >&2; echo "not all pings were answered" >&2; exit 1; }
-  tail -2 "$work/ping.log"
-done
-sleep 0.5
-kill "${running[2]}"; wait "${running[2]}" 2>/dev/null || true
+ping_both_families
+end_capture
 echo "--- TCP through the tunnel"
 ip netns exec $a iperf3 -c 10.2.0.1 -t 4 -f m | grep -E 'sender|receiver'
 ip netns exec $a iperf3 -c 10.2.0.1 -t 4 -f m -R | grep -E 'sender|receiver'
@@ -41,9 +65,23 @@ ip netns exec $a curl -s http://127.0.0.1:9464/metrics | tee "$work/metrics" | g
 "$convoy" show sa --control "$work/site-1.sock"
 "$convoy" show engine --control "$work/site-1.sock"
 "$convoy" show stats --control "$work/site-1.sock"
-kill "${running[0]}" "${running[1]}"
-wait "${running[0]}" && wait "${running[1]}" || { cat "$work"/?.log >&2; echo "a gateway did not stop well" >&2; exit 1; }
+echo "--- small packets, without and with IP-TFS"
+# Each packet by itself, so that the capture can count them.
+for side in "$a va" "$b vb"; do
+  read -r ns dev <<<"$side"
+  ip netns exec "$ns" ethtool -K "$dev" gso off gro off tso off tx-udp-segmentation off
+done
+burst "tunnel mode"
+in_tunnel_mode=$outer
+stop_gateways
 [ "$privileged" = 0 ] || { echo "privileges were kept" >&2; exit 1; }
 grep -q '^# EOF' "$work/metrics" || { echo "the metrics are not whole" >&2; exit 1; }
 [ "$requests" -ge 10 ] && [ "$plain" = 0 ] || { echo "tshark did not find what was sent" >&2; exit 1; }
-echo "done: both gateways drained and stopped"
+[ "$in_tunnel_mode" -ge $((2 * bursts * pings)) ] || { echo "in tunnel mode each packet has one outside" >&2; exit 1; }
+MODE=iptfs configure
+begin_gateways
+burst "IP-TFS"
+ping_both_families
+stop_gateways
+[ "$outer" -lt $((in_tunnel_mode / 2)) ] || { echo "IP-TFS did not join packets" >&2; exit 1; }
+echo "done: both gateways drained and stopped, in each mode"

@@ -1,8 +1,9 @@
 # Two sites in network namespaces, each with a gateway: for net.sh and for system tests. To be
 # sourced with $convoy set. Optional variables: PORT (udp, raw, af_xdp, af_packet or card), UDP_PORT
 # (instead of 4500), OUTER (4 or 6), WORKERS, TUNNELS (their number; tunnel t connects the subnets
-# 10.x.t.0), PROPOSALS (an array, one for each tunnel), LINK_MTU (between the gateways), INNER_MTU
-# (inside) and EXTRA (appended to both configurations).
+# 10.x.t.0), PROPOSALS (an array, one for each tunnel), MODE (of the tunnels, tunnel or iptfs),
+# LINK_MTU (between the gateways), INNER_MTU (inside) and EXTRA (appended to both configurations).
+# Both gateways run afterwards; stop_gateways, configure and begin_gateways run them with others.
 #
 #   host 10.1.0.1 [site 1] 192.0.2.1 --veth-- 192.0.2.2 [site 2] 10.2.0.1 host
 [ "$(id -u)" = 0 ] || { echo "network namespaces need root" >&2; exit 1; }
@@ -16,7 +17,8 @@ clean() {
   rm -rf "$work"
 }
 trap clean EXIT
-start() { local log=$1; shift; ip netns exec "$@" >"$work/$log" 2>&1 & running+=($!); }
+# Runs a program in a namespace. Its log is empty at once, so that nobody waits for an older one's.
+start() { local log=$1; shift; : >"$work/$log"; ip netns exec "$@" >"$work/$log" 2>&1 & running+=($!); }
 
 # Remove namespaces that a killed run left behind.
 for ns in $a $b; do
@@ -66,6 +68,7 @@ local_ts = ["10.$1.$3.0/24"$v6_local]
 remote_ts = ["10.$2.$3.0/24"$v6_remote]
 esp_proposal = "$(proposal "$3")"
 encap = "$encap"
+mode = "${MODE:-tunnel}"
 ${UDP_PORT:+remote_port = $UDP_PORT}
 [tunnel.manual]
 spi_in = $4
@@ -102,16 +105,28 @@ $outside
 CONF
   )
 }
-conf 1
-conf 2
-for t in $(seq 0 $last); do
-  tunnel 1 2 "$t" $((0x1001 + 16 * t)) $((0x1002 + 16 * t)) "${key_ba[t]}" "${key_ab[t]}" >>"$work/site-1.toml"
-  tunnel 2 1 "$t" $((0x1002 + 16 * t)) $((0x1001 + 16 * t)) "${key_ab[t]}" "${key_ba[t]}" >>"$work/site-2.toml"
-done
-"$convoy" check -c "$work/site-1.toml"
-start a.log $a "$convoy" run -c "$work/site-1.toml"
-start b.log $b "$convoy" run -c "$work/site-2.toml"
+configure() {
+  local t
+  conf 1
+  conf 2
+  for t in $(seq 0 $last); do
+    tunnel 1 2 "$t" $((0x1001 + 16 * t)) $((0x1002 + 16 * t)) "${key_ba[t]}" "${key_ab[t]}" >>"$work/site-1.toml"
+    tunnel 2 1 "$t" $((0x1002 + 16 * t)) $((0x1001 + 16 * t)) "${key_ab[t]}" "${key_ba[t]}" >>"$work/site-2.toml"
+  done
+}
 # Waits until the gateways are ready, not only listening: routes come last.
 are_ready() { grep -q ' ready' "$work/a.log" && grep -q ' ready' "$work/b.log"; }
-for _ in $(seq 150); do ! are_ready || break; sleep 0.1; done
-are_ready || { cat "$work"/?.log >&2; exit 1; }
+begin_gateways() {
+  start a.log $a "$convoy" run -c "$work/site-1.toml"
+  start b.log $b "$convoy" run -c "$work/site-2.toml"
+  gateways=("${running[@]: -2}")
+  for _ in $(seq 150); do ! are_ready || break; sleep 0.1; done
+  are_ready || { cat "$work"/?.log >&2; exit 1; }
+}
+stop_gateways() {
+  kill "${gateways[@]}"
+  wait "${gateways[0]}" && wait "${gateways[1]}" || { cat "$work"/?.log >&2; echo "a gateway did not stop well" >&2; exit 1; }
+}
+configure
+"$convoy" check -c "$work/site-1.toml"
+begin_gateways

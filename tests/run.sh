@@ -37,7 +37,7 @@ alone() { # name command...
   finish
 }
 run "scapy opens what convoy seals, and the other way round" "$python" -W ignore tests/oracle/oracle.py "$convoy"
-run "two gateways in namespaces: ping, TCP, tshark decrypts the outside" demo/net.sh "$convoy"
+run "two gateways in namespaces: ping, TCP, tshark decrypts the outside; with IP-TFS fewer packets cross" demo/net.sh "$convoy"
 run "video through two gateways, to and from GStreamer, bit for bit; ffmpeg reads and writes what convoy sends" tests/hdtv.sh "$convoy"
 run "two gateways whose cryptography is the card, inline and lookaside: ping, HTTP, scapy decrypts the outside" demo/card.sh "$convoy"
 run "the Linux kernel as the peer: every proposal, mode, family and encapsulation" tests/kernel.sh "$convoy"

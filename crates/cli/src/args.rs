@@ -19,8 +19,8 @@ pub(crate) struct Cli {
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Run two gateways in one process with real traffic over all engines; exits with 0 only if
-    /// every packet arrives intact
+    /// Run two gateways in one process with real traffic over all engines, and in tunnel mode
+    /// beside IP-TFS; exits with 0 only if every packet arrives intact
     Demo(DemoArgs),
     /// List the engines of this machine: their algorithms and costs, and why others are unavailable
     Engines(EnginesArgs),

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use convoy_lab::demo::{
-    Comparison, DemoConfig, DemoEngine, DemoEngineReport, DemoReport, LiveView, TrialReport, run,
+    Comparison, DemoConfig, DemoEngine, DemoEngineReport, DemoReport, LiveView, ModeComparison, TrialReport,
+    run,
 };
 
 use crate::Failure;
@@ -13,16 +14,20 @@ use crate::args::DemoArgs;
 use crate::output::warn_of;
 use crate::table::new_table;
 
-/// Fraction of the time for the first, live part; the comparisons share the rest.
+/// Fraction of the time for the first, live part.
 const LIVE_SHARE: f64 = 0.15;
+/// Fraction of the time for tunnel mode beside IP-TFS; the comparisons of policies share the rest.
+const IPTFS_SHARE: f64 = 0.08;
 /// Duration of each run with the verilated card, which handles a few thousand packets per second.
 const CARD: Duration = Duration::from_secs(3);
 
 pub(crate) fn demo(args: &DemoArgs) -> Result<(), Failure> {
     let seconds = args.seconds.max(1.0);
+    let share = |share| Duration::from_secs_f64(seconds * share);
     let config = DemoConfig {
-        live: Duration::from_secs_f64(seconds * LIVE_SHARE),
-        comparisons: Duration::from_secs_f64(seconds * (1.0 - LIVE_SHARE)),
+        live: share(LIVE_SHARE),
+        comparisons: share(1.0 - LIVE_SHARE - IPTFS_SHARE),
+        iptfs: share(IPTFS_SHARE),
         card: CARD,
         capture: capture(args),
         fail: args.fail.clone(),
@@ -116,6 +121,7 @@ fn print(report: &DemoReport) {
     for comparison in &report.comparisons {
         print_comparison(comparison);
     }
+    print_modes(&report.iptfs);
     print_card(&report.card);
     let (sent, good) = report.sent_and_good();
     println!("{good} of {sent} packets arrived unchanged, in the order of their SA.");
@@ -158,7 +164,7 @@ fn print_comparison(comparison: &Comparison) {
             format!("{:.0}", offered.latency.p99_us),
             format!("{:.0}", offered.latency.p999_us),
             format!("{:.1} %", offered.refused * 100.0),
-            if is_perfect { "all".to_owned() } else { "NOT ALL".to_owned() },
+            all_or_not(is_perfect),
         ]);
     }
     println!("{table}\n");
@@ -184,6 +190,51 @@ fn costs(engines: &[DemoEngine]) -> comfy_table::Table {
     table
 }
 
+/// Prints the same traffic in tunnel mode and with IP-TFS, and what that means.
+fn print_modes(compared: &[ModeComparison]) {
+    println!(
+        "Two gateways without and with IP-TFS, where small packets share an ESP packet; 8 tunnels, AES-GCM."
+    );
+    println!(
+        "Ethernet: the outer IP packets and 38 bytes for each. CPU: of both gateways and of the comparison."
+    );
+    let mut table = new_table(&[
+        "traffic",
+        "mode",
+        "packets",
+        "ESP packets",
+        "Ethernet bytes per packet",
+        "packets/s",
+        "CPU ns per packet",
+        "in order, unchanged",
+    ]);
+    for comparison in compared {
+        // Gateways that wait for packets poll, so that their processor time says nothing.
+        let cpu = |ns: f64| if comparison.is_offered { "-".to_owned() } else { format!("{ns:.0}") };
+        for (mode, measured) in comparison.modes() {
+            table.add_row([
+                comparison.traffic.clone(),
+                mode.to_owned(),
+                measured.good.to_string(),
+                measured.esp_packets.to_string(),
+                format!("{:.0}", measured.ethernet_bytes_per_packet()),
+                format!("{:.0}", measured.packets_per_second),
+                cpu(measured.cpu_ns_per_packet),
+                all_or_not(measured.is_perfect),
+            ]);
+        }
+    }
+    println!("{table}");
+    for comparison in compared {
+        println!("  {comparison}");
+    }
+    println!();
+}
+
+fn all_or_not(is_perfect: bool) -> String {
+    if is_perfect { "all" } else { "NOT ALL" }.to_owned()
+}
+
 /// Prints the runs of the verilated card, if it is built in.
 fn print_card(runs: &[TrialReport]) {
     if runs.is_empty() {
@@ -205,7 +256,7 @@ fn print_card(runs: &[TrialReport]) {
             run.engines.iter().map(|engine| engine.packets).sum::<u64>().to_string(),
             format!("{:.2}", run.packets_per_multi_packet),
             run.engines.first().map_or_else(String::new, |card| format!("{:.0}", card.service_ns)),
-            if run.is_perfect { "all".to_owned() } else { "NOT ALL".to_owned() },
+            all_or_not(run.is_perfect),
         ]);
     }
     println!("{table}");

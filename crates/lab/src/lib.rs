@@ -7,7 +7,8 @@
 //!   what was sent. A [`demo::Platform`] is a set of engines, a [`demo::Rule`] a policy with its
 //!   options, and a [`demo::Trial`] runs both under a load; [`demo::Bench`] alternates trials of
 //!   several rules and returns a [`demo::Measurement`] of medians for each. `convoy demo` and the
-//!   benches of policies and accelerators are built on these.
+//!   benches of policies and accelerators are built on these; a [`demo::ModeComparison`] has the
+//!   same traffic in tunnel mode and with IP-TFS.
 //! - [`plan`] simulates what this machine's engines would achieve with some traffic: a
 //!   [`plan::Trace`] is what a gateway would hand to its scheduler, a [`plan::Machine`] holds the
 //!   measured costs of its engines, and [`plan::plan`] tries windows, engines and cards.

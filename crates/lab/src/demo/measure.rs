@@ -1,4 +1,4 @@
-//! Compares rules on one platform: runs in alternation, and the median of each figure.
+//! Compares trials: runs in alternation, and the median of each figure.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use super::rule::Rule;
 use super::traffic::Traffic;
 use super::trial::{Trial, run_trial};
 
-/// Result of one rule; each figure is the median over its rounds.
+/// Result of one trial; each figure is the median over its rounds.
 #[derive(Clone, Debug, Serialize)]
 pub struct Measurement {
     /// The rule.
@@ -38,6 +38,13 @@ pub struct Measurement {
     pub good: u64,
     /// Whether all packets sent did.
     pub is_perfect: bool,
+    /// ESP packets between the gateways, over all rounds.
+    pub esp_packets: u64,
+    /// Their bytes as they would occupy an Ethernet, over all rounds; see
+    /// [`TrialReport::ethernet_bytes`].
+    pub ethernet_bytes: u64,
+    /// Processor time of each packet, in ns; see [`TrialReport::cpu_ns_per_packet`].
+    pub cpu_ns_per_packet: f64,
 }
 
 /// How each rule is measured.
@@ -64,27 +71,54 @@ pub struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// Measures each rule. The rounds of the rules alternate, in reversed order every second round,
-    /// so that other load on the machine affects all rules alike.
+    /// Measures each rule. The rounds of the rules alternate, so that other load on the machine
+    /// affects all rules alike.
     ///
     /// # Errors
     /// [`DemoError`] if something cannot be set up.
     pub fn measure(&mut self, rules: &[Rule], plan: Plan) -> Result<Vec<Measurement>, DemoError> {
         let Plan { window, load, rounds, length } = plan;
-        let mut reports: Vec<Vec<TrialReport>> = rules.iter().map(|_| Vec::new()).collect();
-        for round in 0..rounds.max(1) {
-            for place in 0..rules.len() {
-                let at = if round % 2 == 0 { place } else { rules.len() - 1 - place };
-                let trial =
-                    Trial { platform: self.platform, rule: rules[at], window, load, length, fail: None };
-                reports[at].push(run_trial(&trial, self.traffic, self.costs, &mut |_| {})?);
-            }
-        }
-        Ok(reports.iter().map(|rounds| Measurement::of(rounds)).collect())
+        let trial = |rule: &Rule| {
+            let (platform, rule) = (self.platform, *rule);
+            Trial { platform, rule, window, load, length, fail: None }
+        };
+        let trials: Vec<Trial<'_>> = rules.iter().map(trial).collect();
+        in_turns(&trials, rounds, self.traffic, self.costs)
     }
 }
 
+/// Measures each trial. Their rounds alternate, in reversed order every second round, so that other
+/// load on the machine affects all alike.
+///
+/// # Errors
+/// [`DemoError`] if something cannot be set up.
+pub(super) fn in_turns(
+    trials: &[Trial<'_>],
+    rounds: usize,
+    traffic: &[Arc<Traffic>; 2],
+    costs: &mut Costs,
+) -> Result<Vec<Measurement>, DemoError> {
+    let mut reports: Vec<Vec<TrialReport>> = trials.iter().map(|_| Vec::new()).collect();
+    for round in 0..rounds.max(1) {
+        for place in 0..trials.len() {
+            let at = if round % 2 == 0 { place } else { trials.len() - 1 - place };
+            reports[at].push(run_trial(&trials[at], traffic, costs, &mut |_| {})?);
+        }
+    }
+    Ok(reports.iter().map(|rounds| Measurement::of(rounds)).collect())
+}
+
 impl Measurement {
+    /// ESP packets for each packet that arrived.
+    pub fn esp_packets_per_packet(&self) -> f64 {
+        self.esp_packets as f64 / self.good.max(1) as f64
+    }
+
+    /// Bytes on the Ethernet for each packet that arrived.
+    pub fn ethernet_bytes_per_packet(&self) -> f64 {
+        self.ethernet_bytes as f64 / self.good.max(1) as f64
+    }
+
     fn of(rounds: &[TrialReport]) -> Self {
         let of = |figure: &dyn Fn(&TrialReport) -> f64| median(rounds.iter().map(figure).collect());
         let sum = |count: fn(&TrialReport) -> u64| rounds.iter().map(count).sum();
@@ -104,6 +138,31 @@ impl Measurement {
             sent: sum(|round| round.sent),
             good: sum(|round| round.good),
             is_perfect: rounds.iter().all(|round| round.is_perfect),
+            esp_packets: sum(|round| round.esp_packets),
+            ethernet_bytes: sum(|round| round.ethernet_bytes),
+            cpu_ns_per_packet: of(&|round| round.cpu_ns_per_packet),
+        }
+    }
+}
+
+#[cfg(test)]
+impl Measurement {
+    /// A measurement of no packets.
+    pub(super) fn blank(rule: Rule) -> Self {
+        Self {
+            rule,
+            packets_per_second: 0.0,
+            mbps: 0.0,
+            refused: 0.0,
+            packets_per_multi_packet: 1.0,
+            latency: Latency::default(),
+            shares: Vec::new(),
+            sent: 0,
+            good: 0,
+            is_perfect: true,
+            esp_packets: 0,
+            ethernet_bytes: 0,
+            cpu_ns_per_packet: 0.0,
         }
     }
 }

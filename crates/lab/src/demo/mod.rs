@@ -1,9 +1,15 @@
 //! `convoy demo`: two gateways in one process, connected by a link, protect real traffic with all
-//! available engines, and every packet that arrives is compared with what was sent.
+//! available engines, in tunnel mode and with IP-TFS, and every packet that arrives is compared
+//! with what was sent.
 
 mod arrivals;
+mod capture;
+mod comparison;
+mod cpu;
 mod delivery;
+mod error;
 mod failing;
+mod iptfs;
 mod measure;
 mod platform;
 mod port;
@@ -15,7 +21,10 @@ mod trial;
 mod verdict;
 
 pub use arrivals::Load;
+pub use comparison::Comparison;
 pub use delivery::Latency;
+pub use error::DemoError;
+pub use iptfs::ModeComparison;
 pub use measure::{Bench, Measurement, Plan};
 pub use platform::{DemoEngine, Platform};
 pub use report::{DemoEngineReport, LiveView, TrialReport};
@@ -24,18 +33,19 @@ pub use traffic::{IMIX, Traffic};
 pub use trial::Trial;
 pub use verdict::{Against, Verdict};
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use convoy_capture::Unread;
 use convoy_dataplane::costs::Costs;
-use convoy_gateway::assemble::{self, AssembleError};
-use convoy_packet::FramePool;
-use convoy_port::{Pcap, Port, PortError};
+use convoy_gateway::assemble;
 use serde::Serialize;
 
+use capture::{Captured, read_capture};
+use comparison::compare;
 use failing::fails_after;
+use iptfs::compare_modes;
 use sites::TUNNELS;
 use traffic::{both_ways, mixed};
 use trial::run_trial;
@@ -46,8 +56,6 @@ const TRAFFIC_PACKETS: usize = 20_000;
 const WINDOWS: [usize; 2] = [1, 32];
 /// Rounds of each comparison; odd, so that there is a median.
 const ROUNDS: usize = 3;
-/// Load under which latencies are compared, relative to the scheduler's throughput.
-const LOAD: f64 = 0.8;
 
 /// Settings of the demo.
 #[derive(Clone, Debug)]
@@ -56,6 +64,8 @@ pub struct DemoConfig {
     pub live: Duration,
     /// Duration of all comparisons together.
     pub comparisons: Duration,
+    /// Duration of all runs in tunnel mode and with IP-TFS together.
+    pub iptfs: Duration,
     /// Duration of each of the two runs with the card only, if it is built in.
     pub card: Duration,
     /// A capture of real traffic; `None` for IMIX only.
@@ -64,33 +74,6 @@ pub struct DemoConfig {
     pub fail: Option<String>,
     /// Seed of the IMIX traffic.
     pub seed: u64,
-}
-
-/// Comparison of all rules on one platform.
-#[derive(Clone, Debug, Serialize)]
-pub struct Comparison {
-    /// Description of the platform.
-    pub about: String,
-    /// The ESP proposal.
-    pub proposal: &'static str,
-    /// Costs of the platform's engines.
-    pub engines: Vec<DemoEngine>,
-    /// With a window of 1, when saturated.
-    pub without_window: Vec<Measurement>,
-    /// With the usual window, when saturated.
-    pub saturated: Vec<Measurement>,
-    /// With the usual window, under the same load for all rules.
-    pub offered: Vec<Measurement>,
-    /// That load, in packets per second.
-    pub offered_packets_per_second: f64,
-    /// The scheduler's gain.
-    pub verdict: Option<Verdict>,
-}
-
-impl Comparison {
-    fn measured(&self) -> impl Iterator<Item = &Measurement> {
-        self.without_window.iter().chain(&self.saturated).chain(&self.offered)
-    }
 }
 
 /// Result of the demo.
@@ -106,6 +89,8 @@ pub struct DemoReport {
     pub live: TrialReport,
     /// Comparisons by platform.
     pub comparisons: Vec<Comparison>,
+    /// Tunnel mode and IP-TFS by traffic.
+    pub iptfs: Vec<ModeComparison>,
     /// Runs with the verilated card only, with a window of 1 and with the usual one; empty if it is
     /// not built in.
     pub card: Vec<TrialReport>,
@@ -130,45 +115,9 @@ impl DemoReport {
     }
 
     fn measured(&self) -> impl Iterator<Item = &Measurement> {
-        self.comparisons.iter().flat_map(Comparison::measured)
+        let modes = self.iptfs.iter().flat_map(ModeComparison::modes).map(|(_, measured)| measured);
+        self.comparisons.iter().flat_map(Comparison::measured).chain(modes)
     }
-}
-
-/// Why the demo failed.
-#[derive(Debug, thiserror::Error)]
-pub enum DemoError {
-    /// A gateway could not be set up.
-    #[error(transparent)]
-    Assemble(#[from] AssembleError),
-    /// A port failed.
-    #[error(transparent)]
-    Port(#[from] PortError),
-    /// The engine that is to fail does not exist.
-    #[error("there is no engine {wanted:?} to fail; the demo has {known}")]
-    NoSuchEngine {
-        /// The requested name.
-        wanted: String,
-        /// The available names.
-        known: String,
-    },
-    /// The engine that was to fail got too little work for that.
-    #[error(
-        "the engine {engine} did not fail: it fails after {after} multi-packets, and got {given:.0} in {seconds:.1} s; use a \
-         longer --seconds, or another engine"
-    )]
-    DidNotFail {
-        /// Name of the engine.
-        engine: String,
-        /// Multi-packets after which it would have failed.
-        after: u32,
-        /// Multi-packets that it got.
-        given: f64,
-        /// Duration, in seconds.
-        seconds: f64,
-    },
-    /// The platform's engines are not available.
-    #[error("{0}")]
-    Platform(String),
 }
 
 /// Runs the demo; calls `show` a few times per second with the current state.
@@ -202,6 +151,7 @@ pub fn run(config: &DemoConfig, show: &mut dyn FnMut(&LiveView)) -> Result<DemoR
     let length = config.comparisons / runs as u32;
     let compare = |platform| compare(platform, &traffic, &mut costs, length);
     let comparisons = platforms.into_iter().map(compare).collect::<Result<Vec<_>, _>>()?;
+    let iptfs = compare_modes(&traffic, &mut costs, config.iptfs, config.seed)?;
     let card = on_card(config, &traffic, &mut costs, show)?;
     Ok(DemoReport {
         capture_packets,
@@ -209,6 +159,7 @@ pub fn run(config: &DemoConfig, show: &mut dyn FnMut(&LiveView)) -> Result<DemoR
         capture_damage: damage,
         live,
         comparisons,
+        iptfs,
         card,
     })
 }
@@ -239,36 +190,6 @@ pub fn lengths(lengths: &[(usize, u32)], tunnels: usize, seed: u64) -> [Arc<Traf
     mixed(Vec::new(), lengths, tunnels, TRAFFIC_PACKETS, seed).map(Arc::new)
 }
 
-fn compare(
-    platform: Platform,
-    traffic: &[Arc<Traffic>; 2],
-    costs: &mut Costs,
-    length: Duration,
-) -> Result<Comparison, DemoError> {
-    let rules = Rule::compared();
-    let mut bench = Bench { platform: &platform, traffic, costs };
-    let [narrow, wide] =
-        WINDOWS.map(|window| Plan { window, load: Load::Saturating, rounds: ROUNDS, length });
-    let saturated = bench.measure(&rules, wide)?;
-    let without_window = bench.measure(&rules, narrow)?;
-    // The first rule is the scheduler's default.
-    let offered_packets_per_second = LOAD * saturated[0].packets_per_second;
-    let load = Load::Offered(offered_packets_per_second);
-    let offered = bench.measure(&rules, Plan { load, ..wide })?;
-    let verdict = Verdict::of(&saturated, &offered);
-    let Platform { about, proposal, engines, .. } = platform;
-    Ok(Comparison {
-        about,
-        proposal,
-        engines,
-        without_window,
-        saturated,
-        offered,
-        offered_packets_per_second,
-        verdict,
-    })
-}
-
 #[cfg(feature = "card")]
 fn on_card(
     config: &DemoConfig,
@@ -295,25 +216,6 @@ fn on_card(
     Ok(Vec::new())
 }
 
-/// The packets of a capture that the demo can use.
-#[derive(Default)]
-struct Captured {
-    packets: Vec<Vec<u8>>,
-    unreadable: Unread,
-    damage: Option<String>,
-}
-
-fn read_capture(path: &Path) -> Result<Captured, PortError> {
-    let mut port = Pcap::open("capture", Some(path), None)?;
-    let mut pool = FramePool::new(64, 64);
-    let (mut packets, mut burst) = (Vec::new(), Vec::new());
-    while port.receive(&mut pool, 64, &mut burst)? > 0 {
-        packets.extend(burst.iter().map(|frame| frame.to_vec()));
-        pool.give_back_burst(&mut burst);
-    }
-    Ok(Captured { packets, unreadable: port.unread(), damage: port.damage().map(ToString::to_string) })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -321,9 +223,9 @@ mod tests {
     #[test]
     fn a_demo_whose_engine_has_too_little_to_do_to_fail_does_not_end_well() {
         let fail = |engine: &str| {
-            let (live, comparisons, card) = (Duration::ZERO, Duration::ZERO, Duration::ZERO);
-            let config =
-                DemoConfig { live, comparisons, card, capture: None, fail: Some(engine.to_owned()), seed: 1 };
+            let [live, comparisons, iptfs, card] = [Duration::ZERO; 4];
+            let fail = Some(engine.to_owned());
+            let config = DemoConfig { live, comparisons, iptfs, card, capture: None, fail, seed: 1 };
             run(&config, &mut |_| {}).expect_err("it cannot have failed").to_string()
         };
         let wanted = "the engine model-a did not fail: it fails after 2 multi-packets, and got 0 in 0.0 s";
@@ -336,12 +238,13 @@ mod tests {
         let config = DemoConfig {
             live: Duration::from_millis(300),
             comparisons: Duration::from_secs(4),
+            iptfs: Duration::from_millis(300),
             card: Duration::from_millis(50),
             capture: None,
             fail: None,
             seed: 1,
         };
-        let report = run(&config, &mut |_| {}).expect("it needs nothing that is not everywhere");
+        let mut report = run(&config, &mut |_| {}).expect("it needs nothing that is not everywhere");
         let (sent, good) = report.sent_and_good();
         assert!(report.is_perfect() && sent > 0 && sent == good, "{good} of {sent}");
         assert!(!report.comparisons.is_empty());
@@ -355,5 +258,8 @@ mod tests {
                 }
             }
         }
+        assert!(!report.iptfs.is_empty());
+        report.iptfs[0].iptfs.is_perfect = false;
+        assert!(!report.is_perfect(), "a packet that IP-TFS loses fails the demo");
     }
 }

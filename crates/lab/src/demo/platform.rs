@@ -15,6 +15,8 @@ use super::sites::TUNNELS;
 /// CBC with a long HMAC: expensive enough for the choice of engine to matter, and several times
 /// cheaper per packet in bursts.
 const CHAINED: &str = "aes256-sha512";
+/// The mode where rules are compared.
+const TUNNEL_MODE: &str = "tunnel";
 /// Modelled accelerators, and their time per block relative to `software` on this processor. The
 /// thread that keeps their time also computes their ciphers, so both together must fit on one core:
 /// ipsec-mb needs a fifth of the time of `software`.
@@ -50,13 +52,15 @@ pub struct DemoEngine {
 pub struct Platform {
     /// Description in one line.
     pub about: String,
+    /// Mode of the tunnels, as in a configuration.
+    pub mode: &'static str,
     /// The ESP proposal.
     pub proposal: &'static str,
     /// Tunnels between the gateways, each with one SA per direction.
     pub tunnels: usize,
-    /// Costs of the engines; empty for the card only.
+    /// Costs of the engines, where rules are compared.
     pub engines: Vec<DemoEngine>,
-    /// Engine tables of the gateway under test.
+    /// Engine tables of the gateway under test; without any, it chooses by itself.
     pub(super) site: String,
     /// Engine tables of its peer.
     pub(super) peer: String,
@@ -155,7 +159,15 @@ impl Platform {
         site += &(engine("software", "software", "") + &models_text(&models));
         let engines = here.multibuffer().into_iter().chain([here.software()]).chain(models).collect();
         let about = "every engine at hand, and two modelled accelerators on a PCI bus".to_owned();
-        Self { about, proposal: CHAINED, tunnels: TUNNELS, engines, site, peer: here.peer() }
+        Self {
+            about,
+            mode: TUNNEL_MODE,
+            proposal: CHAINED,
+            tunnels: TUNNELS,
+            engines,
+            site,
+            peer: here.peer(),
+        }
     }
 
     /// The processor as in the small-packets paper, and two unlike accelerators on a bus; available
@@ -166,7 +178,15 @@ impl Platform {
         let site = engine("software", "software", "") + &models_text(&models);
         let engines = [here.software()].into_iter().chain(models).collect();
         let about = "the processor (software), and two unlike modelled accelerators on a PCI bus".to_owned();
-        Self { about, proposal: CHAINED, tunnels: TUNNELS, engines, site, peer: here.peer() }
+        Self {
+            about,
+            mode: TUNNEL_MODE,
+            proposal: CHAINED,
+            tunnels: TUNNELS,
+            engines,
+            site,
+            peer: here.peer(),
+        }
     }
 
     /// Two real engines: a slow one on the gateway's thread, and one on a core of its own that is
@@ -179,7 +199,15 @@ impl Platform {
         let _ = write!(site, "{}", engine("multibuffer", "multibuffer", &format!("core = {core}\n")));
         let about = "software in the gateway's thread, multibuffer on a core of its own".to_owned();
         let engines = vec![here.software(), multibuffer];
-        Some(Self { about, proposal: CHAINED, tunnels: TUNNELS, engines, site, peer: here.peer() })
+        Some(Self {
+            about,
+            mode: TUNNEL_MODE,
+            proposal: CHAINED,
+            tunnels: TUNNELS,
+            engines,
+            site,
+            peer: here.peer(),
+        })
     }
 
     /// A platform from `[[engine]]` tables of the gateway (`site`) and of its peer.
@@ -205,22 +233,25 @@ impl Platform {
             engines.push(here.engine(&name, is_model, cost.model));
         }
         let (about, site, peer) = (about.to_owned(), site.to_owned(), peer.to_owned());
-        Ok(Self { about, proposal, tunnels, engines, site, peer })
+        Ok(Self { about, mode: TUNNEL_MODE, proposal, tunnels, engines, site, peer })
+    }
+
+    /// Two gateways with the engines that they choose by themselves.
+    pub(super) fn chosen(mode: &'static str) -> Self {
+        let about = "the engines that a gateway chooses by itself".to_owned();
+        Self::plain(about, mode, String::new())
     }
 
     /// The GRIP card's RTL simulated by Verilator, as the only engine at both ends.
     #[cfg(feature = "card")]
     pub fn card() -> Self {
-        let card = engine("card", "card-model", "");
-        let about = "the verilated card".to_owned();
-        Self {
-            about,
-            proposal: "aes128gcm16",
-            tunnels: TUNNELS,
-            engines: Vec::new(),
-            site: card.clone(),
-            peer: card,
-        }
+        Self::plain("the verilated card".to_owned(), TUNNEL_MODE, engine("card", "card-model", ""))
+    }
+
+    /// The same engines at both ends, and AES-GCM.
+    fn plain(about: String, mode: &'static str, site: String) -> Self {
+        let peer = site.clone();
+        Self { about, mode, proposal: "aes128gcm16", tunnels: TUNNELS, engines: Vec::new(), site, peer }
     }
 }
 

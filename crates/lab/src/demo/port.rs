@@ -208,4 +208,18 @@ mod tests {
         assert_eq!(delivery.out_of_order.load(Ordering::Relaxed), 1);
         assert!(!delivery.is_perfect());
     }
+
+    #[test]
+    fn a_packet_that_arrives_twice_is_seen() {
+        let (mut port, traffic, delivery) = pair();
+        let mut pool = FramePool::new(8, 0);
+        delivery.sent.store(2, Ordering::Relaxed);
+        for at in [0, 1, 1] {
+            let mut burst = vec![pool.take_filled(traffic.packet(at), 0).expect("a frame")];
+            port.send(&mut pool, &mut burst).expect("memory does not fail");
+        }
+        assert_eq!(delivery.good.load(Ordering::Relaxed), 2);
+        assert_eq!(delivery.out_of_order.load(Ordering::Relaxed), 1);
+        assert!(!delivery.is_perfect());
+    }
 }

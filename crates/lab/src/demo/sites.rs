@@ -25,7 +25,7 @@ pub(super) fn both(rule: Rule, window: usize, platform: &Platform) -> [Config; 2
     let keys: Vec<(String, String)> = (0..platform.tunnels).map(|_| (key(), key())).collect();
     [(1, &platform.site), (2, &platform.peer)].map(|(site, engines)| {
         let mut text = scheduler(rule, window) + engines;
-        tunnels(&mut text, site, platform.proposal, &keys);
+        tunnels(&mut text, site, platform, &keys);
         Config::parse("demo.toml", &text).expect("the demo's own configuration is good")
     })
 }
@@ -37,7 +37,8 @@ fn scheduler(rule: Rule, window: usize) -> String {
     )
 }
 
-fn tunnels(text: &mut String, site: u8, proposal: &str, keys: &[(String, String)]) {
+fn tunnels(text: &mut String, site: u8, platform: &Platform, keys: &[(String, String)]) {
+    let Platform { mode, proposal, .. } = platform;
     for (k, (there, back)) in keys.iter().enumerate() {
         let peer = 3 - site;
         let (out, inward) = if site == 1 { (there, back) } else { (back, there) };
@@ -47,6 +48,7 @@ fn tunnels(text: &mut String, site: u8, proposal: &str, keys: &[(String, String)
             r#"
 [[tunnel]]
 name = "tunnel-{k}"
+mode = "{mode}"
 local = "192.0.2.{site}"
 remote = "192.0.2.{peer}"
 local_ts = ["10.{site}.{k}.0/24"{}]

@@ -9,11 +9,12 @@ use convoy_dataplane::pipeline::{Clock, EngineEvent, Health, SlotCounters};
 use convoy_dataplane::worker::{Side, Worker, WorkerEvent};
 use convoy_gateway::assemble;
 use convoy_gateway::state::Beginnings;
-use convoy_port::{Port, memory};
+use convoy_port::{Port, PortCounters, memory};
 use convoy_scheduler::EngineSnapshot;
 
 use super::DemoError;
 use super::arrivals::{Arrivals, Load};
+use super::cpu::cpu_time;
 use super::delivery::{Delivery, Latency};
 use super::failing::make_fail;
 use super::platform::Platform;
@@ -27,6 +28,8 @@ use super::traffic::Traffic;
 const LINK_PACKETS: usize = 1024;
 /// MTU of the link in bytes.
 const LINK_MTU: usize = 1500;
+/// What a packet on an Ethernet needs beside itself, in bytes: preamble, header, checksum, gap.
+const ETHERNET_BYTES: u64 = 8 + 14 + 4 + 12;
 /// Interval of the live view.
 const SHOW_EVERY: Duration = Duration::from_millis(250);
 /// Longest wait for the last packets to arrive.
@@ -75,7 +78,7 @@ pub(super) fn run_trial(
     for delivery in &pair.deliveries {
         delivery.sending.store(true, Ordering::Relaxed);
     }
-    let began = Instant::now();
+    let (began, cpu_before) = (Instant::now(), cpu_time());
     let (mut next_show, mut is_recording, mut all_events) = (SHOW_EVERY, false, Vec::new());
     while began.elapsed() < trial.length {
         pair.round()?;
@@ -94,10 +97,11 @@ pub(super) fn run_trial(
         delivery.sending.store(false, Ordering::Relaxed);
     }
     let elapsed = pair.drain(began)?;
+    let cpu = cpu_time().saturating_sub(cpu_before);
     let view = pair.view(trial, elapsed);
     all_events.extend(view.events.iter().cloned());
     show(&view);
-    Ok(pair.report(view, elapsed, all_events))
+    Ok(pair.report(view, (elapsed, cpu), all_events))
 }
 
 impl Pair {
@@ -150,12 +154,14 @@ impl Pair {
         Ok(moved)
     }
 
-    /// Waits for the last packets; returns the time at which the last one arrived.
+    /// Waits for the last packets, and for what comes beyond them; returns the time at which
+    /// anything moved last.
     fn drain(&mut self, began: Instant) -> Result<Duration, DemoError> {
         let stopped = Instant::now();
-        let mut last = began.elapsed();
-        while self.arrived() < self.sent() && stopped.elapsed() < DRAIN {
-            if self.round()? {
+        let (mut last, mut moved) = (began.elapsed(), true);
+        while (moved || self.arrived() < self.sent()) && stopped.elapsed() < DRAIN {
+            moved = self.round()?;
+            if moved {
                 last = began.elapsed();
             }
         }
@@ -174,9 +180,14 @@ impl Pair {
         self.sum(Delivery::arrived)
     }
 
-    fn delivered_bytes(&self) -> u64 {
-        let ports = self.gateways.iter().flat_map(|gateway| gateway.ports(Side::Inside));
-        ports.map(|port| port.counters().sent_bytes).sum()
+    /// What the ports of one side of both gateways have sent.
+    fn sent_by(&self, side: Side, count: impl Fn(PortCounters) -> u64) -> u64 {
+        let ports = self.gateways.iter().flat_map(|gateway| gateway.ports(side));
+        ports.map(|port| count(port.counters())).sum()
+    }
+
+    fn mbps(&self, elapsed: Duration) -> f64 {
+        self.sent_by(Side::Inside, |inside| inside.sent_bytes) as f64 * 8e-6 / elapsed.as_secs_f64()
     }
 
     fn view(&mut self, trial: &Trial<'_>, elapsed: Duration) -> LiveView {
@@ -186,7 +197,7 @@ impl Pair {
             elapsed_s: elapsed.as_secs_f64(),
             length_s: trial.length.as_secs_f64(),
             delivered: self.arrived(),
-            mbps: self.delivered_bytes() as f64 * 8e-6 / elapsed.as_secs_f64(),
+            mbps: self.mbps(elapsed),
             engines: self.engines(),
             events: std::mem::take(&mut self.events),
         }
@@ -215,7 +226,14 @@ impl Pair {
         stage.snapshot().engines.into_iter().enumerate().map(engine).collect()
     }
 
-    fn report(&self, view: LiveView, elapsed: Duration, events: Vec<String>) -> TrialReport {
+    fn report(
+        &self,
+        view: LiveView,
+        (elapsed, cpu): (Duration, Duration),
+        events: Vec<String>,
+    ) -> TrialReport {
+        let esp_packets = self.sent_by(Side::Outside, |outside| outside.sent_packets);
+        let esp_bytes = self.sent_by(Side::Outside, |outside| outside.sent_bytes);
         let (sent, arrived) = (self.sent(), self.arrived());
         let good = self.sum(|delivery| delivery.good.load(Ordering::Relaxed));
         let measured = self.gateways[0].pipeline().stage().snapshot().engines;
@@ -231,13 +249,16 @@ impl Pair {
             wrong: self.sum(|delivery| delivery.wrong.load(Ordering::Relaxed)),
             lost: sent.saturating_sub(arrived),
             packets_per_second: good as f64 / elapsed.as_secs_f64(),
-            mbps: self.delivered_bytes() as f64 * 8e-6 / elapsed.as_secs_f64(),
+            mbps: self.mbps(elapsed),
             latency: Latency::of(&self.deliveries),
             packets_per_multi_packet: packets as f64 / multi_packets.max(1) as f64,
             engines: view.engines,
             events,
             quarantined: self.quarantined.clone(),
             is_perfect: self.deliveries.iter().all(|delivery| delivery.is_perfect()),
+            esp_packets,
+            ethernet_bytes: esp_bytes + esp_packets * ETHERNET_BYTES,
+            cpu_ns_per_packet: cpu.as_nanos() as f64 / good.max(1) as f64,
         }
     }
 }

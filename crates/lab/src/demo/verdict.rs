@@ -8,7 +8,7 @@ use super::measure::Measurement;
 use super::rule::Rule;
 
 /// Smallest relative difference that counts; the rest is noise.
-const NOISE: f64 = 0.05;
+pub(super) const NOISE: f64 = 0.05;
 /// Fraction of the load that a rule may refuse; beyond it, its latency is not comparable.
 const CARRIED: f64 = 0.01;
 
@@ -90,18 +90,8 @@ mod tests {
     use crate::demo::delivery::Latency;
 
     fn measured(rule: Rule, packets_per_second: f64, p99_us: f64, refused: f64) -> Measurement {
-        Measurement {
-            rule,
-            packets_per_second,
-            mbps: 0.0,
-            refused,
-            packets_per_multi_packet: 1.0,
-            latency: Latency { p99_us, ..Latency::default() },
-            shares: Vec::new(),
-            sent: 0,
-            good: 0,
-            is_perfect: true,
-        }
+        let latency = Latency { p99_us, ..Latency::default() };
+        Measurement { packets_per_second, refused, latency, ..Measurement::blank(rule) }
     }
 
     fn verdict(own: (f64, f64, f64), baselines: [(f64, f64, f64); 2]) -> String {
