@@ -9,6 +9,7 @@ const BURST: u32 = 64;
 
 fn policies(count: u32) -> Vec<Policy> {
     let policy = |n: u32| Policy {
+        interface: 0,
         name: format!("network {n}"),
         priority: 10,
         direction: PolicyDirection::Both,

@@ -31,6 +31,7 @@ fn gateway([local, remote]: [IpAddr; 2], direction: SaDirection, inside: [&str; 
         .expect("a good SA");
     let [ours, theirs] = inside.map(|network| network.parse().expect("a network"));
     ipsec.set_policies(vec![Policy {
+        interface: 0,
         name: "site".to_owned(),
         priority: 10,
         direction: PolicyDirection::Both,

@@ -52,6 +52,7 @@ fn gateway(sas: u32, direction: SaDirection) -> Ipsec {
         let [local, remote] = if is_sender { [source, destination] } else { [destination, source] };
         let network = |address: Ipv4Addr| format!("{address}/32").parse().expect("a network");
         policies.push(Policy {
+            interface: 0,
             name: format!("site {sa}"),
             priority: 10,
             direction: PolicyDirection::Both,

@@ -31,14 +31,15 @@ pub struct FlowKey {
     pub(crate) source: u128,
     /// Destination address as a number.
     pub(crate) destination: u128,
-    /// Everything but the addresses in one word, so that keys compare quickly: [`IS_V6`],
-    /// [`PORTS_KNOWN`], the protocol from bit 32 on, the source port from bit 16 on, the
-    /// destination port.
+    /// Everything but the addresses in one word, so that keys compare quickly: the inside interface
+    /// from bit [`INTERFACE_AT`] on, [`IS_V6`], [`PORTS_KNOWN`], the protocol from bit 32 on, the
+    /// source port from bit 16 on, the destination port.
     pub(crate) upper: u64,
 }
 
 const IS_V6: u64 = 1 << 40;
 const PORTS_KNOWN: u64 = 1 << 41;
+const INTERFACE_AT: u32 = 42;
 
 impl FlowKey {
     /// A key from its parts; `ports` are source and destination, `None` where they are invisible.
@@ -59,6 +60,20 @@ impl FlowKey {
     pub(crate) fn of(packet: &[u8], layout: &Layout) -> Self {
         let (source, destination) = layout.address_numbers(packet);
         Self { source, destination, upper: upper(layout.is_v6, layout.protocol, layout.ports(packet)) }
+    }
+
+    /// The same flow on an inside interface; without this it is on 0, which tunnels share.
+    #[inline]
+    #[must_use]
+    pub(crate) const fn on(self, interface: u16) -> Self {
+        let others = self.upper & ((1 << INTERFACE_AT) - 1);
+        Self { upper: others | interface_bits(interface), ..self }
+    }
+
+    /// The inside interface.
+    #[inline]
+    pub(crate) const fn interface(&self) -> u16 {
+        (self.upper >> INTERFACE_AT) as u16
     }
 
     /// The key of a packet quoted by an ICMP error, which may be cut short behind its IP headers;
@@ -109,6 +124,12 @@ impl FlowKey {
     }
 }
 
+/// An inside interface in the upper part of a key.
+#[inline]
+pub(crate) const fn interface_bits(interface: u16) -> u64 {
+    (interface as u64) << INTERFACE_AT
+}
+
 /// The upper part of the key of an IPv4 packet with ports, source before destination.
 #[inline]
 pub(crate) fn upper_v4(protocol: u8, ports: u32) -> u64 {
@@ -131,7 +152,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_key_gives_back_its_parts(
-            ends in (any::<u128>(), any::<u128>()), is_v6: bool, protocol: u8, ports: Option<(u16, u16)>,
+            ends in (any::<u128>(), any::<u128>()), is_v6: bool, protocol: u8, ports: Option<(u16, u16)>, interface: u16,
         ) {
             let [source, destination] = [ends.0, ends.1].map(|number| number_address(is_v6, number));
             let key = FlowKey::new(source, destination, protocol, ports);
@@ -140,6 +161,9 @@ mod tests {
             let swapped = ports.map(|(source, destination)| (destination, source));
             prop_assert_eq!(key.reversed(), FlowKey::new(destination, source, protocol, swapped));
             prop_assert_eq!(key.reversed().reversed(), key);
+            let there = key.on(interface);
+            prop_assert_eq!((there.interface(), there.reversed().interface()), (interface, interface));
+            prop_assert_eq!(there.on(0), key);
         }
     }
 }

@@ -8,7 +8,7 @@
 
 use convoy_packet::prefetch;
 
-use crate::flow::{FlowKey, upper_v4};
+use crate::flow::{FlowKey, interface_bits, upper_v4};
 
 /// Places in a set.
 const WAYS: usize = 4;
@@ -32,10 +32,11 @@ impl V4Key {
     /// The key of no flow.
     pub(crate) const NONE: Self = Self { addresses: 0, upper: u64::MAX };
 
-    /// The key of a packet with ports, by its addresses and ports, source before destination.
+    /// The key of a packet with ports on an inside interface, by its addresses and ports, source
+    /// before destination.
     #[inline]
-    pub(crate) fn new(addresses: u64, protocol: u8, ports: u32) -> Self {
-        Self { addresses, upper: upper_v4(protocol, ports) }
+    pub(crate) fn new(addresses: u64, protocol: u8, ports: u32, interface: u16) -> Self {
+        Self { addresses, upper: upper_v4(protocol, ports) | interface_bits(interface) }
     }
 
     /// The flow of the key.

@@ -35,6 +35,7 @@ mod iptfs;
 mod job;
 mod job_plan;
 mod lifetime;
+mod links;
 mod nat_flows;
 mod natt;
 mod open_template;

@@ -1,6 +1,6 @@
 //! The security policy database (RFC 4301 section 4.4.1): ordered policies, and their search.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 
 use crate::flow::FlowKey;
@@ -54,6 +54,9 @@ pub struct Policy {
     pub priority: u32,
     /// The traffic's direction.
     pub direction: PolicyDirection,
+    /// The inside interface of the traffic; 0 is the one that tunnels share. Each has policies of
+    /// its own.
+    pub interface: u16,
     /// The traffic.
     pub selector: Selector,
     /// What happens to it.
@@ -114,7 +117,8 @@ pub(crate) struct Spd {
     slots: Vec<Option<Policy>>,
     free: Vec<u32>,
     order: BTreeMap<PolicyPlace, u32>,
-    index: AddressIndex<(PolicyPlace, u32)>,
+    /// By inside interface.
+    indexes: HashMap<u16, AddressIndex<(PolicyPlace, u32)>>,
 }
 
 impl Spd {
@@ -126,7 +130,7 @@ impl Spd {
             self.slots.push(None);
             self.slots.len() as u32 - 1
         });
-        self.index.insert(&policy.selector, (place, slot));
+        self.indexes.entry(policy.interface).or_default().insert(&policy.selector, (place, slot));
         self.order.insert(place, slot);
         self.slots[slot as usize] = Some(policy);
         slot
@@ -136,7 +140,9 @@ impl Spd {
     pub(crate) fn remove(&mut self, place: PolicyPlace) -> Option<(u32, Policy)> {
         let slot = self.order.remove(&place)?;
         let policy = self.slots[slot as usize].take()?;
-        self.index.remove(&policy.selector, (place, slot));
+        if let Some(index) = self.indexes.get_mut(&policy.interface) {
+            index.remove(&policy.selector, (place, slot));
+        }
         self.free.push(slot);
         Some((slot, policy))
     }
@@ -167,7 +173,7 @@ impl Spd {
             let policy = self.slots[slot as usize].as_ref();
             policy.is_some_and(|policy| policy.applies(direction) && policy.selector.matches_outbound(flow))
         };
-        self.index.first(flow, |(_, slot)| selects(slot)).map(|(_, slot)| slot)
+        self.indexes.get(&flow.interface())?.first(flow, |(_, slot)| selects(slot)).map(|(_, slot)| slot)
     }
 }
 
@@ -183,6 +189,7 @@ mod tests {
             name: format!("{local}-{remote}"),
             priority,
             direction: PolicyDirection::Both,
+            interface: 0,
             selector: Selector { local: local.parse().expect(local), remote: remote.parse().expect(remote) },
             action,
         }
@@ -236,6 +243,25 @@ mod tests {
     }
 
     #[test]
+    fn each_interface_has_policies_of_its_own() {
+        let on = |interface, remote, tunnel| Policy {
+            interface,
+            ..policy(1, "0.0.0.0/0", remote, Action::Protect(TunnelId(tunnel)))
+        };
+        let spd = spd([on(0, "10.2.0.0/16", 0), on(1, "0.0.0.0/0", 1), on(2, "0.0.0.0/0", 2)]);
+        let found = |interface, destination| {
+            let slot = spd.find_outbound(&flow("10.1.0.1", destination).on(interface))?;
+            Some(action(&spd, slot))
+        };
+        assert_eq!(found(0, "10.2.0.1"), Some(Action::Protect(TunnelId(0))));
+        assert_eq!(found(0, "10.3.0.1"), None);
+        for interface in [1, 2] {
+            assert_eq!(found(interface, "10.2.0.1"), Some(Action::Protect(TunnelId(interface.into()))));
+        }
+        assert_eq!(found(3, "10.2.0.1"), None);
+    }
+
+    #[test]
     fn thousands_of_disjoint_tunnels_leave_few_candidates() {
         let tunnels = (0..4_000u32).map(|n| {
             let remote = format!("10.{}.{}.0/24", n >> 8, n & 255);
@@ -273,7 +299,7 @@ mod tests {
                 let place = PolicyPlace { priority, rank };
                 if comes {
                     let policy = Policy {
-                        name: String::new(), priority, direction: PolicyDirection::Both, selector, action: Action::Bypass,
+                        name: String::new(), priority, direction: PolicyDirection::Both, interface: 0, selector, action: Action::Bypass,
                     };
                     spd.insert(rank, policy);
                     all.insert(place, selector);

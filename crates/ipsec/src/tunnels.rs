@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use convoy_packet::{Layout, prefetch};
 
 use crate::flow::FlowKey;
+use crate::links::Links;
 use crate::sa_id::{InboundId, OutboundId};
 use crate::selector::{Ports, Selector};
 use crate::spd::TunnelId;
@@ -17,6 +18,10 @@ struct Tunnel {
     inbound: Vec<InboundId>,
     /// The selectors of policies that protect by this tunnel.
     selectors: Vec<Selector>,
+    /// The inside interface of these policies; 0 is the one that tunnels share.
+    interface: u16,
+    /// Whether its interface counts it among those that can send.
+    is_linked: bool,
     /// Packets dropped for lack of an SA.
     dropped_without_sa: u64,
 }
@@ -34,13 +39,15 @@ struct Admission {
     remote: [u32; 2],
     /// The protocols of each side; [`ANY_PROTOCOL`] is any.
     protocols: [u16; 2],
+    /// The tunnel's inside interface.
+    interface: u16,
 }
 
 const ANY_PROTOCOL: u16 = 256;
 
 impl Admission {
     /// Admits nothing: no address is above the last and below the first.
-    const NOTHING: Self = Self { local: [1, 0], remote: [1, 0], protocols: [ANY_PROTOCOL; 2] };
+    const NOTHING: Self = Self { local: [1, 0], remote: [1, 0], protocols: [ANY_PROTOCOL; 2], interface: 0 };
 
     fn of(selector: &Selector) -> Option<Self> {
         let Selector { local, remote } = selector;
@@ -52,6 +59,7 @@ impl Admission {
             local: local.addresses.v4_bounds(),
             remote: remote.addresses.v4_bounds(),
             protocols: [protocol(local.protocol), protocol(remote.protocol)],
+            interface: 0,
         })
     }
 
@@ -76,14 +84,33 @@ pub(crate) struct Tunnels {
     current: Vec<u32>,
     admissions: Vec<Admission>,
     numbers: HashMap<TunnelId, u32>,
+    /// Whether a tunnel without an SA gets one once there are packets for it, so that it can send.
+    negotiates: bool,
+    links: Links,
 }
 
 impl Tunnels {
+    /// No tunnels; `negotiates` says whether a key daemon negotiates an SA for the packets of a
+    /// tunnel that has none.
+    pub(crate) fn new(negotiates: bool) -> Self {
+        Self { negotiates, ..Self::default() }
+    }
+
     /// The number of a tunnel, new or old.
     pub(crate) fn number(&mut self, id: TunnelId) -> u32 {
         *self.numbers.entry(id).or_insert_with(|| {
             let (outbound, inbound, selectors) = (Vec::new(), Vec::new(), Vec::new());
-            self.list.push(Tunnel { id, outbound, inbound, selectors, dropped_without_sa: 0 });
+            let (interface, is_linked) = (0, false);
+            let dropped_without_sa = 0;
+            self.list.push(Tunnel {
+                id,
+                outbound,
+                inbound,
+                selectors,
+                interface,
+                is_linked,
+                dropped_without_sa,
+            });
             self.current.push(NONE);
             self.admissions.push(Admission::NOTHING);
             self.list.len() as u32 - 1
@@ -105,6 +132,28 @@ impl Tunnels {
     fn set_current(&mut self, number: u32) {
         let newest = self.list[number as usize].outbound.last();
         self.current[number as usize] = newest.map_or(NONE, |sa| sa.0);
+        self.set_link(number);
+    }
+
+    /// The inside interface of a tunnel's packets.
+    #[inline]
+    pub(crate) fn interface(&self, number: u32) -> u16 {
+        self.admissions[number as usize].interface
+    }
+
+    /// Tells its interface whether a tunnel can send: it has an SA, or packets get it one.
+    fn set_link(&mut self, number: u32) {
+        let tunnel = &mut self.list[number as usize];
+        let can_send = !tunnel.outbound.is_empty() || self.negotiates && !tunnel.selectors.is_empty();
+        if can_send != tunnel.is_linked {
+            tunnel.is_linked = can_send;
+            self.links.note(tunnel.interface, can_send);
+        }
+    }
+
+    /// The interfaces whose link has come up or gone down since the last call.
+    pub(crate) fn links_mut(&mut self) -> &mut Links {
+        &mut self.links
     }
 
     /// Prefetches what [`admits_at_once`](Self::admits_at_once) reads.
@@ -171,14 +220,29 @@ impl Tunnels {
 
     /// Clears what the tunnels admit.
     pub(crate) fn clear_selectors(&mut self) {
-        self.list.iter_mut().for_each(|tunnel| tunnel.selectors.clear());
         self.admissions.fill(Admission::NOTHING);
+        for number in 0..self.list.len() as u32 {
+            self.list[number as usize].selectors.clear();
+            self.set_interface(number, 0);
+            self.set_link(number);
+        }
     }
 
-    /// Adds a selector to a tunnel.
-    pub(crate) fn add_selector(&mut self, number: u32, selector: Selector) {
+    /// Adds a selector to a tunnel, whose packets are on this inside interface.
+    pub(crate) fn add_selector(&mut self, number: u32, selector: Selector, interface: u16) {
+        self.set_interface(number, interface);
         self.list[number as usize].selectors.push(selector);
         self.set_admission(number);
+        self.set_link(number);
+    }
+
+    fn set_interface(&mut self, number: u32, interface: u16) {
+        let tunnel = &mut self.list[number as usize];
+        let before = std::mem::replace(&mut tunnel.interface, interface);
+        if before != interface && tunnel.is_linked {
+            self.links.note(before, false);
+            self.links.note(interface, true);
+        }
     }
 
     /// Undoes one [`add_selector`](Self::add_selector).
@@ -188,11 +252,13 @@ impl Tunnels {
             selectors.remove(place);
         }
         self.set_admission(number);
+        self.set_link(number);
     }
 
     fn set_admission(&mut self, number: u32) {
-        let simple = self.list[number as usize].selectors.iter().find_map(Admission::of);
-        self.admissions[number as usize] = simple.unwrap_or(Admission::NOTHING);
+        let Tunnel { selectors, interface, .. } = &self.list[number as usize];
+        let simple = selectors.iter().find_map(Admission::of).unwrap_or(Admission::NOTHING);
+        self.admissions[number as usize] = Admission { interface: *interface, ..simple };
     }
 
     /// Whether the fast check admits an inner packet to this tunnel; if not,
@@ -246,6 +312,40 @@ mod tests {
         assert_eq!(tunnels.id(number), TunnelId(900));
     }
 
+    fn everything() -> Selector {
+        let all: TrafficSelector = "0.0.0.0/0".parse().expect("everything");
+        Selector { local: all, remote: all }
+    }
+
+    #[test]
+    fn an_interface_has_a_link_while_a_tunnel_of_it_can_send() {
+        let mut tunnels = Tunnels::new(false);
+        let number = tunnels.number(TunnelId(1));
+        tunnels.add_outbound(number, OutboundId(1));
+        assert_eq!(tunnels.links_mut().take_changes(), [], "it is on the shared interface");
+        tunnels.add_selector(number, everything(), 5);
+        assert_eq!(tunnels.interface(number), 5);
+        assert_eq!(tunnels.links_mut().take_changes(), [(5, true)]);
+        tunnels.clear_selectors();
+        tunnels.add_selector(number, everything(), 5);
+        assert_eq!(tunnels.links_mut().take_changes(), [], "policies that stay change nothing");
+        tunnels.clear_selectors();
+        tunnels.add_selector(number, everything(), 6);
+        assert_eq!(tunnels.links_mut().take_changes(), [(5, false), (6, true)]);
+        tunnels.remove_outbound(number, OutboundId(1));
+        assert_eq!(tunnels.links_mut().take_changes(), [(6, false)]);
+    }
+
+    #[test]
+    fn with_a_key_daemon_a_policy_without_sa_is_a_link() {
+        let mut tunnels = Tunnels::new(true);
+        let number = tunnels.number(TunnelId(1));
+        tunnels.add_selector(number, everything(), 5);
+        assert_eq!(tunnels.links_mut().take_changes(), [(5, true)], "the first packet gets it an SA");
+        tunnels.remove_selector(number, &everything());
+        assert_eq!(tunnels.links_mut().take_changes(), [(5, false)]);
+    }
+
     fn side() -> impl Strategy<Value = TrafficSelector> {
         let ports =
             prop_oneof![Just(Ports::Any), Just(Ports::Any), Just(Ports::Opaque), Just(Ports::Range(3, 5))];
@@ -282,7 +382,7 @@ mod tests {
             let mut tunnels = Tunnels::default();
             let number = tunnels.number(TunnelId(1));
             let selectors: Vec<_> = sides.into_iter().map(|(local, remote)| Selector { local, remote }).collect();
-            selectors.iter().for_each(|selector| tunnels.add_selector(number, *selector));
+            selectors.iter().for_each(|selector| tunnels.add_selector(number, *selector, 0));
             for flow in flows {
                 let is_admitted = selectors.iter().any(|selector| selector.matches_inbound(&flow));
                 prop_assert_eq!(tunnels.admits_inbound(number, &flow), is_admitted);

@@ -92,6 +92,8 @@ pub(crate) struct Metadata {
     pub(crate) next: u32,
     /// What a port's device does to the packet, or did.
     pub(crate) offload: Offload,
+    /// The inside interface of a packet in plain; 0 is the one that tunnels share.
+    pub(crate) interface: u16,
 }
 
 const _: () = assert!(size_of::<Metadata>() == 64);
@@ -164,6 +166,7 @@ impl Frame {
         metadata.len = 0;
         metadata.received_ns = 0;
         metadata.offload = Offload::None;
+        metadata.interface = 0;
     }
 
     /// Sets the packet's start to `head` bytes behind the frame's first, and its length to `len`
@@ -241,6 +244,19 @@ impl Frame {
     #[inline]
     pub fn set_offload(&mut self, offload: Offload) {
         self.metadata_mut().offload = offload;
+    }
+
+    /// The inside interface by which a packet in plain came or leaves; 0 is the one that tunnels
+    /// share.
+    #[inline]
+    pub fn interface(&self) -> u16 {
+        self.metadata().interface
+    }
+
+    /// Sets the inside interface of a packet in plain.
+    #[inline]
+    pub fn set_interface(&mut self, interface: u16) {
+        self.metadata_mut().interface = interface;
     }
 
     /// Grows the packet by `count` bytes at its front and returns them; their content is what stood
@@ -336,6 +352,7 @@ impl Frame {
         metadata.len = 0;
         metadata.received_ns = 0;
         metadata.offload = Offload::None;
+        metadata.interface = 0;
         Ok(())
     }
 

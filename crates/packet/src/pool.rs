@@ -42,6 +42,7 @@ impl FreeList {
                 return_queue,
                 next: 0,
                 offload: Offload::None,
+                interface: 0,
             };
             // SAFETY: there is a region, whose array has an entry for each chunk; this chunk is of
             // this list alone, and there is no frame of it.

@@ -18,7 +18,7 @@ impl Tables {
     pub(super) fn tell_sender(
         &mut self,
         error: IcmpError,
-        packet: &[u8],
+        packet: &Frame,
         layout: &Layout,
         pool: &mut FramePool,
         to_sender: &mut Vec<Frame>,
@@ -27,7 +27,8 @@ impl Tables {
         if !self.icmp_sent.admits(self.now_ns) {
             return;
         }
-        if let Some(frame) = icmp::build(error, packet, layout, source, pool) {
+        if let Some(mut frame) = icmp::build(error, packet, layout, source, pool) {
+            frame.set_interface(packet.interface());
             self.totals.icmp_sent += 1;
             to_sender.push(frame);
         }

@@ -132,7 +132,7 @@ impl Outbound {
             frame.truncate(plain.total_len);
             let PlainV4 { traffic_class, dont_fragment, .. } = plain;
             let inner = Inner { next_header: IPV4, traffic_class, dont_fragment };
-            let key = V4Key::new(plain.addresses, plain.protocol, plain.upper);
+            let key = V4Key::new(plain.addresses, plain.protocol, plain.upper, frame.interface());
             match burst.runs.last_mut().filter(|_| (key, inner) == last) {
                 Some(run) => run.packets += 1,
                 None => burst.push(Flow::V4(key), self.flows.place_v4(&key), inner),
@@ -148,7 +148,7 @@ impl Outbound {
             return burst.push(Flow::None, FlowPlace::NONE, Inner::default());
         };
         frame.truncate(layout.total_len);
-        let (inner, flow) = (Inner::of(&layout), FlowKey::of(frame, &layout));
+        let (inner, flow) = (Inner::of(&layout), FlowKey::of(frame, &layout).on(frame.interface()));
         let place = self.flows.place(&flow);
         if layout.is_v6 {
             burst.v6_flows.push(flow);

@@ -76,6 +76,7 @@ impl Inbound {
             return false;
         }
         let start = usize::from(job.cipher_start);
+        frame.set_interface(tables.tunnels.interface(sa.tunnel));
         frame.truncate(start + inner.total_len);
         let trimmed = frame.trim_front(start);
         debug_assert!(trimmed.is_ok(), "the inner packet was found behind it");
@@ -218,6 +219,7 @@ pub(super) fn deliver(
         return tables.drop_frame(pool, frame, Some(index), reason);
     }
     tables.totals.opened += 1;
+    frame.set_interface(tables.tunnels.interface(tunnel));
     if mode == Mode::Transport || !tables.config.decrement_ttl {
         return out.push(frame);
     }

@@ -115,7 +115,7 @@ impl Tables {
             Action::Protect(id) if !self.serves(id) => Verdict::HandOver(self.directory().owner_of(id)),
             Action::Protect(id) => {
                 let number = self.tunnels.number(id);
-                self.tunnels.add_selector(number, policy.selector);
+                self.tunnels.add_selector(number, policy.selector, policy.interface);
                 Verdict::Protect(number)
             }
         };
@@ -139,5 +139,6 @@ impl Tables {
 
 /// Whether two policies do the same with the same packets, whatever their names.
 fn is_same_traffic(one: &Policy, other: &Policy) -> bool {
-    (one.direction, one.selector, one.action) == (other.direction, other.selector, other.action)
+    let traffic = |policy: &Policy| (policy.direction, policy.interface, policy.selector, policy.action);
+    traffic(one) == traffic(other)
 }

@@ -152,7 +152,8 @@ impl Context<'_> {
     /// section 6.2). No SA is negotiated for it.
     fn protect_by_quote(&mut self, frame: Frame, layout: &Layout) {
         let quote = Quote::of(&frame, layout);
-        let answer = quote.as_ref().and_then(Quote::followed).map(|quoted| quoted.reversed());
+        let quoted = quote.as_ref().and_then(Quote::followed);
+        let answer = quoted.map(|quoted| quoted.reversed().on(frame.interface()));
         let decision = answer.and_then(|answer| {
             let place = self.flows.place(&answer);
             self.flows.get_or_decide(&answer, place, |answer| self.tables.decide_outbound(answer))
@@ -287,11 +288,12 @@ impl Context<'_> {
             return Some(frame);
         }
         let larger = self.pool.take_filled(&frame, tail);
-        let received_ns = frame.received_ns();
+        let (received_ns, interface) = (frame.received_ns(), frame.interface());
         self.pool.give_back(frame);
         match larger {
             Some(mut larger) => {
                 larger.set_received_ns(received_ns);
+                larger.set_interface(interface);
                 Some(larger)
             }
             None => {

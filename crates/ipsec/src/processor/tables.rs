@@ -61,7 +61,7 @@ impl Tables {
     pub(super) fn new(config: IpsecConfig, directory: Arc<Directory>) -> Self {
         Self {
             sad: Sad::new(config.worker, directory),
-            tunnels: Tunnels::default(),
+            tunnels: Tunnels::new(config.acquire),
             spd: Spd::default(),
             verdicts: Vec::new(),
             uses: Vec::new(),
@@ -89,6 +89,18 @@ impl Tables {
     /// Whether a tunnel, and with it all of its SAs, belongs to this worker.
     pub fn serves(&self, tunnel: TunnelId) -> bool {
         self.directory().owner_of(tunnel) == self.config.worker
+    }
+
+    /// Whether [`take_link_changes`](Self::take_link_changes) might return something.
+    #[inline]
+    pub fn has_link_changes(&mut self) -> bool {
+        self.tunnels.links_mut().has_changes()
+    }
+
+    /// The inside interfaces, by [`Policy::interface`](crate::Policy::interface), of which tunnels
+    /// of this worker can send since the last call (`true`), or no longer can.
+    pub fn take_link_changes(&mut self) -> Vec<(u16, bool)> {
+        self.tunnels.links_mut().take_changes()
     }
 
     /// Evaluates an SA's limits and path again.

@@ -123,12 +123,13 @@ impl Inbound {
         let Unpacked { packets, lost } = &mut self.reassembling.unpacked;
         lost.drain(..).for_each(|reason| tables.count_drop(Some(id.into()), reason));
         let tunnel = tables.sad.inbound.hot(id.0).map_or(0, |sa| sa.tunnel);
-        for frame in packets.drain(..) {
+        for mut frame in packets.drain(..) {
             if let Some(plain) = PlainV4::parse(&frame)
                 && !tables.config.decrement_ttl
                 && tables.tunnels.admits_v4(tunnel, plain.addresses, plain.protocol)
             {
                 tables.totals.opened += 1;
+                frame.set_interface(tables.tunnels.interface(tunnel));
                 out.push(frame);
                 continue;
             }

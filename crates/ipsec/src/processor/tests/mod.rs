@@ -4,6 +4,7 @@ mod abuse;
 mod batch;
 mod hostile;
 mod icmp_errors;
+mod interfaces;
 mod iptfs;
 mod offload;
 mod plain;
@@ -349,7 +350,14 @@ fn protect(local: &str, remote: &str) -> Policy {
 
 fn policy(local: &str, remote: &str, action: Action) -> Policy {
     let selector = Selector { local: local.parse().expect(local), remote: remote.parse().expect(remote) };
-    Policy { name: String::new(), priority: 10, direction: PolicyDirection::Both, selector, action }
+    Policy {
+        name: String::new(),
+        priority: 10,
+        direction: PolicyDirection::Both,
+        interface: 0,
+        selector,
+        action,
+    }
 }
 
 /// A UDP packet of `len` bytes in all, from port 4660 to 53; too short ones have no UDP header.
