@@ -27,10 +27,10 @@ METHOD(kernel_ipsec_t, get_features, kernel_feature_t, convoy_kernel_t *this) {
     return KERNEL_ESP_V3_TFC;
 }
 
-/* Marks, interfaces and labels choose among SAs in ways that the gateway does not have. */
+/* Marks choose among SAs in a way that the gateway does not have. The interface is told with the policies. */
 static bool is_plain(kernel_ipsec_sa_id_t *id) {
-    if (id->mark.value || id->if_id) {
-        DBG1(DBG_KNL, "convoy: the gateway has neither marks nor interface ids");
+    if (id->mark.value) {
+        DBG1(DBG_KNL, "convoy: the gateway has no marks");
         return FALSE;
     }
     return TRUE;

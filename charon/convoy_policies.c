@@ -37,6 +37,7 @@ static void destroy_policy(policy_t *policy) {
 static void put_id(convoy_message_t *message, kernel_ipsec_policy_id_t *id) {
     convoy_put_u8(message, id->dir);
     convoy_put_zeros(message, 3);
+    convoy_put_u32(message, id->if_id);
     convoy_put_selector(message, id->src_ts);
     convoy_put_selector(message, id->dst_ts);
 }
@@ -59,8 +60,8 @@ static chunk_t fields_of(convoy_message_t *message) {
 }
 
 static bool is_plain(kernel_ipsec_policy_id_t *id) {
-    if (id->mark.value || id->if_id || id->interface || id->label) {
-        DBG1(DBG_KNL, "convoy: the gateway's policies have no marks, interfaces or security labels");
+    if (id->mark.value || id->interface || id->label) {
+        DBG1(DBG_KNL, "convoy: the gateway's policies have no marks, names of interfaces or security labels");
         return FALSE;
     }
     return TRUE;

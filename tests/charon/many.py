@@ -68,7 +68,7 @@ class Gateway:
 def policy(direction, child):
     here, there = selector("10.1.0.1"), selector(first + child)
     source, destination = (here, there) if direction == OUT else (there, here)
-    spec = struct.pack("<B3x", direction) + source + destination
+    spec = struct.pack("<B3xI", direction, 0) + source + destination
     return spec + struct.pack("<BBBxII", 1, 1, 2, child, 0)
 
 

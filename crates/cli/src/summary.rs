@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use convoy_gateway::config::{Config, PortConfig};
+use convoy_gateway::config::{Config, InterfaceConfig, PortConfig};
 use convoy_gateway::snapshot::{PortRow, Snapshot};
 
 /// Main settings of a gateway. It is no copy of the configuration, which holds keys. The gateway
@@ -20,9 +20,11 @@ impl Summary {
         let (count, window) = (config.workers, config.scheduler.window);
         let with_keys = config.tunnels.iter().filter(|tunnel| tunnel.manual.is_some()).count();
         let charon = config.charon.as_ref().map(|path| format!("; charon is awaited at {}", path.display()));
+        let interfaces = config.interfaces.iter().map(InterfaceConfig::port);
+        let ports = config.ports.iter().cloned().chain(interfaces);
         Self {
             gateway: format!("with {}: {count} {workers}, window of {window} packets", path.display()),
-            ports: config.ports.iter().map(|config| (config.name.clone(), port(config))).collect(),
+            ports: ports.map(|config| (config.name.clone(), port(&config))).collect(),
             tunnels: format!(
                 "tunnels: {with_keys} with static keys, {} without{}",
                 config.tunnels.len() - with_keys,

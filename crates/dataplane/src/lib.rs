@@ -10,6 +10,8 @@
 //!   [waits](worker::Worker::idle).
 //! - [`Handoff`](handoff::Handoff) has one worker's ends of the rings between all of them: an SA
 //!   belongs to one worker, whichever queue its packets arrive in.
+//! - [`InterfaceLinks`](interfaces::InterfaceLinks) says which inside interfaces have a link: those
+//!   with a tunnel that can send.
 //!
 //! A packet's path, from file to file: `worker.rs` reads a burst; `pipeline/path.rs` has the steps
 //! from there on; `pipeline/stage/admission.rs` is the window, `pipeline/stage/dispatch.rs` the
@@ -34,6 +36,7 @@ pub mod costs;
 pub mod daemon;
 pub mod drop_watch;
 pub mod handoff;
+pub mod interfaces;
 pub mod ledger;
 pub mod memory;
 mod moderation;

@@ -18,6 +18,7 @@ use crate::adaptive_wait::AdaptiveWait;
 use crate::append::append;
 use crate::daemon::Daemon;
 use crate::handoff::{Handoff, HandoffCounts, Waker};
+use crate::interfaces::{InsidePorts, InterfaceLinks};
 use crate::moderation::Moderation;
 use crate::pipeline::{EngineEvent, Pipeline};
 use crate::watch::Watch;
@@ -47,6 +48,8 @@ pub struct Worker {
     pipeline: Pipeline,
     inside: Vec<Box<dyn Port>>,
     outside: Vec<Box<dyn Port>>,
+    interfaces: InsidePorts,
+    links: Option<Arc<InterfaceLinks>>,
     ways_out: WaysOut,
     watch: Watch,
     busy_poll: AdaptiveWait,
@@ -81,6 +84,8 @@ impl Worker {
         let most_read = if pipeline.gains_by_long_bursts() { LONG_BURST } else { BURST };
         Self {
             leaving: [queues(&inside), queues(&outside)],
+            interfaces: InsidePorts::new(vec![0; inside.len()]),
+            links: None,
             ways_out: WaysOut::of(&outside),
             watch: Watch::new(&inside, &outside),
             busy_poll: AdaptiveWait::default(),
@@ -127,6 +132,12 @@ impl Worker {
     /// events.
     pub fn with_daemon(self, daemon: Arc<dyn Daemon>) -> Self {
         Self { daemon: Some(daemon), ..self }
+    }
+
+    /// The same worker with inside ports of these interfaces, by port; 0 is the one that tunnels
+    /// share. The links of the others follow the tunnels of all workers.
+    pub fn with_interfaces(self, interfaces: Vec<u16>, links: Arc<InterfaceLinks>) -> Self {
+        Self { interfaces: InsidePorts::new(interfaces), links: Some(links), ..self }
     }
 
     /// The same worker polling its ports for up to this long before it sleeps, while packets arrive
@@ -213,6 +224,9 @@ impl Worker {
     }
 
     fn round_at(&mut self, now_ns: u64, read: bool) -> Result<bool, PortError> {
+        if self.pipeline.ipsec_mut().tables.has_link_changes() {
+            self.set_links();
+        }
         let mut moved = self.take_handed();
         let mut more = false;
         if read {
@@ -273,6 +287,25 @@ impl Worker {
         taken > 0
     }
 
+    /// Has the links of its interfaces follow its tunnels.
+    fn set_links(&mut self) {
+        let changes = self.pipeline.ipsec_mut().tables.take_link_changes();
+        let Some(links) = &self.links else { return };
+        for (interface, can_send) in changes {
+            let Some(port) = self.interfaces.port(interface).and_then(|port| self.inside.get_mut(port))
+            else {
+                continue;
+            };
+            links.change(interface, can_send, |is_up| {
+                let name = port.description().name.clone();
+                match port.set_link(is_up) {
+                    Ok(()) => tracing::info!("interface {name} is {}", if is_up { "up" } else { "down" }),
+                    Err(error) => tracing::warn!("cannot set the link of interface {name}: {error}"),
+                }
+            });
+        }
+    }
+
     /// Finds input that is visible without a system call, so that the worker goes on without one.
     fn look_into_rings(&mut self) {
         for (side, ports) in [(Side::Inside, &self.inside), (Side::Outside, &self.outside)] {
@@ -297,7 +330,13 @@ impl Worker {
             frame.set_received_ns(now_ns);
         }
         match side {
-            Side::Inside => self.pipeline.outbound(&mut self.burst),
+            Side::Inside => {
+                let interface = self.interfaces.interface(port);
+                if interface != 0 {
+                    self.burst.iter_mut().for_each(|frame| frame.set_interface(interface));
+                }
+                self.pipeline.outbound(&mut self.burst);
+            }
             Side::Outside => self.pipeline.inbound(&mut self.burst),
         }
         Ok(received)
@@ -306,10 +345,10 @@ impl Worker {
     fn send(&mut self) -> Result<bool, PortError> {
         let (pool, departures) = self.pipeline.pool_and_departures();
         let [to_inside, to_outside] = &mut self.leaving;
-        // All inside traffic leaves through the first inside port.
-        let first = &self.inside[..self.inside.len().min(1)];
-        let (ways, only) = (self.ways_out, WaysOut::default());
-        let mut unencrypted = 0;
+        let (ways, is_shared) = (self.ways_out, self.interfaces.is_shared_only());
+        // All inside traffic of the shared interface leaves through its first port.
+        let (first, only) = (&self.inside[..self.inside.len().min(1)], WaysOut::default());
+        let (mut unencrypted, mut homeless) = (0, 0);
         // Most rounds have packets of one kind only. These checks save the calls for a packet that
         // arrives alone.
         for frames in [&mut departures.to_outside, &mut departures.bypass_out] {
@@ -318,8 +357,10 @@ impl Worker {
             }
         }
         for frames in [&mut departures.to_inside, &mut departures.bypass_in] {
-            if !frames.is_empty() {
+            if !frames.is_empty() && is_shared {
                 unencrypted += queue_all(frames, only, first, &mut to_inside[..first.len()], pool);
+            } else if !frames.is_empty() {
+                homeless += queue_by_interface(frames, &self.interfaces, to_inside, pool);
             }
         }
         let mut unheard = 0;
@@ -344,8 +385,9 @@ impl Worker {
                 sent += port.send(pool, queue)?;
             }
         }
-        if unencrypted + unheard + given.dropped > 0 {
+        if unencrypted + unheard + given.dropped + homeless > 0 {
             let tables = &mut self.pipeline.ipsec_mut().tables;
+            tables.count_dropped(DropReason::NoInterface, homeless);
             tables.count_dropped(DropReason::Unencrypted, unencrypted);
             tables.count_dropped(DropReason::IkeQueueFull, unheard);
             tables.count_dropped(DropReason::HandoffFull, given.dropped);
@@ -415,6 +457,31 @@ fn queue_all(
         unencrypted += queue(frame, ports.get(port).map(Box::as_ref), leaving.get_mut(port), pool);
     }
     unencrypted
+}
+
+/// Queues packets for the ports of their inside interfaces; returns how many were returned to the
+/// pool because there is none.
+#[inline(never)]
+fn queue_by_interface(
+    frames: &mut Vec<Frame>,
+    interfaces: &InsidePorts,
+    leaving: &mut [Vec<Frame>],
+    pool: &mut FramePool,
+) -> u64 {
+    let mut homeless = 0;
+    for frame in frames.drain(..) {
+        // Nothing in plain may leave inside that still has to be sealed; a port inside seals
+        // nothing.
+        let port = interfaces.port(frame.interface()).filter(|_| !frame.offload().is_unsealed());
+        match port.and_then(|port| leaving.get_mut(port)) {
+            Some(leaving) => leaving.push(frame),
+            None => {
+                homeless += 1;
+                pool.give_back(frame);
+            }
+        }
+    }
+    homeless
 }
 
 /// Queues a packet for its port, or returns it to the pool; returns 1 for one that the port would

@@ -300,6 +300,7 @@ pub fn policies(config: &Config, installed: &[Installed]) -> Vec<Policy> {
         name: "bypass".to_owned(),
         priority: 0,
         direction: PolicyDirection::Both,
+        interface: 0,
         selector: Selector { local: *local, remote: *remote },
         action: Action::Bypass,
     });
@@ -307,12 +308,15 @@ pub fn policies(config: &Config, installed: &[Installed]) -> Vec<Policy> {
     // Tunnels with keys from charon have charon's policies too.
     let has_policies = |tunnel: &&Installed| tunnel.config.manual.is_some() || config.charon.is_none();
     for tunnel in installed.iter().filter(has_policies) {
-        let TunnelConfig { name, priority, local_ts, remote_ts, .. } = &tunnel.config;
+        let TunnelConfig { name, priority, local_ts, remote_ts, interface, .. } = &tunnel.config;
+        // A reload has refused tunnels of interfaces that are not there.
+        let Some(interface) = config.interface_number(interface.as_deref()) else { continue };
         for local in local_ts {
             policies.extend(remote_ts.iter().map(|remote| Policy {
                 name: name.clone(),
                 priority: *priority,
                 direction: PolicyDirection::Both,
+                interface,
                 selector: Selector { local: *local, remote: *remote },
                 action: Action::Protect(tunnel.id),
             }));

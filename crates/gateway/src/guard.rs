@@ -26,10 +26,20 @@ pub(crate) fn has_inside_interface(config: &Config) -> bool {
 
 fn inside_interfaces(config: &Config) -> impl Iterator<Item = InsideInterface> {
     let inside = config.ports.iter().filter(|port| !port.is_outside);
-    inside.filter_map(|port| {
+    let shared = inside.filter_map(|port| {
         let name = port.settings.interface()?.to_owned();
         Some(InsideInterface { name, is_tunnels: port.settings.routed_interface().is_some() })
-    })
+    });
+    let own = config.interfaces.iter();
+    shared.chain(own.map(|interface| InsideInterface { name: interface.name.clone(), is_tunnels: true }))
+}
+
+/// The networks behind tunnels with an interface of their own, as far as their selectors name any:
+/// of what is selected as a whole, routes decide.
+fn selected(config: &Config) -> impl Iterator<Item = Prefix> {
+    let tunnels = config.tunnels.iter().filter(|tunnel| tunnel.interface.is_some());
+    let prefixes = tunnels.flat_map(|tunnel| &tunnel.remote_ts).filter_map(|it| it.addresses.as_prefix());
+    prefixes.filter(|(_, bits)| *bits > 0).map(|(address, bits)| Prefix { address, bits })
 }
 
 /// The guard of a configuration; `None` without an inside port at an interface of its own, and if
@@ -45,7 +55,7 @@ pub(crate) fn plan(config: &Config, blocked: &[Prefix]) -> Option<GuardPlan> {
     Some(GuardPlan {
         mark: config.routing.mark,
         inside: inside_interfaces(config).collect(),
-        remote: networks(config).into_iter().chain(blocked.iter().copied()).collect(),
+        remote: distinct(networks(config).into_iter().chain(selected(config)).chain(blocked.iter().copied())),
         here: here(config),
         outer: named(addresses.chain(config.tunnels.iter().map(|tunnel| tunnel.local))),
         peers: named(config.tunnels.iter().map(|tunnel| tunnel.remote)),

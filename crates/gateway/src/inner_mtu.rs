@@ -6,7 +6,7 @@ use std::fmt;
 use convoy_ipsec::{Envelope, Mode, Proposal, SaProtocol};
 use convoy_packet::{aggfrag, ipv4, ipv6};
 
-use crate::config::{Config, TunnelConfig};
+use crate::config::{Config, InterfaceConfig, TunnelConfig};
 
 /// The one of strongSwan's default proposals that leaves the least room: what charon may negotiate
 /// if the file does not say.
@@ -35,7 +35,21 @@ pub fn inner_mtu(config: &Config) -> InnerMtu {
     {
         return InnerMtu { bytes, reason: "as [[port]] says".to_owned() };
     }
-    let tunnels = config.tunnels.iter().map(|tunnel| of_tunnel(tunnel, config));
+    least(config, None)
+}
+
+/// The MTU of an inside interface that certain tunnels have for themselves, likewise.
+pub fn interface_mtu(config: &Config, interface: &InterfaceConfig) -> InnerMtu {
+    match interface.mtu {
+        Some(bytes) => InnerMtu { bytes, reason: "as [[interface]] says".to_owned() },
+        None => least(config, Some(&interface.name)),
+    }
+}
+
+/// The least that a tunnel of this interface leaves, or without one what may be negotiated.
+fn least(config: &Config, interface: Option<&str>) -> InnerMtu {
+    let tunnels = config.tunnels.iter().filter(|tunnel| tunnel.interface.as_deref() == interface);
+    let tunnels = tunnels.map(|tunnel| of_tunnel(tunnel, config));
     let (bytes, shape) = tunnels.min_by_key(|(bytes, _)| *bytes).unwrap_or_else(|| {
         let (bytes, shape) = of_default(has_v6_outside(config), config);
         (bytes, format!("no [[tunnel]], so {shape}"))

@@ -7,9 +7,9 @@ use convoy_engine::Engine;
 use convoy_port::{Context, Device, IKE_PORT, Opened, Port, PortError, Prefix, Route, RoutePlan};
 use convoy_scheduler::CostModel;
 
-use crate::config::{Config, PortConfig};
+use crate::config::{Config, PortConfig, TunnelConfig};
 use crate::guard;
-use crate::inner_mtu::inner_mtu;
+use crate::inner_mtu::{inner_mtu, interface_mtu};
 
 /// One worker's queues of all ports of a side, in the order of the configuration.
 type Queues = Vec<Box<dyn Port>>;
@@ -46,6 +46,14 @@ pub(crate) fn open_all(config: &Config) -> Result<OpenPorts, PortError> {
             sides[usize::from(port.is_outside)].push(queue);
         }
     }
+    for interface in &config.interfaces {
+        let inner_mtu = interface_mtu(config, interface).bytes;
+        let port = interface.port();
+        let Opened { queues, .. } = port.open(&Context { inner_mtu, ..context(&port, config) })?;
+        for (sides, queue) in all.iter_mut().zip(queues) {
+            sides[0].push(queue);
+        }
+    }
     for (side, name) in ["inside", "outside"].into_iter().enumerate() {
         if all.iter().any(|sides| sides[side].is_empty()) {
             let reason = "there is none; a gateway needs a [[port]] on each side".to_owned();
@@ -67,6 +75,12 @@ fn context(port: &PortConfig, config: &Config) -> Context {
         is_only_outside: config.ports.iter().filter(|port| port.is_outside).count() == 1,
         mark: mark(config),
     }
+}
+
+/// The inside interfaces of a worker's inside ports, in their order.
+pub(crate) fn inside_interfaces(config: &Config) -> Vec<u16> {
+    let shared = config.ports.iter().filter(|port| !port.is_outside).map(|_| 0);
+    shared.chain((1..).take(config.interfaces.len())).collect()
 }
 
 /// A port's device as an engine.
@@ -125,7 +139,8 @@ fn mark(config: &Config) -> Option<u32> {
 
 /// The networks of this side.
 pub(crate) fn here(config: &Config) -> Vec<Prefix> {
-    let prefixes = config.tunnels.iter().flat_map(|tunnel| &tunnel.local_ts);
+    let tunnels = config.tunnels.iter().filter(|tunnel| tunnel.interface.is_none());
+    let prefixes = tunnels.flat_map(|tunnel| &tunnel.local_ts);
     distinct(prefixes.filter_map(|selector| selector.addresses.as_prefix()).map(prefix))
 }
 
@@ -166,7 +181,10 @@ fn routes(config: &Config) -> Vec<Route> {
     let own = || config.ports.iter().filter(|port| !port.is_outside).flat_map(|port| &port.addresses);
     let mut routes: Vec<Route> = Vec::new();
     let mut known = BTreeSet::new();
-    for tunnel in config.tunnels.iter().filter(|tunnel| tunnel.mode != convoy_ipsec::Mode::Transport) {
+    // To interfaces of their own, routes are the operator's, or a routing daemon's.
+    let is_routed =
+        |tunnel: &&TunnelConfig| tunnel.mode != convoy_ipsec::Mode::Transport && tunnel.interface.is_none();
+    for tunnel in config.tunnels.iter().filter(is_routed) {
         let prefixes = tunnel.remote_ts.iter().filter_map(|selector| selector.addresses.as_prefix());
         for network in prefixes.filter(|network| !own().any(|address| address == network)) {
             let prefix = prefix(network);

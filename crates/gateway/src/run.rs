@@ -10,6 +10,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use convoy_dataplane::costs::Costs;
 use convoy_dataplane::handoff::Handoff;
+use convoy_dataplane::interfaces::InterfaceLinks;
 use convoy_dataplane::pipeline::{Clock, PipelineResources};
 use convoy_dataplane::worker::Worker;
 use convoy_engine::wipe_stack;
@@ -133,6 +134,8 @@ impl Gateway {
             Some(state) => state.begin(&config.tunnels, &config.tunnels)?,
             None => Beginnings::Fresh,
         };
+        let interfaces = ports::inside_interfaces(&config);
+        let links = Arc::new(InterfaceLinks::new(config.interfaces.len() as u16 + 1));
         let mut assembled = Vec::new();
         for (number, ((engines, [inside, outside]), handoff)) in
             (0..config.workers).zip(engines.into_iter().zip(ports.queues).zip(handoffs))
@@ -145,8 +148,10 @@ impl Gateway {
                 assemble::pipeline(&config, number, engines, &costs, resources, &beginnings)?;
             let busy_poll = Duration::from_micros(config.busy_poll_us.into());
             let moderation = Duration::from_micros(config.moderation_us.into());
-            let worker =
-                Worker::new(pipeline, inside, outside).busy_polling(busy_poll).moderating(moderation);
+            let worker = Worker::new(pipeline, inside, outside)
+                .with_interfaces(interfaces.clone(), Arc::clone(&links))
+                .busy_polling(busy_poll)
+                .moderating(moderation);
             let worker = match &charon {
                 Some(charon) => worker.with_daemon(charon.notifier(number)),
                 None => worker,

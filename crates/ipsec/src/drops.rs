@@ -66,6 +66,8 @@ drop_reasons! {
     SendFailed = "send_failed",
 
     // Both ways.
+    /// It would leave by an inside interface that the gateway has not.
+    NoInterface = "no_interface",
     /// The SA is past its hard lifetime (`XfrmInStateExpired`, `XfrmOutStateExpired`).
     SaExpired = "sa_expired",
     /// No frame was free.

@@ -155,6 +155,15 @@ pub trait Port: Send {
         Ok(())
     }
 
+    /// Sets whether the kernel's interface of the port has a link (a carrier), if it has one: not
+    /// while its packets would be lost. It needs no privileges.
+    ///
+    /// # Errors
+    /// What the system refused.
+    fn set_link(&mut self, _is_up: bool) -> std::io::Result<()> {
+        Ok(())
+    }
+
     /// Whether packets that it took from the system wait inside it, for frames or for room in a
     /// burst.
     fn has_waiting(&self) -> bool {

@@ -43,6 +43,9 @@ pub struct TunConfig {
     pub queues: usize,
     /// Whether packets of one flow that leave together are joined to super-packets.
     pub joins_packets: bool,
+    /// Whether the interface has a carrier from the start, or only once it is
+    /// [set](Port::set_link).
+    pub has_link: bool,
 }
 
 /// One queue of the `tun` port.
@@ -66,7 +69,8 @@ impl Tun {
     /// # Errors
     /// [`PortError`] says what the system refused, and what to do.
     pub fn open(config: &TunConfig) -> Result<Vec<Self>, PortError> {
-        let TunConfig { name, device, addresses, mtu, kernel_queue_packets, queues, joins_packets } = config;
+        let TunConfig { name, device, addresses, mtu, kernel_queue_packets, queues, joins_packets, .. } =
+            config;
         if device.is_empty() || device.len() > NAME_BYTES {
             let reason = format!("{device:?} cannot be an interface's name: 1 to {NAME_BYTES} bytes");
             return Err(PortError::Invalid { port: name.to_owned(), reason });
@@ -105,6 +109,11 @@ impl Tun {
         for (address, bits) in addresses {
             let added = crate::route::add_address(index, *address, *bits);
             added.map_err(io(format!("give {device} the address {address}/{bits}")))?;
+        }
+        if !config.has_link {
+            let fd = crate::sys::borrow(&tun, tun.as_raw_fd());
+            let set = crate::sys::set_carrier(fd, false);
+            set.map_err(io(format!("take the carrier of {device} off")))?;
         }
         tun.enabled(true).map_err(io(format!("set {device} up")))?;
         let more: Vec<SyncDevice> = (1..*queues)
@@ -276,6 +285,10 @@ impl Port for Tun {
 
     fn readable_fds(&self) -> Option<Vec<BorrowedFd<'_>>> {
         Some(vec![self.fd()])
+    }
+
+    fn set_link(&mut self, is_up: bool) -> std::io::Result<()> {
+        crate::sys::set_carrier(self.fd(), is_up)
     }
 
     fn has_waiting(&self) -> bool {

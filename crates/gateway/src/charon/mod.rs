@@ -104,11 +104,14 @@ impl Charon {
     /// # Errors
     /// That the system refused a thread.
     pub(crate) fn join(&mut self, handles: WorkerHandles, config: &Config, clock: Clock) -> io::Result<()> {
+        let numbers = config.interfaces.iter().zip(1..);
+        let interfaces = numbers.filter_map(|(interface, number)| Some((interface.if_id?, number))).collect();
         let state = State::new(StateConfig {
             first_tunnel: FIRST_TUNNEL,
             allow_weak: config.allow_weak,
             ..StateConfig::default()
-        });
+        })
+        .with_interfaces(interfaces);
         let workers = Workers::new(handles.clone());
         *lock(&self.handler.handles) = Some(handles);
         *lock(&self.handler.installed) = Some(Installed { state, workers });

@@ -28,7 +28,11 @@ impl Networks {
             self.all.remove(&place);
             self.new.remove(&place);
         }
-        let Some((rank, policy)) = step.change.came.as_ref().filter(|_| step.is_tunnel_mode) else { return };
+        let Some((rank, policy)) =
+            step.change.came.as_ref().filter(|(_, policy)| step.is_tunnel_mode && policy.interface == 0)
+        else {
+            return;
+        };
         if let Action::Protect(tunnel) = policy.action {
             let place = PolicyPlace { priority: policy.priority, rank: *rank };
             self.all.insert(place, (tunnel, policy.selector));

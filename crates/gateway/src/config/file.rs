@@ -78,9 +78,19 @@ tables! {
         packet_bytes: u32,
     }
 
+    /// `[[interface]]`.
+    pub(super) Interface {
+        name: String,
+        address: Vec<Text>,
+        mtu: u16,
+        if_id: u32,
+        kernel_queue_packets: u32,
+    }
+
     /// `[[tunnel]]`.
     pub(super) Tunnel {
         name: String,
+        interface: String,
         protocol: String,
         mode: String,
         local: String,
@@ -147,14 +157,15 @@ pub(super) struct File {
     pub(super) dpdk: Dpdk,
     pub(super) bus: Vec<Bus>,
     pub(super) port: Vec<PortEntry>,
+    pub(super) interface: Vec<Interface>,
     pub(super) tunnel: Vec<Tunnel>,
     pub(super) bypass: Vec<Bypass>,
 }
 
 impl File {
     /// The tables at top level.
-    const TABLES: [&'static str; 8] =
-        ["gateway", "scheduler", "engine", "dpdk", "bus", "port", "tunnel", "bypass"];
+    const TABLES: [&'static str; 9] =
+        ["gateway", "scheduler", "engine", "dpdk", "bus", "port", "interface", "tunnel", "bypass"];
 
     /// Every key of every table.
     #[cfg(test)]
@@ -168,6 +179,7 @@ impl File {
             Dpdk::KEYS,
             Bus::KEYS,
             PortCommon::KEYS,
+            Interface::KEYS,
             Tunnel::KEYS,
             Limits::KEYS,
             Iptfs::KEYS,
@@ -194,6 +206,7 @@ impl File {
                 "dpdk" => file.dpdk = reader.table("dpdk", value).unwrap_or_default(),
                 "bus" => file.bus = reader.list("bus", value),
                 "port" => file.port = reader.list_of_kinds("port", value),
+                "interface" => file.interface = reader.list("interface", value),
                 "tunnel" => file.tunnel = reader.list("tunnel", value),
                 "bypass" => file.bypass = reader.list("bypass", value),
                 other => reader.add(&key.span(), other, &unknown("table", other, &Self::TABLES)),

@@ -7,6 +7,7 @@ mod environment;
 mod file;
 mod forwarding;
 mod host;
+mod interface;
 mod keys;
 mod overlap;
 mod port;
@@ -18,6 +19,7 @@ pub use convoy_port::PortConfig;
 pub use convoy_settings::{ConfigErrors, HostEnvironment, Nowhere, Problem, Severity, told};
 pub use engine::BusConfig;
 pub use environment::{Resolver, ThisMachine};
+pub use interface::InterfaceConfig;
 
 use std::collections::HashMap;
 use std::io::Read;
@@ -82,8 +84,11 @@ pub struct Config {
     pub dpdk: Option<Vec<String>>,
     /// Buses that modelled engines share, by name.
     pub buses: HashMap<String, BusConfig>,
-    /// Ports, in order.
+    /// Ports, in order; those inside carry the packets of all tunnels without an interface.
     pub ports: Vec<PortConfig>,
+    /// Inside interfaces of certain tunnels; the first has the number 1
+    /// ([`interface_number`](Self::interface_number)).
+    pub interfaces: Vec<InterfaceConfig>,
     /// Tunnels, in order.
     pub tunnels: Vec<TunnelConfig>,
     /// Selectors, local and remote, of traffic that passes unprotected; they precede all tunnels.
@@ -195,6 +200,8 @@ impl PartialEq for ManualKeys {
 pub struct TunnelConfig {
     /// Unique.
     pub name: String,
+    /// The inside interface that its packets have for themselves; `None` is the shared one.
+    pub interface: Option<String>,
     /// ESP or AH.
     pub protocol: SaProtocol,
     /// Tunnel, transport or AGGFRAG.
@@ -245,6 +252,7 @@ impl TunnelConfig {
     fn plain(local: IpAddr, remote: IpAddr, proposal: Proposal) -> Self {
         Self {
             name: String::new(),
+            interface: None,
             protocol: SaProtocol::Esp,
             mode: Mode::Tunnel,
             iptfs: IptfsConfig::default(),
@@ -338,6 +346,14 @@ impl Config {
     /// Whether a tunnel has static keys.
     pub fn has_static_keys(&self) -> bool {
         self.tunnels.iter().any(|tunnel| tunnel.manual.is_some())
+    }
+
+    /// The number of an inside interface, as [`Policy::interface`](convoy_ipsec::Policy::interface)
+    /// has it: 0 for `None`, the shared one. `None` if there is no such interface.
+    pub fn interface_number(&self, name: Option<&str>) -> Option<u16> {
+        let Some(name) = name else { return Some(0) };
+        let place = self.interfaces.iter().position(|interface| interface.name == name)?;
+        u16::try_from(place + 1).ok()
     }
 
     /// Our UDP port for ESP in UDP.

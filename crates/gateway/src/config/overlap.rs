@@ -1,7 +1,7 @@
 //! Tunnels that shadow each other: the first policy that selects a packet is its policy (RFC 4301
 //! section 4.4.1).
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use convoy_ipsec::{OrderedSelectors, Selector};
 use convoy_settings::Checker;
@@ -11,16 +11,33 @@ use super::TunnelConfig;
 use super::file;
 
 /// Reports tunnels with the same selectors, and selectors entirely covered by an earlier policy, so
-/// that they never match. For partly overlapping selectors there are priorities.
+/// that they never match. For partly overlapping selectors there are priorities. Each interface has
+/// policies of its own; bypasses are for the shared one.
 pub(super) fn selectors_are_reached(
     c: &mut Checker<'_>,
     tunnels: &[(&file::Tunnel, TunnelConfig)],
     bypass: &[Selector],
     has_charon: bool,
 ) {
-    // Tunnels with keys from charon have charon's policies.
-    let is_ours = |at: &usize| tunnels[*at].1.manual.is_some() || !has_charon;
-    let mut order: Vec<usize> = (0..tunnels.len()).filter(is_ours).collect();
+    let mut by_interface: BTreeMap<Option<&str>, Vec<usize>> = BTreeMap::new();
+    for (at, (_, tunnel)) in tunnels.iter().enumerate() {
+        // Tunnels with keys from charon have charon's policies.
+        if tunnel.manual.is_some() || !has_charon {
+            by_interface.entry(tunnel.interface.as_deref()).or_default().push(at);
+        }
+    }
+    for (interface, order) in by_interface {
+        are_reached(c, tunnels, if interface.is_none() { bypass } else { &[] }, order);
+    }
+}
+
+/// The same for the tunnels of one interface.
+fn are_reached(
+    c: &mut Checker<'_>,
+    tunnels: &[(&file::Tunnel, TunnelConfig)],
+    bypass: &[Selector],
+    mut order: Vec<usize>,
+) {
     order.sort_by_key(|at| tunnels[*at].1.priority);
     let mut selectors = bypass.to_vec();
     // The owner of each: a tunnel by its index, or a bypass.

@@ -6,6 +6,8 @@ use ipnet::IpNet;
 use toml::Spanned;
 
 use super::EngineConfig;
+use super::file::File;
+use super::interface::may_be_beside;
 
 /// Warns of an inside address whose prefix is also an interface's: the kernel then has two routes
 /// to it, and when the interface's link goes down and up, only the one to the gateway is left.
@@ -45,10 +47,11 @@ pub(super) fn prefixes_are_free(c: &mut Checker<'_>, file: &[PortEntry]) {
     }
 }
 
-/// Whether the ports suffice for a gateway: one inside, and outside at most one of a kind. A
+/// Whether the ports suffice for a gateway: one inside, or interfaces of the tunnels, and outside
+/// at most one of a kind. A
 /// configuration without ports is valid for `replay` and `sim plan`.
-pub(super) fn ports_fit(c: &mut Checker<'_>, file: &[PortEntry], ports: &[PortConfig]) {
-    let Some(last) = file.last() else {
+pub(super) fn ports_fit(c: &mut Checker<'_>, file: &File, ports: &[PortConfig]) {
+    let Some(last) = file.port.last() else {
         let what = "there is no [[port]]: this is for `convoy replay` and `convoy sim plan` alone; `convoy run` needs \
                     one inside and one outside";
         return c.warn_whole(what);
@@ -56,11 +59,21 @@ pub(super) fn ports_fit(c: &mut Checker<'_>, file: &[PortEntry], ports: &[PortCo
     let name = last.common.name.as_ref();
     let span = name.map_or_else(|| last.common.at.span.clone(), Spanned::span);
     let inside = ports.iter().filter(|port| !port.is_outside).count();
+    let has_interfaces =
+        !file.interface.is_empty() || file.tunnel.iter().any(|entry| entry.interface.is_some());
     let mut add = |what: &str| c.add(&span, "port", what);
-    if inside == 0 {
-        add("there is no inside port; add one with kind = \"tun\"");
+    if inside == 0 && !has_interfaces {
+        add("there is no inside port; add one with kind = \"tun\", or give the tunnels an interface");
     } else if inside > 1 {
         add("there are several inside ports; a gateway has one, which can have several addresses");
+    }
+    if let Some(other) =
+        ports.iter().find(|port| !port.is_outside && !may_be_beside(port.kind())).filter(|_| has_interfaces)
+    {
+        add(&format!(
+            "beside [[interface]] the inside port must be of kind \"tun\"; {:?} is not",
+            other.name
+        ));
     }
     if inside == ports.len() {
         add("there is no outside port; add one with kind = \"udp\" or \"raw\"");

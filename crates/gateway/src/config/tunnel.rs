@@ -13,6 +13,7 @@ use toml::Spanned;
 
 use super::ends::{family_is_carried, local_address_fits, not_carried, remote};
 use super::file;
+use super::interface::tunnel_interface;
 use super::keys::keys;
 use super::{NATT_PORT, PortConfig, TunnelConfig};
 
@@ -35,12 +36,13 @@ pub(super) fn tunnel(
     let protocol = c.one_of(file.protocol.as_ref(), "tunnel.protocol", &protocols);
     let modes = [("tunnel", Mode::Tunnel), ("transport", Mode::Transport), ("iptfs", Mode::Iptfs)];
     let mode = c.one_of(file.mode.as_ref(), "tunnel.mode", &modes);
-    let remote_ts = c.needed(&file.at, file.remote_ts.as_ref(), "tunnel.remote_ts", "[\"10.2.0.0/24\"]");
-    let remote_ts = selectors(c, remote_ts, "tunnel.remote_ts", environment.ports);
+    let has_keys = file.manual.is_some() || file.at.unread.contains(&"manual");
+    let interface = tunnel_interface(c, file, has_keys, mode == Some(Mode::Transport));
+    let remote_ts =
+        side(c, file, file.remote_ts.as_ref(), ("tunnel.remote_ts", "[\"10.2.0.0/24\"]"), environment.ports);
     if let (Some(text), Some(Mode::Iptfs), Some(SaProtocol::Ah)) = (&file.mode, mode, protocol) {
         c.add(&text.span(), "tunnel.mode", "AH has no AGGFRAG mode; use protocol = \"esp\"");
     }
-    let has_keys = file.manual.is_some() || file.at.unread.contains(&"manual");
     let rest = if has_keys {
         with_keys(c, file, environment, (protocol, mode, &remote_ts))
     } else {
@@ -49,6 +51,7 @@ pub(super) fn tunnel(
     let rest = rest?;
     Some(TunnelConfig {
         name: name?.get_ref().clone(),
+        interface,
         protocol: protocol?,
         mode: mode?,
         remote_ts,
@@ -74,8 +77,8 @@ fn with_keys(
     let local = local_text.and_then(|text| c.address(text, "tunnel.local"));
     let remote_text = c.needed(&file.at, file.remote.as_ref(), "tunnel.remote", "\"192.0.2.2\"");
     let remote = remote_text.and_then(|text| remote(c, text, local));
-    let local_ts = c.needed(&file.at, file.local_ts.as_ref(), "tunnel.local_ts", "[\"10.1.0.0/24\"]");
-    let local_ts = selectors(c, local_ts, "tunnel.local_ts", environment.ports);
+    let local_ts =
+        side(c, file, file.local_ts.as_ref(), ("tunnel.local_ts", "[\"10.1.0.0/24\"]"), environment.ports);
     let is_encapsulated = protocol.map(|protocol| encapsulation(c, file, protocol, environment.ports));
     if let (Some(text), Some(local), Some(is_encapsulated)) = (local_text, local, is_encapsulated) {
         local_address_fits(c, text, local, is_encapsulated, environment.ports);
@@ -146,7 +149,7 @@ fn without_keys(
     let unknown = if is_v6 { v6 } else { v4 };
     let local_ts = match &file.local_ts {
         Some(list) => selectors(c, Some(list), "tunnel.local_ts", environment.ports),
-        None => [v4, v6].into_iter().filter_map(all_of).collect(),
+        None => everything(),
     };
     let named = match list {
         Some(list) => longest(&list?, protocol?),
@@ -160,6 +163,27 @@ fn without_keys(
         is_assumed,
         ..TunnelConfig::plain(local, remote.unwrap_or(unknown), proposal)
     })
+}
+
+/// One side's selectors. With an interface of its own, a tunnel needs none: routes decide.
+fn side(
+    c: &mut Checker<'_>,
+    file: &file::Tunnel,
+    list: Option<&Spanned<Vec<Text>>>,
+    (key, example): (&str, &str),
+    ports: &[PortConfig],
+) -> Vec<TrafficSelector> {
+    if list.is_none() && file.interface.is_some() {
+        return everything();
+    }
+    let list = c.needed(&file.at, list, key, example);
+    selectors(c, list, key, if file.interface.is_some() { &[] } else { ports })
+}
+
+/// Everything of both families.
+fn everything() -> Vec<TrafficSelector> {
+    let families = [IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED)];
+    families.into_iter().filter_map(all_of).collect()
 }
 
 fn all_of(family: IpAddr) -> Option<TrafficSelector> {

@@ -14,6 +14,7 @@ use super::engine::{buses, buses_are_used, engines};
 use super::file::{self, File};
 use super::forwarding::{guard_is_on, kernel_forwards_nothing};
 use super::host::host_fits;
+use super::interface::interfaces;
 use super::keys::{keys_differ, spis_differ};
 use super::overlap::selectors_are_reached;
 use super::port::{names_are_no_engine_s, others_have_one_queue, ports_fit, prefixes_are_free};
@@ -70,7 +71,7 @@ fn config(c: &mut Checker<'_>, file: &File) -> Option<Config> {
     let ports: Vec<PortConfig> = file.port.iter().filter_map(|entry| PortConfig::check(c, entry)).collect();
     let all_ports = ports.len() == file.port.len();
     if all_ports {
-        ports_fit(c, &file.port, &ports);
+        ports_fit(c, file, &ports);
         kernel_forwards_nothing(c, &file.port, &ports);
     }
     prefixes_are_free(c, &file.port);
@@ -95,6 +96,7 @@ fn config(c: &mut Checker<'_>, file: &File) -> Option<Config> {
         .filter_map(|entry| tunnel(c, entry, &tunnel_environment).map(|tunnel| (entry, tunnel)))
         .collect();
     let bypass: Vec<Selector> = file.bypass.iter().filter_map(|entry| bypass(c, entry)).collect();
+    let interfaces = interfaces(c, file, &tunnels);
     keys_differ(c, &tunnels);
     selectors_are_reached(c, &tunnels, &bypass, tunnel_environment.has_charon);
     for (entry, tunnel) in &tunnels {
@@ -136,6 +138,7 @@ fn config(c: &mut Checker<'_>, file: &File) -> Option<Config> {
         buses,
         tunnels: tunnels.into_iter().map(|(_, tunnel)| tunnel).collect(),
         ports,
+        interfaces,
         bypass: bypass.iter().map(|selector| (selector.local, selector.remote)).collect(),
         warnings: Vec::new(),
     };

@@ -124,7 +124,12 @@ impl Gateway {
     /// differ.
     fn are_served(&self, config: &Config) -> Result<(), String> {
         let why = |tunnel: &TunnelConfig| {
-            let what = ends::unserved(tunnel, &self.config.ports)?;
+            let what = match self.config.interface_number(tunnel.interface.as_deref()) {
+                None => {
+                    format!("there is no interface {:?} yet", tunnel.interface.as_deref().unwrap_or_default())
+                }
+                Some(_) => ends::unserved(tunnel, &self.config.ports)?.to_owned(),
+            };
             Some(format!("tunnel {:?}: {what}", tunnel.name))
         };
         let mut errors: Vec<String> = config.tunnels.iter().filter_map(why).collect();
@@ -138,7 +143,7 @@ impl Gateway {
         }
         let errors = errors.join("\n");
         Err(stays(&format!(
-            "{errors}\nthe ports are those with which the gateway started; a change of [[port]] needs a restart"
+            "{errors}\nports and interfaces are those with which the gateway started; a change of [[port]] or a new interface needs a restart"
         )))
     }
 
@@ -202,6 +207,7 @@ fn needs_restart(old: &Config, new: &Config) -> Vec<&'static str> {
         ("[[engine]]", old.engines != new.engines),
         ("[[bus]]", old.buses != new.buses),
         ("[[port]]", old.ports != new.ports),
+        ("[[interface]]", old.interfaces != new.interfaces),
     ];
     changes.into_iter().filter(|(_, has_changed)| *has_changed).map(|(what, _)| what).collect()
 }

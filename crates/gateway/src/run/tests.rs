@@ -387,6 +387,7 @@ fn policies_reach_a_worker_however_late_it_is() {
     let policy = Policy {
         name: "charon's".to_owned(),
         priority: 1,
+        interface: 0,
         direction: convoy_ipsec::PolicyDirection::Both,
         selector: convoy_ipsec::Selector {
             local: "10.1.9.0/24".parse().expect("a selector"),

@@ -90,6 +90,7 @@ impl Negotiator {
                 name: format!("t{}", of.tunnel),
                 priority: 100,
                 direction: PolicyDirection::Both,
+                interface: 0,
                 selector: Selector { local: network(site), remote: network(1 - site) },
                 action: Action::Protect(negotiated(of.tunnel)),
             }

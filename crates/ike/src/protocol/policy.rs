@@ -137,6 +137,8 @@ impl PolicyClass {
 pub struct PolicyRef {
     /// Which way.
     pub direction: PolicyDirection,
+    /// charon's number of the interface (`if_id_in`, `if_id_out`); 0 is none.
+    pub if_id: u32,
     /// The packets' source.
     pub source: WireSelector,
     /// Their destination.
@@ -145,7 +147,7 @@ pub struct PolicyRef {
 
 impl PolicyRef {
     pub(super) fn write(&self, writer: &mut Writer) {
-        writer.u8(self.direction.number()).zeros(3);
+        writer.u8(self.direction.number()).zeros(3).u32(self.if_id);
         self.source.write(writer);
         self.destination.write(writer);
     }
@@ -153,8 +155,9 @@ impl PolicyRef {
     pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let direction = PolicyDirection::read(reader)?;
         reader.zeros(3)?;
+        let if_id = reader.u32()?;
         let (source, destination) = (WireSelector::read(reader)?, WireSelector::read(reader)?);
-        Ok(Self { direction, source, destination })
+        Ok(Self { direction, if_id, source, destination })
     }
 }
 

@@ -116,10 +116,8 @@ fn selector() -> impl Strategy<Value = WireSelector> {
 fn policy_ref() -> impl Strategy<Value = PolicyRef> {
     let direction =
         prop_oneof![Just(PolicyDirection::In), Just(PolicyDirection::Out), Just(PolicyDirection::Forward)];
-    (direction, selector(), selector()).prop_map(|(direction, source, destination)| PolicyRef {
-        direction,
-        source,
-        destination,
+    (direction, any::<u32>(), selector(), selector()).prop_map(|(direction, if_id, source, destination)| {
+        PolicyRef { direction, if_id, source, destination }
     })
 }
 

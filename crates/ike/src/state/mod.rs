@@ -58,6 +58,8 @@ pub struct State {
     by_number: HashMap<SaNumber, SaKey>,
     tunnels: TunnelTable,
     policies: PolicyTable,
+    /// The inside interface of each `if_id`.
+    interfaces: HashMap<u32, u16>,
 }
 
 impl State {
@@ -71,7 +73,13 @@ impl State {
             by_number: HashMap::new(),
             tunnels: TunnelTable::new(config.first_tunnel),
             policies: PolicyTable::default(),
+            interfaces: HashMap::new(),
         }
+    }
+
+    /// The same with the inside interfaces of these `if_id`s; others are refused.
+    pub fn with_interfaces(self, interfaces: HashMap<u32, u16>) -> Self {
+        Self { interfaces, ..self }
     }
 
     /// A charon has connected. If it is another one than before, it knows nothing of what is
@@ -156,18 +164,39 @@ impl State {
         if self.policies.len() >= self.config.max_policies {
             return Err(Refusal(format!("there are {} policies already", self.config.max_policies)));
         }
+        let interface = self.interface(spec.id.if_id)?;
         let is_served = spec.kind == PolicyKind::Protect && spec.reqid != 0;
         let tunnel = is_served.then(|| self.tunnels.of(self.reqid_now(spec.reqid)));
-        let added = self.policies.add(self.session, spec, tunnel);
+        let other = tunnel.and_then(|id| self.tunnels.get(id)?.interface).filter(|other| *other != interface);
+        if other.is_some() {
+            return Err(Refusal(
+                "a child has one interface here; set if_id_in and if_id_out to the same".to_owned(),
+            ));
+        }
+        let added = self.policies.add(self.session, spec, tunnel, interface);
         if let Some(id) = tunnel {
             match self.tunnels.get_mut(id) {
-                Some(tunnel) if added == Ok(true) => tunnel.policies += 1,
+                Some(tunnel) if added == Ok(true) => {
+                    tunnel.policies += 1;
+                    tunnel.interface = Some(interface);
+                }
                 _ => self.tunnels.release(id),
             }
         }
         added?;
         self.tell_policies(backend);
         Ok(ReplyBody::Done)
+    }
+
+    /// The inside interface of charon's number for it; 0 is the shared one to both.
+    fn interface(&self, if_id: u32) -> Result<u16, Refusal> {
+        match (if_id, self.interfaces.get(&if_id)) {
+            (0, _) => Ok(0),
+            (_, Some(interface)) => Ok(*interface),
+            (_, None) => Err(Refusal(format!(
+                "no [[interface]] of the gateway has if_id = {if_id}; add one, or remove if_id_in and if_id_out"
+            ))),
+        }
     }
 
     fn del_policy(

@@ -35,13 +35,14 @@ struct Entry {
 struct Traffic {
     priority: u32,
     direction: IpsecDirection,
+    interface: u16,
     selector: Selector,
     action: Action,
     is_tunnel_mode: bool,
 }
 
 impl Traffic {
-    fn of(spec: &PolicySpec, tunnel: Option<TunnelId>) -> Result<Option<Self>, Refusal> {
+    fn of(spec: &PolicySpec, tunnel: Option<TunnelId>, interface: u16) -> Result<Option<Self>, Refusal> {
         let (source, destination) = (traffic(&spec.id.source)?, traffic(&spec.id.destination)?);
         let selector = match spec.id.direction {
             PolicyDirection::Out => Selector { local: source, remote: destination },
@@ -55,6 +56,7 @@ impl Traffic {
         Ok(action.map(|action| Self {
             priority: priority(spec),
             direction: direction(spec, action),
+            interface,
             selector,
             action,
             is_tunnel_mode: spec.mode != EncapMode::Transport,
@@ -92,19 +94,20 @@ pub(super) struct PolicyTable {
 
 impl PolicyTable {
     /// Adds a policy, or increments its count; returns whether it is new. `tunnel` is that of its
-    /// reqid.
+    /// reqid, `interface` the inside interface of its `if_id`.
     pub(super) fn add(
         &mut self,
         session: u64,
         spec: PolicySpec,
         tunnel: Option<TunnelId>,
+        interface: u16,
     ) -> Result<bool, Refusal> {
         let key = (session, spec);
         if let Some(entry) = self.entries.get_mut(&key) {
             entry.count = entry.count.saturating_add(1);
             return Ok(false);
         }
-        let traffic = Traffic::of(&spec, tunnel)?;
+        let traffic = Traffic::of(&spec, tunnel, interface)?;
         self.added += 1;
         self.entries.insert(key, Entry { count: 1, order: self.added, traffic });
         self.by_ref.entry(spec.id).or_default().insert(key);
@@ -184,13 +187,14 @@ impl PolicyTable {
     #[cfg(test)]
     pub(super) fn listed_entries(&self) -> Vec<(u64, u64, Policy)> {
         let listed = |((session, spec), entry): (&Key, &Entry)| {
-            let Traffic { priority, direction, selector, action, .. } = entry.traffic?;
+            let Traffic { priority, direction, interface, selector, action, .. } = entry.traffic?;
             let name = match action {
                 Action::Protect(_) => format!("reqid {}", spec.reqid),
                 Action::Bypass => "charon's bypass".to_owned(),
                 Action::Discard => "charon's drop".to_owned(),
             };
-            Some((*session, entry.order, Policy { name, priority, direction, selector, action }))
+            let policy = Policy { name, priority, direction, interface, selector, action };
+            Some((*session, entry.order, policy))
         };
         self.entries.iter().filter_map(listed).collect()
     }
@@ -239,9 +243,9 @@ impl PolicyTable {
         if wanted.is_none() {
             self.listings.remove(traffic);
         }
-        let Traffic { priority, direction, selector, action, is_tunnel_mode } = *traffic;
-        let came =
-            wanted.map(|(place, name)| (place.rank, Policy { name, priority, direction, selector, action }));
+        let Traffic { priority, direction, interface, selector, action, is_tunnel_mode } = *traffic;
+        let policy = |name| Policy { name, priority, direction, interface, selector, action };
+        let came = wanted.map(|(place, name)| (place.rank, policy(name)));
         Some(PolicyStep { change: PolicyChange { gone, came }, is_tunnel_mode })
     }
 }

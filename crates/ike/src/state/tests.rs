@@ -146,7 +146,7 @@ fn policy(direction: PolicyDirection, class: PolicyClass, reqid: u32) -> PolicyS
         PolicyDirection::Out => (here, there),
         PolicyDirection::In | PolicyDirection::Forward => (there, here),
     };
-    let id = PolicyRef { direction, source, destination };
+    let id = PolicyRef { direction, if_id: 0, source, destination };
     PolicySpec { id, kind: PolicyKind::Protect, class, mode: EncapMode::Tunnel, reqid, manual_priority: 0 }
 }
 
@@ -451,6 +451,28 @@ fn a_new_charons_tunnel_supersedes_the_old_one_which_serves_until_it_ends() {
     let old_index = bench.number(0x5555);
     bench.state.expired(old_index, Expiry::Hard, &mut bench.gateway);
     assert_eq!(actions(&bench), [new], "the old policy goes with its last SA");
+}
+
+#[test]
+fn policies_of_an_interface_are_kept_apart_by_its_number() {
+    let mut bench = bench();
+    bench.state = State::new(StateConfig::default()).with_interfaces(HashMap::from([(42, 1), (43, 2)]));
+    let on = |way, reqid, if_id| {
+        let spec = policy(way, PolicyClass::Regular, reqid);
+        Request::AddPolicy(PolicySpec { id: PolicyRef { if_id, ..spec.id }, ..spec })
+    };
+    for (reqid, if_id) in [(1, 42), (2, 43)] {
+        for way in WAYS {
+            bench.good(on(way, reqid, if_id));
+        }
+    }
+    let interfaces: Vec<u16> = bench.gateway.policies.iter().map(|policy| policy.interface).collect();
+    assert_eq!(interfaces, [1, 2], "the same selectors twice");
+    let (status, reason) = bench.refused(on(PolicyDirection::Out, 3, 44));
+    assert_eq!(status, Status::Failed);
+    assert!(reason.contains("no [[interface]] of the gateway has if_id = 44"), "{reason}");
+    let (_, reason) = bench.refused(on(PolicyDirection::In, 1, 43));
+    assert!(reason.contains("if_id_in and if_id_out"), "{reason}");
 }
 
 fn name(reqid: u32, mode: EncapMode) -> Request {

@@ -26,6 +26,8 @@ pub struct ChildName {
 pub(super) struct Tunnel {
     pub(super) reqid: Reqid,
     pub(super) name: ChildName,
+    /// The inside interface of its policies, once it has some.
+    pub(super) interface: Option<u16>,
     /// The mode of the SA that was installed last.
     pub(super) mode: Option<EncapMode>,
     pub(super) inbound_sas: Vec<SaNumber>,
@@ -92,8 +94,19 @@ impl TunnelTable {
         self.by_reqid.insert(reqid, id);
         let name = ChildName::default();
         let (inbound_sas, outbound_sas, policies, acquired_ns) = (Vec::new(), Vec::new(), 0, None);
-        self.tunnels
-            .insert(id, Tunnel { reqid, name, mode: None, inbound_sas, outbound_sas, policies, acquired_ns });
+        self.tunnels.insert(
+            id,
+            Tunnel {
+                reqid,
+                name,
+                interface: None,
+                mode: None,
+                inbound_sas,
+                outbound_sas,
+                policies,
+                acquired_ns,
+            },
+        );
         id
     }
 

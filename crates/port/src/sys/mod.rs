@@ -18,7 +18,7 @@ pub(crate) use bpf::{Instruction, Map, MapKind, Program, ProgramKind, XdpMode};
 pub(crate) use control::{Control, number};
 pub(crate) use messages::{Incoming, Message, Outgoing, Sender};
 pub(crate) use name::Name;
-pub(crate) use option::{borrow, mtu_of_refusal, receive_beside, set_dont_fragment};
+pub(crate) use option::{borrow, mtu_of_refusal, receive_beside, set_carrier, set_dont_fragment};
 pub(crate) use packet::{
     OFFLOAD_HEADER_BYTES, begin_offload_headers, bind, filter, ignore_outgoing, share, take_lost,
 };

@@ -29,6 +29,17 @@ fn set(socket: BorrowedFd<'_>, level: i32, option: i32, value: i32) -> io::Resul
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// Sets whether the TUN device of a descriptor has a carrier (`TUNSETCARRIER`, Linux 5.0).
+pub(crate) fn set_carrier(tun: BorrowedFd<'_>, has_carrier: bool) -> io::Result<()> {
+    // _IOW('T', 226, int)
+    const TUNSETCARRIER: libc::Ioctl = 0x4004_54e2;
+    let value = libc::c_int::from(has_carrier);
+    // SAFETY: the pointer is to an `int`, which the kernel only reads during the call; the
+    // descriptor is borrowed, so open.
+    let result = unsafe { libc::ioctl(tun.as_raw_fd(), TUNSETCARRIER, &raw const value) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 /// Requests the ancillary data for the synthetic IP header of each datagram: destination, traffic
 /// class, hop limit.
 pub(crate) fn receive_beside(socket: BorrowedFd<'_>, family: &IpAddr) -> io::Result<()> {

@@ -26,6 +26,8 @@ pub struct TunSettings {
     pub device: String,
     /// Its MTU in bytes; `None` is what the tunnels leave.
     pub mtu: Option<u16>,
+    /// Whether it is the interface of certain tunnels: without a link until one of them can send.
+    pub is_tunnels: bool,
     /// Packets that the kernel holds until the gateway reads them; `None` leaves what Linux chose.
     pub kernel_queue_packets: Option<u32>,
 }
@@ -43,7 +45,8 @@ impl Backend for TunSettings {
         hears_reports: false,
         is_engine: false,
         why_alone: None,
-        system_calls: &[],
+        // For the link.
+        system_calls: &[libc::SYS_ioctl],
     };
 
     fn check(keys: &TunKeys, entry: &Entry<'_>, c: &mut Checker<'_>) -> Self {
@@ -59,6 +62,7 @@ impl Backend for TunSettings {
             c.add(&mtu.span(), "port.mtu", what);
         }
         Self {
+            is_tunnels: false,
             device: c.interface(keys.device.as_ref(), "port.device").unwrap_or_default(),
             mtu: keys
                 .mtu
@@ -92,6 +96,7 @@ impl Backend for TunSettings {
             kernel_queue_packets: self.kernel_queue_packets,
             queues: context.workers,
             joins_packets: true,
+            has_link: !self.is_tunnels,
         })?;
         Ok(Opened::of(queues))
     }

@@ -54,6 +54,7 @@ pub(super) fn end_at(
         name: "all".to_owned(),
         priority: 1,
         direction: PolicyDirection::Both,
+        interface: 0,
         selector: Selector { local: prefix(number), remote: prefix(3 - number) },
         action: Action::Protect(TunnelId(0)),
     }]);

@@ -81,6 +81,7 @@ fn policy(tunnel: u8) -> Policy {
         name: format!("t{tunnel}"),
         priority: 1,
         direction: PolicyDirection::Both,
+        interface: 0,
         selector: Selector { local: network(1), remote: network(2) },
         action: Action::Protect(TunnelId(tunnel.into())),
     }

@@ -1,0 +1,98 @@
+//! The inside interfaces of a gateway: the one that tunnels share, and those that tunnels have for
+//! themselves.
+
+use std::sync::{Mutex, PoisonError};
+
+/// The links of all interfaces, shared by the workers: each serves some tunnels of an interface,
+/// which has a link while one of them can send.
+#[derive(Debug)]
+pub struct InterfaceLinks {
+    /// By interface: workers with such a tunnel.
+    workers: Vec<Mutex<u32>>,
+}
+
+impl InterfaceLinks {
+    /// No interface below `interfaces` has a link.
+    pub fn new(interfaces: u16) -> Self {
+        Self { workers: (0..interfaces).map(|_| Mutex::default()).collect() }
+    }
+
+    /// Notes that the tunnels of one worker can send from now on, or no longer. `set` is called if
+    /// that changes the link; no other worker changes it meanwhile.
+    pub fn change(&self, interface: u16, can_send: bool, set: impl FnOnce(bool)) {
+        let Some(workers) = self.workers.get(usize::from(interface)) else { return };
+        let mut workers = workers.lock().unwrap_or_else(PoisonError::into_inner);
+        let was_up = *workers > 0;
+        *workers = if can_send { *workers + 1 } else { workers.saturating_sub(1) };
+        if was_up != (*workers > 0) {
+            set(*workers > 0);
+        }
+    }
+
+    /// Whether an interface has a link.
+    pub fn is_up(&self, interface: u16) -> bool {
+        let workers = self.workers.get(usize::from(interface));
+        workers.is_some_and(|workers| *workers.lock().unwrap_or_else(PoisonError::into_inner) > 0)
+    }
+}
+
+/// A worker's inside ports by interface.
+#[derive(Debug, Default)]
+pub(crate) struct InsidePorts {
+    /// The interface of each port.
+    interfaces: Vec<u16>,
+    /// The port of each interface.
+    ports: Vec<Option<usize>>,
+}
+
+impl InsidePorts {
+    /// These interfaces, by port.
+    pub(crate) fn new(interfaces: Vec<u16>) -> Self {
+        let mut ports = vec![None; interfaces.iter().max().map_or(0, |last| usize::from(*last) + 1)];
+        // Of several ports of one interface the first sends.
+        for (port, interface) in interfaces.iter().enumerate().rev() {
+            ports[usize::from(*interface)] = Some(port);
+        }
+        Self { interfaces, ports }
+    }
+
+    /// The interface of a port.
+    pub(crate) fn interface(&self, port: usize) -> u16 {
+        self.interfaces.get(port).copied().unwrap_or(0)
+    }
+
+    /// The port by which packets of an interface leave.
+    pub(crate) fn port(&self, interface: u16) -> Option<usize> {
+        self.ports.get(usize::from(interface)).copied().flatten()
+    }
+
+    /// Whether there is no other interface than the one that tunnels share.
+    pub(crate) fn is_shared_only(&self) -> bool {
+        self.ports.len() <= 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_is_up_while_one_worker_has_a_tunnel_that_can_send() {
+        let links = InterfaceLinks::new(3);
+        let mut told = Vec::new();
+        for can_send in [true, true, false, false, true] {
+            links.change(2, can_send, |is_up| told.push(is_up));
+        }
+        assert_eq!(told, [true, false, true]);
+        assert!(links.is_up(2) && !links.is_up(1) && !links.is_up(9));
+    }
+
+    #[test]
+    fn ports_are_found_by_interface() {
+        let ports = InsidePorts::new(vec![0, 0, 1, 2]);
+        assert_eq!([0, 1, 2, 3].map(|interface| ports.port(interface)), [Some(0), Some(2), Some(3), None]);
+        assert_eq!((ports.interface(1), ports.interface(3)), (0, 2));
+        assert!(!ports.is_shared_only() && InsidePorts::new(vec![0]).is_shared_only());
+        assert_eq!(InsidePorts::new(vec![1]).port(0), None);
+    }
+}

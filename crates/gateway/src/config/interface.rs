@@ -1,0 +1,181 @@
+//! `[[interface]]`: inside interfaces that certain tunnels have for themselves.
+
+use std::net::IpAddr;
+
+use convoy_port::{PortConfig, PortKind, PortSettings, TunSettings};
+use convoy_settings::{Checker, Text};
+use toml::Spanned;
+
+use super::TunnelConfig;
+use super::file::{self, File};
+
+/// Linux gives no IPv6 address to an interface whose MTU is less than IPv6's least (RFC 8200
+/// section 5).
+const LEAST_V6_MTU: u16 = 1280;
+/// Interfaces, at most: a frame has 16 bits for the number, and 0 is the shared one.
+const MOST: usize = u16::MAX as usize - 1;
+
+/// The inside interface of certain tunnels: the kernel's routes decide what they protect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InterfaceConfig {
+    /// The kernel's name of it.
+    pub name: String,
+    /// Addresses with prefix lengths.
+    pub addresses: Vec<(IpAddr, u8)>,
+    /// Its MTU in bytes; `None` is what its tunnels leave.
+    pub mtu: Option<u16>,
+    /// charon's number of it (`if_id_in` and `if_id_out` in swanctl.conf).
+    pub if_id: Option<u32>,
+    /// Packets that the kernel holds until the gateway reads them; `None` leaves what Linux chose.
+    pub kernel_queue_packets: Option<u32>,
+}
+
+impl InterfaceConfig {
+    fn plain(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            addresses: Vec::new(),
+            mtu: None,
+            if_id: None,
+            kernel_queue_packets: None,
+        }
+    }
+
+    /// Its port.
+    pub fn port(&self) -> PortConfig {
+        PortConfig {
+            name: self.name.clone(),
+            is_outside: false,
+            addresses: self.addresses.clone(),
+            settings: PortSettings::Tun(TunSettings {
+                device: self.name.clone(),
+                mtu: self.mtu,
+                is_tunnels: true,
+                kernel_queue_packets: self.kernel_queue_packets,
+            }),
+        }
+    }
+}
+
+/// All interfaces: those with a table, then those that only tunnels name.
+pub(super) fn interfaces(
+    c: &mut Checker<'_>,
+    file: &File,
+    tunnels: &[(&file::Tunnel, TunnelConfig)],
+) -> Vec<InterfaceConfig> {
+    c.unique(file.interface.iter().map(|entry| entry.name.as_ref()), "interface.name");
+    let mut all: Vec<InterfaceConfig> =
+        file.interface.iter().filter_map(|entry| interface(c, entry)).collect();
+    let unread = file.interface.len() - all.len();
+    for (entry, tunnel) in tunnels {
+        let Some(name) = &tunnel.interface else { continue };
+        if unread == 0 && !all.iter().any(|known| known.name == *name) {
+            c.interface_is_tun(entry.interface.as_ref(), "tunnel.interface");
+            all.push(InterfaceConfig::plain(name));
+        }
+    }
+    differ_from_ports(c, file);
+    if_ids_fit(c, file);
+    if let Some(entry) = file.interface.last().filter(|_| all.len() > MOST) {
+        c.add(
+            &entry.at.span,
+            "interface",
+            format!("there are {} interfaces, and {MOST} are possible", all.len()),
+        );
+    }
+    all
+}
+
+fn interface(c: &mut Checker<'_>, file: &file::Interface) -> Option<InterfaceConfig> {
+    let name = c.needed(&file.at, file.name.as_ref(), "interface.name", "\"ipsec-b\"");
+    c.interface_is_tun(name, "interface.name");
+    let name = c.interface(name, "interface.name");
+    let texts = file.address.iter().flat_map(Spanned::get_ref);
+    let addresses: Vec<_> = texts.filter_map(|text| c.prefix(text, "interface.address")).collect();
+    let mtu = file.mtu.as_ref().map(|mtu| c.in_range(Some(mtu), "interface.mtu", 1400, (576, u16::MAX)));
+    let has_v6 = addresses.iter().any(|address| address.addr().is_ipv6());
+    if let Some(written) = file.mtu.as_ref().filter(|_| has_v6 && mtu.is_some_and(|mtu| mtu < LEAST_V6_MTU)) {
+        let what =
+            "an interface with an IPv6 address needs 1280 bytes at least; raise it, or remove that address";
+        c.add(&written.span(), "interface.mtu", what);
+    }
+    let packets = (file.kernel_queue_packets.as_ref(), "interface.kernel_queue_packets");
+    Some(InterfaceConfig {
+        name: name?,
+        addresses: addresses.iter().map(|address| (address.addr(), address.prefix_len())).collect(),
+        mtu,
+        if_id: file.if_id.as_ref().map(|if_id| *if_id.get_ref()),
+        kernel_queue_packets: packets.0.map(|_| c.in_range(packets.0, packets.1, 500, (1, 100_000))),
+    })
+}
+
+/// An interface is neither a port's device nor a port's name.
+fn differ_from_ports(c: &mut Checker<'_>, file: &File) {
+    let device = |entry: &convoy_port::PortEntry| match &entry.kind {
+        Some(convoy_port::PortKeys::Tun(keys)) => keys.device.as_ref().map(|text| text.get_ref().clone()),
+        _ => None,
+    };
+    let ports: Vec<(Option<String>, Option<String>)> = file
+        .port
+        .iter()
+        .map(|entry| (entry.common.name.as_ref().map(|name| name.get_ref().clone()), device(entry)))
+        .collect();
+    let own = file.interface.iter().filter_map(|entry| Some((entry.name.as_ref()?, "interface.name")));
+    let named = file.tunnel.iter().filter_map(|entry| Some((entry.interface.as_ref()?, "tunnel.interface")));
+    let mut clash = |(text, key): (&Text, &str)| {
+        let word = text.get_ref();
+        for (name, device) in &ports {
+            if device.as_ref() == Some(word) || name.as_ref() == Some(word) {
+                let what = format!(
+                    "{word:?} is a [[port]], which tunnels without an interface share; choose another name, such as \"ipsec-b\""
+                );
+                c.add(&text.span(), key, what);
+            }
+        }
+    };
+    own.chain(named).for_each(&mut clash);
+}
+
+/// `if_id` is charon's, and tells interfaces apart.
+fn if_ids_fit(c: &mut Checker<'_>, file: &File) {
+    let key = "interface.if_id";
+    let mut seen = std::collections::HashSet::new();
+    for entry in &file.interface {
+        let Some(if_id) = &entry.if_id else { continue };
+        if *if_id.get_ref() == 0 {
+            c.add(&if_id.span(), key, "0 is no interface to charon; choose another number");
+        } else if !seen.insert(*if_id.get_ref()) {
+            c.add(&if_id.span(), key, format!("another [[interface]] has {} already", if_id.get_ref()));
+        }
+        let has_charon = file.gateway.charon.is_some() || file.gateway.at.unread.contains(&"charon");
+        c.only(
+            entry.if_id.as_ref(),
+            has_charon,
+            key,
+            "it is charon's; add charon = \"/run/convoy/charon.sock\" to [gateway]",
+        );
+    }
+}
+
+/// Whether tunnels may have an interface: those with static keys that have a header of their own.
+/// Of charon's, `if_id` decides.
+pub(super) fn tunnel_interface(
+    c: &mut Checker<'_>,
+    file: &file::Tunnel,
+    has_keys: bool,
+    is_transport: bool,
+) -> Option<String> {
+    let key = "tunnel.interface";
+    let name = c.interface(file.interface.as_ref(), key)?;
+    let what = "charon chooses the interface of a child by if_id_in and if_id_out of swanctl.conf; give \
+                [[interface]] that number as if_id";
+    c.only(file.interface.as_ref(), has_keys, key, what);
+    let what = "packets of transport mode are the host's own; use mode = \"tunnel\" or \"iptfs\"";
+    c.only(file.interface.as_ref(), !is_transport, key, what);
+    Some(name)
+}
+
+/// The kinds of ports that may stand beside interfaces: those that the kernel routes to.
+pub(super) fn may_be_beside(kind: PortKind) -> bool {
+    kind == PortKind::Tun
+}
