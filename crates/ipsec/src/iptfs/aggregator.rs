@@ -123,8 +123,9 @@ impl Aggregator {
         self.pacer.is_some()
     }
 
-    /// Adds a packet, in part to the open payload and in part to the next, if need be. The frame is
-    /// used or returned to its pool. The caller [counts](Self::count) it.
+    /// Adds a packet, in part to the open payload and in part to the next, if need be; with
+    /// `dont_frag` only one that is longer than any payload is split. The frame is used or returned
+    /// to its pool. The caller [counts](Self::count) it.
     ///
     /// # Errors
     /// The reason to drop the packet, whose frame is back in its pool.
@@ -157,16 +158,9 @@ impl Aggregator {
         traffic_class: u8,
         with: &mut Packing<'_>,
     ) -> Result<(), DropReason> {
-        let refused = if self.pacer.as_ref().is_some_and(|pacer| !pacer.has_room(frame.len())) {
-            Some(DropReason::IptfsQueueFull)
-        } else if self.config.dont_frag && frame.len() + HEADER_BYTES > with.capacity {
-            Some(DropReason::PacketTooBig)
-        } else {
-            None
-        };
-        if let Some(reason) = refused {
+        if self.pacer.as_ref().is_some_and(|pacer| !pacer.has_room(frame.len())) {
             with.pool.give_back(frame);
-            return Err(reason);
+            return Err(DropReason::IptfsQueueFull);
         }
         let mut offset = 0;
         if let Some(mut open) = self.open.take() {
