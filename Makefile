@@ -127,6 +127,7 @@ lint: install-test ## format, lints with warnings as errors, documentation and t
 	scripts/comments.py
 	card/functions.py check
 	scripts/plot_peers.py --check
+	scripts/plot_iptfs.py --check
 	$(MAKE) doc
 	scripts/deny.sh
 	$(MAKE) msrv
@@ -140,8 +141,9 @@ doc: ## the crates' documentation in target/doc; warnings are errors
 	@scripts/card-venv.sh build
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc $(EVERYTHING) --no-deps
 
-plot: ## README's picture of convoy beside its peers, from the data in docs/results
+plot: ## the pictures of convoy beside its peers and of IP-TFS, from the data in docs/results
 	scripts/plot_peers.py
+	scripts/plot_iptfs.py
 
 docs: docs-check ## the book, in target/book
 	scripts/mdbook.sh build docs
