@@ -1,6 +1,7 @@
 //! A peer that has the keys sends any AGGFRAG payloads in any order: the parser stays within the
-//! bytes, every packet that comes out is as long as its own header says, every payload is delivered,
-//! held back or counted as dropped, no more is held back than may be, and no frame is lost.
+//! bytes, every packet that comes out is as long as its own header says, every payload is
+//! delivered, held back or counted as dropped, no more is held back than may be, and no frame is
+//! lost.
 #![no_main]
 
 mod bytes;
