@@ -398,7 +398,10 @@ fuzz_target!(|input: &[u8]| {
             4 if what >> 3 == 30 => {
                 test.b.retire();
                 test.is_gentle = false;
-                test.b.assert_complete();
+                // Fragments of outer packets, which a shorter path makes, wait regardless of the SA.
+                if !test.has_shrunk {
+                    test.b.assert_complete();
+                }
             }
             4 if what >> 3 == 29 => test.shrink(choice),
             _ => test.cross(what, choice),
