@@ -398,7 +398,7 @@ fuzz_target!(|input: &[u8]| {
             4 if what >> 3 == 30 => {
                 test.b.retire();
                 test.is_gentle = false;
-                // Fragments of outer packets, which a shorter path makes, wait regardless of the SA.
+                // Fragments of outer packets, which a shorter path makes, wait all the same.
                 if !test.has_shrunk {
                     test.b.assert_complete();
                 }
