@@ -15,7 +15,7 @@ EVERYTHING = --workspace --locked --features convoy/card$(DPDK:%=,convoy/%)
 MSRV := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 
 .PHONY: help charon card-driver card-engine card-coverage card-formal card-formal-quick card-fpga card-test card-quick demo demo-card demo-hdtv demo-net \
-  test test-systemd test-iptfs lint check doc docs docs-check plot msrv bench bench-instructions bench-cycles bench-hdtv profile-hdtv bench-compare bench-baseline bench-sim bench-peers bench-windows bench-waits bench-xdp bench-secgw bench-accelerators bench-outside fuzz install-build install-test install-instructions install-sampling
+  test test-systemd test-iptfs lint check doc docs docs-check plot msrv bench bench-instructions bench-cycles bench-hdtv profile-hdtv bench-compare bench-baseline bench-sim bench-peers bench-iptfs bench-windows bench-waits bench-xdp bench-secgw bench-accelerators bench-outside fuzz install-build install-test install-instructions install-sampling
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -128,6 +128,7 @@ lint: install-test ## format, lints with warnings as errors, documentation and t
 	scripts/comments.py
 	card/functions.py check
 	scripts/plot_peers.py --check
+	scripts/plot_iptfs.py --check
 	$(MAKE) doc
 	scripts/deny.sh
 	$(MAKE) msrv
@@ -141,8 +142,9 @@ doc: ## the crates' documentation in target/doc; warnings are errors
 	@scripts/card-venv.sh build
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc $(EVERYTHING) --no-deps
 
-plot: ## README's picture of convoy beside its peers, from the data in docs/results
+plot: ## the pictures of convoy beside its peers and of IP-TFS, from the data in docs/results
 	scripts/plot_peers.py
+	scripts/plot_iptfs.py
 
 docs: docs-check ## the book, in target/book
 	scripts/mdbook.sh build docs
@@ -180,6 +182,11 @@ bench-peers: $(CONVOY) ## convoy beside other userspace VPNs, in turns: throughp
 	@scripts/install.sh peers
 	bench/peers/install.sh target/peers
 	python3 bench/peers/peers.py --bin target/peers --convoy $(CONVOY) --json target/bench/peers.json
+
+bench-iptfs: $(CONVOY) ## what IP-TFS saves by path and by mix of traffic, beside tunnel mode and wireguard-go, over BENCH_ROUNDS (3); writes docs/results/iptfs.csv (root)
+	@scripts/install.sh peers
+	bench/peers/install.sh target/peers wireguard
+	python3 bench/peers/iptfs.py --convoy $(CONVOY) --wireguard target/peers/bin/wireguard --rounds $${BENCH_ROUNDS:-3} --csv docs/results/iptfs.csv
 
 bench-windows: $(CONVOY) ## what the window saves in system calls: packets a call and CPU, by 64-byte UDP, IMIX and TCP (root)
 	@scripts/install.sh peers sampling

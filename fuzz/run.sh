@@ -7,7 +7,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds=$1; shift
 targets=("$@")
-[ ${#targets[@]} -gt 0 ] || targets=(captures headers inbound outbound sas configuration control ike video charon)
+[ ${#targets[@]} -gt 0 ] || targets=(captures headers inbound outbound sas aggfrag iptfs configuration control ike video charon)
 seeds=fuzz/corpus/charon-seeds
 # Seeds: the gateway's own messages, each of which the plugin must understand.
 prepare_charon() {
@@ -31,6 +31,11 @@ prepare_configuration() {
   mkdir -p fuzz/corpus/configuration
   cp examples/site-*.toml examples/card.toml fuzz/corpus/configuration/
 }
+# Seeds: long inputs, to which libFuzzer would come late.
+prepare_long() {
+  mkdir -p "fuzz/corpus/$1"
+  for bytes in 100 400 1500 4000; do head -c "$bytes" /dev/urandom >"fuzz/corpus/$1/seed-$bytes"; done
+}
 fuzz_target() {
   local options=(-max_total_time="$seconds" -max_len=4096 -print_final_stats=1)
   case $1 in
@@ -41,6 +46,9 @@ fuzz_target() {
 [[ " ${targets[*]} " != *" charon "* ]] || prepare_charon >/dev/null
 [[ " ${targets[*]} " != *" captures "* ]] || prepare_captures >/dev/null
 [[ " ${targets[*]} " != *" configuration "* ]] || prepare_configuration
+for target in aggfrag iptfs; do
+  [[ " ${targets[*]} " != *" $target "* ]] || prepare_long "$target"
+done
 [ "${targets[*]}" = charon ] || command -v cargo-fuzz >/dev/null || cargo install --locked --quiet cargo-fuzz
 # Sanitizers need a nightly compiler; this enables them in the stable one.
 export RUSTC_BOOTSTRAP=1

@@ -23,7 +23,7 @@ declare -A needs=(
   [iptfs]="qemu-system-x86_64:qemu-system-x86 busybox:busybox-static cpio:cpio xz:xz-utils /sbin/depmod:kmod flock:util-linux cc:gcc /usr/include/stdio.h:libc6-dev make:make bzip2:bzip2
     ip:iproute2 tcpdump:tcpdump python3:python3 /usr/share/keyrings/debian-archive-keyring.gpg:debian-archive-keyring"
   [fuzz]="clang:clang editcap:wireshark-common /usr/share/doc/libclang-rt-dev:libclang-rt-dev"
-  [peers]="cc:gcc ip:iproute2 iperf3:iperf3 ping:iputils-ping taskset:util-linux openssl:openssl /usr/lib/ipsec/charon:strongswan-charon swanctl:strongswan-swanctl
+  [peers]="cc:gcc ip:iproute2 iperf3:iperf3 ping:iputils-ping taskset:util-linux openssl:openssl ethtool:ethtool nft:nftables /usr/lib/ipsec/charon:strongswan-charon swanctl:strongswan-swanctl
     /usr/lib/ipsec/plugins/libstrongswan-kernel-libipsec.so:libcharon-extra-plugins /usr/lib/ipsec/plugins/libstrongswan-openssl.so:libstrongswan-standard-plugins"
   [xdp]="cc:gcc /usr/include/stdio.h:libc6-dev ip:iproute2 taskset:util-linux ethtool:ethtool nft:nftables python3:python3"
   [secgw]="cc:gcc make:make pkg-config:pkg-config python3:python3 taskset:util-linux stdbuf:coreutils xz:xz-utils /usr/include/dpdk/rte_ethdev.h:libdpdk-dev

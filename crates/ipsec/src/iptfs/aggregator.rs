@@ -72,6 +72,8 @@ pub(super) struct Payload {
     opened_ns: u64,
     /// Whether it was left open at the end of a round, because more input was at hand.
     is_kept: bool,
+    /// Whether it ends within a packet, which goes on in the next.
+    goes_on: bool,
 }
 
 /// Packs the plain packets of one outbound SA into payloads.
@@ -123,8 +125,9 @@ impl Aggregator {
         self.pacer.is_some()
     }
 
-    /// Adds a packet, in part to the open payload and in part to the next, if need be. The frame is
-    /// used or returned to its pool. The caller [counts](Self::count) it.
+    /// Adds a packet, in part to the open payload and in part to the next, if need be; with
+    /// `dont_frag` only one that is longer than any payload is split. The frame is used or returned
+    /// to its pool. The caller [counts](Self::count) it.
     ///
     /// # Errors
     /// The reason to drop the packet, whose frame is back in its pool.
@@ -157,16 +160,9 @@ impl Aggregator {
         traffic_class: u8,
         with: &mut Packing<'_>,
     ) -> Result<(), DropReason> {
-        let refused = if self.pacer.as_ref().is_some_and(|pacer| !pacer.has_room(frame.len())) {
-            Some(DropReason::IptfsQueueFull)
-        } else if self.config.dont_frag && frame.len() + HEADER_BYTES > with.capacity {
-            Some(DropReason::PacketTooBig)
-        } else {
-            None
-        };
-        if let Some(reason) = refused {
+        if self.pacer.as_ref().is_some_and(|pacer| !pacer.has_room(frame.len())) {
             with.pool.give_back(frame);
-            return Err(reason);
+            return Err(DropReason::IptfsQueueFull);
         }
         let mut offset = 0;
         if let Some(mut open) = self.open.take() {
@@ -178,6 +174,7 @@ impl Aggregator {
                 tail.copy_from_slice(&frame[..part]);
                 let trimmed = frame.trim_front(part);
                 debug_assert!(trimmed.is_ok(), "it is longer than the room");
+                open.goes_on = true;
                 offset = frame.len();
             }
             self.close(open, with);
@@ -202,7 +199,8 @@ impl Aggregator {
                 return Err(DropReason::NoFrame);
             };
             with.note(&mut self.counts, |counts| counts.continued += u64::from(offset > 0));
-            self.close(Payload::of(part, 0, traffic_class, with.now_ns), with);
+            let part = Payload { goes_on: true, ..Payload::of(part, 0, traffic_class, with.now_ns) };
+            self.close(part, with);
             let trimmed = frame.trim_front(most);
             debug_assert!(trimmed.is_ok(), "it is longer");
             offset = frame.len();
@@ -308,11 +306,15 @@ impl Aggregator {
 
 impl Payload {
     fn of(frame: Frame, room: usize, traffic_class: u8, now_ns: u64) -> Self {
-        Self { frame, room, traffic_class, opened_ns: now_ns, is_kept: false }
+        Self { frame, room, traffic_class, opened_ns: now_ns, is_kept: false, goes_on: false }
     }
 
-    /// Pads it to `len` bytes, and returns how many that took.
+    /// Pads it to `len` bytes, and returns how many that took. One that ends within a packet was
+    /// full when the path took less, and stays so long: padding would be read as the packet's rest.
     fn pad_to(&mut self, len: usize) -> u64 {
+        if self.goes_on {
+            return 0;
+        }
         let short = len.saturating_sub(self.frame.len());
         self.frame.append(short).map_or(0, |tail| {
             tail.fill(0);

@@ -11,7 +11,7 @@ use super::{IptfsConfig, ReassemblyCounts};
 use crate::LONGEST_BYTES;
 use crate::drops::DropReason;
 use crate::tos::Ecn;
-use partial::{Joined, Partial};
+use partial::{Joined, LostRest, Partial};
 
 /// What a call of the reassembler works with and writes to.
 pub(crate) struct Unpacking<'a> {
@@ -51,8 +51,8 @@ pub(crate) struct Reassembler {
     held: Vec<(u64, Payload)>,
     /// The packet that the last payload began and did not end.
     partial: Option<Partial>,
-    /// Whether such a packet was lost, and counted, since the last payload.
-    has_lost: bool,
+    /// What may still come of a packet that was lost and counted.
+    lost_rest: LostRest,
     /// When the last payload was taken that was next, in ns.
     moved_ns: u64,
     /// Whether the SA is listed among those that wait for a payload.
@@ -67,7 +67,7 @@ impl Reassembler {
             expected: None,
             held: Vec::new(),
             partial: None,
-            has_lost: false,
+            lost_rest: LostRest::None,
             moved_ns: 0,
             is_listed: false,
             counts: ReassemblyCounts::default(),
@@ -257,26 +257,32 @@ impl Reassembler {
     }
 
     fn begin_partial(&mut self, start: &[u8], block: DataBlock, is_ce: bool, with: &mut Unpacking<'_>) {
-        if *with.room <= 0 {
-            return self.lose(with, DropReason::IptfsLimit);
-        }
-        match Partial::begin(start, block, is_ce, with.pool) {
-            Some(partial) => {
+        let begun = if *with.room > 0 {
+            Partial::begin(start, block, is_ce, with.pool).ok_or(DropReason::NoFrame)
+        } else {
+            Err(DropReason::IptfsLimit)
+        };
+        match begun {
+            Ok(partial) => {
                 *with.room -= 1;
                 self.partial = Some(partial);
             }
-            None => self.lose(with, DropReason::NoFrame),
+            Err(reason) => {
+                self.lose(with, reason);
+                self.lost_rest = LostRest::Unknown;
+            }
         }
     }
 
     /// Adds to the packet that the last payload began; `offset` is what the header says is missing
     /// of it.
     fn continue_partial(&mut self, part: &[u8], offset: usize, is_ce: bool, with: &mut Unpacking<'_>) {
-        let was_counted = std::mem::take(&mut self.has_lost);
+        let lost_rest = std::mem::replace(&mut self.lost_rest, LostRest::None);
         let Some(partial) = self.partial.take() else {
-            if offset > 0 && !was_counted {
+            if offset > 0 && !lost_rest.may_be(offset) {
                 self.lose(with, DropReason::IptfsIncomplete);
             }
+            self.lost_rest = LostRest::behind(part, offset);
             return;
         };
         match partial.join(part, offset, is_ce, with.pool) {
@@ -290,6 +296,7 @@ impl Reassembler {
                 *with.room += 1;
                 with.pool.give_back(frame);
                 self.lose(with, reason);
+                self.lost_rest = LostRest::behind(part, offset);
             }
         }
     }
@@ -299,7 +306,7 @@ impl Reassembler {
             *with.room += 1;
             with.pool.give_back(partial.into_frame());
             self.lose(with, reason);
-            self.has_lost = true;
+            self.lost_rest = LostRest::Unknown;
         }
     }
 }

@@ -26,6 +26,29 @@ pub(super) enum Joined {
     Lost(Frame, DropReason),
 }
 
+/// The rest of a packet whose beginning was lost and counted, so that no further part of it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LostRest {
+    /// There is none.
+    None,
+    /// The next payload begins with it, if with any.
+    Unknown,
+    /// The next payload begins with the last so many bytes of it.
+    Bytes(usize),
+}
+
+impl LostRest {
+    /// What is behind a payload that has `part` bytes of the `rest` that it begins with.
+    pub(super) fn behind(part: &[u8], rest: usize) -> Self {
+        if rest > part.len() { Self::Bytes(rest - part.len()) } else { Self::None }
+    }
+
+    /// Whether the `rest` that a payload begins with is this one.
+    pub(super) fn may_be(self, rest: usize) -> bool {
+        self == Self::Unknown || self == Self::Bytes(rest)
+    }
+}
+
 impl Partial {
     /// Begins with a data block that the payload's end cuts off; `None` if no frame is free.
     pub(super) fn begin(start: &[u8], block: DataBlock, is_ce: bool, pool: &mut FramePool) -> Option<Self> {

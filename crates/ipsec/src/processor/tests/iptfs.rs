@@ -304,6 +304,19 @@ fn without_fragmentation_a_packet_stays_whole_and_one_too_long_is_told_so() {
 }
 
 #[test]
+fn an_ipv6_packet_that_ipv6_does_not_let_be_refused_is_split_nevertheless() {
+    let link = with(IptfsConfig { dont_frag: true, pkt_size: 700, ..IptfsConfig::default() });
+    let [mut a, mut b] = link.pair();
+    let (whole, too_long) = (link.packet(true, 1_280), link.packet(true, 1_281));
+    let outer = a.send_packed(&[whole.clone(), too_long]);
+    assert_eq!(outer.len(), 2);
+    assert!(b.receive(&outer) == [whole]);
+    assert_eq!((a.told_inside().len(), a.sa_drops(OUT, DropReason::PacketTooBig)), (1, 1));
+    a.assert_no_leak();
+    b.assert_no_leak();
+}
+
+#[test]
 fn a_size_of_packets_below_the_paths_is_kept() {
     let link = with(IptfsConfig { pkt_size: 700, ..IptfsConfig::default() });
     let [mut a, mut b] = link.pair();

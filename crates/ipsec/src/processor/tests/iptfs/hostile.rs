@@ -191,6 +191,25 @@ fn the_rest_of_a_packet_whose_beginning_is_unknown_is_skipped() {
 }
 
 #[test]
+fn a_packet_that_is_lost_is_counted_once_however_many_payloads_it_has() {
+    for lost in [0usize, 1, 5] {
+        let mut pair = Pair::new(60_000);
+        let packet = pair.packet.clone();
+        let after = link().packet(false, 100);
+        for at in (0..60_000).step_by(1_000) {
+            let offset = if at == 0 { 0 } else { (packet.len() - at) as u16 };
+            if at == lost * 1_000 {
+                pair.a.seal_payload(&[], AGGFRAG);
+            } else {
+                pair.give(&[&header(offset), &packet[at..at + 1_000]]);
+            }
+        }
+        assert_eq!(pair.give(&[&BASIC, &after]), [after]);
+        pair.end(&[(DropReason::IptfsIncomplete, 1)]);
+    }
+}
+
+#[test]
 fn another_next_header_than_aggfrag_is_dropped() {
     let mut pair = Pair::new(100);
     let packet = pair.packet.clone();

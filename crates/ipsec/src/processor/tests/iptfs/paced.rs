@@ -61,3 +61,25 @@ fn a_worker_that_was_away_does_not_catch_up_at_once() {
     a.seal_packed(packed);
     a.assert_no_leak();
 }
+
+#[test]
+fn a_part_of_a_packet_is_not_padded_when_the_path_takes_more_again() {
+    let link = paced(1_000, 0);
+    let [mut a, mut b] = link.pair();
+    let peer = link.sa(0, SaDirection::Outbound).remote;
+    a.ipsec.tables.learn_path_mtu(a.now_ns, peer, 700);
+    let packets = numbered(&link, &[(false, 1_300); 3]);
+    assert!(a.classify(&packets).is_empty());
+    // What was learned of the path is forgotten.
+    a.now_ns += 3_600_000_000_000;
+    let mut packed = Vec::new();
+    a.close_payloads(false, &mut packed);
+    a.now_ns += 30_000_000;
+    a.close_payloads(false, &mut packed);
+    let outer = a.seal_packed(packed);
+    assert!(outer.last().is_some_and(|last| last.len() > 1_400), "the path takes more");
+    assert!(b.receive(&outer) == packets);
+    assert_eq!(b.ipsec.counters().drops.total(), 0);
+    a.assert_no_leak();
+    b.assert_no_leak();
+}
