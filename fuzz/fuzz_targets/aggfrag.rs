@@ -37,6 +37,7 @@ fn all_policies() -> Vec<Policy> {
         name: selector.to_owned(),
         priority: 1,
         direction: PolicyDirection::Both,
+        interface: 0,
         selector: Selector {
             local: selector.parse().expect("a selector"),
             remote: selector.parse().expect("a selector"),

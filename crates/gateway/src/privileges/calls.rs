@@ -128,8 +128,10 @@ const REMOVE: &[i64] = &[
 const WRITES: u64 = (libc::O_ACCMODE | libc::O_CREAT | libc::O_TRUNC | libc::O_APPEND) as u64;
 /// Families of sockets: those of ports and charon, and those for resolving names.
 const FAMILIES: [i32; 4] = [libc::AF_INET, libc::AF_INET6, libc::AF_UNIX, libc::AF_NETLINK];
-/// Requests to terminals and sockets.
-const REQUESTS: [u64; 4] = [libc::TCGETS, libc::TIOCGWINSZ, libc::FIONBIO, libc::FIONREAD];
+/// The carrier of a TUN device: `_IOW('T', 226, int)`.
+const TUNSETCARRIER: u64 = 0x4004_54e2;
+/// Requests to terminals, sockets and TUN devices.
+const REQUESTS: [u64; 5] = [libc::TCGETS, libc::TIOCGWINSZ, libc::FIONBIO, libc::FIONREAD, TUNSETCARRIER];
 
 /// Commands of bpf(2) if a port requires the call: updating and deleting entries of open maps;
 /// nothing can be created.

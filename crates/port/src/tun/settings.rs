@@ -45,8 +45,7 @@ impl Backend for TunSettings {
         hears_reports: false,
         is_engine: false,
         why_alone: None,
-        // For the link.
-        system_calls: &[libc::SYS_ioctl],
+        system_calls: &[],
     };
 
     fn check(keys: &TunKeys, entry: &Entry<'_>, c: &mut Checker<'_>) -> Self {

@@ -1,0 +1,240 @@
+#!/usr/bin/env bash
+# Tunnels with an interface of their own beside a router: FRR's BGP and BFD over two tunnels to two
+# peers, ECMP over both, IPv4 and IPv6. A path is cut, a gateway killed, both paths cut; how long
+# traffic stops, and that nothing leaves unprotected meanwhile. Needs root.
+# usage: routing.sh CONVOY
+#
+#                 192.0.2.1 === 192.0.2.2 [B] 10.9.0.1
+#   10.1.0.1 [A]                                        10.9.0.0/24, fd00:9::/64  [H] 10.9.0.10
+#              198.51.100.1 === 198.51.100.2 [C] 10.9.0.2
+set -euo pipefail
+[ "$(id -u)" = 0 ] || { echo "network namespaces need root" >&2; exit 1; }
+convoy=$(realpath "$1")
+frr=/usr/lib/frr
+[ -x $frr/bgpd ] && [ -x $frr/bfdd ] || { echo "no FRR; run scripts/install.sh routing" >&2; exit 1; }
+folder=$(mktemp -d)
+chmod 755 "$folder"
+id=$$ processes=()
+A=cvr-a-$id B=cvr-b-$id C=cvr-c-$id H=cvr-h-$id
+clean() {
+  trap - EXIT INT TERM HUP
+  for ns in $A $B $C $H; do ip netns pids "$ns" 2>/dev/null | xargs -r kill -9 2>/dev/null || true; done
+  wait 2>/dev/null || true
+  for ns in $A $B $C $H; do ip netns del "$ns" 2>/dev/null || true; done
+  rm -rf "$folder" "/run/frr/$id-"*
+}
+trap clean EXIT
+trap 'exit 129' INT TERM HUP
+fail() {
+  echo "FAILED: $1" >&2
+  { tail -n 5 "$folder"/*.log; vty a "show bgp summary" "show bfd peers brief" "show ip route" "show ipv6 route"; } >&2 || true
+  exit 1
+}
+# wait_for WHAT COMMAND...: within 60 s.
+wait_for() {
+  local what=$1; shift
+  for _ in $(seq 600); do if "$@" >/dev/null 2>&1; then return; fi; sleep 0.1; done
+  fail "$what"
+}
+in_ns() { local ns=$1; shift; ip netns exec "$ns" "$@"; }
+space() { case $1 in a) echo $A ;; b) echo $B ;; c) echo $C ;; h) echo $H ;; esac; }
+
+namespaces() {
+  local ns
+  for ns in $A $B $C $H; do
+    ip netns add "$ns"; ip -n "$ns" link set lo up
+    in_ns "$ns" sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1 net.ipv4.fib_multipath_hash_policy=0 \
+      net.ipv6.conf.default.accept_dad=0 net.ipv6.conf.all.accept_dad=0
+  done
+  link() { # namespace device address peer-namespace device address
+    ip link add "$2" netns "$1" type veth peer name "$5" netns "$4"
+    ip -n "$1" addr add "$3" dev "$2"; ip -n "$4" addr add "$6" dev "$5"
+    ip -n "$1" link set "$2" up; ip -n "$4" link set "$5" up
+  }
+  link $A ab 192.0.2.1/24 $B ba 192.0.2.2/24
+  link $A ac 198.51.100.1/24 $C ca 198.51.100.2/24
+  ip -n $H link add lan type bridge; ip -n $H link set lan up
+  ip -n $H addr add 10.9.0.10/24 dev lan; ip -n $H addr add fd00:9::10/64 dev lan nodad
+  for side in "$B 1" "$C 2"; do
+    read -r ns host <<<"$side"
+    ip link add lan netns "$ns" type veth peer name "lan$host" netns $H
+    ip -n $H link set "lan$host" master lan up; ip -n "$ns" link set lan up
+    ip -n "$ns" addr add "10.9.0.$host/24" dev lan; ip -n "$ns" addr add "fd00:9::$host/64" dev lan nodad
+  done
+  # Traffic comes from several addresses, so that ECMP uses both paths.
+  for host in $(seq 8); do ip -n $A addr add "10.1.0.$host/32" dev lo; ip -n $A addr add "fd00:1::$host/128" dev lo nodad; done
+  # What has no better route would leave here, in clear.
+  ip -n $A route add default via 192.0.2.2 metric 5000
+  ip -n $A addr add 2001:db8::1/64 dev ab nodad; ip -n $B addr add 2001:db8::2/64 dev ba nodad
+  ip -n $A -6 route add default via 2001:db8::2 metric 5000
+}
+
+key() { openssl rand -hex 20; }
+# tunnel NAME OURS THEIRS SPI_IN SPI_OUT KEY_IN KEY_OUT LOCAL_TS REMOTE_TS
+tunnel() {
+  cat <<CONF
+[[tunnel]]
+name = "$1"
+interface = "ipsec-$1"
+local = "$2"
+remote = "$3"
+local_ts = [$8]
+remote_ts = [$9]
+esp_proposal = "aes128gcm16-esn"
+[tunnel.manual]
+spi_in = $4
+spi_out = $5
+key_in = "$6"
+key_out = "$7"
+CONF
+}
+# gateway SIDE "OUTSIDE ADDRESSES"; the rest from standard input
+gateway() {
+  (umask 077; { cat <<CONF
+[gateway]
+control = "$folder/$1.sock"
+state = "$folder/$1.state"
+[[port]]
+name = "outside"
+kind = "udp"
+address = [$2]
+CONF
+    cat; } >"$folder/$1.toml")
+}
+interface() { printf '[[interface]]\nname = "ipsec-%s"\naddress = ["%s", "%s"]\n' "$@"; }
+configure() {
+  local keys=("$(key)" "$(key)" "$(key)" "$(key)")
+  local here='"10.1.0.0/24", "fd00:1::/64"' there='"10.9.0.0/24", "fd00:9::/64"' b='"169.254.1.0/30", "fd00:ab::/64"' c='"169.254.2.0/30", "fd00:ac::/64"'
+  { interface b 169.254.1.1/30 fd00:ab::1/64; interface c 169.254.2.1/30 fd00:ac::1/64
+    tunnel b 192.0.2.1 192.0.2.2 0x1001 0x1002 "${keys[0]}" "${keys[1]}" "$here, $b" "$there, $b"
+    tunnel c 198.51.100.1 198.51.100.2 0x2001 0x2002 "${keys[2]}" "${keys[3]}" "$here, $c" "$there, $c"; } |
+    gateway a '"192.0.2.1", "198.51.100.1"'
+  { interface a 169.254.1.2/30 fd00:ab::2/64
+    tunnel a 192.0.2.2 192.0.2.1 0x1002 0x1001 "${keys[1]}" "${keys[0]}" "$there, $b" "$here, $b"; } | gateway b '"192.0.2.2"'
+  { interface a 169.254.2.2/30 fd00:ac::2/64
+    tunnel a 198.51.100.2 198.51.100.1 0x2002 0x2001 "${keys[3]}" "${keys[2]}" "$there, $c" "$here, $c"; } | gateway c '"198.51.100.2"'
+}
+start_gateway() { # side
+  ip netns exec "$(space "$1")" "$convoy" run -c "$folder/$1.toml" >>"$folder/$1.log" 2>&1 & processes+=("$!")
+  eval "gateway_$1=$!"
+  wait_for "the gateway of $1 does not start" "$convoy" show stats --control "$folder/$1.sock"
+}
+
+# bgp AS ROUTER_ID "NEIGHBOUR AS ..." "NETWORK ..."
+bgp() {
+  local pairs peer as family
+  read -r -a pairs <<<"$3"
+  echo "router bgp $1
+ bgp router-id $2
+ no bgp ebgp-requires-policy
+ no bgp network import-check
+ bgp bestpath as-path multipath-relax
+ timers bgp 10 30"
+  set -- "$1" "$2" "$3" $4
+  for ((i = 0; i < ${#pairs[@]}; i += 2)); do
+    peer=${pairs[i]} as=${pairs[i + 1]}
+    printf ' neighbor %s remote-as %s\n neighbor %s bfd profile fast\n neighbor %s timers connect 1\n neighbor %s advertisement-interval 0\n' "$peer" "$as" "$peer" "$peer" "$peer"
+  done
+  for family in ipv4 ipv6; do
+    echo " address-family $family unicast"
+    for network in "${@:4}"; do [[ ($network = *:* && $family = ipv6) || ($network != *:* && $family = ipv4) ]] && echo "  network $network"; done
+    echo "  maximum-paths 2"
+    for ((i = 0; i < ${#pairs[@]}; i += 2)); do
+      peer=${pairs[i]}
+      if [[ ($peer = *:* && $family = ipv6) || ($peer != *:* && $family = ipv4) ]]; then echo "  neighbor $peer activate"; else echo "  no neighbor $peer activate"; fi
+    done
+    echo " exit-address-family"
+  done
+}
+start_frr() { # side AS ROUTER_ID NEIGHBOURS NETWORKS
+  local side=$1 name=$id-$1; shift
+  # Each daemon reads its own lines alone.
+  bgp "$@" >"$folder/$side.bgpd"
+  printf 'bfd\n profile fast\n  receive-interval 100\n  transmit-interval 100\n  detect-multiplier 3\n' >"$folder/$side.bfdd"
+  : >"$folder/$side.zebra"
+  # Each of these namespaces has an FRR of its own, which gives its root privileges up.
+  install -d -o frr -g frr "/run/frr/$name"
+  for daemon in zebra bfdd bgpd; do
+    in_ns "$(space "$side")" $frr/$daemon -d -N "$name" -P 0 -f "$folder/$side.$daemon" >>"$folder/frr.log" 2>&1 ||
+      fail "$daemon of $side does not start: $(cat "$folder/frr.log")"
+  done
+}
+vty() { local side=$1 words=() word; shift; for word in "$@"; do words+=(-c "$word"); done; vtysh -N "$id-$side" "${words[@]}" 2>&1; }
+
+both_paths() { [ "$(ip -n "$(space a)" route show 10.9.0.0/24 | grep -c nexthop)" = 2 ] && [ "$(ip -n "$(space a)" -6 route show fd00:9::/64 | grep -c nexthop)" = 2 ]; }
+one_path() { ip -n "$(space a)" route show 10.9.0.0/24 | grep -q "dev ipsec-$1" && ip -n "$(space a)" -6 route show fd00:9::/64 | grep -q "dev ipsec-$1"; }
+answers() { [ "$(ip -n "$(space h)" route show 10.1.0.0/24 | grep -c nexthop)" = 2 ] && [ "$(ip -n "$(space h)" -6 route show fd00:1::/64 | grep -c nexthop)" = 2 ]; }
+
+begin_pings() {
+  pings=()
+  for host in $(seq 8); do
+    ip netns exec $A ping -D -n -i 0.02 -I "10.1.0.$host" 10.9.0.10 >"$folder/ping-4-$host" 2>&1 & pings+=("$!")
+    ip netns exec $A ping -D -n -i 0.02 -I "fd00:1::$host" fd00:9::10 >"$folder/ping-6-$host" 2>&1 & pings+=("$!")
+  done
+}
+# end_pings WHAT MOST_MS: prints the longest silence of any flow, which may be this long.
+end_pings() {
+  kill -INT "${pings[@]}" 2>/dev/null || true
+  wait "${pings[@]}" 2>/dev/null || true
+  python3 - "$1" "$2" "$folder"/ping-* <<'GAPS' || fail "$1: see above"
+import re, sys
+what, most, *paths = sys.argv[1:]
+longest = {"4": 0, "6": 0}
+for path in paths:
+    times = [float(at) for at in re.findall(r"^\[([\d.]+)\].*bytes from", open(path).read(), re.M)]
+    family = path.rsplit("-", 2)[1]
+    gap = max((b - a for a, b in zip(times, times[1:])), default=1e9)
+    longest[family] = max(longest[family], gap)
+print(f"{what:<34} longest silence {longest['4'] * 1000:.0f} ms (IPv4), {longest['6'] * 1000:.0f} ms (IPv6) of 16 flows")
+sys.exit(max(longest.values()) * 1000 > float(most))
+GAPS
+}
+cut() { # side, a path to it, silently
+  in_ns $A nft "add table inet cut; add chain inet cut out { type filter hook postrouting priority 200; }; add rule inet cut out oifname a$1 drop;
+    add chain inet cut in { type filter hook prerouting priority -400; }; add rule inet cut in iifname a$1 drop"
+}
+mend() { in_ns $A nft delete table inet cut; }
+
+namespaces
+configure
+in_ns $A "$convoy" check -c "$folder/a.toml" >"$folder/check" || fail "check: $(cat "$folder/check")"
+captures=()
+for device in ab ac; do
+  ip netns exec $A tcpdump -q -B 16384 -U -ni $device -w "$folder/$device.pcap" "net 10.0.0.0/8 or net 169.254.0.0/16 or net fd00::/8" >/dev/null 2>&1 & captures+=("$!")
+done
+for side in a b c; do start_gateway $side; done
+start_frr a 65001 10.1.0.1 "169.254.1.2 65002 169.254.2.2 65003 fd00:ab::2 65002 fd00:ac::2 65003" "10.1.0.0/24 fd00:1::/64"
+start_frr b 65002 10.9.0.1 "169.254.1.1 65001 10.9.0.10 65009 fd00:ab::1 65001 fd00:9::10 65009" ""
+start_frr c 65003 10.9.0.2 "169.254.2.1 65001 10.9.0.10 65009 fd00:ac::1 65001 fd00:9::10 65009" ""
+start_frr h 65009 10.9.0.10 "10.9.0.1 65002 10.9.0.2 65003 fd00:9::1 65002 fd00:9::2 65003" "10.9.0.0/24 fd00:9::/64"
+wait_for "A does not learn both paths" both_paths
+wait_for "H does not learn both paths" answers
+sleep 2
+
+begin_pings; sleep 2
+used() { "$convoy" show port --json --control "$folder/a.sock" | python3 -c 'import json, sys
+sent = {port["name"]: port["received_packets"] for port in json.load(sys.stdin)}
+print(min(sent["ipsec-b"], sent["ipsec-c"]))'; }
+[ "$(used)" -gt 100 ] || fail "ECMP does not use both tunnels: $("$convoy" show port --control "$folder/a.sock")"
+cut b; sleep 3
+one_path c || fail "the routes still have the path that was cut"
+end_pings "a path is cut" 1000
+mend; wait_for "the path does not come back" both_paths; wait_for "H's path does not come back" answers; sleep 2
+
+begin_pings; sleep 2
+kill -9 "$gateway_c"; sleep 3
+end_pings "a peer's gateway is killed" 1000
+start_gateway c; wait_for "the path does not come back" both_paths; wait_for "H's path does not come back" answers; sleep 2
+
+begin_pings; sleep 1
+cut b; cut c; sleep 3; mend
+wait_for "no path comes back" both_paths; wait_for "H's paths do not come back" answers; sleep 2
+end_pings "both paths are cut and mended" 60000
+kill -INT "${captures[@]}"; wait "${captures[@]}" || true
+for device in ab ac; do
+  clear=$(tcpdump -nr "$folder/$device.pcap" 2>/dev/null | wc -l)
+  [ "$clear" = 0 ] || fail "unprotected packets left by $device: $(tcpdump -nr "$folder/$device.pcap" 2>/dev/null | head -3)"
+done
+dropped=$("$convoy" show stats --json --control "$folder/a.sock" | python3 -c 'import json, sys; print(json.load(sys.stdin)["guard"]["counts"]["outbound"])')
+[ "$dropped" -gt 0 ] || fail "no packet tried to leave by the default route, so that nothing was shown"
+echo "unprotected on the outside         none; the guard dropped $dropped that the default route would have taken"
