@@ -235,6 +235,6 @@ for device in ab ac; do
   clear=$(tcpdump -nr "$folder/$device.pcap" 2>/dev/null | wc -l)
   [ "$clear" = 0 ] || fail "unprotected packets left by $device: $(tcpdump -nr "$folder/$device.pcap" 2>/dev/null | head -3)"
 done
-dropped=$("$convoy" show stats --json --control "$folder/a.sock" | python3 -c 'import json, sys; print(json.load(sys.stdin)["guard"]["counts"]["outbound"])')
+dropped=$("$convoy" show stats --json --control "$folder/a.sock" | python3 -c 'import json, sys; print(json.load(sys.stdin)["guard"]["dropped_outbound"])')
 [ "$dropped" -gt 0 ] || fail "no packet tried to leave by the default route, so that nothing was shown"
 echo "unprotected on the outside         none; the guard dropped $dropped that the default route would have taken"

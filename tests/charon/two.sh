@@ -175,8 +175,51 @@ print("packets of 8 SAs at each worker")') || fail "the SAs are not dealt to bot
   end_tunnel
 }
 
+# link INTERFACE up|down, of A
+link() { wait_for "$1 is not $2" link_is "$1" "$2"; }
+link_is() { [ "$(ip -n $A -j link show "$1" | python3 -c 'import json, sys; print("up" if "LOWER_UP" in json.load(sys.stdin)[0]["flags"] else "down")')" = "$2" ]; }
+# Two children select everything, and if_id tells their interfaces apart.
+interfaces() {
+  local side host child
+  stop_both
+  for side in a b; do
+    host=1; [ $side = a ] || host=2
+    LOCAL=192.0.2.$host gateway_conf $side "\"192.0.2.$host\"" "$(for child in 1 2; do
+      printf '[[interface]]\nname = "ipsec-%s"\nif_id = 4%s\naddress = ["169.254.%s.%s/30"]\n' $child $child $child $host; done)"
+    sed -i "s/^\[gateway\]/&\nworkers = 2/" "$folder/$side/gateway.toml"
+    start_gateway $side; eval "gateway_$side=$gateway_pid"
+    start_charon $side; eval "charon_$side=$charon_pid"
+    LOCAL_TS=0.0.0.0/0 REMOTE_TS=0.0.0.0/0 connection $side "192.0.2.$host" "192.0.2.$((3 - host))" "encap = yes" $'esp_proposals = aes128gcm16\n    if_id_in = 41\n    if_id_out = 41'
+    # A responder takes the first child of a connection whose selectors fit, so each has its own.
+    python3 - "$folder/$side/swanctl.conf" <<'CONNECTIONS'
+import sys
+text = open(sys.argv[1]).read()
+site = text[text.index("site {"):text.index("secrets {")].rstrip().removesuffix("}")
+for number in ("42", "44"):
+    other = site.replace("site {", f"site{number} {{").replace("net {", f"net{number} {{").replace(".example", f"{number}.example")
+    text = text.replace("connections {", "connections { " + other.replace("= 41", f"= {number}"), 1)
+open(sys.argv[1], "w").write(text)
+CONNECTIONS
+    load $side
+  done
+  link ipsec-1 down; link ipsec-2 down
+  up a
+  link ipsec-1 up; link ipsec-2 down
+  ask a --initiate --child net42 >"$folder/a/up" 2>&1 || fail "the second child: $(tail -3 "$folder/a/up")"
+  link ipsec-2 up
+  for child in 1 2; do ping_both 169.254.$child.1 169.254.$child.2; done
+  shown packets 18
+  ! ask a --initiate --child net44 >"$folder/a/up" 2>&1 || fail "a child of an interface that is not there is up"
+  grep -q 'no \[\[interface\]\] of the gateway has if_id = 44' "$folder"/[ab]/log || fail "charon's log does not say why: $(tail -5 "$folder/a/log")"
+  ask a --terminate --ike site42 >/dev/null
+  link ipsec-2 down; link ipsec-1 up
+  down a
+  link ipsec-1 down
+  passed "interfaces by if_id" "two children for everything, links up and down with them, an unknown one refused"
+}
+
 namespaces
 start_both 1
 cases=("${@:3}")
-[ ${#cases[@]} -gt 0 ] || cases=(algorithms long_sequence_numbers native transport ipv6 mobike two_workers)
+[ ${#cases[@]} -gt 0 ] || cases=(algorithms long_sequence_numbers native transport ipv6 mobike two_workers interfaces)
 for name in "${cases[@]}"; do $name; done

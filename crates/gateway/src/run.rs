@@ -60,6 +60,8 @@ pub struct Gateway {
     handles: WorkerHandles,
     crew: Crew,
     config: Config,
+    /// The links of the interfaces of certain tunnels.
+    links: Arc<InterfaceLinks>,
     /// The MTU of the inside interface since the start.
     inner_mtu: InnerMtu,
     notify: Notify,
@@ -190,6 +192,7 @@ impl Gateway {
             handles,
             crew,
             config,
+            links,
             inner_mtu,
             notify,
             helper: None,
@@ -261,6 +264,10 @@ impl Gateway {
         };
         for port in snapshot.ports.iter_mut().filter(|port| is_routed(&port.name)) {
             port.mtu_reason.clone_from(&self.inner_mtu.reason);
+        }
+        for port in &mut snapshot.ports {
+            let number = self.config.interface_number(Some(&port.name));
+            port.link = number.map(|number| self.links.is_up(number));
         }
         snapshot
     }

@@ -7,7 +7,8 @@ use std::collections::{BTreeSet, HashMap};
 #[derive(Debug, Default)]
 pub(crate) struct Links {
     links: HashMap<u16, Link>,
-    /// Interfaces that may have changed since the last call of [`take_changes`](Self::take_changes).
+    /// Interfaces that may have changed since the last call of
+    /// [`take_changes`](Self::take_changes).
     touched: BTreeSet<u16>,
 }
 

@@ -263,6 +263,10 @@ fn ports(view: &View<'_>) -> String {
         words("port", |port: &PortRow| port.name.clone()),
         word("kind", |port: &PortRow| port.kind.clone()),
     ];
+    if view.now.ports.iter().any(|port| port.link.is_some()) {
+        let link = |is_up| if is_up { "up" } else { "down" };
+        columns.push(word("link", move |port: &PortRow| port.link.map_or("", link).to_owned()));
+    }
     if view.is_wide || !view.has_rates {
         columns.push(number("MTU", |port: &PortRow| port.mtu.to_string()));
     }

@@ -261,6 +261,8 @@ fn ports(encoder: &mut Encoder<'_>, rows: &[PortRow]) -> std::fmt::Result {
         let labels = |counter: &String| [label("port", &row.name), label("counter", counter)];
         row.device.iter().map(move |(counter, count)| (labels(counter), *count))
     });
+    let links = rows.iter().filter_map(|row| Some(([label("interface", &row.name)], f64::from(row.link?))));
+    gauges(encoder, "interface_up", "Whether the interface of certain tunnels has a link", links)?;
     counters(encoder, "port_device", "What a port's device has counted", device)
 }
 
@@ -283,6 +285,7 @@ mod tests {
         let port = PortRow {
             name: "outside".to_owned(),
             device: [("encrypted".to_owned(), 5)].into(),
+            link: Some(true),
             ..PortRow::default()
         };
         let snapshot = Snapshot {
@@ -310,6 +313,7 @@ mod tests {
                 "convoy_window_wait_seconds_count{worker=\"0\"} 5",
                 "convoy_dropped_packets_total{reason=\"replayed\"} 3",
                 "convoy_port_device_total{port=\"outside\",counter=\"encrypted\"} 5",
+                "convoy_interface_up{interface=\"outside\"} 1.0",
                 "convoy_engine_up{engine=\"software0\",worker=\"0\"} 1.0",
                 "convoy_silent_workers 1.0",
                 "convoy_charon_connected 1.0",

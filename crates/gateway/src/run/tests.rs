@@ -346,7 +346,7 @@ fn a_reload_to_tunnels_that_the_running_ports_cannot_serve_changes_nothing() {
     let elsewhere = refused(&mut bench, &|tunnel| tunnel.local = [198, 51, 100, 1].into());
     let expected = "the configuration stays as it was:\n\
                     tunnel \"t2\": local: port \"outside\" has no address 198.51.100.1; it has 192.0.2.1\n\
-                    the ports are those with which the gateway started; a change of [[port]] needs a restart";
+                    ports and interfaces are those with which the gateway started; a change of [[port]] or a new interface needs a restart";
     assert_eq!(elsewhere, expected);
     let v6 = refused(&mut bench, &|tunnel| tunnel.local = Ipv6Addr::LOCALHOST.into());
     assert!(v6.contains("has no address ::1; it has 192.0.2.1"), "{v6}");

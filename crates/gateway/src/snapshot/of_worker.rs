@@ -199,6 +199,7 @@ fn ports(worker: &Worker) -> Vec<PortRow> {
             kind: description.kind.to_string(),
             mtu: description.mtu,
             mtu_reason: String::new(),
+            link: None,
             received_packets: counters.received_packets,
             received_bytes: counters.received_bytes,
             sent_packets: counters.sent_packets,

@@ -234,6 +234,9 @@ pub struct PortRow {
     /// The origin of the inside interface's MTU; empty for other ports, whose MTU is that of
     /// `[gateway]`.
     pub mtu_reason: String,
+    /// Whether an interface of certain tunnels has a link; `None` for other ports.
+    #[serde(default)]
+    pub link: Option<bool>,
     /// Packets received and handed out.
     pub received_packets: u64,
     /// Their bytes.

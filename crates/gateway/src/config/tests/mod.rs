@@ -5,6 +5,7 @@ use super::*;
 mod documented;
 mod ends;
 mod host;
+mod interfaces;
 mod keys;
 mod overlap;
 mod ports;
