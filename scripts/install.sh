@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what convoy needs: with apt on Debian and Ubuntu; on other systems it lists what is
 # missing.
-# usage: install.sh PURPOSE ..., of build, card, card-test, test, hdtv, peers, xdp, secgw, bench,
+# usage: install.sh PURPOSE ..., of build, card, card-test, test, routing, hdtv, peers, xdp, secgw, bench,
 # instructions, sampling, charon, charon-test, iptfs, fuzz
 set -euo pipefail
 
@@ -14,6 +14,7 @@ declare -A needs=(
     /usr/bin/linux.uml:user-mode-linux busybox:busybox-static cpio:cpio /sbin/depmod:kmod /lib/systemd/systemd:systemd cc:gcc /usr/include/stdio.h:libc6-dev
     nft:nftables openssl:openssl certutil:libnss3-tools
     ffmpeg:ffmpeg gst-launch-1.0:gstreamer1.0-tools /usr/share/doc/gstreamer1.0-plugins-base:gstreamer1.0-plugins-base /usr/share/doc/gstreamer1.0-plugins-good:gstreamer1.0-plugins-good"
+  [routing]="/usr/lib/frr/bgpd:frr ip:iproute2 tcpdump:tcpdump nft:nftables openssl:openssl ping:iputils-ping"
   [hdtv]="ip:iproute2 python3:python3 perf:linux-perf iperf3:iperf3 taskset:util-linux"
   [charon]="cc:gcc /usr/include/stdio.h:libc6-dev make:make bzip2:bzip2 /usr/lib/ipsec/libcharon.so.0:strongswan-libcharon"
   [charon-test]="/usr/lib/ipsec/charon:strongswan-charon swanctl:strongswan-swanctl
@@ -37,6 +38,7 @@ declare -A wants=(
   [card]=""
   [card-test]=""
   [test]=""
+  [routing]=""
   [hdtv]=""
   [charon]=""
   [charon-test]=""

@@ -70,6 +70,7 @@ alone "scrapers at a gateway of ten thousand tunnels: pings and memory" tests/sc
 run "metrics: Prometheus' own parser, clients that mean harm" tests/metrics.sh "$convoy"
 run "what an operator looks at: log, show, warnings" tests/operation.sh "$convoy"
 run "routes: a full tunnel, and what every exit leaves" tests/routes.sh "$convoy"
+run "BGP and BFD over two tunnels with interfaces of their own: a path is cut, a gateway killed; nothing in clear" tests/routing.sh "$convoy"
 run "on-stop: nothing unencrypted while stopped, restarted, killed; unblock" tests/on-stop.sh "$convoy"
 for kind in tun af_packet af_xdp; do
   run "the guard: nothing of the tunnels' networks passes by the kernel, $kind inside" tests/guard.sh "$convoy" $kind

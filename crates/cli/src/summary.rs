@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use convoy_gateway::config::{Config, InterfaceConfig, PortConfig};
+use convoy_gateway::config::{Config, PortConfig};
 use convoy_gateway::snapshot::{PortRow, Snapshot};
 
 /// Main settings of a gateway. It is no copy of the configuration, which holds keys. The gateway
@@ -20,7 +20,7 @@ impl Summary {
         let (count, window) = (config.workers, config.scheduler.window);
         let with_keys = config.tunnels.iter().filter(|tunnel| tunnel.manual.is_some()).count();
         let charon = config.charon.as_ref().map(|path| format!("; charon is awaited at {}", path.display()));
-        let interfaces = config.interfaces.iter().map(InterfaceConfig::port);
+        let interfaces = config.interfaces.iter().map(|interface| interface.port(0));
         let ports = config.ports.iter().cloned().chain(interfaces);
         Self {
             gateway: format!("with {}: {count} {workers}, window of {window} packets", path.display()),

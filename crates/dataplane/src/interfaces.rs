@@ -1,7 +1,10 @@
 //! The inside interfaces of a gateway: the one that tunnels share, and those that tunnels have for
 //! themselves.
 
+use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, PoisonError};
+
+use convoy_port::Port;
 
 /// The links of all interfaces, shared by the workers: each serves some tunnels of an interface,
 /// which has a link while one of them can send.
@@ -69,6 +72,53 @@ impl InsidePorts {
     /// Whether there is no other interface than the one that tunnels share.
     pub(crate) fn is_shared_only(&self) -> bool {
         self.ports.len() <= 1
+    }
+}
+
+/// Ports that are closed side by side where they are many: to remove an interface of the kernel's
+/// takes some 25 ms, most of it waiting.
+pub(crate) struct PortList(Vec<Box<dyn Port>>);
+
+/// Ports that one thread closes.
+const CLOSED_IN_TURN: usize = 16;
+/// Threads that close ports, at most.
+const CLOSERS: usize = 64;
+
+impl PortList {
+    /// These ports.
+    pub(crate) fn new(ports: Vec<Box<dyn Port>>) -> Self {
+        Self(ports)
+    }
+}
+
+impl Deref for PortList {
+    type Target = Vec<Box<dyn Port>>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl DerefMut for PortList {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.0
+    }
+}
+
+impl Drop for PortList {
+    fn drop(&mut self) {
+        let ports = &mut self.0;
+        let each = ports.len().div_ceil(CLOSERS).max(CLOSED_IN_TURN);
+        if ports.len() <= each {
+            return;
+        }
+        std::thread::scope(|scope| {
+            while !ports.is_empty() {
+                let part = ports.split_off(ports.len().saturating_sub(each));
+                // Without a thread they are closed here.
+                let _ = std::thread::Builder::new().spawn_scoped(scope, move || drop(part));
+            }
+        });
     }
 }
 

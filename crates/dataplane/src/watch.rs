@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
-use convoy_port::Port;
+use convoy_port::{Port, PortKind};
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 
@@ -36,6 +36,9 @@ pub(crate) struct Watch {
     is_ready: [Vec<bool>; 2],
     /// By side and port: whether it cannot wake the worker and must be polled.
     is_mute: [Vec<bool>; 2],
+    /// By side and port: whether it has nothing beside what its descriptors tell, as an interface
+    /// of the kernel's, of which there may be thousands.
+    is_plain: [Vec<bool>; 2],
     /// Whether the system was asked since the last round.
     has_looked: bool,
     #[cfg(test)]
@@ -57,7 +60,11 @@ impl Watch {
                 .collect()
         };
         let is_mute = [watch(Side::Inside, inside), watch(Side::Outside, outside)];
+        let plain = |ports: &[Box<dyn Port>]| -> Vec<bool> {
+            ports.iter().map(|port| port.description().kind == PortKind::Tun).collect()
+        };
         Self {
+            is_plain: [plain(inside), plain(outside)],
             is_ready: is_mute.each_ref().map(|ports| vec![true; ports.len()]),
             is_mute,
             epoll,
@@ -109,9 +116,10 @@ impl Watch {
         }
     }
 
-    /// Makes the next round read all ports, ready or not: some have timers of their own.
+    /// Makes the next round read all ports that may have timers of their own, ready or not.
     pub(crate) fn ask_all(&mut self) {
-        self.is_ready.iter_mut().flatten().for_each(|is_ready| *is_ready = true);
+        let ports = self.is_ready.iter_mut().flatten().zip(self.is_plain.iter().flatten());
+        ports.for_each(|(is_ready, is_plain)| *is_ready |= !is_plain);
     }
 
     /// Lets `time` pass, whatever arrives meanwhile.

@@ -18,7 +18,7 @@ use crate::adaptive_wait::AdaptiveWait;
 use crate::append::append;
 use crate::daemon::Daemon;
 use crate::handoff::{Handoff, HandoffCounts, Waker};
-use crate::interfaces::{InsidePorts, InterfaceLinks};
+use crate::interfaces::{InsidePorts, InterfaceLinks, PortList};
 use crate::moderation::Moderation;
 use crate::pipeline::{EngineEvent, Pipeline};
 use crate::watch::Watch;
@@ -46,7 +46,7 @@ pub enum WorkerEvent {
 /// The ports and the pipeline of one thread.
 pub struct Worker {
     pipeline: Pipeline,
-    inside: Vec<Box<dyn Port>>,
+    inside: PortList,
     outside: Vec<Box<dyn Port>>,
     interfaces: InsidePorts,
     links: Option<Arc<InterfaceLinks>>,
@@ -92,7 +92,7 @@ impl Worker {
             moderation: Moderation::default(),
             arrived: 0,
             pipeline,
-            inside,
+            inside: PortList::new(inside),
             outside,
             handoff: None,
             handed_over: 0,
@@ -308,7 +308,7 @@ impl Worker {
 
     /// Finds input that is visible without a system call, so that the worker goes on without one.
     fn look_into_rings(&mut self) {
-        for (side, ports) in [(Side::Inside, &self.inside), (Side::Outside, &self.outside)] {
+        for (side, ports) in [(Side::Inside, &self.inside[..]), (Side::Outside, &self.outside[..])] {
             for (at, _) in ports.iter().enumerate().filter(|(_, port)| port.has_input()) {
                 self.watch.set_ready(side, at, true);
             }
@@ -380,7 +380,7 @@ impl Worker {
         };
         self.handed_over += given.handed_over;
         let mut sent = 0;
-        for (ports, queues) in [(&mut self.inside, to_inside), (&mut self.outside, to_outside)] {
+        for (ports, queues) in [(&mut self.inside[..], to_inside), (&mut self.outside[..], to_outside)] {
             for (port, queue) in ports.iter_mut().zip(queues).filter(|(_, queue)| !queue.is_empty()) {
                 sent += port.send(pool, queue)?;
             }

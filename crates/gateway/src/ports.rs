@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use convoy_engine::Engine;
+use convoy_ipsec::TunnelId;
 use convoy_port::{Context, Device, IKE_PORT, Opened, Port, PortError, Prefix, Route, RoutePlan};
 use convoy_scheduler::CostModel;
 
@@ -48,7 +49,7 @@ pub(crate) fn open_all(config: &Config) -> Result<OpenPorts, PortError> {
     }
     for interface in &config.interfaces {
         let inner_mtu = interface_mtu(config, interface).bytes;
-        let port = interface.port();
+        let port = interface.port(usize::from(reader(config, &interface.name)));
         let Opened { queues, .. } = port.open(&Context { inner_mtu, ..context(&port, config) })?;
         for (sides, queue) in all.iter_mut().zip(queues) {
             sides[0].push(queue);
@@ -75,6 +76,14 @@ fn context(port: &PortConfig, config: &Config) -> Context {
         is_only_outside: config.ports.iter().filter(|port| port.is_outside).count() == 1,
         mark: mark(config),
     }
+}
+
+/// The worker that reads an interface: that of its first tunnel, whose packets then need not be
+/// handed over.
+fn reader(config: &Config, name: &str) -> u16 {
+    let of_tunnel = config.tunnels.iter().position(|tunnel| tunnel.interface.as_deref() == Some(name));
+    let number = of_tunnel.or_else(|| config.interfaces.iter().position(|interface| interface.name == name));
+    TunnelId(number.unwrap_or_default() as u32).owner(config.workers)
 }
 
 /// The inside interfaces of a worker's inside ports, in their order.

@@ -89,6 +89,7 @@ impl EndSpec {
                     // A trial's packets are evenly spaced, so none may be merged.
                     joins_packets: false,
                     has_link: true,
+                    reader: None,
                 };
                 let queue = Tun::open(&config)?.pop();
                 let queue = queue.ok_or_else(|| MeasureError::Invalid(format!("{device} has no queue")))?;

@@ -9,12 +9,12 @@ mod settings;
 
 use std::io::IoSlice;
 use std::net::IpAddr;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use convoy_packet::{Frame, FramePool};
 use nix::errno::Errno;
 use nix::sys::uio::writev;
-use tun_rs::{DeviceBuilder, SyncDevice};
+use tun_rs::DeviceBuilder;
 
 use crate::super_packet::{Coalescer, Cut, Group, HEADER_BYTES, Joins, MOST_PACKETS, Next, OffloadHeader};
 use crate::{Port, PortCounters, PortDescription, PortError, PortKind};
@@ -41,6 +41,10 @@ pub struct TunConfig {
     pub kernel_queue_packets: Option<u32>,
     /// Queues, each for one worker. The kernel gives all packets of one flow to one queue.
     pub queues: usize,
+    /// The worker that alone reads the interface, where the others only write: one queue of the
+    /// kernel's for all. Of thousands of interfaces, each further queue would take some 20 ms to
+    /// open. `None` gives each its own.
+    pub reader: Option<usize>,
     /// Whether packets of one flow that leave together are joined to super-packets.
     pub joins_packets: bool,
     /// Whether the interface has a carrier from the start, or only once it is
@@ -52,7 +56,8 @@ pub struct TunConfig {
 pub struct Tun {
     description: PortDescription,
     counters: PortCounters,
-    device: SyncDevice,
+    device: OwnedFd,
+    is_read: bool,
     /// What the kernel returned in one call, with its offload header, and what is left of it.
     super_packet: Vec<u8>,
     len: usize,
@@ -82,7 +87,7 @@ impl Tun {
                 source,
             }
         };
-        let has_more = *queues > 1;
+        let has_more = *queues > 1 && config.reader.is_none();
         if has_more && crate::taken::interface_exists(device) {
             // The kernel would add our queues to those of the other program, and distribute the
             // packets among all.
@@ -116,29 +121,31 @@ impl Tun {
             set.map_err(io(format!("take the carrier of {device} off")))?;
         }
         tun.enabled(true).map_err(io(format!("set {device} up")))?;
-        let more: Vec<SyncDevice> = (1..*queues)
-            .map(|_| tun.try_clone())
-            .collect::<Result<_, _>>()
-            .map_err(io(format!("open another queue of {device}")))?;
-        std::iter::once(tun)
-            .chain(more)
-            .map(|queue| {
-                queue.set_nonblocking(true).map_err(io(format!("make {device} non-blocking")))?;
-                Ok(Self::queue(name, *mtu, *joins_packets, queue))
-            })
-            .collect()
+        let joins = match (joins_packets, tun.udp_gso()) {
+            (false, _) => Joins::Nothing,
+            (true, false) => Joins::Tcp,
+            (true, true) => Joins::TcpAndUdp,
+        };
+        tun.set_nonblocking(true).map_err(io(format!("make {device} non-blocking")))?;
+        let queue = |number: usize| -> std::io::Result<Self> {
+            let another = if number > 0 && has_more { Some(tun.try_clone()?) } else { None };
+            let of = another.as_ref().unwrap_or(&tun);
+            of.set_nonblocking(true)?;
+            let fd = crate::sys::borrow(of, of.as_raw_fd()).try_clone_to_owned()?;
+            let is_read = config.reader.is_none_or(|reader| reader == number);
+            Ok(Self::queue(name, *mtu, joins, (fd, is_read)))
+        };
+        let opened = (0..*queues).map(queue).collect::<Result<_, _>>();
+        opened.map_err(io(format!("open a queue of {device}")))
     }
 
-    fn queue(name: &str, mtu: u16, joins_packets: bool, device: SyncDevice) -> Self {
+    fn queue(name: &str, mtu: u16, joins: Joins, (device, is_read): (OwnedFd, bool)) -> Self {
         Self {
             description: PortDescription { name: name.to_owned(), kind: PortKind::Tun, mtu: mtu.into() },
             counters: PortCounters::default(),
-            joins: match (joins_packets, device.udp_gso()) {
-                (false, _) => Joins::Nothing,
-                (true, false) => Joins::Tcp,
-                (true, true) => Joins::TcpAndUdp,
-            },
+            joins,
             device,
+            is_read,
             super_packet: vec![0; HEADER_BYTES + usize::from(u16::MAX)],
             len: 0,
             cut: Cut::default(),
@@ -147,14 +154,13 @@ impl Tun {
     }
 
     fn fd(&self) -> BorrowedFd<'_> {
-        crate::sys::borrow(self, self.device.as_raw_fd())
+        self.device.as_fd()
     }
 
     /// Reads one packet or super-packet; `false` if there is none.
     fn read(&mut self) -> Result<bool, PortError> {
         self.counters.system_calls += 1;
-        let fd = crate::sys::borrow(&self.device, self.device.as_raw_fd());
-        let len = match nix::unistd::read(fd, &mut self.super_packet) {
+        let len = match nix::unistd::read(&self.device, &mut self.super_packet) {
             Ok(len) => len,
             Err(Errno::EAGAIN) => return Ok(false),
             Err(Errno::EINTR) => return Ok(true),
@@ -258,6 +264,9 @@ impl Port for Tun {
         limit: usize,
         burst: &mut Vec<Frame>,
     ) -> Result<usize, PortError> {
+        if !self.is_read {
+            return Ok(0);
+        }
         let before = burst.len();
         let limit = before + limit;
         while self.hand_out(pool, limit, burst) {
@@ -284,7 +293,7 @@ impl Port for Tun {
     }
 
     fn readable_fds(&self) -> Option<Vec<BorrowedFd<'_>>> {
-        Some(vec![self.fd()])
+        Some(if self.is_read { vec![self.fd()] } else { Vec::new() })
     }
 
     fn set_link(&mut self, is_up: bool) -> std::io::Result<()> {

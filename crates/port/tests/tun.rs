@@ -40,6 +40,8 @@ fn open_queues(namespace: &Namespace, address: &str, queues: usize) -> Vec<Tun> 
             kernel_queue_packets: Some(KERNEL_QUEUE_PACKETS),
             queues,
             joins_packets: true,
+            has_link: true,
+            reader: None,
         };
         let queues = Tun::open(&config).expect("a tun needs root and /dev/net/tun");
         wait_until_delivered(address);

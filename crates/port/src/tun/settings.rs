@@ -26,8 +26,9 @@ pub struct TunSettings {
     pub device: String,
     /// Its MTU in bytes; `None` is what the tunnels leave.
     pub mtu: Option<u16>,
-    /// Whether it is the interface of certain tunnels: without a link until one of them can send.
-    pub is_tunnels: bool,
+    /// The worker that alone reads it, if it is the interface of certain tunnels: without a link
+    /// until one of them can send.
+    pub reader: Option<usize>,
     /// Packets that the kernel holds until the gateway reads them; `None` leaves what Linux chose.
     pub kernel_queue_packets: Option<u32>,
 }
@@ -61,7 +62,7 @@ impl Backend for TunSettings {
             c.add(&mtu.span(), "port.mtu", what);
         }
         Self {
-            is_tunnels: false,
+            reader: None,
             device: c.interface(keys.device.as_ref(), "port.device").unwrap_or_default(),
             mtu: keys
                 .mtu
@@ -95,7 +96,8 @@ impl Backend for TunSettings {
             kernel_queue_packets: self.kernel_queue_packets,
             queues: context.workers,
             joins_packets: true,
-            has_link: !self.is_tunnels,
+            has_link: self.reader.is_none(),
+            reader: self.reader,
         })?;
         Ok(Opened::of(queues))
     }
