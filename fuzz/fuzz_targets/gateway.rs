@@ -33,7 +33,7 @@ pub(crate) fn gateway() -> Ipsec {
         name: "all".to_owned(),
         priority: 1,
         direction: PolicyDirection::Both,
- interface: 0,
+        interface: 0,
         selector: Selector {
             local: "0.0.0.0/0".parse().expect("a selector"),
             remote: "0.0.0.0/0".parse().expect("a selector"),

@@ -120,7 +120,7 @@ impl Side {
             name: format!("tunnel {tunnel}"),
             priority: u32::from(mask) % 7,
             direction: PolicyDirection::Both,
- interface: 0,
+            interface: 0,
             selector: Selector {
                 local: selector(self.number, tunnel),
                 remote: selector(1 - self.number, tunnel),
