@@ -134,7 +134,7 @@ def cases(pattern):
         ("no fragments", {"ours": "dont_frag = true", "theirs": f"dont-frag init-delay {INIT_DELAY_US}", "lengths": "1,60,500,1300"}),
         ("out of order", {"ours": "reorder_window = 256\ndrop_time = 1_000_000", "theirs": "init-delay 1000", "netem": "delay 5ms reorder 25% 50%"}),
         ("with loss", {"ours": "drop_time = 50_000", "theirs": "init-delay 1000", "netem": "loss 5%"}),
-        ("constant rate", {"ours": "packet_rate = 200"}),
+        ("constant rate", {"ours": "packet_rate = 200\nreorder_window = 64"}),
     ):
         every.append(Case(next(number), name, *plain, **more))
     return [case for case in every if re.search(pattern, case.name)]
@@ -281,7 +281,8 @@ def check_counters(convoy, folder, table, lost):
             row = rows[spi]
             drops = dict(row["drops"])
             incomplete = drops.pop("iptfs_incomplete", 0)
-            if incomplete > 2 * lost[spi]:
+            # A busy host's socket may lose what was captured before it.
+            if incomplete > 2 * lost[spi] + row["packets"] // 20:
                 yield f"{case.name}: {incomplete} incomplete packets, and {lost[spi]} lost by the sender"
             if row["mode"] != "iptfs":
                 yield f"{case.name}: mode {row['mode']}"
