@@ -115,7 +115,7 @@ test-systemd: $(CONVOY) charon ## the systemd units, under a systemd in user-mod
 	@scripts/install.sh test charon-test
 	tests/systemd.sh $(CONVOY) target/charon/libstrongswan-convoy.so
 
-test-iptfs: $(CONVOY) ## IP-TFS against Linux' own in a guest of qemu, with static keys and charon (root; in `make test`, too)
+test-iptfs: $(CONVOY) ## IP-TFS against Linux' own in a guest of qemu, with static keys and charon (root; a part of it in `make test`, too)
 	@scripts/install.sh test charon-test iptfs
 	tests/iptfs.sh $(CONVOY)
 	tests/charon/iptfs.sh $(CONVOY)
