@@ -282,8 +282,8 @@ def check_counters(convoy, folder, table, lost):
             drops = dict(row["drops"])
             incomplete = drops.pop("iptfs_incomplete", 0)
             # A busy host's socket may lose what was captured before it.
-            if incomplete > 2 * lost[spi] + row["packets"] // 20:
-                yield f"{case.name}: {incomplete} incomplete packets, and {lost[spi]} lost by the sender"
+            if incomplete > 2 * lost.get(spi, 0) + row["packets"] // 20:
+                yield f"{case.name}: {incomplete} incomplete packets, and {lost.get(spi, 0)} lost by the sender"
             if row["mode"] != "iptfs":
                 yield f"{case.name}: mode {row['mode']}"
             # What its sender had to hear of: with dont_frag, a packet that is too long.
@@ -318,7 +318,8 @@ def attempt_all(folder, pattern, convoy):
             except (Failed, OSError) as error:
                 wrong[case.number].append(str(error)[-300:])
             print(f"{'wrong' if wrong[case.number] else 'right'} in {time.monotonic() - at:.1f} s: {case.name}", flush=True)
-        time.sleep(0.5)
+        # tcpdump hands out what it has captured once a second.
+        time.sleep(3)
     tcpdump.terminate()
     tcpdump.wait()
     lost = {}
