@@ -24,13 +24,22 @@ pub struct Usage {
     bytes: u64,
     packets: u64,
     is_exhausted: bool,
+    is_near_exhaustion: bool,
     told: Option<Expiry>,
 }
 
 impl Usage {
     /// A lifetime that begins at `now_ns`.
     pub fn new(limits: Lifetime, now_ns: u64) -> Self {
-        Self { limits, installed_ns: now_ns, bytes: 0, packets: 0, is_exhausted: false, told: None }
+        Self {
+            limits,
+            installed_ns: now_ns,
+            bytes: 0,
+            packets: 0,
+            is_exhausted: false,
+            is_near_exhaustion: false,
+            told: None,
+        }
     }
 
     /// Bytes used.
@@ -90,13 +99,18 @@ impl Usage {
         self.is_exhausted = true;
     }
 
+    /// Records that few sequence numbers are left, which counts like the soft limit.
+    pub(crate) fn near_exhaustion(&mut self) {
+        self.is_near_exhaustion = true;
+    }
+
     /// An expiry that was reached and not reported yet, if any.
     pub(crate) fn expiry(&mut self, now_ns: u64) -> Option<Expiry> {
         let age_ns = self.age_ns(now_ns);
         let reached = |limits: &Limits| is_reached(limits, self.bytes, self.packets, age_ns);
         let now = if self.is_exhausted || reached(&self.limits.hard) {
             Expiry::Hard
-        } else if reached(&self.limits.soft) {
+        } else if self.is_near_exhaustion || reached(&self.limits.soft) {
             Expiry::Soft
         } else {
             return None;

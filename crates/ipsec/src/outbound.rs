@@ -28,6 +28,12 @@ const fn last_sequence(esn: bool) -> u64 {
     if esn { u64::MAX } else { u32::MAX as u64 }
 }
 
+/// The sequence number from which on an SA counts as past its soft lifetime, so that it is replaced
+/// before its numbers end: nine tenths of them.
+const fn late_sequence(esn: bool) -> u64 {
+    last_sequence(esn) / 10 * 9
+}
+
 /// The hot state of an outbound SA, which every packet reads or writes: two cache lines.
 #[derive(Debug)]
 #[repr(C, align(64))]
@@ -149,8 +155,11 @@ impl OutboundSa {
     /// An expiry that was reached and not reported yet.
     pub(crate) fn expiry(&mut self, cold: &mut OutboundCold, now_ns: u64) -> Option<Expiry> {
         let mut usage = self.usage(cold);
-        if self.sequence >= last_sequence(self.template.plan.esn()) {
+        let esn = self.template.plan.esn();
+        if self.sequence >= last_sequence(esn) {
             usage.exhaust();
+        } else if self.sequence >= late_sequence(esn) {
+            usage.near_exhaustion();
         }
         let expiry = usage.expiry(now_ns);
         cold.common.usage = usage;
@@ -171,7 +180,7 @@ impl OutboundSa {
         self.limits = CachedLimits {
             until_ns: if is_spent { 0 } else { next_ns.unwrap_or(NEVER_NS) },
             bytes,
-            packets: cold.reserved.min(packets.saturating_add(cold.skipped)),
+            packets: cold.reserved.min(packets.saturating_add(cold.skipped)).min(self.next_mark()),
         };
         let facts = &cold.common.facts;
         let is_plain = self.is_raw && (facts.tfc_bytes == 0 || self.is_iptfs);
@@ -181,6 +190,12 @@ impl OutboundSa {
         };
         let largest = cold.inner_mtu(mtu.into(), 0);
         self.plain_largest = if is_plain { largest.min(u16::MAX.into()) as u16 } else { 0 };
+    }
+
+    /// The sequence number at which the end of its numbers is told, if that is still to come.
+    fn next_mark(&self) -> u64 {
+        let late = late_sequence(self.template.plan.esn());
+        if self.sequence < late { late } else { u64::MAX }
     }
 
     /// Whether the cached limits have expired.

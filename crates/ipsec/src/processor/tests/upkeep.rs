@@ -155,12 +155,35 @@ fn an_sa_whose_numbers_are_used_up_is_reported_once() {
     a.ipsec.tables.set_sequence(OUT_ID, u64::from(u32::MAX) - 1);
     let mut events = Vec::new();
     a.expire(SECOND, &mut events);
-    assert_eq!(events, []);
+    assert_eq!(events.iter().map(|event| event.expiry).collect::<Vec<_>>(), [Expiry::Soft]);
+    events.clear();
     assert_eq!(a.send(&[link.packet(false, 100)]).len(), 1);
     a.expire(2 * SECOND, &mut events);
     a.expire(3 * SECOND, &mut events);
     let seen: Vec<_> = events.iter().map(|event| (event.sa.index, event.expiry)).collect();
     assert_eq!(seen, [(OUT, Expiry::Hard)]);
+}
+
+#[test]
+fn the_end_of_the_numbers_is_told_when_a_tenth_is_left() {
+    let link = Link::default();
+    let mut a = link.gateway(0);
+    let late = u64::from(u32::MAX) / 10 * 9;
+    a.ipsec.tables.set_sequence(OUT_ID, late - 2);
+    let mut events = Vec::new();
+    for (second, expected) in [(1, 0), (2, 1), (3, 1)] {
+        a.expire(second * SECOND, &mut events);
+        assert_eq!(a.send(&[link.packet(false, 100)]).len(), 1);
+        a.expire(second * SECOND, &mut events);
+        assert_eq!(events.len(), expected, "after {second} packets");
+    }
+    assert_eq!((events[0].sa.index, events[0].expiry), (OUT, Expiry::Soft));
+
+    let mut with_esn = Link { esn: true, ..link.clone() }.gateway(0);
+    with_esn.ipsec.tables.set_sequence(OUT_ID, u64::from(u32::MAX));
+    events.clear();
+    with_esn.expire(SECOND, &mut events);
+    assert_eq!(events, []);
 }
 
 #[test]
