@@ -271,10 +271,12 @@ impl Tunnels {
     }
 
     /// The same for an IPv4 packet that is not ICMP, by its addresses, source before destination.
+    /// Returns the inside interface by which it leaves.
     #[inline]
-    pub(crate) fn admits_v4(&self, number: u32, addresses: u64, protocol: u8) -> bool {
+    pub(crate) fn admits_v4(&self, number: u32, addresses: u64, protocol: u8) -> Option<u16> {
         let ends = ((addresses >> 32) as u32, addresses as u32);
-        self.admissions[number as usize].admits_inbound(ends, protocol)
+        let admission = &self.admissions[number as usize];
+        admission.admits_inbound(ends, protocol).then_some(admission.interface)
     }
 
     /// Whether an inner packet may arrive through this tunnel (RFC 4301 section 5.2, step 4).

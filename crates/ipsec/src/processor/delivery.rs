@@ -66,9 +66,8 @@ impl Inbound {
             && context.form == Form::LaidOut
             && !tables.config.decrement_ttl;
         let Some(inner) = sa.plain_inner(frame, job).filter(|_| is_ready) else { return false };
-        if !tables.tunnels.admits_v4(sa.tunnel, inner.addresses, inner.protocol) {
-            return false;
-        }
+        let admitted = tables.tunnels.admits_v4(sa.tunnel, inner.addresses, inner.protocol);
+        let Some(interface) = admitted else { return false };
         let asks_source = sa.in_udp() && context.sequence > sa.replay().highest();
         let source = if asks_source { outer_source(frame, context.header.into()) } else { None };
         // A packet that is not new is dropped by the general path.
@@ -76,7 +75,10 @@ impl Inbound {
             return false;
         }
         let start = usize::from(job.cipher_start);
-        frame.set_interface(tables.tunnels.interface(sa.tunnel));
+        // What came from outside has the shared one already.
+        if interface != 0 {
+            frame.set_interface(interface);
+        }
         frame.truncate(start + inner.total_len);
         let trimmed = frame.trim_front(start);
         debug_assert!(trimmed.is_ok(), "the inner packet was found behind it");

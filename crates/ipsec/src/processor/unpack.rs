@@ -126,10 +126,10 @@ impl Inbound {
         for mut frame in packets.drain(..) {
             if let Some(plain) = PlainV4::parse(&frame)
                 && !tables.config.decrement_ttl
-                && tables.tunnels.admits_v4(tunnel, plain.addresses, plain.protocol)
+                && let Some(interface) = tables.tunnels.admits_v4(tunnel, plain.addresses, plain.protocol)
             {
                 tables.totals.opened += 1;
-                frame.set_interface(tables.tunnels.interface(tunnel));
+                frame.set_interface(interface);
                 out.push(frame);
                 continue;
             }
