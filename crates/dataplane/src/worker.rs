@@ -1,5 +1,6 @@
 //! One worker: ports at both ends of a pipeline, driven in bursts by one thread.
 
+mod inside;
 mod unsent;
 mod waiting;
 
@@ -22,6 +23,7 @@ use crate::interfaces::{InsidePorts, InterfaceLinks, PortList};
 use crate::moderation::Moderation;
 use crate::pipeline::{EngineEvent, Pipeline};
 use crate::watch::Watch;
+use inside::queue_by_interface;
 use unsent::UnsentCounter;
 
 /// Packets read from a port at a time.
@@ -287,25 +289,6 @@ impl Worker {
         taken > 0
     }
 
-    /// Has the links of its interfaces follow its tunnels.
-    fn set_links(&mut self) {
-        let changes = self.pipeline.ipsec_mut().tables.take_link_changes();
-        let Some(links) = &self.links else { return };
-        for (interface, can_send) in changes {
-            let Some(port) = self.interfaces.port(interface).and_then(|port| self.inside.get_mut(port))
-            else {
-                continue;
-            };
-            links.change(interface, can_send, |is_up| {
-                let name = port.description().name.clone();
-                match port.set_link(is_up) {
-                    Ok(()) => tracing::info!("interface {name} is {}", if is_up { "up" } else { "down" }),
-                    Err(error) => tracing::warn!("cannot set the link of interface {name}: {error}"),
-                }
-            });
-        }
-    }
-
     /// Finds input that is visible without a system call, so that the worker goes on without one.
     fn look_into_rings(&mut self) {
         for (side, ports) in [(Side::Inside, &self.inside[..]), (Side::Outside, &self.outside[..])] {
@@ -457,31 +440,6 @@ fn queue_all(
         unencrypted += queue(frame, ports.get(port).map(Box::as_ref), leaving.get_mut(port), pool);
     }
     unencrypted
-}
-
-/// Queues packets for the ports of their inside interfaces; returns how many were returned to the
-/// pool because there is none.
-#[inline(never)]
-fn queue_by_interface(
-    frames: &mut Vec<Frame>,
-    interfaces: &InsidePorts,
-    leaving: &mut [Vec<Frame>],
-    pool: &mut FramePool,
-) -> u64 {
-    let mut homeless = 0;
-    for frame in frames.drain(..) {
-        // Nothing in plain may leave inside that still has to be sealed; a port inside seals
-        // nothing.
-        let port = interfaces.port(frame.interface()).filter(|_| !frame.offload().is_unsealed());
-        match port.and_then(|port| leaving.get_mut(port)) {
-            Some(leaving) => leaving.push(frame),
-            None => {
-                homeless += 1;
-                pool.give_back(frame);
-            }
-        }
-    }
-    homeless
 }
 
 /// Queues a packet for its port, or returns it to the pool; returns 1 for one that the port would
