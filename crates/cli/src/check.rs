@@ -5,7 +5,7 @@ use std::path::Path;
 use convoy_gateway::choice;
 use convoy_gateway::config::{self, Config, Problem};
 use convoy_gateway::guard;
-use convoy_gateway::inner_mtu::inner_mtu;
+use convoy_gateway::inner_mtu::{inner_mtu, interface_mtu};
 
 use crate::Failure;
 use crate::args::CheckArgs;
@@ -28,6 +28,9 @@ pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
     }
     if config.ports.iter().any(|port| port.settings.routed_interface().is_some()) {
         println!("the inside MTU is {}", inner_mtu(&config));
+    }
+    for interface in &config.interfaces {
+        println!("the MTU of {} is {}", interface.name, interface_mtu(&config, interface));
     }
     if let Some(guard) = guard::overview(&config) {
         println!("{guard}");
