@@ -7,17 +7,22 @@ import sys
 
 RESULTS = pathlib.Path(__file__).resolve().parent.parent / "docs" / "results"
 OUT = RESULTS / "figures" / "peers.svg"
-RUN = "Xeon, three rounds"
-RATE = "64-byte UDP without loss, kpps"
+RUN = "EPYC (Zen 4), three rounds"
+PACKETS = "64-byte UDP without loss, kpps"
+TCP = "TCP, one flow, Gbit/s"
+# Other settings of one port, which have rows of their own.
+VARIANTS = ("convoy, udp moderated", "convoy, udp with a second multibuffer")
 WIDTH, ROW, BAR, LEFT, TOP = 780, 26, 16, 226, 44
 OWN, OTHER = "#0072B2", "#B0B0B0"
 
 
-def other_vpns():
-    """Names and thousands of packets per second, the highest first."""
+def other_vpns(column):
+    """Names and medians of a column, the highest first."""
     with open(RESULTS / "vpns.csv", encoding="utf-8", newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row["run"] == RUN]
-    return sorted(((row["gateway"], float(row[RATE])) for row in rows), key=lambda row: -row[1])
+        rows = [row for row in csv.DictReader(file) if row["run"] == RUN and row["gateway"] not in VARIANTS]
+    # The range stands behind the median.
+    bars = [(row["gateway"], float(row[column].split(" ")[0])) for row in rows]
+    return sorted(bars, key=lambda bar: -bar[1])
 
 
 def beside_vpp():
@@ -43,7 +48,8 @@ def panel(lines, top, title, bars):
         colour = OWN if name.startswith("convoy") else OTHER
         lines.append(f'<text x="{LEFT - 8}" y="{y + 13}" text-anchor="end">{name}</text>')
         lines.append(f'<rect x="{LEFT}" y="{y}" width="{value * scale:.1f}" height="{BAR}" fill="{colour}"/>')
-        lines.append(f'<text x="{LEFT + value * scale + 6:.1f}" y="{y + 13}">{value:.0f}</text>')
+        figure = f"{value:.1f}" if value < 10 else f"{value:.0f}"
+        lines.append(f'<text x="{LEFT + value * scale + 6:.1f}" y="{y + 13}">{figure}</text>')
     return top + len(bars) * ROW + TOP
 
 
@@ -60,9 +66,10 @@ def publish(out, lines, height):
 
 
 def main():
-    """Draws both panels."""
+    """Draws the panels."""
     lines = []
-    below = panel(lines, TOP, "64-byte packets without loss, kpps, one core for each site", other_vpns())
+    below = panel(lines, TOP, "64-byte packets without loss, kpps, one core for each site", other_vpns(PACKETS))
+    below = panel(lines, below, "TCP with one flow, Gbit/s, one core for each site", other_vpns(TCP))
     below = panel(lines, below, "Cycles per packet of the whole path in memory, one SA", beside_vpp())
     publish(OUT, lines, below - TOP + 10)
 
