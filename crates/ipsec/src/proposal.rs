@@ -105,7 +105,12 @@ impl FromStr for Proposal {
                 Word::Encryption(Encryption::Aead(word)) => aead.replace(word).is_none(),
                 Word::Encryption(Encryption::Cipher(word)) => cipher.replace(word).is_none(),
                 Word::Integrity(word) => integrity.replace(word).is_none(),
-                Word::Esn(word) => esn.replace(word).is_none(),
+                // `esn-noesn` leaves the choice to a negotiation, and prefers ESN.
+                Word::Esn(word) => {
+                    let is_new = esn != Some(word);
+                    esn = Some(word || esn == Some(true));
+                    is_new
+                }
             };
             if !is_first {
                 return Err(invalid("one word of each kind is enough: an SA has one set of algorithms"));
@@ -167,6 +172,7 @@ mod tests {
         let other = |text: &str| text.parse::<Proposal>().expect(text).to_string();
         assert_eq!(other("aes256gcm128"), "aes256gcm16");
         assert_eq!(other("aes128-sha2_256-noesn"), "aes128-sha256");
+        assert_eq!(other("aes128gcm16-esn-noesn"), "aes128gcm16-esn");
         assert_eq!(other("sha256"), "null-sha256");
         assert_eq!(other("aes-sha"), "aes128-sha1");
     }

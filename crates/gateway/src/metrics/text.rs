@@ -187,7 +187,15 @@ fn associations(encoder: &mut Encoder<'_>, rows: &[SaRow]) -> std::fmt::Result {
         path_mtus,
     )?;
     let sequence = "Last sequence number sent, or highest received";
-    gauges(encoder, "sa_sequence_number", sequence, each(|row| row.sequence as f64))
+    gauges(encoder, "sa_sequence_number", sequence, each(|row| row.sequence as f64))?;
+    let left = "Packets until an outbound SA has used all sequence numbers, and stops";
+    gauges(encoder, "sa_sequence_numbers_left", left, rows.iter().filter_map(numbers_left))
+}
+
+/// How many sequence numbers an outbound SA has left.
+fn numbers_left(row: &SaRow) -> Option<([Label; 5], f64)> {
+    let last = if row.esn { u64::MAX } else { u32::MAX.into() };
+    (row.direction == "outbound").then(|| (sa(row), last.saturating_sub(row.sequence) as f64))
 }
 
 fn windows(encoder: &mut Encoder<'_>, rows: &[SchedulerRow]) -> std::fmt::Result {
@@ -411,6 +419,21 @@ mod tests {
             ],
         );
         assert_eq!(text(&snapshot).matches("convoy_sa_idle_seconds{").count(), 1, "one was never used");
+    }
+
+    #[test]
+    fn an_outbound_sa_tells_how_many_sequence_numbers_are_left() {
+        let sent = SaRow { direction: "outbound".to_owned(), sequence: 4_294_967_290, ..SaRow::default() };
+        let row = |spi, esn| SaRow { spi, esn, ..sent.clone() };
+        let received = SaRow { direction: "inbound".to_owned(), ..row(3, false) };
+        let text =
+            text(&Snapshot { sas: vec![row(1, false), row(2, true), received], ..Snapshot::default() });
+        let left: Vec<&str> = text
+            .lines()
+            .filter(|line| line.starts_with("convoy_sa_sequence_numbers_left{"))
+            .filter_map(|line| line.split("} ").nth(1))
+            .collect();
+        assert_eq!(left, ["5.0", "18446744069414585000.0"]);
     }
 
     #[test]
