@@ -2,7 +2,8 @@
 # sourced with $convoy set. Optional variables: PORT (udp, raw, af_xdp, af_packet or card), UDP_PORT
 # (instead of 4500), OUTER (4 or 6), WORKERS, TUNNELS (their number; tunnel t connects the subnets
 # 10.x.t.0), PROPOSALS (an array, one for each tunnel), MODE (of the tunnels, tunnel or iptfs),
-# LINK_MTU (between the gateways), INNER_MTU (inside) and EXTRA (appended to both configurations).
+# RESOURCES (of how many workers a tunnel has SAs), LINK_MTU (between the gateways), INNER_MTU
+# (inside) and EXTRA (appended to both configurations).
 # Both gateways run afterwards; stop_gateways, configure and begin_gateways run them with others.
 #
 #   host 10.1.0.1 [site 1] 192.0.2.1 --veth-- 192.0.2.2 [site 2] 10.2.0.1 host
@@ -75,6 +76,7 @@ spi_in = $4
 spi_out = $5
 key_in = "$6"
 key_out = "$7"
+${RESOURCES:+resources = $RESOURCES}
 CONF
 }
 conf() { # site

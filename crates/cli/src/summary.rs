@@ -18,9 +18,9 @@ impl Summary {
     pub(crate) fn of(path: &Path, config: &Config) -> Self {
         let workers = if config.workers == 1 { "worker" } else { "workers" };
         let (count, window) = (config.workers, config.scheduler.window);
-        let with_keys = config.tunnels.iter().filter(|tunnel| tunnel.manual.is_some()).count();
+        let with_keys = config.tunnels.iter().filter(|tunnel| tunnel.has_static_keys()).count();
         let charon = config.charon.as_ref().map(|path| format!("; charon is awaited at {}", path.display()));
-        let interfaces = config.interfaces.iter().map(|interface| interface.port(0));
+        let interfaces = config.interfaces.iter().map(|interface| interface.port(Some(0)));
         let ports = config.ports.iter().cloned().chain(interfaces);
         Self {
             gateway: format!("with {}: {count} {workers}, window of {window} packets", path.display()),

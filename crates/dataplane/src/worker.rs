@@ -188,6 +188,13 @@ impl Worker {
         self.inside.iter_mut().filter_map(refused).collect()
     }
 
+    /// Has the outside ports give packets of ESP with these SPIs to this worker, where they can.
+    pub fn take_spis(&mut self, spis: &[u32]) {
+        for port in &mut self.outside[..] {
+            spis.iter().for_each(|spi| port.take_spi(*spi));
+        }
+    }
+
     /// Takes the events since the last call.
     pub fn take_events(&mut self) -> Vec<WorkerEvent> {
         std::mem::take(&mut self.events)

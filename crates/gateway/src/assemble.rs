@@ -5,7 +5,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use convoy_dataplane::costs::{CostModels, Costs};
-use convoy_dataplane::pipeline::{CryptoStage, EngineSet, Pipeline, PipelineResources, StageConfig};
+use convoy_dataplane::pipeline::{
+    CryptoStage, EngineSet, InstallError, Pipeline, PipelineResources, StageConfig,
+};
 use convoy_engine::{Buses, CalibrationCache, Cost, Engine, EngineContext, EngineStart};
 use convoy_ipsec::{
     Action, Ipsec, IpsecConfig, Policy, PolicyDirection, SaConfig, SaDirection, SaIndex, Selector, TunnelId,
@@ -15,7 +17,7 @@ use convoy_packet::{FramePool, RegionError};
 use rand::RngCore;
 
 use crate::choice::{choose, transforms};
-use crate::config::{Config, EngineConfig, TunnelConfig};
+use crate::config::{Config, EngineConfig, ManualKeys, TunnelConfig};
 use crate::state::{Beginning, Beginnings, Numbers};
 
 /// Why a gateway cannot be assembled.
@@ -59,10 +61,23 @@ pub struct Installed {
     pub config: TunnelConfig,
     /// The id by which policies refer to it.
     pub id: TunnelId,
-    /// Its SAs; empty without static keys, and if another worker serves it.
-    pub sas: Vec<SaIndex>,
-    /// Its numbers in the state file, if this worker serves it and there is one.
+    /// Its SAs with static keys at this worker: one pair of them if this worker serves it, and one
+    /// for each of its other resources that is this worker's.
+    pub(crate) pairs: Vec<Pair>,
+}
+
+/// An inbound and an outbound SA with static keys.
+pub(crate) struct Pair {
+    pub(crate) sas: Vec<SaIndex>,
+    /// Their numbers in the state file, if there is one.
     pub(crate) numbers: Option<Numbers>,
+}
+
+impl Installed {
+    /// Its SAs with static keys at this worker.
+    pub fn sas(&self) -> impl Iterator<Item = SaIndex> + '_ {
+        self.pairs.iter().flat_map(|pair| pair.sas.iter().copied())
+    }
 }
 
 /// An engine of the configuration, with everything open that needs privileges.
@@ -205,8 +220,8 @@ pub fn pipeline(
     let mut pipeline = Pipeline::new(ipsec, stage, pool, resources);
     let (mut installed, models) = (Vec::new(), costs.models());
     for (at, tunnel) in config.tunnels.iter().enumerate() {
-        let (id, beginning) = (TunnelId(at as u32), beginnings.of(tunnel));
-        installed.push(install(&mut pipeline, tunnel, id, config, &models, beginning)?);
+        let (id, beginnings) = (TunnelId(at as u32), beginnings.of(tunnel));
+        installed.push(install(&mut pipeline, tunnel, id, config, &models, beginnings)?);
     }
     pipeline.ipsec_mut().set_policies(policies(config, &installed));
     Ok((pipeline, installed))
@@ -238,7 +253,8 @@ fn ipsec_config(config: &Config, worker: u16, seed: u64) -> IpsecConfig {
     }
 }
 
-/// Installs a tunnel's SAs, if it has static keys and a beginning, and this worker serves it.
+/// Installs a tunnel's SAs, if it has static keys and beginnings: the first pair at the worker that
+/// serves it, each further one at the next worker.
 ///
 /// # Errors
 /// [`AssembleError::Tunnel`]; none of them is installed then.
@@ -248,50 +264,83 @@ pub fn install(
     id: TunnelId,
     config: &Config,
     costs: &CostModels,
-    beginning: Option<Beginning>,
+    beginnings: Option<Vec<Beginning>>,
 ) -> Result<Installed, AssembleError> {
-    let mut sas = Vec::new();
-    let beginning = beginning.filter(|_| pipeline.ipsec().tables.serves(id));
-    if let Some((manual, beginning)) = tunnel.manual.as_ref().zip(beginning) {
-        // Inbound first, so that the peer's first packet finds its SA.
-        let ways = [
-            (SaDirection::Inbound, manual.spi_in, &manual.keys_in, beginning.received),
-            (SaDirection::Outbound, manual.spi_out, &manual.keys_out, beginning.sent),
-        ];
-        for (direction, spi, keys, sequence_start) in ways {
-            let base = SaConfig::new(spi, direction, tunnel.local, tunnel.remote, keys.clone());
-            let sa = SaConfig {
-                protocol: tunnel.protocol,
-                mode: tunnel.mode,
-                iptfs: tunnel.iptfs,
-                encap: tunnel
-                    .is_encapsulated
-                    .then_some(UdpEncap { local_port: config.natt_port(), remote_port: tunnel.remote_port }),
-                nat_keepalive: tunnel.nat_keepalive,
-                esn: tunnel.esn,
-                iv_start: beginning.iv_start,
-                sequence_start,
-                sequence_reserved: beginning.reserved,
-                replay_window: tunnel.replay_window,
-                lifetime: tunnel.lifetime,
-                dscp: tunnel.dscp,
-                ecn: tunnel.ecn,
-                df: tunnel.df,
-                tfc_bytes: tunnel.tfc_bytes,
-                tunnel: id,
-                ..base
-            };
-            match pipeline.install(&sa, &|engine, transform| costs.of(engine, transform)) {
-                Ok(index) => sas.push(index),
-                Err(source) => {
-                    sas.iter().for_each(|sa| pipeline.retire(*sa));
-                    return Err(AssembleError::Tunnel { tunnel: tunnel.name.clone(), source });
-                }
+    let mut installed = Installed { config: tunnel.clone(), id, pairs: Vec::new() };
+    let worker = pipeline.ipsec().tables.worker();
+    let beginnings = beginnings.unwrap_or_default();
+    // The first one last: of those of one worker it protects its packets.
+    for (resource, beginning) in (0..).zip(beginnings).collect::<Vec<(u16, _)>>().into_iter().rev() {
+        let keys = &tunnel.manual[usize::from(resource)];
+        if worker_of(id, resource, config.workers) != worker {
+            continue;
+        }
+        match install_pair(pipeline, tunnel, id, config, costs, (keys, &beginning)) {
+            Ok(pair) => installed.pairs.push(pair),
+            Err(source) => {
+                installed.sas().for_each(|sa| pipeline.retire(sa));
+                return Err(AssembleError::Tunnel { tunnel: tunnel.name.clone(), source });
             }
         }
     }
-    let numbers = beginning.as_ref().and_then(Numbers::new);
-    Ok(Installed { config: tunnel.clone(), id, sas, numbers })
+    Ok(installed)
+}
+
+/// The worker of a tunnel's resource.
+fn worker_of(id: TunnelId, resource: u16, workers: u16) -> u16 {
+    ((u32::from(id.owner(workers)) + u32::from(resource)) % u32::from(workers)) as u16
+}
+
+fn install_pair(
+    pipeline: &mut Pipeline,
+    tunnel: &TunnelConfig,
+    id: TunnelId,
+    config: &Config,
+    costs: &CostModels,
+    (keys, beginning): (&ManualKeys, &Beginning),
+) -> Result<Pair, InstallError> {
+    let mut sas = Vec::new();
+    // Inbound first, so that the peer's first packet finds its SA.
+    let ways = [
+        (SaDirection::Inbound, keys.spi_in, &keys.keys_in, beginning.received),
+        (SaDirection::Outbound, keys.spi_out, &keys.keys_out, beginning.sent),
+    ];
+    // Packets of several SAs to one peer are different flows to whatever spreads them on the way.
+    let worker = pipeline.ipsec().tables.worker();
+    let is_spread = config.workers > 1 && tunnel.manual.len() > 1;
+    let own_port = if is_spread { config.own_port(worker) } else { config.natt_port() };
+    for (direction, spi, material, sequence_start) in ways {
+        let local_port = if direction == SaDirection::Outbound { own_port } else { config.natt_port() };
+        let encap = UdpEncap { local_port, remote_port: tunnel.remote_port };
+        let base = SaConfig::new(spi, direction, tunnel.local, tunnel.remote, material.clone());
+        let sa = SaConfig {
+            protocol: tunnel.protocol,
+            mode: tunnel.mode,
+            iptfs: tunnel.iptfs,
+            encap: tunnel.is_encapsulated.then_some(encap),
+            nat_keepalive: tunnel.nat_keepalive,
+            esn: tunnel.esn,
+            iv_start: beginning.iv_start,
+            sequence_start,
+            sequence_reserved: beginning.reserved,
+            replay_window: tunnel.replay_window,
+            lifetime: tunnel.lifetime,
+            dscp: tunnel.dscp,
+            ecn: tunnel.ecn,
+            df: tunnel.df,
+            tfc_bytes: tunnel.tfc_bytes,
+            tunnel: id,
+            ..base
+        };
+        match pipeline.install(&sa, &|engine, transform| costs.of(engine, transform)) {
+            Ok(index) => sas.push(index),
+            Err(error) => {
+                sas.iter().for_each(|sa| pipeline.retire(*sa));
+                return Err(error);
+            }
+        }
+    }
+    Ok(Pair { sas, numbers: Numbers::new(beginning) })
 }
 
 /// The policies of a configuration and its tunnels: bypasses first, then the tunnels by priority.
@@ -306,7 +355,7 @@ pub fn policies(config: &Config, installed: &[Installed]) -> Vec<Policy> {
     });
     let mut policies: Vec<Policy> = bypass.collect();
     // Tunnels with keys from charon have charon's policies too.
-    let has_policies = |tunnel: &&Installed| tunnel.config.manual.is_some() || config.charon.is_none();
+    let has_policies = |tunnel: &&Installed| tunnel.config.has_static_keys() || config.charon.is_none();
     for tunnel in installed.iter().filter(has_policies) {
         let TunnelConfig { name, priority, local_ts, remote_ts, interface, .. } = &tunnel.config;
         // A reload has refused tunnels of interfaces that are not there.

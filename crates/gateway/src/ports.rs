@@ -37,7 +37,10 @@ pub(crate) fn open_all(config: &Config) -> Result<OpenPorts, PortError> {
     // Outside first: if an address is not ours or is in use, no interface is created.
     let (outside, inside): (Vec<_>, Vec<_>) = config.ports.iter().partition(|port| port.is_outside);
     for port in outside.into_iter().chain(inside) {
-        let Opened { queues, device } = port.open(&context(port, config))?;
+        let Opened { queues, device, note } = port.open(&context(port, config))?;
+        if let Some(note) = note {
+            tracing::info!("port {}: {note}", port.name);
+        }
         engines.extend(device.map(|device| engine(port, device)));
         if queues.len() != workers {
             let reason = format!("it has {} queues for {workers} workers", queues.len());
@@ -49,7 +52,7 @@ pub(crate) fn open_all(config: &Config) -> Result<OpenPorts, PortError> {
     }
     for interface in &config.interfaces {
         let inner_mtu = interface_mtu(config, interface).bytes;
-        let port = interface.port(usize::from(reader(config, &interface.name)));
+        let port = interface.port(reader(config, &interface.name).map(usize::from));
         let Opened { queues, .. } = port.open(&Context { inner_mtu, ..context(&port, config) })?;
         for (sides, queue) in all.iter_mut().zip(queues) {
             sides[0].push(queue);
@@ -68,6 +71,7 @@ pub(crate) fn open_all(config: &Config) -> Result<OpenPorts, PortError> {
 fn context(port: &PortConfig, config: &Config) -> Context {
     Context {
         workers: usize::from(config.workers),
+        has_own_ports: config.has_own_ports(),
         mtu: config.mtu,
         inner_mtu: inner_mtu(config).bytes,
         ike_port: config.charon.as_ref().map(|_| IKE_PORT),
@@ -79,11 +83,15 @@ fn context(port: &PortConfig, config: &Config) -> Context {
 }
 
 /// The worker that reads an interface: that of its first tunnel, whose packets then need not be
-/// handed over.
-fn reader(config: &Config, name: &str) -> u16 {
-    let of_tunnel = config.tunnels.iter().position(|tunnel| tunnel.interface.as_deref() == Some(name));
+/// handed over. `None` is all workers, where a tunnel has SAs of several.
+fn reader(config: &Config, name: &str) -> Option<u16> {
+    let is_there = |tunnel: &TunnelConfig| tunnel.interface.as_deref() == Some(name);
+    if config.tunnels.iter().any(|tunnel| is_there(tunnel) && tunnel.manual.len() > 1) {
+        return None;
+    }
+    let of_tunnel = config.tunnels.iter().position(is_there);
     let number = of_tunnel.or_else(|| config.interfaces.iter().position(|interface| interface.name == name));
-    TunnelId(number.unwrap_or_default() as u32).owner(config.workers)
+    Some(TunnelId(number.unwrap_or_default() as u32).owner(config.workers))
 }
 
 /// The inside interfaces of a worker's inside ports, in their order.

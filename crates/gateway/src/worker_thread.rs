@@ -16,8 +16,8 @@ use convoy_dataplane::worker::{Worker, WorkerEvent};
 use convoy_engine::{EngineDescription, wipe_stack};
 use convoy_ike::state::ChildName;
 use convoy_ipsec::{
-    DropCounters, Expiry, LifetimeEvent, PolicyChange, SaConfig, SaCursor, SaEnds, SaNumber, SaView, Tables,
-    TunnelId,
+    DropCounters, Expiry, LifetimeEvent, PolicyChange, SaConfig, SaCursor, SaDirection, SaEnds, SaNumber,
+    SaView, Tables, TunnelId,
 };
 use convoy_port::{PortError, Prefix};
 
@@ -121,8 +121,8 @@ impl WorkerThread {
         installed: Vec<Installed>,
         costs: CostModels,
     ) -> Self {
-        let sas = installed.iter().map(|tunnel| tunnel.sas.len()).sum();
-        Self {
+        let sas = installed.iter().map(|tunnel| tunnel.sas().count()).sum();
+        let mut thread = Self {
             worker,
             workers: config.workers,
             next_tunnel: installed.len() as u32,
@@ -135,7 +135,16 @@ impl WorkerThread {
             drop_watch: DropWatch::default(),
             survey: None,
             reporter: None,
-        }
+        };
+        thread.take_spis();
+        thread
+    }
+
+    /// Has the outside ports give the packets of all its inbound SAs to this worker.
+    fn take_spis(&mut self) {
+        let inbound = |view: SaView| (view.name.direction == SaDirection::Inbound).then_some(view.name.spi);
+        let spis: Vec<u32> = self.tables().sas().filter_map(inbound).collect();
+        self.worker.take_spis(&spis);
     }
 
     /// Makes it report the numbers of SAs with static keys from now on.
@@ -333,7 +342,7 @@ impl WorkerThread {
         self.decide();
         let pipeline = self.worker.pipeline_mut();
         for tunnel in &gone {
-            tunnel.sas.iter().for_each(|sa| pipeline.retire(*sa));
+            tunnel.sas().for_each(|sa| pipeline.retire(sa));
         }
         self.let_retire();
         gone.len()
@@ -361,7 +370,7 @@ impl WorkerThread {
         let pipeline = self.worker.pipeline_mut();
         for tunnel in new {
             let beginning = beginnings.of(&tunnel);
-            if tunnel.manual.is_some() && beginning.is_none() {
+            if tunnel.has_static_keys() && beginning.is_none() {
                 continue;
             }
             let id = TunnelId(self.next_tunnel);
@@ -375,13 +384,21 @@ impl WorkerThread {
             }
         }
         self.decide();
+        self.take_spis();
         done
     }
 
-    /// Removes tunnels that another worker serves and could not install: their traffic must not be
+    /// Removes tunnels of which another worker could not install SAs: their traffic must not be
     /// handed to it.
     pub(crate) fn leave_out(&mut self, refused: &HashSet<String>) {
-        self.installed.retain(|tunnel| !refused.contains(&tunnel.config.name));
+        let pipeline = self.worker.pipeline_mut();
+        self.installed.retain(|tunnel| {
+            let stays = !refused.contains(&tunnel.config.name);
+            if !stays {
+                tunnel.sas().for_each(|sa| pipeline.retire(sa));
+            }
+            stays
+        });
         self.decide();
     }
 
@@ -439,7 +456,11 @@ impl WorkerThread {
     fn install_sa(&mut self, sa: &SaConfig) -> Result<SaNumber, InstallError> {
         let pipeline = self.worker.pipeline_mut();
         let index = pipeline.install(sa, &|engine, transform| self.costs.of(engine, transform))?;
-        Ok(pipeline.ipsec().tables.number(index).expect("it was installed"))
+        let number = pipeline.ipsec().tables.number(index).expect("it was installed");
+        if sa.direction == SaDirection::Inbound {
+            self.worker.take_spis(&[sa.spi]);
+        }
+        Ok(number)
     }
 
     /// Applies the measured cost of an engine, which was estimated so far.

@@ -73,7 +73,8 @@ impl Directory {
         Self { workers: workers.max(1), sas: HashMap::new(), locals: HashMap::new() }
     }
 
-    /// The worker that serves a tunnel and owns all of its SAs.
+    /// The worker that serves a tunnel: the one that owns its SAs, but for those of other resources
+    /// (RFC 9611).
     #[inline]
     pub fn owner_of(&self, tunnel: TunnelId) -> u16 {
         tunnel.owner(self.workers)

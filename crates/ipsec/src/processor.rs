@@ -38,7 +38,7 @@ use crate::tos::ClassMap;
 pub struct IpsecConfig {
     /// The largest IP packet that the outside port sends, in bytes.
     pub mtu: u16,
-    /// This worker's number; packets of other workers' tunnels go to `for_others`.
+    /// This worker's number; packets of other workers' SAs go to `for_others`.
     pub worker: u16,
     /// Source of ICMP's "time exceeded"; by default RFC 7600's 192.0.0.8. "Too big" comes from the
     /// dropped packet's destination.
@@ -124,14 +124,15 @@ impl Ipsec {
         }
     }
 
-    /// Adds one simplex SA, of a tunnel that this worker [serves](Tables::serves). An outbound one
-    /// becomes its tunnel's current one.
+    /// Adds one simplex SA. An outbound one becomes its tunnel's current one at this worker.
+    ///
+    /// A tunnel's SAs belong to the worker that [serves](Tables::serves) it. Others may have SAs of
+    /// their own for their share of its packets (RFC 9611).
     ///
     /// # Errors
     /// [`InstallError`], naming the SA and, if SPIs overlap, both.
     pub fn install(&mut self, config: SaConfig) -> Result<SaIndex, InstallError> {
         let Self { tables, upkeep, outbound, .. } = self;
-        debug_assert!(tables.serves(config.tunnel), "a packet would be handed over and never find it");
         let tunnel = tables.tunnels.number(config.tunnel);
         let index = tables.sad.install(&config, tunnel, tables.now_ns)?;
         match index.id() {

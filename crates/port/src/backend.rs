@@ -106,6 +106,8 @@ impl Entry<'_> {
 pub struct Context {
     /// Workers, each with a queue of its own if the port supports several.
     pub workers: usize,
+    /// Whether each worker sends some of its packets from a UDP port of its own.
+    pub has_own_ports: bool,
     /// The largest packet outside, in bytes.
     pub mtu: u16,
     /// The largest packet inside, in bytes.
@@ -128,13 +130,15 @@ pub struct Opened {
     pub queues: Vec<Box<dyn Port>>,
     /// Its device, if that is also an engine.
     pub device: Option<Device>,
+    /// What the operator should know of it.
+    pub note: Option<String>,
 }
 
 impl Opened {
     /// A port with these queues, whose device is no engine.
     pub fn of<P: Port + 'static>(queues: Vec<P>) -> Self {
         let queues = queues.into_iter().map(|queue| Box::new(queue) as Box<dyn Port>).collect();
-        Self { queues, device: None }
+        Self { queues, device: None, note: None }
     }
 }
 

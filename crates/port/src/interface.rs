@@ -128,6 +128,10 @@ pub trait Port: Send {
         false
     }
 
+    /// Has packets of ESP with this SPI received by this queue rather than another one of the port,
+    /// if that can be directed: its worker has their SA.
+    fn take_spi(&mut self, _spi: u32) {}
+
     /// Takes one path MTU found: packets with DF to this destination did not fit, and its path
     /// carries this many bytes.
     fn take_path_mtu(&mut self) -> Option<(IpAddr, u16)> {

@@ -27,6 +27,7 @@
 
 mod af_packet;
 mod af_xdp;
+mod assembler;
 mod backend;
 mod card;
 mod config;

@@ -12,6 +12,10 @@ use support::{Namespace, ip, run, sent_buffers};
 const PORT: u16 = 4500;
 
 fn bind(namespace: &Namespace, address: &str, offloads: bool) -> Udp {
+    bind_queues(namespace, address, offloads, 1).remove(0)
+}
+
+fn bind_queues(namespace: &Namespace, address: &str, offloads: bool, queues: usize) -> Vec<Udp> {
     let addresses: Vec<IpAddr> = vec![address.parse().expect("an address")];
     let config = UdpConfig {
         name: "outside".into(),
@@ -19,21 +23,33 @@ fn bind(namespace: &Namespace, address: &str, offloads: bool) -> Udp {
         addresses,
         ports: vec![PORT],
         mtu: 9200,
-        queues: 1,
+        own_ports: (queues > 1).then_some(PORT + 1),
+        queues,
         offloads,
         mark: None,
     };
-    namespace.inside(|| Udp::bind(&config)).expect("the address is ours").remove(0)
+    namespace.inside(|| Udp::bind(&config)).expect("the address is ours")
 }
 
 /// An outer IP and UDP header, as the far port will write them.
 fn packet(from: &str, to: &str, traffic_class: u8, dont_fragment: bool, payload: &[u8]) -> Vec<u8> {
+    packet_between(from, to, (PORT, PORT), traffic_class, dont_fragment, payload)
+}
+
+fn packet_between(
+    from: &str,
+    to: &str,
+    (from_port, to_port): (u16, u16),
+    traffic_class: u8,
+    dont_fragment: bool,
+    payload: &[u8],
+) -> Vec<u8> {
     let [from, to]: [IpAddr; 2] = [from, to].map(|address| address.parse().expect("an address"));
     let header = IpHeader { traffic_class, dont_fragment, ..IpHeader::new(UDP, from, to) };
     let at = header.header_len();
     let mut packet = [&vec![0; at + udp::HEADER_BYTES], payload].concat();
     header.write(&mut packet);
-    udp::write(&mut packet[at..], PORT, PORT);
+    udp::write(&mut packet[at..], from_port, to_port);
     if from.is_ipv6() {
         let pseudo = checksum::pseudo_header(&packet, UDP, packet.len() - at);
         udp::fill_checksum(&mut packet[at..], pseudo);
@@ -370,5 +386,61 @@ fn fragments_leave_in_their_order_and_the_peers_kernel_puts_them_together() {
             (4, 1),
             "none from another's address"
         );
+    }
+}
+
+/// Packets of these SPIs.
+fn of_spis(from: &str, to: &str, ports: (u16, u16), spis: impl IntoIterator<Item = u32>) -> Vec<Vec<u8>> {
+    let payload = |spi: u32| [&spi.to_be_bytes()[..], &[7; 60]].concat();
+    spis.into_iter().map(|spi| packet_between(from, to, ports, 0, false, &payload(spi))).collect()
+}
+
+#[test]
+fn a_packet_comes_to_the_queue_that_has_taken_its_spi() {
+    for [from, to] in [["10.9.0.1", "10.9.0.2"], ["fd09::1", "fd09::2"]] {
+        let (left, right) = (Namespace::new(), Namespace::new());
+        left.link(
+            &right,
+            1500,
+            [("va", &["10.9.0.1/24", "fd09::1/64"]), ("vb", &["10.9.0.2/24", "fd09::2/64"])],
+        );
+        let mut sender = bind(&left, from, true);
+        let mut queues = bind_queues(&right, to, true, 3);
+        // Two that differ by their upper halves alone among them.
+        let spis = |queue: u32| (0..40).map(move |at| (0x1000 + 3 * at + queue) | queue << 24);
+        for queue in [0, 1, 2] {
+            spis(queue).for_each(|spi| queues[queue as usize].take_spi(spi));
+        }
+        let mut pool = FramePool::new(512, 512);
+        for queue in [2, 0, 1] {
+            let sent = of_spis(from, to, (PORT, PORT), spis(queue));
+            // One by one: what is sent together is received together.
+            sent.iter().for_each(|packet| send(&mut sender, &mut pool, std::slice::from_ref(packet)));
+            assert_eq!(receive(&mut queues[queue as usize], &mut pool, sent.len()), sent, "queue {queue}");
+        }
+        // The first of them goes to another queue.
+        queues[1].take_spi(0x1000);
+        let sent = of_spis(from, to, (PORT, PORT), [0x1000]);
+        send(&mut sender, &mut pool, &sent);
+        assert_eq!(receive(&mut queues[1], &mut pool, 1), sent);
+        assert!(queues.iter().all(|queue| queue.counters().receive_dropped == 0));
+    }
+}
+
+#[test]
+fn each_queue_has_a_port_of_its_own_whose_packets_arrive_as_the_others() {
+    let (left, right) = (Namespace::new(), Namespace::new());
+    left.link(&right, 1500, [("va", &["10.9.0.1/24"]), ("vb", &["10.9.0.2/24"])]);
+    let mut receiver = bind(&left, "10.9.0.1", true);
+    let mut queues = bind_queues(&right, "10.9.0.2", true, 2);
+    let mut pool = FramePool::new(512, 512);
+    for (queue, own) in [(0, PORT + 1), (1, PORT + 2)] {
+        let sent = of_spis("10.9.0.2", "10.9.0.1", (own, PORT), [0x1000]);
+        send(&mut queues[queue], &mut pool, &sent);
+        assert_eq!(receive(&mut receiver, &mut pool, 1), sent);
+        let back = of_spis("10.9.0.1", "10.9.0.2", (PORT, own), [0x1000]);
+        send(&mut receiver, &mut pool, &back);
+        let arrived = of_spis("10.9.0.1", "10.9.0.2", (PORT, PORT), [0x1000]);
+        assert_eq!(receive(&mut queues[queue], &mut pool, 1), arrived);
     }
 }

@@ -139,6 +139,7 @@ tables! {
         spi_out: u32,
         key_in: Secret,
         key_out: Secret,
+        resources: u16,
     }
 
     /// `[[bypass]]`.

@@ -41,8 +41,8 @@ impl InterfaceConfig {
         }
     }
 
-    /// Its port, which this worker reads.
-    pub fn port(&self, reader: usize) -> PortConfig {
+    /// Its port, which this worker reads, or all of them.
+    pub fn port(&self, reader: Option<usize>) -> PortConfig {
         PortConfig {
             name: self.name.clone(),
             is_outside: false,
@@ -50,7 +50,7 @@ impl InterfaceConfig {
             settings: PortSettings::Tun(TunSettings {
                 device: self.name.clone(),
                 mtu: self.mtu,
-                reader: Some(reader),
+                reader,
                 kernel_queue_packets: self.kernel_queue_packets,
             }),
         }

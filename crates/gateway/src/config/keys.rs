@@ -4,20 +4,29 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::ops::Range;
 
+use convoy_dataplane::handoff::MAX_WORKERS;
 use convoy_ipsec::{KeyMaterial, Proposal, SaProtocol};
 use convoy_settings::Checker;
+use hkdf::Hkdf;
+use sha2::Sha256;
 use toml::Spanned;
+use zeroize::Zeroizing;
 
 use super::file;
 use super::{ManualKeys, TunnelConfig};
 
-/// The keys of one tunnel.
-pub(super) fn keys(c: &mut Checker<'_>, file: &file::Manual, proposal: Proposal) -> Option<ManualKeys> {
+/// The keys of one tunnel, a pair of SAs for each of its resources; empty if they are invalid.
+pub(super) fn keys(c: &mut Checker<'_>, file: &file::Manual, proposal: Proposal) -> Vec<ManualKeys> {
+    let count = c.in_range(file.resources.as_ref(), "tunnel.manual.resources", 1, (1, MAX_WORKERS));
     let mut spi = |value: &Option<Spanned<u32>>, key: &str, example: &str| {
         let value = c.needed(&file.at, value.as_ref(), key, example)?;
         if *value.get_ref() < 256 {
             let what = format!("SPI {:#010x} is reserved; use one above 0x000000ff", value.get_ref());
             c.add(&value.span(), key, what);
+        } else if value.get_ref().checked_add(u32::from(count) - 1).is_none() {
+            let what = format!("it is the first of {count} SPIs, of which the last would exceed 0xffffffff");
+            c.add(&value.span(), key, what);
+            return None;
         }
         Some(*value.get_ref())
     };
@@ -38,7 +47,30 @@ pub(super) fn keys(c: &mut Checker<'_>, file: &file::Manual, proposal: Proposal)
     };
     let keys_in = material(&file.key_in, "tunnel.manual.key_in");
     let keys_out = material(&file.key_out, "tunnel.manual.key_out");
-    Some(ManualKeys { spi_in: spi_in?, spi_out: spi_out?, keys_in: keys_in?, keys_out: keys_out? })
+    let (Some(spi_in), Some(spi_out)) = (spi_in, spi_out) else { return Vec::new() };
+    let (Some(keys_in), Some(keys_out)) = (keys_in, keys_out) else { return Vec::new() };
+    if count == 1 {
+        return vec![ManualKeys { spi_in, spi_out, keys_in, keys_out }];
+    }
+    let of_resource = |resource| {
+        let (spi_in, spi_out) = (spi_in + resource, spi_out + resource);
+        let keys_in = of_spi(&keys_in, spi_in)?;
+        Some(ManualKeys { spi_in, spi_out, keys_in, keys_out: of_spi(&keys_out, spi_out)? })
+    };
+    (0..u32::from(count)).map_while(of_resource).collect()
+}
+
+/// What the derived keys are for, as HKDF's `info` has it before the SPI.
+const PURPOSE: &[u8] = b"convoy resource";
+
+/// The keys of one resource's SA (RFC 9611): HKDF with SHA-256 (RFC 5869), without salt, of the
+/// tunnel's key, cut to the same length. `info` ends with the SPI, 4 bytes in network byte order.
+fn of_spi(key: &KeyMaterial, spi: u32) -> Option<KeyMaterial> {
+    let whole = Zeroizing::new([key.cipher_key(), key.salt(), key.integrity_key()].concat());
+    let mut derived = vec![0; whole.len()];
+    let info = [PURPOSE, &spi.to_be_bytes()].concat();
+    Hkdf::<Sha256>::new(None, &whole).expand(&info, &mut derived).ok()?;
+    KeyMaterial::new(key.transform(), derived).ok()
 }
 
 /// Inbound SAs are identified by SPI and protocol, outbound ones also by their peer.
@@ -56,15 +88,18 @@ pub(super) fn spis_differ(c: &mut Checker<'_>, tunnels: &[file::Tunnel]) {
             (&manual.spi_in, String::new(), "tunnel.manual.spi_in"),
             (&manual.spi_out, peer, "tunnel.manual.spi_out"),
         ];
-        for (spi, peer, key) in directions {
-            let Some(spi) = spi else { continue };
-            if let Some(other) = taken.insert((*spi.get_ref(), protocol, peer), name.get_ref()) {
-                let what = format!(
-                    "SPI {:#010x} of tunnel {:?} is also that of tunnel {other:?}; give one of them another",
-                    spi.get_ref(),
-                    name.get_ref()
-                );
-                c.add(&spi.span(), key, what);
+        let resources = manual.resources.as_ref().map_or(1, |count| (*count.get_ref()).clamp(1, MAX_WORKERS));
+        for (first, peer, key) in directions {
+            let Some(first) = first else { continue };
+            for spi in (*first.get_ref()..=u32::MAX).take(resources.into()) {
+                if let Some(other) = taken.insert((spi, protocol, peer.clone()), name.get_ref()) {
+                    let what = format!(
+                        "SPI {spi:#010x} of tunnel {:?} is also that of tunnel {other:?}; give one of them another",
+                        name.get_ref()
+                    );
+                    c.add(&first.span(), key, what);
+                    break;
+                }
             }
         }
     }

@@ -168,7 +168,7 @@ impl EngineConfig {
     }
 }
 
-/// Manual keys.
+/// Static keys of one pair of SAs.
 #[derive(Clone, Debug)]
 pub struct ManualKeys {
     /// The SPI of the peer's packets.
@@ -243,8 +243,9 @@ pub struct TunnelConfig {
     pub tfc_bytes: u16,
     /// Lower comes first.
     pub priority: u32,
-    /// Static keys; without them, keys come from charon.
-    pub manual: Option<ManualKeys>,
+    /// Static keys, one pair of SAs for each resource (RFC 9611), the tunnel's own first; if there
+    /// are none, keys come from charon.
+    pub manual: Vec<ManualKeys>,
 }
 
 impl TunnelConfig {
@@ -273,8 +274,13 @@ impl TunnelConfig {
             ecn: EcnMode::Normal,
             tfc_bytes: 0,
             priority: 1000,
-            manual: None,
+            manual: Vec::new(),
         }
+    }
+
+    /// Whether it has static keys.
+    pub fn has_static_keys(&self) -> bool {
+        !self.manual.is_empty()
     }
 }
 
@@ -345,7 +351,7 @@ impl Config {
 
     /// Whether a tunnel has static keys.
     pub fn has_static_keys(&self) -> bool {
-        self.tunnels.iter().any(|tunnel| tunnel.manual.is_some())
+        self.tunnels.iter().any(TunnelConfig::has_static_keys)
     }
 
     /// The number of an inside interface, as [`Policy::interface`](convoy_ipsec::Policy::interface)
@@ -359,6 +365,18 @@ impl Config {
     /// Our UDP port for ESP in UDP.
     pub fn natt_port(&self) -> u16 {
         self.ports.iter().find_map(|port| port.settings.udp_port()).unwrap_or(NATT_PORT)
+    }
+
+    /// Whether workers have UDP ports of their own: there are several, and tunnels with SAs of
+    /// several of them.
+    pub fn has_own_ports(&self) -> bool {
+        self.workers > 1 && self.tunnels.iter().any(|tunnel| tunnel.manual.len() > 1)
+    }
+
+    /// The UDP port from which a worker sends packets of a tunnel with SAs of several workers:
+    /// those of each are a flow of their own to the network and to the peer.
+    pub fn own_port(&self, worker: u16) -> u16 {
+        self.natt_port().saturating_add(1).saturating_add(worker)
     }
 
     /// The system calls of its engines and ports beside those of every gateway, once privileges are

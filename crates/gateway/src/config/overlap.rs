@@ -22,7 +22,7 @@ pub(super) fn selectors_are_reached(
     let mut by_interface: BTreeMap<Option<&str>, Vec<usize>> = BTreeMap::new();
     for (at, (_, tunnel)) in tunnels.iter().enumerate() {
         // Tunnels with keys from charon have charon's policies.
-        if tunnel.manual.is_some() || !has_charon {
+        if tunnel.has_static_keys() || !has_charon {
             by_interface.entry(tunnel.interface.as_deref()).or_default().push(at);
         }
     }

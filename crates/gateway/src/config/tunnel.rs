@@ -106,7 +106,7 @@ fn with_keys(
     let iptfs = iptfs(c, file, mode);
     let lifetime = lifetime(c, file.soft.as_ref(), file.hard.as_ref());
     let remote_port = c.in_range(file.remote_port.as_ref(), "tunnel.remote_port", NATT_PORT, (1, u16::MAX));
-    let manual = file.manual.as_ref().zip(proposal).and_then(|(manual, proposal)| keys(c, manual, proposal));
+    let manual = file.manual.as_ref().zip(proposal).map(|(manual, proposal)| keys(c, manual, proposal));
     Some(TunnelConfig {
         local_ts,
         is_encapsulated: is_encapsulated?,
@@ -120,7 +120,7 @@ fn with_keys(
         iptfs,
         ecn: if is_set(file.ecn.as_ref(), true) { EcnMode::Normal } else { EcnMode::Compatibility },
         tfc_bytes: file.tfc_bytes.as_ref().map_or(0, |bytes| *bytes.get_ref()),
-        manual,
+        manual: manual.unwrap_or_default(),
         ..TunnelConfig::plain(local?, remote?, proposal?)
     })
 }

@@ -363,7 +363,7 @@ fn a_tunnel_that_its_worker_could_not_install_is_in_no_workers_policies() {
     let mut workers = CharonsWorkers::new(bench.gateway.handles.clone());
     let mut wanted = config(4, 1, WORKERS);
     // charon uses the SPI of the fourth tunnel, and the third tunnel is invalid.
-    let taken = wanted.tunnels[3].manual.as_ref().expect("static keys").spi_in;
+    let taken = wanted.tunnels[3].manual[0].spi_in;
     let number = workers.install(sa(taken, 0)).expect("free");
     wanted.tunnels[2].replay_window = 7;
     let report = bench.gateway.reload(&wanted).expect("its ports serve them");

@@ -9,7 +9,7 @@ use sha2::Sha256;
 use super::StateError;
 use super::file::{CAPACITY, Fingerprint, Records};
 use super::reporter::Progress;
-use crate::config::TunnelConfig;
+use crate::config::{ManualKeys, TunnelConfig};
 
 /// Sequence numbers reserved at once, at least. A killed gateway leaves the rest of them unused, so
 /// 32-bit numbers last for 16,384 such ends; at 1.5 million packets a second half of them last for
@@ -20,7 +20,7 @@ const MOST_SPAN: u64 = 1 << 22;
 /// Between these bounds, as many are reserved as were sent in this time, in ns.
 const SPAN_NS: u128 = 4_000_000_000;
 
-/// The beginning of the two SAs of a tunnel with static keys.
+/// The beginning of a pair of SAs with static keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Beginning {
     /// The last sequence number that may have been sent before.
@@ -43,7 +43,7 @@ impl Beginning {
     }
 }
 
-/// The indices of a tunnel's records.
+/// The indices of the records of a pair of SAs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Kept {
     /// The outbound SA's sequence numbers.
@@ -92,9 +92,9 @@ impl Marks {
         &self.records
     }
 
-    /// Begins a tunnel's SAs behind everything that may have been used before, and reserves
-    /// numbers; `None` if it has no static keys. It is valid once the records are on the disk.
-    /// `clock_ns` is the wall clock, `now_ns` any monotonic one.
+    /// Begins the SAs of a tunnel's resources behind everything that may have been used before, and
+    /// reserves numbers; without static keys there are none. They are valid once the records are on
+    /// the disk. `clock_ns` is the wall clock, `now_ns` any monotonic one.
     ///
     /// # Errors
     /// [`StateError::Full`] if there is no room for its records.
@@ -103,8 +103,17 @@ impl Marks {
         tunnel: &TunnelConfig,
         clock_ns: u64,
         now_ns: u64,
-    ) -> Result<Option<Beginning>, StateError> {
-        let Some(manual) = &tunnel.manual else { return Ok(None) };
+    ) -> Result<Vec<Beginning>, StateError> {
+        tunnel.manual.iter().map(|manual| self.begin_pair(tunnel, manual, clock_ns, now_ns)).collect()
+    }
+
+    fn begin_pair(
+        &mut self,
+        tunnel: &TunnelConfig,
+        manual: &ManualKeys,
+        clock_ns: u64,
+        now_ns: u64,
+    ) -> Result<Beginning, StateError> {
         let nonce = self.nonce_fingerprint(&manual.keys_out).map(|nonce| self.place(nonce)).transpose()?;
         let of_sa = |direction, spi, keys| self.sa_fingerprint(tunnel, direction, spi, keys);
         let outbound = of_sa(SaDirection::Outbound, manual.spi_out, &manual.keys_out);
@@ -120,15 +129,15 @@ impl Marks {
         let live = Live { generation: kept.generation, base: sent, at_ns: now_ns, reserved };
         self.live.extend([Some(outbound), nonce].into_iter().flatten().map(|place| (place, live)));
         self.set_sent(&kept, reserved);
-        Ok(Some(Beginning { sent, reserved, iv_start, received, kept: Some(kept) }))
+        Ok(Beginning { sent, reserved, iv_start, received, kept: Some(kept) })
     }
 
     /// The first two of these tunnels that would send with one key, so that neither could be sure
     /// of its numbers.
     pub(super) fn shared_key<'a>(&self, tunnels: &'a [TunnelConfig]) -> Option<(&'a str, &'a str)> {
         let mut seen: HashMap<Fingerprint, &str> = HashMap::new();
-        for tunnel in tunnels {
-            let Some(manual) = &tunnel.manual else { continue };
+        let pairs = tunnels.iter().flat_map(|tunnel| tunnel.manual.iter().map(move |pair| (tunnel, pair)));
+        for (tunnel, manual) in pairs {
             let keys = &manual.keys_out;
             let sa = self.sa_fingerprint(tunnel, SaDirection::Outbound, manual.spi_out, keys);
             for fingerprint in [Some(sa), self.nonce_fingerprint(keys)].into_iter().flatten() {

@@ -118,16 +118,17 @@ pub(crate) fn wall_clock_ns() -> u64 {
 pub enum Beginnings {
     /// All with the first number, and IVs from the wall clock.
     Fresh,
-    /// By the tunnel's name; a tunnel that is not contained must not be installed.
-    Noted(HashMap<String, Beginning>),
+    /// By the tunnel's name, one for each of its resources; a tunnel that is not contained must not
+    /// be installed.
+    Noted(HashMap<String, Vec<Beginning>>),
 }
 
 impl Beginnings {
-    /// The beginning of a tunnel, if it may begin.
-    pub fn of(&self, tunnel: &TunnelConfig) -> Option<Beginning> {
+    /// The beginnings of a tunnel's resources, if it may begin.
+    pub fn of(&self, tunnel: &TunnelConfig) -> Option<Vec<Beginning>> {
         match self {
-            Self::Fresh => Some(Beginning::fresh(wall_clock_ns())),
-            Self::Noted(known) => known.get(&tunnel.name).copied(),
+            Self::Fresh => Some(vec![Beginning::fresh(wall_clock_ns()); tunnel.manual.len()]),
+            Self::Noted(known) => known.get(&tunnel.name).cloned(),
         }
     }
 }
@@ -220,9 +221,7 @@ impl State {
         let now_ns = book.now_ns();
         let mut noted = HashMap::new();
         for tunnel in tunnels {
-            if let Some(beginning) = book.marks.begin(tunnel, clock_ns, now_ns)? {
-                noted.insert(tunnel.name.clone(), beginning);
-            }
+            noted.insert(tunnel.name.clone(), book.marks.begin(tunnel, clock_ns, now_ns)?);
         }
         let path = PathBuf::from(&book.name);
         book.write_through().map_err(|source| StateError::Cannot { path, done: "written", source })?;
@@ -297,9 +296,8 @@ fn open_or_make(path: &Path) -> Result<Book, StateError> {
 
 /// Refuses a counter cipher if nothing keeps its nonces apart.
 fn needs_clock(tunnels: &[TunnelConfig], clock_ns: u64) -> Result<(), StateError> {
-    let counts = |tunnel: &&TunnelConfig| {
-        tunnel.manual.as_ref().is_some_and(|manual| !manual.keys_out.salt().is_empty())
-    };
+    let counts =
+        |tunnel: &&TunnelConfig| tunnel.manual.iter().any(|manual| !manual.keys_out.salt().is_empty());
     match tunnels.iter().find(counts) {
         Some(tunnel) if clock_ns < EARLIEST_NS => Err(StateError::Clock(tunnel.name.clone())),
         _ => Ok(()),

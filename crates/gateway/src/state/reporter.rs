@@ -5,7 +5,7 @@ use std::sync::mpsc::Sender;
 use convoy_ipsec::{SaDirection, Tables};
 
 use super::marks::{Beginning, Kept, is_short};
-use crate::assemble::Installed;
+use crate::assemble::{Installed, Pair};
 
 /// Interval at which a worker checks its reserves, in ns.
 const LOOK_NS: u64 = 10_000_000;
@@ -13,7 +13,7 @@ const LOOK_NS: u64 = 10_000_000;
 /// the gateway is killed.
 const REPORT_NS: u64 = 1_000_000_000;
 
-/// How far the SAs of a tunnel have come.
+/// How far a pair of SAs has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Progress {
     pub(super) kept: Kept,
@@ -39,7 +39,7 @@ pub(super) enum Note {
     End,
 }
 
-/// A worker's view of the numbers of an installed tunnel.
+/// A worker's view of the numbers of an installed pair of SAs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Numbers {
     kept: Kept,
@@ -58,8 +58,8 @@ impl Numbers {
         Some(Self { kept, base: sent, reserved, told, has_asked: false })
     }
 
-    fn progress(&self, tunnel: &Installed, tables: &Tables) -> Progress {
-        let of = |way| tunnel.sas.iter().find(|sa| sa.direction() == way);
+    fn progress(&self, pair: &Pair, tables: &Tables) -> Progress {
+        let of = |way| pair.sas.iter().find(|sa| sa.direction() == way);
         let [received, sent] = [SaDirection::Inbound, SaDirection::Outbound]
             .map(|way| of(way).and_then(|sa| tables.sequence(*sa)));
         Progress {
@@ -94,14 +94,14 @@ impl Reporter {
             self.next_report_ns = now_ns + REPORT_NS;
         }
         let mut all = Vec::new();
-        for tunnel in installed {
-            let Some(mut numbers) = tunnel.numbers else { continue };
-            let progress = numbers.progress(tunnel, tables);
+        for pair in installed.iter_mut().flat_map(|tunnel| &mut tunnel.pairs) {
+            let Some(mut numbers) = pair.numbers else { continue };
+            let progress = numbers.progress(pair, tables);
             let asks = !numbers.has_asked && is_short(numbers.base, numbers.reserved, progress.sent);
             if asks || is_due && progress != numbers.told {
                 numbers.has_asked |= asks;
                 numbers.told = progress;
-                tunnel.numbers = Some(numbers);
+                pair.numbers = Some(numbers);
                 all.push(progress);
             }
         }
@@ -123,19 +123,20 @@ impl Reporter {
 
 /// How far all SAs have come.
 pub(crate) fn report(installed: &[Installed], tables: &Tables) -> Report {
-    let kept = installed.iter().filter_map(|tunnel| Some((tunnel, tunnel.numbers?)));
-    let progress = kept.map(|(tunnel, numbers)| numbers.progress(tunnel, tables)).collect();
+    let pairs = installed.iter().flat_map(|tunnel| &tunnel.pairs);
+    let kept = pairs.filter_map(|pair| Some((pair, pair.numbers?)));
+    let progress = kept.map(|(pair, numbers)| numbers.progress(pair, tables)).collect();
     Report { worker: tables.worker().into(), progress, is_last: false }
 }
 
 /// Lets the SA with this beginning send numbers up to `reserved`. A removed one is ignored.
 pub(crate) fn extend(installed: &mut [Installed], tables: &mut Tables, generation: u64, reserved: u64) {
-    for tunnel in installed {
-        let Some(numbers) = tunnel.numbers.as_mut().filter(|numbers| numbers.kept.generation == generation)
+    for pair in installed.iter_mut().flat_map(|tunnel| &mut tunnel.pairs) {
+        let Some(numbers) = pair.numbers.as_mut().filter(|numbers| numbers.kept.generation == generation)
         else {
             continue;
         };
-        if let Some(sa) = tunnel.sas.iter().find_map(|sa| sa.outbound()) {
+        if let Some(sa) = pair.sas.iter().find_map(|sa| sa.outbound()) {
             tables.reserve_sequence(sa, reserved);
             numbers.base = tables.sequence(sa.into()).unwrap_or(numbers.base);
         }

@@ -54,9 +54,9 @@ impl SimulatedState {
     pub(crate) fn begin(&mut self, tunnels: &[TunnelConfig], clock_ns: u64, now_ns: u64) -> Beginnings {
         let begin = |tunnel: &TunnelConfig| {
             let begun = self.marks.begin(tunnel, clock_ns, now_ns).expect("there is room");
-            Some((tunnel.name.clone(), begun?))
+            (tunnel.name.clone(), begun)
         };
-        let noted = tunnels.iter().filter_map(begin).collect();
+        let noted = tunnels.iter().map(begin).collect();
         self.write(true);
         Beginnings::Noted(noted)
     }

@@ -89,7 +89,7 @@ fn a_clock_that_begins_at_the_same_instant_at_each_start_repeats_no_number_and_n
     assert_eq!(repeated(all.iter().map(|(_, iv)| *iv)), 0);
     assert!(all.is_sorted(), "a peer takes them all");
 
-    let fresh = || Beginnings::Noted(HashMap::from([("site-b".to_owned(), Beginning::fresh(BOOT_NS))]));
+    let fresh = || Beginnings::Noted(HashMap::from([("site-b".to_owned(), vec![Beginning::fresh(BOOT_NS)])]));
     let without = [sends(&config, &fresh(), 200), sends(&config, &fresh(), 200)].concat();
     assert_eq!(repeated(without.iter().map(|(_, iv)| *iv)), 200, "what the file is there for");
 }
@@ -133,7 +133,7 @@ fn the_first_static_keys_wait_for_a_restart_where_there_is_to_be_a_file() {
     config.state = None;
     State::do_without(&config, false, &notify).expect("there is to be none");
     assert_eq!(*told.lock().expect("no panic"), 1);
-    config.tunnels[0].manual = None;
+    config.tunnels[0].manual.clear();
     State::do_without(&config, false, &notify).expect("no static keys");
 }
 
@@ -142,7 +142,7 @@ fn without_static_keys_there_is_no_file() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("state");
     let mut config = one(&path);
-    config.tunnels[0].manual = None;
+    config.tunnels[0].manual.clear();
     assert!(open(&config).expect("nothing to do").is_none());
     assert!(!path.exists());
 }
@@ -161,7 +161,7 @@ fn two_tunnels_that_send_with_one_key_do_not_begin() {
     let mut config = one(&folder.path().join("state"));
     let mut other = config.tunnels[0].clone();
     other.name = "site-c".to_owned();
-    other.manual.as_mut().expect("static keys").spi_out = 0x2000;
+    other.manual[0].spi_out = 0x2000;
     config.tunnels.push(other);
     let state = open(&config).expect("usable").expect("static keys");
     let error = state.begin(&config.tunnels, &config.tunnels).expect_err("refused").to_string();

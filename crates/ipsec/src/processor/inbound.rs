@@ -273,7 +273,7 @@ impl Context<'_> {
             return self.drop_frame(frame, None, DropReason::InboundNoPolicy);
         };
         match verdict {
-            Verdict::Protect(_) | Verdict::HandOver(_) => {
+            Verdict::Protect(_) => {
                 self.drop_frame(frame, None, DropReason::InboundUnprotected);
             }
             Verdict::Discard => {

@@ -7,12 +7,10 @@ use super::{Ipsec, Tables};
 use crate::flow::FlowKey;
 use crate::spd::{Action, Policy, PolicyChange, PolicyPlace, PolicyRank};
 
-/// A policy's action, with a tunnel of this worker as its number here.
+/// A policy's action, with a tunnel as its number at this worker.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Verdict {
     Protect(u32),
-    /// The tunnel belongs to another worker.
-    HandOver(u16),
     Bypass,
     Discard,
 }
@@ -112,7 +110,6 @@ impl Tables {
         let verdict = match policy.action {
             Action::Bypass => Verdict::Bypass,
             Action::Discard => Verdict::Discard,
-            Action::Protect(id) if !self.serves(id) => Verdict::HandOver(self.directory().owner_of(id)),
             Action::Protect(id) => {
                 let number = self.tunnels.number(id);
                 self.tunnels.add_selector(number, policy.selector, policy.interface);

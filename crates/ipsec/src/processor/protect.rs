@@ -90,11 +90,13 @@ impl Context<'_> {
         };
         match (known.sa, verdict) {
             (Some(id), _) => self.protect(frame, &layout, slot, id),
-            (None, Verdict::Protect(tunnel)) => {
-                let flow = FlowKey::of(&frame, &layout);
-                self.note_without_sa(frame, slot, (tunnel, flow));
-            }
-            (None, Verdict::HandOver(owner)) => self.out.for_others.push((owner, frame)),
+            (None, Verdict::Protect(tunnel)) => match self.tables.other_server(tunnel) {
+                Some(other) => self.out.for_others.push((other, frame)),
+                None => {
+                    let flow = FlowKey::of(&frame, &layout);
+                    self.note_without_sa(frame, slot, (tunnel, flow));
+                }
+            },
             (None, Verdict::Discard) => {
                 self.tables.note_use(slot, frame.len());
                 self.drop_frame(frame, None, DropReason::OutboundDiscard);
@@ -160,13 +162,11 @@ impl Context<'_> {
         });
         match decision {
             Some(Decision { slot, verdict: Verdict::Protect(tunnel) }) => {
-                match self.tables.tunnels.current(tunnel) {
-                    Some(id) => self.protect(frame, layout, slot, id),
-                    None => self.drop_frame(frame, None, DropReason::OutboundNoSa),
+                match (self.tables.tunnels.current(tunnel), self.tables.other_server(tunnel)) {
+                    (Some(id), _) => self.protect(frame, layout, slot, id),
+                    (None, Some(other)) => self.out.for_others.push((other, frame)),
+                    (None, None) => self.drop_frame(frame, None, DropReason::OutboundNoSa),
                 }
-            }
-            Some(Decision { verdict: Verdict::HandOver(owner), .. }) => {
-                self.out.for_others.push((owner, frame));
             }
             _ => self.drop_frame(frame, None, DropReason::OutboundNoPolicy),
         }

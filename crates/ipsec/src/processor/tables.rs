@@ -86,9 +86,16 @@ impl Tables {
         self.sad.directory()
     }
 
-    /// Whether a tunnel, and with it all of its SAs, belongs to this worker.
+    /// Whether this worker serves a tunnel: it has its SAs, but for those of other resources (RFC
+    /// 9611), and protects the packets of workers that have none of them.
     pub fn serves(&self, tunnel: TunnelId) -> bool {
         self.directory().owner_of(tunnel) == self.config.worker
+    }
+
+    /// The other worker that serves a tunnel, by its number here; `None` if this one does.
+    pub(super) fn other_server(&self, tunnel: u32) -> Option<u16> {
+        let server = self.directory().owner_of(self.tunnels.id(tunnel));
+        (server != self.config.worker).then_some(server)
     }
 
     /// Whether [`take_link_changes`](Self::take_link_changes) might return something.

@@ -31,7 +31,8 @@ pub(crate) fn run(engine: &str, proposal: &str, bytes: usize, sas: usize) {
         cases.push((USUAL_WINDOW, 1));
     }
     for (window, at_hand) in cases {
-        let setting = Setting { proposal, mode: "tunnel", bytes, sas, window, link: STEADY, simulated: true };
+        let setting =
+            Setting { window, link: STEADY, simulated: true, ..Setting::timed(proposal, bytes, sas) };
         let mut rig = Rig::new(&setting, &mut || self::engine(engine));
         // Warms up: allocates memory and fills tables for every SA.
         for _ in 0..sas.max(2 * STEADY).div_ceil(at_hand) {

@@ -6,6 +6,7 @@
 //! - `-- path PROPOSAL BYTES SAS BURST SECONDS` runs one case, for a profiler.
 //! - `-- count ENGINE PROPOSAL BYTES SAS` is run by `make bench-instructions` under callgrind.
 //! - `-- sample PROPOSAL BYTES SAS SECONDS` is run by `make bench-cycles` under perf.
+//! - `-- workers` compares two workers with one.
 //! - `-- iptfs` compares AGGFRAG mode with tunnel mode; `-- iptfs PROPOSAL BYTES SAS` in one case.
 
 mod beside;
@@ -17,6 +18,7 @@ mod path;
 mod report;
 mod sample;
 mod time;
+mod workers;
 
 use std::time::{Duration, Instant};
 
@@ -31,6 +33,10 @@ fn main() {
         }
         ["sample", proposal, bytes, sas, seconds] => {
             sample::run(proposal, number(bytes), number(sas), Duration::from_secs(number(seconds) as u64));
+        }
+        ["workers"] => {
+            report::machine();
+            workers::report();
         }
         ["iptfs"] => {
             report::machine();

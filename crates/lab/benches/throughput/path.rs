@@ -32,7 +32,7 @@ const SEED: u64 = 1;
 /// Simulated time per round, in ns: short enough that nothing expires during a measurement.
 const ROUND_NS: u64 = 1_000;
 /// MTU in bytes, large enough for 1450 bytes and the outer headers.
-const MTU: usize = 1600;
+pub(crate) const MTU: usize = 1600;
 
 const PROPOSALS: [&str; 2] = ["aes128gcm16", "aes128-sha1"];
 
@@ -66,13 +66,26 @@ pub(crate) struct Setting<'a> {
     /// Simulated time and seeded random numbers, so that runs are reproducible; otherwise the
     /// machine's.
     pub(crate) simulated: bool,
+    /// Workers of each gateway, and those of which each tunnel has SAs.
+    pub(crate) workers: u16,
+    pub(crate) resources: u16,
 }
 
 impl<'a> Setting<'a> {
     /// The settings for the tables of cycles.
     pub(crate) fn timed(proposal: &'a str, bytes: usize, sas: usize) -> Self {
         let mode = "tunnel";
-        Self { proposal, mode, bytes, sas, window: WINDOW, link: LINK_PACKETS, simulated: false }
+        Self {
+            proposal,
+            mode,
+            bytes,
+            sas,
+            window: WINDOW,
+            link: LINK_PACKETS,
+            simulated: false,
+            workers: 1,
+            resources: 1,
+        }
     }
 
     fn resources(&self, time: &VirtualTime) -> PipelineResources {
@@ -266,15 +279,15 @@ fn worker(
 }
 
 /// The configuration of a site, with one tunnel per host at the second site.
-fn site(setting: &Setting<'_>, site: u8) -> Config {
-    let &Setting { proposal, mode, sas: tunnels, window, .. } = setting;
+pub(crate) fn site(setting: &Setting<'_>, site: u8) -> Config {
+    let &Setting { proposal, mode, sas: tunnels, window, workers, resources, .. } = setting;
     let peer = 3 - site;
     let key_bytes = match proposal {
         "aes128gcm16" => 16 + 4,
         "aes128-sha1" => 16 + 20,
         _ => 16 + 32,
     };
-    let mut text = format!("[gateway]\nmtu = {MTU}\n[scheduler]\nwindow = {window}\n");
+    let mut text = format!("[gateway]\nmtu = {MTU}\nworkers = {workers}\n[scheduler]\nwindow = {window}\n");
     for tunnel in 0..tunnels {
         let key = |from: u8| format!("{from:02x}{tunnel:06x}").repeat(key_bytes / 4);
         let host = |of: u8| {
@@ -285,7 +298,7 @@ fn site(setting: &Setting<'_>, site: u8) -> Config {
             }
         };
         let (local_ts, remote_ts) = (host(site), host(peer));
-        let spi = |of: u8| 0x10_0000 * u32::from(of) + tunnel as u32;
+        let spi = |of: u8| 0x10_0000 * u32::from(of) + tunnel as u32 * u32::from(resources);
         let _ = write!(
             text,
             r#"
@@ -303,6 +316,7 @@ spi_in = {}
 spi_out = {}
 key_in = "{}"
 key_out = "{}"
+resources = {resources}
 "#,
             spi(site),
             spi(peer),
@@ -314,7 +328,7 @@ key_out = "{}"
 }
 
 /// A packet from the first site to a host of the second.
-fn udp_packet(bytes: usize, host: usize) -> Vec<u8> {
+pub(crate) fn udp_packet(bytes: usize, host: usize) -> Vec<u8> {
     let [high, low] = (bytes as u16).to_be_bytes();
     let mut packet =
         vec![0x45, 0, high, low, 0, 0, 0, 0, 64, 17, 0, 0, 10, 1, 0, 9, 10, 2, (host >> 8) as u8, host as u8];

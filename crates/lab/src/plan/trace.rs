@@ -126,10 +126,10 @@ pub(super) fn with_keys(config: &Config) -> Config {
         };
         // A high range, to avoid SPIs that operators use.
         let spi = 0xf000_0000 + 2 * at as u32;
-        if tunnel.manual.is_none()
+        if !tunnel.has_static_keys()
             && let (Some(keys_in), Some(keys_out)) = (key(), key())
         {
-            tunnel.manual = Some(ManualKeys { spi_in: spi, spi_out: spi + 1, keys_in, keys_out });
+            tunnel.manual = vec![ManualKeys { spi_in: spi, spi_out: spi + 1, keys_in, keys_out }];
         }
     }
     config

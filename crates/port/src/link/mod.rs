@@ -5,7 +5,6 @@
 //! else stay with the kernel. The kernel also knows the next hops on the link ([`next_hops`]), and
 //! sends packets itself whose next hop it does not know yet.
 
-mod assembler;
 mod host;
 mod networks;
 mod next_hops;

@@ -1,5 +1,5 @@
 //! A port's BPF program, which decides which frames are the gateway's. It is assembled here, by
-//! [`super::assembler`], since it depends on the port's addresses and is short; a library would
+//! [`crate::assembler`], since it depends on the port's addresses and is short; a library would
 //! need an object file and a compiler for it.
 
 use std::net::IpAddr;
@@ -7,10 +7,10 @@ use std::net::IpAddr;
 use convoy_packet::protocol::{AH, ESP, FRAGMENT, UDP};
 use convoy_packet::{MacAddress, ethernet, ipv4, ipv6, udp};
 
-use super::assembler::{
-    Assembler, CONTEXT, DATA, END, Label, R0, R1, R2, R3, R5, Reads, STACK, Size, TRANSPORT,
-};
 use super::{LinkTakes, Networks};
+use crate::assembler::{
+    Assembler, CONTEXT, DATA, END, LOOK_UP, Label, R0, R1, R2, R3, R5, Reads, STACK, Size, TRANSPORT,
+};
 use crate::sys::Instruction;
 
 /// The hook of a program, which determines what it does with a frame that it takes.
@@ -51,8 +51,7 @@ const SKB_VLAN_PRESENT: i16 = 20;
 const SKB_VLAN_TCI: i16 = 24;
 /// `PACKET_HOST`: to this host's own address on the link.
 const TO_THIS_HOST: u32 = 0;
-/// Numbers of the kernel's functions.
-const LOOK_UP: i32 = 1;
+/// The number of the kernel's function that gives a frame to a socket.
 const REDIRECT: i32 = 51;
 /// Offsets of fields in a frame.
 const IP: i16 = ethernet::HEADER_BYTES as i16;
@@ -226,14 +225,14 @@ fn classify(
         two_tags(&mut asm, networks);
         asm.here(Label::Drop);
         asm.set(R0, verdict);
-        asm.add(0x95, 0, 0, 0, 0);
+        asm.exit();
     }
     asm.here(Label::Pass);
     asm.set(R0, hook.pass());
-    asm.add(0x95, 0, 0, 0, 0);
+    asm.exit();
     asm.here(Label::Take);
     take(&mut asm);
-    asm.add(0x95, 0, 0, 0, 0);
+    asm.exit();
     asm.finish()
 }
 

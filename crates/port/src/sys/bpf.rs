@@ -37,6 +37,8 @@ pub(crate) struct Instruction {
 /// The kinds of map that are used here (`enum bpf_map_type`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MapKind {
+    /// Values by index, which processes can map into their memory (Linux 5.5).
+    Words = 2,
     /// The longest prefix that matches.
     LongestPrefix = 11,
     /// Sockets of AF_XDP by queue.
@@ -159,7 +161,13 @@ impl Map {
     pub(crate) fn new(kind: MapKind, key_bytes: usize, most_entries: usize) -> io::Result<Self> {
         /// `BPF_F_NO_PREALLOC`, without which no map of prefixes is made.
         const NO_PREALLOCATION: u32 = 1;
-        let flags = if kind == MapKind::LongestPrefix { NO_PREALLOCATION } else { 0 };
+        /// `BPF_F_MMAPABLE`.
+        const CAN_BE_MAPPED: u32 = 1 << 10;
+        let flags = match kind {
+            MapKind::LongestPrefix => NO_PREALLOCATION,
+            MapKind::Words => CAN_BE_MAPPED,
+            MapKind::Sockets => 0,
+        };
         let mut attributes = MapCreate {
             kind: kind as u32,
             key_bytes: key_bytes as u32,
@@ -211,7 +219,7 @@ impl Map {
         self.descriptor.as_raw_fd()
     }
 
-    fn as_fd(&self) -> BorrowedFd<'_> {
+    pub(super) fn as_fd(&self) -> BorrowedFd<'_> {
         self.descriptor.as_fd()
     }
 }

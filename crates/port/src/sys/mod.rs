@@ -2,7 +2,8 @@
 //!
 //! All of this crate's `unsafe` is here. What the kernel reads and writes as bytes (addresses,
 //! ancillary data) is laid out by safe code in [`control`] and [`name`]; the system calls
-//! themselves are in [`messages`], [`option`], [`bpf`], [`xdp`], [`ring`] and [`packet`].
+//! themselves are in [`messages`], [`option`], [`bpf`], [`words`], [`xdp`], [`ring`] and
+//! [`packet`].
 
 mod bpf;
 mod buffer;
@@ -12,16 +13,20 @@ mod name;
 mod option;
 mod packet;
 mod ring;
+mod words;
 mod xdp;
 
 pub(crate) use bpf::{Instruction, Map, MapKind, Program, ProgramKind, XdpMode};
 pub(crate) use control::{Control, number};
 pub(crate) use messages::{Incoming, Message, Outgoing, Sender};
 pub(crate) use name::Name;
-pub(crate) use option::{borrow, mtu_of_refusal, receive_beside, set_carrier, set_dont_fragment};
+pub(crate) use option::{
+    attach_reuse_port, borrow, mtu_of_refusal, receive_beside, set_carrier, set_dont_fragment,
+};
 pub(crate) use packet::{
     OFFLOAD_HEADER_BYTES, begin_offload_headers, bind, filter, ignore_outgoing, share, take_lost,
 };
 #[cfg(feature = "card")]
 pub(crate) use packet::{interface_mtu, take_all};
+pub(crate) use words::SharedWords;
 pub(crate) use xdp::{LONGEST_FRAME, XdpSocket};

@@ -29,6 +29,11 @@ fn set(socket: BorrowedFd<'_>, level: i32, option: i32, value: i32) -> io::Resul
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// Has a program choose among the sockets that share a port (`SO_REUSEPORT`), by their order.
+pub(crate) fn attach_reuse_port(socket: BorrowedFd<'_>, program: BorrowedFd<'_>) -> io::Result<()> {
+    set(socket, libc::SOL_SOCKET, libc::SO_ATTACH_REUSEPORT_EBPF, program.as_raw_fd())
+}
+
 /// Sets whether the TUN device of a descriptor has a carrier (`TUNSETCARRIER`, Linux 5.0).
 pub(crate) fn set_carrier(tun: BorrowedFd<'_>, has_carrier: bool) -> io::Result<()> {
     // _IOW('T', 226, int)

@@ -16,22 +16,35 @@ const SOCKET_BUFFER: usize = 4 << 20;
 pub(super) struct Endpoint {
     pub(super) socket: Socket,
     pub(super) local: SocketAddr,
+    /// The destination of what arrives here, as the packets handed up have it.
+    pub(super) arrives_at: SocketAddr,
     /// Whether runs of datagrams leave as one message (`UDP_SEGMENT`, Linux 4.18).
     pub(super) can_segment: bool,
     /// Whether the kernel was told to set DF.
     sets_df: Option<bool>,
 }
 
+/// Who else has a socket of the same address and port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sharing {
+    /// Nobody.
+    Alone,
+    /// The queues; this is the first one's.
+    First,
+    /// The queues; this is a further one's.
+    Further,
+}
+
 impl Endpoint {
-    pub(super) fn bind(config: &UdpConfig, local: SocketAddr, is_first: bool) -> Result<Self, PortError> {
-        Self::open(config, local, is_first).map_err(|source| PortError::Io {
+    pub(super) fn bind(config: &UdpConfig, local: SocketAddr, sharing: Sharing) -> Result<Self, PortError> {
+        Self::open(config, local, sharing).map_err(|source| PortError::Io {
             port: config.name.clone(),
             action: format!("listen on UDP {local}{}", advice(&source)),
             source,
         })
     }
 
-    fn open(config: &UdpConfig, local: SocketAddr, is_first: bool) -> io::Result<Self> {
+    fn open(config: &UdpConfig, local: SocketAddr, sharing: Sharing) -> io::Result<Self> {
         let socket = Socket::new(Domain::for_address(local), Type::DGRAM, Some(Protocol::UDP))?;
         socket.set_nonblocking(true)?;
         if local.is_ipv6() {
@@ -39,7 +52,7 @@ impl Endpoint {
         }
         // The first queue's socket is bound exclusively, so that a second program is refused rather
         // than given half of the packets.
-        socket.set_reuse_port(!is_first)?;
+        socket.set_reuse_port(sharing == Sharing::Further)?;
         sys::receive_beside(socket.as_fd(), &local.ip())?;
         enlarge_buffers(&socket);
         if let Some(mark) = config.mark {
@@ -52,9 +65,9 @@ impl Endpoint {
         // Kernels that lack it reject even setting it to 0. In ancillary data they would ignore it.
         let can_segment = config.offloads && setsockopt(&socket, sockopt::UdpGsoSegment, &0).is_ok();
         socket.bind(&local.into())?;
-        socket.set_reuse_port(config.queues > 1)?;
+        socket.set_reuse_port(sharing != Sharing::Alone)?;
         let local = socket.local_addr()?.as_socket().unwrap_or(local);
-        Ok(Self { socket, local, can_segment, sets_df: None })
+        Ok(Self { socket, local, arrives_at: local, can_segment, sets_df: None })
     }
 
     /// Whether packets from this address leave here.

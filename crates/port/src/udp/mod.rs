@@ -13,7 +13,9 @@ pub(crate) mod reports;
 mod send;
 mod settings;
 mod sort;
+mod steering;
 
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -22,12 +24,13 @@ use convoy_packet::{Frame, FramePool};
 use crate::fragments::{Ends, FragmentSender};
 use crate::sockets::Outgoing;
 use crate::{Port, PortCounters, PortDescription, PortError, PortKind, Unsent, sys};
-use endpoint::Endpoint;
+use endpoint::{Endpoint, Sharing};
 use receive::Receiver;
 use reports::Reports;
 use send::{Bounds, Plan};
 pub use settings::UdpSettings;
 use sort::Sorter;
+use steering::Steering;
 
 /// The configuration of a `udp` port.
 #[derive(Clone, Debug)]
@@ -41,7 +44,11 @@ pub struct UdpConfig {
     pub ports: Vec<u16>,
     /// The largest outer packet, in bytes.
     pub mtu: u16,
-    /// Queues, each for one worker. The kernel gives all packets of one peer to one queue.
+    /// The source port of packets that are the first queue's own; each further queue has the next
+    /// port. Packets to it arrive as if they were sent to the first of `ports`.
+    pub own_ports: Option<u16>,
+    /// Queues, each for one worker. The kernel gives packets of an SPI to the queue that
+    /// [takes](Port::take_spi) it, and all others of one peer to one queue.
     pub queues: usize,
     /// Whether the kernel may segment and coalesce (`UDP_SEGMENT`, `UDP_GRO`), where it can.
     pub offloads: bool,
@@ -63,6 +70,9 @@ pub struct Udp {
     turn: usize,
     plan: Plan,
     sorter: Sorter,
+    /// Directs packets to this queue, among several, where the kernel can do so.
+    steering: Option<Steering>,
+    why_not_steered: Option<io::Error>,
 }
 
 impl Udp {
@@ -80,14 +90,45 @@ impl Udp {
         }
         // The kernel delivers an ICMP message to every raw socket, so only the first queue receives
         // them.
-        (0..config.queues).map(|queue| Self::bind_queue(config, queue == 0)).collect()
+        let queues = (0..config.queues).map(|queue| Self::bind_queue(config, queue));
+        let mut queues: Vec<Self> = queues.collect::<Result<_, _>>()?;
+        if let [first, _, ..] = &queues[..] {
+            let shared = first.endpoints.iter().take(config.ports.len() * config.addresses.len());
+            match steering::steer(shared, config.queues) {
+                Ok(all) => {
+                    queues.iter_mut().zip(all).for_each(|(queue, steering)| queue.steering = Some(steering));
+                }
+                Err(error) => queues[0].why_not_steered = Some(error),
+            }
+        }
+        Ok(queues)
     }
 
-    fn bind_queue(config: &UdpConfig, is_first: bool) -> Result<Self, PortError> {
+    /// Why the kernel does not give packets to the queue that takes their SPI, although there are
+    /// several; the first queue knows it.
+    pub fn why_not_steered(&self) -> Option<&io::Error> {
+        self.why_not_steered.as_ref()
+    }
+
+    fn bind_queue(config: &UdpConfig, queue: usize) -> Result<Self, PortError> {
+        let is_first = queue == 0;
+        let sharing = match (config.queues, is_first) {
+            (1, _) => Sharing::Alone,
+            (_, true) => Sharing::First,
+            (_, false) => Sharing::Further,
+        };
         let mut endpoints = Vec::new();
         for port in &config.ports {
             for address in &config.addresses {
-                endpoints.push(Endpoint::bind(config, SocketAddr::new(*address, *port), is_first)?);
+                endpoints.push(Endpoint::bind(config, SocketAddr::new(*address, *port), sharing)?);
+            }
+        }
+        if let (Some(own), Some(main)) = (config.own_ports, config.ports.first()) {
+            let own = u16::try_from(queue).ok().and_then(|queue| own.checked_add(queue)).unwrap_or(u16::MAX);
+            for address in &config.addresses {
+                let mut bound = Endpoint::bind(config, SocketAddr::new(*address, own), Sharing::Alone)?;
+                bound.arrives_at = SocketAddr::new(*address, *main);
+                endpoints.push(bound);
             }
         }
         let failed = |action: &str, source| PortError::Io {
@@ -110,6 +151,8 @@ impl Udp {
             turn: 0,
             plan: Plan::new(),
             sorter: Sorter::default(),
+            steering: None,
+            why_not_steered: None,
         })
     }
 
@@ -256,6 +299,12 @@ impl Port for Udp {
             pool.give_back(frame);
         }
         Ok(at)
+    }
+
+    fn take_spi(&mut self, spi: u32) {
+        if let Some(steering) = &self.steering {
+            steering.take(spi);
+        }
     }
 
     fn take_path_mtu(&mut self) -> Option<(IpAddr, u16)> {

@@ -20,7 +20,7 @@ const USUAL_HOPS: u8 = 64;
 /// Received and not handed out yet.
 pub(super) struct Receiver {
     incoming: Incoming,
-    /// The local address and port of the socket.
+    /// The destination of what the socket receives.
     local: SocketAddr,
     /// Messages from `next` to `count` wait; of the first of them, bytes from `at` on.
     next: usize,
@@ -47,7 +47,7 @@ impl Receiver {
     pub(super) fn fill(&mut self, endpoint: &Endpoint) -> std::io::Result<bool> {
         debug_assert!(self.next >= self.count, "what waits is not written over");
         (self.next, self.count, self.at) = (0, 0, 0);
-        self.local = endpoint.local;
+        self.local = endpoint.arrives_at;
         self.count = self.incoming.receive(std::os::fd::AsFd::as_fd(&endpoint.socket))?;
         Ok(self.count == MESSAGES)
     }

@@ -55,11 +55,15 @@ impl Backend for UdpSettings {
             addresses: port.plain_addresses(),
             ports: std::iter::once(self.udp_port).chain(context.ike_port).collect(),
             mtu: context.mtu,
+            own_ports: context.has_own_ports.then(|| self.udp_port.saturating_add(1)),
             queues: context.workers,
             offloads: true,
             reports: context.reports.clone(),
             mark: context.mark,
         })?;
-        Ok(Opened::of(queues))
+        let why_not = queues.first().and_then(Udp::why_not_steered);
+        let note = why_not
+            .map(|error| format!("packets are not given to the worker of their SA but passed on: {error}"));
+        Ok(Opened { note, ..Opened::of(queues) })
     }
 }

@@ -20,6 +20,7 @@ fn config(addresses: &[&str], offloads: bool) -> UdpConfig {
         addresses,
         ports: vec![0],
         mtu: 9000,
+        own_ports: None,
         queues: 1,
         offloads,
         mark: None,

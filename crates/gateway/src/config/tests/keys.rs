@@ -104,3 +104,47 @@ fn the_same_keys_at_both_ends_are_what_they_are_for() {
     let other = GOOD.replace(KEY_IN, "KEY").replace(KEY_OUT, KEY_IN).replace("KEY", KEY_OUT);
     assert!(told(GOOD).is_empty() && told(&other).is_empty());
 }
+
+#[test]
+fn a_tunnel_has_a_pair_of_sas_for_each_resource_with_keys_derived_by_the_spi() {
+    let config = Config::parse("site-a.toml", &format!("{GOOD}resources = 2\n")).expect("good");
+    let hex = |keys: &convoy_ipsec::KeyMaterial| hex::encode([keys.cipher_key(), keys.salt()].concat());
+    let pairs = config.tunnels[0].manual.iter();
+    let found: Vec<_> =
+        pairs.map(|pair| (pair.spi_in, hex(&pair.keys_in), pair.spi_out, hex(&pair.keys_out))).collect();
+    // By `openssl kdf ... HKDF` and by Python's hmac.
+    let expected = [
+        (
+            0x1001,
+            "8585e4289e3eecc45b28392724a35fb5c5dba706",
+            0x1002,
+            "c3ae5848d7d5518566f5ff0a006904ee792f5ccf",
+        ),
+        (
+            0x1002,
+            "74680ed6010b0839d5c33a4b09d1cbd2486a68e6",
+            0x1003,
+            "ca960124983086d285ef3e005aa64df8eb773b53",
+        ),
+    ];
+    let expected = expected
+        .map(|(spi_in, key_in, spi_out, key_out)| (spi_in, key_in.to_owned(), spi_out, key_out.to_owned()));
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn the_spis_of_resources_are_a_tunnels_own_and_do_not_exceed_the_last() {
+    let good = format!("{GOOD}resources = 4\n");
+    let other = "0f".repeat(20);
+    let more =
+        second("aes128gcm16", [&other, &"1e".repeat(20)]).replace("spi_in = 0x2001", "spi_in = 0x1004");
+    let text = errors(&format!("{good}{more}"));
+    assert!(text.contains("SPI 0x00001004 of tunnel \"site-c\" is also that of tunnel \"site-b\""), "{text}");
+    let text = errors(&good.replace("0x00001001", "0xfffffffd"));
+    let what = "tunnel.manual.spi_in: it is the first of 4 SPIs, of which the last would exceed 0xffffffff";
+    assert!(text.contains(what), "{text}");
+    for count in [0, 65] {
+        let text = errors(&format!("{GOOD}resources = {count}\n"));
+        assert!(text.contains("tunnel.manual.resources"), "{text}");
+    }
+}

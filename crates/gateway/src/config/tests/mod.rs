@@ -76,7 +76,7 @@ fn a_dozen_lines_make_a_tunnel_and_the_rest_has_defaults() {
     assert!(!config.ports[0].is_outside && config.ports[1].is_outside);
     let tunnel = &config.tunnels[0];
     assert_eq!((tunnel.replay_window, tunnel.is_encapsulated, tunnel.mode), (1024, true, Mode::Tunnel));
-    assert_eq!(tunnel.manual.as_ref().map(|keys| keys.spi_in), Some(0x1001));
+    assert_eq!(tunnel.manual.iter().map(|keys| keys.spi_in).collect::<Vec<_>>(), [0x1001]);
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn the_examples_are_good_and_fit_each_other() {
     let b = Config::parse("site-b.toml", include_str!("../../../../../examples/site-b.toml")).expect("good");
     let card = Config::parse("card.toml", include_str!("../../../../../examples/card.toml")).expect("good");
     assert!(card.tunnels == a.tunnels);
-    let keys = |config: &Config| config.tunnels[0].manual.clone().expect("manual keys");
+    let keys = |config: &Config| config.tunnels[0].manual[0].clone();
     let (a, b) = (keys(&a), keys(&b));
     assert_eq!((a.spi_in, a.keys_in.cipher_key()), (b.spi_out, b.keys_out.cipher_key()));
     assert_eq!((a.spi_out, a.keys_out.cipher_key()), (b.spi_in, b.keys_in.cipher_key()));

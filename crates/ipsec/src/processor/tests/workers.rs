@@ -198,3 +198,29 @@ fn an_error_of_another_workers_tunnel_goes_to_that_worker() {
     assert_eq!(handed(&mut b[OTHER]), [(OWNER as u16, packet)]);
     b[OTHER].assert_no_leak();
 }
+
+#[test]
+fn a_worker_with_an_sa_of_its_own_hands_nothing_over() {
+    let link = Link::default();
+    let of_resource = |end, direction| {
+        let sa = link.sa(end, direction);
+        SaConfig { spi: sa.spi + 0x1000, ..sa }
+    };
+    let (mut a, mut b) = (workers(&link, 0), workers(&link, 1));
+    let own = a[OTHER].install(of_resource(0, SaDirection::Outbound));
+    b[OTHER].install(of_resource(1, SaDirection::Inbound));
+    let packet = link.packet(false, 100);
+    let outer = a[OTHER].send(std::slice::from_ref(&packet));
+    assert!(handed(&mut a[OTHER]).is_empty());
+    assert_eq!(b[OTHER].receive(&outer), std::slice::from_ref(&packet));
+    assert!(handed(&mut b[OTHER]).is_empty());
+    assert_eq!(a[OTHER].view(own).usage.packets(), 1);
+    let of_first = a[OWNER].send(std::slice::from_ref(&packet));
+    let by_first = receive_elsewhere(&mut b, &of_first);
+    assert_eq!(by_first, std::slice::from_ref(&packet), "the first SA is where it was");
+    // Without it the worker falls back to the first one.
+    a[OTHER].ipsec.withdraw(own);
+    assert!(a[OTHER].send(std::slice::from_ref(&packet)).is_empty());
+    assert_eq!(handed(&mut a[OTHER]), [(OWNER as u16, packet)]);
+    assert_eq!([OWNER, OTHER].map(|worker| b[worker].ipsec.counters().drops.total()), [0, 0]);
+}

@@ -9,23 +9,25 @@ use crate::sys::Instruction;
 
 /// Registers: 0 is a function's result, 1 to 5 are its arguments, 6 to 9 are preserved by calls, 10
 /// is the end of the stack.
-pub(super) const R0: u8 = 0;
-pub(super) const R1: u8 = 1;
-pub(super) const R2: u8 = 2;
-pub(super) const R3: u8 = 3;
-pub(super) const R4: u8 = 4;
-pub(super) const R5: u8 = 5;
-pub(super) const CONTEXT: u8 = 6;
+pub(crate) const R0: u8 = 0;
+pub(crate) const R1: u8 = 1;
+pub(crate) const R2: u8 = 2;
+pub(crate) const R3: u8 = 3;
+pub(crate) const R4: u8 = 4;
+pub(crate) const R5: u8 = 5;
+pub(crate) const CONTEXT: u8 = 6;
 /// The start and the end of the frame, if it is read in place.
-pub(super) const DATA: u8 = 7;
-pub(super) const END: u8 = 8;
+pub(crate) const DATA: u8 = 7;
+pub(crate) const END: u8 = 8;
 /// The transport header: its address, or its offset in the frame.
-pub(super) const TRANSPORT: u8 = 9;
-pub(super) const STACK: u8 = 10;
+pub(crate) const TRANSPORT: u8 = 9;
+pub(crate) const STACK: u8 = 10;
+/// The number of the kernel's function that looks up a map's entry.
+pub(crate) const LOOK_UP: i32 = 1;
 
 /// Jump targets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Label {
+pub(crate) enum Label {
     V4,
     V4Ours,
     V6,
@@ -49,7 +51,7 @@ pub(super) enum Label {
 
 /// Sizes of loads, by their codes.
 #[derive(Clone, Copy)]
-pub(super) enum Size {
+pub(crate) enum Size {
     Byte = 0x10,
     Half = 0x08,
     Word = 0x00,
@@ -57,52 +59,52 @@ pub(super) enum Size {
 
 /// How a program reads the frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reads {
+pub(crate) enum Reads {
     /// In place, by addresses.
     InPlace,
     /// By special instructions (RFC 9669 section 5.4), which overwrite registers 0 to 5.
     ByInstruction,
 }
 
-pub(super) struct Assembler {
-    pub(super) reads: Reads,
+pub(crate) struct Assembler {
+    pub(crate) reads: Reads,
     code: Vec<Instruction>,
     labels: HashMap<Label, usize>,
     jumps: Vec<(usize, Label)>,
 }
 
 impl Assembler {
-    pub(super) fn new(reads: Reads) -> Self {
+    pub(crate) fn new(reads: Reads) -> Self {
         Self { reads, code: Vec::new(), labels: HashMap::new(), jumps: Vec::new() }
     }
 
-    pub(super) fn add(&mut self, code: u8, to: u8, from: u8, offset: i16, value: i32) {
+    pub(crate) fn add(&mut self, code: u8, to: u8, from: u8, offset: i16, value: i32) {
         self.code.push(Instruction { code, registers: from << 4 | to, offset, value });
     }
 
     /// `to = from`.
-    pub(super) fn copy(&mut self, to: u8, from: u8) {
+    pub(crate) fn copy(&mut self, to: u8, from: u8) {
         self.add(0xbf, to, from, 0, 0);
     }
 
     /// `to = value`.
-    pub(super) fn set(&mut self, to: u8, value: i32) {
+    pub(crate) fn set(&mut self, to: u8, value: i32) {
         self.add(0xb7, to, 0, 0, value);
     }
 
     /// `to += value`.
-    pub(super) fn advance(&mut self, to: u8, value: i32) {
+    pub(crate) fn advance(&mut self, to: u8, value: i32) {
         self.add(0x07, to, 0, 0, value);
     }
 
     /// `to = *(from + offset)`.
-    pub(super) fn load(&mut self, size: Size, to: u8, from: u8, offset: i16) {
+    pub(crate) fn load(&mut self, size: Size, to: u8, from: u8, offset: i16) {
         self.add(0x61 | size as u8, to, from, offset, 0);
     }
 
     /// Loads a field of the frame into register 5, in network byte order. If read in place, its
     /// bytes must be [checked](Self::need) before.
-    pub(super) fn field(&mut self, size: Size, offset: i16) {
+    pub(crate) fn field(&mut self, size: Size, offset: i16) {
         match self.reads {
             Reads::InPlace => self.load(size, R5, DATA, offset),
             Reads::ByInstruction => self.fetch(0x20, 0, size, offset),
@@ -110,7 +112,7 @@ impl Assembler {
     }
 
     /// The same from the transport header on.
-    pub(super) fn transport_field(&mut self, size: Size, offset: i16) {
+    pub(crate) fn transport_field(&mut self, size: Size, offset: i16) {
         match self.reads {
             Reads::InPlace => self.load(size, R5, TRANSPORT, offset),
             Reads::ByInstruction => self.fetch(0x40, TRANSPORT, size, offset),
@@ -129,17 +131,37 @@ impl Assembler {
     }
 
     /// Masks a register.
-    pub(super) fn mask(&mut self, register: u8, bits: u32) {
+    pub(crate) fn mask(&mut self, register: u8, bits: u32) {
         self.add(0x57, register, 0, 0, bits as i32);
     }
 
+    /// `to ^= from`.
+    pub(crate) fn toggle(&mut self, to: u8, from: u8) {
+        self.add(0xaf, to, from, 0, 0);
+    }
+
+    /// Shifts a register to the right.
+    pub(crate) fn shift_right(&mut self, register: u8, bits: i32) {
+        self.add(0x77, register, 0, 0, bits);
+    }
+
+    /// Jumps if a pointer is null.
+    pub(crate) fn if_null(&mut self, register: u8, to: Label) {
+        self.jump(0x15, register, 0, 0, to);
+    }
+
+    /// Ends the program with what register 0 has.
+    pub(crate) fn exit(&mut self) {
+        self.add(0x95, 0, 0, 0, 0);
+    }
+
     /// Converts this many bits between host and network byte order.
-    pub(super) fn swap_order(&mut self, register: u8, bits: i32) {
+    pub(crate) fn swap_order(&mut self, register: u8, bits: i32) {
         self.add(0xdc, register, 0, 0, bits);
     }
 
     /// Sets the transport header's offset from the frame's start.
-    pub(super) fn transport_at(&mut self, bytes: i32) {
+    pub(crate) fn transport_at(&mut self, bytes: i32) {
         match self.reads {
             Reads::InPlace => self.copy(TRANSPORT, DATA),
             Reads::ByInstruction => self.set(TRANSPORT, 0),
@@ -148,41 +170,41 @@ impl Assembler {
     }
 
     /// Stores a word on the stack.
-    pub(super) fn store(&mut self, from: u8, offset: i16) {
+    pub(crate) fn store(&mut self, from: u8, offset: i16) {
         self.add(0x63, STACK, from, offset, 0);
     }
 
     /// Loads a map's address.
-    pub(super) fn map(&mut self, to: u8, descriptor: i32) {
+    pub(crate) fn map(&mut self, to: u8, descriptor: i32) {
         const OF_A_MAP: u8 = 1;
         self.add(0x18, to, OF_A_MAP, 0, descriptor);
         self.add(0, 0, 0, 0, 0);
     }
 
-    pub(super) fn call(&mut self, function: i32) {
+    pub(crate) fn call(&mut self, function: i32) {
         self.add(0x85, 0, 0, 0, function);
     }
 
-    pub(super) fn jump(&mut self, code: u8, register: u8, other: u8, value: i32, to: Label) {
+    pub(crate) fn jump(&mut self, code: u8, register: u8, other: u8, value: i32, to: Label) {
         self.jumps.push((self.code.len(), to));
         self.add(code, register, other, 0, value);
     }
 
-    pub(super) fn goto(&mut self, to: Label) {
+    pub(crate) fn goto(&mut self, to: Label) {
         self.jump(0x05, 0, 0, 0, to);
     }
 
     /// Jumps if the lower 32 bits are this value.
-    pub(super) fn if_equal(&mut self, register: u8, value: u32, to: Label) {
+    pub(crate) fn if_equal(&mut self, register: u8, value: u32, to: Label) {
         self.jump(0x16, register, 0, value as i32, to);
     }
 
-    pub(super) fn unless_equal(&mut self, register: u8, value: u32, to: Label) {
+    pub(crate) fn unless_equal(&mut self, register: u8, value: u32, to: Label) {
         self.jump(0x56, register, 0, value as i32, to);
     }
 
     /// Passes the frame if it is shorter than `bytes` from `start` on: otherwise these can be read.
-    pub(super) fn need(&mut self, start: u8, bytes: i32) {
+    pub(crate) fn need(&mut self, start: u8, bytes: i32) {
         if self.reads == Reads::ByInstruction {
             return;
         }
@@ -191,11 +213,11 @@ impl Assembler {
         self.jump(0x2d, R4, END, 0, Label::Pass);
     }
 
-    pub(super) fn here(&mut self, label: Label) {
+    pub(crate) fn here(&mut self, label: Label) {
         self.labels.insert(label, self.code.len());
     }
 
-    pub(super) fn finish(mut self) -> Vec<Instruction> {
+    pub(crate) fn finish(mut self) -> Vec<Instruction> {
         for (at, label) in self.jumps {
             let to = self.labels[&label] as isize;
             let distance = to - at as isize - 1;
