@@ -61,7 +61,7 @@ def legend(lines):
 
 
 def main():
-    """Writes the pictures; with --check, fails if it differs from the data."""
+    """Writes the pictures; with --check, fails if they differ from the data."""
     with open(DATA, encoding="utf-8", newline="") as file:
         paths = of_paths(csv.DictReader(file))
     lines = []

@@ -268,10 +268,10 @@ pub fn install(
 ) -> Result<Installed, AssembleError> {
     let mut installed = Installed { config: tunnel.clone(), id, pairs: Vec::new() };
     let worker = pipeline.ipsec().tables.worker();
-    let beginnings = beginnings.unwrap_or_default();
-    // The first one last: of those of one worker it protects its packets.
-    for (resource, beginning) in (0..).zip(beginnings).collect::<Vec<(u16, _)>>().into_iter().rev() {
-        let keys = &tunnel.manual[usize::from(resource)];
+    let pairs = tunnel.manual.iter().zip(beginnings.unwrap_or_default()).enumerate();
+    // In reverse, since the outbound SA that is installed last protects a worker's packets: of
+    // several at one worker this is the first.
+    for (resource, (keys, beginning)) in pairs.rev() {
         if worker_of(id, resource, config.workers) != worker {
             continue;
         }
@@ -287,8 +287,8 @@ pub fn install(
 }
 
 /// The worker of a tunnel's resource.
-fn worker_of(id: TunnelId, resource: u16, workers: u16) -> u16 {
-    ((u32::from(id.owner(workers)) + u32::from(resource)) % u32::from(workers)) as u16
+fn worker_of(id: TunnelId, resource: usize, workers: u16) -> u16 {
+    ((usize::from(id.owner(workers)) + resource) % usize::from(workers)) as u16
 }
 
 fn install_pair(

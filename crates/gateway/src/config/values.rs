@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use convoy_dataplane::handoff::MAX_WORKERS;
 use convoy_ipsec::{IpsecConfig, Selector};
 use convoy_port::route::ROUTE_RULES;
-use convoy_port::{PortConfig, PortSettings, Routing};
+use convoy_port::{PortConfig, PortKeys, PortSettings, Routing};
 use convoy_settings::{Checker, ConfigErrors, HostEnvironment, Problem, Severity, Source, in_order};
 
 use super::dpdk::dpdk;
@@ -144,7 +144,23 @@ fn config(c: &mut Checker<'_>, file: &File) -> Option<Config> {
     };
     ipv6_fits(c, gateway, &config);
     host_fits(c, file, &config);
+    own_ports_exist(c, file, &config);
     Some(config)
+}
+
+/// Each worker has a UDP port above that of ESP in UDP, if workers have ports of their own.
+fn own_ports_exist(c: &mut Checker<'_>, file: &File, config: &Config) {
+    let highest = u16::MAX - config.workers;
+    for entry in file.port.iter().filter(|_| config.has_own_ports()) {
+        let Some(PortKeys::Udp(keys)) = &entry.kind else { continue };
+        if let Some(text) = keys.udp_port.as_ref().filter(|text| *text.get_ref() > highest) {
+            let what = format!(
+                "it must be at most {highest}: with `resources`, each of the {} workers also uses a UDP port above it",
+                config.workers
+            );
+            c.add(&text.span(), "port.udp_port", what);
+        }
+    }
 }
 
 fn bypass(c: &mut Checker<'_>, file: &file::Bypass) -> Option<Selector> {

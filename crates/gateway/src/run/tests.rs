@@ -380,6 +380,28 @@ fn a_tunnel_that_its_worker_could_not_install_is_in_no_workers_policies() {
 }
 
 #[test]
+fn a_reload_gives_a_tunnel_sas_of_both_workers_or_of_none() {
+    let mut bench = bench();
+    let mut workers = CharonsWorkers::new(bench.gateway.handles.clone());
+    let mut wanted = config(2, 1, WORKERS);
+    let mut second = wanted.tunnels[0].manual[0].clone();
+    (second.spi_in, second.spi_out) = (0x9001, 0x9002);
+    second.keys_out = wanted.tunnels[0].manual[0].keys_in.clone();
+    wanted.tunnels[0].manual.push(second);
+    let report = bench.gateway.reload(&wanted).expect("its ports serve them");
+    assert_eq!((report.stayed, report.came, report.refused), (1, 1, Vec::new()));
+    assert_eq!(bench.sas(), [2, 4]);
+    bench.gateway.reload(&config(2, 1, WORKERS)).expect("its ports serve them");
+    assert_eq!(bench.sas().iter().sum::<usize>(), 4, "a pair for each tunnel, wherever");
+    // charon uses the SPI of the second pair.
+    let number = workers.install(sa(0x9001, 0)).expect("free");
+    let report = bench.gateway.reload(&wanted).expect("its ports serve them");
+    assert_eq!((report.stayed, report.refused.len()), (1, 1), "{report:?}");
+    workers.remove(number);
+    assert_eq!(bench.sas(), [0, 2], "the first pair is gone as well");
+}
+
+#[test]
 fn policies_reach_a_worker_however_late_it_is() {
     let bench = bench();
     let mut workers = CharonsWorkers::new(bench.gateway.handles.clone());

@@ -227,3 +227,16 @@ fn a_file_without_ports_is_warned_of() {
     let told = config.warnings[0].to_string();
     assert!(told.starts_with("a.toml: warning: there is no [[port]]: this is for `convoy replay`"), "{told}");
 }
+
+#[test]
+fn workers_with_udp_ports_of_their_own_need_room_above_the_common_one() {
+    let text = |port: u32, resources: u32| {
+        let with_port = changed("kind = \"udp\"", &format!("kind = \"udp\"\nudp_port = {port}"));
+        let with_workers = with_port.replacen("[gateway]", "[gateway]\nworkers = 2", 1);
+        format!("{with_workers}resources = {resources}\n")
+    };
+    Config::parse("site-a.toml", &text(65_533, 2)).expect("ports 65534 and 65535");
+    Config::parse("site-a.toml", &text(65_534, 1)).expect("one port is enough");
+    let error = errors(&text(65_534, 2));
+    assert!(error.contains("port.udp_port: it must be at most 65533"), "{error}");
+}
