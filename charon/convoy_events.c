@@ -72,14 +72,17 @@ static void hear_expire(convoy_message_t *message) {
 
 static void hear_acquire(convoy_message_t *message) {
     uint32_t reqid = convoy_get_u32(message);
+    uint32_t resource = convoy_get_u32(message);
     kernel_acquire_data_t packet = {};
 
     packet.src = convoy_get_selector(message);
     packet.dst = convoy_get_selector(message);
 #ifdef CPU_ID_MAX
-    packet.cpu = CPU_ID_MAX;
+    packet.cpu = resource == CONVOY_NO_RESOURCE ? CPU_ID_MAX : resource;
+    resource = CONVOY_NO_RESOURCE;
 #endif
-    if (packet.src && packet.dst && convoy_is_whole(message)) {
+    /* An older charon has no policy that asks for one of a CPU. */
+    if (resource == CONVOY_NO_RESOURCE && packet.src && packet.dst && convoy_is_whole(message)) {
         charon->kernel->acquire(charon->kernel, reqid, &packet);
     }
     DESTROY_IF(packet.src);

@@ -75,13 +75,6 @@ static bool is_doable(kernel_ipsec_sa_id_t *id, kernel_ipsec_add_sa_t *data) {
         DBG1(DBG_KNL, "convoy: the gateway has neither marks nor security labels nor hardware that charon could ask for");
         return FALSE;
     }
-#ifdef CPU_ID_MAX
-    /* strongSwan 6: SAs of one CPU each. */
-    if (data->cpu != CPU_ID_MAX) {
-        DBG1(DBG_KNL, "convoy: the gateway deals its SAs to CPUs itself");
-        return FALSE;
-    }
-#endif
     if (data->enc_key.len > CONVOY_KEY || data->int_key.len > CONVOY_KEY) {
         DBG1(DBG_KNL, "convoy: the gateway has no keys of that length");
         return FALSE;
@@ -92,6 +85,15 @@ static bool is_doable(kernel_ipsec_sa_id_t *id, kernel_ipsec_add_sa_t *data) {
 static uint8_t flags_of(kernel_ipsec_add_sa_t *data) {
     return (data->inbound ? INBOUND : 0) | (data->update ? RESERVED : 0) | (data->encap ? ENCAPSULATED : 0) |
            (data->esn ? ESN : 0) | (data->copy_df ? COPY_DF : 0) | (data->copy_ecn ? COPY_ECN : 0);
+}
+
+/* strongSwan 6.0.2 and later: the CPU whose packets the SA carries. */
+static uint32_t resource_of(kernel_ipsec_add_sa_t *data) {
+#ifdef CPU_ID_MAX
+    return data->cpu == CPU_ID_MAX ? CONVOY_NO_RESOURCE : data->cpu;
+#else
+    return CONVOY_NO_RESOURCE;
+#endif
 }
 
 static uint8_t dscp_of(dscp_copy_t copy) {
@@ -156,6 +158,7 @@ METHOD(kernel_ipsec_t, add_sa, status_t, convoy_kernel_t *this, kernel_ipsec_sa_
     convoy_put_u32(&message, data->tfc);
     convoy_put_u16(&message, data->ipcomp);
     convoy_put_u16(&message, data->cpi);
+    convoy_put_u32(&message, resource_of(data));
     put_lifetimes(&message, data->lifetime);
     convoy_put_u16(&message, data->enc_alg);
     convoy_put_u16(&message, data->int_alg);

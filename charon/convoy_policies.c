@@ -42,6 +42,14 @@ static void put_id(convoy_message_t *message, kernel_ipsec_policy_id_t *id) {
     convoy_put_selector(message, id->dst_ts);
 }
 
+static bool is_per_resource(kernel_ipsec_manage_policy_t *data) {
+#ifdef CPU_ID_MAX
+    return data->pcpu_acquires;
+#else
+    return FALSE;
+#endif
+}
+
 static void put_policy(convoy_message_t *message, kernel_ipsec_policy_id_t *id, kernel_ipsec_manage_policy_t *data) {
     bool has_sa = data->type == POLICY_IPSEC && data->sa;
 
@@ -49,7 +57,7 @@ static void put_policy(convoy_message_t *message, kernel_ipsec_policy_id_t *id, 
     convoy_put_u8(message, data->type);
     convoy_put_u8(message, data->prio);
     convoy_put_u8(message, has_sa ? data->sa->mode : MODE_TUNNEL);
-    convoy_put_u8(message, 0);
+    convoy_put_u8(message, is_per_resource(data) ? 1 : 0);
     convoy_put_u32(message, has_sa ? data->sa->reqid : 0);
     convoy_put_u32(message, data->manual_prio);
 }

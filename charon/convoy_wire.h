@@ -7,7 +7,7 @@
 #include <networking/host.h>
 #include <selectors/traffic_selector.h>
 
-#define CONVOY_VERSION 2
+#define CONVOY_VERSION 3
 #define CONVOY_MAGIC 0x59564e43
 /* The longest message on control and events, in bytes. */
 #define CONVOY_MESSAGE 1024
@@ -18,6 +18,7 @@
 #define CONVOY_REPLY 0x80
 /* An idle time of what was never used. */
 #define CONVOY_NEVER 0xffffffff
+#define CONVOY_NO_RESOURCE 0xffffffff
 
 typedef enum {
     CONVOY_HELLO = 1,

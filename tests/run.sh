@@ -82,6 +82,7 @@ run "static keys over restarts, with a clock that begins anew: nothing replayed,
 run "the simulator as a Python module, on Dask and on Ray" tests/python.sh
 alone "what packets cost that are held back in the window: system calls, counted by the kernel" tests/ports.sh "$convoy" udp held
 run "one tunnel with SAs of two workers" tests/resources.sh "$convoy"
+run "SAs of two workers by charon: two convoys, Linux and its per-CPU SAs" tests/charon/resources.sh "$convoy"
 for port in udp raw; do
   run "packets that the system refuses to send by $port" tests/unsent.sh "$convoy" $port
   run "two workers over $port" tests/workers.sh "$convoy" $port

@@ -78,7 +78,7 @@ ip -n "$A" link set tap0 up
 mkdir "$folder/guest"
 TMPDIR=$folder unshare --pid --fork --kill-child ip netns exec "$A" "$python" tests/iptfs/guest.py start "$folder/guest" tap0 \
   target/iptfs/strongswan/guest.gz >"$folder/guest/out" 2>&1 & processes+=("$!")
-linux=$("$python" tests/charon/iptfs_peer.py "$folder/guest") || fail "the guest does not start: $(tail -n 5 "$folder/guest/console")"
+linux=$("$python" tests/charon/guest_peer.py "$folder/guest") || fail "the guest does not start: $(tail -n 5 "$folder/guest/console")"
 up a; bursts; as_expected a iptfs
 "$python" tests/iptfs/guest.py run "$folder/guest" "ip -n b xfrm state" | grep -q "mode iptfs\|mode 5" || fail "the guest's SAs are not of IP-TFS"
 passed "Linux $linux, its own charon" "mode iptfs on both sides, bursts of 1 to 8,000 bytes, IPv4 and IPv6"

@@ -44,7 +44,7 @@ def command(folder, taps, archives=()):
     # The kernel's check of its timer at the start fails on a machine that is busy, and it panics.
     words = "console=ttyS0 quiet panic=-1 mitigations=off no_timer_check"
     return [
-        "qemu-system-x86_64", "-M", "pc", "-accel", os.environ.get("IPTFS_ACCEL", "tcg"), "-cpu", "max", "-smp", "1", "-m", str(MEMORY_MIB),
+        "qemu-system-x86_64", "-M", "pc", "-accel", os.environ.get("IPTFS_ACCEL", "tcg"), "-cpu", "max", "-smp", os.environ.get("GUEST_CPUS", "1"), "-m", str(MEMORY_MIB),
         "-nodefaults", "-no-reboot", "-display", "none", "-serial", f"file:{folder}/console",
         "-chardev", f"socket,id=control,path={folder}/guest.sock,server=on,wait=off",
         "-device", "virtio-serial-pci", "-device", "virtserialport,chardev=control,name=control",

@@ -20,7 +20,7 @@ connections {{ site {{
   remote {{ auth = psk
     id = {peer} }}
   children {{ net {{
-    mode = iptfs
+    {child}
     local_ts = {inner_ours}
     remote_ts = {inner_theirs}
     esp_proposals = {proposal}
@@ -68,11 +68,11 @@ def inner(side):
     return f"{INNER[4][side]}/32,{INNER[6][side]}/128"
 
 
-def start(guest, side, ours, theirs, proposal, encap, inner_ours, inner_theirs):
+def start(guest, side, ours, theirs, proposal, encap, inner_ours, inner_theirs, child="mode = iptfs"):
     """Starts the charon of a side, 0 or 1, in its network namespace, a or b."""
     conf = SWANCTL.format(
         ours=ours, theirs=theirs, encap="yes" if encap else "no", me=f"{'ab'[side]}.example", peer=f"{'ba'[side]}.example",
-        proposal=proposal, inner_ours=inner_ours, inner_theirs=inner_theirs,
+        proposal=proposal, inner_ours=inner_ours, inner_theirs=inner_theirs, child=child,
     )  # fmt: skip
     guest.run(START.format(space="ab"[side], swanctl=conf, strongswan=STRONGSWAN))
 

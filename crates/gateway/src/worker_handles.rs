@@ -38,6 +38,20 @@ impl WorkerHandles {
         tunnel.owner(self.0.len() as u16)
     }
 
+    /// The worker that has a tunnel's SAs of a resource, as charon numbers it (RFC 9611): a CPU.
+    /// The first SA, of no resource, is at the worker that serves the tunnel, and the resources 1,
+    /// 2 and so on are the workers after it.
+    pub(crate) fn worker_of(&self, tunnel: TunnelId, resource: Option<u32>) -> u16 {
+        let workers = self.0.len() as u32;
+        ((u32::from(self.owner_of(tunnel)) + resource.unwrap_or(0) % workers) % workers) as u16
+    }
+
+    /// The resource that stands for a worker, the inverse of [`worker_of`](Self::worker_of).
+    pub(crate) fn resource_of(&self, tunnel: TunnelId, worker: u16) -> u32 {
+        let workers = self.0.len() as u32;
+        (u32::from(worker) + workers - u32::from(self.owner_of(tunnel))) % workers
+    }
+
     /// Makes every worker check for commands.
     pub(crate) fn wake(&self) {
         self.0.iter().for_each(|handle| handle.waker.wake());

@@ -441,7 +441,13 @@ impl WorkerThread {
         };
     }
 
-    /// Installs a key daemon's SA, of a tunnel that this worker serves.
+    /// Sets whether a key daemon negotiates an SA of this worker's own for a tunnel that another
+    /// one serves.
+    pub(crate) fn set_own_sas(&mut self, tunnel: TunnelId, are_wanted: bool) {
+        self.worker.pipeline_mut().ipsec_mut().tables.set_own_sas(tunnel, are_wanted);
+    }
+
+    /// Installs a key daemon's SA, of a tunnel that this worker serves or has a resource of.
     ///
     /// # Errors
     /// Why it was refused; it is installed nowhere then.

@@ -37,7 +37,7 @@ impl Backend for Memory {
         println!("warn {child} {configured} {mode}");
     }
 
-    fn install(&mut self, sa: SaConfig) -> Result<SaNumber, Refusal> {
+    fn install(&mut self, sa: SaConfig, _: Option<u32>) -> Result<SaNumber, Refusal> {
         let number = SaNumber { owner: 0, index: SaIndex(self.next), generation: self.next };
         self.next += 1;
         println!(
@@ -158,7 +158,7 @@ fn acquire_all(gateway: &Gateway, outlet: &Outlet) {
         let end = |address: IpAddr| WireSelector::of_packet(address, 17, 9);
         let (source, destination) =
             (policy.selector.local.addresses.first(), policy.selector.remote.addresses.first());
-        let event = state.acquire(TunnelId(tunnel), 0, end(source), end(destination));
+        let event = state.acquire((TunnelId(tunnel), None), 0, end(source), end(destination));
         println!("acquire {}", event.is_some_and(|event: Event| outlet.event(event)));
     }
 }

@@ -66,7 +66,7 @@ fn events(ours: SocketAddr, peers: SocketAddr, nat: SocketAddr) -> Vec<u8> {
     let events = [
         expire(SaProtocolId::Esp, false),
         expire(SaProtocolId::Ah, true),
-        Event::Acquire { reqid: 7, source: end(ours), destination: end(peers) },
+        Event::Acquire { reqid: 7, resource: None, source: end(ours), destination: end(peers) },
         Event::Mapping { spi: 0xc0ff_ee01, protocol: SaProtocolId::Esp, destination: ours, source: nat },
     ];
     input(HEAR, &events.map(|event| event.encode()))

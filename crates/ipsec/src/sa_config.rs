@@ -55,7 +55,7 @@ pub enum OuterDf {
 pub struct UdpEncap {
     /// Ours, 4500 as a rule.
     pub local_port: u16,
-    /// The peer's, which a NAT may have changed.
+    /// The peer's, which a NAT may have changed; 0 is any, of an inbound SA only.
     pub remote_port: u16,
 }
 

@@ -24,7 +24,13 @@ struct Tunnel {
     is_linked: bool,
     /// Packets dropped for lack of an SA.
     dropped_without_sa: u64,
+    /// Before when this worker does not ask for an SA of its own again, in ns; `None` if the key
+    /// daemon negotiates one SA for all workers.
+    own_sa_due_ns: Option<u64>,
 }
+
+/// How long after a request for an SA of its own a worker repeats it, in ns.
+const OWN_SA_AGAIN_NS: u64 = 1_000_000_000;
 
 /// The index of no SA.
 const NONE: u32 = u32::MAX;
@@ -101,7 +107,7 @@ impl Tunnels {
         *self.numbers.entry(id).or_insert_with(|| {
             let (outbound, inbound, selectors) = (Vec::new(), Vec::new(), Vec::new());
             let (interface, is_linked) = (0, false);
-            let dropped_without_sa = 0;
+            let (dropped_without_sa, own_sa_due_ns) = (0, None);
             self.list.push(Tunnel {
                 id,
                 outbound,
@@ -110,6 +116,7 @@ impl Tunnels {
                 interface,
                 is_linked,
                 dropped_without_sa,
+                own_sa_due_ns,
             });
             self.current.push(NONE);
             self.admissions.push(Admission::NOTHING);
@@ -204,6 +211,24 @@ impl Tunnels {
     /// Counts a packet dropped because the tunnel has no SA.
     pub(crate) fn count_without_sa(&mut self, number: u32) {
         self.list[number as usize].dropped_without_sa += 1;
+    }
+
+    /// Sets whether the key daemon negotiates an SA for each worker that has packets of the tunnel.
+    pub(crate) fn set_own_sas(&mut self, number: u32, are_wanted: bool) {
+        let due_ns = &mut self.list[number as usize].own_sa_due_ns;
+        *due_ns = are_wanted.then(|| due_ns.unwrap_or(0));
+    }
+
+    /// Whether this worker is to ask for an SA of its own, for a packet that another worker
+    /// protects meanwhile.
+    pub(crate) fn wants_own_sa(&mut self, number: u32, now_ns: u64) -> bool {
+        match &mut self.list[number as usize].own_sa_due_ns {
+            Some(due_ns) if now_ns >= *due_ns => {
+                *due_ns = now_ns + OWN_SA_AGAIN_NS;
+                true
+            }
+            _ => false,
+        }
     }
 
     /// Packets dropped for lack of an SA, for each tunnel that has lost any, among the `most` from
@@ -312,6 +337,20 @@ mod tests {
         tunnels.remove_outbound(number, OutboundId(1));
         assert_eq!(tunnels.current(number), None);
         assert_eq!(tunnels.id(number), TunnelId(900));
+    }
+
+    #[test]
+    fn an_sa_of_its_own_is_wanted_once_a_second_where_the_daemon_negotiates_some() {
+        let mut tunnels = Tunnels::new(true);
+        let number = tunnels.number(TunnelId(1));
+        assert!(!tunnels.wants_own_sa(number, 5), "it has one SA for all workers");
+        tunnels.set_own_sas(number, true);
+        assert!(tunnels.wants_own_sa(number, 5));
+        tunnels.set_own_sas(number, true);
+        assert!(!tunnels.wants_own_sa(number, OWN_SA_AGAIN_NS + 4), "it has just asked");
+        assert!(tunnels.wants_own_sa(number, OWN_SA_AGAIN_NS + 5));
+        tunnels.set_own_sas(number, false);
+        assert!(!tunnels.wants_own_sa(number, u64::MAX));
     }
 
     fn everything() -> Selector {

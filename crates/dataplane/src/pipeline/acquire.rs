@@ -20,6 +20,9 @@ const AGAIN_NS: u64 = 5_000_000_000;
 pub struct Acquire {
     /// The tunnel that has no SA.
     pub tunnel: TunnelId,
+    /// The worker that wants an SA of its own, where the tunnel has one at another worker (RFC
+    /// 9611); otherwise `None`.
+    pub worker: Option<u16>,
     /// The packet's flow.
     pub flow: FlowKey,
 }
@@ -41,7 +44,7 @@ impl AcquireQueue {
     /// Queues a packet. Returns the packet displaced for lack of room, and the request to send
     /// unless one was sent recently.
     pub(super) fn keep(&mut self, now_ns: u64, packet: WithoutSa) -> (Option<WithoutSa>, Option<Acquire>) {
-        let acquire = Acquire { tunnel: packet.tunnel, flow: packet.flow };
+        let acquire = Acquire { tunnel: packet.tunnel, worker: None, flow: packet.flow };
         let is_full = self.count >= IN_ALL;
         let is_new = !self.tunnels.contains_key(&packet.tunnel);
         let waiting = self.tunnels.entry(packet.tunnel).or_default();

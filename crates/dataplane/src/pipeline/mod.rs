@@ -333,6 +333,9 @@ impl Pipeline {
         self.departures
             .for_others
             .extend(self.outbound.for_others.drain(..).map(|(to, frame)| (to, true, frame)));
+        let worker = Some(self.ipsec.tables.worker());
+        let own_sa = self.outbound.own_sa.drain(..);
+        self.departures.acquires.extend(own_sa.map(|(tunnel, flow)| Acquire { tunnel, worker, flow }));
         for packet in self.outbound.without_sa.drain(..) {
             let (lost, acquire) = self.acquiring.keep(now_ns, packet);
             self.departures.acquires.extend(acquire);

@@ -45,7 +45,8 @@ impl Pipeline {
         let now_ns = self.note_burst(frames.len());
         let Self { ipsec, pool, ivs, outbound, .. } = self;
         ipsec.outbound.classify(&mut ipsec.tables, now_ns, &mut |iv| ivs.fill(iv), pool, frames, outbound);
-        let OutboundBurst { protect, bypass, to_inside, for_others, without_sa } = outbound;
+        // A request for an SA of this worker's own comes with a packet for another one.
+        let OutboundBurst { protect, bypass, to_inside, for_others, without_sa, own_sa: _ } = outbound;
         let packets = std::mem::take(protect);
         // Draining an empty vector costs a packet that arrives alone some instructions, and in most
         // bursts all of them are empty.

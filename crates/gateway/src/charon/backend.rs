@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use convoy_ike::protocol::EncapMode;
 use convoy_ike::state::{Backend, ChildName, Ends, PolicyUpdate, Refusal, SaUsage};
-use convoy_ipsec::{SaConfig, SaEnds, SaNumber};
+use convoy_ipsec::{SaConfig, SaDirection, SaEnds, SaNumber, TunnelId, UdpEncap};
 
 use super::networks::Networks;
+use crate::config::Config;
 use crate::worker_handles::WorkerHandles;
 
 /// Changes of policies that a worker applies between two rounds; more are applied part by part.
@@ -16,11 +17,32 @@ const PART: usize = 64;
 pub(crate) struct Workers {
     handles: WorkerHandles,
     pub(super) networks: Networks,
+    natt_port: u16,
+    /// The UDP port that each worker sends from beside [`natt_port`](Self::natt_port), if it has
+    /// one.
+    own_ports: Vec<u16>,
 }
 
 impl Workers {
-    pub(crate) fn new(handles: WorkerHandles) -> Self {
-        Self { handles, networks: Networks::default() }
+    pub(crate) fn new(handles: WorkerHandles, config: &Config) -> Self {
+        let with_ports = if config.has_own_ports() { config.workers } else { 0 };
+        let own_ports = (0..with_ports).map(|worker| config.own_port(worker)).collect();
+        Self { handles, networks: Networks::default(), natt_port: config.natt_port(), own_ports }
+    }
+
+    /// The resource of a worker's own SAs of a tunnel.
+    pub(crate) fn resource_of(&self, tunnel: TunnelId, worker: u16) -> u32 {
+        self.handles.resource_of(tunnel, worker)
+    }
+
+    /// With `per_cpu_sas = encap` charon picks any source port for an outbound SA, so that packets
+    /// of several SAs are different flows to the network and to the peer. A worker can send from
+    /// its own.
+    fn sendable(&self, encap: UdpEncap, worker: u16) -> UdpEncap {
+        let own = self.own_ports.get(usize::from(worker)).copied();
+        let is_any = encap.local_port != self.natt_port;
+        let local_port = if is_any { own.unwrap_or(self.natt_port) } else { encap.local_port };
+        UdpEncap { local_port, ..encap }
     }
 }
 
@@ -29,8 +51,11 @@ fn silent(worker: u16) -> Refusal {
 }
 
 impl Backend for Workers {
-    fn install(&mut self, sa: SaConfig) -> Result<SaNumber, Refusal> {
-        let owner = self.handles.owner_of(sa.tunnel);
+    fn install(&mut self, mut sa: SaConfig, resource: Option<u32>) -> Result<SaNumber, Refusal> {
+        let owner = self.handles.worker_of(sa.tunnel, resource);
+        if sa.direction == SaDirection::Outbound {
+            sa.encap = sa.encap.map(|encap| self.sendable(encap, owner));
+        }
         let answer = self.handles.ask_or_undo(
             owner,
             move |thread| thread.install(&sa).map_err(|error| Refusal(error.to_string())),
@@ -51,12 +76,18 @@ impl Backend for Workers {
     }
 
     fn change_policies(&mut self, update: PolicyUpdate) {
-        let PolicyUpdate { names, steps } = update;
+        let PolicyUpdate { names, own_sas, steps } = update;
         steps.iter().for_each(|step| self.networks.note(step));
         for names in names.chunks(PART) {
             let names: Arc<[_]> = names.into();
             self.handles.tell(move |thread| {
                 names.iter().for_each(|(tunnel, name)| thread.name_tunnel(*tunnel, name.as_ref()));
+            });
+        }
+        for own_sas in own_sas.chunks(PART) {
+            let own_sas: Arc<[_]> = own_sas.into();
+            self.handles.tell(move |thread| {
+                own_sas.iter().for_each(|(tunnel, are_wanted)| thread.set_own_sas(*tunnel, *are_wanted));
             });
         }
         for steps in steps.chunks(PART) {
@@ -66,7 +97,8 @@ impl Backend for Workers {
     }
 
     fn move_sa(&mut self, sa: SaNumber, ends: Ends) -> Result<(), Refusal> {
-        let ends = SaEnds { local: ends.local, remote: ends.remote, encap: ends.encap };
+        let encap = ends.encap.map(|encap| self.sendable(encap, sa.owner));
+        let ends = SaEnds { local: ends.local, remote: ends.remote, encap };
         let old_ends = self.handles.ask_or_undo(
             sa.owner,
             move |thread| thread.move_sa(sa, &ends),

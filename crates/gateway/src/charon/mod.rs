@@ -112,7 +112,7 @@ impl Charon {
             ..StateConfig::default()
         })
         .with_interfaces(interfaces);
-        let workers = Workers::new(handles.clone());
+        let workers = Workers::new(handles.clone(), config);
         *lock(&self.handler.handles) = Some(handles);
         *lock(&self.handler.installed) = Some(Installed { state, workers });
         let Some((heard, listening)) = self.heard.take().zip(self.listening.take()) else { return Ok(()) };
@@ -212,18 +212,21 @@ impl CharonHandler {
         let mut installed = lock(&self.installed);
         let Installed { state, workers } = installed.as_mut()?;
         match note {
-            Note::Acquire(acquire) => self::acquire(state, acquire, clock.now_ns()),
+            Note::Acquire(acquire) => {
+                let resource = acquire.worker.map(|worker| workers.resource_of(acquire.tunnel, worker));
+                self::acquire(state, acquire, resource, clock.now_ns())
+            }
             Note::Expire(event) => state.expired(event.sa, event.expiry, workers),
             Note::Mapping(change) => state.mapped(change.sa, change.new),
         }
     }
 }
 
-fn acquire(state: &mut State, acquire: &Acquire, now_ns: u64) -> Option<Event> {
+fn acquire(state: &mut State, acquire: &Acquire, resource: Option<u32>, now_ns: u64) -> Option<Event> {
     let flow = &acquire.flow;
     let (from, to) = flow.ports().unwrap_or_default();
     let end = |address, port| WireSelector::of_packet(address, flow.protocol(), port);
-    state.acquire(acquire.tunnel, now_ns, end(flow.source(), from), end(flow.destination(), to))
+    state.acquire((acquire.tunnel, resource), now_ns, end(flow.source(), from), end(flow.destination(), to))
 }
 
 impl Handler for CharonHandler {

@@ -140,7 +140,7 @@ mod tests {
 
     fn acquire() -> Acquire {
         let address = [10, 0, 0, 1].into();
-        Acquire { tunnel: TunnelId(0), flow: FlowKey::new(address, address, 17, None) }
+        Acquire { tunnel: TunnelId(0), worker: None, flow: FlowKey::new(address, address, 17, None) }
     }
 
     #[test]

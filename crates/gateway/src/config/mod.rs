@@ -367,10 +367,11 @@ impl Config {
         self.ports.iter().find_map(|port| port.settings.udp_port()).unwrap_or(NATT_PORT)
     }
 
-    /// Whether workers have UDP ports of their own: there are several, and tunnels with SAs of
-    /// several of them.
+    /// Whether workers have UDP ports of their own: there are several, and tunnels have SAs of
+    /// several of them, or may get them from charon.
     pub fn has_own_ports(&self) -> bool {
-        self.workers > 1 && self.tunnels.iter().any(|tunnel| tunnel.manual.len() > 1)
+        let has_resources = |tunnel: &TunnelConfig| tunnel.manual.len() > 1;
+        self.workers > 1 && (self.charon.is_some() || self.tunnels.iter().any(has_resources))
     }
 
     /// The UDP port from which a worker sends packets of a tunnel with SAs of several workers:

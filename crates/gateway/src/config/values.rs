@@ -155,7 +155,7 @@ fn own_ports_exist(c: &mut Checker<'_>, file: &File, config: &Config) {
         let Some(PortKeys::Udp(keys)) = &entry.kind else { continue };
         if let Some(text) = keys.udp_port.as_ref().filter(|text| *text.get_ref() > highest) {
             let what = format!(
-                "it must be at most {highest}: with `resources`, each of the {} workers also uses a UDP port above it",
+                "it must be at most {highest}: with `charon` or `resources`, each of the {} workers also uses a UDP port above it",
                 config.workers
             );
             c.add(&text.span(), "port.udp_port", what);

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use convoy_dataplane::pipeline::Pipeline;
 use convoy_ike::state::{Backend as _, Ends, PolicyStep, PolicyUpdate, Refusal};
-use convoy_ipsec::{KeyMaterial, Policy, Proposal, SaConfig, SaDirection, TunnelId};
+use convoy_ipsec::{KeyMaterial, Policy, Proposal, SaConfig, SaDirection, TunnelId, UdpEncap};
 use convoy_packet::{Frame, FramePool};
 use convoy_port::Port;
 use convoy_port::memory::{Memory, link};
@@ -263,16 +263,16 @@ fn a_second_order_to_stop_ends_the_gateway_at_once() {
 #[test]
 fn an_sa_that_its_worker_did_not_install_in_time_stands_nowhere_and_others_are_not_held_up() {
     let bench = bench();
-    let mut workers = CharonsWorkers::new(bench.gateway.handles.clone());
+    let mut workers = CharonsWorkers::new(bench.gateway.handles.clone(), &bench.gateway.config);
     for worker in 0..WORKERS {
         let hung = bench.hang(worker.into());
-        let refusal = workers.install(sa(0x7001, worker)).expect_err("its worker does not answer");
+        let refusal = workers.install(sa(0x7001, worker), None).expect_err("its worker does not answer");
         assert_eq!(refusal.0, format!("worker {worker} did not answer in time"));
-        let others = workers.install(sa(0x7002, 1 - worker)).expect("the other worker works");
+        let others = workers.install(sa(0x7002, 1 - worker), None).expect("the other worker works");
         workers.remove(others);
         drop(hung);
         assert_eq!(bench.sas(), [2, 2], "not even late");
-        let index = workers.install(sa(0x7001, worker)).expect("it answers");
+        let index = workers.install(sa(0x7001, worker), None).expect("it answers");
         assert_eq!(index.owner, worker);
         let mut expected = [2, 2];
         expected[usize::from(worker)] += 1;
@@ -301,8 +301,8 @@ fn an_sa_whose_install_is_given_up_half_way_is_taken_out_again() {
 #[test]
 fn an_sa_is_moved_and_counted_at_its_worker_and_a_late_move_is_undone() {
     let bench = bench();
-    let mut workers = CharonsWorkers::new(bench.gateway.handles.clone());
-    let number = workers.install(sa(0x7001, 1)).expect("good");
+    let mut workers = CharonsWorkers::new(bench.gateway.handles.clone(), &bench.gateway.config);
+    let number = workers.install(sa(0x7001, 1), None).expect("good");
     let ends = |host| Ends { local: [192, 0, 2, 1].into(), remote: [192, 0, 2, host].into(), encap: None };
     workers.move_sa(number, ends(9)).expect("it can go there");
     let hung = bench.hang(1);
@@ -317,6 +317,36 @@ fn an_sa_is_moved_and_counted_at_its_worker_and_a_late_move_is_undone() {
     workers.remove(number);
     assert_eq!(workers.usage(number), None);
     assert_eq!(workers.move_sa(number, ends(11)), Err(Refusal("the SA cannot go there".to_owned())));
+}
+
+#[test]
+fn sas_of_a_resource_are_at_its_worker_and_leave_from_that_workers_udp_port() {
+    const CHARON: &str = "[gateway]\nworkers = 2\ncharon = \"/run/convoy/charon.sock\"\n\
+                          [[port]]\nname = \"inside\"\nkind = \"tun\"\ndevice = \"convoy0\"\naddress = [\"10.1.0.1/24\"]\n\
+                          [[port]]\nname = \"outside\"\nkind = \"udp\"\naddress = [\"192.0.2.1\"]\n";
+    let bench = bench();
+    let config = Config::parse("charon.toml", CHARON).expect("good");
+    let mut workers = CharonsWorkers::new(bench.gateway.handles.clone(), &config);
+    let installed_at = |resource: Option<u32>| resource.map_or(1, |resource| (1 + resource as u16) % WORKERS);
+    for (spi, resource, chosen, used) in [
+        (1, None, 4500, 4500),
+        (2, None, 50_000, 4502),
+        (3, Some(1), 50_001, 4501),
+        (4, Some(15), 50_002, 4501),
+        (5, Some(0), 50_003, 4502),
+    ] {
+        let encap = Some(UdpEncap { local_port: chosen, remote_port: 4500 });
+        let outbound = SaConfig { direction: SaDirection::Outbound, encap, ..sa(0x7000 + spi, 1) };
+        let number = workers.install(outbound, resource).expect("good");
+        assert_eq!(number.owner, installed_at(resource));
+        let view =
+            bench.gateway.handles.ask_or_undo(number.owner, move |thread| thread.view(number), |_, _| ());
+        let encap = view.flatten().expect("installed").encap.expect("in UDP");
+        assert_eq!(encap.local_port, used, "SPI {spi}");
+        if let Some(resource) = resource.filter(|resource| *resource < 2) {
+            assert_eq!(workers.resource_of(TunnelId(1), number.owner), resource);
+        }
+    }
 }
 
 #[test]
@@ -360,11 +390,11 @@ fn a_reload_to_tunnels_that_the_running_ports_cannot_serve_changes_nothing() {
 #[test]
 fn a_tunnel_that_its_worker_could_not_install_is_in_no_workers_policies() {
     let mut bench = bench();
-    let mut workers = CharonsWorkers::new(bench.gateway.handles.clone());
+    let mut workers = CharonsWorkers::new(bench.gateway.handles.clone(), &bench.gateway.config);
     let mut wanted = config(4, 1, WORKERS);
     // charon uses the SPI of the fourth tunnel, and the third tunnel is invalid.
     let taken = wanted.tunnels[3].manual[0].spi_in;
-    let number = workers.install(sa(taken, 0)).expect("free");
+    let number = workers.install(sa(taken, 0), None).expect("free");
     wanted.tunnels[2].replay_window = 7;
     let report = bench.gateway.reload(&wanted).expect("its ports serve them");
     assert_eq!((report.stayed, report.came), (2, 0), "{report:?}");
@@ -382,7 +412,7 @@ fn a_tunnel_that_its_worker_could_not_install_is_in_no_workers_policies() {
 #[test]
 fn a_reload_gives_a_tunnel_sas_of_both_workers_or_of_none() {
     let mut bench = bench();
-    let mut workers = CharonsWorkers::new(bench.gateway.handles.clone());
+    let mut workers = CharonsWorkers::new(bench.gateway.handles.clone(), &bench.gateway.config);
     let mut wanted = config(2, 1, WORKERS);
     let mut second = wanted.tunnels[0].manual[0].clone();
     (second.spi_in, second.spi_out) = (0x9001, 0x9002);
@@ -394,7 +424,7 @@ fn a_reload_gives_a_tunnel_sas_of_both_workers_or_of_none() {
     bench.gateway.reload(&config(2, 1, WORKERS)).expect("its ports serve them");
     assert_eq!(bench.sas().iter().sum::<usize>(), 4, "a pair for each tunnel, wherever");
     // charon uses the SPI of the second pair.
-    let number = workers.install(sa(0x9001, 0)).expect("free");
+    let number = workers.install(sa(0x9001, 0), None).expect("free");
     let report = bench.gateway.reload(&wanted).expect("its ports serve them");
     assert_eq!((report.stayed, report.refused.len()), (1, 1), "{report:?}");
     workers.remove(number);
@@ -404,7 +434,7 @@ fn a_reload_gives_a_tunnel_sas_of_both_workers_or_of_none() {
 #[test]
 fn policies_reach_a_worker_however_late_it_is() {
     let bench = bench();
-    let mut workers = CharonsWorkers::new(bench.gateway.handles.clone());
+    let mut workers = CharonsWorkers::new(bench.gateway.handles.clone(), &bench.gateway.config);
     let hung = bench.hang(1);
     let policy = Policy {
         name: "charon's".to_owned(),
@@ -419,7 +449,7 @@ fn policies_reach_a_worker_however_late_it_is() {
     };
     let came = Some((convoy_ipsec::PolicyRank::of_daemon(1), policy));
     let step = PolicyStep { change: convoy_ipsec::PolicyChange { gone: None, came }, is_tunnel_mode: true };
-    workers.change_policies(PolicyUpdate { names: Vec::new(), steps: vec![step] });
+    workers.change_policies(PolicyUpdate { steps: vec![step], ..PolicyUpdate::default() });
     drop(hung);
     let counts =
         bench.gateway.handles.ask(|thread| thread.worker_mut().pipeline().ipsec().tables.policies().count());

@@ -27,8 +27,11 @@ pub enum Event {
     },
     /// A packet waits for an SA.
     Acquire {
-        /// The trap policy's.
+        /// The policy's.
         reqid: u32,
+        /// The resource that is to have an SA of its own (RFC 9611), where others have one; `None`
+        /// is the first SA.
+        resource: Option<u32>,
         /// The packet's source.
         source: WireSelector,
         /// Its destination.
@@ -57,9 +60,9 @@ impl Event {
                 writer = new(EXPIRE);
                 writer.u32(*spi).u8(protocol.number()).u8(u8::from(*is_hard)).zeros(2).host(*destination);
             }
-            Self::Acquire { reqid, source, destination } => {
+            Self::Acquire { reqid, resource, source, destination } => {
                 writer = new(ACQUIRE);
-                writer.u32(*reqid);
+                writer.u32(*reqid).resource(*resource);
                 source.write(&mut writer);
                 destination.write(&mut writer);
             }
@@ -89,6 +92,7 @@ impl Event {
             }
             ACQUIRE => Self::Acquire {
                 reqid: reader.u32()?,
+                resource: reader.resource()?,
                 source: WireSelector::read(&mut reader)?,
                 destination: WireSelector::read(&mut reader)?,
             },

@@ -22,7 +22,7 @@ pub use sa::{AddSa, Dscp, EncapMode, IptfsOptions, Lifetimes, SaId, SaKeys, SaPr
 pub use wire::Message;
 
 /// Version of the protocol. A gateway and a plugin of different versions disconnect with a message.
-pub const VERSION: u16 = 2;
+pub const VERSION: u16 = 3;
 /// The longest message on the control and events connections, in bytes.
 pub const MESSAGE_BYTES: usize = 1024;
 /// The longest message on the IKE connection, in bytes: a header and a UDP datagram.

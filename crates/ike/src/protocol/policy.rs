@@ -172,6 +172,8 @@ pub struct PolicySpec {
     pub class: PolicyClass,
     /// The mode of its SAs.
     pub mode: EncapMode,
+    /// Whether each resource that has packets is to have an SA of its own (RFC 9611).
+    pub is_per_resource: bool,
     /// The SAs' reqid; 0 where none protect.
     pub reqid: u32,
     /// A manual priority; 0 is none, lower comes first.
@@ -181,7 +183,8 @@ pub struct PolicySpec {
 impl PolicySpec {
     pub(super) fn write(&self, writer: &mut Writer) {
         self.id.write(writer);
-        writer.u8(self.kind.number()).u8(self.class.number()).u8(self.mode.number()).u8(0);
+        writer.u8(self.kind.number()).u8(self.class.number()).u8(self.mode.number());
+        writer.u8(u8::from(self.is_per_resource));
         writer.u32(self.reqid).u32(self.manual_priority);
     }
 
@@ -189,7 +192,8 @@ impl PolicySpec {
         let id = PolicyRef::read(reader)?;
         let (kind, class) = (PolicyKind::read(reader)?, PolicyClass::read(reader)?);
         let mode = EncapMode::read(reader)?;
-        reader.zeros(1)?;
-        Ok(Self { id, kind, class, mode, reqid: reader.u32()?, manual_priority: reader.u32()? })
+        let is_per_resource = reader.flag("per resource")?;
+        let (reqid, manual_priority) = (reader.u32()?, reader.u32()?);
+        Ok(Self { id, kind, class, mode, is_per_resource, reqid, manual_priority })
     }
 }

@@ -230,6 +230,9 @@ pub struct AddSa {
     pub ipcomp: u16,
     /// IPComp's index.
     pub cpi: u16,
+    /// The resource whose packets it carries (RFC 9611), by our own number: a CPU. `None` is an SA
+    /// of all resources.
+    pub resource: Option<u32>,
     /// When it ends.
     pub lifetimes: Lifetimes,
     /// Algorithms and keys.
@@ -298,6 +301,7 @@ impl AddSa {
         self.id.write(writer);
         writer.u32(self.reqid).u8(self.mode.number()).u8(self.flags()).u8(self.dscp.number()).u8(0);
         writer.u32(self.replay_window).u32(self.tfc_bytes).u16(self.ipcomp).u16(self.cpi);
+        writer.resource(self.resource);
         self.lifetimes.write(writer);
         let keys = &self.keys;
         let cut = |key: &[u8]| key.len().min(KEY_BYTES);
@@ -332,6 +336,7 @@ impl AddSa {
             tfc_bytes: reader.u32()?,
             ipcomp: reader.u16()?,
             cpi: reader.u16()?,
+            resource: reader.resource()?,
             lifetimes: Lifetimes::read(reader)?,
             keys: read_keys(reader)?,
             iptfs: (mode == EncapMode::Aggfrag).then(|| IptfsOptions::read(reader)).transpose()?,

@@ -69,10 +69,15 @@ fn iptfs() -> impl Strategy<Value = IptfsOptions> {
     })
 }
 
+fn resource() -> impl Strategy<Value = Option<u32>> {
+    proptest::option::of(0..u32::MAX)
+}
+
 fn add_sa() -> impl Strategy<Value = AddSa> {
-    let numbers = (any::<u32>(), any::<u32>(), any::<u32>(), any::<u16>(), any::<u16>());
+    let numbers = (any::<u32>(), any::<u32>(), any::<u32>(), any::<u16>(), any::<u16>(), resource());
     (sa_id(), mode(), any::<[bool; 6]>(), dscp(), numbers, lifetimes(), keys(), iptfs()).prop_map(
-        |(id, mode, flags, dscp, (reqid, replay_window, tfc_bytes, ipcomp, cpi), lifetimes, keys, iptfs)| {
+        |(id, mode, flags, dscp, numbers, lifetimes, keys, iptfs)| {
+            let (reqid, replay_window, tfc_bytes, ipcomp, cpi, resource) = numbers;
             let [is_inbound, is_reserved, is_encapsulated, esn, copy_df, copy_ecn] = flags;
             AddSa {
                 id,
@@ -89,6 +94,7 @@ fn add_sa() -> impl Strategy<Value = AddSa> {
                 tfc_bytes,
                 ipcomp,
                 cpi,
+                resource,
                 lifetimes,
                 keys,
                 iptfs: (mode == EncapMode::Aggfrag).then_some(iptfs),
@@ -129,12 +135,13 @@ fn policy() -> impl Strategy<Value = PolicySpec> {
         Just(PolicyClass::Trap),
         Just(PolicyClass::Fallback)
     ];
-    (policy_ref(), kind, class, mode(), any::<u32>(), any::<u32>()).prop_map(
-        |(id, kind, class, mode, reqid, manual_priority)| PolicySpec {
+    (policy_ref(), kind, class, mode(), any::<bool>(), any::<u32>(), any::<u32>()).prop_map(
+        |(id, kind, class, mode, is_per_resource, reqid, manual_priority)| PolicySpec {
             id,
             kind,
             class,
             mode,
+            is_per_resource,
             reqid,
             manual_priority,
         },
@@ -194,11 +201,9 @@ fn event() -> impl Strategy<Value = Event> {
         (any::<u32>(), protocol(), host(), any::<bool>()).prop_map(
             |(spi, protocol, destination, is_hard)| Event::Expire { spi, protocol, destination, is_hard }
         ),
-        (any::<u32>(), selector(), selector()).prop_map(|(reqid, source, destination)| Event::Acquire {
-            reqid,
-            source,
-            destination
-        }),
+        (any::<u32>(), resource(), selector(), selector()).prop_map(
+            |(reqid, resource, source, destination)| Event::Acquire { reqid, resource, source, destination }
+        ),
         (any::<u32>(), protocol(), host(), host()).prop_map(|(spi, protocol, destination, source)| {
             Event::Mapping { spi, protocol, destination, source }
         }),

@@ -6,6 +6,9 @@ use zeroize::Zeroizing;
 
 use super::{DecodeError, TEXT_BYTES};
 
+/// What stands for no resource; charon has the same for no CPU.
+const NO_RESOURCE: u32 = u32::MAX;
+
 /// The family byte of an IPv4 address.
 const V4: u8 = 4;
 /// The family byte of an IPv6 address.
@@ -45,6 +48,10 @@ impl Writer {
 
     pub(super) fn u64(&mut self, value: u64) -> &mut Self {
         self.bytes(&value.to_le_bytes())
+    }
+
+    pub(super) fn resource(&mut self, resource: Option<u32>) -> &mut Self {
+        self.u32(resource.unwrap_or(NO_RESOURCE))
     }
 
     pub(super) fn zeros(&mut self, count: usize) -> &mut Self {
@@ -127,6 +134,10 @@ impl<'a> Reader<'a> {
 
     pub(super) fn u64(&mut self) -> Result<u64, DecodeError> {
         Ok(u64::from_le_bytes(self.array()?))
+    }
+
+    pub(super) fn resource(&mut self) -> Result<Option<u32>, DecodeError> {
+        Ok(Some(self.u32()?).filter(|resource| *resource != NO_RESOURCE))
     }
 
     pub(super) fn flag(&mut self, field: &'static str) -> Result<bool, DecodeError> {

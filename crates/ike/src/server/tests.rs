@@ -107,7 +107,7 @@ fn expire(spi: u32) -> Event {
 
 fn acquire() -> Event {
     let one = WireSelector::of_packet([192, 0, 2, 1].into(), 17, 53);
-    Event::Acquire { reqid: 1, source: one, destination: one }
+    Event::Acquire { reqid: 1, resource: None, source: one, destination: one }
 }
 
 #[test]
@@ -232,7 +232,7 @@ fn clients_that_are_no_charon_are_hung_up_on() {
     newer.send(&other).expect("sent");
     let mut buffer = [0; MESSAGE_BYTES + 1];
     let welcome = Welcome::decode(newer.receive(&mut buffer).expect("an answer")).expect("a welcome");
-    assert_eq!(welcome.text, "protocol version 9; this side speaks 2");
+    assert_eq!(welcome.text, "protocol version 9; this side speaks 3");
     let [control, _events, ike] = bench.charon(5);
     control.send(&[0; 5000]).expect("sent");
     assert!(is_hung_up(&control) && is_hung_up(&ike));

@@ -47,6 +47,9 @@ pub struct PolicyStep {
 pub struct PolicyUpdate {
     /// Tunnels whose name has changed.
     pub names: Vec<(TunnelId, Option<ChildName>)>,
+    /// Tunnels for which each worker that has packets wants an SA of its own (`true`), or no longer
+    /// does.
+    pub own_sas: Vec<(TunnelId, bool)>,
     /// Changes of policies, in the order in which they are to be made.
     pub steps: Vec<PolicyStep>,
 }
@@ -54,19 +57,19 @@ pub struct PolicyUpdate {
 impl PolicyUpdate {
     /// Whether nothing has changed.
     pub fn is_empty(&self) -> bool {
-        self.names.is_empty() && self.steps.is_empty()
+        self.names.is_empty() && self.own_sas.is_empty() && self.steps.is_empty()
     }
 }
 
 /// The gateway, as seen by [`State`](super::State). Calls come from the caller of `State`, and have
 /// completed when they return.
 pub trait Backend {
-    /// Installs an SA at the worker that serves its tunnel. An outbound one becomes its tunnel's
-    /// current one.
+    /// Installs an SA at the worker that serves its tunnel, or at the one that stands for its
+    /// resource (RFC 9611). An outbound one becomes its tunnel's current one there.
     ///
     /// # Errors
     /// [`Refusal`]; nothing is installed then.
-    fn install(&mut self, sa: SaConfig) -> Result<SaNumber, Refusal>;
+    fn install(&mut self, sa: SaConfig, resource: Option<u32>) -> Result<SaNumber, Refusal>;
 
     /// A child's SAs have another mode than swanctl.conf: the peer has not agreed to it, and charon
     /// falls back without an error.

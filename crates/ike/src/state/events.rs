@@ -10,6 +10,9 @@ use crate::protocol::{Event, WireSelector};
 
 /// Interval after which charon is asked again for an SA that it has not negotiated, in ns.
 const ACQUIRE_INTERVAL_NS: u64 = 1_000_000_000;
+/// The same for an SA of one resource. Packets have another meanwhile, and a peer may have refused
+/// more of them.
+const RESOURCE_INTERVAL_NS: u64 = 30_000_000_000;
 
 impl State {
     /// An SA has reached a limit of its lifetime. One that has ended is removed at once, in case
@@ -28,25 +31,41 @@ impl State {
         is_ours.then_some(event)
     }
 
-    /// A packet was selected for a tunnel that has no outbound SA. `None` if no trap asks for one,
-    /// or charon was asked less than a second ago. `now_ns` is monotonic.
+    /// A packet was selected for a tunnel that has no outbound SA, or none of this resource. `None`
+    /// if no policy asks for one, or charon was asked recently. `now_ns` is monotonic.
     pub fn acquire(
         &mut self,
-        tunnel: TunnelId,
+        (tunnel, resource): (TunnelId, Option<u32>),
         now_ns: u64,
         source: WireSelector,
         destination: WireSelector,
     ) -> Option<Event> {
         let session = self.session;
+        let is_wanted = self.lacks_sa(tunnel, resource);
         let entry = self.tunnels.get_mut(tunnel)?;
-        let is_recent = entry.acquired_ns.is_some_and(|at| now_ns.saturating_sub(at) < ACQUIRE_INTERVAL_NS);
+        let interval_ns = if resource.is_some() { RESOURCE_INTERVAL_NS } else { ACQUIRE_INTERVAL_NS };
+        let asked_ns = entry.acquired_ns.get(&resource);
+        let is_recent = asked_ns.is_some_and(|at| now_ns.saturating_sub(*at) < interval_ns);
         let reqid = entry.reqid;
-        if !entry.outbound_sas.is_empty() || is_recent || reqid.session != session {
+        if !is_wanted || is_recent || reqid.session != session {
             return None;
         }
-        entry.acquired_ns = Some(now_ns);
-        let has_trap = self.policies.has_trap(session, tunnel);
-        has_trap.then_some(Event::Acquire { reqid: reqid.number, source, destination })
+        entry.acquired_ns.insert(resource, now_ns);
+        let has_policy = resource.is_some() || self.policies.has_trap(session, tunnel);
+        has_policy.then_some(Event::Acquire { reqid: reqid.number, resource, source, destination })
+    }
+
+    /// Whether a tunnel has no outbound SA; of a resource, whether it has others but not that one,
+    /// and is to have it.
+    fn lacks_sa(&self, tunnel: TunnelId, resource: Option<u32>) -> bool {
+        let Some(entry) = self.tunnels.get(tunnel) else { return false };
+        let sas = &entry.outbound_sas;
+        if resource.is_none() {
+            return sas.is_empty();
+        }
+        let installed = |number| self.by_number.get(number).and_then(|key| self.sas.get(key));
+        let has_it = sas.iter().filter_map(installed).any(|sa| sa.resource == resource);
+        entry.policies_per_resource > 0 && !sas.is_empty() && !has_it
     }
 
     /// The peer of an inbound SA has changed its address or port. charon answers with `UpdateSa`.

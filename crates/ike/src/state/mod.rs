@@ -177,8 +177,8 @@ impl State {
         if let Some(id) = tunnel {
             match self.tunnels.get_mut(id) {
                 Some(tunnel) if added == Ok(true) => {
-                    tunnel.policies += 1;
                     tunnel.interface = Some(interface);
+                    self.tunnels.count_policy(id, spec.is_per_resource, true);
                 }
                 _ => self.tunnels.release(id),
             }
@@ -264,9 +264,7 @@ impl State {
             if spec.kind != PolicyKind::Protect || spec.reqid == 0 {
                 continue;
             }
-            if let Some(tunnel) = self.tunnels.get_mut(id) {
-                tunnel.policies = tunnel.policies.saturating_sub(1);
-            }
+            self.tunnels.count_policy(id, spec.is_per_resource, false);
             self.tunnels.release(id);
         }
     }
@@ -274,7 +272,8 @@ impl State {
     /// Passes changes of policies and names since the last call on to the backend.
     fn tell_policies(&mut self, backend: &mut dyn Backend) {
         let steps = self.policies.take_steps(self.session, &self.tunnels);
-        let update = PolicyUpdate { names: self.tunnels.take_renamed(), steps };
+        let (names, own_sas) = (self.tunnels.take_renamed(), self.tunnels.take_own_sas());
+        let update = PolicyUpdate { names, own_sas, steps };
         if !update.is_empty() {
             backend.change_policies(update);
         }

@@ -38,6 +38,7 @@ pub(super) struct Installed {
     pub(super) tunnel: TunnelId,
     pub(super) direction: SaDirection,
     pub(super) id: SaId,
+    pub(super) resource: Option<u32>,
 }
 
 impl State {
@@ -60,7 +61,7 @@ impl State {
         }
         let tunnel = self.tunnels.of(self.reqid_now(sa.reqid));
         config.tunnel = tunnel;
-        let number = match backend.install(config) {
+        let number = match backend.install(config, sa.resource) {
             Ok(number) => number,
             Err(refusal) => {
                 self.tunnels.release(tunnel);
@@ -71,7 +72,7 @@ impl State {
             }
         };
         self.by_number.insert(number, key);
-        self.sas.insert(key, Installed { number, tunnel, direction, id: sa.id });
+        self.sas.insert(key, Installed { number, tunnel, direction, id: sa.id, resource: sa.resource });
         if let Some(tunnel) = self.tunnels.get_mut(tunnel) {
             tunnel.mode = Some(sa.mode);
             tunnel.sas_mut(direction).push(number);

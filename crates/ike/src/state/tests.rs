@@ -33,6 +33,9 @@ struct Memory {
     steps: usize,
     usage: SaUsage,
     refuses: bool,
+    /// Of each SA that was installed, in order.
+    resources: Vec<Option<u32>>,
+    own_sas: Vec<(TunnelId, bool)>,
     warned: Vec<String>,
 }
 
@@ -41,12 +44,13 @@ impl Backend for Memory {
         self.warned.push(format!("{child}: {mode}, not {configured}"));
     }
 
-    fn install(&mut self, sa: SaConfig) -> Result<SaNumber, Refusal> {
+    fn install(&mut self, sa: SaConfig, resource: Option<u32>) -> Result<SaNumber, Refusal> {
         if self.refuses {
             return Err(Refusal("no".to_owned()));
         }
         self.installed += 1;
         let number = number(self.installed);
+        self.resources.push(resource);
         self.sas.insert(number, sa);
         Ok(number)
     }
@@ -58,6 +62,7 @@ impl Backend for Memory {
     fn change_policies(&mut self, update: PolicyUpdate) {
         self.told += 1;
         self.steps += update.steps.len();
+        self.own_sas.extend(&update.own_sas);
         for PolicyStep { change, .. } in update.steps {
             if let Some(place) = change.gone {
                 self.placed.remove(&place).expect("only what came goes");
@@ -123,6 +128,7 @@ fn sa(id: SaId, reqid: u32, is_inbound: bool) -> AddSa {
         tfc_bytes: 0,
         ipcomp: 0,
         cpi: 0,
+        resource: None,
         lifetimes: Lifetimes { soft_s: 60, hard_s: 90, ..Lifetimes::default() },
         keys: SaKeys {
             encryption: 20,
@@ -147,7 +153,15 @@ fn policy(direction: PolicyDirection, class: PolicyClass, reqid: u32) -> PolicyS
         PolicyDirection::In | PolicyDirection::Forward => (there, here),
     };
     let id = PolicyRef { direction, if_id: 0, source, destination };
-    PolicySpec { id, kind: PolicyKind::Protect, class, mode: EncapMode::Tunnel, reqid, manual_priority: 0 }
+    PolicySpec {
+        id,
+        kind: PolicyKind::Protect,
+        class,
+        mode: EncapMode::Tunnel,
+        is_per_resource: false,
+        reqid,
+        manual_priority: 0,
+    }
 }
 
 const WAYS: [PolicyDirection; 3] = [PolicyDirection::In, PolicyDirection::Forward, PolicyDirection::Out];
@@ -338,7 +352,8 @@ fn traps_come_after_regular_policies_and_ask_for_an_sa_once_a_second() {
     let tunnel = TunnelId(100);
     let packet =
         || (WireSelector::of_packet(host(US).ip(), 17, 1), WireSelector::of_packet(host(PEER).ip(), 17, 2));
-    let acquire = |bench: &mut Bench, now_ns| bench.state.acquire(tunnel, now_ns, packet().0, packet().1);
+    let acquire =
+        |bench: &mut Bench, now_ns| bench.state.acquire((tunnel, None), now_ns, packet().0, packet().1);
     let event = acquire(&mut bench, 5).expect("an event");
     assert!(matches!(event, Event::Acquire { reqid: 3, .. }));
     assert_eq!(acquire(&mut bench, 1_000_000_004), None);
@@ -348,6 +363,35 @@ fn traps_come_after_regular_policies_and_ask_for_an_sa_once_a_second() {
     let priorities: Vec<u32> = bench.gateway.policies.iter().map(|policy| policy.priority).collect();
     assert_eq!(priorities.len(), 2);
     assert!(priorities[0] < priorities[1]);
+}
+
+#[test]
+fn each_resource_gets_an_sa_of_its_own_once_there_is_one_of_all() {
+    const SECOND: u64 = 1_000_000_000;
+    let mut bench = bench();
+    let wanting = |direction, class| PolicySpec { is_per_resource: true, ..policy(direction, class, 3) };
+    bench.good(Request::AddPolicy(policy(PolicyDirection::Out, PolicyClass::Trap, 3)));
+    let tunnel = TunnelId(100);
+    let end = |at: &str| WireSelector::of_packet(host(at).ip(), 17, 1);
+    let acquire = |bench: &mut Bench, resource, now_ns| {
+        bench.state.acquire((tunnel, Some(resource)), now_ns, end(US), end(PEER))
+    };
+    assert_eq!(acquire(&mut bench, 1, 0), None, "there is no SA at all");
+    bench.tunnel(3, 0x5555);
+    assert_eq!(acquire(&mut bench, 1, SECOND), None, "charon wants one SA for all");
+    assert_eq!(bench.gateway.own_sas, []);
+    bench.good(Request::AddPolicy(wanting(PolicyDirection::Out, PolicyClass::Regular)));
+    assert_eq!(bench.gateway.own_sas, [(tunnel, true)]);
+    let asked = acquire(&mut bench, 1, 2 * SECOND);
+    assert!(matches!(asked, Some(Event::Acquire { reqid: 3, resource: Some(1), .. })));
+    assert_eq!(acquire(&mut bench, 1, 31 * SECOND), None, "charon was asked half a minute ago");
+    assert!(acquire(&mut bench, 2, 31 * SECOND).is_some(), "another resource");
+    assert!(acquire(&mut bench, 1, 32 * SECOND).is_some(), "nothing came of it");
+    bench.add(AddSa { resource: Some(1), ..sa(id(0x6666, US, PEER), 3, false) });
+    assert_eq!(bench.gateway.resources.last(), Some(&Some(1)));
+    assert_eq!(acquire(&mut bench, 1, 99 * SECOND), None, "it is there");
+    bench.good(Request::DelPolicy(wanting(PolicyDirection::Out, PolicyClass::Regular)));
+    assert_eq!(bench.gateway.own_sas, [(tunnel, true), (tunnel, false)]);
 }
 
 #[test]

@@ -33,8 +33,10 @@ pub(super) struct Tunnel {
     pub(super) inbound_sas: Vec<SaNumber>,
     pub(super) outbound_sas: Vec<SaNumber>,
     pub(super) policies: u32,
-    /// When charon was last asked for an SA.
-    pub(super) acquired_ns: Option<u64>,
+    /// Policies among these that want an SA for each resource.
+    pub(super) policies_per_resource: u32,
+    /// When charon was last asked for an SA: the first one, or that of a resource.
+    pub(super) acquired_ns: HashMap<Option<u32>, u64>,
 }
 
 impl ChildName {
@@ -72,13 +74,16 @@ pub(super) struct TunnelTable {
     next: u32,
     /// Tunnels whose names have changed since [`take_renamed`](Self::take_renamed).
     renamed: Vec<TunnelId>,
+    /// The same of [`take_own_sas`](Self::take_own_sas).
+    own_sas: Vec<(TunnelId, bool)>,
 }
 
 impl TunnelTable {
     /// An empty table; ids below `first` belong to others.
     pub(super) fn new(first: u32) -> Self {
         let (by_reqid, tunnels) = (HashMap::new(), HashMap::new());
-        Self { by_reqid, tunnels, free: Vec::new(), next: first, renamed: Vec::new() }
+        let (free, renamed, own_sas) = (Vec::new(), Vec::new(), Vec::new());
+        Self { by_reqid, tunnels, free, next: first, renamed, own_sas }
     }
 
     /// The tunnel of a reqid, created if necessary. The caller counts its references, or calls
@@ -93,7 +98,7 @@ impl TunnelTable {
         });
         self.by_reqid.insert(reqid, id);
         let name = ChildName::default();
-        let (inbound_sas, outbound_sas, policies, acquired_ns) = (Vec::new(), Vec::new(), 0, None);
+        let (inbound_sas, outbound_sas, policies, acquired_ns) = (Vec::new(), Vec::new(), 0, HashMap::new());
         self.tunnels.insert(
             id,
             Tunnel {
@@ -104,6 +109,7 @@ impl TunnelTable {
                 inbound_sas,
                 outbound_sas,
                 policies,
+                policies_per_resource: 0,
                 acquired_ns,
             },
         );
@@ -140,6 +146,24 @@ impl TunnelTable {
         renamed.dedup();
         let name = |id| self.get(id).map(|tunnel| tunnel.name.clone()).filter(ChildName::is_known);
         renamed.into_iter().map(|id| (id, name(id))).collect()
+    }
+
+    /// Counts a policy of a tunnel that has come, or gone.
+    pub(super) fn count_policy(&mut self, id: TunnelId, is_per_resource: bool, has_come: bool) {
+        let Some(tunnel) = self.tunnels.get_mut(&id) else { return };
+        let change = |count: &mut u32| {
+            *count = if has_come { *count + 1 } else { count.saturating_sub(1) };
+            *count
+        };
+        change(&mut tunnel.policies);
+        if is_per_resource && change(&mut tunnel.policies_per_resource) == u32::from(has_come) {
+            self.own_sas.push((id, has_come));
+        }
+    }
+
+    /// The tunnels for which each resource is to have an SA of its own, or no longer is, in order.
+    pub(super) fn take_own_sas(&mut self) -> Vec<(TunnelId, bool)> {
+        std::mem::take(&mut self.own_sas)
     }
 
     /// Removes a tunnel without references.

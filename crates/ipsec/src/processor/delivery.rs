@@ -174,7 +174,8 @@ impl Inbound {
     fn note_source(&mut self, tables: &mut Tables, id: InboundId, source: SocketAddr) {
         let Some(cold) = tables.sad.inbound.cold_mut(id.0) else { return };
         let old = cold.common.facts.peer();
-        if old == source {
+        // Port 0 stands for any: the peer sends its SAs of several CPUs from ports of their own.
+        if old == source || old.port() == 0 {
             return;
         }
         if cold.moved.is_none() {

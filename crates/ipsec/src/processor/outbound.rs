@@ -42,6 +42,9 @@ pub struct OutboundBurst {
     /// Packets whose SA is to be negotiated; only with
     /// [`IpsecConfig::acquire`](super::IpsecConfig::acquire).
     pub without_sa: Vec<WithoutSa>,
+    /// Tunnels of packets among [`for_others`](Self::for_others) for which this worker is to get an
+    /// SA of its own (RFC 9611), with a packet's flow.
+    pub own_sa: Vec<(TunnelId, FlowKey)>,
 }
 
 /// The outbound path: which SA protects a packet from the inside, if any, and what leaves once it

@@ -91,7 +91,13 @@ impl Context<'_> {
         match (known.sa, verdict) {
             (Some(id), _) => self.protect(frame, &layout, slot, id),
             (None, Verdict::Protect(tunnel)) => match self.tables.other_server(tunnel) {
-                Some(other) => self.out.for_others.push((other, frame)),
+                Some(other) => {
+                    if self.tables.tunnels.wants_own_sa(tunnel, self.tables.now_ns) {
+                        let flow = FlowKey::of(&frame, &layout);
+                        self.out.own_sa.push((self.tables.tunnels.id(tunnel), flow));
+                    }
+                    self.out.for_others.push((other, frame));
+                }
                 None => {
                     let flow = FlowKey::of(&frame, &layout);
                     self.note_without_sa(frame, slot, (tunnel, flow));

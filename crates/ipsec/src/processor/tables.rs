@@ -98,6 +98,13 @@ impl Tables {
         (server != self.config.worker).then_some(server)
     }
 
+    /// Sets whether this worker asks for an SA of its own once it has packets of a tunnel that
+    /// another worker serves (RFC 9611), by [`OutboundBurst::own_sa`](super::OutboundBurst).
+    pub fn set_own_sas(&mut self, tunnel: TunnelId, are_wanted: bool) {
+        let number = self.tunnels.number(tunnel);
+        self.tunnels.set_own_sas(number, are_wanted);
+    }
+
     /// Whether [`take_link_changes`](Self::take_link_changes) might return something.
     #[inline]
     pub fn has_link_changes(&mut self) -> bool {

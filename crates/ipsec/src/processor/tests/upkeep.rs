@@ -95,6 +95,20 @@ fn a_moved_peer_is_reported_once_and_followed_by_no_packet() {
 }
 
 #[test]
+fn an_sa_whose_peer_sends_from_any_port_never_moves() {
+    let link = Link { encap: Some(ENCAP), ..Link::default() };
+    let [mut a, mut b] = link.pair();
+    let known = b.ipsec.tables.ends(IN).expect("installed");
+    let any = SaEnds { encap: Some(UdpEncap { remote_port: 0, ..ENCAP }), ..known };
+    assert!(b.ipsec.tables.sad.move_sa(IN, &any));
+    let mut outer = a.send(&vec![link.packet(false, 100); 2]);
+    outer[1][20..22].copy_from_slice(&50_000u16.to_be_bytes());
+    assert_eq!(b.receive(&outer).len(), 2);
+    assert_eq!(mapping_changes(&mut b), []);
+    assert_eq!(b.ipsec.tables.ends(IN), Some(any));
+}
+
+#[test]
 fn a_move_that_nobody_takes_is_told_again_as_it_is_by_then() {
     let link = Link { encap: Some(ENCAP), ..Link::default() };
     let [mut a, mut b] = link.pair();

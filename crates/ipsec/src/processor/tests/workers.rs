@@ -47,6 +47,28 @@ fn receive_elsewhere(workers: &mut [Gateway; 2], outer: &[Vec<u8>]) -> Vec<Vec<u
 }
 
 #[test]
+fn a_worker_asks_for_an_sa_of_its_own_and_hands_over_until_it_is_there() {
+    let link = Link::default();
+    let mut a = workers(&link, 0);
+    let packet = link.packet(false, 100);
+    let tunnel = link.sa(0, SaDirection::Outbound).tunnel;
+    assert!(a[OTHER].send(std::slice::from_ref(&packet)).is_empty());
+    assert!(a[OTHER].outbound.own_sa.is_empty(), "nobody would negotiate it");
+    a.iter_mut().for_each(|worker| worker.ipsec.tables.set_own_sas(tunnel, true));
+    for _ in 0..3 {
+        assert!(a[OTHER].send(std::slice::from_ref(&packet)).is_empty());
+    }
+    assert_eq!(handed(&mut a[OTHER]).len(), 4, "no packet waits for it");
+    let asked: Vec<_> = a[OTHER].outbound.own_sa.drain(..).collect();
+    assert!(matches!(asked[..], [(of, flow)] if of == tunnel && !flow.source().is_ipv6()), "{asked:?}");
+    let own = SaConfig { spi: 0x7777, ..link.sa(0, SaDirection::Outbound) };
+    a[OTHER].install(own);
+    assert_eq!(a[OTHER].send(std::slice::from_ref(&packet)).len(), 1);
+    assert_eq!(a[OWNER].send(std::slice::from_ref(&packet)).len(), 1);
+    assert!(a[OWNER].outbound.own_sa.is_empty() && a[OTHER].outbound.own_sa.is_empty());
+}
+
+#[test]
 fn packets_of_another_workers_tunnel_are_handed_over_both_ways() {
     let link = Link::default();
     let (mut a, mut b) = (workers(&link, 0), workers(&link, 1));

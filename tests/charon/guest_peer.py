@@ -1,6 +1,7 @@
-"""Makes the guest side B of a test in this folder: Linux' IP-TFS, set up by a strongSwan that has it.
+"""Makes the guest side B of a test in this folder: Linux, set up by a strongSwan of its own.
 
-usage: iptfs_peer.py FOLDER    of the guest, see ../iptfs/guest.py
+usage: guest_peer.py FOLDER [CHILD]
+FOLDER is the guest's, see ../iptfs/guest.py; CHILD is a setting of the child, instead of `mode = iptfs`.
 """
 
 import sys
@@ -28,7 +29,8 @@ def main():
     with Guest(Path(sys.argv[1])) as guest:
         print(guest.ready())
         guest.run(NETWORK)
-        ike.start(guest, 1, "192.0.2.2", "192.0.2.1", "aes128gcm16", True, "10.2.0.0/24,fd00:2::/64", "10.1.0.0/24,fd00:1::/64")
+        inner = ("10.2.0.0/24,fd00:2::/64", "10.1.0.0/24,fd00:1::/64")
+        ike.start(guest, 1, "192.0.2.2", "192.0.2.1", "aes128gcm16", True, *inner, *sys.argv[2:])
 
 
 if __name__ == "__main__":
