@@ -1,7 +1,9 @@
 // Sends or receives small datagrams at a rate, and counts them.
-// usage: blast send ADDRESS PORT BYTES[,BYTES...] PACKETS_A_SECOND SECONDS
+// usage: blast send ADDRESS PORT BYTES[,BYTES...] PACKETS_A_SECOND SECONDS [FLOWS NETWORKS]
 //    or: blast receive PORT SECONDS
-// Each packet is a separate system call, as in applications. Prints the number of packets.
+// The packets are of FLOWS (1) in turn, each from a port of its own, to the same host of NETWORKS
+// (1) /24 networks from ADDRESS on. Each packet is a separate system call, as in applications.
+// Prints the number of packets.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <poll.h>
@@ -11,7 +13,7 @@
 #include <sys/socket.h>
 #include <time.h>
 
-enum { MESSAGES = 64, LONGEST = 2048, SIZES = 64 };
+enum { MESSAGES = 64, LONGEST = 2048, SIZES = 64, MOST_FLOWS = 1024 };
 
 static double now(void) {
     struct timespec time;
@@ -29,8 +31,18 @@ static int open_socket(void) {
     return descriptor;
 }
 
+static int flow_to(struct in_addr host, int port) {
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr = host};
+    int descriptor = open_socket();
+    if (connect(descriptor, (struct sockaddr *)&address, sizeof address) < 0) {
+        perror(inet_ntoa(host));
+        exit(1);
+    }
+    return descriptor;
+}
+
 // The sizes are sent in turn, in bytes.
-static long send_packets(const char *to, int port, char *sizes, double rate, double seconds) {
+static long send_packets(int *flows, int flow_count, char *sizes, double rate, double seconds) {
     static char packet[LONGEST];
     int bytes[SIZES], count = 0;
     for (char *word = strtok(sizes, ","); word; word = strtok(NULL, ",")) {
@@ -40,13 +52,7 @@ static long send_packets(const char *to, int port, char *sizes, double rate, dou
         }
         bytes[count++] = atoi(word);
     }
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(port)};
-    int descriptor = open_socket();
-    if (count == 0 || inet_pton(AF_INET, to, &address.sin_addr) != 1 ||
-        connect(descriptor, (struct sockaddr *)&address, sizeof address) < 0) {
-        fprintf(stderr, "cannot send to %s\n", to);
-        exit(1);
-    }
+    if (count == 0) exit(1);
     long sent = 0, due = 0;
     double begin = now(), at = begin;
     while ((at = now()) < begin + seconds) {
@@ -63,7 +69,7 @@ static long send_packets(const char *to, int port, char *sizes, double rate, dou
             struct timespec pause = {0, gap * 1e9};
             if (gap > 0) nanosleep(&pause, NULL);
         }
-        for (; sent < due; sent++) send(descriptor, packet, bytes[sent % count], 0);
+        for (; sent < due; sent++) send(flows[sent % flow_count], packet, bytes[sent % count], 0);
     }
     return sent;
 }
@@ -96,11 +102,22 @@ static long receive_packets(int port, double seconds) {
 }
 
 int main(int count, char **words) {
-    if (count == 7 && strcmp(words[1], "send") == 0)
-        printf("%ld\n", send_packets(words[2], atoi(words[3]), words[4], atof(words[5]), atof(words[6])));
-    else if (count == 4 && strcmp(words[1], "receive") == 0)
+    if ((count == 7 || count == 9) && strcmp(words[1], "send") == 0) {
+        static int flows[MOST_FLOWS];
+        int flow_count = count == 9 ? atoi(words[7]) : 1, networks = count == 9 ? atoi(words[8]) : 1;
+        struct in_addr first, host;
+        if (inet_pton(AF_INET, words[2], &first) != 1 || flow_count < 1 || flow_count > MOST_FLOWS || networks < 1) {
+            fprintf(stderr, "an IPv4 address, 1 to %d flows, and networks are expected\n", MOST_FLOWS);
+            return 2;
+        }
+        for (int at = 0; at < flow_count; at++) {
+            host.s_addr = htonl(ntohl(first.s_addr) + (at % networks << 8));
+            flows[at] = flow_to(host, atoi(words[3]));
+        }
+        printf("%ld\n", send_packets(flows, flow_count, words[4], atof(words[5]), atof(words[6])));
+    } else if (count == 4 && strcmp(words[1], "receive") == 0)
         printf("%ld\n", receive_packets(atoi(words[2]), atof(words[3])));
     else
-        return fprintf(stderr, "usage: blast send ADDRESS PORT BYTES[,BYTES...] PACKETS_A_SECOND SECONDS | blast receive PORT SECONDS\n"), 2;
+        return fprintf(stderr, "usage: blast send ADDRESS PORT BYTES[,BYTES...] PACKETS_A_SECOND SECONDS [FLOWS NETWORKS] | blast receive PORT SECONDS\n"), 2;
     return 0;
 }
