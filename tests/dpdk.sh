@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Two gateways whose ports on both sides are DPDK Ethernet devices: net_af_packet on veths without
 # kernel addresses, hosts behind them and routers between. Each gateway acts as a host on its links,
-# for ARP and for pings. tshark decrypts the captured packets. Needs root, and a convoy with DPDK.
-# usage: dpdk.sh CONVOY ENCAP    where ENCAP is udp or none; WORKERS is optional
+# for ARP, neighbour discovery and pings. tshark decrypts the captured packets. Needs root, and a
+# convoy with DPDK.
+# usage: dpdk.sh CONVOY ENCAP    where ENCAP is udp or none; WORKERS and OUTER (4 or 6) are optional
 set -euo pipefail
-convoy=$(realpath "$1") encap=$2
+convoy=$(realpath "$1") encap=$2 OUTER=${OUTER:-4}
 here=$(dirname "$(realpath "$0")")
 source "$here/hosts.sh"
 source "$here/gateways.sh"
@@ -20,18 +21,20 @@ for ns in $ga $gb; do
   done
 done
 site() { # namespace own_number peer_number outer router peer_outer
-  configure "$1" "$2" "$3" "$4" "$6" 4 <<PORTS
+  local ends=("$4" "$6"); [ "$OUTER" = 4 ] || ends=("2001:db8:$2::1" "2001:db8:$3::1")
+  configure "$1" "$2" "$3" "${ends[@]}" 46 <<PORTS
 [[port]]
 name = "inside"
 kind = "dpdk"
 device = "net_af_packet0,iface=lan0,qpairs=${WORKERS:-1}"
-address = ["10.$2.0.1/24"]
+address = ["10.$2.0.1/24", "fd00:$2::1/64"]
 [[port]]
 name = "outside"
 kind = "dpdk"
 device = "net_af_packet1,iface=wan0,qpairs=${WORKERS:-1}"
-address = ["$4/24"]
+address = ["$4/24", "2001:db8:$2::1/64"]
 gateway = "$5"
+gateway_v6 = "2001:db8:$2::fe"
 PORTS
   "$convoy" check -c "$work/$1.toml"
 }
@@ -52,28 +55,39 @@ refused 'iface=wan0' 'iface=nowhere0' 'SIOCGIFINDEX):No such device'
 refused '^workers = .*' 'workers = 3' "it has queue pairs for ${WORKERS:-1} of 3 workers; set workers lower"
 refused '^workers = ' 'mtu = 9000\nworkers = ' 'device max frame size'
 refused '^gateway = .*' 'gateway = "203.0.113.9"' 'the gateway 203.0.113.9 is in none of the networks of its addresses'
-refused '^\[gateway\]$' "&\ncharon = \"$work/charon.sock\"" 'a port of kind "dpdk" does not carry IKE'
+refused '^gateway_v6 = .*' 'gateway_v6 = "2001:db8:9::9"' 'the gateway 2001:db8:9::9 is in none of the networks of its addresses'
 
 start $ga
 start $gb
 capture
-for size in 0 56 1200; do
-  IN="ip netns exec $ha" pings "$work/ping.log" 5 -s $size 10.2.0.10 || fail "pings of $size bytes are not answered: $(tail -3 "$work/ping.log")"
+for address in 10.2.0.10 fd00:2::10; do
+  for size in 0 56 1200; do
+    IN="ip netns exec $ha" pings "$work/ping.log" 5 -s $size $address || fail "pings of $size bytes to $address are not answered: $(tail -3 "$work/ping.log")"
+  done
 done
-end_capture 30
-decrypted=$(decrypted 192.0.2.1 198.51.100.1 'icmp.type == 8')
-plain=$(tshark -r "$work/outside.pcap" -Y 'ip.addr == 10.0.0.0/8 && !esp' 2>/dev/null | wc -l)
-[ "$decrypted" = 15 ] && [ "$plain" = 0 ] || fail "tshark decrypts $decrypted of 15 requests, and sees $plain packets without the keys"
+end_capture 60
+outer=(192.0.2.1 198.51.100.1)
+[ "$OUTER" = 4 ] || outer=(2001:db8:1::1 2001:db8:2::1)
+decrypted=$(decrypted "${outer[@]}" 'icmp.type == 8 || icmpv6.type == 128')
+plain=$(tshark -r "$work/outside.pcap" -Y '(ip.addr == 10.0.0.0/8 || ipv6.addr == fd00::/16) && !esp' 2>/dev/null | wc -l)
+wrong=$(tshark -r "$work/outside.pcap" -o udp.check_checksum:TRUE -Y 'udp.checksum.status == "Bad"' 2>/dev/null | wc -l)
+[ "$wrong" = 0 ] || fail "$wrong packets of the tunnel have a wrong UDP checksum"
+[ "$decrypted" = 30 ] && [ "$plain" = 0 ] || fail "tshark decrypts $decrypted of 30 requests, and sees $plain packets without the keys"
 
 # Full-size TCP, whose segments are reduced to what fits the tunnel (the inside gateway does path
 # MTU discovery).
-fetch $ha $hb 10.2.0.10
-fetch $hb $ha 10.1.0.10
+fetch_all
 
 # A gateway answers on its links as a host does.
-in_ns $near ping -c 2 -i 0.2 -W 5 192.0.2.1 >/dev/null || fail "the port of $ga does not answer pings outside"
-in_ns $ha ping -c 2 -i 0.2 -W 5 10.1.0.1 >/dev/null || fail "the port of $ga does not answer pings inside"
-! in_ns $near ping -c 1 -W 1 192.0.2.9 >/dev/null || fail "something answers at 192.0.2.9"
+for address in 192.0.2.1 2001:db8:1::1; do
+  in_ns $near ping -c 2 -i 0.2 -W 5 $address >/dev/null || fail "the port of $ga does not answer at $address"
+done
+for address in 10.1.0.1 fd00:1::1; do
+  in_ns $ha ping -c 2 -i 0.2 -W 5 $address >/dev/null || fail "the port of $ga does not answer at $address"
+done
+for address in 192.0.2.9 2001:db8:1::9; do
+  ! in_ns $near ping -c 1 -W 1 $address >/dev/null || fail "something answers at $address"
+done
 for ns in $ga $gb; do
   for port in inside outside; do
     sent=$(of_port $ns $port sent_packets) received=$(of_port $ns $port received_packets)
@@ -84,7 +98,7 @@ for ns in $ga $gb; do
     echo "$ns $port: $sent packets sent, $received received"
   done
 done
-# Frames that are neither ARP nor for the gateway's IPv4 address are dropped and counted.
+# Frames that are neither ARP nor for the gateway's addresses are dropped and counted.
 before=$(of_port $ga outside other_address)
 ip -n $near route add 192.0.2.77/32 via 192.0.2.1
 in_ns $near ping -c 3 -i 0.2 -W 1 192.0.2.77 >/dev/null || true
@@ -116,5 +130,5 @@ echo "6,144 packets to 96 absent hosts: $(of_port $ga inside arp_displaced) made
 for ns in $ga $gb; do end $ns; done
 start $ga
 start $gb
-wait_for "no answer after a restart" in_ns $ha ping -c 1 -W 1 10.2.0.10
-echo "dpdk on both sides, encap $encap, ${WORKERS:-1} workers: 15 requests decrypted by tshark, 10,000,000 bytes over HTTP the same, restarted"
+for address in 10.2.0.10 fd00:2::10; do wait_for "no answer of $address after a restart" in_ns $ha ping -c 1 -W 1 $address; done
+echo "dpdk on both sides over IPv$OUTER, encap $encap, ${WORKERS:-1} workers: 30 requests decrypted by tshark, 20,000,000 bytes over HTTP the same, restarted"

@@ -52,6 +52,8 @@ run "the systemd units as docs/guide/strongswan.md has them, under a real system
   tests/systemd.sh "$convoy" "$plugin"
 run "two gateways with charon: every algorithm, ESN, modes, native ESP, IPv6, MOBIKE, two workers" \
   tests/charon/two.sh "$convoy" "$plugin"
+run "charon by every kind of outside port: IKE in its rings, IPv4 and IPv6, native and in UDP, one worker and two" \
+  tests/charon/ports.sh "$convoy" "$plugin"
 run "a virtual IP that no [[tunnel]] covers: a warning, and no answer in clear" tests/charon/uncovered.sh "$convoy" "$plugin"
 alone "rekeying under load, restarts of gateway and charon, strangers at charon's socket" \
   tests/charon/load.sh "$convoy" "$plugin"
@@ -105,8 +107,10 @@ for port in af_xdp af_packet; do
 done
 # The make targets build with DPDK if it is installed, by the same check.
 if pkg-config --atleast-version=22.11 libdpdk 2>/dev/null; then
-  for encap in udp none; do
-    run "dpdk on both sides, encap $encap" tests/dpdk.sh "$convoy" $encap
+  for outer in 4 6; do
+    for encap in udp none; do
+      run "dpdk on both sides, IPv$outer, encap $encap" env OUTER=$outer tests/dpdk.sh "$convoy" $encap
+    done
   done
   run "dpdk on both sides, two workers" env WORKERS=2 tests/dpdk.sh "$convoy" udp
   for device in crypto_aesni_mb0 crypto_aesni_gcm0 crypto_openssl0; do

@@ -65,9 +65,10 @@ namespaces() {
 
 # gateway_conf SIDE ADDRESSES [MORE_PORTS]: the configuration of an operator; SIDE is a or b. The
 # tunnel's local end is $LOCAL or the first address. With $DEVICE, that DPDK device is the only
-# engine.
+# engine. $OUTSIDE replaces the keys of the outside port but its name.
 gateway_conf() {
-  local side=$1 host=1; [ "$side" = a ] || host=2
+  local side=$1 host=1 udp; [ "$side" = a ] || host=2
+  udp=$(printf 'kind = "udp"\naddress = [%s]' "$2")
   (umask 077; cat >"$folder/$side/gateway.toml" <<CONF
 [gateway]
 control = "$folder/$side/control.sock"
@@ -79,8 +80,7 @@ device = "convoy0"
 address = ["10.$host.0.1/24", "fd00:$host::1/64"]
 [[port]]
 name = "outside"
-kind = "udp"
-address = [$2]
+${OUTSIDE:-$udp}
 ${3:-}
 ${DEVICE:+$(printf '[[engine]]\nkind = "cryptodev"\ndevice = "%s"' "$DEVICE")}
 [[tunnel]]

@@ -385,12 +385,10 @@ impl Worker {
         Ok(sent > 0)
     }
 
-    /// Sends a whole IP packet outside unchanged: a key daemon's. Without a free frame it is lost,
-    /// as on any network.
+    /// Sends a whole IP packet outside: a key daemon's, cut if it exceeds the MTU. Without a free
+    /// frame it is lost, as on any network.
     pub fn send_outside(&mut self, packet: &[u8]) {
-        if let Some(frame) = self.pipeline.pool_mut().take_filled(packet, 0) {
-            self.pipeline.departures.to_outside.push(frame);
-        }
+        self.pipeline.send_own(packet);
     }
 
     fn tick(&mut self, now_ns: u64) -> Result<(), PortError> {

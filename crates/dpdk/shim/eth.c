@@ -99,7 +99,12 @@ static int begin(uint16_t id, struct convoy_eth_config *c, struct convoy_eth_que
   error = rte_eth_dev_start(id);
   if (error != 0) return error;
   *step = "set its MAC address";
-  return c->has_mac ? set_mac(id, c->mac) : 0;
+  error = c->has_mac ? set_mac(id, c->mac) : 0;
+  if (error != 0 || !c->all_groups) return error;
+  *step = "have it receive frames to groups";
+  error = rte_eth_allmulticast_enable(id);
+  /* A device without this does not tell groups apart. */
+  return error == -ENOTSUP ? 0 : error;
 }
 
 int convoy_eth_open(int id, const struct convoy_eth_config *wanted, struct convoy_eth_queue **queues, const char **step) {

@@ -85,7 +85,7 @@ struct convoy_eth_info {
 
 struct convoy_eth_config {
   uint32_t queues, receive_descriptors, send_descriptors, mtu;
-  uint8_t has_mac, mac[6];
+  uint8_t has_mac, mac[6], all_groups;
 };
 
 struct convoy_eth_frame {

@@ -14,7 +14,7 @@ fn eal() -> &'static Eal {
 }
 
 fn config() -> EthernetConfig {
-    EthernetConfig { queues: 1, descriptors: 1024, mtu: 1500, mac: None }
+    EthernetConfig { queues: 1, descriptors: 1024, mtu: 1500, mac: None, all_groups: false }
 }
 
 fn loopback(name: &str) -> EthernetQueue {

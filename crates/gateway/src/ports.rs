@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use convoy_engine::Engine;
 use convoy_ipsec::TunnelId;
-use convoy_port::{Context, Device, IKE_PORT, Opened, Port, PortError, Prefix, Route, RoutePlan};
+use convoy_port::{Context, Device, IKE_PORT, Opened, Port, PortError, PortKind, Prefix, Route, RoutePlan};
 use convoy_scheduler::CostModel;
 
 use crate::config::{Config, PortConfig, TunnelConfig};
@@ -74,12 +74,26 @@ fn context(port: &PortConfig, config: &Config) -> Context {
         has_own_ports: config.has_own_ports(),
         mtu: config.mtu,
         inner_mtu: inner_mtu(config).bytes,
-        ike_port: config.charon.as_ref().map(|_| IKE_PORT),
+        ike_port: config.charon.as_ref().filter(|_| has_ike(config, port)).map(|_| IKE_PORT),
         reports: reports(config, port),
         networks: networks(config),
         is_only_outside: config.ports.iter().filter(|port| port.is_outside).count() == 1,
         mark: mark(config),
     }
+}
+
+/// Whether IKE to a port's addresses is this port's. The kernel gives a datagram to one socket, so
+/// of several ports with an address in common it is that of kind `udp`, otherwise the first.
+fn has_ike(config: &Config, port: &PortConfig) -> bool {
+    let of_all = |address: IpAddr| if address.is_ipv4() { IpAddr::from([0; 4]) } else { [0; 16].into() };
+    let has = |other: &PortConfig, address: IpAddr| {
+        other.addresses.iter().any(|(it, _)| *it == address || *it == of_all(address))
+    };
+    let shares = |other: &&PortConfig| port.addresses.iter().any(|(address, _)| has(other, *address));
+    let carries = |other: &&PortConfig| other.is_outside && other.traits().carries_ike;
+    let first =
+        config.ports.iter().filter(carries).filter(shares).min_by_key(|it| it.kind() != PortKind::Udp);
+    first.is_some_and(|first| first.name == port.name)
 }
 
 /// The worker that reads an interface: that of its first tunnel, whose packets then need not be
@@ -244,6 +258,31 @@ mod tests {
         assert_eq!(heard([one, one]), ["192.0.2.1", ""]);
         assert_eq!(heard([one, both]), ["192.0.2.1", "2001:db8::1"]);
         assert_eq!(heard(["\"0.0.0.0\"", both]), ["0.0.0.0", "2001:db8::1"]);
+    }
+
+    #[test]
+    fn ike_is_one_port_s_and_rather_a_udp_port_s() {
+        let port = |kind: &str, address: &str| {
+            let interface = if kind == "udp" { "" } else { "interface = \"eth1\"\n" };
+            format!(
+                "[[port]]\nname = \"{kind}\"\nkind = \"{kind}\"\nside = \"outside\"\n{interface}address = [\"{address}\"]\n"
+            )
+        };
+        let having = |ports: &[(&str, &str)]| {
+            let outside: String = ports.iter().map(|(kind, address)| port(kind, address)).collect();
+            let inside = "[[port]]\nname = \"inside\"\nkind = \"tun\"\ndevice = \"convoy0\"\naddress = [\"10.1.0.1/32\"]\n";
+            let text = ["[gateway]\ncharon = \"/run/charon.sock\"\n", &outside, inside].concat();
+            let config = Config::parse("test.toml", &text).expect("good");
+            let has = |port: &&PortConfig| context(port, &config).ike_port == Some(IKE_PORT);
+            config.ports.iter().filter(has).map(|port| port.name.clone()).collect::<Vec<_>>()
+        };
+        let (here, there) = ("192.0.2.1", "192.0.2.9");
+        assert_eq!(having(&[("af_packet", here)]), ["af_packet"]);
+        assert_eq!(having(&[("af_packet", here), ("udp", here)]), ["udp"]);
+        assert_eq!(having(&[("af_packet", here), ("udp", "0.0.0.0")]), ["udp"]);
+        assert_eq!(having(&[("af_packet", here), ("udp", there)]), ["af_packet", "udp"]);
+        assert_eq!(having(&[("af_packet", here), ("udp", "::")]), ["af_packet", "udp"]);
+        assert_eq!(having(&[("af_xdp", here), ("af_packet", here)]), ["af_xdp"]);
     }
 
     #[test]

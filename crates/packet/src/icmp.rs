@@ -44,6 +44,10 @@ pub mod v6 {
     pub const TIME_EXCEEDED: u8 = 3;
     /// Parameter problem.
     pub const PARAMETER_PROBLEM: u8 = 4;
+    /// Echo request, which asks for a reply.
+    pub const ECHO: u8 = 128;
+    /// Echo reply: identifier and sequence number stand in the last four bytes of the header.
+    pub const ECHO_REPLY: u8 = 129;
     /// Redirect.
     pub const REDIRECT: u8 = 137;
 

@@ -112,7 +112,8 @@ pub struct Context {
     pub mtu: u16,
     /// The largest packet inside, in bytes.
     pub inner_mtu: u16,
-    /// The UDP port of IKE, if charon needs it beside that of ESP in UDP.
+    /// The UDP port of IKE, if charon needs it beside that of ESP in UDP and IKE to the port's
+    /// addresses is this port's.
     pub ike_port: Option<u16>,
     /// The addresses at which it receives ICMP about paths.
     pub reports: Vec<IpAddr>,

@@ -368,6 +368,15 @@ impl Pipeline {
         more
     }
 
+    /// Takes a whole IP packet of a key daemon's to be sent outside. Without a free frame it is
+    /// lost, as on any network.
+    pub(crate) fn send_own(&mut self, packet: &[u8]) {
+        let Self { ipsec, pool, departures, .. } = self;
+        if let Some(frame) = pool.take_filled(packet, 0) {
+            ipsec.outbound.send_own(&mut ipsec.tables, frame, pool, &mut departures.to_outside);
+        }
+    }
+
     /// The number of packets that wait for an SA.
     pub fn acquiring(&self) -> usize {
         self.acquiring.len()

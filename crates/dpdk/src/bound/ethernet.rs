@@ -36,6 +36,9 @@ pub struct EthernetConfig {
     pub mtu: usize,
     /// MAC address to set; `None` keeps the device's own.
     pub mac: Option<MacAddress>,
+    /// Whether frames to all groups are received, if the device tells groups apart: the groups of
+    /// IPv6 neighbour discovery are among them.
+    pub all_groups: bool,
 }
 
 /// An Ethernet device that was opened.
@@ -134,6 +137,7 @@ impl EthernetDevice {
             mtu: config.mtu as u32,
             has_mac: u8::from(config.mac.is_some()),
             mac: config.mac.unwrap_or(info.mac).0,
+            all_groups: u8::from(config.all_groups),
         };
         let _old = last_words(0);
         // SAFETY: `id` is a device that is not open: the caller holds the lock on the list of open

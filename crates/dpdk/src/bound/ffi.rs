@@ -120,6 +120,7 @@ pub(super) struct RawEthConfig {
     pub(super) mtu: u32,
     pub(super) has_mac: u8,
     pub(super) mac: [u8; 6],
+    pub(super) all_groups: u8,
 }
 
 /// `struct convoy_eth_frame`.

@@ -199,16 +199,7 @@ fn charon(c: &mut Checker<'_>, file: &file::Gateway, ports: Option<&Vec<PortConf
     let text = file.charon.as_ref()?;
     let carries_ike = |port: &PortConfig| port.is_outside && port.traits().carries_ike;
     if ports.is_some_and(|ports| !ports.iter().any(carries_ike)) {
-        let alone =
-            ports.into_iter().flatten().find(|port| port.is_outside && port.traits().why_alone.is_some());
-        let what = match alone {
-            Some(port) => format!(
-                "a port of kind {:?} does not carry IKE, and has no other beside it outside: use static keys ([tunnel.manual]), \
-                 or a port of kind \"udp\" in its place",
-                port.kind().word()
-            ),
-            None => "IKE needs an outside port of kind \"udp\", and there is none".to_owned(),
-        };
+        let what = "IKE needs an outside port of kind \"udp\", \"af_packet\", \"af_xdp\", \"dpdk\" or \"card\", and there is none";
         c.add(&text.span(), "gateway.charon", what);
     }
     Some(text.get_ref().into())

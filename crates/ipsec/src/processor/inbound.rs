@@ -4,7 +4,8 @@
 use std::net::IpAddr;
 use std::vec::Drain;
 
-use convoy_packet::{Frame, FramePool, Layout, Offload};
+use convoy_packet::protocol::UDP;
+use convoy_packet::{Frame, FramePool, Layout, Offload, Udp, checksum};
 
 use super::IpsecConfig;
 use super::classify::{InboundRun, Protected};
@@ -183,7 +184,8 @@ impl Context<'_> {
                     Err((index, reason)) => self.drop_frame(frame, index, reason),
                 }
             }
-            Kind::Ike => self.out.ike.push(frame),
+            Kind::Ike if is_intact(&frame, &layout) => self.out.ike.push(frame),
+            Kind::Ike => self.drop_frame(frame, None, DropReason::MalformedOuter),
             Kind::Keepalive => self.drop_frame(frame, None, DropReason::Keepalive),
             Kind::Short => self.drop_frame(frame, None, DropReason::MalformedOuter),
             Kind::Plain => match self.reported_sa(&frame, &layout) {
@@ -340,4 +342,14 @@ impl Context<'_> {
     fn drop_frame(&mut self, frame: Frame, sa: Option<SaIndex>, reason: DropReason) {
         self.tables.drop_frame(self.pool, frame, sa, reason);
     }
+}
+
+/// Whether a datagram has its checksum. Without one it is valid in IPv4 (RFC 768), and not in IPv6
+/// (RFC 8200 section 8.1). ESP has an ICV instead, but the first IKE messages have nothing else.
+fn is_intact(packet: &[u8], layout: &Layout) -> bool {
+    let Ok(datagram) = Udp::parse(layout.body(packet)) else { return false };
+    if datagram.checksum() == 0 {
+        return !layout.is_v6;
+    }
+    datagram.is_checksum_valid(checksum::pseudo_header(packet, UDP, datagram.length().into()))
 }

@@ -137,6 +137,26 @@ impl Outbound {
         }
     }
 
+    /// Appends a packet of a key daemon's on this host, in fragments if it exceeds the MTU: a
+    /// daemon expects that of its network, and not every port has a kernel that does it.
+    pub fn send_own(
+        &mut self,
+        tables: &mut Tables,
+        mut frame: Frame,
+        pool: &mut FramePool,
+        out: &mut Vec<Frame>,
+    ) {
+        udp::complete_checksum(&mut frame);
+        let mtu = tables.config.mtu.into();
+        if frame.len() > mtu {
+            self.fragment_id = self.fragment_id.wrapping_add(1);
+            tables.totals.cut += 1;
+        }
+        if let Err(reason) = split(frame, mtu, Some(self.fragment_id), pool, out) {
+            tables.count_drop(None, reason);
+        }
+    }
+
     /// Appends the fragments of a packet that exceeds the path.
     fn cut_outer(
         &mut self,

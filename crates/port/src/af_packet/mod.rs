@@ -121,10 +121,8 @@ impl Port for AfPacket {
     }
 
     fn counters(&self) -> PortCounters {
-        PortCounters {
-            receive_dropped: self.link.counters.receive_dropped + self.lost(),
-            ..self.link.counters
-        }
+        let counters = self.link.counters();
+        PortCounters { receive_dropped: counters.receive_dropped + self.lost(), ..counters }
     }
 
     fn device_counters(&self) -> Vec<(&'static str, u64)> {

@@ -125,11 +125,9 @@ impl Port for AfXdp {
     }
 
     fn counters(&self) -> PortCounters {
+        let counters = self.link.counters();
         let lost = self.socket.statistics();
-        PortCounters {
-            receive_dropped: self.link.counters.receive_dropped + lost.dropped + lost.no_frame,
-            ..self.link.counters
-        }
+        PortCounters { receive_dropped: counters.receive_dropped + lost.dropped + lost.no_frame, ..counters }
     }
 
     fn device_counters(&self) -> Vec<(&'static str, u64)> {

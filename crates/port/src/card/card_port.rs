@@ -6,7 +6,7 @@
 //! the card are handed up with zeros in place of the ICV, so that lengths are as on the line, and
 //! with the tag [`Offload::Opened`]; the card seals packets tagged [`Offload::Seal`].
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::BorrowedFd;
 
 use convoy_card::line::{LINE_BYTES, Line};
@@ -14,7 +14,7 @@ use convoy_card::nic::{Arrival, NicControl, NicPort, OWN_PLACES, Seal, pair};
 use convoy_packet::{Frame, FramePool, FrameSize, MacAddress, Offload, ethernet};
 
 use super::interface_line::InterfaceLine;
-use crate::l2_host::{Identity, Incoming, L2Host, Takes, echo_reply};
+use crate::l2_host::{Identity, Incoming, L2Host, OwnFrame, Takes, echo_reply};
 use crate::{Port, PortCounters, PortDescription, PortError, PortKind};
 
 /// The longest IP packet in a frame of the card's, in bytes.
@@ -87,7 +87,10 @@ impl CardPort {
             )));
         }
         let mac = config.mac.unwrap_or_else(|| made_from(&config.interface, index));
-        let identity = Identity::new(mac, &config.addresses, config.gateway, Takes::Own).map_err(invalid)?;
+        let addresses: Vec<(IpAddr, u8)> =
+            config.addresses.iter().map(|(address, bits)| ((*address).into(), *bits)).collect();
+        let gateways: Vec<IpAddr> = config.gateway.into_iter().map(IpAddr::from).collect();
+        let identity = Identity::new(mac, &addresses, &gateways, Takes::Own).map_err(invalid)?;
         let (control, nic) = pair(line).map_err(|error| invalid(format!("its card: {error}")))?;
         Ok(Self {
             description: PortDescription { name: config.name.clone(), kind: PortKind::Card, mtu: config.mtu },
@@ -119,14 +122,14 @@ impl CardPort {
     fn accept(&mut self, pool: &mut FramePool, arrival: &Arrival, burst: &mut Vec<Frame>) {
         let most_missing = if arrival.opened.is_some() { ICV_ROOM } else { 0 };
         match Incoming::read(&arrival.frame, most_missing, &self.host.identity) {
-            Incoming::Arp(message) => {
-                if let Some((to, reply)) = self.host.hear(&message) {
-                    self.send_own(to, ethernet::ARP, &reply.to_bytes());
+            Incoming::Discovery(message) => {
+                if let Some(reply) = self.host.hear(&message) {
+                    self.send_own(&reply);
                 }
             }
             Incoming::Echo(from, request) => {
-                if let Some(reply) = echo_reply(request) {
-                    self.send_own(from, ethernet::IPV4, &reply);
+                if let Some(reply) = echo_reply(from, request) {
+                    self.send_own(&reply);
                 }
             }
             Incoming::Packet(packet, icv_bytes) => match frame_of(pool, arrival.opened, packet, icv_bytes) {
@@ -141,8 +144,8 @@ impl CardPort {
     }
 
     /// Sends a frame of the port's own; without room it is lost, and is requested again.
-    fn send_own(&mut self, to: MacAddress, ethertype: u16, bytes: &[u8]) {
-        let head = ethernet::header(to, self.mac(), ethertype);
+    fn send_own(&mut self, OwnFrame { to, ethertype, bytes }: &OwnFrame) {
+        let head = ethernet::header(*to, self.mac(), *ethertype);
         let _ = self.nic.transmit(&[&head, bytes], None);
     }
 
@@ -150,8 +153,8 @@ impl CardPort {
     fn ask(&mut self, pool: &mut FramePool) {
         let (nic, mac) = (&mut self.nic, self.host.identity.mac);
         self.host.due(pool, &mut |request| {
-            let head = ethernet::header(MacAddress::BROADCAST, mac, ethernet::ARP);
-            let _ = nic.transmit(&[&head, &request.to_bytes()], None);
+            let head = ethernet::header(request.to, mac, request.ethertype);
+            let _ = nic.transmit(&[&head, &request.bytes], None);
         });
     }
 

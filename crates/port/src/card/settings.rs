@@ -36,7 +36,7 @@ impl Backend for CardSettings {
         side: Side::Outside,
         carries_udp: true,
         carries_native: true,
-        carries_ike: false,
+        carries_ike: true,
         carries_v6: false,
         queues: Queues::One,
         hears_reports: false,
@@ -46,7 +46,7 @@ impl Backend for CardSettings {
     };
 
     fn check(keys: &CardKeys, entry: &Entry<'_>, c: &mut Checker<'_>) -> Self {
-        check_addresses(entry, c);
+        check_addresses(entry, Self::TRAITS.carries_v6, c);
         if entry.lacks_address() || entry.lacks("interface", keys.interface.is_some()) {
             let what = "a card port needs interface = \"eth1\", its line, and address = [\"192.0.2.1/24\"]";
             entry.add(c, what);

@@ -1,10 +1,10 @@
-//! ARP received by one queue of a port, passed to the others: a device delivers an answer to one
-//! queue, whichever of them asked.
+//! ARP and neighbour discovery received by one queue of a port, passed to the others: a device
+//! delivers an answer to one queue, whichever of them asked.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use convoy_packet::arp::Arp;
+use crate::l2_host::Discovery;
 
 /// Messages that wait for a queue, at most; others are lost, and requested again if needed.
 const WAITING: usize = 64;
@@ -13,7 +13,7 @@ const WAITING: usize = 64;
 struct Inbox {
     /// Avoids the lock while there are no messages.
     has_some: AtomicBool,
-    messages: Mutex<Vec<Arp>>,
+    messages: Mutex<Vec<Discovery>>,
 }
 
 /// An inbox for each queue.
@@ -25,7 +25,7 @@ impl Heard {
     }
 
     /// Passes a message to all queues but `own`.
-    pub(super) fn tell(&self, own: usize, message: &Arp) {
+    pub(super) fn tell(&self, own: usize, message: &Discovery) {
         let others = self.0.iter().enumerate().filter(|(queue, _)| *queue != own);
         for (_, inbox) in others {
             let mut messages = inbox.messages.lock().unwrap_or_else(PoisonError::into_inner);
@@ -37,7 +37,7 @@ impl Heard {
     }
 
     /// Messages of other queues since the last call.
-    pub(super) fn take(&self, own: usize) -> Vec<Arp> {
+    pub(super) fn take(&self, own: usize) -> Vec<Discovery> {
         let Some(inbox) = self.0.get(own).filter(|inbox| inbox.has_some.load(Ordering::Acquire)) else {
             return Vec::new();
         };
@@ -50,14 +50,15 @@ impl Heard {
 #[cfg(test)]
 mod tests {
     use convoy_packet::MacAddress;
-    use convoy_packet::arp::Operation;
+    use convoy_packet::arp::{Arp, Operation};
 
     use super::*;
 
-    fn message(last: u8) -> Arp {
+    fn message(last: u8) -> Discovery {
         let mac = MacAddress([2, 0, 0, 0, 0, last]);
         let sender = [192, 0, 2, last].into();
-        Arp { operation: Operation::Reply, sender_mac: mac, sender, target_mac: mac, target: sender }
+        let operation = Operation::Reply;
+        Discovery::Arp(Arp { operation, sender_mac: mac, sender, target_mac: mac, target: sender })
     }
 
     #[test]

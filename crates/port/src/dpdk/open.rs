@@ -1,5 +1,6 @@
 //! Opens a `dpdk` port: the device with a queue pair for each worker.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use convoy_dpdk::{DpdkError, Eal, EthernetConfig, is_pci_address};
@@ -8,7 +9,6 @@ use super::DpdkSettings;
 use super::heard::Heard;
 use super::port::DpdkPort;
 use crate::backend::{Context, Opened};
-use crate::l2_host::keys::v4_addresses;
 use crate::l2_host::{Identity, L2Host, Takes};
 use crate::{PortConfig, PortDescription, PortError};
 
@@ -35,14 +35,16 @@ pub(super) fn open(
         descriptors: settings.descriptors,
         mtu: context.mtu.into(),
         mac: settings.mac,
+        all_groups: port.addresses.iter().any(|(address, _)| address.is_ipv6()),
     };
     let device = eal.ethernet(&settings.device, &config).map_err(|error| match error {
         DpdkError::Device { .. } => invalid(format!("{error}; {}", remedy(&settings.device))),
         error => invalid(error.to_string()),
     })?;
     let takes = if port.is_outside { Takes::Own } else { Takes::All };
-    let identity =
-        Identity::new(device.mac, &v4_addresses(port), settings.gateway, takes).map_err(invalid)?;
+    let gateways = [settings.gateway.map(IpAddr::from), settings.gateway_v6.map(IpAddr::from)];
+    let gateways: Vec<IpAddr> = gateways.into_iter().flatten().collect();
+    let identity = Identity::new(device.mac, &port.addresses, &gateways, takes).map_err(invalid)?;
     let heard = Arc::new(Heard::new(device.queues.len()));
     let description = PortDescription { name: port.name.clone(), kind: port.kind(), mtu: config.mtu };
     let count = device.queues.len();

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use convoy_dpdk::{ETHERNET_BURST, EthernetCounters, EthernetQueue};
-use convoy_packet::{Frame, FramePool, MacAddress, ethernet};
+use convoy_packet::{Frame, FramePool, ethernet, ip};
 
 use super::heard::Heard;
-use crate::l2_host::{Dropped, Incoming, L2Host, echo_reply};
+use crate::l2_host::{Dropped, Incoming, L2Host, OwnFrame, echo_reply};
 use crate::super_packet::TAILROOM;
 use crate::{Port, PortCounters, PortDescription, PortError};
 
@@ -70,8 +70,8 @@ impl DpdkPort {
         }
         let (queue, mac) = (&mut self.queue, self.own.host.identity.mac);
         self.own.host.due(pool, &mut |request| {
-            let head = ethernet::header(MacAddress::BROADCAST, mac, ethernet::ARP);
-            queue.send([(head, &request.to_bytes()[..])]);
+            let head = ethernet::header(request.to, mac, request.ethertype);
+            queue.send([(head, &request.bytes[..])]);
         });
     }
 
@@ -86,7 +86,7 @@ impl DpdkPort {
         while !outbox.is_empty() {
             let frames = outbox.iter();
             let sent = queue
-                .send(frames.map(|(to, frame)| (ethernet::header(*to, mac, ethernet::IPV4), &frame[..])));
+                .send(frames.map(|(to, frame)| (ethernet::header(*to, mac, ethertype(frame)), &frame[..])));
             for (_, frame) in outbox.drain(..sent) {
                 own.counters.count_sent(frame.len());
                 pool.give_back(frame);
@@ -118,16 +118,16 @@ impl Own {
                 }
                 None => self.drops.no_frame += 1,
             },
-            Incoming::Arp(message) => {
+            Incoming::Discovery(message) => {
                 let (number, heard) = heard;
                 heard.tell(number, &message);
-                if let Some((to, answer)) = self.host.hear(&message) {
-                    self.answer(to, ethernet::ARP, answer.to_bytes().to_vec());
+                if let Some(answer) = self.host.hear(&message) {
+                    self.answer(answer);
                 }
             }
             Incoming::Echo(from, request) => {
-                if let Some(reply) = echo_reply(request) {
-                    self.answer(from, ethernet::IPV4, reply);
+                if let Some(reply) = echo_reply(from, request) {
+                    self.answer(reply);
                 }
             }
             Incoming::Dropped(Dropped::OtherHost) => self.drops.other_host += 1,
@@ -137,11 +137,15 @@ impl Own {
         }
     }
 
-    fn answer(&mut self, to: MacAddress, ethertype: u16, bytes: Vec<u8>) {
+    fn answer(&mut self, OwnFrame { to, ethertype, bytes }: OwnFrame) {
         if self.answers.len() < ANSWERS && bytes.len() <= self.description.mtu {
             self.answers.push((ethernet::header(to, self.host.identity.mac, ethertype), bytes));
         }
     }
+}
+
+fn ethertype(packet: &[u8]) -> u16 {
+    if ip::is_v6(packet) { ethernet::IPV6 } else { ethernet::IPV4 }
 }
 
 impl Port for DpdkPort {

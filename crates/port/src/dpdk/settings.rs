@@ -1,12 +1,12 @@
 //! The `dpdk` port in the configuration.
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 use convoy_packet::MacAddress;
 use convoy_settings::{Checker, Text, tables};
 
 use crate::backend::{Backend, Context, Entry, Opened, PortTraits, Queues, Side};
-use crate::l2_host::keys::{check_addresses, gateway, mac};
+use crate::l2_host::keys::{check_addresses, gateway, gateway_v6, mac};
 use crate::{PortConfig, PortError};
 
 /// The longest name of a `net_ring` device, in bytes: the driver names its rings after it, and
@@ -20,6 +20,7 @@ tables! {
     pub DpdkKeys {
         device: String,
         gateway: String,
+        gateway_v6: String,
         mac: String,
         descriptors: u32,
     }
@@ -33,6 +34,8 @@ pub struct DpdkSettings {
     pub device: String,
     /// The router to what is not on its link.
     pub gateway: Option<Ipv4Addr>,
+    /// The same for IPv6.
+    pub gateway_v6: Option<Ipv6Addr>,
     /// Its Ethernet address; by default the device's own.
     pub mac: Option<MacAddress>,
     /// Frames that each queue holds, each way.
@@ -46,8 +49,8 @@ impl Backend for DpdkSettings {
         side: Side::AsNamed,
         carries_udp: true,
         carries_native: true,
-        carries_ike: false,
-        carries_v6: false,
+        carries_ike: true,
+        carries_v6: true,
         queues: Queues::EachWorker,
         hears_reports: false,
         is_engine: false,
@@ -58,7 +61,7 @@ impl Backend for DpdkSettings {
     };
 
     fn check(keys: &DpdkKeys, entry: &Entry<'_>, c: &mut Checker<'_>) -> Self {
-        check_addresses(entry, c);
+        check_addresses(entry, Self::TRAITS.carries_v6, c);
         if entry.lacks_address() || entry.lacks("device", keys.device.is_some()) {
             let what = "a dpdk port needs device = \"0000:1a:00.0\", or a virtual device such as \"net_af_packet0,iface=eth1\", and \
                         address = [\"192.0.2.1/24\"]";
@@ -70,6 +73,7 @@ impl Backend for DpdkSettings {
         Self {
             device: keys.device.as_ref().map(|text| text.get_ref().clone()).unwrap_or_default(),
             gateway: keys.gateway.as_ref().and_then(|text| gateway(c, text)),
+            gateway_v6: keys.gateway_v6.as_ref().and_then(|text| gateway_v6(c, text)),
             mac: keys.mac.as_ref().and_then(|text| mac(c, text)),
             descriptors: c.in_range(keys.descriptors.as_ref(), "port.descriptors", DESCRIPTORS, (64, 16_384)),
         }

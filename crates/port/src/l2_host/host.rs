@@ -1,28 +1,28 @@
-//! A host's state on its link: ARP, and the packets that wait for an answer.
+//! A host's state on its link: its neighbours, and the packets that wait for an answer.
 
 use std::collections::VecDeque;
+use std::net::IpAddr;
 use std::time::Instant;
 
-use convoy_packet::arp::{Arp, Operation};
-use convoy_packet::{Frame, FramePool, Ipv4, MacAddress, Offload};
+use convoy_packet::{Frame, FramePool, Ipv4, Ipv6, MacAddress, Offload, ip, udp};
 
-use super::identity::Identity;
-use super::incoming::{arp_reply, arp_request};
+use super::discovery::{Discovery, OwnFrame, Told, request};
+use super::identity::{Identity, Takes};
 use super::neighbours::Neighbours;
 
-/// The share of a pool's frames that may wait for ARP at all queues of a port together: 1 / SHARE.
-/// A worker stops reading while less than a quarter of its pool is free, and other workers that
-/// hand packets over to it may hold half: what several ports keep must fit into the rest.
+/// The share of a pool's frames that may wait for an answer at all queues of a port together: 1 /
+/// SHARE. A worker stops reading while less than a quarter of its pool is free, and other workers
+/// that hand packets over to it may hold half: what several ports keep must fit into the rest.
 const SHARE: usize = 16;
 
 /// Packets that a host did not send, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct L2HostDrops {
-    /// No next hop is known for the destination, or it is no IPv4 packet that may be sent.
+    /// No next hop is known for the destination, or it is no packet that may be sent.
     pub(crate) no_way: u64,
     /// Longer than the port's MTU.
     pub(crate) too_long: u64,
-    /// The next hop did not answer ARP.
+    /// The next hop did not answer.
     pub(crate) unanswered: u64,
     /// Displaced by later packets or addresses while its next hop was requested.
     pub(crate) displaced: u64,
@@ -78,10 +78,10 @@ impl L2Host {
 
     /// Puts a packet into the outbox, or keeps it until its next hop has answered. One longer than
     /// `mtu` bytes, or without a next hop, is dropped and counted, as are those displaced by it.
-    pub(crate) fn route(&mut self, frame: Frame, mtu: usize, now_ms: u64, pool: &mut FramePool) {
+    pub(crate) fn route(&mut self, mut frame: Frame, mtu: usize, now_ms: u64, pool: &mut FramePool) {
         // A packet opened by a device is plaintext that nobody has taken out of its outer packet.
         let is_opened = matches!(frame.offload(), Offload::Opened { .. });
-        let destination = Ipv4::parse(&frame).ok().map(|packet| packet.destination());
+        let destination = destination(&frame);
         if destination.is_some() && frame.len() > mtu {
             self.drops.too_long += 1;
             return pool.give_back(frame);
@@ -91,6 +91,10 @@ impl L2Host {
             self.drops.no_way += 1;
             return pool.give_back(frame);
         };
+        if self.identity.takes == Takes::Own {
+            // Outside, the sender leaves it to the port, as to a socket.
+            udp::complete_checksum(&mut frame);
+        }
         let share = pool.total(frame.size()) / SHARE / self.queues;
         self.outbox.extend(self.neighbours.route(next_hop, frame, now_ms, share, &mut self.displaced));
         if !self.displaced.is_empty() {
@@ -99,33 +103,39 @@ impl L2Host {
         }
     }
 
-    /// Processes an ARP message: learns from it, and moves packets that waited for it to the
-    /// outbox. Returns the answer, and its receiver.
-    pub(crate) fn hear(&mut self, message: &Arp) -> Option<(MacAddress, Arp)> {
-        if !self.identity.may_answer(message.sender) {
-            // A probe (RFC 5227) has no address yet, but asks whether ours is taken.
-            return message.sender.is_unspecified().then(|| arp_reply(message, &self.identity))?;
+    /// Processes a message of a neighbour: learns from it, and moves packets that waited for it to
+    /// the outbox. Returns the answer.
+    pub(crate) fn hear(&mut self, message: &Discovery) -> Option<OwnFrame> {
+        let now_ms = self.now_ms();
+        let is_news =
+            |told: &Told| !told.is_weak || !self.neighbours.knows_other(told.address, told.mac, now_ms);
+        if let Some(Told { address, mac, is_to_us, .. }) = message.told(&self.identity).filter(is_news) {
+            let freed = self.neighbours.learn(address, mac, is_to_us, now_ms);
+            self.outbox.extend(freed.into_iter().map(|frame| (mac, frame)));
         }
-        let is_to_us = self.identity.has(message.target) && self.identity.is_on_link(message.sender);
-        let is_usable = !message.sender_mac.is_multicast();
-        if is_usable && (is_to_us || message.operation == Operation::Request) {
-            let freed = self.neighbours.learn(message.sender, message.sender_mac, is_to_us, self.now_ms());
-            self.outbox.extend(freed.into_iter().map(|frame| (message.sender_mac, frame)));
-        }
-        arp_reply(message, &self.identity)
+        message.answer(&self.identity)
     }
 
     /// Requests, through `ask`, the addresses that packets wait for, and drops packets that have
     /// waited too long.
-    pub(crate) fn due(&mut self, pool: &mut FramePool, ask: &mut dyn FnMut(&Arp)) {
+    pub(crate) fn due(&mut self, pool: &mut FramePool, ask: &mut dyn FnMut(&OwnFrame)) {
         let now_ms = self.now_ms();
         let identity = &self.identity;
         let mut given_up = self.neighbours.due(now_ms, &mut |address| {
-            if let Some(source) = identity.source_for(address) {
-                ask(&arp_request(address, source, identity));
+            if let Some(frame) = request(address, identity) {
+                ask(&frame);
             }
         });
         self.drops.unanswered += given_up.len() as u64;
         pool.give_back_burst(&mut given_up);
+    }
+}
+
+/// The destination of a whole packet.
+fn destination(packet: &[u8]) -> Option<IpAddr> {
+    if ip::is_v6(packet) {
+        Ipv6::parse(packet).ok().map(|packet| packet.destination().into())
+    } else {
+        Ipv4::parse(packet).ok().map(|packet| packet.destination().into())
     }
 }

@@ -1,12 +1,16 @@
 //! The kind of a frame from the line. Pure.
 
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
-use convoy_packet::arp::{self, Arp};
+use convoy_packet::arp::Arp;
 use convoy_packet::ipv4::{self, Ipv4Header};
-use convoy_packet::{Ethernet, Icmp, Ipv4, MacAddress, ethernet, icmp, protocol};
+use convoy_packet::ipv6::{self, Ipv6Header};
+use convoy_packet::{
+    Ethernet, Icmp, Ipv4, Ipv6, MacAddress, Ndp, checksum, ethernet, icmp, ip, ndp, protocol,
+};
 
-use super::identity::{Identity, Takes};
+use super::discovery::{Discovery, OwnFrame};
+use super::identity::{Identity, Takes, is_link_local};
 
 /// Routers that an answer may pass.
 const TIME_TO_LIVE: u8 = 64;
@@ -14,8 +18,8 @@ const TIME_TO_LIVE: u8 = 64;
 /// What to do with a frame.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Incoming<'a> {
-    /// ARP: an answer or a request.
-    Arp(Arp),
+    /// ARP or neighbour discovery: an answer or a request.
+    Discovery(Discovery),
     /// An echo request, and its sender.
     Echo(MacAddress, &'a [u8]),
     /// A packet for the gateway, and the number of bytes missing at its end: an ICV's, if a device
@@ -30,11 +34,11 @@ pub(crate) enum Incoming<'a> {
 pub(crate) enum Dropped {
     /// It is for another host on the link, or for a group.
     OtherHost,
-    /// Neither IPv4 nor ARP.
+    /// Neither ARP nor IP of a family of which the port has an address, or discovery of routers.
     OtherProtocol,
     /// A packet to an address that is not the port's.
     OtherAddress,
-    /// Truncated, with a wrong checksum, or invalid ARP.
+    /// Truncated, with a wrong checksum, or invalid ARP or neighbour discovery.
     Malformed,
 }
 
@@ -47,21 +51,25 @@ impl<'a> Incoming<'a> {
         if frame.source().is_multicast() {
             return Self::Dropped(Dropped::Malformed);
         }
-        if !is_ours && frame.destination() != MacAddress::BROADCAST {
+        let is_to_group = identity.is_in_group(frame.destination());
+        if !is_ours && !is_to_group && frame.destination() != MacAddress::BROADCAST {
             return Self::Dropped(Dropped::OtherHost);
         }
         match frame.ethertype() {
             ethernet::ARP => match Arp::parse(frame.payload()) {
-                Ok(Some(message)) if message.sender_mac == frame.source() => Self::Arp(message),
+                Ok(Some(message)) if message.sender_mac == frame.source() => {
+                    Self::Discovery(Discovery::Arp(message))
+                }
                 _ => Self::Dropped(Dropped::Malformed),
             },
-            ethernet::IPV4 if is_ours => Self::packet(&frame, most_missing, identity),
+            ethernet::IPV4 if is_ours => Self::packet_v4(&frame, most_missing, identity),
             ethernet::IPV4 => Self::Dropped(Dropped::OtherHost),
+            ethernet::IPV6 if identity.has_v6() => Self::packet_v6(&frame, is_ours, identity),
             _ => Self::Dropped(Dropped::OtherProtocol),
         }
     }
 
-    fn packet(frame: &Ethernet<'a>, most_missing: usize, identity: &Identity) -> Self {
+    fn packet_v4(frame: &Ethernet<'a>, most_missing: usize, identity: &Identity) -> Self {
         let Ok(packet) = Ipv4::parse_quoted(frame.payload()) else {
             return Self::Dropped(Dropped::Malformed);
         };
@@ -72,18 +80,65 @@ impl<'a> Incoming<'a> {
         if !is_whole || !packet.is_checksum_valid() {
             return Self::Dropped(Dropped::Malformed);
         }
-        let is_own = identity.has(packet.destination());
-        if !is_own && (identity.takes == Takes::Own || !identity.may_answer(packet.destination())) {
+        let ends = (packet.source().into(), packet.destination().into());
+        let is_asked = most_missing == 0 && is_echo_v4(there);
+        Self::addressed((frame.source(), there), missing, ends, is_asked, identity)
+    }
+
+    /// A packet to a group can only be discovery.
+    fn packet_v6(frame: &Ethernet<'a>, is_ours: bool, identity: &Identity) -> Self {
+        let Ok(packet) = Ipv6::parse(frame.payload()) else {
+            return Self::Dropped(Dropped::Malformed);
+        };
+        if ndp::is_ndp(&packet) && packet.hop_limit() == u8::MAX {
+            return match (Ndp::parse(&packet), ndp::is_of_routers(&packet)) {
+                (Some(message), _) => Self::Discovery(Discovery::Ndp(message, frame.source())),
+                (None, true) => Self::Dropped(Dropped::OtherProtocol),
+                (None, false) => Self::Dropped(Dropped::Malformed),
+            };
+        }
+        if !is_ours {
+            return Self::Dropped(Dropped::OtherHost);
+        }
+        let ends = (packet.source().into(), packet.destination().into());
+        let there = packet.as_bytes();
+        Self::addressed((frame.source(), there), 0, ends, is_echo_v6(&packet), identity)
+    }
+
+    /// A packet without its `missing` bytes, by its ends; `is_asked` if it is an echo request.
+    fn addressed(
+        (from, packet): (MacAddress, &'a [u8]),
+        missing: usize,
+        (source, destination): (IpAddr, IpAddr),
+        is_asked: bool,
+        identity: &Identity,
+    ) -> Self {
+        let is_own = identity.has(destination);
+        // What is of one link does not go on to another (RFC 4291 section 2.5.6).
+        let goes_on = identity.takes == Takes::All
+            && identity.may_answer(destination)
+            && !is_link_local(destination)
+            && !is_link_local(source);
+        if !is_own && !goes_on {
             return Self::Dropped(Dropped::OtherAddress);
         }
-        if is_own && is_echo(there) && most_missing == 0 && identity.may_answer(packet.source()) {
-            return Self::Echo(frame.source(), there);
+        if is_own && is_asked && identity.may_answer(source) {
+            return Self::Echo(from, packet);
         }
-        Self::Packet(there, missing)
+        Self::Packet(packet, missing)
     }
 }
 
-fn is_echo(packet: &[u8]) -> bool {
+fn is_echo_v6(packet: &Ipv6<'_>) -> bool {
+    let message = packet.payload();
+    packet.next_header() == protocol::ICMP_V6
+        && Icmp::parse(message).is_ok_and(|icmp| {
+            let pseudo = checksum::pseudo_header(packet.as_bytes(), protocol::ICMP_V6, message.len());
+            icmp.message_type() == icmp::v6::ECHO && icmp.code() == 0 && icmp.is_checksum_valid(pseudo)
+        })
+}
+
+fn is_echo_v4(packet: &[u8]) -> bool {
     let Ok(packet) = Ipv4::parse(packet) else { return false };
     packet.protocol() == protocol::ICMP
         && packet.fragment().is_none()
@@ -92,8 +147,39 @@ fn is_echo(packet: &[u8]) -> bool {
         })
 }
 
-/// The answer to an echo request (RFC 1122 section 3.2.2.6).
-pub(crate) fn echo_reply(request: &[u8]) -> Option<Vec<u8>> {
+/// The answer to an echo request (RFC 1122 section 3.2.2.6, RFC 4443 section 4.2) from this
+/// neighbour.
+pub(crate) fn echo_reply(to: MacAddress, request: &[u8]) -> Option<OwnFrame> {
+    let (ethertype, bytes) = if ip::is_v6(request) {
+        (ethernet::IPV6, echo_reply_v6(request)?)
+    } else {
+        (ethernet::IPV4, echo_reply_v4(request)?)
+    };
+    Some(OwnFrame { to, ethertype, bytes })
+}
+
+fn echo_reply_v6(request: &[u8]) -> Option<Vec<u8>> {
+    let request = Ipv6::parse(request).ok()?;
+    let message = Icmp::parse(request.payload()).ok()?;
+    let mut reply = vec![0; ipv6::HEADER_BYTES];
+    reply.extend_from_slice(request.payload());
+    Ipv6Header {
+        traffic_class: request.traffic_class(),
+        flow_label: 0,
+        payload_length: request.payload_length(),
+        next_header: protocol::ICMP_V6,
+        hop_limit: TIME_TO_LIVE,
+        source: request.destination(),
+        destination: request.source(),
+    }
+    .write(&mut reply);
+    let pseudo = checksum::pseudo_header(&reply, protocol::ICMP_V6, request.payload().len());
+    let body = &mut reply[ipv6::HEADER_BYTES..];
+    icmp::write(body, icmp::v6::ECHO_REPLY, 0, message.rest_of_header(), pseudo);
+    Some(reply)
+}
+
+fn echo_reply_v4(request: &[u8]) -> Option<Vec<u8>> {
     let request = Ipv4::parse(request).ok()?;
     let message = Icmp::parse(request.payload()).ok()?;
     let mut reply = vec![0; ipv4::HEADER_BYTES];
@@ -112,32 +198,6 @@ pub(crate) fn echo_reply(request: &[u8]) -> Option<Vec<u8>> {
     }
     .write(header);
     Some(reply)
-}
-
-/// The answer to an ARP request for an address of this port, and its receiver.
-pub(super) fn arp_reply(request: &Arp, identity: &Identity) -> Option<(MacAddress, Arp)> {
-    let is_asked = request.operation == arp::Operation::Request && identity.has(request.target);
-    is_asked.then(|| {
-        let reply = Arp {
-            operation: arp::Operation::Reply,
-            sender_mac: identity.mac,
-            sender: request.target,
-            target_mac: request.sender_mac,
-            target: request.sender,
-        };
-        (request.sender_mac, reply)
-    })
-}
-
-/// A request for an address, from one that is on the same link.
-pub(super) fn arp_request(address: Ipv4Addr, source: Ipv4Addr, identity: &Identity) -> Arp {
-    Arp {
-        operation: arp::Operation::Request,
-        sender_mac: identity.mac,
-        sender: source,
-        target_mac: MacAddress([0; 6]),
-        target: address,
-    }
 }
 
 #[cfg(test)]

@@ -1,19 +1,23 @@
 //! The configuration keys of the ports that are hosts of their own on a link, `card` and `dpdk`, in
 //! every build.
 
-#[cfg(any(feature = "card", feature = "dpdk"))]
+#[cfg(feature = "card")]
 use std::net::IpAddr;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 use convoy_packet::MacAddress;
 use convoy_settings::{Checker, Text};
 
 use crate::backend::Entry;
 
-/// Its own addresses are IPv4.
-pub(crate) fn check_addresses(entry: &Entry<'_>, c: &mut Checker<'_>) {
+/// Its own addresses are a host's, of IPv4 or of both families.
+pub(crate) fn check_addresses(entry: &Entry<'_>, carries_v6: bool, c: &mut Checker<'_>) {
     for (text, address) in entry.addresses {
-        if address.addr().is_ipv6() || address.addr().is_unspecified() {
+        let address = address.addr();
+        if address.is_unspecified() || address.is_multicast() {
+            let what = "this kind of port has addresses of its own, such as 192.0.2.1/24";
+            c.add(&text.span(), "port.address", what);
+        } else if address.is_ipv6() && !carries_v6 {
             let what = "this kind of port has IPv4 addresses of its own, such as 192.0.2.1/24";
             c.add(&text.span(), "port.address", what);
         }
@@ -30,6 +34,16 @@ pub(crate) fn gateway(c: &mut Checker<'_>, text: &Text) -> Option<Ipv4Addr> {
     parsed
 }
 
+/// The router of IPv6 to what is not on its link.
+pub(crate) fn gateway_v6(c: &mut Checker<'_>, text: &Text) -> Option<Ipv6Addr> {
+    let parsed = text.get_ref().parse().ok();
+    if parsed.is_none() {
+        let what = format!("{:?} is not an IPv6 address such as 2001:db8::fe", text.get_ref());
+        c.add(&text.span(), "port.gateway_v6", what);
+    }
+    parsed
+}
+
 /// An Ethernet address of one host: the first byte's lowest bit is for groups.
 pub(crate) fn mac(c: &mut Checker<'_>, text: &Text) -> Option<MacAddress> {
     let parsed = text.get_ref().parse::<MacAddress>().ok();
@@ -42,7 +56,7 @@ pub(crate) fn mac(c: &mut Checker<'_>, text: &Text) -> Option<MacAddress> {
 }
 
 /// A port's addresses, which are of IPv4 as checked.
-#[cfg(any(feature = "card", feature = "dpdk"))]
+#[cfg(feature = "card")]
 pub(crate) fn v4_addresses(port: &crate::PortConfig) -> Vec<(Ipv4Addr, u8)> {
     let addresses = port.addresses.iter().filter_map(|(address, bits)| match address {
         IpAddr::V4(address) => Some((*address, *bits)),

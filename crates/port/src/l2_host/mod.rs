@@ -1,6 +1,8 @@
-//! A host of its own on an Ethernet link that the kernel does not have: its addresses, ARP, next
-//! hops and echo replies, for the ports `card` and `dpdk`. IPv4 only.
+//! A host of its own on an Ethernet link that the kernel does not have: its addresses, ARP,
+//! neighbour discovery, next hops and echo replies, for the ports `card` (IPv4 alone) and `dpdk`.
 
+#[cfg(any(feature = "card", feature = "dpdk"))]
+mod discovery;
 #[cfg(any(feature = "card", feature = "dpdk"))]
 mod host;
 #[cfg(any(feature = "card", feature = "dpdk"))]
@@ -14,9 +16,10 @@ mod neighbours;
 mod waiting;
 
 #[cfg(feature = "dpdk")]
-pub(crate) use incoming::Dropped;
+pub(crate) use {discovery::Discovery, incoming::Dropped};
 #[cfg(any(feature = "card", feature = "dpdk"))]
 pub(crate) use {
+    discovery::OwnFrame,
     host::L2Host,
     identity::{Identity, Takes},
     incoming::{Incoming, echo_reply},

@@ -1,11 +1,11 @@
-//! The neighbours' hardware addresses (RFC 826), and the packets that wait for one. Pure: time is
-//! an argument, in ms.
+//! The neighbours' hardware addresses, by ARP (RFC 826) and neighbour discovery (RFC 4861), and the
+//! packets that wait for one. Pure: time is an argument, in ms.
 //!
 //! Known and requested addresses are kept apart, so that a scan of absent hosts takes no room from
 //! present ones.
 
 use std::collections::{HashMap, VecDeque};
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 use convoy_packet::{Frame, MacAddress};
 
@@ -52,8 +52,8 @@ struct Asked {
 /// The table.
 #[derive(Default)]
 pub(super) struct Neighbours {
-    known: HashMap<Ipv4Addr, Known>,
-    asked: HashMap<Ipv4Addr, Asked>,
+    known: HashMap<IpAddr, Known>,
+    asked: HashMap<IpAddr, Asked>,
     waiting: Waiting,
     next_number: u64,
     /// When the earliest request of each table is due.
@@ -67,7 +67,7 @@ impl Neighbours {
     /// wait. Displaced ones are added to `displaced`.
     pub(super) fn route(
         &mut self,
-        next_hop: Ipv4Addr,
+        next_hop: IpAddr,
         frame: Frame,
         now_ms: u64,
         share: usize,
@@ -91,7 +91,7 @@ impl Neighbours {
         None
     }
 
-    fn ask_for(&mut self, address: Ipv4Addr, now_ms: u64, displaced: &mut Vec<Frame>) {
+    fn ask_for(&mut self, address: IpAddr, now_ms: u64, displaced: &mut Vec<Frame>) {
         if self.asked.len() >= ASKED
             && let Some((&oldest, _)) = self.asked.iter().min_by_key(|(_, asked)| asked.number)
         {
@@ -108,7 +108,7 @@ impl Neighbours {
     /// the packets that waited for it.
     pub(super) fn learn(
         &mut self,
-        address: Ipv4Addr,
+        address: IpAddr,
         mac: MacAddress,
         is_to_us: bool,
         now_ms: u64,
@@ -130,9 +130,14 @@ impl Neighbours {
         if was_asked { self.waiting.take(address) } else { VecDeque::new() }
     }
 
+    /// Whether an address is known to have another hardware address than this.
+    pub(super) fn knows_other(&self, address: IpAddr, mac: MacAddress, now_ms: u64) -> bool {
+        self.known.get(&address).is_some_and(|known| now_ms < known.until_ms && known.mac != mac)
+    }
+
     /// Sends every request that is due; returns the packets whose next hop has not answered for too
     /// long.
-    pub(super) fn due(&mut self, now_ms: u64, ask: &mut dyn FnMut(Ipv4Addr)) -> Vec<Frame> {
+    pub(super) fn due(&mut self, now_ms: u64, ask: &mut dyn FnMut(IpAddr)) -> Vec<Frame> {
         let is_due = |due_ms: Option<u64>| due_ms.is_some_and(|due_ms| due_ms <= now_ms);
         if is_due(self.known_due_ms) {
             let mut next_ms = None;

@@ -1,7 +1,7 @@
 //! Packets that wait until their next hop has answered: bounded for each next hop and in all.
 
 use std::collections::VecDeque;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 use convoy_packet::{Frame, FrameSize};
 
@@ -9,7 +9,7 @@ use convoy_packet::{Frame, FrameSize};
 pub(super) const FOR_ONE: usize = 64;
 
 struct Packet {
-    next_hop: Ipv4Addr,
+    next_hop: IpAddr,
     size: FrameSize,
     frame: Frame,
 }
@@ -22,7 +22,7 @@ impl Waiting {
     /// Queues a packet. Returns the displaced one: the oldest to the same next hop if too many wait
     /// for that, or the oldest in a frame of the same size if `share` of them wait. The pool has
     /// frames of each size, and none may run out.
-    pub(super) fn push(&mut self, next_hop: Ipv4Addr, frame: Frame, share: usize) -> Option<Frame> {
+    pub(super) fn push(&mut self, next_hop: IpAddr, frame: Frame, share: usize) -> Option<Frame> {
         let size = frame.size();
         let displaced = if self.count(|it| it.next_hop == next_hop) >= FOR_ONE {
             self.remove_first(|it| it.next_hop == next_hop)
@@ -36,12 +36,12 @@ impl Waiting {
     }
 
     /// Takes the packets that wait for an address, in order.
-    pub(super) fn take(&mut self, address: Ipv4Addr) -> VecDeque<Frame> {
+    pub(super) fn take(&mut self, address: IpAddr) -> VecDeque<Frame> {
         self.take_unless(|next_hop| next_hop != address).into()
     }
 
     /// Takes the packets that wait for other addresses than these, in order.
-    pub(super) fn take_unless(&mut self, stays: impl Fn(Ipv4Addr) -> bool) -> Vec<Frame> {
+    pub(super) fn take_unless(&mut self, stays: impl Fn(IpAddr) -> bool) -> Vec<Frame> {
         let mut leaving = Vec::new();
         for _ in 0..self.0.len() {
             let Some(packet) = self.0.pop_front() else { break };
@@ -77,8 +77,8 @@ mod tests {
         frame
     }
 
-    fn address(n: usize) -> Ipv4Addr {
-        Ipv4Addr::new(10, 2, 0, n as u8)
+    fn address(n: usize) -> IpAddr {
+        [10, 2, 0, n as u8].into()
     }
 
     #[test]

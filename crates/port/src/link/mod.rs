@@ -1,9 +1,11 @@
 //! The common parts of the ports at an Ethernet interface of the kernel's, `af_xdp` and
 //! `af_packet`.
 //!
-//! A BPF program decides which frames are the gateway's ([`program`]); ARP, IKE, ssh and everything
-//! else stay with the kernel. The kernel also knows the next hops on the link ([`next_hops`]), and
-//! sends packets itself whose next hop it does not know yet.
+//! A BPF program decides which frames are the gateway's ([`program`]): ESP, AH and, with charon,
+//! IKE. ARP, ssh and everything else stay with the kernel. The kernel also knows the next hops on
+//! the link ([`next_hops`]), and sends packets itself whose next hop it does not know yet. It also
+//! reassembles datagrams that were fragmented on the way, since only the first fragment shows a
+//! port: with charon, they come to the port through sockets.
 
 mod host;
 mod networks;
@@ -21,8 +23,9 @@ use convoy_packet::{Frame, FramePool, Ipv4, Ipv6, MacAddress, ethernet, ipv6, ud
 use crate::fragments::{Ends, FragmentSender};
 use crate::path_mtu::PathMtus;
 use crate::udp::reports::Reports;
+use crate::udp::{Udp, UdpConfig};
 use crate::unsent::UnsentPackets;
-use crate::{PortCounters, PortDescription, PortError, PortKind, Prefix};
+use crate::{Port, PortCounters, PortDescription, PortError, PortKind, Prefix};
 pub use host::{HostConfig, HostKind};
 pub(crate) use networks::Networks;
 use next_hops::{Egress, NextHops};
@@ -43,9 +46,8 @@ pub(crate) enum LinkTakes {
         addresses: Vec<IpAddr>,
         /// The port of UDP.
         udp_port: u16,
-        /// Whether the port is bound, so that the kernel does not refuse what arrives there beside
-        /// ESP.
-        holds_port: bool,
+        /// Whose the other datagrams to that port are.
+        beside: Beside,
     },
     /// Inside: packets sent to this host that go on to these networks.
     Plaintext {
@@ -57,6 +59,17 @@ pub(crate) enum LinkTakes {
         /// The address and port.
         to: SocketAddr,
     },
+}
+
+/// Whose datagrams are that arrive at the UDP port of ESP and are no ESP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Beside {
+    /// Another port's, which has the same address.
+    Others,
+    /// Nobody's: keep-alives. The UDP port is bound, so that the kernel does not refuse them.
+    Nobody,
+    /// The gateway's, and those to this port as well: IKE.
+    Ike(u16),
 }
 
 /// The configuration of a port at an interface.
@@ -97,17 +110,40 @@ impl LinkConfig {
     /// would otherwise reject. If another program uses the port, it is bound as well.
     pub(crate) fn held_sockets(&self) -> Vec<UdpSocket> {
         match &self.takes {
-            LinkTakes::Protected { addresses, udp_port, holds_port: true } => {
+            LinkTakes::Protected { addresses, udp_port, beside: Beside::Nobody } => {
                 addresses.iter().filter_map(|address| UdpSocket::bind((*address, *udp_port)).ok()).collect()
             }
             _ => Vec::new(),
         }
+    }
+
+    /// With IKE, sockets at its UDP ports. They receive what the program leaves to the kernel:
+    /// datagrams in fragments, keep-alives, and IKE by another interface. They also keep the kernel
+    /// from refusing it, and another program from answering it.
+    fn datagrams(&self) -> Result<Option<Udp>, PortError> {
+        let LinkTakes::Protected { addresses, udp_port, beside: Beside::Ike(ike_port) } = &self.takes else {
+            return Ok(None);
+        };
+        let queues = Udp::bind(&UdpConfig {
+            name: self.name.clone(),
+            addresses: addresses.clone(),
+            ports: vec![*udp_port, *ike_port],
+            // Nothing leaves by them.
+            mtu: u16::MAX,
+            own_ports: None,
+            queues: 1,
+            offloads: false,
+            reports: Vec::new(),
+            mark: None,
+        })?;
+        Ok(queues.into_iter().next())
     }
 }
 
 /// The common state of a port's queue.
 pub(crate) struct Link {
     pub(crate) description: PortDescription,
+    /// Without those of what came through the kernel's sockets.
     pub(crate) counters: PortCounters,
     pub(crate) path_mtus: PathMtus,
     pub(crate) unsent: UnsentPackets,
@@ -117,12 +153,14 @@ pub(crate) struct Link {
     sent_by_kernel: u64,
     is_outside: bool,
     reports: Reports,
+    /// What the kernel has of the port's datagrams.
+    datagrams: Option<Udp>,
     /// Calls of `receive` since the last look at routes and neighbours.
     calls: u32,
 }
 
 impl Link {
-    /// Opens the sockets of one queue; the first receives ICMP.
+    /// Opens the sockets of one queue; the first receives ICMP, and datagrams from the kernel.
     pub(crate) fn open(config: &LinkConfig, number: u32, queue: usize) -> Result<Self, PortError> {
         let ends: Vec<IpAddr> = match &config.takes {
             LinkTakes::Protected { addresses, .. } => addresses.clone(),
@@ -150,6 +188,7 @@ impl Link {
             sent_by_kernel: 0,
             is_outside: matches!(config.takes, LinkTakes::Protected { .. }),
             reports: Reports::open(reports).map_err(sockets)?,
+            datagrams: if queue == 0 { config.datagrams()? } else { None },
             calls: 0,
         })
     }
@@ -164,18 +203,32 @@ impl Link {
         self.sent_by_kernel
     }
 
-    /// Descriptors that become readable when the kernel has news of routes, neighbours or paths.
-    pub(crate) fn readable_fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        std::iter::once(self.next_hops.as_fd()).chain(self.reports.sockets())
+    /// Its counters, whichever way packets came.
+    pub(crate) fn counters(&self) -> PortCounters {
+        let by_socket = self.datagrams.as_ref().map(Port::counters).unwrap_or_default();
+        PortCounters {
+            received_packets: self.counters.received_packets + by_socket.received_packets,
+            received_bytes: self.counters.received_bytes + by_socket.received_bytes,
+            receive_dropped: self.counters.receive_dropped + by_socket.receive_dropped,
+            system_calls: self.counters.system_calls + by_socket.system_calls,
+            ..self.counters
+        }
     }
 
-    /// Whether received reports wait to be handed out.
+    /// Descriptors that become readable when the kernel has news of routes, neighbours or paths, or
+    /// a datagram.
+    pub(crate) fn readable_fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let datagrams = self.datagrams.as_ref().and_then(Port::readable_fds).unwrap_or_default();
+        std::iter::once(self.next_hops.as_fd()).chain(self.reports.sockets()).chain(datagrams)
+    }
+
+    /// Whether received reports or datagrams wait to be handed out.
     pub(crate) fn has_waiting(&self) -> bool {
-        self.reports.has_waiting()
+        self.reports.has_waiting() || self.datagrams.as_ref().is_some_and(Port::has_waiting)
     }
 
     /// Reads the kernel's news of routes and neighbours and, up to `limit` frames in `burst`, ICMP
-    /// about paths, if it is time.
+    /// about paths and datagrams, if it is time.
     pub(crate) fn look(
         &mut self,
         was_idle: bool,
@@ -189,6 +242,10 @@ impl Link {
             let calls =
                 self.next_hops.follow().map_err(|source| self.description.failed("follow routes", source))?;
             self.counters.system_calls += calls;
+            let room = limit.saturating_sub(burst.len());
+            if let Some(datagrams) = &mut self.datagrams {
+                datagrams.receive(pool, room, burst)?;
+            }
         }
         let reports = self.reports.receive(was_idle, &mut self.counters, pool, limit, burst);
         reports.map_err(|source| self.description.failed("receive ICMP", source))

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use convoy_packet::protocol::{AH, ESP, FRAGMENT, UDP};
 use convoy_packet::{MacAddress, ethernet, ipv4, ipv6, udp};
 
-use super::{LinkTakes, Networks};
+use super::{Beside, LinkTakes, Networks};
 use crate::assembler::{
     Assembler, CONTEXT, DATA, END, LOOK_UP, Label, R0, R1, R2, R3, R5, Reads, STACK, Size, TRANSPORT,
 };
@@ -205,9 +205,9 @@ fn classify(
     hook.skip_tag(&mut asm, if dropped.is_some() { Label::Inner } else { Label::Pass });
     asm.goto(Label::Pass);
     match takes {
-        LinkTakes::Protected { addresses, udp_port, .. } => {
+        LinkTakes::Protected { addresses, udp_port, beside } => {
             addressed(&mut asm, addresses, Wants::Ipsec);
-            esp_in_udp(&mut asm, *udp_port);
+            esp_in_udp(&mut asm, *udp_port, *beside);
         }
         LinkTakes::Datagrams { to } => {
             addressed(&mut asm, &[to.ip()], Wants::Udp);
@@ -259,19 +259,24 @@ fn addressed(asm: &mut Assembler, addresses: &[IpAddr], wants: Wants) {
     }
 }
 
-/// Takes ESP in a UDP datagram to this port.
-fn esp_in_udp(asm: &mut Assembler, udp_port: u16) {
+/// Takes ESP in a UDP datagram to this port and, if it is the gateway's, IKE on either port.
+fn esp_in_udp(asm: &mut Assembler, udp_port: u16, beside: Beside) {
     asm.here(Label::Udp);
     asm.need(TRANSPORT, ESP_IN_UDP);
     asm.transport_field(Size::Half, 2);
+    if let Beside::Ike(ike_port) = beside {
+        asm.if_equal(R5, half(ike_port), Label::Take);
+    }
     asm.unless_equal(R5, half(udp_port), Label::Pass);
     // The length in host byte order: less is a keep-alive, whatever pads the frame.
     asm.transport_field(Size::Half, 4);
     asm.swap_order(R5, 16);
     asm.jump(0xa5, R5, 0, ESP_IN_UDP, Label::Pass);
-    asm.transport_field(Size::Word, 8);
-    // The marker of IKE (RFC 3948 section 2.2).
-    asm.if_equal(R5, 0, Label::Pass);
+    if !matches!(beside, Beside::Ike(_)) {
+        asm.transport_field(Size::Word, 8);
+        // The marker of IKE (RFC 3948 section 2.2).
+        asm.if_equal(R5, 0, Label::Pass);
+    }
     asm.goto(Label::Take);
 }
 
@@ -306,7 +311,7 @@ fn addressed_v4(asm: &mut Assembler, addresses: &[IpAddr], wants: Wants) {
     asm.field(Size::Byte, IP + 9);
     take_ipsec(asm, wants);
     asm.unless_equal(R5, UDP.into(), Label::Pass);
-    // Only the first fragment of a datagram shows its port, and the kernel needs all of IKE's.
+    // Only the first fragment of a datagram shows its port, and the kernel needs all of them.
     asm.field(Size::Half, IP + 6);
     asm.add(0x57, R5, 0, 0, half(FRAGMENT_BITS) as i32);
     asm.unless_equal(R5, 0, Label::Pass);

@@ -2,7 +2,7 @@
 
 use convoy_settings::{Checker, tables};
 
-use super::{LinkConfig, LinkTakes};
+use super::{Beside, LinkConfig, LinkTakes};
 use crate::backend::{Backend, Context, Entry, Opened, PortTraits, Queues, Side};
 use crate::{IKE_PORT, NATT_PORT, PortConfig, PortError, PortKind};
 
@@ -43,7 +43,7 @@ impl<B: By> Backend for LinkSettings<B> {
         side: Side::AsNamed,
         carries_udp: true,
         carries_native: true,
-        carries_ike: false,
+        carries_ike: true,
         carries_v6: true,
         queues: Queues::EachWorker,
         hears_reports: true,
@@ -92,8 +92,11 @@ impl<B: By> Backend for LinkSettings<B> {
             LinkTakes::Protected {
                 addresses: port.plain_addresses(),
                 udp_port: self.udp_port,
-                // With charon, or beside a port over the kernel's sockets, somebody else has it.
-                holds_port: context.ike_port.is_none() && context.is_only_outside,
+                beside: match context.ike_port {
+                    Some(port) => Beside::Ike(port),
+                    None if context.is_only_outside => Beside::Nobody,
+                    None => Beside::Others,
+                },
             }
         } else {
             LinkTakes::Plaintext { networks: context.networks.clone() }

@@ -123,12 +123,12 @@ fn a_tunnel_must_fit_the_ports() {
 }
 
 #[test]
-fn a_dpdk_port_has_a_device_and_addresses_and_no_ike() {
+fn a_dpdk_port_has_a_device_and_addresses_of_both_families_and_carries_ike() {
     let udp = "kind = \"udp\"\naddress = [\"192.0.2.1\"]";
     let dpdk = "kind = \"dpdk\"\ndevice = \"net_ring0\"\naddress = [\"192.0.2.1/24\"]";
     let config = Config::parse("test.toml", &changed(udp, dpdk)).expect("good");
-    let settings =
-        DpdkSettings { device: "net_ring0".to_owned(), gateway: None, mac: None, descriptors: 1024 };
+    let device = "net_ring0".to_owned();
+    let settings = DpdkSettings { device, gateway: None, gateway_v6: None, mac: None, descriptors: 1024 };
     assert_eq!(config.ports[1].settings, PortSettings::Dpdk(settings));
     assert_eq!(config.ports[1].settings.dpdk_device(), Some("net_ring0"));
     let holds = |to: &str, what: &str| {
@@ -145,46 +145,75 @@ fn a_dpdk_port_has_a_device_and_addresses_and_no_ike() {
     );
     let longest = dpdk.replace("net_ring0", "net_ring_of_17_ch");
     Config::parse("test.toml", &changed(udp, &longest)).expect("17 characters are possible");
-    holds(&dpdk.replace("192.0.2.1/24", "fd00::1/64"), "this kind of port has IPv4 addresses of its own");
+    let both = dpdk.replace("\"192.0.2.1/24\"", "\"192.0.2.1/24\", \"2001:db8::1/64\"");
+    let with_gateways = format!("{both}\ngateway = \"192.0.2.254\"\ngateway_v6 = \"fe80::1\"");
+    let config = Config::parse("test.toml", &changed(udp, &with_gateways)).expect("both families");
+    let PortSettings::Dpdk(DpdkSettings { gateway, gateway_v6, .. }) = &config.ports[1].settings else {
+        panic!("another kind")
+    };
+    assert_eq!(*gateway, Some([192, 0, 2, 254].into()));
+    assert_eq!(gateway_v6.map(|address| address.to_string()).as_deref(), Some("fe80::1"));
+    for group in ["ff02::1/64", "0.0.0.0/0", "::/0", "224.0.0.1/24"] {
+        holds(&dpdk.replace("192.0.2.1/24", group), "this kind of port has addresses of its own");
+    }
+    let of_v4 = "port.gateway_v6: \"192.0.2.254\" is not an IPv6 address";
+    holds(&format!("{dpdk}\ngateway_v6 = \"192.0.2.254\""), of_v4);
     holds(&format!("{dpdk}\ndescriptors = 63"), "port.descriptors: 63 is out of range");
     holds(&format!("{dpdk}\nmac = \"03:00:5e:10:00:01\""), "is not a MAC address");
     let second = format!("{dpdk}\n[[port]]\nname = \"other\"\nkind = \"raw\"\naddress = [\"192.0.2.1\"]");
     holds(&second, "a dpdk port must be the only outside port");
     let with_charon = changed(udp, dpdk).replace("[gateway]\n", "[gateway]\ncharon = \"/run/charon.sock\"\n");
-    let text = errors(&with_charon);
-    assert!(text.contains("a port of kind \"dpdk\" does not carry IKE"), "{text}");
+    Config::parse("test.toml", &with_charon).expect("IKE comes by the same device");
 }
 
 #[test]
-fn ipv6_behind_a_port_for_ipv4_alone_is_refused() {
+fn ike_needs_a_port_outside_that_carries_it() {
+    let udp = "kind = \"udp\"\naddress = [\"192.0.2.1\"]";
+    let with = |port: &str| {
+        changed(udp, port)
+            .replace("[gateway]\n", "[gateway]\ncharon = \"/run/charon.sock\"\n")
+            .replace("encap = \"udp\"", "encap = \"auto\"")
+    };
+    let interface = "interface = \"eth1\"";
+    for (kind, keys) in [
+        ("af_packet", format!("{interface}\naddress = [\"192.0.2.1\"]")),
+        ("af_xdp", format!("{interface}\naddress = [\"192.0.2.1\"]")),
+        ("dpdk", "device = \"net_ring0\"\naddress = [\"192.0.2.1/24\"]".to_owned()),
+        ("card", format!("{interface}\naddress = [\"192.0.2.1/24\"]")),
+    ] {
+        Config::parse("test.toml", &with(&format!("kind = \"{kind}\"\n{keys}"))).expect(kind);
+    }
+    let text = errors(&with("kind = \"raw\"\naddress = [\"192.0.2.1\"]"));
+    let kinds = "\"udp\", \"af_packet\", \"af_xdp\", \"dpdk\" or \"card\", and there is none";
+    assert!(text.contains(&format!("IKE needs an outside port of kind {kinds}")), "{text}");
+}
+
+#[test]
+fn a_dpdk_port_carries_ipv6_on_both_sides() {
     let tun = "kind = \"tun\"\ndevice = \"convoy0\"";
     let inside = changed(tun, "kind = \"dpdk\"\ndevice = \"net_ring0\"");
-    Config::parse("test.toml", &inside).expect("IPv4 selectors fit");
     for (key, v4, both) in [
         ("local_ts", "[\"10.1.0.0/24\"]", "[\"10.1.0.0/24\", \"fd00:1::/64\"]"),
         ("remote_ts", "[\"10.2.0.0/24\"]", "[\"fd00:2::/64\", \"10.2.0.0/24\"]"),
     ] {
         let (v4, both) = (format!("{key} = {v4}"), format!("{key} = {both}"));
-        let text = errors(&inside.replace(&v4, &both));
-        let told = format!(
-            "tunnel.{key}: no IPv6 packet comes or goes by port \"inside\", whose kind \"dpdk\" is for IPv4 alone"
-        );
-        assert!(text.contains(&told) && text.matches("error").count() <= 1, "{text}");
-        // A DPDK port outside can still carry it, in a tunnel over IPv4.
-        let udp = "kind = \"udp\"\naddress = [\"192.0.2.1\"]";
-        let outside = changed(udp, "kind = \"dpdk\"\ndevice = \"net_ring0\"\naddress = [\"192.0.2.1/24\"]");
-        Config::parse("test.toml", &outside.replace(&v4, &both)).expect("tun carries IPv6");
+        Config::parse("test.toml", &inside.replace(&v4, &both)).expect("IPv6 inside");
     }
+    let udp = "kind = \"udp\"\naddress = [\"192.0.2.1\"]";
+    let outside = changed(udp, "kind = \"dpdk\"\ndevice = \"net_ring0\"\naddress = [\"2001:db8::1/64\"]");
+    let ends = "local = \"192.0.2.1\"\nremote = \"192.0.2.2\"";
+    let outside = outside.replace(ends, "local = \"2001:db8::1\"\nremote = \"2001:db8::2\"");
+    Config::parse("test.toml", &outside).expect("IPv6 outside");
 }
 
 #[test]
 fn a_tunnel_by_ipv6_over_a_port_for_ipv4_alone_is_refused() {
     let udp = "kind = \"udp\"\naddress = [\"192.0.2.1\"]";
-    let outside = changed(udp, "kind = \"dpdk\"\ndevice = \"net_ring0\"\naddress = [\"192.0.2.1/24\"]");
+    let outside = changed(udp, "kind = \"card\"\ninterface = \"eth1\"\naddress = [\"192.0.2.1/24\"]");
     let ends = "local = \"192.0.2.1\"\nremote = \"192.0.2.2\"";
     let text = errors(&outside.replace(ends, "local = \"2001:db8::1\"\nremote = \"2001:db8::2\""));
     assert!(
-        text.contains("tunnel.local: port \"outside\" is of kind \"dpdk\", which is for IPv4 alone"),
+        text.contains("tunnel.local: port \"outside\" is of kind \"card\", which is for IPv4 alone"),
         "{text}"
     );
 }

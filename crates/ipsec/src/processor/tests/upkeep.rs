@@ -3,7 +3,7 @@ use crate::job::CryptoJob;
 use crate::lifetime::Expiry;
 use crate::processor::upkeep::KEEPALIVES_AT_ONCE;
 use crate::sa_config::{Lifetime, Limits, SaEnds};
-use convoy_packet::protocol::NO_NEXT_HEADER;
+use convoy_packet::protocol::{NO_NEXT_HEADER, UDP};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -56,6 +56,68 @@ fn ike_on_both_ports_is_set_apart() {
     let mut ike = std::mem::take(&mut b.inbound.ike);
     assert_eq!(b.copied(&mut ike), [plain, marked]);
     b.assert_no_leak();
+}
+
+/// An IKE message from the peer of a gateway, without a checksum.
+fn ike(link: &Link, bytes: usize) -> Vec<u8> {
+    let [source, destination] = link.ends();
+    let header = IpHeader::new(UDP, source, destination);
+    let mut packet = vec![7; header.header_len() + udp::HEADER_BYTES + bytes];
+    header.write(&mut packet);
+    udp::write(&mut packet[header.header_len()..], 500, 500);
+    packet
+}
+
+#[test]
+fn a_damaged_ike_message_and_one_of_ipv6_without_checksum_are_dropped() {
+    for outer_v6 in [false, true] {
+        let link = Link { encap: Some(ENCAP), outer_v6, ..Link::default() };
+        let mut b = link.gateway(1);
+        let mut whole = ike(&link, 100);
+        b.receive(std::slice::from_ref(&whole));
+        assert_eq!(
+            (b.inbound.ike.len(), b.drops(DropReason::MalformedOuter)),
+            if outer_v6 { (0, 1) } else { (1, 0) }
+        );
+        let at = whole.len() - 108;
+        let pseudo = checksum::pseudo_header(&whole, UDP, 108);
+        udp::fill_checksum(&mut whole[at..], pseudo);
+        let mut damaged = whole.clone();
+        *damaged.last_mut().expect("long") ^= 1;
+        b.receive(&[whole, damaged]);
+        assert_eq!(
+            (b.inbound.ike.len(), b.drops(DropReason::MalformedOuter)),
+            if outer_v6 { (1, 2) } else { (2, 1) }
+        );
+        let mut taken = std::mem::take(&mut b.inbound.ike);
+        b.copied(&mut taken);
+        b.assert_no_leak();
+    }
+}
+
+#[test]
+fn a_long_ike_message_leaves_in_fragments_that_the_peer_puts_together() {
+    for outer_v6 in [false, true] {
+        let link = Link { encap: Some(ENCAP), outer_v6, ..Link::default() };
+        let [mut a, mut b] = link.pair();
+        let message = ike(&link, 4_000);
+        let mut out = Vec::new();
+        for bytes in [&message[..], &ike(&link, 100)] {
+            let frame = a.pool.take_filled(bytes, 0).expect("a frame");
+            a.ipsec.outbound.send_own(&mut a.ipsec.tables, frame, &mut a.pool, &mut out);
+        }
+        let sent = a.copied(&mut out);
+        let mtu = usize::from(a.ipsec.tables.config.mtu);
+        assert_eq!(sent.len(), 4, "three fragments, and a short one that is whole");
+        assert!(sent.iter().all(|packet| packet.len() <= mtu));
+        b.receive(&sent);
+        let mut ike = std::mem::take(&mut b.inbound.ike);
+        let ike = b.copied(&mut ike);
+        assert_eq!((ike.len(), ike[0].len()), (2, message.len()));
+        assert!(ike[0].ends_with(&[7; 4_000]));
+        a.assert_no_leak();
+        b.assert_no_leak();
+    }
 }
 
 #[test]

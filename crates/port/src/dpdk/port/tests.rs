@@ -1,11 +1,14 @@
 //! Ports over `net_ring`, which receives from a ring what was sent to it. The test puts frames into
 //! a port's ring, and takes out what the port has sent.
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use convoy_dpdk::{Eal, EthernetConfig, default_arguments};
 use convoy_packet::arp::{Arp, Operation};
-use convoy_packet::{Ethernet, FrameSize, IpHeader, Ipv4, icmp, protocol};
+use convoy_packet::{
+    Ethernet, FrameSize, IpHeader, Ipv4, Ipv6, Layout, MacAddress, Ndp, NdpKind, Udp, checksum, icmp, ndp,
+    protocol, udp,
+};
 
 use super::*;
 use crate::PortKind;
@@ -13,6 +16,8 @@ use crate::l2_host::{Identity, Takes};
 
 const A: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 const B: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
+const A6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1);
+const B6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 2);
 const OWN: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
 const PEER: MacAddress = MacAddress([2, 0, 0, 0, 0, 0x99]);
 /// Capacity of a ring of `net_ring`, in frames.
@@ -21,9 +26,10 @@ const RING: usize = 1023;
 /// A port with this many queues.
 fn ports(device: &str, queues: usize) -> Vec<DpdkPort> {
     let eal = Eal::start(&default_arguments([])).expect("DPDK starts");
-    let config = EthernetConfig { queues, descriptors: 1024, mtu: 1500, mac: Some(OWN) };
+    let config = EthernetConfig { queues, descriptors: 1024, mtu: 1500, mac: Some(OWN), all_groups: true };
     let device = eal.ethernet(device, &config).expect("net_ring is linked");
-    let identity = Identity::new(OWN, &[(A, 24)], None, Takes::Own).expect("a good configuration");
+    let addresses = [(A.into(), 24), (A6.into(), 64)];
+    let identity = Identity::new(OWN, &addresses, &[], Takes::Own).expect("a good configuration");
     let heard = Arc::new(Heard::new(queues));
     let description = PortDescription { name: "outside".to_owned(), kind: PortKind::Dpdk, mtu: config.mtu };
     let queues_each = device.queues.into_iter().enumerate();
@@ -59,9 +65,9 @@ impl DpdkPort {
     }
 }
 
-fn packet(protocol: u8, source: Ipv4Addr, destination: Ipv4Addr, body: &[u8]) -> Vec<u8> {
+fn packet(protocol: u8, source: impl Into<IpAddr>, destination: impl Into<IpAddr>, body: &[u8]) -> Vec<u8> {
     let header = IpHeader::new(protocol, source.into(), destination.into());
-    let mut packet = [&[0; 20][..], body].concat();
+    let mut packet = [&vec![0; header.header_len()][..], body].concat();
     header.write(&mut packet);
     packet
 }
@@ -94,6 +100,78 @@ fn a_packet_waits_until_its_next_hop_has_answered() {
     assert_eq!((port.counters().sent_packets, pool.available(FrameSize::Small)), (1, 8));
 }
 
+/// What B says of its own address, because it was asked.
+fn advertisement_of_b() -> Ndp {
+    let kind = NdpKind::Advertisement { is_router: false, is_solicited: true, overrides: true };
+    Ndp { kind, source: B6, destination: A6, target: B6, mac: Some(PEER) }
+}
+
+#[test]
+fn a_packet_of_ipv6_waits_for_neighbour_discovery_and_leaves_with_a_checksum() {
+    let (mut port, mut pool) = (port("net_ring_waits6"), FramePool::new(8, 0));
+    let mut datagram = packet(protocol::UDP, A6, B6, &[7; 60]);
+    udp::write(&mut datagram[40..], 4500, 4500);
+    let mut burst = vec![pool.take_filled(&datagram, 0).expect("a frame")];
+    assert_eq!(port.send(&mut pool, &mut burst).expect("a device"), 1);
+    let asked = port.sent();
+    let request = Ethernet::parse(&asked[0]).expect("whole");
+    let message = Ndp::parse(&Ipv6::parse(request.payload()).expect("whole")).expect("a solicitation");
+    assert_eq!(request.destination(), ndp::group_mac(ndp::solicited_node(B6)));
+    assert_eq!((message.kind, message.target, message.mac), (NdpKind::Solicitation, B6, Some(OWN)));
+    port.put(OWN, ethernet::IPV6, &advertisement_of_b().to_packet());
+    assert!(port.take(&mut pool).is_empty());
+    let sent = port.sent();
+    let frame = Ethernet::parse(&sent[0]).expect("whole");
+    assert_eq!((frame.destination(), frame.ethertype()), (PEER, ethernet::IPV6));
+    let layout = Layout::parse(frame.payload()).expect("whole");
+    let body = layout.body(frame.payload());
+    let pseudo = checksum::pseudo_header(frame.payload(), protocol::UDP, body.len());
+    assert!(Udp::parse(body).expect("whole").is_checksum_valid(pseudo));
+    assert_eq!((&body[8..], pool.available(FrameSize::Small)), (&[7; 52][..], 8));
+}
+
+#[test]
+fn another_hardware_address_is_believed_only_from_who_may_override_the_known_one() {
+    const OTHER: MacAddress = MacAddress([2, 0, 0, 0, 0, 0x77]);
+    let (mut port, mut pool) = (port("net_ring_other6"), FramePool::new(8, 0));
+    let esp = packet(protocol::ESP, A6, B6, &[1; 60]);
+    let says = |mac, overrides| {
+        let kind = NdpKind::Advertisement { is_router: false, is_solicited: false, overrides };
+        Ndp { kind, destination: ndp::ALL_NODES, mac: Some(mac), ..advertisement_of_b() }.to_packet()
+    };
+    port.put(OWN, ethernet::IPV6, &advertisement_of_b().to_packet());
+    port.take(&mut pool);
+    let all_nodes = ndp::group_mac(ndp::ALL_NODES);
+    for (mac, overrides, expected) in [(OTHER, false, PEER), (OTHER, true, OTHER), (PEER, false, OTHER)] {
+        port.put(all_nodes, ethernet::IPV6, &says(mac, overrides));
+        port.take(&mut pool);
+        let mut burst = vec![pool.take_filled(&esp, 0).expect("a frame")];
+        port.send(&mut pool, &mut burst).expect("a device");
+        let sent = port.sent();
+        assert_eq!(Ethernet::parse(&sent[0]).expect("whole").destination(), expected);
+    }
+}
+
+#[test]
+fn it_answers_neighbour_discovery_and_echo_for_its_ipv6_address() {
+    let (mut port, mut pool) = (port("net_ring_answer6"), FramePool::new(8, 0));
+    let destination = ndp::solicited_node(A6);
+    let request = Ndp { kind: NdpKind::Solicitation, source: B6, destination, target: A6, mac: Some(PEER) };
+    port.put(ndp::group_mac(destination), ethernet::IPV6, &request.to_packet());
+    let mut echo = packet(protocol::ICMP_V6, B6, A6, &[0x5a; 40]);
+    let pseudo = checksum::pseudo_header(&echo, protocol::ICMP_V6, 40);
+    icmp::write(&mut echo[40..], icmp::v6::ECHO, 0, 7, pseudo);
+    port.put(OWN, ethernet::IPV6, &echo);
+    assert!(port.take(&mut pool).is_empty());
+    let sent = port.sent();
+    let frames: Vec<_> = sent.iter().map(|frame| Ethernet::parse(frame).expect("whole")).collect();
+    assert!(frames.iter().all(|frame| (frame.destination(), frame.source()) == (PEER, OWN)));
+    let answer = Ndp::parse(&Ipv6::parse(frames[0].payload()).expect("whole")).expect("an answer");
+    assert_eq!((answer.target, answer.mac), (A6, Some(OWN)));
+    let reply = Ipv6::parse(frames[1].payload()).expect("whole");
+    assert_eq!((reply.source(), reply.destination(), reply.payload()[0]), (A6, B6, 129));
+}
+
 #[test]
 fn it_answers_arp_and_echo_for_its_address() {
     let (mut port, mut pool) = (port("net_ring_answers"), FramePool::new(8, 0));
@@ -116,7 +194,7 @@ fn what_it_hands_up_is_whole_and_what_it_drops_is_counted_by_reason() {
     let esp = packet(protocol::ESP, B, A, &[1; 20]);
     port.put(OWN, ethernet::IPV4, &[&esp[..], &[0; 6]].concat());
     port.put(PEER, ethernet::IPV4, &esp);
-    port.put(OWN, ethernet::IPV6, &esp);
+    port.put(OWN, 0x88cc, &esp);
     port.put(OWN, ethernet::IPV4, &packet(protocol::ESP, B, Ipv4Addr::new(192, 0, 2, 77), &[1; 20]));
     port.put(OWN, ethernet::IPV4, &esp[..39]);
     port.put(OWN, ethernet::IPV4, &esp);
@@ -161,23 +239,27 @@ fn an_answer_that_one_queue_hears_serves_the_others() {
     let [first, second] = &mut ports[..] else { panic!("two were asked for") };
     let mut pool = FramePool::new(8, 0);
     first.put(OWN, ethernet::ARP, &answer_of_b().to_bytes());
+    first.put(OWN, ethernet::IPV6, &advertisement_of_b().to_packet());
     first.take(&mut pool);
     second.take(&mut pool);
-    let esp = packet(protocol::ESP, A, B, &[1; 60]);
-    let mut burst = vec![pool.take_filled(&esp, 0).expect("a frame")];
-    second.send(&mut pool, &mut burst).expect("a device");
-    assert_eq!(second.sent()[0][ethernet::HEADER_BYTES..], esp);
+    for esp in [packet(protocol::ESP, A, B, &[1; 60]), packet(protocol::ESP, A6, B6, &[1; 60])] {
+        let mut burst = vec![pool.take_filled(&esp, 0).expect("a frame")];
+        second.send(&mut pool, &mut burst).expect("a device");
+        assert_eq!(second.sent()[0][ethernet::HEADER_BYTES..], esp);
+    }
 }
 
 #[test]
 fn a_packet_without_a_way_is_dropped_and_counted() {
     let (mut port, mut pool) = (port("net_ring_lost"), FramePool::new(8, 0));
     let far = packet(protocol::ESP, A, Ipv4Addr::new(198, 51, 100, 1), &[0; 8]);
-    for bytes in [&far, &packet(protocol::ESP, A, B, &[0; 1_481]), &vec![0x60; 60]] {
+    let far_v6 = packet(protocol::ESP, A6, Ipv6Addr::new(0x2001, 0xdb9, 0, 0, 0, 0, 0, 1), &[0; 8]);
+    let too_long_v6 = packet(protocol::ESP, A6, B6, &[0; 1_461]);
+    for bytes in [&far, &packet(protocol::ESP, A, B, &[0; 1_481]), &vec![0x60; 60], &far_v6, &too_long_v6] {
         let mut burst = vec![pool.take_filled(bytes, 0).expect("a frame")];
         port.send(&mut pool, &mut burst).expect("a device");
     }
-    assert_eq!((port.counters().send_dropped, port.sent().len()), (3, 0));
+    assert_eq!((port.counters().send_dropped, port.sent().len()), (5, 0));
 }
 
 #[test]

@@ -1,21 +1,48 @@
 //! Arbitrary frames of a link.
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 use proptest::prelude::*;
 
 use super::*;
+use convoy_packet::{IpHeader, NdpKind};
 
 const A: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 const B: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
 const FAR: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 1);
+const A6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1);
+const B6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 2);
+const FAR6: Ipv6Addr = Ipv6Addr::new(0xfd00, 9, 0, 0, 0, 0, 0, 1);
+const LOCAL6: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 9);
 const OWN: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
 const PEER: MacAddress = MacAddress([2, 0, 0, 0, 0, 0x99]);
 /// Bytes that a device may have removed.
 const MISSING: usize = 32;
 
 fn identity(takes: Takes) -> Identity {
-    Identity::new(OWN, &[(A, 24)], None, takes).expect("a good configuration")
+    Identity::new(OWN, &[(A.into(), 24)], &[], takes).expect("a good configuration")
+}
+
+fn identity_of_both(takes: Takes) -> Identity {
+    Identity::new(OWN, &[(A.into(), 24), (A6.into(), 64)], &[], takes).expect("a good configuration")
+}
+
+fn packet_v6(protocol: u8, source: Ipv6Addr, destination: Ipv6Addr, body: &[u8]) -> Vec<u8> {
+    let mut packet = [&[0; ipv6::HEADER_BYTES][..], body].concat();
+    IpHeader::new(protocol, source.into(), destination.into()).write(&mut packet);
+    packet
+}
+
+fn echo_v6(source: Ipv6Addr, destination: Ipv6Addr) -> Vec<u8> {
+    let mut packet = packet_v6(protocol::ICMP_V6, source, destination, &[0x5a; 40]);
+    let pseudo = checksum::pseudo_header(&packet, protocol::ICMP_V6, 40);
+    icmp::write(&mut packet[ipv6::HEADER_BYTES..], icmp::v6::ECHO, 0, 7, pseudo);
+    packet
+}
+
+fn solicitation(target: Ipv6Addr) -> Ndp {
+    let destination = ndp::solicited_node(target);
+    Ndp { kind: NdpKind::Solicitation, source: B6, destination, target, mac: Some(PEER) }
 }
 
 fn packet(protocol: u8, source: Ipv4Addr, destination: Ipv4Addr, body: &[u8]) -> Vec<u8> {
@@ -80,10 +107,81 @@ fn a_router_takes_packets_to_all_hosts_and_answers_for_itself_alone() {
     }
 }
 
+#[test]
+fn of_ipv6_what_is_for_others_is_dropped_by_its_reason() {
+    let own = identity_of_both(Takes::Own);
+    let read = |frame: &[u8]| match Incoming::read(frame, 0, &own) {
+        Incoming::Dropped(why) => Some(why),
+        _ => None,
+    };
+    let esp = packet_v6(protocol::ESP, B6, A6, &[1; 40]);
+    let to_us = frame(OWN, ethernet::IPV6, &esp);
+    assert_eq!(Incoming::read(&to_us, 0, &own), Incoming::Packet(&esp, 0));
+    assert_eq!(Incoming::read(&[&to_us[..], &[0; 6]].concat(), 0, &own), Incoming::Packet(&esp, 0), "padded");
+    let group = ndp::group_mac(ndp::solicited_node(A6));
+    for other in [PEER, group, MacAddress::BROADCAST, MacAddress([0x33, 0x33, 0xff, 0, 0, 2])] {
+        assert_eq!(read(&frame(other, ethernet::IPV6, &esp)), Some(Dropped::OtherHost), "{other}");
+    }
+    for other in [FAR6, ndp::solicited_node(A6), Ipv6Addr::LOCALHOST, LOCAL6] {
+        let esp = packet_v6(protocol::ESP, B6, other, &[1; 40]);
+        assert_eq!(read(&frame(OWN, ethernet::IPV6, &esp)), Some(Dropped::OtherAddress), "{other}");
+    }
+    for bytes in [&esp[..79], &esp[..39], &[]] {
+        assert_eq!(read(&frame(OWN, ethernet::IPV6, bytes)), Some(Dropped::Malformed));
+    }
+    assert_eq!(Incoming::read(&to_us, 0, &identity(Takes::Own)), Incoming::Dropped(Dropped::OtherProtocol));
+}
+
+#[test]
+fn discovery_is_read_from_the_groups_of_this_host_and_what_is_of_routers_is_not() {
+    let own = identity_of_both(Takes::Own);
+    let asked = solicitation(A6);
+    let read = |to, packet: &[u8]| match Incoming::read(&frame(to, ethernet::IPV6, packet), 0, &own) {
+        Incoming::Discovery(Discovery::Ndp(message, from)) => Ok((message, from)),
+        Incoming::Dropped(why) => Err(why),
+        other => panic!("{other:?}"),
+    };
+    let all_nodes = ndp::group_mac(ndp::ALL_NODES);
+    for to in [OWN, all_nodes, ndp::group_mac(asked.destination)] {
+        assert_eq!(read(to, &asked.to_packet()), Ok((asked, PEER)), "{to}");
+    }
+    let to_others = frame(MacAddress([0x33, 0x33, 0xff, 0, 0, 2]), ethernet::IPV6, &asked.to_packet());
+    assert_eq!(Incoming::read(&to_others, 0, &own), Incoming::Dropped(Dropped::OtherHost));
+    let mut damaged = asked.to_packet();
+    damaged[50] ^= 1;
+    assert_eq!(read(OWN, &damaged), Err(Dropped::Malformed));
+    let mut of_routers = asked.to_packet();
+    of_routers[ipv6::HEADER_BYTES] = 134;
+    assert_eq!(read(all_nodes, &of_routers), Err(Dropped::OtherProtocol));
+    // A router has passed it on: it is an ordinary packet, to a group.
+    let mut from_afar = asked.to_packet();
+    from_afar[7] = 254;
+    assert_eq!(read(OWN, &from_afar), Err(Dropped::OtherAddress));
+}
+
+#[test]
+fn a_router_of_ipv6_takes_packets_to_all_hosts_but_what_is_of_one_link() {
+    let router = identity_of_both(Takes::All);
+    let read = |source, destination| {
+        let frame = frame(OWN, ethernet::IPV6, &echo_v6(source, destination));
+        match Incoming::read(&frame, 0, &router) {
+            Incoming::Packet(..) => "packet",
+            Incoming::Echo(..) => "echo",
+            Incoming::Dropped(Dropped::OtherAddress) => "dropped",
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!((read(B6, A6), read(LOCAL6, A6), read(B6, FAR6)), ("echo", "echo", "packet"));
+    assert_eq!(
+        (read(LOCAL6, FAR6), read(B6, LOCAL6), read(B6, ndp::ALL_NODES)),
+        ("dropped", "dropped", "dropped")
+    );
+}
+
 proptest! {
     #[test]
     fn any_frame_is_read_to_something_inside_it(bytes in proptest::collection::vec(any::<u8>(), 0..100), missing in 0_usize..64, is_router: bool) {
-        let identity = identity(if is_router { Takes::All } else { Takes::Own });
+        let identity = identity_of_both(if is_router { Takes::All } else { Takes::Own });
         let _ = Incoming::read(&bytes, missing, &identity);
     }
 
@@ -108,11 +206,11 @@ proptest! {
             }
             Incoming::Echo(to, request) => {
                 prop_assert_eq!(to, Ethernet::parse(&frame).expect("whole").source());
-                let reply = echo_reply(request).expect("an answer");
-                let reply = Ipv4::parse(&reply).expect("a packet");
+                let reply = echo_reply(to, request).expect("an answer");
+                let reply = Ipv4::parse(&reply.bytes).expect("a packet");
                 prop_assert!(reply.is_checksum_valid() && reply.source() == A);
             }
-            Incoming::Arp(_) | Incoming::Dropped(_) => {}
+            Incoming::Discovery(_) | Incoming::Dropped(_) => {}
         }
     }
 
@@ -125,10 +223,57 @@ proptest! {
         }
         let source = MacAddress(bytes[8..14].try_into().expect("six"));
         let frame = [&ethernet::header(MacAddress::BROADCAST, source, ethernet::ARP)[..], &bytes].concat();
-        if let Incoming::Arp(message) = Incoming::read(&frame, 0, &identity)
-            && let Some((to, reply)) = arp_reply(&message, &identity)
+        if let Incoming::Discovery(Discovery::Arp(message)) = Incoming::read(&frame, 0, &identity)
+            && let Some(answer) = Discovery::Arp(message).answer(&identity)
         {
-            prop_assert_eq!((to, reply.sender, message.target), (source, A, A));
+            let reply = Arp::parse(&answer.bytes).expect("whole").expect("of IPv4");
+            prop_assert_eq!((answer.to, reply.sender, message.target), (source, A, A));
         }
+    }
+
+    #[test]
+    fn a_damaged_frame_of_ipv6_is_dropped_or_still_for_this_port(at in 0_usize..94, value: u8, cut in 0_usize..90, is_echo: bool) {
+        let identity = identity_of_both(Takes::Own);
+        let (to, body) = match is_echo {
+            true => (OWN, echo_v6(B6, A6)),
+            false => (ndp::group_mac(ndp::solicited_node(A6)), solicitation(A6).to_packet()),
+        };
+        let mut frame = frame(to, ethernet::IPV6, &body);
+        let at = at.min(frame.len() - 1);
+        frame[at] = value;
+        frame.truncate(94 - cut);
+        match Incoming::read(&frame, 0, &identity) {
+            Incoming::Packet(packet, missing) => {
+                let header = Ipv6::parse(packet).expect("a packet");
+                prop_assert_eq!((missing, header.destination(), header.as_bytes().len()), (0, A6, packet.len()));
+            }
+            Incoming::Echo(to, request) => {
+                let reply = echo_reply(to, request).expect("an answer");
+                let reply = Ipv6::parse(&reply.bytes).expect("a packet");
+                let pseudo = checksum::pseudo_header(reply.as_bytes(), protocol::ICMP_V6, reply.payload().len());
+                let message = Icmp::parse(reply.payload()).expect("a message");
+                prop_assert!(message.is_checksum_valid(pseudo) && reply.source() == A6);
+            }
+            Incoming::Discovery(Discovery::Arp(_)) => prop_assert!(false, "no ARP was sent"),
+            Incoming::Discovery(Discovery::Ndp(message, _)) => {
+                prop_assert_eq!(message, solicitation(A6), "only its frame's addresses may be others");
+            }
+            Incoming::Dropped(_) => {}
+        }
+    }
+}
+
+#[test]
+fn fragments_are_packets() {
+    for (bits, total) in [(0x2000_u16, 1_500), (0x00b9, 948), (0, 1_500)] {
+        let mut bytes = packet(protocol::UDP, B, A, &vec![7; total - 20]);
+        bytes[6..8].copy_from_slice(&bits.to_be_bytes());
+        ipv4::fill_checksum(&mut bytes);
+        let frame = frame(OWN, ethernet::IPV4, &bytes);
+        assert_eq!(
+            Incoming::read(&frame, 0, &identity(Takes::Own)),
+            Incoming::Packet(&bytes, 0),
+            "{bits:#x}"
+        );
     }
 }

@@ -1,10 +1,16 @@
+use std::net::Ipv4Addr;
+
 use super::*;
 use crate::l2_host::waiting::FOR_ONE;
 use convoy_packet::FramePool;
 
-const HOP: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 9);
+const HOP: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 9));
 const MAC: MacAddress = MacAddress([2, 0, 0, 0, 0, 9]);
 const SHARE: usize = 512;
+
+fn v4(number: u32) -> IpAddr {
+    Ipv4Addr::from(number).into()
+}
 
 fn frame(pool: &mut FramePool, byte: u8) -> Frame {
     pool.take_filled(&[byte; 40], 0).expect("a frame")
@@ -24,7 +30,7 @@ enum Routed {
     Waits(usize),
 }
 
-fn route(neighbours: &mut Neighbours, pool: &mut FramePool, to: Ipv4Addr, byte: u8, now_ms: u64) -> Routed {
+fn route(neighbours: &mut Neighbours, pool: &mut FramePool, to: IpAddr, byte: u8, now_ms: u64) -> Routed {
     let mut displaced = Vec::new();
     let frame = frame(pool, byte);
     let way = match neighbours.route(to, frame, now_ms, SHARE, &mut displaced) {
@@ -78,7 +84,7 @@ fn packets_to_absent_hosts_hold_no_more_than_the_share() {
     const FRAMES: usize = 8_192;
     let (mut pool, mut neighbours) = (FramePool::new(FRAMES, 0), Neighbours::default());
     for n in 0..96 * FOR_ONE {
-        let to = Ipv4Addr::new(10, 2, 0, (n % 96) as u8);
+        let to = [10, 2, 0, (n % 96) as u8].into();
         route(&mut neighbours, &mut pool, to, 0, 0);
     }
     let held = FRAMES - pool.available(convoy_packet::FrameSize::Small);
@@ -92,13 +98,13 @@ fn packets_to_absent_hosts_hold_no_more_than_the_share() {
 #[test]
 fn a_scan_shuts_no_host_out() {
     let (mut pool, mut neighbours) = (FramePool::new(1_024, 0), Neighbours::default());
-    let in_use: Vec<Ipv4Addr> = (0..1_000_u32).map(|n| (0x0a01_0000 + n).into()).collect();
+    let in_use: Vec<IpAddr> = (0..1_000_u32).map(|n| v4(0x0a01_0000 + n)).collect();
     for address in &in_use {
         route(&mut neighbours, &mut pool, *address, 0, 0);
         pool.give_back_burst(&mut neighbours.learn(*address, MAC, true, 0).into());
     }
     for n in 0..20_000_u32 {
-        route(&mut neighbours, &mut pool, (0x0a02_0000 + n).into(), 0, 1);
+        route(&mut neighbours, &mut pool, v4(0x0a02_0000 + n), 0, 1);
     }
     assert_eq!(neighbours.asked.len(), ASKED);
     for address in &in_use {
@@ -115,7 +121,7 @@ fn a_link_with_more_hosts_than_the_table_holds_keeps_those_in_use() {
     neighbours.learn(HOP, MAC, true, 0);
     for n in 0..3 * KNOWN as u32 {
         assert_eq!(route(&mut neighbours, &mut pool, HOP, 0, n.into()), Routed::Sent(MAC));
-        let host = (0x0a01_0000 + n).into();
+        let host = v4(0x0a01_0000 + n);
         neighbours.learn(host, MAC, true, n.into());
         assert_eq!(route(&mut neighbours, &mut pool, host, 0, n.into()), Routed::Sent(MAC));
         assert!(neighbours.known.len() <= KNOWN);
@@ -128,11 +134,11 @@ fn strangers_neither_fill_the_table_nor_push_out_what_is_in_use() {
     neighbours.learn(HOP, MAC, true, 0);
     assert_eq!(route(&mut neighbours, &mut pool, HOP, 0, 0), Routed::Sent(MAC));
     for n in 0..20_000_u32 {
-        neighbours.learn(n.into(), MAC, true, 1);
+        neighbours.learn(v4(n), MAC, true, 1);
     }
     assert!(neighbours.known.len() <= KNOWN);
     assert_eq!(route(&mut neighbours, &mut pool, HOP, 0, 2), Routed::Sent(MAC));
-    let other = Ipv4Addr::new(192, 0, 2, 10);
+    let other = [192, 0, 2, 10].into();
     neighbours.learn(other, MAC, false, 0);
     assert!(!neighbours.known.contains_key(&other), "what others say to each other is not kept");
 }

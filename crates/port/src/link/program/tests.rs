@@ -35,8 +35,12 @@ fn load(takes: &LinkTakes, networks: &Networks) -> Programs {
 }
 
 fn load_protected(addresses: &[IpAddr]) -> Programs {
+    load_protected_beside(addresses, Beside::Others)
+}
+
+fn load_protected_beside(addresses: &[IpAddr], beside: Beside) -> Programs {
     let addresses = addresses.to_vec();
-    let takes = LinkTakes::Protected { addresses, udp_port: 4500, holds_port: false };
+    let takes = LinkTakes::Protected { addresses, udp_port: 4500, beside };
     load(&takes, &Networks::of(&takes).expect("maps need root"))
 }
 
@@ -120,6 +124,33 @@ fn of_udp_only_esp_to_its_port_is_taken_and_ike_and_keep_alives_are_the_kernels(
         assert!(!taken(&datagram(4500, &[0xff])), "a keep-alive, in a frame that is padded");
         assert!(!taken(&datagram(4500, &[])));
         assert!(!taken(&datagram(500, &[0, 0, 0x10, 1, 0, 0, 0, 1])));
+    }
+}
+
+#[test]
+fn where_ike_is_the_gateways_it_is_taken_on_both_ports_and_keep_alives_are_the_kernels() {
+    let strangers: [IpAddr; 2] = [Ipv4Addr::new(192, 0, 2, 3).into(), Ipv6Addr::LOCALHOST.into()];
+    let program = load_protected_beside(&[OURS_V4.into(), OURS_V6.into()], Beside::Ike(500));
+    let ike = [[0; 4], [9; 4], [9; 4], [9; 4], [9; 4], [9; 4], [9; 4]].concat();
+    for (address, stranger) in [IpAddr::from(OURS_V4), OURS_V6.into()].into_iter().zip(strangers) {
+        let to = |address, datagram: &[u8]| is_taken(&program, &frame(HOST, header(UDP, address), datagram));
+        let taken = |datagram: &[u8]| to(address, datagram);
+        assert!(taken(&datagram(500, &ike[4..])) && taken(&datagram(4500, &ike)));
+        assert!(taken(&datagram(4500, &[0, 0, 0x10, 1, 0, 0, 0, 1])), "ESP");
+        assert!(!taken(&datagram(501, &ike)) && !taken(&datagram(4501, &ike)), "another service's");
+        assert!(!to(stranger, &datagram(500, &ike)), "another host's");
+        assert!(!taken(&datagram(4500, &[0xff])), "a keep-alive, in a frame that is padded");
+        let mut fragment = match address {
+            IpAddr::V4(_) => frame(HOST, header(UDP, address), &datagram(500, &ike)),
+            IpAddr::V6(_) => {
+                let first = [&[UDP, 0, 0, 1, 0, 0, 0, 7][..], &datagram(500, &ike)].concat();
+                frame(HOST, header(FRAGMENT, address), &first)
+            }
+        };
+        if address.is_ipv4() {
+            fragment[20] = 0x20;
+        }
+        assert!(!is_taken(&program, &fragment), "the kernel reassembles it");
     }
 }
 
