@@ -15,7 +15,7 @@ EVERYTHING = --workspace --locked --features convoy/card$(DPDK:%=,convoy/%)
 MSRV := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 
 .PHONY: help charon card-driver card-engine card-coverage card-formal card-formal-quick card-fpga card-test card-quick demo demo-card demo-hdtv demo-net \
-  test test-systemd test-iptfs lint check doc docs docs-check plot msrv bench bench-instructions bench-cycles bench-hdtv profile-hdtv bench-compare bench-baseline bench-sim bench-peers bench-iptfs bench-windows bench-waits bench-xdp bench-secgw bench-accelerators bench-outside fuzz install-build install-test install-instructions install-sampling
+  packages test test-systemd test-iptfs lint check doc docs docs-check plot msrv bench bench-instructions bench-cycles bench-hdtv profile-hdtv bench-compare bench-baseline bench-sim bench-peers bench-iptfs bench-windows bench-waits bench-xdp bench-secgw bench-accelerators bench-outside fuzz install-build install-test install-instructions install-sampling
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -63,6 +63,11 @@ charon: ## strongSwan's plugin, for the strongSwan that is installed
 	@scripts/install.sh charon
 	$(MAKE) -C charon OUT=$(abspath target/charon)
 
+packages: install-build charon ## .deb, .rpm, tarball and OCI image of the gateway, and charon's plugin as .deb, in target/packages
+	@scripts/install.sh packages
+	$(CARGO) build --release --locked -p convoy --features "$(DPDK)"
+	scripts/packages.sh $(CONVOY) target/charon/libstrongswan-convoy.so target/packages image
+
 card-test: ## the card's modules: lint, then every cocotb test on Verilator
 	@scripts/card-venv.sh
 	card/lint.sh
@@ -108,7 +113,7 @@ test: install-test ## every test: crates with the card, other implementations, n
 	$(MAKE) card-formal-quick
 	$(MAKE) $(CONVOY) charon
 	scripts/docs.py --convoy $(CONVOY)
-	@scripts/install.sh charon-test iptfs routing
+	@scripts/install.sh charon-test iptfs routing packages packages-test
 	tests/run.sh $(CONVOY) target/charon/libstrongswan-convoy.so
 
 test-systemd: $(CONVOY) charon ## the systemd units, under a systemd in user-mode-linux (root; in `make test`, too)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what convoy needs: with apt on Debian and Ubuntu; on other systems it lists what is
 # missing.
-# usage: install.sh PURPOSE ..., of build, card, card-test, test, routing, hdtv, peers, xdp, secgw,
+# usage: install.sh PURPOSE ..., of build, card, card-test, test, packages, packages-test, routing, hdtv, peers, xdp, secgw,
 # bench, instructions, sampling, charon, charon-test, iptfs, fuzz
 set -euo pipefail
 
@@ -15,6 +15,8 @@ declare -A needs=(
     nft:nftables openssl:openssl certutil:libnss3-tools
     ffmpeg:ffmpeg gst-launch-1.0:gstreamer1.0-tools /usr/share/doc/gstreamer1.0-plugins-base:gstreamer1.0-plugins-base /usr/share/doc/gstreamer1.0-plugins-good:gstreamer1.0-plugins-good"
   [routing]="/usr/lib/frr/bgpd:frr ip:iproute2 tcpdump:tcpdump nft:nftables openssl:openssl ping:iputils-ping"
+  [packages]="buildah:buildah dpkg-shlibdeps:dpkg-dev objdump:binutils gzip:gzip"
+  [packages-test]="mmdebstrap:mmdebstrap rpm:rpm"
   [hdtv]="ip:iproute2 python3:python3 perf:linux-perf iperf3:iperf3 taskset:util-linux"
   [charon]="cc:gcc /usr/include/stdio.h:libc6-dev make:make bzip2:bzip2 /usr/lib/ipsec/libcharon.so.0:strongswan-libcharon"
   [charon-test]="/usr/lib/ipsec/charon:strongswan-charon swanctl:strongswan-swanctl
@@ -39,6 +41,8 @@ declare -A wants=(
   [card-test]=""
   [test]=""
   [routing]=""
+  [packages]=""
+  [packages-test]=""
   [hdtv]=""
   [charon]=""
   [charon-test]=""

@@ -83,6 +83,7 @@ run "keys in memory after reloads, with engines on cores of their own" tests/key
 run "static keys over restarts, with a clock that begins anew: nothing replayed, no IV twice" tests/restart.sh "$convoy"
 run "the simulator as a Python module, on Dask and on Ray" tests/python.sh
 alone "what packets cost that are held back in the window: system calls, counted by the kernel" tests/ports.sh "$convoy" udp held
+run "the packages in a clean Debian: installed, run, upgraded, removed" tests/install.sh "$convoy" "$plugin"
 run "a policy-based and a route-based tunnel in one gateway, reloads, a killed gateway" tests/interfaces.sh "$convoy"
 run "one tunnel with SAs of two workers" tests/resources.sh "$convoy"
 run "SAs of two workers by charon: two convoys, Linux and its per-CPU SAs" tests/charon/resources.sh "$convoy"

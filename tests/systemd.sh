@@ -36,7 +36,7 @@ if [ ! -e "$packages/$version" ]; then
   mv "$packages.part" "$packages"
 fi
 
-mkdir -p "$work"/{first/{bin,dev,proc,machine,root},out,uml,tree/{etc/systemd/system,usr/lib/modules,src/{target/release,tests}}}
+mkdir -p "$work"/{first/{bin,dev,proc,machine,root},out,uml,tree/{etc/systemd/system,usr/lib/modules,src/tests}}
 cp "$(command -v busybox)" "$work/first/bin/busybox"
 cp tests/systemd/init "$work/first/init"
 cp -a "$packages"/usr "$work/tree/"
@@ -47,10 +47,10 @@ done
 cp -a "$packages/etc/." "$work/tree/etc/"
 touch "$work/tree/etc/apparmor.d/local/usr.sbin.charon-systemd" # as the package's installation does
 for modules in /usr/lib/uml/modules/*; do ln -s "$modules" "$work/tree/usr/lib/modules/"; done
-# What the page's second line installs.
-make -s -C charon install OUT="$(dirname "$plugin")" DESTDIR="$work/tree/src/installed"
-cp "$convoy" "$work/tree/src/target/release/convoy"
-cp -a packaging docs "$work/tree/src/"
+# What the pages install.
+scripts/packages.sh "$convoy" "$plugin" "$work/packages" >"$work/packages.log" 2>&1 || { cat "$work/packages.log" >&2; exit 1; }
+cp "$work"/packages/*.deb "$work/tree/src/"
+cp -a docs "$work/tree/src/"
 cp -a tests/charon tests/systemd tests/pings.sh "$work/tree/src/tests/"
 
 etc=$work/tree/etc

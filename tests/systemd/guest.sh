@@ -6,7 +6,7 @@
 set -euo pipefail
 echo "systemd is up after $(cut -d' ' -f1 /proc/uptime) s"
 cd /src
-convoy=/src/target/release/convoy plugin= # it is installed
+convoy=/usr/bin/convoy plugin= # it is installed
 here=/src/tests/charon B=peer
 source "$here/lib.sh"
 source "$here/page.sh"
@@ -74,7 +74,9 @@ marked docs/guide/site-to-site.md firewall-at-boot | grep -qx 'systemctl enable 
 systemctl disable --now --quiet convoy
 ip route get 10.2.0.10 >route 2>&1 && fail "the network behind the tunnel is reached after a stop: $(cat route)"
 convoy unblock | grep -q '^removed' || fail "unblock removes nothing"
-rm -f /etc/convoy/convoy.toml /usr/bin/convoy /etc/systemd/system/convoy.service /var/lib/convoy/state
+dpkg --purge convoy >/dev/null || fail "the package cannot be purged"
+rm -f /etc/convoy/convoy.toml
+[ ! -e /var/lib/convoy/state ] || fail "the package leaves its state when it is purged"
 ok "docs/guide/first-tunnel.md and site-to-site.md start the service, as the user convoy, behind the firewall"
 
 # Debian starts charon when its package is installed, and loads its AppArmor profile in complain
@@ -84,8 +86,7 @@ sed -i 's/flags=(complain,/flags=(/' /etc/apparmor.d/usr.sbin.charon-systemd
 apparmor_parser -a /etc/apparmor.d/usr.sbin.charon-systemd
 systemctl enable --now --quiet strongswan || fail "Debian's own charon does not start"
 (umask 077; block toml | sed 's/^\[gateway\]$/&\nguard = false/' >convoy.toml; block swanctl >site.conf)
-cp -a installed/. /
-block sh | tail -n +3 | head -n -1 >commands
+block sh | tail -n +2 | head -n -1 >commands
 bash -e commands || fail "the page's commands"
 in_order "docs/guide/strongswan.md's commands"
 pings "the first packet makes the tunnel"
@@ -154,7 +155,7 @@ systemctl restart convoy
 traffic_again "a gateway that could not start with charon, and was mended"
 
 ! dmesg | grep -E 'apparmor="(DENIED|ALLOWED)".*(convoy|charon)' || fail "AppArmor has refused"
-systemd-analyze verify /etc/systemd/system/convoy.service /lib/systemd/system/strongswan.service 2>"$folder/verify" || fail "systemd-analyze verify: $(cat "$folder/verify")"
+systemd-analyze verify /usr/lib/systemd/system/convoy.service /lib/systemd/system/strongswan.service 2>"$folder/verify" || fail "systemd-analyze verify: $(cat "$folder/verify")"
 ! grep -E 'convoy|strongswan' "$folder/verify" || fail "systemd-analyze verify complains"
 # The score counts the capability to change user, but does not see that the gateway does so.
 systemd-analyze security --no-pager --threshold=26 convoy.service >"$folder/security" || fail "exposed: $(cat "$folder/security")"

@@ -42,7 +42,7 @@ pub(crate) enum Command {
     Helper(HelperArgs),
     /// Print the command line as a page of the book
     #[command(hide = true)]
-    Reference,
+    Reference(ReferenceArgs),
     /// Simulate a platform with the gateway's scheduler: single runs, sweeps, and the figures of
     /// four papers
     Sim(SimArgs),
@@ -50,6 +50,14 @@ pub(crate) enum Command {
     Hdtv(HdtvArgs),
     /// Measure gateways: the highest rates that they carry, latency, loss
     Bench(BenchArgs),
+}
+
+/// Arguments of `convoy reference`.
+#[derive(clap::Args)]
+pub(crate) struct ReferenceArgs {
+    /// Write man pages and the shells' completions into this folder instead
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) manuals: Option<PathBuf>,
 }
 
 #[derive(Args)]

@@ -12,6 +12,7 @@ mod engines;
 mod hdtv;
 mod helper;
 mod log;
+mod manuals;
 mod progress;
 mod reference;
 mod replay;
@@ -61,10 +62,7 @@ fn main() -> ExitCode {
         Command::Engines(args) => engines::run(&args),
         Command::Hdtv(args) => hdtv::run(args),
         Command::Helper(args) => helper::run(&args),
-        Command::Reference => {
-            print!("{}", reference::page());
-            Ok(())
-        }
+        Command::Reference(args) => reference::run(&args),
         Command::Reload(args) => control::reload(&args),
         Command::Replay(args) => replay::run(&args),
         Command::Run(args) => run::run(&args),

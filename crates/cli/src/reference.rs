@@ -2,13 +2,25 @@
 
 use clap::{Arg, Command, CommandFactory};
 
-use crate::args::Cli;
+use crate::Failure;
+use crate::args::{Cli, ReferenceArgs};
+use crate::manuals;
 
 /// Maximum line length of the page.
 const WIDTH: usize = 100;
 
+/// Prints the page, or writes the files of packages.
+pub(crate) fn run(args: &ReferenceArgs) -> Result<(), Failure> {
+    let Some(folder) = &args.manuals else {
+        print!("{}", page());
+        return Ok(());
+    };
+    let failed = |error| Failure::Failed(format!("cannot write to {}: {error}", folder.display()));
+    manuals::write(folder).map_err(failed)
+}
+
 /// Every command with its usage, arguments and options, as Markdown.
-pub(crate) fn page() -> String {
+fn page() -> String {
     let mut convoy = Cli::command();
     convoy.build();
     let about = "Written by `convoy reference`, from what `convoy help` shows. The exit status is 0 for success, \

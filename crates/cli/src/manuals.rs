@@ -1,0 +1,61 @@
+//! Writes the man pages and the shells' completions, for packages.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+
+use clap::{Command, CommandFactory};
+use clap_complete::Shell;
+
+use crate::args::Cli;
+
+/// The shells whose completions are written.
+const SHELLS: [Shell; 3] = [Shell::Bash, Shell::Fish, Shell::Zsh];
+
+/// Writes `man/` and `completions/` into a folder: a man page of section 1 for each command, and
+/// one file for each shell.
+///
+/// # Errors
+/// The system's.
+pub(crate) fn write(folder: &Path) -> io::Result<()> {
+    let (man, completions) = (folder.join("man"), folder.join("completions"));
+    fs::create_dir_all(&man)?;
+    fs::create_dir_all(&completions)?;
+    let mut convoy = Cli::command();
+    for shell in SHELLS {
+        clap_complete::generate_to(shell, &mut convoy, "convoy", &completions)?;
+    }
+    convoy.build();
+    pages(&convoy, "convoy", &man)
+}
+
+/// The page of a command and of those below it: `convoy-show.1`, `convoy-sim-figures.1`.
+fn pages(command: &Command, name: &str, folder: &Path) -> io::Result<()> {
+    if command.is_hide_set() || command.get_name() == "help" {
+        return Ok(());
+    }
+    let page = clap_mangen::Man::new(command.clone()).section("1");
+    page.render(&mut File::create(folder.join(format!("{name}.1")))?)?;
+    command
+        .get_subcommands()
+        .try_for_each(|below| pages(below, &format!("{name}-{}", below.get_name()), folder))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_has_a_page_and_every_shell_its_completions() {
+        let folder = std::env::temp_dir().join(format!("convoy-manuals-{}", std::process::id()));
+        write(&folder).expect("written");
+        let read = |name: &str| fs::read_to_string(folder.join(name)).expect(name);
+        assert!(read("man/convoy.1").contains("convoy\\-show(1)"));
+        assert!(read("man/convoy-sim-figures.1").contains(".SH SYNOPSIS"));
+        assert!(!folder.join("man/convoy-helper.1").exists(), "nobody calls it");
+        for name in ["convoy.bash", "convoy.fish", "_convoy"] {
+            assert!(read(&format!("completions/{name}")).contains("reload"), "{name}");
+        }
+        fs::remove_dir_all(&folder).expect("removed");
+    }
+}

@@ -1,0 +1,113 @@
+#!/usr/bin/env bash
+# The packages in a clean Debian of this machine's release: installed by apt, run, upgraded, removed
+# and purged; the tarball and the .rpm have the same files. Needs root.
+# usage: install.sh CONVOY PLUGIN
+set -euo pipefail
+convoy=$(realpath "$1") plugin=$(realpath "$2")
+cd "$(dirname "$0")/.."
+[ "$(id -u)" = 0 ] || { echo "a chroot needs root" >&2; exit 1; }
+work=$(mktemp -d) ns=convoy-install-$$ gateway=
+root=$work/root
+clean() {
+  [ -z "$gateway" ] || kill "$gateway" 2>/dev/null || true
+  for folder in dev/net proc sys; do mountpoint -q "$root/$folder" && umount -l "$root/$folder" || true; done
+  ip netns del $ns 2>/dev/null || true
+  rm -rf "$work"
+}
+trap clean EXIT
+fail() { echo "FAILED: $1" >&2; exit 1; }
+ok() { echo "ok: $*"; }
+inside() { env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive chroot "$root" "$@"; }
+# apt INSTRUCTION...: its words only if it fails.
+apt() { inside apt-get -o APT::Sandbox::User=root -y --no-install-recommends "$@" >"$work/apt.log" 2>&1 || fail "apt-get $*: $(tail -n 20 "$work/apt.log")"; }
+
+packages() { # folder release
+  RELEASE=$2 scripts/packages.sh "$convoy" "$plugin" "$work/$1" >"$work/packages.log" 2>&1 || fail "no packages: $(tail "$work/packages.log")"
+}
+packages first 1
+packages second 2
+deb=$(echo "$work"/first/convoy_*.deb) rpm=$(echo "$work"/first/convoy-*.rpm) tar=$(echo "$work"/first/convoy-*.tar.gz)
+# The three have the same files, apart from where zsh looks for completions.
+plain() { sed -E 's#^\./?#/#; s#/zsh/(site-functions|vendor-completions)/#/zsh/#' | grep -v '/$' | sort; }
+dpkg-deb --fsys-tarfile "$deb" | tar -t | plain >"$work/deb.files"
+rpm -qpl --nosignature "$rpm" 2>/dev/null | plain | grep -vx /etc/convoy >"$work/rpm.files"
+tar -tzf "$tar" | sed 's#^[^/]*/#/#' | plain | grep -vx /README >"$work/tar.files"
+diff "$work/deb.files" "$work/rpm.files" || fail "the .rpm has other files than the .deb"
+diff "$work/deb.files" "$work/tar.files" || fail "the tarball has other files than the .deb"
+rpm -qp --nosignature --requires "$rpm" 2>/dev/null | grep -q '^libc.so.6()(64bit)' || fail "the .rpm does not say what it needs"
+ok "$(wc -l <"$work/deb.files") files in the .deb, the .rpm and the tarball; $(($(stat -c %s "$deb") / 1000)) kB, the program $(($(dpkg-deb --fsys-tarfile "$deb" | tar -xO ./usr/bin/convoy | wc -c) / 1000)) kB"
+
+archive=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep -m 1 -E '/debian/?$')
+suite=$(. /etc/os-release; echo "$VERSION_CODENAME")
+mmdebstrap --quiet --mode=root --variant=apt "$suite" "$root" "$archive" >"$work/debian.log" 2>&1 || fail "no clean Debian: $(tail "$work/debian.log")"
+mkdir -p "$root/dev/net" "$root/packages"
+mount --bind /dev/net "$root/dev/net"
+mount -t proc proc "$root/proc"
+mount -t sysfs sysfs "$root/sys"
+cp "$work"/first/*.deb "$root/packages/"
+! inside sh -c 'command -v cc' >/dev/null || fail "the clean Debian has a compiler"
+
+apt update
+apt install "/packages/${deb##*/}"
+! inside sh -c 'command -v cc' >/dev/null || fail "the package brings a compiler"
+inside id convoy >/dev/null || fail "the package makes no user"
+[ "$(inside convoy --version)" = "$("$convoy" --version)" ] || fail "another version: $(inside convoy --version)"
+inside convoy engines >"$work/engines" || fail "no engine: $(cat "$work/engines")"
+grep -q multibuffer "$work/engines" || fail "the installed program has no multibuffer engine: $(cat "$work/engines")"
+[ -e "$root/usr/share/man/man1/convoy-check.1.gz" ] && [ -e "$root/usr/share/bash-completion/completions/convoy" ] || fail "man pages or completions are missing"
+ok "installed by one command; also $(grep -c '^Setting up' "$work/apt.log") packages in all, no compiler"
+
+# It runs as its user, from the installed files.
+ip netns add $ns
+ip -n $ns link set lo up
+ip -n $ns addr add 192.0.2.1/32 dev lo
+(umask 077; cat >"$root/etc/convoy/convoy.toml" <<CONF
+[gateway]
+guard = false
+[[port]]
+name = "inside"
+kind = "tun"
+device = "convoy0"
+address = ["10.1.0.1/32"]
+[[port]]
+name = "outside"
+kind = "udp"
+address = ["192.0.2.1"]
+[[tunnel]]
+name = "b"
+local = "192.0.2.1"
+remote = "192.0.2.2"
+local_ts = ["10.1.0.1"]
+remote_ts = ["10.2.0.1"]
+esp_proposal = "aes128gcm16-esn"
+[tunnel.manual]
+spi_in = 0x1001
+spi_out = 0x1002
+key_in = "$(openssl rand -hex 20)"
+key_out = "$(openssl rand -hex 20)"
+CONF
+)
+mkdir -p "$root/run/convoy"
+ip netns exec $ns chroot "$root" /usr/bin/convoy run -c /etc/convoy/convoy.toml >"$work/gateway.log" 2>&1 & gateway=$!
+for _ in $(seq 200); do ! grep -q ' ready' "$work/gateway.log" || break; sleep 0.1; done
+grep -q ' ready' "$work/gateway.log" || fail "the installed gateway does not start: $(cat "$work/gateway.log")"
+[ "$(stat -c %u "/proc/$(pgrep -f 'convoy run -c /etc/convoy/convoy.toml' | head -n 1)")" != 0 ] || fail "the gateway runs as root"
+inside convoy show sa >"$work/shown" || fail "the gateway does not answer: $(cat "$work/shown")"
+kill $gateway
+wait $gateway || fail "the gateway did not stop well"
+gateway=
+[ -e "$root/var/lib/convoy/state" ] || fail "there is no state file"
+ok "the installed gateway runs as its own user and stops"
+
+cp "$work"/second/*.deb "$root/packages/"
+apt install "/packages/$(basename "$(echo "$work"/second/convoy_*.deb)")"
+[ "$(inside dpkg-query -W -f '${Version}' convoy | sed 's/.*-//')" = 2 ] || fail "not upgraded"
+[ -e "$root/etc/convoy/convoy.toml" ] && [ -e "$root/var/lib/convoy/state" ] || fail "an upgrade loses configuration or state"
+apt install "/packages/$(basename "$(echo "$work"/second/convoy-charon_*.deb)")"
+[ -e "$root/usr/lib/ipsec/plugins/libstrongswan-convoy.so" ] && [ -e "$root/usr/lib/ipsec/libcharon.so.0" ] || fail "the plugin comes without charon's library"
+ok "upgraded; charon's plugin comes with the strongSwan that it fits"
+apt remove convoy convoy-charon
+[ ! -e "$root/usr/bin/convoy" ] && [ -e "$root/etc/convoy/convoy.toml" ] && [ -e "$root/var/lib/convoy/state" ] || fail "removing it removes too little, or the operator's files"
+apt purge convoy
+[ ! -e "$root/var/lib/convoy" ] && [ -e "$root/etc/convoy/convoy.toml" ] || fail "purging keeps the state, or removes the operator's keys"
+ok "removed; purged without the operator's configuration"
