@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Installs what convoy needs: with apt on Debian and Ubuntu; on other systems it lists what is
 # missing.
-# usage: install.sh PURPOSE ..., of build, card, card-test, test, packages, packages-test, routing, hdtv, peers, xdp, secgw,
-# bench, instructions, sampling, charon, charon-test, iptfs, fuzz
+# usage: install.sh PURPOSE ..., of build, card, card-test, test, packages, packages-test, routing,
+# hdtv, peers, xdp, secgw, bench, instructions, sampling, charon, charon-test, iptfs, fuzz
 set -euo pipefail
 
 # The needs of each purpose: "command or file:package". Intel's library and DPDK are optional.
