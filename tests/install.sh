@@ -1,16 +1,18 @@
 #!/usr/bin/env bash
 # The packages in a clean Debian of this machine's release: installed by apt, run, upgraded, removed
-# and purged; the tarball and the .rpm have the same files. Needs root.
+# and purged; the tarball and the .rpm have the same files; the image runs with a container's
+# privileges. Needs root.
 # usage: install.sh CONVOY PLUGIN
 set -euo pipefail
 convoy=$(realpath "$1") plugin=$(realpath "$2")
 cd "$(dirname "$0")/.."
 [ "$(id -u)" = 0 ] || { echo "a chroot needs root" >&2; exit 1; }
-work=$(mktemp -d) ns=convoy-install-$$ gateway=
+work=$(mktemp -d) ns=convoy-install-$$ gateway= container=
 root=$work/root
 clean() {
   [ -z "$gateway" ] || kill "$gateway" 2>/dev/null || true
-  for folder in dev/net proc sys; do mountpoint -q "$root/$folder" && umount -l "$root/$folder" || true; done
+  for folder in "$root"/{dev/net,proc,sys} "$work"/image/{dev,proc}; do mountpoint -q "$folder" && umount -l "$folder" || true; done
+  [ -z "$container" ] || buildah rm "$container" >/dev/null 2>&1 || true
   ip netns del $ns 2>/dev/null || true
   rm -rf "$work"
 }
@@ -21,10 +23,10 @@ inside() { env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 DEBIAN_FRONT
 # apt INSTRUCTION...: its words only if it fails.
 apt() { inside apt-get -o APT::Sandbox::User=root -y --no-install-recommends "$@" >"$work/apt.log" 2>&1 || fail "apt-get $*: $(tail -n 20 "$work/apt.log")"; }
 
-packages() { # folder release
-  RELEASE=$2 scripts/packages.sh "$convoy" "$plugin" "$work/$1" >"$work/packages.log" 2>&1 || fail "no packages: $(tail "$work/packages.log")"
+packages() { # folder release [image]
+  RELEASE=$2 scripts/packages.sh "$convoy" "$plugin" "$work/$1" ${3:-} >"$work/packages.log" 2>&1 || fail "no packages: $(tail "$work/packages.log")"
 }
-packages first 1
+packages first 1 image
 packages second 2
 deb=$(echo "$work"/first/convoy_*.deb) rpm=$(echo "$work"/first/convoy-*.rpm) tar=$(echo "$work"/first/convoy-*.tar.gz)
 # The three have the same files, apart from where zsh looks for completions.
@@ -88,16 +90,33 @@ key_out = "$(openssl rand -hex 20)"
 CONF
 )
 mkdir -p "$root/run/convoy"
-ip netns exec $ns chroot "$root" /usr/bin/convoy run -c /etc/convoy/convoy.toml >"$work/gateway.log" 2>&1 & gateway=$!
-for _ in $(seq 200); do ! grep -q ' ready' "$work/gateway.log" || break; sleep 0.1; done
-grep -q ' ready' "$work/gateway.log" || fail "the installed gateway does not start: $(cat "$work/gateway.log")"
-[ "$(stat -c %u "/proc/$(pgrep -f 'convoy run -c /etc/convoy/convoy.toml' | head -n 1)")" != 0 ] || fail "the gateway runs as root"
-inside convoy show sa >"$work/shown" || fail "the gateway does not answer: $(cat "$work/shown")"
-kill $gateway
-wait $gateway || fail "the gateway did not stop well"
-gateway=
+# runs ROOT WHAT [COMMAND...]: the gateway in a root file system, by a command.
+runs() {
+  local at=$1 what=$2; shift 2
+  ip netns exec $ns "$@" chroot "$at" /usr/bin/convoy run -c /etc/convoy/convoy.toml >"$work/gateway.log" 2>&1 & gateway=$!
+  for _ in $(seq 200); do ! grep -q ' ready' "$work/gateway.log" || break; sleep 0.1; done
+  grep -q ' ready' "$work/gateway.log" || fail "$what does not start: $(cat "$work/gateway.log")"
+  [ "$(stat -c %u "/proc/$gateway")" != 0 ] || fail "$what runs as root"
+  chroot "$at" /usr/bin/convoy show sa >"$work/shown" || fail "$what does not answer: $(cat "$work/shown")"
+  kill $gateway
+  wait $gateway || fail "$what did not stop well"
+  gateway=
+}
+runs "$root" "the installed gateway"
 [ -e "$root/var/lib/convoy/state" ] || fail "there is no state file"
 ok "the installed gateway runs as its own user and stops"
+
+# What a container may do beside NET_ADMIN, which it needs, is by default more than this.
+container=$(buildah from -q "oci-archive:$(echo "$work"/first/*-oci.tar)" 2>/dev/null) || fail "the image is not one"
+mkdir "$work/image"
+cp -a "$(buildah mount "$container")/." "$work/image/"
+mkdir -p "$work"/image/{dev,proc}
+mount --bind /dev "$work/image/dev"
+mount -t proc proc "$work/image/proc"
+cp -p "$root/etc/convoy/convoy.toml" "$work/image/etc/convoy/"
+may=-all,+net_admin,+net_raw,+net_bind_service,+setuid,+setgid,+sys_chroot
+runs "$work/image" "the image's gateway" setpriv --bounding-set $may --inh-caps $may --no-new-privs
+ok "the image's gateway runs with NET_ADMIN and what every container may"
 
 cp "$work"/second/*.deb "$root/packages/"
 apt install "/packages/$(basename "$(echo "$work"/second/convoy_*.deb)")"
