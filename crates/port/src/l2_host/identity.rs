@@ -10,7 +10,6 @@ pub(crate) enum Takes {
     /// Those to its own addresses.
     Own,
     /// Those to all hosts: it is their router to other networks.
-    #[cfg_attr(not(any(feature = "dpdk", test)), expect(dead_code, reason = "the card is outside"))]
     All,
 }
 
