@@ -6,8 +6,8 @@ use convoy_packet::ipv4::{self, Ipv4Header, Ipv4Option};
 use convoy_packet::ipv6::{self, Ipv6Header};
 use convoy_packet::protocol::UDP;
 use convoy_packet::{
-    Ah, Arp, Esp, Ethernet, Fragment, Icmp, Ipv4, Ipv6, Layout, Udp, ah, arp, checksum, esp, ethernet, icmp,
-    ip, tcp, udp, zero_mutable,
+    Ah, Arp, Esp, Ethernet, Fragment, Icmp, Ipv4, Ipv6, Layout, Ndp, Udp, ah, arp, checksum, esp, ethernet,
+    icmp, ip, ndp, tcp, udp, zero_mutable,
 };
 use libfuzzer_sys::fuzz_target;
 
@@ -24,6 +24,13 @@ fuzz_target!(|bytes: &[u8]| {
     }
     if let Ok(Some(message)) = Arp::parse(bytes) {
         assert_eq!(message.to_bytes(), bytes[..arp::ARP_BYTES]);
+    }
+    if let Ok(packet) = Ipv6::parse(bytes)
+        && let Some(message) = Ndp::parse(&packet)
+    {
+        assert!(ndp::is_ndp(&packet));
+        let again = message.to_packet();
+        assert_eq!(Ndp::parse(&Ipv6::parse(&again).expect("whole")), Some(message));
     }
     if let Ok(frame) = Ethernet::parse(bytes) {
         let header = ethernet::header(frame.destination(), frame.source(), frame.ethertype());
