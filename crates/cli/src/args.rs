@@ -8,6 +8,9 @@ use crate::bench::BenchArgs;
 use crate::hdtv::HdtvArgs;
 use crate::sim::SimArgs;
 
+/// Where a gateway's configuration is, unless it is given.
+const CONFIGURATION: &str = "/etc/convoy/convoy.toml";
+
 /// An IPsec gateway in userspace that distributes packet cryptography over all crypto engines of a
 /// machine.
 #[derive(Parser)]
@@ -33,6 +36,8 @@ pub(crate) enum Command {
     Unblock(UnblockArgs),
     /// Show the state of a running gateway
     Show(ShowArgs),
+    /// Print a random key for a tunnel with static keys
+    Genkey(GenkeyArgs),
     /// Check a configuration and report errors with file, line and key
     Check(CheckArgs),
     /// Send a capture through the gateway's pipeline and write the resulting packets
@@ -52,6 +57,12 @@ pub(crate) enum Command {
     Bench(BenchArgs),
 }
 
+#[derive(Args)]
+pub(crate) struct GenkeyArgs {
+    /// The tunnel's proposal, as `esp_proposal` has it: aes128gcm16-esn
+    pub(crate) proposal: String,
+}
+
 /// Arguments of `convoy reference`.
 #[derive(clap::Args)]
 pub(crate) struct ReferenceArgs {
@@ -63,7 +74,7 @@ pub(crate) struct ReferenceArgs {
 #[derive(Args)]
 pub(crate) struct CheckArgs {
     /// The configuration file
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", default_value = CONFIGURATION)]
     pub(crate) config: PathBuf,
 }
 
@@ -79,7 +90,7 @@ pub(crate) enum CaptureDirection {
 #[derive(Args)]
 pub(crate) struct ReplayArgs {
     /// The configuration file; its ports are not used
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", default_value = CONFIGURATION)]
     pub(crate) config: PathBuf,
     /// The direction in which the capture is processed
     #[arg(long)]
@@ -118,7 +129,7 @@ impl LogFormat {
 #[derive(Args)]
 pub(crate) struct RunArgs {
     /// The configuration file
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", default_value = CONFIGURATION)]
     pub(crate) config: PathBuf,
     /// The format of the log, and of any other message on standard error
     #[arg(long, value_enum, default_value_t)]

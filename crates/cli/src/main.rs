@@ -28,6 +28,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use args::{Cli, Command, LogFormat};
+use convoy_gateway::genkey::GenkeyError;
 
 /// Exit status for wrong usage or configuration, like clap's.
 const USAGE: u8 = 2;
@@ -61,6 +62,7 @@ fn main() -> ExitCode {
         Command::Demo(args) => demo::demo(&args),
         Command::Engines(args) => engines::run(&args),
         Command::Hdtv(args) => hdtv::run(args),
+        Command::Genkey(args) => genkey(&args),
         Command::Helper(args) => helper::run(&args),
         Command::Reference(args) => reference::run(&args),
         Command::Reload(args) => control::reload(&args),
@@ -81,4 +83,14 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// `convoy genkey`.
+fn genkey(args: &args::GenkeyArgs) -> Result<(), Failure> {
+    let key = convoy_gateway::genkey::genkey(&args.proposal).map_err(|error| match error {
+        GenkeyError::Proposal(_) => Failure::Config(error.to_string()),
+        GenkeyError::Random(_) => Failure::Failed(error.to_string()),
+    })?;
+    println!("{}", *key);
+    Ok(())
 }

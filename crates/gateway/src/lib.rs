@@ -31,6 +31,7 @@ pub mod config;
 pub mod control;
 mod crew;
 pub mod engines;
+pub mod genkey;
 pub mod guard;
 pub mod helper;
 pub mod inner_mtu;
