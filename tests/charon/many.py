@@ -16,6 +16,8 @@ path, local, remote, count = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv
 first = int(ipaddress.ip_address(sys.argv[5] if len(sys.argv) > 5 else "10.128.0.0"))
 MARKS = (400, 2_000, 4_000, 10_000)
 GET_SPI, ADD_SA, DEL_SA, ADD_POLICY, DEL_POLICY, NAME = 16, 17, 20, 22, 24, 26
+# An SA of all CPUs.
+NO_RESOURCE = 0xFFFFFFFF
 IN, OUT, FORWARD = 0, 1, 2
 PORT = 4500
 
@@ -50,7 +52,7 @@ class Gateway:
         link = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         link.settimeout(10)
         link.connect(path)
-        hello = struct.pack("<HHI4sHBBQ", 1, 0, 0, b"CNVY", 2, role, 0, self.session) + text("many.py")
+        hello = struct.pack("<HHI4sHBBQ", 1, 0, 0, b"CNVY", 3, role, 0, self.session) + text("many.py")
         link.send(hello)
         welcome = link.recv(2048)
         assert struct.unpack_from("<H", welcome, 8)[0] == 0, welcome
@@ -78,7 +80,7 @@ def add_sa(spi, child, inbound):
     key = os.urandom(20)
     return (
         sa(spi, *ends)
-        + struct.pack("<IBBBxIIHH", child, 2, flags, 0, 32, 0, 0, 0)
+        + struct.pack("<IBBBxIIHHI", child, 2, flags, 0, 32, 0, 0, 0, NO_RESOURCE)
         + struct.pack("<6Q", 3600, 3960, 0, 0, 0, 0)
         + struct.pack("<HHHH", 20, 1024, len(key), 0)
         + key

@@ -22,7 +22,7 @@ def header(kind, number=0):
     return struct.pack("<HHI", kind, 0, number)
 
 
-VERSION = 2
+VERSION = 3
 
 
 def hello(version=VERSION):
