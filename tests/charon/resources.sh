@@ -103,19 +103,31 @@ GUEST_CPUS=2 TMPDIR=$folder unshare --pid --fork --kill-child ip netns exec "$A"
 linux=$("$python" tests/charon/guest_peer.py "$folder/guest" $'per_cpu_sas = encap\n    start_action = trap') ||
   fail "the guest does not start: $(tail -n 5 "$folder/guest/console")"
 guest() { "$python" tests/iptfs/guest.py run "$folder/guest" "$1"; }
-# Its CPUs send in turn, so that the kernel asks for an SA of each.
-guest_flows() { guest "for cpu in 0 1; do ip netns exec b taskset -c \$cpu burst 10.2.0.1 10.1.0.1 ${1:-200} 60-200 5000 2000; done" >"$folder/burst" 2>&1; }
+# Its CPUs send in turn, so that the kernel asks for an SA of each, unless A has.
+guest_flows() { guest "set -e; for cpu in 0 1; do ip netns exec b taskset -c \$cpu burst 10.2.0.1 10.1.0.1 ${1:-200} 60-200 5000 2000; done" >"$folder/burst" 2>&1; }
 # Linux drops what comes before the first SA, and the responder sends by a further one before the
-# initiator has it: these packets may be lost.
-guest_flows || true
-for cpu in 0 1; do
-  guest "grep -q 'with reqid {1}, cpu {$cpu}' /tmp/b/log" || fail "the kernel has not asked for an SA of CPU $cpu"
-done
+# initiator has it: some of these packets are lost.
+has_each() { # whether there is an SA of each CPU, whoever asked for it
+  local list; list=$(guest "ip netns exec b unshare -m sh /tmp/b/start swanctl --list-sas --raw")
+  [[ $list == *cpu=0* && $list == *cpu=1* ]]
+}
 used() { guest "ip -n b xfrm state" | "$python" -c '
 import re, sys
 used = [int(number, 16) for number in re.findall(r"oseq (0x[0-9a-f]+)", sys.stdin.read())]
 sys.exit(sum(number > 100 for number in used) < 2)'; }
-guest_flows || fail "not all of the guest's packets were answered: $(cat "$folder/burst")"
-used || fail "the kernel has not sent by an SA of each CPU: $(guest "ip -n b xfrm state" | grep -v "aead")"
+# charon overlooks an acquire that comes while it handles another one, and until that expires Linux
+# drops the packets of its CPU. charon has made that 165 s.
+guest "echo 2 >/proc/sys/net/core/xfrm_acq_expires; ip netns exec b sh -c 'echo 2 >/proc/sys/net/core/xfrm_acq_expires'"
+# tried HOW_OFTEN COMMAND...: sends before each time.
+tried() {
+  local tries=$1; shift
+  for _ in $(seq "$tries"); do
+    ! { guest_flows && "$@"; } || return 0
+    sleep 1
+  done
+  return 1
+}
+tried 12 has_each || fail "the kernel has no SA of each CPU: $(cat "$folder/burst")"
+tried 6 used || fail "the kernel has not sent by an SA of each CPU: $(cat "$folder/burst"; guest "ip -n b xfrm state" | grep -v aead)"
 sas_are a used || fail "the SAs of A have not shared the packets of the kernel's CPUs: $(cat "$folder/sas")"
 passed "Linux $linux, its own charon" "an SA of each of the kernel's CPUs, and of each worker of A"
