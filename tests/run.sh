@@ -72,6 +72,7 @@ alone "convoy bench throughput between namespaces: two gateways, every kind of e
 alone "scrapers at a gateway of ten thousand tunnels: pings and memory" tests/scrapes.sh "$convoy"
 run "metrics: Prometheus' own parser, clients that mean harm" tests/metrics.sh "$convoy"
 run "what an operator looks at: log, show, warnings" tests/operation.sh "$convoy"
+run "twelve faults between two gateways, named by explain and by trace; the keys for Wireshark" tests/explain.sh "$convoy"
 run "routes: a full tunnel, and what every exit leaves" tests/routes.sh "$convoy"
 run "BGP and BFD over two tunnels with interfaces of their own: a path is cut, a gateway killed; nothing in clear" tests/routing.sh "$convoy"
 run "on-stop: nothing unencrypted while stopped, restarted, killed; unblock" tests/on-stop.sh "$convoy"

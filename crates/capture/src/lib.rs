@@ -3,7 +3,8 @@
 //! [`Packets`] reads captures. It detects the format: pcap in either byte order, with microseconds
 //! or nanoseconds, and pcapng with any number of sections and interfaces. Each [`Packet`] starts at
 //! its IP header, as the link-layer header is removed. Memory use does not depend on the size of
-//! the file. [`Writer`] writes pcap with link type raw IP.
+//! the file. [`Writer`] writes pcap with link type raw IP,
+//! [`AnnotatedWriter`] pcapng with comments.
 //!
 //! Real captures are often imperfect. A record that cannot be used is counted by its [`Reason`] in
 //! [`Unread`], and reading goes on with the next one. A file that is cut off or corrupt ends at
@@ -29,6 +30,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod annotated;
 mod framing;
 mod link;
 mod packets;
@@ -37,6 +39,7 @@ mod pcapng;
 mod unread;
 mod write;
 
+pub use annotated::{Annotated, AnnotatedWriter};
 pub use framing::Damage;
 pub use packets::{CaptureError, Packet, Packets, is_capture};
 pub use unread::{Reason, Unread};

@@ -36,6 +36,11 @@ pub(crate) enum Command {
     Unblock(UnblockArgs),
     /// Show the state of a running gateway
     Show(ShowArgs),
+    /// Say what a running gateway would do with a packet from the inside, and why it would not
+    /// arrive
+    Explain(ExplainArgs),
+    /// Follow packets of a running gateway through its stages, with times and drop reasons
+    Trace(TraceArgs),
     /// Print a random key for a tunnel with static keys
     Genkey(GenkeyArgs),
     /// Check a configuration and report errors with file, line and key
@@ -199,6 +204,83 @@ pub(crate) struct ShowArgs {
     /// Print JSON
     #[arg(long, conflicts_with_all = ["wide", "watch"])]
     pub(crate) json: bool,
+    /// Write the SAs with their keys into FILE, as Wireshark's table esp_sa; with `sa`, as root
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["wide", "watch", "json"])]
+    pub(crate) wireshark: Option<PathBuf>,
+}
+
+#[derive(Args)]
+pub(crate) struct ExplainArgs {
+    /// The packet's source address
+    pub(crate) source: std::net::IpAddr,
+    /// Its destination address
+    pub(crate) destination: std::net::IpAddr,
+    /// Its protocol: tcp, udp, icmp, icmpv6, or a number
+    #[arg(long, value_name = "PROTOCOL", default_value = "udp", value_parser = protocol)]
+    pub(crate) proto: u8,
+    /// Its source port; of ICMP its type, by default an echo request's
+    #[arg(long, value_name = "PORT")]
+    pub(crate) sport: Option<u16>,
+    /// Its destination port; of ICMP its code
+    #[arg(long, value_name = "PORT")]
+    pub(crate) dport: Option<u16>,
+    /// Its length in bytes, IP header included
+    #[arg(long, value_name = "BYTES", default_value_t = 100)]
+    pub(crate) length: usize,
+    /// It may not be fragmented; IPv6 packets never may
+    #[arg(long)]
+    pub(crate) df: bool,
+    /// The [[interface]] on which it arrives, if not the port that tunnels share
+    #[arg(long, value_name = "NAME")]
+    pub(crate) interface: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// The gateway's control socket
+    #[arg(long, value_name = "SOCKET", default_value = "/run/convoy/control.sock")]
+    pub(crate) control: PathBuf,
+}
+
+/// Parses the protocol of `convoy explain`.
+fn protocol(text: &str) -> Result<u8, String> {
+    Ok(match text {
+        "icmp" => 1,
+        "tcp" => 6,
+        "udp" => 17,
+        "icmpv6" => 58,
+        "sctp" => 132,
+        number => number
+            .parse()
+            .map_err(|_| "tcp, udp, icmp, icmpv6, sctp or a number from 0 to 255 is expected".to_owned())?,
+    })
+}
+
+#[derive(Args)]
+pub(crate) struct TraceArgs {
+    /// Packets to trace
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub(crate) count: usize,
+    /// Trace only packets of this tunnel; with charon, CONNECTION or CONNECTION/CHILD
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tunnel: Option<String>,
+    /// Trace only packets from or to this address, in the inner or the outer header
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) host: Option<std::net::IpAddr>,
+    /// Trace only packets that are dropped
+    #[arg(long)]
+    pub(crate) dropped: bool,
+    /// End after this time, even if there were fewer packets
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
+    pub(crate) seconds: f64,
+    /// Print a JSON object for each packet
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Also write the packets, unencrypted ones too, as a pcapng file with their traces as comments
+    #[arg(long, value_name = "FILE")]
+    pub(crate) pcapng: Option<PathBuf>,
+    /// The gateway's control socket
+    #[arg(long, value_name = "SOCKET", default_value = "/run/convoy/control.sock")]
+    pub(crate) control: PathBuf,
 }
 
 /// Parses the interval of `convoy show --watch`.

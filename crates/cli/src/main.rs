@@ -9,6 +9,7 @@ mod check;
 mod control;
 mod demo;
 mod engines;
+mod explain;
 mod hdtv;
 mod helper;
 mod log;
@@ -21,6 +22,7 @@ mod show;
 mod sim;
 mod summary;
 mod table;
+mod trace;
 mod unblock;
 
 use std::process::ExitCode;
@@ -61,6 +63,7 @@ fn main() -> ExitCode {
         Command::Check(args) => check::run(&args),
         Command::Demo(args) => demo::demo(&args),
         Command::Engines(args) => engines::run(&args),
+        Command::Explain(args) => explain::run(&args),
         Command::Hdtv(args) => hdtv::run(args),
         Command::Genkey(args) => genkey(&args),
         Command::Helper(args) => helper::run(&args),
@@ -70,6 +73,7 @@ fn main() -> ExitCode {
         Command::Run(args) => run::run(&args),
         Command::Show(args) => show::run(&args),
         Command::Sim(args) => sim::run(&args),
+        Command::Trace(args) => trace::run(&args),
         Command::Unblock(args) => unblock::run(&args),
     };
     match result {

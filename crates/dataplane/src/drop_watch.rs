@@ -156,7 +156,7 @@ const PEER_IS_BEHIND: &str = "the peer's sequence numbers lie behind those that 
 
 /// What drops of a reason usually mean, and what to do; `None` where the reason is no sign of a
 /// fault.
-fn meaning(reason: DropReason) -> Option<&'static str> {
+pub fn meaning(reason: DropReason) -> Option<&'static str> {
     use DropReason as D;
     Some(match reason {
         D::Replayed => {

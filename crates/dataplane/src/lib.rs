@@ -22,7 +22,7 @@
 //! [`PipelineResources`](pipeline::PipelineResources). Beside the path there are the time of a
 //! gateway ([`clock`]), the packet memory of all workers ([`memory`]), the cost of engines
 //! ([`costs`]), the notifications of a key daemon ([`daemon`]), the totals of tunnels ([`ledger`]),
-//! and warnings of drops ([`drop_watch`]).
+//! warnings of drops ([`drop_watch`]), and traces of single packets ([`trace`]).
 //!
 //! Nothing here knows configuration, files, the control socket or other processes: whoever creates
 //! a pipeline installs its SAs and policies, and changes happen between two rounds. Measured costs
@@ -42,5 +42,6 @@ pub mod memory;
 mod moderation;
 pub mod pipeline;
 mod side;
+pub mod trace;
 mod watch;
 pub mod worker;

@@ -1,6 +1,7 @@
 //! One worker: ports at both ends of a pipeline, driven in bursts by one thread.
 
 mod inside;
+mod traced;
 mod unsent;
 mod waiting;
 
@@ -12,7 +13,7 @@ use std::time::Duration;
 use convoy_ipsec::{DropReason, LifetimeEvent};
 use convoy_packet::protocol::UDP;
 use convoy_packet::{Frame, FramePool, FrameSize, ipv4, ipv6};
-use convoy_port::{Port, PortError, PortTraits, Prefix};
+use convoy_port::{Port, PortDescription, PortError, PortTraits, Prefix};
 use convoy_scheduler::Input;
 
 use crate::adaptive_wait::AdaptiveWait;
@@ -177,6 +178,12 @@ impl Worker {
         }
     }
 
+    /// The outside port by which outer packets leave, in UDP or not.
+    pub fn outside_port(&self, in_udp: bool) -> Option<&PortDescription> {
+        let place = if in_udp { self.ways_out.udp } else { self.ways_out.native };
+        self.outside.get(place).map(|port| port.description())
+    }
+
     /// Sets the networks to which the inside ports take packets, where ports need to know; returns
     /// the errors.
     pub fn take_networks(&mut self, networks: &[Prefix]) -> Vec<String> {
@@ -287,6 +294,10 @@ impl Worker {
         let [outbound, inbound] = &mut self.handed;
         let taken = handoff.take(most, outbound, inbound);
         self.arrived += taken as u64;
+        if let Some(tracer) = self.pipeline.tracer() {
+            tracer.arrived(Side::Inside, None, outbound);
+            tracer.arrived(Side::Outside, None, inbound);
+        }
         if !outbound.is_empty() {
             self.pipeline.outbound(outbound);
         }
@@ -319,6 +330,9 @@ impl Worker {
         for frame in &mut self.burst {
             frame.set_received_ns(now_ns);
         }
+        if let Some(tracer) = self.pipeline.tracer() {
+            tracer.arrived(side, Some(&ports[port].description().name), &self.burst);
+        }
         match side {
             Side::Inside => {
                 let interface = self.interfaces.interface(port);
@@ -333,7 +347,7 @@ impl Worker {
     }
 
     fn send(&mut self) -> Result<bool, PortError> {
-        let (pool, departures) = self.pipeline.pool_and_departures();
+        let (pool, departures, tracer) = self.pipeline.leaving_parts();
         let [to_inside, to_outside] = &mut self.leaving;
         let (ways, is_shared) = (self.ways_out, self.interfaces.is_shared_only());
         // All inside traffic of the shared interface leaves through its first port.
@@ -369,11 +383,17 @@ impl Worker {
             None => HandoffCounts::default(),
         };
         self.handed_over += given.handed_over;
-        let mut sent = 0;
+        let (mut sent, mut departing) = (0, Vec::new());
         for (ports, queues) in [(&mut self.inside[..], to_inside), (&mut self.outside[..], to_outside)] {
             for (port, queue) in ports.iter_mut().zip(queues).filter(|(_, queue)| !queue.is_empty()) {
+                if let Some(tracer) = &tracer {
+                    departing.extend(tracer.departing(queue, &port.description().name));
+                }
                 sent += port.send(pool, queue)?;
             }
+        }
+        if tracer.is_some() {
+            self.trace_departures(departing, (homeless, unencrypted));
         }
         if unencrypted + unheard + given.dropped + homeless > 0 {
             let tables = &mut self.pipeline.ipsec_mut().tables;

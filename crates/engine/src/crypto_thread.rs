@@ -141,7 +141,16 @@ impl EngineControl for CryptoThread {
     }
 
     fn probe(&mut self) -> Result<(), EngineError> {
-        if self.thread.is_alive() { Ok(()) } else { Err(self.gone()) }
+        if !self.thread.is_alive() {
+            return Err(self.gone());
+        }
+        // A thread that hangs would be given packets again, and hold them up until its next
+        // deadline.
+        if self.in_flight > self.done.slots() {
+            let reason = "its thread has not returned the packets that it had".to_owned();
+            return Err(EngineError::Device { engine: self.description.name.clone(), reason });
+        }
+        Ok(())
     }
 }
 

@@ -14,10 +14,13 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use socket2::Type;
+use zeroize::Zeroizing;
 
-use crate::run::{Load, Order, ReloadReport, reload};
+use crate::explain::{ExplainRequest, Explanation};
+use crate::run::{Load, Order, ReloadReport, Reply, reload};
 use crate::snapshot::Snapshot;
 use crate::supervise;
+use crate::trace::{TraceReport, TraceRequest};
 
 /// Version of the protocol; a client of another is refused.
 pub const VERSION: u32 = 2;
@@ -34,7 +37,7 @@ const SNAPSHOT_TIMEOUT: Duration = Duration::from_secs(4);
 const RELOAD_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The kinds of requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ask {
     /// Everything that `convoy show` displays.
@@ -45,21 +48,32 @@ pub enum Ask {
     Stop,
     /// Read the configuration again and switch to it.
     Reload,
+    /// The keys of all SAs as Wireshark's table `esp_sa`; for root only.
+    Keys,
+    /// Say what would become of a packet.
+    Explain(ExplainRequest),
+    /// Begin to trace packets.
+    Trace(TraceRequest),
+    /// The packets traced since the last such request.
+    Traced,
+    /// End the trace.
+    EndTrace,
 }
 
 impl Ask {
     /// How long a client waits for the answer.
-    fn timeout(self) -> Duration {
+    fn timeout(&self) -> Duration {
         match self {
-            Self::Ping | Self::Stop => TIMEOUT * 2,
+            Self::Ping | Self::Stop | Self::Trace(_) | Self::Traced | Self::EndTrace => TIMEOUT * 2,
             Self::Snapshot => SNAPSHOT_TIMEOUT + TIMEOUT,
+            Self::Explain(_) | Self::Keys => SNAPSHOT_TIMEOUT + TIMEOUT,
             Self::Reload => RELOAD_TIMEOUT + TIMEOUT,
         }
     }
 }
 
 /// One request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Request {
     /// [`VERSION`].
@@ -74,6 +88,12 @@ pub struct Request {
 pub enum Answer {
     /// To `snapshot`.
     Snapshot(Box<Snapshot>),
+    /// To `keys`: a line for each SA. It is wiped when dropped.
+    Keys(Zeroizing<String>),
+    /// To `explain`.
+    Explained(Explanation),
+    /// To `traced`.
+    Traced(TraceReport),
     /// To `reload`; with [`ReloadReport::refused`] it was done only in part.
     Reloaded(ReloadReport),
     /// Done.
@@ -143,8 +163,18 @@ fn serve(client: UnixStream, load: &Load, orders: &Sender<Order>) -> io::Result<
     let line = read_request(&client)?;
     let answer = match parse_request(&line) {
         Err(reason) => Answer::Refused(reason),
+        Ok(Request { ask: Ask::Keys, .. }) if !convoy_ike::local::is_root(&client) => {
+            Answer::Refused("only root gets the keys".to_owned())
+        }
         Ok(request) => answer(request.ask, load, orders),
     };
+    if let Answer::Keys(keys) = &answer {
+        // One buffer that is long enough, escapes included, and wiped.
+        let mut line = Zeroizing::new(Vec::with_capacity(2 * keys.len() + 64));
+        serde_json::to_writer(&mut *line, &answer)?;
+        line.push(b'\n');
+        return (&client).write_all(&line);
+    }
     // A snapshot of many SAs is long: it is streamed rather than kept as text.
     let mut out = BufWriter::with_capacity(64 << 10, &client);
     serde_json::to_writer(&mut out, &answer)?;
@@ -174,7 +204,6 @@ fn read_request(client: &UnixStream) -> io::Result<Vec<u8>> {
 }
 
 fn answer(ask: Ask, load: &Load, orders: &Sender<Order>) -> Answer {
-    let gone = |_| Answer::Refused("the gateway is stopping".to_owned());
     match ask {
         Ask::Ping => Answer::Good,
         Ask::Reload => {
@@ -189,19 +218,49 @@ fn answer(ask: Ask, load: &Load, orders: &Sender<Order>) -> Answer {
                 Err(reason) => Answer::Refused(reason),
             }
         }
-        Ask::Stop => orders.send(Order::Stop).map_or_else(|error| gone(error.to_string()), |()| Answer::Good),
+        Ask::Stop => orders.send(Order::Stop).map_or_else(|_| gone(), |()| Answer::Good),
         Ask::Snapshot => {
-            let (reply, snapshot) = channel();
-            let show = Order::Show(Box::new(move |snapshot| drop(reply.send(snapshot))));
-            if let Err(error) = orders.send(show) {
-                return gone(error.to_string());
-            }
-            match snapshot.recv_timeout(SNAPSHOT_TIMEOUT) {
-                Ok(snapshot) => Answer::Snapshot(Box::new(snapshot)),
-                Err(_) => Answer::Refused("the worker did not answer in time".to_owned()),
-            }
+            order(orders, SNAPSHOT_TIMEOUT, Order::Show, |snapshot| Answer::Snapshot(Box::new(snapshot)))
         }
+        Ask::Keys => order(orders, SNAPSHOT_TIMEOUT, Order::Keys, |keys| {
+            keys.map_or_else(Answer::Refused, Answer::Keys)
+        }),
+        Ask::Explain(request) => {
+            let explain = |reply| Order::Explain(request, reply);
+            order(orders, SNAPSHOT_TIMEOUT, explain, |told| {
+                told.map_or_else(Answer::Refused, Answer::Explained)
+            })
+        }
+        Ask::Trace(request) => {
+            let begin = |reply| Order::BeginTrace(request, reply);
+            order(orders, TIMEOUT, begin, |begun| begun.map_or_else(Answer::Refused, |()| Answer::Good))
+        }
+        Ask::Traced => order(orders, TIMEOUT, Order::TakeTraced, |taken| {
+            taken.map_or_else(Answer::Refused, Answer::Traced)
+        }),
+        Ask::EndTrace => order(orders, TIMEOUT, Order::EndTrace, |()| Answer::Good),
     }
+}
+
+/// Sends the gateway an order that it replies to, and waits for that for a limited time.
+fn order<T: Send + 'static>(
+    orders: &Sender<Order>,
+    timeout: Duration,
+    order: impl FnOnce(Reply<T>) -> Order,
+    answer: impl FnOnce(T) -> Answer,
+) -> Answer {
+    let (reply, replied) = channel();
+    if orders.send(order(Box::new(move |value| drop(reply.send(value))))).is_err() {
+        return gone();
+    }
+    match replied.recv_timeout(timeout) {
+        Ok(value) => answer(value),
+        Err(_) => Answer::Refused("the worker did not answer in time".to_owned()),
+    }
+}
+
+fn gone() -> Answer {
+    Answer::Refused("the gateway is stopping".to_owned())
 }
 
 /// Sends a request to a running gateway.
@@ -262,7 +321,7 @@ mod tests {
         assert_eq!(parse_request(good), Ok(Request { version: 2, ask: Ask::Snapshot }));
         let other = parse_request(br#"{"version":9,"ask":"ping"}"#).expect_err("another version");
         assert_eq!(other, "protocol version 9; this gateway speaks 2");
-        for bad in [&b""[..], b"{", b"\xff\xff", br#"{"version":2,"ask":"keys"}"#, br#"{"version":2}"#] {
+        for bad in [&b""[..], b"{", b"\xff\xff", br#"{"version":2,"ask":"secrets"}"#, br#"{"version":2}"#] {
             assert!(parse_request(bad).expect_err("not a request").starts_with("not a request"));
         }
     }

@@ -15,6 +15,7 @@ use convoy_dataplane::pipeline::{Clock, PipelineResources};
 use convoy_dataplane::worker::Worker;
 use convoy_engine::wipe_stack;
 use convoy_ipsec::{Directory, SaProtocol, Transform};
+use zeroize::Zeroizing;
 
 use crate::assemble::{self, OpenEngines};
 use crate::blocked::Blocked;
@@ -23,6 +24,7 @@ use crate::charon::Charon;
 use crate::choice;
 use crate::config::{Config, OnStop};
 use crate::crew::Crew;
+use crate::explain::{ExplainRequest, Explanation, explain};
 use crate::guard::GuardWatch;
 use crate::helper::Helper;
 use crate::inner_mtu::{InnerMtu, inner_mtu};
@@ -30,6 +32,8 @@ use crate::ports::{self, OpenPorts};
 use crate::privileges::{self, Account};
 use crate::snapshot::{self, MemoryRow, Snapshot};
 use crate::state::{Beginnings, State};
+use crate::trace::{TraceReport, TraceRequest, Tracing};
+use crate::wireshark;
 use crate::worker_handles::WorkerHandles;
 use crate::worker_thread::{Notify, WorkerThread};
 
@@ -50,6 +54,16 @@ pub enum Order {
     Reload(Box<Config>, Reply<Reloading>),
     /// Report the state.
     Show(Reply<Snapshot>),
+    /// Say what would become of a packet.
+    Explain(ExplainRequest, Reply<Result<Explanation, String>>),
+    /// Give out the keys of all SAs, as Wireshark takes them.
+    Keys(Reply<Result<Zeroizing<String>, String>>),
+    /// Begin a trace of packets.
+    BeginTrace(TraceRequest, Reply<Result<(), String>>),
+    /// Report the packets traced since the last such order.
+    TakeTraced(Reply<Result<TraceReport, String>>),
+    /// End the trace.
+    EndTrace(Reply<()>),
     /// End: the thread of this name, without which the gateway would only seem to work, has
     /// panicked.
     Fault(String),
@@ -74,6 +88,9 @@ pub struct Gateway {
     charon: Option<Charon>,
     /// Networks of charon's that the configuration does not cover.
     blocked: Blocked,
+    /// The time of its workers.
+    clock: Clock,
+    tracing: Tracing,
 }
 
 impl Gateway {
@@ -182,7 +199,7 @@ impl Gateway {
             state.keep(handles.clone(), Arc::clone(&notify))?;
         }
         if let Some(charon) = &mut charon {
-            charon.join(handles.clone(), &config, clock).map_err(RunError::Charon)?;
+            charon.join(handles.clone(), &config, clock.clone()).map_err(RunError::Charon)?;
         }
         let inner_mtu = inner_mtu(&config);
         let began_with_static_keys = config.has_static_keys();
@@ -200,6 +217,8 @@ impl Gateway {
             began_with_static_keys,
             charon,
             blocked,
+            clock,
+            tracing: Tracing::default(),
         })
     }
 
@@ -214,12 +233,21 @@ impl Gateway {
         while result.is_ok() && !self.crew.has_gap() {
             if looked.elapsed() >= WATCH {
                 self.block();
+                self.tracing.expire(&self.handles);
                 looked = Instant::now();
             }
             match orders.recv_timeout(WATCH) {
                 Ok(Order::Stop) | Err(RecvTimeoutError::Disconnected) => break,
                 Ok(Order::Reload(config, reply)) => reply(self.reload(&config)),
                 Ok(Order::Show(reply)) => reply(self.snapshot()),
+                Ok(Order::Explain(request, reply)) => reply(explain(&self.handles, &self.config, &request)),
+                Ok(Order::Keys(reply)) => reply(wireshark::esp_sa(&self.handles)),
+                Ok(Order::BeginTrace(request, reply)) => reply(self.tracing.begin(&self.handles, request)),
+                Ok(Order::TakeTraced(reply)) => reply(self.tracing.take(&self.handles, self.clock_s())),
+                Ok(Order::EndTrace(reply)) => {
+                    self.tracing.end(&self.handles);
+                    reply(());
+                }
                 Ok(Order::Fault(thread)) => result = Err(RunError::Thread(thread)),
                 Err(RecvTimeoutError::Timeout) => {}
             }
@@ -241,6 +269,11 @@ impl Gateway {
         result.and(stopped)
     }
 
+    /// The time at which the workers' clock read 0, in seconds since 1970.
+    fn clock_s(&self) -> f64 {
+        unix_s() - self.clock.now_ns() as f64 * 1e-9
+    }
+
     /// What happens to the routes when this gateway ends, by its current configuration.
     pub fn on_stop(&self) -> OnStop {
         self.config.on_stop
@@ -248,9 +281,8 @@ impl Gateway {
 
     /// The current state.
     pub fn snapshot(&self) -> Snapshot {
-        let taken = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let mut snapshot = Snapshot {
-            taken_s: taken.map_or(0.0, |since| since.as_secs_f64()),
+            taken_s: unix_s(),
             charon: self.charon.as_ref().map(Charon::row),
             guard: self.guard_row(),
             memory: Some(MemoryRow::now()),
@@ -284,6 +316,11 @@ impl Drop for Gateway {
             state.end();
         }
     }
+}
+
+/// Now, in seconds since 1970.
+fn unix_s() -> f64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
 }
 
 /// The transforms that charon may negotiate with these engines, to be measured in advance.

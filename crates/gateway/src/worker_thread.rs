@@ -321,8 +321,14 @@ impl WorkerThread {
         Some(&self.installed[place].config.name)
     }
 
+    /// All tunnels that have names, with them.
+    pub(crate) fn tunnel_names(&self) -> impl Iterator<Item = (TunnelId, String)> {
+        let configured = self.installed.iter().map(|tunnel| (tunnel.id, tunnel.config.name.clone()));
+        configured.chain(self.names.iter().map(|(id, name)| (*id, name.to_string())))
+    }
+
     /// The name of a tunnel; `None` while it has none.
-    fn name_of(&self, tunnel: TunnelId) -> Option<Cow<'_, str>> {
+    pub(crate) fn name_of(&self, tunnel: TunnelId) -> Option<Cow<'_, str>> {
         let daemons = || self.names.get(&tunnel).map(|name| Cow::Owned(name.to_string()));
         self.configured_name(tunnel).map(Cow::Borrowed).or_else(daemons)
     }

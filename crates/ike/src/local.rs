@@ -64,6 +64,11 @@ pub fn trusted_peer(socket: &impl AsFd) -> Option<i32> {
     is_trusted.then(|| peer.pid())
 }
 
+/// Whether the process at the other end belongs to root.
+pub fn is_root(socket: &impl AsFd) -> bool {
+    getsockopt(socket, sockopt::PeerCredentials).is_ok_and(|peer| peer.uid() == 0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,12 +3,12 @@
 use std::fmt;
 
 macro_rules! drop_reasons {
-    ($($(#[$doc:meta])* $variant:ident = $name:literal,)*) => {
+    ($($(#[doc = $doc:literal])* $variant:ident = $name:literal,)*) => {
         /// Why a packet was dropped. The names follow RFC 4301's auditable events and Linux'
         /// `xfrm_stat` where one fits.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u8)]
-        pub enum DropReason { $($(#[$doc])* $variant,)* }
+        pub enum DropReason { $($(#[doc = $doc])* $variant,)* }
 
         impl DropReason {
             /// All of them.
@@ -17,6 +17,12 @@ macro_rules! drop_reasons {
             /// The name in metrics and in `convoy show`.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name,)* }
+            }
+
+            /// The sentence that documents it here, for an operator who asks what it means.
+            pub fn meaning(self) -> String {
+                let documented = match self { $(Self::$variant => concat!($($doc),*),)* };
+                documented.trim().replace('`', "")
             }
         }
     };
@@ -105,7 +111,8 @@ drop_reasons! {
     IcmpUnbelieved = "icmp_unbelieved",
 
     // Inbound, after the crypto job.
-    /// The ICV did not match (`XfrmInStateProtoError`; RFC 4303 section 3.4.4).
+    /// The ICV did not match: the keys or algorithms of the two ends differ, or the packet was
+    /// changed on its way (`XfrmInStateProtoError`; RFC 4303 section 3.4.4).
     IntegrityFailed = "integrity_failed",
     /// The padding is not 1, 2, 3, … or longer than the packet (RFC 4303 section 2.4).
     BadPadding = "bad_padding",
@@ -209,6 +216,7 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), DropReason::ALL.len());
+        assert!(DropReason::ALL.iter().all(|reason| reason.meaning().ends_with('.')));
         assert!(DropReason::ALL.iter().enumerate().all(|(place, reason)| place == *reason as usize));
     }
 

@@ -76,4 +76,40 @@ impl Envelope {
         let room = mtu.saturating_sub(kept + self.outer + self.header + self.icv);
         (room / self.alignment * self.alignment).saturating_sub(self.trailer) + kept
     }
+
+    /// The length of the outer packet of an inner one, or of an AGGFRAG payload, in bytes; the
+    /// inverse of [`inner_mtu`](Self::inner_mtu).
+    pub const fn outer_len(&self, inner_len: usize, header_len: usize) -> usize {
+        let kept = match self.mode {
+            Mode::Tunnel | Mode::Iptfs => 0,
+            Mode::Transport => header_len,
+        };
+        let body = (inner_len - kept + self.trailer).next_multiple_of(self.alignment);
+        kept + self.outer + self.header + body + self.icv
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proposal::Proposal;
+
+    #[test]
+    fn the_longest_packet_that_fits_fits_and_one_byte_more_does_not() {
+        for words in ["aes128gcm16", "aes256-sha256", "aes128ctr-sha1", "3des-sha1"] {
+            let transform = words.parse::<Proposal>().expect(words).transform;
+            for mode in [Mode::Tunnel, Mode::Transport] {
+                for (is_v6, in_udp) in [(false, false), (false, true), (true, false), (true, true)] {
+                    for protocol in [SaProtocol::Esp, SaProtocol::Ah] {
+                        let envelope = Envelope::new(protocol, mode, transform, is_v6, in_udp);
+                        for mtu in 1_280..1_320 {
+                            let longest = envelope.inner_mtu(mtu, 20);
+                            assert!(envelope.outer_len(longest, 20) <= mtu, "{words} {mode:?} {mtu}");
+                            assert!(envelope.outer_len(longest + 1, 20) > mtu, "{words} {mode:?} {mtu}");
+                        }
+                    }
+                }
+            }
+        }
+    }
 }

@@ -65,20 +65,20 @@ impl FlowKey {
     /// The same flow on an inside interface; without this it is on 0, which tunnels share.
     #[inline]
     #[must_use]
-    pub(crate) const fn on(self, interface: u16) -> Self {
+    pub const fn on(self, interface: u16) -> Self {
         let others = self.upper & ((1 << INTERFACE_AT) - 1);
         Self { upper: others | interface_bits(interface), ..self }
     }
 
     /// The inside interface.
     #[inline]
-    pub(crate) const fn interface(&self) -> u16 {
+    pub const fn interface(&self) -> u16 {
         (self.upper >> INTERFACE_AT) as u16
     }
 
-    /// The key of a packet quoted by an ICMP error, which may be cut short behind its IP headers;
+    /// The key of a packet that may be cut short behind its IP headers, as ICMP errors quote it;
     /// `None` if those are malformed or incomplete.
-    pub(crate) fn of_quoted(packet: &[u8]) -> Option<Self> {
+    pub fn of_quoted(packet: &[u8]) -> Option<Self> {
         let mut layout = Layout::parse_quoted(packet).ok()?;
         layout.total_len = layout.total_len.min(packet.len());
         (layout.payload <= layout.total_len).then(|| Self::of(packet, &layout))

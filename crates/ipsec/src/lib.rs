@@ -82,8 +82,9 @@ pub use natt::{Carried, KEEPALIVE, classify};
 pub use open_template::OpenTemplate;
 pub use ordered_selectors::OrderedSelectors;
 pub use processor::{
-    Inbound, InboundBurst, Ipsec, IpsecConfig, IpsecCounters, LifetimeEvent, MappingChange, Outbound,
-    OutboundBurst, PolicyView, ReplayView, SaCursor, SaView, Tables, Upkeep, WithoutSa,
+    Fit, FrameNote, Inbound, InboundBurst, Ipsec, IpsecConfig, IpsecCounters, LifetimeEvent, MappingChange,
+    Miss, Outbound, OutboundBurst, PolicyView, ReplayView, SaCursor, SaView, Supposed, Tables, Upkeep,
+    WithoutSa,
 };
 pub use proposal::{Proposal, ProposalError, proposal_words};
 pub use proposal_list::{ProposalList, in_swanctl_words};

@@ -96,6 +96,11 @@ impl OutboundCold {
     pub(crate) fn inner_mtu(&self, mtu: usize, header_len: usize) -> usize {
         self.envelope.inner_mtu(mtu, header_len)
     }
+
+    /// The length of the outer packet of an inner one of `len` bytes, likewise.
+    pub(crate) fn outer_len(&self, len: usize, header_len: usize) -> usize {
+        self.envelope.outer_len(len, header_len)
+    }
 }
 
 fn envelope(common: &SaCommon, in_udp: bool, is_v6: bool) -> Envelope {

@@ -5,6 +5,8 @@ mod answers;
 mod batch;
 mod classify;
 mod delivery;
+mod explain;
+mod frame_notes;
 mod inbound;
 mod kind;
 mod outbound;
@@ -19,6 +21,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 pub use delivery::MappingChange;
+pub use explain::{Fit, Miss, Supposed};
+pub use frame_notes::FrameNote;
 pub use inbound::{Inbound, InboundBurst};
 pub use outbound::{Outbound, OutboundBurst, WithoutSa};
 pub use tables::Tables;

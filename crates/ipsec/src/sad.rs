@@ -54,6 +54,14 @@ impl SaName {
         let SaConfig { spi, direction, protocol, local, remote, .. } = *config;
         Self { spi, direction, protocol, local, remote }
     }
+
+    /// The outer source and destination of its packets.
+    pub fn ends(&self) -> (IpAddr, IpAddr) {
+        match self.direction {
+            SaDirection::Outbound => (self.local, self.remote),
+            SaDirection::Inbound => (self.remote, self.local),
+        }
+    }
 }
 
 impl fmt::Display for SaName {

@@ -64,6 +64,11 @@ pub struct Policy {
 }
 
 impl Policy {
+    /// Whether it selects packets from the inside.
+    pub(crate) fn is_outbound(&self) -> bool {
+        self.applies(PolicyDirection::Outbound)
+    }
+
     fn applies(&self, direction: PolicyDirection) -> bool {
         matches!(self.action, Action::Protect(_))
             || self.direction == PolicyDirection::Both

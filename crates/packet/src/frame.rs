@@ -132,9 +132,10 @@ impl Frame {
         link
     }
 
-    /// Its number, for comparison with others.
+    /// Its number, which no other frame has and which does not change, not even while the frame is
+    /// back in its pool.
     #[inline]
-    pub(crate) fn link(&self) -> u32 {
+    pub fn id(&self) -> u32 {
         self.0.get()
     }
 

@@ -56,7 +56,7 @@ impl FreeList {
 
     #[inline]
     fn has(&self, frame: &Frame) -> bool {
-        frame.link().wrapping_sub(self.first) < self.span
+        frame.id().wrapping_sub(self.first) < self.span
     }
 
     fn return_queue(&self) -> &ReturnQueue {

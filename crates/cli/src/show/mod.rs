@@ -4,6 +4,7 @@ mod tables;
 #[cfg(test)]
 mod tests;
 mod units;
+mod wireshark;
 
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
@@ -21,6 +22,9 @@ use tables::{View, table};
 const CLEAR: &str = "\x1b[H\x1b[2J";
 
 pub(crate) fn run(args: &ShowArgs) -> Result<(), Failure> {
+    if let Some(file) = &args.wireshark {
+        return wireshark::write(args, file);
+    }
     if let Some(seconds) = args.watch {
         return watch(args, Duration::from_secs_f64(seconds));
     }

@@ -86,6 +86,11 @@ impl EngineSet {
         self.slots[engine].counters
     }
 
+    /// The keys of an SA.
+    pub fn keys(&self, sa: SaIndex) -> Option<&KeyMaterial> {
+        self.keys.get(sa.0 as usize)?.as_ref()
+    }
+
     /// Makes all engines wake their worker on completion, where they can. Afterwards it is known
     /// which ones cannot.
     pub fn wake_by(&mut self, waker: &Waker) {

@@ -15,6 +15,7 @@ mod rounds;
 mod stage;
 #[cfg(test)]
 mod tests;
+mod traced;
 mod train;
 mod window_cost;
 mod worker_overhead;
@@ -365,6 +366,9 @@ impl Pipeline {
         ipsec.upkeep.expire(&mut ipsec.tables, now_ns, events);
         acquiring.expire(now_ns, given_up);
         given_up.drain(..).for_each(|packet| ipsec.tables.give_up(pool, packet));
+        if self.is_tracing() {
+            self.trace_given_up();
+        }
         more
     }
 

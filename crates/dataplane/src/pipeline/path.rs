@@ -46,8 +46,12 @@ impl Pipeline {
         let Self { ipsec, pool, ivs, outbound, .. } = self;
         ipsec.outbound.classify(&mut ipsec.tables, now_ns, &mut |iv| ivs.fill(iv), pool, frames, outbound);
         // A request for an SA of this worker's own comes with a packet for another one.
-        let OutboundBurst { protect, bypass, to_inside, for_others, without_sa, own_sa: _ } = outbound;
-        let packets = std::mem::take(protect);
+        let packets = std::mem::take(&mut outbound.protect);
+        if self.is_tracing() {
+            self.trace_outbound(&packets);
+        }
+        let OutboundBurst { bypass, to_inside, for_others, without_sa, protect: _, own_sa: _ } =
+            &self.outbound;
         // Draining an empty vector costs a packet that arrives alone some instructions, and in most
         // bursts all of them are empty.
         if !(bypass.is_empty() && to_inside.is_empty() && for_others.is_empty() && without_sa.is_empty()) {
@@ -70,8 +74,11 @@ impl Pipeline {
         }
         let Self { ipsec, pool, inbound, .. } = self;
         ipsec.inbound.classify(&mut ipsec.tables, now_ns, pool, frames, inbound);
-        let InboundBurst { open, bypass, to_outside, ike, for_others } = inbound;
-        let packets = std::mem::take(open);
+        let packets = std::mem::take(&mut inbound.open);
+        if self.is_tracing() {
+            self.trace_inbound(&packets);
+        }
+        let InboundBurst { bypass, to_outside, ike, for_others, open: _ } = &self.inbound;
         if !(bypass.is_empty() && to_outside.is_empty() && ike.is_empty() && for_others.is_empty()) {
             self.sort_unopened();
         }
@@ -89,6 +96,9 @@ impl Pipeline {
     pub fn take_in(&mut self, classified: Classified) {
         let Classified { mut packets, direction, now_ns } = classified;
         self.shed(&mut packets, direction);
+        if self.is_tracing() {
+            self.stage.trace_entering(&packets);
+        }
         let input = if packets.len() >= FULL_BURST { Input::More } else { self.rounds.input() };
         let Self { stage, ipsec, pool, released, .. } = self;
         let bench = &mut Bench { tables: &mut ipsec.tables, pool, released };
@@ -174,12 +184,18 @@ impl Pipeline {
     /// Completes the headers of finished packets for their departure.
     pub(super) fn finish(&mut self) {
         let now_ns = self.now_ns();
+        if self.is_tracing() {
+            self.trace_released();
+        }
         let Self { ipsec, pool, released: Released { outbound, inbound }, departures, .. } = self;
         if !outbound.is_empty() {
             ipsec.outbound.finish(&mut ipsec.tables, pool, outbound, &mut departures.to_outside);
         }
         if !inbound.is_empty() {
             ipsec.inbound.finish(&mut ipsec.tables, now_ns, pool, inbound, &mut departures.to_inside);
+        }
+        if self.is_tracing() {
+            self.trace_finished();
         }
         if self.stage.is_retiring() {
             self.remove_retired();

@@ -28,6 +28,7 @@ use super::iv_source::IvSource;
 use super::train::{Algorithms, OrderPosition, SeenSas, Train};
 use crate::append::append;
 use crate::clock::Clock;
+use crate::trace::Tracer;
 use sas::{Retiring, StageSa};
 
 /// Assumed cost of sorting a packet by SA in the window where it was not measured, in ns.
@@ -137,6 +138,8 @@ pub struct CryptoStage {
     /// Trains processed in place until the next one that is measured.
     unmeasured: u32,
     pub(super) clock: Clock,
+    /// Follows packets while an operator traces.
+    pub(super) tracer: Option<Box<Tracer>>,
 }
 
 impl CryptoStage {
@@ -194,6 +197,7 @@ impl CryptoStage {
             ivs: IvSource::from_system(),
             unmeasured: 0,
             clock,
+            tracer: None,
         })
     }
 
@@ -344,6 +348,9 @@ impl CryptoStage {
     /// The same for its packets; an empty buffer is left in their place.
     fn release(&mut self, place: OrderPosition, packets: &mut Vec<CryptoPacket>, released: &mut Released) {
         let Some(direction) = packets.first().map(|packet| packet.direction) else { return };
+        if self.tracer.is_some() {
+            self.trace_done(packets);
+        }
         let released = released.of(direction);
         let before = released.len();
         if self.config.ordered {

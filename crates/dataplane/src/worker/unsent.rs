@@ -22,10 +22,22 @@ pub(super) struct UnsentCounter {
 impl UnsentCounter {
     /// Counts what the system refused since the last call.
     pub(super) fn count(&mut self, now_ns: u64, ports: &mut [Box<dyn Port>], tables: &mut Tables) {
+        self.count_each(now_ns, ports, tables, &mut |_, _| ());
+    }
+
+    /// The same; `note` receives each with its reason.
+    pub(super) fn count_each(
+        &mut self,
+        now_ns: u64,
+        ports: &mut [Box<dyn Port>],
+        tables: &mut Tables,
+        note: &mut dyn FnMut(&Unsent, DropReason),
+    ) {
         for port in ports {
             port.take_unsent(&mut self.unsent);
             for unsent in self.unsent.drain(..) {
                 let reason = reason(unsent.errno);
+                note(&unsent, reason);
                 tables.count_unsent(reason, unsent.packets, unsent.sa.map(name));
                 if reason == DropReason::SendFailed && now_ns >= self.next_word_ns {
                     self.next_word_ns = now_ns + SILENCE_NS;

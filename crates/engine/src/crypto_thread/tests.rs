@@ -44,16 +44,42 @@ impl Processor for Hanging {
     }
 }
 
-#[test]
-fn a_worker_waits_for_no_thread_that_hangs_and_its_keys_and_packets_keep_their_order() {
+/// An end of an engine that hangs at the first installation of a key, until it is released.
+fn hanging() -> (CryptoThread, std::sync::mpsc::Sender<()>) {
     let (release, released) = channel();
     let mut released = Some(released);
     let make = move |_: &str| Ok(Hanging { released: released.take(), keyed: Vec::new() });
     let describe = CryptoThread::describe("hanging", EngineKind::Software);
     let mut engines = CryptoThread::start("hanging", None, 1, make, describe).expect("a thread can be had");
-    let mut engine = engines.pop().expect("as many as workers");
+    (engines.pop().expect("as many as workers"), release)
+}
+
+fn keys() -> KeyMaterial {
     let transform = transforms()[0];
-    let keys = KeyMaterial::new(transform, vec![1; transform.key_material_len()]).expect("its length");
+    KeyMaterial::new(transform, vec![1; transform.key_material_len()]).expect("its length")
+}
+
+#[test]
+fn an_engine_that_hangs_fails_its_probe_until_it_has_returned_its_packets() {
+    let (mut engine, release) = hanging();
+    engine.install_key(CALIBRATION_SA, &keys()).expect("the thread lives");
+    assert_eq!(engine.probe(), Ok(()), "it has no packets");
+    let mut pool = FramePool::new(8, 0);
+    let packets = vec![sample_packet(&mut pool, transforms()[0], 64)];
+    engine.submit(Submission::new(1, CALIBRATION_SA, Direction::Seal, packets)).expect("there is room");
+    assert!(engine.probe().is_err());
+    release.send(()).expect("the thread waits");
+    let began = Instant::now();
+    while !engine.has_completions() {
+        assert!(began.elapsed() < Duration::from_secs(20), "it does not come back");
+    }
+    assert_eq!(engine.probe(), Ok(()));
+}
+
+#[test]
+fn a_worker_waits_for_no_thread_that_hangs_and_its_keys_and_packets_keep_their_order() {
+    let (mut engine, release) = hanging();
+    let (transform, keys) = (transforms()[0], keys());
     // The thread hangs at the first installation.
     for sa in (0..SAS).map(SaIndex) {
         engine.install_key(sa, &keys).expect("the thread lives");

@@ -7,6 +7,7 @@ use convoy_packet::{Frame, FramePool, Layout};
 
 use super::aggregate::Aggregating;
 use super::classify::OutboundRun;
+use super::frame_notes::FrameNote;
 use super::outbound::{OutboundBurst, WithoutSa};
 use super::policies::{Decision, Verdict};
 use super::tables::Tables;
@@ -294,10 +295,11 @@ impl Context<'_> {
             return Some(frame);
         }
         let larger = self.pool.take_filled(&frame, tail);
-        let (received_ns, interface) = (frame.received_ns(), frame.interface());
+        let (received_ns, interface, from) = (frame.received_ns(), frame.interface(), frame.id());
         self.pool.give_back(frame);
         match larger {
             Some(mut larger) => {
+                self.tables.notes.add(|| FrameNote::Moved { from, to: larger.id() });
                 larger.set_received_ns(received_ns);
                 larger.set_interface(interface);
                 Some(larger)

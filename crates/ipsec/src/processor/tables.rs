@@ -6,6 +6,7 @@ use std::sync::Arc;
 use convoy_packet::{Frame, FramePool};
 
 use super::IpsecConfig;
+use super::frame_notes::{FrameNote, FrameNotes};
 use super::outbound::WithoutSa;
 use super::policies::{PolicyUse, Verdict};
 use crate::directory::Directory;
@@ -41,6 +42,8 @@ pub struct Tables {
     pub(super) own: OwnAddresses,
     /// SAs that have reached a limit since the last call of [`expire`](super::Upkeep::expire).
     pub(super) limits_reached: Vec<SaIndex>,
+    /// What becomes of frames, while packets are traced.
+    pub(super) notes: FrameNotes,
 }
 
 /// Counters beside those of drops.
@@ -72,6 +75,7 @@ impl Tables {
             now_ns: 0,
             own: OwnAddresses::new(config.outside.iter().copied()),
             limits_reached: Vec::new(),
+            notes: FrameNotes::default(),
             config,
         }
     }
@@ -181,8 +185,9 @@ impl Tables {
         sa: Option<SaIndex>,
         reason: DropReason,
     ) {
+        self.notes.add(|| FrameNote::Dropped { frame: Some(frame.id()), sa, reason });
         pool.give_back(frame);
-        self.count_drop(sa, reason);
+        self.tally_drop(sa, reason);
     }
 
     /// Counts packets of no particular SA that were dropped outside of this crate.
@@ -201,7 +206,13 @@ impl Tables {
         }
     }
 
+    /// Counts a dropped packet whose frame is back in the pool already, also for its SA if known.
     pub(super) fn count_drop(&mut self, sa: Option<SaIndex>, reason: DropReason) {
+        self.notes.add(|| FrameNote::Dropped { frame: None, sa, reason });
+        self.tally_drop(sa, reason);
+    }
+
+    fn tally_drop(&mut self, sa: Option<SaIndex>, reason: DropReason) {
         self.drops.count(reason);
         if let Some(common) = sa.and_then(|index| self.sad.common_mut(index)) {
             common.drops.count(reason);

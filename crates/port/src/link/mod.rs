@@ -30,7 +30,7 @@ pub use host::{HostConfig, HostKind};
 pub(crate) use networks::Networks;
 use next_hops::{Egress, NextHops};
 pub(crate) use program::{Hook, TAG_BYTES, is_tag, program};
-pub(crate) use questions::Interface;
+pub(crate) use questions::{Interface, Questions, gateway};
 pub(crate) use settings::{By, LinkSettings};
 
 /// Calls of `receive` that return something between two looks at routes and neighbours. A call that

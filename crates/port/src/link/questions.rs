@@ -34,14 +34,14 @@ pub(super) struct Neighbour {
 }
 
 /// A socket for requests.
-pub(super) struct Questions {
+pub(crate) struct Questions {
     socket: Socket,
     sequence: u32,
     buffer: Vec<u8>,
 }
 
 impl Questions {
-    pub(super) fn open() -> io::Result<Self> {
+    pub(crate) fn open() -> io::Result<Self> {
         let mut socket = Socket::new(NETLINK_ROUTE)?;
         socket.bind_auto()?;
         socket.connect(&SocketAddr::new(0, 0))?;
@@ -56,6 +56,20 @@ impl Questions {
         mark: Option<u32>,
         interface: u32,
     ) -> Option<IpAddr> {
+        let route = self.route(destination, mark)?;
+        let is_here = route.attributes.contains(&RouteAttribute::Oif(interface));
+        if route.header.kind != RouteType::Unicast || !is_here {
+            return None;
+        }
+        let gateway = gateway(&route);
+        // Routes with a gateway of the other family are left to the kernel.
+        let is_other = route.attributes.iter().any(|attribute| matches!(attribute, RouteAttribute::Via(_)));
+        if is_other { None } else { Some(gateway.unwrap_or(destination)) }
+    }
+
+    /// The kernel's route for packets with this mark to a destination; `None` if there is none, or
+    /// one that drops them.
+    pub(crate) fn route(&mut self, destination: IpAddr, mark: Option<u32>) -> Option<RouteMessage> {
         let mut question = RouteMessage::default();
         question.header.address_family = family(destination);
         question.header.destination_prefix_length = if destination.is_ipv4() { 32 } else { 128 };
@@ -64,22 +78,10 @@ impl Questions {
             IpAddr::V6(address) => RouteAddress::Inet6(address),
         }));
         question.attributes.extend(mark.map(RouteAttribute::Mark));
-        let RouteNetlinkMessage::NewRoute(route) = self.question(RouteNetlinkMessage::GetRoute(question))?
-        else {
-            return None;
-        };
-        let is_here = route.attributes.contains(&RouteAttribute::Oif(interface));
-        if route.header.kind != RouteType::Unicast || !is_here {
-            return None;
-        }
-        let gateway = route.attributes.iter().find_map(|attribute| match attribute {
-            RouteAttribute::Gateway(RouteAddress::Inet(address)) => Some(IpAddr::V4(*address)),
-            RouteAttribute::Gateway(RouteAddress::Inet6(address)) => Some(IpAddr::V6(*address)),
+        match self.question(RouteNetlinkMessage::GetRoute(question))? {
+            RouteNetlinkMessage::NewRoute(route) => Some(route),
             _ => None,
-        });
-        // Routes with a gateway of the other family are left to the kernel.
-        let is_other = route.attributes.iter().any(|attribute| matches!(attribute, RouteAttribute::Via(_)));
-        if is_other { None } else { Some(gateway.unwrap_or(destination)) }
+        }
     }
 
     /// What the kernel knows of a neighbour at an interface.
@@ -102,10 +104,7 @@ impl Questions {
     /// # Errors
     /// There is none, or it is no Ethernet.
     pub(super) fn interface(&mut self, number: u32) -> io::Result<Interface> {
-        let mut question = LinkMessage::default();
-        question.header.index = number;
-        let Some(RouteNetlinkMessage::NewLink(link)) = self.question(RouteNetlinkMessage::GetLink(question))
-        else {
+        let Some(link) = self.link(number) else {
             return Err(io::Error::new(io::ErrorKind::NotFound, "the interface is gone"));
         };
         let (mut mac, mut mtu) = (None, 0);
@@ -118,6 +117,23 @@ impl Questions {
         }
         let no_ethernet = || io::Error::new(io::ErrorKind::Unsupported, "the interface is not an Ethernet");
         Ok(Interface { number, mac: MacAddress(mac.ok_or_else(no_ethernet)?), mtu })
+    }
+
+    /// The name of an interface; `None` if it is gone.
+    pub(crate) fn name(&mut self, number: u32) -> Option<String> {
+        self.link(number)?.attributes.into_iter().find_map(|attribute| match attribute {
+            LinkAttribute::IfName(name) => Some(name),
+            _ => None,
+        })
+    }
+
+    fn link(&mut self, number: u32) -> Option<LinkMessage> {
+        let mut question = LinkMessage::default();
+        question.header.index = number;
+        match self.question(RouteNetlinkMessage::GetLink(question))? {
+            RouteNetlinkMessage::NewLink(link) => Some(link),
+            _ => None,
+        }
     }
 
     /// `None` if refused, for example because there is no route.
@@ -135,6 +151,15 @@ impl Questions {
         self.socket.recv(&mut self.buffer, libc::MSG_DONTWAIT).ok()?;
         messages(&self.buffer).next()
     }
+}
+
+/// The gateway of a route, if it has one of the family of its destinations.
+pub(crate) fn gateway(route: &RouteMessage) -> Option<IpAddr> {
+    route.attributes.iter().find_map(|attribute| match attribute {
+        RouteAttribute::Gateway(RouteAddress::Inet(address)) => Some(IpAddr::V4(*address)),
+        RouteAttribute::Gateway(RouteAddress::Inet6(address)) => Some(IpAddr::V6(*address)),
+        _ => None,
+    })
 }
 
 fn family(address: IpAddr) -> AddressFamily {

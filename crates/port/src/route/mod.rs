@@ -6,6 +6,7 @@
 //! leaves in clear because the interface or the gateway is gone.
 
 mod kernel;
+mod lookup;
 mod message;
 mod plan;
 
@@ -13,6 +14,7 @@ use std::io;
 use std::net::IpAddr;
 
 pub use kernel::{RouteEvents, RouteKeeper, keep_routes};
+pub use lookup::{SystemRoute, system_route};
 pub use plan::{PROTOCOL as ROUTE_PROTOCOL, Prefix, RULES as ROUTE_RULES, Route, RoutePlan, Routing};
 
 /// What was removed from the kernel.

@@ -64,6 +64,9 @@ impl CryptoStage {
         bench: &mut Bench<'_>,
     ) {
         let Some(first) = packets.first() else { return };
+        if self.tracer.is_some() {
+            self.trace_train(packets, given);
+        }
         let place = self.place_behind(first.direction as u32, packets.len());
         let is_here = self.does_here(given.engine, place);
         if is_here && self.do_here(now_ns, given, packets, bench.tables) {

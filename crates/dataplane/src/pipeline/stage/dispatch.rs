@@ -132,6 +132,9 @@ impl CryptoStage {
         given: TrainDispatch,
         bench: &mut Bench<'_>,
     ) -> bool {
+        if self.tracer.is_some() {
+            self.trace_train(&train.packets, given);
+        }
         if !self.does_here(given.engine, train.place) {
             self.hand_over(now_ns, train, given, bench);
             return false;

@@ -3,6 +3,7 @@
 
 use convoy_engine::{AlgorithmCost, Binding, EngineDescription};
 use convoy_ipsec::{Direction, KeyMaterial, SaIndex, Transform};
+use convoy_scheduler::Forecast;
 
 use super::{CryptoStage, StageError};
 use crate::pipeline::in_flight::Records;
@@ -77,6 +78,14 @@ impl CryptoStage {
     /// The engine whose device processes an SA in flight, by its index in the set.
     pub fn bound_to(&self, sa: SaIndex) -> Option<usize> {
         self.sas.get(sa.0 as usize)?.as_ref()?.bound_to
+    }
+
+    /// The engines that can process a lone packet of an SA now, with their times, and which of them
+    /// would. The packet's size is in bytes.
+    pub fn forecast(&mut self, sa: SaIndex, bytes: usize) -> Vec<Forecast> {
+        let Some(Some(StageSa { algorithm, .. })) = self.sas.get(sa.0 as usize) else { return Vec::new() };
+        let blocks = bytes.div_ceil(16) as u64;
+        self.scheduler.forecast(self.clock.now_ns(), *algorithm, (blocks, bytes as u64))
     }
 
     fn algorithm(

@@ -1,0 +1,122 @@
+//! By which port a packet would come and which policy decides, in words.
+
+use convoy_ipsec::{Action, DropReason, FlowKey, Miss, PolicyView, TunnelId};
+use convoy_port::route::system_route;
+
+use super::ask::Decision;
+use super::{ExplainRequest, Explanation};
+use crate::config::Config;
+
+/// Says by which port the packet would come.
+pub(super) fn port(told: &mut Explanation, config: &Config, request: &ExplainRequest) {
+    let to = request.destination;
+    let device = match &request.interface {
+        Some(name) => Some(name.as_str()),
+        None => inside(config).and_then(|port| port.settings.routed_interface()),
+    };
+    told.port = request.interface.clone().or_else(|| inside(config).map(|port| port.name.clone()));
+    let Some(device) = device else {
+        let name = told.port.clone().unwrap_or_default();
+        return told.step("port", format!("port {name} receives what is sent to it on the link"));
+    };
+    match system_route(to, None) {
+        Ok(Some(route)) if route.is_local => {
+            told.outcome = "elsewhere".to_owned();
+            told.fault(
+                "port",
+                format!(
+                    "{to} is an address of this host, so the packet stays \
+                here"
+                ),
+            );
+        }
+        Ok(Some(route)) if route.interface == device => {
+            told.step("port", format!("the system routes {to} to {device}, a port of the gateway"));
+        }
+        Ok(Some(route)) => {
+            told.outcome = "elsewhere".to_owned();
+            let by = route.interface;
+            told.fault(
+                "port",
+                format!(
+                    "the system routes {to} by {by} and not by {device}: no \
+                route leads into the tunnels, or another one is more specific"
+                ),
+            );
+        }
+        Ok(None) => {
+            told.outcome = "elsewhere".to_owned();
+            told.fault(
+                "port",
+                format!(
+                    "the system has no route to {to}, or one that drops the \
+                packet"
+                ),
+            );
+        }
+        Err(error) => told.step("port", format!("the system's routes are unknown: {error}")),
+    }
+}
+
+fn inside(config: &Config) -> Option<&convoy_port::PortConfig> {
+    config.ports.iter().find(|port| !port.is_outside)
+}
+
+/// Says which policy decides; returns the tunnel that protects the packet.
+pub(super) fn policy(told: &mut Explanation, decision: &Decision, flow: &FlowKey) -> Option<TunnelId> {
+    let Some((first, later)) = decision.selecting.split_first() else {
+        told.dropped(DropReason::OutboundNoPolicy);
+        told.fault("policy", no_policy(&decision.near, flow));
+        return None;
+    };
+    told.policy = Some(first.policy.name.clone());
+    let protecting = later.iter().find(|view| matches!(view.policy.action, Action::Protect(_)));
+    let also = protecting.map_or_else(String::new, |view| {
+        format!("; {} selects it as well, but comes later", described(view))
+    });
+    match first.policy.action {
+        Action::Protect(tunnel) => {
+            told.step("policy", format!("{} protects it{also}", described(first)));
+            return Some(tunnel);
+        }
+        Action::Bypass => {
+            if told.outcome == "protected" {
+                told.outcome = "bypassed".to_owned();
+            }
+            let text = format!("{} lets it pass unprotected{also}", described(first));
+            if protecting.is_some() { told.fault("policy", text) } else { told.step("policy", text) }
+        }
+        Action::Discard => {
+            told.dropped(DropReason::OutboundDiscard);
+            told.fault("policy", format!("{} discards it{also}", described(first)));
+        }
+    }
+    None
+}
+
+fn described(view: &PolicyView) -> String {
+    let policy = &view.policy;
+    let (local, remote) = (policy.selector.local, policy.selector.remote);
+    format!("policy {} ({local} === {remote}, priority {})", policy.name, policy.priority)
+}
+
+fn no_policy(near: &[(PolicyView, Miss)], flow: &FlowKey) -> String {
+    let miss = |(view, miss): &(PolicyView, Miss)| {
+        let selector = &view.policy.selector;
+        let why = match miss {
+            Miss::Source => format!("the source {} is not in {}", flow.source(), selector.local),
+            Miss::Destination => {
+                format!("the destination {} is not in {}", flow.destination(), selector.remote)
+            }
+            Miss::Upper => {
+                format!("its protocol or ports are not those of {} === {}", selector.local, selector.remote)
+            }
+        };
+        format!("tunnel {}: {why}", view.policy.name)
+    };
+    let near: Vec<String> = near.iter().map(miss).collect();
+    if near.is_empty() {
+        return "no policy selects it, and none is similar".to_owned();
+    }
+    format!("no policy selects it ({})", near.join("; "))
+}

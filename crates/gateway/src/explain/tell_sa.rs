@@ -1,0 +1,226 @@
+//! What the worker of a packet's tunnel would do with it, in words.
+
+use std::net::IpAddr;
+
+use convoy_ipsec::{DropReason, Fit, SaView};
+use convoy_port::PortKind;
+use convoy_port::route::system_route;
+
+use super::Explanation;
+use super::ask::{EngineView, Serving};
+use crate::config::Config;
+use crate::drop_words::meaning;
+
+/// A peer counts as silent if nothing came from it for this much longer than the last packet to it
+/// is ago, in ns.
+const SILENT_NS: u64 = 5_000_000_000;
+
+/// Says what the worker of the tunnel would do.
+pub(super) fn serving(told: &mut Explanation, config: &Config, serving: &Serving) {
+    told.worker = Some(serving.worker);
+    let Some(sa) = &serving.sa else { return without_sa(told, config, serving) };
+    told.spi = Some(sa.name.spi);
+    told.peer = Some(sa.name.remote);
+    told.step("sa", described_sa(sa, serving.worker));
+    size(told, serving.fit);
+    engines(told, serving);
+    route(told, config, serving, sa);
+    peer(told, serving, sa);
+}
+
+fn without_sa(told: &mut Explanation, config: &Config, serving: &Serving) {
+    let lost = match serving.lost {
+        0 => String::new(),
+        lost => format!("; {lost} packets were dropped for this reason"),
+    };
+    if config.charon.is_some() {
+        if told.reason.is_none() {
+            told.outcome = "waits".to_owned();
+        }
+        return told.fault(
+            "sa",
+            format!(
+                "the tunnel has no SA: charon is asked for one, and the \
+            packet waits up to 10 s{lost}; see charon's log"
+            ),
+        );
+    }
+    told.dropped(DropReason::OutboundNoSa);
+    told.fault("sa", format!("the tunnel has no SA{lost}"));
+}
+
+fn described_sa(sa: &SaView, worker: u16) -> String {
+    let form = if sa.encap.is_some() { "in UDP" } else { "native" };
+    let (spi, local, remote) = (sa.name.spi, sa.name.local, sa.name.remote);
+    let (transform, sequence) = (sa.transform, sa.sequence);
+    format!(
+        "SA {spi:#010x} of worker {worker} from {local} to {remote}, {transform}, {form}, last \
+            sequence number {sequence}"
+    )
+}
+
+fn size(told: &mut Explanation, fit: Option<Result<Fit, DropReason>>) {
+    match fit {
+        None => {}
+        Some(Err(reason)) => {
+            told.dropped(reason);
+            told.fault("sa", format!("{reason}: {}", meaning(reason)));
+        }
+        Some(Ok(Fit::Whole(outer))) => {
+            told.outer_length = Some(outer);
+            told.step("size", format!("{outer} bytes outside"));
+        }
+        Some(Ok(Fit::CutBefore(largest))) => {
+            told.step(
+                "size",
+                format!(
+                    "too long for the path: it is cut into packets of up to {largest} bytes \
+                    before"
+                ),
+            );
+        }
+        Some(Ok(Fit::CutAfter(outer))) => {
+            told.outer_length = Some(outer);
+            told.step(
+                "size",
+                format!("{outer} bytes outside, sent in fragments, since the path takes fewer"),
+            );
+        }
+        Some(Ok(Fit::Aggregated)) => told.step(
+            "size",
+            "it is packed into IP-TFS payloads with \
+            others",
+        ),
+        Some(Ok(Fit::TooBig(told_mtu))) => {
+            told.dropped(DropReason::PacketTooBig);
+            told.fault(
+                "size",
+                format!(
+                    "too long for the path, and it may not be fragmented: the \
+                sender is told an MTU of {told_mtu} bytes by ICMP"
+                ),
+            );
+        }
+    }
+}
+
+fn engines(told: &mut Explanation, serving: &Serving) {
+    if let Some(engine) = &serving.inline_by {
+        told.engine = Some(engine.clone());
+        return told.step("engine", format!("the device of port {engine} seals it in flight"));
+    }
+    let times = |engine: &EngineView| {
+        format!("{} ({} ns wait + {} ns)", engine.name, engine.wait_ns, engine.processing_ns)
+    };
+    let (up, down): (Vec<_>, Vec<_>) = serving.engines.iter().partition(|engine| engine.down.is_none());
+    let others: Vec<String> =
+        up.iter().filter(|engine| !engine.is_chosen).map(|engine| times(engine)).collect();
+    let others = if others.is_empty() { String::new() } else { format!("; others: {}", others.join(", ")) };
+    match up.iter().find(|engine| engine.is_chosen) {
+        Some(engine) => {
+            told.engine = Some(engine.name.clone());
+            told.step("engine", format!("{}{others}", times(engine)));
+        }
+        None if up.is_empty() => {
+            told.fault(
+                "engine",
+                "no engine for its algorithm is in use: packets wait until one \
+                comes back",
+            );
+        }
+        None => told.step("engine", format!("it would wait for room in an engine's queue{others}")),
+    }
+    for engine in down {
+        let why = engine.down.as_deref().unwrap_or_default();
+        told.fault("engine", format!("engine {} is out of use: {why}", engine.name));
+    }
+}
+
+/// Says how the outer packet would leave, and what the system refused before.
+fn route(told: &mut Explanation, config: &Config, serving: &Serving, sa: &SaView) {
+    let port = config.ports.iter().find(|port| Some(&port.name) == serving.port.as_ref());
+    let Some(port) = port else { return };
+    let (name, peer) = (&port.name, sa.name.remote);
+    let is_kernels =
+        matches!(port.kind(), PortKind::Udp | PortKind::Raw | PortKind::AfPacket | PortKind::AfXdp);
+    if !is_kernels {
+        return told.step(
+            "route",
+            format!(
+                "port {name} sends it to {peer} without the system's \
+            routes"
+            ),
+        );
+    }
+    match system_route(peer, Some(config.routing.mark)) {
+        Ok(Some(route)) => {
+            told.next_hop = Some(route.gateway.unwrap_or(peer));
+            let via = route.gateway.map_or_else(
+                || "on the link".to_owned(),
+                |gateway| {
+                    format!(
+                        "via \
+                    {gateway}"
+                    )
+                },
+            );
+            told.step("route", format!("port {name}, {peer} {via}, interface {}", route.interface));
+        }
+        Ok(None) => {
+            told.dropped(DropReason::NoRoute);
+            told.fault("route", format!("the system has no route to the peer {peer}"));
+        }
+        Err(error) => told.step("route", format!("the system's routes are unknown: {error}")),
+    }
+    if is_foreign(sa.name.local) {
+        told.dropped(DropReason::NoLocalAddress);
+        told.fault("route", format!("{} is no address of this host", sa.name.local));
+    }
+    for (reason, count) in sa.drops.met() {
+        told.fault(
+            "route",
+            format!("{count} packets of this SA were dropped: {reason}: {}", meaning(reason)),
+        );
+    }
+}
+
+/// Whether an address is none of this host's.
+fn is_foreign(address: IpAddr) -> bool {
+    !system_route(address, None).is_ok_and(|route| route.is_some_and(|route| route.is_local))
+}
+
+/// Says whether the peer answers, and what became of its packets.
+fn peer(told: &mut Explanation, serving: &Serving, sa: &SaView) {
+    let last = serving.inbound.iter().filter_map(|view| view.idle_ns).min();
+    let seconds = |ns: u64| format!("{:.1} s ago", ns as f64 * 1e-9);
+    match (last, sa.idle_ns) {
+        (Some(came), Some(sent)) if came.saturating_sub(sent) > SILENT_NS => {
+            told.fault(
+                "peer",
+                format!(
+                    "the last packet from the peer came {}, the last one to \
+                it left {}: it is down, or does not accept them",
+                    seconds(came),
+                    seconds(sent)
+                ),
+            );
+        }
+        (Some(came), _) => told.step("peer", format!("the last packet from the peer came {}", seconds(came))),
+        (None, Some(_)) => {
+            told.fault("peer", "packets were sent, but none has come from the peer with these SAs");
+        }
+        (None, None) => told.step("peer", "no packet was exchanged with these SAs yet"),
+    }
+    for view in &serving.inbound {
+        for (reason, count) in view.drops.met() {
+            let spi = view.name.spi;
+            told.fault(
+                "peer",
+                format!(
+                    "{count} packets from the peer (SA {spi:#010x}) were dropped: {reason}: {}",
+                    meaning(reason)
+                ),
+            );
+        }
+    }
+}
