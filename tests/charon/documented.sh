@@ -14,7 +14,7 @@ ip -n $B addr add 10.2.0.1/24 dev lo
 mkdir -p "$folder/strongswan.d/charon" "$folder/swanctl" "$folder/run/convoy"
 cp -r /etc/strongswan.d/. "$folder/strongswan.d/"; cp "$here/../../charon/convoy.conf" "$folder/strongswan.d/charon/"
 (umask 077; block toml >"$folder/convoy.toml"; block swanctl >"$folder/swanctl/swanctl.conf")
-block sh | sed -n "s/^echo 'socket-default.*/&/p" | sed "s#/etc/strongswan.d#$folder/strongswan.d#" | sh
+cp "$here/../../charon/charon.conf" "$folder/strongswan.d/convoy.conf"
 # in_a COMMAND...: runs it on side A, with a separate /run and /etc/strongswan.d.
 in_a() {
   unshare -m ip netns exec $A sh -c "mount --make-rprivate /
@@ -27,6 +27,8 @@ in_a "$convoy" run -c "$folder/convoy.toml" >"$folder/a/convoy.log" 2>&1 & proce
 wait_for "the gateway does not start" in_a "$convoy" show stats
 in_a /usr/lib/ipsec/charon >"$folder/a/log" 2>&1 & processes+=("$!")
 wait_for "charon does not start" test -S "$folder/run/charon.vici"
+in_a swanctl --stats >"$folder/stats" 2>&1 || fail "charon does not answer: $(cat "$folder/stats")"
+grep -q ' convoy ' "$folder/stats" && ! grep -q socket-default "$folder/stats" || fail "charon has other plugins: $(cat "$folder/stats")"
 strongswan b "$stock"
 peers_block >"$folder/b/swanctl.conf"
 start_charon b; load b

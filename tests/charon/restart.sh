@@ -53,7 +53,7 @@ charon { filelog { log { path = $folder/$side/log
   default = 1
   ${LOG_LEVELS:-} } } }
 CONF
-  block sh | sed -n "s/^echo 'socket-default.*/&/p" | sed "s#/etc/strongswan.d#$folder/$side/strongswan.d#" | sh
+  cp "$here/../../charon/charon.conf" "$folder/$side/strongswan.d/convoy.conf"
   run_gateway "$side"
   wait_for "the gateway of $side does not start" is_ready "$side"
   become "$side" /usr/lib/ipsec/charon >"$folder/$side/out" 2>&1 & processes+=("$!")
