@@ -1,27 +1,33 @@
 #!/usr/bin/env bash
-# The packages in a clean Debian of this machine's release: installed by apt, run, upgraded, removed
-# and purged; the tarball and the .rpm have the same files; the image runs with a container's
-# privileges. Needs root.
+# The packages in a clean Debian of this machine's release: two sites are installed by apt, set up
+# by `convoy init` and started, with the commands counted and timed up to the first packet; then one
+# is run, upgraded, removed and purged. The tarball and the .rpm have the same files; the image runs
+# with a container's privileges. Needs root.
 # usage: install.sh CONVOY PLUGIN
 set -euo pipefail
 convoy=$(realpath "$1") plugin=$(realpath "$2")
 cd "$(dirname "$0")/.."
 [ "$(id -u)" = 0 ] || { echo "a chroot needs root" >&2; exit 1; }
-work=$(mktemp -d) ns=convoy-install-$$ gateway= container=
-root=$work/root
+work=$(mktemp -d) gateway= container=
+ns=convoy-install-a-$$ ns_b=convoy-install-b-$$
+root=$work/root root_b=$work/root-b
 clean() {
-  [ -z "$gateway" ] || kill "$gateway" 2>/dev/null || true
-  for folder in "$root"/{dev/net,proc,sys} "$work"/image/{dev,proc}; do mountpoint -q "$folder" && umount -l "$folder" || true; done
+  for one in $ns $ns_b; do ip netns pids $one 2>/dev/null | xargs -r kill -9 || true; done
+  for folder in {"$root","$root_b"}/{dev/net,proc,sys} "$work"/image/{dev,proc}; do mountpoint -q "$folder" && umount -l "$folder" || true; done
   [ -z "$container" ] || buildah rm "$container" >/dev/null 2>&1 || true
-  ip netns del $ns 2>/dev/null || true
+  for one in $ns $ns_b; do ip netns del $one 2>/dev/null || true; done
   rm -rf "$work"
 }
 trap clean EXIT
 fail() { echo "FAILED: $1" >&2; exit 1; }
 ok() { echo "ok: $*"; }
-inside() { env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive chroot "$root" "$@"; }
+# in_root ROOT COMMAND...: in the file system under ROOT, after the command $within, if any.
+# shellcheck disable=SC2086 # several words
+in_root() { ${within:-} env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive chroot "$@"; }
+inside() { in_root "$root" "$@"; }
+install=(apt-get -o APT::Sandbox::User=root -y --no-install-recommends)
 # apt INSTRUCTION...: its words only if it fails.
-apt() { inside apt-get -o APT::Sandbox::User=root -y --no-install-recommends "$@" >"$work/apt.log" 2>&1 || fail "apt-get $*: $(tail -n 20 "$work/apt.log")"; }
+apt() { inside "${install[@]}" "$@" >"$work/apt.log" 2>&1 || fail "apt-get $*: $(tail -n 20 "$work/apt.log")"; }
 
 packages() { # folder release [image]
   RELEASE=$2 scripts/packages.sh "$convoy" "$plugin" "$work/$1" ${3:-} >"$work/packages.log" 2>&1 || fail "no packages: $(tail "$work/packages.log")"
@@ -42,15 +48,51 @@ ok "$(wc -l <"$work/deb.files") files in the .deb, the .rpm and the tarball; $((
 archive=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep -m 1 -E '/debian/?$')
 suite=$(. /etc/os-release; echo "$VERSION_CODENAME")
 mmdebstrap --quiet --mode=root --variant=apt "$suite" "$root" "$archive" >"$work/debian.log" 2>&1 || fail "no clean Debian: $(tail "$work/debian.log")"
-mkdir -p "$root/dev/net" "$root/packages"
-mount --bind /dev/net "$root/dev/net"
-mount -t proc proc "$root/proc"
-mount -t sysfs sysfs "$root/sys"
-cp "$work"/first/*.deb "$root/packages/"
-! inside sh -c 'command -v cc' >/dev/null || fail "the clean Debian has a compiler"
-
 apt update
-apt install "/packages/${deb##*/}"
+cp -a "$root" "$root_b"
+for one in "$root" "$root_b"; do
+  mkdir -p "$one/dev/net" "$one/packages" "$one/run/convoy"
+  mount --bind /dev/net "$one/dev/net"
+  mount -t proc proc "$one/proc"
+  mount -t sysfs sysfs "$one/sys"
+  cp "$work"/first/*.deb "$one/packages/"
+done
+! inside sh -c 'command -v cc' >/dev/null || fail "the clean Debian has a compiler"
+for one in $ns $ns_b; do ip netns add $one; ip -n $one link set lo up; done
+ip link add wan0 netns $ns type veth peer name wan0 netns $ns_b
+ip -n $ns addr add 192.0.2.1/24 dev wan0; ip -n $ns link set wan0 up
+ip -n $ns_b addr add 192.0.2.2/24 dev wan0; ip -n $ns_b link set wan0 up
+
+# Two sites as an operator sets them up. `convoy run` stands for systemctl, and cp for scp. apt has
+# its lists, but no packages.
+typed=()
+# types ROOT LOG COMMAND...: what an operator types at the site with this root.
+types() {
+  local at=$1 log=$work/$2.log; shift 2
+  typed+=("$*")
+  in_root "$at" "$@" >"$log" 2>&1 || fail "$*: $(tail -n 20 "$log")"
+}
+first_ping() { ip netns exec $ns ping -q -c 1 -W 1 -I 10.1.0.1 10.2.0.1 >/dev/null 2>&1; }
+began=$SECONDS
+for site in root root_b; do types "${!site}" apt "${install[@]}" install "/packages/${deb##*/}"; done
+installed=$((SECONDS - began))
+within="ip netns exec $ns" types "$root" init convoy init --remote 192.0.2.2 --local-ts 10.1.0.1 --remote-ts 10.2.0.1
+! grep warning: "$work/init.log" || fail "init warns"
+typed+=("scp /site-b/etc/convoy/convoy.toml root@192.0.2.2:/etc/convoy/")
+grep -qF "${typed[-1]}" "$work/init.log" || fail "init does not say: ${typed[-1]}"
+cp -p "$root/site-b/etc/convoy/convoy.toml" "$root_b/etc/convoy/"
+pair=()
+for site in "$ns $root" "$ns_b $root_b"; do
+  typed+=("systemctl enable --now convoy")
+  ip netns exec ${site% *} chroot "${site#* }" /usr/bin/convoy run >"$work/gateway-${#typed[@]}.log" 2>&1 & pair+=($!)
+done
+until first_ping; do [ $((SECONDS - began)) -lt 120 ] || fail "no packet after 120 s: $(cat "$work"/gateway-*.log)"; done
+ok "two sites from packages, ${#typed[@]} commands: first packet after $((SECONDS - began)) s, of which installing took $installed s"
+printf '  %s\n' "${typed[@]}"
+[ ${#typed[@]} -le 6 ] || fail "${#typed[@]} commands are more than three a site"
+kill "${pair[@]}"
+for one in "${pair[@]}"; do wait "$one" || fail "a gateway did not stop well: $(cat "$work"/gateway-*.log)"; done
+
 ! inside sh -c 'command -v cc' >/dev/null || fail "the package brings a compiler"
 inside id convoy >/dev/null || fail "the package makes no user"
 [ "$(inside convoy --version)" = "$("$convoy" --version)" ] || fail "another version: $(inside convoy --version)"
@@ -60,36 +102,6 @@ grep -q multibuffer "$work/engines" || fail "the installed program has no multib
 ok "installed by one command; also $(grep -c '^Setting up' "$work/apt.log") packages in all, no compiler"
 
 # It runs as its user, from the installed files.
-ip netns add $ns
-ip -n $ns link set lo up
-ip -n $ns addr add 192.0.2.1/32 dev lo
-(umask 077; cat >"$root/etc/convoy/convoy.toml" <<CONF
-[gateway]
-guard = false
-[[port]]
-name = "inside"
-kind = "tun"
-device = "convoy0"
-address = ["10.1.0.1/32"]
-[[port]]
-name = "outside"
-kind = "udp"
-address = ["192.0.2.1"]
-[[tunnel]]
-name = "b"
-local = "192.0.2.1"
-remote = "192.0.2.2"
-local_ts = ["10.1.0.1"]
-remote_ts = ["10.2.0.1"]
-esp_proposal = "aes128gcm16-esn"
-[tunnel.manual]
-spi_in = 0x1001
-spi_out = 0x1002
-key_in = "$(openssl rand -hex 20)"
-key_out = "$(openssl rand -hex 20)"
-CONF
-)
-mkdir -p "$root/run/convoy"
 # runs ROOT WHAT [COMMAND...]: the gateway in a root file system, by a command.
 runs() {
   local at=$1 what=$2; shift 2

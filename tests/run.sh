@@ -62,7 +62,7 @@ alone "restarts of the gateway under charon with MOBIKE: how long traffic stops,
 run "libreswan as the peer of convoy and its charon" tests/charon/libreswan.sh "$convoy" "$plugin"
 run "the plugin and convoy-ike alone: keys, names, policies, traps that wait, a gateway that hangs" \
   crates/ike/examples/control_path.sh target/debug/examples/control_path "$plugin"
-run "two sites with hosts behind as docs/guide/site-to-site.md has them" tests/site-to-site.sh "$convoy"
+run "two sites with hosts behind as docs/guide/site-to-site.md has them, and new static keys under traffic" tests/site-to-site.sh "$convoy"
 alone "what a running gateway outlives: no reader of the log, floods, a full disk, little memory" tests/resilience.sh "$convoy"
 alone "ten times the packets that two gateways carry: goodput, memory, pings afterwards" tests/overload.sh "$convoy" udp
 alone "ten thousand CHILD_SAs come and go one by one: time, pings meanwhile" tests/charon/many.sh "$convoy"
@@ -84,7 +84,8 @@ run "keys in memory after reloads, with engines on cores of their own" tests/key
 run "static keys over restarts, with a clock that begins anew: nothing replayed, no IV twice" tests/restart.sh "$convoy"
 run "the simulator as a Python module, on Dask and on Ray" tests/python.sh
 alone "what packets cost that are held back in the window: system calls, counted by the kernel" tests/ports.sh "$convoy" udp held
-run "the packages in a clean Debian: installed, run, upgraded, removed" tests/install.sh "$convoy" "$plugin"
+run "convoy init: by questions and by options, static keys and charon, gateways run from its files" tests/init.sh "$convoy" "$plugin"
+run "the packages in a clean Debian: two sites by init, one upgraded, removed" tests/install.sh "$convoy" "$plugin"
 run "a policy-based and a route-based tunnel in one gateway, reloads, a killed gateway" tests/interfaces.sh "$convoy"
 run "one tunnel with SAs of two workers" tests/resources.sh "$convoy"
 run "SAs of two workers by charon: two convoys, Linux and its per-CPU SAs" tests/charon/resources.sh "$convoy"

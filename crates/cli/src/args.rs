@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::bench::BenchArgs;
 use crate::hdtv::HdtvArgs;
+use crate::init::InitArgs;
 use crate::sim::SimArgs;
 
 /// Where a gateway's configuration is, unless it is given.
@@ -41,6 +42,9 @@ pub(crate) enum Command {
     Explain(ExplainArgs),
     /// Follow packets of a running gateway through its stages, with times and drop reasons
     Trace(TraceArgs),
+    /// Write the configuration of this gateway and of the one at the other end of a tunnel, and say
+    /// what to do next; asks for what the options do not say
+    Init(InitArgs),
     /// Print a random key for a tunnel with static keys
     Genkey(GenkeyArgs),
     /// Check a configuration and report errors with file, line and key

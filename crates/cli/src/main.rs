@@ -12,6 +12,7 @@ mod engines;
 mod explain;
 mod hdtv;
 mod helper;
+mod init;
 mod log;
 mod manuals;
 mod progress;
@@ -67,6 +68,7 @@ fn main() -> ExitCode {
         Command::Hdtv(args) => hdtv::run(args),
         Command::Genkey(args) => genkey(&args),
         Command::Helper(args) => helper::run(&args),
+        Command::Init(args) => init::run(&args),
         Command::Reference(args) => reference::run(&args),
         Command::Reload(args) => control::reload(&args),
         Command::Replay(args) => replay::run(&args),

@@ -36,6 +36,7 @@ pub mod explain;
 pub mod genkey;
 pub mod guard;
 pub mod helper;
+pub mod init;
 pub mod inner_mtu;
 pub mod lock;
 pub mod metrics;

@@ -37,6 +37,11 @@ pub trait HostEnvironment {
         None
     }
 
+    /// The address from which packets to another host leave.
+    fn source_to(&self, _remote: IpAddr) -> Option<IpAddr> {
+        None
+    }
+
     /// The numbers of the cores to which a thread can be pinned.
     fn cores(&self) -> Option<Vec<usize>> {
         None

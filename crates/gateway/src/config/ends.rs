@@ -47,7 +47,7 @@ pub(super) fn remote(c: &mut Checker<'_>, text: &Text, local: Option<IpAddr>) ->
 
 /// A host name (RFC 1123 section 2.1): labels of letters, digits and hyphens, the last of which is
 /// no number, so that a mistyped IPv4 address is not one.
-fn is_host_name(text: &str) -> bool {
+pub(crate) fn is_host_name(text: &str) -> bool {
     let is_label = |label: &str| {
         (1..=63).contains(&label.len())
             && !label.starts_with('-')

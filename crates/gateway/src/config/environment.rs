@@ -38,6 +38,14 @@ impl HostEnvironment for ThisMachine {
         }
     }
 
+    /// Asked of a socket, which sends nothing.
+    fn source_to(&self, remote: IpAddr) -> Option<IpAddr> {
+        let any = if remote.is_ipv4() { IpAddr::from([0; 4]) } else { IpAddr::from([0; 16]) };
+        let socket = UdpSocket::bind((any, 0)).ok()?;
+        socket.connect((remote, 9)).ok()?;
+        socket.local_addr().ok().map(|address| address.ip())
+    }
+
     /// Tried as well, in a thread of its own: the machine and its cgroup decide which cores a
     /// thread may use.
     fn cores(&self) -> Option<Vec<usize>> {

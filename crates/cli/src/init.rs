@@ -1,0 +1,136 @@
+//! `convoy init`.
+
+mod ask;
+mod steps;
+
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use convoy_gateway::config::{HostEnvironment, Resolver, ThisMachine};
+use convoy_gateway::genkey::GenkeyError;
+use convoy_gateway::init::{self, Draft, Field, Plan, Secrets, Side, Tree};
+
+use crate::Failure;
+
+/// Arguments of `convoy init`.
+#[derive(Args)]
+pub(crate) struct InitArgs {
+    /// Where keys come from: `no` writes static keys into both files, `psk` writes swanctl's files
+    /// as well, with which strongSwan negotiates keys [default: no]
+    #[arg(long, value_name = "no|psk")]
+    ike: Option<String>,
+    /// The outside address of this gateway [default: the one from which it reaches the other]
+    #[arg(long, value_name = "ADDRESS")]
+    local: Option<String>,
+    /// The outside address of the other gateway, or a name that resolves to it
+    #[arg(long, value_name = "ADDRESS|NAME")]
+    remote: Option<String>,
+    /// The networks behind this gateway, IPv4 and IPv6; the address of a host is one
+    #[arg(long, value_name = "NETWORK", value_delimiter = ',')]
+    local_ts: Vec<String>,
+    /// The networks behind the other gateway
+    #[arg(long, value_name = "NETWORK", value_delimiter = ',')]
+    remote_ts: Vec<String>,
+    /// The addresses of this gateway's inside interface, convoy0, each in one of its networks
+    /// [default: those that it has there, or the first of each network]
+    #[arg(long, value_name = "ADDRESS", value_delimiter = ',')]
+    local_inside: Vec<String>,
+    /// The same of the other gateway [default: the first of each network]
+    #[arg(long, value_name = "ADDRESS", value_delimiter = ',')]
+    remote_inside: Vec<String>,
+    /// Where the other gateway reaches this one, if not at its own address: a name, or the address
+    /// of a NAT and with static keys its UDP port; `any` if it is not known, with --ike psk
+    #[arg(long, value_name = "ADDRESS|NAME[:PORT]")]
+    local_public: Option<String>,
+    /// The same of the other gateway
+    #[arg(long, value_name = "ADDRESS|NAME[:PORT]")]
+    remote_public: Option<String>,
+    /// The ESP proposal of both, as `esp_proposal` has it [default: aes128gcm16-esn]
+    #[arg(long, value_name = "PROPOSAL")]
+    proposal: Option<String>,
+    /// The UDP port of both gateways with static keys [default: 4500]
+    #[arg(long, value_name = "PORT")]
+    udp_port: Option<String>,
+    /// The name of this site [default: site-a]
+    #[arg(long, value_name = "NAME")]
+    local_name: Option<String>,
+    /// The name of the other site [default: site-b]
+    #[arg(long, value_name = "NAME")]
+    remote_name: Option<String>,
+    /// Write the files of both sites into this folder, below the names of the sites; without it,
+    /// those of this site go to their places in /etc, and the other's below the current folder
+    #[arg(long, value_name = "FOLDER")]
+    out: Option<PathBuf>,
+    /// Replace files that are there
+    #[arg(long)]
+    force: bool,
+}
+
+impl InitArgs {
+    /// What an option says of a field.
+    fn said(&self, field: Field) -> Option<String> {
+        let list = |values: &[String]| Some(values.join(",")).filter(|_| !values.is_empty());
+        match field {
+            Field::Ike => self.ike.clone(),
+            Field::Name(Side::Local) => self.local_name.clone(),
+            Field::Name(Side::Remote) => self.remote_name.clone(),
+            Field::Outside(Side::Local) => self.local.clone(),
+            Field::Outside(Side::Remote) => self.remote.clone(),
+            Field::Networks(Side::Local) => list(&self.local_ts),
+            Field::Networks(Side::Remote) => list(&self.remote_ts),
+            Field::Inside(Side::Local) => list(&self.local_inside),
+            Field::Inside(Side::Remote) => list(&self.remote_inside),
+            Field::Reached(Side::Local) => self.local_public.clone(),
+            Field::Reached(Side::Remote) => self.remote_public.clone(),
+            Field::Proposal => self.proposal.clone(),
+            Field::UdpPort => self.udp_port.clone(),
+        }
+    }
+}
+
+pub(crate) fn run(args: &InitArgs) -> Result<(), Failure> {
+    // Files for other hosts are not held against this one.
+    let environment: &dyn HostEnvironment = if args.out.is_some() { &Resolver } else { &ThisMachine };
+    let plan = plan(args, environment)?;
+    let secrets = Secrets::random(&plan).map_err(|error| match error {
+        GenkeyError::Proposal(_) => Failure::Config(format!("--proposal: {error}")),
+        GenkeyError::Random(_) => Failure::Failed(error.to_string()),
+    })?;
+    let trees = trees(&plan, &secrets, args.out.as_deref())?;
+    for (tree, environment) in trees.iter().zip([environment, &Resolver]) {
+        let warnings = init::check(tree, environment).map_err(|error| Failure::Config(error.to_string()))?;
+        warnings.iter().for_each(|warning| eprintln!("{warning}"));
+    }
+    init::write(&trees, args.force).map_err(|error| Failure::Failed(error.to_string()))?;
+    print!("{}", steps::text(&plan, &trees));
+    Ok(())
+}
+
+/// By the options alone if they suffice; otherwise the rest is asked for.
+fn plan(args: &InitArgs, environment: &dyn HostEnvironment) -> Result<Plan, Failure> {
+    let mut draft = Draft::new(environment);
+    for field in Field::ALL {
+        if let Some(text) = args.said(field) {
+            draft.set(field, &text).map_err(|refusal| Failure::Config(refusal.to_string()))?;
+        }
+    }
+    if draft.needs_more() && io::stdin().is_terminal() && io::stdout().is_terminal() {
+        ask::ask(&mut draft, &mut io::stdin().lock(), &mut io::stdout())
+            .map_err(|error| Failure::Failed(format!("{error}; nothing was written")))?;
+    }
+    let plan = draft.finish().map_err(|refusal| Failure::Config(refusal.to_string()))?;
+    plan.map_err(|incomplete| Failure::Config(incomplete.to_string()))
+}
+
+/// The files of each site with the root of its file system.
+fn trees(plan: &Plan, secrets: &Secrets, out: Option<&Path>) -> Result<[Tree; 2], Failure> {
+    let here = std::env::current_dir();
+    let here = here.map_err(|error| Failure::Failed(format!("the current folder: {error}")))?;
+    let [local, remote] = init::files(plan, secrets);
+    let [local_root, remote_root] = match out {
+        Some(out) => Side::BOTH.map(|side| here.join(out).join(&plan.site(side).name)),
+        None => [PathBuf::from("/"), here.join(&plan.site(Side::Remote).name)],
+    };
+    Ok([Tree { root: local_root, files: local }, Tree { root: remote_root, files: remote }])
+}

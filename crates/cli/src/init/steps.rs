@@ -1,0 +1,152 @@
+//! What to do next.
+
+use std::fmt::Write as _;
+use std::net::IpAddr;
+
+use convoy_gateway::init::{KeySource, Plan, Reached, Side, Site, SiteFile, Tree};
+
+/// The files that were written, and how they make a tunnel, in at most 100 columns but for paths.
+pub(super) fn text(plan: &Plan, trees: &[Tree; 2]) -> String {
+    let is_installed = trees[0].root.parent().is_none();
+    let mut text = "Written, with keys, so readable only by their owner:\n".to_owned();
+    for (side, tree) in Side::BOTH.into_iter().zip(trees) {
+        for path in tree.paths() {
+            let _ = writeln!(text, "  {}: {}", plan.site(side).name, path.display());
+        }
+    }
+    text.push_str("\nNext, as root:\n");
+    let mut number = 0;
+    let mut step = |what: String, commands: &[String]| {
+        number += 1;
+        let _ = writeln!(text, "{number}. {what}");
+        commands.iter().for_each(|command| text.push_str(&format!("     {command}\n")));
+    };
+    for (site, tree) in plan.sites.iter().zip(trees).skip(usize::from(is_installed)) {
+        step(format!("Copy the files of {} to it:", site.name), &copies(site, tree));
+    }
+    let [local, remote] = &plan.sites;
+    step("Start both gateways, at each site:".to_owned(), &[start(plan.keys).to_owned()]);
+    step(format!("Try it, at {}:", local.name), &[ping(local, remote)]);
+    notes(plan, &mut text);
+    let copied = trees.iter().skip(usize::from(is_installed));
+    let copied: Vec<String> = copied.map(|tree| tree.root.display().to_string()).collect();
+    let _ = writeln!(text, "Remove what is copied, as it has the keys: {}", copied.join(", "));
+    text
+}
+
+/// A command for each file.
+fn copies(site: &Site, tree: &Tree) -> Vec<String> {
+    let host = match &site.reached {
+        Reached::At { host, .. } => host.clone(),
+        Reached::Nowhere => site.name.clone(),
+    };
+    let host = if host.contains(':') { format!("[{host}]") } else { host };
+    let command = |file: &SiteFile| {
+        let folder = file.path.parent().unwrap_or(file.path).display();
+        format!("scp {} root@{host}:/{folder}/", tree.root.join(file.path).display())
+    };
+    tree.files.iter().map(command).collect()
+}
+
+const fn start(keys: KeySource) -> &'static str {
+    match keys {
+        KeySource::Static => "systemctl enable --now convoy",
+        KeySource::Psk => "systemctl enable convoy strongswan && systemctl restart convoy strongswan",
+    }
+}
+
+/// From inside to inside, of the first family that both have.
+fn ping(local: &Site, remote: &Site) -> String {
+    let same = |from: &&IpAddr, to: &&IpAddr| from.is_ipv4() == to.is_ipv4();
+    let mut pairs = local.inside.iter().flat_map(|from| remote.inside.iter().map(move |to| (from, to)));
+    let pair = pairs.find(|(from, to)| same(from, to));
+    pair.map_or_else(String::new, |(from, to)| format!("ping -c 3 -I {from} {to}"))
+}
+
+/// What depends on the network around the gateways.
+fn notes(plan: &Plan, text: &mut String) {
+    let ports = match plan.keys {
+        KeySource::Static => format!("UDP port {}", plan.udp_port),
+        KeySource::Psk => "UDP ports 500 and 4500".to_owned(),
+    };
+    let _ = writeln!(text, "\nFirewalls between the gateways have to let {ports} pass.");
+    for side in Side::BOTH {
+        let site = plan.site(side);
+        if let (true, Reached::At { host, .. }) = (site.is_behind_nat(), &site.reached) {
+            let to = match plan.keys {
+                KeySource::Static => format!("UDP port {}", plan.reached_port(side)),
+                KeySource::Psk => ports.clone(),
+            };
+            let _ = writeln!(text, "The NAT at {host} has to forward {to} to {ports} of {}.", site.outside);
+        }
+    }
+    if plan.keys == KeySource::Psk {
+        text.push_str(
+            "strongSwan needs the package convoy-charon. Where AppArmor confines charon, let it reach the\n\
+             gateway: see the guide, \"Keys from strongSwan\".\n",
+        );
+    }
+    let is_lan =
+        |site: &Site| site.networks.iter().any(|network| network.prefix_len() < network.max_prefix_len());
+    if plan.sites.iter().any(is_lan) {
+        text.push_str("Hosts behind the gateways also need forwarding: see the guide, \"Site to site\".\n");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use convoy_gateway::config::Nowhere;
+    use convoy_gateway::init::{Draft, Field, Secrets, files};
+
+    use super::*;
+
+    fn told(said: &[(Field, &str)], root: &str) -> String {
+        let mut draft = Draft::new(&Nowhere);
+        let both =
+            [(Field::Outside(Side::Remote), "2001:db8::2"), (Field::Outside(Side::Local), "2001:db8::1")];
+        let inside =
+            [(Field::Networks(Side::Local), "10.1.0.0/24"), (Field::Networks(Side::Remote), "10.2.0.1")];
+        for (field, text) in said.iter().chain(&both).chain(&inside) {
+            draft.set(*field, text).expect(text);
+        }
+        let plan = draft.finish().expect("fits").expect("complete");
+        let [local, remote] = files(&plan, &Secrets::random(&plan).expect("random"));
+        let trees = [(root, local), ("/root/site-b", remote)];
+        text(&plan, &trees.map(|(root, files)| Tree { root: PathBuf::from(root), files }))
+    }
+
+    #[test]
+    fn three_steps_lead_to_a_ping() {
+        let told = told(&[], "/");
+        assert!(
+            told.contains(
+                "  site-a: /etc/convoy/convoy.toml\n  site-b: /root/site-b/etc/convoy/convoy.toml\n"
+            )
+        );
+        assert!(told.contains(
+            "1. Copy the files of site-b to it:\n     scp /root/site-b/etc/convoy/convoy.toml root@[2001:db8::2]:/etc/convoy/\n"
+        ));
+        assert!(
+            told.contains("2. Start both gateways, at each site:\n     systemctl enable --now convoy\n"),
+            "{told}"
+        );
+        assert!(told.contains("3. Try it, at site-a:\n     ping -c 3 -I 10.1.0.1 10.2.0.1\n"), "{told}");
+        assert!(told.contains("UDP port 4500") && !told.contains("NAT") && told.contains("Site to site"));
+    }
+
+    #[test]
+    fn a_nat_and_charon_are_told_what_they_need() {
+        let nat = [(Field::Reached(Side::Local), "[2001:db8::7]:4600"), (Field::UdpPort, "5500")];
+        let told_nat = told(&nat, "/tmp/site-a");
+        assert!(told_nat.contains(
+            "The NAT at 2001:db8::7 has to forward UDP port 4600 to UDP port 5500 of 2001:db8::1."
+        ));
+        assert!(told_nat.contains("1. Copy the files of site-a to it:"), "{told_nat}");
+        let told_psk = told(&[(Field::Ike, "psk")], "/");
+        assert!(
+            told_psk.contains("systemctl restart convoy strongswan") && told_psk.contains("convoy-charon")
+        );
+    }
+}

@@ -1,0 +1,217 @@
+//! The text of the files.
+
+use std::fmt::Display;
+use std::path::Path;
+
+use rand::rngs::OsRng;
+use rand::{Rng, TryRngCore};
+use zeroize::Zeroizing;
+
+use super::{KeySource, Plan, Reached, Side, Site};
+use crate::genkey::{GenkeyError, genkey};
+
+/// Room for a file's text, in bytes, so that it does not grow and leave keys behind.
+const ROOM_BYTES: usize = 16_384;
+/// Bytes of a pre-shared key.
+const PSK_BYTES: usize = 32;
+
+/// A file of a site.
+pub struct SiteFile {
+    /// Its place under the root of the site's file system.
+    pub path: &'static Path,
+    /// Its text, with keys.
+    pub text: Zeroizing<String>,
+}
+
+/// What both sites share and nobody else may know.
+pub enum Secrets {
+    /// The SPI and the key of the packets to each site.
+    Static([(u32, Zeroizing<String>); 2]),
+    /// The pre-shared key in hexadecimal digits.
+    Psk(Zeroizing<String>),
+}
+
+impl Secrets {
+    /// Random ones for a plan.
+    ///
+    /// # Errors
+    /// [`GenkeyError`].
+    pub fn random(plan: &Plan) -> Result<Self, GenkeyError> {
+        if plan.keys == KeySource::Psk {
+            let mut key = Zeroizing::new(vec![0; PSK_BYTES]);
+            OsRng.try_fill_bytes(&mut key)?;
+            return Ok(Self::Psk(Zeroizing::new(hex::encode(&key))));
+        }
+        // No two of a gateway's tunnels may have the same SPI, however many init makes.
+        let spi = || rand::rng().random_range(0x0000_1000..=u32::MAX);
+        let (first, second) = (spi(), spi());
+        let second = if first == second { first ^ 1 } else { second };
+        Ok(Self::Static([(first, genkey(&plan.proposal)?), (second, genkey(&plan.proposal)?)]))
+    }
+}
+
+/// The files of each site.
+pub fn files(plan: &Plan, secrets: &Secrets) -> [Vec<SiteFile>; 2] {
+    Side::BOTH.map(|side| {
+        let convoy =
+            SiteFile { path: Path::new("etc/convoy/convoy.toml"), text: convoy_toml(plan, side, secrets) };
+        match secrets {
+            Secrets::Static(_) => vec![convoy],
+            Secrets::Psk(key) => {
+                let path = Path::new("etc/swanctl/conf.d/convoy.conf");
+                vec![convoy, SiteFile { path, text: swanctl_conf(plan, side, key) }]
+            }
+        }
+    })
+}
+
+/// A text that grows by lines.
+struct Lines(Zeroizing<String>);
+
+impl Lines {
+    fn new() -> Self {
+        Self(Zeroizing::new(String::with_capacity(ROOM_BYTES)))
+    }
+
+    fn add(&mut self, line: &str) {
+        self.0.push_str(line);
+        self.0.push('\n');
+    }
+
+    /// `key = "value"` of TOML.
+    fn word(&mut self, key: &str, value: impl Display) {
+        self.add(&Zeroizing::new(format!("{key} = \"{value}\"")));
+    }
+
+    /// `key = ["one", "other"]` of TOML.
+    fn list(&mut self, key: &str, values: &[impl Display]) {
+        let values: Vec<String> = values.iter().map(|value| format!("\"{value}\"")).collect();
+        self.add(&format!("{key} = [{}]", values.join(", ")));
+    }
+}
+
+fn convoy_toml(plan: &Plan, side: Side, secrets: &Secrets) -> Zeroizing<String> {
+    let (own, peer) = (plan.site(side), plan.site(side.other()));
+    let mut text = Lines::new();
+    text.add(&format!("# The gateway of {} with a tunnel to {}, by convoy init.", own.name, peer.name));
+    if plan.keys == KeySource::Psk {
+        text.add("[gateway]");
+        text.word("charon", "/run/convoy/charon.sock");
+    }
+    text.add("[[port]]");
+    text.word("name", "inside");
+    text.word("kind", "tun");
+    text.word("device", "convoy0");
+    let whole =
+        |address: &std::net::IpAddr| format!("{address}/{}", if address.is_ipv4() { 32 } else { 128 });
+    text.list("address", &own.inside.iter().map(whole).collect::<Vec<_>>());
+    text.add("[[port]]");
+    text.word("name", "outside");
+    text.word("kind", "udp");
+    if plan.has_own_port() {
+        text.add(&format!("udp_port = {}", plan.udp_port));
+    }
+    text.list("address", &[own.outside]);
+    text.add("[[tunnel]]");
+    text.word("name", &peer.name);
+    if let (Secrets::Static(_), Reached::At { host, .. }) = (secrets, &peer.reached) {
+        text.word("local", own.outside);
+        text.word("remote", host);
+    }
+    text.list("local_ts", &own.networks);
+    text.list("remote_ts", &peer.networks);
+    text.word("esp_proposal", &plan.proposal);
+    if let Secrets::Static(keys) = secrets {
+        static_keys(plan, side, keys, &mut text);
+    }
+    text.0
+}
+
+/// What only a tunnel with static keys has.
+fn static_keys(plan: &Plan, side: Side, keys: &[(u32, Zeroizing<String>); 2], text: &mut Lines) {
+    let peers_port = plan.reached_port(side.other());
+    if peers_port != convoy_port::NATT_PORT {
+        text.add(&format!("remote_port = {peers_port}"));
+    }
+    if plan.site(side).is_behind_nat() {
+        text.word("nat_keepalive", "always");
+    }
+    let ((spi_in, key_in), (spi_out, key_out)) = (&keys[side.index()], &keys[side.other().index()]);
+    text.add("[tunnel.manual]");
+    text.add(&format!("spi_in = {spi_in:#010x}"));
+    text.add(&format!("spi_out = {spi_out:#010x}"));
+    text.word("key_in", &**key_in);
+    text.word("key_out", &**key_out);
+}
+
+/// The ends of a connection in swanctl.conf, and what this end does by itself.
+struct Ends<'a> {
+    remote_addrs: &'a str,
+    start_action: &'static str,
+    dpd_action: &'static str,
+}
+
+/// An end that is reached nowhere begins; the other one waits for it.
+fn ends<'a>(own: &Site, peer: &'a Site) -> Ends<'a> {
+    match (&own.reached, &peer.reached) {
+        (_, Reached::Nowhere) => Ends { remote_addrs: "%any", start_action: "none", dpd_action: "clear" },
+        (Reached::Nowhere, Reached::At { host, .. }) => {
+            Ends { remote_addrs: host, start_action: "trap|start", dpd_action: "trap" }
+        }
+        (_, Reached::At { host, .. }) => {
+            Ends { remote_addrs: host, start_action: "trap", dpd_action: "trap" }
+        }
+    }
+}
+
+fn swanctl_conf(plan: &Plan, side: Side, key: &str) -> Zeroizing<String> {
+    let (own, peer) = (plan.site(side), plan.site(side.other()));
+    let Ends { remote_addrs, start_action, dpd_action } = ends(own, peer);
+    let list = |site: &Site| site.networks.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let (local_ts, remote_ts) = (list(own), list(peer));
+    let mut text = Lines::new();
+    text.add(&Zeroizing::new(format!(
+        "# The connection of {own_name} to {name}, by convoy init.
+connections {{
+  {name} {{
+    version = 2
+    local_addrs = {outside}
+    remote_addrs = {remote_addrs}
+    encap = yes
+    dpd_delay = 30s
+    local {{
+      auth = psk
+      id = {own_name}
+    }}
+    remote {{
+      auth = psk
+      id = {name}
+    }}
+    children {{
+      net {{
+        local_ts = {local_ts}
+        remote_ts = {remote_ts}
+        esp_proposals = {proposal}
+        start_action = {start_action}
+        dpd_action = {dpd_action}
+      }}
+    }}
+  }}
+}}
+secrets {{
+  ike-{name} {{
+    id-own = {own_name}
+    id-peer = {name}
+    secret = 0x{key}
+  }}
+}}",
+        own_name = own.name,
+        name = peer.name,
+        outside = own.outside,
+        proposal = plan.proposal,
+    )));
+    text.0
+}
+
+#[cfg(test)]
+mod tests;
