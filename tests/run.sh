@@ -67,6 +67,8 @@ alone "what a running gateway outlives: no reader of the log, floods, a full dis
 alone "ten times the packets that two gateways carry: goodput, memory, pings afterwards" tests/overload.sh "$convoy" udp
 alone "ten thousand CHILD_SAs come and go one by one: time, pings meanwhile" tests/charon/many.sh "$convoy"
 alone "100,000 flows to a trap whose peer does not answer" tests/charon/acquires.sh "$convoy" "$plugin"
+run "peers by name: no server, no such name, a changed address under traffic" tests/names.sh "$convoy"
+run "peers with static keys that roam, native and through a NAT" tests/roaming.sh "$convoy"
 run "a reload under traffic loses nothing" tests/reload.sh "$convoy"
 alone "convoy bench throughput between namespaces: two gateways, every kind of end through a router of a known rate, and no way" tests/tester.sh "$convoy"
 alone "scrapers at a gateway of ten thousand tunnels: pings and memory" tests/scrapes.sh "$convoy"

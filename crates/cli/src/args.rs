@@ -171,6 +171,8 @@ pub(crate) enum Shown {
     Scheduler,
     /// Ports
     Port,
+    /// Peers given by name: addresses, and what does not resolve
+    Name,
     /// Totals and drops; with --json, everything
     Stats,
 }

@@ -6,20 +6,25 @@ use convoy_gateway::choice;
 use convoy_gateway::config::{self, Config, Problem};
 use convoy_gateway::guard;
 use convoy_gateway::inner_mtu::{inner_mtu, interface_mtu};
+use convoy_gateway::names;
 
 use crate::Failure;
 use crate::args::CheckArgs;
 
 pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
-    let config = load(&args.config)?;
+    let mut config = load(&args.config)?;
     tell(&config.warnings);
+    let unresolved = names::resolve(&mut config);
+    for problem in &unresolved {
+        eprintln!("{}: warning: {problem}; the tunnel stays down until it does", args.config.display());
+    }
     let count = |number: usize, what: &str| format!("{number} {what}{}", if number == 1 { "" } else { "s" });
     println!(
         "{}: good: {}, {}, {}",
         args.config.display(),
         count(config.ports.len(), "port"),
         count(config.tunnels.len(), "tunnel"),
-        count(config.warnings.len(), "warning")
+        count(config.warnings.len() + unresolved.len(), "warning")
     );
     match choice::overview(&config) {
         Ok(engines) => println!("{engines}"),

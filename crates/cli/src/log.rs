@@ -19,9 +19,13 @@ const AT_ONCE: usize = 4096;
 /// How long a write may wait for a slow reader, in ms. The caller may be a worker.
 const TIMEOUT_MS: u8 = 20;
 
+/// The default filter. What the resolver's library says of single servers is in the gateway's own
+/// words already.
+const QUIET: &str = "info,hickory_resolver=error,hickory_net=error,hickory_proto=error";
+
 /// Starts logging to standard error. `RUST_LOG` sets the filter.
 pub(crate) fn init(format: LogFormat) {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| "info".into());
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| QUIET.into());
     let log = tracing_subscriber::fmt().with_env_filter(filter);
     match format {
         LogFormat::Text => {

@@ -12,7 +12,11 @@ use crate::check::load_for_any_machine;
 use crate::output::warn_of;
 
 pub(crate) fn run(args: &ReplayArgs) -> Result<(), Failure> {
-    let config = load_for_any_machine(&args.config)?;
+    let mut config = load_for_any_machine(&args.config)?;
+    let unresolved = convoy_gateway::names::resolve(&mut config);
+    if !unresolved.is_empty() {
+        return Err(Failure::Config(format!("{}: {}", args.config.display(), unresolved.join("\n"))));
+    }
     let direction = match args.direction {
         CaptureDirection::Out => ReplayDirection::Out,
         CaptureDirection::In => ReplayDirection::In,

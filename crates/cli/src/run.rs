@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel, sync_channel};
 
-use convoy_gateway::config::{self, Config, OnStop, Resolver};
+use convoy_gateway::config::{self, Config, Nowhere, OnStop};
 use convoy_gateway::control::ControlServer;
 use convoy_gateway::helper::{Helper, HelperError};
 use convoy_gateway::lock::Lock;
@@ -137,8 +137,8 @@ fn notify_manager(progress: Progress) {
 /// SIGTERM and SIGINT drain and stop, SIGHUP reloads.
 fn listen_to_signals(load: Load, orders: Sender<Order>) -> std::io::Result<()> {
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])?;
-    // Reloads run on a thread of their own: resolving a peer's name may take long, and SIGTERM must
-    // still be handled. A pending reload covers all later requests.
+    // Reloads run on a thread of their own: a large file takes long, and SIGTERM must still be
+    // handled. A pending reload covers all later requests.
     let (ask, asked) = sync_channel(1);
     let reloads = orders.clone();
     supervise::spawn("reload", orders.clone(), move || {
@@ -168,6 +168,8 @@ fn load_by(path: &Path, helper: &Arc<Helper>) -> Load {
     let (path, helper) = (path.to_owned(), Arc::clone(helper));
     Arc::new(move || {
         let file = helper.configuration().map_err(|error| format!("{}: {error}", path.display()))?;
-        Config::read(&path, file, &Resolver).map(Box::new).map_err(|errors| errors.to_string())
+        // Its ports are open, and an interface that is briefly absent is no reason to refuse a
+        // reload.
+        Config::read(&path, file, &Nowhere).map(Box::new).map_err(|errors| errors.to_string())
     })
 }

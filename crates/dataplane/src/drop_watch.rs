@@ -177,6 +177,10 @@ pub fn meaning(reason: DropReason) -> Option<&'static str> {
             "their tunnel has no SA. With keys from charon, the negotiation failed or is in progress (see swanctl --list-sas and charon's \
              log); otherwise the tunnel has no [tunnel.manual]"
         }
+        D::OutboundNoPeer => {
+            "the address of their tunnel's peer is not known: its name has not been resolved (see `convoy show name`), or nothing has \
+             come from a peer that roams"
+        }
         D::SaMismatch => {
             "their SPI is known, but their address or encapsulation is not that of the SA; both ends need the same encap"
         }

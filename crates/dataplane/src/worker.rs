@@ -10,7 +10,7 @@ pub use crate::side::Side;
 use std::sync::Arc;
 use std::time::Duration;
 
-use convoy_ipsec::{DropReason, LifetimeEvent};
+use convoy_ipsec::{DropReason, LifetimeEvent, MappingChange};
 use convoy_packet::protocol::UDP;
 use convoy_packet::{Frame, FramePool, FrameSize, ipv4, ipv6};
 use convoy_port::{Port, PortDescription, PortError, PortTraits, Prefix};
@@ -44,6 +44,8 @@ pub enum WorkerEvent {
     Engine(EngineEvent),
     /// An SA reached a lifetime limit.
     Lifetime(LifetimeEvent),
+    /// A peer has changed its address or port; told at most once a tick for each SA.
+    Moved(MappingChange),
 }
 
 /// The ports and the pipeline of one thread.
@@ -434,12 +436,25 @@ impl Worker {
             self.untold.extend_from_slice(&self.lifetimes);
             // An SA that was removed meanwhile is known to have ended.
             self.untold.retain(|event| ipsec.tables.place(event.sa).is_some() && !daemon.expire(event));
-            ipsec.inbound.mapping_changes(&mut ipsec.tables, &mut |change| daemon.mapping(&change));
         }
+        self.tell_moves();
         self.events.extend(self.lifetimes.drain(..).map(WorkerEvent::Lifetime));
         let engines = self.pipeline.stage_mut().take_events();
         self.events.extend(engines.into_iter().map(WorkerEvent::Engine));
         Ok(())
+    }
+
+    /// Tells the daemon and the owner of peers that have moved.
+    fn tell_moves(&mut self) {
+        let Self { pipeline, daemon, events, .. } = self;
+        let ipsec = pipeline.ipsec_mut();
+        ipsec.inbound.mapping_changes(&mut ipsec.tables, &mut |change| {
+            let is_told = daemon.as_ref().is_none_or(|daemon| daemon.mapping(&change));
+            if is_told {
+                events.push(WorkerEvent::Moved(change));
+            }
+            is_told
+        });
     }
 }
 

@@ -316,6 +316,7 @@ fn install_pair(
         let sa = SaConfig {
             protocol: tunnel.protocol,
             mode: tunnel.mode,
+            roams: tunnel.roams,
             iptfs: tunnel.iptfs,
             encap: tunnel.is_encapsulated.then_some(encap),
             nat_keepalive: tunnel.nat_keepalive,

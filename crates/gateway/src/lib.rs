@@ -40,6 +40,7 @@ pub mod init;
 pub mod inner_mtu;
 pub mod lock;
 pub mod metrics;
+pub mod names;
 pub mod notify;
 mod ports;
 pub mod privileges;

@@ -1,6 +1,7 @@
 //! `convoy run`: the gateway over its ports, a thread for each worker, until it is told to stop.
 
 mod error;
+mod peers;
 mod protect;
 mod reload;
 
@@ -28,6 +29,7 @@ use crate::explain::{ExplainRequest, Explanation, explain};
 use crate::guard::GuardWatch;
 use crate::helper::Helper;
 use crate::inner_mtu::{InnerMtu, inner_mtu};
+use crate::names::Names;
 use crate::ports::{self, OpenPorts};
 use crate::privileges::{self, Account};
 use crate::snapshot::{self, MemoryRow, Snapshot};
@@ -91,6 +93,11 @@ pub struct Gateway {
     /// The time of its workers.
     clock: Clock,
     tracing: Tracing,
+    names: Names,
+    /// Whether routes and guard are to be told of changed addresses of peers, and when they last
+    /// were.
+    peers_changed: bool,
+    peers_told: Option<Instant>,
 }
 
 impl Gateway {
@@ -205,6 +212,8 @@ impl Gateway {
         let began_with_static_keys = config.has_static_keys();
         let mut blocked = Blocked::default();
         blocked.cover(ports::covered(&config));
+        let mut names = Names::default();
+        names.follow(&config.tunnels)?;
         Ok(Self {
             handles,
             crew,
@@ -219,6 +228,9 @@ impl Gateway {
             blocked,
             clock,
             tracing: Tracing::default(),
+            names,
+            peers_changed: false,
+            peers_told: None,
         })
     }
 
@@ -234,6 +246,7 @@ impl Gateway {
             if looked.elapsed() >= WATCH {
                 self.block();
                 self.tracing.expire(&self.handles);
+                self.follow_names();
                 looked = Instant::now();
             }
             match orders.recv_timeout(WATCH) {
@@ -254,6 +267,9 @@ impl Gateway {
             self.watch_guard(&mut guard);
             if self.state.as_ref().is_some_and(State::has_fallen) {
                 result = Err(RunError::Thread("state".to_owned()));
+            }
+            if self.names.has_fallen() {
+                result = Err(RunError::Thread("names".to_owned()));
             }
             if let Some(status) = self.helper.as_ref().and_then(|helper| helper.has_ended()) {
                 result = Err(RunError::Helper(status));
@@ -285,6 +301,7 @@ impl Gateway {
             taken_s: unix_s(),
             charon: self.charon.as_ref().map(Charon::row),
             guard: self.guard_row(),
+            names: self.names.rows(),
             memory: Some(MemoryRow::now()),
             ..snapshot::gather(&self.handles)
         };

@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use gather::gather;
 pub use rows::{
-    Buckets, CharonRow, EngineRow, GuardRow, IptfsRow, MemoryRow, PolicyRow, PortRow, SaRow, SchedulerRow,
-    TunnelRow,
+    Buckets, CharonRow, EngineRow, GuardRow, IptfsRow, MemoryRow, NameRow, PolicyRow, PortRow, SaRow,
+    SchedulerRow, TunnelRow,
 };
 
 /// Dropped packets by reason, without reasons that did not occur.
@@ -65,6 +65,9 @@ pub struct Snapshot {
     /// The connection to charon, if the gateway has one.
     #[serde(default)]
     pub charon: Option<CharonRow>,
+    /// The peers given by name, by tunnel.
+    #[serde(default)]
+    pub names: Vec<NameRow>,
     /// The guard, if there is one and it can be asked.
     #[serde(default)]
     pub guard: Option<GuardRow>,

@@ -95,6 +95,10 @@ impl Directory {
     /// # Errors
     /// The name of the SA with the same SPI; nothing is added then.
     pub(crate) fn enter(&self, entry: Entry) -> Result<(), SaName> {
+        // Several peers whose addresses are not known yet may have chosen the same SPI.
+        if is_nowhere(&entry.name) {
+            return Ok(());
+        }
         let sas = self.sas.pin();
         match sas.try_insert(SpiKey::of(&entry.name), entry) {
             Ok(_) => {
@@ -178,6 +182,11 @@ impl Directory {
             });
         }
     }
+}
+
+/// Whether it is an outbound SA whose peer's address is not known yet, which nobody looks up.
+fn is_nowhere(name: &SaName) -> bool {
+    name.direction == SaDirection::Outbound && name.remote.is_unspecified()
 }
 
 #[cfg(test)]

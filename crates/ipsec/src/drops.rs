@@ -38,6 +38,9 @@ drop_reasons! {
     OutboundDiscard = "outbound_discard",
     /// The policy's tunnel has no outbound SA (`XfrmOutNoStates`).
     OutboundNoSa = "outbound_no_sa",
+    /// The address of the tunnel's peer is not known yet: its name has not been resolved, or
+    /// nothing has come from a roaming peer.
+    OutboundNoPeer = "outbound_no_peer",
     /// It does not fit the path and may not be fragmented; the sender was told, rate limit
     /// permitting.
     PacketTooBig = "packet_too_big",

@@ -45,6 +45,7 @@ pub(crate) struct InboundSa {
     mode: Mode,
     is_v6: bool,
     in_udp: bool,
+    roams: bool,
 }
 
 /// The cold state of an inbound SA, which few packets need.
@@ -83,6 +84,7 @@ impl InboundSa {
             mode: config.mode,
             is_v6: false,
             in_udp: false,
+            roams: config.roams,
         };
         sa.set_ends(&SaEnds { local: config.local, remote: config.remote, encap: config.encap });
         sa
@@ -114,6 +116,13 @@ impl InboundSa {
     #[inline]
     pub(crate) fn in_udp(&self) -> bool {
         self.in_udp
+    }
+
+    /// Whether the source of its newest packet is where its peer is: behind a NAT, or if the peer
+    /// may roam.
+    #[inline]
+    pub(crate) fn follows_source(&self) -> bool {
+        self.in_udp || self.roams
     }
 
     /// Whether this address, given as a number, and this encapsulation are exactly the SA's.

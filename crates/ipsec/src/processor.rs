@@ -32,7 +32,7 @@ pub use view::{IpsecCounters, PolicyView, ReplayView, SaCursor, SaView};
 use crate::directory::Directory;
 use crate::job::SaIndex;
 use crate::reassembly::ReassemblyConfig;
-use crate::sa_config::SaConfig;
+use crate::sa_config::{SaConfig, SaEnds, UdpEncap};
 use crate::sa_id::SaId;
 use crate::sad::InstallError;
 use crate::tos::ClassMap;
@@ -141,7 +141,11 @@ impl Ipsec {
         let index = tables.sad.install(&config, tunnel, tables.now_ns)?;
         match index.id() {
             SaId::Outbound(id) => {
-                tables.tunnels.add_outbound(tunnel, id);
+                if config.remote.is_unspecified() {
+                    tables.tunnels.park_outbound(tunnel, id);
+                } else {
+                    tables.tunnels.add_outbound(tunnel, id);
+                }
                 tables.renew(id);
                 upkeep.choose_nat_flow(tables, id);
                 outbound.aggregating.add(tables, id);
@@ -153,6 +157,21 @@ impl Ipsec {
         }
         upkeep.await_end(tables, index);
         Ok(index)
+    }
+
+    /// Has outbound SAs follow the peers that have roamed, as the newest authentic packets show.
+    /// Call it after each [`finish`](Inbound::finish) if [`has_roamed`](Inbound::has_roamed).
+    pub fn follow_roamers(&mut self) {
+        let Self { tables, upkeep, inbound, .. } = self;
+        for id in inbound.roamed.drain(..) {
+            let Some(cold) = tables.sad.inbound.cold(id.0) else { continue };
+            let (peer, tunnel) = (cold.common.facts.peer(), cold.common.tunnel);
+            for sa in tables.tunnels.all_outbound(tunnel) {
+                let Some(ends) = tables.ends(sa.into()) else { continue };
+                let encap = ends.encap.map(|encap| UdpEncap { remote_port: peer.port(), ..encap });
+                upkeep.move_sa(tables, sa.into(), &SaEnds { remote: peer.ip(), encap, ..ends });
+            }
+        }
     }
 
     /// Lets no more packets get an SA: its tunnel's other SA takes over, and its SPI may be reused.

@@ -120,8 +120,13 @@ pub struct SaConfig {
     pub iptfs: IptfsConfig,
     /// Our outer address; unspecified accepts any, inbound only.
     pub local: IpAddr,
-    /// The peer's outer address.
+    /// The peer's outer address. Unspecified is not known yet: until it
+    /// [moves](crate::Upkeep::move_sa) to the peer, an outbound SA does not protect its tunnel's
+    /// packets.
     pub remote: IpAddr,
+    /// Whether the tunnel's outbound SAs at this worker follow the source of the newest authentic
+    /// packet, encapsulated or not. Inbound only.
+    pub roams: bool,
     /// UDP encapsulation; `None` is plain ESP.
     pub encap: Option<UdpEncap>,
     /// Whether its UDP flow is kept open. Outbound only.
@@ -172,6 +177,7 @@ impl SaConfig {
             iptfs: IptfsConfig::default(),
             local,
             remote,
+            roams: false,
             encap: None,
             nat_keepalive: NatKeepalive::default(),
             keys,

@@ -83,6 +83,7 @@ impl fmt::Display for SaName {
 pub(crate) struct SaFacts {
     pub(crate) name: SaName,
     pub(crate) mode: Mode,
+    pub(crate) roams: bool,
     pub(crate) encap: Option<UdpEncap>,
     pub(crate) nat_keepalive: NatKeepalive,
     pub(crate) transform: Transform,
@@ -92,9 +93,9 @@ pub(crate) struct SaFacts {
 
 impl SaFacts {
     fn of(config: &SaConfig) -> Self {
-        let SaConfig { mode, encap, nat_keepalive, esn, tfc_bytes, .. } = *config;
+        let SaConfig { mode, roams, encap, nat_keepalive, esn, tfc_bytes, .. } = *config;
         let (name, transform) = (SaName::of(config), config.keys.transform());
-        Self { name, mode, encap, nat_keepalive, transform, esn, tfc_bytes }
+        Self { name, mode, roams, encap, nat_keepalive, transform, esn, tfc_bytes }
     }
 
     /// The peer's end; port 0 where nothing is encapsulated.

@@ -15,6 +15,8 @@ struct Tunnel {
     id: TunnelId,
     /// The last, and newest, is the current one; the others are being replaced.
     outbound: Vec<OutboundId>,
+    /// Outbound SAs that protect nothing yet, as the address of their peer is not known.
+    parked: Vec<OutboundId>,
     inbound: Vec<InboundId>,
     /// The selectors of policies that protect by this tunnel.
     selectors: Vec<Selector>,
@@ -105,12 +107,13 @@ impl Tunnels {
     /// The number of a tunnel, new or old.
     pub(crate) fn number(&mut self, id: TunnelId) -> u32 {
         *self.numbers.entry(id).or_insert_with(|| {
-            let (outbound, inbound, selectors) = (Vec::new(), Vec::new(), Vec::new());
+            let (outbound, parked, inbound, selectors) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
             let (interface, is_linked) = (0, false);
             let (dropped_without_sa, own_sa_due_ns) = (0, None);
             self.list.push(Tunnel {
                 id,
                 outbound,
+                parked,
                 inbound,
                 selectors,
                 interface,
@@ -182,9 +185,38 @@ impl Tunnels {
         self.set_current(number);
     }
 
+    /// Adds an outbound SA that protects nothing until
+    /// [`unpark_outbound`](Self::unpark_outbound).
+    pub(crate) fn park_outbound(&mut self, number: u32, sa: OutboundId) {
+        self.list[number as usize].parked.push(sa);
+    }
+
+    /// Makes a parked SA the current one; nothing happens to others.
+    pub(crate) fn unpark_outbound(&mut self, number: u32, sa: OutboundId) {
+        let parked = &mut self.list[number as usize].parked;
+        if let Some(place) = parked.iter().position(|present| *present == sa) {
+            parked.remove(place);
+            self.add_outbound(number, sa);
+        }
+    }
+
+    /// The outbound SA that will protect the tunnel's packets once the address of its peer is
+    /// known, if that is all it lacks.
+    pub(crate) fn parked(&self, number: u32) -> Option<OutboundId> {
+        self.list[number as usize].parked.last().copied()
+    }
+
+    /// All its outbound SAs, also those that protect nothing yet.
+    pub(crate) fn all_outbound(&self, number: u32) -> Vec<OutboundId> {
+        let Tunnel { outbound, parked, .. } = &self.list[number as usize];
+        outbound.iter().chain(parked).copied().collect()
+    }
+
     /// Removes an SA; the one before it takes over if it was the current one.
     pub(crate) fn remove_outbound(&mut self, number: u32, sa: OutboundId) {
-        self.list[number as usize].outbound.retain(|present| *present != sa);
+        let Tunnel { outbound, parked, .. } = &mut self.list[number as usize];
+        outbound.retain(|present| *present != sa);
+        parked.retain(|present| *present != sa);
         self.set_current(number);
     }
 

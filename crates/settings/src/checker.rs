@@ -19,8 +19,6 @@ use crate::{At, Text};
 pub struct Checker<'a> {
     source: &'a Source<'a>,
     environment: &'a dyn HostEnvironment,
-    /// Resolved names, so that each is resolved once.
-    resolved: HashMap<String, Result<Vec<IpAddr>, String>>,
     /// The machine's interfaces, once requested.
     interfaces: OnceCell<Option<Vec<Interface>>>,
     /// Addresses checked so far, so that each is checked once.
@@ -31,14 +29,7 @@ pub struct Checker<'a> {
 impl<'a> Checker<'a> {
     /// A checker of this text; `problems` are those found by its reader.
     pub fn new(source: &'a Source<'a>, environment: &'a dyn HostEnvironment, problems: Vec<Problem>) -> Self {
-        Self {
-            source,
-            environment,
-            resolved: HashMap::new(),
-            interfaces: OnceCell::new(),
-            addresses: HashMap::new(),
-            problems,
-        }
+        Self { source, environment, interfaces: OnceCell::new(), addresses: HashMap::new(), problems }
     }
 
     /// The problems found by the reader and the checker.
@@ -106,15 +97,6 @@ impl<'a> Checker<'a> {
             self.add(&text.span(), key, what);
         }
         address
-    }
-
-    /// The addresses of a name.
-    ///
-    /// # Errors
-    /// The resolver's error.
-    pub fn resolve(&mut self, name: &str) -> Result<Vec<IpAddr>, String> {
-        let ask = || self.environment.resolve(name).map_err(|error| error.to_string());
-        self.resolved.entry(name.to_owned()).or_insert_with(ask).clone()
     }
 
     /// One of a few words, by default the first; `None` for another.

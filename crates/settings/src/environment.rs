@@ -1,6 +1,5 @@
 //! The environment that a configuration is checked against, besides its own text.
 
-use std::io;
 use std::net::IpAddr;
 
 use ipnet::IpNet;
@@ -21,12 +20,6 @@ pub struct Interface {
 /// The machine that a configuration is for. `None` means unknown, so that nothing is checked
 /// against it: the file is read for another machine, or by a gateway whose ports are open.
 pub trait HostEnvironment {
-    /// The addresses of a name, the best first.
-    ///
-    /// # Errors
-    /// The resolver's.
-    fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>>;
-
     /// The network interfaces.
     fn interfaces(&self) -> Option<Vec<Interface>> {
         None
@@ -58,12 +51,8 @@ pub trait HostEnvironment {
     }
 }
 
-/// No machine: nothing is known, and no name resolves.
+/// No machine: nothing is known of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Nowhere;
 
-impl HostEnvironment for Nowhere {
-    fn resolve(&self, _: &str) -> io::Result<Vec<IpAddr>> {
-        Err(io::Error::other("there is no resolver"))
-    }
-}
+impl HostEnvironment for Nowhere {}

@@ -83,6 +83,7 @@ fn json(what: Shown, snapshot: &Snapshot) -> Result<String, serde_json::Error> {
         Shown::Engine => text(&snapshot.engines),
         Shown::Scheduler => text(&snapshot.schedulers),
         Shown::Port => text(&snapshot.ports),
+        Shown::Name => text(&snapshot.names),
         Shown::Stats => text(snapshot),
     }
 }

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 
-use convoy_gateway::snapshot::{EngineRow, IptfsRow, PolicyRow, PortRow, SaRow, SchedulerRow, Snapshot};
+use convoy_gateway::snapshot::{
+    EngineRow, IptfsRow, NameRow, PolicyRow, PortRow, SaRow, SchedulerRow, Snapshot,
+};
 
 use super::units::{short, time};
 use crate::args::Shown;
@@ -30,6 +32,7 @@ pub(crate) fn table(what: Shown, view: &View<'_>) -> String {
         Shown::Engine => engines(view),
         Shown::Scheduler => schedulers(view),
         Shown::Port => ports(view),
+        Shown::Name => names(view),
         Shown::Stats => stats(view),
     }
 }
@@ -172,6 +175,18 @@ fn sas(view: &View<'_>) -> String {
         columns.push(number("dropped", |sa: &SaRow| view.count(sa.drops.values().sum())));
     }
     view.table(&columns, &view.now.sas)
+}
+
+fn names(view: &View<'_>) -> String {
+    let again = |name: &NameRow| name.asked_again_s.map_or_else(|| "now".to_owned(), time);
+    let columns = [
+        words("tunnel", |name: &NameRow| name.tunnel.clone()),
+        words("name", |name: &NameRow| name.name.clone()),
+        word("address", |name: &NameRow| name.address.clone().unwrap_or_else(|| "unknown".to_owned())),
+        word("asked in", again),
+        words("problem", |name: &NameRow| name.problem.clone()),
+    ];
+    view.table(&columns, &view.now.names)
 }
 
 fn policies(view: &View<'_>) -> String {

@@ -193,6 +193,9 @@ impl Pipeline {
         }
         if !inbound.is_empty() {
             ipsec.inbound.finish(&mut ipsec.tables, now_ns, pool, inbound, &mut departures.to_inside);
+            if ipsec.inbound.has_roamed() {
+                ipsec.follow_roamers();
+            }
         }
         if self.is_tracing() {
             self.trace_finished();

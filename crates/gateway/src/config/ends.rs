@@ -1,6 +1,6 @@
 //! The outer addresses of tunnels: ours, and the peer's by address or name.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use convoy_ipsec::TrafficSelector;
 use convoy_port::PortTraits;
@@ -8,14 +8,36 @@ use convoy_settings::{Checker, Text};
 
 use super::{PortConfig, TunnelConfig};
 
-/// The peer's address, of the family of ours. A name is resolved.
-pub(super) fn remote(c: &mut Checker<'_>, text: &Text, local: Option<IpAddr>) -> Option<IpAddr> {
+/// The peer's end as the file has it.
+pub(super) enum Peer {
+    Address(IpAddr),
+    /// A name, whose address is known only to a running gateway.
+    Name(String),
+}
+
+impl Peer {
+    /// The address, and the name.
+    pub(super) fn parts(self, unknown: IpAddr) -> (IpAddr, Option<String>) {
+        match self {
+            Self::Address(address) => (address, None),
+            Self::Name(name) => (unknown, Some(name)),
+        }
+    }
+}
+
+/// The unspecified address of the family of another.
+pub(super) fn unspecified_like(address: IpAddr) -> IpAddr {
+    if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() }
+}
+
+/// The peer's address, of the family of ours, or its name.
+pub(super) fn remote(c: &mut Checker<'_>, text: &Text, local: Option<IpAddr>) -> Option<Peer> {
     let (name, key) = (text.get_ref(), "tunnel.remote");
     if let Ok(remote) = name.parse::<IpAddr>() {
         if let Some(local) = local.filter(|local| local.is_ipv4() != remote.is_ipv4()) {
             c.add(&text.span(), key, format!("it is not of the family of local = {local}"));
         }
-        return Some(remote);
+        return Some(Peer::Address(remote));
     }
     if !is_host_name(name) {
         let what = format!(
@@ -24,25 +46,7 @@ pub(super) fn remote(c: &mut Checker<'_>, text: &Text, local: Option<IpAddr>) ->
         c.add(&text.span(), key, what);
         return None;
     }
-    let found = match c.resolve(name) {
-        Ok(found) => found,
-        Err(error) => {
-            c.add(&text.span(), key, format!("{name:?} does not resolve: {error}"));
-            return None;
-        }
-    };
-    let fits = |address: &&IpAddr| local.is_none_or(|local| local.is_ipv4() == address.is_ipv4());
-    let fitting = found.iter().find(fits).copied();
-    if let (None, Some(local)) = (fitting, local) {
-        let family = if local.is_ipv4() { "IPv4" } else { "IPv6" };
-        let found: Vec<String> = found.iter().map(ToString::to_string).collect();
-        let what = format!(
-            "{name:?} has no {family} address, as local = {local} is one; it has {}",
-            if found.is_empty() { "none at all".to_owned() } else { found.join(", ") }
-        );
-        c.add(&text.span(), key, what);
-    }
-    fitting
+    Some(Peer::Name(name.clone()))
 }
 
 /// A host name (RFC 1123 section 2.1): labels of letters, digits and hyphens, the last of which is

@@ -1,7 +1,7 @@
 //! The machine that a configuration is checked against.
 
 use std::io;
-use std::net::{IpAddr, ToSocketAddrs, UdpSocket};
+use std::net::{IpAddr, UdpSocket};
 
 use convoy_settings::{HostEnvironment, Interface};
 use ipnet::IpNet;
@@ -10,15 +10,11 @@ use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::socket::SockaddrStorage;
 use nix::unistd::{Pid, User};
 
-/// This machine, on which a gateway is to start, with the system's resolver.
+/// This machine, on which a gateway is to start.
 #[derive(Clone, Copy, Debug)]
 pub struct ThisMachine;
 
 impl HostEnvironment for ThisMachine {
-    fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>> {
-        Resolver.resolve(name)
-    }
-
     fn interfaces(&self) -> Option<Vec<Interface>> {
         let mut interfaces = convoy_port::interfaces().ok()?;
         for (name, network) in networks() {
@@ -67,17 +63,6 @@ impl HostEnvironment for ThisMachine {
             std::fs::read_to_string(path).is_ok_and(|value| value.trim() != "0")
         };
         ["net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding"].into_iter().filter(is_on).collect()
-    }
-}
-
-/// Only the system's resolver, for a file that is read for another machine or by a running gateway:
-/// its ports are open, and an interface that is briefly absent is no reason to refuse a reload.
-#[derive(Clone, Copy, Debug)]
-pub struct Resolver;
-
-impl HostEnvironment for Resolver {
-    fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>> {
-        Ok((name, 0).to_socket_addrs()?.map(|address| address.ip()).collect())
     }
 }
 

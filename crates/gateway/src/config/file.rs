@@ -100,6 +100,7 @@ tables! {
         esp_proposal: String,
         encap: String,
         remote_port: u16,
+        roaming: bool,
         nat_keepalive: String,
         esn: bool,
         replay_window: u32,

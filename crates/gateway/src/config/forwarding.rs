@@ -35,18 +35,11 @@ pub(super) fn guard_is_on(c: &mut Checker<'_>, guard: Option<&Spanned<bool>>) {
 
 #[cfg(test)]
 mod tests {
-    use std::io;
-    use std::net::IpAddr;
-
     use crate::config::{Config, HostEnvironment};
 
     struct Router(Vec<&'static str>);
 
     impl HostEnvironment for Router {
-        fn resolve(&self, _: &str) -> io::Result<Vec<IpAddr>> {
-            Err(io::Error::other("not asked for"))
-        }
-
         fn forwarding(&self) -> Vec<&'static str> {
             self.0.clone()
         }

@@ -77,13 +77,23 @@ fn of_spi(key: &KeyMaterial, spi: u32) -> Option<KeyMaterial> {
 pub(super) fn spis_differ(c: &mut Checker<'_>, tunnels: &[file::Tunnel]) {
     let mut taken: HashMap<(u32, &str, String), &str> = HashMap::new();
     for tunnel in tunnels {
-        let (Some(manual), Some(name), Some(remote)) = (&tunnel.manual, &tunnel.name, &tunnel.remote) else {
+        let (Some(manual), Some(name)) = (&tunnel.manual, &tunnel.name) else { continue };
+        let roams = tunnel.roaming.as_ref().is_some_and(|roams| *roams.get_ref());
+        if tunnel.remote.is_none() && !roams {
             continue;
-        };
+        }
         let protocol = tunnel.protocol.as_ref().map_or("esp", |text| text.get_ref().as_str());
         // One address can be written in several ways.
-        let remote = remote.get_ref();
-        let peer = remote.parse().map_or_else(|_| remote.clone(), |address: IpAddr| address.to_string());
+        let written = |remote: &String| {
+            remote.parse().map_or_else(|_| remote.clone(), |address: IpAddr| address.to_string())
+        };
+        // Any two that roam may be behind one NAT.
+        let peer = if roams {
+            Some("roaming".to_owned())
+        } else {
+            tunnel.remote.as_ref().map(|it| written(it.get_ref()))
+        };
+        let peer = peer.unwrap_or_default();
         let directions = [
             (&manual.spi_in, String::new(), "tunnel.manual.spi_in"),
             (&manual.spi_out, peer, "tunnel.manual.spi_out"),

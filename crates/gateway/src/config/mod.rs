@@ -18,7 +18,7 @@ mod values;
 pub use convoy_port::PortConfig;
 pub use convoy_settings::{ConfigErrors, HostEnvironment, Nowhere, Problem, Severity, told};
 pub use engine::BusConfig;
-pub use environment::{Resolver, ThisMachine};
+pub use environment::ThisMachine;
 pub use interface::InterfaceConfig;
 
 use std::collections::HashMap;
@@ -210,8 +210,12 @@ pub struct TunnelConfig {
     pub iptfs: IptfsConfig,
     /// This side's outer address; unspecified if a daemon negotiates and the file has none.
     pub local: IpAddr,
-    /// The peer's, also if the file has its name; may be unspecified like `local`.
+    /// The peer's; unspecified if the file has its name or none, and may be like `local`.
     pub remote: IpAddr,
+    /// The peer's name, if the file has that.
+    pub remote_name: Option<String>,
+    /// Whether the peer's address and port are learned from its authentic packets.
+    pub roams: bool,
     /// What is protected, this side.
     pub local_ts: Vec<TrafficSelector>,
     /// What is protected, the peer's side.
@@ -259,6 +263,8 @@ impl TunnelConfig {
             iptfs: IptfsConfig::default(),
             local,
             remote,
+            remote_name: None,
+            roams: false,
             local_ts: Vec::new(),
             remote_ts: Vec::new(),
             proposal,
@@ -299,8 +305,7 @@ impl Config {
     }
 
     /// Reads and checks the file of a gateway that is to start on this machine. A file with keys
-    /// that others than its owner may read is refused. Names are resolved now, so that this may
-    /// wait for the network.
+    /// that others than its owner may read is refused.
     ///
     /// # Errors
     /// [`ConfigErrors`], all of them, each with file, line and key.
@@ -314,7 +319,7 @@ impl Config {
     /// # Errors
     /// Those of [`load`](Self::load).
     pub fn load_for_any_machine(path: &Path) -> Result<Self, ConfigErrors> {
-        Self::read(path, opened(path)?, &Resolver)
+        Self::read(path, opened(path)?, &Nowhere)
     }
 
     /// Like [`load`](Self::load), from a file that is already open, checked against this
@@ -396,7 +401,7 @@ impl Config {
     }
 
     /// Checks a configuration given as text; `name` replaces the file's in errors. It knows no
-    /// machine: a peer's name does not resolve.
+    /// machine.
     ///
     /// # Errors
     /// [`ConfigErrors`], like [`load`](Self::load).

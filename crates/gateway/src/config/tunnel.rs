@@ -11,7 +11,7 @@ use convoy_packet::ipv4;
 use convoy_settings::{Checker, Text, nearest};
 use toml::Spanned;
 
-use super::ends::{family_is_carried, local_address_fits, not_carried, remote};
+use super::ends::{Peer, family_is_carried, local_address_fits, not_carried, remote, unspecified_like};
 use super::file;
 use super::interface::tunnel_interface;
 use super::keys::keys;
@@ -75,8 +75,8 @@ fn with_keys(
     });
     let local_text = c.needed(&file.at, file.local.as_ref(), "tunnel.local", "\"192.0.2.1\"");
     let local = local_text.and_then(|text| c.address(text, "tunnel.local"));
-    let remote_text = c.needed(&file.at, file.remote.as_ref(), "tunnel.remote", "\"192.0.2.2\"");
-    let remote = remote_text.and_then(|text| remote(c, text, local));
+    let roams = roaming(c, file, mode);
+    let peer = peer(c, file, local, roams);
     let local_ts =
         side(c, file, file.local_ts.as_ref(), ("tunnel.local_ts", "[\"10.1.0.0/24\"]"), environment.ports);
     let is_encapsulated = protocol.map(|protocol| encapsulation(c, file, protocol, environment.ports));
@@ -85,7 +85,8 @@ fn with_keys(
     }
     if mode == Some(Mode::Transport) {
         transport_selectors(c, file.local_ts.as_ref(), &local_ts, local, "tunnel.local_ts");
-        transport_selectors(c, file.remote_ts.as_ref(), remote_ts, remote, "tunnel.remote_ts");
+        let known = peer.as_ref().map(|(remote, _)| *remote).filter(|remote| !remote.is_unspecified());
+        transport_selectors(c, file.remote_ts.as_ref(), remote_ts, known, "tunnel.remote_ts");
     }
     if let Some(mode) = mode {
         outer_header_is_made(c, file, mode);
@@ -107,9 +108,12 @@ fn with_keys(
     let lifetime = lifetime(c, file.soft.as_ref(), file.hard.as_ref());
     let remote_port = c.in_range(file.remote_port.as_ref(), "tunnel.remote_port", NATT_PORT, (1, u16::MAX));
     let manual = file.manual.as_ref().zip(proposal).map(|(manual, proposal)| keys(c, manual, proposal));
+    let (remote, remote_name) = peer?;
     Some(TunnelConfig {
         local_ts,
         is_encapsulated: is_encapsulated?,
+        remote_name,
+        roams,
         remote_port,
         nat_keepalive,
         esn,
@@ -121,7 +125,7 @@ fn with_keys(
         ecn: if is_set(file.ecn.as_ref(), true) { EcnMode::Normal } else { EcnMode::Compatibility },
         tfc_bytes: file.tfc_bytes.as_ref().map_or(0, |bytes| *bytes.get_ref()),
         manual: manual.unwrap_or_default(),
-        ..TunnelConfig::plain(local?, remote?, proposal?)
+        ..TunnelConfig::plain(local?, remote, proposal?)
     })
 }
 
@@ -142,11 +146,13 @@ fn without_keys(
     let proposal_text = file.esp_proposal.as_ref();
     let list = proposal_text.map(|text| proposals(c, text, protocol, environment.allow_weak));
     let local = file.local.as_ref().map(|text| c.address(text, "tunnel.local"));
-    // A name stays a name: the daemon resolves it.
-    let remote = file.remote.as_ref().and_then(|text| text.get_ref().parse::<IpAddr>().ok());
-    let (v4, v6) = (IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED));
-    let is_v6 = local.flatten().or(remote).is_some_and(|end| end.is_ipv6());
-    let unknown = if is_v6 { v6 } else { v4 };
+    let peer = file.remote.as_ref().map(|text| remote(c, text, local.flatten()));
+    let address = match &peer {
+        Some(Some(Peer::Address(address))) => Some(*address),
+        _ => None,
+    };
+    let known = local.flatten().or(address);
+    let unknown = known.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), unspecified_like);
     let local_ts = match &file.local_ts {
         Some(list) => selectors(c, Some(list), "tunnel.local_ts", environment.ports),
         None => everything(),
@@ -158,11 +164,46 @@ fn without_keys(
     let is_assumed = named.is_none();
     let proposal = named.or_else(|| PROPOSAL.parse().ok())?;
     let local = local.map_or(Some(unknown), |local| local)?;
-    Some(TunnelConfig {
-        local_ts,
-        is_assumed,
-        ..TunnelConfig::plain(local, remote.unwrap_or(unknown), proposal)
-    })
+    let (remote, remote_name) = peer.map_or(Some((unknown, None)), |peer| Some(peer?.parts(unknown)))?;
+    Some(TunnelConfig { local_ts, is_assumed, remote_name, ..TunnelConfig::plain(local, remote, proposal) })
+}
+
+/// The address and the name of a static peer. One that may roam need have neither.
+fn peer(
+    c: &mut Checker<'_>,
+    file: &file::Tunnel,
+    local: Option<IpAddr>,
+    roams: bool,
+) -> Option<(IpAddr, Option<String>)> {
+    let unknown = local.map(unspecified_like);
+    if file.remote.is_none() && roams {
+        return Some((unknown?, None));
+    }
+    let text = c.needed(&file.at, file.remote.as_ref(), "tunnel.remote", "\"192.0.2.2\"")?;
+    let peer = remote(c, text, local)?;
+    Some(peer.parts(unknown?))
+}
+
+/// Whether the peer's address is learned from its packets.
+fn roaming(c: &mut Checker<'_>, file: &file::Tunnel, mode: Option<Mode>) -> bool {
+    let key = "tunnel.roaming";
+    let roams = is_set(file.roaming.as_ref(), false);
+    let Some(text) = file.roaming.as_ref().filter(|_| roams) else { return false };
+    if mode == Some(Mode::Transport) {
+        let what =
+            "in transport mode the peer is itself an end of the tunnel's packets, so that it cannot roam";
+        c.add(&text.span(), key, what);
+    }
+    let resources = file.manual.as_ref().and_then(|manual| manual.resources.as_ref());
+    if resources.is_some_and(|resources| *resources.get_ref() > 1) {
+        let what = "a peer with SAs of several workers (`resources`) sends from several ports, so that it cannot roam";
+        c.add(&text.span(), key, what);
+    }
+    // RFC 4303 section 3.4.3: without a window nothing tells a replay from a new packet.
+    if file.replay_window.as_ref().is_some_and(|window| *window.get_ref() == 0) {
+        c.add(&text.span(), key, "it needs the anti-replay window; set replay_window to 32 or more");
+    }
+    true
 }
 
 /// One side's selectors. With an interface of its own, a tunnel needs none: routes decide.
@@ -196,6 +237,7 @@ fn daemon_has_the_rest(c: &mut Checker<'_>, file: &file::Tunnel, has_charon: boo
     let what = "it is only for tunnels with static keys ([tunnel.manual]); charon negotiates it as configured in swanctl.conf";
     c.only(file.encap.as_ref(), false, "tunnel.encap", what);
     c.only(file.remote_port.as_ref(), false, "tunnel.remote_port", what);
+    c.only(file.roaming.as_ref(), false, "tunnel.roaming", what);
     c.only(file.nat_keepalive.as_ref(), false, "tunnel.nat_keepalive", what);
     c.only(file.esn.as_ref(), false, "tunnel.esn", what);
     c.only(file.replay_window.as_ref(), false, "tunnel.replay_window", what);

@@ -9,7 +9,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
 
 use crate::snapshot::{
-    CharonRow, EngineRow, GuardRow, IptfsRow, PortRow, SaRow, SchedulerRow, Snapshot, TunnelRow,
+    CharonRow, EngineRow, GuardRow, IptfsRow, NameRow, PortRow, SaRow, SchedulerRow, Snapshot, TunnelRow,
 };
 
 mod family;
@@ -66,6 +66,7 @@ impl prometheus_client::collector::Collector for Collector {
             "Workers that do not answer",
             snapshot.silent_workers.len() as f64,
         )?;
+        named_peers(encoder, &snapshot.names)?;
         if let Some(row) = &snapshot.charon {
             way_to_charon(encoder, row)?;
         }
@@ -80,6 +81,13 @@ impl prometheus_client::collector::Collector for Collector {
         ports(encoder, &snapshot.ports)?;
         windows(encoder, &snapshot.schedulers)
     }
+}
+
+fn named_peers(encoder: &mut Encoder<'_>, rows: &[NameRow]) -> std::fmt::Result {
+    let labels = |row: &NameRow| [label("tunnel", &row.tunnel), label("name", &row.name)];
+    let resolved = |row: &NameRow| f64::from(u8::from(row.address.is_some() && row.problem.is_empty()));
+    let help = "1 if the last question for the name of a tunnel's peer brought its address";
+    gauges(encoder, "peer_name_resolved", help, rows.iter().map(|row| (labels(row), resolved(row))))
 }
 
 fn way_to_charon(encoder: &mut Encoder<'_>, row: &CharonRow) -> std::fmt::Result {

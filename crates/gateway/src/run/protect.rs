@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use convoy_port::guard::guard_table;
+use convoy_port::guard::{GuardPlan, guard_table};
 use convoy_port::{Prefix, RoutePlan};
 
 use super::{Gateway, RunError};
@@ -38,6 +38,7 @@ impl Gateway {
         let helper = self.helper.as_ref().filter(|_| guard::has_inside_interface(&self.config));
         let Some(helper) = helper else { return Ok(()) };
         let plan = guard::plan(&self.config, &self.blocked_networks());
+        let plan = plan.map(|plan| GuardPlan { peers: self.peers(), ..plan });
         helper.guard(self.config.routing.table, plan).map_err(RunError::Guard)
     }
 
@@ -47,7 +48,8 @@ impl Gateway {
     }
 
     fn plan(&self) -> Option<RoutePlan> {
-        Some(RoutePlan { blocked: self.blocked_networks(), ..ports::route_plan(&self.config)? })
+        let (blocked, peers) = (self.blocked_networks(), self.peers());
+        Some(RoutePlan { blocked, peers, ..ports::route_plan(&self.config)? })
     }
 
     fn blocked_networks(&self) -> Vec<Prefix> {

@@ -108,6 +108,7 @@ impl Gateway {
         self.config.tunnels.clone_from(&config.tunnels);
         self.config.bypass.clone_from(&config.bypass);
         (self.config.on_stop, self.config.guard) = (config.on_stop, config.guard);
+        notes.extend(self.name_peers());
         notes.extend(self.take_networks());
         self.blocked.cover(ports::covered(&self.config));
         self.cover(true);

@@ -1,5 +1,6 @@
 //! A worker's state as a snapshot.
 
+use std::net::IpAddr;
 use std::time::SystemTime;
 
 use convoy_dataplane::ledger::Tally;
@@ -93,7 +94,7 @@ pub(super) fn sa(note: SaNote) -> SaRow {
         .to_owned(),
         local: view.name.local.to_string(),
         local_port: view.encap.map(|encap| encap.local_port),
-        remote: view.name.remote.to_string(),
+        remote: peer(view.name.remote),
         remote_port: view.encap.map(|encap| encap.remote_port),
         encap: if view.encap.is_some() { "udp" } else { "none" }.to_owned(),
         transform: view.transform.to_string(),
@@ -109,6 +110,11 @@ pub(super) fn sa(note: SaNote) -> SaRow {
         drops: rows(&view.drops),
         iptfs: view.aggregation.as_ref().map(packed).or(view.reassembly.as_ref().map(unpacked)),
     }
+}
+
+/// A peer's address, which may not be known yet.
+fn peer(address: IpAddr) -> String {
+    if address.is_unspecified() { "unknown".to_owned() } else { address.to_string() }
 }
 
 fn packed(counts: &AggregationCounts) -> IptfsRow {

@@ -53,6 +53,21 @@ impl MemoryRow {
     }
 }
 
+/// A peer given by name.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct NameRow {
+    /// Its tunnel's name.
+    pub tunnel: String,
+    /// The peer's name.
+    pub name: String,
+    /// Its address as last known; nothing if the name has not resolved yet, and the tunnel is down.
+    pub address: Option<String>,
+    /// Why the last question brought no address; empty if it did.
+    pub problem: String,
+    /// The time until the next question, in seconds; nothing while the first one is under way.
+    pub asked_again_s: Option<f64>,
+}
+
 /// One direction of a tunnel, over all SAs that it has had. No count ever decreases while the
 /// gateway runs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -68,8 +68,8 @@ impl Inbound {
         let Some(inner) = sa.plain_inner(frame, job).filter(|_| is_ready) else { return false };
         let admitted = tables.tunnels.admits_v4(sa.tunnel, inner.addresses, inner.protocol);
         let Some(interface) = admitted else { return false };
-        let asks_source = sa.in_udp() && context.sequence > sa.replay().highest();
-        let source = if asks_source { outer_source(frame, context.header.into()) } else { None };
+        let asks_source = sa.follows_source() && context.sequence > sa.replay().highest();
+        let source = if asks_source { outer_source(frame, context.header.into(), sa.in_udp()) } else { None };
         // A packet that is not new is dropped by the general path.
         if sa.accept(*status, context.sequence).is_err() {
             return false;
@@ -128,12 +128,12 @@ impl Inbound {
             tables.limits_reached.push(index);
         }
         let (tunnel, mode) = (sa.tunnel, sa.mode());
-        let asks_source = sa.in_udp() && is_newest;
+        let (asks_source, in_udp) = (sa.follows_source() && is_newest, sa.in_udp());
         let (inner, source) = match context.form {
             Form::Stripped(Err(reason)) => (Err(reason), None),
             Form::Stripped(Ok(())) => {
                 let source = if asks_source {
-                    stripped_source(&mut frame, &job, context.header.into(), sa.icv_len())
+                    stripped_source(&mut frame, &job, (context.header.into(), in_udp), sa.icv_len())
                 } else {
                     None
                 };
@@ -144,7 +144,8 @@ impl Inbound {
                 (inner, source)
             }
             Form::LaidOut | Form::Raw => {
-                let source = if asks_source { outer_source(&frame, context.header.into()) } else { None };
+                let source =
+                    if asks_source { outer_source(&frame, context.header.into(), in_udp) } else { None };
                 let stripped = match mode {
                     Mode::Iptfs => sa.strip_payload(&mut frame, &job, &context).map(|()| None),
                     _ => sa.strip(&mut frame, &job, &context).map(Some),
@@ -170,19 +171,29 @@ impl Inbound {
     }
 
     /// An authentic packet came from `source`: if that is not the peer's known end, a NAT has moved
-    /// the peer (RFC 7296 section 2.23).
+    /// the peer (RFC 7296 section 2.23), or it roams.
     fn note_source(&mut self, tables: &mut Tables, id: InboundId, source: SocketAddr) {
         let Some(cold) = tables.sad.inbound.cold_mut(id.0) else { return };
-        let old = cold.common.facts.peer();
+        let (old, roams) = (cold.common.facts.peer(), cold.common.facts.roams);
         // Port 0 stands for any: the peer sends its SAs of several CPUs from ports of their own.
-        if old == source || old.port() == 0 {
+        if old == source || (old.port() == 0 && !roams) {
             return;
+        }
+        if roams && self.roamed.last() != Some(&id) {
+            self.roamed.push(id);
         }
         if cold.moved.is_none() {
             self.moved.push(id);
         }
         cold.moved = Some((cold.moved.map_or(old, |(first, _)| first), source));
         tables.sad.move_peer(id, source);
+    }
+
+    /// Whether a peer has roamed since the last call of
+    /// [`follow_roamers`](super::Ipsec::follow_roamers).
+    #[inline]
+    pub fn has_roamed(&self) -> bool {
+        !self.roamed.is_empty()
     }
 
     /// Reports every inbound SA whose peer has moved since `tell` last accepted its move by
@@ -261,19 +272,29 @@ fn admit_any(tables: &Tables, packet: &[u8], layout: &Layout, tunnel: u32) -> Re
     if tables.tunnels.answers(tunnel, flow) { Ok(()) } else { Err(DropReason::IcmpMismatch) }
 }
 
-/// Source address and port of an accepted packet in UDP, whose ESP header is at `esp_at`.
-fn outer_source(packet: &[u8], esp_at: usize) -> Option<SocketAddr> {
-    let datagram = Udp::parse(packet.get(esp_at.checked_sub(UDP_HEADER)?..)?).ok()?;
-    Some(SocketAddr::new(ip::source(packet), datagram.source_port()))
+/// Source address of an accepted packet whose ESP or AH header is at `header_at`, and its source
+/// port if it came in UDP, otherwise 0.
+fn outer_source(packet: &[u8], header_at: usize, in_udp: bool) -> Option<SocketAddr> {
+    let port = if in_udp {
+        Udp::parse(packet.get(header_at.checked_sub(UDP_HEADER)?..)?).ok()?.source_port()
+    } else {
+        0
+    };
+    Some(SocketAddr::new(ip::source(packet), port))
 }
 
 /// The same for a packet that was stripped on another core: what was cut off is still in the frame
 /// around it.
-fn stripped_source(frame: &mut Frame, job: &CryptoJob, esp_at: usize, icv_len: usize) -> Option<SocketAddr> {
+fn stripped_source(
+    frame: &mut Frame,
+    job: &CryptoJob,
+    (header_at, in_udp): (usize, bool),
+    icv_len: usize,
+) -> Option<SocketAddr> {
     let (front, len) = (usize::from(job.cipher_start), frame.len());
     let back = (usize::from(job.icv_start) + icv_len).checked_sub(front + len)?;
     frame.grow(front, back).ok()?;
-    let source = outer_source(frame, esp_at);
+    let source = outer_source(frame, header_at, in_udp);
     frame.trim_front(front).ok()?;
     frame.truncate(len);
     source

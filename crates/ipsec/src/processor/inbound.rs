@@ -59,6 +59,8 @@ pub struct Inbound {
     classified: Vec<InboundRun>,
     /// SAs whose peer has moved.
     pub(super) moved: Vec<InboundId>,
+    /// SAs whose roaming peer the outbound SAs have not followed yet.
+    pub(super) roamed: Vec<InboundId>,
 }
 
 impl Inbound {
@@ -70,6 +72,7 @@ impl Inbound {
             icmp_heeded: RateLimit::new(config.icmp_per_second, 10),
             classified: Vec::new(),
             moved: Vec::new(),
+            roamed: Vec::new(),
         }
     }
 

@@ -121,6 +121,10 @@ impl Context<'_> {
 
     /// Handles a packet whose tunnel has no SA.
     fn note_without_sa(&mut self, frame: Frame, slot: u32, (tunnel, flow): (u32, FlowKey)) {
+        if let Some(id) = self.tables.tunnels.parked(tunnel) {
+            self.tables.note_use(slot, frame.len());
+            return self.drop_frame(frame, Some(id.into()), DropReason::OutboundNoPeer);
+        }
         if self.tables.config.acquire {
             let tunnel = self.tables.tunnels.id(tunnel);
             return self.out.without_sa.push(WithoutSa { tunnel, flow, frame });

@@ -150,10 +150,13 @@ impl Upkeep {
     /// `false` if it is unknown, if another SA has its SPI there, or if the ends are invalid for
     /// it: AH in UDP, ends of two families.
     pub fn move_sa(&mut self, tables: &mut Tables, index: SaIndex, ends: &SaEnds) -> bool {
-        let before = tables.sad.common(index).map(|common| common.facts.name);
-        let Some(before) = before.filter(|_| tables.sad.move_sa(index, ends)) else { return false };
+        let before = tables.sad.common(index).map(|common| (common.facts.name, common.tunnel));
+        let Some((before, tunnel)) = before.filter(|_| tables.sad.move_sa(index, ends)) else { return false };
         match index.id() {
             SaId::Outbound(id) => {
+                if before.remote.is_unspecified() {
+                    tables.tunnels.unpark_outbound(tunnel, id);
+                }
                 if let Some(cold) = tables.sad.outbound.cold_mut(id.0) {
                     cold.path = PathMtu::default();
                 }

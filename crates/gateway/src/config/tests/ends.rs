@@ -1,50 +1,48 @@
 //! Peers given by name, and tunnels with keys that a daemon negotiates.
 
-use std::io;
 use std::net::IpAddr;
 
 use convoy_ipsec::Mode;
 
 use super::{changed, errors};
-use crate::config::{Config, HostEnvironment};
-
-/// A resolver that knows one name.
-struct Names;
-
-impl HostEnvironment for Names {
-    fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>> {
-        match name {
-            "gateway.example.org" => {
-                Ok(["2001:db8::2", "192.0.2.2"].map(|it| it.parse().expect("an address")).into())
-            }
-            "six.example.org" => Ok(vec!["2001:db8::6".parse().expect("an address")]),
-            _ => Err(io::Error::other("Name or service not known")),
-        }
-    }
-}
+use crate::config::Config;
 
 fn with_remote(name: &str) -> Result<Config, String> {
     let text = changed("192.0.2.2", name);
-    Config::parse_at("site-a.toml", &text, &Names).map_err(|errors| errors.to_string())
+    Config::parse("site-a.toml", &text).map_err(|errors| errors.to_string())
 }
 
 #[test]
-fn a_peers_name_is_resolved_to_the_family_of_our_address() {
-    let config = with_remote("gateway.example.org").expect("it resolves");
-    assert_eq!(config.tunnels[0].remote, "192.0.2.2".parse::<IpAddr>().expect("an address"));
+fn a_peers_name_is_kept_and_its_address_is_of_our_family_and_unknown() {
+    let config = with_remote("gateway.example.org").expect("a name");
+    let tunnel = &config.tunnels[0];
+    assert_eq!(tunnel.remote_name.as_deref(), Some("gateway.example.org"));
+    assert_eq!(tunnel.remote, "0.0.0.0".parse::<IpAddr>().expect("an address"));
+    let known = with_remote("192.0.2.9").expect("an address");
+    assert_eq!(known.tunnels[0].remote_name, None);
+    let charons = CHARON.to_owned() + "local = \"2001:db8::1\"\nremote = \"b.example.org\"\n";
+    let charons = Config::parse("a.toml", &charons.replace("\"192.0.2.1\"", "\"2001:db8::1\""));
+    let tunnel = &charons.expect("a name").tunnels[0];
+    assert_eq!((tunnel.remote_name.as_deref(), tunnel.remote.is_ipv6()), (Some("b.example.org"), true));
+    assert!(errors(&(CHARON.to_owned() + "remote = \"192.0.2.299\"\n")).contains("is neither an IP address"));
 }
 
 #[test]
-fn a_name_that_does_not_resolve_is_an_error_at_its_place() {
-    let text = with_remote("nobody.example.org").expect_err("unknown");
-    let what = "site-a.toml:21:10: error: tunnel.remote: \"nobody.example.org\" does not resolve: Name or service not known";
-    assert!(text.starts_with(what), "{text}");
-    let text = with_remote("six.example.org").expect_err("of the other family");
-    let what = "\"six.example.org\" has no IPv4 address, as local = 192.0.2.1 is one; it has 2001:db8::6";
-    assert!(text.contains(what), "{text}");
+fn a_peer_that_may_roam_needs_no_address_but_a_window_and_tunnel_mode() {
+    let roams = |text: &str| text.replace("encap = \"udp\"", "encap = \"udp\"\nroaming = true");
+    let site = changed("remote = \"192.0.2.2\"\n", "");
+    let tunnel = &Config::parse("site-a.toml", &roams(&site)).expect("it comes to us").tunnels[0];
+    assert!(tunnel.roams && tunnel.remote.is_unspecified() && tunnel.remote.is_ipv4());
+    assert!(errors(&site).contains("tunnel.remote: it is missing"));
+    for (setting, told) in [
+        ("replay_window = 0", "it needs the anti-replay window"),
+        ("mode = \"transport\"", "in transport mode the peer is itself an end"),
+    ] {
+        let text = roams(&site).replace("roaming = true", &format!("roaming = true\n{setting}"));
+        assert!(errors(&text).contains(told), "{}", errors(&text));
+    }
     assert!(
-        errors(&changed("192.0.2.2", "gateway.example.org"))
-            .contains("does not resolve: there is no resolver")
+        errors(&(CHARON.to_owned() + "roaming = true\n")).contains("it is only for tunnels with static keys")
     );
 }
 

@@ -1,6 +1,5 @@
 //! Requirements that the machine does not meet.
 
-use std::io;
 use std::net::IpAddr;
 
 use convoy_settings::Interface;
@@ -13,10 +12,6 @@ use crate::config::{Config, HostEnvironment, ThisMachine};
 struct Router;
 
 impl HostEnvironment for Router {
-    fn resolve(&self, _: &str) -> io::Result<Vec<IpAddr>> {
-        Err(io::Error::other("not asked for"))
-    }
-
     fn interfaces(&self) -> Option<Vec<Interface>> {
         let interface = |name: &str, mtu, is_tun, network: &str| Interface {
             name: name.to_owned(),

@@ -9,6 +9,7 @@ mod iptfs;
 mod offload;
 mod plain;
 mod policy;
+mod roaming;
 mod room;
 mod round_trip;
 mod runs;

@@ -1,0 +1,232 @@
+//! Peers given by name: their addresses, which may change while the gateway runs.
+//!
+//! A thread asks for the names and nobody waits for it. A tunnel whose peer's name has not resolved
+//! yet is down and all others are up; one whose peer's name no longer resolves keeps the last
+//! address.
+
+mod asker;
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::net::IpAddr;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Instant;
+
+use tokio::sync::mpsc;
+
+use crate::config::{Config, TunnelConfig};
+use crate::snapshot::NameRow;
+
+/// The outcome of a question.
+struct Answer {
+    name: String,
+    /// The name's addresses, or why it has none.
+    found: Result<Vec<IpAddr>, String>,
+    asked_again: Instant,
+}
+
+/// A peer's new address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PeerMove {
+    /// The tunnel's name.
+    pub(crate) tunnel: String,
+    /// The peer's name.
+    pub(crate) name: String,
+    /// The previous address, if one was known.
+    pub(crate) old: Option<IpAddr>,
+    /// The new address.
+    pub(crate) new: IpAddr,
+}
+
+/// A tunnel whose peer has a name.
+struct Peer {
+    name: String,
+    /// Our own outer address, whose family the peer's must have; `None` is either.
+    is_v6: Option<bool>,
+    /// Its address as last known.
+    address: Option<IpAddr>,
+    /// Why the last question brought none.
+    problem: Option<String>,
+    asked_again: Option<Instant>,
+}
+
+impl Peer {
+    fn of(tunnel: &TunnelConfig, name: &str) -> Self {
+        let is_v6 = Some(tunnel.local).filter(|local| !local.is_unspecified()).map(|local| local.is_ipv6());
+        Self { name: name.to_owned(), is_v6, address: None, problem: None, asked_again: None }
+    }
+
+    /// The address among these: the present one if it still is one of them, since servers give
+    /// several in changing order.
+    fn choose(&self, addresses: &[IpAddr]) -> Result<IpAddr, String> {
+        let fits = |address: &&IpAddr| self.is_v6.is_none_or(|is_v6| address.is_ipv6() == is_v6);
+        let mut fitting = addresses.iter().filter(fits).copied();
+        if let Some(present) = self.address.filter(|present| fitting.clone().any(|it| it == *present)) {
+            return Ok(present);
+        }
+        fitting.next().ok_or_else(|| {
+            let family = if self.is_v6 == Some(true) { "IPv6" } else { "IPv4" };
+            format!("it has no {family} address as `local` is one")
+        })
+    }
+
+    /// Takes an answer; returns the new address if it has changed.
+    fn hear(&mut self, tunnel: &str, answer: &Answer) -> Option<PeerMove> {
+        self.asked_again = Some(answer.asked_again);
+        match answer.found.clone().and_then(|addresses| self.choose(&addresses)) {
+            Ok(new) => {
+                if self.problem.take().is_some() {
+                    tracing::info!(tunnel, "{} resolves now", self.name);
+                }
+                let old = self.address.replace(new);
+                (old != Some(new)).then(|| PeerMove {
+                    tunnel: tunnel.to_owned(),
+                    name: self.name.clone(),
+                    old,
+                    new,
+                })
+            }
+            Err(problem) => {
+                if self.problem.as_ref() != Some(&problem) {
+                    self.warn(tunnel, &problem);
+                }
+                self.problem = Some(problem);
+                None
+            }
+        }
+    }
+
+    fn warn(&self, tunnel: &str, problem: &str) {
+        let name = &self.name;
+        match self.address {
+            None => tracing::warn!(tunnel, "the tunnel is down: {name} does not resolve: {problem}"),
+            Some(address) => {
+                tracing::warn!(
+                    tunnel,
+                    "{name} does not resolve any more, and is taken to be still {address}: {problem}"
+                );
+            }
+        }
+    }
+}
+
+/// The peers with names, by tunnel.
+#[derive(Default)]
+pub(crate) struct Names {
+    peers: HashMap<String, Peer>,
+    /// The tunnels of each name.
+    tunnels: HashMap<String, Vec<String>>,
+    thread: Option<Thread>,
+}
+
+/// The channels to the thread and back.
+struct Thread {
+    wanted: mpsc::UnboundedSender<HashSet<String>>,
+    answers: Receiver<Answer>,
+}
+
+impl Names {
+    /// Follows the peers of these tunnels from now on. What is known of a peer stays known if its
+    /// tunnel still has its name.
+    ///
+    /// # Errors
+    /// The system's, if it refuses the thread.
+    pub(crate) fn follow(&mut self, tunnels: &[TunnelConfig]) -> io::Result<()> {
+        let mut before = std::mem::take(&mut self.peers);
+        self.tunnels.clear();
+        for tunnel in tunnels {
+            let Some(name) = &tunnel.remote_name else { continue };
+            let fresh = Peer::of(tunnel, name);
+            let known = before.remove(&tunnel.name);
+            let known = known.filter(|known| (&known.name, known.is_v6) == (&fresh.name, fresh.is_v6));
+            self.peers.insert(tunnel.name.clone(), known.unwrap_or(fresh));
+            self.tunnels.entry(name.clone()).or_default().push(tunnel.name.clone());
+        }
+        if self.thread.is_none() && !self.peers.is_empty() {
+            let (wanted, receiver) = mpsc::unbounded_channel();
+            let (sender, answers) = channel();
+            asker::start(receiver, sender)?;
+            self.thread = Some(Thread { wanted, answers });
+        }
+        if let Some(thread) = &self.thread {
+            // Without a thread, which has_fallen reports, nobody asks.
+            let _ = thread.wanted.send(self.tunnels.keys().cloned().collect());
+        }
+        Ok(())
+    }
+
+    /// The addresses that have changed since the last call. What does not resolve is logged.
+    pub(crate) fn take_moves(&mut self) -> Vec<PeerMove> {
+        let Self { peers, tunnels, thread } = self;
+        let Some(thread) = thread else { return Vec::new() };
+        let mut moves = Vec::new();
+        for answer in thread.answers.try_iter() {
+            for tunnel in tunnels.get(&answer.name).into_iter().flatten() {
+                let Some(peer) = peers.get_mut(tunnel) else { continue };
+                moves.extend(peer.hear(tunnel, &answer));
+            }
+        }
+        moves
+    }
+
+    /// Whether the thread has ended by a fault.
+    pub(crate) fn has_fallen(&self) -> bool {
+        self.thread.as_ref().is_some_and(|thread| thread.wanted.is_closed())
+    }
+
+    /// The known addresses, by tunnel.
+    pub(crate) fn known(&self) -> HashMap<String, IpAddr> {
+        let known = self.peers.iter().filter_map(|(tunnel, peer)| Some((tunnel.clone(), peer.address?)));
+        known.collect()
+    }
+
+    /// The known addresses.
+    pub(crate) fn addresses(&self) -> impl Iterator<Item = IpAddr> + '_ {
+        self.peers.values().filter_map(|peer| peer.address)
+    }
+
+    /// What is known, for `convoy show` and the metrics, by tunnel.
+    pub(crate) fn rows(&self) -> Vec<NameRow> {
+        let now = Instant::now();
+        let row = |(tunnel, peer): (&String, &Peer)| NameRow {
+            tunnel: tunnel.clone(),
+            name: peer.name.clone(),
+            address: peer.address.map(|address| address.to_string()),
+            problem: peer.problem.clone().unwrap_or_default(),
+            asked_again_s: peer.asked_again.map(|again| again.saturating_duration_since(now).as_secs_f64()),
+        };
+        let mut rows: Vec<NameRow> = self.peers.iter().map(row).collect();
+        rows.sort_by(|one, other| one.tunnel.cmp(&other.tunnel));
+        rows
+    }
+}
+
+/// Asks once for all names of a configuration, and waits: replaces each by its address where it has
+/// one, and returns a line for each tunnel where it has none.
+pub fn resolve(config: &mut Config) -> Vec<String> {
+    let names: HashSet<String> =
+        config.tunnels.iter().filter_map(|tunnel| tunnel.remote_name.clone()).collect();
+    if names.is_empty() {
+        return Vec::new();
+    }
+    let found: HashMap<String, asker::Found> = match asker::ask_once(names) {
+        Ok(found) => found.into_iter().collect(),
+        Err(error) => return vec![format!("names cannot be resolved: {error}")],
+    };
+    let mut problems = Vec::new();
+    for tunnel in &mut config.tunnels {
+        let Some(name) = &tunnel.remote_name else { continue };
+        let answer = found.get(name).cloned().unwrap_or_else(|| Err("it was not asked for".to_owned()));
+        match answer.and_then(|(addresses, _)| Peer::of(tunnel, name).choose(&addresses)) {
+            Ok(address) => tunnel.remote = address,
+            Err(problem) => problems.push(format!(
+                "tunnel {:?}: tunnel.remote: {name:?} does not resolve: {problem}",
+                tunnel.name
+            )),
+        }
+    }
+    problems
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,72 @@
+//! Peers given by name: their tunnels follow the addresses of the names, and so do guard and
+//! routes.
+
+use std::collections::{BTreeSet, HashMap};
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::Gateway;
+use crate::names::PeerMove;
+use crate::ports::named;
+
+/// Interval between two changes of routes and guard for the sake of peers: each reads all routes.
+const ROUTES: Duration = Duration::from_secs(1);
+
+impl Gateway {
+    /// Moves the tunnels whose peer's name has another address now. Call it often.
+    pub(super) fn follow_names(&mut self) {
+        let moves = self.names.take_moves();
+        moves.iter().for_each(tell);
+        if !moves.is_empty() {
+            self.peers_changed = true;
+            let peers = moves.into_iter().map(|moved| (moved.tunnel, moved.new)).collect();
+            self.point(peers, true);
+        }
+        let is_due = self.peers_told.is_none_or(|told| told.elapsed() >= ROUTES);
+        if self.peers_changed && is_due {
+            (self.peers_changed, self.peers_told) = (false, Some(Instant::now()));
+            if let Err(error) = self.route_anew() {
+                (self.notify)(format!("routes of peers that have moved: {error}"));
+            }
+        }
+    }
+
+    /// Follows the names of a new configuration; returns what went wrong. Tunnels that are new and
+    /// whose peer is known already get its address at once.
+    pub(super) fn name_peers(&mut self) -> Option<String> {
+        let followed = self.names.follow(&self.config.tunnels);
+        let known = self.names.known();
+        if !known.is_empty() {
+            self.point(known, false);
+        }
+        followed.err().map(|error| format!("names of peers are not resolved: {error}"))
+    }
+
+    /// Has all workers move the SAs of these tunnels.
+    fn point(&self, peers: HashMap<String, IpAddr>, all: bool) {
+        let told = Arc::new(peers);
+        let peers = Arc::clone(&told);
+        let answers = self.handles.tell(move |thread| thread.point(&told, all));
+        let refused: BTreeSet<String> = answers.into_iter().flatten().flatten().collect();
+        for tunnel in refused {
+            let address = peers.get(&tunnel).map(ToString::to_string).unwrap_or_default();
+            (self.notify)(format!(
+                "tunnel {tunnel:?} cannot move to {address}: another SA has its spi_out there; give one of the two another SPI"
+            ));
+        }
+    }
+
+    /// The outer addresses of all peers as known, which are reached outside the tunnels.
+    pub(super) fn peers(&self) -> Vec<IpAddr> {
+        named(self.config.tunnels.iter().map(|tunnel| tunnel.remote).chain(self.names.addresses()))
+    }
+}
+
+fn tell(moved: &PeerMove) {
+    let PeerMove { tunnel, name, old, new } = moved;
+    match old {
+        Some(old) => tracing::info!(tunnel, "the peer has moved from {old} to {new}: {name} has changed"),
+        None => tracing::info!(tunnel, "the peer is {name}, {new}"),
+    }
+}
