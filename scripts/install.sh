@@ -22,7 +22,8 @@ declare -A needs=(
   [charon-test]="/usr/lib/ipsec/charon:strongswan-charon swanctl:strongswan-swanctl
     /usr/lib/ipsec/plugins/libstrongswan-openssl.so:libstrongswan-standard-plugins
     /usr/lib/ipsec/plugins/libstrongswan-ctr.so:libstrongswan-extra-plugins
-    /usr/lib/ipsec/plugins/libstrongswan-kernel-libipsec.so:libcharon-extra-plugins"
+    /usr/lib/ipsec/plugins/libstrongswan-kernel-libipsec.so:libcharon-extra-plugins
+    /usr/lib/ipsec/plugins/libstrongswan-eap-mschapv2.so:libcharon-extauth-plugins pki:strongswan-pki"
   [iptfs]="qemu-system-x86_64:qemu-system-x86 busybox:busybox-static cpio:cpio xz:xz-utils /sbin/depmod:kmod flock:util-linux cc:gcc /usr/include/stdio.h:libc6-dev make:make bzip2:bzip2
     ip:iproute2 tcpdump:tcpdump python3:python3 /usr/share/keyrings/debian-archive-keyring.gpg:debian-archive-keyring"
   [fuzz]="clang:clang editcap:wireshark-common /usr/share/doc/libclang-rt-dev:libclang-rt-dev"

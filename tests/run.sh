@@ -48,6 +48,9 @@ run "Linux' IP-TFS as the peer: native and in UDP, IPv4 and IPv6, lengths, MTUs"
 run "IP-TFS negotiated by charon: two convoys, a peer without it, Linux with a charon of its own" tests/charon/iptfs.sh "$convoy"
 run "make charon installs no IKE daemon" tests/packages.sh
 run "strongSwan as docs/guide/strongswan.md has it" tests/charon/documented.sh "$convoy" "$plugin"
+run "100 road warriors as docs/guide/road-warriors.md has them: certificates, passwords, a pool, one revoked" \
+  tests/charon/road-warriors.sh "$convoy" "$plugin"
+run "ML-KEM by strongSwan 6 as docs/guide/strongswan.md has it: two convoys, rekeyed" tests/charon/post-quantum.sh "$convoy"
 run "the systemd units as docs/guide/strongswan.md has them, under a real systemd: order, restarts, privileges, AppArmor" \
   tests/systemd.sh "$convoy" "$plugin"
 run "two gateways with charon: every algorithm, ESN, modes, native ESP, IPv6, MOBIKE, two workers" \

@@ -1,0 +1,182 @@
+#!/usr/bin/env bash
+# Runs the files of docs/guide/road-warriors.md with 100 clients, half of them with certificates and
+# half with passwords, each with an outer address and a virtual IP of its own: a stock charon with
+# 100 connections. All are up, reach a host behind the gateway, and are reached. One is revoked, one
+# loses its password: their traffic is blocked, and nothing is in clear. Another client gets the
+# address of one of them. Needs root.
+# usage: road-warriors.sh CONVOY PLUGIN
+#
+#   10.1.0.10 [host] -- 10.1.0.1 [A: convoy + charon] 192.0.2.1 -- 192.0.2.101 to .201 [B: charon]
+set -euo pipefail
+convoy=$(readlink -f "$1") plugin=$(readlink -f "$2")
+here=$(dirname "$(readlink -f "$0")")
+page=$here/../../docs/guide/road-warriors.md
+A=convoy-rw-a B=convoy-rw-b H=convoy-rw-host
+source "$here/lib.sh"
+spaces+=("$H")
+CLIENTS=100
+# block NAME: the code block that the page marks with this name.
+block() {
+  sed -n "/^<!-- $1 -->\$/,/^\`\`\`\$/p" "$page" | sed '1,2d; $d' >"$folder/block"
+  [ -s "$folder/block" ] || fail "the page has no code under \"$1\""
+  cat "$folder/block"
+}
+namespaces
+fresh $H
+ip netns add $H; ip -n $H link set lo up
+ip link add lan netns $A type veth peer name lan netns $H
+ip -n $A addr add 10.1.0.1/24 dev lan; ip -n $A link set lan up
+ip -n $H addr add 10.1.0.10/24 dev lan; ip -n $H link set lan up
+ip -n $H route add default via 10.1.0.1
+ip netns exec $A sysctl -qw net.ipv4.ip_forward=1
+# Without the gateway, packets to the pool would leave unencrypted by this route.
+ip -n $A route add default via 192.0.2.2
+for n in $(seq $((CLIENTS + 1))); do ip -n $B addr add "192.0.2.$((100 + n))/24" dev vb; done
+
+mkdir -p "$folder/strongswan.d/charon" "$folder/run/convoy" "$folder/pki" "$folder/a" "$folder/swanctl/conf.d"
+cp -r /etc/strongswan.d/. "$folder/strongswan.d/"; cp "$here/../../charon/convoy.conf" "$folder/strongswan.d/charon/"
+echo 'socket-default { load = no }' >"$folder/strongswan.d/charon/socket-default.conf"
+printf 'charon { filelog { log { path = %s/a/log\n    flush_line = yes\n    default = 1 } } }\n' "$folder" >"$folder/strongswan.d/log.conf"
+# in_a COMMAND...: runs it on the gateway, with separate files in /run, /etc/strongswan.d and
+# /etc/swanctl.
+in_a() {
+  unshare -m ip netns exec $A sh -c "mount --make-rprivate /
+    mount --bind $folder/plugins $libraries
+    mount --bind $folder/strongswan.d /etc/strongswan.d
+    mount --bind $folder/swanctl /etc/swanctl
+    mount --bind $folder/run /run; cd $folder/pki; exec \"\$@\"" sh "$@"
+}
+step() { block "$1" >"$folder/step"; in_a sh -e "$folder/step" >>"$folder/steps" 2>&1 || fail "the page's step \"$1\": $(tail -5 "$folder/steps")"; }
+name() { echo "client$1"; }
+has_certificate() { [ "$1" -le $((CLIENTS / 2)) ]; }
+
+step ca; step install
+block client >"$folder/client"
+for n in $(seq $((CLIENTS / 2))); do
+  sed "s/^NAME=.*/NAME=$(name "$n")/" "$folder/client" >"$folder/step"
+  in_a sh -e "$folder/step" >>"$folder/steps" 2>&1 || fail "no certificate: $(tail -5 "$folder/steps")"
+done
+(umask 077; block convoy.toml >"$folder/convoy.toml")
+block gateway.conf >"$folder/gateway.conf"
+passwords() { # but that of a client
+  local n
+  echo "secrets {"
+  for n in $(seq $((CLIENTS / 2 + 1)) $((CLIENTS + 1))); do
+    [ "$n" = "${1:-0}" ] || printf 'eap-%s { id = %s@example.org\n  secret = "password %s" }\n' "$(name "$n")" "$(name "$n")" "$n"
+  done
+  echo "}"
+}
+configure_a() { { cat "$folder/gateway.conf"; passwords "${1:-0}"; } >"$folder/swanctl/conf.d/road-warriors.conf"; }
+configure_a
+echo 'include conf.d/*.conf' >"$folder/swanctl/swanctl.conf"
+
+# The page's client as client N, without ESN, which strongSwan's ESP in userspace lacks.
+block certificate.conf >"$folder/certificate.conf"; block password.conf >"$folder/password.conf"
+client() { # N
+  local page=$folder/password.conf name; name=$(name "$1")
+  ! has_certificate "$1" || page=$folder/certificate.conf
+  sed "s/office {/$name {/; s/alice/$name/; s/bob@/$name@/; s/eap-bob/eap-$name/; s/secret = .*/secret = \"password $1\" } }/
+    s/remote_addrs = /local_addrs = 192.0.2.$((100 + $1))\n  mobike = no\n  &/; s/start_action = start/start_action = none/
+    s/-esn-noesn//" "$page"
+}
+# A thread waits for each client that is being set up.
+CHARON_OPTIONS="threads = 64" strongswan b "eap-identity eap-mschapv2 $stock"
+mkdir -p "$folder/b/x509" "$folder/b/x509ca" "$folder/b/private"
+cp "$folder/pki/ca.pem" "$folder/b/x509ca/"
+for n in $(seq $((CLIENTS / 2))); do
+  cp "$folder/pki/$(name "$n").pem" "$folder/b/x509/"; cp "$folder/pki/$(name "$n")-key.pem" "$folder/b/private/"
+done
+for n in $(seq $((CLIENTS + 1))); do client "$n"; done >"$folder/b/swanctl.conf"
+
+in_a "$convoy" run -c "$folder/convoy.toml" >"$folder/a/convoy.log" 2>&1 & processes+=("$!")
+wait_for "the gateway does not start" in_a "$convoy" show stats
+in_a /usr/lib/ipsec/charon >"$folder/a/out" 2>&1 & processes+=("$!")
+wait_for "charon does not start" test -S "$folder/run/charon.vici"
+in_a swanctl --load-all --noprompt >"$folder/load" 2>&1 || fail "the page's configuration does not load: $(cat "$folder/load")"
+start_charon b; load b
+began=$SECONDS
+for n in $(seq $CLIENTS); do
+  ask b --initiate --child net --ike "$(name "$n")" >"$folder/b/up-$n" 2>&1 & starting[n]=$!
+  [ $((n % 10)) != 0 ] || wait "${starting[@]}" || true
+done
+for n in $(seq $CLIENTS); do wait "${starting[n]}" || fail "client $n is not up: $(tail -3 "$folder/b/up-$n")"; done
+sas() { in_a "$convoy" show sa --json | grep -c '"transform"' || true; }
+[ "$(sas)" = $((2 * CLIENTS)) ] || fail "$(sas) SAs for $CLIENTS clients"
+echo "$CLIENTS clients are up after $((SECONDS - began)) s, half by certificate, half by EAP-MSCHAPv2"
+# address N: the virtual IP of a client.
+ask b --list-sas --raw >"$folder/b/sas"
+address() {
+  python3 - "$folder/b/sas" "$(name "$1")" <<'FIND'
+import re, sys
+found = re.search(re.escape(sys.argv[2]) + r" \{.*?local-vips=\[([0-9.]+)", open(sys.argv[1]).read(), re.S)
+print(found[1] if found else "none")
+FIND
+}
+for n in $(seq $CLIENTS); do addresses[n]=$(address "$n"); done
+[ "$(printf '%s\n' "${addresses[@]}" | sort -u | grep -c '^10\.3\.0\.')" = $CLIENTS ] || fail "not each client has an address of its own: ${addresses[*]}"
+
+ip netns exec $B tcpdump -n -U -l -i vb net 10.0.0.0/8 >"$folder/plain" 2>"$folder/tcpdump" & processes+=("$!")
+wait_for "tcpdump does not start" grep -q listening "$folder/tcpdump"
+nothing_plain() { sleep 0.3; [ ! -s "$folder/plain" ] || fail "$1: in clear outside: $(head -n 3 "$folder/plain")"; }
+# all_ping FROM: each client and the host behind the gateway, both ways.
+both_ways() { # N...
+  local n tries=()
+  for n in "$@"; do
+    IN="ip netns exec $B" pings "$folder/from-$n" 3 -I "${addresses[n]}" 10.1.0.10 & tries+=("$!")
+    IN="ip netns exec $H" pings "$folder/to-$n" 3 "${addresses[n]}" & tries+=("$!")
+  done
+  for n in "${tries[@]}"; do wait "$n" || true; done
+  for n in "$@"; do
+    all_answered "$folder/from-$n" || fail "client $n does not reach the host: $(cat "$folder/from-$n")"
+    all_answered "$folder/to-$n" || fail "the host does not reach client $n: $(cat "$folder/to-$n")"
+  done
+}
+for n in $(seq 1 20 $CLIENTS); do both_ways $(seq "$n" $((n + 19))); done
+nothing_plain "with all clients"
+! grep -q 'WARN.*traffic selectors of no' "$folder/a/convoy.log" || fail "a warning of what the [[tunnel]] covers: $(grep WARN "$folder/a/convoy.log")"
+! ip -n $A route show table 4500 | grep '^blackhole 10[.]3[.]0[.][0-9]* ' || fail "addresses of the pool are blocked"
+echo "each client reaches the host behind the gateway and is reached by it: $((6 * CLIENTS)) of $((6 * CLIENTS)) pings"
+
+# ended N: ends a client's IKE SA, and has nothing of it come through.
+ended() {
+  local id n=$1
+  id=$(in_a swanctl --list-sas --raw | grep "remote-\(eap-\)\?id=$(name "$n")@" | grep -o 'uniqueid=[0-9]*' | head -1 | cut -d= -f2)
+  in_a swanctl --terminate --ike-id "$id" >"$folder/end" 2>&1 || fail "client $n cannot be ended: $(cat "$folder/end")"
+  ! ask b --initiate --child net --ike "$(name "$n")" >"$folder/b/again" 2>&1 || fail "client $n comes back"
+  grep -q AUTH_FAILED "$folder/b/again" "$folder/b/log" || fail "client $n is refused for another reason: $(tail -3 "$folder/b/again")"
+  ip netns exec $H ping -q -c 3 -i 0.1 -W 0.5 "${addresses[n]}" >/dev/null 2>&1 && fail "the host still reaches client $n"
+  nothing_plain "after the end of client $n"
+  # As one who sends without a tunnel.
+  ip -n $B addr add "${addresses[n]}/32" dev lo
+  ip -n $B route add 10.1.0.10 via 192.0.2.1 src "${addresses[n]}" table 77
+  ip -n $B rule add from "${addresses[n]}" lookup 77
+  ip netns exec $B ping -q -c 3 -i 0.1 -W 0.5 -I "${addresses[n]}" 10.1.0.10 >/dev/null 2>&1 && fail "client $n still reaches the host"
+  ! grep -q "> ${addresses[n]}:" "$folder/plain" || fail "client $n is answered in clear"
+  ! grep -q "${addresses[n]} >" "$folder/host" || fail "packets of client $n have come to the host: $(cat "$folder/host")"
+  ip -n $B rule del from "${addresses[n]}" lookup 77; ip -n $B route flush table 77; ip -n $B addr del "${addresses[n]}/32" dev lo
+  : >"$folder/plain"
+}
+ip netns exec $H tcpdump -n -U -l -i lan icmp and dst 10.1.0.10 and icmp[0] == 8 >"$folder/host" 2>"$folder/tcpdump" & processes+=("$!")
+wait_for "tcpdump does not start" grep -q listening "$folder/tcpdump"
+revoked=7 locked=58
+block revoke | sed "s/alice/$(name $revoked)/" >"$folder/step"
+in_a sh -e "$folder/step" >>"$folder/steps" 2>&1 || fail "the page's step \"revoke\": $(tail -5 "$folder/steps")"
+ended $revoked
+configure_a $locked
+in_a swanctl --load-creds --clear --noprompt >"$folder/load" 2>&1 || fail "credentials do not load: $(cat "$folder/load")"
+ended $locked
+drops=$(in_a "$convoy" show stats --json | python3 -c 'import json, sys
+stats = json.load(sys.stdin)
+print(stats["drops"].get("outbound_no_policy", 0), stats["guard"]["dropped_inbound"])')
+[ "${drops% *}" -ge 6 ] && [ "${drops#* }" = 6 ] || fail "not 3 packets of each client in each direction were dropped: $drops"
+echo "a revoked certificate and a removed password: no way back, nothing in clear, dropped outbound and by the guard: $drops"
+
+# The pool has as many addresses as there were clients.
+new=$((CLIENTS + 1))
+ask b --initiate --child net --ike "$(name $new)" >"$folder/b/up-$new" 2>&1 || fail "client $new is not up: $(tail -3 "$folder/b/up-$new")"
+ask b --list-sas --raw >"$folder/b/sas"
+addresses[new]=$(address $new)
+[[ " ${addresses[$revoked]} ${addresses[$locked]} " == *" ${addresses[new]} "* ]] || fail "client $new has ${addresses[new]}, which is nobody's old address"
+both_ways $new 1 $CLIENTS
+nothing_plain "with a new client"
+echo "ok: as docs/guide/road-warriors.md says; client $new has ${addresses[new]}, which another had, and 18 of 18 pings"
