@@ -344,7 +344,8 @@ fn install_pair(
     Ok(Pair { sas, numbers: Numbers::new(beginning) })
 }
 
-/// The policies of a configuration and its tunnels: bypasses first, then the tunnels by priority.
+/// The policies of a configuration and its tunnels that can match: bypasses first, then the tunnels
+/// by priority.
 pub fn policies(config: &Config, installed: &[Installed]) -> Vec<Policy> {
     let bypass = config.bypass.iter().map(|(local, remote)| Policy {
         name: "bypass".to_owned(),
@@ -354,23 +355,21 @@ pub fn policies(config: &Config, installed: &[Installed]) -> Vec<Policy> {
         selector: Selector { local: *local, remote: *remote },
         action: Action::Bypass,
     });
-    let mut policies: Vec<Policy> = bypass.collect();
+    let mut policies: Vec<Policy> = bypass.filter(|policy| policy.selector.can_match()).collect();
     // Tunnels with keys from charon have charon's policies too.
     let has_policies = |tunnel: &&Installed| tunnel.config.has_static_keys() || config.charon.is_none();
     for tunnel in installed.iter().filter(has_policies) {
-        let TunnelConfig { name, priority, local_ts, remote_ts, interface, .. } = &tunnel.config;
+        let TunnelConfig { name, priority, interface, .. } = &tunnel.config;
         // A reload has refused tunnels of interfaces that are not there.
         let Some(interface) = config.interface_number(interface.as_deref()) else { continue };
-        for local in local_ts {
-            policies.extend(remote_ts.iter().map(|remote| Policy {
-                name: name.clone(),
-                priority: *priority,
-                direction: PolicyDirection::Both,
-                interface,
-                selector: Selector { local: *local, remote: *remote },
-                action: Action::Protect(tunnel.id),
-            }));
-        }
+        policies.extend(tunnel.config.selectors().map(|selector| Policy {
+            name: name.clone(),
+            priority: *priority,
+            direction: PolicyDirection::Both,
+            interface,
+            selector,
+            action: Action::Protect(tunnel.id),
+        }));
     }
     policies
 }

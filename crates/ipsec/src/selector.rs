@@ -163,6 +163,11 @@ impl Ports {
         }
     }
 
+    /// Whether a packet can have ports of both.
+    const fn meets(self, other: Self) -> bool {
+        !matches!((self, other), (Self::Opaque, Self::Range(..)) | (Self::Range(..), Self::Opaque))
+    }
+
     const fn matches(self, known: bool, port: u16) -> bool {
         match self {
             Self::Any => true,
@@ -211,6 +216,28 @@ pub struct Selector {
 }
 
 impl Selector {
+    /// Whether any packet can match: not if the two sides have different families or protocols, or
+    /// if only one of them wants visible ports.
+    ///
+    /// ```
+    /// use convoy_ipsec::Selector;
+    /// let pair = |local: &str, remote: &str| Selector {
+    ///     local: local.parse().expect("well-formed"),
+    ///     remote: remote.parse().expect("well-formed"),
+    /// };
+    /// assert!(pair("10.1.0.0/24", "10.2.0.0/24[tcp]").can_match());
+    /// assert!(!pair("10.1.0.0/24", "fd00::/64").can_match());
+    /// assert!(!pair("10.1.0.0/24[udp]", "10.2.0.0/24[tcp]").can_match());
+    /// ```
+    pub const fn can_match(&self) -> bool {
+        let (local, remote) = (&self.local, &self.remote);
+        let protocols_meet = match (local.protocol, remote.protocol) {
+            (Some(own), Some(other)) => own == other,
+            _ => true,
+        };
+        protocols_meet && local.addresses.is_v6 == remote.addresses.is_v6 && local.ports.meets(remote.ports)
+    }
+
     /// Whether an outbound packet's flow is admitted.
     pub const fn matches_outbound(&self, flow: &FlowKey) -> bool {
         let (known, (source, destination)) = match flow.ports() {

@@ -30,7 +30,7 @@ use std::path::{Path, PathBuf};
 use convoy_engine::{EngineKind, EngineSettings};
 use convoy_ipsec::{
     ClassMap, EcnMode, IptfsConfig, KeyMaterial, Lifetime, Mode, NatKeepalive, OuterDf, OuterDscp, Proposal,
-    SaProtocol, TrafficSelector,
+    SaProtocol, Selector, TrafficSelector,
 };
 use convoy_port::{NATT_PORT, Routing};
 use convoy_scheduler::SchedulerConfig;
@@ -287,6 +287,15 @@ impl TunnelConfig {
     /// Whether it has static keys.
     pub fn has_static_keys(&self) -> bool {
         !self.manual.is_empty()
+    }
+
+    /// The pairs of a local and a remote selector that can match, in their order.
+    pub fn selectors(&self) -> impl Iterator<Item = Selector> {
+        let pair = |local: &TrafficSelector| {
+            let local = *local;
+            self.remote_ts.iter().map(move |remote| Selector { local, remote: *remote })
+        };
+        self.local_ts.iter().flat_map(pair).filter(Selector::can_match)
     }
 }
 

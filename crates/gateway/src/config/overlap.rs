@@ -45,10 +45,7 @@ fn are_reached(
     let mut own = Vec::new();
     for at in order {
         let (first, tunnel) = (selectors.len(), &tunnels[at].1);
-        for local in &tunnel.local_ts {
-            selectors
-                .extend(tunnel.remote_ts.iter().map(|remote| Selector { local: *local, remote: *remote }));
-        }
+        selectors.extend(tunnel.selectors());
         owners.resize(selectors.len(), Some(at));
         own.push((at, first..selectors.len()));
     }
@@ -57,6 +54,9 @@ fn are_reached(
         let (file, tunnel) = &tunnels[at];
         let span = file.remote_ts.as_ref().map_or(0..0, Spanned::span);
         let earlier = places.start;
+        if places.is_empty() {
+            c.warn(&span, "tunnel.remote_ts", never(tunnel));
+        }
         // One message for each tunnel that is in the way.
         let mut told = HashSet::new();
         for selector in &ordered.selectors()[places] {
@@ -66,6 +66,14 @@ fn are_reached(
             tell(c, &span, (tunnel, selector), owners[first].map(|other| &tunnels[other].1), is_same);
         }
     }
+}
+
+/// A tunnel without a pair of selectors that can match.
+fn never(tunnel: &TunnelConfig) -> String {
+    format!(
+        "tunnel {:?} gets no packet: no selector of local_ts has the family, protocol and ports of one of remote_ts",
+        tunnel.name
+    )
 }
 
 fn tell(

@@ -141,3 +141,20 @@ proptest! {
         let _ = text.parse::<TrafficSelector>();
     }
 }
+
+proptest! {
+    #[test]
+    fn a_pair_that_matches_a_flow_can_match(
+        (local, remote) in (0_usize..6, 0_usize..6),
+        (protocol, known) in (0_u8..20, any::<bool>()),
+        (from, to) in (any::<u16>(), any::<u16>()),
+        is_v6 in any::<bool>(),
+    ) {
+        const SIDES: [&str; 6] =
+            ["0.0.0.0/0", "0.0.0.0/0[tcp]", "0.0.0.0/0[udp/opaque]", "0.0.0.0/0[udp/0-65535]", "::/0", "::/0[udp/opaque]"];
+        let pair = Selector { local: ts(SIDES[local]), remote: ts(SIDES[remote]) };
+        let (source, destination) = if is_v6 { ("fd00::1", "fd00::2") } else { ("10.0.0.1", "10.0.0.2") };
+        let flow = flow(source, destination, protocol, known.then_some((from, to)));
+        prop_assert!(pair.can_match() || !pair.matches_outbound(&flow), "{pair}");
+    }
+}

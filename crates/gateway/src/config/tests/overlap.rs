@@ -29,6 +29,25 @@ fn the_same_selectors_with_one_priority_are_refused() {
 }
 
 #[test]
+fn a_tunnel_none_of_whose_pairs_can_match_is_warned_of() {
+    let told = "tunnel \"six\" gets no packet: no selector of local_ts has the family, protocol and ports of one of remote_ts";
+    assert_eq!(warnings(&[tunnel("six", "\"fd00:2::/64\"", "")]), [told]);
+    assert_eq!(warnings(&[tunnel("both", "\"fd00:2::/64\", \"10.2.0.0/24\"", "")]), [""; 0]);
+}
+
+#[test]
+fn pairs_that_cannot_match_are_no_policies() {
+    let text = tunnel("a", "\"fd00:2::/64\", \"10.2.0.0/24[tcp/443]\", \"10.3.0.0/24[icmp]\"", "")
+        .replace("\"10.1.0.0/24\"", "\"10.1.0.0/24[tcp]\", \"fd00:1::/64[udp/opaque]\"");
+    let config = Config::parse("a.toml", &text).expect("good");
+    let pairs: Vec<String> = config.tunnels[0].selectors().map(|pair| pair.to_string()).collect();
+    assert_eq!(
+        pairs,
+        ["10.1.0.0/24[tcp] === 10.2.0.0/24[tcp/443]", "fd00:1::/64[udp/opaque] === fd00:2::/64"]
+    );
+}
+
+#[test]
 fn what_an_earlier_tunnel_has_whole_is_warned_of() {
     let wide = |more| tunnel("wide", "\"10.2.0.0/16\"", more);
     let narrow = |more| tunnel("narrow", "\"10.2.3.0/24\"", more);
