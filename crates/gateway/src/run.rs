@@ -32,7 +32,7 @@ use crate::inner_mtu::{InnerMtu, inner_mtu};
 use crate::names::Names;
 use crate::ports::{self, OpenPorts};
 use crate::privileges::{self, Account};
-use crate::snapshot::{self, MemoryRow, Snapshot};
+use crate::snapshot::{self, ConfiguredRow, MemoryRow, Snapshot};
 use crate::state::{Beginnings, State};
 use crate::trace::{TraceReport, TraceRequest, Tracing};
 use crate::wireshark;
@@ -76,6 +76,8 @@ pub struct Gateway {
     handles: WorkerHandles,
     crew: Crew,
     config: Config,
+    /// When it was last read, in seconds since 1970.
+    configured_s: f64,
     /// The links of the interfaces of certain tunnels.
     links: Arc<InterfaceLinks>,
     /// The MTU of the inside interface since the start.
@@ -218,6 +220,7 @@ impl Gateway {
             handles,
             crew,
             config,
+            configured_s: since_1970_s(),
             links,
             inner_mtu,
             notify,
@@ -287,7 +290,7 @@ impl Gateway {
 
     /// The time at which the workers' clock read 0, in seconds since 1970.
     fn clock_s(&self) -> f64 {
-        unix_s() - self.clock.now_ns() as f64 * 1e-9
+        since_1970_s() - self.clock.now_ns() as f64 * 1e-9
     }
 
     /// What happens to the routes when this gateway ends, by its current configuration.
@@ -298,7 +301,11 @@ impl Gateway {
     /// The current state.
     pub fn snapshot(&self) -> Snapshot {
         let mut snapshot = Snapshot {
-            taken_s: unix_s(),
+            taken_s: since_1970_s(),
+            configuration: self.config.file.clone(),
+            configured_s: self.configured_s,
+            workers: self.config.workers,
+            configured: ConfiguredRow::all(&self.config),
             charon: self.charon.as_ref().map(Charon::row),
             guard: self.guard_row(),
             names: self.names.rows(),
@@ -335,9 +342,10 @@ impl Drop for Gateway {
     }
 }
 
-/// Now, in seconds since 1970.
-fn unix_s() -> f64 {
-    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
+/// The time of the wall clock, in seconds since 1970.
+fn since_1970_s() -> f64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0.0, |since| since.as_secs_f64())
 }
 
 /// The transforms that charon may negotiate with these engines, to be measured in advance.

@@ -3,16 +3,20 @@
 //! Each worker reports its own in parts (`survey.rs`, `of_worker.rs`); `gather.rs` collects them,
 //! and `merge.rs` merges those of all workers.
 
+mod configured;
 mod gather;
 mod merge;
 mod of_worker;
+mod peers;
 mod rows;
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+pub use configured::ConfiguredRow;
 pub(crate) use gather::gather;
+pub use peers::{PeerRow, PeerState, WayRow};
 pub use rows::{
     Buckets, CharonRow, EngineRow, GuardRow, IptfsRow, MemoryRow, NameRow, PolicyRow, PortRow, SaRow,
     SchedulerRow, TunnelRow,
@@ -33,7 +37,19 @@ pub struct Snapshot {
     /// When the snapshot was taken, in seconds since 1970.
     #[serde(default)]
     pub taken_s: f64,
-    /// The totals of each tunnel since then, over all SAs that it has had, outbound and inbound.
+    /// Its configuration's file; empty where it has none.
+    #[serde(default)]
+    pub configuration: String,
+    /// When the configuration was last read, in seconds since 1970.
+    #[serde(default)]
+    pub configured_s: f64,
+    /// How many workers it has.
+    #[serde(default)]
+    pub workers: u16,
+    /// The tunnels of its configuration, in their order.
+    #[serde(default)]
+    pub configured: Vec<ConfiguredRow>,
+    /// The totals of each tunnel since the start, over all SAs that it has had, outbound and inbound.
     pub tunnels: Vec<TunnelRow>,
     /// SAs.
     pub sas: Vec<SaRow>,

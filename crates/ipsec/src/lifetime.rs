@@ -57,6 +57,12 @@ impl Usage {
         now_ns.saturating_sub(self.installed_ns)
     }
 
+    /// Whether the SA has ended: it has reached its hard limit or used its last sequence number,
+    /// and that was reported.
+    pub fn has_ended(&self) -> bool {
+        self.told == Some(Expiry::Hard)
+    }
+
     /// The limits.
     pub fn limits(&self) -> &Lifetime {
         &self.limits

@@ -40,6 +40,8 @@ use zeroize::Zeroizing;
 /// A valid configuration.
 #[derive(Clone, Debug)]
 pub struct Config {
+    /// The name of its file.
+    pub file: String,
     /// The control socket.
     pub control: PathBuf,
     /// The socket for strongSwan's charon, if any.
@@ -425,7 +427,8 @@ impl Config {
     pub fn parse_at(name: &str, text: &str, environment: &dyn HostEnvironment) -> Result<Self, ConfigErrors> {
         let source = Source::new(name, text);
         let (file, problems) = file::File::read(&source).map_err(ConfigErrors)?;
-        values::check(&file, problems, &source, environment)
+        let config = values::check(&file, problems, &source, environment)?;
+        Ok(Self { file: name.to_owned(), ..config })
     }
 }
 

@@ -105,6 +105,7 @@ fn config(c: &mut Checker<'_>, file: &File) -> Option<Config> {
     let ends = [("block", OnStop::Block), ("open", OnStop::Open)];
     let orders = [("per-sa", true), ("none", false)];
     let config = Config {
+        file: String::new(),
         charon,
         control: gateway.control.as_ref().map_or(CONTROL, |text| text.get_ref()).into(),
         user: gateway.user.as_ref().map(|text| text.get_ref().clone()),

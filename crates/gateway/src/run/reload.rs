@@ -105,6 +105,7 @@ impl Gateway {
             done.into_iter().flat_map(|worker| worker.refused).map(|(_, why)| why).chain(left_out).collect();
         refused.sort();
         refused.dedup();
+        self.configured_s = super::since_1970_s();
         self.config.tunnels.clone_from(&config.tunnels);
         self.config.bypass.clone_from(&config.bypass);
         (self.config.on_stop, self.config.guard) = (config.on_stop, config.guard);

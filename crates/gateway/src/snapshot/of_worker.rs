@@ -7,7 +7,7 @@ use convoy_dataplane::ledger::Tally;
 use convoy_dataplane::pipeline::Health;
 use convoy_dataplane::worker::{Side, Worker};
 use convoy_ipsec::{
-    AggregationCounts, DropCounters, Mode, PolicyView, ReassemblyCounts, SaDirection, SaProtocol,
+    Action, AggregationCounts, DropCounters, PolicyView, ReassemblyCounts, SaDirection, SaProtocol,
 };
 
 use super::{Drops, EngineRow, IptfsRow, PolicyRow, PortRow, SaRow, SchedulerRow, Snapshot, TunnelRow};
@@ -78,6 +78,7 @@ pub(super) fn sa(note: SaNote) -> SaRow {
     SaRow {
         worker: view.owner,
         tunnel,
+        tunnel_id: view.tunnel.0,
         child,
         spi: view.name.spi,
         direction: direction(view.name.direction).to_owned(),
@@ -86,12 +87,7 @@ pub(super) fn sa(note: SaNote) -> SaRow {
             SaProtocol::Ah => "ah",
         }
         .to_owned(),
-        mode: match view.mode {
-            Mode::Tunnel => "tunnel",
-            Mode::Transport => "transport",
-            Mode::Iptfs => "iptfs",
-        }
-        .to_owned(),
+        mode: super::configured::mode(view.mode).to_owned(),
         local: view.name.local.to_string(),
         local_port: view.encap.map(|encap| encap.local_port),
         remote: peer(view.name.remote),
@@ -106,6 +102,7 @@ pub(super) fn sa(note: SaNote) -> SaRow {
         path_mtu: view.path_mtu,
         age_s: view.age_ns as f64 * 1e-9,
         last_used_s: view.idle_ns.map(|idle_ns| idle_ns as f64 * 1e-9),
+        has_ended: view.usage.has_ended(),
         inline_by,
         drops: rows(&view.drops),
         iptfs: view.aggregation.as_ref().map(packed).or(view.reassembly.as_ref().map(unpacked)),
@@ -144,13 +141,17 @@ fn unpacked(counts: &ReassemblyCounts) -> IptfsRow {
 pub(super) fn policy(view: PolicyView) -> PolicyRow {
     PolicyRow {
         name: view.policy.name,
+        tunnel_id: match view.policy.action {
+            Action::Protect(tunnel) => Some(tunnel.0),
+            Action::Bypass | Action::Discard => None,
+        },
         priority: view.policy.priority,
         local: view.policy.selector.local.to_string(),
         remote: view.policy.selector.remote.to_string(),
         action: match view.policy.action {
-            convoy_ipsec::Action::Protect(_) => "protect",
-            convoy_ipsec::Action::Bypass => "bypass",
-            convoy_ipsec::Action::Discard => "discard",
+            Action::Protect(_) => "protect",
+            Action::Bypass => "bypass",
+            Action::Discard => "discard",
         }
         .to_owned(),
         packets: view.packets,
@@ -179,7 +180,9 @@ fn engines(worker: &Worker) -> Vec<EngineRow> {
             failures: counters.failures,
             retried_packets: counters.retried_packets,
             packets_per_multi_packet: (&engine.packets_per_multi_packet).into(),
+            completed: engine.completed,
             predicted_ns: engine.predicted_ticks,
+            measured_ns: engine.measured_ticks,
             prediction_error_ns: engine.error_ticks,
         }
     };

@@ -89,6 +89,10 @@ pub struct TunnelRow {
 pub struct SaRow {
     /// Its tunnel's name: the configuration's, or charon's connection and child, `site/net`.
     pub tunnel: String,
+    /// Its tunnel's number. Peers whose tunnels have one name, as clients of one connection of
+    /// charon's, have different numbers; an SA and its successors have the same.
+    #[serde(default)]
+    pub tunnel_id: u32,
     /// charon's name for the CHILD_SA; empty with static keys.
     pub child: String,
     /// The worker that it belongs to.
@@ -129,6 +133,9 @@ pub struct SaRow {
     pub age_s: f64,
     /// Time since its last packet, in seconds; nothing if there was none.
     pub last_used_s: Option<f64>,
+    /// Whether it has reached its hard lifetime, and carries nothing any more.
+    #[serde(default)]
+    pub has_ended: bool,
     /// The port whose device seals or opens its packets in flight; empty if engines do.
     pub inline_by: String,
     /// Dropped packets by reason.
@@ -164,6 +171,9 @@ pub struct IptfsRow {
 pub struct PolicyRow {
     /// Its tunnel's name.
     pub name: String,
+    /// Its tunnel's number, as [`SaRow::tunnel_id`], if it has a tunnel.
+    #[serde(default)]
+    pub tunnel_id: Option<u32>,
     /// Lower comes first.
     pub priority: u32,
     /// The local side.
@@ -203,8 +213,14 @@ pub struct EngineRow {
     pub retried_packets: u64,
     /// Packets in each multi-packet: upper bounds and counts, the last without bound.
     pub packets_per_multi_packet: Buckets,
+    /// Multi-packets over which the following means are.
+    #[serde(default)]
+    pub completed: u64,
     /// Mean time from dispatch to completion, in ns, as predicted.
     pub predicted_ns: f64,
+    /// Mean time from dispatch to completion, in ns, as measured.
+    #[serde(default)]
+    pub measured_ns: f64,
     /// Mean absolute error of that prediction, in ns.
     pub prediction_error_ns: f64,
 }

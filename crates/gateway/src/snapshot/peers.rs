@@ -1,0 +1,252 @@
+//! A snapshot by tunnel and peer: one row for what an operator takes for one connection, with both
+//! of its directions.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use convoy_ipsec::{OrderedSelectors, Selector, TrafficSelector};
+use serde::Serialize;
+
+use super::{ConfiguredRow, Drops, PolicyRow, SaRow, Snapshot, TunnelRow};
+
+/// Whether a tunnel can carry packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PeerState {
+    /// It has SAs in both directions.
+    Up,
+    /// It has SAs in one direction only.
+    OneWay,
+    /// All SAs of a direction have reached their hard lifetime.
+    Expired,
+    /// It has no SAs.
+    #[default]
+    Down,
+    /// It has no SAs, and neither the configuration nor charon has it any more.
+    Gone,
+}
+
+impl PeerState {
+    /// In a word or two.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Up => "up",
+            Self::OneWay => "one way",
+            Self::Expired => "expired",
+            Self::Down => "down",
+            Self::Gone => "gone",
+        }
+    }
+}
+
+/// One direction of a tunnel.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct WayRow {
+    /// SAs.
+    pub sas: usize,
+    /// Packets: since the gateway's start if the tunnel has one peer, else of the present SAs.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Time since the last packet of the present SAs, in seconds; nothing if there was none.
+    pub last_used_s: Option<f64>,
+    /// Dropped packets by reason, counted as `packets` are.
+    pub drops: Drops,
+}
+
+/// One tunnel with one peer.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct PeerRow {
+    /// The tunnel's name, as [`SaRow::tunnel`].
+    pub tunnel: String,
+    /// The tunnel's number, as [`SaRow::tunnel_id`]; nothing while it has neither SAs nor policies.
+    pub tunnel_id: Option<u32>,
+    /// Whether it can carry packets.
+    pub state: PeerState,
+    /// `tunnel`, `transport` or `iptfs`; empty if unknown.
+    pub mode: String,
+    /// Our outer address; empty if unknown.
+    pub local: String,
+    /// Our UDP port, where ESP goes in UDP.
+    pub local_port: Option<u16>,
+    /// The peer's outer address, to which packets are sent; empty if unknown.
+    pub remote: String,
+    /// The peer's UDP port, where ESP goes in UDP.
+    pub remote_port: Option<u16>,
+    /// The path MTU to the peer, in bytes, as far as known.
+    pub path_mtu: Option<u16>,
+    /// To the peer.
+    pub outbound: WayRow,
+    /// From the peer.
+    pub inbound: WayRow,
+}
+
+impl PeerRow {
+    /// What tells this tunnel from others, also in another snapshot.
+    pub fn key(&self) -> (&str, Option<u32>) {
+        (&self.tunnel, self.tunnel_id)
+    }
+}
+
+/// A tunnel's name and number.
+type Key<'a> = (&'a str, Option<u32>);
+
+impl Snapshot {
+    /// All tunnels by peer: those of the configuration in its order, then the others by name.
+    pub fn peers(&self) -> Vec<PeerRow> {
+        let mut sas: BTreeMap<Key<'_>, Vec<&SaRow>> = BTreeMap::new();
+        for policy in self.policies.iter().filter(|policy| policy.tunnel_id.is_some()) {
+            sas.entry((&policy.name, policy.tunnel_id)).or_default();
+        }
+        for sa in &self.sas {
+            sas.entry((&sa.tunnel, Some(sa.tunnel_id))).or_default().push(sa);
+        }
+        let (mut known, mut of_name) = (HashSet::new(), HashMap::new());
+        for (name, _) in sas.keys() {
+            known.insert(*name);
+            *of_name.entry(*name).or_insert(0) += 1;
+        }
+        let served = self.served_by_charon();
+        let bare = self.configured.iter().enumerate().filter(|(at, row)| {
+            !known.contains(row.name.as_str()) && (row.has_static_keys || !served.contains(at))
+        });
+        let bare: Vec<Key<'_>> = bare.map(|(_, row)| (row.name.as_str(), None)).collect();
+        known.extend(self.configured.iter().map(|row| row.name.as_str()));
+        let gone = |row: &&TunnelRow| !known.contains(row.tunnel.as_str());
+        let gone: HashSet<&str> = self.tunnels.iter().filter(gone).map(|row| row.tunnel.as_str()).collect();
+        sas.extend(
+            bare.into_iter().chain(gone.iter().map(|name| (*name, None))).map(|key| (key, Vec::new())),
+        );
+        let facts = Facts::of(self, of_name);
+        let mut rows: Vec<PeerRow> = sas.into_iter().map(|(key, sas)| facts.row(key, sas)).collect();
+        rows.iter_mut()
+            .filter(|row| gone.contains(row.tunnel.as_str()))
+            .for_each(|row| row.state = PeerState::Gone);
+        // Stable: those of one name stay in the order of their numbers.
+        rows.sort_by_key(|row| facts.place(&row.tunnel));
+        rows
+    }
+
+    /// The SAs of a tunnel in one direction, the newest first.
+    pub fn sas_of(&self, peer: &PeerRow, direction: &str) -> Vec<&SaRow> {
+        let is_one = |sa: &&SaRow| {
+            sa.tunnel == peer.tunnel && Some(sa.tunnel_id) == peer.tunnel_id && sa.direction == direction
+        };
+        let mut sas: Vec<&SaRow> = self.sas.iter().filter(is_one).collect();
+        sas.sort_by(|one, other| one.age_s.total_cmp(&other.age_s));
+        sas
+    }
+
+    /// The tunnels of the configuration, by their places, whose networks charon serves under names
+    /// of its own.
+    fn served_by_charon(&self) -> HashSet<usize> {
+        let names: HashSet<&str> = self.configured.iter().map(|row| row.name.as_str()).collect();
+        let (mut places, mut networks) = (Vec::new(), Vec::new());
+        for (place, row) in self.configured.iter().enumerate().filter(|(_, row)| !row.has_static_keys) {
+            for network in row.remote_ts.iter().filter_map(|text| toward(text)) {
+                places.push(place);
+                networks.push(network);
+            }
+        }
+        let networks = OrderedSelectors::new(networks);
+        let charons =
+            |policy: &&PolicyRow| policy.tunnel_id.is_some() && !names.contains(policy.name.as_str());
+        let selectors = self.policies.iter().filter(charons).filter_map(|policy| toward(&policy.remote));
+        let serving = selectors.filter_map(|selector| networks.first_covering(&selector, places.len()));
+        serving.map(|network| places[network]).collect()
+    }
+}
+
+/// Everything to these addresses.
+fn toward(remote: &str) -> Option<Selector> {
+    let remote: TrafficSelector = remote.parse().ok()?;
+    let all = if remote.addresses.first().is_ipv6() { "::/0" } else { "0.0.0.0/0" };
+    Some(Selector { local: all.parse().ok()?, remote })
+}
+
+/// What is looked up for each tunnel.
+struct Facts<'a> {
+    /// The totals by tunnel and direction.
+    totals: HashMap<(&'a str, &'a str), &'a TunnelRow>,
+    configured: HashMap<&'a str, (usize, &'a ConfiguredRow)>,
+    /// How many tunnels have a name.
+    of_name: HashMap<&'a str, usize>,
+}
+
+impl<'a> Facts<'a> {
+    fn of(snapshot: &'a Snapshot, of_name: HashMap<&'a str, usize>) -> Self {
+        let totals = snapshot.tunnels.iter().map(|row| ((row.tunnel.as_str(), row.direction.as_str()), row));
+        let configured = snapshot.configured.iter().enumerate();
+        Self {
+            totals: totals.collect(),
+            configured: configured.map(|(at, row)| (row.name.as_str(), (at, row))).collect(),
+            of_name,
+        }
+    }
+
+    /// The place of a tunnel in the configuration.
+    fn place(&self, tunnel: &str) -> usize {
+        self.configured.get(tunnel).map_or(usize::MAX, |(at, _)| *at)
+    }
+
+    fn row(&self, (tunnel, tunnel_id): Key<'a>, sas: Vec<&SaRow>) -> PeerRow {
+        let (mut outbound, mut inbound): (Vec<&SaRow>, Vec<&SaRow>) =
+            sas.into_iter().partition(|sa| sa.direction == "outbound");
+        for sas in [&mut outbound, &mut inbound] {
+            sas.sort_by(|one, other| one.age_s.total_cmp(&other.age_s));
+        }
+        let row = PeerRow {
+            tunnel: tunnel.to_owned(),
+            tunnel_id,
+            state: state(&outbound, &inbound),
+            path_mtu: outbound.iter().filter_map(|sa| sa.path_mtu).min(),
+            outbound: self.way(tunnel, "outbound", &outbound),
+            inbound: self.way(tunnel, "inbound", &inbound),
+            ..PeerRow::default()
+        };
+        match (outbound.first().or(inbound.first()), self.configured.get(tunnel)) {
+            (Some(sa), _) => PeerRow {
+                mode: sa.mode.clone(),
+                local: sa.local.clone(),
+                local_port: sa.local_port,
+                remote: sa.remote.clone(),
+                remote_port: sa.remote_port,
+                ..row
+            },
+            (None, Some((_, configured))) => {
+                let ConfiguredRow { mode, local, remote, .. } = configured;
+                PeerRow { mode: mode.clone(), local: local.clone(), remote: remote.clone(), ..row }
+            }
+            (None, None) => row,
+        }
+    }
+
+    fn way(&self, tunnel: &str, direction: &str, sas: &[&SaRow]) -> WayRow {
+        let has_one_peer = self.of_name.get(tunnel).is_none_or(|count| *count == 1);
+        let total = self.totals.get(&(tunnel, direction)).filter(|_| has_one_peer);
+        let (packets, bytes, drops) = match total {
+            Some(total) => (total.packets, total.bytes, total.drops.clone()),
+            None => {
+                let mut drops = Drops::new();
+                for (reason, count) in sas.iter().flat_map(|sa| &sa.drops) {
+                    *drops.entry(reason.clone()).or_default() += count;
+                }
+                (sas.iter().map(|sa| sa.packets).sum(), sas.iter().map(|sa| sa.bytes).sum(), drops)
+            }
+        };
+        let last_used_s = sas.iter().filter_map(|sa| sa.last_used_s).min_by(f64::total_cmp);
+        WayRow { sas: sas.len(), packets, bytes, last_used_s, drops }
+    }
+}
+
+fn state(outbound: &[&SaRow], inbound: &[&SaRow]) -> PeerState {
+    let is_over = |sas: &[&SaRow]| !sas.is_empty() && sas.iter().all(|sa| sa.has_ended);
+    match (outbound.is_empty(), inbound.is_empty()) {
+        (true, true) => PeerState::Down,
+        _ if is_over(outbound) || is_over(inbound) => PeerState::Expired,
+        (false, false) => PeerState::Up,
+        _ => PeerState::OneWay,
+    }
+}
+
+#[cfg(test)]
+mod tests;

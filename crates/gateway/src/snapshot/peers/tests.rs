@@ -1,0 +1,117 @@
+use super::*;
+
+fn sa(tunnel: &str, tunnel_id: u32, direction: &str, remote: &str) -> SaRow {
+    SaRow {
+        tunnel: tunnel.to_owned(),
+        tunnel_id,
+        direction: direction.to_owned(),
+        mode: "tunnel".to_owned(),
+        remote: remote.to_owned(),
+        packets: 10,
+        bytes: 1_000,
+        ..SaRow::default()
+    }
+}
+
+fn policy(name: &str, tunnel_id: u32, remote: &str) -> PolicyRow {
+    PolicyRow {
+        name: name.to_owned(),
+        tunnel_id: Some(tunnel_id),
+        remote: remote.to_owned(),
+        ..PolicyRow::default()
+    }
+}
+
+fn configured(name: &str, has_static_keys: bool, remote_ts: &str) -> ConfiguredRow {
+    ConfiguredRow {
+        name: name.to_owned(),
+        has_static_keys,
+        remote: "192.0.2.9".to_owned(),
+        remote_ts: vec![remote_ts.to_owned()],
+        ..ConfiguredRow::default()
+    }
+}
+
+fn total(tunnel: &str, direction: &str, packets: u64) -> TunnelRow {
+    TunnelRow { tunnel: tunnel.to_owned(), direction: direction.to_owned(), packets, ..TunnelRow::default() }
+}
+
+/// Name, number, state, peer, packets out and in of each row.
+fn shown(snapshot: &Snapshot) -> Vec<(String, Option<u32>, &'static str, String, u64, u64)> {
+    let row = |row: PeerRow| {
+        (row.tunnel, row.tunnel_id, row.state.name(), row.remote, row.outbound.packets, row.inbound.packets)
+    };
+    snapshot.peers().into_iter().map(row).collect()
+}
+
+#[test]
+fn a_tunnel_is_one_row_with_the_totals_of_former_sas() {
+    let newest = SaRow { age_s: 5.0, path_mtu: Some(1400), ..sa("z", 0, "outbound", "192.0.2.3") };
+    let older = SaRow { age_s: 50.0, path_mtu: Some(1500), ..sa("z", 0, "outbound", "192.0.2.2") };
+    let snapshot = Snapshot {
+        configured: vec![configured("z", true, "10.2.0.0/24"), configured("a", true, "10.3.0.0/24")],
+        sas: vec![older, newest, sa("z", 0, "inbound", "192.0.2.7")],
+        tunnels: vec![total("z", "outbound", 77), total("z", "inbound", 66)],
+        ..Snapshot::default()
+    };
+    let text = |text: &str| text.to_owned();
+    assert_eq!(
+        shown(&snapshot),
+        [
+            (text("z"), Some(0), "up", text("192.0.2.3"), 77, 66),
+            (text("a"), None, "down", text("192.0.2.9"), 0, 0),
+        ]
+    );
+    let row = &snapshot.peers()[0];
+    assert_eq!((row.path_mtu, row.outbound.sas, row.inbound.sas), (Some(1400), 2, 1));
+    assert_eq!(snapshot.sas_of(row, "outbound")[0].age_s, 5.0);
+}
+
+#[test]
+fn peers_that_share_a_name_have_a_row_each() {
+    let sas = [(1 << 30, "198.51.100.1"), (1 << 30 | 1, "198.51.100.2")];
+    let both = sas
+        .iter()
+        .flat_map(|(id, peer)| [sa("roam/net", *id, "outbound", peer), sa("roam/net", *id, "inbound", peer)]);
+    let snapshot = Snapshot {
+        sas: both.collect(),
+        tunnels: vec![total("roam/net", "outbound", 99), total("roam/net", "inbound", 99)],
+        ..Snapshot::default()
+    };
+    let rows = shown(&snapshot);
+    assert_eq!(rows.len(), 2);
+    for (row, (id, peer)) in rows.iter().zip(sas) {
+        assert_eq!(*row, ("roam/net".to_owned(), Some(id), "up", peer.to_owned(), 10, 10));
+    }
+}
+
+#[test]
+fn what_charon_serves_has_charons_name_only_and_what_it_does_not_is_down() {
+    let snapshot = Snapshot {
+        configured: vec![configured("net", false, "10.2.0.0/16"), configured("other", false, "10.3.0.0/16")],
+        policies: vec![policy("site/net", 1 << 30, "10.2.1.0/24[tcp]")],
+        tunnels: vec![total("old/net", "inbound", 5)],
+        ..Snapshot::default()
+    };
+    let states: Vec<_> = shown(&snapshot).into_iter().map(|(name, _, state, ..)| (name, state)).collect();
+    assert_eq!(
+        states,
+        [("other", "down"), ("old/net", "gone"), ("site/net", "down")]
+            .map(|(name, state)| (name.to_owned(), state))
+    );
+}
+
+#[test]
+fn a_tunnel_is_up_only_with_sas_of_both_directions_that_have_not_ended() {
+    let (outbound, inbound) = (sa("a", 0, "outbound", ""), sa("a", 0, "inbound", ""));
+    let ended = SaRow { has_ended: true, ..inbound.clone() };
+    let cases = [
+        (vec![outbound.clone(), inbound.clone()], PeerState::Up),
+        (vec![outbound.clone()], PeerState::OneWay),
+        (vec![outbound.clone(), ended.clone()], PeerState::Expired),
+        (vec![outbound, ended, inbound], PeerState::Up),
+    ];
+    for (sas, state) in cases {
+        assert_eq!(Snapshot { sas, ..Snapshot::default() }.peers()[0].state, state);
+    }
+}
