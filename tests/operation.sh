@@ -18,17 +18,39 @@ done
 ! grep -q $'\e' "$work/a.log" || fail "escape codes in a log that is a file"
 
 IN="ip netns exec $a" pings "$work/ping.log" 5 10.2.0.1 || fail "no pings"
-for what in sa policy engine scheduler port stats; do
-  show "$what" >"$work/$what"
+for what in "" tunnel "tunnel site-2" sa policy engine scheduler port stats; do
+  # shellcheck disable=SC2086 # a word, two or none
+  show $what >"$work/${what:=summary}"
   wide=$(awk '{ if (length > most) most = length } END { print most + 0 }' "$work/$what")
   [ "$wide" -le 80 ] || fail "show $what is $wide characters wide: $(cat "$work/$what")"
 done
-cat "$work/sa"
+cat "$work/summary" "$work/tunnel" "$work/tunnel site-2" "$work/sa"
+grep -q '^tunnels  *1 up$' "$work/summary" || fail "the summary does not count the tunnels"
+grep -q "^configuration  $work/site-1.toml, read " "$work/summary" || fail "the summary does not name the configuration"
+# The tunnel has a pair of IPv4 and one of IPv6, and none of two families.
+[ "$(grep -c '^site-2 ' "$work/policy")" = 2 ] || fail "policies that cannot match: $(cat "$work/policy")"
+sas() { awk '{ print $1, $2, $3 }'; }
+[ "$(show sa --peer 192.0.2.2 --tunnel site-2 | sas)" = "$(sas <"$work/sa")" ] || fail "a filter that selects all"
+! show sa --tunnel site-3 2>"$work/no-tunnel" || fail "a tunnel that there is not was shown"
+grep -q 'no tunnel is named "site-3"; there are site-2' "$work/no-tunnel" || fail "$(cat "$work/no-tunnel")"
+python3 - "$("$convoy" show tunnel --json --control "$work/site-1.sock")" <<'CHECK' || fail "show tunnel --json"
+import json, sys
+[tunnel] = json.loads(sys.argv[1])
+assert (tunnel["tunnel"], tunnel["state"], tunnel["remote"]) == ("site-2", "up", "192.0.2.2"), tunnel
+assert tunnel["outbound"]["packets"] >= 5 and tunnel["inbound"]["packets"] >= 5, tunnel
+CHECK
 show sa --wide | grep -q aes128gcm16 || fail "show sa --wide lacks the algorithms"
 ip netns exec $a ping -q -i 0.05 -c 60 10.2.0.1 >/dev/null & ping=$!
 # Two tables a second apart, of which the second has rates.
 { timeout 2.5 "$convoy" show sa --watch 1 --control "$work/site-1.sock" || true; } >"$work/watch"
 wait $ping
+python3 - <<CHECK || fail "no stream of JSON"
+import json, subprocess
+stream = subprocess.Popen(["$convoy", "show", "tunnel", "--json", "--watch", "0.2", "--control", "$work/site-1.sock"], stdout=subprocess.PIPE)
+tunnels = [json.loads(stream.stdout.readline()) for _ in range(3)]
+stream.kill()
+assert all(len(of_one) == 1 for of_one in tunnels), tunnels
+CHECK
 rates=$(awk '$3 ~ /^0x/ && $4 != "-" { print $4 }' "$work/watch" | sort -n | tail -1)
 [ "${rates:-0}" -ge 5 ] || fail "no rates: $(cat "$work/watch")"
 ! grep -q $'\e' "$work/watch" || fail "escape codes where there is no terminal"

@@ -1,5 +1,6 @@
 //! The command line.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -159,8 +160,10 @@ pub(crate) struct HelperArgs {
 }
 
 /// What can be shown.
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Shown {
+    /// Tunnels: a line for each peer, or with NAME its details with both directions side by side
+    Tunnel,
     /// Security associations
     Sa,
     /// Policies in order of evaluation
@@ -196,19 +199,29 @@ pub(crate) struct UnblockArgs {
 
 #[derive(Args)]
 pub(crate) struct ShowArgs {
-    /// What to show
-    pub(crate) what: Shown,
+    /// What to show; without it, a summary with the rates of one second
+    pub(crate) what: Option<Shown>,
+    /// The tunnel whose details to show, with `tunnel`; charon's connection stands for all of its
+    /// children
+    #[arg(conflicts_with = "tunnel")]
+    pub(crate) name: Option<String>,
+    /// Show only this tunnel's part of sa, tunnel or policy
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tunnel: Option<String>,
+    /// Show only the part of sa, tunnel or policy that has this peer
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) peer: Option<IpAddr>,
     /// The gateway's control socket
     #[arg(long, value_name = "SOCKET", default_value = "/run/convoy/control.sock")]
     pub(crate) control: PathBuf,
     /// Show all columns and digits; without it, tables fit 80 columns
     #[arg(long)]
     pub(crate) wide: bool,
-    /// Repeat the table every SECONDS (default: 2), with rates per second
+    /// Repeat every SECONDS (default: 2), with rates per second; with --json, a line each time
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "2", value_parser = seconds)]
     pub(crate) watch: Option<f64>,
     /// Print JSON
-    #[arg(long, conflicts_with_all = ["wide", "watch"])]
+    #[arg(long, conflicts_with = "wide")]
     pub(crate) json: bool,
     /// Write the SAs with their keys into FILE, as Wireshark's table esp_sa; with `sa`, as root
     #[arg(long, value_name = "FILE", conflicts_with_all = ["wide", "watch", "json"])]
@@ -321,7 +334,10 @@ pub(crate) struct EnginesArgs {
     /// Measure every engine and algorithm again
     #[arg(long)]
     pub(crate) calibrate: bool,
-    /// Print JSON
+    /// List all algorithms, and the costs of all of them
     #[arg(long)]
+    pub(crate) wide: bool,
+    /// Print JSON
+    #[arg(long, conflicts_with = "wide")]
     pub(crate) json: bool,
 }

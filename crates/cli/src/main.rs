@@ -16,6 +16,7 @@ mod init;
 mod log;
 mod manuals;
 mod progress;
+mod rates;
 mod reference;
 mod replay;
 mod run;

@@ -5,6 +5,8 @@ use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table};
 
 /// Spaces between columns.
 const GAP: u16 = 2;
+/// Characters that a clipped column keeps, however narrow the table.
+const LEAST_CLIPPED: usize = 12;
 
 /// An empty table with this header.
 pub(crate) fn new_table(header: &[&str]) -> Table {
@@ -25,6 +27,7 @@ pub(crate) struct Column<'a, R> {
 enum Kind {
     Words,
     Word,
+    Clipped,
     Number,
 }
 
@@ -50,21 +53,30 @@ pub(crate) fn word<'a, R>(header: impl Into<String>, cell: impl Fn(&R) -> String
     Column { header: header.into(), kind: Kind::Word, cell: Box::new(cell) }
 }
 
+/// A column of names, which lose their middle if the table would be too wide.
+pub(crate) fn clipped<'a, R>(header: impl Into<String>, cell: impl Fn(&R) -> String + 'a) -> Column<'a, R> {
+    Column { header: header.into(), kind: Kind::Clipped, cell: Box::new(cell) }
+}
+
 /// A column of numbers, aligned to the right.
 pub(crate) fn number<'a, R>(header: impl Into<String>, cell: impl Fn(&R) -> String + 'a) -> Column<'a, R> {
     Column { header: header.into(), kind: Kind::Number, cell: Box::new(cell) }
 }
 
-/// Renders a table without lines. With a `width` in characters, text columns are wrapped to fit.
+/// Renders a table without lines. With a `width` in characters, names are clipped and other text is
+/// wrapped to fit.
 pub(crate) fn table_of<R>(columns: &[Column<'_, R>], rows: &[R], width: Option<u16>) -> String {
     let mut table = Table::new();
     table.load_preset(NOTHING).set_header(columns.iter().map(|column| &column.header));
+    let mut cells: Vec<Vec<String>> =
+        rows.iter().map(|row| columns.iter().map(|column| (column.cell)(row)).collect()).collect();
     if let Some(width) = width {
+        clip(columns, &mut cells, width.into());
         // The gap behind the last column is trimmed.
         table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width + GAP);
     }
-    for row in rows {
-        table.add_row(columns.iter().map(|column| (column.cell)(row)));
+    for row in cells {
+        table.add_row(row);
     }
     for (made, column) in table.column_iter_mut().zip(columns) {
         made.set_padding((0, GAP));
@@ -76,4 +88,84 @@ pub(crate) fn table_of<R>(columns: &[Column<'_, R>], rows: &[R], width: Option<u
         }
     }
     table.trim_fmt()
+}
+
+/// Shortens the cells of clipped columns, the widest column first, until the table fits.
+fn clip<R>(columns: &[Column<'_, R>], cells: &mut [Vec<String>], width: usize) {
+    let of_cells = |at: usize| cells.iter().map(|row| row[at].chars().count()).max().unwrap_or(0);
+    let mut widths: Vec<usize> =
+        (0..columns.len()).map(|at| of_cells(at).max(columns[at].header.chars().count())).collect();
+    let is_clipped = |at: &usize| columns[*at].kind == Kind::Clipped;
+    let gaps = usize::from(GAP) * columns.len().saturating_sub(1);
+    while widths.iter().sum::<usize>() + gaps > width {
+        let widest = (0..columns.len()).filter(is_clipped).max_by_key(|at| widths[*at]);
+        let Some(widest) = widest.filter(|at| widths[*at] > LEAST_CLIPPED) else { break };
+        widths[widest] -= 1;
+    }
+    for row in cells {
+        for at in (0..columns.len()).filter(is_clipped) {
+            row[at] = shortened(&row[at], widths[at]);
+        }
+    }
+}
+
+/// At most `width` characters of a text: its two ends, as names often differ only there, with `…`
+/// between them.
+pub(crate) fn shortened(text: &str, width: usize) -> String {
+    let len = text.chars().count();
+    if len <= width {
+        return text.to_owned();
+    }
+    let kept = width.saturating_sub(1);
+    let (head, tail) = (kept.div_ceil(2), kept / 2);
+    let ends = text.chars().take(head).chain(['…']).chain(text.chars().skip(len - tail));
+    ends.take(width).collect()
+}
+
+/// Breaks a text between words into lines of at most `width` characters; the first begins with
+/// `label`, and the others are indented as far.
+pub(crate) fn folded(label: &str, text: &str, width: usize) -> String {
+    let indent = label.chars().count();
+    let (mut out, mut at) = (label.to_owned(), indent);
+    for word in text.split(' ') {
+        let len = word.chars().count();
+        if at > indent && at + 1 + len > width {
+            out.push('\n');
+            out.extend(std::iter::repeat_n(' ', indent));
+            at = indent;
+        } else if at > indent {
+            out.push(' ');
+            at += 1;
+        }
+        out.push_str(word);
+        at += len;
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_clipped_only_where_a_table_would_be_too_wide() {
+        let columns = || {
+            [clipped("name", |name: &String| name.clone()), number("count", |_: &String| "12345".to_owned())]
+        };
+        let names = ["a-rather-long-name".to_owned(), "short".to_owned()];
+        assert_eq!(
+            table_of(&columns(), &names, Some(25)),
+            "name                count\na-rather-long-name  12345\nshort               12345"
+        );
+        assert_eq!(
+            table_of(&columns(), &names, Some(20)),
+            "name           count\na-rath…g-name  12345\nshort          12345"
+        );
+    }
+
+    #[test]
+    fn text_is_folded_between_words_and_indented_by_its_label() {
+        assert_eq!(folded("at: ", "one two three", 11), "at: one two\n    three");
+        assert_eq!(folded("", "a-word-that-is-too-long for it", 10), "a-word-that-is-too-long\nfor it");
+    }
 }

@@ -70,6 +70,9 @@ fn wrong_usage_is_2_and_help_is_0() {
     let unknown = convoy(&["shwo"]);
     assert_eq!(unknown.status.code(), Some(2));
     assert!(text(&unknown.stderr).contains("show"), "the nearest command is named");
+    for filter in [&["engine", "--peer", "192.0.2.2"][..], &["sa", "site-b"], &["--tunnel", "site-b"]] {
+        assert_eq!(convoy(&[&["show"], filter].concat()).status.code(), Some(2), "{filter:?}");
+    }
     let help = convoy(&["--help"]);
     assert_eq!(help.status.code(), Some(0));
     for command in ["demo", "engines", "run", "show", "check", "replay", "bench"] {

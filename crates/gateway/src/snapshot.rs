@@ -49,7 +49,8 @@ pub struct Snapshot {
     /// The tunnels of its configuration, in their order.
     #[serde(default)]
     pub configured: Vec<ConfiguredRow>,
-    /// The totals of each tunnel since the start, over all SAs that it has had, outbound and inbound.
+    /// The totals of each tunnel since the start, over all SAs that it has had, outbound and
+    /// inbound.
     pub tunnels: Vec<TunnelRow>,
     /// SAs.
     pub sas: Vec<SaRow>,

@@ -1,9 +1,13 @@
 //! `convoy show`: prints the state of a running gateway.
 
+mod filter;
+mod summary;
 mod tables;
 #[cfg(test)]
 mod tests;
-mod units;
+mod tunnels;
+pub(crate) mod units;
+pub(crate) mod view;
 mod wireshark;
 
 use std::io::{self, IsTerminal, Write};
@@ -16,44 +20,111 @@ use serde::Serialize;
 use crate::Failure;
 use crate::args::{ShowArgs, Shown};
 use crate::control::ask;
-use tables::{View, table};
+use crate::rates::Interval;
+use filter::Filter;
+use summary::Summary;
+use tunnels::Details;
+use view::View;
 
 /// Escape sequence that clears a terminal.
 const CLEAR: &str = "\x1b[H\x1b[2J";
+/// The time over which the summary's rates are taken where it is not repeated.
+const GLANCE: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(args: &ShowArgs) -> Result<(), Failure> {
+    are_sensible(args)?;
     if let Some(file) = &args.wireshark {
         return wireshark::write(args, file);
     }
-    if let Some(seconds) = args.watch {
-        return watch(args, Duration::from_secs_f64(seconds));
-    }
-    let snapshot = fetch(args)?;
-    let text = if args.json {
-        json(args.what, &snapshot).map_err(|error| Failure::Failed(error.to_string()))?
-    } else {
-        let view = View { now: &snapshot, before: None, has_rates: false, is_wide: args.wide };
-        table(args.what, &view)
-    };
-    print(&mut io::stdout().lock(), &text).map(drop)
-}
-
-/// Prints tables with rates repeatedly, until the reader or the gateway is gone.
-fn watch(args: &ShowArgs, pause: Duration) -> Result<(), Failure> {
     let mut out = io::stdout();
-    let clear = if out.is_terminal() { CLEAR } else { "" };
+    let clear = if args.watch.is_some() && !args.json && out.is_terminal() { CLEAR } else { "" };
     let mut before: Option<Snapshot> = None;
+    if args.what.is_none() && args.watch.is_none() {
+        before = Some(fetch(args)?);
+        std::thread::sleep(GLANCE);
+    }
     loop {
         let now = fetch(args)?;
-        // Counters of a restarted gateway start at 0, so they are not compared.
-        let before_of_same_run = before.as_ref().filter(|before| before.started_s == now.started_s);
-        let view = View { now: &now, before: before_of_same_run, has_rates: true, is_wide: args.wide };
-        if !print(&mut out, &format!("{clear}{}", table(args.what, &view)))? {
+        let text = shown(args, &now, before.as_ref())?;
+        if !print(&mut out, &format!("{clear}{text}"))? {
             return Ok(());
         }
+        let Some(seconds) = args.watch else { return Ok(()) };
         before = Some(now);
-        std::thread::sleep(pause);
+        std::thread::sleep(Duration::from_secs_f64(seconds));
     }
+}
+
+/// Refuses options that what is shown does not have.
+fn are_sensible(args: &ShowArgs) -> Result<(), Failure> {
+    let has_tunnels = matches!(args.what, Some(Shown::Sa | Shown::Tunnel | Shown::Policy));
+    if args.name.is_some() && !matches!(args.what, Some(Shown::Tunnel)) {
+        return Err(Failure::Config("only `convoy show tunnel` takes a NAME".to_owned()));
+    }
+    if (args.tunnel.is_some() || args.peer.is_some()) && !has_tunnels {
+        return Err(Failure::Config("--tunnel and --peer are for sa, tunnel and policy".to_owned()));
+    }
+    Ok(())
+}
+
+/// What is asked for, as text or JSON.
+fn shown(args: &ShowArgs, now: &Snapshot, before: Option<&Snapshot>) -> Result<String, Failure> {
+    let interval = before.and_then(|before| Interval::between(before, now));
+    let has_rates = args.watch.is_some() || args.what.is_none();
+    let filter = Filter { tunnel: args.name.as_deref().or(args.tunnel.as_deref()), peer: args.peer };
+    let view = View { now, interval, has_rates, is_wide: args.wide };
+    if args.json {
+        return json(args, &view, &filter);
+    }
+    table(args.what, args.name.is_some(), &view, &filter)
+}
+
+/// A table, or the summary.
+fn table(what: Option<Shown>, is_one: bool, view: &View<'_>, filter: &Filter<'_>) -> Result<String, Failure> {
+    let narrowed = |table: fn(&View<'_>) -> String| {
+        let mut now = view.now.clone();
+        filter.narrow(&mut now)?;
+        Ok(table(&View { now: &now, ..*view }))
+    };
+    Ok(match what {
+        None => Summary::of(view).text(view.now.taken_s),
+        Some(Shown::Tunnel) if is_one => tunnels::details(view, &filter.peers(view.now)?),
+        Some(Shown::Tunnel) => tunnels::list(view, &filter.peers(view.now)?),
+        Some(Shown::Sa) => return narrowed(tables::sas),
+        Some(Shown::Policy) => return narrowed(tables::policies),
+        Some(Shown::Engine) => tables::engines(view),
+        Some(Shown::Scheduler) => tables::schedulers(view),
+        Some(Shown::Port) => tables::ports(view),
+        Some(Shown::Name) => tables::names(view),
+        Some(Shown::Stats) => tables::stats(view),
+    })
+}
+
+fn json(args: &ShowArgs, view: &View<'_>, filter: &Filter<'_>) -> Result<String, Failure> {
+    let mut narrow = view.now.clone();
+    filter.narrow(&mut narrow)?;
+    // A stream has a line for each moment.
+    let is_line = args.watch.is_some();
+    let text = match args.what {
+        None => text(&Summary::of(view), is_line),
+        Some(Shown::Tunnel) => {
+            let peers = filter.peers(view.now)?;
+            let details = || peers.iter().map(|peer| Details::of(view, peer)).collect::<Vec<_>>();
+            if args.name.is_some() { text(&details(), is_line) } else { text(&peers, is_line) }
+        }
+        Some(Shown::Sa) => text(&narrow.sas, is_line),
+        Some(Shown::Policy) => text(&narrow.policies, is_line),
+        Some(Shown::Engine) => text(&narrow.engines, is_line),
+        Some(Shown::Scheduler) => text(&narrow.schedulers, is_line),
+        Some(Shown::Port) => text(&narrow.ports, is_line),
+        Some(Shown::Name) => text(&narrow.names, is_line),
+        Some(Shown::Stats) => text(&narrow, is_line),
+    };
+    text.map_err(|error| Failure::Failed(error.to_string()))
+}
+
+fn text<T: Serialize>(value: &T, is_line: bool) -> Result<String, serde_json::Error> {
+    if is_line { serde_json::to_string(value) } else { serde_json::to_string_pretty(value) }
 }
 
 fn fetch(args: &ShowArgs) -> Result<Snapshot, Failure> {
@@ -70,20 +141,5 @@ fn print(out: &mut dyn Write, text: &str) -> Result<bool, Failure> {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
         Err(error) => Err(Failure::Failed(error.to_string())),
-    }
-}
-
-fn json(what: Shown, snapshot: &Snapshot) -> Result<String, serde_json::Error> {
-    fn text<T: Serialize>(value: &T) -> Result<String, serde_json::Error> {
-        serde_json::to_string_pretty(value)
-    }
-    match what {
-        Shown::Sa => text(&snapshot.sas),
-        Shown::Policy => text(&snapshot.policies),
-        Shown::Engine => text(&snapshot.engines),
-        Shown::Scheduler => text(&snapshot.schedulers),
-        Shown::Port => text(&snapshot.ports),
-        Shown::Name => text(&snapshot.names),
-        Shown::Stats => text(snapshot),
     }
 }

@@ -1,107 +1,22 @@
 //! Tables of `convoy show`.
 
-use std::collections::{BTreeMap, HashMap};
-use std::hash::Hash;
+use std::collections::HashMap;
 
 use convoy_gateway::snapshot::{
     EngineRow, IptfsRow, NameRow, PolicyRow, PortRow, SaRow, SchedulerRow, Snapshot,
 };
 
 use super::units::{short, time};
-use crate::args::Shown;
-use crate::table::{Column, number, table_of, word, words};
-
-/// Width of tables without `--wide`, in characters.
-const WIDTH: u16 = 80;
-
-/// A snapshot, and how to show it.
-pub(crate) struct View<'a> {
-    pub(crate) now: &'a Snapshot,
-    /// The previous snapshot of the same run of the gateway, if rates are shown.
-    pub(crate) before: Option<&'a Snapshot>,
-    /// Whether to show rates.
-    pub(crate) has_rates: bool,
-    /// Whether to show all columns.
-    pub(crate) is_wide: bool,
-}
-
-pub(crate) fn table(what: Shown, view: &View<'_>) -> String {
-    match what {
-        Shown::Sa => sas(view),
-        Shown::Policy => policies(view),
-        Shown::Engine => engines(view),
-        Shown::Scheduler => schedulers(view),
-        Shown::Port => ports(view),
-        Shown::Name => names(view),
-        Shown::Stats => stats(view),
-    }
-}
-
-impl<'a> View<'a> {
-    fn table<R>(&self, columns: &[Column<'_, R>], rows: &[R]) -> String {
-        table_of(columns, rows, (!self.is_wide).then_some(WIDTH))
-    }
-
-    /// A count, abbreviated unless the table is wide.
-    fn count(&self, count: u64) -> String {
-        if self.is_wide { count.to_string() } else { short(count as f64) }
-    }
-
-    /// Rates of rows, which are matched by `key`.
-    fn rates<R, K: Eq + Hash>(
-        &self,
-        rows: impl Fn(&'a Snapshot) -> &'a [R],
-        key: impl Fn(&'a R) -> K + 'a,
-    ) -> Rates<'a, R, K> {
-        let before = self.before.map(|before| {
-            let seconds = self.now.uptime_s - before.uptime_s;
-            (seconds, rows(before).iter().map(|row| (key(row), row)).collect())
-        });
-        Rates { before }
-    }
-}
-
-/// The rows of the previous snapshot.
-struct Rates<'a, R, K> {
-    /// Its age in seconds, and its rows.
-    before: Option<(f64, HashMap<K, &'a R>)>,
-}
-
-impl<R, K: Eq + Hash> Rates<'_, R, K> {
-    /// Increase of a counter per second, times `factor`; a new row started at 0.
-    fn of(&self, key: &K, now: u64, factor: f64, counter: impl Fn(&R) -> u64) -> String {
-        let Some((seconds, rows)) = &self.before else { return "-".to_owned() };
-        let before = rows.get(key).map_or(0, |row| counter(row));
-        short(now.saturating_sub(before) as f64 * factor / seconds.max(1e-3))
-    }
-}
-
-/// The non-zero counts with their names.
-fn named(counts: &BTreeMap<String, u64>) -> String {
-    let met = counts.iter().filter(|(_, count)| **count > 0);
-    let words: Vec<String> = met.map(|(name, count)| format!("{name} {count}")).collect();
-    words.join(", ")
-}
-
-fn end(address: &str, port: Option<u16>) -> String {
-    match port {
-        Some(port) if address.contains(':') => format!("[{address}]:{port}"),
-        Some(port) => format!("{address}:{port}"),
-        None => address.to_owned(),
-    }
-}
+use super::view::{View, WIDTH, end, named};
+use crate::rates::sa_key;
+use crate::table::{clipped, folded, number, word, words};
 
 fn way(sa: &SaRow) -> String {
     if sa.direction == "inbound" { "in" } else { "out" }.to_owned()
 }
 
-/// Identifies an SA.
-fn sa_key(sa: &SaRow) -> (&str, &str, u32, &str) {
-    (&sa.direction, &sa.protocol, sa.spi, &sa.remote)
-}
-
 /// What is remarkable about an SA in AGGFRAG mode.
-fn iptfs(row: &IptfsRow) -> String {
+pub(crate) fn iptfs(row: &IptfsRow) -> String {
     let counts = [
         ("split", row.split_packets),
         ("padding bytes", row.padding_bytes),
@@ -114,7 +29,7 @@ fn iptfs(row: &IptfsRow) -> String {
     named.collect::<Vec<_>>().join(", ")
 }
 
-fn sas(view: &View<'_>) -> String {
+pub(crate) fn sas(view: &View<'_>) -> String {
     let rates = view.rates(|snapshot| &snapshot.sas[..], sa_key);
     let packets = |sa: &SaRow| rates.of(&sa_key(sa), sa.packets, 1.0, |sa| sa.packets);
     let bits = |sa: &SaRow| rates.of(&sa_key(sa), sa.bytes, 8.0, |sa| sa.bytes);
@@ -177,7 +92,7 @@ fn sas(view: &View<'_>) -> String {
     view.table(&columns, &view.now.sas)
 }
 
-fn names(view: &View<'_>) -> String {
+pub(crate) fn names(view: &View<'_>) -> String {
     let again = |name: &NameRow| name.asked_again_s.map_or_else(|| "now".to_owned(), time);
     let columns = [
         words("tunnel", |name: &NameRow| name.tunnel.clone()),
@@ -189,7 +104,7 @@ fn names(view: &View<'_>) -> String {
     view.table(&columns, &view.now.names)
 }
 
-fn policies(view: &View<'_>) -> String {
+pub(crate) fn policies(view: &View<'_>) -> String {
     let key = |policy: &PolicyRow| (policy.name.clone(), policy.local.clone(), policy.remote.clone());
     let rates = view.rates(|snapshot| &snapshot.policies[..], key);
     let packets = |row: &PolicyRow| rates.of(&key(row), row.packets, 1.0, |row| row.packets);
@@ -213,43 +128,68 @@ fn policies(view: &View<'_>) -> String {
     view.table(&columns, &view.now.policies)
 }
 
-fn engines(view: &View<'_>) -> String {
+pub(crate) fn engines(view: &View<'_>) -> String {
     let key = |engine: &EngineRow| (engine.name.clone(), engine.worker);
     let rates = view.rates(|snapshot| &snapshot.engines[..], key);
     let packets = |row: &EngineRow| rates.of(&key(row), row.packets, 1.0, |row| row.packets);
-    let kind = |row: &EngineRow| match row.is_model {
-        true if view.is_wide => format!("{} (modelled timing)", row.kind),
-        true if row.kind != "model" => format!("{} (model)", row.kind),
-        _ => row.kind.clone(),
-    };
-    let state =
-        |row: &EngineRow| if row.down.is_empty() { "up".to_owned() } else { format!("down: {}", row.down) };
-    let each = |row: &EngineRow| format!("{:.2}", row.packets as f64 / row.multi_packets.max(1) as f64);
     let mut columns = vec![
-        words("engine", |row: &EngineRow| row.name.clone()),
+        clipped("engine", |row: &EngineRow| row.name.clone()),
         number("worker", |row: &EngineRow| row.worker.to_string()),
-        words("kind", kind),
-        words("state", state),
     ];
+    if view.is_wide {
+        columns.push(words("kind", kind));
+    }
+    columns.push(words("state", |row: &EngineRow| state(row, view.is_wide)));
     if view.has_rates {
         columns.push(number("packets/s", packets));
     }
-    columns.push(number("packets", |row: &EngineRow| view.count(row.packets)));
-    columns.push(number(if view.is_wide { "per multi-packet" } else { "each" }, each));
-    columns.push(number("queued", |row: &EngineRow| row.queued.to_string()));
+    columns.extend([
+        number("packets", |row: &EngineRow| view.count(row.packets)),
+        number("per train", |row: &EngineRow| {
+            format!("{:.2}", row.packets as f64 / row.multi_packets.max(1) as f64)
+        }),
+        number("queued", |row: &EngineRow| row.queued.to_string()),
+    ]);
     if view.is_wide {
-        columns.push(number("predicted us", |row: &EngineRow| format!("{:.2}", row.predicted_ns / 1000.0)));
-        columns
-            .push(number("error us", |row: &EngineRow| format!("{:.2}", row.prediction_error_ns / 1000.0)));
+        let us = |ns: f64| format!("{:.2}", ns / 1000.0);
+        columns.push(number("predicted us", move |row: &EngineRow| us(row.predicted_ns)));
+        columns.push(number("measured us", move |row: &EngineRow| us(row.measured_ns)));
+        columns.push(number("error us", move |row: &EngineRow| us(row.prediction_error_ns)));
     }
     if view.is_wide || !view.has_rates {
         columns.push(number("failures", |row: &EngineRow| view.count(row.failures)));
         columns.push(number("retried", |row: &EngineRow| view.count(row.retried_packets)));
     }
-    view.table(&columns, &view.now.engines)
+    let mut text = view.table(&columns, &view.now.engines);
+    if !view.is_wide {
+        for row in view.now.engines.iter().filter(|row| !row.down.is_empty()) {
+            let why = folded(
+                "",
+                &format!("{} of worker {} is down: {}", row.name, row.worker, row.down),
+                WIDTH.into(),
+            );
+            text = format!("{text}\n{why}");
+        }
+    }
+    text
 }
 
-fn schedulers(view: &View<'_>) -> String {
+/// An engine's kind, and whether its timing is a model's.
+fn kind(row: &EngineRow) -> String {
+    if row.is_model { format!("{} (modelled timing)", row.kind) } else { row.kind.clone() }
+}
+
+/// Whether an engine is in use; if `is_whole`, also why not.
+fn state(row: &EngineRow, is_whole: bool) -> String {
+    let state = match row.down.as_str() {
+        "" => "up".to_owned(),
+        reason if is_whole => format!("down: {reason}"),
+        _ => "down".to_owned(),
+    };
+    if row.is_model && !is_whole { format!("{state}, model") } else { state }
+}
+
+pub(crate) fn schedulers(view: &View<'_>) -> String {
     let passed = |row: &SchedulerRow| row.wait_ns.buckets.iter().map(|(_, count)| count).sum::<u64>();
     let rates = view.rates(|snapshot| &snapshot.schedulers[..], |row| row.worker);
     let packets = |row: &SchedulerRow| rates.of(&row.worker, passed(row), 1.0, passed);
@@ -268,7 +208,7 @@ fn schedulers(view: &View<'_>) -> String {
     view.table(&columns, &view.now.schedulers)
 }
 
-fn ports(view: &View<'_>) -> String {
+pub(crate) fn ports(view: &View<'_>) -> String {
     let key = |port: &PortRow| port.name.clone();
     let rates = view.rates(|snapshot| &snapshot.ports[..], key);
     let rate = |row: &PortRow, factor: f64, counter: fn(&PortRow) -> u64| {
@@ -316,12 +256,12 @@ fn ports(view: &View<'_>) -> String {
     view.table(&columns, &view.now.ports)
 }
 
-fn stats(view: &View<'_>) -> String {
-    let before = view.before.map(|before| totals(before).into_iter().collect::<HashMap<String, u64>>());
+pub(crate) fn stats(view: &View<'_>) -> String {
+    let before: Option<HashMap<String, u64>> =
+        view.interval.map(|interval| totals(interval.before()).into_iter().collect());
     let rate = |(what, count): &(String, u64)| {
-        let Some((earlier, before)) = view.before.zip(before.as_ref()) else { return "-".to_owned() };
-        let more = count.saturating_sub(before.get(what).copied().unwrap_or_default());
-        short(more as f64 / (view.now.uptime_s - earlier.uptime_s).max(1e-3))
+        let Some((interval, before)) = view.interval.zip(before.as_ref()) else { return "-".to_owned() };
+        short(interval.per_second(*count, before.get(what).copied().unwrap_or_default()))
     };
     let mut columns = vec![words("what", |(what, _): &(String, u64)| what.clone())];
     if view.has_rates {

@@ -1,17 +1,27 @@
 //! The tables that an operator sees, with realistic long values.
 
 use convoy_gateway::snapshot::{
-    Buckets, CharonRow, EngineRow, GuardRow, MemoryRow, PolicyRow, PortRow, SaRow, SchedulerRow,
+    Buckets, CharonRow, ConfiguredRow, EngineRow, GuardRow, MemoryRow, PolicyRow, PortRow, SaRow,
+    SchedulerRow, TunnelRow,
 };
 
 use super::*;
 
-const ALL: [Shown; 6] =
-    [Shown::Sa, Shown::Policy, Shown::Engine, Shown::Scheduler, Shown::Port, Shown::Stats];
+const ALL: [Option<Shown>; 8] = [
+    None,
+    Some(Shown::Tunnel),
+    Some(Shown::Sa),
+    Some(Shown::Policy),
+    Some(Shown::Engine),
+    Some(Shown::Scheduler),
+    Some(Shown::Port),
+    Some(Shown::Stats),
+];
 
 fn sa(tunnel: &str, direction: &str, spi: u32, remote: &str) -> SaRow {
     SaRow {
         tunnel: tunnel.to_owned(),
+        tunnel_id: u32::from(tunnel == "site-b"),
         child: "net".to_owned(),
         worker: 3,
         spi,
@@ -32,6 +42,7 @@ fn sa(tunnel: &str, direction: &str, spi: u32, remote: &str) -> SaRow {
         path_mtu: Some(1400),
         age_s: 12_345.0,
         last_used_s: Some(0.25),
+        has_ended: false,
         inline_by: String::new(),
         iptfs: None,
         drops: [("replayed".to_owned(), 1_234_567_890), ("integrity_failed".to_owned(), 2)].into(),
@@ -41,6 +52,7 @@ fn sa(tunnel: &str, direction: &str, spi: u32, remote: &str) -> SaRow {
 fn policy(name: &str, local: &str, remote: &str) -> PolicyRow {
     PolicyRow {
         name: name.to_owned(),
+        tunnel_id: (name != "bypass").then_some(0),
         priority: 4_294_967_295,
         local: local.to_owned(),
         remote: remote.to_owned(),
@@ -67,6 +79,26 @@ fn engine(name: &str, kind: &str, down: &str) -> EngineRow {
     }
 }
 
+fn configured(name: &str) -> ConfiguredRow {
+    ConfiguredRow {
+        name: name.to_owned(),
+        has_static_keys: true,
+        remote: "198.51.100.7".to_owned(),
+        ..ConfiguredRow::default()
+    }
+}
+
+/// The totals of site-b, which had SAs before the present ones.
+fn total(direction: &str) -> TunnelRow {
+    TunnelRow {
+        tunnel: "site-b".to_owned(),
+        direction: direction.to_owned(),
+        packets: 19_876_543_210,
+        bytes: 24_814_814_815_000,
+        drops: [("replayed".to_owned(), 2_234_567_890)].into(),
+    }
+}
+
 /// A busy gateway with long names, addresses and counters.
 fn busy() -> Snapshot {
     let port = |name: &str, kind: &str| PortRow {
@@ -87,6 +119,12 @@ fn busy() -> Snapshot {
         version: "0.1.0".to_owned(),
         started_s: 1_700_000_000.0,
         uptime_s: 1_000_000.0,
+        taken_s: 1_701_000_000.0,
+        configuration: "/etc/convoy/convoy.toml".to_owned(),
+        configured_s: 1_700_990_000.0,
+        workers: 2,
+        configured: vec![configured("branch-c"), configured("site-b")],
+        tunnels: vec![total("outbound"), total("inbound")],
         sas: vec![
             sa(
                 "headquarters-to-branch-office/servers",
@@ -95,6 +133,7 @@ fn busy() -> Snapshot {
                 "2001:db8:1111:2222:3333:4444:5555:6666",
             ),
             sa("site-b", "inbound", 0x1001, "192.0.2.2"),
+            sa("site-b", "outbound", 0x1002, "192.0.2.2"),
         ],
         policies: vec![
             policy("bypass", "192.0.2.1[tcp/22]", "0.0.0.0/0"),
@@ -127,8 +166,28 @@ fn busy() -> Snapshot {
     }
 }
 
-fn shown(what: Shown, now: &Snapshot, before: Option<&Snapshot>, is_wide: bool) -> String {
-    table(what, &View { now, before, has_rates: before.is_some(), is_wide })
+fn shown(what: Option<Shown>, now: &Snapshot, before: Option<&Snapshot>, is_wide: bool) -> String {
+    detailed(what, None, now, before, is_wide)
+}
+
+fn detailed(
+    what: Option<Shown>,
+    name: Option<&str>,
+    now: &Snapshot,
+    before: Option<&Snapshot>,
+    is_wide: bool,
+) -> String {
+    let interval = before.and_then(|before| Interval::between(before, now));
+    let view = View { now, interval, has_rates: before.is_some(), is_wide };
+    let filter = Filter { tunnel: name, peer: None };
+    match table(what, name.is_some(), &view, &filter) {
+        Ok(text) => text,
+        Err(Failure::Failed(text) | Failure::Config(text)) => panic!("{text}"),
+    }
+}
+
+fn name_of(what: Option<Shown>) -> String {
+    what.map_or_else(|| "summary".to_owned(), |what| format!("{what:?}").to_lowercase())
 }
 
 /// [`busy`], some seconds earlier.
@@ -136,6 +195,8 @@ fn earlier(seconds: f64) -> Snapshot {
     let mut before = busy();
     before.uptime_s -= seconds;
     before.sas.remove(1);
+    before.sas[1].bytes -= 5_000;
+    before.tunnels[0].bytes -= 6_000;
     before.sas[0].packets -= 2_000_000;
     before.sas[0].bytes -= 3_000_000_000;
     before.ports[0].received_packets -= 100;
@@ -161,7 +222,7 @@ fn every_table_fits_80_columns_whatever_is_in_it() {
 
 #[test]
 fn nothing_is_left_out_of_wide_tables() {
-    let text = shown(Shown::Sa, &busy(), None, true);
+    let text = shown(Some(Shown::Sa), &busy(), None, true);
     for word in [
         "headquarters-to-branch-office/servers",
         "0xc001d00d",
@@ -181,7 +242,7 @@ fn nothing_is_left_out_of_wide_tables() {
 fn tables() {
     let now = busy();
     for what in ALL {
-        insta::assert_snapshot!(format!("{what:?}").to_lowercase(), shown(what, &now, None, false));
+        insta::assert_snapshot!(name_of(what), shown(what, &now, None, false));
     }
 }
 
@@ -189,14 +250,52 @@ fn tables() {
 fn tables_with_rates() {
     let (now, before) = (busy(), earlier(2.0));
     for what in ALL {
-        let name = format!("{what:?}_rates").to_lowercase();
+        let name = format!("{}_rates", name_of(what));
         insta::assert_snapshot!(name, shown(what, &now, Some(&before), false));
     }
 }
 
 #[test]
+fn a_tunnel_in_detail() {
+    let (now, before) = (busy(), earlier(2.0));
+    let text = detailed(Some(Shown::Tunnel), Some("site-b"), &now, Some(&before), false);
+    insta::assert_snapshot!("tunnel_site_b", text);
+    let text = detailed(Some(Shown::Tunnel), Some("headquarters-to-branch-office"), &now, None, false);
+    insta::assert_snapshot!("tunnel_headquarters", text);
+}
+
+/// Two hundred tunnels with a peer each, of IPv4 and IPv6 in turn.
+fn many() -> Snapshot {
+    let tunnel = |number: u32| {
+        let name = format!("branch-office-number-{number}");
+        let remote = match number % 2 {
+            0 => format!("198.51.100.{number}"),
+            _ => format!("2001:db8:1111:2222:3333:4444:5555:{number:x}"),
+        };
+        ["outbound", "inbound"].map(|way| SaRow { tunnel_id: number, ..sa(&name, way, number, &remote) })
+    };
+    Snapshot { sas: (0..200).flat_map(tunnel).collect(), ..busy() }
+}
+
+#[test]
+fn two_hundred_tunnels_have_a_line_each_of_at_most_80_columns() {
+    let now = many();
+    for before in [None, Some(&now)] {
+        let text = shown(Some(Shown::Tunnel), &now, before, false);
+        let lines: Vec<&str> = text.lines().collect();
+        // Beside them the header, two of the configuration, and one of a policy.
+        assert_eq!(lines.len(), 204, "{text}");
+        assert!(lines.iter().all(|line| line.chars().count() <= 80), "{text}");
+        let number = |line: &&str| line.contains(" up ") && line.starts_with("branch-");
+        let rows: std::collections::BTreeSet<&str> =
+            lines.iter().filter(|line| number(line)).copied().collect();
+        assert_eq!(rows.len(), 200, "each is told from the others:\n{text}");
+    }
+}
+
+#[test]
 fn json_has_numbers_as_numbers_and_drops_as_an_object() {
-    let text = json(Shown::Sa, &busy()).expect("JSON");
+    let text = text(&busy().sas, false).expect("JSON");
     let sas: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     let first = &sas[0];
     assert_eq!(first["spi"], 0xc001_d00d_u32);

@@ -12,7 +12,7 @@ use crate::args::{ShowArgs, Shown};
 use crate::control::ask;
 
 pub(super) fn write(args: &ShowArgs, file: &Path) -> Result<(), Failure> {
-    if !matches!(args.what, Shown::Sa) {
+    if !matches!(args.what, Some(Shown::Sa)) {
         return Err(Failure::Config("--wireshark is for `convoy show sa`".to_owned()));
     }
     let keys = match ask(&args.control, Ask::Keys)? {

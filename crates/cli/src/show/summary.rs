@@ -1,0 +1,208 @@
+//! `convoy show` without a word: a gateway at a glance.
+
+use std::collections::BTreeMap;
+
+use convoy_gateway::snapshot::{PeerState, Snapshot};
+use serde::Serialize;
+
+use super::units::{short, time};
+use super::view::{View, WIDTH};
+use crate::rates::Rate;
+use crate::table::folded;
+
+/// Tunnels and drop reasons that are named, at most.
+const NAMED: usize = 5;
+/// Width of the labels, in characters.
+const LABELS: usize = 15;
+
+/// A gateway at a glance.
+#[derive(Debug, Serialize)]
+pub(crate) struct Summary {
+    version: String,
+    /// Seconds since the start.
+    uptime_s: f64,
+    /// The configuration's file.
+    configuration: String,
+    /// When it was last read, in seconds since 1970.
+    configured_s: f64,
+    workers: u16,
+    /// How many tunnels are in each state.
+    tunnels: BTreeMap<&'static str, usize>,
+    /// Tunnels that are not up, without those that are gone.
+    not_up: Vec<String>,
+    /// Nothing before there are two snapshots.
+    outbound: Option<Traffic>,
+    inbound: Option<Traffic>,
+    engines: Vec<Engine>,
+    /// Dropped packets by reason since the start, and now, the most first.
+    drops: Vec<Dropped>,
+    /// What an operator should look at.
+    warnings: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct Traffic {
+    packets_per_second: f64,
+    bits_per_second: f64,
+}
+
+#[derive(Debug, Serialize)]
+struct Engine {
+    name: String,
+    /// Its workers.
+    workers: Vec<u16>,
+    is_model: bool,
+    /// Why it is out of use; empty while it is in use.
+    down: String,
+}
+
+#[derive(Debug, Serialize)]
+struct Dropped {
+    reason: String,
+    packets: u64,
+    packets_per_second: Option<f64>,
+}
+
+impl Summary {
+    pub(crate) fn of(view: &View<'_>) -> Self {
+        let now = view.now;
+        let (mut tunnels, mut not_up) = (BTreeMap::new(), Vec::new());
+        for peer in now.peers() {
+            *tunnels.entry(peer.state.name()).or_insert(0) += 1;
+            if !matches!(peer.state, PeerState::Up | PeerState::Gone) {
+                not_up.push(peer.tunnel);
+            }
+        }
+        let traffic = |rate: Rate| Traffic { packets_per_second: rate.packets, bits_per_second: rate.bits };
+        let total = view.interval.map(|interval| interval.total());
+        Self {
+            version: now.version.clone(),
+            uptime_s: now.uptime_s,
+            configuration: now.configuration.clone(),
+            configured_s: now.configured_s,
+            workers: now.workers,
+            tunnels,
+            not_up,
+            outbound: total.map(|ways| traffic(ways.outbound)),
+            inbound: total.map(|ways| traffic(ways.inbound)),
+            engines: engines(now),
+            drops: drops(view),
+            warnings: warnings(now),
+        }
+    }
+
+    /// As text, of at most 80 columns where words allow it.
+    pub(crate) fn text(&self, taken_s: f64) -> String {
+        let workers = if self.workers == 1 { "worker" } else { "workers" };
+        let mut lines = vec![format!(
+            "convoy {}, running for {}, {} {workers}",
+            self.version,
+            time(self.uptime_s),
+            self.workers
+        )];
+        let mut say =
+            |label: &str, text: &str| lines.push(folded(&format!("{label:LABELS$}"), text, WIDTH.into()));
+        if !self.configuration.is_empty() {
+            let age = time((taken_s - self.configured_s).max(0.0));
+            say("configuration", &format!("{}, read {age} ago", self.configuration));
+        }
+        say("tunnels", &self.tunnels());
+        for (label, traffic) in [("in", &self.inbound), ("out", &self.outbound)] {
+            say(label, &traffic.as_ref().map_or_else(|| "-".to_owned(), Traffic::text));
+        }
+        let (up, down): (Vec<&Engine>, Vec<&Engine>) =
+            self.engines.iter().partition(|engine| engine.down.is_empty());
+        say("engines in use", &list(up.iter().map(|engine| engine.text(self.workers))));
+        for engine in down {
+            say("  out of use", &format!("{}: {}", engine.text(self.workers), engine.down));
+        }
+        say("dropped", &list(self.drops.iter().take(NAMED).map(Dropped::text)));
+        for warning in &self.warnings {
+            say("warning", warning);
+        }
+        lines.join("\n")
+    }
+
+    fn tunnels(&self) -> String {
+        let count = |state: PeerState| Some((self.tunnels.get(state.name())?, state.name()));
+        let states = [PeerState::Up, PeerState::OneWay, PeerState::Expired, PeerState::Down, PeerState::Gone];
+        let counts =
+            list(states.into_iter().filter_map(count).map(|(count, name)| format!("{count} {name}")));
+        if self.not_up.is_empty() {
+            return counts;
+        }
+        let more = self.not_up.len().saturating_sub(NAMED);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let named: Vec<&str> = self.not_up.iter().take(NAMED).map(String::as_str).collect();
+        format!("{counts}; not up: {}{more}", named.join(", "))
+    }
+}
+
+impl Traffic {
+    fn text(&self) -> String {
+        format!("{} packets/s, {} bit/s", short(self.packets_per_second), short(self.bits_per_second))
+    }
+}
+
+impl Engine {
+    /// Its name, with its workers unless it is at all of `workers`.
+    fn text(&self, workers: u16) -> String {
+        let model = if self.is_model { " (model)" } else { "" };
+        if self.workers.len() == usize::from(workers) {
+            return format!("{}{model}", self.name);
+        }
+        let numbers: Vec<String> = self.workers.iter().map(ToString::to_string).collect();
+        format!("{}{model} of worker {}", self.name, numbers.join(", "))
+    }
+}
+
+impl Dropped {
+    fn text(&self) -> String {
+        let rate = self.packets_per_second.filter(|rate| *rate >= 0.5);
+        let rate = rate.map_or_else(String::new, |rate| format!(" ({}/s)", short(rate)));
+        format!("{} {}{rate}", self.reason, short(self.packets as f64))
+    }
+}
+
+fn list(words: impl Iterator<Item = String>) -> String {
+    let words: Vec<String> = words.collect();
+    if words.is_empty() { "none".to_owned() } else { words.join(", ") }
+}
+
+/// Engines of one name and state, with their workers.
+fn engines(snapshot: &Snapshot) -> Vec<Engine> {
+    let mut engines: Vec<Engine> = Vec::new();
+    for row in &snapshot.engines {
+        match engines.iter_mut().find(|engine| engine.name == row.name && engine.down == row.down) {
+            Some(engine) => engine.workers.push(row.worker),
+            None => engines.push(Engine {
+                name: row.name.clone(),
+                workers: vec![row.worker],
+                is_model: row.is_model,
+                down: row.down.clone(),
+            }),
+        }
+    }
+    engines
+}
+
+fn drops(view: &View<'_>) -> Vec<Dropped> {
+    let row = |(reason, packets): (&String, &u64)| Dropped {
+        reason: reason.clone(),
+        packets: *packets,
+        packets_per_second: view.interval.map(|interval| interval.drops(reason)),
+    };
+    let mut drops: Vec<Dropped> = view.now.drops.iter().map(row).collect();
+    let rate = |drop: &Dropped| drop.packets_per_second.unwrap_or_default();
+    drops.sort_by(|one, other| rate(other).total_cmp(&rate(one)).then(other.packets.cmp(&one.packets)));
+    drops
+}
+
+fn warnings(snapshot: &Snapshot) -> Vec<String> {
+    let silent = |worker: &u16| format!("worker {worker} does not answer, and is not counted here");
+    let mut warnings: Vec<String> = snapshot.silent_workers.iter().map(silent).collect();
+    if snapshot.charon.as_ref().is_some_and(|charon| !charon.is_connected) {
+        warnings.push("charon is not connected".to_owned());
+    }
+    warnings
+}
