@@ -62,8 +62,36 @@ ip netns exec $b ping -q -i 0.2 -c 40 10.1.0.1 >/dev/null || true
 # The reason depends on the first sequence numbers of the other key.
 reason='reason="\(replayed\|integrity_failed\)"'
 for _ in $(seq 100); do ! grep -q "$reason" "$work/a.log" || break; sleep 0.1; done
+show events --wide >"$work/events"
+grep -q 'WARN tunnel site-2, inbound: .* packets dropped in [0-9]* s, \(replayed\|integrity_failed\); packets were dropped: ' "$work/events" || fail "the warning is no event: $(cat "$work/events")"
+show | grep -q '^warning  .*tunnel site-2, inbound: ' || fail "the summary does not warn: $(show)"
 grep "WARN.*packets were dropped: .*tunnel=\"site-2\" direction=\"inbound\" $reason packets=" "$work/a.log" || fail "no warning of dropped packets"
 [ -z "$(grep -o "$reason" "$work/a.log" | sort | uniq -d)" ] || fail "a reason was told more than once in a minute"
+
+# A stream of events, from the first on: what happens while it is read is in it, and in the log.
+stdbuf -oL "$convoy" show events --json --watch 0.2 --control "$work/site-1.sock" >"$work/stream" & stream=$!
+for _ in $(seq 100); do ! grep -q '"event":"ready"' "$work/stream" || break; sleep 0.1; done
+sed -i 's/^replay_window = .*//; s/^encap = "udp"/&\nreplay_window = 64/' "$work/site-1.toml"
+"$convoy" reload --control "$work/site-1.sock"
+sed -i 's/^replay_window = 64/replay_window = 7/' "$work/site-1.toml"
+! "$convoy" reload --control "$work/site-1.sock" 2>/dev/null || fail "a bad configuration was taken"
+for _ in $(seq 100); do ! grep -q '"event":"reload-refused"' "$work/stream" || break; sleep 0.1; done
+sed -i '/^replay_window = 7/d' "$work/site-1.toml"
+kill $stream
+python3 - "$work/stream" "$work/a.log" <<'CHECK' || fail "the stream of events: $(cat "$work/stream")"
+import json, re, sys
+events = [json.loads(line) for line in open(sys.argv[1])]
+log = open(sys.argv[2]).read()
+assert [event["number"] for event in events] == list(range(1, len(events) + 1)), "each once, in order"
+kinds = [event["event"] for event in events]
+assert {"ready", "dropped", "reload", "sa-rekeyed", "reload-refused"} <= set(kinds), kinds
+for event in events:
+    first = event["message"].splitlines()[0]
+    assert first in log, f"the log lacks {first}"
+    assert event["severity"] == {"dropped": "warn", "warning": "warn", "reload-refused": "error"}.get(event["event"], "info"), event
+rekeyed = next(event for event in events if event["event"] == "sa-rekeyed")
+assert (rekeyed["tunnel"], rekeyed["peer"], rekeyed["spi_in"]) == ("site-2", "192.0.2.2:4500", 0x1001), rekeyed
+CHECK
 
 # The same gateway with its log as JSON.
 kill "${running[0]}"; wait "${running[0]}" || fail "the gateway did not stop well"
@@ -76,4 +104,4 @@ lines = [json.loads(line) for line in open(sys.argv[1])]
 assert all({"timestamp", "level", "message"} <= line.keys() for line in lines), lines
 assert {"ready", "stopped"} <= {line["message"] for line in lines}, lines
 CHECK
-echo "operation: the log, show and its rates, a warning of dropped packets"
+echo "operation: the log, show and its rates, a warning of dropped packets, a stream of events"

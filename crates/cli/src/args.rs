@@ -178,6 +178,8 @@ pub(crate) enum Shown {
     Name,
     /// Totals and drops; with --json, everything
     Stats,
+    /// What happened lately: tunnels up, rekeyed and down, engines out and back, reloads, warnings
+    Events,
 }
 
 #[derive(Args)]
@@ -205,7 +207,7 @@ pub(crate) struct ShowArgs {
     /// children
     #[arg(conflicts_with = "tunnel")]
     pub(crate) name: Option<String>,
-    /// Show only this tunnel's part of sa, tunnel or policy
+    /// Show only this tunnel's part of sa, tunnel, policy or events
     #[arg(long, value_name = "NAME")]
     pub(crate) tunnel: Option<String>,
     /// Show only the part of sa, tunnel or policy that has this peer
@@ -217,7 +219,8 @@ pub(crate) struct ShowArgs {
     /// Show all columns and digits; without it, tables fit 80 columns
     #[arg(long)]
     pub(crate) wide: bool,
-    /// Repeat every SECONDS (default: 2), with rates per second; with --json, a line each time
+    /// Repeat every SECONDS (default: 2), with rates per second; with --json, a line each time.
+    /// Events are followed as they come
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "2", value_parser = seconds)]
     pub(crate) watch: Option<f64>,
     /// Print JSON

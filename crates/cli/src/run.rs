@@ -7,6 +7,7 @@ use std::sync::mpsc::{Sender, channel, sync_channel};
 
 use convoy_gateway::config::{self, Config, Nowhere, OnStop};
 use convoy_gateway::control::ControlServer;
+use convoy_gateway::events::{Events, What};
 use convoy_gateway::helper::{Helper, HelperError};
 use convoy_gateway::lock::Lock;
 use convoy_gateway::notify::{self, Progress};
@@ -41,7 +42,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
         }
     };
     running.summary.log(&running.gateway.snapshot());
-    tracing::info!("ready");
+    running.gateway.events().tell(What::Ready, "ready");
     notify_manager(Progress::Ready);
     let ended = running.gateway.work(&received);
     // A gateway that failed must not let its traffic continue in plaintext, so its routes keep
@@ -115,12 +116,13 @@ impl Running {
         let gateway = Gateway::start(config, Arc::clone(helper), |text| tracing::warn!("{text}"))
             .map_err(|error| failed(&error))?;
         let load = load_by(path, helper);
-        server.start(Arc::clone(&load), orders.clone()).map_err(socket)?;
+        server.start(Arc::clone(&load), orders.clone(), gateway.events().clone()).map_err(socket)?;
         if let Some(listener) = metrics {
             let told = |error| Failure::Failed(format!("metrics: {error}"));
             convoy_gateway::metrics::serve(listener, orders.clone()).map_err(told)?;
         }
-        listen_to_signals(load, orders).map_err(|error| Failure::Failed(format!("signals: {error}")))?;
+        listen_to_signals(load, orders, gateway.events().clone())
+            .map_err(|error| Failure::Failed(format!("signals: {error}")))?;
         privileges::confine(&system_calls).map_err(|error| failed(&error))?;
         gateway.route().map_err(|error| failed(&error))?;
         Ok(Self { gateway, summary, _control: server })
@@ -135,7 +137,7 @@ fn notify_manager(progress: Progress) {
 }
 
 /// SIGTERM and SIGINT drain and stop, SIGHUP reloads.
-fn listen_to_signals(load: Load, orders: Sender<Order>) -> std::io::Result<()> {
+fn listen_to_signals(load: Load, orders: Sender<Order>, events: Events) -> std::io::Result<()> {
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])?;
     // Reloads run on a thread of their own: a large file takes long, and SIGTERM must still be
     // handled. A pending reload covers all later requests.
@@ -144,7 +146,7 @@ fn listen_to_signals(load: Load, orders: Sender<Order>) -> std::io::Result<()> {
     supervise::spawn("reload", orders.clone(), move || {
         for () in asked {
             // The result is in the log.
-            let _ = run::reload(&load, &reloads, Box::new(drop));
+            let _ = run::reload(&load, &reloads, &events, Box::new(drop));
         }
     })?;
     supervise::spawn("signals", orders.clone(), move || {

@@ -56,10 +56,15 @@ impl Climb {
         }
     }
 
+    /// The warning in words.
+    pub fn message(&self) -> String {
+        format!("packets were dropped: {}", self.meaning())
+    }
+
     /// Logs it as a warning.
     pub fn warn(&self) {
         let Self { scope, reason, packets, over_ns, .. } = self;
-        let (meaning, seconds) = (self.meaning(), over_ns / 1_000_000_000);
+        let (message, seconds) = (self.message(), over_ns / 1_000_000_000);
         let reason = reason.name();
         match scope.direction {
             Some(direction) => {
@@ -68,16 +73,9 @@ impl Climb {
                     SaDirection::Inbound => "inbound",
                 };
                 let tunnel = scope.tunnel.as_str();
-                tracing::warn!(
-                    tunnel,
-                    direction,
-                    reason,
-                    packets,
-                    seconds,
-                    "packets were dropped: {meaning}"
-                );
+                tracing::warn!(tunnel, direction, reason, packets, seconds, "{message}");
             }
-            None => tracing::warn!(reason, packets, seconds, "packets were dropped: {meaning}"),
+            None => tracing::warn!(reason, packets, seconds, "{message}"),
         }
     }
 }

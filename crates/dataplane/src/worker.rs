@@ -10,7 +10,7 @@ pub use crate::side::Side;
 use std::sync::Arc;
 use std::time::Duration;
 
-use convoy_ipsec::{DropReason, LifetimeEvent, MappingChange};
+use convoy_ipsec::{DropReason, LifetimeEvent, MappingChange, PathChange};
 use convoy_packet::protocol::UDP;
 use convoy_packet::{Frame, FramePool, FrameSize, ipv4, ipv6};
 use convoy_port::{Port, PortDescription, PortError, PortTraits, Prefix};
@@ -44,8 +44,10 @@ pub enum WorkerEvent {
     Engine(EngineEvent),
     /// An SA reached a lifetime limit.
     Lifetime(LifetimeEvent),
-    /// A peer has changed its address or port; told at most once a tick for each SA.
+    /// Packets of an inbound SA come from another address or port.
     Moved(MappingChange),
+    /// A path was found to carry less than assumed.
+    PathMtu(PathChange),
 }
 
 /// The ports and the pipeline of one thread.
@@ -431,13 +433,15 @@ impl Worker {
         if self.is_behind {
             self.next_tick_ns = now_ns + BEHIND_NS;
         }
+        let ipsec = self.pipeline.ipsec_mut();
         if let Some(daemon) = &self.daemon {
-            let ipsec = self.pipeline.ipsec_mut();
             self.untold.extend_from_slice(&self.lifetimes);
             // An SA that was removed meanwhile is known to have ended.
             self.untold.retain(|event| ipsec.tables.place(event.sa).is_some() && !daemon.expire(event));
         }
         self.tell_moves();
+        let ipsec = self.pipeline.ipsec_mut();
+        self.events.extend(ipsec.tables.take_path_changes().into_iter().map(WorkerEvent::PathMtu));
         self.events.extend(self.lifetimes.drain(..).map(WorkerEvent::Lifetime));
         let engines = self.pipeline.stage_mut().take_events();
         self.events.extend(engines.into_iter().map(WorkerEvent::Engine));

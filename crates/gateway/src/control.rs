@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use socket2::Type;
 use zeroize::Zeroizing;
 
+use crate::events::{EventPage, Events};
 use crate::explain::{ExplainRequest, Explanation};
 use crate::run::{Load, Order, ReloadReport, Reply, reload};
 use crate::snapshot::Snapshot;
@@ -23,7 +24,7 @@ use crate::supervise;
 use crate::trace::{TraceReport, TraceRequest};
 
 /// Version of the protocol; a client of another is refused.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 /// The longest request, in bytes.
 const REQUEST_BYTES: usize = 4096;
 /// Clients that may wait to be served.
@@ -58,6 +59,11 @@ pub enum Ask {
     Traced,
     /// End the trace.
     EndTrace,
+    /// The events behind the one of this number; 0 is before the first.
+    Events {
+        /// The last number that the client has seen.
+        after: u64,
+    },
 }
 
 impl Ask {
@@ -65,6 +71,7 @@ impl Ask {
     fn timeout(&self) -> Duration {
         match self {
             Self::Ping | Self::Stop | Self::Trace(_) | Self::Traced | Self::EndTrace => TIMEOUT * 2,
+            Self::Events { .. } => TIMEOUT * 2,
             Self::Snapshot => SNAPSHOT_TIMEOUT + TIMEOUT,
             Self::Explain(_) | Self::Keys => SNAPSHOT_TIMEOUT + TIMEOUT,
             Self::Reload => RELOAD_TIMEOUT + TIMEOUT,
@@ -96,6 +103,8 @@ pub enum Answer {
     Traced(TraceReport),
     /// To `reload`; with [`ReloadReport::refused`] it was done only in part.
     Reloaded(ReloadReport),
+    /// To `events`.
+    Events(EventPage),
     /// Done.
     Good,
     /// Not done.
@@ -133,16 +142,19 @@ impl ControlServer {
         Ok(Self { path: path.to_owned(), listener: Some(UnixListener::from(OwnedFd::from(socket))) })
     }
 
-    /// Serves clients on a thread of its own. `load` reads the configuration for a reload.
+    /// Serves clients on a thread of its own. `load` reads the configuration for a reload, and
+    /// `events` has what happened.
     ///
     /// # Errors
     /// That the system refused a thread.
-    pub fn start(&mut self, load: Load, orders: Sender<Order>) -> io::Result<()> {
+    pub fn start(&mut self, load: Load, orders: Sender<Order>, events: Events) -> io::Result<()> {
         let Some(listener) = self.listener.take() else { return Ok(()) };
         supervise::spawn("control", orders.clone(), move || {
             for client in listener.incoming().flatten() {
                 // A client that disconnects early needs no answer.
-                supervise::survive("a client of the control socket", || drop(serve(client, &load, &orders)));
+                supervise::survive("a client of the control socket", || {
+                    drop(serve(client, &load, &orders, &events));
+                });
             }
         })?;
         Ok(())
@@ -155,7 +167,7 @@ impl Drop for ControlServer {
     }
 }
 
-fn serve(client: UnixStream, load: &Load, orders: &Sender<Order>) -> io::Result<()> {
+fn serve(client: UnixStream, load: &Load, orders: &Sender<Order>, events: &Events) -> io::Result<()> {
     if convoy_ike::local::trusted_peer(&client).is_none() {
         return Ok(());
     }
@@ -166,7 +178,7 @@ fn serve(client: UnixStream, load: &Load, orders: &Sender<Order>) -> io::Result<
         Ok(Request { ask: Ask::Keys, .. }) if !convoy_ike::local::is_root(&client) => {
             Answer::Refused("only root gets the keys".to_owned())
         }
-        Ok(request) => answer(request.ask, load, orders),
+        Ok(request) => answer(request.ask, load, orders, events),
     };
     if let Answer::Keys(keys) = &answer {
         // One buffer that is long enough, escapes included, and wiped.
@@ -203,13 +215,14 @@ fn read_request(client: &UnixStream) -> io::Result<Vec<u8>> {
     Ok(line)
 }
 
-fn answer(ask: Ask, load: &Load, orders: &Sender<Order>) -> Answer {
+fn answer(ask: Ask, load: &Load, orders: &Sender<Order>, events: &Events) -> Answer {
     match ask {
         Ask::Ping => Answer::Good,
+        Ask::Events { after } => Answer::Events(events.after(after)),
         Ask::Reload => {
             let (reply, report) = channel();
             let reply = Box::new(move |report| drop(reply.send(report)));
-            match reload(load, orders, reply).map(|()| report.recv_timeout(RELOAD_TIMEOUT)) {
+            match reload(load, orders, events, reply).map(|()| report.recv_timeout(RELOAD_TIMEOUT)) {
                 Ok(Ok(Ok(report))) => Answer::Reloaded(report),
                 Ok(Ok(Err(reason))) => Answer::Refused(reason),
                 Ok(Err(_)) => {
@@ -294,7 +307,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("control.sock");
         let mut refusing = ControlServer::listen(&path).expect("listening");
-        refusing.start(no_file(), channel().0).expect("a thread");
+        refusing.start(no_file(), channel().0, Events::default()).expect("a thread");
         let told = "the configuration stays as it was:\nsite.toml:3: unknown key".to_owned();
         assert_eq!(ask(&path, Ask::Reload).expect("an answer"), Answer::Refused(told));
         let path = folder.path().join("other.sock");
@@ -303,7 +316,7 @@ mod tests {
             crate::config::Config::parse("test.toml", "").map(Box::new).map_err(|errors| errors.to_string())
         });
         let mut server = ControlServer::listen(&path).expect("listening");
-        server.start(load, orders).expect("a thread");
+        server.start(load, orders, Events::default()).expect("a thread");
         let report =
             ReloadReport { stayed: 2, came: 1, refused: vec!["why".to_owned()], ..Default::default() };
         let answer = report.clone();
@@ -317,11 +330,11 @@ mod tests {
 
     #[test]
     fn requests_are_read_and_others_refused_with_a_reason() {
-        let good = br#"{"version":2,"ask":"snapshot"}"#;
-        assert_eq!(parse_request(good), Ok(Request { version: 2, ask: Ask::Snapshot }));
+        let good = br#"{"version":3,"ask":"snapshot"}"#;
+        assert_eq!(parse_request(good), Ok(Request { version: 3, ask: Ask::Snapshot }));
         let other = parse_request(br#"{"version":9,"ask":"ping"}"#).expect_err("another version");
-        assert_eq!(other, "protocol version 9; this gateway speaks 2");
-        for bad in [&b""[..], b"{", b"\xff\xff", br#"{"version":2,"ask":"secrets"}"#, br#"{"version":2}"#] {
+        assert_eq!(other, "protocol version 9; this gateway speaks 3");
+        for bad in [&b""[..], b"{", b"\xff\xff", br#"{"version":3,"ask":"secrets"}"#, br#"{"version":2}"#] {
             assert!(parse_request(bad).expect_err("not a request").starts_with("not a request"));
         }
     }
@@ -330,12 +343,16 @@ mod tests {
     fn a_client_is_answered_and_the_socket_is_for_its_owner_alone() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("control.sock");
-        let (orders, received) = channel();
+        let ((orders, received), events) = (channel(), Events::default());
         let mut server = ControlServer::listen(&path).expect("listening");
-        server.start(no_file(), orders).expect("a thread");
+        server.start(no_file(), orders, events.clone()).expect("a thread");
         let mode = std::fs::metadata(&path).expect("a socket").permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         assert_eq!(ask(&path, Ask::Ping).expect("an answer"), Answer::Good);
+        events.warn("twice");
+        events.warn("twice");
+        let page = events.after(1);
+        assert_eq!(ask(&path, Ask::Events { after: 1 }).expect("an answer"), Answer::Events(page));
         assert_eq!(ask(&path, Ask::Stop).expect("an answer"), Answer::Good);
         assert!(matches!(received.recv(), Ok(Order::Stop)));
         let worker = std::thread::spawn(move || {
@@ -372,7 +389,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("control.sock");
         let mut server = ControlServer::listen(&path).expect("listening");
-        server.start(no_file(), channel().0).expect("a thread");
+        server.start(no_file(), channel().0, Events::default()).expect("a thread");
         let client = UnixStream::connect(&path).expect("listening");
         // The server may hang up while this is still being written.
         let _ = (&client).write_all(&[b'x'; 100_000]);

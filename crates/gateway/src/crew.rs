@@ -9,10 +9,11 @@ use std::time::{Duration, Instant};
 
 use convoy_port::PortError;
 
+use crate::events::Events;
 use crate::run::RunError;
 use crate::supervise::words;
 use crate::worker_handles::WorkerHandles;
-use crate::worker_thread::{Command, Common, DRAIN, Notify, WorkerThread};
+use crate::worker_thread::{Command, Common, DRAIN, WorkerThread};
 
 /// Time for a worker to end beyond the time for its packets.
 const GRACE: Duration = Duration::from_secs(2);
@@ -33,13 +34,13 @@ impl Crew {
     /// The system's, if it cannot create a thread; those already started end then.
     pub(crate) fn start(
         threads: Vec<(WorkerThread, Receiver<Command>)>,
-        notify: &Notify,
+        events: &Events,
     ) -> io::Result<Self> {
         let mut crew = Self { threads: Vec::new(), common: Arc::default() };
         for (number, (mut worker, commands)) in threads.into_iter().enumerate() {
-            let (common, notify) = (Arc::clone(&crew.common), Arc::clone(notify));
+            let (common, events) = (Arc::clone(&crew.common), events.clone());
             let thread = Builder::new().name(format!("worker {number}"));
-            let spawned = thread.spawn(move || worker.work(&commands, &common, &notify));
+            let spawned = thread.spawn(move || worker.work(&commands, &common, &events));
             match spawned {
                 Ok(thread) => crew.threads.push((number, thread)),
                 Err(error) => {

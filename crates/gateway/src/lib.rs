@@ -6,6 +6,7 @@
 //!   [pipeline](convoy_dataplane::pipeline::Pipeline) for each worker from it.
 //! - [`Gateway`](run::Gateway) has the ports and the workers' threads. It executes
 //!   [`Order`](run::Order)s one after the other: stop, reload, show.
+//! - [`Events`](events::Events) logs what happens and keeps it for `convoy show events`.
 //! - [`Snapshot`](snapshot::Snapshot) is the visible state of a gateway; `convoy show`, the metrics
 //!   page and tests read the same.
 //!
@@ -32,6 +33,7 @@ pub mod control;
 mod crew;
 mod drop_words;
 pub mod engines;
+pub mod events;
 pub mod explain;
 pub mod genkey;
 pub mod guard;

@@ -4,6 +4,7 @@ mod error;
 mod peers;
 mod protect;
 mod reload;
+mod static_news;
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -25,6 +26,7 @@ use crate::charon::Charon;
 use crate::choice;
 use crate::config::{Config, OnStop};
 use crate::crew::Crew;
+use crate::events::Events;
 use crate::explain::{ExplainRequest, Explanation, explain};
 use crate::guard::GuardWatch;
 use crate::helper::Helper;
@@ -37,7 +39,7 @@ use crate::state::{Beginnings, State};
 use crate::trace::{TraceReport, TraceRequest, Tracing};
 use crate::wireshark;
 use crate::worker_handles::WorkerHandles;
-use crate::worker_thread::{Notify, WorkerThread};
+use crate::worker_thread::WorkerThread;
 
 pub use error::RunError;
 pub use reload::{Load, ReloadReport, Reloading, reload};
@@ -82,7 +84,8 @@ pub struct Gateway {
     links: Arc<InterfaceLinks>,
     /// The MTU of the inside interface since the start.
     inner_mtu: InnerMtu,
-    notify: Notify,
+    /// Logs and keeps what happens.
+    events: Events,
     /// Does what needs privileges; a gateway over given ports has none.
     helper: Option<Arc<Helper>>,
     state: Option<State>,
@@ -115,11 +118,11 @@ impl Gateway {
         helper: Arc<Helper>,
         notify: impl Fn(String) + Send + Sync + 'static,
     ) -> Result<Self, RunError> {
+        let events = Events::new(notify);
         let (account, warning) = Account::find(config.user.as_deref())?;
-        warning.into_iter().for_each(&notify);
-        let notify: Notify = Arc::new(notify);
+        warning.into_iter().for_each(|warning| events.warn(warning));
         convoy_dataplane::memory::make_region(config.workers)?;
-        let state = State::open(&config, &notify)?;
+        let state = State::open(&config, &events.notify())?;
         assemble::start_dpdk(&config)?;
         let ports = ports::open_all(&config)?;
         let engines = OpenEngines::configured(&config)?;
@@ -128,11 +131,11 @@ impl Gateway {
         let mut costs = assemble::costs();
         costs.hold();
         if let Err(error) = privileges::lock_memory() {
-            notify(error.to_string());
+            events.warn(error.to_string());
         }
         privileges::give_up(account.as_ref())?;
         privileges::give_up_in_dpdk()?;
-        let mut gateway = Self::over(config, (ports, engines), charon, state, costs, notify)?;
+        let mut gateway = Self::over(config, (ports, engines), charon, state, costs, events)?;
         wipe_stack();
         gateway.helper = Some(helper);
         Ok(gateway)
@@ -147,7 +150,7 @@ impl Gateway {
         mut charon: Option<Charon>,
         mut state: Option<State>,
         mut costs: Costs,
-        notify: Notify,
+        events: Events,
     ) -> Result<Self, RunError> {
         convoy_dataplane::memory::check(config.workers)?;
         let mut engines = assemble::start_engines(engines, &config, &mut costs)?;
@@ -200,15 +203,15 @@ impl Gateway {
             }
             threads.push((thread, received));
         }
-        let (crew, handles) = (Crew::start(threads, &notify)?, WorkerHandles::new(handles));
+        let (crew, handles) = (Crew::start(threads, &events)?, WorkerHandles::new(handles));
         drop(models);
         let ahead = ahead(&config, &costs);
         calibrator::start(costs, wants, ahead, handles.clone())?;
         if let Some(state) = &mut state {
-            state.keep(handles.clone(), Arc::clone(&notify))?;
+            state.keep(handles.clone(), events.notify())?;
         }
         if let Some(charon) = &mut charon {
-            charon.join(handles.clone(), &config, clock.clone()).map_err(RunError::Charon)?;
+            charon.join(handles.clone(), &config, clock.clone(), events.clone()).map_err(RunError::Charon)?;
         }
         let inner_mtu = inner_mtu(&config);
         let began_with_static_keys = config.has_static_keys();
@@ -223,7 +226,7 @@ impl Gateway {
             configured_s: since_1970_s(),
             links,
             inner_mtu,
-            notify,
+            events,
             helper: None,
             state,
             began_with_static_keys,
@@ -296,6 +299,11 @@ impl Gateway {
     /// What happens to the routes when this gateway ends, by its current configuration.
     pub fn on_stop(&self) -> OnStop {
         self.config.on_stop
+    }
+
+    /// Its events.
+    pub fn events(&self) -> &Events {
+        &self.events
     }
 
     /// The current state.

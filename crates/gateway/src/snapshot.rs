@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 pub use configured::ConfiguredRow;
 pub(crate) use gather::gather;
+pub(crate) use of_worker::direction;
 pub use peers::{PeerRow, PeerState, WayRow};
 pub use rows::{
     Buckets, CharonRow, EngineRow, GuardRow, IptfsRow, MemoryRow, NameRow, PolicyRow, PortRow, SaRow,

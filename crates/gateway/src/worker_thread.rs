@@ -18,14 +18,15 @@ use convoy_dataplane::worker::{Worker, WorkerEvent};
 use convoy_engine::{EngineDescription, wipe_stack};
 use convoy_ike::state::ChildName;
 use convoy_ipsec::{
-    DropCounters, Expiry, LifetimeEvent, MappingChange, PolicyChange, SaConfig, SaCursor, SaDirection,
-    SaEnds, SaNumber, SaView, Tables, TunnelId, UdpEncap,
+    DropCounters, Expiry, LifetimeEvent, MappingChange, PathChange, PolicyChange, SaConfig, SaCursor,
+    SaDirection, SaEnds, SaNumber, SaView, Tables, TunnelId, UdpEncap,
 };
 use convoy_port::{PortError, Prefix};
 
 use crate::assemble::{self, Installed};
 use crate::config::{Config, TunnelConfig};
-use crate::snapshot::Snapshot;
+use crate::events::{self, Events, What};
+use crate::snapshot::{self, Snapshot};
 use crate::state::{self, Beginnings, Report, Reporter};
 use crate::survey::{STEP, SaNote, Survey, Surveyed};
 
@@ -123,6 +124,8 @@ pub(crate) struct WorkerThread {
     /// The totals of the tunnels, whatever happens to their SAs.
     ledger: Ledger,
     drop_watch: DropWatch,
+    /// Warnings of dropped packets that were not given yet.
+    climbs: Vec<Climb>,
     /// The walk over the SAs in progress, if any.
     survey: Option<Survey>,
     /// The channel to the keeper of the state file, if there is one.
@@ -149,6 +152,7 @@ impl WorkerThread {
             names: HashMap::new(),
             ledger: Ledger::for_sas(sas),
             drop_watch: DropWatch::default(),
+            climbs: Vec::new(),
             survey: None,
             reporter: None,
         };
@@ -176,7 +180,7 @@ impl WorkerThread {
         &mut self,
         commands: &Receiver<Command>,
         common: &Common,
-        notify: &Notify,
+        events: &Events,
     ) -> Result<(), PortError> {
         self.worker.prepare_thread();
         let mut vote = HandoffVote { common, is_cast: false };
@@ -192,11 +196,11 @@ impl WorkerThread {
             } else if !rounds.is_multiple_of(ROUNDS) {
                 continue;
             }
-            self.look_around(notify);
+            self.look_around(events);
             has_more = self.follow(commands);
         }
         self.drain(&mut vote)?;
-        self.tell_events(notify);
+        self.tell_events(events);
         self.report_end();
         Ok(())
     }
@@ -212,9 +216,10 @@ impl WorkerThread {
 
     /// The work between two rounds: messages for the operator, and reports to the keeper of the
     /// state file.
-    pub(crate) fn look_around(&mut self, notify: &Notify) {
-        self.tell_events(notify);
+    pub(crate) fn look_around(&mut self, events: &Events) {
+        self.tell_events(events);
         self.watch_drops();
+        self.climbs.drain(..).for_each(|climb| events.dropped(&climb));
         self.report_numbers();
     }
 
@@ -269,28 +274,58 @@ impl WorkerThread {
         Ok(())
     }
 
-    fn tell_events(&mut self, notify: &Notify) {
+    fn tell_events(&mut self, events: &Events) {
+        let worker = self.tables().worker();
         for event in self.worker.take_events() {
             match event {
-                WorkerEvent::Engine(event @ EngineEvent::CameBack { .. }) => tracing::info!("{event}"),
-                WorkerEvent::Engine(event) => notify(event.to_string()),
-                WorkerEvent::Lifetime(LifetimeEvent { name, expiry: Expiry::Soft, .. }) => {
-                    tracing::info!("SA {name}: soft lifetime reached");
+                WorkerEvent::Engine(event) => {
+                    let message = event.to_string();
+                    let what = match event {
+                        EngineEvent::Quarantined { engine, reason } => {
+                            What::EngineOut { engine, worker, reason }
+                        }
+                        EngineEvent::CameBack { engine } => What::EngineBack { engine, worker },
+                    };
+                    events.tell(what, message);
                 }
-                WorkerEvent::Lifetime(LifetimeEvent { name, expiry: Expiry::Hard, .. }) => {
-                    notify(format!("SA {name}: hard lifetime reached; it no longer carries packets"));
-                }
-                WorkerEvent::Moved(MappingChange { tunnel, old, new, .. }) => {
-                    let tunnel = self.name_of(tunnel).unwrap_or_default();
-                    tracing::info!(
-                        tunnel = &*tunnel,
-                        "the peer has moved from {} to {}",
-                        Place(old),
-                        Place(new)
-                    );
+                WorkerEvent::Lifetime(event) => self.tell_lifetime(events, &event),
+                WorkerEvent::Moved(change) => self.tell_move(events, &change),
+                WorkerEvent::PathMtu(PathChange { tunnel, peer, mtu }) => {
+                    let tunnel = self.shown_name(tunnel);
+                    let message = format!("tunnel {tunnel}: the path MTU to {peer} is {mtu} bytes");
+                    events.tell(What::PathMtu { tunnel, peer: peer.to_string(), mtu }, message);
                 }
             }
         }
+    }
+
+    fn tell_lifetime(&self, events: &Events, event: &LifetimeEvent) {
+        let LifetimeEvent { name, expiry, tunnel, .. } = event;
+        let sa = events::SaName {
+            tunnel: self.shown_name(*tunnel),
+            spi: name.spi,
+            direction: snapshot::direction(name.direction).to_owned(),
+        };
+        match expiry {
+            Expiry::Soft => events.tell(What::SaExpiring(sa), format!("SA {name}: soft lifetime reached")),
+            Expiry::Hard => {
+                let message = format!("SA {name}: hard lifetime reached; it no longer carries packets");
+                events.tell(What::SaExpired(sa), message);
+            }
+        }
+    }
+
+    /// charon's peers have moved once charon says so.
+    fn tell_move(&self, events: &Events, change: &MappingChange) {
+        let Some(tunnel) = self.configured_name(change.tunnel) else { return };
+        let (old, new) = (Place(change.old).to_string(), Place(change.new).to_string());
+        let message = format!("tunnel {tunnel}: the peer has moved from {old} to {new}");
+        events.tell(What::PeerMoved { tunnel: tunnel.to_owned(), old, new }, message);
+    }
+
+    /// The name of a tunnel; empty while it has none.
+    fn shown_name(&self, tunnel: TunnelId) -> String {
+        self.name_of(tunnel).map(Cow::into_owned).unwrap_or_default()
     }
 
     /// Starts a survey of all counters if packets were dropped of which the operator should be
@@ -303,12 +338,12 @@ impl WorkerThread {
         }
     }
 
-    /// Warns the operator of dropped packets. The totals have been updated since `all` was counted,
+    /// Finds the dropped packets of which the operator is to be warned. The totals have been updated since `all` was counted,
     /// so that no drop of a tunnel is taken for one of none.
-    fn warn_of_drops(&mut self, all: &DropCounters) {
+    fn find_climbs(&mut self, all: &DropCounters) {
         let drops = self.ledger.drops(all);
         let now_ns = self.worker.pipeline().clock().now_ns();
-        self.drop_watch.look(now_ns, drops).iter().for_each(Climb::warn);
+        self.climbs.extend(self.drop_watch.look(now_ns, drops));
     }
 
     /// Reports the state of this worker step by step from now on. A survey in progress is
@@ -323,7 +358,7 @@ impl WorkerThread {
         if survey.step(self) {
             self.survey = Some(survey);
         } else if !survey.is_told() {
-            self.warn_of_drops(survey.drops_before());
+            self.find_climbs(survey.drops_before());
         }
         true
     }

@@ -37,6 +37,10 @@ impl Backend for Memory {
         println!("warn {child} {configured} {mode}");
     }
 
+    fn tell(&mut self, news: ChildNews) {
+        println!("news {} {:?}", news.child, news.what);
+    }
+
     fn install(&mut self, sa: SaConfig, _: Option<u32>) -> Result<SaNumber, Refusal> {
         let number = SaNumber { owner: 0, index: SaIndex(self.next), generation: self.next };
         self.next += 1;

@@ -25,7 +25,7 @@ pub use explain::{Fit, Miss, Supposed};
 pub use frame_notes::FrameNote;
 pub use inbound::{Inbound, InboundBurst};
 pub use outbound::{Outbound, OutboundBurst, WithoutSa};
-pub use tables::Tables;
+pub use tables::{PathChange, Tables};
 pub use upkeep::{LifetimeEvent, Upkeep};
 pub use view::{IpsecCounters, PolicyView, ReplayView, SaCursor, SaView};
 

@@ -1,5 +1,6 @@
 //! `convoy show`: prints the state of a running gateway.
 
+mod events;
 mod filter;
 mod summary;
 mod tables;
@@ -36,6 +37,9 @@ pub(crate) fn run(args: &ShowArgs) -> Result<(), Failure> {
     if let Some(file) = &args.wireshark {
         return wireshark::write(args, file);
     }
+    if args.what == Some(Shown::Events) {
+        return events::run(args);
+    }
     let mut out = io::stdout();
     let clear = if args.watch.is_some() && !args.json && out.is_terminal() { CLEAR } else { "" };
     let mut before: Option<Snapshot> = None;
@@ -57,12 +61,16 @@ pub(crate) fn run(args: &ShowArgs) -> Result<(), Failure> {
 
 /// Refuses options that what is shown does not have.
 fn are_sensible(args: &ShowArgs) -> Result<(), Failure> {
-    let has_tunnels = matches!(args.what, Some(Shown::Sa | Shown::Tunnel | Shown::Policy));
+    let has_peers = matches!(args.what, Some(Shown::Sa | Shown::Tunnel | Shown::Policy));
+    let has_tunnels = has_peers || args.what == Some(Shown::Events);
     if args.name.is_some() && !matches!(args.what, Some(Shown::Tunnel)) {
         return Err(Failure::Config("only `convoy show tunnel` takes a NAME".to_owned()));
     }
-    if (args.tunnel.is_some() || args.peer.is_some()) && !has_tunnels {
-        return Err(Failure::Config("--tunnel and --peer are for sa, tunnel and policy".to_owned()));
+    if args.tunnel.is_some() && !has_tunnels {
+        return Err(Failure::Config("--tunnel is for sa, tunnel, policy and events".to_owned()));
+    }
+    if args.peer.is_some() && !has_peers {
+        return Err(Failure::Config("--peer is for sa, tunnel and policy".to_owned()));
     }
     Ok(())
 }
@@ -76,7 +84,17 @@ fn shown(args: &ShowArgs, now: &Snapshot, before: Option<&Snapshot>) -> Result<S
     if args.json {
         return json(args, &view, &filter);
     }
+    if args.what.is_none() {
+        return Ok(summary(args, &view)?.text(now.taken_s));
+    }
     table(args.what, args.name.is_some(), &view, &filter)
+}
+
+/// The summary, with the warnings of the last time.
+fn summary(args: &ShowArgs, view: &View<'_>) -> Result<Summary, Failure> {
+    let mut summary = Summary::of(view);
+    summary.warn(events::warnings(args, view.now.taken_s)?);
+    Ok(summary)
 }
 
 /// A table, or the summary.
@@ -87,7 +105,7 @@ fn table(what: Option<Shown>, is_one: bool, view: &View<'_>, filter: &Filter<'_>
         Ok(table(&View { now: &now, ..*view }))
     };
     Ok(match what {
-        None => Summary::of(view).text(view.now.taken_s),
+        None | Some(Shown::Events) => Summary::of(view).text(view.now.taken_s),
         Some(Shown::Tunnel) if is_one => tunnels::details(view, &filter.peers(view.now)?),
         Some(Shown::Tunnel) => tunnels::list(view, &filter.peers(view.now)?),
         Some(Shown::Sa) => return narrowed(tables::sas),
@@ -106,7 +124,7 @@ fn json(args: &ShowArgs, view: &View<'_>, filter: &Filter<'_>) -> Result<String,
     // A stream has a line for each moment.
     let is_line = args.watch.is_some();
     let text = match args.what {
-        None => text(&Summary::of(view), is_line),
+        None | Some(Shown::Events) => text(&summary(args, view)?, is_line),
         Some(Shown::Tunnel) => {
             let peers = filter.peers(view.now)?;
             let details = || peers.iter().map(|peer| Details::of(view, peer)).collect::<Vec<_>>();

@@ -91,6 +91,11 @@ impl Summary {
         }
     }
 
+    /// Adds warnings.
+    pub(crate) fn warn(&mut self, warnings: Vec<String>) {
+        self.warnings.extend(warnings);
+    }
+
     /// As text, of at most 80 columns where words allow it.
     pub(crate) fn text(&self, taken_s: f64) -> String {
         let workers = if self.workers == 1 { "worker" } else { "workers" };

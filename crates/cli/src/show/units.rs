@@ -33,6 +33,24 @@ pub(crate) fn time(seconds: f64) -> String {
     format!("{:.0}{name}", (seconds / unit).floor())
 }
 
+/// A time in seconds since 1970, as the log has it but for fractions: `2026-11-26T02:12:14Z`.
+pub(crate) fn utc(seconds: f64) -> String {
+    let seconds = seconds.max(0.0) as u64;
+    let (days, of_day) = (seconds / 86_400, seconds % 86_400);
+    // Years begin in March here, so that a leap day is the last of its year (Hinnant, "chrono-Compatible
+    // Low-Level Date Algorithms").
+    let days = days + 719_468;
+    let (era, day) = (days / 146_097, days % 146_097);
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let (month, is_next) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+    let year = era * 400 + year + is_next;
+    let (hour, minute, second) = (of_day / 3_600, of_day / 60 % 60, of_day % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -53,6 +71,20 @@ mod tests {
         for (count, shown) in cases {
             assert_eq!(short(count), shown);
             assert!(short(count).len() <= 5, "{shown}");
+        }
+    }
+
+    #[test]
+    fn a_time_is_a_date_of_the_calendar() {
+        let cases = [
+            (0.9, "1970-01-01T00:00:00Z"),
+            (951_782_399.0, "2000-02-28T23:59:59Z"),
+            (951_782_400.0, "2000-02-29T00:00:00Z"),
+            (1_764_121_934.5, "2025-11-26T01:52:14Z"),
+            (4_107_542_400.0, "2100-03-01T00:00:00Z"),
+        ];
+        for (seconds, shown) in cases {
+            assert_eq!(utc(seconds), shown);
         }
     }
 

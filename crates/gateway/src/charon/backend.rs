@@ -3,11 +3,14 @@
 use std::sync::Arc;
 
 use convoy_ike::protocol::EncapMode;
-use convoy_ike::state::{Backend, ChildName, Ends, PolicyUpdate, Refusal, SaUsage};
+use convoy_ike::state::{
+    Backend, ChildChange, ChildName, ChildNews, ChildSa, Ends, PolicyUpdate, Refusal, SaUsage,
+};
 use convoy_ipsec::{SaConfig, SaDirection, SaEnds, SaNumber, TunnelId, UdpEncap};
 
 use super::networks::Networks;
 use crate::config::Config;
+use crate::events::{Events, SaNews, What};
 use crate::worker_handles::WorkerHandles;
 
 /// Changes of policies that a worker applies between two rounds; more are applied part by part.
@@ -21,13 +24,14 @@ pub(crate) struct Workers {
     /// The UDP port that each worker sends from beside [`natt_port`](Self::natt_port), if it has
     /// one.
     own_ports: Vec<u16>,
+    events: Events,
 }
 
 impl Workers {
-    pub(crate) fn new(handles: WorkerHandles, config: &Config) -> Self {
+    pub(crate) fn new(handles: WorkerHandles, config: &Config, events: Events) -> Self {
         let with_ports = if config.has_own_ports() { config.workers } else { 0 };
         let own_ports = (0..with_ports).map(|worker| config.own_port(worker)).collect();
-        Self { handles, networks: Networks::default(), natt_port: config.natt_port(), own_ports }
+        Self { handles, networks: Networks::default(), natt_port: config.natt_port(), own_ports, events }
     }
 
     /// The resource of a worker's own SAs of a tunnel.
@@ -44,6 +48,12 @@ impl Workers {
         let local_port = if is_any { own.unwrap_or(self.natt_port) } else { encap.local_port };
         UdpEncap { local_port, ..encap }
     }
+}
+
+fn came(tunnel: String, sa: &ChildSa) -> SaNews {
+    let peer = if sa.is_encapsulated { sa.peer.to_string() } else { sa.peer.ip().to_string() };
+    let ChildSa { spi_out, spi_in, transform, .. } = *sa;
+    SaNews { tunnel, peer, spi_out, spi_in, algorithms: transform.to_string() }
 }
 
 fn silent(worker: u16) -> Refusal {
@@ -69,6 +79,20 @@ impl Backend for Workers {
             %child,
             "its SAs are in {mode} mode and not in {configured} mode as configured: the peer has not agreed to it"
         );
+    }
+
+    fn tell(&mut self, news: ChildNews) {
+        let tunnel = news.child.to_string();
+        match news.what {
+            ChildChange::Up(sa) => self.events.sa_up(came(tunnel, &sa)),
+            ChildChange::Rekeyed(sa) => self.events.sa_rekeyed(came(tunnel, &sa)),
+            ChildChange::Down(sa) => self.events.sa_down(came(tunnel, &sa)),
+            ChildChange::Moved { old, new } => {
+                let (old, new) = (old.to_string(), new.to_string());
+                let message = format!("tunnel {tunnel}: its peer has moved from {old} to {new}");
+                self.events.tell(What::PeerMoved { tunnel, old, new }, message);
+            }
+        }
     }
 
     fn remove(&mut self, sa: SaNumber) {

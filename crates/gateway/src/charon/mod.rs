@@ -24,6 +24,7 @@ use convoy_packet::{IpHeader, Layout, udp};
 use rand::RngCore;
 
 use crate::config::Config;
+use crate::events::Events;
 use crate::snapshot::CharonRow;
 use crate::worker_handles::WorkerHandles;
 pub(crate) use backend::Workers;
@@ -99,11 +100,17 @@ impl Charon {
         Arc::clone(&self.notifiers[usize::from(worker)]) as Arc<dyn Daemon>
     }
 
-    /// Gives charon the workers, and serves it.
+    /// Gives charon the workers, and serves it; `events` receives news of its tunnels.
     ///
     /// # Errors
     /// That the system refused a thread.
-    pub(crate) fn join(&mut self, handles: WorkerHandles, config: &Config, clock: Clock) -> io::Result<()> {
+    pub(crate) fn join(
+        &mut self,
+        handles: WorkerHandles,
+        config: &Config,
+        clock: Clock,
+        events: Events,
+    ) -> io::Result<()> {
         let numbers = config.interfaces.iter().zip(1..);
         let interfaces = numbers.filter_map(|(interface, number)| Some((interface.if_id?, number))).collect();
         let state = State::new(StateConfig {
@@ -112,7 +119,7 @@ impl Charon {
             ..StateConfig::default()
         })
         .with_interfaces(interfaces);
-        let workers = Workers::new(handles.clone(), config);
+        let workers = Workers::new(handles.clone(), config, events);
         *lock(&self.handler.handles) = Some(handles);
         *lock(&self.handler.installed) = Some(Installed { state, workers });
         let Some((heard, listening)) = self.heard.take().zip(self.listening.take()) else { return Ok(()) };

@@ -63,7 +63,7 @@ impl Gateway {
         let is_kept = ports::inside_device(&self.config).is_some() || self.is_guarded();
         let behind = charon.behind(all);
         let warnings = self.blocked.block(&behind, self.helper.is_some() && is_kept);
-        warnings.into_iter().for_each(|warning| (self.notify)(warning));
+        warnings.into_iter().for_each(|warning| self.events.warn(warning));
     }
 
     /// Has the helper block everything new at once: it reads all routes each time.
@@ -73,7 +73,7 @@ impl Gateway {
             let routed = self.route_anew();
             self.blocked.asked(routed.is_ok());
             if let Err(error) = routed {
-                (self.notify)(format!("networks outside every [[tunnel]] are not blocked: {error}"));
+                self.events.warn(format!("networks outside every [[tunnel]] are not blocked: {error}"));
             }
         }
     }
@@ -105,7 +105,7 @@ impl Gateway {
         let now = Instant::now();
         let counts = self.guard_s_helper().filter(|_| watch.is_due(now)).map(Helper::guard_counts);
         match counts {
-            Some(Ok(counts)) => watch.look(now, counts).into_iter().for_each(|line| (self.notify)(line)),
+            Some(Ok(counts)) => watch.look(now, counts).into_iter().for_each(|line| self.events.warn(line)),
             Some(Err(error)) => tracing::warn!("cannot read the guard's counters: {error}"),
             None => {}
         }

@@ -8,8 +8,9 @@ use std::sync::mpsc::Sender;
 use serde::{Deserialize, Serialize};
 
 use super::error::Workers;
-use super::{Gateway, Order, Reply};
+use super::{Gateway, Order, Reply, static_news};
 use crate::config::{self, Config, Problem, TunnelConfig, ends};
+use crate::events::{Events, What};
 use crate::ports;
 use crate::state::{Beginnings, State, StateError};
 use crate::worker_thread::Reloaded;
@@ -53,16 +54,21 @@ fn stays(errors: &str) -> String {
 }
 
 /// Makes a running gateway read its configuration again and switch to it, without waiting: `reply`
-/// receives the outcome. Errors are also logged.
+/// receives the outcome. Errors are also told to `events`.
 ///
 /// # Errors
 /// What is wrong with the configuration, which stays as it was; or that the gateway is stopping.
-pub fn reload(load: &Load, orders: &Sender<Order>, reply: Reply<Reloading>) -> Result<(), String> {
+pub fn reload(
+    load: &Load,
+    orders: &Sender<Order>,
+    events: &Events,
+    reply: Reply<Reloading>,
+) -> Result<(), String> {
     let config = load().map_err(|errors| stays(&errors));
     let sent = config.and_then(|config| {
         orders.send(Order::Reload(config, reply)).map_err(|_| "the gateway is stopping".to_owned())
     });
-    sent.inspect_err(|error| tracing::error!("reload: {error}"))
+    sent.inspect_err(|error| events.tell(What::ReloadRefused, format!("reload: {error}")))
 }
 
 impl Gateway {
@@ -72,7 +78,9 @@ impl Gateway {
     /// # Errors
     /// Those tunnels, each with the reason.
     pub(super) fn reload(&mut self, config: &Config) -> Reloading {
-        self.are_served(config).inspect_err(|errors| tracing::error!("reload: {errors}"))?;
+        self.are_served(config).inspect_err(|errors| {
+            self.events.tell(What::ReloadRefused, format!("reload: {errors}"));
+        })?;
         let (told, rest) = config::told(&config.warnings);
         let mut notes: Vec<String> = told.into_iter().map(Problem::in_one_line).chain(rest).collect();
         let restart = needs_restart(&self.config, config).into_iter();
@@ -95,9 +103,12 @@ impl Gateway {
         let done: Vec<Reloaded> = answers.into_iter().flatten().collect();
         let names: HashSet<String> =
             done.iter().flat_map(|worker| &worker.refused).map(|(name, _)| name.clone()).collect();
+        let names = Arc::new(names);
         if !names.is_empty() {
+            let names = Arc::clone(&names);
             self.handles.tell(move |thread| thread.leave_out(&names));
         }
+        let is_whole = left_out.is_none();
         let stayed = done.first().map_or(0, |worker| worker.stayed);
         let came = done.iter().map(|worker| worker.came).sum();
         let went = went.unwrap_or_default();
@@ -106,7 +117,7 @@ impl Gateway {
         refused.sort();
         refused.dedup();
         self.configured_s = super::since_1970_s();
-        self.config.tunnels.clone_from(&config.tunnels);
+        let before = std::mem::replace(&mut self.config.tunnels, config.tunnels.clone());
         self.config.bypass.clone_from(&config.bypass);
         (self.config.on_stop, self.config.guard) = (config.on_stop, config.guard);
         notes.extend(self.name_peers());
@@ -116,9 +127,13 @@ impl Gateway {
         let routed = self.route_anew();
         self.blocked.asked(routed.is_ok());
         notes.extend(routed.err().map(|error| error.to_string()));
-        notes.iter().chain(&refused).for_each(|what| (self.notify)(format!("reload: {what}")));
+        notes.iter().chain(&refused).for_each(|what| self.events.warn(format!("reload: {what}")));
         let report = ReloadReport { stayed, came, went, notes, refused };
-        tracing::info!("reload: {report}");
+        let what = What::Reload { unchanged: stayed, added: came, removed: went };
+        self.events.tell(what, format!("reload: {report}"));
+        if is_whole {
+            static_news::tell(&self.events, &before, &config.tunnels, &names);
+        }
         Ok(report)
     }
 
@@ -171,7 +186,7 @@ impl Gateway {
 
     fn try_begin(&mut self, config: &Arc<Config>) -> Result<Beginnings, StateError> {
         let Some(state) = &self.state else {
-            State::do_without(config, self.began_with_static_keys, &self.notify)?;
+            State::do_without(config, self.began_with_static_keys, &self.events.notify())?;
             return Ok(Beginnings::Fresh);
         };
         self.handles.ask(|thread| thread.numbers()).iter().flatten().for_each(|report| state.note(report));

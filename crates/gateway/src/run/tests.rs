@@ -15,6 +15,7 @@ use convoy_scheduler::{CostModel, Input};
 use super::*;
 use crate::charon::Workers as CharonsWorkers;
 use crate::config::TunnelConfig;
+use crate::events::What;
 use crate::worker_thread::DRAIN;
 
 mod many;
@@ -90,7 +91,8 @@ fn bench_of(tunnels: u32) -> Bench {
     let ports = OpenPorts { queues, engines: Vec::new() };
     let ours = config(tunnels, 1, WORKERS);
     let engines = OpenEngines::configured(&ours).expect("software is everywhere");
-    let gateway = Gateway::over(ours, (ports, engines), None, None, costs(), Arc::new(|_| ())).expect("good");
+    let gateway =
+        Gateway::over(ours, (ports, engines), None, None, costs(), Events::default()).expect("good");
     let (peers, mut costs) = (config(tunnels, 2, 1), costs());
     let engines = assemble::engines(&peers, &mut costs).expect("software is everywhere").remove(0);
     let (peer, _) =
@@ -263,7 +265,8 @@ fn a_second_order_to_stop_ends_the_gateway_at_once() {
 #[test]
 fn an_sa_that_its_worker_did_not_install_in_time_stands_nowhere_and_others_are_not_held_up() {
     let bench = bench();
-    let mut workers = CharonsWorkers::new(bench.gateway.handles.clone(), &bench.gateway.config);
+    let mut workers =
+        CharonsWorkers::new(bench.gateway.handles.clone(), &bench.gateway.config, Events::default());
     for worker in 0..WORKERS {
         let hung = bench.hang(worker.into());
         let refusal = workers.install(sa(0x7001, worker), None).expect_err("its worker does not answer");
@@ -301,7 +304,8 @@ fn an_sa_whose_install_is_given_up_half_way_is_taken_out_again() {
 #[test]
 fn an_sa_is_moved_and_counted_at_its_worker_and_a_late_move_is_undone() {
     let bench = bench();
-    let mut workers = CharonsWorkers::new(bench.gateway.handles.clone(), &bench.gateway.config);
+    let mut workers =
+        CharonsWorkers::new(bench.gateway.handles.clone(), &bench.gateway.config, Events::default());
     let number = workers.install(sa(0x7001, 1), None).expect("good");
     let ends = |host| Ends { local: [192, 0, 2, 1].into(), remote: [192, 0, 2, host].into(), encap: None };
     workers.move_sa(number, ends(9)).expect("it can go there");
@@ -326,7 +330,7 @@ fn sas_of_a_resource_are_at_its_worker_and_leave_from_that_workers_udp_port() {
                           [[port]]\nname = \"outside\"\nkind = \"udp\"\naddress = [\"192.0.2.1\"]\n";
     let bench = bench();
     let config = Config::parse("charon.toml", CHARON).expect("good");
-    let mut workers = CharonsWorkers::new(bench.gateway.handles.clone(), &config);
+    let mut workers = CharonsWorkers::new(bench.gateway.handles.clone(), &config, Events::default());
     let installed_at = |resource: Option<u32>| resource.map_or(1, |resource| (1 + resource as u16) % WORKERS);
     for (spi, resource, chosen, used) in [
         (1, None, 4500, 4500),
@@ -362,6 +366,31 @@ fn an_spi_may_go_from_a_tunnel_of_one_worker_to_a_tunnel_of_another_by_a_reload(
 }
 
 #[test]
+fn a_reload_tells_what_became_of_each_tunnel_and_what_was_wrong() {
+    let mut bench = bench();
+    let mut wanted = config(4, 1, WORKERS);
+    wanted.tunnels.remove(0);
+    wanted.tunnels[0].remote_port = 4501;
+    // The last one is invalid.
+    wanted.tunnels[2].replay_window = 7;
+    bench.gateway.reload(&wanted).expect("its ports serve them");
+    let told: Vec<String> =
+        bench.gateway.events.after(0).events.into_iter().map(|event| event.message).collect();
+    let [_, refused, reload, rekeyed, up, down] = &told[..] else { panic!("{told:?}") };
+    assert!(refused.starts_with("reload: ") && refused.contains("t3"), "{told:?}");
+    assert_eq!(
+        reload,
+        &format!("reload: {}", ReloadReport { stayed: 0, came: 2, went: 2, ..ReloadReport::default() })
+    );
+    assert!(
+        rekeyed.starts_with("tunnel t1 was rekeyed: peer 192.0.2.2:4501, SPI out 0x00200001"),
+        "{told:?}"
+    );
+    assert!(up.starts_with("tunnel t2 is up: peer 192.0.2.2:4500"), "{told:?}");
+    assert!(down.starts_with("tunnel t0 is down: "), "{told:?}");
+}
+
+#[test]
 fn a_reload_to_tunnels_that_the_running_ports_cannot_serve_changes_nothing() {
     const PORTS: &str = "[[port]]\nname = \"inside\"\nkind = \"tun\"\ndevice = \"convoy0\"\naddress = [\"10.1.0.1/24\"]\n\
                          [[port]]\nname = \"outside\"\nkind = \"udp\"\naddress = [\"192.0.2.1\"]\n";
@@ -378,6 +407,8 @@ fn a_reload_to_tunnels_that_the_running_ports_cannot_serve_changes_nothing() {
                     tunnel \"t2\": local: port \"outside\" has no address 198.51.100.1; it has 192.0.2.1\n\
                     ports and interfaces are those with which the gateway started; a change of [[port]] or a new interface needs a restart";
     assert_eq!(elsewhere, expected);
+    let event = bench.gateway.events.after(0).events.pop().expect("it was told");
+    assert_eq!((event.what, event.message), (What::ReloadRefused, format!("reload: {expected}")));
     let v6 = refused(&mut bench, &|tunnel| tunnel.local = Ipv6Addr::LOCALHOST.into());
     assert!(v6.contains("has no address ::1; it has 192.0.2.1"), "{v6}");
     let native = refused(&mut bench, &|tunnel| tunnel.is_encapsulated = false);
@@ -390,7 +421,8 @@ fn a_reload_to_tunnels_that_the_running_ports_cannot_serve_changes_nothing() {
 #[test]
 fn a_tunnel_that_its_worker_could_not_install_is_in_no_workers_policies() {
     let mut bench = bench();
-    let mut workers = CharonsWorkers::new(bench.gateway.handles.clone(), &bench.gateway.config);
+    let mut workers =
+        CharonsWorkers::new(bench.gateway.handles.clone(), &bench.gateway.config, Events::default());
     let mut wanted = config(4, 1, WORKERS);
     // charon uses the SPI of the fourth tunnel, and the third tunnel is invalid.
     let taken = wanted.tunnels[3].manual[0].spi_in;
@@ -412,7 +444,8 @@ fn a_tunnel_that_its_worker_could_not_install_is_in_no_workers_policies() {
 #[test]
 fn a_reload_gives_a_tunnel_sas_of_both_workers_or_of_none() {
     let mut bench = bench();
-    let mut workers = CharonsWorkers::new(bench.gateway.handles.clone(), &bench.gateway.config);
+    let mut workers =
+        CharonsWorkers::new(bench.gateway.handles.clone(), &bench.gateway.config, Events::default());
     let mut wanted = config(2, 1, WORKERS);
     let mut second = wanted.tunnels[0].manual[0].clone();
     (second.spi_in, second.spi_out) = (0x9001, 0x9002);
@@ -434,7 +467,8 @@ fn a_reload_gives_a_tunnel_sas_of_both_workers_or_of_none() {
 #[test]
 fn policies_reach_a_worker_however_late_it_is() {
     let bench = bench();
-    let mut workers = CharonsWorkers::new(bench.gateway.handles.clone(), &bench.gateway.config);
+    let mut workers =
+        CharonsWorkers::new(bench.gateway.handles.clone(), &bench.gateway.config, Events::default());
     let hung = bench.hang(1);
     let policy = Policy {
         name: "charon's".to_owned(),

@@ -23,8 +23,9 @@ use super::port::End;
 use super::scenario::{MTU, Scenario};
 use crate::assemble;
 use crate::config::Config;
+use crate::events::Events;
 use crate::state::{SimulatedDisk, SimulatedState};
-use crate::worker_thread::{Notify, WorkerThread};
+use crate::worker_thread::WorkerThread;
 
 /// Faults that an engine has in one life of a gateway, at most.
 const ENGINE_FAULTS: u32 = 3;
@@ -100,7 +101,7 @@ pub(super) struct Running {
     pub(super) made: u64,
     notes: Arc<Notes>,
     state: SimulatedState,
-    notify: Notify,
+    events: Events,
     log: Arc<Mutex<Vec<String>>>,
 }
 
@@ -156,7 +157,7 @@ impl Running {
         }
         let log: Arc<Mutex<Vec<String>>> = Arc::default();
         let lines = Arc::clone(&log);
-        let notify: Notify = Arc::new(move |line| lines.lock().expect("one thread").push(line));
+        let events = Events::new(move |line| lines.lock().expect("one thread").push(line));
         Self {
             time,
             started_ns: now_ns,
@@ -167,7 +168,7 @@ impl Running {
             made: 0,
             notes,
             state,
-            notify,
+            events,
             log,
         }
     }
@@ -181,7 +182,7 @@ impl Running {
         let thread = &mut self.threads[worker];
         thread.worker_mut().round(is_reading).expect("virtual ports do not fail");
         thread.survey();
-        thread.look_around(&self.notify);
+        thread.look_around(&self.events);
     }
 
     /// Executes the tasks of the state file's keeper.

@@ -55,7 +55,8 @@ fn rows(drops: &DropCounters) -> Drops {
     drops.met().map(|(reason, count)| (reason.name().to_owned(), count)).collect()
 }
 
-fn direction(direction: SaDirection) -> &'static str {
+/// The word for a direction.
+pub(crate) fn direction(direction: SaDirection) -> &'static str {
     match direction {
         SaDirection::Outbound => "outbound",
         SaDirection::Inbound => "inbound",

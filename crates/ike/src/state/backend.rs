@@ -1,8 +1,8 @@
 //! The gateway's side of charon's state.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
-use convoy_ipsec::{PolicyChange, SaConfig, SaNumber, TunnelId, UdpEncap};
+use convoy_ipsec::{PolicyChange, SaConfig, SaNumber, Transform, TunnelId, UdpEncap};
 
 use super::tunnels::ChildName;
 use crate::protocol::EncapMode;
@@ -61,6 +61,48 @@ impl PolicyUpdate {
     }
 }
 
+/// News of one of charon's tunnels.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChildNews {
+    /// Its name.
+    pub child: ChildName,
+    /// What happened.
+    pub what: ChildChange,
+}
+
+/// What happened to a tunnel, or to one of its resources.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ChildChange {
+    /// It has an outbound SA.
+    Up(ChildSa),
+    /// It has another outbound SA.
+    Rekeyed(ChildSa),
+    /// It has no outbound SA any more; this was the last.
+    Down(ChildSa),
+    /// Its peer has another address or port.
+    Moved {
+        /// The previous one.
+        old: SocketAddr,
+        /// The new one.
+        new: SocketAddr,
+    },
+}
+
+/// An outbound SA.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChildSa {
+    /// Its SPI.
+    pub spi_out: u32,
+    /// The SPI of the inbound SA that came last, if there is one.
+    pub spi_in: Option<u32>,
+    /// The peer.
+    pub peer: SocketAddr,
+    /// Whether ESP goes in UDP.
+    pub is_encapsulated: bool,
+    /// Its algorithms.
+    pub transform: Transform,
+}
+
 /// The gateway, as seen by [`State`](super::State). Calls come from the caller of `State`, and have
 /// completed when they return.
 pub trait Backend {
@@ -74,6 +116,9 @@ pub trait Backend {
     /// A child's SAs have another mode than swanctl.conf: the peer has not agreed to it, and charon
     /// falls back without an error.
     fn warn_of_mode(&mut self, child: &ChildName, configured: EncapMode, mode: EncapMode);
+
+    /// A tunnel came up, was rekeyed, went down or moved.
+    fn tell(&mut self, news: ChildNews);
 
     /// Removes an SA; its keys are removed from every engine.
     fn remove(&mut self, sa: SaNumber);

@@ -7,6 +7,7 @@
 mod algorithm;
 mod backend;
 mod events;
+mod news;
 mod policies;
 mod sas;
 mod spi;
@@ -17,7 +18,9 @@ use std::fmt;
 
 use convoy_ipsec::{SaDirection, SaNumber, TunnelId};
 
-pub use backend::{Backend, Ends, PolicyStep, PolicyUpdate, Refusal, SaUsage};
+pub use backend::{
+    Backend, ChildChange, ChildNews, ChildSa, Ends, PolicyStep, PolicyUpdate, Refusal, SaUsage,
+};
 pub use tunnels::ChildName;
 
 use crate::protocol::{
@@ -253,6 +256,7 @@ impl State {
             self.policies.touch_tunnel(id);
         }
         self.tell_policies(backend);
+        self.tell_come(id, backend);
         Ok(ReplyBody::Done)
     }
 

@@ -4,12 +4,13 @@ use std::net::IpAddr;
 
 use convoy_ipsec::{
     EcnMode, IptfsConfig, Lifetime, Limits, Mode, OuterDf, OuterDscp, SaConfig, SaDirection, SaNumber,
-    SaProtocol, TunnelId, UdpEncap,
+    SaProtocol, Transform, TunnelId, UdpEncap,
 };
 
 use super::State;
 use super::algorithm::key_material;
 use super::backend::{Backend, Ends, Refusal};
+use super::news::Moved;
 use super::tunnels::Tunnel;
 use crate::protocol::{
     AddSa, Dscp, EncapMode, IptfsOptions, Lifetimes, ReplyBody, SaId, SaProtocolId, Status, UpdateSa,
@@ -39,6 +40,10 @@ pub(super) struct Installed {
     pub(super) direction: SaDirection,
     pub(super) id: SaId,
     pub(super) resource: Option<u32>,
+    pub(super) transform: Transform,
+    pub(super) is_encapsulated: bool,
+    /// Whether the gateway was told that it has come.
+    pub(super) is_told: bool,
 }
 
 impl State {
@@ -72,13 +77,27 @@ impl State {
             }
         };
         self.by_number.insert(number, key);
-        self.sas.insert(key, Installed { number, tunnel, direction, id: sa.id, resource: sa.resource });
+        let installed = Installed {
+            number,
+            tunnel,
+            direction,
+            id: sa.id,
+            resource: sa.resource,
+            transform,
+            is_encapsulated: sa.is_encapsulated,
+            is_told: false,
+        };
+        self.sas.insert(key, installed);
         if let Some(tunnel) = self.tunnels.get_mut(tunnel) {
             tunnel.mode = Some(sa.mode);
             tunnel.sas_mut(direction).push(number);
         }
         self.note_way_out(tunnel, direction, 1);
         self.tell_policies(backend);
+        // A trap's tunnel has the whole name only once its connection is up.
+        if self.name(tunnel).is_some_and(|name| !name.connection.is_empty()) {
+            self.tell_come(tunnel, backend);
+        }
         Ok(ReplyBody::Done)
     }
 
@@ -97,7 +116,9 @@ impl State {
         }
         let ends = ends(&id, sa.direction, update.is_encapsulated);
         backend.move_sa(sa.number, ends).map_err(|refusal| (Status::NotSupported, refusal))?;
+        let moved = Moved { tunnel: sa.tunnel, direction: sa.direction, old: sa.id, new: id };
         sa.id = id;
+        self.tell_moved(&moved, backend);
         if new != old
             && let Some(sa) = self.sas.remove(&old)
         {
@@ -157,6 +178,7 @@ impl State {
         if sa.direction == SaDirection::Inbound {
             self.spis.give_back(key.spi);
         }
+        self.tell_gone(&sa, backend);
         let Some(tunnel) = self.tunnels.get_mut(sa.tunnel) else { return };
         tunnel.sas_mut(sa.direction).retain(|number| *number != sa.number);
         let (reqid, is_bare) = (tunnel.reqid, tunnel.is_bare());

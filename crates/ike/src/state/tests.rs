@@ -37,11 +37,22 @@ struct Memory {
     resources: Vec<Option<u32>>,
     own_sas: Vec<(TunnelId, bool)>,
     warned: Vec<String>,
+    news: Vec<String>,
 }
 
 impl Backend for Memory {
     fn warn_of_mode(&mut self, child: &ChildName, configured: EncapMode, mode: EncapMode) {
         self.warned.push(format!("{child}: {mode}, not {configured}"));
+    }
+
+    fn tell(&mut self, news: ChildNews) {
+        let what = match news.what {
+            ChildChange::Up(sa) => format!("up {:x} {:x?} {}", sa.spi_out, sa.spi_in, sa.peer),
+            ChildChange::Rekeyed(sa) => format!("rekeyed {:x} {:x?}", sa.spi_out, sa.spi_in),
+            ChildChange::Down(sa) => format!("down {:x}", sa.spi_out),
+            ChildChange::Moved { old, new } => format!("{old} to {new}"),
+        };
+        self.news.push(format!("{}: {what}", news.child));
     }
 
     fn install(&mut self, sa: SaConfig, resource: Option<u32>) -> Result<SaNumber, Refusal> {
@@ -269,6 +280,79 @@ fn policies_are_counted_through_a_rekeying_and_the_backend_hears_only_of_changes
     assert!(bench.gateway.policies.is_empty());
     let gone = Request::DelPolicy(policy(PolicyDirection::Out, PolicyClass::Regular, 7));
     assert_eq!(bench.refused(gone).0, Status::NotFound);
+}
+
+impl Bench {
+    fn name(&mut self, reqid: u32, connection: &str) {
+        let (connection, child) = (connection.to_owned(), "net".to_owned());
+        self.good(Request::Name { reqid, mode: EncapMode::Tunnel, connection, child });
+    }
+
+    fn news(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.gateway.news)
+    }
+}
+
+#[test]
+fn a_tunnel_that_comes_up_is_rekeyed_moves_and_goes_down_is_told_of_once_each() {
+    let mut bench = bench();
+    let spi = bench.tunnel(7, 0x5555);
+    assert_eq!(bench.news(), [""; 0], "it has no name yet");
+    bench.name(7, "site");
+    bench.name(7, "site");
+    assert_eq!(bench.news(), [format!("site/net: up 5555 Some({spi:x}) {PEER}")]);
+    // As a responder has it: the name comes before the outbound SA.
+    let newer = bench.spi();
+    bench.add(sa(id(newer, PEER, US), 7, true));
+    bench.name(7, "site");
+    bench.add(sa(id(0x6666, US, PEER), 7, false));
+    assert_eq!(bench.news(), [format!("site/net: rekeyed 6666 Some({newer:x})")]);
+    bench.good(Request::DelSa(id(0x5555, US, PEER)));
+    bench.good(Request::DelSa(id(spi, PEER, US)));
+    assert_eq!(bench.news(), [""; 0], "it has another SA");
+    let elsewhere = "198.51.100.9:61234";
+    let moved = |id: SaId, source: &str, destination: &str| {
+        let (source, destination) = (host(source), host(destination));
+        Request::UpdateSa(UpdateSa { id, source, destination, is_encapsulated: true, reqid: 0 })
+    };
+    bench.good(moved(id(newer, PEER, US), elsewhere, US));
+    bench.good(moved(id(0x6666, US, PEER), US, elsewhere));
+    assert_eq!(bench.news(), [format!("site/net: {PEER} to {elsewhere}")]);
+    bench.good(Request::DelSa(id(0x6666, US, elsewhere)));
+    bench.good(Request::DelSa(id(newer, elsewhere, US)));
+    assert_eq!(bench.news(), ["site/net: down 6666"]);
+}
+
+#[test]
+fn a_traps_tunnel_is_told_of_by_its_whole_name_and_each_resource_by_itself() {
+    let mut bench = bench();
+    bench.good(Request::AddPolicy(policy(PolicyDirection::Out, PolicyClass::Trap, 7)));
+    bench.name(7, "");
+    bench.add(sa(id(0x5555, US, PEER), 7, false));
+    assert_eq!(bench.news(), [""; 0], "the connection is not known");
+    bench.name(7, "site");
+    assert_eq!(bench.news(), [format!("site/net: up 5555 None {PEER}")]);
+    bench.add(AddSa { resource: Some(1), ..sa(id(0x6666, US, PEER), 7, false) });
+    assert_eq!(bench.news(), [format!("site/net: up 6666 None {PEER}")], "another worker has its first");
+    bench.good(Request::DelSa(id(0x5555, US, PEER)));
+    assert_eq!(bench.news(), ["site/net: down 5555"]);
+}
+
+#[test]
+fn what_a_former_charon_left_does_not_go_down_where_the_next_one_has_it() {
+    let mut bench = bench();
+    bench.tunnel(7, 0x5555);
+    bench.name(7, "site");
+    bench.tunnel(8, 0x5556);
+    bench.name(8, "other");
+    bench.state.connect(2, &mut bench.gateway);
+    bench.tunnel(1, 0x6666);
+    bench.name(1, "site");
+    bench.news();
+    bench.good(Request::DelSa(id(0x5555, US, PEER)));
+    assert_eq!(bench.news(), [""; 0]);
+    bench.good(Request::DelSa(id(0x5556, US, PEER)));
+    assert_eq!(bench.news(), ["other/net: down 5556"]);
 }
 
 #[test]

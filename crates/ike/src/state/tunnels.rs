@@ -125,6 +125,10 @@ impl TunnelTable {
         self.tunnels.get(&id)
     }
 
+    pub(super) fn all(&self) -> impl Iterator<Item = &Tunnel> {
+        self.tunnels.values()
+    }
+
     pub(super) fn get_mut(&mut self, id: TunnelId) -> Option<&mut Tunnel> {
         self.tunnels.get_mut(&id)
     }

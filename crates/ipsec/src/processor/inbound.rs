@@ -336,8 +336,11 @@ impl Context<'_> {
             return DropReason::IcmpUnbelieved;
         }
         if self.inbound.icmp_heeded.admits(now_ns) {
-            cold.path.learn(now_ns, mtu, report.mtu, report.is_v6);
+            let has_changed = cold.path.learn(now_ns, mtu, report.mtu, report.is_v6);
             sa.renew(cold, now_ns, mtu);
+            if has_changed {
+                self.tables.note_path(id);
+            }
         }
         DropReason::IcmpError
     }

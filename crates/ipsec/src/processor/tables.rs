@@ -44,7 +44,23 @@ pub struct Tables {
     pub(super) limits_reached: Vec<SaIndex>,
     /// What becomes of frames, while packets are traced.
     pub(super) notes: FrameNotes,
+    /// Since the last call of [`take_path_changes`](Self::take_path_changes).
+    path_changes: Vec<PathChange>,
 }
+
+/// A path was found to carry less than assumed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathChange {
+    /// The tunnel of an SA that uses the path.
+    pub tunnel: TunnelId,
+    /// The peer at its end.
+    pub peer: IpAddr,
+    /// The largest outer packet that it carries, in bytes.
+    pub mtu: u16,
+}
+
+/// Changes of paths that wait to be taken; further ones are not reported.
+const PATH_CHANGES: usize = 64;
 
 /// Counters beside those of drops.
 #[derive(Clone, Copy, Debug, Default)]
@@ -76,6 +92,7 @@ impl Tables {
             own: OwnAddresses::new(config.outside.iter().copied()),
             limits_reached: Vec::new(),
             notes: FrameNotes::default(),
+            path_changes: Vec::new(),
             config,
         }
     }
@@ -135,13 +152,31 @@ impl Tables {
         let port_mtu = self.config.mtu;
         let places: Vec<u32> = self.sad.outbound.places().collect();
         for place in places {
-            if let Some((sa, cold)) = self.sad.outbound.hot_and_cold_mut(place)
-                && cold.common.facts.name.remote == peer
-            {
-                cold.path.learn(now_ns, port_mtu, mtu, peer.is_ipv6());
+            let found = self.sad.outbound.hot_and_cold_mut(place);
+            if let Some((sa, cold)) = found.filter(|(_, cold)| cold.common.facts.name.remote == peer) {
+                let has_changed = cold.path.learn(now_ns, port_mtu, mtu, peer.is_ipv6());
                 sa.renew(cold, now_ns, port_mtu);
+                if has_changed {
+                    self.note_path(OutboundId(place));
+                }
             }
         }
+    }
+
+    /// Records an SA's new path MTU, unless that of the same path is known to have changed.
+    pub(super) fn note_path(&mut self, id: OutboundId) {
+        let Some(cold) = self.sad.outbound.cold(id.0) else { return };
+        let (peer, mtu) = (cold.common.facts.name.remote, cold.path.current(self.now_ns, self.config.mtu));
+        let is_known = |change: &PathChange| (change.peer, change.mtu) == (peer, mtu);
+        if self.path_changes.len() < PATH_CHANGES && !self.path_changes.iter().any(is_known) {
+            let tunnel = self.tunnels.id(cold.common.tunnel);
+            self.path_changes.push(PathChange { tunnel, peer, mtu });
+        }
+    }
+
+    /// Takes the paths that were found to carry less since the last call, each once.
+    pub fn take_path_changes(&mut self) -> Vec<PathChange> {
+        std::mem::take(&mut self.path_changes)
     }
 
     /// The ends of an SA as [`move_sa`](super::Upkeep::move_sa) takes them; `None` if it is

@@ -1,0 +1,352 @@
+//! What happened to a gateway, for `convoy show events`: whatever is told here is logged and kept
+//! by the same call.
+//!
+//! The last [`KEPT`] events are kept, with numbers by which a client asks for what is new.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+use convoy_dataplane::drop_watch::Climb;
+use serde::{Deserialize, Serialize};
+
+use crate::snapshot::direction;
+use crate::worker_thread::Notify;
+
+/// Events that are kept.
+pub const KEPT: usize = 1024;
+/// Characters of a message that are kept: errors of a configuration may be long.
+const MESSAGE: usize = 2000;
+
+/// How serious an event is, as in the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Severity {
+    /// Normal operation.
+    Info,
+    /// It needs an operator's attention.
+    Warn,
+    /// A failure.
+    Error,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub enum What {
+    /// The gateway is ready.
+    Ready,
+    /// A tunnel has got SAs.
+    SaUp(SaNews),
+    /// A tunnel has got other SAs in the place of those that it had.
+    SaRekeyed(SaNews),
+    /// A tunnel has lost its last SA to a peer, which this was.
+    SaDown(SaNews),
+    /// An SA has reached its soft lifetime.
+    SaExpiring(SaName),
+    /// An SA has reached its hard lifetime, and carries nothing any more.
+    SaExpired(SaName),
+    /// A peer has another address or port.
+    PeerMoved {
+        /// The tunnel's name.
+        tunnel: String,
+        /// Its previous address, and its port where ESP goes in UDP.
+        old: String,
+        /// Its new one.
+        new: String,
+    },
+    /// The path to a peer carries less than assumed.
+    PathMtu {
+        /// The name of a tunnel that uses the path.
+        tunnel: String,
+        /// The peer's address.
+        peer: String,
+        /// What the path carries, in bytes.
+        mtu: u16,
+    },
+    /// An engine was quarantined.
+    EngineOut {
+        /// The engine's name.
+        engine: String,
+        /// The worker that it serves.
+        worker: u16,
+        /// Why.
+        reason: String,
+    },
+    /// An engine has come back.
+    EngineBack {
+        /// The engine's name.
+        engine: String,
+        /// The worker that it serves.
+        worker: u16,
+    },
+    /// The configuration was read again.
+    Reload {
+        /// Tunnels that did not change.
+        unchanged: usize,
+        /// New tunnels.
+        added: usize,
+        /// Removed tunnels.
+        removed: usize,
+    },
+    /// The configuration was to be read again, and stays as it was.
+    ReloadRefused,
+    /// Packets were dropped.
+    Dropped {
+        /// The tunnel's name; empty if they are of none.
+        tunnel: String,
+        /// `outbound` or `inbound`; empty if they are of no tunnel.
+        direction: String,
+        /// Why.
+        reason: String,
+        /// How many.
+        packets: u64,
+        /// In which time, in seconds.
+        seconds: u64,
+    },
+    /// Another message that needs an operator's attention.
+    Warning,
+}
+
+/// An outbound SA, with the inbound one beside it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SaNews {
+    /// The tunnel's name.
+    pub tunnel: String,
+    /// The peer's address, and its port where ESP goes in UDP.
+    pub peer: String,
+    /// The SPI of packets to the peer.
+    pub spi_out: u32,
+    /// The SPI of packets from the peer, if known.
+    pub spi_in: Option<u32>,
+    /// Its algorithms, in swanctl's words.
+    pub algorithms: String,
+}
+
+/// An SA.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SaName {
+    /// The tunnel's name; empty if unknown.
+    pub tunnel: String,
+    /// Its SPI.
+    pub spi: u32,
+    /// `outbound` or `inbound`.
+    pub direction: String,
+}
+
+impl fmt::Display for SaNews {
+    /// Without the tunnel.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "peer {}, SPI out {:#010x}", self.peer, self.spi_out)?;
+        if let Some(spi_in) = self.spi_in {
+            write!(f, ", in {spi_in:#010x}")?;
+        }
+        write!(f, ", {}", self.algorithms)
+    }
+}
+
+impl What {
+    /// How serious it is.
+    pub const fn severity(&self) -> Severity {
+        match self {
+            Self::EngineOut { .. } | Self::SaExpired(_) | Self::Dropped { .. } | Self::Warning => {
+                Severity::Warn
+            }
+            Self::ReloadRefused => Severity::Error,
+            _ => Severity::Info,
+        }
+    }
+
+    /// The tunnel that it is about, if it is about one.
+    pub fn tunnel(&self) -> Option<&str> {
+        let tunnel = match self {
+            Self::SaUp(news) | Self::SaRekeyed(news) | Self::SaDown(news) => &news.tunnel,
+            Self::SaExpiring(sa) | Self::SaExpired(sa) => &sa.tunnel,
+            Self::PeerMoved { tunnel, .. } | Self::PathMtu { tunnel, .. } | Self::Dropped { tunnel, .. } => {
+                tunnel
+            }
+            _ => return None,
+        };
+        Some(tunnel).filter(|tunnel| !tunnel.is_empty()).map(String::as_str)
+    }
+}
+
+/// An event.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Event {
+    /// Its number: 1 is the first since the gateway's start.
+    pub number: u64,
+    /// When it was told, in seconds since 1970.
+    pub time_s: f64,
+    /// How serious it is.
+    pub severity: Severity,
+    /// What happened.
+    #[serde(flatten)]
+    pub what: What,
+    /// The log's words.
+    pub message: String,
+}
+
+/// The events that a client asked for.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct EventPage {
+    /// Events that are no longer kept, of those asked for.
+    pub lost: u64,
+    /// Those that are, the oldest first.
+    pub events: Vec<Event>,
+}
+
+/// The events of one gateway; clones share them.
+#[derive(Clone)]
+pub struct Events {
+    ring: Arc<Mutex<Ring>>,
+    /// Logs a warning.
+    notify: Notify,
+}
+
+#[derive(Default)]
+struct Ring {
+    events: VecDeque<Event>,
+    /// How many there have been.
+    count: u64,
+}
+
+impl Events {
+    /// No events yet; `notify` logs warnings.
+    pub fn new(notify: impl Fn(String) + Send + Sync + 'static) -> Self {
+        Self { ring: Arc::default(), notify: Arc::new(notify) }
+    }
+
+    /// Logs and keeps an event.
+    pub fn tell(&self, what: What, message: impl Into<String>) {
+        let message = message.into();
+        self.keep(what.clone(), &message);
+        match what.severity() {
+            Severity::Info => tracing::info!("{message}"),
+            Severity::Warn => (self.notify)(message),
+            Severity::Error => tracing::error!("{message}"),
+        }
+    }
+
+    pub(crate) fn sa_up(&self, sa: SaNews) {
+        let message = format!("tunnel {} is up: {sa}", sa.tunnel);
+        self.tell(What::SaUp(sa), message);
+    }
+
+    pub(crate) fn sa_rekeyed(&self, sa: SaNews) {
+        let message = format!("tunnel {} was rekeyed: {sa}", sa.tunnel);
+        self.tell(What::SaRekeyed(sa), message);
+    }
+
+    pub(crate) fn sa_down(&self, sa: SaNews) {
+        let message = format!("tunnel {} is down: its last SA was removed, {sa}", sa.tunnel);
+        self.tell(What::SaDown(sa), message);
+    }
+
+    /// The same for a warning of any kind.
+    pub fn warn(&self, message: impl Into<String>) {
+        self.tell(What::Warning, message);
+    }
+
+    /// What [`warn`](Self::warn) does, as a function.
+    pub(crate) fn notify(&self) -> Notify {
+        let events = self.clone();
+        Arc::new(move |message| events.warn(message))
+    }
+
+    /// The same for dropped packets.
+    pub(crate) fn dropped(&self, climb: &Climb) {
+        let direction = climb.scope.direction.map_or("", direction);
+        let what = What::Dropped {
+            tunnel: climb.scope.tunnel.clone(),
+            direction: direction.to_owned(),
+            reason: climb.reason.name().to_owned(),
+            packets: climb.packets,
+            seconds: climb.over_ns / 1_000_000_000,
+        };
+        self.keep(what, &climb.message());
+        climb.warn();
+    }
+
+    /// The kept events behind the one of this number.
+    pub fn after(&self, number: u64) -> EventPage {
+        let ring = self.lock();
+        let oldest = ring.count - ring.events.len() as u64;
+        let known = ring.events.iter().filter(|event| event.number > number);
+        EventPage { lost: oldest.saturating_sub(number), events: known.cloned().collect() }
+    }
+
+    fn keep(&self, what: What, message: &str) {
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let (severity, message) = (what.severity(), message.chars().take(MESSAGE).collect());
+        let mut ring = self.lock();
+        ring.count += 1;
+        let (number, time_s) = (ring.count, since.map_or(0.0, |since| since.as_secs_f64()));
+        if ring.events.len() == KEPT {
+            ring.events.pop_front();
+        }
+        ring.events.push_back(Event { number, time_s, severity, what, message });
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Ring> {
+        self.ring.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Default for Events {
+    /// Events whose warnings are logged as all others are.
+    fn default() -> Self {
+        Self::new(|message| tracing::warn!("{message}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_events_are_kept_and_a_client_that_was_away_is_told_how_many_it_missed() {
+        let events = Events::default();
+        for at in 1..=KEPT as u64 + 10 {
+            events.warn(format!("warning {at}"));
+        }
+        let numbers = |page: &EventPage| {
+            let ends = page.events.first().zip(page.events.last());
+            (page.lost, ends.map(|(first, last)| (first.number, last.number)))
+        };
+        let last = KEPT as u64 + 10;
+        assert_eq!(numbers(&events.after(0)), (10, Some((11, last))));
+        assert_eq!(numbers(&events.after(8)), (2, Some((11, last))));
+        assert_eq!(numbers(&events.after(last - 1)), (0, Some((last, last))));
+        assert_eq!(numbers(&events.after(last)), (0, None));
+        assert_eq!(events.after(0).events[0].message, "warning 11");
+    }
+
+    #[test]
+    fn an_event_is_one_object_with_its_kind_and_its_values() {
+        let events = Events::default();
+        let news = SaNews { tunnel: "site".to_owned(), spi_out: 7, ..SaNews::default() };
+        events.tell(What::SaUp(news), "tunnel site is up");
+        events.tell(What::ReloadRefused, "x".repeat(3 * MESSAGE));
+        let page = events.after(0);
+        let value = serde_json::to_value(&page.events[0]).expect("JSON");
+        assert_eq!((&value["event"], &value["tunnel"]), (&"sa-up".into(), &"site".into()));
+        assert_eq!((&value["spi_out"], &value["severity"]), (&7.into(), &"info".into()));
+        assert_eq!(page.events[1].message.len(), MESSAGE);
+        let text = serde_json::to_string(&page).expect("JSON");
+        assert_eq!(serde_json::from_str::<EventPage>(&text).expect("what was written"), page);
+    }
+
+    #[test]
+    fn a_warning_is_logged_by_whoever_starts_the_gateway() {
+        let lines = Arc::new(Mutex::new(Vec::new()));
+        let log = Arc::clone(&lines);
+        let events = Events::new(move |line| log.lock().expect("one thread").push(line));
+        events.notify()("from elsewhere".to_owned());
+        let what = What::EngineOut { engine: "one".to_owned(), worker: 0, reason: "why".to_owned() };
+        events.tell(what, "engine one");
+        assert_eq!(*lines.lock().expect("one thread"), ["from elsewhere", "engine one"]);
+        assert_eq!(events.after(0).events.len(), 2);
+    }
+}
