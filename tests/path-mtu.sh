@@ -61,6 +61,10 @@ believed=$(in_ns $ga ip route get $outer_b from $outer_a | grep -o 'mtu [0-9]*' 
 [ "$(drops $ga icmp_unbelieved)" -gt 0 ] || fail "what quotes a number that was never sent is not counted"
 echo "three forged reports (${believed:-nothing}, says the kernel's cache): 12 files carried after them, path MTU 1500 as before"
 
+# told_mtus NAMESPACE: what the events say of paths, in the order in which it was learnt.
+told_mtus() { ask "$1" events | $python -c 'import json, sys; print(*[event["mtu"] for event in json.load(sys.stdin) if event["event"] == "path-mtu"])'; }
+[ -z "$(told_mtus $ga)" ] || fail "a path MTU was told that was not learnt: $(told_mtus $ga)"
+
 # The path's MTU shrinks, and its routers report it.
 between 1300
 fetch_all
@@ -87,4 +91,5 @@ done
 ip -n $ga link set wan0 mtu 1290; ip -n $near link set site-a mtu 1290
 fetch_all
 for ns in $ga $gb; do expect_mtu $ns 1290 "with a narrow link of a gateway's own"; done
+for ns in $ga $gb; do [ "$(told_mtus $ns)" = "1300 1290" ] || fail "the events of $ns: path MTUs of $(told_mtus $ns) bytes"; done
 echo "path MTU over $PORT, IPv$OUTER: 24 files of 5,000,000 bytes the same, 8 of them over narrow paths"

@@ -79,6 +79,36 @@ long_sequence_numbers() {
   end_tunnel
   passed "esn" "GCM in UDP, CBC with SHA-256 native"
 }
+# The number of the last event of a side.
+last_event() { show events "$1" | python3 -c 'import json, sys; print(max([0] + [event["number"] for event in json.load(sys.stdin)]))'; }
+# happened SIDE NUMBER EVENT...: expects these events of the tunnel behind the one of this number, in order.
+happened() {
+  local side=$1; shift
+  for _ in $(seq 50); do show events "$side" >"$folder/events"; if are_events "$@"; then return; fi; sleep 0.1; done
+  fail "the events of $side behind $1 are not ${*:2}: $(cat "$folder/events")"
+}
+are_events() {
+  python3 - "$folder/events" "$@" <<'EVENTS'
+import json, sys
+events = [event for event in json.load(open(sys.argv[1])) if event["number"] > int(sys.argv[2]) and "tunnel" in event]
+sys.exit(not ([event["event"] for event in events] == sys.argv[3:] and all(event["tunnel"] == "site/net" for event in events)))
+EVENTS
+}
+events() { # a child comes up, is rekeyed by either side, and goes down
+  local before_a before_b side; before_a=$(last_event a) before_b=$(last_event b)
+  tunnel "${v4[*]}" "encap = yes" "esp_proposals = aes128gcm16"
+  for side in a b; do
+    ask $side --rekey --child net >/dev/null || fail "$side cannot rekey"
+    # The old SAs go after a delay, so that the next rekeying is of the new ones.
+    wait_for "the old SAs are still there" two_each
+  done
+  ping_both; end_tunnel
+  happened a "$before_a" sa-up sa-rekeyed sa-rekeyed sa-down
+  happened b "$before_b" sa-up sa-rekeyed sa-rekeyed sa-down
+  for side in a b; do grep -q 'tunnel site/net was rekeyed: peer 192\.0\.2\.[12]:4500, SPI out 0x' "$folder/$side/convoy.log" || fail "the log of $side does not say so"; done
+  passed "events" "up, rekeyed by either side, down: each once, at both"
+}
+two_each() { [ "$(sas a)$(sas b)" = 22 ]; }
 # Packets that A's port for native ESP has received, which does not include ESP in UDP.
 on_ip() { show stats | python3 -c 'import json, sys; print(sum(p["received_packets"] for p in json.load(sys.stdin)["ports"] if p["kind"] == "raw"))'; }
 native() {
@@ -123,7 +153,7 @@ ipv6() {
 spis() { show sa | grep -o '"spi": [0-9]*' | sort; }
 moved() { for side in a b; do [ "$(show sa $side | grep -c '"192\.0\.2\.11"')" = 2 ] || return 1; done; }
 mobike() { # A's first address goes and another comes while it pings; until charon has moved the SAs, loss is meant
-  local spis begin ms
+  local spis begin ms before; before=$(last_event b)
   # Otherwise charon would choose an IPv6 path.
   for ns in $A:va $B:vb; do ip -n "${ns%:*}" -6 addr flush dev "${ns#*:}"; done
   connection a %any "${v4[1]}" $'mobike = yes\n  encap = yes' "esp_proposals = aes128gcm16"
@@ -140,6 +170,8 @@ mobike() { # A's first address goes and another comes while it pings; until char
   sleep 0.5; kill -INT $pings; wait $pings || true
   ping_both
   [ "$spis" = "$(spis)" ] || fail "other SAs than before the move"
+  happened b "$before" sa-up peer-moved
+  grep -q '"old": "192.0.2.1:4500"' "$folder/events" && grep -q '"new": "192.0.2.11:4500"' "$folder/events" || fail "the move is not told: $(cat "$folder/events")"
   passed "mobike" "SAs moved $ms ms after the address; $(grep -oE '[0-9]+ packets transmitted, [0-9]+ received' "$folder/mobike") of pings meanwhile"
   end_tunnel
   ip -n $A addr del 192.0.2.11/24 dev va; ip -n $A addr add 192.0.2.1/24 dev va
@@ -221,5 +253,5 @@ CONNECTIONS
 namespaces
 start_both 1
 cases=("${@:3}")
-[ ${#cases[@]} -gt 0 ] || cases=(algorithms long_sequence_numbers native transport ipv6 mobike two_workers interfaces)
+[ ${#cases[@]} -gt 0 ] || cases=(algorithms long_sequence_numbers events native transport ipv6 mobike two_workers interfaces)
 for name in "${cases[@]}"; do $name; done

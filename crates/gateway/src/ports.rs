@@ -16,7 +16,7 @@ use crate::inner_mtu::{inner_mtu, interface_mtu};
 type Queues = Vec<Box<dyn Port>>;
 
 /// A port's device as an engine, and its cost.
-type PortEngine = (Box<dyn Engine>, CostModel);
+pub(crate) type PortEngine = (Box<dyn Engine>, CostModel);
 
 /// The ports of a gateway.
 pub(crate) struct OpenPorts {

@@ -5,6 +5,7 @@ use std::sync::mpsc::Sender;
 use std::time::Instant;
 
 use convoy_dataplane::pipeline::Pipeline;
+use convoy_engine::{Fault, FaultPlan, Faulty, Software};
 use convoy_ike::state::{Backend as _, Ends, PolicyStep, PolicyUpdate, Refusal};
 use convoy_ipsec::{KeyMaterial, Policy, Proposal, SaConfig, SaDirection, TunnelId, UdpEncap};
 use convoy_packet::{Frame, FramePool};
@@ -16,6 +17,7 @@ use super::*;
 use crate::charon::Workers as CharonsWorkers;
 use crate::config::TunnelConfig;
 use crate::events::What;
+use crate::ports::PortEngine;
 use crate::worker_thread::DRAIN;
 
 mod many;
@@ -80,6 +82,11 @@ fn bench() -> Bench {
 }
 
 fn bench_of(tunnels: u32) -> Bench {
+    bench_with(tunnels, Vec::new())
+}
+
+/// The same with further engines of worker 0.
+fn bench_with(tunnels: u32, engines: Vec<PortEngine>) -> Bench {
     let (mut inside, mut outside, mut queues) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..WORKERS {
         let ((in_port, in_end), (out_port, out_end)) =
@@ -88,7 +95,7 @@ fn bench_of(tunnels: u32) -> Bench {
         inside.push(in_end);
         outside.push(out_end);
     }
-    let ports = OpenPorts { queues, engines: Vec::new() };
+    let ports = OpenPorts { queues, engines };
     let ours = config(tunnels, 1, WORKERS);
     let engines = OpenEngines::configured(&ours).expect("software is everywhere");
     let gateway =
@@ -388,6 +395,31 @@ fn a_reload_tells_what_became_of_each_tunnel_and_what_was_wrong() {
     );
     assert!(up.starts_with("tunnel t2 is up: peer 192.0.2.2:4500"), "{told:?}");
     assert!(down.starts_with("tunnel t0 is down: "), "{told:?}");
+}
+
+#[test]
+fn an_engine_that_disappears_and_comes_back_is_told_of() {
+    let flaky = Faulty::new(Box::new(Software::new("flaky")), FaultPlan::once(Fault::Vanish, 2));
+    let mut bench = bench_with(2, vec![(Box::new(flaky), CostModel { t_init: 1.0, t_block: 0.01 })]);
+    let what = |bench: &Bench| -> Vec<What> {
+        bench.gateway.events.after(0).events.into_iter().map(|event| event.what).collect()
+    };
+    let until = Instant::now() + SLACK;
+    for mark in (1..=255).cycle() {
+        let sealed = bench.sealed(&inner(0, mark));
+        bench.arrive(0, sealed);
+        assert!(bench.delivered(mark), "packet {mark} is lost");
+        if what(&bench).len() == 2 {
+            break;
+        }
+        assert!(Instant::now() < until, "{:?}", what(&bench));
+    }
+    let [What::EngineOut { engine, worker: 0, .. }, What::EngineBack { engine: back, worker: 0 }] =
+        &what(&bench)[..]
+    else {
+        panic!("{:?}", what(&bench))
+    };
+    assert_eq!((engine.as_str(), back.as_str()), ("flaky", "flaky"));
 }
 
 #[test]
