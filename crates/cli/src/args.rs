@@ -46,6 +46,8 @@ pub(crate) enum Command {
     /// Write the configuration of this gateway and of the one at the other end of a tunnel, and say
     /// what to do next; asks for what the options do not say
     Init(InitArgs),
+    /// Watch a running gateway on the whole terminal: tunnels by rate, engines, windows, drops
+    Top(TopArgs),
     /// Print a random key for a tunnel with static keys
     Genkey(GenkeyArgs),
     /// Check a configuration and report errors with file, line and key
@@ -305,7 +307,17 @@ pub(crate) struct TraceArgs {
     pub(crate) control: PathBuf,
 }
 
-/// Parses the interval of `convoy show --watch`.
+#[derive(Args)]
+pub(crate) struct TopArgs {
+    /// The gateway's control socket
+    #[arg(long, value_name = "SOCKET", default_value = "/run/convoy/control.sock")]
+    pub(crate) control: PathBuf,
+    /// Time between two looks at the gateway, over which rates are taken
+    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
+    pub(crate) interval: f64,
+}
+
+/// Parses the interval of `convoy show --watch` and `convoy top`.
 fn seconds(text: &str) -> Result<f64, String> {
     let expected = "a number of seconds from 0.1 to 3600 is expected";
     let seconds: f64 = text.parse().map_err(|_| expected.to_owned())?;

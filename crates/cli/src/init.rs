@@ -4,10 +4,11 @@ mod ask;
 mod steps;
 
 use std::io::{self, IsTerminal};
+use std::net::{IpAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use convoy_gateway::config::{HostEnvironment, Resolver, ThisMachine};
+use convoy_gateway::config::{HostEnvironment, Nowhere, ThisMachine};
 use convoy_gateway::genkey::GenkeyError;
 use convoy_gateway::init::{self, Draft, Field, Plan, Secrets, Side, Tree};
 
@@ -91,14 +92,14 @@ impl InitArgs {
 
 pub(crate) fn run(args: &InitArgs) -> Result<(), Failure> {
     // Files for other hosts are not held against this one.
-    let environment: &dyn HostEnvironment = if args.out.is_some() { &Resolver } else { &ThisMachine };
+    let environment: &dyn HostEnvironment = if args.out.is_some() { &Nowhere } else { &ThisMachine };
     let plan = plan(args, environment)?;
     let secrets = Secrets::random(&plan).map_err(|error| match error {
         GenkeyError::Proposal(_) => Failure::Config(format!("--proposal: {error}")),
         GenkeyError::Random(_) => Failure::Failed(error.to_string()),
     })?;
     let trees = trees(&plan, &secrets, args.out.as_deref())?;
-    for (tree, environment) in trees.iter().zip([environment, &Resolver]) {
+    for (tree, environment) in trees.iter().zip([environment, &Nowhere]) {
         let warnings = init::check(tree, environment).map_err(|error| Failure::Config(error.to_string()))?;
         warnings.iter().for_each(|warning| eprintln!("{warning}"));
     }
@@ -107,9 +108,14 @@ pub(crate) fn run(args: &InitArgs) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The addresses of a name, as the system resolves it.
+fn addresses(name: &str) -> io::Result<Vec<IpAddr>> {
+    Ok((name, 0).to_socket_addrs()?.map(|address| address.ip()).collect())
+}
+
 /// By the options alone if they suffice; otherwise the rest is asked for.
 fn plan(args: &InitArgs, environment: &dyn HostEnvironment) -> Result<Plan, Failure> {
-    let mut draft = Draft::new(environment);
+    let mut draft = Draft::new(environment, &addresses);
     for field in Field::ALL {
         if let Some(text) = args.said(field) {
             draft.set(field, &text).map_err(|refusal| Failure::Config(refusal.to_string()))?;

@@ -24,6 +24,7 @@ mod show;
 mod sim;
 mod summary;
 mod table;
+mod top;
 mod trace;
 mod unblock;
 
@@ -77,6 +78,7 @@ fn main() -> ExitCode {
         Command::Show(args) => show::run(&args),
         Command::Sim(args) => sim::run(&args),
         Command::Trace(args) => trace::run(&args),
+        Command::Top(args) => top::run(&args),
         Command::Unblock(args) => unblock::run(&args),
     };
     match result {

@@ -97,15 +97,21 @@ fn clip<R>(columns: &[Column<'_, R>], cells: &mut [Vec<String>], width: usize) {
         (0..columns.len()).map(|at| of_cells(at).max(columns[at].header.chars().count())).collect();
     let is_clipped = |at: &usize| columns[*at].kind == Kind::Clipped;
     let gaps = usize::from(GAP) * columns.len().saturating_sub(1);
-    while widths.iter().sum::<usize>() + gaps > width {
-        let widest = (0..columns.len()).filter(is_clipped).max_by_key(|at| widths[*at]);
-        let Some(widest) = widest.filter(|at| widths[*at] > LEAST_CLIPPED) else { break };
-        widths[widest] -= 1;
-    }
+    fit(&mut widths, &is_clipped, width.saturating_sub(gaps));
     for row in cells {
         for at in (0..columns.len()).filter(is_clipped) {
             row[at] = shortened(&row[at], widths[at]);
         }
+    }
+}
+
+/// Makes the widest of some columns narrower, but not too narrow to tell names apart, until all
+/// columns together have at most `room` characters.
+pub(crate) fn fit(widths: &mut [usize], is_clipped: &dyn Fn(&usize) -> bool, room: usize) {
+    while widths.iter().sum::<usize>() > room {
+        let widest = (0..widths.len()).filter(is_clipped).max_by_key(|at| widths[*at]);
+        let Some(widest) = widest.filter(|at| widths[*at] > LEAST_CLIPPED) else { break };
+        widths[widest] -= 1;
     }
 }
 

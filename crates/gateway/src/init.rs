@@ -9,7 +9,7 @@ mod files;
 mod parse;
 mod write;
 
-pub use draft::{Draft, Field, Incomplete, Refusal};
+pub use draft::{Draft, Field, Incomplete, Refusal, Resolve};
 pub use files::{Secrets, SiteFile, files};
 pub use write::{Tree, WriteError, check, write};
 

@@ -14,7 +14,9 @@ use std::time::{Duration, Instant};
 
 use convoy_ike::protocol::{Datagram, EncapMode, Event, Reply, Request, WireSelector};
 use convoy_ike::server::{Handler, Outlet, Server, ServerConfig};
-use convoy_ike::state::{Backend, ChildName, Ends, PolicyUpdate, Refusal, SaUsage, State, StateConfig};
+use convoy_ike::state::{
+    Backend, ChildName, ChildNews, Ends, PolicyUpdate, Refusal, SaUsage, State, StateConfig,
+};
 use convoy_ipsec::{Action, Expiry, Policy, PolicyPlace, SaConfig, SaIndex, SaNumber, TunnelId};
 use rand::RngCore;
 

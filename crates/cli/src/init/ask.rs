@@ -53,7 +53,7 @@ mod tests {
 
     #[test]
     fn a_wrong_answer_is_told_the_reason_and_asked_again() {
-        let mut draft = Draft::new(&Nowhere);
+        let mut draft = Draft::new(&Nowhere, &|_| Err(std::io::ErrorKind::NotFound.into()));
         let answers =
             "\n198.51.100.1\n\n192.0.2.1\n10.1.0.7/24\n10.1.0.0/24\n10.1.0.0/16\n10.2.0.0/24\n\n\n\n\n\n\n";
         let (done, told) = asked(&mut draft, answers);
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn what_was_said_is_not_asked_and_an_early_end_is_an_error() {
-        let mut draft = Draft::new(&Nowhere);
+        let mut draft = Draft::new(&Nowhere, &|_| Err(std::io::ErrorKind::NotFound.into()));
         for (field, text) in [(Field::Ike, "psk"), (Field::Outside(Side::Remote), "198.51.100.1")] {
             draft.set(field, text).expect(text);
         }

@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     fn told(said: &[(Field, &str)], root: &str) -> String {
-        let mut draft = Draft::new(&Nowhere);
+        let mut draft = Draft::new(&Nowhere, &|_| Err(std::io::ErrorKind::NotFound.into()));
         let both =
             [(Field::Outside(Side::Remote), "2001:db8::2"), (Field::Outside(Side::Local), "2001:db8::1")];
         let inside =

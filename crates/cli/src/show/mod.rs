@@ -15,7 +15,7 @@ use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
 use convoy_gateway::control::{Answer, Ask};
-use convoy_gateway::snapshot::Snapshot;
+use convoy_gateway::snapshot::{PeerRow, Snapshot};
 use serde::Serialize;
 
 use crate::Failure;
@@ -26,6 +26,8 @@ use filter::Filter;
 use summary::Summary;
 use tunnels::Details;
 use view::View;
+
+pub(crate) use tunnels::last;
 
 /// Escape sequence that clears a terminal.
 const CLEAR: &str = "\x1b[H\x1b[2J";
@@ -116,6 +118,12 @@ fn table(what: Option<Shown>, is_one: bool, view: &View<'_>, filter: &Filter<'_>
         Some(Shown::Name) => tables::names(view),
         Some(Shown::Stats) => tables::stats(view),
     })
+}
+
+/// The details of a tunnel, as `convoy show tunnel NAME` has them.
+pub(crate) fn tunnel_details(now: &Snapshot, interval: Option<Interval<'_>>, peer: &PeerRow) -> String {
+    let view = View { now, interval, has_rates: interval.is_some(), is_wide: false };
+    tunnels::details(&view, std::slice::from_ref(peer))
 }
 
 fn json(args: &ShowArgs, view: &View<'_>, filter: &Filter<'_>) -> Result<String, Failure> {

@@ -1,6 +1,7 @@
 //! A plan in the making: one field after the other, each held against those before it.
 
 use std::fmt;
+use std::io;
 use std::net::IpAddr;
 
 use convoy_port::NATT_PORT;
@@ -126,9 +127,13 @@ struct SiteDraft {
     inside: Vec<IpAddr>,
 }
 
+/// Returns the addresses of a name, the best first.
+pub type Resolve = dyn Fn(&str) -> io::Result<Vec<IpAddr>>;
+
 /// A plan in the making.
 pub struct Draft<'a> {
     environment: &'a dyn HostEnvironment,
+    resolve: &'a Resolve,
     keys: Option<KeySource>,
     proposal: Option<String>,
     udp_port: Option<u16>,
@@ -137,8 +142,8 @@ pub struct Draft<'a> {
 
 impl<'a> Draft<'a> {
     /// Nothing is said yet. The environment is that of the local gateway, as far as it is known.
-    pub fn new(environment: &'a dyn HostEnvironment) -> Self {
-        Self { environment, keys: None, proposal: None, udp_port: None, sites: Default::default() }
+    pub fn new(environment: &'a dyn HostEnvironment, resolve: &'a Resolve) -> Self {
+        Self { environment, resolve, keys: None, proposal: None, udp_port: None, sites: Default::default() }
     }
 
     /// Takes what was said, if it fits what was said before.
@@ -294,7 +299,7 @@ impl<'a> Draft<'a> {
     fn resolved(&self, side: Side, name: &str) -> Result<IpAddr, String> {
         let flag = Field::Reached(side).flag();
         let advice = format!("give its own address here, and the name as {flag}");
-        let found = self.environment.resolve(name);
+        let found = (self.resolve)(name);
         let found = found.map_err(|error| format!("{name} does not resolve: {error}; {advice}"))?;
         let other = self.site(side.other()).outside;
         let fits = |address: &&IpAddr| other.is_none_or(|other| other.is_ipv4() == address.is_ipv4());

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::Gateway;
+use crate::events::{Events, What};
 use crate::names::PeerMove;
 use crate::ports::named;
 
@@ -17,7 +18,7 @@ impl Gateway {
     /// Moves the tunnels whose peer's name has another address now. Call it often.
     pub(super) fn follow_names(&mut self) {
         let moves = self.names.take_moves();
-        moves.iter().for_each(tell);
+        moves.iter().for_each(|moved| tell(&self.events, moved));
         if !moves.is_empty() {
             self.peers_changed = true;
             let peers = moves.into_iter().map(|moved| (moved.tunnel, moved.new)).collect();
@@ -27,7 +28,7 @@ impl Gateway {
         if self.peers_changed && is_due {
             (self.peers_changed, self.peers_told) = (false, Some(Instant::now()));
             if let Err(error) = self.route_anew() {
-                (self.notify)(format!("routes of peers that have moved: {error}"));
+                self.events.warn(format!("routes of peers that have moved: {error}"));
             }
         }
     }
@@ -51,7 +52,7 @@ impl Gateway {
         let refused: BTreeSet<String> = answers.into_iter().flatten().flatten().collect();
         for tunnel in refused {
             let address = peers.get(&tunnel).map(ToString::to_string).unwrap_or_default();
-            (self.notify)(format!(
+            self.events.warn(format!(
                 "tunnel {tunnel:?} cannot move to {address}: another SA has its spi_out there; give one of the two another SPI"
             ));
         }
@@ -63,10 +64,15 @@ impl Gateway {
     }
 }
 
-fn tell(moved: &PeerMove) {
+fn tell(events: &Events, moved: &PeerMove) {
     let PeerMove { tunnel, name, old, new } = moved;
     match old {
-        Some(old) => tracing::info!(tunnel, "the peer has moved from {old} to {new}: {name} has changed"),
+        Some(old) => {
+            let message =
+                format!("tunnel {tunnel}: the peer has moved from {old} to {new}: {name} has changed");
+            let (old, new) = (old.to_string(), new.to_string());
+            events.tell(What::PeerMoved { tunnel: tunnel.clone(), old, new }, message);
+        }
         None => tracing::info!(tunnel, "the peer is {name}, {new}"),
     }
 }

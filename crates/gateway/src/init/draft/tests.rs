@@ -6,15 +6,16 @@ use convoy_settings::Interface;
 
 use super::*;
 
-/// A host with one LAN, whose resolver knows one name.
+/// One name is known.
+fn resolve(name: &str) -> io::Result<Vec<IpAddr>> {
+    let known = ["2001:db8::9", "198.51.100.9"].map(|text| text.parse().expect(text)).to_vec();
+    if name == "gw.example.org" { Ok(known) } else { Err(io::Error::other("no such name")) }
+}
+
+/// A host with one LAN.
 struct Host;
 
 impl HostEnvironment for Host {
-    fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>> {
-        let known = ["2001:db8::9", "198.51.100.9"].map(|text| text.parse().expect(text)).to_vec();
-        if name == "gw.example.org" { Ok(known) } else { Err(io::Error::other("no such name")) }
-    }
-
     fn interfaces(&self) -> Option<Vec<Interface>> {
         let networks = vec!["10.1.0.254/24".parse().expect("a network")];
         Some(vec![Interface { name: "lan0".to_owned(), mtu: 1500, is_tun: false, networks }])
@@ -36,7 +37,7 @@ const NEEDED: [(Field, &str); 3] = [
 ];
 
 fn draft(said: &[(Field, &str)]) -> Draft<'static> {
-    let mut draft = Draft::new(&Host);
+    let mut draft = Draft::new(&Host, &resolve);
     for (field, text) in said {
         draft.set(*field, text).expect(text);
     }
