@@ -63,6 +63,15 @@ impl Usage {
         self.told == Some(Expiry::Hard)
     }
 
+    /// The used part of its hard limits at this age in ns, of the limit that is nearest: 1 at its
+    /// end. `None` if it has none.
+    pub fn hard_part(&self, age_ns: u64) -> Option<f64> {
+        let Limits { bytes, packets, time_ns } = self.limits.hard;
+        let spent = [(bytes, self.bytes), (packets, self.packets), (time_ns, age_ns)];
+        let parts = spent.into_iter().filter_map(|(limit, spent)| Some(spent as f64 / limit? as f64));
+        parts.reduce(f64::max)
+    }
+
     /// The limits.
     pub fn limits(&self) -> &Lifetime {
         &self.limits
@@ -158,6 +167,17 @@ mod tests {
         assert_eq!(life.next_limits(), (500, 4, 109));
         assert_eq!(life.due_ns().collect::<Vec<_>>(), [107, 109]);
         assert_eq!(Usage::default().next_limits(), (u64::MAX, u64::MAX, u64::MAX));
+    }
+
+    #[test]
+    fn the_used_part_is_that_of_the_nearest_hard_limit() {
+        let soft = Limits { packets: Some(2), ..Limits::default() };
+        let hard = Limits { packets: Some(10), bytes: Some(1_000), time_ns: Some(100) };
+        let mut life = Usage::new(Lifetime { soft, hard }, 0);
+        life.set_spent(100, 5);
+        assert_eq!((life.hard_part(20), life.hard_part(75)), (Some(0.5), Some(0.75)));
+        let no_hard = Lifetime { soft, hard: Limits::default() };
+        assert_eq!(Usage::new(no_hard, 0).hard_part(1_000), None);
     }
 
     #[test]

@@ -45,6 +45,7 @@ fn sa(tunnel: &str, direction: &str, spi: u32, remote: &str) -> SaRow {
         has_ended: false,
         inline_by: String::new(),
         iptfs: None,
+        lifetime_part: None,
         drops: [("replayed".to_owned(), 1_234_567_890), ("integrity_failed".to_owned(), 2)].into(),
     }
 }
@@ -152,6 +153,7 @@ fn busy() -> Snapshot {
             window: 1024,
             waiting: 12,
             wait_ns: Buckets { buckets: vec![(Some(512), 9_876_543_210)], sum: 9_876_543_210_000 },
+            ..SchedulerRow::default()
         }],
         ports: vec![port("inside", "tun"), port("outside towards the provider", "udp")],
         drops: [("replayed".to_owned(), 1_234_567_890), ("integrity_failed".to_owned(), 2)].into(),

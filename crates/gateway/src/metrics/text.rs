@@ -4,8 +4,9 @@
 use convoy_ipsec::DropReason;
 use prometheus_client::encoding::EncodeMetric;
 use prometheus_client::encoding::text::{encode_eof, encode_registry};
-use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::metrics::{MetricType, TypedMetric};
 use prometheus_client::registry::{Registry, Unit};
 
 use crate::snapshot::{
@@ -79,7 +80,7 @@ impl prometheus_client::collector::Collector for Collector {
         associations(encoder, &snapshot.sas)?;
         engines(encoder, &snapshot.engines)?;
         ports(encoder, &snapshot.ports)?;
-        windows(encoder, &snapshot.schedulers)
+        workers(encoder, &snapshot.schedulers)
     }
 }
 
@@ -194,6 +195,9 @@ fn associations(encoder: &mut Encoder<'_>, rows: &[SaRow]) -> std::fmt::Result {
         "Largest outer packet that the path to the peer carries",
         path_mtus,
     )?;
+    let parts = rows.iter().filter_map(|row| Some((sa(row), row.lifetime_part?)));
+    let part = "Used part of an SA's hard lifetime, or of its sequence numbers if that is more";
+    gauges(encoder, "sa_lifetime_used_ratio", part, parts)?;
     let sequence = "Last sequence number sent, or highest received";
     gauges(encoder, "sa_sequence_number", sequence, each(|row| row.sequence as f64))?;
     let left = "Packets until an outbound SA has used all sequence numbers, and stops";
@@ -206,8 +210,11 @@ fn numbers_left(row: &SaRow) -> Option<([Label; 5], f64)> {
     (row.direction == "outbound").then(|| (sa(row), last.saturating_sub(row.sequence) as f64))
 }
 
-fn windows(encoder: &mut Encoder<'_>, rows: &[SchedulerRow]) -> std::fmt::Result {
+fn workers(encoder: &mut Encoder<'_>, rows: &[SchedulerRow]) -> std::fmt::Result {
     let worker = |row: &SchedulerRow| [label("worker", row.worker)];
+    let spent = rows.iter().map(|row| (worker(row), ConstCounter::new(row.cpu_s)));
+    let spending = ("worker_cpu_seconds", "CPU time of the worker's thread", ConstCounter::<f64>::TYPE);
+    family(encoder, spending, spent)?;
     let waits = rows.iter().map(|row| (worker(row), seconds(&row.wait_ns)));
     family(
         encoder,
@@ -311,6 +318,7 @@ mod tests {
             charon: Some(CharonRow { is_connected: true, acquires_lost: 9, ..CharonRow::default() }),
             silent_workers: vec![1],
             schedulers: vec![SchedulerRow {
+                cpu_s: 2.5,
                 wait_ns: Buckets { buckets: vec![(Some(1), 4), (Some(512), 1)], sum: 300 },
                 ..SchedulerRow::default()
             }],
@@ -327,6 +335,7 @@ mod tests {
                 "convoy_engine_multi_packet_size_sum{engine=\"software0\",worker=\"0\"} 20.0",
                 "convoy_window_wait_seconds_bucket{le=\"5.12e-7\",worker=\"0\"} 5",
                 "convoy_window_wait_seconds_count{worker=\"0\"} 5",
+                "convoy_worker_cpu_seconds_total{worker=\"0\"} 2.5",
                 "convoy_dropped_packets_total{reason=\"replayed\"} 3",
                 "convoy_port_device_total{port=\"outside\",counter=\"encrypted\"} 5",
                 "convoy_interface_up{interface=\"outside\"} 1.0",
@@ -369,6 +378,7 @@ mod tests {
             transform: "aes128gcm16".to_owned(),
             sequence: 77,
             path_mtu: Some(1300),
+            lifetime_part: Some(0.25),
             age_s: 1.5,
             last_used_s: Some(0.25),
             ..SaRow::default()
@@ -415,6 +425,7 @@ mod tests {
                 &format!("convoy_sa_idle_seconds{{{spi}}} 0.25"),
                 &format!("convoy_sa_sequence_number{{{spi}}} 77.0"),
                 &format!("convoy_sa_path_mtu_bytes{{{spi}}} 1300.0"),
+                &format!("convoy_sa_lifetime_used_ratio{{{spi}}} 0.25"),
                 "convoy_protected_packets_total 4",
                 "convoy_decrypted_packets_total 5",
                 "convoy_handed_over_packets_total 6",

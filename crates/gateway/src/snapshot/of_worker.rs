@@ -7,8 +7,9 @@ use convoy_dataplane::ledger::Tally;
 use convoy_dataplane::pipeline::Health;
 use convoy_dataplane::worker::{Side, Worker};
 use convoy_ipsec::{
-    Action, AggregationCounts, DropCounters, PolicyView, ReassemblyCounts, SaDirection, SaProtocol,
+    Action, AggregationCounts, DropCounters, PolicyView, ReassemblyCounts, SaDirection, SaProtocol, SaView,
 };
+use rustix::time::{ClockId, clock_gettime};
 
 use super::{Drops, EngineRow, IptfsRow, PolicyRow, PortRow, SaRow, SchedulerRow, Snapshot, TunnelRow};
 use crate::survey::SaNote;
@@ -104,6 +105,7 @@ pub(super) fn sa(note: SaNote) -> SaRow {
         age_s: view.age_ns as f64 * 1e-9,
         last_used_s: view.idle_ns.map(|idle_ns| idle_ns as f64 * 1e-9),
         has_ended: view.usage.has_ended(),
+        lifetime_part: lifetime_part(&view),
         inline_by,
         drops: rows(&view.drops),
         iptfs: view.aggregation.as_ref().map(packed).or(view.reassembly.as_ref().map(unpacked)),
@@ -113,6 +115,14 @@ pub(super) fn sa(note: SaNote) -> SaRow {
 /// A peer's address, which may not be known yet.
 fn peer(address: IpAddr) -> String {
     if address.is_unspecified() { "unknown".to_owned() } else { address.to_string() }
+}
+
+/// Only an outbound SA ends with its sequence numbers.
+fn lifetime_part(view: &SaView) -> Option<f64> {
+    let last = if view.esn { u64::MAX } else { u32::MAX.into() };
+    let numbers = view.sequence as f64 / last as f64;
+    let numbers = (view.name.direction == SaDirection::Outbound).then_some(numbers);
+    view.usage.hard_part(view.age_ns).into_iter().chain(numbers).reduce(f64::max)
 }
 
 fn packed(counts: &AggregationCounts) -> IptfsRow {
@@ -194,10 +204,17 @@ fn scheduler(worker: &Worker) -> SchedulerRow {
     let snapshot = worker.pipeline().stage().snapshot();
     SchedulerRow {
         worker: worker.pipeline().ipsec().tables.worker(),
+        cpu_s: cpu_seconds(),
         window: snapshot.window,
         waiting: snapshot.waiting,
         wait_ns: (&snapshot.wait).into(),
     }
+}
+
+/// CPU time of the calling thread: a worker's state is taken on its own.
+fn cpu_seconds() -> f64 {
+    let spent = clock_gettime(ClockId::ThreadCPUTime);
+    spent.tv_sec as f64 + spent.tv_nsec as f64 * 1e-9
 }
 
 fn ports(worker: &Worker) -> Vec<PortRow> {

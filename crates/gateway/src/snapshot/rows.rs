@@ -136,6 +136,10 @@ pub struct SaRow {
     /// Whether it has reached its hard lifetime, and carries nothing any more.
     #[serde(default)]
     pub has_ended: bool,
+    /// The used part of its hard lifetime, or of its sequence numbers if that is more: 1 at its
+    /// end; nothing for an inbound SA without a hard lifetime.
+    #[serde(default)]
+    pub lifetime_part: Option<f64>,
     /// The port whose device seals or opens its packets in flight; empty if engines do.
     pub inline_by: String,
     /// Dropped packets by reason.
@@ -245,6 +249,9 @@ impl From<&Histogram> for Buckets {
 pub struct SchedulerRow {
     /// Its worker.
     pub worker: u16,
+    /// CPU time of the worker's thread since its start, in seconds.
+    #[serde(default)]
+    pub cpu_s: f64,
     /// The window now, in packets.
     pub window: usize,
     /// Packets that stand in it.
