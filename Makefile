@@ -113,7 +113,7 @@ test: install-test ## every test: crates with the card, other implementations, n
 	$(MAKE) card-formal-quick
 	$(MAKE) $(CONVOY) charon
 	scripts/docs.py --convoy $(CONVOY)
-	@scripts/install.sh charon-test iptfs routing packages packages-test
+	@scripts/install.sh charon-test iptfs routing monitoring packages packages-test
 	tests/run.sh $(CONVOY) target/charon/libstrongswan-convoy.so
 
 test-systemd: $(CONVOY) charon ## the systemd units, under a systemd in user-mode-linux (root; in `make test`, too)

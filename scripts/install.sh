@@ -2,7 +2,8 @@
 # Installs what convoy needs: with apt on Debian and Ubuntu; on other systems it lists what is
 # missing.
 # usage: install.sh PURPOSE ..., of build, card, card-test, test, packages, packages-test, routing,
-# hdtv, peers, xdp, secgw, bench, instructions, sampling, charon, charon-test, iptfs, fuzz
+# monitoring, hdtv, peers, xdp, secgw, bench, instructions, sampling, charon, charon-test, iptfs,
+# fuzz
 set -euo pipefail
 
 # The needs of each purpose: "command or file:package". Intel's library and DPDK are optional.
@@ -15,6 +16,7 @@ declare -A needs=(
     nft:nftables openssl:openssl certutil:libnss3-tools
     ffmpeg:ffmpeg gst-launch-1.0:gstreamer1.0-tools /usr/share/doc/gstreamer1.0-plugins-base:gstreamer1.0-plugins-base /usr/share/doc/gstreamer1.0-plugins-good:gstreamer1.0-plugins-good"
   [routing]="/usr/lib/frr/bgpd:frr ip:iproute2 tcpdump:tcpdump nft:nftables openssl:openssl ping:iputils-ping"
+  [monitoring]="prometheus:prometheus promtool:prometheus ip:iproute2 curl:curl python3:python3 ping:iputils-ping"
   [packages]="buildah:buildah dpkg-shlibdeps:dpkg-dev objdump:binutils gzip:gzip"
   [packages-test]="mmdebstrap:mmdebstrap rpm:rpm"
   [hdtv]="ip:iproute2 python3:python3 perf:linux-perf iperf3:iperf3 taskset:util-linux"
@@ -42,6 +44,7 @@ declare -A wants=(
   [card-test]=""
   [test]=""
   [routing]=""
+  [monitoring]=""
   [packages]=""
   [packages-test]=""
   [hdtv]=""
@@ -72,10 +75,11 @@ apt_install() {
     run_as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null
 }
 
-# strongswan-charon installs strongswan-starter, whose service runs a second charon besides the one
-# that convoy's documentation sets up.
-unit() { systemctl cat strongswan-starter.service >/dev/null 2>&1; }
-had_starter=yes; unit || had_starter=no
+# Services that nobody asked for: strongswan-charon installs strongswan-starter, which runs a second
+# charon besides the one that convoy's documentation sets up; the tests run prometheus themselves.
+services=() # that are not there yet
+has_unit() { systemctl cat "$1.service" >/dev/null 2>&1; }
+for service in strongswan-starter prometheus; do has_unit $service || services+=($service); done
 if [ ${#needed[@]} -gt 0 ]; then
   echo "installing: ${needed[*]}"
   if ! command -v apt-get >/dev/null || ! apt_install "${needed[@]}"; then
@@ -84,9 +88,9 @@ if [ ${#needed[@]} -gt 0 ]; then
     exit 1
   fi
 fi
-if [ "$had_starter" = no ] && unit; then
-  run_as_root systemctl disable -q --now strongswan-starter.service || true
-fi
+for service in "${services[@]}"; do
+  ! has_unit "$service" || run_as_root systemctl disable -q --now "$service.service" || true
+done
 if [ ${#wanted[@]} -gt 0 ]; then
   echo "installing: ${wanted[*]}"
   command -v apt-get >/dev/null && apt_install "${wanted[@]}" ||

@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# The Prometheus rules and the Grafana dashboard of the packages: promtool's tests of each alert,
+# and each query on a Prometheus that scrapes two gateways at work, where a tunnel of one has no
+# keys. Needs root.
+# usage: dashboards.sh CONVOY
+set -euo pipefail
+convoy=$(realpath "$1")
+cd "$(dirname "$0")/.."
+rules=$PWD/packaging/prometheus/convoy.rules.yml dashboard=$PWD/packaging/grafana/convoy.json
+fail() { echo "FAILED: $1" >&2; exit 1; }
+promtool check rules "$rules" >/dev/null || fail "promtool refuses the rules"
+promtool test rules tests/prometheus/alerts.yml || fail "alerts fire otherwise than they should"
+for alert in $(sed -n 's/^ *- alert: //p' "$rules"); do
+  grep -q "alertname=\"$alert\"" tests/prometheus/alerts.yml || fail "no case has $alert fire"
+  grep -q "\`$alert\`" docs/operation/monitoring.md || fail "docs/operation/monitoring.md does not have $alert"
+done
+
+# A card's counters need a port that has them, charon's metrics a socket for it, although nobody
+# connects, and the drops of a tunnel a gateway without charon that has no keys for it.
+PORT=af_packet
+source demo/sites.sh
+stop_gateways
+sed -i "s|^\[gateway\]|&\ncharon = \"$work/charon.sock\"|" "$work/site-1.toml"
+printf '[[interface]]\nname = "ipsec-b"\nif_id = 42\n' >>"$work/site-1.toml"
+sed -i 's|^metrics = .*|metrics = "192.0.2.2:9464"|' "$work/site-2.toml"
+printf '[[tunnel]]\nname = "without-keys"\nremote_ts = ["10.9.0.0/24"]\n' >>"$work/site-2.toml"
+begin_gateways
+start ping-a.log $a ping -i 0.1 10.2.0.1
+start ping-b.log $b ping -i 0.1 10.9.0.1
+cat >"$work/prometheus.yml" <<CONF
+global: {scrape_interval: 500ms, evaluation_interval: 1s}
+rule_files: ["$rules"]
+scrape_configs:
+  - job_name: convoy
+    static_configs: [{targets: ["127.0.0.1:9464", "192.0.2.2:9464"]}]
+CONF
+start prometheus.log $a prometheus --config.file="$work/prometheus.yml" --storage.tsdb.path="$work/tsdb" --web.listen-address=127.0.0.1:9090
+asks() { ip netns exec $a python3 tests/dashboards.py http://127.0.0.1:9090 "$1" ConvoyCharonDisconnected ConvoyTunnelWithoutSa; }
+for _ in $(seq 300); do ! ip netns exec $a curl -sf http://127.0.0.1:9090/-/ready >/dev/null || break; sleep 0.1; done
+asks "$dashboard" || { tail -n 5 "$work"/*.log >&2; fail "queries are wrong"; }
+# The check itself: a metric that is not there, and a query that returns nothing.
+sed 's/convoy_sa_info/convoy_sa_inof/; s/convoy_window_size_packets{/&worker=\\"9\\", /' "$dashboard" >"$work/wrong.json"
+! asks "$work/wrong.json" 2>"$work/faults" || fail "faults are not found"
+grep -q 'there is no metric convoy_sa_inof' "$work/faults" && [ "$(grep -c 'returns nothing' "$work/faults")" = 2 ] || fail "other faults are found: $(cat "$work/faults")"
+stop_gateways
+echo "ok: alerts, and queries on a real scrape"
