@@ -16,7 +16,10 @@ work=$(mktemp -d) hub=convoy-names-hub b=convoy-names-b c=convoy-names-c running
 clean() {
   kill -CONT "${server:-0}" 2>/dev/null || true
   kill "${running[@]}" 2>/dev/null && wait "${running[@]}" 2>/dev/null || true
-  for ns in $hub $b $c; do ip netns del $ns 2>/dev/null || true; done
+  for ns in $hub $b $c; do
+    ip netns pids $ns 2>/dev/null | xargs -r kill 2>/dev/null || true
+    ip netns del $ns 2>/dev/null || true
+  done
   rm -rf "$work"
 }
 trap clean EXIT
@@ -127,7 +130,7 @@ is site-b address None || fail "an address is known that nobody has told: $(show
 "$convoy" reload --control "$work/hub.sock" >"$work/reload.log" || fail "the reload fails"
 ! grep -q 'does not resolve' "$work/hub.log" || fail "the reload waited until no server had answered"
 wait_for "a server that does not answer is not told of" is site-b problem 'no server of /etc/resolv.conf answers'
-grep -q 'WARN.*the tunnel is down: b.example does not resolve' "$work/hub.log" || fail "the log does not say that it is down"
+grep -q 'WARN.*tunnel site-b is down: b.example does not resolve' "$work/hub.log" || fail "the log does not say that it is down"
 
 printf 'b.example 2 192.0.2.2\nc.example 2 2001:db8::3 192.0.2.3\n' >"$work/records"
 kill -CONT "$server"

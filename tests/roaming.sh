@@ -57,8 +57,8 @@ for place in "192.0.2.22 41000" "192.0.2.22 42000" "192.0.2.23 43000"; do
   [ "$(peer)" = "$place" ] || fail "site 2 is at $place, and site 1 takes it to be at $(peer)"
   from $a 10.2.0.1 || fail "site 2 is not reached at $place: $(cat "$work/ping.log")"
 done
-for _ in $(seq 50); do grep -q 'moved from 192.0.2.22:42000 to 192.0.2.23:43000.*tunnel="site-2"' "$work/a.log" && break; sleep 0.1; done
-grep -q 'moved from 192.0.2.22:42000 to 192.0.2.23:43000.*tunnel="site-2"' "$work/a.log" || fail "the log does not say where site 2 has gone"
+for _ in $(seq 50); do grep -q 'tunnel site-2: the peer has moved from 192.0.2.22:42000 to 192.0.2.23:43000' "$work/a.log" && break; sleep 0.1; done
+grep -q 'tunnel site-2: the peer has moved from 192.0.2.22:42000 to 192.0.2.23:43000' "$work/a.log" || fail "the log does not say where site 2 has gone"
 
 # An attacker at 192.0.2.66 has recorded some packets: of three the first was lost on its way.
 ip netns exec $a tcpdump -Z root -U --immediate-mode -i va -w "$work/seen.pcap" udp src port 43000 >/dev/null 2>&1 & running+=($!)

@@ -51,6 +51,7 @@ run "strongSwan as docs/guide/strongswan.md has it" tests/charon/documented.sh "
 run "100 road warriors as docs/guide/road-warriors.md has them: certificates, passwords, a pool, one revoked" \
   tests/charon/road-warriors.sh "$convoy" "$plugin"
 run "ML-KEM by strongSwan 6 as docs/guide/strongswan.md has it: two convoys, rekeyed" tests/charon/post-quantum.sh "$convoy"
+run "a peer of charon's by name: a changed address, no such name" tests/charon/names.sh "$convoy" "$plugin"
 run "the systemd units as docs/guide/strongswan.md has them, under a real systemd: order, restarts, privileges, AppArmor" \
   tests/systemd.sh "$convoy" "$plugin"
 run "two gateways with charon: every algorithm, ESN, modes, native ESP, IPv6, MOBIKE, two workers" \

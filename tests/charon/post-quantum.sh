@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # ML-KEM as docs/guide/strongswan.md has it, between two convoys with a strongSwan that has it: the
-# IKE SA and, once rekeyed, the CHILD_SA have a key exchange of both kinds, and pings pass before and
-# after. A peer without ML-KEM is refused. Needs root.
+# IKE SA and, once rekeyed, the CHILD_SA have a key exchange of both kinds, and pings pass before
+# and after. A peer without ML-KEM is refused. Needs root.
 # usage: post-quantum.sh CONVOY
 set -euo pipefail
 convoy=$(realpath "$1") A=convoy-pq-a-$$ B=convoy-pq-b-$$

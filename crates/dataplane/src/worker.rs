@@ -1,6 +1,7 @@
 //! One worker: ports at both ends of a pipeline, driven in bursts by one thread.
 
 mod inside;
+mod moves;
 mod traced;
 mod unsent;
 mod waiting;
@@ -446,19 +447,6 @@ impl Worker {
         let engines = self.pipeline.stage_mut().take_events();
         self.events.extend(engines.into_iter().map(WorkerEvent::Engine));
         Ok(())
-    }
-
-    /// Tells the daemon and the owner of peers that have moved.
-    fn tell_moves(&mut self) {
-        let Self { pipeline, daemon, events, .. } = self;
-        let ipsec = pipeline.ipsec_mut();
-        ipsec.inbound.mapping_changes(&mut ipsec.tables, &mut |change| {
-            let is_told = daemon.as_ref().is_none_or(|daemon| daemon.mapping(&change));
-            if is_told {
-                events.push(WorkerEvent::Moved(change));
-            }
-            is_told
-        });
     }
 }
 

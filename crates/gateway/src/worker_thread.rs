@@ -1,10 +1,10 @@
 //! One worker on its thread: it works, executes the gateway's commands between rounds, and stops
 //! with nothing lost.
 
+mod peers;
+
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
-use std::fmt;
-use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::Receiver;
@@ -18,8 +18,8 @@ use convoy_dataplane::worker::{Worker, WorkerEvent};
 use convoy_engine::{EngineDescription, wipe_stack};
 use convoy_ike::state::ChildName;
 use convoy_ipsec::{
-    DropCounters, Expiry, LifetimeEvent, MappingChange, PathChange, PolicyChange, SaConfig, SaCursor,
-    SaDirection, SaEnds, SaNumber, SaView, Tables, TunnelId, UdpEncap,
+    DropCounters, Expiry, LifetimeEvent, PathChange, PolicyChange, SaConfig, SaCursor, SaDirection, SaEnds,
+    SaNumber, SaView, Tables, TunnelId,
 };
 use convoy_port::{PortError, Prefix};
 
@@ -84,20 +84,6 @@ pub(crate) struct Reloaded {
     pub(crate) came: usize,
     /// Tunnels of this worker that could not be installed: their names, and why.
     pub(crate) refused: Vec<(String, String)>,
-}
-
-/// Where a peer is, in words.
-struct Place(SocketAddr);
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            place if place.ip().is_unspecified() => f.write_str("an unknown address"),
-            // It is not in UDP.
-            place if place.port() == 0 => write!(f, "{}", place.ip()),
-            place => write!(f, "{place}"),
-        }
-    }
 }
 
 /// Tunnels by name, of which there may be many thousands.
@@ -313,14 +299,6 @@ impl WorkerThread {
                 events.tell(What::SaExpired(sa), message);
             }
         }
-    }
-
-    /// charon's peers have moved once charon says so.
-    fn tell_move(&self, events: &Events, change: &MappingChange) {
-        let Some(tunnel) = self.configured_name(change.tunnel) else { return };
-        let (old, new) = (Place(change.old).to_string(), Place(change.new).to_string());
-        let message = format!("tunnel {tunnel}: the peer has moved from {old} to {new}");
-        events.tell(What::PeerMoved { tunnel: tunnel.to_owned(), old, new }, message);
     }
 
     /// The name of a tunnel; empty while it has none.
@@ -567,28 +545,6 @@ impl WorkerThread {
         let sa = ipsec.tables.place(sa)?;
         let old = ipsec.tables.ends(sa)?;
         ipsec.upkeep.move_sa(&mut ipsec.tables, sa, ends).then_some(old)
-    }
-
-    /// Moves the SAs of tunnels with static keys to these addresses of their peers, by tunnel;
-    /// `all` includes SAs whose peer's address is known already. Returns the tunnels that have an
-    /// SA which cannot go there.
-    pub(crate) fn point(&mut self, peers: &HashMap<String, IpAddr>, all: bool) -> Vec<String> {
-        let ipsec = self.worker.pipeline_mut().ipsec_mut();
-        let mut refused = Vec::new();
-        for tunnel in &self.installed {
-            let Some(remote) = peers.get(&tunnel.config.name) else { continue };
-            for sa in tunnel.sas() {
-                let known = ipsec.tables.ends(sa);
-                let Some(known) = known.filter(|ends| all || ends.remote.is_unspecified()) else { continue };
-                let remote_port = tunnel.config.remote_port;
-                let encap = known.encap.map(|encap| UdpEncap { remote_port, ..encap });
-                let ends = SaEnds { remote: *remote, encap, ..known };
-                if !ipsec.upkeep.move_sa(&mut ipsec.tables, sa, &ends) {
-                    refused.push(tunnel.config.name.clone());
-                }
-            }
-        }
-        refused
     }
 
     /// The state of an SA.

@@ -46,6 +46,7 @@ pub(crate) struct InboundSa {
     is_v6: bool,
     in_udp: bool,
     roams: bool,
+    follows_source: bool,
 }
 
 /// The cold state of an inbound SA, which few packets need.
@@ -85,6 +86,7 @@ impl InboundSa {
             is_v6: false,
             in_udp: false,
             roams: config.roams,
+            follows_source: false,
         };
         sa.set_ends(&SaEnds { local: config.local, remote: config.remote, encap: config.encap });
         sa
@@ -94,6 +96,7 @@ impl InboundSa {
     pub(crate) fn set_ends(&mut self, ends: &SaEnds) {
         self.local = address_number(ends.local).to_ne_bytes();
         (self.is_v6, self.in_udp) = (ends.local.is_ipv6(), ends.encap.is_some());
+        self.follows_source = self.in_udp || self.roams;
     }
 
     /// The anti-replay window.
@@ -122,7 +125,7 @@ impl InboundSa {
     /// may roam.
     #[inline]
     pub(crate) fn follows_source(&self) -> bool {
-        self.in_udp || self.roams
+        self.follows_source
     }
 
     /// Whether this address, given as a number, and this encapsulation are exactly the SA's.

@@ -15,6 +15,7 @@ use std::time::Instant;
 use tokio::sync::mpsc;
 
 use crate::config::{Config, TunnelConfig};
+use crate::events::Events;
 use crate::snapshot::NameRow;
 
 /// The outcome of a question.
@@ -71,12 +72,12 @@ impl Peer {
     }
 
     /// Takes an answer; returns the new address if it has changed.
-    fn hear(&mut self, tunnel: &str, answer: &Answer) -> Option<PeerMove> {
+    fn hear(&mut self, tunnel: &str, answer: &Answer, events: &Events) -> Option<PeerMove> {
         self.asked_again = Some(answer.asked_again);
         match answer.found.clone().and_then(|addresses| self.choose(&addresses)) {
             Ok(new) => {
                 if self.problem.take().is_some() {
-                    tracing::info!(tunnel, "{} resolves now", self.name);
+                    tracing::info!("tunnel {tunnel}: {} resolves now", self.name);
                 }
                 let old = self.address.replace(new);
                 (old != Some(new)).then(|| PeerMove {
@@ -88,7 +89,7 @@ impl Peer {
             }
             Err(problem) => {
                 if self.problem.as_ref() != Some(&problem) {
-                    self.warn(tunnel, &problem);
+                    self.warn(tunnel, &problem, events);
                 }
                 self.problem = Some(problem);
                 None
@@ -96,17 +97,14 @@ impl Peer {
         }
     }
 
-    fn warn(&self, tunnel: &str, problem: &str) {
+    fn warn(&self, tunnel: &str, problem: &str, events: &Events) {
         let name = &self.name;
-        match self.address {
-            None => tracing::warn!(tunnel, "the tunnel is down: {name} does not resolve: {problem}"),
-            Some(address) => {
-                tracing::warn!(
-                    tunnel,
-                    "{name} does not resolve any more, and is taken to be still {address}: {problem}"
-                );
-            }
-        }
+        events.warn(match self.address {
+            None => format!("tunnel {tunnel} is down: {name} does not resolve: {problem}"),
+            Some(address) => format!(
+                "tunnel {tunnel}: {name} does not resolve any more, and is taken to be still {address}: {problem}"
+            ),
+        });
     }
 }
 
@@ -155,15 +153,15 @@ impl Names {
         Ok(())
     }
 
-    /// The addresses that have changed since the last call. What does not resolve is logged.
-    pub(crate) fn take_moves(&mut self) -> Vec<PeerMove> {
+    /// The addresses that have changed since the last call. Warns of what does not resolve.
+    pub(crate) fn take_moves(&mut self, events: &Events) -> Vec<PeerMove> {
         let Self { peers, tunnels, thread } = self;
         let Some(thread) = thread else { return Vec::new() };
         let mut moves = Vec::new();
         for answer in thread.answers.try_iter() {
             for tunnel in tunnels.get(&answer.name).into_iter().flatten() {
                 let Some(peer) = peers.get_mut(tunnel) else { continue };
-                moves.extend(peer.hear(tunnel, &answer));
+                moves.extend(peer.hear(tunnel, &answer, events));
             }
         }
         moves

@@ -41,7 +41,7 @@ fn names(tunnels: &[TunnelConfig]) -> (Names, std::sync::mpsc::Sender<Answer>) {
 }
 
 fn moved(names: &mut Names) -> Vec<(String, Option<String>, String)> {
-    let moves = names.take_moves().into_iter();
+    let moves = names.take_moves(&Events::default()).into_iter();
     moves.map(|it| (it.tunnel, it.old.map(|old| old.to_string()), it.new.to_string())).collect()
 }
 

@@ -17,7 +17,7 @@ const ROUTES: Duration = Duration::from_secs(1);
 impl Gateway {
     /// Moves the tunnels whose peer's name has another address now. Call it often.
     pub(super) fn follow_names(&mut self) {
-        let moves = self.names.take_moves();
+        let moves = self.names.take_moves(&self.events);
         moves.iter().for_each(|moved| tell(&self.events, moved));
         if !moves.is_empty() {
             self.peers_changed = true;

@@ -1,0 +1,56 @@
+//! Where the peers of a worker's tunnels are.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+
+use convoy_ipsec::{MappingChange, SaEnds, UdpEncap};
+
+use super::WorkerThread;
+use crate::events::{Events, What};
+
+impl WorkerThread {
+    /// Moves the SAs of tunnels with static keys to these addresses of their peers, by tunnel;
+    /// `all` includes SAs whose peer's address is known already. Returns the tunnels that have an
+    /// SA which cannot go there.
+    pub(crate) fn point(&mut self, peers: &HashMap<String, IpAddr>, all: bool) -> Vec<String> {
+        let ipsec = self.worker.pipeline_mut().ipsec_mut();
+        let mut refused = Vec::new();
+        for tunnel in &self.installed {
+            let Some(remote) = peers.get(&tunnel.config.name) else { continue };
+            for sa in tunnel.sas() {
+                let known = ipsec.tables.ends(sa);
+                let Some(known) = known.filter(|ends| all || ends.remote.is_unspecified()) else { continue };
+                let remote_port = tunnel.config.remote_port;
+                let encap = known.encap.map(|encap| UdpEncap { remote_port, ..encap });
+                let ends = SaEnds { remote: *remote, encap, ..known };
+                if !ipsec.upkeep.move_sa(&mut ipsec.tables, sa, &ends) {
+                    refused.push(tunnel.config.name.clone());
+                }
+            }
+        }
+        refused
+    }
+
+    /// Tells the operator of a peer that has moved. charon's peers have moved once charon says so.
+    pub(super) fn tell_move(&self, events: &Events, change: &MappingChange) {
+        let Some(tunnel) = self.configured_name(change.tunnel) else { return };
+        let (old, new) = (Place(change.old).to_string(), Place(change.new).to_string());
+        let message = format!("tunnel {tunnel}: the peer has moved from {old} to {new}");
+        events.tell(What::PeerMoved { tunnel: tunnel.to_owned(), old, new }, message);
+    }
+}
+
+/// Where a peer is, in words.
+struct Place(SocketAddr);
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            place if place.ip().is_unspecified() => f.write_str("an unknown address"),
+            // It is not in UDP.
+            place if place.port() == 0 => write!(f, "{}", place.ip()),
+            place => write!(f, "{place}"),
+        }
+    }
+}
