@@ -86,7 +86,7 @@ impl CryptoThread {
     }
 
     fn gone(&self) -> EngineError {
-        let reason = "its thread has died".to_owned();
+        let reason = "its thread has ended".to_owned();
         EngineError::Device { engine: self.description.name.clone(), reason }
     }
 

@@ -188,7 +188,7 @@ impl EngineControl for Faulty {
 
     fn install_key(&mut self, sa: SaIndex, keys: &KeyMaterial) -> Result<(), EngineError> {
         if matches!(self.state, State::Failing { fault: Fault::Vanish, .. }) {
-            return Err(self.error("has vanished"));
+            return Err(self.error("it has disappeared"));
         }
         self.engine.install_key(sa, keys)?;
         self.keys.insert(sa);
@@ -203,17 +203,17 @@ impl EngineControl for Faulty {
     fn probe(&mut self) -> Result<(), EngineError> {
         let State::Failing { probes_left, .. } = &mut self.state else { return self.engine.probe() };
         match probes_left {
-            None => return Err(self.error("fails for good")),
+            None => return Err(self.error("it fails permanently")),
             Some(0) => {}
             Some(left) => {
                 *left -= 1;
-                return Err(self.error("still fails"));
+                return Err(self.error("it still fails"));
             }
         }
         self.collect();
         self.held.append(&mut self.from_engine);
         if self.engine.in_flight() > 0 {
-            return Err(self.error("still has work of before"));
+            return Err(self.error("it still holds work from before its failure"));
         }
         self.engine.probe()?;
         // As a real device may: what it had completed before it hung comes back late, the rest is
@@ -232,7 +232,7 @@ impl EngineQueue for Faulty {
         }
         let is_vanished = matches!(self.state, State::Failing { fault: Fault::Vanish, .. });
         if is_vanished {
-            return Err(Box::new(Refused { submission, reason: self.error("has vanished") }));
+            return Err(Box::new(Refused { submission, reason: self.error("it has disappeared") }));
         }
         if !self.keys.contains(&submission.sa) {
             return Err(self.description.refuse_unkeyed(submission));

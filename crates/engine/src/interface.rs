@@ -29,7 +29,7 @@ pub enum EngineError {
     #[error("engine {0}: its queue is full")]
     NoRoom(String),
     /// The engine cannot do the transform.
-    #[error("engine {engine}: cannot do {transform:?}")]
+    #[error("engine {engine}: it does not support {transform}")]
     Unsupported {
         /// Its name.
         engine: String,

@@ -188,7 +188,7 @@ impl EngineControl for ScriptedEngine {
         if self.recovers {
             return Ok(());
         }
-        let reason = "it is as bad as before".to_owned();
+        let reason = "it still fails".to_owned();
         Err(EngineError::Device { engine: self.description.name.clone(), reason })
     }
 }

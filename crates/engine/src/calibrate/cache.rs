@@ -14,7 +14,7 @@ use crate::EngineError;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CacheWarning {
     /// It cannot be read, or has invalid contents.
-    #[error("{}: not readable, so engines are calibrated again: {reason}", path.display())]
+    #[error("{}: cannot be read, so engines are calibrated again: {reason}", path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,
@@ -22,7 +22,7 @@ pub enum CacheWarning {
         reason: String,
     },
     /// It is from another machine, or other versions.
-    #[error("{}: of another machine or version ({found}), so engines are calibrated again", path.display())]
+    #[error("{}: it is from another machine or version ({found}), so engines are calibrated again", path.display())]
     Stale {
         /// The file.
         path: PathBuf,

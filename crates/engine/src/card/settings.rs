@@ -18,7 +18,7 @@ impl EngineBackend for CardEngineSettings {
     type Keys = CardKeys;
 
     const TRAITS: EngineTraits = EngineTraits {
-        summary: "the GRIP card: its RTL in simulation, with the card's cycles as its time",
+        summary: "the GRIP card: its RTL, simulated cycle by cycle; times are the card's",
         is_model: true,
         auto_select: AutoSelect::Never,
         system_calls: &[],
@@ -46,13 +46,11 @@ fn find() -> Result<Found, Missing> {
     use crate::EngineControl;
     let card = super::Card::new("card").map_err(|error| Missing {
         reason: error.to_string(),
-        remedy: "a card that does not come out of reset is a fault of convoy; please report it".to_owned(),
+        remedy: "this is a fault of convoy; please report it".to_owned(),
     })?;
     Ok(Found {
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        left_out: Some(
-            "what the functions that were built into it do not do (docs/internals/card.md, \"Slot\")",
-        ),
+        left_out: Some("algorithms missing from this card build (docs/internals/card.md, \"Slot\")"),
         transforms: card.description().transforms.clone(),
         devices: Vec::new(),
     })
@@ -60,8 +58,7 @@ fn find() -> Result<Found, Missing> {
 
 #[cfg(not(feature = "card"))]
 fn find() -> Result<Found, Missing> {
-    let remedy =
-        "make demo, or cargo build -p convoy --features card where Verilator is (scripts/card-venv.sh build)";
+    let remedy = "run `make demo`, or `cargo build -p convoy --features card` with Verilator (scripts/card-venv.sh build)";
     Err(Missing { reason: "not built in".to_owned(), remedy: remedy.to_owned() })
 }
 

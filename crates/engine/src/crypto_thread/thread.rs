@@ -136,13 +136,14 @@ pub(super) fn start<P: Processor>(
         })
         .map_err(|error| device(format!("its thread cannot be made: {error}")))?;
     let thread = Thread { handle: Some(handle), is_stopping, is_shared };
-    let transforms = started.recv().map_err(|_| device("its thread ended at once".to_owned()))??;
+    let transforms = started.recv().map_err(|_| device("its thread ended while it started".to_owned()))??;
     Ok((thread, ends, transforms))
 }
 
 fn no_core(engine: &str, core: usize) -> EngineError {
-    let reason =
-        format!("its thread cannot be pinned to core {core}: this machine has none, or does not allow it");
+    let reason = format!(
+        "its thread cannot be pinned to core {core}: this machine has no such core, or does not allow it"
+    );
     EngineError::Device { engine: engine.to_owned(), reason }
 }
 

@@ -41,7 +41,7 @@ pub(super) fn open_device(settings: &CryptodevSettings) -> Result<(&'static Devi
         (false, _) => Ok((device, transforms)),
         (true, 0) => Err(does_nothing(name, &lacks)),
         (true, _) => {
-            Err(format!("DPDK's device {name} gives wrong results for all that it says that it does"))
+            Err(format!("DPDK's device {name} gives wrong results for all of its reported algorithms"))
         }
     }
 }
@@ -50,14 +50,15 @@ pub(super) fn open_device(settings: &CryptodevSettings) -> Result<(&'static Devi
 pub(super) fn does_nothing(name: &str, lacks: &[String]) -> String {
     let lacks: BTreeSet<&str> = lacks.iter().map(String::as_str).collect();
     let lacks: Vec<&str> = lacks.into_iter().collect();
-    format!("DPDK's device {name} does nothing that ESP or AH needs: {}", lacks.join("; "))
+    format!("DPDK's device {name} supports no algorithm of ESP or AH: {}", lacks.join("; "))
 }
 
 pub(super) fn open(settings: &CryptodevSettings, name: &str) -> Result<EngineStart, String> {
     let (device, transforms) = open_device(settings)?;
     if device.info().features.is_hardware() && settings.placement() == Placement::Inline {
         return Err(format!(
-            "{} is hardware under a name of DPDK's software devices; give it a thread of its own, core = 1",
+            "{} has the name of a DPDK software device but is hardware; give it a thread of its own, for \
+             example core = 1",
             settings.device
         ));
     }
@@ -332,12 +333,12 @@ impl EngineControl for Cryptodev {
             return failed("its device was stopped");
         }
         if core.in_flight() > 0 {
-            return failed("its device still has packets of before");
+            return failed("its device still holds packets from before its failure");
         }
         if trial::is_right(core, transform, &mut FramePool::new(4, 0)) {
             return Ok(());
         }
-        failed("its device does not give the right answer")
+        failed("its device gives wrong results")
     }
 }
 

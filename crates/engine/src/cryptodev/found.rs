@@ -10,7 +10,7 @@ use crate::backend::{Found, FoundDevice, Missing};
 /// Software devices of this build, which are created to be listed.
 const SOFTWARE: [&str; 5] =
     ["crypto_aesni_mb0", "crypto_aesni_gcm0", "crypto_chacha20_poly1305", "crypto_openssl0", "crypto_null0"];
-const LEFT_OUT: &str = "what the device has no algorithm for, or not in ESP's lengths";
+const LEFT_OUT: &str = "algorithms that the device lacks, or lacks in ESP's lengths";
 
 /// The running DPDK, or DPDK started to probe everything, PCI included.
 fn eal() -> Result<&'static Eal, Missing> {
@@ -35,7 +35,7 @@ pub(super) fn find() -> Result<Found, Missing> {
     let usual = CryptodevSettings::default();
     let (_, transforms) = engine::open_device(&usual).map_err(|reason| Missing {
         reason,
-        remedy: "name another device of DPDK's (device = ... in [[engine]])".to_owned(),
+        remedy: "choose another DPDK device (device = ... in [[engine]])".to_owned(),
     })?;
     for device in SOFTWARE {
         // A device without a driver in this build is not listed.

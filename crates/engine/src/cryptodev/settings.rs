@@ -17,16 +17,17 @@ const ORDERING: &str = "ordering=enable";
 /// DPDK's scheduler returns an operation as soon as it is done, and takes it out of a worker's
 /// queue only later: by then it has another packet, whose session it replaces with that of another
 /// device. `crypto_openssl` works when polled, so that most are early.
-const WHY_NOT_ORDERED: &str = "leave ordering=enable out: the gateway restores the order of packets itself, and with it DPDK's scheduler returns operations \
-                               that one of its devices still has, which spoils later packets";
+const WHY_NOT_ORDERED: &str = "remove ordering=enable: the gateway restores the order of packets itself, and \
+    with this option DPDK's scheduler returns operations that one of its devices still processes, which \
+    corrupts later packets";
 
 tables! {
     /// Its own keys.
     pub CryptodevKeys {
-        device: String => ", which is a crypto device of DPDK's",
+        device: String => ", which is a DPDK crypto device",
         core: usize => ", which can run on its own thread",
-        descriptors: u32 => ", which is a crypto device of DPDK's",
-        sas: u32 => ", which is a crypto device of DPDK's",
+        descriptors: u32 => ", which is a DPDK crypto device",
+        sas: u32 => ", which is a DPDK crypto device",
     }
 }
 
@@ -67,7 +68,7 @@ impl EngineBackend for CryptodevSettings {
     type Keys = CryptodevKeys;
 
     const TRAITS: EngineTraits = EngineTraits {
-        summary: "crypto devices of DPDK's: QAT and other hardware, and software everywhere",
+        summary: "DPDK crypto devices: QAT and other hardware, and software devices on every machine",
         is_model: false,
         auto_select: AutoSelect::Never,
         system_calls: &[],
@@ -116,7 +117,9 @@ impl EngineBackend for CryptodevSettings {
 /// Why there is none in this build, and what to do.
 #[cfg_attr(feature = "dpdk", expect(dead_code, reason = "it is built in"))]
 pub(super) fn not_built_in() -> String {
-    "this program was built without DPDK; build it with --features dpdk where DPDK 22.11 or later is (docs/reference/engines.md)".to_owned()
+    "this program was built without DPDK; build it with --features dpdk and DPDK 22.11 or later \
+     (docs/reference/engines.md)"
+        .to_owned()
 }
 
 #[cfg(feature = "dpdk")]
@@ -127,7 +130,8 @@ use super::{
 
 #[cfg(not(feature = "dpdk"))]
 fn find() -> Result<Found, Missing> {
-    let remedy = "install DPDK 22.11 or later (Debian: apt-get install libdpdk-dev), and build convoy by make, or with --features dpdk";
+    let remedy = "install DPDK 22.11 or later (Debian: apt-get install libdpdk-dev), and build convoy with make \
+        or with --features dpdk";
     Err(Missing { reason: "not built in".to_owned(), remedy: remedy.to_owned() })
 }
 

@@ -6,7 +6,7 @@ use crate::cpu::{CpuSettings, Library};
 use crate::software::transforms;
 use crate::{CryptoThread, EngineError};
 
-const WITHOUT_VECTOR_CODE: &str = "DES and 3DES, for which ipsec-mb has vector code with AVX-512 alone";
+const WITHOUT_VECTOR_CODE: &str = "DES and 3DES, for which ipsec-mb has vector code only with AVX-512";
 
 /// The settings of a `multibuffer` engine.
 pub type MultibufferSettings = CpuSettings<IpsecMb>;

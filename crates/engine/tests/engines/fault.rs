@@ -96,7 +96,7 @@ fn a_vanished_engine_answers_nothing_and_comes_back_without_keys() {
     let mut rig = Rig::new(FaultPlan::once(Fault::Vanish, 1));
     rig.submit().expect("still well");
     let vanished = rig.submit().expect_err("gone");
-    assert_eq!(vanished.to_string(), "engine software: has vanished");
+    assert_eq!(vanished.to_string(), "engine software: it has disappeared");
     assert!(rig.engine.install_key(SA, &rig.case.keys()).is_err());
     assert_eq!((rig.tickets(), rig.engine.in_flight()), (vec![], 0));
     assert_eq!(rig.pool.available(FrameSize::Small), FRAMES);

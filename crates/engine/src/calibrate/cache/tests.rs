@@ -33,7 +33,7 @@ fn what_was_measured_is_not_measured_again() {
     cache.cost(&mut broken(), GCM).expect("known");
     cache.forget();
     let error = cache.cost(&mut broken(), GCM).expect_err("cannot be measured");
-    assert_eq!(error.to_string(), "engine software0: has vanished");
+    assert_eq!(error.to_string(), "engine software0: it has disappeared");
     let names: Vec<_> = std::fs::read_dir(path.parent().expect("a folder")).expect("readable").collect();
     assert_eq!(names.len(), 1, "nothing is left beside the file");
 }
