@@ -178,7 +178,7 @@ unchanged "a wrong metrics address"
 [ ! -e "$work/a.sock" ] || fail "a start that failed leaves its socket"
 ip -n $a route add 10.77.0.0/24 dev lan table 4500
 in_a "$convoy" run -c "$work/a.toml" >"$work/wrong.log" 2>&1 && fail "a gateway shares a routing table"
-grep -q 'routing table 4500 has routes of others; choose another by route_table' "$work/wrong.log" || fail "the reason is not told"
+grep -q 'routing table 4500 has routes of another program; choose another table with route_table' "$work/wrong.log" || fail "the reason is not told"
 ip -n $a route del 10.77.0.0/24 dev lan table 4500
 unchanged "a routing table of others"
 ok "starts that fail leave all as before"

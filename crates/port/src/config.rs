@@ -96,7 +96,7 @@ fn side(c: &mut Checker<'_>, common: &PortCommon, name: &Text, traits: &PortTrai
         (Side::Outside, _) | (Side::AsNamed, "outside") => Some(true),
         _ if common.at.unread.contains(&"side") => None,
         _ => {
-            let what = "is it plaintext or protected? Add side = \"inside\" or side = \"outside\"";
+            let what = "it is missing; add side = \"inside\" (plaintext) or side = \"outside\" (protected)";
             c.add(&name.span(), "port.side", what);
             None
         }

@@ -62,7 +62,7 @@ impl PortCounters {
 #[derive(Debug, thiserror::Error)]
 pub enum PortError {
     /// The system refused.
-    #[error("port {port}: {action}: {source}")]
+    #[error("port {port}: cannot {action}: {source}")]
     Io {
         /// Its name.
         port: String,

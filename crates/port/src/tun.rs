@@ -77,7 +77,7 @@ impl Tun {
         let TunConfig { name, device, addresses, mtu, kernel_queue_packets, queues, joins_packets, .. } =
             config;
         if device.is_empty() || device.len() > NAME_BYTES {
-            let reason = format!("{device:?} cannot be an interface's name: 1 to {NAME_BYTES} bytes");
+            let reason = format!("{device:?} is not an interface name, which has 1 to {NAME_BYTES} bytes");
             return Err(PortError::Invalid { port: name.to_owned(), reason });
         }
         let io = |action: String| {
@@ -92,8 +92,8 @@ impl Tun {
             // The kernel would add our queues to those of the other program, and distribute the
             // packets among all.
             let reason = format!(
-                "there is an interface {device} already: another gateway has it, or it was made to stay; stop that gateway, \
-                 or run: ip link del {device}"
+                "the interface {device} exists: another gateway uses it, or it was created as a persistent one; \
+                 stop that gateway, or run: ip link del {device}"
             );
             return Err(PortError::Invalid { port: name.to_owned(), reason });
         }
@@ -104,11 +104,11 @@ impl Tun {
                 builder.offload(true).multi_queue(has_more);
             })
             .build_sync()
-            .map_err(io(format!("make the interface {device}")))?;
+            .map_err(io(format!("create the interface {device}")))?;
         // Before there is another queue: the kernel then creates each with this length.
         if let Some(packets) = kernel_queue_packets {
             let set = tun.set_tx_queue_len(*packets);
-            set.map_err(io(format!("have the kernel hold {packets} packets for {device}")))?;
+            set.map_err(io(format!("set the queue of {device} to {packets} packets")))?;
         }
         let index = tun.if_index().map_err(io(format!("find {device}")))?;
         for (address, bits) in addresses {
@@ -118,7 +118,7 @@ impl Tun {
         if !config.has_link {
             let fd = crate::sys::borrow(&tun, tun.as_raw_fd());
             let set = crate::sys::set_carrier(fd, false);
-            set.map_err(io(format!("take the carrier of {device} off")))?;
+            set.map_err(io(format!("set the carrier of {device} to off")))?;
         }
         tun.enabled(true).map_err(io(format!("set {device} up")))?;
         let joins = match (joins_packets, tun.udp_gso()) {
@@ -244,7 +244,7 @@ impl Tun {
 /// The usual reasons why no TUN device can be created.
 fn with_advice(action: String, error: &std::io::Error) -> String {
     match error.kind() {
-        std::io::ErrorKind::NotFound => format!("{action} (is there a /dev/net/tun? Try: modprobe tun)"),
+        std::io::ErrorKind::NotFound => format!("{action} (if there is no /dev/net/tun, run: modprobe tun)"),
         std::io::ErrorKind::PermissionDenied => {
             format!("{action} (run as root, or with the capability CAP_NET_ADMIN)")
         }

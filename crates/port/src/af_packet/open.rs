@@ -35,7 +35,7 @@ impl AfPacket {
             .and_then(|program| program.attach_ingress(number))
             .map_err(failed("attach a program (run as root, or with CAP_BPF and CAP_NET_ADMIN; Linux 6.6 or later) to the ingress of"))?;
         let filter = load(ProgramKind::SocketFilter, Hook::Socket)
-            .map_err(failed("load a socket's filter (run as root, or with CAP_BPF) for"))?;
+            .map_err(failed("load a socket filter (run as root, or with CAP_BPF) for"))?;
         let open = || open_socket(number, &filter);
         let sockets: Vec<Socket> = (0..config.queues)
             .map(|_| open())

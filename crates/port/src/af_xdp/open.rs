@@ -51,9 +51,9 @@ impl AfXdp {
             .map_err(failed("attach an XDP program (run as root, or with CAP_BPF and CAP_NET_ADMIN) to"))?;
         let mut opened: Vec<XdpSocket> = Vec::new();
         for queue in 0..config.queues as u32 {
-            let socket = open_patiently(number, queue, opened.first())
-                .map_err(failed("open a socket of AF_XDP at"))?;
-            sockets.set_socket(queue, socket.as_fd()).map_err(failed("give the program a socket at"))?;
+            let socket =
+                open_patiently(number, queue, opened.first()).map_err(failed("open an AF_XDP socket at"))?;
+            sockets.set_socket(queue, socket.as_fd()).map_err(failed("give the XDP program a socket at"))?;
             opened.push(socket);
         }
         if !is_listed {

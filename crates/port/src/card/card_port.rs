@@ -63,7 +63,8 @@ impl CardPort {
         })?;
         if config.mtu > line.mtu() {
             let reason = format!(
-                "its mtu = {} is more than the {} of the interface {}: lower it, or raise that with ip link set mtu",
+                "mtu = {} exceeds the {} bytes of the interface {}; lower it, or raise the MTU of the interface \
+                 (ip link set mtu)",
                 config.mtu,
                 line.mtu(),
                 config.interface
@@ -82,7 +83,7 @@ impl CardPort {
         let invalid = |reason| PortError::Invalid { port: config.name.clone(), reason };
         if config.mtu > LONGEST_MTU {
             return Err(invalid(format!(
-                "its mtu = {} is more than the card's {LONGEST_MTU}: lower it",
+                "mtu = {} exceeds the card's limit of {LONGEST_MTU}; lower it",
                 config.mtu
             )));
         }
@@ -115,7 +116,7 @@ impl CardPort {
         if !self.nic.is_gone() {
             return Ok(());
         }
-        let reason = "its card has failed for good; restart the gateway".to_owned();
+        let reason = "its card has failed permanently; restart the gateway".to_owned();
         Err(PortError::Invalid { port: self.description.name.clone(), reason })
     }
 

@@ -17,8 +17,8 @@ fn remedy(device: &str) -> &'static str {
     if is_pci_address(device) {
         "bind it to vfio-pci (dpdk-devbind.py --status shows what it is bound to), and build convoy with its driver (docs/reference/ports.md)"
     } else {
-        "a virtual device has a driver's name with a number and its arguments, such as net_af_packet0,iface=eth1; docs/reference/ports.md says which drivers \
-         are built in and how to add one"
+        "the name of a virtual device is a driver with a number and arguments, such as \
+         net_af_packet0,iface=eth1; docs/reference/ports.md lists the built-in drivers and says how to add one"
     }
 }
 

@@ -99,7 +99,8 @@ fn device_name(c: &mut Checker<'_>, text: &Text) {
         c.add(&text.span(), "port.device", what);
     } else if name.starts_with("net_ring") && name.len() > LONGEST_RING_NAME {
         let what = format!(
-            "{name:?} has {} characters, and DPDK makes no net_ring device whose name has more than {LONGEST_RING_NAME}; write \"net_ring0\"",
+            "{name:?} has {} characters, and the name of a net_ring device has at most {LONGEST_RING_NAME}; \
+             write \"net_ring0\"",
             name.len()
         );
         c.add(&text.span(), "port.device", what);
@@ -111,6 +112,7 @@ use super::open::open;
 
 #[cfg(not(feature = "dpdk"))]
 fn open(_: &DpdkSettings, port: &PortConfig, _: &Context) -> Result<Opened, PortError> {
-    let reason = "this program was built without DPDK; build it with --features dpdk where DPDK 22.11 or later is (docs/reference/ports.md)";
+    let reason = "this program was built without DPDK; build it with --features dpdk and DPDK 22.11 or later \
+        (docs/reference/ports.md)";
     Err(PortError::Invalid { port: port.name.clone(), reason: reason.to_owned() })
 }

@@ -29,8 +29,8 @@ const ATTEMPTS: usize = 5;
 /// Why the table could not be set, read or removed.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "the nftables table {table} that keeps unprotected packets out of the tunnels' networks: cannot {action} it: \
-     {source}{}", hint(.source)
+    "cannot {action} the nftables table {table}, which drops unprotected packets from and to the tunnels' \
+     networks: {source}{}", hint(.source)
 )]
 pub struct GuardError {
     table: String,
@@ -55,8 +55,8 @@ fn hint(error: &io::Error) -> &'static str {
     match error.raw_os_error() {
         Some(libc::EPERM) => " (it needs CAP_NET_ADMIN)",
         _ if is_unsupported(error) => {
-            " (the kernel needs nf_tables with tables of family inet; guard = false in [gateway] does without, and \
-             leaves this to a firewall of yours)"
+            " (the kernel needs nf_tables with tables of family inet; with guard = false in [gateway], your own \
+             firewall must drop these packets)"
         }
         _ => "",
     }
@@ -184,7 +184,7 @@ impl Guard {
                 return Ok(listed);
             }
         }
-        Err(io::Error::other("its rules change all the time"))
+        Err(io::Error::other("its rules change faster than they can be read"))
     }
 
     fn list_once(&self) -> io::Result<Option<(usize, GuardCounts)>> {

@@ -33,11 +33,11 @@ impl Identity {
         let identity = Self { mac, takes, addresses: addresses.to_vec(), gateways: gateways.to_vec() };
         if mac.is_multicast() || mac == MacAddress([0; 6]) {
             return Err(format!(
-                "mac = \"{mac}\" is not the address of one interface; use one such as 02:00:00:00:00:01"
+                "mac = \"{mac}\" is not a unicast address; use one such as 02:00:00:00:00:01"
             ));
         }
         if identity.addresses.is_empty() {
-            return Err("it needs an address, address = [\"192.0.2.1/24\"]".to_owned());
+            return Err("it needs an address; add address = [\"192.0.2.1/24\"]".to_owned());
         }
         for (address, bits) in &identity.addresses {
             if *bits > longest(*address) || !is_host(*address) {

@@ -15,10 +15,10 @@ pub(crate) fn check_addresses(entry: &Entry<'_>, carries_v6: bool, c: &mut Check
     for (text, address) in entry.addresses {
         let address = address.addr();
         if address.is_unspecified() || address.is_multicast() {
-            let what = "this kind of port has addresses of its own, such as 192.0.2.1/24";
+            let what = "this kind of port needs an address of a host, such as 192.0.2.1/24";
             c.add(&text.span(), "port.address", what);
         } else if address.is_ipv6() && !carries_v6 {
-            let what = "this kind of port has IPv4 addresses of its own, such as 192.0.2.1/24";
+            let what = "this kind of port needs an IPv4 address, such as 192.0.2.1/24";
             c.add(&text.span(), "port.address", what);
         }
     }

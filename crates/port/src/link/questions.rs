@@ -105,7 +105,7 @@ impl Questions {
     /// There is none, or it is no Ethernet.
     pub(super) fn interface(&mut self, number: u32) -> io::Result<Interface> {
         let Some(link) = self.link(number) else {
-            return Err(io::Error::new(io::ErrorKind::NotFound, "the interface is gone"));
+            return Err(io::Error::new(io::ErrorKind::NotFound, "the interface no longer exists"));
         };
         let (mut mac, mut mtu) = (None, 0);
         for attribute in link.attributes {
@@ -115,7 +115,8 @@ impl Questions {
                 _ => {}
             }
         }
-        let no_ethernet = || io::Error::new(io::ErrorKind::Unsupported, "the interface is not an Ethernet");
+        let no_ethernet =
+            || io::Error::new(io::ErrorKind::Unsupported, "the interface is not an Ethernet interface");
         Ok(Interface { number, mac: MacAddress(mac.ok_or_else(no_ethernet)?), mtu })
     }
 

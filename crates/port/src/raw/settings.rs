@@ -48,7 +48,8 @@ impl Backend for RawSettings {
         let taken = addresses.iter().find_map(|address| Some((address, raw_protocol_taken(*address)?)));
         if let Some((address, protocol)) = taken {
             let reason = format!(
-                "another program, perhaps another gateway, has IP protocol {protocol} at {address}; stop it (`ss -lwnp` names it)"
+                "another program, perhaps another gateway, uses IP protocol {protocol} at {address}; stop it \
+                 (`ss -lwnp` names it)"
             );
             return Err(PortError::Invalid { port: port.name.clone(), reason });
         }

@@ -40,7 +40,9 @@ pub enum RouteError {
         reason: String,
     },
     /// Somebody else uses the routing table.
-    #[error("routing table {0} has routes of others; choose another by route_table in [gateway]")]
+    #[error(
+        "routing table {0} has routes of another program; choose another table with route_table in [gateway]"
+    )]
     Taken(u32),
 }
 

@@ -14,7 +14,7 @@ tables! {
     /// Its own keys.
     pub TunKeys {
         device: String,
-        mtu: u16 => "; outside, mtu of [gateway] holds",
+        mtu: u16 => "; outside ports use mtu of [gateway]",
         kernel_queue_packets: u32,
     }
 }

@@ -104,7 +104,7 @@ fn enlarge_buffers(socket: &Socket) {
 
 fn advice(error: &io::Error) -> &'static str {
     match error.kind() {
-        io::ErrorKind::AddrInUse => " (another program, perhaps charon, has it; `ss -lunp` names it)",
+        io::ErrorKind::AddrInUse => " (another program, perhaps charon, uses it; `ss -lunp` names it)",
         io::ErrorKind::AddrNotAvailable => " (no interface of this host has that address; see `ip address`)",
         io::ErrorKind::PermissionDenied => {
             " (run as root, or with the capabilities CAP_NET_ADMIN and, for ports below 1024, CAP_NET_BIND_SERVICE)"

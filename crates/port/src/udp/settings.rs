@@ -62,8 +62,12 @@ impl Backend for UdpSettings {
             mark: context.mark,
         })?;
         let why_not = queues.first().and_then(Udp::why_not_steered);
-        let note = why_not
-            .map(|error| format!("packets are not given to the worker of their SA but passed on: {error}"));
+        let note = why_not.map(|error| {
+            format!(
+                "the kernel cannot deliver packets to the worker of their SA, so workers \
+                 pass them on: {error}"
+            )
+        });
         Ok(Opened { note, ..Opened::of(queues) })
     }
 }

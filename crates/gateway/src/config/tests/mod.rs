@@ -168,7 +168,10 @@ fn names_must_differ_and_ends_be_of_one_family() {
 #[test]
 fn a_capture_port_must_say_its_side() {
     let text = errors(&changed("name = \"outside\"\nkind = \"udp\"", "name = \"wire\"\nkind = \"pcap\""));
-    assert!(text.contains("Add side = \"inside\" or side = \"outside\""), "{text}");
+    assert!(
+        text.contains("it is missing; add side = \"inside\" (plaintext) or side = \"outside\" (protected)"),
+        "{text}"
+    );
 }
 
 #[test]

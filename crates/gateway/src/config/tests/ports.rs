@@ -64,7 +64,10 @@ fn a_card_port_has_a_line_and_addresses_and_stands_alone() {
     let named = changed(udp, card).replace("[[engine]]", "[[engine]]\nname = \"outside\"");
     let text = errors(&named);
     assert!(text.contains("port.name: \"outside\" is an engine's name too"), "{text}");
-    holds(&card.replace("192.0.2.1/24", "fd00::1/64"), "port.address: this kind of port has IPv4 addresses");
+    holds(
+        &card.replace("192.0.2.1/24", "fd00::1/64"),
+        "port.address: this kind of port needs an IPv4 address",
+    );
     for mac in [
         "03:00:5e:10:00:01",
         "02:00:5e:10:00",
@@ -141,7 +144,7 @@ fn a_dpdk_port_has_a_device_and_addresses_of_both_families_and_carries_ike() {
     holds(&dpdk.replace("net_ring0", ",iface=lan0"), "port.device: name a device");
     holds(
         &dpdk.replace("net_ring0", "net_ring_of_18_let,a=b"),
-        "port.device: \"net_ring_of_18_let\" has 18 characters, and DPDK makes no net_ring device whose name has more than 17",
+        "port.device: \"net_ring_of_18_let\" has 18 characters, and the name of a net_ring device has at most 17",
     );
     let longest = dpdk.replace("net_ring0", "net_ring_of_17_ch");
     Config::parse("test.toml", &changed(udp, &longest)).expect("17 characters are possible");
@@ -154,7 +157,7 @@ fn a_dpdk_port_has_a_device_and_addresses_of_both_families_and_carries_ike() {
     assert_eq!(*gateway, Some([192, 0, 2, 254].into()));
     assert_eq!(gateway_v6.map(|address| address.to_string()).as_deref(), Some("fe80::1"));
     for group in ["ff02::1/64", "0.0.0.0/0", "::/0", "224.0.0.1/24"] {
-        holds(&dpdk.replace("192.0.2.1/24", group), "this kind of port has addresses of its own");
+        holds(&dpdk.replace("192.0.2.1/24", group), "this kind of port needs an address of a host");
     }
     let of_v4 = "port.gateway_v6: \"192.0.2.254\" is not an IPv6 address";
     holds(&format!("{dpdk}\ngateway_v6 = \"192.0.2.254\""), of_v4);

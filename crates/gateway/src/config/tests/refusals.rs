@@ -231,7 +231,7 @@ fn dpdk_s_scheduler_device_is_not_asked_for_order() {
     };
     Config::parse("test.toml", &engine(",mode=round-robin")).expect("without order");
     let text = errors(&engine(",mode=round-robin,ordering=enable"));
-    assert!(text.contains("engine.device: leave ordering=enable out"), "{text}");
+    assert!(text.contains("engine.device: remove ordering=enable"), "{text}");
 }
 
 #[test]
