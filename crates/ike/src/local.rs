@@ -22,7 +22,7 @@ fn started_by() -> u32 {
 ///
 /// # Errors
 /// What the system refused, [`ErrorKind::AddrInUse`] if someone listens there, or
-/// [`ErrorKind::AlreadyExists`] if a file that is no socket is there.
+/// [`ErrorKind::AlreadyExists`] if the path exists and is not a socket.
 pub fn listen(path: &Path, kind: Type, backlog: i32) -> io::Result<Socket> {
     started_by();
     let address = SockAddr::unix(path)?;
@@ -46,7 +46,7 @@ fn clear(path: &Path, kind: Type, address: &SockAddr) -> io::Result<()> {
         Err(error) => return Err(error),
     };
     if !found.file_type().is_socket() {
-        return Err(io::Error::new(ErrorKind::AlreadyExists, "a file that is no socket is there"));
+        return Err(io::Error::new(ErrorKind::AlreadyExists, "the path exists and is not a socket"));
     }
     match Socket::new(Domain::UNIX, kind, None)?.connect(address) {
         Err(error) if error.kind() == ErrorKind::ConnectionRefused => std::fs::remove_file(path),

@@ -237,9 +237,8 @@ fn acquire(state: &mut State, acquire: &Acquire, resource: Option<u32>, now_ns: 
 }
 
 impl Handler for CharonHandler {
-    fn connected(&self, session: u64, charon: &str) {
+    fn connected(&self, session: u64, _: &str) {
         if let Some(Installed { state, workers }) = lock(&self.installed).as_mut() {
-            tracing::info!("{charon} has connected");
             state.connect(session, workers);
         }
     }

@@ -50,7 +50,7 @@ pub enum DecodeError {
     #[error("field `{0}` has an unknown value")]
     Field(&'static str),
     /// The other side speaks another version.
-    #[error("protocol version {0}; this side speaks {VERSION}")]
+    #[error("protocol version {0} is not supported; this side speaks version {VERSION}")]
     Version(u16),
 }
 

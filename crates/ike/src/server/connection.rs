@@ -84,7 +84,8 @@ struct LinkRegistration<'a> {
 impl Drop for LinkRegistration<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            tracing::error!(role = ?self.role, "a connection of charon's ended by a fault in convoy; please report it");
+            tracing::error!(role = ?self.role, "a connection of charon ended because of a fault in convoy; \
+                please report it");
         }
         self.client.links.leave(self.role, &self.client.connection);
     }
@@ -119,7 +120,7 @@ impl Client {
             Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => {
                 tracing::warn!(pid, role = ?hello.role, %error, "charon was disconnected");
             }
-            _ if hello.role == Role::Control => tracing::info!(pid, "charon has disconnected"),
+            _ if hello.role == Role::Control => tracing::info!(pid, "charon disconnected"),
             _ => {}
         }
     }
@@ -147,12 +148,11 @@ impl Client {
         if is_control {
             let version = &hello.charon;
             if hello.has_iptfs() {
-                tracing::info!(pid, version, "charon is connected");
+                tracing::info!(pid, "charon {version} connected");
             } else {
                 tracing::info!(
                     pid,
-                    version,
-                    "charon is connected; `mode = iptfs` in swanctl.conf needs strongSwan 6.0.2 or later"
+                    "charon {version} connected; `mode = iptfs` in swanctl.conf needs strongSwan 6.0.2 or later"
                 );
             }
             self.handler.connected(hello.session, &hello.charon);

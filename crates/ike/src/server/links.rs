@@ -87,10 +87,10 @@ impl Links {
             }
             Role::Events | Role::Ike => {
                 if charon.control.is_none() || charon.session != session {
-                    return Err("the control connection comes first".to_owned());
+                    return Err("the control connection must be opened first".to_owned());
                 }
                 if charon.slot(role).is_some() {
-                    return Err("there is such a connection already".to_owned());
+                    return Err("this connection is already open".to_owned());
                 }
             }
         }

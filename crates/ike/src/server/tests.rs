@@ -232,7 +232,7 @@ fn clients_that_are_no_charon_are_hung_up_on() {
     newer.send(&other).expect("sent");
     let mut buffer = [0; MESSAGE_BYTES + 1];
     let welcome = Welcome::decode(newer.receive(&mut buffer).expect("an answer")).expect("a welcome");
-    assert_eq!(welcome.text, "protocol version 9; this side speaks 3");
+    assert_eq!(welcome.text, "protocol version 9 is not supported; this side speaks version 3");
     let [control, _events, ike] = bench.charon(5);
     control.send(&[0; 5000]).expect("sent");
     assert!(is_hung_up(&control) && is_hung_up(&ike));

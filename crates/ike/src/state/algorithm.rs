@@ -35,9 +35,8 @@ fn transform(protocol: SaProtocolId, keys: &SaKeys) -> Result<Transform, Refusal
         }
         return Ok(Transform::Chained { cipher: Cipher::Null, integrity });
     }
-    let row = EncryptionRow::of_number(keys.encryption).ok_or_else(|| {
-        Refusal(format!("encryption algorithm {} is not one of the gateway's", keys.encryption))
-    })?;
+    let row = EncryptionRow::of_number(keys.encryption)
+        .ok_or_else(|| Refusal(format!("encryption algorithm {} is not supported", keys.encryption)))?;
     let key_len = keys.encryption_key.len().saturating_sub(row.salt_len);
     match row.with_key(key_len).ok_or_else(|| Refusal(format!("AES has no keys of {key_len} bytes")))? {
         Encryption::Aead(aead) => Ok(Transform::Aead(aead)),
@@ -52,8 +51,7 @@ fn integrity(number: u16) -> Result<Option<Integrity>, Refusal> {
         return Ok(None);
     }
     let row = IntegrityRow::of_number(number);
-    let row =
-        row.ok_or_else(|| Refusal(format!("integrity algorithm {number} is not one of the gateway's")))?;
+    let row = row.ok_or_else(|| Refusal(format!("integrity algorithm {number} is not supported")))?;
     Ok(Some(row.algorithm))
 }
 

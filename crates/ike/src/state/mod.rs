@@ -165,7 +165,7 @@ impl State {
 
     fn add_policy(&mut self, spec: PolicySpec, backend: &mut dyn Backend) -> Result<ReplyBody, Refusal> {
         if self.policies.len() >= self.config.max_policies {
-            return Err(Refusal(format!("there are {} policies already", self.config.max_policies)));
+            return Err(Refusal(format!("the gateway holds at most {} policies", self.config.max_policies)));
         }
         let interface = self.interface(spec.id.if_id)?;
         let is_served = spec.kind == PolicyKind::Protect && spec.reqid != 0;
@@ -173,7 +173,7 @@ impl State {
         let other = tunnel.and_then(|id| self.tunnels.get(id)?.interface).filter(|other| *other != interface);
         if other.is_some() {
             return Err(Refusal(
-                "a child has one interface here; set if_id_in and if_id_out to the same".to_owned(),
+                "a child has one interface here; set if_id_in and if_id_out to the same number".to_owned(),
             ));
         }
         let added = self.policies.add(self.session, spec, tunnel, interface);
@@ -245,7 +245,7 @@ impl State {
         name: ChildName,
         backend: &mut dyn Backend,
     ) -> Result<ReplyBody, (Status, Refusal)> {
-        let unknown = || (Status::NotFound, Refusal(format!("nothing has the reqid {reqid}")));
+        let unknown = || (Status::NotFound, Refusal(format!("no SA or policy has the reqid {reqid}")));
         let id = self.tunnels.find(self.reqid_now(reqid)).ok_or_else(unknown)?;
         if let Some(mode) = self.tunnels.get(id).and_then(|tunnel| tunnel.mode)
             && mode != configured

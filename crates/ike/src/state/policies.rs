@@ -329,7 +329,7 @@ fn traffic(selector: &WireSelector) -> Result<TrafficSelector, Refusal> {
         (0, u16::MAX) => Ports::Any,
         (u16::MAX, 0) => Ports::Opaque,
         (first, last) if first <= last => Ports::Range(first, last),
-        (first, last) => return Err(Refusal(format!("ports {first} to {last} are the wrong way round"))),
+        (first, last) => return Err(Refusal(format!("the range of ports {first} to {last} is reversed"))),
     };
     Ok(TrafficSelector {
         addresses: addresses.map_err(|error| Refusal(error.to_string()))?,

@@ -50,10 +50,10 @@ impl State {
     pub(super) fn add_sa(&mut self, sa: &AddSa, backend: &mut dyn Backend) -> Result<ReplyBody, Refusal> {
         let key = SaKey::of(&sa.id);
         if self.sas.len() >= self.config.max_sas {
-            return Err(Refusal(format!("there are {} SAs already", self.config.max_sas)));
+            return Err(Refusal(format!("the gateway holds at most {} SAs", self.config.max_sas)));
         }
         if self.sas.contains_key(&key) {
-            return Err(Refusal(format!("an SA with the SPI {:#010x} is installed", sa.id.spi)));
+            return Err(Refusal(format!("an SA with the SPI {:#010x} is already installed", sa.id.spi)));
         }
         let mut config = sa_config(sa)?;
         let transform = config.keys.transform();
@@ -62,7 +62,7 @@ impl State {
         }
         let direction = config.direction;
         if sa.is_inbound && !self.spis.take(sa.id.spi) {
-            return Err(Refusal(format!("the SPI {:#010x} is another SA's", sa.id.spi)));
+            return Err(Refusal(format!("the SPI {:#010x} belongs to another SA", sa.id.spi)));
         }
         let tunnel = self.tunnels.of(self.reqid_now(sa.reqid));
         config.tunnel = tunnel;
@@ -112,7 +112,7 @@ impl State {
         let new = SaKey::of(&id);
         let known = self.tunnels.get(sa.tunnel).map(|tunnel| tunnel.reqid.number);
         if update.reqid != 0 && known != Some(update.reqid) {
-            return Err((Status::NotSupported, Refusal("an SA keeps its reqid".to_owned())));
+            return Err((Status::NotSupported, Refusal("the reqid of an SA cannot be changed".to_owned())));
         }
         let ends = ends(&id, sa.direction, update.is_encapsulated);
         backend.move_sa(sa.number, ends).map_err(|refusal| (Status::NotSupported, refusal))?;
@@ -198,13 +198,13 @@ fn not_found(id: &SaId) -> (Status, Refusal) {
 /// The configuration without a tunnel.
 fn sa_config(sa: &AddSa) -> Result<SaConfig, Refusal> {
     if sa.ipcomp != 0 || sa.cpi != 0 {
-        return Err(Refusal("the gateway has no IPComp".to_owned()));
+        return Err(Refusal("the gateway does not support IPComp".to_owned()));
     }
     let mode = match sa.mode {
         EncapMode::Tunnel => Mode::Tunnel,
         EncapMode::Transport => Mode::Transport,
         EncapMode::Aggfrag => Mode::Iptfs,
-        EncapMode::Beet => return Err(Refusal("the gateway has no BEET mode".to_owned())),
+        EncapMode::Beet => return Err(Refusal("the gateway does not support BEET mode".to_owned())),
     };
     let dscp = match sa.dscp {
         Dscp::Out => OuterDscp::Copy,

@@ -25,7 +25,7 @@ impl SpiPool {
     /// Reserves an unused SPI.
     pub(super) fn reserve(&mut self, random: &mut dyn FnMut(&mut [u8])) -> Result<u32, Refusal> {
         if self.reserved.len() + self.used.len() >= LIMIT {
-            return Err(Refusal(format!("{LIMIT} SPIs are taken, which is all that may be")));
+            return Err(Refusal(format!("all {LIMIT} SPIs are in use")));
         }
         for _ in 0..DRAWS {
             let mut bytes = [0; 4];
@@ -87,7 +87,7 @@ mod tests {
         for _ in 0..LIMIT {
             pool.reserve(&mut random).expect("room");
         }
-        assert!(pool.reserve(&mut random).expect_err("none is left").0.contains("taken"));
+        assert!(pool.reserve(&mut random).expect_err("none is left").0.contains("in use"));
         assert!(pool.cancel(FIRST));
         pool.reserve(&mut random).expect("room again");
     }

@@ -363,9 +363,9 @@ fn spis_are_freed_by_deletion_whether_they_became_an_sa_or_not() {
     assert_eq!(bench.refused(Request::DelSa(id(spi, PEER, US))).0, Status::NotFound);
     bench.add(sa(id(spi, PEER, US), 1, true));
     let again = bench.refused(Request::AddSa(Box::new(sa(id(spi, PEER, US), 1, true))));
-    assert!(again.1.contains("is installed"), "{}", again.1);
+    assert!(again.1.contains("is already installed"), "{}", again.1);
     let elsewhere = bench.refused(Request::AddSa(Box::new(sa(id(spi, PEER, "192.0.2.9:4500"), 1, true))));
-    assert!(elsewhere.1.contains("another SA's"), "{}", elsewhere.1);
+    assert!(elsewhere.1.contains("belongs to another SA"), "{}", elsewhere.1);
 }
 
 #[test]
