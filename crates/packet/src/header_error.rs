@@ -2,7 +2,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HeaderError {
     /// The bytes end before the header does.
-    #[error("{header}: {need} bytes needed, {have} there")]
+    #[error("{header}: {need} bytes are needed, {have} are present")]
     TooShort {
         /// Which header.
         header: &'static str,

@@ -79,7 +79,7 @@ pub use udp::Udp;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
     /// More room before the packet was asked for than there is.
-    #[error("{need} bytes of headroom needed, {have} free")]
+    #[error("{need} bytes of headroom are needed, {have} are free")]
     NoHeadroom {
         /// Asked for.
         need: usize,
@@ -87,7 +87,7 @@ pub enum FrameError {
         have: usize,
     },
     /// More room behind the packet was asked for than there is.
-    #[error("{need} bytes of tailroom needed, {have} free")]
+    #[error("{need} bytes of tailroom are needed, {have} are free")]
     NoTailroom {
         /// Asked for.
         need: usize,

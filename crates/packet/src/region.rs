@@ -82,7 +82,7 @@ pub enum RegionError {
         reason: String,
     },
     /// A frame is known by 32 bits.
-    #[error("{mib} MiB of packet memory were asked for, and a process has at most {most} MiB")]
+    #[error("{mib} MiB of packet memory were requested, and a process can have at most {most} MiB")]
     TooLarge {
         /// How much, in MiB.
         mib: usize,
@@ -90,7 +90,7 @@ pub enum RegionError {
         most: usize,
     },
     /// This process made its packet memory before, in another size.
-    #[error("the packet memory was made before with {have} MiB, {need} MiB are needed")]
+    #[error("the packet memory already exists with {have} MiB, but {need} MiB are needed")]
     Made {
         /// What there is, in MiB.
         have: usize,
@@ -98,9 +98,7 @@ pub enum RegionError {
         need: usize,
     },
     /// All of it is in pools.
-    #[error(
-        "{need} KiB of packet memory are needed in one piece, and of {have} MiB no piece of that size is free"
-    )]
+    #[error("the packet memory of {have} MiB has no free block of {need} KiB")]
     Full {
         /// What was asked for, in KiB.
         need: usize,
