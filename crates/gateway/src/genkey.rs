@@ -1,16 +1,18 @@
 //! Random keys for tunnels with static keys.
 
-use convoy_ipsec::{Proposal, ProposalError};
+use convoy_ipsec::Proposal;
 use rand::TryRngCore;
 use rand::rngs::OsRng;
 use zeroize::Zeroizing;
 
+use crate::config::unknown_proposal;
+
 /// Why there is no key.
 #[derive(Debug, thiserror::Error)]
 pub enum GenkeyError {
-    /// The proposal is none.
-    #[error(transparent)]
-    Proposal(#[from] ProposalError),
+    /// The proposal is invalid, for this reason.
+    #[error("{0}")]
+    Proposal(String),
     /// The system has no random bytes.
     #[error("the system has no random bytes: {0}")]
     Random(#[from] rand::rand_core::OsError),
@@ -23,7 +25,9 @@ pub enum GenkeyError {
 /// # Errors
 /// [`GenkeyError`].
 pub fn genkey(proposal: &str) -> Result<Zeroizing<String>, GenkeyError> {
-    let transform = proposal.parse::<Proposal>()?.transform;
+    let parsed = proposal.parse::<Proposal>();
+    let parsed = parsed.map_err(|error| GenkeyError::Proposal(unknown_proposal(proposal, &error)))?;
+    let transform = parsed.transform;
     let mut key = Zeroizing::new(vec![0; transform.key_material_len()]);
     OsRng.try_fill_bytes(&mut key)?;
     Ok(Zeroizing::new(hex::encode(&key)))
@@ -48,9 +52,7 @@ mod tests {
     #[test]
     fn a_wrong_proposal_is_refused_with_what_there_is() {
         let error = genkey("aes128gmc16").expect_err("a typing error").to_string();
-        assert!(
-            error.contains("unknown word \"aes128gmc16\"") && error.contains("aes{128,192,256}gcm16"),
-            "{error}"
-        );
+        let told = "unknown word \"aes128gmc16\"; did you mean \"aes128gcm16\"? (ciphers: ";
+        assert!(error.starts_with(told) && error.contains("aes{128,192,256}gcm16"), "{error}");
     }
 }

@@ -185,7 +185,7 @@ pub struct KeyMaterial {
 /// A key of the wrong length, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the key has {have} bytes, {need} are needed: cipher key {cipher}, salt {salt}, integrity key {integrity}"
+    "the key has {have} bytes, but {need} are needed: cipher key {cipher}, salt {salt}, integrity key {integrity}"
 )]
 pub struct KeyLengthError {
     /// The given length.

@@ -27,11 +27,7 @@ pub struct Proposal {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProposalError {
     /// An unknown word.
-    #[error(
-        "unknown word {word:?} in proposal {proposal:?}; ciphers are {}, integrity algorithms {}",
-        ciphers(),
-        integrity_algorithms()
-    )]
+    #[error("{}", unknown(proposal, word, None))]
     UnknownWord {
         /// The proposal.
         proposal: String,
@@ -48,17 +44,25 @@ pub enum ProposalError {
     },
 }
 
-/// The words of ciphers, for an error.
-fn ciphers() -> String {
-    let words: Vec<String> =
-        ENCRYPTION.iter().map(|row| row.words[0].replace("{}", "{128,192,256}")).collect();
-    words.join(", ")
+impl ProposalError {
+    /// The message with a suggestion for an unknown word.
+    pub fn suggesting(&self, meant: &str) -> String {
+        match self {
+            Self::UnknownWord { proposal, word } => unknown(proposal, word, Some(meant)),
+            Self::Invalid { .. } => self.to_string(),
+        }
+    }
 }
 
-/// The words of integrity algorithms, for an error.
-fn integrity_algorithms() -> String {
-    let words: Vec<&str> = INTEGRITY.iter().map(|row| row.words[0]).collect();
-    words.join(", ")
+/// The message for an unknown word: the suggestion, if any, comes before the list of known words.
+fn unknown(proposal: &str, word: &str, meant: Option<&str>) -> String {
+    let of = if proposal == word { String::new() } else { format!(" in proposal {proposal:?}") };
+    let ciphers: Vec<String> =
+        ENCRYPTION.iter().map(|row| row.words[0].replace("{}", "{128,192,256}")).collect();
+    let integrity: Vec<&str> = INTEGRITY.iter().map(|row| row.words[0]).collect();
+    let suggestion = meant.map_or_else(String::new, |meant| format!("; did you mean {meant:?}?"));
+    let (ciphers, integrity) = (ciphers.join(", "), integrity.join(", "));
+    format!("unknown word {word:?}{of}{suggestion} (ciphers: {ciphers}; integrity algorithms: {integrity})")
 }
 
 /// The words of proposals in order of preference, from which to suggest what a wrong one was meant
@@ -113,13 +117,15 @@ impl FromStr for Proposal {
                 }
             };
             if !is_first {
-                return Err(invalid("one word of each kind is enough: an SA has one set of algorithms"));
+                return Err(invalid(
+                    "it names two algorithms of the same kind; an SA has one set of algorithms",
+                ));
             }
         }
         let transform = match (aead, cipher, integrity) {
             (Some(aead), None, None) => Transform::Aead(aead),
             (Some(_), _, _) => {
-                return Err(invalid("an AEAD needs neither a cipher nor an integrity algorithm"));
+                return Err(invalid("an AEAD cannot be combined with a cipher or an integrity algorithm"));
             }
             (None, None, None) => return Err(invalid("it names no algorithm")),
             (None, Some(Cipher::Null), None) => {
@@ -190,13 +196,13 @@ mod tests {
         assert!(error("aes128gcm17").contains("unknown word \"aes128gcm17\""));
         assert_eq!(
             error("aes128-sha3"),
-            "unknown word \"sha3\" in proposal \"aes128-sha3\"; ciphers are aes{128,192,256}gcm16, chacha20poly1305, \
+            "unknown word \"sha3\" in proposal \"aes128-sha3\" (ciphers: aes{128,192,256}gcm16, chacha20poly1305, \
              aes{128,192,256}, aes{128,192,256}ctr, aes{128,192,256}gcm12, aes{128,192,256}gcm8, aes{128,192,256}gmac, \
-             3des, des, null, integrity algorithms sha256, sha384, sha512, sha1, md5"
+             3des, des, null; integrity algorithms: sha256, sha384, sha512, sha1, md5)"
         );
-        assert!(error("aes128gcm16-sha256").contains("neither"));
+        assert!(error("aes128gcm16-sha256").contains("cannot be combined"));
         assert!(error("null").contains("null-sha256"));
-        assert!(error("aes128-aes256").contains("one word of each kind"));
+        assert!(error("aes128-aes256").contains("two algorithms of the same kind"));
         assert!(error("aesé").contains("unknown word"));
     }
 }

@@ -13,7 +13,7 @@ use crate::sa_config::{Mode, SaConfig, SaProtocol, UdpEncap};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SaError {
     /// SPIs up to 255 are reserved (RFC 4303 section 2.1).
-    #[error("SPI {spi:#010x} is reserved; take one above 0x000000ff")]
+    #[error("SPI {spi:#010x} is reserved; use one above 0x000000ff")]
     ReservedSpi {
         /// The SPI.
         spi: u32,
@@ -29,7 +29,7 @@ pub enum SaError {
         remote: IpAddr,
     },
     /// The replay window is out of range.
-    #[error("SA {spi:#010x}: a replay window of {window} packets; 0 (off) or 32 to 65536 are possible")]
+    #[error("SA {spi:#010x}: the replay window must be 0 (off) or 32 to 65536 packets, not {window}")]
     ReplayWindow {
         /// The SPI.
         spi: u32,
@@ -37,13 +37,15 @@ pub enum SaError {
         window: u32,
     },
     /// AGGFRAG is a payload of ESP.
-    #[error("SA {spi:#010x}: AH has no AGGFRAG mode; take ESP")]
+    #[error("SA {spi:#010x}: AH has no AGGFRAG mode; use ESP")]
     IptfsProtocol {
         /// The SPI.
         spi: u32,
     },
     /// AH takes an integrity algorithm alone, and no UDP.
-    #[error("SA {spi:#010x}: AH needs an integrity algorithm without cipher, and no UDP encapsulation")]
+    #[error(
+        "SA {spi:#010x}: AH needs an integrity algorithm and no cipher, and cannot be encapsulated in UDP"
+    )]
     Ah {
         /// The SPI.
         spi: u32,

@@ -21,7 +21,7 @@ use crate::table::Table;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InstallError {
     /// Another SA has its SPI, of this worker or another.
-    #[error("{new}: its SPI is taken by {present}; give one of them another SPI")]
+    #[error("{new}: its SPI is used by {present}; give one of them another SPI")]
     OverlappingSpi {
         /// The SA to be installed.
         new: SaName,

@@ -104,11 +104,11 @@ impl SchedulerConfig {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
     /// The window is out of range.
-    #[error("a window of {0} packets; 1 to 1024 are possible")]
+    #[error("the window must be 1 to 1024 packets, not {0}")]
     Window(usize),
     /// The bounds of an adaptive window are out of range or in the wrong order.
     #[error(
-        "an adaptive window of {least} to {most} packets; bounds are from 1 to 1024, the lower one first"
+        "the bounds of an adaptive window must be 1 to 1024 packets, the lower one first, not {least} and {most}"
     )]
     Adaptive {
         /// Lower bound.
@@ -117,16 +117,16 @@ pub enum ConfigError {
         most: usize,
     },
     /// Too many classes, or none.
-    #[error("{0} classes; 1 to 8 are possible")]
+    #[error("there must be 1 to 8 classes, not {0}")]
     Classes(usize),
     /// A multi-packet must hold at least a byte.
-    #[error("a byte limit of 0; it must be at least 1")]
+    #[error("the byte limit must be at least 1, not 0")]
     ByteLimit,
     /// There is no engine.
-    #[error("no engine; at least one is needed")]
+    #[error("there is no engine; at least one is needed")]
     NoEngine,
     /// There are more than [`ENGINES`](crate::ENGINES).
-    #[error("{0} engines; at most 64 are possible")]
+    #[error("there can be at most 64 engines, not {0}")]
     Engines(usize),
     /// `cpu-only` needs a CPU.
     #[error("policy cpu-only needs an engine on the worker's own core, and there is none")]

@@ -65,7 +65,7 @@ impl fmt::Display for Policy {
 
 /// An unknown policy name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown policy {0:?}; one of {names}", names = Policy::names())]
+#[error("unknown policy {0:?}; possible policies: {names}", names = Policy::names())]
 pub struct PolicyError(pub String);
 
 impl FromStr for Policy {

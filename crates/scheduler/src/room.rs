@@ -76,7 +76,7 @@ impl fmt::Display for DepthUnit {
 
 /// An unknown name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown value {given:?}; one of {expected}")]
+#[error("unknown value {given:?}; possible values: {expected}")]
 pub struct NameError {
     /// The given name.
     pub given: String,

@@ -20,6 +20,7 @@ pub use convoy_settings::{ConfigErrors, HostEnvironment, Nowhere, Problem, Sever
 pub use engine::BusConfig;
 pub use environment::ThisMachine;
 pub use interface::InterfaceConfig;
+pub use tunnel::unknown_proposal;
 
 use std::collections::HashMap;
 use std::io::Read;

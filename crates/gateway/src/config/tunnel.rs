@@ -288,9 +288,7 @@ fn proposals(
     let list = match text.get_ref().parse::<ProposalList>() {
         Ok(list) => list,
         Err(error) => {
-            let meant = meant(text.get_ref(), &error);
-            let meant = meant.map_or_else(String::new, |meant| format!("did you mean {meant:?}? "));
-            c.add(&span, key, format!("{meant}{error}"));
+            c.add(&span, key, unknown_proposal(text.get_ref(), &error));
             return None;
         }
     };
@@ -308,6 +306,11 @@ fn proposals(
         }
     }
     Some(list)
+}
+
+/// The message for an invalid proposal, with a suggestion where a word is like a known one.
+pub fn unknown_proposal(text: &str, error: &ProposalError) -> String {
+    meant(text, error).map_or_else(|| error.to_string(), |meant| error.suggesting(&meant))
 }
 
 /// A suggestion for an invalid proposal.

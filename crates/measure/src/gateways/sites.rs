@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::net::Ipv4Addr;
 
-use convoy_gateway::config::Config;
+use convoy_gateway::config::{Config, unknown_proposal};
 use convoy_ipsec::Proposal;
 
 use crate::device::MeasureError;
@@ -47,9 +47,8 @@ pub(crate) fn site(
             }
         }
         Service::Ipsec(proposal) => {
-            let parsed: Proposal = proposal
-                .parse()
-                .map_err(|error| MeasureError::Invalid(format!("{proposal} is no ESP proposal: {error}")))?;
+            let invalid = |error| MeasureError::Invalid(unknown_proposal(proposal, &error));
+            let parsed = proposal.parse::<Proposal>().map_err(invalid)?;
             let key_bytes = parsed.transform.key_material_len();
             (0..tunnels).for_each(|at| tunnel(&mut text, site, families, at, proposal, key_bytes));
         }

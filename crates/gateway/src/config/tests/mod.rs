@@ -105,7 +105,7 @@ fn a_key_of_the_wrong_length_says_how_many_bytes_are_for_what_and_shows_nothing_
     let text = errors(&changed("ccddeeff00112233\"", "ccddeeff\""));
     assert_eq!(
         text,
-        "site-a.toml:29:10: error: tunnel.manual.key_in: aes128gcm16: the key has 16 bytes, 20 are needed: cipher key \
+        "site-a.toml:29:10: error: tunnel.manual.key_in: aes128gcm16: the key has 16 bytes, but 20 are needed: cipher key \
          16, salt 4, integrity key 0\n   |\n29 | key_in = \"********************************\"\n   |          \
          ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^"
     );
@@ -129,10 +129,10 @@ fn unknown_words_list_what_is_known() {
         "{text}"
     );
     let text = errors(&changed("aes128gcm16", "aes128gcm15"));
-    let told = "tunnel.esp_proposal: did you mean \"aes128gcm16\"? unknown word \"aes128gcm15\"";
+    let told = "tunnel.esp_proposal: unknown word \"aes128gcm15\"; did you mean \"aes128gcm16\"?";
     assert!(text.contains(told), "{text}");
     let text = errors(&format!("{GOOD}[scheduler]\npolicy = \"fastest\"\n"));
-    assert!(text.contains("unknown policy \"fastest\"; one of finishing-time"), "{text}");
+    assert!(text.contains("unknown policy \"fastest\"; possible policies: finishing-time"), "{text}");
 }
 
 #[test]

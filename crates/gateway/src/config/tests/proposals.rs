@@ -64,7 +64,7 @@ fn another_notation_is_answered_with_swanctls() {
         ("aes256-sha256x", "sha256"),
     ] {
         let text = errors(&GOOD.replace("aes128gcm16", written));
-        let what = format!("a.toml:24:16: error: tunnel.esp_proposal: did you mean {meant:?}? unknown word");
-        assert!(text.starts_with(&format!("site-{what}")), "{text}");
+        assert!(text.starts_with("site-a.toml:24:16: error: tunnel.esp_proposal: unknown word"), "{text}");
+        assert!(text.contains(&format!("; did you mean {meant:?}?")), "{text}");
     }
 }

@@ -152,7 +152,7 @@ fn an_spi_of_another_workers_sa_is_refused_and_free_once_that_is_withdrawn() {
     // This tunnel is the other worker's.
     let rival = SaConfig { tunnel: TunnelId(8), ..link.sa(0, SaDirection::Inbound) };
     let error = workers[OTHER].ipsec.install(rival.clone()).expect_err("the SPI is taken").to_string();
-    assert!(error.contains("its SPI is taken by inbound ESP SA 0x00001002"), "{error}");
+    assert!(error.contains("its SPI is used by inbound ESP SA 0x00001002"), "{error}");
     assert_eq!(workers[OTHER].ipsec.tables.sas().count(), 0);
     workers[OWNER].ipsec.withdraw(IN);
     let index = workers[OTHER].ipsec.install(rival).expect("free");
