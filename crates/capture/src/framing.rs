@@ -38,7 +38,7 @@ impl Damage {
 impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { file, offset, what } = self;
-        write!(f, "{file}: byte {offset}: {what}; only what comes before it was read")
+        write!(f, "{file}: byte {offset}: {what}; only the packets before it were read")
     }
 }
 

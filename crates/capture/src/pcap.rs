@@ -43,7 +43,7 @@ impl Pcap {
         let (seconds, fraction) = (number(0), number(4));
         let (captured_len, original_len) = (number(CAPTURED_LEN_AT), number(CAPTURED_LEN_AT + 4));
         if captured_len > LONGEST_RECORD {
-            let what = format!("a record of {captured_len} bytes; at most {LONGEST_RECORD} are possible");
+            let what = format!("a record has {captured_len} bytes; at most {LONGEST_RECORD} are possible");
             return Err(source.damaged(what));
         }
         source.append(captured_len as usize, record)?;

@@ -52,20 +52,20 @@ impl Section {
                 .find(|order| order.u32(block, 8) == BYTE_ORDER_MARK)
             {
                 Some(order) => order,
-                None => return Err(source.damaged("a section without a byte-order mark")),
+                None => return Err(source.damaged("a section has no byte-order mark")),
             };
         }
         let len = self.order.u32(block, 4);
         if !(SHORTEST_BLOCK..=LONGEST_RECORD).contains(&len) || !len.is_multiple_of(4) {
             let what = format!(
-                "a block of {len} bytes; multiples of 4 from {SHORTEST_BLOCK} to {LONGEST_RECORD} are possible"
+                "a block has {len} bytes; multiples of 4 from {SHORTEST_BLOCK} to {LONGEST_RECORD} are possible"
             );
             return Err(source.damaged(what));
         }
         source.append((len - SHORTEST_BLOCK) as usize, block)?;
         let again = self.order.u32(block, block.len() - 4);
         if again != len {
-            let what = format!("a block of {len} bytes that ends with a length of {again}");
+            let what = format!("a block has {len} bytes, but its trailing length is {again}");
             return Err(source.damaged(what));
         }
         Ok(self.step(block))

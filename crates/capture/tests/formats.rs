@@ -257,14 +257,14 @@ fn a_damaged_capture_gives_what_came_before_and_says_what_is_wrong() {
     let (packets, _, damage) = read(&file);
     let damage = damage.expect("damaged").to_string();
     assert_eq!(packets[..], whole()[..1]);
-    assert!(damage.contains("byte 60: a record of 4294967295 bytes"), "{damage}");
+    assert!(damage.contains("byte 60: a record has 4294967295 bytes"), "{damage}");
     let to = BOTH[0];
     let start = [to.section(), to.interface(101, 0, 6, 0), to.enhanced(0, 0, &ip(1, 20), 20)].concat();
     for (len_at, len, what) in [
-        (4, 8, "a block of 8 bytes"),
-        (4, 53, "a block of 53 bytes"),
-        (4, u32::MAX, "a block of 4294967295 bytes"),
-        (48, 60, "a block of 52 bytes that ends with a length of 60"),
+        (4, 8, "a block has 8 bytes"),
+        (4, 53, "a block has 53 bytes"),
+        (4, u32::MAX, "a block has 4294967295 bytes"),
+        (48, 60, "a block has 52 bytes, but its trailing length is 60"),
     ] {
         let mut block = to.enhanced(0, 0, &ip(2, 20), 20);
         block[len_at..len_at + 4].copy_from_slice(&u32::to_le_bytes(len));
