@@ -38,7 +38,7 @@ impl std::fmt::Display for EngineEvent {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Quarantined { engine, reason } => write!(f, "engine {engine} was quarantined: {reason}"),
-            Self::CameBack { engine } => write!(f, "engine {engine} came back"),
+            Self::CameBack { engine } => write!(f, "engine {engine} is available again"),
         }
     }
 }

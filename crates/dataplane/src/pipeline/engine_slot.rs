@@ -151,7 +151,7 @@ impl EngineSlot {
                     let Submission { ticket, packets, templates, .. } = submission;
                     context.records.trains.forget(context.records.now_ns, self.at, ticket);
                     context.records.again.push_back(Train { place, packets, templates });
-                    return Err("no frame was free to keep its input".to_owned());
+                    return Err("no packet buffer was free for a copy of its input".to_owned());
                 };
                 kept.push(copy);
             }

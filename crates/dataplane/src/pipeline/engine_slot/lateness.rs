@@ -139,11 +139,7 @@ impl EngineSlot {
             self.lateness.awaited.push((ticket, entry.deadlines.failed_ns));
             records.again.push_back(entry.again_from_copies());
         }
-        if self.lateness.rest(records.now_ns) {
-            Ok(())
-        } else {
-            Err("it was late again and again".to_owned())
-        }
+        if self.lateness.rest(records.now_ns) { Ok(()) } else { Err("it was late repeatedly".to_owned()) }
     }
 
     /// No other engine supports the oldest train: wait for it until the engine has failed.
