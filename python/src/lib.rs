@@ -119,7 +119,7 @@ fn simulate<'py>(
             Source::pattern(pattern, whole("sas", sas)?, popularity, locality).map_err(bad)?
         }
         (None, Some(_)) if sas.is_some() || popularity.is_some() || locality.is_some() => {
-            return Err(bad("sas, popularity and locality are a pattern's; a trace has its own"));
+            return Err(bad("sas, popularity and locality are only for a pattern; a trace has its own"));
         }
         (None, Some(trace)) => Source::Trace(trace),
         _ => return Err(bad("give either pattern or trace")),

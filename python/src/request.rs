@@ -54,18 +54,18 @@ impl Request {
         self.simulation.arrivals = match (name, rate) {
             ("back-to-back", None) => Arrivals::BackToBack,
             ("captured", None) if matches!(self.source, Source::Pattern(..)) => {
-                return Err("arrivals \"captured\" are a trace's; a pattern has no times".to_owned());
+                return Err("arrivals \"captured\" need a trace; a pattern has no times".to_owned());
             }
             ("captured", None) => Arrivals::Captured,
             ("paced", Some(rate)) => Arrivals::Paced(rate),
             ("poisson", Some(rate)) => Arrivals::Poisson(rate),
             ("paced" | "poisson", None) => return Err(format!("arrivals {name:?} need a rate")),
             ("back-to-back" | "captured", Some(_)) => {
-                return Err(format!("a rate is for arrivals \"paced\" or \"poisson\", not {name:?}"));
+                return Err(format!("a rate is only for arrivals \"paced\" or \"poisson\", not {name:?}"));
             }
             _ => {
                 return Err(format!(
-                    "unknown arrivals {name:?}; one of back-to-back, paced, poisson, captured"
+                    "unknown arrivals {name:?}; possible arrivals: back-to-back, paced, poisson, captured"
                 ));
             }
         };

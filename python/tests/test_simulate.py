@@ -106,25 +106,25 @@ def test_a_loaded_platform_gives_the_same_as_its_file():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"pattern": "sawtooth"}, 'unknown pattern "sawtooth"; one of exponential'),
+        ({"pattern": "sawtooth"}, 'unknown pattern "sawtooth"; possible patterns: exponential'),
         ({"pattern": None}, "either pattern or trace"),
         ({"trace": "some.pcap"}, "either pattern or trace"),
         ({"pattern": None, "trace": "/nowhere"}, "/nowhere: No such file"),
         ({"pattern": None, "trace": "x", "sas": 3}, "sas, popularity and locality"),
-        ({"window": 0}, "a window of 0 packets; 1 to 1024 are possible"),
+        ({"window": 0}, "the window must be 1 to 1024 packets, not 0"),
         ({"depth": -1}, "depth: -1; it must be 0 or more"),
         ({"seed": 1 << 64}, "seed: 18446744073709551616; it must be 0 or more, and below 2^64"),
         ({"accelerators": 1000}, "1001 processors; 1 to 64"),
         ({"enc_ratio": float("nan")}, "enc_ratio: NaN"),
-        ({"full_queue": "drop"}, 'unknown value "drop"; one of wait, skip'),
-        ({"depth_unit": "bytes"}, 'unknown value "bytes"; one of multi-packets, packets'),
-        ({"policy": "fastest"}, 'unknown policy "fastest"; one of finishing-time'),
-        ({"locality": 1.0}, "a locality of 1"),
-        ({"arrivals": "now"}, 'unknown arrivals "now"; one of back-to-back'),
+        ({"full_queue": "drop"}, 'unknown value "drop"; possible values: wait, skip'),
+        ({"depth_unit": "bytes"}, 'unknown value "bytes"; possible values: multi-packets, packets'),
+        ({"policy": "fastest"}, 'unknown policy "fastest"; possible policies: finishing-time'),
+        ({"locality": 1.0}, "the locality must be at least 0 and below 1, not 1"),
+        ({"arrivals": "now"}, 'unknown arrivals "now"; possible arrivals: back-to-back'),
         ({"arrivals": "paced"}, 'arrivals "paced" need a rate'),
-        ({"arrivals": "paced", "rate": 0.0}, "0 packets a second"),
+        ({"arrivals": "paced", "rate": 0.0}, "the rate must be a number above 0, not 0 packets a second"),
         ({"arrivals": "captured"}, "a pattern has no times"),
-        ({"rate": 1.0}, "a rate is for arrivals"),
+        ({"rate": 1.0}, "a rate is only for arrivals"),
         ({"variant": "fast"}, 'no variant "fast"'),
     ],
     ids=lambda each: None if isinstance(each, dict) else each,
@@ -194,7 +194,7 @@ def test_built_in_platforms_have_names():
     for name in built_in:
         assert convoy_sim.load_platform(name) == convoy_sim.load_platform(PLATFORM.parent / f"{name}.toml")
     assert convoy_sim.simulate("pci-accelerators", pattern="trace", packets=2000) == simulate()
-    with pytest.raises(ValueError, match="no such file; without one there is bluefield-3, connectx-7, grip, "):
+    with pytest.raises(ValueError, match="no such file; the built-in platforms are bluefield-3, connectx-7, grip, "):
         convoy_sim.simulate("pci-accelerator", pattern="0")
 
 

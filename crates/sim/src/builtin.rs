@@ -35,7 +35,7 @@ impl Platform {
             _ if path.exists() => Self::load(path),
             _ => {
                 let known: Vec<&str> = Self::built_in_names().collect();
-                let what = format!("there is no such file; without one there is {}", known.join(", "));
+                let what = format!("there is no such file; the built-in platforms are {}", known.join(", "));
                 Err(PlatformError { place: name.to_owned(), key: String::new(), what })
             }
         }

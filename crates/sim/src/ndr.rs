@@ -105,7 +105,8 @@ impl NdrSearch {
         self.check()?;
         if !setting.platform(base)?.source.is_lossy() {
             let what = format!(
-                "{} loses nothing, as its source waits: give it an ingress queue, by queue_packets in [source] or --queue-packets",
+                "{} loses no packets, because its source waits; give it an ingress queue with queue_packets in \
+                 [source] or --queue-packets",
                 base.name
             );
             return Err(SimulationError::Platform(what));
@@ -144,11 +145,12 @@ impl NdrSearch {
     fn check(&self) -> Result<(), SimulationError> {
         let is_share = |value: f64| (0.0..1.0).contains(&value);
         if !is_share(self.loss_ratio) {
-            let what = format!("a loss ratio of {}; it is 0 or more, and below 1", self.loss_ratio);
+            let what = format!("the loss ratio must be at least 0 and below 1, not {}", self.loss_ratio);
             return Err(SimulationError::Platform(what));
         }
         if !is_share(self.resolution) || self.resolution < 1e-9 {
-            let what = format!("a resolution of {}; it is above 0 and below 1, as 0.001", self.resolution);
+            let what =
+                format!("the resolution must be above 0 and below 1, such as 0.001, not {}", self.resolution);
             return Err(SimulationError::Platform(what));
         }
         Ok(())

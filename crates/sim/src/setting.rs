@@ -111,7 +111,7 @@ impl Setting {
         if let Some(count) = self.accelerators {
             let has = |kind| platform.processors.iter().any(|processor| processor.kind == kind);
             if count > 0 && !has(ProcessorKind::Accelerator) {
-                let what = format!("{} has no accelerator that there could be {count} of", platform.name);
+                let what = format!("{} has no accelerator, so their number cannot be {count}", platform.name);
                 return Err(SimulationError::Platform(what));
             }
             platform.set_accelerators(count);

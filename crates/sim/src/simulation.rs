@@ -28,7 +28,7 @@ pub enum SimulationError {
     #[error("platform: {0}")]
     Platform(String),
     /// The rate of arrivals is invalid.
-    #[error("{0} packets a second; it must be a number above 0")]
+    #[error("the rate must be a number above 0, not {0} packets a second")]
     Arrivals(String),
     /// A pattern's name is unknown.
     #[error(transparent)]

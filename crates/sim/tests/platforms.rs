@@ -46,7 +46,7 @@ fn what_is_wrong_is_named_with_its_line_and_key() {
         ("kind = \"cpu\"", "prefetch = true", "processor[0].prefetch", "with a bus"),
         ("kind = \"cpu\"", "kind = \"gpu\"", "kind", "unknown variant"),
         ("bus = \"pci\"", "bus = \"isa\"", "processor[1].bus", "\"isa\""),
-        ("name = \"accelerator\"", "name = \"cpu\"", "processor[1].name", "unique"),
+        ("name = \"accelerator\"", "name = \"cpu\"", "processor[1].name", "used twice"),
     ] {
         let (text, number) = with(line, replacement);
         let error = error(&text);
@@ -102,10 +102,10 @@ fn cores_and_queues_that_make_no_sense_are_named_with_their_line_and_key() {
     let lines = PAPER.lines().count();
     for (table, what) in [
         ("[[cores]]\nname = \"host\"\ncount = 0", "cores[0].count: 0; at least 1"),
-        ("[[cores]]\nname = \"cpu\"\ncount = 1", "cores[0].name: a second \"cpu\""),
+        ("[[cores]]\nname = \"cpu\"\ncount = 1", "cores[0].name: \"cpu\" is used twice"),
         (
             "[[stage]]\nname = \"read\"\nplace = \"before\"\non = \"host\"",
-            "stage[0].on: there is no single processor \"host\"",
+            "stage[0].on: \"host\" is neither the name of a single processor",
         ),
     ] {
         let message = error(&format!("{PAPER}\n{table}\n"));

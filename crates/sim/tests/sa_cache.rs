@@ -74,7 +74,7 @@ fn caches_that_make_no_sense_are_named_with_their_line_and_key() {
     let text = include_str!("../../../platforms/connectx-7.toml");
     let line = text.lines().position(|line| line.starts_with("cache =")).expect("a cache") + 1;
     for (cache, what) in [
-        ("cache = { sas = 0, miss_us = 1.0 }", "0 SAs; a cache holds 1 to"),
+        ("cache = { sas = 0, miss_us = 1.0 }", "0 SAs; a cache must hold 1 to"),
         ("cache = { sas = 1048577, miss_us = 1.0 }", "1048577 SAs"),
         ("cache = { sas = 1, miss_us = -1.0 }", "miss_us = -1"),
         ("cache = { sas = 1, miss_us = nan }", "miss_us = NaN"),

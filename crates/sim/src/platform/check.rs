@@ -101,7 +101,7 @@ const KNOWN_CACHES: usize = 8;
 fn check_cache(at: usize, processor: &ProcessorSpec) -> Checked {
     let Some(cache) = &processor.cache else { return Ok(()) };
     if !(1..=SAS_MAX).contains(&cache.sas) {
-        let what = format!("{} SAs; a cache holds 1 to {SAS_MAX}", cache.sas);
+        let what = format!("{} SAs; a cache must hold 1 to {SAS_MAX}", cache.sas);
         return Err(problem("processor", Some(at), "cache", what));
     }
     if !(cache.miss_us.is_finite() && cache.miss_us >= 0.0) {
@@ -145,7 +145,7 @@ impl Platform {
         if let Some(on) = &self.scheduler.on
             && !self.is_single_without_bus(on)
         {
-            let what = format!("there is no single processor {on:?} without a bus");
+            let what = format!("{on:?} is not the name of a single processor without a bus");
             return Err(problem("scheduler", None, "on", what));
         }
         // The bounds are checked by the scheduler's constructor, which needs at least one engine.
@@ -158,20 +158,24 @@ impl Platform {
 
     fn check_aggregation(&self) -> Checked {
         if self.source.esp_bytes > self.source.header_bytes {
-            let what = format!("{}; it is a part of header_bytes", self.source.esp_bytes);
+            let what =
+                format!("{}; it cannot exceed header_bytes, of which it is a part", self.source.esp_bytes);
             return Err(problem("source", None, "esp_bytes", what));
         }
         let Some(mtu) = self.scheduler.aggregation else { return Ok(()) };
         if !(MTU_MIN..=u32::from(u16::MAX)).contains(&mtu) {
-            let what = format!("{mtu} bytes; a path MTU is {MTU_MIN} to {}", u16::MAX);
+            let what = format!("{mtu} bytes; a path MTU must be {MTU_MIN} to {}", u16::MAX);
             return Err(problem("scheduler", None, "aggregation", what));
         }
         // A stage serves inner packets, while those behind cryptography would get outer ones.
         let is_behind = |stage: &&StageSpec| stage.place == StagePosition::After && stage.enabled;
         match self.stages.iter().find(is_behind) {
             Some(stage) => {
-                let what =
-                    format!("stage {:?} comes after cryptography, and serves single packets", stage.name);
+                let what = format!(
+                    "stage {:?} is after cryptography and processes single packets, so packets cannot \
+                        be aggregated",
+                    stage.name
+                );
                 Err(problem("scheduler", None, "aggregation", what))
             }
             None => Ok(()),
@@ -190,7 +194,7 @@ impl Platform {
         for (table, names) in lists {
             let mut seen = HashSet::new();
             if let Some(at) = names.iter().position(|name| !seen.insert(*name)) {
-                let what = format!("a second {:?}; names are unique", names[at]);
+                let what = format!("{:?} is used twice; names must differ", names[at]);
                 let at = if table == "cores" { at - self.processors.len() } else { at };
                 return Err(problem(table, Some(at), "name", what));
             }
@@ -216,18 +220,18 @@ impl Platform {
             check_cache(at, processor)?;
             if processor.bus.is_none() && (processor.prefetch || processor.write_buffer) {
                 let key = if processor.prefetch { "prefetch" } else { "write_buffer" };
-                return Err(problem("processor", Some(at), key, "it is for a processor with a bus"));
+                return Err(problem("processor", Some(at), key, "it is only for a processor with a bus"));
             }
         }
         let all: usize = self.processors.iter().map(|processor| processor.count).sum();
         if !(1..=ENGINES).contains(&all) {
-            let what = format!("{all} processors; 1 to {ENGINES} are possible");
+            let what = format!("there are {all} processors; 1 to {ENGINES} are possible");
             return Err(problem("processor", None, "", what));
         }
         let known = if self.scheduler.knows_caches { self.caches().count() } else { 0 };
         if known > KNOWN_CACHES {
             let what = format!(
-                "{known} caches of SAs; with scheduler.knows_caches up to {KNOWN_CACHES} are possible"
+                "there are {known} caches of SAs; with scheduler.knows_caches at most {KNOWN_CACHES} are possible"
             );
             return Err(problem("processor", None, "", what));
         }
@@ -268,7 +272,7 @@ impl Platform {
         match &stage.on {
             Some(on) if !self.is_single_without_bus(on) && self.cores_of(on).is_none() => wrong(
                 "on",
-                format!("there is no single processor {on:?} without a bus, and no [[cores]] of this name"),
+                format!("{on:?} is neither the name of a single processor without a bus nor of [[cores]]"),
             ),
             _ => Ok(()),
         }

@@ -42,7 +42,9 @@ impl Results {
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         let mut results = Self { path: path.to_owned(), file, has: vec![false; points] };
         if whole == 0 && !b"{\"sweep\":".starts_with(bytes.get(..9).unwrap_or(&bytes)) {
-            return Err(results.wrong("it is no file of results; move it away, or name another by --out"));
+            return Err(
+                results.wrong("it is not a file of results; move it away, or choose another file with --out")
+            );
         }
         bytes.truncate(whole);
         if whole > 0 {
@@ -62,9 +64,12 @@ impl Results {
         let first: Value =
             lines.next().and_then(|line| serde_json::from_slice(line).ok()).unwrap_or_default();
         match first.get("sweep").map(|theirs| difference("", theirs, identity)) {
-            None => Err(self.wrong("it is no file of results; move it away, or name another by --out")),
+            None => {
+                Err(self
+                    .wrong("it is not a file of results; move it away, or choose another file with --out"))
+            }
             Some(Some(what)) => Err(self.wrong(&format!(
-                "it holds results of another sweep: {what}; move it away, or name another by --out"
+                "it holds results of another sweep: {what}; move it away, or choose another file with --out"
             ))),
             Some(None) => {
                 for line in parse(&self.path, bytes)? {
@@ -123,7 +128,8 @@ fn lock(path: &Path, file: &File) -> Result<(), SweepError> {
         Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Unsupported => Ok(()),
         Err(TryLockError::Error(error)) => Err(SweepError::Io { path: path.to_owned(), error }),
         Err(TryLockError::WouldBlock) => Err(SweepError::Results(format!(
-            "{}: another sweep is writing its results there; wait until it is done, or name another file by --out",
+            "{}: another sweep is writing its results to this file; wait until it is done, or choose another \
+             file with --out",
             path.display()
         ))),
     }

@@ -97,7 +97,7 @@ impl fmt::Display for Pattern {
 /// The name of an unknown pattern.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "unknown pattern {0:?}; one of exponential, uniform, trace, imix, or a fixed size in bytes up to 65495"
+    "unknown pattern {0:?}; possible patterns: exponential, uniform, trace, imix, or a fixed size in bytes up to 65495"
 )]
 pub struct PatternError(pub String);
 

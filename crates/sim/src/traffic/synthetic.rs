@@ -43,20 +43,22 @@ impl SyntheticSpec {
 
     fn check(&self) -> Result<(), String> {
         if !(1..=NUMBERS_MAX).contains(&self.sas) {
-            return Err(format!("{} SAs; 1 to {NUMBERS_MAX} are possible", self.sas));
+            return Err(format!("the number of SAs must be 1 to {NUMBERS_MAX}, not {}", self.sas));
         }
         if !(self.popularity.is_finite() && self.popularity >= 0.0) {
-            return Err(format!("a popularity of {}; it is 0 or more", self.popularity));
+            return Err(format!("the popularity must be at least 0, not {}", self.popularity));
         }
         if !(0.0..1.0).contains(&self.locality) {
-            return Err(format!("a locality of {}; it is 0 or more, and below 1", self.locality));
+            return Err(format!("the locality must be at least 0 and below 1, not {}", self.locality));
         }
         let is_share = |share: &f64| share.is_finite() && *share >= 0.0;
         let sum: f64 = self.class_shares.iter().sum();
         let fits =
             self.class_shares.len() <= convoy_scheduler::CLASSES && self.class_shares.iter().all(is_share);
         if !self.class_shares.is_empty() && (!fits || sum <= 0.0) {
-            return Err("class shares are at most 8 numbers of 0 or more, not all of them 0".to_owned());
+            return Err(
+                "there can be at most 8 class shares, each at least 0 and one of them above 0".to_owned()
+            );
         }
         Ok(())
     }

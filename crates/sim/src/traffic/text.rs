@@ -46,15 +46,15 @@ impl<R: BufRead> TextTrace<R> {
         if columns.next().is_some() {
             return Err(format!("too many columns; expected {expected}"));
         }
-        let time_s: f64 = time.parse().map_err(|_| format!("{time:?} is no timestamp in seconds"))?;
+        let time_s: f64 = time.parse().map_err(|_| format!("{time:?} is not a timestamp in seconds"))?;
         if !time_s.is_finite() {
-            return Err(format!("{time:?} is no timestamp in seconds"));
+            return Err(format!("{time:?} is not a timestamp in seconds"));
         }
         for port in [source_port, destination_port] {
-            let _: u16 = port.parse().map_err(|_| format!("{port:?} is no port"))?;
+            let _: u16 = port.parse().map_err(|_| format!("{port:?} is not a port"))?;
         }
         let payload: u16 =
-            bytes.parse().map_err(|_| format!("{bytes:?} is no number of bytes up to 65535"))?;
+            bytes.parse().map_err(|_| format!("{bytes:?} is not a number of bytes up to 65535"))?;
         // The clock of a capture may step backwards.
         let gap_s = self.last_s.map_or(0.0, |last| (time_s - last).max(0.0));
         self.last_s = Some(time_s);
