@@ -160,9 +160,9 @@ mod tests {
         let told = |text: &str| read(&format!("[[thing]]\n{text}")).1.join("\n");
         let of_others = "thing.bytes: it is only for kind = \"sized\" or \"both\"; others have no size";
         assert_eq!(told("kind = \"plain\"\nbytes = 7\n"), of_others);
-        let misspelt = "thing.bites: there is no such key; did you mean \"bytes\"?";
+        let misspelt = "thing.bites: unknown key; did you mean \"bytes\"?";
         assert_eq!(told("kind = \"sized\"\nbites = 7\n"), misspelt);
-        let none = "thing.colour: there is no such key; there are kind, name, bytes";
+        let none = "thing.colour: unknown key; expected one of kind, name, bytes";
         assert_eq!(told("kind = \"sized\"\ncolour = 7\n"), none);
     }
 
@@ -174,7 +174,7 @@ mod tests {
         let (kind, bytes) = wrong.split_once('\n').expect("two problems");
         assert_eq!(
             kind,
-            "thing.kind: unknown \"sised\"; did you mean \"sized\"? There are plain, sized, both"
+            "thing.kind: unknown \"sised\"; did you mean \"sized\"? Possible values: plain, sized, both"
         );
         assert!(bytes.starts_with("thing.bytes: invalid type"), "{bytes}");
     }

@@ -22,19 +22,21 @@ pub fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     best.filter(|(alike, _)| *alike > LEAST_SIMILARITY).map(|(_, word)| word)
 }
 
-/// The message that there is no such `thing` (a key, a table), with a suggestion or a list.
+/// The message that a `thing` (a key, a table) is unknown, with a suggestion or a list.
 pub fn unknown(thing: &str, word: &str, known: &[&str]) -> String {
     match nearest(word, known) {
-        Some(meant) => format!("there is no such {thing}; did you mean {meant:?}?"),
-        None => format!("there is no such {thing}; there are {}", known.join(", ")),
+        Some(meant) => format!("unknown {thing}; did you mean {meant:?}?"),
+        None => format!("unknown {thing}; expected one of {}", known.join(", ")),
     }
 }
 
 /// The same message for an unknown value, which is quoted.
 pub fn unknown_value(word: &str, known: &[&str]) -> String {
     match nearest(word, known) {
-        Some(meant) => format!("unknown {word:?}; did you mean {meant:?}? There are {}", known.join(", ")),
-        None => format!("unknown {word:?}; there are {}", known.join(", ")),
+        Some(meant) => {
+            format!("unknown {word:?}; did you mean {meant:?}? Possible values: {}", known.join(", "))
+        }
+        None => format!("unknown {word:?}; possible values: {}", known.join(", ")),
     }
 }
 
