@@ -142,7 +142,7 @@ closed "unblock while the gateway runs is refused"
 kill "$process_a"; wait "$process_a"
 closed "stopped again"
 in_ns $ga "$convoy" unblock -c "$work/a.toml" >"$work/unblock.log" || fail "unblock fails"
-grep -q "^removed 2 routes, 2 routing rules and the nftables table convoy_4500; packets are no longer dropped to 10.2.0.0/24, fd00:2::/64" "$work/unblock.log" || fail "unblock does not say what it removed: $(cat "$work/unblock.log")"
+grep -q "^removed 2 routes, 2 routing rules and the nftables table convoy_4500; packets to these networks are no longer dropped: 10.2.0.0/24, fd00:2::/64" "$work/unblock.log" || fail "unblock does not say what it removed: $(cat "$work/unblock.log")"
 more
 [ "$(seen)" -gt 0 ] || fail "after unblock, the router still sees nothing: it would have seen nothing before"
 for of in "-4 rule" "-6 rule" "-4 route show table all" "-6 route show table all"; do

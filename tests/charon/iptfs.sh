@@ -49,7 +49,7 @@ for sa in sas:
         counts = sa["iptfs"]
         assert 0 < sa["packets"] and counts["inner_packets"] >= 48, sa' "$2" || fail "SAs of $1 are not in $2 mode as they should be: $(show sa "$1")"
 }
-warned() { grep -q "are in tunnel mode and not in iptfs mode as configured" "$folder/$1/convoy.log"; }
+warned() { grep -q "use tunnel mode and not iptfs mode as configured" "$folder/$1/convoy.log"; }
 
 namespaces
 start_side a

@@ -25,7 +25,7 @@ start_charon a; load a; start_charon b; load b
 ip netns exec $B tcpdump -n -U -l -i vb host 10.3.0.1 >"$folder/plain" 2>"$folder/tcpdump" & processes+=("$!")
 wait_for "tcpdump does not start" grep -q listening "$folder/tcpdump"
 
-warning='charon.s child site/net has traffic selectors of no \[\[tunnel\]\]: 10.1.0.0/24 === 10.3.0.1/32; packets to 10.3.0.1/32 are dropped.*remote_ts'
+warning='charon.s child site/net has traffic selectors outside every \[\[tunnel\]\]: 10.1.0.0/24 === 10.3.0.1/32; packets to 10.3.0.1/32 are dropped.*remote_ts'
 warned() { [ "$(grep -c "$warning" "$folder/a/convoy.log")" = "$1" ]; }
 blocked() { ip -n $A route show table 4500 | grep -q '^blackhole 10.3.0.1 '; }
 none() { [ "$(sas)" = 0 ]; }

@@ -19,11 +19,11 @@ fn why_not(control: &Path, error: &io::Error) -> String {
     // Only root and the user who started the gateway may use the socket (`convoy_ike::local`).
     if error.kind() == io::ErrorKind::PermissionDenied {
         return format!(
-            "you may not ask the gateway at {place}: {error}; only root and the user who started \
-             the gateway may; use sudo"
+            "no permission to use the control socket {place}: {error}; only root and the user who \
+             started the gateway may use it; use sudo"
         );
     }
-    format!("no gateway answers at {place}: {error} (is `convoy run` running? --control names its socket)")
+    format!("no gateway answers at {place}: {error} (is `convoy run` running? --control sets its socket)")
 }
 
 /// `convoy reload`.
@@ -31,12 +31,12 @@ pub(crate) fn reload(args: &ReloadArgs) -> Result<(), Failure> {
     let report = match ask(&args.control, Ask::Reload)? {
         Answer::Reloaded(report) => report,
         Answer::Refused(reason) => return Err(Failure::Failed(reason)),
-        other => return Err(Failure::Failed(format!("the gateway answered something else: {other:?}"))),
+        other => return Err(Failure::Failed(format!("the gateway gave an unexpected answer: {other:?}"))),
     };
     for note in &report.notes {
         println!("{note}");
     }
-    println!("{report}");
+    println!("tunnels: {report}");
     if report.refused.is_empty() { Ok(()) } else { Err(Failure::Failed(report.refused.join("\n"))) }
 }
 

@@ -83,14 +83,14 @@ mod tests {
         };
         let snapshot = Snapshot {
             version: "0.1.0".to_owned(),
-            ports: vec![port("inside", "tun", 1379, "as [[port]] says"), port("outside", "udp", 1500, "")],
+            ports: vec![port("inside", "tun", 1379, "set in [[port]]"), port("outside", "udp", 1500, "")],
             ..Snapshot::default()
         };
         assert_eq!(
             Summary::of(Path::new("site.toml"), &config).lines(&snapshot),
             [
                 "convoy 0.1.0 with site.toml: 2 workers, window of 32 packets",
-                "port inside: tun convoy0, 10.1.0.1, MTU 1379 (as [[port]] says)",
+                "port inside: tun convoy0, 10.1.0.1, MTU 1379 (set in [[port]])",
                 "port outside: udp, 192.0.2.1, MTU 1500",
                 "tunnels: 0 with static keys, 0 without",
             ]

@@ -65,10 +65,10 @@ impl Blocked {
             }
             let is_new = self.warned.len() < CHILDREN && self.warned.insert(child.clone());
             if is_new {
-                let what = if is_possible { "are dropped, as they would" } else { "may" };
+                let what = if is_possible { "are dropped, since they would otherwise" } else { "may" };
                 warnings.push(format!(
-                    "charon's child {child} has traffic selectors of no [[tunnel]]: {selector}; packets to {} {what} \
-                     leave unencrypted; add a [[tunnel]] whose remote_ts covers it",
+                    "charon's child {child} has traffic selectors outside every [[tunnel]]: {selector}; packets \
+                     to {} {what} leave unencrypted; add a [[tunnel]] whose remote_ts covers it",
                     selector.remote
                 ));
             }
@@ -89,8 +89,8 @@ impl Blocked {
             } else if !self.networks.contains(&network) && !std::mem::replace(&mut self.is_full, true) {
                 let Prefix { address, bits } = network;
                 return Some(format!(
-                    "{NETWORKS} networks of charon's outside every [[tunnel]] are blocked, which is all that may be: \
-                     packets to {address}/{bits} and to those that follow may leave unencrypted"
+                    "the limit of {NETWORKS} blocked networks outside every [[tunnel]] is reached: packets to \
+                     {address}/{bits} and to further networks may leave unencrypted"
                 ));
             }
         }
@@ -146,8 +146,8 @@ mod tests {
         let covered = [behind("net", "10.2.7.0/24"), behind("net", "10.9.0.5/32")];
         assert!(blocked.block(&covered, true).is_empty() && !blocked.is_due());
         let warnings = blocked.block(&[behind("rw", "10.3.0.1/32"), behind("rw", "10.3.0.2-10.3.0.4")], true);
-        let expected = "charon's child rw has traffic selectors of no [[tunnel]]: 10.1.0.0/24 === 10.3.0.1/32; packets \
-                        to 10.3.0.1/32 are dropped, as they would leave unencrypted; add a [[tunnel]] whose \
+        let expected = "charon's child rw has traffic selectors outside every [[tunnel]]: 10.1.0.0/24 === 10.3.0.1/32; packets \
+                        to 10.3.0.1/32 are dropped, since they would otherwise leave unencrypted; add a [[tunnel]] whose \
                         remote_ts covers it";
         assert_eq!(warnings, [expected]);
         assert_eq!(texts(&blocked), ["10.3.0.1/32", "10.3.0.2/31", "10.3.0.4/32"]);
@@ -182,7 +182,7 @@ mod tests {
         let warnings = blocked.block(&hosts.collect::<Vec<_>>(), true);
         assert_eq!((warnings.len(), blocked.networks().len()), (2, NETWORKS));
         assert!(
-            warnings[1].contains("65536 networks") && warnings[1].contains("10.1.0.0/32"),
+            warnings[1].contains("65536 blocked networks") && warnings[1].contains("10.1.0.0/32"),
             "{warnings:?}"
         );
     }

@@ -56,8 +56,8 @@ fn measure(costs: &mut Costs, wanted: &Receiver<Transform>, ahead: Vec<Transform
         for measured in costs.measure(transform) {
             let AlgorithmCost { model, handover, t_key } = measured.cost;
             tracing::debug!(
-                "engine {}: {transform} was measured: {:.0} ns a multi-packet + {:.1} ns per 16 bytes + {t_key:.1} ns a change of SA; to hand it over takes the worker {:.0} ns + \
-                 {:.0} ns a packet + {:.1} ns per 16 bytes",
+                "engine {}: calibrated {transform}: {:.0} ns per burst + {:.1} ns per 16 bytes + {t_key:.1} ns \
+                 per change of SA; handover by the worker: {:.0} ns + {:.0} ns per packet + {:.1} ns per 16 bytes",
                 measured.engine.name,
                 model.t_init,
                 model.t_block,

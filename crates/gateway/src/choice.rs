@@ -82,18 +82,17 @@ pub fn summary(config: &Config, engines: &[Vec<Box<dyn Engine>>], costs: &Costs)
         let does = |transform: &&Transform| description.transforms.contains(transform);
         let row = |transform: &Transform| {
             let CostModel { t_init, t_block } = costs.of(description, *transform).model;
-            format!("{transform}: {t_init:.0} + {t_block:.1}")
+            format!("{transform}: {t_init:.0} ns per burst + {t_block:.1} ns per 16 bytes")
         };
         let rows: Vec<String> = transforms.iter().take(TOLD).filter(does).map(row).collect();
-        let model = if description.is_model { ", a model" } else { "" };
+        let model = if description.is_model { ", modelled timing" } else { "" };
         let rows = if rows.is_empty() { String::new() } else { format!(" ({})", rows.join(", ")) };
         let line = format!("{}{model}{rows}", description.name);
         if !told.iter().any(|other| other.split(' ').next() == line.split(' ').next()) {
             told.push(line);
         }
     }
-    let chosen = if config.engines.is_empty() { ", chosen for this machine" } else { "" };
-    format!("engines{chosen}: {}; ns a multi-packet + ns per 16 bytes", told.join("; "))
+    format!("engines: {}", told.join("; "))
 }
 
 /// The same for a gateway that is not running.
@@ -136,7 +135,7 @@ mod tests {
         };
         assert_eq!(names(&engines), [one.clone(), one.clone()]);
         let told = summary(&config, &engines, &costs);
-        assert!(told.starts_with("engines, chosen for this machine: "), "{told}");
+        assert!(told.starts_with("engines: "), "{told}");
         for name in one {
             assert_eq!(told.matches(&format!("{name} (aes128gcm16: ")).count(), 1, "{told}");
         }

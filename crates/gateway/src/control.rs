@@ -117,9 +117,12 @@ pub enum Answer {
 /// What is wrong with it, for the client.
 pub fn parse_request(line: &[u8]) -> Result<Request, String> {
     let request: Request =
-        serde_json::from_slice(line).map_err(|error| format!("not a request of convoy's: {error}"))?;
+        serde_json::from_slice(line).map_err(|error| format!("this is not a request of convoy: {error}"))?;
     if request.version != VERSION {
-        return Err(format!("protocol version {}; this gateway speaks {VERSION}", request.version));
+        return Err(format!(
+            "protocol version {} is not supported; this gateway speaks version {VERSION}",
+            request.version
+        ));
     }
     Ok(request)
 }
@@ -308,7 +311,7 @@ mod tests {
         let path = folder.path().join("control.sock");
         let mut refusing = ControlServer::listen(&path).expect("listening");
         refusing.start(no_file(), channel().0, Events::default()).expect("a thread");
-        let told = "the configuration stays as it was:\nsite.toml:3: unknown key".to_owned();
+        let told = "the configuration is unchanged:\nsite.toml:3: unknown key".to_owned();
         assert_eq!(ask(&path, Ask::Reload).expect("an answer"), Answer::Refused(told));
         let path = folder.path().join("other.sock");
         let (orders, received) = channel();
@@ -333,9 +336,9 @@ mod tests {
         let good = br#"{"version":3,"ask":"snapshot"}"#;
         assert_eq!(parse_request(good), Ok(Request { version: 3, ask: Ask::Snapshot }));
         let other = parse_request(br#"{"version":9,"ask":"ping"}"#).expect_err("another version");
-        assert_eq!(other, "protocol version 9; this gateway speaks 3");
+        assert_eq!(other, "protocol version 9 is not supported; this gateway speaks version 3");
         for bad in [&b""[..], b"{", b"\xff\xff", br#"{"version":3,"ask":"secrets"}"#, br#"{"version":2}"#] {
-            assert!(parse_request(bad).expect_err("not a request").starts_with("not a request"));
+            assert!(parse_request(bad).expect_err("not a request").starts_with("this is not a request"));
         }
     }
 

@@ -33,7 +33,7 @@ pub fn inner_mtu(config: &Config) -> InnerMtu {
     if let Some(bytes) =
         config.ports.iter().filter(|port| !port.is_outside).find_map(|port| port.settings.mtu())
     {
-        return InnerMtu { bytes, reason: "as [[port]] says".to_owned() };
+        return InnerMtu { bytes, reason: "set in [[port]]".to_owned() };
     }
     least(config, None)
 }
@@ -41,7 +41,7 @@ pub fn inner_mtu(config: &Config) -> InnerMtu {
 /// The MTU of an inside interface that certain tunnels have for themselves, likewise.
 pub fn interface_mtu(config: &Config, interface: &InterfaceConfig) -> InnerMtu {
     match interface.mtu {
-        Some(bytes) => InnerMtu { bytes, reason: "as [[interface]] says".to_owned() },
+        Some(bytes) => InnerMtu { bytes, reason: "set in [[interface]]".to_owned() },
         None => least(config, Some(&interface.name)),
     }
 }
@@ -203,6 +203,6 @@ mod tests {
     #[test]
     fn the_ports_own_mtu_comes_before_all() {
         let found = inner_mtu(&config(&["aes128gcm16"], false, true, &with_inside("mtu = 1300\n")));
-        assert_eq!(found.to_string(), "1300 bytes (as [[port]] says)");
+        assert_eq!(found.to_string(), "1300 bytes (set in [[port]])");
     }
 }

@@ -16,8 +16,8 @@ const PF_EXITING: u32 = 0x4;
 pub enum LockError {
     /// A gateway runs.
     #[error(
-        "another gateway{} runs with the control socket {}; stop it, or configure another control socket and device for this \
-         in its configuration", by(.holder), .control.display()
+        "another gateway{} runs with the control socket {}; stop it, or give this gateway another control \
+         socket and device in its configuration", by(.holder), .control.display()
     )]
     Taken {
         /// The control socket of both.
@@ -27,8 +27,8 @@ pub enum LockError {
     },
     /// A gateway has ended, and the system takes long to release its resources.
     #[error(
-        "the gateway that had the control socket {} has ended, and its lock {} is still held; try again, and look for the \
-         holder with `fuser`", .control.display(), .path.display()
+        "the gateway that used the control socket {} has ended, but its lock {} is still held; try again, or \
+         find the holder with `fuser`", .control.display(), .path.display()
     )]
     Ending {
         /// The control socket.

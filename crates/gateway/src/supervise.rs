@@ -22,7 +22,7 @@ pub fn spawn(
     let thread = name.to_owned();
     Builder::new().name(name.to_owned()).spawn(move || {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(body)) {
-            tracing::error!("thread {thread} ended by a fault in convoy: {}", words(&*panic));
+            tracing::error!("thread {thread} ended because of a fault in convoy: {}", words(&*panic));
             // A gateway that has ended need not be told.
             let _ = orders.send(Order::Fault(thread));
         }
@@ -33,7 +33,7 @@ pub fn spawn(
 pub(crate) fn survive(what: &str, serve: impl FnOnce()) -> bool {
     let outcome = catch_unwind(AssertUnwindSafe(serve));
     if let Err(panic) = &outcome {
-        tracing::error!("{what} ended by a fault in convoy, please report it: {}", words(&**panic));
+        tracing::error!("{what} ended because of a fault in convoy, please report it: {}", words(&**panic));
     }
     outcome.is_ok()
 }
@@ -41,7 +41,7 @@ pub(crate) fn survive(what: &str, serve: impl FnOnce()) -> bool {
 /// The message of a panic.
 pub(crate) fn words(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("it said nothing")
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("it left no message")
 }
 
 #[cfg(test)]

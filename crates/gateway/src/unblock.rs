@@ -28,7 +28,7 @@ pub enum UnblockError {
     /// stays.
     #[error(
         "routing table {table} has routes to the interface with index {interface}, so a gateway with another control \
-         socket may be using it: give its configuration by -c, or use --force if none runs"
+         socket may be using it: give its configuration with -c, or use --force if no gateway runs"
     )]
     InUse {
         /// The routing table.
@@ -101,7 +101,11 @@ impl fmt::Display for Unblocked {
             return Ok(());
         }
         let named = networks.iter().take(NAMED).map(|Prefix { address, bits }| format!("{address}/{bits}"));
-        write!(f, "; packets are no longer dropped to {}", named.collect::<Vec<_>>().join(", "))?;
+        write!(
+            f,
+            "; packets to these networks are no longer dropped: {}",
+            named.collect::<Vec<_>>().join(", ")
+        )?;
         match networks.len().saturating_sub(NAMED) {
             0 => Ok(()),
             more => write!(f, " and {}", counted(more, "other network")),
@@ -137,7 +141,7 @@ mod tests {
         };
         assert_eq!(
             told(1),
-            "removed 1 route and 1 routing rule; packets are no longer dropped to 10.0.0.0/24"
+            "removed 1 route and 1 routing rule; packets to these networks are no longer dropped: 10.0.0.0/24"
         );
         assert!(told(22).ends_with(", 10.0.19.0/24 and 2 other networks"), "{}", told(22));
         let guard = Some("convoy_4500".to_owned());

@@ -77,7 +77,7 @@ impl Backend for Workers {
     fn warn_of_mode(&mut self, child: &ChildName, configured: EncapMode, mode: EncapMode) {
         tracing::warn!(
             %child,
-            "its SAs are in {mode} mode and not in {configured} mode as configured: the peer has not agreed to it"
+            "its SAs use {mode} mode and not {configured} mode as configured, because the peer did not agree to it"
         );
     }
 
@@ -132,7 +132,7 @@ impl Backend for Workers {
         );
         match old_ends {
             Some(Some(_)) => Ok(()),
-            Some(None) => Err(Refusal("the SA cannot go there".to_owned())),
+            Some(None) => Err(Refusal("the gateway cannot move the SA to these addresses".to_owned())),
             None => Err(silent(sa.owner)),
         }
     }

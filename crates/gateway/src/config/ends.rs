@@ -35,7 +35,7 @@ pub(super) fn remote(c: &mut Checker<'_>, text: &Text, local: Option<IpAddr>) ->
     let (name, key) = (text.get_ref(), "tunnel.remote");
     if let Ok(remote) = name.parse::<IpAddr>() {
         if let Some(local) = local.filter(|local| local.is_ipv4() != remote.is_ipv4()) {
-            c.add(&text.span(), key, format!("it is not of the family of local = {local}"));
+            c.add(&text.span(), key, format!("it is not of the same address family as local = {local}"));
         }
         return Some(Peer::Address(remote));
     }
@@ -144,7 +144,7 @@ fn not_inside(selector: &TrafficSelector, ports: &[PortConfig]) -> Option<String
         return None;
     }
     Some(format!(
-        "no IPv6 packet comes or goes by port {:?}, whose kind {:?} is for IPv4 alone; leave it out, or have a port of another kind inside",
+        "port {:?} of kind {:?} carries only IPv4; remove this selector, or use an inside port of another kind",
         first.name,
         first.kind().word()
     ))
@@ -156,7 +156,7 @@ fn not_from(local: IpAddr, is_encapsulated: bool, ports: &[PortConfig]) -> Optio
     let has_it = has_any(port, local) || port.addresses.iter().any(|(address, _)| *address == local);
     if local.is_ipv6() && !port.traits().carries_v6 {
         Some(format!(
-            "port {:?} is of kind {:?}, which is for IPv4 alone; use an IPv4 address, or a port of another kind outside",
+            "port {:?} of kind {:?} carries only IPv4; use an IPv4 address, or an outside port of another kind",
             port.name,
             port.kind().word()
         ))
@@ -179,8 +179,8 @@ pub(super) fn peer_is_not_inside(c: &mut Checker<'_>, list: &[Text], tunnel: &Tu
         let is_all = selector.addresses.as_prefix().is_some_and(|(_, bits)| bits == 0);
         if !is_all && selector.addresses.contains(tunnel.remote) {
             let what = format!(
-                "it contains the peer's own address {}: what this host sends to the peer itself (ssh, ping) stays \
-                 outside the tunnel, in clear; name the networks behind the peer",
+                "it contains the peer's own address {}: packets that this host sends to the peer itself (ssh, \
+                 ping) are not encrypted; list only the networks behind the peer",
                 tunnel.remote
             );
             c.warn(&text.span(), "tunnel.remote_ts", what);

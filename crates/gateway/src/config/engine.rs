@@ -101,7 +101,8 @@ pub(super) fn engines(c: &mut Checker<'_>, file: &[EngineEntry], workers: u16) -
     if engines.len() == file.len()
         && let (Some(worker), Some(last)) = ((0..workers).find(is_idle), file.last())
     {
-        let what = format!("worker {worker} has none; add one without core, or one with worker = {worker}");
+        let what =
+            format!("worker {worker} has no engine; add one without core, or one with worker = {worker}");
         c.add(&last.common.at.span, "engine", what);
     }
     engines
@@ -136,7 +137,7 @@ fn worker(
     are_few: bool,
 ) -> Option<u16> {
     let (given, has_device) = (entry.common.worker.as_ref(), !settings.is_inline());
-    let what = "it is only for engines with their own core or device; every worker has all others";
+    let what = "it is only for engines with their own core or device; every worker uses all other engines";
     c.only(given, has_device, "engine.worker", what);
     let turn =
         others.iter().filter(|other| !other.settings.is_inline()).count() % usize::from(workers.max(1));

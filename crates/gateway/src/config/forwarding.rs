@@ -27,8 +27,8 @@ pub(super) fn kernel_forwards_nothing(c: &mut Checker<'_>, file: &[PortEntry], p
 /// protects.
 pub(super) fn guard_is_on(c: &mut Checker<'_>, guard: Option<&Spanned<bool>>) {
     if let Some(guard) = guard.filter(|guard| !*guard.get_ref()) {
-        let what = "without the guard, the kernel forwards unencrypted packets from and to the tunnels' networks past \
-                    the tunnels; have a firewall drop them";
+        let what = "without the guard, the kernel forwards unencrypted packets from and to the tunnels' \
+            networks past the tunnels; let a firewall drop them";
         c.warn(&guard.span(), "gateway.guard", what);
     }
 }

@@ -36,8 +36,8 @@ fn links_are_wide(c: &mut Checker<'_>, file: &File, config: &Config) {
     }
     for (at, Interface { name, mtu, .. }) in narrow {
         let what = format!(
-            "protected packets of up to {} bytes are to leave by interface {name}, whose MTU is {mtu}; write \
-             mtu = {mtu} in [gateway], or run: ip link set {name} mtu {}",
+            "protected packets of up to {} bytes exceed the MTU of interface {name}, which is {mtu}; write mtu \
+             = {mtu} in [gateway], or run: ip link set {name} mtu {}",
             config.mtu, config.mtu
         );
         c.warn(&at, "gateway.mtu", what);

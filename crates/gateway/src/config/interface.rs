@@ -80,7 +80,7 @@ pub(super) fn interfaces(
         c.add(
             &entry.at.span,
             "interface",
-            format!("there are {} interfaces, and {MOST} are possible", all.len()),
+            format!("there are {} interfaces; at most {MOST} are possible", all.len()),
         );
     }
     all
@@ -95,8 +95,8 @@ fn interface(c: &mut Checker<'_>, file: &file::Interface) -> Option<InterfaceCon
     let mtu = file.mtu.as_ref().map(|mtu| c.in_range(Some(mtu), "interface.mtu", 1400, (576, u16::MAX)));
     let has_v6 = addresses.iter().any(|address| address.addr().is_ipv6());
     if let Some(written) = file.mtu.as_ref().filter(|_| has_v6 && mtu.is_some_and(|mtu| mtu < LEAST_V6_MTU)) {
-        let what =
-            "an interface with an IPv6 address needs 1280 bytes at least; raise it, or remove that address";
+        let what = "an interface with an IPv6 address needs an MTU of at least 1280 bytes; raise it, or remove the \
+             IPv6 address";
         c.add(&written.span(), "interface.mtu", what);
     }
     let packets = (file.kernel_queue_packets.as_ref(), "interface.kernel_queue_packets");
@@ -143,16 +143,20 @@ fn if_ids_fit(c: &mut Checker<'_>, file: &File) {
     for entry in &file.interface {
         let Some(if_id) = &entry.if_id else { continue };
         if *if_id.get_ref() == 0 {
-            c.add(&if_id.span(), key, "0 is no interface to charon; choose another number");
+            c.add(&if_id.span(), key, "charon uses 0 for \"no interface\"; choose another number");
         } else if !seen.insert(*if_id.get_ref()) {
-            c.add(&if_id.span(), key, format!("another [[interface]] has {} already", if_id.get_ref()));
+            c.add(
+                &if_id.span(),
+                key,
+                format!("another [[interface]] already has the number {}", if_id.get_ref()),
+            );
         }
         let has_charon = file.gateway.charon.is_some() || file.gateway.at.unread.contains(&"charon");
         c.only(
             entry.if_id.as_ref(),
             has_charon,
             key,
-            "it is charon's; add charon = \"/run/convoy/charon.sock\" to [gateway]",
+            "it is only used with charon; add charon = \"/run/convoy/charon.sock\" to [gateway]",
         );
     }
 }
@@ -170,7 +174,7 @@ pub(super) fn tunnel_interface(
     let what = "charon chooses the interface of a child by if_id_in and if_id_out of swanctl.conf; give \
                 [[interface]] that number as if_id";
     c.only(file.interface.as_ref(), has_keys, key, what);
-    let what = "packets of transport mode are the host's own; use mode = \"tunnel\" or \"iptfs\"";
+    let what = "transport mode carries only packets of the host itself; use mode = \"tunnel\" or \"iptfs\"";
     c.only(file.interface.as_ref(), !is_transport, key, what);
     Some(name)
 }

@@ -37,7 +37,7 @@ pub(super) fn keys(c: &mut Checker<'_>, file: &file::Manual, proposal: Proposal)
         let bytes = match hex::decode(secret.get_ref().0.as_str()) {
             Ok(bytes) => bytes,
             Err(error) => {
-                c.add(&secret.span(), key, format!("not a hexadecimal number: {error}"));
+                c.add(&secret.span(), key, format!("it is not a hexadecimal number: {error}"));
                 return None;
             }
         };
@@ -104,7 +104,7 @@ pub(super) fn spis_differ(c: &mut Checker<'_>, tunnels: &[file::Tunnel]) {
             for spi in (*first.get_ref()..=u32::MAX).take(resources.into()) {
                 if let Some(other) = taken.insert((spi, protocol, peer.clone()), name.get_ref()) {
                     let what = format!(
-                        "SPI {spi:#010x} of tunnel {:?} is also that of tunnel {other:?}; give one of them another",
+                        "SPI {spi:#010x} of tunnel {:?} is also used by tunnel {other:?}; give one of them another SPI",
                         name.get_ref()
                     );
                     c.add(&first.span(), key, what);
@@ -172,8 +172,8 @@ fn is_shared(c: &mut Checker<'_>, one: &DirectionKeys<'_>, other: &DirectionKeys
         format!("tunnel {:?} shares a key with {} of tunnel {:?}", one.tunnel, other.key, other.tunnel);
     if (one.spi, one.protocol) == (other.spi, other.protocol) {
         let what = format!(
-            "{shared}, and the SPI {:#010x} is the same: each SA accepts the packets of the other, so that packets can \
-             be sent back; make a key for each tunnel and direction",
+            "{shared}, and the SPI {:#010x} is the same: each SA accepts the packets of the other, so that \
+             packets can be reflected to their sender; make a key for each tunnel and direction",
             one.spi
         );
         c.add(&one.span, &key, what);

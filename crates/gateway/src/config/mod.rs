@@ -346,7 +346,7 @@ impl Config {
     ) -> Result<Self, ConfigErrors> {
         let found = file.metadata().map_err(|error| cannot_be_read(path, &error))?;
         if !found.is_file() {
-            let what = "cannot be read: it is not a regular file";
+            let what = "the file is not a regular file";
             return Err(ConfigErrors::whole_file(&path.display().to_string(), what));
         }
         let mode = found.permissions().mode();
@@ -358,7 +358,7 @@ impl Config {
         let config = Self::parse_at(&name, &text, environment)?;
         if mode & 0o077 != 0 && config.has_static_keys() {
             let what = format!(
-                "contains keys and is readable by others (mode {:04o}); run: chmod 600 {name}",
+                "the file contains keys and is readable by others (mode {:04o}); run: chmod 600 {name}",
                 mode & 0o7777
             );
             return Err(ConfigErrors::whole_file(&name, &what));
@@ -438,7 +438,7 @@ fn opened(path: &Path) -> Result<std::fs::File, ConfigErrors> {
 }
 
 fn cannot_be_read(path: &Path, error: &std::io::Error) -> ConfigErrors {
-    ConfigErrors::whole_file(&path.display().to_string(), &format!("cannot be read: {error}"))
+    ConfigErrors::whole_file(&path.display().to_string(), &format!("the file cannot be read: {error}"))
 }
 
 #[cfg(test)]

@@ -87,25 +87,22 @@ fn tell(
     match first {
         Some(first) if is_same && first.priority == tunnel.priority => {
             let what = format!(
-                "tunnels {:?} and {name:?} both have {selector} with priority {}, so that {name:?} never gets a packet; \
+                "tunnels {:?} and {name:?} both have {selector} with priority {}, so {name:?} never matches; \
                  change its selectors, or give one of them another priority",
                 first.name, first.priority
             );
             c.add(span, key, what);
         }
         Some(first) => {
-            let what = format!(
-                "tunnel {name:?} gets no packet by {selector}: tunnel {:?} comes before it, by {}, and selects all of its packets",
-                first.name,
-                if first.priority == tunnel.priority { "its place in the file" } else { "its priority" }
-            );
-            c.warn(span, key, what);
+            let why =
+                if first.priority == tunnel.priority { "is earlier in the file" } else { "has priority" };
+            c.warn(span, key, never_matches(name, selector, &format!("tunnel {:?} {why}", first.name)));
         }
-        None => {
-            let what = format!(
-                "tunnel {name:?} gets no packet by {selector}: a [[bypass]] selects all of its packets"
-            );
-            c.warn(span, key, what);
-        }
+        None => c.warn(span, key, never_matches(name, selector, "a [[bypass]] has priority")),
     }
+}
+
+fn never_matches(tunnel: &str, selector: &Selector, why: &str) -> String {
+    let Selector { local, remote } = selector;
+    format!("tunnel {tunnel:?} never matches {local} → {remote}: {why} and covers it")
 }

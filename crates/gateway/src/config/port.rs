@@ -35,7 +35,7 @@ pub(super) fn prefixes_are_free(c: &mut Checker<'_>, file: &[PortEntry]) {
             };
             if let Some((name, network)) = networks.iter().find(holds) {
                 let what = format!(
-                    "{address} gives the tunnels {}, which overlaps {} of interface {name}; write {}/{}",
+                    "{address} assigns the network {} to this port, which overlaps {} of interface {name}; write {}/{}",
                     address.trunc(),
                     network.trunc(),
                     address.addr(),
@@ -52,8 +52,8 @@ pub(super) fn prefixes_are_free(c: &mut Checker<'_>, file: &[PortEntry]) {
 /// configuration without ports is valid for `replay` and `sim plan`.
 pub(super) fn ports_fit(c: &mut Checker<'_>, file: &File, ports: &[PortConfig]) {
     let Some(last) = file.port.last() else {
-        let what = "there is no [[port]]: this is for `convoy replay` and `convoy sim plan` alone; `convoy run` needs \
-                    one inside and one outside";
+        let what = "there is no [[port]], so only `convoy replay` and `convoy sim plan` can use this file; \
+            `convoy run` needs one inside and one outside";
         return c.warn_whole(what);
     };
     let name = last.common.name.as_ref();
@@ -71,7 +71,7 @@ pub(super) fn ports_fit(c: &mut Checker<'_>, file: &File, ports: &[PortConfig]) 
         ports.iter().find(|port| !port.is_outside && !may_be_beside(port.kind())).filter(|_| has_interfaces)
     {
         add(&format!(
-            "beside [[interface]] the inside port must be of kind \"tun\"; {:?} is not",
+            "with [[interface]], the inside port must be of kind \"tun\", but {:?} is not",
             other.name
         ));
     }
@@ -88,7 +88,9 @@ pub(super) fn ports_fit(c: &mut Checker<'_>, file: &File, ports: &[PortConfig]) 
         if same().count() > 1
             && same().all(|port| port.traits().side == Side::Outside && !port.traits().is_engine)
         {
-            add(&format!("there are several ports of kind {kind}; one may have several addresses"));
+            add(&format!(
+                "there are several ports of kind {kind}; use one port, which can have several addresses"
+            ));
         }
     }
 }
@@ -100,7 +102,7 @@ pub(super) fn names_are_no_engine_s(c: &mut Checker<'_>, ports: &[PortEntry], en
         let (Some(name), Some(kind)) = (&port.common.name, &port.word) else { continue };
         if engines.iter().any(|engine| engine.name == *name.get_ref()) {
             let what = format!(
-                "{:?} is an engine's name too, and a {} port is an engine; names must differ",
+                "{:?} is also the name of an engine, and a {} port is an engine as well; names must differ",
                 name.get_ref(),
                 kind.get_ref()
             );

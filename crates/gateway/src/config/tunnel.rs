@@ -91,10 +91,15 @@ fn with_keys(
     if let Some(mode) = mode {
         outer_header_is_made(c, file, mode);
         let can_pad = mode == Mode::Tunnel && protocol.is_none_or(|protocol| protocol == SaProtocol::Esp);
-        c.only(file.tfc_bytes.as_ref(), can_pad, "tunnel.tfc_bytes", "padding is for ESP in tunnel mode");
+        c.only(
+            file.tfc_bytes.as_ref(),
+            can_pad,
+            "tunnel.tfc_bytes",
+            "padding is only for ESP in tunnel mode",
+        );
     }
     let is_in_udp = is_encapsulated.unwrap_or(true);
-    c.only(file.remote_port.as_ref(), is_in_udp, "tunnel.remote_port", "it is for encap = \"udp\"");
+    c.only(file.remote_port.as_ref(), is_in_udp, "tunnel.remote_port", "it is only for encap = \"udp\"");
     let nat_keepalive = nat_keepalive(c, file, is_in_udp);
     let (esn, replay_window) = anti_replay(c, file, proposal);
     let dfs = [("copy", OuterDf::Copy), ("set", OuterDf::Set), ("clear", OuterDf::Clear)];
@@ -255,7 +260,7 @@ fn daemon_has_the_rest(c: &mut Checker<'_>, file: &file::Tunnel, has_charon: boo
         }
     }
     if let Some(name) = file.name.as_ref().filter(|_| !has_charon) {
-        let what = "it has no keys, so the packets that it selects are dropped; add [tunnel.manual], or charon = \
+        let what = "the tunnel has no keys, so its packets are dropped; add [tunnel.manual], or charon = \
                     \"/run/convoy/charon.sock\" in [gateway]";
         c.warn(&name.span(), "tunnel.manual", what);
     }
@@ -273,7 +278,7 @@ fn anti_replay(c: &mut Checker<'_>, file: &file::Tunnel, proposal: Option<Propos
         c.add(&text.span(), key, "it must be 0 (no check) or 32 to 65536 packets");
     }
     let esn = is_set(file.esn.as_ref(), false) || proposal.is_some_and(|proposal| proposal.esn);
-    c.only(given, !esn || packets > 0, key, "ESN needs the window");
+    c.only(given, !esn || packets > 0, key, "ESN needs the anti-replay window, so it must not be 0");
     (esn, packets)
 }
 
@@ -334,7 +339,7 @@ fn only_proposal(c: &mut Checker<'_>, text: &Text, list: &ProposalList) -> Optio
     if !list.key_exchange.is_empty() {
         let groups = list.key_exchange.join(", ");
         let what = format!(
-            "{groups} is for the key exchange of IKE, and is ignored with static keys; {first} says the same"
+            "{groups} is for the key exchange of IKE, and is ignored with static keys; write {first}"
         );
         c.warn(&span, key, what);
     }
@@ -405,7 +410,7 @@ fn iptfs(c: &mut Checker<'_>, file: &file::Tunnel, mode: Option<Mode>) -> IptfsC
     let default = IptfsConfig::default();
     let Some(keys) = &file.iptfs else { return default };
     if mode.is_some_and(|mode| mode != Mode::Iptfs) {
-        c.add(&keys.at.span, "tunnel.iptfs", "it is for mode = \"iptfs\"");
+        c.add(&keys.at.span, "tunnel.iptfs", "it is only for mode = \"iptfs\"");
     }
     let time_ns = |us: &Option<Spanned<u32>>, default_ns| {
         us.as_ref().map_or(default_ns, |us| u64::from(*us.get_ref()) * 1_000)
@@ -422,13 +427,13 @@ fn iptfs(c: &mut Checker<'_>, file: &file::Tunnel, mode: Option<Mode>) -> IptfsC
         keys.init_delay.as_ref(),
         !is_paced,
         "tunnel.iptfs.init_delay",
-        "at a constant rate (packet_rate) packets leave at their own times",
+        "it has no effect at a constant rate (packet_rate), which sets when packets leave",
     );
     c.only(
         keys.max_queue_size.as_ref(),
         is_paced,
         "tunnel.iptfs.max_queue_size",
-        "only at a constant rate (packet_rate) packets are queued",
+        "it is only for a constant rate (packet_rate), at which packets are queued",
     );
     let reorder = (keys.reorder_window.as_ref(), "tunnel.iptfs.reorder_window");
     IptfsConfig {
@@ -450,7 +455,7 @@ fn outer_dscp(c: &mut Checker<'_>, text: Option<&Text>) -> OuterDscp {
     match text.get_ref().parse().ok().filter(|value| *value < 64) {
         Some(value) => OuterDscp::Set(value),
         None => {
-            c.add(&text.span(), "tunnel.dscp", "\"copy\" or a number from \"0\" to \"63\" is possible");
+            c.add(&text.span(), "tunnel.dscp", "it must be \"copy\" or a number from \"0\" to \"63\"");
             OuterDscp::Copy
         }
     }
@@ -485,7 +490,7 @@ fn encapsulation(
 /// addresses.
 fn nat_keepalive(c: &mut Checker<'_>, file: &file::Tunnel, is_in_udp: bool) -> NatKeepalive {
     let key = "tunnel.nat_keepalive";
-    c.only(file.nat_keepalive.as_ref(), is_in_udp, key, "it is for encap = \"udp\"");
+    c.only(file.nat_keepalive.as_ref(), is_in_udp, key, "it is only for encap = \"udp\"");
     let words =
         [("auto", NatKeepalive::Auto), ("always", NatKeepalive::Always), ("never", NatKeepalive::Never)];
     c.one_of(file.nat_keepalive.as_ref(), key, &words).unwrap_or_default()

@@ -217,8 +217,8 @@ fn ipv6_fits(c: &mut Checker<'_>, file: &file::Gateway, config: &Config) {
     if let Some(mtu) = file.mtu.as_ref().filter(|_| has_v6 && leaves < LEAST_V6_MTU) {
         let least = (config.mtu..=LARGEST_MTU).find(|mtu| inner(*mtu) >= LEAST_V6_MTU).unwrap_or(LARGEST_MTU);
         let what = format!(
-            "it leaves {leaves} bytes inside, and IPv6, of which a port inside has an address, needs {LEAST_V6_MTU}; \
-             {least} or more are possible"
+            "it leaves {leaves} bytes inside, but an inside port has an IPv6 address, which needs \
+             {LEAST_V6_MTU}; use {least} or more"
         );
         c.add(&mtu.span(), "gateway.mtu", what);
     }

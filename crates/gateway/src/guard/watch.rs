@@ -37,9 +37,9 @@ impl GuardWatch {
         }
         (self.told, self.told_at) = (counts, Some(now));
         Some(format!(
-            "the guard dropped unprotected packets: {inbound} from networks behind tunnels that came by another \
-             interface, and {outbound} to these networks that would have left by another; somebody forges them, or \
-             the kernel routes them past the tunnels"
+            "the guard dropped unprotected packets: {inbound} from networks behind tunnels arrived on another \
+             interface, and {outbound} to these networks would have left by another interface; either they are \
+             forged, or the kernel routes them past the tunnels"
         ))
     }
 }

@@ -99,7 +99,7 @@ impl Kept {
         match guarded.guard.restore(networks) {
             Ok(false) => {}
             Ok(true) => tracing::warn!(
-                "the nftables table that guards the tunnels' networks was removed or changed, and has been set again"
+                "the nftables table that guards the tunnels' networks was removed or changed, and has been restored"
             ),
             Err(error) => tracing::error!("{error}"),
         }

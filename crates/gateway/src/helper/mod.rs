@@ -95,7 +95,9 @@ impl Helper {
     pub fn guard_counts(&self) -> Result<GuardCounts, HelperError> {
         match self.ask(&Request::GuardCounts)?.0 {
             Answer::Dropped(counts) => Ok(counts),
-            answer => Err(HelperError::Refused(format!("the helper process answered {answer:?}"))),
+            answer => {
+                Err(HelperError::Refused(format!("the helper process gave an unexpected answer: {answer:?}")))
+            }
         }
     }
 

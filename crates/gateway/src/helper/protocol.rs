@@ -65,7 +65,7 @@ fn parse<T: DeserializeOwned>(text: &[u8]) -> io::Result<T> {
 fn length(bytes: [u8; LENGTH]) -> io::Result<usize> {
     let len = usize::try_from(u32::from_le_bytes(bytes)).map_err(invalid)?;
     if len > LIMIT {
-        Err(invalid(format!("a message of {len} bytes; {LIMIT} are possible")))
+        Err(invalid(format!("a message has {len} bytes; at most {LIMIT} are possible")))
     } else {
         Ok(len)
     }
@@ -76,7 +76,7 @@ fn frame(message: &impl Serialize) -> io::Result<Vec<u8>> {
     serde_json::to_writer(&mut text, message).map_err(invalid)?;
     let len = text.len() - LENGTH;
     if len > LIMIT {
-        return Err(invalid(format!("a message of {len} bytes; {LIMIT} are possible")));
+        return Err(invalid(format!("a message has {len} bytes; at most {LIMIT} are possible")));
     }
     text[..LENGTH].copy_from_slice(&(len as u32).to_le_bytes());
     Ok(text)

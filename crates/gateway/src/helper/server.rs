@@ -33,8 +33,8 @@ pub fn serve(duties: Duties<'_>) -> io::Result<()> {
     privileges::keep_routing().map_err(io::Error::other)?;
     if let Err(error) = config::open(duties.config) {
         tracing::warn!(
-            "a reload will not be able to read {}: {error}; the helper process keeps no right to read files of \
-             other users, so give it to the user who starts the gateway (chown)",
+            "a reload will not be able to read {}: {error}; the helper process cannot read files of other \
+             users, so give the file to the user who starts the gateway (chown)",
             duties.config.display()
         );
     }

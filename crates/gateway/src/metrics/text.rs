@@ -94,12 +94,12 @@ fn named_peers(encoder: &mut Encoder<'_>, rows: &[NameRow]) -> std::fmt::Result 
 fn way_to_charon(encoder: &mut Encoder<'_>, row: &CharonRow) -> std::fmt::Result {
     let connected = f64::from(u8::from(row.is_connected));
     single_gauge(encoder, "charon_connected", "1 while a charon is connected", connected)?;
-    single_counter(encoder, "charon_acquires", "SAs that charon was asked for", row.acquires)?;
+    single_counter(encoder, "charon_acquires", "Requests for SAs sent to charon", row.acquires)?;
     let help = "Requests for SAs that could not be delivered to charon";
     single_counter(encoder, "charon_acquires_lost", help, row.acquires_lost)?;
     let help = "IKE messages lost because the socket of charon was full or closed";
     single_counter(encoder, "charon_ike_lost_messages", help, row.ike_lost)?;
-    let help = "Lifetimes and changed peer addresses that charon has not been told yet";
+    let help = "Events (lifetimes, changed peer addresses) that are not yet delivered to charon";
     single_gauge(encoder, "charon_waiting_events", help, row.events_waiting as f64)
 }
 
@@ -125,13 +125,13 @@ fn packets_in_all(encoder: &mut Encoder<'_>, snapshot: &Snapshot) -> std::fmt::R
     }
     let ways = [("outbound", &snapshot.iptfs_out), ("inbound", &snapshot.iptfs_in)];
     let each = |value: fn(&IptfsRow) -> u64| ways.map(|(way, row)| ([label("direction", way)], value(row)));
-    let help = "Packets inside IP-TFS tunnels";
+    let help = "Inner packets of IP-TFS tunnels";
     counters(encoder, "iptfs_inner_packets", help, each(|row| row.inner_packets))?;
-    let help = "Packets that carried those of IP-TFS tunnels";
+    let help = "Outer packets of IP-TFS tunnels";
     counters(encoder, "iptfs_outer_packets", help, each(|row| row.outer_packets))?;
-    let help = "Packets inside IP-TFS tunnels that stood in several outer ones";
+    let help = "Inner packets of IP-TFS tunnels that were split over several outer packets";
     counters(encoder, "iptfs_split_packets", help, each(|row| row.split_packets))?;
-    let help = "Padding of IP-TFS tunnels with a constant rate";
+    let help = "Padding bytes of IP-TFS tunnels with a constant rate";
     single_counter(encoder, "iptfs_padding_bytes", help, snapshot.iptfs_out.padding_bytes)?;
     let help = "Outer packets that IP-TFS tunnels with a constant rate did not send in time";
     single_counter(encoder, "iptfs_missed_packets", help, snapshot.iptfs_out.missed_packets)?;
@@ -200,7 +200,7 @@ fn associations(encoder: &mut Encoder<'_>, rows: &[SaRow]) -> std::fmt::Result {
     gauges(encoder, "sa_lifetime_used_ratio", part, parts)?;
     let sequence = "Last sequence number sent, or highest received";
     gauges(encoder, "sa_sequence_number", sequence, each(|row| row.sequence as f64))?;
-    let left = "Packets until an outbound SA has used all sequence numbers, and stops";
+    let left = "Sequence numbers that an outbound SA has left before it stops";
     gauges(encoder, "sa_sequence_numbers_left", left, rows.iter().filter_map(numbers_left))
 }
 
@@ -285,8 +285,8 @@ fn ports(encoder: &mut Encoder<'_>, rows: &[PortRow]) -> std::fmt::Result {
         row.device.iter().map(move |(counter, count)| (labels(counter), *count))
     });
     let links = rows.iter().filter_map(|row| Some(([label("interface", &row.name)], f64::from(row.link?))));
-    gauges(encoder, "interface_up", "Whether the interface of certain tunnels has a link", links)?;
-    counters(encoder, "port_device", "What a port's device has counted", device)
+    gauges(encoder, "interface_up", "1 while the tunnels' own interface is up, else 0", links)?;
+    counters(encoder, "port_device", "Counters of a port's device", device)
 }
 
 #[cfg(test)]

@@ -69,7 +69,7 @@ impl Account {
             return Err(PrivilegeError(user_is_missing(name)));
         };
         let warning = format!(
-            "there is no user {name:?}, so this gateway becomes {FALLBACK:?}, as other programs may; {}",
+            "running as the shared user {FALLBACK}, because there is no user {name:?}; {}",
             how_to_add(name)
         );
         Ok((Some(nobody), Some(warning)))
@@ -93,14 +93,14 @@ impl Display for Account {
 /// # Errors
 /// [`PrivilegeError`] if the system refuses; the gateway may go on then.
 pub fn lock_memory() -> Result<(), PrivilegeError> {
-    let refused = refused("cannot keep memory, and the keys in it, out of swap space");
+    let refused = refused("cannot lock memory, so keys may reach swap");
     // Later allocations fail beyond the limit, so there must be none.
     let _ = setrlimit(Resource::RLIMIT_MEMLOCK, RLIM_INFINITY, RLIM_INFINITY);
     let (limit, _) = getrlimit(Resource::RLIMIT_MEMLOCK).map_err(|error| refused(&error))?;
     if limit != RLIM_INFINITY {
-        return Err(refused(
-            &"its amount is limited; raise it by `ulimit -l unlimited`, or LimitMEMLOCK=infinity in a unit",
-        ));
+        let told = "memlock limit too low: keys may reach swap; raise it with `ulimit -l unlimited`, or \
+                    LimitMEMLOCK=infinity in a unit";
+        return Err(PrivilegeError(told.to_owned()));
     }
     // Pages that were never touched need no memory; nix has no name for this flag.
     let on_fault = MlockAllFlags::from_bits_retain(libc::MCL_ONFAULT);
@@ -148,7 +148,7 @@ pub(crate) fn give_up_in_dpdk() -> Result<(), PrivilegeError> {
 /// # Errors
 /// [`PrivilegeError`] if the system refuses.
 pub(crate) fn keep_routing() -> Result<(), PrivilegeError> {
-    let refused = refused("cannot keep the right to set routes alone");
+    let refused = refused("cannot drop all capabilities except CAP_NET_ADMIN");
     let wanted = HashSet::from([Capability::CAP_NET_ADMIN]);
     let have = caps::read(None, CapSet::Permitted).map_err(|error| refused(&error))?;
     let kept: HashSet<Capability> = wanted.intersection(&have).copied().collect();
@@ -165,9 +165,9 @@ pub(crate) fn keep_routing() -> Result<(), PrivilegeError> {
 /// is written.
 fn shut_off() -> Result<(), PrivilegeError> {
     use nix::sys::prctl::{set_dumpable, set_no_new_privs};
-    set_no_new_privs().map_err(|error| refused("cannot give up new privileges")(&error))?;
-    set_dumpable(false).map_err(|error| refused("cannot forbid core files")(&error))?;
-    setrlimit(Resource::RLIMIT_CORE, 0, 0).map_err(|error| refused("cannot forbid core files")(&error))
+    set_no_new_privs().map_err(|error| refused("cannot set no_new_privs")(&error))?;
+    set_dumpable(false).map_err(|error| refused("cannot disable core files")(&error))?;
+    setrlimit(Resource::RLIMIT_CORE, 0, 0).map_err(|error| refused("cannot disable core files")(&error))
 }
 
 #[cfg(test)]

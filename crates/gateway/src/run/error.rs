@@ -20,13 +20,13 @@ pub enum RunError {
     #[error(transparent)]
     Port(#[from] PortError),
     /// The system refused a thread or an eventfd.
-    #[error("worker threads: {0}")]
+    #[error("cannot start the worker threads: {0}")]
     Threads(#[from] std::io::Error),
     /// Listening for charon failed.
-    #[error("charon's socket: {0}")]
+    #[error("cannot listen on charon's socket: {0}")]
     Charon(std::io::Error),
     /// A worker panicked.
-    #[error("worker {number} ended by a fault in convoy, please report it: {reason}")]
+    #[error("worker {number} ended because of a fault in convoy, please report it: {reason}")]
     Worker {
         /// Its number.
         number: usize,
@@ -34,7 +34,7 @@ pub enum RunError {
         reason: String,
     },
     /// Another thread panicked.
-    #[error("thread {0} ended by a fault in convoy; please report what the log says of it")]
+    #[error("thread {0} ended because of a fault in convoy; please report it with the log")]
     Thread(String),
     /// Workers did not end in time.
     #[error("{} did not end in time, because an engine or a port did not return; its packets are lost", Workers(.0))]

@@ -40,8 +40,7 @@ impl fmt::Display for ReloadReport {
     /// In one line, without notes and refusals.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { stayed, came, went, .. } = self;
-        let tunnels = if *stayed == 1 { "tunnel" } else { "tunnels" };
-        write!(f, "{stayed} {tunnels} stayed, {came} came, {went} went")
+        write!(f, "{came} added, {went} removed, {stayed} unchanged")
     }
 }
 
@@ -50,7 +49,7 @@ pub type Reloading = Result<ReloadReport, String>;
 
 /// Why a configuration was refused.
 fn stays(errors: &str) -> String {
-    format!("the configuration stays as it was:\n{errors}")
+    format!("the configuration is unchanged:\n{errors}")
 }
 
 /// Makes a running gateway read its configuration again and switch to it, without waiting: `reply`
@@ -84,8 +83,7 @@ impl Gateway {
         let (told, rest) = config::told(&config.warnings);
         let mut notes: Vec<String> = told.into_iter().map(Problem::in_one_line).chain(rest).collect();
         let restart = needs_restart(&self.config, config).into_iter();
-        notes
-            .extend(restart.map(|what| format!("a change of {what} needs a restart; it was left as it was")));
+        notes.extend(restart.map(|what| format!("a change of {what} needs a restart and was not applied")));
         let (tunnels, bypass) = (config.tunnels.clone(), config.bypass.clone());
         let tunnels = Arc::new(Config { tunnels, bypass, ..self.config.clone() });
         let (beginnings, left_out) = self.begin_missing(&tunnels);
@@ -98,7 +96,7 @@ impl Gateway {
         let silent: Vec<usize> = (0..answers.len()).filter(|worker| answers[*worker].is_none()).collect();
         if !silent.is_empty() {
             let workers = Workers(&silent);
-            notes.push(format!("{workers} did not answer in time; the change is made there later"));
+            notes.push(format!("{workers} did not answer in time; the change is applied there later"));
         }
         let done: Vec<Reloaded> = answers.into_iter().flatten().collect();
         let names: HashSet<String> =
@@ -130,7 +128,7 @@ impl Gateway {
         notes.iter().chain(&refused).for_each(|what| self.events.warn(format!("reload: {what}")));
         let report = ReloadReport { stayed, came, went, notes, refused };
         let what = What::Reload { unchanged: stayed, added: came, removed: went };
-        self.events.tell(what, format!("reload: {report}"));
+        self.events.tell(what, format!("reload of tunnels: {report}"));
         if is_whole {
             static_news::tell(&self.events, &before, &config.tunnels, &names);
         }
@@ -160,7 +158,8 @@ impl Gateway {
         }
         let errors = errors.join("\n");
         Err(stays(&format!(
-            "{errors}\nports and interfaces are those with which the gateway started; a change of [[port]] or a new interface needs a restart"
+            "{errors}\na running gateway keeps its ports and interfaces; a change of [[port]] or a new \
+             interface needs a restart"
         )))
     }
 
@@ -178,7 +177,7 @@ impl Gateway {
         match self.try_begin(config) {
             Ok(beginnings) => (beginnings, None),
             Err(error) => {
-                let left_out = format!("new tunnels with static keys are left out: {error}");
+                let left_out = format!("new tunnels with static keys were not added: {error}");
                 (Beginnings::Noted(HashMap::new()), Some(left_out))
             }
         }

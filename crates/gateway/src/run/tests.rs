@@ -231,7 +231,7 @@ fn a_worker_that_panics_ends_the_gateway_with_its_number_and_what_it_said() {
     assert!(began.elapsed() < DRAIN, "the others do not wait for it");
     assert_eq!(
         error.to_string(),
-        "worker 1 ended by a fault in convoy, please report it: provoked by a test"
+        "worker 1 ended because of a fault in convoy, please report it: provoked by a test"
     );
 }
 
@@ -327,7 +327,14 @@ fn an_sa_is_moved_and_counted_at_its_worker_and_a_late_move_is_undone() {
     assert_eq!(workers.usage(number).expect("installed").packets, 0);
     workers.remove(number);
     assert_eq!(workers.usage(number), None);
-    assert_eq!(workers.move_sa(number, ends(11)), Err(Refusal("the SA cannot go there".to_owned())));
+    assert_eq!(
+        workers.move_sa(number, ends(11)),
+        Err(Refusal(
+            "the gateway cannot move the SA to these \
+        addresses"
+                .to_owned()
+        ))
+    );
 }
 
 #[test]
@@ -435,9 +442,9 @@ fn a_reload_to_tunnels_that_the_running_ports_cannot_serve_changes_nothing() {
         bench.gateway.reload(&wanted).expect_err("it cannot be served")
     };
     let elsewhere = refused(&mut bench, &|tunnel| tunnel.local = [198, 51, 100, 1].into());
-    let expected = "the configuration stays as it was:\n\
+    let expected = "the configuration is unchanged:\n\
                     tunnel \"t2\": local: port \"outside\" has no address 198.51.100.1; it has 192.0.2.1\n\
-                    ports and interfaces are those with which the gateway started; a change of [[port]] or a new interface needs a restart";
+                    a running gateway keeps its ports and interfaces; a change of [[port]] or a new interface needs a restart";
     assert_eq!(elsewhere, expected);
     let event = bench.gateway.events.after(0).events.pop().expect("it was told");
     assert_eq!((event.what, event.message), (What::ReloadRefused, format!("reload: {expected}")));

@@ -89,7 +89,7 @@ impl StateFile {
     /// # Errors
     /// [`StateError::Cannot`] says what the system refused.
     pub(super) fn create(path: &Path, records: &Records) -> Result<Self, StateError> {
-        let refused = |source| cannot(path, "made", source);
+        let refused = |source| cannot(path, "created", source);
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(refused)?;
         // Under a temporary, unpredictable name until it is complete: an existing file is never
@@ -151,7 +151,7 @@ fn newest(
         [Ok(first), Ok(second)] => Ok(if first.0 > second.0 { first } else { second }),
         [Ok(whole), Err(_)] | [Err(_), Ok(whole)] => {
             tracing::warn!(
-                "state file {}: one of its two copies is not whole, as after a power cut; the other one is used",
+                "state file {}: one of its two copies is incomplete, as after a power cut; the other copy is used",
                 path.display()
             );
             Ok(whole)

@@ -48,12 +48,12 @@ const EARLIEST_NS: u64 = 1_767_225_600_000_000_000;
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
     /// There is none.
-    #[error("state file {0} is not there")]
+    #[error("state file {0} does not exist")]
     Absent(PathBuf),
     /// The system refused an operation.
     #[error(
-        "state file {path} cannot be {done}: {source}; it keeps the sequence numbers of static keys over restarts: name a file that can \
-         be written as `state` in [gateway], or do without by state = \"\""
+        "state file {path} cannot be {done}: {source}; it keeps the sequence numbers of static keys over \
+         restarts: set `state` in [gateway] to a file that can be written, or to \"\" for no state file"
     )]
     Cannot {
         /// The file.
@@ -65,7 +65,7 @@ pub enum StateError {
     },
     /// Another process has it open.
     #[error(
-        "state file {0} is in use by another gateway; name another file as `state` in [gateway] of one of them"
+        "state file {0} is in use by another gateway; set `state` in [gateway] of one of them to another file"
     )]
     Taken(PathBuf),
     /// Neither of its copies is valid.
@@ -76,7 +76,8 @@ pub enum StateError {
     Damaged(PathBuf),
     /// Another version of convoy wrote it.
     #[error(
-        "state file {path} is of format {version}, this version of convoy knows format {known}; run the version that wrote it, or give \
+        "state file {path} has format {version}, but this version of convoy reads format {known}; run the \
+         version that wrote it, or give \
          all tunnels with static keys new keys at both ends and remove the file"
     )]
     Version {
@@ -97,13 +98,13 @@ pub enum StateError {
     SharedKey(String, String),
     /// It is not open, and can no longer be opened.
     #[error(
-        "the first static keys need a restart: the state file {0} is opened at the start alone, as a running gateway may write no file"
+        "the first tunnels with static keys need a restart, because the state file {0} is only opened at the start"
     )]
     Late(PathBuf),
     /// Without a state file only the clock keeps nonces apart.
     #[error(
-        "tunnel {0:?} has static keys for a counter cipher, and without a state file only the wall clock keeps its nonces apart over \
-         restarts; but that clock was never set: set it, or name a file as `state` in [gateway]"
+        "tunnel {0:?} has static keys for a counter cipher and no state file, so only the wall clock keeps its \
+         nonces apart over restarts, but the clock was never set; set the clock, or set `state` in [gateway] to a file"
     )]
     Clock(String),
 }
@@ -152,12 +153,12 @@ impl State {
             return Ok(None);
         }
         let why = match &config.state {
-            None => "state = \"\" says so".to_owned(),
+            None => "state = \"\"".to_owned(),
             Some(state) => match open_or_make(&state.path) {
                 Ok(book) => return Ok(Some(Self::new(book))),
                 // A default place may be missing, as in a container.
-                Err(StateError::Cannot { done: "made", source, .. }) if state.is_default => {
-                    format!("{} cannot be made: {source}", state.path.display())
+                Err(StateError::Cannot { done: "created", source, .. }) if state.is_default => {
+                    format!("{} cannot be created: {source}", state.path.display())
                 }
                 Err(error) => return Err(error),
             },
@@ -183,7 +184,7 @@ impl State {
             _ if is_known => Ok(()),
             Some(state) => Err(StateError::Late(state.path.clone())),
             None => {
-                notify_of_absence("state = \"\" says so", notify);
+                notify_of_absence("state = \"\"", notify);
                 Ok(())
             }
         }
@@ -268,9 +269,9 @@ impl State {
 
 fn notify_of_absence(why: &str, notify: &Notify) {
     notify(format!(
-        "there is no state file ({why}): after a restart sequence numbers of static keys begin at 1, so that the peer drops packets as \
-         replayed until it has new keys too; nonces then depend on the wall clock, which must not be set back; and packets that \
-         someone recorded may pass once more"
+        "there is no state file ({why}): after a restart the sequence numbers of static keys begin at 1, so the \
+         peer drops packets as replayed until both ends have new keys; nonces depend on the wall clock, which \
+         must not be set back; and recorded packets can be replayed"
     ));
 }
 
@@ -284,8 +285,7 @@ fn open_or_make(path: &Path) -> Result<Book, StateError> {
             let records = Records { salt, marks: Vec::new() };
             let made = StateFile::create(path, &records)?;
             tracing::info!(
-                "state file {name}: there was none yet, so the sequence numbers of static keys begin at 1; keys that were in use before \
-                 must be replaced at both ends"
+                "{name}: new state file; if these keys were used before, replace them now at both ends"
             );
             (made, records)
         }

@@ -103,7 +103,10 @@ fn a_damaged_file_and_one_that_cannot_be_made_where_it_was_named_stop_the_start(
     let error = open(&one(&path)).err().expect("refused").to_string();
     assert!(error.contains("is damaged") && error.contains("new keys at both ends"), "{error}");
     let error = open(&one(Path::new("/dev/null/state"))).err().expect("refused").to_string();
-    assert!(error.contains("/dev/null/state cannot be") && error.contains("state = \"\""), "{error}");
+    assert!(
+        error.contains("/dev/null/state cannot be") && error.contains("or to \"\" for no state file"),
+        "{error}"
+    );
 }
 
 #[test]

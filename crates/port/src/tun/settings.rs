@@ -58,7 +58,8 @@ impl Backend for TunSettings {
         if let Some(mtu) =
             keys.mtu.as_ref().filter(|mtu| has_v6 && (576..LEAST_V6_MTU).contains(mtu.get_ref()))
         {
-            let what = "an interface with an IPv6 address needs 1280 bytes at least; raise it, or remove that address";
+            let what = "an interface with an IPv6 address needs an MTU of at least 1280 bytes; raise it, or \
+                remove the IPv6 address";
             c.add(&mtu.span(), "port.mtu", what);
         }
         Self {

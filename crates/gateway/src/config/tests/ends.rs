@@ -108,7 +108,7 @@ fn a_tunnel_that_nobody_gives_keys_is_warned_of() {
     let config = Config::parse("a.toml", &CHARON.replace("charon = ", "# ")).expect("good but for a warning");
     let told = config.warnings.iter().map(ToString::to_string).collect::<String>();
     assert!(told.starts_with(
-        "a.toml:13:8: warning: tunnel.manual: it has no keys, so the packets that it selects are dropped"
+        "a.toml:13:8: warning: tunnel.manual: the tunnel has no keys, so its packets are dropped"
     ));
 }
 
@@ -127,5 +127,5 @@ fn nat_keepalives_are_sent_as_told_and_only_in_udp() {
     let native = with("always")
         .replace("encap = \"udp\"", "encap = \"none\"")
         .replace("kind = \"udp\"", "kind = \"raw\"");
-    assert!(errors(&native).contains("tunnel.nat_keepalive: it is for encap = \"udp\""));
+    assert!(errors(&native).contains("tunnel.nat_keepalive: it is only for encap = \"udp\""));
 }

@@ -83,7 +83,7 @@ fn a_device_for_the_tun_that_is_another_interface_is_an_error() {
 #[test]
 fn a_link_that_is_narrower_than_the_mtu_is_warned_of() {
     let text = told(&changed("[gateway]\n", "[gateway]\nmtu = 9000\n"));
-    let what = "a.toml:2:7: gateway.mtu: protected packets of up to 9000 bytes are to leave by interface wan0, whose MTU is \
+    let what = "a.toml:2:7: gateway.mtu: protected packets of up to 9000 bytes exceed the MTU of interface wan0, which is \
                 1500; write mtu = 1500 in [gateway], or run: ip link set wan0 mtu 9000\n";
     assert_eq!(text, what);
     let any = changed("[gateway]\n", "[gateway]\nmtu = 9000\n").replace("[\"192.0.2.1\"]", "[\"0.0.0.0\"]");

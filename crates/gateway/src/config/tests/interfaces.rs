@@ -77,18 +77,21 @@ fn what_cannot_be_is_refused_at_its_place() {
     let clash = errors(&text(port, "interface = \"ipsec-b\""));
     assert!(clash.contains("tunnel.interface: \"ipsec-a\" is a [[port]]"), "{clash}");
     let transport = errors(&text("", "interface = \"ipsec-b\"\nmode = \"transport\""));
-    assert!(transport.contains("packets of transport mode are the host's own"), "{transport}");
+    assert!(transport.contains("transport mode carries only packets of the host itself"), "{transport}");
     let number = errors(&text(&format!("{TABLE}if_id = 7\n"), "interface = \"ipsec-b\""));
-    assert!(number.contains("interface.if_id: it is charon's"), "{number}");
+    assert!(number.contains("interface.if_id: it is only used with charon"), "{number}");
     let twice =
         format!("[gateway]\ncharon = \"/run/c\"\n{TABLE}if_id = 7\n[[interface]]\nname = \"c\"\nif_id = 7\n");
     let twice = errors(&text(&twice, "interface = \"ipsec-b\""));
-    assert!(twice.contains("another [[interface]] has 7 already"), "{twice}");
+    assert!(twice.contains("another [[interface]] already has the number 7"), "{twice}");
     let keyless = "[gateway]\ncharon = \"/run/c\"\n[[port]]\nname = \"outside\"\nkind = \"udp\"\naddress = [\"192.0.2.1\"]\n\
                    [[tunnel]]\nname = \"c\"\ninterface = \"ipsec-c\"\n";
     let keyless = errors(keyless);
     assert!(keyless.contains("charon chooses the interface of a child by if_id_in"), "{keyless}");
     let narrow = "[[interface]]\nname = \"ipsec-b\"\naddress = [\"fd00::1/64\"]\nmtu = 1000\n";
     let narrow = errors(&text(narrow, "interface = \"ipsec-b\""));
-    assert!(narrow.contains("interface.mtu: an interface with an IPv6 address needs 1280"), "{narrow}");
+    assert!(
+        narrow.contains("interface.mtu: an interface with an IPv6 address needs an MTU of at least 1280"),
+        "{narrow}"
+    );
 }

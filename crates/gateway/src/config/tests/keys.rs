@@ -139,7 +139,7 @@ fn the_spis_of_resources_are_a_tunnels_own_and_do_not_exceed_the_last() {
     let more =
         second("aes128gcm16", [&other, &"1e".repeat(20)]).replace("spi_in = 0x2001", "spi_in = 0x1004");
     let text = errors(&format!("{good}{more}"));
-    assert!(text.contains("SPI 0x00001004 of tunnel \"site-c\" is also that of tunnel \"site-b\""), "{text}");
+    assert!(text.contains("SPI 0x00001004 of tunnel \"site-c\" is also used by tunnel \"site-b\""), "{text}");
     let text = errors(&good.replace("0x00001001", "0xfffffffd"));
     let what = "tunnel.manual.spi_in: it is the first of 4 SPIs, of which the last would exceed 0xffffffff";
     assert!(text.contains(what), "{text}");

@@ -162,7 +162,7 @@ fn names_must_differ_and_ends_be_of_one_family() {
     let text = errors(&changed("name = \"outside\"", "name = \"inside\""));
     assert!(text.contains("port.name: \"inside\" is used twice"), "{text}");
     let text = errors(&changed("192.0.2.2", "2001:db8::2"));
-    assert!(text.contains("it is not of the family of local = 192.0.2.1"), "{text}");
+    assert!(text.contains("it is not of the same address family as local = 192.0.2.1"), "{text}");
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn a_fifo_is_no_configuration_and_nobody_waits_for_it() {
     let path = folder.path().join("site-a.toml");
     nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).expect("made");
     let text = Config::load(&path).expect_err("a FIFO").to_string();
-    assert!(text.contains("cannot be read: it is not a regular file"), "{text}");
+    assert!(text.contains("the file is not a regular file"), "{text}");
 }
 
 #[test]
@@ -192,7 +192,10 @@ fn a_file_with_keys_that_others_may_read_is_refused() {
     let set = |mode| std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).expect("changed");
     set(0o644);
     let text = Config::load(&path).expect_err("readable by all").to_string();
-    assert!(text.contains("contains keys and is readable by others (mode 0644); run: chmod 600"), "{text}");
+    assert!(
+        text.contains("the file contains keys and is readable by others (mode 0644); run: chmod 600"),
+        "{text}"
+    );
     set(0o600);
     assert!(Config::load(&path).is_ok());
 }
@@ -231,7 +234,7 @@ fn overlapping_spis_name_both_tunnels() {
     let text = errors(&format!("{GOOD}{second}"));
     assert!(
         text.contains(
-            "tunnel.manual.spi_in: SPI 0x00001001 of tunnel \"site-c\" is also that of tunnel \"site-b\""
+            "tunnel.manual.spi_in: SPI 0x00001001 of tunnel \"site-c\" is also used by tunnel \"site-b\""
         ),
         "{text}"
     );

@@ -23,7 +23,7 @@ fn warnings(tunnels: &[String]) -> Vec<String> {
 fn the_same_selectors_with_one_priority_are_refused() {
     let text = errors(&[tunnel("a", "\"10.2.0.0/24\"", ""), tunnel("b", "\"10.2.0.0/24\"", "")].concat());
     let what = "site-a.toml:15:13: error: tunnel.remote_ts: tunnels \"a\" and \"b\" both have 10.1.0.0/24 === 10.2.0.0/24 \
-                with priority 1000, so that \"b\" never gets a packet; change its selectors, or give one of them \
+                with priority 1000, so \"b\" never matches; change its selectors, or give one of them \
                 another priority";
     assert!(text.contains(what), "{text}");
 }
@@ -51,13 +51,10 @@ fn pairs_that_cannot_match_are_no_policies() {
 fn what_an_earlier_tunnel_has_whole_is_warned_of() {
     let wide = |more| tunnel("wide", "\"10.2.0.0/16\"", more);
     let narrow = |more| tunnel("narrow", "\"10.2.3.0/24\"", more);
-    let told = "tunnel \"narrow\" gets no packet by 10.1.0.0/24 === 10.2.3.0/24: tunnel \"wide\" comes before it, by its";
-    assert_eq!(
-        warnings(&[wide(""), narrow("")]),
-        [format!("{told} place in the file, and selects all of its packets")]
-    );
+    let told = "tunnel \"narrow\" never matches 10.1.0.0/24 → 10.2.3.0/24: tunnel \"wide\"";
+    assert_eq!(warnings(&[wide(""), narrow("")]), [format!("{told} is earlier in the file and covers it")]);
     let before = warnings(&[narrow(""), wide("priority = 1")]);
-    assert_eq!(before, [format!("{told} priority, and selects all of its packets")]);
+    assert_eq!(before, [format!("{told} has priority and covers it")]);
     assert!(warnings(&[narrow(""), wide("")]).is_empty(), "the narrow one comes first");
     assert!(warnings(&[wide(""), narrow("priority = 1")]).is_empty(), "by its priority");
 }
@@ -74,7 +71,7 @@ fn protocols_and_ports_are_part_of_what_is_selected() {
 fn a_bypass_before_a_tunnel_is_told() {
     let bypass = "[[bypass]]\nlocal_ts = \"10.0.0.0/8\"\nremote_ts = \"0.0.0.0/0\"\n".to_owned();
     let told = warnings(&[tunnel("a", "\"10.2.0.0/24\"", ""), bypass]);
-    assert!(told.len() == 1 && told[0].ends_with("a [[bypass]] selects all of its packets"), "{told:?}");
+    assert!(told.len() == 1 && told[0].ends_with("a [[bypass]] has priority and covers it"), "{told:?}");
 }
 
 #[test]
@@ -106,8 +103,8 @@ fn an_address_inside_whose_prefix_an_interface_has_is_warned_of() {
         config.warnings.iter().map(ToString::to_string).collect::<Vec<_>>()
     };
     let [told] = &warnings(GOOD, Lan("eth0", "10.1.0.254/24"))[..] else { panic!("one warning") };
-    let what = "a.toml:11:12: warning: port.address: 10.1.0.1/24 gives the tunnels 10.1.0.0/24, which overlaps 10.1.0.0/24 \
-                of interface eth0; write 10.1.0.1/32";
+    let what = "a.toml:11:12: warning: port.address: 10.1.0.1/24 assigns the network 10.1.0.0/24 to this port, \
+                which overlaps 10.1.0.0/24 of interface eth0; write 10.1.0.1/32";
     assert!(told.starts_with(what), "{told}");
     assert!(warnings(GOOD, Lan("convoy0", "10.1.0.1/24")).is_empty(), "its own device at a reload");
     assert!(warnings(GOOD, Lan("eth0", "10.9.0.1/24")).is_empty());

@@ -63,7 +63,7 @@ fn a_card_port_has_a_line_and_addresses_and_stands_alone() {
     holds("kind = \"card\"\ninterface = \"eth1\"", "15:8: error: port.kind: a card port needs interface");
     let named = changed(udp, card).replace("[[engine]]", "[[engine]]\nname = \"outside\"");
     let text = errors(&named);
-    assert!(text.contains("port.name: \"outside\" is an engine's name too"), "{text}");
+    assert!(text.contains("port.name: \"outside\" is also the name of an engine"), "{text}");
     holds(
         &card.replace("192.0.2.1/24", "fd00::1/64"),
         "port.address: this kind of port needs an IPv4 address",
@@ -215,10 +215,7 @@ fn a_tunnel_by_ipv6_over_a_port_for_ipv4_alone_is_refused() {
     let outside = changed(udp, "kind = \"card\"\ninterface = \"eth1\"\naddress = [\"192.0.2.1/24\"]");
     let ends = "local = \"192.0.2.1\"\nremote = \"192.0.2.2\"";
     let text = errors(&outside.replace(ends, "local = \"2001:db8::1\"\nremote = \"2001:db8::2\""));
-    assert!(
-        text.contains("tunnel.local: port \"outside\" is of kind \"card\", which is for IPv4 alone"),
-        "{text}"
-    );
+    assert!(text.contains("tunnel.local: port \"outside\" of kind \"card\" carries only IPv4"), "{text}");
 }
 
 #[test]
@@ -257,7 +254,7 @@ fn a_file_without_ports_is_warned_of() {
     let tunnel = &GOOD[GOOD.find("[[tunnel]]").expect("a tunnel")..];
     let config = Config::parse("a.toml", tunnel).expect("good for replay");
     let told = config.warnings[0].to_string();
-    assert!(told.starts_with("a.toml: warning: there is no [[port]]: this is for `convoy replay`"), "{told}");
+    assert!(told.starts_with("a.toml: warning: there is no [[port]], so only `convoy replay`"), "{told}");
 }
 
 #[test]

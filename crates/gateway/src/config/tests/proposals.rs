@@ -24,7 +24,7 @@ fn a_key_exchange_group_is_ignored_with_static_keys_and_that_is_told() {
     let (config, told) = with("aes128gcm16-x25519");
     assert_eq!(config.tunnels[0].proposal.to_string(), "aes128gcm16");
     let what = "a.toml:24:16: tunnel.esp_proposal: x25519 is for the key exchange of IKE, and is ignored with static \
-                keys; aes128gcm16 says the same";
+                keys; write aes128gcm16";
     assert_eq!(told, [what]);
     assert!(negotiated("aes128gcm16-x25519").warnings.is_empty());
 }

@@ -72,7 +72,7 @@ fn keys_are_in_no_message_wherever_they_are_written() {
 fn outbound_spis_of_one_peer_must_differ_too() {
     let tunnel = &GOOD[GOOD.find("[[tunnel]]").expect("a tunnel")..];
     let second = tunnel.replace("site-b", "site-c").replace("0x00001001", "0x00001003");
-    let message = "tunnel.manual.spi_out: SPI 0x00001002 of tunnel \"site-c\" is also that of tunnel \"site-b\"; \
+    let message = "tunnel.manual.spi_out: SPI 0x00001002 of tunnel \"site-c\" is also used by tunnel \"site-b\"; \
                    give one of them another";
     refused_with(&second, message);
     let elsewhere = second.replace("192.0.2.2", "192.0.2.3").replace("10.2.0.0", "10.3.0.0");
@@ -129,16 +129,16 @@ fn settings_of_iptfs_are_for_that_mode_and_within_their_limits() {
     let iptfs = "mode = \"iptfs\"";
     assert!(Config::parse("site-a.toml", &with(iptfs, "[tunnel.iptfs]\npkt_size = 576")).is_ok());
     for (tunnel, keys, message) in [
-        ("", "[tunnel.iptfs]", "tunnel.iptfs: it is for mode = \"iptfs\""),
+        ("", "[tunnel.iptfs]", "tunnel.iptfs: it is only for mode = \"iptfs\""),
         (
             iptfs,
             "[tunnel.iptfs]\npkt_size = 100",
             "pkt_size: it must be 0 (the path MTU) or at least 576 bytes",
         ),
         (iptfs, "[tunnel.iptfs]\nreorder_window = 257", "tunnel.iptfs.reorder_window"),
-        (iptfs, "[tunnel.iptfs]\nmax_queue_size = 9", "only at a constant rate (packet_rate)"),
-        (iptfs, "[tunnel.iptfs]\npacket_rate = 9\ninit_delay = 1", "packets leave at their own times"),
-        ("mode = \"iptfs\"\ntfc_bytes = 9", "", "padding is for ESP in tunnel mode"),
+        (iptfs, "[tunnel.iptfs]\nmax_queue_size = 9", "it is only for a constant rate (packet_rate)"),
+        (iptfs, "[tunnel.iptfs]\npacket_rate = 9\ninit_delay = 1", "it has no effect at a constant rate"),
+        ("mode = \"iptfs\"\ntfc_bytes = 9", "", "padding is only for ESP in tunnel mode"),
         ("mode = \"iptfs\"\necn = true", "", "with \"iptfs\" the outer header has no ECN"),
         ("mode = \"iptfs\"\nprotocol = \"ah\"", "", "AH has no AGGFRAG mode"),
     ] {
@@ -208,7 +208,7 @@ fn workers_share_what_can_be_shared() {
     assert_eq!(workers_of(&pinned.replace("multibuffer", "software")), [None]);
     let text = errors(&with(&format!("{pinned}worker = 0\n")));
     assert!(
-        text.contains("engine: worker 1 has none; add one without core, or one with worker = 1"),
+        text.contains("engine: worker 1 has no engine; add one without core, or one with worker = 1"),
         "{text}"
     );
     let text = errors(&with(&format!("{pinned}worker = 2\n")));
@@ -268,7 +268,8 @@ fn ipv6_inside_needs_an_mtu_that_carries_it() {
     let with = |mtu: u16| v6.replacen("[gateway]\n", &format!("[gateway]\nmtu = {mtu}\n"), 1);
     let text = errors(&with(1300));
     assert!(text.starts_with("site-a.toml:2:7: error: gateway.mtu: it leaves "), "{text}");
-    let least = text.split("needs 1280; ").nth(1).and_then(|rest| rest.split(' ').next()).expect("the least");
+    let least =
+        text.split("needs 1280; use ").nth(1).and_then(|rest| rest.split(' ').next()).expect("the least");
     let least: u16 = least.parse().expect("a number");
     let config = Config::parse("site-a.toml", &with(least)).expect("enough");
     assert!(crate::inner_mtu::inner_mtu(&config).bytes >= 1280);
