@@ -63,7 +63,7 @@ pub(crate) enum Command {
     /// Simulate a platform with the gateway's scheduler: single runs, sweeps, and the figures of
     /// four papers
     Sim(SimArgs),
-    /// Send or receive uncompressed video over RTP, as a load that shows what the gateway carries
+    /// Send or receive uncompressed video over RTP, as a load for the gateway
     Hdtv(HdtvArgs),
     /// Measure gateways: the highest rates that they carry, latency, loss
     Bench(BenchArgs),
@@ -71,7 +71,7 @@ pub(crate) enum Command {
 
 #[derive(Args)]
 pub(crate) struct GenkeyArgs {
-    /// The tunnel's proposal, as `esp_proposal` has it: aes128gcm16-esn
+    /// The tunnel's proposal as in `esp_proposal`, for example aes128gcm16-esn
     pub(crate) proposal: String,
 }
 
@@ -153,7 +153,7 @@ pub(crate) struct HelperArgs {
     /// The configuration that a reload reads
     #[arg(long, value_name = "FILE")]
     pub(crate) config: PathBuf,
-    /// A socket whose file goes when the gateway stops
+    /// A socket whose file is removed when the gateway stops
     #[arg(long, value_name = "FILE")]
     pub(crate) socket: Vec<PathBuf>,
     /// The format of the log, as the gateway's
@@ -196,7 +196,7 @@ pub(crate) struct UnblockArgs {
     /// The configuration of the gateway; without it, the default control socket and routing table
     #[arg(short, long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Remove them even if an interface is still routed to, as a gateway at work has it
+    /// Remove them even if there are still routes to an interface, as with a running gateway
     #[arg(long)]
     pub(crate) force: bool,
 }
@@ -329,8 +329,8 @@ pub(crate) struct DemoArgs {
     /// Total duration in seconds, without the six seconds of the simulated card
     #[arg(long, default_value_t = 75.0)]
     pub(crate) seconds: f64,
-    /// An engine of the first gateway that disappears under load and comes back: multibuffer,
-    /// software, model-a, model-b. It is an error if it does not
+    /// Make this engine of the first gateway fail under load and recover: multibuffer, software,
+    /// model-a or model-b. It is an error if the engine does not fail
     #[arg(long, value_name = "ENGINE")]
     pub(crate) fail: Option<String>,
     /// The capture to send instead of demo/traffic.pcap

@@ -107,7 +107,7 @@ fn engines(engines: &[DemoEngineReport]) -> comfy_table::Table {
 
 fn print(report: &DemoReport) {
     let live = &report.live;
-    println!("Two gateways in one process, 8 tunnels in UDP between them, traffic both ways:");
+    println!("Two gateways in one process, 8 tunnels in UDP between them, traffic in both directions:");
     println!("{} packets of real programs and generated IMIX, repeated.", report.capture_packets);
     for (reason, count) in report.capture_unreadable.iter() {
         println!("{count} packets of the capture were left out: {reason}");
@@ -174,14 +174,14 @@ fn costs(engines: &[DemoEngine]) -> comfy_table::Table {
     let mut table = new_table(&[
         "engine",
         "cost",
-        "each multi-packet, ns",
-        "each block of 16 bytes, ns",
+        "per multi-packet, ns",
+        "per block of 16 bytes, ns",
         "single packet, relative to this CPU",
     ]);
     for engine in engines {
         table.add_row([
             engine.name.clone(),
-            if engine.is_model { "set: a model" } else { "measured here" }.to_owned(),
+            if engine.is_model { "modelled" } else { "measured here" }.to_owned(),
             format!("{:.0}", engine.t_init_ns),
             format!("{:.1}", engine.t_block_ns),
             format!("{:.2}", engine.of_cpu),
@@ -193,11 +193,9 @@ fn costs(engines: &[DemoEngine]) -> comfy_table::Table {
 /// Prints the same traffic in tunnel mode and with IP-TFS, and what that means.
 fn print_modes(compared: &[ModeComparison]) {
     println!(
-        "Two gateways without and with IP-TFS, where small packets share an ESP packet; 8 tunnels, AES-GCM."
+        "Two gateways without and with IP-TFS, which puts small packets into shared ESP packets; 8 tunnels, AES-GCM."
     );
-    println!(
-        "Ethernet: the outer IP packets and 38 bytes for each. CPU: of both gateways and of the comparison."
-    );
+    println!("Ethernet: outer IP packets with 38 bytes each. CPU: both gateways and the comparison.");
     let mut table = new_table(&[
         "traffic",
         "mode",
@@ -241,7 +239,8 @@ fn print_card(runs: &[TrialReport]) {
         return;
     }
     println!(
-        "The same traffic through the GRIP card only: its RTL, simulated cycle by cycle with Verilator. Times are in the card's time."
+        "The same traffic through the GRIP card only: its RTL, simulated cycle by cycle with Verilator. Times \
+         are the card's."
     );
     let mut table = new_table(&[
         "window",
@@ -264,8 +263,8 @@ fn print_card(runs: &[TrialReport]) {
 
 fn outcome(trial: &TrialReport) -> String {
     format!(
-        "{} packets sent, {} came out byte for byte and in order, {} out of order, {} wrong, {} lost; {:.0} packets/s, \
-         {:.0} Mbit/s",
+        "{} packets sent, {} received byte for byte and in order, {} out of order, {} wrong, {} lost; {:.0} \
+         packets/s, {:.0} Mbit/s",
         trial.sent,
         trial.good,
         trial.out_of_order,

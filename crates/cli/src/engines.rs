@@ -80,7 +80,7 @@ fn describe(device: &DeviceOverview, is_wide: bool, say: &mut dyn FnMut(&str, &s
             say(&label, &device.summary);
             match why_not {
                 Some(why_not) => say("  not usable: ", why_not),
-                None => say("  reports support for: ", &device.algorithms.join(", ")),
+                None => say("  reported algorithms: ", &device.algorithms.join(", ")),
             }
         }
     }

@@ -69,7 +69,7 @@ fn warn(config: &Config) {
 /// Removes the sockets, and the routes unless they are to keep blocking the tunnels' traffic.
 fn end(helper: &Helper, on_stop: OnStop) {
     if let Err(error) = helper.end(on_stop) {
-        tracing::warn!("some routes or sockets could not be removed: {error}");
+        tracing::warn!("cannot remove all routes and sockets: {error}");
     }
 }
 
@@ -105,11 +105,12 @@ impl Running {
         let (control, metrics) = (config.control.clone(), config.metrics);
         let system_calls = config.system_calls();
         let summary = Summary::of(path, &config);
-        let socket = |error| Failure::Failed(format!("control socket {}: {error}", control.display()));
+        let socket =
+            |error| Failure::Failed(format!("cannot open the control socket {}: {error}", control.display()));
         let mut server = ControlServer::listen(&control).map_err(socket)?;
         // While the process may still bind to a port below 1024.
         let metrics = metrics.map(|address| {
-            let told = |error| Failure::Failed(format!("metrics on {address}: {error}"));
+            let told = |error| Failure::Failed(format!("cannot listen for metrics on {address}: {error}"));
             convoy_gateway::metrics::bind(address).map_err(told)
         });
         let metrics = metrics.transpose()?;
@@ -122,7 +123,7 @@ impl Running {
             convoy_gateway::metrics::serve(listener, orders.clone()).map_err(told)?;
         }
         listen_to_signals(load, orders, gateway.events().clone())
-            .map_err(|error| Failure::Failed(format!("signals: {error}")))?;
+            .map_err(|error| Failure::Failed(format!("cannot handle signals: {error}")))?;
         privileges::confine(&system_calls).map_err(|error| failed(&error))?;
         gateway.route().map_err(|error| failed(&error))?;
         Ok(Self { gateway, summary, _control: server })

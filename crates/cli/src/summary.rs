@@ -19,7 +19,7 @@ impl Summary {
         let workers = if config.workers == 1 { "worker" } else { "workers" };
         let (count, window) = (config.workers, config.scheduler.window);
         let with_keys = config.tunnels.iter().filter(|tunnel| tunnel.has_static_keys()).count();
-        let charon = config.charon.as_ref().map(|path| format!("; charon is awaited at {}", path.display()));
+        let charon = config.charon.as_ref().map(|path| format!("; waiting for charon at {}", path.display()));
         let interfaces = config.interfaces.iter().map(|interface| interface.port(Some(0)));
         let ports = config.ports.iter().cloned().chain(interfaces);
         Self {

@@ -32,11 +32,11 @@ fn what_cannot_be_is_wrong_usage_and_named() {
     for (args, said) in [
         (&["throughput", "--lengths", "20"][..], "52 to 9000"),
         (&["throughput", "--near", "udp:10.0.0.1"], "--far"),
-        (&["throughput", "--near", "udp:127.0.0.1", "--far", "udp:::1"], "two families"),
+        (&["throughput", "--near", "udp:127.0.0.1", "--far", "udp:::1"], "different families"),
         (&["throughput", "--near", "udp:::1:1", "--far", "udp:::1", "--inner", "ipv6"], "--inner"),
         (&["throughput", "--lengths", "64,imix", "--inner", "ipv6"], "72 bytes"),
         (&["throughput", "--outer", "ipv5"], "ipv6"),
-        (&["throughput", "--link", "speed=1"], "no speed"),
+        (&["throughput", "--link", "speed=1"], "unknown property"),
         (&["throughput", "--trial=-1"], "--trial"),
         (&["throughput", "--proposal", "rot13", "--lengths", "64"], "rot13"),
     ] {

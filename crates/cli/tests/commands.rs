@@ -266,7 +266,7 @@ fn a_service_manager_hears_that_the_gateway_is_ready() {
 fn a_gateway_that_is_not_there_is_1_and_the_way_to_it_is_told() {
     let shown = convoy(&["show", "sa", "--control", "/nowhere/control.sock"]);
     assert_eq!((shown.status.code(), text(&shown.stdout)), (Some(1), String::new()));
-    assert!(text(&shown.stderr).contains("is `convoy run` running? --control names its socket"));
+    assert!(text(&shown.stderr).contains("is `convoy run` running? --control sets its socket"));
 }
 
 #[test]

@@ -256,7 +256,7 @@ fn a_sweep_resumes_and_a_changed_one_is_refused() {
     // Interrupted in the middle of the third point.
     let cut = lines.match_indices('\n').nth(2).expect("five lines").0 + 40;
     std::fs::write(&results, &lines[..cut]).expect("writable");
-    assert!(swept().starts_with("4 points, 2 of them from before: "));
+    assert!(swept().starts_with("4 points, 2 of them from an earlier run: "));
     assert_eq!(std::fs::read_to_string(folder.path().join("grid.csv")).expect("written").lines().count(), 5);
     std::fs::write(&file, grid.replace("packets = 1000", "packets = 2000")).expect("writable");
     let (status, told) = refused(&["sweep", as_str(&file)]);

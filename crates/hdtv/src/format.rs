@@ -116,7 +116,9 @@ impl fmt::Display for Rate {
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum FormatError {
     /// The name was not understood.
-    #[error("`{0}` is no video format: expected one like 720p60, 1080i50 (fields), 1080p29.97 or 640x360p25")]
+    #[error(
+        "`{0}` is not a video format; expected one such as 720p60, 1080i50 (fields), 1080p29.97 or 640x360p25"
+    )]
     Name(String),
     /// The width is not a multiple of the pixel group.
     #[error("a width of {width} pixels does not consist of groups of {pixels}, as {sampling:?} has them")]

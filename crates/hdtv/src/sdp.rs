@@ -22,13 +22,13 @@ pub struct Description {
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum SdpError {
     /// It is not SDP.
-    #[error("this is no session description (RFC 8866): {0}")]
+    #[error("this is not a session description (RFC 8866): {0}")]
     Syntax(String),
     /// It has no stream of uncompressed video.
     #[error("no stream in it is uncompressed video over RTP (m=video with a=rtpmap of raw/90000)")]
     NoVideo,
-    /// An address is missing or no IP address.
-    #[error("the address of the video (c=) is missing or no IP address")]
+    /// An address is missing or not an IP address.
+    #[error("the address of the video (c=) is missing or not an IP address")]
     Address,
     /// A required parameter is missing.
     #[error("the parameter `{0}` of the video (a=fmtp) is missing")]
@@ -214,7 +214,7 @@ mod tests {
         );
         assert!(with("width=", "w=").contains("`width` of the video (a=fmtp) is missing"));
         assert!(with("c=IN IP4 10.0.0.2\r\n", "").contains("(c=)"));
-        assert!(with("v=0", "x").contains("no session description"));
+        assert!(with("v=0", "x").contains("not a session description"));
         assert!(with("1280", "1281").contains("groups of 2"));
     }
 

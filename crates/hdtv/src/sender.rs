@@ -61,7 +61,7 @@ pub enum SendError {
     Layout(#[from] LayoutError),
     /// The kernel refuses packets of this length.
     #[error(
-        "packets of {0} bytes do not fit on the way: use --mtu with the MTU of the interface that they leave by"
+        "packets of {0} bytes exceed the MTU of the path; set --mtu to the MTU of the outgoing interface"
     )]
     TooLong(usize),
     /// The user lacks the permission for real-time priority.

@@ -20,7 +20,7 @@ pub enum SourceError {
     #[error(transparent)]
     Y4m(#[from] Y4mError),
     /// It ends within a frame.
-    #[error("the video ends within frame {0}: is it of another format than was said?")]
+    #[error("the video ends within frame {0}; its format may differ from the given one")]
     Cut(u64),
     /// It has fewer bits per sample than requested.
     #[error("a source of 8 bits cannot be sent with 10")]

@@ -17,7 +17,7 @@ pub enum Y4mError {
     #[error("{0}")]
     Io(#[from] io::Error),
     /// It lacks the magic number.
-    #[error("this is no Y4M file: it does not begin with {MAGIC}")]
+    #[error("this is not a Y4M file: it does not begin with {MAGIC}")]
     Magic,
     /// A parameter is missing or invalid.
     #[error("the Y4M parameter {name} is {value}")]
@@ -29,7 +29,7 @@ pub enum Y4mError {
     },
     /// The chroma subsampling is not 4:2:2.
     #[error(
-        "the Y4M file is of {0}, and only C422 and C422p10 are sent; `ffmpeg -i FILE -pix_fmt yuv422p OUT.y4m` converts it"
+        "the Y4M file has the format {0}, but only C422 and C422p10 can be sent; `ffmpeg -i FILE -pix_fmt yuv422p OUT.y4m` converts it"
     )]
     Chroma(String),
     /// Y4M cannot hold RGB.
@@ -248,7 +248,7 @@ mod tests {
     fn unsupported_files_are_reported() {
         let error = |text| header(text).expect_err("wrong");
         assert!(error("RIFF").contains("unexpected end"), "{}", error("RIFF"));
-        assert!(error("RIFF W2\n").contains("no Y4M file"));
+        assert!(error("RIFF W2\n").contains("not a Y4M file"));
         assert!(
             error("YUV4MPEG2 W2 H2 F25:1\n").contains("C420")
                 && error("YUV4MPEG2 W2 H2 F25:1 C444\n").contains("C444")

@@ -124,7 +124,7 @@ pub enum MeasureError {
     #[error("{0}")]
     Invalid(String),
     /// A system call failed.
-    #[error("{action}: {source}")]
+    #[error("cannot {action}: {source}")]
     Io {
         /// What was attempted.
         action: String,

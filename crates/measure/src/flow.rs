@@ -33,7 +33,7 @@ impl Flow {
     pub fn between(from: SocketAddr, to: SocketAddr) -> Result<Self, MeasureError> {
         if from.is_ipv4() != to.is_ipv4() {
             let what = format!(
-                "{} and {} are of two families: no packet goes from one to the other",
+                "{} and {} are of different families, so no packet can pass between them",
                 from.ip(),
                 to.ip()
             );

@@ -44,7 +44,7 @@ impl FromStr for LinkSpec {
         let mut faults = Faults::default();
         for part in text.split(',').filter(|part| !part.is_empty()) {
             let (key, value) = part.split_once('=').ok_or_else(|| format!("{part}: a value is missing"))?;
-            let number: f64 = value.parse().map_err(|_| format!("{key}: {value} is no number"))?;
+            let number: f64 = value.parse().map_err(|_| format!("{key}: {value} is not a number"))?;
             let ratio = || {
                 let is_ratio = (0.0..1.0).contains(&number);
                 if is_ratio { Ok(number) } else { Err(format!("{key} is a ratio: at least 0 and below 1")) }
@@ -65,7 +65,7 @@ impl FromStr for LinkSpec {
                 "seed" => faults.seed = count()?,
                 _ => {
                     let known = "rate, queue, delay_us, loss, duplicate, reorder, extent, seed";
-                    return Err(format!("a link has no {key}; it has {known}"));
+                    return Err(format!("unknown property {key:?} of a link; possible properties: {known}"));
                 }
             }
         }
@@ -82,7 +82,7 @@ mod tests {
         let LinkSpec(faults) = "rate=1e5,queue=64,delay_us=500,loss=0.01,extent=5".parse().expect("good");
         assert_eq!((faults.packets_per_second, faults.queue_packets, faults.delay_ns), (1e5, 64, 500_000));
         for (wrong, said) in
-            [("rate=0", "rate"), ("loss=1", "loss"), ("speed=1", "no speed"), ("rate", "missing")]
+            [("rate=0", "rate"), ("loss=1", "loss"), ("speed=1", "unknown property"), ("rate", "missing")]
         {
             let error = wrong.parse::<LinkSpec>().expect_err(wrong);
             assert!(error.contains(said), "{error}");

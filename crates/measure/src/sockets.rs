@@ -71,13 +71,13 @@ impl UdpEnd {
         // Without the privilege for RcvBufForce, the kernel's limit applies.
         let _ = setsockopt(&socket, sockopt::RcvBufForce, &buffer)
             .or_else(|_| setsockopt(&socket, sockopt::RcvBuf, &buffer));
-        socket.connect(peer).map_err(failed(format!("find a way to {peer}")))?;
+        socket.connect(peer).map_err(failed(format!("find a route to {peer}")))?;
         socket.set_nonblocking(true).map_err(failed("make a socket non-blocking".to_owned()))?;
         let mtu = match Family::of(peer.ip()) {
             Family::V4 => rustix::net::sockopt::ip_mtu(&socket),
             Family::V6 => rustix::net::sockopt::ipv6_mtu(&socket),
         };
-        let mtu = mtu.map_err(|errno| failed(format!("ask for the MTU to {peer}"))(errno.into()))?;
+        let mtu = mtu.map_err(|errno| failed(format!("query the MTU to {peer}"))(errno.into()))?;
         Ok(Self {
             description: PortDescription {
                 name: format!("to {peer}"),

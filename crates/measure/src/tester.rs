@@ -306,8 +306,9 @@ impl DeviceUnderTest for Tester {
         let schedule = Schedule::new(&trial.phases);
         let packets = schedule.packets();
         if packets > MOST_PACKETS {
-            let what =
-                format!("a trial of {packets} packets; there may be {MOST_PACKETS}: make trials shorter");
+            let what = format!(
+                "a trial has {packets} packets, but at most {MOST_PACKETS} are possible; make trials shorter"
+            );
             return Err(MeasureError::Invalid(what));
         }
         self.empty()?;

@@ -13,18 +13,18 @@ pub(crate) struct BenchArgs {
 
 #[derive(Subcommand)]
 pub(super) enum BenchCommand {
-    /// Search for the highest rates without loss (NDR) and with little loss (PDR), as a tester of
-    /// RFC 2544 does
+    /// Search for the highest rates without loss (NDR) and with little loss (PDR), according to RFC
+    /// 2544
     ///
     /// Without --near and --far or --link, two gateways in this process are measured, joined by a
-    /// link in memory. Packet lengths are those of plaintext IP packets; what ESP adds comes on
-    /// top.
+    /// link in memory. Packet lengths are those of plaintext IP packets, without the overhead of
+    /// ESP.
     Throughput(Box<ThroughputArgs>),
     /// Measure a gateway with packet I/O and cryptography on its worker's core or elsewhere: the
     /// IXP425 paper's four schemes
     Schemes(SchemesArgs),
-    /// Measure where a gateway's time goes: by functional block, utilisation, turnaround of
-    /// cryptography; and name the bottleneck
+    /// Measure where a gateway spends its time: by functional block, utilisation, turnaround of
+    /// cryptography, and the bottleneck
     Inside(InsideArgs),
 }
 
@@ -62,7 +62,7 @@ fn within(text: &str) -> Result<f64, String> {
 
 #[derive(Args)]
 pub(super) struct SchemesArgs {
-    /// ESP proposals, and forwarding for packets that pass as they are
+    /// ESP proposals, and forwarding for packets that pass unchanged
     #[arg(long, value_name = "SERVICES", value_delimiter = ',', default_values_t = all_services())]
     services: Vec<String>,
     /// Packet lengths in bytes
@@ -71,23 +71,23 @@ pub(super) struct SchemesArgs {
     /// Length of a trial in seconds; three of them judge a rate
     #[arg(long, value_name = "SECONDS", default_value = "0.2", value_parser = seconds)]
     pub(super) trial: f64,
-    /// The whole measurement ends after so many seconds, settled or not; by default what it should
-    /// need, with some room
+    /// End the whole measurement after this time, even if searches are unfinished; by default, the
+    /// expected time with a margin
     #[arg(long, value_name = "SECONDS", value_parser = within)]
     pub(super) within: Option<f64>,
-    /// Relative resolution of the search: how near the rate found is to one that fails
+    /// Relative resolution of the search: the distance between the rate found and one that fails
     #[arg(long, value_name = "PART", default_value_t = 0.02)]
     pub(super) resolution: f64,
-    /// Part of the packets that may be lost
+    /// Fraction of the packets that may be lost
     #[arg(long, value_name = "PART", default_value_t = 0.0)]
     pub(super) loss: f64,
-    /// How often each rate is searched; figures are medians, with the lowest and the highest
+    /// Number of searches for each rate; figures are medians, with the lowest and the highest
     #[arg(long, value_name = "COUNT", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(super) rounds: u32,
     /// The highest rate to try, in packets/s
     #[arg(long, value_name = "RATE", default_value_t = 3_000_000.0)]
     pub(super) most: f64,
-    /// Write the report with its figures as one HTML page, too
+    /// Also write the report with its figures as one HTML page
     #[arg(long, value_name = "FILE")]
     pub(super) html: Option<PathBuf>,
     /// Print the report as JSON
@@ -103,7 +103,7 @@ impl SchemesArgs {
 
 #[derive(Args)]
 pub(super) struct InsideArgs {
-    /// ESP proposals, and forwarding for packets that pass as they are
+    /// ESP proposals, and forwarding for packets that pass unchanged
     #[arg(long, value_name = "SERVICES", value_delimiter = ',', default_values_t = all_services())]
     services: Vec<String>,
     /// Packet lengths in bytes
@@ -112,15 +112,15 @@ pub(super) struct InsideArgs {
     /// Length of a trial in seconds, for utilisation
     #[arg(long, value_name = "SECONDS", default_value = "0.3", value_parser = seconds)]
     pub(super) trial: f64,
-    /// How often utilisation is measured at each load; figures are medians, with the lowest and the
-    /// highest
+    /// Number of measurements of utilisation at each load; figures are medians, with the lowest and
+    /// the highest
     #[arg(long, value_name = "COUNT", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(super) rounds: u32,
-    /// The whole measurement ends after so many seconds, with fewer bursts and loads if need be; by
-    /// default what it should need, with some room
+    /// End the whole measurement after this time, with fewer bursts and loads if necessary; by
+    /// default, the expected time with a margin
     #[arg(long, value_name = "SECONDS", value_parser = within)]
     pub(super) within: Option<f64>,
-    /// Write the report with its figures as one HTML page, too
+    /// Also write the report with its figures as one HTML page
     #[arg(long, value_name = "FILE")]
     pub(super) html: Option<PathBuf>,
     /// Print the report as JSON
@@ -139,7 +139,7 @@ impl InsideArgs {
 pub(super) enum ServiceArg {
     /// ESP in tunnel mode
     Ipsec,
-    /// Packets pass as they are
+    /// Packets pass unchanged
     Forward,
 }
 
@@ -165,13 +165,13 @@ pub(super) struct ThroughputArgs {
     outer: Family,
     /// One end of another device, IPv4 or IPv6: udp:ADDRESS, tun:DEVICE=ADDRESS/PREFIX,
     /// af_packet:DEVICE=ADDRESS or af_xdp:DEVICE=ADDRESS; NAMESPACE/ before the address or the
-    /// device says in which network namespace it is
+    /// device names its network namespace
     #[arg(long, value_name = "END", requires = "far", conflicts_with_all = OF_THE_PAIR)]
     pub(super) near: Option<EndSpec>,
     /// Its other end, of the same family
     #[arg(long, value_name = "END", requires = "near")]
     pub(super) far: Option<EndSpec>,
-    /// Test the tester against a link whose properties are known, as
+    /// Test the tester against a link with known properties, such as
     /// rate=100000,queue=64,delay_us=500,loss=0.01,reorder=0.001,extent=5
     #[arg(long, value_name = "PROPERTIES", conflicts_with_all = OF_THE_PAIR, conflicts_with_all = ["near", "far"])]
     pub(super) link: Option<LinkSpec>,
@@ -179,23 +179,23 @@ pub(super) struct ThroughputArgs {
     /// 1518)
     #[arg(long, value_name = "LENGTHS", value_delimiter = ',', default_values_t = Lengths::USUAL.iter().copied())]
     lengths: Vec<Lengths>,
-    /// Send both ways at once, each at the rate that is given or found
+    /// Send in both directions at once, each at the given or found rate
     #[arg(long)]
     both_ways: bool,
     /// Length of a trial in seconds; RFC 2544 asks for 60
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
     trial: f64,
-    /// Trials by which a rate is judged
+    /// Number of trials that judge a rate
     #[arg(long, value_name = "COUNT", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     trials: u32,
-    /// Part of these trials that may lose more, since other programs of a machine disturb some; 0
-    /// is RFC 2544's rule
+    /// Fraction of these trials that may lose more, because other programs can disturb some; 0 is
+    /// RFC 2544's rule
     #[arg(long, value_name = "PART", default_value_t = 0.5)]
     exceed: f64,
-    /// Relative resolution of the search: how near the rate found is to one that fails
+    /// Relative resolution of the search: the distance between the rate found and one that fails
     #[arg(long, value_name = "PART", default_value_t = 0.01)]
     resolution: f64,
-    /// Loss that the PDR allows, as a part
+    /// Fraction of the packets that the PDR may lose
     #[arg(long, value_name = "PART", default_value_t = 0.005)]
     pdr: f64,
     /// The lowest rate to try, in packets/s each way
@@ -210,14 +210,14 @@ pub(super) struct ThroughputArgs {
     /// Length of the overload before recovery, in seconds; RFC 2544 asks for 60
     #[arg(long, value_name = "SECONDS", default_value_t = 2.0)]
     overload: f64,
-    /// How often the whole test is held; tables then show the median, and the least and greatest
+    /// Number of repetitions of the whole test; tables then show the median, minimum and maximum
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(super) rounds: u32,
-    /// The whole measurement ends after so many seconds, settled or not; by default what it should
-    /// need, with some room
+    /// End the whole measurement after this time, even if searches are unfinished; by default, the
+    /// expected time with a margin
     #[arg(long, value_name = "SECONDS", value_parser = within)]
     pub(super) within: Option<f64>,
-    /// Write the report with its figures as one HTML page, too
+    /// Also write the report with its figures as one HTML page
     #[arg(long, value_name = "FILE")]
     pub(super) html: Option<PathBuf>,
     /// Print the report as JSON

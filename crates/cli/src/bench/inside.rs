@@ -150,7 +150,7 @@ fn load(blocks: &Blocks, rate: f64) -> Load {
 
 fn print(output: &Output) {
     print_machine(&output.machine);
-    println!("One worker between two UDP links on loopback, outbound packets.");
+    println!("One worker between two UDP links on loopback; packets are outbound.");
     for (name, inside) in &output.services {
         println!(
             "\n{name}: time per packet by functional block, in ns, for bursts of {BURST}: medians, with quartiles in brackets"
@@ -171,7 +171,8 @@ fn print(output: &Output) {
         );
         print_memory(inside);
         println!(
-            "\nThe worker's utilisation and the packets that arrive, by load; medians and, in square brackets, the lowest and the highest of {} rounds:",
+            "\nUtilisation of the worker and packets that arrive, by load; medians of {} rounds, with the \
+             lowest and the highest in square brackets:",
             output.rounds
         );
         inside.utilisation.iter().for_each(Loads::print);
@@ -207,10 +208,12 @@ fn print_memory(inside: &Inside) {
         number("cryptography", move |blocks: &Blocks| bytes(blocks.memory.crypto)),
         number("transmit", move |blocks: &Blocks| bytes(blocks.memory.transmit)),
         number("all", move |blocks: &Blocks| bytes(blocks.memory.bytes())),
-        number("memory allows, kpps", |blocks: &Blocks| {
+        number("limit by memory, kpps", |blocks: &Blocks| {
             format!("{:.0}", blocks.memory.most_packets_per_second() / 1e3)
         }),
-        number("one core copies, GB/s", |blocks: &Blocks| format!("{:.1}", blocks.memory.bandwidth / 1e9)),
+        number("copy rate of one core, GB/s", |blocks: &Blocks| {
+            format!("{:.1}", blocks.memory.bandwidth / 1e9)
+        }),
     ];
     println!("\nMemory traffic per packet in bytes, read and written, by block:");
     println!("{}", table_of(&columns, &inside.blocks, None));

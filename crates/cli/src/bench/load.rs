@@ -67,7 +67,11 @@ impl Loads {
     pub(super) fn print(&self) {
         let Self { lengths, points, .. } = self;
         if points.len() < LOADS.len() {
-            println!("{lengths} bytes: time was up after {} of {} loads", points.len(), LOADS.len());
+            println!(
+                "{lengths} bytes: the time limit was reached after {} of {} loads",
+                points.len(),
+                LOADS.len()
+            );
         }
         let percent = |spread: Spread, digits: usize| {
             let spread = spread.times(100.0);

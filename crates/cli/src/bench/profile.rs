@@ -33,7 +33,7 @@ pub(super) fn print(profile: &Profile, lengths: usize) {
     println!("{}", table_of(&columns(), &profile.shares, None));
     let measured = profile.shares.len();
     if measured < lengths {
-        println!("Time was up after {measured} of {lengths} lengths.");
+        println!("The time limit was reached after {measured} of {lengths} lengths.");
     }
     println!("{}", profile.source.sentence());
 }
@@ -73,6 +73,6 @@ mod tests {
         let source = ProfileSource::Proc("perf <is> not there".to_owned());
         let html = table("aes128gcm16", &profile(source, parts, None)).html();
         assert!(html.contains("<td>15.0</td><td>–</td><td>10.0</td><td>–</td>"), "{html}");
-        assert!(html.contains("as perf &lt;is&gt; not there."), "{html}");
+        assert!(html.contains("because perf &lt;is&gt; not there."), "{html}");
     }
 }

@@ -72,7 +72,7 @@ pub(super) fn sentence(all: &[Compared], tolerance: f64) -> String {
     if unknown > 0 {
         let _ = write!(
             text,
-            " Of {unknown} of {} points no settled search says what a scheme brings here.",
+            " At {unknown} of {} points the search was unfinished, so the effect of the scheme is unknown here.",
             all.len()
         );
     }
@@ -100,7 +100,7 @@ mod tests {
             other.contains("packet I/O at 1450 bytes (here slower, 0.80 times; there faster, 1.20"),
             "{text}"
         );
-        assert!(text.contains("Of 1 of 4 points"), "{text}");
+        assert!(text.contains("At 1 of 4 points"), "{text}");
     }
 
     #[test]

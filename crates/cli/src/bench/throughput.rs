@@ -18,7 +18,8 @@ use crate::progress::Progress;
 use output::{LeftOut, Output, WhyLeftOut};
 use text::print;
 
-const LENGTHS_ARE: &str = "whole plaintext IP packets, in bytes; what ESP and other tunnels add comes on top";
+const LENGTHS_ARE: &str =
+    "whole plaintext IP packets, in bytes, without the overhead of ESP and other tunnels";
 
 /// The device under test, with its description.
 struct Device {
@@ -54,7 +55,7 @@ fn outside(near: &EndSpec, far: &EndSpec) -> Result<Device, MeasureError> {
     }
     Ok(Device {
         under_test: Box::new(tester),
-        name: format!("whatever lies between {near} and {far}"),
+        name: format!("the devices between {near} and {far}"),
         placement: None,
     })
 }
@@ -98,7 +99,7 @@ fn measurable(plan: &Plan, device: &dyn DeviceUnderTest) -> Result<(Vec<Lengths>
     }
     match &left_out[..] {
         [LeftOut { lengths, why }, ..] if measurable.is_empty() => {
-            Err(Failure::Config(format!("convoy: nothing can be measured with a length of {lengths}: {why}")))
+            Err(Failure::Config(format!("convoy: a length of {lengths} cannot be measured: {why}")))
         }
         _ => Ok((measurable, left_out)),
     }

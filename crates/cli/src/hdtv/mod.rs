@@ -24,7 +24,7 @@ pub(crate) struct HdtvArgs {
 
 #[derive(Subcommand)]
 enum HdtvCommand {
-    /// Send video: a moving test picture, a Y4M file, raw frames, or what comes by a pipe
+    /// Send video: a moving test picture, a Y4M file, raw frames, or the contents of a pipe
     Send(send::SendArgs),
     /// Receive video, conceal what was lost, and write it to a file, a pipe, or nowhere
     Receive(receive::ReceiveArgs),
@@ -61,9 +61,9 @@ impl Components {
 /// How packets number the lines of an interlaced frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum CountedFrom {
-    /// Each field's lines from 0, as SMPTE ST 2110-20 has it
+    /// Each field's lines from 0, as in SMPTE ST 2110-20
     Field,
-    /// The frame's lines from 0, as GStreamer has it
+    /// The frame's lines from 0, as in GStreamer
     Frame,
 }
 

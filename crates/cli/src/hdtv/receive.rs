@@ -22,7 +22,7 @@ use crate::Failure;
 /// How missing parts of a frame are filled.
 #[derive(Clone, Copy, ValueEnum)]
 enum Fill {
-    /// The same place of the frame before
+    /// The same part of the previous frame
     Previous,
     /// The lines above and below
     Interpolate,
@@ -32,15 +32,15 @@ enum Fill {
 
 #[derive(Args)]
 pub(crate) struct ReceiveArgs {
-    /// The description of the stream (SDP), as `convoy hdtv send --sdp` and others write it.
-    /// Without it, --listen and --format say what comes
+    /// The description of the stream (SDP), for example from `convoy hdtv send --sdp`. Without it,
+    /// --listen and --format describe the stream
     #[arg(long, value_name = "FILE")]
     sdp: Option<PathBuf>,
-    /// Address and port for RTP; RTCP has the next port. [default: the port of the SDP file, else
-    /// 5004, at every address]
+    /// Address and port for RTP; RTCP uses the next port. [default: the port of the SDP file, else
+    /// 5004, on every address]
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<SocketAddr>,
-    /// Size, scan and rate, as of `convoy hdtv send`
+    /// Size, scan and rate, as for `convoy hdtv send`
     #[arg(long, default_value = "720p60", value_parser = format, conflicts_with = "sdp")]
     format: Format,
     /// The components of a pixel
@@ -49,7 +49,7 @@ pub(crate) struct ReceiveArgs {
     /// Bits of a component
     #[arg(long, value_name = "8|10", default_value = "8", value_parser = depth, conflicts_with = "sdp")]
     depth: Depth,
-    /// From where packets count the lines of an interlaced picture
+    /// How packets count the lines of an interlaced picture
     #[arg(long, value_enum, default_value = "field", value_name = "FROM")]
     line_numbers: CountedFrom,
     /// The payload type of the video
@@ -65,17 +65,17 @@ pub(crate) struct ReceiveArgs {
     /// The jitter buffer: how late packets may be, in milliseconds
     #[arg(long, value_name = "MS", default_value_t = 40)]
     delay_ms: u64,
-    /// What is shown in place of what did not arrive
+    /// How missing parts of a frame are filled
     #[arg(long, value_enum, default_value = "previous")]
     conceal: Fill,
-    /// Stop after so many frames
+    /// Stop after this number of frames
     #[arg(long)]
     frames: Option<u64>,
-    /// The RTP timestamp of frame 0, as given to the sender. [default: that of the first frame that
-    /// comes]
+    /// The RTP timestamp of frame 0, as given to the sender. [default: that of the first received
+    /// frame]
     #[arg(long, value_name = "NUMBER")]
     first_timestamp: Option<u32>,
-    /// Compare frames with the moving test picture and tell the PSNR
+    /// Compare frames with the moving test picture and report the PSNR
     #[arg(long)]
     compare: bool,
     /// Write the frame of this number as a PNG; may be given more than once
@@ -84,11 +84,11 @@ pub(crate) struct ReceiveArgs {
     /// Write a line for each frame: its RTP timestamp and the CRC-32 of its bytes
     #[arg(long, value_name = "FILE")]
     digests: Option<PathBuf>,
-    /// Have the thread of packets run before all ordinary ones (SCHED_RR; root, CAP_SYS_NICE or
+    /// Run the packet thread with real-time priority (SCHED_RR; needs root, CAP_SYS_NICE or
     /// RLIMIT_RTPRIO)
     #[arg(long)]
     real_time: bool,
-    /// Print the report as JSON, on standard error if the video goes to a pipe
+    /// Print the report as JSON, on standard error if the video is written to a pipe
     #[arg(long)]
     json: bool,
 }

@@ -18,7 +18,7 @@ use crate::Failure;
 
 #[derive(Args)]
 pub(crate) struct SendArgs {
-    /// Address and port of the receiver's RTP; RTCP goes to the next port
+    /// Address and port of the receiver's RTP; RTCP uses the next port
     #[arg(long, value_name = "ADDRESS:PORT")]
     to: SocketAddr,
     /// The video: a .y4m file, a file of raw frames, or - for a pipe of Y4M (with --y4m) or raw
@@ -29,29 +29,29 @@ pub(crate) struct SendArgs {
     #[arg(long, requires = "source")]
     y4m: bool,
     /// Size, scan and rate: 720p50, 720p60, 1080i50 (fields), 1080p29.97, or WIDTHxHEIGHT instead
-    /// of the lines. Y4M has its own
+    /// of the lines. A Y4M source has its own
     #[arg(long, default_value = "720p60", value_parser = format)]
     format: Format,
     /// The components of a pixel, unless the source is Y4M
     #[arg(long, value_enum, default_value = "ycbcr")]
     sampling: Components,
-    /// Bits of a component as they are sent. [default: those of the source]
+    /// Bits of a component as sent. [default: those of the source]
     #[arg(long, value_name = "8|10", value_parser = depth)]
     depth: Option<Depth>,
     /// Bits of a component of the source, unless it is Y4M; 10 bits can be sent as 8
     #[arg(long, value_name = "8|10", default_value = "8", value_parser = depth)]
     source_depth: Depth,
-    /// From where packets count the lines of an interlaced picture
+    /// How packets count the lines of an interlaced picture
     #[arg(long, value_enum, default_value = "field", value_name = "FROM")]
     line_numbers: CountedFrom,
     /// The longest IP packet, in bytes
     #[arg(long, value_name = "BYTES", default_value_t = 1500)]
     mtu: usize,
-    /// The most packets that leave at once; 1 spreads them evenly. The default is what SMPTE ST
-    /// 2110-21 allows its wide senders at these rates
+    /// The largest number of packets sent at once; 1 spreads them evenly. The default is the limit
+    /// of SMPTE ST 2110-21 for wide senders at these rates
     #[arg(long, value_name = "PACKETS", default_value_t = 16)]
     burst: usize,
-    /// Stop after so many frames
+    /// Stop after this number of frames
     #[arg(long)]
     frames: Option<u64>,
     /// The RTP timestamp of the first frame. [default: a random one]
@@ -66,7 +66,7 @@ pub(crate) struct SendArgs {
     /// Write a line for each frame: its RTP timestamp and the CRC-32 of its bytes
     #[arg(long, value_name = "FILE")]
     digests: Option<PathBuf>,
-    /// Have the thread of packets run before all ordinary ones (SCHED_RR; root, CAP_SYS_NICE or
+    /// Run the packet thread with real-time priority (SCHED_RR; needs root, CAP_SYS_NICE or
     /// RLIMIT_RTPRIO)
     #[arg(long)]
     real_time: bool,

@@ -279,7 +279,7 @@ pub(crate) fn stats(view: &View<'_>) -> String {
         text += if charon.is_connected { "charon is connected\n" } else { "charon is not connected\n" };
     }
     for worker in &view.now.silent_workers {
-        text += &format!("worker {worker} does not answer, and is not counted here\n");
+        text += &format!("worker {worker} does not answer; its counts are missing\n");
     }
     text + &view.table(&columns, &totals(view.now))
 }
@@ -299,10 +299,10 @@ fn totals(snapshot: &Snapshot) -> Vec<(String, u64)> {
     totals.extend(snapshot.drops.iter().map(|(reason, count)| (format!("dropped: {reason}"), *count)));
     if let Some(charon) = &snapshot.charon {
         totals.extend([
-            ("SAs asked of charon".to_owned(), charon.acquires),
-            ("SAs not asked of charon: no room".to_owned(), charon.acquires_lost),
+            ("SA requests sent to charon".to_owned(), charon.acquires),
+            ("SA requests dropped (queue full)".to_owned(), charon.acquires_lost),
             ("IKE messages lost on the way to charon".to_owned(), charon.ike_lost),
-            ("lifetimes and moves charon has not heard of".to_owned(), charon.events_waiting),
+            ("events not yet delivered to charon".to_owned(), charon.events_waiting),
         ]);
     }
     totals

@@ -46,7 +46,7 @@ pub(super) fn run(args: &NdrArgs) -> Result<(), Failure> {
 
 fn print(platform: &str, setting: &Setting, args: &NdrArgs, ndr: &Ndr) {
     let variant = setting.variant.as_ref().map(|names| format!(" ({names})")).unwrap_or_default();
-    println!("{platform}{variant}, pattern {}, {} packets a trial", args.pattern, args.packets);
+    println!("{platform}{variant}, pattern {}, {} packets per trial", args.pattern, args.packets);
     println!();
     let mut trials = new_table(&["offered packets/s", "Mbit/s of payload", "dropped", ""]);
     for trial in &ndr.trials {
@@ -68,7 +68,7 @@ fn print(platform: &str, setting: &Setting, args: &NdrArgs, ndr: &Ndr) {
         ratio => format!("at most {} % lost", ratio * 100.0),
     };
     if best.packets == 0 {
-        println!("every rate that was tried loses more than allowed ({allowed})");
+        println!("all rates tried lose more than allowed ({allowed})");
     } else {
         let part = best.pps / line.pps * 100.0;
         println!(

@@ -72,11 +72,11 @@ fn print(output: &Output) {
     }
     let (protected, others) = plan.packets;
     println!(
-        "{protected} packets of the capture are protected, {others} are not. A worker spends {:.0} ns on each beside",
+        "{protected} packets of the capture are protected, {others} are not. A worker spends {:.0} ns on each, without",
         plan.worker_ns.0 + plan.worker_ns.1
     );
-    println!("its cipher, and these engines are calibrated for what the capture needs:");
-    let mut engines = new_table(&["engine", "works", "once a multi-packet, ns", "per 16 bytes, ns"]);
+    println!("its cipher. These engines are calibrated for the capture's algorithms:");
+    let mut engines = new_table(&["engine", "works", "per multi-packet, ns", "per 16 bytes, ns"]);
     for engine in plan.engines.iter().chain(&plan.card_engines) {
         let place = if engine.is_inline { "on the worker's core" } else { "on its own" };
         let kind = if engine.is_model { " (modelled timing)" } else { "" };

@@ -31,7 +31,7 @@ struct Output<'a> {
 
 pub(super) fn run(args: &RunArgs) -> Result<(), Failure> {
     if args.traffic.sa_by == SaBy::Destination && args.traffic.config.is_some() {
-        return Err(Failure::Config("--config is for --sa-by policies".to_owned()));
+        return Err(Failure::Config("--config is only for --sa-by policies".to_owned()));
     }
     let setting = args.setting();
     let base = platform(&args.platform)?;
@@ -45,7 +45,7 @@ pub(super) fn run(args: &RunArgs) -> Result<(), Failure> {
     if let (0, Some(trace)) = (report.packets, &output.trace) {
         let reasons: Vec<String> = left_out(&output).map(|(count, why)| format!("{count} {why}")).collect();
         let reasons = if reasons.is_empty() { "it has none".to_owned() } else { reasons.join(", ") };
-        let what = format!("no packet of it counts; {} were left out: {reasons}", output.skipped);
+        let what = format!("it has no usable packet; {} were left out: {reasons}", output.skipped);
         return Err(Failure::Failed(format!("{trace}: {what}")));
     }
     if args.json {
@@ -201,10 +201,7 @@ pub(super) fn print_processors(report: &Report) {
     for processor in &report.processors {
         if let Some(SaCacheReport { sas, hits, misses }) = processor.cache {
             let missed = misses as f64 / (hits + misses).max(1) as f64 * 100.0;
-            println!(
-                "{}: a cache of {sas} SAs, missed by {missed:.1} % of its multi-packets",
-                processor.name
-            );
+            println!("{}: a cache of {sas} SAs; {missed:.1} % of its multi-packets miss it", processor.name);
         }
     }
 }

@@ -15,7 +15,7 @@ pub(super) fn run(args: &SweepArgs) -> Result<(), Failure> {
     drop(bar);
     let resumed = match swept.resumed {
         0 => String::new(),
-        there => format!(", {there} of them from before"),
+        there => format!(", {there} of them from an earlier run"),
     };
     println!(
         "{} points{resumed}: {}, {}",

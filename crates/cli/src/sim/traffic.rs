@@ -83,7 +83,8 @@ fn open_trace(args: &RunArgs, path: &Path) -> Result<TraceFile, Failure> {
     let trace = TraceFile::open(path, length, classify)
         .map_err(|error: TrafficError| Failure::Failed(error.to_string()))?;
     if matches!(trace, TraceFile::Text(_)) && args.traffic.sa_by == SaBy::Policies {
-        let what = "its hosts are numbers, which no policy knows; --sa-by policies needs pcap or pcapng";
+        let what =
+            "a text trace has no addresses to match with policies; --sa-by policies needs pcap or pcapng";
         return Err(Failure::Config(format!("{}: {what}", path.display())));
     }
     Ok(trace)

@@ -63,9 +63,9 @@ pub(super) fn compare_modes(
     let [small, long] = [SMALL, LONG].map(|bytes| lengths(&[(bytes, 1)], TUNNELS, seed));
     let singly = Load::Offered(f64::from(SINGLY) * 1e3);
     let kinds = [
-        (format!("{SMALL} bytes, many at hand"), &small, Load::Saturating),
-        ("traffic as above, many at hand".to_owned(), mixed, Load::Saturating),
-        (format!("{LONG} bytes, many at hand"), &long, Load::Saturating),
+        (format!("{SMALL} bytes, full load"), &small, Load::Saturating),
+        ("traffic as above, full load".to_owned(), mixed, Load::Saturating),
+        (format!("{LONG} bytes, full load"), &long, Load::Saturating),
         (format!("{SMALL} bytes, {SINGLY} thousand packets/s"), &small, singly),
     ];
     let length = length / (kinds.len() * MODES.len() * ROUNDS) as u32;

@@ -158,7 +158,7 @@ impl Platform {
         let models = here.models();
         site += &(engine("software", "software", "") + &models_text(&models));
         let engines = here.multibuffer().into_iter().chain([here.software()]).chain(models).collect();
-        let about = "every engine at hand, and two modelled accelerators on a PCI bus".to_owned();
+        let about = "all engines of this machine, and two modelled accelerators on a PCI bus".to_owned();
         Self {
             about,
             mode: TUNNEL_MODE,
@@ -177,7 +177,8 @@ impl Platform {
         let models = here.models();
         let site = engine("software", "software", "") + &models_text(&models);
         let engines = [here.software()].into_iter().chain(models).collect();
-        let about = "the processor (software), and two unlike modelled accelerators on a PCI bus".to_owned();
+        let about =
+            "the processor (software), and two different modelled accelerators on a PCI bus".to_owned();
         Self {
             about,
             mode: TUNNEL_MODE,
@@ -238,7 +239,7 @@ impl Platform {
 
     /// Two gateways with the engines that they choose by themselves.
     pub(super) fn chosen(mode: &'static str) -> Self {
-        let about = "the engines that a gateway chooses by itself".to_owned();
+        let about = "the engines that a gateway chooses automatically".to_owned();
         Self::plain(about, mode, String::new())
     }
 

@@ -65,13 +65,13 @@ impl fmt::Display for Verdict {
             let percent = percent.abs();
             write!(
                 f,
-                "finishing-time lets {percent:.0} % {word} packets through than the best baseline, {baseline}"
+                "finishing-time carries {percent:.0} % {word} packets than the best baseline, {baseline}"
             )?;
         }
         match latency {
             None => write!(
                 f,
-                "; its p99 latency is not compared, since it or every baseline lost packets of the same load."
+                "; its p99 latency is not compared, because it or every baseline lost packets under the same load."
             ),
             Some(Against { baseline, ratio }) if (ratio - 1.0).abs() <= NOISE => {
                 write!(f, "; under the same load its p99 latency is that of the best baseline, {baseline}.")
@@ -111,14 +111,14 @@ mod tests {
     #[test]
     fn a_gain_is_over_the_baseline_that_is_best_at_the_figure_in_question() {
         let line = verdict((150.0, 30.0, 0.0), [(100.0, 90.0, 0.0), (80.0, 60.0, 0.0)]);
-        assert!(line.contains("lets 50 % more packets through than the best baseline, cpu-only"), "{line}");
+        assert!(line.contains("carries 50 % more packets than the best baseline, cpu-only"), "{line}");
         assert!(line.contains("0.50 times that of the best baseline, round-robin"), "{line}");
     }
 
     #[test]
     fn a_loss_is_called_one_and_what_is_within_the_noise_is_no_gain() {
         let line = verdict((80.0, 66.0, 0.0), [(100.0, 60.0, 0.0), (1.0, 90.0, 0.0)]);
-        assert!(line.contains("lets 20 % fewer packets through than the best baseline"), "{line}");
+        assert!(line.contains("carries 20 % fewer packets than the best baseline"), "{line}");
         assert!(line.contains("1.10 times"), "{line}");
         let line = verdict((103.0, 61.0, 0.0), [(100.0, 60.0, 0.0), (1.0, 90.0, 0.0)]);
         assert!(

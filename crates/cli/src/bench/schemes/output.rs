@@ -16,7 +16,7 @@ fn spread_words(rounds: u32) -> String {
     if rounds < 2 {
         return String::new();
     }
-    format!("; medians of n = {rounds} rounds, in square brackets the lowest and the highest")
+    format!("; medians of n = {rounds} rounds, with the lowest and the highest in square brackets")
 }
 
 pub(super) fn print(output: &Output, lengths: &[Lengths]) {
@@ -30,7 +30,8 @@ pub(super) fn print(output: &Output, lengths: &[Lengths]) {
     println!("Cores: tester {tester}, worker {first}, separate engine {engine}, separate packet I/O {io}.");
     if !output.has_cores_apart {
         println!(
-            "There are too few cores: what is moved off the worker's core shares one with the tester, so the schemes gain less than they could."
+            "There are too few cores: separate parts share a core with the tester, so the schemes gain less \
+             than they could."
         );
     }
     for (service, schemes) in &output.real {
@@ -73,10 +74,10 @@ fn print_service(schemes: &[Measured], lengths: &[Lengths]) {
     println!("{}", table_of(&columns, &there, None));
     let has = |mark: &str| there.iter().any(|measured| lengths.iter().any(|of| measured.mark(*of) == mark));
     if has("~ ") {
-        println!("~: time was up before the search had ended; a longer --within lets it end.");
+        println!("~: the search was stopped by the time limit; use a longer --within.");
     }
     if has("≥ ") {
-        println!("≥: the tester itself could not keep a higher rate; the gateway may be faster.");
+        println!("≥: the tester could not sustain a higher rate; the gateway may be faster.");
     }
 }
 
@@ -162,9 +163,9 @@ pub(super) fn page<'a>(output: &'a Output, lengths: &[Lengths]) -> Page<'a> {
         }
     }
     let cores = if output.has_cores_apart {
-        "Everything that is moved off the worker's core has a core of its own."
+        "All separate parts have cores of their own."
     } else {
-        "There are too few cores: what is moved off the worker's core shares one with the tester."
+        "There are too few cores: separate parts share a core with the tester."
     };
     Page {
         title: "Four schemes of a gateway",

@@ -55,11 +55,11 @@ impl WhyLeftOut {
 impl fmt::Display for WhyLeftOut {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::ExceedsMtu(mtu) => write!(f, "packets do not fit the device's MTU of {mtu} bytes"),
+            Self::ExceedsMtu(mtu) => write!(f, "packets exceed the device's MTU of {mtu} bytes"),
             Self::HoldsNoStamp(least) => {
                 write!(
                     f,
-                    "packets do not hold the headers of IP and UDP and a stamp, which take {least} bytes"
+                    "packets are shorter than the headers of IP and UDP and a stamp, which need {least} bytes"
                 )
             }
         }

@@ -64,7 +64,7 @@ pub(super) fn print(output: &Output) {
     let rows: Vec<Row<'_>> =
         (0..count).map(|at| Row(output.rounds.iter().map(|round| &round[at]).collect())).collect();
     if let Some(first) = rows.first() {
-        println!("Rates are each way; packets go {}.\n", ways(first.last()));
+        println!("Rates are per direction; packets are sent {}.\n", ways(first.last()));
     }
     print_rates(&rows);
     print_latency(&rows);
@@ -80,7 +80,7 @@ fn print_left_out(left_out: &[LeftOut]) {
             printed.push(*why);
             let of_it = left_out.iter().filter(|other| other.why == *why);
             let lengths: Vec<String> = of_it.map(|other| other.lengths.to_string()).collect();
-            println!("Left out: {}, as {why}", lengths.join(", "));
+            println!("Left out: {}, because {why}", lengths.join(", "));
         }
     }
 }
@@ -97,8 +97,8 @@ fn cores(placement: &Placement) -> String {
 
 fn ways(report: &LengthReport) -> &'static str {
     match report.ways {
-        Ways::One => "one way",
-        Ways::Both => "both ways at once",
+        Ways::One => "in one direction",
+        Ways::Both => "in both directions at once",
     }
 }
 
@@ -109,7 +109,7 @@ fn print_rates(rows: &[Row<'_>]) {
         number("Mbit/s", |row: &Row<'_>| row.mbps(|report| &report.ndr)),
         number("PDR kpps", |row: &Row<'_>| row.kpps(|report| &report.pdr)),
         number("Mbit/s", |row: &Row<'_>| row.mbps(|report| &report.pdr)),
-        number("carried when flooded, kpps", |row: &Row<'_>| {
+        number("carried under overload, kpps", |row: &Row<'_>| {
             row.spread(
                 |report| Some(report.most_received_per_second),
                 |value| format!("{:.1}", value / 1000.0),
@@ -125,13 +125,14 @@ fn print_rates(rows: &[Row<'_>]) {
         .collect();
     if !cut.is_empty() {
         println!(
-            "\nTime was up before all was measured at {} bytes; ~ marks searches that had not ended. A longer --within lets them end.",
+            "\nThe time limit was reached at {} bytes; ~ marks unfinished searches. Use a longer --within.",
             cut.join(", ")
         );
     }
     if rows.iter().flat_map(|row| &row.0).any(|report| report.ndr.is_limited_by_tester) {
         println!(
-            "\n≥, and none where packets were carried: the tester itself could not keep a higher rate, or was not to try one; the device may be faster."
+            "\n≥, or none although packets were carried: the tester could not sustain a higher rate, or --most \
+             excluded one; the device may be faster."
         );
     }
 }
@@ -145,7 +146,7 @@ fn print_latency(rows: &[Row<'_>]) {
     if all.is_empty() {
         return;
     }
-    println!("\nLatency from end to end, in us, at parts of the NDR (of the PDR where there is none):");
+    println!("\nEnd-to-end latency in us, at fractions of the NDR (or of the PDR if there is no NDR):");
     let us = |value: f64| format!("{value:.1}");
     let columns = [
         word("bytes", |(lengths, _): &Point<'_>| lengths.to_string()),
@@ -211,7 +212,11 @@ fn none() -> String {
 fn burst(found: &BackToBack) -> String {
     let mark = if found.is_longest_tried { "≥ " } else { "" };
     let kpps = found.packets_per_second / 1000.0;
-    format!("{mark}{} packets at {kpps:.0} kpps; {:.1} us of them wait", found.packets, found.buffer_s * 1e6)
+    format!(
+        "{mark}{} packets at {kpps:.0} kpps; the buffer holds {:.1} us of them",
+        found.packets,
+        found.buffer_s * 1e6
+    )
 }
 
 fn recovery(found: &Recovery) -> String {

@@ -49,11 +49,11 @@ impl ProfileSource {
     pub fn sentence(&self) -> String {
         match self {
             Self::Perf => {
-                "The shares are from samples of perf; idle time is that of rounds without packets, which the worker counts.".to_owned()
+                "The shares are from samples of perf; idle time is the time of rounds without packets, which the worker counts.".to_owned()
             }
             Self::Proc(why) => format!(
                 "The shares are from the thread's user and kernel times in /proc, the idle time that the worker counts, and the blocks for \
-                 IPsec; port and application are one share, as {why}."
+                 IPsec; port and application are one share, because {why}."
             ),
         }
     }
@@ -265,7 +265,7 @@ mod tests {
     fn without_perf_the_kernels_account_and_the_blocks_say_it_and_the_reason_is_told() {
         let profile = profile_of(&[tried(Err("perf is not there".to_owned()))], &quiet(Ok([2, 0, 0, 1])));
         let shares = &profile.shares[0];
-        assert!(profile.source.sentence().ends_with("as perf is not there."), "{profile:?}");
+        assert!(profile.source.sentence().ends_with("because perf is not there."), "{profile:?}");
         // 0.6 s in the kernel, of which idle rounds account for 0.4 s; 0.4 s in user mode, of which
         // they account for 0.2 s.
         let found = [Part::Kernel, Part::Ipsec, Part::Application].map(|part| shares.of(part).expect("told"));

@@ -62,7 +62,7 @@ impl Recording {
             let _ = errors.read_to_string(&mut said);
         }
         let line = said.lines().map(str::trim).find(|line| !line.is_empty() && *line != "Error:");
-        format!("perf does not record: {}", line.unwrap_or("it says nothing"))
+        format!("perf does not record: {}", line.unwrap_or("it gave no reason"))
     }
 
     /// Ends the recording and counts its samples.
@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn a_program_that_refuses_is_quoted() {
         let why = Recording::with("false", gettid()).err().expect("it records nothing");
-        assert_eq!(why, "perf does not record: it says nothing");
+        assert_eq!(why, "perf does not record: it gave no reason");
         let why = Recording::with("cat", gettid()).err().expect("it knows no such options");
         assert!(why.contains("invalid option") || why.contains("unrecognized option"), "{why}");
     }
