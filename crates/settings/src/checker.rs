@@ -154,7 +154,7 @@ impl<'a> Checker<'a> {
         let name = text.get_ref();
         if name.len() > MOST_BYTES {
             let what =
-                format!("{name:?} has {} bytes; an interface's name has {MOST_BYTES} at most", name.len());
+                format!("{name:?} has {} bytes; an interface name has at most {MOST_BYTES}", name.len());
             self.add(&text.span(), key, what);
         }
         let is_forbidden = |c: char| c.is_whitespace() || c.is_control() || matches!(c, '/' | ':' | '%');
@@ -174,9 +174,9 @@ impl<'a> Checker<'a> {
         if known.contains(&text.get_ref().as_str()) || text.get_ref().is_empty() {
             return;
         }
-        let has = if known.is_empty() { "none but lo".to_owned() } else { known.join(", ") };
+        let has = if known.is_empty() { "only lo".to_owned() } else { known.join(", ") };
         let what = format!(
-            "there is no interface {:?} now, and `convoy run` fails until there is; this machine has {has}",
+            "there is no interface {:?}, and `convoy run` fails without it; this machine has {has}",
             text.get_ref()
         );
         self.warn(&text.span(), key, what);
@@ -188,8 +188,8 @@ impl<'a> Checker<'a> {
         let other = interfaces.iter().find(|it| it.name == *text.get_ref()).filter(|it| !it.is_tun);
         if other.is_some() {
             let what = format!(
-                "there is an interface {:?} already, and it is not a TUN interface; choose a name that is free, such as \
-                 \"convoy0\": the gateway makes the interface itself",
+                "the interface {:?} exists and is not a TUN interface; choose an unused name, such as \
+                 \"convoy0\": the gateway creates the interface itself",
                 text.get_ref()
             );
             self.add(&text.span(), key, what);
@@ -204,8 +204,8 @@ impl<'a> Checker<'a> {
             return;
         }
         let what = format!(
-            "this machine does not have the address {address} now, and `convoy run` fails until it has; add it to an \
-             interface, or write one that `ip address` lists"
+            "no interface of this machine has the address {address}, and `convoy run` fails without it; add it \
+             to an interface, or use an address that `ip address` lists"
         );
         self.warn(&text.span(), key, what);
     }
@@ -215,7 +215,7 @@ impl<'a> Checker<'a> {
         let value = value?;
         let core = *value.get_ref();
         if let Some(cores) = self.environment.cores().filter(|cores| !cores.contains(&core)) {
-            let what = format!("there is no core {core}; this machine has {}", in_ranges(&cores));
+            let what = format!("there is no core {core}; this machine has cores {}", in_ranges(&cores));
             self.add(&value.span(), key, what);
         }
         Some(core)
@@ -226,7 +226,7 @@ impl<'a> Checker<'a> {
         let mut seen = HashSet::new();
         for name in names.flatten() {
             if name.get_ref().trim().is_empty() {
-                self.add(&name.span(), key, "a name is needed");
+                self.add(&name.span(), key, "the name is empty");
             } else if !seen.insert(name.get_ref()) {
                 let what = format!("{:?} is used twice; names must differ", name.get_ref());
                 self.add(&name.span(), key, what);

@@ -60,7 +60,7 @@ fn what_the_machine_has_is_not_warned_of() {
 fn a_core_that_the_machine_lacks_is_an_error() {
     for kind in ["software", "multibuffer"] {
         let text = changed("kind = \"software\"", &format!("kind = \"{kind}\"\ncore = 99"));
-        let what = "a.toml:6:8: engine.core: there is no core 99; this machine has 0-1";
+        let what = "a.toml:6:8: engine.core: there is no core 99; this machine has cores 0-1";
         assert_eq!(refusal(&text), what);
     }
 }
@@ -75,8 +75,7 @@ fn an_unknown_user_is_an_error() {
 #[test]
 fn a_device_for_the_tun_that_is_another_interface_is_an_error() {
     let text = refusal(&changed("\"convoy0\"", "\"wan0\""));
-    let what =
-        "a.toml:10:10: port.device: there is an interface \"wan0\" already, and it is not a TUN interface";
+    let what = "a.toml:10:10: port.device: the interface \"wan0\" exists and is not a TUN interface";
     assert!(text.starts_with(what) && text.contains("convoy0"), "{text}");
 }
 
@@ -96,7 +95,7 @@ fn a_link_that_is_narrower_than_the_mtu_is_warned_of() {
 #[test]
 fn an_interface_that_may_come_later_is_warned_of() {
     let text = told(&changed("kind = \"udp\"", "kind = \"af_packet\"\ninterface = \"wan1\""));
-    let what = "a.toml:16:13: port.interface: there is no interface \"wan1\" now, and `convoy run` fails until there is; this \
+    let what = "a.toml:16:13: port.interface: there is no interface \"wan1\", and `convoy run` fails without it; this \
                 machine has wan0, convoy0\n";
     assert_eq!(text, what);
 }
@@ -104,14 +103,15 @@ fn an_interface_that_may_come_later_is_warned_of() {
 #[test]
 fn an_address_that_may_come_later_is_warned_of() {
     let text = told(&GOOD.replace("192.0.2.1\"", "192.0.2.7\""));
-    let what = "port.address: this machine does not have the address 192.0.2.7 now";
+    let what = "port.address: no interface of this machine has the address 192.0.2.7";
     assert!(text.lines().count() == 1 && text.starts_with("a.toml:16:12: ") && text.contains(what), "{text}");
     let any = GOOD
         .replace("192.0.2.1\"", "192.0.2.7\"")
         .replace("address = [\"192.0.2.7\"]", "address = [\"0.0.0.0\"]");
     let text = told(&any);
     assert!(
-        text.lines().count() == 1 && text.starts_with("a.toml:20:9: tunnel.local: this machine does"),
+        text.lines().count() == 1
+            && text.starts_with("a.toml:20:9: tunnel.local: no interface of this machine has"),
         "{text}"
     );
 }

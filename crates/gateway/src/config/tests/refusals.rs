@@ -8,9 +8,9 @@ fn errors_in_several_tables_are_told_at_once() {
     let text = changed("device = ", "devise = ").replace("kind = \"software\"", "kind = 7");
     let text = errors(&format!("{text}[schedular]\nwindow = 1\n"));
     for what in [
-        "site-a.toml:10:1: error: port.devise: there is no such key; did you mean \"device\"?",
+        "site-a.toml:10:1: error: port.devise: unknown key; did you mean \"device\"?",
         "site-a.toml:5:8: error: engine.kind: invalid type: integer `7`, expected a string",
-        "schedular: there is no such table; did you mean \"scheduler\"?",
+        "schedular: unknown table; did you mean \"scheduler\"?",
     ] {
         assert!(text.contains(what), "{text}");
     }
@@ -247,13 +247,13 @@ fn everything_that_is_wrong_is_told_at_once() {
     let told = Config::parse("site-a.toml", &text).expect_err("many errors").0;
     let shown: Vec<String> = told.iter().map(|it| format!("{} {}", it.key, it.what)).collect();
     let expected = [
-        "port.devise there is no such key; did you mean \"device\"?",
+        "port.devise unknown key; did you mean \"device\"?",
         "port.side invalid type: integer `7`, expected a string",
         "port.kind unknown \"udb\"; did you mean \"udp\"?",
         "tunnel.remote it is missing; add remote = \"192.0.2.2\"",
         "tunnel.encap unknown \"upd\"; did you mean \"udp\"?",
         "tunnel.esn invalid type: integer `1`, expected a boolean",
-        "tunnel.mod there is no such key; did you mean \"mode\"?",
+        "tunnel.mod unknown key; did you mean \"mode\"?",
         "tunnel.manual.spi_in SPI 0x00000001 is reserved",
     ];
     assert_eq!(shown.len(), expected.len(), "{shown:#?}");
