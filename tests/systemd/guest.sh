@@ -62,7 +62,7 @@ install -d -m 755 /etc/convoy
 (umask 077; marked docs/guide/site-to-site.md configuration >/etc/convoy/convoy.toml)
 # This guest's kernel has nf_tables without the inet family, which every distribution's kernel has.
 ! convoy run -c /etc/convoy/convoy.toml >refused 2>&1 || fail "a gateway runs although it cannot set its guard"
-grep -q 'cannot set it: .*guard = false in \[gateway\] does without' refused || fail "the reason is not told: $(cat refused)"
+grep -q 'cannot set the nftables table .*guard = false in \[gateway\]' refused || fail "the reason is not told: $(cat refused)"
 sed -i '1i [gateway]\nguard = false' /etc/convoy/convoy.toml
 marked docs/guide/site-to-site.md service >commands
 bash -e commands || fail "docs/guide/site-to-site.md's commands to start the service"

@@ -10,7 +10,7 @@ pub const POOL_FRAMES: (usize, usize, usize) = (8192, 512, 64);
 const BESIDE_FRAMES: usize = 8 << 20;
 /// What the rest of the gateway needs, in bytes: stacks of the other threads, the configuration,
 /// answers to clients.
-const BESIDE_WORKERS: usize = 32 << 20;
+const BESIDE_WORKERS: usize = 64 << 20;
 /// Packet memory, in chunks, for users with pools of their own beside the workers: calibration.
 const BESIDE_POOLS: usize = 512;
 

@@ -236,6 +236,7 @@ mod tests {
                 window: 32,
                 waiting: 8,
                 wait_ns: Buckets { buckets: vec![(None, 10 * scale)], sum: 1_000 * scale * scale },
+                ..SchedulerRow::default()
             }],
             drops: [("replayed".to_owned(), 6 * scale), ("unknown_spi".to_owned(), 9)].into(),
             ..Snapshot::default()

@@ -45,6 +45,7 @@ fn snapshot(second: u64) -> Snapshot {
         window: 32,
         waiting: 8,
         wait_ns: Buckets { buckets: vec![(None, second * 100)], sum: second * 150_000 },
+        ..SchedulerRow::default()
     };
     let total = |direction: &str, bytes: u64| TunnelRow {
         direction: direction.to_owned(),
