@@ -81,7 +81,7 @@ long_sequence_numbers() {
 }
 # The number of the last event of a side.
 last_event() { show events "$1" | python3 -c 'import json, sys; print(max([0] + [event["number"] for event in json.load(sys.stdin)]))'; }
-# happened SIDE NUMBER EVENT...: expects these events of the tunnel behind the one of this number, in order.
+# happened SIDE NUMBER EVENT...: expects these events of the tunnel behind the one of this number.
 happened() {
   local side=$1; shift
   for _ in $(seq 50); do show events "$side" >"$folder/events"; if are_events "$@"; then return; fi; sleep 0.1; done

@@ -354,8 +354,10 @@ mod tests {
         assert_eq!(ask(&path, Ask::Ping).expect("an answer"), Answer::Good);
         events.warn("twice");
         events.warn("twice");
-        let page = events.after(1);
-        assert_eq!(ask(&path, Ask::Events { after: 1 }).expect("an answer"), Answer::Events(page));
+        let answer = ask(&path, Ask::Events { after: 1 }).expect("an answer");
+        assert!(
+            matches!(answer, Answer::Events(page) if page.events.len() == 1 && page.events[0].number == 2)
+        );
         assert_eq!(ask(&path, Ask::Stop).expect("an answer"), Answer::Good);
         assert!(matches!(received.recv(), Ok(Order::Stop)));
         let worker = std::thread::spawn(move || {

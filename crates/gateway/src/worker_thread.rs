@@ -2,6 +2,7 @@
 //! with nothing lost.
 
 mod peers;
+mod telling;
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -13,20 +14,19 @@ use std::time::{Duration, Instant, SystemTime};
 use convoy_dataplane::costs::{CostModels, MeasuredCost};
 use convoy_dataplane::drop_watch::{Climb, DropWatch};
 use convoy_dataplane::ledger::{Ledger, Tally};
-use convoy_dataplane::pipeline::{EngineEvent, InstallError};
-use convoy_dataplane::worker::{Worker, WorkerEvent};
+use convoy_dataplane::pipeline::InstallError;
+use convoy_dataplane::worker::Worker;
 use convoy_engine::{EngineDescription, wipe_stack};
 use convoy_ike::state::ChildName;
 use convoy_ipsec::{
-    DropCounters, Expiry, LifetimeEvent, PathChange, PolicyChange, SaConfig, SaCursor, SaDirection, SaEnds,
-    SaNumber, SaView, Tables, TunnelId,
+    PolicyChange, SaConfig, SaCursor, SaDirection, SaEnds, SaNumber, SaView, Tables, TunnelId,
 };
 use convoy_port::{PortError, Prefix};
 
 use crate::assemble::{self, Installed};
 use crate::config::{Config, TunnelConfig};
-use crate::events::{self, Events, What};
-use crate::snapshot::{self, Snapshot};
+use crate::events::Events;
+use crate::snapshot::Snapshot;
 use crate::state::{self, Beginnings, Report, Reporter};
 use crate::survey::{STEP, SaNote, Survey, Surveyed};
 
@@ -205,7 +205,6 @@ impl WorkerThread {
     pub(crate) fn look_around(&mut self, events: &Events) {
         self.tell_events(events);
         self.watch_drops();
-        self.climbs.drain(..).for_each(|climb| events.dropped(&climb));
         self.report_numbers();
     }
 
@@ -258,70 +257,6 @@ impl WorkerThread {
             }
         }
         Ok(())
-    }
-
-    fn tell_events(&mut self, events: &Events) {
-        let worker = self.tables().worker();
-        for event in self.worker.take_events() {
-            match event {
-                WorkerEvent::Engine(event) => {
-                    let message = event.to_string();
-                    let what = match event {
-                        EngineEvent::Quarantined { engine, reason } => {
-                            What::EngineOut { engine, worker, reason }
-                        }
-                        EngineEvent::CameBack { engine } => What::EngineBack { engine, worker },
-                    };
-                    events.tell(what, message);
-                }
-                WorkerEvent::Lifetime(event) => self.tell_lifetime(events, &event),
-                WorkerEvent::Moved(change) => self.tell_move(events, &change),
-                WorkerEvent::PathMtu(PathChange { tunnel, peer, mtu }) => {
-                    let tunnel = self.shown_name(tunnel);
-                    let message = format!("tunnel {tunnel}: the path MTU to {peer} is {mtu} bytes");
-                    events.tell(What::PathMtu { tunnel, peer: peer.to_string(), mtu }, message);
-                }
-            }
-        }
-    }
-
-    fn tell_lifetime(&self, events: &Events, event: &LifetimeEvent) {
-        let LifetimeEvent { name, expiry, tunnel, .. } = event;
-        let sa = events::SaName {
-            tunnel: self.shown_name(*tunnel),
-            spi: name.spi,
-            direction: snapshot::direction(name.direction).to_owned(),
-        };
-        match expiry {
-            Expiry::Soft => events.tell(What::SaExpiring(sa), format!("SA {name}: soft lifetime reached")),
-            Expiry::Hard => {
-                let message = format!("SA {name}: hard lifetime reached; it no longer carries packets");
-                events.tell(What::SaExpired(sa), message);
-            }
-        }
-    }
-
-    /// The name of a tunnel; empty while it has none.
-    fn shown_name(&self, tunnel: TunnelId) -> String {
-        self.name_of(tunnel).map(Cow::into_owned).unwrap_or_default()
-    }
-
-    /// Starts a survey of all counters if packets were dropped of which the operator should be
-    /// warned.
-    fn watch_drops(&mut self) {
-        let pipeline = self.worker.pipeline();
-        let now_ns = pipeline.clock().now_ns();
-        if self.survey.is_none() && self.drop_watch.is_due(now_ns, pipeline.ipsec().tables.drops().met()) {
-            self.survey = Some(Survey::of_totals(pipeline.ipsec().tables.drops().clone()));
-        }
-    }
-
-    /// Finds the dropped packets of which the operator is to be warned. The totals have been updated since `all` was counted,
-    /// so that no drop of a tunnel is taken for one of none.
-    fn find_climbs(&mut self, all: &DropCounters) {
-        let drops = self.ledger.drops(all);
-        let now_ns = self.worker.pipeline().clock().now_ns();
-        self.climbs.extend(self.drop_watch.look(now_ns, drops));
     }
 
     /// Reports the state of this worker step by step from now on. A survey in progress is

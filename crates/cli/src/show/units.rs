@@ -37,8 +37,8 @@ pub(crate) fn time(seconds: f64) -> String {
 pub(crate) fn utc(seconds: f64) -> String {
     let seconds = seconds.max(0.0) as u64;
     let (days, of_day) = (seconds / 86_400, seconds % 86_400);
-    // Years begin in March here, so that a leap day is the last of its year (Hinnant, "chrono-Compatible
-    // Low-Level Date Algorithms").
+    // Years begin in March here, so that a leap day is the last of its year (Hinnant,
+    // "chrono-Compatible Low-Level Date Algorithms").
     let days = days + 719_468;
     let (era, day) = (days / 146_097, days % 146_097);
     let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;

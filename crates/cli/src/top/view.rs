@@ -1,12 +1,14 @@
 //! Draws `convoy top`.
 
+mod table;
+
 use std::collections::VecDeque;
 
 use ratatui::Frame;
-use ratatui::layout::{Alignment, Constraint, Layout, Rect};
+use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Style, Stylize};
-use ratatui::text::{Line, Text};
-use ratatui::widgets::{Cell, Paragraph, RenderDirection, Row, Sparkline, Table, TableState};
+use ratatui::text::Line;
+use ratatui::widgets::{Paragraph, RenderDirection, Sparkline};
 
 use super::details;
 use super::model::{History, Model};
@@ -14,7 +16,9 @@ use super::picture::{DropLine, EngineLine, TunnelLine, WindowLine};
 use super::state::{Page, State};
 use crate::rates::{Rate, Ways};
 use crate::show::units::{short, time};
-use crate::table::{fit, folded, shortened};
+use crate::table::{folded, shortened};
+use table::Kind::{Name, Number, Word};
+use table::draw_table;
 
 /// Width of the numbers before a sparkline.
 const NUMBERS: u16 = 49;
@@ -261,57 +265,6 @@ fn draw_drops(frame: &mut Frame<'_>, area: Rect, lines: &[DropLine]) {
         if is_now { Style::new().fg(Color::Yellow) } else { Style::new() }
     };
     draw_table(frame, area, &columns, lines.iter().map(row).collect(), None, &is_now);
-}
-
-/// What a column has.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    /// Names, which lose their middle where the area is too narrow.
-    Name,
-    Word,
-    /// They are aligned to the right.
-    Number,
-}
-
-use Kind::{Name, Number, Word};
-
-/// A header, what is below it, and the least width.
-type Column = (&'static str, Kind, usize);
-
-/// Draws rows below a header. Rows without room are left out, but for the selected one.
-fn draw_table(
-    frame: &mut Frame<'_>,
-    area: Rect,
-    columns: &[Column],
-    mut rows: Vec<Vec<String>>,
-    selected: Option<usize>,
-    style: &dyn Fn(usize) -> Style,
-) {
-    let width_of = |at: usize| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0);
-    let mut widths: Vec<usize> =
-        columns.iter().enumerate().map(|(at, (_, _, least))| width_of(at).max(*least)).collect();
-    let gaps = 2 * columns.len().saturating_sub(1);
-    let room = usize::from(area.width).saturating_sub(gaps);
-    fit(&mut widths, &|at| columns[*at].1 == Name, room);
-    for row in &mut rows {
-        for (at, text) in row.iter_mut().enumerate().filter(|(at, _)| columns[*at].1 == Name) {
-            *text = shortened(text, widths[at]);
-        }
-    }
-    let cell = |text: String, (_, kind, _): &Column| {
-        let alignment = if *kind == Number { Alignment::Right } else { Alignment::Left };
-        Cell::from(Text::from(text).alignment(alignment))
-    };
-    let line = |cells: Vec<String>| {
-        Row::new(cells.into_iter().zip(columns).map(|(text, column)| cell(text, column)))
-    };
-    let header = line(columns.iter().map(|(name, ..)| (*name).to_owned()).collect());
-    let rows = rows.into_iter().enumerate().map(|(at, row)| line(row).style(style(at)));
-    let table = Table::new(rows, widths.iter().map(|width| Constraint::Length(*width as u16)))
-        .header(header.style(Style::new().bold().underlined()))
-        .column_spacing(2)
-        .row_highlight_style(Style::new().reversed());
-    frame.render_stateful_widget(table, area, &mut TableState::new().with_selected(selected));
 }
 
 /// The last line: the filter, the order, and the most important keys.

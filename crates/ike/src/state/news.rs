@@ -61,8 +61,8 @@ impl State {
         Some(self.installed(newest)?.id.spi)
     }
 
-    /// Tells that a tunnel, or one of its resources, has no outbound SA any more, if this one, which
-    /// is removed, was the last.
+    /// Tells that a tunnel, or one of its resources, has no outbound SA any more, if this one,
+    /// which is removed, was the last.
     pub(super) fn tell_gone(&self, gone: &Installed, backend: &mut dyn Backend) {
         let is_way_out = gone.direction == SaDirection::Outbound && gone.is_told;
         let is_last = || !self.ways_out(gone.tunnel).any(|other| other.resource == gone.resource);
