@@ -67,7 +67,8 @@ def is_near(shown, expected):
 def check_overview(width, height):
     lines = wait_for("every tunnel with its rates", lambda lines: lines if tunnels(lines) else None)
     assert len(lines) == height and all(len(line) <= width for line in lines), lines
-    # A line that is broken would leave a row without its last columns, or a number without its head.
+    # A line that is broken would leave a row without its last columns, or a number without its
+    # head.
     rows = tunnels(lines)
     columns = 8 if width < 120 else 11
     assert all(len(row) == columns for row in rows), rows

@@ -1,4 +1,5 @@
-//! What a worker's thread tells the operator: events of engines, SAs and paths, and dropped packets.
+//! What a worker's thread tells the operator: events of engines, SAs and paths, and dropped
+//! packets.
 
 use std::borrow::Cow;
 

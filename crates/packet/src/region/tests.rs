@@ -32,11 +32,11 @@ fn what_no_region_can_have_is_told_with_both_sizes() {
     let error = FramePool::in_region(chunks, 0, 0).err().expect("one chunk is nobody's");
     assert_eq!(error, RegionError::Full { need: chunks * 2, have: Region::of_process().bytes() >> 20 });
     let words = error.to_string();
-    assert!(words.contains("no piece of that size is free"), "{words}");
+    assert!(words.contains("has no free block of"), "{words}");
     let error = Region::map((MOST_CHUNKS + 1) * CHUNK_BYTES, true).err().expect("too large");
     assert_eq!(
         error.to_string(),
-        "131072 MiB of packet memory were asked for, and a process has at most 131072 MiB"
+        "131072 MiB of packet memory were requested, and a process can have at most 131072 MiB"
     );
 }
 
