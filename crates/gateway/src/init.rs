@@ -2,7 +2,7 @@
 //!
 //! A [`Draft`] takes what an operator says, one [`Field`] at a time, and refuses what does not fit
 //! the rest. Once it is complete it is a [`Plan`], whose [`files`] are made with random
-//! [`Secrets`]. [`check`] reads them as a gateway does, [`write`] puts them in their places.
+//! [`Secrets`]. [`check`] reads them as a gateway does, [`write()`] puts them in their places.
 
 mod draft;
 mod files;

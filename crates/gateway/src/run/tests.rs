@@ -394,7 +394,10 @@ fn a_reload_tells_what_became_of_each_tunnel_and_what_was_wrong() {
     assert!(refused.starts_with("reload: ") && refused.contains("t3"), "{told:?}");
     assert_eq!(
         reload,
-        &format!("reload: {}", ReloadReport { stayed: 0, came: 2, went: 2, ..ReloadReport::default() })
+        &format!(
+            "reload of tunnels: {}",
+            ReloadReport { stayed: 0, came: 2, went: 2, ..ReloadReport::default() }
+        )
     );
     assert!(
         rekeyed.starts_with("tunnel t1 was rekeyed: peer 192.0.2.2:4501, SPI out 0x00200001"),
