@@ -1,7 +1,7 @@
 //! `convoy top`: a running gateway on the whole terminal.
 //!
 //! A thread asks the gateway for its state and sends the answers ([`poll_gateway`]). The
-//! [model](model::Model) takes them, keys change the [state](state::State), and the [view](view)
+//! [model](model::Model) takes them, keys change the [state](state::State), and the [view]
 //! draws both.
 
 mod details;
