@@ -254,7 +254,7 @@ pub(crate) struct ExplainArgs {
     /// It may not be fragmented; IPv6 packets never may
     #[arg(long)]
     pub(crate) df: bool,
-    /// The interface on which it arrives, by its `[[interface]]`, if not the port that tunnels share
+    /// The `[[interface]]` on which it arrives, if not the port that tunnels share
     #[arg(long, value_name = "NAME")]
     pub(crate) interface: Option<String>,
     /// Print JSON

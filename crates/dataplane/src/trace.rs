@@ -1,6 +1,6 @@
 //! Packet traces: real packets, followed through the stages of one worker with times.
 //!
-//! A [`Tracer`] exists only while an operator traces. It recognizes a packet by its frame, which
+//! A tracer exists only while an operator traces. It recognizes a packet by its frame, which
 //! stays the same from the port where the packet arrives to the one where it leaves. Each stage
 //! tells the tracer of all its packets at once, and the tracer picks those that it follows.
 
