@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The Prometheus rules and the Grafana dashboard of the packages: promtool's tests of each alert,
-# and each query on a Prometheus that scrapes two gateways at work, where a tunnel of one has no
-# keys. Needs root.
+# and each query on a Prometheus that scrapes two gateways at work, where one tunnel of one has no
+# keys and another a peer whose name does not resolve. Needs root.
 # usage: dashboards.sh CONVOY
 set -euo pipefail
 convoy=$(realpath "$1")
@@ -23,6 +23,20 @@ stop_gateways
 sed -i "s|^\[gateway\]|&\ncharon = \"$work/charon.sock\"|" "$work/site-1.toml"
 printf '[[interface]]\nname = "ipsec-b"\nif_id = 42\n' >>"$work/site-1.toml"
 sed -i 's|^metrics = .*|metrics = "192.0.2.2:9464"|' "$work/site-2.toml"
+cat >>"$work/site-2.toml" <<CONF
+[[tunnel]]
+name = "without-peer"
+local = "192.0.2.2"
+remote = "nobody.invalid"
+local_ts = ["10.2.0.0/24"]
+remote_ts = ["10.8.0.0/24"]
+esp_proposal = "aes128gcm16"
+[tunnel.manual]
+spi_in = 0x2001
+spi_out = 0x2002
+key_in = "$("$convoy" genkey aes128gcm16)"
+key_out = "$("$convoy" genkey aes128gcm16)"
+CONF
 printf '[[tunnel]]\nname = "without-keys"\nremote_ts = ["10.9.0.0/24"]\n' >>"$work/site-2.toml"
 begin_gateways
 start ping-a.log $a ping -i 0.1 10.2.0.1
@@ -35,7 +49,7 @@ scrape_configs:
     static_configs: [{targets: ["127.0.0.1:9464", "192.0.2.2:9464"]}]
 CONF
 start prometheus.log $a prometheus --config.file="$work/prometheus.yml" --storage.tsdb.path="$work/tsdb" --web.listen-address=127.0.0.1:9090
-asks() { ip netns exec $a python3 tests/dashboards.py http://127.0.0.1:9090 "$1" ConvoyCharonDisconnected ConvoyTunnelWithoutSa; }
+asks() { ip netns exec $a python3 tests/dashboards.py http://127.0.0.1:9090 "$1" ConvoyCharonDisconnected ConvoyPeerNameUnresolved ConvoyTunnelWithoutSa; }
 for _ in $(seq 300); do ! ip netns exec $a curl -sf http://127.0.0.1:9090/-/ready >/dev/null || break; sleep 0.1; done
 asks "$dashboard" || { tail -n 5 "$work"/*.log >&2; fail "queries are wrong"; }
 # The check itself: a metric that is not there, and a query that returns nothing.

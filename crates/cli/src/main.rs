@@ -20,6 +20,7 @@ mod rates;
 mod reference;
 mod replay;
 mod run;
+mod secret;
 mod show;
 mod sim;
 mod summary;

@@ -1,8 +1,7 @@
 //! Traced packets as a pcapng file: each as it arrived and as it left, with its trace as comment.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -11,6 +10,7 @@ use convoy_gateway::trace::TraceRow;
 
 use super::text;
 use crate::Failure;
+use crate::secret::secret_file;
 
 /// The interfaces of the file, by the side on which a packet is.
 const INTERFACES: [&str; 2] = ["inside", "outside"];
@@ -24,8 +24,8 @@ pub(super) struct Traces {
 impl Traces {
     /// Creates the file. Only its owner may read it, since it has packets unencrypted.
     pub(super) fn create(path: &Path) -> Result<Self, Failure> {
-        let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path);
-        let writer = file.and_then(|file| AnnotatedWriter::new(BufWriter::new(file), INTERFACES));
+        let writer =
+            secret_file(path).and_then(|file| AnnotatedWriter::new(BufWriter::new(file), INTERFACES));
         let file = writer.map_err(|error| failed(path, &error))?;
         Ok(Self { path: path.to_owned(), file })
     }

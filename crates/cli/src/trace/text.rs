@@ -61,17 +61,27 @@ fn stage(stage: &StageRow, row: &TraceRow) -> String {
         StageRow::Classify => format!("classified: tunnel {}, worker {}", row.tunnel, row.worker),
         StageRow::Bypass => "policy lets it pass unprotected".to_owned(),
         StageRow::Acquire => "waits for an SA that charon negotiates".to_owned(),
-        StageRow::Window { waiting, in_line: 0 } => format!("enters the window behind {waiting} packets"),
-        StageRow::Window { in_line, .. } => format!("waits before the full window behind {in_line} packets"),
+        StageRow::Window { waiting: 0, in_line: 0 } => "enters the empty window".to_owned(),
+        StageRow::Window { waiting, in_line: 0 } => {
+            format!("enters the window behind {}", counted(*waiting, "packet"))
+        }
+        StageRow::Window { in_line, .. } => {
+            format!("waits before the full window behind {}", counted(*in_line, "packet"))
+        }
         StageRow::Train { engine, packets, sas, wait_ns, processing_ns } => format!(
-            "to engine {engine} in a train of {packets} packets of {sas} SAs, predicted {wait_ns} ns wait + \
-             {processing_ns} ns"
+            "to engine {engine} in a train of {} of {}, predicted {wait_ns} ns wait + {processing_ns} ns",
+            counted(*packets, "packet"),
+            counted(*sas, "SA")
         ),
         StageRow::Engine { is_good: true } => "the engine is done".to_owned(),
         StageRow::Engine { is_good: false } => "the engine is done: refused".to_owned(),
         StageRow::Order => "released in order".to_owned(),
         StageRow::End => end(row),
     }
+}
+
+fn counted(count: usize, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
 /// How a packet ended.

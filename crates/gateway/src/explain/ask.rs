@@ -22,6 +22,8 @@ pub(super) struct Serving {
     pub(super) worker: u16,
     /// The outbound SA in use.
     pub(super) sa: Option<SaView>,
+    /// Whether there is none because the peer's address is not known yet.
+    pub(super) has_no_peer: bool,
     /// How the packet fits it.
     pub(super) fit: Option<Result<Fit, DropReason>>,
     pub(super) inbound: Vec<SaView>,
@@ -77,6 +79,7 @@ fn serve(thread: &mut WorkerThread, tunnel: TunnelId, supposed: &Supposed) -> Se
     let sas: Vec<SaView> = tables.sas_of(tunnel).collect();
     let (outbound, inbound): (Vec<SaView>, Vec<SaView>) =
         sas.into_iter().partition(|view| view.name.direction == SaDirection::Outbound);
+    let has_no_peer = outbound.iter().any(|view| view.name.remote.is_unspecified());
     let sa = outbound.into_iter().find(|view| view.is_current);
     let fit = sa.as_ref().map(|sa| tables.fit(sa.index, supposed));
     let (number, lost) = (tables.worker(), tables.dropped_without_sa_by(tunnel));
@@ -97,5 +100,5 @@ fn serve(thread: &mut WorkerThread, tunnel: TunnelId, supposed: &Supposed) -> Se
     let engines: Vec<EngineView> = engines.collect();
     let bound = sa.as_ref().and_then(|sa| stage.bound_to(sa.index));
     let inline_by = bound.map(|engine| stage.engines().description(engine).name.clone());
-    Serving { worker: number, sa, fit, inbound, lost, engines, port, inline_by }
+    Serving { worker: number, sa, has_no_peer, fit, inbound, lost, engines, port, inline_by }
 }

@@ -29,6 +29,11 @@ pub(super) fn serving(told: &mut Explanation, config: &Config, serving: &Serving
 }
 
 fn without_sa(told: &mut Explanation, config: &Config, serving: &Serving) {
+    if serving.has_no_peer {
+        let reason = DropReason::OutboundNoPeer;
+        told.dropped(reason);
+        return told.fault("sa", format!("{reason}: {}", meaning(reason)));
+    }
     let lost = match serving.lost {
         0 => String::new(),
         lost => format!("; {lost} packets were dropped for this reason"),

@@ -8,7 +8,7 @@ use crate::job::SaIndex;
 use crate::path_mtu::LEAST_V6;
 use crate::sa_config::Mode;
 use crate::selector::Selector;
-use crate::spd::Action;
+use crate::spd::{Action, Policy, PolicyPlace};
 
 /// A packet that might come from the inside.
 #[derive(Clone, Copy, Debug)]
@@ -53,25 +53,25 @@ impl Tables {
     /// The policies that select a packet from the inside, in order; the first decides. The work
     /// grows with the number of policies.
     pub fn policies_of(&self, flow: &FlowKey) -> Vec<PolicyView> {
-        let selects = |view: &PolicyView| {
-            let policy = &view.policy;
+        let selects = |policy: &Policy| {
             policy.interface == flow.interface()
                 && policy.is_outbound()
                 && policy.selector.matches_outbound(flow)
         };
-        self.policies().filter(selects).collect()
+        let selecting = self.spd.policies(None).filter(|(_, _, policy)| selects(policy));
+        selecting.map(|(_, slot, policy)| self.policy_view(slot, policy)).collect()
     }
 
     /// Policies that protect a similar packet, at most `most`, and why they do not select this
     /// one. The work grows with the number of policies.
     pub fn near_misses(&self, flow: &FlowKey, most: usize) -> Vec<(PolicyView, Miss)> {
-        let near = |view: PolicyView| {
-            let is_protecting = matches!(view.policy.action, Action::Protect(_));
-            let is_here = view.policy.interface == flow.interface() && is_protecting;
-            let miss = if is_here { miss(&view.policy.selector, flow) } else { None };
-            miss.map(|miss| (view, miss))
+        let near = |(_, slot, policy): (PolicyPlace, u32, &Policy)| {
+            let is_protecting = matches!(policy.action, Action::Protect(_));
+            let is_here = policy.interface == flow.interface() && is_protecting;
+            let miss = if is_here { miss(&policy.selector, flow) } else { None };
+            miss.map(|miss| (self.policy_view(slot, policy), miss))
         };
-        self.policies().filter_map(near).take(most).collect()
+        self.spd.policies(None).filter_map(near).take(most).collect()
     }
 
     /// How a packet would fit an outbound SA of this worker.

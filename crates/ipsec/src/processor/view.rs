@@ -214,7 +214,7 @@ impl Tables {
     pub fn sas_of(&self, tunnel: TunnelId) -> impl Iterator<Item = SaView> + '_ {
         let number = self.tunnels.find(tunnel).into_iter();
         let indices = number.flat_map(|number| {
-            let outbound = self.tunnels.outbound(number).iter().map(|id| SaIndex::from(*id));
+            let outbound = self.tunnels.all_outbound(number).into_iter().map(SaIndex::from);
             outbound.chain(self.tunnels.inbound(number).iter().map(|id| SaIndex::from(*id)))
         });
         indices.filter_map(|index| self.view(index))
@@ -244,10 +244,12 @@ impl Tables {
         &self,
         place: Option<PolicyPlace>,
     ) -> impl Iterator<Item = (PolicyPlace, PolicyView)> + '_ {
-        self.spd.policies(place).map(|(place, slot, policy)| {
-            let PolicyUse { packets, bytes } = self.uses[slot as usize];
-            (place, PolicyView { policy: policy.clone(), packets, bytes })
-        })
+        self.spd.policies(place).map(|(place, slot, policy)| (place, self.policy_view(slot, policy)))
+    }
+
+    pub(super) fn policy_view(&self, slot: u32, policy: &Policy) -> PolicyView {
+        let PolicyUse { packets, bytes } = self.uses[slot as usize];
+        PolicyView { policy: policy.clone(), packets, bytes }
     }
 
     fn view(&self, index: SaIndex) -> Option<SaView> {
