@@ -7,16 +7,17 @@ set -euo pipefail
 convoy=$(realpath "$1") plugin=$(realpath "$2") pattern=${3:-}
 cd "$(dirname "$0")/.."
 python=target/test-venv/bin/python
-passed=0 failed=0 count=0 logs=$(mktemp -d)
+passed=0 failed=() count=0 logs=$(mktemp -d)
 declare -A names=() began=()
 trap 'kill "${!names[@]}" 2>/dev/null || true; wait; rm -rf "$logs"' EXIT
 trap 'exit 130' INT TERM HUP
 finish() { # waits for one
   local pid status=0 word=passed
   wait -n -p pid "${!names[@]}" || status=$?
-  if [ $status = 0 ]; then passed=$((passed + 1)); else failed=$((failed + 1)) word=FAILED; fi
+  local log="$logs/${began[$pid]% *}"
+  if [ $status = 0 ]; then passed=$((passed + 1)); else failed+=("$log ${names[$pid]}") word=FAILED; fi
   echo "=== $word in $((SECONDS - ${began[$pid]#* })) s: ${names[$pid]}"
-  cat "$logs/${began[$pid]% *}"
+  cat "$log"
   unset "names[$pid]"
 }
 begin() { # name command...
@@ -136,5 +137,10 @@ fi
 alone "what port af_packet costs: CPU when idle, system calls a packet, counted by the kernel" tests/ports.sh "$convoy" af_packet
 run "the tunnel over udp, IPv4, on a UDP port of its own" env UDP_PORT=5500 tests/outer.sh "$convoy" udp 4
 while [ ${#names[@]} -gt 0 ]; do finish; done
-echo "system tests: $passed passed, $failed failed"
-[ "$failed" = 0 ]
+# Whoever sees only the end of the output learns what failed, and by which check.
+for test in "${failed[@]}"; do
+  echo "=== FAILED: ${test#* }"
+  tail -n 8 "${test%% *}"
+done
+echo "system tests: $passed passed, ${#failed[@]} failed"
+[ ${#failed[@]} = 0 ]
