@@ -166,7 +166,7 @@ impl Ipsec {
         for id in inbound.roamed.drain(..) {
             let Some(cold) = tables.sad.inbound.cold(id.0) else { continue };
             let (peer, tunnel) = (cold.common.facts.peer(), cold.common.tunnel);
-            for sa in tables.tunnels.all_outbound(tunnel) {
+            for sa in tables.tunnels.outbound(tunnel) {
                 let Some(ends) = tables.ends(sa.into()) else { continue };
                 let encap = ends.encap.map(|encap| UdpEncap { remote_port: peer.port(), ..encap });
                 upkeep.move_sa(tables, sa.into(), &SaEnds { remote: peer.ip(), encap, ..ends });

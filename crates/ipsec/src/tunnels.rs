@@ -174,11 +174,6 @@ impl Tunnels {
         }
     }
 
-    /// All its outbound SAs, the current one last.
-    pub(crate) fn outbound(&self, number: u32) -> &[OutboundId] {
-        &self.list[number as usize].outbound
-    }
-
     /// Makes `sa` the current one.
     pub(crate) fn add_outbound(&mut self, number: u32, sa: OutboundId) {
         self.list[number as usize].outbound.push(sa);
@@ -207,7 +202,7 @@ impl Tunnels {
     }
 
     /// All its outbound SAs, also those that protect nothing yet.
-    pub(crate) fn all_outbound(&self, number: u32) -> Vec<OutboundId> {
+    pub(crate) fn outbound(&self, number: u32) -> Vec<OutboundId> {
         let Tunnel { outbound, parked, .. } = &self.list[number as usize];
         outbound.iter().chain(parked).copied().collect()
     }

@@ -214,7 +214,7 @@ impl Tables {
     pub fn sas_of(&self, tunnel: TunnelId) -> impl Iterator<Item = SaView> + '_ {
         let number = self.tunnels.find(tunnel).into_iter();
         let indices = number.flat_map(|number| {
-            let outbound = self.tunnels.all_outbound(number).into_iter().map(SaIndex::from);
+            let outbound = self.tunnels.outbound(number).into_iter().map(SaIndex::from);
             outbound.chain(self.tunnels.inbound(number).iter().map(|id| SaIndex::from(*id)))
         });
         indices.filter_map(|index| self.view(index))
