@@ -106,7 +106,7 @@ ok "installed by one command; also $(grep -c '^Setting up' "$work/apt.log") pack
 runs() {
   local at=$1 what=$2; shift 2
   ip netns exec $ns "$@" chroot "$at" /usr/bin/convoy run -c /etc/convoy/convoy.toml >"$work/gateway.log" 2>&1 & gateway=$!
-  for _ in $(seq 200); do ! grep -q ' ready' "$work/gateway.log" || break; sleep 0.1; done
+  for _ in $(seq 600); do ! grep -q ' ready' "$work/gateway.log" || break; sleep 0.1; done
   grep -q ' ready' "$work/gateway.log" || fail "$what does not start: $(cat "$work/gateway.log")"
   [ "$(stat -c %u "/proc/$gateway")" != 0 ] || fail "$what runs as root"
   chroot "$at" /usr/bin/convoy show sa >"$work/shown" || fail "$what does not answer: $(cat "$work/shown")"
