@@ -80,6 +80,7 @@ alone "scrapers at a gateway of ten thousand tunnels: pings and memory" tests/sc
 run "metrics: Prometheus' own parser, clients that mean harm" tests/metrics.sh "$convoy"
 run "Prometheus' rules and Grafana's dashboard: each alert by promtool, each query on a scrape of two gateways" tests/dashboards.sh "$convoy"
 run "what an operator looks at: log, show, events, warnings" tests/operation.sh "$convoy"
+run "a log in JSON: start, reloads, stop, errors of every kind, a killed helper" tests/log-format.sh "$convoy"
 run "convoy top in tmux at two sizes: rates, keys, a gateway that stops and comes back" tests/top.sh "$convoy"
 run "twelve faults between two gateways, named by explain and by trace; the keys for Wireshark" tests/explain.sh "$convoy"
 run "routes: a full tunnel, and what every exit leaves" tests/routes.sh "$convoy"

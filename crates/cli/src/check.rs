@@ -45,12 +45,12 @@ pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
 
 /// Loads the configuration of a gateway that is to start on this machine.
 pub(crate) fn load(path: &Path) -> Result<Config, Failure> {
-    Config::load(path).map_err(|errors| Failure::Config(errors.to_string()))
+    Config::load(path).map_err(Failure::Problems)
 }
 
 /// Loads a configuration for a command that opens none of its ports.
 pub(crate) fn load_for_any_machine(path: &Path) -> Result<Config, Failure> {
-    Config::load_for_any_machine(path).map_err(|errors| Failure::Config(errors.to_string()))
+    Config::load_for_any_machine(path).map_err(Failure::Problems)
 }
 
 fn tell(warnings: &[Problem]) {

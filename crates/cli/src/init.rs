@@ -100,7 +100,7 @@ pub(crate) fn run(args: &InitArgs) -> Result<(), Failure> {
     })?;
     let trees = trees(&plan, &secrets, args.out.as_deref())?;
     for (tree, environment) in trees.iter().zip([environment, &Nowhere]) {
-        let warnings = init::check(tree, environment).map_err(|error| Failure::Config(error.to_string()))?;
+        let warnings = init::check(tree, environment).map_err(Failure::Problems)?;
         warnings.iter().for_each(|warning| eprintln!("{warning}"));
     }
     init::write(&trees, args.force).map_err(|error| Failure::Failed(error.to_string()))?;

@@ -29,11 +29,13 @@ mod top;
 mod trace;
 mod unblock;
 
+use std::fmt;
 use std::process::ExitCode;
 
 use clap::Parser;
 
 use args::{Cli, Command, LogFormat};
+use convoy_gateway::config::ConfigErrors;
 use convoy_gateway::genkey::GenkeyError;
 
 /// Exit status for wrong usage or configuration, like clap's.
@@ -41,17 +43,28 @@ const USAGE: u8 = 2;
 
 /// Why a command failed.
 pub(crate) enum Failure {
-    /// The configuration or the usage is wrong.
+    /// The usage is wrong, or what a configuration is used for.
     Config(String),
+    /// The configuration has errors.
+    Problems(ConfigErrors),
     /// The command failed.
     Failed(String),
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Config(text) | Self::Failed(text) => f.write_str(text),
+            Self::Problems(errors) => errors.fmt(f),
+        }
+    }
 }
 
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) if error.use_stderr() && log::is_json_asked_for(std::env::args_os()) => {
-            log::fatal(LogFormat::Json, &error.to_string());
+            log::usage(LogFormat::Json, &error.to_string());
             return ExitCode::from(USAGE);
         }
         Err(error) => error.exit(),
@@ -85,11 +98,15 @@ fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failure::Config(text)) => {
-            log::fatal(log_format, &text);
+            log::usage(log_format, &text);
+            ExitCode::from(USAGE)
+        }
+        Err(Failure::Problems(errors)) => {
+            log::problems(log_format, &errors);
             ExitCode::from(USAGE)
         }
         Err(Failure::Failed(text)) => {
-            log::fatal(log_format, &format!("convoy: {text}"));
+            log::fatal(log_format, &text);
             ExitCode::FAILURE
         }
     }

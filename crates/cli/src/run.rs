@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel, sync_channel};
 
-use convoy_gateway::config::{self, Config, Nowhere, OnStop};
+use convoy_gateway::config::{self, Config, ConfigErrors, Nowhere, OnStop};
 use convoy_gateway::control::ControlServer;
 use convoy_gateway::events::{Events, What};
 use convoy_gateway::helper::{Helper, HelperError};
@@ -28,7 +28,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     warn(&config);
     if config.ports.is_empty() {
         let what = "there is no [[port]]; a gateway needs one inside and one outside";
-        return Err(Failure::Config(format!("{}: error: {what}", args.config.display())));
+        return Err(Failure::Problems(ConfigErrors::whole_file(&path.display().to_string(), what)));
     }
     let _lock = Lock::take(&config.control).map_err(|error| failed(&error))?;
     let helper = Arc::new(start_helper(&path, &config, args.log_format).map_err(|error| failed(&error))?);
@@ -62,7 +62,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
 /// Logs the configuration's warnings.
 fn warn(config: &Config) {
     let (told, rest) = config::told(&config.warnings);
-    told.into_iter().for_each(|warning| tracing::warn!("{}", warning.in_one_line()));
+    told.into_iter().for_each(config::log);
     rest.into_iter().for_each(|rest| tracing::warn!("{rest}"));
 }
 
@@ -169,10 +169,12 @@ fn listen_to_signals(load: Load, orders: Sender<Order>, events: Events) -> std::
 /// Reads the configuration for a reload by the helper, since the gateway's user may not open it.
 fn load_by(path: &Path, helper: &Arc<Helper>) -> Load {
     let (path, helper) = (path.to_owned(), Arc::clone(helper));
+    let name = path.display().to_string();
     Arc::new(move || {
-        let file = helper.configuration().map_err(|error| format!("{}: {error}", path.display()))?;
+        let refused = |error: HelperError| ConfigErrors::whole_file(&name, &error.to_string());
+        let file = helper.configuration().map_err(refused)?;
         // Its ports are open, and an interface that is briefly absent is no reason to refuse a
         // reload.
-        Config::read(&path, file, &Nowhere).map(Box::new).map_err(|errors| errors.to_string())
+        Config::read(&path, file, &Nowhere).map(Box::new)
     })
 }

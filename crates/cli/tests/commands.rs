@@ -103,6 +103,36 @@ fn a_log_in_json_has_no_line_that_is_not() {
 }
 
 #[test]
+fn each_error_of_a_configuration_is_a_line_of_json_with_its_place() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [good, _] = both_sites(folder.path());
+    append(&good, &ports("1", "speed = 9\n"));
+    let wrong = std::fs::read_to_string(&good).expect("readable").replace("aes128gcm16", "aes128gcm17");
+    std::fs::write(&good, wrong).expect("writable");
+    let refused = convoy(&["run", "--log-format", "json", "-c", as_str(&good)]);
+    assert_eq!((refused.status.code(), text(&refused.stdout)), (Some(2), String::new()));
+    let lines: Vec<serde_json::Value> =
+        text(&refused.stderr).lines().map(|line| serde_json::from_str(line).expect(line)).collect();
+    for (line, (key, place)) in lines.iter().zip([("tunnel.esp_proposal", 7), ("port.speed", 20)]) {
+        assert_eq!((&line["file"], &line["key"]), (&as_str(&good).into(), &key.into()), "{line}");
+        assert_eq!((&line["line"], &line["level"]), (&place.into(), &"ERROR".into()), "{line}");
+        assert!(line["message"].as_str().is_some_and(|what| what.contains(key) && !what.contains('\n')));
+    }
+    assert_eq!(lines.len(), 2, "{lines:?}");
+}
+
+#[test]
+fn a_command_with_json_that_fails_says_why_on_stderr_alone() {
+    let control = ["--control", "/nowhere/convoy.sock", "--json"];
+    let explain = ["explain", "10.1.0.1", "10.2.0.1"];
+    for arguments in [&["show"][..], &["show", "tunnel"], &["show", "events"], &explain, &["trace"]] {
+        let failed = convoy(&[arguments, &control].concat());
+        assert_eq!((failed.status.code(), text(&failed.stdout)), (Some(1), String::new()), "{arguments:?}");
+        assert!(text(&failed.stderr).starts_with("convoy: no gateway answers at"), "{arguments:?}");
+    }
+}
+
+#[test]
 fn an_error_that_nobody_reads_is_still_told_by_the_exit_status() {
     let (reader, writer) = std::io::pipe().expect("a pipe");
     drop(reader);

@@ -300,9 +300,10 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::config::{Config, ConfigErrors};
 
     fn no_file() -> Load {
-        Arc::new(|| Err("site.toml:3: unknown key".to_owned()))
+        Arc::new(|| Err(ConfigErrors::whole_file("site.toml", "unknown key")))
     }
 
     #[test]
@@ -311,13 +312,11 @@ mod tests {
         let path = folder.path().join("control.sock");
         let mut refusing = ControlServer::listen(&path).expect("listening");
         refusing.start(no_file(), channel().0, Events::default()).expect("a thread");
-        let told = "the configuration is unchanged:\nsite.toml:3: unknown key".to_owned();
+        let told = "the configuration is unchanged:\nsite.toml: error: unknown key".to_owned();
         assert_eq!(ask(&path, Ask::Reload).expect("an answer"), Answer::Refused(told));
         let path = folder.path().join("other.sock");
         let (orders, received) = channel();
-        let load: Load = Arc::new(|| {
-            crate::config::Config::parse("test.toml", "").map(Box::new).map_err(|errors| errors.to_string())
-        });
+        let load: Load = Arc::new(|| Config::parse("test.toml", "").map(Box::new));
         let mut server = ControlServer::listen(&path).expect("listening");
         server.start(load, orders, Events::default()).expect("a thread");
         let report =

@@ -11,6 +11,7 @@ use std::time::SystemTime;
 use convoy_dataplane::drop_watch::Climb;
 use serde::{Deserialize, Serialize};
 
+use crate::config::{self, ConfigErrors, Problem};
 use crate::snapshot::direction;
 use crate::worker_thread::Notify;
 
@@ -18,6 +19,8 @@ use crate::worker_thread::Notify;
 pub const KEPT: usize = 1024;
 /// Characters of a message that are kept: errors of a configuration may be long.
 const MESSAGE: usize = 2000;
+/// What messages about a reload begin with.
+const RELOAD: &str = "reload: ";
 
 /// How serious an event is, as in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -249,6 +252,24 @@ impl Events {
         self.tell(What::Warning, message);
     }
 
+    /// The same for a warning about a configuration that was read again.
+    pub(crate) fn reload_warning(&self, problem: &Problem) {
+        self.keep(What::Warning, &format!("{RELOAD}{}", problem.in_one_line()));
+        config::log_for(RELOAD, problem);
+    }
+
+    /// A configuration that was read again has errors; each is a line of the log.
+    pub(crate) fn reload_refused(&self, errors: &ConfigErrors) {
+        let summary = format!("{RELOAD}the configuration is unchanged, because the new one has errors");
+        let (told, rest) = config::told(&errors.0);
+        let lines = told.iter().map(|problem| problem.in_one_line());
+        let lines: Vec<String> = std::iter::once(summary.clone()).chain(lines).chain(rest.clone()).collect();
+        self.keep(What::ReloadRefused, &lines.join("\n"));
+        tracing::error!("{summary}");
+        told.into_iter().for_each(|problem| config::log_for(RELOAD, problem));
+        rest.into_iter().for_each(|rest| tracing::error!("{RELOAD}{rest}"));
+    }
+
     /// What [`warn`](Self::warn) does, as a function.
     pub(crate) fn notify(&self) -> Notify {
         let events = self.clone();
@@ -338,6 +359,22 @@ mod tests {
         assert_eq!(page.events[1].message.len(), MESSAGE);
         let text = serde_json::to_string(&page).expect("JSON");
         assert_eq!(serde_json::from_str::<EventPage>(&text).expect("what was written"), page);
+    }
+
+    #[test]
+    fn a_refused_configuration_is_one_event_with_a_line_for_each_error() {
+        let events = Events::default();
+        let errors = config::Config::parse("a.toml", "speed = 9\nnoise = 1\n").expect_err("unknown keys");
+        events.reload_refused(&errors);
+        let page = events.after(0);
+        let [event] = &page.events[..] else { panic!("one event") };
+        let lines: Vec<&str> = event.message.lines().collect();
+        assert_eq!(lines[0], "reload: the configuration is unchanged, because the new one has errors");
+        for (line, problem) in lines[1..].iter().zip(&errors.0) {
+            assert_eq!(*line, problem.in_one_line());
+        }
+        assert_eq!(lines.len(), 1 + errors.0.len(), "no excerpts: {lines:?}");
+        assert!(lines[1].starts_with("a.toml:1:1: speed: unknown table"), "{lines:?}");
     }
 
     #[test]

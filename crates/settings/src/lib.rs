@@ -26,7 +26,7 @@ mod table;
 pub use checker::{Checker, parse_prefix};
 pub use environment::{HostEnvironment, Interface, Nowhere};
 pub use kinds::{Kinds, OfKind};
-pub use problem::{ConfigErrors, Problem, Severity, Source, in_order, told};
+pub use problem::{ConfigErrors, Position, Problem, Severity, Source, in_order, told};
 pub use suggest::{nearest, unknown, unknown_value};
 pub use table::{At, Entries, Reader, Table};
 pub use toml::Spanned;

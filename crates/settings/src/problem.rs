@@ -14,13 +14,24 @@ pub enum Severity {
     Warning,
 }
 
+/// A place in a file; both numbers start at 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Position {
+    /// The line.
+    pub line: usize,
+    /// The character in the line.
+    pub column: usize,
+}
+
 /// A problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// Its severity.
     pub severity: Severity,
-    /// File, line and column, as far as known.
-    pub place: String,
+    /// The file.
+    pub file: String,
+    /// Where it is in the file; `None` if it concerns the whole file.
+    pub position: Option<Position>,
     /// The key, for example `tunnel.esp_proposal`; empty if it concerns the whole file.
     pub key: String,
     /// What is wrong, what was expected and what to do.
@@ -38,7 +49,7 @@ impl fmt::Display for Problem {
             Severity::Error => "error",
             Severity::Warning => "warning",
         };
-        write!(f, "{}: {severity}: {}", self.place, self.key_and_what())?;
+        write!(f, "{}: {severity}: {}", self.place(), self.key_and_what())?;
         if !self.excerpt.is_empty() {
             write!(f, "\n{}", self.excerpt)?;
         }
@@ -49,7 +60,15 @@ impl fmt::Display for Problem {
 impl Problem {
     /// Place, key and text, without excerpt and severity: for a log, which has levels of its own.
     pub fn in_one_line(&self) -> String {
-        format!("{}: {}", self.place, self.key_and_what())
+        format!("{}: {}", self.place(), self.key_and_what())
+    }
+
+    /// File, line and column, as far as known.
+    fn place(&self) -> String {
+        match self.position {
+            Some(Position { line, column }) => format!("{}:{line}:{column}", self.file),
+            None => self.file.clone(),
+        }
     }
 
     fn key_and_what(&self) -> String {
@@ -60,7 +79,8 @@ impl Problem {
     fn whole_file(name: &str, what: &str) -> Self {
         Self {
             severity: Severity::Error,
-            place: name.to_owned(),
+            file: name.to_owned(),
+            position: None,
             key: String::new(),
             what: what.to_owned(),
             excerpt: String::new(),
@@ -154,7 +174,8 @@ impl<'a> Source<'a> {
         let hide = |text| without_digits(text, |_| "...".to_owned());
         Problem {
             severity: Severity::Error,
-            place: format!("{}:{line}:{column}", self.name),
+            file: self.name.to_owned(),
+            position: Some(Position { line, column }),
             key: hide(key),
             what: hide(what),
             excerpt: self.excerpt(span),
@@ -280,10 +301,10 @@ mod tests {
         for (what, place) in [("a", "1:1"), ("1", "1:5"), ("key", "3:1"), ("# c", "3:11"), ("last", "4:1")] {
             let at = text.find(what).expect(what);
             let problem = source.problem(&(at..at + what.len()), "key", "odd");
-            assert_eq!(problem.place, format!("a.toml:{place}"), "{what}");
+            assert_eq!(problem.place(), format!("a.toml:{place}"), "{what}");
         }
         let end = source.problem(&(text.len() + 9..text.len() + 9), "", "odd");
-        assert_eq!(end.place, "a.toml:4:9");
-        assert_eq!(Source::new("a.toml", "").problem(&(0..0), "", "odd").place, "a.toml:1:1");
+        assert_eq!(end.place(), "a.toml:4:9");
+        assert_eq!(Source::new("a.toml", "").problem(&(0..0), "", "odd").place(), "a.toml:1:1");
     }
 }

@@ -125,7 +125,7 @@ mod tests {
         let mut snapshot = snapshot();
         match filter.narrow(&mut snapshot) {
             Ok(()) => Ok((snapshot.sas.iter().map(|sa| sa.tunnel_id).collect(), snapshot.policies.len())),
-            Err(Failure::Failed(text) | Failure::Config(text)) => Err(text),
+            Err(failure) => Err(failure.to_string()),
         }
     }
 

@@ -184,7 +184,7 @@ fn detailed(
     let filter = Filter { tunnel: name, peer: None };
     match table(what, name.is_some(), &view, &filter) {
         Ok(text) => text,
-        Err(Failure::Failed(text) | Failure::Config(text)) => panic!("{text}"),
+        Err(failure) => panic!("{failure}"),
     }
 }
 

@@ -115,7 +115,7 @@ fn poll_gateway(control: &Path, pause: Duration, answers: &SyncSender<Result<Sna
             Ok(Answer::Snapshot(snapshot)) => Ok(*snapshot),
             Ok(Answer::Refused(reason)) => Err(reason),
             Ok(_) => Err("the gateway gave no snapshot".to_owned()),
-            Err(Failure::Failed(why) | Failure::Config(why)) => Err(why),
+            Err(failure) => Err(failure.to_string()),
         };
         if answers.send(answer).is_err() {
             return;

@@ -9,6 +9,7 @@ mod forwarding;
 mod host;
 mod interface;
 mod keys;
+mod logged;
 mod overlap;
 mod port;
 mod scheduler;
@@ -16,10 +17,12 @@ mod tunnel;
 mod values;
 
 pub use convoy_port::PortConfig;
-pub use convoy_settings::{ConfigErrors, HostEnvironment, Nowhere, Problem, Severity, told};
+pub use convoy_settings::{ConfigErrors, HostEnvironment, Nowhere, Position, Problem, Severity, told};
 pub use engine::BusConfig;
 pub use environment::ThisMachine;
 pub use interface::InterfaceConfig;
+pub use logged::log;
+pub(crate) use logged::log_for;
 pub use tunnel::unknown_proposal;
 
 use std::collections::HashMap;

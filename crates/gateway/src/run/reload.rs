@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::Workers;
 use super::{Gateway, Order, Reply, static_news};
-use crate::config::{self, Config, Problem, TunnelConfig, ends};
+use crate::config::{self, Config, ConfigErrors, Problem, TunnelConfig, ends};
 use crate::events::{Events, What};
 use crate::ports;
 use crate::state::{Beginnings, State, StateError};
@@ -18,8 +18,8 @@ use crate::worker_thread::Reloaded;
 /// Tunnels that a refused reload names.
 const NAMED_TUNNELS: usize = 10;
 
-/// Reads the configuration for a reload; errors are worded for the operator.
-pub type Load = Arc<dyn Fn() -> Result<Box<Config>, String> + Send + Sync>;
+/// Reads the configuration for a reload.
+pub type Load = Arc<dyn Fn() -> Result<Box<Config>, ConfigErrors> + Send + Sync>;
 
 /// The result of a reload.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,10 +63,11 @@ pub fn reload(
     events: &Events,
     reply: Reply<Reloading>,
 ) -> Result<(), String> {
-    let config = load().map_err(|errors| stays(&errors));
-    let sent = config.and_then(|config| {
-        orders.send(Order::Reload(config, reply)).map_err(|_| "the gateway is stopping".to_owned())
-    });
+    let config = load().map_err(|errors| {
+        events.reload_refused(&errors);
+        stays(&errors.to_string())
+    })?;
+    let sent = orders.send(Order::Reload(config, reply)).map_err(|_| "the gateway is stopping".to_owned());
     sent.inspect_err(|error| events.tell(What::ReloadRefused, format!("reload: {error}")))
 }
 
@@ -81,7 +82,9 @@ impl Gateway {
             self.events.tell(What::ReloadRefused, format!("reload: {errors}"));
         })?;
         let (told, rest) = config::told(&config.warnings);
-        let mut notes: Vec<String> = told.into_iter().map(Problem::in_one_line).chain(rest).collect();
+        told.iter().for_each(|warning| self.events.reload_warning(warning));
+        let warnings = told.into_iter().map(Problem::in_one_line);
+        let mut notes: Vec<String> = rest.into_iter().collect();
         let restart = needs_restart(&self.config, config).into_iter();
         notes.extend(restart.map(|what| format!("a change of {what} needs a restart and was not applied")));
         let (tunnels, bypass) = (config.tunnels.clone(), config.bypass.clone());
@@ -126,6 +129,7 @@ impl Gateway {
         self.blocked.asked(routed.is_ok());
         notes.extend(routed.err().map(|error| error.to_string()));
         notes.iter().chain(&refused).for_each(|what| self.events.warn(format!("reload: {what}")));
+        let notes = warnings.chain(notes).collect();
         let report = ReloadReport { stayed, came, went, notes, refused };
         let what = What::Reload { unchanged: stayed, added: came, removed: went };
         self.events.tell(what, format!("reload of tunnels: {report}"));

@@ -1,78 +1,17 @@
-//! The log on standard error. A slow reader delays the gateway by 20 ms at most, and the gateway
-//! continues without a reader.
+//! A writer of lines for which nobody waits: a slow reader delays the gateway by 20 ms at most, and
+//! the gateway continues without a reader.
 
-use std::ffi::OsString;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use tracing_subscriber::EnvFilter;
-use tracing_subscriber::fmt::format::Writer;
-use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
-
-use crate::args::LogFormat;
 
 /// A write of this many bytes to a pipe is atomic (`PIPE_BUF`).
 const AT_ONCE: usize = 4096;
 /// How long a write may wait for a slow reader, in ms. The caller may be a worker.
 const TIMEOUT_MS: u8 = 20;
-
-/// The default filter. What the resolver's library says of single servers is in the gateway's own
-/// words already.
-const QUIET: &str = "info,hickory_resolver=error,hickory_net=error,hickory_proto=error";
-
-/// Starts logging to standard error. `RUST_LOG` sets the filter.
-pub(crate) fn init(format: LogFormat) {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| QUIET.into());
-    let log = tracing_subscriber::fmt().with_env_filter(filter);
-    match format {
-        LogFormat::Text => {
-            let stderr =
-                Lossy::new(io::stderr(), |lost| format!("{lost} lines of the log could not be written\n"));
-            log.with_ansi(has_colors()).with_writer(Arc::new(stderr)).init();
-        }
-        LogFormat::Json => {
-            let stderr = Lossy::new(io::stderr(), |lost| {
-                format!(
-                    "{{\"level\":\"WARN\",\"message\":\"{lost} lines of the log could not be written\"}}\n"
-                )
-            });
-            log.json().flatten_event(true).with_writer(Arc::new(stderr)).init();
-            // A caught panic, such as a worker's, prints its message as well.
-            std::panic::set_hook(Box::new(|panic| fatal(LogFormat::Json, &panic.to_string())));
-        }
-    }
-}
-
-/// Writes the reason for the program's end to standard error, regardless of `RUST_LOG`; in JSON as
-/// one line with the same keys as the log.
-pub(crate) fn fatal(format: LogFormat, text: &str) {
-    match format {
-        LogFormat::Text => eprintln!("{text}"),
-        LogFormat::Json => {
-            let mut now = String::new();
-            // If the time cannot be formatted, the line is written without it.
-            let _ = SystemTime.format_time(&mut Writer::new(&mut now));
-            let line = serde_json::json!({ "timestamp": now, "level": "ERROR", "message": text.trim_end() });
-            eprintln!("{line}");
-        }
-    }
-}
-
-/// Whether an invalid command line asks for a log in JSON.
-pub(crate) fn is_json_asked_for(arguments: impl Iterator<Item = OsString>) -> bool {
-    let (option, word) = ("--log-format", LogFormat::Json.word());
-    let arguments: Vec<OsString> = arguments.collect();
-    arguments.windows(2).any(|pair| pair[0] == option && pair[1] == word)
-        || arguments.iter().any(|argument| *argument == *format!("{option}={word}"))
-}
-
-/// Colours are used on a terminal unless the user disabled them (<https://no-color.org>).
-fn has_colors() -> bool {
-    io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
-}
 
 /// A writer that drops lines which it cannot write: because the reader is gone or blocked, the
 /// terminal was closed or the disk is full. The next line that can be written is preceded by the
@@ -85,13 +24,16 @@ pub(crate) struct Lossy<D> {
 
 struct State<D> {
     destination: D,
+    /// What is left of a line that was written in part: half a line of JSON would spoil the next
+    /// one.
+    rest: Vec<u8>,
     lost: u64,
 }
 
 impl<D: Write + AsFd> Lossy<D> {
     /// `report_lost` formats the line that reports dropped lines.
     pub(crate) fn new(destination: D, report_lost: fn(u64) -> String) -> Self {
-        Self { state: Mutex::new(State { destination, lost: 0 }), report_lost }
+        Self { state: Mutex::new(State { destination, rest: Vec::new(), lost: 0 }), report_lost }
     }
 }
 
@@ -100,15 +42,13 @@ impl<D: Write + AsFd> Write for &Lossy<D> {
     /// standard error and panic there.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let state = &mut *self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let timeout = if state.lost == 0 { TIMEOUT_MS } else { 0 };
-        let told = match state.lost {
-            0 => Ok(()),
-            lost => put(&mut state.destination, (self.report_lost)(lost).as_bytes(), timeout),
-        };
-        if told.is_ok() {
-            state.lost = 0;
+        let timeout_ms = if state.lost == 0 { TIMEOUT_MS } else { 0 };
+        let mut has_room = state.put_rest(timeout_ms);
+        if has_room && state.lost > 0 {
+            has_room = state.put((self.report_lost)(state.lost).as_bytes(), timeout_ms);
+            state.lost = if has_room { 0 } else { state.lost };
         }
-        if told.and_then(|()| put(&mut state.destination, line, timeout)).is_err() {
+        if !(has_room && state.put_rest(timeout_ms) && state.put(line, timeout_ms)) {
             state.lost += 1;
         }
         Ok(line.len())
@@ -119,12 +59,33 @@ impl<D: Write + AsFd> Write for &Lossy<D> {
     }
 }
 
-fn put<D: Write + AsFd>(destination: &mut D, text: &[u8], timeout_ms: u8) -> io::Result<()> {
-    for part in text.chunks(AT_ONCE) {
-        await_room(destination.as_fd(), timeout_ms)?;
-        destination.write_all(part)?;
+impl<D: Write + AsFd> State<D> {
+    /// Writes a line, or begins to and keeps the rest of it; `false` if nothing of it was written.
+    fn put(&mut self, line: &[u8], timeout_ms: u8) -> bool {
+        let mut at = 0;
+        while at < line.len() {
+            let part = &line[at..line.len().min(at + AT_ONCE)];
+            let written = await_room(self.destination.as_fd(), timeout_ms);
+            match written.and_then(|()| self.destination.write(part)) {
+                Ok(written @ 1..) => at += written,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Ok(0) | Err(_) => break,
+            }
+        }
+        if at > 0 {
+            self.rest = line[at..].to_vec();
+        }
+        at > 0
     }
-    Ok(())
+
+    /// Writes what is left of an earlier line; `false` if some still is.
+    fn put_rest(&mut self, timeout_ms: u8) -> bool {
+        let rest = std::mem::take(&mut self.rest);
+        if !rest.is_empty() && !self.put(&rest, timeout_ms) {
+            self.rest = rest;
+        }
+        self.rest.is_empty()
+    }
 }
 
 /// A pipe without a reader is writable too; the write then fails.
@@ -192,5 +153,21 @@ mod tests {
         let mut rest = String::new();
         reader.read_to_string(&mut rest).expect("text");
         assert_eq!(rest, format!("{lost} lost\nthe next\n"));
+    }
+
+    #[test]
+    fn a_line_that_was_written_in_part_is_completed_before_the_next() {
+        let (mut reader, writer) = pipe();
+        let log = lossy(writer);
+        let long = [vec![b'x'; 100_000], vec![b'\n']].concat();
+        (&log).write_all(&long).expect("it never fails");
+        (&log).write_all(b"lost\n").expect("it never fails");
+        let mut read = vec![0; 65_536];
+        reader.read_exact(&mut read).expect("what the pipe held");
+        (&log).write_all(b"the next\n").expect("it never fails");
+        drop(log);
+        reader.read_to_end(&mut read).expect("the rest");
+        assert!(read.starts_with(&long), "a whole line");
+        assert_eq!(String::from_utf8_lossy(&read[long.len()..]), "1 lost\nthe next\n");
     }
 }
