@@ -48,7 +48,7 @@ refused() {
   ! in_ns $ga timeout 60 "$convoy" run -c "$work/refused.toml" >"$work/refused.log" 2>&1 || fail "it runs with $2"
   grep -qF -- "$3" "$work/refused.log" || fail "it does not say \"$3\""
 }
-refused net_af_packet1 net_af_packet0 "DPDK's device net_af_packet0 is another port's already; each port needs a device of its own"
+refused net_af_packet1 net_af_packet0 "DPDK's device net_af_packet0 is already used by another port; each port needs a device of its own"
 refused 'net_af_packet1,iface=wan0' net_no_such_driver0 'DPDK has no device "net_no_such_driver0'
 grep -qE 'DPDK sees net_af_packet[0-9] \(driver net_af_packet\)|DPDK sees no Ethernet device' "$work/refused.log" || fail "it does not list DPDK's devices"
 refused 'iface=wan0' 'iface=nowhere0' 'SIOCGIFINDEX):No such device'

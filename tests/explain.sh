@@ -172,7 +172,7 @@ ip -n $a addr del 192.0.2.1/24 dev va
 ip -n $a addr add 198.51.100.7/24 dev va
 ip -n $a route add 192.0.2.0/24 dev va
 traced 1 'dropped: (no_local_address|no_route)' ping_b
-explained '^! route .*192.0.2.1 is no address of this host' 10.1.0.1 10.2.0.1
+explained '^! route .*192.0.2.1 is not an address of this host' 10.1.0.1 10.2.0.1
 explained '^= dropped: no_local_address' 10.1.0.1 10.2.0.1
 ip -n $a route del 192.0.2.0/24
 ip -n $a addr add 192.0.2.1/24 dev va

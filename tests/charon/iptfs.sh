@@ -53,7 +53,7 @@ for sa in sas:
         counts = sa["iptfs"]
         assert 0 < sa["packets"] and counts["inner_packets"] >= int(sys.argv[2]), sa' "$2" "${3:-48}" || fail "SAs of $1 are not in $2 mode as they should be: $(show sa "$1")"
 }
-warned() { grep -q "use tunnel mode and not iptfs mode as configured" "$folder/$1/convoy.log"; }
+warned() { grep -q "uses tunnel mode instead of the configured iptfs mode" "$folder/$1/convoy.log"; }
 
 namespaces
 start_side a

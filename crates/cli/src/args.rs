@@ -312,7 +312,7 @@ pub(crate) struct TopArgs {
     /// The gateway's control socket
     #[arg(long, value_name = "SOCKET", default_value = "/run/convoy/control.sock")]
     pub(crate) control: PathBuf,
-    /// Time between two looks at the gateway, over which rates are taken
+    /// Time between two queries of the gateway, over which rates are computed
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
     pub(crate) interval: f64,
 }

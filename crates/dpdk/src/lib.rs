@@ -69,7 +69,7 @@ pub enum DpdkError {
         reason: String,
     },
     /// The Ethernet device already has an owner.
-    #[error("DPDK's device {name} is another port's already; each port needs a device of its own")]
+    #[error("DPDK's device {name} is already used by another port; each port needs a device of its own")]
     Taken {
         /// Its name.
         name: String,
@@ -83,7 +83,7 @@ pub enum DpdkError {
         count: usize,
     },
     /// The device refused the keys, or has no session left.
-    #[error("DPDK's device {name} makes no session for {suite}: {reason}")]
+    #[error("DPDK's device {name} cannot create a session for {suite}: {reason}")]
     Session {
         /// Its name.
         name: String,

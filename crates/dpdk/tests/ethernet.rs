@@ -96,7 +96,7 @@ fn a_device_has_one_owner_and_is_listed() {
     let error = eal().ethernet(name, &config()).expect_err("it is taken").to_string();
     assert_eq!(
         error,
-        "DPDK's device net_ring_owner is another port's already; each port needs a device of its own"
+        "DPDK's device net_ring_owner is already used by another port; each port needs a device of its own"
     );
     let listed = eal().ethernet_devices();
     let device = listed.iter().find(|device| device.name == name).expect("it is there");

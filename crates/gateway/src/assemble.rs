@@ -46,7 +46,7 @@ pub enum AssembleError {
         source: convoy_dataplane::pipeline::InstallError,
     },
     /// There is no packet memory for a worker's frames.
-    #[error("frames of worker {worker}: {source}")]
+    #[error("no packet memory for worker {worker}: {source}")]
     Frames {
         /// Its number.
         worker: u16,

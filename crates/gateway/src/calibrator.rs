@@ -32,7 +32,9 @@ pub(crate) fn start(
     Builder::new().name("calibration".to_owned()).spawn(move || {
         supervise::survive("calibration", || {
             if let Err(error) = rustix::process::setpriority_process(None, NICE) {
-                tracing::warn!("engines are calibrated at a worker's priority: {error}");
+                tracing::warn!(
+                    "cannot lower the priority of the calibration, so it runs at a worker's: {error}"
+                );
             }
             costs.make_instances();
             let _ = ready.send(());

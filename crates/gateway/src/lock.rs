@@ -48,7 +48,7 @@ pub enum LockError {
         source: io::Error,
     },
     /// The lock's file cannot be used.
-    #[error("lock {}: {source}", path.display())]
+    #[error("cannot use the lock {}: {source}", path.display())]
     Io {
         /// The file.
         path: PathBuf,

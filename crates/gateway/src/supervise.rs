@@ -41,7 +41,7 @@ pub(crate) fn survive(what: &str, serve: impl FnOnce()) -> bool {
 /// The message of a panic.
 pub fn words(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("it left no message")
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
 }
 
 #[cfg(test)]

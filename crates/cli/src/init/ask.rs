@@ -12,7 +12,7 @@ use convoy_gateway::init::{Draft, Field};
 pub(super) fn ask(draft: &mut Draft<'_>, input: &mut dyn BufRead, output: &mut dyn Write) -> io::Result<()> {
     writeln!(
         output,
-        "An empty answer is the one in brackets. Run this at one site only: it writes the files of both."
+        "An empty answer takes the value in brackets. Run this at one site only: it writes the files of both."
     )?;
     for field in Field::ALL {
         while draft.is_asked_for(field) && !draft.is_set(field) && !matches!(field, Field::Name(_)) {

@@ -30,7 +30,11 @@ pub(super) fn text(plan: &Plan, trees: &[Tree; 2]) -> String {
     notes(plan, &mut text);
     let copied = trees.iter().skip(usize::from(is_installed));
     let copied: Vec<String> = copied.map(|tree| tree.root.display().to_string()).collect();
-    let _ = writeln!(text, "Remove what is copied, as it has the keys: {}", copied.join(", "));
+    let _ = writeln!(
+        text,
+        "Once they are copied, remove these folders, which contain keys: {}",
+        copied.join(", ")
+    );
     text
 }
 

@@ -53,7 +53,7 @@ impl Filter<'_> {
             Some(address) if peers.is_empty() => {
                 let of = self.tunnel.map_or_else(String::new, |name| format!(" of tunnel {name:?}"));
                 Err(Failure::Failed(format!(
-                    "{address} is the address of no peer{of}; see `convoy show tunnel`"
+                    "no peer{of} has the address {address}; see `convoy show tunnel`"
                 )))
             }
             _ => Ok(peers),
@@ -148,7 +148,7 @@ mod tests {
         );
         assert_eq!(
             error(Filter { tunnel: None, peer: Some([10, 0, 0, 1].into()) }),
-            "10.0.0.1 is the address of no peer; see `convoy show tunnel`"
+            "no peer has the address 10.0.0.1; see `convoy show tunnel`"
         );
     }
 }

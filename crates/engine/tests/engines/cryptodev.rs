@@ -74,7 +74,7 @@ fn an_sa_too_many_is_refused_and_the_others_go_on() {
     let settings = CryptodevSettings { sas: 1, ..CryptodevSettings::of("crypto_aesni_mb_few") };
     let (mut engine, mut pool) = (engine(&settings), FramePool::new(FRAMES, 0));
     let error = engine.install_key(SaIndex(9), &gcm().keys()).expect_err("one SA");
-    assert!(error.to_string().contains("makes no session for AES-GCM-128"), "{error}");
+    assert!(error.to_string().contains("cannot create a session for AES-GCM-128"), "{error}");
     submit(&mut engine, &mut pool, 1, 3);
     assert_eq!(poll(&mut engine, 1)[0].outcome, Outcome::Done);
     engine.remove_key(SA);

@@ -76,8 +76,8 @@ impl Backend for Workers {
 
     fn warn_of_mode(&mut self, child: &ChildName, configured: EncapMode, mode: EncapMode) {
         tracing::warn!(
-            %child,
-            "its SAs use {mode} mode and not {configured} mode as configured, because the peer did not agree to it"
+            "charon's child {child} uses {mode} mode instead of the configured {configured} mode, because the peer \
+             did not agree to it"
         );
     }
 

@@ -71,7 +71,7 @@ fn are_reached(
 /// A tunnel without a pair of selectors that can match.
 fn never(tunnel: &TunnelConfig) -> String {
     format!(
-        "tunnel {:?} gets no packet: no selector of local_ts has the family, protocol and ports of one of remote_ts",
+        "tunnel {:?} matches no packets: no selector of local_ts has the family, protocol and ports of one of remote_ts",
         tunnel.name
     )
 }

@@ -195,13 +195,13 @@ fn roaming(c: &mut Checker<'_>, file: &file::Tunnel, mode: Option<Mode>) -> bool
     let roams = is_set(file.roaming.as_ref(), false);
     let Some(text) = file.roaming.as_ref().filter(|_| roams) else { return false };
     if mode == Some(Mode::Transport) {
-        let what =
-            "in transport mode the peer is itself an end of the tunnel's packets, so that it cannot roam";
+        let what = "in transport mode the peer is an endpoint of the packets themselves, so it cannot roam";
         c.add(&text.span(), key, what);
     }
     let resources = file.manual.as_ref().and_then(|manual| manual.resources.as_ref());
     if resources.is_some_and(|resources| *resources.get_ref() > 1) {
-        let what = "a peer with SAs of several workers (`resources`) sends from several ports, so that it cannot roam";
+        let what =
+            "a peer with SAs of several workers (`resources`) sends from several ports, so it cannot roam";
         c.add(&text.span(), key, what);
     }
     // RFC 4303 section 3.4.3: without a window nothing tells a replay from a new packet.

@@ -112,7 +112,7 @@ fn size(told: &mut Explanation, fit: Option<Result<Fit, DropReason>>) {
 fn engines(told: &mut Explanation, serving: &Serving) {
     if let Some(engine) = &serving.inline_by {
         told.engine = Some(engine.clone());
-        return told.step("engine", format!("the device of port {engine} seals it in flight"));
+        return told.step("engine", format!("the device of port {engine} encrypts it inline"));
     }
     let times = |engine: &EngineView| {
         format!("{} ({} ns wait + {} ns)", engine.name, engine.wait_ns, engine.processing_ns)
@@ -179,7 +179,7 @@ fn route(told: &mut Explanation, config: &Config, serving: &Serving, sa: &SaView
     }
     if is_foreign(sa.name.local) {
         told.dropped(DropReason::NoLocalAddress);
-        told.fault("route", format!("{} is no address of this host", sa.name.local));
+        told.fault("route", format!("{} is not an address of this host", sa.name.local));
     }
     for (reason, count) in sa.drops.met() {
         told.fault(

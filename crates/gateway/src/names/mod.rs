@@ -102,7 +102,7 @@ impl Peer {
         events.warn(match self.address {
             None => format!("tunnel {tunnel} is down: {name} does not resolve: {problem}"),
             Some(address) => format!(
-                "tunnel {tunnel}: {name} does not resolve any more, and is taken to be still {address}: {problem}"
+                "tunnel {tunnel}: {name} no longer resolves, so its last address {address} stays in use: {problem}"
             ),
         });
     }

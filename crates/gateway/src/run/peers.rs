@@ -28,7 +28,7 @@ impl Gateway {
         if self.peers_changed && is_due {
             (self.peers_changed, self.peers_told) = (false, Some(Instant::now()));
             if let Err(error) = self.route_anew() {
-                self.events.warn(format!("routes of peers that have moved: {error}"));
+                self.events.warn(format!("cannot update the routes of peers that have moved: {error}"));
             }
         }
     }
@@ -41,7 +41,7 @@ impl Gateway {
         if !known.is_empty() {
             self.point(known, false);
         }
-        followed.err().map(|error| format!("names of peers are not resolved: {error}"))
+        followed.err().map(|error| format!("cannot resolve the names of peers: {error}"))
     }
 
     /// Has all workers move the SAs of these tunnels.
@@ -73,6 +73,6 @@ fn tell(events: &Events, moved: &PeerMove) {
             let (old, new) = (old.to_string(), new.to_string());
             events.tell(What::PeerMoved { tunnel: tunnel.clone(), old, new }, message);
         }
-        None => tracing::info!(tunnel, "the peer is {name}, {new}"),
+        None => tracing::info!("tunnel {tunnel}: {name} resolved to {new}"),
     }
 }

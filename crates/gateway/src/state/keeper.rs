@@ -88,14 +88,14 @@ pub(super) fn keep(book: &Mutex<Book>, notes: &Receiver<Note>, handles: &WorkerH
         match written {
             Ok(()) => {
                 if std::mem::take(&mut has_failed) {
-                    notify(format!("state file {}: it can be written again", book.name));
+                    notify(format!("state file {} can be written again", book.name));
                 }
                 for Grant { worker, generation, reserved } in grants.drain(..) {
                     handles.send(worker, move |thread| thread.extend_numbers(generation, reserved));
                 }
             }
             Err(error) if !std::mem::replace(&mut has_failed, true) => notify(format!(
-                "state file {}: it cannot be written: {error}; tunnels with static keys stop when the sequence numbers that are \
+                "state file {} cannot be written: {error}; tunnels with static keys stop when the sequence numbers that are \
                  reserved for them are used up",
                 book.name
             )),

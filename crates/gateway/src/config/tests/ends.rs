@@ -36,7 +36,7 @@ fn a_peer_that_may_roam_needs_no_address_but_a_window_and_tunnel_mode() {
     assert!(errors(&site).contains("tunnel.remote: it is missing"));
     for (setting, told) in [
         ("replay_window = 0", "it needs the anti-replay window"),
-        ("mode = \"transport\"", "in transport mode the peer is itself an end"),
+        ("mode = \"transport\"", "in transport mode the peer is an endpoint"),
     ] {
         let text = roams(&site).replace("roaming = true", &format!("roaming = true\n{setting}"));
         assert!(errors(&text).contains(told), "{}", errors(&text));

@@ -30,7 +30,7 @@ fn the_same_selectors_with_one_priority_are_refused() {
 
 #[test]
 fn a_tunnel_none_of_whose_pairs_can_match_is_warned_of() {
-    let told = "tunnel \"six\" gets no packet: no selector of local_ts has the family, protocol and ports of one of remote_ts";
+    let told = "tunnel \"six\" matches no packets: no selector of local_ts has the family, protocol and ports of one of remote_ts";
     assert_eq!(warnings(&[tunnel("six", "\"fd00:2::/64\"", "")]), [told]);
     assert_eq!(warnings(&[tunnel("both", "\"fd00:2::/64\", \"10.2.0.0/24\"", "")]), [""; 0]);
 }
