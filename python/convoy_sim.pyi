@@ -1,5 +1,6 @@
 """convoy's simulator of platforms that share IPsec cryptography between a CPU and accelerators on a bus."""
 
+from collections.abc import Callable
 from os import PathLike
 from typing import Any, Literal, TypedDict
 
@@ -72,6 +73,27 @@ class Report(TypedDict):
     cores: list[CoresReport]
     classes: list[ClassReport]
 
+class Trial(TypedDict):
+    offered: Load
+    dropped_packets: int
+    is_good: bool
+
+class Ndr(TypedDict):
+    throughput: Load
+    line: Load
+    trials: list[Trial]
+    report: Report
+
+class RateTrial(TypedDict):
+    rate: float
+    loss_ratio: float
+    is_good: bool
+
+class FoundRate(TypedDict):
+    rate: float | None
+    fails_at: float | None
+    trials: list[RateTrial]
+
 def load_platform(path: str | PathLike[str]) -> dict[str, Any]: ...
 def simulate(
     platform: str | PathLike[str] | dict[str, Any],
@@ -96,3 +118,35 @@ def simulate(
     arrivals: Literal["back-to-back", "paced", "poisson", "captured"] = "back-to-back",
     rate: float | None = None,
 ) -> Report: ...
+def ndr(
+    platform: str | PathLike[str] | dict[str, Any],
+    *,
+    loss_ratio: float = 0.0,
+    resolution: float = 0.001,
+    poisson: bool = False,
+    pattern: str | None = None,
+    trace: str | PathLike[str] | None = None,
+    packets: int | None = None,
+    window: int | None = None,
+    accelerators: int | None = None,
+    init_ratio: float | None = None,
+    enc_ratio: float | None = None,
+    depth: int | None = None,
+    policy: str | None = None,
+    full_queue: str | None = None,
+    depth_unit: str | None = None,
+    variant: str | None = None,
+    queue_packets: int | None = None,
+    seed: int = 1,
+    sas: int | None = None,
+    popularity: float | None = None,
+    locality: float | None = None,
+) -> Ndr: ...
+def find_ndr(
+    trial: Callable[[float], float],
+    *,
+    high: float,
+    low: float = 0.0,
+    loss_ratio: float = 0.0,
+    resolution: float = 0.001,
+) -> FoundRate: ...

@@ -1,19 +1,19 @@
 //! convoy's simulator as a Python module: arguments in, a run without the interpreter's lock, a
 //! report as plain dicts out.
 
+mod arguments;
 mod request;
 
 use std::fmt::Display;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use convoy_scheduler::{DepthUnit, FullQueue};
-use convoy_sim::Platform;
-use pyo3::exceptions::PyValueError;
+use convoy_sim::{NdrSearch, RateSearch};
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
-use pythonize::{depythonize, pythonize};
+use pythonize::pythonize;
 
-use request::{Ended, Request, Source};
+use arguments::{Arguments, open_platform};
+use request::Ended;
 
 /// convoy's simulator of platforms that share IPsec cryptography between a CPU and accelerators on
 /// a bus.
@@ -23,10 +23,11 @@ use request::{Ended, Request, Source};
 ///     import convoy_sim
 ///     report = convoy_sim.simulate("pci-accelerators", pattern="trace", window=30, accelerators=2)
 ///     report["throughput_mbps"], report["share"]
+///     convoy_sim.ndr("ixp425", pattern="1450")["throughput"]["pps"]
 #[pymodule(name = "convoy_sim")]
 mod module {
     #[pymodule_export]
-    use super::{load_platform, simulate};
+    use super::{find_ndr, load_platform, ndr, simulate};
 }
 
 /// Reads and checks a platform: a TOML file, or the name of one that comes with the module, such as
@@ -88,80 +89,144 @@ fn simulate<'py>(
     arrivals: &str,
     rate: Option<f64>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let mut platform = platform_of(platform)?;
-    if let Some(names) = variant {
-        platform = platform.with_variants(names).map_err(bad)?;
-    }
-    platform.source.queue_packets = whole("queue_packets", queue_packets)?.or(platform.source.queue_packets);
-    if let Some(packets) = whole("window", window)? {
-        platform.scheduler.window = packets;
-    }
-    if let Some(count) = whole("accelerators", accelerators)? {
-        platform.set_accelerators(count);
-    }
-    if let Some(ratio) = init_ratio {
-        platform.set_init_ratio(ratio);
-    }
-    if let Some(ratio) = enc_ratio {
-        platform.set_enc_ratio(ratio);
-    }
-    if let Some(multi_packets) = whole("depth", depth)? {
-        platform.set_depth(multi_packets);
-    }
-    if let Some(name) = full_queue {
-        platform.scheduler.full_queue = name.parse::<FullQueue>().map_err(bad)?.to_string();
-    }
-    if let Some(name) = depth_unit {
-        platform.scheduler.depth_unit = name.parse::<DepthUnit>().map_err(bad)?.to_string();
-    }
-    let source = match (pattern, trace) {
-        (Some(pattern), None) => {
-            Source::pattern(pattern, whole("sas", sas)?, popularity, locality).map_err(bad)?
-        }
-        (None, Some(_)) if sas.is_some() || popularity.is_some() || locality.is_some() => {
-            return Err(bad("sas, popularity and locality are only for a pattern; a trace has its own"));
-        }
-        (None, Some(trace)) => Source::Trace(trace),
-        _ => return Err(bad("give either pattern or trace")),
+    let arguments = Arguments {
+        pattern,
+        trace,
+        packets,
+        window,
+        accelerators,
+        init_ratio,
+        enc_ratio,
+        depth,
+        policy,
+        full_queue,
+        depth_unit,
+        variant,
+        queue_packets,
+        seed,
+        sas,
+        popularity,
+        locality,
     };
-    let seed = whole("seed", Some(seed))?.unwrap_or_default();
-    let request = Request::new(platform, source, whole("packets", packets)?, seed)
-        .with_arrivals(arrivals, rate)
-        .and_then(|request| request.with_policy(policy))
-        .map_err(bad)?;
-    // A handler of a signal may raise, as Ctrl-C's does.
-    let run = py.detach(|| request.run(|| Python::attach(|py| py.check_signals())));
-    let report = run.map_err(|ended| match ended {
-        Ended::Stopped(exception) => exception,
-        Ended::Failed(error) => bad(error),
-    })?;
+    let request = arguments.request(platform)?.with_arrivals(arrivals, rate).map_err(bad)?;
+    let report = py.detach(|| request.run(heed_signals)).map_err(raised)?;
     Ok(pythonize(py, &report)?)
 }
 
-fn platform_of(given: &Bound<'_, PyAny>) -> PyResult<Platform> {
-    if given.is_instance_of::<PyDict>() {
-        return depythonize(given).map_err(|error| bad(format!("platform: {error}")));
-    }
-    open_platform(&given.extract::<PathBuf>()?)
-}
-
-/// Only a name in UTF-8 can be a built-in platform's.
-fn open_platform(path: &Path) -> PyResult<Platform> {
-    match path.to_str() {
-        Some(name) => Platform::open(name),
-        None => Platform::load(path),
-    }
-    .map_err(bad)
-}
-
-/// An integer of Python's, which may be below 0 or too large.
-fn whole<T: TryFrom<i128>>(name: &str, given: Option<i128>) -> PyResult<Option<T>> {
-    let in_range = |given| {
-        let bits = 8 * size_of::<T>();
-        T::try_from(given)
-            .map_err(|_| bad(format!("{name}: {given}; it must be 0 or more, and below 2^{bits}")))
+/// Searches for the highest rate at which a platform loses no packets, its non-drop rate (RFC 2544,
+/// section 26.1), and returns what `convoy sim ndr --json` prints of it, as dicts.
+///
+/// The platform needs an ingress queue: its own or queue_packets. loss_ratio: the share of packets
+/// that may be lost; above 0 it is a partial drop rate. resolution: the relative difference between
+/// the result and a rate that loses more. poisson: packets arrive as a Poisson process, not evenly
+/// spaced. packets: of each trial, 200,000 of a pattern and all of a trace if not given; a queue of
+/// n packets hides an overload of less than n packets in a trial. The other arguments are those of
+/// simulate(). A trace's times are not used.
+///
+/// throughput is the load at the result, all zero if no rate passed; line the load at the line
+/// rate; trials has all that were run, and report what simulate() returns for the result.
+///
+/// The interpreter's lock, Ctrl-C and errors are as with simulate().
+#[pyfunction]
+#[pyo3(signature = (platform, *, loss_ratio=0.0, resolution=0.001, poisson=false, pattern=None, trace=None,
+    packets=None, window=None, accelerators=None, init_ratio=None, enc_ratio=None, depth=None, policy=None,
+    full_queue=None, depth_unit=None, variant=None, queue_packets=None, seed=1, sas=None, popularity=None,
+    locality=None))]
+#[expect(clippy::too_many_arguments, reason = "they are Python's keywords")]
+fn ndr<'py>(
+    py: Python<'py>,
+    platform: &Bound<'py, PyAny>,
+    loss_ratio: f64,
+    resolution: f64,
+    poisson: bool,
+    pattern: Option<&str>,
+    trace: Option<PathBuf>,
+    packets: Option<i128>,
+    window: Option<i128>,
+    accelerators: Option<i128>,
+    init_ratio: Option<f64>,
+    enc_ratio: Option<f64>,
+    depth: Option<i128>,
+    policy: Option<&str>,
+    full_queue: Option<&str>,
+    depth_unit: Option<&str>,
+    variant: Option<&str>,
+    queue_packets: Option<i128>,
+    seed: i128,
+    sas: Option<i128>,
+    popularity: Option<f64>,
+    locality: Option<f64>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let arguments = Arguments {
+        pattern,
+        trace,
+        packets,
+        window,
+        accelerators,
+        init_ratio,
+        enc_ratio,
+        depth,
+        policy,
+        full_queue,
+        depth_unit,
+        variant,
+        queue_packets,
+        seed,
+        sas,
+        popularity,
+        locality,
     };
-    given.map(in_range).transpose()
+    let request = arguments.request(platform)?;
+    let search = NdrSearch { loss_ratio, resolution, is_poisson: poisson };
+    let found = py.detach(|| request.ndr(&search, heed_signals)).map_err(raised)?;
+    Ok(pythonize(py, &found)?)
+}
+
+/// Searches for the highest rate at which any device loses no packets, its non-drop rate (RFC 2544,
+/// section 26.1), in the same way as ndr().
+///
+/// trial(rate) offers the device this rate and returns the share of the packets that was lost, from
+/// 0 to 1; an exception that it raises ends the search. high: the highest rate, which is tried
+/// first, such as the line rate. low: the lowest rate to try, in the same unit. loss_ratio: the
+/// share that may be lost; above 0 it is a partial drop rate. resolution: the relative difference
+/// between the result and a rate that loses more.
+///
+/// The result has rate, the highest that passed or None; fails_at, the lowest that failed, or None
+/// if high passed; and trials, each with rate, loss_ratio and is_good.
+///
+///     convoy_sim.find_ndr(lambda rate: max(0, 1 - 420_000 / rate), high=1_000_000)["rate"]
+#[pyfunction]
+#[pyo3(signature = (trial, *, high, low=0.0, loss_ratio=0.0, resolution=0.001))]
+fn find_ndr<'py>(
+    py: Python<'py>,
+    trial: &Bound<'py, PyAny>,
+    high: f64,
+    low: f64,
+    loss_ratio: f64,
+    resolution: f64,
+) -> PyResult<Bound<'py, PyAny>> {
+    let search = RateSearch { high, low, loss_ratio, resolution };
+    let found = search.run(|rate| lost_at(trial, rate).map_err(Ended::Stopped)).map_err(raised)?;
+    Ok(pythonize(py, &found)?)
+}
+
+fn lost_at(trial: &Bound<'_, PyAny>, rate: f64) -> PyResult<f64> {
+    let lost = trial.call1((rate,))?;
+    lost.extract().map_err(|_| {
+        PyTypeError::new_err(format!("trial({rate}) must return the lost share of packets, not {lost}"))
+    })
+}
+
+/// A handler of a signal may raise, as Ctrl-C's does.
+fn heed_signals() -> PyResult<()> {
+    Python::attach(|py| py.check_signals())
+}
+
+fn raised(ended: Ended<PyErr>) -> PyErr {
+    match ended {
+        Ended::Stopped(exception) => exception,
+        Ended::Failed(error) => bad(error),
+    }
 }
 
 fn bad(what: impl Display) -> PyErr {

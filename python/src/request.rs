@@ -5,12 +5,14 @@ use std::time::{Duration, Instant};
 
 use convoy_scheduler::Policy;
 use convoy_sim::{
-    Arrivals, CaptureLength, Packet, Pattern, Platform, Report, Simulation, SimulationError, Synthetic,
-    SyntheticSpec, TraceFile, Traffic, TrafficError, by_destination,
+    Arrivals, CaptureLength, Ndr, NdrSearch, Packet, Pattern, Platform, Report, Simulation, SimulationError,
+    Synthetic, SyntheticSpec, TraceFile, Traffic, TrafficError, by_destination,
 };
 
 /// Packets of a pattern where nobody says how many, as in the paper.
 const PATTERN_PACKETS: u64 = 500_000;
+/// Packets of a pattern in each trial of a search where nobody says how many, as `convoy sim ndr`.
+const TRIAL_PACKETS: u64 = 200_000;
 
 /// Where packets come from.
 pub(crate) enum Source {
@@ -84,30 +86,54 @@ impl Request {
     /// Runs it to its end, or until `go_on`, which is asked several times a second, gives a reason
     /// not to.
     pub(crate) fn run<E>(&self, go_on: impl FnMut() -> Result<(), E>) -> Result<Report, Ended<E>> {
+        self.run_with(self.simulation.arrivals, PATTERN_PACKETS, go_on)
+    }
+
+    /// Searches for the highest rate without loss, with trials that differ from this run only in
+    /// their arrivals. Asks `go_on` as [`run`](Self::run) does.
+    pub(crate) fn ndr<E>(
+        &self,
+        search: &NdrSearch,
+        mut go_on: impl FnMut() -> Result<(), E>,
+    ) -> Result<Ndr, Ended<E>> {
+        search.run_trials(&self.simulation.platform, |arrivals| {
+            // A short trial ends before it asks.
+            go_on().map_err(Ended::Stopped)?;
+            self.run_with(arrivals, TRIAL_PACKETS, &mut go_on)
+        })
+    }
+
+    fn run_with<E>(
+        &self,
+        arrivals: Arrivals,
+        pattern_packets: u64,
+        go_on: impl FnMut() -> Result<(), E>,
+    ) -> Result<Report, Ended<E>> {
+        let simulation = Simulation { arrivals, ..self.simulation.clone() };
         match &self.source {
             Source::Pattern(pattern, spec) => {
-                let packets = self.simulation.packets.unwrap_or(PATTERN_PACKETS);
-                let traffic = Synthetic::new(*pattern, spec, self.simulation.seed, packets);
-                self.run_over(traffic.map_err(|error| Ended::Failed(error.into()))?, go_on)
+                let packets = simulation.packets.unwrap_or(pattern_packets);
+                let traffic = Synthetic::new(*pattern, spec, simulation.seed, packets);
+                run_over(&simulation, traffic.map_err(SimulationError::from)?, go_on)
             }
             Source::Trace(path) => {
                 let traffic = TraceFile::open(path, CaptureLength::default(), by_destination());
-                self.run_over(traffic.map_err(|error| Ended::Failed(error.into()))?, go_on)
+                run_over(&simulation, traffic.map_err(SimulationError::from)?, go_on)
             }
         }
     }
+}
 
-    fn run_over<T: Traffic, E>(
-        &self,
-        traffic: T,
-        go_on: impl FnMut() -> Result<(), E>,
-    ) -> Result<Report, Ended<E>> {
-        let mut watched = Watched { traffic, go_on, asked: Instant::now(), stopped: None };
-        let report = self.simulation.run(&mut watched);
-        match watched.stopped {
-            Some(reason) => Err(Ended::Stopped(reason)),
-            None => report.map_err(Ended::Failed),
-        }
+fn run_over<T: Traffic, E>(
+    simulation: &Simulation,
+    traffic: T,
+    go_on: impl FnMut() -> Result<(), E>,
+) -> Result<Report, Ended<E>> {
+    let mut watched = Watched { traffic, go_on, asked: Instant::now(), stopped: None };
+    let report = simulation.run(&mut watched);
+    match watched.stopped {
+        Some(reason) => Err(Ended::Stopped(reason)),
+        None => report.map_err(Ended::Failed),
     }
 }
 
@@ -117,6 +143,12 @@ pub(crate) enum Ended<E> {
     Failed(SimulationError),
     /// It was told not to go on.
     Stopped(E),
+}
+
+impl<E> From<SimulationError> for Ended<E> {
+    fn from(error: SimulationError) -> Self {
+        Self::Failed(error)
+    }
 }
 
 /// How often is asked whether to go on.

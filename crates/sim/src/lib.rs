@@ -9,7 +9,7 @@
 //! | model (docs/internals/simulator.md) | here |
 //! | --- | --- |
 //! | source | `machine/source.rs`, [`Arrivals`], [`SourceSpec`] |
-//! | loss | `machine/ingress.rs`, [`Load`], [`NdrSearch`] |
+//! | loss | `machine/ingress.rs`, [`Load`], [`NdrSearch`], [`RateSearch`] |
 //! | rules 1 to 3, equations 1 to 4 | [`convoy_scheduler`], [`SchedulerSpec`] |
 //! | rule 2, equations 6 and 7 | [`Reference`], [`ProcessorSpec`] |
 //! | rules 4 and 5, equation 5 | `machine/processor.rs`, `machine/bus.rs`, [`BusSpec`] |
@@ -60,6 +60,7 @@ mod ndr;
 pub mod parallel;
 mod platform;
 mod quantiles;
+mod rate_search;
 mod report;
 mod setting;
 mod simulation;
@@ -74,6 +75,7 @@ pub use platform::{
     BusSpec, CoresSpec, Platform, PlatformError, ProcessorKind, ProcessorSpec, Reference, SaCacheSpec,
     SchedulerSpec, SourceSpec, StagePosition, StageSpec, Variants,
 };
+pub use rate_search::{FoundRate, RateSearch, RateTrial};
 pub use report::{
     BusReport, ClassReport, CoresReport, Load, OuterReport, Percentiles, ProcessorReport, Report,
     SaCacheReport, StageReport,

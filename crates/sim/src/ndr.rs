@@ -1,12 +1,13 @@
 //! Search for the highest rate at which a platform loses no packets, or at most a given share (RFC
-//! 2544, section 26.1), by bisection.
+//! 2544, section 26.1).
 
 use serde::{Deserialize, Serialize};
 
 use crate::platform::Platform;
+use crate::rate_search::{Bracket, check_limits};
 use crate::report::{Load, Report};
 use crate::setting::Setting;
-use crate::simulation::SimulationError;
+use crate::simulation::{Simulation, SimulationError};
 use crate::traffic::Arrivals;
 
 /// Parameters of a search.
@@ -51,49 +52,6 @@ pub struct Ndr {
     pub report: Report,
 }
 
-/// Bounds of the rate: the highest that passed and the lowest that failed. The first guess is the
-/// rate that the overloaded platform carried. The search then moves outwards in growing steps until
-/// both bounds are known, and from there on halves the interval between them.
-struct Bracket {
-    low: f64,
-    high: f64,
-    line: f64,
-    guess: f64,
-    step: f64,
-}
-
-/// Fraction of the line rate below which the search gives up.
-const LEAST_PART: f64 = 1e-12;
-
-impl Bracket {
-    fn new(line: f64, guess: f64) -> Self {
-        Self { low: 0.0, high: line, line, guess, step: 0.01 }
-    }
-
-    /// The rate to try next, or `None` once the bounds are within the resolution.
-    fn next(&self, resolution: f64) -> Option<f64> {
-        let is_done = self.high - self.low <= resolution * self.high || self.high < self.line * LEAST_PART;
-        let is_between = self.guess > self.low && self.guess < self.high;
-        (!is_done).then_some(if is_between { self.guess } else { (self.low + self.high) / 2.0 })
-    }
-
-    fn narrow(&mut self, rate: f64, is_good: bool) {
-        if is_good {
-            self.low = rate
-        } else {
-            self.high = rate
-        }
-        self.step *= 2.0;
-        self.guess = if self.low == 0.0 {
-            rate * (1.0 - self.step).max(0.5)
-        } else if self.high == self.line {
-            rate * (1.0 + self.step)
-        } else {
-            (self.low + self.high) / 2.0
-        };
-    }
-}
-
 impl NdrSearch {
     /// Runs the search. All trials use the same traffic from its start and differ only in their
     /// rate.
@@ -102,57 +60,56 @@ impl NdrSearch {
     /// [`SimulationError`] if the platform has no ingress queue, since without one no packet is
     /// ever lost, or if a value is out of range.
     pub fn run(&self, base: &Platform, setting: &Setting) -> Result<Ndr, SimulationError> {
-        self.check()?;
-        if !setting.platform(base)?.source.is_lossy() {
+        let simulation = setting.simulation(base)?;
+        self.run_trials(&simulation.platform, |arrivals| {
+            Simulation { arrivals, ..simulation.clone() }.run(setting.traffic()?)
+        })
+    }
+
+    /// Runs the search over trials of the caller's, each a run of the platform with these arrivals.
+    ///
+    /// # Errors
+    /// As for [`run`](Self::run), and any error of `trial`.
+    pub fn run_trials<E: From<SimulationError>>(
+        &self,
+        platform: &Platform,
+        mut trial: impl FnMut(Arrivals) -> Result<Report, E>,
+    ) -> Result<Ndr, E> {
+        check_limits(self.loss_ratio, self.resolution)?;
+        if !platform.source.is_lossy() {
             let what = format!(
                 "{} loses no packets, because its source waits; give it an ingress queue with queue_packets in \
                  [source] or --queue-packets",
-                base.name
+                platform.name
             );
-            return Err(SimulationError::Platform(what));
+            return Err(SimulationError::Platform(what).into());
         }
         let mut trials = Vec::new();
-        let mut trial = |arrivals| -> Result<(bool, Report), SimulationError> {
-            let mut simulation = setting.simulation(base)?;
-            simulation.arrivals = arrivals;
-            let report = simulation.run(setting.traffic()?)?;
+        let mut offer = |arrivals| -> Result<(bool, Report), E> {
+            let report = trial(arrivals)?;
             let is_good = report.dropped.packets as f64 <= self.loss_ratio * report.offered.packets as f64;
             let dropped_packets = report.dropped.packets;
             trials.push(Trial { offered: report.offered, dropped_packets, is_good });
             Ok((is_good, report))
         };
-        let (is_good, at_line) = trial(Arrivals::BackToBack)?;
+        let (is_good, at_line) = offer(Arrivals::BackToBack)?;
         let line = at_line.offered;
-        let mut best = is_good.then(|| at_line.clone());
-        let mut bracket = Bracket::new(line.pps, at_line.carried.pps);
-        let mut last = at_line;
-        while best.as_ref().is_none_or(|best| best.offered != line)
-            && let Some(rate) = bracket.next(self.resolution)
-        {
+        if is_good {
+            return Ok(Ndr { throughput: line, line, trials, report: at_line });
+        }
+        let mut bracket = Bracket::new(line.pps, at_line.carried.pps, 0.0);
+        let (mut best, mut last) = (None, at_line);
+        bracket.narrow_to(self.resolution, |rate| {
             let (is_good, report) =
-                trial(if self.is_poisson { Arrivals::Poisson(rate) } else { Arrivals::Paced(rate) })?;
-            bracket.narrow(rate, is_good);
+                offer(if self.is_poisson { Arrivals::Poisson(rate) } else { Arrivals::Paced(rate) })?;
             if is_good {
                 best = Some(report);
             } else {
                 last = report;
             }
-        }
+            Ok::<_, E>(is_good)
+        })?;
         let throughput = best.as_ref().map_or(Load::default(), |best| best.offered);
         Ok(Ndr { throughput, line, trials, report: best.unwrap_or(last) })
-    }
-
-    fn check(&self) -> Result<(), SimulationError> {
-        let is_share = |value: f64| (0.0..1.0).contains(&value);
-        if !is_share(self.loss_ratio) {
-            let what = format!("the loss ratio must be at least 0 and below 1, not {}", self.loss_ratio);
-            return Err(SimulationError::Platform(what));
-        }
-        if !is_share(self.resolution) || self.resolution < 1e-9 {
-            let what =
-                format!("the resolution must be above 0 and below 1, such as 0.001, not {}", self.resolution);
-            return Err(SimulationError::Platform(what));
-        }
-        Ok(())
     }
 }

@@ -30,6 +30,9 @@ pub enum SimulationError {
     /// The rate of arrivals is invalid.
     #[error("the rate must be a number above 0, not {0} packets a second")]
     Arrivals(String),
+    /// A value of a search is out of range.
+    #[error("{0}")]
+    Search(String),
     /// A pattern's name is unknown.
     #[error(transparent)]
     Pattern(#[from] PatternError),
