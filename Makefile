@@ -15,7 +15,7 @@ EVERYTHING = --workspace --locked --features convoy/card$(DPDK:%=,convoy/%)
 MSRV := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 
 .PHONY: help charon card-driver card-engine card-coverage card-formal card-formal-quick card-fpga card-test card-quick demo demo-card demo-hdtv demo-net \
-  packages test test-systemd test-iptfs lint check doc docs docs-check plot msrv bench bench-instructions bench-cycles bench-hdtv profile-hdtv bench-compare bench-baseline bench-sim bench-peers bench-iptfs bench-windows bench-waits bench-xdp bench-secgw bench-accelerators bench-outside fuzz install-build install-test install-instructions install-sampling
+  packages wheel test test-systemd test-iptfs lint check doc docs docs-check plot msrv bench bench-instructions bench-cycles bench-hdtv profile-hdtv bench-compare bench-baseline bench-sim bench-peers bench-iptfs bench-windows bench-waits bench-xdp bench-secgw bench-accelerators bench-outside fuzz install-build install-test install-instructions install-sampling
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -68,6 +68,10 @@ packages: install-build charon ## .deb, .rpm, tarball and OCI image of the gatew
 	$(CARGO) build --release --locked -p convoy --features "$(DPDK)"
 	scripts/packages.sh $(CONVOY) target/charon/libstrongswan-convoy.so target/packages image
 
+wheel: install-build ## the wheel of the simulator's Python module for every CPython from 3.10 on, in target/wheels
+	@scripts/install.sh wheel
+	scripts/wheel.sh target/wheels
+
 card-test: ## the card's modules: lint, then every cocotb test on Verilator
 	@scripts/card-venv.sh
 	card/lint.sh
@@ -113,7 +117,7 @@ test: install-test ## every test: crates with the card, other implementations, n
 	$(MAKE) card-formal-quick
 	$(MAKE) $(CONVOY) charon
 	scripts/docs.py --convoy $(CONVOY)
-	@scripts/install.sh charon-test iptfs routing monitoring packages packages-test
+	@scripts/install.sh charon-test iptfs routing monitoring packages packages-test wheel
 	tests/run.sh $(CONVOY) target/charon/libstrongswan-convoy.so
 
 test-systemd: $(CONVOY) charon ## the systemd units, under a systemd in user-mode-linux (root; in `make test`, too)

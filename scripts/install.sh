@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Installs what convoy needs: with apt on Debian and Ubuntu; on other systems it lists what is
 # missing.
-# usage: install.sh PURPOSE ..., of build, card, card-test, test, packages, packages-test, routing,
-# monitoring, hdtv, peers, xdp, secgw, bench, instructions, sampling, charon, charon-test, iptfs,
-# fuzz
+# usage: install.sh PURPOSE ..., of build, card, card-test, test, packages, packages-test, wheel,
+# routing, monitoring, hdtv, peers, xdp, secgw, bench, instructions, sampling, charon, charon-test,
+# iptfs, fuzz
 set -euo pipefail
 
 # The needs of each purpose: "command or file:package". Intel's library and DPDK are optional.
@@ -19,6 +19,7 @@ declare -A needs=(
   [monitoring]="prometheus:prometheus promtool:prometheus ip:iproute2 curl:curl python3:python3 ping:iputils-ping"
   [packages]="buildah:buildah dpkg-shlibdeps:dpkg-dev objdump:binutils gzip:gzip"
   [packages-test]="mmdebstrap:mmdebstrap rpm:rpm"
+  [wheel]="python3:python3"
   [hdtv]="ip:iproute2 python3:python3 perf:linux-perf iperf3:iperf3 taskset:util-linux"
   [charon]="cc:gcc /usr/include/stdio.h:libc6-dev make:make bzip2:bzip2 /usr/lib/ipsec/libcharon.so.0:strongswan-libcharon"
   [charon-test]="/usr/lib/ipsec/charon:strongswan-charon swanctl:strongswan-swanctl
@@ -47,6 +48,7 @@ declare -A wants=(
   [monitoring]=""
   [packages]=""
   [packages-test]=""
+  [wheel]=""
   [hdtv]=""
   [charon]=""
   [charon-test]=""
@@ -112,6 +114,6 @@ make_venv() {
   python3 -m venv "$1"
   "$1/bin/pip" install -q -r "$2"
 }
-case " $* " in *" card "*) need_venv ;; esac
+case " $* " in *" card "* | *" wheel "*) need_venv ;; esac
 case " $* " in *" test "*) make_venv target/test-venv tests/requirements.txt scapy,cryptography,prometheus_client ;; esac
 case " $* " in *" bench "*) make_venv target/bench-venv bench/simulator/requirements.txt simpy ;; esac

@@ -92,7 +92,7 @@ done
 run "privileges, a second gateway, keys in memory after a reload, a helper that is killed" tests/privileges.sh "$convoy"
 run "keys in memory after reloads, with engines on cores of their own" tests/keys.sh "$convoy"
 run "static keys over restarts, with a clock that begins anew: nothing replayed, no IV twice" tests/restart.sh "$convoy"
-run "the simulator as a Python module, on Dask and on Ray" tests/python.sh
+run "the simulator as a Python wheel: without Rust, on Dask and on Ray" tests/python.sh
 alone "what packets cost that are held back in the window: system calls, counted by the kernel" tests/ports.sh "$convoy" udp held
 run "convoy init: by questions and by options, static keys and charon, gateways run from its files" tests/init.sh "$convoy" "$plugin"
 run "the packages in a clean Debian: two sites by init, one upgraded, removed" tests/install.sh "$convoy" "$plugin"

@@ -1,4 +1,4 @@
-"""The examples of README.md and of the module's help give what they say."""
+"""The examples of README.md give what they say."""
 
 import doctest
 from pathlib import Path
