@@ -25,8 +25,9 @@ pub struct KeyValue {
 pub struct Guard {
     /// The key.
     pub key: String,
-    /// The revision at which it must have been created; 0 if it must not exist.
-    pub created: Revision,
+    /// The revision at which it must have been changed last; 0 if it must not exist. A key that was
+    /// removed and created again, or only put again, has another one.
+    pub modified: Revision,
 }
 
 /// A request to the store. Each is answered once, or its answer is lost with the connection: then
@@ -97,7 +98,8 @@ pub enum Answer {
     },
     /// A watch has begun.
     Watching,
-    /// The store could not execute the request (no leader, no room): it has changed nothing.
+    /// The store did not execute the request (no leader, no room, a lease that does not exist), and
+    /// never will. A timeout is no refusal: the request may be executed later.
     Refused {
         /// The store's reason.
         reason: String,
