@@ -2,9 +2,24 @@
 //!
 //! - [`Call`] and [`Answer`] are what passes between a member and the store, in etcd's terms:
 //!   leases, keys with revisions, guarded transactions, watches.
+//! - [`Order`] and [`Report`] are what passes between a member and its gateway.
+//! - [`Member`] is a member's state: [`Input`] in, [`Output`] out, without a socket, a thread or a
+//!   clock.
 //!
-//! `docs/internals/cluster.md` has the protocol and its invariants.
+//! `docs/internals/cluster.md` has the protocol and its invariants. The simulation in this crate
+//! checks them from seeds.
 
+mod election;
+mod keys;
+mod marks;
+mod member;
+mod orders;
+#[cfg(test)]
+mod simulation;
 mod store;
 
+pub use keys::Keys;
+pub use marks::{Marks, SaId, Span};
+pub use member::{CallId, GroupConfig, Input, Member, MemberConfig, Output, Replay};
+pub use orders::{Event, Order, Report, Taken};
 pub use store::{Answer, Call, Change, Guard, KeyValue, LeaseId, Revision};

@@ -1,0 +1,86 @@
+//! The names of keys in the store.
+
+use crate::marks::SaId;
+
+/// The keys of one cluster.
+#[derive(Clone, Debug)]
+pub struct Keys {
+    root: String,
+}
+
+/// What a key below a group's prefix has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// The record of an SA.
+    Record(SaId),
+    /// The marks of an SA.
+    Marks(SaId),
+}
+
+impl Keys {
+    /// The keys of the cluster of this name.
+    pub fn new(cluster: &str) -> Self {
+        Self { root: format!("/convoy/{cluster}/") }
+    }
+
+    /// The beginning of the keys of all members.
+    pub fn members(&self) -> String {
+        format!("{}members/", self.root)
+    }
+
+    /// The key of a member.
+    pub fn member(&self, name: &str) -> String {
+        format!("{}members/{name}", self.root)
+    }
+
+    /// The beginning of the keys of all leaders.
+    pub fn leaders(&self) -> String {
+        format!("{}leaders/", self.root)
+    }
+
+    /// The key of a group's leader.
+    pub fn leader(&self, group: &str) -> String {
+        format!("{}leaders/{group}", self.root)
+    }
+
+    /// The beginning of the keys of a group's SAs.
+    pub fn group(&self, group: &str) -> String {
+        format!("{}groups/{group}/", self.root)
+    }
+
+    /// The key of an SA's record.
+    pub fn record(&self, group: &str, sa: SaId) -> String {
+        format!("{}sas/{sa}", self.group(group))
+    }
+
+    /// The key of an SA's marks.
+    pub fn marks(&self, group: &str, sa: SaId) -> String {
+        format!("{}marks/{sa}", self.group(group))
+    }
+
+    /// What a key of a group has.
+    pub(crate) fn part(&self, group: &str, key: &str) -> Option<Part> {
+        let (kind, sa) = key.strip_prefix(&self.group(group))?.split_once('/')?;
+        let sa = SaId(u64::from_str_radix(sa, 16).ok()?);
+        match kind {
+            "sas" => Some(Part::Record(sa)),
+            "marks" => Some(Part::Marks(sa)),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_of_a_group_are_read_as_they_were_written() {
+        let keys = Keys::new("west");
+        assert_eq!(keys.record("a", SaId(0x1f)), "/convoy/west/groups/a/sas/000000000000001f");
+        assert_eq!(keys.part("a", &keys.record("a", SaId(7))), Some(Part::Record(SaId(7))));
+        assert_eq!(keys.part("a", &keys.marks("a", SaId(u64::MAX))), Some(Part::Marks(SaId(u64::MAX))));
+        assert_eq!(keys.part("a", &keys.marks("ab", SaId(7))), None);
+        assert_eq!(keys.part("a", "/convoy/west/groups/a/other/7"), None);
+    }
+}

@@ -1,0 +1,124 @@
+//! How far an SA may go before the store must know more.
+
+use std::fmt;
+
+/// An SA, or a pair of them, by a number that its gateway gives it and that no other of its group
+/// has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SaId(pub u64);
+
+impl fmt::Display for SaId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+/// An SA's marks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Marks {
+    /// The last outbound sequence number that may be used.
+    pub sent: u64,
+    /// The last inbound sequence number that may be accepted.
+    pub ceiling: u64,
+    /// The highest inbound sequence number that was accepted, as far as the store knows.
+    pub received: u64,
+}
+
+impl Marks {
+    /// The length of encoded marks.
+    pub const LEN: usize = 24;
+
+    /// The marks as the store has them, in network byte order.
+    pub fn encode(&self) -> [u8; Self::LEN] {
+        let mut bytes = [0; Self::LEN];
+        for (place, mark) in bytes.chunks_exact_mut(8).zip([self.sent, self.ceiling, self.received]) {
+            place.copy_from_slice(&mark.to_be_bytes());
+        }
+        bytes
+    }
+
+    /// The marks in these bytes; `None` if there are too few or too many.
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let bytes: &[u8; Self::LEN] = bytes.try_into().ok()?;
+        let mark = |at: usize| bytes[at..].first_chunk().map(|mark| u64::from_be_bytes(*mark));
+        Some(Self { sent: mark(0)?, ceiling: mark(8)?, received: mark(16)? })
+    }
+}
+
+/// How many sequence numbers are reserved at once: as many as were used in a time, between bounds.
+#[derive(Clone, Copy, Debug)]
+pub struct Span {
+    /// The number with which an SA begins.
+    pub first: u64,
+    /// The lowest number.
+    pub least: u64,
+    /// The highest number.
+    pub most: u64,
+    /// The time, in ns.
+    pub time_ns: u64,
+}
+
+impl Span {
+    /// For outbound numbers: a takeover leaves up to this many unused, which costs nothing but
+    /// numbers.
+    pub const OUTBOUND: Self = Self { first: 1 << 20, least: 1 << 18, most: 1 << 22, time_ns: 4_000_000_000 };
+    /// For inbound numbers: after a takeover in strict mode, up to this many packets of the peer
+    /// are dropped, so it is short.
+    pub const INBOUND: Self = Self { first: 1024, least: 1024, most: 1 << 20, time_ns: 200_000_000 };
+}
+
+/// The reserve of one direction of an SA: when it was made, and from which number on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reserve {
+    base: u64,
+    at_ns: u64,
+}
+
+impl Reserve {
+    pub(crate) fn new(base: u64, at_ns: u64) -> Self {
+        Self { base, at_ns }
+    }
+
+    /// The new end of the reserve, if half of what ends at `end` is used.
+    pub(crate) fn extend(&mut self, span: &Span, end: u64, used: u64, now_ns: u64) -> Option<u64> {
+        if end.saturating_sub(used) > end.saturating_sub(self.base) / 2 {
+            return None;
+        }
+        let elapsed_ns = u128::from(now_ns.saturating_sub(self.at_ns).max(1));
+        let in_time = u128::from(used.saturating_sub(self.base)) * u128::from(span.time_ns) / elapsed_ns;
+        let count = u64::try_from(in_time).unwrap_or(u64::MAX).clamp(span.least, span.most);
+        *self = Self::new(used, now_ns);
+        Some(used.saturating_add(count)).filter(|new| *new > end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SPAN: Span = Span { first: 100, least: 100, most: 1000, time_ns: 1_000 };
+
+    #[test]
+    fn marks_are_decoded_as_they_were_encoded() {
+        let marks = Marks { sent: 1, ceiling: u64::MAX, received: 0x0102_0304_0506_0708 };
+        assert_eq!(Marks::decode(&marks.encode()), Some(marks));
+        assert_eq!(Marks::decode(&[0; 23]), None);
+        assert_eq!(Marks::decode(&[0; 25]), None);
+    }
+
+    #[test]
+    fn a_reserve_is_extended_when_half_of_it_is_used() {
+        let mut reserve = Reserve::new(0, 0);
+        assert_eq!(reserve.extend(&SPAN, 100, 49, 1_000_000), None);
+        assert_eq!(reserve.extend(&SPAN, 100, 50, 1_000_000), Some(150));
+        assert_eq!(reserve.extend(&SPAN, 150, 90, 1_000_000), None);
+    }
+
+    #[test]
+    fn a_reserve_follows_the_rate_between_its_bounds() {
+        assert_eq!(Reserve::new(0, 0).extend(&SPAN, 100, 100, 500), Some(300));
+        assert_eq!(Reserve::new(0, 0).extend(&SPAN, 100, 100, 1), Some(1100));
+        assert_eq!(Reserve::new(0, 0).extend(&SPAN, 100, 100, u64::MAX), Some(200));
+        assert_eq!(Reserve::new(0, 0).extend(&SPAN, u64::MAX, u64::MAX, 1), None);
+    }
+}

@@ -1,0 +1,290 @@
+//! One group as a member has it: who leads it, and the one request about it that may be open.
+
+use super::calls::{Calls, Purpose};
+use super::config::{GroupConfig, MemberConfig};
+use super::leader::{Batch, Changes, Leader, Phase};
+use super::view::Table;
+use super::{Output, RETRY_NS};
+use crate::election;
+use crate::keys::Keys;
+use crate::orders::{Event, Order};
+use crate::store::{Answer, Call, Guard, KeyValue, LeaseId, Revision};
+
+/// What a member of the next rank waits longer before it tries to lead.
+const RANK_NS: u64 = 50_000_000;
+
+/// What the open request does.
+#[derive(Debug, Default)]
+enum Step {
+    /// None is open.
+    #[default]
+    Rest,
+    /// It creates the leader's key.
+    Creating(LeaseId),
+    /// It reads the leader's key.
+    Looking,
+    /// It puts the leader's key again, so that no write from before can be executed any more.
+    Taking { lease: LeaseId, created: Revision },
+    /// It writes SAs and marks.
+    Writing(Batch),
+    /// It removes the leader's key.
+    Removing,
+}
+
+/// What a group needs of its member.
+pub(super) struct Context<'a> {
+    pub(super) now_ns: u64,
+    pub(super) config: &'a MemberConfig,
+    pub(super) keys: &'a Keys,
+    pub(super) lease: Option<LeaseId>,
+    /// Whether the member may lead groups that it does not lead yet.
+    pub(super) is_candidate: bool,
+    /// Whether it gives its groups away.
+    pub(super) is_draining: bool,
+    pub(super) members: &'a Table,
+    pub(super) leaders: &'a mut Table,
+    pub(super) calls: &'a mut Calls,
+    pub(super) out: &'a mut Vec<Output>,
+}
+
+/// A group.
+#[derive(Debug)]
+pub(super) struct Group {
+    index: usize,
+    config: GroupConfig,
+    key: String,
+    leader: Option<Leader>,
+    step: Step,
+    /// Whether the store may have executed, or may yet execute, a request whose answer was lost.
+    is_unsure: bool,
+    /// When it may be tried to lead it, if nobody seems to.
+    free_at_ns: Option<u64>,
+    /// When the next request may be made.
+    due_ns: u64,
+}
+
+impl Group {
+    pub(super) fn new(index: usize, config: GroupConfig, keys: &Keys) -> Self {
+        let key = keys.leader(&config.name);
+        Self {
+            index,
+            config,
+            key,
+            leader: None,
+            step: Step::Rest,
+            is_unsure: false,
+            free_at_ns: None,
+            due_ns: 0,
+        }
+    }
+
+    /// Whether the store has nothing of this member in this group, and will not get it.
+    pub(super) fn is_idle(&self) -> bool {
+        self.leader.is_none() && !self.is_unsure && matches!(self.step, Step::Rest)
+    }
+
+    /// Makes the next request, if one is due.
+    pub(super) fn proceed(&mut self, ctx: &mut Context<'_>) {
+        self.obey(ctx);
+        if !matches!(self.step, Step::Rest) || ctx.now_ns < self.due_ns {
+            return;
+        }
+        if self.is_unsure {
+            return self.look(ctx);
+        }
+        let Some(leader) = &mut self.leader else { return self.contend(ctx) };
+        if let Some((batch, changes)) = leader.batch(&self.config.name, ctx.keys) {
+            self.ask(Step::Writing(batch), changes, ctx);
+        } else if leader.phase == Phase::Stopped {
+            self.ask(Step::Removing, Changes { deletes: vec![self.key.clone()], puts: Vec::new() }, ctx);
+        }
+    }
+
+    /// Compares with what the watch said, and with whether the member drains.
+    fn obey(&mut self, ctx: &mut Context<'_>) {
+        let Some(leader) = &mut self.leader else { return };
+        let seen = ctx.leaders.get(&self.key);
+        if ctx.leaders.is_fresh() && seen.is_none_or(|seen| seen.created > leader.term) {
+            return self.end(ctx.out);
+        }
+        if ctx.is_draining && leader.phase == Phase::Serving {
+            leader.phase = Phase::Stopping;
+            ctx.out.push(Output::Order(Order::StepDown { group: self.config.name.clone() }));
+        }
+    }
+
+    /// Tries to lead the group if nobody does, after those of lower rank.
+    fn contend(&mut self, ctx: &mut Context<'_>) {
+        let (Some(lease), true) = (ctx.lease, ctx.is_candidate) else {
+            // A key that was created by a request that had been given up is not left behind.
+            self.is_unsure = ctx.leaders.get(&self.key).is_some_and(|seen| self.is_own(seen, ctx));
+            self.free_at_ns = None;
+            if self.is_unsure {
+                self.look(ctx);
+            }
+            return;
+        };
+        if let Some(seen) = ctx.leaders.get(&self.key) {
+            self.free_at_ns = None;
+            if self.is_own(seen, ctx) {
+                self.look(ctx);
+            }
+            return;
+        }
+        let rank = || RANK_NS * self.rank(ctx) as u64;
+        let free_at_ns = self.free_at_ns.unwrap_or_else(|| ctx.now_ns + rank());
+        self.free_at_ns = Some(free_at_ns);
+        if free_at_ns <= ctx.now_ns {
+            self.create(lease, ctx);
+        }
+    }
+
+    fn is_own(&self, entry: &KeyValue, ctx: &Context<'_>) -> bool {
+        ctx.lease.is_some_and(|lease| entry.value == election::leader(&ctx.config.name, lease))
+    }
+
+    fn rank(&self, ctx: &Context<'_>) -> usize {
+        let registered = ctx.members.iter();
+        let others =
+            registered.filter_map(|(name, value)| Some((name, election::Registration::decode(value)?)));
+        let willing =
+            others.filter(|(_, other)| !other.is_draining).map(|(name, other)| (name, other.priority));
+        election::rank(&self.config.name, &ctx.config.name, ctx.config.priority, willing)
+    }
+
+    fn create(&mut self, lease: LeaseId, ctx: &mut Context<'_>) {
+        let puts = vec![(self.key.clone(), election::leader(&ctx.config.name, lease), Some(lease))];
+        let guard = Some(Guard { key: self.key.clone(), modified: 0 });
+        let read = Some(ctx.keys.group(&self.config.name));
+        self.step = Step::Creating(lease);
+        let request = Call::Transact { guard, deletes: Vec::new(), puts, read };
+        ctx.calls.ask(Purpose::Group(self.index), request, ctx.out);
+    }
+
+    fn look(&mut self, ctx: &mut Context<'_>) {
+        self.step = Step::Looking;
+        let read = Some(self.key.clone());
+        let request = Call::Transact { guard: None, deletes: Vec::new(), puts: Vec::new(), read };
+        ctx.calls.ask(Purpose::Group(self.index), request, ctx.out);
+    }
+
+    /// Asks for changes in this term.
+    fn ask(&mut self, step: Step, Changes { deletes, puts }: Changes, ctx: &mut Context<'_>) {
+        self.step = step;
+        let modified = self.leader.as_ref().map_or(0, |leader| leader.modified);
+        let guard = Some(Guard { key: self.key.clone(), modified });
+        let request = Call::Transact { guard, deletes, puts, read: None };
+        ctx.calls.ask(Purpose::Group(self.index), request, ctx.out);
+    }
+
+    pub(super) fn answered(&mut self, answer: Answer, ctx: &mut Context<'_>) {
+        let step = std::mem::take(&mut self.step);
+        let Answer::Transacted { is_done, revision, read } = answer else {
+            return self.refused(step, ctx.now_ns);
+        };
+        match step {
+            Step::Rest => {}
+            Step::Creating(lease) if is_done && ctx.lease == Some(lease) => {
+                self.lead((revision, revision), read, lease, ctx);
+            }
+            Step::Creating(_) => self.is_unsure = true,
+            Step::Looking => self.looked(read, revision, ctx),
+            Step::Taking { lease, created } if is_done && ctx.lease == Some(lease) => {
+                self.is_unsure = false;
+                match &mut self.leader {
+                    Some(leader) => leader.modified = revision,
+                    None => self.lead((created, revision), read, lease, ctx),
+                }
+            }
+            Step::Taking { .. } => self.is_unsure = true,
+            Step::Writing(_) | Step::Removing if !is_done => self.end(ctx.out),
+            Step::Writing(batch) => {
+                if let Some(leader) = &mut self.leader {
+                    leader.written(batch, &self.config.name, ctx.out);
+                }
+            }
+            Step::Removing => {
+                self.leader = None;
+                ctx.leaders.delete(&self.key, revision);
+            }
+        }
+    }
+
+    /// A request was not executed, and is made again after a while.
+    fn refused(&mut self, step: Step, now_ns: u64) {
+        self.due_ns = now_ns + RETRY_NS;
+        if let (Step::Writing(batch), Some(leader)) = (step, &mut self.leader) {
+            leader.restore(batch);
+        }
+    }
+
+    /// Nobody knows whether the open request is executed, now or later.
+    pub(super) fn lost(&mut self, now_ns: u64) {
+        let step = std::mem::take(&mut self.step);
+        if !matches!(step, Step::Rest) {
+            self.is_unsure = true;
+            self.refused(step, now_ns);
+        }
+    }
+
+    /// The leader's key was read: this member leads if it has its name and its lease.
+    fn looked(&mut self, read: Vec<KeyValue>, revision: Revision, ctx: &mut Context<'_>) {
+        let seen = read.into_iter().find(|entry| entry.key == self.key);
+        match &seen {
+            Some(entry) => ctx.leaders.put(entry.clone()),
+            None => ctx.leaders.delete(&self.key, revision),
+        }
+        let own = seen.filter(|entry| self.is_own(entry, ctx));
+        let term = self.leader.as_ref().map(|leader| leader.term);
+        if term.is_some_and(|term| own.as_ref().is_none_or(|own| own.created != term)) {
+            self.end(ctx.out);
+        }
+        self.is_unsure = own.is_some();
+        if let (Some(KeyValue { value, created, modified, .. }), Some(lease)) = (own, ctx.lease) {
+            let guard = Some(Guard { key: self.key.clone(), modified });
+            let read = self.leader.is_none().then(|| ctx.keys.group(&self.config.name));
+            let puts = vec![(self.key.clone(), value, Some(lease))];
+            self.step = Step::Taking { lease, created };
+            let request = Call::Transact { guard, deletes: Vec::new(), puts, read };
+            ctx.calls.ask(Purpose::Group(self.index), request, ctx.out);
+        }
+    }
+
+    /// A term begins. A member that drains only removes the key again.
+    fn lead(
+        &mut self,
+        (term, modified): (Revision, Revision),
+        read: Vec<KeyValue>,
+        lease: LeaseId,
+        ctx: &mut Context<'_>,
+    ) {
+        let value = election::leader(&ctx.config.name, lease);
+        ctx.leaders.put(KeyValue { key: self.key.clone(), value, created: term, modified });
+        self.free_at_ns = None;
+        let phase = if ctx.is_draining { Phase::Stopped } else { Phase::Serving };
+        let mut leader = Leader::new(term, modified, self.config.replay, phase);
+        if phase == Phase::Serving {
+            let group = self.config.name.clone();
+            let (sas, unreadable) = leader.take_over((&group, read), (ctx.keys, ctx.config), ctx.now_ns);
+            ctx.out.push(Output::Order(Order::Lead { group, term, sas, unreadable }));
+        }
+        self.leader = Some(leader);
+    }
+
+    /// The term has ended, whatever the member wants.
+    pub(super) fn end(&mut self, out: &mut Vec<Output>) {
+        if self.leader.take().is_some() {
+            out.push(Output::Order(Order::StepDown { group: self.config.name.clone() }));
+        }
+    }
+
+    pub(super) fn report(&mut self, term: Revision, event: Event, config: &MemberConfig, now_ns: u64) {
+        if let Some(leader) = self.leader.as_mut().filter(|leader| leader.term == term) {
+            leader.report(event, config, now_ns);
+        }
+    }
+
+    pub(super) fn wake_ns(&self) -> impl Iterator<Item = u64> + use<> {
+        [Some(self.due_ns), self.free_at_ns].into_iter().flatten()
+    }
+}

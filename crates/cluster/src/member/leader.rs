@@ -1,0 +1,255 @@
+//! A group that this member leads: its SAs, and what of them the store must know next.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::Output;
+use super::config::{MemberConfig, Replay};
+use crate::keys::{Keys, Part};
+use crate::marks::{Marks, Reserve, SaId};
+use crate::orders::{Event, Order, Taken};
+use crate::store::{KeyValue, LeaseId, Revision};
+
+/// Operations of a transaction: etcd's limit.
+const MOST_OPERATIONS: usize = 128;
+/// A transaction that has this many bytes takes no more; etcd's limit is 1.5 MiB.
+const ENOUGH_BYTES: usize = 1 << 20;
+
+/// How far a term has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    Serving,
+    /// The gateway was told to stop.
+    Stopping,
+    /// The gateway has stopped: the marks are exact.
+    Stopped,
+}
+
+#[derive(Debug)]
+struct Sa {
+    /// Its record, if the store must get it.
+    record: Option<Vec<u8>>,
+    wanted: Marks,
+    /// The marks in the store, as far as it has answered.
+    written: Marks,
+    outbound: Reserve,
+    inbound: Reserve,
+    is_removed: bool,
+    is_queued: bool,
+    is_in_flight: bool,
+}
+
+/// A group's SAs in a term.
+#[derive(Debug)]
+pub(super) struct Leader {
+    pub(super) term: Revision,
+    /// The last change of the leader's key, by which writes are guarded.
+    pub(super) modified: Revision,
+    pub(super) phase: Phase,
+    replay: Replay,
+    sas: BTreeMap<SaId, Sa>,
+    queue: VecDeque<SaId>,
+}
+
+/// What a transaction writes.
+#[derive(Debug)]
+pub(super) struct Batch(Vec<Item>);
+
+#[derive(Debug)]
+struct Item {
+    sa: SaId,
+    record: Option<Vec<u8>>,
+    /// `None` if the SA is removed.
+    marks: Option<Marks>,
+}
+
+/// A transaction's changes.
+#[derive(Debug, Default)]
+pub(super) struct Changes {
+    pub(super) deletes: Vec<String>,
+    pub(super) puts: Vec<(String, Vec<u8>, Option<LeaseId>)>,
+}
+
+impl Leader {
+    pub(super) fn new(term: Revision, modified: Revision, replay: Replay, phase: Phase) -> Self {
+        Self { term, modified, phase, replay, sas: BTreeMap::new(), queue: VecDeque::new() }
+    }
+
+    /// Begins with what the store has of a group: how, and how many SAs are unreadable.
+    pub(super) fn take_over(
+        &mut self,
+        (group, read): (&str, Vec<KeyValue>),
+        (keys, config): (&Keys, &MemberConfig),
+        now_ns: u64,
+    ) -> (Vec<Taken>, usize) {
+        let (mut records, mut marks) = (BTreeMap::new(), BTreeMap::new());
+        for KeyValue { key, value, .. } in read {
+            match keys.part(group, &key) {
+                Some(Part::Record(sa)) => _ = records.insert(sa, value),
+                Some(Part::Marks(sa)) => _ = Marks::decode(&value).map(|value| marks.insert(sa, value)),
+                None => {}
+            }
+        }
+        let count = records.len();
+        let take = |(sa, record)| Some(self.take(sa, record, *marks.get(&sa)?, config, now_ns));
+        let taken: Vec<Taken> = records.into_iter().filter_map(take).collect();
+        let unreadable = count - taken.len();
+        (taken, unreadable)
+    }
+
+    fn take(&mut self, sa: SaId, record: Vec<u8>, marks: Marks, config: &MemberConfig, now_ns: u64) -> Taken {
+        let accepted = match self.replay {
+            Replay::Strict => marks.ceiling,
+            Replay::Checkpoint => marks.received,
+        };
+        let wanted = Marks {
+            sent: marks.sent.saturating_add(config.outbound.first),
+            ceiling: self.ceiling(accepted.saturating_add(config.inbound.first)),
+            received: accepted,
+        };
+        let (outbound, inbound) = (Reserve::new(marks.sent, now_ns), Reserve::new(accepted, now_ns));
+        self.insert(sa, Sa { outbound, inbound, ..Sa::new(None, wanted, marks) });
+        Taken { sa, record, sent: marks.sent, accepted }
+    }
+
+    /// The ceiling to be written: without strictness there is none.
+    fn ceiling(&self, ceiling: u64) -> u64 {
+        if self.replay == Replay::Strict { ceiling } else { u64::MAX }
+    }
+
+    fn insert(&mut self, id: SaId, sa: Sa) {
+        self.sas.insert(id, sa);
+        self.enqueue(id);
+    }
+
+    fn enqueue(&mut self, id: SaId) {
+        if let Some(sa) = self.sas.get_mut(&id).filter(|sa| !sa.is_queued) {
+            sa.is_queued = true;
+            self.queue.push_back(id);
+        }
+    }
+
+    /// Takes note of what the gateway reports in this term.
+    pub(super) fn report(&mut self, event: Event, config: &MemberConfig, now_ns: u64) {
+        match event {
+            _ if self.phase == Phase::Stopped => {}
+            Event::Put { sa, record, marks } => self.put(sa, record, marks, now_ns),
+            Event::Remove { sa } => {
+                if let Some(known) = self.sas.get_mut(&sa) {
+                    known.is_removed = true;
+                    self.enqueue(sa);
+                }
+            }
+            Event::Progress { sa, sent, seen } => self.progress(sa, sent, seen, config, now_ns),
+            Event::Stopped { sas } => {
+                if self.phase == Phase::Stopping {
+                    self.stopped(&sas);
+                }
+            }
+        }
+    }
+
+    fn put(&mut self, id: SaId, record: Vec<u8>, marks: Marks, now_ns: u64) {
+        if let Some(known) = self.sas.get_mut(&id).filter(|known| !known.is_removed) {
+            known.record = Some(record);
+            return self.enqueue(id);
+        }
+        let wanted = Marks { ceiling: self.ceiling(marks.ceiling), ..marks };
+        let is_queued = self.sas.get(&id).is_some_and(|old| old.is_queued);
+        let (outbound, inbound) = (Reserve::new(0, now_ns), Reserve::new(marks.received, now_ns));
+        self.insert(
+            id,
+            Sa { outbound, inbound, is_queued, ..Sa::new(Some(record), wanted, Marks::default()) },
+        );
+    }
+
+    fn progress(&mut self, id: SaId, sent: u64, seen: u64, config: &MemberConfig, now_ns: u64) {
+        let Some(sa) = self.sas.get_mut(&id) else { return };
+        sa.wanted.received = sa.wanted.received.max(seen);
+        let sent_until = sa.outbound.extend(&config.outbound, sa.wanted.sent, sent, now_ns);
+        sa.wanted.sent = sent_until.unwrap_or(sa.wanted.sent);
+        let ceiling = sa.inbound.extend(&config.inbound, sa.wanted.ceiling, seen, now_ns);
+        sa.wanted.ceiling = ceiling.unwrap_or(sa.wanted.ceiling);
+        let is_checkpoint = self.replay == Replay::Checkpoint && sa.wanted.received > sa.written.received;
+        if sent_until.is_some() || ceiling.is_some() || is_checkpoint {
+            self.enqueue(id);
+        }
+    }
+
+    fn stopped(&mut self, sas: &[(SaId, u64, u64)]) {
+        self.phase = Phase::Stopped;
+        for (id, sent, received) in sas {
+            if let Some(sa) = self.sas.get_mut(id) {
+                sa.wanted = Marks { sent: *sent, ceiling: *received, received: *received };
+                self.enqueue(*id);
+            }
+        }
+    }
+
+    /// The next transaction, if there is something to write.
+    pub(super) fn batch(&mut self, group: &str, keys: &Keys) -> Option<(Batch, Changes)> {
+        let (mut items, mut changes, mut bytes) = (Vec::new(), Changes::default(), 0);
+        while changes.count() + 2 <= MOST_OPERATIONS && bytes < ENOUGH_BYTES {
+            let Some(id) = self.queue.pop_front() else { break };
+            let Some(sa) = self.sas.get_mut(&id) else { continue };
+            (sa.is_queued, sa.is_in_flight) = (false, true);
+            let (record, marks) = (sa.record.take(), (!sa.is_removed).then_some(sa.wanted));
+            changes.add(group, keys, id, record.as_deref(), marks);
+            bytes += record.as_ref().map_or(0, Vec::len);
+            items.push(Item { sa: id, record, marks });
+        }
+        (!items.is_empty()).then_some((Batch(items), changes))
+    }
+
+    /// The store has executed a transaction.
+    pub(super) fn written(&mut self, Batch(items): Batch, group: &str, out: &mut Vec<Output>) {
+        for Item { sa: id, marks, .. } in items {
+            // An SA that was put again after its removal knows nothing of this.
+            let Some(sa) = self.sas.get_mut(&id).filter(|sa| sa.is_in_flight) else { continue };
+            sa.is_in_flight = false;
+            let Some(marks) = marks else {
+                self.sas.remove(&id);
+                continue;
+            };
+            sa.written = marks;
+            if self.phase == Phase::Serving && !sa.is_removed {
+                let (group, sent_until, accept_until) = (group.to_owned(), marks.sent, marks.ceiling);
+                out.push(Output::Order(Order::Granted { group, sa: id, sent_until, accept_until }));
+            }
+            if sa.wanted.sent != marks.sent || sa.wanted.ceiling != marks.ceiling {
+                self.enqueue(id);
+            }
+        }
+    }
+
+    /// A transaction was not executed, or perhaps not: it is to be written again, or what is newer.
+    pub(super) fn restore(&mut self, Batch(items): Batch) {
+        for Item { sa: id, record, .. } in items {
+            let Some(sa) = self.sas.get_mut(&id).filter(|sa| sa.is_in_flight) else { continue };
+            sa.is_in_flight = false;
+            sa.record = sa.record.take().or(record);
+            self.enqueue(id);
+        }
+    }
+}
+
+impl Sa {
+    fn new(record: Option<Vec<u8>>, wanted: Marks, written: Marks) -> Self {
+        let (outbound, inbound) = (Reserve::new(0, 0), Reserve::new(0, 0));
+        let (is_removed, is_queued, is_in_flight) = (false, false, false);
+        Self { record, wanted, written, outbound, inbound, is_removed, is_queued, is_in_flight }
+    }
+}
+
+impl Changes {
+    fn count(&self) -> usize {
+        self.deletes.len() + self.puts.len()
+    }
+
+    fn add(&mut self, group: &str, keys: &Keys, sa: SaId, record: Option<&[u8]>, marks: Option<Marks>) {
+        let Some(marks) = marks else {
+            return self.deletes.extend([keys.record(group, sa), keys.marks(group, sa)]);
+        };
+        self.puts.extend(record.map(|record| (keys.record(group, sa), record.to_vec(), None)));
+        self.puts.push((keys.marks(group, sa), marks.encode().to_vec(), None));
+    }
+}

@@ -1,0 +1,294 @@
+//! A member of a cluster, as a state machine: the rules of `docs/internals/cluster.md`.
+
+mod calls;
+mod config;
+mod group;
+mod leader;
+mod lease;
+#[cfg(test)]
+mod tests;
+mod view;
+
+pub use calls::CallId;
+pub use config::{GroupConfig, MemberConfig, Replay};
+
+use std::collections::BTreeMap;
+
+use calls::{Calls, Purpose};
+use group::{Context, Group};
+use lease::Lease;
+use view::{Kind, Table};
+
+use crate::election::Registration;
+use crate::keys::Keys;
+use crate::orders::{Order, Report};
+use crate::store::{Answer, Call, Change};
+
+/// The time after which a request that failed is made again.
+const RETRY_NS: u64 = 100_000_000;
+
+/// What happens to a member.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// Time has passed.
+    Tick,
+    /// The store has answered a request.
+    Answered {
+        /// The request.
+        call: CallId,
+        /// The answer.
+        answer: Answer,
+    },
+    /// Watched keys have changed.
+    Changed(Vec<Change>),
+    /// The connection to the store is lost, or a request took too long: no open request is answered
+    /// any more, each may have been executed or may be later, and watches have ended.
+    Lost,
+    /// The gateway reports something.
+    Reported(Report),
+    /// The gateway's process has ended, and with it its sockets. Nothing else may say so.
+    GatewayEnded,
+    /// Give all groups away, and lead none.
+    Drain,
+    /// Give all groups away, and end.
+    End,
+}
+
+/// What a member wants done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// A request to the store. Within a bounded time comes `Answered` or `Lost`.
+    Ask {
+        /// Its number.
+        call: CallId,
+        /// The request.
+        request: Call,
+    },
+    /// An order to the gateway.
+    Order(Order),
+    /// The member has ended: nothing of it is in the store but SAs and their marks.
+    Ended,
+}
+
+/// How near the end a member is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Serving,
+    /// It leads nothing new, and hands over what it leads.
+    Draining,
+    /// The same, and then it ends.
+    Ending,
+    /// It revokes its lease; the request is due at this time.
+    Revoking {
+        due_ns: u64,
+    },
+    Ended,
+}
+
+/// A member of a cluster, for one gateway: when the gateway or the member's process starts again, a
+/// new member begins with nothing.
+#[derive(Debug)]
+pub struct Member {
+    config: MemberConfig,
+    keys: Keys,
+    calls: Calls,
+    lease: Lease,
+    members: Table,
+    leaders: Table,
+    groups: Vec<Group>,
+    by_name: BTreeMap<String, usize>,
+    stage: Stage,
+    /// When it may put its own key.
+    register_ns: u64,
+    now_ns: u64,
+}
+
+impl Member {
+    /// A member that begins with its first input.
+    pub fn new(config: MemberConfig) -> Self {
+        let keys = Keys::new(&config.cluster);
+        let groups = config.groups.iter().cloned().enumerate();
+        Self {
+            lease: Lease::new(config.ttl_s),
+            members: Table::new(Kind::Members, keys.members()),
+            leaders: Table::new(Kind::Leaders, keys.leaders()),
+            groups: groups.map(|(index, group)| Group::new(index, group, &keys)).collect(),
+            by_name: config.groups.iter().map(|group| group.name.clone()).zip(0..).collect(),
+            calls: Calls::default(),
+            stage: Stage::Serving,
+            register_ns: 0,
+            now_ns: 0,
+            keys,
+            config,
+        }
+    }
+
+    /// Takes an input at a time of the monotonic clock, and appends what is to be done, in order.
+    pub fn handle(&mut self, now_ns: u64, input: Input, out: &mut Vec<Output>) {
+        self.now_ns = now_ns;
+        if self.stage == Stage::Ended {
+            return;
+        }
+        match input {
+            Input::Tick => {}
+            Input::Answered { call, answer } => {
+                if let Some(purpose) = self.calls.answered(call) {
+                    self.answered(purpose, answer, out);
+                }
+            }
+            Input::Changed(changes) => self.changed(&changes),
+            Input::Lost => self.lost(),
+            Input::Reported(report) => self.reported(report),
+            Input::GatewayEnded => self.stage = Stage::Revoking { due_ns: now_ns },
+            Input::Drain if self.stage == Stage::Serving => self.stage = Stage::Draining,
+            Input::End if matches!(self.stage, Stage::Serving | Stage::Draining) => {
+                self.stage = Stage::Ending
+            }
+            Input::Drain | Input::End => {}
+        }
+        self.proceed(out);
+    }
+
+    /// When the next `Tick` is due, if nothing else happens.
+    pub fn wake_ns(&self) -> Option<u64> {
+        let revoke_ns = match self.stage {
+            Stage::Ended => return None,
+            Stage::Revoking { due_ns } => Some(due_ns),
+            _ => Some(self.lease.next_ns),
+        };
+        let own = [revoke_ns, Some(self.register_ns), self.members.wake_ns(), self.leaders.wake_ns()];
+        let groups = self.groups.iter().flat_map(Group::wake_ns);
+        own.into_iter().flatten().chain(groups).filter(|at_ns| *at_ns > self.now_ns).min()
+    }
+
+    /// Makes all requests that are due.
+    fn proceed(&mut self, out: &mut Vec<Output>) {
+        if matches!(self.stage, Stage::Revoking { .. }) {
+            return self.revoke(out);
+        }
+        self.lease.proceed(self.now_ns, &mut self.calls, out);
+        self.members.proceed(self.now_ns, &mut self.calls, out);
+        self.leaders.proceed(self.now_ns, &mut self.calls, out);
+        self.register(out);
+        for index in 0..self.groups.len() {
+            let (group, mut context) = self.group(index, out);
+            group.proceed(&mut context);
+        }
+        if self.stage == Stage::Ending && self.groups.iter().all(Group::is_idle) {
+            self.stage = Stage::Revoking { due_ns: self.now_ns };
+            self.revoke(out);
+        }
+    }
+
+    fn group<'a>(&'a mut self, index: usize, out: &'a mut Vec<Output>) -> (&'a mut Group, Context<'a>) {
+        let is_fresh = self.members.is_fresh() && self.leaders.is_fresh();
+        let context = Context {
+            now_ns: self.now_ns,
+            config: &self.config,
+            keys: &self.keys,
+            lease: self.lease.id(),
+            is_candidate: is_fresh && self.stage == Stage::Serving && self.lease.permits(self.now_ns),
+            is_draining: self.stage != Stage::Serving,
+            members: &self.members,
+            leaders: &mut self.leaders,
+            calls: &mut self.calls,
+            out,
+        };
+        (&mut self.groups[index], context)
+    }
+
+    /// Puts the member's own key if it is not as it should be.
+    fn register(&mut self, out: &mut Vec<Output>) {
+        let is_asked = self.calls.count(|purpose| purpose == Purpose::Register) > 0;
+        let Some(lease) = self.lease.id().filter(|_| self.members.is_fresh() && !is_asked) else { return };
+        let (priority, is_draining) = (self.config.priority, self.stage != Stage::Serving);
+        let value = Registration { priority, is_draining, lease }.encode();
+        let key = self.keys.member(&self.config.name);
+        let is_right = self.members.get(&key).is_some_and(|entry| entry.value == value);
+        if !is_right && self.register_ns <= self.now_ns {
+            let puts = vec![(key, value, Some(lease))];
+            let request = Call::Transact { guard: None, deletes: Vec::new(), puts, read: None };
+            self.calls.ask(Purpose::Register, request, out);
+        }
+    }
+
+    fn answered(&mut self, purpose: Purpose, answer: Answer, out: &mut Vec<Output>) {
+        let now_ns = self.now_ns;
+        match (purpose, answer) {
+            (Purpose::Grant { sent_ns }, Answer::Granted { lease, ttl_s }) => {
+                self.lease.granted(lease, ttl_s, sent_ns, out);
+            }
+            (Purpose::KeepAlive { lease, .. }, _) if self.lease.id() != Some(lease) => {}
+            (Purpose::KeepAlive { .. }, Answer::KeptAlive { ttl_s: 0 }) => self.lease_gone(out),
+            (Purpose::KeepAlive { sent_ns, .. }, Answer::KeptAlive { ttl_s }) => {
+                self.lease.kept(ttl_s, sent_ns, out);
+            }
+            (Purpose::Grant { .. } | Purpose::KeepAlive { .. }, _) => self.lease.retry(now_ns),
+            (Purpose::Revoke, Answer::Revoked) => {
+                self.stage = Stage::Ended;
+                out.push(Output::Ended);
+            }
+            (Purpose::Revoke, _) => self.stage = Stage::Revoking { due_ns: now_ns + RETRY_NS },
+            (Purpose::Read(kind), answer) => self.read(kind, answer, out),
+            (Purpose::Watch(Kind::Members), answer) => self.members.watching(&answer, now_ns),
+            (Purpose::Watch(Kind::Leaders), answer) => self.leaders.watching(&answer, now_ns),
+            // If it was done, the watch says so until then.
+            (Purpose::Register, _) => self.register_ns = now_ns + RETRY_NS,
+            (Purpose::Group(index), answer) => {
+                let (group, mut context) = self.group(index, out);
+                group.answered(answer, &mut context);
+            }
+        }
+    }
+
+    fn read(&mut self, kind: Kind, answer: Answer, out: &mut Vec<Output>) {
+        let table = match kind {
+            Kind::Members => &mut self.members,
+            Kind::Leaders => &mut self.leaders,
+        };
+        table.read(answer, self.now_ns, &mut self.calls, out);
+    }
+
+    /// All terms end with the lease.
+    fn lease_gone(&mut self, out: &mut Vec<Output>) {
+        self.lease.gone(self.now_ns);
+        self.groups.iter_mut().for_each(|group| group.end(out));
+    }
+
+    fn changed(&mut self, changes: &[Change]) {
+        for change in changes {
+            self.members.apply(change);
+            self.leaders.apply(change);
+        }
+    }
+
+    fn lost(&mut self) {
+        self.calls.lose();
+        self.lease.retry(self.now_ns);
+        self.members.retry(self.now_ns);
+        self.leaders.retry(self.now_ns);
+        self.register_ns = self.now_ns + RETRY_NS;
+        self.groups.iter_mut().for_each(|group| group.lost(self.now_ns));
+        if let Stage::Revoking { due_ns } = &mut self.stage {
+            *due_ns = self.now_ns + RETRY_NS;
+        }
+    }
+
+    fn reported(&mut self, Report { group, term, event }: Report) {
+        if let Some(index) = self.by_name.get(&group) {
+            self.groups[*index].report(term, event, &self.config, self.now_ns);
+        }
+    }
+
+    /// Ends the lease, and with it all keys that have it.
+    fn revoke(&mut self, out: &mut Vec<Output>) {
+        let Stage::Revoking { due_ns } = &mut self.stage else { return };
+        let is_asked = self.calls.count(|purpose| purpose == Purpose::Revoke) > 0;
+        if let Some(lease) = self.lease.id().filter(|_| !is_asked && *due_ns <= self.now_ns) {
+            self.calls.ask(Purpose::Revoke, Call::Revoke { lease }, out);
+        } else if self.lease.id().is_none() {
+            self.stage = Stage::Ended;
+            out.push(Output::Ended);
+        }
+    }
+}

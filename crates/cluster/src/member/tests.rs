@@ -1,0 +1,415 @@
+//! Each rule by itself, against the simulation's store.
+
+use super::*;
+use crate::marks::{Marks, SaId, Span};
+use crate::orders::{Event, Taken};
+use crate::simulation::etcd::Etcd;
+
+const MS: u64 = 1_000_000;
+const S: u64 = 1_000 * MS;
+const SPAN: Span = Span { first: 100, least: 100, most: 1000, time_ns: 200 * MS };
+const SA: SaId = SaId(7);
+
+/// A member with its store, which answers at once what is not kept back.
+struct Bench {
+    member: Member,
+    etcd: Etcd,
+    now_ns: u64,
+    keys: Keys,
+    orders: Vec<Order>,
+    is_kept_back: fn(&Call) -> bool,
+    kept_back: Vec<(CallId, Call)>,
+    /// How much of the store's history the member was told.
+    told: usize,
+    is_ended: bool,
+}
+
+fn config(replay: Replay) -> MemberConfig {
+    MemberConfig {
+        cluster: "c".into(),
+        name: "a".into(),
+        priority: 100,
+        ttl_s: 3,
+        groups: vec![GroupConfig { name: "g".into(), replay }],
+        outbound: SPAN,
+        inbound: SPAN,
+    }
+}
+
+fn nothing(_: &Call) -> bool {
+    false
+}
+
+/// A transaction that creates the leader's key.
+fn creates(call: &Call) -> bool {
+    matches!(call, Call::Transact { guard: Some(guard), .. } if guard.modified == 0)
+}
+
+/// A transaction that writes SAs.
+fn writes(call: &Call) -> bool {
+    matches!(call, Call::Transact { puts, .. } if puts.iter().any(|(key, ..)| key.contains("/groups/")))
+}
+
+impl Bench {
+    fn new(replay: Replay) -> Self {
+        Self {
+            member: Member::new(config(replay)),
+            etcd: Etcd::new(1_000_000),
+            now_ns: S,
+            keys: Keys::new("c"),
+            orders: Vec::new(),
+            is_kept_back: nothing,
+            kept_back: Vec::new(),
+            told: 0,
+            is_ended: false,
+        }
+    }
+
+    /// A member that leads its group.
+    fn leading(replay: Replay) -> Self {
+        let mut bench = Self::new(replay);
+        bench.put_sa();
+        bench.input(Input::Tick);
+        bench
+    }
+
+    /// An SA that another leader has left in the store.
+    fn put_sa(&mut self) {
+        let marks = Marks { sent: 500, ceiling: 900, received: 800 };
+        let (record, marks_key) = (self.keys.record("g", SA), self.keys.marks("g", SA));
+        self.put(vec![(record, vec![1, 2, 3], None), (marks_key, marks.encode().to_vec(), None)]);
+    }
+
+    fn put(&mut self, puts: Vec<(String, Vec<u8>, Option<i64>)>) {
+        let call = Call::Transact { guard: None, deletes: Vec::new(), puts, read: None };
+        self.etcd.execute(call, self.now_ns);
+    }
+
+    /// An input and what follows from it, the reports of watches last.
+    fn input(&mut self, input: Input) {
+        let mut inputs = vec![input];
+        while let Some(input) = inputs.pop().or_else(|| self.news()) {
+            let mut outputs = Vec::new();
+            self.member.handle(self.now_ns, input, &mut outputs);
+            for output in outputs {
+                match output {
+                    Output::Ask { call, request } if (self.is_kept_back)(&request) => {
+                        self.kept_back.push((call, request));
+                    }
+                    Output::Ask { call, request } => {
+                        let answer = self.etcd.execute(request, self.now_ns);
+                        inputs.insert(0, Input::Answered { call, answer });
+                    }
+                    Output::Order(order) => self.orders.push(order),
+                    Output::Ended => self.is_ended = true,
+                }
+            }
+        }
+    }
+
+    fn news(&mut self) -> Option<Input> {
+        let news: Vec<Change> =
+            self.etcd.history[self.told..].iter().map(|(_, change)| change.clone()).collect();
+        self.told = self.etcd.history.len();
+        (!news.is_empty()).then_some(Input::Changed(news))
+    }
+
+    /// Executes the oldest request that was kept back, and answers it.
+    fn answer(&mut self) {
+        let (call, request) = self.kept_back.remove(0);
+        let answer = self.etcd.execute(request, self.now_ns);
+        self.input(Input::Answered { call, answer });
+    }
+
+    fn wait(&mut self, ns: u64) {
+        let until_ns = self.now_ns + ns;
+        while let Some(wake_ns) = self.member.wake_ns().filter(|wake_ns| *wake_ns <= until_ns) {
+            self.now_ns = wake_ns;
+            self.input(Input::Tick);
+        }
+        self.now_ns = until_ns;
+    }
+
+    fn term(&self) -> u64 {
+        self.etcd.get("/convoy/c/leaders/g").map_or(0, |entry| entry.created)
+    }
+
+    fn report(&mut self, event: Event) {
+        let report = Report { group: "g".into(), term: self.term(), event };
+        self.input(Input::Reported(report));
+    }
+
+    fn marks(&self, sa: SaId) -> Option<Marks> {
+        Marks::decode(&self.etcd.get(&self.keys.marks("g", sa))?.value)
+    }
+
+    fn led(&self) -> Option<(u64, &[Taken])> {
+        self.orders.iter().rev().find_map(|order| match order {
+            Order::Lead { term, sas, .. } => Some((*term, &sas[..])),
+            _ => None,
+        })
+    }
+
+    fn granted(&self, id: SaId) -> Option<(u64, u64)> {
+        self.orders.iter().rev().find_map(|order| match order {
+            Order::Granted { sa, sent_until, accept_until, .. } if *sa == id => {
+                Some((*sent_until, *accept_until))
+            }
+            _ => None,
+        })
+    }
+
+    fn deadline_ns(&self) -> Option<u64> {
+        self.orders.iter().rev().find_map(|order| match order {
+            Order::Until { deadline_ns } => Some(*deadline_ns),
+            _ => None,
+        })
+    }
+
+    fn is_stepping_down(&self) -> bool {
+        self.orders.contains(&Order::StepDown { group: "g".into() })
+    }
+}
+
+#[test]
+fn the_deadline_counts_from_the_request_and_leaves_a_tenth() {
+    let mut bench = Bench::new(Replay::Strict);
+    bench.is_kept_back = |call| matches!(call, Call::Grant { .. });
+    bench.input(Input::Tick);
+    bench.now_ns += 700 * MS;
+    bench.answer();
+    assert_eq!(bench.deadline_ns(), Some(S + 2700 * MS));
+}
+
+#[test]
+fn the_lease_is_kept_alive_at_each_third_and_without_an_answer_the_deadline_stays() {
+    let mut bench = Bench::leading(Replay::Strict);
+    bench.wait(S);
+    assert_eq!(bench.deadline_ns(), Some(2 * S + 2700 * MS));
+    bench.is_kept_back = |call| matches!(call, Call::KeepAlive { .. });
+    bench.wait(2 * S);
+    assert_eq!(bench.kept_back.len(), 2);
+    assert_eq!(bench.deadline_ns(), Some(2 * S + 2700 * MS));
+    bench.answer();
+    assert_eq!(bench.deadline_ns(), Some(3 * S + 2700 * MS));
+}
+
+#[test]
+fn a_lease_that_is_gone_ends_all_terms() {
+    let mut bench = Bench::leading(Replay::Strict);
+    bench.etcd.expire(bench.now_ns + 10 * S);
+    bench.wait(2 * S);
+    assert!(bench.is_stepping_down());
+    // The group is free, and the member leads it in another term, by another lease.
+    assert_eq!(bench.led().map(|(term, _)| term), Some(bench.term()));
+}
+
+#[test]
+fn a_member_of_the_second_rank_waits_50_ms() {
+    let mut bench = Bench::new(Replay::Strict);
+    let other = Registration { priority: 200, is_draining: false, lease: 1 };
+    bench.put(vec![(bench.keys.member("b"), other.encode(), None)]);
+    bench.input(Input::Tick);
+    bench.wait(49 * MS);
+    assert_eq!(bench.term(), 0);
+    bench.wait(MS);
+    assert_ne!(bench.term(), 0);
+}
+
+#[test]
+fn a_draining_member_has_no_rank() {
+    let mut bench = Bench::new(Replay::Strict);
+    let other = Registration { priority: 200, is_draining: true, lease: 1 };
+    bench.put(vec![(bench.keys.member("b"), other.encode(), None)]);
+    bench.input(Input::Tick);
+    assert_ne!(bench.term(), 0);
+}
+
+#[test]
+fn a_new_leader_begins_above_all_marks_and_sends_when_they_are_raised() {
+    let mut bench = Bench::new(Replay::Strict);
+    bench.put_sa();
+    bench.is_kept_back = writes;
+    bench.input(Input::Tick);
+    let taken = Taken { sa: SA, record: vec![1, 2, 3], sent: 500, accepted: 900 };
+    assert_eq!(bench.led(), Some((bench.term(), &[taken][..])));
+    assert_eq!(bench.granted(SA), None);
+    bench.answer();
+    assert_eq!(bench.granted(SA), Some((600, 1000)));
+    assert_eq!(bench.marks(SA), Some(Marks { sent: 600, ceiling: 1000, received: 900 }));
+}
+
+#[test]
+fn a_new_leader_without_strictness_begins_above_what_was_received() {
+    let bench = Bench::leading(Replay::Checkpoint);
+    assert_eq!(bench.led().map(|(_, sas)| sas[0].accepted), Some(800));
+    assert_eq!(bench.granted(SA), Some((600, u64::MAX)));
+    // A strict leader that comes next accepts nothing by this SA.
+    assert_eq!(bench.marks(SA).map(|marks| marks.ceiling), Some(u64::MAX));
+}
+
+#[test]
+fn an_sa_of_another_version_is_counted_and_left_alone() {
+    let mut bench = Bench::new(Replay::Strict);
+    let (record, marks) = (bench.keys.record("g", SA), bench.keys.marks("g", SA));
+    bench.put(vec![(record, vec![1], None), (marks, vec![1], None)]);
+    bench.input(Input::Tick);
+    let is_counted =
+        |order: &Order| matches!(order, Order::Lead { sas, unreadable: 1, .. } if sas.is_empty());
+    assert!(bench.orders.iter().any(is_counted));
+    assert!(bench.etcd.get(&bench.keys.record("g", SA)).is_some());
+}
+
+#[test]
+fn a_key_whose_creation_has_no_answer_is_read_before_the_group_is_led() {
+    let mut bench = Bench::new(Replay::Strict);
+    bench.put_sa();
+    bench.is_kept_back = creates;
+    bench.input(Input::Tick);
+    let (_, request) = bench.kept_back.remove(0);
+    bench.etcd.execute(request, bench.now_ns);
+    bench.input(Input::Lost);
+    assert_eq!(bench.led(), None);
+    bench.wait(RETRY_NS);
+    assert_eq!(bench.led().map(|(term, sas)| (term, sas.len())), Some((bench.term(), 1)));
+}
+
+#[test]
+fn a_key_that_is_created_late_is_led_with_its_term() {
+    let mut bench = Bench::new(Replay::Strict);
+    bench.is_kept_back = creates;
+    bench.input(Input::Tick);
+    bench.input(Input::Lost);
+    bench.wait(RETRY_NS);
+    // The second request finds what the first one has done meanwhile.
+    assert_eq!(bench.kept_back.len(), 2);
+    let (_, first) = bench.kept_back.remove(0);
+    bench.etcd.execute(first, bench.now_ns);
+    bench.answer();
+    assert_eq!(bench.led().map(|(term, _)| term), Some(bench.term()));
+}
+
+#[test]
+fn a_failed_guard_ends_the_term() {
+    let mut bench = Bench::leading(Replay::Strict);
+    bench.etcd.tamper("/convoy/c/leaders/g");
+    let term = bench.led().expect("a leader").0;
+    bench.input(Input::Reported(Report { group: "g".into(), term, event: Event::Remove { sa: SA } }));
+    assert!(bench.is_stepping_down());
+    assert!(bench.marks(SA).is_some());
+}
+
+#[test]
+fn a_watch_that_shows_no_leader_ends_the_term() {
+    let mut bench = Bench::leading(Replay::Strict);
+    let change = Change::Delete { key: bench.keys.leader("g"), revision: 1000 };
+    bench.input(Input::Changed(vec![change]));
+    assert!(bench.is_stepping_down());
+}
+
+#[test]
+fn a_write_from_before_a_lost_connection_is_shut_out() {
+    let mut bench = Bench::leading(Replay::Strict);
+    bench.is_kept_back = writes;
+    bench.report(Event::Progress { sa: SA, sent: 550, seen: 900 });
+    bench.is_kept_back = nothing;
+    bench.input(Input::Lost);
+    bench.wait(RETRY_NS);
+    bench.report(Event::Progress { sa: SA, sent: 1600, seen: 900 });
+    let marks = bench.marks(SA);
+    assert_eq!(marks.map(|marks| (marks.sent, marks.ceiling)), bench.granted(SA));
+    let (_, late) = bench.kept_back.remove(0);
+    bench.etcd.execute(late, bench.now_ns);
+    assert_eq!(bench.marks(SA), marks);
+    assert!(!bench.is_stepping_down());
+}
+
+#[test]
+fn a_number_above_the_ceiling_raises_it() {
+    let mut bench = Bench::leading(Replay::Strict);
+    bench.wait(10 * S);
+    bench.report(Event::Progress { sa: SA, sent: 500, seen: 5000 });
+    assert_eq!(bench.granted(SA), Some((600, 5100)));
+}
+
+#[test]
+fn what_is_refused_is_asked_for_again() {
+    let mut bench = Bench::leading(Replay::Strict);
+    bench.etcd.no_room_until_ns = bench.now_ns + 50 * MS;
+    bench.report(Event::Progress { sa: SA, sent: 550, seen: 900 });
+    assert_eq!(bench.granted(SA), Some((600, 1000)));
+    bench.wait(RETRY_NS);
+    assert_eq!(bench.granted(SA).map(|(sent_until, _)| sent_until), Some(1550));
+}
+
+#[test]
+fn one_transaction_of_at_most_128_operations_is_open() {
+    let mut bench = Bench::leading(Replay::Strict);
+    bench.is_kept_back = writes;
+    for sa in 0..200 {
+        let marks = Marks { sent: 100, ceiling: 100, received: 0 };
+        bench.report(Event::Put { sa: SaId(1000 + sa), record: vec![0; 10], marks });
+    }
+    let mut counts = Vec::new();
+    while let [(_, Call::Transact { puts, .. })] = &bench.kept_back[..] {
+        counts.push(puts.len());
+        bench.answer();
+    }
+    assert_eq!(counts, [2, 128, 128, 128, 14]);
+    assert_eq!(bench.marks(SaId(1199)), Some(Marks { sent: 100, ceiling: 100, received: 0 }));
+}
+
+#[test]
+fn an_sa_that_is_removed_leaves_the_store() {
+    let mut bench = Bench::leading(Replay::Strict);
+    bench.report(Event::Remove { sa: SA });
+    assert_eq!(bench.marks(SA), None);
+    assert!(bench.etcd.get(&bench.keys.record("g", SA)).is_none());
+}
+
+#[test]
+fn a_drain_writes_exact_marks_when_the_gateway_has_stopped_and_then_removes_the_key() {
+    let mut bench = Bench::leading(Replay::Strict);
+    bench.input(Input::Drain);
+    assert!(bench.is_stepping_down());
+    assert_ne!(bench.term(), 0);
+    bench.report(Event::Stopped { sas: vec![(SA, 510, 905)] });
+    assert_eq!(bench.marks(SA), Some(Marks { sent: 510, ceiling: 905, received: 905 }));
+    assert_eq!(bench.term(), 0);
+    bench.wait(10 * S);
+    assert_eq!(bench.term(), 0);
+    assert!(!bench.is_ended);
+}
+
+#[test]
+fn a_report_of_an_earlier_term_is_ignored() {
+    let mut bench = Bench::leading(Replay::Strict);
+    let term = bench.term();
+    bench.etcd.expire(bench.now_ns + 10 * S);
+    bench.wait(2 * S);
+    assert_ne!(bench.term(), term);
+    bench.input(Input::Drain);
+    let event = Event::Stopped { sas: vec![(SA, 1, 1)] };
+    bench.input(Input::Reported(Report { group: "g".into(), term, event }));
+    assert_ne!(bench.term(), 0);
+    assert!(bench.marks(SA).is_some_and(|marks| marks.sent > 500));
+}
+
+#[test]
+fn a_member_that_ends_hands_over_and_revokes_its_lease() {
+    let mut bench = Bench::leading(Replay::Strict);
+    bench.input(Input::End);
+    assert!(!bench.is_ended);
+    bench.report(Event::Stopped { sas: vec![(SA, 510, 905)] });
+    assert!(bench.is_ended);
+    assert!(bench.etcd.get(&bench.keys.member("a")).is_none());
+}
+
+#[test]
+fn the_end_of_the_gateway_revokes_the_lease_at_once() {
+    let mut bench = Bench::leading(Replay::Strict);
+    bench.input(Input::GatewayEnded);
+    assert!(bench.is_ended);
+    assert_eq!(bench.term(), 0);
+    assert_eq!(bench.marks(SA).map(|marks| marks.sent), Some(600));
+}
