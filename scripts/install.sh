@@ -8,7 +8,7 @@ set -euo pipefail
 
 # The needs of each purpose: "command or file:package". Intel's library and DPDK are optional.
 declare -A needs=(
-  [build]="cc:gcc /usr/include/stdio.h:libc6-dev pkg-config:pkg-config"
+  [build]="cc:gcc /usr/include/stdio.h:libc6-dev pkg-config:pkg-config protoc:protobuf-compiler /usr/include/google/protobuf/descriptor.proto:libprotobuf-dev"
   [card]="g++:g++ make:make perl:perl python3:python3"
   [card-test]="python3-config:python3-dev berkeley-abc:berkeley-abc"
   [test]="ip:iproute2 sysctl:procps pgrep:procps /etc/protocols:netbase tcpdump:tcpdump tshark:tshark editcap:wireshark-common iperf3:iperf3 perf:linux-perf ping:iputils-ping curl:curl python3:python3 tmux:tmux ethtool:ethtool /usr/share/doc/libfaketime:libfaketime

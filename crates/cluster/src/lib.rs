@@ -10,6 +10,7 @@
 //! checks them from seeds.
 
 mod election;
+pub mod etcd;
 mod keys;
 mod marks;
 mod member;
