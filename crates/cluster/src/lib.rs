@@ -15,6 +15,7 @@ mod keys;
 mod marks;
 mod member;
 mod orders;
+pub mod seal;
 #[cfg(test)]
 mod simulation;
 mod store;
