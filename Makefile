@@ -117,7 +117,7 @@ test: install-test ## every test: crates with the card, other implementations, n
 	$(MAKE) card-formal-quick
 	$(MAKE) $(CONVOY) charon
 	scripts/docs.py --convoy $(CONVOY)
-	@scripts/install.sh charon-test iptfs routing monitoring packages packages-test wheel
+	@scripts/install.sh charon-test iptfs routing cluster monitoring packages packages-test wheel
 	tests/run.sh $(CONVOY) target/charon/libstrongswan-convoy.so
 
 test-systemd: $(CONVOY) charon ## the systemd units, under a systemd in user-mode-linux (root; in `make test`, too)

@@ -2,8 +2,8 @@
 # Installs what convoy needs: with apt on Debian and Ubuntu; on other systems it lists what is
 # missing.
 # usage: install.sh PURPOSE ..., of build, card, card-test, test, packages, packages-test, wheel,
-# routing, monitoring, hdtv, peers, xdp, secgw, bench, instructions, sampling, charon, charon-test,
-# iptfs, fuzz
+# routing, cluster, monitoring, hdtv, peers, xdp, secgw, bench, instructions, sampling, charon,
+# charon-test, iptfs, fuzz
 set -euo pipefail
 
 # The needs of each purpose: "command or file:package". Intel's library and DPDK are optional.
@@ -16,6 +16,7 @@ declare -A needs=(
     nft:nftables openssl:openssl certutil:libnss3-tools
     ffmpeg:ffmpeg gst-launch-1.0:gstreamer1.0-tools /usr/share/doc/gstreamer1.0-plugins-base:gstreamer1.0-plugins-base /usr/share/doc/gstreamer1.0-plugins-good:gstreamer1.0-plugins-good"
   [routing]="/usr/lib/frr/bgpd:frr ip:iproute2 tcpdump:tcpdump nft:nftables openssl:openssl ping:iputils-ping"
+  [cluster]="etcd:etcd-server etcdctl:etcd-client ip:iproute2 openssl:openssl"
   [monitoring]="prometheus:prometheus promtool:prometheus ip:iproute2 curl:curl python3:python3 ping:iputils-ping"
   [packages]="buildah:buildah dpkg-shlibdeps:dpkg-dev objdump:binutils gzip:gzip"
   [packages-test]="mmdebstrap:mmdebstrap rpm:rpm"
@@ -45,6 +46,7 @@ declare -A wants=(
   [card-test]=""
   [test]=""
   [routing]=""
+  [cluster]=""
   [monitoring]=""
   [packages]=""
   [packages-test]=""
@@ -78,10 +80,11 @@ apt_install() {
 }
 
 # Services that nobody asked for: strongswan-charon installs strongswan-starter, which runs a second
-# charon besides the one that convoy's documentation sets up; the tests run prometheus themselves.
+# charon besides the one that convoy's documentation sets up; the tests run prometheus and etcd
+# themselves.
 services=() # that are not there yet
 has_unit() { systemctl cat "$1.service" >/dev/null 2>&1; }
-for service in strongswan-starter prometheus; do has_unit $service || services+=($service); done
+for service in strongswan-starter prometheus etcd; do has_unit $service || services+=($service); done
 if [ ${#needed[@]} -gt 0 ]; then
   echo "installing: ${needed[*]}"
   if ! command -v apt-get >/dev/null || ! apt_install "${needed[@]}"; then

@@ -67,6 +67,8 @@ alone "restarts of the gateway under charon with MOBIKE: how long traffic stops,
 run "libreswan as the peer of convoy and its charon" tests/charon/libreswan.sh "$convoy" "$plugin"
 run "the plugin and convoy-ike alone: keys, names, policies, traps that wait, a gateway that hangs" \
   crates/ike/examples/control_path.sh target/debug/examples/control_path "$plugin"
+run "the cluster's store over three members of etcd: transactions, leases, watches, a killed leader, no quorum, no room" \
+  tests/cluster-store.sh target/debug/examples/store
 run "two sites with hosts behind as docs/guide/site-to-site.md has them, and new static keys under traffic" tests/site-to-site.sh "$convoy"
 alone "what a running gateway outlives: no reader of the log, floods, a full disk, little memory" tests/resilience.sh "$convoy"
 alone "ten times the packets that two gateways carry: goodput, memory, pings afterwards" tests/overload.sh "$convoy" udp
