@@ -116,8 +116,8 @@ pub(crate) fn check_limits(loss_ratio: f64, resolution: f64) -> Result<(), Simul
     Ok(())
 }
 
-/// Bounds of the rate: the highest that passed and the lowest that failed, which is the line rate at
-/// first. The first guess is the rate that the overloaded device carried. The search then moves
+/// Bounds of the rate: the highest that passed and the lowest that failed, which is the line rate
+/// at first. The first guess is the rate that the overloaded device carried. The search then moves
 /// outwards in growing steps until both bounds are known, and from there on halves the interval
 /// between them.
 pub(crate) struct Bracket {
