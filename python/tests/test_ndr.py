@@ -8,7 +8,7 @@ import convoy_sim
 from test_simulate import TRACE, stub_fields
 
 # A queue of 5 packets before the paper's platform, and trials that are over in no time.
-SETTING = {"pattern": "472", "packets": 2000, "queue_packets": 5, "window": 1}
+SETTING = {"pattern": "472", "packets": 2000, "queue_packets": 5}
 
 
 def ndr(**arguments):
@@ -57,7 +57,7 @@ def test_a_result_has_the_fields_that_the_stubs_say():
     "change",
     [
         {"loss_ratio": 0.1}, {"resolution": 0.1}, {"poisson": True}, {"pattern": "40"}, {"packets": 1000},
-        {"window": 30}, {"accelerators": 2}, {"init_ratio": 9.0}, {"enc_ratio": 9.0}, {"depth": 1},
+        {"window": 1}, {"accelerators": 2}, {"init_ratio": 9.0}, {"enc_ratio": 9.0}, {"depth": 1},
         {"policy": "cpu-only"}, {"queue_packets": 50}, {"sas": 1}, {"popularity": 1.0}, {"locality": 0.9},
     ],
     ids=lambda change: next(iter(change)),

@@ -68,6 +68,7 @@ def test_the_stubs_have_the_modules_signatures():
         assert defaults == {
             each.arg: ast.literal_eval(value)
             for each, value in zip(arguments.kwonlyargs, arguments.kw_defaults)
+            if value is not None
         }
 
 
