@@ -13,9 +13,13 @@ if ! cmp -s $requirements $venv/installed.txt; then
   $venv/bin/pip install -q --disable-pip-version-check --only-binary :all: -r $requirements >&2
   cp $requirements $venv/installed.txt
 fi
+linker=$PWD/$venv/bin/zig-cc
+printf '#!/bin/sh\nexec "%s" -m ziglang cc -target %s-linux-gnu.2.17 "$@"\n' "$PWD/$venv/bin/python" "$(uname -m)" >"$linker"
+chmod +x "$linker"
 mkdir -p "$out"
 rm -f "$out"/convoy_sim-*.whl # of other versions
-# zig is found as a module of the Python that comes first on the path.
-PATH="$PWD/$venv/bin:$PATH" maturin build --release --locked --manifest-path python/Cargo.toml \
-  --zig --compatibility manylinux_2_17 --auditwheel check --out "$out" >&2
+# Only the module itself is linked by zig, so that crates compiled for the gateway serve here too;
+# maturin's --zig would compile all of them again.
+"$venv/bin/maturin" build --release --locked --manifest-path python/Cargo.toml \
+  --interpreter "$venv/bin/python" --compatibility manylinux_2_17 --auditwheel check --out "$out" -- -C "linker=$linker" >&2
 ls "$out"/convoy_sim-*.whl
