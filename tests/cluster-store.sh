@@ -111,7 +111,9 @@ all=("$(endpoint 1)" "$(endpoint 2)" "$(endpoint 3)")
 scenario client keys "${all[@]}"
 scenario client figures "${all[@]}"
 scenario stranger stranger "${all[@]}"
-scenario client failures "${all[@]}"
+scenario client leader-killed "${all[@]}"
+wait_for_leader
+scenario client no-quorum "$(endpoint "$(leader)")"
 
 begin 4 "m4=$(peer 4)" --quota-backend-bytes 4000000
 scenario client full "$(endpoint 4)"

@@ -43,7 +43,8 @@ fn main() -> Result<()> {
     match &scenario[..] {
         "keys" => keys::all(&config),
         "figures" => figures::print(&config, Path::new(folder)),
-        "failures" => failures::all(&config),
+        "leader-killed" => failures::leader_killed(&config),
+        "no-quorum" => failures::no_quorum(&config),
         "stranger" => failures::stranger(&config),
         "full" => failures::full(&config),
         _ => bail!("no scenario {scenario}"),
