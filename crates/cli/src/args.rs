@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use convoy_gateway::cluster::ServiceAddress;
 
 use crate::bench::BenchArgs;
 use crate::hdtv::HdtvArgs;
@@ -57,6 +58,9 @@ pub(crate) enum Command {
     /// The process that a gateway starts to manage its routes and to open its configuration
     #[command(hide = true)]
     Helper(HelperArgs),
+    /// The process that a gateway of a cluster starts to reach the cluster's store
+    #[command(hide = true)]
+    ClusterAgent(ClusterAgentArgs),
     /// Print the command line as a page of the book
     #[command(hide = true)]
     Reference(ReferenceArgs),
@@ -156,6 +160,16 @@ pub(crate) struct HelperArgs {
     /// A socket whose file is removed when the gateway stops
     #[arg(long, value_name = "FILE")]
     pub(crate) socket: Vec<PathBuf>,
+    /// An address that the gateway has while it leads its cluster
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) address: Vec<ServiceAddress>,
+    /// The format of the log, as the gateway's
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) log_format: LogFormat,
+}
+
+#[derive(Args)]
+pub(crate) struct ClusterAgentArgs {
     /// The format of the log, as the gateway's
     #[arg(long, value_enum, default_value_t)]
     pub(crate) log_format: LogFormat,

@@ -72,6 +72,7 @@ fn main() -> ExitCode {
     let log_format = match &cli.command {
         Command::Run(args) => args.log_format,
         Command::Helper(args) => args.log_format,
+        Command::ClusterAgent(args) => args.log_format,
         _ => LogFormat::Text,
     };
     log::init(log_format);
@@ -84,6 +85,7 @@ fn main() -> ExitCode {
         Command::Hdtv(args) => hdtv::run(args),
         Command::Genkey(args) => genkey(&args),
         Command::Helper(args) => helper::run(&args),
+        Command::ClusterAgent(_) => helper::run_agent(),
         Command::Init(args) => init::run(&args),
         Command::Reference(args) => reference::run(&args),
         Command::Reload(args) => control::reload(&args),

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel, sync_channel};
 
+use convoy_gateway::cluster::{Agent, ClusterError};
 use convoy_gateway::config::{self, Config, ConfigErrors, Nowhere, OnStop};
 use convoy_gateway::control::ControlServer;
 use convoy_gateway::events::{Events, What};
@@ -32,9 +33,10 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     }
     let _lock = Lock::take(&config.control).map_err(|error| failed(&error))?;
     let helper = Arc::new(start_helper(&path, &config, args.log_format).map_err(|error| failed(&error))?);
+    let agent = start_agent(&config, args.log_format).map_err(|error| failed(&error))?;
     let on_stop = config.on_stop;
     let (orders, received) = channel();
-    let mut running = match Running::start(config, &path, &helper, orders) {
+    let mut running = match Running::start(config, &path, (&helper, agent), orders) {
         Ok(running) => running,
         Err(failure) => {
             end(&helper, on_stop);
@@ -80,10 +82,19 @@ fn failed(error: &dyn std::fmt::Display) -> Failure {
 /// Starts the helper with a fixed list of the files that it may open and remove.
 fn start_helper(path: &Path, config: &Config, log: LogFormat) -> Result<Helper, HelperError> {
     let sockets = std::iter::once(&config.control).chain(&config.charon);
-    let sockets = sockets.flat_map(|path| [OsStr::new("--socket"), path.as_os_str()]);
-    let config = [OsStr::new("--config"), path.as_os_str()];
-    let log = [OsStr::new("--log-format"), OsStr::new(log.word())];
-    Helper::start(std::iter::once(OsStr::new("helper")).chain(config).chain(log).chain(sockets))
+    let addresses = config.cluster.iter().flat_map(|cluster| &cluster.addresses);
+    let addresses: Vec<String> = addresses.map(ToString::to_string).collect();
+    let mut arguments = vec![OsStr::new("helper"), OsStr::new("--config"), path.as_os_str()];
+    arguments.extend([OsStr::new("--log-format"), OsStr::new(log.word())]);
+    sockets.for_each(|socket| arguments.extend([OsStr::new("--socket"), socket.as_os_str()]));
+    addresses.iter().for_each(|address| arguments.extend(["--address", address].map(OsStr::new)));
+    Helper::start(arguments)
+}
+
+/// Starts the agent of a member of a cluster.
+fn start_agent(config: &Config, log: LogFormat) -> Result<Option<Agent>, ClusterError> {
+    let arguments = ["cluster-agent", "--log-format", log.word()].map(OsStr::new);
+    config.cluster.as_ref().map(|cluster| Agent::start(cluster, arguments)).transpose()
 }
 
 /// A running gateway with the servers around it.
@@ -99,7 +110,7 @@ impl Running {
     fn start(
         config: Config,
         path: &Path,
-        helper: &Arc<Helper>,
+        (helper, agent): (&Arc<Helper>, Option<Agent>),
         orders: Sender<Order>,
     ) -> Result<Self, Failure> {
         let (control, metrics) = (config.control.clone(), config.metrics);
@@ -114,7 +125,8 @@ impl Running {
             convoy_gateway::metrics::bind(address).map_err(told)
         });
         let metrics = metrics.transpose()?;
-        let gateway = Gateway::start(config, Arc::clone(helper), |text| tracing::warn!("{text}"))
+        let agent = agent.map(|agent| (agent, orders.clone()));
+        let gateway = Gateway::start(config, Arc::clone(helper), agent, |text| tracing::warn!("{text}"))
             .map_err(|error| failed(&error))?;
         let load = load_by(path, helper);
         server.start(Arc::clone(&load), orders.clone(), gateway.events().clone()).map_err(socket)?;

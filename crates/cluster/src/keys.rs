@@ -43,9 +43,14 @@ impl Keys {
         format!("{}leaders/{group}", self.root)
     }
 
+    /// The beginning of the keys of all groups' SAs.
+    pub fn groups(&self) -> String {
+        format!("{}groups/", self.root)
+    }
+
     /// The beginning of the keys of a group's SAs.
     pub fn group(&self, group: &str) -> String {
-        format!("{}groups/{group}/", self.root)
+        format!("{}{group}/", self.groups())
     }
 
     /// The key of an SA's record.

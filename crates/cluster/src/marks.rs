@@ -2,9 +2,11 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// An SA, or a pair of them, by a number that its gateway gives it and that no other of its group
 /// has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct SaId(pub u64);
 
 impl fmt::Display for SaId {
@@ -14,7 +16,7 @@ impl fmt::Display for SaId {
 }
 
 /// An SA's marks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Marks {
     /// The last outbound sequence number that may be used.
     pub sent: u64,

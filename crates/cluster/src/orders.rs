@@ -1,11 +1,13 @@
 //! What passes between a member and its gateway, by a link that keeps order and loses nothing while
 //! both live.
 
+use serde::{Deserialize, Serialize};
+
 use crate::marks::{Marks, SaId};
 use crate::store::Revision;
 
 /// What a member tells its gateway.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Order {
     /// Lead a group with these SAs. Nothing may be sent or accepted by one before its `Granted`.
     Lead {
@@ -43,11 +45,12 @@ pub enum Order {
 }
 
 /// An SA that another leader had before, or the same one in an earlier term.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Taken {
     /// Its number.
     pub sa: SaId,
     /// Its record, as a gateway put it.
+    #[serde(with = "hex::serde")]
     pub record: Vec<u8>,
     /// The last outbound number that may have been used.
     pub sent: u64,
@@ -57,7 +60,7 @@ pub struct Taken {
 
 /// What a gateway tells its member about a group that it leads. What is about another term than the
 /// present one is ignored.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
     /// The group.
     pub group: String,
@@ -68,7 +71,7 @@ pub struct Report {
 }
 
 /// What happened in a group.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Event {
     /// There is a new SA, or an SA has another record. A new one may be used at once as far as its
     /// marks say, since nobody else has it.
@@ -76,6 +79,7 @@ pub enum Event {
         /// The SA.
         sa: SaId,
         /// What another gateway needs to go on with it.
+        #[serde(with = "hex::serde")]
         record: Vec<u8>,
         /// How far a new one goes before it is granted more.
         marks: Marks,

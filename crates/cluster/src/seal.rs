@@ -93,7 +93,11 @@ impl ClusterKey {
         Self::parse(&text)
     }
 
-    fn parse(text: &str) -> Result<Self, KeyError> {
+    /// Reads the text of such a file.
+    ///
+    /// # Errors
+    /// [`KeyError`] names the line.
+    pub fn parse(text: &str) -> Result<Self, KeyError> {
         let lines = text.lines().map(str::trim).enumerate();
         let lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
         let keys = lines.map(|(at, line)| key(line).ok_or(KeyError::Line(at + 1)));

@@ -191,6 +191,12 @@ pub fn meaning(reason: DropReason) -> Option<&'static str> {
         D::SequenceUnreserved => {
             "the state file could not be written in time to reserve sequence numbers; check its disk, which is slow, full or missing"
         }
+        D::NotLeading => {
+            "this gateway does not lead: its lease from the cluster's store has ended, and another gateway may have taken over"
+        }
+        D::InboundUnreserved => {
+            "their sequence numbers are above those reserved for acceptance in the cluster's store, which is slow or cannot be reached"
+        }
         D::PolicyMismatch => {
             "the decrypted packets do not match the selectors of their tunnel; local_ts and remote_ts must mirror the peer's"
         }

@@ -35,6 +35,7 @@ pub mod clock;
 pub mod costs;
 pub mod daemon;
 pub mod drop_watch;
+pub mod fence;
 pub mod handoff;
 pub mod interfaces;
 pub mod ledger;

@@ -1,5 +1,6 @@
 //! One worker: ports at both ends of a pipeline, driven in bursts by one thread.
 
+mod fenced;
 mod inside;
 mod moves;
 mod traced;
@@ -20,6 +21,7 @@ use convoy_scheduler::Input;
 use crate::adaptive_wait::AdaptiveWait;
 use crate::append::append;
 use crate::daemon::Daemon;
+use crate::fence::Fence;
 use crate::handoff::{Handoff, HandoffCounts, Waker};
 use crate::interfaces::{InsidePorts, InterfaceLinks, PortList};
 use crate::moderation::Moderation;
@@ -70,6 +72,8 @@ pub struct Worker {
     handoff: Option<Handoff>,
     handed_over: u64,
     daemon: Option<Arc<dyn Daemon>>,
+    /// Until when it may send, in a cluster.
+    fence: Option<Fence>,
     /// Lifetime events that the daemon has not accepted yet: at most the two limits of each SA.
     untold: Vec<LifetimeEvent>,
     burst: Vec<Frame>,
@@ -105,6 +109,7 @@ impl Worker {
             handoff: None,
             handed_over: 0,
             daemon: None,
+            fence: None,
             untold: Vec::new(),
             burst: Vec::with_capacity(most_read),
             most_read,
@@ -352,6 +357,9 @@ impl Worker {
     }
 
     fn send(&mut self) -> Result<bool, PortError> {
+        if self.is_fenced() {
+            self.drop_departures();
+        }
         let (pool, departures, tracer) = self.pipeline.leaving_parts();
         let [to_inside, to_outside] = &mut self.leaving;
         let (ways, is_shared) = (self.ways_out, self.interfaces.is_shared_only());

@@ -302,14 +302,14 @@ fn install_pair(
     let mut sas = Vec::new();
     // Inbound first, so that the peer's first packet finds its SA.
     let ways = [
-        (SaDirection::Inbound, keys.spi_in, &keys.keys_in, beginning.received),
-        (SaDirection::Outbound, keys.spi_out, &keys.keys_out, beginning.sent),
+        (SaDirection::Inbound, keys.spi_in, &keys.keys_in, (beginning.received, beginning.acceptable)),
+        (SaDirection::Outbound, keys.spi_out, &keys.keys_out, (beginning.sent, beginning.reserved)),
     ];
     // Packets of several SAs to one peer are different flows to whatever spreads them on the way.
     let worker = pipeline.ipsec().tables.worker();
     let is_spread = config.workers > 1 && tunnel.manual.len() > 1;
     let own_port = if is_spread { config.own_port(worker) } else { config.natt_port() };
-    for (direction, spi, material, sequence_start) in ways {
+    for (direction, spi, material, (sequence_start, sequence_reserved)) in ways {
         let local_port = if direction == SaDirection::Outbound { own_port } else { config.natt_port() };
         let encap = UdpEncap { local_port, remote_port: tunnel.remote_port };
         let base = SaConfig::new(spi, direction, tunnel.local, tunnel.remote, material.clone());
@@ -323,7 +323,7 @@ fn install_pair(
             esn: tunnel.esn,
             iv_start: beginning.iv_start,
             sequence_start,
-            sequence_reserved: beginning.reserved,
+            sequence_reserved,
             replay_window: tunnel.replay_window,
             lifetime: tunnel.lifetime,
             dscp: tunnel.dscp,

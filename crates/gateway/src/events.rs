@@ -108,6 +108,14 @@ pub enum What {
         /// In which time, in seconds.
         seconds: u64,
     },
+    /// The gateway leads its cluster's tunnels from now on.
+    Leads,
+    /// It leads them no longer.
+    StandsBy,
+    /// The cluster's store cannot be reached.
+    StoreLost,
+    /// It can be reached again.
+    StoreBack,
     /// Another message that needs an operator's attention.
     Warning,
 }

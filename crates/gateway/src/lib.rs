@@ -28,6 +28,7 @@ mod blocked;
 mod calibrator;
 pub mod charon;
 pub mod choice;
+pub mod cluster;
 pub mod config;
 pub mod control;
 mod crew;

@@ -1,13 +1,14 @@
 //! `convoy run`: the gateway over its ports, a thread for each worker, until it is told to stop.
 
 mod error;
+mod lead;
 mod peers;
 mod protect;
 mod reload;
 mod static_news;
 
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant, SystemTime};
 
 use convoy_dataplane::costs::Costs;
@@ -24,6 +25,7 @@ use crate::blocked::Blocked;
 use crate::calibrator;
 use crate::charon::Charon;
 use crate::choice;
+use crate::cluster::{Agent, Cluster, Led, Stopped};
 use crate::config::{Config, OnStop};
 use crate::crew::Crew;
 use crate::events::Events;
@@ -68,6 +70,10 @@ pub enum Order {
     TakeTraced(Reply<Result<TraceReport, String>>),
     /// End the trace.
     EndTrace(Reply<()>),
+    /// Lead the cluster's tunnels, going on with these SAs.
+    Lead(Vec<convoy_cluster::Taken>, Reply<Led>),
+    /// Lead them no longer, and say how far their SAs have come.
+    StandBy(Reply<Stopped>),
     /// End: the thread of this name, without which the gateway would only seem to work, has
     /// panicked.
     Fault(String),
@@ -89,6 +95,9 @@ pub struct Gateway {
     /// Does what needs privileges; a gateway over given ports has none.
     helper: Option<Arc<Helper>>,
     state: Option<State>,
+    cluster: Option<Cluster>,
+    /// The last generation of SAs in a cluster.
+    generation: u64,
     /// Whether there were static keys at the start, the only time at which a state file can be
     /// opened.
     began_with_static_keys: bool,
@@ -109,16 +118,20 @@ impl Gateway {
     /// Allocates the packet memory, opens the state file, the ports and the engines' devices, gives
     /// up all privileges, installs engines and tunnels, and starts the workers. Nothing is routed
     /// into the tunnels until [`route`](Self::route). `helper` does what needs privileges later;
-    /// `notify` receives messages for the operator.
+    /// `agent` is that of its cluster, which gives its orders to `orders`; `notify` receives
+    /// messages for the operator.
     ///
     /// # Errors
     /// [`RunError`] names the port, engine or tunnel.
     pub fn start(
         config: Config,
         helper: Arc<Helper>,
+        agent: Option<(Agent, Sender<Order>)>,
         notify: impl Fn(String) + Send + Sync + 'static,
     ) -> Result<Self, RunError> {
         let events = Events::new(notify);
+        let (agent, orders) = agent.unzip();
+        let cluster = agent.map(Cluster::new).transpose()?;
         let (account, warning) = Account::find(config.user.as_deref())?;
         warning.into_iter().for_each(|warning| events.warn(warning));
         convoy_dataplane::memory::make_region(config.workers)?;
@@ -135,9 +148,12 @@ impl Gateway {
         }
         privileges::give_up(account.as_ref())?;
         privileges::give_up_in_dpdk()?;
-        let mut gateway = Self::over(config, (ports, engines), charon, state, costs, events)?;
+        let mut gateway = Self::over(config, (ports, engines), charon, (state, cluster), costs, events)?;
         wipe_stack();
         gateway.helper = Some(helper);
+        if let Some(orders) = orders {
+            gateway.join_cluster(orders)?;
+        }
         Ok(gateway)
     }
 
@@ -148,7 +164,7 @@ impl Gateway {
         config: Config,
         (ports, engines): (OpenPorts, OpenEngines),
         mut charon: Option<Charon>,
-        mut state: Option<State>,
+        (mut state, cluster): (Option<State>, Option<Cluster>),
         mut costs: Costs,
         events: Events,
     ) -> Result<Self, RunError> {
@@ -165,6 +181,9 @@ impl Gateway {
             Some(state) => state.begin(&config.tunnels, &config.tunnels)?,
             None => Beginnings::Fresh,
         };
+        // A member of a cluster has SAs only while it leads.
+        let tunnels = if cluster.is_some() { Vec::new() } else { config.tunnels.clone() };
+        let begun = Config { tunnels, ..config.clone() };
         let interfaces = ports::inside_interfaces(&config);
         let links = Arc::new(InterfaceLinks::new(config.interfaces.len() as u16 + 1));
         let mut assembled = Vec::new();
@@ -176,7 +195,7 @@ impl Gateway {
                 ..PipelineResources::from(clock.clone())
             };
             let (pipeline, installed) =
-                assemble::pipeline(&config, number, engines, &costs, resources, &beginnings)?;
+                assemble::pipeline(&begun, number, engines, &costs, resources, &beginnings)?;
             let busy_poll = Duration::from_micros(config.busy_poll_us.into());
             let moderation = Duration::from_micros(config.moderation_us.into());
             let worker = Worker::new(pipeline, inside, outside)
@@ -185,6 +204,10 @@ impl Gateway {
                 .moderating(moderation);
             let worker = match &charon {
                 Some(charon) => worker.with_daemon(charon.notifier(number)),
+                None => worker,
+            };
+            let worker = match &cluster {
+                Some(cluster) => worker.behind(cluster.fence()),
                 None => worker,
             };
             assembled.push((worker, installed, handoff));
@@ -200,6 +223,9 @@ impl Gateway {
                 WorkerThread::new(worker.among(handoff), Arc::clone(&shared), installed, models.clone());
             if let Some(state) = &state {
                 thread.report_to(state.reporter());
+            }
+            if let Some(cluster) = &cluster {
+                thread.report_to(cluster.reporter());
             }
             threads.push((thread, received));
         }
@@ -229,6 +255,8 @@ impl Gateway {
             events,
             helper: None,
             state,
+            cluster,
+            generation: 0,
             began_with_static_keys,
             charon,
             blocked,
@@ -267,6 +295,8 @@ impl Gateway {
                     self.tracing.end(&self.handles);
                     reply(());
                 }
+                Ok(Order::Lead(taken, reply)) => reply(self.lead(&taken)),
+                Ok(Order::StandBy(reply)) => reply(self.stand_by()),
                 Ok(Order::Fault(thread)) => result = Err(RunError::Thread(thread)),
                 Err(RecvTimeoutError::Timeout) => {}
             }
@@ -284,6 +314,7 @@ impl Gateway {
                 result = Err(RunError::Thread(thread.to_owned()));
             }
         }
+        self.hand_over();
         let stopped = self.crew.stop(&self.handles, &mut |pause| is_hurried(orders, pause));
         if let Some(state) = &mut self.state {
             state.end();

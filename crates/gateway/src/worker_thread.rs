@@ -27,7 +27,7 @@ use crate::assemble::{self, Installed};
 use crate::config::{Config, TunnelConfig};
 use crate::events::Events;
 use crate::snapshot::Snapshot;
-use crate::state::{self, Beginnings, Report, Reporter};
+use crate::state::{self, Beginnings, Limits, Report, Reporter};
 use crate::survey::{STEP, SaNote, Survey, Surveyed};
 
 /// Time limit of packets in flight when the gateway stops.
@@ -227,10 +227,10 @@ impl WorkerThread {
         state::report(&self.installed, self.tables())
     }
 
-    /// Lets an SA with static keys send the numbers up to `reserved`.
-    pub(crate) fn extend_numbers(&mut self, generation: u64, reserved: u64) {
+    /// Lets SAs with static keys go on up to these numbers.
+    pub(crate) fn extend_numbers(&mut self, granted: &HashMap<u64, Limits>) {
         let tables = &mut self.worker.pipeline_mut().ipsec_mut().tables;
-        state::extend(&mut self.installed, tables, generation, reserved);
+        state::extend(&mut self.installed, tables, granted);
     }
 
     /// The tunnels of a configuration that a reload would install, by name.
@@ -325,6 +325,27 @@ impl WorkerThread {
         }
         self.let_retire();
         gone.len()
+    }
+
+    /// Stops protecting the tunnels of the configuration, lets their packets leave, and removes
+    /// their SAs; returns how far these have come.
+    pub(crate) fn stand_by(&mut self) -> Report {
+        self.update_totals();
+        let installed = std::mem::take(&mut self.installed);
+        // Policies first: no packet may be prepared for an SA that is being removed.
+        self.decide();
+        let began = Instant::now();
+        while !self.worker.is_drained() && began.elapsed() < REPLACE {
+            // A port that fails reports it again in the next round of work.
+            if self.worker.round(false).is_err() {
+                break;
+            }
+        }
+        let report = state::report(&installed, self.tables());
+        let pipeline = self.worker.pipeline_mut();
+        installed.iter().flat_map(Installed::sas).for_each(|sa| pipeline.retire(sa));
+        self.let_retire();
+        report
     }
 
     /// The second step: installs new tunnels. One with static keys that has no beginning is left

@@ -77,6 +77,8 @@ drop_reasons! {
     // Both ways.
     /// It would leave by an inside interface that the gateway has not.
     NoInterface = "no_interface",
+    /// The gateway's lease has ended, so that another one of its cluster may lead.
+    NotLeading = "not_leading",
     /// The SA is past its hard lifetime (`XfrmInStateExpired`, `XfrmOutStateExpired`).
     SaExpired = "sa_expired",
     /// No frame was free.
@@ -100,6 +102,8 @@ drop_reasons! {
     SaMismatch = "sa_mismatch",
     /// The sequence number was seen before, or is left of the window (`XfrmInStateSeqError`).
     Replayed = "replayed",
+    /// Authentic and new, but no number so high was reserved for acceptance yet.
+    InboundUnreserved = "inbound_unreserved",
     /// A port's device decrypted it, but not with the keys of the SA that it belongs to.
     DecryptedElsewhere = "decrypted_elsewhere",
     /// A NAT keep-alive (RFC 3948 section 2.3): absorbed, not lost.

@@ -69,7 +69,8 @@ impl InboundSa {
     /// An SA that has received nothing yet; its settings must be valid.
     pub(crate) fn new(config: &SaConfig, common: &SaCommon) -> Self {
         let mut sa = Self {
-            replay: ReplayWindow::after(config.sequence_start, config.replay_window, config.esn),
+            replay: ReplayWindow::after(config.sequence_start, config.replay_window, config.esn)
+                .reserved(config.sequence_reserved),
             bytes: 0,
             packets: 0,
             limits: CachedLimits::default(),
@@ -102,6 +103,11 @@ impl InboundSa {
     /// The anti-replay window.
     pub(crate) fn replay(&self) -> &ReplayWindow {
         &self.replay
+    }
+
+    /// Allows the sequence numbers up to `last`.
+    pub(crate) fn reserve_sequence(&mut self, last: u64) {
+        self.replay.reserve(last);
     }
 
     /// Tunnel or transport.
@@ -284,6 +290,7 @@ impl InboundSa {
     pub(crate) fn accept(&mut self, status: CryptoStatus, sequence: u64) -> Result<(), DropReason> {
         match status {
             CryptoStatus::Done if self.replay.accept(sequence) => Ok(()),
+            CryptoStatus::Done if self.replay.is_unreserved(sequence) => Err(DropReason::InboundUnreserved),
             CryptoStatus::Done => Err(DropReason::Replayed),
             CryptoStatus::IcvMismatch => Err(DropReason::IntegrityFailed),
             CryptoStatus::Pending => Err(DropReason::EngineFailed),

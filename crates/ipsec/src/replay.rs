@@ -17,6 +17,10 @@ pub struct ReplayWindow {
     esn: bool,
     /// The highest number that was authenticated.
     highest: u64,
+    /// The last number that may be accepted.
+    reserved: u64,
+    /// The highest number that was refused because it is not reserved.
+    wanted: u64,
 }
 
 impl ReplayWindow {
@@ -24,7 +28,7 @@ impl ReplayWindow {
     pub fn new(size: u32, esn: bool) -> Self {
         // One word more than the window, because the word with its lower end is only partly inside.
         let words = if size == 0 { 0 } else { (u64::from(size).div_ceil(WORD) + 1).next_power_of_two() };
-        Self { ring: vec![0; words as usize].into(), size, esn, highest: 0 }
+        Self { ring: vec![0; words as usize].into(), size, esn, highest: 0, reserved: u64::MAX, wanted: 0 }
     }
 
     /// A window that treats `highest` and all before it as received.
@@ -38,6 +42,28 @@ impl ReplayWindow {
             window.ring[word] = bit | (bit - 1);
         }
         window
+    }
+
+    /// The same window, which accepts nothing above `last` until it is [allowed](Self::reserve).
+    pub fn reserved(self, last: u64) -> Self {
+        Self { reserved: last, ..self }
+    }
+
+    /// Allows the numbers up to `last`.
+    pub fn reserve(&mut self, last: u64) {
+        self.reserved = self.reserved.max(last);
+    }
+
+    /// The highest authentic number that has come, accepted or not reserved: a peer that has gone
+    /// on meanwhile is far ahead of what is reserved.
+    pub fn highest_seen(&self) -> u64 {
+        self.highest.max(self.wanted)
+    }
+
+    /// Whether a number is above those that may be accepted so far. Without a window, there is no
+    /// such limit.
+    pub fn is_unreserved(&self, number: u64) -> bool {
+        self.size > 0 && number > self.reserved
     }
 
     /// The highest number that was authenticated; 0 before the first packet.
@@ -95,7 +121,8 @@ impl ReplayWindow {
     }
 
     /// Records an authenticated packet; `false` if it must be dropped after all, because another
-    /// with its number was authenticated in the meantime or the window has moved on.
+    /// with its number was authenticated in the meantime, the window has moved on, or the number is
+    /// not reserved.
     #[inline]
     pub fn accept(&mut self, number: u64) -> bool {
         if !self.may_accept(number) {
@@ -106,6 +133,10 @@ impl ReplayWindow {
             return true;
         }
         if number > self.highest {
+            if number > self.reserved {
+                self.wanted = self.wanted.max(number);
+                return false;
+            }
             self.advance(number);
         }
         let (word, bit) = self.place(number);
@@ -169,6 +200,17 @@ mod tests {
         assert!(window.accept(1) && !window.accept(1));
         assert!(window.accept(40) && window.accept(9) && !window.accept(8));
         assert_eq!(window.received(), 2);
+    }
+
+    #[test]
+    fn a_number_above_those_reserved_waits_for_more() {
+        let mut window = ReplayWindow::after(10, 64, false).reserved(20);
+        assert!(window.accept(20) && window.accept(15));
+        assert!(!window.accept(21) && window.is_unreserved(21) && !window.is_unreserved(20));
+        assert_eq!((window.highest(), window.highest_seen(), window.received()), (20, 21, 12));
+        window.reserve(30);
+        window.reserve(25);
+        assert!(window.accept(21) && window.accept(30) && !window.accept(31));
     }
 
     #[test]

@@ -143,9 +143,9 @@ pub struct SaConfig {
     /// The last sequence number before this SA: an outbound one continues after it, an inbound one
     /// treats it and all before it as received. 0 if the keys are fresh.
     pub sequence_start: u64,
-    /// The last sequence number that may be sent until
+    /// The last sequence number that may be sent, or accepted, until
     /// [`Tables::reserve_sequence`](crate::Tables::reserve_sequence) allows more, for owners that
-    /// must persist numbers before they are used. Outbound only.
+    /// must persist numbers before they are used. Without a replay window, all are accepted.
     pub sequence_reserved: u64,
     /// Packets in the replay window, 32 to 65,536; 0 checks nothing. Inbound only.
     pub replay_window: u32,

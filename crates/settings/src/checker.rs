@@ -196,6 +196,11 @@ impl<'a> Checker<'a> {
         }
     }
 
+    /// Takes an address for one that the machine will have when it is needed.
+    pub fn expect_address(&mut self, address: IpAddr) {
+        self.addresses.insert(address, true);
+    }
+
     /// Warns of a local address that the machine does not have: it may appear later, and without it
     /// no socket can be bound.
     pub fn address_is_there(&mut self, text: &Text, address: IpAddr, key: &str) {

@@ -123,6 +123,20 @@ impl Member {
         }
     }
 
+    /// The names of all members, as far as this one knows them.
+    pub fn members(&self) -> Vec<String> {
+        self.members.iter().map(|(name, _)| name.to_owned()).collect()
+    }
+
+    /// The groups that have a leader, and its name, as far as this member knows them.
+    pub fn leaders(&self) -> Vec<(String, String)> {
+        let name = |value: &[u8]| {
+            let text = String::from_utf8_lossy(value);
+            text.split(' ').next().unwrap_or_default().to_owned()
+        };
+        self.leaders.iter().map(|(group, value)| (group.to_owned(), name(value))).collect()
+    }
+
     /// Takes an input at a time of the monotonic clock, and appends what is to be done, in order.
     pub fn handle(&mut self, now_ns: u64, input: Input, out: &mut Vec<Output>) {
         self.now_ns = now_ns;

@@ -39,6 +39,21 @@ tables! {
         mark: u32,
     }
 
+    /// `[cluster]`.
+    pub(super) Cluster {
+        name: String,
+        member: String,
+        endpoints: Vec<Text>,
+        ca: String,
+        certificate: String,
+        key: String,
+        secret: String,
+        addresses: Vec<Text>,
+        priority: u32,
+        lease_s: u32,
+        replay_after_takeover: String,
+    }
+
     /// `[scheduler]`.
     pub(super) Scheduler {
         policy: String,
@@ -154,6 +169,7 @@ tables! {
 #[derive(Default)]
 pub(super) struct File {
     pub(super) gateway: Gateway,
+    pub(super) cluster: Option<Cluster>,
     pub(super) scheduler: Scheduler,
     pub(super) engine: Vec<EngineEntry>,
     pub(super) dpdk: Dpdk,
@@ -166,8 +182,8 @@ pub(super) struct File {
 
 impl File {
     /// The tables at top level.
-    const TABLES: [&'static str; 9] =
-        ["gateway", "scheduler", "engine", "dpdk", "bus", "port", "interface", "tunnel", "bypass"];
+    const TABLES: [&'static str; 10] =
+        ["gateway", "cluster", "scheduler", "engine", "dpdk", "bus", "port", "interface", "tunnel", "bypass"];
 
     /// Every key of every table.
     #[cfg(test)]
@@ -176,6 +192,7 @@ impl File {
         use convoy_settings::{Kinds, Table};
         let tables = [
             Gateway::KEYS,
+            Cluster::KEYS,
             Scheduler::KEYS,
             EngineCommon::KEYS,
             Dpdk::KEYS,
@@ -203,6 +220,7 @@ impl File {
         for (key, value) in tables {
             match key.get_ref().as_ref() {
                 "gateway" => file.gateway = reader.table("gateway", value).unwrap_or_default(),
+                "cluster" => file.cluster = reader.table("cluster", value),
                 "scheduler" => file.scheduler = reader.table("scheduler", value).unwrap_or_default(),
                 "engine" => file.engine = reader.list_of_kinds("engine", value),
                 "dpdk" => file.dpdk = reader.table("dpdk", value).unwrap_or_default(),

@@ -1,5 +1,6 @@
 //! The gateway's configuration: a TOML file, checked as a whole, with every error at its place.
 
+mod cluster;
 mod dpdk;
 pub(crate) mod ends;
 mod engine;
@@ -16,6 +17,7 @@ mod scheduler;
 mod tunnel;
 mod values;
 
+pub use cluster::{ClusterConfig, ClusterTls, GROUP, ReplayAfterTakeover};
 pub use convoy_port::PortConfig;
 pub use convoy_settings::{ConfigErrors, HostEnvironment, Nowhere, Position, Problem, Severity, told};
 pub use engine::BusConfig;
@@ -72,6 +74,8 @@ pub struct Config {
     pub busy_poll_us: u16,
     /// For how long a woken worker gathers packets, in us; 0 is off.
     pub moderation_us: u16,
+    /// The cluster that it is a member of, if any.
+    pub cluster: Option<ClusterConfig>,
     /// The address at which metrics are served, if any.
     pub metrics: Option<SocketAddr>,
     /// Worker threads.

@@ -8,6 +8,7 @@ use convoy_port::route::ROUTE_RULES;
 use convoy_port::{PortConfig, PortKeys, PortSettings, Routing};
 use convoy_settings::{Checker, ConfigErrors, HostEnvironment, Problem, Severity, Source, in_order};
 
+use super::cluster::cluster;
 use super::dpdk::dpdk;
 use super::ends::peer_is_not_inside;
 use super::engine::{buses, buses_are_used, engines};
@@ -68,6 +69,7 @@ fn config(c: &mut Checker<'_>, file: &File) -> Option<Config> {
     c.unique(file.port.iter().map(|port| port.common.name.as_ref()), "port.name");
     c.unique(file.bus.iter().map(|bus| bus.name.as_ref()), "bus.name");
     spis_differ(c, &file.tunnel);
+    let cluster = cluster(c, file);
     let ports: Vec<PortConfig> = file.port.iter().filter_map(|entry| PortConfig::check(c, entry)).collect();
     let all_ports = ports.len() == file.port.len();
     if all_ports {
@@ -136,6 +138,7 @@ fn config(c: &mut Checker<'_>, file: &File) -> Option<Config> {
         ordered: c.one_of(file.scheduler.order.as_ref(), "scheduler.order", &orders)?,
         engines,
         dpdk: dpdk(c, &file.dpdk),
+        cluster,
         buses,
         tunnels: tunnels.into_iter().map(|(_, tunnel)| tunnel).collect(),
         ports,

@@ -2,9 +2,11 @@
 //! networks.
 
 use std::io;
+use std::time::Duration;
 
 use convoy_port::guard::{Guard, GuardError, GuardEvents};
 use convoy_port::route::{RouteError, RouteEvents, RouteKeeper, keep_routes};
+use convoy_port::service::{ServiceAddress, ServiceError, ServiceInterfaces};
 use convoy_port::{GuardCounts, GuardPlan, RoutePlan};
 
 /// Why something is not in the kernel as required.
@@ -14,6 +16,8 @@ pub(super) enum KeepError {
     Routes(#[from] RouteError),
     #[error(transparent)]
     Guard(#[from] GuardError),
+    #[error(transparent)]
+    Service(#[from] ServiceError),
     #[error("{0}")]
     Fixed(&'static str),
     #[error("netlink: {0}")]
@@ -23,6 +27,8 @@ pub(super) enum KeepError {
 pub(super) struct Kept {
     routes: RouteKeeper,
     guard: Option<Guarded>,
+    interfaces: ServiceInterfaces,
+    addresses: Vec<ServiceAddress>,
 }
 
 struct Guarded {
@@ -35,9 +41,36 @@ struct Guarded {
 
 impl Kept {
     /// Nothing is kept yet; also returns the events of interfaces and routing rules.
-    pub(super) fn new() -> io::Result<(Self, RouteEvents)> {
+    pub(super) fn new(
+        interfaces: ServiceInterfaces,
+        addresses: Vec<ServiceAddress>,
+    ) -> io::Result<(Self, RouteEvents)> {
         let (routes, events) = keep_routes()?;
-        Ok((Self { routes, guard: None }, events))
+        Ok((Self { routes, guard: None, interfaces, addresses }, events))
+    }
+
+    /// Gives this host the service addresses for this long, and tells others if wanted. All are
+    /// tried; the first error is returned.
+    pub(super) async fn hold_addresses(&mut self, lifetime_s: u32, announce: bool) -> Result<(), KeepError> {
+        let lifetime = Duration::from_secs(lifetime_s.into());
+        let mut result = Ok(());
+        for address in &self.addresses {
+            let mut held = self.interfaces.hold(self.routes.handle(), address, lifetime).await;
+            if held.is_ok() && announce {
+                held = self.interfaces.announce(address);
+            }
+            result = result.and(held);
+        }
+        Ok(result?)
+    }
+
+    /// Takes them away. All are tried; the first error is returned.
+    pub(super) async fn release_addresses(&mut self) -> Result<(), KeepError> {
+        let mut result = Ok(());
+        for address in &self.addresses {
+            result = result.and(self.interfaces.release(self.routes.handle(), address).await);
+        }
+        Ok(result?)
     }
 
     /// Applies a plan. The interface and the numbers are those of the first, received before the

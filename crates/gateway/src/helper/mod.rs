@@ -20,9 +20,11 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use convoy_port::service::ServiceAddress;
 use convoy_port::{GuardCounts, GuardPlan, RoutePlan};
 
 use protocol::{Answer, Request, receive_answer, send_request};
+pub(crate) use server::NOT_FOR_US;
 pub use server::serve;
 
 use crate::config::OnStop;
@@ -101,6 +103,23 @@ impl Helper {
         }
     }
 
+    /// Gives this host the service addresses, or renews them, for this long, and announces them.
+    ///
+    /// # Errors
+    /// [`HelperError::Refused`] has the kernel's reason.
+    pub fn hold_addresses(&self, lifetime: Duration, announce: bool) -> Result<(), HelperError> {
+        let lifetime_s = lifetime.as_secs() as u32;
+        self.ask(&Request::HoldAddresses { lifetime_s, announce }).map(drop)
+    }
+
+    /// Takes the service addresses from this host.
+    ///
+    /// # Errors
+    /// [`HelperError::Refused`] has the kernel's reason.
+    pub fn release_addresses(&self) -> Result<(), HelperError> {
+        self.ask(&Request::ReleaseAddresses).map(drop)
+    }
+
     /// The configuration, opened for reading.
     ///
     /// # Errors
@@ -162,6 +181,8 @@ pub struct Duties<'a> {
     pub config: &'a Path,
     /// Files of sockets, removed when the gateway stops.
     pub sockets: &'a [std::path::PathBuf],
+    /// Addresses that the gateway has while it leads its cluster.
+    pub addresses: &'a [ServiceAddress],
 }
 
 #[cfg(test)]

@@ -36,6 +36,15 @@ pub(super) enum Request {
     },
     /// The counters of that table.
     GuardCounts,
+    /// Hold the service addresses for this long.
+    HoldAddresses {
+        /// In seconds.
+        lifetime_s: u32,
+        /// Whether hosts on their links are to be told.
+        announce: bool,
+    },
+    /// Hold them no longer.
+    ReleaseAddresses,
     /// The configuration, opened for reading.
     Configuration,
     /// The gateway stops: remove the sockets' files, and leave the blackhole routes and the guard.

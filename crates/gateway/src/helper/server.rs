@@ -9,6 +9,7 @@ use std::path::Path;
 use std::pin::pin;
 
 use convoy_port::route::RouteEvents;
+use convoy_port::service::ServiceInterfaces;
 use futures_util::future::{Either, select};
 use nix::sys::signal::{SigSet, Signal};
 use tokio::sync::mpsc;
@@ -19,7 +20,7 @@ use super::protocol::{Answer, Request, receive_request, send_answer};
 use crate::{config, privileges};
 
 /// Signals that a service manager or a terminal sends to all: the gateway decides when this ends.
-const NOT_FOR_US: [Signal; 4] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT];
+pub(crate) const NOT_FOR_US: [Signal; 4] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT];
 
 /// Serves the gateway at the other end of standard input until it is gone.
 ///
@@ -30,6 +31,7 @@ pub fn serve(duties: Duties<'_>) -> io::Result<()> {
     // Distinct in the list of processes.
     nix::sys::prctl::set_name(c"convoy-helper")?;
     let socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let interfaces = ServiceInterfaces::open(duties.addresses).map_err(io::Error::other)?;
     privileges::keep_routing().map_err(io::Error::other)?;
     if let Err(error) = config::open(duties.config) {
         tracing::warn!(
@@ -41,7 +43,7 @@ pub fn serve(duties: Duties<'_>) -> io::Result<()> {
     let requests = receive_all(socket.try_clone()?)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
     privileges::confine_helper().map_err(io::Error::other)?;
-    runtime.block_on(work(&socket, requests, duties))
+    runtime.block_on(work(&socket, requests, duties, interfaces))
 }
 
 /// Receives requests on a thread of its own, since receiving blocks.
@@ -90,8 +92,9 @@ async fn work(
     socket: &UnixStream,
     mut requests: mpsc::Receiver<Request>,
     duties: Duties<'_>,
+    interfaces: ServiceInterfaces,
 ) -> io::Result<()> {
-    let (mut kept, mut events) = Kept::new()?;
+    let (mut kept, mut events) = Kept::new(interfaces, duties.addresses.to_vec())?;
     loop {
         let request = match next(&mut requests, &mut events, &mut kept).await {
             Next::Answer(request) => request,
@@ -103,7 +106,10 @@ async fn work(
                 kept.restore_guard().await;
                 continue;
             }
-            Next::End => return Ok(()),
+            Next::End => {
+                // The gateway is gone, and another one may lead.
+                return kept.release_addresses().await.map_err(io::Error::other);
+            }
         };
         let is_last = matches!(request, Request::Block | Request::Undo);
         let (answer, file) = answer(&mut kept, request, duties).await;
@@ -126,12 +132,19 @@ async fn answer(kept: &mut Kept, request: Request, duties: Duties<'_>) -> (Answe
             Ok(counts) => Answer::Dropped(counts),
             Err(error) => Answer::Refused(error.to_string()),
         },
+        Request::HoldAddresses { lifetime_s, announce } => {
+            done(kept.hold_addresses(lifetime_s, announce).await)
+        }
+        Request::ReleaseAddresses => done(kept.release_addresses().await),
         Request::Configuration => match config::open(duties.config) {
             Ok(file) => return (Answer::Done, Some(file)),
             Err(error) => Answer::Refused(error.to_string()),
         },
         Request::Block | Request::Undo => {
             duties.sockets.iter().for_each(|path| remove_socket(path));
+            if let Err(error) = kept.release_addresses().await {
+                tracing::warn!("{error}");
+            }
             done(if request == Request::Block { kept.block().await } else { kept.undo().await })
         }
     };

@@ -78,6 +78,11 @@ impl Gateway {
     /// # Errors
     /// Those tunnels, each with the reason.
     pub(super) fn reload(&mut self, config: &Config) -> Reloading {
+        if self.cluster.is_some() || config.cluster.is_some() {
+            return Err(stays(
+                "a gateway of a cluster reads its configuration at its start: restart it, and another one leads meanwhile",
+            ));
+        }
         self.are_served(config).inspect_err(|errors| {
             self.events.tell(What::ReloadRefused, format!("reload: {errors}"));
         })?;

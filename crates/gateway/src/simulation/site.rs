@@ -24,7 +24,7 @@ use super::scenario::{MTU, Scenario};
 use crate::assemble;
 use crate::config::Config;
 use crate::events::Events;
-use crate::state::{SimulatedDisk, SimulatedState};
+use crate::state::{Limits, SimulatedDisk, SimulatedState};
 use crate::worker_thread::WorkerThread;
 
 /// Faults that an engine has in one life of a gateway, at most.
@@ -188,7 +188,8 @@ impl Running {
     /// Executes the tasks of the state file's keeper.
     pub(super) fn keep(&mut self, is_writable: bool) {
         for grant in self.state.keep(self.time.now_ns(), is_writable) {
-            self.threads[grant.worker].extend_numbers(grant.generation, grant.reserved);
+            self.threads[grant.worker]
+                .extend_numbers(&[(grant.generation, Limits::sending(grant.reserved))].into());
         }
     }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::file::StateFile;
 use super::marks::Marks;
-use super::reporter::{Note, Report};
+use super::reporter::{Limits, Note, Report};
 use crate::worker_handles::WorkerHandles;
 use crate::worker_thread::Notify;
 
@@ -91,7 +91,9 @@ pub(super) fn keep(book: &Mutex<Book>, notes: &Receiver<Note>, handles: &WorkerH
                     notify(format!("state file {} can be written again", book.name));
                 }
                 for Grant { worker, generation, reserved } in grants.drain(..) {
-                    handles.send(worker, move |thread| thread.extend_numbers(generation, reserved));
+                    handles.send(worker, move |thread| {
+                        thread.extend_numbers(&[(generation, Limits::sending(reserved))].into())
+                    });
                 }
             }
             Err(error) if !std::mem::replace(&mut has_failed, true) => notify(format!(

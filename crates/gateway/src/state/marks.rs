@@ -29,8 +29,10 @@ pub struct Beginning {
     pub reserved: u64,
     /// The start of counter ciphers' IVs: each is this plus its packet's sequence number.
     pub iv_start: u64,
-    /// The highest sequence number known to have been received before.
+    /// The highest sequence number that counts as received before.
     pub received: u64,
+    /// The last one that may currently be accepted.
+    pub acceptable: u64,
     /// Their records in the state file, if there is one.
     pub(crate) kept: Option<Kept>,
 }
@@ -39,7 +41,21 @@ impl Beginning {
     /// With the first sequence number, and IVs from the clock, which no IV counted up from an
     /// earlier reading has reached, as no gateway sends a packet each nanosecond.
     pub fn fresh(clock_ns: u64) -> Self {
-        Self { sent: 0, reserved: u64::MAX, iv_start: clock_ns, received: 0, kept: None }
+        Self {
+            sent: 0,
+            reserved: u64::MAX,
+            iv_start: clock_ns,
+            received: 0,
+            acceptable: u64::MAX,
+            kept: None,
+        }
+    }
+
+    /// The same, kept under this generation by a cluster instead of a file.
+    pub(crate) fn shared(self, generation: u64) -> Self {
+        let Self { iv_start, .. } = self;
+        let kept = Kept { outbound: 0, nonce: None, inbound: 0, iv_start, last: u64::MAX, generation };
+        Self { kept: Some(kept), ..self }
     }
 }
 
@@ -129,7 +145,7 @@ impl Marks {
         let live = Live { generation: kept.generation, base: sent, at_ns: now_ns, reserved };
         self.live.extend([Some(outbound), nonce].into_iter().flatten().map(|place| (place, live)));
         self.set_sent(&kept, reserved);
-        Ok(Beginning { sent, reserved, iv_start, received, kept: Some(kept) })
+        Ok(Beginning { sent, reserved, iv_start, received, acceptable: u64::MAX, kept: Some(kept) })
     }
 
     /// The first two of these tunnels that would send with one key, so that neither could be sure

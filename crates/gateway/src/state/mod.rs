@@ -29,7 +29,8 @@ use rand::RngCore;
 
 pub use marks::Beginning;
 
-pub(crate) use reporter::{Numbers, Report, Reporter, extend, report};
+pub use reporter::Progress;
+pub(crate) use reporter::{Limits, Note, Numbers, Report, Reporter, extend, report};
 #[cfg(test)]
 pub(crate) use simulated::{SimulatedDisk, SimulatedState};
 
@@ -39,7 +40,6 @@ use crate::worker_thread::Notify;
 use file::{Records, StateFile};
 use keeper::{Book, keep, lock};
 use marks::Marks;
-use reporter::Note;
 
 /// 2026-01-01: an earlier wall clock was never set. In ns since 1970.
 const EARLIEST_NS: u64 = 1_767_225_600_000_000_000;
@@ -149,7 +149,8 @@ impl State {
     /// # Errors
     /// [`StateError`], which says what to do.
     pub(crate) fn open(config: &Config, notify: &Notify) -> Result<Option<Self>, StateError> {
-        if !config.has_static_keys() {
+        // In a cluster, the store has the numbers.
+        if !config.has_static_keys() || config.cluster.is_some() {
             return Ok(None);
         }
         let why = match &config.state {

@@ -1,6 +1,7 @@
 //! The worker's side: it reports how far its SAs have come, and is granted how far they may go.
 
-use std::sync::mpsc::Sender;
+use std::collections::HashMap;
+use std::sync::mpsc::{Receiver, Sender, channel};
 
 use convoy_ipsec::{SaDirection, Tables};
 
@@ -9,13 +10,15 @@ use crate::assemble::{Installed, Pair};
 
 /// Interval at which a worker checks its reserves, in ns.
 const LOOK_NS: u64 = 10_000_000;
-/// Interval at which it reports changes, in ns: the age of what is known of received numbers when
-/// the gateway is killed.
+/// Interval at which it reports changes to the state file's keeper, in ns: the age of what is known
+/// of received numbers when the gateway is killed.
 const REPORT_NS: u64 = 1_000_000_000;
+/// The same interval for a cluster, whose next leader goes on behind what was reported.
+const CHECKPOINT_NS: u64 = 100_000_000;
 
 /// How far a pair of SAs has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Progress {
+pub struct Progress {
     pub(super) kept: Kept,
     /// The last sequence number sent.
     pub(super) sent: u64,
@@ -23,7 +26,24 @@ pub(crate) struct Progress {
     pub(super) received: u64,
 }
 
-/// A worker's report to the keeper of the state file.
+impl Progress {
+    /// The generation of the pair's beginning.
+    pub(crate) fn generation(&self) -> u64 {
+        self.kept.generation
+    }
+
+    /// The last sequence number sent.
+    pub(crate) fn sent(&self) -> u64 {
+        self.sent
+    }
+
+    /// The highest received.
+    pub(crate) fn received(&self) -> u64 {
+        self.received
+    }
+}
+
+/// A worker's report to the keeper of the state file, or to the cluster.
 pub(crate) struct Report {
     pub(super) worker: usize,
     pub(super) progress: Vec<Progress>,
@@ -31,20 +51,40 @@ pub(crate) struct Report {
     pub(super) is_last: bool,
 }
 
+impl Report {
+    /// How far SAs have come.
+    pub(crate) fn progress(&self) -> &[Progress] {
+        &self.progress
+    }
+}
+
 /// A message to the keeper.
-pub(super) enum Note {
+pub(crate) enum Note {
     /// How far SAs have come.
     Report(Report),
     /// All workers have ended.
     End,
 }
 
+/// Numbers that may be used: those up to `end`, granted when `base` had been used.
+#[derive(Clone, Copy, Debug)]
+struct Reserve {
+    base: u64,
+    end: u64,
+}
+
+impl Reserve {
+    fn is_short(self, used: u64) -> bool {
+        is_short(self.base, self.end, used)
+    }
+}
+
 /// A worker's view of the numbers of an installed pair of SAs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Numbers {
     kept: Kept,
-    base: u64,
-    reserved: u64,
+    sending: Reserve,
+    receiving: Reserve,
     told: Progress,
     has_asked: bool,
 }
@@ -52,16 +92,18 @@ pub(crate) struct Numbers {
 impl Numbers {
     /// The numbers of SAs with this beginning; `None` if nothing is kept.
     pub(crate) fn new(beginning: &Beginning) -> Option<Self> {
-        let Beginning { sent, reserved, received, kept, .. } = *beginning;
+        let Beginning { sent, reserved, received, acceptable, kept, .. } = *beginning;
         let kept = kept?;
         let told = Progress { kept, sent, received };
-        Some(Self { kept, base: sent, reserved, told, has_asked: false })
+        let sending = Reserve { base: sent, end: reserved };
+        let receiving = Reserve { base: received, end: acceptable };
+        Some(Self { kept, sending, receiving, told, has_asked: false })
     }
 
     fn progress(&self, pair: &Pair, tables: &Tables) -> Progress {
         let of = |way| pair.sas.iter().find(|sa| sa.direction() == way);
         let [received, sent] = [SaDirection::Inbound, SaDirection::Outbound]
-            .map(|way| of(way).and_then(|sa| tables.sequence(*sa)));
+            .map(|way| of(way).and_then(|sa| tables.sequence_seen(*sa)));
         Progress {
             kept: self.kept,
             sent: sent.unwrap_or(self.told.sent),
@@ -70,20 +112,28 @@ impl Numbers {
     }
 }
 
-/// A worker's way to the keeper.
+/// A worker's way to the keeper, or to the cluster.
 #[derive(Clone)]
 pub(crate) struct Reporter {
     notes: Sender<Note>,
+    /// Between two reports of all changes, in ns.
+    interval_ns: u64,
     next_look_ns: u64,
     next_report_ns: u64,
 }
 
 impl Reporter {
     pub(super) fn new(notes: Sender<Note>) -> Self {
-        Self { notes, next_look_ns: 0, next_report_ns: 0 }
+        Self { notes, interval_ns: REPORT_NS, next_look_ns: 0, next_report_ns: 0 }
     }
 
-    /// Reports what is due: half-used reserves at once, all other changes once a second.
+    /// A worker's way to the other gateways of a cluster.
+    pub(crate) fn for_cluster() -> (Self, Receiver<Note>) {
+        let (notes, received) = channel();
+        (Self { interval_ns: CHECKPOINT_NS, ..Self::new(notes) }, received)
+    }
+
+    /// Reports what is due: half-used reserves at once, all other changes at intervals.
     pub(crate) fn look(&mut self, now_ns: u64, installed: &mut [Installed], tables: &Tables) {
         if now_ns < self.next_look_ns {
             return;
@@ -91,13 +141,15 @@ impl Reporter {
         self.next_look_ns = now_ns + LOOK_NS;
         let is_due = now_ns >= self.next_report_ns;
         if is_due {
-            self.next_report_ns = now_ns + REPORT_NS;
+            self.next_report_ns = now_ns + self.interval_ns;
         }
         let mut all = Vec::new();
         for pair in installed.iter_mut().flat_map(|tunnel| &mut tunnel.pairs) {
             let Some(mut numbers) = pair.numbers else { continue };
             let progress = numbers.progress(pair, tables);
-            let asks = !numbers.has_asked && is_short(numbers.base, numbers.reserved, progress.sent);
+            let is_short =
+                numbers.sending.is_short(progress.sent) || numbers.receiving.is_short(progress.received);
+            let asks = !numbers.has_asked && is_short;
             if asks || is_due && progress != numbers.told {
                 numbers.has_asked |= asks;
                 numbers.told = progress;
@@ -129,17 +181,36 @@ pub(crate) fn report(installed: &[Installed], tables: &Tables) -> Report {
     Report { worker: tables.worker().into(), progress, is_last: false }
 }
 
-/// Lets the SA with this beginning send numbers up to `reserved`. A removed one is ignored.
-pub(crate) fn extend(installed: &mut [Installed], tables: &mut Tables, generation: u64, reserved: u64) {
+/// How far a pair of SAs may go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Limits {
+    /// The last number that may be sent.
+    pub(crate) send: u64,
+    /// The last one that may be accepted.
+    pub(crate) accept: u64,
+}
+
+impl Limits {
+    /// Up to `send`, and whatever is received.
+    pub(crate) fn sending(send: u64) -> Self {
+        Self { send, accept: u64::MAX }
+    }
+}
+
+/// Lets SAs go on up to these limits, by the generations of their beginnings. Removed ones are
+/// ignored.
+pub(crate) fn extend(installed: &mut [Installed], tables: &mut Tables, granted: &HashMap<u64, Limits>) {
     for pair in installed.iter_mut().flat_map(|tunnel| &mut tunnel.pairs) {
-        let Some(numbers) = pair.numbers.as_mut().filter(|numbers| numbers.kept.generation == generation)
-        else {
-            continue;
-        };
-        if let Some(sa) = pair.sas.iter().find_map(|sa| sa.outbound()) {
-            tables.reserve_sequence(sa, reserved);
-            numbers.base = tables.sequence(sa.into()).unwrap_or(numbers.base);
+        let Some(numbers) = pair.numbers.as_mut() else { continue };
+        let Some(limits) = granted.get(&numbers.kept.generation) else { continue };
+        for sa in &pair.sas {
+            let (reserve, end) = match sa.direction() {
+                SaDirection::Outbound => (&mut numbers.sending, limits.send),
+                SaDirection::Inbound => (&mut numbers.receiving, limits.accept),
+            };
+            tables.reserve_sequence(*sa, end);
+            *reserve = Reserve { base: tables.sequence(*sa).unwrap_or(reserve.base), end };
         }
-        (numbers.reserved, numbers.has_asked) = (reserved, false);
+        numbers.has_asked = false;
     }
 }

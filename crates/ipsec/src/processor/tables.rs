@@ -196,11 +196,20 @@ impl Tables {
         }
     }
 
-    /// Allows an outbound SA to use the sequence numbers up to `last`, like those
+    /// Allows an SA to send or accept the sequence numbers up to `last`, like those
     /// [reserved](crate::SaConfig::sequence_reserved) before. An unknown SA is no error.
-    pub fn reserve_sequence(&mut self, id: OutboundId, last: u64) {
-        if let Some((sa, cold)) = self.sad.outbound.hot_and_cold_mut(id.0) {
-            sa.reserve_sequence(cold, last);
+    pub fn reserve_sequence(&mut self, index: SaIndex, last: u64) {
+        match index.id() {
+            SaId::Outbound(id) => {
+                if let Some((sa, cold)) = self.sad.outbound.hot_and_cold_mut(id.0) {
+                    sa.reserve_sequence(cold, last);
+                }
+            }
+            SaId::Inbound(id) => {
+                if let Some(sa) = self.sad.inbound.hot_mut(id.0) {
+                    sa.reserve_sequence(last);
+                }
+            }
         }
     }
 
@@ -209,6 +218,15 @@ impl Tables {
         match index.id() {
             SaId::Outbound(id) => self.sad.outbound.hot(id.0).map(OutboundSa::sequence),
             SaId::Inbound(id) => self.sad.inbound.hot(id.0).map(|sa| sa.replay().highest()),
+        }
+    }
+
+    /// The last sequence number that an SA has sent, or the highest authentic one that has come to
+    /// it, even if it was not [reserved](crate::SaConfig::sequence_reserved).
+    pub fn sequence_seen(&self, index: SaIndex) -> Option<u64> {
+        match index.id() {
+            SaId::Outbound(_) => self.sequence(index),
+            SaId::Inbound(id) => self.sad.inbound.hot(id.0).map(|sa| sa.replay().highest_seen()),
         }
     }
 

@@ -81,7 +81,7 @@ fn is(error: &ErrorMessage, code: i32) -> bool {
 }
 
 /// Ignores errors that mean that a change was not necessary.
-fn done(result: Result<(), Error>, also: &[i32]) -> Result<(), Error> {
+pub(crate) fn done(result: Result<(), Error>, also: &[i32]) -> Result<(), Error> {
     match result {
         Err(Error::NetlinkError(error)) if also.iter().any(|code| is(&error, *code)) => Ok(()),
         result => result,
@@ -89,6 +89,11 @@ fn done(result: Result<(), Error>, also: &[i32]) -> Result<(), Error> {
 }
 
 impl RouteKeeper {
+    /// The connection to the kernel.
+    pub fn handle(&self) -> &rtnetlink::Handle {
+        &self.handle
+    }
+
     /// The plan that is kept.
     pub fn plan(&self) -> Option<&RoutePlan> {
         self.plan.as_ref()

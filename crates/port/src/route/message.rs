@@ -48,7 +48,7 @@ fn family(is_v6: bool) -> AddressFamily {
 
 /// An address that is valid at once: no other host can have it, and until the kernel has verified
 /// that, it refuses routes with it as their source.
-pub(super) fn address(interface: u32, address: Ipv6Addr, bits: u8) -> AddressMessage {
+pub(crate) fn address(interface: u32, address: Ipv6Addr, bits: u8) -> AddressMessage {
     let builder = AddressMessageBuilder::<Ipv6Addr>::new().index(interface).address(address, bits);
     let mut message = builder.build();
     message.header.flags |= AddressHeaderFlags::Nodad;

@@ -7,12 +7,13 @@
 
 mod kernel;
 mod lookup;
-mod message;
+pub(crate) mod message;
 mod plan;
 
 use std::io;
 use std::net::IpAddr;
 
+pub(crate) use kernel::done;
 pub use kernel::{RouteEvents, RouteKeeper, keep_routes};
 pub use lookup::{SystemRoute, system_route};
 pub use plan::{PROTOCOL as ROUTE_PROTOCOL, Prefix, RULES as ROUTE_RULES, Route, RoutePlan, Routing};

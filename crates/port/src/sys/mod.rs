@@ -24,7 +24,8 @@ pub(crate) use option::{
     attach_reuse_port, borrow, mtu_of_refusal, receive_beside, set_carrier, set_dont_fragment,
 };
 pub(crate) use packet::{
-    OFFLOAD_HEADER_BYTES, begin_offload_headers, bind, filter, ignore_outgoing, share, take_lost,
+    OFFLOAD_HEADER_BYTES, begin_offload_headers, bind, bind_to_send, filter, ignore_outgoing, share,
+    take_lost,
 };
 #[cfg(feature = "card")]
 pub(crate) use packet::{interface_mtu, take_all};

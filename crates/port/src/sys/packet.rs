@@ -94,9 +94,18 @@ pub(crate) fn take_all(socket: BorrowedFd<'_>, interface: u32) -> io::Result<()>
 
 /// Binds the socket to one interface, for frames of any protocol.
 pub(crate) fn bind(socket: BorrowedFd<'_>, interface: u32) -> io::Result<()> {
+    bind_to(socket, interface, libc::ETH_P_ALL as u16)
+}
+
+/// Binds the socket to one interface, by which it sends; it receives nothing.
+pub(crate) fn bind_to_send(socket: BorrowedFd<'_>, interface: u32) -> io::Result<()> {
+    bind_to(socket, interface, 0)
+}
+
+fn bind_to(socket: BorrowedFd<'_>, interface: u32, protocol: u16) -> io::Result<()> {
     let address = libc::sockaddr_ll {
         sll_family: libc::AF_PACKET as u16,
-        sll_protocol: (libc::ETH_P_ALL as u16).to_be(),
+        sll_protocol: protocol.to_be(),
         sll_ifindex: interface as i32,
         sll_hatype: 0,
         sll_pkttype: 0,

@@ -271,8 +271,8 @@ fn an_sa_stops_at_the_last_number_that_is_reserved_and_goes_on_when_more_are() {
     a.ipsec.set_policies(link.policies(0));
     assert_eq!(a.send(&vec![link.packet(false, 100); 5]).len(), 2);
     assert_eq!(a.sa_drops(index, DropReason::SequenceUnreserved), 3);
-    a.ipsec.tables.reserve_sequence(OUT_ID, 103);
-    a.ipsec.tables.reserve_sequence(OUT_ID, 50);
+    a.ipsec.tables.reserve_sequence(OUT_ID.into(), 103);
+    a.ipsec.tables.reserve_sequence(OUT_ID.into(), 50);
     assert_eq!(a.send(&vec![link.packet(false, 100); 2]).len(), 1);
     assert_eq!(a.ipsec.tables.sequence(index), Some(103));
     a.assert_no_leak();
@@ -286,7 +286,7 @@ fn a_reserve_beyond_the_last_number_does_not_let_numbers_come_again() {
     let start = SaConfig { sequence_start: last - 1, ..link.sa(0, SaDirection::Outbound) };
     let index = a.install(SaConfig { sequence_reserved: last, ..start });
     a.ipsec.set_policies(link.policies(0));
-    a.ipsec.tables.reserve_sequence(OUT_ID, last + 10);
+    a.ipsec.tables.reserve_sequence(OUT_ID.into(), last + 10);
     assert_eq!(a.send(&vec![link.packet(false, 100); 3]).len(), 1);
     assert_eq!(a.sa_drops(index, DropReason::SequenceExhausted), 2);
 }
@@ -303,6 +303,22 @@ fn an_inbound_sa_takes_what_was_received_before_it_as_received() {
     assert_eq!(b.sa_drops(index, DropReason::Replayed), 3);
     assert_eq!(b.receive(&a.send(&[link.packet(false, 100)])).len(), 1);
     assert_eq!(b.ipsec.tables.sequence(index), Some(4));
+}
+
+#[test]
+fn an_inbound_sa_accepts_no_number_above_those_reserved_until_more_are() {
+    let link = Link::default();
+    let mut a = link.gateway(0);
+    let recorded = a.send(&vec![link.packet(false, 100); 4]);
+    let mut b = Gateway::new(IpsecConfig::default());
+    let index = b.install(SaConfig { sequence_reserved: 2, ..link.sa(1, SaDirection::Inbound) });
+    b.ipsec.set_policies(link.policies(1));
+    assert_eq!(b.receive(&recorded).len(), 2);
+    assert_eq!(b.sa_drops(index, DropReason::InboundUnreserved), 2);
+    b.ipsec.tables.reserve_sequence(index, 3);
+    assert_eq!(b.receive(&recorded).len(), 1);
+    assert_eq!(b.sa_drops(index, DropReason::Replayed), 2);
+    assert_eq!((b.ipsec.tables.sequence(index), b.ipsec.tables.sequence_seen(index)), (Some(3), Some(4)));
 }
 
 #[test]

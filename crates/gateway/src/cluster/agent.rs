@@ -1,0 +1,219 @@
+//! The agent: a member of the cluster, with the connection to its store.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+use convoy_cluster::etcd::{Store, StoreConfig, StoreEvent, TlsConfig};
+use convoy_cluster::seal::ClusterKey;
+use convoy_cluster::{
+    Answer, Call, CallId, GroupConfig, Input, KeyValue, Keys, Member, MemberConfig, Output, Replay, Span,
+};
+
+use nix::sys::signal::SigSet;
+
+use super::line::monotonic_ns;
+use super::messages::{self, Begin, FromAgent, Status, ToAgent};
+use zeroize::Zeroizing;
+
+use crate::helper::NOT_FOR_US;
+use crate::privileges;
+
+/// The longest time between two looks at the clock.
+const LONGEST: Duration = Duration::from_secs(1);
+
+/// What happens to an agent.
+enum Happening {
+    Gateway(ToAgent),
+    /// The gateway's end of the line is closed: its process has ended.
+    GatewayEnded,
+    Store(StoreEvent<CallId>),
+}
+
+/// Serves the gateway at the other end of standard input until it or the member ends.
+///
+/// # Errors
+/// What the system refused, or that the gateway's first message is wrong.
+pub fn serve() -> io::Result<()> {
+    NOT_FOR_US.into_iter().collect::<SigSet>().thread_block()?;
+    nix::sys::prctl::set_name(c"convoy-cluster")?;
+    let mut socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let account = privileges::Account::find(None).map_err(io::Error::other)?.0;
+    privileges::give_up(account.as_ref()).map_err(io::Error::other)?;
+    let begin = match messages::receive(&mut socket)? {
+        Some(ToAgent::Begin(begin)) => begin,
+        // The gateway has ended before it began.
+        None => return Ok(()),
+        Some(_) => return Err(io::Error::other("the gateway's first message is not how to begin")),
+    };
+    let (happenings, received) = channel();
+    read_line(socket.try_clone()?, happenings.clone())?;
+    Agent::new(*begin, socket, happenings)?.work(&received)
+}
+
+/// Reads the gateway's messages on a thread of its own, since reading blocks.
+fn read_line(mut socket: UnixStream, happenings: Sender<Happening>) -> io::Result<()> {
+    let thread = std::thread::Builder::new().name("line".to_owned());
+    thread.spawn(move || {
+        loop {
+            let happening = match messages::receive(&mut socket) {
+                Ok(Some(message)) => Happening::Gateway(message),
+                Ok(None) => Happening::GatewayEnded,
+                Err(error) => {
+                    tracing::error!("the agent cannot read a message of the gateway: {error}");
+                    Happening::GatewayEnded
+                }
+            };
+            let is_last = matches!(happening, Happening::GatewayEnded);
+            if happenings.send(happening).is_err() || is_last {
+                return;
+            }
+        }
+    })?;
+    Ok(())
+}
+
+struct Agent {
+    member: Member,
+    store: Store<CallId>,
+    key: ClusterKey,
+    /// The beginning of the keys whose values are sealed.
+    sealed: String,
+    socket: UnixStream,
+    outputs: Vec<Output>,
+}
+
+impl Agent {
+    fn new(begin: Begin, socket: UnixStream, happenings: Sender<Happening>) -> io::Result<Self> {
+        let key = ClusterKey::parse(&begin.secret).map_err(io::Error::other)?;
+        let (events, told) = channel();
+        let tls = begin.tls.map(|pem| TlsConfig {
+            ca: pem.ca.into_bytes(),
+            certificate: pem.certificate.into_bytes(),
+            key: Zeroizing::new(pem.key.as_bytes().to_vec()),
+        });
+        // Two requests that are not answered may fail within a lease.
+        let request_timeout = Duration::from_millis((u64::from(begin.lease_s) * 500).max(500));
+        let config = StoreConfig { endpoints: begin.endpoints, tls, request_timeout };
+        let store = Store::start(config, events).map_err(io::Error::other)?;
+        std::thread::Builder::new().name("store's events".to_owned()).spawn(move || {
+            for event in told {
+                if happenings.send(Happening::Store(event)).is_err() {
+                    return;
+                }
+            }
+        })?;
+        let replay = if begin.is_strict { Replay::Strict } else { Replay::Checkpoint };
+        let sealed = Keys::new(&begin.cluster).groups();
+        let member = Member::new(MemberConfig {
+            cluster: begin.cluster,
+            name: begin.member,
+            priority: begin.priority,
+            ttl_s: begin.lease_s,
+            groups: begin.groups.into_iter().map(|name| GroupConfig { name, replay }).collect(),
+            outbound: Span::OUTBOUND,
+            inbound: Span::INBOUND,
+        });
+        Ok(Self { member, store, key, sealed, socket, outputs: Vec::new() })
+    }
+
+    fn work(mut self, received: &Receiver<Happening>) -> io::Result<()> {
+        let mut input = Some(Input::Tick);
+        loop {
+            if let Some(input) = input.take() {
+                self.member.handle(monotonic_ns(), input, &mut self.outputs);
+            }
+            if self.execute()? {
+                return messages::send(&mut self.socket, &FromAgent::Ended).or(Ok(()));
+            }
+            let wake_ns = self.member.wake_ns().map(|at_ns| at_ns.saturating_sub(monotonic_ns()));
+            let wait = wake_ns.map_or(LONGEST, |ns| Duration::from_nanos(ns).min(LONGEST));
+            input = match received.recv_timeout(wait) {
+                Ok(happening) => self.take(happening)?,
+                Err(RecvTimeoutError::Timeout) => Some(Input::Tick),
+                Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            };
+        }
+    }
+
+    /// What something means for the member.
+    fn take(&mut self, happening: Happening) -> io::Result<Option<Input>> {
+        Ok(Some(match happening {
+            Happening::Gateway(ToAgent::Report(report)) => Input::Reported(report),
+            Happening::Gateway(ToAgent::Drain) => Input::Drain,
+            Happening::Gateway(ToAgent::End) => Input::End,
+            Happening::Gateway(ToAgent::Begin(_)) => return Ok(None),
+            Happening::Gateway(ToAgent::Status) => {
+                let status = FromAgent::Status(Box::new(self.status()));
+                messages::send(&mut self.socket, &status)?;
+                return Ok(None);
+            }
+            Happening::GatewayEnded => Input::GatewayEnded,
+            Happening::Store(StoreEvent::Answered(call, answer)) => {
+                Input::Answered { call, answer: self.opened(answer) }
+            }
+            Happening::Store(StoreEvent::Changed(changes)) => Input::Changed(changes),
+            Happening::Store(StoreEvent::Connected) => {
+                messages::send(&mut self.socket, &FromAgent::Store(Ok(())))?;
+                return Ok(None);
+            }
+            Happening::Store(StoreEvent::Lost { reason }) => {
+                let told = messages::send(&mut self.socket, &FromAgent::Store(Err(reason)));
+                // A gateway that has ended is told of by the line's reader.
+                let _ = told;
+                Input::Lost
+            }
+        }))
+    }
+
+    fn status(&self) -> Status {
+        Status { members: self.member.members(), leaders: self.member.leaders() }
+    }
+
+    /// Does what the member wants; returns whether it has ended.
+    fn execute(&mut self) -> io::Result<bool> {
+        let mut has_ended = false;
+        for output in std::mem::take(&mut self.outputs) {
+            match output {
+                Output::Ask { call, request } => {
+                    let request = self.sealed(request);
+                    self.store.ask(call, request);
+                }
+                // If the gateway has ended, the reader of the line says so.
+                Output::Order(order) => drop(messages::send(&mut self.socket, &FromAgent::Order(order))),
+                Output::Ended => has_ended = true,
+            }
+        }
+        Ok(has_ended)
+    }
+
+    /// The request with everything sealed that is secret.
+    fn sealed(&self, request: Call) -> Call {
+        let Call::Transact { guard, deletes, mut puts, read } = request else { return request };
+        for (key, value, _) in puts.iter_mut().filter(|(key, ..)| key.starts_with(&self.sealed)) {
+            *value = self.key.seal(key, value);
+        }
+        Call::Transact { guard, deletes, puts, read }
+    }
+
+    /// The answer with everything opened. What cannot be opened is empty, which the member counts
+    /// as unreadable.
+    fn opened(&self, answer: Answer) -> Answer {
+        let Answer::Transacted { is_done, revision, read } = answer else { return answer };
+        let open = |mut pair: KeyValue| {
+            if pair.key.starts_with(&self.sealed) {
+                pair.value = match self.key.open(&pair.key, &pair.value) {
+                    Ok(value) => value.to_vec(),
+                    Err(error) => {
+                        tracing::error!("cluster: {}: {error}", pair.key);
+                        Vec::new()
+                    }
+                };
+            }
+            pair
+        };
+        Answer::Transacted { is_done, revision, read: read.into_iter().map(open).collect() }
+    }
+}

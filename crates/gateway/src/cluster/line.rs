@@ -1,0 +1,212 @@
+//! The gateway's end of the line to its agent: it follows the orders that come.
+
+use std::collections::HashMap;
+use std::os::unix::net::UnixStream;
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use convoy_cluster::{Event, Report, SaId, Taken};
+use convoy_dataplane::fence::Fence;
+use rustix::time::{ClockId, clock_gettime};
+
+use super::Place;
+use super::led::{Generations, Led, Stopped};
+use super::messages::{self, FromAgent, ToAgent};
+use crate::events::What;
+use crate::run::Order;
+use crate::state::Limits;
+
+/// Announcements of service addresses after a takeover, one with each renewal of the lease.
+const ANNOUNCEMENTS: u32 = 5;
+
+/// Where messages to the agent go.
+pub(super) struct Line(Mutex<Sending>);
+
+struct Sending {
+    socket: UnixStream,
+    /// The last numbers, once the gateway ends.
+    stopped: Option<Stopped>,
+}
+
+impl Line {
+    pub(super) fn new(socket: UnixStream) -> Self {
+        Self(Mutex::new(Sending { socket, stopped: None }))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Sending> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reports something; whoever reads the line notices that the agent is gone.
+    pub(super) fn report(&self, report: Report) {
+        let _ = messages::send(&mut self.lock().socket, &ToAgent::Report(report));
+    }
+
+    /// Has the agent give everything away and end.
+    pub(super) fn end(&self, stopped: Stopped) {
+        let mut sending = self.lock();
+        sending.stopped = Some(stopped);
+        let _ = messages::send(&mut sending.socket, &ToAgent::End);
+    }
+
+    fn is_ending(&self) -> bool {
+        self.lock().stopped.is_some()
+    }
+
+    fn take_stopped(&self) -> Option<Stopped> {
+        self.lock().stopped.clone()
+    }
+}
+
+/// Follows the agent's orders.
+pub(super) struct Follower {
+    pub(super) fence: Fence,
+    pub(super) generations: Arc<Generations>,
+    pub(super) line: Arc<Line>,
+    pub(super) place: Place,
+}
+
+impl Follower {
+    /// Follows all that comes, until the agent is gone.
+    pub(super) fn follow(self, receiving: UnixStream) {
+        let (sender, received) = channel();
+        let reader = std::thread::Builder::new().name("cluster's line".to_owned());
+        let read = reader.spawn(move || {
+            let mut receiving = receiving;
+            while let Ok(Some(message)) = messages::receive(&mut receiving) {
+                if sender.send(message).is_err() {
+                    break;
+                }
+            }
+        });
+        if read.is_ok() {
+            self.work(&received);
+        }
+        self.fence.open_until(0);
+        if !self.line.is_ending() {
+            let _ = self.place.orders.send(Order::Fault("the cluster's agent".to_owned()));
+        }
+    }
+
+    fn work(&self, received: &Receiver<FromAgent>) {
+        let mut announcements = None;
+        while let Ok(message) = received.recv() {
+            let mut granted = HashMap::new();
+            // Grants come in great numbers after a takeover, and the workers take them together.
+            for message in std::iter::once(message).chain(received.try_iter()) {
+                match message {
+                    FromAgent::Order(convoy_cluster::Order::Granted {
+                        sa, sent_until, accept_until, ..
+                    }) => self.grant(sa, (sent_until, accept_until), &mut granted),
+                    message => {
+                        self.give(std::mem::take(&mut granted));
+                        self.obey(message, &mut announcements);
+                    }
+                }
+            }
+            self.give(granted);
+        }
+    }
+
+    fn grant(&self, sa: SaId, (send, accept): (u64, u64), granted: &mut HashMap<u64, Limits>) {
+        if let Some(generation) = self.generations.of(sa) {
+            granted.insert(generation, Limits { send, accept });
+        }
+    }
+
+    fn give(&self, granted: HashMap<u64, Limits>) {
+        if granted.is_empty() {
+            return;
+        }
+        let granted = Arc::new(granted);
+        for worker in 0..self.place.handles.len() {
+            let granted = Arc::clone(&granted);
+            self.place.handles.send(worker, move |thread| thread.extend_numbers(&granted));
+        }
+    }
+
+    fn obey(&self, message: FromAgent, announcements: &mut Option<u32>) {
+        match message {
+            FromAgent::Order(convoy_cluster::Order::Until { deadline_ns }) => {
+                self.open(deadline_ns);
+                if let Some(left) = announcements {
+                    self.hold_addresses(*left > 0);
+                    *left = left.saturating_sub(1);
+                }
+            }
+            FromAgent::Order(convoy_cluster::Order::Lead { term, sas, .. }) => {
+                self.lead(term, sas);
+                self.hold_addresses(true);
+                *announcements = Some(ANNOUNCEMENTS);
+            }
+            FromAgent::Order(convoy_cluster::Order::StepDown { .. }) => {
+                *announcements = None;
+                self.step_down();
+            }
+            FromAgent::Order(convoy_cluster::Order::Granted { .. })
+            | FromAgent::Status(_)
+            | FromAgent::Ended => {}
+            FromAgent::Store(Ok(())) => {
+                self.place.events.tell(What::StoreBack, "cluster: the store can be reached")
+            }
+            FromAgent::Store(Err(reason)) => {
+                self.place
+                    .events
+                    .tell(What::StoreLost, format!("cluster: the store cannot be reached: {reason}"));
+            }
+        }
+    }
+
+    /// Opens the fence until a time of the agent's clock, which is that of the machine.
+    fn open(&self, deadline_ns: u64) {
+        let left_ns = deadline_ns.saturating_sub(monotonic_ns());
+        let until_ns = if left_ns == 0 { 0 } else { self.place.clock.now_ns() + left_ns };
+        self.fence.open_until(until_ns);
+    }
+
+    fn lead(&self, term: u64, sas: Vec<Taken>) {
+        let (answer, led) = channel();
+        let reply = Box::new(move |led: Led| drop(answer.send(led)));
+        if self.place.orders.send(Order::Lead(sas, reply)).is_err() {
+            return;
+        }
+        let Ok(Led { generations, new }) = led.recv() else { return };
+        self.generations.begin(term, generations);
+        for event in new {
+            self.line.report(self.generations.report(event));
+        }
+    }
+
+    fn step_down(&self) {
+        let stopped = self.line.take_stopped().or_else(|| {
+            let (answer, stopped) = channel();
+            let reply = Box::new(move |stopped: Stopped| drop(answer.send(stopped)));
+            self.place.orders.send(Order::StandBy(reply)).ok()?;
+            stopped.recv().ok()
+        });
+        if let Some(helper) = &self.place.helper
+            && let Err(error) = helper.release_addresses()
+        {
+            self.place.events.warn(format!("cluster: {error}"));
+        }
+        let sas = self.generations.progress(&stopped.unwrap_or_default());
+        self.line.report(self.generations.report(Event::Stopped { sas }));
+        self.generations.begin(0, HashMap::new());
+    }
+
+    fn hold_addresses(&self, announce: bool) {
+        let Some(helper) = &self.place.helper else { return };
+        // One second more than the lease, as the kernel counts whole ones.
+        let lifetime = self.place.lease + Duration::from_secs(1);
+        if let Err(error) = helper.hold_addresses(lifetime, announce) {
+            self.place.events.warn(format!("cluster: {error}"));
+        }
+    }
+}
+
+/// The machine's monotonic clock, in ns.
+pub(super) fn monotonic_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}

@@ -1,0 +1,124 @@
+//! What passes between a gateway and its agent: a length of four bytes, then JSON.
+
+use std::io::{self, Read, Write};
+
+use convoy_cluster::{Order, Report};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use zeroize::Zeroizing;
+
+/// The longest message in bytes: the records of some 100,000 SAs.
+const LIMIT: usize = 64 << 20;
+
+/// From the gateway.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) enum ToAgent {
+    /// Begin; the first message.
+    Begin(Box<Begin>),
+    /// Something has happened to a group.
+    Report(Report),
+    /// Give all groups away, and lead none.
+    Drain,
+    /// Give all groups away, and end.
+    End,
+    /// Say what the cluster looks like.
+    Status,
+}
+
+/// What an agent has to know. It opens no file.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Begin {
+    pub(super) cluster: String,
+    pub(super) member: String,
+    pub(super) priority: u32,
+    pub(super) groups: Vec<String>,
+    pub(super) lease_s: u32,
+    pub(super) is_strict: bool,
+    pub(super) endpoints: Vec<String>,
+    pub(super) tls: Option<Pem>,
+    /// The text of the file with the cluster's key.
+    pub(super) secret: Zeroizing<String>,
+}
+
+/// The contents of the files of TLS.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Pem {
+    pub(super) ca: String,
+    pub(super) certificate: String,
+    pub(super) key: Zeroizing<String>,
+}
+
+/// From the agent.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum FromAgent {
+    /// An order of the member.
+    Order(Order),
+    /// The answer to `Status`.
+    Status(Box<Status>),
+    /// The store can be reached again, or cannot, with the reason.
+    Store(Result<(), String>),
+    /// Everything was given away; the last message.
+    Ended,
+}
+
+/// What a member knows of its cluster.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Status {
+    /// Its members, by name.
+    pub(super) members: Vec<String>,
+    /// Each group with its leader.
+    pub(super) leaders: Vec<(String, String)>,
+}
+
+fn invalid(error: impl std::fmt::Display) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, error.to_string())
+}
+
+/// Sends a message.
+pub(super) fn send(stream: &mut impl Write, message: &impl Serialize) -> io::Result<()> {
+    let mut frame = Zeroizing::new(vec![0; 4]);
+    serde_json::to_writer(&mut *frame, message).map_err(invalid)?;
+    let len = frame.len() - 4;
+    if len > LIMIT {
+        return Err(invalid(format!("a message has {len} bytes; at most {LIMIT} are possible")));
+    }
+    frame[..4].copy_from_slice(&(len as u32).to_le_bytes());
+    stream.write_all(&frame)
+}
+
+/// Receives a message; `None` if the other end is gone.
+pub(super) fn receive<T: DeserializeOwned>(stream: &mut impl Read) -> io::Result<Option<T>> {
+    let mut len = [0; 4];
+    match stream.read_exact(&mut len) {
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+        done => done?,
+    }
+    let len = u32::from_le_bytes(len) as usize;
+    if len > LIMIT {
+        return Err(invalid(format!("a message has {len} bytes; at most {LIMIT} are possible")));
+    }
+    let mut text = Zeroizing::new(vec![0; len]);
+    stream.read_exact(&mut text)?;
+    serde_json::from_slice(&text).map(Some).map_err(invalid)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_received_as_it_was_sent_and_a_cut_one_is_an_error() {
+        let mut bytes = Vec::new();
+        let sent = FromAgent::Order(Order::Until { deadline_ns: u64::MAX });
+        send(&mut bytes, &sent).expect("memory does not fail");
+        let received: FromAgent = receive(&mut &bytes[..]).expect("whole").expect("there is one");
+        assert!(matches!(received, FromAgent::Order(Order::Until { deadline_ns: u64::MAX })));
+        receive::<FromAgent>(&mut &bytes[..bytes.len() - 1]).err().expect("cut");
+        assert!(receive::<FromAgent>(&mut &[][..]).expect("the end").is_none());
+        receive::<FromAgent>(&mut &[0xff; 8][..]).err().expect("far too long");
+    }
+}

@@ -1,0 +1,224 @@
+//! A gateway as a member of a cluster: it protects packets only while it leads.
+//!
+//! The member itself ([`convoy_cluster::Member`]) runs in a process of its own, the **agent**
+//! ([`serve`]), with the connection to the store. If the gateway's process ends, the agent gives
+//! what it led to the next member at once; if the agent ends, the lease does, and the gateway with
+//! it. Here are the gateway's end of the line between them ([`Agent`], [`Cluster`]), and how SAs
+//! begin when it is told to lead (`pairs.rs`).
+//!
+//! Rules and invariants are in `docs/internals/cluster.md`.
+
+mod agent;
+mod led;
+mod line;
+mod messages;
+mod pairs;
+
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender};
+use std::time::Duration;
+
+use convoy_dataplane::fence::Fence;
+use convoy_dataplane::pipeline::Clock;
+use zeroize::Zeroizing;
+
+pub use agent::serve;
+pub use convoy_port::service::ServiceAddress;
+pub use led::{Led, Stopped};
+pub(crate) use pairs::lead;
+
+use crate::config::{ClusterConfig, ClusterTls, GROUP, ReplayAfterTakeover};
+use crate::events::Events;
+use crate::helper::Helper;
+use crate::run::Order;
+use crate::state::{Note, Reporter};
+use crate::worker_handles::WorkerHandles;
+use led::Generations;
+use line::Line;
+use messages::{Begin, Pem, ToAgent};
+
+/// Why a gateway cannot be a member.
+#[derive(Debug, thiserror::Error)]
+pub enum ClusterError {
+    /// A file cannot be read.
+    #[error("cluster: cannot read {file}: {source}")]
+    File {
+        /// The file.
+        file: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// The key of the cluster is not usable.
+    #[error("cluster: {0}")]
+    Key(String),
+    /// The agent could not be started.
+    #[error("cluster: cannot start the agent: {0}")]
+    Agent(io::Error),
+}
+
+/// An agent that has begun.
+pub struct Agent {
+    socket: UnixStream,
+    child: Child,
+}
+
+impl Agent {
+    /// Starts the agent: this program again, with `arguments`, and its end of the line as standard
+    /// input. It is told what is in the cluster's files, which this process can still read.
+    ///
+    /// # Errors
+    /// [`ClusterError`].
+    pub fn start<'a>(
+        config: &ClusterConfig,
+        arguments: impl IntoIterator<Item = &'a std::ffi::OsStr>,
+    ) -> Result<Self, ClusterError> {
+        let begin = Box::new(begin(config)?);
+        convoy_cluster::seal::ClusterKey::parse(&begin.secret)
+            .map_err(|error| ClusterError::Key(format!("{}: {error}", config.secret.display())))?;
+        let (mut socket, theirs) = UnixStream::pair().map_err(ClusterError::Agent)?;
+        let mut command = Command::new("/proc/self/exe");
+        std::os::unix::process::CommandExt::arg0(&mut command, "convoy");
+        command.args(arguments).current_dir("/").stdout(Stdio::null());
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        command.stdin(Stdio::from(std::os::fd::OwnedFd::from(theirs)));
+        let child = command.spawn().map_err(ClusterError::Agent)?;
+        messages::send(&mut socket, &ToAgent::Begin(begin)).map_err(ClusterError::Agent)?;
+        Ok(Self { socket, child })
+    }
+}
+
+fn begin(config: &ClusterConfig) -> Result<Begin, ClusterError> {
+    let pem = |tls: &ClusterTls| {
+        Ok::<_, ClusterError>(Pem {
+            ca: read(&tls.ca)?.to_string(),
+            certificate: read(&tls.certificate)?.to_string(),
+            key: read_secret(&tls.key)?,
+        })
+    };
+    Ok(Begin {
+        cluster: config.name.clone(),
+        member: config.member.clone().unwrap_or_else(host_name),
+        priority: config.priority,
+        groups: vec![GROUP.to_owned()],
+        lease_s: config.lease.as_secs() as u32,
+        is_strict: config.replay == ReplayAfterTakeover::Strict,
+        endpoints: config.endpoints.clone(),
+        tls: config.tls.as_ref().map(pem).transpose()?,
+        secret: read_secret(&config.secret)?,
+    })
+}
+
+fn read(file: &Path) -> Result<Zeroizing<String>, ClusterError> {
+    let failed = |source| ClusterError::File { file: file.to_owned(), source };
+    std::fs::read_to_string(file).map(Zeroizing::new).map_err(failed)
+}
+
+/// Reads a file that nobody but its owner may read.
+fn read_secret(file: &Path) -> Result<Zeroizing<String>, ClusterError> {
+    use std::os::unix::fs::PermissionsExt;
+    let failed = |source| ClusterError::File { file: file.to_owned(), source };
+    let mode = std::fs::metadata(file).map_err(failed)?.permissions().mode();
+    if mode & 0o077 != 0 {
+        let what = format!(
+            "{} can be read by others than its owner; run: chmod 600 {}",
+            file.display(),
+            file.display()
+        );
+        return Err(ClusterError::Key(what));
+    }
+    read(file)
+}
+
+/// The name of this host.
+fn host_name() -> String {
+    let name = nix::unistd::gethostname().ok().and_then(|name| name.into_string().ok());
+    name.filter(|name| !name.is_empty()).unwrap_or_else(|| "gateway".to_owned())
+}
+
+/// A gateway's membership.
+pub(crate) struct Cluster {
+    fence: Fence,
+    generations: Arc<Generations>,
+    line: Arc<Line>,
+    reporter: Reporter,
+    /// What comes from the agent and from the workers, until threads take it.
+    received: Option<(UnixStream, Receiver<Note>)>,
+    child: Child,
+}
+
+impl Cluster {
+    /// A member whose workers are behind a closed fence.
+    ///
+    /// # Errors
+    /// The system's.
+    pub(crate) fn new(agent: Agent) -> io::Result<Self> {
+        let Agent { socket, child } = agent;
+        let receiving = socket.try_clone()?;
+        let (reporter, reports) = Reporter::for_cluster();
+        Ok(Self {
+            fence: Fence::closed(),
+            generations: Arc::default(),
+            line: Arc::new(Line::new(socket)),
+            reporter,
+            received: Some((receiving, reports)),
+            child,
+        })
+    }
+
+    /// The fence of its workers.
+    pub(crate) fn fence(&self) -> Fence {
+        self.fence.clone()
+    }
+
+    /// A worker's way to report how far its SAs have come.
+    pub(crate) fn reporter(&self) -> Reporter {
+        self.reporter.clone()
+    }
+
+    /// Follows the agent's orders from now on.
+    ///
+    /// # Errors
+    /// The system's, if it cannot create a thread.
+    pub(crate) fn join(&mut self, place: Place) -> io::Result<()> {
+        let Some((receiving, reports)) = self.received.take() else { return Ok(()) };
+        let (generations, line) = (Arc::clone(&self.generations), Arc::clone(&self.line));
+        let thread = std::thread::Builder::new().name("cluster's reports".to_owned());
+        thread.spawn(move || led::report(&reports, &generations, &line))?;
+        let follower = line::Follower {
+            fence: self.fence.clone(),
+            generations: Arc::clone(&self.generations),
+            line: Arc::clone(&self.line),
+            place,
+        };
+        let thread = std::thread::Builder::new().name("cluster's orders".to_owned());
+        thread.spawn(move || follower.follow(receiving)).map(drop)
+    }
+
+    /// Hands over what it leads, with these last numbers, and ends the agent.
+    pub(crate) fn end(&mut self, stopped: Stopped) {
+        self.line.end(stopped);
+        // One that does not answer is left to its lease.
+        for _ in 0..200 {
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What a member's threads need of its gateway.
+pub(crate) struct Place {
+    pub(crate) handles: WorkerHandles,
+    pub(crate) clock: Clock,
+    pub(crate) orders: Sender<Order>,
+    pub(crate) helper: Option<Arc<Helper>>,
+    pub(crate) events: Events,
+    pub(crate) lease: Duration,
+}

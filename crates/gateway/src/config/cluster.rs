@@ -1,0 +1,223 @@
+//! `[cluster]`: several gateways that share tunnels by a store.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use convoy_port::service::ServiceAddress;
+use convoy_settings::{At, Checker, Text};
+use toml::Spanned;
+
+use super::file::{self, File};
+
+/// The group of all tunnels.
+pub const GROUP: &str = "tunnels";
+/// Lease times that make sense, in seconds.
+const LEASE_S: (u32, u32) = (1, 60);
+const PRIORITY: (u32, u32) = (0, 1000);
+
+/// What a gateway has to do with its cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClusterConfig {
+    /// The cluster's name, which is part of the store's keys.
+    pub name: String,
+    /// This gateway's name in it; `None` is the host's.
+    pub member: Option<String>,
+    /// The store's members, as URLs.
+    pub endpoints: Vec<String>,
+    /// TLS of the connection to the store; only a store on this host can do without.
+    pub tls: Option<ClusterTls>,
+    /// The file with the key by which values in the store are sealed.
+    pub secret: PathBuf,
+    /// Addresses that the leader has.
+    pub addresses: Vec<ServiceAddress>,
+    /// Members with a higher one lead first.
+    pub priority: u32,
+    /// The lease's time to live.
+    pub lease: Duration,
+    /// What a new leader accepts of what its predecessor may have accepted.
+    pub replay: ReplayAfterTakeover,
+}
+
+/// The files of TLS with client certificates, in PEM.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClusterTls {
+    /// The certificate of the store's authority.
+    pub ca: PathBuf,
+    /// This gateway's certificate.
+    pub certificate: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
+}
+
+/// What a new leader accepts of the sequence numbers that its predecessor may have accepted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReplayAfterTakeover {
+    /// None of them: no packet is accepted twice.
+    #[default]
+    Strict,
+    /// Those after the last checkpoint: few packets are lost, and as many could be replayed.
+    Checkpoint,
+}
+
+/// Checks the table; before ports and tunnels, whose addresses may be the cluster's.
+pub(super) fn cluster(c: &mut Checker<'_>, file: &File) -> Option<ClusterConfig> {
+    let table = file.cluster.as_ref()?;
+    let at = &table.at;
+    let name = c.needed(at, table.name.as_ref(), "cluster.name", "\"west\"");
+    let name = name.and_then(|text| word(c, text, "cluster.name"));
+    let member = table.member.as_ref().map(|text| word(c, text, "cluster.member"));
+    let endpoints = endpoints(c, at, table);
+    let tls = tls(c, at, table);
+    let secret = c.needed(at, table.secret.as_ref(), "cluster.secret", "\"/etc/convoy/cluster.key\"");
+    let secret = secret.and_then(|text| absolute(c, text, "cluster.secret"));
+    let words = [("strict", ReplayAfterTakeover::Strict), ("checkpoint", ReplayAfterTakeover::Checkpoint)];
+    let replay = c.one_of(table.replay_after_takeover.as_ref(), "cluster.replay_after_takeover", &words);
+    let lease_s = c.in_range(table.lease_s.as_ref(), "cluster.lease_s", 2, LEASE_S);
+    let priority = c.in_range(table.priority.as_ref(), "cluster.priority", 100, PRIORITY);
+    static_keys_alone(c, file);
+    let addresses = addresses(c, table);
+    Some(ClusterConfig {
+        name: name?,
+        member: member.flatten(),
+        endpoints: endpoints?,
+        tls: tls?,
+        secret: secret?,
+        addresses,
+        priority,
+        lease: Duration::from_secs(lease_s.into()),
+        replay: replay?,
+    })
+}
+
+/// SAs that charon negotiates are not shared yet.
+fn static_keys_alone(c: &mut Checker<'_>, file: &File) {
+    if let Some(charon) = &file.gateway.charon {
+        let what = "a cluster shares only tunnels with static keys so far; remove charon, or [cluster]";
+        c.add(&charon.span(), "gateway.charon", what);
+    }
+}
+
+/// A part of a key in the store.
+fn word(c: &mut Checker<'_>, text: &Text, key: &str) -> Option<String> {
+    let word = text.get_ref();
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    if word.is_empty() || word.len() > 64 || !word.bytes().all(fits) {
+        let what = format!("{word:?} is not a name of at most 64 letters, digits and \"-_.\"");
+        c.add(&text.span(), key, what);
+        return None;
+    }
+    Some(word.clone())
+}
+
+fn endpoints(c: &mut Checker<'_>, at: &At, table: &file::Cluster) -> Option<Vec<String>> {
+    const KEY: &str = "cluster.endpoints";
+    let list = c.needed(at, table.endpoints.as_ref(), KEY, "[\"https://192.0.2.10:2379\"]")?;
+    if list.get_ref().is_empty() {
+        c.add(&list.span(), KEY, "it is empty; name at least one member of etcd");
+        return None;
+    }
+    for text in list.get_ref() {
+        let url = text.get_ref();
+        let is_local = is_of_this_host(url);
+        if !url.starts_with("https://") && !url.starts_with("http://") {
+            let what = format!("{url:?} is not a URL such as https://192.0.2.10:2379");
+            c.add(&text.span(), KEY, what);
+        } else if !url.starts_with("https://") && !is_local {
+            let what = "only an etcd on this host may be without TLS; write https://";
+            c.add(&text.span(), KEY, what);
+        }
+    }
+    Some(list.get_ref().iter().map(|text| text.get_ref().clone()).collect())
+}
+
+fn is_of_this_host(url: &str) -> bool {
+    ["http://127.", "http://localhost", "http://[::1]"].iter().any(|start| url.starts_with(start))
+}
+
+/// All three files, or none where no endpoint needs them; the outer `None` is an error.
+fn tls(c: &mut Checker<'_>, at: &At, table: &file::Cluster) -> Option<Option<ClusterTls>> {
+    let uses_tls =
+        |list: &Spanned<Vec<Text>>| list.get_ref().iter().any(|text| text.get_ref().starts_with("https://"));
+    let files = [&table.ca, &table.certificate, &table.key];
+    if !table.endpoints.as_ref().is_some_and(uses_tls) && files.iter().all(|file| file.is_none()) {
+        return Some(None);
+    }
+    let mut path = |text: &Option<Text>, key: &str, example: &str| {
+        let text = c.needed(at, text.as_ref(), key, example)?;
+        absolute(c, text, key)
+    };
+    let ca = path(&table.ca, "cluster.ca", "\"/etc/convoy/etcd-ca.pem\"");
+    let certificate = path(&table.certificate, "cluster.certificate", "\"/etc/convoy/etcd.pem\"");
+    let key = path(&table.key, "cluster.key", "\"/etc/convoy/etcd-key.pem\"");
+    Some(Some(ClusterTls { ca: ca?, certificate: certificate?, key: key? }))
+}
+
+fn absolute(c: &mut Checker<'_>, text: &Text, key: &str) -> Option<PathBuf> {
+    let path = Path::new(text.get_ref());
+    if !path.is_absolute() {
+        c.add(&text.span(), key, format!("{:?} is not an absolute path", text.get_ref()));
+        return None;
+    }
+    Some(path.to_owned())
+}
+
+/// Addresses as keepalived has them: "192.0.2.1/24 dev eth0".
+fn addresses(c: &mut Checker<'_>, table: &file::Cluster) -> Vec<ServiceAddress> {
+    const KEY: &str = "cluster.addresses";
+    let list = table.addresses.as_ref().map_or(&[][..], |list| list.get_ref());
+    let mut found = Vec::new();
+    for text in list {
+        if let Some(address) = c.read::<ServiceAddress>(text, KEY) {
+            c.expect_address(address.address);
+            found.push(address);
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Config;
+    use super::*;
+
+    const GOOD: &str = "[cluster]\nname = \"west\"\nendpoints = [\"https://192.0.2.10:2379\"]\n\
+        ca = \"/a\"\ncertificate = \"/b\"\nkey = \"/c\"\nsecret = \"/d\"\n\
+        addresses = [\"198.51.100.9/24 dev eth0\", \"2001:db8::9/64 dev eth1\"]\n";
+
+    fn errors(text: &str) -> String {
+        Config::parse("a.toml", text).expect_err("refused").to_string()
+    }
+
+    #[test]
+    fn a_cluster_has_defaults_for_all_but_its_store_and_its_key() {
+        let config = Config::parse("a.toml", GOOD).expect("good").cluster.expect("a cluster");
+        assert_eq!((config.lease, config.priority), (Duration::from_secs(2), 100));
+        assert_eq!(config.replay, ReplayAfterTakeover::Strict);
+        let eth1 = ServiceAddress {
+            interface: "eth1".to_owned(),
+            address: "2001:db8::9".parse().expect("an address"),
+            prefix: 64,
+        };
+        assert_eq!(config.addresses[1], eth1);
+        assert!(Config::parse("a.toml", "").expect("good").cluster.is_none());
+    }
+
+    #[test]
+    fn each_mistake_is_named_with_its_line_and_what_to_write() {
+        let text = errors(&GOOD.replace("https", "http").replace("/24 dev eth0", ""));
+        assert!(text.contains("a.toml:3:") && text.contains("may be without TLS"), "{text}");
+        assert!(text.contains("a.toml:8:") && text.contains("\"192.0.2.1/24 dev eth0\""), "{text}");
+        let text = errors(&GOOD.replace("ca = \"/a\"\n", "").replace("secret = \"/d\"", "secret = \"d\""));
+        assert!(text.contains("cluster.ca: it is missing"), "{text}");
+        assert!(text.contains("not an absolute path"), "{text}");
+        let text = errors(&format!("{GOOD}[gateway]\ncharon = \"/run/c.sock\"\n"));
+        assert!(text.contains("only tunnels with static keys"), "{text}");
+    }
+
+    #[test]
+    fn a_store_on_this_host_needs_no_tls() {
+        let text = "[cluster]\nname = \"w\"\nendpoints = [\"http://127.0.0.1:2379\"]\nsecret = \"/d\"\n";
+        let config = Config::parse("a.toml", text).expect("good").cluster.expect("a cluster");
+        assert_eq!(config.tls, None);
+    }
+}
