@@ -66,7 +66,7 @@ impl Span {
     pub const OUTBOUND: Self = Self { first: 1 << 20, least: 1 << 18, most: 1 << 22, time_ns: 4_000_000_000 };
     /// For inbound numbers: after a takeover in strict mode, up to this many packets of the peer
     /// are dropped, so it is short.
-    pub const INBOUND: Self = Self { first: 1024, least: 1024, most: 1 << 20, time_ns: 200_000_000 };
+    pub const INBOUND: Self = Self { first: 256, least: 256, most: 1 << 20, time_ns: 200_000_000 };
 }
 
 /// The reserve of one direction of an SA: when it was made, and from which number on.
