@@ -5,7 +5,8 @@
 //! - [`PortConfig`] is a port as configured; [`PortSettings`] the settings of its [`PortKind`].
 //!   Everything else about a kind is behind `backend.rs`'s `Backend`.
 //! - [`GuardPlan`] and [`RoutePlan`] say what the kernel shall drop and route beside the ports;
-//!   [`guard`] and [`route`] set it by netlink and keep it so; [`service`] sets addresses for a time.
+//!   [`guard`] and [`route`] set it by netlink and keep it so.
+//! - [`service`] gives the host addresses for a time.
 //!
 //! **Contract:** every frame that passes through a port is a whole IP packet, from its IPv4 or IPv6
 //! header on. A port that uses something else translates at its edge: `udp` builds the outer IP and
