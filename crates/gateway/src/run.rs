@@ -96,6 +96,8 @@ pub struct Gateway {
     helper: Option<Arc<Helper>>,
     state: Option<State>,
     cluster: Option<Cluster>,
+    /// Whether it leads its cluster.
+    is_leading: bool,
     /// The last generation of SAs in a cluster.
     generation: u64,
     /// Whether there were static keys at the start, the only time at which a state file can be
@@ -256,6 +258,7 @@ impl Gateway {
             helper: None,
             state,
             cluster,
+            is_leading: false,
             generation: 0,
             began_with_static_keys,
             charon,

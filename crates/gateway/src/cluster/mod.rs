@@ -41,6 +41,9 @@ use led::Generations;
 use line::Line;
 use messages::{Begin, Pem, ToAgent};
 
+/// Time limit of a message to the agent.
+const TIMEOUT: Duration = Duration::from_secs(2);
+
 /// Why a gateway cannot be a member.
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterError {
@@ -157,6 +160,8 @@ impl Cluster {
     /// The system's.
     pub(crate) fn new(agent: Agent) -> io::Result<Self> {
         let Agent { socket, child } = agent;
+        // An agent that does not read must not hold up the gateway's end.
+        socket.set_write_timeout(Some(TIMEOUT))?;
         let receiving = socket.try_clone()?;
         let (reporter, reports) = Reporter::for_cluster();
         Ok(Self {

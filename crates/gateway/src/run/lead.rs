@@ -38,16 +38,22 @@ impl Gateway {
         for (tunnel, why) in answers.into_iter().flatten().flat_map(|done| done.refused) {
             self.events.warn(format!("cluster: tunnel {tunnel}: {why}"));
         }
-        let count = self.config.tunnels.len();
-        let message = format!("leading the cluster: {count} tunnels, {} of them new to it", lead.new.len());
+        self.name_peers().into_iter().for_each(|warning| self.events.warn(warning));
+        self.is_leading = true;
+        let (tunnels, new) = (self.config.tunnels.len(), lead.new.len());
+        let message =
+            format!("this gateway leads the cluster: tunnels: {tunnels}, SA pairs new to it: {new}");
         self.events.tell(What::Leads, message);
         Led { generations: lead.generations, new: lead.new }
     }
 
     /// Removes all tunnels' SAs, and returns how far they have come.
     pub(super) fn stand_by(&mut self) -> Stopped {
+        if !std::mem::take(&mut self.is_leading) {
+            return Stopped::new();
+        }
         let reports = self.handles.tell(|thread| thread.stand_by());
-        self.events.tell(What::StandsBy, "standing by: another gateway leads, or none can be reached");
+        self.events.tell(What::StandsBy, "this gateway no longer leads the cluster");
         reports.into_iter().flatten().flat_map(|report| report.progress().to_vec()).collect()
     }
 
