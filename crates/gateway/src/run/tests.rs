@@ -99,7 +99,7 @@ fn bench_with(tunnels: u32, engines: Vec<PortEngine>) -> Bench {
     let ours = config(tunnels, 1, WORKERS);
     let engines = OpenEngines::configured(&ours).expect("software is everywhere");
     let gateway =
-        Gateway::over(ours, (ports, engines), None, None, costs(), Events::default()).expect("good");
+        Gateway::over(ours, (ports, engines), None, (None, None), costs(), Events::default()).expect("good");
     let (peers, mut costs) = (config(tunnels, 2, 1), costs());
     let engines = assemble::engines(&peers, &mut costs).expect("software is everywhere").remove(0);
     let (peer, _) =
