@@ -142,9 +142,9 @@ disk() {
   done
 }
 
-memory() { # With too little memory, the gateway reports it when it starts; its code and libraries, 42 MiB, fit into the smallest limit. With enough, it works, and memory does not grow under a flood.
+memory() { # With too little memory, the gateway reports it when it starts; its code and libraries, 50 MiB, fit into the smallest limit. With enough, it works, and memory does not grow under a flood.
   local limit status said works=0 refused=0
-  for limit in 48 60 80 100 120 160 240 320 480 640 960; do
+  for limit in 56 64 80 100 120 160 240 320 480 640 960; do
     fresh_peer
     status=0
     ip netns exec "$a" prlimit --as=$((limit << 20)) --core=0 "$convoy" run -c "$work/site-1.toml" 2>"$work/memory.log" & process=$!

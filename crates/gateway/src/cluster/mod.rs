@@ -3,7 +3,7 @@
 //! The member itself ([`convoy_cluster::Member`]) runs in a process of its own, the **agent**
 //! ([`serve`]), with the connection to the store. If the gateway's process ends, the agent gives
 //! what it led to the next member at once; if the agent ends, the lease does, and the gateway with
-//! it. Here are the gateway's end of the line between them ([`Agent`], [`Cluster`]), and how SAs
+//! it. Here are the gateway's end of the line between them ([`Agent`], `Cluster`), and how SAs
 //! begin when it is told to lead (`pairs.rs`).
 //!
 //! Rules and invariants are in `docs/internals/cluster.md`.
