@@ -14,13 +14,13 @@ pub struct ReplayWindow {
     ring: Box<[u64]>,
     /// Packets behind the highest that are still distinguished; 0 switches the check off.
     size: u32,
+    /// The ring's words, less one.
+    mask: u16,
     esn: bool,
     /// The highest number that was authenticated.
     highest: u64,
     /// The last number that may be accepted.
     reserved: u64,
-    /// The highest number that was refused because it is not reserved.
-    wanted: u64,
 }
 
 impl ReplayWindow {
@@ -28,7 +28,11 @@ impl ReplayWindow {
     pub fn new(size: u32, esn: bool) -> Self {
         // One word more than the window, because the word with its lower end is only partly inside.
         let words = if size == 0 { 0 } else { (u64::from(size).div_ceil(WORD) + 1).next_power_of_two() };
-        Self { ring: vec![0; words as usize].into(), size, esn, highest: 0, reserved: u64::MAX, wanted: 0 }
+        // The word behind the ring is the highest number that was refused as not reserved: few
+        // packets need it, and the SA's hot state has no room.
+        let ring = vec![0; words as usize + usize::from(size > 0)].into();
+        let mask = words.saturating_sub(1) as u16;
+        Self { ring, size, mask, esn, highest: 0, reserved: u64::MAX }
     }
 
     /// A window that treats `highest` and all before it as received.
@@ -36,7 +40,8 @@ impl ReplayWindow {
         let mut window = Self::new(size, esn);
         window.highest = highest;
         if size > 0 && highest > 0 {
-            window.ring.fill(u64::MAX);
+            let words = usize::from(window.mask) + 1;
+            window.ring[..words].fill(u64::MAX);
             let (word, bit) = window.place(highest);
             // Up to the bit itself, and none of those behind it, which are for future numbers.
             window.ring[word] = bit | (bit - 1);
@@ -57,7 +62,15 @@ impl ReplayWindow {
     /// The highest authentic number that has come, accepted or not reserved: a peer that has gone
     /// on meanwhile is far ahead of what is reserved.
     pub fn highest_seen(&self) -> u64 {
-        self.highest.max(self.wanted)
+        let wanted = self.ring.last().filter(|_| self.size > 0);
+        self.highest.max(wanted.copied().unwrap_or_default())
+    }
+
+    #[cold]
+    fn want(&mut self, number: u64) {
+        if let Some(wanted) = self.ring.last_mut() {
+            *wanted = number.max(*wanted);
+        }
     }
 
     /// Whether a number is above those that may be accepted so far. Without a window, there is no
@@ -134,7 +147,7 @@ impl ReplayWindow {
         }
         if number > self.highest {
             if number > self.reserved {
-                self.wanted = self.wanted.max(number);
+                self.want(number);
                 return false;
             }
             self.advance(number);
@@ -154,7 +167,7 @@ impl ReplayWindow {
     #[inline]
     fn advance(&mut self, number: u64) {
         let (old, new) = (self.highest / WORD, number / WORD);
-        let words = self.ring.len() as u64;
+        let words = u64::from(self.mask) + 1;
         for word in (old + 1)..=new.min(old + words) {
             self.ring[(word & (words - 1)) as usize] = 0;
         }
@@ -163,7 +176,7 @@ impl ReplayWindow {
 
     #[inline]
     fn place(&self, number: u64) -> (usize, u64) {
-        ((number / WORD) as usize & (self.ring.len() - 1), 1 << (number % WORD))
+        ((number / WORD) as usize & usize::from(self.mask), 1 << (number % WORD))
     }
 
     #[inline]

@@ -28,10 +28,12 @@ fn every_key_is_in_the_documentation_and_is_read_there() {
     assert_eq!(tunnels.iter().filter(|tunnel| tunnel.mode == Mode::Iptfs).count(), 2);
     assert_eq!((tunnels[1].iptfs, tunnels[1].dscp), (IptfsConfig::default(), OuterDscp::Set(0)));
     assert_eq!(tunnels[2].iptfs, IptfsConfig { packet_rate: 1_000, ..IptfsConfig::default() });
+    let cluster = text.rsplit("```toml\n").next().and_then(|rest| rest.split("```").next()).expect("a block");
+    Config::parse("configuration.md", &format!("{GOOD}{cluster}")).expect("good").cluster.expect("one");
     let shown_elsewhere = ["read", "write", "side"];
     for key in File::keys().filter(|key| !shown_elsewhere.contains(key)) {
         let is_there =
-            toml.lines().chain(card.lines()).chain(dpdk.lines()).chain(iptfs.lines()).any(|line| {
+            [toml, card, dpdk, iptfs, cluster].iter().flat_map(|block| block.lines()).any(|line| {
                 line.starts_with(&format!("{key} = "))
                     || line.contains(&format!("{key}]"))
                     || line.contains(&format!(" {key} = "))
