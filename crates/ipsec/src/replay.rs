@@ -14,8 +14,9 @@ pub struct ReplayWindow {
     ring: Box<[u64]>,
     /// Packets behind the highest that are still distinguished; 0 switches the check off.
     size: u32,
-    /// The ring's words, less one.
-    mask: u16,
+    /// How far above `reserved` authentic numbers have come, in words and rounded up: the SA's hot
+    /// state has no room for a whole number.
+    wanted: u16,
     esn: bool,
     /// The highest number that was authenticated.
     highest: u64,
@@ -28,11 +29,8 @@ impl ReplayWindow {
     pub fn new(size: u32, esn: bool) -> Self {
         // One word more than the window, because the word with its lower end is only partly inside.
         let words = if size == 0 { 0 } else { (u64::from(size).div_ceil(WORD) + 1).next_power_of_two() };
-        // The word behind the ring is the highest number that was refused as not reserved: few
-        // packets need it, and the SA's hot state has no room.
-        let ring = vec![0; words as usize + usize::from(size > 0)].into();
-        let mask = words.saturating_sub(1) as u16;
-        Self { ring, size, mask, esn, highest: 0, reserved: u64::MAX }
+        let ring = vec![0; words as usize].into();
+        Self { ring, size, wanted: 0, esn, highest: 0, reserved: u64::MAX }
     }
 
     /// A window that treats `highest` and all before it as received.
@@ -40,8 +38,7 @@ impl ReplayWindow {
         let mut window = Self::new(size, esn);
         window.highest = highest;
         if size > 0 && highest > 0 {
-            let words = usize::from(window.mask) + 1;
-            window.ring[..words].fill(u64::MAX);
+            window.ring.fill(u64::MAX);
             let (word, bit) = window.place(highest);
             // Up to the bit itself, and none of those behind it, which are for future numbers.
             window.ring[word] = bit | (bit - 1);
@@ -56,21 +53,29 @@ impl ReplayWindow {
 
     /// Allows the numbers up to `last`.
     pub fn reserve(&mut self, last: u64) {
+        let wanted = self.highest_wanted();
         self.reserved = self.reserved.max(last);
+        // Rounded down, so that it does not creep upwards.
+        let words = wanted.saturating_sub(self.reserved) / WORD;
+        self.wanted = u16::try_from(words).unwrap_or(u16::MAX);
     }
 
-    /// The highest authentic number that has come, accepted or not reserved: a peer that has gone
-    /// on meanwhile is far ahead of what is reserved.
+    /// The highest authentic number that has come, accepted or not reserved, or up to a word more:
+    /// a peer that has gone on meanwhile is far ahead of what is reserved.
     pub fn highest_seen(&self) -> u64 {
-        let wanted = self.ring.last().filter(|_| self.size > 0);
-        self.highest.max(wanted.copied().unwrap_or_default())
+        self.highest.max(self.highest_wanted())
+    }
+
+    /// The highest number that was refused because it is not reserved, or up to a word more; 0 if
+    /// there is none.
+    fn highest_wanted(&self) -> u64 {
+        if self.wanted == 0 { 0 } else { self.reserved.saturating_add(u64::from(self.wanted) * WORD) }
     }
 
     #[cold]
     fn want(&mut self, number: u64) {
-        if let Some(wanted) = self.ring.last_mut() {
-            *wanted = number.max(*wanted);
-        }
+        let words = number.saturating_sub(self.reserved).div_ceil(WORD);
+        self.wanted = self.wanted.max(u16::try_from(words).unwrap_or(u16::MAX));
     }
 
     /// Whether a number is above those that may be accepted so far. Without a window, there is no
@@ -167,7 +172,7 @@ impl ReplayWindow {
     #[inline]
     fn advance(&mut self, number: u64) {
         let (old, new) = (self.highest / WORD, number / WORD);
-        let words = u64::from(self.mask) + 1;
+        let words = self.ring.len() as u64;
         for word in (old + 1)..=new.min(old + words) {
             self.ring[(word & (words - 1)) as usize] = 0;
         }
@@ -176,7 +181,7 @@ impl ReplayWindow {
 
     #[inline]
     fn place(&self, number: u64) -> (usize, u64) {
-        ((number / WORD) as usize & usize::from(self.mask), 1 << (number % WORD))
+        ((number / WORD) as usize & (self.ring.len() - 1), 1 << (number % WORD))
     }
 
     #[inline]
@@ -220,10 +225,14 @@ mod tests {
         let mut window = ReplayWindow::after(10, 64, false).reserved(20);
         assert!(window.accept(20) && window.accept(15));
         assert!(!window.accept(21) && window.is_unreserved(21) && !window.is_unreserved(20));
-        assert_eq!((window.highest(), window.highest_seen(), window.received()), (20, 21, 12));
+        assert_eq!((window.highest(), window.received()), (20, 12));
+        assert_eq!(window.highest_seen(), 20 + WORD, "21 or up to a word more");
         window.reserve(30);
         window.reserve(25);
-        assert!(window.accept(21) && window.accept(30) && !window.accept(31));
+        assert_eq!(window.highest_seen(), 20, "a little more than a word is forgotten");
+        assert!(window.accept(21) && window.accept(30) && !window.accept(30 + 3 * WORD));
+        window.reserve(30 + WORD);
+        assert_eq!(window.highest_seen(), 30 + 3 * WORD);
     }
 
     #[test]

@@ -318,7 +318,8 @@ fn an_inbound_sa_accepts_no_number_above_those_reserved_until_more_are() {
     b.ipsec.tables.reserve_sequence(index, 3);
     assert_eq!(b.receive(&recorded).len(), 1);
     assert_eq!(b.sa_drops(index, DropReason::Replayed), 2);
-    assert_eq!((b.ipsec.tables.sequence(index), b.ipsec.tables.sequence_seen(index)), (Some(3), Some(4)));
+    assert_eq!(b.ipsec.tables.sequence(index), Some(3));
+    assert!(b.ipsec.tables.sequence_seen(index) > Some(3), "the fourth has been seen");
 }
 
 #[test]
