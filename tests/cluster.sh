@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Two gateways of a cluster with three members of etcd, and a gateway as their peer: one is
-# killed, stands still and comes back, is stopped, is cut off from the store, and the store loses
-# its leader and its quorum. Each time the other gateway goes on with the same SAs, no sequence
-# number is seen twice on the wire, and the peer refuses no packet. Needs root.
+# Two gateways of a cluster with three members of etcd, and a gateway as their peer: one is stopped,
+# is killed, stands still and comes back, is cut off from the store, and the store's leader is
+# killed. Each time a gateway goes on with the same SAs, no sequence number is seen twice on the
+# wire, and the peer refuses no packet as a replay. Needs root.
 # usage: cluster.sh CONVOY
 set -euo pipefail
 convoy=$(realpath "$1")
@@ -77,7 +77,7 @@ etcd() { # number
   start "etcd-$1.log" cl-store etcd --name "e$1" --data-dir "$work/etcd-$1" --listen-client-urls "https://10.9.0.3:237$1" \
     --advertise-client-urls "https://10.9.0.3:237$1" --listen-peer-urls "http://127.0.0.1:238$1" \
     --initial-advertise-peer-urls "http://127.0.0.1:238$1" --initial-cluster "$(IFS=,; echo "${peers[*]}")" \
-    --initial-cluster-state "${2:-new}" --election-timeout 600 --heartbeat-interval 60 --unsafe-no-fsync \
+    --initial-cluster-state new --election-timeout 600 --heartbeat-interval 60 --unsafe-no-fsync \
     --client-cert-auth --trusted-ca-file "$work/ca.pem" --cert-file "$work/etcd.pem" --key-file "$work/etcd.key"
   etcds[$1]=${running[-1]}
 }
@@ -188,15 +188,15 @@ wait_for "the tunnel is not up" answers
 wait_for "the second gateway is not ready" ready 2 1
 ! leads 2 || fail "both lead"
 
-# under PINGS COMMAND...: pings all the while, 50 a second; prints how many were lost.
+# under COMMAND...: pings all the while, 50 a second; prints how many were lost.
 under() {
-  local log="$work/pings.log"; shift 0
+  local log="$work/pings.log"
   : >"$log"
   ip netns exec cl-host ping -D -i 0.02 10.2.0.1 >"$log" 2>&1 & local pings=$!
   sleep 0.5
   "$@"
   sleep 0.5
-  # in ip netns exec, ping is the process itself
+  # `ip netns exec` becomes ping, so the signal reaches it.
   kill -INT $pings; wait $pings 2>/dev/null || true
   python3 - "$log" <<'PY'
 import re, sys
@@ -234,10 +234,9 @@ ip -n cl-g2 link set mgmt up
 wait_for "g2 keeps the address" sh -c "! ip -n cl-g2 addr show dev wan | grep -q '192\.0\.2\.10/'"
 
 leader() { etcdctl endpoint status 2>/dev/null | awk -F'[:,]' '/true/ { print substr($3, 4); exit }'; }
-without_leader() { local n; n=$(leader); kill -9 "${etcds[$n]}"; gone=$n; sleep 4; }
-gone=
+without_leader() { local n; n=$(leader); kill -9 "${etcds[$n]}"; sleep 4; }
 echo "the store's leader is killed: $(under without_leader)"
-leads 1 || leads 2 || wait_for "nobody leads after the store's leader was killed" answers
+wait_for "the tunnel is not up after the store's leader was killed" answers
 
 python3 tests/cluster.py "$work/outside.pcap" 192.0.2.10 0x1002 || fail "sequence numbers came twice"
 [ -z "$(refused)" ] || fail "the peer refused packets: $(refused)"

@@ -51,7 +51,8 @@ impl RateSearch {
     /// use convoy_sim::{RateSearch, SimulationError};
     ///
     /// let search = RateSearch { high: 1e6, low: 0.0, loss_ratio: 0.0, resolution: 0.001 };
-    /// let found = search.run(|rate: f64| Ok::<_, SimulationError>((1.0 - 420_000.0 / rate).max(0.0)))?;
+    /// let lost = |rate: f64| Ok::<_, SimulationError>((1.0 - 420_000.0 / rate).max(0.0));
+    /// let found = search.run(lost)?;
     /// assert!(found.rate.is_some_and(|rate| (419_000.0..=420_000.0).contains(&rate)));
     /// # Ok::<(), SimulationError>(())
     /// ```

@@ -11,13 +11,11 @@ use convoy_cluster::seal::ClusterKey;
 use convoy_cluster::{
     Answer, Call, CallId, GroupConfig, Input, KeyValue, Keys, Member, MemberConfig, Output, Replay, Span,
 };
-
 use nix::sys::signal::SigSet;
+use zeroize::Zeroizing;
 
 use super::line::monotonic_ns;
 use super::messages::{self, Begin, FromAgent, Status, ToAgent};
-use zeroize::Zeroizing;
-
 use crate::helper::NOT_FOR_US;
 use crate::privileges;
 
