@@ -35,6 +35,8 @@ pub(crate) enum Command {
     /// Have a running gateway reload its configuration; a file with errors is refused and changes
     /// nothing
     Reload(ReloadArgs),
+    /// Have other gateways of the cluster lead, before maintenance of this one; loses no packet
+    Drain(DrainArgs),
     /// Remove the routes of a stopped gateway that still drop packets to its tunnels' networks
     Unblock(UnblockArgs),
     /// Show the state of a running gateway
@@ -192,6 +194,8 @@ pub(crate) enum Shown {
     Port,
     /// Peers given by name: addresses, and what does not resolve
     Name,
+    /// The cluster: members, who leads which group of tunnels, lease, store, reserved numbers
+    Cluster,
     /// Totals and drops; with --json, everything
     Stats,
     /// What happened lately: tunnels up, rekeyed and down, engines out and back, reloads, warnings
@@ -200,6 +204,19 @@ pub(crate) enum Shown {
 
 #[derive(Args)]
 pub(crate) struct ReloadArgs {
+    /// The gateway's control socket
+    #[arg(long, value_name = "SOCKET", default_value = "/run/convoy/control.sock")]
+    pub(crate) control: PathBuf,
+}
+
+#[derive(Args)]
+pub(crate) struct DrainArgs {
+    /// Let this gateway lead again
+    #[arg(long)]
+    pub(crate) undo: bool,
+    /// How long to wait for the others
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
+    pub(crate) timeout: f64,
     /// The gateway's control socket
     #[arg(long, value_name = "SOCKET", default_value = "/run/convoy/control.sock")]
     pub(crate) control: PathBuf,

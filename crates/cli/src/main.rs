@@ -8,6 +8,7 @@ mod bench;
 mod check;
 mod control;
 mod demo;
+mod drain;
 mod engines;
 mod explain;
 mod hdtv;
@@ -80,6 +81,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Demo(args) => demo::demo(&args),
+        Command::Drain(args) => drain::run(&args),
         Command::Engines(args) => engines::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Hdtv(args) => hdtv::run(args),

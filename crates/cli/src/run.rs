@@ -82,7 +82,7 @@ fn failed(error: &dyn std::fmt::Display) -> Failure {
 /// Starts the helper with a fixed list of the files that it may open and remove.
 fn start_helper(path: &Path, config: &Config, log: LogFormat) -> Result<Helper, HelperError> {
     let sockets = std::iter::once(&config.control).chain(&config.charon);
-    let addresses = config.cluster.iter().flat_map(|cluster| &cluster.addresses);
+    let addresses = config.cluster.iter().flat_map(|cluster| cluster.addresses());
     let addresses: Vec<String> = addresses.map(ToString::to_string).collect();
     let mut arguments = vec![OsStr::new("helper"), OsStr::new("--config"), path.as_os_str()];
     arguments.extend([OsStr::new("--log-format"), OsStr::new(log.word())]);

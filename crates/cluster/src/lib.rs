@@ -18,10 +18,12 @@ mod orders;
 pub mod seal;
 #[cfg(test)]
 mod simulation;
+mod status;
 mod store;
 
 pub use keys::Keys;
 pub use marks::{Marks, SaId, Span};
 pub use member::{CallId, GroupConfig, Input, Member, MemberConfig, Output, Replay};
 pub use orders::{Event, Order, Report, Taken};
+pub use status::{ClusterStatus, GroupStatus, LedStatus, MemberStatus};
 pub use store::{Answer, Call, Change, Guard, KeyValue, LeaseId, Revision};

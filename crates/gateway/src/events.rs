@@ -108,12 +108,25 @@ pub enum What {
         /// In which time, in seconds.
         seconds: u64,
     },
-    /// The gateway leads its cluster's tunnels from now on.
-    Leads,
-    /// It leads them no longer.
-    StandsBy,
+    /// The gateway leads a group of its cluster from now on.
+    Leads {
+        /// The group.
+        group: String,
+        /// Its tunnels.
+        tunnels: usize,
+        /// Pairs of SAs, or SAs, that the store did not have.
+        new: usize,
+    },
+    /// It leads the group no longer.
+    StandsBy {
+        /// The group.
+        group: String,
+    },
     /// The cluster's store cannot be reached.
-    StoreLost,
+    StoreLost {
+        /// Why.
+        reason: String,
+    },
     /// It can be reached again.
     StoreBack,
     /// Another message that needs an operator's attention.

@@ -7,6 +7,7 @@ mod protect;
 mod reload;
 mod static_news;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant, SystemTime};
@@ -25,7 +26,7 @@ use crate::blocked::Blocked;
 use crate::calibrator;
 use crate::charon::Charon;
 use crate::choice;
-use crate::cluster::{Agent, Cluster, Led, Stopped};
+use crate::cluster::{Agent, Cluster, Led, Pairs, Stopped};
 use crate::config::{Config, OnStop};
 use crate::crew::Crew;
 use crate::events::Events;
@@ -70,10 +71,12 @@ pub enum Order {
     TakeTraced(Reply<Result<TraceReport, String>>),
     /// End the trace.
     EndTrace(Reply<()>),
-    /// Lead the cluster's tunnels, going on with these SAs.
-    Lead(Vec<convoy_cluster::Taken>, Reply<Led>),
-    /// Lead them no longer, and say how far their SAs have come.
-    StandBy(Reply<Stopped>),
+    /// Lead a group of the cluster, going on with these SAs.
+    Lead(String, Vec<convoy_cluster::Taken>, Reply<Led>),
+    /// Lead it no longer, and say how far its SAs have come.
+    StandBy(String, Reply<Stopped>),
+    /// Lead no group of the cluster, or lead groups again.
+    Drain(bool, Reply<Result<(), String>>),
     /// End: the thread of this name, without which the gateway would only seem to work, has
     /// panicked.
     Fault(String),
@@ -96,8 +99,8 @@ pub struct Gateway {
     helper: Option<Arc<Helper>>,
     state: Option<State>,
     cluster: Option<Cluster>,
-    /// Whether it leads its cluster.
-    is_leading: bool,
+    /// The groups of its cluster that it leads, with their pairs of SAs.
+    led: BTreeMap<String, Pairs>,
     /// The last generation of SAs in a cluster.
     generation: u64,
     /// Whether there were static keys at the start, the only time at which a state file can be
@@ -258,7 +261,7 @@ impl Gateway {
             helper: None,
             state,
             cluster,
-            is_leading: false,
+            led: BTreeMap::new(),
             generation: 0,
             began_with_static_keys,
             charon,
@@ -298,8 +301,9 @@ impl Gateway {
                     self.tracing.end(&self.handles);
                     reply(());
                 }
-                Ok(Order::Lead(taken, reply)) => reply(self.lead(&taken)),
-                Ok(Order::StandBy(reply)) => reply(self.stand_by()),
+                Ok(Order::Lead(group, taken, reply)) => reply(self.lead(&group, &taken)),
+                Ok(Order::StandBy(group, reply)) => reply(self.stand_by(&group)),
+                Ok(Order::Drain(is_draining, reply)) => reply(self.drain(is_draining)),
                 Ok(Order::Fault(thread)) => result = Err(RunError::Thread(thread)),
                 Err(RecvTimeoutError::Timeout) => {}
             }
@@ -349,6 +353,7 @@ impl Gateway {
             workers: self.config.workers,
             configured: ConfiguredRow::all(&self.config),
             charon: self.charon.as_ref().map(Charon::row),
+            cluster: self.cluster.as_ref().map(Cluster::row),
             guard: self.guard_row(),
             names: self.names.rows(),
             memory: Some(MemoryRow::now()),

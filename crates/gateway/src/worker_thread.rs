@@ -75,6 +75,15 @@ impl Drop for HandoffVote<'_> {
     }
 }
 
+/// What a worker no longer serves after a reload.
+#[derive(Debug, Default)]
+pub(crate) struct LetGo {
+    /// Tunnels.
+    pub(crate) tunnels: usize,
+    /// How far their SAs may have come at most, by the generations of their beginnings.
+    pub(crate) spent: Vec<(u64, Limits)>,
+}
+
 /// What a reload changed at one worker.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Reloaded {
@@ -309,8 +318,8 @@ impl WorkerThread {
     /// The first step to another configuration: removes the tunnels that are gone or changed, so
     /// that their SPIs are free at all workers before the second, [`take_up`](Self::take_up).
     /// Unchanged ones keep their SAs, and with them their sequence numbers and replay windows.
-    /// Returns how many were removed.
-    pub(crate) fn let_go(&mut self, config: &Arc<Config>) -> usize {
+    /// Returns how many were removed, and how far their SAs may have come.
+    pub(crate) fn let_go(&mut self, config: &Arc<Config>) -> LetGo {
         self.update_totals();
         self.config = Arc::clone(config);
         let wanted = by_name(&config.tunnels);
@@ -319,19 +328,22 @@ impl WorkerThread {
         self.installed = kept;
         // Policies first: no packet may be prepared for an SA that is being removed.
         self.decide();
+        let spent = state::spent(&gone, self.tables());
         let pipeline = self.worker.pipeline_mut();
         for tunnel in &gone {
             tunnel.sas().for_each(|sa| pipeline.retire(sa));
         }
         self.let_retire();
-        gone.len()
+        LetGo { tunnels: gone.len(), spent }
     }
 
-    /// Stops protecting the tunnels of the configuration, lets their packets leave, and removes
-    /// their SAs; returns how far these have come.
-    pub(crate) fn stand_by(&mut self) -> Report {
+    /// Stops protecting the tunnels of a group, lets their packets leave, and removes their SAs;
+    /// returns how far these have come.
+    pub(crate) fn stand_by(&mut self, group: &str) -> Report {
         self.update_totals();
-        let installed = std::mem::take(&mut self.installed);
+        let (gone, others): (Vec<_>, Vec<_>) =
+            self.installed.drain(..).partition(|tunnel| tunnel.config.group == group);
+        self.installed = others;
         // Policies first: no packet may be prepared for an SA that is being removed.
         self.decide();
         let began = Instant::now();
@@ -341,9 +353,9 @@ impl WorkerThread {
                 break;
             }
         }
-        let report = state::report(&installed, self.tables());
+        let report = state::report(&gone, self.tables());
         let pipeline = self.worker.pipeline_mut();
-        installed.iter().flat_map(Installed::sas).for_each(|sa| pipeline.retire(sa));
+        gone.iter().flat_map(Installed::sas).for_each(|sa| pipeline.retire(sa));
         self.let_retire();
         report
     }

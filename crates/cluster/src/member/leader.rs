@@ -7,6 +7,7 @@ use super::config::{MemberConfig, Replay};
 use crate::keys::{Keys, Part};
 use crate::marks::{Marks, Reserve, SaId};
 use crate::orders::{Event, Order, Taken};
+use crate::status::LedStatus;
 use crate::store::{KeyValue, LeaseId, Revision};
 
 /// Operations of a transaction: etcd's limit.
@@ -31,6 +32,8 @@ struct Sa {
     wanted: Marks,
     /// The marks in the store, as far as it has answered.
     written: Marks,
+    /// The last numbers that were reported.
+    used: Marks,
     outbound: Reserve,
     inbound: Reserve,
     is_removed: bool,
@@ -164,6 +167,7 @@ impl Leader {
 
     fn progress(&mut self, id: SaId, sent: u64, seen: u64, config: &MemberConfig, now_ns: u64) {
         let Some(sa) = self.sas.get_mut(&id) else { return };
+        (sa.used.sent, sa.used.received) = (sent, seen);
         sa.wanted.received = sa.wanted.received.max(seen);
         let sent_until = sa.outbound.extend(&config.outbound, sa.wanted.sent, sent, now_ns);
         sa.wanted.sent = sent_until.unwrap_or(sa.wanted.sent);
@@ -182,6 +186,21 @@ impl Leader {
                 sa.wanted = Marks { sent: *sent, ceiling: *received, received: *received };
                 self.enqueue(*id);
             }
+        }
+    }
+
+    /// The group for whoever looks at it.
+    pub(super) fn status(&self) -> LedStatus {
+        let all = || self.sas.values().filter(|sa| !sa.is_removed);
+        let is_bounded = |sa: &&Sa| sa.written.ceiling != u64::MAX;
+        let to_send = |sa: &Sa| sa.written.sent.saturating_sub(sa.used.sent);
+        let to_accept = |sa: &Sa| sa.written.ceiling.saturating_sub(sa.used.received);
+        LedStatus {
+            term: self.term,
+            sas: all().count(),
+            waiting: self.sas.values().filter(|sa| sa.is_queued || sa.is_in_flight).count(),
+            least_to_send: all().map(to_send).min(),
+            least_to_accept: all().filter(is_bounded).map(to_accept).min(),
         }
     }
 
@@ -236,7 +255,8 @@ impl Sa {
     fn new(record: Option<Vec<u8>>, wanted: Marks, written: Marks) -> Self {
         let (outbound, inbound) = (Reserve::new(0, 0), Reserve::new(0, 0));
         let (is_removed, is_queued, is_in_flight) = (false, false, false);
-        Self { record, wanted, written, outbound, inbound, is_removed, is_queued, is_in_flight }
+        let used = Marks { sent: written.sent, received: written.received, ceiling: 0 };
+        Self { record, wanted, written, used, outbound, inbound, is_removed, is_queued, is_in_flight }
     }
 }
 

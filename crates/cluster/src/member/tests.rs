@@ -31,6 +31,7 @@ fn config(replay: Replay) -> MemberConfig {
         priority: 100,
         ttl_s: 3,
         groups: vec![GroupConfig { name: "g".into(), replay }],
+        rebalance_ns: None,
         outbound: SPAN,
         inbound: SPAN,
     }

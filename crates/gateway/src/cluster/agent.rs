@@ -9,18 +9,22 @@ use std::time::Duration;
 use convoy_cluster::etcd::{Store, StoreConfig, StoreEvent, TlsConfig};
 use convoy_cluster::seal::ClusterKey;
 use convoy_cluster::{
-    Answer, Call, CallId, GroupConfig, Input, KeyValue, Keys, Member, MemberConfig, Output, Replay, Span,
+    Answer, Call, CallId, ClusterStatus, GroupConfig, Input, KeyValue, Keys, Member, MemberConfig, Output,
+    Replay, Span,
 };
 use nix::sys::signal::SigSet;
 use zeroize::Zeroizing;
 
 use super::line::monotonic_ns;
-use super::messages::{self, Begin, FromAgent, Status, ToAgent};
+use super::messages::{self, Begin, FromAgent, ToAgent};
 use crate::helper::NOT_FOR_US;
 use crate::privileges;
 
 /// The longest time between two looks at the clock.
 const LONGEST: Duration = Duration::from_secs(1);
+
+/// The shortest time between two reports of the status, in ns.
+const STATUS_NS: u64 = 200_000_000;
 
 /// What happens to an agent.
 enum Happening {
@@ -81,6 +85,9 @@ struct Agent {
     sealed: String,
     socket: UnixStream,
     outputs: Vec<Output>,
+    /// The status that the gateway knows, and when it is compared again.
+    told: Option<ClusterStatus>,
+    tell_ns: u64,
 }
 
 impl Agent {
@@ -111,10 +118,11 @@ impl Agent {
             priority: begin.priority,
             ttl_s: begin.lease_s,
             groups: begin.groups.into_iter().map(|name| GroupConfig { name, replay }).collect(),
+            rebalance_ns: begin.rebalance_ns,
             outbound: Span::OUTBOUND,
             inbound: Span::INBOUND,
         });
-        Ok(Self { member, store, key, sealed, socket, outputs: Vec::new() })
+        Ok(Self { member, store, key, sealed, socket, outputs: Vec::new(), told: None, tell_ns: 0 })
     }
 
     fn work(mut self, received: &Receiver<Happening>) -> io::Result<()> {
@@ -126,6 +134,7 @@ impl Agent {
             if self.execute()? {
                 return messages::send(&mut self.socket, &FromAgent::Ended).or(Ok(()));
             }
+            self.tell_status();
             let wake_ns = self.member.wake_ns().map(|at_ns| at_ns.saturating_sub(monotonic_ns()));
             let wait = wake_ns.map_or(LONGEST, |ns| Duration::from_nanos(ns).min(LONGEST));
             input = match received.recv_timeout(wait) {
@@ -141,13 +150,9 @@ impl Agent {
         Ok(Some(match happening {
             Happening::Gateway(ToAgent::Report(report)) => Input::Reported(report),
             Happening::Gateway(ToAgent::Drain) => Input::Drain,
+            Happening::Gateway(ToAgent::Serve) => Input::Serve,
             Happening::Gateway(ToAgent::End) => Input::End,
             Happening::Gateway(ToAgent::Begin(_)) => return Ok(None),
-            Happening::Gateway(ToAgent::Status) => {
-                let status = FromAgent::Status(Box::new(self.status()));
-                messages::send(&mut self.socket, &status)?;
-                return Ok(None);
-            }
             Happening::GatewayEnded => Input::GatewayEnded,
             Happening::Store(StoreEvent::Answered(call, answer)) => {
                 Input::Answered { call, answer: self.opened(answer) }
@@ -166,8 +171,20 @@ impl Agent {
         }))
     }
 
-    fn status(&self) -> Status {
-        Status { members: self.member.members(), leaders: self.member.leaders() }
+    /// Tells the gateway what the cluster looks like, if that has changed.
+    fn tell_status(&mut self) {
+        let now_ns = monotonic_ns();
+        if now_ns < self.tell_ns {
+            return;
+        }
+        self.tell_ns = now_ns + STATUS_NS;
+        let status = self.member.status();
+        if self.told.as_ref() != Some(&status) {
+            let message = FromAgent::Status(Box::new(status.clone()));
+            // If the gateway has ended, the reader of the line says so.
+            let _ = messages::send(&mut self.socket, &message);
+            self.told = Some(status);
+        }
     }
 
     /// Does what the member wants; returns whether it has ended.

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read, Write};
 
-use convoy_cluster::{Order, Report};
+use convoy_cluster::{ClusterStatus, Order, Report};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
@@ -18,12 +18,12 @@ pub(super) enum ToAgent {
     Begin(Box<Begin>),
     /// Something has happened to a group.
     Report(Report),
-    /// Give all groups away, and lead none.
+    /// Give all groups away, and lead none until `Serve`.
     Drain,
+    /// Lead groups again.
+    Serve,
     /// Give all groups away, and end.
     End,
-    /// Say what the cluster looks like.
-    Status,
 }
 
 /// What an agent has to know. It opens no file.
@@ -35,6 +35,8 @@ pub(super) struct Begin {
     pub(super) priority: u32,
     pub(super) groups: Vec<String>,
     pub(super) lease_s: u32,
+    /// How long another member must rank before this one until it is given a group.
+    pub(super) rebalance_ns: Option<u64>,
     pub(super) is_strict: bool,
     pub(super) endpoints: Vec<String>,
     pub(super) tls: Option<Pem>,
@@ -57,21 +59,12 @@ pub(super) struct Pem {
 pub(super) enum FromAgent {
     /// An order of the member.
     Order(Order),
-    /// The answer to `Status`.
-    Status(Box<Status>),
+    /// What the cluster looks like now.
+    Status(Box<ClusterStatus>),
     /// The store can be reached again, or cannot, with the reason.
     Store(Result<(), String>),
     /// Everything was given away; the last message.
     Ended,
-}
-
-/// What a member knows of its cluster.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Status {
-    /// Its members, by name.
-    pub(super) members: Vec<String>,
-    /// Each group with its leader.
-    pub(super) leaders: Vec<(String, String)>,
 }
 
 fn invalid(error: impl std::fmt::Display) -> io::Error {

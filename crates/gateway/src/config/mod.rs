@@ -17,7 +17,7 @@ mod scheduler;
 mod tunnel;
 mod values;
 
-pub use cluster::{ClusterConfig, ClusterTls, GROUP, ReplayAfterTakeover};
+pub use cluster::{ClusterConfig, ClusterTls, GROUP, GroupConfig, ReplayAfterTakeover};
 pub use convoy_port::PortConfig;
 pub use convoy_settings::{ConfigErrors, HostEnvironment, Nowhere, Position, Problem, Severity, told};
 pub use engine::BusConfig;
@@ -210,6 +210,8 @@ impl PartialEq for ManualKeys {
 pub struct TunnelConfig {
     /// Unique.
     pub name: String,
+    /// The group of the cluster that it belongs to.
+    pub group: String,
     /// The inside interface that its packets have for themselves; `None` is the shared one.
     pub interface: Option<String>,
     /// ESP or AH.
@@ -267,6 +269,7 @@ impl TunnelConfig {
     fn plain(local: IpAddr, remote: IpAddr, proposal: Proposal) -> Self {
         Self {
             name: String::new(),
+            group: GROUP.to_owned(),
             interface: None,
             protocol: SaProtocol::Esp,
             mode: Mode::Tunnel,

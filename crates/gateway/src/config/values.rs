@@ -88,8 +88,11 @@ fn config(c: &mut Checker<'_>, file: &File) -> Option<Config> {
     names_are_no_engine_s(c, &file.port, &engines);
     let charon = charon(c, gateway, all_ports.then_some(&ports));
     let allow_weak = is_set(gateway.allow_weak.as_ref(), false);
+    let groups: Vec<&str> =
+        file.group.iter().filter_map(|group| Some(group.name.as_ref()?.get_ref().as_str())).collect();
     let tunnel_environment = TunnelEnvironment {
         ports: if all_ports { &ports } else { &[] },
+        groups: file.cluster.is_some().then_some(&groups),
         allow_weak,
         has_charon: charon.is_some() || gateway.at.unread.contains(&"charon"),
     };

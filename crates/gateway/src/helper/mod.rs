@@ -14,9 +14,8 @@ mod server;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ExitStatus};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -27,6 +26,7 @@ use protocol::{Answer, Request, receive_answer, send_request};
 pub(crate) use server::NOT_FOR_US;
 pub use server::serve;
 
+use crate::companion;
 use crate::config::OnStop;
 
 /// Time limit of the helper: the kernel needs some 10 us a route.
@@ -62,14 +62,9 @@ impl Helper {
     /// # Errors
     /// [`HelperError::Start`].
     pub fn start<'a>(arguments: impl IntoIterator<Item = &'a std::ffi::OsStr>) -> Result<Self, HelperError> {
-        let (ours, theirs) = UnixStream::pair().map_err(HelperError::Start)?;
+        let (ours, child) = companion::start(arguments).map_err(HelperError::Start)?;
         ours.set_read_timeout(Some(TIMEOUT)).map_err(HelperError::Start)?;
         ours.set_write_timeout(Some(TIMEOUT)).map_err(HelperError::Start)?;
-        let mut command = Command::new("/proc/self/exe");
-        // Signals of the terminal are for the gateway, not for the helper, which outlives it.
-        command.arg0("convoy").args(arguments).process_group(0).current_dir("/");
-        command.stdin(Stdio::from(OwnedFd::from(theirs))).stdout(Stdio::null());
-        let child = command.spawn().map_err(HelperError::Start)?;
         Ok(Self(Mutex::new(Line { socket: Some(ours), child })))
     }
 
@@ -103,21 +98,26 @@ impl Helper {
         }
     }
 
-    /// Gives this host the service addresses, or renews them, for this long, and announces them.
+    /// Gives this host these service addresses, or renews them, for this long, and announces them.
     ///
     /// # Errors
     /// [`HelperError::Refused`] has the kernel's reason.
-    pub fn hold_addresses(&self, lifetime: Duration, announce: bool) -> Result<(), HelperError> {
-        let lifetime_s = lifetime.as_secs() as u32;
-        self.ask(&Request::HoldAddresses { lifetime_s, announce }).map(drop)
+    pub fn hold_addresses(
+        &self,
+        addresses: &[ServiceAddress],
+        lifetime: Duration,
+        announce: bool,
+    ) -> Result<(), HelperError> {
+        let (addresses, lifetime_s) = (addresses.to_vec(), lifetime.as_secs() as u32);
+        self.ask(&Request::HoldAddresses { addresses, lifetime_s, announce }).map(drop)
     }
 
-    /// Takes the service addresses from this host.
+    /// Takes these service addresses from this host.
     ///
     /// # Errors
     /// [`HelperError::Refused`] has the kernel's reason.
-    pub fn release_addresses(&self) -> Result<(), HelperError> {
-        self.ask(&Request::ReleaseAddresses).map(drop)
+    pub fn release_addresses(&self, addresses: &[ServiceAddress]) -> Result<(), HelperError> {
+        self.ask(&Request::ReleaseAddresses { addresses: addresses.to_vec() }).map(drop)
     }
 
     /// The configuration, opened for reading.

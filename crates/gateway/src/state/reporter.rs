@@ -181,6 +181,18 @@ pub(crate) fn report(installed: &[Installed], tables: &Tables) -> Report {
     Report { worker: tables.worker().into(), progress, is_last: false }
 }
 
+/// How far SAs that end now may have come at most, by the generations of their beginnings: packets
+/// that are still on their way may use what was reserved.
+pub(crate) fn spent(installed: &[Installed], tables: &Tables) -> Vec<(u64, Limits)> {
+    let of = |pair: &Pair| {
+        let numbers = pair.numbers?;
+        let Progress { kept, sent, received } = numbers.progress(pair, tables);
+        let accept = Some(numbers.receiving.end).filter(|end| *end != u64::MAX).unwrap_or(received);
+        Some((kept.generation, Limits { send: numbers.sending.end.max(sent), accept }))
+    };
+    installed.iter().flat_map(|tunnel| &tunnel.pairs).filter_map(of).collect()
+}
+
 /// How far a pair of SAs may go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Limits {
