@@ -29,11 +29,14 @@ struct Sending {
     socket: UnixStream,
     /// The last numbers of all groups, once the gateway ends.
     stopped: Option<Stopped>,
+    /// Why it gives its groups away: the operator wants it, or an interface has no carrier.
+    is_drained: bool,
+    is_cut: bool,
 }
 
 impl Line {
     pub(super) fn new(socket: UnixStream) -> Self {
-        Self(Mutex::new(Sending { socket, stopped: None }))
+        Self(Mutex::new(Sending { socket, stopped: None, is_drained: false, is_cut: false }))
     }
 
     fn lock(&self) -> MutexGuard<'_, Sending> {
@@ -42,12 +45,29 @@ impl Line {
 
     /// Reports something; whoever reads the line notices that the agent is gone.
     pub(super) fn report(&self, report: Report) {
-        self.tell(&ToAgent::Report(report));
+        let _ = messages::send(&mut self.lock().socket, &ToAgent::Report(report));
     }
 
-    /// Tells the agent something; whoever reads the line notices that it is gone.
-    pub(super) fn tell(&self, message: &ToAgent) {
-        let _ = messages::send(&mut self.lock().socket, message);
+    /// Has the agent give its groups away and lead none, or lead groups again, as the operator
+    /// wants.
+    pub(super) fn drain(&self, is_drained: bool) {
+        self.give_away(|sending| sending.is_drained = is_drained);
+    }
+
+    /// The same, as interfaces have no carrier, or all have.
+    fn cut(&self, is_cut: bool) {
+        self.give_away(|sending| sending.is_cut = is_cut);
+    }
+
+    fn give_away(&self, change: impl FnOnce(&mut Sending)) {
+        let mut sending = self.lock();
+        let before = sending.is_drained || sending.is_cut;
+        change(&mut sending);
+        let is_away = sending.is_drained || sending.is_cut;
+        if is_away != before {
+            let message = if is_away { ToAgent::Drain } else { ToAgent::Serve };
+            let _ = messages::send(&mut sending.socket, &message);
+        }
     }
 
     /// Has the agent give everything away and end.
@@ -76,8 +96,14 @@ pub(super) struct Follower {
     pub(super) place: Place,
 }
 
-/// The groups that are led, each with the announcements of its addresses that are left.
-type Groups = BTreeMap<String, u32>;
+/// What a follower keeps between messages.
+#[derive(Default)]
+struct Kept {
+    /// The groups that are led, each with the announcements of its addresses that are left.
+    groups: BTreeMap<String, u32>,
+    /// The interfaces of service addresses that have no carrier.
+    without_carrier: Vec<String>,
+}
 
 impl Follower {
     /// Follows all that comes, until the agent is gone.
@@ -102,7 +128,7 @@ impl Follower {
     }
 
     fn work(&self, received: &Receiver<FromAgent>) {
-        let mut groups = Groups::new();
+        let mut kept = Kept::default();
         while let Ok(message) = received.recv() {
             let mut granted = HashMap::new();
             // Grants come in great numbers after a takeover, and the workers take them together.
@@ -116,7 +142,7 @@ impl Follower {
                     }) => self.grant((&group, sa), (sent_until, accept_until), &mut granted),
                     message => {
                         self.give(std::mem::take(&mut granted));
-                        self.obey(message, &mut groups);
+                        self.obey(message, &mut kept);
                     }
                 }
             }
@@ -146,11 +172,12 @@ impl Follower {
         }
     }
 
-    fn obey(&self, message: FromAgent, groups: &mut Groups) {
+    fn obey(&self, message: FromAgent, kept: &mut Kept) {
         match message {
             FromAgent::Order(convoy_cluster::Order::Until { deadline_ns }) => {
                 self.open(deadline_ns);
-                for (group, left) in groups {
+                self.look_at_carriers(&mut kept.without_carrier);
+                for (group, left) in &mut kept.groups {
                     self.hold_addresses(group, *left > 0);
                     *left = left.saturating_sub(1);
                 }
@@ -158,16 +185,36 @@ impl Follower {
             FromAgent::Order(convoy_cluster::Order::Lead { group, term, sas, .. }) => {
                 self.lead(&group, term, sas);
                 self.hold_addresses(&group, true);
-                groups.insert(group, ANNOUNCEMENTS);
+                kept.groups.insert(group, ANNOUNCEMENTS);
             }
             FromAgent::Order(convoy_cluster::Order::StepDown { group }) => {
-                groups.remove(&group);
+                kept.groups.remove(&group);
                 self.step_down(&group);
             }
             FromAgent::Order(convoy_cluster::Order::Granted { .. }) | FromAgent::Ended => {}
             FromAgent::Status(status) => self.view.learn(*status),
             FromAgent::Store(reached) => self.reached(reached),
         }
+    }
+
+    /// Gives the groups away while an interface with service addresses has no carrier and another
+    /// member may lead: hosts at that interface do not reach this gateway.
+    fn look_at_carriers(&self, known: &mut Vec<String>) {
+        let Some(helper) = self.place.helper.as_ref().filter(|_| self.config.addresses().next().is_some())
+        else {
+            return;
+        };
+        let Ok(cut) = helper.without_carrier() else { return };
+        self.line.cut(!cut.is_empty() && self.view.has_another());
+        if cut == *known {
+            return;
+        }
+        self.place.events.warn(if cut.is_empty() {
+            "cluster: the interfaces of all service addresses have a carrier again".to_owned()
+        } else {
+            format!("cluster: no carrier at {}; another gateway leads, if there is one", cut.join(", "))
+        });
+        *known = cut;
     }
 
     fn reached(&self, reached: Result<(), String>) {

@@ -216,7 +216,7 @@ impl Cluster {
 
     /// Has it give its groups away and lead none, or lead groups again.
     pub(crate) fn drain(&self, is_draining: bool) {
-        self.line.tell(if is_draining { &ToAgent::Drain } else { &ToAgent::Serve });
+        self.line.drain(is_draining);
     }
 
     /// Whether no inbound number is accepted twice.

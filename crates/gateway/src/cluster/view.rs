@@ -45,6 +45,12 @@ impl View {
         self.lock().deadline_ns = deadline_ns;
     }
 
+    /// Whether there is another member that may lead.
+    pub(super) fn has_another(&self) -> bool {
+        let latest = self.lock();
+        latest.status.members.iter().any(|member| member.name != self.member && !member.is_draining)
+    }
+
     /// The cluster now.
     pub(super) fn row(&self) -> ClusterRow {
         let latest = self.lock();

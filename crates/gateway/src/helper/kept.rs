@@ -86,6 +86,11 @@ impl Kept {
         self.release_addresses(&all).await
     }
 
+    /// The interfaces of service addresses that have no carrier.
+    pub(super) async fn without_carrier(&self) -> Vec<String> {
+        self.interfaces.without_carrier(self.routes.handle()).await
+    }
+
     fn expect_known(&self, addresses: &[ServiceAddress]) -> Result<(), KeepError> {
         let are_known = addresses.iter().all(|address| self.addresses.contains(address));
         if are_known { Ok(()) } else { Err(KeepError::Fixed("service addresses are fixed at the start")) }

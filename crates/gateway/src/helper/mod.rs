@@ -51,6 +51,10 @@ struct Line {
     child: Child,
 }
 
+fn unexpected(answer: &Answer) -> HelperError {
+    HelperError::Refused(format!("the helper process gave an unexpected answer: {answer:?}"))
+}
+
 /// The gateway's end. Any thread may ask; requests are answered one after the other. Dropped
 /// without [`end`](Self::end), it leaves the blackhole routes.
 pub struct Helper(Mutex<Line>);
@@ -92,9 +96,18 @@ impl Helper {
     pub fn guard_counts(&self) -> Result<GuardCounts, HelperError> {
         match self.ask(&Request::GuardCounts)?.0 {
             Answer::Dropped(counts) => Ok(counts),
-            answer => {
-                Err(HelperError::Refused(format!("the helper process gave an unexpected answer: {answer:?}")))
-            }
+            answer => Err(unexpected(&answer)),
+        }
+    }
+
+    /// The interfaces of service addresses that have no carrier.
+    ///
+    /// # Errors
+    /// [`HelperError::Gone`].
+    pub fn without_carrier(&self) -> Result<Vec<String>, HelperError> {
+        match self.ask(&Request::WithoutCarrier)?.0 {
+            Answer::WithoutCarrier(interfaces) => Ok(interfaces),
+            answer => Err(unexpected(&answer)),
         }
     }
 

@@ -51,6 +51,8 @@ pub(super) enum Request {
         /// The addresses.
         addresses: Vec<ServiceAddress>,
     },
+    /// The interfaces of service addresses that have no carrier.
+    WithoutCarrier,
     /// The configuration, opened for reading.
     Configuration,
     /// The gateway stops: remove the sockets' files, and leave the blackhole routes and the guard.
@@ -65,6 +67,7 @@ pub(super) enum Request {
 pub(super) enum Answer {
     Done,
     Dropped(GuardCounts),
+    WithoutCarrier(Vec<String>),
     Refused(String),
 }
 
