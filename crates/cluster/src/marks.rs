@@ -65,8 +65,14 @@ impl Span {
     /// numbers.
     pub const OUTBOUND: Self = Self { first: 1 << 20, least: 1 << 18, most: 1 << 22, time_ns: 4_000_000_000 };
     /// For inbound numbers: after a takeover in strict mode, up to this many packets of the peer
-    /// are dropped, so it is short.
-    pub const INBOUND: Self = Self { first: 256, least: 256, most: 1 << 20, time_ns: 200_000_000 };
+    /// are dropped, so it is short. A gateway holds packets that come before more is reserved.
+    pub const INBOUND: Self = Self { first: 16, least: 4, most: 1 << 20, time_ns: 200_000_000 };
+
+    /// A longer one: fewer requests for as many packets.
+    pub(crate) fn times(&self, factor: u32) -> Self {
+        let of = |count: u64| (count * u64::from(factor)).min(self.most);
+        Self { least: of(self.least), time_ns: self.time_ns * u64::from(factor), ..*self }
+    }
 }
 
 /// The reserve of one direction of an SA: when it was made, and from which number on.

@@ -226,6 +226,10 @@ impl WorkerThread {
 
     fn report_numbers(&mut self) {
         if let Some(reporter) = &mut self.reporter {
+            // Packets that wait are given up soon.
+            if self.worker.pipeline_mut().ipsec_mut().inbound.has_held_more() {
+                reporter.hurry();
+            }
             let pipeline = self.worker.pipeline();
             reporter.look(pipeline.clock().now_ns(), &mut self.installed, &pipeline.ipsec().tables);
         }
@@ -240,6 +244,7 @@ impl WorkerThread {
     pub(crate) fn extend_numbers(&mut self, granted: &HashMap<u64, Limits>) {
         let tables = &mut self.worker.pipeline_mut().ipsec_mut().tables;
         state::extend(&mut self.installed, tables, granted);
+        self.worker.pipeline_mut().ipsec_mut().inbound.retry_held();
     }
 
     /// The tunnels of a configuration that a reload would install, by name.

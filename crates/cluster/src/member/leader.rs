@@ -14,6 +14,10 @@ use crate::store::{KeyValue, LeaseId, Revision};
 const MOST_OPERATIONS: usize = 128;
 /// A transaction that has this many bytes takes no more; etcd's limit is 1.5 MiB.
 const ENOUGH_BYTES: usize = 1 << 20;
+/// SAs that wait for the store behind a transaction from which on inbound reserves grow.
+const BACKLOG: usize = 4 * MOST_OPERATIONS;
+/// How much inbound reserves may grow.
+const MOST_SLACK: u32 = 64;
 
 /// How far a term has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +55,8 @@ pub(super) struct Leader {
     replay: Replay,
     sas: BTreeMap<SaId, Sa>,
     queue: VecDeque<SaId>,
+    /// How much longer inbound reserves are than they should be, as the store does not keep up.
+    slack: u32,
 }
 
 /// What a transaction writes.
@@ -74,7 +80,7 @@ pub(super) struct Changes {
 
 impl Leader {
     pub(super) fn new(term: Revision, modified: Revision, replay: Replay, phase: Phase) -> Self {
-        Self { term, modified, phase, replay, sas: BTreeMap::new(), queue: VecDeque::new() }
+        Self { term, modified, phase, replay, sas: BTreeMap::new(), queue: VecDeque::new(), slack: 1 }
     }
 
     /// Begins with what the store has of a group: how, and how many SAs are unreadable.
@@ -171,7 +177,8 @@ impl Leader {
         sa.wanted.received = sa.wanted.received.max(seen);
         let sent_until = sa.outbound.extend(&config.outbound, sa.wanted.sent, sent, now_ns);
         sa.wanted.sent = sent_until.unwrap_or(sa.wanted.sent);
-        let ceiling = sa.inbound.extend(&config.inbound, sa.wanted.ceiling, seen, now_ns);
+        let inbound = config.inbound.times(self.slack);
+        let ceiling = sa.inbound.extend(&inbound, sa.wanted.ceiling, seen, now_ns);
         sa.wanted.ceiling = ceiling.unwrap_or(sa.wanted.ceiling);
         let is_checkpoint = self.replay == Replay::Checkpoint && sa.wanted.received > sa.written.received;
         if sent_until.is_some() || ceiling.is_some() || is_checkpoint {
@@ -216,7 +223,11 @@ impl Leader {
             bytes += record.as_ref().map_or(0, Vec::len);
             items.push(Item { sa: id, record, marks });
         }
-        (!items.is_empty()).then_some((Batch(items), changes))
+        if items.is_empty() {
+            return None;
+        }
+        self.slack = slack(self.slack, self.queue.len());
+        Some((Batch(items), changes))
     }
 
     /// The store has executed a transaction.
@@ -251,6 +262,15 @@ impl Leader {
     }
 }
 
+/// The slack when `waiting` SAs wait behind a transaction.
+fn slack(before: u32, waiting: usize) -> u32 {
+    match waiting {
+        0 => (before / 2).max(1),
+        waiting if waiting >= BACKLOG => (before * 2).min(MOST_SLACK),
+        _ => before,
+    }
+}
+
 impl Sa {
     fn new(record: Option<Vec<u8>>, wanted: Marks, written: Marks) -> Self {
         let (outbound, inbound) = (Reserve::new(0, 0), Reserve::new(0, 0));
@@ -271,5 +291,23 @@ impl Changes {
         };
         self.puts.extend(record.map(|record| (keys.record(group, sa), record.to_vec(), None)));
         self.puts.push((keys.marks(group, sa), marks.encode().to_vec(), None));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::marks::Span;
+
+    #[test]
+    fn reserves_grow_while_the_store_does_not_keep_up_and_shrink_again() {
+        let mut now = 1;
+        for _ in 0..10 {
+            now = slack(now, BACKLOG);
+        }
+        assert_eq!(now, MOST_SLACK);
+        assert_eq!((slack(now, 1), slack(now, 0), slack(1, 0)), (now, now / 2, 1));
+        let longer = Span::INBOUND.times(MOST_SLACK);
+        assert_eq!((longer.least, longer.time_ns), (4 * 64, 12_800_000_000));
     }
 }

@@ -120,11 +120,13 @@ pub(crate) struct Reporter {
     interval_ns: u64,
     next_look_ns: u64,
     next_report_ns: u64,
+    /// Packets wait for more numbers, so that who has asked asks again.
+    is_hurried: bool,
 }
 
 impl Reporter {
     pub(super) fn new(notes: Sender<Note>) -> Self {
-        Self { notes, interval_ns: REPORT_NS, next_look_ns: 0, next_report_ns: 0 }
+        Self { notes, interval_ns: REPORT_NS, next_look_ns: 0, next_report_ns: 0, is_hurried: false }
     }
 
     /// A worker's way to the other gateways of a cluster.
@@ -133,12 +135,19 @@ impl Reporter {
         (Self { interval_ns: CHECKPOINT_NS, ..Self::new(notes) }, received)
     }
 
+    /// Has the next look come at once, and report all SAs whose reserves are half used: packets wait
+    /// for more.
+    pub(crate) fn hurry(&mut self) {
+        (self.next_look_ns, self.is_hurried) = (0, true);
+    }
+
     /// Reports what is due: half-used reserves at once, all other changes at intervals.
     pub(crate) fn look(&mut self, now_ns: u64, installed: &mut [Installed], tables: &Tables) {
         if now_ns < self.next_look_ns {
             return;
         }
         self.next_look_ns = now_ns + LOOK_NS;
+        let is_hurried = std::mem::take(&mut self.is_hurried);
         let is_due = now_ns >= self.next_report_ns;
         if is_due {
             self.next_report_ns = now_ns + self.interval_ns;
@@ -149,7 +158,7 @@ impl Reporter {
             let progress = numbers.progress(pair, tables);
             let is_short =
                 numbers.sending.is_short(progress.sent) || numbers.receiving.is_short(progress.received);
-            let asks = !numbers.has_asked && is_short;
+            let asks = is_short && (is_hurried || !numbers.has_asked);
             if asks || is_due && progress != numbers.told {
                 numbers.has_asked |= asks;
                 numbers.told = progress;
