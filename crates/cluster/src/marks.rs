@@ -92,7 +92,8 @@ impl Reserve {
         if end.saturating_sub(used) > end.saturating_sub(self.base) / 2 {
             return None;
         }
-        let elapsed_ns = u128::from(now_ns.saturating_sub(self.at_ns).max(1));
+        // A burst is no rate.
+        let elapsed_ns = u128::from(now_ns.saturating_sub(self.at_ns).max(span.time_ns / 4).max(1));
         let in_time = u128::from(used.saturating_sub(self.base)) * u128::from(span.time_ns) / elapsed_ns;
         let count = u64::try_from(in_time).unwrap_or(u64::MAX).clamp(span.least, span.most);
         *self = Self::new(used, now_ns);
@@ -125,7 +126,9 @@ mod tests {
     #[test]
     fn a_reserve_follows_the_rate_between_its_bounds() {
         assert_eq!(Reserve::new(0, 0).extend(&SPAN, 100, 100, 500), Some(300));
-        assert_eq!(Reserve::new(0, 0).extend(&SPAN, 100, 100, 1), Some(1100));
+        assert_eq!(Reserve::new(0, 0).extend(&SPAN, 100, 100, 250), Some(500));
+        assert_eq!(Reserve::new(0, 0).extend(&SPAN, 100, 100, 1), Some(500), "a burst is no rate");
+        assert_eq!(Reserve::new(0, 0).extend(&SPAN, 300, 300, 250), Some(1300));
         assert_eq!(Reserve::new(0, 0).extend(&SPAN, 100, 100, u64::MAX), Some(200));
         assert_eq!(Reserve::new(0, 0).extend(&SPAN, u64::MAX, u64::MAX, 1), None);
     }

@@ -340,7 +340,7 @@ fn what_is_refused_is_asked_for_again() {
     bench.report(Event::Progress { sa: SA, sent: 550, seen: 900 });
     assert_eq!(bench.granted(SA), Some((600, 1000)));
     bench.wait(RETRY_NS);
-    assert_eq!(bench.granted(SA).map(|(sent_until, _)| sent_until), Some(1550));
+    assert_eq!(bench.granted(SA).map(|(sent_until, _)| sent_until), Some(750));
 }
 
 #[test]

@@ -117,6 +117,7 @@ impl Inbound {
         let is_newest = context.sequence > sa.replay().highest();
         if let Err(reason) = sa.accept(status, context.sequence) {
             if reason == DropReason::InboundUnreserved {
+                tables.note_unreserved(id, context.sequence);
                 let packet = CryptoPacket { frame, job, status, sa: index, direction, class, context };
                 let Some(packet) = self.held.keep(now_ns, packet) else { return };
                 frame = packet.frame;

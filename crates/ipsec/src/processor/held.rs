@@ -9,6 +9,7 @@ use super::inbound::Inbound;
 use super::tables::Tables;
 use crate::drops::DropReason;
 use crate::job::CryptoPacket;
+use crate::sa_id::InboundId;
 
 /// Packets that may wait, at most: each has a frame of the worker's.
 const MOST: usize = 1024;
@@ -47,6 +48,16 @@ impl Held {
         self.due_ns = self.due_ns.min(since_ns.saturating_add(LONGEST_NS));
         self.is_news = true;
         None
+    }
+}
+
+impl Tables {
+    /// An authentic number above those reserved has come.
+    #[cold]
+    pub(super) fn note_unreserved(&mut self, id: InboundId, sequence: u64) {
+        if let Some(cold) = self.sad.inbound.cold_mut(id.0) {
+            cold.highest_unreserved = cold.highest_unreserved.max(sequence);
+        }
     }
 }
 
