@@ -37,6 +37,8 @@ pub(crate) enum Command {
     Reload(ReloadArgs),
     /// Have other gateways of the cluster lead, before maintenance of this one; loses no packet
     Drain(DrainArgs),
+    /// The configuration that the gateways of a cluster share: put, read, list, roll back
+    Cluster(ClusterArgs),
     /// Remove the routes of a stopped gateway that still drop packets to its tunnels' networks
     Unblock(UnblockArgs),
     /// Show the state of a running gateway
@@ -207,6 +209,36 @@ pub(crate) struct ReloadArgs {
     /// The gateway's control socket
     #[arg(long, value_name = "SOCKET", default_value = "/run/convoy/control.sock")]
     pub(crate) control: PathBuf,
+}
+
+#[derive(Args)]
+pub(crate) struct ClusterArgs {
+    #[command(subcommand)]
+    pub(crate) command: ClusterCommand,
+    /// The configuration of this gateway, whose [cluster] says where the store is
+    #[arg(short, long, value_name = "FILE", default_value = CONFIGURATION, global = true)]
+    pub(crate) config: PathBuf,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum ClusterCommand {
+    /// Check FILE together with this gateway's configuration, and have all gateways use it
+    Put {
+        /// Tunnels and bypasses in TOML
+        file: PathBuf,
+    },
+    /// Print a version, by default the latest
+    Get {
+        /// Its number
+        version: Option<u64>,
+    },
+    /// List all versions: number, time, and the gateway by which it was put
+    History,
+    /// Have all gateways use an earlier version again, as a new one
+    Rollback {
+        /// Its number
+        version: u64,
+    },
 }
 
 #[derive(Args)]

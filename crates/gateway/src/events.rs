@@ -122,6 +122,13 @@ pub enum What {
         /// The group.
         group: String,
     },
+    /// The cluster shares another version of its configuration, which is read then.
+    SharedConfig {
+        /// Its number.
+        version: u64,
+        /// The member by which it was put.
+        by: String,
+    },
     /// The cluster's store cannot be reached.
     StoreLost {
         /// Why.

@@ -9,7 +9,7 @@ mod static_news;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant, SystemTime};
 
 use convoy_dataplane::costs::Costs;
@@ -26,7 +26,7 @@ use crate::blocked::Blocked;
 use crate::calibrator;
 use crate::charon::Charon;
 use crate::choice;
-use crate::cluster::{Agent, Cluster, Led, Pairs, Stopped};
+use crate::cluster::{Cluster, Joining, Led, Pairs, Stopped};
 use crate::config::{Config, OnStop};
 use crate::crew::Crew;
 use crate::events::Events;
@@ -123,19 +123,20 @@ impl Gateway {
     /// Allocates the packet memory, opens the state file, the ports and the engines' devices, gives
     /// up all privileges, installs engines and tunnels, and starts the workers. Nothing is routed
     /// into the tunnels until [`route`](Self::route). `helper` does what needs privileges later;
-    /// `agent` is that of its cluster, which gives its orders to `orders`; `notify` receives
-    /// messages for the operator.
+    /// `joining` is what it needs for its cluster, if it is in one; `notify` receives messages for
+    /// the operator.
     ///
     /// # Errors
     /// [`RunError`] names the port, engine or tunnel.
     pub fn start(
         config: Config,
         helper: Arc<Helper>,
-        agent: Option<(Agent, Sender<Order>)>,
+        joining: Option<Joining>,
         notify: impl Fn(String) + Send + Sync + 'static,
     ) -> Result<Self, RunError> {
         let events = Events::new(notify);
-        let (agent, orders) = agent.unzip();
+        let (agent, rest) =
+            joining.map(|Joining { agent, orders, load, shared }| (agent, (orders, load, shared))).unzip();
         let cluster = agent.map(Cluster::new).transpose()?;
         let (account, warning) = Account::find(config.user.as_deref())?;
         warning.into_iter().for_each(|warning| events.warn(warning));
@@ -156,8 +157,8 @@ impl Gateway {
         let mut gateway = Self::over(config, (ports, engines), charon, (state, cluster), costs, events)?;
         wipe_stack();
         gateway.helper = Some(helper);
-        if let Some(orders) = orders {
-            gateway.join_cluster(orders)?;
+        if let Some(rest) = rest {
+            gateway.join_cluster(rest)?;
         }
         Ok(gateway)
     }

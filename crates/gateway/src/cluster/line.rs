@@ -14,9 +14,9 @@ use super::Place;
 use super::led::{Generations, Led, Stopped};
 use super::messages::{self, FromAgent, ToAgent};
 use super::view::View;
-use crate::config::ClusterConfig;
+use crate::config::{ClusterConfig, SharedText};
 use crate::events::What;
-use crate::run::Order;
+use crate::run::{Order, reload};
 use crate::state::Limits;
 
 /// Announcements of service addresses after a takeover, one with each renewal of the lease.
@@ -193,8 +193,19 @@ impl Follower {
             }
             FromAgent::Order(convoy_cluster::Order::Granted { .. }) | FromAgent::Ended => {}
             FromAgent::Status(status) => self.view.learn(*status),
+            FromAgent::Config(text) => self.take_config(*text),
             FromAgent::Store(reached) => self.reached(reached),
         }
+    }
+
+    /// Switches to another version of the configuration that the cluster shares.
+    fn take_config(&self, text: SharedText) {
+        let Place { load, shared, orders, events, .. } = &self.place;
+        let message = format!("cluster: version {} of the configuration, by {}", text.version, text.by);
+        events.tell(What::SharedConfig { version: text.version, by: text.by.clone() }, message);
+        shared.set(text);
+        // What is wrong is told by the reload.
+        let _ = reload(load, orders, events, Box::new(drop));
     }
 
     /// Gives the groups away while an interface with service addresses has no carrier and another

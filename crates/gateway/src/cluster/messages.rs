@@ -2,10 +2,13 @@
 
 use std::io::{self, Read, Write};
 
+use convoy_cluster::etcd::TlsConfig;
 use convoy_cluster::{ClusterStatus, Order, Report};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
+
+use crate::config::SharedText;
 
 /// The longest message in bytes: the records of some 100,000 SAs.
 const LIMIT: usize = 64 << 20;
@@ -40,6 +43,8 @@ pub(super) struct Begin {
     pub(super) is_strict: bool,
     pub(super) endpoints: Vec<String>,
     pub(super) tls: Option<Pem>,
+    /// Whether the gateway wants the configuration that the cluster shares.
+    pub(super) wants_config: bool,
     /// The text of the file with the cluster's key.
     pub(super) secret: Zeroizing<String>,
 }
@@ -61,10 +66,23 @@ pub(super) enum FromAgent {
     Order(Order),
     /// What the cluster looks like now.
     Status(Box<ClusterStatus>),
+    /// Another version of the configuration that the cluster shares.
+    Config(Box<SharedText>),
     /// The store can be reached again, or cannot, with the reason.
     Store(Result<(), String>),
     /// Everything was given away; the last message.
     Ended,
+}
+
+impl Pem {
+    /// As the store takes them.
+    pub(super) fn into_tls(self) -> TlsConfig {
+        TlsConfig {
+            ca: self.ca.into_bytes(),
+            certificate: self.certificate.into_bytes(),
+            key: Zeroizing::new(self.key.as_bytes().to_vec()),
+        }
+    }
 }
 
 fn invalid(error: impl std::fmt::Display) -> io::Error {

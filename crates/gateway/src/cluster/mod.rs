@@ -9,6 +9,8 @@
 //! Rules and invariants are in `docs/internals/cluster.md`.
 
 mod agent;
+mod agent_config;
+mod config_store;
 mod led;
 mod line;
 mod messages;
@@ -30,15 +32,16 @@ use convoy_dataplane::pipeline::Clock;
 use zeroize::Zeroizing;
 
 pub use agent::serve;
+pub use config_store::ConfigStore;
 pub use convoy_port::service::ServiceAddress;
 pub use led::{Led, Stopped};
 pub(crate) use pairs::{Lead, Pairs};
 
 use crate::companion;
-use crate::config::{ClusterConfig, ClusterTls, ReplayAfterTakeover};
+use crate::config::{ClusterConfig, ClusterTls, ReplayAfterTakeover, SharedConfig};
 use crate::events::Events;
 use crate::helper::Helper;
-use crate::run::Order;
+use crate::run::{Load, Order};
 use crate::snapshot::ClusterRow;
 use crate::state::{Note, Reporter};
 use crate::worker_handles::WorkerHandles;
@@ -64,6 +67,9 @@ pub enum ClusterError {
     /// The key of the cluster is not usable.
     #[error("cluster: {0}")]
     Key(String),
+    /// The store cannot be used, or did not do what was asked.
+    #[error("cluster: {0}")]
+    Store(String),
     /// The agent could not be started.
     #[error("cluster: cannot start the agent: {0}")]
     Agent(io::Error),
@@ -115,6 +121,7 @@ fn begin(config: &ClusterConfig) -> Result<Begin, ClusterError> {
         is_strict: config.replay == ReplayAfterTakeover::Strict,
         endpoints: config.endpoints.clone(),
         tls: config.tls.as_ref().map(pem).transpose()?,
+        wants_config: config.has_tunnels,
         secret: read_secret(&config.secret)?,
     })
 }
@@ -257,4 +264,19 @@ pub(crate) struct Place {
     pub(crate) orders: Sender<Order>,
     pub(crate) helper: Option<Arc<Helper>>,
     pub(crate) events: Events,
+    /// Reads the configuration, with the part that the cluster shares.
+    pub(crate) load: Load,
+    pub(crate) shared: SharedConfig,
+}
+
+/// What joining a cluster needs, beside the configuration.
+pub struct Joining {
+    /// The agent.
+    pub agent: Agent,
+    /// Where its orders go.
+    pub orders: Sender<Order>,
+    /// Reads the configuration, with the part that the cluster shares.
+    pub load: Load,
+    /// That part.
+    pub shared: SharedConfig,
 }

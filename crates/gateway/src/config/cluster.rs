@@ -39,6 +39,8 @@ pub struct ClusterConfig {
     /// How long a member must rank before the leader of a group until it is given the group; `None`
     /// for never.
     pub rebalance: Option<Duration>,
+    /// Whether the store has the tunnels, instead of this gateway's file.
+    pub has_tunnels: bool,
     /// What a new leader accepts of what its predecessor may have accepted.
     pub replay: ReplayAfterTakeover,
 }
@@ -103,6 +105,8 @@ pub(super) fn cluster(c: &mut Checker<'_>, file: &File) -> Option<ClusterConfig>
     let secret = secret.and_then(|text| absolute(c, text, "cluster.secret"));
     let words = [("strict", ReplayAfterTakeover::Strict), ("checkpoint", ReplayAfterTakeover::Checkpoint)];
     let replay = c.one_of(table.replay_after_takeover.as_ref(), "cluster.replay_after_takeover", &words);
+    let places = [("file", false), ("store", true)];
+    let has_tunnels = c.one_of(table.tunnels.as_ref(), "cluster.tunnels", &places);
     let lease_s = c.in_range(table.lease_s.as_ref(), "cluster.lease_s", 2, LEASE_S);
     let priority = c.in_range(table.priority.as_ref(), "cluster.priority", 100, PRIORITY);
     static_keys_alone(c, file);
@@ -120,8 +124,22 @@ pub(super) fn cluster(c: &mut Checker<'_>, file: &File) -> Option<ClusterConfig>
         priority,
         rebalance: (rebalance_s > 0).then(|| Duration::from_secs(rebalance_s.into())),
         lease: Duration::from_secs(lease_s.into()),
+        has_tunnels: has_tunnels?,
         replay: replay?,
     })
+}
+
+/// With `tunnels = "store"`, a gateway's own file has none. What is shared begins at `shared`.
+pub(super) fn tunnels_are_elsewhere(c: &mut Checker<'_>, file: &File, shared: Option<usize>) {
+    let word = file.cluster.as_ref().and_then(|table| table.tunnels.as_ref());
+    if word.is_none_or(|word| word.get_ref() != "store") {
+        return;
+    }
+    let tables = file.tunnel.iter().map(|tunnel| &tunnel.at).chain(file.bypass.iter().map(|entry| &entry.at));
+    if let Some(at) = tables.into_iter().find(|at| shared.is_none_or(|shared| at.span.start < shared)) {
+        let what = "cluster.tunnels is \"store\": move it to a file for `convoy cluster put`";
+        c.add(&at.span, "tunnel", what);
+    }
 }
 
 /// SAs that charon negotiates are not shared yet.

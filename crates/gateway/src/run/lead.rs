@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use convoy_cluster::Taken;
 use convoy_dataplane::fence::FenceHold;
 
-use super::{Gateway, Order, RunError};
+use super::{Gateway, Load, Order, RunError};
 use crate::cluster::{Cluster, Lead, Led, Pairs, Place, Stopped};
-use crate::config::TunnelConfig;
+use crate::config::{SharedConfig, TunnelConfig};
 use crate::events::What;
 use crate::state::{Beginnings, Limits, wall_clock_ns};
 
@@ -18,7 +18,10 @@ impl Gateway {
     ///
     /// # Errors
     /// That the system refused a thread.
-    pub(super) fn join_cluster(&mut self, orders: Sender<Order>) -> Result<(), RunError> {
+    pub(super) fn join_cluster(
+        &mut self,
+        (orders, load, shared): (Sender<Order>, Load, SharedConfig),
+    ) -> Result<(), RunError> {
         let Some(cluster) = &mut self.cluster else { return Ok(()) };
         let place = Place {
             handles: self.handles.clone(),
@@ -26,6 +29,8 @@ impl Gateway {
             orders,
             helper: self.helper.clone(),
             events: self.events.clone(),
+            load,
+            shared,
         };
         Ok(cluster.join(place)?)
     }
