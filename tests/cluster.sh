@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Two gateways of a cluster with three members of etcd, and a gateway as their peer: one is stopped,
-# drained, killed, stands still and comes back, is cut off from the store or from the inside, and the
-# store loses its leader and its majority. Each time a gateway goes on with the same SAs, no sequence
-# number is seen twice on the wire, and the peer refuses no packet as a replay. Needs root.
+# drained, killed, stands still and comes back, is cut off from the store or from the inside, and
+# the store loses its leader and its majority. Each time a gateway goes on with the same SAs, no
+# sequence number is seen twice on the wire, and the peer refuses no packet as a replay. Needs root.
 # usage: cluster.sh CONVOY
 set -euo pipefail
 convoy=$(realpath "$1")

@@ -69,8 +69,9 @@ run "the plugin and convoy-ike alone: keys, names, policies, traps that wait, a 
   crates/ike/examples/control_path.sh target/debug/examples/control_path "$plugin"
 run "the cluster's store over three members of etcd: transactions, leases, watches, a killed leader, no quorum, no room" \
   tests/cluster-store.sh target/debug/examples/store
-run "two gateways of a cluster: one is stopped, killed, stands still, is cut off; no number comes twice" \
+run "two gateways of a cluster: one is stopped, drained, killed, stands still, is cut off; no number comes twice" \
   tests/cluster.sh "$convoy"
+run "the tunnels of a cluster in its store: put, refused, rolled back" tests/cluster-config.sh "$convoy"
 run "two sites with hosts behind as docs/guide/site-to-site.md has them, and new static keys under traffic" tests/site-to-site.sh "$convoy"
 alone "what a running gateway outlives: no reader of the log, floods, a full disk, little memory" tests/resilience.sh "$convoy"
 alone "ten times the packets that two gateways carry: goodput, memory, pings afterwards" tests/overload.sh "$convoy" udp

@@ -246,6 +246,9 @@ pub(crate) struct DrainArgs {
     /// Let this gateway lead again
     #[arg(long)]
     pub(crate) undo: bool,
+    /// Drain it even if no other gateway may lead
+    #[arg(long, conflicts_with = "undo")]
+    pub(crate) force: bool,
     /// How long to wait for the others
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
     pub(crate) timeout: f64,

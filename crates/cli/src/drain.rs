@@ -13,7 +13,17 @@ use crate::control::ask;
 /// The time between two looks at the cluster.
 const LOOK: Duration = Duration::from_millis(200);
 
+/// Why a gateway is not drained.
+const ALONE: &str =
+    "no other gateway may lead, so that all traffic would stop; --force drains this one nevertheless";
+
 pub(crate) fn run(args: &DrainArgs) -> Result<(), Failure> {
+    if !args.undo && !args.force {
+        let cluster = cluster(&args.control)?;
+        if is_alone(&cluster) {
+            return Err(Failure::Failed(ALONE.to_owned()));
+        }
+    }
     match ask(&args.control, Ask::Drain(!args.undo))? {
         Answer::Good => {}
         Answer::Refused(reason) => return Err(Failure::Failed(reason)),
@@ -41,11 +51,16 @@ pub(crate) fn run(args: &DrainArgs) -> Result<(), Failure> {
 
 /// Whether another member leads each group; where there is no other, whether this one does not.
 fn is_over(cluster: &ClusterRow) -> bool {
-    let is_alone = !cluster.members.iter().any(|other| other.name != cluster.member && !other.is_draining);
+    let is_alone = is_alone(cluster);
     cluster.groups.iter().all(|group| match &group.leader {
         Some(leader) => *leader != cluster.member && !group.is_led,
         None => is_alone,
     })
+}
+
+/// Whether no other member may lead.
+fn is_alone(cluster: &ClusterRow) -> bool {
+    !cluster.members.iter().any(|other| other.name != cluster.member && !other.is_draining)
 }
 
 fn remainder(cluster: &ClusterRow) -> String {
@@ -64,7 +79,9 @@ fn cluster(control: &Path) -> Result<ClusterRow, Failure> {
         Answer::Refused(reason) => return Err(Failure::Failed(reason)),
         _ => None,
     };
-    row.ok_or_else(|| Failure::Failed("the gateway is in no cluster any more".to_owned()))
+    row.ok_or_else(|| {
+        Failure::Failed("this gateway is in no cluster: its configuration has no [cluster]".to_owned())
+    })
 }
 
 #[cfg(test)]

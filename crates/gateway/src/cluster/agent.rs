@@ -62,6 +62,8 @@ fn read_line(mut socket: UnixStream, happenings: Sender<Happening>) -> io::Resul
             let happening = match messages::receive(&mut socket) {
                 Ok(Some(message)) => Happening::Gateway(message),
                 Ok(None) => Happening::GatewayEnded,
+                // A killed process leaves what it has not read.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => Happening::GatewayEnded,
                 Err(error) => {
                     tracing::error!("the agent cannot read a message of the gateway: {error}");
                     Happening::GatewayEnded
@@ -131,7 +133,7 @@ impl Agent {
             groups: begin.groups.into_iter().map(|name| GroupConfig { name, replay }).collect(),
             rebalance_ns: begin.rebalance_ns,
             outbound: Span::OUTBOUND,
-            inbound: Span::INBOUND,
+            inbound: Span { time_ns: begin.inbound_reserve_ns, ..Span::INBOUND },
         });
         let (config_version, config_due_ns) = (0, None);
         Ok(Self {

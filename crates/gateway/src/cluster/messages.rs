@@ -43,6 +43,8 @@ pub(super) struct Begin {
     pub(super) is_strict: bool,
     pub(super) endpoints: Vec<String>,
     pub(super) tls: Option<Pem>,
+    /// How long reserved inbound numbers last.
+    pub(super) inbound_reserve_ns: u64,
     /// Whether the gateway wants the configuration that the cluster shares.
     pub(super) wants_config: bool,
     /// The text of the file with the cluster's key.

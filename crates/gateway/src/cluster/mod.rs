@@ -121,6 +121,7 @@ fn begin(config: &ClusterConfig) -> Result<Begin, ClusterError> {
         is_strict: config.replay == ReplayAfterTakeover::Strict,
         endpoints: config.endpoints.clone(),
         tls: config.tls.as_ref().map(pem).transpose()?,
+        inbound_reserve_ns: config.inbound_reserve.as_nanos() as u64,
         wants_config: config.has_tunnels,
         secret: read_secret(&config.secret)?,
     })

@@ -14,6 +14,9 @@ pub const GROUP: &str = "tunnels";
 /// Lease times that make sense, in seconds.
 const LEASE_S: (u32, u32) = (1, 60);
 const PRIORITY: (u32, u32) = (0, 1000);
+/// How long reserved inbound numbers last by default, and the times that make sense, in ms.
+const RESERVE_MS: u32 = 200;
+const RESERVES_MS: (u32, u32) = (50, 10_000);
 /// The longest time after which a group moves to the member that ranks first, in seconds.
 const LONGEST_REBALANCE_S: u32 = 3600;
 
@@ -39,6 +42,8 @@ pub struct ClusterConfig {
     /// How long a member must rank before the leader of a group until it is given the group; `None`
     /// for never.
     pub rebalance: Option<Duration>,
+    /// How long the inbound sequence numbers that are reserved last.
+    pub inbound_reserve: Duration,
     /// Whether the store has the tunnels, instead of this gateway's file.
     pub has_tunnels: bool,
     /// What a new leader accepts of what its predecessor may have accepted.
@@ -105,6 +110,8 @@ pub(super) fn cluster(c: &mut Checker<'_>, file: &File) -> Option<ClusterConfig>
     let secret = secret.and_then(|text| absolute(c, text, "cluster.secret"));
     let words = [("strict", ReplayAfterTakeover::Strict), ("checkpoint", ReplayAfterTakeover::Checkpoint)];
     let replay = c.one_of(table.replay_after_takeover.as_ref(), "cluster.replay_after_takeover", &words);
+    let reserve_ms =
+        c.in_range(table.inbound_reserve_ms.as_ref(), "cluster.inbound_reserve_ms", RESERVE_MS, RESERVES_MS);
     let places = [("file", false), ("store", true)];
     let has_tunnels = c.one_of(table.tunnels.as_ref(), "cluster.tunnels", &places);
     let lease_s = c.in_range(table.lease_s.as_ref(), "cluster.lease_s", 2, LEASE_S);
@@ -124,6 +131,7 @@ pub(super) fn cluster(c: &mut Checker<'_>, file: &File) -> Option<ClusterConfig>
         priority,
         rebalance: (rebalance_s > 0).then(|| Duration::from_secs(rebalance_s.into())),
         lease: Duration::from_secs(lease_s.into()),
+        inbound_reserve: Duration::from_millis(reserve_ms.into()),
         has_tunnels: has_tunnels?,
         replay: replay?,
     })

@@ -52,6 +52,7 @@ tables! {
         priority: u32,
         lease_s: u32,
         rebalance_s: u32,
+        inbound_reserve_ms: u32,
         tunnels: String,
         replay_after_takeover: String,
     }

@@ -1,5 +1,5 @@
-//! The part of a configuration that all gateways of a cluster share: tunnels and bypasses, which are
-//! in the cluster's store.
+//! The part of a configuration that all gateways of a cluster share: tunnels and bypasses, which
+//! are in the cluster's store.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

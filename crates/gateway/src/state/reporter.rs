@@ -135,8 +135,8 @@ impl Reporter {
         (Self { interval_ns: CHECKPOINT_NS, ..Self::new(notes) }, received)
     }
 
-    /// Has the next look come at once, and report all SAs whose reserves are half used: packets wait
-    /// for more.
+    /// Has the next look come at once, and report all SAs whose reserves are half used: packets
+    /// wait for more.
     pub(crate) fn hurry(&mut self) {
         (self.next_look_ns, self.is_hurried) = (0, true);
     }
