@@ -9,6 +9,7 @@
 //! Rules and invariants are in `docs/internals/cluster.md`.
 
 mod agent;
+mod group_line;
 mod led;
 mod line;
 mod messages;
@@ -31,9 +32,11 @@ use zeroize::Zeroizing;
 
 pub use agent::serve;
 pub use convoy_port::service::ServiceAddress;
+pub(crate) use group_line::GroupLine;
 pub use led::{Led, Stopped};
 pub(crate) use pairs::{Lead, Pairs};
 
+use crate::charon::{Door, Share};
 use crate::companion;
 use crate::config::{ClusterConfig, ClusterTls, ReplayAfterTakeover};
 use crate::events::Events;
@@ -224,6 +227,18 @@ impl Cluster {
         self.config.replay == ReplayAfterTakeover::Strict
     }
 
+    /// The line for a group's SAs that come and go.
+    fn line_of(&self, group: &str) -> GroupLine {
+        let (generations, line) = (Arc::clone(&self.generations), Arc::clone(&self.line));
+        GroupLine { group: group.to_owned(), generations, line }
+    }
+
+    /// What charon's SAs need of it; they are of its only group.
+    pub(crate) fn share(&self) -> Option<Share> {
+        let group = self.config.groups.first()?;
+        Some(Share::new(self.line_of(&group.name), self.is_strict()))
+    }
+
     /// A group that is led has these pairs, too.
     pub(crate) fn add(&self, group: &str, generations: HashMap<u64, SaId>, told: Vec<Event>) {
         self.generations.add(group, generations);
@@ -257,4 +272,6 @@ pub(crate) struct Place {
     pub(crate) orders: Sender<Order>,
     pub(crate) helper: Option<Arc<Helper>>,
     pub(crate) events: Events,
+    /// Opened when a term has begun.
+    pub(crate) charon: Option<Door>,
 }

@@ -105,8 +105,8 @@ pub(super) fn cluster(c: &mut Checker<'_>, file: &File) -> Option<ClusterConfig>
     let replay = c.one_of(table.replay_after_takeover.as_ref(), "cluster.replay_after_takeover", &words);
     let lease_s = c.in_range(table.lease_s.as_ref(), "cluster.lease_s", 2, LEASE_S);
     let priority = c.in_range(table.priority.as_ref(), "cluster.priority", 100, PRIORITY);
-    static_keys_alone(c, file);
     let groups = groups(c, file, table);
+    one_group_with_charon(c, file, groups.len());
     let most_s = if groups.len() > 1 { 10 } else { 0 };
     let rebalance_s =
         c.in_range(table.rebalance_s.as_ref(), "cluster.rebalance_s", most_s, (0, LONGEST_REBALANCE_S));
@@ -124,10 +124,10 @@ pub(super) fn cluster(c: &mut Checker<'_>, file: &File) -> Option<ClusterConfig>
     })
 }
 
-/// SAs that charon negotiates are not shared yet.
-fn static_keys_alone(c: &mut Checker<'_>, file: &File) {
-    if let Some(charon) = &file.gateway.charon {
-        let what = "a cluster shares only tunnels with static keys so far; remove charon, or [cluster]";
+/// charon has one state of IKE for all its tunnels: it runs beside the gateway that leads all its tunnels.
+fn one_group_with_charon(c: &mut Checker<'_>, file: &File, groups: usize) {
+    if let Some(charon) = file.gateway.charon.as_ref().filter(|_| groups > 1) {
+        let what = "charon's tunnels are of one group; remove charon, or all [[group]] but one";
         c.add(&charon.span(), "gateway.charon", what);
     }
 }

@@ -147,7 +147,11 @@ impl Client {
             self.connection.send(&self.answer(status, reason.clone()).encode())?;
             // A charon that waits for its gateway to lead asks several times a second.
             let is_expected = status == Status::StandsBy;
-            return if is_expected { Err(io::ErrorKind::ConnectionRefused.into()) } else { Err(io::Error::other(reason)) };
+            return if is_expected {
+                Err(io::ErrorKind::ConnectionRefused.into())
+            } else {
+                Err(io::Error::other(reason))
+            };
         }
         if is_control {
             let version = &hello.charon;
