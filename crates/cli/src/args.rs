@@ -37,6 +37,8 @@ pub(crate) enum Command {
     Reload(ReloadArgs),
     /// Have other gateways of the cluster lead, before maintenance of this one; loses no packet
     Drain(DrainArgs),
+    /// Ask or wait for what happens in the cluster of a running gateway
+    Cluster(ClusterArgs),
     /// Remove the routes of a stopped gateway that still drop packets to its tunnels' networks
     Unblock(UnblockArgs),
     /// Show the state of a running gateway
@@ -217,6 +219,26 @@ pub(crate) struct DrainArgs {
     /// How long to wait for the others
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
     pub(crate) timeout: f64,
+    /// The gateway's control socket
+    #[arg(long, value_name = "SOCKET", default_value = "/run/convoy/control.sock")]
+    pub(crate) control: PathBuf,
+}
+
+#[derive(Args)]
+pub(crate) struct ClusterArgs {
+    #[command(subcommand)]
+    pub(crate) command: ClusterCommand,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum ClusterCommand {
+    /// Wait until this gateway leads, however long that takes and even if it is not running yet;
+    /// one that is in no cluster always leads
+    Wait(WaitArgs),
+}
+
+#[derive(Args)]
+pub(crate) struct WaitArgs {
     /// The gateway's control socket
     #[arg(long, value_name = "SOCKET", default_value = "/run/convoy/control.sock")]
     pub(crate) control: PathBuf,

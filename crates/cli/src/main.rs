@@ -6,6 +6,7 @@ mod output;
 mod args;
 mod bench;
 mod check;
+mod cluster;
 mod control;
 mod demo;
 mod drain;
@@ -80,6 +81,7 @@ fn main() -> ExitCode {
     let result = match cli.command {
         Command::Bench(args) => bench::run(&args),
         Command::Check(args) => check::run(&args),
+        Command::Cluster(args) => cluster::run(&args),
         Command::Demo(args) => demo::demo(&args),
         Command::Drain(args) => drain::run(&args),
         Command::Engines(args) => engines::run(&args),

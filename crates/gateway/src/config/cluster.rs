@@ -293,8 +293,15 @@ mod tests {
         let text = errors(&GOOD.replace("ca = \"/a\"\n", "").replace("secret = \"/d\"", "secret = \"d\""));
         assert!(text.contains("cluster.ca: it is missing"), "{text}");
         assert!(text.contains("not an absolute path"), "{text}");
-        let text = errors(&format!("{GOOD}[gateway]\ncharon = \"/run/c.sock\"\n"));
-        assert!(text.contains("only tunnels with static keys"), "{text}");
+    }
+
+    #[test]
+    fn charon_is_for_a_cluster_with_one_group() {
+        let charon = "[gateway]\ncharon = \"/run/c.sock\"\n";
+        let config = Config::parse("a.toml", &format!("{GOOD}{charon}")).expect("good");
+        assert!(config.charon.is_some() && config.cluster.is_some());
+        let text = errors(&format!("{charon}{}", with_groups()));
+        assert!(text.contains("gateway.charon: charon's tunnels are of one group"), "{text}");
     }
 
     #[test]
