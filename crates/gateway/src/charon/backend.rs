@@ -112,8 +112,8 @@ impl Backend for Workers {
         }
     }
 
-    fn wall_s(&mut self) -> u64 {
-        wall_clock_ns() / 1_000_000_000
+    fn wall_ms(&mut self) -> u64 {
+        wall_clock_ns() / 1_000_000
     }
 
     fn share(&mut self, sa: SaNumber, record: Message) {

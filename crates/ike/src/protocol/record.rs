@@ -17,8 +17,8 @@ const MOST_POLICIES: usize = 4096;
 pub struct SaRecord {
     /// The charon that negotiated it.
     pub session: u64,
-    /// When it was installed, in seconds since 1970.
-    pub installed_s: u64,
+    /// When it was installed, in ms since 1970.
+    pub installed_ms: u64,
     /// The SA, with its present ends.
     pub sa: AddSa,
     /// The name of its connection; may be empty.
@@ -39,7 +39,7 @@ impl SaRecord {
     pub fn encode(&self) -> Message {
         let policies = &self.policies[..self.policies.len().min(MOST_POLICIES)];
         let mut writer = Writer::new(MESSAGE_BYTES + policies.len() * POLICY_BYTES, RECORD, 0);
-        writer.u64(self.session).u64(self.installed_s);
+        writer.u64(self.session).u64(self.installed_ms);
         self.sa.write(&mut writer);
         writer.text(&self.connection, NAME_BYTES).text(&self.child, NAME_BYTES);
         writer.u32(policies.len() as u32);
@@ -59,7 +59,7 @@ impl SaRecord {
         if id != 0 {
             return Err(DecodeError::Field("id"));
         }
-        let (session, installed_s) = (reader.u64()?, reader.u64()?);
+        let (session, installed_ms) = (reader.u64()?, reader.u64()?);
         let sa = AddSa::read(&mut reader)?;
         let connection = reader.text("connection", NAME_BYTES)?;
         let child = reader.text("child", NAME_BYTES)?;
@@ -72,6 +72,6 @@ impl SaRecord {
             policies.push((reader.u64()?, PolicySpec::read(&mut reader)?));
         }
         reader.end()?;
-        Ok(Self { session, installed_s, sa, connection, child, policies })
+        Ok(Self { session, installed_ms, sa, connection, child, policies })
     }
 }

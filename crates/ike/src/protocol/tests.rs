@@ -218,9 +218,9 @@ fn event() -> impl Strategy<Value = Event> {
 fn record() -> impl Strategy<Value = SaRecord> {
     let policies = proptest::collection::vec((any::<u64>(), policy()), 0..20);
     (any::<u64>(), any::<u64>(), add_sa(), "\\PC{0,30}", "\\PC{0,30}", policies).prop_map(
-        |(session, installed_s, sa, connection, child, policies)| SaRecord {
+        |(session, installed_ms, sa, connection, child, policies)| SaRecord {
             session,
-            installed_s,
+            installed_ms,
             sa,
             connection,
             child,

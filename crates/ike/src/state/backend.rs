@@ -135,9 +135,9 @@ pub trait Backend {
     /// The usage of an SA; `None` if it is unknown.
     fn usage(&mut self, sa: SaNumber) -> Option<SaUsage>;
 
-    /// The wall clock, in seconds since 1970. Called only where SAs are
+    /// The wall clock, in ms since 1970. Called only where SAs are
     /// [shared](super::StateConfig::is_shared).
-    fn wall_s(&mut self) -> u64 {
+    fn wall_ms(&mut self) -> u64 {
         0
     }
 

@@ -4,6 +4,7 @@
 //! passed on at the end of the request that changed it. Another gateway restores the SAs as those
 //! of a former charon: the one that connects there negotiates its own.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use convoy_ipsec::{SaDirection, SaNumber, TunnelId};
@@ -22,7 +23,7 @@ pub(super) const RESTORED: u64 = 1 << 63;
 pub(super) struct SharedSa {
     /// As charon installed it; its ends may have changed.
     pub(super) sa: AddSa,
-    pub(super) installed_s: u64,
+    pub(super) installed_ms: u64,
 }
 
 /// An SA to be restored.
@@ -84,12 +85,12 @@ impl State {
     /// An SA's record; `None` if it is not shared.
     fn record(&self, number: SaNumber) -> Option<SaRecord> {
         let installed = self.sas.get(self.by_number.get(&number)?)?;
-        let SharedSa { sa, installed_s } = &**installed.shared.as_ref()?;
+        let SharedSa { sa, installed_ms } = &**installed.shared.as_ref()?;
         let tunnel = self.tunnels.get(installed.tunnel)?;
         let ChildName { connection, child } = tunnel.name.clone();
         Some(SaRecord {
             session: tunnel.reqid.session,
-            installed_s: *installed_s,
+            installed_ms: *installed_ms,
             sa: AddSa { id: installed.id, is_encapsulated: installed.is_encapsulated, ..sa.clone() },
             connection,
             child,
@@ -104,20 +105,22 @@ impl State {
         taken: &[TakenSa<'_>],
         backend: &mut dyn Backend,
     ) -> Vec<Result<SaNumber, RestoreError>> {
-        let now_s = backend.wall_s();
-        let (mut policies, mut names) = (Vec::new(), HashMap::new());
+        let now_ms = backend.wall_ms();
+        let (mut policies, mut names, mut latest) = (Vec::new(), HashMap::new(), HashMap::new());
         let restored = taken.iter().map(|taken| {
             let record = SaRecord::decode(taken.record).map_err(RestoreError::Unreadable)?;
             let record = SaRecord { session: record.session | RESTORED, ..record };
-            let done = self.restore_sa(&record, taken, now_s, backend)?;
-            let SaRecord { session, sa, connection, child, .. } = record;
+            let done = self.restore_sa(&record, taken, now_ms, backend)?;
+            let SaRecord { session, installed_ms, sa, connection, child, .. } = record;
+            let latest = latest.entry(session).or_insert(installed_ms);
+            *latest = installed_ms.max(*latest);
             policies.extend(record.policies.into_iter().map(|(order, spec)| (order, session, spec)));
             names.insert(Reqid { session, number: sa.reqid }, ChildName { connection, child });
             Ok(done)
         });
         let restored: Vec<_> = restored.collect();
-        // Both SAs of a pair have the same policies.
-        policies.sort_by_key(|(order, session, spec)| (*order, *session, spec.reqid));
+        // The charon that came last negotiated what the peers certainly still have.
+        policies.sort_by_key(|(order, session, spec)| (Reverse(latest.get(session)), *order, spec.reqid));
         for (_, session, spec) in policies {
             self.restore_policy(session, spec);
         }
@@ -136,11 +139,12 @@ impl State {
         &mut self,
         record: &SaRecord,
         taken: &TakenSa<'_>,
-        now_s: u64,
+        now_ms: u64,
         backend: &mut dyn Backend,
     ) -> Result<SaNumber, RestoreError> {
-        let SaRecord { session, installed_s, ref sa, .. } = *record;
-        let left = left_of(&sa.lifetimes, now_s.saturating_sub(installed_s)).ok_or(RestoreError::Expired)?;
+        let SaRecord { session, installed_ms, ref sa, .. } = *record;
+        let left = left_of(&sa.lifetimes, now_ms.saturating_sub(installed_ms) / 1000)
+            .ok_or(RestoreError::Expired)?;
         let mut config = self.admitted(sa).map_err(RestoreError::Refused)?;
         if self.sas.contains_key(&SaKey::of(&sa.id)) || sa.is_inbound && !self.spis.take(sa.id.spi) {
             let what = format!("the SPI {:#010x} belongs to another SA", sa.id.spi);
@@ -154,7 +158,7 @@ impl State {
         config.sequence_reserved = config.sequence_start;
         config.tunnel = self.tunnels.of(Reqid { session, number: sa.reqid });
         let number = self.install(sa, config, backend).map_err(RestoreError::Refused)?;
-        self.set_shared(number, SharedSa { sa: sa.clone(), installed_s });
+        self.set_shared(number, SharedSa { sa: sa.clone(), installed_ms });
         if let Some(sa) = self.by_number.get(&number).and_then(|key| self.sas.get_mut(key)) {
             // It has not come: its tunnel was up before.
             sa.is_told = true;

@@ -66,7 +66,7 @@ impl State {
         config.tunnel = tunnel;
         let number = self.install(sa, config, backend)?;
         if self.config.is_shared {
-            let shared = SharedSa { sa: sa.clone(), installed_s: backend.wall_s() };
+            let shared = SharedSa { sa: sa.clone(), installed_ms: backend.wall_ms() };
             self.set_shared(number, shared);
         }
         self.tell_policies(backend);

@@ -25,7 +25,7 @@ fn number(installed: u32) -> SaNumber {
 
 #[derive(Default)]
 struct Memory {
-    wall_s: u64,
+    wall_ms: u64,
     /// The latest record of each SA.
     records: HashMap<SaNumber, Message>,
     /// How many were told.
@@ -113,8 +113,8 @@ impl Backend for Memory {
         Some(self.usage)
     }
 
-    fn wall_s(&mut self) -> u64 {
-        self.wall_s
+    fn wall_ms(&mut self) -> u64 {
+        self.wall_ms
     }
 
     fn share(&mut self, sa: SaNumber, record: Message) {

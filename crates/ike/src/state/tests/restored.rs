@@ -9,7 +9,7 @@ const SHARED: StateConfig =
 /// A gateway whose charon has negotiated a child.
 fn leader() -> Bench {
     let mut bench = Bench::new(SHARED);
-    bench.gateway.wall_s = 1_000;
+    bench.gateway.wall_ms = 1_000_000;
     bench.tunnel(7, 0x5555);
     bench.name(7, "site");
     bench
@@ -24,9 +24,9 @@ impl Bench {
     }
 
     /// Another gateway, at this time, with what it takes over.
-    fn successor(&self, wall_s: u64) -> (Bench, Vec<Result<SaNumber, RestoreError>>) {
+    fn successor(&self, wall_ms: u64) -> (Bench, Vec<Result<SaNumber, RestoreError>>) {
         let mut bench = Bench { state: State::new(SHARED), gateway: Memory::default(), random: 77 };
-        bench.gateway.wall_s = wall_s;
+        bench.gateway.wall_ms = wall_ms;
         let records = self.records();
         let taken: Vec<_> =
             records.iter().map(|record| TakenSa { record, sent: 500, accepted: 300 }).collect();
@@ -42,7 +42,7 @@ fn decoded(record: &Message) -> SaRecord {
 #[test]
 fn another_gateway_has_the_same_sas_policies_and_names_behind_what_was_used() {
     let first = leader();
-    let (second, restored) = first.successor(1_010);
+    let (second, restored) = first.successor(1_010_000);
     assert!(restored.iter().all(Result::is_ok), "{restored:?}");
     assert_eq!(second.gateway.policies, first.gateway.policies);
     assert_eq!(second.gateway.names, first.gateway.names);
@@ -61,7 +61,7 @@ fn another_gateway_has_the_same_sas_policies_and_names_behind_what_was_used() {
 #[test]
 fn a_third_gateway_takes_over_what_the_second_had() {
     let first = leader();
-    let (mut second, _) = first.successor(1_010);
+    let (mut second, _) = first.successor(1_010_000);
     let moved = |id: SaId| {
         let source = host("198.51.100.9:1024");
         UpdateSa { id, source, destination: id.destination, is_encapsulated: true, reqid: 0 }
@@ -71,12 +71,12 @@ fn a_third_gateway_takes_over_what_the_second_had() {
     second.good(Request::UpdateSa(moved(inbound)));
     assert_eq!(second.gateway.shared, 1, "only what has changed is told");
     let told = decoded(&second.records()[0]);
-    assert_eq!((told.sa.id.source, told.installed_s), (host("198.51.100.9:1024"), 1_000));
+    assert_eq!((told.sa.id.source, told.installed_ms), (host("198.51.100.9:1024"), 1_000_000));
     assert_eq!(told.child, "net");
     assert_eq!(told.policies.len(), WAYS.len());
     let again = decoded(&told.encode());
     assert_eq!(again.session | 1 << 63, again.session, "it stays a former charon's");
-    let (third, restored) = second.successor(1_020);
+    let (third, restored) = second.successor(1_020_000);
     assert_eq!((restored.len(), third.gateway.policies.len()), (1, 1));
     let sa = third.gateway.sas.values().next().expect("installed");
     assert_eq!(sa.lifetime.hard.time_ns, Some(70_000_000_000));
@@ -112,10 +112,10 @@ fn without_a_cluster_nothing_is_told() {
 #[test]
 fn what_has_ended_cannot_be_read_or_is_there_already_is_not_restored() {
     let first = leader();
-    let (second, restored) = first.successor(1_090);
+    let (second, restored) = first.successor(1_090_000);
     assert_eq!(restored, [Err(RestoreError::Expired), Err(RestoreError::Expired)]);
     assert!(second.gateway.sas.is_empty() && second.gateway.policies.is_empty());
-    let (mut second, _) = first.successor(1_089);
+    let (mut second, _) = first.successor(1_089_000);
     let record = &first.records()[0];
     let garbage = TakenSa { record: b"{}", sent: 0, accepted: 0 };
     let taken = [TakenSa { record, ..garbage }, garbage];
@@ -129,7 +129,7 @@ fn the_charon_of_the_new_leader_negotiates_its_own_and_the_old_ones_end_with_the
     let first = leader();
     // The same session: even a charon that outlived its gateway's terms has to tell all again.
     for session in [1, 2] {
-        let (mut second, restored) = first.successor(1_010);
+        let (mut second, restored) = first.successor(1_010_000);
         second.state.connect(session, &mut second.gateway);
         let of = |bench: &Bench| match bench.gateway.policies[0].action {
             Action::Protect(tunnel) => tunnel,
@@ -151,7 +151,7 @@ fn the_charon_of_the_new_leader_negotiates_its_own_and_the_old_ones_end_with_the
 #[test]
 fn a_gateway_that_stands_by_has_no_policy_or_name_and_begins_anew_later() {
     let first = leader();
-    let (mut second, _) = first.successor(1_010);
+    let (mut second, _) = first.successor(1_010_000);
     second.state.connect(2, &mut second.gateway);
     second.tunnel(7, 0x6666);
     second.state.abandon(&mut second.gateway);
@@ -164,4 +164,24 @@ fn a_gateway_that_stands_by_has_no_policy_or_name_and_begins_anew_later() {
     let restored = second.state.restore(&taken, &mut second.gateway);
     assert!(restored.iter().all(Result::is_ok), "SPIs and tunnels are free again: {restored:?}");
     assert_eq!(second.gateway.policies.len(), 1);
+}
+
+#[test]
+fn of_several_former_charons_the_last_ones_sas_come_first() {
+    let first = leader();
+    let (mut second, _) = first.successor(1_010_000);
+    second.state.connect(2, &mut second.gateway);
+    second.tunnel(7, 0x6666);
+    let mut records: Vec<Message> =
+        second.gateway.records.values().chain(&first.records()).cloned().collect();
+    for _ in 0..2 {
+        let mut third = Bench { state: State::new(SHARED), gateway: Memory::default(), random: 99 };
+        third.gateway.wall_ms = 1_020_000;
+        let taken: Vec<_> = records.iter().map(|record| TakenSa { record, sent: 0, accepted: 0 }).collect();
+        third.state.restore(&taken, &mut third.gateway);
+        let tunnel = third.gateway.sas[&third.number(0x6666)].tunnel;
+        assert_eq!(third.gateway.policies.len(), 2);
+        assert_eq!(third.gateway.policies[0].action, Action::Protect(tunnel));
+        records.reverse();
+    }
 }
