@@ -133,7 +133,8 @@ start_charon() { # side
 # What systemd does on a gateway: charon begins when `convoy cluster wait` ends, and again whenever
 # it has ended; here only while $folder/SIDE/may-start is there.
 keep_charon() { # side
-  while "$convoy" cluster wait --control "$folder/$1/control.sock"; do
+  # In the namespace, whose processes end with the test.
+  while ip netns exec "cc-$1" "$convoy" cluster wait --control "$folder/$1/control.sock"; do
     until [ -e "$folder/$1/may-start" ]; do sleep 0.1; done
     start_charon "$1"
     until [ -S "$folder/$1/vici" ] || ! kill -0 $charon_pid 2>/dev/null; do sleep 0.1; done
@@ -188,8 +189,10 @@ takeover() {
   old=$(spis) before=$(spis | wc -l)
   rm "$folder/$to/may-start"
   ip netns exec cc-host ping -D -i 0.05 10.2.0.1 >"$log" 2>&1 & local pings=$!
+  processes+=("$pings")
   wait_for "no answer before $what" answers
   kill "-$signal" "${gateways[$from]}"
+  wait "${gateways[$from]}" 2>/dev/null || true
   wait_for "$what: $to does not lead" leads "$to"
   wait_for "$what: the tunnel is not up again by the old SAs" answers
   [ "$(spis)" = "$old" ] || fail "$what: other SAs were negotiated"

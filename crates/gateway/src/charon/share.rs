@@ -131,7 +131,7 @@ impl Share {
     /// It has this record.
     pub(super) fn put(&mut self, number: SaNumber, record: &Message) {
         if let Some(Begun { id, marks, .. }) = self.known.get(&number) {
-            self.told.push(Event::Put { sa: *id, record: record.to_vec(), marks: *marks });
+            self.told.push(Event::Put { sa: *id, record: record.to_vec().into(), marks: *marks });
         }
     }
 
@@ -181,4 +181,71 @@ fn id(sa: &SaConfig) -> SaId {
     }
     let whole = hash.finalize();
     SaId(u64::from_be_bytes(*whole.first_chunk().expect("32 bytes")))
+}
+
+#[cfg(test)]
+mod tests {
+    use convoy_ipsec::{KeyMaterial, SaIndex};
+
+    use super::*;
+
+    fn share(is_strict: bool) -> (Share, std::os::unix::net::UnixStream) {
+        let (line, agent) = GroupLine::to_nobody();
+        (Share::new(line, is_strict), agent)
+    }
+
+    fn sa(spi: u32, direction: SaDirection) -> SaConfig {
+        let proposal: convoy_ipsec::Proposal = "aes128gcm16".parse().expect("a proposal");
+        let keys = KeyMaterial::new(proposal.transform, vec![7; 20]).expect("keys");
+        SaConfig::new(spi, direction, [192, 0, 2, 1].into(), [192, 0, 2, 2].into(), keys)
+    }
+
+    fn number(index: u32) -> SaNumber {
+        SaNumber { owner: 0, index: SaIndex(index), generation: 1 }
+    }
+
+    #[test]
+    fn a_new_sa_may_go_as_far_as_nobody_else_can_know_and_a_taken_one_nowhere() {
+        let (mut share, _agent) = share(true);
+        let mut out = sa(1, SaDirection::Outbound);
+        let begun = share.begin(&mut out);
+        assert_eq!(out.sequence_reserved, Span::OUTBOUND.first);
+        assert_eq!((begun.beginning.sent, begun.beginning.reserved), (0, Span::OUTBOUND.first));
+        assert_eq!(begun.beginning.acceptable, u64::MAX, "it receives nothing");
+        let mut inward = sa(1, SaDirection::Inbound);
+        assert_eq!(share.begin(&mut inward).beginning.acceptable, Span::INBOUND.first);
+        let mut taken = SaConfig { sequence_start: 9, sequence_reserved: 9, ..sa(1, SaDirection::Outbound) };
+        let beginning = share.begin(&mut taken).beginning;
+        assert_eq!((taken.sequence_reserved, beginning.sent, beginning.reserved), (9, 9, 9));
+        let (mut lax, _agent) = self::share(false);
+        let mut inward = sa(1, SaDirection::Inbound);
+        assert_eq!(lax.begin(&mut inward).beginning.acceptable, u64::MAX);
+    }
+
+    #[test]
+    fn an_sa_keeps_its_number_when_it_moves_and_each_direction_has_one() {
+        let (out, inward) = (sa(1, SaDirection::Outbound), sa(1, SaDirection::Inbound));
+        let moved = SaConfig { remote: [198, 51, 100, 9].into(), ..out.clone() };
+        assert_eq!(id(&out), id(&moved));
+        assert_ne!(id(&out), id(&inward));
+        assert_ne!(id(&out), id(&sa(2, SaDirection::Outbound)));
+    }
+
+    #[test]
+    fn what_a_term_begins_with_is_taken_once_and_nothing_is_told_before_or_after() {
+        let (mut share, _agent) = share(true);
+        share.restore();
+        let begun = share.begin(&mut sa(1, SaDirection::Outbound));
+        share.installed(number(1), begun);
+        share.drop_taken(SaId(5));
+        share.flush();
+        let (generations, told) = share.take_restored();
+        assert_eq!(generations, HashMap::from([(begun.generation, begun.id)]));
+        assert_eq!(told, [Event::Remove { sa: SaId(5) }]);
+        assert!(share.lead() && share.leads());
+        share.stand_by();
+        assert!(!share.lead(), "a term that has ended does not begin again");
+        share.remove(number(1));
+        assert!(share.take_restored().1.is_empty(), "another gateway has it now");
+    }
 }

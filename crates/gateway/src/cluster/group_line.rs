@@ -32,3 +32,13 @@ impl GroupLine {
         self.generations.remove(&self.group, generation);
     }
 }
+
+#[cfg(test)]
+impl GroupLine {
+    /// A line with the agent's end of it.
+    pub(crate) fn to_nobody() -> (Self, std::os::unix::net::UnixStream) {
+        let (ours, theirs) = std::os::unix::net::UnixStream::pair().expect("a pair");
+        let line = Arc::new(Line::new(ours));
+        (Self { group: "g".to_owned(), generations: Arc::default(), line }, theirs)
+    }
+}
