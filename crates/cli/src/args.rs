@@ -37,7 +37,7 @@ pub(crate) enum Command {
     Reload(ReloadArgs),
     /// Have other gateways of the cluster lead, before maintenance of this one; loses no packet
     Drain(DrainArgs),
-    /// The configuration that the gateways of a cluster share: put, read, list, roll back
+    /// Wait for a gateway to lead its cluster, and the configuration that a cluster shares
     Cluster(ClusterArgs),
     /// Remove the routes of a stopped gateway that still drop packets to its tunnels' networks
     Unblock(UnblockArgs),
@@ -222,6 +222,9 @@ pub(crate) struct ClusterArgs {
 
 #[derive(Subcommand)]
 pub(crate) enum ClusterCommand {
+    /// Wait until this gateway leads, however long that takes and even if it is not running yet;
+    /// one that is in no cluster always leads
+    Wait(WaitArgs),
     /// Check FILE together with this gateway's configuration, and have all gateways use it
     Put {
         /// Tunnels and bypasses in TOML
@@ -252,6 +255,13 @@ pub(crate) struct DrainArgs {
     /// How long to wait for the others
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
     pub(crate) timeout: f64,
+    /// The gateway's control socket
+    #[arg(long, value_name = "SOCKET", default_value = "/run/convoy/control.sock")]
+    pub(crate) control: PathBuf,
+}
+
+#[derive(Args)]
+pub(crate) struct WaitArgs {
     /// The gateway's control socket
     #[arg(long, value_name = "SOCKET", default_value = "/run/convoy/control.sock")]
     pub(crate) control: PathBuf,

@@ -1,95 +1,65 @@
-//! `convoy cluster`: the configuration that the gateways of a cluster share.
+//! `convoy cluster`: what a service beside a gateway of a cluster waits for, and the configuration
+//! that a cluster shares.
 
-use std::path::Path;
+mod shared;
 
-use convoy_gateway::cluster::ConfigStore;
-use convoy_gateway::config::{Config, Nowhere, SharedText};
-use zeroize::Zeroizing;
+use std::io;
+use std::time::Duration;
+
+use convoy_gateway::control::{self, Answer, Ask};
+use convoy_gateway::snapshot::Snapshot;
 
 use crate::Failure;
-use crate::args::{ClusterArgs, ClusterCommand};
+use crate::args::{ClusterArgs, ClusterCommand, WaitArgs};
+use crate::control::why_not;
+
+/// The time between two looks at the gateway.
+const LOOK: Duration = Duration::from_millis(200);
 
 pub(crate) fn run(args: &ClusterArgs) -> Result<(), Failure> {
-    let own = read(&args.config)?;
-    let name = args.config.display().to_string();
-    let config = Config::parse(&name, &own).map_err(Failure::Problems)?;
-    let cluster = config.cluster.as_ref();
-    let cluster = cluster.ok_or_else(|| Failure::Config(format!("{name} has no [cluster]")))?;
-    let store = ConfigStore::open(cluster).map_err(|error| failed(&error))?;
     match &args.command {
-        ClusterCommand::Put { file } => {
-            if !cluster.has_tunnels {
-                let what =
-                    format!("{name}: its gateway has tunnels of its own; set cluster.tunnels = \"store\"");
-                return Err(Failure::Config(what));
-            }
-            let text = read(file)?;
-            check((&name, &own), &file.display().to_string(), &text)?;
-            put(&store, text)
-        }
-        ClusterCommand::Get { version } => {
-            print!("{}", *version_of(&store, *version)?.text);
-            Ok(())
-        }
-        ClusterCommand::History => {
-            for version in store.versions().map_err(|error| failed(&error))? {
-                let time = crate::show::units::utc(version.time_s as f64);
-                println!("{}  {time}  {}", version.version, version.by);
-            }
-            Ok(())
-        }
-        ClusterCommand::Rollback { version } => {
-            let text = version_of(&store, Some(*version))?.text;
-            check((&name, &own), &format!("version {version}"), &text)?;
-            put(&store, text)
-        }
+        ClusterCommand::Wait(args) => wait(args),
+        _ => shared::run(args),
     }
 }
 
-fn failed(error: &dyn std::fmt::Display) -> Failure {
-    Failure::Failed(error.to_string())
-}
-
-fn read(file: &Path) -> Result<Zeroizing<String>, Failure> {
-    let told = |error| Failure::Failed(format!("cannot read {}: {error}", file.display()));
-    std::fs::read_to_string(file).map(Zeroizing::new).map_err(told)
-}
-
-/// Checks what is to be shared as this gateway would use it.
-fn check(own: (&str, &str), name: &str, text: &Zeroizing<String>) -> Result<(), Failure> {
-    let shared = SharedText { version: 0, time_s: 0, by: String::new(), text: text.clone() };
-    match Config::parse_with(own, &shared, &Nowhere) {
-        Ok(config) => {
-            config.warnings.iter().for_each(|warning| eprintln!("{warning}"));
-            Ok(())
-        }
-        Err(mut errors) => {
-            for problem in errors.0.iter_mut().filter(|problem| problem.file != own.0) {
-                name.clone_into(&mut problem.file);
+/// `convoy cluster wait`.
+fn wait(args: &WaitArgs) -> Result<(), Failure> {
+    loop {
+        match control::ask(&args.control, Ask::Snapshot) {
+            Ok(Answer::Snapshot(snapshot)) if leads(&snapshot) => return Ok(()),
+            // A gateway that is not there, or is about to end, may come back.
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                return Err(Failure::Failed(why_not(&args.control, &error)));
             }
-            Err(Failure::Problems(errors))
+            Err(_) => {}
         }
+        std::thread::sleep(LOOK);
     }
 }
 
-fn put(store: &ConfigStore, text: Zeroizing<String>) -> Result<(), Failure> {
-    let version = store.put(text).map_err(|error| failed(&error))?;
-    println!("version {version}; the gateways use it when they have checked it (`convoy show events`)");
-    Ok(())
+/// Whether it leads a group, or need not.
+fn leads(snapshot: &Snapshot) -> bool {
+    snapshot.cluster.as_ref().is_none_or(|cluster| cluster.groups.iter().any(|group| group.is_led))
 }
 
-/// A version, or the latest one.
-fn version_of(store: &ConfigStore, version: Option<u64>) -> Result<SharedText, Failure> {
-    let found = match version {
-        None => store.current().map_err(|error| failed(&error))?.map(|(text, _)| text),
-        Some(number) => {
-            let all = store.versions().map_err(|error| failed(&error))?;
-            all.into_iter().find(|version| version.version == number)
-        }
-    };
-    let what = || match version {
-        None => "the cluster shares no configuration yet; `convoy cluster put FILE` puts one".to_owned(),
-        Some(number) => format!("there is no version {number}; `convoy cluster history` lists them"),
-    };
-    found.ok_or_else(|| Failure::Failed(what()))
+#[cfg(test)]
+mod tests {
+    use convoy_gateway::snapshot::{ClusterRow, GroupRow};
+
+    use super::*;
+
+    #[test]
+    fn a_gateway_leads_if_it_leads_a_group_or_is_in_no_cluster() {
+        let alone = Snapshot::default();
+        assert!(leads(&alone));
+        let with = |groups| Snapshot {
+            cluster: Some(ClusterRow { groups, ..ClusterRow::default() }),
+            ..Snapshot::default()
+        };
+        assert!(!leads(&with(Vec::new())));
+        assert!(!leads(&with(vec![GroupRow::default()])));
+        assert!(leads(&with(vec![GroupRow { is_led: true, ..GroupRow::default() }])));
+    }
 }

@@ -15,6 +15,7 @@ mod keys;
 mod marks;
 mod member;
 mod orders;
+mod record;
 pub mod seal;
 #[cfg(test)]
 mod simulation;
@@ -25,5 +26,6 @@ pub use keys::Keys;
 pub use marks::{Marks, SaId, Span};
 pub use member::{CallId, GroupConfig, Input, Member, MemberConfig, Output, Replay};
 pub use orders::{Event, Order, Report, Taken};
+pub use record::Record;
 pub use status::{ClusterStatus, GroupStatus, LedStatus, MemberStatus};
 pub use store::{Answer, Call, Change, Guard, KeyValue, LeaseId, Revision};

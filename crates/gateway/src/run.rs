@@ -243,7 +243,10 @@ impl Gateway {
             state.keep(handles.clone(), events.notify())?;
         }
         if let Some(charon) = &mut charon {
-            charon.join(handles.clone(), &config, clock.clone(), events.clone()).map_err(RunError::Charon)?;
+            let share = cluster.as_ref().and_then(Cluster::share);
+            charon
+                .join(handles.clone(), &config, clock.clone(), (events.clone(), share))
+                .map_err(RunError::Charon)?;
         }
         let inner_mtu = inner_mtu(&config);
         let began_with_static_keys = config.has_static_keys();

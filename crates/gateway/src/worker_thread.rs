@@ -2,6 +2,7 @@
 //! with nothing lost.
 
 mod peers;
+mod shared;
 mod telling;
 
 use std::borrow::Cow;
@@ -19,15 +20,15 @@ use convoy_dataplane::worker::Worker;
 use convoy_engine::{EngineDescription, wipe_stack};
 use convoy_ike::state::ChildName;
 use convoy_ipsec::{
-    PolicyChange, SaConfig, SaCursor, SaDirection, SaEnds, SaNumber, SaView, Tables, TunnelId,
+    PolicyChange, SaConfig, SaCursor, SaDirection, SaEnds, SaIndex, SaNumber, SaView, Tables, TunnelId,
 };
 use convoy_port::{PortError, Prefix};
 
-use crate::assemble::{self, Installed};
+use crate::assemble::{self, Installed, Pair};
 use crate::config::{Config, TunnelConfig};
 use crate::events::Events;
 use crate::snapshot::Snapshot;
-use crate::state::{self, Beginnings, Limits, Report, Reporter};
+use crate::state::{self, Beginning, Beginnings, Limits, Report, Reporter};
 use crate::survey::{STEP, SaNote, Survey, Surveyed};
 
 /// Time limit of packets in flight when the gateway stops.
@@ -125,6 +126,8 @@ pub(crate) struct WorkerThread {
     survey: Option<Survey>,
     /// The channel to the keeper of the state file, if there is one.
     reporter: Option<Reporter>,
+    /// A key daemon's SAs that other gateways of the cluster may go on with, each with its numbers.
+    shared: HashMap<SaIndex, Pair>,
 }
 
 impl WorkerThread {
@@ -150,6 +153,7 @@ impl WorkerThread {
             climbs: Vec::new(),
             survey: None,
             reporter: None,
+            shared: HashMap::new(),
         };
         thread.take_spis();
         thread
@@ -220,7 +224,7 @@ impl WorkerThread {
     /// Reports to the keeper of the state file that it sends nothing more.
     pub(crate) fn report_end(&self) {
         if let Some(reporter) = &self.reporter {
-            reporter.end(&self.installed, self.tables());
+            reporter.end(self.pairs(), self.tables());
         }
     }
 
@@ -231,19 +235,20 @@ impl WorkerThread {
                 reporter.hurry();
             }
             let pipeline = self.worker.pipeline();
-            reporter.look(pipeline.clock().now_ns(), &mut self.installed, &pipeline.ipsec().tables);
+            let pairs = shared::all(&mut self.installed, &mut self.shared);
+            reporter.look(pipeline.clock().now_ns(), pairs, &pipeline.ipsec().tables);
         }
     }
 
     /// How far its SAs with static keys have come.
     pub(crate) fn numbers(&self) -> Report {
-        state::report(&self.installed, self.tables())
+        state::report(self.pairs(), self.tables())
     }
 
     /// Lets SAs with static keys go on up to these numbers.
     pub(crate) fn extend_numbers(&mut self, granted: &HashMap<u64, Limits>) {
         let tables = &mut self.worker.pipeline_mut().ipsec_mut().tables;
-        state::extend(&mut self.installed, tables, granted);
+        state::extend(shared::all(&mut self.installed, &mut self.shared), tables, granted);
         self.worker.pipeline_mut().ipsec_mut().inbound.retry_held();
     }
 
@@ -342,7 +347,7 @@ impl WorkerThread {
         LetGo { tunnels: gone.len(), spent }
     }
 
-    /// Stops protecting the tunnels of a group, lets their packets leave, and removes their SAs;
+    /// Stops protecting the tunnels of a group, and charon's, which are of the only one; lets their packets leave, and removes their SAs;
     /// returns how far these have come.
     pub(crate) fn stand_by(&mut self, group: &str) -> Report {
         self.update_totals();
@@ -358,9 +363,12 @@ impl WorkerThread {
                 break;
             }
         }
-        let report = state::report(&gone, self.tables());
+        let shared = std::mem::take(&mut self.shared);
+        let pairs = gone.iter().flat_map(|tunnel| &tunnel.pairs).chain(shared.values());
+        let report = state::report(pairs.clone(), self.tables());
+        let sas: Vec<SaIndex> = pairs.flat_map(|pair| pair.sas.iter().copied()).collect();
         let pipeline = self.worker.pipeline_mut();
-        gone.iter().flat_map(Installed::sas).for_each(|sa| pipeline.retire(sa));
+        sas.into_iter().for_each(|sa| pipeline.retire(sa));
         self.let_retire();
         report
     }
@@ -464,13 +472,21 @@ impl WorkerThread {
         self.worker.pipeline_mut().ipsec_mut().tables.set_own_sas(tunnel, are_wanted);
     }
 
-    /// Installs a key daemon's SA, of a tunnel that this worker serves or has a resource of.
+    /// Installs a key daemon's SA, of a tunnel that this worker serves or has a resource of. With a
+    /// beginning, its numbers are reported.
     ///
     /// # Errors
     /// Why it was refused; it is installed nowhere then.
-    pub(crate) fn install(&mut self, sa: &SaConfig) -> Result<SaNumber, InstallError> {
+    pub(crate) fn install(
+        &mut self,
+        sa: &SaConfig,
+        beginning: Option<&Beginning>,
+    ) -> Result<SaNumber, InstallError> {
         let done = self.install_sa(sa);
         wipe_stack();
+        if let (Ok(number), Some(beginning)) = (&done, beginning) {
+            self.share(number.index, beginning);
+        }
         done
     }
 
@@ -507,6 +523,7 @@ impl WorkerThread {
     pub(crate) fn retire(&mut self, sa: SaNumber) {
         let pipeline = self.worker.pipeline_mut();
         if let Some(sa) = pipeline.ipsec().tables.place(sa) {
+            self.shared.remove(&sa);
             pipeline.retire(sa);
         }
     }

@@ -7,6 +7,7 @@ use super::config::{MemberConfig, Replay};
 use crate::keys::{Keys, Part};
 use crate::marks::{Marks, Reserve, SaId};
 use crate::orders::{Event, Order, Taken};
+use crate::record::Record;
 use crate::status::LedStatus;
 use crate::store::{KeyValue, LeaseId, Revision};
 
@@ -32,7 +33,7 @@ pub(super) enum Phase {
 #[derive(Debug)]
 struct Sa {
     /// Its record, if the store must get it.
-    record: Option<Vec<u8>>,
+    record: Option<Record>,
     wanted: Marks,
     /// The marks in the store, as far as it has answered.
     written: Marks,
@@ -66,7 +67,7 @@ pub(super) struct Batch(Vec<Item>);
 #[derive(Debug)]
 struct Item {
     sa: SaId,
-    record: Option<Vec<u8>>,
+    record: Option<Record>,
     /// `None` if the SA is removed.
     marks: Option<Marks>,
 }
@@ -93,7 +94,7 @@ impl Leader {
         let (mut records, mut marks) = (BTreeMap::new(), BTreeMap::new());
         for KeyValue { key, value, .. } in read {
             match keys.part(group, &key) {
-                Some(Part::Record(sa)) => _ = records.insert(sa, value),
+                Some(Part::Record(sa)) => _ = records.insert(sa, Record::from(value)),
                 Some(Part::Marks(sa)) => _ = Marks::decode(&value).map(|value| marks.insert(sa, value)),
                 None => {}
             }
@@ -105,7 +106,7 @@ impl Leader {
         (taken, unreadable)
     }
 
-    fn take(&mut self, sa: SaId, record: Vec<u8>, marks: Marks, config: &MemberConfig, now_ns: u64) -> Taken {
+    fn take(&mut self, sa: SaId, record: Record, marks: Marks, config: &MemberConfig, now_ns: u64) -> Taken {
         let accepted = match self.replay {
             Replay::Strict => marks.ceiling,
             Replay::Checkpoint => marks.received,
@@ -157,7 +158,7 @@ impl Leader {
         }
     }
 
-    fn put(&mut self, id: SaId, record: Vec<u8>, marks: Marks, now_ns: u64) {
+    fn put(&mut self, id: SaId, record: Record, marks: Marks, now_ns: u64) {
         if let Some(known) = self.sas.get_mut(&id).filter(|known| !known.is_removed) {
             known.record = Some(record);
             return self.enqueue(id);
@@ -220,7 +221,7 @@ impl Leader {
             (sa.is_queued, sa.is_in_flight) = (false, true);
             let (record, marks) = (sa.record.take(), (!sa.is_removed).then_some(sa.wanted));
             changes.add(group, keys, id, record.as_deref(), marks);
-            bytes += record.as_ref().map_or(0, Vec::len);
+            bytes += record.as_ref().map_or(0, |record| record.len());
             items.push(Item { sa: id, record, marks });
         }
         if items.is_empty() {
@@ -272,7 +273,7 @@ fn slack(before: u32, waiting: usize) -> u32 {
 }
 
 impl Sa {
-    fn new(record: Option<Vec<u8>>, wanted: Marks, written: Marks) -> Self {
+    fn new(record: Option<Record>, wanted: Marks, written: Marks) -> Self {
         let (outbound, inbound) = (Reserve::new(0, 0), Reserve::new(0, 0));
         let (is_removed, is_queued, is_in_flight) = (false, false, false);
         let used = Marks { sent: written.sent, received: written.received, ceiling: 0 };

@@ -13,6 +13,7 @@ use convoy_cluster::{
     Replay, Span,
 };
 use nix::sys::signal::SigSet;
+use zeroize::Zeroize;
 
 use super::line::monotonic_ns;
 use super::messages::{self, Begin, FromAgent, ToAgent};
@@ -244,7 +245,9 @@ impl Agent {
     fn sealed(&self, request: Call) -> Call {
         let Call::Transact { guard, deletes, mut puts, read } = request else { return request };
         for (key, value, _) in puts.iter_mut().filter(|(key, ..)| key.starts_with(&self.sealed)) {
-            *value = self.key.seal(key, value);
+            let sealed = self.key.seal(key, value);
+            value.zeroize();
+            *value = sealed;
         }
         Call::Transact { guard, deletes, puts, read }
     }

@@ -49,6 +49,15 @@ impl Generations {
         groups.by_generation.extend(with_group);
     }
 
+    /// Removes an SA from a group that is led.
+    pub(super) fn remove(&self, group: &str, generation: u64) {
+        let mut groups = self.lock();
+        let removed = groups.by_generation.remove(&generation);
+        if let (Some((_, sa)), Some(term)) = (removed, groups.terms.get_mut(group)) {
+            term.by_sa.remove(&sa);
+        }
+    }
+
     /// Begins a group's term.
     pub(super) fn begin(&self, group: &str, number: u64, generations: HashMap<u64, SaId>) {
         {

@@ -258,6 +258,9 @@ impl Follower {
         for event in told {
             self.line.report(self.generations.report(group, event));
         }
+        if let Some(charon) = &self.place.charon {
+            charon.open();
+        }
     }
 
     fn step_down(&self, group: &str) {

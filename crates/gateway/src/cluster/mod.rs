@@ -11,6 +11,7 @@
 mod agent;
 mod agent_config;
 mod config_store;
+mod group_line;
 mod led;
 mod line;
 mod messages;
@@ -34,9 +35,11 @@ use zeroize::Zeroizing;
 pub use agent::serve;
 pub use config_store::ConfigStore;
 pub use convoy_port::service::ServiceAddress;
+pub(crate) use group_line::GroupLine;
 pub use led::{Led, Stopped};
 pub(crate) use pairs::{Lead, Pairs};
 
+use crate::charon::{Door, Share};
 use crate::companion;
 use crate::config::{ClusterConfig, ClusterTls, ReplayAfterTakeover, SharedConfig};
 use crate::events::Events;
@@ -232,6 +235,18 @@ impl Cluster {
         self.config.replay == ReplayAfterTakeover::Strict
     }
 
+    /// The line for a group's SAs that come and go.
+    fn line_of(&self, group: &str) -> GroupLine {
+        let (generations, line) = (Arc::clone(&self.generations), Arc::clone(&self.line));
+        GroupLine { group: group.to_owned(), generations, line }
+    }
+
+    /// What charon's SAs need of it; they are of its only group.
+    pub(crate) fn share(&self) -> Option<Share> {
+        let group = self.config.groups.first()?;
+        Some(Share::new(self.line_of(&group.name), self.is_strict()))
+    }
+
     /// A group that is led has these pairs, too.
     pub(crate) fn add(&self, group: &str, generations: HashMap<u64, SaId>, told: Vec<Event>) {
         self.generations.add(group, generations);
@@ -268,6 +283,8 @@ pub(crate) struct Place {
     /// Reads the configuration, with the part that the cluster shares.
     pub(crate) load: Load,
     pub(crate) shared: SharedConfig,
+    /// Opened when a term has begun.
+    pub(crate) charon: Option<Door>,
 }
 
 /// What joining a cluster needs, beside the configuration.

@@ -95,6 +95,7 @@ impl Pairs {
             received: 0,
         };
         let record = serde_json::to_vec(&Record { iv_start: clock_ns }).expect("numbers are written");
+        let record = convoy_cluster::Record::from(record);
         let (sent, accepted) = (marks.sent, if is_strict { marks.ceiling } else { 0 });
         self.known.insert(sa, Taken { sa, record: record.clone(), sent, accepted });
         lead.told.push(Event::Put { sa, record, marks });

@@ -116,8 +116,8 @@ pub(super) fn cluster(c: &mut Checker<'_>, file: &File) -> Option<ClusterConfig>
     let has_tunnels = c.one_of(table.tunnels.as_ref(), "cluster.tunnels", &places);
     let lease_s = c.in_range(table.lease_s.as_ref(), "cluster.lease_s", 2, LEASE_S);
     let priority = c.in_range(table.priority.as_ref(), "cluster.priority", 100, PRIORITY);
-    static_keys_alone(c, file);
     let groups = groups(c, file, table);
+    one_group_with_charon(c, file, groups.len());
     let most_s = if groups.len() > 1 { 10 } else { 0 };
     let rebalance_s =
         c.in_range(table.rebalance_s.as_ref(), "cluster.rebalance_s", most_s, (0, LONGEST_REBALANCE_S));
@@ -150,10 +150,10 @@ pub(super) fn tunnels_are_elsewhere(c: &mut Checker<'_>, file: &File, shared: Op
     }
 }
 
-/// SAs that charon negotiates are not shared yet.
-fn static_keys_alone(c: &mut Checker<'_>, file: &File) {
-    if let Some(charon) = &file.gateway.charon {
-        let what = "a cluster shares only tunnels with static keys so far; remove charon, or [cluster]";
+/// charon has one state of IKE for all its tunnels: it runs beside the gateway that leads all its tunnels.
+fn one_group_with_charon(c: &mut Checker<'_>, file: &File, groups: usize) {
+    if let Some(charon) = file.gateway.charon.as_ref().filter(|_| groups > 1) {
+        let what = "charon's tunnels are of one group; remove charon, or all [[group]] but one";
         c.add(&charon.span(), "gateway.charon", what);
     }
 }
@@ -319,8 +319,15 @@ mod tests {
         let text = errors(&GOOD.replace("ca = \"/a\"\n", "").replace("secret = \"/d\"", "secret = \"d\""));
         assert!(text.contains("cluster.ca: it is missing"), "{text}");
         assert!(text.contains("not an absolute path"), "{text}");
-        let text = errors(&format!("{GOOD}[gateway]\ncharon = \"/run/c.sock\"\n"));
-        assert!(text.contains("only tunnels with static keys"), "{text}");
+    }
+
+    #[test]
+    fn charon_is_for_a_cluster_with_one_group() {
+        let charon = "[gateway]\ncharon = \"/run/c.sock\"\n";
+        let config = Config::parse("a.toml", &format!("{GOOD}{charon}")).expect("good");
+        assert!(config.charon.is_some() && config.cluster.is_some());
+        let text = errors(&format!("{charon}{}", with_groups()));
+        assert!(text.contains("gateway.charon: charon's tunnels are of one group"), "{text}");
     }
 
     #[test]

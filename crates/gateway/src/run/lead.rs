@@ -6,8 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use convoy_cluster::Taken;
 use convoy_dataplane::fence::FenceHold;
+use convoy_ike::protocol::SaRecord;
 
 use super::{Gateway, Load, Order, RunError};
+use crate::charon::Charon;
 use crate::cluster::{Cluster, Lead, Led, Pairs, Place, Stopped};
 use crate::config::{SharedConfig, TunnelConfig};
 use crate::events::What;
@@ -31,13 +33,16 @@ impl Gateway {
             events: self.events.clone(),
             load,
             shared,
+            charon: self.charon.as_ref().map(Charon::door),
         };
         Ok(cluster.join(place)?)
     }
 
     /// Installs a group's tunnels behind what their SAs have used at other gateways.
     pub(super) fn lead(&mut self, group: &str, taken: &[Taken]) -> Led {
-        self.led.insert(group.to_owned(), Pairs::new(taken));
+        let (of_charon, taken): (Vec<_>, Vec<_>) =
+            taken.iter().cloned().partition(|taken| SaRecord::is_one(&taken.record));
+        self.led.insert(group.to_owned(), Pairs::new(&taken));
         let of_group = |tunnel: &&TunnelConfig| tunnel.group == group;
         let lead = self.begin_pairs(group, of_group, false);
         let beginnings = Arc::new(Beginnings::Noted(lead.beginnings));
@@ -49,11 +54,20 @@ impl Gateway {
         self.name_peers().into_iter().for_each(|warning| self.events.warn(warning));
         let tunnels = self.config.tunnels.iter().filter(of_group).count();
         let new = lead.new;
+        let (mut generations, mut told) = (lead.generations, lead.told);
+        let mut of_charons = String::new();
+        if let Some(charon) = &self.charon {
+            let restored = charon.lead(&of_charon);
+            of_charons = format!(", SAs of charon's: {}", restored.count);
+            restored.warnings.into_iter().for_each(|warning| self.events.warn(warning));
+            generations.extend(restored.generations);
+            told.extend(restored.told);
+        }
         let message = format!(
-            "this gateway leads group {group} of the cluster: tunnels: {tunnels}, SA pairs new to it: {new}"
+            "this gateway leads group {group} of the cluster: tunnels: {tunnels}, SA pairs new to it: {new}{of_charons}"
         );
         self.events.tell(What::Leads { group: group.to_owned(), tunnels, new }, message);
-        Led { generations: lead.generations, told: lead.told }
+        Led { generations, told }
     }
 
     /// The beginnings of tunnels of a group that is led; `is_late` if the group has begun before.
@@ -95,6 +109,9 @@ impl Gateway {
     pub(super) fn stand_by(&mut self, group: &str) -> Stopped {
         if self.led.remove(group).is_none() {
             return Stopped::new();
+        }
+        if let Some(charon) = &self.charon {
+            charon.stand_by();
         }
         let late: Arc<Mutex<Option<FenceHold>>> = Arc::default();
         let (name, until_done) = (group.to_owned(), Arc::clone(&late));

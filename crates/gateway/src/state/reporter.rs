@@ -142,7 +142,12 @@ impl Reporter {
     }
 
     /// Reports what is due: half-used reserves at once, all other changes at intervals.
-    pub(crate) fn look(&mut self, now_ns: u64, installed: &mut [Installed], tables: &Tables) {
+    pub(crate) fn look<'a>(
+        &mut self,
+        now_ns: u64,
+        pairs: impl Iterator<Item = &'a mut Pair>,
+        tables: &Tables,
+    ) {
         if now_ns < self.next_look_ns {
             return;
         }
@@ -153,13 +158,14 @@ impl Reporter {
             self.next_report_ns = now_ns + self.interval_ns;
         }
         let mut all = Vec::new();
-        for pair in installed.iter_mut().flat_map(|tunnel| &mut tunnel.pairs) {
+        for pair in pairs {
             let Some(mut numbers) = pair.numbers else { continue };
             let progress = numbers.progress(pair, tables);
             let is_short =
                 numbers.sending.is_short(progress.sent) || numbers.receiving.is_short(progress.received);
             let asks = is_short && (is_hurried || !numbers.has_asked);
-            if asks || is_due && progress != numbers.told {
+            // Who is still short asks again: what it asked may have been lost.
+            if asks || is_due && (is_short || progress != numbers.told) {
                 numbers.has_asked |= asks;
                 numbers.told = progress;
                 pair.numbers = Some(numbers);
@@ -172,8 +178,8 @@ impl Reporter {
     }
 
     /// Reports that nothing more will be sent, so that the next start goes on right behind it.
-    pub(crate) fn end(&self, installed: &[Installed], tables: &Tables) {
-        self.send(Report { is_last: true, ..report(installed, tables) });
+    pub(crate) fn end<'a>(&self, pairs: impl Iterator<Item = &'a Pair>, tables: &Tables) {
+        self.send(Report { is_last: true, ..report(pairs, tables) });
     }
 
     fn send(&self, report: Report) {
@@ -183,8 +189,7 @@ impl Reporter {
 }
 
 /// How far all SAs have come.
-pub(crate) fn report(installed: &[Installed], tables: &Tables) -> Report {
-    let pairs = installed.iter().flat_map(|tunnel| &tunnel.pairs);
+pub(crate) fn report<'a>(pairs: impl Iterator<Item = &'a Pair>, tables: &Tables) -> Report {
     let kept = pairs.filter_map(|pair| Some((pair, pair.numbers?)));
     let progress = kept.map(|(pair, numbers)| numbers.progress(pair, tables)).collect();
     Report { worker: tables.worker().into(), progress, is_last: false }
@@ -220,8 +225,12 @@ impl Limits {
 
 /// Lets SAs go on up to these limits, by the generations of their beginnings. Removed ones are
 /// ignored.
-pub(crate) fn extend(installed: &mut [Installed], tables: &mut Tables, granted: &HashMap<u64, Limits>) {
-    for pair in installed.iter_mut().flat_map(|tunnel| &mut tunnel.pairs) {
+pub(crate) fn extend<'a>(
+    pairs: impl Iterator<Item = &'a mut Pair>,
+    tables: &mut Tables,
+    granted: &HashMap<u64, Limits>,
+) {
+    for pair in pairs {
         let Some(numbers) = pair.numbers.as_mut() else { continue };
         let Some(limits) = granted.get(&numbers.kept.generation) else { continue };
         for sa in &pair.sas {
