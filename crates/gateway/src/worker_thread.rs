@@ -191,6 +191,8 @@ impl WorkerThread {
             if has_more {
                 // There are more commands than there was time for.
             } else if !is_surveying && (!moved || self.worker.is_at_rest()) {
+                // Before it sleeps: nothing else might wake it until they are given up.
+                self.ask_for_held();
                 self.worker.idle();
             } else if !rounds.is_multiple_of(ROUNDS) {
                 continue;
@@ -218,6 +220,7 @@ impl WorkerThread {
     pub(crate) fn look_around(&mut self, events: &Events) {
         self.tell_events(events);
         self.watch_drops();
+        self.ask_for_held();
         self.report_numbers();
     }
 
@@ -228,12 +231,19 @@ impl WorkerThread {
         }
     }
 
+    /// Asks for more numbers at once if packets have begun to wait for them.
+    fn ask_for_held(&mut self) {
+        if !self.worker.pipeline_mut().ipsec_mut().inbound.has_held_more() {
+            return;
+        }
+        if let Some(reporter) = &mut self.reporter {
+            reporter.hurry();
+        }
+        self.report_numbers();
+    }
+
     fn report_numbers(&mut self) {
         if let Some(reporter) = &mut self.reporter {
-            // Packets that wait are given up soon.
-            if self.worker.pipeline_mut().ipsec_mut().inbound.has_held_more() {
-                reporter.hurry();
-            }
             let pipeline = self.worker.pipeline();
             let pairs = shared::all(&mut self.installed, &mut self.shared);
             reporter.look(pipeline.clock().now_ns(), pairs, &pipeline.ipsec().tables);
@@ -275,6 +285,7 @@ impl WorkerThread {
                 std::thread::sleep(Duration::from_micros(50));
             }
         }
+        self.worker.pipeline_mut().give_up_held();
         Ok(())
     }
 
@@ -368,6 +379,8 @@ impl WorkerThread {
         let report = state::report(pairs.clone(), self.tables());
         let sas: Vec<SaIndex> = pairs.flat_map(|pair| pair.sas.iter().copied()).collect();
         let pipeline = self.worker.pipeline_mut();
+        // While their SAs are there, which count them.
+        pipeline.give_up_held();
         sas.into_iter().for_each(|sa| pipeline.retire(sa));
         self.let_retire();
         report
@@ -594,3 +607,6 @@ impl Surveyed for WorkerThread {
         Snapshot::of_all_but_lists(&self.worker, self.started)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -116,7 +116,7 @@ impl Leader {
             ceiling: self.ceiling(accepted.saturating_add(config.inbound.first)),
             received: accepted,
         };
-        let (outbound, inbound) = (Reserve::new(marks.sent, now_ns), Reserve::new(accepted, now_ns));
+        let (outbound, inbound) = (Reserve::new(marks.sent, now_ns), Reserve::of_peer(accepted, now_ns));
         self.insert(sa, Sa { outbound, inbound, ..Sa::new(None, wanted, marks) });
         Taken { sa, record, sent: marks.sent, accepted }
     }
@@ -165,7 +165,7 @@ impl Leader {
         }
         let wanted = Marks { ceiling: self.ceiling(marks.ceiling), ..marks };
         let is_queued = self.sas.get(&id).is_some_and(|old| old.is_queued);
-        let (outbound, inbound) = (Reserve::new(0, now_ns), Reserve::new(marks.received, now_ns));
+        let (outbound, inbound) = (Reserve::new(0, now_ns), Reserve::of_peer(marks.received, now_ns));
         self.insert(
             id,
             Sa { outbound, inbound, is_queued, ..Sa::new(Some(record), wanted, Marks::default()) },

@@ -119,7 +119,7 @@ impl Inbound {
             if reason == DropReason::InboundUnreserved {
                 tables.note_unreserved(id, context.sequence);
                 let packet = CryptoPacket { frame, job, status, sa: index, direction, class, context };
-                let Some(packet) = self.held.keep(now_ns, packet) else { return };
+                let Some(packet) = self.held.keep(now_ns, packet, pool) else { return };
                 frame = packet.frame;
             }
             return tables.drop_frame(pool, frame, Some(index), reason);

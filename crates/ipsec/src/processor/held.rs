@@ -11,8 +11,8 @@ use crate::drops::DropReason;
 use crate::job::CryptoPacket;
 use crate::sa_id::InboundId;
 
-/// Packets that may wait, at most: each has a frame of the worker's.
-const MOST: usize = 1024;
+/// Packets that may wait, at most: they bound the time in which all are tried again.
+const MOST: usize = 512;
 /// The longest time that a packet waits, in ns: the store of a cluster answers within some
 /// milliseconds, and later the packet would help nobody.
 const LONGEST_NS: u64 = 100_000_000;
@@ -38,16 +38,38 @@ impl Held {
         self.due_ns
     }
 
-    /// Keeps a packet, or returns it if there is no room.
+    /// Keeps a packet, or returns it if there is no room: as long as more than half of the worker's
+    /// frames of its size are free, since without frames nothing is received.
     #[cold]
-    pub(super) fn keep(&mut self, since_ns: u64, packet: CryptoPacket) -> Option<CryptoPacket> {
-        if self.packets.len() >= MOST {
+    pub(super) fn keep(
+        &mut self,
+        since_ns: u64,
+        packet: CryptoPacket,
+        pool: &FramePool,
+    ) -> Option<CryptoPacket> {
+        let size = packet.frame.size();
+        if self.packets.len() >= MOST || !pool.has_more_than(size, pool.total(size) / 2) {
             return Some(packet);
         }
-        self.packets.push_back((since_ns, packet));
-        self.due_ns = self.due_ns.min(since_ns.saturating_add(LONGEST_NS));
+        self.put_back(since_ns, packet);
         self.is_news = true;
         None
+    }
+
+    /// Keeps a packet that has waited already.
+    fn put_back(&mut self, since_ns: u64, packet: CryptoPacket) {
+        self.packets.push_back((since_ns, packet));
+        self.due_ns = self.due_ns.min(since_ns.saturating_add(LONGEST_NS));
+    }
+}
+
+impl Tables {
+    /// An authentic number above those reserved has come.
+    #[cold]
+    pub(super) fn note_unreserved(&mut self, id: InboundId, sequence: u64) {
+        if let Some(cold) = self.sad.inbound.cold_mut(id.0) {
+            cold.highest_unreserved = cold.highest_unreserved.max(sequence);
+        }
     }
 }
 
@@ -98,8 +120,17 @@ impl Inbound {
             } else if now_ns.saturating_sub(since_ns) >= LONGEST_NS {
                 tables.drop_frame(pool, packet.frame, Some(packet.sa), DropReason::InboundUnreserved);
             } else {
-                self.held.keep(since_ns, packet);
+                self.held.put_back(since_ns, packet);
+                // What was granted did not reach it.
+                self.held.is_news = true;
             }
+        }
+    }
+
+    /// Drops all packets that wait: no more numbers will be reserved.
+    pub fn give_up_held(&mut self, tables: &mut Tables, pool: &mut FramePool) {
+        for (_, packet) in std::mem::take(&mut self.held).packets {
+            tables.drop_frame(pool, packet.frame, Some(packet.sa), DropReason::InboundUnreserved);
         }
     }
 }

@@ -26,7 +26,8 @@ impl Gateway {
 fn gateway(packets: usize) -> (Vec<Vec<u8>>, Gateway, SaIndex) {
     let link = Link::default();
     let inner: Vec<Vec<u8>> = (0..packets).map(|more| link.packet(false, 100 + more)).collect();
-    let sent = link.gateway(0).send(&inner);
+    let mut a = link.gateway(0);
+    let sent = inner.chunks(50).flat_map(|burst| a.send(burst)).collect();
     let mut b = Gateway::new(IpsecConfig::default());
     let index = b.install(SaConfig { sequence_reserved: 2, ..link.sa(1, SaDirection::Inbound) });
     b.ipsec.set_policies(link.policies(1));
@@ -90,5 +91,45 @@ fn a_packet_whose_sa_is_gone_is_dropped() {
     b.now_ns += LONGEST_NS;
     assert!(b.try_held().is_empty());
     assert_eq!(b.drops(DropReason::UnknownSpi), 1);
+    b.assert_no_leak();
+}
+
+#[test]
+fn no_more_packets_wait_than_there_is_room_for() {
+    let (sent, mut b, index) = gateway(600);
+    b.pool = FramePool::new(2_000, 0);
+    for burst in sent.chunks(50) {
+        b.receive(burst);
+    }
+    assert_eq!(b.sa_drops(index, DropReason::InboundUnreserved), 600 - 2 - 512);
+    b.grant(index, 600);
+    assert_eq!(b.try_held().len(), 512);
+    assert_eq!(b.pool.available(FrameSize::Small), 2_000);
+}
+
+#[test]
+fn packets_that_wait_leave_half_of_the_frames_free() {
+    let (sent, mut b, index) = gateway(150);
+    for burst in sent.chunks(10) {
+        b.receive(burst);
+    }
+    let free = b.pool.available(FrameSize::Small);
+    assert!(free >= FRAMES[0] / 2 && free < FRAMES[0] / 2 + 10, "{free}");
+    let dropped = b.sa_drops(index, DropReason::InboundUnreserved) as usize;
+    assert_eq!(dropped, 150 - 2 - (FRAMES[0] - free));
+    b.now_ns += LONGEST_NS;
+    assert!(b.try_held().is_empty());
+    b.assert_no_leak();
+}
+
+#[test]
+fn packets_that_wait_are_counted_when_no_more_numbers_will_be_reserved() {
+    let (sent, mut b, index) = gateway(5);
+    b.receive(&sent);
+    let Ipsec { inbound, tables, .. } = &mut b.ipsec;
+    inbound.give_up_held(tables, &mut b.pool);
+    assert_eq!(b.sa_drops(index, DropReason::InboundUnreserved), 3);
+    assert_eq!(b.ipsec.inbound.payloads_due_ns(), u64::MAX);
+    assert!(!b.ipsec.inbound.has_held_more());
     b.assert_no_leak();
 }
