@@ -2,6 +2,7 @@
 
 use convoy_dataplane::clock::VirtualTime;
 use convoy_dataplane::pipeline::PipelineResources;
+use convoy_ipsec::DropReason;
 use convoy_packet::{Frame, FrameSize, IpHeader};
 use convoy_port::Port;
 use convoy_port::memory::{Memory, link};
