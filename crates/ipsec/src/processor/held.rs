@@ -73,16 +73,6 @@ impl Tables {
     }
 }
 
-impl Tables {
-    /// An authentic number above those reserved has come.
-    #[cold]
-    pub(super) fn note_unreserved(&mut self, id: InboundId, sequence: u64) {
-        if let Some(cold) = self.sad.inbound.cold_mut(id.0) {
-            cold.highest_unreserved = cold.highest_unreserved.max(sequence);
-        }
-    }
-}
-
 impl Inbound {
     /// Whether packets have begun to wait for numbers to be reserved since the last call.
     #[inline]
