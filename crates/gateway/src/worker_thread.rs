@@ -358,8 +358,8 @@ impl WorkerThread {
         LetGo { tunnels: gone.len(), spent }
     }
 
-    /// Stops protecting the tunnels of a group, and charon's, which are of the only one; lets their packets leave, and removes their SAs;
-    /// returns how far these have come.
+    /// Stops protecting the tunnels of a group, lets their packets leave, and removes their SAs as
+    /// well as charon's, whose tunnels are of the only group; returns how far these have come.
     pub(crate) fn stand_by(&mut self, group: &str) -> Report {
         self.update_totals();
         let (gone, others): (Vec<_>, Vec<_>) =

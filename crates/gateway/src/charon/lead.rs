@@ -74,8 +74,9 @@ impl Charon {
     }
 
     /// Disconnects charon and forgets what it has installed. Its policies are removed from the
-    /// workers; its SAs are removed by [`WorkerThread::stand_by`](crate::worker_thread::WorkerThread::stand_by),
-    /// which says how far they have come.
+    /// workers; its SAs are removed by the workers' own
+    /// [`stand_by`](crate::worker_thread::WorkerThread::stand_by), which says how far they have
+    /// come.
     pub(crate) fn stand_by(&self) {
         if let Some(server) = &self.server {
             server.outlet().stand_by();

@@ -150,7 +150,7 @@ pub(super) fn tunnels_are_elsewhere(c: &mut Checker<'_>, file: &File, shared: Op
     }
 }
 
-/// charon has one state of IKE for all its tunnels: it runs beside the gateway that leads all its tunnels.
+/// charon has one state of IKE for all its tunnels: it runs beside the gateway that leads them all.
 fn one_group_with_charon(c: &mut Checker<'_>, file: &File, groups: usize) {
     if let Some(charon) = file.gateway.charon.as_ref().filter(|_| groups > 1) {
         let what = "charon's tunnels are of one group; remove charon, or all [[group]] but one";
