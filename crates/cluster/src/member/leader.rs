@@ -58,6 +58,8 @@ pub(super) struct Leader {
     queue: VecDeque<SaId>,
     /// How much longer inbound reserves are than they should be, as the store does not keep up.
     slack: u32,
+    /// Whether the marks with which the term began are not all written yet.
+    is_settling: bool,
 }
 
 /// What a transaction writes.
@@ -81,7 +83,16 @@ pub(super) struct Changes {
 
 impl Leader {
     pub(super) fn new(term: Revision, modified: Revision, replay: Replay, phase: Phase) -> Self {
-        Self { term, modified, phase, replay, sas: BTreeMap::new(), queue: VecDeque::new(), slack: 1 }
+        Self {
+            term,
+            modified,
+            phase,
+            replay,
+            sas: BTreeMap::new(),
+            queue: VecDeque::new(),
+            slack: 1,
+            is_settling: true,
+        }
     }
 
     /// Begins with what the store has of a group: how, and how many SAs are unreadable.
@@ -227,7 +238,11 @@ impl Leader {
         if items.is_empty() {
             return None;
         }
-        self.slack = slack(self.slack, self.queue.len());
+        self.is_settling &= !self.queue.is_empty();
+        // All SAs wait when a term begins, whatever their rates.
+        if !self.is_settling {
+            self.slack = slack(self.slack, self.queue.len());
+        }
         Some((Batch(items), changes))
     }
 
