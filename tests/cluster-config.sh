@@ -55,7 +55,7 @@ wait_for "the leader has not installed it" installed 1 4
 # What is wrong is refused where it is put, with its place.
 sed 's/10\.3\.0\.0/10.3.0/' "$work/second.toml" >"$work/bad.toml"
 ! cluster put "$work/bad.toml" 2>"$work/refused" || fail "a bad file was put"
-grep -q "bad.toml:19: error: tunnel.remote_ts" "$work/refused" || fail "a bad file: $(cat "$work/refused")"
+grep -q "bad.toml:18:14: error: tunnel.remote_ts" "$work/refused" || fail "a bad file: $(cat "$work/refused")"
 printf '[gateway]\nmtu = 9000\n' >"$work/bad.toml"
 ! cluster put "$work/bad.toml" 2>"$work/refused" || fail "another table was put"
 grep -q "it has gateway" "$work/refused" || fail "another table: $(cat "$work/refused")"

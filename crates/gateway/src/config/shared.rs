@@ -67,6 +67,7 @@ impl Config {
             if let Some(position) = problem.position.as_mut().filter(|position| position.line > lines) {
                 position.line -= lines;
                 problem.file.clone_from(&shared_name);
+                problem.excerpt = renumbered(&problem.excerpt, lines);
             }
             problem
         };
@@ -76,6 +77,18 @@ impl Config {
             Err(ConfigErrors(problems)) => Err(ConfigErrors(all(problems))),
         }
     }
+}
+
+/// An excerpt whose lines are numbered from behind the first `lines`.
+fn renumbered(excerpt: &str, lines: usize) -> String {
+    let line = |line: &str| match line.split_once(" |") {
+        Some((number, rest)) => match number.trim().parse::<usize>() {
+            Ok(whole) if whole > lines => format!("{:>1$} |{rest}", whole - lines, number.len()),
+            _ => line.to_owned(),
+        },
+        None => line.to_owned(),
+    };
+    excerpt.lines().map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// Keys at the top would belong to the last table of a gateway's own file.
@@ -131,6 +144,7 @@ mod tests {
     fn a_problem_is_named_by_its_line_in_the_part_that_has_it() {
         let text = with(OWN, &TUNNEL.replace("10.2.0.0/24", "10.2.0.0/99")).expect_err("bad").to_string();
         assert!(text.contains("version 7 of the cluster's configuration:6:"), "{text}");
+        assert!(text.contains(" 6 | remote_ts"), "{text}");
         let own = OWN.replace("secret = \"/d\"", "secret = \"d\"");
         let text = with(&own, TUNNEL).expect_err("bad").to_string();
         assert!(text.contains("a.toml:4:"), "{text}");

@@ -141,9 +141,16 @@ impl Gateway {
         let what = What::Reload { unchanged: stayed, added: came, removed: went };
         self.events.tell(what, format!("reload of tunnels: {report}"));
         if is_whole {
-            static_news::tell(&self.events, &before, &config.tunnels, &names);
+            let (before, now) = (self.led_tunnels(&before), self.led_tunnels(&config.tunnels));
+            static_news::tell(&self.events, &before, &now, &names);
         }
         Ok(report)
+    }
+
+    /// The tunnels among these that are up here: in a cluster, those of groups that it leads.
+    fn led_tunnels(&self, tunnels: &[TunnelConfig]) -> Vec<TunnelConfig> {
+        let is_led = |tunnel: &&TunnelConfig| self.cluster.is_none() || self.led.contains_key(&tunnel.group);
+        tunnels.iter().filter(is_led).cloned().collect()
     }
 
     /// Whether the running ports can serve all tunnels of a configuration, whose own ports may
