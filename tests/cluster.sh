@@ -13,20 +13,20 @@ trap clean EXIT
 cluster
 
 stop() { kill "${gateways[1]}"; moves 2; }
-echo "g1 is stopped: $(under stop)"
+under "g1 is stopped" stop
 gateway 1
 wait_for "g1 does not come back" ready 1 2
 stands_by 1 || fail "a gateway that comes back takes over"
 
 killed() { kill -9 "${gateways[2]}"; moves 1; }
-echo "g2 is killed: $(under killed)"
+under "g2 is killed" killed
 wait_for "the killed gateway's processes do not end" ended 2
 gateway 2
 wait_for "g2 does not come back" ready 2 2
 
 # shellcheck disable=SC2046
 frozen() { kill -STOP $(of 1); moves 2; }
-echo "all of g1 stands still: $(under frozen)"
+under "all of g1 stands still" frozen
 sleep 4
 # shellcheck disable=SC2046
 kill -CONT $(of 1)
@@ -34,12 +34,12 @@ wait_for "g1 does not stand by" stands_by 1
 wait_for "the tunnel is not up" answers
 
 cut() { unplug 2 mgmt; moves 1; }
-echo "g2 is cut off from the store: $(under cut)"
+under "g2 is cut off from the store" cut
 plug 2 mgmt
 wait_for "g2 keeps the address" stands_by 2
 
 without_leader() { kill -9 "${etcds[$(store_leader)]}"; sleep 4; }
-echo "the store's leader is killed: $(under without_leader)"
+under "the store's leader is killed" without_leader
 wait_for "the tunnel is not up after the store's leader was killed" answers
 
 no_doubles

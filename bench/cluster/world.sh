@@ -85,7 +85,7 @@ full_back() {
 # Seconds until an event's end, and from there to the end of the traffic.
 # shellcheck disable=SC2034
 declare -A lasts=([freeze]=10 [inside]=6 [outside]=6 [cut]=6 [quorum]=6 [full]=8) \
-  then=([freeze]=4 [inside]=3 [outside]=3 [cut]=2 [quorum]=5 [full]=4 [both]=9)
+  then=([freeze]=4 [inside]=3 [outside]=3 [cut]=2 [quorum]=7 [full]=8 [both]=9)
 
 has() { declare -F "$1" >/dev/null; }
 refusals() {

@@ -176,20 +176,21 @@ cluster() {
   stands_by 2 || fail "both lead"
 }
 
-# under COMMAND...: pings all the while, 50 a second; prints how many were lost.
+# under WHAT COMMAND...: pings all the while, 50 a second; prints how many were lost.
 under() {
-  local log="$work/pings.log" pings
+  local what=$1 log="$work/pings.log" pings; shift
   ip netns exec cl-host ping -D -i 0.02 10.2.0.1 >"$log" 2>&1 & pings=$!
   sleep 0.5
   "$@"
   sleep 0.5
   # `ip netns exec` becomes ping, so the signal reaches it.
   kill -INT $pings; wait $pings 2>/dev/null || true
-  python3 - "$log" <<'PY'
+  python3 - "$what" "$log" <<'PY'
 import re, sys
-times = [float(line[1:18]) for line in open(sys.argv[1]) if line.startswith("[") and "bytes from" in line]
+what, log = sys.argv[1], open(sys.argv[2]).read()
+times = [float(line[1:18]) for line in log.splitlines() if line.startswith("[") and "bytes from" in line]
 gap = max((b - a for a, b in zip(times, times[1:])), default=0)
-lost = re.search(r"(\d+) packets transmitted, (\d+) received", open(sys.argv[1]).read())
-print(f"{int(lost[1]) - int(lost[2])} of {lost[1]} pings lost, at most {gap:.2f} s without an answer")
+lost = re.search(r"(\d+) packets transmitted, (\d+) received", log)
+print(f"{what}: {int(lost[1]) - int(lost[2])} of {lost[1]} pings lost, at most {gap:.2f} s without an answer")
 PY
 }
