@@ -71,6 +71,8 @@ run "the cluster's store over three members of etcd: transactions, leases, watch
   tests/cluster-store.sh target/debug/examples/store
 run "two gateways of a cluster: one is stopped, killed, stands still, is cut off; no number comes twice" \
   tests/cluster.sh "$convoy"
+run "a cluster of two gateways: cut cables, no majority of etcd, both killed, one that drains" \
+  tests/cluster-failures.sh "$convoy"
 run "two sites with hosts behind as docs/guide/site-to-site.md has them, and new static keys under traffic" tests/site-to-site.sh "$convoy"
 alone "what a running gateway outlives: no reader of the log, floods, a full disk, little memory" tests/resilience.sh "$convoy"
 alone "ten times the packets that two gateways carry: goodput, memory, pings afterwards" tests/overload.sh "$convoy" udp

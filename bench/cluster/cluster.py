@@ -5,6 +5,7 @@ the set-up. Prints tables of medians over the rounds, with the lowest and the hi
 writes all values as JSON. Fails if a sequence number came twice, or if the peer refused a packet."""
 
 import argparse
+import csv
 import json
 import os
 import pathlib
@@ -138,6 +139,22 @@ def cost_table(rows: list[dict]) -> None:
     table(["tunnels", "load", "puts/s", "proposals/s", *PROCESSES], lines)
 
 
+def write_csv(path: pathlib.Path, rows: list[dict]) -> None:
+    """A line for each event of each round."""
+    with path.open("w", newline="") as file:
+        lines = csv.writer(file, lineterminator="\n")
+        columns = None
+        for row in rows:
+            if "event" not in row:
+                continue
+            one = summary(row)
+            if columns is None:
+                columns = list(one)
+                lines.writerow(["lease_s", "tunnels", "with traffic", "event", "round", *columns])
+            values = (f"{value:.3f}" if isinstance(value, float) else value for value in one.values())
+            lines.writerow([row["lease_s"], row["tunnels"], row["flows"], row["event"], row["round"], *values])
+
+
 def faults(rows: list[dict]) -> list[str]:
     found = [f"{row['failed']} did not end" for row in rows if "failed" in row]
     for row in rows:
@@ -158,6 +175,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--worlds", nargs="*", choices=list(WORLDS), default=list(WORLDS))
     parser.add_argument("--json", type=pathlib.Path, required=True, help="the file for all values; worlds that are not measured are kept")
+    parser.add_argument("--csv", type=pathlib.Path, help="a file for the figures of each event")
     options = parser.parse_args()
     known = json.loads(options.json.read_text())["rows"] if options.json.exists() else []
     rows = [row for row in known if row.get("world") and row["world"] not in options.worlds]
@@ -176,6 +194,8 @@ def main() -> None:
         events_table(rows, lease_s)
     tunnels_table(rows)
     cost_table(rows)
+    if options.csv:
+        write_csv(options.csv, rows)
     found = faults(rows)
     sys.exit("\n".join(found) if found else 0)
 

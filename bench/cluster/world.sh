@@ -28,7 +28,6 @@ watch_addresses() {
 }
 # The gateway's processes are all others of its namespace.
 of() { ip netns pids "cl-g$1" | grep -vx "${monitors[$1]}" || true; }
-leader() { if leads 1; then echo 1; elif leads 2; then echo 2; else return 1; fi; }
 other() { echo $((3 - $1)); }
 one_leads() { leader && answers; }
 restart() { # gateway

@@ -145,6 +145,10 @@ gateway() { # number
 of() { ip netns pids "cl-g$1"; }
 leads() { [ -n "$(ip -n "cl-g$1" -o addr show dev wan to 192.0.2.10)" ]; }
 stands_by() { ! leads "$1"; }
+# The gateway that leads, if exactly one does. One that was killed may have the address for a while.
+leader() {
+  if leads 1; then stands_by 2 && echo 1; else leads 2 && echo 2; fi
+}
 ready() { [ "$(grep -c ' ready$' "$work/g$1.log")" = "$2" ]; } # gateway starts
 ended() { [ -z "$(of "$1")" ]; }
 answers() { ip netns exec cl-host ping -q -c 1 -W 1 10.2.0.1; }
@@ -183,13 +187,14 @@ under() {
   sleep 0.5
   "$@"
   sleep 0.5
+  local end=$EPOCHREALTIME
   # `ip netns exec` becomes ping, so the signal reaches it.
   kill -INT $pings; wait $pings 2>/dev/null || true
-  python3 - "$what" "$log" <<'PY'
+  python3 - "$what" "$log" "$end" <<'PY'
 import re, sys
-what, log = sys.argv[1], open(sys.argv[2]).read()
+what, log, end = sys.argv[1], open(sys.argv[2]).read(), float(sys.argv[3])
 times = [float(line[1:18]) for line in log.splitlines() if line.startswith("[") and "bytes from" in line]
-gap = max((b - a for a, b in zip(times, times[1:])), default=0)
+gap = max(b - a for a, b in zip(times, [*times[1:], end])) if times else float("inf")
 lost = re.search(r"(\d+) packets transmitted, (\d+) received", log)
 print(f"{what}: {int(lost[1]) - int(lost[2])} of {lost[1]} pings lost, at most {gap:.2f} s without an answer")
 PY
