@@ -15,7 +15,7 @@ EVERYTHING = --workspace --locked --features convoy/card$(DPDK:%=,convoy/%)
 MSRV := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 
 .PHONY: help charon card-driver card-engine card-coverage card-formal card-formal-quick card-fpga card-test card-quick demo demo-card demo-hdtv demo-net \
-  packages wheel test test-systemd test-iptfs lint check doc docs docs-check plot msrv bench bench-instructions bench-cycles bench-hdtv profile-hdtv bench-compare bench-baseline bench-sim bench-peers bench-iptfs bench-windows bench-waits bench-xdp bench-secgw bench-accelerators bench-outside fuzz install-build install-test install-instructions install-sampling
+  packages wheel test test-cluster test-systemd test-iptfs lint check doc docs docs-check plot msrv bench bench-instructions bench-cycles bench-hdtv profile-hdtv bench-compare bench-baseline bench-sim bench-peers bench-iptfs bench-windows bench-waits bench-xdp bench-secgw bench-accelerators bench-outside bench-cluster fuzz install-build install-test install-instructions install-sampling
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -120,6 +120,11 @@ test: install-test ## every test: crates with the card, other implementations, n
 	@scripts/install.sh charon-test iptfs routing cluster monitoring packages packages-test wheel
 	tests/run.sh $(CONVOY) target/charon/libstrongswan-convoy.so
 
+test-cluster: $(CONVOY) ## two gateways of a cluster over three members of etcd: what each failure does to traffic (root; in `make test`, too)
+	@scripts/install.sh test cluster
+	tests/own-run.sh tests/cluster.sh $(CONVOY)
+	tests/own-run.sh tests/cluster-failures.sh $(CONVOY)
+
 test-systemd: $(CONVOY) charon ## the systemd units, under a systemd in user-mode-linux (root; in `make test`, too)
 	@scripts/install.sh test charon-test
 	tests/systemd.sh $(CONVOY) target/charon/libstrongswan-convoy.so
@@ -223,6 +228,11 @@ bench-outside: $(CONVOY) ## convoy, strongSwan and WireGuard's userspace gateway
 	@scripts/install.sh peers
 	bench/peers/install.sh target/peers
 	python3 bench/outside/outside.py --bin target/peers --convoy $(CONVOY) --ends $${ENDS:-udp} --json target/bench/outside.json
+
+bench-cluster: $(CONVOY) ## a cluster of two gateways: traffic when something fails, by lease and tunnels, cost, Linux as the peer; JSON in target/bench (root)
+	@scripts/install.sh test cluster
+	python3 bench/cluster/cluster.py --convoy $(CONVOY) --rounds $${BENCH_ROUNDS:-3} --json target/bench/cluster.json
+	tests/own-run.sh bench/cluster/kernel.sh $(CONVOY)
 
 fuzz: ## each fuzz target for FUZZ_SECONDS (600)
 	fuzz/run.sh $${FUZZ_SECONDS:-600}

@@ -1,35 +1,50 @@
 #!/usr/bin/env python3
-"""Whether sequence numbers of an SA were seen twice on the wire, and from how many hosts it was sent.
-usage: doubles.py CAPTURE SOURCE [SPI]: that SA of ESP in UDP, or all of them"""
-import collections
+"""Whether sequence numbers of a cluster's SAs were seen twice on the wire, and from how many
+gateways they were sent. The capture may have only the first 50 bytes of each packet.
+usage: doubles.py CAPTURE SOURCE [--json]"""
+import json
 import socket
 import struct
 import sys
 
 
-def packets(path, source, spi):
-    """The Ethernet source and the sequence number of each of the SA's packets, in order."""
-    data, at = open(path, "rb").read(), 24
+def packets(path, source):
+    """Time, Ethernet source, and SPI and sequence number of each of the source's packets in UDP."""
+    with open(path, "rb") as file:
+        data, at = file.read(), 24
+    source = socket.inet_aton(source)
+    header = struct.Struct("<III")
     while at + 16 <= len(data):
-        length = struct.unpack_from("<I", data, at + 8)[0]
-        frame = data[at + 16 : at + 16 + length]
-        at += 16 + length
-        if len(frame) < 50 or frame[26:30] != socket.inet_aton(source):
-            continue
-        found, number = struct.unpack_from("!II", frame, 42)
-        # 0 is the non-ESP marker of IKE (RFC 3948 section 2.2).
-        if found and spi in (None, found):
-            yield frame[6:12], (found, number)
+        seconds, micros, length = header.unpack_from(data, at)
+        at += 16
+        # An SPI of zero is the mark of IKE, and a packet of one byte keeps a NAT's mapping.
+        if length >= 50 and data[at + 26 : at + 30] == source and data[at + 42 : at + 46] != bytes(4):
+            yield seconds + micros / 1e6, data[at + 6 : at + 12], data[at + 42 : at + 50]
+        at += length
 
 
-def main(path, source, spi=None):
-    seen = list(packets(path, source, spi and int(spi, 0)))
-    counts = collections.Counter(number for _, number in seen)
-    twice = [number for number, count in counts.items() if count > 1]
-    hosts = {host for host, _ in seen}
-    moves = sum(a[0] != b[0] for a, b in zip(seen, seen[1:]))
-    print(f"{len(seen)} packets of {len({spi for _, (spi, _) in seen})} SAs from {len(hosts)} gateways, which took over {moves} times; {len(twice)} sequence numbers came twice")
-    return 1 if twice or len(seen) < 100 or len(hosts) < 2 else 0
+def summary(path, source):
+    seen, hosts, twice, count, moves, last = set(), set(), [], 0, 0, None
+    for time, host, number in packets(path, source):
+        count += 1
+        if number in seen:
+            twice.append((time, *struct.unpack("!II", number)))
+        seen.add(number)
+        if host != last:
+            moves += last is not None
+            hosts.add(host)
+            last = host
+    return {"packets": count, "gateways": len(hosts), "moves": moves, "twice": twice}
+
+
+def main(path, source, *options):
+    found = summary(path, source)
+    if "--json" in options:
+        print(json.dumps(found))
+        return 0
+    print("{packets} packets from {gateways} gateways, which took over {moves} times;".format(**found),
+          len(found["twice"]), "sequence numbers came twice")
+    return 1 if found["twice"] or found["packets"] < 100 or found["gateways"] < 2 else 0
 
 
 if __name__ == "__main__":

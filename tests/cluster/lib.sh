@@ -1,13 +1,17 @@
-# Two gateways of a cluster, three members of etcd, a host inside and a peer outside, each in a
-# network namespace. Sourced by tests, with $convoy set. Needs root.
-[ "$(id -u)" = 0 ] || { echo "network namespaces need root" >&2; exit 1; }
-#   host 10.1.0.100 --- lan ---+--- gateway g1 ---+--- wan --- peer 192.0.2.2, 10.2.0.1
+# shellcheck shell=bash
+# Two gateways of a cluster, three members of etcd, and a peer, each in a network namespace; for the
+# tests of clusters and for bench/cluster, which source this file as root.
+#   host 10.1.0.100 --- lan ---+--- gateway g1 ---+--- wan --- peer 192.0.2.2, 10.2.X.Y
 #                              +--- gateway g2 ---+
-#   The leader has 10.1.0.10 and 192.0.2.10. Both gateways and etcd are in 10.9.0.0/24, too.
+# The leader has 10.1.0.10 and 192.0.2.10. Both gateways and etcd are in 10.9.0.0/24, too.
+# Variables that whoever sources it sets before: `convoy`, the program. Those that it may set:
+# LEASE_S (1), TUNNELS (1), ETCD_OPTIONS, and those of configure.py.
+here=$(dirname "${BASH_SOURCE[0]}")
 spaces=(cl-host cl-g1 cl-g2 cl-peer cl-store cl-switch)
 umask 077
 work=$(mktemp -d)
-running=()
+running=() etcds=() gateways=() endpoints=() peer_process=
+
 remove() {
   local ns
   for ns in "${spaces[@]}"; do
@@ -19,141 +23,179 @@ remove() {
 clean() {
   kill -CONT "${running[@]}" 2>/dev/null || true
   remove
+  wait 2>/dev/null || true
   rm -rf "$work"
 }
-trap clean EXIT
 fail() {
   echo "FAILED: $1" >&2
-  for log in "$work"/[gp]*.log "$work"/*/log; do [ ! -s "$log" ] || { echo "--- $log"; tail -n 12 "$log"; } >&2; done
+  local log
+  for log in "$work"/[gp]*.log; do
+    if [ -s "$log" ]; then echo "--- $log"; tail -n 12 "$log"; fi >&2
+  done
   exit 1
 }
-wait_for() { # what command...
-  local what=$1; shift
-  for _ in $(seq 200); do if "$@" >/dev/null 2>&1; then return; fi; sleep 0.1; done
+# wait_for WHAT COMMAND...: until the command succeeds, for PATIENCE (30) seconds at most.
+wait_for() {
+  local what=$1 end=$((SECONDS + ${PATIENCE:-30})); shift
+  while [ $SECONDS -lt $end ]; do if "$@" >/dev/null 2>&1; then return; fi; sleep 0.1; done
   fail "$what"
 }
-start() { local log=$1; shift; ip netns exec "$@" >>"$work/$log" 2>&1 & running+=($!); }
+start() { # log namespace command...
+  local log=$1; shift
+  ip netns exec "$@" >>"$work/$log" 2>&1 & running+=($!)
+  # No word of the shell's when the process is killed.
+  disown $!
+}
+gone() { ! kill -0 "$1" 2>/dev/null; }
 
-remove
-for ns in "${spaces[@]}"; do ip netns add "$ns"; ip -n "$ns" link set lo up; done
-for bridge in lan wan mgmt; do ip -n cl-switch link add $bridge type bridge; ip -n cl-switch link set $bridge up; done
+# Namespaces and cables.
+network() {
+  local ns bridge g
+  remove
+  for ns in "${spaces[@]}"; do ip netns add "$ns"; ip -n "$ns" link set lo up; done
+  for bridge in lan wan mgmt; do
+    ip -n cl-switch link add $bridge type bridge
+    ip -n cl-switch link set $bridge up
+  done
+  cable cl-host lan lan 10.1.0.100/24
+  ip -n cl-host route add default via 10.1.0.10
+  cable cl-peer wan wan 192.0.2.2/24
+  cable cl-store mgmt mgmt 10.9.0.3/24
+  for g in 1 2; do
+    cable cl-g$g lan lan 10.1.0.1$g/24
+    cable cl-g$g wan wan 192.0.2.1$g/24
+    cable cl-g$g mgmt mgmt 10.9.0.1$g/24
+    ip netns exec cl-g$g sysctl -qw net.ipv4.ip_forward=1
+  done
+}
 cable() { # namespace device bridge address
   ip link add "$2" netns "$1" type veth peer name "$1-$2" netns cl-switch
   ip -n cl-switch link set "$1-$2" master "$3" up
   ip -n "$1" link set "$2" up
   ip -n "$1" addr add "$4" dev "$2"
 }
-cable cl-host lan lan 10.1.0.100/24
-ip -n cl-host route add default via 10.1.0.10
-cable cl-peer wan wan 192.0.2.2/24
-cable cl-store mgmt mgmt 10.9.0.3/24
-for g in 1 2; do
-  cable cl-g$g lan lan 10.1.0.1$g/24
-  cable cl-g$g wan wan 192.0.2.1$g/24
-  cable cl-g$g mgmt mgmt 10.9.0.1$g/24
-  ip netns exec cl-g$g sysctl -qw net.ipv4.ip_forward=1
-done
+# A gateway's cable, at the switch's end, so that the gateway's interface has no carrier.
+unplug() { ip -n cl-switch link set "cl-g$1-$2" down; } # gateway device
+plug() { ip -n cl-switch link set "cl-g$1-$2" up; }
 
 # The store, with TLS and client certificates. Its shortest lease is one and a half elections.
 tls() { # name subject-alternative
-  openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$work/$1.key" -subj "/CN=$1" -out "$work/$1.csr" 2>/dev/null
-  openssl x509 -req -in "$work/$1.csr" -CA "$work/ca.pem" -CAkey "$work/ca.key" -CAcreateserial -days 2 -out "$work/$1.pem" \
-    -extfile <(echo "subjectAltName=$2") 2>/dev/null
+  openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$work/$1.key" \
+    -subj "/CN=$1" -out "$work/$1.csr" 2>/dev/null
+  openssl x509 -req -in "$work/$1.csr" -CA "$work/ca.pem" -CAkey "$work/ca.key" -CAcreateserial \
+    -days 2 -out "$work/$1.pem" -extfile <(echo "subjectAltName=$2") 2>/dev/null
 }
-openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$work/ca.key" -subj /CN=store -days 2 -out "$work/ca.pem" 2>/dev/null
-tls etcd IP:10.9.0.3
-tls member DNS:member
-chmod 600 "$work"/*.key
-peers=() endpoints=()
-for n in 1 2 3; do peers+=("e$n=http://127.0.0.1:238$n") endpoints+=("\"https://10.9.0.3:237$n\""); done
+store() {
+  local n
+  openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$work/ca.key" \
+    -subj /CN=store -days 2 -out "$work/ca.pem" 2>/dev/null
+  tls etcd IP:10.9.0.3
+  tls member DNS:member
+  chmod 600 "$work"/*.key
+  for n in 1 2 3; do endpoints+=("https://10.9.0.3:237$n"); done
+  for n in 1 2 3; do etcd $n; done
+  wait_for "etcd has no leader" etcdctl put ready yes
+}
 etcd() { # number
-  start "etcd-$1.log" cl-store etcd --name "e$1" --data-dir "$work/etcd-$1" --listen-client-urls "https://10.9.0.3:237$1" \
-    --advertise-client-urls "https://10.9.0.3:237$1" --listen-peer-urls "http://127.0.0.1:238$1" \
-    --initial-advertise-peer-urls "http://127.0.0.1:238$1" --initial-cluster "$(IFS=,; echo "${peers[*]}")" \
-    --initial-cluster-state new --election-timeout 600 --heartbeat-interval 60 --unsafe-no-fsync \
-    --client-cert-auth --trusted-ca-file "$work/ca.pem" --cert-file "$work/etcd.pem" --key-file "$work/etcd.key"
+  local n peers=
+  for n in 1 2 3; do peers+=",e$n=http://127.0.0.1:238$n"; done
+  local election=(--election-timeout 600 --heartbeat-interval 60)
+  [ "${LEASE_S:-1}" = 1 ] || election=()
+  # shellcheck disable=SC2086
+  start "etcd-$1.log" cl-store etcd --name "e$1" --data-dir "$work/etcd-$1" \
+    --listen-client-urls "https://10.9.0.3:237$1" --advertise-client-urls "https://10.9.0.3:237$1" \
+    --listen-peer-urls "http://127.0.0.1:238$1" --initial-advertise-peer-urls "http://127.0.0.1:238$1" \
+    --initial-cluster "${peers#,}" --initial-cluster-state new "${election[@]}" --unsafe-no-fsync \
+    --client-cert-auth --trusted-ca-file "$work/ca.pem" --cert-file "$work/etcd.pem" \
+    --key-file "$work/etcd.key" ${ETCD_OPTIONS:-}
   etcds[$1]=${running[-1]}
 }
-etcds=()
-for n in 1 2 3; do etcd $n; done
 etcdctl() {
-  ip netns exec cl-store env ETCDCTL_API=3 etcdctl --endpoints "https://10.9.0.3:2371,https://10.9.0.3:2372,https://10.9.0.3:2373" \
+  ip netns exec cl-store env ETCDCTL_API=3 etcdctl --endpoints "$(IFS=,; echo "${endpoints[*]}")" \
     --cacert "$work/ca.pem" --cert "$work/member.pem" --key "$work/member.key" "$@"
 }
-wait_for "etcd has no leader" etcdctl put ready yes
-
-
-key() { head -c "$1" /dev/urandom | od -An -v -tx1 | tr -d ' \n'; }
-key 32 >"$work/cluster.key"
-# configure GATEWAY [MORE]: everything but tunnels, which are in $work/tunnels.toml; MORE is of
-# [gateway].
-configure() {
-  cat - "$work/tunnels.toml" >"$work/g$1.toml" <<CONF
-[gateway]
-control = "$work/g$1.sock"
-user = "root"
-${2:-}
-[cluster]
-name = "test"
-member = "g$1"
-endpoints = [$(IFS=,; echo "${endpoints[*]}")]
-ca = "$work/ca.pem"
-certificate = "$work/member.pem"
-key = "$work/member.key"
-secret = "$work/cluster.key"
-addresses = ["10.1.0.10/24 dev lan", "192.0.2.10/24 dev wan"]
-priority = $((100 - $1))
-lease_s = 1
-[[port]]
-name = "inside"
-kind = "tun"
-device = "convoy0"
-[[port]]
-name = "outside"
-kind = "udp"
-address = ["0.0.0.0"]
-CONF
+# The number of etcd's leader.
+store_leader() {
+  etcdctl endpoint status 2>/dev/null | awk -F'[:,]' '/true/ { print substr($3, 4); exit }'
 }
-gateways=()
+
+# The peer, a gateway that is in no cluster, and a capture of what comes to it from the cluster.
+peer() {
+  ip -n cl-peer route add local 10.2.0.0/16 dev lo
+  start peer.log cl-peer "$convoy" run -c "$work/peer.toml"
+  peer_process=${running[-1]}
+}
+capture() {
+  start capture.log cl-peer tcpdump -Z root -U --immediate-mode -B 65536 -s 64 -i wan \
+    -w "$work/outside.pcap" src 192.0.2.10 and udp port 4500
+  capture_process=${running[-1]}
+  wait_for "nothing is captured" grep -q listening "$work/capture.log"
+}
+# Ends the capture, and fails if a number is in it twice.
+no_doubles() {
+  kill -INT "$capture_process"
+  wait_for "the capture does not end" gone "$capture_process"
+  python3 "$here/doubles.py" "$work/outside.pcap" 192.0.2.10 || fail "sequence numbers came twice"
+}
 gateway() { # number
-  start "g$1.log" cl-g$1 "$convoy" run -c "$work/g$1.toml"
+  start "g$1.log" "cl-g$1" "$convoy" run -c "$work/g$1.toml"
   gateways[$1]=${running[-1]}
 }
 # All processes of a gateway: itself, its helper and its agent.
 of() { ip netns pids "cl-g$1"; }
-leads() { ip -n "cl-g$1" addr show dev wan | grep -q '192\.0\.2\.10/'; }
-answers() { ip netns exec cl-host ping -q -c 1 -W 1 10.2.0.1; }
+leads() { [ -n "$(ip -n "cl-g$1" -o addr show dev wan to 192.0.2.10)" ]; }
+stands_by() { ! leads "$1"; }
+# The gateway that leads, if exactly one does. One that was killed may have the address for a while.
+leader() {
+  if leads 1; then stands_by 2 && echo 1; else leads 2 && echo 2; fi
+}
 ready() { [ "$(grep -c ' ready$' "$work/g$1.log")" = "$2" ]; } # gateway starts
 ended() { [ -z "$(of "$1")" ]; }
-capture() { # outside, in $work/outside.pcap
-  ip netns exec cl-peer tcpdump -Z root -U --immediate-mode -B 65536 -i wan -w "$work/outside.pcap" udp port 4500 >"$work/capture.log" 2>&1 & running+=($!)
-  wait_for "nothing is captured" grep -q listening "$work/capture.log"
+answers() { ip netns exec cl-host ping -q -c 1 -W 1 10.2.0.1; }
+moves() { # to-gateway
+  wait_for "gateway $1 does not lead" leads "$1"
+  wait_for "the tunnel is not up again" answers
 }
-# both: starts both gateways; the first one leads.
-both() {
+# What the peer refused of the cluster's packets, or nothing.
+refused() {
+  "$convoy" show stats --json --control "$work/peer.sock" | python3 -c '
+import json, sys
+faults = ("replayed", "integrity_failed", "unknown_spi")
+print({why: count for why, count in json.load(sys.stdin)["drops"].items() if why in faults} or "")'
+}
+none_refused() { [ -z "$(refused)" ] || fail "the peer refused packets: $(refused)"; }
+
+# Everything, with g1 as the leader.
+cluster() {
+  network
+  store
+  python3 "$here/configure.py" "$work" "${TUNNELS:-1}" "${LEASE_S:-1}" "${endpoints[@]}"
+  peer
+  capture
   gateway 1
   wait_for "the first gateway does not lead" leads 1
   gateway 2
+  wait_for "the tunnel is not up" answers
   wait_for "the second gateway is not ready" ready 2 1
-  ! leads 2 || fail "both lead"
+  stands_by 2 || fail "both lead"
 }
 
-# under COMMAND...: pings all the while, 50 a second; prints how many were lost.
+# under WHAT COMMAND...: pings all the while, 50 a second; prints how many were lost.
 under() {
-  local log="$work/pings.log"
-  : >"$log"
-  ip netns exec cl-host ping -D -i 0.02 10.2.0.1 >"$log" 2>&1 & local pings=$!
+  local what=$1 log="$work/pings.log" pings; shift
+  ip netns exec cl-host ping -D -i 0.02 10.2.0.1 >"$log" 2>&1 & pings=$!
   sleep 0.5
   "$@"
   sleep 0.5
+  local end=$EPOCHREALTIME
   # `ip netns exec` becomes ping, so the signal reaches it.
   kill -INT $pings; wait $pings 2>/dev/null || true
-  python3 - "$log" <<'PY'
+  python3 - "$what" "$log" "$end" <<'PY'
 import re, sys
-times = [float(line[1:18]) for line in open(sys.argv[1]) if line.startswith("[") and "bytes from" in line]
-gap = max(b - a for a, b in zip(times, times[1:]))
-lost = re.search(r"(\d+) packets transmitted, (\d+) received", open(sys.argv[1]).read())
-print(f"{int(lost[1]) - int(lost[2])} of {lost[1]} pings lost, at most {gap:.2f} s without an answer")
+what, log, end = sys.argv[1], open(sys.argv[2]).read(), float(sys.argv[3])
+times = [float(line[1:18]) for line in log.splitlines() if line.startswith("[") and "bytes from" in line]
+gap = max(b - a for a, b in zip(times, [*times[1:], end])) if times else float("inf")
+lost = re.search(r"(\d+) packets transmitted, (\d+) received", log)
+print(f"{what}: {int(lost[1]) - int(lost[2])} of {lost[1]} pings lost, at most {gap:.2f} s without an answer")
 PY
 }
-moves() { wait_for "gateway $1 does not lead" leads "$1"; wait_for "the tunnel is not up again" answers; }

@@ -181,9 +181,11 @@ impl What {
     /// How serious it is.
     pub const fn severity(&self) -> Severity {
         match self {
-            Self::EngineOut { .. } | Self::SaExpired(_) | Self::Dropped { .. } | Self::Warning => {
-                Severity::Warn
-            }
+            Self::EngineOut { .. }
+            | Self::SaExpired(_)
+            | Self::Dropped { .. }
+            | Self::StoreLost { .. }
+            | Self::Warning => Severity::Warn,
             Self::ReloadRefused => Severity::Error,
             _ => Severity::Info,
         }

@@ -149,6 +149,13 @@ impl Leader {
         }
     }
 
+    /// Has an SA that waits for the store written next. Its former place in the queue is passed over.
+    fn hurry(&mut self, id: SaId) {
+        if self.sas.get(&id).is_some_and(|sa| sa.is_queued) {
+            self.queue.push_front(id);
+        }
+    }
+
     /// Takes note of what the gateway reports in this term.
     pub(super) fn report(&mut self, event: Event, config: &MemberConfig, now_ns: u64) {
         match event {
@@ -193,8 +200,13 @@ impl Leader {
         let ceiling = sa.inbound.extend(&inbound, sa.wanted.ceiling, seen, now_ns);
         sa.wanted.ceiling = ceiling.unwrap_or(sa.wanted.ceiling);
         let is_checkpoint = self.replay == Replay::Checkpoint && sa.wanted.received > sa.written.received;
+        // Packets of the peer wait for this one.
+        let is_urgent = seen > sa.written.ceiling;
         if sent_until.is_some() || ceiling.is_some() || is_checkpoint {
             self.enqueue(id);
+        }
+        if is_urgent {
+            self.hurry(id);
         }
     }
 
@@ -228,7 +240,7 @@ impl Leader {
         let (mut items, mut changes, mut bytes) = (Vec::new(), Changes::default(), 0);
         while changes.count() + 2 <= MOST_OPERATIONS && bytes < ENOUGH_BYTES {
             let Some(id) = self.queue.pop_front() else { break };
-            let Some(sa) = self.sas.get_mut(&id) else { continue };
+            let Some(sa) = self.sas.get_mut(&id).filter(|sa| sa.is_queued) else { continue };
             (sa.is_queued, sa.is_in_flight) = (false, true);
             let (record, marks) = (sa.record.take(), (!sa.is_removed).then_some(sa.wanted));
             changes.add(group, keys, id, record.as_deref(), marks);
