@@ -1,4 +1,5 @@
-//! Any bytes from charon, or of an SA in the store, either are a message that encodes to the same bytes, or are refused.
+//! Any bytes from charon, or of an SA in the store, either are a message that encodes to the same
+//! bytes, or are refused.
 #![no_main]
 
 use convoy_ike::protocol::{Datagram, Event, Hello, Reply, Request, SaRecord, Welcome};
