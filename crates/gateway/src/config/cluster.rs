@@ -324,7 +324,7 @@ mod tests {
     #[test]
     fn charon_is_for_a_cluster_with_one_group() {
         let charon = "[gateway]\ncharon = \"/run/c.sock\"\n[[port]]\nname = \"outside\"\nkind = \"udp\"\n\
-            address = [\"0.0.0.0\"]\n";
+            address = [\"0.0.0.0\"]\n[[port]]\nname = \"inside\"\nkind = \"tun\"\ndevice = \"convoy0\"\n";
         let config = Config::parse("a.toml", &format!("{GOOD}{charon}")).expect("good");
         assert!(config.charon.is_some() && config.cluster.is_some());
         let text = errors(&format!("{charon}{}", with_groups()));
