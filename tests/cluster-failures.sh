@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # What a cluster of two gateways outlives beside what cluster.sh has: cut cables inside and outside,
 # an etcd without a majority, both gateways killed at once, and `convoy drain`. Each time packets
-# pass again, no sequence number is seen twice on the wire, and the peer refuses nothing. Needs root.
+# pass again, no sequence number is seen twice on the wire, and the peer refuses nothing. Needs
+# root.
 # usage: cluster-failures.sh CONVOY
 set -euo pipefail
 convoy=$(realpath "$1")
