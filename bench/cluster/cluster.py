@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Measures what happens to traffic through a cluster of two gateways when something fails, by the
 number of tunnels and the lease, and what the cluster costs at rest and under load. See world.sh for
-the set-up. Prints tables of medians over the rounds, with the lowest and the highest value, and
-writes all values as JSON. Fails if a sequence number came twice, or if the peer refused a packet."""
+the set-up. Prints tables of medians over the rounds, with the highest value, and writes all
+values as JSON. Fails if a sequence number came twice, or if the peer refused a packet."""
 
 import argparse
 import csv
@@ -18,25 +18,26 @@ import tempfile
 HERE = pathlib.Path(__file__).parent
 EVENTS = {
     "nothing": "nothing",
-    "stop": "the leader is stopped",
+    "stop": "leader stopped",
     "drain": "`convoy drain`",
-    "killed": "the leader's process is killed",
-    "freeze": "all its processes stand still for 10 s",
-    "cut": "its cable to etcd is cut for 6 s",
-    "inside": "its inside cable is cut for 6 s",
-    "outside": "its outside cable is cut for 6 s",
-    "etcd_leader": "etcd's leader is killed",
-    "quorum": "two of etcd's three are killed, for 6 s",
-    "full": "etcd has no room for 8 s",
-    "both": "both gateways are killed and started",
+    "killed": "its process killed",
+    "freeze": "it stands still, 10 s",
+    "cut": "cable to etcd cut, 6 s",
+    "inside": "inside cable cut, 6 s",
+    "outside": "outside cable cut, 6 s",
+    "etcd_leader": "etcd's leader killed",
+    "quorum": "two of etcd killed, 6 s",
+    "full": "etcd has no room, 8 s",
+    "both": "both gateways killed",
 }
 ALL = [event for event in EVENTS if event != "full"]
 MOVES = ["stop", "drain", "killed"]
 # Tunnels, those with traffic, lease in seconds, other settings, and what is measured.
 WORLDS = {
-    "lease-1": (1, 1, 1, {}, ["rest", "load", *ALL]),
+    "lease-1": (1, 1, 1, {}, ALL),
     "lease-2": (1, 1, 2, {}, ALL),
     "room-1": (1, 1, 1, {"QUOTA": "16000000"}, ["full"]),
+    "tunnels-1": (1, 1, 1, {}, ["rest", "load", *MOVES]),
     "tunnels-1000": (1_000, 50, 1, {}, ["rest", "load", *MOVES]),
     "tunnels-10000": (10_000, 50, 1, {}, ["rest", "load", *MOVES]),
     "tunnels-10000-1": (10_000, 1, 1, {}, MOVES),
@@ -45,7 +46,7 @@ WORLDS = {
 }
 # A receiver that heard nothing for so long at the end has lost its traffic.
 GONE_S = 0.5
-PROCESSES = ["gateway", "agent", "standing by: gateway", "its agent", "etcd 1", "etcd 2", "etcd 3"]
+PROCESSES = ["gateway", "agent", "second gateway", "its agent", "etcd 1", "etcd 2", "etcd 3"]
 
 
 def measured(convoy: pathlib.Path, traffic: pathlib.Path, name: str, rounds: int, logs: pathlib.Path) -> list[dict]:
@@ -91,8 +92,9 @@ def shown(values: list, digits: int) -> str:
     values = [value for value in values if value is not None]
     if not values:
         return "–"
-    texts = [f"{value:,.{digits}f}" if value != float("inf") else "not back" for value in (statistics.median_low(values), min(values), max(values))]
-    return texts[0] if len(set(texts)) == 1 else f"{texts[0]} ({texts[1]}–{texts[2]})"
+    # Shorter silences are not noted.
+    texts = [{0.0: "< 0.02", float("inf"): "not back"}.get(value, f"{value:,.{digits}f}") if digits else f"{value:,}" for value in (statistics.median_low(values), max(values))]
+    return texts[0] if len(set(texts)) == 1 else f"{texts[0]} ({texts[1]})"
 
 
 def table(columns: list[str], rows: list[list[str]]) -> None:
@@ -102,41 +104,50 @@ def table(columns: list[str], rows: list[list[str]]) -> None:
     print()
 
 
+TIMES = {"to host": "to the host, s", "to peer": "to the peer, s", "leads": "another leads, s", "tcp": "TCP stands, s"}
+LOSSES = {"lost to host": "lost to the host", "lost to peer": "lost to the peer"}
+WORST = {"leads": "another leads, s", "to host, worst flow": "worst to the host, s", "to peer, worst flow": "worst to the peer, s", "tcp": "TCP stands, s"}
+
+
+def cells(rows: list[dict], keys: dict[str, str]) -> list[str]:
+    found = [summary(row) for row in rows]
+    return [shown([one[key] for one in found], 0 if key in LOSSES else 2) for key in keys]
+
+
+def of_tunnels(row: dict) -> bool:
+    """Whether a row is about the number of tunnels, not about an event and the lease."""
+    return row["world"].startswith("tunnels-")
+
+
 def events_table(rows: list[dict], lease_s: int) -> None:
-    columns = ["without packets to the host, s", "to the peer, s", "lost to the host", "to the peer", "another leads after, s", "TCP stands, s"]
-    keys = [("to host", 3), ("to peer", 3), ("lost to host", 0), ("lost to peer", 0), ("leads", 3), ("tcp", 3)]
-    lines = []
-    for event, words in EVENTS.items():
-        found = [summary(row) for row in rows if row.get("event") == event and row["tunnels"] == 1 and row["lease_s"] == lease_s]
-        if found:
-            lines.append([words, *(shown([one[key] for one in found], digits) for key, digits in keys)])
-    if lines:
-        print(f"A lease of {lease_s} s, one tunnel:\n")
-        table(["event", *columns], lines)
+    of = {event: [row for row in rows if row.get("event") == event and row["lease_s"] == lease_s and not of_tunnels(row)] for event in EVENTS}
+    print(f"A lease of {lease_s} s, one tunnel: how long no packet came, and when another gateway leads:\n")
+    table(["event", *TIMES.values()], [[EVENTS[event], *cells(found, TIMES)] for event, found in of.items() if found])
+    table(["event", *LOSSES.values()], [[EVENTS[event], *cells(found, LOSSES)] for event, found in of.items() if found])
 
 
 def tunnels_table(rows: list[dict]) -> None:
-    columns = ["event", "tunnels, with traffic", "another leads after, s", "worst flow to the host, s", "to the peer, s", "lost to the host", "to the peer", "TCP stands, s"]
-    keys = [("leads", 3), ("to host, worst flow", 3), ("to peer, worst flow", 3), ("lost to host", 0), ("lost to peer", 0), ("tcp", 3)]
-    sizes = sorted({(row["tunnels"], row["flows"]) for row in rows if "event" in row})
-    lines = []
+    sizes = sorted({(row["tunnels"], row["flows"]) for row in rows if "event" in row and of_tunnels(row)})
+    of = {}
     for event in MOVES:
         for size in sizes:
-            found = [summary(row) for row in rows if row.get("event") == event and row["lease_s"] == 1 and (row["tunnels"], row["flows"]) == size]
-            if found:
-                lines.append([EVENTS[event], f"{size[0]:,}, {size[1]:,}", *(shown([one[key] for one in found], digits) for key, digits in keys)])
-    table(columns, lines)
+            of[event, size] = [row for row in rows if row.get("event") == event and of_tunnels(row) and (row["tunnels"], row["flows"]) == size]
+    lines = [(f"{EVENTS[event]}", f"{size[0]:,}, {size[1]:,}", found) for (event, size), found in of.items() if found]
+    print("By tunnels, and those with traffic; of the flow that waited for longest:\n")
+    table(["event", "tunnels", *WORST.values()], [[event, size, *cells(found, WORST)] for event, size, found in lines])
+    table(["event", "tunnels", *LOSSES.values()], [[event, size, *cells(found, LOSSES)] for event, size, found in lines])
 
 
 def cost_table(rows: list[dict]) -> None:
     lines = []
-    for row in rows:
-        if "cost" in row:
-            figures = [f"{used / row['seconds'] / 1e7:.1f} %, {kilobytes / 1000:.0f} MB" for used, kilobytes in row["processes"]]
+    for row in sorted(rows, key=lambda row: (row.get("tunnels", 0), row.get("flows", 0))):
+        if "cost" in row and of_tunnels(row):
+            figures = [f"{used / row['seconds'] / 1e7:.1f} % {kilobytes / 1000:.0f} MB" for used, kilobytes in row["processes"]]
             puts = [f"{row[key] / row['seconds']:.1f}" for key in ("puts", "proposals")]
-            what = "at rest" if row["cost"] == "rest" else f"{row['rate']:,} packets/s each way, of {row['flows']}"
+            what = "no" if row["cost"] == "rest" else str(row["flows"])
             lines.append([f"{row['tunnels']:,}", what, *puts, *figures])
-    table(["tunnels", "load", "puts/s", "proposals/s", *PROCESSES], lines)
+    print("Cost, by the number of tunnels with traffic; CPU of a core and memory:\n")
+    table(["tunnels", "with traffic", "puts/s", "proposals/s", *PROCESSES], lines)
 
 
 def write_csv(path: pathlib.Path, rows: list[dict]) -> None:

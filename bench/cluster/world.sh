@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # What happens to traffic when something fails in one cluster of two gateways and three members of
 # etcd: has each EVENT happen ROUNDS times, with traffic both ways, and prints a line of JSON for
-# each, which cluster.py evaluates. Needs root.
+# each, which cluster.py evaluates. `rest` and `load` measure what the cluster costs. Needs root.
 # usage: world.sh CONVOY TRAFFIC EVENT...
-# Optional variables: TUNNELS (1), FLOWS (1; over as many tunnels at most), RATE (10000 packets/s each way),
-# ROUNDS (1), LEASE_S (1), QUOTA of etcd's in bytes, LOGS (a
-# folder for the logs), and those of tests/cluster/configure.py.
+# Optional variables: TUNNELS (1), FLOWS (1, each through a tunnel of its own), RATE (10000
+# packets/s each way), ROUNDS (1), LEASE_S (1), QUOTA of etcd's in bytes, LOGS (a folder for the
+# logs), and those of tests/cluster/configure.py.
 set -euo pipefail
 convoy=$(realpath "$1") traffic=$(realpath "$2"); shift 2
 cd "$(dirname "$0")/../.."
