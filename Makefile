@@ -124,6 +124,8 @@ test-cluster: $(CONVOY) ## two gateways of a cluster over three members of etcd:
 	@scripts/install.sh test cluster
 	tests/own-run.sh tests/cluster.sh $(CONVOY)
 	tests/own-run.sh tests/cluster-failures.sh $(CONVOY)
+	tests/own-run.sh tests/cluster-groups.sh $(CONVOY)
+	tests/own-run.sh tests/cluster-config.sh $(CONVOY)
 
 test-systemd: $(CONVOY) charon ## the systemd units, under a systemd in user-mode-linux (root; in `make test`, too)
 	@scripts/install.sh test charon-test

@@ -74,6 +74,8 @@ run "two gateways of a cluster: one is stopped, drained, killed, stands still, i
 run "the tunnels of a cluster in its store: put, refused, rolled back" tests/cluster-config.sh "$convoy"
 run "two gateways of a cluster with charon: one is stopped, killed; its SAs go on until new ones are negotiated" \
   tests/charon/cluster.sh "$convoy" "$plugin"
+run "two groups spread over two gateways of a cluster: one is killed, comes back, is given its group" \
+  tests/cluster-groups.sh "$convoy"
 run "a cluster of two gateways: cut cables, no majority of etcd, both killed, one that drains" \
   tests/cluster-failures.sh "$convoy"
 run "two sites with hosts behind as docs/guide/site-to-site.md has them, and new static keys under traffic" tests/site-to-site.sh "$convoy"
