@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -20,6 +21,8 @@
  * that ended otherwise, which both sides log. */
 #define ABSENT_MS 50
 #define RETRY_MS 250
+/* The status of a gateway that stands by while another one of its cluster leads. */
+#define STANDS_BY 4
 /* How long the receiver waits for a datagram, or for the gateway. */
 #define RECEIVE_MS 1000
 /* Deletions that wait for the gateway at most; after those, its SAs go when they expire. */
@@ -34,6 +37,9 @@ struct convoy_link_t {
     uint64_t generation;
     /* Until the next try to connect; the link's thread's own. */
     u_int wait_ms;
+    /* Whether another gateway leads, and charon was told to end; the link's thread's own. */
+    bool stands_by;
+    bool has_ended;
     /* Guards what follows. */
     mutex_t *mutex;
     condvar_t *changed;
@@ -116,6 +122,7 @@ static bool greet(convoy_link_t *this, int fd, int role, uint64_t *generation) {
     } else {
         snprintf(text, sizeof(text), "it speaks protocol version %u, this plugin %u", version, CONVOY_VERSION);
     }
+    this->stands_by = version == CONVOY_VERSION && status == STANDS_BY;
     if (status != 0 || version != CONVOY_VERSION || !convoy_is_whole(&message)) {
         snprintf(line, sizeof(line), "the gateway refuses: %s", text);
         trouble(this, line);
@@ -330,6 +337,16 @@ static void serve(convoy_link_t *this, convoy_session_t *session, uint64_t gener
     DBG1(DBG_KNL, "convoy: the gateway has gone");
 }
 
+/* When another gateway leads, its charon negotiates with the peers, and the IKE_SAs of this one are
+ * of no use. A charon that has not served a gateway yet waits for its own to lead. */
+static void end_if_succeeded(convoy_link_t *this) {
+    if (this->stands_by && this->generation && !this->has_ended) {
+        DBG1(DBG_KNL, "convoy: another gateway of the cluster leads now; charon stops, to start anew when this one leads");
+        this->has_ended = TRUE;
+        kill(getpid(), SIGTERM);
+    }
+}
+
 static void *run(void *context) {
     convoy_link_t *this = context;
     convoy_session_t *session;
@@ -343,6 +360,8 @@ static void *run(void *context) {
             serve(this, session, generation);
             convoy_session_let_go(session);
             this->wait_ms = this->generation == generation ? ABSENT_MS : RETRY_MS;
+        } else {
+            end_if_succeeded(this);
         }
         this->mutex->lock(this->mutex);
         this->has_tried = TRUE;

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Two gateways of a cluster with three members of etcd, and a gateway as their peer: one is stopped,
-# is killed, stands still and comes back, is cut off from the store, and the store's leader is
-# killed. Each time a gateway goes on with the same SAs, no sequence number is seen twice on the
-# wire, and the peer refuses no packet as a replay. Needs root.
+# is killed, reloaded, stands still and comes back, is cut off from the store, and the store's
+# leader is killed. Each time a gateway goes on with the same SAs, no sequence number is seen twice
+# on the wire, and the peer refuses no packet as a replay. Needs root.
 # usage: cluster.sh CONVOY
 set -euo pipefail
 convoy=$(realpath "$1")
@@ -23,6 +23,31 @@ under "g2 is killed" killed
 wait_for "the killed gateway's processes do not end" ended 2
 gateway 2
 wait_for "g2 does not come back" ready 2 2
+
+said() { # gateway, what is true of `show cluster`
+  "$convoy" show cluster --json --control "$work/g$1.sock" |
+    python3 -c "import json, sys; cluster = json.load(sys.stdin); sys.exit(not ($2))"
+}
+wait_for "show cluster does not tell who leads" said 2 \
+  "len(cluster['members']) == 2 and cluster['groups'][0]['leader'] == 'g1'"
+said 1 "cluster['groups'][0]['is_led'] and cluster['groups'][0]['sas'] == 1" || fail "show cluster"
+
+# A tunnel more, and then the first one with other selectors and the same keys.
+reload() { "$convoy" reload --control "$work/g1.sock"; }
+reloaded() {
+  cp "$work/g1.toml" "$work/g1.before"
+  python3 tests/cluster/configure.py --tunnel 2 >>"$work/g1.toml"
+  reload >"$work/reload.log"
+  sed -i 's|"10.1.0.0/24"|"10.1.0.0/25"|' "$work/g1.toml"
+  reload >>"$work/reload.log"
+  mv "$work/g1.before" "$work/g1.toml"
+  reload >>"$work/reload.log"
+}
+under "g1 is reloaded three times" reloaded
+for line in "1 added, 0 removed, 1 unchanged" "2 added, 2 removed, 0 unchanged" "1 added, 2 removed, 0 unchanged"; do
+  grep -q "$line" "$work/reload.log" || fail "no reload of '$line': $(cat "$work/reload.log")"
+done
+wait_for "the tunnel is not up after a reload" answers
 
 # shellcheck disable=SC2046
 frozen() { kill -STOP $(of 1); moves 2; }

@@ -69,8 +69,11 @@ run "the plugin and convoy-ike alone: keys, names, policies, traps that wait, a 
   crates/ike/examples/control_path.sh target/debug/examples/control_path "$plugin"
 run "the cluster's store over three members of etcd: transactions, leases, watches, a killed leader, no quorum, no room" \
   tests/cluster-store.sh target/debug/examples/store
-run "two gateways of a cluster: one is stopped, killed, stands still, is cut off; no number comes twice" \
+run "two gateways of a cluster: one is stopped, drained, killed, stands still, is cut off; no number comes twice" \
   tests/cluster.sh "$convoy"
+run "the tunnels of a cluster in its store: put, refused, rolled back" tests/cluster-config.sh "$convoy"
+run "two gateways of a cluster with charon: one is stopped, killed; its SAs go on until new ones are negotiated" \
+  tests/charon/cluster.sh "$convoy" "$plugin"
 run "a cluster of two gateways: cut cables, no majority of etcd, both killed, one that drains" \
   tests/cluster-failures.sh "$convoy"
 run "two sites with hosts behind as docs/guide/site-to-site.md has them, and new static keys under traffic" tests/site-to-site.sh "$convoy"

@@ -1,7 +1,8 @@
-//! Any bytes from charon either are a message that encodes to the same bytes, or are refused.
+//! Any bytes from charon, or of an SA in the store, either are a message that encodes to the same
+//! bytes, or are refused.
 #![no_main]
 
-use convoy_ike::protocol::{Datagram, Event, Hello, Reply, Request, Welcome};
+use convoy_ike::protocol::{Datagram, Event, Hello, Reply, Request, SaRecord, Welcome};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -20,6 +21,9 @@ fuzz_target!(|bytes: &[u8]| {
     }
     if let Ok(hello) = Hello::decode(bytes) {
         assert_eq!(&hello.encode()[..], bytes);
+    }
+    if let Ok(record) = SaRecord::decode(bytes) {
+        assert_eq!(&record.encode()[..], bytes);
     }
     if let Ok(welcome) = Welcome::decode(bytes) {
         assert_eq!(&welcome.encode()[..], bytes);

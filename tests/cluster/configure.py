@@ -2,6 +2,7 @@
 """Writes the configurations of two gateways of a cluster (g1.toml, g2.toml) and of their peer
 (peer.toml), which share tunnels with static keys: tunnel I covers 10.2.X.Y/32, where X.Y is I.
 usage: configure.py FOLDER TUNNELS LEASE_S [ENDPOINT...]
+   or: configure.py --tunnel NUMBER, which prints one for a gateway of the cluster, with other keys
 Optional variables: PROPOSAL (aes128gcm16), and CLUSTER and PEER, more lines of [cluster] and of
 the peer's [gateway]."""
 import os
@@ -95,4 +96,7 @@ def main(folder, tunnels, lease_s, *endpoints):
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    if sys.argv[1] == "--tunnel":
+        print(tunnel(int(sys.argv[2]), "aes128gcm16", (key("aes128gcm16"), key("aes128gcm16")), False))
+    else:
+        main(*sys.argv[1:])

@@ -35,6 +35,10 @@ pub(crate) enum Command {
     /// Have a running gateway reload its configuration; a file with errors is refused and changes
     /// nothing
     Reload(ReloadArgs),
+    /// Have other gateways of the cluster lead, before maintenance of this one; loses no packet
+    Drain(DrainArgs),
+    /// Wait for a gateway to lead its cluster, and the configuration that a cluster shares
+    Cluster(ClusterArgs),
     /// Remove the routes of a stopped gateway that still drop packets to its tunnels' networks
     Unblock(UnblockArgs),
     /// Show the state of a running gateway
@@ -192,6 +196,8 @@ pub(crate) enum Shown {
     Port,
     /// Peers given by name: addresses, and what does not resolve
     Name,
+    /// The cluster: members, who leads which group of tunnels, lease, store, reserved numbers
+    Cluster,
     /// Totals and drops; with --json, everything
     Stats,
     /// What happened lately: tunnels up, rekeyed and down, engines out and back, reloads, warnings
@@ -200,6 +206,62 @@ pub(crate) enum Shown {
 
 #[derive(Args)]
 pub(crate) struct ReloadArgs {
+    /// The gateway's control socket
+    #[arg(long, value_name = "SOCKET", default_value = "/run/convoy/control.sock")]
+    pub(crate) control: PathBuf,
+}
+
+#[derive(Args)]
+pub(crate) struct ClusterArgs {
+    #[command(subcommand)]
+    pub(crate) command: ClusterCommand,
+    /// The configuration of this gateway, whose [cluster] says where the store is
+    #[arg(short, long, value_name = "FILE", default_value = CONFIGURATION, global = true)]
+    pub(crate) config: PathBuf,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum ClusterCommand {
+    /// Wait until this gateway leads, however long that takes and even if it is not running yet;
+    /// one that is in no cluster always leads
+    Wait(WaitArgs),
+    /// Check FILE together with this gateway's configuration, and have all gateways use it
+    Put {
+        /// Tunnels and bypasses in TOML
+        file: PathBuf,
+    },
+    /// Print a version, by default the latest
+    Get {
+        /// Its number
+        version: Option<u64>,
+    },
+    /// List all versions: number, time, and the gateway by which it was put
+    History,
+    /// Have all gateways use an earlier version again, as a new one
+    Rollback {
+        /// Its number
+        version: u64,
+    },
+}
+
+#[derive(Args)]
+pub(crate) struct DrainArgs {
+    /// Let this gateway lead again
+    #[arg(long)]
+    pub(crate) undo: bool,
+    /// Drain it even if no other gateway may lead
+    #[arg(long, conflicts_with = "undo")]
+    pub(crate) force: bool,
+    /// How long to wait for the others
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
+    pub(crate) timeout: f64,
+    /// The gateway's control socket
+    #[arg(long, value_name = "SOCKET", default_value = "/run/convoy/control.sock")]
+    pub(crate) control: PathBuf,
+}
+
+#[derive(Args)]
+pub(crate) struct WaitArgs {
     /// The gateway's control socket
     #[arg(long, value_name = "SOCKET", default_value = "/run/convoy/control.sock")]
     pub(crate) control: PathBuf,

@@ -14,7 +14,7 @@ pub(crate) fn ask(control: &Path, what: Ask) -> Result<Answer, Failure> {
 }
 
 /// Explains why there was no answer, and what to do.
-fn why_not(control: &Path, error: &io::Error) -> String {
+pub(crate) fn why_not(control: &Path, error: &io::Error) -> String {
     let place = control.display();
     // Only root and the user who started the gateway may use the socket (`convoy_ike::local`).
     if error.kind() == io::ErrorKind::PermissionDenied {

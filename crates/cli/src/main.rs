@@ -6,8 +6,10 @@ mod output;
 mod args;
 mod bench;
 mod check;
+mod cluster;
 mod control;
 mod demo;
+mod drain;
 mod engines;
 mod explain;
 mod hdtv;
@@ -79,7 +81,9 @@ fn main() -> ExitCode {
     let result = match cli.command {
         Command::Bench(args) => bench::run(&args),
         Command::Check(args) => check::run(&args),
+        Command::Cluster(args) => cluster::run(&args),
         Command::Demo(args) => demo::demo(&args),
+        Command::Drain(args) => drain::run(&args),
         Command::Engines(args) => engines::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Hdtv(args) => hdtv::run(args),

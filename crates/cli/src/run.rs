@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel, sync_channel};
 
-use convoy_gateway::cluster::{Agent, ClusterError};
-use convoy_gateway::config::{self, Config, ConfigErrors, Nowhere, OnStop};
+use convoy_gateway::cluster::{Agent, ClusterError, Joining};
+use convoy_gateway::config::{self, Config, ConfigErrors, Nowhere, OnStop, SharedConfig};
 use convoy_gateway::control::ControlServer;
 use convoy_gateway::events::{Events, What};
 use convoy_gateway::helper::{Helper, HelperError};
@@ -82,7 +82,7 @@ fn failed(error: &dyn std::fmt::Display) -> Failure {
 /// Starts the helper with a fixed list of the files that it may open and remove.
 fn start_helper(path: &Path, config: &Config, log: LogFormat) -> Result<Helper, HelperError> {
     let sockets = std::iter::once(&config.control).chain(&config.charon);
-    let addresses = config.cluster.iter().flat_map(|cluster| &cluster.addresses);
+    let addresses = config.cluster.iter().flat_map(|cluster| cluster.addresses());
     let addresses: Vec<String> = addresses.map(ToString::to_string).collect();
     let mut arguments = vec![OsStr::new("helper"), OsStr::new("--config"), path.as_os_str()];
     arguments.extend([OsStr::new("--log-format"), OsStr::new(log.word())]);
@@ -125,10 +125,14 @@ impl Running {
             convoy_gateway::metrics::bind(address).map_err(told)
         });
         let metrics = metrics.transpose()?;
-        let agent = agent.map(|agent| (agent, orders.clone()));
-        let gateway = Gateway::start(config, Arc::clone(helper), agent, |text| tracing::warn!("{text}"))
+        let shared = SharedConfig::default();
+        let load = load_by(path, helper, shared.clone());
+        let joining = agent.map(|agent| {
+            let (orders, load) = (orders.clone(), Arc::clone(&load));
+            Joining { agent, orders, load, shared }
+        });
+        let gateway = Gateway::start(config, Arc::clone(helper), joining, |text| tracing::warn!("{text}"))
             .map_err(|error| failed(&error))?;
-        let load = load_by(path, helper);
         server.start(Arc::clone(&load), orders.clone(), gateway.events().clone()).map_err(socket)?;
         if let Some(listener) = metrics {
             let told = |error| Failure::Failed(format!("metrics: {error}"));
@@ -179,7 +183,7 @@ fn listen_to_signals(load: Load, orders: Sender<Order>, events: Events) -> std::
 }
 
 /// Reads the configuration for a reload by the helper, since the gateway's user may not open it.
-fn load_by(path: &Path, helper: &Arc<Helper>) -> Load {
+fn load_by(path: &Path, helper: &Arc<Helper>, shared: SharedConfig) -> Load {
     let (path, helper) = (path.to_owned(), Arc::clone(helper));
     let name = path.display().to_string();
     Arc::new(move || {
@@ -187,6 +191,6 @@ fn load_by(path: &Path, helper: &Arc<Helper>) -> Load {
         let file = helper.configuration().map_err(refused)?;
         // Its ports are open, and an interface that is briefly absent is no reason to refuse a
         // reload.
-        Config::read(&path, file, &Nowhere).map(Box::new)
+        Config::read(&path, file, &Nowhere, shared.get().as_ref()).map(Box::new)
     })
 }

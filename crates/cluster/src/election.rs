@@ -44,6 +44,12 @@ pub(crate) fn leader(name: &str, lease: LeaseId) -> Vec<u8> {
     format!("{name} {lease:x}").into_bytes()
 }
 
+/// The name in the value of a leader's key.
+pub(crate) fn leader_name(value: &[u8]) -> String {
+    let text = String::from_utf8_lossy(value);
+    text.split(' ').next().unwrap_or_default().to_owned()
+}
+
 /// A member's place among those that may lead a group: by priority, and then by rendezvous hashing,
 /// so that groups are spread and only those of a member that is gone move.
 pub(crate) fn rank<'a>(

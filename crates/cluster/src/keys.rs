@@ -43,6 +43,21 @@ impl Keys {
         format!("{}leaders/{group}", self.root)
     }
 
+    /// The key of the configuration that all members share.
+    pub fn config(&self) -> String {
+        format!("{}config/current", self.root)
+    }
+
+    /// The beginning of the keys of its versions.
+    pub fn config_versions(&self) -> String {
+        format!("{}config/versions/", self.root)
+    }
+
+    /// The key of a version of it.
+    pub fn config_version(&self, version: u64) -> String {
+        format!("{}{version:08}", self.config_versions())
+    }
+
     /// The beginning of the keys of all groups' SAs.
     pub fn groups(&self) -> String {
         format!("{}groups/", self.root)

@@ -15,13 +15,17 @@ mod keys;
 mod marks;
 mod member;
 mod orders;
+mod record;
 pub mod seal;
 #[cfg(test)]
 mod simulation;
+mod status;
 mod store;
 
 pub use keys::Keys;
 pub use marks::{Marks, SaId, Span};
 pub use member::{CallId, GroupConfig, Input, Member, MemberConfig, Output, Replay};
 pub use orders::{Event, Order, Report, Taken};
+pub use record::Record;
+pub use status::{ClusterStatus, GroupStatus, LedStatus, MemberStatus};
 pub use store::{Answer, Call, Change, Guard, KeyValue, LeaseId, Revision};

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::marks::{Marks, SaId};
+use crate::record::Record;
 use crate::store::Revision;
 
 /// What a member tells its gateway.
@@ -50,8 +51,7 @@ pub struct Taken {
     /// Its number.
     pub sa: SaId,
     /// Its record, as a gateway put it.
-    #[serde(with = "hex::serde")]
-    pub record: Vec<u8>,
+    pub record: Record,
     /// The last outbound number that may have been used.
     pub sent: u64,
     /// The last inbound number that may have been accepted: only higher ones may be.
@@ -79,8 +79,7 @@ pub enum Event {
         /// The SA.
         sa: SaId,
         /// What another gateway needs to go on with it.
-        #[serde(with = "hex::serde")]
-        record: Vec<u8>,
+        record: Record,
         /// How far a new one goes before it is granted more.
         marks: Marks,
     },

@@ -158,8 +158,8 @@ pub fn meaning(reason: DropReason) -> Option<&'static str> {
     use DropReason as D;
     Some(match reason {
         D::Replayed => {
-            "their sequence numbers were already received, or are older than the replay window. If nothing else arrives from a peer \
-             with static keys, its sequence numbers lie behind those that this gateway has received, because it restarted without \
+            "their sequence numbers were already received, or are older than the replay window; a gateway of a cluster that has just \
+             begun to lead refuses what the former leader may have received. If nothing else arrives from a peer with static keys, its sequence numbers lie behind those that this gateway has received, because it restarted without \
              a state file or with an old one: install new keys at both ends. Otherwise the path duplicates packets or reorders them \
              by more than replay_window, or someone replays packets"
         }
@@ -189,7 +189,7 @@ pub fn meaning(reason: DropReason) -> Option<&'static str> {
             "their SA has used all sequence numbers; install new keys, or set esn = true at both ends"
         }
         D::SequenceUnreserved => {
-            "the state file could not be written in time to reserve sequence numbers; check its disk, which is slow, full or missing"
+            "no sequence numbers could be reserved in time: the state file's disk is slow, full or missing, or in a cluster the store is slow or cannot be reached"
         }
         D::NotLeading => {
             "this gateway does not lead: its lease from the cluster's store has ended, and another gateway may have taken over"

@@ -121,7 +121,7 @@ mod tests {
             KeyMaterial::new(transform, vec![7; transform.key_material_len()]).expect("its own length");
         let ends = ["192.0.2.1", "192.0.2.2"].map(|address| address.parse().expect("an address"));
         let sa = SaConfig::new(4096, SaDirection::Outbound, ends[0], ends[1], keys);
-        thread.install(&sa).expect("software can do it");
+        thread.install(&sa, None).expect("software can do it");
         let estimate = models.of(&description, transform);
 
         let learn = received.recv_timeout(Duration::from_secs(60)).expect("it is measured");

@@ -49,6 +49,8 @@ pub enum Ask {
     Stop,
     /// Read the configuration again and switch to it.
     Reload,
+    /// Lead no group of the cluster, or lead groups again.
+    Drain(bool),
     /// The keys of all SAs as Wireshark's table `esp_sa`; for root only.
     Keys,
     /// Say what would become of a packet.
@@ -72,7 +74,7 @@ impl Ask {
         match self {
             Self::Ping | Self::Stop | Self::Trace(_) | Self::Traced | Self::EndTrace => TIMEOUT * 2,
             Self::Events { .. } => TIMEOUT * 2,
-            Self::Snapshot => SNAPSHOT_TIMEOUT + TIMEOUT,
+            Self::Snapshot | Self::Drain(_) => SNAPSHOT_TIMEOUT + TIMEOUT,
             Self::Explain(_) | Self::Keys => SNAPSHOT_TIMEOUT + TIMEOUT,
             Self::Reload => RELOAD_TIMEOUT + TIMEOUT,
         }
@@ -237,6 +239,10 @@ fn answer(ask: Ask, load: &Load, orders: &Sender<Order>, events: &Events) -> Ans
         Ask::Stop => orders.send(Order::Stop).map_or_else(|_| gone(), |()| Answer::Good),
         Ask::Snapshot => {
             order(orders, SNAPSHOT_TIMEOUT, Order::Show, |snapshot| Answer::Snapshot(Box::new(snapshot)))
+        }
+        Ask::Drain(is_draining) => {
+            let drain = |reply| Order::Drain(is_draining, reply);
+            order(orders, TIMEOUT, drain, |done| done.map_or_else(Answer::Refused, |()| Answer::Good))
         }
         Ask::Keys => order(orders, SNAPSHOT_TIMEOUT, Order::Keys, |keys| {
             keys.map_or_else(Answer::Refused, Answer::Keys)

@@ -108,12 +108,32 @@ pub enum What {
         /// In which time, in seconds.
         seconds: u64,
     },
-    /// The gateway leads its cluster's tunnels from now on.
-    Leads,
-    /// It leads them no longer.
-    StandsBy,
+    /// The gateway leads a group of its cluster from now on.
+    Leads {
+        /// The group.
+        group: String,
+        /// Its tunnels.
+        tunnels: usize,
+        /// Pairs of SAs, or SAs, that the store did not have.
+        new: usize,
+    },
+    /// It leads the group no longer.
+    StandsBy {
+        /// The group.
+        group: String,
+    },
+    /// The cluster shares another version of its configuration, which is read then.
+    SharedConfig {
+        /// Its number.
+        version: u64,
+        /// The member by which it was put.
+        by: String,
+    },
     /// The cluster's store cannot be reached.
-    StoreLost,
+    StoreLost {
+        /// Why.
+        reason: String,
+    },
     /// It can be reached again.
     StoreBack,
     /// Another message that needs an operator's attention.
@@ -161,9 +181,11 @@ impl What {
     /// How serious it is.
     pub const fn severity(&self) -> Severity {
         match self {
-            Self::EngineOut { .. } | Self::SaExpired(_) | Self::Dropped { .. } | Self::Warning => {
-                Severity::Warn
-            }
+            Self::EngineOut { .. }
+            | Self::SaExpired(_)
+            | Self::Dropped { .. }
+            | Self::StoreLost { .. }
+            | Self::Warning => Severity::Warn,
             Self::ReloadRefused => Severity::Error,
             _ => Severity::Info,
         }

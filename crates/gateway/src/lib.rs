@@ -29,6 +29,7 @@ mod calibrator;
 pub mod charon;
 pub mod choice;
 pub mod cluster;
+mod companion;
 pub mod config;
 pub mod control;
 mod crew;

@@ -7,8 +7,9 @@ mod protect;
 mod reload;
 mod static_news;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant, SystemTime};
 
 use convoy_dataplane::costs::Costs;
@@ -25,7 +26,7 @@ use crate::blocked::Blocked;
 use crate::calibrator;
 use crate::charon::Charon;
 use crate::choice;
-use crate::cluster::{Agent, Cluster, Led, Stopped};
+use crate::cluster::{Cluster, Joining, Led, Pairs, Stopped};
 use crate::config::{Config, OnStop};
 use crate::crew::Crew;
 use crate::events::Events;
@@ -70,10 +71,12 @@ pub enum Order {
     TakeTraced(Reply<Result<TraceReport, String>>),
     /// End the trace.
     EndTrace(Reply<()>),
-    /// Lead the cluster's tunnels, going on with these SAs.
-    Lead(Vec<convoy_cluster::Taken>, Reply<Led>),
-    /// Lead them no longer, and say how far their SAs have come.
-    StandBy(Reply<Stopped>),
+    /// Lead a group of the cluster, going on with these SAs.
+    Lead(String, Vec<convoy_cluster::Taken>, Reply<Led>),
+    /// Lead it no longer, and say how far its SAs have come.
+    StandBy(String, Reply<Stopped>),
+    /// Lead no group of the cluster, or lead groups again.
+    Drain(bool, Reply<Result<(), String>>),
     /// End: the thread of this name, without which the gateway would only seem to work, has
     /// panicked.
     Fault(String),
@@ -96,8 +99,8 @@ pub struct Gateway {
     helper: Option<Arc<Helper>>,
     state: Option<State>,
     cluster: Option<Cluster>,
-    /// Whether it leads its cluster.
-    is_leading: bool,
+    /// The groups of its cluster that it leads, with their pairs of SAs.
+    led: BTreeMap<String, Pairs>,
     /// The last generation of SAs in a cluster.
     generation: u64,
     /// Whether there were static keys at the start, the only time at which a state file can be
@@ -120,19 +123,20 @@ impl Gateway {
     /// Allocates the packet memory, opens the state file, the ports and the engines' devices, gives
     /// up all privileges, installs engines and tunnels, and starts the workers. Nothing is routed
     /// into the tunnels until [`route`](Self::route). `helper` does what needs privileges later;
-    /// `agent` is that of its cluster, which gives its orders to `orders`; `notify` receives
-    /// messages for the operator.
+    /// `joining` is what it needs for its cluster, if it is in one; `notify` receives messages for
+    /// the operator.
     ///
     /// # Errors
     /// [`RunError`] names the port, engine or tunnel.
     pub fn start(
         config: Config,
         helper: Arc<Helper>,
-        agent: Option<(Agent, Sender<Order>)>,
+        joining: Option<Joining>,
         notify: impl Fn(String) + Send + Sync + 'static,
     ) -> Result<Self, RunError> {
         let events = Events::new(notify);
-        let (agent, orders) = agent.unzip();
+        let (agent, rest) =
+            joining.map(|Joining { agent, orders, load, shared }| (agent, (orders, load, shared))).unzip();
         let cluster = agent.map(Cluster::new).transpose()?;
         let (account, warning) = Account::find(config.user.as_deref())?;
         warning.into_iter().for_each(|warning| events.warn(warning));
@@ -153,8 +157,8 @@ impl Gateway {
         let mut gateway = Self::over(config, (ports, engines), charon, (state, cluster), costs, events)?;
         wipe_stack();
         gateway.helper = Some(helper);
-        if let Some(orders) = orders {
-            gateway.join_cluster(orders)?;
+        if let Some(rest) = rest {
+            gateway.join_cluster(rest)?;
         }
         Ok(gateway)
     }
@@ -239,7 +243,10 @@ impl Gateway {
             state.keep(handles.clone(), events.notify())?;
         }
         if let Some(charon) = &mut charon {
-            charon.join(handles.clone(), &config, clock.clone(), events.clone()).map_err(RunError::Charon)?;
+            let share = cluster.as_ref().and_then(Cluster::share);
+            charon
+                .join(handles.clone(), &config, clock.clone(), (events.clone(), share))
+                .map_err(RunError::Charon)?;
         }
         let inner_mtu = inner_mtu(&config);
         let began_with_static_keys = config.has_static_keys();
@@ -258,7 +265,7 @@ impl Gateway {
             helper: None,
             state,
             cluster,
-            is_leading: false,
+            led: BTreeMap::new(),
             generation: 0,
             began_with_static_keys,
             charon,
@@ -298,8 +305,9 @@ impl Gateway {
                     self.tracing.end(&self.handles);
                     reply(());
                 }
-                Ok(Order::Lead(taken, reply)) => reply(self.lead(&taken)),
-                Ok(Order::StandBy(reply)) => reply(self.stand_by()),
+                Ok(Order::Lead(group, taken, reply)) => reply(self.lead(&group, &taken)),
+                Ok(Order::StandBy(group, reply)) => reply(self.stand_by(&group)),
+                Ok(Order::Drain(is_draining, reply)) => reply(self.drain(is_draining)),
                 Ok(Order::Fault(thread)) => result = Err(RunError::Thread(thread)),
                 Err(RecvTimeoutError::Timeout) => {}
             }
@@ -349,6 +357,7 @@ impl Gateway {
             workers: self.config.workers,
             configured: ConfiguredRow::all(&self.config),
             charon: self.charon.as_ref().map(Charon::row),
+            cluster: self.cluster.as_ref().map(Cluster::row),
             guard: self.guard_row(),
             names: self.names.rows(),
             memory: Some(MemoryRow::now()),

@@ -3,6 +3,7 @@
 //! Each worker reports its own in parts (`survey.rs`, `of_worker.rs`); `gather.rs` collects them,
 //! and `merge.rs` merges those of all workers.
 
+mod cluster;
 mod configured;
 mod gather;
 mod merge;
@@ -14,6 +15,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+pub use cluster::{ClusterRow, GroupRow, MemberRow};
 pub use configured::ConfiguredRow;
 pub(crate) use gather::gather;
 pub(crate) use of_worker::direction;
@@ -83,6 +85,9 @@ pub struct Snapshot {
     /// The connection to charon, if the gateway has one.
     #[serde(default)]
     pub charon: Option<CharonRow>,
+    /// The cluster that it is a member of, if any.
+    #[serde(default)]
+    pub cluster: Option<ClusterRow>,
     /// The peers given by name, by tunnel.
     #[serde(default)]
     pub names: Vec<NameRow>,

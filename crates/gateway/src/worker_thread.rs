@@ -2,6 +2,7 @@
 //! with nothing lost.
 
 mod peers;
+mod shared;
 mod telling;
 
 use std::borrow::Cow;
@@ -19,15 +20,15 @@ use convoy_dataplane::worker::Worker;
 use convoy_engine::{EngineDescription, wipe_stack};
 use convoy_ike::state::ChildName;
 use convoy_ipsec::{
-    PolicyChange, SaConfig, SaCursor, SaDirection, SaEnds, SaNumber, SaView, Tables, TunnelId,
+    PolicyChange, SaConfig, SaCursor, SaDirection, SaEnds, SaIndex, SaNumber, SaView, Tables, TunnelId,
 };
 use convoy_port::{PortError, Prefix};
 
-use crate::assemble::{self, Installed};
+use crate::assemble::{self, Installed, Pair};
 use crate::config::{Config, TunnelConfig};
 use crate::events::Events;
 use crate::snapshot::Snapshot;
-use crate::state::{self, Beginnings, Limits, Report, Reporter};
+use crate::state::{self, Beginning, Beginnings, Limits, Report, Reporter};
 use crate::survey::{STEP, SaNote, Survey, Surveyed};
 
 /// Time limit of packets in flight when the gateway stops.
@@ -75,6 +76,15 @@ impl Drop for HandoffVote<'_> {
     }
 }
 
+/// What a worker no longer serves after a reload.
+#[derive(Debug, Default)]
+pub(crate) struct LetGo {
+    /// Tunnels.
+    pub(crate) tunnels: usize,
+    /// How far their SAs may have come at most, by the generations of their beginnings.
+    pub(crate) spent: Vec<(u64, Limits)>,
+}
+
 /// What a reload changed at one worker.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Reloaded {
@@ -116,6 +126,8 @@ pub(crate) struct WorkerThread {
     survey: Option<Survey>,
     /// The channel to the keeper of the state file, if there is one.
     reporter: Option<Reporter>,
+    /// A key daemon's SAs that other gateways of the cluster may go on with, each with its numbers.
+    shared: HashMap<SaIndex, Pair>,
 }
 
 impl WorkerThread {
@@ -141,6 +153,7 @@ impl WorkerThread {
             climbs: Vec::new(),
             survey: None,
             reporter: None,
+            shared: HashMap::new(),
         };
         thread.take_spis();
         thread
@@ -178,6 +191,8 @@ impl WorkerThread {
             if has_more {
                 // There are more commands than there was time for.
             } else if !is_surveying && (!moved || self.worker.is_at_rest()) {
+                // Before it sleeps: nothing else might wake it until they are given up.
+                self.ask_for_held();
                 self.worker.idle();
             } else if !rounds.is_multiple_of(ROUNDS) {
                 continue;
@@ -205,32 +220,46 @@ impl WorkerThread {
     pub(crate) fn look_around(&mut self, events: &Events) {
         self.tell_events(events);
         self.watch_drops();
+        self.ask_for_held();
         self.report_numbers();
     }
 
     /// Reports to the keeper of the state file that it sends nothing more.
     pub(crate) fn report_end(&self) {
         if let Some(reporter) = &self.reporter {
-            reporter.end(&self.installed, self.tables());
+            reporter.end(self.pairs(), self.tables());
         }
+    }
+
+    /// Asks for more numbers at once if packets have begun to wait for them.
+    fn ask_for_held(&mut self) {
+        if !self.worker.pipeline_mut().ipsec_mut().inbound.has_held_more() {
+            return;
+        }
+        if let Some(reporter) = &mut self.reporter {
+            reporter.hurry();
+        }
+        self.report_numbers();
     }
 
     fn report_numbers(&mut self) {
         if let Some(reporter) = &mut self.reporter {
             let pipeline = self.worker.pipeline();
-            reporter.look(pipeline.clock().now_ns(), &mut self.installed, &pipeline.ipsec().tables);
+            let pairs = shared::all(&mut self.installed, &mut self.shared);
+            reporter.look(pipeline.clock().now_ns(), pairs, &pipeline.ipsec().tables);
         }
     }
 
     /// How far its SAs with static keys have come.
     pub(crate) fn numbers(&self) -> Report {
-        state::report(&self.installed, self.tables())
+        state::report(self.pairs(), self.tables())
     }
 
     /// Lets SAs with static keys go on up to these numbers.
     pub(crate) fn extend_numbers(&mut self, granted: &HashMap<u64, Limits>) {
         let tables = &mut self.worker.pipeline_mut().ipsec_mut().tables;
-        state::extend(&mut self.installed, tables, granted);
+        state::extend(shared::all(&mut self.installed, &mut self.shared), tables, granted);
+        self.worker.pipeline_mut().ipsec_mut().inbound.retry_held();
     }
 
     /// The tunnels of a configuration that a reload would install, by name.
@@ -256,6 +285,7 @@ impl WorkerThread {
                 std::thread::sleep(Duration::from_micros(50));
             }
         }
+        self.worker.pipeline_mut().give_up_held();
         Ok(())
     }
 
@@ -309,8 +339,8 @@ impl WorkerThread {
     /// The first step to another configuration: removes the tunnels that are gone or changed, so
     /// that their SPIs are free at all workers before the second, [`take_up`](Self::take_up).
     /// Unchanged ones keep their SAs, and with them their sequence numbers and replay windows.
-    /// Returns how many were removed.
-    pub(crate) fn let_go(&mut self, config: &Arc<Config>) -> usize {
+    /// Returns how many were removed, and how far their SAs may have come.
+    pub(crate) fn let_go(&mut self, config: &Arc<Config>) -> LetGo {
         self.update_totals();
         self.config = Arc::clone(config);
         let wanted = by_name(&config.tunnels);
@@ -319,19 +349,22 @@ impl WorkerThread {
         self.installed = kept;
         // Policies first: no packet may be prepared for an SA that is being removed.
         self.decide();
+        let spent = state::spent(&gone, self.tables());
         let pipeline = self.worker.pipeline_mut();
         for tunnel in &gone {
             tunnel.sas().for_each(|sa| pipeline.retire(sa));
         }
         self.let_retire();
-        gone.len()
+        LetGo { tunnels: gone.len(), spent }
     }
 
-    /// Stops protecting the tunnels of the configuration, lets their packets leave, and removes
-    /// their SAs; returns how far these have come.
-    pub(crate) fn stand_by(&mut self) -> Report {
+    /// Stops protecting the tunnels of a group, lets their packets leave, and removes their SAs as
+    /// well as charon's, whose tunnels are of the only group; returns how far these have come.
+    pub(crate) fn stand_by(&mut self, group: &str) -> Report {
         self.update_totals();
-        let installed = std::mem::take(&mut self.installed);
+        let (gone, others): (Vec<_>, Vec<_>) =
+            self.installed.drain(..).partition(|tunnel| tunnel.config.group == group);
+        self.installed = others;
         // Policies first: no packet may be prepared for an SA that is being removed.
         self.decide();
         let began = Instant::now();
@@ -341,9 +374,14 @@ impl WorkerThread {
                 break;
             }
         }
-        let report = state::report(&installed, self.tables());
+        let shared = std::mem::take(&mut self.shared);
+        let pairs = gone.iter().flat_map(|tunnel| &tunnel.pairs).chain(shared.values());
+        let report = state::report(pairs.clone(), self.tables());
+        let sas: Vec<SaIndex> = pairs.flat_map(|pair| pair.sas.iter().copied()).collect();
         let pipeline = self.worker.pipeline_mut();
-        installed.iter().flat_map(Installed::sas).for_each(|sa| pipeline.retire(sa));
+        // While their SAs are there, which count them.
+        pipeline.give_up_held();
+        sas.into_iter().for_each(|sa| pipeline.retire(sa));
         self.let_retire();
         report
     }
@@ -447,13 +485,21 @@ impl WorkerThread {
         self.worker.pipeline_mut().ipsec_mut().tables.set_own_sas(tunnel, are_wanted);
     }
 
-    /// Installs a key daemon's SA, of a tunnel that this worker serves or has a resource of.
+    /// Installs a key daemon's SA, of a tunnel that this worker serves or has a resource of. With a
+    /// beginning, its numbers are reported.
     ///
     /// # Errors
     /// Why it was refused; it is installed nowhere then.
-    pub(crate) fn install(&mut self, sa: &SaConfig) -> Result<SaNumber, InstallError> {
+    pub(crate) fn install(
+        &mut self,
+        sa: &SaConfig,
+        beginning: Option<&Beginning>,
+    ) -> Result<SaNumber, InstallError> {
         let done = self.install_sa(sa);
         wipe_stack();
+        if let (Ok(number), Some(beginning)) = (&done, beginning) {
+            self.share(number.index, beginning);
+        }
         done
     }
 
@@ -490,6 +536,7 @@ impl WorkerThread {
     pub(crate) fn retire(&mut self, sa: SaNumber) {
         let pipeline = self.worker.pipeline_mut();
         if let Some(sa) = pipeline.ipsec().tables.place(sa) {
+            self.shared.remove(&sa);
             pipeline.retire(sa);
         }
     }
@@ -560,3 +607,6 @@ impl Surveyed for WorkerThread {
         Snapshot::of_all_but_lists(&self.worker, self.started)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -102,7 +102,7 @@ drop_reasons! {
     SaMismatch = "sa_mismatch",
     /// The sequence number was seen before, or is left of the window (`XfrmInStateSeqError`).
     Replayed = "replayed",
-    /// Authentic and new, but no number so high was reserved for acceptance yet.
+    /// Authentic and new, but no number so high was reserved for acceptance in time.
     InboundUnreserved = "inbound_unreserved",
     /// A port's device decrypted it, but not with the keys of the SA that it belongs to.
     DecryptedElsewhere = "decrypted_elsewhere",

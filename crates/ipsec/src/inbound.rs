@@ -54,6 +54,8 @@ pub(crate) struct InboundCold {
     pub(crate) common: SaCommon,
     /// The peer's previous and new address and port, until that is reported.
     pub(crate) moved: Option<(SocketAddr, SocketAddr)>,
+    /// The highest authentic number that was above those reserved: how far the peer is.
+    pub(crate) highest_unreserved: u64,
     /// In AGGFRAG mode.
     pub(crate) reassembler: Option<Box<Reassembler>>,
 }
@@ -61,7 +63,7 @@ pub(crate) struct InboundCold {
 impl InboundCold {
     pub(crate) fn new(config: &SaConfig, common: SaCommon) -> Self {
         let reassembler = (config.mode == Mode::Iptfs).then(|| Box::new(Reassembler::new(config.iptfs)));
-        Self { common, moved: None, reassembler }
+        Self { common, moved: None, highest_unreserved: 0, reassembler }
     }
 }
 

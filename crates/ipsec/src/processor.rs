@@ -7,6 +7,7 @@ mod classify;
 mod delivery;
 mod explain;
 mod frame_notes;
+mod held;
 mod inbound;
 mod kind;
 mod outbound;

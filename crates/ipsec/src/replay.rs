@@ -14,9 +14,6 @@ pub struct ReplayWindow {
     ring: Box<[u64]>,
     /// Packets behind the highest that are still distinguished; 0 switches the check off.
     size: u32,
-    /// How far above `reserved` authentic numbers have come, in words and rounded up: the SA's hot
-    /// state has no room for a whole number.
-    wanted: u16,
     esn: bool,
     /// The highest number that was authenticated.
     highest: u64,
@@ -30,7 +27,7 @@ impl ReplayWindow {
         // One word more than the window, because the word with its lower end is only partly inside.
         let words = if size == 0 { 0 } else { (u64::from(size).div_ceil(WORD) + 1).next_power_of_two() };
         let ring = vec![0; words as usize].into();
-        Self { ring, size, wanted: 0, esn, highest: 0, reserved: u64::MAX }
+        Self { ring, size, esn, highest: 0, reserved: u64::MAX }
     }
 
     /// A window that treats `highest` and all before it as received.
@@ -53,29 +50,7 @@ impl ReplayWindow {
 
     /// Allows the numbers up to `last`.
     pub fn reserve(&mut self, last: u64) {
-        let wanted = self.highest_wanted();
         self.reserved = self.reserved.max(last);
-        // Rounded down, so that it does not creep upwards.
-        let words = wanted.saturating_sub(self.reserved) / WORD;
-        self.wanted = u16::try_from(words).unwrap_or(u16::MAX);
-    }
-
-    /// The highest authentic number that has come, accepted or not reserved, or up to a word more:
-    /// a peer that has gone on meanwhile is far ahead of what is reserved.
-    pub fn highest_seen(&self) -> u64 {
-        self.highest.max(self.highest_wanted())
-    }
-
-    /// The highest number that was refused because it is not reserved, or up to a word more; 0 if
-    /// there is none.
-    fn highest_wanted(&self) -> u64 {
-        if self.wanted == 0 { 0 } else { self.reserved.saturating_add(u64::from(self.wanted) * WORD) }
-    }
-
-    #[cold]
-    fn want(&mut self, number: u64) {
-        let words = number.saturating_sub(self.reserved).div_ceil(WORD);
-        self.wanted = self.wanted.max(u16::try_from(words).unwrap_or(u16::MAX));
     }
 
     /// Whether a number is above those that may be accepted so far. Without a window, there is no
@@ -152,7 +127,6 @@ impl ReplayWindow {
         }
         if number > self.highest {
             if number > self.reserved {
-                self.want(number);
                 return false;
             }
             self.advance(number);
@@ -226,13 +200,9 @@ mod tests {
         assert!(window.accept(20) && window.accept(15));
         assert!(!window.accept(21) && window.is_unreserved(21) && !window.is_unreserved(20));
         assert_eq!((window.highest(), window.received()), (20, 12));
-        assert_eq!(window.highest_seen(), 20 + WORD, "21 or up to a word more");
         window.reserve(30);
         window.reserve(25);
-        assert_eq!(window.highest_seen(), 20, "a little more than a word is forgotten");
-        assert!(window.accept(21) && window.accept(30) && !window.accept(30 + 3 * WORD));
-        window.reserve(30 + WORD);
-        assert_eq!(window.highest_seen(), 30 + 3 * WORD);
+        assert!(window.accept(21) && window.accept(30) && !window.accept(31));
     }
 
     #[test]

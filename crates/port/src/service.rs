@@ -13,9 +13,11 @@ use std::time::Duration;
 use convoy_packet::arp::{Arp, Operation};
 use convoy_packet::ethernet::{self, MacAddress};
 use convoy_packet::ndp::{self, Ndp, NdpKind};
+use futures_util::StreamExt;
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, send, socket};
 use rtnetlink::AddressMessageBuilder;
 use rtnetlink::packet_route::address::{AddressAttribute, AddressMessage, CacheInfo};
+use rtnetlink::packet_route::link::{LinkFlags, LinkMessage};
 use serde::{Deserialize, Serialize};
 
 use crate::route::{done, message};
@@ -152,6 +154,20 @@ impl ServiceInterfaces {
         let frame = announcement(line.mac, address.address);
         let sent = send(std::os::fd::AsRawFd::as_raw_fd(&line.socket), &frame, MsgFlags::empty());
         sent.map(drop).map_err(|error| failed(&line.interface, error.into()))
+    }
+
+    /// The interfaces that have no carrier, or are down or gone: a leader with an address there is
+    /// not reached.
+    pub async fn without_carrier(&self, handle: &rtnetlink::Handle) -> Vec<String> {
+        let mut cut = Vec::new();
+        for line in &self.0 {
+            let link = handle.link().get().match_index(line.index).execute().next().await;
+            let is_up = |link: &LinkMessage| link.header.flags.contains(LinkFlags::Up | LinkFlags::LowerUp);
+            if !link.is_some_and(|link| link.as_ref().is_ok_and(is_up)) {
+                cut.push(line.interface.clone());
+            }
+        }
+        cut
     }
 
     fn line(&self, address: &ServiceAddress) -> Result<&Line, ServiceError> {

@@ -140,7 +140,7 @@ fn a_wrong_icv_is_counted_and_goes_no_further() {
 }
 
 #[test]
-fn what_is_of_no_installed_sa_passes_up_as_it_came() {
+fn what_is_of_no_installed_msa_passes_up_as_it_came() {
     let (mut nic, mut line) = opener(shape(GCM), 1..2);
     let stranger = case(shape(GCM), 9, 1, 80).sealed;
     let arp = [&[0xff; 6][..], &[2, 0, 0, 0, 0, 1, 8, 6], &[0; 46]].concat();

@@ -1,5 +1,6 @@
 //! `convoy show`: prints the state of a running gateway.
 
+mod cluster;
 mod events;
 mod filter;
 mod summary;
@@ -116,6 +117,7 @@ fn table(what: Option<Shown>, is_one: bool, view: &View<'_>, filter: &Filter<'_>
         Some(Shown::Scheduler) => tables::schedulers(view),
         Some(Shown::Port) => tables::ports(view),
         Some(Shown::Name) => tables::names(view),
+        Some(Shown::Cluster) => return cluster::text(view),
         Some(Shown::Stats) => tables::stats(view),
     })
 }
@@ -144,6 +146,7 @@ fn json(args: &ShowArgs, view: &View<'_>, filter: &Filter<'_>) -> Result<String,
         Some(Shown::Scheduler) => text(&narrow.schedulers, is_line),
         Some(Shown::Port) => text(&narrow.ports, is_line),
         Some(Shown::Name) => text(&narrow.names, is_line),
+        Some(Shown::Cluster) => text(cluster::row(view)?, is_line),
         Some(Shown::Stats) => text(&narrow, is_line),
     };
     text.map_err(|error| Failure::Failed(error.to_string()))

@@ -16,7 +16,7 @@ use crate::store::{Answer, Call, LeaseId, Revision};
 
 /// The pause after the first failure; each further one in a row doubles it.
 const LEAST_PAUSE: Duration = Duration::from_millis(50);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 /// Why calls are refused between sessions.
 const NOT_CONNECTED: &str = "no endpoint is connected";
 /// Why a session ends when nobody receives its events.

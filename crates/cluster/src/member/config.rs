@@ -15,6 +15,9 @@ pub struct MemberConfig {
     pub ttl_s: u32,
     /// The groups that it may lead.
     pub groups: Vec<GroupConfig>,
+    /// How long another member must rank before this one, in ns, until it is given a group that
+    /// this one leads; `None` for never.
+    pub rebalance_ns: Option<u64>,
     /// The reserve of outbound numbers.
     pub outbound: Span,
     /// The reserve of inbound numbers.

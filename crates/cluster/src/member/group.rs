@@ -8,10 +8,16 @@ use super::{Output, RETRY_NS};
 use crate::election;
 use crate::keys::Keys;
 use crate::orders::{Event, Order};
+use crate::status::GroupStatus;
 use crate::store::{Answer, Call, Guard, KeyValue, LeaseId, Revision};
 
 /// What a member of the next rank waits longer before it tries to lead.
 const RANK_NS: u64 = 50_000_000;
+/// What a member that has given a group to another one waits longer: if that one does not take it,
+/// this one leads it again.
+const GIVEN_NS: u64 = 500_000_000;
+/// How often the time until a group is given away doubles, when nobody takes it.
+const MOST_DOUBLED: u32 = 8;
 
 /// What the open request does.
 #[derive(Debug, Default)]
@@ -59,6 +65,12 @@ pub(super) struct Group {
     is_unsure: bool,
     /// When it may be tried to lead it, if nobody seems to.
     free_at_ns: Option<u64>,
+    /// When it is given to a member that ranks before this one, if there is one.
+    give_at_ns: Option<u64>,
+    /// How often it was given away and not taken.
+    given: u32,
+    /// Whether it was given away, and nobody was seen to lead it since.
+    is_given: bool,
     /// When the next request may be made.
     due_ns: u64,
 }
@@ -74,6 +86,9 @@ impl Group {
             step: Step::Rest,
             is_unsure: false,
             free_at_ns: None,
+            give_at_ns: None,
+            given: 0,
+            is_given: false,
             due_ns: 0,
         }
     }
@@ -100,17 +115,35 @@ impl Group {
         }
     }
 
-    /// Compares with what the watch said, and with whether the member drains.
+    /// Compares with what the watch said, with whether the member drains, and with other ranks.
     fn obey(&mut self, ctx: &mut Context<'_>) {
         let Some(leader) = &mut self.leader else { return };
         let seen = ctx.leaders.get(&self.key);
         if ctx.leaders.is_fresh() && seen.is_none_or(|seen| seen.created > leader.term) {
             return self.end(ctx.out);
         }
-        if ctx.is_draining && leader.phase == Phase::Serving {
-            leader.phase = Phase::Stopping;
+        if leader.phase != Phase::Serving {
+            return;
+        }
+        if ctx.is_draining || self.is_outranked(ctx) {
+            self.is_given = !ctx.is_draining;
+            self.give_at_ns = None;
+            if let Some(leader) = &mut self.leader {
+                leader.phase = Phase::Stopping;
+            }
             ctx.out.push(Output::Order(Order::StepDown { group: self.config.name.clone() }));
         }
+    }
+
+    /// Whether another member has ranked before this one for so long that it is given the group.
+    fn is_outranked(&mut self, ctx: &Context<'_>) -> bool {
+        let Some(after_ns) = ctx.config.rebalance_ns else { return false };
+        if !ctx.members.is_fresh() || self.rank(ctx) == 0 {
+            self.give_at_ns = None;
+            return false;
+        }
+        let after_ns = after_ns << self.given.min(MOST_DOUBLED);
+        *self.give_at_ns.get_or_insert(ctx.now_ns + after_ns) <= ctx.now_ns
     }
 
     /// Tries to lead the group if nobody does, after those of lower rank.
@@ -128,11 +161,14 @@ impl Group {
             self.free_at_ns = None;
             if self.is_own(seen, ctx) {
                 self.look(ctx);
+            } else {
+                (self.given, self.is_given) = (0, false);
             }
             return;
         }
-        let rank = || RANK_NS * self.rank(ctx) as u64;
-        let free_at_ns = self.free_at_ns.unwrap_or_else(|| ctx.now_ns + rank());
+        let given_ns = if self.is_given { GIVEN_NS } else { 0 };
+        let wait_ns = || RANK_NS * self.rank(ctx) as u64 + given_ns;
+        let free_at_ns = self.free_at_ns.unwrap_or_else(|| ctx.now_ns + wait_ns());
         self.free_at_ns = Some(free_at_ns);
         if free_at_ns <= ctx.now_ns {
             self.create(lease, ctx);
@@ -261,6 +297,7 @@ impl Group {
         let value = election::leader(&ctx.config.name, lease);
         ctx.leaders.put(KeyValue { key: self.key.clone(), value, created: term, modified });
         self.free_at_ns = None;
+        self.given += u32::from(std::mem::take(&mut self.is_given));
         let phase = if ctx.is_draining { Phase::Stopped } else { Phase::Serving };
         let mut leader = Leader::new(term, modified, self.config.replay, phase);
         if phase == Phase::Serving {
@@ -273,6 +310,7 @@ impl Group {
 
     /// The term has ended, whatever the member wants.
     pub(super) fn end(&mut self, out: &mut Vec<Output>) {
+        self.give_at_ns = None;
         if self.leader.take().is_some() {
             out.push(Output::Order(Order::StepDown { group: self.config.name.clone() }));
         }
@@ -284,7 +322,14 @@ impl Group {
         }
     }
 
+    /// The group for whoever looks at it.
+    pub(super) fn status(&self, leaders: &Table) -> GroupStatus {
+        let leader = leaders.get(&self.key).map(|seen| election::leader_name(&seen.value));
+        let led = self.leader.as_ref().filter(|leader| leader.phase == Phase::Serving).map(Leader::status);
+        GroupStatus { name: self.config.name.clone(), leader, led }
+    }
+
     pub(super) fn wake_ns(&self) -> impl Iterator<Item = u64> + use<> {
-        [Some(self.due_ns), self.free_at_ns].into_iter().flatten()
+        [Some(self.due_ns), self.free_at_ns, self.give_at_ns].into_iter().flatten()
     }
 }

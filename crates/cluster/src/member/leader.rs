@@ -7,12 +7,18 @@ use super::config::{MemberConfig, Replay};
 use crate::keys::{Keys, Part};
 use crate::marks::{Marks, Reserve, SaId};
 use crate::orders::{Event, Order, Taken};
+use crate::record::Record;
+use crate::status::LedStatus;
 use crate::store::{KeyValue, LeaseId, Revision};
 
 /// Operations of a transaction: etcd's limit.
 const MOST_OPERATIONS: usize = 128;
 /// A transaction that has this many bytes takes no more; etcd's limit is 1.5 MiB.
 const ENOUGH_BYTES: usize = 1 << 20;
+/// SAs that wait for the store behind a transaction from which on inbound reserves grow.
+const BACKLOG: usize = 4 * MOST_OPERATIONS;
+/// How much inbound reserves may grow.
+const MOST_SLACK: u32 = 64;
 
 /// How far a term has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,10 +33,12 @@ pub(super) enum Phase {
 #[derive(Debug)]
 struct Sa {
     /// Its record, if the store must get it.
-    record: Option<Vec<u8>>,
+    record: Option<Record>,
     wanted: Marks,
     /// The marks in the store, as far as it has answered.
     written: Marks,
+    /// The last numbers that were reported.
+    used: Marks,
     outbound: Reserve,
     inbound: Reserve,
     is_removed: bool,
@@ -48,6 +56,10 @@ pub(super) struct Leader {
     replay: Replay,
     sas: BTreeMap<SaId, Sa>,
     queue: VecDeque<SaId>,
+    /// How much longer inbound reserves are than they should be, as the store does not keep up.
+    slack: u32,
+    /// Whether the marks with which the term began are not all written yet.
+    is_settling: bool,
 }
 
 /// What a transaction writes.
@@ -57,7 +69,7 @@ pub(super) struct Batch(Vec<Item>);
 #[derive(Debug)]
 struct Item {
     sa: SaId,
-    record: Option<Vec<u8>>,
+    record: Option<Record>,
     /// `None` if the SA is removed.
     marks: Option<Marks>,
 }
@@ -71,7 +83,16 @@ pub(super) struct Changes {
 
 impl Leader {
     pub(super) fn new(term: Revision, modified: Revision, replay: Replay, phase: Phase) -> Self {
-        Self { term, modified, phase, replay, sas: BTreeMap::new(), queue: VecDeque::new() }
+        Self {
+            term,
+            modified,
+            phase,
+            replay,
+            sas: BTreeMap::new(),
+            queue: VecDeque::new(),
+            slack: 1,
+            is_settling: true,
+        }
     }
 
     /// Begins with what the store has of a group: how, and how many SAs are unreadable.
@@ -84,7 +105,7 @@ impl Leader {
         let (mut records, mut marks) = (BTreeMap::new(), BTreeMap::new());
         for KeyValue { key, value, .. } in read {
             match keys.part(group, &key) {
-                Some(Part::Record(sa)) => _ = records.insert(sa, value),
+                Some(Part::Record(sa)) => _ = records.insert(sa, Record::from(value)),
                 Some(Part::Marks(sa)) => _ = Marks::decode(&value).map(|value| marks.insert(sa, value)),
                 None => {}
             }
@@ -96,7 +117,7 @@ impl Leader {
         (taken, unreadable)
     }
 
-    fn take(&mut self, sa: SaId, record: Vec<u8>, marks: Marks, config: &MemberConfig, now_ns: u64) -> Taken {
+    fn take(&mut self, sa: SaId, record: Record, marks: Marks, config: &MemberConfig, now_ns: u64) -> Taken {
         let accepted = match self.replay {
             Replay::Strict => marks.ceiling,
             Replay::Checkpoint => marks.received,
@@ -106,7 +127,7 @@ impl Leader {
             ceiling: self.ceiling(accepted.saturating_add(config.inbound.first)),
             received: accepted,
         };
-        let (outbound, inbound) = (Reserve::new(marks.sent, now_ns), Reserve::new(accepted, now_ns));
+        let (outbound, inbound) = (Reserve::new(marks.sent, now_ns), Reserve::of_peer(accepted, now_ns));
         self.insert(sa, Sa { outbound, inbound, ..Sa::new(None, wanted, marks) });
         Taken { sa, record, sent: marks.sent, accepted }
     }
@@ -125,6 +146,13 @@ impl Leader {
         if let Some(sa) = self.sas.get_mut(&id).filter(|sa| !sa.is_queued) {
             sa.is_queued = true;
             self.queue.push_back(id);
+        }
+    }
+
+    /// Has an SA that waits for the store written next. Its former place in the queue is passed over.
+    fn hurry(&mut self, id: SaId) {
+        if self.sas.get(&id).is_some_and(|sa| sa.is_queued) {
+            self.queue.push_front(id);
         }
     }
 
@@ -148,14 +176,14 @@ impl Leader {
         }
     }
 
-    fn put(&mut self, id: SaId, record: Vec<u8>, marks: Marks, now_ns: u64) {
+    fn put(&mut self, id: SaId, record: Record, marks: Marks, now_ns: u64) {
         if let Some(known) = self.sas.get_mut(&id).filter(|known| !known.is_removed) {
             known.record = Some(record);
             return self.enqueue(id);
         }
         let wanted = Marks { ceiling: self.ceiling(marks.ceiling), ..marks };
         let is_queued = self.sas.get(&id).is_some_and(|old| old.is_queued);
-        let (outbound, inbound) = (Reserve::new(0, now_ns), Reserve::new(marks.received, now_ns));
+        let (outbound, inbound) = (Reserve::new(0, now_ns), Reserve::of_peer(marks.received, now_ns));
         self.insert(
             id,
             Sa { outbound, inbound, is_queued, ..Sa::new(Some(record), wanted, Marks::default()) },
@@ -164,14 +192,21 @@ impl Leader {
 
     fn progress(&mut self, id: SaId, sent: u64, seen: u64, config: &MemberConfig, now_ns: u64) {
         let Some(sa) = self.sas.get_mut(&id) else { return };
+        (sa.used.sent, sa.used.received) = (sent, seen);
         sa.wanted.received = sa.wanted.received.max(seen);
         let sent_until = sa.outbound.extend(&config.outbound, sa.wanted.sent, sent, now_ns);
         sa.wanted.sent = sent_until.unwrap_or(sa.wanted.sent);
-        let ceiling = sa.inbound.extend(&config.inbound, sa.wanted.ceiling, seen, now_ns);
+        let inbound = config.inbound.times(self.slack);
+        let ceiling = sa.inbound.extend(&inbound, sa.wanted.ceiling, seen, now_ns);
         sa.wanted.ceiling = ceiling.unwrap_or(sa.wanted.ceiling);
         let is_checkpoint = self.replay == Replay::Checkpoint && sa.wanted.received > sa.written.received;
+        // Packets of the peer wait for this one.
+        let is_urgent = seen > sa.written.ceiling;
         if sent_until.is_some() || ceiling.is_some() || is_checkpoint {
             self.enqueue(id);
+        }
+        if is_urgent {
+            self.hurry(id);
         }
     }
 
@@ -185,19 +220,42 @@ impl Leader {
         }
     }
 
+    /// The group for whoever looks at it.
+    pub(super) fn status(&self) -> LedStatus {
+        let all = || self.sas.values().filter(|sa| !sa.is_removed);
+        let is_bounded = |sa: &&Sa| sa.written.ceiling != u64::MAX;
+        let to_send = |sa: &Sa| sa.written.sent.saturating_sub(sa.used.sent);
+        let to_accept = |sa: &Sa| sa.written.ceiling.saturating_sub(sa.used.received);
+        LedStatus {
+            term: self.term,
+            sas: all().count(),
+            waiting: self.sas.values().filter(|sa| sa.is_queued || sa.is_in_flight).count(),
+            least_to_send: all().map(to_send).min(),
+            least_to_accept: all().filter(is_bounded).map(to_accept).min(),
+        }
+    }
+
     /// The next transaction, if there is something to write.
     pub(super) fn batch(&mut self, group: &str, keys: &Keys) -> Option<(Batch, Changes)> {
         let (mut items, mut changes, mut bytes) = (Vec::new(), Changes::default(), 0);
         while changes.count() + 2 <= MOST_OPERATIONS && bytes < ENOUGH_BYTES {
             let Some(id) = self.queue.pop_front() else { break };
-            let Some(sa) = self.sas.get_mut(&id) else { continue };
+            let Some(sa) = self.sas.get_mut(&id).filter(|sa| sa.is_queued) else { continue };
             (sa.is_queued, sa.is_in_flight) = (false, true);
             let (record, marks) = (sa.record.take(), (!sa.is_removed).then_some(sa.wanted));
             changes.add(group, keys, id, record.as_deref(), marks);
-            bytes += record.as_ref().map_or(0, Vec::len);
+            bytes += record.as_ref().map_or(0, |record| record.len());
             items.push(Item { sa: id, record, marks });
         }
-        (!items.is_empty()).then_some((Batch(items), changes))
+        if items.is_empty() {
+            return None;
+        }
+        self.is_settling &= !self.queue.is_empty();
+        // All SAs wait when a term begins, whatever their rates.
+        if !self.is_settling {
+            self.slack = slack(self.slack, self.queue.len());
+        }
+        Some((Batch(items), changes))
     }
 
     /// The store has executed a transaction.
@@ -232,11 +290,21 @@ impl Leader {
     }
 }
 
+/// The slack when `waiting` SAs wait behind a transaction.
+fn slack(before: u32, waiting: usize) -> u32 {
+    match waiting {
+        0 => (before / 2).max(1),
+        waiting if waiting >= BACKLOG => (before * 2).min(MOST_SLACK),
+        _ => before,
+    }
+}
+
 impl Sa {
-    fn new(record: Option<Vec<u8>>, wanted: Marks, written: Marks) -> Self {
+    fn new(record: Option<Record>, wanted: Marks, written: Marks) -> Self {
         let (outbound, inbound) = (Reserve::new(0, 0), Reserve::new(0, 0));
         let (is_removed, is_queued, is_in_flight) = (false, false, false);
-        Self { record, wanted, written, outbound, inbound, is_removed, is_queued, is_in_flight }
+        let used = Marks { sent: written.sent, received: written.received, ceiling: 0 };
+        Self { record, wanted, written, used, outbound, inbound, is_removed, is_queued, is_in_flight }
     }
 }
 
@@ -251,5 +319,23 @@ impl Changes {
         };
         self.puts.extend(record.map(|record| (keys.record(group, sa), record.to_vec(), None)));
         self.puts.push((keys.marks(group, sa), marks.encode().to_vec(), None));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::marks::Span;
+
+    #[test]
+    fn reserves_grow_while_the_store_does_not_keep_up_and_shrink_again() {
+        let mut now = 1;
+        for _ in 0..10 {
+            now = slack(now, BACKLOG);
+        }
+        assert_eq!(now, MOST_SLACK);
+        assert_eq!((slack(now, 1), slack(now, 0), slack(1, 0)), (now, now / 2, 1));
+        let longer = Span::INBOUND.times(MOST_SLACK);
+        assert_eq!((longer.least, longer.time_ns), (4 * 64, 12_800_000_000));
     }
 }

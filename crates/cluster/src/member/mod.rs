@@ -22,6 +22,7 @@ use view::{Kind, Table};
 use crate::election::Registration;
 use crate::keys::Keys;
 use crate::orders::{Order, Report};
+use crate::status::{ClusterStatus, MemberStatus};
 use crate::store::{Answer, Call, Change};
 
 /// The time after which a request that failed is made again.
@@ -48,8 +49,10 @@ pub enum Input {
     Reported(Report),
     /// The gateway's process has ended, and with it its sockets. Nothing else may say so.
     GatewayEnded,
-    /// Give all groups away, and lead none.
+    /// Give all groups away, and lead none until `Serve`.
     Drain,
+    /// Lead groups again after `Drain`.
+    Serve,
     /// Give all groups away, and end.
     End,
 }
@@ -123,18 +126,17 @@ impl Member {
         }
     }
 
-    /// The names of all members, as far as this one knows them.
-    pub fn members(&self) -> Vec<String> {
-        self.members.iter().map(|(name, _)| name.to_owned()).collect()
-    }
-
-    /// The groups that have a leader, and its name, as far as this member knows them.
-    pub fn leaders(&self) -> Vec<(String, String)> {
-        let name = |value: &[u8]| {
-            let text = String::from_utf8_lossy(value);
-            text.split(' ').next().unwrap_or_default().to_owned()
+    /// The cluster as far as this member knows it.
+    pub fn status(&self) -> ClusterStatus {
+        let member = |(name, value): (&str, &[u8])| {
+            let Registration { priority, is_draining, .. } = Registration::decode(value)?;
+            Some(MemberStatus { name: name.to_owned(), priority, is_draining })
         };
-        self.leaders.iter().map(|(group, value)| (group.to_owned(), name(value))).collect()
+        ClusterStatus {
+            members: self.members.iter().filter_map(member).collect(),
+            groups: self.groups.iter().map(|group| group.status(&self.leaders)).collect(),
+            is_draining: self.stage != Stage::Serving,
+        }
     }
 
     /// Takes an input at a time of the monotonic clock, and appends what is to be done, in order.
@@ -158,7 +160,8 @@ impl Member {
             Input::End if matches!(self.stage, Stage::Serving | Stage::Draining) => {
                 self.stage = Stage::Ending
             }
-            Input::Drain | Input::End => {}
+            Input::Serve if self.stage == Stage::Draining => self.stage = Stage::Serving,
+            Input::Drain | Input::Serve | Input::End => {}
         }
         self.proceed(out);
     }

@@ -163,7 +163,7 @@ impl Gateway {
                 if let Some(sa) = old {
                     report(Event::Remove { sa });
                 }
-                report(Event::Put { sa: id, record: id.0.to_be_bytes().to_vec(), marks: first });
+                report(Event::Put { sa: id, record: id.0.to_be_bytes().to_vec().into(), marks: first });
                 let (sent_until, accept_until) = (first.sent, first.ceiling);
                 group.sas.insert(id, Sa { sent_until, accept_until, ..Sa::new(0, 0) });
             }

@@ -19,6 +19,7 @@ pub(super) enum ToAgent {
     Report { link: u64, report: Report },
     GatewayEnded { link: u64 },
     Drain,
+    Serve,
     End,
 }
 

@@ -38,7 +38,7 @@ use world::World;
 /// Seeds of a test run.
 const SEEDS: u64 = 300;
 /// Seeds within which each sabotage must be found.
-const SABOTAGE_SEEDS: u64 = 400;
+const SABOTAGE_SEEDS: u64 = 2000;
 
 fn number(name: &str) -> Option<u64> {
     let word = std::env::var(name).ok()?;

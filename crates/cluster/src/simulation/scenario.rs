@@ -32,6 +32,7 @@ pub(super) enum Fault {
     NoRoom,
     StoreLeader,
     Drain(usize),
+    Serve(usize),
     End(usize),
 }
 
@@ -59,6 +60,7 @@ pub(super) struct Scenario {
     pub(super) watch_delay_ns: u64,
     pub(super) rekey: f64,
     pub(super) first: u64,
+    pub(super) rebalance_ns: Option<u64>,
 }
 
 pub(super) fn rate(dice: &mut Xoshiro256PlusPlus) -> u64 {
@@ -87,6 +89,7 @@ impl Scenario {
             watch_delay_ns: *[5 * MS, 50 * MS, S].choose(dice).expect("not empty"),
             rekey: rarely(dice, 0.02),
             first: dice.random_range(8..200),
+            rebalance_ns: dice.random_bool(0.5).then(|| dice.random_range(200..3_000) * MS),
         }
     }
 
@@ -100,6 +103,7 @@ impl Scenario {
             priority: 100,
             ttl_s: self.ttl_s,
             groups: (0..self.groups).map(group).collect(),
+            rebalance_ns: self.rebalance_ns,
             outbound: span,
             inbound: span,
         }
@@ -144,6 +148,7 @@ fn faults(
             Fault::NoRoom,
             Fault::StoreLeader,
             Fault::Drain(host),
+            Fault::Serve(host),
             Fault::End(host),
         ];
         if is_lenient && dice.random_bool(0.3) {

@@ -310,6 +310,12 @@ impl Pipeline {
         self.finish();
     }
 
+    /// Drops the packets that wait for sequence numbers to be reserved: none will be.
+    pub fn give_up_held(&mut self) {
+        let Self { ipsec, pool, .. } = self;
+        ipsec.inbound.give_up_held(&mut ipsec.tables, pool);
+    }
+
     /// Whether SAs that are being removed still have packets inside.
     pub fn is_retiring(&self) -> bool {
         self.stage.is_retiring()

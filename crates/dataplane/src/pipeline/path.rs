@@ -165,6 +165,9 @@ impl Pipeline {
         let before = departures.to_inside.len();
         if ipsec.inbound.payloads_due_ns() <= now_ns {
             ipsec.inbound.give_up_payloads(&mut ipsec.tables, now_ns, pool, &mut departures.to_inside);
+            if ipsec.inbound.has_roamed() {
+                ipsec.follow_roamers();
+            }
         }
         let moved = !packets.is_empty() || departures.to_inside.len() > before;
         self.take_in(Classified { packets, direction: Direction::Seal, now_ns });

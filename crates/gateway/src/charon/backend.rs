@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 
-use convoy_ike::protocol::EncapMode;
+use convoy_ike::protocol::{EncapMode, Message};
 use convoy_ike::state::{
     Backend, ChildChange, ChildName, ChildNews, ChildSa, Ends, PolicyUpdate, Refusal, SaUsage,
 };
 use convoy_ipsec::{SaConfig, SaDirection, SaEnds, SaNumber, TunnelId, UdpEncap};
 
 use super::networks::Networks;
+use super::share::Share;
 use crate::config::Config;
 use crate::events::{Events, SaNews, What};
+use crate::state::wall_clock_ns;
 use crate::worker_handles::WorkerHandles;
 
 /// Changes of policies that a worker applies between two rounds; more are applied part by part.
@@ -25,13 +27,22 @@ pub(crate) struct Workers {
     /// one.
     own_ports: Vec<u16>,
     events: Events,
+    /// In a cluster, what it knows of the SAs.
+    pub(super) share: Option<Share>,
 }
 
 impl Workers {
-    pub(crate) fn new(handles: WorkerHandles, config: &Config, events: Events) -> Self {
+    pub(crate) fn new(handles: WorkerHandles, config: &Config, events: Events, share: Option<Share>) -> Self {
         let with_ports = if config.has_own_ports() { config.workers } else { 0 };
         let own_ports = (0..with_ports).map(|worker| config.own_port(worker)).collect();
-        Self { handles, networks: Networks::default(), natt_port: config.natt_port(), own_ports, events }
+        Self {
+            handles,
+            networks: Networks::default(),
+            natt_port: config.natt_port(),
+            own_ports,
+            events,
+            share,
+        }
     }
 
     /// The resource of a worker's own SAs of a tunnel.
@@ -66,12 +77,18 @@ impl Backend for Workers {
         if sa.direction == SaDirection::Outbound {
             sa.encap = sa.encap.map(|encap| self.sendable(encap, owner));
         }
+        let begun = self.share.as_mut().map(|share| share.begin(&mut sa));
+        let beginning = begun.map(|begun| begun.beginning);
         let answer = self.handles.ask_or_undo(
             owner,
-            move |thread| thread.install(&sa).map_err(|error| Refusal(error.to_string())),
+            move |thread| thread.install(&sa, beginning.as_ref()).map_err(|error| Refusal(error.to_string())),
             |thread, done| done.into_iter().for_each(|sa| thread.retire(sa)),
         );
-        answer.unwrap_or_else(|| Err(silent(owner)))
+        let number = answer.unwrap_or_else(|| Err(silent(owner)))?;
+        if let Some((share, begun)) = self.share.as_mut().zip(begun) {
+            share.installed(number, begun);
+        }
+        Ok(number)
     }
 
     fn warn_of_mode(&mut self, child: &ChildName, configured: EncapMode, mode: EncapMode) {
@@ -95,7 +112,20 @@ impl Backend for Workers {
         }
     }
 
+    fn wall_ms(&mut self) -> u64 {
+        wall_clock_ns() / 1_000_000
+    }
+
+    fn share(&mut self, sa: SaNumber, record: Message) {
+        if let Some(share) = &mut self.share {
+            share.put(sa, &record);
+        }
+    }
+
     fn remove(&mut self, sa: SaNumber) {
+        if let Some(share) = &mut self.share {
+            share.remove(sa);
+        }
         self.handles.send(sa.owner.into(), move |thread| thread.retire(sa));
     }
 

@@ -3,8 +3,10 @@
 //! charon.
 
 mod backend;
+mod lead;
 mod networks;
 mod notifier;
+mod share;
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -28,8 +30,10 @@ use crate::events::Events;
 use crate::snapshot::CharonRow;
 use crate::worker_handles::WorkerHandles;
 pub(crate) use backend::Workers;
+pub(crate) use lead::Door;
 pub(crate) use networks::Behind;
 use notifier::{Counts, Heard, Note, Notifier};
+pub(crate) use share::Share;
 
 /// The socket at which charon's plugin looks for the gateway by default.
 pub const DEFAULT_SOCKET: &str = "/run/convoy/charon.sock";
@@ -100,7 +104,8 @@ impl Charon {
         Arc::clone(&self.notifiers[usize::from(worker)]) as Arc<dyn Daemon>
     }
 
-    /// Gives charon the workers, and serves it; `events` receives news of its tunnels.
+    /// Gives charon the workers, and serves it; `events` receives news of its tunnels. With
+    /// `share`, only while the gateway leads.
     ///
     /// # Errors
     /// That the system refused a thread.
@@ -109,24 +114,28 @@ impl Charon {
         handles: WorkerHandles,
         config: &Config,
         clock: Clock,
-        events: Events,
+        (events, share): (Events, Option<Share>),
     ) -> io::Result<()> {
+        let is_shared = share.is_some();
         let numbers = config.interfaces.iter().zip(1..);
         let interfaces = numbers.filter_map(|(interface, number)| Some((interface.if_id?, number))).collect();
         let state = State::new(StateConfig {
             first_tunnel: FIRST_TUNNEL,
             allow_weak: config.allow_weak,
+            is_shared,
             ..StateConfig::default()
         })
         .with_interfaces(interfaces);
-        let workers = Workers::new(handles.clone(), config, events);
+        let workers = Workers::new(handles.clone(), config, events, share);
         *lock(&self.handler.handles) = Some(handles);
         *lock(&self.handler.installed) = Some(Installed { state, workers });
         let Some((heard, listening)) = self.heard.take().zip(self.listening.take()) else { return Ok(()) };
         let Heard { messages, notes } = heard;
         let handler: Arc<dyn Handler> = Arc::clone(&self.handler) as Arc<dyn Handler>;
         let natt_port = config.natt_port();
-        let config = ServerConfig { natt_port, ..ServerConfig::new(&self.path, rand::rng().next_u64()) };
+        let stands_by = is_shared;
+        let config =
+            ServerConfig { natt_port, stands_by, ..ServerConfig::new(&self.path, rand::rng().next_u64()) };
         let server = Server::serve(listening, config, handler)?;
         let (handler, outlet) = (Arc::clone(&self.handler), server.outlet());
         self.server = Some(server);
@@ -218,14 +227,16 @@ impl CharonHandler {
     fn event_of(&self, note: &Note, clock: &Clock) -> Option<Event> {
         let mut installed = lock(&self.installed);
         let Installed { state, workers } = installed.as_mut()?;
-        match note {
+        let event = match note {
             Note::Acquire(acquire) => {
                 let resource = acquire.worker.map(|worker| workers.resource_of(acquire.tunnel, worker));
                 self::acquire(state, acquire, resource, clock.now_ns())
             }
             Note::Expire(event) => state.expired(event.sa, event.expiry, workers),
             Note::Mapping(change) => state.mapped(change.sa, change.new),
-        }
+        };
+        workers.tell_store();
+        event
     }
 }
 
@@ -238,8 +249,11 @@ fn acquire(state: &mut State, acquire: &Acquire, resource: Option<u32>, now_ns: 
 
 impl Handler for CharonHandler {
     fn connected(&self, session: u64, _: &str) {
-        if let Some(Installed { state, workers }) = lock(&self.installed).as_mut() {
+        if let Some(Installed { state, workers }) = lock(&self.installed).as_mut()
+            && workers.may_serve()
+        {
             state.connect(session, workers);
+            workers.tell_store();
         }
     }
 
@@ -248,10 +262,20 @@ impl Handler for CharonHandler {
         let Some(Installed { state, workers }) = installed.as_mut() else {
             return Reply::refused(convoy_ike::protocol::Status::Failed, "the gateway is stopping");
         };
-        state.handle(request, workers, &mut |bytes| rand::rng().fill_bytes(bytes))
+        if !workers.may_serve() {
+            let status = convoy_ike::protocol::Status::StandsBy;
+            return Reply::refused(status, "this gateway stands by");
+        }
+        let reply = state.handle(request, workers, &mut |bytes| rand::rng().fill_bytes(bytes));
+        workers.tell_store();
+        reply
     }
 
     fn transmit(&self, datagram: Datagram) {
+        // IKE is the leader's: a DELETE from here would end what another gateway goes on with.
+        if !lock(&self.installed).as_ref().is_some_and(|installed| installed.workers.may_serve()) {
+            return;
+        }
         let Some(packet) = packet_of(&datagram, &self.sources) else { return };
         if let Some(handles) = lock(&self.handles).as_ref() {
             handles.send(0, move |thread| thread.worker_mut().send_outside(&packet));

@@ -6,28 +6,32 @@ use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-use convoy_cluster::etcd::{Store, StoreConfig, StoreEvent, TlsConfig};
+use convoy_cluster::etcd::{Store, StoreConfig, StoreEvent};
 use convoy_cluster::seal::ClusterKey;
 use convoy_cluster::{
-    Answer, Call, CallId, GroupConfig, Input, KeyValue, Keys, Member, MemberConfig, Output, Replay, Span,
+    Answer, Call, CallId, ClusterStatus, GroupConfig, Input, KeyValue, Keys, Member, MemberConfig, Output,
+    Replay, Span,
 };
 use nix::sys::signal::SigSet;
-use zeroize::Zeroizing;
+use zeroize::Zeroize;
 
 use super::line::monotonic_ns;
-use super::messages::{self, Begin, FromAgent, Status, ToAgent};
+use super::messages::{self, Begin, FromAgent, ToAgent};
 use crate::helper::NOT_FOR_US;
 use crate::privileges;
 
 /// The longest time between two looks at the clock.
 const LONGEST: Duration = Duration::from_secs(1);
 
+/// The shortest time between two reports of the status, in ns.
+const STATUS_NS: u64 = 200_000_000;
+
 /// What happens to an agent.
 enum Happening {
     Gateway(ToAgent),
     /// The gateway's end of the line is closed: its process has ended.
     GatewayEnded,
-    Store(StoreEvent<CallId>),
+    Store(StoreEvent<Asked>),
 }
 
 /// Serves the gateway at the other end of standard input until it or the member ends.
@@ -59,6 +63,8 @@ fn read_line(mut socket: UnixStream, happenings: Sender<Happening>) -> io::Resul
             let happening = match messages::receive(&mut socket) {
                 Ok(Some(message)) => Happening::Gateway(message),
                 Ok(None) => Happening::GatewayEnded,
+                // A killed process leaves what it has not read.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => Happening::GatewayEnded,
                 Err(error) => {
                     tracing::error!("the agent cannot read a message of the gateway: {error}");
                     Happening::GatewayEnded
@@ -73,25 +79,39 @@ fn read_line(mut socket: UnixStream, happenings: Sender<Happening>) -> io::Resul
     Ok(())
 }
 
-struct Agent {
+/// Who has asked the store for something.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Asked {
+    Member(CallId),
+    /// The agent, for the configuration.
+    Config,
+    /// The agent, for its changes.
+    ConfigWatch,
+}
+
+pub(super) struct Agent {
     member: Member,
-    store: Store<CallId>,
-    key: ClusterKey,
+    pub(super) store: Store<Asked>,
+    pub(super) key: ClusterKey,
     /// The beginning of the keys whose values are sealed.
     sealed: String,
-    socket: UnixStream,
+    /// The key of the configuration that the cluster shares, if the gateway wants it; the version
+    /// that it has, and when it is read next.
+    pub(super) config: Option<String>,
+    pub(super) config_version: u64,
+    pub(super) config_due_ns: Option<u64>,
+    pub(super) socket: UnixStream,
     outputs: Vec<Output>,
+    /// The status that the gateway knows, and when it is compared again.
+    told: Option<ClusterStatus>,
+    tell_ns: u64,
 }
 
 impl Agent {
     fn new(begin: Begin, socket: UnixStream, happenings: Sender<Happening>) -> io::Result<Self> {
         let key = ClusterKey::parse(&begin.secret).map_err(io::Error::other)?;
         let (events, told) = channel();
-        let tls = begin.tls.map(|pem| TlsConfig {
-            ca: pem.ca.into_bytes(),
-            certificate: pem.certificate.into_bytes(),
-            key: Zeroizing::new(pem.key.as_bytes().to_vec()),
-        });
+        let tls = begin.tls.map(messages::Pem::into_tls);
         // Two requests that are not answered may fail within a lease.
         let request_timeout = Duration::from_millis((u64::from(begin.lease_s) * 500).max(500));
         let config = StoreConfig { endpoints: begin.endpoints, tls, request_timeout };
@@ -104,17 +124,32 @@ impl Agent {
             }
         })?;
         let replay = if begin.is_strict { Replay::Strict } else { Replay::Checkpoint };
-        let sealed = Keys::new(&begin.cluster).groups();
+        let keys = Keys::new(&begin.cluster);
+        let (sealed, config) = (keys.groups(), begin.wants_config.then(|| keys.config()));
         let member = Member::new(MemberConfig {
             cluster: begin.cluster,
             name: begin.member,
             priority: begin.priority,
             ttl_s: begin.lease_s,
             groups: begin.groups.into_iter().map(|name| GroupConfig { name, replay }).collect(),
+            rebalance_ns: begin.rebalance_ns,
             outbound: Span::OUTBOUND,
-            inbound: Span::INBOUND,
+            inbound: Span { time_ns: begin.inbound_reserve_ns, ..Span::INBOUND },
         });
-        Ok(Self { member, store, key, sealed, socket, outputs: Vec::new() })
+        let (config_version, config_due_ns) = (0, None);
+        Ok(Self {
+            member,
+            store,
+            key,
+            sealed,
+            config,
+            config_version,
+            config_due_ns,
+            socket,
+            outputs: Vec::new(),
+            told: None,
+            tell_ns: 0,
+        })
     }
 
     fn work(mut self, received: &Receiver<Happening>) -> io::Result<()> {
@@ -126,7 +161,10 @@ impl Agent {
             if self.execute()? {
                 return messages::send(&mut self.socket, &FromAgent::Ended).or(Ok(()));
             }
-            let wake_ns = self.member.wake_ns().map(|at_ns| at_ns.saturating_sub(monotonic_ns()));
+            self.tell_status();
+            self.read_config();
+            let wake_ns = self.member.wake_ns().into_iter().chain(self.config_due_ns).min();
+            let wake_ns = wake_ns.map(|at_ns| at_ns.saturating_sub(monotonic_ns()));
             let wait = wake_ns.map_or(LONGEST, |ns| Duration::from_nanos(ns).min(LONGEST));
             input = match received.recv_timeout(wait) {
                 Ok(happening) => self.take(happening)?,
@@ -141,19 +179,23 @@ impl Agent {
         Ok(Some(match happening {
             Happening::Gateway(ToAgent::Report(report)) => Input::Reported(report),
             Happening::Gateway(ToAgent::Drain) => Input::Drain,
+            Happening::Gateway(ToAgent::Serve) => Input::Serve,
             Happening::Gateway(ToAgent::End) => Input::End,
             Happening::Gateway(ToAgent::Begin(_)) => return Ok(None),
-            Happening::Gateway(ToAgent::Status) => {
-                let status = FromAgent::Status(Box::new(self.status()));
-                messages::send(&mut self.socket, &status)?;
-                return Ok(None);
-            }
             Happening::GatewayEnded => Input::GatewayEnded,
-            Happening::Store(StoreEvent::Answered(call, answer)) => {
+            Happening::Store(StoreEvent::Answered(Asked::Member(call), answer)) => {
                 Input::Answered { call, answer: self.opened(answer) }
             }
-            Happening::Store(StoreEvent::Changed(changes)) => Input::Changed(changes),
+            Happening::Store(StoreEvent::Answered(asked, answer)) => {
+                self.config_answered(asked, answer);
+                return Ok(None);
+            }
+            Happening::Store(StoreEvent::Changed(changes)) => {
+                self.config_changed(&changes);
+                Input::Changed(changes)
+            }
             Happening::Store(StoreEvent::Connected) => {
+                self.config_due_ns = self.config.is_some().then_some(0);
                 messages::send(&mut self.socket, &FromAgent::Store(Ok(())))?;
                 return Ok(None);
             }
@@ -166,8 +208,20 @@ impl Agent {
         }))
     }
 
-    fn status(&self) -> Status {
-        Status { members: self.member.members(), leaders: self.member.leaders() }
+    /// Tells the gateway what the cluster looks like, if that has changed.
+    fn tell_status(&mut self) {
+        let now_ns = monotonic_ns();
+        if now_ns < self.tell_ns {
+            return;
+        }
+        self.tell_ns = now_ns + STATUS_NS;
+        let status = self.member.status();
+        if self.told.as_ref() != Some(&status) {
+            let message = FromAgent::Status(Box::new(status.clone()));
+            // If the gateway has ended, the reader of the line says so.
+            let _ = messages::send(&mut self.socket, &message);
+            self.told = Some(status);
+        }
     }
 
     /// Does what the member wants; returns whether it has ended.
@@ -177,7 +231,7 @@ impl Agent {
             match output {
                 Output::Ask { call, request } => {
                     let request = self.sealed(request);
-                    self.store.ask(call, request);
+                    self.store.ask(Asked::Member(call), request);
                 }
                 // If the gateway has ended, the reader of the line says so.
                 Output::Order(order) => drop(messages::send(&mut self.socket, &FromAgent::Order(order))),
@@ -191,7 +245,9 @@ impl Agent {
     fn sealed(&self, request: Call) -> Call {
         let Call::Transact { guard, deletes, mut puts, read } = request else { return request };
         for (key, value, _) in puts.iter_mut().filter(|(key, ..)| key.starts_with(&self.sealed)) {
-            *value = self.key.seal(key, value);
+            let sealed = self.key.seal(key, value);
+            value.zeroize();
+            *value = sealed;
         }
         Call::Transact { guard, deletes, puts, read }
     }

@@ -1,6 +1,6 @@
 //! The gateway's end of the line to its agent: it follows the orders that come.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,8 +13,10 @@ use rustix::time::{ClockId, clock_gettime};
 use super::Place;
 use super::led::{Generations, Led, Stopped};
 use super::messages::{self, FromAgent, ToAgent};
+use super::view::View;
+use crate::config::{ClusterConfig, SharedText};
 use crate::events::What;
-use crate::run::Order;
+use crate::run::{Order, reload};
 use crate::state::Limits;
 
 /// Announcements of service addresses after a takeover, one with each renewal of the lease.
@@ -25,13 +27,16 @@ pub(super) struct Line(Mutex<Sending>);
 
 struct Sending {
     socket: UnixStream,
-    /// The last numbers, once the gateway ends.
+    /// The last numbers of all groups, once the gateway ends.
     stopped: Option<Stopped>,
+    /// Why it gives its groups away: the operator wants it, or an interface has no carrier.
+    is_drained: bool,
+    is_cut: bool,
 }
 
 impl Line {
     pub(super) fn new(socket: UnixStream) -> Self {
-        Self(Mutex::new(Sending { socket, stopped: None }))
+        Self(Mutex::new(Sending { socket, stopped: None, is_drained: false, is_cut: false }))
     }
 
     fn lock(&self) -> MutexGuard<'_, Sending> {
@@ -41,6 +46,28 @@ impl Line {
     /// Reports something; whoever reads the line notices that the agent is gone.
     pub(super) fn report(&self, report: Report) {
         let _ = messages::send(&mut self.lock().socket, &ToAgent::Report(report));
+    }
+
+    /// Has the agent give its groups away and lead none, or lead groups again, as the operator
+    /// wants.
+    pub(super) fn drain(&self, is_drained: bool) {
+        self.give_away(|sending| sending.is_drained = is_drained);
+    }
+
+    /// The same, as interfaces have no carrier, or all have.
+    fn cut(&self, is_cut: bool) {
+        self.give_away(|sending| sending.is_cut = is_cut);
+    }
+
+    fn give_away(&self, change: impl FnOnce(&mut Sending)) {
+        let mut sending = self.lock();
+        let before = sending.is_drained || sending.is_cut;
+        change(&mut sending);
+        let is_away = sending.is_drained || sending.is_cut;
+        if is_away != before {
+            let message = if is_away { ToAgent::Drain } else { ToAgent::Serve };
+            let _ = messages::send(&mut sending.socket, &message);
+        }
     }
 
     /// Has the agent give everything away and end.
@@ -54,17 +81,28 @@ impl Line {
         self.lock().stopped.is_some()
     }
 
-    fn take_stopped(&self) -> Option<Stopped> {
+    fn stopped(&self) -> Option<Stopped> {
         self.lock().stopped.clone()
     }
 }
 
 /// Follows the agent's orders.
 pub(super) struct Follower {
+    pub(super) config: ClusterConfig,
     pub(super) fence: Fence,
     pub(super) generations: Arc<Generations>,
     pub(super) line: Arc<Line>,
+    pub(super) view: Arc<View>,
     pub(super) place: Place,
+}
+
+/// What a follower keeps between messages.
+#[derive(Default)]
+struct Kept {
+    /// The groups that are led, each with the announcements of its addresses that are left.
+    groups: BTreeMap<String, u32>,
+    /// The interfaces of service addresses that have no carrier.
+    without_carrier: Vec<String>,
 }
 
 impl Follower {
@@ -90,18 +128,21 @@ impl Follower {
     }
 
     fn work(&self, received: &Receiver<FromAgent>) {
-        let mut announcements = None;
+        let mut kept = Kept::default();
         while let Ok(message) = received.recv() {
             let mut granted = HashMap::new();
             // Grants come in great numbers after a takeover, and the workers take them together.
             for message in std::iter::once(message).chain(received.try_iter()) {
                 match message {
                     FromAgent::Order(convoy_cluster::Order::Granted {
-                        sa, sent_until, accept_until, ..
-                    }) => self.grant(sa, (sent_until, accept_until), &mut granted),
+                        group,
+                        sa,
+                        sent_until,
+                        accept_until,
+                    }) => self.grant((&group, sa), (sent_until, accept_until), &mut granted),
                     message => {
                         self.give(std::mem::take(&mut granted));
-                        self.obey(message, &mut announcements);
+                        self.obey(message, &mut kept);
                     }
                 }
             }
@@ -109,8 +150,13 @@ impl Follower {
         }
     }
 
-    fn grant(&self, sa: SaId, (send, accept): (u64, u64), granted: &mut HashMap<u64, Limits>) {
-        if let Some(generation) = self.generations.of(sa) {
+    fn grant(
+        &self,
+        (group, sa): (&str, SaId),
+        (send, accept): (u64, u64),
+        granted: &mut HashMap<u64, Limits>,
+    ) {
+        if let Some(generation) = self.generations.of(group, sa) {
             granted.insert(generation, Limits { send, accept });
         }
     }
@@ -126,36 +172,71 @@ impl Follower {
         }
     }
 
-    fn obey(&self, message: FromAgent, announcements: &mut Option<u32>) {
+    fn obey(&self, message: FromAgent, kept: &mut Kept) {
         match message {
             FromAgent::Order(convoy_cluster::Order::Until { deadline_ns }) => {
                 self.open(deadline_ns);
-                if let Some(left) = announcements {
-                    self.hold_addresses(*left > 0);
+                self.look_at_carriers(&mut kept.without_carrier);
+                for (group, left) in &mut kept.groups {
+                    self.hold_addresses(group, *left > 0);
                     *left = left.saturating_sub(1);
                 }
             }
-            FromAgent::Order(convoy_cluster::Order::Lead { term, sas, .. }) => {
-                self.lead(term, sas);
-                self.hold_addresses(true);
-                *announcements = Some(ANNOUNCEMENTS);
+            FromAgent::Order(convoy_cluster::Order::Lead { group, term, sas, .. }) => {
+                self.lead(&group, term, sas);
+                self.hold_addresses(&group, true);
+                kept.groups.insert(group, ANNOUNCEMENTS);
             }
-            FromAgent::Order(convoy_cluster::Order::StepDown { .. }) => {
-                *announcements = None;
-                self.step_down();
+            FromAgent::Order(convoy_cluster::Order::StepDown { group }) => {
+                kept.groups.remove(&group);
+                self.step_down(&group);
             }
-            FromAgent::Order(convoy_cluster::Order::Granted { .. })
-            | FromAgent::Status(_)
-            | FromAgent::Ended => {}
-            FromAgent::Store(Ok(())) => {
-                self.place.events.tell(What::StoreBack, "cluster: the store can be reached")
-            }
-            FromAgent::Store(Err(reason)) => {
-                self.place
-                    .events
-                    .tell(What::StoreLost, format!("cluster: the store cannot be reached: {reason}"));
+            FromAgent::Order(convoy_cluster::Order::Granted { .. }) | FromAgent::Ended => {}
+            FromAgent::Status(status) => self.view.learn(*status),
+            FromAgent::Config(text) => self.take_config(*text),
+            FromAgent::Store(reached) => self.reached(reached),
+        }
+    }
+
+    /// Switches to another version of the configuration that the cluster shares.
+    fn take_config(&self, text: SharedText) {
+        let Place { load, shared, orders, events, .. } = &self.place;
+        let message = format!("cluster: version {} of the configuration, by {}", text.version, text.by);
+        events.tell(What::SharedConfig { version: text.version, by: text.by.clone() }, message);
+        shared.set(text);
+        // What is wrong is told by the reload.
+        let _ = reload(load, orders, events, Box::new(drop));
+    }
+
+    /// Gives the groups away while an interface with service addresses has no carrier and another
+    /// member may lead: hosts at that interface do not reach this gateway.
+    fn look_at_carriers(&self, known: &mut Vec<String>) {
+        let Some(helper) = self.place.helper.as_ref().filter(|_| self.config.addresses().next().is_some())
+        else {
+            return;
+        };
+        let Ok(cut) = helper.without_carrier() else { return };
+        self.line.cut(!cut.is_empty() && self.view.has_another());
+        if cut == *known {
+            return;
+        }
+        self.place.events.warn(if cut.is_empty() {
+            "cluster: the interfaces of all service addresses have a carrier again".to_owned()
+        } else {
+            format!("cluster: no carrier at {}; another gateway leads, if there is one", cut.join(", "))
+        });
+        *known = cut;
+    }
+
+    fn reached(&self, reached: Result<(), String>) {
+        match &reached {
+            Ok(()) => self.place.events.tell(What::StoreBack, "cluster: the store can be reached"),
+            Err(reason) => {
+                let message = format!("cluster: the store cannot be reached: {reason}");
+                self.place.events.tell(What::StoreLost { reason: reason.clone() }, message);
             }
         }
+        self.view.reached(reached);
     }
 
     /// Opens the fence until a time of the agent's clock, which is that of the machine.
@@ -163,44 +244,56 @@ impl Follower {
         let left_ns = deadline_ns.saturating_sub(monotonic_ns());
         let until_ns = if left_ns == 0 { 0 } else { self.place.clock.now_ns() + left_ns };
         self.fence.open_until(until_ns);
+        self.view.may_lead_until(deadline_ns);
     }
 
-    fn lead(&self, term: u64, sas: Vec<Taken>) {
+    fn lead(&self, group: &str, term: u64, sas: Vec<Taken>) {
         let (answer, led) = channel();
         let reply = Box::new(move |led: Led| drop(answer.send(led)));
-        if self.place.orders.send(Order::Lead(sas, reply)).is_err() {
+        if self.place.orders.send(Order::Lead(group.to_owned(), sas, reply)).is_err() {
             return;
         }
-        let Ok(Led { generations, new }) = led.recv() else { return };
-        self.generations.begin(term, generations);
-        for event in new {
-            self.line.report(self.generations.report(event));
+        let Ok(Led { generations, told }) = led.recv() else { return };
+        self.generations.begin(group, term, generations);
+        for event in told {
+            self.line.report(self.generations.report(group, event));
+        }
+        if let Some(charon) = &self.place.charon {
+            charon.open();
         }
     }
 
-    fn step_down(&self) {
-        let stopped = self.line.take_stopped().or_else(|| {
+    fn step_down(&self, group: &str) {
+        let stopped = self.line.stopped().or_else(|| {
             let (answer, stopped) = channel();
             let reply = Box::new(move |stopped: Stopped| drop(answer.send(stopped)));
-            self.place.orders.send(Order::StandBy(reply)).ok()?;
+            self.place.orders.send(Order::StandBy(group.to_owned(), reply)).ok()?;
             stopped.recv().ok()
         });
-        if let Some(helper) = &self.place.helper
-            && let Err(error) = helper.release_addresses()
-        {
-            self.place.events.warn(format!("cluster: {error}"));
-        }
-        let sas = self.generations.progress(&stopped.unwrap_or_default());
-        self.line.report(self.generations.report(Event::Stopped { sas }));
-        self.generations.begin(0, HashMap::new());
+        self.with_addresses(group, |helper, addresses| helper.release_addresses(addresses));
+        let sas = self.generations.stopped(group, &stopped.unwrap_or_default());
+        self.line.report(self.generations.report(group, Event::Stopped { sas }));
+        self.generations.end(group);
     }
 
-    fn hold_addresses(&self, announce: bool) {
-        let Some(helper) = &self.place.helper else { return };
+    fn hold_addresses(&self, group: &str, announce: bool) {
         // One second more than the lease, as the kernel counts whole ones.
-        let lifetime = self.place.lease + Duration::from_secs(1);
-        if let Err(error) = helper.hold_addresses(lifetime, announce) {
-            self.place.events.warn(format!("cluster: {error}"));
+        let lifetime = self.config.lease + Duration::from_secs(1);
+        self.with_addresses(group, |helper, addresses| helper.hold_addresses(addresses, lifetime, announce));
+    }
+
+    fn with_addresses(
+        &self,
+        group: &str,
+        ask: impl FnOnce(
+            &crate::helper::Helper,
+            &[super::ServiceAddress],
+        ) -> Result<(), crate::helper::HelperError>,
+    ) {
+        let addresses = self.config.addresses_of(group);
+        let Some(helper) = self.place.helper.as_ref().filter(|_| !addresses.is_empty()) else { return };
+        if let Err(error) = ask(helper, addresses) {
+            self.place.events.warn(format!("cluster: group {group}: {error}"));
         }
     }
 }

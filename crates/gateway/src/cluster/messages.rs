@@ -2,10 +2,13 @@
 
 use std::io::{self, Read, Write};
 
-use convoy_cluster::{Order, Report};
+use convoy_cluster::etcd::TlsConfig;
+use convoy_cluster::{ClusterStatus, Order, Report};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
+
+use crate::config::SharedText;
 
 /// The longest message in bytes: the records of some 100,000 SAs.
 const LIMIT: usize = 64 << 20;
@@ -18,12 +21,12 @@ pub(super) enum ToAgent {
     Begin(Box<Begin>),
     /// Something has happened to a group.
     Report(Report),
-    /// Give all groups away, and lead none.
+    /// Give all groups away, and lead none until `Serve`.
     Drain,
+    /// Lead groups again.
+    Serve,
     /// Give all groups away, and end.
     End,
-    /// Say what the cluster looks like.
-    Status,
 }
 
 /// What an agent has to know. It opens no file.
@@ -35,9 +38,15 @@ pub(super) struct Begin {
     pub(super) priority: u32,
     pub(super) groups: Vec<String>,
     pub(super) lease_s: u32,
+    /// How long another member must rank before this one until it is given a group.
+    pub(super) rebalance_ns: Option<u64>,
     pub(super) is_strict: bool,
     pub(super) endpoints: Vec<String>,
     pub(super) tls: Option<Pem>,
+    /// How long reserved inbound numbers last.
+    pub(super) inbound_reserve_ns: u64,
+    /// Whether the gateway wants the configuration that the cluster shares.
+    pub(super) wants_config: bool,
     /// The text of the file with the cluster's key.
     pub(super) secret: Zeroizing<String>,
 }
@@ -57,21 +66,25 @@ pub(super) struct Pem {
 pub(super) enum FromAgent {
     /// An order of the member.
     Order(Order),
-    /// The answer to `Status`.
-    Status(Box<Status>),
+    /// What the cluster looks like now.
+    Status(Box<ClusterStatus>),
+    /// Another version of the configuration that the cluster shares.
+    Config(Box<SharedText>),
     /// The store can be reached again, or cannot, with the reason.
     Store(Result<(), String>),
     /// Everything was given away; the last message.
     Ended,
 }
 
-/// What a member knows of its cluster.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Status {
-    /// Its members, by name.
-    pub(super) members: Vec<String>,
-    /// Each group with its leader.
-    pub(super) leaders: Vec<(String, String)>,
+impl Pem {
+    /// As the store takes them.
+    pub(super) fn into_tls(self) -> TlsConfig {
+        TlsConfig {
+            ca: self.ca.into_bytes(),
+            certificate: self.certificate.into_bytes(),
+            key: Zeroizing::new(self.key.as_bytes().to_vec()),
+        }
+    }
 }
 
 fn invalid(error: impl std::fmt::Display) -> io::Error {

@@ -9,37 +9,49 @@
 //! Rules and invariants are in `docs/internals/cluster.md`.
 
 mod agent;
+mod agent_config;
+mod config_store;
+mod group_line;
 mod led;
 mod line;
 mod messages;
 mod pairs;
+mod view;
 
+use std::collections::HashMap;
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Child;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::Duration;
 
+use convoy_cluster::{Event, SaId};
 use convoy_dataplane::fence::Fence;
 use convoy_dataplane::pipeline::Clock;
 use zeroize::Zeroizing;
 
 pub use agent::serve;
+pub use config_store::ConfigStore;
 pub use convoy_port::service::ServiceAddress;
+pub(crate) use group_line::GroupLine;
 pub use led::{Led, Stopped};
-pub(crate) use pairs::lead;
+pub(crate) use pairs::{Lead, Pairs};
 
-use crate::config::{ClusterConfig, ClusterTls, GROUP, ReplayAfterTakeover};
+use crate::charon::{Door, Share};
+use crate::companion;
+use crate::config::{ClusterConfig, ClusterTls, ReplayAfterTakeover, SharedConfig};
 use crate::events::Events;
 use crate::helper::Helper;
-use crate::run::Order;
+use crate::run::{Load, Order};
+use crate::snapshot::ClusterRow;
 use crate::state::{Note, Reporter};
 use crate::worker_handles::WorkerHandles;
 use led::Generations;
 use line::Line;
 use messages::{Begin, Pem, ToAgent};
+use view::View;
 
 /// Time limit of a message to the agent.
 const TIMEOUT: Duration = Duration::from_secs(2);
@@ -58,6 +70,9 @@ pub enum ClusterError {
     /// The key of the cluster is not usable.
     #[error("cluster: {0}")]
     Key(String),
+    /// The store cannot be used, or did not do what was asked.
+    #[error("cluster: {0}")]
+    Store(String),
     /// The agent could not be started.
     #[error("cluster: cannot start the agent: {0}")]
     Agent(io::Error),
@@ -65,6 +80,8 @@ pub enum ClusterError {
 
 /// An agent that has begun.
 pub struct Agent {
+    config: ClusterConfig,
+    member: String,
     socket: UnixStream,
     child: Child,
 }
@@ -82,15 +99,10 @@ impl Agent {
         let begin = Box::new(begin(config)?);
         convoy_cluster::seal::ClusterKey::parse(&begin.secret)
             .map_err(|error| ClusterError::Key(format!("{}: {error}", config.secret.display())))?;
-        let (mut socket, theirs) = UnixStream::pair().map_err(ClusterError::Agent)?;
-        let mut command = Command::new("/proc/self/exe");
-        std::os::unix::process::CommandExt::arg0(&mut command, "convoy");
-        command.args(arguments).current_dir("/").stdout(Stdio::null());
-        std::os::unix::process::CommandExt::process_group(&mut command, 0);
-        command.stdin(Stdio::from(std::os::fd::OwnedFd::from(theirs)));
-        let child = command.spawn().map_err(ClusterError::Agent)?;
+        let member = begin.member.clone();
+        let (mut socket, child) = companion::start(arguments).map_err(ClusterError::Agent)?;
         messages::send(&mut socket, &ToAgent::Begin(begin)).map_err(ClusterError::Agent)?;
-        Ok(Self { socket, child })
+        Ok(Self { config: config.clone(), member, socket, child })
     }
 }
 
@@ -106,11 +118,14 @@ fn begin(config: &ClusterConfig) -> Result<Begin, ClusterError> {
         cluster: config.name.clone(),
         member: config.member.clone().unwrap_or_else(host_name),
         priority: config.priority,
-        groups: vec![GROUP.to_owned()],
+        groups: config.groups.iter().map(|group| group.name.clone()).collect(),
         lease_s: config.lease.as_secs() as u32,
+        rebalance_ns: config.rebalance.map(|after| after.as_nanos() as u64),
         is_strict: config.replay == ReplayAfterTakeover::Strict,
         endpoints: config.endpoints.clone(),
         tls: config.tls.as_ref().map(pem).transpose()?,
+        inbound_reserve_ns: config.inbound_reserve.as_nanos() as u64,
+        wants_config: config.has_tunnels,
         secret: read_secret(&config.secret)?,
     })
 }
@@ -144,9 +159,11 @@ fn host_name() -> String {
 
 /// A gateway's membership.
 pub(crate) struct Cluster {
+    config: ClusterConfig,
     fence: Fence,
     generations: Arc<Generations>,
     line: Arc<Line>,
+    view: Arc<View>,
     reporter: Reporter,
     /// What comes from the agent and from the workers, until threads take it.
     received: Option<(UnixStream, Receiver<Note>)>,
@@ -159,12 +176,15 @@ impl Cluster {
     /// # Errors
     /// The system's.
     pub(crate) fn new(agent: Agent) -> io::Result<Self> {
-        let Agent { socket, child } = agent;
+        let Agent { config, member, socket, child } = agent;
         // An agent that does not read must not hold up the gateway's end.
         socket.set_write_timeout(Some(TIMEOUT))?;
         let receiving = socket.try_clone()?;
         let (reporter, reports) = Reporter::for_cluster();
+        let view = Arc::new(View::new(config.clone(), member));
         Ok(Self {
+            config,
+            view,
             fence: Fence::closed(),
             generations: Arc::default(),
             line: Arc::new(Line::new(socket)),
@@ -194,6 +214,8 @@ impl Cluster {
         let thread = std::thread::Builder::new().name("cluster's reports".to_owned());
         thread.spawn(move || led::report(&reports, &generations, &line))?;
         let follower = line::Follower {
+            config: self.config.clone(),
+            view: Arc::clone(&self.view),
             fence: self.fence.clone(),
             generations: Arc::clone(&self.generations),
             line: Arc::clone(&self.line),
@@ -201,6 +223,39 @@ impl Cluster {
         };
         let thread = std::thread::Builder::new().name("cluster's orders".to_owned());
         thread.spawn(move || follower.follow(receiving)).map(drop)
+    }
+
+    /// Has it give its groups away and lead none, or lead groups again.
+    pub(crate) fn drain(&self, is_draining: bool) {
+        self.line.drain(is_draining);
+    }
+
+    /// Whether no inbound number is accepted twice.
+    pub(crate) fn is_strict(&self) -> bool {
+        self.config.replay == ReplayAfterTakeover::Strict
+    }
+
+    /// The line for a group's SAs that come and go.
+    fn line_of(&self, group: &str) -> GroupLine {
+        let (generations, line) = (Arc::clone(&self.generations), Arc::clone(&self.line));
+        GroupLine { group: group.to_owned(), generations, line }
+    }
+
+    /// What charon's SAs need of it; they are of its only group.
+    pub(crate) fn share(&self) -> Option<Share> {
+        let group = self.config.groups.first()?;
+        Some(Share::new(self.line_of(&group.name), self.is_strict()))
+    }
+
+    /// A group that is led has these pairs, too.
+    pub(crate) fn add(&self, group: &str, generations: HashMap<u64, SaId>, told: Vec<Event>) {
+        self.generations.add(group, generations);
+        told.into_iter().for_each(|event| self.line.report(self.generations.report(group, event)));
+    }
+
+    /// The cluster now.
+    pub(crate) fn row(&self) -> ClusterRow {
+        self.view.row()
     }
 
     /// Hands over what it leads, with these last numbers, and ends the agent.
@@ -225,5 +280,21 @@ pub(crate) struct Place {
     pub(crate) orders: Sender<Order>,
     pub(crate) helper: Option<Arc<Helper>>,
     pub(crate) events: Events,
-    pub(crate) lease: Duration,
+    /// Reads the configuration, with the part that the cluster shares.
+    pub(crate) load: Load,
+    pub(crate) shared: SharedConfig,
+    /// Opened when a term has begun.
+    pub(crate) charon: Option<Door>,
+}
+
+/// What joining a cluster needs, beside the configuration.
+pub struct Joining {
+    /// The agent.
+    pub agent: Agent,
+    /// Where its orders go.
+    pub orders: Sender<Order>,
+    /// Reads the configuration, with the part that the cluster shares.
+    pub load: Load,
+    /// That part.
+    pub shared: SharedConfig,
 }

@@ -6,8 +6,8 @@ use convoy_cluster::{Event, Marks, SaId, Span, Taken};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::config::{Config, ManualKeys, ReplayAfterTakeover, TunnelConfig};
-use crate::state::{Beginning, Beginnings};
+use crate::config::{ManualKeys, TunnelConfig};
+use crate::state::{Beginning, Limits};
 
 /// What another gateway needs beside the configuration that both have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,69 +18,114 @@ struct Record {
     iv_start: u64,
 }
 
-/// What a leader begins with.
+/// What tunnels begin with.
 pub(crate) struct Lead {
     /// The beginnings of the SAs.
-    pub(crate) beginnings: Beginnings,
+    pub(crate) beginnings: HashMap<String, Vec<Beginning>>,
     /// The pair of each generation.
     pub(crate) generations: HashMap<u64, SaId>,
-    /// Those that the store does not know yet.
-    pub(crate) new: Vec<Event>,
+    /// What the store is told.
+    pub(crate) told: Vec<Event>,
+    /// How many of them the store did not know.
+    pub(crate) new: usize,
 }
 
-/// The beginnings of all tunnels, where `taken` is what the store has. Generations count up from
-/// `generation`.
-pub(crate) fn lead(config: &Config, taken: &[Taken], clock_ns: u64, generation: &mut u64) -> Lead {
-    let known: HashMap<SaId, &Taken> = taken.iter().map(|taken| (taken.sa, taken)).collect();
-    let is_strict =
-        config.cluster.as_ref().is_none_or(|cluster| cluster.replay == ReplayAfterTakeover::Strict);
-    let (mut generations, mut new, mut by_name) = (HashMap::new(), Vec::new(), HashMap::new());
-    for tunnel in &config.tunnels {
-        let mut beginnings = Vec::new();
-        for keys in &tunnel.manual {
-            *generation += 1;
-            let sa = id(tunnel, keys);
-            generations.insert(*generation, sa);
-            let found = known.get(&sa).and_then(|taken| {
-                let record: Record = serde_json::from_slice(&taken.record).ok()?;
-                Some(going_on(taken, record))
-            });
-            let beginning = found.unwrap_or_else(|| {
-                let (beginning, marks) = fresh(tunnel, clock_ns, is_strict);
-                let record = Record { iv_start: clock_ns };
-                let record = serde_json::to_vec(&record).expect("numbers are written");
-                new.push(Event::Put { sa, record, marks });
-                beginning
-            });
-            beginnings.push(beginning.shared(*generation));
-        }
-        by_name.insert(tunnel.name.clone(), beginnings);
+/// The pairs of a group, as far as they may have been used. Pairs of removed tunnels stay, since
+/// their keys may come back.
+#[derive(Default)]
+pub(crate) struct Pairs {
+    known: HashMap<SaId, Taken>,
+    generations: HashMap<u64, SaId>,
+}
+
+impl Pairs {
+    /// Those that the store has.
+    pub(crate) fn new(taken: &[Taken]) -> Self {
+        let known = taken.iter().map(|taken| (taken.sa, taken.clone())).collect();
+        Self { known, generations: HashMap::new() }
     }
-    Lead { beginnings: Beginnings::Noted(by_name), generations, new }
+
+    /// The beginnings of tunnels of the group; their generations count up from `generation`. If
+    /// the group has begun before (`is_late`), the store is asked for the limits of pairs again.
+    pub(crate) fn begin<'a>(
+        &mut self,
+        tunnels: impl Iterator<Item = &'a TunnelConfig>,
+        (is_strict, is_late): (bool, bool),
+        clock_ns: u64,
+        generation: &mut u64,
+    ) -> Lead {
+        let (beginnings, generations) = (HashMap::new(), HashMap::new());
+        let mut lead = Lead { beginnings, generations, told: Vec::new(), new: 0 };
+        for tunnel in tunnels {
+            let mut beginnings = Vec::new();
+            for keys in &tunnel.manual {
+                *generation += 1;
+                let sa = id(tunnel, keys);
+                lead.generations.insert(*generation, sa);
+                let beginning = match self.known.get(&sa).and_then(going_on) {
+                    Some(beginning) => {
+                        if let Some(known) = self.known.get(&sa).filter(|_| is_late) {
+                            let (record, marks) = (known.record.clone(), Marks::default());
+                            lead.told.push(Event::Put { sa, record, marks });
+                        }
+                        beginning
+                    }
+                    None => self.fresh((sa, tunnel), is_strict, clock_ns, &mut lead),
+                };
+                beginnings.push(beginning.shared(*generation));
+            }
+            lead.beginnings.insert(tunnel.name.clone(), beginnings);
+        }
+        self.generations.extend(&lead.generations);
+        lead
+    }
+
+    /// A pair that nobody has used; its first marks go to the store with it.
+    fn fresh(
+        &mut self,
+        (sa, tunnel): (SaId, &TunnelConfig),
+        is_strict: bool,
+        clock_ns: u64,
+        lead: &mut Lead,
+    ) -> Beginning {
+        let last = if tunnel.esn { u64::MAX } else { u32::MAX.into() };
+        let marks = Marks {
+            sent: Span::OUTBOUND.first.min(last),
+            ceiling: if is_strict { Span::INBOUND.first } else { u64::MAX },
+            received: 0,
+        };
+        let record = serde_json::to_vec(&Record { iv_start: clock_ns }).expect("numbers are written");
+        let record = convoy_cluster::Record::from(record);
+        let (sent, accepted) = (marks.sent, if is_strict { marks.ceiling } else { 0 });
+        self.known.insert(sa, Taken { sa, record: record.clone(), sent, accepted });
+        lead.told.push(Event::Put { sa, record, marks });
+        lead.new += 1;
+        Beginning { reserved: marks.sent, acceptable: marks.ceiling, ..Beginning::fresh(clock_ns) }
+    }
+
+    /// Pairs have ended, which may have come so far at most, by their generations.
+    pub(crate) fn end(&mut self, spent: &[(u64, Limits)]) {
+        for (generation, limits) in spent {
+            let sa = self.generations.remove(generation);
+            if let Some(known) = sa.and_then(|sa| self.known.get_mut(&sa)) {
+                known.sent = known.sent.max(limits.send);
+                known.accepted = known.accepted.max(limits.accept);
+            }
+        }
+    }
 }
 
-/// Behind everything that may have been used; nothing may be until the store says so.
-fn going_on(taken: &Taken, record: Record) -> Beginning {
-    Beginning {
+/// Behind everything that may have been used; nothing may be until the store says so. `None` if
+/// another version wrote the record.
+fn going_on(taken: &Taken) -> Option<Beginning> {
+    let record: Record = serde_json::from_slice(&taken.record).ok()?;
+    Some(Beginning {
         sent: taken.sent,
         reserved: taken.sent,
         received: taken.accepted,
         acceptable: taken.accepted,
         ..Beginning::fresh(record.iv_start)
-    }
-}
-
-/// A pair that nobody has used; its first marks go to the store with it.
-fn fresh(tunnel: &TunnelConfig, clock_ns: u64, is_strict: bool) -> (Beginning, Marks) {
-    let last = if tunnel.esn { u64::MAX } else { u32::MAX.into() };
-    let marks = Marks {
-        sent: Span::OUTBOUND.first.min(last),
-        ceiling: if is_strict { Span::INBOUND.first } else { u64::MAX },
-        received: 0,
-    };
-    let beginning =
-        Beginning { reserved: marks.sent, acceptable: marks.ceiling, ..Beginning::fresh(clock_ns) };
-    (beginning, marks)
+    })
 }
 
 /// The number by which all members know a pair: it changes with its keys.
@@ -102,6 +147,7 @@ fn id(tunnel: &TunnelConfig, keys: &ManualKeys) -> SaId {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Config;
 
     fn config() -> Config {
         let text = "[cluster]\nname = \"w\"\nendpoints = [\"http://127.0.0.1:2379\"]\nsecret = \"/d\"\n\
@@ -113,29 +159,41 @@ mod tests {
         Config::parse("a.toml", text).expect("good")
     }
 
-    fn beginning(lead: &Lead) -> Beginning {
-        match &lead.beginnings {
-            Beginnings::Noted(known) => known["site-b"][0],
-            Beginnings::Fresh => panic!("they are noted"),
-        }
+    fn begin(pairs: &mut Pairs, is_late: bool, clock_ns: u64, generation: &mut u64) -> (Lead, Beginning) {
+        let lead = pairs.begin(config().tunnels.iter(), (true, is_late), clock_ns, generation);
+        let beginning = lead.beginnings["site-b"][0];
+        (lead, beginning)
     }
 
     #[test]
     fn a_second_leader_goes_on_behind_all_that_the_first_may_have_used() {
-        let (config, mut generation) = (config(), 0);
-        let first = lead(&config, &[], 7_000, &mut generation);
-        let [Event::Put { sa, record, marks }] = &first.new[..] else { panic!("one pair is new") };
-        let of_first = beginning(&first);
+        let mut generation = 0;
+        let (first, of_first) = begin(&mut Pairs::default(), false, 7_000, &mut generation);
+        let [Event::Put { sa, record, marks }] = &first.told[..] else { panic!("one pair is new") };
         assert_eq!((of_first.sent, of_first.reserved, of_first.acceptable), (0, marks.sent, marks.ceiling));
         let taken = Taken { sa: *sa, record: record.clone(), sent: marks.sent, accepted: marks.ceiling };
-        let second = lead(&config, &[taken], 1, &mut generation);
-        assert!(second.new.is_empty());
-        let of_second = beginning(&second);
+        let (second, of_second) = begin(&mut Pairs::new(&[taken]), false, 1, &mut generation);
+        assert!(second.told.is_empty() && second.new == 0 && first.new == 1);
         assert_eq!((of_second.sent, of_second.reserved), (marks.sent, marks.sent), "nothing is granted yet");
         assert_eq!((of_second.received, of_second.acceptable), (marks.ceiling, marks.ceiling));
         assert_eq!(of_second.iv_start, 7_000, "IVs go on with the numbers");
         assert_eq!(first.generations.len() + second.generations.len(), 2, "each has its own");
         assert_ne!(first.generations.keys().next(), second.generations.keys().next());
+    }
+
+    #[test]
+    fn keys_that_come_back_within_a_term_go_on_behind_what_they_may_have_used() {
+        let (mut pairs, mut generation) = (Pairs::default(), 0);
+        let (lead, _) = begin(&mut pairs, false, 7_000, &mut generation);
+        let used = *lead.generations.keys().next().expect("one pair");
+        pairs.end(&[(used, Limits { send: 1 << 30, accept: 5_000 }), (99, Limits::sending(u64::MAX))]);
+        let (lead, again) = begin(&mut pairs, true, 8_000, &mut generation);
+        assert_eq!(
+            (again.sent, again.reserved, again.received, again.acceptable),
+            (1 << 30, 1 << 30, 5_000, 5_000)
+        );
+        assert_eq!((again.iv_start, lead.new), (7_000, 0));
+        assert!(matches!(lead.told[..], [Event::Put { .. }]), "the store grants more when it is asked");
     }
 
     #[test]

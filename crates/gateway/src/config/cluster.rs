@@ -9,11 +9,16 @@ use toml::Spanned;
 
 use super::file::{self, File};
 
-/// The group of all tunnels.
+/// The group of all tunnels where the configuration names none.
 pub const GROUP: &str = "tunnels";
 /// Lease times that make sense, in seconds.
 const LEASE_S: (u32, u32) = (1, 60);
 const PRIORITY: (u32, u32) = (0, 1000);
+/// How long reserved inbound numbers last by default, and the times that make sense, in ms.
+const RESERVE_MS: u32 = 200;
+const RESERVES_MS: (u32, u32) = (50, 10_000);
+/// The longest time after which a group moves to the member that ranks first, in seconds.
+const LONGEST_REBALANCE_S: u32 = 3600;
 
 /// What a gateway has to do with its cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,14 +33,42 @@ pub struct ClusterConfig {
     pub tls: Option<ClusterTls>,
     /// The file with the key by which values in the store are sealed.
     pub secret: PathBuf,
-    /// Addresses that the leader has.
-    pub addresses: Vec<ServiceAddress>,
+    /// Its groups of tunnels; one at least.
+    pub groups: Vec<GroupConfig>,
     /// Members with a higher one lead first.
     pub priority: u32,
     /// The lease's time to live.
     pub lease: Duration,
+    /// How long a member must rank before the leader of a group until it is given the group; `None`
+    /// for never.
+    pub rebalance: Option<Duration>,
+    /// How long the inbound sequence numbers that are reserved last.
+    pub inbound_reserve: Duration,
+    /// Whether the store has the tunnels, instead of this gateway's file.
+    pub has_tunnels: bool,
     /// What a new leader accepts of what its predecessor may have accepted.
     pub replay: ReplayAfterTakeover,
+}
+
+/// Tunnels that one member leads at a time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupConfig {
+    /// Its name.
+    pub name: String,
+    /// Addresses that its leader has.
+    pub addresses: Vec<ServiceAddress>,
+}
+
+impl ClusterConfig {
+    /// The service addresses of all groups.
+    pub fn addresses(&self) -> impl Iterator<Item = &ServiceAddress> {
+        self.groups.iter().flat_map(|group| &group.addresses)
+    }
+
+    /// The service addresses of a group.
+    pub fn addresses_of(&self, group: &str) -> &[ServiceAddress] {
+        self.groups.iter().find(|known| known.name == group).map_or(&[], |known| &known.addresses)
+    }
 }
 
 /// The files of TLS with client certificates, in PEM.
@@ -61,7 +94,12 @@ pub enum ReplayAfterTakeover {
 
 /// Checks the table; before ports and tunnels, whose addresses may be the cluster's.
 pub(super) fn cluster(c: &mut Checker<'_>, file: &File) -> Option<ClusterConfig> {
-    let table = file.cluster.as_ref()?;
+    let Some(table) = &file.cluster else {
+        if let Some(group) = file.group.first() {
+            c.add(&group.at.span, "group", "a group of tunnels needs [cluster]; add it, or remove [[group]]");
+        }
+        return None;
+    };
     let at = &table.at;
     let name = c.needed(at, table.name.as_ref(), "cluster.name", "\"west\"");
     let name = name.and_then(|text| word(c, text, "cluster.name"));
@@ -72,27 +110,50 @@ pub(super) fn cluster(c: &mut Checker<'_>, file: &File) -> Option<ClusterConfig>
     let secret = secret.and_then(|text| absolute(c, text, "cluster.secret"));
     let words = [("strict", ReplayAfterTakeover::Strict), ("checkpoint", ReplayAfterTakeover::Checkpoint)];
     let replay = c.one_of(table.replay_after_takeover.as_ref(), "cluster.replay_after_takeover", &words);
+    let reserve_ms =
+        c.in_range(table.inbound_reserve_ms.as_ref(), "cluster.inbound_reserve_ms", RESERVE_MS, RESERVES_MS);
+    let places = [("file", false), ("store", true)];
+    let has_tunnels = c.one_of(table.tunnels.as_ref(), "cluster.tunnels", &places);
     let lease_s = c.in_range(table.lease_s.as_ref(), "cluster.lease_s", 2, LEASE_S);
     let priority = c.in_range(table.priority.as_ref(), "cluster.priority", 100, PRIORITY);
-    static_keys_alone(c, file);
-    let addresses = addresses(c, table);
+    let groups = groups(c, file, table);
+    one_group_with_charon(c, file, groups.len());
+    let most_s = if groups.len() > 1 { 10 } else { 0 };
+    let rebalance_s =
+        c.in_range(table.rebalance_s.as_ref(), "cluster.rebalance_s", most_s, (0, LONGEST_REBALANCE_S));
     Some(ClusterConfig {
         name: name?,
         member: member.flatten(),
         endpoints: endpoints?,
         tls: tls?,
         secret: secret?,
-        addresses,
+        groups,
         priority,
+        rebalance: (rebalance_s > 0).then(|| Duration::from_secs(rebalance_s.into())),
         lease: Duration::from_secs(lease_s.into()),
+        inbound_reserve: Duration::from_millis(reserve_ms.into()),
+        has_tunnels: has_tunnels?,
         replay: replay?,
     })
 }
 
-/// SAs that charon negotiates are not shared yet.
-fn static_keys_alone(c: &mut Checker<'_>, file: &File) {
-    if let Some(charon) = &file.gateway.charon {
-        let what = "a cluster shares only tunnels with static keys so far; remove charon, or [cluster]";
+/// With `tunnels = "store"`, a gateway's own file has none. What is shared begins at `shared`.
+pub(super) fn tunnels_are_elsewhere(c: &mut Checker<'_>, file: &File, shared: Option<usize>) {
+    let word = file.cluster.as_ref().and_then(|table| table.tunnels.as_ref());
+    if word.is_none_or(|word| word.get_ref() != "store") {
+        return;
+    }
+    let tables = file.tunnel.iter().map(|tunnel| &tunnel.at).chain(file.bypass.iter().map(|entry| &entry.at));
+    if let Some(at) = tables.into_iter().find(|at| shared.is_none_or(|shared| at.span.start < shared)) {
+        let what = "cluster.tunnels is \"store\": move it to a file for `convoy cluster put`";
+        c.add(&at.span, "tunnel", what);
+    }
+}
+
+/// charon has one state of IKE for all its tunnels: it runs beside the gateway that leads them all.
+fn one_group_with_charon(c: &mut Checker<'_>, file: &File, groups: usize) {
+    if let Some(charon) = file.gateway.charon.as_ref().filter(|_| groups > 1) {
+        let what = "charon's tunnels are of one group; remove charon, or all [[group]] but one";
         c.add(&charon.span(), "gateway.charon", what);
     }
 }
@@ -161,13 +222,60 @@ fn absolute(c: &mut Checker<'_>, text: &Text, key: &str) -> Option<PathBuf> {
     Some(path.to_owned())
 }
 
+/// The groups; one of all tunnels if the file has none.
+fn groups(c: &mut Checker<'_>, file: &File, table: &file::Cluster) -> Vec<GroupConfig> {
+    let of_all = addresses(c, table.addresses.as_ref(), "cluster.addresses");
+    if file.group.is_empty() {
+        return vec![GroupConfig { name: GROUP.to_owned(), addresses: of_all }];
+    }
+    if let Some(list) = &table.addresses {
+        let what = "with [[group]], each group has its own addresses; write them there";
+        c.add(&list.span(), "cluster.addresses", what);
+    }
+    c.unique(file.group.iter().map(|group| group.name.as_ref()), "group.name");
+    let mut groups = Vec::new();
+    for entry in &file.group {
+        let name = c.needed(&entry.at, entry.name.as_ref(), "group.name", "\"east\"");
+        let addresses = addresses(c, entry.addresses.as_ref(), "group.addresses");
+        if let Some(name) = name.and_then(|text| word(c, text, "group.name")) {
+            groups.push(GroupConfig { name, addresses });
+        }
+    }
+    groups
+}
+
+/// The group of a tunnel: the one that it names, or the only one. `groups` are those with a
+/// [[group]], if there is a cluster.
+pub(super) fn tunnel_group(
+    c: &mut Checker<'_>,
+    tunnel: &file::Tunnel,
+    groups: Option<&[&str]>,
+) -> Option<String> {
+    const KEY: &str = "tunnel.group";
+    match (&tunnel.group, groups) {
+        (None, None | Some([])) => Some(GROUP.to_owned()),
+        (None, Some([only])) => Some((*only).to_owned()),
+        (None, Some([first, ..])) => {
+            c.needed(&tunnel.at, None::<&Text>, KEY, &format!("{first:?}")).map(|_| String::new())
+        }
+        (Some(text), None) => {
+            c.add(&text.span(), KEY, "there is no [cluster], so tunnels have no groups");
+            None
+        }
+        (Some(text), Some(groups)) if !groups.contains(&text.get_ref().as_str()) => {
+            c.add(&text.span(), KEY, format!("there is no [[group]] {:?}", text.get_ref()));
+            None
+        }
+        (Some(text), Some(_)) => Some(text.get_ref().clone()),
+    }
+}
+
 /// Addresses as keepalived has them: "192.0.2.1/24 dev eth0".
-fn addresses(c: &mut Checker<'_>, table: &file::Cluster) -> Vec<ServiceAddress> {
-    const KEY: &str = "cluster.addresses";
-    let list = table.addresses.as_ref().map_or(&[][..], |list| list.get_ref());
+fn addresses(c: &mut Checker<'_>, list: Option<&Spanned<Vec<Text>>>, key: &str) -> Vec<ServiceAddress> {
+    let list = list.map_or(&[][..], |list| list.get_ref());
     let mut found = Vec::new();
     for text in list {
-        if let Some(address) = c.read::<ServiceAddress>(text, KEY) {
+        if let Some(address) = c.read::<ServiceAddress>(text, key) {
             c.expect_address(address.address);
             found.push(address);
         }
@@ -198,7 +306,8 @@ mod tests {
             address: "2001:db8::9".parse().expect("an address"),
             prefix: 64,
         };
-        assert_eq!(config.addresses[1], eth1);
+        assert_eq!(config.groups[0].addresses[1], eth1);
+        assert_eq!((config.groups.len(), config.rebalance), (1, None));
         assert!(Config::parse("a.toml", "").expect("good").cluster.is_none());
     }
 
@@ -210,8 +319,16 @@ mod tests {
         let text = errors(&GOOD.replace("ca = \"/a\"\n", "").replace("secret = \"/d\"", "secret = \"d\""));
         assert!(text.contains("cluster.ca: it is missing"), "{text}");
         assert!(text.contains("not an absolute path"), "{text}");
-        let text = errors(&format!("{GOOD}[gateway]\ncharon = \"/run/c.sock\"\n"));
-        assert!(text.contains("only tunnels with static keys"), "{text}");
+    }
+
+    #[test]
+    fn charon_is_for_a_cluster_with_one_group() {
+        let charon = "[gateway]\ncharon = \"/run/c.sock\"\n[[port]]\nname = \"outside\"\nkind = \"udp\"\n\
+            address = [\"0.0.0.0\"]\n[[port]]\nname = \"inside\"\nkind = \"tun\"\ndevice = \"convoy0\"\n";
+        let config = Config::parse("a.toml", &format!("{GOOD}{charon}")).expect("good");
+        assert!(config.charon.is_some() && config.cluster.is_some());
+        let text = errors(&format!("{charon}{}", with_groups()));
+        assert!(text.contains("gateway.charon: charon's tunnels are of one group"), "{text}");
     }
 
     #[test]
@@ -219,5 +336,33 @@ mod tests {
         let text = "[cluster]\nname = \"w\"\nendpoints = [\"http://127.0.0.1:2379\"]\nsecret = \"/d\"\n";
         let config = Config::parse("a.toml", text).expect("good").cluster.expect("a cluster");
         assert_eq!(config.tls, None);
+    }
+    const GROUPS: &str = "[[group]]\nname = \"a\"\naddresses = [\"198.51.100.9/24 dev eth0\"]\n\
+        [[group]]\nname = \"b\"\n[[tunnel]]\nname = \"t\"\nlocal = \"192.0.2.1\"\nremote = \"192.0.2.2\"\n\
+        local_ts = [\"10.1.0.0/24\"]\nremote_ts = [\"10.2.0.0/24\"]\nesp_proposal = \"aes128gcm16\"\n\
+        group = \"b\"\n[tunnel.manual]\nspi_in = 0x1001\nspi_out = 0x1002\n\
+        key_in = \"00112233445566778899aabbccddeeff00112233\"\n\
+        key_out = \"ffeeddccbbaa99887766554433221100ffeeddcc\"\n";
+
+    fn with_groups() -> String {
+        let cluster = GOOD.split("addresses").next().expect("the rest");
+        format!("{cluster}{GROUPS}")
+    }
+
+    #[test]
+    fn each_tunnel_is_of_one_group_and_each_group_has_its_addresses() {
+        let config = Config::parse("a.toml", &with_groups()).expect("good");
+        assert_eq!(config.tunnels[0].group, "b");
+        let cluster = config.cluster.expect("a cluster");
+        assert_eq!((cluster.addresses_of("a").len(), cluster.addresses_of("b").len()), (1, 0));
+        assert_eq!(cluster.rebalance, Some(Duration::from_secs(10)));
+        let text = errors(&with_groups().replace("group = \"b\"", "group = \"c\""));
+        assert!(text.contains("tunnel.group") && text.contains("no [[group]] \"c\""), "{text}");
+        let text = errors(&with_groups().replace("group = \"b\"\n", ""));
+        assert!(text.contains("tunnel.group: it is missing"), "{text}");
+        let text = errors(&format!("{GOOD}{GROUPS}"));
+        assert!(text.contains("cluster.addresses") && text.contains("write them there"), "{text}");
+        let text = errors(GROUPS);
+        assert!(text.contains("needs [cluster]") && text.contains("no [cluster], so"), "{text}");
     }
 }

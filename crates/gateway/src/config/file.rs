@@ -51,7 +51,16 @@ tables! {
         addresses: Vec<Text>,
         priority: u32,
         lease_s: u32,
+        rebalance_s: u32,
+        inbound_reserve_ms: u32,
+        tunnels: String,
         replay_after_takeover: String,
+    }
+
+    /// `[[group]]`.
+    pub(super) Group {
+        name: String,
+        addresses: Vec<Text>,
     }
 
     /// `[scheduler]`.
@@ -124,6 +133,7 @@ tables! {
         ecn: bool,
         tfc_bytes: u16,
         priority: u32,
+        group: String,
         ;
         soft: Limits,
         hard: Limits,
@@ -170,6 +180,7 @@ tables! {
 pub(super) struct File {
     pub(super) gateway: Gateway,
     pub(super) cluster: Option<Cluster>,
+    pub(super) group: Vec<Group>,
     pub(super) scheduler: Scheduler,
     pub(super) engine: Vec<EngineEntry>,
     pub(super) dpdk: Dpdk,
@@ -182,8 +193,19 @@ pub(super) struct File {
 
 impl File {
     /// The tables at top level.
-    const TABLES: [&'static str; 10] =
-        ["gateway", "cluster", "scheduler", "engine", "dpdk", "bus", "port", "interface", "tunnel", "bypass"];
+    const TABLES: [&'static str; 11] = [
+        "gateway",
+        "cluster",
+        "group",
+        "scheduler",
+        "engine",
+        "dpdk",
+        "bus",
+        "port",
+        "interface",
+        "tunnel",
+        "bypass",
+    ];
 
     /// Every key of every table.
     #[cfg(test)]
@@ -193,6 +215,7 @@ impl File {
         let tables = [
             Gateway::KEYS,
             Cluster::KEYS,
+            Group::KEYS,
             Scheduler::KEYS,
             EngineCommon::KEYS,
             Dpdk::KEYS,
@@ -221,6 +244,7 @@ impl File {
             match key.get_ref().as_ref() {
                 "gateway" => file.gateway = reader.table("gateway", value).unwrap_or_default(),
                 "cluster" => file.cluster = reader.table("cluster", value),
+                "group" => file.group = reader.list("group", value),
                 "scheduler" => file.scheduler = reader.table("scheduler", value).unwrap_or_default(),
                 "engine" => file.engine = reader.list_of_kinds("engine", value),
                 "dpdk" => file.dpdk = reader.table("dpdk", value).unwrap_or_default(),

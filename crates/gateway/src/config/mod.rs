@@ -14,10 +14,11 @@ mod logged;
 mod overlap;
 mod port;
 mod scheduler;
+mod shared;
 mod tunnel;
 mod values;
 
-pub use cluster::{ClusterConfig, ClusterTls, GROUP, ReplayAfterTakeover};
+pub use cluster::{ClusterConfig, ClusterTls, GROUP, GroupConfig, ReplayAfterTakeover};
 pub use convoy_port::PortConfig;
 pub use convoy_settings::{ConfigErrors, HostEnvironment, Nowhere, Position, Problem, Severity, told};
 pub use engine::BusConfig;
@@ -25,6 +26,7 @@ pub use environment::ThisMachine;
 pub use interface::InterfaceConfig;
 pub use logged::log;
 pub(crate) use logged::log_for;
+pub use shared::{SharedConfig, SharedText};
 pub use tunnel::unknown_proposal;
 
 use std::collections::HashMap;
@@ -210,6 +212,8 @@ impl PartialEq for ManualKeys {
 pub struct TunnelConfig {
     /// Unique.
     pub name: String,
+    /// The group of the cluster that it belongs to.
+    pub group: String,
     /// The inside interface that its packets have for themselves; `None` is the shared one.
     pub interface: Option<String>,
     /// ESP or AH.
@@ -267,6 +271,7 @@ impl TunnelConfig {
     fn plain(local: IpAddr, remote: IpAddr, proposal: Proposal) -> Self {
         Self {
             name: String::new(),
+            group: GROUP.to_owned(),
             interface: None,
             protocol: SaProtocol::Esp,
             mode: Mode::Tunnel,
@@ -329,7 +334,7 @@ impl Config {
     /// # Errors
     /// [`ConfigErrors`], all of them, each with file, line and key.
     pub fn load(path: &Path) -> Result<Self, ConfigErrors> {
-        Self::read(path, opened(path)?, &ThisMachine)
+        Self::read(path, opened(path)?, &ThisMachine, None)
     }
 
     /// Like [`load`](Self::load), but not checked against this machine: for captures and
@@ -338,11 +343,12 @@ impl Config {
     /// # Errors
     /// Those of [`load`](Self::load).
     pub fn load_for_any_machine(path: &Path) -> Result<Self, ConfigErrors> {
-        Self::read(path, opened(path)?, &Nowhere)
+        Self::read(path, opened(path)?, &Nowhere, None)
     }
 
     /// Like [`load`](Self::load), from a file that is already open, checked against this
-    /// environment; `path` is its name in errors.
+    /// environment; `path` is its name in errors. If its tunnels are in the cluster's store, those
+    /// of `shared` are taken.
     ///
     /// # Errors
     /// Those of [`load`](Self::load).
@@ -350,6 +356,7 @@ impl Config {
         path: &Path,
         mut file: std::fs::File,
         environment: &dyn HostEnvironment,
+        shared: Option<&SharedText>,
     ) -> Result<Self, ConfigErrors> {
         let found = file.metadata().map_err(|error| cannot_be_read(path, &error))?;
         if !found.is_file() {
@@ -362,8 +369,11 @@ impl Config {
         let mut text = Zeroizing::new(String::with_capacity(room));
         file.read_to_string(&mut text).map_err(|error| cannot_be_read(path, &error))?;
         let name = path.display().to_string();
-        let config = Self::parse_at(&name, &text, environment)?;
-        if mode & 0o077 != 0 && config.has_static_keys() {
+        let config = match shared.filter(|_| is_shared(&text)) {
+            Some(shared) => Self::parse_with((&name, &text), shared, environment)?,
+            None => Self::parse_at(&name, &text, environment)?,
+        };
+        if mode & 0o077 != 0 && config.has_static_keys() && !config.has_tunnels_in_store() {
             let what = format!(
                 "the file contains keys and is readable by others (mode {:04o}); run: chmod 600 {name}",
                 mode & 0o7777
@@ -419,6 +429,11 @@ impl Config {
         Self { workers: 1, engines: engines.collect(), ..self.clone() }
     }
 
+    /// Whether its tunnels are in the cluster's store.
+    pub fn has_tunnels_in_store(&self) -> bool {
+        self.cluster.as_ref().is_some_and(|cluster| cluster.has_tunnels)
+    }
+
     /// Checks a configuration given as text; `name` replaces the file's in errors. It knows no
     /// machine.
     ///
@@ -433,11 +448,29 @@ impl Config {
     /// # Errors
     /// [`ConfigErrors`], like [`load`](Self::load).
     pub fn parse_at(name: &str, text: &str, environment: &dyn HostEnvironment) -> Result<Self, ConfigErrors> {
+        Self::parse_parts(name, text, None, environment)
+    }
+
+    /// The same of a text that a cluster shares from the byte `shared` on.
+    fn parse_parts(
+        name: &str,
+        text: &str,
+        shared: Option<usize>,
+        environment: &dyn HostEnvironment,
+    ) -> Result<Self, ConfigErrors> {
         let source = Source::new(name, text);
         let (file, problems) = file::File::read(&source).map_err(ConfigErrors)?;
-        let config = values::check(&file, problems, &source, environment)?;
+        let config = values::check(&file, problems, (&source, shared), environment)?;
         Ok(Self { file: name.to_owned(), ..config })
     }
+}
+
+/// Whether a file says that its tunnels are in the cluster's store; what is wrong with it is
+/// reported when it is checked.
+fn is_shared(text: &str) -> bool {
+    let read = text.parse::<toml::Table>().ok();
+    let tunnels = read.as_ref().and_then(|file| file.get("cluster")?.get("tunnels")?.as_str());
+    tunnels == Some("store")
 }
 
 fn opened(path: &Path) -> Result<std::fs::File, ConfigErrors> {

@@ -11,6 +11,7 @@ use convoy_packet::ipv4;
 use convoy_settings::{Checker, Text, nearest};
 use toml::Spanned;
 
+use super::cluster::tunnel_group;
 use super::ends::{Peer, family_is_carried, local_address_fits, not_carried, remote, unspecified_like};
 use super::file;
 use super::interface::tunnel_interface;
@@ -21,6 +22,8 @@ use super::{NATT_PORT, PortConfig, TunnelConfig};
 pub(super) struct TunnelEnvironment<'a> {
     /// The ports; none if some are invalid.
     pub(super) ports: &'a [PortConfig],
+    /// The names of the cluster's groups, if there is a cluster.
+    pub(super) groups: Option<&'a [&'a str]>,
     pub(super) allow_weak: bool,
     pub(super) has_charon: bool,
 }
@@ -37,6 +40,7 @@ pub(super) fn tunnel(
     let modes = [("tunnel", Mode::Tunnel), ("transport", Mode::Transport), ("iptfs", Mode::Iptfs)];
     let mode = c.one_of(file.mode.as_ref(), "tunnel.mode", &modes);
     let has_keys = file.manual.is_some() || file.at.unread.contains(&"manual");
+    let group = tunnel_group(c, file, environment.groups);
     let interface = tunnel_interface(c, file, has_keys, mode == Some(Mode::Transport));
     let remote_ts =
         side(c, file, file.remote_ts.as_ref(), ("tunnel.remote_ts", "[\"10.2.0.0/24\"]"), environment.ports);
@@ -51,6 +55,7 @@ pub(super) fn tunnel(
     let rest = rest?;
     Some(TunnelConfig {
         name: name?.get_ref().clone(),
+        group: group?,
         interface,
         protocol: protocol?,
         mode: mode?,

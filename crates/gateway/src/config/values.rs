@@ -8,7 +8,7 @@ use convoy_port::route::ROUTE_RULES;
 use convoy_port::{PortConfig, PortKeys, PortSettings, Routing};
 use convoy_settings::{Checker, ConfigErrors, HostEnvironment, Problem, Severity, Source, in_order};
 
-use super::cluster::cluster;
+use super::cluster::{cluster, tunnels_are_elsewhere};
 use super::dpdk::dpdk;
 use super::ends::peer_is_not_inside;
 use super::engine::{buses, buses_are_used, engines};
@@ -46,15 +46,17 @@ const MOST_MODERATION_US: u16 = 1_000;
 /// The largest MTU of a port: that of jumbo frames, including what protection adds.
 pub(super) const LARGEST_MTU: u16 = 9400;
 
-/// Checks a whole file. `problems` are those found while reading it.
+/// Checks a whole file, of which a cluster shares what begins at the byte `shared`. `problems` are
+/// those found while reading it.
 pub(super) fn check(
     file: &File,
     problems: Vec<Problem>,
-    source: &Source<'_>,
+    (source, shared): (&Source<'_>, Option<usize>),
     environment: &dyn HostEnvironment,
 ) -> Result<Config, ConfigErrors> {
     let mut checker = Checker::new(source, environment, problems);
     let config = config(&mut checker, file);
+    tunnels_are_elsewhere(&mut checker, file, shared);
     let problems = in_order(checker.into_problems());
     match config {
         Some(config) if problems.iter().all(|problem| problem.severity == Severity::Warning) => {
@@ -88,8 +90,11 @@ fn config(c: &mut Checker<'_>, file: &File) -> Option<Config> {
     names_are_no_engine_s(c, &file.port, &engines);
     let charon = charon(c, gateway, all_ports.then_some(&ports));
     let allow_weak = is_set(gateway.allow_weak.as_ref(), false);
+    let groups: Vec<&str> =
+        file.group.iter().filter_map(|group| Some(group.name.as_ref()?.get_ref().as_str())).collect();
     let tunnel_environment = TunnelEnvironment {
         ports: if all_ports { &ports } else { &[] },
+        groups: file.cluster.is_some().then_some(&groups),
         allow_weak,
         has_charon: charon.is_some() || gateway.at.unread.contains(&"charon"),
     };

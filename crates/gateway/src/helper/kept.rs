@@ -49,12 +49,18 @@ impl Kept {
         Ok((Self { routes, guard: None, interfaces, addresses }, events))
     }
 
-    /// Gives this host the service addresses for this long, and tells others if wanted. All are
+    /// Gives this host these service addresses for this long, and tells others if wanted. All are
     /// tried; the first error is returned.
-    pub(super) async fn hold_addresses(&mut self, lifetime_s: u32, announce: bool) -> Result<(), KeepError> {
+    pub(super) async fn hold_addresses(
+        &mut self,
+        addresses: &[ServiceAddress],
+        lifetime_s: u32,
+        announce: bool,
+    ) -> Result<(), KeepError> {
+        self.expect_known(addresses)?;
         let lifetime = Duration::from_secs(lifetime_s.into());
         let mut result = Ok(());
-        for address in &self.addresses {
+        for address in addresses {
             let mut held = self.interfaces.hold(self.routes.handle(), address, lifetime).await;
             if held.is_ok() && announce {
                 held = self.interfaces.announce(address);
@@ -64,13 +70,30 @@ impl Kept {
         Ok(result?)
     }
 
-    /// Takes them away. All are tried; the first error is returned.
-    pub(super) async fn release_addresses(&mut self) -> Result<(), KeepError> {
+    /// Takes these away. All are tried; the first error is returned.
+    pub(super) async fn release_addresses(&mut self, addresses: &[ServiceAddress]) -> Result<(), KeepError> {
+        self.expect_known(addresses)?;
         let mut result = Ok(());
-        for address in &self.addresses {
+        for address in addresses {
             result = result.and(self.interfaces.release(self.routes.handle(), address).await);
         }
         Ok(result?)
+    }
+
+    /// Takes all of them away.
+    pub(super) async fn release_all(&mut self) -> Result<(), KeepError> {
+        let all = self.addresses.clone();
+        self.release_addresses(&all).await
+    }
+
+    /// The interfaces of service addresses that have no carrier.
+    pub(super) async fn without_carrier(&self) -> Vec<String> {
+        self.interfaces.without_carrier(self.routes.handle()).await
+    }
+
+    fn expect_known(&self, addresses: &[ServiceAddress]) -> Result<(), KeepError> {
+        let are_known = addresses.iter().all(|address| self.addresses.contains(address));
+        if are_known { Ok(()) } else { Err(KeepError::Fixed("service addresses are fixed at the start")) }
     }
 
     /// Applies a plan. The interface and the numbers are those of the first, received before the

@@ -14,9 +14,8 @@ mod server;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ExitStatus};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -27,6 +26,7 @@ use protocol::{Answer, Request, receive_answer, send_request};
 pub(crate) use server::NOT_FOR_US;
 pub use server::serve;
 
+use crate::companion;
 use crate::config::OnStop;
 
 /// Time limit of the helper: the kernel needs some 10 us a route.
@@ -51,6 +51,10 @@ struct Line {
     child: Child,
 }
 
+fn unexpected(answer: &Answer) -> HelperError {
+    HelperError::Refused(format!("the helper process gave an unexpected answer: {answer:?}"))
+}
+
 /// The gateway's end. Any thread may ask; requests are answered one after the other. Dropped
 /// without [`end`](Self::end), it leaves the blackhole routes.
 pub struct Helper(Mutex<Line>);
@@ -62,14 +66,9 @@ impl Helper {
     /// # Errors
     /// [`HelperError::Start`].
     pub fn start<'a>(arguments: impl IntoIterator<Item = &'a std::ffi::OsStr>) -> Result<Self, HelperError> {
-        let (ours, theirs) = UnixStream::pair().map_err(HelperError::Start)?;
+        let (ours, child) = companion::start(arguments).map_err(HelperError::Start)?;
         ours.set_read_timeout(Some(TIMEOUT)).map_err(HelperError::Start)?;
         ours.set_write_timeout(Some(TIMEOUT)).map_err(HelperError::Start)?;
-        let mut command = Command::new("/proc/self/exe");
-        // Signals of the terminal are for the gateway, not for the helper, which outlives it.
-        command.arg0("convoy").args(arguments).process_group(0).current_dir("/");
-        command.stdin(Stdio::from(OwnedFd::from(theirs))).stdout(Stdio::null());
-        let child = command.spawn().map_err(HelperError::Start)?;
         Ok(Self(Mutex::new(Line { socket: Some(ours), child })))
     }
 
@@ -97,27 +96,41 @@ impl Helper {
     pub fn guard_counts(&self) -> Result<GuardCounts, HelperError> {
         match self.ask(&Request::GuardCounts)?.0 {
             Answer::Dropped(counts) => Ok(counts),
-            answer => {
-                Err(HelperError::Refused(format!("the helper process gave an unexpected answer: {answer:?}")))
-            }
+            answer => Err(unexpected(&answer)),
         }
     }
 
-    /// Gives this host the service addresses, or renews them, for this long, and announces them.
+    /// The interfaces of service addresses that have no carrier.
     ///
     /// # Errors
-    /// [`HelperError::Refused`] has the kernel's reason.
-    pub fn hold_addresses(&self, lifetime: Duration, announce: bool) -> Result<(), HelperError> {
-        let lifetime_s = lifetime.as_secs() as u32;
-        self.ask(&Request::HoldAddresses { lifetime_s, announce }).map(drop)
+    /// [`HelperError::Gone`].
+    pub fn without_carrier(&self) -> Result<Vec<String>, HelperError> {
+        match self.ask(&Request::WithoutCarrier)?.0 {
+            Answer::WithoutCarrier(interfaces) => Ok(interfaces),
+            answer => Err(unexpected(&answer)),
+        }
     }
 
-    /// Takes the service addresses from this host.
+    /// Gives this host these service addresses, or renews them, for this long, and announces them.
     ///
     /// # Errors
     /// [`HelperError::Refused`] has the kernel's reason.
-    pub fn release_addresses(&self) -> Result<(), HelperError> {
-        self.ask(&Request::ReleaseAddresses).map(drop)
+    pub fn hold_addresses(
+        &self,
+        addresses: &[ServiceAddress],
+        lifetime: Duration,
+        announce: bool,
+    ) -> Result<(), HelperError> {
+        let (addresses, lifetime_s) = (addresses.to_vec(), lifetime.as_secs() as u32);
+        self.ask(&Request::HoldAddresses { addresses, lifetime_s, announce }).map(drop)
+    }
+
+    /// Takes these service addresses from this host.
+    ///
+    /// # Errors
+    /// [`HelperError::Refused`] has the kernel's reason.
+    pub fn release_addresses(&self, addresses: &[ServiceAddress]) -> Result<(), HelperError> {
+        self.ask(&Request::ReleaseAddresses { addresses: addresses.to_vec() }).map(drop)
     }
 
     /// The configuration, opened for reading.

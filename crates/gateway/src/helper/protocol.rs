@@ -6,6 +6,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
+use convoy_port::service::ServiceAddress;
 use convoy_port::{GuardCounts, GuardPlan, RoutePlan};
 use rustix::io::retry_on_intr;
 use rustix::net::{
@@ -36,15 +37,22 @@ pub(super) enum Request {
     },
     /// The counters of that table.
     GuardCounts,
-    /// Hold the service addresses for this long.
+    /// Hold these service addresses for this long; they are among those of the start.
     HoldAddresses {
+        /// The addresses.
+        addresses: Vec<ServiceAddress>,
         /// In seconds.
         lifetime_s: u32,
         /// Whether hosts on their links are to be told.
         announce: bool,
     },
-    /// Hold them no longer.
-    ReleaseAddresses,
+    /// Hold these no longer.
+    ReleaseAddresses {
+        /// The addresses.
+        addresses: Vec<ServiceAddress>,
+    },
+    /// The interfaces of service addresses that have no carrier.
+    WithoutCarrier,
     /// The configuration, opened for reading.
     Configuration,
     /// The gateway stops: remove the sockets' files, and leave the blackhole routes and the guard.
@@ -59,6 +67,7 @@ pub(super) enum Request {
 pub(super) enum Answer {
     Done,
     Dropped(GuardCounts),
+    WithoutCarrier(Vec<String>),
     Refused(String),
 }
 

@@ -108,7 +108,7 @@ async fn work(
             }
             Next::End => {
                 // The gateway is gone, and another one may lead.
-                return kept.release_addresses().await.map_err(io::Error::other);
+                return kept.release_all().await.map_err(io::Error::other);
             }
         };
         let is_last = matches!(request, Request::Block | Request::Undo);
@@ -132,17 +132,18 @@ async fn answer(kept: &mut Kept, request: Request, duties: Duties<'_>) -> (Answe
             Ok(counts) => Answer::Dropped(counts),
             Err(error) => Answer::Refused(error.to_string()),
         },
-        Request::HoldAddresses { lifetime_s, announce } => {
-            done(kept.hold_addresses(lifetime_s, announce).await)
+        Request::HoldAddresses { addresses, lifetime_s, announce } => {
+            done(kept.hold_addresses(&addresses, lifetime_s, announce).await)
         }
-        Request::ReleaseAddresses => done(kept.release_addresses().await),
+        Request::ReleaseAddresses { addresses } => done(kept.release_addresses(&addresses).await),
+        Request::WithoutCarrier => Answer::WithoutCarrier(kept.without_carrier().await),
         Request::Configuration => match config::open(duties.config) {
             Ok(file) => return (Answer::Done, Some(file)),
             Err(error) => Answer::Refused(error.to_string()),
         },
         Request::Block | Request::Undo => {
             duties.sockets.iter().for_each(|path| remove_socket(path));
-            if let Err(error) = kept.release_addresses().await {
+            if let Err(error) = kept.release_all().await {
                 tracing::warn!("{error}");
             }
             done(if request == Request::Block { kept.block().await } else { kept.undo().await })

@@ -13,6 +13,7 @@ use crate::snapshot::{
     CharonRow, EngineRow, GuardRow, IptfsRow, NameRow, PortRow, SaRow, SchedulerRow, Snapshot, TunnelRow,
 };
 
+mod cluster;
 mod family;
 
 use family::{
@@ -70,6 +71,9 @@ impl prometheus_client::collector::Collector for Collector {
         named_peers(encoder, &snapshot.names)?;
         if let Some(row) = &snapshot.charon {
             way_to_charon(encoder, row)?;
+        }
+        if let Some(row) = &snapshot.cluster {
+            cluster::cluster(encoder, row)?;
         }
         if let Some(row) = &snapshot.guard {
             guarded(encoder, row)?;

@@ -1,70 +1,156 @@
 //! A gateway of a cluster that begins to lead, or ends it.
 
-use std::sync::Arc;
+use std::collections::{HashMap, HashSet};
 use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use convoy_cluster::Taken;
+use convoy_dataplane::fence::FenceHold;
+use convoy_ike::protocol::SaRecord;
 
-use super::{Gateway, Order, RunError};
-use crate::cluster::{self, Led, Place, Stopped};
+use super::{Gateway, Load, Order, RunError};
+use crate::charon::Charon;
+use crate::cluster::{Cluster, Lead, Led, Pairs, Place, Stopped};
+use crate::config::{SharedConfig, TunnelConfig};
 use crate::events::What;
-use crate::state::wall_clock_ns;
+use crate::state::{Beginnings, Limits, wall_clock_ns};
 
 impl Gateway {
     /// Begins to follow the orders of its cluster's agent.
     ///
     /// # Errors
     /// That the system refused a thread.
-    pub(super) fn join_cluster(&mut self, orders: Sender<Order>) -> Result<(), RunError> {
-        let (Some(cluster), Some(config)) = (&mut self.cluster, &self.config.cluster) else {
-            return Ok(());
-        };
+    pub(super) fn join_cluster(
+        &mut self,
+        (orders, load, shared): (Sender<Order>, Load, SharedConfig),
+    ) -> Result<(), RunError> {
+        let Some(cluster) = &mut self.cluster else { return Ok(()) };
         let place = Place {
             handles: self.handles.clone(),
             clock: self.clock.clone(),
             orders,
             helper: self.helper.clone(),
             events: self.events.clone(),
-            lease: config.lease,
+            load,
+            shared,
+            charon: self.charon.as_ref().map(Charon::door),
         };
         Ok(cluster.join(place)?)
     }
 
-    /// Installs all tunnels behind what their SAs have used at other gateways.
-    pub(super) fn lead(&mut self, taken: &[Taken]) -> Led {
-        let lead = cluster::lead(&self.config, taken, wall_clock_ns(), &mut self.generation);
-        let (config, beginnings) = (Arc::new(self.config.clone()), Arc::new(lead.beginnings));
+    /// Installs a group's tunnels behind what their SAs have used at other gateways.
+    pub(super) fn lead(&mut self, group: &str, taken: &[Taken]) -> Led {
+        let (of_charon, taken): (Vec<_>, Vec<_>) =
+            taken.iter().cloned().partition(|taken| SaRecord::is_one(&taken.record));
+        self.led.insert(group.to_owned(), Pairs::new(&taken));
+        let of_group = |tunnel: &&TunnelConfig| tunnel.group == group;
+        let lead = self.begin_pairs(group, of_group, false);
+        let beginnings = Arc::new(Beginnings::Noted(lead.beginnings));
+        let config = Arc::new(self.config.clone());
         let answers = self.handles.tell(move |thread| thread.take_up(&config, &beginnings));
         for (tunnel, why) in answers.into_iter().flatten().flat_map(|done| done.refused) {
             self.events.warn(format!("cluster: tunnel {tunnel}: {why}"));
         }
         self.name_peers().into_iter().for_each(|warning| self.events.warn(warning));
-        self.is_leading = true;
-        let (tunnels, new) = (self.config.tunnels.len(), lead.new.len());
-        let message =
-            format!("this gateway leads the cluster: tunnels: {tunnels}, SA pairs new to it: {new}");
-        self.events.tell(What::Leads, message);
-        Led { generations: lead.generations, new: lead.new }
+        let tunnels = self.config.tunnels.iter().filter(of_group).count();
+        let new = lead.new;
+        let (mut generations, mut told) = (lead.generations, lead.told);
+        let mut of_charons = String::new();
+        if let Some(charon) = &self.charon {
+            let restored = charon.lead(&of_charon);
+            of_charons = format!(", SAs of charon's: {}", restored.count);
+            restored.warnings.into_iter().for_each(|warning| self.events.warn(warning));
+            generations.extend(restored.generations);
+            told.extend(restored.told);
+        }
+        let message = format!(
+            "this gateway leads group {group} of the cluster: tunnels: {tunnels}, SA pairs new to it: {new}{of_charons}"
+        );
+        self.events.tell(What::Leads { group: group.to_owned(), tunnels, new }, message);
+        Led { generations, told }
     }
 
-    /// Removes all tunnels' SAs, and returns how far they have come.
-    pub(super) fn stand_by(&mut self) -> Stopped {
-        if !std::mem::take(&mut self.is_leading) {
+    /// The beginnings of tunnels of a group that is led; `is_late` if the group has begun before.
+    fn begin_pairs(
+        &mut self,
+        group: &str,
+        is_wanted: impl Fn(&&TunnelConfig) -> bool,
+        is_late: bool,
+    ) -> Lead {
+        let is_strict = self.cluster.as_ref().is_none_or(Cluster::is_strict);
+        let tunnels = self.config.tunnels.iter().filter(is_wanted);
+        let pairs = self.led.entry(group.to_owned()).or_default();
+        pairs.begin(tunnels, (is_strict, is_late), wall_clock_ns(), &mut self.generation)
+    }
+
+    /// The beginnings of tunnels that a reload adds to groups that are led. SAs that ended with it
+    /// may have come as far as `spent` says.
+    pub(super) fn begin_in_cluster(&mut self, spent: &[(u64, Limits)]) -> Beginnings {
+        self.led.values_mut().for_each(|pairs| pairs.end(spent));
+        let config = Arc::new(self.config.clone());
+        let missing = self.handles.ask(move |thread| thread.missing(&config));
+        let missing: HashSet<String> = missing.into_iter().flatten().flatten().collect();
+        let mut all = HashMap::new();
+        let groups: Vec<String> = self.led.keys().cloned().collect();
+        for group in groups {
+            let is_new = |tunnel: &&TunnelConfig| tunnel.group == group && missing.contains(&tunnel.name);
+            let Lead { beginnings, generations, told, .. } = self.begin_pairs(&group, is_new, true);
+            all.extend(beginnings);
+            if let Some(cluster) = &self.cluster {
+                cluster.add(&group, generations, told);
+            }
+        }
+        Beginnings::Noted(all)
+    }
+
+    /// Removes a group's SAs, and returns how far they have come. A worker that does not answer in
+    /// time keeps them until it does: until then nothing of any group leaves, since another gateway
+    /// may lead this one.
+    pub(super) fn stand_by(&mut self, group: &str) -> Stopped {
+        if self.led.remove(group).is_none() {
             return Stopped::new();
         }
-        let reports = self.handles.tell(|thread| thread.stand_by());
-        self.events.tell(What::StandsBy, "this gateway no longer leads the cluster");
+        if let Some(charon) = &self.charon {
+            charon.stand_by();
+        }
+        let late: Arc<Mutex<Option<FenceHold>>> = Arc::default();
+        let (name, until_done) = (group.to_owned(), Arc::clone(&late));
+        let reports = self.handles.tell(move |thread| {
+            let report = thread.stand_by(&name);
+            // The hold ends with the last worker's copy of this.
+            drop(Arc::clone(&until_done));
+            report
+        });
+        if let Some(cluster) = self.cluster.as_ref().filter(|_| reports.iter().any(Option::is_none)) {
+            *late.lock().unwrap_or_else(PoisonError::into_inner) = Some(cluster.fence().hold());
+            self.events.warn(format!(
+                "cluster: a worker did not give up group {group} in time; nothing is sent until it has"
+            ));
+        }
+        let message = format!("this gateway no longer leads group {group} of the cluster");
+        self.events.tell(What::StandsBy { group: group.to_owned() }, message);
         reports.into_iter().flatten().flat_map(|report| report.progress().to_vec()).collect()
     }
 
-    /// Gives what it leads to another gateway, before it ends.
+    /// Gives what it leads to other gateways, before it ends.
     pub(super) fn hand_over(&mut self) {
         if self.cluster.is_none() {
             return;
         }
-        let stopped = self.stand_by();
+        let groups: Vec<String> = self.led.keys().cloned().collect();
+        let stopped = groups.iter().flat_map(|group| self.stand_by(group)).collect();
         if let Some(cluster) = &mut self.cluster {
             cluster.end(stopped);
         }
+    }
+
+    /// Has it give its groups away and lead none, or lead groups again.
+    ///
+    /// # Errors
+    /// That it is in no cluster.
+    pub(super) fn drain(&self, is_draining: bool) -> Result<(), String> {
+        let cluster = self.cluster.as_ref().ok_or("this gateway is in no cluster: it has no [cluster]")?;
+        cluster.drain(is_draining);
+        Ok(())
     }
 }

@@ -13,7 +13,7 @@ use crate::config::{self, Config, ConfigErrors, Problem, TunnelConfig, ends};
 use crate::events::{Events, What};
 use crate::ports;
 use crate::state::{Beginnings, State, StateError};
-use crate::worker_thread::Reloaded;
+use crate::worker_thread::{LetGo, Reloaded};
 
 /// Tunnels that a refused reload names.
 const NAMED_TUNNELS: usize = 10;
@@ -78,11 +78,6 @@ impl Gateway {
     /// # Errors
     /// Those tunnels, each with the reason.
     pub(super) fn reload(&mut self, config: &Config) -> Reloading {
-        if self.cluster.is_some() || config.cluster.is_some() {
-            return Err(stays(
-                "a gateway of a cluster reads its configuration at its start: restart it, and another one leads meanwhile",
-            ));
-        }
         self.are_served(config).inspect_err(|errors| {
             self.events.tell(What::ReloadRefused, format!("reload: {errors}"));
         })?;
@@ -94,11 +89,19 @@ impl Gateway {
         notes.extend(restart.map(|what| format!("a change of {what} needs a restart and was not applied")));
         let (tunnels, bypass) = (config.tunnels.clone(), config.bypass.clone());
         let tunnels = Arc::new(Config { tunnels, bypass, ..self.config.clone() });
-        let (beginnings, left_out) = self.begin_missing(&tunnels);
-        let (released, beginnings) = (Arc::clone(&tunnels), Arc::new(beginnings));
+        let begun = self.cluster.is_none().then(|| self.begin_missing(&tunnels));
+        let released = Arc::clone(&tunnels);
         // All remove before any installs: an SPI may move from a tunnel of one worker to a tunnel
         // of another.
-        let went = self.handles.tell(move |thread| thread.let_go(&released)).into_iter().flatten().max();
+        let gone = self.handles.tell(move |thread| thread.let_go(&released));
+        let gone: Vec<LetGo> = gone.into_iter().flatten().collect();
+        let went = gone.iter().map(|gone| gone.tunnels).max();
+        let before = std::mem::replace(&mut self.config.tunnels, config.tunnels.clone());
+        let (beginnings, left_out) = begun.unwrap_or_else(|| {
+            let spent: Vec<_> = gone.iter().flat_map(|gone| gone.spent.clone()).collect();
+            (self.begin_in_cluster(&spent), None)
+        });
+        let beginnings = Arc::new(beginnings);
         let taken_up = Arc::clone(&tunnels);
         let answers = self.handles.tell(move |thread| thread.take_up(&taken_up, &beginnings));
         let silent: Vec<usize> = (0..answers.len()).filter(|worker| answers[*worker].is_none()).collect();
@@ -123,7 +126,6 @@ impl Gateway {
         refused.sort();
         refused.dedup();
         self.configured_s = super::since_1970_s();
-        let before = std::mem::replace(&mut self.config.tunnels, config.tunnels.clone());
         self.config.bypass.clone_from(&config.bypass);
         (self.config.on_stop, self.config.guard) = (config.on_stop, config.guard);
         notes.extend(self.name_peers());
@@ -139,9 +141,16 @@ impl Gateway {
         let what = What::Reload { unchanged: stayed, added: came, removed: went };
         self.events.tell(what, format!("reload of tunnels: {report}"));
         if is_whole {
-            static_news::tell(&self.events, &before, &config.tunnels, &names);
+            let (before, now) = (self.led_tunnels(&before), self.led_tunnels(&config.tunnels));
+            static_news::tell(&self.events, &before, &now, &names);
         }
         Ok(report)
+    }
+
+    /// The tunnels among these that are up here: in a cluster, those of groups that it leads.
+    fn led_tunnels(&self, tunnels: &[TunnelConfig]) -> Vec<TunnelConfig> {
+        let is_led = |tunnel: &&TunnelConfig| self.cluster.is_none() || self.led.contains_key(&tunnel.group);
+        tunnels.iter().filter(is_led).cloned().collect()
     }
 
     /// Whether the running ports can serve all tunnels of a configuration, whose own ports may
@@ -227,6 +236,7 @@ fn needs_restart(old: &Config, new: &Config) -> Vec<&'static str> {
         ("gateway.metrics", old.metrics != new.metrics),
         ("gateway.workers", old.workers != new.workers),
         ("gateway.mtu", old.mtu != new.mtu),
+        ("[cluster], [[group]]", old.cluster != new.cluster),
         ("[scheduler]", old.scheduler != new.scheduler || old.ordered != new.ordered),
         ("scheduler.classes", old.classes != new.classes),
         ("[[engine]]", old.engines != new.engines),

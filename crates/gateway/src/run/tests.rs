@@ -18,6 +18,7 @@ use crate::charon::Workers as CharonsWorkers;
 use crate::config::TunnelConfig;
 use crate::events::What;
 use crate::ports::PortEngine;
+use crate::state::Beginning;
 use crate::worker_thread::DRAIN;
 
 mod many;
@@ -273,7 +274,7 @@ fn a_second_order_to_stop_ends_the_gateway_at_once() {
 fn an_sa_that_its_worker_did_not_install_in_time_stands_nowhere_and_others_are_not_held_up() {
     let bench = bench();
     let mut workers =
-        CharonsWorkers::new(bench.gateway.handles.clone(), &bench.gateway.config, Events::default());
+        CharonsWorkers::new(bench.gateway.handles.clone(), &bench.gateway.config, Events::default(), None);
     for worker in 0..WORKERS {
         let hung = bench.hang(worker.into());
         let refusal = workers.install(sa(0x7001, worker), None).expect_err("its worker does not answer");
@@ -293,11 +294,33 @@ fn an_sa_that_its_worker_did_not_install_in_time_stands_nowhere_and_others_are_n
 }
 
 #[test]
+fn an_sa_of_charons_in_a_cluster_tells_its_numbers_until_another_gateway_goes_on_with_it() {
+    fn received(report: &crate::state::Report, generation: u64) -> Option<u64> {
+        report.progress().iter().find(|one| one.generation() == generation).map(|one| one.received())
+    }
+    let bench = bench();
+    let work = |thread: &mut WorkerThread| {
+        let beginning = Beginning { received: 9, acceptable: 9, ..Beginning::fresh(0) };
+        let taken = SaConfig { sequence_start: 9, sequence_reserved: 9, ..sa(0x7001, 0) };
+        let number = thread.install(&taken, Some(&beginning.shared(77))).expect("good");
+        assert_eq!(received(&thread.numbers(), 77), Some(9));
+        thread.retire(number);
+        assert_eq!(received(&thread.numbers(), 77), None);
+        let other = SaConfig { spi: 0x7002, ..taken };
+        thread.install(&other, Some(&beginning.shared(78))).expect("good");
+        assert_eq!(received(&thread.stand_by("tunnels"), 78), Some(9));
+        assert_eq!(received(&thread.numbers(), 78), None, "it is gone");
+    };
+    let done = bench.gateway.handles.ask_or_undo(0, work, |_, ()| ());
+    assert_eq!(done, Some(()));
+}
+
+#[test]
 fn an_sa_whose_install_is_given_up_half_way_is_taken_out_again() {
     let bench = bench();
     let (done, is_done) = channel();
     let install = move |thread: &mut WorkerThread| {
-        let installed = thread.install(&sa(0x7001, 1)).expect("good");
+        let installed = thread.install(&sa(0x7001, 1), None).expect("good");
         std::thread::sleep(Duration::from_secs(3));
         done.send(()).expect("the test waits");
         installed
@@ -312,7 +335,7 @@ fn an_sa_whose_install_is_given_up_half_way_is_taken_out_again() {
 fn an_sa_is_moved_and_counted_at_its_worker_and_a_late_move_is_undone() {
     let bench = bench();
     let mut workers =
-        CharonsWorkers::new(bench.gateway.handles.clone(), &bench.gateway.config, Events::default());
+        CharonsWorkers::new(bench.gateway.handles.clone(), &bench.gateway.config, Events::default(), None);
     let number = workers.install(sa(0x7001, 1), None).expect("good");
     let ends = |host| Ends { local: [192, 0, 2, 1].into(), remote: [192, 0, 2, host].into(), encap: None };
     workers.move_sa(number, ends(9)).expect("it can go there");
@@ -344,7 +367,7 @@ fn sas_of_a_resource_are_at_its_worker_and_leave_from_that_workers_udp_port() {
                           [[port]]\nname = \"outside\"\nkind = \"udp\"\naddress = [\"192.0.2.1\"]\n";
     let bench = bench();
     let config = Config::parse("charon.toml", CHARON).expect("good");
-    let mut workers = CharonsWorkers::new(bench.gateway.handles.clone(), &config, Events::default());
+    let mut workers = CharonsWorkers::new(bench.gateway.handles.clone(), &config, Events::default(), None);
     let installed_at = |resource: Option<u32>| resource.map_or(1, |resource| (1 + resource as u16) % WORKERS);
     for (spi, resource, chosen, used) in [
         (1, None, 4500, 4500),
@@ -464,7 +487,7 @@ fn a_reload_to_tunnels_that_the_running_ports_cannot_serve_changes_nothing() {
 fn a_tunnel_that_its_worker_could_not_install_is_in_no_workers_policies() {
     let mut bench = bench();
     let mut workers =
-        CharonsWorkers::new(bench.gateway.handles.clone(), &bench.gateway.config, Events::default());
+        CharonsWorkers::new(bench.gateway.handles.clone(), &bench.gateway.config, Events::default(), None);
     let mut wanted = config(4, 1, WORKERS);
     // charon uses the SPI of the fourth tunnel, and the third tunnel is invalid.
     let taken = wanted.tunnels[3].manual[0].spi_in;
@@ -487,7 +510,7 @@ fn a_tunnel_that_its_worker_could_not_install_is_in_no_workers_policies() {
 fn a_reload_gives_a_tunnel_sas_of_both_workers_or_of_none() {
     let mut bench = bench();
     let mut workers =
-        CharonsWorkers::new(bench.gateway.handles.clone(), &bench.gateway.config, Events::default());
+        CharonsWorkers::new(bench.gateway.handles.clone(), &bench.gateway.config, Events::default(), None);
     let mut wanted = config(2, 1, WORKERS);
     let mut second = wanted.tunnels[0].manual[0].clone();
     (second.spi_in, second.spi_out) = (0x9001, 0x9002);
@@ -510,7 +533,7 @@ fn a_reload_gives_a_tunnel_sas_of_both_workers_or_of_none() {
 fn policies_reach_a_worker_however_late_it_is() {
     let bench = bench();
     let mut workers =
-        CharonsWorkers::new(bench.gateway.handles.clone(), &bench.gateway.config, Events::default());
+        CharonsWorkers::new(bench.gateway.handles.clone(), &bench.gateway.config, Events::default(), None);
     let hung = bench.hang(1);
     let policy = Policy {
         name: "charon's".to_owned(),

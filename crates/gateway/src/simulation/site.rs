@@ -238,7 +238,7 @@ impl Running {
     /// Installs an SA at the worker that serves its tunnel.
     pub(super) fn install(&mut self, sa: &SaConfig) -> SaNumber {
         let owner = sa.tunnel.owner(self.threads.len() as u16);
-        self.threads[usize::from(owner)].install(sa).expect("its SPI is new")
+        self.threads[usize::from(owner)].install(sa, None).expect("its SPI is new")
     }
 
     pub(super) fn retire(&mut self, sa: SaNumber) {

@@ -30,7 +30,7 @@ use rand::RngCore;
 pub use marks::Beginning;
 
 pub use reporter::Progress;
-pub(crate) use reporter::{Limits, Note, Numbers, Report, Reporter, extend, report};
+pub(crate) use reporter::{Limits, Note, Numbers, Report, Reporter, extend, report, spent};
 #[cfg(test)]
 pub(crate) use simulated::{SimulatedDisk, SimulatedState};
 

@@ -120,11 +120,13 @@ pub(crate) struct Reporter {
     interval_ns: u64,
     next_look_ns: u64,
     next_report_ns: u64,
+    /// Packets wait for more numbers, so that who has asked asks again.
+    is_hurried: bool,
 }
 
 impl Reporter {
     pub(super) fn new(notes: Sender<Note>) -> Self {
-        Self { notes, interval_ns: REPORT_NS, next_look_ns: 0, next_report_ns: 0 }
+        Self { notes, interval_ns: REPORT_NS, next_look_ns: 0, next_report_ns: 0, is_hurried: false }
     }
 
     /// A worker's way to the other gateways of a cluster.
@@ -133,24 +135,37 @@ impl Reporter {
         (Self { interval_ns: CHECKPOINT_NS, ..Self::new(notes) }, received)
     }
 
+    /// Has the next look come at once, and report all SAs whose reserves are half used: packets
+    /// wait for more.
+    pub(crate) fn hurry(&mut self) {
+        (self.next_look_ns, self.is_hurried) = (0, true);
+    }
+
     /// Reports what is due: half-used reserves at once, all other changes at intervals.
-    pub(crate) fn look(&mut self, now_ns: u64, installed: &mut [Installed], tables: &Tables) {
+    pub(crate) fn look<'a>(
+        &mut self,
+        now_ns: u64,
+        pairs: impl Iterator<Item = &'a mut Pair>,
+        tables: &Tables,
+    ) {
         if now_ns < self.next_look_ns {
             return;
         }
         self.next_look_ns = now_ns + LOOK_NS;
+        let is_hurried = std::mem::take(&mut self.is_hurried);
         let is_due = now_ns >= self.next_report_ns;
         if is_due {
             self.next_report_ns = now_ns + self.interval_ns;
         }
         let mut all = Vec::new();
-        for pair in installed.iter_mut().flat_map(|tunnel| &mut tunnel.pairs) {
+        for pair in pairs {
             let Some(mut numbers) = pair.numbers else { continue };
             let progress = numbers.progress(pair, tables);
             let is_short =
                 numbers.sending.is_short(progress.sent) || numbers.receiving.is_short(progress.received);
-            let asks = !numbers.has_asked && is_short;
-            if asks || is_due && progress != numbers.told {
+            let asks = is_short && (is_hurried || !numbers.has_asked);
+            // Who is still short asks again: what it asked may have been lost.
+            if asks || is_due && (is_short || progress != numbers.told) {
                 numbers.has_asked |= asks;
                 numbers.told = progress;
                 pair.numbers = Some(numbers);
@@ -163,8 +178,8 @@ impl Reporter {
     }
 
     /// Reports that nothing more will be sent, so that the next start goes on right behind it.
-    pub(crate) fn end(&self, installed: &[Installed], tables: &Tables) {
-        self.send(Report { is_last: true, ..report(installed, tables) });
+    pub(crate) fn end<'a>(&self, pairs: impl Iterator<Item = &'a Pair>, tables: &Tables) {
+        self.send(Report { is_last: true, ..report(pairs, tables) });
     }
 
     fn send(&self, report: Report) {
@@ -174,11 +189,22 @@ impl Reporter {
 }
 
 /// How far all SAs have come.
-pub(crate) fn report(installed: &[Installed], tables: &Tables) -> Report {
-    let pairs = installed.iter().flat_map(|tunnel| &tunnel.pairs);
+pub(crate) fn report<'a>(pairs: impl Iterator<Item = &'a Pair>, tables: &Tables) -> Report {
     let kept = pairs.filter_map(|pair| Some((pair, pair.numbers?)));
     let progress = kept.map(|(pair, numbers)| numbers.progress(pair, tables)).collect();
     Report { worker: tables.worker().into(), progress, is_last: false }
+}
+
+/// How far SAs that end now may have come at most, by the generations of their beginnings: packets
+/// that are still on their way may use what was reserved.
+pub(crate) fn spent(installed: &[Installed], tables: &Tables) -> Vec<(u64, Limits)> {
+    let of = |pair: &Pair| {
+        let numbers = pair.numbers?;
+        let Progress { kept, sent, received } = numbers.progress(pair, tables);
+        let accept = Some(numbers.receiving.end).filter(|end| *end != u64::MAX).unwrap_or(received);
+        Some((kept.generation, Limits { send: numbers.sending.end.max(sent), accept }))
+    };
+    installed.iter().flat_map(|tunnel| &tunnel.pairs).filter_map(of).collect()
 }
 
 /// How far a pair of SAs may go.
@@ -199,8 +225,12 @@ impl Limits {
 
 /// Lets SAs go on up to these limits, by the generations of their beginnings. Removed ones are
 /// ignored.
-pub(crate) fn extend(installed: &mut [Installed], tables: &mut Tables, granted: &HashMap<u64, Limits>) {
-    for pair in installed.iter_mut().flat_map(|tunnel| &mut tunnel.pairs) {
+pub(crate) fn extend<'a>(
+    pairs: impl Iterator<Item = &'a mut Pair>,
+    tables: &mut Tables,
+    granted: &HashMap<u64, Limits>,
+) {
+    for pair in pairs {
         let Some(numbers) = pair.numbers.as_mut() else { continue };
         let Some(limits) = granted.get(&numbers.kept.generation) else { continue };
         for sa in &pair.sas {

@@ -20,6 +20,8 @@ pub enum Status {
     NotFound,
     /// The gateway cannot do that; charon may find another way.
     NotSupported,
+    /// Another gateway of its cluster leads: charon is not to run beside this one now.
+    StandsBy,
 }
 
 impl Status {
@@ -29,6 +31,7 @@ impl Status {
             Self::Failed => 1,
             Self::NotFound => 2,
             Self::NotSupported => 3,
+            Self::StandsBy => 4,
         }
     }
 
@@ -38,6 +41,7 @@ impl Status {
             1 => Ok(Self::Failed),
             2 => Ok(Self::NotFound),
             3 => Ok(Self::NotSupported),
+            4 => Ok(Self::StandsBy),
             _ => Err(DecodeError::Field("status")),
         }
     }

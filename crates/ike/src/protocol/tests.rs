@@ -184,7 +184,12 @@ fn idle() -> impl Strategy<Value = Option<u32>> {
 /// A reply, and a kind of request that it can answer.
 fn reply() -> impl Strategy<Value = (u16, Reply)> {
     use super::request::{ADD_SA, GET_SPI, QUERY_POLICY, QUERY_SA};
-    let status = prop_oneof![Just(Status::Failed), Just(Status::NotFound), Just(Status::NotSupported)];
+    let status = prop_oneof![
+        Just(Status::Failed),
+        Just(Status::NotFound),
+        Just(Status::NotSupported),
+        Just(Status::StandsBy)
+    ];
     prop_oneof![
         Just((ADD_SA, Reply::DONE)),
         any::<u32>().prop_map(|spi| (GET_SPI, Reply::Good(ReplyBody::Spi(spi)))),
@@ -210,7 +215,37 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
+fn record() -> impl Strategy<Value = SaRecord> {
+    let policies = proptest::collection::vec((any::<u64>(), policy()), 0..20);
+    (any::<u64>(), any::<u64>(), add_sa(), "\\PC{0,30}", "\\PC{0,30}", policies).prop_map(
+        |(session, installed_ms, sa, connection, child, policies)| SaRecord {
+            session,
+            installed_ms,
+            sa,
+            connection,
+            child,
+            policies,
+        },
+    )
+}
+
 proptest! {
+    #[test]
+    fn records_come_back_as_they_were_and_no_part_of_one_is_read(record in record(), cut in any::<usize>()) {
+        let bytes = record.encode();
+        prop_assert!(SaRecord::is_one(&bytes));
+        prop_assert_eq!(SaRecord::decode(&bytes), Ok(record));
+        prop_assert!(SaRecord::decode(&bytes[..cut % bytes.len()]).is_err());
+    }
+
+    #[test]
+    fn a_record_of_any_bytes_is_read_as_it_would_be_written(mut bytes in proptest::collection::vec(any::<u8>(), 8..1200)) {
+        bytes[..8].copy_from_slice(&[160, 0, 0, 0, 0, 0, 0, 0]);
+        if let Ok(record) = SaRecord::decode(&bytes) {
+            prop_assert_eq!(&record.encode()[..], &bytes[..]);
+        }
+    }
+
     #[test]
     fn requests_come_back_as_they_were(request in request(), id in any::<u32>()) {
         prop_assert_eq!(Request::decode(&request.encode(id)), Ok((id, request)));

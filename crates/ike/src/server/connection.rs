@@ -117,6 +117,7 @@ impl Client {
         let outcome = self.welcome(&hello, pid).and_then(|()| self.follow(hello.role));
         drop(place);
         match outcome {
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
             Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => {
                 tracing::warn!(pid, role = ?hello.role, %error, "charon was disconnected");
             }
@@ -141,9 +142,16 @@ impl Client {
         let welcome = self.answer(Status::Ok, String::new()).encode();
         let is_control = hello.role == Role::Control;
         let greeting = (!is_control).then_some(&welcome[..]);
-        if let Err(reason) = self.links.admit(hello.role, hello.session, pid, &self.connection, greeting) {
-            self.connection.send(&self.answer(Status::Failed, reason.clone()).encode())?;
-            return Err(io::Error::other(reason));
+        let admitted = self.links.admit(hello.role, hello.session, pid, &self.connection, greeting);
+        if let Err((status, reason)) = admitted {
+            self.connection.send(&self.answer(status, reason.clone()).encode())?;
+            // A charon that waits for its gateway to lead asks several times a second.
+            let is_expected = status == Status::StandsBy;
+            return if is_expected {
+                Err(io::ErrorKind::ConnectionRefused.into())
+            } else {
+                Err(io::Error::other(reason))
+            };
         }
         if is_control {
             let version = &hello.charon;
@@ -163,6 +171,7 @@ impl Client {
 
     fn answer(&self, status: Status, text: String) -> Welcome {
         let ServerConfig { generation, ike_port, natt_port, .. } = *self.config;
+        let generation = generation.wrapping_add(self.links.terms());
         Welcome { status, generation, ike_port, natt_port, text }
     }
 

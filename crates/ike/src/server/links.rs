@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use super::LossCounters;
 use super::socket::Connection;
-use crate::protocol::{Datagram, Event, Role};
+use crate::protocol::{Datagram, Event, Role, Status};
 
 /// Events that may wait: both limits of each SA of a charon that is away
 /// ([`StateConfig`](crate::state::StateConfig)).
@@ -26,6 +26,10 @@ struct Charon {
     queue: VecDeque<Event>,
     /// The gateway stops.
     is_closed: bool,
+    /// Another gateway of the cluster leads.
+    stands_by: bool,
+    /// How often this gateway has stood by.
+    terms: u64,
 }
 
 impl Charon {
@@ -61,6 +65,34 @@ impl Links {
         self.charon.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Links to a gateway that does not lead yet.
+    pub(super) fn standing_by() -> Self {
+        let links = Self::default();
+        links.lock().stands_by = true;
+        links
+    }
+
+    /// Admits nobody until [`lead`](Self::lead), and forgets whoever was connected.
+    pub(super) fn stand_by(&self) {
+        let mut charon = self.lock();
+        charon.stands_by = true;
+        charon.terms += 1;
+        charon.session = 0;
+        charon.queue.clear();
+        charon.hang_up();
+        self.changed.notify_all();
+    }
+
+    /// Admits a charon from now on.
+    pub(super) fn lead(&self) {
+        self.lock().stands_by = false;
+    }
+
+    /// How often the gateway has stood by after it led: what was installed before is lost.
+    pub(super) fn terms(&self) -> u64 {
+        self.lock().terms
+    }
+
     /// Admits a connection, or returns why not. `greeting` is sent before anything else.
     pub(super) fn admit(
         &self,
@@ -69,15 +101,19 @@ impl Links {
         pid: i32,
         connection: &Arc<Connection>,
         greeting: Option<&[u8]>,
-    ) -> Result<(), String> {
+    ) -> Result<(), (Status, String)> {
         let mut charon = self.lock();
         if charon.is_closed {
-            return Err("the gateway is stopping".to_owned());
+            return Err(failed("the gateway is stopping"));
+        }
+        if charon.stands_by {
+            let why = "this gateway stands by; another one of its cluster leads";
+            return Err((Status::StandsBy, why.to_owned()));
         }
         match role {
             Role::Control => {
                 if charon.control.is_some() && charon.session != session {
-                    return Err(format!("another charon is connected: process {}", charon.pid));
+                    return Err(failed(format!("another charon is connected: process {}", charon.pid)));
                 }
                 charon.hang_up();
                 if charon.session != session {
@@ -87,15 +123,15 @@ impl Links {
             }
             Role::Events | Role::Ike => {
                 if charon.control.is_none() || charon.session != session {
-                    return Err("the control connection must be opened first".to_owned());
+                    return Err(failed("the control connection must be opened first"));
                 }
                 if charon.slot(role).is_some() {
-                    return Err("this connection is already open".to_owned());
+                    return Err(failed("this connection is already open"));
                 }
             }
         }
         if let Some(greeting) = greeting {
-            connection.try_send(greeting).map_err(|error| error.to_string())?;
+            connection.try_send(greeting).map_err(|error| failed(error.to_string()))?;
         }
         *charon.slot(role) = Some(Arc::clone(connection));
         self.changed.notify_all();
@@ -184,4 +220,8 @@ impl Links {
             datagrams: self.lost_datagrams.load(Ordering::Relaxed),
         }
     }
+}
+
+fn failed(why: impl Into<String>) -> (Status, String) {
+    (Status::Failed, why.into())
 }

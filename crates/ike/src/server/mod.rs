@@ -41,12 +41,14 @@ pub struct ServerConfig {
     pub ike_port: u16,
     /// The gateway's port for IKE and ESP behind a NAT.
     pub natt_port: u16,
+    /// Whether to refuse every charon until [`Outlet::lead`].
+    pub stands_by: bool,
 }
 
 impl ServerConfig {
     /// Listening at `path`, with the usual ports.
     pub fn new(path: &Path, generation: u64) -> Self {
-        Self { path: path.to_owned(), generation, ike_port: 500, natt_port: 4500 }
+        Self { path: path.to_owned(), generation, ike_port: 500, natt_port: 4500, stands_by: false }
     }
 }
 
@@ -95,7 +97,7 @@ impl Server {
     /// That the system refused a thread.
     pub fn serve(listening: Listening, config: ServerConfig, handler: Arc<dyn Handler>) -> io::Result<Self> {
         let listener = Arc::new(listening.0);
-        let links = Arc::new(Links::default());
+        let links = Arc::new(if config.stands_by { Links::standing_by() } else { Links::default() });
         let path = config.path.clone();
         let (accepting, shared) = (Arc::clone(&listener), Arc::clone(&links));
         let acceptor = std::thread::Builder::new()
@@ -141,6 +143,17 @@ impl Outlet {
     /// Sends charon an IKE datagram. Returns whether there was room.
     pub fn datagram(&self, datagram: &Datagram) -> bool {
         self.0.send_datagram(datagram)
+    }
+
+    /// Disconnects charon and refuses every one until [`lead`](Self::lead), since another gateway
+    /// of the cluster leads.
+    pub fn stand_by(&self) {
+        self.0.stand_by();
+    }
+
+    /// Admits a charon from now on, to which this gateway is another one than before.
+    pub fn lead(&self) {
+        self.0.lead();
     }
 
     /// Whether a charon is connected, on all three connections.

@@ -155,6 +155,23 @@ fn a_second_charon_is_refused_by_name_until_the_first_has_gone() {
 }
 
 #[test]
+fn a_gateway_that_stands_by_hangs_up_refuses_and_is_another_one_later() {
+    let bench = bench();
+    let charon = bench.charon(1);
+    let outlet = bench.server.outlet();
+    assert!(outlet.event(expire(1)));
+    outlet.stand_by();
+    assert!(charon.iter().all(is_hung_up));
+    let (connection, welcome) = bench.hello(Role::Control, 1);
+    assert_eq!(welcome.status, Status::StandsBy);
+    assert!(welcome.text.contains("stands by") && is_hung_up(&connection));
+    outlet.lead();
+    let (_connection, welcome) = bench.hello(Role::Control, 1);
+    assert_eq!((welcome.status, welcome.generation), (Status::Ok, 78));
+    assert_eq!(outlet.waiting(), 0, "what waited was another term's");
+}
+
+#[test]
 fn what_expired_is_told_when_charon_is_back_but_not_to_another_one() {
     let bench = bench();
     let outlet = bench.server.outlet();

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use convoy_ipsec::{PolicyChange, SaConfig, SaNumber, Transform, TunnelId, UdpEncap};
 
 use super::tunnels::ChildName;
-use crate::protocol::EncapMode;
+use crate::protocol::{EncapMode, Message};
 
 /// Why the gateway refused, in words for charon's log.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -134,4 +134,14 @@ pub trait Backend {
 
     /// The usage of an SA; `None` if it is unknown.
     fn usage(&mut self, sa: SaNumber) -> Option<SaUsage>;
+
+    /// The wall clock, in ms since 1970. Called only where SAs are
+    /// [shared](super::StateConfig::is_shared).
+    fn wall_ms(&mut self) -> u64 {
+        0
+    }
+
+    /// Keeps this record of an SA, instead of the one before, until the SA is removed: an encoded
+    /// [`SaRecord`](crate::protocol::SaRecord). Called only where SAs are shared.
+    fn share(&mut self, _sa: SaNumber, _record: Message) {}
 }

@@ -9,11 +9,12 @@ mod backend;
 mod events;
 mod news;
 mod policies;
+mod record;
 mod sas;
 mod spi;
 mod tunnels;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use convoy_ipsec::{SaDirection, SaNumber, TunnelId};
@@ -21,6 +22,7 @@ use convoy_ipsec::{SaDirection, SaNumber, TunnelId};
 pub use backend::{
     Backend, ChildChange, ChildNews, ChildSa, Ends, PolicyStep, PolicyUpdate, Refusal, SaUsage,
 };
+pub use record::{RestoreError, TakenSa};
 pub use tunnels::ChildName;
 
 use crate::protocol::{
@@ -43,11 +45,14 @@ pub struct StateConfig {
     pub max_sas: usize,
     /// Most policies at a time.
     pub max_policies: usize,
+    /// Whether other gateways may go on with the SAs, which therefore have records.
+    pub is_shared: bool,
 }
 
 impl Default for StateConfig {
     fn default() -> Self {
-        Self { first_tunnel: 0, allow_weak: false, max_sas: 1 << 17, max_policies: 1 << 17 }
+        let (max_sas, max_policies) = (1 << 17, 1 << 17);
+        Self { first_tunnel: 0, allow_weak: false, max_sas, max_policies, is_shared: false }
     }
 }
 
@@ -63,6 +68,8 @@ pub struct State {
     policies: PolicyTable,
     /// The inside interface of each `if_id`.
     interfaces: HashMap<u32, u16>,
+    /// SAs whose records may have changed.
+    touched: HashSet<SaNumber>,
 }
 
 impl State {
@@ -77,6 +84,7 @@ impl State {
             tunnels: TunnelTable::new(config.first_tunnel),
             policies: PolicyTable::default(),
             interfaces: HashMap::new(),
+            touched: HashSet::new(),
         }
     }
 
@@ -89,6 +97,7 @@ impl State {
     /// installed: SAs and the policies that they serve live on until the SAs' lifetimes end; traps,
     /// bypasses and reserved SPIs are removed.
     pub fn connect(&mut self, session: u64, backend: &mut dyn Backend) {
+        let session = session & !record::RESTORED;
         if session == self.session {
             return;
         }
@@ -134,6 +143,7 @@ impl State {
             Request::FlushPolicies => {
                 let gone = self.policies.retain(|_, _| false);
                 self.release_policies(&gone);
+                self.touch_served(&gone);
                 self.tell_policies(backend);
                 Ok(ReplyBody::Done)
             }
@@ -141,6 +151,7 @@ impl State {
                 self.name_tunnel(reqid, mode, ChildName { connection, child }, backend)
             }
         };
+        self.share_touched(backend);
         outcome.map_or_else(|(status, Refusal(reason))| Reply::Refused { status, reason }, Reply::Good)
     }
 
@@ -182,6 +193,7 @@ impl State {
                 Some(tunnel) if added == Ok(true) => {
                     tunnel.interface = Some(interface);
                     self.tunnels.count_policy(id, spec.is_per_resource, true);
+                    self.touch_records(id);
                 }
                 _ => self.tunnels.release(id),
             }
@@ -213,6 +225,7 @@ impl State {
             .ok_or_else(|| (Status::NotFound, Refusal("no such policy".to_owned())))?;
         if is_last {
             self.release_policies(&[(self.session, *spec)]);
+            self.touch_served(&[(self.session, *spec)]);
             self.tell_policies(backend);
         }
         Ok(ReplyBody::Done)
@@ -254,6 +267,7 @@ impl State {
         }
         if self.tunnels.rename(id, name) {
             self.policies.touch_tunnel(id);
+            self.touch_records(id);
         }
         self.tell_policies(backend);
         self.tell_come(id, backend);

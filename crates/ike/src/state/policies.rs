@@ -146,6 +146,11 @@ impl PolicyTable {
         self.touched.push(traffic);
     }
 
+    /// Whether a charon's policy is there.
+    pub(super) fn is_known(&self, session: u64, spec: &PolicySpec) -> bool {
+        self.entries.contains_key(&(session, *spec))
+    }
+
     /// How many there are.
     pub(super) fn len(&self) -> usize {
         self.entries.len()
@@ -165,6 +170,15 @@ impl PolicyTable {
         let gone: Vec<_> = self.of_tunnel(tunnel).filter(is_regular).copied().collect();
         gone.iter().for_each(|key| self.forget(key));
         gone
+    }
+
+    /// A tunnel's regular policies, each with its place in the order of adding.
+    pub(super) fn regular(&self, tunnel: TunnelId) -> Vec<(u64, PolicySpec)> {
+        let is_regular = |(_, spec): &&Key| is_protect(spec) && spec.class == PolicyClass::Regular;
+        let order = |key: &Key| Some((self.entries.get(key)?.order, key.1));
+        let mut regular: Vec<_> = self.of_tunnel(tunnel).filter(is_regular).filter_map(order).collect();
+        regular.sort_unstable_by_key(|(order, _)| *order);
+        regular
     }
 
     fn of_tunnel(&self, tunnel: TunnelId) -> impl Iterator<Item = &Key> {

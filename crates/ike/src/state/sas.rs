@@ -11,6 +11,7 @@ use super::State;
 use super::algorithm::key_material;
 use super::backend::{Backend, Ends, Refusal};
 use super::news::Moved;
+use super::record::SharedSa;
 use super::tunnels::Tunnel;
 use crate::protocol::{
     AddSa, Dscp, EncapMode, IptfsOptions, Lifetimes, ReplyBody, SaId, SaProtocolId, Status, UpdateSa,
@@ -28,7 +29,7 @@ pub(super) struct SaKey {
 }
 
 impl SaKey {
-    fn of(id: &SaId) -> Self {
+    pub(super) fn of(id: &SaId) -> Self {
         Self { spi: id.spi, protocol: id.protocol, destination: id.destination.ip() }
     }
 }
@@ -44,6 +45,8 @@ pub(super) struct Installed {
     pub(super) is_encapsulated: bool,
     /// Whether the gateway was told that it has come.
     pub(super) is_told: bool,
+    /// What its record needs beside that, where SAs are shared.
+    pub(super) shared: Option<Box<SharedSa>>,
 }
 
 impl State {
@@ -55,27 +58,50 @@ impl State {
         if self.sas.contains_key(&key) {
             return Err(Refusal(format!("an SA with the SPI {:#010x} is already installed", sa.id.spi)));
         }
-        let mut config = sa_config(sa)?;
-        let transform = config.keys.transform();
-        if transform.is_weak(config.protocol) && !self.config.allow_weak {
-            return Err(Refusal(format!("{transform} is weak, and allow_weak is not set")));
-        }
-        let direction = config.direction;
+        let mut config = self.admitted(sa)?;
         if sa.is_inbound && !self.spis.take(sa.id.spi) {
             return Err(Refusal(format!("the SPI {:#010x} belongs to another SA", sa.id.spi)));
         }
         let tunnel = self.tunnels.of(self.reqid_now(sa.reqid));
         config.tunnel = tunnel;
-        let number = match backend.install(config, sa.resource) {
-            Ok(number) => number,
-            Err(refusal) => {
-                self.tunnels.release(tunnel);
-                if sa.is_inbound {
-                    self.spis.give_back(sa.id.spi);
-                }
-                return Err(refusal);
+        let number = self.install(sa, config, backend)?;
+        if self.config.is_shared {
+            let shared = SharedSa { sa: sa.clone(), installed_ms: backend.wall_ms() };
+            self.set_shared(number, shared);
+        }
+        self.tell_policies(backend);
+        // A trap's tunnel has the whole name only once its connection is up.
+        if self.name(tunnel).is_some_and(|name| !name.connection.is_empty()) {
+            self.tell_come(tunnel, backend);
+        }
+        Ok(ReplyBody::Done)
+    }
+
+    /// The configuration of an SA that the gateway can have, without a tunnel.
+    pub(super) fn admitted(&self, sa: &AddSa) -> Result<SaConfig, Refusal> {
+        let config = sa_config(sa)?;
+        let transform = config.keys.transform();
+        if transform.is_weak(config.protocol) && !self.config.allow_weak {
+            return Err(Refusal(format!("{transform} is weak, and allow_weak is not set")));
+        }
+        Ok(config)
+    }
+
+    /// Installs an SA of a tunnel, whose SPI is taken.
+    pub(super) fn install(
+        &mut self,
+        sa: &AddSa,
+        config: SaConfig,
+        backend: &mut dyn Backend,
+    ) -> Result<SaNumber, Refusal> {
+        let (tunnel, direction) = (config.tunnel, config.direction);
+        let (key, transform) = (SaKey::of(&sa.id), config.keys.transform());
+        let number = backend.install(config, sa.resource).inspect_err(|_| {
+            self.tunnels.release(tunnel);
+            if sa.is_inbound {
+                self.spis.give_back(sa.id.spi);
             }
-        };
+        })?;
         self.by_number.insert(number, key);
         let installed = Installed {
             number,
@@ -86,6 +112,7 @@ impl State {
             transform,
             is_encapsulated: sa.is_encapsulated,
             is_told: false,
+            shared: None,
         };
         self.sas.insert(key, installed);
         if let Some(tunnel) = self.tunnels.get_mut(tunnel) {
@@ -93,12 +120,7 @@ impl State {
             tunnel.sas_mut(direction).push(number);
         }
         self.note_way_out(tunnel, direction, 1);
-        self.tell_policies(backend);
-        // A trap's tunnel has the whole name only once its connection is up.
-        if self.name(tunnel).is_some_and(|name| !name.connection.is_empty()) {
-            self.tell_come(tunnel, backend);
-        }
-        Ok(ReplyBody::Done)
+        Ok(number)
     }
 
     pub(super) fn update_sa(
@@ -118,6 +140,8 @@ impl State {
         backend.move_sa(sa.number, ends).map_err(|refusal| (Status::NotSupported, refusal))?;
         let moved = Moved { tunnel: sa.tunnel, direction: sa.direction, old: sa.id, new: id };
         sa.id = id;
+        sa.is_encapsulated = update.is_encapsulated;
+        let number = sa.number;
         self.tell_moved(&moved, backend);
         if new != old
             && let Some(sa) = self.sas.remove(&old)
@@ -125,6 +149,7 @@ impl State {
             self.by_number.insert(sa.number, new);
             self.sas.insert(new, sa);
         }
+        self.touched.insert(number);
         Ok(ReplyBody::Done)
     }
 
@@ -174,6 +199,7 @@ impl State {
     pub(super) fn remove_sa(&mut self, key: SaKey, backend: &mut dyn Backend) {
         let Some(sa) = self.sas.remove(&key) else { return };
         backend.remove(sa.number);
+        self.touched.remove(&sa.number);
         self.by_number.remove(&sa.number);
         if sa.direction == SaDirection::Inbound {
             self.spis.give_back(key.spi);
@@ -264,7 +290,7 @@ fn ends(id: &SaId, direction: SaDirection, is_encapsulated: bool) -> Ends {
     Ends { local: local.ip(), remote: remote.ip(), encap: is_encapsulated.then_some(ports) }
 }
 
-fn lifetime(given: &Lifetimes) -> Lifetime {
+pub(super) fn lifetime(given: &Lifetimes) -> Lifetime {
     let limit = |value: u64| (value != 0).then_some(value);
     let limits = |seconds: u64, bytes, packets| Limits {
         bytes: limit(bytes),

@@ -8,11 +8,13 @@ use convoy_ipsec::{
     SaIndex, UdpEncap,
 };
 
+mod restored;
+
 use proptest::prelude::*;
 
 use super::*;
 use crate::protocol::{
-    AddSa, Dscp, EncapMode, Event, IptfsOptions, Lifetimes, SaId, SaKeys, SaProtocolId, UpdateSa,
+    AddSa, Dscp, EncapMode, Event, IptfsOptions, Lifetimes, Message, SaId, SaKeys, SaProtocolId, UpdateSa,
     WireSelector,
 };
 
@@ -23,6 +25,11 @@ fn number(installed: u32) -> SaNumber {
 
 #[derive(Default)]
 struct Memory {
+    wall_ms: u64,
+    /// The latest record of each SA.
+    records: HashMap<SaNumber, Message>,
+    /// How many were told.
+    shared: usize,
     sas: HashMap<SaNumber, SaConfig>,
     installed: u32,
     placed: BTreeMap<PolicyPlace, Policy>,
@@ -68,6 +75,7 @@ impl Backend for Memory {
 
     fn remove(&mut self, sa: SaNumber) {
         self.sas.remove(&sa).expect("only what was installed is removed");
+        self.records.remove(&sa);
     }
 
     fn change_policies(&mut self, update: PolicyUpdate) {
@@ -103,6 +111,16 @@ impl Backend for Memory {
 
     fn usage(&mut self, _: SaNumber) -> Option<SaUsage> {
         Some(self.usage)
+    }
+
+    fn wall_ms(&mut self) -> u64 {
+        self.wall_ms
+    }
+
+    fn share(&mut self, sa: SaNumber, record: Message) {
+        assert!(self.sas.contains_key(&sa), "it is installed");
+        self.records.insert(sa, record);
+        self.shared += 1;
     }
 }
 

@@ -94,7 +94,7 @@ impl Inbound {
     }
 
     /// Handles any packet.
-    fn finish_any(
+    pub(super) fn finish_any(
         &mut self,
         tables: &mut Tables,
         now_ns: u64,
@@ -102,7 +102,7 @@ impl Inbound {
         done: CryptoPacket,
         out: &mut Vec<Frame>,
     ) {
-        let CryptoPacket { mut frame, job, status, sa: index, context, .. } = done;
+        let CryptoPacket { mut frame, job, status, sa: index, direction, class, context } = done;
         let found = index.inbound().and_then(|id| Some((id, tables.sad.inbound.hot_mut(id.0)?)));
         let Some((id, sa)) = found.filter(|(_, sa)| sa.generation == context.generation) else {
             return tables.drop_frame(pool, frame, None, DropReason::UnknownSpi);
@@ -116,6 +116,12 @@ impl Inbound {
         // from anywhere.
         let is_newest = context.sequence > sa.replay().highest();
         if let Err(reason) = sa.accept(status, context.sequence) {
+            if reason == DropReason::InboundUnreserved {
+                tables.note_unreserved(id, context.sequence);
+                let packet = CryptoPacket { frame, job, status, sa: index, direction, class, context };
+                let Some(packet) = self.held.keep(now_ns, packet, pool) else { return };
+                frame = packet.frame;
+            }
             return tables.drop_frame(pool, frame, Some(index), reason);
         }
         if sa.is_due(now_ns) && is_over(tables, id, now_ns) {

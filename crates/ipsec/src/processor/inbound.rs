@@ -9,6 +9,7 @@ use convoy_packet::{Frame, FramePool, Layout, Offload, Udp, checksum};
 
 use super::IpsecConfig;
 use super::classify::{InboundRun, Protected};
+use super::held::Held;
 use super::kind::Kind;
 use super::policies::{Decision, Verdict};
 use super::tables::Tables;
@@ -54,6 +55,8 @@ pub struct Inbound {
     pub(super) flows: FlowCache<Decision>,
     pub(super) reassembly: Reassembly,
     pub(super) reassembling: Reassembling,
+    /// Packets that wait for more sequence numbers to be reserved.
+    pub(super) held: Held,
     icmp_heeded: RateLimit,
     /// The classification of a burst; empty between calls.
     classified: Vec<InboundRun>,
@@ -69,6 +72,7 @@ impl Inbound {
             flows: FlowCache::new(config.flow_cache, config.seed ^ 0x696e_626f),
             reassembly: Reassembly::new(config.reassembly),
             reassembling: Reassembling::default(),
+            held: Held::default(),
             icmp_heeded: RateLimit::new(config.icmp_per_second, 10),
             classified: Vec::new(),
             moved: Vec::new(),

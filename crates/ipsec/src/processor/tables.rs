@@ -226,7 +226,10 @@ impl Tables {
     pub fn sequence_seen(&self, index: SaIndex) -> Option<u64> {
         match index.id() {
             SaId::Outbound(_) => self.sequence(index),
-            SaId::Inbound(id) => self.sad.inbound.hot(id.0).map(|sa| sa.replay().highest_seen()),
+            SaId::Inbound(id) => {
+                let unreserved = self.sad.inbound.cold(id.0)?.highest_unreserved;
+                Some(self.sad.inbound.hot(id.0)?.replay().highest().max(unreserved))
+            }
         }
     }
 

@@ -81,11 +81,12 @@ impl Inbound {
     /// too early.
     #[inline]
     pub fn payloads_due_ns(&self) -> u64 {
-        self.reassembling.due_ns
+        self.reassembling.due_ns.min(self.held.due_ns())
     }
 
     /// Gives up payloads of AGGFRAG mode that have not come in time (`drop_time`), and delivers
-    /// what waited for them.
+    /// what waited for them. Does the same for packets that wait for more sequence numbers to be
+    /// reserved.
     pub fn give_up_payloads(
         &mut self,
         tables: &mut Tables,
@@ -94,6 +95,9 @@ impl Inbound {
         out: &mut Vec<Frame>,
     ) {
         tables.now_ns = tables.now_ns.max(now_ns);
+        if self.held.due_ns() <= now_ns {
+            self.try_held(tables, now_ns, pool, out);
+        }
         let waiting = std::mem::take(&mut self.reassembling.waiting);
         self.reassembling.due_ns = u64::MAX;
         for id in waiting {

@@ -46,6 +46,10 @@ impl World {
                 self.hosts[host].is_drained = true;
                 self.step(host, Input::Drain);
             }
+            ToAgent::Serve => {
+                self.hosts[host].is_drained = false;
+                self.step(host, Input::Serve);
+            }
             ToAgent::End => self.step(host, Input::End),
             _ => {}
         }

@@ -36,6 +36,7 @@ impl World {
                 self.etcd.change_leader(rate_ppm, self.now_ns);
             }
             Fault::Drain(host) => self.agent_gets(host, ToAgent::Drain),
+            Fault::Serve(host) => self.agent_gets(host, ToAgent::Serve),
             Fault::End(host) => self.agent_gets(host, ToAgent::End),
         }
         if self.sabotage == Sabotage::OthersRemove {

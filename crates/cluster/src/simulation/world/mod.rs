@@ -26,6 +26,9 @@ use network::Watch;
 
 /// How long the traffic is looked at, in the end.
 const WATCHED_NS: u64 = 3 * S;
+/// How often it is looked whether all is well: a group may be on its way to the member that ranks
+/// first.
+const LOOKS: u32 = 4;
 
 /// What happens at a time.
 pub(super) enum Happening {
@@ -117,12 +120,17 @@ impl World {
     /// # Errors
     /// What was wrong.
     pub(super) fn run(&mut self) -> Result<(), String> {
-        let end_ns = self.begin();
+        let mut end_ns = self.begin();
+        let mut looks = if self.scenario.rebalance_ns.is_some() { LOOKS } else { 1 };
         while let Some(((at_ns, _), happening)) = self.events.pop_first() {
             self.now_ns = at_ns;
             self.journal.now_ns = at_ns;
             if at_ns >= end_ns {
-                break;
+                looks -= 1;
+                match self.is_well() {
+                    Err(_) if looks > 0 => end_ns += S,
+                    result => return result,
+                }
             }
             self.happen(happening);
             if let Some(wrong) = self.wrong.take() {

@@ -28,12 +28,18 @@ fn every_key_is_in_the_documentation_and_is_read_there() {
     assert_eq!(tunnels.iter().filter(|tunnel| tunnel.mode == Mode::Iptfs).count(), 2);
     assert_eq!((tunnels[1].iptfs, tunnels[1].dscp), (IptfsConfig::default(), OuterDscp::Set(0)));
     assert_eq!(tunnels[2].iptfs, IptfsConfig { packet_rate: 1_000, ..IptfsConfig::default() });
-    let cluster = text.rsplit("```toml\n").next().and_then(|rest| rest.split("```").next()).expect("a block");
+    let from_end =
+        |at| text.rsplit("```toml\n").nth(at).and_then(|rest| rest.split("```").next()).expect("a block");
+    let (cluster, groups) = (from_end(1), from_end(0));
     Config::parse("configuration.md", &format!("{GOOD}{cluster}")).expect("good").cluster.expect("one");
+    let lines = cluster.lines().filter(|line| !line.contains("addresses"));
+    let grouped = lines.chain(groups.lines()).collect::<Vec<_>>().join("\n");
+    let grouped = Config::parse("configuration.md", &grouped).expect("good");
+    assert_eq!((grouped.tunnels[0].group.as_str(), grouped.cluster.expect("one").groups.len()), ("west", 2));
     let shown_elsewhere = ["read", "write", "side"];
     for key in File::keys().filter(|key| !shown_elsewhere.contains(key)) {
         let is_there =
-            [toml, card, dpdk, iptfs, cluster].iter().flat_map(|block| block.lines()).any(|line| {
+            [toml, card, dpdk, iptfs, cluster, groups].iter().flat_map(|block| block.lines()).any(|line| {
                 line.starts_with(&format!("{key} = "))
                     || line.contains(&format!("{key}]"))
                     || line.contains(&format!(" {key} = "))

@@ -122,7 +122,9 @@ proptest! {
         damage in proptest::option::of((any::<prop::sample::Index>(), 0u8..8)), again in proptest::option::of(0usize..4),
     ) {
         let mut outer = link.gateway(0).send(&packets);
-        if let (Some((damage, bit)), Some(last)) = (damage, outer.last_mut()) {
+        // Without an ICV, a damaged number is a number: what it means depends on those before it.
+        let has_icv = !matches!(link.transform, Transform::Chained { integrity: None, .. });
+        if let (Some((damage, bit)), Some(last)) = (damage.filter(|_| has_icv), outer.last_mut()) {
             let at = damage.index(last.len());
             last[at] ^= 1 << bit;
         }

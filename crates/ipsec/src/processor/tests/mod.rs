@@ -2,6 +2,7 @@
 
 mod abuse;
 mod batch;
+mod held;
 mod hostile;
 mod icmp_errors;
 mod interfaces;

@@ -306,23 +306,6 @@ fn an_inbound_sa_takes_what_was_received_before_it_as_received() {
 }
 
 #[test]
-fn an_inbound_sa_accepts_no_number_above_those_reserved_until_more_are() {
-    let link = Link::default();
-    let mut a = link.gateway(0);
-    let recorded = a.send(&vec![link.packet(false, 100); 4]);
-    let mut b = Gateway::new(IpsecConfig::default());
-    let index = b.install(SaConfig { sequence_reserved: 2, ..link.sa(1, SaDirection::Inbound) });
-    b.ipsec.set_policies(link.policies(1));
-    assert_eq!(b.receive(&recorded).len(), 2);
-    assert_eq!(b.sa_drops(index, DropReason::InboundUnreserved), 2);
-    b.ipsec.tables.reserve_sequence(index, 3);
-    assert_eq!(b.receive(&recorded).len(), 1);
-    assert_eq!(b.sa_drops(index, DropReason::Replayed), 2);
-    assert_eq!(b.ipsec.tables.sequence(index), Some(3));
-    assert!(b.ipsec.tables.sequence_seen(index) > Some(3), "the fourth has been seen");
-}
-
-#[test]
 fn limits_are_reported_once_and_the_hard_one_stops_the_sa() {
     let link = Link::default();
     let mut a = Gateway::new(IpsecConfig::default());

@@ -1,0 +1,77 @@
+//! `convoy show cluster`: members and groups of tunnels.
+
+use convoy_gateway::snapshot::{ClusterRow, GroupRow, MemberRow};
+
+use super::view::{View, WIDTH};
+use crate::Failure;
+use crate::table::{folded, number, word, words};
+
+/// The cluster of a gateway.
+///
+/// # Errors
+/// That it is in none.
+pub(super) fn row<'a>(view: &View<'a>) -> Result<&'a ClusterRow, Failure> {
+    let none =
+        || Failure::Failed("this gateway is in no cluster: its configuration has no [cluster]".to_owned());
+    view.now.cluster.as_ref().ok_or_else(none)
+}
+
+/// Its members and its groups.
+pub(super) fn text(view: &View<'_>) -> Result<String, Failure> {
+    let cluster = row(view)?;
+    Ok([head(cluster), members(view, cluster), groups(view, cluster)].join("\n"))
+}
+
+fn head(cluster: &ClusterRow) -> String {
+    let ClusterRow { name, member, .. } = cluster;
+    let state = if cluster.is_draining { ", which leads nothing until `convoy drain --undo`" } else { "" };
+    let lease = match cluster.lease_left_s {
+        left if left > 0.0 => format!("{left:.1} s left"),
+        _ => "ended; this gateway sends and delivers nothing".to_owned(),
+    };
+    let store = match &cluster.store_error {
+        _ if cluster.is_store_reached => "can be reached".to_owned(),
+        Some(reason) => format!("cannot be reached: {reason}"),
+        None => "not reached yet".to_owned(),
+    };
+    let line = |label: &str, text: &str| folded(&format!("{label:8}"), text, WIDTH.into());
+    [
+        line("cluster", &format!("{name}, here {member}{state}")),
+        line("lease", &lease),
+        line("store", &store),
+        String::new(),
+    ]
+    .join("\n")
+}
+
+fn members(view: &View<'_>, cluster: &ClusterRow) -> String {
+    let state = |member: &MemberRow| if member.is_draining { "draining" } else { "serving" }.to_owned();
+    let leads = |member: &MemberRow| match &member.leads[..] {
+        [] => "nothing".to_owned(),
+        groups => groups.join(", "),
+    };
+    let columns = [
+        words("member", |member: &MemberRow| member.name.clone()),
+        word("state", state),
+        number("priority", |member: &MemberRow| member.priority.to_string()),
+        words("leads", leads),
+    ];
+    view.table(&columns, &cluster.members)
+}
+
+fn groups(view: &View<'_>, cluster: &ClusterRow) -> String {
+    let led = |group: &GroupRow, value: Option<u64>| match value {
+        Some(value) if group.is_led => view.count(value),
+        _ => "-".to_owned(),
+    };
+    let columns = [
+        words("group", |group: &GroupRow| group.name.clone()),
+        words("leader", |group: &GroupRow| group.leader.clone().unwrap_or_else(|| "nobody".to_owned())),
+        number("SAs", |group: &GroupRow| led(group, Some(group.sas))),
+        number("waiting", |group: &GroupRow| led(group, Some(group.waiting))),
+        number("to send", |group: &GroupRow| led(group, group.least_to_send)),
+        number("to accept", |group: &GroupRow| led(group, group.least_to_accept)),
+        words("addresses", |group: &GroupRow| group.addresses.join(", ")),
+    ];
+    view.table(&columns, &cluster.groups)
+}

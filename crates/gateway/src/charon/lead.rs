@@ -1,0 +1,109 @@
+//! charon's SAs at a gateway of a cluster that begins to lead, or ends it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use convoy_cluster::{Event, SaId, Taken};
+use convoy_ike::server::{Outlet, Server};
+use convoy_ike::state::{Refusal, RestoreError, TakenSa};
+
+use super::{Charon, CharonHandler, Installed, Workers, lock};
+
+/// What a term begins with.
+#[derive(Default)]
+pub(crate) struct Restored {
+    /// The SA of each generation.
+    pub(crate) generations: HashMap<u64, SaId>,
+    /// What the store is told.
+    pub(crate) told: Vec<Event>,
+    /// How many SAs go on.
+    pub(crate) count: usize,
+    /// For the operator.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// The entrance for charon, which is closed while the gateway stands by.
+pub(crate) struct Door {
+    handler: Arc<CharonHandler>,
+    outlet: Option<Outlet>,
+}
+
+impl Door {
+    /// Lets a charon in, since a term has begun; not if it has ended meanwhile.
+    pub(crate) fn open(&self) {
+        let mut installed = lock(&self.handler.installed);
+        let share = installed.as_mut().and_then(|installed| installed.workers.share.as_mut());
+        if let (Some(share), Some(outlet)) = (share, &self.outlet)
+            && share.lead()
+        {
+            outlet.lead();
+        }
+    }
+}
+
+impl Charon {
+    /// Its entrance.
+    pub(crate) fn door(&self) -> Door {
+        let outlet = self.server.as_ref().map(Server::outlet);
+        Door { handler: Arc::clone(&self.handler), outlet }
+    }
+
+    /// Goes on with these SAs, which may use nothing until they are granted something. No charon is
+    /// served until the [`Door`] is opened.
+    pub(crate) fn lead(&self, taken: &[Taken]) -> Restored {
+        let mut restored = Restored::default();
+        let mut installed = lock(&self.handler.installed);
+        let Some(Installed { state, workers }) = installed.as_mut() else { return restored };
+        workers.share.iter_mut().for_each(|share| share.restore());
+        let sas: Vec<_> = taken
+            .iter()
+            .map(|taken| TakenSa { record: &taken.record, sent: taken.sent, accepted: taken.accepted })
+            .collect();
+        let results = state.restore(&sas, workers);
+        let Some(share) = &mut workers.share else { return restored };
+        for (taken, result) in taken.iter().zip(results) {
+            match result {
+                Ok(_) => restored.count += 1,
+                Err(RestoreError::Expired) => share.drop_taken(taken.sa),
+                Err(RestoreError::Unreadable(error)) => restored.warn(taken, &error.to_string()),
+                Err(RestoreError::Refused(Refusal(reason))) => restored.warn(taken, &reason),
+            }
+        }
+        (restored.generations, restored.told) = share.take_restored();
+        restored
+    }
+
+    /// Disconnects charon and forgets what it has installed. Its policies are removed from the
+    /// workers; its SAs are removed by the workers' own
+    /// [`stand_by`](crate::worker_thread::WorkerThread::stand_by), which says how far they have
+    /// come.
+    pub(crate) fn stand_by(&self) {
+        if let Some(server) = &self.server {
+            server.outlet().stand_by();
+        }
+        let mut installed = lock(&self.handler.installed);
+        let Some(Installed { state, workers }) = installed.as_mut() else { return };
+        workers.share.iter_mut().for_each(|share| share.stand_by());
+        state.abandon(workers);
+    }
+}
+
+impl Restored {
+    fn warn(&mut self, taken: &Taken, why: &str) {
+        self.warnings.push(format!("cluster: an SA of charon's, {}, is not taken over: {why}", taken.sa));
+    }
+}
+
+impl Workers {
+    /// Whether charon is served: in a cluster, only while the gateway leads.
+    pub(super) fn may_serve(&self) -> bool {
+        self.share.as_ref().is_none_or(|share| share.leads())
+    }
+
+    /// Tells the cluster's store what has changed.
+    pub(super) fn tell_store(&mut self) {
+        if let Some(share) = &mut self.share {
+            share.flush();
+        }
+    }
+}

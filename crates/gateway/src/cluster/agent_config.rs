@@ -1,0 +1,69 @@
+//! The configuration that a cluster shares, as an agent follows it.
+
+use convoy_cluster::{Answer, Call, Change, KeyValue};
+
+use super::agent::{Agent, Asked};
+use super::line::monotonic_ns;
+use super::messages::{self, FromAgent};
+use crate::config::SharedText;
+
+/// The time after which it is read again if that was refused, in ns.
+const RETRY_NS: u64 = 500_000_000;
+
+impl Agent {
+    /// Reads it if that is due.
+    pub(super) fn read_config(&mut self) {
+        let Some(key) =
+            self.config.clone().filter(|_| self.config_due_ns.is_some_and(|at| at <= monotonic_ns()))
+        else {
+            return;
+        };
+        self.config_due_ns = None;
+        let read = Call::Transact { guard: None, deletes: Vec::new(), puts: Vec::new(), read: Some(key) };
+        self.store.ask(Asked::Config, read);
+    }
+
+    pub(super) fn config_answered(&mut self, asked: Asked, answer: Answer) {
+        match (asked, answer, self.config.clone()) {
+            (Asked::Config, Answer::Transacted { revision, read, .. }, Some(key)) => {
+                read.into_iter().for_each(|found| self.take_config(&found));
+                self.store.ask(Asked::ConfigWatch, Call::Watch { prefix: key, from: revision + 1 });
+            }
+            (Asked::ConfigWatch, Answer::Watching, _) | (_, _, None) => {}
+            _ => self.config_due_ns = Some(monotonic_ns() + RETRY_NS),
+        }
+    }
+
+    pub(super) fn config_changed(&mut self, changes: &[Change]) {
+        for change in changes {
+            if let Change::Put(found) = change {
+                self.take_config(found);
+            }
+        }
+    }
+
+    /// Passes a version on that the gateway does not have yet.
+    fn take_config(&mut self, found: &KeyValue) {
+        if self.config.as_ref() != Some(&found.key) {
+            return;
+        }
+        let text = match read(&self.key, found) {
+            Ok(text) => text,
+            Err(error) => return tracing::error!("cluster: {}: {error}", found.key),
+        };
+        if text.version > self.config_version {
+            self.config_version = text.version;
+            // If the gateway has ended, the reader of the line says so.
+            let _ = messages::send(&mut self.socket, &FromAgent::Config(Box::new(text)));
+        }
+    }
+}
+
+/// Opens and reads a version.
+///
+/// # Errors
+/// Why it cannot be opened or read.
+pub(super) fn read(key: &convoy_cluster::seal::ClusterKey, found: &KeyValue) -> Result<SharedText, String> {
+    let opened = key.open(&found.key, &found.value).map_err(|error| error.to_string())?;
+    serde_json::from_slice(&opened).map_err(|error| error.to_string())
+}
