@@ -35,7 +35,7 @@ pub(crate) enum Command {
     /// Have a running gateway reload its configuration; a file with errors is refused and changes
     /// nothing
     Reload(ReloadArgs),
-    /// Have other gateways of the cluster lead, before maintenance of this one; loses no packet
+    /// Have other gateways of the cluster lead, before maintenance of this one
     Drain(DrainArgs),
     /// Wait for a gateway to lead its cluster, and the configuration that a cluster shares
     Cluster(ClusterArgs),

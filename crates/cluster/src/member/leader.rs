@@ -149,7 +149,8 @@ impl Leader {
         }
     }
 
-    /// Has an SA that waits for the store written next. Its former place in the queue is passed over.
+    /// Has an SA that waits for the store written next; its former place in the queue is passed
+    /// over.
     fn hurry(&mut self, id: SaId) {
         if self.sas.get(&id).is_some_and(|sa| sa.is_queued) {
             self.queue.push_front(id);
