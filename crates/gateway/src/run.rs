@@ -285,12 +285,13 @@ impl Gateway {
     pub fn work(&mut self, orders: &Receiver<Order>) -> Result<(), RunError> {
         let mut result = Ok(());
         let mut guard = GuardWatch::default();
-        let mut looked = Instant::now();
+        let (mut looked, mut retired) = (Instant::now(), Instant::now());
         while result.is_ok() && !self.crew.has_gap() {
             if looked.elapsed() >= WATCH {
                 self.block();
                 self.tracing.expire(&self.handles);
                 self.follow_names();
+                self.retire_succeeded(&mut retired);
                 looked = Instant::now();
             }
             match orders.recv_timeout(WATCH) {

@@ -73,6 +73,18 @@ impl Charon {
         restored
     }
 
+    /// Removes SAs of a former leader's charon whose traffic newer ones carry; returns how many.
+    pub(crate) fn retire_succeeded(&self) -> usize {
+        let mut installed = lock(&self.handler.installed);
+        let Some(Installed { state, workers }) = installed.as_mut() else { return 0 };
+        if workers.share.is_none() || !workers.may_serve() {
+            return 0;
+        }
+        let removed = state.retire_succeeded(workers);
+        workers.tell_store();
+        removed
+    }
+
     /// Disconnects charon and forgets what it has installed. Its policies are removed from the
     /// workers; its SAs are removed by the workers' own
     /// [`stand_by`](crate::worker_thread::WorkerThread::stand_by), which says how far they have

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use convoy_cluster::Taken;
 use convoy_dataplane::fence::FenceHold;
@@ -14,6 +15,9 @@ use crate::cluster::{Cluster, Lead, Led, Pairs, Place, Stopped};
 use crate::config::{SharedConfig, TunnelConfig};
 use crate::events::What;
 use crate::state::{Beginnings, Limits, wall_clock_ns};
+
+/// Interval between looks for SAs of a former leader's charon that newer ones have replaced.
+const RETIRE: Duration = Duration::from_secs(5);
 
 impl Gateway {
     /// Begins to follow the orders of its cluster's agent.
@@ -130,6 +134,18 @@ impl Gateway {
         let message = format!("this gateway no longer leads group {group} of the cluster");
         self.events.tell(What::StandsBy { group: group.to_owned() }, message);
         reports.into_iter().flatten().flat_map(|report| report.progress().to_vec()).collect()
+    }
+
+    /// Removes SAs of a former leader's charon whose traffic newer ones carry, if it is time to look.
+    pub(super) fn retire_succeeded(&self, looked: &mut Instant) {
+        let Some(charon) = self.charon.as_ref().filter(|_| looked.elapsed() >= RETIRE) else { return };
+        *looked = Instant::now();
+        let removed = charon.retire_succeeded();
+        if removed > 0 {
+            tracing::info!(
+                "cluster: SAs of the former leader's charon that newer ones have replaced: {removed}"
+            );
+        }
     }
 
     /// Gives what it leads to other gateways, before it ends.

@@ -12,6 +12,7 @@ mod policies;
 mod record;
 mod sas;
 mod spi;
+mod succession;
 mod tunnels;
 
 use std::collections::{HashMap, HashSet};

@@ -129,6 +129,11 @@ impl TunnelTable {
         self.tunnels.values()
     }
 
+    /// All tunnels, by their ids.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (TunnelId, &Tunnel)> {
+        self.tunnels.iter().map(|(id, tunnel)| (*id, tunnel))
+    }
+
     pub(super) fn get_mut(&mut self, id: TunnelId) -> Option<&mut Tunnel> {
         self.tunnels.get_mut(&id)
     }

@@ -149,6 +149,25 @@ fn the_charon_of_the_new_leader_negotiates_its_own_and_the_old_ones_end_with_the
 }
 
 #[test]
+fn old_sas_end_when_new_ones_carry_the_traffic_and_they_are_idle() {
+    let (mut second, _) = leader().successor(1_010_000);
+    second.state.connect(2, &mut second.gateway);
+    let used = |packets, idle_s| SaUsage { packets, idle_s, ..SaUsage::default() };
+    let retire = |bench: &mut Bench, usage| {
+        bench.gateway.usage = usage;
+        bench.state.retire_succeeded(&mut bench.gateway)
+    };
+    assert_eq!(retire(&mut second, used(5, Some(10))), 0, "there are no others");
+    second.tunnel(7, 0x6666);
+    assert_eq!(retire(&mut second, used(0, None)), 0, "the new ones have not carried anything");
+    assert_eq!(retire(&mut second, used(5, Some(9))), 0, "the peer may still use them");
+    assert_eq!(retire(&mut second, used(5, Some(10))), 2);
+    assert_eq!((second.gateway.sas.len(), second.gateway.policies.len()), (2, 1));
+    assert_eq!(second.records().len(), 2, "the store is told");
+    assert_eq!(retire(&mut second, used(5, Some(10))), 0);
+}
+
+#[test]
 fn a_gateway_that_stands_by_has_no_policy_or_name_and_begins_anew_later() {
     let first = leader();
     let (mut second, _) = first.successor(1_010_000);
