@@ -223,5 +223,9 @@ wait_for "the charon of a gateway that stands by does not end" test -s "$folder/
 grep -q "another gateway of the cluster leads now" "$folder/g1/log" || fail "g1's charon does not say why it ends"
 
 takeover "g2 is killed" g2 g1 KILL
+# The old SAs end when the new ones have received packets and they have been idle for 10 s.
+left() { "$convoy" show sa --json --control "$folder/g1/control.sock" | python3 -c 'import json, sys; print(len(json.load(sys.stdin)))'; }
+for _ in $(seq 60); do [ "$(left)" != 2 ] || break; answers || true; sleep 1; done
+[ "$(left)" = 2 ] || fail "g1 still has $(left) SAs"
 spied twice 192.0.2.10 || fail "sequence numbers came twice"
 [ -z "$(refused)" ] || fail "the peer refused packets: $(refused)"
