@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Two groups of tunnels spread over two gateways of a cluster: each gateway leads one; one is killed,
-# and the other leads both; it comes back, and is given its group again without a packet's number
-# twice. Needs root.
+# Two groups of tunnels spread over two gateways of a cluster: each gateway leads one; one is
+# killed, and the other leads both; it comes back, and is given its group again. No number of a
+# packet comes twice. Needs root.
 # usage: cluster-groups.sh CONVOY
 set -euo pipefail
 convoy=$(realpath "$1")

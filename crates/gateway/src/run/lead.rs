@@ -136,7 +136,8 @@ impl Gateway {
         reports.into_iter().flatten().flat_map(|report| report.progress().to_vec()).collect()
     }
 
-    /// Removes SAs of a former leader's charon whose traffic newer ones carry, if it is time to look.
+    /// Removes SAs of a former leader's charon whose traffic newer ones carry, if it is time to
+    /// look.
     pub(super) fn retire_succeeded(&self, looked: &mut Instant) {
         let Some(charon) = self.charon.as_ref().filter(|_| looked.elapsed() >= RETIRE) else { return };
         *looked = Instant::now();
