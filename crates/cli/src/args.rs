@@ -215,7 +215,7 @@ pub(crate) struct ReloadArgs {
 pub(crate) struct ClusterArgs {
     #[command(subcommand)]
     pub(crate) command: ClusterCommand,
-    /// The configuration of this gateway, whose [cluster] says where the store is
+    /// The configuration of this gateway, whose `[cluster]` says where the store is
     #[arg(short, long, value_name = "FILE", default_value = CONFIGURATION, global = true)]
     pub(crate) config: PathBuf,
 }
