@@ -28,6 +28,8 @@ pub(crate) struct Lead {
     pub(crate) told: Vec<Event>,
     /// How many of them the store did not know.
     pub(crate) new: usize,
+    /// Tunnels that do not begin, as a worker may still use their keys.
+    pub(crate) in_use: Vec<String>,
 }
 
 /// The pairs of a group, as far as they may have been used. Pairs of removed tunnels stay, since
@@ -55,8 +57,13 @@ impl Pairs {
         generation: &mut u64,
     ) -> Lead {
         let (beginnings, generations) = (HashMap::new(), HashMap::new());
-        let mut lead = Lead { beginnings, generations, told: Vec::new(), new: 0 };
+        let mut lead = Lead { beginnings, generations, told: Vec::new(), new: 0, in_use: Vec::new() };
         for tunnel in tunnels {
+            // A worker that is late may still use these: nobody knows how far they come.
+            if tunnel.manual.iter().any(|keys| self.is_in_use(id(tunnel, keys))) {
+                lead.in_use.push(tunnel.name.clone());
+                continue;
+            }
             let mut beginnings = Vec::new();
             for keys in &tunnel.manual {
                 *generation += 1;
@@ -101,6 +108,10 @@ impl Pairs {
         lead.told.push(Event::Put { sa, record, marks });
         lead.new += 1;
         Beginning { reserved: marks.sent, acceptable: marks.ceiling, ..Beginning::fresh(clock_ns) }
+    }
+
+    fn is_in_use(&self, sa: SaId) -> bool {
+        self.generations.values().any(|used| *used == sa)
     }
 
     /// Pairs have ended, which may have come so far at most, by their generations.
@@ -186,6 +197,8 @@ mod tests {
         let (mut pairs, mut generation) = (Pairs::default(), 0);
         let (lead, _) = begin(&mut pairs, false, 7_000, &mut generation);
         let used = *lead.generations.keys().next().expect("one pair");
+        let lead = pairs.begin(config().tunnels.iter(), (true, true), 7_500, &mut generation);
+        assert_eq!((lead.in_use, lead.told.len()), (vec!["site-b".to_owned()], 0), "it has not ended");
         pairs.end(&[(used, Limits { send: 1 << 30, accept: 5_000 }), (99, Limits::sending(u64::MAX))]);
         let (lead, again) = begin(&mut pairs, true, 8_000, &mut generation);
         assert_eq!(

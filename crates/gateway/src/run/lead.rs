@@ -98,7 +98,12 @@ impl Gateway {
         let groups: Vec<String> = self.led.keys().cloned().collect();
         for group in groups {
             let is_new = |tunnel: &&TunnelConfig| tunnel.group == group && missing.contains(&tunnel.name);
-            let Lead { beginnings, generations, told, .. } = self.begin_pairs(&group, is_new, true);
+            let Lead { beginnings, generations, told, in_use, .. } = self.begin_pairs(&group, is_new, true);
+            for tunnel in in_use {
+                self.events.warn(format!(
+                    "cluster: tunnel {tunnel} is not installed: a worker may still use its keys; reload again"
+                ));
+            }
             all.extend(beginnings);
             if let Some(cluster) = &self.cluster {
                 cluster.add(&group, generations, told);
