@@ -76,6 +76,7 @@ wait_for "g2 does not end" ended 2
 gateway 2
 wait_for "g2 does not come back" ready 2 2
 wait_for "g2 has not the version of the store" has 2 "one"
+wait_for "g1 does not see g2" sees_both 1
 "$convoy" drain --control "$work/g1.sock" >/dev/null
 wait_for "g2 does not lead" leads 2
 wait_for "g2 has not installed it" installed 2 2

@@ -74,6 +74,7 @@ drained() {
   wait_for "the tunnel is not up" answers
 }
 if drains; then
+  wait_for "g$from does not see g$to" sees_both "$from"
   under "g$from drains" drained
   stands_by "$from" || fail "a gateway that drains leads"
   kill -9 "${gateways[$to]}"

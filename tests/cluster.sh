@@ -24,10 +24,6 @@ wait_for "the killed gateway's processes do not end" ended 2
 gateway 2
 wait_for "g2 does not come back" ready 2 2
 
-said() { # gateway, what is true of `show cluster`
-  "$convoy" show cluster --json --control "$work/g$1.sock" |
-    python3 -c "import json, sys; cluster = json.load(sys.stdin); sys.exit(not ($2))"
-}
 wait_for "show cluster does not tell who leads" said 2 \
   "len(cluster['members']) == 2 and cluster['groups'][0]['leader'] == 'g1'"
 said 1 "cluster['groups'][0]['is_led'] and cluster['groups'][0]['sas'] == 1" || fail "show cluster"

@@ -62,7 +62,8 @@ for packet in out:
     assert packet["sent"].endswith(packet["sent"][-32:]) and packet["sent"][:2] == "45"
 CHECK
 [ "$(stat -c %a "$work/trace.pcapng")" = 600 ] || fail "others may read the trace"
-comments=$(tshark -r "$work/trace.pcapng" -Y 'frame.comment contains "to engine multibuffer"' 2>/dev/null | wc -l)
+# Which engine is the cheapest for single packets is measured at the start, and may differ.
+comments=$(tshark -r "$work/trace.pcapng" -Y 'frame.comment contains "to engine "' 2>/dev/null | wc -l)
 [ "$comments" = 6 ] || fail "tshark finds $comments comments in the trace"
 # The keys decrypt what left.
 "$convoy" show sa --wireshark "$work/esp_sa" --control "$(control 1)" 2>"$work/warning"

@@ -150,6 +150,13 @@ leader() {
   if leads 1; then stands_by 2 && echo 1; else leads 2 && echo 2; fi
 }
 ready() { [ "$(grep -c ' ready$' "$work/g$1.log")" = "$2" ]; } # gateway starts
+# Whether something is true of what `convoy show cluster` prints, as an expression in Python.
+said() { # gateway expression
+  "$convoy" show cluster --json --control "$work/g$1.sock" |
+    python3 -c "import json, sys; cluster = json.load(sys.stdin); sys.exit(not ($2))"
+}
+# Another gateway is ready before it is in the store, and is in the store before this one sees it.
+sees_both() { said "$1" "len(cluster['members']) == 2"; } # gateway
 ended() { [ -z "$(of "$1")" ]; }
 answers() { ip netns exec cl-host ping -q -c 1 -W 1 10.2.0.1; }
 moves() { # to-gateway
