@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Counts how often a key occurs in the memory of processes: as bytes and as in the configuration.
+"""Counts how often keys occur in the memory of processes: as bytes and as in the configuration.
 
-Prints the count; where each copy stands goes to standard error. Needs root.
-usage: memory.py KEY PROCESS...    with the key in hexadecimal, of which the first 16 bytes are looked for
+Prints the count of each key; where each copy stands goes to standard error. Needs root.
+usage: memory.py KEY[,KEY...] PROCESS...    with keys in hexadecimal, of each of which the first 16 bytes are looked for
 """
 
 import sys
@@ -20,28 +20,30 @@ def readable(process):
                 yield start, end, fields[5] if len(fields) > 5 else "anonymous"
 
 
-def copies(process, needle):
-    """The addresses at which a process has the needle, and the mapped files."""
+def copies(process, needles):
+    """The needles that a process has, with the address and the mapped file of each copy."""
+    longest = max(map(len, needles))
     with open(f"/proc/{process}/mem", "rb", 0) as memory:
         for start, end, name in readable(process):
             for at in range(start, end, STEP):
                 memory.seek(at)
                 try:
                     # A copy may cross the boundary of two steps.
-                    text = memory.read(min(end, at + STEP + len(needle) - 1) - at)
+                    text = memory.read(min(end, at + STEP + longest - 1) - at)
                 except OSError:
                     continue
-                place = text.find(needle)
-                while place >= 0:
-                    yield at + place, name
-                    place = text.find(needle, place + 1)
+                for needle in needles:
+                    place = text.find(needle)
+                    while 0 <= place < STEP:
+                        yield needle, at + place, name
+                        place = text.find(needle, place + 1)
 
 
-key, processes = sys.argv[1], sys.argv[2:]
-count = 0
+keys, processes = sys.argv[1].split(","), sys.argv[2:]
+counts = dict.fromkeys(keys, 0)
+forms = {form: key for key in keys for form in (bytes.fromhex(key)[:16], key[:32].encode())}
 for process in processes:
-    for needle in (bytes.fromhex(key)[:16], key[:32].encode()):
-        for address, name in copies(process, needle):
-            count += 1
-            print(f"    process {process}: {name} {address:#x}", file=sys.stderr)
-print(count)
+    for needle, address, name in copies(process, list(forms)):
+        counts[forms[needle]] += 1
+        print(f"    process {process}: {name} {address:#x}", file=sys.stderr)
+print(*counts.values())

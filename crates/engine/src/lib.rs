@@ -73,4 +73,4 @@ pub use model::{BusStatistics, BusTiming, Buses, Model, ModelSettings, ModelTimi
 pub use multibuffer::{Multibuffer, MultibufferSettings};
 pub use registry::{EngineFinding, EngineKeys, EngineKind, EngineSettings, available};
 pub use software::{Software, SoftwareSettings, transforms};
-pub use stack::wipe_stack;
+pub use stack::{far_below, wipe_stack};

@@ -8,7 +8,8 @@
 use std::task::Waker;
 
 use convoy_engine::{
-    Binding, Engine, EngineDescription, EngineError, InPlace, Placement, Submission, Takes, wipe_stack,
+    Binding, Engine, EngineDescription, EngineError, InPlace, Placement, Submission, Takes, far_below,
+    wipe_stack,
 };
 use convoy_ipsec::{CryptoPacket, CryptoStatus, KeyMaterial, SaIndex};
 use convoy_packet::FramePool;
@@ -153,7 +154,7 @@ impl EngineSet {
             if !slot.is_up() {
                 continue; // it gets all keys when it comes back
             }
-            if let Err(error) = slot.engine.install_key(sa, keys) {
+            if let Err(error) = far_below(|| slot.engine.install_key(sa, keys)) {
                 self.quarantine(at, error.to_string(), records);
             }
         }
@@ -171,7 +172,7 @@ impl EngineSet {
     /// Binds an SA to the device of a port; returns the engine that represents the device, if one
     /// accepts the SA.
     pub fn bind(&mut self, sa: SaIndex, binding: Binding, keys: &KeyMaterial) -> Option<usize> {
-        self.slots.iter_mut().position(|slot| slot.engine.bind(sa, binding, keys))
+        self.slots.iter_mut().position(|slot| far_below(|| slot.engine.bind(sa, binding, keys)))
     }
 
     /// The SA for which a port's device has opened a packet, by the device's number for it.
@@ -351,7 +352,7 @@ impl EngineSet {
         for (at, keys) in self.keys.iter().enumerate() {
             let Some(keys) = keys else { continue };
             if slot.description().transforms.contains(&keys.transform())
-                && slot.engine.install_key(SaIndex(at as u32), keys).is_err()
+                && far_below(|| slot.engine.install_key(SaIndex(at as u32), keys)).is_err()
             {
                 return false;
             }

@@ -12,7 +12,7 @@ use rtrb::{Consumer, Producer, RingBuffer};
 
 use super::random::Random;
 use crate::interface::{lay_out, open_up, split_time};
-use crate::{Completion, EngineError, Outcome, Submission, wipe_stack};
+use crate::{Completion, EngineError, Outcome, Submission, far_below, wipe_stack};
 
 /// A worker's trains that may wait for the thread.
 pub(crate) const DEPTH: usize = 32;
@@ -178,12 +178,6 @@ fn work<P: Processor>(mut queues: Vec<Queue<P>>, is_shared: bool, stop: &AtomicB
     }
 }
 
-/// Calls `change` in a frame of its own, within what [`wipe_stack`] wipes.
-#[inline(never)]
-fn below(change: impl FnOnce()) {
-    change();
-}
-
 /// The thread's state of one worker.
 struct Queue<P> {
     processor: P,
@@ -244,7 +238,7 @@ impl<P: Processor> Queue<P> {
     /// Installs or removes keys. What that leaves on the thread's stack is wiped, once for
     /// consecutive key orders; after a removal also what the packets left there.
     fn change_keys(&mut self, change: impl FnOnce(&mut P)) {
-        below(|| change(&mut self.processor));
+        far_below(|| change(&mut self.processor));
         if !matches!(self.orders.peek(), Ok(Order::Install(..) | Order::Remove(_))) {
             wipe_stack();
         }

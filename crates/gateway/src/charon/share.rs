@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use convoy_cluster::{Event, Marks, SaId, Span};
+use convoy_engine::{far_below, wipe_stack};
 use convoy_ike::protocol::Message;
 use convoy_ipsec::{SaConfig, SaDirection, SaNumber, SaProtocol};
 use sha2::{Digest, Sha256};
@@ -166,6 +167,13 @@ impl Share {
 /// The number by which all members know an SA, which no other has, as no other has its keys. Its
 /// ends are not part of it, since they change.
 fn id(sa: &SaConfig) -> SaId {
+    let id = far_below(|| hash(sa));
+    // The hash leaves copies of the keys there.
+    wipe_stack();
+    id
+}
+
+fn hash(sa: &SaConfig) -> SaId {
     let protocol = match sa.protocol {
         SaProtocol::Esp => 50,
         SaProtocol::Ah => 51,

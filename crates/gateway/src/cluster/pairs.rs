@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use convoy_cluster::{Event, Marks, SaId, Span, Taken};
+use convoy_engine::{far_below, wipe_stack};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -141,6 +142,13 @@ fn going_on(taken: &Taken) -> Option<Beginning> {
 
 /// The number by which all members know a pair: it changes with its keys.
 fn id(tunnel: &TunnelConfig, keys: &ManualKeys) -> SaId {
+    let id = far_below(|| hash(tunnel, keys));
+    // The hash leaves copies of the keys there.
+    wipe_stack();
+    id
+}
+
+fn hash(tunnel: &TunnelConfig, keys: &ManualKeys) -> SaId {
     let mut hash = Sha256::new();
     hash.update(b"convoy static keys");
     hash.update(format!("{:?} {}", tunnel.protocol, tunnel.proposal));

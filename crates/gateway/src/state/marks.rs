@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use convoy_engine::{far_below, wipe_stack};
 use convoy_ipsec::{KeyMaterial, SaDirection, SaProtocol};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
@@ -120,7 +121,10 @@ impl Marks {
         clock_ns: u64,
         now_ns: u64,
     ) -> Result<Vec<Beginning>, StateError> {
-        tunnel.manual.iter().map(|manual| self.begin_pair(tunnel, manual, clock_ns, now_ns)).collect()
+        let pairs = tunnel.manual.iter().map(|manual| self.begin_pair(tunnel, manual, clock_ns, now_ns));
+        let done = pairs.collect();
+        wipe_stack();
+        done
     }
 
     fn begin_pair(
@@ -153,16 +157,17 @@ impl Marks {
     pub(super) fn shared_key<'a>(&self, tunnels: &'a [TunnelConfig]) -> Option<(&'a str, &'a str)> {
         let mut seen: HashMap<Fingerprint, &str> = HashMap::new();
         let pairs = tunnels.iter().flat_map(|tunnel| tunnel.manual.iter().map(move |pair| (tunnel, pair)));
-        for (tunnel, manual) in pairs {
+        let shared = pairs.flat_map(|(tunnel, manual)| {
             let keys = &manual.keys_out;
             let sa = self.sa_fingerprint(tunnel, SaDirection::Outbound, manual.spi_out, keys);
-            for fingerprint in [Some(sa), self.nonce_fingerprint(keys)].into_iter().flatten() {
-                if let Some(other) = seen.insert(fingerprint, &tunnel.name) {
-                    return Some((other, &tunnel.name));
-                }
-            }
-        }
-        None
+            let both = [Some(sa), self.nonce_fingerprint(keys)];
+            both.into_iter().flatten().map(move |fingerprint| (fingerprint, tunnel.name.as_str()))
+        });
+        let mut first =
+            shared.filter_map(|(fingerprint, name)| Some((seen.insert(fingerprint, name)?, name)));
+        let found = first.next();
+        wipe_stack();
+        found
     }
 
     /// Records what was received, and reserves more numbers if the reserve is half used: returns
@@ -259,11 +264,14 @@ impl Marks {
         counts.then(|| self.fingerprint([b"nonce", keys.cipher_key(), keys.salt()]))
     }
 
+    /// The parts contain keys, of which the hash leaves copies on the stack: the caller wipes it.
     fn fingerprint<'a>(&self, parts: impl IntoIterator<Item = &'a [u8]>) -> Fingerprint {
-        let mut mac = Hmac::<Sha256>::new_from_slice(&self.records.salt).expect("a key of any length");
-        parts.into_iter().for_each(|part| mac.update(part));
-        let whole = mac.finalize().into_bytes();
-        whole[..].first_chunk().copied().expect("32 bytes")
+        far_below(|| {
+            let mut mac = Hmac::<Sha256>::new_from_slice(&self.records.salt).expect("a key of any length");
+            parts.into_iter().for_each(|part| mac.update(part));
+            let whole = mac.finalize().into_bytes();
+            whole[..].first_chunk().copied().expect("32 bytes")
+        })
     }
 }
 
