@@ -34,13 +34,13 @@ pub(super) fn keys(c: &mut Checker<'_>, file: &file::Manual, proposal: Proposal)
     let spi_out = spi(&file.spi_out, "tunnel.manual.spi_out", "0x1002");
     let mut material = |secret: &Option<Spanned<file::Secret>>, key: &str| {
         let secret = c.needed(&file.at, secret.as_ref(), key, "\"...\", in hexadecimal")?;
-        let bytes = match hex::decode(secret.get_ref().0.as_str()) {
-            Ok(bytes) => bytes,
-            Err(error) => {
-                c.add(&secret.span(), key, format!("it is not a hexadecimal number: {error}"));
-                return None;
-            }
-        };
+        let digits = secret.get_ref().0.as_str();
+        // Allocated at once: a growing buffer would leave pieces of the key behind.
+        let mut bytes = vec![0; digits.len() / 2];
+        if let Err(error) = hex::decode_to_slice(digits, &mut bytes) {
+            c.add(&secret.span(), key, format!("it is not a hexadecimal number: {error}"));
+            return None;
+        }
         KeyMaterial::new(proposal.transform, bytes)
             .map_err(|error| c.add(&secret.span(), key, format!("{proposal}: {error}")))
             .ok()
