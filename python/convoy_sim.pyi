@@ -94,6 +94,41 @@ class FoundRate(TypedDict):
     fails_at: float | None
     trials: list[RateTrial]
 
+class ReadingVerdict(TypedDict):
+    reading: str
+    shown: bool
+    measured: str
+
+class ClaimVerdict(TypedDict):
+    source: str
+    claim: str
+    shown: bool
+    measured: str
+    basis: str
+    read_as: str
+    range_shown: int
+    range_of: int
+    range: str
+    readings: list[ReadingVerdict]
+
+class Figures(TypedDict):
+    claims: list[ClaimVerdict]
+    runs: tuple[int, int]
+    packets: tuple[int, int]
+    chosen: str
+    trace: str | None
+    best: tuple[int, list[str]]
+    seconds: float
+    files: list[str]
+
+def figures(
+    out: str | PathLike[str],
+    *,
+    trace: str | PathLike[str] | None = None,
+    packets: int = 500_000,
+    range_packets: int = 30_000,
+    jobs: int | None = None,
+) -> Figures: ...
 def load_platform(path: str | PathLike[str]) -> dict[str, Any]: ...
 def simulate(
     platform: str | PathLike[str] | dict[str, Any],

@@ -62,7 +62,7 @@ def publish(out, lines, height):
     if "--check" not in sys.argv:
         out.write_text(picture, encoding="utf-8")
     elif not out.exists() or out.read_text(encoding="utf-8") != picture:
-        sys.exit(f"docs/results/figures/{out.name} is not what docs/results has: run make plot")
+        sys.exit(f"{out.relative_to(RESULTS.parent)} is not what its data has: run make plot")
 
 
 def main():

@@ -2,6 +2,7 @@
 //! report as plain dicts out.
 
 mod arguments;
+mod paper;
 mod request;
 
 use std::fmt::Display;
@@ -13,6 +14,7 @@ use pyo3::prelude::*;
 use pythonize::pythonize;
 
 use arguments::{Arguments, open_platform};
+use paper::figures;
 use request::Ended;
 
 /// convoy's simulator of platforms that share IPsec cryptography between a CPU and accelerators on
@@ -27,7 +29,7 @@ use request::Ended;
 #[pymodule(name = "convoy_sim")]
 mod module {
     #[pymodule_export]
-    use super::{find_ndr, load_platform, ndr, simulate};
+    use super::{figures, find_ndr, load_platform, ndr, simulate};
 }
 
 /// Reads and checks a platform: a TOML file, or the name of one that comes with the module, such as

@@ -118,7 +118,7 @@ def test_a_loaded_platform_gives_the_same_as_its_file():
         ({"accelerators": 1000}, "1001 processors; 1 to 64"),
         ({"enc_ratio": float("nan")}, "enc_ratio: NaN"),
         ({"full_queue": "drop"}, 'unknown value "drop"; possible values: wait, skip'),
-        ({"depth_unit": "bytes"}, 'unknown value "bytes"; possible values: multi-packets, packets'),
+        ({"depth_unit": "octets"}, 'unknown value "octets"; possible values: multi-packets, packets, bytes'),
         ({"policy": "fastest"}, 'unknown policy "fastest"; possible policies: finishing-time'),
         ({"locality": 1.0}, "the locality must be at least 0 and below 1, not 1"),
         ({"arrivals": "now"}, 'unknown arrivals "now"; possible arrivals: back-to-back'),

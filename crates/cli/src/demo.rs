@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use convoy_lab::demo::{
     Comparison, DemoConfig, DemoEngine, DemoEngineReport, DemoReport, LiveView, ModeComparison, TrialReport,
-    run,
+    WorstCase, run,
 };
 
 use crate::Failure;
@@ -129,6 +129,14 @@ fn print(report: &DemoReport) {
         if let Some(verdict) = &comparison.verdict {
             println!("{}: {verdict}", comparison.about);
         }
+    }
+    let of = |worst: &WorstCase| format!("{} {:.2}", worst.rule, worst.ratio);
+    let worst_cases: Vec<String> = report.worst_cases.iter().map(of).collect();
+    if !worst_cases.is_empty() {
+        println!(
+            "Packets per second on the platform that suits a policy least, relative to the best one there: {}.",
+            worst_cases.join("; ")
+        );
     }
 }
 

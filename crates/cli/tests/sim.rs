@@ -341,6 +341,11 @@ fn figures_are_made_and_claims_are_told() {
         }
     }
     assert!(out.join("report.html").is_file() && out.join("claims.csv").is_file());
+    let trace = |paper| refused(&["figures", "--out", as_str(&out), "--paper", paper, "--trace", "/nowhere"]);
+    let (status, told) = trace("grip");
+    assert!(status == Some(2) && told.contains("only take the place of that of small-packets"), "{told}");
+    let (status, told) = trace("small-packets");
+    assert!(status == Some(1) && told.contains("/nowhere"), "{told}");
     let (status, told) = refused(&["figures", "--out", "/dev/null/figures", "--packets", "10"]);
     assert_eq!(status, Some(1));
     assert!(told.contains("/dev/null/figures"), "{told}");

@@ -9,6 +9,7 @@ tables! {
     /// Its own keys.
     pub CpuKeys {
         core: usize => ", which can run on its own thread",
+        core_is_shared: bool => ", which can run on its own thread",
     }
 }
 
@@ -47,6 +48,8 @@ pub trait Library: Default {
 pub struct CpuSettings<L> {
     /// The core of its own thread; `None` is the worker's own.
     pub core: Option<usize>,
+    /// Whether that core runs other threads as well, so that this one sleeps rather than polls.
+    pub core_is_shared: bool,
     library: L,
 }
 
@@ -56,7 +59,10 @@ impl<L: Library> EngineBackend for CpuSettings<L> {
     const TRAITS: EngineTraits = L::TRAITS;
 
     fn check(keys: &CpuKeys, c: &mut Checker<'_>) -> Self {
-        Self { core: c.core(keys.core.as_ref(), "engine.core"), ..Self::default() }
+        let core = c.core(keys.core.as_ref(), "engine.core");
+        let shared = keys.core_is_shared.as_ref();
+        c.only(shared, keys.core.is_some(), "engine.core_is_shared", "it is only for an engine with a core");
+        Self { core, core_is_shared: shared.is_some_and(|shared| *shared.get_ref()), ..Self::default() }
     }
 
     fn on_core(core: usize) -> Option<Self> {
@@ -76,11 +82,17 @@ impl<L: Library> EngineBackend for CpuSettings<L> {
     }
 
     fn open(&self, name: &str) -> Result<EngineStart, String> {
-        let (core, name) = (self.core, name.to_owned());
+        let (core, core_is_shared, name) = (self.core, self.core_is_shared, name.to_owned());
         Ok(Box::new(move |_, workers| {
             let other = name.clone();
             let here = move || L::inline(&name);
-            let on_thread = move |core, workers| L::on_thread(&other, core, workers);
+            let on_thread = move |core, workers| {
+                let engines = L::on_thread(&other, core, workers)?;
+                if core_is_shared {
+                    engines.iter().for_each(CryptoThread::sleep_at_once);
+                }
+                Ok(engines)
+            };
             let made = Made::here_or_on(core, workers, here, on_thread);
             made.map_err(|error| format!("{error}{}", L::ADVICE))
         }))

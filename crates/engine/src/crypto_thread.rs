@@ -62,6 +62,12 @@ impl CryptoThread {
         Ok(ends.into_iter().map(end).collect())
     }
 
+    /// Makes the thread sleep as soon as it has no work, since its core has other threads to run.
+    /// It otherwise polls for a moment, which spares a busy worker the system call that wakes it.
+    pub fn sleep_at_once(&self) {
+        self.thread.sleep_at_once();
+    }
+
     /// The description of an engine of this kind on a thread of its own, given its transforms.
     pub(crate) fn describe(name: &str, kind: EngineKind) -> impl FnOnce(Vec<Transform>) -> EngineDescription {
         let name = name.to_owned();

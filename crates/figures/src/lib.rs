@@ -3,9 +3,10 @@
 //!
 //! [`make_figures`] makes all of this for one [`Paper`]. Each paper has a folder or file with its
 //! cases and runs (what to simulate), charts or plots (what each figure shows) and claims (the
-//! statements of the paper, each with its check). `plan.rs`, `runs.rs`, `claims/` and `plots.rs`
-//! belong to the first paper; the others share `paper.rs`. A claim is checked with convoy's choice
-//! of the open parameters, and over their range: a [`ClaimVerdict`] has both results.
+//! statements of the paper, each with its check). `small_packets.rs`, `readings.rs`, `plan.rs`,
+//! `runs.rs`, `claims/` and `plots.rs` belong to the first paper, of which each claim is checked
+//! under one of several readings; the others share `paper.rs`. A claim is checked with convoy's
+//! choice of the open parameters, and over their range: a [`ClaimVerdict`] has both results.
 //!
 //! A figure is data until it is drawn: `draw.rs` and `chart_draw.rs` make the same picture as SVG
 //! and PNG. [`Drawing`] draws a figure from any data, and `convoy bench` and `convoy hdtv` use it.
@@ -17,6 +18,7 @@ mod accelerators;
 mod aggregation;
 mod axes;
 mod bars;
+mod basis;
 mod chart;
 mod chart_draw;
 mod claims;
@@ -25,10 +27,15 @@ mod drawing;
 mod grip;
 mod ixp425;
 mod marks;
+mod open;
 mod paper;
 mod plan;
 mod plots;
+mod readings;
+mod referee;
 mod runs;
+mod small_packets;
+mod trace;
 mod written;
 
 pub use drawing::{Drawing, DrawingForm};
@@ -36,12 +43,8 @@ pub use drawing::{Drawing, DrawingForm};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use convoy_sim::parallel::for_each;
-use convoy_sim::{Platform, PlatformError, SimulationError};
+use convoy_sim::{PlatformError, SimulationError, TrafficError};
 use serde::Serialize;
-
-use claims::Range;
-use plan::Plan;
 
 /// The papers whose figures can be made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,6 +61,8 @@ pub enum Paper {
     Accelerators,
     /// Figures 6, 7 and 12 of the first paper with and without aggregation on the wire (RFC 9347).
     Aggregation,
+    /// The scheduler's policies, their rivals from the literature, and bounds.
+    Referee,
 }
 
 /// Options of [`make_figures`].
@@ -67,6 +72,9 @@ pub struct FigureOptions {
     pub paper: Paper,
     /// Folder of the files; it is created if it does not exist.
     pub out: PathBuf,
+    /// A trace that takes the place of the synthetic one, as [`Paper::SmallPackets`] permits: six
+    /// columns of the Internet Traffic Archive, or a capture.
+    pub trace: Option<PathBuf>,
     /// Packets of each run behind a figure; the paper uses 500,000.
     pub packets: u64,
     /// Packets of each run over the range of open parameters; there are thousands of these runs.
@@ -75,17 +83,15 @@ pub struct FigureOptions {
     pub threads: usize,
 }
 
-/// How often a claim is shown under one reading of the rule for full queues.
+/// The result of a claim under one reading of a paper.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Reading {
-    /// What happens to a multi-packet if the queue of its best processor is full: `wait` or `skip`.
-    pub full_queue: String,
-    /// Unit of the depth: `multi-packets` or `packets`.
-    pub depth_unit: String,
-    /// Number of combinations of the other open parameters with which it is shown.
-    pub shown: usize,
-    /// Number of combinations that were tried.
-    pub of: usize,
+pub struct ReadingVerdict {
+    /// Name of the reading.
+    pub reading: String,
+    /// Whether the claim is shown.
+    pub shown: bool,
+    /// The numbers that show it.
+    pub measured: String,
 }
 
 /// The result of a claim.
@@ -99,14 +105,20 @@ pub struct ClaimVerdict {
     pub shown: bool,
     /// The numbers that show it.
     pub measured: String,
+    /// What the result rests on besides the model: `follows`, or `fitted` or `chosen` with the
+    /// value that was.
+    pub basis: String,
+    /// What the claim is taken to count, and from when, if its words allow several readings; and
+    /// the reading of the paper under which it is checked, if there are several.
+    pub read_as: String,
     /// Number of combinations of open parameters with which it is shown.
     pub range_shown: usize,
     /// Number of combinations of open parameters that were tried.
     pub range_of: usize,
     /// The values of open parameters that decide it.
     pub range: String,
-    /// How often it is shown under each reading of the rule for full queues.
-    pub readings: Vec<Reading>,
+    /// The result under each reading of the paper, if it has several.
+    pub readings: Vec<ReadingVerdict>,
 }
 
 /// Summary of what was made.
@@ -120,6 +132,8 @@ pub struct FiguresMade {
     pub packets: (u64, u64),
     /// Description of convoy's choice of open parameters.
     pub chosen: String,
+    /// Description of the trace, if a file took the place of the synthetic one.
+    pub trace: Option<String>,
     /// The largest number of claims that any combination of the range shows, and a description of
     /// the combinations that show it.
     pub best: (usize, Vec<String>),
@@ -138,6 +152,12 @@ pub enum FigureError {
     /// A run is out of range.
     #[error(transparent)]
     Simulation(#[from] SimulationError),
+    /// The trace cannot be read.
+    #[error(transparent)]
+    Trace(#[from] TrafficError),
+    /// A trace was given for another paper.
+    #[error("a trace can only take the place of that of small-packets")]
+    NoTrace,
     /// A file cannot be written.
     #[error("{path}: {error}", path = .0.display(), error = .1)]
     Io(PathBuf, std::io::Error),
@@ -156,111 +176,18 @@ pub fn make_figures(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<FiguresMade, FigureError> {
     let began = Instant::now();
+    if options.trace.is_some() && options.paper != Paper::SmallPackets {
+        return Err(FigureError::NoTrace);
+    }
     std::fs::create_dir_all(&options.out).map_err(|error| FigureError::Io(options.out.clone(), error))?;
     match options.paper {
-        Paper::SmallPackets => small_packets(options, began, progress),
+        Paper::SmallPackets => small_packets::make(options, began, progress),
         Paper::Ixp425 => ixp425::make(options, progress),
         Paper::Grip => grip::make(options, progress),
         Paper::Accelerators => accelerators::make(options, progress),
         Paper::Aggregation => aggregation::make(options, progress),
+        Paper::Referee => referee::make(options, progress),
     }
-}
-
-fn small_packets(
-    options: &FigureOptions,
-    began: Instant,
-    progress: &mut dyn FnMut(u64, u64),
-) -> Result<FiguresMade, FigureError> {
-    let platform = Platform::open("pci-accelerators")?;
-    let mut plan = Plan::new(&platform, options);
-    plan.carry_out(&platform, options.threads, progress)?;
-    let Verdicts { claims, ranges_csv, best } = verdicts(&plan);
-    let mut made = FiguresMade {
-        claims,
-        runs: plan.counts(),
-        packets: (options.packets, options.range_packets),
-        chosen: plan.choice(),
-        best,
-        seconds: began.elapsed().as_secs_f64(),
-        files: Vec::new(),
-    };
-    let chosen = plan.chosen();
-    let figures = plots::all(&chosen);
-    let stem = |number: u32| options.out.join(format!("figure-{number:02}"));
-    let drawn = |figure: &plots::Figure| draw::draw(figure, &stem(figure.number));
-    for_each(&figures, options.threads, drawn, |_, drawn| drawn)?;
-    let mut write = |name: &str, text: &str| write(&options.out.join(name), text, &mut made.files);
-    for figure in &figures {
-        write(&format!("figure-{:02}.csv", figure.number), &figure.csv())?;
-    }
-    write("runs.csv", &written::runs_csv(&chosen))?;
-    write("claims-range.csv", &ranges_csv)?;
-    let svgs = figures.iter().map(|figure| {
-        let path = stem(figure.number).with_extension("svg");
-        std::fs::read_to_string(&path).map_err(|error| FigureError::Io(path, error))
-    });
-    let svgs = svgs.collect::<Result<Vec<String>, _>>()?;
-    let ends = ["svg", "png"];
-    let pictures = figures.iter().flat_map(|figure| ends.map(|end| stem(figure.number).with_extension(end)));
-    made.files.extend(pictures);
-    let (table, list) = (written::claims_csv(&made.claims), written::claims_markdown(&made));
-    let report = written::html(&made, &figures, &svgs);
-    for (name, text) in [("claims.csv", table), ("claims.md", list), ("report.html", report)] {
-        self::write(&options.out.join(name), &text, &mut made.files)?;
-    }
-    made.files.sort();
-    Ok(made)
-}
-
-/// Every claim, with convoy's choice and over the range.
-struct Verdicts {
-    claims: Vec<ClaimVerdict>,
-    /// A table of all combinations.
-    ranges_csv: String,
-    /// See [`FiguresMade::best`].
-    best: (usize, Vec<String>),
-}
-
-fn verdicts(plan: &Plan) -> Verdicts {
-    let mut table = String::from("claim,full_queue,depth_unit,depth,t_init_us,locality,shown,measured\n");
-    let (chosen, range) = (plan.chosen(), plan.range());
-    let mut counts = vec![0; range.len()];
-    let verdicts = claims::all().into_iter().enumerate().map(|(number, claim)| {
-        let finding = (claim.check)(&chosen);
-        let mut shown = Vec::with_capacity(range.len());
-        for ((open, runs), count) in range.iter().zip(&mut counts) {
-            let finding = (claim.check)(runs);
-            *count += usize::from(finding.shown);
-            table.push_str(&format!(
-                "{},{},{},{},{},{},{},\"{}\"\n",
-                number + 1,
-                open.full_queue,
-                open.depth_unit,
-                open.depth,
-                open.t_init_us,
-                open.locality,
-                finding.shown,
-                finding.measured
-            ));
-            shown.push((*open, finding.shown));
-        }
-        let range = Range::new(&shown);
-        ClaimVerdict {
-            source: claim.source.to_owned(),
-            claim: claim.text.to_owned(),
-            shown: finding.shown,
-            measured: finding.measured,
-            range_shown: range.shown,
-            range_of: range.of,
-            range: range.text,
-            readings: range.readings,
-        }
-    });
-    let claims = verdicts.collect();
-    let most = counts.iter().copied().max().unwrap_or(0);
-    let best = range.iter().zip(&counts).filter(|(_, count)| **count == most);
-    let best = (most, best.map(|((open, _), _)| open.to_string()).collect());
-    Verdicts { claims, ranges_csv: table, best }
 }
 
 fn write(path: &Path, text: &str, files: &mut Vec<PathBuf>) -> Result<(), FigureError> {

@@ -10,24 +10,19 @@ use std::time::Instant;
 use convoy_sim::Platform;
 use convoy_sim::parallel::for_each;
 
+use super::basis::{Basis, counted};
 use super::chart::Chart;
 use super::claims::Finding;
+use super::open::{self, Case};
 use super::written::{STYLE, escaped};
 use super::{ClaimVerdict, FigureError, FigureOptions, FiguresMade, draw, write};
-
-/// One case of the open parameters of a paper: convoy's choice, or the same with one change.
-pub(super) struct Case<P> {
-    /// Description of the change; empty for convoy's choice, which is the first case.
-    pub(super) name: &'static str,
-    /// The platforms of this case.
-    pub(super) platforms: P,
-}
 
 /// A claim of a paper, and a check whether runs reproduce it.
 pub(super) struct PaperClaim<R> {
     /// Section and figure of the paper.
     pub(super) source: &'static str,
     pub(super) text: &'static str,
+    pub(super) basis: Basis,
     pub(super) check: fn(&R) -> Finding,
 }
 
@@ -62,19 +57,24 @@ impl<P: Sync, K: Clone + Eq + Hash + Sync, O: Clone + Send, R> Paper<P, K, O, R>
     ) -> Result<FiguresMade, FigureError> {
         let began = Instant::now();
         let how = (self.platform_of, self.run);
-        let (outcomes, made) = carry_out(&self.cases, &self.keys, options, how, progress)?;
-        let runs: Vec<R> = outcomes.into_iter().map(self.runs).collect();
-        let (claims, cases_csv, shown_by_case) = verdicts(&self.claims, &self.cases, &runs);
+        let outcomes = carry_out(&self.cases, &self.keys, options, how, progress)?;
+        let chosen = (self.runs)(outcomes.of(0));
+        let check = |case| {
+            let runs = (self.runs)(outcomes.of(case));
+            self.claims.iter().map(|claim| (claim.check)(&runs)).collect()
+        };
+        let findings: Vec<Vec<Finding>> = (0..self.cases.len()).map(check).collect();
+        let (claims, cases_csv, shown_by_case) = verdicts(&self.claims, &self.cases, &findings);
         let study = Study {
             title: self.title,
             paper: self.paper,
             chosen: self.chosen,
-            charts: (self.charts)(&runs[0]),
+            charts: (self.charts)(&chosen),
             claims,
             cases_csv,
             shown_by_case,
-            runs_csv: (self.csv)(&runs[0]),
-            runs: made,
+            runs_csv: (self.csv)(&chosen),
+            runs: outcomes.made(),
         };
         publish(study, &self.cases, options, began)
     }
@@ -95,11 +95,33 @@ struct Study {
     runs: (usize, usize),
 }
 
-/// The runs of each case, and the number of runs with convoy's choice and in the other cases.
-type Outcomes<K, O> = (Vec<HashMap<K, O>>, (usize, usize));
+/// The runs of all cases, each run made once.
+struct Outcomes<K, O> {
+    keys: Vec<K>,
+    /// For each key and case, the first case with an equal platform.
+    first: Vec<Vec<usize>>,
+    /// The results, by the places of the key and of that case.
+    results: HashMap<(usize, usize), O>,
+}
 
-/// Runs all simulations of all cases on this many threads. A run whose platform, according to
-/// `platform_of`, equals that of convoy's choice is not repeated.
+impl<K: Clone + Eq + Hash, O: Clone> Outcomes<K, O> {
+    /// The runs of one case.
+    fn of(&self, case: usize) -> HashMap<K, O> {
+        let places = self.keys.iter().enumerate().zip(&self.first);
+        let found = places.filter_map(|((place, key), first)| {
+            Some((key.clone(), self.results.get(&(place, *first.get(case)?))?.clone()))
+        });
+        found.collect()
+    }
+
+    /// The number of runs with convoy's choice, and of those that only other cases have.
+    fn made(&self) -> (usize, usize) {
+        (self.keys.len(), self.results.len() - self.keys.len())
+    }
+}
+
+/// Runs all simulations of all cases. A run whose platform, according to `platform_of`, equals that
+/// of an earlier case is not repeated.
 ///
 /// # Errors
 /// The error of the first run that is out of range.
@@ -110,35 +132,34 @@ fn carry_out<P: Sync, K: Clone + Eq + Hash + Sync, O: Clone + Send>(
     (platform_of, run): (PlatformOf<P, K>, Run<P, K, O>),
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Outcomes<K, O>, FigureError> {
-    let mut jobs = Vec::new();
-    for key in keys {
-        let chosen = what_is_there(platform_of(&cases[0].platforms, key)?);
+    let (mut jobs, mut first) = (Vec::new(), Vec::with_capacity(keys.len()));
+    for (place, key) in keys.iter().enumerate() {
+        let mut seen = HashMap::new();
+        let mut by_case = Vec::with_capacity(cases.len());
         for (case, of) in cases.iter().enumerate() {
-            if case == 0 || what_is_there(platform_of(&of.platforms, key)?) != chosen {
-                jobs.push((case, key));
+            let platform = what_is_there(platform_of(&of.platforms, key)?);
+            // A platform has floating-point values, hence no hash; its text has all of them.
+            let first = *seen.entry(format!("{platform:?}")).or_insert(case);
+            if first == case {
+                jobs.push((place, case));
             }
+            by_case.push(first);
         }
+        first.push(by_case);
     }
-    let mut outcomes: Vec<HashMap<K, O>> = cases.iter().map(|_| HashMap::new()).collect();
+    let mut results = HashMap::with_capacity(jobs.len());
     let packets = |case: usize| if case == 0 { options.packets } else { options.range_packets };
-    let total = jobs.iter().map(|(case, _)| packets(*case)).sum();
+    let total = jobs.iter().map(|(_, case)| packets(*case)).sum();
     let mut done = 0;
-    let work = |(case, key): &(usize, &K)| run(&cases[*case].platforms, key, packets(*case));
-    for_each(&jobs, options.threads, work, |place, outcome| {
-        let (case, key) = jobs[place];
-        outcomes[case].insert(key.clone(), outcome?);
+    let work = |(place, case): &(usize, usize)| run(&cases[*case].platforms, &keys[*place], packets(*case));
+    for_each(&jobs, options.threads, work, |job, outcome| {
+        let (place, case) = jobs[job];
+        results.insert((place, case), outcome?);
         done += packets(case);
         progress(done, total);
         Ok::<(), FigureError>(())
     })?;
-    let [chosen, others @ ..] = &mut outcomes[..] else { return Ok((outcomes, (0, 0))) };
-    for other in others {
-        for (key, outcome) in chosen.iter() {
-            other.entry(key.clone()).or_insert_with(|| outcome.clone());
-        }
-    }
-    let runs = (keys.len(), jobs.len() - keys.len());
-    Ok((outcomes, runs))
+    Ok(Outcomes { keys: keys.to_vec(), first, results })
 }
 
 /// Returns the platform of a run.
@@ -153,26 +174,18 @@ fn what_is_there(mut platform: Platform) -> Platform {
     platform
 }
 
-/// The largest number of claims that a case shows, and the cases that show it.
-fn best<P>(cases: &[Case<P>], shown: &[usize]) -> (usize, Vec<String>) {
-    let most = shown.iter().copied().max().unwrap_or(0);
-    let those = cases.iter().zip(shown).filter(|(_, shown)| **shown == most);
-    let name = |case: &Case<P>| if case.name.is_empty() { "convoy's choice" } else { case.name }.to_owned();
-    (most, those.map(|(case, _)| name(case)).collect())
-}
-
 /// Claims, a table of their results in each case, and the number of claims that each case shows.
 type Verdicts = (Vec<ClaimVerdict>, String, Vec<usize>);
 
-/// Checks every claim with convoy's choice and in the other cases.
-fn verdicts<P, R>(claims: &[PaperClaim<R>], cases: &[Case<P>], runs: &[R]) -> Verdicts {
+/// The result of every claim with convoy's choice and in the other cases.
+fn verdicts<P, R>(claims: &[PaperClaim<R>], cases: &[Case<P>], found: &[Vec<Finding>]) -> Verdicts {
     let mut by_case = vec![0; cases.len()];
     let mut table = String::from("claim,case,shown,measured\n");
     let mut verdicts = Vec::with_capacity(claims.len());
-    for (number, claim) in (1..).zip(claims) {
-        let findings: Vec<Finding> = runs.iter().map(claim.check).collect();
+    for (place, claim) in claims.iter().enumerate() {
+        let findings: Vec<&Finding> = found.iter().map(|of| &of[place]).collect();
         for (case, finding) in cases.iter().zip(&findings) {
-            let name = if case.name.is_empty() { "chosen" } else { case.name };
+            let (number, name) = (place + 1, if case.name.is_empty() { "chosen" } else { &case.name });
             // Writing to a string cannot fail.
             let _ = writeln!(table, "{number},\"{name}\",{},\"{}\"", finding.shown, finding.measured);
         }
@@ -184,31 +197,15 @@ fn verdicts<P, R>(claims: &[PaperClaim<R>], cases: &[Case<P>], runs: &[R]) -> Ve
             claim: claim.text.to_owned(),
             shown: chosen.shown,
             measured: chosen.measured.clone(),
+            basis: claim.basis.describe(),
+            read_as: claim.basis.reading().to_owned(),
             range_shown: shown.iter().filter(|shown| **shown).count(),
             range_of: shown.len(),
-            range: range(cases, &shown),
+            range: open::range(cases, &shown),
             readings: Vec::new(),
         });
     }
     (verdicts, table, by_case)
-}
-
-/// Description of the cases in which a claim is shown.
-fn range<P>(cases: &[Case<P>], shown: &[bool]) -> String {
-    let named = |wanted: bool| {
-        let those =
-            cases.iter().zip(shown).filter(|(case, shown)| **shown == wanted && !case.name.is_empty());
-        those.map(|(case, _)| case.name).collect::<Vec<_>>().join("; ")
-    };
-    match (named(true), named(false)) {
-        (_, failing) if shown[0] && failing.is_empty() => "everywhere".to_owned(),
-        (holding, _) if !shown[0] && holding.is_empty() => "nowhere".to_owned(),
-        (holding, failing) if shown[0] && holding.len() >= failing.len() => format!("not with {failing}"),
-        (holding, _) if shown[0] && holding.is_empty() => "only with convoy's choice".to_owned(),
-        (holding, _) if shown[0] => format!("with convoy's choice and {holding}, and with no other"),
-        (holding, failing) if holding.len() <= failing.len() => format!("with {holding}"),
-        (_, failing) => format!("not with convoy's choice and {failing}, but with all others"),
-    }
 }
 
 /// Draws the charts and writes the tables and the report.
@@ -248,7 +245,8 @@ fn publish<P>(
         runs: study.runs,
         packets: (options.packets, options.range_packets),
         chosen: study.chosen.to_owned(),
-        best: best(cases, &study.shown_by_case),
+        trace: None,
+        best: open::best(cases, &study.shown_by_case),
         seconds,
         files,
     })
@@ -256,42 +254,53 @@ fn publish<P>(
 
 /// Description of the runs.
 fn about<P>(study: &Study, cases: &[Case<P>], options: &FigureOptions) -> String {
-    let names: Vec<&str> = cases.iter().map(|case| case.name).filter(|name| !name.is_empty()).collect();
-    let shown = study.claims.iter().filter(|claim| claim.shown).count();
+    let shown = study.claims.iter().filter(|claim| claim.shown);
+    let by_basis = counted(shown.clone().map(|claim| claim.basis.as_str()));
+    let shown = shown.count();
     format!(
         "{} runs behind the figures, with convoy's choice of what the paper leaves open ({}), {} packets in each trial; {} runs \
-         over the range, {} packets in each trial, in which one thing at a time is another (what that does not touch is not run again): {}. {shown} of {} claims are shown.",
+         over the range, {} packets in each trial, in which one thing at a time is another (what that does not touch is not run again): {}. {shown} of {} claims are shown ({by_basis}).",
         study.runs.0,
         study.chosen,
         options.packets,
         study.runs.1,
         options.range_packets,
-        names.join("; "),
+        open::described(cases),
         study.claims.len()
     )
 }
 
-fn csv(claims: &[ClaimVerdict]) -> String {
-    let mut text = String::from("number,source,claim,verdict,measured,range_shown,range_of,range\n");
+/// A table with one row for each claim.
+pub(super) fn csv(claims: &[ClaimVerdict]) -> String {
+    let mut text =
+        String::from("number,source,claim,verdict,measured,basis,read_as,range_shown,range_of,range\n");
     for (number, claim) in (1..).zip(claims) {
-        let ClaimVerdict { source, claim: said, measured, range_shown, range_of, range, .. } = claim;
+        let ClaimVerdict {
+            source, claim: said, measured, basis, read_as, range_shown, range_of, range, ..
+        } = claim;
         let verdict = if claim.shown { "shown" } else { "not shown" };
         let _ = writeln!(
             text,
-            "{number},\"{source}\",\"{said}\",{verdict},\"{measured}\",{range_shown},{range_of},\"{range}\""
+            "{number},\"{source}\",\"{said}\",{verdict},\"{measured}\",\"{basis}\",\"{read_as}\",{range_shown},{range_of},\"{range}\""
         );
     }
     text
 }
 
 fn markdown(study: &Study, about: &str) -> String {
-    let mut text = format!("{about}\n\n| | claim | where | verdict | measured | over the range |\n");
-    text.push_str("| --- | --- | --- | --- | --- | --- |\n");
+    let mut text =
+        format!("{about}\n\n| | claim | where | verdict | measured | basis | read as | over the range |\n");
+    text.push_str("| --- | --- | --- | --- | --- | --- | --- | --- |\n");
     for (number, claim) in (1..).zip(&study.claims) {
-        let ClaimVerdict { source, claim: said, measured, range_shown, range_of, range, .. } = claim;
+        let ClaimVerdict {
+            source, claim: said, measured, basis, read_as, range_shown, range_of, range, ..
+        } = claim;
         let verdict = if claim.shown { "shown" } else { "**not shown**" };
         let over = format!("{range_shown} of {range_of}: {range}");
-        let _ = writeln!(text, "| {number} | {said} | {source} | {verdict} | {measured} | {over} |");
+        let _ = writeln!(
+            text,
+            "| {number} | {said} | {source} | {verdict} | {measured} | {basis} | {read_as} | {over} |"
+        );
     }
     text
 }
@@ -300,7 +309,7 @@ fn html(study: &Study, about: &str, svgs: &[String]) -> String {
     let mut text = format!(
         "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>{0}</title>\n<style>{STYLE}</style>\n<h1>{0}</h1>\n\
          <p>From <em>{1}</em>, by <code>convoy sim figures</code>.</p>\n<p>{2}</p>\n<h2>Claims</h2>\n<table><tr><th><th>claim\
-         <th>where<th>verdict<th>measured<th>over the range of what is open</tr>\n",
+         <th>where<th>verdict<th>measured<th>basis<th>read as<th>over the range of what is open</tr>\n",
         escaped(study.title),
         escaped(study.paper),
         escaped(about)
@@ -309,10 +318,12 @@ fn html(study: &Study, about: &str, svgs: &[String]) -> String {
         let (class, verdict) = if claim.shown { ("yes", "shown") } else { ("no", "not shown") };
         let _ = writeln!(
             text,
-            "<tr><td>{number}<td>{}<td>{}<td class=\"{class}\">{verdict}<td>{}<td>{} of {}: {}</tr>",
+            "<tr><td>{number}<td>{}<td>{}<td class=\"{class}\">{verdict}<td>{}<td>{}<td>{}<td>{} of {}: {}</tr>",
             escaped(&claim.claim),
             escaped(&claim.source),
             escaped(&claim.measured),
+            escaped(&claim.basis),
+            escaped(&claim.read_as),
             claim.range_shown,
             claim.range_of,
             escaped(&claim.range)
@@ -330,20 +341,4 @@ fn html(study: &Study, about: &str, svgs: &[String]) -> String {
     }
     text.push_str("</html>\n");
     text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_range_names_the_fewer_cases_that_say_something() {
-        let cases = ["", "slow", "fast"].map(|name| Case { name, platforms: () });
-        let range = |shown: [bool; 3]| range(&cases, &shown);
-        assert_eq!(range([true; 3]), "everywhere");
-        assert_eq!(range([false; 3]), "nowhere");
-        assert_eq!(range([true, false, true]), "not with slow");
-        assert_eq!(range([true, false, false]), "only with convoy's choice");
-        assert_eq!(range([false, false, true]), "with fast");
-    }
 }

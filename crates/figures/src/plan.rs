@@ -1,38 +1,40 @@
 //! The list of runs: those behind the figures, and those over the range of open parameters.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use convoy_scheduler::{DepthUnit, FullQueue};
+use convoy_scheduler::FullQueue;
 use convoy_sim::parallel::for_each;
 use convoy_sim::{Pattern, Platform};
 
 use super::claims::opens;
-use super::runs::{Key, Open, Outcome, Runs, Variant, keys, run};
+use super::readings::{Limit, Open, Reading, Transfers};
+use super::runs::{Key, Outcome, Runs, is_of_trace, keys, run};
+use super::trace::Trace;
 use super::{FigureError, FigureOptions};
 
 /// Identity of a run, so that equal runs are made once: a run that does not depend on the trace's
-/// locality is shared by all localities.
+/// locality is shared by all localities, and none depends on when latency begins.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Identity {
     key: Key,
+    limit: Limit,
     full_queue: FullQueue,
-    depth_unit: DepthUnit,
-    depth: usize,
+    transfers: Transfers,
     /// Bit patterns, because the values are only compared.
     t_init_us: u64,
     locality: u64,
 }
 
 impl Identity {
-    fn new(key: Key, open: &Open) -> Self {
-        let is_touched = key.pattern == Pattern::Trace && !matches!(key.variant, Variant::Locality(_));
+    fn new(key: Key, open: &Open, has_trace: bool) -> Self {
+        let is_touched = is_of_trace(&key) && !has_trace;
         let locality = if is_touched { open.locality.to_bits() } else { 0 };
         Self {
             key,
+            limit: open.limit,
             full_queue: open.full_queue,
-            depth_unit: open.depth_unit,
-            depth: open.depth,
+            transfers: open.transfers,
             t_init_us: open.t_init_us.to_bits(),
             locality,
         }
@@ -48,27 +50,37 @@ struct Job {
 
 /// All runs and their results.
 pub(super) struct Plan {
-    chosen: Open,
+    readings: HashMap<Reading, Open>,
+    trace: Option<Trace>,
     jobs: Vec<Job>,
     figures: HashMap<Identity, Arc<Outcome>>,
     range: HashMap<Identity, Arc<Outcome>>,
 }
 
 impl Plan {
-    pub(super) fn new(platform: &Platform, options: &FigureOptions) -> Self {
-        let chosen = Open::chosen(platform);
+    /// Reads the trace, if there is one.
+    pub(super) fn new(platform: &Platform, options: &FigureOptions) -> Result<Self, FigureError> {
+        let most = options.packets.max(options.range_packets);
+        let trace = options.trace.as_ref().map(|path| Trace::open(path, most)).transpose()?;
+        let has_trace = trace.is_some();
         let all_keys: Vec<Key> = Pattern::PAPER.into_iter().flat_map(keys).collect();
-        let jobs = |open: Open, packets, is_range| {
-            let each = all_keys.iter().map(move |key| Identity::new(*key, &open));
-            each.map(move |identity| Job { identity, open, packets, is_range }).collect::<Vec<Job>>()
+        let jobs = |opens: Vec<Open>, packets, is_range| {
+            let mut seen = HashSet::new();
+            let each = opens.into_iter().flat_map(|open| {
+                all_keys.iter().map(move |key| Job {
+                    identity: Identity::new(*key, &open, has_trace),
+                    open,
+                    packets,
+                    is_range,
+                })
+            });
+            each.filter(|job| seen.insert(job.identity)).collect::<Vec<Job>>()
         };
-        let mut list = jobs(chosen, options.packets, false);
-        let mut seen = std::collections::HashSet::new();
-        for open in opens() {
-            let new = jobs(open, options.range_packets, true).into_iter();
-            list.extend(new.filter(|job| seen.insert(job.identity)));
-        }
-        Self { chosen, jobs: list, figures: HashMap::new(), range: HashMap::new() }
+        let readings = Reading::ALL.map(|reading| (reading, reading.open(platform)));
+        let mut list = jobs(readings.iter().map(|(_, open)| *open).collect(), options.packets, false);
+        list.extend(jobs(opens(), options.range_packets, true));
+        let (figures, range) = (HashMap::new(), HashMap::new());
+        Ok(Self { readings: readings.into(), trace, jobs: list, figures, range })
     }
 
     /// Number of runs behind the figures, and over the range.
@@ -85,7 +97,8 @@ impl Plan {
     ) -> Result<(), FigureError> {
         let total = self.jobs.iter().map(|job| job.packets).sum();
         let mut done = 0;
-        let work = |job: &Job| run(platform, &job.open, job.identity.key, job.packets);
+        let trace = self.trace.as_ref();
+        let work = |job: &Job| run(platform, &job.open, job.identity.key, job.packets, trace);
         for_each(&self.jobs, threads, work, |place, outcome| {
             let job = &self.jobs[place];
             let results = if job.is_range { &mut self.range } else { &mut self.figures };
@@ -96,24 +109,37 @@ impl Plan {
         })
     }
 
-    /// Description of convoy's choice.
-    pub(super) fn choice(&self) -> String {
-        self.chosen.to_string()
+    /// Whether a file takes the place of the synthetic trace.
+    pub(super) fn has_trace(&self) -> bool {
+        self.trace.is_some()
     }
 
-    /// Runs with convoy's choice.
-    pub(super) fn chosen(&self) -> Runs {
-        of(&self.figures, &self.chosen)
+    /// Description of the trace file, if there is one.
+    pub(super) fn trace(&self) -> Option<String> {
+        self.trace.as_ref().map(Trace::described)
     }
 
-    /// Runs with each other combination.
+    /// Description of the readings.
+    pub(super) fn described(&self) -> String {
+        let each = Reading::ALL.map(|reading| format!("{}: {}", reading.name(), self.readings[&reading]));
+        each.join("; ")
+    }
+
+    /// Runs in a reading.
+    pub(super) fn runs(&self, reading: Reading) -> Runs {
+        self.of(&self.figures, &self.readings[&reading])
+    }
+
+    /// Runs with each combination of the range.
     pub(super) fn range(&self) -> Vec<(Open, Runs)> {
-        opens().into_iter().map(|open| (open, of(&self.range, &open))).collect()
+        opens().into_iter().map(|open| (open, self.of(&self.range, &open))).collect()
     }
-}
 
-fn of(results: &HashMap<Identity, Arc<Outcome>>, open: &Open) -> Runs {
-    let all = Pattern::PAPER.into_iter().flat_map(keys);
-    let found = all.filter_map(|key| Some((key, Arc::clone(results.get(&Identity::new(key, open))?))));
-    Runs(found.collect())
+    fn of(&self, results: &HashMap<Identity, Arc<Outcome>>, open: &Open) -> Runs {
+        let has_trace = self.trace.is_some();
+        let outcome = |key: &Key| results.get(&Identity::new(*key, open, has_trace)).map(Arc::clone);
+        let all = Pattern::PAPER.into_iter().flat_map(keys);
+        let found = all.filter_map(|key| Some((key, outcome(&key)?)));
+        Runs { of: found.collect(), latency: open.latency }
+    }
 }

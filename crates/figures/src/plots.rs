@@ -2,6 +2,7 @@
 
 use convoy_sim::{Pattern, Report};
 
+use super::readings::Reading;
 use super::runs::{ENC_RATIO, ENC_RATIOS, Key, Runs, Variant};
 
 /// One figure.
@@ -57,8 +58,9 @@ pub(super) fn name(pattern: Pattern) -> String {
     }
 }
 
-/// All figures.
-pub(super) fn all(runs: &Runs) -> Vec<Figure> {
+/// All figures; `runs_of` returns the runs of a reading.
+pub(super) fn all(runs_of: &dyn Fn(Reading) -> Runs) -> Vec<Figure> {
+    let (runs, from_window) = (&runs_of(Reading::Pool), &runs_of(Reading::PoolFromWindow));
     let share = |processor: usize| move |report: &Report| report.share[processor] * 100.0;
     let length = |processor: usize| move |report: &Report| report.average_length[processor];
     let lines = |number, title: &str, y, panels| Figure {
@@ -95,7 +97,9 @@ pub(super) fn all(runs: &Runs) -> Vec<Figure> {
         bars(6, "Throughput, relative to W = 1", "throughput / that at W = 1", &|report| {
             report.throughput_mbps
         }),
-        bars(7, "Average latency, relative to W = 1", "latency / that at W = 1", &|report| report.latency_ms),
+        bars(7, "Average latency, relative to W = 1", "latency / that at W = 1", &|report| {
+            from_window.latency_ms(report)
+        }),
         lines(8, "Packets processed by the CPU; W = 30, two accelerators", percent, patterns(2, &share(0))),
         lines(
             9,
@@ -115,7 +119,7 @@ pub(super) fn all(runs: &Runs) -> Vec<Figure> {
             13,
             "Average latency of the trace, two accelerators",
             "latency / ms",
-            windows(&|report| report.latency_ms),
+            windows(&|report| runs.latency_ms(report)),
         ),
         lines(14, "Average length at the CPU, trace, two accelerators", bytes, windows(&length(0))),
         lines(15, "Average length at accelerator 1, trace, two accelerators", bytes, windows(&length(1))),

@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use convoy_scheduler::{DepthUnit, FullQueue};
-use convoy_sim::{
-    FITTED_TRACE_LOCALITY, PAPER_PACKETS, Pattern, Platform, Report, Served, Setting, SimulationError,
-};
+use convoy_scheduler::DepthUnit;
+use convoy_sim::{PAPER_PACKETS, Pattern, Platform, Report, Served, Setting, SimulationError};
+
+use super::readings::{LatencyFrom, Limit, Open, Transfers};
+use super::trace::Trace;
 
 /// The values of the CPU's `T_enc_ratio`.
 pub(super) const ENC_RATIOS: [u32; 4] = [1, 3, 5, 7];
@@ -20,16 +21,16 @@ pub(super) const LOCALITIES: [u32; 4] = [0, 25, 75, 90];
 pub(super) enum Variant {
     /// No difference.
     Plain,
-    /// A limit of the bytes of a multi-packet.
-    ByteLimit,
+    /// A bound on the bytes of the window.
+    WindowBytes,
     /// Rule 5: prefetch and write buffer.
     Buffered,
     /// The trace with another locality, in hundredths.
     Locality(u32),
 }
 
-/// The limit of [`Variant::ByteLimit`]: an Ethernet packet.
-pub(super) const BYTE_LIMIT: u32 = 1500;
+/// The bound of [`Variant::WindowBytes`].
+pub(super) const WINDOW_BYTES: u64 = 500;
 
 /// Identifies a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -39,46 +40,6 @@ pub(super) struct Key {
     pub(super) window: usize,
     pub(super) enc_ratio: u32,
     pub(super) variant: Variant,
-}
-
-/// Values of the open parameters.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Open {
-    /// What happens to a multi-packet if the queue of its best processor is full.
-    pub(super) full_queue: FullQueue,
-    /// Unit of `depth`.
-    pub(super) depth_unit: DepthUnit,
-    /// Depth of a processor's queue.
-    pub(super) depth: usize,
-    /// `t_init` of the accelerator, in us.
-    pub(super) t_init_us: f64,
-    /// Locality of the trace.
-    pub(super) locality: f64,
-}
-
-impl Open {
-    /// convoy's choice of the open parameters.
-    pub(super) fn chosen(platform: &Platform) -> Self {
-        let scheduler = &platform.scheduler;
-        Self {
-            full_queue: scheduler.full_queue.parse().unwrap_or_default(),
-            depth_unit: scheduler.depth_unit.parse().unwrap_or_default(),
-            depth: platform.processors.first().map_or(10, |processor| processor.depth),
-            t_init_us: platform.reference.t_init_us,
-            locality: FITTED_TRACE_LOCALITY,
-        }
-    }
-}
-
-/// The values as text for reports.
-impl std::fmt::Display for Open {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { full_queue, depth_unit, depth, t_init_us, locality } = self;
-        write!(
-            f,
-            "full_queue {full_queue}, depth {depth} {depth_unit}, t_init {t_init_us} us, locality of the trace {locality}"
-        )
-    }
 }
 
 /// The result of a run.
@@ -91,9 +52,13 @@ pub(super) struct Outcome {
     pub(super) deviation_scheduled: f64,
 }
 
-/// Runs by their keys.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Runs(pub(super) HashMap<Key, Arc<Outcome>>);
+/// Runs by their keys, with the same values of the open parameters.
+#[derive(Clone, Debug)]
+pub(super) struct Runs {
+    pub(super) of: HashMap<Key, Arc<Outcome>>,
+    /// When latency begins, which no run depends on.
+    pub(super) latency: LatencyFrom,
+}
 
 /// Relative difference of average lengths that may be due to chance in runs of 500,000 packets:
 /// twice the standard error of the CPU's average at `T_enc_ratio` 7. The multi-packets of a
@@ -103,13 +68,18 @@ pub(super) const LENGTH_NOISE: f64 = 0.01;
 impl Runs {
     /// The result of one run; all requested keys are in [`keys`].
     pub(super) fn of(&self, key: Key) -> &Outcome {
-        self.0.get(&key).expect("every key that a figure or a claim asks for is in `keys`")
+        self.of.get(&key).expect("every key that a figure or a claim asks for is in `keys`")
     }
 
     /// [`LENGTH_NOISE`], adjusted to the number of packets of these runs.
     pub(super) fn length_noise(&self) -> f64 {
-        let packets = self.0.values().next().map_or(1, |outcome| outcome.report.packets.max(1));
+        let packets = self.of.values().map(|outcome| outcome.report.packets).max().unwrap_or(1).max(1);
         LENGTH_NOISE * (PAPER_PACKETS as f64 / packets as f64).sqrt()
+    }
+
+    /// The average latency of a run in ms.
+    pub(super) fn latency_ms(&self, report: &Report) -> f64 {
+        self.latency.of(report)
     }
 
     /// A run of the paper's model.
@@ -132,7 +102,7 @@ pub(super) fn keys(pattern: Pattern) -> Vec<Key> {
         }
     }
     keys.push(key(1, 10, ENC_RATIO, Variant::Plain));
-    keys.push(key(1, 30, ENC_RATIO, Variant::ByteLimit));
+    keys.push(key(1, 30, ENC_RATIO, Variant::WindowBytes));
     if pattern == Pattern::Trace {
         let windows = [1, 30].into_iter();
         keys.extend(windows.flat_map(|window| {
@@ -142,20 +112,48 @@ pub(super) fn keys(pattern: Pattern) -> Vec<Key> {
     keys
 }
 
-/// Runs one simulation.
+/// Whether the traffic of a run is the trace's, with its own locality.
+pub(super) fn is_of_trace(key: &Key) -> bool {
+    key.pattern == Pattern::Trace && !matches!(key.variant, Variant::Locality(_))
+}
+
+/// Runs one simulation, with the packets of a trace file if there is one.
 pub(super) fn run(
     platform: &Platform,
     open: &Open,
     key: Key,
     packets: u64,
+    trace: Option<&Trace>,
 ) -> Result<Outcome, SimulationError> {
+    let setting = setting(open, key, packets);
+    let mut lengths = vec![Lengths::default(); platform.processors.len() + key.accelerators];
+    let mut observer = |served: &Served<'_>| {
+        let bytes = served.packets.iter().map(|packet| packet.bytes).sum::<u32>();
+        lengths[served.processor].add(f64::from(bytes));
+    };
+    let report = match trace.filter(|_| is_of_trace(&key)) {
+        Some(trace) => setting.simulation(platform)?.run_observed(trace.first(packets), &mut observer)?,
+        None => setting.run_observed(platform, &mut observer)?,
+    };
+    let deviation = lengths[..report.share.len()].iter().map(Lengths::deviation).collect();
+    let all = lengths.iter().fold(Lengths::default(), |sum, one| sum.and(one));
+    Ok(Outcome { report, deviation, deviation_scheduled: all.deviation() })
+}
+
+/// The changes to the platform, and the synthetic traffic.
+fn setting(open: &Open, key: Key, packets: u64) -> Setting {
     let locality = match (key.pattern, key.variant) {
         (_, Variant::Locality(hundredths)) => Some(f64::from(hundredths) / 100.0),
         (Pattern::Trace, _) => Some(open.locality),
         _ => None,
     };
     let is_buffered = (key.variant == Variant::Buffered).then_some(true);
-    let setting = Setting {
+    let (depth, unit, pool) = match open.limit {
+        Limit::Queues(depth, unit) => (depth, unit, None),
+        // A queue that holds the whole pool is never full.
+        Limit::Pool(packets) => (packets + key.window, DepthUnit::MultiPackets, Some(packets)),
+    };
+    Setting {
         pattern: Some(key.pattern.to_string()),
         packets: Some(packets),
         window: Some(key.window),
@@ -163,23 +161,18 @@ pub(super) fn run(
         init_ratio: Some(3.0),
         enc_ratio: Some(f64::from(key.enc_ratio)),
         full_queue: Some(open.full_queue.to_string()),
-        depth_unit: Some(open.depth_unit.to_string()),
-        depth: Some(open.depth),
+        depth_unit: Some(unit.to_string()),
+        depth: Some(depth),
+        pool,
+        transfers: Some(if open.transfers == Transfers::Two { 2 } else { 1 }),
+        predicts_transfers: Some(open.transfers == Transfers::OnePredicted),
         t_init_us: Some(open.t_init_us),
         locality,
-        byte_limit: (key.variant == Variant::ByteLimit).then_some(BYTE_LIMIT),
+        window_bytes: (key.variant == Variant::WindowBytes).then_some(WINDOW_BYTES),
         prefetch: is_buffered,
         write_buffer: is_buffered,
         ..Setting::default()
-    };
-    let mut lengths = vec![Lengths::default(); platform.processors.len() + key.accelerators];
-    let report = setting.run_observed(platform, &mut |served: &Served<'_>| {
-        let bytes = served.packets.iter().map(|packet| packet.bytes).sum::<u32>();
-        lengths[served.processor].add(f64::from(bytes));
-    })?;
-    let deviation = lengths[..report.share.len()].iter().map(Lengths::deviation).collect();
-    let all = lengths.iter().fold(Lengths::default(), |sum, one| sum.and(one));
-    Ok(Outcome { report, deviation, deviation_scheduled: all.deviation() })
+    }
 }
 
 /// Moments of lengths. A double holds the sums of half a million lengths below 10^6 bytes exactly.

@@ -4,6 +4,7 @@ fn options(out: &Path) -> FigureOptions {
     FigureOptions {
         paper: Paper::SmallPackets,
         out: out.to_owned(),
+        trace: None,
         packets: 400,
         range_packets: 60,
         threads: 2,
@@ -46,30 +47,57 @@ fn every_figure_is_there_as_svg_png_and_csv_and_the_report_holds_them_all() {
 
 #[test]
 fn verdicts_follow_from_the_runs() {
-    let platform = Platform::open("pci-accelerators").expect("it comes with the program");
+    let platform = convoy_sim::Platform::open("pci-accelerators").expect("it comes with the program");
     let folder = tempfile::tempdir().expect("a folder");
-    let mut plan = Plan::new(&platform, &options(folder.path()));
+    let mut plan = plan::Plan::new(&platform, &options(folder.path())).expect("no trace to read");
     plan.carry_out(&platform, 2, &mut |_, _| {}).expect("in range");
     let falls =
         claims::all().into_iter().find(|claim| claim.text.starts_with("The CPU's share of packets falls"));
     let check = falls.expect("the paper's first claim").check;
-    let mut runs = plan.chosen();
+    let mut runs = plan.runs(readings::Reading::PoolFromWindow);
     assert!((check)(&runs).shown);
     let key = *runs
-        .0
+        .of
         .keys()
         .find(|key| {
             (key.accelerators, key.window, key.enc_ratio) == (1, 30, 7) && key.variant == runs::Variant::Plain
         })
         .expect("a run of figure 3");
-    let mut outcome = (*runs.0[&key]).clone();
+    let mut outcome = (*runs.of[&key]).clone();
     outcome.report.share[0] = 0.9;
-    runs.0.insert(key, outcome.into());
+    runs.of.insert(key, outcome.into());
     let refuted = (check)(&runs);
     assert!(!refuted.shown);
     assert!(refuted.measured.contains(&plots::name(key.pattern)), "{}", refuted.measured);
     // Every claim is checked with every combination.
-    let Verdicts { claims, ranges_csv, best } = verdicts(&plan);
+    let small_packets::Verdicts { claims, ranges_csv, best } = small_packets::verdicts(&plan);
     assert_eq!(ranges_csv.lines().count(), 1 + claims.len() * plan.range().len());
     assert!(best.0 <= claims.len() && !best.1.is_empty());
+}
+
+#[test]
+fn a_trace_file_takes_the_place_of_the_synthetic_trace() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("packets.tcp");
+    let sizes: Vec<u32> = (0..400).map(|at| at * 37 % 1461).collect();
+    let line = |(at, size): (usize, &u32)| format!("{at}.5 9 {} 20 30 {size}\n", at / 3 % 7);
+    std::fs::write(&path, sizes.iter().enumerate().map(line).collect::<String>()).expect("written");
+    let with_trace = FigureOptions { trace: Some(path.clone()), ..options(folder.path()) };
+    let made = make_figures(&with_trace, &mut |_, _| {}).expect("made");
+    assert!(made.trace.is_some_and(|trace| trace.contains("400 packets to 7 destinations")));
+    assert_eq!(made.claims[1].basis, "follows", "nothing is fitted to a trace of its own");
+    // Without a window, the average length is that of the file's packets.
+    let runs = std::fs::read_to_string(folder.path().join("runs.csv")).expect("it was made");
+    let row = runs.lines().find(|row| row.starts_with("pool,trace,1,1,1,Plain,400,")).expect("a run");
+    let scheduled: f64 = row.split(',').nth(16).expect("a column").parse().expect("a number");
+    let mean = f64::from(sizes.iter().sum::<u32>()) / 400.0;
+    assert!((scheduled - 40.0 - mean).abs() < 1e-6, "{scheduled} and {mean}");
+    let html = std::fs::read_to_string(folder.path().join("report.html")).expect("it was made");
+    assert!(html.contains("400 packets to 7 destinations") && !html.contains("is a synthetic one here"));
+    // Another paper has no such trace, and a wrong line is named.
+    let other = FigureOptions { paper: Paper::Grip, ..with_trace.clone() };
+    assert!(matches!(make_figures(&other, &mut |_, _| {}), Err(FigureError::NoTrace)));
+    std::fs::write(&path, "0.5 9 1 20 30 100\n0.6 9 1 20 30 bytes\n").expect("written");
+    let error = make_figures(&with_trace, &mut |_, _| {}).expect_err("a wrong line").to_string();
+    assert!(error.ends_with("packets.tcp:2: \"bytes\" is not a number of bytes up to 65535"), "{error}");
 }

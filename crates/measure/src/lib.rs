@@ -40,7 +40,9 @@ pub use device::{DeviceUnderTest, MeasureError, Outcome, PhaseCounts, Trial, Way
 pub use ends::{EndKind, EndSpec};
 pub use family::{Families, Family};
 pub use flow::Flow;
-pub use gateways::{Gateways, Pair, Placement, Scheme, Service, Utilisation};
+pub use gateways::{
+    Gateways, Pair, Placement, Role, Scheme, Service, ThreadCost, Utilisation, Waiting, rate_on_own_cores,
+};
 pub use inside::{
     Block, BlockName, Blocks, Busy, Load, Part, Profile, ProfileSource, Shares, Turnaround, blocks, profile,
     turnaround, utilisation,

@@ -2,7 +2,8 @@
 //! and on threads.
 
 use convoy_measure::{
-    DeviceUnderTest, Families, Family, Lengths, Outcome, Pair, Phase, Placement, Scheme, Service, Trial, Ways,
+    DeviceUnderTest, Families, Family, Lengths, Outcome, Pair, Phase, Placement, Role, Scheme, Service,
+    Trial, Waiting, Ways,
 };
 
 fn pair(service: Service) -> Pair {
@@ -82,9 +83,10 @@ fn a_proposal_that_is_none_is_named() {
 
 #[test]
 fn a_gateway_of_each_scheme_encrypts_what_comes_over_its_wires() {
+    let placement = Placement::here();
     for scheme in Scheme::ALL {
         for service in [Service::Ipsec("aes128gcm16".to_owned()), Service::Forward] {
-            let mut device = scheme.start(&service, &Placement::here()).expect("a gateway");
+            let mut device = scheme.start(&service, &placement, placement.waiting()).expect("a gateway");
             // Twice, since the ESP sequence numbers of the second trial continue those of the
             // first.
             for _ in 0..2 {
@@ -96,4 +98,21 @@ fn a_gateway_of_each_scheme_encrypts_what_comes_over_its_wires() {
             }
         }
     }
+}
+
+#[test]
+fn each_thread_of_a_scheme_that_sleeps_takes_some_time_for_a_packet() {
+    let both = Scheme { is_io_apart: true, is_crypto_apart: true };
+    let service = Service::Ipsec("aes128gcm16".to_owned());
+    let mut gateway = both.start(&service, &Placement::here(), Waiting::Sleeps).expect("a gateway");
+    let trial = Trial {
+        phases: vec![Phase::of_packets(2_000, 10_000.0)],
+        lengths: Lengths::All(512),
+        ways: Ways::One,
+    };
+    let costs = gateway.cost(&trial).expect("a gateway that works");
+    let roles: Vec<Role> = costs.iter().map(|cost| cost.role).collect();
+    assert_eq!(roles, [Role::Worker, Role::PacketIo, Role::Cryptography]);
+    // Packets come 100 us apart, most of which a thread that polls would spend.
+    assert!(costs.iter().all(|cost| cost.ns > 10.0 && cost.ns < 80_000.0), "{costs:?}");
 }

@@ -31,6 +31,8 @@ pub(crate) struct Search<'a, R = ()> {
     pub(crate) places: u32,
     pub(crate) full_queue: FullQueue,
     pub(crate) late_margin: Option<u64>,
+    /// See [`SchedulerConfig::credits`](crate::SchedulerConfig::credits).
+    pub(crate) credits: Option<usize>,
     /// The overhead of the caller's core for the packets at hand, in ticks.
     pub(crate) overhead: u64,
 }
@@ -57,7 +59,7 @@ impl<R> Search<'_, R> {
             return self.lowest_of_open();
         }
         let best = self.lowest(in_time, |choice| choice.finish)?;
-        if self.engines.queue(best.engine).has_room(self.places) {
+        if self.has_room(best.engine) {
             return Some(best);
         }
         // While the caller waits for room its core has no overhead.
@@ -68,7 +70,31 @@ impl<R> Search<'_, R> {
     fn lowest_without_overhead(&self, in_time: EngineMask) -> Option<Choice> {
         let without = Self { overhead: 0, ..*self };
         let best = without.lowest(in_time, |choice| choice.finish)?;
-        self.engines.queue(best.engine).has_room(self.places).then_some(best)
+        self.has_room(best.engine).then_some(best)
+    }
+
+    /// Whether an engine has room and a credit for this multi-packet. Credits hold it back only
+    /// while the engine has more to do than any engine would have with this multi-packet alone:
+    /// otherwise an engine that is slower than the others by more than the credits would get none.
+    #[inline]
+    pub(crate) fn has_room(&self, engine: usize) -> bool {
+        let queue = self.engines.queue(engine);
+        queue.has_room(self.places)
+            && self.credits.is_none_or(|credits| queue.has_credit(self.now, credits, self.slowest()))
+    }
+
+    /// The longest processing time of an engine that could take it, in ticks.
+    fn slowest(&self) -> u64 {
+        self.available().map(|engine| self.processing[engine]).max().unwrap_or(0)
+    }
+
+    /// How much later a multi-packet would finish on the best of the engines that were not chosen,
+    /// in ticks; 0 if there is none.
+    #[inline]
+    pub(crate) fn sufferage(&self, chosen: &Choice) -> u64 {
+        let others = self.in_time().without(EngineMask::one(chosen.engine));
+        let second = self.lowest(others, |choice| choice.finish);
+        second.map_or(0, |second| second.finish.saturating_sub(chosen.finish))
     }
 
     #[inline(never)]
@@ -224,6 +250,7 @@ pub(crate) mod tests {
             places: 1,
             full_queue: FullQueue::Wait,
             late_margin: None,
+            credits: None,
             overhead: 0,
         }
     }
@@ -247,6 +274,25 @@ pub(crate) mod tests {
         assert_eq!(by(FullQueue::Wait, 30, Some(10)), None);
         assert_eq!(by(FullQueue::Wait, 31, Some(10)), Some(0));
         assert_eq!(by(FullQueue::Wait, 31, None), None);
+    }
+
+    #[test]
+    fn an_engine_without_credits_gets_no_more_until_it_has_less_to_do_than_the_slowest_would_need() {
+        let mut all = all(&[(true, 100.0, 8), (false, 10.0, 8)]);
+        let by = |all: &All, now| {
+            let search = Search { credits: Some(2), now, ..search(all, 16) };
+            search.choose(Policy::FinishingTime, 0).map(|choice| choice.engine)
+        };
+        fill(&mut all, 1, 20);
+        assert_eq!(by(&all, 0), Some(1));
+        // 1 now has two, and finishes at 31; the slowest would take 101.
+        fill(&mut all, 1, 0);
+        assert_eq!(by(&all, 0), Some(1));
+        // It would finish at 96, 0 at 101 beside what waits there: 1 is chosen, and must wait.
+        fill(&mut all, 0, 300);
+        fill(&mut all, 1, 90);
+        assert_eq!(by(&all, 0), None);
+        assert_eq!(by(&all, 20), Some(1));
     }
 
     #[test]

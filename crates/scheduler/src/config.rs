@@ -1,7 +1,9 @@
 //! The configuration of a scheduler.
 
+use crate::heuristic::HeuristicFactory;
 use crate::policy::Policy;
 use crate::room::{DepthUnit, FullQueue};
+use crate::window_order::WindowOrder;
 
 /// The largest window, in packets.
 pub const WINDOW_MAX: usize = 1024;
@@ -22,6 +24,10 @@ pub enum ClassDiscipline {
 pub struct SchedulerConfig {
     /// Which engine gets a multi-packet.
     pub policy: Policy,
+    /// A heuristic that takes the policy's place, for research. The head of the window is passed by
+    /// at most as many multi-packets as the window has packets; then the heuristic sees nothing
+    /// else.
+    pub heuristic: Option<HeuristicFactory>,
     /// What the policy `finishing-time` does if the best engine's queue is full. The baselines have
     /// rules of their own.
     pub full_queue: FullQueue,
@@ -32,9 +38,13 @@ pub struct SchedulerConfig {
     /// late can do the work. This bounds how long an engine that hangs, or is slower than
     /// predicted, holds others up. With `None` it is waited for however late it is.
     pub late_margin: Option<u64>,
-    /// Whether multi-packets of other SAs may pass one that waits for room in its engine's queue,
-    /// within their class.
-    pub overtake: bool,
+    /// The order in which multi-packets leave the window.
+    pub order: WindowOrder,
+    /// The most multi-packets that the policy `finishing-time` gives an engine, as long as it waits
+    /// for room, so that the rest stays in the window where its engine can still be chosen. An
+    /// engine whose work ahead is shorter than what the slowest engine would need for the
+    /// multi-packet may hold more, up to its depth. `None` for as many as the depth allows.
+    pub credits: Option<usize>,
     /// Packets in the window, 1 to [`WINDOW_MAX`]; 1 switches bundling off.
     pub window: usize,
     /// How long the window may hold packets back to grow a multi-packet, from the arrival of its
@@ -44,6 +54,11 @@ pub struct SchedulerConfig {
     /// Bytes in the window at which it is dispatched though it is not full; also the most bytes of
     /// a multi-packet, unless it is a single packet.
     pub byte_limit: u32,
+    /// Bytes in the window at which it is full though it could hold more packets: the upper bound
+    /// on its total number of bytes that the small-packets paper proposes (section IV-B.1). The
+    /// packet that reaches it still enters; the next ones find no room. Unlike `byte_limit` it does
+    /// not divide a multi-packet. Bursts that pass the window as they came are not counted.
+    pub window_bytes: u64,
     /// Classes in use, 1 to [`CLASSES`]; a packet of a class beyond the last belongs to the last.
     pub classes: usize,
     /// In which order they are served.
@@ -63,13 +78,16 @@ impl Default for SchedulerConfig {
     fn default() -> Self {
         Self {
             policy: Policy::FinishingTime,
+            heuristic: None,
             full_queue: FullQueue::Wait,
             depth_unit: DepthUnit::MultiPackets,
             late_margin: None,
-            overtake: false,
+            order: WindowOrder::Arrival,
+            credits: None,
             window: 32,
             max_wait: 0,
             byte_limit: 65_536,
+            window_bytes: u64::MAX,
             classes: 1,
             discipline: ClassDiscipline::Strict,
             adaptive: None,
@@ -93,8 +111,14 @@ impl SchedulerConfig {
         if !(1..=CLASSES).contains(&self.classes) {
             return Err(ConfigError::Classes(self.classes));
         }
+        if self.credits == Some(0) {
+            return Err(ConfigError::Credits);
+        }
         if self.byte_limit == 0 {
             return Err(ConfigError::ByteLimit);
+        }
+        if self.window_bytes == 0 {
+            return Err(ConfigError::WindowBytes);
         }
         Ok(())
     }
@@ -122,6 +146,12 @@ pub enum ConfigError {
     /// A multi-packet must hold at least a byte.
     #[error("the byte limit must be at least 1, not 0")]
     ByteLimit,
+    /// An engine without credits would get no work.
+    #[error("credits must be at least 1, not 0")]
+    Credits,
+    /// A window must hold at least a byte.
+    #[error("the window must hold at least 1 byte, not 0")]
+    WindowBytes,
     /// There is no engine.
     #[error("there is no engine; at least one is needed")]
     NoEngine,

@@ -55,8 +55,8 @@ pub struct EngineModel {
     pub name: String,
     /// Whether it is processor 0 of the model: the CPU on which the scheduler itself runs.
     pub is_cpu: bool,
-    /// Multi-packets, or [packets](crate::DepthUnit), that may wait; the one in service is not
-    /// counted.
+    /// Multi-packets, or [packets or bytes](crate::DepthUnit), that may wait; the one in service is
+    /// not counted.
     pub depth: usize,
     /// The cost of each algorithm, by its number; `None`, or an index out of range, is an
     /// unsupported algorithm.

@@ -51,6 +51,13 @@ impl<R> EngineQueue<R> {
         self.taken + all <= self.depth || self.pending.is_empty()
     }
 
+    /// Whether it holds fewer multi-packets than its credits, or its wait is shorter than
+    /// `slowest`. One that gathers starts only when it has enough.
+    #[inline]
+    pub(crate) fn has_credit(&self, now: u64, credits: usize, slowest: u64) -> bool {
+        self.pending.len() < credits || self.gathers > 1 || self.wait(now) < slowest
+    }
+
     /// Whether the one in service is overdue by more than `margin`. What gathers on the caller's
     /// core waits only for the caller, and is not late.
     #[inline]

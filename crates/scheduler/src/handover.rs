@@ -28,7 +28,7 @@ impl<R> HandoverSearch<'_, R> {
             return search.lowest(self.worth_it(search.open()), finish);
         }
         let best = search.lowest(self.worth_it(in_time), finish)?;
-        if search.engines.queue(best.engine).has_room(search.places) {
+        if search.has_room(best.engine) {
             return Some(best);
         }
         // While the caller waits for room its core has no overhead.

@@ -50,7 +50,7 @@
 //!   reference, as a full queue does. The owner keeps such an SA out, or has an engine that can do
 //!   everything.
 //! - **Other SAs behind a group that waits** for room stay behind it, unless
-//!   [`SchedulerConfig::overtake`] lets them pass. No class ever passes a higher one.
+//!   [`SchedulerConfig::order`] lets them pass. No class ever passes a higher one.
 //! - **An engine that is late** is not waited for: see [`SchedulerConfig::late_margin`].
 //!
 //! # Worker overhead
@@ -65,8 +65,10 @@
 //! - for all of these packets while [more input is at hand](Input::More), and
 //!   [otherwise](Input::Paused) without those of the multi-packet itself: a packet that is alone
 //!   keeps nobody waiting;
-//! - for no less than the overhead until the core can give other engines more work
-//!   ([`Scheduler::set_overhead_ahead`]): with less, these run idle while the core is busy;
+//! - while more input is at hand, for no less than the overhead until the core can give other
+//!   engines more work ([`Scheduler::set_overhead_ahead`]): with less, these run idle while the
+//!   core is busy. Otherwise the core soon has nothing to do, and packets would only wait
+//!   elsewhere;
 //! - not if the engine chosen with it has no room: while the caller waits for room its core has
 //!   nothing else to do. So nothing waits that would not wait without it.
 //!
@@ -83,6 +85,26 @@
 //!   packets: everything waits for the core, which would gain nothing.
 //!
 //! The `w` and `p` of a [`Dispatch`] exclude it. An unstated cost is 0.
+//!
+//! # The order of a full window
+//!
+//! To assign each task to the machine where it finishes first is *minimum completion time*
+//! (Maheswaran et al., 1999), and a window of tasks makes a batch-mode heuristic of it. With
+//! [`WindowOrder::Sufferage`] the policy `finishing-time` is one of these while the window is full,
+//! that is, while the engines are the bottleneck:
+//! - The multi-packet goes first that would lose most if it did not get its engine: the finishing
+//!   time on its second best engine minus that on its best one, its *sufferage*.
+//! - To that is added up to a quarter of its finishing time: all of the quarter for the first
+//!   multi-packet of the window, less for each packet in front. What has waited for long goes
+//!   before what would gain little, and multi-packets have time to grow.
+//! - One whose best engine has no room stays in the window, as in the paper, but the others pass
+//!   it.
+//! - The first one is passed by at most as many as the window has packets; then nothing passes it.
+//! - [Credits](SchedulerConfig::credits) keep the engines' queues short, so that the packets that
+//!   wait are those that can still be assigned.
+//!
+//! While the window has room, multi-packets go in the order of arrival. The heuristics that this
+//! was compared with are outside this crate, which calls them as a [`Heuristic`].
 //!
 //! # The change of SA
 //!
@@ -107,6 +129,7 @@ mod engine;
 mod engine_mask;
 mod forecast;
 mod handover;
+mod heuristic;
 mod histogram;
 mod order;
 mod policy;
@@ -117,11 +140,13 @@ mod settings;
 mod snapshot;
 mod train;
 mod window;
+mod window_order;
 
 pub use config::{CLASSES, ClassDiscipline, ConfigError, Input, SchedulerConfig, WINDOW_MAX};
 pub use cost::{CostModel, EngineModel, Handover};
 pub use engine_mask::ENGINES;
 pub use forecast::Forecast;
+pub use heuristic::{Candidate, Done, EngineState, Heuristic, HeuristicFactory, Offer, Pick, View};
 pub use histogram::Histogram;
 pub use order::OrderedRelease;
 pub use policy::{Policy, PolicyError};
@@ -130,3 +155,4 @@ pub use scheduler::{Completed, Dispatch, Scheduler};
 pub use snapshot::{EngineSnapshot, Snapshot};
 pub use train::{Admission, Burst, Outstanding, Parts, TrainDispatch, TrainPart};
 pub use window::Item;
+pub use window_order::WindowOrder;

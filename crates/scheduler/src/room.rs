@@ -25,6 +25,8 @@ pub enum DepthUnit {
     MultiPackets,
     /// Packets. A multi-packet of more packets than the depth waits only where no other does.
     Packets,
+    /// Bytes, as in an engine's local memory. A larger multi-packet waits only where no other does.
+    Bytes,
 }
 
 impl FullQueue {
@@ -41,23 +43,25 @@ impl FullQueue {
 }
 
 impl DepthUnit {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::MultiPackets, Self::Packets];
+    /// All.
+    pub const ALL: [Self; 3] = [Self::MultiPackets, Self::Packets, Self::Bytes];
 
     /// The name in configurations.
     pub const fn name(self) -> &'static str {
         match self {
             Self::MultiPackets => "multi-packets",
             Self::Packets => "packets",
+            Self::Bytes => "bytes",
         }
     }
 
-    /// How much of the depth a multi-packet of this many packets takes.
+    /// How much of the depth a multi-packet of this many packets and bytes takes.
     #[inline]
-    pub(crate) fn places(self, packets: u32) -> u32 {
+    pub(crate) fn places(self, packets: u32, bytes: u64) -> u32 {
         match self {
             Self::MultiPackets => 1,
             Self::Packets => packets,
+            Self::Bytes => bytes.try_into().unwrap_or(u32::MAX),
         }
     }
 }
@@ -98,7 +102,7 @@ impl FromStr for DepthUnit {
 
     fn from_str(name: &str) -> Result<Self, NameError> {
         let known = Self::ALL.into_iter().find(|value| value.name() == name);
-        known.ok_or_else(|| NameError { given: name.to_owned(), expected: "multi-packets, packets" })
+        known.ok_or_else(|| NameError { given: name.to_owned(), expected: "multi-packets, packets, bytes" })
     }
 }
 
@@ -110,7 +114,7 @@ mod tests {
     fn names_are_read_back() {
         assert!(FullQueue::ALL.iter().all(|value| value.to_string().parse() == Ok(*value)));
         assert!(DepthUnit::ALL.iter().all(|value| value.to_string().parse() == Ok(*value)));
-        let error = "bytes".parse::<DepthUnit>().expect_err("no such unit").to_string();
-        assert!(error.contains("multi-packets, packets"), "{error}");
+        let error = "blocks".parse::<DepthUnit>().expect_err("no such unit").to_string();
+        assert!(error.contains("multi-packets, packets, bytes"), "{error}");
     }
 }

@@ -8,11 +8,13 @@ use crate::cost::{CostTable, EngineModel};
 use crate::engine::{Engines, Pending};
 use crate::engine_mask::{ENGINES, EngineMask};
 use crate::handover::HandoverSearch;
+use crate::heuristic::{Done, Mapping};
 use crate::histogram::Histogram;
 use crate::policy::Policy;
 use crate::room::{DepthUnit, FullQueue};
 use crate::snapshot::{EngineMeasures, EngineSnapshot, Snapshot};
 use crate::window::{Group, Item, Window, WindowSize};
+use crate::window_order::WindowOrder;
 
 /// A multi-packet or a train, and the engine it goes to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,12 +58,16 @@ pub enum Completed {
 pub struct Scheduler<T, R = ()> {
     pub(crate) policy: Policy,
     full_queue: FullQueue,
-    depth_unit: DepthUnit,
+    pub(crate) depth_unit: DepthUnit,
     pub(crate) late_margin: Option<u64>,
-    overtakes: bool,
+    credits: Option<usize>,
+    pub(crate) order: WindowOrder,
+    /// Multi-packets that went before the first one of the window since it came to be the first.
+    pub(crate) passed: usize,
     /// Current size of the window, in packets.
     pub(crate) size: usize,
     byte_limit: u32,
+    window_bytes: u64,
     pub(crate) max_wait: u64,
     /// The overhead of the caller's core for each packet beside the work of engines, in ticks.
     pub(crate) worker_overhead: u64,
@@ -74,6 +80,8 @@ pub struct Scheduler<T, R = ()> {
     pub(crate) window: Window<T>,
     pub(crate) classes: Classes,
     adaptive: Option<AdaptiveWindow>,
+    /// A heuristic that takes the policy's place, if any.
+    pub(crate) mapping: Option<Mapping>,
     pub(crate) engines: Engines<R>,
     pub(crate) costs: CostTable,
     pub(crate) measures: Vec<EngineMeasures>,
@@ -116,9 +124,12 @@ impl<T, R> Scheduler<T, R> {
             full_queue: config.full_queue,
             depth_unit: config.depth_unit,
             late_margin: config.late_margin,
-            overtakes: config.overtake,
+            credits: config.credits,
+            order: config.order,
+            passed: 0,
             size,
             byte_limit: config.byte_limit,
+            window_bytes: config.window_bytes,
             max_wait: config.max_wait,
             worker_overhead: 0,
             overhead_ahead: 0,
@@ -133,6 +144,7 @@ impl<T, R> Scheduler<T, R> {
             }),
             classes: Classes::new(config.classes, config.discipline, size),
             adaptive: config.adaptive.map(|(least, most)| AdaptiveWindow::new(least, most)),
+            mapping: config.heuristic.map(Mapping::new),
             engines: Engines::new(engines.iter().map(|engine| (engine.is_cpu, engine.depth))),
             costs: CostTable::new(&engines),
             last: engines.len() - 1,
@@ -142,10 +154,14 @@ impl<T, R> Scheduler<T, R> {
         })
     }
 
-    /// Packets that the window has room for. With several classes part of it may be reserved: see
+    /// Packets that the window has room for, as far as the bytes of those to come do not fill it
+    /// before (`window_bytes`). With several classes part of it may be reserved: see
     /// [`room_for`](Self::room_for).
     #[inline]
     pub fn room(&self) -> usize {
+        if self.window.bytes() >= self.window_bytes {
+            return 0;
+        }
         self.size.saturating_sub(self.window.len())
     }
 
@@ -195,16 +211,10 @@ impl<T, R> Scheduler<T, R> {
             return None;
         }
         let class = self.classes.next(self.window.counts())?;
-        let mut group = self.window.group(class)?;
-        let choice = loop {
-            if let Some(choice) = self.choose(now, input, &group) {
-                break choice;
-            }
-            if !self.overtakes {
-                return None;
-            }
-            group = self.window.group_behind(&group)?;
-        };
+        if self.mapping.is_some() {
+            return self.dispatch_mapped(now, class, self.is_only_idle_time(input));
+        }
+        let (group, choice) = self.next_group(now, input, class)?;
         self.classes.spend(class, group.blocks);
         Some(self.send(now, &group, choice))
     }
@@ -232,7 +242,7 @@ impl<T, R> Scheduler<T, R> {
     }
 
     #[inline]
-    fn search(&self, now: u64, input: Input, group: &Group) -> Search<'_, R> {
+    pub(crate) fn search(&self, now: u64, input: Input, group: &Group) -> Search<'_, R> {
         Search {
             engines: &self.engines,
             capable: self.costs.capable(group.algorithm),
@@ -240,9 +250,10 @@ impl<T, R> Scheduler<T, R> {
             blocks: group.blocks,
             bytes: group.bytes,
             now,
-            places: self.depth_unit.places(group.packets),
+            places: self.depth_unit.places(group.packets, group.bytes),
             full_queue: self.full_queue,
             late_margin: self.late_margin,
+            credits: self.credits,
             overhead: self.overhead(input, group),
         }
     }
@@ -254,9 +265,12 @@ impl<T, R> Scheduler<T, R> {
         if self.worker_overhead == 0 || input == Input::Ended || self.policy != Policy::FinishingTime {
             return 0;
         }
-        let chosen_for = if input == Input::More { 0 } else { group.packets as usize };
+        let (chosen_for, at_least) = match input {
+            Input::More => (0, self.overhead_ahead),
+            Input::Paused | Input::Ended => (group.packets as usize, 0),
+        };
         let packets = (self.window.len() + self.before_window - chosen_for) as u64;
-        self.worker_overhead.saturating_mul(packets).max(self.overhead_ahead)
+        self.worker_overhead.saturating_mul(packets).max(at_least)
     }
 
     /// Whether the window is closed by rule 1, or must be dispatched because an engine is idle and
@@ -272,7 +286,7 @@ impl<T, R> Scheduler<T, R> {
 
     /// Whether the window is full in packets or bytes, or the input has ended.
     #[inline]
-    fn is_closed(&self, input: Input) -> bool {
+    pub(crate) fn is_closed(&self, input: Input) -> bool {
         self.classes.is_full(self.room(), self.window.counts())
             || self.window.bytes() >= u64::from(self.byte_limit)
             || input == Input::Ended
@@ -284,13 +298,13 @@ impl<T, R> Scheduler<T, R> {
         input == Input::Paused && self.max_wait == 0 && !self.is_closed(input)
     }
 
-    fn has_idle(&self, capable: EngineMask) -> bool {
+    pub(crate) fn has_idle(&self, capable: EngineMask) -> bool {
         self.engines.open.and(capable).any(|engine| self.engines.queue(engine).may_begin())
     }
 
     /// Takes the group out of the window and enters it in its engine's queue.
     #[inline]
-    fn send(&mut self, now: u64, group: &Group, choice: Choice) -> Dispatch<T> {
+    pub(crate) fn send(&mut self, now: u64, group: &Group, choice: Choice) -> Dispatch<T> {
         let Choice { engine, wait, processing, .. } = choice;
         let items = if self.keeps_measures || self.adaptive.is_some() {
             self.take_measured(now, group, engine)
@@ -319,7 +333,7 @@ impl<T, R> Scheduler<T, R> {
         let ticket = self.take_ticket(engine);
         let predicted_finish = now.saturating_add(wait).saturating_add(processing);
         let algorithm = group.algorithm;
-        let places = self.depth_unit.places(group.packets);
+        let places = self.depth_unit.places(group.packets, group.bytes);
         let pending = Pending {
             ticket,
             algorithm,
@@ -400,6 +414,10 @@ impl<T, R> Scheduler<T, R> {
         let Some(done) = self.engines.complete(now, engine, ticket) else { return Completed::Unknown };
         if self.keeps_measures {
             self.measures[engine].completed(now, &done);
+        }
+        if let Some(mapping) = &mut self.mapping {
+            let (dispatched, predicted) = (done.dispatched, done.cost);
+            mapping.heuristic.completed(&Done { now, engine, dispatched, predicted });
         }
         if let (true, Some(measured)) = (self.corrects, measured) {
             self.costs.correct(engine, done.algorithm, done.cost, measured);

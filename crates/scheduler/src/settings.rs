@@ -32,8 +32,9 @@ impl<T, R> Scheduler<T, R> {
     }
 
     /// Sets the minimum overhead of the caller's core until it can give engines elsewhere more
-    /// work, in ticks: its overhead for packets at hand counts for at least as much. See [the
-    /// crate's page](crate#worker-overhead); 0 by default.
+    /// work, in ticks: while [more input is at hand](crate::Input::More), its overhead for packets
+    /// at hand counts for at least as much. See [the crate's page](crate#worker-overhead); 0 by
+    /// default.
     #[inline]
     pub fn set_overhead_ahead(&mut self, ticks: u64) {
         self.overhead_ahead = ticks;

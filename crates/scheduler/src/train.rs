@@ -26,13 +26,12 @@ const PARTS: usize = 4;
 pub struct TrainPart {
     /// The algorithm.
     pub algorithm: u16,
-    /// How many of its packets have an SA other than that of the previous packet in the train.
+    /// The size of its packets in blocks of 16 bytes.
     pub blocks: u32,
+    /// How many of its packets have an SA other than that of the previous packet in the train.
+    pub changes: u32,
     /// The number of SAs of its packets, and hence of multi-packets that the window would make of
     /// them. Used only if an engine on the caller's core does not take trains.
-    pub changes: u32,
-    /// How many SAs its packets have: the multi-packets that the window would make of them. Looked
-    /// at only where an engine on the caller's core takes no trains.
     pub sas: u32,
 }
 
@@ -196,7 +195,7 @@ impl<T, R> Scheduler<T, R> {
         let has_choice = !capable.without(capable.first_alone()).is_empty();
         if takers.is_empty()
             || !elsewhere.without(takers).is_empty()
-            || has_choice && self.policy != Policy::FinishingTime
+            || has_choice && (self.policy != Policy::FinishingTime || self.mapping.is_some())
             || !elsewhere.is_empty() && self.classes.count() > 1
             || parts.iter().any(|part| self.costs.is_better_bundled(part.algorithm, capable))
         {

@@ -3,7 +3,7 @@
 //! sums.
 
 use convoy_scheduler::{
-    CostModel, DepthUnit, EngineModel, FullQueue, Input, Item, Scheduler, SchedulerConfig,
+    CostModel, DepthUnit, EngineModel, FullQueue, Input, Item, Scheduler, SchedulerConfig, WindowOrder,
 };
 use proptest::prelude::*;
 
@@ -30,11 +30,12 @@ impl Packet {
 struct Limits {
     window: usize,
     bytes: u32,
+    window_bytes: u64,
     timeout: u64,
     full_queue: FullQueue,
     depth_unit: DepthUnit,
     late_margin: Option<u64>,
-    overtake: bool,
+    order: WindowOrder,
     /// The overhead of the caller's core for each packet.
     worker_overhead: u64,
 }
@@ -42,8 +43,8 @@ struct Limits {
 struct PlainEngine {
     model: EngineModel,
     is_available: bool,
-    /// Predicted time and packets of each multi-packet, the one in service first, and when that one
-    /// started.
+    /// Predicted time and size, in the unit of the depth, of each multi-packet, the one in service
+    /// first, and when that one started.
     costs: Vec<(u64, usize)>,
     began: u64,
 }
@@ -51,29 +52,48 @@ struct PlainEngine {
 /// The report of a dispatch by both implementations: engine, `w`, `p` and the packets.
 type Said = (usize, u64, u64, Vec<usize>);
 
+#[derive(Clone, Copy)]
+struct Choice {
+    engine: usize,
+    wait: u64,
+    processing: u64,
+    /// Including the core's overhead.
+    finish: u64,
+}
+
 struct Plain {
     window: Vec<Packet>,
     limits: Limits,
     engines: Vec<PlainEngine>,
     before_window: usize,
+    /// Multi-packets that passed the head of the window.
+    passed: usize,
 }
 
 impl Plain {
     fn new(limits: Limits) -> Self {
         let engine = |model| PlainEngine { model, is_available: true, costs: Vec::new(), began: 0 };
-        let engines = models().into_iter().map(engine).collect();
-        Self { window: Vec::new(), limits, engines, before_window: 0 }
+        let engines = models(limits.depth_unit).into_iter().map(engine).collect();
+        Self { window: Vec::new(), limits, engines, before_window: 0, passed: 0 }
+    }
+
+    /// Whether the window has no room, in packets or in bytes.
+    fn is_full(&self) -> bool {
+        let bytes: u64 = self.window.iter().map(|packet| u64::from(packet.bytes)).sum();
+        self.window.len() == self.limits.window || bytes >= self.limits.window_bytes
     }
 
     /// Rule 1, first half: whether a multi-packet is due.
     fn is_due(&self, now: u64, ended: bool) -> bool {
         let first = self.window.iter().map(|packet| packet.arrived).min();
         let timeout = self.limits.timeout;
+        self.is_closed(ended) || timeout > 0 && first.is_some_and(|first| now - first >= timeout)
+    }
+
+    /// Whether the window is full in packets or bytes, or nothing more comes.
+    fn is_closed(&self, ended: bool) -> bool {
         let bytes: u32 = self.window.iter().map(|packet| packet.bytes).sum();
-        self.window.len() == self.limits.window
-            || bytes >= self.limits.bytes
-            || ended
-            || timeout > 0 && first.is_some_and(|first| now - first >= timeout)
+        self.is_full() || bytes >= self.limits.bytes || ended
     }
 
     /// Rule 1, second half: the packets of an SA, in order, up to the byte limit.
@@ -90,17 +110,24 @@ impl Plain {
         group
     }
 
-    /// Whether the engine's queue has room for a multi-packet of this many packets.
-    fn has_room(&self, engine: &PlainEngine, packets: usize) -> bool {
+    /// What a multi-packet takes of a depth.
+    fn size(&self, group: &[Packet]) -> usize {
+        match self.limits.depth_unit {
+            DepthUnit::MultiPackets => 1,
+            DepthUnit::Packets => group.len(),
+            DepthUnit::Bytes => group.iter().map(|packet| packet.bytes as usize).sum(),
+        }
+    }
+
+    /// Whether the engine's queue has room for a multi-packet. One that is larger than the depth
+    /// may wait alone.
+    fn has_room(&self, engine: &PlainEngine, group: &[Packet]) -> bool {
         let waiting = engine.costs.iter().skip(1);
         let depth = engine.model.depth;
         engine.costs.is_empty()
-            || match self.limits.depth_unit {
-                DepthUnit::MultiPackets => waiting.count() < depth,
-                DepthUnit::Packets => match waiting.map(|of| of.1).sum::<usize>() {
-                    0 => depth > 0,
-                    waiting => waiting + packets <= depth,
-                },
+            || match waiting.map(|of| of.1).sum::<usize>() {
+                0 => depth > 0,
+                waiting => waiting + self.size(group) <= depth,
             }
     }
 
@@ -112,36 +139,55 @@ impl Plain {
         now > engine.began + cost + margin
     }
 
-    /// Rules 2 and 3 with the core's overhead, or without it if it would lead to waiting: engine,
-    /// `w` and `p`.
-    fn choice(&self, now: u64, ended: bool, group: &[Packet]) -> Option<(usize, u64, u64)> {
+    fn overhead(&self, ended: bool) -> u64 {
         let packets = if ended { 0 } else { self.window.len() + self.before_window };
-        let overhead = self.limits.worker_overhead * packets as u64;
-        self.choice_with(overhead, now, group).or_else(|| self.choice_with(0, now, group))
+        self.limits.worker_overhead * packets as u64
     }
 
-    fn choice_with(&self, overhead: u64, now: u64, group: &[Packet]) -> Option<(usize, u64, u64)> {
+    /// The finishing time with an overhead, whether it is a CPU, `p`, the engine and `w`, for all
+    /// engines that can process a multi-packet.
+    fn candidates(&self, overhead: u64, now: u64, group: &[Packet]) -> Vec<(u64, bool, u64, usize, u64)> {
         let blocks: u32 = group.iter().map(Packet::blocks).sum();
-        let able = |engine: &&PlainEngine| {
-            engine.is_available && engine.model.costs[usize::from(group[0].algorithm())].is_some()
-        };
-        let all_are_late = self.engines.iter().filter(able).all(|engine| self.is_late(engine, now));
-        let waits = self.limits.full_queue == FullQueue::Wait && !all_are_late;
-        let mut candidates = Vec::new();
-        for (at, engine) in self.engines.iter().enumerate().filter(|(_, engine)| able(engine)) {
-            let Some(model) = engine.model.costs[usize::from(group[0].algorithm())] else { continue };
-            let is_out = if waits { self.is_late(engine, now) } else { !self.has_room(engine, group.len()) };
-            if is_out {
-                continue;
-            }
+        let able = self.engines.iter().enumerate().filter(|(_, engine)| engine.is_available);
+        let candidate = |(at, engine): (usize, &PlainEngine)| {
+            let model = engine.model.costs[usize::from(group[0].algorithm())]?;
             let q: u64 = engine.costs.iter().skip(1).map(|of| of.0).sum();
             let r = engine.costs.first().map_or(0, |of| of.0.saturating_sub(now - engine.began));
             let p = (model.t_init + model.t_block * f64::from(blocks)).round() as u64;
             let overhead = if engine.model.is_cpu { overhead } else { 0 };
-            candidates.push((q + r + p + overhead, engine.model.is_cpu, p, at, q + r));
-        }
-        let (_, _, p, at, w) = candidates.into_iter().min()?;
-        self.has_room(&self.engines[at], group.len()).then_some((at, w, p))
+            Some((q + r + p + overhead, engine.model.is_cpu, p, at, q + r))
+        };
+        able.filter_map(candidate).collect()
+    }
+
+    /// How much later a multi-packet would finish on the second best engine, and a quarter of its
+    /// finishing time at the head of the window, falling to nothing at its end.
+    fn urgency(&self, now: u64, ended: bool, group: &[Packet], chosen: Choice, ahead: usize) -> u64 {
+        let Choice { engine, finish, .. } = chosen;
+        let others = self.candidates(self.overhead(ended), now, group).into_iter();
+        let others = others.filter(|of| of.3 != engine && !self.is_late(&self.engines[of.3], now));
+        let second = others.map(|of| of.0).min().unwrap_or(0);
+        let packets = self.window.len();
+        second.saturating_sub(finish) + finish / 4 / packets as u64 * (packets - ahead) as u64
+    }
+
+    /// Rules 2 and 3 with the core's overhead, or without it if it would lead to waiting.
+    fn choice(&self, now: u64, ended: bool, group: &[Packet]) -> Option<Choice> {
+        let overhead = self.overhead(ended);
+        self.choice_with(overhead, now, group).or_else(|| self.choice_with(0, now, group))
+    }
+
+    fn choice_with(&self, overhead: u64, now: u64, group: &[Packet]) -> Option<Choice> {
+        let mut candidates = self.candidates(overhead, now, group);
+        let all_are_late = candidates.iter().all(|of| self.is_late(&self.engines[of.3], now));
+        let waits = self.limits.full_queue == FullQueue::Wait && !all_are_late;
+        candidates.retain(|of| {
+            let engine = &self.engines[of.3];
+            if waits { !self.is_late(engine, now) } else { self.has_room(engine, group) }
+        });
+        let (finish, _, processing, engine, wait) = candidates.into_iter().min()?;
+        let choice = Choice { engine, wait, processing, finish };
+        self.has_room(&self.engines[engine], group).then_some(choice)
     }
 
     fn dispatch(&mut self, now: u64, ended: bool) -> Option<Said> {
@@ -154,17 +200,32 @@ impl Plain {
                 sas.push(packet.sa);
             }
         }
-        sas.truncate(if self.limits.overtake { sas.len() } else { 1 });
-        let found = sas.into_iter().find_map(|sa| {
+        let is_closed = self.is_closed(ended);
+        let by_urgency =
+            self.limits.order == WindowOrder::Sufferage && is_closed && self.passed < self.limits.window;
+        if !by_urgency && self.limits.order != WindowOrder::Overtake {
+            sas.truncate(1);
+        }
+        let head = sas[0];
+        let mut groups = Vec::new();
+        let mut ahead = 0;
+        for sa in sas {
             let group = self.group(sa);
-            self.choice(now, ended, &group).map(|choice| (choice, group))
-        });
-        let ((at, w, p), group) = found?;
+            if let Some(choice) = self.choice(now, ended, &group) {
+                groups.push((self.urgency(now, ended, &group, choice, ahead), choice, group.clone()));
+            }
+            ahead += group.len();
+        }
+        let most = if by_urgency { groups.iter().map(|of| of.0).max()? } else { groups.first()?.0 };
+        let (_, chosen, group) = groups.into_iter().find(|of| of.0 == most)?;
+        self.passed = if group[0].sa == head { 0 } else { self.passed + 1 };
+        let Choice { engine: at, wait: w, processing: p, .. } = chosen;
+        let size = self.size(&group);
         let engine = &mut self.engines[at];
         if engine.costs.is_empty() {
             engine.began = now;
         }
-        engine.costs.push((p, group.len()));
+        engine.costs.push((p, size));
         let places: Vec<usize> = group.iter().map(|packet| packet.place).collect();
         self.window.retain(|packet| !places.contains(&packet.place));
         Some((at, w, p, places))
@@ -176,9 +237,16 @@ impl Plain {
     }
 }
 
-fn models() -> Vec<EngineModel> {
+/// Engines whose depths are small multiples of what a multi-packet takes in this unit.
+fn models(unit: DepthUnit) -> Vec<EngineModel> {
+    let scale = if unit == DepthUnit::Bytes { 700 } else { 1 };
     let model = |t_init, t_block| Some(CostModel { t_init, t_block });
-    let engine = |is_cpu, depth, costs| EngineModel { name: String::new(), is_cpu, depth, costs };
+    let engine = |is_cpu, depth: usize, costs| EngineModel {
+        name: String::new(),
+        is_cpu,
+        depth: scale * depth,
+        costs,
+    };
     vec![
         engine(true, 2, vec![model(300.0, 30.5), model(900.0, 61.25)]),
         engine(false, 3, vec![model(1000.0, 10.0), None]),
@@ -201,16 +269,17 @@ impl Pair {
         let config = SchedulerConfig {
             window: limits.window,
             byte_limit: limits.bytes,
+            window_bytes: limits.window_bytes,
             max_wait: limits.timeout,
             full_queue: limits.full_queue,
             depth_unit: limits.depth_unit,
             late_margin: limits.late_margin,
-            overtake: limits.overtake,
+            order: limits.order,
             ..SchedulerConfig::default()
         };
-        let mut real = Scheduler::new(config, models()).expect("in range");
+        let mut real = Scheduler::new(config, models(limits.depth_unit)).expect("in range");
         real.set_worker_overhead(limits.worker_overhead);
-        let tickets = vec![Vec::new(); models().len()];
+        let tickets = vec![Vec::new(); models(limits.depth_unit).len()];
         Self { real, plain: Plain::new(limits), tickets, now: 0, pushed: 0, left: Vec::new() }
     }
 
@@ -219,7 +288,7 @@ impl Pair {
         let (blocks, algorithm) = (packet.blocks(), packet.algorithm());
         let item = Item { sa, algorithm, class: 0, blocks, bytes, payload: packet.place };
         let taken = self.real.push(self.now, item).is_ok();
-        prop_assert_eq!(taken, self.plain.window.len() < self.plain.limits.window);
+        prop_assert_eq!(taken, !self.plain.is_full());
         if taken {
             self.plain.window.push(packet);
             self.pushed += 1;
@@ -304,24 +373,32 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 fn limits() -> impl Strategy<Value = Limits> {
     let bytes = prop_oneof![Just(65_536u32), (1u32..6).prop_map(|thousands| thousands * 1000)];
+    let window_bytes = prop_oneof![Just(u64::MAX), (1u64..40).prop_map(|hundreds| hundreds * 100)];
     let timeout = prop_oneof![Just(0u64), (1u64..8).prop_map(|thousands| thousands * 1000)];
     let late_margin = prop_oneof![Just(None), (0u64..4_000).prop_map(Some)];
     let rules = (
         prop::sample::select(FullQueue::ALL.to_vec()),
         prop::sample::select(DepthUnit::ALL.to_vec()),
         late_margin,
-        any::<bool>(),
+        prop::sample::select(WindowOrder::ALL.to_vec()),
         prop_oneof![Just(0u64), (1u64..5).prop_map(|hundreds| hundreds * 100), 1u64..1_000],
     );
-    (1usize..12, bytes, timeout, rules).prop_map(
-        |(window, bytes, timeout, (full_queue, depth_unit, late_margin, overtake, worker_overhead))| Limits {
+    (1usize..12, bytes, window_bytes, timeout, rules).prop_map(
+        |(
             window,
             bytes,
+            window_bytes,
+            timeout,
+            (full_queue, depth_unit, late_margin, order, worker_overhead),
+        )| Limits {
+            window,
+            bytes,
+            window_bytes,
             timeout,
             full_queue,
             depth_unit,
             late_margin,
-            overtake,
+            order,
             worker_overhead,
         },
     )
@@ -358,11 +435,12 @@ proptest! {
         let mut pair = Pair::new(Limits {
             window: 1,
             bytes: 65_536,
+            window_bytes: u64::MAX,
             timeout: 0,
             full_queue: FullQueue::Wait,
             depth_unit: DepthUnit::MultiPackets,
             late_margin: None,
-            overtake: false,
+            order: WindowOrder::Arrival,
             worker_overhead: 0,
         });
         for (sa, bytes) in packets {

@@ -2,7 +2,7 @@
 
 use convoy_scheduler::{
     ClassDiscipline, Completed, CostModel, DepthUnit, EngineModel, FullQueue, Input, Item, Policy, Scheduler,
-    SchedulerConfig,
+    SchedulerConfig, WindowOrder,
 };
 use proptest::prelude::*;
 
@@ -103,11 +103,10 @@ fn worker_overhead_is_at_least_what_it_has_to_do_until_it_can_give_others_more()
         }
         scheduler.dispatch(0, input).expect("a full window").engine
     };
-    for input in [Input::More, Input::Paused] {
-        assert_eq!(chosen(1, 99, input), 0);
-        assert_eq!(chosen(1, 100, input), 1);
-        assert_eq!(chosen(0, 100, input), 0, "nothing is known of its own work");
-    }
+    assert_eq!(chosen(1, 99, Input::More), 0);
+    assert_eq!(chosen(1, 100, Input::More), 1);
+    assert_eq!(chosen(0, 100, Input::More), 0, "nothing is known of its own work");
+    assert_eq!(chosen(1, 1_000, Input::Paused), 0, "it soon has nothing else to do");
     assert_eq!(chosen(1, 1_000, Input::Ended), 0);
     assert_eq!(chosen(25, 99, Input::More), 1, "the packets at hand are more");
 }
@@ -313,6 +312,21 @@ fn a_window_in_bytes_is_full_before_it_is_full_in_packets() {
 }
 
 #[test]
+fn a_window_that_is_full_in_bytes_takes_no_packet_and_yields_whole_multi_packets() {
+    let config = SchedulerConfig { window_bytes: 192, ..SchedulerConfig::default() };
+    let mut scheduler = scheduler(config, 4);
+    for place in [1, 2] {
+        scheduler.push(0, item(1, 0, place)).expect("room");
+        assert!(scheduler.dispatch(0, Input::More).is_none());
+    }
+    scheduler.push(0, item(1, 0, 3)).expect("room");
+    assert!(scheduler.push(0, item(1, 0, 4)).is_err());
+    assert_eq!(scheduler.room(), 0);
+    assert_eq!(scheduler.dispatch(0, Input::More).map(|dispatch| dispatch.items), Some(vec![1, 2, 3]));
+    assert_eq!(scheduler.room(), SchedulerConfig::default().window);
+}
+
+#[test]
 fn an_adaptive_window_starts_within_its_bounds() {
     for (window, adaptive, expected) in [(64, (2, 32), 32), (1, (8, 32), 8), (16, (2, 32), 16)] {
         let config = SchedulerConfig { window, adaptive: Some(adaptive), ..SchedulerConfig::default() };
@@ -388,7 +402,8 @@ proptest! {
         policy in prop::sample::select(Policy::ALL.to_vec()),
         full_queue in prop::sample::select(FullQueue::ALL.to_vec()),
         depth_unit in prop::sample::select(DepthUnit::ALL.to_vec()),
-        overtake: bool,
+        order in prop::sample::select(WindowOrder::ALL.to_vec()),
+        credits in prop::sample::select(vec![None, Some(1), Some(4)]),
         window in 1usize..200,
         classes in 1usize..4,
         discipline in prop::sample::select(vec![
@@ -401,7 +416,7 @@ proptest! {
     ) {
         let adaptive = adaptive.then_some((1, 64));
         let config = SchedulerConfig {
-            policy, full_queue, depth_unit, overtake, window, classes, discipline, adaptive, measure,
+            policy, full_queue, depth_unit, order, credits, window, classes, discipline, adaptive, measure,
             ..SchedulerConfig::default()
         };
         let mut scheduler = scheduler(config, 2);

@@ -3,7 +3,9 @@
 
 use std::collections::VecDeque;
 
-use convoy_scheduler::{CostModel, EngineModel, FullQueue, Input, Item, Scheduler, SchedulerConfig};
+use convoy_scheduler::{
+    CostModel, EngineModel, FullQueue, Input, Item, Scheduler, SchedulerConfig, WindowOrder,
+};
 use proptest::prelude::*;
 
 /// Ticks between two checks of the engines.
@@ -128,10 +130,10 @@ proptest! {
         engines in engines(),
         window in 1usize..20,
         margin in 0u64..5_000,
-        overtake: bool,
+        order in prop::sample::select(WindowOrder::ALL.to_vec()),
     ) {
         let config = SchedulerConfig {
-            window, overtake, late_margin: Some(margin), correct: false, ..SchedulerConfig::default()
+            window, order, late_margin: Some(margin), correct: false, ..SchedulerConfig::default()
         };
         let mut run = Run::new(config, engines);
         let mut still_since = None;

@@ -39,7 +39,8 @@
 //!   the instant at which a transfer ends is no conflict.
 //! - The source's clock is stopped while the window is full: the last bit of the next packet
 //!   arrives when `b` bytes' time has passed after the window has room again.
-//! - `byte_limit` has no default: without it, only the number of packets fills the window.
+//! - `byte_limit` and `window_bytes` have no default: without them, only the number of packets
+//!   fills the window. The packet that reaches `window_bytes` still enters.
 //! - With prefetch and write buffer, the depth of a queue limits the unfinished multi-packets less
 //!   one, as without buffers.
 //! - Stages are an addition to the model: each packet passes them alone, in order of arrival. A
@@ -59,6 +60,7 @@ mod measures;
 mod ndr;
 pub mod parallel;
 mod platform;
+pub mod policy;
 mod quantiles;
 mod rate_search;
 mod report;
@@ -72,8 +74,8 @@ pub use aggregation::{Aggregation, OuterPackets, esp_packet_bytes};
 pub use machine::{Carried, Observer, Served};
 pub use ndr::{Ndr, NdrSearch, Trial};
 pub use platform::{
-    BusSpec, CoresSpec, Platform, PlatformError, ProcessorKind, ProcessorSpec, Reference, SaCacheSpec,
-    SchedulerSpec, SourceSpec, StagePosition, StageSpec, Variants,
+    BusSpec, CoresSpec, DeviationSpec, Platform, PlatformError, ProcessorKind, ProcessorSpec, Reference,
+    SaCacheSpec, SchedulerSpec, SourceSpec, StagePosition, StageSpec, Variants,
 };
 pub use rate_search::{FoundRate, RateSearch, RateTrial};
 pub use report::{

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
-use convoy_scheduler::{DepthUnit, FullQueue, Policy};
+use convoy_scheduler::{DepthUnit, FullQueue, WindowOrder};
 use serde::{Deserialize, Serialize};
 
 use crate::machine::Observer;
@@ -60,21 +60,36 @@ pub struct Setting {
     /// The reference accelerator's `t_init`, in us.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub t_init_us: Option<f64>,
-    /// Name of the scheduler's policy.
+    /// Name of the scheduler's policy, or of a rival from the literature.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<String>,
     /// What the finishing-time policy does if the best processor's queue is full: `wait` or `skip`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub full_queue: Option<String>,
-    /// Unit of the depth: `multi-packets` or `packets`.
+    /// Unit of the depth: `multi-packets`, `packets` or `bytes`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub depth_unit: Option<String>,
-    /// Whether multi-packets of other SAs may overtake one that waits for room in a queue.
+    /// Order in which multi-packets leave the window: `arrival`, `overtake` or `sufferage`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub overtake: Option<bool>,
+    pub window_order: Option<String>,
+    /// The most multi-packets that a processor holds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub credits: Option<usize>,
+    /// The most packets that all processors hold together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pool: Option<usize>,
+    /// How often a multi-packet crosses the bus of an accelerator: 2 (in and out) or 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transfers: Option<u32>,
+    /// Whether the scheduler expects the time of these transfers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub predicts_transfers: Option<bool>,
     /// Number of bytes that closes a multi-packet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub byte_limit: Option<u32>,
+    /// Number of bytes that fills the window.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window_bytes: Option<u64>,
     /// Path MTU in bytes for aggregation: the packets of a multi-packet share outer packets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub aggregation: Option<u32>,
@@ -125,14 +140,17 @@ impl Setting {
         platform.source.queue_bytes = self.queue_bytes.or(platform.source.queue_bytes);
         platform.scheduler.window = self.window.unwrap_or(platform.scheduler.window);
         platform.scheduler.byte_limit = self.byte_limit.or(platform.scheduler.byte_limit);
+        platform.scheduler.window_bytes = self.window_bytes.or(platform.scheduler.window_bytes);
         platform.scheduler.aggregation = self.aggregation.or(platform.scheduler.aggregation);
         platform.scheduler.max_wait_us = self.max_wait_us.unwrap_or(platform.scheduler.max_wait_us);
         for processor in platform.processors.iter_mut().filter(|processor| processor.bus.is_some()) {
+            processor.transfers = self.transfers.unwrap_or(processor.transfers);
             processor.prefetch = self.prefetch.unwrap_or(processor.prefetch);
             processor.write_buffer = self.write_buffer.unwrap_or(processor.write_buffer);
         }
         if let Some(name) = &self.policy {
-            platform.scheduler.policy = known::<Policy>(name)?.name().to_owned();
+            crate::policy::named(name).map_err(SimulationError::Platform)?;
+            platform.scheduler.policy.clone_from(name);
         }
         if let Some(name) = &self.full_queue {
             platform.scheduler.full_queue = known::<FullQueue>(name)?.name().to_owned();
@@ -140,7 +158,13 @@ impl Setting {
         if let Some(name) = &self.depth_unit {
             platform.scheduler.depth_unit = known::<DepthUnit>(name)?.name().to_owned();
         }
-        platform.scheduler.overtake = self.overtake.unwrap_or(platform.scheduler.overtake);
+        if let Some(name) = &self.window_order {
+            platform.scheduler.window_order = known::<WindowOrder>(name)?.name().to_owned();
+        }
+        platform.scheduler.credits = self.credits.or(platform.scheduler.credits);
+        platform.scheduler.pool = self.pool.or(platform.scheduler.pool);
+        platform.scheduler.predicts_transfers =
+            self.predicts_transfers.unwrap_or(platform.scheduler.predicts_transfers);
         platform.check().map_err(|problem| SimulationError::Platform(problem.to_string()))?;
         Ok(platform)
     }
@@ -223,10 +247,12 @@ mod tests {
         for (setting, what) in [
             (Setting { policy: Some("fastest".into()), ..Setting::default() }, "finishing-time"),
             (Setting { full_queue: Some("drop".into()), ..Setting::default() }, "wait, skip"),
-            (Setting { depth_unit: Some("bytes".into()), ..Setting::default() }, "multi-packets, packets"),
+            (Setting { depth_unit: Some("blocks".into()), ..Setting::default() }, "multi-packets, packets"),
             (Setting { pattern: Some("pareto".into()), ..Setting::default() }, "exponential"),
             (Setting { window: Some(0), ..Setting::default() }, "window"),
             (Setting { aggregation: Some(67), ..Setting::default() }, "68 to 65535"),
+            (Setting { pool: Some(0), ..Setting::default() }, "pool"),
+            (Setting { transfers: Some(3), ..Setting::default() }, "1 or 2 times"),
             (Setting { t_init_us: Some(-1.0), ..Setting::default() }, "t_init_us"),
             (Setting { locality: Some(1.5), packets: Some(1), ..Setting::default() }, "locality"),
         ] {

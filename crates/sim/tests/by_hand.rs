@@ -80,6 +80,63 @@ fn an_accelerator_moves_in_computes_and_moves_out_before_the_next() {
 }
 
 #[test]
+fn with_one_transfer_a_multi_packet_is_done_when_it_is_computed() {
+    // 1 block: 2 us in, 2 us to compute, and the next may come in.
+    let mut once = accelerator();
+    once.transfers = 1;
+    let traffic = || packets(&[(0, 1), (1, 1), (2, 1)]);
+    let (report, lines) = log(&Simulation::new(easy(vec![once.clone()], 1)), traffic());
+    assert_eq!(lines, [(0, 0, 1, 5, vec![1]), (0, 1, 2, 9, vec![2]), (0, 2, 3, 13, vec![3])]);
+    assert_eq!(report.buses[0].requests, 3);
+    // With prefetch, the next one is there when the core is free.
+    once.prefetch = true;
+    let (report, lines) = log(&Simulation::new(easy(vec![once], 1)), traffic());
+    assert_eq!(lines, [(0, 0, 1, 5, vec![1]), (0, 1, 2, 7, vec![2]), (0, 2, 3, 9, vec![3])]);
+    assert_eq!(report.buses[0].requests, 3);
+}
+
+#[test]
+fn a_scheduler_that_expects_transfers_prefers_the_processor_without_a_bus() {
+    // One block: the CPU needs 1 + 2 us, the accelerator 2 us and two transfers of 2 us.
+    let mut slow = cpu();
+    slow.enc_ratio = 2.0;
+    let mut platform = easy(vec![slow, accelerator()], 1);
+    assert_eq!(log(&Simulation::new(platform.clone()), packets(&[(0, 1)])).1[0].0, 1);
+    platform.scheduler.predicts_transfers = true;
+    let (_, lines) = log(&Simulation::new(platform), packets(&[(0, 1), (1, 1), (2, 1)]));
+    // The second would finish after 2 + 3 us at the CPU, or after 6 at the accelerator. The third
+    // takes 4 + 3 us at the CPU.
+    assert_eq!(lines, [(0, 0, 1, 4, vec![1]), (0, 1, 2, 7, vec![2]), (1, 2, 3, 9, vec![3])]);
+}
+
+#[test]
+fn while_the_pool_is_full_the_window_waits() {
+    // Slow CPU: 11 us for a block. The pool has two places, of all processors together.
+    let mut slow = cpu();
+    slow.enc_ratio = 10.0;
+    let mut platform = easy(vec![slow], 1);
+    platform.scheduler.pool = Some(2);
+    let (report, lines) = log(&Simulation::new(platform), packets(&[(0, 1), (1, 1), (2, 1), (3, 1)]));
+    // 1: in service until 12, 2: waits, 3: stays in the window until 12; the fourth arrives at 13.
+    let expected =
+        [(0, 0, 1, 12, vec![1]), (0, 1, 2, 23, vec![2]), (0, 2, 12, 34, vec![3]), (0, 3, 23, 45, vec![13])];
+    assert_eq!(lines, expected);
+    assert!(close(report.source_waited_ms, 0.009));
+}
+
+#[test]
+fn the_last_multi_packet_may_exceed_the_pool() {
+    // Two windows of three packets of an SA each: the pool of 4 takes both, the third waits.
+    let mut slow = cpu();
+    slow.enc_ratio = 10.0;
+    let mut platform = easy(vec![slow], 3);
+    platform.scheduler.pool = Some(4);
+    let (_, lines) = log(&Simulation::new(platform), packets(&[(0, 1); 9]));
+    let scheduled: Vec<u64> = lines.iter().map(|line| line.2).collect();
+    assert_eq!(scheduled, [3, 6, 34]);
+}
+
+#[test]
 fn two_accelerators_wait_for_the_bus_in_order_of_request() {
     // Both take 2 us in, 2 us to compute, 2 us out. The first requests the bus at 1 and has it
     // until 3; the second requests it at 2 (a conflict) and has it from 3 to 5. The first has

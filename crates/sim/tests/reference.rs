@@ -5,7 +5,7 @@
 mod support;
 
 use convoy_scheduler::{DepthUnit, FullQueue};
-use convoy_sim::{Packet, Platform, ProcessorKind, Simulation};
+use convoy_sim::{Packet, Platform, ProcessorKind, ProcessorSpec, Simulation};
 use proptest::prelude::*;
 use support::{paper, processor};
 
@@ -25,7 +25,9 @@ struct Multi {
     packets: Vec<Waiting>,
     scheduled: u64,
     w: u64,
+    /// The expected time, and that at the core.
     p: u64,
+    work: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -41,6 +43,9 @@ struct Unit {
     t_init: f64,
     t_block: f64,
     depth: usize,
+    /// How often a multi-packet crosses the bus, and how many crossings `p` includes.
+    transfers: u64,
+    predicted: u64,
     queue: Vec<Multi>,
     /// What is in service, since when, its phase, and when that phase ends; no end while it waits
     /// for the bus.
@@ -52,8 +57,10 @@ struct Plain {
     window_size: usize,
     full_queue: FullQueue,
     depth_unit: DepthUnit,
+    pool: usize,
     timeout: u64,
     byte_limit: u64,
+    window_bytes: u64,
     window: Vec<Waiting>,
     units: Vec<Unit>,
     /// Units that have requested the bus, in order; the first one holds it.
@@ -75,8 +82,14 @@ fn transfer(bytes: u64) -> u64 {
 
 impl Plain {
     fn new(platform: &Platform, traffic: &[Packet]) -> Self {
-        let unit = |is_cpu: bool, init_ratio: f64, enc_ratio: f64, depth| Unit {
+        let predicted = |of: &ProcessorSpec| match &of.bus {
+            Some(_) if platform.scheduler.predicts_transfers => of.transfers.into(),
+            _ => 0,
+        };
+        let unit = |is_cpu: bool, (init_ratio, enc_ratio): (f64, f64), depth, transfers, predicted| Unit {
             is_cpu,
+            transfers,
+            predicted,
             t_init: platform.reference.t_init_us * 1e6 * init_ratio,
             t_block: 128.0 / 230.0 * 1e6 * enc_ratio,
             depth,
@@ -84,7 +97,9 @@ impl Plain {
         };
         let units = platform.processors.iter().flat_map(|of| {
             let is_cpu = of.kind == ProcessorKind::Cpu;
-            (0..of.count).map(move |_| unit(is_cpu, of.init_ratio, of.enc_ratio, of.depth))
+            let ratios = (of.init_ratio, of.enc_ratio);
+            let predicted = predicted(of);
+            (0..of.count).map(move |_| unit(is_cpu, ratios, of.depth, of.transfers.into(), predicted))
         });
         let mut source: Vec<_> =
             traffic.iter().map(|packet| (packet.sa, u64::from(packet.payload_bytes) + 40)).collect();
@@ -94,8 +109,10 @@ impl Plain {
             window_size: platform.scheduler.window,
             full_queue: platform.scheduler.full_queue.parse().expect("a rule"),
             depth_unit: platform.scheduler.depth_unit.parse().expect("a unit"),
+            pool: platform.scheduler.pool.unwrap_or(usize::MAX),
             timeout: (platform.scheduler.max_wait_us * 1e6) as u64,
             byte_limit: platform.scheduler.byte_limit.map_or(u64::MAX, u64::from),
+            window_bytes: platform.scheduler.window_bytes.unwrap_or(u64::MAX),
             window: Vec::new(),
             units: units.collect(),
             bus: Vec::new(),
@@ -123,7 +140,7 @@ impl Plain {
                 self.dispatch();
             }
             // The source's clock restarts as soon as there is room.
-            if self.next_arrival.is_none() && self.window.len() < self.window_size {
+            if self.next_arrival.is_none() && !self.is_full() {
                 self.next_arrival = self.source.last().map(|packet| self.now + packet.1 * 8 * BIT);
             }
         }
@@ -142,7 +159,7 @@ impl Plain {
         if let Some(at) = self.units.iter().position(|unit| due(unit, true)) {
             return self.transfer_ended(at);
         } else if let Some(at) = self.units.iter().position(|unit| due(unit, false)) {
-            if self.units[at].is_cpu {
+            if self.units[at].is_cpu || self.units[at].transfers == 1 {
                 self.complete(at);
             } else {
                 self.ask_for_bus(at, Phase::Out);
@@ -166,7 +183,7 @@ impl Plain {
         let service = self.units[at].service.as_mut().expect("in service");
         match service.2 {
             Phase::In => {
-                (service.2, service.3) = (Phase::Compute, Some(self.now + service.0.p));
+                (service.2, service.3) = (Phase::Compute, Some(self.now + service.0.work));
                 false
             }
             Phase::Out => {
@@ -199,7 +216,7 @@ impl Plain {
             return;
         }
         let multi = self.units[at].queue.remove(0);
-        let end = Some(self.now + multi.p);
+        let end = Some(self.now + multi.work);
         self.units[at].service = Some((multi, self.now, Phase::Compute, end));
         if !self.units[at].is_cpu {
             self.ask_for_bus(at, Phase::In);
@@ -209,18 +226,41 @@ impl Plain {
     fn complete(&mut self, at: usize) {
         let (multi, ..) = self.units[at].service.take().expect("in service");
         let arrivals = multi.packets.iter().map(|packet| packet.arrived).collect();
-        self.said.push((at, multi.packets[0].sa, multi.scheduled, self.now, multi.w, multi.p, arrivals));
+        self.said.push((at, multi.packets[0].sa, multi.scheduled, self.now, multi.w, multi.work, arrivals));
         self.start(at);
     }
 
-    /// Whether a multi-packet of this many packets may be queued at a unit.
-    fn has_room(&self, unit: &Unit, packets: usize) -> bool {
-        let waiting: usize = unit.queue.iter().map(|multi| multi.packets.len()).sum();
+    fn is_full(&self) -> bool {
+        let bytes: u64 = self.window.iter().map(|packet| packet.bytes).sum();
+        self.window.len() == self.window_size || bytes >= self.window_bytes
+    }
+
+    /// Packets in queues and in service.
+    fn at_units(&self) -> usize {
+        let of = |unit: &Unit| {
+            let waiting: usize = unit.queue.iter().map(|multi| multi.packets.len()).sum();
+            waiting + unit.service.as_ref().map_or(0, |(multi, ..)| multi.packets.len())
+        };
+        self.units.iter().map(of).sum()
+    }
+
+    /// What a multi-packet takes of a depth.
+    fn size(&self, packets: &[Waiting]) -> usize {
+        match self.depth_unit {
+            DepthUnit::MultiPackets => 1,
+            DepthUnit::Packets => packets.len(),
+            DepthUnit::Bytes => packets.iter().map(|packet| packet.bytes as usize).sum(),
+        }
+    }
+
+    /// Whether a multi-packet may be queued at a unit; one that is larger than the depth may wait
+    /// alone.
+    fn has_room(&self, unit: &Unit, group: &[Waiting]) -> bool {
+        let waiting: usize = unit.queue.iter().map(|multi| self.size(&multi.packets)).sum();
         unit.service.is_none()
-            || match self.depth_unit {
-                DepthUnit::MultiPackets => unit.queue.len() < unit.depth,
-                DepthUnit::Packets if waiting == 0 => unit.depth > 0,
-                DepthUnit::Packets => waiting + packets <= unit.depth,
+            || match waiting {
+                0 => unit.depth > 0,
+                _ => waiting + self.size(group) <= unit.depth,
             }
     }
 
@@ -228,11 +268,11 @@ impl Plain {
     fn dispatch(&mut self) {
         while let Some(first) = self.window.first().copied() {
             let bytes: u64 = self.window.iter().map(|packet| packet.bytes).sum();
-            let is_due = self.window.len() == self.window_size
+            let is_due = self.is_full()
                 || self.timeout > 0 && self.now >= first.arrived + self.timeout
                 || bytes >= self.byte_limit
                 || self.source.is_empty();
-            if !is_due {
+            if !is_due || self.at_units() >= self.pool {
                 return;
             }
             let mut group: Vec<Waiting> = Vec::new();
@@ -246,9 +286,12 @@ impl Plain {
             let blocks: u64 = group.iter().map(|packet| packet.bytes.div_ceil(16)).sum();
             let skips = self.full_queue == FullQueue::Skip;
             let units = self.units.iter().enumerate();
-            let choice = units.filter(|(_, unit)| !skips || self.has_room(unit, group.len()));
+            let choice = units.filter(|(_, unit)| !skips || self.has_room(unit, &group));
             let choice = choice.map(|(at, unit)| {
-                let p = (unit.t_init + unit.t_block * blocks as f64).round() as u64;
+                // A crossing takes the address cycle and four cycles for each block.
+                let cycles = unit.predicted as f64 * 1e6 / 66.0;
+                let (t_init, t_block) = (unit.t_init + cycles, unit.t_block + cycles * 4.0);
+                let p = (t_init + t_block * blocks as f64).round() as u64;
                 let q: u64 = unit.queue.iter().map(|multi| multi.p).sum();
                 let r = unit
                     .service
@@ -259,11 +302,13 @@ impl Plain {
                 (q + r + p, unit.is_cpu, p, at, q + r)
             });
             let Some((_, _, p, at, w)) = choice.min() else { return };
-            if !self.has_room(&self.units[at], group.len()) {
+            if !self.has_room(&self.units[at], &group) {
                 return;
             }
             self.window.retain(|packet| !group.contains(packet));
-            self.units[at].queue.push(Multi { packets: group, scheduled: self.now, w, p });
+            let unit = &mut self.units[at];
+            let work = (unit.t_init + unit.t_block * blocks as f64).round() as u64;
+            unit.queue.push(Multi { packets: group, scheduled: self.now, w, p, work });
             self.start(at);
         }
     }
@@ -299,24 +344,30 @@ fn traffic() -> impl Strategy<Value = Vec<Packet>> {
 fn platforms() -> impl Strategy<Value = Platform> {
     let timeout = prop_oneof![Just(0.0), (1u32..40).prop_map(f64::from)];
     let byte_limit = prop_oneof![Just(None), (40u32..3000).prop_map(Some)];
+    let window_bytes = prop_oneof![2 => Just(None), 1 => (40u64..3000).prop_map(Some)];
     let ratio = prop_oneof![Just(1.0), Just(3.0), 0.5f64..8.0];
     let rules =
         (prop::sample::select(FullQueue::ALL.to_vec()), prop::sample::select(DepthUnit::ALL.to_vec()));
-    (0usize..4, 1usize..12, 0usize..9, ratio, timeout, byte_limit, rules).prop_map(
-        |(accelerators, window, depth, ratio, timeout, byte_limit, (full_queue, depth_unit))| {
+    let pool = prop_oneof![2 => Just(None), 1 => (1usize..40).prop_map(Some)];
+    let rules = (rules, pool, 1u32..3, any::<bool>());
+    (0usize..4, 1usize..12, 0usize..9, ratio, timeout, (byte_limit, window_bytes), rules).prop_map(
+        |(accelerators, window, depth, ratio, timeout, bytes, rules)| {
+            let ((full_queue, depth_unit), pool, transfers, predicts_transfers) = rules;
             let mut platform = paper();
             platform.set_accelerators(accelerators);
             platform.scheduler.window = window;
             platform.scheduler.max_wait_us = timeout;
             platform.scheduler.full_queue = full_queue.to_string();
             platform.scheduler.depth_unit = depth_unit.to_string();
-            platform.scheduler.byte_limit = byte_limit;
+            (platform.scheduler.pool, platform.scheduler.predicts_transfers) = (pool, predicts_transfers);
+            (platform.scheduler.byte_limit, platform.scheduler.window_bytes) = bytes;
             platform.set_enc_ratio(ratio);
             // An accelerator of another speed, in addition to the identical ones.
             let mut other = processor("other", ProcessorKind::Accelerator, Some("pci"));
             (other.enc_ratio, other.count) = (0.5, accelerators % 2);
             platform.processors.push(other);
-            platform.set_depth(depth);
+            platform.processors[1..].iter_mut().for_each(|accelerator| accelerator.transfers = transfers);
+            platform.set_depth(if depth_unit == DepthUnit::Bytes { depth * 500 } else { depth });
             platform
         },
     )

@@ -2,30 +2,31 @@
 
 use std::time::{Duration, Instant};
 
-/// The remaining time and the number of remaining parts.
+/// The remaining time, and what the remaining parts are expected to take of it.
 pub(super) struct Budget {
     end: Instant,
-    parts_left: u32,
+    /// Expected duration of the remaining parts.
+    left_s: f64,
     seconds: f64,
 }
 
 impl Budget {
-    /// A budget for `parts` parts of `part_s` seconds each with some reserve, unless the user sets
-    /// the total.
-    pub(super) fn new(within_s: Option<f64>, parts: u32, part_s: f64) -> Self {
+    /// A budget for parts that are expected to take this long together, with some reserve, unless
+    /// the user sets the total.
+    pub(super) fn new(within_s: Option<f64>, expected_s: f64) -> Self {
         /// Reserve for a busy machine.
         const ROOM: f64 = 1.2;
-        let seconds = within_s.unwrap_or(f64::from(parts) * part_s * ROOM);
-        Self { end: Instant::now() + Duration::from_secs_f64(seconds), parts_left: parts, seconds }
+        let seconds = within_s.unwrap_or(expected_s * ROOM);
+        Self { end: Instant::now() + Duration::from_secs_f64(seconds), left_s: expected_s, seconds }
     }
 
-    /// Deadline of the next part. Time that earlier parts did not use is shared among the remaining
-    /// ones.
-    pub(super) fn next(&mut self) -> Instant {
+    /// Deadline of the next part, which is expected to take `part_s`. Each part gets its share of
+    /// the time that is left, so what earlier ones did not use is for the others.
+    pub(super) fn next(&mut self, part_s: f64) -> Instant {
         let now = Instant::now();
-        let share = self.end.saturating_duration_since(now) / self.parts_left.max(1);
-        self.parts_left = self.parts_left.saturating_sub(1);
-        now + share
+        let share = if self.left_s > part_s { part_s / self.left_s } else { 1.0 };
+        self.left_s -= part_s;
+        now + self.end.saturating_duration_since(now).mul_f64(share)
     }
 
     /// Announces the time limit on standard error.
@@ -51,8 +52,8 @@ mod tests {
     #[test]
     fn what_one_part_leaves_is_for_the_others() {
         let began = Instant::now();
-        let mut budget = Budget::new(Some(1000.0), 4, 1.0);
-        let shares: Vec<f64> = (0..4).map(|_| (budget.next() - began).as_secs_f64()).collect();
+        let mut budget = Budget::new(Some(1000.0), 4.0);
+        let shares: Vec<f64> = (0..4).map(|_| (budget.next(1.0) - began).as_secs_f64()).collect();
         // No part took any time, so each gets an equal share of all the time that is left.
         for (share, part) in shares.iter().zip([0.25, 1.0 / 3.0, 0.5, 1.0]) {
             assert!((share - 1000.0 * part).abs() < 100.0, "{share}");
@@ -60,10 +61,19 @@ mod tests {
     }
 
     #[test]
+    fn a_part_that_takes_longer_has_more_time_and_without_a_limit_each_has_what_it_takes() {
+        let began = Instant::now();
+        let mut budget = Budget::new(None, 1000.0);
+        for part_s in [100.0, 700.0, 200.0] {
+            assert!((budget.next(part_s) - began).as_secs_f64() > part_s, "{part_s}");
+        }
+    }
+
+    #[test]
     fn time_that_is_up_is_up_for_all() {
-        let mut budget = Budget::new(Some(0.0), 2, 1.0);
-        assert!(budget.next() <= Instant::now());
-        assert!(budget.next() <= Instant::now());
+        let mut budget = Budget::new(Some(0.0), 2.0);
+        assert!(budget.next(1.0) <= Instant::now());
+        assert!(budget.next(1.0) <= Instant::now());
     }
 
     #[test]

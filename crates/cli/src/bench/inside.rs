@@ -1,5 +1,7 @@
 //! `convoy bench inside`.
 
+mod steps;
+
 use std::collections::BTreeMap;
 use std::time::Instant;
 
@@ -12,24 +14,20 @@ use serde::Serialize;
 
 use super::args::InsideArgs;
 use super::budget::Budget;
-use super::load::{LOADS, Loads};
+use super::load::Loads;
 use super::page::Page;
 use super::{failure, print_machine, profile};
 use crate::Failure;
 use crate::progress::Progress;
 use crate::table::{Column, number, table_of, word};
+pub(super) use steps::Step;
+use steps::steps;
 
 /// Packets per burst.
 const BURST: usize = 32;
-/// Time besides the trials, in seconds: starting a gateway with its bursts, and the tester's wait
-/// for stragglers.
-const START_S: f64 = 0.8;
-const WAIT_S: f64 = 0.1;
-/// For the profile: load relative to the capacity of one core, duration in trials, and extra time
-/// for samples in seconds.
+/// For the profile: load relative to the capacity of one core, and duration in trials.
 const PROFILED_LOAD: f64 = 0.5;
 const PROFILED_TRIALS: f64 = 3.0;
-const SAMPLES_S: f64 = 1.0;
 /// Packet lengths for the turnaround of single packets.
 const TURNAROUND: [u16; 6] = [64, 256, 512, 1024, 1280, 1450];
 
@@ -61,16 +59,18 @@ struct Output {
 pub(super) fn run(args: &InsideArgs) -> Result<(), Failure> {
     let placement = Placement::here();
     let wanted = args.services();
-    let mut budget = budget(args, &wanted);
-    let progress = Progress::new(Some(u64::from(steps(args, &wanted))), "steps");
+    let steps = steps(args, &wanted);
+    let mut budget = Budget::new(args.within, steps.iter().map(|step| step.seconds(args)).sum());
+    budget.announce(&format!("{} steps", steps.len()));
+    let progress = Progress::new(Some(steps.len() as u64), "steps");
     let mut done = 0;
     let mut services = BTreeMap::new();
     for (name, service) in wanted {
-        let mut next = |what: &str| {
-            progress.say(&format!("{name}: {what}"));
+        let mut next = |step: Step| {
+            progress.say(&format!("{name}: {}", step.name()));
             progress.set(done);
             done += 1;
-            budget.next()
+            budget.next(step.seconds(args))
         };
         services.insert(name.clone(), measure(args, &service, &placement, &mut next).map_err(failure)?);
     }
@@ -89,38 +89,15 @@ pub(super) fn run(args: &InsideArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Number of steps: blocks and rounds of utilisation for each length, the profile of each service,
-/// and the turnaround of each cipher.
-fn steps(args: &InsideArgs, services: &[(String, Service)]) -> u32 {
-    let ciphers = services.iter().filter(|(_, service)| *service != Service::Forward).count();
-    let lengths = args.lengths.len() as u32;
-    services.len() as u32 * (lengths * (1 + args.rounds) + 1) + ciphers as u32
-}
-
-fn budget(args: &InsideArgs, services: &[(String, Service)]) -> Budget {
-    let trials_s = LOADS.len() as f64 * (args.trial + WAIT_S);
-    let turnaround_s = TURNAROUND.len() as f64 * START_S;
-    let lengths = (services.len() * args.lengths.len()) as f64;
-    let steps = steps(args, services);
-    let (rounds, profiles) = (f64::from(args.rounds), services.len() as f64);
-    let ciphers = f64::from(steps) - (1.0 + rounds) * lengths - profiles;
-    let profiles_s =
-        profiles * (START_S + SAMPLES_S) + lengths * (args.trial * PROFILED_TRIALS + WAIT_S + SAMPLES_S);
-    let all_s = lengths * (START_S + rounds * (START_S + trials_s)) + profiles_s + ciphers * turnaround_s;
-    let budget = Budget::new(args.within, steps, all_s / f64::from(steps.max(1)));
-    budget.announce(&format!("{steps} steps"));
-    budget
-}
-
 fn measure(
     args: &InsideArgs,
     service: &Service,
     placement: &Placement,
-    next: &mut dyn FnMut(&str) -> Instant,
+    next: &mut dyn FnMut(Step) -> Instant,
 ) -> Result<Inside, MeasureError> {
     let (mut all_blocks, mut all_busy, mut loads) = (Vec::new(), Vec::new(), Vec::new());
     for lengths in &args.lengths {
-        let until = next("blocks");
+        let until = next(Step::Blocks);
         let measured = blocks(service, *lengths, BURST, Some(until))?;
         let most = 1e9 / measured.sum_ns();
         let subject = (service, placement, *lengths);
@@ -128,12 +105,12 @@ fn measure(
         loads.push(load(&measured, most * PROFILED_LOAD));
         all_blocks.push(measured);
     }
-    let until = next("profile");
+    let until = next(Step::Profile);
     let seconds = args.trial * PROFILED_TRIALS;
     let profile = convoy_measure::profile(service, placement, &loads, seconds, Some(until))?;
     let turnaround = match service {
         Service::Ipsec(proposal) => {
-            let until = next("turnaround");
+            let until = next(Step::Turnaround);
             Some(turnaround(proposal, &TURNAROUND, Some(until))?)
         }
         Service::Forward => None,

@@ -6,6 +6,7 @@ use convoy_figures::{Drawing, DrawingForm};
 use convoy_measure::{Busy, Lengths, MeasureError, Placement, Service, utilisation};
 use serde::Serialize;
 
+use super::inside::Step;
 use super::spread::Spread;
 use crate::table::{number, table_of};
 
@@ -51,12 +52,12 @@ impl Loads {
         most: f64,
         trial_s: f64,
         rounds: u32,
-        next: &mut dyn FnMut(&str) -> Instant,
+        next: &mut dyn FnMut(Step) -> Instant,
     ) -> Result<Self, MeasureError> {
         let rates = LOADS.map(|part| most * part);
         let mut by_load: [Vec<Busy>; LOADS.len()] = Default::default();
         for _ in 0..rounds {
-            let until = next("utilisation");
+            let until = next(Step::Utilisation);
             let round = utilisation(service, placement, lengths, &rates, trial_s, Some(until))?;
             by_load.iter_mut().zip(round).for_each(|(load, busy)| load.push(busy));
         }

@@ -65,7 +65,8 @@ pub(super) fn run(args: &ThroughputArgs) -> Result<(), Failure> {
     let mut device = device(args).map_err(failure)?;
     let (lengths, left_out) = measurable(&plan, device.under_test.as_ref())?;
     let tests = args.rounds * lengths.len() as u32;
-    let mut budget = Budget::new(args.within, tests, test_s(&plan));
+    let test_s = test_s(&plan);
+    let mut budget = Budget::new(args.within, f64::from(tests) * test_s);
     budget.announce(&format!("{} lengths, {} rounds", lengths.len(), args.rounds));
     let progress = Progress::new(None, "trials");
     let mut held = 0;
@@ -78,7 +79,7 @@ pub(super) fn run(args: &ThroughputArgs) -> Result<(), Failure> {
                 progress.say(&format!("{lengths} bytes: {step}"));
                 progress.set(held);
             };
-            let until = Some(budget.next());
+            let until = Some(budget.next(test_s));
             let report = test(device.under_test.as_mut(), &plan, *lengths, until, &mut observe);
             round.push(report.map_err(failure)?);
         }

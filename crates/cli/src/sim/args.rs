@@ -78,6 +78,10 @@ pub(super) struct FiguresArgs {
     /// Folder for the figures, tables and the report; created if it does not exist
     #[arg(long, value_name = "DIR")]
     pub(super) out: PathBuf,
+    /// With small-packets: a trace in place of the synthetic one, with the six columns of the
+    /// Internet Traffic Archive or a capture; the SA of a packet is its destination
+    #[arg(long, value_name = "FILE")]
+    pub(super) trace: Option<PathBuf>,
     /// Packets per run or trial behind a figure [default: 500,000 for small-packets and
     /// aggregation, 100,000 for accelerators, 20,000 for the others]
     #[arg(long, value_name = "N")]
@@ -144,6 +148,8 @@ pub(super) enum PaperName {
     Accelerators,
     /// Figures 6, 7 and 12 of small-packets with and without aggregation on the wire
     Aggregation,
+    /// The scheduler's policies, their rivals from the literature, and bounds
+    Referee,
 }
 
 /// Which SA a captured packet belongs to.
@@ -268,20 +274,35 @@ pub(super) struct ChangeArgs {
     /// The accelerator's set-up time, in microseconds
     #[arg(long, value_name = "US")]
     t_init_us: Option<f64>,
-    #[arg(long, value_name = "P", help = format!("Scheduling policy: {}", Policy::names()))]
+    #[arg(long, value_name = "P", help = format!("Scheduling policy: {}; or a rival: {}", Policy::names(), convoy_sim::policy::rivals()))]
     policy: Option<String>,
     /// If the queue of the best processor is full: wait for it, or skip that processor
     #[arg(long, value_name = "wait|skip")]
     full_queue: Option<String>,
-    /// What --depth counts: multi-packets or packets
+    /// What --depth counts: multi-packets, packets or bytes
     #[arg(long, value_name = "UNIT")]
     depth_unit: Option<String>,
-    /// Let multi-packets of other SAs overtake one that waits for a full queue
+    /// Which multi-packet of the window goes next: arrival, overtake or sufferage
+    #[arg(long, value_name = "ORDER")]
+    window_order: Option<String>,
+    /// Maximum number of multi-packets at a processor [default: as its depth allows]
+    #[arg(long, value_name = "N")]
+    credits: Option<usize>,
+    /// Maximum number of packets at all processors together [default: as their depths allow]
+    #[arg(long, value_name = "N")]
+    pool: Option<usize>,
+    /// How often a multi-packet crosses an accelerator's bus: 2 (in and out) or 1
+    #[arg(long, value_name = "1|2")]
+    transfers: Option<u32>,
+    /// The scheduler expects the time of these transfers
     #[arg(long)]
-    overtake: bool,
+    predicts_transfers: bool,
     /// Maximum size of a multi-packet in bytes
     #[arg(long, value_name = "BYTES")]
     byte_limit: Option<u32>,
+    /// Size of the window in bytes; it is full when either this or --window is reached
+    #[arg(long, value_name = "BYTES")]
+    window_bytes: Option<u64>,
     /// Aggregate the packets of a multi-packet into outer ESP packets of at most this path MTU, in
     /// bytes (RFC 9347) [default: each packet by itself]
     #[arg(long, value_name = "MTU")]
@@ -331,8 +352,13 @@ impl ChangeArgs {
             policy: self.policy.clone(),
             full_queue: self.full_queue.clone(),
             depth_unit: self.depth_unit.clone(),
-            overtake: self.overtake.then_some(true),
+            window_order: self.window_order.clone(),
+            credits: self.credits,
+            pool: self.pool,
+            transfers: self.transfers,
+            predicts_transfers: self.predicts_transfers.then_some(true),
             byte_limit: self.byte_limit,
+            window_bytes: self.window_bytes,
             aggregation: self.aggregation,
             max_wait_us: self.max_wait_us,
             prefetch: self.prefetch.then_some(true),

@@ -1,6 +1,6 @@
 //! `convoy sim figures`.
 
-use convoy_figures::{FigureOptions, FiguresMade, Paper, make_figures};
+use convoy_figures::{ClaimVerdict, FigureError, FigureOptions, FiguresMade, Paper, make_figures};
 use convoy_sim::parallel;
 
 use super::args::{FiguresArgs, PaperName};
@@ -14,12 +14,14 @@ pub(super) fn run(args: &FiguresArgs) -> Result<(), Failure> {
         PaperName::Aggregation => (Paper::Aggregation, convoy_sim::PAPER_PACKETS, 30_000),
         PaperName::Ixp425 => (Paper::Ixp425, TRIAL_PACKETS, RANGE_TRIAL_PACKETS),
         PaperName::Grip => (Paper::Grip, TRIAL_PACKETS, RANGE_TRIAL_PACKETS),
+        PaperName::Referee => (Paper::Referee, 100_000, 20_000),
         PaperName::Accelerators => (Paper::Accelerators, 100_000, 20_000),
     };
     let packets = args.packets.unwrap_or(packets);
     let options = FigureOptions {
         paper,
         out: args.out.clone(),
+        trace: args.trace.clone(),
         packets,
         range_packets: args.range_packets.unwrap_or(range_packets.min(packets)),
         threads: args.jobs.unwrap_or_else(parallel::cores),
@@ -29,7 +31,10 @@ pub(super) fn run(args: &FiguresArgs) -> Result<(), Failure> {
         bar.get_or_insert_with(|| Progress::new(Some(total), "packets")).set(done);
     });
     drop(bar);
-    let made = made.map_err(|error| Failure::Failed(error.to_string()))?;
+    let made = made.map_err(|error| match error {
+        FigureError::NoTrace => Failure::Config(format!("--trace: {error}")),
+        error => Failure::Failed(error.to_string()),
+    })?;
     if args.json {
         let text = serde_json::to_string_pretty(&made).map_err(|error| Failure::Failed(error.to_string()))?;
         println!("{text}");
@@ -44,6 +49,16 @@ const TRIAL_PACKETS: u64 = 20_000;
 /// The same for runs over the parameters that a paper leaves open, which are more numerous.
 const RANGE_TRIAL_PACKETS: u64 = 3_000;
 
+/// The verdict, with what it rests on if that is not the model alone.
+fn verdict(claim: &ClaimVerdict) -> String {
+    let shown = if claim.shown { "shown" } else { "not shown" };
+    if ["", "follows"].contains(&claim.basis.as_str()) {
+        shown.to_owned()
+    } else {
+        format!("{shown} ({})", claim.basis)
+    }
+}
+
 fn print(made: &FiguresMade, args: &FiguresArgs) {
     let mut table = new_table(&["claim", "verdict", "measured", "over the range"]);
     table.set_content_arrangement(comfy_table::ContentArrangement::Dynamic);
@@ -53,7 +68,7 @@ fn print(made: &FiguresMade, args: &FiguresArgs) {
     for claim in &made.claims {
         table.add_row([
             format!("{} ({})", claim.claim, claim.source),
-            if claim.shown { "shown" } else { "not shown" }.to_owned(),
+            verdict(claim),
             claim.measured.clone(),
             format!("{} of {}: {}", claim.range_shown, claim.range_of, claim.range),
         ]);

@@ -118,6 +118,8 @@ pub struct CryptoStage {
     /// Whether to count the SAs of a burst: an engine on this core takes the packets of one SA at a
     /// time.
     counts_sas: bool,
+    /// Whether an engine works off this core.
+    has_engine_elsewhere: bool,
     seen: RefCell<SeenSas>,
     /// Packets for which the window has no room yet.
     line: VecDeque<CryptoPacket>,
@@ -161,10 +163,11 @@ impl CryptoStage {
             .collect();
         let mut scheduler = Scheduler::with_records(config.scheduler.clone(), models)?;
         scheduler.set_window_cost(config.window_ns);
-        let mut counts_sas = false;
+        let (mut counts_sas, mut has_engine_elsewhere) = (false, false);
         for engine in 0..engines.len() {
             let EngineDescription { gathers, takes, placement, .. } = *engines.description(engine);
             scheduler.set_gathers(engine, gathers);
+            has_engine_elsewhere |= placement != Placement::Inline;
             match takes {
                 Takes::Trains => {
                     scheduler.set_takes_trains(engine);
@@ -184,6 +187,7 @@ impl CryptoStage {
             algorithms_of: Default::default(),
             algorithms: Vec::new(),
             counts_sas,
+            has_engine_elsewhere,
             seen: RefCell::default(),
             line: VecDeque::new(),
             again: Again::new(),

@@ -1,5 +1,6 @@
 //! Calibrations cached in a file, so that a start costs nothing.
 
+use std::collections::BTreeSet;
 use std::io::{Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -7,8 +8,10 @@ use convoy_ipsec::Transform;
 use convoy_scheduler::{CostModel, Handover};
 use serde::{Deserialize, Serialize};
 
+use super::contention::Contention;
+use super::known::{Key, key};
 use super::{AlgorithmCost, IdleEngine, KnownCosts, fingerprint};
-use crate::EngineError;
+use crate::{EngineDescription, EngineError, Placement};
 
 /// Why a file was not used; its measurements are repeated.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -113,6 +116,8 @@ pub struct CalibrationCache {
     path: Option<PathBuf>,
     fingerprint: String,
     known: KnownCosts,
+    /// What is known and not written, because other threads disturbed its measurement.
+    disturbed: BTreeSet<Key>,
     is_changed: bool,
     /// The file, opened for writing.
     held: Option<std::fs::File>,
@@ -144,7 +149,10 @@ impl CalibrationCache {
             Ok(known) => (known, None),
             Err(warning) => (KnownCosts::default(), Some(warning)),
         };
-        (Self { path, fingerprint, known, is_changed: false, held: None }, warning)
+        (
+            Self { path, fingerprint, known, disturbed: BTreeSet::new(), is_changed: false, held: None },
+            warning,
+        )
     }
 
     /// All measurements so far.
@@ -153,7 +161,9 @@ impl CalibrationCache {
     }
 
     /// The cost of a transform on an engine; measured now if unknown. See
-    /// [`IdleEngine::calibrate`].
+    /// [`IdleEngine::calibrate`]. That of an engine elsewhere is not written if other threads had
+    /// the caller's core meanwhile: its handover would be too high for good, and the engine would
+    /// get no packets. The next start measures it again.
     ///
     /// # Errors
     /// Those of [`IdleEngine::calibrate`].
@@ -168,10 +178,27 @@ impl CalibrationCache {
         if let Some(known) = self.known.of(engine.description(), transform) {
             return Ok(known);
         }
+        let contention = Contention::begin();
         let measured = engine.calibrate(transform)?;
-        self.known.set(engine.description(), transform, measured);
-        self.is_changed = true;
+        let is_elsewhere = engine.description().placement == Placement::Lookaside;
+        self.learn(engine.description(), transform, measured, is_elsewhere && contention.is_high());
         Ok(measured)
+    }
+
+    fn learn(
+        &mut self,
+        engine: &EngineDescription,
+        transform: Transform,
+        cost: AlgorithmCost,
+        is_disturbed: bool,
+    ) {
+        self.known.set(engine, transform, cost);
+        if is_disturbed {
+            self.disturbed.insert(key(engine, transform));
+        } else {
+            self.disturbed.remove(&key(engine, transform));
+            self.is_changed = true;
+        }
     }
 
     /// Clears the cache, so that everything is measured again.
@@ -202,7 +229,8 @@ impl CalibrationCache {
     /// [`CacheError`] if it cannot be written; the old file then remains.
     pub fn save(&mut self) -> Result<(), CacheError> {
         let Some(path) = self.path.clone().filter(|_| self.is_changed) else { return Ok(()) };
-        let cost = self.known.0.iter().map(|((engine, placement, transform), cost)| {
+        let reliable = self.known.0.iter().filter(|(key, _)| !self.disturbed.contains(*key));
+        let cost = reliable.map(|((engine, placement, transform), cost)| {
             let AlgorithmCost { model, handover, t_key } = cost;
             Entry {
                 engine: engine.clone(),

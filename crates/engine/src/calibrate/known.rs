@@ -22,7 +22,7 @@ pub(super) type Key = (String, String, String);
 #[derive(Clone, Debug, Default)]
 pub struct KnownCosts(pub(super) BTreeMap<Key, AlgorithmCost>);
 
-fn key(engine: &EngineDescription, transform: Transform) -> Key {
+pub(super) fn key(engine: &EngineDescription, transform: Transform) -> Key {
     let kind = match &engine.device {
         Some(device) => format!("{} {device}", engine.kind),
         None => engine.kind.to_string(),

@@ -2,10 +2,11 @@
 
 use std::hint::black_box;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use convoy_ipsec::{CryptoPacket, CryptoStatus, Direction};
 use convoy_packet::FramePool;
+use rustix::time::{ClockId, clock_gettime};
 
 use super::{CALIBRATION_SA, NEXT_TICKET, TIMEOUT};
 use crate::{Completion, Engine, EngineError, Outcome, Placement, Submission, keep_input};
@@ -19,7 +20,8 @@ const CLOCK_READINGS: usize = 64;
 pub(super) struct Trip {
     /// The engine's time, as measured by itself if it can, in ns.
     pub(super) ns: u64,
-    /// The time of the caller's core for an engine elsewhere, in ns: everything except waiting.
+    /// The time of the caller's core for an engine elsewhere, in ns: everything except waiting, and
+    /// except what the kernel ran on that core meanwhile, such as the engine's thread that it woke.
     pub(super) handover_ns: u64,
 }
 
@@ -29,14 +31,14 @@ pub(super) struct Traveller {
     /// Copies of the engine's input.
     kept: Vec<CryptoPacket>,
     completions: Vec<Completion>,
-    /// The time of two readings of the clock.
+    /// What a measured time contains of the clock's own, in ns.
     clock_ns: u64,
 }
 
 impl Traveller {
     /// With frames for multi-packets of this many packets, and for their copies.
     pub(super) fn new(packets: usize) -> Self {
-        let reading = |_| Instant::now().elapsed().as_nanos() as u64;
+        let reading = |_| timed(|| ());
         Self {
             pool: FramePool::new(2 * packets, 0),
             kept: Vec::with_capacity(packets),
@@ -52,9 +54,11 @@ impl Traveller {
         packets: &mut Vec<CryptoPacket>,
     ) -> Result<Trip, EngineError> {
         let is_elsewhere = engine.description().placement == Placement::Lookaside;
-        let fetched = if is_elsewhere { fetch_by_writing(packets) } else { Duration::ZERO };
+        // The clock may have been slow when it was first measured.
+        self.clock_ns = self.clock_ns.min(timed(|| ()));
+        let fetched = if is_elsewhere { fetch_by_writing(packets) } else { 0 };
         let ticket = NEXT_TICKET.fetch_add(1, Ordering::Relaxed);
-        let begun = Instant::now();
+        let begun = CoreTime::now();
         if engine.description().needs_input_kept {
             let copies = packets.iter().map(|packet| keep_input(packet, &mut self.pool));
             self.kept.extend(copies.map(|copy| copy.expect("as many frames as packets and their copies")));
@@ -62,9 +66,9 @@ impl Traveller {
         let submission = Submission::new(ticket, CALIBRATION_SA, Direction::Seal, std::mem::take(packets));
         let start = Instant::now();
         engine.submit(submission).map_err(|refused| refused.reason)?;
-        let given = begun.elapsed();
+        let given = begun.elapsed_ns();
         loop {
-            let polled = if is_elsewhere { Instant::now() } else { start };
+            let polled = if is_elsewhere { CoreTime::now() } else { begun };
             engine.poll(&mut self.completions);
             let elapsed = start.elapsed();
             if let Some(done) = self.completions.drain(..).find(|done| done.submission.ticket == ticket) {
@@ -75,8 +79,8 @@ impl Traveller {
                 let ns = done.service_ns.unwrap_or(elapsed.as_nanos() as u64).max(1);
                 look_at(packets);
                 self.kept.drain(..).for_each(|packet| self.pool.give_back(packet.frame));
-                let taken = fetched + given + polled.elapsed();
-                let handover_ns = (taken.as_nanos() as u64).saturating_sub(2 * self.clock_ns);
+                let taken = fetched + given + polled.elapsed_ns();
+                let handover_ns = taken.saturating_sub(2 * self.clock_ns);
                 return Ok(Trip { ns, handover_ns: if is_elsewhere { handover_ns } else { 0 } });
             }
             if elapsed > TIMEOUT {
@@ -90,15 +94,32 @@ impl Traveller {
 /// Writes packets as a worker does before it hands them over, and returns how much longer that
 /// takes because another core wrote them last: the same memory serves one multi-packet after the
 /// other.
-fn fetch_by_writing(packets: &mut [CryptoPacket]) -> Duration {
+fn fetch_by_writing(packets: &mut [CryptoPacket]) -> u64 {
     let first = timed(|| write_anew(packets));
     first.saturating_sub(timed(|| write_anew(packets)))
 }
 
-fn timed(work: impl FnOnce()) -> Duration {
-    let start = Instant::now();
+/// This thread's time for some work, in ns.
+fn timed(work: impl FnOnce()) -> u64 {
+    let start = CoreTime::now();
     work();
-    start.elapsed()
+    start.elapsed_ns()
+}
+
+/// A moment in the time that this thread has spent on a core, in ns: it stands still while the
+/// kernel runs another thread there.
+#[derive(Clone, Copy)]
+pub(super) struct CoreTime(u64);
+
+impl CoreTime {
+    pub(super) fn now() -> Self {
+        let spent = clock_gettime(ClockId::ThreadCPUTime);
+        Self(spent.tv_sec as u64 * 1_000_000_000 + spent.tv_nsec as u64)
+    }
+
+    pub(super) fn elapsed_ns(self) -> u64 {
+        Self::now().0.saturating_sub(self.0)
+    }
 }
 
 fn write_anew(packets: &mut [CryptoPacket]) {

@@ -7,7 +7,7 @@ use convoy_ipsec::{CryptoStatus, Direction};
 use convoy_packet::FramePool;
 
 use super::*;
-use crate::{CALIBRATION_SA, EngineKind, Submission, sample_packet, transforms};
+use crate::{CALIBRATION_SA, EngineKind, Rig, Software, Submission, sample_packet, transforms};
 
 /// More SAs than the ring has places.
 const SAS: u32 = 1_000;
@@ -102,4 +102,17 @@ fn a_worker_waits_for_no_thread_that_hangs_and_its_keys_and_packets_keep_their_o
         engine.poll(&mut done);
     }
     assert_eq!(done[0].submission.packets[0].status, CryptoStatus::Done, "all keys but one are removed");
+}
+
+#[test]
+fn a_thread_that_sleeps_at_once_is_woken_for_each_submission() {
+    let mut engine = Software::on_core("sleeper", None).expect("a thread can be had");
+    engine.sleep_at_once();
+    let mut rig = Rig::new(&mut engine, transforms()[0], 1, 64);
+    for _ in 0..3 {
+        // Long enough for the thread to fall asleep.
+        std::thread::sleep(Duration::from_millis(5));
+        assert!(rig.run().is_some());
+        assert_eq!(rig.packets()[0].status, CryptoStatus::Done);
+    }
 }

@@ -1,7 +1,7 @@
 //! The thread's side: work of one worker is passed to its processor together, as far as that pays.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::channel;
 use std::task::Waker;
 use std::thread::JoinHandle;
@@ -58,14 +58,26 @@ pub(super) enum Order {
 /// A worker's ends of its rings.
 pub(super) type Ends = (Producer<Order>, Consumer<Completion>);
 
+/// What the thread is told apart from orders.
+struct Control {
+    is_stopping: AtomicBool,
+    /// Polls of empty rings before it sleeps.
+    spins: AtomicU32,
+}
+
 /// The thread, as seen by its workers.
 pub(super) struct Thread {
     handle: Option<JoinHandle<()>>,
-    is_stopping: Arc<AtomicBool>,
+    control: Arc<Control>,
     is_shared: bool,
 }
 
 impl Thread {
+    /// Makes it sleep as soon as its rings are empty.
+    pub(super) fn sleep_at_once(&self) {
+        self.control.spins.store(0, Ordering::Relaxed);
+    }
+
     pub(super) fn is_alive(&self) -> bool {
         self.handle.as_ref().is_some_and(|handle| !handle.is_finished())
     }
@@ -84,7 +96,7 @@ impl Thread {
 
 impl Drop for Thread {
     fn drop(&mut self) {
-        self.is_stopping.store(true, Ordering::Release);
+        self.control.is_stopping.store(true, Ordering::Release);
         self.wake();
         if let Some(handle) = self.handle.take() {
             // Its panic was reported when it died.
@@ -108,10 +120,10 @@ pub(super) fn start<P: Processor>(
         ends.push((orders, done));
         rings.push((incoming, outgoing));
     }
-    let is_stopping = Arc::new(AtomicBool::new(false));
+    let control = Arc::new(Control { is_stopping: AtomicBool::new(false), spins: AtomicU32::new(SPINS) });
     let device = |reason: String| EngineError::Device { engine: name.to_owned(), reason };
     let (ready, started) = channel();
-    let (stop, thread_name) = (Arc::clone(&is_stopping), name.to_owned());
+    let (of_thread, thread_name) = (Arc::clone(&control), name.to_owned());
     let is_shared = workers > 1;
     let handle = std::thread::Builder::new()
         .name(thread_name.clone())
@@ -127,7 +139,7 @@ pub(super) fn start<P: Processor>(
                 Ok(queues) => {
                     let transforms = queues.first().map(|queue| queue.processor.transforms());
                     let _ = ready.send(Ok(transforms.unwrap_or_default()));
-                    work(queues, is_shared, &stop);
+                    work(queues, is_shared, &of_thread);
                 }
                 Err(error) => {
                     let _ = ready.send(Err(error));
@@ -135,7 +147,7 @@ pub(super) fn start<P: Processor>(
             }
         })
         .map_err(|error| device(format!("its thread cannot be made: {error}")))?;
-    let thread = Thread { handle: Some(handle), is_stopping, is_shared };
+    let thread = Thread { handle: Some(handle), control, is_shared };
     let transforms = started.recv().map_err(|_| device("its thread ended while it started".to_owned()))??;
     Ok((thread, ends, transforms))
 }
@@ -148,11 +160,11 @@ fn no_core(engine: &str, core: usize) -> EngineError {
 }
 
 /// Serves the workers in turn.
-fn work<P: Processor>(mut queues: Vec<Queue<P>>, is_shared: bool, stop: &AtomicBool) {
+fn work<P: Processor>(mut queues: Vec<Queue<P>>, is_shared: bool, control: &Control) {
     let mut random = Random::default();
     let mut idle = 0;
     let mut busy_since = None;
-    while !stop.load(Ordering::Acquire) {
+    while !control.is_stopping.load(Ordering::Acquire) {
         let mut is_busy = false;
         for queue in &mut queues {
             if let Ok(first) = queue.orders.pop() {
@@ -169,7 +181,7 @@ fn work<P: Processor>(mut queues: Vec<Queue<P>>, is_shared: bool, stop: &AtomicB
         }
         busy_since = None;
         idle += 1;
-        if idle < SPINS {
+        if idle < control.spins.load(Ordering::Relaxed) {
             std::hint::spin_loop();
         } else {
             std::thread::park();

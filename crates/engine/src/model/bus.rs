@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use super::ModelTiming;
-use super::thread::{Message, run};
+use super::thread::{Message, run, this_core};
 use crate::Completion;
 
 /// A bus: one transfer at a time, in order of request. `l` bytes hold it for
@@ -89,9 +89,10 @@ impl SharedBus {
         let (sender, receiver) = channel();
         let board = Arc::new(Board::default());
         let on_thread = Arc::clone(&board);
+        let beside = this_core();
         let thread = std::thread::Builder::new()
             .name("convoy-model".to_owned())
-            .spawn(move || run(timing, &receiver, &on_thread))?;
+            .spawn(move || run(timing, &receiver, &on_thread, beside))?;
         Ok(Self(Arc::new(Shared { joining: Mutex::new((Some(sender), 0)), board, thread: Some(thread) })))
     }
 

@@ -4,6 +4,11 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+#[cfg(target_os = "linux")]
+use nix::sched::{sched_getaffinity, sched_setaffinity};
+#[cfg(target_os = "linux")]
+use nix::unistd::Pid;
+
 use super::ModelTiming;
 use super::bus::{Board, BusTiming};
 use super::platform::{DeviceTiming, Finished, Platform, Work};
@@ -33,10 +38,14 @@ pub(super) enum Message {
 /// Closer to an event than this, the thread spins; farther, it sleeps. It never yields: among busy
 /// threads that costs whole time slices, whereas one that wakes from sleep runs at once.
 const SPIN: Duration = Duration::from_micros(30);
+/// For this long after the last work the thread does not sleep: a device takes work at once, but a
+/// virtual core that halts needs 100 us and more to wake.
+const AWAKE: Duration = Duration::from_millis(2);
 
-/// Runs until every sender is gone.
-pub(super) fn run(bus: BusTiming, messages: &Receiver<Message>, board: &Board) {
+/// Runs until every sender is gone. `beside` is the core on which its creator runs, if known.
+pub(super) fn run(bus: BusTiming, messages: &Receiver<Message>, board: &Board, beside: Option<usize>) {
     wake_on_time();
+    leave(beside);
     let mut follower = Follower {
         platform: Platform::new(bus),
         bus,
@@ -60,6 +69,28 @@ pub(super) fn run(bus: BusTiming, messages: &Receiver<Message>, board: &Board) {
 fn wake_on_time() {
     #[cfg(target_os = "linux")]
     let _ = nix::sys::prctl::set_timerslack(1);
+}
+
+/// The core on which the caller runs, if known.
+pub(super) fn this_core() -> Option<usize> {
+    #[cfg(target_os = "linux")]
+    return nix::sched::sched_getcpu().ok();
+    #[cfg(not(target_os = "linux"))]
+    None
+}
+
+/// Leaves a core to the thread that runs there, if this thread may use another. Linux tends to wake
+/// a thread on the core of the one that wakes it; a worker that is always busy there would never
+/// let it run, and its wait would be measured as the device's time.
+fn leave(core: Option<usize>) {
+    #[cfg(target_os = "linux")]
+    if let Some(core) = core
+        && let Ok(mut cores) = sched_getaffinity(Pid::from_raw(0))
+        && cores.unset(core).is_ok()
+    {
+        // Refused if no core is left, and then it stays where it is.
+        let _ = sched_setaffinity(Pid::from_raw(0), &cores);
+    }
 }
 
 struct Follower {
@@ -132,14 +163,14 @@ impl Follower {
             Err(TryRecvError::Empty) => {}
         }
         let Some(next_ps) = self.platform.next_ps() else {
-            if self.awake_since.elapsed() < SPIN {
+            if self.awake_since.elapsed() < AWAKE {
                 std::hint::spin_loop();
                 return Err(RecvTimeoutError::Timeout);
             }
             return messages.recv().map_err(|_| RecvTimeoutError::Disconnected);
         };
         let left = Duration::from_nanos(next_ps.saturating_sub(self.now_ps()) / 1_000);
-        if left > SPIN {
+        if left > SPIN && self.awake_since.elapsed() >= AWAKE {
             return messages.recv_timeout(left - SPIN);
         }
         std::hint::spin_loop();
@@ -153,7 +184,9 @@ impl Follower {
                 self.done.push(done);
             }
             Message::Work { device, submitted, job } => {
-                let at_ps = submitted.saturating_duration_since(self.epoch).as_nanos() as u64 * 1_000;
+                // A thread that slept has woken late, which is not the device's time.
+                let submitted_ps = submitted.saturating_duration_since(self.epoch).as_nanos() as u64 * 1_000;
+                let at_ps = if self.platform.next_ps().is_none() { self.now_ps() } else { submitted_ps };
                 queue(&mut self.platform, &self.bus, at_ps, device, job, &mut self.finished);
             }
             Message::Leave { device } => self.platform.clear(device),

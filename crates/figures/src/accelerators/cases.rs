@@ -2,25 +2,18 @@
 
 use super::runs::Platforms;
 use crate::FigureError;
-use crate::paper::Case;
+use crate::open::{Case, Change, one_at_a_time};
 
 /// All cases; the first is convoy's choice.
 pub(super) fn all() -> Result<Vec<Case<Platforms>>, FigureError> {
     let base = Platforms::open()?;
-    type Change = fn(&mut Platforms);
-    let changes: [(&'static str, Change); 5] = [
-        ("", |_| {}),
-        ("cores twice as fast", |it| cores(it, 0.5)),
-        ("cores half as fast", |it| cores(it, 2.0)),
-        ("a queue of 32 packets at the card", |it| depth(it, "card", 32)),
-        ("a queue of 8 packets at a core", |it| depth(it, "core", 8)),
+    let changes: [Change<Platforms>; 4] = [
+        ("cores", "cores twice as fast", |it| cores(it, 0.5)),
+        ("cores", "cores half as fast", |it| cores(it, 2.0)),
+        ("the card's queue", "a queue of 32 packets at the card", |it| depth(it, "card", 32)),
+        ("a core's queue", "a queue of 8 packets at a core", |it| depth(it, "core", 8)),
     ];
-    let case = |(name, change): (&'static str, Change)| {
-        let mut platforms = base.clone();
-        change(&mut platforms);
-        Case { name, platforms }
-    };
-    Ok(changes.into_iter().map(case).collect())
+    Ok(one_at_a_time(&base, &changes))
 }
 
 fn cores(platforms: &mut Platforms, times: f64) {

@@ -7,6 +7,7 @@ use super::published::{
 use super::runs::{
     ALONE, BATCHED, CARD, CORES, Contender, Device, KNOWN, Key, Runs, SWEEP_TUNNELS, TUNNELS, UNKNOWN,
 };
+use crate::basis::Basis;
 use crate::claims::Finding;
 use crate::paper::PaperClaim;
 
@@ -48,26 +49,31 @@ fn connectx() -> Vec<Claim> {
         Claim {
             source: "CX7, table",
             text: "Flow steering, fitted points: within 1 % (published and error in brackets)",
+            basis: Basis::fitted("the card's times and cache"),
             check: |runs| off(runs, STEERING, &FLOWER, true),
         },
         Claim {
             source: "CX7, table",
             text: "Flow steering, points that are not fitted: within 7 %",
+            basis: Basis::MODEL,
             check: |runs| off(runs, STEERING, &FLOWER, false),
         },
         Claim {
             source: "CX7, table",
             text: "XDP, fitted points: within 1 %",
+            basis: Basis::fitted("the times by XDP"),
             check: |runs| off(runs, BY_XDP, &XDP, true),
         },
         Claim {
             source: "CX7, table",
             text: "XDP, points that are not fitted: within 7 %",
+            basis: Basis::MODEL,
             check: |runs| off(runs, BY_XDP, &XDP, false),
         },
         Claim {
             source: "CX7, analysis",
             text: "XDP's advantage is near 25 % from 1,300 tunnels on: 20 to 30 %",
+            basis: Basis::MODEL,
             check: |runs| {
                 let advantage = |tunnels| {
                     let of = |(device, variant)| runs.card(device, variant, tunnels);
@@ -82,6 +88,7 @@ fn connectx() -> Vec<Claim> {
         Claim {
             source: "CX7, picture",
             text: "The host's load with XDP drops as tunnels grow: within 5 points of the picture (the first is fitted)",
+            basis: Basis::MODEL,
             check: |runs| {
                 let (mut most, mut words) = (0.0_f64, Vec::new());
                 for (tunnels, published) in XDP_CPU {
@@ -101,16 +108,19 @@ fn bluefield() -> Vec<Claim> {
         Claim {
             source: "BF3, test 4",
             text: "Fitted points: within 1 %",
+            basis: Basis::fitted("the card's times and cache"),
             check: |runs| off(runs, (Device::BlueField, ""), &BLUEFIELD, true),
         },
         Claim {
             source: "BF3, test 4",
             text: "The point with 8,000 tunnels, which is not fitted: within 7 %",
+            basis: Basis::MODEL,
             check: |runs| off(runs, (Device::BlueField, ""), &BLUEFIELD, false),
         },
         Claim {
             source: "BF3, test 3",
             text: "On one port 500 to 2,000 tunnels make no difference: the cache leaves more than was measured there",
+            basis: Basis::MODEL,
             check: |runs| {
                 let spare = BLUEFIELD_ONE_PORT.map(|point| {
                     let ours = runs.card(Device::BlueField, "", point.tunnels);
@@ -133,6 +143,7 @@ fn qat() -> Vec<Claim> {
         Claim {
             source: "Cabiddu, Biggers",
             text: "12 GB/s in batches; 62.5 and 289 MB/s for a synchronous caller; 16.171 GB/s by a core: all fitted, within 1 %",
+            basis: Basis::fitted("the times of device and core"),
             check: |runs| {
                 let pairs = [
                     (qat_gbs(runs, "", BATCHED), QAT_BATCHED_GBS),
@@ -147,6 +158,7 @@ fn qat() -> Vec<Claim> {
         Claim {
             source: "Cabiddu",
             text: "With that caller the device is busy for about 4 % of the time: 3 to 5 %",
+            basis: Basis::MODEL,
             check: |runs| {
                 let key = Key { device: Device::Qat, variant: "synchronous", cores: 0, load: 1 };
                 let busy = runs.of(key).processors[0].utilisation * 100.0;
@@ -157,6 +169,7 @@ fn qat() -> Vec<Claim> {
         Claim {
             source: "Biggers",
             text: "A core with VAES is quicker than the device, however many requests are on their way",
+            basis: Basis::MODEL,
             check: |runs| {
                 let (qat, core) = (qat_gbs(runs, "", BATCHED), qat_gbs(runs, "core-alone", BATCHED));
                 finding(core > qat, format!("{core:.1} and {qat:.1} GB/s"))
@@ -185,12 +198,19 @@ fn hybrid() -> Vec<Claim> {
         Claim {
             source: "convoy",
             text: "Card and cores by finishing time, cache known, are never more than 1 % below the better one alone",
+            basis: Basis::MODEL,
             check: |runs| never_below(runs, &KNOWN),
         },
-        Claim { source: "convoy", text: "… and cache unknown", check: |runs| never_below(runs, &UNKNOWN) },
+        Claim {
+            source: "convoy",
+            text: "… and cache unknown",
+            basis: Basis::MODEL,
+            check: |runs| never_below(runs, &UNKNOWN),
+        },
         Claim {
             source: "convoy",
             text: "With 1,600 tunnels and a known cache both carry more than the sum of what each carries alone",
+            basis: Basis::MODEL,
             check: |runs| {
                 let of = |way: &Contender| runs.gbps(way.key(SWEEP_TUNNELS, CORES));
                 let (card, cores, both) = (of(&CARD), of(&ALONE), of(&KNOWN));
@@ -200,6 +220,7 @@ fn hybrid() -> Vec<Claim> {
         Claim {
             source: "convoy",
             text: "… and a scheduler that does not know the cache carries less",
+            basis: Basis::MODEL,
             check: |runs| {
                 let of = |way: &Contender| runs.gbps(way.key(SWEEP_TUNNELS, CORES));
                 let (known, unknown) = (of(&KNOWN), of(&UNKNOWN));

@@ -6,7 +6,14 @@ use crate::Paper;
 
 fn options(out: &Path) -> FigureOptions {
     let (packets, range_packets) = (5_000, 500);
-    FigureOptions { paper: Paper::Accelerators, out: out.to_owned(), packets, range_packets, threads: 2 }
+    FigureOptions {
+        paper: Paper::Accelerators,
+        out: out.to_owned(),
+        trace: None,
+        packets,
+        range_packets,
+        threads: 2,
+    }
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use convoy_sim::Pattern;
 
 use super::runs::{Board, Key, Outcome, Runs};
+use crate::basis::Basis;
 use crate::claims::Finding;
 use crate::paper::PaperClaim;
 use crate::plots::name;
@@ -24,11 +25,13 @@ pub(super) fn all() -> Vec<Claim> {
         Claim {
             source: "figure 6, paper's platform",
             text: "At W = 30 aggregation raises the throughput of every pattern",
+            basis: Basis::MODEL,
             check: |runs| above(Pattern::PAPER.map(|of| (of, gain(runs, Board::Pci, of, MBPS))), 1.0 + NOISE),
         },
         Claim {
             source: "figure 6, GRIP card",
             text: "At W = 30 aggregation raises the throughput of every pattern",
+            basis: Basis::MODEL,
             check: |runs| {
                 above(Pattern::PAPER.map(|of| (of, gain(runs, Board::Card, of, MBPS))), 1.0 + NOISE)
             },
@@ -36,6 +39,7 @@ pub(super) fn all() -> Vec<Claim> {
         Claim {
             source: "figure 6, paper's platform",
             text: "At W = 30 aggregation changes no pattern's throughput by more than 2 %",
+            basis: Basis::MODEL,
             check: |runs| {
                 within(Pattern::PAPER.map(|of| (of, gain(runs, Board::Pci, of, MBPS))).into(), 0.02)
             },
@@ -43,6 +47,7 @@ pub(super) fn all() -> Vec<Claim> {
         Claim {
             source: "figure 6, GRIP card",
             text: "At W = 30 aggregation costs no pattern more than 0.5 % of throughput",
+            basis: Basis::MODEL,
             check: |runs| {
                 above(Pattern::PAPER.map(|of| (of, gain(runs, Board::Card, of, MBPS))), 1.0 - NOISE)
             },
@@ -50,36 +55,43 @@ pub(super) fn all() -> Vec<Claim> {
         Claim {
             source: "figure 7, paper's platform",
             text: "At W = 30 aggregation lowers the latency of the two smallest sizes",
+            basis: Basis::MODEL,
             check: |runs| below(SMALL.map(|of| (of, gain(runs, Board::Pci, of, LATENCY))), 1.0 - NOISE),
         },
         Claim {
             source: "figure 7, GRIP card",
             text: "At W = 30 aggregation lowers the latency of the two smallest sizes",
+            basis: Basis::MODEL,
             check: |runs| below(SMALL.map(|of| (of, gain(runs, Board::Card, of, LATENCY))), 1.0 - NOISE),
         },
         Claim {
             source: "figure 12, paper's platform",
             text: "With two accelerators aggregation changes no throughput by more than 2 %",
+            basis: Basis::MODEL,
             check: |runs| within(two(runs, Board::Pci, &Pattern::PAPER), 0.02),
         },
         Claim {
             source: "figure 12, GRIP card",
             text: "With two accelerators aggregation gains over 5 % with the two smallest sizes",
+            basis: Basis::MODEL,
             check: |runs| above(two(runs, Board::Card, &SMALL), 1.05),
         },
         Claim {
             source: "one SA, paper's platform",
             text: "With one SA and W = 30 aggregation gains over 10 % with the two smallest sizes",
+            basis: Basis::MODEL,
             check: |runs| above(SMALL.map(|of| (of, gain_with_one_sa(runs, Board::Pci, of, MBPS))), 1.1),
         },
         Claim {
             source: "one SA, GRIP card",
             text: "With one SA and W = 30 aggregation gains over 10 % with the two smallest sizes",
+            basis: Basis::MODEL,
             check: |runs| above(SMALL.map(|of| (of, gain_with_one_sa(runs, Board::Card, of, MBPS))), 1.1),
         },
         Claim {
             source: "one SA, both",
             text: "With one SA and W = 30 the two smallest sizes need less than half of the line behind the gateway",
+            basis: Basis::MODEL,
             check: |runs| {
                 let all = Board::ALL
                     .into_iter()

@@ -8,7 +8,14 @@ use crate::Paper;
 
 fn options(out: &Path) -> FigureOptions {
     let (packets, range_packets) = (2_000, 200);
-    FigureOptions { paper: Paper::Aggregation, out: out.to_owned(), packets, range_packets, threads: 2 }
+    FigureOptions {
+        paper: Paper::Aggregation,
+        out: out.to_owned(),
+        trace: None,
+        packets,
+        range_packets,
+        threads: 2,
+    }
 }
 
 #[test]

@@ -4,16 +4,23 @@ mod one_accelerator;
 mod ranges;
 mod two_accelerators;
 
-pub(super) use ranges::{Range, described, opens, readings};
+pub(super) use ranges::{Range, described, opens};
 
 use convoy_sim::{Pattern, Report};
 
+use super::basis::Basis;
 use super::plots::name;
+use super::readings::Reading;
 use super::runs::{ENC_RATIOS, Runs};
 
 /// Relative differences below this are treated as none. It can be small because runs that are
 /// compared have the same traffic; average lengths use [`Runs::length_noise`].
 pub(super) const NOISE: f64 = 0.001;
+
+/// The synthetic trace's locality, as a claim's basis.
+pub(super) const TRACE_LOCALITY: Basis = Basis::fitted("the locality of the trace");
+/// The values of [`Reading::Pool`], as a claim's basis.
+const POOL: &str = "a pool of 72 packets, t_init of 1 us and one transfer for each multi-packet";
 
 /// Patterns with the same distribution of SAs, which differ only in size, by mean size.
 pub(super) const EQUIPROBABLE: [Pattern; 6] = [
@@ -43,6 +50,10 @@ pub(super) struct Claim {
     /// Section and figure of the paper.
     pub(super) source: &'static str,
     pub(super) text: &'static str,
+    /// The reading under which it is checked.
+    pub(super) reading: Reading,
+    /// What the result rests on in that reading.
+    pub(super) basis: Basis,
     pub(super) check: fn(&Runs) -> Finding,
 }
 
@@ -78,16 +89,22 @@ impl Finding {
     }
 }
 
-/// A claim about several patterns at each `T_enc_ratio`; `check` gets the index of the ratio in
-/// [`ENC_RATIOS`]. If it fails, the finding names the ratios at which it holds for all patterns.
-pub(super) fn for_ratios(patterns: &[Pattern], mut check: impl FnMut(Pattern, usize) -> bool) -> Finding {
+/// A claim about several patterns at each `T_enc_ratio` from the one with index `first` in
+/// [`ENC_RATIOS`]; `check` gets the index. If it fails, the finding names the ratios at which it
+/// holds for all patterns.
+pub(super) fn for_ratios(
+    patterns: &[Pattern],
+    first: usize,
+    mut check: impl FnMut(Pattern, usize) -> bool,
+) -> Finding {
     let held: Vec<String> = ENC_RATIOS
         .iter()
         .enumerate()
+        .skip(first)
         .filter(|(place, _)| patterns.iter().all(|it| check(*it, *place)))
         .map(|(_, ratio)| ratio.to_string())
         .collect();
-    let mut finding = for_patterns(patterns, |it| (0..ENC_RATIOS.len()).all(|place| check(it, place)));
+    let mut finding = for_patterns(patterns, |it| (first..ENC_RATIOS.len()).all(|place| check(it, place)));
     if !finding.shown && !held.is_empty() {
         finding.measured.push_str(&format!("; held for all at T_enc ratio {}", held.join(", ")));
     }
@@ -167,12 +184,12 @@ mod tests {
     #[test]
     fn a_finding_names_the_ratios_at_which_all_patterns_hold() {
         let finding =
-            for_ratios(&MIXED, |pattern, place| place > 1 || pattern == Pattern::Uniform && place > 0);
+            for_ratios(&MIXED, 0, |pattern, place| place > 1 || pattern == Pattern::Uniform && place > 0);
         assert_eq!(
             finding.measured,
             "0 of 3 patterns, not trace, exponential, uniform; held for all at T_enc ratio 5, 7"
         );
-        assert_eq!(for_ratios(&MIXED, |_, _| true).measured, "3 of 3 patterns");
+        assert_eq!(for_ratios(&MIXED, 1, |_, _| true).measured, "3 of 3 patterns");
     }
 
     #[test]

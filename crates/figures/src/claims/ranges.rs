@@ -1,50 +1,71 @@
 //! The range of the open parameters over which a claim is shown.
 
+use std::fmt::Display;
+
 use convoy_scheduler::{DepthUnit, FullQueue};
 use convoy_sim::FITTED_TRACE_LOCALITY;
 
-use crate::Reading;
-use crate::runs::Open;
+use crate::readings::{LatencyFrom, Limit, Open, Transfers};
 
-const DEPTHS: [usize; 5] = [1, 3, 10, 30, 100];
-const T_INITS_US: [f64; 5] = [0.5, 1.0, 2.0, 5.0, 10.0];
+const MULTI_PACKETS: [usize; 3] = [3, 10, 30];
+const PACKETS: [usize; 3] = [10, 30, 100];
+const BYTES: [usize; 3] = [4_000, 8_000, 16_000];
+const POOLS: [usize; 3] = [48, 72, 108];
+const TRANSFERS: [Transfers; 3] = [Transfers::Two, Transfers::One, Transfers::OnePredicted];
+const LATENCIES: [LatencyFrom; 2] = [LatencyFrom::Scheduling, LatencyFrom::Window];
+const T_INITS_US: [f64; 4] = [1.0, 2.0, 5.0, 10.0];
 const LOCALITIES: [f64; 4] = [0.0, 0.25, FITTED_TRACE_LOCALITY, 0.75];
 
 /// All combinations with which claims are checked.
 pub(crate) fn opens() -> Vec<Open> {
     let mut opens = Vec::new();
-    for (full_queue, depth_unit) in readings() {
-        for depth in DEPTHS {
+    for (limit, full_queue) in limits() {
+        for transfers in TRANSFERS {
             for t_init_us in T_INITS_US {
-                opens.extend(LOCALITIES.map(|locality| Open {
-                    full_queue,
-                    depth_unit,
-                    depth,
-                    t_init_us,
-                    locality,
-                }));
+                for locality in LOCALITIES {
+                    opens.extend(LATENCIES.map(|latency| Open {
+                        limit,
+                        full_queue,
+                        transfers,
+                        latency,
+                        t_init_us,
+                        locality,
+                    }));
+                }
             }
         }
     }
     opens
 }
 
-/// The possible readings of the rule for full queues: what happens to a multi-packet, and the unit
-/// of the depth.
-pub(crate) fn readings() -> [(FullQueue, DepthUnit); 4] {
-    let of = |full_queue| DepthUnit::ALL.map(|unit| (full_queue, unit));
-    let ([a, b], [c, d]) = (of(FullQueue::Wait), of(FullQueue::Skip));
-    [a, b, c, d]
+/// The limits. With queues of bytes and with a pool nothing is skipped.
+fn limits() -> Vec<(Limit, FullQueue)> {
+    let queues = |depths: [usize; 3], unit| depths.map(|depth| Limit::Queues(depth, unit));
+    let skippable = [queues(MULTI_PACKETS, DepthUnit::MultiPackets), queues(PACKETS, DepthUnit::Packets)];
+    let others = [queues(BYTES, DepthUnit::Bytes), POOLS.map(Limit::Pool)].concat();
+    let mut limits = Vec::new();
+    for full_queue in FullQueue::ALL {
+        limits.extend(skippable.concat().into_iter().map(|limit| (limit, full_queue)));
+    }
+    limits.extend(others.into_iter().map(|limit| (limit, FullQueue::Wait)));
+    limits
 }
 
 /// Description of the range of values.
 pub(crate) fn described() -> String {
-    let words = |values: &[f64]| values.iter().map(f64::to_string).collect::<Vec<_>>().join(", ");
-    let depths = DEPTHS.map(|depth| depth as f64);
-    let (t_inits, localities) = (words(&T_INITS_US), words(&LOCALITIES));
+    fn list<T: Display>(values: &[T]) -> String {
+        values.iter().map(T::to_string).collect::<Vec<_>>().join(", ")
+    }
     format!(
-        "full_queue wait, skip; depth {} multi-packets or packets; t_init {t_inits} us; locality of the trace {localities}",
-        words(&depths)
+        "queues of {} multi-packets or {} packets with full_queue wait or skip, queues of {} bytes, or a pool of {} packets; {}; {}; t_init {} us; locality of the trace {}",
+        list(&MULTI_PACKETS),
+        list(&PACKETS),
+        list(&BYTES),
+        list(&POOLS),
+        list(&TRANSFERS),
+        list(&LATENCIES),
+        list(&T_INITS_US),
+        list(&LOCALITIES)
     )
 }
 
@@ -55,8 +76,6 @@ pub(crate) struct Range {
     pub(crate) of: usize,
     /// Description of the combinations.
     pub(crate) text: String,
-    /// Counts for each of [`readings`].
-    pub(crate) readings: Vec<Reading>,
 }
 
 impl Range {
@@ -69,35 +88,37 @@ impl Range {
             all if all == of => "everywhere".to_owned(),
             _ => some(verdicts),
         };
-        let reading = |(full_queue, depth_unit): (FullQueue, DepthUnit)| {
-            let those = verdicts
-                .iter()
-                .filter(|(open, _)| (open.full_queue, open.depth_unit) == (full_queue, depth_unit));
-            Reading {
-                full_queue: full_queue.to_string(),
-                depth_unit: depth_unit.to_string(),
-                shown: those.clone().filter(|(_, shown)| *shown).count(),
-                of: those.count(),
-            }
-        };
-        Self { shown, of, text, readings: readings().map(reading).to_vec() }
+        Self { shown, of, text }
     }
 }
 
 /// Name of a parameter, and functions that return its value for sorting and as text.
 type Parameter = (&'static str, fn(&Open) -> (f64, String));
 
-const PARAMETERS: [Parameter; 5] = [
+const PARAMETERS: [Parameter; 6] = [
+    ("", |open| (limit_rank(open.limit), open.limit.to_string())),
     ("full_queue", |open| {
         (f64::from(u8::from(open.full_queue == FullQueue::Skip)), open.full_queue.to_string())
     }),
-    ("depth_unit", |open| {
-        (f64::from(u8::from(open.depth_unit == DepthUnit::Packets)), open.depth_unit.to_string())
-    }),
-    ("depth", |open| (open.depth as f64, open.depth.to_string())),
+    ("", |open| (place(&TRANSFERS, open.transfers), open.transfers.to_string())),
+    ("", |open| (place(&LATENCIES, open.latency), open.latency.to_string())),
     ("t_init", |open| (open.t_init_us, open.t_init_us.to_string())),
     ("locality", |open| (open.locality, open.locality.to_string())),
 ];
+
+fn place<T: PartialEq>(values: &[T], value: T) -> f64 {
+    values.iter().position(|it| *it == value).unwrap_or_default() as f64
+}
+
+/// Orders limits by kind, then by size.
+fn limit_rank(limit: Limit) -> f64 {
+    match limit {
+        Limit::Queues(depth, DepthUnit::MultiPackets) => depth as f64,
+        Limit::Queues(depth, DepthUnit::Packets) => 1e6 + depth as f64,
+        Limit::Queues(depth, DepthUnit::Bytes) => 2e6 + depth as f64,
+        Limit::Pool(packets) => 3e6 + packets as f64,
+    }
+}
 
 /// The parameters that decide a claim alone: the values at which it is always shown and those at
 /// which it never is.
@@ -118,7 +139,7 @@ fn some(verdicts: &[(Open, bool)]) -> String {
         let (all, none, most) = (with(&|it| it == 1.0), with(&|it| it == 0.0), with(&|it| it > 0.5));
         for (list, values) in [(&mut always, &all), (&mut never, &none), (&mut mostly, &most)] {
             if !values.is_empty() {
-                list.push(format!("{name} {values}"));
+                list.push(format!("{name} {values}").trim_start().to_owned());
             }
         }
     }
@@ -148,13 +169,17 @@ mod tests {
     fn a_range_names_the_values_that_decide() {
         assert_eq!(range(|_| true).text, "everywhere");
         assert_eq!(range(|_| false).text, "nowhere");
-        let shallow = range(|open| open.depth <= 3);
-        assert_eq!((shallow.shown, shallow.of), (160, 400));
-        assert_eq!(shallow.text, "always with depth 1, 3; never with depth 10, 30, 100");
-        let corner = range(|open| open.depth < 100 && (open.t_init_us < 5.0 || open.locality == 0.75));
-        assert_eq!(corner.text, "never with depth 100");
-        let waits = range(|open| open.full_queue == FullQueue::Wait);
-        assert_eq!(waits.text, "always with full_queue wait; never with full_queue skip");
-        assert_eq!(waits.readings.iter().map(|reading| reading.shown).collect::<Vec<_>>(), [100, 100, 0, 0]);
+        let short = range(|open| open.t_init_us < 5.0);
+        assert_eq!((short.shown, short.of), (864, 1728));
+        assert_eq!(short.text, "always with t_init 1, 2; never with t_init 5, 10");
+        let corner =
+            range(|open| open.transfers != Transfers::Two && (open.t_init_us < 5.0 || open.locality == 0.75));
+        assert_eq!(corner.text, "never with two transfers");
+        let skips = range(|open| open.full_queue == FullQueue::Skip);
+        assert_eq!(
+            skips.text,
+            "always with full_queue skip; never with queues of 4000 bytes, queues of 8000 bytes, queues of 16000 bytes, \
+             a pool of 48 packets, a pool of 72 packets, a pool of 108 packets, or full_queue wait"
+        );
     }
 }

@@ -2,13 +2,19 @@
 
 use convoy_sim::{Pattern, Report};
 
-use super::{BY_SIZE, Claim, Finding, NOISE, above, bounds, falls, for_patterns, over_ratios, rises, within};
+use super::{
+    BY_SIZE, Claim, Finding, NOISE, POOL, above, bounds, falls, for_patterns, over_ratios, rises, within,
+};
+use crate::basis::Basis;
+use crate::readings::Reading;
 use crate::runs::{ENC_RATIOS, Key, Runs, Variant};
 
 pub(super) const CLAIMS: &[Claim] = &[
     Claim {
         source: "IV-B.2",
         text: "Accelerator 2 does much the same as accelerator 1: packets and average length within 10 %",
+        reading: Reading::Pool,
+        basis: Basis::MODEL,
         check: |runs| {
             let length = |report: &Report| report.average_length[2] / report.average_length[1];
             let share = |report: &Report| report.share[2] / report.share[1];
@@ -24,6 +30,8 @@ pub(super) const CLAIMS: &[Claim] = &[
     Claim {
         source: "IV-B.2, figure 8",
         text: "The CPU's share of packets falls as T_enc ratio grows, with two accelerators",
+        reading: Reading::Pool,
+        basis: Basis::MODEL,
         check: |runs| {
             for_patterns(&BY_SIZE, |it| falls(&over_ratios(runs, it, 2, 30, |it| it.share[0]), NOISE))
         },
@@ -31,6 +39,8 @@ pub(super) const CLAIMS: &[Claim] = &[
     Claim {
         source: "IV-B.2, figure 9",
         text: "Accelerator 1's share of packets grows with T_enc ratio",
+        reading: Reading::Pool,
+        basis: Basis::MODEL,
         check: |runs| {
             for_patterns(&BY_SIZE, |it| rises(&over_ratios(runs, it, 2, 30, |it| it.share[1]), NOISE))
         },
@@ -38,6 +48,8 @@ pub(super) const CLAIMS: &[Claim] = &[
     Claim {
         source: "IV-B.2, figure 10",
         text: "The CPU's average length falls up to T_enc ratio 3",
+        reading: Reading::Pool,
+        basis: Basis::MODEL,
         check: |runs| {
             let fall = |it| 1.0 - cpu_length(runs, it)[1] / cpu_length(runs, it)[0];
             for_patterns(&BY_SIZE, |it| fall(it) > runs.length_noise()).with(
@@ -50,6 +62,8 @@ pub(super) const CLAIMS: &[Claim] = &[
     Claim {
         source: "IV-B.2, figure 10",
         text: "… and goes on falling for almost all patterns (6 of 7), more slowly",
+        reading: Reading::Pool,
+        basis: Basis::MODEL,
         check: |runs| {
             let slower = |it: Pattern| {
                 let [one, three, _, seven] = cpu_length(runs, it);
@@ -63,15 +77,21 @@ pub(super) const CLAIMS: &[Claim] = &[
     Claim {
         source: "IV-B.2, figure 11",
         text: "Accelerator 1's average length grows with T_enc ratio",
+        reading: Reading::Pool,
+        basis: Basis::MODEL,
         check: |runs| {
-            for_patterns(&BY_SIZE, |it| {
-                rises(&over_ratios(runs, it, 2, 30, |report| report.average_length[1]), runs.length_noise())
-            })
+            let lengths = |it| over_ratios(runs, it, 2, 30, |report| report.average_length[1]);
+            let grown = |it, from: usize| lengths(it)[3] / lengths(it)[from];
+            for_patterns(&BY_SIZE, |it| rises(&lengths(it), runs.length_noise()))
+                .with("at ratio 7 over ratio 1", 3, BY_SIZE.map(|it| grown(it, 0)))
+                .with("over ratio 3", 3, BY_SIZE.map(|it| grown(it, 1)))
         },
     },
     Claim {
         source: "IV-B.2, figure 12",
         text: "Throughput falls as T_enc ratio grows, with two accelerators",
+        reading: Reading::Pool,
+        basis: Basis::MODEL,
         check: |runs| {
             for_patterns(&BY_SIZE, |it| falls(&over_ratios(runs, it, 2, 30, |it| it.throughput_mbps), NOISE))
         },
@@ -79,6 +99,8 @@ pub(super) const CLAIMS: &[Claim] = &[
     Claim {
         source: "IV-B.2, figure 12",
         text: "Throughput is to some extent (80 to 100 %) the sum of what the processors can do",
+        reading: Reading::Pool,
+        basis: Basis::MODEL,
         check: |runs| {
             let parts = |it| over_ratios(runs, it, 2, 30, part_of_sum);
             for_patterns(&BY_SIZE, |it| parts(it).iter().all(|part| (0.8..=1.0 + NOISE).contains(part))).with(
@@ -91,6 +113,8 @@ pub(super) const CLAIMS: &[Claim] = &[
     Claim {
         source: "IV-B.2, figure 13",
         text: "The trace's latency grows with T_enc ratio, at W = 1 and at W = 30",
+        reading: Reading::Pool,
+        basis: Basis::fitted(POOL),
         check: |runs| {
             let grows = |window| rises(&latency(runs, Pattern::Trace, window), NOISE);
             let measured = [1, 30].map(|window| {
@@ -103,6 +127,8 @@ pub(super) const CLAIMS: &[Claim] = &[
     Claim {
         source: "IV-B.2, figure 13",
         text: "The trace's latency is always lower at W = 30 than at W = 1, with two accelerators",
+        reading: Reading::Pool,
+        basis: Basis::fitted(POOL),
         check: |runs| {
             let ratios = delays(runs, Pattern::Trace);
             within(ratios, 0.0, 1.0 - NOISE, 3, "of that at W = 1")
@@ -111,6 +137,8 @@ pub(super) const CLAIMS: &[Claim] = &[
     Claim {
         source: "IV-B.2",
         text: "Other patterns behave alike: latency grows with T_enc ratio and is lower at W = 30",
+        reading: Reading::Pool,
+        basis: Basis::fitted(POOL),
         check: |runs| {
             let alike = |it| {
                 let grows = |window| rises(&latency(runs, it, window), NOISE);
@@ -127,6 +155,8 @@ pub(super) const CLAIMS: &[Claim] = &[
     Claim {
         source: "IV-B.2",
         text: "The trace's throughput falls as T_enc ratio grows and is higher at W = 30 than at W = 1",
+        reading: Reading::Pool,
+        basis: Basis::MODEL,
         check: |runs| {
             let at = |window| over_ratios(runs, Pattern::Trace, 2, window, |report| report.throughput_mbps);
             let gains =
@@ -139,11 +169,11 @@ pub(super) const CLAIMS: &[Claim] = &[
     Claim {
         source: "IV-B.2",
         text: "Latency is lower with two accelerators than with one",
+        reading: Reading::Pool,
+        basis: Basis::MODEL,
         check: |runs| {
-            let ratios = |it| {
-                ENC_RATIOS
-                    .map(|ratio| runs.at(it, 2, 30, ratio).latency_ms / runs.at(it, 1, 30, ratio).latency_ms)
-            };
+            let at = |it, accelerators, ratio| runs.latency_ms(runs.at(it, accelerators, 30, ratio));
+            let ratios = |it| ENC_RATIOS.map(|ratio| at(it, 2, ratio) / at(it, 1, ratio));
             for_patterns(&BY_SIZE, |it| ratios(it).iter().all(|ratio| above(1.0, *ratio, NOISE))).with(
                 "two over one",
                 2,
@@ -154,6 +184,8 @@ pub(super) const CLAIMS: &[Claim] = &[
     Claim {
         source: "IV-B.2, figure 13",
         text: "The trace's latency is 0.2 to 0.5 ms with two accelerators, at W = 1 and at W = 30",
+        reading: Reading::Pool,
+        basis: Basis::fitted(POOL),
         check: |runs| {
             let both = [1, 30].into_iter().flat_map(|window| latency(runs, Pattern::Trace, window));
             within(both, 0.2, 0.5, 3, "ms")
@@ -162,26 +194,36 @@ pub(super) const CLAIMS: &[Claim] = &[
     Claim {
         source: "IV-B.2, figure 14",
         text: "The average length at the CPU is higher at W = 30 than at W = 1 (trace)",
+        reading: Reading::Pool,
+        basis: Basis::MODEL,
         check: |runs| longer(runs, 0),
     },
     Claim {
         source: "IV-B.2, figure 15",
         text: "The average length at accelerator 1 is higher at W = 30 than at W = 1 (trace)",
+        reading: Reading::Pool,
+        basis: Basis::MODEL,
         check: |runs| longer(runs, 1),
     },
     Claim {
         source: "IV-B.2",
         text: "Bus conflicts stay below 17 % of requests with two accelerators (trace, W = 30)",
+        reading: Reading::Pool,
+        basis: Basis::MODEL,
         check: |runs| conflicts(runs, &[Pattern::Trace], &[30]),
     },
     Claim {
         source: "IV-B.2",
         text: "… for all patterns, at W = 1 as well",
+        reading: Reading::Pool,
+        basis: Basis::chosen("one transfer for each multi-packet"),
         check: |runs| conflicts(runs, &BY_SIZE, &[1, 30]),
     },
     Claim {
         source: "IV-B.2",
         text: "Prefetch and write buffer improve the efficiency: more throughput (trace)",
+        reading: Reading::Pool,
+        basis: Basis::MODEL,
         check: |runs| {
             let gains = buffered(runs, |report| report.throughput_mbps);
             let (least, most) = bounds(gains);
@@ -194,12 +236,17 @@ pub(super) const CLAIMS: &[Claim] = &[
     Claim {
         source: "IV-B.2",
         text: "… by fewer bus conflicts (trace)",
+        reading: Reading::Pool,
+        basis: Basis::MODEL,
         check: |runs| {
             let (least, most) = bounds(buffered(runs, |report| report.bus_conflicts));
-            Finding {
-                shown: above(1.0, most, NOISE),
-                measured: format!("{least:.2} to {most:.2} of those without"),
-            }
+            let [with, without] = [Variant::Buffered, Variant::Plain].map(|variant| idle(runs, variant));
+            let measured = format!(
+                "{least:.2} to {most:.2} of those without; the accelerators are idle for {} without and {} with",
+                without.join(", "),
+                with.join(", ")
+            );
+            Finding { shown: above(1.0, most, NOISE), measured }
         },
     },
 ];
@@ -209,7 +256,7 @@ fn cpu_length(runs: &Runs, pattern: Pattern) -> [f64; 4] {
 }
 
 fn latency(runs: &Runs, pattern: Pattern, window: usize) -> [f64; 4] {
-    over_ratios(runs, pattern, 2, window, |report| report.latency_ms)
+    over_ratios(runs, pattern, 2, window, |report| runs.latency_ms(report))
 }
 
 /// Latency at `W = 30` divided by that at `W = 1`.
@@ -239,6 +286,16 @@ fn conflicts(runs: &Runs, patterns: &[Pattern], windows: &[usize]) -> Finding {
     let each = patterns.iter().flat_map(|it| windows.iter().map(move |window| (*it, *window)));
     let each = each.flat_map(|(it, window)| over_ratios(runs, it, 2, window, percent));
     within(each, 0.0, 17.0, 1, "%")
+}
+
+/// The part of the time for which the accelerators do not compute, at the lowest and the highest
+/// `T_enc_ratio`.
+fn idle(runs: &Runs, variant: Variant) -> [String; 2] {
+    [ENC_RATIOS[0], ENC_RATIOS[3]].map(|enc_ratio| {
+        let key = Key { pattern: Pattern::Trace, accelerators: 2, window: 30, enc_ratio, variant };
+        let busy = runs.of(key).report.processors[1..].iter().map(|it| it.utilisation).sum::<f64>() / 2.0;
+        format!("{:.1} %", (1.0 - busy) * 100.0)
+    })
 }
 
 /// A measure with rule 5 (prefetch and write buffer) divided by the same without it.

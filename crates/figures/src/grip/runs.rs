@@ -46,7 +46,7 @@ pub(super) type Profile = (&'static str, &'static str, u32, [f64; 6]);
 pub(super) const PROFILES: [Profile; 3] = [
     ("HDTV-SMP", "", 893, [62.0, 28.0, 4.0, 3.0, 1.0, 1.0]),
     ("iperf-SMP", "iperf", 989, [47.0, 35.0, 4.0, 4.0, 2.0, 8.0]),
-    ("iperf-UP", "iperf+uniprocessor", 989, [0.0, 70.0, 9.0, 4.0, 3.0, 12.0]),
+    ("iperf-UP", "iperf-uniprocessor", 989, [0.0, 70.0, 9.0, 4.0, 3.0, 12.0]),
 ];
 /// The functions of a profile, with idle time first.
 pub(super) const FUNCTIONS: [&str; 6] = ["idle", "kernel", "ipsec", "driver", "application", "libc"];
@@ -65,14 +65,14 @@ pub(super) fn keys() -> Vec<Key> {
     let mut keys = Vec::new();
     let mut add = |variant, mtu, what| keys.push(Key { variant, mtu, what });
     for mtu in MTUS {
-        for variant in ["", "plain", "plain+uniprocessor"] {
+        for variant in ["", "plain", "standard-card"] {
             add(variant, mtu, What::Ndr);
         }
     }
     for (_, variant, mbps, _) in PROFILES {
         add(variant, JUMBO, What::Video(mbps));
     }
-    for variant in ["iperf", "iperf+uniprocessor"] {
+    for variant in ["iperf", "iperf-uniprocessor"] {
         add(variant, JUMBO, What::Ndr);
     }
     for (_, variant) in IMPROVEMENTS {

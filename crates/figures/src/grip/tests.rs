@@ -5,7 +5,14 @@ use super::*;
 use crate::Paper;
 
 fn options(out: &Path) -> FigureOptions {
-    FigureOptions { paper: Paper::Grip, out: out.to_owned(), packets: 200, range_packets: 50, threads: 2 }
+    FigureOptions {
+        paper: Paper::Grip,
+        out: out.to_owned(),
+        trace: None,
+        packets: 200,
+        range_packets: 50,
+        threads: 2,
+    }
 }
 
 #[test]

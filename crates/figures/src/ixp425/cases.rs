@@ -1,9 +1,9 @@
-//! The open parameters of the IXP425 paper, changed one at a time.
+//! The open parameters of the IXP425 paper, changed one and two at a time.
 
-use convoy_sim::{Platform, StagePosition, StageSpec};
+use convoy_sim::{Platform, StageSpec};
 
 use crate::FigureError;
-use crate::paper::Case;
+use crate::open::{Case, Change, one_and_two_at_a_time};
 
 /// The gateway and the PC with which it is compared.
 #[derive(Clone)]
@@ -20,31 +20,28 @@ const FORWARDED_512_US: f64 = 42.46;
 /// All cases; the first is convoy's choice.
 pub(super) fn all() -> Result<Vec<Case<Platforms>>, FigureError> {
     let base = Platforms { ixp425: Platform::open("ixp425")?, pentium3: Platform::open("pentium3")? };
-    type Change = fn(&mut Platforms);
-    let changes: [(&'static str, Change); 16] = [
-        ("", |_| {}),
-        ("a byte that costs the XScale nothing", |it| byte_cost(it, 0.0)),
-        ("a byte that costs the XScale 10 ns", |it| byte_cost(it, 10.0)),
-        ("look-up 10 % of IPsec's time", |it| lookup_share(it, 0.1)),
-        ("look-up 40 % of IPsec's time", |it| lookup_share(it, 0.4)),
-        ("a fragment of 10 us", |it| each_of("fragment", it, 10.0)),
-        ("a fragment of 40 us", |it| each_of("fragment", it, 40.0)),
-        ("half of the turnaround's constant part a latency", |it| latency(&mut it.ixp425, 0.5)),
-        ("all of the turnaround's constant part a latency", |it| latency(&mut it.ixp425, 1.0)),
-        ("software that takes a Pentium III 1.5 times as many clocks", |it| clocks(it, 1.5)),
-        ("software that takes a Pentium III twice as many clocks", |it| clocks(it, 2.0)),
-        ("IPsec as slow on the Pentium III as on the XScale", |it| set(&mut it.pentium3, "ipsec", 157.9)),
-        ("NPEs of 2 us a packet", |it| npes(&mut it.ixp425, 2.0)),
-        ("NPEs of 6.7 us a packet", |it| npes(&mut it.ixp425, 6.7)),
-        ("4 buffers and 4 places", |it| buffers(it, 4)),
-        ("64 buffers and 64 places", |it| buffers(it, 64)),
+    let changes: [Change<Platforms>; 17] = [
+        ("byte", "a byte that costs the XScale nothing", |it| byte_cost(it, 0.0)),
+        ("byte", "a byte that costs the XScale 10 ns", |it| byte_cost(it, 10.0)),
+        ("look-up", "look-up 10 % of IPsec's time", |it| lookup_share(it, 0.1)),
+        ("look-up", "look-up 40 % of IPsec's time", |it| lookup_share(it, 0.4)),
+        ("framework", "a framework of 10 % of IPsec's time", |it| framework_share(it, 0.1)),
+        ("framework", "a framework of 40 % of IPsec's time", |it| framework_share(it, 0.4)),
+        ("fragment", "a fragment of 10 us", |it| each_of("fragment", it, 10.0)),
+        ("fragment", "a fragment of 40 us", |it| each_of("fragment", it, 40.0)),
+        ("constant", "half of a request's constant part work of NPE B", |it| work(&mut it.ixp425, 0.5)),
+        ("constant", "all of a request's constant part work of NPE B", |it| work(&mut it.ixp425, 1.0)),
+        ("clocks", "DES in 45 clocks a byte on the Pentium III", |it| clocks(it, 45.0)),
+        ("clocks", "DES in 98 clocks a byte on the Pentium III", |it| clocks(it, 98.0)),
+        ("IPsec", "IPsec as slow on the Pentium III as on the XScale", |it| {
+            set(&mut it.pentium3, "ipsec", 157.9);
+        }),
+        ("NPEs", "NPEs of 2 us a packet", |it| npes(&mut it.ixp425, 2.0)),
+        ("NPEs", "NPEs of 6.7 us a packet", |it| npes(&mut it.ixp425, 6.7)),
+        ("buffers", "4 buffers and 4 places", |it| buffers(it, 4)),
+        ("buffers", "64 buffers and 64 places", |it| buffers(it, 64)),
     ];
-    let case = |(name, change): (&'static str, Change)| {
-        let mut platforms = base.clone();
-        change(&mut platforms);
-        Case { name, platforms }
-    };
-    Ok(changes.into_iter().map(case).collect())
+    Ok(one_and_two_at_a_time(&base, &changes))
 }
 
 fn stage<'a>(platform: &'a mut Platform, name: &str) -> Option<&'a mut StageSpec> {
@@ -81,10 +78,10 @@ fn byte_cost(platforms: &mut Platforms, byte_ns: f64) {
     }
     let ipsec_us = PACKET_AT_45_MBPS_US - 2.0 * packet_us - 1478.0 * byte_ns * 1e-3;
     let ixp425 = &mut platforms.ixp425;
-    let before: f64 = IPSEC.iter().filter_map(|name| stage(ixp425, name).map(|stage| stage.packet_us)).sum();
+    let times = ipsec_us / self::ipsec_us(ixp425, &IPSEC);
     for name in IPSEC {
         if let Some(stage) = stage(ixp425, name) {
-            stage.packet_us *= ipsec_us / before;
+            stage.packet_us *= times;
         }
     }
 }
@@ -105,42 +102,43 @@ const IPSEC: [&str; 4] = ["sa-lookup", "ipsec-headers", "crypto-request", "crypt
 /// opposite amount.
 fn lookup_share(platforms: &mut Platforms, share: f64) {
     let ixp425 = &mut platforms.ixp425;
-    let all: f64 = IPSEC.iter().filter_map(|name| stage(ixp425, name).map(|stage| stage.packet_us)).sum();
-    let rest: f64 = IPSEC[2..].iter().filter_map(|name| stage(ixp425, name).map(|it| it.packet_us)).sum();
-    set(ixp425, "sa-lookup", all * share);
-    set(ixp425, "ipsec-headers", all * (1.0 - share) - rest);
+    let lookup = ipsec_us(ixp425, &IPSEC) * share;
+    let headers = ipsec_us(ixp425, &IPSEC[..2]) - lookup;
+    set(ixp425, "sa-lookup", lookup);
+    set(ixp425, "ipsec-headers", headers);
     // At the ratio of the clocks.
-    vary(ixp425, "npe-lookup", "sa-lookup", all * share * 533.0 / 133.0);
+    vary(ixp425, "npe-lookup", "sa-lookup", lookup * 533.0 / 133.0);
 }
 
-/// Attributes a part of the constant time of a request to interrupts and the queue manager instead
-/// of the coprocessor.
-fn latency(ixp425: &mut Platform, part: f64) {
-    let all = ixp425.reference.t_init_us;
-    ixp425.reference.t_init_us = all * (1.0 - part);
-    // The stage comes before `crypto-in` and serves any number of packets at once.
-    let at = ixp425.stages.iter().position(|stage| stage.name == "crypto-in").unwrap_or(0);
-    let waits = StageSpec {
-        name: "queue-manager".to_owned(),
-        place: StagePosition::Before,
-        servers: ixp425.source.frames,
-        packet_us: all * part,
-        ..StageSpec::default()
-    };
-    ixp425.stages.insert(at, waits);
-    for (name, changes) in &mut ixp425.variants {
-        if ["software-crypto", "forwarding"].contains(&name.as_str())
-            && let Some(stages) = changes.get_mut("stage").and_then(toml::Value::as_table_mut)
-        {
-            let off = toml::Table::from_iter([("enabled".to_owned(), false.into())]);
-            stages.insert("queue-manager".to_owned(), off.into());
-        }
+/// Changes the share of the framework, half of it before a request and half after, in the time for
+/// IPsec; the share of the headers changes by the opposite amount.
+fn framework_share(platforms: &mut Platforms, share: f64) {
+    let ixp425 = &mut platforms.ixp425;
+    let all = ipsec_us(ixp425, &IPSEC);
+    let headers = all * (1.0 - share) - ipsec_us(ixp425, &IPSEC[..1]);
+    set(ixp425, "ipsec-headers", headers);
+    for name in &IPSEC[2..] {
+        set(ixp425, name, all * share / 2.0);
     }
+    // The Pentium III's time is derived from the XScale's without the framework.
+    set(&mut platforms.pentium3, "ipsec", all * (1.0 - share) / 1.6);
 }
 
-/// Software that takes this multiple of the published number of clocks.
-fn clocks(platforms: &mut Platforms, times: f64) {
-    platforms.pentium3.reference.block_mbps /= times;
+/// Time of these stages for a packet, in us.
+fn ipsec_us(ixp425: &mut Platform, names: &[&str]) -> f64 {
+    names.iter().filter_map(|name| stage(ixp425, name).map(|stage| stage.packet_us)).sum()
+}
+
+/// Makes a part of the constant time of a request work of NPE B.
+fn work(ixp425: &mut Platform, part: f64) {
+    let all = ipsec_us(ixp425, &["queue-manager"]);
+    set(ixp425, "queue-manager", all * (1.0 - part));
+    ixp425.reference.t_init_us = all * part;
+}
+
+/// The time of software on the Pentium III of 1 GHz, in clocks per byte.
+fn clocks(platforms: &mut Platforms, per_byte: f64) {
+    platforms.pentium3.reference.block_mbps = 8e3 / per_byte;
 }
 
 fn npes(ixp425: &mut Platform, packet_us: f64) {

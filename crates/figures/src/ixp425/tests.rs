@@ -5,7 +5,14 @@ use super::*;
 use crate::Paper;
 
 fn options(out: &Path) -> FigureOptions {
-    FigureOptions { paper: Paper::Ixp425, out: out.to_owned(), packets: 150, range_packets: 20, threads: 2 }
+    FigureOptions {
+        paper: Paper::Ixp425,
+        out: out.to_owned(),
+        trace: None,
+        packets: 150,
+        range_packets: 20,
+        threads: 2,
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::fmt::Display;
 use std::str::FromStr;
 
 use convoy_ipsec::{ClassMap, DSCP_VALUES};
-use convoy_scheduler::{CLASSES, ClassDiscipline, Policy, SchedulerConfig, WINDOW_MAX};
+use convoy_scheduler::{CLASSES, ClassDiscipline, Policy, SchedulerConfig, WINDOW_MAX, WindowOrder};
 use convoy_settings::{Checker, Text};
 use toml::Spanned;
 
@@ -35,13 +35,24 @@ pub(super) fn scheduler(c: &mut Checker<'_>, file: &file::Scheduler) -> (Schedul
     let (classes, discipline) = classes(c, file);
     let config = SchedulerConfig {
         policy: policy(c, file),
+        heuristic: None,
         full_queue: named(c, file.full_queue.as_ref(), "scheduler.full_queue"),
         depth_unit: named(c, file.depth_unit.as_ref(), "scheduler.depth_unit"),
         late_margin: Some(late_margin_us * 1000),
-        overtake: file.overtake.as_ref().is_some_and(|overtake| *overtake.get_ref()),
+        order: order(c, file),
+        credits: file
+            .credits
+            .as_ref()
+            .map(|given| c.in_range(Some(given), "scheduler.credits", 1, (1, WINDOW_MAX))),
         window,
         max_wait: max_wait_us * 1000,
         byte_limit: c.in_range(file.byte_limit.as_ref(), "scheduler.byte_limit", 65_536, (1, u32::MAX)),
+        window_bytes: c.in_range(
+            file.window_bytes.as_ref(),
+            "scheduler.window_bytes",
+            u64::MAX,
+            (1, u64::MAX),
+        ),
         classes,
         discipline,
         adaptive: is_adaptive.then_some((least, most)),
@@ -53,6 +64,19 @@ pub(super) fn scheduler(c: &mut Checker<'_>, file: &file::Scheduler) -> (Schedul
 
 fn named<T: FromStr<Err: Display> + Default>(c: &mut Checker<'_>, text: Option<&Text>, key: &str) -> T {
     text.and_then(|text| c.read(text, key)).unwrap_or_default()
+}
+
+/// The order of the window, also from the key `overtake`, which `window_order` has replaced.
+fn order(c: &mut Checker<'_>, file: &file::Scheduler) -> WindowOrder {
+    let former = file.overtake.as_ref().map(|overtake| {
+        let order = if *overtake.get_ref() { WindowOrder::Overtake } else { WindowOrder::Arrival };
+        let what = format!("this key is deprecated; write window_order = \"{order}\" instead");
+        c.warn(&overtake.span(), "scheduler.overtake", what);
+        order
+    });
+    let given = file.window_order.as_ref();
+    let given = given.and_then(|order| c.read(order, "scheduler.window_order"));
+    given.or(former).unwrap_or_default()
 }
 
 fn policy(c: &mut Checker<'_>, file: &file::Scheduler) -> Policy {

@@ -10,7 +10,8 @@ use convoy_engine::{Cryptodev, CryptodevSettings, Engine, Multibuffer, Rig};
 use convoy_ipsec::Proposal;
 use convoy_packet::{Frame, FramePool};
 
-use super::report::Alone;
+use super::grouping;
+use super::report::{Alone, Grouped};
 
 /// Packets per burst.
 const BURSTS: [usize; 3] = [1, 4, 32];
@@ -63,8 +64,9 @@ fn null(burst: usize) -> f64 {
     })
 }
 
-/// Measures every engine with each algorithm that it supports.
-pub(crate) fn measure() -> Vec<Alone> {
+/// Measures every engine with each algorithm that it supports: bursts of one SA, and packets of
+/// several SAs with and without grouping.
+pub(crate) fn measure() -> (Vec<Alone>, Vec<Grouped>) {
     let by_burst =
         |once: &mut dyn FnMut(usize) -> f64| BURSTS.into_iter().map(|burst| (burst, once(burst))).collect();
     let mut all = vec![Alone {
@@ -72,6 +74,7 @@ pub(crate) fn measure() -> Vec<Alone> {
         proposal: "none",
         ns_by_burst: by_burst(&mut null),
     }];
+    let mut grouped = Vec::new();
     for proposal in super::PROPOSALS {
         let transform = proposal.parse::<Proposal>().expect("one of the bench's own").transform;
         let mut engines: Vec<Box<dyn Engine>> = Vec::new();
@@ -95,7 +98,8 @@ pub(crate) fn measure() -> Vec<Alone> {
                 })
             });
             all.push(Alone { engine: name, proposal, ns_by_burst });
+            grouped.push(grouping::measure(engine.as_mut(), transform, proposal));
         }
     }
-    all
+    (all, grouped)
 }

@@ -3,10 +3,12 @@
 //! target/bench/accelerators.json.
 //!
 //! `-- --rounds N --ms N` sets the number and duration of the measurements of each setup; `--quick`
-//! measures each once for 10 ms, as a smoke test; `--page` writes the tables of
-//! docs/results/accelerators.md, as `make bench-accelerators` does.
+//! measures each once for 10 ms, as a smoke test; `--alone` measures each engine on its own only,
+//! which takes seconds; `--page` writes the tables of docs/results/accelerators.md, as `make
+//! bench-accelerators` does.
 
 mod alone;
+mod grouping;
 mod report;
 mod setups;
 
@@ -47,8 +49,8 @@ fn main() {
     let (rounds, ms) = (number("--rounds", usual.0) as usize, number("--ms", usual.1));
     let plan =
         Plan { window: WINDOW, load: Load::Saturating, rounds, length: Duration::from_millis(ms.into()) };
-    let report = measure_all(plan);
-    println!("\n{}\n{}\n{}", report.summary(), report.alone(), report.csv());
+    let report = measure_all(plan, has("--alone"));
+    println!("\n{}\n{}\n{}\n{}", report.summary(), report.alone(), report.grouped(), report.csv());
     let json = report.write_json().expect("target/bench can be written");
     eprintln!("written: {}", json.display());
     let wrong = report.wrong();
@@ -62,7 +64,7 @@ fn main() {
     }
 }
 
-fn measure_all(plan: Plan) -> Report {
+fn measure_all(plan: Plan, only_alone: bool) -> Report {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     setups::start_dpdk(cores);
     let about = format!(
@@ -76,7 +78,11 @@ fn measure_all(plan: Plan) -> Report {
         plan.rounds,
         plan.length.as_millis()
     );
-    let mut report = Report { about, alone: alone::measure(), rows: Vec::new() };
+    let (alone, grouped) = alone::measure();
+    let mut report = Report { about, alone, grouped, rows: Vec::new() };
+    if only_alone {
+        return report;
+    }
     let mut costs = Costs::without_cache();
     let (began, all) = (Instant::now(), PROPOSALS.len() * SAS.len() * SIZES.len());
     let mut cases = 0;
@@ -119,7 +125,7 @@ fn measure(
                 packets,
                 engines: setup.engines,
                 by: setup.by.clone().unwrap_or_else(|| full.rule.to_string()),
-                is_finishing_time: setup.by.is_none() && full.rule == Rule::WAIT,
+                is_finishing_time: setup.by.is_none() && full.rule == Rule::DEFAULT,
                 full,
                 offered,
                 engine_names: setup.platform.engines.iter().map(|engine| engine.name.clone()).collect(),

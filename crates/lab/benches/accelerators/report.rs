@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use convoy_lab::demo::Measurement;
 use serde::Serialize;
 
+use super::grouping::WAYS;
+
 /// Fraction of the load that a setup may refuse; beyond it, its rings are full and determine its
 /// latency.
 const CARRIED: f64 = 0.01;
@@ -19,6 +21,15 @@ pub(crate) struct Alone {
     pub(crate) proposal: &'static str,
     /// Time per packet in ns, by packets per burst.
     pub(crate) ns_by_burst: Vec<(usize, f64)>,
+}
+
+/// Result of one engine with packets of several SAs.
+#[derive(Serialize)]
+pub(crate) struct Grouped {
+    pub(crate) engine: String,
+    pub(crate) proposal: &'static str,
+    /// TSC cycles per packet, in the order of [`WAYS`].
+    pub(crate) cycles: Vec<f64>,
 }
 
 /// Result of one setup in one case.
@@ -44,6 +55,7 @@ pub(crate) struct Row {
 pub(crate) struct Report {
     pub(crate) about: String,
     pub(crate) alone: Vec<Alone>,
+    pub(crate) grouped: Vec<Grouped>,
     pub(crate) rows: Vec<Row>,
 }
 
@@ -135,6 +147,18 @@ impl Report {
         text
     }
 
+    /// Cycles of one packet by how packets of several SAs are handed over.
+    pub(crate) fn grouped(&self) -> String {
+        let ways: String = WAYS.iter().map(|way| format!(" {} |", way.name)).collect();
+        let mut text =
+            format!("| engine | algorithm |{ways}\n| --- | --- |{}\n", " --: |".repeat(WAYS.len()));
+        for Grouped { engine, proposal, cycles } in &self.grouped {
+            let cells: Vec<String> = cycles.iter().map(|cycles| format!("{cycles:.0}")).collect();
+            let _ = writeln!(text, "| `{engine}` | {proposal} | {} |", cells.join(" | "));
+        }
+        text
+    }
+
     /// A row for every setup in every case.
     pub(crate) fn csv(&self) -> String {
         let mut text =
@@ -158,18 +182,22 @@ impl Report {
         Ok(path)
     }
 
-    /// Inserts the tables into docs/results/accelerators.md, and writes all results to a CSV file
-    /// beside it.
+    /// Inserts the tables that were measured into docs/results/accelerators.md, and writes the rows
+    /// of all setups, if there are any, to a CSV file beside it.
     pub(crate) fn write_page(&self) -> std::io::Result<PathBuf> {
         let path = root().join("docs/results/accelerators.md");
         let mut page = std::fs::read_to_string(&path)?;
-        for (name, text) in [("accelerators", self.summary()), ("accelerators-alone", self.alone())] {
+        let mut tables = vec![("accelerators-alone", self.alone()), ("accelerators-grouped", self.grouped())];
+        if !self.rows.is_empty() {
+            tables.push(("accelerators", self.summary()));
+            std::fs::write(path.with_extension("csv"), self.csv())?;
+        }
+        for (name, text) in tables {
             page = between(&page, name, &text).ok_or_else(|| {
                 std::io::Error::other(format!("{} has no place for {name}", path.display()))
             })?;
         }
         std::fs::write(&path, page)?;
-        std::fs::write(path.with_extension("csv"), self.csv())?;
         Ok(path)
     }
 }

@@ -84,7 +84,7 @@ pub(crate) fn setups(case: (&'static str, usize), cores: usize, costs: &mut Cost
     let mut platform =
         |site: &str| Platform::of("", case, site, PEER, costs).expect("the bench's own engines");
     let alone =
-        |engines, platform| Setup { engines, platform, rules: vec![Rule::WAIT], by: Some("-".to_owned()) };
+        |engines, platform| Setup { engines, platform, rules: vec![Rule::DEFAULT], by: Some("-".to_owned()) };
     let mut all = vec![
         Setup {
             engines: "multibuffer, aesni_mb, openssl",

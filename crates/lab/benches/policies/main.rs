@@ -1,7 +1,9 @@
 //! Compares the scheduler's policies in two real gateways, under loads below and above their
 //! capacity. Prints the Markdown of docs/results/policies.md.
 //!
-//! `-- --rounds N --ms N` sets the number and duration of the runs of each policy under each load.
+//! `-- --rounds N --ms N` sets the number and duration of the runs of each policy under each load;
+//! `--rules PART` compares only rules whose names contain PART with the default, and `--saturating`
+//! leaves out the loads at which packets do not always wait.
 
 use std::time::Duration;
 
@@ -23,27 +25,37 @@ fn main() {
         given.map_or(default, |word| word.parse().unwrap_or_else(|_| panic!("{name} wants a whole number")))
     };
     let (rounds, ms) = (number("--rounds", 5) as usize, number("--ms", 500));
+    let part = words.iter().position(|word| word == "--rules").and_then(|at| words.get(at + 1));
+    let loads = if words.iter().any(|word| word == "--saturating") { &[] } else { &LOADS[..] };
+    let rules = rules(part.map_or("", String::as_str));
     let length = Duration::from_millis(ms.into());
     let mut costs = assemble::costs();
     let platforms = [Some(Platform::accelerators(&mut costs)), Platform::own_core(&mut costs)];
     for platform in platforms.into_iter().flatten() {
         let plan = Plan { window: WINDOW, load: Load::Saturating, rounds, length };
-        report(&platform, &mut costs, plan);
+        report(&platform, &mut costs, (&rules, loads), plan);
     }
 }
 
-fn report(platform: &Platform, costs: &mut Costs, plan: Plan) {
-    let traffic = imix(SEED);
+/// The default rule first, then all others whose names contain `part`.
+fn rules(part: &str) -> Vec<Rule> {
     let mut rules = Rule::compared();
-    rules.insert(1, Rule::OVERTAKE);
+    rules.splice(2..2, [Rule::OVERTAKE, Rule::SUFFERAGE]);
+    rules.extend(convoy_rivals::ALL.map(Rule::rival));
+    rules.retain(|rule| *rule == Rule::DEFAULT || rule.to_string().contains(part));
+    rules
+}
+
+fn report(platform: &Platform, costs: &mut Costs, (rules, loads): (&[Rule], &[f64]), plan: Plan) {
+    let traffic = imix(SEED);
     let mut bench = Bench { platform, traffic: &traffic, costs };
     println!("\n## {}\n\nWith {}: {}.", platform.about, platform.proposal, costs_of(&platform.engines));
-    let mut measure = |load| bench.measure(&rules, Plan { load, ..plan }).expect("memory does not fail");
+    let mut measure = |load| bench.measure(rules, Plan { load, ..plan }).expect("memory does not fail");
     let saturated = measure(Load::Saturating);
     let capacity = saturated[0].packets_per_second;
     println!("Capacity, with {}: {capacity:.0} packets/s.", rules[0]);
     table("all that they take", platform, &saturated);
-    for load in LOADS {
+    for load in loads {
         let offered = measure(Load::Offered(load * capacity));
         table(&format!("{load:.1} of the capacity"), platform, &offered);
     }

@@ -81,7 +81,7 @@ fn compare(
 ) -> Result<ModeComparison, DemoError> {
     let platforms = MODES.map(Platform::chosen);
     let trials = platforms.each_ref().map(|platform| {
-        let (rule, window) = (Rule::WAIT, WINDOWS[1]);
+        let (rule, window) = (Rule::DEFAULT, WINDOWS[1]);
         Trial { platform, rule, window, load, length, fail: None }
     });
     let measured = in_turns(&trials, ROUNDS, packets, costs)?;
@@ -168,7 +168,7 @@ mod tests {
             ethernet_bytes: (bytes * 1e5) as u64,
             cpu_ns_per_packet: cpu * 1e3,
             good: 1_000,
-            ..Measurement::blank(Rule::WAIT)
+            ..Measurement::blank(Rule::DEFAULT)
         }
     }
 

@@ -5,6 +5,7 @@
 mod arrivals;
 mod capture;
 mod comparison;
+mod cores;
 mod cpu;
 mod delivery;
 mod error;
@@ -31,7 +32,7 @@ pub use report::{DemoEngineReport, LiveView, TrialReport};
 pub use rule::Rule;
 pub use traffic::{IMIX, Traffic};
 pub use trial::Trial;
-pub use verdict::{Against, Verdict};
+pub use verdict::{Against, Verdict, WorstCase};
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -89,6 +90,8 @@ pub struct DemoReport {
     pub live: TrialReport,
     /// Comparisons by platform.
     pub comparisons: Vec<Comparison>,
+    /// How each rule compares on the platform that suits it least, if there are several.
+    pub worst_cases: Vec<WorstCase>,
     /// Tunnel mode and IP-TFS by traffic.
     pub iptfs: Vec<ModeComparison>,
     /// Runs with the verilated card only, with a window of 1 and with the usual one; empty if it is
@@ -133,7 +136,7 @@ pub fn run(config: &DemoConfig, show: &mut dyn FnMut(&LiveView)) -> Result<DemoR
     let platform = Platform::all(&mut costs);
     let live = Trial {
         platform: &platform,
-        rule: Rule::WAIT,
+        rule: Rule::DEFAULT,
         window: 32,
         load: Load::Saturating,
         length: config.live,
@@ -151,6 +154,8 @@ pub fn run(config: &DemoConfig, show: &mut dyn FnMut(&LiveView)) -> Result<DemoR
     let length = config.comparisons / runs as u32;
     let compare = |platform| compare(platform, &traffic, &mut costs, length);
     let comparisons = platforms.into_iter().map(compare).collect::<Result<Vec<_>, _>>()?;
+    let saturated: Vec<&[Measurement]> = comparisons.iter().map(|of| &of.saturated[..]).collect();
+    let worst_cases = if saturated.len() > 1 { WorstCase::of_all(&saturated) } else { Vec::new() };
     let iptfs = compare_modes(&traffic, &mut costs, config.iptfs, config.seed)?;
     let card = on_card(config, &traffic, &mut costs, show)?;
     Ok(DemoReport {
@@ -159,6 +164,7 @@ pub fn run(config: &DemoConfig, show: &mut dyn FnMut(&LiveView)) -> Result<DemoR
         capture_damage: damage,
         live,
         comparisons,
+        worst_cases,
         iptfs,
         card,
     })
@@ -199,7 +205,7 @@ fn on_card(
 ) -> Result<Vec<TrialReport>, DemoError> {
     let platform = Platform::card();
     let run = |window| {
-        let (rule, load, length) = (Rule::WAIT, Load::Saturating, config.card);
+        let (rule, load, length) = (Rule::DEFAULT, Load::Saturating, config.card);
         let trial = Trial { platform: &platform, rule, window, load, length, fail: None };
         run_trial(&trial, traffic, costs, show)
     };

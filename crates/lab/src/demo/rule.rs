@@ -2,8 +2,11 @@
 
 use std::fmt;
 
-use convoy_scheduler::{FullQueue, Policy};
+use convoy_scheduler::{FullQueue, HeuristicFactory, Policy, WindowOrder};
 use serde::{Serialize, Serializer};
+
+/// Multi-packets that an engine holds with [`WindowOrder::Sufferage`].
+pub(super) const CREDITS: usize = 4;
 
 /// A policy with its options.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -12,39 +15,58 @@ pub struct Rule {
     pub policy: Policy,
     /// What `finishing-time` does when the best engine's queue is full; baselines ignore it.
     pub full_queue: FullQueue,
-    /// Whether packets of other SAs may overtake a multi-packet that waits.
-    pub overtake: bool,
+    /// Which multi-packet of the window goes next; with [`WindowOrder::Sufferage`] engines also
+    /// have four credits each.
+    pub order: WindowOrder,
+    /// A rival from the literature that takes the policy's place.
+    pub rival: Option<HeuristicFactory>,
 }
 
 impl Rule {
-    /// The default: waits for the engine with the lowest finishing time.
-    pub const WAIT: Self =
-        Self { policy: Policy::FinishingTime, full_queue: FullQueue::Wait, overtake: false };
-    /// Chooses the lowest finishing time among engines with room.
-    pub const SKIP: Self = Self { full_queue: FullQueue::Skip, ..Self::WAIT };
-    /// As [`WAIT`](Self::WAIT), but packets of other SAs overtake the one that waits.
-    pub const OVERTAKE: Self = Self { overtake: true, ..Self::WAIT };
+    /// The default, as published: in order of arrival, and waits for the engine with the lowest
+    /// finishing time.
+    pub const DEFAULT: Self = Self {
+        policy: Policy::FinishingTime,
+        full_queue: FullQueue::Wait,
+        order: WindowOrder::Arrival,
+        rival: None,
+    };
+    /// The same, but the lowest finishing time among engines with room.
+    pub const SKIP: Self = Self { full_queue: FullQueue::Skip, ..Self::DEFAULT };
+    /// As [`DEFAULT`](Self::DEFAULT), but packets of other SAs overtake the one that waits.
+    pub const OVERTAKE: Self = Self { order: WindowOrder::Overtake, ..Self::DEFAULT };
+    /// As [`DEFAULT`](Self::DEFAULT), but a full window is served by sufferage, with credits.
+    pub const SUFFERAGE: Self = Self { order: WindowOrder::Sufferage, ..Self::DEFAULT };
 
     /// Both variants of the scheduler's own policy, and every baseline.
     pub fn compared() -> Vec<Self> {
         let baselines = Policy::ALL.into_iter().filter(|policy| *policy != Policy::FinishingTime);
-        let baselines = baselines.map(|policy| Self { policy, ..Self::WAIT });
-        [Self::WAIT, Self::SKIP].into_iter().chain(baselines).collect()
+        let baselines = baselines.map(|policy| Self { policy, ..Self::DEFAULT });
+        [Self::DEFAULT, Self::SKIP].into_iter().chain(baselines).collect()
     }
 
-    /// Whether it is a baseline.
+    /// A rival from the literature.
+    pub fn rival(rival: HeuristicFactory) -> Self {
+        Self { rival: Some(rival), ..Self::DEFAULT }
+    }
+
+    /// Whether it is not the scheduler's own rule.
     pub fn is_baseline(&self) -> bool {
-        self.policy != Policy::FinishingTime
+        self.policy != Policy::FinishingTime || self.rival.is_some()
     }
 }
 
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.policy.name())?;
-        if !self.is_baseline() {
-            write!(f, ", {}", self.full_queue)?;
+        if let Some(rival) = self.rival {
+            return f.write_str(rival.name);
         }
-        if self.overtake { f.write_str(", overtake") } else { Ok(()) }
+        f.write_str(self.policy.name())?;
+        match (self.order, self.full_queue) {
+            (WindowOrder::Arrival, _) if self.is_baseline() => Ok(()),
+            (WindowOrder::Arrival, full_queue) => write!(f, ", {full_queue}"),
+            (order, full_queue) => write!(f, ", {full_queue}, {order}"),
+        }
     }
 }
 
@@ -63,9 +85,10 @@ mod tests {
         let rules = Rule::compared();
         assert_eq!(rules.len(), Policy::ALL.len() + 1);
         assert_eq!(rules.iter().filter(|rule| !rule.is_baseline()).count(), 2);
-        let mut names: Vec<String> = rules.iter().chain(&[Rule::OVERTAKE]).map(Rule::to_string).collect();
+        let others = [Rule::OVERTAKE, Rule::SUFFERAGE];
+        let mut names: Vec<String> = rules.iter().chain(&others).map(Rule::to_string).collect();
         names.sort_unstable();
         names.dedup();
-        assert_eq!(names.len(), rules.len() + 1);
+        assert_eq!(names.len(), rules.len() + others.len());
     }
 }

@@ -4,10 +4,11 @@ use std::fmt::Write as _;
 
 use convoy_gateway::config::Config;
 use convoy_ipsec::Proposal;
+use convoy_scheduler::WindowOrder;
 use rand::RngCore;
 
 use super::platform::Platform;
-use super::rule::Rule;
+use super::rule::{CREDITS, Rule};
 
 /// Tunnels between the two sites, each with one SA per direction.
 pub(super) const TUNNELS: usize = 8;
@@ -26,14 +27,18 @@ pub(super) fn both(rule: Rule, window: usize, platform: &Platform) -> [Config; 2
     [(1, &platform.site), (2, &platform.peer)].map(|(site, engines)| {
         let mut text = scheduler(rule, window) + engines;
         tunnels(&mut text, site, platform, &keys);
-        Config::parse("demo.toml", &text).expect("the demo's own configuration is good")
+        let mut config = Config::parse("demo.toml", &text).expect("the demo's own configuration is good");
+        config.scheduler.heuristic = rule.rival;
+        config
     })
 }
 
 fn scheduler(rule: Rule, window: usize) -> String {
-    let Rule { policy, full_queue, overtake } = rule;
+    let Rule { policy, full_queue, order, rival: _ } = rule;
+    let credits =
+        if order == WindowOrder::Sufferage { format!("credits = {CREDITS}\n") } else { String::new() };
     format!(
-        "[scheduler]\npolicy = \"{policy}\"\nfull_queue = \"{full_queue}\"\novertake = {overtake}\nwindow = {window}\n"
+        "[scheduler]\npolicy = \"{policy}\"\nfull_queue = \"{full_queue}\"\nwindow_order = \"{order}\"\nwindow = {window}\n{credits}"
     )
 }
 

@@ -14,6 +14,7 @@ use convoy_scheduler::EngineSnapshot;
 
 use super::DemoError;
 use super::arrivals::{Arrivals, Load};
+use super::cores::GatewayCore;
 use super::cpu::cpu_time;
 use super::delivery::{Delivery, Latency};
 use super::failing::make_fail;
@@ -74,7 +75,8 @@ pub(super) fn run_trial(
     costs: &mut Costs,
     show: &mut dyn FnMut(&LiveView),
 ) -> Result<TrialReport, DemoError> {
-    let mut pair = Pair::new(trial, traffic, costs)?;
+    let (_core, pair) = GatewayCore::with(|| Pair::new(trial, traffic, costs));
+    let mut pair = pair?;
     for delivery in &pair.deliveries {
         delivery.sending.store(true, Ordering::Relaxed);
     }

@@ -35,7 +35,7 @@ impl Verdict {
     /// Compares the results when saturated and under the same load (`offered`); `None` without the
     /// scheduler or without any baseline.
     pub(super) fn of(saturated: &[Measurement], offered: &[Measurement]) -> Option<Self> {
-        let own = |all: &[Measurement]| all.iter().find(|measured| measured.rule == Rule::WAIT).cloned();
+        let own = |all: &[Measurement]| all.iter().find(|measured| measured.rule == Rule::DEFAULT).cloned();
         let baselines = || saturated.iter().filter(|measured| measured.rule.is_baseline());
         let best = baselines().max_by(|a, b| a.packets_per_second.total_cmp(&b.packets_per_second))?;
         let throughput = Against {
@@ -59,7 +59,7 @@ impl fmt::Display for Verdict {
         let Self { throughput: Against { baseline, ratio }, latency } = self;
         let percent = (ratio - 1.0) * 100.0;
         if percent.abs() <= NOISE * 100.0 {
-            write!(f, "finishing-time gains nothing in throughput over the best baseline, {baseline}")?;
+            write!(f, "finishing-time carries as many packets as the best baseline, {baseline}")?;
         } else {
             let word = if percent > 0.0 { "more" } else { "fewer" };
             let percent = percent.abs();
@@ -84,6 +84,35 @@ impl fmt::Display for Verdict {
     }
 }
 
+/// A rule on the platform that suits it least.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WorstCase {
+    /// The rule.
+    pub rule: Rule,
+    /// Its throughput there divided by that of the best rule.
+    pub ratio: f64,
+}
+
+impl WorstCase {
+    /// Of every rule that was measured on all platforms; the best worst case first.
+    pub(super) fn of_all(platforms: &[&[Measurement]]) -> Vec<Self> {
+        let ratio = |rule: Rule, platform: &[Measurement]| {
+            let best = platform.iter().map(|measured| measured.packets_per_second).fold(1.0, f64::max);
+            let own = platform.iter().find(|measured| measured.rule == rule)?;
+            Some(own.packets_per_second / best)
+        };
+        let worst = |measured: &Measurement| {
+            let ratios = platforms.iter().map(|platform| ratio(measured.rule, platform));
+            let ratios: Option<Vec<f64>> = ratios.collect();
+            Some(Self { rule: measured.rule, ratio: ratios?.into_iter().fold(f64::INFINITY, f64::min) })
+        };
+        let mut all: Vec<Self> =
+            platforms.first().map_or(&[][..], |first| first).iter().filter_map(worst).collect();
+        all.sort_by(|a, b| b.ratio.total_cmp(&a.ratio));
+        all
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -100,7 +129,7 @@ mod tests {
         // `skip` is better than all, but it is not a baseline.
         let skip = measured(Rule::SKIP, (1e9, 0.1, 0.0));
         let all = [
-            measured(Rule::WAIT, own),
+            measured(Rule::DEFAULT, own),
             skip,
             measured(rules[2], baselines[0]),
             measured(rules[3], baselines[1]),
@@ -122,7 +151,7 @@ mod tests {
         assert!(line.contains("1.10 times"), "{line}");
         let line = verdict((103.0, 61.0, 0.0), [(100.0, 60.0, 0.0), (1.0, 90.0, 0.0)]);
         assert!(
-            line.contains("gains nothing in throughput")
+            line.contains("carries as many packets as the best baseline, cpu-only")
                 && line.contains("is that of the best baseline, cpu-only"),
             "{line}"
         );
@@ -134,5 +163,21 @@ mod tests {
         assert!(line.contains("0.50 times that of the best baseline, round-robin"), "{line}");
         let line = verdict((150.0, 30.0, 0.2), [(100.0, 1.0, 0.3), (80.0, 60.0, 0.0)]);
         assert!(line.contains("p99 latency is not compared"), "{line}");
+    }
+
+    #[test]
+    fn the_worst_case_of_a_rule_is_relative_to_the_best_of_the_platform() {
+        let rules = Rule::compared();
+        let platform = |packets: [f64; 3]| {
+            let of = |(rule, pps): (&Rule, f64)| measured(*rule, pps, 1.0, 0.0);
+            rules.iter().zip(packets).map(of).collect::<Vec<_>>()
+        };
+        let [one, other] = [platform([90.0, 50.0, 100.0]), platform([200.0, 190.0, 50.0])];
+        let worst: Vec<_> =
+            WorstCase::of_all(&[&one, &other]).iter().map(|worst| (worst.rule, worst.ratio)).collect();
+        assert_eq!(worst, [(rules[0], 0.9), (rules[1], 0.5), (rules[2], 0.25)]);
+        // A rule that one platform lacks is left out.
+        assert_eq!(WorstCase::of_all(&[&one, &other[..1]]).len(), 1);
+        assert_eq!(WorstCase::of_all(&[]), []);
     }
 }

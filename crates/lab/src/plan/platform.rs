@@ -213,16 +213,13 @@ fn typical_ns(engine: &EngineCost) -> f64 {
 
 fn processor(engine: &EngineCost, is_worker: bool) -> ProcessorSpec {
     ProcessorSpec {
-        name: if is_worker { WORKER.to_owned() } else { engine.name.clone() },
         kind: if is_worker { ProcessorKind::Cpu } else { ProcessorKind::Accelerator },
-        count: 1,
         bus: engine.bus.clone(),
         depth: engine.depth.max(1),
         init_ratio: engine.t_init_ns * 1e-3,
         enc_ratio: engine.t_block_ns * 1e-3,
-        prefetch: false,
-        write_buffer: false,
         cache: engine.cache,
+        ..ProcessorSpec::named(if is_worker { WORKER } else { &engine.name })
     }
 }
 
@@ -241,13 +238,17 @@ fn scheduler(config: &SchedulerConfig, window: usize) -> SchedulerSpec {
         full_queue: config.full_queue.name().to_owned(),
         depth_unit: config.depth_unit.name().to_owned(),
         late_margin_us: config.late_margin.map(|margin| margin as f64 * 1e-3),
-        overtake: config.overtake,
+        window_order: config.order.name().to_owned(),
+        credits: config.credits,
+        pool: None,
+        predicts_transfers: false,
         on: None,
         window,
         window_min: None,
         window_max: None,
         max_wait_us: config.max_wait as f64 * 1e-3,
         byte_limit: Some(config.byte_limit),
+        window_bytes: (config.window_bytes < u64::MAX).then_some(config.window_bytes),
         aggregation: None,
         classes: config.classes,
         weights,
@@ -255,6 +256,7 @@ fn scheduler(config: &SchedulerConfig, window: usize) -> SchedulerSpec {
         // The gateway does not know the content of a device's cache; it corrects its cost models by
         // measured times.
         knows_caches: false,
+        corrects: false,
     }
 }
 

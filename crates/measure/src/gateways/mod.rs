@@ -5,6 +5,7 @@ mod one;
 mod relay;
 mod running;
 mod sites;
+mod threads;
 
 use std::ops::RangeInclusive;
 
@@ -26,6 +27,7 @@ use running::Running;
 pub use running::Utilisation;
 pub use sites::Service;
 pub(crate) use sites::site;
+pub use threads::{Role, ThreadCost, Waiting, rate_on_own_cores};
 
 use crate::cores::{self, Pinned};
 use crate::device::{DeviceUnderTest, MeasureError, Outcome, Trial};
@@ -49,8 +51,8 @@ pub struct Placement {
     pub first: usize,
     /// The second gateway's core; `None` if it takes turns with the tester on the tester's thread.
     pub second: Option<usize>,
-    /// Core of engines with a core of their own; shared with other parts where the machine has too
-    /// few.
+    /// Core of engines with a thread of their own; where the machine has too few, that of other
+    /// parts of the gateway, so that the tester has a core to itself.
     pub engine: usize,
     /// Core of packet I/O with a thread of its own; may be shared likewise.
     pub io: usize,
@@ -62,8 +64,8 @@ impl Placement {
         let core = |at: usize| cores.get(at).copied();
         let tester = core(0).unwrap_or(0);
         let first = core(1).unwrap_or(tester);
-        let engine = core(3).or(core(2)).unwrap_or(tester);
-        Self { tester, first, second: core(2), engine, io: core(4).or(core(2)).unwrap_or(tester) }
+        let engine = core(3).or(core(2)).unwrap_or(first);
+        Self { tester, first, second: core(2), engine, io: core(4).or(core(2)).unwrap_or(first) }
     }
 
     /// A placement on the cores that this process may use.
@@ -77,6 +79,12 @@ impl Placement {
         let mut all = [self.tester, self.first, self.engine, self.io];
         all.sort_unstable();
         all.windows(2).all(|pair| pair[0] != pair[1])
+    }
+
+    /// How the threads of a gateway in a [`Scheme`] wait: where any two of them might share a core,
+    /// all sleep, in every scheme, so that the schemes differ in nothing else.
+    pub fn waiting(&self) -> Waiting {
+        if self.has_cores_apart() { Waiting::Polls } else { Waiting::Sleeps }
     }
 }
 
@@ -115,10 +123,10 @@ impl Pair {
         let mut costs = assemble::costs();
         let ([first, second], ends) = self.assemble(&mut costs, &mut || Clock::start().into())?;
         let placement = &self.placement;
-        let running = vec![Running::start(first, placement.first)?];
+        let running = vec![Running::start(first, placement.first, Waiting::Polls)?];
         let mut gateways = Gateways::new(self.tester(ends, Time::machine())?, running, placement.tester);
         match placement.second {
-            Some(core) => gateways.running.push(Running::start(second, core)?),
+            Some(core) => gateways.running.push(Running::start(second, core, Waiting::Polls)?),
             None => return Ok(gateways.with_turns(vec![second])),
         }
         Ok(gateways)
@@ -195,11 +203,13 @@ pub struct Gateways {
     tester_core: usize,
     /// The thread of packet I/O, if separate; declared last, since it must end after the gateway.
     relay: Option<Relay>,
+    /// The thread of cryptography, if separate.
+    crypto: Option<Pid>,
 }
 
 impl Gateways {
     fn new(tester: Tester, running: Vec<Running>, tester_core: usize) -> Self {
-        Self { tester, running, tester_core, relay: None }
+        Self { tester, running, tester_core, relay: None, crypto: None }
     }
 
     /// Runs gateways on the tester's thread, in turns with the tester.
@@ -216,6 +226,37 @@ impl Gateways {
     /// How busy the first gateway was since the last call, if it has a thread of its own.
     pub fn utilisation(&mut self) -> Option<Utilisation> {
         self.running.first_mut().map(Running::utilisation)
+    }
+
+    /// The threads of the first gateway, of which each has a role.
+    fn threads(&self) -> impl Iterator<Item = (Role, Pid)> {
+        let worker = self.running.first().map(|running| (Role::Worker, running.id()));
+        let io = self.relay.as_ref().map(|relay| (Role::PacketIo, relay.id()));
+        let crypto = self.crypto.map(|thread| (Role::Cryptography, thread));
+        [worker, io, crypto].into_iter().flatten()
+    }
+
+    /// Runs a trial, and returns the CPU time of each thread of the first gateway for a packet that
+    /// arrived; nothing if none did, or if the kernel does not count it. It is that of the packets
+    /// only where the threads [sleep](Waiting::Sleeps).
+    ///
+    /// # Errors
+    /// [`MeasureError`] if the trial could not be run.
+    pub fn cost(&mut self, trial: &Trial) -> Result<Vec<ThreadCost>, MeasureError> {
+        let threads: Vec<(Role, Pid)> = self.threads().collect();
+        let so_far = || threads.iter().map(|(_, id)| threads::cpu_ns(*id)).collect::<Option<Vec<u64>>>();
+        let before = so_far();
+        let received = self.trial(trial)?.received;
+        let (Some(before), Some(after)) = (before, so_far()) else { return Ok(Vec::new()) };
+        if received == 0 {
+            return Ok(Vec::new());
+        }
+        let taken = before.iter().zip(after).map(|(before, after)| after.saturating_sub(*before));
+        let cost = |((role, _), ns): (&(Role, Pid), u64)| ThreadCost {
+            role: *role,
+            ns: ns as f64 / received as f64,
+        };
+        Ok(threads.iter().zip(taken).map(cost).collect())
     }
 
     /// Kernel thread ID of the first gateway, if it has a thread of its own.

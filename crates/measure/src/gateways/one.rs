@@ -11,7 +11,8 @@ use serde::Serialize;
 use super::relay::Relay;
 use super::running::Running;
 use super::sites::{Service, site};
-use super::{Gateways, LINK_MTU, LINK_PACKETS, Placement, flow, worker};
+use super::threads::latest_named;
+use super::{Gateways, LINK_MTU, LINK_PACKETS, Placement, Waiting, flow, worker};
 use crate::device::MeasureError;
 use crate::family::{Families, Family};
 use crate::sockets::UdpEnd;
@@ -20,6 +21,9 @@ use crate::tester::{End, Tester, Time};
 
 /// Longest time that a packet may spend in such a gateway, even where its threads share a core.
 const QUIET: Duration = Duration::from_millis(60);
+
+/// Name of the engine with a thread of its own, and so of that thread.
+const APART: &str = "apart";
 
 /// Which work is moved off the gateway's worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -50,20 +54,30 @@ impl Scheme {
     }
 
     /// The `[[engine]]` tables of a gateway in this scheme.
-    fn engines(&self, core: usize) -> String {
-        let apart = format!("[[engine]]\nname = \"apart\"\nkind = \"multibuffer\"\ncore = {core}\n");
+    fn engines(&self, core: usize, waiting: Waiting) -> String {
+        let is_shared = waiting == Waiting::Sleeps;
+        let apart = format!(
+            "[[engine]]\nname = \"{APART}\"\nkind = \"multibuffer\"\ncore = {core}\ncore_is_shared = {is_shared}\n"
+        );
         // Without engines in its configuration, the gateway selects the fastest one on the worker's
         // core by calibration.
         if self.is_crypto_apart { apart } else { String::new() }
     }
 
-    /// Starts a gateway in this scheme, between the ends of a tester.
+    /// Starts a gateway in this scheme, between the ends of a tester; `waiting` is what its threads
+    /// do without work.
     ///
     /// # Errors
     /// [`MeasureError`] if something needed is not available, for example an engine with a core of
     /// its own that supports the cipher.
-    pub fn start(&self, service: &Service, placement: &Placement) -> Result<Gateways, MeasureError> {
-        let config = site(service, 1, Families::default(), &self.engines(placement.engine), 1)?;
+    pub fn start(
+        &self,
+        service: &Service,
+        placement: &Placement,
+        waiting: Waiting,
+    ) -> Result<Gateways, MeasureError> {
+        let engines = self.engines(placement.engine, waiting);
+        let config = site(service, 1, Families::default(), &engines, 1)?;
         let [near, inside] = UdpEnd::wire()?;
         let [far, outside] = UdpEnd::wire()?;
         let (inside, outside, relay) = if self.is_io_apart {
@@ -72,7 +86,7 @@ impl Scheme {
             let boxed =
                 |wire: UdpEnd, ring| (Box::new(wire) as Box<dyn Port>, Box::new(ring) as Box<dyn Port>);
             let joints = vec![boxed(inside, inside_ring), boxed(outside, outside_ring)];
-            let relay = Relay::start(joints, placement.io)?;
+            let relay = Relay::start(joints, placement.io, waiting)?;
             (Box::new(worker_inside) as Box<dyn Port>, Box::new(worker_outside) as Box<dyn Port>, Some(relay))
         } else {
             (Box::new(inside) as Box<dyn Port>, Box::new(outside) as Box<dyn Port>, None)
@@ -81,10 +95,13 @@ impl Scheme {
         let worker = worker(&config, &mut costs, Clock::start().into(), inside, outside)?;
         // Otherwise each of many gateways would calibrate the engines again.
         costs.save();
+        // Ends the engine that was calibrated, whose thread has the name of the gateway's.
+        drop(costs);
         let reads = if *service == Service::Forward { Reads::Stamps } else { Reads::EspNumbers };
         let ends = [End::new(Box::new(near))?, End::new(Box::new(far))?.reading(reads)];
         let tester = Tester::new(ends, flow(Family::V4, 1), Time::machine()).waiting(QUIET);
-        let running = vec![Running::start(worker, placement.first)?];
-        Ok(Gateways { relay, ..Gateways::new(tester, running, placement.tester) })
+        let running = vec![Running::start(worker, placement.first, waiting)?];
+        let crypto = if self.is_crypto_apart { latest_named(APART) } else { None };
+        Ok(Gateways { relay, crypto, ..Gateways::new(tester, running, placement.tester) })
     }
 }

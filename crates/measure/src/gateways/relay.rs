@@ -3,11 +3,14 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
 use std::thread::JoinHandle;
 
 use convoy_packet::{Frame, FramePool};
 use convoy_port::{Port, PortError};
+use nix::unistd::{Pid, gettid};
 
+use super::threads::Waiting;
 use crate::cores;
 use crate::device::MeasureError;
 
@@ -25,6 +28,7 @@ pub(super) type Joint = (Box<dyn Port>, Box<dyn Port>);
 pub(super) struct Relay {
     is_stopping: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
+    id: Pid,
 }
 
 impl Relay {
@@ -32,27 +36,28 @@ impl Relay {
     ///
     /// # Errors
     /// [`MeasureError`] if there is no memory for frames, or if no thread can be started.
-    pub(super) fn start(mut joints: Vec<Joint>, core: usize) -> Result<Self, MeasureError> {
+    pub(super) fn start(joints: Vec<Joint>, core: usize, waiting: Waiting) -> Result<Self, MeasureError> {
         let pool = FramePool::in_region(FRAMES.0, FRAMES.1, 0);
-        let mut pool = pool.map_err(|error| MeasureError::Invalid(error.to_string()))?;
+        let pool = pool.map_err(|error| MeasureError::Invalid(error.to_string()))?;
         let is_stopping = Arc::new(AtomicBool::new(false));
         let stop = Arc::clone(&is_stopping);
-        let work = move || {
-            cores::pin(core);
-            let mut burst = Vec::with_capacity(BURST);
-            while !stop.load(Ordering::Relaxed) {
-                for _ in 0..ROUNDS {
-                    if round(&mut joints, &mut pool, &mut burst).is_err() {
-                        return;
-                    }
-                }
-            }
-        };
+        let (tell, told) = mpsc::sync_channel(1);
         let thread = std::thread::Builder::new()
             .name("packet-io".to_owned())
-            .spawn(work)
+            .spawn(move || {
+                cores::pin(core);
+                // The starter waits for the ID, so the send cannot fail.
+                let _ = tell.send(gettid());
+                work(joints, pool, &stop, waiting);
+            })
             .map_err(|source| MeasureError::Io { action: "start a thread".to_owned(), source })?;
-        Ok(Self { is_stopping, thread: Some(thread) })
+        let id = told.recv().map_err(|_| MeasureError::Gateway("its packet I/O has ended".to_owned()))?;
+        Ok(Self { is_stopping, thread: Some(thread), id })
+    }
+
+    /// Kernel thread ID.
+    pub(super) fn id(&self) -> Pid {
+        self.id
     }
 
     /// Whether it failed, because a port failed or it panicked.
@@ -61,25 +66,49 @@ impl Relay {
     }
 }
 
-fn pass(
-    from: &mut dyn Port,
-    to: &mut dyn Port,
-    pool: &mut FramePool,
-    burst: &mut Vec<Frame>,
-) -> Result<(), PortError> {
-    from.receive(pool, BURST, burst)?;
-    to.send(pool, burst)?;
-    // Packets that do not fit are dropped, as in a network card's ring.
-    pool.give_back_burst(burst);
-    Ok(())
+/// One direction of a joint: packets that found no room stay in front of those behind them, which
+/// the socket then drops, as a network card without descriptors does.
+#[derive(Default)]
+struct Direction {
+    burst: Vec<Frame>,
 }
 
-fn round(joints: &mut [Joint], pool: &mut FramePool, burst: &mut Vec<Frame>) -> Result<(), PortError> {
-    for (wire, ring) in joints {
-        pass(wire.as_mut(), ring.as_mut(), pool, burst)?;
-        pass(ring.as_mut(), wire.as_mut(), pool, burst)?;
+impl Direction {
+    /// Moves a burst; returns whether anything moved.
+    fn pass(
+        &mut self,
+        from: &mut dyn Port,
+        to: &mut dyn Port,
+        pool: &mut FramePool,
+    ) -> Result<bool, PortError> {
+        let received = if self.burst.is_empty() { from.receive(pool, BURST, &mut self.burst)? } else { 0 };
+        let sent = if self.burst.is_empty() { 0 } else { to.send(pool, &mut self.burst)? };
+        Ok(received + sent > 0)
     }
-    Ok(())
+}
+
+/// Moves packets until it is to stop or a port fails.
+fn work(joints: Vec<Joint>, mut pool: FramePool, stop: &AtomicBool, waiting: Waiting) {
+    let mut joints: Vec<(Joint, [Direction; 2])> =
+        joints.into_iter().map(|joint| (joint, Default::default())).collect();
+    while !stop.load(Ordering::Relaxed) {
+        for _ in 0..ROUNDS {
+            match round(&mut joints, &mut pool) {
+                Ok(true) => {}
+                Ok(false) => waiting.wait(),
+                Err(_) => return,
+            }
+        }
+    }
+}
+
+fn round(joints: &mut [(Joint, [Direction; 2])], pool: &mut FramePool) -> Result<bool, PortError> {
+    let mut moved = false;
+    for ((wire, ring), [inward, outward]) in joints {
+        moved |= inward.pass(wire.as_mut(), ring.as_mut(), pool)?;
+        moved |= outward.pass(ring.as_mut(), wire.as_mut(), pool)?;
+    }
+    Ok(moved)
 }
 
 impl Drop for Relay {

@@ -1,4 +1,4 @@
-//! A gateway on a thread of its own, which never sleeps, and its utilisation.
+//! A gateway on a thread of its own, and its utilisation.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
@@ -11,6 +11,7 @@ use nix::sys::time::{TimeVal, TimeValLike};
 use nix::unistd::{Pid, gettid};
 use serde::Serialize;
 
+use super::threads::Waiting;
 use crate::cores;
 use crate::device::MeasureError;
 
@@ -63,7 +64,7 @@ impl Running {
     ///
     /// # Errors
     /// [`MeasureError::Io`] if no thread can be started.
-    pub(super) fn start(worker: Worker, core: usize) -> Result<Self, MeasureError> {
+    pub(super) fn start(worker: Worker, core: usize, waiting: Waiting) -> Result<Self, MeasureError> {
         let shared = Arc::new(Shared::default());
         let of_thread = Arc::clone(&shared);
         let (tell, told) = mpsc::sync_channel(1);
@@ -73,7 +74,7 @@ impl Running {
                 cores::pin(core);
                 // The starter waits for the ID, so the send cannot fail.
                 let _ = tell.send(gettid());
-                work(worker, &of_thread);
+                work(worker, &of_thread, waiting);
             })
             .map_err(|source| MeasureError::Io { action: "start a thread".to_owned(), source })?;
         let id = told.recv().map_err(|_| MeasureError::Gateway("its thread has ended".to_owned()))?;
@@ -121,7 +122,7 @@ impl Drop for Running {
 }
 
 /// The end of a round is the start of the next one, so the clock is read once per round.
-fn work(mut worker: Worker, shared: &Shared) {
+fn work(mut worker: Worker, shared: &Shared, waiting: Waiting) {
     let mut sums = Utilisation::default();
     let mut last = Instant::now();
     while !shared.is_stopping.load(Ordering::Relaxed) {
@@ -135,7 +136,7 @@ fn work(mut worker: Worker, shared: &Shared) {
                 sums.busy_rounds += 1;
             } else {
                 sums.idle_ns += taken_ns;
-                std::hint::spin_loop();
+                waiting.wait();
             }
         }
         (sums.user_ns, sums.kernel_ns) = thread_ns();

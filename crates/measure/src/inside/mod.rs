@@ -19,7 +19,7 @@ use convoy_port::Port;
 use serde::Serialize;
 
 use crate::device::{DeviceUnderTest, MeasureError, Ways};
-use crate::gateways::{Placement, Scheme, Service};
+use crate::gateways::{Placement, Scheme, Service, Waiting};
 use crate::lengths::Lengths;
 use crate::memory::{MemoryAccount, bandwidth};
 use crate::search::Shape;
@@ -181,7 +181,7 @@ pub fn utilisation(
     seconds: f64,
     until: Option<Instant>,
 ) -> Result<Vec<Busy>, MeasureError> {
-    let mut gateway = Scheme::ALL[0].start(service, placement)?;
+    let mut gateway = Scheme::ALL[0].start(service, placement, Waiting::Polls)?;
     let shape = Shape { lengths, ways: Ways::One };
     let mut all = Vec::new();
     for rate in rates {

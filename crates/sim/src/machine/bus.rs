@@ -1,6 +1,8 @@
 //! A shared bus (docs/internals/simulator.md: rule 4, equation 5): one transfer at a time, in order
 //! of request.
 
+use convoy_scheduler::CostModel;
+
 use crate::platform::BusSpec;
 use crate::report::BusReport;
 
@@ -50,6 +52,13 @@ impl Bus {
     #[inline]
     pub(crate) fn multi_packet(&self, bytes: u64, packets: usize) -> u64 {
         self.transfer(bytes + self.packet_bytes * packets as u64)
+    }
+
+    /// Time that this many transfers of a multi-packet add to its processing time, in ticks, for
+    /// packets of whole blocks.
+    pub(crate) fn cost(&self, transfers: u32) -> CostModel {
+        let cycle = self.cycle * f64::from(transfers);
+        CostModel { t_init: cycle * self.address_cycles as f64, t_block: cycle * 16.0 / self.width as f64 }
     }
 
     /// Requests the bus for `ticks`, and returns when that transfer ends. Requests must come in

@@ -105,7 +105,7 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
             return;
         }
         // One dispatch frees at least one place, after which the window is no longer full.
-        if let Some(dispatch) = self.scheduler.dispatch(self.now, Input::More) {
+        if let Some(dispatch) = self.next_dispatch(Input::More) {
             self.send(dispatch);
         }
     }
@@ -125,7 +125,7 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
     fn schedule_freely(&mut self) {
         loop {
             let input = self.input();
-            while let Some(dispatch) = self.scheduler.dispatch(self.now, input) {
+            while let Some(dispatch) = self.next_dispatch(input) {
                 self.send(dispatch);
             }
             if self.door.is_empty() || !self.pass_door() {
@@ -148,9 +148,19 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
         }
     }
 
+    /// The scheduler's next multi-packet, if the pool has room.
+    #[inline]
+    pub(super) fn next_dispatch(&mut self, input: Input) -> Option<Dispatch<Carried>> {
+        if self.at_processors >= self.pool {
+            return None;
+        }
+        self.scheduler.dispatch(self.now, input)
+    }
+
     /// Queues a multi-packet at its processor.
     #[inline]
     pub(super) fn send(&mut self, dispatch: Dispatch<Carried>) {
+        self.at_processors += dispatch.items.len();
         let processor = &mut self.processors[dispatch.engine];
         let (mut packets, mut bytes) = (dispatch.items.len(), dispatch.bytes);
         let mut blocks = dispatch.blocks;
@@ -179,15 +189,16 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
         match processor.way {
             TransferMode::Bus(bus) => {
                 let is_in = self.buses[bus].request(self.now, transfer);
-                self.events.set(slots.core, is_in + processing);
+                self.events.set(slots.core, processor.end(is_in, processing));
             }
             TransferMode::OwnBus(bus) => {
                 let is_in = self.buses[bus].request(self.now, transfer);
-                let is_out = self.buses[bus].request(is_in + processing, transfer);
+                let is_done = processor.end(is_in, processing);
+                let is_out = self.buses[bus].request(is_done, transfer);
                 self.events.set(slots.output, is_out);
             }
             TransferMode::Direct | TransferMode::Buffered(_) => {
-                self.events.set(slots.core, self.now + processing)
+                self.events.set(slots.core, processor.end(self.now, processing));
             }
         }
     }
@@ -229,17 +240,17 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
             return false;
         }
         match processor.way {
-            TransferMode::Bus(bus) | TransferMode::OwnBus(bus) => {
+            TransferMode::Bus(bus) | TransferMode::OwnBus(bus) if processor.writes() => {
                 let end = self.buses[bus].request(self.now, processor.transfer_out());
                 self.events.set(self.slots[at].output, end);
                 false
             }
-            TransferMode::Buffered(_) => {
+            TransferMode::Buffered(_) if processor.writes() => {
                 processor.computed();
                 self.advance(at);
                 false
             }
-            TransferMode::Direct => {
+            _ => {
                 processor.finished();
                 self.complete(at);
                 true
@@ -251,8 +262,10 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
     /// its next step.
     #[inline]
     fn complete(&mut self, at: usize) {
+        let Some(measured) = self.processors[at].measured_of_first() else { return };
         let Some(Job { scheduled, processing, dispatch, .. }) = self.processors[at].first() else { return };
-        self.scheduler.complete(self.now, at, dispatch.ticket, Some(*processing));
+        self.at_processors -= dispatch.items.len();
+        self.scheduler.complete(self.now, at, dispatch.ticket, Some(measured));
         self.measures.served(self.now, at, dispatch.bytes, self.now - *scheduled, &dispatch.items);
         self.observer.served(&Served {
             processor: at,

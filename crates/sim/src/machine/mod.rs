@@ -6,6 +6,7 @@
 mod aggregate;
 mod bus;
 mod cores;
+mod deviation;
 mod events;
 mod flow;
 mod ingress;
@@ -126,6 +127,9 @@ pub(crate) struct Machine<'a, T, O> {
     /// if there are stages.
     frames: usize,
     inside: usize,
+    /// The most packets that all processors hold together, and how many they hold.
+    pool: usize,
+    at_processors: usize,
     measures: Measures,
     observer: &'a mut O,
 }
@@ -141,7 +145,7 @@ impl<'a, T: Traffic, O: Observer> Machine<'a, T, O> {
         let cached: Vec<usize> = cached.collect();
         let mut config = platform.scheduler.config().map_err(|(key, what)| format!("{key}: {what}"))?;
         // In all other cases predictions are exact.
-        config.correct = !platform.scheduler.knows_caches && !cached.is_empty();
+        config.correct |= !platform.scheduler.knows_caches && !cached.is_empty();
         let of = |place| {
             let all = platform.stages.iter().enumerate();
             all.filter(|(_, stage)| stage.place == place && stage.enabled)
@@ -165,6 +169,7 @@ impl<'a, T: Traffic, O: Observer> Machine<'a, T, O> {
                 && config.max_wait == 0
                 && config.late_margin.is_none()
                 && config.byte_limit == u32::MAX
+                && config.window_bytes == u64::MAX
                 && !is_work_conserving
                 && !is_staged
                 && !platform.source.is_lossy(),
@@ -187,6 +192,8 @@ impl<'a, T: Traffic, O: Observer> Machine<'a, T, O> {
             after: of(StagePosition::After),
             door: VecDeque::new(),
             inside: 0,
+            pool: platform.scheduler.pool.unwrap_or(usize::MAX),
+            at_processors: 0,
             observer,
         })
     }

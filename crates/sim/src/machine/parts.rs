@@ -3,7 +3,9 @@
 use convoy_scheduler::{CostModel, EngineModel};
 
 use super::Carried;
+use super::bus::Bus;
 use super::cores::Cores;
+use super::deviation::Deviation;
 use super::processor::{Processor, TransferMode};
 use super::sa_cache::{SaCache, with_miss};
 use super::stage::{Server, Stage};
@@ -109,25 +111,40 @@ fn processors(platform: &Platform) -> (Vec<EngineModel>, Vec<Processor<Carried>>
         // Equation 7.
         let cost = CostModel { t_init: t_init * spec.init_ratio, t_block: t_block * spec.enc_ratio };
         let way = way(platform, spec);
+        let predicted = predicted(platform, spec, way, cost);
         for number in 1..=spec.count {
             let name = if spec.count == 1 { spec.name.clone() } else { format!("{}-{number}", spec.name) };
             let is_cpu = spec.kind == ProcessorKind::Cpu;
             // Each algorithm stands for a set of caches that do not hold the packet's SA.
-            let mut costs = vec![Some(cost); 1 << known_caches];
+            let mut costs = vec![Some(predicted); 1 << known_caches];
             let cache = spec.cache.as_ref().map(|cache| SaCache::new(cache, cost));
             if let Some(cache) = &spec.cache {
                 let misses = costs.iter_mut().enumerate().filter(|(missing, _)| missing & (1 << caches) != 0);
-                misses.for_each(|(_, of)| *of = Some(with_miss(cache, cost)));
+                misses.for_each(|(_, of)| *of = Some(with_miss(cache, predicted)));
                 caches += 1;
             }
             engines.push(EngineModel { name, is_cpu, depth: spec.depth, costs });
             let buffers = (spec.prefetch, spec.write_buffer);
             let mut processor = Processor::new(way, buffers, spec.depth, cost);
+            processor.set_transfers(spec.transfers, platform.scheduler.predicts_transfers);
             processor.cache = cache;
+            let place = processors.len() as u64;
+            processor.deviation = spec.deviation.map(|deviation| Deviation::new(deviation, place));
             processors.push(processor);
         }
     }
     (engines, processors)
+}
+
+/// The cost by which the scheduler chooses this processor.
+fn predicted(platform: &Platform, spec: &ProcessorSpec, way: TransferMode, cost: CostModel) -> CostModel {
+    match way.bus().filter(|_| platform.scheduler.predicts_transfers) {
+        Some(bus) => {
+            let transfers = Bus::new(&platform.buses[bus]).cost(spec.transfers);
+            CostModel { t_init: cost.t_init + transfers.t_init, t_block: cost.t_block + transfers.t_block }
+        }
+        None => cost,
+    }
 }
 
 fn way(platform: &Platform, spec: &ProcessorSpec) -> TransferMode {
@@ -139,7 +156,7 @@ fn way(platform: &Platform, spec: &ProcessorSpec) -> TransferMode {
     let moves_packets = platform.stages.iter().any(|stage| stage.bus == spec.bus);
     if spec.prefetch || spec.write_buffer {
         TransferMode::Buffered(bus)
-    } else if users == 1 && !moves_packets {
+    } else if users == 1 && !moves_packets && spec.transfers == 2 {
         TransferMode::OwnBus(bus)
     } else {
         TransferMode::Bus(bus)

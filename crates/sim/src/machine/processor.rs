@@ -11,6 +11,7 @@ use std::collections::VecDeque;
 
 use convoy_scheduler::{CostModel, Dispatch};
 
+use super::deviation::Deviation;
 use super::sa_cache::SaCache;
 
 /// A multi-packet at a processor.
@@ -80,6 +81,10 @@ pub(crate) struct Processor<P> {
     pub(crate) way: TransferMode,
     prefetch: bool,
     write_buffer: bool,
+    /// How often a multi-packet crosses the bus, in and out or only in.
+    transfers: u32,
+    /// How many of these crossings the scheduler expects as part of the processing time.
+    predicted_transfers: u32,
     line: VecDeque<Job<P>>,
     is_writing: bool,
     core: Core,
@@ -88,6 +93,8 @@ pub(crate) struct Processor<P> {
     cost: CostModel,
     /// Its cache of SAs; without one, all SAs are available without delay.
     pub(crate) cache: Option<SaCache>,
+    /// How its times differ from the estimates, if they do.
+    pub(crate) deviation: Option<Deviation>,
 }
 
 impl<P> Processor<P> {
@@ -101,6 +108,8 @@ impl<P> Processor<P> {
             way,
             prefetch,
             write_buffer,
+            transfers: 2,
+            predicted_transfers: 0,
             // The configured depth may be far larger than what is ever used.
             line: VecDeque::with_capacity(depth.min(64) + 2),
             is_writing: false,
@@ -109,18 +118,54 @@ impl<P> Processor<P> {
             busy_ticks: 0,
             cost,
             cache: None,
+            deviation: None,
         }
+    }
+
+    /// Sets how often a multi-packet crosses the bus, and whether the scheduler expects the time of
+    /// that.
+    pub(crate) fn set_transfers(&mut self, transfers: u32, is_predicted: bool) {
+        self.transfers = transfers;
+        self.predicted_transfers = if is_predicted { transfers } else { 0 };
+    }
+
+    /// Whether the output crosses the bus.
+    #[inline]
+    pub(crate) fn writes(&self) -> bool {
+        self.transfers == 2
+    }
+
+    /// The time of the first multi-packet, as far as the scheduler predicts it, in ticks.
+    #[inline]
+    pub(crate) fn measured_of_first(&self) -> Option<u64> {
+        let transfers = u64::from(self.predicted_transfers);
+        self.line.front().map(|job| job.processing + transfers * job.transfer)
     }
 
     /// Processing time of a multi-packet of `blocks` that is enqueued now, in ticks. Queues are
     /// served in order, so an SA that is in the cache now will still be there when its turn comes.
     #[inline]
     pub(crate) fn processing(&mut self, dispatch: &Dispatch<P>, blocks: u64) -> u64 {
-        match &mut self.cache {
+        let estimate = match &mut self.cache {
             Some(cache) => cache.use_for(dispatch.sa, blocks),
-            None if blocks == dispatch.blocks => dispatch.predicted_processing,
-            None => self.cost.cost(blocks),
+            None if self.deviation.is_some() || self.predicted_transfers > 0 || blocks != dispatch.blocks => {
+                self.cost.cost(blocks)
+            }
+            None => dispatch.predicted_processing,
+        };
+        self.deviation.as_mut().map_or(estimate, |deviation| deviation.actual(estimate))
+    }
+
+    /// When the multi-packet in service has been processed, if its processing starts at `start`. If
+    /// the core is lost meanwhile, its processing time grows by that.
+    #[inline]
+    pub(crate) fn end(&mut self, start: u64, processing: u64) -> u64 {
+        let Some(deviation) = &mut self.deviation else { return start + processing };
+        let end = deviation.end(start, processing);
+        if let Some(job) = self.line.front_mut() {
+            job.processing = end - start;
         }
+        end
     }
 
     #[inline]

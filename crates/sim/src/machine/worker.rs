@@ -25,7 +25,7 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
                 return self.events.set(self.slots[worker].core, self.now + processing);
             }
             let input = self.input();
-            if let Some(dispatch) = self.scheduler.dispatch(self.now, input) {
+            if let Some(dispatch) = self.next_dispatch(input) {
                 self.send(dispatch);
             } else if !self.pass_door() && !self.serve_last_of(worker, true) {
                 return;

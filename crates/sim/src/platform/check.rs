@@ -111,6 +111,39 @@ fn check_cache(at: usize, processor: &ProcessorSpec) -> Checked {
     Ok(())
 }
 
+fn check_transfers(at: usize, processor: &ProcessorSpec) -> Checked {
+    let what = match processor.transfers {
+        2 => return Ok(()),
+        1 if processor.bus.is_some() => return Ok(()),
+        1 => "it is only for a processor with a bus".to_owned(),
+        other => format!("{other}; a multi-packet crosses the bus 1 or 2 times"),
+    };
+    Err(problem("processor", Some(at), "transfers", what))
+}
+
+fn check_deviation(at: usize, processor: &ProcessorSpec) -> Checked {
+    let Some(deviation) = &processor.deviation else { return Ok(()) };
+    let positive = |name: &'static str, value: f64, zero: bool| {
+        let is_good = value.is_finite() && (value > 0.0 || zero && value == 0.0);
+        let least = if zero { "0 or more" } else { "above 0" };
+        let what = || format!("{name} = {value}; it must be a number {least}");
+        if is_good { Ok(()) } else { Err(problem("processor", Some(at), "deviation", what())) }
+    };
+    positive("ratio", deviation.ratio, false)?;
+    positive("spread", deviation.spread, true)?;
+    positive("stall_every_us", deviation.stall_every_us, false)?;
+    positive("stall_us", deviation.stall_us, true)?;
+    if deviation.spread > 1.0 {
+        let what = format!("spread = {}; it must be at most 1", deviation.spread);
+        return Err(problem("processor", Some(at), "deviation", what));
+    }
+    if deviation.stall_us > 0.0 && (processor.prefetch || processor.write_buffer) {
+        let what = "stall_us is for a processor without prefetch and write_buffer";
+        return Err(problem("processor", Some(at), "deviation", what));
+    }
+    Ok(())
+}
+
 impl Platform {
     /// Checks platforms that were built in code as well as those read from a file.
     pub(crate) fn check(&self) -> Checked {
@@ -142,6 +175,9 @@ impl Platform {
         positive("scheduler", None, "max_wait_us", self.scheduler.max_wait_us, true)?;
         positive("scheduler", None, "late_margin_us", self.scheduler.late_margin_us.unwrap_or(0.0), true)?;
         let config = self.scheduler.config().map_err(|(key, what)| problem("scheduler", None, key, what))?;
+        if self.scheduler.pool == Some(0) {
+            return Err(problem("scheduler", None, "pool", "0; at least 1 packet is needed"));
+        }
         if let Some(on) = &self.scheduler.on
             && !self.is_single_without_bus(on)
         {
@@ -217,7 +253,9 @@ impl Platform {
             positive("processor", Some(at), "init_ratio", processor.init_ratio, true)?;
             positive("processor", Some(at), "enc_ratio", processor.enc_ratio, true)?;
             self.check_bus("processor", at, processor.bus.as_deref())?;
+            check_transfers(at, processor)?;
             check_cache(at, processor)?;
+            check_deviation(at, processor)?;
             if processor.bus.is_none() && (processor.prefetch || processor.write_buffer) {
                 let key = if processor.prefetch { "prefetch" } else { "write_buffer" };
                 return Err(problem("processor", Some(at), key, "it is only for a processor with a bus"));

@@ -2,6 +2,7 @@
 
 mod cache;
 mod check;
+mod deviation;
 mod scheduler;
 mod source;
 mod stage;
@@ -13,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 pub use cache::SaCacheSpec;
 pub use check::PlatformError;
+pub use deviation::DeviationSpec;
 pub use scheduler::SchedulerSpec;
 pub use source::SourceSpec;
 pub use stage::{CoresSpec, StagePosition, StageSpec};
@@ -105,8 +107,11 @@ pub struct ProcessorSpec {
     /// The bus over which multi-packets are transferred; without one, transfers take no time.
     #[serde(default)]
     pub bus: Option<String>,
-    /// Largest number of multi-packets, or of packets ([`SchedulerSpec::depth_unit`]), that may
-    /// wait. Those in service are not counted.
+    /// How often a multi-packet crosses the bus: twice, in and out, or once, in.
+    #[serde(default = "in_and_out", skip_serializing_if = "is_in_and_out")]
+    pub transfers: u32,
+    /// Largest number of multi-packets, or of packets or bytes ([`SchedulerSpec::depth_unit`]),
+    /// that may wait. Those in service are not counted.
     #[serde(default = "depth")]
     pub depth: usize,
     /// `T_init_ratio`: its initialisation time divided by the reference's (equation 7).
@@ -126,10 +131,21 @@ pub struct ProcessorSpec {
     /// Its cache of SAs; without one, all SAs are available without delay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<SaCacheSpec>,
+    /// How its actual times differ from the estimates; without it they are exact.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deviation: Option<DeviationSpec>,
 }
 
 fn one() -> usize {
     1
+}
+
+fn in_and_out() -> u32 {
+    2
+}
+
+fn is_in_and_out(transfers: &u32) -> bool {
+    *transfers == in_and_out()
 }
 
 fn depth() -> usize {
@@ -138,6 +154,26 @@ fn depth() -> usize {
 
 fn ratio() -> f64 {
     1.0
+}
+
+impl ProcessorSpec {
+    /// An accelerator of this name with the default values.
+    pub fn named(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            kind: ProcessorKind::default(),
+            count: one(),
+            bus: None,
+            transfers: in_and_out(),
+            depth: depth(),
+            init_ratio: ratio(),
+            enc_ratio: ratio(),
+            prefetch: false,
+            write_buffer: false,
+            cache: None,
+            deviation: None,
+        }
+    }
 }
 
 impl Platform {

@@ -1,6 +1,8 @@
 //! `[scheduler]`: the parameters of the gateway's scheduler, under the same names.
 
-use convoy_scheduler::{CLASSES, ClassDiscipline, DepthUnit, FullQueue, Policy, SchedulerConfig};
+use convoy_scheduler::{
+    CLASSES, ClassDiscipline, DepthUnit, FullQueue, Policy, SchedulerConfig, WindowOrder,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::time::ticks;
@@ -10,7 +12,7 @@ use crate::time::ticks;
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SchedulerSpec {
-    /// Name of a [`Policy`].
+    /// Name of a [`Policy`], or of a [rival](convoy_rivals::ALL) from the literature.
     pub policy: String,
     /// Size in bytes below which policy `packet-size` assigns a multi-packet to the CPU; only valid
     /// with that policy.
@@ -18,13 +20,25 @@ pub struct SchedulerSpec {
     /// Name of a [`FullQueue`]: what policy `finishing-time` does if the best processor's queue is
     /// full.
     pub full_queue: String,
-    /// Name of a [`DepthUnit`]: whether a processor's depth counts multi-packets or packets.
+    /// Name of a [`DepthUnit`]: whether a processor's depth counts multi-packets, packets or bytes.
     pub depth_unit: String,
     /// Time in us after its predicted completion for which the scheduler still waits for a
     /// processor; without it, the scheduler waits without limit, as in the paper.
     pub late_margin_us: Option<f64>,
-    /// Whether multi-packets of other SAs may overtake one that waits for room in a queue.
-    pub overtake: bool,
+    /// Name of a [`WindowOrder`]: the order in which multi-packets leave the window.
+    pub window_order: String,
+    /// The most multi-packets that a processor holds; without it, as many as its depth allows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub credits: Option<usize>,
+    /// The most packets that all processors hold together, with those in service. While they hold
+    /// this many, the window waits; the last multi-packet may exceed it. Without it, only the depth
+    /// of each processor's queue is a limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pool: Option<usize>,
+    /// Whether the processing time that the scheduler expects includes the transfers on the bus,
+    /// each with the length of whole blocks. Only the time at the core counts as the result.
+    #[serde(skip_serializing_if = "is_false")]
+    pub predicts_transfers: bool,
     /// The processor on whose core the scheduler runs, as in a worker of the gateway. The scheduler
     /// then decides only while that core is free. The core serves first what has advanced furthest:
     /// stages after cryptography, then its multi-packets, then the scheduler, then stages before.
@@ -41,6 +55,10 @@ pub struct SchedulerSpec {
     pub max_wait_us: f64,
     /// `byte_limit` of rule 1; without it there is no limit.
     pub byte_limit: Option<u32>,
+    /// Bytes in the window at which it is full though it holds fewer than `W` packets; without it
+    /// there is no such bound.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window_bytes: Option<u64>,
     /// Path MTU in bytes for aggregation: the packets of a multi-packet share outer packets of at
     /// most this length (RFC 9347). Without it, each packet is an ESP packet of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -57,10 +75,18 @@ pub struct SchedulerSpec {
     /// by measured times, as the gateway's does.
     #[serde(skip_serializing_if = "is_true")]
     pub knows_caches: bool,
+    /// Whether the estimates follow measured times, as in the gateway, for processors whose times
+    /// [deviate](super::DeviationSpec).
+    #[serde(skip_serializing_if = "is_false")]
+    pub corrects: bool,
 }
 
 fn is_true(value: &bool) -> bool {
     *value
+}
+
+fn is_false(value: &bool) -> bool {
+    !*value
 }
 
 impl Default for SchedulerSpec {
@@ -71,18 +97,23 @@ impl Default for SchedulerSpec {
             full_queue: FullQueue::default().name().to_owned(),
             depth_unit: DepthUnit::default().name().to_owned(),
             late_margin_us: None,
-            overtake: false,
+            window_order: WindowOrder::default().name().to_owned(),
+            credits: None,
+            pool: None,
+            predicts_transfers: false,
             on: None,
             window: 30,
             window_min: None,
             window_max: None,
             max_wait_us: 0.0,
             byte_limit: None,
+            window_bytes: None,
             aggregation: None,
             classes: 1,
             weights: None,
             work_conserving: false,
             knows_caches: true,
+            corrects: false,
         }
     }
 }
@@ -99,22 +130,27 @@ impl SchedulerSpec {
             full_queue: self.full_queue.parse().map_err(|error| ("full_queue", format!("{error}")))?,
             depth_unit: self.depth_unit.parse().map_err(|error| ("depth_unit", format!("{error}")))?,
             late_margin: self.late_margin_us.map(|margin| ticks(margin * 1e-6)),
-            overtake: self.overtake,
+            order: self.window_order.parse().map_err(|error| ("window_order", format!("{error}")))?,
+            credits: self.credits,
             window: self.window,
             max_wait: ticks(self.max_wait_us * 1e-6),
             byte_limit: self.byte_limit.unwrap_or(u32::MAX),
+            window_bytes: self.window_bytes.unwrap_or(u64::MAX),
             classes,
             discipline: self.discipline()?,
             adaptive: self.adaptive()?,
-            // Predictions are exact here unless caches are unknown, for which the machine sets
-            // this.
-            correct: false,
+            // The machine also sets this if caches are unknown. Otherwise predictions are exact.
+            correct: self.corrects,
+            heuristic: convoy_rivals::by_name(&self.policy),
             measure: false,
         })
     }
 
     fn policy(&self) -> Result<Policy, (&'static str, String)> {
-        let policy = self.policy.parse().map_err(|error| ("policy", format!("{error}")))?;
+        let policy = match crate::policy::named(&self.policy) {
+            Ok(policy) => policy.unwrap_or_default(),
+            Err(what) => return Err(("policy", what)),
+        };
         match (policy, self.packet_size_threshold) {
             (Policy::PacketSize(_), Some(bytes)) => Ok(Policy::PacketSize(bytes)),
             (_, Some(_)) => Err(("packet_size_threshold", "it is for policy = \"packet-size\"".to_owned())),

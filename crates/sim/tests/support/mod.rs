@@ -29,18 +29,7 @@ pub(crate) fn run(platform: Platform, pattern: Pattern) -> Report {
 
 /// A processor.
 pub(crate) fn processor(name: &str, kind: ProcessorKind, bus: Option<&str>) -> ProcessorSpec {
-    ProcessorSpec {
-        name: name.to_owned(),
-        kind,
-        count: 1,
-        bus: bus.map(str::to_owned),
-        depth: 10,
-        init_ratio: 1.0,
-        enc_ratio: 1.0,
-        prefetch: false,
-        write_buffer: false,
-        cache: None,
-    }
+    ProcessorSpec { kind, bus: bus.map(str::to_owned), ..ProcessorSpec::named(name) }
 }
 
 /// A platform with simple numbers: `t_init` 1 us, 1 us for each block, a line of 8 Mbit/s (1 us for

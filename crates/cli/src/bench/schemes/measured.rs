@@ -1,9 +1,10 @@
 //! Measured results of one scheme.
 
-use convoy_measure::{Found, Lengths, Scheme};
+use convoy_measure::{Found, Lengths, Scheme, ThreadCost};
 use serde::Serialize;
 
 use super::super::spread::Spread;
+use super::derived::{Derived, ThreadTime, thread_times};
 
 /// Results of one service in one scheme.
 #[derive(Serialize)]
@@ -17,25 +18,44 @@ pub(super) struct Measured {
     pub(super) found: Vec<AtLength>,
 }
 
-/// The highest rate without loss at one length.
+/// Result of one round at one length.
+#[derive(Serialize)]
+pub(super) struct Round {
+    /// The highest rate without loss.
+    #[serde(flatten)]
+    pub(super) found: Found,
+    /// CPU time of each thread per packet under overload; empty where threads poll.
+    pub(super) threads: Vec<ThreadCost>,
+}
+
+/// Results at one length.
 #[derive(Serialize)]
 pub(super) struct AtLength {
     lengths: Lengths,
-    /// Result of each round.
-    rounds: Vec<Found>,
-    /// Throughput in Mbit/s over the rounds that found a rate.
+    rounds: Vec<Round>,
+    /// Measured throughput in Mbit/s over the rounds that found a rate.
     mbps: Option<Spread>,
+    /// CPU time of each thread, over the rounds.
+    threads: Vec<ThreadTime>,
+    /// What cores of their own would carry, derived from the CPU time.
+    derived: Option<Derived>,
 }
 
 impl Measured {
     /// No results yet.
     pub(super) fn new(scheme: Scheme, lengths: &[Lengths]) -> Self {
-        let at = |lengths: &Lengths| AtLength { lengths: *lengths, rounds: Vec::new(), mbps: None };
+        let at = |lengths: &Lengths| AtLength {
+            lengths: *lengths,
+            rounds: Vec::new(),
+            mbps: None,
+            threads: Vec::new(),
+            derived: None,
+        };
         Self { scheme, off: scheme.name(), unavailable: None, found: lengths.iter().map(at).collect() }
     }
 
     /// Adds the result of a round for each length, or why the scheme is not available.
-    pub(super) fn add(&mut self, found: Result<Vec<Found>, String>) {
+    pub(super) fn add(&mut self, found: Result<Vec<Round>, String>) {
         match found {
             Ok(found) => self.found.iter_mut().zip(found).for_each(|(at, found)| at.add(found)),
             Err(why) => self.unavailable = Some(why),
@@ -50,12 +70,20 @@ impl Measured {
         self.of(lengths)?.mbps
     }
 
+    pub(super) fn threads(&self, lengths: Lengths) -> &[ThreadTime] {
+        self.of(lengths).map_or(&[], |at| &at.threads)
+    }
+
+    pub(super) fn derived(&self, lengths: Lengths) -> Option<Derived> {
+        self.of(lengths)?.derived
+    }
+
     /// Mark for a cell: `~` if a search ran out of time, `≥` if the tester was the limit.
     pub(super) fn mark(&self, lengths: Lengths) -> &'static str {
         let rounds = self.of(lengths).map(|at| at.rounds.as_slice()).unwrap_or_default();
-        if rounds.iter().any(|found| !found.is_settled) {
+        if rounds.iter().any(|round| !round.found.is_settled) {
             "~ "
-        } else if rounds.iter().any(|found| found.is_limited_by_tester) {
+        } else if rounds.iter().any(|round| round.found.is_limited_by_tester) {
             "≥ "
         } else {
             ""
@@ -64,9 +92,13 @@ impl Measured {
 }
 
 impl AtLength {
-    fn add(&mut self, found: Found) {
-        self.rounds.push(found);
-        let mbps = |found: &Found| found.packets_per_second.map(|rate| rate * self.lengths.mean() * 8e-6);
-        self.mbps = Spread::of(self.rounds.iter().filter_map(mbps));
+    fn add(&mut self, round: Round) {
+        self.rounds.push(round);
+        let to_mbps = self.lengths.mean() * 8e-6;
+        let rates = self.rounds.iter().filter_map(|round| round.found.packets_per_second);
+        self.mbps = Spread::of(rates.map(|rate| rate * to_mbps));
+        let costs: Vec<&[ThreadCost]> = self.rounds.iter().map(|round| round.threads.as_slice()).collect();
+        self.threads = thread_times(&costs);
+        self.derived = Derived::of(&costs, &self.threads, to_mbps);
     }
 }

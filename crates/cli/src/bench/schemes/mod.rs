@@ -1,6 +1,7 @@
 //! `convoy bench schemes`: the IXP425 paper's four schemes on a real gateway, compared with the
 //! simulated gateway of that paper.
 
+mod derived;
 mod measured;
 mod output;
 mod simulated;
@@ -9,16 +10,17 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use convoy_measure::{
-    Found, Goal, Lengths, Machine, MeasureError, Placement, Rates, Scheme, Service, Shape, Ways, search,
+    Goal, Lengths, Machine, MeasureError, Placement, Rates, Scheme, Service, Shape, Waiting, Ways, search,
 };
 use serde::Serialize;
 
 use super::args::SchemesArgs;
 use super::budget::Budget;
 use super::failure;
+use super::shape::Basis;
 use crate::Failure;
 use crate::progress::Progress;
-use measured::Measured;
+use measured::{Measured, Round};
 use output::{page, print};
 use simulated::{Simulated, shapes, simulated};
 
@@ -29,6 +31,9 @@ struct Output {
     placement: Placement,
     /// Whether everything that is moved off the worker's core has a core of its own.
     has_cores_apart: bool,
+    /// What the gateway's threads do without work. Where they sleep, their CPU time is measured,
+    /// and rates with a core for each are derived from it.
+    waiting: Waiting,
     lengths_are: &'static str,
     trial_s: f64,
     resolution: f64,
@@ -45,6 +50,8 @@ struct Output {
 /// Expected time of a search, in full trials: about ten of these, shorter ones, and the tester's
 /// waits in between.
 const TRIALS_OF_SEARCH: f64 = 14.0;
+/// Length of the trial in which CPU time is measured, in full trials.
+const TRIALS_OF_COST: f64 = 3.0;
 
 pub(super) fn run(args: &SchemesArgs) -> Result<(), Failure> {
     let placement = Placement::here();
@@ -52,7 +59,10 @@ pub(super) fn run(args: &SchemesArgs) -> Result<(), Failure> {
     let a_round: usize =
         services.iter().map(|(_, service)| schemes(service).count() * args.lengths.len()).sum();
     let searches = args.rounds * a_round as u32;
-    let mut budget = Budget::new(args.within, searches, args.trial * TRIALS_OF_SEARCH);
+    let waiting = placement.waiting();
+    let trials = TRIALS_OF_SEARCH + if waiting == Waiting::Sleeps { TRIALS_OF_COST } else { 0.0 };
+    let search_s = args.trial * trials;
+    let mut budget = Budget::new(args.within, f64::from(searches) * search_s);
     budget.announce(&format!("{searches} searches"));
     let progress = Progress::new(Some(u64::from(searches)), "searches");
     let mut done = 0;
@@ -67,7 +77,7 @@ pub(super) fn run(args: &SchemesArgs) -> Result<(), Failure> {
                     progress.say(&format!("{name}, off the worker's core: {}", measured.off));
                     progress.set(done);
                     done += 1;
-                    budget.next()
+                    budget.next(search_s)
                 };
                 let found =
                     measure(args, service, measured.scheme, &placement, &mut next).map_err(failure)?;
@@ -78,11 +88,13 @@ pub(super) fn run(args: &SchemesArgs) -> Result<(), Failure> {
     progress.say("the simulated IXP425");
     let simulated = simulated(&args.lengths, &services)?;
     drop(progress);
-    let shapes = shapes(&real, &simulated, args.resolution);
+    let basis = if waiting == Waiting::Sleeps { Basis::Derived } else { Basis::Measured };
+    let shapes = shapes(&real, &simulated, basis, args.resolution);
     let output = Output {
         machine: Machine::here(),
         has_cores_apart: placement.has_cores_apart(),
         placement,
+        waiting,
         lengths_are: "whole plaintext IP packets, in bytes",
         trial_s: args.trial,
         resolution: args.resolution,
@@ -115,8 +127,9 @@ fn measure(
     scheme: Scheme,
     placement: &Placement,
     next: &mut dyn FnMut() -> Instant,
-) -> Result<Result<Vec<Found>, String>, MeasureError> {
-    let mut gateway = match scheme.start(service, placement) {
+) -> Result<Result<Vec<Round>, String>, MeasureError> {
+    let waiting = placement.waiting();
+    let mut gateway = match scheme.start(service, placement, waiting) {
         Ok(gateway) => gateway,
         // For example, an engine with a core of its own may not support the cipher.
         Err(MeasureError::Gateway(why)) => {
@@ -138,7 +151,15 @@ fn measure(
     let mut search_at = |lengths: &Lengths| {
         let shape = Shape { lengths: *lengths, ways: Ways::One };
         let searched = search(&mut gateway, shape, rates, &[goal], Some(next()), &mut |_| ())?;
-        Ok(searched.found[0])
+        // Under overload no thread is short of work, and each burst is as long as it can be.
+        let threads = match waiting {
+            Waiting::Sleeps => {
+                let overload = shape.trial(searched.most_sent_per_second, args.trial * TRIALS_OF_COST);
+                gateway.cost(&overload)?
+            }
+            Waiting::Polls => Vec::new(),
+        };
+        Ok(Round { found: searched.found[0], threads })
     };
     args.lengths.iter().map(&mut search_at).collect::<Result<_, _>>().map(Ok)
 }

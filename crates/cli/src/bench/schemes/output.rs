@@ -1,7 +1,7 @@
 //! The report of `convoy bench schemes`: tables, and the page with its figures.
 
 use convoy_figures::{Drawing, DrawingForm};
-use convoy_measure::{Lengths, Placement, Scheme};
+use convoy_measure::{Lengths, Placement, Role, Scheme, Waiting};
 
 use super::super::page::Page;
 use super::super::print_machine;
@@ -10,6 +10,12 @@ use super::Output;
 use super::measured::Measured;
 use super::simulated::{ByScheme, SIMULATED};
 use crate::table::{Column, number, table_of, word};
+
+const FEW_CORES: &str = "There are too few cores for the tester, the worker, packet I/O and cryptography: the \
+    gateway's threads share cores and sleep while they have no work, so a scheme cannot gain by what is measured.";
+/// What derived rates are.
+const DERIVED: &str = "Derived rates are what the busiest thread could carry with a core to itself, by its CPU time \
+    for a packet under overload; what it costs to move packets between cores is not in them.";
 
 /// Explains medians and ranges, if there are several rounds.
 fn spread_words(rounds: u32) -> String {
@@ -28,15 +34,20 @@ pub(super) fn print(output: &Output, lengths: &[Lengths]) {
     );
     let Placement { tester, first, engine, io, .. } = &output.placement;
     println!("Cores: tester {tester}, worker {first}, separate engine {engine}, separate packet I/O {io}.");
-    if !output.has_cores_apart {
-        println!(
-            "There are too few cores: separate parts share a core with the tester, so the schemes gain less \
-             than they could."
-        );
+    if output.waiting == Waiting::Sleeps {
+        println!("{FEW_CORES} {DERIVED}");
     }
     for (service, schemes) in &output.real {
         println!("\n{service}: Mbit/s without loss, by packet length");
         print_service(schemes, lengths);
+        if output.waiting == Waiting::Sleeps {
+            println!(
+                "\n{service}, derived and not measured: Mbit/s with a core for each thread, and the busiest"
+            );
+            print_derived(schemes, lengths);
+            println!("\n{service}: CPU time for a packet by thread, in ns");
+            print_threads(schemes, lengths);
+        }
         for scheme in schemes {
             if let Some(why) = &scheme.unavailable {
                 println!("  {}: {why}", scheme.off);
@@ -61,8 +72,7 @@ fn cell(value: Option<Spread>, base: Option<f64>) -> String {
 }
 
 fn print_service(schemes: &[Measured], lengths: &[Lengths]) {
-    let there: Vec<&Measured> = schemes.iter().filter(|scheme| scheme.unavailable.is_none()).collect();
-    let base = there.first().filter(|first| first.scheme == Scheme::ALL[0]).copied();
+    let (there, base) = available(schemes);
     let mut columns: Vec<Column<'_, &Measured>> =
         vec![word("off the worker's core", |measured: &&Measured| measured.off.to_owned())];
     columns.extend(lengths.iter().map(|lengths| {
@@ -79,6 +89,49 @@ fn print_service(schemes: &[Measured], lengths: &[Lengths]) {
     if has("≥ ") {
         println!("≥: the tester could not sustain a higher rate; the gateway may be faster.");
     }
+}
+
+/// The schemes that are available, and the one that moves nothing.
+fn available(schemes: &[Measured]) -> (Vec<&Measured>, Option<&Measured>) {
+    let there: Vec<&Measured> = schemes.iter().filter(|scheme| scheme.unavailable.is_none()).collect();
+    let base = there.first().filter(|first| first.scheme == Scheme::ALL[0]).copied();
+    (there, base)
+}
+
+fn print_derived(schemes: &[Measured], lengths: &[Lengths]) {
+    let (there, base) = available(schemes);
+    let mut columns: Vec<Column<'_, &Measured>> =
+        vec![word("off the worker's core", |measured: &&Measured| measured.off.to_owned())];
+    columns.extend(lengths.iter().map(|lengths| {
+        number(lengths.to_string(), move |measured: &&Measured| {
+            let base = base.and_then(|base| Some(base.derived(*lengths)?.mbps.median));
+            let derived = measured.derived(*lengths);
+            let busiest = derived.map_or_else(String::new, |derived| format!(" {}", derived.busiest.name()));
+            cell(derived.map(|derived| derived.mbps), base) + &busiest
+        })
+    }));
+    println!("{}", table_of(&columns, &there, None));
+}
+
+fn print_threads(schemes: &[Measured], lengths: &[Lengths]) {
+    let (there, _) = available(schemes);
+    let roles = |measured: &Measured| -> Vec<Role> {
+        let first = lengths.iter().map(|lengths| measured.threads(*lengths)).find(|times| !times.is_empty());
+        first.unwrap_or_default().iter().map(|time| time.thread).collect()
+    };
+    let rows: Vec<(&Measured, Role)> =
+        there.iter().flat_map(|measured| roles(measured).into_iter().map(|role| (*measured, role))).collect();
+    let mut columns: Vec<Column<'_, (&Measured, Role)>> = vec![
+        word("off the worker's core", |(measured, _): &(&Measured, Role)| measured.off.to_owned()),
+        word("thread", |(_, role): &(&Measured, Role)| role.name().to_owned()),
+    ];
+    columns.extend(lengths.iter().map(|lengths| {
+        number(lengths.to_string(), move |(measured, role): &(&Measured, Role)| {
+            let time = measured.threads(*lengths).iter().find(|time| time.thread == *role);
+            time.map_or_else(|| "–".to_owned(), |time| format!("{:.0}{}", time.ns.median, time.ns.ends(0)))
+        })
+    }));
+    println!("{}", table_of(&columns, &rows, None));
 }
 
 fn print_simulated(schemes: &ByScheme, lengths: &[Lengths]) {
@@ -149,6 +202,20 @@ pub(super) fn page<'a>(output: &'a Output, lengths: &[Lengths]) -> Page<'a> {
         );
         let title = format!("{service}, this machine");
         figures.push((drawing(title, real.collect(), whiskers.collect()), note));
+        if output.waiting == Waiting::Sleeps {
+            let derived = |scheme: &Measured, of: Lengths| scheme.derived(of).map(|derived| derived.mbps);
+            let (there, _) = available(schemes);
+            let series = there.iter().map(|scheme| {
+                let points = places().filter_map(|(x, of)| Some((x, derived(scheme, *of)?.median)));
+                (format!("off: {}", scheme.off), points.collect())
+            });
+            let ends = |scheme: &&Measured| {
+                places().filter_map(|(x, of)| derived(scheme, *of)?.whisker(x)).collect()
+            };
+            let title = format!("{service}, derived for a core for each thread");
+            let whiskers = there.iter().map(ends).collect();
+            figures.push((drawing(title, series.collect(), whiskers), DERIVED.to_owned()));
+        }
         if let Some(simulated) = output.simulated.get(service.as_str()) {
             // In the order of the schemes, so that a scheme has the same colour in both figures.
             let schemes = SIMULATED.iter().filter_map(|(scheme, _)| simulated.get_key_value(scheme));
@@ -162,10 +229,9 @@ pub(super) fn page<'a>(output: &'a Output, lengths: &[Lengths]) -> Page<'a> {
             figures.push((drawing(title, series.collect(), Vec::new()), note));
         }
     }
-    let cores = if output.has_cores_apart {
-        "All separate parts have cores of their own."
-    } else {
-        "There are too few cores: separate parts share a core with the tester."
+    let cores = match output.waiting {
+        Waiting::Polls => "All separate parts have cores of their own.",
+        Waiting::Sleeps => FEW_CORES,
     };
     Page {
         title: "Four schemes of a gateway",

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use convoy_measure::{Lengths, Service};
 use convoy_sim::{NdrSearch, Platform, Setting};
 
-use super::super::shape::{Compared, sentence};
+use super::super::shape::{Basis, Compared, sentence};
 use super::measured::Measured;
 use crate::Failure;
 
@@ -58,19 +58,30 @@ pub(super) fn simulated(lengths: &[Lengths], services: &[(String, Service)]) -> 
     Ok(all)
 }
 
+/// Derived rates that differ by less count as equal: CPU times of the same threads differ by as
+/// much from round to round.
+const DERIVED_TOLERANCE: f64 = 0.1;
+
 /// Compares the gains of the schemes on both gateways, where both have results.
 pub(super) fn shapes(
     real: &BTreeMap<String, Vec<Measured>>,
     simulated: &Simulated,
+    basis: Basis,
     resolution: f64,
 ) -> BTreeMap<&'static str, String> {
-    // Each of two rates is known within the resolution.
-    let tolerance = 2.0 * resolution;
+    let tolerance = match basis {
+        // Each of two rates is known within the resolution.
+        Basis::Measured => 2.0 * resolution,
+        Basis::Derived => DERIVED_TOLERANCE,
+    };
     let of = |service: &'static str, by_scheme: &ByScheme| {
         let schemes = real.get(service)?;
-        let settled = |scheme: &str, length: u16| {
+        let rate_of = |scheme: &str, length: u16| {
             let lengths = Lengths::All(length);
             let measured = schemes.iter().find(|measured| measured.off == scheme)?;
+            if basis == Basis::Derived {
+                return Some(measured.derived(lengths)?.mbps.median);
+            }
             let rate = measured.mbps(lengths)?.median;
             measured.mark(lengths).is_empty().then_some(rate)
         };
@@ -80,13 +91,13 @@ pub(super) fn shapes(
         let compared = points.flat_map(|(scheme, points)| {
             points.iter().zip(base).filter(|(_, (_, without))| *without > 0.0).map(
                 move |((length, mbps), (_, without))| {
-                    let here = settled(scheme, *length)
-                        .and_then(|rate| Some(rate / settled("none", *length).filter(|base| *base > 0.0)?));
+                    let here = rate_of(scheme, *length)
+                        .and_then(|rate| Some(rate / rate_of("none", *length).filter(|base| *base > 0.0)?));
                     Compared { scheme, length: *length, here, there: mbps / without }
                 },
             )
         });
-        Some((service, sentence(&compared.collect::<Vec<_>>(), tolerance)))
+        Some((service, sentence(&compared.collect::<Vec<_>>(), tolerance, basis)))
     };
     simulated.iter().filter_map(|(&service, by_scheme)| of(service, by_scheme)).collect()
 }

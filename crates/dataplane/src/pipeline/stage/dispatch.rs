@@ -6,12 +6,16 @@ use convoy_packet::FramePool;
 use convoy_scheduler::{Dispatch, Input, TrainDispatch};
 
 use super::{Bench, CryptoStage};
+use crate::pipeline::engine_set::EngineSet;
 use crate::pipeline::in_flight::{Context, Deadlines, Records};
 use crate::pipeline::train::{OrderPosition, Train, is_pending, stream_of};
 
 /// One in this many trains processed here is timed: reading the clock twice costs as much as a
 /// short packet's look-ups. A prime, so that engines used in turns are all timed.
 const MEASURED_EVERY: u32 = 17;
+/// Engines elsewhere are asked for completions whenever engines on this core have worked for this
+/// long, in ns: they may have nothing left to do, and the choice depends on what they have.
+const LOOKED_AT_EVERY_NS: u64 = 2_000;
 /// How long a train waits for a frame while no engine holds any, in ns. By then ports have sent
 /// what they hold; the remaining frames belong to packets that wait behind this train.
 const STARVED_NS: u64 = 10_000_000;
@@ -21,6 +25,7 @@ impl CryptoStage {
     /// finished. Returns whether anything moved.
     pub fn advance(&mut self, mut now_ns: u64, input: Input, bench: &mut Bench<'_>) -> bool {
         let mut moved = false;
+        let mut look_at_ns = now_ns + LOOKED_AT_EVERY_NS;
         loop {
             self.admit_line(now_ns, bench.released);
             // A full window is dispatched whatever the ports report.
@@ -31,6 +36,13 @@ impl CryptoStage {
                         moved = true;
                         if self.is_idle() {
                             return true;
+                        }
+                        if self.has_engine_elsewhere {
+                            now_ns += given.predicted_processing;
+                            if now_ns >= look_at_ns {
+                                now_ns = self.look_elsewhere(bench);
+                                look_at_ns = now_ns + LOOKED_AT_EVERY_NS;
+                            }
                         }
                         continue;
                     }
@@ -57,6 +69,18 @@ impl CryptoStage {
             self.apply_reports(bench.released);
             moved = true;
         }
+    }
+
+    /// Takes in what engines elsewhere have completed while this core worked; returns the time.
+    #[inline(never)]
+    fn look_elsewhere(&mut self, bench: &mut Bench<'_>) -> u64 {
+        let now_ns = self.clock.now_ns();
+        if self.in_flight() == 0 {
+            return now_ns;
+        }
+        self.with_engines(now_ns, bench.pool, EngineSet::poll);
+        self.apply_reports(bench.released);
+        self.clock.now_ns()
     }
 
     /// Whether nothing waits for an engine, and no engine waits for more.

@@ -1,6 +1,6 @@
 use super::*;
 use crate::testing::ScriptedEngine;
-use crate::{Fault, FaultPlan, Faulty, Software};
+use crate::{EngineControl as _, Fault, FaultPlan, Faulty, Software};
 use convoy_ipsec::{Aead, KeyBits};
 
 const GCM: Transform = Transform::Aead(Aead::AesGcm { key: KeyBits::B128, icv: 16 });
@@ -22,6 +22,22 @@ fn kept(folder: &Path) -> PathBuf {
     assert!(t_key >= 0.0 && t_key.is_finite());
     cache.save().expect("the folder can be made");
     path
+}
+
+#[test]
+fn what_other_threads_disturbed_is_used_and_measured_again_at_the_next_start() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("calibration.toml");
+    let description = Software::new("software0").description().clone();
+    let cost = AlgorithmCost::from(CostModel { t_init: 1.0, t_block: 2.0 });
+    let open = || CalibrationCache::open(Some(path.clone())).0;
+    for (is_disturbed, is_kept) in [(true, false), (false, true)] {
+        let mut cache = open();
+        cache.learn(&description, GCM, cost, is_disturbed);
+        assert_eq!(cache.cost(&mut broken(), GCM), Ok(cost), "it is used until then");
+        cache.save().expect("the folder is there");
+        assert_eq!(open().cost(&mut broken(), GCM).is_ok(), is_kept);
+    }
 }
 
 #[test]
@@ -84,7 +100,8 @@ fn a_handover_is_measured_of_an_engine_elsewhere_and_read_back() {
     let path = folder.path().join("calibration.toml");
     let there = || IdleEngine::new(Software::on_core("there", 0).expect("a thread"));
     let (mut cache, _) = CalibrationCache::open(Some(path.clone()));
-    let measured = cache.cost(&mut there(), GCM).expect("software can do AES-GCM");
+    let measured = there().calibrate(GCM).expect("software can do AES-GCM");
+    cache.learn(there().description(), GCM, measured, false);
     let Handover { t_init, t_packet, t_block } = measured.handover;
     assert!([t_init, t_packet, t_block].iter().all(|ns| *ns >= 0.0), "{measured:?}");
     assert!(measured.handover.cost(64, 5_632) > 0, "{measured:?}");

@@ -104,6 +104,24 @@ fn what_charon_negotiates_is_refused_there() {
 }
 
 #[test]
+fn a_deprecated_key_is_accepted_and_its_successor_is_named() {
+    use convoy_scheduler::WindowOrder;
+    for (key, expected) in [
+        ("overtake = true", WindowOrder::Overtake),
+        ("overtake = false", WindowOrder::Arrival),
+        ("window_order = \"sufferage\"", WindowOrder::Sufferage),
+        ("window = 8", WindowOrder::Arrival),
+    ] {
+        let text = format!("{CHARON}\n[scheduler]\n{key}\n");
+        let config = Config::parse("a.toml", &text).expect("good but for a warning");
+        assert_eq!(config.scheduler.order, expected, "{key}");
+        let told = config.warnings.iter().map(ToString::to_string).collect::<String>();
+        let names_successor = told.contains(&format!("window_order = \"{expected}\""));
+        assert_eq!(names_successor, key.starts_with("overtake"), "{told}");
+    }
+}
+
+#[test]
 fn a_tunnel_that_nobody_gives_keys_is_warned_of() {
     let config = Config::parse("a.toml", &CHARON.replace("charon = ", "# ")).expect("good but for a warning");
     let told = config.warnings.iter().map(ToString::to_string).collect::<String>();

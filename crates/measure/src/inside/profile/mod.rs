@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use crate::device::{DeviceUnderTest, MeasureError, Ways};
-use crate::gateways::{Gateways, Placement, Scheme, Service, Utilisation};
+use crate::gateways::{Gateways, Placement, Scheme, Service, Utilisation, Waiting};
 use crate::lengths::Lengths;
 use crate::search::Shape;
 pub use parts::Part;
@@ -176,7 +176,7 @@ pub fn profile(
     seconds: f64,
     until: Option<Instant>,
 ) -> Result<Profile, MeasureError> {
-    let mut gateway = Scheme::ALL[0].start(service, placement)?;
+    let mut gateway = Scheme::ALL[0].start(service, placement, Waiting::Polls)?;
     let (quiet, ()) = observe(&mut gateway, |_| {
         std::thread::sleep(IDLE_SAMPLING);
         Ok(())
