@@ -14,7 +14,7 @@ FEATURES ?= card $(DPDK)
 EVERYTHING = --workspace --locked --features convoy/card$(DPDK:%=,convoy/%)
 MSRV := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 
-.PHONY: help charon card-driver card-engine card-coverage card-formal card-formal-quick card-fpga card-test card-quick demo demo-card demo-hdtv demo-net \
+.PHONY: help charon card-driver card-engine card-coverage card-formal card-formal-quick card-fpga card-test card-quick demo demo-card demo-hdtv demo-hdtv-card demo-net \
   packages wheel test test-cluster test-systemd test-iptfs lint check doc docs docs-check plot msrv bench bench-instructions bench-cycles bench-hdtv profile-hdtv bench-compare bench-baseline bench-sim bench-peers bench-iptfs bench-windows bench-waits bench-xdp bench-secgw bench-accelerators bench-outside bench-cluster fuzz install-build install-test install-instructions install-sampling
 
 help: ## show this list
@@ -46,6 +46,10 @@ demo-net: $(CONVOY) ## two gateways in network namespaces: ping, iperf3, tshark,
 demo-card: $(CONVOY) ## two gateways whose cryptography is the simulated card, inline and lookaside; scapy decrypts the outside (root)
 	@scripts/install.sh test
 	demo/card.sh $(CONVOY)
+
+demo-hdtv-card: $(CONVOY) ## frames of that HDTV through two simulated cards, bit for bit, for HDTV_SECONDS (20) with each algorithm; a card's cycles for a frame (root)
+	@scripts/install.sh test
+	demo/hdtv-card.sh $(CONVOY) $${HDTV_SECONDS:-20}
 
 demo-hdtv: $(CONVOY) ## uncompressed HDTV through two gateways for HDTV_SECONDS (60): rate, loss, CPU by function, pictures (root)
 	@scripts/install.sh hdtv
@@ -145,6 +149,7 @@ lint: install-test ## format, lints with warnings as errors, documentation and t
 	card/functions.py check
 	scripts/plot_peers.py --check
 	scripts/plot_iptfs.py --check
+	scripts/plot_schemes.py --check
 	$(MAKE) doc
 	scripts/deny.sh
 	$(MAKE) msrv
@@ -158,9 +163,10 @@ doc: ## the crates' documentation in target/doc; warnings are errors
 	@scripts/card-venv.sh build
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc $(EVERYTHING) --no-deps
 
-plot: ## the pictures of convoy beside its peers and of IP-TFS, from the data in docs/results
+plot: ## the pictures of convoy beside its peers, of IP-TFS and of the IXP425 paper's figures as measured, from the data in docs
 	scripts/plot_peers.py
 	scripts/plot_iptfs.py
+	scripts/plot_schemes.py
 
 docs: docs-check ## the book, in target/book
 	scripts/mdbook.sh build docs

@@ -151,12 +151,22 @@ def bytes_of(table, field):
     return "".join(f"            Self::{cipher['rust']} => {cipher[field]},\n" for cipher in table["cipher"])
 
 
+def proposals(table, function):
+    """The ESP proposals of a function's own algorithms, by the length of the key."""
+    alg = function["algorithms"][0]
+    (cipher,) = (entry for entry in table["cipher"] if entry["number"] == alg & 15)
+    (hashed,) = (entry for entry in table["hash"] if entry["number"] == alg >> 4)
+    integrity = f"-{hashed['proposal']}" if "proposal" in hashed else ""
+    return [cipher["proposal"].format(8 * length) + integrity for length in cipher["key_bytes"]]
+
+
 def rust(table):
     """The module of crates/card."""
-    functions, names = "", ""
+    functions, names, words = "", "", ""
     for function in table["function"]:
         algorithms = ", ".join(f"{alg:#04x}" for alg in function["algorithms"])
         names += f'    "{function["name"]}",\n'
+        words += "".join(f'    ("{proposal}", {function["id"]}),\n' for proposal in proposals(table, function))
         functions += f"    Function {{ id: {function['id']}, algorithms: &[{algorithms}], routed_mhz: {function['mhz']} }},\n"
     return f"""\
 {NOTE}
@@ -196,6 +206,10 @@ pub(crate) const EMPTY_MHZ: u32 = {table["empty_mhz"]};
 pub(crate) const FUNCTIONS: [Function; {len(table["function"])}] = [
 {functions}];
 
+/// The functions by the ESP proposals that they process.
+pub const PROPOSALS: [(&str, u8); {words.count(chr(10))}] = [
+{words}];
+
 /// Their names, as in card/reports.json.
 #[cfg(test)]
 pub(crate) const NAMES: [&str; {len(table["function"])}] = [
@@ -210,10 +224,10 @@ def numbers(listed):
 
 def tables(table):
     """The tables of the page: functions, ciphers, hashes."""
-    lines = ["| id | function | `alg` |", "| --: | --- | --- |", "| 0 | none: packets only pass | |"]
+    lines = ["| id | function | `alg` | proposal |", "| --: | --- | --- | --- |", "| 0 | none: packets only pass | | |"]
     for function in table["function"]:
         algorithms = ", ".join(f"{alg:#04x}" for alg in function["algorithms"])
-        lines.append(f"| {function['id']} | {function['name']} | {algorithms} |")
+        lines.append(f"| {function['id']} | {function['name']} | {algorithms} | `{proposals(table, function)[0]}` |")
     lines += ["", "| bits 3:0 of `alg` | cipher | key bytes | IV bytes | block bytes |", "| --: | --- | --- | --: | --: |"]
     for cipher in table["cipher"]:
         lines.append(

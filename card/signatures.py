@@ -1,16 +1,11 @@
-#!/usr/bin/env python3
-"""Compiles a small Snort rule set to the tables of the card's signature scanner (an Aho-Corasick automaton).
-
-usage: signatures.py [RULES [TABLE]]      default: card/signatures.rules card/rtl/signature_table.sv
-"""
+"""Compiles a small Snort rule set to the tables of the card's signature scanner (an Aho-Corasick automaton): the reference for
+crates/card/src/signature.rs, which does it for the gateway."""
 
 import re
-import sys
+import struct
 from collections import deque
 from dataclasses import dataclass
-from pathlib import Path
 
-HERE = Path(__file__).parent
 PROTOCOLS = {"ip": 0, "tcp": 6, "udp": 17}
 RULE = re.compile(r"alert (\w+) any any -> any (\w+) \((.*)\)$")
 OPTION = re.compile(r'\s*(\w+):("(?:[^"\\]|\\.)*"|[^;]*);')
@@ -31,7 +26,11 @@ def content(text):
     parts = text.split("|")
     if len(parts) % 2 == 0:
         raise ValueError(f"content {text!r}: a | without its second")
-    return b"".join(part.encode("latin-1") if n % 2 == 0 else bytes.fromhex(part) for n, part in enumerate(parts))
+
+    def plain(part):
+        return re.sub(r"\\(.)", r"\1", part).encode()
+
+    return b"".join(plain(part) if n % 2 == 0 else bytes.fromhex(part) for n, part in enumerate(parts))
 
 
 def parse(text):
@@ -52,7 +51,7 @@ def parse(text):
             raise ValueError(f"line {number}: {rest!r} is not an option with a value")
         for name, value in OPTION.findall(found[3]):
             if name == "content":
-                rule.contents.append(content(value.strip('"')))
+                rule.contents.append(content(value[1:-1] if value.startswith('"') else value))
             elif name == "sid":
                 rule.sid = int(value)
             elif name != "msg":
@@ -90,92 +89,32 @@ def automaton(contents):
     return table, output
 
 
-def packed(values, width):
-    """One literal, the first value lowest."""
-    total = sum(value << (width * n) for n, value in enumerate(values))
-    return f"{width * len(values)}'h{total:x}"
-
-
-def module(rules):
-    """The SystemVerilog text of the tables."""
-    contents = list(dict.fromkeys(c for rule in rules for c in rule.contents))
-    if len(contents) > 16 or len(rules) > 255:
-        raise ValueError(f"{len(contents)} contents, {len(rules)} rules: the card has room for 16 and 255")
+def pages(rules):
+    """The tables as SIGNATURE_WRITE has them (docs/internals/card.md, Signatures): [(page, bytes)], the rules last."""
+    contents = list(dict.fromkeys(content for rule in rules for content in rule.contents))
     table, output = automaton(contents)
     # Bytes that no content tells apart share a class, which keeps the table small.
     columns = [tuple(row[value] for row in table) for value in range(256)]
     classes = list(dict.fromkeys(columns))
-    class_bits = max(1, (len(classes) - 1).bit_length())
-    state_bits = max(1, (len(table) - 1).bit_length())
-    width = 1 << class_bits
-    rows = [[column[state] for column in classes] + [0] * (width - len(classes)) for state in range(len(table))]
-    next_rows = ",\n      ".join(packed(row, state_bits) for row in reversed(rows))
-    outputs = packed(output, 16)
-    tests = []
-    for number, rule in reversed(list(enumerate(rules, 1))):
-        mask = sum(1 << contents.index(c) for c in set(rule.contents))
-        terms = [f"(seen & 16'h{mask:04x}) == 16'h{mask:04x}"]
-        if rule.protocol:
-            terms.append(f"protocol == 8'd{rule.protocol}")
-        if rule.port:
-            terms.append(f"port == 16'd{rule.port}")
-        tests.append(f"    if ({' && '.join(terms)}) number = 8'd{number}; // sid {rule.sid}")
-    return f"""// Compiled by card/signatures.py from card/signatures.rules; change those.
-// {len(rules)} rules, {len(contents)} contents, {len(table)} states, {len(classes)} classes of bytes.
-// A step: `value` in; four clocks later `matched` has the contents that end there.
-module signature_table (
-    input  logic        clk,
-    input  logic        start,
-    input  logic        step,
-    input  logic [7:0]  value,
-    output logic [15:0] matched,
-    input  logic [15:0] seen,
-    input  logic [7:0]  protocol,
-    input  logic [15:0] port,
-    output logic        hit,
-    output logic [7:0]  number
-);
-  localparam int STATES = {len(table)}, CLASSES = {width}, SBITS = {state_bits}, CBITS = {class_bits};
-  localparam logic [256*CBITS-1:0] CLASS_OF = {packed([classes.index(c) for c in columns], class_bits)};
-  localparam logic [STATES*CLASSES*SBITS-1:0] NEXT = {{
-      {next_rows}
-  }};
-  localparam logic [STATES*16-1:0] CONTENTS = {outputs};
+    for what, count, most in [("rules", len(rules), 32), ("contents", len(contents), 32), ("states", len(table), 256), ("classes", len(classes), 64)]:
+        if count > most:
+            raise ValueError(f"{count} {what}: the card has room for {most}")
+    following = b"".join(bytes(column[state] for column in classes).ljust(64, b"\0") for state in range(len(table)))
+    by_byte = bytes(classes.index(column) for column in columns).ljust(1024, b"\0")
+    ends = b"".join(struct.pack("<I", seen) for seen in output)
+    made = [(page, following[8192 * page : 8192 * page + 8192]) for page in range(2)]
+    made.append((2, by_byte + ends + bytes(-len(ends) % 8)))
 
-  logic [SBITS-1:0] table_mem[0:STATES * CLASSES - 1];
-  initial for (int i = 0; i < STATES * CLASSES; i++) table_mem[i] = NEXT[SBITS*i +: SBITS];
+    def word(rule):
+        needed = sum(1 << contents.index(content) for content in set(rule.contents))
+        return struct.pack("<IBHB", needed, rule.protocol, rule.port, 0)
 
-  logic [CBITS-1:0] kind;
-  logic [SBITS-1:0] state, from, passed; // `passed`: the RAM's slow output in a register
-  logic             move, fresh;
-  assign from = fresh ? '0 : state;
-  always_ff @(posedge clk) begin
-    kind <= CLASS_OF[CBITS*value +: CBITS];
-    move <= step && !start;
-    passed <= state;
-    matched <= CONTENTS[16*passed +: 16];
-    if (move) state <= table_mem[{{from, kind}}];
-    if (start) fresh <= 1'b1;
-    else if (move) fresh <= 1'b0;
-  end
-
-  always_comb begin
-    number = '0;
-{chr(10).join(tests)}
-  end
-  assign hit = number != '0;
-endmodule
-"""
+    return [(page, body) for page, body in made if body] + [(3, b"".join(word(rule) for rule in rules))]
 
 
-def main(arguments):
-    rules = Path(arguments[0]) if arguments else HERE / "signatures.rules"
-    table = Path(arguments[1]) if len(arguments) > 1 else HERE / "rtl" / "signature_table.sv"
-    try:
-        table.write_text(module(parse(rules.read_text())))
-    except (ValueError, OSError) as error:
-        sys.exit(f"{rules}: {error}")
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])
+def first_hit(rules, packet, protocol, port):
+    """The number of the first rule that a packet hits, from 1; 0 for none."""
+    for number, rule in enumerate(rules, 1):
+        if rule.protocol in (0, protocol) and rule.port in (0, port) and all(content in packet for content in rule.contents):
+            return number
+    return 0

@@ -2,8 +2,8 @@
 # sourced with $convoy set. Optional variables: PORT (udp, raw, af_xdp, af_packet or card), UDP_PORT
 # (instead of 4500), OUTER (4 or 6), WORKERS, TUNNELS (their number; tunnel t connects the subnets
 # 10.x.t.0), PROPOSALS (an array, one for each tunnel), MODE (of the tunnels, tunnel or iptfs),
-# RESOURCES (of how many workers a tunnel has SAs), LINK_MTU (between the gateways), INNER_MTU
-# (inside) and EXTRA (appended to both configurations).
+# RESOURCES (of how many workers a tunnel has SAs), ENCAP (udp or none), FUNCTION (of port card),
+# LINK_MTU (between the gateways), INNER_MTU (inside) and EXTRA (appended to [gateway] of both).
 # Both gateways run afterwards; stop_gateways, configure and begin_gateways run them with others.
 #
 #   host 10.1.0.1 [site 1] 192.0.2.1 --veth-- 192.0.2.2 [site 2] 10.2.0.1 host
@@ -33,26 +33,30 @@ ip link add va netns $a type veth peer name vb netns $b
 for side in "$a va 1" "$b vb 2"; do
   read -r ns dev host <<<"$side"
   ip -n "$ns" link set lo up
+  [ -z "${LINK_MTU:-}" ] || ip -n "$ns" link set "$dev" mtu "$LINK_MTU"
   if [ "${PORT:-udp}" = card ]; then
     # The card's driver uses this interface, so the kernel needs no address on it.
     ip netns exec "$ns" sysctl -qw "net.ipv6.conf.$dev.disable_ipv6=1"
     ip -n "$ns" link set "$dev" up
     continue
   fi
-  [ -z "${LINK_MTU:-}" ] || ip -n "$ns" link set "$dev" mtu "$LINK_MTU"
   ip -n "$ns" link set "$dev" up
   ip -n "$ns" addr add "192.0.2.$host/24" dev "$dev"
   ip -n "$ns" addr add "2001:db8::$host/64" dev "$dev" nodad
 done
 
 outer() { if [ "${OUTER:-4}" = 4 ]; then echo "192.0.2.$1"; else echo "2001:db8::$1"; fi; }
-encap=none
-[ "${PORT:-udp}" = raw ] || encap=udp
+encap=${ENCAP:-udp}
+[ "${PORT:-udp}" != raw ] || encap=none
 proposal() { echo "${PROPOSALS[$1]:-aes128gcm16}"; }
 key() { # proposal
   local bytes=20
-  [ "$1" != chacha20poly1305 ] || bytes=36
-  [ "$1" != aes128ctr-sha1 ] || bytes=40
+  case $1 in
+    chacha20poly1305 | aes128-sha1) bytes=36 ;;
+    aes128ctr-sha1) bytes=40 ;;
+    3des-sha1) bytes=44 ;;
+    aes128ctr-sha512) bytes=84 ;;
+  esac
   head -c $bytes /dev/urandom | od -An -v -tx1 | tr -d ' \n'
 }
 last=$((${TUNNELS:-1} - 1))
@@ -83,6 +87,7 @@ conf() { # site
   local t addresses="\"fd00:$1::1/64\"" outside="address = [\"$(outer "$1")\"]"
   if [ "${PORT:-udp}" = card ]; then
     outside="address = [\"$(outer "$1")/24\"]"$'\n'"interface = \"v$(tr 12 ab <<<"$1")\""
+    [ -z "${FUNCTION:-}" ] || outside="$outside"$'\n'"function = \"$FUNCTION\""
   fi
   [[ "${PORT:-udp}" != af_* ]] || outside="$outside"$'\n'"interface = \"v$(tr 12 ab <<<"$1")\""
   for t in $(seq 0 $last); do addresses="$addresses, \"10.$1.$t.1/24\""; done

@@ -1,103 +1,93 @@
-// The firewall: 16 rules, each a value and a mask for source, destination, ports and protocol of an
-// IPv4 packet (so prefixes, ports and protocols, or any bits of them); the first that matches says
-// accept or drop. No match, or not IPv4: accept. A rule is four words: source and its mask,
-// destination and its mask, ports (source in 15:0) and their mask, and protocol in 7:0, its mask in
-// 15:8, bit 16 accept, bit 17 rule in use. All but these bits as bytes of the packet. Looks at a
-// rule a clock once the frame has been shown (look_align). A fragment without ports has ports 0.
+// The firewall: up to 16 rules, each a value and a mask for source, destination, ports and
+// protocol of an IP packet (so prefixes, ports and protocols, or any bits of them); the first that
+// matches says accept or drop, and what no rule matches gets the table's default. A rule that asks
+// for ports matches no later fragment. Once there are rules, or the default is to drop, a packet
+// whose headers are not all there is dropped. A rule is 16 words: 0 to 1 source, 2 to 3 its mask, 4
+// to 5 destination, 6 to 7 its mask (IPv4 in the first four bytes), 8 ports (source in 15:0) and
+// their mask, 9 protocol in 7:0, its mask in 15:8, bit 16 accept, bit 17 IPv4, bit 18 IPv6; 10 to
+// 15 mean nothing. All but these bits as bytes of the packet. Looks at a rule a clock once the
+// frame has been shown (look_align).
 module filter (
     input  logic        clk,
     input  logic        rst,
+    input  logic        rule_clear,  // no rules, until they are written anew, in order
+    input  logic        rule_accept, // with rule_clear: the default
     input  logic        rule_write,
     input  logic [3:0]  rule_number,
-    input  logic [1:0]  rule_word, // 0 to 3; a rule counts from its last word on
+    input  logic [3:0]  rule_word, // a rule counts from its word 9 on
     input  logic [63:0] rule_data,
     input  logic        start, // before the first word
     input  logic        a_valid,
     input  logic [63:0] a_data,
+    input  logic [3:0]  a_bytes,
     input  logic [10:0] a_word,
     input  logic        finished, // after the last word
     output logic        done,     // pulse
     output logic        accept,   // from done to start
-    output logic [7:0]  rule,     // 255: none
+    output logic [7:0]  rule,     // 255: the default, 254: the headers are not all there
     output logic [7:0]  protocol,
     output logic [15:0] port // destination, as bytes of the packet
 );
-  logic [63:0] source_rule[0:15];
-  logic [63:0] destination_rule[0:15];
-  logic [63:0] ports_rule[0:15];
-  logic [16:0] last_rule[0:15];
-  logic [63:0] rs, rd, rp;
-  logic [16:0] rl;
-  logic [15:0] used;
-  logic [31:0] source, destination, ports;
+  localparam int WORDS = 10;
+  localparam logic [7:0] DEFAULT = 255, UNSOUND = 254;
+
+  // ---- the packet
+  logic         version4, version6, has_ports, sound;
+  logic [127:0] source, destination;
+  logic [31:0]  ports;
   assign port = ports[31:16];
-  logic        version4, fragment, running, compare;
-  logic [3:0]  ihl, at, compared;
-  logic [11:0] ports_lane; // in units of 2 bytes
+  ip_fields u_fields (
+      .clk, .start, .a_valid, .a_data, .a_bytes, .a_word, .version4, .version6, .source, .destination, .protocol, .ports, .has_ports,
+      .sound);
 
-  always_ff @(posedge clk) begin
-    if (rule_write && rule_word == 2'd0) source_rule[rule_number] <= rule_data;
-    if (rule_write && rule_word == 2'd1) destination_rule[rule_number] <= rule_data;
-    if (rule_write && rule_word == 2'd2) ports_rule[rule_number] <= rule_data;
-    if (rule_write && rule_word == 2'd3) last_rule[rule_number] <= rule_data[16:0];
-    rs <= source_rule[at];
-    rd <= destination_rule[at];
-    rp <= ports_rule[at];
-    rl <= last_rule[at];
+  // ---- the rules, a word of each in a RAM of its own
+  logic [WORDS-1:0][63:0] r;
+  logic [3:0] at, compared;
+  logic [4:0] rules;
+  logic       by_default, running, compare;
+  for (genvar w = 0; w < WORDS; w++) begin : g_word
+    logic [63:0] mem[0:15];
+    always_ff @(posedge clk) begin
+      if (rule_write && rule_word == 4'(w)) mem[rule_number] <= rule_data;
+      r[w] <= mem[at];
+    end
   end
-  assign ports_lane = {7'b0, ihl, 1'b0};
 
-  logic match;
-  assign match = used[compared] && ((source ^ rs[31:0]) & rs[63:32]) == '0
-      && ((destination ^ rd[31:0]) & rd[63:32]) == '0 && ((ports ^ rp[31:0]) & rp[63:32]) == '0
-      && ((protocol ^ rl[7:0]) & rl[15:8]) == '0;
+  logic match, last;
+  assign match = ((r[9][17] && version4) || (r[9][18] && version6))
+      && ((source ^ {r[1], r[0]}) & {r[3], r[2]}) == '0 && ((destination ^ {r[5], r[4]}) & {r[7], r[6]}) == '0
+      && (r[8][63:32] == '0 || (has_ports && ((ports ^ r[8][31:0]) & r[8][63:32]) == '0))
+      && ((protocol ^ r[9][7:0]) & r[9][15:8]) == '0 && rules != '0;
+  assign last = {1'b0, compared} + 5'd1 >= rules;
 
   always_ff @(posedge clk) begin
     done <= 1'b0;
-    if (start) begin
-      version4 <= 1'b0;
-      fragment <= 1'b0;
-      ports <= '0;
-      protocol <= '0;
-      ihl <= '0;
-    end else if (a_valid) begin
-      if (a_word == 11'd0) begin
-        version4 <= a_data[7:4] == 4'd4;
-        ihl <= a_data[3:0];
-        fragment <= a_data[52:48] != '0 || a_data[63:56] != '0;
-      end
-      if (a_word == 11'd1) begin
-        protocol <= a_data[15:8];
-        source <= a_data[63:32];
-      end
-      if (a_word == 11'd2) destination <= a_data[31:0];
-      for (int i = 0; i < 4; i++) begin
-        if (a_word != '0 && !fragment && {a_word[9:0], 2'(i)} == ports_lane) ports[15:0] <= a_data[16*i +: 16];
-        if (a_word != '0 && !fragment && {a_word[9:0], 2'(i)} == ports_lane + 12'd1) ports[31:16] <= a_data[16*i +: 16];
-      end
-    end
     if (rst) begin
-      used <= '0;
+      rules <= '0;
+      by_default <= 1'b1;
       running <= 1'b0;
       compare <= 1'b0;
     end else begin
-      if (rule_write && rule_word == 2'd3) used[rule_number] <= rule_data[17];
+      if (rule_clear) {rules, by_default} <= {5'd0, rule_accept};
+      else if (rule_write && rule_word == 4'd9) rules <= {1'b0, rule_number} + 5'd1;
       compare <= running;
       compared <= at;
       if (finished) begin
-        accept <= 1'b1;
-        rule <= 8'hff;
-        running <= version4 && used != '0;
-        done <= !version4 || used == '0;
+        accept <= by_default;
+        rule <= DEFAULT;
+        running <= rules != '0 || !by_default;
+        done <= rules == '0 && by_default;
         at <= '0;
       end else if (running || compare) begin
         at <= at + 1'b1;
-        if (at == 4'd15) running <= 1'b0;
-        if (compare && match) begin
-          accept <= rl[16];
+        if (compare && !sound) begin
+          accept <= 1'b0;
+          rule <= UNSOUND;
+        end else if (compare && match) begin
+          accept <= r[9][16];
           rule <= {4'b0, compared};
         end
-        if (compare && (match || compared == 4'd15)) begin
+        if (compare && (!sound || match || last)) begin
           running <= 1'b0;
           compare <= 1'b0;
           done <= 1'b1;

@@ -15,13 +15,21 @@ module inspect (
     input  logic        look_signature, // the filter always looks
     input  logic        fill,
     input  logic [13:0] off,
+    input  logic        rule_clear,
+    input  logic        rule_accept,
     input  logic        rule_write,
     input  logic [3:0]  rule_number,
-    input  logic [1:0]  rule_word,
+    input  logic [3:0]  rule_word,
     input  logic [63:0] rule_data,
+    input  logic        page_begin, // the signatures' tables; the data is rule_data
+    input  logic        page_write,
+    input  logic [1:0]  page,
+    input  logic [9:0]  page_word,
     output logic        done,
     output logic        ip_right,
     output logic        udp_right,
+    output logic        ip_wrong, // there is one, and it is not right
+    output logic        udp_wrong,
     output logic        ip_fix, // put ip_fix_value at byte ip_fix_at (even) of the frame
     output logic [13:0] ip_fix_at,
     output logic [15:0] ip_fix_value,
@@ -56,13 +64,15 @@ module inspect (
       .clk, .start, .a_valid, .a_data, .a_bytes, .a_word, .is_ip, .is_udp, .ip_right, .udp_right, .ip_sum(ip_fix_value),
       .udp_sum(udp_fix_value), .udp_at);
   filter u_filter (
-      .clk, .rst, .rule_write, .rule_number, .rule_word, .rule_data, .start, .a_valid, .a_data, .a_word, .finished(filter_begins),
-      .done(filter_done), .accept, .rule, .protocol, .port);
+      .clk, .rst, .rule_clear, .rule_accept, .rule_write, .rule_number, .rule_word, .rule_data, .start, .a_valid, .a_data, .a_bytes,
+      .a_word, .finished(filter_begins), .done(filter_done), .accept, .rule, .protocol, .port);
 
   // The frame's last word may reach the observers together with `finished`.
   logic filter_begins, scan_done;
   always_ff @(posedge clk) filter_begins <= finished;
 
+  assign ip_wrong = look_ip && is_ip && !ip_right;
+  assign udp_wrong = look_udp && is_udp && !udp_right;
   assign ip_fix = look_ip && fill && is_ip && !off[0];
   assign ip_fix_at = off + 14'd10;
   assign udp_fix = look_udp && fill && is_udp && !off[0];
@@ -72,7 +82,7 @@ module inspect (
   logic       filtered;
   logic [6:0] since;
   signature u_signature (
-      .clk, .rst, .enable(look_signature), .start, .a_valid, .a_data, .a_bytes, .finished, .protocol, .port, .ready(tap_ready), .done(scan_done),
+      .clk, .rst, .page_begin, .page_write, .page, .page_word, .page_data(rule_data), .enable(look_signature), .start, .a_valid, .a_data, .a_bytes, .finished, .protocol, .port, .ready(tap_ready), .done(scan_done),
       .hit, .number(signature));
   assign done = filtered && scan_done && since[6];
   always_ff @(posedge clk) begin

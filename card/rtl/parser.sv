@@ -29,7 +29,7 @@ module parser (
 );
   localparam logic [2:0] COLLECT = 0, READ = 1, JUDGE = 2, PREFIX = 3, REPLAY = 4, PASS = 5;
   localparam logic [3:0] HELD = 12;
-  localparam logic [15:0] IPV4 = 16'h0008, PORT_4500 = 16'h9411; // as they stand in the words
+  localparam logic [15:0] IPV4 = 16'h0008, IPV6 = 16'hdd86, PORT_4500 = 16'h9411; // as they stand in the words
   logic [2:0]  state;
   logic [3:0]  count, at; // words held, word read
   logic [68:0] held[0:15]; // err, bytes, data
@@ -39,7 +39,7 @@ module parser (
   logic [63:0] word;
   logic [63:0] first, second; // around the byte where the transport header begins
   logic [1:0]  phase;
-  logic        ipv4, fragment;
+  logic        ip, ipv4, fragment;
   logic [3:0]  ihl;
   logic [7:0]  protocol;
   logic [15:0] total;
@@ -75,7 +75,7 @@ module parser (
   always_comb begin
     prefix = '0;
     prefix[9] = 1'b1; // decrypt
-    prefix[23:16] = {3'b0, ipv4 ? look : 4'b0, mapped};
+    prefix[23:16] = {3'b0, ip ? look : 4'b0, mapped};
     prefix[39:32] = entry[39:32];
     prefix[143:128] = 16'd14;
     prefix[159:144] = mapped ? {9'b0, esp_off} : 16'd0;
@@ -144,6 +144,7 @@ module parser (
           at <= at + 1'b1;
           case (phase)
             2'd0: begin
+              ip <= (word[47:32] == IPV4 || word[47:32] == IPV6) && count > 4'd1;
               ipv4 <= word[47:32] == IPV4 && word[55:52] == 4'd4 && word[51:48] >= 4'd5;
               ihl <= word[51:48];
             end

@@ -29,17 +29,20 @@ module pipeline #(
 );
   logic         f_valid, f_ready, f_last, j_valid, j_ready, j_last, w_valid, w_ready, w_sof, w_eof;
   logic [63:0]  f_data, j_data, w_data, rule_data;
-  logic [3:0]   f_bytes, j_bytes, w_bytes, look, rule_number;
-  logic         look_fill, fin_valid, fin_ready, fin_frame, fin_to_mac, rule_write;
+  logic [3:0]   f_bytes, j_bytes, w_bytes, look, rule_number, rule_word;
+  logic         look_fill, fin_valid, fin_ready, fin_frame, fin_to_mac, rule_clear, rule_accept, rule_write;
   logic [13:0]  look_off;
-  logic [1:0]   rule_word;
+  logic         page_begin, page_write;
+  logic [1:0]   page;
+  logic [9:0]   page_word;
   logic [127:0] fin_status;
 
   pipeline_front #(.FUNCTIONS(FUNCTIONS), .LOAD_CYCLES(LOAD_CYCLES)) u_front (
       .clk, .rst, .s_valid, .s_ready, .s_data, .s_eof, .s_bytes, .s_err, .j_valid(f_valid), .j_ready(f_ready), .j_data(f_data), .j_bytes(f_bytes),
       .j_last(f_last), .look,
       .look_fill, .look_off, .fin_valid, .fin_ready, .fin_frame, .fin_to_mac, .fin_status, .map_write, .map_spi, .map_index,
-      .rule_write, .rule_number, .rule_word, .rule_data, .slot_active);
+      .page_begin, .page_write, .page, .page_word,
+      .rule_clear, .rule_accept, .rule_write, .rule_number, .rule_word, .rule_data, .slot_active);
   // Keeps what the function gives, and what it waits for, apart from the joiner.
   skid #(.WIDTH(69)) u_skid (
       .clk, .rst, .s_valid(f_valid), .s_ready(f_ready), .s_item({f_last, f_bytes, f_data}), .m_valid(j_valid), .m_ready(j_ready),
@@ -49,6 +52,7 @@ module pipeline #(
       .m_valid(w_valid), .m_ready(w_ready), .m_data(w_data), .m_sof(w_sof), .m_eof(w_eof), .m_bytes(w_bytes), .m_err());
   pipeline_tail #(.DEPTH_LOG2(DEPTH_LOG2)) u_tail (
       .clk, .rst, .s_valid(w_valid), .s_ready(w_ready), .s_data(w_data), .s_sof(w_sof), .s_eof(w_eof), .s_bytes(w_bytes), .look,
-      .look_fill, .look_off, .fin_valid, .fin_ready, .fin_frame, .fin_to_mac, .fin_status, .rule_write, .rule_number, .rule_word,
-      .rule_data, .m_valid, .m_ready, .m_data, .m_sof, .m_eof, .m_bytes, .m_err, .m_to_mac);
+      .look_fill, .look_off, .fin_valid, .fin_ready, .fin_frame, .fin_to_mac, .fin_status,
+      .page_begin, .page_write, .page, .page_word, .rule_clear, .rule_accept, .rule_write,
+      .rule_number, .rule_word, .rule_data, .m_valid, .m_ready, .m_data, .m_sof, .m_eof, .m_bytes, .m_err, .m_to_mac);
 endmodule

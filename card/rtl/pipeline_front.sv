@@ -33,10 +33,16 @@ module pipeline_front #(
     output logic         map_write,
     output logic [31:0]  map_spi,
     output logic [7:0]   map_index,
+    output logic         rule_clear,
+    output logic         rule_accept,
     output logic         rule_write,
     output logic [3:0]   rule_number,
-    output logic [1:0]   rule_word,
+    output logic [3:0]   rule_word,
     output logic [63:0]  rule_data,
+    output logic         page_begin, // the signatures' tables; the data is rule_data
+    output logic         page_write,
+    output logic [1:0]   page,
+    output logic [9:0]   page_word,
     output logic [3:0]   slot_active
 );
   logic         slot_load, slot_known, slot_loading, settled, idle;
@@ -62,7 +68,9 @@ module pipeline_front #(
       .clk, .rst, .s_valid, .s_ready, .s_data, .s_eof, .s_bytes, .s_err, .i_valid, .i_ready, .i_kind, .i_bytes, .i_data, .settled,
       .slot_load, .slot_id, .slot_known, .slot_loading, .slot_active, .cmd_valid, .cmd_ready, .cmd_dec, .cmd_null, .cmd_rekey,
       .cmd_key, .cmd_key_len, .cmd_auth_key, .cmd_salt, .cmd_iv, .cmd_esp, .cmd_esn, .cmd_seq_hi, .in_valid, .in_ready, .in_block,
-      .in_bytes, .in_last, .map_write, .map_spi, .map_index, .rule_write, .rule_number, .rule_word, .rule_data);
+      .in_bytes, .in_last, .map_write, .map_spi, .map_index, .page_begin, .page_write, .page, .page_word,
+      .rule_clear, .rule_accept,
+      .rule_write, .rule_number, .rule_word, .rule_data);
   slot #(.FUNCTIONS(FUNCTIONS), .LOAD_CYCLES(LOAD_CYCLES)) u_slot (
       .clk, .rst, .load(slot_load), .load_id(slot_id), .load_known(slot_known), .loading(slot_loading), .active(slot_active),
       .cmd_valid, .cmd_ready, .cmd_dec, .cmd_null, .cmd_rekey, .cmd_key, .cmd_key_len, .cmd_auth_key, .cmd_salt, .cmd_iv, .cmd_esp,

@@ -21,10 +21,16 @@ module pipeline_tail #(
     input  logic         fin_frame,
     input  logic         fin_to_mac,
     input  logic [127:0] fin_status,
+    input  logic         rule_clear,
+    input  logic         rule_accept,
     input  logic         rule_write,
     input  logic [3:0]   rule_number,
-    input  logic [1:0]   rule_word,
+    input  logic [3:0]   rule_word,
     input  logic [63:0]  rule_data,
+    input  logic         page_begin, // the signatures' tables; the data is rule_data
+    input  logic         page_write,
+    input  logic [1:0]   page,
+    input  logic [9:0]   page_word,
     output logic         m_valid,
     input  logic         m_ready,
     output logic [63:0]  m_data,
@@ -48,14 +54,15 @@ module pipeline_tail #(
       .m_valid(f_valid), .m_ready(f_ready), .m_data(f_data), .m_sof(), .m_eof(f_eof), .m_bytes(f_bytes));
 
   logic        look_done, accept, hit;
-  logic        ip_right, udp_right, ip_fix, udp_fix;
+  logic        ip_right, udp_right, ip_wrong, udp_wrong, ip_fix, udp_fix;
   logic [13:0] ip_fix_at, udp_fix_at;
   logic [15:0] ip_fix_value, udp_fix_value;
   logic [7:0]  rule, signature;
   inspect u_inspect (
       .clk, .rst, .tap, .tap_ready, .data(s_data), .sof(s_sof), .eof(s_eof), .bytes(s_bytes), .look_ip(look[0]), .look_udp(look[1]),
       .look_signature(look[3]), .fill(look_fill), .off(look_off),
-      .rule_write, .rule_number, .rule_word, .rule_data, .done(look_done), .ip_right, .udp_right, .ip_fix, .ip_fix_at, .ip_fix_value,
+      .page_begin, .page_write, .page, .page_word,
+      .rule_clear, .rule_accept, .rule_write, .rule_number, .rule_word, .rule_data, .done(look_done), .ip_right, .udp_right, .ip_wrong, .udp_wrong, .ip_fix, .ip_fix_at, .ip_fix_value,
       .udp_fix, .udp_fix_at, .udp_fix_value, .accept, .rule, .hit, .signature);
 
   logic [14:0] length; // up to all of the buffer; of a longer frame it has no meaning
@@ -63,11 +70,14 @@ module pipeline_tail #(
 
   // ---- verdict
   logic [7:0]  code;
-  logic        from_mac, deliver;
+  logic        from_mac, passes, deliver;
   assign from_mac = fin_status[14];
-  assign code = fin_status[7:0] != OK ? fin_status[7:0] : fin_frame && overflow ? MALFORMED
-      : fin_frame && look[2] && !accept ? FILTERED : OK;
-  assign deliver = fin_frame && !overflow && (code == OK || (from_mac && (code == NO_SA || code == NO_FUNCTION)));
+  // What the card could not open goes up as it came, unless the filter drops it.
+  assign passes = fin_frame && !overflow
+      && (fin_status[7:0] == OK || (from_mac && (fin_status[7:0] == NO_SA || fin_status[7:0] == NO_FUNCTION)));
+  assign deliver = passes && !(look[2] && !accept);
+  assign code = passes && !deliver ? FILTERED : fin_status[7:0] != OK ? fin_status[7:0]
+      : fin_frame && overflow ? MALFORMED : OK;
   assign fin_ready = q_ready && (!fin_frame || (whole && look_done));
   assign judge = fin_valid && fin_ready && fin_frame;
   assign keep = deliver;
@@ -81,6 +91,8 @@ module pipeline_tail #(
       status[10] = look[1] && udp_right;
       status[11] = look[2] && accept;
       status[12] = look[3] && hit;
+      // With bit 1 or 2 clear, which of the two is wrong.
+      status[15] = ip_wrong || udp_wrong;
       status[23:16] = look[3] && hit ? signature : 8'd0;
       status[31:24] = look[2] ? rule : 8'hff;
     end

@@ -55,12 +55,18 @@ module pipeline_take (
     output logic         map_write,
     output logic [31:0]  map_spi,
     output logic [7:0]   map_index,
+    output logic         rule_clear,
+    output logic         rule_accept,
     output logic         rule_write,
     output logic [3:0]   rule_number,
-    output logic [1:0]   rule_word,
-    output logic [63:0]  rule_data
+    output logic [3:0]   rule_word,
+    output logic [63:0]  rule_data,
+    output logic         page_begin, // the signatures' tables; the data is rule_data
+    output logic         page_write,
+    output logic [1:0]   page,
+    output logic [9:0]   page_word
 );
-  localparam logic [7:0] OP_PACKET = 0, OP_INSTALL = 1, OP_REMOVE = 2, OP_SLOT = 3, OP_FILTER = 4;
+  localparam logic [7:0] OP_PACKET = 0, OP_INSTALL = 1, OP_REMOVE = 2, OP_SLOT = 3, OP_FILTER = 4, OP_SIGNATURE = 5;
   localparam logic [7:0] OK = 0, NO_SA = 2, NO_FUNCTION = 3, MALFORMED = 4, BROKEN = 5; // status codes
   localparam logic [2:0] I_BEGIN = 0, I_PIECE = 1, I_RESULT = 2, I_COMPARE = 3, I_END = 4;
 
@@ -94,11 +100,11 @@ module pipeline_take (
 
   // ---- SA
   logic         sa_load, sa_done, sa_found, sa_changed, sa_write;
-  logic [3:0]   body_word;
+  logic [9:0]   body_word;
   logic [31:0]  sa_spi;
   logic [7:0]   sa_alg, sa_key_bytes, sa_icv_bytes, sa_flags;
   sa_cache u_sa (
-      .clk, .rst, .wr_valid(sa_write), .wr_index(index), .wr_word(body_word), .wr_data(head), .wipe(state == WIPE),
+      .clk, .rst, .wr_valid(sa_write), .wr_index(index), .wr_word(body_word[3:0]), .wr_data(head), .wipe(state == WIPE),
       .load(sa_load), .load_index(index), .done(sa_done), .found(sa_found), .changed(sa_changed), .spi(sa_spi),
       .salt(cmd_salt), .alg(sa_alg), .key_bytes(sa_key_bytes), .icv_bytes(sa_icv_bytes), .flags(sa_flags), .key(cmd_key),
       .auth_key(cmd_auth_key));
@@ -192,8 +198,10 @@ module pipeline_take (
   // ---- commands
   logic [15:0] body_bytes;
   logic        sane, short_now, whole_word, installing, mapped;
-  assign body_bytes = op == OP_INSTALL ? 16'd112 : op == OP_FILTER ? 16'd32 : 16'd0;
-  assign sane = prefix[47:40] == '0 && length == body_bytes;
+  assign body_bytes = op == OP_INSTALL ? 16'd112 : op == OP_FILTER || op == OP_SIGNATURE ? length : 16'd0;
+  // A table of rules has 128 bytes for each of up to 16, a page of the signatures 8 KiB at most.
+  assign sane = prefix[47:40] == '0 && length == body_bytes && (op != OP_FILTER || (length[6:0] == '0 && length <= 16'd2048))
+      && (op != OP_SIGNATURE || (length[2:0] == '0 && length <= 16'd8192 && argument[7:2] == '0));
   assign short_now = move && !to_end && (eaten || !full);
   assign sa_load = state == DISPATCH && op == OP_PACKET && functions[0];
   // Without `move`, which waits for the function's ready elsewhere: what stores a body's words
@@ -202,8 +210,15 @@ module pipeline_take (
   assign sa_write = whole_word && op == OP_INSTALL;
   assign slot_load = state == SETTLE && settled && op == OP_SLOT;
   assign rule_write = whole_word && op == OP_FILTER;
-  assign rule_number = argument[3:0];
-  assign rule_word = body_word[1:0];
+  // A table that did not come whole drops everything.
+  assign rule_clear = op == OP_FILTER && code == OK
+      && ((state == SETTLE && settled) || (state == DRAIN && eaten && (short_frame || broken_frame)));
+  assign rule_accept = argument[0] && state == SETTLE;
+  assign {rule_number, rule_word} = body_word[7:0];
+  assign page_begin = op == OP_SIGNATURE && state == SETTLE && settled;
+  assign page_write = whole_word && op == OP_SIGNATURE;
+  assign page = argument[1:0];
+  assign page_word = body_word;
   assign rule_data = piece;
   // Only an SA that came whole takes a place in the map, for it may be another's.
   assign map_write = state == DRAIN && eaten && installing && mapped && !short_frame && !broken_frame;
@@ -254,8 +269,8 @@ module pipeline_take (
               installing <= op == OP_INSTALL;
               after_begin <= WIPE;
             end
-            // Neither may touch what packets before it are in.
-            OP_FILTER: after_begin <= SETTLE;
+            // None may touch what packets before it are in.
+            OP_FILTER, OP_SIGNATURE: after_begin <= SETTLE;
             OP_SLOT: if (slot_known) after_begin <= SETTLE; else code <= NO_FUNCTION;
             default: code <= MALFORMED;
           endcase
@@ -320,18 +335,18 @@ module pipeline_take (
           else if (move && final_piece && !to_end) state <= DRAIN;
         end
         WIPE: begin
-          body_word <= body_word == 4'd13 ? '0 : body_word + 1'b1;
-          if (body_word == 4'd13) state <= installing ? BODY : DRAIN;
+          body_word <= body_word == 10'd13 ? '0 : body_word + 1'b1;
+          if (body_word == 10'd13) state <= installing ? BODY : DRAIN;
         end
         BODY: if (move) begin
           // An SA's SPI and flags; a mapped SPI with ESN would need the high half that the packet
           // does not carry.
           if (body_word == '0) low <= piece;
-          if (body_word == 4'd1) mapped <= piece[25] && !piece[24];
+          if (body_word == 10'd1) mapped <= piece[25] && !piece[24];
           body_word <= body_word + 1'b1;
           if (final_piece) state <= DRAIN;
         end
-        SETTLE: if (settled) state <= op == OP_SLOT ? SLOT_WAIT : BODY;
+        SETTLE: if (settled) state <= op == OP_SLOT ? SLOT_WAIT : final_piece && most == '0 ? DRAIN : BODY;
         SLOT_WAIT: if (!slot_loading) state <= DRAIN;
         DRAIN: begin
           {final_piece, most, left} <= part('1);

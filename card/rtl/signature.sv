@@ -1,12 +1,16 @@
 // Looks for the contents of a small rule set in a packet, a byte a clock: an Aho-Corasick automaton
-// in block RAM (signature_table.sv, compiled by card/signatures.py from card/signatures.rules). A
-// rule hits when all its contents have been seen and its protocol and destination port fit; the
-// lowest number wins. `ready` keeps words away while there is no room for those on their way: up to
-// five.
+// in block RAM (signature_table.sv), loaded at run time. A rule hits when all its contents have
+// been seen and its protocol and destination port fit; the lowest number wins. `ready` keeps words
+// away while there is no room for those on their way: up to five.
 // verilator lint_off PINCONNECTEMPTY
 module signature (
     input  logic        clk,
     input  logic        rst,
+    input  logic        page_begin,
+    input  logic        page_write,
+    input  logic [1:0]  page,
+    input  logic [9:0]  page_word,
+    input  logic [63:0] page_data,
     input  logic        enable,
     input  logic        start, // before the first word
     input  logic        a_valid,
@@ -25,22 +29,27 @@ module signature (
   logic [3:0]  word_bytes;
   logic [3:0]  level;
   fifo #(.WIDTH(68), .DEPTH_LOG2(3)) u_words (
-      .clk, .rst(rst || start), .s_valid(a_valid && enable), .s_ready(), .s_item({a_bytes, a_data}), .m_valid(w_valid), .m_ready(w_ready),
+      .clk, .rst(rst || start), .s_valid(a_valid && active), .s_ready(), .s_item({a_bytes, a_data}), .m_valid(w_valid), .m_ready(w_ready),
       .m_item({word_bytes, word}), .level);
-  always_ff @(posedge clk) ready <= !enable || level <= 4'd2;
+  logic active, loaded;
+  assign active = enable && loaded;
+  always_ff @(posedge clk) ready <= !active || level <= 4'd2;
 
   // A step takes four clocks from the byte to its contents, one behind the other.
   logic [2:0]  lane;
   logic        step;
   logic [7:0]  value;
   logic [4:1]  steps;
-  logic [15:0] seen, matched;
-  logic        ended;
+  logic [31:0] seen, matched;
+  logic        ended, over, judge, judged;
   assign value = word[8*lane +: 8];
   assign step = w_valid;
   assign last_word = {1'b0, lane} == word_bytes - 4'd1;
   assign w_ready = step && last_word;
-  signature_table u_table (.clk, .start, .step, .value, .matched, .seen, .protocol, .port({port[7:0], port[15:8]}), .hit, .number);
+  signature_table u_table (
+      .clk, .rst, .page_begin, .page_write, .page, .page_word, .page_data, .loaded, .start, .step, .value, .matched, .judge, .seen,
+      .protocol, .port({port[7:0], port[15:8]}), .judged, .number);
+  assign hit = number != '0;
 
   always_ff @(posedge clk) begin
     if (start || rst) begin
@@ -48,12 +57,18 @@ module signature (
       seen <= '0;
       ended <= 1'b0;
       steps <= '0;
+      over <= 1'b0;
+      judge <= 1'b0;
     end else begin
       if (step) lane <= last_word ? '0 : lane + 1'b1;
       steps <= {steps[3:1], step};
       if (steps[4]) seen <= seen | matched;
       if (finished) ended <= 1'b1;
+      over <= scanned;
+      judge <= scanned && !over;
     end
   end
-  assign done = ended && !w_valid && level == '0 && steps == '0 && !a_valid;
+  logic scanned;
+  assign scanned = ended && !w_valid && level == '0 && steps == '0 && !a_valid;
+  assign done = judged;
 endmodule

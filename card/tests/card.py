@@ -11,7 +11,7 @@ from cryptography.hazmat.decrepit.ciphers.algorithms import TripleDES
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-PACKET, SA_INSTALL, SA_REMOVE, SLOT_LOAD, FILTER_WRITE = range(5)
+PACKET, SA_INSTALL, SA_REMOVE, SLOT_LOAD, FILTER_WRITE, SIGNATURE_WRITE = range(6)
 CRYPTO, IP_CHECKSUM, UDP_CHECKSUM, FILTER, SIGNATURE = 1, 2, 4, 8, 16
 OK, BAD_ICV, NO_SA, NO_FUNCTION, MALFORMED, BROKEN, FILTERED = range(7)
 TABLE = tomllib.loads((Path(__file__).resolve().parents[1] / "functions.toml").read_text())

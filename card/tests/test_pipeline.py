@@ -7,6 +7,7 @@ import card
 import cocotb
 import pytest
 from card import CRYPTO, Status, payload_of, prefix, sa_of
+from firewall import Rule, table
 from frames import FrameSink, FrameSource, words_of
 from harness import run
 from stream import start_clock
@@ -278,7 +279,7 @@ async def commands_sent_ahead_of_their_answers_are_answered_in_order(dut, gaps, 
         elif kind == "slot":
             sent.append((prefix(0, card.SLOT_LOAD, argument=function, cookie=cookie), card.OK, b""))
         elif kind == "filter":
-            sent.append((prefix(32, card.FILTER_WRITE, cookie=cookie) + bytes(32), card.OK, b""))
+            sent.append((table([Rule()] * rng.randrange(3), cookie=cookie), card.OK, b""))
         else:
             sent.append((prefix(len(plain), **fields) + plain, card.OK, sealed))
 

@@ -7,8 +7,10 @@ from dataclasses import replace
 import card
 import cocotb
 from card import CRYPTO, prefix, sa_of
+from firewall import Rule, table
 from frames import FIELDS, FrameSink, FrameSource
 from harness import run
+from test_filter import V6, ipv6
 from test_inspect import packet_of
 from test_pipeline import LINK, Pipe, esp_case
 from stream import start_clock
@@ -170,13 +172,53 @@ async def the_inner_packet_of_a_tunnel_is_inspected(dut):
     await pipe.install(sa)
     dut.look.value = 7
     for source, accept in [("10.0.0.1", 1), ("10.9.0.1", 0)]:
-        rule = bytes([10, 9, 0, 0, 255, 255, 0, 0]) + bytes(16) + bytes([0, 0, 2]) + bytes(5)
-        await pipe.ask(prefix(32, card.FILTER_WRITE) + rule)
+        await pipe.ask(table([Rule(source="10.9.0.0/16", accept=False)]))
         inner = packet_of(source, "10.0.0.2", 17, (1, 2), rng.randbytes(40))
         plain, wire = on_ethernet(sa, rng, payload=inner + b"\x01\x02\x02\x04")
         status, back = await pipe.ask(wire, from_mac=1)
         assert status.flags & 0x2E == (0x2E if accept else 0x26)
         assert (status.code, back) == ((card.OK, plain) if accept else (card.FILTERED, b""))
+
+
+@cocotb.test()
+async def the_filter_sees_an_inner_packet_of_ipv6_and_the_outer_one_of_transport_mode(dut):
+    pipe, rng = await begin(dut), random.Random(38)
+    tunnel, transport = sa_of(card.GCM, 1, rng, mapped=1, tunnel=1), sa_of(card.GCM, 2, rng, mapped=1)
+    for sa in [tunnel, transport]:
+        await pipe.install(sa)
+    dut.look.value = 4
+    inner = ipv6(rng, source=V6[0], protocol=58) + b"\x01\x02\x02\x29"
+    inner += bytes(-len(inner) % 4)
+    for rules, of_tunnel, of_transport in [
+        ([Rule(source="fd00::1/128", accept=False)], card.FILTERED, card.OK),
+        ([Rule(protocol=50, accept=False)], card.OK, card.FILTERED),
+    ]:
+        await pipe.ask(table(rules))
+        for sa, code in [(tunnel, of_tunnel), (transport, of_transport)]:
+            plain, wire = on_ethernet(sa, rng, payload=inner)
+            status, back = await pipe.ask(wire, from_mac=1)
+            assert (status.code, back) == (code, plain if code == card.OK else b"")
+
+
+@cocotb.test()
+async def the_filter_sees_what_the_card_does_not_open_and_lets_pass_what_is_not_ip(dut):
+    pipe, rng = await begin(dut), random.Random(39)
+    sa = sa_of(card.GCM, 1, rng, mapped=1)
+    await pipe.install(sa)
+    dut.look.value = 4
+    await pipe.ask(table([Rule(protocol=17, dport=500)], default=False))
+    arp = b"\xff" * 12 + b"\x08\x06" + rng.randbytes(46)
+    ike = ETHERNET + packet_of("10.0.0.1", "10.0.0.2", 17, (500, 500), b"ike")
+    ndp = bytes(12) + b"\x86\xdd" + ipv6(rng, protocol=58)
+    other = on_ethernet(sa_of(card.GCM, 3, rng), rng)[1]
+    ours = on_ethernet(sa, rng)[1]
+    await pipe.ask(prefix(0, card.SA_REMOVE, sa=1))
+    for frame, code in [(arp, card.OK), (ike, card.OK), (ndp, card.FILTERED), (other, card.FILTERED), (ours, card.FILTERED)]:
+        status, back = await pipe.ask(frame, from_mac=1)
+        assert (status.code, back) == (code, frame if code == card.OK else b"")
+    await pipe.ask(table([Rule(protocol=50)], default=False))
+    status, back = await pipe.ask(ours, from_mac=1)
+    assert (status.code, back) == (card.NO_SA, ours), "it may pass, and the host learns that it was not opened"
 
 
 @cocotb.test()

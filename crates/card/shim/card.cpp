@@ -1,22 +1,32 @@
 // The verilated card and its surroundings: host memory for the bus master, register access, and the
-// Ethernet line.
+// Ethernet line. There are several models of the card, which differ in their functions.
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <memory>
 
-#include "Vcard.h"
 #include "line.h"
+#include "models.h"  // by build.rs: includes the models, and names each with its number in MODELS
 #include "verilated.h"
-
-namespace {
-
-constexpr unsigned WORD_BYTES = 8;
 
 struct Memory {
     uint8_t *bytes;
     size_t len;
 };
+
+// A card of any model.
+struct convoy_card {
+    virtual ~convoy_card() = default;
+    virtual void clock_bus(uint32_t clocks, uint32_t cycles) = 0;
+    virtual void write(const Memory &memory, uint8_t address, uint32_t value) = 0;
+    virtual uint32_t read(const Memory &memory, uint8_t address) = 0;
+    virtual int run(const Memory &memory, uint64_t cycles) = 0;
+    Line line;
+};
+
+namespace {
+
+constexpr unsigned WORD_BYTES = 8;
 
 // Host memory behind the bus. Serves one burst at a time: a command, then a word in each bus clock.
 // The bus clock is a fraction of the card's clock.
@@ -28,7 +38,7 @@ class Bus {
         due_ = 0;
     }
 
-    void offer(Vcard &top, const Memory &memory) {
+    template <class Top> void offer(Top &top, const Memory &memory) {
         due_ += clocks_;
         ticks_ = due_ >= cycles_;
         if (ticks_) due_ -= cycles_;
@@ -42,7 +52,7 @@ class Bus {
 
     // Transfers what the clock edge will transfer; called before the edge, when the signals have
     // settled.
-    void take(const Vcard &top, const Memory &memory) {
+    template <class Top> void take(const Top &top, const Memory &memory) {
         if (!ticks_) return;
         if (left_ == 0) {
             if (!top.bus_cmd_valid) return;
@@ -63,7 +73,7 @@ class Bus {
   private:
     bool inside(const Memory &memory) const { return size_t{at_} + WORD_BYTES <= memory.len; }
 
-    void store(const Vcard &top, const Memory &memory) const {
+    template <class Top> void store(const Top &top, const Memory &memory) const {
         for (unsigned lane = 0; lane < WORD_BYTES; lane++)
             if (top.bus_wr_strb >> lane & 1) memory.bytes[at_ + lane] = static_cast<uint8_t>(top.bus_wr_data >> 8 * lane);
     }
@@ -73,43 +83,78 @@ class Bus {
     uint32_t clocks_ = 1, cycles_ = 1, due_ = 0;  // bus clocks per card cycles, as a ratio; its remainder so far
 };
 
-}  // namespace
-
-struct convoy_card {
-    VerilatedContext context;
-    std::unique_ptr<Vcard> top;
-    Bus bus;
-    Line line;
-
-    convoy_card() : top(new Vcard(&context)) {
+template <class Top> class Model final : public convoy_card {
+  public:
+    Model() : top_(new Top(&context_)) {
         const Memory none{nullptr, 0};
-        top->tx_ce = 1;
-        top->rx_ce = 1;
-        top->rst = 1;
+        top_->tx_ce = 1;
+        top_->rx_ce = 1;
+        top_->rst = 1;
         for (int n = 0; n < 8; n++) cycle(none);
-        top->rst = 0;
+        top_->rst = 0;
     }
 
-    ~convoy_card() { top->final(); }
+    ~Model() override { top_->final(); }
 
+    void clock_bus(uint32_t clocks, uint32_t cycles) override { bus_.clock(clocks, cycles); }
+
+    void write(const Memory &memory, uint8_t address, uint32_t value) override {
+        top_->reg_valid = top_->reg_write = 1;
+        top_->reg_addr = address;
+        top_->reg_wdata = value;
+        cycle(memory);
+        top_->reg_valid = top_->reg_write = 0;
+    }
+
+    uint32_t read(const Memory &memory, uint8_t address) override {
+        top_->reg_valid = 1;
+        top_->reg_addr = address;
+        cycle(memory);
+        top_->reg_valid = 0;
+        return top_->reg_rdata;
+    }
+
+    int run(const Memory &memory, uint64_t cycles) override {
+        for (; cycles != 0 && !top_->irq && !bus_.strayed(); cycles--) cycle(memory);
+        return bus_.strayed() ? -1 : top_->irq;
+    }
+
+  private:
     void cycle(const Memory &memory) {
-        bus.offer(*top, memory);
-        line.offer(*top);
-        top->clk = 0;
-        top->eval();
-        bus.take(*top, memory);
-        line.take(*top);
-        top->clk = 1;
-        top->eval();
+        bus_.offer(*top_, memory);
+        line.offer(*top_);
+        top_->clk = 0;
+        top_->eval();
+        bus_.take(*top_, memory);
+        line.take(*top_);
+        top_->clk = 1;
+        top_->eval();
     }
+
+    VerilatedContext context_;
+    std::unique_ptr<Top> top_;
+    Bus bus_;
 };
+
+convoy_card *make(uint32_t model) {
+    switch (model) {
+#define MODEL(number, Top) \
+    case number: return new Model<Top>;
+        MODELS(MODEL)
+#undef MODEL
+        default: return nullptr;
+    }
+}
+
+}  // namespace
 
 // Running out of memory ends the program, since no exception may reach the Rust caller.
 extern "C" {
 
-convoy_card *convoy_card_new() noexcept {
+// A card of one of the models, by its number; null if there is no such model.
+convoy_card *convoy_card_new(uint32_t model) noexcept {
     try {
-        return new convoy_card;
+        return make(model);
     } catch (...) {
         return nullptr;
     }
@@ -118,31 +163,17 @@ convoy_card *convoy_card_new() noexcept {
 void convoy_card_free(convoy_card *card) noexcept { delete card; }
 
 // Sets the bus clock: `clocks` in `cycles` of the card, at most one in each; 1 and 1 after a reset.
-void convoy_card_bus(convoy_card *card, uint32_t clocks, uint32_t cycles) noexcept { card->bus.clock(clocks, cycles); }
+void convoy_card_bus(convoy_card *card, uint32_t clocks, uint32_t cycles) noexcept { card->clock_bus(clocks, cycles); }
 
 void convoy_card_write(convoy_card *card, uint8_t *bytes, size_t len, uint8_t address, uint32_t value) noexcept {
-    card->top->reg_valid = card->top->reg_write = 1;
-    card->top->reg_addr = address;
-    card->top->reg_wdata = value;
-    card->cycle({bytes, len});
-    card->top->reg_valid = card->top->reg_write = 0;
+    card->write({bytes, len}, address, value);
 }
 
-uint32_t convoy_card_read(convoy_card *card, uint8_t *bytes, size_t len, uint8_t address) noexcept {
-    card->top->reg_valid = 1;
-    card->top->reg_addr = address;
-    card->cycle({bytes, len});
-    card->top->reg_valid = 0;
-    return card->top->reg_rdata;
-}
+uint32_t convoy_card_read(convoy_card *card, uint8_t *bytes, size_t len, uint8_t address) noexcept { return card->read({bytes, len}, address); }
 
 // Steps until the interrupt is raised, for at most `cycles`. Returns 1 if it was raised, 0 if not,
 // and -1 if the card accessed an address outside the memory.
-int convoy_card_run(convoy_card *card, uint8_t *bytes, size_t len, uint64_t cycles) noexcept {
-    const Memory memory{bytes, len};
-    for (; cycles != 0 && !card->top->irq && !card->bus.strayed(); cycles--) card->cycle(memory);
-    return card->bus.strayed() ? -1 : card->top->irq;
-}
+int convoy_card_run(convoy_card *card, uint8_t *bytes, size_t len, uint64_t cycles) noexcept { return card->run({bytes, len}, cycles); }
 
 // Queues a frame, from destination address to payload, on the line to the card. Returns 0 if the
 // queue is full.

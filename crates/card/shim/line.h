@@ -8,8 +8,6 @@
 #include <deque>
 #include <vector>
 
-#include "Vcard.h"
-
 // CRC-32 of IEEE 802.3, bit-reflected.
 class Crc {
   public:
@@ -64,13 +62,13 @@ class Line {
     }
 
     // Begins a byte time: sets the signals that the card sees before the clock edge.
-    void offer(Vcard &top) {
+    template <class Top> void offer(Top &top) {
         top.gmii_rx_dv = !towards_.empty() && gap_ == 0;
         top.gmii_rxd = top.gmii_rx_dv ? towards_.front()[at_] : 0;
     }
 
     // Ends a byte time.
-    void take(const Vcard &top) {
+    template <class Top> void take(const Top &top) {
         if (top.gmii_rx_dv) {
             if (++at_ == towards_.front().size()) {
                 towards_.pop_front();

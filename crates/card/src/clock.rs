@@ -6,7 +6,6 @@ use crate::functions::{EMPTY_MHZ, FUNCTIONS};
 /// on an ECP5-85 (docs/results/card.md, "On an FPGA"). It is the rate of the slowest part that a
 /// packet passes. For AES-GCM the whole card was routed; for other functions only X0 and the
 /// pipelines, so their rates are upper bounds.
-/// X0 and the pipelines, an upper bound.
 ///
 /// # Panics
 /// If there is no such function.

@@ -4,6 +4,7 @@ use zeroize::Zeroize;
 
 use crate::error::CardError;
 use crate::ffi::{Card, Ran, Sent};
+use crate::model::Model;
 
 pub(crate) const ID: u8 = 0x00;
 pub(crate) const CONTROL: u8 = 0x04;
@@ -23,14 +24,15 @@ const GRIP: u32 = u32::from_be_bytes(*b"GRIP");
 /// A card and its window of host memory.
 pub(crate) struct Device {
     card: Card,
+    model: Model,
     pub(crate) memory: Vec<u8>,
 }
 
 impl Device {
-    /// Makes a card and checks its identification register.
-    pub(crate) fn new(window_bytes: usize) -> Result<Self, CardError> {
-        let card = Card::new().ok_or(CardError::Absent)?;
-        let mut device = Self { card, memory: vec![0; window_bytes] };
+    /// Makes a card of this model and checks its identification register.
+    pub(crate) fn new(model: Model, window_bytes: usize) -> Result<Self, CardError> {
+        let card = Card::new(model.number).ok_or(CardError::Absent)?;
+        let mut device = Self { card, model, memory: vec![0; window_bytes] };
         let id = device.read(ID);
         if id == GRIP { Ok(device) } else { Err(CardError::NotGrip(id)) }
     }
@@ -48,10 +50,15 @@ impl Device {
         self.card.write(&mut self.memory, address, value);
     }
 
-    /// Masks of the functions built into X1 and X2.
-    pub(crate) fn built(&mut self) -> [u16; 2] {
+    /// The card's model, to make another one like it.
+    pub(crate) fn model(&self) -> Model {
+        self.model
+    }
+
+    /// Masks of the functions that are built into X1 and X2 and may be loaded.
+    pub(crate) fn functions(&mut self) -> [u16; 2] {
         let capabilities = self.read(CAPABILITIES);
-        [capabilities as u16, (capabilities >> 16) as u16]
+        [capabilities as u16, (capabilities >> 16) as u16].map(|built| built & self.model.functions)
     }
 
     /// Writes `parts` one after the other into the window and returns their total length.

@@ -8,6 +8,7 @@ use crate::cache::Cache;
 use crate::command::{Code, Direction, FRAME_BYTES, Operation, PREFIX_BYTES, Pipeline, Route, prefix};
 use crate::device::{CYCLES, Device};
 use crate::error::CardError;
+use crate::model::Model;
 use crate::rings::Answer;
 use crate::sa::{Algorithm, Sa};
 
@@ -57,7 +58,7 @@ type Posted = Option<usize>;
 pub struct Driver {
     device: Device,
     batch: Batch,
-    /// Masks of the functions built into X1 and X2.
+    /// Masks of the functions that X1 and X2 may have.
     built: [u16; 2],
     /// Functions in their slots; 0 is none.
     active: [u8; 2],
@@ -69,13 +70,26 @@ pub struct Driver {
 }
 
 impl Driver {
-    /// Makes a card that is reset and enabled, with empty slots and caches.
+    /// Makes a card that is reset and enabled, with empty slots and caches, and with the functions
+    /// of the first model.
     ///
     /// # Errors
     /// [`CardError`] if it does not identify itself as a GRIP card.
     pub fn new() -> Result<Self, CardError> {
-        let mut device = Device::new(WINDOW_BYTES)?;
-        let built = device.built();
+        Self::with_function(None)
+    }
+
+    /// The same with one function alone, if its id is given ([`crate::PROPOSALS`]).
+    ///
+    /// # Errors
+    /// [`CardError::NoFunction`] if there is no such function; as for [`Driver::new`].
+    pub fn with_function(function: Option<u8>) -> Result<Self, CardError> {
+        Self::of_model(Model::with(function)?)
+    }
+
+    fn of_model(model: Model) -> Result<Self, CardError> {
+        let mut device = Device::new(model, WINDOW_BYTES)?;
+        let built = device.functions();
         let batch = Batch::start(&mut device);
         Ok(Self {
             device,
@@ -95,7 +109,7 @@ impl Driver {
     /// # Errors
     /// As for [`Driver::new`].
     pub fn reset(&mut self) -> Result<(), CardError> {
-        let mut fresh = Self::new()?;
+        let mut fresh = Self::of_model(self.device.model())?;
         fresh.set_bus(self.bus.0, self.bus.1);
         let sas = std::mem::take(&mut self.sas);
         *self = Self { sas, ..fresh };

@@ -10,7 +10,7 @@ struct RawCard {
 }
 
 unsafe extern "C" {
-    fn convoy_card_new() -> *mut RawCard;
+    fn convoy_card_new(model: u32) -> *mut RawCard;
     fn convoy_card_free(card: *mut RawCard);
     fn convoy_card_bus(card: *mut RawCard, clocks: u32, cycles: u32);
     fn convoy_card_write(card: *mut RawCard, memory: *mut u8, len: usize, address: u8, value: u32);
@@ -45,10 +45,11 @@ pub(crate) enum Sent<'a> {
 }
 
 impl Card {
-    /// `None` if memory is exhausted.
-    pub(crate) fn new() -> Option<Self> {
+    /// A card of the model with this number; `None` if there is no such model, or memory is
+    /// exhausted.
+    pub(crate) fn new(model: u32) -> Option<Self> {
         // SAFETY: no preconditions; the result is null on failure.
-        NonNull::new(unsafe { convoy_card_new() }).map(Self)
+        NonNull::new(unsafe { convoy_card_new(model) }).map(Self)
     }
 
     /// Sets the bus clock: `clocks` in `cycles` of the card, at most one in each cycle; both are at

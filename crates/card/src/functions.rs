@@ -76,6 +76,23 @@ pub(crate) const FUNCTIONS: [Function; 5] = [
     Function { id: 5, algorithms: &[0x22, 0x20], routed_mhz: 89 },
 ];
 
+/// The functions by the ESP proposals that they process.
+pub const PROPOSALS: [(&str, u8); 13] = [
+    ("aes128gcm16", 1),
+    ("aes192gcm16", 1),
+    ("aes256gcm16", 1),
+    ("aes128ctr-sha1", 2),
+    ("aes192ctr-sha1", 2),
+    ("aes256ctr-sha1", 2),
+    ("aes128-sha1", 3),
+    ("aes192-sha1", 3),
+    ("aes256-sha1", 3),
+    ("3des-sha1", 4),
+    ("aes128ctr-sha512", 5),
+    ("aes192ctr-sha512", 5),
+    ("aes256ctr-sha512", 5),
+];
+
 /// Their names, as in card/reports.json.
 #[cfg(test)]
 pub(crate) const NAMES: [&str; 5] = [

@@ -15,6 +15,9 @@ const COMPLETION_RING: usize = RECEIVE_RING + ENTRIES * ENTRY_BYTES;
 /// End of the rings, where buffers may begin, in bytes.
 pub(crate) const RINGS_BYTES: usize = COMPLETION_RING + COMPLETIONS * ENTRY_BYTES;
 
+/// Of the control register: transmit and receive.
+pub(crate) const BOTH_ON: u32 = 3;
+
 /// Heads and tails; the counters run freely.
 #[derive(Default)]
 pub(crate) struct Rings {
@@ -60,7 +63,7 @@ impl Rings {
             device.write(register, base as u32);
             device.write(register + 4, entries as u32 - 1);
         }
-        device.write(CONTROL, 3);
+        device.write(CONTROL, BOTH_ON);
         Self::default()
     }
 

@@ -42,8 +42,8 @@ impl Algorithm {
 pub struct Inbound {
     /// The SPI, as in the packets; 0 means none.
     pub spi: [u8; 4],
-    /// Whether the packets contain IPv4 packets, which the card then filters.
-    pub is_tunnel_v4: bool,
+    /// Whether the packets contain IP packets, which the card then inspects.
+    pub is_tunnel: bool,
 }
 
 impl Inbound {
@@ -83,7 +83,7 @@ impl Sa {
     /// If a key is too long.
     pub fn body(&self, is_esn: bool, inbound: Option<Inbound>) -> Zeroizing<[u8; SA_BYTES]> {
         const MAPPED: u8 = 1 << 1;
-        const TUNNEL_V4: u8 = 1 << 2;
+        const TUNNEL: u8 = 1 << 2;
         let mut body = Zeroizing::new([0; SA_BYTES]);
         body[4..8].copy_from_slice(&self.salt);
         body[8] = self.algorithm.byte();
@@ -92,7 +92,7 @@ impl Sa {
         body[11] = u8::from(is_esn);
         if let Some(inbound) = inbound {
             body[..4].copy_from_slice(&inbound.spi);
-            body[11] |= MAPPED | if inbound.is_tunnel_v4 { TUNNEL_V4 } else { 0 };
+            body[11] |= MAPPED | if inbound.is_tunnel { TUNNEL } else { 0 };
         }
         body[16..48][..self.key.len()].copy_from_slice(&self.key);
         body[48..][..self.auth_key.len()].copy_from_slice(&self.auth_key);
@@ -115,7 +115,7 @@ mod tests {
         assert_eq!(body[16..48], [[5; 24].as_slice(), &[0; 8]].concat());
         assert_eq!(body[48..], [[6; 20].as_slice(), &[0; 44]].concat());
         assert_eq!(sa.body(false, None)[11], 0);
-        let inbound = Inbound { spi: [9, 8, 7, 6], is_tunnel_v4: true };
+        let inbound = Inbound { spi: [9, 8, 7, 6], is_tunnel: true };
         let body = sa.body(false, Some(inbound));
         assert_eq!((&body[..4], body[11], inbound.place()), ([9, 8, 7, 6].as_slice(), 6, 9 ^ 8 ^ 7 ^ 6));
     }

@@ -15,7 +15,7 @@ use std::time::Duration;
 use convoy_ipsec::{DropReason, LifetimeEvent, MappingChange, PathChange};
 use convoy_packet::protocol::UDP;
 use convoy_packet::{Frame, FramePool, FrameSize, ipv4, ipv6};
-use convoy_port::{Port, PortDescription, PortError, PortTraits, Prefix};
+use convoy_port::{Port, PortConfig, PortDescription, PortError, PortTraits, Prefix};
 use convoy_scheduler::Input;
 
 use crate::adaptive_wait::AdaptiveWait;
@@ -203,6 +203,16 @@ impl Worker {
             Some(format!("port {name} cannot take the networks of new tunnels until a restart: {error}"))
         };
         self.inside.iter_mut().filter_map(refused).collect()
+    }
+
+    /// Has the ports take over what a reload changes of their settings.
+    pub fn take_port_settings(&mut self, configs: &[PortConfig]) {
+        for port in self.inside.iter_mut().chain(&mut self.outside) {
+            let own = configs.iter().find(|config| config.name == port.description().name);
+            if let Some(config) = own {
+                port.take_settings(&config.settings);
+            }
+        }
     }
 
     /// Has the outside ports give packets of ESP with these SPIs to this worker, where they can.

@@ -20,6 +20,8 @@ pub struct Binding {
     pub direction: Direction,
     /// By which a device finds the SA of an inbound packet.
     pub spi: u32,
+    /// Whether the packets contain whole IP packets, which a device may look at.
+    pub is_tunnel: bool,
 }
 
 /// Why an engine refused.

@@ -150,6 +150,16 @@ fn reports(config: &Config, port: &PortConfig) -> Vec<IpAddr> {
     port.addresses.iter().map(|(address, _)| *address).filter(is_heard_here).collect()
 }
 
+/// The running ports with the settings of `new` that they take over without a restart.
+pub(crate) fn reloaded(running: &[PortConfig], new: &[PortConfig]) -> Vec<PortConfig> {
+    let with_new = |port: &PortConfig| {
+        let settings =
+            new.iter().find(|it| it.name == port.name).map(|it| port.settings.reloaded(&it.settings));
+        PortConfig { settings: settings.unwrap_or_else(|| port.settings.clone()), ..port.clone() }
+    };
+    running.iter().map(with_new).collect()
+}
+
 /// The networks behind the tunnels, for which an inside port takes packets from the kernel.
 pub(crate) fn networks(config: &Config) -> Vec<Prefix> {
     routes(config).into_iter().map(|route| route.prefix).collect()

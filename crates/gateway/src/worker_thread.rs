@@ -22,7 +22,7 @@ use convoy_ike::state::ChildName;
 use convoy_ipsec::{
     PolicyChange, SaConfig, SaCursor, SaDirection, SaEnds, SaIndex, SaNumber, SaView, Tables, TunnelId,
 };
-use convoy_port::{PortError, Prefix};
+use convoy_port::{PortConfig, PortError, Prefix};
 
 use crate::assemble::{self, Installed, Pair};
 use crate::config::{Config, TunnelConfig};
@@ -397,6 +397,11 @@ impl WorkerThread {
     /// Has the inside ports take packets to these networks; returns errors.
     pub(crate) fn take_networks(&mut self, networks: &[Prefix]) -> Vec<String> {
         self.worker.take_networks(networks)
+    }
+
+    /// Has the ports take over what a reload changes of their settings.
+    pub(crate) fn take_port_settings(&mut self, ports: &[PortConfig]) {
+        self.worker.take_port_settings(ports);
     }
 
     /// Never inlined: what it leaves on the stack, keys included, must be below its caller's frame.

@@ -167,6 +167,10 @@ pub trait Backend: Sized {
     /// [`PortError`] says what the system refused, and what to do.
     fn open(&self, port: &PortConfig, context: &Context) -> Result<Opened, PortError>;
 
+    /// Takes over those of `new` that a running port does ([`Port::take_settings`]); the others
+    /// need a restart.
+    fn take_over(&mut self, _new: &Self) {}
+
     /// The kernel's interface that it creates or uses.
     fn interface(&self) -> Option<&str> {
         None

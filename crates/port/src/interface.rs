@@ -1,11 +1,12 @@
 //! The `Port` trait and its reports.
 
+use std::borrow::Cow;
 use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 
 use convoy_packet::{Frame, FramePool};
 
-use crate::{PortKind, Prefix, Unsent};
+use crate::{PortKind, PortSettings, Prefix, Unsent};
 
 /// A port's description of itself.
 #[derive(Clone, Debug)]
@@ -159,6 +160,10 @@ pub trait Port: Send {
         Ok(())
     }
 
+    /// Takes over those of these settings of its own kind that a reload changes
+    /// ([`PortSettings::reloaded`]), without losing packets.
+    fn take_settings(&mut self, _settings: &PortSettings) {}
+
     /// Sets whether the kernel's interface of the port has a link (a carrier), if it has one: not
     /// while its packets would be lost. It needs no privileges.
     ///
@@ -184,7 +189,7 @@ pub trait Port: Send {
     fn counters(&self) -> PortCounters;
 
     /// Additional counters of its device, by name: packets sealed by a card, for example.
-    fn device_counters(&self) -> Vec<(&'static str, u64)> {
+    fn device_counters(&self) -> Vec<(Cow<'static, str>, u64)> {
         Vec::new()
     }
 }

@@ -60,9 +60,9 @@ mod unsent;
 pub use af_packet::AfPacketSettings;
 pub use af_xdp::AfXdpSettings;
 pub use backend::{Context, Device, Opened, PortTraits, Queues, Side};
-pub use card::CardSettings;
 #[cfg(feature = "card")]
 pub use card::{CardConfig, CardPort, InterfaceLine};
+pub use card::{CardSettings, FilterKeys, FilterTable, SignatureKeys};
 pub use config::{PortCommon, PortConfig, PortEntry};
 pub use dpdk::DpdkSettings;
 pub use guard::{GuardCounts, GuardPlan};

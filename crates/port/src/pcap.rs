@@ -2,6 +2,7 @@
 
 mod settings;
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{BufReader, BufWriter};
 use std::path::Path;
@@ -193,10 +194,11 @@ impl Port for Pcap {
         PortCounters { receive_dropped, ..self.counters }
     }
 
-    fn device_counters(&self) -> Vec<(&'static str, u64)> {
+    fn device_counters(&self) -> Vec<(Cow<'static, str>, u64)> {
         let Some(reader) = &self.reader else { return Vec::new() };
         let damaged = ("damaged", u64::from(reader.damage().is_some()));
-        reader.unread().by_name().into_iter().chain([damaged]).collect()
+        let all = reader.unread().by_name().into_iter().chain([damaged]);
+        all.map(|(name, count)| (name.into(), count)).collect()
     }
 }
 

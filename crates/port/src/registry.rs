@@ -67,6 +67,16 @@ macro_rules! registry {
                 match self { $(Self::$kind(settings) => settings.interface(),)* }
             }
 
+            /// These settings with those of `new` that a running port takes over.
+            pub fn reloaded(&self, new: &Self) -> Self {
+                let mut all = self.clone();
+                match (&mut all, new) {
+                    $((Self::$kind(old), Self::$kind(new)) => old.take_over(new),)*
+                    _ => {}
+                }
+                all
+            }
+
             /// The device for which DPDK has to be started.
             pub fn dpdk_device(&self) -> Option<&str> {
                 match self { $(Self::$kind(settings) => settings.dpdk_device(),)* }

@@ -46,6 +46,8 @@ fn main() {
         addresses: vec![(CARD, 24)],
         gateway: None,
         mtu: 1_500,
+        checks: Default::default(),
+        function: None,
     };
     let refused = CardPort::open(&CardConfig { mtu: 9_000, ..config.clone() }).err();
     assert!(refused.is_some_and(|error| error.to_string().contains("1500")));

@@ -59,7 +59,8 @@ pub trait Table: Sized {
     fn set_at(&mut self, at: At);
 }
 
-/// Declares tables: each key with its type, and behind `;` the nested tables. A key that is missing
+/// Declares tables: each key with its type, behind `;` the nested tables, and behind another `;`
+/// those of which there may be several. A key that is missing
 /// from the file or invalid is `None`; the checker decides what is required. In a table of one kind
 /// among several, `=>` adds a note to the error that other kinds get for this key:
 /// `mtu: u16 => "; outside, mtu of [gateway] applies"`.
@@ -67,7 +68,7 @@ pub trait Table: Sized {
 macro_rules! tables {
     ($(
         $(#[$doc:meta])* $vis:vis $name:ident {
-            $($key:ident: $kind:ty $(=> $note:literal)?,)* $(; $($inner:ident: $table:ty,)*)?
+            $($key:ident: $kind:ty $(=> $note:literal)?,)* $(; $($inner:ident: $table:ty,)* $(; $($list:ident: $item:ty,)*)?)?
         }
     )*) => { $(
         $(#[$doc])*
@@ -82,11 +83,17 @@ macro_rules! tables {
             $($(
                 #[doc = concat!("The table `", stringify!($inner), "`.")]
                 $vis $inner: Option<$table>,
-            )*)?
+            )* $($(
+                #[doc = concat!("The tables `", stringify!($list), "`.")]
+                $vis $list: Vec<$item>,
+            )*)?)?
         }
 
         impl $crate::Table for $name {
-            const KEYS: &'static [&'static str] = &[$(stringify!($key),)* $($(stringify!($inner),)*)?];
+            const KEYS: &'static [&'static str] = &[
+                $(stringify!($key),)*
+                $($(stringify!($inner),)* $($(stringify!($list),)*)?)?
+            ];
             const NOTES: &'static [(&'static str, &'static str)] =
                 &[$($((stringify!($key), $note),)?)*];
 
@@ -94,7 +101,7 @@ macro_rules! tables {
                 Self {
                     at: $crate::At::default(),
                     $($key: _entries.value(stringify!($key)),)*
-                    $($($inner: _entries.table(stringify!($inner)),)*)?
+                    $($($inner: _entries.table(stringify!($inner)),)* $($($list: _entries.list(stringify!($list)),)*)?)?
                 }
             }
 
@@ -240,6 +247,12 @@ impl Entries<'_, '_, '_> {
             self.unread.push(key);
         }
         table
+    }
+
+    /// Reads the nested tables of a key.
+    pub fn list<T: Table>(&mut self, key: &'static str) -> Vec<T> {
+        let value = self.left.remove(key);
+        value.map_or_else(Vec::new, |value| self.reader.list(&format!("{}.{key}", self.path), value))
     }
 
     fn add(&mut self, key: &str, span: &Range<usize>, what: &str) {

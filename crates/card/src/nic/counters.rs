@@ -1,3 +1,5 @@
+use super::{FilterCounts, SignatureCounts};
+
 /// Counters of a [`Nic`](super::Nic), in packets unless another unit is given.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NicCounters {
@@ -19,6 +21,19 @@ pub struct NicCounters {
     /// Not sent, because the SA is not installed, its algorithms cannot seal the packet, or the
     /// packet is too long for the line; or received and opened with an SA that has been removed.
     pub refused: u64,
+    /// Received from the line and dropped: the checksum of its IPv4 header is wrong, or of that
+    /// inside, if it was decrypted in tunnel mode.
+    pub wrong_ip_checksum: u64,
+    /// Received from the line and passed on, but the checksum of UDP is wrong, likewise.
+    pub wrong_udp_checksum: u64,
+    /// Not sent, because the filter dropped it.
+    pub filtered_out: u64,
+    /// Received from the line, and dropped by the filter.
+    pub filtered_in: u64,
+    /// What the filter decided, by pipeline: outbound, inbound.
+    pub filters: [FilterCounts; 2],
+    /// What was found in packets from the line.
+    pub signatures: SignatureCounts,
     /// Received from the line and dropped, because the card's buffer or the host's queue was full.
     pub overrun: u64,
     /// In the card when it failed.

@@ -14,6 +14,7 @@ use rtrb::{Consumer, Producer, PushError, RingBuffer};
 
 use super::thread::Work;
 use super::{Nic, NicCounters, Seal};
+use crate::checks::Checks;
 use crate::error::CardError;
 use crate::line::{Line, event};
 use crate::sa::{Inbound, Sa};
@@ -53,6 +54,7 @@ pub(super) enum Request {
         inbound: Option<Inbound>,
         reply: SyncSender<Result<(), CardError>>,
     },
+    Checks(Box<Checks>),
     /// Executed after this many packets have been given to the card.
     Remove {
         number: u32,
@@ -122,7 +124,18 @@ pub struct NicPort {
 /// # Errors
 /// [`CardError`] if the card cannot be made.
 pub fn pair(line: Box<dyn Line>) -> Result<(NicControl, NicPort), CardError> {
-    let nic = Nic::new(line)?;
+    pair_with_function(line, None)
+}
+
+/// The same with one function alone, if its id is given ([`crate::PROPOSALS`]).
+///
+/// # Errors
+/// [`CardError`] if the card cannot be made.
+pub fn pair_with_function(
+    line: Box<dyn Line>,
+    function: Option<u8>,
+) -> Result<(NicControl, NicPort), CardError> {
+    let nic = Nic::with_function(line, function)?;
     let (departures, departing) = RingBuffer::new(PACKETS);
     let (arriving, arrivals) = RingBuffer::new(PACKETS);
     let (requests, requested) = channel();
@@ -167,6 +180,14 @@ impl NicControl {
         let after = self.shared.given.load(Ordering::SeqCst);
         // A card that has failed has no SAs.
         let _ = self.requests.send(Request::Remove { number, after });
+        self.shared.wake();
+    }
+
+    /// Sets what the card does besides; see [`Nic::set_checks`]. Packets that were queued before
+    /// may meet it. Does not wait, nor start the card's thread.
+    pub fn set_checks(&self, checks: Checks) {
+        // A card that has failed sends nothing.
+        let _ = self.requests.send(Request::Checks(Box::new(checks)));
         self.shared.wake();
     }
 

@@ -2,6 +2,7 @@
 
 use zeroize::Zeroize;
 
+use super::sas::Effect;
 use super::{BUFFER_BYTES, Nic, PACKET_COOKIE, TIMEOUT_CYCLES};
 use crate::command::{Code, Pipeline};
 use crate::device::LINE_LOSSES;
@@ -44,7 +45,12 @@ impl Nic {
         }
         let pipeline = match status.cookie {
             PACKET_COOKIE => {
-                self.counters.refused += 1;
+                if status.code == Code::Filtered {
+                    self.counters.filtered_out += 1;
+                    self.counters.count_decision(Pipeline::X1, status.decision);
+                } else {
+                    self.counters.refused += 1;
+                }
                 self.flight.leaving = self.flight.leaving.saturating_sub(1);
                 return Ok(());
             }
@@ -53,12 +59,17 @@ impl Nic {
             other => return Err(CardError::Cookie(other)),
         };
         let command = self.flight.commands[pipeline as usize].pop_front();
-        let (place, number) = command.ok_or(CardError::Cookie(status.cookie))?;
+        let effect = command.ok_or(CardError::Cookie(status.cookie))?;
         if status.code != Code::Ok {
             return Err(CardError::Refused(status.code));
         }
-        if pipeline == Pipeline::X2 {
-            self.opens[usize::from(place)] = number;
+        match effect {
+            Effect::Placed(place, number) if pipeline == Pipeline::X2 => {
+                self.opens[usize::from(place)] = number;
+            }
+            Effect::Filter(table) => self.filter_written(pipeline, table),
+            Effect::Signatures(table) => self.counters.signatures.start(table),
+            Effect::Placed(..) | Effect::Loaded => {}
         }
         Ok(())
     }
@@ -67,11 +78,20 @@ impl Nic {
         self.flight.arriving = self.flight.arriving.saturating_sub(1);
         let status = answer.status;
         let number = self.opens[usize::from(status.sa)];
+        if status.code == Code::Filtered || status.len != 0 {
+            self.counters.count_decision(Pipeline::X2, status.decision);
+            self.counters.count_signature(status.signature);
+        }
+        if status.len != 0 {
+            self.counters.wrong_udp_checksum += u64::from(status.has_wrong_udp_checksum);
+        }
         match (status.code, number) {
+            _ if status.len != 0 && status.has_wrong_ip_checksum => self.counters.wrong_ip_checksum += 1,
             (Code::Ok, Some(number)) if status.is_opened => {
                 self.counters.opened += 1;
                 receive(Some(number), answer.frame(&self.device));
             }
+            (Code::Filtered, _) => self.counters.filtered_in += 1,
             (Code::WrongIcv, _) => self.counters.wrong_icv += 1,
             (Code::Ok, None) if status.is_opened => self.counters.refused += 1,
             _ if status.len != 0 => {

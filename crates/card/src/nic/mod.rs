@@ -5,6 +5,7 @@
 //! [`pair`] runs one on its own thread. All frames that are sent pass X1, even those that are not
 //! sealed, so that their order is kept.
 
+mod checks;
 mod counters;
 mod halves;
 mod incoming;
@@ -14,16 +15,19 @@ mod thread;
 
 use std::collections::VecDeque;
 
+pub use checks::{FilterCounts, SignatureCounts};
 pub use counters::NicCounters;
-pub use halves::{Arrival, Full, NicControl, NicPort, OWN_PLACES, pair};
+pub use halves::{Arrival, Full, NicControl, NicPort, OWN_PLACES, pair, pair_with_function};
 
 use crate::command::{PREFIX_BYTES, STATUS_BYTES};
 use crate::device::{CYCLES, Device};
 use crate::error::CardError;
 use crate::line::{LINE_BYTES, Line};
+use crate::model::Model;
 use crate::rings::{RINGS_BYTES, Rings};
 use crate::sa::{Inbound, Sa};
-use sas::Sas;
+use checks::Wanted;
+use sas::{Effect, Sas};
 
 /// Buffers in each direction.
 const BUFFERS: usize = 64;
@@ -39,6 +43,8 @@ const TIMEOUT_CYCLES: u64 = 500_000;
 const PACKET_COOKIE: u32 = 0;
 /// Length of an ESP header, in bytes.
 const ESP_BYTES: usize = 8;
+/// Length of an Ethernet header, behind which that of IP begins.
+const ETHERNET_BYTES: u16 = 14;
 
 /// How to seal a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,9 +66,8 @@ struct Flight {
     posted: VecDeque<usize>,
     /// Number of transmit buffers used so far.
     buffers: usize,
-    /// Commands without an answer, by pipeline: each with its place in the cache, and the SA number
-    /// that the place has once the command is done.
-    commands: [VecDeque<(u8, Option<u32>)>; 2],
+    /// Commands without an answer, by pipeline: what is so once each is done.
+    commands: [VecDeque<Effect>; 2],
     /// Packets that are neither sent nor refused yet.
     leaving: u64,
     /// Frames from the line that have no status yet.
@@ -82,6 +87,7 @@ pub struct Nic {
     rings: Rings,
     line: Box<dyn Line>,
     sas: Sas,
+    wanted: Wanted,
     /// For each place of X2's cache, the number of the SA in it, according to the statuses read so
     /// far.
     opens: [Option<u32>; 256],
@@ -95,18 +101,27 @@ pub struct Nic {
 }
 
 impl Nic {
-    /// Makes a card on a line: reset, and without SAs.
+    /// Makes a card on a line: reset, without SAs, and with the functions of the first model.
     ///
     /// # Errors
     /// [`CardError`] if it does not identify itself as a GRIP card.
     pub fn new(line: Box<dyn Line>) -> Result<Self, CardError> {
-        let mut device = Device::new(WINDOW_BYTES)?;
-        let sas = Sas::new(device.built());
+        Self::with_function(line, None)
+    }
+
+    /// The same with one function alone, if its id is given ([`crate::PROPOSALS`]).
+    ///
+    /// # Errors
+    /// [`CardError::NoFunction`] if there is no such function; as for [`Self::new`].
+    pub fn with_function(line: Box<dyn Line>, function: Option<u8>) -> Result<Self, CardError> {
+        let mut device = Device::new(Model::with(function)?, WINDOW_BYTES)?;
+        let sas = Sas::new(device.functions());
         let mut nic = Self {
             rings: Rings::start(&mut device),
             device,
             line,
             sas,
+            wanted: Wanted::default(),
             opens: [None; 256],
             flight: Flight::default(),
             towards: (None, vec![0; LINE_BYTES]),
@@ -168,6 +183,7 @@ impl Nic {
         if !self.hand_out()? {
             return Ok(());
         }
+        let was_held = self.wanted.holds_line();
         self.take_in();
         self.post_orders();
         if self.flight.is_rung {
@@ -177,6 +193,10 @@ impl Nic {
         self.device.run(cycles)?;
         self.flight.silent += cycles;
         self.complete(receive)?;
+        if was_held {
+            // The card is not idle if frames waited for its table.
+            self.take_in();
+        }
         self.hand_out()?;
         self.watch()
     }
@@ -199,11 +219,12 @@ impl Nic {
     pub fn reset(&mut self) -> Result<(), CardError> {
         self.counters.device_errors += 1;
         self.counters.lost += self.flight.leaving + self.flight.arriving;
-        self.device = Device::new(WINDOW_BYTES)?;
+        self.device = Device::new(self.device.model(), WINDOW_BYTES)?;
         self.device.set_bus(self.bus.0, self.bus.1);
         self.rings = Rings::start(&mut self.device);
         (self.flight, self.opens, self.losses) = (Flight::default(), [None; 256], 0);
         self.sas.restore();
+        self.restore_checks();
         self.offer_all();
         Ok(())
     }
@@ -227,7 +248,7 @@ impl Nic {
 
     /// Moves frames from the line to the card, as many as it has room for.
     fn take_in(&mut self) {
-        loop {
+        while !self.wanted.holds_line() {
             let (held, buffer) = &mut self.towards;
             if held.is_none() {
                 match self.line.receive(buffer) {

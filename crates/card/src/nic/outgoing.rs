@@ -1,7 +1,7 @@
 //! From the host to the card: packets to seal or to forward, and commands that install SAs.
 
 use super::sas::Order;
-use super::{BUFFER_BYTES, BUFFERS, ESP_BYTES, Nic, PACKET_COOKIE, Seal, TRANSMIT_BUFFERS};
+use super::{BUFFER_BYTES, BUFFERS, ESP_BYTES, ETHERNET_BYTES, Nic, PACKET_COOKIE, Seal, TRANSMIT_BUFFERS};
 use crate::command::{Direction, Operation, PREFIX_BYTES, Pipeline, Route, prefix};
 use crate::line::LINE_BYTES;
 
@@ -52,7 +52,9 @@ impl Nic {
     }
 
     fn post_packet(&mut self, operation: Operation, place: u8, frame: &[u8]) {
-        let head = prefix(operation, place, frame.len() as u16, PACKET_COOKIE);
+        let mut head = prefix(operation, place, frame.len() as u16, PACKET_COOKIE);
+        let is_sealed = matches!(operation, Operation::Crypto { .. });
+        self.wanted.inspection(frame, is_sealed).request(&mut head, ETHERNET_BYTES);
         self.post(Pipeline::X1, &[&head, frame], 0);
         self.flight.leaving += 1;
     }
@@ -67,11 +69,11 @@ impl Nic {
     }
 
     fn post_order(&mut self, order: Order) {
-        let body: &[u8] = order.body.as_ref().map_or(&[], |body| &body[..]);
+        let body = order.body.as_bytes();
         let cookie = PACKET_COOKIE + 1 + order.pipeline as u32;
         let head = prefix(order.operation, order.place, body.len() as u16, cookie);
         self.post(order.pipeline, &[&head, body], PREFIX_BYTES + body.len());
-        self.flight.commands[order.pipeline as usize].push_back((order.place, order.number));
+        self.flight.commands[order.pipeline as usize].push_back(order.effect);
     }
 
     fn post(&mut self, pipeline: Pipeline, parts: &[&[u8]], wipe: usize) {

@@ -1,22 +1,53 @@
 //! The installed SAs, their places in the caches, and the functions that they need in the slots.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 
 use zeroize::Zeroizing;
 
 use crate::cache::Cache;
 use crate::command::{Direction, Operation, Pipeline};
 use crate::error::CardError;
+use crate::filter::FilterTable;
 use crate::sa::{Algorithm, Inbound, SA_BYTES, Sa};
+use crate::signature::SignatureTable;
 
 /// A command that waits for room in the transmit ring.
 pub(super) struct Order {
     pub(super) pipeline: Pipeline,
     pub(super) operation: Operation,
     pub(super) place: u8,
-    pub(super) body: Option<Zeroizing<[u8; SA_BYTES]>>,
-    /// Number of the SA in the place once the command is done.
-    pub(super) number: Option<u32>,
+    pub(super) body: Body,
+    pub(super) effect: Effect,
+}
+
+/// What follows a command's prefix.
+pub(super) enum Body {
+    None,
+    Sa(Zeroizing<[u8; SA_BYTES]>),
+    Table(Vec<u8>),
+}
+
+impl Body {
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        match self {
+            Self::None => &[],
+            Self::Sa(body) => &body[..],
+            Self::Table(body) => body,
+        }
+    }
+}
+
+/// What is so once a command is done.
+pub(super) enum Effect {
+    /// The slot has its function, or memory its page.
+    Loaded,
+    /// The place in the cache has the SA of this number, or none.
+    Placed(u8, Option<u32>),
+    /// The table is in force.
+    Filter(Arc<FilterTable>),
+    /// So are these signatures.
+    Signatures(Arc<SignatureTable>),
 }
 
 /// A slot's function, and the number of SAs that use it.
@@ -126,9 +157,10 @@ impl Sas {
             return Some((place, None));
         }
         let place = self.sealing.place(name);
-        let body = Some(entry.sa.body(is_esn, None));
+        let body = Body::Sa(entry.sa.body(is_esn, None));
         let (pipeline, operation) = (Pipeline::X1, Operation::SaInstall);
-        Some((place, Some(Order { pipeline, operation, place, body, number: Some(number) })))
+        let effect = Effect::Placed(place, Some(number));
+        Some((place, Some(Order { pipeline, operation, place, body, effect })))
     }
 
     /// Whether the SA is cached, so that [`Self::place`] needs no command.
@@ -158,12 +190,17 @@ impl Sas {
     }
 
     fn order(&mut self, pipeline: Pipeline, operation: Operation, place: u8) {
-        self.orders.push_back(Order { pipeline, operation, place, body: None, number: None });
+        let effect = match operation {
+            Operation::SlotLoad(_) => Effect::Loaded,
+            _ => Effect::Placed(place, None),
+        };
+        self.orders.push_back(Order { pipeline, operation, place, body: Body::None, effect });
     }
 
     fn order_inbound(&mut self, number: u32, sa: &Sa, inbound: Inbound) {
-        let body = Some(sa.body(false, Some(inbound)));
+        let body = Body::Sa(sa.body(false, Some(inbound)));
         let (pipeline, operation, place) = (Pipeline::X2, Operation::SaInstall, inbound.place());
-        self.orders.push_back(Order { pipeline, operation, place, body, number: Some(number) });
+        let effect = Effect::Placed(place, Some(number));
+        self.orders.push_back(Order { pipeline, operation, place, body, effect });
     }
 }

@@ -1,6 +1,8 @@
 //! Two cards on a line, and one card whose line's other end belongs to the test.
 
+mod checks;
 mod esp;
+mod exchange;
 mod on_thread;
 
 use std::io;
@@ -180,10 +182,10 @@ fn an_sa_that_was_removed_opens_nothing_and_its_place_is_free() {
 #[test]
 fn an_spi_whose_place_is_taken_is_refused_and_so_is_none() {
     let (mut nic, _line) = opener(shape(GCM), 5..6);
-    let rival = Inbound { spi: [0, 7, 5, 0], is_tunnel_v4: true };
+    let rival = Inbound { spi: [0, 7, 5, 0], is_tunnel: true };
     assert_eq!(rival.place(), inbound(5, true).place());
     assert_eq!(nic.install(6, sa(GCM, 6), Some(rival)), Err(CardError::Unfit));
-    let nothing = Inbound { spi: [0; 4], is_tunnel_v4: true };
+    let nothing = Inbound { spi: [0; 4], is_tunnel: true };
     assert_eq!(nic.install(6, sa(GCM, 6), Some(nothing)), Err(CardError::Unfit));
     nic.install(5, sa(GCM, 6), Some(rival)).expect("the number's own place is free");
 }

@@ -71,6 +71,7 @@ impl Work {
                     // The requester may have given up.
                     let _ = reply.send(self.nic.install(number, *sa, inbound));
                 }
+                Request::Checks(checks) => self.nic.set_checks(*checks),
                 Request::Remove { number, after } => self.removals.push((number, after)),
             }
         }

@@ -33,8 +33,8 @@ pub use window_cost::window_cost_ns;
 use acquire::AcquireQueue;
 use convoy_engine::{AlgorithmCost, Binding, EngineDescription};
 use convoy_ipsec::{
-    Direction, InboundBurst, Ipsec, LifetimeEvent, OutboundBurst, SaConfig, SaDirection, SaIndex, SaProtocol,
-    SaView, Transform, WithoutSa,
+    Direction, InboundBurst, Ipsec, LifetimeEvent, Mode, OutboundBurst, SaConfig, SaDirection, SaIndex,
+    SaProtocol, SaView, Transform, WithoutSa,
 };
 use convoy_packet::{Frame, FramePool};
 use iv_source::IvSource;
@@ -398,7 +398,7 @@ impl Pipeline {
 fn binding(sa: &SaConfig, direction: Direction) -> Option<Binding> {
     let is_whole = direction == Direction::Seal || !sa.esn;
     let fits = sa.protocol == SaProtocol::Esp && sa.local.is_ipv4() && is_whole;
-    fits.then_some(Binding { direction, spi: sa.spi })
+    fits.then_some(Binding { direction, spi: sa.spi, is_tunnel: sa.mode == Mode::Tunnel })
 }
 
 /// Why an SA was not installed.

@@ -272,7 +272,7 @@ fn a_bound_sa_is_sealed_by_its_device_and_others_never() {
         let mut pool = FramePool::new(FRAMES, 0);
         let mut stage =
             stage(vec![Box::new(Software::new("good")), Box::new(ScriptedEngine::device("port"))], policy);
-        let binding = Binding { direction: Direction::Seal, spi: 0x1001 };
+        let binding = Binding { direction: Direction::Seal, spi: 0x1001, is_tunnel: true };
         stage.bind(SaIndex(1), binding, &keys(1), &|_, _| CostModel { t_init: 1.0, t_block: 1.0 }.into());
         assert_eq!([0, 1, 2].map(|sa| stage.bound_to(SaIndex(sa))), [None, Some(1), None]);
         let plain: Vec<Vec<u8>> =

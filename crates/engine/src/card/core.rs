@@ -30,8 +30,13 @@ pub(super) struct Core {
 }
 
 impl Core {
-    pub(super) fn new(name: &str, left_to_software: Arc<AtomicU64>) -> Result<Self, EngineError> {
-        let driver = Driver::new()
+    /// A card with this function alone, or with those of the first model.
+    pub(super) fn new(
+        name: &str,
+        function: Option<u8>,
+        left_to_software: Arc<AtomicU64>,
+    ) -> Result<Self, EngineError> {
+        let driver = Driver::with_function(function)
             .map_err(|error| EngineError::Device { engine: name.to_owned(), reason: error.to_string() })?;
         let (sas, reference) = (HashMap::new(), KeyTable::default());
         Ok(Self { name: name.to_owned(), driver, sas, reference, left_to_software, took_ns: 0 })

@@ -102,8 +102,7 @@ impl EngineControl for CardInFlight {
         let Some(made) = esp::sa(keys) else { return false };
         let inbound = match binding.direction {
             Direction::Seal => None,
-            // The inner packet is not inspected: an SA may carry either family.
-            Direction::Open => Some(Inbound { spi: binding.spi.to_be_bytes(), is_tunnel_v4: false }),
+            Direction::Open => Some(Inbound { spi: binding.spi.to_be_bytes(), is_tunnel: binding.is_tunnel }),
         };
         let mut shape = made.clone();
         shape.key.zeroize();

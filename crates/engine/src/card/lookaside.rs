@@ -29,12 +29,20 @@ pub struct Card {
 }
 
 impl Card {
-    /// A card after reset, without keys. "-card-model" is appended to its name unless that contains
-    /// "card".
+    /// A card after reset, without keys, and with the functions of the first model. "-card-model"
+    /// is appended to its name unless that contains "card".
     ///
     /// # Errors
     /// [`EngineError::Device`] if it does not respond, or the thread cannot be created.
     pub fn new(name: &str) -> Result<Self, EngineError> {
+        Self::with_function(name, None)
+    }
+
+    /// The same with one function alone, if its number is given ([`convoy_card::PROPOSALS`]).
+    ///
+    /// # Errors
+    /// As for [`Self::new`], or if there is no such function.
+    pub fn with_function(name: &str, function: Option<u8>) -> Result<Self, EngineError> {
         let name = if name.contains("card") { name.to_owned() } else { format!("{name}-card-model") };
         let left_to_software = Arc::new(AtomicU64::new(0));
         let counter = Arc::clone(&left_to_software);
@@ -45,7 +53,7 @@ impl Card {
             slack_ns: SLACK_NS,
             ..like(transforms)
         };
-        let make = move |name: &str| Core::new(name, Arc::clone(&counter));
+        let make = move |name: &str| Core::new(name, function, Arc::clone(&counter));
         let engine = CryptoThread::start(&name, None, 1, make, describe)?.pop().expect("as many as workers");
         Ok(Self { engine, left_to_software })
     }

@@ -6,13 +6,18 @@ use crate::Placement;
 use crate::backend::{AutoSelect, EngineBackend, EngineStart, EngineTraits, Found, Missing};
 
 tables! {
-    /// It has no keys of its own.
-    pub CardKeys {}
+    /// Its own keys.
+    pub CardKeys {
+        function: String,
+    }
 }
 
-/// The settings of a `card` engine: none.
+/// The settings of a `card` engine.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct CardEngineSettings;
+pub struct CardEngineSettings {
+    /// The only function of its slots, by the card's number; `None` leaves the choice to the SAs.
+    pub function: Option<u8>,
+}
 
 impl EngineBackend for CardEngineSettings {
     type Keys = CardKeys;
@@ -24,8 +29,10 @@ impl EngineBackend for CardEngineSettings {
         system_calls: &[],
     };
 
-    fn check(_: &CardKeys, _: &mut Checker<'_>) -> Self {
-        Self
+    fn check(keys: &CardKeys, c: &mut Checker<'_>) -> Self {
+        let named = keys.function.as_ref();
+        let one_of = |text| c.one_of(Some(text), "engine.function", &convoy_card::PROPOSALS);
+        Self { function: named.and_then(one_of) }
     }
 
     fn placement(&self) -> Placement {
@@ -37,7 +44,7 @@ impl EngineBackend for CardEngineSettings {
     }
 
     fn open(&self, name: &str) -> Result<EngineStart, String> {
-        open(name)
+        open(name, self.function)
     }
 }
 
@@ -50,7 +57,9 @@ fn find() -> Result<Found, Missing> {
     })?;
     Ok(Found {
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        left_out: Some("algorithms missing from this card build (docs/internals/card.md, \"Slot\")"),
+        left_out: Some(
+            "algorithms of functions that `function` must name, or that the card lacks (docs/reference/engines.md)",
+        ),
         transforms: card.description().transforms.clone(),
         devices: Vec::new(),
     })
@@ -63,20 +72,21 @@ fn find() -> Result<Found, Missing> {
 }
 
 #[cfg(feature = "card")]
-fn open(name: &str) -> Result<EngineStart, String> {
+fn open(name: &str, function: Option<u8>) -> Result<EngineStart, String> {
     use super::Card;
     use crate::IdleEngine;
     use crate::backend::{Cost, Made};
     let name = name.to_owned();
     Ok(Box::new(move |_, _| {
-        let card = Card::new(&name).map_err(|error| error.to_string())?;
-        let cost = Cost::Measured(Box::new(move || Card::new(&name).map(IdleEngine::new)));
+        let make = move || Card::with_function(&name, function);
+        let card = make().map_err(|error| error.to_string())?;
+        let cost = Cost::Measured(Box::new(move || make().map(IdleEngine::new)));
         Ok(Made { engines: vec![Box::new(card)], cost })
     }))
 }
 
 #[cfg(not(feature = "card"))]
-fn open(_: &str) -> Result<EngineStart, String> {
+fn open(_: &str, _: Option<u8>) -> Result<EngineStart, String> {
     Err("this program was built without the card; build it with --features card (docs/internals/card.md)"
         .to_owned())
 }

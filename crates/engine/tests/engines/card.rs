@@ -1,7 +1,7 @@
 //! Properties of the card that other engines do not share.
 
 use convoy_engine::{Card, Completion, EngineControl, EngineQueue, Outcome, Submission};
-use convoy_ipsec::{CryptoPacket, CryptoStatus, Direction, Integrity, Transform};
+use convoy_ipsec::{Aead, Cipher, CryptoPacket, CryptoStatus, Direction, Integrity, KeyBits, Transform};
 use convoy_packet::FramePool;
 
 use crate::agreement::packet;
@@ -34,6 +34,30 @@ fn every_esp_packet_of_a_claimed_transform_is_done_on_the_card() {
             assert_eq!(card.left_to_software(), 0, "{transform:?}, ESN {is_esn}");
         }
     }
+}
+
+#[test]
+fn a_card_with_a_named_function_claims_what_that_does_and_nothing_else() {
+    let key = KeyBits::B128;
+    let sha1 = Some(Integrity::HmacSha1_96);
+    let gcm = Transform::Aead(Aead::AesGcm { key, icv: 16 });
+    let of = |cipher, integrity| Transform::Chained { cipher, integrity };
+    let each = [
+        gcm,
+        of(Cipher::AesCtr(key), sha1),
+        of(Cipher::AesCbc(key), sha1),
+        of(Cipher::TripleDesCbc, sha1),
+        of(Cipher::AesCtr(key), Some(Integrity::HmacSha512_256)),
+    ];
+    for (own, function) in each.iter().zip(1..) {
+        let mut card = Card::with_function("card", Some(function)).expect("a model of the card has it");
+        for transform in each {
+            let case = case_of(transform, false);
+            let is_taken = card.install_key(SA, &case.keys()).is_ok();
+            assert_eq!(is_taken, transform == *own, "function {function}: {transform:?}");
+        }
+    }
+    assert!(Card::with_function("card", Some(6)).is_err(), "there is no such function");
 }
 
 /// RFC 4302: AH's ICV lies within the authenticated bytes, which the card's format cannot express.

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use convoy_card::line::{Line, MemoryLine, memory};
-use convoy_card::nic::{NicPort, OWN_PLACES, Seal, pair};
+use convoy_card::nic::{NicPort, OWN_PLACES, Seal, pair_with_function};
 use convoy_engine::{Binding, CardInFlight, EngineControl, EngineError, EngineQueue, Software, Submission};
 use convoy_ipsec::{Aead, Cipher, CryptoStatus, Direction, Integrity, KeyBits, SaIndex, Transform};
 use convoy_packet::{FramePool, Offload};
@@ -16,13 +16,24 @@ use crate::lab::complete;
 const GCM: Transform = Transform::Aead(Aead::AesGcm { key: KeyBits::B256, icv: 16 });
 const CTR_SHA1: Transform =
     Transform::Chained { cipher: Cipher::AesCtr(KeyBits::B128), integrity: Some(Integrity::HmacSha1_96) };
-const SEAL: Binding = Binding { direction: Direction::Seal, spi: 0x1001 };
+const CBC_SHA1: Transform =
+    Transform::Chained { cipher: Cipher::AesCbc(KeyBits::B256), integrity: Some(Integrity::HmacSha1_96) };
+const TRIPLE_DES_SHA1: Transform =
+    Transform::Chained { cipher: Cipher::TripleDesCbc, integrity: Some(Integrity::HmacSha1_96) };
+const CTR_SHA512: Transform =
+    Transform::Chained { cipher: Cipher::AesCtr(KeyBits::B128), integrity: Some(Integrity::HmacSha512_256) };
+const SEAL: Binding = Binding { direction: Direction::Seal, spi: 0x1001, is_tunnel: true };
 /// Two MAC addresses, and an EtherType for local experiments.
 const ETHERNET: [u8; 14] = [2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x88, 0xb5];
 
 fn port() -> (CardInFlight, NicPort, MemoryLine) {
+    port_with(None)
+}
+
+fn port_with(function: Option<u8>) -> (CardInFlight, NicPort, MemoryLine) {
     let (line, peer) = memory(16).expect("descriptors");
-    let (control, port) = pair(Box::new(line)).expect("a model of the card can be made");
+    let (control, port) =
+        pair_with_function(Box::new(line), function).expect("a model of the card can be made");
     (CardInFlight::new("outside", control), port, peer)
 }
 
@@ -48,8 +59,12 @@ fn arrival(line: &mut MemoryLine) -> Vec<u8> {
 
 #[test]
 fn what_is_tagged_crosses_the_line_as_any_engine_would_have_sealed_it() {
-    for (transform, is_esn) in [(GCM, false), (GCM, true), (CTR_SHA1, false), (CTR_SHA1, true)] {
-        let (mut engine, mut port, mut peer) = port();
+    let of_sas = [(GCM, false), (GCM, true), (CTR_SHA1, false), (CTR_SHA1, true)];
+    let of_sas = of_sas.map(|(transform, is_esn)| (None, transform, is_esn));
+    let named = [(Some(3), CBC_SHA1), (Some(4), TRIPLE_DES_SHA1), (Some(5), CTR_SHA512)];
+    let named = named.map(|(function, transform)| (function, transform, false));
+    for (function, transform, is_esn) in of_sas.into_iter().chain(named) {
+        let (mut engine, mut port, mut peer) = port_with(function);
         let mut pool = FramePool::new(4, 0);
         let case = case(transform, is_esn);
         assert!(engine.bind(SA, SEAL, &case.keys()), "{transform:?}");
@@ -82,6 +97,8 @@ fn only_what_is_bound_is_taken_and_no_number_comes_twice() {
         engine.remove_key(SA);
     }
     assert_eq!((numbers, engine.bound(0)), (vec![0, 1], None));
+    let (mut of_3des, _port, _peer) = port_with(Some(4));
+    assert!(!of_3des.bind(SA, SEAL, &case.keys()), "its only function is another");
     let chacha = packet(Transform::Aead(Aead::ChaCha20Poly1305), &[7; 36], (60, 5, false));
     assert!(!engine.bind(SaIndex(9), SEAL, &chacha.keys()), "the card has no such function");
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use convoy_engine::{Completion, Engine, Outcome, Submission};
-use convoy_ipsec::{CryptoPacket, CryptoStatus, Direction};
+use convoy_ipsec::{CryptoPacket, CryptoStatus, Direction, Transform};
 use convoy_packet::FramePool;
 
 use crate::case::{Case, SA};
@@ -51,6 +51,13 @@ impl Lab {
             engines: every_engine(),
             tallies: BTreeMap::new(),
         }
+    }
+
+    /// With the engines that support this transform alone.
+    pub(crate) fn of(transform: Transform) -> Self {
+        let mut lab = Self::new();
+        lab.engines.retain(|engine| engine.description().transforms.contains(&transform));
+        lab
     }
 
     /// Runs the case on every engine that supports its transform.

@@ -29,7 +29,15 @@ fn multibuffers() -> Vec<Box<dyn Engine>> {
 
 #[cfg(feature = "card")]
 fn cards() -> Vec<Box<dyn Engine>> {
-    vec![Box::new(convoy_engine::Card::new("card").expect("a model of the card can be made"))]
+    use convoy_engine::Card;
+    let mut cards = vec![Card::new("card").expect("a model of the card can be made")];
+    // The functions of the other models.
+    for proposal in ["aes128-sha1", "3des-sha1", "aes128ctr-sha512"] {
+        let function = convoy_card::PROPOSALS.iter().find(|(name, _)| *name == proposal).map(|(_, id)| *id);
+        let card = Card::with_function(&format!("card-{proposal}"), function);
+        cards.push(card.expect("a model of the card has the function"));
+    }
+    cards.into_iter().map(|card| Box::new(card) as Box<dyn Engine>).collect()
 }
 
 #[cfg(not(feature = "card"))]

@@ -224,6 +224,8 @@ impl File {
             Dpdk::KEYS,
             Bus::KEYS,
             PortCommon::KEYS,
+            convoy_port::FilterKeys::KEYS,
+            convoy_port::SignatureKeys::KEYS,
             Interface::KEYS,
             Tunnel::KEYS,
             Limits::KEYS,

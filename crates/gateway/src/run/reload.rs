@@ -87,6 +87,7 @@ impl Gateway {
         let mut notes: Vec<String> = rest.into_iter().collect();
         let restart = needs_restart(&self.config, config).into_iter();
         notes.extend(restart.map(|what| format!("a change of {what} needs a restart and was not applied")));
+        self.take_port_settings(config);
         let (tunnels, bypass) = (config.tunnels.clone(), config.bypass.clone());
         let tunnels = Arc::new(Config { tunnels, bypass, ..self.config.clone() });
         let begun = self.cluster.is_none().then(|| self.begin_missing(&tunnels));
@@ -181,6 +182,15 @@ impl Gateway {
         )))
     }
 
+    /// Has the ports take over what of their settings needs no restart.
+    fn take_port_settings(&mut self, config: &Config) {
+        let ports = ports::reloaded(&self.config.ports, &config.ports);
+        if ports != self.config.ports {
+            self.config.ports.clone_from(&ports);
+            self.handles.tell(move |thread| thread.take_port_settings(&ports));
+        }
+    }
+
     /// Has the inside ports take packets to the networks that are now behind the tunnels; returns
     /// errors.
     fn take_networks(&self) -> HashSet<String> {
@@ -241,7 +251,7 @@ fn needs_restart(old: &Config, new: &Config) -> Vec<&'static str> {
         ("scheduler.classes", old.classes != new.classes),
         ("[[engine]]", old.engines != new.engines),
         ("[[bus]]", old.buses != new.buses),
-        ("[[port]]", old.ports != new.ports),
+        ("[[port]]", ports::reloaded(&old.ports, &new.ports) != new.ports),
         ("[[interface]]", old.interfaces != new.interfaces),
     ];
     changes.into_iter().filter(|(_, has_changed)| *has_changed).map(|(what, _)| what).collect()

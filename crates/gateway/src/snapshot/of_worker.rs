@@ -237,7 +237,7 @@ fn ports(worker: &Worker) -> Vec<PortRow> {
             device: port
                 .device_counters()
                 .into_iter()
-                .map(|(name, count)| (name.to_owned(), count))
+                .map(|(name, count)| (name.into_owned(), count))
                 .collect(),
         }
     })

@@ -15,6 +15,7 @@ mod receive;
 mod send;
 mod settings;
 
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::io;
 use std::net::{IpAddr, UdpSocket};
@@ -125,7 +126,7 @@ impl Port for AfPacket {
         PortCounters { receive_dropped: counters.receive_dropped + self.lost(), ..counters }
     }
 
-    fn device_counters(&self) -> Vec<(&'static str, u64)> {
-        vec![("sent_by_kernel", self.link.sent_by_kernel()), ("socket_full", self.lost())]
+    fn device_counters(&self) -> Vec<(Cow<'static, str>, u64)> {
+        vec![("sent_by_kernel".into(), self.link.sent_by_kernel()), ("socket_full".into(), self.lost())]
     }
 }

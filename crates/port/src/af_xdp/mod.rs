@@ -8,6 +8,7 @@
 mod open;
 mod settings;
 
+use std::borrow::Cow;
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -130,15 +131,15 @@ impl Port for AfXdp {
         PortCounters { receive_dropped: counters.receive_dropped + lost.dropped + lost.no_frame, ..counters }
     }
 
-    fn device_counters(&self) -> Vec<(&'static str, u64)> {
+    fn device_counters(&self) -> Vec<(Cow<'static, str>, u64)> {
         let lost = self.socket.statistics();
         let is_zero_copy = self.socket.is_zero_copy();
         vec![
-            ("queues_without_copy", u64::from(is_zero_copy)),
-            ("queues_with_copy", u64::from(!is_zero_copy)),
-            ("sent_by_kernel", self.link.sent_by_kernel()),
-            ("ring_full", lost.dropped),
-            ("no_frame", lost.no_frame),
+            ("queues_without_copy".into(), u64::from(is_zero_copy)),
+            ("queues_with_copy".into(), u64::from(!is_zero_copy)),
+            ("sent_by_kernel".into(), self.link.sent_by_kernel()),
+            ("ring_full".into(), lost.dropped),
+            ("no_frame".into(), lost.no_frame),
         ]
     }
 }

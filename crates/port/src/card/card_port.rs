@@ -6,16 +6,21 @@
 //! the card are handed up with zeros in place of the ICV, so that lengths are as on the line, and
 //! with the tag [`Offload::Opened`]; the card seals packets tagged [`Offload::Seal`].
 
+use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::BorrowedFd;
 
+use convoy_card::Checks;
 use convoy_card::line::{LINE_BYTES, Line};
-use convoy_card::nic::{Arrival, NicControl, NicPort, OWN_PLACES, Seal, pair};
+use convoy_card::nic::{Arrival, NicControl, NicPort, OWN_PLACES, Seal, pair_with_function};
 use convoy_packet::{Frame, FramePool, FrameSize, MacAddress, Offload, ethernet};
 
+use super::CardSettings;
+use super::filter;
 use super::interface_line::InterfaceLine;
+use super::signature;
 use crate::l2_host::{Identity, Incoming, L2Host, OwnFrame, Takes, echo_reply};
-use crate::{Port, PortCounters, PortDescription, PortError, PortKind};
+use crate::{Port, PortCounters, PortDescription, PortError, PortKind, PortSettings};
 
 /// The longest IP packet in a frame of the card's, in bytes.
 const LONGEST_MTU: usize = LINE_BYTES - ethernet::HEADER_BYTES;
@@ -37,6 +42,10 @@ pub struct CardConfig {
     pub gateway: Option<Ipv4Addr>,
     /// The largest IP packet, in bytes; at most the interface's own and 9004.
     pub mtu: usize,
+    /// What the card does besides cryptography.
+    pub checks: Checks,
+    /// The only function of its slots, by the card's number; `None` leaves the choice to the SAs.
+    pub function: Option<u8>,
 }
 
 /// The `card` port.
@@ -92,7 +101,9 @@ impl CardPort {
             config.addresses.iter().map(|(address, bits)| ((*address).into(), *bits)).collect();
         let gateways: Vec<IpAddr> = config.gateway.into_iter().map(IpAddr::from).collect();
         let identity = Identity::new(mac, &addresses, &gateways, Takes::Own).map_err(invalid)?;
-        let (control, nic) = pair(line).map_err(|error| invalid(format!("its card: {error}")))?;
+        let (control, nic) = pair_with_function(line, config.function)
+            .map_err(|error| invalid(format!("its card: {error}")))?;
+        control.set_checks(config.checks.clone());
         Ok(Self {
             description: PortDescription { name: config.name.clone(), kind: PortKind::Card, mtu: config.mtu },
             counters: PortCounters::default(),
@@ -263,9 +274,15 @@ impl Port for CardPort {
         Ok(())
     }
 
-    fn device_counters(&self) -> Vec<(&'static str, u64)> {
+    fn take_settings(&mut self, settings: &PortSettings) {
+        if let PortSettings::Card(CardSettings { checks, .. }) = settings {
+            self.control.set_checks(checks.clone());
+        }
+    }
+
+    fn device_counters(&self) -> Vec<(Cow<'static, str>, u64)> {
         let counters = self.control.counters();
-        let mut all = vec![
+        let mut all: Vec<_> = [
             ("encrypted", counters.sealed),
             ("decrypted", counters.opened),
             ("raw", counters.raw),
@@ -277,8 +294,17 @@ impl Port for CardPort {
             ("lost", counters.lost),
             ("device_errors", counters.device_errors),
             ("line_errors", counters.line_errors),
-        ];
-        all.extend(self.host.drops.by_reason());
+            ("wrong_ip_checksum", counters.wrong_ip_checksum),
+            ("wrong_udp_checksum", counters.wrong_udp_checksum),
+            ("filtered_out", counters.filtered_out),
+            ("filtered_in", counters.filtered_in),
+        ]
+        .into_iter()
+        .chain(self.host.drops.by_reason())
+        .map(|(name, count)| (name.into(), count))
+        .collect();
+        all.extend(filter::by_rule(&counters.filters));
+        all.extend(signature::by_sid(&counters.signatures));
         all
     }
 }

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use convoy_card::line::Line;
 use convoy_packet::checksum;
 use nix::errno::Errno;
-use nix::sys::socket::{MsgFlags, recv, sendmsg};
+use nix::sys::socket::{MsgFlags, recv, sendmsg, setsockopt, sockopt};
 use socket2::{Domain, SockFilter, Socket, Type};
 
 use crate::sys::{self, OFFLOAD_HEADER_BYTES};
@@ -47,8 +47,11 @@ impl InterfaceLine {
     pub fn open(interface: &str) -> io::Result<Self> {
         let index = nix::net::if_::if_nametoindex(interface)?;
         let socket = Socket::new(Domain::PACKET, Type::RAW.nonblocking(), None)?;
-        // A smaller buffer than requested is accepted.
-        let _ = socket.set_recv_buffer_size(SOCKET_BUFFER);
+        // The simulation reads slowly, so frames wait here. Without the privilege to exceed the
+        // system's limit, a smaller buffer is accepted.
+        if setsockopt(&socket, sockopt::RcvBufForce, &SOCKET_BUFFER).is_err() {
+            let _ = socket.set_recv_buffer_size(SOCKET_BUFFER);
+        }
         let _ = socket.set_send_buffer_size(SOCKET_BUFFER);
         let fd = socket.as_fd();
         sys::begin_offload_headers(fd)?;

@@ -3,14 +3,19 @@
 
 #[cfg(feature = "card")]
 mod card_port;
+mod filter;
 #[cfg(feature = "card")]
 mod interface_line;
 mod settings;
+mod signature;
 #[cfg(all(test, feature = "card"))]
 mod tests;
 
 #[cfg(feature = "card")]
 pub use card_port::{CardConfig, CardPort};
+pub use convoy_card::filter::FilterTable;
+pub use filter::FilterKeys;
 #[cfg(feature = "card")]
 pub use interface_line::InterfaceLine;
 pub use settings::CardSettings;
+pub use signature::SignatureKeys;

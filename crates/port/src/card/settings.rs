@@ -2,9 +2,12 @@
 
 use std::net::Ipv4Addr;
 
+use convoy_card::Checks;
 use convoy_packet::MacAddress;
 use convoy_settings::{Checker, tables};
 
+use super::filter::{self, FilterKeys};
+use super::signature::{self, SignatureKeys};
 use crate::backend::{Backend, Context, Entry, Opened, PortTraits, Queues, Side};
 use crate::l2_host::keys::{check_addresses, gateway, mac};
 use crate::{PortConfig, PortError};
@@ -15,6 +18,12 @@ tables! {
         interface: String,
         gateway: String,
         mac: String,
+        function: String,
+        checksum: bool,
+        filter_default: String,
+        ;;
+        filter: FilterKeys,
+        signature: SignatureKeys,
     }
 }
 
@@ -27,6 +36,10 @@ pub struct CardSettings {
     pub gateway: Option<Ipv4Addr>,
     /// Its Ethernet address; by default derived.
     pub mac: Option<MacAddress>,
+    /// What the card does besides cryptography.
+    pub checks: Checks,
+    /// The only function of its slots, by the card's number; `None` leaves the choice to the SAs.
+    pub function: Option<u8>,
 }
 
 impl Backend for CardSettings {
@@ -56,6 +69,11 @@ impl Backend for CardSettings {
             interface: c.interface(keys.interface.as_ref(), "port.interface").unwrap_or_default(),
             gateway: keys.gateway.as_ref().and_then(|text| gateway(c, text)),
             mac: keys.mac.as_ref().and_then(|text| mac(c, text)),
+            checks: checks(keys, c),
+            function: keys
+                .function
+                .as_ref()
+                .and_then(|text| c.one_of(Some(text), "port.function", &convoy_card::PROPOSALS)),
         }
     }
 
@@ -63,9 +81,19 @@ impl Backend for CardSettings {
         Some(&self.interface)
     }
 
+    fn take_over(&mut self, new: &Self) {
+        self.checks.clone_from(&new.checks);
+    }
+
     fn open(&self, port: &PortConfig, context: &Context) -> Result<Opened, PortError> {
         open(self, port, context)
     }
+}
+
+fn checks(keys: &CardKeys, c: &mut Checker<'_>) -> Checks {
+    let [outbound, inbound] = filter::tables(&keys.filter, keys.filter_default.as_ref(), c);
+    let checksum = keys.checksum.as_ref().is_some_and(|checksum| *checksum.get_ref());
+    Checks { outbound, inbound, checksum, signatures: signature::table(&keys.signature, c) }
 }
 
 #[cfg(feature = "card")]
@@ -78,7 +106,9 @@ fn open(settings: &CardSettings, port: &PortConfig, context: &Context) -> Result
         mac: settings.mac,
         addresses: crate::l2_host::keys::v4_addresses(port),
         gateway: settings.gateway,
+        checks: settings.checks.clone(),
         mtu: context.mtu.into(),
+        function: settings.function,
     })?;
     let device = Device::Card(opened.control());
     Ok(Opened { device: Some(device), ..Opened::of(vec![opened]) })

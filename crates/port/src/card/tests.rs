@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
 use convoy_card::line::{Line, MemoryLine, memory};
-use convoy_card::{Algorithm, Cipher, Hash, Sa};
+use convoy_card::{Algorithm, Checks, Cipher, Hash, Sa};
 use convoy_packet::arp::{Arp, Operation};
 use convoy_packet::ipv4::{self, Ipv4Header};
 use convoy_packet::{Ethernet, Frame, FramePool, MacAddress, Offload, ethernet, icmp, protocol};
@@ -21,7 +21,8 @@ fn config(address: Ipv4Addr) -> CardConfig {
     let addresses = vec![(address, 24)];
     let (name, interface) = ("outside".to_owned(), "eth1".to_owned());
     let mac = Some(MacAddress([2, 0, 0, 0, 0, address.octets()[3]]));
-    CardConfig { name, interface, mac, addresses, gateway: None, mtu: 1_500 }
+    let checks = Checks::default();
+    CardConfig { name, interface, mac, addresses, gateway: None, mtu: 1_500, checks, function: None }
 }
 
 fn packet(protocol: u8, source: Ipv4Addr, destination: Ipv4Addr, body: &[u8]) -> Vec<u8> {
@@ -193,7 +194,7 @@ fn what_one_port_is_told_to_seal_the_other_hands_up_opened() {
         let algorithm = Algorithm { cipher: Cipher::AesGcm, hash: Hash::None };
         Sa { algorithm, salt: [4; 4], key: vec![5; 16], auth_key: vec![], icv_bytes: 16 }
     };
-    let inbound = convoy_card::Inbound { spi: [0, 0, 1, 1], is_tunnel_v4: true };
+    let inbound = convoy_card::Inbound { spi: [0, 0, 1, 1], is_tunnel: true };
     a.control().install(3, sa(), None).expect("fits");
     b.control().install(8, sa(), Some(inbound)).expect("fits");
     let esp = [&[0, 0, 1, 1, 0, 0, 0, 1][..], &[6; 8], &[7; 80], &[0; 16]].concat();

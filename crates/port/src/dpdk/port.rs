@@ -1,5 +1,6 @@
 //! A device's queue pair as a port.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use convoy_dpdk::{ETHERNET_BURST, EthernetCounters, EthernetQueue};
@@ -203,9 +204,9 @@ impl Port for DpdkPort {
         PortCounters { receive_dropped, send_dropped, ..self.own.counters }
     }
 
-    fn device_counters(&self) -> Vec<(&'static str, u64)> {
+    fn device_counters(&self) -> Vec<(Cow<'static, str>, u64)> {
         let (drops, device) = (self.own.drops, self.of_device());
-        let mut counters = vec![
+        let counters = [
             ("other_host", drops.other_host),
             ("other_protocol", drops.other_protocol),
             ("other_address", drops.other_address),
@@ -217,8 +218,8 @@ impl Port for DpdkPort {
             ("send_errors", device.send_errors),
             ("no_buffer", device.no_buffer),
         ];
-        counters.extend(self.own.host.drops.by_reason());
-        counters
+        let all = counters.into_iter().chain(self.own.host.drops.by_reason());
+        all.map(|(name, count)| (name.into(), count)).collect()
     }
 }
 

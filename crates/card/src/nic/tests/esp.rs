@@ -42,8 +42,8 @@ pub(super) fn sa(algorithm: Algorithm, number: u8) -> Sa {
 }
 
 /// How the card recognises packets of the SA with this number.
-pub(super) fn inbound(number: u8, is_tunnel_v4: bool) -> Inbound {
-    Inbound { spi: [7, 0, 0, number], is_tunnel_v4 }
+pub(super) fn inbound(number: u8, is_tunnel: bool) -> Inbound {
+    Inbound { spi: [7, 0, 0, number], is_tunnel }
 }
 
 /// An Ethernet frame with an ESP packet, before and after sealing.

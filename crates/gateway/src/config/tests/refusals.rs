@@ -1,5 +1,7 @@
 //! Errors of the file as a whole and of its tables except ports, each with its complete message.
 
+use convoy_engine::{CardEngineSettings, EngineSettings};
+
 use super::{GOOD, changed, errors, refused, refused_with};
 use crate::config::Config;
 
@@ -93,6 +95,11 @@ fn what_would_be_ignored_is_refused() {
         "6:8: engine.core: it is only for kind = \"software\" or \"multibuffer\"",
     );
     refused(
+        "kind = \"software\"",
+        "kind = \"software\"\ncore_is_shared = true",
+        "6:18: engine.core_is_shared: it is only for an engine with a core",
+    );
+    refused(
         "device = \"convoy0\"",
         "device = \"convoy0\"\nudp_port = 1",
         "11:12: port.udp_port: it is only for kind = \"udp\"",
@@ -106,7 +113,10 @@ fn what_would_be_ignored_is_refused() {
         "[scheduler]\nfull_queue = \"drop\"\n",
         "unknown value \"drop\"; possible values: wait, skip",
     );
-    refused_with("[scheduler]\ndepth_unit = \"bytes\"\n", "possible values: multi-packets, packets");
+    refused_with("[scheduler]\ndepth_unit = \"blocks\"\n", "possible values: multi-packets, packets, bytes");
+    refused_with("[scheduler]\nwindow_bytes = 0\n", "window_bytes");
+    refused_with("[scheduler]\ncredits = 0\n", "credits");
+    refused_with("[scheduler]\nwindow_order = \"fifo\"\n", "arrival, overtake, sufferage");
     refused_with("[scheduler]\nlate_margin_us = 9000000\n", "late_margin_us");
     refused_with("[scheduler]\npacket_size_threshold = 9\n", "it is only for policy = \"packet-size\"");
     let bus = "[[bus]]\nname = \"pci\"\nclock_mhz = 66.0\nwidth_bytes = 4\n";
@@ -223,6 +233,21 @@ fn workers_share_what_can_be_shared() {
     let capture = changed("kind = \"tun\"\ndevice = \"convoy0\"", "kind = \"pcap\"\nread = \"a.pcap\"");
     let text = errors(&two_workers(capture));
     assert!(text.contains("port.kind: it has one queue; set workers = 1"), "{text}");
+}
+
+#[test]
+fn a_card_engine_may_have_its_function_named() {
+    let named = |function: &str| {
+        changed("kind = \"software\"", &format!("kind = \"card\"\nfunction = \"{function}\""))
+    };
+    let functions = ["aes256gcm16", "aes128ctr-sha1", "aes192-sha1", "3des-sha1", "aes128ctr-sha512"];
+    for (function, id) in functions.iter().zip(1..) {
+        let config = Config::parse("test.toml", &named(function)).expect("good");
+        let settings = EngineSettings::Card(CardEngineSettings { function: Some(id) });
+        assert_eq!(config.engines[0].settings, settings, "{function}");
+    }
+    let text = errors(&named("aes128gcm"));
+    assert!(text.contains("engine.function: unknown \"aes128gcm\"; did you mean \"aes128gcm16\"?"), "{text}");
 }
 
 #[test]

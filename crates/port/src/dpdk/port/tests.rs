@@ -202,10 +202,9 @@ fn what_it_hands_up_is_whole_and_what_it_drops_is_counted_by_reason() {
     let burst = port.take(&mut pool);
     assert!(burst.iter().all(|frame| frame[..] == esp[..]));
     assert_eq!(burst.len(), 2);
-    let drops: Vec<(&str, u64)> =
-        port.device_counters().into_iter().filter(|(_, count)| *count > 0).collect();
+    let drops: Vec<_> = port.device_counters().into_iter().filter(|(_, count)| *count > 0).collect();
     let one = ["other_host", "other_protocol", "other_address", "malformed", "no_frame"];
-    assert_eq!(drops, one.map(|reason| (reason, 1)));
+    assert_eq!(drops, one.map(|reason| (reason.into(), 1)));
     let counters = port.counters();
     assert_eq!((counters.received_packets, counters.received_bytes, counters.receive_dropped), (2, 80, 2));
 }

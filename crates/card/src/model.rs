@@ -1,0 +1,46 @@
+//! The models of the card in this program, which differ in their functions (build.rs).
+
+use crate::error::CardError;
+use crate::functions::FUNCTIONS;
+
+// `MODELS`: for each model, the mask of its functions by id.
+include!(concat!(env!("OUT_DIR"), "/models.rs"));
+
+/// A choice of a model, and of the functions that its driver may load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Model {
+    /// Its number in the shim.
+    pub(crate) number: u32,
+    /// Mask of the functions by id.
+    pub(crate) functions: u16,
+}
+
+impl Model {
+    /// The model with this function alone, or if none is given, with all functions of the first
+    /// model.
+    pub(crate) fn with(function: Option<u8>) -> Result<Self, CardError> {
+        let Some(id) = function else { return Ok(Self { number: 0, functions: MODELS[0] }) };
+        let known = FUNCTIONS.iter().find(|function| function.id == id).ok_or(CardError::NoFunction(id))?;
+        let functions = 1 << known.id;
+        let number = (0..).zip(MODELS).find(|(_, built)| built & functions != 0).map(|(number, _)| number);
+        number.map(|number| Self { number, functions }).ok_or(CardError::NoFunction(id))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_function_is_in_one_model_and_another_number_is_an_error() {
+        for function in FUNCTIONS {
+            let model = Model::with(Some(function.id)).expect("it is built");
+            assert_eq!(model.functions, 1 << function.id);
+            assert_eq!(MODELS.iter().filter(|built| **built & model.functions != 0).count(), 1);
+        }
+        for other in [0, FUNCTIONS.len() as u8 + 1, 16, 255] {
+            assert_eq!(Model::with(Some(other)), Err(CardError::NoFunction(other)));
+        }
+        assert_eq!(Model::with(None), Ok(Model { number: 0, functions: 0b110 }));
+    }
+}
