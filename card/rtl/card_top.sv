@@ -48,6 +48,12 @@ module card_top #(
   logic [3:0]   look;
   logic [31:0]  sent, received, broken, overruns;
   logic         x1_to_mac, x2_to_mac;
+  logic [15:0]  line_mtu;
+  logic [31:0]  fragments;
+  // From X1 to the fragments.
+  logic         f_valid, f_ready, f_eof, f_err, f_to_mac;
+  logic [63:0]  f_data;
+  logic [3:0]   f_bytes;
 
   switch u_switch (
       .clk, .rst, .s_valid(i_valid), .s_ready(i_ready), .s_data(i_data), .s_sof(i_sof), .s_eof(i_eof), .s_bytes(i_bytes),
@@ -60,13 +66,16 @@ module card_top #(
       .bus_wr_strb, .m_valid(i_valid[HOST]), .m_ready(i_ready[HOST]), .m_data(i_data[64*HOST +: 64]), .m_sof(i_sof[HOST]),
       .m_eof(i_eof[HOST]), .m_bytes(i_bytes[4*HOST +: 4]), .m_err(i_err[HOST]), .m_dest(i_dest[2*HOST +: 2]),
       .s_valid(o_valid[HOST]), .s_ready(o_ready[HOST]), .s_data(o_data[64*HOST +: 64]), .s_sof(o_sof[HOST]), .s_eof(o_eof[HOST]),
-      .s_bytes(o_bytes[4*HOST +: 4]), .s_err(o_err[HOST]), .receive_look(look), .mac_counters({overruns, broken, received, sent}));
+      .s_bytes(o_bytes[4*HOST +: 4]), .s_err(o_err[HOST]), .receive_look(look), .line_mtu, .fragments, .mac_counters({overruns, broken, received, sent}));
 
   x1 #(.FUNCTIONS(X1_FUNCTIONS), .LOAD_CYCLES(LOAD_CYCLES)) u_x1 (
       .clk, .rst, .s_valid(o_valid[X1]), .s_ready(o_ready[X1]), .s_data(o_data[64*X1 +: 64]), .s_sof(o_sof[X1]), .s_eof(o_eof[X1]),
-      .s_bytes(o_bytes[4*X1 +: 4]), .s_err(o_err[X1]), .m_valid(i_valid[X1]), .m_ready(i_ready[X1]), .m_data(i_data[64*X1 +: 64]),
-      .m_sof(i_sof[X1]), .m_eof(i_eof[X1]), .m_bytes(i_bytes[4*X1 +: 4]), .m_err(i_err[X1]), .m_to_mac(x1_to_mac),
-      .slot_active(x1_active));
+      .s_bytes(o_bytes[4*X1 +: 4]), .s_err(o_err[X1]), .m_valid(f_valid), .m_ready(f_ready), .m_data(f_data), .m_sof(), .m_eof(f_eof),
+      .m_bytes(f_bytes), .m_err(f_err), .m_to_mac(f_to_mac), .slot_active(x1_active));
+  fragment u_fragment (
+      .clk, .rst, .mtu(line_mtu), .s_valid(f_valid), .s_ready(f_ready), .s_data(f_data), .s_eof(f_eof), .s_bytes(f_bytes), .s_err(f_err),
+      .s_to_mac(f_to_mac), .m_valid(i_valid[X1]), .m_ready(i_ready[X1]), .m_data(i_data[64*X1 +: 64]), .m_sof(i_sof[X1]),
+      .m_eof(i_eof[X1]), .m_bytes(i_bytes[4*X1 +: 4]), .m_err(i_err[X1]), .m_to_mac(x1_to_mac), .fragments);
   x2 #(.FUNCTIONS(X2_FUNCTIONS), .LOAD_CYCLES(LOAD_CYCLES)) u_x2 (
       .clk, .rst, .s_valid(o_valid[X2]), .s_ready(o_ready[X2]), .s_data(o_data[64*X2 +: 64]), .s_sof(o_sof[X2]), .s_eof(o_eof[X2]),
       .s_bytes(o_bytes[4*X2 +: 4]), .s_err(o_err[X2]), .s_from_mac(o_src[2*X2 +: 2] == 2'(MAC)), .look, .m_valid(i_valid[X2]),

@@ -45,6 +45,8 @@ module x0 #(
     input  logic [3:0]  s_bytes,
     input  logic        s_err,
     output logic [3:0]  receive_look, // what X2 does with frames from the MAC besides
+    output logic [15:0] line_mtu,     // longer packets leave in fragments; 0: as they are
+    input  logic [31:0] fragments,    // sent
     input  logic [127:0] mac_counters // sent, received, broken, overruns; the first lowest
 );
   logic        tx_on, rx_on;
@@ -59,6 +61,7 @@ module x0 #(
     if (rst) begin
       {rx_on, tx_on} <= '0;
       receive_look <= '0;
+      line_mtu <= '0;
       {tx_base, rx_base, cpl_base, irq_time, cycles} <= '0;
       {tx_mask, rx_mask, cpl_mask, tx_tail, rx_tail, cpl_head, irq_count} <= '0;
     end else if (reg_valid && reg_write) begin
@@ -75,6 +78,7 @@ module x0 #(
         8'h38: cpl_head <= reg_wdata[15:0];
         8'h40: irq_count <= reg_wdata[15:0];
         8'h44: irq_time <= reg_wdata;
+        8'h4c: line_mtu <= reg_wdata[15:0];
         default: ;
       endcase
     end
@@ -98,12 +102,14 @@ module x0 #(
         8'h40: reg_rdata <= {16'b0, irq_count};
         8'h44: reg_rdata <= irq_time;
         8'h48: reg_rdata <= {31'b0, irq};
+        8'h4c: reg_rdata <= {16'b0, line_mtu};
         8'h50: reg_rdata <= tx_frames;
         8'h54: reg_rdata <= rx_frames;
         8'h58: reg_rdata <= {16'b0, errors};
         8'h5c: reg_rdata <= bus_words;
         8'h60: reg_rdata <= bus_waits;
         8'h64: reg_rdata <= cycles;
+        8'h68: reg_rdata <= fragments;
         8'h70: reg_rdata <= mac_counters[31:0];
         8'h74: reg_rdata <= mac_counters[63:32];
         8'h78: reg_rdata <= mac_counters[95:64];

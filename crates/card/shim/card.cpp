@@ -9,10 +9,33 @@
 #include "models.h"  // by build.rs: includes the models, and names each with its number in MODELS
 #include "verilated.h"
 
-struct Memory {
+// A piece of the host's memory that the card may access.
+struct Span {
     uint8_t *bytes;
     size_t len;
 };
+
+// What the bus reaches: the window from address 0 on, and spans, each at `mapped` plus its number
+// shifted by `shift` bits, plus the lowest three bits of its address in the host, so that the card
+// meets it as misaligned as it is. What is in neither is not accessed, as behind an IOMMU.
+struct Memory {
+    Span window;
+    const Span *spans;
+    size_t count;
+    uint32_t mapped, shift;
+};
+
+// A byte of the host's memory; null if the bus does not reach it.
+inline uint8_t *reach(const Memory &memory, uint32_t address) {
+    if (address < memory.window.len) return memory.window.bytes + address;
+    if (address < memory.mapped) return nullptr;
+    const size_t number = (address - memory.mapped) >> memory.shift;
+    if (number >= memory.count) return nullptr;
+    const Span &span = memory.spans[number];
+    const size_t lead = reinterpret_cast<uintptr_t>(span.bytes) % 8;
+    const size_t at = (address - memory.mapped) & ((1U << memory.shift) - 1);
+    return at < lead || at - lead >= span.len ? nullptr : span.bytes + (at - lead);
+}
 
 // A card of any model.
 struct convoy_card {
@@ -46,7 +69,7 @@ class Bus {
         top.bus_rd_valid = ticks_ && left_ != 0 && !write_;
         top.bus_wr_ready = ticks_ && left_ != 0 && write_;
         uint64_t word = 0;
-        if (top.bus_rd_valid && inside(memory)) std::memcpy(&word, memory.bytes + at_, WORD_BYTES);
+        if (top.bus_rd_valid) load(word, memory);
         top.bus_rd_data = word;
     }
 
@@ -62,8 +85,7 @@ class Bus {
             return;
         }
         if (write_ ? !top.bus_wr_valid : !top.bus_rd_ready) return;
-        if (!inside(memory)) strayed_ = true;
-        else if (write_) store(top, memory);
+        if (write_) store(top, memory);
         at_ += WORD_BYTES;
         left_ -= 1;
     }
@@ -71,11 +93,23 @@ class Bus {
     bool strayed() const { return strayed_; }
 
   private:
-    bool inside(const Memory &memory) const { return size_t{at_} + WORD_BYTES <= memory.len; }
-
-    template <class Top> void store(const Top &top, const Memory &memory) const {
+    // A word may begin before a span and end behind it: only the rest is the host's.
+    void load(uint64_t &word, const Memory &memory) {
+        bool is_any = false;
         for (unsigned lane = 0; lane < WORD_BYTES; lane++)
-            if (top.bus_wr_strb >> lane & 1) memory.bytes[at_ + lane] = static_cast<uint8_t>(top.bus_wr_data >> 8 * lane);
+            if (const uint8_t *byte = reach(memory, at_ + lane)) {
+                word |= uint64_t{*byte} << 8 * lane;
+                is_any = true;
+            }
+        strayed_ |= !is_any;
+    }
+
+    template <class Top> void store(const Top &top, const Memory &memory) {
+        for (unsigned lane = 0; lane < WORD_BYTES; lane++) {
+            if (!(top.bus_wr_strb >> lane & 1)) continue;
+            if (uint8_t *byte = reach(memory, at_ + lane)) *byte = static_cast<uint8_t>(top.bus_wr_data >> 8 * lane);
+            else strayed_ = true;
+        }
     }
 
     bool write_ = false, strayed_ = false, ticks_ = true;
@@ -86,7 +120,7 @@ class Bus {
 template <class Top> class Model final : public convoy_card {
   public:
     Model() : top_(new Top(&context_)) {
-        const Memory none{nullptr, 0};
+        const Memory none{};
         top_->tx_ce = 1;
         top_->rx_ce = 1;
         top_->rst = 1;
@@ -165,15 +199,15 @@ void convoy_card_free(convoy_card *card) noexcept { delete card; }
 // Sets the bus clock: `clocks` in `cycles` of the card, at most one in each; 1 and 1 after a reset.
 void convoy_card_bus(convoy_card *card, uint32_t clocks, uint32_t cycles) noexcept { card->clock_bus(clocks, cycles); }
 
-void convoy_card_write(convoy_card *card, uint8_t *bytes, size_t len, uint8_t address, uint32_t value) noexcept {
-    card->write({bytes, len}, address, value);
+void convoy_card_write(convoy_card *card, const Memory *memory, uint8_t address, uint32_t value) noexcept {
+    card->write(*memory, address, value);
 }
 
-uint32_t convoy_card_read(convoy_card *card, uint8_t *bytes, size_t len, uint8_t address) noexcept { return card->read({bytes, len}, address); }
+uint32_t convoy_card_read(convoy_card *card, const Memory *memory, uint8_t address) noexcept { return card->read(*memory, address); }
 
 // Steps until the interrupt is raised, for at most `cycles`. Returns 1 if it was raised, 0 if not,
 // and -1 if the card accessed an address outside the memory.
-int convoy_card_run(convoy_card *card, uint8_t *bytes, size_t len, uint64_t cycles) noexcept { return card->run({bytes, len}, cycles); }
+int convoy_card_run(convoy_card *card, const Memory *memory, uint64_t cycles) noexcept { return card->run(*memory, cycles); }
 
 // Queues a frame, from destination address to payload, on the line to the card. Returns 0 if the
 // queue is full.

@@ -3,7 +3,7 @@
 use zeroize::Zeroize;
 
 use crate::error::CardError;
-use crate::ffi::{Card, Ran, Sent};
+use crate::ffi::{Card, MAPPED, Memory, Ran, SPAN_SHIFT, Sent, Span};
 use crate::model::Model;
 
 pub(crate) const ID: u8 = 0x00;
@@ -13,7 +13,9 @@ pub(crate) const TRANSMIT: u8 = 0x10;
 pub(crate) const RECEIVE: u8 = 0x20;
 pub(crate) const COMPLETION: u8 = 0x30;
 pub(crate) const IRQ_COUNT: u8 = 0x40;
+pub(crate) const IRQ_TIME: u8 = 0x44;
 pub(crate) const IRQ_ACK: u8 = 0x48;
+pub(crate) const LINE_MTU: u8 = 0x4c;
 pub(crate) const CYCLES: u8 = 0x64;
 /// Registers that count frames from the line: those that were damaged, and those dropped for lack
 /// of room.
@@ -21,18 +23,46 @@ pub(crate) const LINE_LOSSES: [u8; 2] = [0x78, 0x7c];
 
 const GRIP: u32 = u32::from_be_bytes(*b"GRIP");
 
-/// A card and its window of host memory.
+/// Consecutive bytes on the card's bus.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Segment {
+    pub(crate) at: u32,
+    pub(crate) len: usize,
+}
+
+impl Segment {
+    /// Bytes of the window.
+    pub(crate) fn window(at: usize, len: usize) -> Self {
+        Self { at: at as u32, len }
+    }
+
+    /// Where the bus finds bytes of the host's memory once they are mapped as the span `number`.
+    ///
+    /// # Panics
+    /// If they are too many for a span.
+    pub(crate) fn mapped(number: usize, bytes: &[u8]) -> Self {
+        let lead = bytes.as_ptr().addr() % WORD_BYTES;
+        assert!(lead + bytes.len() <= 1 << SPAN_SHIFT, "a span is longer than any frame");
+        Self { at: MAPPED + ((number as u32) << SPAN_SHIFT) + lead as u32, len: bytes.len() }
+    }
+}
+
+/// A word of the card's bus.
+const WORD_BYTES: usize = 8;
+
+/// A card, its window of host memory, and what else of that it may access.
 pub(crate) struct Device {
     card: Card,
     model: Model,
     pub(crate) memory: Vec<u8>,
+    spans: Vec<Span>,
 }
 
 impl Device {
     /// Makes a card of this model and checks its identification register.
     pub(crate) fn new(model: Model, window_bytes: usize) -> Result<Self, CardError> {
         let card = Card::new(model.number).ok_or(CardError::Absent)?;
-        let mut device = Self { card, model, memory: vec![0; window_bytes] };
+        let mut device = Self { card, model, memory: vec![0; window_bytes], spans: Vec::new() };
         let id = device.read(ID);
         if id == GRIP { Ok(device) } else { Err(CardError::NotGrip(id)) }
     }
@@ -43,11 +73,29 @@ impl Device {
     }
 
     pub(crate) fn read(&mut self, address: u8) -> u32 {
-        self.card.read(&mut self.memory, address)
+        self.card.read(Memory { window: &mut self.memory, spans: &self.spans }, address)
     }
 
     pub(crate) fn write(&mut self, address: u8, value: u32) {
-        self.card.write(&mut self.memory, address, value);
+        self.card.write(Memory { window: &mut self.memory, spans: &self.spans }, address, value);
+    }
+
+    /// Maps the span `number`, instead of what was mapped as that.
+    pub(crate) fn map(&mut self, number: usize, span: Span) {
+        if self.spans.len() <= number {
+            self.spans.resize(number + 1, Span::NOTHING);
+        }
+        self.spans[number] = span;
+    }
+
+    /// Maps nothing as the span `number` any more.
+    pub(crate) fn unmap(&mut self, number: usize) {
+        self.map(number, Span::NOTHING);
+    }
+
+    /// Maps nothing but the window any more.
+    pub(crate) fn unmap_all(&mut self) {
+        self.spans.clear();
     }
 
     /// The card's model, to make another one like it.
@@ -73,7 +121,7 @@ impl Device {
 
     /// Runs the card until it interrupts; `false` if it has not after `cycles`.
     pub(crate) fn run(&mut self, cycles: u64) -> Result<bool, CardError> {
-        match self.card.run(&mut self.memory, cycles) {
+        match self.card.run(Memory { window: &mut self.memory, spans: &self.spans }, cycles) {
             Ran::Interrupt => Ok(true),
             Ran::OutOfCycles => Ok(false),
             Ran::Strayed => Err(CardError::Strayed),

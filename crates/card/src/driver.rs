@@ -1,19 +1,30 @@
 //! The lookaside driver: loads functions into the slots and SAs into the caches, and has packets
 //! sealed and opened.
+//!
+//! The card reads payload and ICV where they are in the host's memory, and writes the result there,
+//! by scatter-gather tables; only headers are copied. Packets up to [`COPY_BYTES`] are copied
+//! whole.
+
+#![allow(unsafe_code)]
 
 use std::collections::HashMap;
 
-use crate::batch::{Batch, WINDOW_BYTES};
+use crate::batch::{Batch, Beside, WINDOW_BYTES};
 use crate::cache::Cache;
 use crate::command::{Code, Direction, FRAME_BYTES, Operation, PREFIX_BYTES, Pipeline, Route, prefix};
-use crate::device::{CYCLES, Device};
+use crate::device::{CYCLES, Device, Segment};
 use crate::error::CardError;
+use crate::ffi::Span;
 use crate::model::Model;
-use crate::rings::Answer;
 use crate::sa::{Algorithm, Sa};
 
 /// Length of an ESP header, in bytes.
 const ESP_BYTES: usize = 8;
+/// Payloads of up to this many bytes are copied, because reading a table costs the card more than
+/// copying them costs the host (docs/results/card.md, "Scatter-gather").
+pub const COPY_BYTES: usize = 256;
+/// Spans of a packet: its payload and its ICV.
+const SPANS: usize = 2;
 
 /// Result for a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +60,11 @@ impl Packet<'_> {
     fn len(&self) -> usize {
         ESP_BYTES + self.iv.len() + self.payload.len() + self.icv.len()
     }
+
+    /// Whether a frame of this length is the packet sealed, or opened.
+    fn is_result(&self, len: usize) -> bool {
+        len == self.len() || len == self.len() - self.icv.len()
+    }
 }
 
 /// A posted command: the index of its packet, or `None` for the driver's own commands.
@@ -65,6 +81,8 @@ pub struct Driver {
     caches: [Cache; 2],
     sas: HashMap<u32, Sa>,
     posted: Vec<Posted>,
+    /// Payloads up to this length are copied, in bytes.
+    copy_bytes: usize,
     /// Bus clocks per card cycles, as a ratio.
     bus: (u32, u32),
 }
@@ -99,6 +117,7 @@ impl Driver {
             caches: Default::default(),
             sas: HashMap::new(),
             posted: Vec::new(),
+            copy_bytes: COPY_BYTES,
             bus: (1, 1),
         })
     }
@@ -112,7 +131,7 @@ impl Driver {
         let mut fresh = Self::of_model(self.device.model())?;
         fresh.set_bus(self.bus.0, self.bus.1);
         let sas = std::mem::take(&mut self.sas);
-        *self = Self { sas, ..fresh };
+        *self = Self { sas, copy_bytes: self.copy_bytes, ..fresh };
         Ok(())
     }
 
@@ -127,6 +146,11 @@ impl Driver {
     pub fn set_bus(&mut self, bus_mhz: u32, card_mhz: u32) {
         self.bus = (bus_mhz, card_mhz);
         self.device.set_bus(bus_mhz, card_mhz);
+    }
+
+    /// Sets up to which length payloads are copied, in bytes, instead of [`COPY_BYTES`].
+    pub fn set_copy_bytes(&mut self, copy_bytes: usize) {
+        self.copy_bytes = copy_bytes;
     }
 
     /// The card's cycle counter since reset, which wraps.
@@ -199,11 +223,45 @@ impl Driver {
         let seq_high = packet.seq_high.unwrap_or_default();
         let operation = Operation::Crypto { direction, route, esp_at: 0, seq_high };
         let head = prefix(operation, place, sent as u16, self.batch.cookie());
-        let icv: &[u8] = if seal { &[] } else { packet.icv };
-        let parts = [&head[..], &packet.esp, packet.iv, packet.payload, icv];
-        self.batch.post(&mut self.device, pipeline, &parts, len);
+        if packet.payload.len() <= self.copy_bytes {
+            let icv: &[u8] = if seal { &[] } else { packet.icv };
+            let parts = [&head[..], &packet.esp, packet.iv, packet.payload, icv];
+            let beside = Beside { answer: len, ..Beside::default() };
+            self.batch.post(&mut self.device, pipeline, &parts, &beside);
+        } else {
+            let [payload, icv] = self.segments(packet);
+            let (whole, payload_alone) = ([payload, icv], [payload]);
+            let (sent, received): (&[_], &[_]) =
+                if seal { (&payload_alone, &whole) } else { (&whole, &payload_alone) };
+            let beside = Beside { sent, answer: ESP_BYTES + packet.iv.len(), received };
+            self.batch.post(&mut self.device, pipeline, &[&head, &packet.esp, packet.iv], &beside);
+        }
         self.posted.push(Some(at));
         Ok(())
+    }
+
+    /// Where the card will find payload and ICV of the packet that is posted next.
+    fn segments(&self, packet: &Packet<'_>) -> [Segment; SPANS] {
+        let first = SPANS * self.posted.len();
+        [Segment::mapped(first, packet.payload), Segment::mapped(first + 1, packet.icv)]
+    }
+
+    /// Maps what the posted packets have outside the window, and returns the number of bytes.
+    fn map(&mut self, packets: &mut [Packet<'_>]) -> usize {
+        let mut bytes = 0;
+        for (posted, at) in self.posted.iter().enumerate().filter_map(|(posted, at)| Some((posted, (*at)?))) {
+            let packet = &mut packets[at];
+            if packet.payload.len() <= self.copy_bytes {
+                continue;
+            }
+            bytes += packet.payload.len() + packet.icv.len();
+            for (span, place) in (SPANS * posted..).zip([&mut *packet.payload, &mut *packet.icv]) {
+                // SAFETY: the packets stay borrowed until `flush` has run the card and unmapped
+                // them, and nothing else uses them in the meantime.
+                self.device.map(span, unsafe { Span::new(place.as_mut_ptr(), place.len()) });
+            }
+        }
+        bytes
     }
 
     /// The place of the packet's SA in the cache, into which it is loaded if necessary.
@@ -230,7 +288,7 @@ impl Driver {
             self.flush(packets)?;
         }
         let head = prefix(operation, place, body.len() as u16, self.batch.cookie());
-        self.batch.post(&mut self.device, pipeline, &[&head, body], 0);
+        self.batch.post(&mut self.device, pipeline, &[&head, body], &Beside::default());
         self.posted.push(None);
         Ok(())
     }
@@ -240,12 +298,23 @@ impl Driver {
         if self.posted.is_empty() {
             return Ok(());
         }
-        let answers = self.batch.run(&mut self.device)?;
+        let mapped_bytes = self.map(packets);
+        let answers = self.batch.run(&mut self.device, mapped_bytes);
+        self.device.unmap_all();
+        let answers = answers?;
+        let copy_bytes = self.copy_bytes;
         for (posted, answer) in self.posted.drain(..).zip(answers) {
             let answer = answer.ok_or(CardError::Unanswered)?;
             match (posted, answer.status.code) {
                 (Some(at), Code::WrongIcv) => packets[at].verdict = Verdict::WrongIcv,
-                (Some(at), Code::Ok) => conclude(&mut packets[at], &answer, &self.device)?,
+                (Some(at), Code::Ok) => {
+                    if packets[at].payload.len() <= copy_bytes {
+                        copy_back(&mut packets[at], answer.frame(&self.device))?;
+                    } else if !packets[at].is_result(answer.status.len.into()) {
+                        return Err(CardError::Unanswered);
+                    }
+                    packets[at].verdict = Verdict::Done;
+                }
                 (None, Code::Ok) => {}
                 (_, code) => return Err(CardError::Refused(code)),
             }
@@ -256,14 +325,12 @@ impl Driver {
 
 /// Copies the result into the packet: the payload, and when sealing the ICV, which follow ESP
 /// header and IV.
-fn conclude(packet: &mut Packet<'_>, answer: &Answer, device: &Device) -> Result<(), CardError> {
-    let frame = answer.frame(device);
+fn copy_back(packet: &mut Packet<'_>, frame: &[u8]) -> Result<(), CardError> {
     let result = frame.get(ESP_BYTES + packet.iv.len()..).unwrap_or_default();
     let (payload, icv) = result.split_at_checked(packet.payload.len()).ok_or(CardError::Unanswered)?;
     packet.payload.copy_from_slice(payload);
     if icv.len() == packet.icv.len() {
         packet.icv.copy_from_slice(icv);
     }
-    packet.verdict = Verdict::Done;
     Ok(())
 }

@@ -15,8 +15,8 @@ pub enum CardError {
     /// No answer came in this many cycles.
     #[error("it did not finish in {0} cycles")]
     Silent(u64),
-    /// The card's bus master accessed an address outside the window.
-    #[error("it accessed memory outside its window")]
+    /// The card's bus master accessed an address outside the window and the frames that it has.
+    #[error("it accessed memory that is not its own")]
     Strayed,
     /// A completion reports a bad descriptor.
     #[error("a completion with flags {0:#04x}")]
@@ -36,6 +36,9 @@ pub enum CardError {
     /// The card sent a frame with a wrong FCS.
     #[error("it sent a broken frame")]
     Broken,
+    /// The process has no packet memory left for the card's frames.
+    #[error("{0}")]
+    Memory(String),
     /// The card's thread has ended.
     #[error("its thread has ended")]
     Gone,

@@ -13,11 +13,70 @@ unsafe extern "C" {
     fn convoy_card_new(model: u32) -> *mut RawCard;
     fn convoy_card_free(card: *mut RawCard);
     fn convoy_card_bus(card: *mut RawCard, clocks: u32, cycles: u32);
-    fn convoy_card_write(card: *mut RawCard, memory: *mut u8, len: usize, address: u8, value: u32);
-    fn convoy_card_read(card: *mut RawCard, memory: *mut u8, len: usize, address: u8) -> u32;
-    fn convoy_card_run(card: *mut RawCard, memory: *mut u8, len: usize, cycles: u64) -> i32;
+    fn convoy_card_write(card: *mut RawCard, memory: *const RawMemory, address: u8, value: u32);
+    fn convoy_card_read(card: *mut RawCard, memory: *const RawMemory, address: u8) -> u32;
+    fn convoy_card_run(card: *mut RawCard, memory: *const RawMemory, cycles: u64) -> i32;
     fn convoy_card_line_offer(card: *mut RawCard, frame: *const u8, len: usize) -> i32;
     fn convoy_card_line_take(card: *mut RawCard, frame: *mut u8, room: usize) -> isize;
+}
+
+/// Bus address of the first span of [`Memory`].
+pub(crate) const MAPPED: u32 = 1 << 31;
+/// The distance of two spans on the bus is this power of two, in bytes.
+pub(crate) const SPAN_SHIFT: u32 = 16;
+
+/// A piece of the host's memory outside the window.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Span {
+    bytes: *mut u8,
+    len: usize,
+}
+
+// SAFETY: a span is only an address; its memory may be used from whichever thread runs the card, as
+// whoever makes one guarantees.
+unsafe impl Send for Span {}
+
+impl Span {
+    /// A span of no bytes.
+    pub(crate) const NOTHING: Self = Self { bytes: std::ptr::null_mut(), len: 0 };
+
+    /// A span that the card may read and write.
+    ///
+    /// # Safety
+    /// While a card runs with a [`Memory`] that has this span, the memory is alive and nobody else
+    /// accesses it, also if the thread is another one.
+    pub(crate) unsafe fn new(bytes: *mut u8, len: usize) -> Self {
+        Self { bytes, len }
+    }
+}
+
+/// What a card's bus reaches: the window from address 0 on, and the span `n` at [`MAPPED`] + `n` <<
+/// [`SPAN_SHIFT`], plus the lowest three bits of its address in the host.
+pub(crate) struct Memory<'a> {
+    pub(crate) window: &'a mut [u8],
+    pub(crate) spans: &'a [Span],
+}
+
+#[repr(C)]
+struct RawMemory {
+    window: Span,
+    spans: *const Span,
+    count: usize,
+    mapped: u32,
+    shift: u32,
+}
+
+impl Memory<'_> {
+    fn raw(&mut self) -> RawMemory {
+        RawMemory {
+            window: Span { bytes: self.window.as_mut_ptr(), len: self.window.len() },
+            spans: self.spans.as_ptr(),
+            count: self.spans.len(),
+            mapped: MAPPED,
+            shift: SPAN_SHIFT,
+        }
+    }
 }
 
 /// A card after reset. Its time only advances in these calls; `memory` is what its bus master can
@@ -32,7 +91,7 @@ unsafe impl Send for Card {}
 pub(crate) enum Ran {
     Interrupt,
     OutOfCycles,
-    /// A burst went beyond the end of the memory.
+    /// A burst went beyond the memory that the bus reaches.
     Strayed,
 }
 
@@ -59,20 +118,21 @@ impl Card {
         unsafe { convoy_card_bus(self.0.as_ptr(), clocks.clamp(1, cycles.max(1)), cycles.max(1)) }
     }
 
-    pub(crate) fn write(&mut self, memory: &mut [u8], address: u8, value: u32) {
-        // SAFETY: the card is alive and exclusively borrowed; the shim stays within `len` bytes and
+    pub(crate) fn write(&mut self, mut memory: Memory<'_>, address: u8, value: u32) {
+        // SAFETY: the card is alive and exclusively borrowed; the shim stays within the window and
+        // the spans, whose makers guarantee that they are alive and not accessed otherwise, and
         // keeps no pointer.
-        unsafe { convoy_card_write(self.0.as_ptr(), memory.as_mut_ptr(), memory.len(), address, value) }
+        unsafe { convoy_card_write(self.0.as_ptr(), &memory.raw(), address, value) }
     }
 
-    pub(crate) fn read(&mut self, memory: &mut [u8], address: u8) -> u32 {
+    pub(crate) fn read(&mut self, mut memory: Memory<'_>, address: u8) -> u32 {
         // SAFETY: as for `write`.
-        unsafe { convoy_card_read(self.0.as_ptr(), memory.as_mut_ptr(), memory.len(), address) }
+        unsafe { convoy_card_read(self.0.as_ptr(), &memory.raw(), address) }
     }
 
-    pub(crate) fn run(&mut self, memory: &mut [u8], cycles: u64) -> Ran {
+    pub(crate) fn run(&mut self, mut memory: Memory<'_>, cycles: u64) -> Ran {
         // SAFETY: as for `write`.
-        match unsafe { convoy_card_run(self.0.as_ptr(), memory.as_mut_ptr(), memory.len(), cycles) } {
+        match unsafe { convoy_card_run(self.0.as_ptr(), &memory.raw(), cycles) } {
             0 => Ran::OutOfCycles,
             1 => Ran::Interrupt,
             _ => Ran::Strayed,

@@ -49,7 +49,7 @@ pub use checks::Checks;
 pub use clock::routed_mhz;
 pub use command::{Code, Direction, Pipeline, Route, Status};
 #[cfg(feature = "verilated")]
-pub use driver::{Driver, Packet, Verdict};
+pub use driver::{COPY_BYTES, Driver, Packet, Verdict};
 #[cfg(feature = "verilated")]
 pub use error::CardError;
 pub use functions::PROPOSALS;

@@ -1,7 +1,7 @@
 //! The three rings in the card's memory window (docs/internals/card.md, "Host side").
 
 use crate::command::{Pipeline, STATUS_BYTES, Status};
-use crate::device::{COMPLETION, CONTROL, Device, RECEIVE, TRANSMIT};
+use crate::device::{COMPLETION, CONTROL, Device, RECEIVE, Segment, TRANSMIT};
 use crate::error::CardError;
 
 /// Descriptors of the transmit ring, and of the receive ring.
@@ -12,8 +12,16 @@ const ENTRY_BYTES: usize = 16;
 const TRANSMIT_RING: usize = 0;
 const RECEIVE_RING: usize = TRANSMIT_RING + ENTRIES * ENTRY_BYTES;
 const COMPLETION_RING: usize = RECEIVE_RING + ENTRIES * ENTRY_BYTES;
-/// End of the rings, where buffers may begin, in bytes.
-pub(crate) const RINGS_BYTES: usize = COMPLETION_RING + COMPLETIONS * ENTRY_BYTES;
+const TABLES: usize = COMPLETION_RING + COMPLETIONS * ENTRY_BYTES;
+/// Most segments of a frame.
+pub(crate) const SEGMENTS: usize = 255;
+/// A scatter-gather table, one for each descriptor of both rings.
+const TABLE_BYTES: usize = (SEGMENTS * SEGMENT_BYTES).next_multiple_of(ENTRY_BYTES);
+const SEGMENT_BYTES: usize = 8;
+/// End of the rings and their tables, where buffers may begin, in bytes.
+pub(crate) const RINGS_BYTES: usize = TABLES + 2 * ENTRIES * TABLE_BYTES;
+/// In a descriptor: its address is that of a table.
+const IS_TABLE: u32 = 1 << 24;
 
 /// Of the control register: transmit and receive.
 pub(crate) const BOTH_ON: u32 = 3;
@@ -32,16 +40,19 @@ pub(crate) enum Completion {
     Transmitted(u32),
     /// The card has filled the buffer; with the descriptor's cookie.
     Received(u32, Answer),
+    /// The buffer was too short for the frame; with the descriptor's cookie, and the status that
+    /// precedes the frame.
+    Cut(u32, Status),
 }
 
-/// A status and the position of its frame in the window.
+/// A status and its position in the window.
 pub(crate) struct Answer {
     pub(crate) status: Status,
     at: usize,
 }
 
 impl Answer {
-    /// The frame that follows the status.
+    /// What follows the status in the window: the frame, if all of its buffer is there.
     pub(crate) fn frame<'a>(&self, device: &'a Device) -> &'a [u8] {
         &device.memory[self.at + STATUS_BYTES..][..self.status.len.into()]
     }
@@ -67,25 +78,29 @@ impl Rings {
         Self::default()
     }
 
-    /// Sends the frame at `at` to a pipeline. The caller may have at most [`ENTRIES`] under way.
+    /// Sends a frame, of at most [`SEGMENTS`] segments, to a pipeline. The caller may have at most
+    /// [`ENTRIES`] under way.
     pub(crate) fn transmit(
         &mut self,
         device: &mut Device,
         pipeline: Pipeline,
-        at: usize,
-        len: usize,
+        segments: &[Segment],
         cookie: u32,
     ) {
-        let entry = TRANSMIT_RING + ENTRY_BYTES * index(self.transmit_tail, ENTRIES);
-        describe(device, entry, at, len, cookie, pipeline as u32 + 1);
+        let at = index(self.transmit_tail, ENTRIES);
+        let entry = TRANSMIT_RING + ENTRY_BYTES * at;
+        describe(device, entry, TABLES + TABLE_BYTES * at, segments, cookie, pipeline as u32 + 1);
         self.transmit_tail = self.transmit_tail.wrapping_add(1);
     }
 
-    /// Gives the card a buffer for an answer, with the buffer's address as cookie. The caller may
-    /// have at most [`ENTRIES`] there.
-    pub(crate) fn offer(&mut self, device: &mut Device, at: usize, len: usize) {
-        let entry = RECEIVE_RING + ENTRY_BYTES * index(self.receive_tail, ENTRIES);
-        describe(device, entry, at, len, at as u32, 0);
+    /// Gives the card a buffer for an answer, of at most [`SEGMENTS`] segments. The first is in the
+    /// window and has room for the status; its address is the cookie. The caller may have at most
+    /// [`ENTRIES`] there.
+    pub(crate) fn offer(&mut self, device: &mut Device, segments: &[Segment]) {
+        let at = index(self.receive_tail, ENTRIES);
+        let entry = RECEIVE_RING + ENTRY_BYTES * at;
+        let table = TABLES + TABLE_BYTES * (ENTRIES + at);
+        describe(device, entry, table, segments, segments[0].at, 0);
         self.receive_tail = self.receive_tail.wrapping_add(1);
     }
 
@@ -106,19 +121,22 @@ impl Rings {
         if !is_new {
             return Ok(None);
         }
+        let cookie = u32::from_le_bytes([entry[8], entry[9], entry[10], entry[11]]);
+        let written = usize::from(u16::from_le_bytes([entry[12], entry[13]]));
+        self.completion_head = self.completion_head.wrapping_add(1);
+        if !is_receive {
+            let done = Completion::Transmitted(cookie);
+            return if is_bad { Err(CardError::Completion(flags)) } else { Ok(Some(done)) };
+        }
+        let at = cookie as usize;
+        let status = device.memory.get(at..at + STATUS_BYTES.min(written)).and_then(Status::parse);
+        let status = status.ok_or(CardError::Completion(flags))?;
         if is_bad {
+            return Ok(Some(Completion::Cut(cookie, status)));
+        }
+        if STATUS_BYTES + usize::from(status.len) > written {
             return Err(CardError::Completion(flags));
         }
-        self.completion_head = self.completion_head.wrapping_add(1);
-        let cookie = u32::from_le_bytes([entry[8], entry[9], entry[10], entry[11]]);
-        if !is_receive {
-            return Ok(Some(Completion::Transmitted(cookie)));
-        }
-        let (at, written) = (cookie as usize, usize::from(u16::from_le_bytes([entry[12], entry[13]])));
-        let received = device.memory.get(at..at + written).unwrap_or_default();
-        let status =
-            Status::parse(received).filter(|status| STATUS_BYTES + usize::from(status.len) <= written);
-        let status = status.ok_or(CardError::Completion(flags))?;
         Ok(Some(Completion::Received(cookie, Answer { status, at })))
     }
 
@@ -128,10 +146,23 @@ impl Rings {
     }
 }
 
-fn describe(device: &mut Device, entry: usize, at: usize, len: usize, cookie: u32, target: u32) {
-    let bytes = &mut device.memory[entry..entry + ENTRY_BYTES];
-    bytes[..4].copy_from_slice(&(at as u32).to_le_bytes());
-    bytes[4..8].copy_from_slice(&(len as u32).to_le_bytes());
-    bytes[8..12].copy_from_slice(&cookie.to_le_bytes());
-    bytes[12..].copy_from_slice(&target.to_le_bytes());
+/// Writes a descriptor, and its table at `table` if the frame has several segments.
+fn describe(device: &mut Device, entry: usize, table: usize, segments: &[Segment], cookie: u32, target: u32) {
+    assert!((1..=SEGMENTS).contains(&segments.len()), "a table has 1 to {SEGMENTS} entries");
+    let (at, len_and_flags) = match segments {
+        [whole] => (whole.at, whole.len as u32),
+        several => {
+            for (place, segment) in (table..).step_by(SEGMENT_BYTES).zip(several) {
+                put(device, place, [segment.at, segment.len as u32]);
+            }
+            (table as u32, (several.len() as u32) << 16 | IS_TABLE)
+        }
+    };
+    put(device, entry, [at, len_and_flags, cookie, target]);
+}
+
+fn put<const WORDS: usize>(device: &mut Device, at: usize, words: [u32; WORDS]) {
+    for (place, word) in device.memory[at..].chunks_exact_mut(4).zip(words) {
+        place.copy_from_slice(&word.to_le_bytes());
+    }
 }

@@ -32,15 +32,15 @@ pub enum MemoryError {
     Packets(#[from] RegionError),
 }
 
-/// Reserves the packet memory of `workers` workers, after checking that there is memory for
-/// everything else. Call it while the process is privileged: the system may require that for huge
-/// pages.
+/// Reserves the packet memory of `workers` workers, and `beside` chunks for ports with frames of
+/// their own, after checking that there is memory for everything else. Call it while the process is
+/// privileged: the system may require that for huge pages.
 ///
 /// # Errors
 /// [`MemoryError`] says how much is needed.
-pub fn make_region(workers: u16) -> Result<&'static Region, MemoryError> {
+pub fn make_region(workers: u16, beside: usize) -> Result<&'static Region, MemoryError> {
     let (small, jumbo, huge) = POOL_FRAMES;
-    let chunks = usize::from(workers) * FramePool::chunks(small, jumbo, huge) + BESIDE_POOLS;
+    let chunks = usize::from(workers) * FramePool::chunks(small, jumbo, huge) + beside + BESIDE_POOLS;
     try_allocate(workers, beside_frames(workers) + chunks * convoy_packet::CHUNK_BYTES)?;
     let region = Region::make(chunks)?;
     tracing::info!("packet memory: {} MiB in {}", region.bytes() >> 20, region.pages());

@@ -140,7 +140,8 @@ impl Gateway {
         let cluster = agent.map(Cluster::new).transpose()?;
         let (account, warning) = Account::find(config.user.as_deref())?;
         warning.into_iter().for_each(|warning| events.warn(warning));
-        convoy_dataplane::memory::make_region(config.workers)?;
+        let of_ports = config.ports.iter().map(|port| port.settings.packet_chunks(config.mtu)).sum();
+        convoy_dataplane::memory::make_region(config.workers, of_ports)?;
         let state = State::open(&config, &events.notify())?;
         assemble::start_dpdk(&config)?;
         let ports = ports::open_all(&config)?;

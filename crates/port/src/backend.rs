@@ -197,6 +197,12 @@ pub trait Backend: Sized {
         None
     }
 
+    /// What it takes of the process's packet memory for frames of its own, in chunks, with packets
+    /// of up to `mtu` bytes.
+    fn packet_chunks(&self, _mtu: u16) -> usize {
+        0
+    }
+
     /// Its UDP port of ESP in UDP, if it has one of its own.
     fn udp_port(&self) -> Option<u16> {
         None

@@ -62,7 +62,7 @@ pub use af_xdp::AfXdpSettings;
 pub use backend::{Context, Device, Opened, PortTraits, Queues, Side};
 #[cfg(feature = "card")]
 pub use card::{CardConfig, CardPort, InterfaceLine};
-pub use card::{CardSettings, FilterKeys, FilterTable, SignatureKeys};
+pub use card::{CardSettings, FilterKeys, FilterTable, InterruptSettings, SignatureKeys};
 pub use config::{PortCommon, PortConfig, PortEntry};
 pub use dpdk::DpdkSettings;
 pub use guard::{GuardCounts, GuardPlan};

@@ -98,6 +98,12 @@ macro_rules! registry {
                 match self { $(Self::$kind(settings) => settings.mtu(),)* }
             }
 
+            /// What it takes of the process's packet memory for frames of its own, in chunks, with
+            /// packets of up to `mtu` bytes.
+            pub fn packet_chunks(&self, mtu: u16) -> usize {
+                match self { $(Self::$kind(settings) => settings.packet_chunks(mtu),)* }
+            }
+
             /// Its UDP port of ESP in UDP, where it has one of its own.
             pub fn udp_port(&self) -> Option<u16> {
                 match self { $(Self::$kind(settings) => settings.udp_port(),)* }

@@ -48,6 +48,7 @@ fn main() {
         mtu: 1_500,
         checks: Default::default(),
         function: None,
+        interrupts: None,
     };
     let refused = CardPort::open(&CardConfig { mtu: 9_000, ..config.clone() }).err();
     assert!(refused.is_some_and(|error| error.to_string().contains("1500")));

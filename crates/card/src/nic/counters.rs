@@ -7,7 +7,9 @@ pub struct NicCounters {
     pub sealed: u64,
     /// Given to the card to be sent unchanged.
     pub raw: u64,
-    /// Sent on the line.
+    /// Given to the card to be sealed or sent unchanged, and sent in fragments.
+    pub fragmented: u64,
+    /// Frames sent on the line.
     pub sent: u64,
     /// Received from the line, decrypted, and authentic.
     pub opened: u64,
@@ -36,6 +38,13 @@ pub struct NicCounters {
     pub signatures: SignatureCounts,
     /// Received from the line and dropped, because the card's buffer or the host's queue was full.
     pub overrun: u64,
+    /// Received from the line and dropped, because it is longer than the host takes.
+    pub too_long: u64,
+    /// Completions: frames and commands that the card has read, and frames and answers that it has
+    /// written.
+    pub completions: u64,
+    /// Interrupts that the card has raised for them.
+    pub interrupts: u64,
     /// In the card when it failed.
     pub lost: u64,
     /// Number of times that the card failed and was reset.

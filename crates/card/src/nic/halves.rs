@@ -9,11 +9,12 @@ use std::sync::mpsc::{Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
+use convoy_packet::{Frame, FramePool, FrameSize};
 use nix::sys::eventfd::EventFd;
 use rtrb::{Consumer, Producer, PushError, RingBuffer};
 
 use super::thread::Work;
-use super::{Nic, NicCounters, Seal};
+use super::{BUFFERS, Nic, NicCounters, NicSettings, Seal, receive_ring};
 use crate::checks::Checks;
 use crate::error::CardError;
 use crate::line::{Line, event};
@@ -32,18 +33,19 @@ pub struct Full;
 
 /// A frame to be sent.
 pub(super) struct Departure {
-    pub(super) frame: Vec<u8>,
+    pub(super) frame: Frame,
     pub(super) seal: Option<Seal>,
 }
 
 /// A frame received from the line.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Arrival {
     /// The number of the SA with which the packet was opened; its ICV and any bytes behind it are
     /// removed then.
     pub opened: Option<u32>,
-    /// The frame, from destination address to payload.
-    pub frame: Vec<u8>,
+    /// The frame, from destination address to payload, as the card wrote it. It returns to the
+    /// card's pool when it is dropped, wherever that is.
+    pub frame: Frame,
 }
 
 /// A request to the thread.
@@ -117,25 +119,18 @@ pub struct NicPort {
     shared: Arc<Shared>,
     departures: Producer<Departure>,
     arrivals: Consumer<Arrival>,
+    pool: FramePool,
+    size: FrameSize,
 }
 
 /// Makes a card on a line, split into two halves.
 ///
 /// # Errors
 /// [`CardError`] if the card cannot be made.
-pub fn pair(line: Box<dyn Line>) -> Result<(NicControl, NicPort), CardError> {
-    pair_with_function(line, None)
-}
-
-/// The same with one function alone, if its id is given ([`crate::PROPOSALS`]).
-///
-/// # Errors
-/// [`CardError`] if the card cannot be made.
-pub fn pair_with_function(
-    line: Box<dyn Line>,
-    function: Option<u8>,
-) -> Result<(NicControl, NicPort), CardError> {
-    let nic = Nic::with_function(line, function)?;
+pub fn pair(line: Box<dyn Line>, settings: &NicSettings) -> Result<(NicControl, NicPort), CardError> {
+    let nic = Nic::with(line, settings)?;
+    let size = receive_ring::size_for(settings.frame_bytes);
+    let pool = receive_ring::pool(size, BUFFERS)?;
     let (departures, departing) = RingBuffer::new(PACKETS);
     let (arriving, arrivals) = RingBuffer::new(PACKETS);
     let (requests, requested) = channel();
@@ -153,7 +148,7 @@ pub fn pair_with_function(
     });
     let work = Work { nic, departing, next: None, arriving, requested, removals: Vec::new() };
     *lock(&shared.waiting) = Some(work);
-    let port = NicPort { shared: Arc::clone(&shared), departures, arrivals };
+    let port = NicPort { shared: Arc::clone(&shared), departures, arrivals, pool, size };
     Ok((NicControl { shared, requests }, port))
 }
 
@@ -210,24 +205,33 @@ fn room(shared: &Shared) -> usize {
 }
 
 impl NicPort {
-    /// Queues a frame, given in parts, to be sent in order.
+    /// Queues a frame to be sent in order. It returns to its pool once the card has read it.
     ///
     /// # Errors
-    /// [`Full`] if the queue is full.
-    pub fn transmit(&mut self, parts: &[&[u8]], seal: Option<Seal>) -> Result<(), Full> {
+    /// The frame, if the queue is full.
+    pub fn transmit(&mut self, frame: Frame, seal: Option<Seal>) -> Result<(), Frame> {
         self.shared.begin();
-        if self.departures.is_full() {
-            return Err(Full);
-        }
-        let departure = Departure { frame: parts.concat(), seal };
-        if let Err(PushError::Full(_)) = self.departures.push(departure) {
-            return Err(Full);
+        if let Err(PushError::Full(departure)) = self.departures.push(Departure { frame, seal }) {
+            return Err(departure.frame);
         }
         self.shared.given.fetch_add(1, Ordering::SeqCst);
         if self.shared.is_sleeping.load(Ordering::SeqCst) {
             self.shared.wake();
         }
         Ok(())
+    }
+
+    /// Queues a frame that is in no frame of a pool yet, given in parts, to be sent unchanged.
+    ///
+    /// # Errors
+    /// [`Full`] if the queue is full, so many such frames are queued already, or the frame is
+    /// longer than the host takes.
+    pub fn transmit_copy(&mut self, parts: &[&[u8]]) -> Result<(), Full> {
+        let mut frame = self.pool.take(self.size).ok_or(Full)?;
+        for part in parts {
+            frame.append(part.len()).map_err(|_| Full)?.copy_from_slice(part);
+        }
+        self.transmit(frame, None).map_err(|_| Full)
     }
 
     /// Packets that [`Self::transmit`] is certain to accept.

@@ -1,49 +1,79 @@
 //! From the card to the host: completions, answers to commands, and frames from the line.
 
+use convoy_packet::Frame;
 use zeroize::Zeroize;
 
 use super::sas::Effect;
-use super::{BUFFER_BYTES, Nic, PACKET_COOKIE, TIMEOUT_CYCLES};
-use crate::command::{Code, Pipeline};
+use super::{BUFFERS, COMMAND_BYTES, COMMANDS, COOKIE_BITS, Nic, PACKET_COOKIE, ReceiveRing, TIMEOUT_CYCLES};
+use crate::command::{Code, Pipeline, Status};
 use crate::device::LINE_LOSSES;
 use crate::error::CardError;
-use crate::rings::{Answer, Completion};
+use crate::rings::Completion;
 
 impl Nic {
-    pub(super) fn complete(&mut self, receive: &mut dyn FnMut(Option<u32>, &[u8])) -> Result<(), CardError> {
-        let mut is_any = false;
+    pub(super) fn complete(&mut self, receive: &mut dyn FnMut(Option<u32>, Frame)) -> Result<(), CardError> {
         while let Some(completion) = self.rings.next(&self.device)? {
-            is_any = true;
+            self.counters.completions += 1;
+            self.flight.silent = 0;
             match completion {
-                Completion::Transmitted(at) => {
-                    let wipe = self.flight.posted.pop_front().ok_or(CardError::Cookie(at))?;
-                    self.device.memory[at as usize..][..wipe].zeroize();
-                }
+                Completion::Transmitted(at) => self.transmitted(at)?,
                 Completion::Received(at, answer) => {
-                    self.answer(&answer, receive)?;
-                    self.rings.offer(&mut self.device, at as usize, BUFFER_BYTES);
-                    self.flight.is_rung = true;
+                    let arrival = self.answer(answer.status)?;
+                    self.receive_again(at, answer.status.len.into(), arrival, receive);
+                }
+                Completion::Cut(at, status) => {
+                    if !status.is_from_line {
+                        return Err(CardError::Refused(status.code));
+                    }
+                    self.flight.arriving = self.flight.arriving.saturating_sub(1);
+                    self.counters.too_long += 1;
+                    self.receive_again(at, 0, None, receive);
                 }
             }
         }
-        if is_any {
-            self.flight.silent = 0;
-            self.rings.acknowledge(&mut self.device);
-        }
+        self.rings.acknowledge(&mut self.device);
         Ok(())
     }
 
-    fn answer(
+    /// The card has read the descriptor with this cookie.
+    fn transmitted(&mut self, at: u32) -> Result<(), CardError> {
+        let posted = self.flight.posted.pop_front().ok_or(CardError::Cookie(at))?;
+        let place = (at as usize - COMMANDS) / COMMAND_BYTES;
+        self.device.unmap(place % BUFFERS);
+        self.device.memory[at as usize..][..posted.wipe].zeroize();
+        drop(posted.frame);
+        Ok(())
+    }
+
+    /// Hands over what has arrived in the frame with this cookie, if it is to be, and gives the
+    /// card a frame in its place. If no other is left, the arrival is dropped instead.
+    fn receive_again(
         &mut self,
-        answer: &Answer,
-        receive: &mut dyn FnMut(Option<u32>, &[u8]),
-    ) -> Result<(), CardError> {
-        let status = answer.status;
-        if status.is_from_line {
-            self.arrived(answer, receive);
-            return Ok(());
+        cookie: u32,
+        len: usize,
+        arrival: Option<Option<u32>>,
+        receive: &mut dyn FnMut(Option<u32>, Frame),
+    ) {
+        let place = ReceiveRing::place(cookie);
+        let Some(filled) = self.receiving.take(place, len, &mut self.device) else { return };
+        let mut next = filled;
+        if let Some(opened) = arrival {
+            match self.receiving.fresh() {
+                Some(fresh) => receive(opened, std::mem::replace(&mut next, fresh)),
+                None => self.counters.overrun += 1,
+            }
         }
-        let pipeline = match status.cookie {
+        self.receiving.offer(place, next, &mut self.rings, &mut self.device);
+        self.flight.is_rung = true;
+    }
+
+    /// What a status says: `Some` if the frame is to be handed over, with the number of the SA that
+    /// opened it.
+    fn answer(&mut self, status: Status) -> Result<Option<Option<u32>>, CardError> {
+        if status.is_from_line {
+            return Ok(self.arrived(status));
+        }
+        let pipeline = match status.cookie & ((1 << COOKIE_BITS) - 1) {
             PACKET_COOKIE => {
                 if status.code == Code::Filtered {
                     self.counters.filtered_out += 1;
@@ -51,8 +81,9 @@ impl Nic {
                 } else {
                     self.counters.refused += 1;
                 }
-                self.flight.leaving = self.flight.leaving.saturating_sub(1);
-                return Ok(());
+                let frames = u64::from(status.cookie >> COOKIE_BITS);
+                self.flight.leaving = self.flight.leaving.saturating_sub(frames);
+                return Ok(None);
             }
             1 => Pipeline::X1,
             2 => Pipeline::X2,
@@ -71,12 +102,11 @@ impl Nic {
             Effect::Signatures(table) => self.counters.signatures.start(table),
             Effect::Placed(..) | Effect::Loaded => {}
         }
-        Ok(())
+        Ok(None)
     }
 
-    fn arrived(&mut self, answer: &Answer, receive: &mut dyn FnMut(Option<u32>, &[u8])) {
+    fn arrived(&mut self, status: Status) -> Option<Option<u32>> {
         self.flight.arriving = self.flight.arriving.saturating_sub(1);
-        let status = answer.status;
         let number = self.opens[usize::from(status.sa)];
         if status.code == Code::Filtered || status.len != 0 {
             self.counters.count_decision(Pipeline::X2, status.decision);
@@ -89,17 +119,18 @@ impl Nic {
             _ if status.len != 0 && status.has_wrong_ip_checksum => self.counters.wrong_ip_checksum += 1,
             (Code::Ok, Some(number)) if status.is_opened => {
                 self.counters.opened += 1;
-                receive(Some(number), answer.frame(&self.device));
+                return Some(Some(number));
             }
             (Code::Filtered, _) => self.counters.filtered_in += 1,
             (Code::WrongIcv, _) => self.counters.wrong_icv += 1,
             (Code::Ok, None) if status.is_opened => self.counters.refused += 1,
             _ if status.len != 0 => {
                 self.counters.passed += 1;
-                receive(None, answer.frame(&self.device));
+                return Some(None);
             }
             _ => self.counters.malformed += 1,
         }
+        None
     }
 
     /// Detects a stalled card. Frames from the line that found no room have no status, which is no

@@ -4,43 +4,57 @@
 //! [`Nic`] is the driver itself. Nothing in it blocks, and the card only works in [`Nic::step`].
 //! [`pair`] runs one on its own thread. All frames that are sent pass X1, even those that are not
 //! sealed, so that their order is kept.
+//!
+//! Nothing of a frame is copied: the card reads it where the sender wrote it, behind a prefix that
+//! is elsewhere, and writes what comes into frames of the driver's pool, which it hands over.
 
 mod checks;
 mod counters;
+mod fragments;
 mod halves;
 mod incoming;
 mod outgoing;
+mod receive_ring;
 mod sas;
+mod settings;
 mod thread;
 
 use std::collections::VecDeque;
 
 pub use checks::{FilterCounts, SignatureCounts};
+use convoy_packet::Frame;
 pub use counters::NicCounters;
-pub use halves::{Arrival, Full, NicControl, NicPort, OWN_PLACES, pair, pair_with_function};
+pub use halves::{Arrival, Full, NicControl, NicPort, OWN_PLACES, pair};
+pub use settings::{Interrupts, NicSettings};
 
-use crate::command::{PREFIX_BYTES, STATUS_BYTES};
-use crate::device::{CYCLES, Device};
+use crate::command::PREFIX_BYTES;
+use crate::device::{CYCLES, Device, IRQ_ACK, LINE_MTU};
 use crate::error::CardError;
 use crate::line::{LINE_BYTES, Line};
 use crate::model::Model;
 use crate::rings::{RINGS_BYTES, Rings};
 use crate::sa::{Inbound, Sa};
 use checks::Wanted;
+use receive_ring::ReceiveRing;
 use sas::{Effect, Sas};
 
-/// Buffers in each direction.
+/// Frames that the card has in each direction. Frames to send are mapped as the spans from 0 on,
+/// those to receive as the spans behind these.
 const BUFFERS: usize = 64;
-/// Size of a buffer: the longest frame with its prefix or status.
-const BUFFER_BYTES: usize = (PREFIX_BYTES + LINE_BYTES).next_multiple_of(64);
-const TRANSMIT_BUFFERS: usize = RINGS_BYTES;
-const RECEIVE_BUFFERS: usize = TRANSMIT_BUFFERS + BUFFERS * BUFFER_BYTES;
-const WINDOW_BYTES: usize = RECEIVE_BUFFERS + BUFFERS * BUFFER_BYTES;
+/// Room for a prefix and the longest body of a command.
+const COMMAND_BYTES: usize = (PREFIX_BYTES + LONGEST_BODY).next_multiple_of(64);
+const LONGEST_BODY: usize = 8 << 10;
+const COMMANDS: usize = RINGS_BYTES;
+const STATUSES: usize = COMMANDS + BUFFERS * COMMAND_BYTES;
+const WINDOW_BYTES: usize = STATUSES + receive_ring::STATUSES_BYTES;
 /// Cycles without progress after which the card has failed: many times what the longest frame takes
 /// in the slowest function.
 const TIMEOUT_CYCLES: u64 = 500_000;
-/// The cookie of packets. Commands have the cookies that follow, by their pipeline.
+/// The lowest byte of the cookie of packets; above it is the number of frames that they leave in.
+/// Commands have the cookies that follow, by their pipeline.
 const PACKET_COOKIE: u32 = 0;
+/// Bits of that byte.
+const COOKIE_BITS: u32 = 8;
 /// Length of an ESP header, in bytes.
 const ESP_BYTES: usize = 8;
 /// Length of an Ethernet header, behind which that of IP begins.
@@ -61,14 +75,13 @@ pub struct Seal {
 /// Work that is under way in the card.
 #[derive(Default)]
 struct Flight {
-    /// For each transmit buffer that the card has not read yet, oldest first: the number of bytes
-    /// to wipe afterwards.
-    posted: VecDeque<usize>,
-    /// Number of transmit buffers used so far.
-    buffers: usize,
+    /// What the card has not read yet, oldest first.
+    posted: VecDeque<Posted>,
+    /// Number of descriptors posted so far.
+    count: usize,
     /// Commands without an answer, by pipeline: what is so once each is done.
     commands: [VecDeque<Effect>; 2],
-    /// Packets that are neither sent nor refused yet.
+    /// Frames to the line of packets that are neither sent nor refused yet.
     leaving: u64,
     /// Frames from the line that have no status yet.
     arriving: u64,
@@ -76,6 +89,14 @@ struct Flight {
     silent: u64,
     /// Whether the doorbells have to be rung.
     is_rung: bool,
+}
+
+/// What the card is to read.
+struct Posted {
+    /// The number of bytes of the window to wipe afterwards.
+    wipe: usize,
+    /// The frame behind the prefix; `None` for a command.
+    frame: Option<Frame>,
 }
 
 /// Length of a frame that waits for room; its bytes are stored separately.
@@ -92,6 +113,9 @@ pub struct Nic {
     /// far.
     opens: [Option<u32>; 256],
     flight: Flight,
+    receiving: ReceiveRing,
+    interrupts: Interrupts,
+    line_mtu: Option<u16>,
     towards: (Held, Vec<u8>),
     from: (Held, Vec<u8>),
     losses: u32,
@@ -101,21 +125,23 @@ pub struct Nic {
 }
 
 impl Nic {
-    /// Makes a card on a line: reset, without SAs, and with the functions of the first model.
+    /// Makes a card on a line: reset, without SAs, and as [`NicSettings::default`] says.
     ///
     /// # Errors
-    /// [`CardError`] if it does not identify itself as a GRIP card.
+    /// As for [`Self::with`].
     pub fn new(line: Box<dyn Line>) -> Result<Self, CardError> {
-        Self::with_function(line, None)
+        Self::with(line, &NicSettings::default())
     }
 
-    /// The same with one function alone, if its id is given ([`crate::PROPOSALS`]).
+    /// Makes a card on a line: reset, and without SAs.
     ///
     /// # Errors
-    /// [`CardError::NoFunction`] if there is no such function; as for [`Self::new`].
-    pub fn with_function(line: Box<dyn Line>, function: Option<u8>) -> Result<Self, CardError> {
-        let mut device = Device::new(Model::with(function)?, WINDOW_BYTES)?;
+    /// [`CardError`] if it does not identify itself as a GRIP card, there is no such function, or
+    /// the process has no packet memory left.
+    pub fn with(line: Box<dyn Line>, settings: &NicSettings) -> Result<Self, CardError> {
+        let mut device = Device::new(Model::with(settings.function)?, WINDOW_BYTES)?;
         let sas = Sas::new(device.functions());
+        let receiving = ReceiveRing::new(settings.frame_bytes)?;
         let mut nic = Self {
             rings: Rings::start(&mut device),
             device,
@@ -124,13 +150,16 @@ impl Nic {
             wanted: Wanted::default(),
             opens: [None; 256],
             flight: Flight::default(),
+            receiving,
+            interrupts: settings.interrupts,
+            line_mtu: settings.line_mtu,
             towards: (None, vec![0; LINE_BYTES]),
             from: (None, vec![0; LINE_BYTES]),
             losses: 0,
             counters: NicCounters::default(),
             bus: (1, 1),
         };
-        nic.offer_all();
+        nic.begin();
         Ok(nic)
     }
 
@@ -167,16 +196,17 @@ impl Nic {
         self.sas.remove(number);
     }
 
-    /// Runs the card for some cycles, and passes frames from the line to `receive`: the number of
-    /// the SA with which the frame was opened, if it was, and the frame. An opened frame ends
-    /// before its ICV.
+    /// Runs the card until it interrupts, for some cycles at most, and passes frames from the line
+    /// to `receive`: the number of the SA with which the frame was opened, if it was, and the
+    /// frame. An opened frame ends before its ICV. There is room for that behind it, and before it
+    /// for headers.
     ///
     /// # Errors
     /// Any [`CardError`] but `Unfit`; call [`Self::reset`] then.
     pub fn step(
         &mut self,
         cycles: u64,
-        receive: &mut dyn FnMut(Option<u32>, &[u8]),
+        receive: &mut dyn FnMut(Option<u32>, Frame),
     ) -> Result<(), CardError> {
         // The card is not clocked while the line has no room, because a frame on a wire cannot be
         // paused.
@@ -190,9 +220,13 @@ impl Nic {
             self.rings.ring(&mut self.device);
             self.flight.is_rung = false;
         }
-        self.device.run(cycles)?;
-        self.flight.silent += cycles;
-        self.complete(receive)?;
+        if self.device.run(cycles)? {
+            self.counters.interrupts += 1;
+            self.complete(receive)?;
+            self.device.write(IRQ_ACK, 1);
+        } else {
+            self.flight.silent += cycles;
+        }
         if was_held {
             // The card is not idle if frames waited for its table.
             self.take_in();
@@ -225,7 +259,7 @@ impl Nic {
         (self.flight, self.opens, self.losses) = (Flight::default(), [None; 256], 0);
         self.sas.restore();
         self.restore_checks();
-        self.offer_all();
+        self.begin();
         Ok(())
     }
 
@@ -239,10 +273,11 @@ impl Nic {
         &*self.line
     }
 
-    fn offer_all(&mut self) {
-        for buffer in 0..BUFFERS {
-            self.rings.offer(&mut self.device, RECEIVE_BUFFERS + buffer * BUFFER_BYTES, BUFFER_BYTES);
-        }
+    /// Prepares a card that was just reset.
+    fn begin(&mut self) {
+        self.interrupts.request(&mut self.device);
+        self.device.write(LINE_MTU, self.line_mtu.unwrap_or_default().into());
+        self.receiving.fill(&mut self.rings, &mut self.device);
         self.flight.is_rung = true;
     }
 
@@ -286,8 +321,6 @@ impl Nic {
         }
     }
 }
-
-const _: () = assert!(BUFFER_BYTES >= STATUS_BYTES + LINE_BYTES);
 
 #[cfg(test)]
 mod tests;

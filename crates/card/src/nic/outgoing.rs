@@ -1,62 +1,95 @@
 //! From the host to the card: packets to seal or to forward, and commands that install SAs.
 
+#![allow(unsafe_code)]
+
+use convoy_packet::Frame;
+
+use super::fragments;
 use super::sas::Order;
-use super::{BUFFER_BYTES, BUFFERS, ESP_BYTES, ETHERNET_BYTES, Nic, PACKET_COOKIE, Seal, TRANSMIT_BUFFERS};
+use super::{
+    BUFFERS, COMMAND_BYTES, COMMANDS, COOKIE_BITS, ESP_BYTES, ETHERNET_BYTES, Nic, PACKET_COOKIE, Posted,
+    Seal,
+};
 use crate::command::{Direction, Operation, PREFIX_BYTES, Pipeline, Route, prefix};
+use crate::device::Segment;
+use crate::ffi::Span;
 use crate::line::LINE_BYTES;
 
 impl Nic {
-    /// Sends a frame; `false` if there is no room now. A frame that cannot be sealed, or is longer
-    /// than [`LINE_BYTES`], is dropped and counted.
-    pub fn transmit(&mut self, frame: &[u8], seal: Option<Seal>) -> bool {
-        if frame.len() > LINE_BYTES {
+    /// Sends a frame, which returns to its pool once the card has read it. One that cannot be
+    /// sealed, is longer than [`LINE_BYTES`], or is empty, is dropped and counted.
+    ///
+    /// # Errors
+    /// The frame, if there is no room now.
+    pub fn transmit(&mut self, mut frame: Frame, seal: Option<Seal>) -> Result<(), Frame> {
+        if frame.len() > LINE_BYTES || frame.is_empty() {
             self.counters.refused += 1;
-            return true;
+            return Ok(());
         }
         self.post_orders();
         if !self.sas.orders.is_empty() || self.free() == 0 {
-            return false;
+            return Err(frame);
         }
         let Some(seal) = seal else {
             self.counters.raw += 1;
             self.post_packet(Operation::Pass(Route::Line), 0, frame);
-            return true;
+            return Ok(());
         };
         if self.free() < 2 && !self.sas.is_at_hand(seal.sa, seal.seq_high.is_some()) {
-            return false;
+            return Err(frame);
         }
-        let Some(frame) = self.sealable(frame, seal) else {
+        let Some(end) = self.sealable(&frame, seal) else {
             self.counters.refused += 1;
-            return true;
+            return Ok(());
         };
-        let Some((place, order)) = self.sas.place(seal.sa, seal.seq_high.is_some()) else { return true };
+        frame.truncate(end);
+        let Some((place, order)) = self.sas.place(seal.sa, seal.seq_high.is_some()) else { return Ok(()) };
         if let Some(order) = order {
             self.post_order(order);
         }
         let (direction, route, seq_high) = (Direction::Seal, Route::Line, seal.seq_high.unwrap_or_default());
         self.counters.sealed += 1;
         self.post_packet(Operation::Crypto { direction, route, esp_at: seal.esp_at, seq_high }, place, frame);
-        true
+        Ok(())
     }
 
-    /// The frame without the room for the ICV; `None` if its SA cannot seal it.
-    fn sealable<'a>(&self, frame: &'a [u8], seal: Seal) -> Option<&'a [u8]> {
+    /// Sends a copy of bytes that are in no frame of a pool, as [`Self::transmit`]; `false` if
+    /// there is no room now.
+    pub fn transmit_copy(&mut self, bytes: &[u8], seal: Option<Seal>) -> bool {
+        let Some(mut frame) = self.receiving.fresh() else { return false };
+        if frame.fill(bytes).is_err() {
+            self.counters.refused += 1;
+            return true;
+        }
+        self.transmit(frame, seal).is_ok()
+    }
+
+    /// Where the frame ends without the room for the ICV; `None` if its SA cannot seal it.
+    fn sealable(&self, frame: &[u8], seal: Seal) -> Option<usize> {
         let entry = self.sas.get(seal.sa).filter(|entry| entry.inbound.is_none())?;
         let payload_at = usize::from(seal.esp_at) + ESP_BYTES + entry.sa.algorithm.cipher.iv_bytes();
         let end = frame.len().checked_sub(entry.sa.icv_bytes.into())?;
-        (payload_at < end).then_some(&frame[..end])
+        (payload_at < end).then_some(end)
     }
 
     fn free(&self) -> usize {
         BUFFERS - self.flight.posted.len()
     }
 
-    fn post_packet(&mut self, operation: Operation, place: u8, frame: &[u8]) {
-        let mut head = prefix(operation, place, frame.len() as u16, PACKET_COOKIE);
+    fn post_packet(&mut self, operation: Operation, place: u8, mut frame: Frame) {
+        let frames = fragments::frames(&frame, self.line_mtu);
+        self.counters.fragmented += u64::from(frames > 1);
+        let cookie = PACKET_COOKIE | frames << COOKIE_BITS;
+        let mut head = prefix(operation, place, frame.len() as u16, cookie);
         let is_sealed = matches!(operation, Operation::Crypto { .. });
-        self.wanted.inspection(frame, is_sealed).request(&mut head, ETHERNET_BYTES);
-        self.post(Pipeline::X1, &[&head, frame], 0);
-        self.flight.leaving += 1;
+        self.wanted.inspection(&frame, is_sealed).request(&mut head, ETHERNET_BYTES);
+        let span = self.flight.count % BUFFERS;
+        let segment = Segment::mapped(span, &frame);
+        // SAFETY: the frame stays in the queue of what was posted, where nobody accesses it, until
+        // it was unmapped or another card has replaced this one.
+        self.device.map(span, unsafe { Span::new(frame.as_mut_ptr(), frame.len()) });
+        self.post(Pipeline::X1, &[&head], &[segment], Posted { wipe: 0, frame: Some(frame) });
+        self.flight.leaving += u64::from(frames);
     }
 
     /// Posts waiting commands while the ring has room.
@@ -72,16 +105,19 @@ impl Nic {
         let body = order.body.as_bytes();
         let cookie = PACKET_COOKIE + 1 + order.pipeline as u32;
         let head = prefix(order.operation, order.place, body.len() as u16, cookie);
-        self.post(order.pipeline, &[&head, body], PREFIX_BYTES + body.len());
+        let posted = Posted { wipe: PREFIX_BYTES + body.len(), frame: None };
+        self.post(order.pipeline, &[&head, body], &[], posted);
         self.flight.commands[order.pipeline as usize].push_back(order.effect);
     }
 
-    fn post(&mut self, pipeline: Pipeline, parts: &[&[u8]], wipe: usize) {
-        let at = TRANSMIT_BUFFERS + self.flight.buffers % BUFFERS * BUFFER_BYTES;
-        let len = self.device.put(at, parts);
-        self.rings.transmit(&mut self.device, pipeline, at, len, at as u32);
-        self.flight.buffers += 1;
-        self.flight.posted.push_back(wipe);
+    /// Posts what `parts` have, which are copied into the window, and then `behind`.
+    fn post(&mut self, pipeline: Pipeline, parts: &[&[u8]], behind: &[Segment], posted: Posted) {
+        let at = COMMANDS + self.flight.count % BUFFERS * COMMAND_BYTES;
+        let head = Segment::window(at, self.device.put(at, parts));
+        let both: Vec<Segment> = [head].into_iter().chain(behind.iter().copied()).collect();
+        self.rings.transmit(&mut self.device, pipeline, &both, at as u32);
+        self.flight.count += 1;
+        self.flight.posted.push_back(posted);
         self.flight.is_rung = true;
     }
 }

@@ -10,7 +10,8 @@ use rtrb::{Consumer, Producer};
 use super::Nic;
 use super::halves::{Arrival, Departure, Request, Shared, lock};
 
-/// Cycles between two checks of queues and line: enough for a packet or two.
+/// Cycles between two checks of queues and line if the card does not interrupt: enough for a packet
+/// or two.
 const STEP_CYCLES: u64 = 256;
 /// The longest sleep, in ms, if the line cannot wake the thread or has no room, so that it has to
 /// be polled.
@@ -41,8 +42,7 @@ impl Work {
             let mut has_arrived = false;
             let arriving = &mut self.arriving;
             let stepped = self.nic.step(STEP_CYCLES, &mut |opened, frame| {
-                let arrival = Arrival { opened, frame: frame.to_vec() };
-                has_arrived |= arriving.push(arrival).map_err(|_| unread += 1).is_ok();
+                has_arrived |= arriving.push(Arrival { opened, frame }).map_err(|_| unread += 1).is_ok();
             });
             if has_arrived {
                 // Fails only if the counter is at its limit, when the host has been woken anyway.
@@ -91,8 +91,9 @@ impl Work {
 
     fn transmit(&mut self, shared: &Shared) {
         while let Some(departure) = self.next.take().or_else(|| self.departing.pop().ok()) {
-            if !self.nic.transmit(&departure.frame, departure.seal) {
-                self.next = Some(departure);
+            let seal = departure.seal;
+            if let Err(frame) = self.nic.transmit(departure.frame, seal) {
+                self.next = Some(Departure { frame, seal });
                 break;
             }
             shared.taken.fetch_add(1, Ordering::SeqCst);

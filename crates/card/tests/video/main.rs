@@ -9,6 +9,7 @@ use std::time::Instant;
 use convoy_card::line::memory;
 use convoy_card::nic::Nic;
 use convoy_card::{Direction, Driver, Packet, Verdict};
+use convoy_packet::Frame;
 use packets::{
     AES_CTR_SHA1, AES_GCM, IV_BYTES, Protection, esp, frames, inbound, line_cycles, payloads, seal,
 };
@@ -49,10 +50,10 @@ fn run(card: &mut Nic, outgoing: &[Vec<u8>], sa: u8, incoming: usize) -> Run {
     let (before, sent) = (card.cycles(), card.counters().sent);
     let (mut given, mut opened) = (0, Vec::with_capacity(incoming));
     while card.counters().sent - sent < outgoing.len() as u64 || opened.len() < incoming {
-        while given < outgoing.len() && card.transmit(&outgoing[given], Some(seal(sa))) {
+        while given < outgoing.len() && card.transmit_copy(&outgoing[given], Some(seal(sa))) {
             given += 1;
         }
-        let mut receive = |number: Option<u32>, frame: &[u8]| {
+        let mut receive = |number: Option<u32>, frame: Frame| {
             assert!(number.is_some(), "a frame was not opened");
             opened.push(frame.to_vec());
         };

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use convoy_card::line::{Line, MemoryLine, memory};
-use convoy_card::nic::{NicPort, OWN_PLACES, Seal, pair_with_function};
+use convoy_card::nic::{NicPort, NicSettings, OWN_PLACES, Seal, pair};
 use convoy_engine::{Binding, CardInFlight, EngineControl, EngineError, EngineQueue, Software, Submission};
 use convoy_ipsec::{Aead, Cipher, CryptoStatus, Direction, Integrity, KeyBits, SaIndex, Transform};
 use convoy_packet::{FramePool, Offload};
@@ -32,8 +32,8 @@ fn port() -> (CardInFlight, NicPort, MemoryLine) {
 
 fn port_with(function: Option<u8>) -> (CardInFlight, NicPort, MemoryLine) {
     let (line, peer) = memory(16).expect("descriptors");
-    let (control, port) =
-        pair_with_function(Box::new(line), function).expect("a model of the card can be made");
+    let settings = NicSettings { function, ..NicSettings::default() };
+    let (control, port) = pair(Box::new(line), &settings).expect("a model of the card can be made");
     (CardInFlight::new("outside", control), port, peer)
 }
 
@@ -76,7 +76,9 @@ fn what_is_tagged_crosses_the_line_as_any_engine_would_have_sealed_it() {
         assert_eq!((done.status, done.frame.to_vec()), (CryptoStatus::Done, plain));
         let Offload::Seal { sa, esp_start, seq_high } = done.frame.offload() else { panic!("not tagged") };
         let seal = Seal { sa, esp_at: ETHERNET.len() as u16 + esp_start, seq_high };
-        port.transmit(&[&ETHERNET, &done.frame], Some(seal)).expect("room");
+        let mut frame = done.frame;
+        frame.prepend(ETHERNET.len()).expect("headroom").copy_from_slice(&ETHERNET);
+        port.transmit(frame, Some(seal)).expect("room");
         assert_eq!(arrival(&mut peer)[ETHERNET.len()..], sealed.frame[..], "{transform:?}, ESN {is_esn}");
     }
 }
@@ -106,7 +108,7 @@ fn only_what_is_bound_is_taken_and_no_number_comes_twice() {
 #[test]
 fn what_the_port_would_not_give_the_card_stays_in_the_window() {
     let (mut engine, mut port, mut peer) = port();
-    let mut pool = FramePool::new(64, 0);
+    let mut pool = FramePool::new(1_024, 0);
     let case = case(GCM, false);
     assert!(engine.bind(SA, SEAL, &case.keys()));
     // Nobody reads the line, so after a while the card accepts nothing more.
@@ -114,7 +116,8 @@ fn what_the_port_would_not_give_the_card_stays_in_the_window() {
     let refused = loop {
         assert!(began.elapsed() < Duration::from_secs(60), "it takes all");
         if port.room() > OWN_PLACES {
-            port.transmit(&[&ETHERNET, &[0; 46]], None).expect("room");
+            let frame = pool.take_filled(&[&ETHERNET[..], &[0; 46]].concat(), 0).expect("enough frames");
+            port.transmit(frame, None).expect("room");
         } else if let Err(refused) = engine.submit(submission(&case, &mut pool)) {
             break refused;
         }

@@ -12,18 +12,20 @@ use std::os::fd::BorrowedFd;
 
 use convoy_card::Checks;
 use convoy_card::line::{LINE_BYTES, Line};
-use convoy_card::nic::{Arrival, NicControl, NicPort, OWN_PLACES, Seal, pair_with_function};
-use convoy_packet::{Frame, FramePool, FrameSize, MacAddress, Offload, ethernet};
+use convoy_card::nic::{Arrival, Interrupts, NicControl, NicPort, NicSettings, OWN_PLACES, Seal, pair};
+use convoy_packet::{Frame, FramePool, MacAddress, Offload, ethernet};
 
-use super::CardSettings;
 use super::filter;
 use super::interface_line::InterfaceLine;
 use super::signature;
+use super::{CardSettings, InterruptSettings};
 use crate::l2_host::{Identity, Incoming, L2Host, OwnFrame, Takes, echo_reply};
 use crate::{Port, PortCounters, PortDescription, PortError, PortKind, PortSettings};
 
 /// The longest IP packet in a frame of the card's, in bytes.
 const LONGEST_MTU: usize = LINE_BYTES - ethernet::HEADER_BYTES;
+/// The function whose clock counts where none is named.
+const AES_GCM: u8 = 1;
 /// The longest ICV of the card's algorithms, in bytes, for which an opened packet needs room.
 pub(super) const ICV_ROOM: usize = 32;
 
@@ -46,6 +48,8 @@ pub struct CardConfig {
     pub checks: Checks,
     /// The only function of its slots, by the card's number; `None` leaves the choice to the SAs.
     pub function: Option<u8>,
+    /// When the card interrupts; `None` for the driver's default.
+    pub interrupts: Option<InterruptSettings>,
 }
 
 /// The `card` port.
@@ -101,8 +105,8 @@ impl CardPort {
             config.addresses.iter().map(|(address, bits)| ((*address).into(), *bits)).collect();
         let gateways: Vec<IpAddr> = config.gateway.into_iter().map(IpAddr::from).collect();
         let identity = Identity::new(mac, &addresses, &gateways, Takes::Own).map_err(invalid)?;
-        let (control, nic) = pair_with_function(line, config.function)
-            .map_err(|error| invalid(format!("its card: {error}")))?;
+        let settings = nic_settings(config.function, config.mtu, config.interrupts);
+        let (control, nic) = pair(line, &settings).map_err(|error| invalid(format!("its card: {error}")))?;
         control.set_checks(config.checks.clone());
         Ok(Self {
             description: PortDescription { name: config.name.clone(), kind: PortKind::Card, mtu: config.mtu },
@@ -131,7 +135,7 @@ impl CardPort {
         Err(PortError::Invalid { port: self.description.name.clone(), reason })
     }
 
-    fn accept(&mut self, pool: &mut FramePool, arrival: &Arrival, burst: &mut Vec<Frame>) {
+    fn accept(&mut self, arrival: Arrival, burst: &mut Vec<Frame>) {
         let most_missing = if arrival.opened.is_some() { ICV_ROOM } else { 0 };
         match Incoming::read(&arrival.frame, most_missing, &self.host.identity) {
             Incoming::Discovery(message) => {
@@ -144,13 +148,16 @@ impl CardPort {
                     self.send_own(&reply);
                 }
             }
-            Incoming::Packet(packet, icv_bytes) => match frame_of(pool, arrival.opened, packet, icv_bytes) {
-                Some(frame) => {
-                    self.counters.count_received(frame.len());
-                    burst.push(frame);
+            Incoming::Packet(packet, icv_bytes) => {
+                let len = packet.len();
+                match packet_of(arrival, len, icv_bytes) {
+                    Some(frame) => {
+                        self.counters.count_received(frame.len());
+                        burst.push(frame);
+                    }
+                    None => self.counters.receive_dropped += 1,
                 }
-                None => self.counters.receive_dropped += 1,
-            },
+            }
             Incoming::Dropped(_) => self.counters.receive_dropped += 1,
         }
     }
@@ -158,7 +165,7 @@ impl CardPort {
     /// Sends a frame of the port's own; without room it is lost, and is requested again.
     fn send_own(&mut self, OwnFrame { to, ethertype, bytes }: &OwnFrame) {
         let head = ethernet::header(*to, self.mac(), *ethertype);
-        let _ = self.nic.transmit(&[&head, bytes], None);
+        let _ = self.nic.transmit_copy(&[&head, bytes]);
     }
 
     /// Requests the addresses that packets wait for, and drops packets that have waited too long.
@@ -166,13 +173,13 @@ impl CardPort {
         let (nic, mac) = (&mut self.nic, self.host.identity.mac);
         self.host.due(pool, &mut |request| {
             let head = ethernet::header(request.to, mac, request.ethertype);
-            let _ = nic.transmit(&[&head, &request.bytes], None);
+            let _ = nic.transmit_copy(&[&head, &request.bytes]);
         });
     }
 
     /// Gives the card the packets whose next hop is known; `false` if it has no room.
     fn empty_outbox(&mut self, pool: &mut FramePool) -> bool {
-        while let Some((to, frame)) = self.host.outbox.pop_front() {
+        while let Some((to, mut frame)) = self.host.outbox.pop_front() {
             if self.nic.room() <= OWN_PLACES {
                 self.host.outbox.push_front((to, frame));
                 return false;
@@ -184,12 +191,22 @@ impl CardPort {
                 }
                 Offload::None | Offload::Opened { .. } => None,
             };
-            if self.nic.transmit(&[&head, &frame], seal).is_ok() {
-                self.counters.count_sent(frame.len());
-            } else {
-                self.counters.send_dropped += 1;
+            let len = frame.len();
+            match frame.prepend(head.len()) {
+                Ok(place) => place.copy_from_slice(&head),
+                Err(_) => {
+                    self.counters.send_dropped += 1;
+                    pool.give_back(frame);
+                    continue;
+                }
             }
-            pool.give_back(frame);
+            match self.nic.transmit(frame, seal) {
+                Ok(()) => self.counters.count_sent(len),
+                Err(frame) => {
+                    self.counters.send_dropped += 1;
+                    pool.give_back(frame);
+                }
+            }
         }
         true
     }
@@ -204,14 +221,30 @@ pub(super) fn made_from(interface: &str, index: u32) -> MacAddress {
     MacAddress([2, a, b, c, d, e])
 }
 
-/// A frame with a packet from the line, as long as it was there.
-fn frame_of(pool: &mut FramePool, opened: Option<u32>, packet: &[u8], icv_bytes: usize) -> Option<Frame> {
-    let mut frame = pool.take(FrameSize::for_packet(packet.len(), ICV_ROOM)?)?;
-    let is_filled = frame.fill(packet).is_ok() && frame.append(icv_bytes).map(|icv| icv.fill(0)).is_ok();
-    if !is_filled {
-        pool.give_back(frame);
-        return None;
+/// A card's settings for packets of up to `mtu` bytes.
+pub(super) fn nic_settings(
+    function: Option<u8>,
+    mtu: usize,
+    interrupts: Option<InterruptSettings>,
+) -> NicSettings {
+    let cycles = |us: u32| us * convoy_card::routed_mhz(function.unwrap_or(AES_GCM));
+    NicSettings {
+        function,
+        frame_bytes: mtu + ethernet::HEADER_BYTES,
+        line_mtu: None,
+        interrupts: interrupts
+            .map(|InterruptSettings { frames, us }| Interrupts { completions: frames, cycles: cycles(us) })
+            .unwrap_or_default(),
     }
+}
+
+/// The packet in a frame from the line, of `len` bytes behind the Ethernet header, as long as it
+/// was there; `None` if the frame has no room for the ICV.
+fn packet_of(arrival: Arrival, len: usize, icv_bytes: usize) -> Option<Frame> {
+    let Arrival { opened, mut frame } = arrival;
+    frame.trim_front(ethernet::HEADER_BYTES).ok()?;
+    frame.truncate(len);
+    frame.append(icv_bytes).ok()?.fill(0);
     if let Some(sa) = opened {
         frame.set_offload(Offload::Opened { sa });
     }
@@ -235,7 +268,7 @@ impl Port for CardPort {
         let before = burst.len();
         for _ in 0..limit {
             let Some(arrival) = self.nic.receive() else { break };
-            self.accept(pool, &arrival, burst);
+            self.accept(arrival, burst);
         }
         self.empty_outbox(pool);
         Ok(burst.len() - before)
@@ -291,6 +324,9 @@ impl Port for CardPort {
             ("malformed", counters.malformed),
             ("refused", counters.refused),
             ("overrun", counters.overrun),
+            ("too_long", counters.too_long),
+            ("completions", counters.completions),
+            ("interrupts", counters.interrupts),
             ("lost", counters.lost),
             ("device_errors", counters.device_errors),
             ("line_errors", counters.line_errors),

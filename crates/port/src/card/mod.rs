@@ -17,5 +17,5 @@ pub use convoy_card::filter::FilterTable;
 pub use filter::FilterKeys;
 #[cfg(feature = "card")]
 pub use interface_line::InterfaceLine;
-pub use settings::CardSettings;
+pub use settings::{CardSettings, InterruptSettings};
 pub use signature::SignatureKeys;

@@ -21,6 +21,8 @@ tables! {
         function: String,
         checksum: bool,
         filter_default: String,
+        interrupt_frames: u16,
+        interrupt_us: u32,
         ;;
         filter: FilterKeys,
         signature: SignatureKeys,
@@ -40,6 +42,17 @@ pub struct CardSettings {
     pub checks: Checks,
     /// The only function of its slots, by the card's number; `None` leaves the choice to the SAs.
     pub function: Option<u8>,
+    /// When the card interrupts; `None` for the driver's default.
+    pub interrupts: Option<InterruptSettings>,
+}
+
+/// When the card interrupts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InterruptSettings {
+    /// After so many frames that it has read or written.
+    pub frames: u16,
+    /// At the latest so long after the first of them, in microseconds at the card's routed clock.
+    pub us: u32,
 }
 
 impl Backend for CardSettings {
@@ -74,6 +87,7 @@ impl Backend for CardSettings {
                 .function
                 .as_ref()
                 .and_then(|text| c.one_of(Some(text), "port.function", &convoy_card::PROPOSALS)),
+            interrupts: interrupts(keys, c),
         }
     }
 
@@ -85,9 +99,27 @@ impl Backend for CardSettings {
         self.checks.clone_from(&new.checks);
     }
 
+    #[cfg(feature = "card")]
+    fn packet_chunks(&self, mtu: u16) -> usize {
+        super::card_port::nic_settings(self.function, mtu.into(), self.interrupts).packet_chunks()
+    }
+
     fn open(&self, port: &PortConfig, context: &Context) -> Result<Opened, PortError> {
         open(self, port, context)
     }
+}
+
+/// The default of `interrupt_frames`.
+const INTERRUPT_FRAMES: u16 = 8;
+/// The default of `interrupt_us`.
+const INTERRUPT_US: u32 = 5;
+
+fn interrupts(keys: &CardKeys, c: &mut Checker<'_>) -> Option<InterruptSettings> {
+    let (frames, us) = (keys.interrupt_frames.as_ref(), keys.interrupt_us.as_ref());
+    (frames.is_some() || us.is_some()).then(|| InterruptSettings {
+        frames: c.in_range(frames, "port.interrupt_frames", INTERRUPT_FRAMES, (1, 64)),
+        us: c.in_range(us, "port.interrupt_us", INTERRUPT_US, (1, 1_000)),
+    })
 }
 
 fn checks(keys: &CardKeys, c: &mut Checker<'_>) -> Checks {
@@ -109,6 +141,7 @@ fn open(settings: &CardSettings, port: &PortConfig, context: &Context) -> Result
         checks: settings.checks.clone(),
         mtu: context.mtu.into(),
         function: settings.function,
+        interrupts: settings.interrupts,
     })?;
     let device = Device::Card(opened.control());
     Ok(Opened { device: Some(device), ..Opened::of(vec![opened]) })

@@ -22,7 +22,17 @@ fn config(address: Ipv4Addr) -> CardConfig {
     let (name, interface) = ("outside".to_owned(), "eth1".to_owned());
     let mac = Some(MacAddress([2, 0, 0, 0, 0, address.octets()[3]]));
     let checks = Checks::default();
-    CardConfig { name, interface, mac, addresses, gateway: None, mtu: 1_500, checks, function: None }
+    CardConfig {
+        name,
+        interface,
+        mac,
+        addresses,
+        gateway: None,
+        mtu: 1_500,
+        checks,
+        function: None,
+        interrupts: None,
+    }
 }
 
 fn packet(protocol: u8, source: Ipv4Addr, destination: Ipv4Addr, body: &[u8]) -> Vec<u8> {
