@@ -94,24 +94,42 @@ def cells(report, top):
     return counts
 
 
-def wrapper(module, netlist):
-    """A module whose pins are a clock and two serial lines: registers feed every port of the design and catch its outputs."""
+def clocks_of(design):
+    """The design's clocks in MHz to aim at, and what the ports of each begin with: those of the first are all others."""
+    return {"clk": (design.get("target_mhz", 150), "")} | {
+        name: (clock["mhz"], clock["ports"]) for name, clock in design.get("clocks", {}).items()
+    }
+
+
+def wrapper(module, netlist, clocks):
+    """A module whose pins are the clocks and two serial lines for each: registers feed every port of the design and catch its outputs."""
     ports = json.loads((BUILD / netlist).read_text())["modules"][module]["ports"]
-    inputs = {name: len(port["bits"]) for name, port in ports.items() if port["direction"] == "input" and name != "clk"}
-    outputs = {name: len(port["bits"]) for name, port in ports.items() if port["direction"] == "output"}
-    given, caught = sum(inputs.values()), sum(outputs.values())
-    listed = [f"input [{width - 1}:0] {name}" for name, width in inputs.items()]
-    listed += [f"output [{width - 1}:0] {name}" for name, width in outputs.items()]
-    return f"""(* blackbox *) module {module} (input clk, {", ".join(listed)});
+
+    def ports_of(direction, clock):
+        named = {name: len(port["bits"]) for name, port in ports.items() if port["direction"] == direction and name not in clocks}
+        others = [start for _, start in clocks.values() if start]
+        start = clocks[clock][1]
+        return {name: bits for name, bits in named.items() if (name.startswith(start) if start else not name.startswith(tuple(others)))}
+
+    listed, pins, body, connected = [], [], "", []
+    for clock in clocks:
+        inputs, outputs = ports_of("input", clock), ports_of("output", clock)
+        given, caught = sum(inputs.values()), sum(outputs.values())
+        listed += [f"input {clock}"] + [f"input [{width - 1}:0] {name}" for name, width in inputs.items()]
+        listed += [f"output [{width - 1}:0] {name}" for name, width in outputs.items()]
+        pins += [f"input {clock}", f"input {clock}_in", f"input {clock}_catch", f"output {clock}_out"]
+        body += f"""  reg [{given - 1}:0] {clock}_given;
+  reg [{caught - 1}:0] {clock}_caught;
+  wire [{caught - 1}:0] {clock}_made;
+  always @(posedge {clock}) {clock}_given <= {{{clock}_given[{given - 2}:0], {clock}_in}};
+  always @(posedge {clock}) {clock}_caught <= {clock}_catch ? {clock}_made : {{{clock}_caught[{caught - 2}:0], 1'b0}};
+  assign {clock}_out = {clock}_caught[{caught - 1}];
+"""
+        connected += [f".{clock}({clock})", connections(inputs, f"{clock}_given"), connections(outputs, f"{clock}_made")]
+    return f"""(* blackbox *) module {module} ({", ".join(listed)});
 endmodule
-module wrapper (input clk, input serial_in, input catch, output serial_out);
-  reg [{given - 1}:0] given;
-  reg [{caught - 1}:0] caught;
-  wire [{caught - 1}:0] made;
-  always @(posedge clk) given <= {{given[{given - 2}:0], serial_in}};
-  always @(posedge clk) caught <= catch ? made : {{caught[{caught - 2}:0], 1'b0}};
-  assign serial_out = caught[{caught - 1}];
-  {module} design (.clk(clk), {connections(inputs, "given")}, {connections(outputs, "made")});
+module wrapper ({", ".join(pins)});
+{body}  {module} design ({", ".join(connected)});
 endmodule
 """
 
@@ -134,21 +152,29 @@ def connections(widths, bus):
     return ", ".join(text)
 
 
+def achieved(report, clocks):
+    """MHz of each clock, from nextpnr's report, in which a clock has the name of the net that it drives."""
+    found = json.loads((BUILD / report).read_text())["fmax"]
+    return {clock: min(net["achieved"] for name, net in found.items() if clock in name.split("$")) for clock in clocks}
+
+
 def route(design, device):
     """Runs all tools on one design, and returns what they report."""
+    clocks = clocks_of(design)
     module, name = design["module"], design["title"].replace(" ", "_").replace(",", "").replace("/", "_")
     tool("yosys", "-p", f"{reading(design)}synth_ecp5 -top {module} -json {name}.alone.json", log=f"{name}.ecp5.log")
-    (BUILD / f"{name}.wrapper.v").write_text(wrapper(module, f"{name}.alone.json"))
+    (BUILD / f"{name}.wrapper.v").write_text(wrapper(module, f"{name}.alone.json", clocks))
     tool("yosys", "-p", f"read_verilog {name}.wrapper.v; synth_ecp5 -top wrapper -json {name}.around.json", log=f"{name}.wrapper.log")
     put_inside(f"{name}.alone.json", f"{name}.around.json", f"{name}.json")
     place = ["--json", f"{name}.json", "--report", f"{name}.report.json", "--seed", str(device["seed"])]
-    place += ["--freq", str(design.get("target_mhz", 150)), "--timing-allow-fail", "--lpf-allow-unconstrained"]
+    (BUILD / f"{name}.lpf").write_text("".join(f'FREQUENCY PORT "{clock}" {mhz} MHZ;\n' for clock, (mhz, _) in clocks.items()))
+    place += ["--lpf", f"{name}.lpf", "--timing-allow-fail", "--lpf-allow-unconstrained"]
     tool("nextpnr-ecp5", *device["options"], *place, log=f"{name}.nextpnr.log")
     script = f"{reading(design)}synth_xilinx -family xcv -flatten -noiopad -top {module}; write_json {name}.virtex.json"
     tool("yosys", "-p", script, log=f"{name}.virtex.log")
-    clocks = json.loads((BUILD / f"{name}.report.json").read_text())["fmax"]
+    mhz = achieved(f"{name}.report.json", clocks)
     return {
-        "mhz": min(clock["achieved"] for clock in clocks.values()),
+        "mhz": mhz,
         "ecp5": cells(f"{name}.alone.json", module),
         "virtex": cells(f"{name}.virtex.json", module),
     }
@@ -164,9 +190,9 @@ def rate_files(design):
     return [RATES / f"{name.replace(' ', '_')}.json" for name in ([names] if isinstance(names, str) else names)]
 
 
-COLUMNS = ["module", "design", "LUT4", "carry", "LUT RAM", "registers", "block RAM", "MHz", "bits a cycle", "Gbit/s", "goal",
+COLUMNS = ["module", "design", "LUT4", "carry", "LUT RAM", "registers", "block RAM", "MHz", "line MHz", "bits a cycle", "Gbit/s", "goal",
            "XCV: LUTs", "XCV: RAMB4", "the paper's XCV1000"]
-IN_PAGE = ["design", "LUT4", "registers", "block RAM", "MHz", "Gbit/s", "goal"]
+IN_PAGE = ["design", "LUT4", "registers", "block RAM", "MHz", "line MHz", "Gbit/s", "goal"]
 
 
 def rows(listed, reports):
@@ -182,9 +208,11 @@ def rows(listed, reports):
         ram = sum(count for cell, count in virtex.items() if cell.startswith("RAMB4"))
         per_cycle = [bits / cycles for bits, cycles in report.get("rates", [])]
         bits = ", ".join(f"{rate:.2f}" for rate in per_cycle)
-        speed = ", ".join(f"{rate * report['mhz'] / 1000:.2f}" for rate in per_cycle)
+        mhz = report["mhz"]
+        speed = ", ".join(f"{rate * mhz[design.get('rate_clock', 'clk')] / 1000:.2f}" for rate in per_cycle)
         cells_of = [ecp5.get(cell, 0) for cell in ("LUT4", "CCU2C", "TRELLIS_DPR16X4", "TRELLIS_FF", "DP16KD")]
-        figures = [*cells_of, f"{report['mhz']:.0f}", bits, speed, design.get("goal", ""), luts, ram]
+        line_mhz = f"{mhz['mac_clk']:.0f}" if "mac_clk" in mhz else ""
+        figures = [*cells_of, f"{mhz['clk']:.0f}", line_mhz, bits, speed, design.get("goal", ""), luts, ram]
         yield [design["module"], design["title"], *figures, listed["paper"].get(design.get("paper"), "")]
 
 
@@ -216,12 +244,13 @@ def main():
     for design in listed["design"]:
         title = design["title"]
         if command == "route" and (not words or {title, design["module"]} & set(words)):
-            if not all(file.exists() for file in rate_files(design)):
+            counted = reports.get(title, {}).get("rates")
+            if not counted and not all(file.exists() for file in rate_files(design)):
                 sys.exit(f"no test has counted the cycles of {title!r} yet: run `make card-test` first")
             routed = route(design, listed["device"])
             # Read again: another run may have added to it meanwhile.
-            reports = kept_reports() | {title: routed}
-            print(f"{title}: {reports[title]['mhz']:.1f} MHz", flush=True)
+            reports = kept_reports() | {title: routed | ({"rates": counted} if counted else {})}
+            print(f"{title}: {routed['mhz']} MHz", flush=True)
             REPORTS.write_text(json.dumps(reports, indent=1, sort_keys=True) + "\n")
     for design in listed["design"]:
         # Cycles do not change with the routing: those last counted hold.

@@ -60,7 +60,7 @@ def table(_):
         line = row["line_cycles"] if row["way"] == "inline" else ""
         print(f"{row['protection']:16}{row['way']:10}{row['direction']:16}{row['cycles']:>12}{line:>12}{row['mhz']:>6}{row['video_mbps']:>18}")
     print("counted: the cycles. Derived: the rate, from the cycles and the clock that nextpnr routed on an ECP5, for which there is no board.")
-    print(f"inline, the line bounds the rate: a byte per cycle of the card's one clock. The papers' card carried {PAPERS_MBPS} Mbit/s of video on")
+    print(f"inline, the gigabit line bounds the rate. The papers' card carried {PAPERS_MBPS} Mbit/s of video on")
     print("gigabit Ethernet. pipeline: X1 or X2 alone, without a line.")
 
 

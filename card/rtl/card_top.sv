@@ -1,6 +1,6 @@
 // The card: X0 with the host's bus and registers, the packet switch, X1, X2, the MAC. What is
 // outside (pads, PCI, the PHY, the loading of bitstreams) is not modelled: a bus master port stands
-// for PCI, a GMII with clock enables for the wire.
+// for PCI, a GMII for the wire. The GMII has a clock of its own, `mac_clk`; all else is of `clk`.
 // verilator lint_off PINCONNECTEMPTY
 // verilator lint_off UNUSEDSIGNAL
 module card_top #(
@@ -28,11 +28,10 @@ module card_top #(
     input  logic        bus_wr_ready,
     output logic [63:0] bus_wr_data,
     output logic [7:0]  bus_wr_strb,
-    input  logic        tx_ce, // a byte time of the wire
+    input  logic        mac_clk, // 125 MHz for a gigabit
     output logic [7:0]  gmii_txd,
     output logic        gmii_tx_en,
     output logic        gmii_tx_er,
-    input  logic        rx_ce,
     input  logic [7:0]  gmii_rxd,
     input  logic        gmii_rx_dv,
     input  logic        gmii_rx_er,
@@ -85,7 +84,7 @@ module card_top #(
   assign i_dest[2*X2 +: 2] = x2_to_mac ? 2'(MAC) : 2'(HOST);
 
   mac u_mac (
-      .clk, .rst, .tx_ce, .rx_ce, .s_valid(o_valid[MAC]), .s_ready(o_ready[MAC]), .s_data(o_data[64*MAC +: 64]), .s_sof(o_sof[MAC]),
+      .clk, .rst, .mac_clk, .s_valid(o_valid[MAC]), .s_ready(o_ready[MAC]), .s_data(o_data[64*MAC +: 64]), .s_sof(o_sof[MAC]),
       .s_eof(o_eof[MAC]), .s_bytes(o_bytes[4*MAC +: 4]), .s_err(o_err[MAC]), .gmii_txd, .gmii_tx_en, .gmii_tx_er, .gmii_rxd,
       .gmii_rx_dv, .gmii_rx_er, .m_valid(i_valid[MAC]), .m_ready(i_ready[MAC]), .m_data(i_data[64*MAC +: 64]), .m_sof(i_sof[MAC]),
       .m_eof(i_eof[MAC]), .m_bytes(i_bytes[4*MAC +: 4]), .m_err(i_err[MAC]), .sent, .dropped(), .received, .broken, .overruns);

@@ -26,13 +26,11 @@ module frame_buffer #(
     output logic [3:0]  m_bytes
 );
   logic [68:0] mem[0:(1 << DEPTH_LOG2) - 1]; // eof, bytes, data
-  logic [DEPTH_LOG2:0] wr, kept, rd;
-  // Both may be a clock late in saying that there is room, but not in saying that there is none.
-  logic full, alone; // alone: nothing older is left that could make room
+  logic [DEPTH_LOG2:0] kept, rd;
+  logic [DEPTH_LOG2-1:0] place;
   logic store;
-  localparam logic [DEPTH_LOG2:0] ALL = (DEPTH_LOG2 + 1)'(1 << DEPTH_LOG2);
-  assign s_ready = !whole && (!full || overflow || !WAIT || alone);
-  assign store = s_valid && s_ready && !full && !overflow;
+  frame_intake #(.DEPTH_LOG2(DEPTH_LOG2), .WAIT(WAIT)) u_intake (
+      .clk, .rst, .s_valid, .s_ready, .s_eof, .whole, .overflow, .judge, .keep, .rd, .store, .place, .kept);
 
   // The RAM's output is slow: it goes into a register at once.
   logic [68:0] q, item;
@@ -43,36 +41,18 @@ module frame_buffer #(
   assign m_sof = first;
 
   always_ff @(posedge clk) begin
-    if (store) mem[wr[DEPTH_LOG2-1:0]] <= {s_eof, s_bytes, s_data};
+    if (store) mem[place] <= {s_eof, s_bytes, s_data};
     if (fetch) q <= mem[rd[DEPTH_LOG2-1:0]];
   end
 
   always_ff @(posedge clk) begin
     if (move) item <= q;
     if (rst) begin
-      wr <= '0;
-      kept <= '0;
       rd <= '0;
-      whole <= 1'b0;
-      overflow <= 1'b0;
-      full <= 1'b0;
-      alone <= 1'b0;
       q_valid <= 1'b0;
       m_valid <= 1'b0;
       first <= 1'b1;
     end else begin
-      full <= wr - rd == (store ? ALL - 1'b1 : ALL);
-      alone <= kept == rd && !judge;
-      if (judge) begin
-        whole <= 1'b0;
-        overflow <= 1'b0;
-        if (keep) kept <= wr;
-        else wr <= kept;
-      end else if (s_valid && s_ready) begin
-        if (store) wr <= wr + 1'b1;
-        else overflow <= 1'b1;
-        whole <= s_eof;
-      end
       if (m_valid && m_ready) first <= m_eof;
       if (move) m_valid <= q_valid;
       if (fetch) begin

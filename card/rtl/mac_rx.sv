@@ -1,6 +1,7 @@
 // Takes frames from a GMII: finds the start, checks length (64 to MAX_BYTES with FCS) and FCS,
-// removes the FCS, and hands on only whole, sound frames. The wire cannot wait: a frame that finds
-// the buffer full is dropped and counted.
+// removes the FCS, and hands on only whole, sound frames; the wire gives a byte in each cycle of
+// `mac_clk`, and the buffer brings frames to `clk`. The wire cannot wait: a frame that finds the
+// buffer full is dropped and counted.
 // verilator lint_off PINCONNECTEMPTY
 module mac_rx #(
     parameter int DEPTH_LOG2 = 11,
@@ -8,7 +9,8 @@ module mac_rx #(
 ) (
     input  logic        clk,
     input  logic        rst,
-    input  logic        ce,
+    input  logic        mac_clk,
+    input  logic        mac_rst,
     input  logic [7:0]  gmii_rxd,
     input  logic        gmii_rx_dv,
     input  logic        gmii_rx_er,
@@ -18,9 +20,10 @@ module mac_rx #(
     output logic        m_sof,
     output logic        m_eof,
     output logic [3:0]  m_bytes,
-    output logic [31:0] received,
-    output logic [31:0] broken,   // FCS, length or rx_er
-    output logic [31:0] overruns  // no room
+    // Of `mac_clk`, high for a cycle:
+    output logic        received,
+    output logic        broken,  // FCS, length or rx_er
+    output logic        overrun  // no room
 );
   logic        in_frame, seen; // seen: the start byte has passed
   logic [31:0] crc, crc_next, delay; // the last four bytes are held back: they may be the FCS
@@ -33,63 +36,57 @@ module mac_rx #(
   logic [63:0] word;
   logic [3:0]  word_bytes;
   logic        w_valid, w_eof;
-  logic        whole, overflow, judge, sound;
-  frame_buffer #(.DEPTH_LOG2(DEPTH_LOG2), .WAIT(0)) u_buffer (
-      .clk, .rst, .s_valid(w_valid), .s_ready(), .s_data(word), .s_eof(w_eof), .s_bytes(word_bytes),
-      .whole, .overflow, .judge, .keep(sound && !overflow),
-      .m_valid, .m_ready, .m_data, .m_sof, .m_eof, .m_bytes);
+  logic        whole, overflow, sound;
+  frame_crossing #(.DEPTH_LOG2(DEPTH_LOG2), .WAIT(0)) u_buffer (
+      .s_clk(mac_clk), .s_rst(mac_rst), .s_valid(w_valid), .s_ready(), .s_word({word_bytes, word}), .s_eof(w_eof),
+      .whole, .overflow, .judge(whole), .keep(sound && !overflow),
+      .m_clk(clk), .m_rst(rst), .m_valid, .m_ready, .m_word({m_bytes, m_data}), .m_sof, .m_eof);
 
-  logic body, ending, good;
+  logic body, ending, ended, good;
   assign good = !er && !skip && crc == 32'hdebb_20e3 && length >= 14'd64 && length <= 14'(MAX_BYTES);
-  assign body = ce && gmii_rx_dv && seen && in_frame;
-  assign ending = ce && !gmii_rx_dv && in_frame;
+  assign body = gmii_rx_dv && seen && in_frame;
+  assign ending = !gmii_rx_dv && in_frame;
   assign w_eof = ending;
   // A frame that is not stored to its end still gets one, so that the buffer can drop it.
   assign w_valid = word_bytes != 4'd0 && (ending || (!skip && body && length >= 14'd4 && word_bytes == 4'd8));
-  assign judge = whole;
+  assign received = whole && sound && !overflow;
+  assign overrun = whole && overflow;
+  assign broken = ended && !sound;
 
-  always_ff @(posedge clk) begin
-    if (rst) begin
+  always_ff @(posedge mac_clk) begin
+    if (mac_rst) begin
       in_frame <= 1'b0;
       seen <= 1'b0;
       word_bytes <= '0;
-      received <= '0;
-      broken <= '0;
-      overruns <= '0;
       skip <= 1'b0;
       sound <= 1'b0;
+      ended <= 1'b0;
     end else begin
-      if (ce) begin
-        in_frame <= gmii_rx_dv;
-        if (!gmii_rx_dv) begin
-          seen <= 1'b0;
-          word_bytes <= '0;
-          length <= '0;
-          crc <= '1;
-          er <= 1'b0;
-          skip <= 1'b0;
-        end else begin
-          er <= er || gmii_rx_er;
-          if (in_frame && !seen && gmii_rxd == 8'hd5) seen <= 1'b1;
-        end
-        if (body) begin
-          crc <= crc_next;
-          delay <= {gmii_rxd, delay[31:8]};
-          if (length != '1) length <= length + 1'b1;
-          if (length >= 14'd4) begin
-            word[8*word_bytes[2:0] +: 8] <= delay[7:0];
-            word_bytes <= word_bytes == 4'd8 ? 4'd1 : word_bytes + 1'b1;
-          end
-          // The rest of an endless frame is not even stored.
-          if (length == 14'(MAX_BYTES + 8)) skip <= 1'b1;
-        end
-        if (ending) sound <= good;
+      in_frame <= gmii_rx_dv;
+      if (!gmii_rx_dv) begin
+        seen <= 1'b0;
+        word_bytes <= '0;
+        length <= '0;
+        crc <= '1;
+        er <= 1'b0;
+        skip <= 1'b0;
+      end else begin
+        er <= er || gmii_rx_er;
+        if (in_frame && !seen && gmii_rxd == 8'hd5) seen <= 1'b1;
       end
-      if (judge) begin
-        if (overflow) overruns <= overruns + 1'b1;
-        else if (sound) received <= received + 1'b1;
+      if (body) begin
+        crc <= crc_next;
+        delay <= {gmii_rxd, delay[31:8]};
+        if (length != '1) length <= length + 1'b1;
+        if (length >= 14'd4) begin
+          word[8*word_bytes[2:0] +: 8] <= delay[7:0];
+          word_bytes <= word_bytes == 4'd8 ? 4'd1 : word_bytes + 1'b1;
+        end
+        // The rest of an endless frame is not even stored.
+        if (length == 14'(MAX_BYTES + 8)) skip <= 1'b1;
       end
-      if (ending && !good) broken <= broken + 1'b1;
+      if (ending) sound <= good;
+      ended <= ending;
     end
   end
 endmodule

@@ -1,12 +1,14 @@
-// Sends frames on a GMII: preamble, padding to 60 bytes, FCS, gap of 12. A frame starts once its
-// whole length is in the buffer, for on the wire it cannot wait. A frame that arrives with `err` is
-// dropped, and so is one above the buffer.
+// Sends frames on a GMII: preamble, padding to 60 bytes, FCS, gap of 12; a byte in each cycle of
+// `mac_clk`. A frame starts once it is whole in the buffer, for on the wire it cannot wait, and the
+// buffer is where it comes to the wire's clock. A frame that arrives with `err` is dropped, and so
+// is one above the buffer.
 module mac_tx #(
     parameter int DEPTH_LOG2 = 11
 ) (
     input  logic        clk,
     input  logic        rst,
-    input  logic        ce, // a byte time of the wire
+    input  logic        mac_clk,
+    input  logic        mac_rst,
     input  logic        s_valid,
     output logic        s_ready,
     input  logic [63:0] s_data,
@@ -16,17 +18,17 @@ module mac_tx #(
     output logic [7:0]  gmii_txd,
     output logic        gmii_tx_en,
     output logic        gmii_tx_er,
-    output logic [31:0] sent,
-    output logic [31:0] dropped
+    output logic        sent,   // of `mac_clk`, high for a frame's last byte
+    output logic [31:0] dropped // of `clk`
 );
   logic whole, overflow, broken;
   logic b_valid, b_ready, b_eof, b_sof;
   logic [63:0] b_data;
   logic [3:0] b_bytes;
-  frame_buffer #(.DEPTH_LOG2(DEPTH_LOG2)) u_buffer (
-      .clk, .rst, .s_valid, .s_ready, .s_data, .s_eof, .s_bytes, .whole, .overflow,
+  frame_crossing #(.DEPTH_LOG2(DEPTH_LOG2)) u_buffer (
+      .s_clk(clk), .s_rst(rst), .s_valid, .s_ready, .s_word({s_bytes, s_data}), .s_eof, .whole, .overflow,
       .judge(whole), .keep(!overflow && !broken),
-      .m_valid(b_valid), .m_ready(b_ready), .m_data(b_data), .m_sof(b_sof), .m_eof(b_eof), .m_bytes(b_bytes));
+      .m_clk(mac_clk), .m_rst(mac_rst), .m_valid(b_valid), .m_ready(b_ready), .m_word({b_bytes, b_data}), .m_sof(b_sof), .m_eof(b_eof));
 
   always_ff @(posedge clk) begin
     if (s_valid && s_ready && s_eof) broken <= s_err;
@@ -44,17 +46,17 @@ module mac_tx #(
   logic        last_lane;
   assign tx_byte = state == PAD ? 8'h00 : b_data[8*lane +: 8];
   assign last_lane = {1'b0, lane} == b_bytes - 4'd1;
-  assign b_ready = ce && state == BODY && last_lane;
+  assign b_ready = state == BODY && last_lane;
+  assign sent = state == FCS && count == 4'd3;
   crc32 u_crc (.crc(crc), .data(tx_byte), .next(crc_next));
   assign gmii_tx_er = 1'b0;
 
-  always_ff @(posedge clk) begin
-    if (rst) begin
+  always_ff @(posedge mac_clk) begin
+    if (mac_rst) begin
       state <= IDLE;
       gmii_tx_en <= 1'b0;
       gmii_txd <= '0;
-      sent <= '0;
-    end else if (ce) begin
+    end else begin
       gmii_tx_en <= state != IDLE && state != GAP;
       gmii_txd <= '0;
       count <= count + 1'b1;
@@ -84,7 +86,6 @@ module mac_tx #(
           if (count == 4'd3) begin
             state <= GAP;
             count <= '0;
-            sent <= sent + 1'b1;
           end
         end
         default: if (count == 4'd10) state <= IDLE; // IDLE itself is the twelfth byte time of the gap

@@ -16,17 +16,18 @@ def on_the_wire(frame):
 class GmiiSink:
     """Collects what the card sends: (bytes with preamble and FCS, idle byte times before)."""
 
-    def __init__(self, dut, ce="tx_ce"):
-        self.dut, self.ce = dut, getattr(dut, ce)
+    def __init__(self, dut):
+        self.dut = dut
         self.taken = Queue()
         cocotb.start_soon(self._run())
 
     async def _run(self):
         frame, idle = bytearray(), 0
         while True:
-            await FallingEdge(self.dut.clk)
+            await FallingEdge(self.dut.mac_clk)
             await ReadOnly()
-            if not self.ce.value:
+            if self.dut.rst.value:
+                frame, idle = bytearray(), 0
                 continue
             if self.dut.gmii_tx_en.value:
                 frame.append(int(self.dut.gmii_txd.value))
@@ -38,7 +39,7 @@ class GmiiSink:
             idle += 1
 
     async def _hand_over(self, frame, idle):
-        await FallingEdge(self.dut.clk)
+        await FallingEdge(self.dut.mac_clk)
         self.taken.put_nowait((frame, idle))
 
     async def frame(self):
@@ -49,16 +50,11 @@ class GmiiSink:
 class GmiiSource:
     """Sends bytes to the card."""
 
-    def __init__(self, dut, ce="rx_ce"):
-        self.dut, self.ce = dut, getattr(dut, ce)
+    def __init__(self, dut):
+        self.dut = dut
         dut.gmii_rx_dv.value = 0
         dut.gmii_rx_er.value = 0
         dut.gmii_rxd.value = 0
-
-    async def _byte_time(self):
-        await FallingEdge(self.dut.clk)
-        while not self.ce.value:
-            await FallingEdge(self.dut.clk)
 
     async def wire(self, wire, gap=12, error_at=None):
         """Puts raw bytes on the wire and then `gap` idle byte times."""
@@ -66,11 +62,11 @@ class GmiiSource:
             self.dut.gmii_rxd.value = byte
             self.dut.gmii_rx_dv.value = 1
             self.dut.gmii_rx_er.value = int(index == error_at)
-            await self._byte_time()
+            await FallingEdge(self.dut.mac_clk)
         self.dut.gmii_rx_dv.value = 0
         self.dut.gmii_rx_er.value = 0
         for _ in range(gap):
-            await self._byte_time()
+            await FallingEdge(self.dut.mac_clk)
 
     async def frame(self, frame, **options):
         """Sends a sound frame."""

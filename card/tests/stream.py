@@ -9,7 +9,9 @@ import random
 import cocotb
 from cocotb.clock import Clock
 from cocotb.queue import Queue
-from cocotb.triggers import FallingEdge, ReadOnly
+from cocotb.triggers import FallingEdge, ReadOnly, Timer
+
+CLOCK_PS = 10_000
 
 
 def number(data):
@@ -17,13 +19,31 @@ def number(data):
     return int.from_bytes(data, "little")
 
 
-async def start_clock(dut):
-    """Starts the clock and holds the reset for three cycles."""
-    cocotb.start_soon(Clock(dut.clk, 10, unit="ns").start())
+async def start_clock(dut, mac_ps=None):
+    """Starts the clock, of 10 ns, and holds the reset for three cycles.
+
+    A module with a `mac_clk` gets it too, with a period of `mac_ps`: a number of ps, or a function that gives one
+    for each cycle; without, that of the other clock. Its reset lasts for eight cycles of the slower one.
+    """
+    cocotb.start_soon(Clock(dut.clk, CLOCK_PS, unit="ps").start())
     dut.rst.value = 1
-    for _ in range(3):
+    cycles = 3
+    if hasattr(dut, "mac_clk"):
+        period = mac_ps if callable(mac_ps) else lambda: mac_ps or CLOCK_PS
+        cocotb.start_soon(drifting_clock(dut.mac_clk, period))
+        cycles = 8 * (1 + period() // CLOCK_PS)
+    for _ in range(cycles):
         await FallingEdge(dut.clk)
     dut.rst.value = 0
+
+
+async def drifting_clock(clk, period):
+    """A clock whose period, in ps, is asked anew for each cycle."""
+    while True:
+        half = period() // 2
+        for level in (0, 1):
+            clk.value = level
+            await Timer(half, unit="ps")
 
 
 def signals(dut, prefix, fields, names):

@@ -41,6 +41,7 @@ inline uint8_t *reach(const Memory &memory, uint32_t address) {
 struct convoy_card {
     virtual ~convoy_card() = default;
     virtual void clock_bus(uint32_t clocks, uint32_t cycles) = 0;
+    virtual void clock_line(uint32_t clocks, uint32_t cycles) = 0;
     virtual void write(const Memory &memory, uint8_t address, uint32_t value) = 0;
     virtual uint32_t read(const Memory &memory, uint8_t address) = 0;
     virtual int run(const Memory &memory, uint64_t cycles) = 0;
@@ -51,20 +52,35 @@ namespace {
 
 constexpr unsigned WORD_BYTES = 8;
 
+// A clock as so many in so many cycles of the card, spread evenly.
+class Ratio {
+  public:
+    Ratio() = default;
+    Ratio(uint32_t clocks, uint32_t cycles) : clocks_(clocks), cycles_(cycles) {}
+
+    // Adds the clocks of one cycle of the card.
+    void advance() { due_ += clocks_; }
+
+    // Whether one of them is due; it is then taken.
+    bool tick() {
+        if (due_ < cycles_) return false;
+        due_ -= cycles_;
+        return true;
+    }
+
+  private:
+    uint32_t clocks_ = 1, cycles_ = 1, due_ = 0;  // due_: what is left of the cycles so far
+};
+
 // Host memory behind the bus. Serves one burst at a time: a command, then a word in each bus clock.
 // The bus clock is a fraction of the card's clock.
 class Bus {
   public:
-    void clock(uint32_t clocks, uint32_t cycles) {
-        clocks_ = clocks;
-        cycles_ = cycles;
-        due_ = 0;
-    }
+    void clock(uint32_t clocks, uint32_t cycles) { clock_ = Ratio(clocks, cycles); }
 
     template <class Top> void offer(Top &top, const Memory &memory) {
-        due_ += clocks_;
-        ticks_ = due_ >= cycles_;
-        if (ticks_) due_ -= cycles_;
+        clock_.advance();
+        ticks_ = clock_.tick();
         top.bus_cmd_ready = ticks_ && left_ == 0;
         top.bus_rd_valid = ticks_ && left_ != 0 && !write_;
         top.bus_wr_ready = ticks_ && left_ != 0 && write_;
@@ -114,23 +130,23 @@ class Bus {
 
     bool write_ = false, strayed_ = false, ticks_ = true;
     uint32_t at_ = 0, left_ = 0;
-    uint32_t clocks_ = 1, cycles_ = 1, due_ = 0;  // bus clocks per card cycles, as a ratio; its remainder so far
+    Ratio clock_;
 };
 
 template <class Top> class Model final : public convoy_card {
   public:
     Model() : top_(new Top(&context_)) {
         const Memory none{};
-        top_->tx_ce = 1;
-        top_->rx_ce = 1;
         top_->rst = 1;
-        for (int n = 0; n < 8; n++) cycle(none);
+        for (int n = 0; n < RESET_CYCLES; n++) cycle(none);
         top_->rst = 0;
     }
 
     ~Model() override { top_->final(); }
 
     void clock_bus(uint32_t clocks, uint32_t cycles) override { bus_.clock(clocks, cycles); }
+
+    void clock_line(uint32_t clocks, uint32_t cycles) override { line_clock_ = Ratio(clocks, cycles); }
 
     void write(const Memory &memory, uint8_t address, uint32_t value) override {
         top_->reg_valid = top_->reg_write = 1;
@@ -154,20 +170,32 @@ template <class Top> class Model final : public convoy_card {
     }
 
   private:
+    // Reset is held while both clocks run at the same rate.
+    static constexpr int RESET_CYCLES = 8;
+
     void cycle(const Memory &memory) {
+        for (line_clock_.advance(); line_clock_.tick();) line_cycle();
         bus_.offer(*top_, memory);
-        line.offer(*top_);
         top_->clk = 0;
         top_->eval();
         bus_.take(*top_, memory);
-        line.take(*top_);
         top_->clk = 1;
+        top_->eval();
+    }
+
+    void line_cycle() {
+        line.offer(*top_);
+        top_->mac_clk = 0;
+        top_->eval();
+        line.take(*top_);
+        top_->mac_clk = 1;
         top_->eval();
     }
 
     VerilatedContext context_;
     std::unique_ptr<Top> top_;
     Bus bus_;
+    Ratio line_clock_;
 };
 
 convoy_card *make(uint32_t model) {
@@ -198,6 +226,9 @@ void convoy_card_free(convoy_card *card) noexcept { delete card; }
 
 // Sets the bus clock: `clocks` in `cycles` of the card, at most one in each; 1 and 1 after a reset.
 void convoy_card_bus(convoy_card *card, uint32_t clocks, uint32_t cycles) noexcept { card->clock_bus(clocks, cycles); }
+
+// Sets the line's clock: `clocks` in `cycles` of the card, a byte in each; 1 and 1 after a reset.
+void convoy_card_line(convoy_card *card, uint32_t clocks, uint32_t cycles) noexcept { card->clock_line(clocks, cycles); }
 
 void convoy_card_write(convoy_card *card, const Memory *memory, uint8_t address, uint32_t value) noexcept {
     card->write(*memory, address, value);

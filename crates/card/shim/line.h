@@ -1,5 +1,5 @@
-// The far end of the card's GMII at full rate, one byte per cycle. Adds preamble, padding, FCS and
-// gap to frames, and removes them.
+// The far end of the card's GMII at full rate, one byte per cycle of the line's clock. Adds
+// preamble, padding, FCS and gap to frames, and removes them.
 #pragma once
 #include <array>
 #include <cstddef>

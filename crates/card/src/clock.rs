@@ -2,6 +2,10 @@
 
 use crate::functions::{EMPTY_MHZ, FUNCTIONS};
 
+/// Clock rate of the line, in MHz: a byte in each cycle is a gigabit (IEEE 802.3, GMII). It is
+/// independent of the card's.
+pub const LINE_MHZ: u32 = 125;
+
 /// Clock rate, in MHz, of the card with this function in its slots (0: none), as nextpnr routed it
 /// on an ECP5-85 (docs/results/card.md, "On an FPGA"). It is the rate of the slowest part that a
 /// packet passes. For AES-GCM the whole card was routed; for other functions only X0 and the
@@ -28,7 +32,7 @@ mod tests {
     #[test]
     fn each_clock_is_that_of_the_slowest_part_that_was_routed() {
         let reports: Value = serde_json::from_str(REPORTS).expect("as card/fpga.py writes it");
-        let mhz = |title: String| reports[title]["mhz"].as_f64();
+        let mhz = |title: String| reports[title]["mhz"]["clk"].as_f64();
         let x0 = mhz("X0".to_owned()).expect("routed");
         assert_eq!(routed_mhz(0), x0.round() as u32);
         for (function, name) in (1..).zip(NAMES) {

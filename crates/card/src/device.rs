@@ -2,6 +2,7 @@
 
 use zeroize::Zeroize;
 
+use crate::clock::LINE_MHZ;
 use crate::error::CardError;
 use crate::ffi::{Card, MAPPED, Memory, Ran, SPAN_SHIFT, Sent, Span};
 use crate::model::Model;
@@ -63,13 +64,15 @@ impl Device {
     pub(crate) fn new(model: Model, window_bytes: usize) -> Result<Self, CardError> {
         let card = Card::new(model.number).ok_or(CardError::Absent)?;
         let mut device = Self { card, model, memory: vec![0; window_bytes], spans: Vec::new() };
+        device.card.line_clock(LINE_MHZ, model.routed_mhz());
         let id = device.read(ID);
         if id == GRIP { Ok(device) } else { Err(CardError::NotGrip(id)) }
     }
 
-    /// See [`Card::bus`].
-    pub(crate) fn set_bus(&mut self, clocks: u32, cycles: u32) {
-        self.card.bus(clocks, cycles);
+    /// Sets the card's clock, to which those of the line and of the host's bus are relative.
+    pub(crate) fn set_bus(&mut self, bus_mhz: u32, card_mhz: u32) {
+        self.card.bus(bus_mhz, card_mhz);
+        self.card.line_clock(LINE_MHZ, card_mhz);
     }
 
     pub(crate) fn read(&mut self, address: u8) -> u32 {

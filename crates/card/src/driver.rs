@@ -84,7 +84,7 @@ pub struct Driver {
     /// Payloads up to this length are copied, in bytes.
     copy_bytes: usize,
     /// Bus clocks per card cycles, as a ratio.
-    bus: (u32, u32),
+    bus: Option<(u32, u32)>,
 }
 
 impl Driver {
@@ -118,7 +118,7 @@ impl Driver {
             sas: HashMap::new(),
             posted: Vec::new(),
             copy_bytes: COPY_BYTES,
-            bus: (1, 1),
+            bus: None,
         })
     }
 
@@ -129,7 +129,9 @@ impl Driver {
     /// As for [`Driver::new`].
     pub fn reset(&mut self) -> Result<(), CardError> {
         let mut fresh = Self::of_model(self.device.model())?;
-        fresh.set_bus(self.bus.0, self.bus.1);
+        if let Some((bus_mhz, card_mhz)) = self.bus {
+            fresh.set_bus(bus_mhz, card_mhz);
+        }
         let sas = std::mem::take(&mut self.sas);
         *self = Self { sas, copy_bytes: self.copy_bytes, ..fresh };
         Ok(())
@@ -140,11 +142,13 @@ impl Driver {
         self.built.iter().zip(self.active).map(|(built, active)| algorithm.function(*built, active)).min()?
     }
 
-    /// Sets the rate of the host's bus: it transfers a 64-bit word, or a burst's address, in
-    /// `bus_mhz` of `card_mhz` cycles. By default, and if the bus is the faster one, in every
-    /// cycle.
+    /// Sets the rates of the card and of the host's bus: the bus transfers a 64-bit word, or a
+    /// burst's address, in `bus_mhz` of `card_mhz` cycles, and the line, at
+    /// [`LINE_MHZ`](crate::LINE_MHZ), is relative to the card's clock too. By default the clock is
+    /// the routed one with the first function, and the bus transfers in every cycle, as it does if
+    /// it is the faster one.
     pub fn set_bus(&mut self, bus_mhz: u32, card_mhz: u32) {
-        self.bus = (bus_mhz, card_mhz);
+        self.bus = Some((bus_mhz, card_mhz));
         self.device.set_bus(bus_mhz, card_mhz);
     }
 

@@ -13,6 +13,7 @@ unsafe extern "C" {
     fn convoy_card_new(model: u32) -> *mut RawCard;
     fn convoy_card_free(card: *mut RawCard);
     fn convoy_card_bus(card: *mut RawCard, clocks: u32, cycles: u32);
+    fn convoy_card_line(card: *mut RawCard, clocks: u32, cycles: u32);
     fn convoy_card_write(card: *mut RawCard, memory: *const RawMemory, address: u8, value: u32);
     fn convoy_card_read(card: *mut RawCard, memory: *const RawMemory, address: u8) -> u32;
     fn convoy_card_run(card: *mut RawCard, memory: *const RawMemory, cycles: u64) -> i32;
@@ -116,6 +117,13 @@ impl Card {
     pub(crate) fn bus(&mut self, clocks: u32, cycles: u32) {
         // SAFETY: the card is alive and exclusively borrowed.
         unsafe { convoy_card_bus(self.0.as_ptr(), clocks.clamp(1, cycles.max(1)), cycles.max(1)) }
+    }
+
+    /// Sets the line's clock, with a byte in each: `clocks` in `cycles` of the card; both are at
+    /// least 1.
+    pub(crate) fn line_clock(&mut self, clocks: u32, cycles: u32) {
+        // SAFETY: the card is alive and exclusively borrowed.
+        unsafe { convoy_card_line(self.0.as_ptr(), clocks.max(1), cycles.max(1)) }
     }
 
     pub(crate) fn write(&mut self, mut memory: Memory<'_>, address: u8, value: u32) {

@@ -69,7 +69,7 @@ pub(crate) const EMPTY_MHZ: u32 = 107;
 
 /// All functions, by their ids from 1 on.
 pub(crate) const FUNCTIONS: [Function; 5] = [
-    Function { id: 1, algorithms: &[0x01], routed_mhz: 81 },
+    Function { id: 1, algorithms: &[0x01], routed_mhz: 78 },
     Function { id: 2, algorithms: &[0x12, 0x10], routed_mhz: 84 },
     Function { id: 3, algorithms: &[0x13, 0x10], routed_mhz: 80 },
     Function { id: 4, algorithms: &[0x14, 0x10], routed_mhz: 75 },

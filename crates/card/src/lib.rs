@@ -46,7 +46,7 @@ pub mod sa;
 pub mod signature;
 
 pub use checks::Checks;
-pub use clock::routed_mhz;
+pub use clock::{LINE_MHZ, routed_mhz};
 pub use command::{Code, Direction, Pipeline, Route, Status};
 #[cfg(feature = "verilated")]
 pub use driver::{COPY_BYTES, Driver, Packet, Verdict};

@@ -1,5 +1,6 @@
 //! The models of the card in this program, which differ in their functions (build.rs).
 
+use crate::clock::routed_mhz;
 use crate::error::CardError;
 use crate::functions::FUNCTIONS;
 
@@ -24,6 +25,11 @@ impl Model {
         let functions = 1 << known.id;
         let number = (0..).zip(MODELS).find(|(_, built)| built & functions != 0).map(|(number, _)| number);
         number.map(|number| Self { number, functions }).ok_or(CardError::NoFunction(id))
+    }
+
+    /// The routed clock with the first of its functions, in MHz.
+    pub(crate) fn routed_mhz(self) -> u32 {
+        routed_mhz(self.functions.trailing_zeros() as u8)
     }
 }
 

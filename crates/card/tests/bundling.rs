@@ -3,7 +3,7 @@
 
 use convoy_card::line::{Line, MemoryLine, memory};
 use convoy_card::nic::{Nic, Seal};
-use convoy_card::{Algorithm, Cipher, Direction, Driver, Hash, Packet, Sa, Verdict};
+use convoy_card::{Algorithm, Cipher, Direction, Driver, Hash, LINE_MHZ, Packet, Sa, Verdict, routed_mhz};
 
 /// Small packets: 64 bytes of payload with the ESP trailer.
 const PAYLOAD_BYTES: usize = 64;
@@ -11,8 +11,10 @@ const PACKETS: u32 = 64;
 const SAS: u32 = 8;
 /// Offset of the ESP header on the line, behind Ethernet and IPv4.
 const LINE_ESP_AT: usize = 34;
-/// Preamble, FCS and gap of a frame, at one byte per cycle.
-const LINE_OVERHEAD_CYCLES: usize = 24;
+/// Preamble, FCS and gap of a frame.
+const LINE_OVERHEAD_BYTES: usize = 24;
+/// The function whose routed clock the first model has.
+const AES_GCM: u8 = 1;
 const ALGORITHMS: [(&str, Cipher, Hash); 2] = [
     ("AES-GCM-128", Cipher::AesGcm, Hash::None),
     ("AES-CTR-128 with HMAC-SHA-1", Cipher::AesCtr, Hash::HmacSha1),
@@ -131,7 +133,8 @@ fn packets_of_one_sa_in_a_row_leave_the_card_faster_than_mixed_ones_unless_the_l
         inline_cycles(&mut nic, &mut peer, icv_bytes, &rows[PACKETS as usize / 2..]);
         let mixed = inline_cycles(&mut nic, &mut peer, icv_bytes, &turns);
         let all = inline_cycles(&mut nic, &mut peer, icv_bytes, &rows);
-        let wire = LINE_ESP_AT + 16 + PAYLOAD_BYTES + icv_bytes + LINE_OVERHEAD_CYCLES;
+        let wire_bytes = LINE_ESP_AT + 16 + PAYLOAD_BYTES + icv_bytes + LINE_OVERHEAD_BYTES;
+        let wire = wire_bytes * routed_mhz(AES_GCM) as usize / LINE_MHZ as usize;
         println!("{name} inline, {PACKETS} packets of {PAYLOAD_BYTES} bytes of {SAS} SAs, cycles a packet:");
         println!("  SAs in turn: {}", mixed / PACKETS);
         println!("  8 of one SA in a row: {}", all / PACKETS);

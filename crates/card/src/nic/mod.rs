@@ -121,7 +121,7 @@ pub struct Nic {
     losses: u32,
     counters: NicCounters,
     /// See [`Self::set_bus`].
-    bus: (u32, u32),
+    bus: Option<(u32, u32)>,
 }
 
 impl Nic {
@@ -157,16 +157,16 @@ impl Nic {
             from: (None, vec![0; LINE_BYTES]),
             losses: 0,
             counters: NicCounters::default(),
-            bus: (1, 1),
+            bus: None,
         };
         nic.begin();
         Ok(nic)
     }
 
-    /// Sets the clock of the host's bus relative to the card's; see
+    /// Sets the clocks of the card and of the host's bus; see
     /// [`Driver::set_bus`](crate::Driver::set_bus).
     pub fn set_bus(&mut self, bus_mhz: u32, card_mhz: u32) {
-        self.bus = (bus_mhz, card_mhz);
+        self.bus = Some((bus_mhz, card_mhz));
         self.device.set_bus(bus_mhz, card_mhz);
     }
 
@@ -254,7 +254,9 @@ impl Nic {
         self.counters.device_errors += 1;
         self.counters.lost += self.flight.leaving + self.flight.arriving;
         self.device = Device::new(self.device.model(), WINDOW_BYTES)?;
-        self.device.set_bus(self.bus.0, self.bus.1);
+        if let Some((bus_mhz, card_mhz)) = self.bus {
+            self.device.set_bus(bus_mhz, card_mhz);
+        }
         self.rings = Rings::start(&mut self.device);
         (self.flight, self.opens, self.losses) = (Flight::default(), [None; 256], 0);
         self.sas.restore();

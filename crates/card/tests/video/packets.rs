@@ -1,7 +1,7 @@
 //! The ESP packets of one video frame: what `convoy hdtv send` sends, in tunnel mode.
 
 use convoy_card::nic::Seal;
-use convoy_card::{Algorithm, Cipher, Hash, Inbound, Sa, routed_mhz};
+use convoy_card::{Algorithm, Cipher, Hash, Inbound, LINE_MHZ, Sa, routed_mhz};
 use convoy_hdtv::{Depth, Format, Layout, Source};
 
 /// The longest packet inside the tunnel whose ESP packet has 9000 bytes at most with either
@@ -14,8 +14,8 @@ const UDP_BYTES: usize = 8;
 const ESP_BYTES: usize = 8;
 /// Of both algorithms.
 pub(super) const IV_BYTES: usize = 8;
-/// Preamble, FCS and gap of a frame on the line, at a byte per cycle.
-const LINE_OVERHEAD_CYCLES: usize = 24;
+/// Preamble, FCS and gap of a frame on the line.
+const LINE_OVERHEAD_BYTES: usize = 24;
 
 /// A protection of the demonstration.
 #[derive(Clone, Copy)]
@@ -122,7 +122,8 @@ pub(super) fn frames(protection: Protection, number: u8, payloads: &[Vec<u8>]) -
     payloads.iter().enumerate().map(make).collect()
 }
 
-/// The cycles that the line alone takes for the frames.
-pub(super) fn line_cycles(frames: &[Vec<u8>]) -> usize {
-    frames.iter().map(|frame| frame.len() + LINE_OVERHEAD_CYCLES).sum()
+/// The card's cycles that the line alone takes for the frames, at a byte in each of its own.
+pub(super) fn line_cycles(frames: &[Vec<u8>], card_mhz: u32) -> usize {
+    let bytes: usize = frames.iter().map(|frame| frame.len() + LINE_OVERHEAD_BYTES).sum();
+    bytes * card_mhz as usize / LINE_MHZ as usize
 }
