@@ -18,11 +18,11 @@ const PEER: MacAddress = MacAddress([2, 0, 0, 0, 0, 0x99]);
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 fn config(address: Ipv4Addr) -> CardConfig {
-    let addresses = vec![(address, 24)];
+    let addresses = vec![(address.into(), 24)];
     let (name, interface) = ("outside".to_owned(), "eth1".to_owned());
     let mac = Some(MacAddress([2, 0, 0, 0, 0, address.octets()[3]]));
     let checks = Checks::default();
-    CardConfig { name, interface, mac, addresses, gateway: None, mtu: 1_500, checks, function: None }
+    CardConfig { name, interface, mac, addresses, gateways: Vec::new(), mtu: 1_500, checks, function: None }
 }
 
 fn packet(protocol: u8, source: Ipv4Addr, destination: Ipv4Addr, body: &[u8]) -> Vec<u8> {
