@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # IKE by a card that encrypts inline: charon's messages and what its SAs protect share the card's
-# port, and the card has all of the SAs. Two convoys with cards, native ESP and ESP in UDP, with each
-# of the card's functions; then strongSwan with its own ESP as the peer of one. SAs and the IKE SA
-# are rekeyed during pings. Needs root and a convoy with the card.
+# port, and the card has all of the SAs. Two convoys with cards, native ESP and ESP in UDP, with
+# AES-GCM and 3DES; then strongSwan with its own ESP as the peer of one. SAs and the IKE SA are
+# rekeyed during pings. Needs root and a convoy with the card.
 # usage: card.sh CONVOY PLUGIN
 set -euo pipefail
 convoy=$(realpath "$1") plugin=$(realpath "$2")
