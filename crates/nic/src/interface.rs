@@ -9,9 +9,10 @@ use convoy_card::{CardError, Checks};
 use convoy_gateway::config::NicConfig;
 use convoy_gateway::state::{StateError, clock_keeps_nonces};
 use convoy_ipsec::{Expiry, TunnelId};
-use convoy_packet::ethernet;
+use convoy_packet::{MacAddress, ethernet};
 use convoy_port::{InterfaceLine, KernelInterface};
 use nix::errno::Errno;
+use nix::ifaddrs::getifaddrs;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::bump::{Bump, Departure, Fate, SaRefused, Towards};
@@ -53,6 +54,13 @@ pub enum NicError {
     },
 }
 
+/// The hardware address of an interface.
+fn mac_of(interface: &str) -> io::Result<MacAddress> {
+    let all = getifaddrs()?.filter(|one| one.interface_name == interface);
+    let mac = all.filter_map(|one| one.address?.as_link_addr()?.addr()).next();
+    mac.map(MacAddress).ok_or_else(|| io::ErrorKind::Unsupported.into())
+}
+
 /// What passed, in packets.
 #[derive(Clone, Debug)]
 pub struct NicTotals {
@@ -88,7 +96,7 @@ impl Nic {
         let what = format!("open the interface {} (run as root, or with CAP_NET_RAW)", config.interface);
         let line = InterfaceLine::open(&config.interface).map_err(refused(what))?;
         let what = format!("find the hardware address of {}", config.interface);
-        let mac = line.mac().map_err(refused(what))?;
+        let mac = mac_of(&config.interface).map_err(refused(what))?;
         let what = format!("keep {} from the kernel (needs Linux 6.6 and CAP_BPF)", config.interface);
         let line = line.kept_from_kernel().map_err(refused(what))?;
         let mtu = line.mtu().min(LINE_BYTES - ethernet::HEADER_BYTES) as u16;

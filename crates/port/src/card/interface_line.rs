@@ -5,9 +5,9 @@ use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use convoy_card::line::Line;
-use convoy_packet::{MacAddress, checksum};
+use convoy_packet::checksum;
 use nix::errno::Errno;
-use nix::sys::socket::{LinkAddr, MsgFlags, getsockname, recv, sendmsg, setsockopt, sockopt};
+use nix::sys::socket::{MsgFlags, recv, sendmsg, setsockopt, sockopt};
 use socket2::{Domain, SockFilter, Socket, Type};
 
 use crate::sys::{self, Instruction, OFFLOAD_HEADER_BYTES, Program, ProgramKind};
@@ -82,15 +82,6 @@ impl InterfaceLine {
         let drop = Program::load(ProgramKind::Ingress, &DROP)?;
         let kept = drop.attach_ingress(self.index)?;
         Ok(Self { _kept: Some(kept), ..self })
-    }
-
-    /// The interface's hardware address.
-    ///
-    /// # Errors
-    /// The system's, or that it is no Ethernet interface.
-    pub fn mac(&self) -> io::Result<MacAddress> {
-        let address: LinkAddr = getsockname(self.socket.as_raw_fd())?;
-        address.addr().map(MacAddress).ok_or_else(|| io::ErrorKind::Unsupported.into())
     }
 
     /// The interface's MTU when it was opened, in bytes.
