@@ -2,15 +2,15 @@
 # Two gateways in network namespaces that use the GRIP card, whose RTL runs in Verilator: ping, HTTP
 # in both directions, and scapy decrypts the captured packets. Needs root, and a convoy with the
 # card built in.
-# usage: card.sh CONVOY [inline|lookaside [FUNCTION]]
+# usage: card.sh CONVOY [inline|lookaside|inline6 [FUNCTION]]
 #
 # inline: the card is the outside port; it encrypts packets as they leave and decrypts them as they
-# arrive. lookaside: the card is an engine behind a kernel port. Without an argument, runs both, and
-# both with the function 3des-sha1. A second tunnel has an algorithm that the card lacks, for which
-# there is the engine `software`.
+# arrive; inline6 is the same over IPv6. lookaside: the card is an engine behind a kernel port.
+# Without an argument, runs all, and the first two with the function 3des-sha1 as well. A second
+# tunnel has an algorithm that the card lacks, for which there is the engine `software`.
 set -euo pipefail
 if [ $# = 1 ]; then
-  for round in inline lookaside "inline 3des-sha1" "lookaside 3des-sha1"; do
+  for round in inline lookaside inline6 "inline 3des-sha1" "lookaside 3des-sha1"; do
     # shellcheck disable=SC2086 # one word or two
     "$0" "$1" $round
   done
@@ -24,9 +24,10 @@ TUNNELS=2 PROPOSALS=(aes128gcm16 chacha20poly1305)
 [ -z "$FUNCTION" ] || PROPOSALS=("$FUNCTION" aes128gcm16)
 EXTRA=$'allow_weak = true\n'
 case $round in
+  inline6) OUTER=6 PORT=card EXTRA+=$'[[engine]]\nkind = "software"' ;;
   inline) PORT=card EXTRA+=$'[[engine]]\nkind = "software"' ;;
   lookaside) PORT=raw EXTRA+=$'[scheduler]\npolicy = "first-capable"\n[[engine]]\nkind = "card"\n'"${FUNCTION:+function = \"$FUNCTION\"}"$'\n[[engine]]\nkind = "software"' ;;
-  *) echo "card.sh: $round: expected inline or lookaside" >&2; exit 2 ;;
+  *) echo "card.sh: $round: expected inline, inline6 or lookaside" >&2; exit 2 ;;
 esac
 echo "=== the card $round${FUNCTION:+, with the function $FUNCTION}"
 source demo/sites.sh

@@ -86,7 +86,7 @@ CONF
 conf() { # site
   local t addresses="\"fd00:$1::1/64\"" outside="address = [\"$(outer "$1")\"]"
   if [ "${PORT:-udp}" = card ]; then
-    outside="address = [\"$(outer "$1")/24\"]"$'\n'"interface = \"v$(tr 12 ab <<<"$1")\""
+    outside="address = [\"$(outer "$1")/$([ "${OUTER:-4}" = 4 ] && echo 24 || echo 64)\"]"$'\n'"interface = \"v$(tr 12 ab <<<"$1")\""
     [ -z "${FUNCTION:-}" ] || outside="$outside"$'\n'"function = \"$FUNCTION\""
   fi
   [[ "${PORT:-udp}" != af_* ]] || outside="$outside"$'\n'"interface = \"v$(tr 12 ab <<<"$1")\""

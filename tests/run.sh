@@ -42,6 +42,7 @@ run "two gateways in namespaces: ping, TCP, tshark decrypts the outside; with IP
 run "video through two gateways, to and from GStreamer, bit for bit; ffmpeg reads and writes what convoy sends" tests/hdtv.sh "$convoy"
 run "two gateways whose cryptography is the card, inline and lookaside: ping, HTTP, scapy decrypts the outside" demo/card.sh "$convoy"
 run "the firewall, checksums and signatures of the card: reloads under traffic, counters, every kind of packet against a reference" tests/card-filter.sh "$convoy"
+run "the card as an interface of the kernel: ping, TCP, charon, SAs of both modes without a gateway" tests/card-nic.sh "$convoy"
 run "frames of HDTV through two gateways whose outside ports are cards: nothing lost, bit for bit" demo/hdtv-card.sh "$convoy" 10
 run "the Linux kernel as the peer: every proposal, mode, family and encapsulation" tests/kernel.sh "$convoy"
 run "strongSwan as the peer of convoy and its charon: roles, proposals, certificates, NAT, rekeying, hostile peers" \
@@ -61,6 +62,8 @@ run "two gateways with charon: every algorithm, ESN, modes, native ESP, IPv6, MO
   tests/charon/two.sh "$convoy" "$plugin"
 run "charon by every kind of outside port: IKE in its rings, IPv4 and IPv6, native and in UDP, one worker and two" \
   tests/charon/ports.sh "$convoy" "$plugin"
+run "IKE and its SAs by one card: inline, rekeyed under traffic, against a card and strongSwan" \
+  tests/charon/card.sh "$convoy" "$plugin"
 run "a virtual IP that no [[tunnel]] covers: a warning, and no answer in clear" tests/charon/uncovered.sh "$convoy" "$plugin"
 alone "rekeying under load, restarts of gateway and charon, strangers at charon's socket" \
   tests/charon/load.sh "$convoy" "$plugin"

@@ -1,9 +1,9 @@
 // What the driver's prefix says of a frame from the host, X2 finds out by itself for a frame from
-// the MAC: Ethernet, IPv4, ESP bare or in UDP 4500 (RFC 3948), and the SA by its SPI, in a
-// direct-mapped map of 256. It puts a prefix before such a frame and lets frames from the host
-// through as they are. A frame that is not ESP, or not mapped, gets a prefix without crypto. Holds
-// the first 12 words of a frame, which reach to the SPI behind the longest headers; about 32 clocks
-// a frame.
+// the MAC: Ethernet, IPv4 or IPv6 without extension headers, ESP bare or in UDP 4500 (RFC 3948),
+// and the SA by its SPI, in a direct-mapped map of 256. It puts a prefix before such a frame and
+// lets frames from the host through as they are. A frame that is not ESP, or not mapped, gets a
+// prefix without crypto. Holds the first 12 words of a frame, which reach to the SPI behind the
+// longest headers; about 32 clocks a frame.
 module parser (
     input  logic        clk,
     input  logic        rst,
@@ -39,10 +39,10 @@ module parser (
   logic [63:0] word;
   logic [63:0] first, second; // around the byte where the transport header begins
   logic [1:0]  phase;
-  logic        ip, ipv4, fragment;
-  logic [3:0]  ihl;
+  logic        ip, v6, sound, fragment;
+  logic [3:0]  ihl;        // of the header, in units of 4 bytes
   logic [7:0]  protocol;
-  logic [15:0] total;
+  logic [15:0] total;      // as the header has it: IPv4 all, IPv6 what follows the header
   logic [6:0]  transport;  // byte of the transport header
   logic [6:0]  esp_off;
   logic [31:0] shown;      // 4 bytes from there, later from esp_off
@@ -71,7 +71,8 @@ module parser (
   logic         mapped;
   logic [15:0]  esp_end;
   logic [255:0] prefix;
-  always_ff @(posedge clk) esp_end <= 16'd14 + total;
+  // A length that wraps ends before the SPI.
+  always_ff @(posedge clk) esp_end <= (v6 ? 16'd54 : 16'd14) + total;
   always_comb begin
     prefix = '0;
     prefix[9] = 1'b1; // decrypt
@@ -137,21 +138,23 @@ module parser (
             if (s_eof || count == HELD - 4'd1) state <= READ;
           end
         end
-        // Words 1 and 2 hold the type and the IPv4 fields, then come the two around the transport
-        // header, and, for UDP, the two around what it carries.
+        // Words 1 and 2 hold the type and the header's fields, then come the two around the
+        // transport header, and, for UDP, the two around what it carries.
         READ: begin
           phase <= phase + 1'b1;
           at <= at + 1'b1;
           case (phase)
             2'd0: begin
               ip <= (word[47:32] == IPV4 || word[47:32] == IPV6) && count > 4'd1;
-              ipv4 <= word[47:32] == IPV4 && word[55:52] == 4'd4 && word[51:48] >= 4'd5;
-              ihl <= word[51:48];
+              v6 <= word[47:32] == IPV6;
+              sound <= word[47:32] == IPV6 ? word[55:52] == 4'd6
+                  : word[47:32] == IPV4 && word[55:52] == 4'd4 && word[51:48] >= 4'd5;
+              ihl <= word[47:32] == IPV6 ? 4'd10 : word[51:48];
             end
             2'd1: begin
-              total <= {word[7:0], word[15:8]};
-              fragment <= word[36:32] != '0 || word[47:40] != '0 || word[37];
-              protocol <= word[63:56];
+              total <= v6 ? {word[23:16], word[31:24]} : {word[7:0], word[15:8]};
+              fragment <= !v6 && (word[36:32] != '0 || word[47:40] != '0 || word[37]);
+              protocol <= v6 ? word[39:32] : word[63:56];
               at <= transport[6:3];
               esp_off <= transport;
               udp_esp <= 1'b0;
@@ -167,7 +170,7 @@ module parser (
           // The map's answer stands in `entry` three clocks after `shown` does.
           phase <= phase + 1'b1;
           if (phase == '0) spi <= shown;
-          if (phase == '0 && ipv4 && !fragment && protocol == 8'd17 && !udp_esp && shown[31:16] == PORT_4500) begin
+          if (phase == '0 && sound && !fragment && protocol == 8'd17 && !udp_esp && shown[31:16] == PORT_4500) begin
             udp_esp <= 1'b1;
             esp_off <= transport + 7'd8;
             at <= 4'(({1'b0, transport} + 8'd8) >> 3);
@@ -195,5 +198,5 @@ module parser (
     end
   end
   assign enough = {1'b0, esp_off} + 8'd4 <= {1'b0, count, 3'b000};
-  assign is_esp = ipv4 && !fragment && (protocol == 8'd50 || udp_esp);
+  assign is_esp = sound && !fragment && (protocol == 8'd50 || udp_esp);
 endmodule

@@ -16,6 +16,7 @@ from test_pipeline import LINK, Pipe, esp_case
 from stream import start_clock
 
 ETHERNET = bytes(12) + b"\x08\0"
+ETHERNET_V6 = bytes(12) + b"\x86\xdd"
 
 
 class Receiver(Pipe):
@@ -39,12 +40,14 @@ async def begin(dut, gaps=0.0, stalls=0.0, function=1):
     return pipe
 
 
-def on_ethernet(sa, rng, udp=False, options=0, padding=0, payload=None):
-    """(the plain frame, the frame as it comes from the wire) of a packet of the SA."""
+def on_ethernet(sa, rng, udp=False, options=0, padding=0, payload=None, v6=False):
+    """(the plain frame, the frame as it comes from the wire) of a packet of the SA; only IPv4 has options."""
     plain, sealed, _, _ = esp_case(sa, rng, header=0, payload=payload)
 
     def frame(esp):
         body = struct.pack(">HHHH", 4500, 4500, 8 + len(esp), 0) + esp if udp else esp
+        if v6:
+            return ETHERNET_V6 + struct.pack(">IHBB", 6 << 28 | rng.getrandbits(28), len(body), 17 if udp else 50, 64) + rng.randbytes(32) + body
         header = struct.pack(">BBHHHBBH8s", 0x45 + options // 4, 0, 20 + options + len(body), 1, 0x4000, 64, 17 if udp else 50, 0, bytes(8))
         return ETHERNET + header + rng.randbytes(options) + body
 
@@ -62,10 +65,53 @@ async def esp_from_the_wire_is_opened_bare_and_in_udp(dut, gaps, stalls):
         await pipe.install(sa)
     for n in range(60):
         sa = sas[rng.randrange(2)]
-        plain, wire = on_ethernet(sa, rng, udp=n % 2, options=4 * rng.randrange(11), padding=rng.randrange(20))
+        plain, wire = on_ethernet(sa, rng, udp=n % 2, options=4 * rng.randrange(11), padding=rng.randrange(20), v6=n % 4 > 1)
         status, back = await pipe.ask(wire, from_mac=1)
         assert (status.code, status.flags & 0x61, status.sa, status.cookie) == (card.OK, 0x61, sa.index, 0), (n, status)
         assert back == plain
+
+
+@cocotb.test()
+async def of_ipv6_nothing_else_is_opened(dut):
+    pipe, rng = await begin(dut, gaps=0.2), random.Random(38)
+    sa = sa_of(card.GCM, 6, rng, mapped=1)
+    await pipe.install(sa)
+    _, bare = on_ethernet(sa, rng, payload=bytes(64), v6=True)
+    _, udp = on_ethernet(sa, rng, payload=bytes(64), v6=True, udp=True)
+
+    def changed(frame, at, to):
+        return frame[:at] + to + frame[at + len(to) :]
+
+    def length_of(frame, length):
+        return changed(frame, 18, struct.pack(">H", length))
+
+    # An extension header before ESP or UDP: all of them have 8 bytes here.
+    behind = [
+        length_of(changed(frame, 20, bytes([extension])), len(frame) - 54 + 8)[:54] + bytes([protocol, 0]) + bytes(6) + frame[54:]
+        for frame, protocol in [(bare, 50), (udp, 17)]
+        for extension in [0, 43, 44, 60]
+    ]
+    other = behind + [
+        changed(bare, 14, b"\x45"),  # the version
+        changed(bare, 12, b"\x08\0"),  # the type
+        changed(bare, 20, b"\x33"),  # AH
+        changed(udp, 56, b"\x11\x95"),  # another port
+        changed(udp, 62, bytes(4)),  # IKE
+        changed(bare, 54, bytes([bare[54] ^ 1])),  # another SPI
+        length_of(bare, 12),  # nothing behind the ESP header
+        length_of(bare, 0xFFFF),  # lengths that wrap
+        length_of(bare, 0xFFD8),
+        length_of(bare, 0xFFF4),
+        bare[:57],
+        bare[:56],
+        udp[:65],
+        udp[:64],
+    ]
+    for n, frame in enumerate(other):
+        status, back = await pipe.ask(frame, from_mac=1)
+        assert (status.code, status.flags & 0x21, back) == (card.OK, 0, frame), (n, status)
+    for frame in [bare, udp]:
+        assert (await pipe.ask(frame, from_mac=1))[0].flags & 0x21 == 0x21
 
 
 @cocotb.test()
@@ -147,6 +193,7 @@ async def whatever_is_not_ours_passes_as_it_came(dut):
         on_ethernet(esn, rng)[1],
         on_ethernet(sa_of(card.GCM, 1, rng), rng)[1],  # another SPI
         bytes(fragment),
+        ours[:32],
         b"x",
         bytes(14),
         ours[:40],  # cut inside the ESP header

@@ -58,7 +58,7 @@ outside() {
   case $1 in
     udp | raw) printf 'kind = "udp"\naddress = [%s]\n' "$addresses" ;;
     dpdk) printf 'kind = "dpdk"\ndevice = "net_af_packet0,iface=%s,qpairs=%s"\naddress = ["192.0.2.%s/24", "2001:db8::%s/64"]\n' "$2" "$4" "$3" "$3" ;;
-    card) printf 'kind = "card"\ninterface = "%s"\naddress = ["192.0.2.%s/24"]\n[[engine]]\nkind = "software"\n' "$2" "$3" ;;
+    card) printf 'kind = "card"\ninterface = "%s"\naddress = ["192.0.2.%s/24", "2001:db8::%s/64"]\n[[engine]]\nkind = "software"\n' "$2" "$3" "$3" ;;
     *) printf 'kind = "%s"\ninterface = "%s"\naddress = [%s]\n' "$1" "$2" "$addresses" ;;
   esac
   [ "$1" != raw ] || printf '[[port]]\nname = "right on IP"\nkind = "raw"\naddress = [%s]\n' "$addresses"
@@ -128,7 +128,6 @@ round() {
   cables "$1" "$2"
   start_both "$1" "$2"
   for family in 4 6; do
-    [ "$1 $family" != "card 6" ] || continue
     outer="${v4[*]}" inner=("${inside4[@]}") by=a
     [ $family = 4 ] || outer="${v6[*]}" inner=("${inside6[@]}") by=b
     for encap in none udp; do

@@ -17,6 +17,7 @@ logging.getLogger("scapy").setLevel(logging.ERROR)
 
 from scapy.layers import ipsec  # noqa: E402
 from scapy.layers.inet import ICMP, IP, TCP, UDP  # noqa: E402
+from scapy.layers.inet6 import IPv6  # noqa: E402
 from scapy.layers.l2 import Ether  # noqa: E402
 from scapy.utils import RawPcapReader  # noqa: E402
 
@@ -56,15 +57,30 @@ class Association:
         return inner
 
 
+def checked(outer):
+    """UDP over IPv6 must have a checksum (RFC 8200 section 8.1); Linux drops it otherwise."""
+    if UDP not in outer:
+        return
+    found = outer[UDP].chksum
+    again = outer.copy()
+    del again[UDP].chksum
+    if found == 0 or found != IPv6(bytes(again))[UDP].chksum:
+        raise ValueError(f"a wrong checksum: {outer.summary()}")
+
+
 def outer_packets(capture):
     """The IP packets of an Ethernet capture, as scapy's IP; ESP in UDP as ESP."""
     for data, _ in RawPcapReader(capture):
         if is_of_the_link(data):
             continue
         packet = Ether(data)
-        if IP not in packet:
+        if IP in packet and packet.type == 0x0800:
+            outer = IP(bytes(packet[IP])[: packet[IP].len])
+        elif packet.type == 0x86DD:
+            outer = IPv6(bytes(packet[IPv6])[: 40 + packet[IPv6].plen])
+            checked(outer)
+        else:
             raise ValueError(f"no IP packet: {packet.summary()}")
-        outer = IP(bytes(packet[IP])[: packet[IP].len])
         if UDP in outer and bytes(outer[UDP].payload) == b"\xff":
             continue  # a NAT keep-alive (RFC 3948 section 2.3)
         if UDP in outer and ipsec.ESP not in outer:

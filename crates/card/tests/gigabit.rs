@@ -3,8 +3,9 @@
 #![cfg(feature = "verilated")]
 
 use convoy_card::line::memory;
-use convoy_card::nic::{Nic, Seal};
+use convoy_card::nic::{Nic, NicSettings, Seal};
 use convoy_card::{Algorithm, Cipher, Hash, Inbound, LINE_MHZ, Sa, routed_mhz};
+use convoy_packet::Frame;
 
 /// The clock of the papers' bus, in MHz (`platforms/grip.toml`).
 const BUS_MHZ: u32 = 33;
@@ -93,7 +94,7 @@ fn run(card: &mut Nic, outgoing: &[Vec<u8>], sa: u8, incoming: usize) -> (u32, V
         while given < outgoing.len() && card.transmit_copy(&outgoing[given], Some(seal)) {
             given += 1;
         }
-        let mut receive = |number: Option<u32>, frame: &[u8]| {
+        let mut receive = |number: Option<u32>, frame: Frame| {
             assert!(number.is_some(), "a frame was not opened");
             opened.push(frame.to_vec());
         };
@@ -107,7 +108,8 @@ fn both_ways(protection: &Protection) -> String {
     let mhz = routed_mhz(protection.function);
     let (line_a, line_b) = memory(2 * PACKETS).expect("descriptors");
     let [mut a, mut b] = [(line_a, A_TO_B, B_TO_A), (line_b, B_TO_A, A_TO_B)].map(|(line, out, back)| {
-        let mut card = Nic::with_function(Box::new(line), Some(protection.function)).expect("a card");
+        let settings = NicSettings { function: Some(protection.function), ..NicSettings::default() };
+        let mut card = Nic::with(Box::new(line), &settings).expect("a card");
         card.set_bus(BUS_MHZ, mhz);
         card.install(out.into(), protection.sa(out), None).expect("the card has the function");
         let inbound = Inbound { spi: [0, 0, 1, back], is_tunnel: false };

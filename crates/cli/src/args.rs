@@ -57,6 +57,9 @@ pub(crate) enum Command {
     Genkey(GenkeyArgs),
     /// Check a configuration and report errors with file, line and key
     Check(CheckArgs),
+    /// Give the kernel a network interface whose card encrypts and decrypts, without a gateway;
+    /// SIGTERM stops it
+    Nic(NicArgs),
     /// Send a capture through the gateway's pipeline and write the resulting packets
     Replay(ReplayArgs),
     /// The process that a gateway starts to manage its routes and to open its configuration
@@ -95,6 +98,13 @@ pub(crate) struct ReferenceArgs {
 pub(crate) struct CheckArgs {
     /// The configuration file
     #[arg(short, long, value_name = "FILE", default_value = CONFIGURATION)]
+    pub(crate) config: PathBuf,
+}
+
+#[derive(Args)]
+pub(crate) struct NicArgs {
+    /// The interface's configuration file
+    #[arg(short, long, value_name = "FILE", default_value = "/etc/convoy/nic.toml")]
     pub(crate) config: PathBuf,
 }
 

@@ -17,6 +17,7 @@ mod helper;
 mod init;
 mod log;
 mod manuals;
+mod nic;
 mod progress;
 mod rates;
 mod reference;
@@ -91,6 +92,7 @@ fn main() -> ExitCode {
         Command::Helper(args) => helper::run(&args),
         Command::ClusterAgent(_) => helper::run_agent(),
         Command::Init(args) => init::run(&args),
+        Command::Nic(args) => nic::run(&args),
         Command::Reference(args) => reference::run(&args),
         Command::Reload(args) => control::reload(&args),
         Command::Replay(args) => replay::run(&args),

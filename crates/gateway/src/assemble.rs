@@ -300,20 +300,39 @@ fn install_pair(
     (keys, beginning): (&ManualKeys, &Beginning),
 ) -> Result<Pair, InstallError> {
     let mut sas = Vec::new();
-    // Inbound first, so that the peer's first packet finds its SA.
-    let ways = [
-        (SaDirection::Inbound, keys.spi_in, &keys.keys_in, (beginning.received, beginning.acceptable)),
-        (SaDirection::Outbound, keys.spi_out, &keys.keys_out, (beginning.sent, beginning.reserved)),
-    ];
     // Packets of several SAs to one peer are different flows to whatever spreads them on the way.
     let worker = pipeline.ipsec().tables.worker();
     let is_spread = config.workers > 1 && tunnel.manual.len() > 1;
     let own_port = if is_spread { config.own_port(worker) } else { config.natt_port() };
-    for (direction, spi, material, (sequence_start, sequence_reserved)) in ways {
-        let local_port = if direction == SaDirection::Outbound { own_port } else { config.natt_port() };
+    for sa in pair_of(tunnel, id, (keys, beginning), (config.natt_port(), own_port)) {
+        match pipeline.install(&sa, &|engine, transform| costs.of(engine, transform)) {
+            Ok(index) => sas.push(index),
+            Err(error) => {
+                sas.iter().for_each(|sa| pipeline.retire(*sa));
+                return Err(error);
+            }
+        }
+    }
+    Ok(Pair { sas, numbers: Numbers::new(beginning) })
+}
+
+/// The SAs of a tunnel's static keys, inbound first, so that the peer's first packet finds its SA.
+/// ESP in UDP comes to the first of our ports, and leaves from the second.
+pub fn pair_of(
+    tunnel: &TunnelConfig,
+    id: TunnelId,
+    (keys, beginning): (&ManualKeys, &Beginning),
+    (natt_port, own_port): (u16, u16),
+) -> [SaConfig; 2] {
+    let ways = [
+        (SaDirection::Inbound, keys.spi_in, &keys.keys_in, (beginning.received, beginning.acceptable)),
+        (SaDirection::Outbound, keys.spi_out, &keys.keys_out, (beginning.sent, beginning.reserved)),
+    ];
+    ways.map(|(direction, spi, material, (sequence_start, sequence_reserved))| {
+        let local_port = if direction == SaDirection::Outbound { own_port } else { natt_port };
         let encap = UdpEncap { local_port, remote_port: tunnel.remote_port };
         let base = SaConfig::new(spi, direction, tunnel.local, tunnel.remote, material.clone());
-        let sa = SaConfig {
+        SaConfig {
             protocol: tunnel.protocol,
             mode: tunnel.mode,
             roams: tunnel.roams,
@@ -332,16 +351,8 @@ fn install_pair(
             tfc_bytes: tunnel.tfc_bytes,
             tunnel: id,
             ..base
-        };
-        match pipeline.install(&sa, &|engine, transform| costs.of(engine, transform)) {
-            Ok(index) => sas.push(index),
-            Err(error) => {
-                sas.iter().for_each(|sa| pipeline.retire(*sa));
-                return Err(error);
-            }
         }
-    }
-    Ok(Pair { sas, numbers: Numbers::new(beginning) })
+    })
 }
 
 /// The policies of a configuration and its tunnels that can match: bypasses first, then the tunnels

@@ -19,8 +19,6 @@ pub struct PortTraits {
     pub carries_native: bool,
     /// Whether it carries IKE for charon.
     pub carries_ike: bool,
-    /// Whether it carries IPv6 packets.
-    pub carries_v6: bool,
     /// How many queues it can have.
     pub queues: Queues,
     /// Whether it receives ICMP about paths, through raw sockets of the kernel: of two ports with

@@ -61,9 +61,10 @@ pub use af_packet::AfPacketSettings;
 pub use af_xdp::AfXdpSettings;
 pub use backend::{Context, Device, Opened, PortTraits, Queues, Side};
 #[cfg(feature = "card")]
-pub use card::{CardConfig, CardPort, InterfaceLine};
+pub use card::{CardConfig, CardPort, InterfaceLine, KernelInterface};
 pub use card::{CardSettings, FilterKeys, FilterTable, InterruptSettings, SignatureKeys};
 pub use config::{PortCommon, PortConfig, PortEntry};
+pub use convoy_card::PROPOSALS as CARD_FUNCTIONS;
 pub use dpdk::DpdkSettings;
 pub use guard::{GuardCounts, GuardPlan};
 pub use interface::{Port, PortCounters, PortDescription, PortError};

@@ -14,7 +14,6 @@ pub(crate) const TRAITS: PortTraits = PortTraits {
     carries_udp: true,
     carries_native: true,
     carries_ike: true,
-    carries_v6: true,
     queues: Queues::EachWorker,
     hears_reports: false,
     is_engine: false,

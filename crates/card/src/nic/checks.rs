@@ -100,11 +100,20 @@ impl Wanted {
 
     /// What X1 does with a frame besides: nothing if it is not IP. `is_sealed` if it carries ESP.
     pub(super) fn inspection(&self, frame: &[u8], is_sealed: bool) -> Inspection {
-        let is_ip = matches!(frame.get(12..14), Some([0x08, 0x00] | [0x86, 0xdd]));
+        let version = match frame.get(12..14) {
+            Some([0x08, 0x00]) => 4,
+            Some([0x86, 0xdd]) => 6,
+            _ => return Inspection::default(),
+        };
         let filter = Inspection::FILTER.when(!self.tables[Pipeline::X1 as usize].is_open());
-        let has_udp_checksum = !is_sealed && !is_esp_in_udp(frame);
-        let checksums = Inspection::IP_CHECKSUM.and(Inspection::UDP_CHECKSUM.when(has_udp_checksum));
-        filter.and(checksums.when(self.checksum)).when(is_ip)
+        let has_udp_checksum = match version {
+            4 => self.checksum && !is_sealed && !is_esp_in_udp(frame),
+            // Linux, like most, drops UDP over IPv6 without a checksum, ESP in UDP included, though
+            // RFC 6935 allows it to tunnels. What is sealed has its bytes only in the card.
+            _ => self.checksum || is_sealed,
+        };
+        let checksums = Inspection::IP_CHECKSUM.when(self.checksum);
+        filter.and(checksums).and(Inspection::UDP_CHECKSUM.when(has_udp_checksum))
     }
 
     /// What X2 does with frames from the line besides.
@@ -203,8 +212,8 @@ fn page((page, body): (u8, Vec<u8>)) -> Order {
     }
 }
 
-/// Whether a frame carries ESP in UDP that an engine sealed, whose checksum is to be 0 (RFC 3948
-/// section 2.1): from or to its usual port, and with an SPI.
+/// Whether an IPv4 frame carries ESP in UDP that an engine sealed, whose checksum is to be 0 (RFC
+/// 3948 section 2.1): from or to its usual port, and with an SPI.
 fn is_esp_in_udp(frame: &[u8]) -> bool {
     const PORT: [u8; 2] = 4500_u16.to_be_bytes();
     let Some(ihl) = frame.get(14).map(|first| usize::from(first & 15) * 4) else { return false };

@@ -23,6 +23,9 @@ use crate::sa::{Inbound, Sa};
 /// Capacity of the queues to and from the card, in packets.
 const PACKETS: usize = 256;
 
+/// Frames of the port's own: as many as the queue to the card and the card hold.
+pub(super) const OWN_FRAMES: usize = PACKETS + BUFFERS;
+
 /// Places in the queue to the card that a port reserves for its own frames, such as ARP: it accepts
 /// other packets only while [`NicPort::room`] is larger.
 pub const OWN_PLACES: usize = 16;
@@ -130,7 +133,7 @@ pub struct NicPort {
 pub fn pair(line: Box<dyn Line>, settings: &NicSettings) -> Result<(NicControl, NicPort), CardError> {
     let nic = Nic::with(line, settings)?;
     let size = receive_ring::size_for(settings.frame_bytes);
-    let pool = receive_ring::pool(size, BUFFERS)?;
+    let pool = receive_ring::pool(size, OWN_FRAMES)?;
     let (departures, departing) = RingBuffer::new(PACKETS);
     let (arriving, arrivals) = RingBuffer::new(PACKETS);
     let (requests, requested) = channel();

@@ -1,6 +1,7 @@
 //! What a [`Nic`](super::Nic) is made with.
 
 use super::BUFFERS;
+use super::halves::OWN_FRAMES;
 use super::receive_ring::{FRAMES_BEYOND, size_for};
 use crate::device::{Device, IRQ_COUNT, IRQ_TIME};
 use crate::line::LINE_BYTES;
@@ -30,8 +31,7 @@ impl Default for NicSettings {
 impl NicSettings {
     /// What a card takes of the process's packet memory ([`convoy_packet::Region`]), in chunks.
     pub fn packet_chunks(&self) -> usize {
-        // The host's half has as many frames of its own as the card.
-        (2 * BUFFERS + FRAMES_BEYOND) * size_for(self.frame_bytes).chunks()
+        (BUFFERS + FRAMES_BEYOND + OWN_FRAMES) * size_for(self.frame_bytes).chunks()
     }
 }
 

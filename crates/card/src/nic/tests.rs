@@ -80,7 +80,7 @@ fn opener(shape: Shape, numbers: std::ops::Range<u8>) -> (Nic, MemoryLine) {
 }
 
 fn shape(algorithm: Algorithm) -> Shape {
-    Shape { algorithm, is_tunnel: true, is_nat: false, seq_high: None }
+    Shape { algorithm, is_tunnel: true, is_nat: false, is_v6: false, seq_high: None }
 }
 
 #[test]

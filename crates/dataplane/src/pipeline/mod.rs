@@ -393,11 +393,11 @@ impl Pipeline {
     }
 }
 
-/// How the device of a port would process an SA in flight, if the device supports it: ESP over IPv4
-/// and, inbound, without extended sequence numbers.
+/// How the device of a port would process an SA in flight, if the device supports it: ESP and,
+/// inbound, without extended sequence numbers.
 fn binding(sa: &SaConfig, direction: Direction) -> Option<Binding> {
     let is_whole = direction == Direction::Seal || !sa.esn;
-    let fits = sa.protocol == SaProtocol::Esp && sa.local.is_ipv4() && is_whole;
+    let fits = sa.protocol == SaProtocol::Esp && is_whole;
     fits.then_some(Binding { direction, spi: sa.spi, is_tunnel: sa.mode == Mode::Tunnel })
 }
 

@@ -2,7 +2,6 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use convoy_ipsec::TrafficSelector;
 use convoy_port::PortTraits;
 use convoy_settings::{Checker, Text};
 
@@ -63,19 +62,6 @@ pub(crate) fn is_host_name(text: &str) -> bool {
     name.len() <= 253 && name.split('.').all(is_label) && !last.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// A selector's packets use the inside ports, some of which carry no IPv6.
-pub(super) fn family_is_carried(
-    c: &mut Checker<'_>,
-    text: &Text,
-    key: &str,
-    selector: &TrafficSelector,
-    ports: &[PortConfig],
-) {
-    if let Some(what) = not_inside(selector, ports) {
-        c.add(&text.span(), key, what);
-    }
-}
-
 /// Packets leave by the socket of their source address.
 pub(super) fn local_address_fits(
     c: &mut Checker<'_>,
@@ -112,13 +98,9 @@ pub(crate) fn unserved(tunnel: &TunnelConfig, ports: &[PortConfig]) -> Option<St
         return Some(format!("encap: {what}"));
     }
     // A key daemon's choice of an address is not known yet.
-    let local = Some(tunnel.local).filter(|local| !local.is_unspecified());
-    if let Some(what) = local.and_then(|local| not_from(local, tunnel.is_encapsulated, ports)) {
-        return Some(format!("local: {what}"));
-    }
-    let mut selectors = tunnel.local_ts.iter().chain(&tunnel.remote_ts);
-    let what = selectors.find_map(|selector| not_inside(selector, ports))?;
-    Some(format!("local_ts and remote_ts: {what}"))
+    let local = Some(tunnel.local).filter(|local| !local.is_unspecified())?;
+    let what = not_from(local, tunnel.is_encapsulated, ports)?;
+    Some(format!("local: {what}"))
 }
 
 /// Why no port carries traffic in UDP, or other traffic.
@@ -136,31 +118,11 @@ pub(super) fn not_carried(is_encapsulated: bool, ports: &[PortConfig]) -> Option
     })
 }
 
-/// Why a selector's packets cannot use the inside ports.
-fn not_inside(selector: &TrafficSelector, ports: &[PortConfig]) -> Option<String> {
-    let mut inside = ports.iter().filter(|port| !port.is_outside);
-    let first = inside.next().filter(|_| selector.addresses.first().is_ipv6())?;
-    if first.traits().carries_v6 || inside.any(|port| port.traits().carries_v6) {
-        return None;
-    }
-    Some(format!(
-        "port {:?} of kind {:?} carries only IPv4; remove this selector, or use an inside port of another kind",
-        first.name,
-        first.kind().word()
-    ))
-}
-
 /// Why packets cannot leave from this address by the outside port that carries them.
 fn not_from(local: IpAddr, is_encapsulated: bool, ports: &[PortConfig]) -> Option<String> {
     let port = carrier(is_encapsulated, ports)?;
     let has_it = has_any(port, local) || port.addresses.iter().any(|(address, _)| *address == local);
-    if local.is_ipv6() && !port.traits().carries_v6 {
-        Some(format!(
-            "port {:?} of kind {:?} carries only IPv4; use an IPv4 address, or an outside port of another kind",
-            port.name,
-            port.kind().word()
-        ))
-    } else if !port.addresses.is_empty() && !has_it {
+    if !port.addresses.is_empty() && !has_it {
         let known: Vec<String> = port.addresses.iter().map(|(address, _)| address.to_string()).collect();
         Some(format!("port {:?} has no address {local}; it has {}", port.name, known.join(", ")))
     } else {

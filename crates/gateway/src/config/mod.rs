@@ -11,6 +11,7 @@ mod host;
 mod interface;
 mod keys;
 mod logged;
+mod nic;
 mod overlap;
 mod port;
 mod scheduler;
@@ -26,6 +27,7 @@ pub use environment::ThisMachine;
 pub use interface::InterfaceConfig;
 pub use logged::log;
 pub(crate) use logged::log_for;
+pub use nic::NicConfig;
 pub use shared::{SharedConfig, SharedText};
 pub use tunnel::unknown_proposal;
 
@@ -354,31 +356,18 @@ impl Config {
     /// Those of [`load`](Self::load).
     pub fn read(
         path: &Path,
-        mut file: std::fs::File,
+        file: std::fs::File,
         environment: &dyn HostEnvironment,
         shared: Option<&SharedText>,
     ) -> Result<Self, ConfigErrors> {
-        let found = file.metadata().map_err(|error| cannot_be_read(path, &error))?;
-        if !found.is_file() {
-            let what = "the file is not a regular file";
-            return Err(ConfigErrors::whole_file(&path.display().to_string(), what));
-        }
-        let mode = found.permissions().mode();
-        // Allocated at once: a growing buffer would leave pieces of keys behind.
-        let room = usize::try_from(found.len()).unwrap_or(0).saturating_add(1);
-        let mut text = Zeroizing::new(String::with_capacity(room));
-        file.read_to_string(&mut text).map_err(|error| cannot_be_read(path, &error))?;
         let name = path.display().to_string();
+        let (text, mode) = text_of(path, file)?;
         let config = match shared.filter(|_| is_shared(&text)) {
             Some(shared) => Self::parse_with((&name, &text), shared, environment)?,
             None => Self::parse_at(&name, &text, environment)?,
         };
         if mode & 0o077 != 0 && config.has_static_keys() && !config.has_tunnels_in_store() {
-            let what = format!(
-                "the file contains keys and is readable by others (mode {:04o}); run: chmod 600 {name}",
-                mode & 0o7777
-            );
-            return Err(ConfigErrors::whole_file(&name, &what));
+            return Err(keys_are_readable(&name, mode));
         }
         Ok(config)
     }
@@ -471,6 +460,28 @@ fn is_shared(text: &str) -> bool {
     let read = text.parse::<toml::Table>().ok();
     let tunnels = read.as_ref().and_then(|file| file.get("cluster")?.get("tunnels")?.as_str());
     tunnels == Some("store")
+}
+
+/// The text of a file, and its mode.
+fn text_of(path: &Path, mut file: std::fs::File) -> Result<(Zeroizing<String>, u32), ConfigErrors> {
+    let found = file.metadata().map_err(|error| cannot_be_read(path, &error))?;
+    if !found.is_file() {
+        let what = "the file is not a regular file";
+        return Err(ConfigErrors::whole_file(&path.display().to_string(), what));
+    }
+    // Allocated at once: a growing buffer would leave pieces of keys behind.
+    let room = usize::try_from(found.len()).unwrap_or(0).saturating_add(1);
+    let mut text = Zeroizing::new(String::with_capacity(room));
+    file.read_to_string(&mut text).map_err(|error| cannot_be_read(path, &error))?;
+    Ok((text, found.permissions().mode()))
+}
+
+fn keys_are_readable(name: &str, mode: u32) -> ConfigErrors {
+    let what = format!(
+        "the file contains keys and is readable by others (mode {:04o}); run: chmod 600 {name}",
+        mode & 0o7777
+    );
+    ConfigErrors::whole_file(name, &what)
 }
 
 fn opened(path: &Path) -> Result<std::fs::File, ConfigErrors> {

@@ -12,7 +12,7 @@ use convoy_settings::{Checker, Text, nearest};
 use toml::Spanned;
 
 use super::cluster::tunnel_group;
-use super::ends::{Peer, family_is_carried, local_address_fits, not_carried, remote, unspecified_like};
+use super::ends::{Peer, local_address_fits, not_carried, remote, unspecified_like};
 use super::file;
 use super::interface::tunnel_interface;
 use super::keys::keys;
@@ -42,8 +42,7 @@ pub(super) fn tunnel(
     let has_keys = file.manual.is_some() || file.at.unread.contains(&"manual");
     let group = tunnel_group(c, file, environment.groups);
     let interface = tunnel_interface(c, file, has_keys, mode == Some(Mode::Transport));
-    let remote_ts =
-        side(c, file, file.remote_ts.as_ref(), ("tunnel.remote_ts", "[\"10.2.0.0/24\"]"), environment.ports);
+    let remote_ts = side(c, file, file.remote_ts.as_ref(), ("tunnel.remote_ts", "[\"10.2.0.0/24\"]"));
     if let (Some(text), Some(Mode::Iptfs), Some(SaProtocol::Ah)) = (&file.mode, mode, protocol) {
         c.add(&text.span(), "tunnel.mode", "AH has no AGGFRAG mode; use protocol = \"esp\"");
     }
@@ -82,8 +81,7 @@ fn with_keys(
     let local = local_text.and_then(|text| c.address(text, "tunnel.local"));
     let roams = roaming(c, file, mode);
     let peer = peer(c, file, local, roams);
-    let local_ts =
-        side(c, file, file.local_ts.as_ref(), ("tunnel.local_ts", "[\"10.1.0.0/24\"]"), environment.ports);
+    let local_ts = side(c, file, file.local_ts.as_ref(), ("tunnel.local_ts", "[\"10.1.0.0/24\"]"));
     let is_encapsulated = protocol.map(|protocol| encapsulation(c, file, protocol, environment.ports));
     if let (Some(text), Some(local), Some(is_encapsulated)) = (local_text, local, is_encapsulated) {
         local_address_fits(c, text, local, is_encapsulated, environment.ports);
@@ -164,7 +162,7 @@ fn without_keys(
     let known = local.flatten().or(address);
     let unknown = known.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), unspecified_like);
     let local_ts = match &file.local_ts {
-        Some(list) => selectors(c, Some(list), "tunnel.local_ts", environment.ports),
+        Some(list) => selectors(c, Some(list), "tunnel.local_ts"),
         None => everything(),
     };
     let named = match list {
@@ -222,17 +220,16 @@ fn side(
     file: &file::Tunnel,
     list: Option<&Spanned<Vec<Text>>>,
     (key, example): (&str, &str),
-    ports: &[PortConfig],
 ) -> Vec<TrafficSelector> {
     if list.is_none() && file.interface.is_some() {
         return everything();
     }
     let list = c.needed(&file.at, list, key, example);
-    selectors(c, list, key, if file.interface.is_some() { &[] } else { ports })
+    selectors(c, list, key)
 }
 
 /// Everything of both families.
-fn everything() -> Vec<TrafficSelector> {
+pub(super) fn everything() -> Vec<TrafficSelector> {
     let families = [IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED)];
     families.into_iter().filter_map(all_of).collect()
 }
@@ -361,23 +358,13 @@ fn longest(list: &ProposalList, protocol: SaProtocol) -> Option<Proposal> {
     if list.has_default { None } else { list.proposals.iter().min_by_key(room).copied() }
 }
 
-fn selectors(
-    c: &mut Checker<'_>,
-    list: Option<&Spanned<Vec<Text>>>,
-    key: &str,
-    ports: &[PortConfig],
-) -> Vec<TrafficSelector> {
+fn selectors(c: &mut Checker<'_>, list: Option<&Spanned<Vec<Text>>>, key: &str) -> Vec<TrafficSelector> {
     let Some(list) = list else { return Vec::new() };
     if list.get_ref().is_empty() {
         c.add(&list.span(), key, "it is empty; list at least one, such as 10.1.0.0/24");
     }
     let texts = list.get_ref().iter();
-    let read = texts.filter_map(|text| {
-        let selector = c.read(text, key)?;
-        family_is_carried(c, text, key, &selector, ports);
-        Some(selector)
-    });
-    read.collect()
+    texts.filter_map(|text| c.read(text, key)).collect()
 }
 
 /// In transport mode packets go between the two ends themselves.

@@ -172,7 +172,7 @@ fn own_ports_exist(c: &mut Checker<'_>, file: &File, config: &Config) {
     }
 }
 
-fn bypass(c: &mut Checker<'_>, file: &file::Bypass) -> Option<Selector> {
+pub(super) fn bypass(c: &mut Checker<'_>, file: &file::Bypass) -> Option<Selector> {
     let local = c.needed(&file.at, file.local_ts.as_ref(), "bypass.local_ts", "\"192.0.2.1[tcp/22]\"");
     let remote = c.needed(&file.at, file.remote_ts.as_ref(), "bypass.remote_ts", "\"0.0.0.0/0\"");
     let local = local.and_then(|text| c.read(text, "bypass.local_ts"));

@@ -295,6 +295,15 @@ fn open_or_make(path: &Path) -> Result<Book, StateError> {
     Ok(Book::new(Marks::new(records), file, name))
 }
 
+/// Refuses tunnels that are to begin [fresh](Beginnings::Fresh) if nothing keeps their nonces
+/// apart.
+///
+/// # Errors
+/// [`StateError::Clock`] if the wall clock was never set and a tunnel has a counter cipher.
+pub fn clock_keeps_nonces(tunnels: &[TunnelConfig]) -> Result<(), StateError> {
+    needs_clock(tunnels, wall_clock_ns())
+}
+
 /// Refuses a counter cipher if nothing keeps its nonces apart.
 fn needs_clock(tunnels: &[TunnelConfig], clock_ns: u64) -> Result<(), StateError> {
     let counts =

@@ -7,13 +7,13 @@
 //! with the tag [`Offload::Opened`]; the card seals packets tagged [`Offload::Seal`].
 
 use std::borrow::Cow;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 
 use convoy_card::Checks;
 use convoy_card::line::{LINE_BYTES, Line};
 use convoy_card::nic::{Arrival, Interrupts, NicControl, NicPort, NicSettings, OWN_PLACES, Seal, pair};
-use convoy_packet::{Frame, FramePool, MacAddress, Offload, ethernet};
+use convoy_packet::{Frame, FramePool, MacAddress, Offload, ethernet, ip};
 
 use super::filter;
 use super::interface_line::InterfaceLine;
@@ -39,9 +39,9 @@ pub struct CardConfig {
     /// The card's hardware address; by default derived from the interface's name and number.
     pub mac: Option<MacAddress>,
     /// Its addresses, each with the length of its network's prefix in bits.
-    pub addresses: Vec<(Ipv4Addr, u8)>,
-    /// The router to all other networks.
-    pub gateway: Option<Ipv4Addr>,
+    pub addresses: Vec<(IpAddr, u8)>,
+    /// The routers to all other networks, at most one of each family.
+    pub gateways: Vec<IpAddr>,
     /// The largest IP packet, in bytes; at most the interface's own and 9004.
     pub mtu: usize,
     /// What the card does besides cryptography.
@@ -101,10 +101,8 @@ impl CardPort {
             )));
         }
         let mac = config.mac.unwrap_or_else(|| made_from(&config.interface, index));
-        let addresses: Vec<(IpAddr, u8)> =
-            config.addresses.iter().map(|(address, bits)| ((*address).into(), *bits)).collect();
-        let gateways: Vec<IpAddr> = config.gateway.into_iter().map(IpAddr::from).collect();
-        let identity = Identity::new(mac, &addresses, &gateways, Takes::Own).map_err(invalid)?;
+        let identity =
+            Identity::new(mac, &config.addresses, &config.gateways, Takes::Own).map_err(invalid)?;
         let settings = nic_settings(config.function, config.mtu, config.interrupts);
         let (control, nic) = pair(line, &settings).map_err(|error| invalid(format!("its card: {error}")))?;
         control.set_checks(config.checks.clone());
@@ -184,7 +182,8 @@ impl CardPort {
                 self.host.outbox.push_front((to, frame));
                 return false;
             }
-            let head = ethernet::header(to, self.mac(), ethernet::IPV4);
+            let ethertype = if ip::is_v6(&frame) { ethernet::IPV6 } else { ethernet::IPV4 };
+            let head = ethernet::header(to, self.mac(), ethertype);
             let seal = match frame.offload() {
                 Offload::Seal { sa, esp_start, seq_high } => {
                     Some(Seal { sa, esp_at: esp_start + ethernet::HEADER_BYTES as u16, seq_high })

@@ -2,7 +2,7 @@
 //! kernel's.
 
 use std::io::{self, IoSlice};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use convoy_card::line::Line;
 use convoy_packet::checksum;
@@ -10,7 +10,7 @@ use nix::errno::Errno;
 use nix::sys::socket::{MsgFlags, recv, sendmsg, setsockopt, sockopt};
 use socket2::{Domain, SockFilter, Socket, Type};
 
-use crate::sys::{self, OFFLOAD_HEADER_BYTES};
+use crate::sys::{self, Instruction, OFFLOAD_HEADER_BYTES, Program, ProgramKind};
 
 /// Requested size of the socket buffers, in bytes, each way.
 const SOCKET_BUFFER: usize = 4 << 20;
@@ -31,12 +31,21 @@ const UNTAGGED: [SockFilter; 4] = [
     SockFilter::new((libc::BPF_RET | libc::BPF_K) as u16, 0, 0, 0),
 ];
 
+/// At an interface's ingress, behind packet sockets: the kernel drops the frame. Register 0 is set
+/// to TCX_DROP, and the program ends.
+const DROP: [Instruction; 2] = [
+    Instruction { code: 0xb7, registers: 0, offset: 0, value: 2 },
+    Instruction { code: 0x95, registers: 0, offset: 0, value: 0 },
+];
+
 /// An interface, frame by frame.
 pub struct InterfaceLine {
     socket: Socket,
     buffer: Vec<u8>,
     mtu: usize,
     index: u32,
+    /// Keeps frames from the kernel while it is open.
+    _kept: Option<OwnedFd>,
 }
 
 impl InterfaceLine {
@@ -60,7 +69,19 @@ impl InterfaceLine {
         sys::take_all(fd, index)?;
         let mtu = sys::interface_mtu(fd, interface)?;
         sys::bind(fd, index)?;
-        Ok(Self { socket, buffer: vec![0; LONGEST_BYTES], mtu, index })
+        Ok(Self { socket, buffer: vec![0; LONGEST_BYTES], mtu, index, _kept: None })
+    }
+
+    /// Keeps the kernel from receiving what the line receives, for as long as the line is there.
+    /// The kernel answers ARP for, and takes packets to, all of its addresses at any interface: if
+    /// it has those of the card, it would take them here unprotected.
+    ///
+    /// # Errors
+    /// The system's: this needs Linux 6.6, CAP_BPF and CAP_NET_ADMIN.
+    pub fn kept_from_kernel(self) -> io::Result<Self> {
+        let drop = Program::load(ProgramKind::Ingress, &DROP)?;
+        let kept = drop.attach_ingress(self.index)?;
+        Ok(Self { _kept: Some(kept), ..self })
     }
 
     /// The interface's MTU when it was opened, in bytes.

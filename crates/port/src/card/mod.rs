@@ -6,6 +6,8 @@ mod card_port;
 mod filter;
 #[cfg(feature = "card")]
 mod interface_line;
+#[cfg(feature = "card")]
+mod kernel_interface;
 mod settings;
 mod signature;
 #[cfg(all(test, feature = "card"))]
@@ -17,5 +19,7 @@ pub use convoy_card::filter::FilterTable;
 pub use filter::FilterKeys;
 #[cfg(feature = "card")]
 pub use interface_line::InterfaceLine;
+#[cfg(feature = "card")]
+pub use kernel_interface::KernelInterface;
 pub use settings::{CardSettings, InterruptSettings};
 pub use signature::SignatureKeys;

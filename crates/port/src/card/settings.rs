@@ -1,6 +1,6 @@
 //! The `card` port in the configuration.
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 use convoy_card::Checks;
 use convoy_packet::MacAddress;
@@ -9,7 +9,7 @@ use convoy_settings::{Checker, tables};
 use super::filter::{self, FilterKeys};
 use super::signature::{self, SignatureKeys};
 use crate::backend::{Backend, Context, Entry, Opened, PortTraits, Queues, Side};
-use crate::l2_host::keys::{check_addresses, gateway, mac};
+use crate::l2_host::keys::{check_addresses, gateway, gateway_v6, mac};
 use crate::{PortConfig, PortError};
 
 tables! {
@@ -17,6 +17,7 @@ tables! {
     pub CardKeys {
         interface: String,
         gateway: String,
+        gateway_v6: String,
         mac: String,
         function: String,
         checksum: bool,
@@ -36,6 +37,8 @@ pub struct CardSettings {
     pub interface: String,
     /// The router to what is not on its line.
     pub gateway: Option<Ipv4Addr>,
+    /// The same for IPv6.
+    pub gateway_v6: Option<Ipv6Addr>,
     /// Its Ethernet address; by default derived.
     pub mac: Option<MacAddress>,
     /// What the card does besides cryptography.
@@ -63,7 +66,6 @@ impl Backend for CardSettings {
         carries_udp: true,
         carries_native: true,
         carries_ike: true,
-        carries_v6: false,
         queues: Queues::One,
         hears_reports: false,
         is_engine: true,
@@ -72,7 +74,7 @@ impl Backend for CardSettings {
     };
 
     fn check(keys: &CardKeys, entry: &Entry<'_>, c: &mut Checker<'_>) -> Self {
-        check_addresses(entry, Self::TRAITS.carries_v6, c);
+        check_addresses(entry, c);
         if entry.lacks_address() || entry.lacks("interface", keys.interface.is_some()) {
             let what = "a card port needs interface = \"eth1\", its line, and address = [\"192.0.2.1/24\"]";
             entry.add(c, what);
@@ -81,6 +83,7 @@ impl Backend for CardSettings {
         Self {
             interface: c.interface(keys.interface.as_ref(), "port.interface").unwrap_or_default(),
             gateway: keys.gateway.as_ref().and_then(|text| gateway(c, text)),
+            gateway_v6: keys.gateway_v6.as_ref().and_then(|text| gateway_v6(c, text)),
             mac: keys.mac.as_ref().and_then(|text| mac(c, text)),
             checks: checks(keys, c),
             function: keys
@@ -130,14 +133,17 @@ fn checks(keys: &CardKeys, c: &mut Checker<'_>) -> Checks {
 
 #[cfg(feature = "card")]
 fn open(settings: &CardSettings, port: &PortConfig, context: &Context) -> Result<Opened, PortError> {
+    use std::net::IpAddr;
+
     use super::{CardConfig, CardPort};
     use crate::backend::Device;
+    let gateways = [settings.gateway.map(IpAddr::from), settings.gateway_v6.map(IpAddr::from)];
     let opened = CardPort::open(&CardConfig {
         name: port.name.clone(),
         interface: settings.interface.clone(),
         mac: settings.mac,
-        addresses: crate::l2_host::keys::v4_addresses(port),
-        gateway: settings.gateway,
+        addresses: port.addresses.clone(),
+        gateways: gateways.into_iter().flatten().collect(),
         checks: settings.checks.clone(),
         mtu: context.mtu.into(),
         function: settings.function,

@@ -18,7 +18,7 @@ const PEER: MacAddress = MacAddress([2, 0, 0, 0, 0, 0x99]);
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 fn config(address: Ipv4Addr) -> CardConfig {
-    let addresses = vec![(address, 24)];
+    let addresses = vec![(address.into(), 24)];
     let (name, interface) = ("outside".to_owned(), "eth1".to_owned());
     let mac = Some(MacAddress([2, 0, 0, 0, 0, address.octets()[3]]));
     let checks = Checks::default();
@@ -27,7 +27,7 @@ fn config(address: Ipv4Addr) -> CardConfig {
         interface,
         mac,
         addresses,
-        gateway: None,
+        gateways: Vec::new(),
         mtu: 1_500,
         checks,
         function: None,

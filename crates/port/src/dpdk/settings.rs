@@ -50,7 +50,6 @@ impl Backend for DpdkSettings {
         carries_udp: true,
         carries_native: true,
         carries_ike: true,
-        carries_v6: true,
         queues: Queues::EachWorker,
         hears_reports: false,
         is_engine: false,
@@ -61,7 +60,7 @@ impl Backend for DpdkSettings {
     };
 
     fn check(keys: &DpdkKeys, entry: &Entry<'_>, c: &mut Checker<'_>) -> Self {
-        check_addresses(entry, Self::TRAITS.carries_v6, c);
+        check_addresses(entry, c);
         if entry.lacks_address() || entry.lacks("device", keys.device.is_some()) {
             let what = "a dpdk port needs device = \"0000:1a:00.0\", or a virtual device such as \"net_af_packet0,iface=eth1\", and \
                         address = [\"192.0.2.1/24\"]";

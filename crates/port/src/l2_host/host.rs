@@ -91,8 +91,9 @@ impl L2Host {
             self.drops.no_way += 1;
             return pool.give_back(frame);
         };
-        if self.identity.takes == Takes::Own {
-            // Outside, the sender leaves it to the port, as to a socket.
+        if self.identity.takes == Takes::Own && !frame.offload().is_unsealed() {
+            // Outside, the sender leaves it to the port, as to a socket. A device that seals the
+            // packet also has to do this.
             udp::complete_checksum(&mut frame);
         }
         let share = pool.total(frame.size()) / SHARE / self.queues;

@@ -64,7 +64,7 @@ impl<'a> Incoming<'a> {
             },
             ethernet::IPV4 if is_ours => Self::packet_v4(&frame, most_missing, identity),
             ethernet::IPV4 => Self::Dropped(Dropped::OtherHost),
-            ethernet::IPV6 if identity.has_v6() => Self::packet_v6(&frame, is_ours, identity),
+            ethernet::IPV6 if identity.has_v6() => Self::packet_v6(&frame, is_ours, most_missing, identity),
             _ => Self::Dropped(Dropped::OtherProtocol),
         }
     }
@@ -86,7 +86,21 @@ impl<'a> Incoming<'a> {
     }
 
     /// A packet to a group can only be discovery.
-    fn packet_v6(frame: &Ethernet<'a>, is_ours: bool, identity: &Identity) -> Self {
+    fn packet_v6(frame: &Ethernet<'a>, is_ours: bool, most_missing: usize, identity: &Identity) -> Self {
+        let Ok(quoted) = Ipv6::parse_quoted(frame.payload()) else {
+            return Self::Dropped(Dropped::Malformed);
+        };
+        let total = ipv6::HEADER_BYTES + usize::from(quoted.payload_length());
+        let missing = total.saturating_sub(frame.payload().len());
+        if missing > 0 && missing <= most_missing {
+            let there = frame.payload();
+            let ends = (quoted.source().into(), quoted.destination().into());
+            return if is_ours {
+                Self::addressed((frame.source(), there), missing, ends, false, identity)
+            } else {
+                Self::Dropped(Dropped::OtherHost)
+            };
+        }
         let Ok(packet) = Ipv6::parse(frame.payload()) else {
             return Self::Dropped(Dropped::Malformed);
         };

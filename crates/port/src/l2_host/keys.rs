@@ -1,8 +1,6 @@
 //! The configuration keys of the ports that are hosts of their own on a link, `card` and `dpdk`, in
 //! every build.
 
-#[cfg(feature = "card")]
-use std::net::IpAddr;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use convoy_packet::MacAddress;
@@ -10,15 +8,12 @@ use convoy_settings::{Checker, Text};
 
 use crate::backend::Entry;
 
-/// Its own addresses are a host's, of IPv4 or of both families.
-pub(crate) fn check_addresses(entry: &Entry<'_>, carries_v6: bool, c: &mut Checker<'_>) {
+/// Its own addresses are a host's, of both families.
+pub(crate) fn check_addresses(entry: &Entry<'_>, c: &mut Checker<'_>) {
     for (text, address) in entry.addresses {
         let address = address.addr();
         if address.is_unspecified() || address.is_multicast() {
             let what = "this kind of port needs an address of a host, such as 192.0.2.1/24";
-            c.add(&text.span(), "port.address", what);
-        } else if address.is_ipv6() && !carries_v6 {
-            let what = "this kind of port needs an IPv4 address, such as 192.0.2.1/24";
             c.add(&text.span(), "port.address", what);
         }
     }
@@ -53,14 +48,4 @@ pub(crate) fn mac(c: &mut Checker<'_>, text: &Text) -> Option<MacAddress> {
         c.add(&text.span(), "port.mac", what);
     }
     parsed
-}
-
-/// A port's addresses, which are of IPv4 as checked.
-#[cfg(feature = "card")]
-pub(crate) fn v4_addresses(port: &crate::PortConfig) -> Vec<(Ipv4Addr, u8)> {
-    let addresses = port.addresses.iter().filter_map(|(address, bits)| match address {
-        IpAddr::V4(address) => Some((*address, *bits)),
-        IpAddr::V6(_) => None,
-    });
-    addresses.collect()
 }

@@ -1,5 +1,5 @@
 //! A host of its own on an Ethernet link that the kernel does not have: its addresses, ARP,
-//! neighbour discovery, next hops and echo replies, for the ports `card` (IPv4 alone) and `dpdk`.
+//! neighbour discovery, next hops and echo replies, for the ports `card` and `dpdk`.
 
 #[cfg(any(feature = "card", feature = "dpdk"))]
 mod discovery;

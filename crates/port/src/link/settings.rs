@@ -44,7 +44,6 @@ impl<B: By> Backend for LinkSettings<B> {
         carries_udp: true,
         carries_native: true,
         carries_ike: true,
-        carries_v6: true,
         queues: Queues::EachWorker,
         hears_reports: true,
         is_engine: false,

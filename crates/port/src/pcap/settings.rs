@@ -33,7 +33,6 @@ impl Backend for PcapSettings {
         carries_udp: true,
         carries_native: true,
         carries_ike: false,
-        carries_v6: true,
         queues: Queues::One,
         hears_reports: false,
         is_engine: false,

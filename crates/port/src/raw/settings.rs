@@ -24,7 +24,6 @@ impl Backend for RawSettings {
         carries_udp: false,
         carries_native: true,
         carries_ike: false,
-        carries_v6: true,
         queues: Queues::EachWorker,
         hears_reports: true,
         is_engine: false,

@@ -41,7 +41,6 @@ impl Backend for TunSettings {
         carries_udp: false,
         carries_native: false,
         carries_ike: false,
-        carries_v6: true,
         queues: Queues::EachWorker,
         hears_reports: false,
         is_engine: false,

@@ -28,7 +28,6 @@ impl Backend for UdpSettings {
         carries_udp: true,
         carries_native: false,
         carries_ike: true,
-        carries_v6: true,
         queues: Queues::EachWorker,
         hears_reports: true,
         is_engine: false,

@@ -11,6 +11,7 @@ pub(super) const GCM: Algorithm = Algorithm { cipher: Cipher::AesGcm, hash: Hash
 pub(super) const CTR_SHA1: Algorithm = Algorithm { cipher: Cipher::AesCtr, hash: Hash::HmacSha1 };
 const ETHERNET_BYTES: usize = 14;
 const IPV4_BYTES: usize = 20;
+const IPV6_BYTES: usize = 40;
 const UDP_BYTES: usize = 8;
 const IV_BYTES: usize = 8;
 
@@ -20,13 +21,19 @@ pub(super) struct Shape {
     pub(super) algorithm: Algorithm,
     pub(super) is_tunnel: bool,
     pub(super) is_nat: bool,
+    pub(super) is_v6: bool,
     pub(super) seq_high: Option<[u8; 4]>,
 }
 
 /// All formats without ESN.
 pub(super) fn shapes(algorithm: Algorithm) -> impl Iterator<Item = Shape> {
-    let pairs = [(false, false), (false, true), (true, false), (true, true)];
-    pairs.into_iter().map(move |(is_tunnel, is_nat)| Shape { algorithm, is_tunnel, is_nat, seq_high: None })
+    (0..8).map(move |bits| Shape {
+        algorithm,
+        is_tunnel: bits & 1 != 0,
+        is_nat: bits & 2 != 0,
+        is_v6: bits & 4 != 0,
+        seq_high: None,
+    })
 }
 
 /// The SA with this number, from which its keys are derived.
@@ -60,19 +67,25 @@ pub(super) struct Case {
 /// header.
 pub(super) fn case(shape: Shape, number: u8, sequence: u8, payload_bytes: usize) -> Case {
     let sa = sa(shape.algorithm, number);
-    let esp_at = ETHERNET_BYTES + IPV4_BYTES + if shape.is_nat { UDP_BYTES } else { 0 };
+    let udp_at = ETHERNET_BYTES + if shape.is_v6 { IPV6_BYTES } else { IPV4_BYTES };
+    let esp_at = udp_at + if shape.is_nat { UDP_BYTES } else { 0 };
     let payload_at = esp_at + 8 + IV_BYTES;
     let mut frame = vec![0; payload_at + payload_bytes + usize::from(sa.icv_bytes)];
-    let total = (frame.len() - ETHERNET_BYTES) as u16;
+    let [total, after] = [ETHERNET_BYTES, udp_at].map(|at| ((frame.len() - at) as u16).to_be_bytes());
     frame[..12].copy_from_slice(&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1]);
-    frame[12..14].copy_from_slice(&[8, 0]);
     let protocol = if shape.is_nat { 17 } else { 50 };
-    frame[14..34]
-        .copy_from_slice(&[0x45, 0, 0, 0, 0, 9, 0, 0, 64, protocol, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2]);
-    frame[16..18].copy_from_slice(&total.to_be_bytes());
+    if shape.is_v6 {
+        frame[12..22].copy_from_slice(&[0x86, 0xdd, 0x60, 0, 0, 0, after[0], after[1], protocol, 64]);
+        frame[22..54].copy_from_slice(&[[0x20; 16], [0x30; 16]].concat());
+    } else {
+        frame[12..14].copy_from_slice(&[8, 0]);
+        frame[14..34]
+            .copy_from_slice(&[0x45, 0, 0, 0, 0, 9, 0, 0, 64, protocol, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2]);
+        frame[16..18].copy_from_slice(&total);
+    }
     if shape.is_nat {
-        frame[34..38].copy_from_slice(&[0x11, 0x94, 0x11, 0x94]);
-        frame[38..40].copy_from_slice(&(total - IPV4_BYTES as u16).to_be_bytes());
+        frame[udp_at..udp_at + 4].copy_from_slice(&[0x11, 0x94, 0x11, 0x94]);
+        frame[udp_at + 4..udp_at + 6].copy_from_slice(&after);
     }
     frame[esp_at..esp_at + 4].copy_from_slice(&inbound(number, shape.is_tunnel).spi);
     frame[esp_at + 7] = sequence;
@@ -85,9 +98,29 @@ pub(super) fn case(shape: Shape, number: u8, sequence: u8, payload_bytes: usize)
     }
     let mut sealed = frame.clone();
     seal(&sa, shape.seq_high, &mut sealed[esp_at..]);
-    let opened = frame[..frame.len() - usize::from(sa.icv_bytes)].to_vec();
+    let mut opened = frame[..frame.len() - usize::from(sa.icv_bytes)].to_vec();
+    if shape.is_v6 && shape.is_nat {
+        let sum = udp_checksum(&sealed[22..54], &sealed[udp_at..]);
+        for frame in [&mut sealed, &mut opened] {
+            frame[udp_at + 6..udp_at + 8].copy_from_slice(&sum);
+        }
+    }
     let seal = Seal { sa: number.into(), esp_at: esp_at as u16, seq_high: shape.seq_high };
     Case { seal, plain: frame, sealed, opened }
+}
+
+/// The checksum of a datagram without one, between these addresses of IPv6 (RFC 8200 section 8.1).
+fn udp_checksum(ends: &[u8], datagram: &[u8]) -> [u8; 2] {
+    let words = ends.chunks(2).chain(datagram.chunks(2));
+    let words = words.map(|word| u32::from(word[0]) << 8 | u32::from(*word.get(1).unwrap_or(&0)));
+    let mut sum = 17 + datagram.len() as u32 + words.sum::<u32>();
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    match !(sum as u16) {
+        0 => [0xff; 2],
+        sum => sum.to_be_bytes(),
+    }
 }
 
 /// Seals an ESP packet; `esp` runs from its header to the room for the ICV.

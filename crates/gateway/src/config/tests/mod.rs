@@ -7,6 +7,7 @@ mod ends;
 mod host;
 mod interfaces;
 mod keys;
+mod nic;
 mod overlap;
 mod ports;
 mod proposals;

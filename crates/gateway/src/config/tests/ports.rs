@@ -199,7 +199,7 @@ fn ike_needs_a_port_outside_that_carries_it() {
 }
 
 #[test]
-fn a_dpdk_port_carries_ipv6_on_both_sides() {
+fn a_dpdk_port_carries_ipv6_on_both_sides_and_a_card_outside() {
     let tun = "kind = \"tun\"\ndevice = \"convoy0\"";
     let inside = changed(tun, "kind = \"dpdk\"\ndevice = \"net_ring0\"");
     for (key, v4, both) in [
@@ -210,19 +210,15 @@ fn a_dpdk_port_carries_ipv6_on_both_sides() {
         Config::parse("test.toml", &inside.replace(&v4, &both)).expect("IPv6 inside");
     }
     let udp = "kind = \"udp\"\naddress = [\"192.0.2.1\"]";
-    let outside = changed(udp, "kind = \"dpdk\"\ndevice = \"net_ring0\"\naddress = [\"2001:db8::1/64\"]");
-    let ends = "local = \"192.0.2.1\"\nremote = \"192.0.2.2\"";
-    let outside = outside.replace(ends, "local = \"2001:db8::1\"\nremote = \"2001:db8::2\"");
-    Config::parse("test.toml", &outside).expect("IPv6 outside");
-}
-
-#[test]
-fn a_tunnel_by_ipv6_over_a_port_for_ipv4_alone_is_refused() {
-    let udp = "kind = \"udp\"\naddress = [\"192.0.2.1\"]";
-    let outside = changed(udp, "kind = \"card\"\ninterface = \"eth1\"\naddress = [\"192.0.2.1/24\"]");
-    let ends = "local = \"192.0.2.1\"\nremote = \"192.0.2.2\"";
-    let text = errors(&outside.replace(ends, "local = \"2001:db8::1\"\nremote = \"2001:db8::2\""));
-    assert!(text.contains("tunnel.local: port \"outside\" of kind \"card\" carries only IPv4"), "{text}");
+    for kind in [
+        "kind = \"dpdk\"\ndevice = \"net_ring0\"",
+        "kind = \"card\"\ninterface = \"eth1\"\ngateway_v6 = \"fe80::1\"",
+    ] {
+        let outside = changed(udp, &format!("{kind}\naddress = [\"2001:db8::1/64\"]"));
+        let ends = "local = \"192.0.2.1\"\nremote = \"192.0.2.2\"";
+        let outside = outside.replace(ends, "local = \"2001:db8::1\"\nremote = \"2001:db8::2\"");
+        Config::parse("test.toml", &outside).expect("IPv6 outside");
+    }
 }
 
 #[test]

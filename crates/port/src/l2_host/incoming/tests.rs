@@ -264,6 +264,26 @@ proptest! {
 }
 
 #[test]
+fn of_a_packet_that_a_device_has_opened_the_icv_may_be_missing() {
+    let own = identity_of_both(Takes::Own);
+    let whole = [packet(protocol::ESP, B, A, &[1; 60]), packet_v6(protocol::ESP, B6, A6, &[1; 60])];
+    for (whole, ethertype) in whole.iter().zip([ethernet::IPV4, ethernet::IPV6]) {
+        for missing in [0, 16, MISSING] {
+            let there = &whole[..whole.len() - missing];
+            let frame = frame(OWN, ethertype, there);
+            assert_eq!(Incoming::read(&frame, MISSING, &own), Incoming::Packet(there, missing));
+        }
+        let short = &whole[..whole.len() - MISSING - 1];
+        let malformed = Incoming::Dropped(Dropped::Malformed);
+        assert_eq!(Incoming::read(&frame(OWN, ethertype, short), MISSING, &own), malformed);
+        let raw = &whole[..whole.len() - 1];
+        assert_eq!(Incoming::read(&frame(OWN, ethertype, raw), 0, &own), malformed);
+        let others = frame(MacAddress::BROADCAST, ethertype, &whole[..whole.len() - 1]);
+        assert_eq!(Incoming::read(&others, MISSING, &own), Incoming::Dropped(Dropped::OtherHost));
+    }
+}
+
+#[test]
 fn fragments_are_packets() {
     for (bits, total) in [(0x2000_u16, 1_500), (0x00b9, 948), (0, 1_500)] {
         let mut bytes = packet(protocol::UDP, B, A, &vec![7; total - 20]);

@@ -1,0 +1,138 @@
+#!/usr/bin/env bash
+# IKE by a card that encrypts inline: charon's messages and what its SAs protect share the card's
+# port, and the card has all of the SAs. Two convoys with cards, native ESP and ESP in UDP, with
+# AES-GCM and 3DES; then strongSwan with its own ESP as the peer of one. SAs and the IKE SA are
+# rekeyed during pings. Needs root and a convoy with the card.
+# usage: card.sh CONVOY PLUGIN
+set -euo pipefail
+convoy=$(realpath "$1") plugin=$(realpath "$2")
+here=$(dirname "$(realpath "$0")")
+A=convoy-card-a B=convoy-card-b
+source "$here/lib.sh"
+
+# outside DEVICE HOST [FUNCTION]: the keys of a card's port, and an engine that has nothing to do.
+outside() {
+  printf 'kind = "card"\ninterface = "%s"\naddress = ["192.0.2.%s/24"]\n' "$1" "$2"
+  [ -z "${3:-}" ] || printf 'function = "%s"\n' "$3"
+  printf '[[engine]]\nkind = "software"\n'
+}
+# The card's interface has no address of the kernel's.
+bare() { # namespace device
+  ip netns exec "$1" sysctl -qw "net.ipv6.conf.$2.disable_ipv6=1"
+  ip -n "$1" addr flush dev "$2"
+}
+start_side() { # side host plugins [function]
+  local device=v$1
+  if [ "$3" = "$with_convoy" ]; then
+    OUTSIDE=$(outside "$device" "$2" "${4:-}") gateway_conf "$1" "\"192.0.2.$2\""
+    sed -i 's/^\[gateway\]/&\nallow_weak = true/' "$folder/$1/gateway.toml" # 3DES
+    start_gateway "$1"
+    running+=("$gateway_pid")
+  fi
+  strongswan "$1" "$3"
+  start_charon "$1"
+  running+=("$charon_pid")
+}
+stop_both() {
+  kill "${running[@]}"
+  wait "${running[@]}" || true
+  running=()
+}
+both_ends() { # connection options, child options
+  connection a 192.0.2.1 192.0.2.2 "mobike = no
+  $1" "$2"
+  connection b 192.0.2.2 192.0.2.1 "mobike = no
+  $1" "$2"
+  load a; load b
+}
+# on_card SIDE ENCAP TRANSFORM: all SAs are, of which none dropped anything, and no engine had work.
+on_card() {
+  show sa "$1" >"$folder/sas"
+  show stats "$1" >"$folder/stats"
+  python3 - "$folder/sas" "$folder/stats" "$2" "$3" <<'END' || fail "not all of $1 is the card's: $(cat "$folder/sas")"
+import json, sys
+sas, stats = (json.load(open(path)) for path in sys.argv[1:3])
+asked = dict(inline_by="outside", encap=sys.argv[3], transform=sys.argv[4])
+for sa in sas:
+    for key, value in asked.items():
+        if sa[key] != value:
+            sys.exit(f"{key} of the SA {sa['spi']:#x} is {sa[key]!r}")
+    if sum(sa["drops"].values()):
+        sys.exit(f"the SA {sa['spi']:#x} has dropped packets: {sa['drops']}")
+software = sum(engine["packets"] for engine in stats["engines"] if engine["kind"] == "software")
+if len(sas) < 2 or software:
+    sys.exit(f"{len(sas)} SAs, and {software} packets by the software")
+END
+}
+# device SIDE COUNTER: of the card.
+device() {
+  show stats "$1" | python3 -c 'import json, sys
+ports = json.load(sys.stdin)["ports"]
+print(next(port["device"] for port in ports if port["kind"] == "card")[sys.argv[1]])' "$2"
+}
+spis() { show sa "$1" | grep -o '"spi": [0-9]*' | sort; }
+# replaced SIDE BEFORE: it has two SAs that were not there before. Charon keeps the old inbound one
+# for some seconds.
+replaced() { [ "$(spis "$1" | grep -cvxF "$2")" = 2 ]; }
+ike_spis() { ask a --list-sas --raw | grep -o 'initiator-spi=[0-9a-f]*' | sort -u; }
+no_sas() { [ "$(sas a)" = 0 ]; }
+end_tunnel() { down a; wait_for "SAs that were ended are still there" no_sas; }
+# rekeyed_under_traffic SIDES: pings both ways, during which each side replaces the SAs, and the
+# first one the IKE SA.
+rekeyed_under_traffic() {
+  local side before one tries=()
+  ip netns exec "$A" ping -q -i 0.05 -c 160 -W 20 -s 600 -I 10.1.0.1 10.2.0.1 >"$folder/long-a" 2>&1 & tries+=("$!")
+  ip netns exec "$B" ping -q -i 0.05 -c 160 -W 20 -s 600 -I 10.2.0.1 10.1.0.1 >"$folder/long-b" 2>&1 & tries+=("$!")
+  for side in $1; do
+    before=$(spis a)
+    ask "$side" --rekey --child net >"$folder/rekey" 2>&1 || fail "$side cannot rekey: $(cat "$folder/rekey")"
+    wait_for "a has not replaced its SAs" replaced a "$before"
+  done
+  before=$(ike_spis)
+  ask a --rekey --ike site >"$folder/rekey" 2>&1 || fail "the IKE SA is not rekeyed: $(cat "$folder/rekey")"
+  wait_for "the IKE SA is the same" eval '[ "$(ike_spis)" != "$before" ]'
+  for one in "${tries[@]}"; do kill -0 "$one" || fail "the pings ended before the rekeying did"; done
+  for one in "${tries[@]}"; do wait "$one" || true; done
+  for one in a b; do all_answered "$folder/long-$one" || fail "pings of $one were lost: $(tail -3 "$folder/long-$one")"; done
+}
+# tunnel SIDES ENCAP PROPOSAL: sets it up, rekeys it by each end, ends it. SIDES are those with a
+# card, each of which has all of it.
+tunnel() {
+  local options="encap = no" side counter; [ "$2" = none ] || options="encap = yes"
+  declare -A before=()
+  for side in $1; do for counter in encrypted decrypted; do before[$side$counter]=$(device "$side" $counter); done; done
+  both_ends "$options" "esp_proposals = $3"
+  up a
+  ping_both
+  rekeyed_under_traffic "a b"
+  ping_both
+  for side in $1; do
+    on_card "$side" "$2" "$3"
+    for counter in encrypted decrypted; do
+      count=$(($(device "$side" $counter) - ${before[$side$counter]}))
+      [ "$count" -ge 356 ] || fail "the card of $side has $counter $count of 356 packets"
+    done
+  done
+  end_tunnel
+}
+
+running=()
+for function in "" 3des-sha1; do
+  proposal=${function:-aes128gcm16}
+  namespaces; bare "$A" va; bare "$B" vb
+  start_side a 1 "$with_convoy" "$function"
+  start_side b 2 "$with_convoy" "$function"
+  for encap in none udp; do
+    tunnel "a b" $encap "$proposal"
+    echo "two cards, $proposal, encap $encap: SAs and IKE SA rekeyed, 356 packets each way by the cards, none lost"
+  done
+  stop_both
+done
+
+namespaces; bare "$A" va
+ip -n "$B" addr add 10.2.0.1/24 dev lo
+start_side a 1 "$with_convoy"
+start_side b 2 "$stock"
+tunnel a udp aes128gcm16
+echo "a card and strongSwan's own ESP, aes128gcm16, encap udp: likewise"
+stop_both
