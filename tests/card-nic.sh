@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The card as a network interface of the kernel, without a gateway: two hosts, each with `convoy nic`
-# between a TAP interface and a cable. ping, TCP, tcpdump and two charons use the interfaces; what
+# The card as a network interface of the kernel, without a gateway: two hosts, each with
+# `convoy nic` between a TAP interface and a cable. ping, TCP, tcpdump and two charons use the interfaces; what
 # the policies protect is plain there and ESP on the cable, where tshark decrypts it. Needs root and
 # a convoy with the card.
 # usage: card-nic.sh CONVOY

@@ -13,8 +13,8 @@ use crate::bump::{Bump, Departure, Fate, Towards};
 const TIMEOUT: Duration = Duration::from_secs(60);
 const MTU: u16 = 1_500;
 
-/// The configuration of host `me`, 1 or 2: transport mode between the hosts but for UDP, tunnel mode
-/// between their networks, of both families.
+/// The configuration of host `me`, 1 or 2: transport mode between the hosts but for UDP, tunnel
+/// mode over IPv6 between their networks.
 fn config(me: u8) -> NicConfig {
     let peer = 3 - me;
     let key = |of: u8, kind: u8| format!("{of:02x}{kind:02x}").repeat(10);
