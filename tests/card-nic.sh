@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # The card as a network interface of the kernel, without a gateway: two hosts, each with
-# `convoy nic` between a TAP interface and a cable. ping, TCP, tcpdump and two charons use the interfaces; what
-# the policies protect is plain there and ESP on the cable, where tshark decrypts it. Needs root and
-# a convoy with the card.
+# `convoy nic` between a TAP interface and a cable. ping, TCP, tcpdump and two charons use the
+# interfaces; what the policies protect is plain there and ESP on the cable, where tshark decrypts
+# it. Needs root and a convoy with the card.
 # usage: card-nic.sh CONVOY
 #
 #   10.1.0.1 [A] grip0 192.0.2.1 (card) va -- vb (card) 192.0.2.2 grip0 [B] 10.2.0.1

@@ -1,10 +1,10 @@
-// Cuts IPv4 packets that are too long for the line into fragments (RFC 791), on the way from X1 to the
-// MAC. A frame is cut if `mtu` is not 0, it goes to the MAC, its IP header has no options, the packet
-// is longer than `mtu` bytes, and it may be cut (DF is clear). Every other frame passes unchanged.
-// The payload begins two bytes into a word and a fragment carries whole words of it, so nothing is
-// shifted: a word where two fragments meet ends one with two bytes and begins the next with six.
-// Words: one per clock; a fragment but the first takes five clocks for its header, and every frame waits
-// until its first five words are there.
+// Cuts IPv4 packets that are too long for the line into fragments (RFC 791), on the way from X1 to
+// the MAC. A frame is cut if `mtu` is not 0, it goes to the MAC, its IP header has no options, the
+// packet is longer than `mtu` bytes, and it may be cut (DF is clear). Every other frame passes
+// unchanged. The payload begins two bytes into a word and a fragment carries whole words of it, so
+// nothing is shifted: a word where two fragments meet ends one with two bytes and begins the next
+// with six. Cycles: one a word; six more for a frame, whose first five words are collected, and nine
+// for each fragment, which has a header of its own.
 // verilator lint_off UNUSEDSIGNAL
 module fragment (
     input  logic        clk,

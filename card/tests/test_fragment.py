@@ -69,7 +69,8 @@ async def long_packets_are_cut_into_as_few_fragments_as_possible(dut, gaps, stal
     source, sink = await begin(dut, mtu, gaps, stalls)
     rng = random.Random(mtu)
     step = (mtu - 20) & ~7
-    # Each length of the last fragment relative to a word, and lengths about multiples of a fragment's.
+    # Each length of the last fragment relative to a word, and lengths about multiples of a
+    # fragment's.
     lengths = [mtu - 20 + extra for extra in range(1, 18)]
     lengths += [times * step + extra for times in (2, 3) for extra in (-1, 0, 1, 2, 6, 7, 8)]
     lengths += [rng.randrange(mtu, min(9000, 40 * mtu)) for _ in range(4)]

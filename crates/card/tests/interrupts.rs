@@ -1,5 +1,5 @@
-//! The mitigation of interrupts: packets for each interrupt, and what it costs in latency, against the
-//! load of the line (docs/results/card.md, "Interrupts").
+//! The mitigation of interrupts: packets for each interrupt, and what it costs in latency, against
+//! the load of the line (docs/results/card.md, "Interrupts").
 #![cfg(feature = "verilated")]
 
 use convoy_card::line::{Line, memory};
