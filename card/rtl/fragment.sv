@@ -3,8 +3,8 @@
 // packet is longer than `mtu` bytes, and it may be cut (DF is clear). Every other frame passes
 // unchanged. The payload begins two bytes into a word and a fragment carries whole words of it, so
 // nothing is shifted: a word where two fragments meet ends one with two bytes and begins the next
-// with six. Cycles: one a word; six more for a frame, whose first five words are collected, and nine
-// for each fragment, which has a header of its own.
+// with six. Cycles: one a word; six more for a frame, whose first five words are collected, and
+// nine for each fragment, which has a header of its own.
 // verilator lint_off UNUSEDSIGNAL
 module fragment (
     input  logic        clk,

@@ -2,6 +2,7 @@
 //! the load of the line (docs/results/card.md, "Interrupts").
 #![cfg(feature = "verilated")]
 
+use convoy_card::LINE_MHZ;
 use convoy_card::line::{Line, memory};
 use convoy_card::nic::{Interrupts, Nic, NicSettings};
 use convoy_packet::Frame;
@@ -63,7 +64,8 @@ fn rows() -> Vec<String> {
     let mut rows = Vec::new();
     for len in [60, 1514] {
         for (load, frames) in LOADS {
-            let interval = (len + LINE_OVERHEAD_BYTES) * 100 / load;
+            // The line has a byte in each cycle of its clock.
+            let interval = (len + LINE_OVERHEAD_BYTES) * 100 * mhz / (load * LINE_MHZ);
             for (completions, us) in MITIGATIONS {
                 let measured = measure(Interrupts { completions, cycles: us * mhz }, len, interval, frames);
                 let packets = f64::from(frames) / measured.interrupts as f64;
