@@ -67,10 +67,8 @@ fn a_card_port_has_a_line_and_addresses_and_stands_alone() {
     let named = changed(udp, card).replace("[[engine]]", "[[engine]]\nname = \"outside\"");
     let text = errors(&named);
     assert!(text.contains("port.name: \"outside\" is also the name of an engine"), "{text}");
-    holds(
-        &card.replace("192.0.2.1/24", "fd00::1/64"),
-        "port.address: this kind of port needs an IPv4 address",
-    );
+    let v6 = card.replace("192.0.2.1/24", "fd00::1/64");
+    holds(&v6, "tunnel.local: port \"outside\" has no address 192.0.2.1; it has fd00::1");
     for mac in [
         "03:00:5e:10:00:01",
         "02:00:5e:10:00",
