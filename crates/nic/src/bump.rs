@@ -81,6 +81,8 @@ pub(crate) struct Bump {
     pool: FramePool,
     /// The SPIs of packets from the line that are ours.
     spis: HashSet<u32>,
+    /// Frames with a VLAN tag that were dropped.
+    pub(crate) tagged: u64,
     frames: Vec<Frame>,
     done: Vec<CryptoPacket>,
     outbound: OutboundBurst,
@@ -105,6 +107,7 @@ impl Bump {
             engines: Engines::new(control),
             pool: FramePool::new(FRAMES.0, FRAMES.1).with_huge(FRAMES.2),
             spis: HashSet::new(),
+            tagged: 0,
             frames: Vec::new(),
             done: Vec::new(),
             outbound: OutboundBurst::default(),
@@ -155,7 +158,7 @@ impl Bump {
 
     /// What becomes of a frame that the kernel sends.
     pub(crate) fn sent(&mut self, bytes: &[u8], out: &mut Vec<Departure>) -> Fate {
-        let Some(frame) = Ethernet::parse(bytes).ok().filter(is_ip) else { return Fate::Unchanged };
+        let Some(frame) = Ethernet::parse(bytes).ok().filter(is_ip) else { return self.no_ip(bytes) };
         let Some(packet) = self.pool.take_filled(frame.payload(), TAIL_BYTES) else { return Fate::Replaced };
         self.frames.push(packet);
         let now_ns = self.now_ns();
@@ -176,7 +179,9 @@ impl Bump {
 
     /// What becomes of a frame that came from the line.
     pub(crate) fn received(&mut self, arrival: &Arrival, out: &mut Vec<Departure>) -> Fate {
-        let Some(frame) = Ethernet::parse(&arrival.frame).ok().filter(is_ip) else { return Fate::Unchanged };
+        let Some(frame) = Ethernet::parse(&arrival.frame).ok().filter(is_ip) else {
+            return self.no_ip(&arrival.frame);
+        };
         if arrival.opened.is_none() && self.is_others_esp(frame.payload()) {
             return Fate::Unchanged;
         }
@@ -196,6 +201,17 @@ impl Bump {
         out.extend(onwards.map(|packet| departure(Towards::Kernel, to, from, packet)));
         let told = inbound.to_outside.drain(..);
         out.extend(told.map(|packet| departure(Towards::Line, from, to, packet)));
+        Fate::Replaced
+    }
+
+    /// What becomes of a frame that is no IP. One with a VLAN tag may have an IP packet inside,
+    /// which no policy has seen: with tunnels, it is dropped.
+    fn no_ip(&mut self, bytes: &[u8]) -> Fate {
+        let is_tagged = Ethernet::parse(bytes).is_ok_and(|frame| ethernet::TAGS.contains(&frame.ethertype()));
+        if !is_tagged || self.spis.is_empty() {
+            return Fate::Unchanged;
+        }
+        self.tagged += 1;
         Fate::Replaced
     }
 

@@ -176,11 +176,12 @@ impl Nic {
     pub fn totals(&self) -> NicTotals {
         let drops = self.bump.ipsec.tables.drops().met();
         let drops = drops.map(|(reason, count)| (reason.to_string(), count));
-        let unread = Some(("unread by the kernel".to_owned(), self.unread)).filter(|(_, count)| *count > 0);
+        let others = [("unread by the kernel", self.unread), ("with a VLAN tag", self.bump.tagged)];
+        let others = others.into_iter().filter(|(_, count)| *count > 0);
         NicTotals {
             card: self.control.counters(),
             by_software: self.bump.engines.by_software,
-            drops: drops.chain(unread).collect(),
+            drops: drops.chain(others.map(|(what, count)| (what.to_owned(), count))).collect(),
         }
     }
 

@@ -166,6 +166,21 @@ fn everything_else_passes_unchanged() {
 }
 
 #[test]
+fn what_a_tag_hides_from_the_policies_passes_neither_way() {
+    let [mut a, mut b] = Host::pair();
+    let inside = packet(protocol::TCP, "192.0.2.1", "192.0.2.2", 40);
+    for tag in ethernet::TAGS {
+        let tagged = frame(tag, &[&[0, 5][..], &inside[12..]].concat());
+        let mut out = Vec::new();
+        assert!(matches!(a.bump.sent(&tagged, &mut out), Fate::Replaced) && out.is_empty());
+        a.port.transmit_copy(&[&tagged]).expect("room");
+        let arrival = b.arrival();
+        assert!(b.take(&arrival).is_empty());
+    }
+    assert_eq!((a.bump.tagged, b.bump.tagged), (3, 3));
+}
+
+#[test]
 fn plaintext_that_should_have_been_protected_is_dropped() {
     let [mut a, mut b] = Host::pair();
     for (from, to) in [("192.0.2.1", "192.0.2.2"), ("10.1.0.1", "10.2.0.9")] {

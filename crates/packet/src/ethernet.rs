@@ -17,7 +17,7 @@ pub const IPV4: u16 = 0x0800;
 /// The EtherType of IPv6.
 pub const IPV6: u16 = 0x86dd;
 /// EtherTypes that announce a tag: 802.1Q, 802.1ad, and QinQ before it was standardised.
-const TAGS: [u16; 3] = [0x8100, 0x88a8, 0x9100];
+pub const TAGS: [u16; 3] = [0x8100, 0x88a8, 0x9100];
 const TAG_BYTES: usize = 4;
 /// Tags that are walked; two are in use.
 const TAG_LIMIT: usize = 4;

@@ -19,7 +19,7 @@ impl Nic {
                 Completion::Transmitted(at) => self.transmitted(at)?,
                 Completion::Received(at, answer) => {
                     let arrival = self.answer(answer.status)?;
-                    self.receive_again(at, answer.status.len.into(), arrival, receive);
+                    self.receive_again(at, answer.status.len.into(), arrival, receive)?;
                 }
                 Completion::Cut(at, status) => {
                     if !status.is_from_line {
@@ -27,7 +27,7 @@ impl Nic {
                     }
                     self.flight.arriving = self.flight.arriving.saturating_sub(1);
                     self.counters.too_long += 1;
-                    self.receive_again(at, 0, None, receive);
+                    self.receive_again(at, 0, None, receive)?;
                 }
             }
         }
@@ -38,9 +38,10 @@ impl Nic {
     /// The card has read the descriptor with this cookie.
     fn transmitted(&mut self, at: u32) -> Result<(), CardError> {
         let posted = self.flight.posted.pop_front().ok_or(CardError::Cookie(at))?;
-        let place = (at as usize - COMMANDS) / COMMAND_BYTES;
-        self.device.unmap(place % BUFFERS);
-        self.device.memory[at as usize..][..posted.wipe].zeroize();
+        let place = (at as usize).checked_sub(COMMANDS).map(|at| at / COMMAND_BYTES);
+        let place = place.filter(|place| *place < BUFFERS).ok_or(CardError::Cookie(at))?;
+        self.device.unmap(place);
+        self.device.memory[COMMANDS + place * COMMAND_BYTES..][..posted.wipe].zeroize();
         drop(posted.frame);
         Ok(())
     }
@@ -53,9 +54,9 @@ impl Nic {
         len: usize,
         arrival: Option<Option<u32>>,
         receive: &mut dyn FnMut(Option<u32>, Frame),
-    ) {
-        let place = ReceiveRing::place(cookie);
-        let Some(filled) = self.receiving.take(place, len, &mut self.device) else { return };
+    ) -> Result<(), CardError> {
+        let place = ReceiveRing::place(cookie)?;
+        let filled = self.receiving.take(place, len, &mut self.device).ok_or(CardError::Cookie(cookie))?;
         let mut next = filled;
         if let Some(opened) = arrival {
             match self.receiving.fresh() {
@@ -65,6 +66,7 @@ impl Nic {
         }
         self.receiving.offer(place, next, &mut self.rings, &mut self.device);
         self.flight.is_rung = true;
+        Ok(())
     }
 
     /// What a status says: `Some` if the frame is to be handed over, with the number of the SA that

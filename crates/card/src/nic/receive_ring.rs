@@ -61,8 +61,12 @@ impl ReceiveRing {
     }
 
     /// The place of the descriptor with this cookie.
-    pub(super) fn place(cookie: u32) -> usize {
-        (cookie as usize - STATUSES) / STATUS_BYTES
+    ///
+    /// # Errors
+    /// [`CardError::Cookie`] if no descriptor has it.
+    pub(super) fn place(cookie: u32) -> Result<usize, CardError> {
+        let place = (cookie as usize).checked_sub(STATUSES).map(|at| at / STATUS_BYTES);
+        place.filter(|place| *place < BUFFERS).ok_or(CardError::Cookie(cookie))
     }
 
     /// Takes back the frame at a place, with the first `len` bytes that the card wrote.
