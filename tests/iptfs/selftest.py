@@ -104,7 +104,6 @@ def cases():
         ("no delay", {"outbound": ""}),
         ("outer packets of 576 bytes", {"outbound": "init-delay 1000 size 576"}),
         ("no fragments", {"outbound": f"dont-frag init-delay {INIT_DELAY_US}", "lengths": UNFRAGMENTED}),
-        # Without loss and reordering, which Linux 7.3 does not outlive as the receiver.
         ("delayed, with a wide window", {"outbound": "init-delay 1000", "inbound": "reorder 64 drop-time 500000", "netem": "delay 5ms"}),
     ):
         yield Case(next(number), f"aes128gcm16 native IPv4, {name}", "aes-gcm", 20, 4, **more)
