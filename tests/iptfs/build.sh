@@ -30,8 +30,8 @@ work=$(mktemp -d "$out/work.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 trap 'exit 129' INT TERM HUP
 
-# repair FILE VERSION: mends two faults of memory in the module of Linux 7.3, after which the guest's
-# kernel panics sooner or later. What is sent and how it is read stay the same.
+# repair FILE VERSION: mends two faults of memory in the module of Linux 7.3, after which the
+# guest's kernel panics sooner or later. What is sent and how it is read stay the same.
 # - The receiver shares pages of outer packets with inner ones. It miscounts the references of pages
 #   that belong to a page pool, as virtio_net's do, and writes a link header over the end of what it
 #   has just shared. Without sharing it copies.
