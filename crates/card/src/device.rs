@@ -3,6 +3,7 @@
 use zeroize::Zeroize;
 
 use crate::clock::LINE_MHZ;
+use crate::command::STATUS_BYTES;
 use crate::error::CardError;
 use crate::ffi::{Card, MAPPED, Memory, Ran, SPAN_SHIFT, Sent, Span};
 use crate::model::Model;
@@ -94,6 +95,15 @@ impl Device {
     /// Maps nothing as the span `number` any more.
     pub(crate) fn unmap(&mut self, number: usize) {
         self.map(number, Span::NOTHING);
+    }
+
+    /// The status that the card has written at this bus address: in the window, or at the start of
+    /// a span. `None` if there is no room for one.
+    pub(crate) fn written(&self, at: u32) -> Option<[u8; STATUS_BYTES]> {
+        match at.checked_sub(MAPPED) {
+            None => self.memory.get(at as usize..)?.first_chunk().copied(),
+            Some(behind) => self.spans.get((behind >> SPAN_SHIFT) as usize)?.start(),
+        }
     }
 
     /// Maps nothing but the window any more.

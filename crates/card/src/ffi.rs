@@ -50,6 +50,12 @@ impl Span {
     pub(crate) unsafe fn new(bytes: *mut u8, len: usize) -> Self {
         Self { bytes, len }
     }
+
+    /// A copy of its first bytes; `None` if it has fewer.
+    pub(crate) fn start<const BYTES: usize>(&self) -> Option<[u8; BYTES]> {
+        // SAFETY: so many bytes are there, alive, and no card runs that could write them.
+        (self.len >= BYTES).then(|| unsafe { self.bytes.cast::<[u8; BYTES]>().read_unaligned() })
+    }
 }
 
 /// What a card's bus reaches: the window from address 0 on, and the span `n` at [`MAPPED`] + `n` <<

@@ -45,14 +45,14 @@ pub(crate) enum Completion {
     Cut(u32, Status),
 }
 
-/// A status and its position in the window.
+/// A status, and the bus address at which it stands.
 pub(crate) struct Answer {
     pub(crate) status: Status,
     at: usize,
 }
 
 impl Answer {
-    /// What follows the status in the window: the frame, if all of its buffer is there.
+    /// What follows a status in the window: the frame, if all of its buffer is there.
     pub(crate) fn frame<'a>(&self, device: &'a Device) -> &'a [u8] {
         &device.memory[self.at + STATUS_BYTES..][..self.status.len.into()]
     }
@@ -93,9 +93,8 @@ impl Rings {
         self.transmit_tail = self.transmit_tail.wrapping_add(1);
     }
 
-    /// Gives the card a buffer for an answer, of at most [`SEGMENTS`] segments. The first is in the
-    /// window and has room for the status; its address is the cookie. The caller may have at most
-    /// [`ENTRIES`] there.
+    /// Gives the card a buffer for an answer, of at most [`SEGMENTS`] segments. The first has room
+    /// for the status; its address is the cookie. The caller may have at most [`ENTRIES`] there.
     pub(crate) fn offer(&mut self, device: &mut Device, segments: &[Segment]) {
         let at = index(self.receive_tail, ENTRIES);
         let entry = RECEIVE_RING + ENTRY_BYTES * at;
@@ -128,16 +127,15 @@ impl Rings {
             let done = Completion::Transmitted(cookie);
             return if is_bad { Err(CardError::Completion(flags)) } else { Ok(Some(done)) };
         }
-        let at = cookie as usize;
-        let status = device.memory.get(at..at + STATUS_BYTES.min(written)).and_then(Status::parse);
-        let status = status.ok_or(CardError::Completion(flags))?;
+        let status = device.written(cookie).filter(|_| written >= STATUS_BYTES);
+        let status = status.and_then(|bytes| Status::parse(&bytes)).ok_or(CardError::Completion(flags))?;
         if is_bad {
             return Ok(Some(Completion::Cut(cookie, status)));
         }
         if STATUS_BYTES + usize::from(status.len) > written {
             return Err(CardError::Completion(flags));
         }
-        Ok(Some(Completion::Received(cookie, Answer { status, at })))
+        Ok(Some(Completion::Received(cookie, Answer { status, at: cookie as usize })))
     }
 
     /// Tells the card how many completions were read.

@@ -5,8 +5,8 @@
 //! [`pair`] runs one on its own thread. All frames that are sent pass X1, even those that are not
 //! sealed, so that their order is kept.
 //!
-//! Nothing of a frame is copied: the card reads it where the sender wrote it, behind a prefix that
-//! is elsewhere, and writes what comes into frames of the driver's pool, which it hands over.
+//! Nothing of a frame is copied: the card reads it where the sender wrote it, behind a prefix in
+//! its headroom, and writes what comes into frames of the driver's pool, which it hands over.
 
 mod checks;
 mod counters;
@@ -45,8 +45,7 @@ const BUFFERS: usize = 64;
 const COMMAND_BYTES: usize = (PREFIX_BYTES + LONGEST_BODY).next_multiple_of(64);
 const LONGEST_BODY: usize = 8 << 10;
 const COMMANDS: usize = RINGS_BYTES;
-const STATUSES: usize = COMMANDS + BUFFERS * COMMAND_BYTES;
-const WINDOW_BYTES: usize = STATUSES + receive_ring::STATUSES_BYTES;
+const WINDOW_BYTES: usize = COMMANDS + BUFFERS * COMMAND_BYTES;
 /// Cycles without progress after which the card has failed: many times what the longest frame takes
 /// in the slowest function.
 const TIMEOUT_CYCLES: u64 = 500_000;
@@ -95,7 +94,7 @@ struct Flight {
 struct Posted {
     /// The number of bytes of the window to wipe afterwards.
     wipe: usize,
-    /// The frame behind the prefix; `None` for a command.
+    /// The frame with its prefix; `None` for a command.
     frame: Option<Frame>,
 }
 

@@ -17,12 +17,13 @@ use crate::line::LINE_BYTES;
 
 impl Nic {
     /// Sends a frame, which returns to its pool once the card has read it. One that cannot be
-    /// sealed, is longer than [`LINE_BYTES`], or is empty, is dropped and counted.
+    /// sealed, is longer than [`LINE_BYTES`], is empty, or has no room for a prefix
+    /// ([`PREFIX_BYTES`]) before it, is dropped and counted.
     ///
     /// # Errors
     /// The frame, if there is no room now.
     pub fn transmit(&mut self, mut frame: Frame, seal: Option<Seal>) -> Result<(), Frame> {
-        if frame.len() > LINE_BYTES || frame.is_empty() {
+        if frame.len() > LINE_BYTES || frame.is_empty() || frame.headroom() < PREFIX_BYTES {
             self.counters.refused += 1;
             return Ok(());
         }
@@ -83,12 +84,13 @@ impl Nic {
         let mut head = prefix(operation, place, frame.len() as u16, cookie);
         let is_sealed = matches!(operation, Operation::Crypto { .. });
         self.wanted.inspection(&frame, is_sealed).request(&mut head, ETHERNET_BYTES);
+        frame.prepend(PREFIX_BYTES).expect("was checked").copy_from_slice(&head);
         let span = self.flight.count % BUFFERS;
         let segment = Segment::mapped(span, &frame);
         // SAFETY: the frame stays in the queue of what was posted, where nobody accesses it, until
         // it was unmapped or another card has replaced this one.
         self.device.map(span, unsafe { Span::new(frame.as_mut_ptr(), frame.len()) });
-        self.post(Pipeline::X1, &[&head], &[segment], Posted { wipe: 0, frame: Some(frame) });
+        self.post(Pipeline::X1, segment, Posted { wipe: 0, frame: Some(frame) });
         self.flight.leaving += u64::from(frames);
     }
 
@@ -105,17 +107,21 @@ impl Nic {
         let body = order.body.as_bytes();
         let cookie = PACKET_COOKIE + 1 + order.pipeline as u32;
         let head = prefix(order.operation, order.place, body.len() as u16, cookie);
-        let posted = Posted { wipe: PREFIX_BYTES + body.len(), frame: None };
-        self.post(order.pipeline, &[&head, body], &[], posted);
+        let at = self.command_at();
+        let segment = Segment::window(at, self.device.put(at, &[&head, body]));
+        self.post(order.pipeline, segment, Posted { wipe: segment.len, frame: None });
         self.flight.commands[order.pipeline as usize].push_back(order.effect);
     }
 
-    /// Posts what `parts` have, which are copied into the window, and then `behind`.
-    fn post(&mut self, pipeline: Pipeline, parts: &[&[u8]], behind: &[Segment], posted: Posted) {
-        let at = COMMANDS + self.flight.count % BUFFERS * COMMAND_BYTES;
-        let head = Segment::window(at, self.device.put(at, parts));
-        let both: Vec<Segment> = [head].into_iter().chain(behind.iter().copied()).collect();
-        self.rings.transmit(&mut self.device, pipeline, &both, at as u32);
+    /// Where the window has room for the next command.
+    fn command_at(&self) -> usize {
+        COMMANDS + self.flight.count % BUFFERS * COMMAND_BYTES
+    }
+
+    /// Posts what the card finds at a segment. The cookie tells the place, also that of a frame.
+    fn post(&mut self, pipeline: Pipeline, segment: Segment, posted: Posted) {
+        let cookie = self.command_at() as u32;
+        self.rings.transmit(&mut self.device, pipeline, &[segment], cookie);
         self.flight.count += 1;
         self.flight.posted.push_back(posted);
         self.flight.is_rung = true;

@@ -1,25 +1,23 @@
-//! Frames that the card fills: those of a pool, each behind a status that is in the window.
+//! Frames of a pool that the card fills, with a status before each.
 
 #![allow(unsafe_code)]
 
 use convoy_packet::{Frame, FramePool, FrameSize, HEADROOM_BYTES};
 
-use super::{BUFFERS, ETHERNET_BYTES, STATUSES};
+use super::{BUFFERS, ETHERNET_BYTES};
 use crate::command::STATUS_BYTES;
 use crate::device::{Device, Segment};
 use crate::error::CardError;
-use crate::ffi::Span;
+use crate::ffi::{MAPPED, SPAN_SHIFT, Span};
 use crate::rings::Rings;
 
-/// What the statuses need of the window, in bytes.
-pub(super) const STATUSES_BYTES: usize = BUFFERS * STATUS_BYTES;
 /// Frames of the pool beside those that the card has: in the host's queue, and behind it.
 pub(super) const FRAMES_BEYOND: usize = 384;
 /// Free bytes behind a received frame, so that the host can put the ICV back.
 const TAIL_BYTES: usize = 32;
-/// Free bytes before a received frame: the packet behind its Ethernet header begins where those of
+/// Free bytes before a status: the packet behind the frame's Ethernet header begins where those of
 /// other ports do.
-const HEAD_BYTES: usize = HEADROOM_BYTES - ETHERNET_BYTES as usize;
+const HEAD_BYTES: usize = HEADROOM_BYTES - ETHERNET_BYTES as usize - STATUS_BYTES;
 
 /// The frames that the card has, by their place in the ring.
 pub(super) struct ReceiveRing {
@@ -65,7 +63,8 @@ impl ReceiveRing {
     /// # Errors
     /// [`CardError::Cookie`] if no descriptor has it.
     pub(super) fn place(cookie: u32) -> Result<usize, CardError> {
-        let place = (cookie as usize).checked_sub(STATUSES).map(|at| at / STATUS_BYTES);
+        let span = cookie.checked_sub(MAPPED).map(|at| (at >> SPAN_SHIFT) as usize);
+        let place = span.and_then(|span| span.checked_sub(BUFFERS));
         place.filter(|place| *place < BUFFERS).ok_or(CardError::Cookie(cookie))
     }
 
@@ -73,6 +72,7 @@ impl ReceiveRing {
     pub(super) fn take(&mut self, place: usize, len: usize, device: &mut Device) -> Option<Frame> {
         device.unmap(BUFFERS + place);
         let mut frame = self.frames.get_mut(place)?.take()?;
+        frame.trim_front(STATUS_BYTES).ok()?;
         frame.truncate(len);
         Some(frame)
     }
@@ -86,12 +86,11 @@ impl ReceiveRing {
     pub(super) fn offer(&mut self, place: usize, mut frame: Frame, rings: &mut Rings, device: &mut Device) {
         let room = frame.capacity() - HEAD_BYTES - TAIL_BYTES;
         frame.reset(HEAD_BYTES).and_then(|()| frame.append(room).map(|_| ())).expect("within its capacity");
-        let status = Segment::window(STATUSES + place * STATUS_BYTES, STATUS_BYTES);
-        let segments = [status, Segment::mapped(BUFFERS + place, &frame)];
+        let segment = Segment::mapped(BUFFERS + place, &frame);
         // SAFETY: the frame stays in this ring, which does not access it, until `take` has unmapped
         // it or another card has replaced this one.
         device.map(BUFFERS + place, unsafe { Span::new(frame.as_mut_ptr(), frame.len()) });
         self.frames[place] = Some(frame);
-        rings.offer(device, &segments);
+        rings.offer(device, &[segment]);
     }
 }
