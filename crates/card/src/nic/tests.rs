@@ -212,10 +212,14 @@ fn a_packet_that_cannot_be_sealed_does_not_leave() {
     let good = case(shape(GCM), 1, 1, 64);
     assert!(nic.transmit_copy(&good.plain, Some(Seal { sa: 2, ..good.seal })), "no such SA");
     assert!(nic.transmit_copy(&good.plain, Some(Seal { esp_at: 130, ..good.seal })), "no payload");
+    let mut without_room = nic.receiving.fresh().expect("a frame is free");
+    without_room.reset(PREFIX_BYTES - 1).expect("within its capacity");
+    without_room.append(good.plain.len()).expect("within its capacity").copy_from_slice(&good.plain);
+    assert!(nic.transmit(without_room, Some(good.seal)).is_ok(), "no room for a prefix");
     assert!(nic.transmit_copy(&good.plain, Some(good.seal)));
     run_until_idle(&mut nic);
     assert_eq!(drained(&mut line), [good.sealed]);
-    assert_eq!(nic.counters().refused, 2);
+    assert_eq!(nic.counters().refused, 3);
 }
 
 #[test]
