@@ -158,8 +158,7 @@ async def a_packet_takes_as_many_cycles_as_its_blocks_and_one_more_need(dut):
             record(f"{name} AES-{length * 8} {size} bytes", 8 * size * 8, cycles[9] - cycles[1])
 
 
-@pytest.mark.quick
-@pytest.mark.parametrize("unrolled", [0, 1])
+@pytest.mark.parametrize("unrolled", [pytest.param(0, marks=pytest.mark.quick), 1])
 def test_core_gcm(unrolled):
     os.environ["UNROLLED"] = str(unrolled)
     run("core_gcm", {"UNROLLED": unrolled}, name=f"core_gcm_{unrolled}")
