@@ -51,6 +51,9 @@ def read():
     ids = [function["id"] for function in table["function"]]
     if ids != list(range(1, len(ids) + 1)) or len(ids) > 15:
         sys.exit(f"{TABLE}: expected the ids 1 to at most 15 in order, found {ids}")
+    routed = ["mhz" in function for function in table["function"]]
+    if routed != sorted(routed, reverse=True):
+        sys.exit(f"{TABLE}: functions without mhz must stand behind all others")
     known = {kind: {entry["number"] for entry in table[kind]} for kind in ("cipher", "hash")}
     for function in table["function"]:
         if not (ROOT / "card" / "rtl" / f"{function['module']}.sv").exists():
@@ -161,9 +164,10 @@ def proposals(table, function):
 
 
 def rust(table):
-    """The module of crates/card."""
+    """The module of crates/card, with the functions whose clock is known."""
     functions, names, words = "", "", ""
-    for function in table["function"]:
+    routed = [function for function in table["function"] if "mhz" in function]
+    for function in routed:
         algorithms = ", ".join(f"{alg:#04x}" for alg in function["algorithms"])
         names += f'    "{function["name"]}",\n'
         words += "".join(f'    ("{proposal}", {function["id"]}),\n' for proposal in proposals(table, function))
@@ -203,7 +207,7 @@ pub(crate) struct Function {{
 pub(crate) const EMPTY_MHZ: u32 = {table["empty_mhz"]};
 
 /// All functions, by their ids from 1 on.
-pub(crate) const FUNCTIONS: [Function; {len(table["function"])}] = [
+pub(crate) const FUNCTIONS: [Function; {len(routed)}] = [
 {functions}];
 
 /// The functions by the ESP proposals that they process.
@@ -212,7 +216,7 @@ pub const PROPOSALS: [(&str, u8); {words.count(chr(10))}] = [
 
 /// Their names, as in card/reports.json.
 #[cfg(test)]
-pub(crate) const NAMES: [&str; {len(table["function"])}] = [
+pub(crate) const NAMES: [&str; {len(routed)}] = [
 {names}];
 """
 

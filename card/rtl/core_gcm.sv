@@ -1,10 +1,13 @@
 // AES-GCM of one key at the rate of its AES: 10, 12 or 14 cycles a block, and one block more for
-// each packet's tag mask.
+// each packet's tag mask. UNROLLED, with keys of any length, it is at that of its GHASH: 2
+// cycles a block of payload, AAD and lengths, and 3 more for each packet.
 //
 // The front sends counter blocks into AES beside the payload that waits for them; the back takes
 // both in order, and hashes. So the next packet enters while the last is being finished. First byte
 // in the lowest bits.
-module core_gcm (
+module core_gcm #(
+    parameter bit UNROLLED = 0
+) (
     input  logic         clk,
     input  logic         rst,
     input  logic         key_valid,
@@ -66,28 +69,51 @@ module core_gcm (
   logic [127:0] text;
   logic [4:0] text_bytes;
 
-  aes_iter #(.TAG(2)) aes (
-      .clk,
-      .rst,
-      .key_valid(key_valid && key_ready),
-      .key_ready(aes_key_ready),
-      .key_slot (1'b0),
-      .key_data,
-      .key_len,
-      .in_valid (aes_valid),
-      .in_ready (aes_ready),
-      .in_data  (aes_block),
-      .in_slot  (1'b0),
-      .in_tag   (aes_use),
-      .out_valid(stream_valid),
-      .out_ready(stream_ready),
-      .out_data (stream),
-      .out_tag  (stream_use)
-  );
+  generate
+    if (UNROLLED) begin : g_unrolled
+      aes_unrolled #(.TAG(2)) aes (
+          .clk,
+          .rst,
+          .key_valid(key_valid && key_ready),
+          .key_ready(aes_key_ready),
+          .key_slot (1'b0),
+          .key_data,
+          .key_len,
+          .in_valid (aes_valid),
+          .in_ready (aes_ready),
+          .in_data  (aes_block),
+          .in_slot  (1'b0),
+          .in_tag   (aes_use),
+          .out_valid(stream_valid),
+          .out_ready(stream_ready),
+          .out_data (stream),
+          .out_tag  (stream_use)
+      );
+    end else begin : g_iterative
+      aes_iter #(.TAG(2)) aes (
+          .clk,
+          .rst,
+          .key_valid(key_valid && key_ready),
+          .key_ready(aes_key_ready),
+          .key_slot (1'b0),
+          .key_data,
+          .key_len,
+          .in_valid (aes_valid),
+          .in_ready (aes_ready),
+          .in_data  (aes_block),
+          .in_slot  (1'b0),
+          .in_tag   (aes_use),
+          .out_valid(stream_valid),
+          .out_ready(stream_ready),
+          .out_data (stream),
+          .out_tag  (stream_use)
+      );
+    end
+  endgenerate
 
   core_fifo #(
       .WIDTH(134),
-      .DEPTH(2)
+      .DEPTH(UNROLLED ? 16 : 2)
   ) packets (
       .clk,
       .rst,
@@ -100,7 +126,8 @@ module core_gcm (
   );
 
   core_fifo #(
-      .WIDTH(134)
+      .WIDTH(134),
+      .DEPTH(UNROLLED ? 64 : 4)
   ) texts (
       .clk,
       .rst,
@@ -155,14 +182,17 @@ module core_gcm (
   end
 
   // The back.
-  logic hash_valid, hash_ready, hash_first, out_free, take_text;
+  logic hash_valid, hash_ready, hash_done, hash_first, out_free, take_text;
   logic [127:0] hash_block, hash, crypted, mask;
   logic [15:0] length;  // bytes of payload so far
   logic decrypting;
   logic [4:0] aad_bytes;
   logic [127:0] aad;
 
-  ghash hasher (
+  ghash #(
+      .DIGIT  (UNROLLED ? 64 : 16),
+      .OVERLAP(UNROLLED)
+  ) hasher (
       .clk,
       .rst,
       .h_valid (stream_valid && stream_use == SUBKEY && back == HEAD),
@@ -171,6 +201,7 @@ module core_gcm (
       .in_ready(hash_ready),
       .in_first(hash_first),
       .in_data (hash_block),
+      .y_valid (hash_done),
       .y       (hash)
   );
 
@@ -219,7 +250,7 @@ module core_gcm (
       end
       LENGTHS: if (hash_ready) back <= FINISH;
       default:
-      if (hash_ready && (!tag_valid || tag_ready)) begin
+      if (hash_done && (!tag_valid || tag_ready)) begin
         tag_valid <= 1'b1;
         tag <= tag_next;
         back <= HEAD;

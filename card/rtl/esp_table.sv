@@ -10,7 +10,7 @@ module esp_table (
 );
   always_comb begin
     case (alg)
-      8'h01: need = 4'd1;
+      8'h01: need = slot_active == 4'd6 ? slot_active : 4'd1;
       8'h12: need = 4'd2;
       8'h10: need = slot_active == 4'd3 || slot_active == 4'd4 ? slot_active : 4'd2;
       8'h13: need = 4'd3;

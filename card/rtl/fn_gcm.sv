@@ -2,7 +2,9 @@
 // enters while the last one is finished; new keys wait until none is within. It has no use for a
 // hash's key, the second half of an IV, or a command without a cipher.
 // verilator lint_off UNUSEDSIGNAL
-module fn_gcm (
+module fn_gcm #(
+    parameter bit UNROLLED = 0
+) (
     input  logic         clk,
     input  logic         rst,
     input  logic         cmd_valid,
@@ -42,7 +44,7 @@ module fn_gcm (
     if (rst || (cmd_valid && cmd_ready)) keyed <= 1'b0;
     else if (cmd_valid && cmd_rekey && key_ready) keyed <= 1'b1;
   end
-  core_gcm u_gcm (
+  core_gcm #(.UNROLLED(UNROLLED)) u_gcm (
       .clk, .rst, .key_valid(cmd_valid && cmd_rekey && !keyed), .key_ready, .key(cmd_key), .key_len(cmd_key_len),
       .start_valid(cmd_valid && may_start), .start_ready, .start_dec(cmd_dec), .start_iv({cmd_iv[63:0], cmd_salt}),
       .start_aad(cmd_esn ? {32'b0, cmd_esp[63:32], cmd_seq_hi, cmd_esp[31:0]} : {64'b0, cmd_esp}),

@@ -44,6 +44,8 @@ module slot_function #(
     fn_cipher_hmac #(.CIPHER(2), .HASH(1)) u (.*);
   end else if (ID == 5) begin : g // AES-CTR and HMAC-SHA-512
     fn_cipher_hmac #(.CIPHER(0), .HASH(2)) u (.*);
+  end else if (ID == 6) begin : g // AES-GCM, unrolled
+    fn_gcm #(.UNROLLED(1)) u (.*);
   end else begin : g
     assign cmd_ready = '0;
     assign in_ready = '0;

@@ -19,8 +19,10 @@ POINTS = Path(__file__).resolve().parent / "points"
 # The modules with points of their own (points/*.sv) below each that has any.
 DMA = ["dma_bus", "dma_complete", "dma_receive", "dma_segments", "dma_transmit"]
 MAC = ["frame_guard", "frame_crossing"]
-POINTS_BELOW = {"x0": [*DMA, "frame_guard"], "card_top": [*DMA, *MAC, "parser", "switch"], "mac": MAC, "frame_guard": ["frame_guard"],
-                "switch": ["switch"], "x1": ["frame_guard"], "x2": ["frame_guard", "parser"]}
+INSPECT = ["ip_fields", "signature"]
+POINTS_BELOW = {"x0": [*DMA, "frame_guard"], "card_top": [*DMA, *MAC, *INSPECT, "fragment", "parser", "switch"], "mac": MAC,
+                "frame_guard": ["frame_guard"], "switch": ["switch"], "fragment": ["fragment"], "inspect": INSPECT,
+                "x1": ["frame_guard", *INSPECT], "x2": ["frame_guard", "parser", *INSPECT]}
 # The wheel's Makefile does not know how this compiler takes a precompiled header, which larger
 # modules get.
 os.environ["MAKEFLAGS"] = "CFG_CXXFLAGS_PCH_I=-include"

@@ -236,6 +236,9 @@ async def another_rule_set_replaces_the_first_at_run_time(dut):
     packet = packet_of("1.1.1.1", "2.2.2.2", 6, (1, 80), b"x")
     await load(pipe, [signatures.Rule(0, 0, [b"x"], 1)])
     assert (await show(pipe, packet, SIGNATURE))[0].signature == 1
+    # What does not ask for it is not searched, also behind a packet with a hit.
+    status, back = await show(pipe, packet, 0)
+    assert (status.signature, status.flags & 16, back) == (0, 0, packet)
     # A page without the rules behind it: none hits until they are there.
     page, body = signatures.pages(RULES)[0]
     await pipe.ask(prefix(len(body), card.SIGNATURE_WRITE, argument=page) + body)
