@@ -99,7 +99,6 @@ module aes_iter #(
 
   assign finished = late_data ^ late_key;
   assign looped = INVERSE ? mixed : mixed ^ late_key;
-  assign late_last = late_round == late_rounds;
   assign enter = queued && !(late && !late_last) && !(early && early_rounds != queued_rounds);
   assign in_ready = (!queued || enter) && places != 0;
 
@@ -116,6 +115,7 @@ module aes_iter #(
     late_slot <= early_slot;
     late_rounds <= early_rounds;
     late_round <= early_round;
+    late_last <= early_round == early_rounds;
     late_tag <= early_tag;
     late_key <= keys[{early_slot, INVERSE ? early_rounds - early_round : early_round}];
 

@@ -55,7 +55,7 @@ module dma_receive #(
   logic q_valid, q_ready, q_eof, q_err, ended, broken;
   logic [63:0] q_data, shown;
   logic [3:0] q_bytes, want;
-  logic full, go;
+  logic there, full, go;
   logic [4:0] avail;
   logic [DEPTH_LOG2:0] level;
   fifo #(.WIDTH(70), .DEPTH_LOG2(DEPTH_LOG2)) u_queue (
@@ -63,7 +63,7 @@ module dma_receive #(
       .m_item({q_err, q_bytes, q_eof, q_data}), .level);
   stream_cut u_cut (
       .clk, .rst, .s_valid(q_valid), .s_ready(q_ready), .s_data(q_data), .s_eof(q_eof), .s_bytes(q_bytes), .s_err(q_err), .head(shown),
-      .avail, .ended, .err(broken), .full, .want, .go);
+      .avail, .ended, .err(broken), .there, .full, .want, .go);
   always_ff @(posedge clk) pressed <= level > (DEPTH_LOG2 + 1)'((1 << DEPTH_LOG2) / 4 * 3);
 
   // ---- a burst of words for the segment
@@ -79,14 +79,14 @@ module dma_receive #(
   logic [7:0]  strobe;
   logic [3:0]  moved; // bytes taken in the last clock
   assign span = {1'b0, seg_bytes} + {14'b0, seg_addr[2:0]};
-  assign fill = state == FILL && (full || ended);
+  assign fill = state == FILL && there;
   assign piece = full ? most : avail[3:0];
   assign strobe = ~(8'hff << piece) << offset;
   // With this piece the frame, the segment or the line of 256 bytes ends.
   assign eaten = ended && avail <= {1'b0, most};
   assign burst_whole = eaten || words == 14'd1 || addr[4:0] == '1;
   assign want = state == CUT ? 4'd8 : most;
-  assign go = fill || (state == CUT && (full || ended));
+  assign go = fill || (state == CUT && there);
 
   assign walking = state == SEGMENT || state == SKIP;
   assign req_valid = walking ? w_req_valid : state == ASK;

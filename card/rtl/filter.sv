@@ -42,22 +42,30 @@ module filter (
 
   // ---- the rules, a word of each in a RAM of its own
   logic [WORDS-1:0][63:0] r;
-  logic [3:0] at, compared;
+  logic [3:0] at, read, compared; // read: the rule in `r`; compared: that of `fits`
   logic [4:0] rules;
-  logic       by_default, running, compare;
+  logic       by_default, running, reads, compare;
   for (genvar w = 0; w < WORDS; w++) begin : g_word
-    logic [63:0] mem[0:15];
+    (* no_rw_check *) logic [63:0] mem[0:15]; // not written while rules are compared
     always_ff @(posedge clk) begin
       if (rule_write && rule_word == 4'(w)) mem[rule_number] <= rule_data;
       r[w] <= mem[at];
     end
   end
 
-  logic match, last;
-  assign match = ((r[9][17] && version4) || (r[9][18] && version6))
-      && ((source ^ {r[1], r[0]}) & {r[3], r[2]}) == '0 && ((destination ^ {r[5], r[4]}) & {r[7], r[6]}) == '0
-      && (r[8][63:32] == '0 || (has_ports && ((ports ^ r[8][31:0]) & r[8][63:32]) == '0))
-      && ((protocol ^ r[9][7:0]) & r[9][15:8]) == '0 && rules != '0;
+  // The parts of a rule, each in a register, for all of it is some 300 bits.
+  logic [9:0] fits;
+  logic       accepts, match, last;
+  always_ff @(posedge clk) begin
+    for (int w = 0; w < 4; w++) begin
+      fits[w] <= ((source[32*w +: 32] ^ r[w/2][32*(w%2) +: 32]) & r[2 + w/2][32*(w%2) +: 32]) == '0;
+      fits[4 + w] <= ((destination[32*w +: 32] ^ r[4 + w/2][32*(w%2) +: 32]) & r[6 + w/2][32*(w%2) +: 32]) == '0;
+    end
+    fits[8] <= r[8][63:32] == '0 || (has_ports && ((ports ^ r[8][31:0]) & r[8][63:32]) == '0);
+    fits[9] <= ((r[9][17] && version4) || (r[9][18] && version6)) && ((protocol ^ r[9][7:0]) & r[9][15:8]) == '0;
+    accepts <= r[9][16];
+  end
+  assign match = fits == '1 && rules != '0;
   assign last = {1'b0, compared} + 5'd1 >= rules;
 
   always_ff @(posedge clk) begin
@@ -66,29 +74,33 @@ module filter (
       rules <= '0;
       by_default <= 1'b1;
       running <= 1'b0;
+      reads <= 1'b0;
       compare <= 1'b0;
     end else begin
       if (rule_clear) {rules, by_default} <= {5'd0, rule_accept};
       else if (rule_write && rule_word == 4'd9) rules <= {1'b0, rule_number} + 5'd1;
-      compare <= running;
-      compared <= at;
+      reads <= running;
+      read <= at;
+      compare <= reads;
+      compared <= read;
       if (finished) begin
         accept <= by_default;
         rule <= DEFAULT;
         running <= rules != '0 || !by_default;
         done <= rules == '0 && by_default;
         at <= '0;
-      end else if (running || compare) begin
+      end else if (running || reads || compare) begin
         at <= at + 1'b1;
         if (compare && !sound) begin
           accept <= 1'b0;
           rule <= UNSOUND;
         end else if (compare && match) begin
-          accept <= r[9][16];
+          accept <= accepts;
           rule <= {4'b0, compared};
         end
         if (compare && (!sound || match || last)) begin
           running <= 1'b0;
+          reads <= 1'b0;
           compare <= 1'b0;
           done <= 1'b1;
         end

@@ -25,7 +25,8 @@ module frame_buffer #(
     output logic        m_eof,
     output logic [3:0]  m_bytes
 );
-  logic [68:0] mem[0:(1 << DEPTH_LOG2) - 1]; // eof, bytes, data
+  // eof, bytes, data. What is read while it is written is not used.
+  (* no_rw_check *) logic [68:0] mem[0:(1 << DEPTH_LOG2) - 1];
   logic [DEPTH_LOG2:0] kept, rd;
   logic [DEPTH_LOG2-1:0] place;
   logic store;

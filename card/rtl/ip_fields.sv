@@ -28,10 +28,12 @@ module ip_fields (
   logic [11:0] next_at;          // the word after the last header so far
   logic [15:0] length, seen;     // as the header has it: IPv4 all, IPv6 what follows the header
   logic [16:0] header_end, packet_end;
-  logic        extension, at_next;
+  logic        extension, at_next; // extension: `protocol` is one
   logic [12:0] offset;
-  assign extension = protocol == 8'd0 || protocol == 8'd43 || protocol == 8'd60 || protocol == 8'd135 || protocol == 8'd139
-      || protocol == 8'd140 || protocol == FRAGMENT || protocol == AH;
+  function automatic logic is_extension(input logic [7:0] header);
+    is_extension = header == 8'd0 || header == 8'd43 || header == 8'd60 || header == 8'd135 || header == 8'd139
+        || header == 8'd140 || header == FRAGMENT || header == AH;
+  endfunction
   assign at_next = walking && {1'b0, a_word} == next_at;
   assign offset = a_word == '0 ? {a_data[52:48], a_data[63:56]} : {a_data[23:16], a_data[31:27]};
   assign header_end = version4 ? {11'b0, ihl, 2'b00} : {2'b0, next_at, 3'b000};
@@ -40,7 +42,7 @@ module ip_fields (
   always_ff @(posedge clk) begin
     if (start) begin
       {version4, version6, walking, later, second, shown} <= '0;
-      {ports, protocol, ihl, length, seen} <= '0;
+      {ports, protocol, extension, ihl, length, seen} <= '0;
       {source, destination} <= '0;
       next_at <= '0;
     end else if (a_valid) begin
@@ -53,7 +55,7 @@ module ip_fields (
         next_at <= 12'd5;
         if (a_data[7:4] == 4'd6) begin
           length <= {a_data[39:32], a_data[47:40]};
-          protocol <= a_data[55:48];
+          {protocol, extension} <= {a_data[55:48], is_extension(a_data[55:48])};
         end else begin
           length <= {a_data[23:16], a_data[31:24]};
           later <= offset != '0;
@@ -75,7 +77,7 @@ module ip_fields (
           walking <= 1'b0;
           if (a_bytes >= 4'd4) {shown, ports} <= {1'b1, a_data[31:0]};
         end else if (at_next && a_bytes == 4'd8) begin
-          protocol <= a_data[7:0];
+          {protocol, extension} <= {a_data[7:0], is_extension(a_data[7:0])};
           next_at <= next_at + (protocol == FRAGMENT ? 12'd1 : protocol == AH ? ({4'b0, a_data[15:8]} + 12'd2) >> 1
                                 : {4'b0, a_data[15:8]} + 12'd1);
           if (protocol == FRAGMENT && offset != '0) {walking, later, second} <= {2'b01, offset == 13'd1};

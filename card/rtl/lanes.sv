@@ -98,7 +98,8 @@ module lanes #(
   end
 
   // ---- in
-  logic [ITEM-1:0]     ahead[0:(LANES << DEPTH_LOG2) - 1];
+  // In neither queue is anything used that was read while it was written.
+  (* no_rw_check *) logic [ITEM-1:0] ahead[0:(LANES << DEPTH_LOG2) - 1];
   logic [ITEM-1:0]     item;
   logic [DEPTH_LOG2:0] room;
   assign room = came[filling] - given[filling];
@@ -186,7 +187,7 @@ module lanes #(
 
   // ---- out: the oldest packet's blocks. Its lane is empty once the last is read, for the next
   // packet in it waits for that.
-  logic [ITEM-1:0] behind[0:(LANES << DEPTH_LOG2) - 1];
+  (* no_rw_check *) logic [ITEM-1:0] behind[0:(LANES << DEPTH_LOG2) - 1];
   logic [ITEM-1:0] shown;
   assign {out_last, out_bytes, out_block} = shown;
   assign put = (!out_valid || out_ready) && made_to[leaving] != gone[leaving];

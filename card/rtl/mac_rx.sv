@@ -29,7 +29,11 @@ module mac_rx #(
   logic [31:0] crc, crc_next, delay; // the last four bytes are held back: they may be the FCS
   logic [13:0] length;
   logic        er, skip;
-  crc32 u_crc (.crc(crc), .data(gmii_rxd), .next(crc_next));
+  // The wire as it was a clock ago.
+  logic [7:0]  rxd;
+  logic        rx_dv, rx_er;
+  always_ff @(posedge mac_clk) {rxd, rx_dv, rx_er} <= {gmii_rxd, gmii_rx_dv && !mac_rst, gmii_rx_er};
+  crc32 u_crc (.crc(crc), .data(rxd), .next(crc_next));
 
   // Words for the buffer: one is written when a byte follows it or the frame ends, so that eof is
   // known.
@@ -44,8 +48,8 @@ module mac_rx #(
 
   logic body, ending, ended, good;
   assign good = !er && !skip && crc == 32'hdebb_20e3 && length >= 14'd64 && length <= 14'(MAX_BYTES);
-  assign body = gmii_rx_dv && seen && in_frame;
-  assign ending = !gmii_rx_dv && in_frame;
+  assign body = rx_dv && seen && in_frame;
+  assign ending = !rx_dv && in_frame;
   assign w_eof = ending;
   // A frame that is not stored to its end still gets one, so that the buffer can drop it.
   assign w_valid = word_bytes != 4'd0 && (ending || (!skip && body && length >= 14'd4 && word_bytes == 4'd8));
@@ -62,8 +66,8 @@ module mac_rx #(
       sound <= 1'b0;
       ended <= 1'b0;
     end else begin
-      in_frame <= gmii_rx_dv;
-      if (!gmii_rx_dv) begin
+      in_frame <= rx_dv;
+      if (!rx_dv) begin
         seen <= 1'b0;
         word_bytes <= '0;
         length <= '0;
@@ -71,12 +75,12 @@ module mac_rx #(
         er <= 1'b0;
         skip <= 1'b0;
       end else begin
-        er <= er || gmii_rx_er;
-        if (in_frame && !seen && gmii_rxd == 8'hd5) seen <= 1'b1;
+        er <= er || rx_er;
+        if (in_frame && !seen && rxd == 8'hd5) seen <= 1'b1;
       end
       if (body) begin
         crc <= crc_next;
-        delay <= {gmii_rxd, delay[31:8]};
+        delay <= {rxd, delay[31:8]};
         if (length != '1) length <= length + 1'b1;
         if (length >= 14'd4) begin
           word[8*word_bytes[2:0] +: 8] <= delay[7:0];

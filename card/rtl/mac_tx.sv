@@ -41,52 +41,49 @@ module mac_tx #(
   logic [3:0]  count;  // of preamble, FCS and gap bytes
   logic [2:0]  lane;   // byte of the word
   logic [5:0]  length; // bytes sent, up to 60
-  logic [31:0] crc, crc_next;
-  logic [7:0]  tx_byte;
   logic        last_lane;
-  assign tx_byte = state == PAD ? 8'h00 : b_data[8*lane +: 8];
   assign last_lane = {1'b0, lane} == b_bytes - 4'd1;
   assign b_ready = state == BODY && last_lane;
-  assign sent = state == FCS && count == 4'd3;
-  crc32 u_crc (.crc(crc), .data(tx_byte), .next(crc_next));
   assign gmii_tx_er = 1'b0;
+
+  // A register between the choice of a byte and the FCS: all leaves a clock after `state` says.
+  logic        now, now_body, now_fcs; // a byte of a frame, of its body, of its FCS
+  logic [7:0]  now_byte;
+  logic [31:0] crc, crc_next;
+  crc32 u_crc (.crc(crc), .data(now_byte), .next(crc_next));
+  always_ff @(posedge mac_clk) begin
+    now <= state != IDLE && state != GAP && !mac_rst;
+    now_body <= state == BODY || state == PAD;
+    now_fcs <= state == FCS;
+    now_byte <= state == BODY ? b_data[8*lane +: 8] : state != PREAMBLE ? 8'h00 : count == 4'd7 ? 8'hd5 : 8'h55;
+    sent <= state == FCS && count == 4'd3 && !mac_rst;
+    gmii_tx_en <= now && !mac_rst;
+    gmii_txd <= !now ? 8'h00 : now_fcs ? ~crc[7:0] : now_byte;
+    crc <= now_body ? crc_next : now_fcs ? crc >> 8 : '1;
+  end
 
   always_ff @(posedge mac_clk) begin
     if (mac_rst) begin
       state <= IDLE;
-      gmii_tx_en <= 1'b0;
-      gmii_txd <= '0;
     end else begin
-      gmii_tx_en <= state != IDLE && state != GAP;
-      gmii_txd <= '0;
       count <= count + 1'b1;
       case (state)
         IDLE: begin
           count <= '0;
           lane <= '0;
           length <= '0;
-          crc <= '1;
           if (b_valid && b_sof) state <= PREAMBLE;
         end
-        PREAMBLE: begin
-          gmii_txd <= count == 4'd7 ? 8'hd5 : 8'h55;
-          if (count == 4'd7) state <= BODY;
-        end
+        PREAMBLE: if (count == 4'd7) state <= BODY;
         BODY, PAD: begin
-          gmii_txd <= tx_byte;
-          crc <= crc_next;
           count <= '0;
           lane <= last_lane ? '0 : lane + 1'b1;
           if (length != 6'd60) length <= length + 1'b1;
           if (state == PAD || (last_lane && b_eof)) state <= length >= 6'd59 ? FCS : PAD;
         end
-        FCS: begin
-          gmii_txd <= ~crc[7:0];
-          crc <= crc >> 8;
-          if (count == 4'd3) begin
-            state <= GAP;
-            count <= '0;
-          end
+        FCS: if (count == 4'd3) begin
+          state <= GAP;
+          count <= '0;
         end
         default: if (count == 4'd10) state <= IDLE; // IDLE itself is the twelfth byte time of the gap
       endcase

@@ -53,7 +53,9 @@ module parser (
   assign shown = 32'({second, first} >> {esp_off[2:0], 3'b000});
 
   // ---- the map
-  logic [40:0] map[0:255]; // set, index, SPI
+  // set, index, SPI. An entry that was read while it was written may be a mixture of both, which
+  // the SPI of its SA shows (pipeline_take).
+  (* no_rw_check *) logic [40:0] map[0:255];
   logic [40:0] found, entry; // as the RAM gives it, slowly, and in a register
   logic [31:0] spi;
   logic [7:0]  slot_write, slot_read;
@@ -167,10 +169,11 @@ module parser (
           endcase
         end
         JUDGE: begin
-          // The map's answer stands in `entry` three clocks after `shown` does.
+          // The map's answer stands in `entry` three clocks after `shown` does; a port is judged
+          // in `spi`.
           phase <= phase + 1'b1;
           if (phase == '0) spi <= shown;
-          if (phase == '0 && sound && !fragment && protocol == 8'd17 && !udp_esp && shown[31:16] == PORT_4500) begin
+          if (phase == 2'd1 && sound && !fragment && protocol == 8'd17 && !udp_esp && spi[31:16] == PORT_4500) begin
             udp_esp <= 1'b1;
             esp_off <= transport + 7'd8;
             at <= 4'(({1'b0, transport} + 8'd8) >> 3);

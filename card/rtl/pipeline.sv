@@ -37,9 +37,17 @@ module pipeline #(
   logic [9:0]   page_word;
   logic [127:0] fin_status;
 
+  // Registers at both ends: what is before this pipeline and behind it, across the card, is no part
+  // of its paths.
+  logic        c_valid, c_ready, c_eof, c_err, t_valid, t_ready, t_sof, t_eof, t_err, t_to_mac;
+  logic [63:0] c_data, t_data;
+  logic [3:0]  c_bytes, t_bytes;
+  skid #(.WIDTH(70)) u_in (
+      .clk, .rst, .s_valid, .s_ready, .s_item({s_err, s_eof, s_bytes, s_data}), .m_valid(c_valid), .m_ready(c_ready),
+      .m_item({c_err, c_eof, c_bytes, c_data}));
   pipeline_front #(.FUNCTIONS(FUNCTIONS), .LOAD_CYCLES(LOAD_CYCLES)) u_front (
-      .clk, .rst, .s_valid, .s_ready, .s_data, .s_eof, .s_bytes, .s_err, .j_valid(f_valid), .j_ready(f_ready), .j_data(f_data), .j_bytes(f_bytes),
-      .j_last(f_last), .look,
+      .clk, .rst, .s_valid(c_valid), .s_ready(c_ready), .s_data(c_data), .s_eof(c_eof), .s_bytes(c_bytes), .s_err(c_err),
+      .j_valid(f_valid), .j_ready(f_ready), .j_data(f_data), .j_bytes(f_bytes), .j_last(f_last), .look,
       .look_fill, .look_off, .fin_valid, .fin_ready, .fin_frame, .fin_to_mac, .fin_status, .map_write, .map_spi, .map_index,
       .page_begin, .page_write, .page, .page_word,
       .rule_clear, .rule_accept, .rule_write, .rule_number, .rule_word, .rule_data, .slot_active);
@@ -54,5 +62,9 @@ module pipeline #(
       .clk, .rst, .s_valid(w_valid), .s_ready(w_ready), .s_data(w_data), .s_sof(w_sof), .s_eof(w_eof), .s_bytes(w_bytes), .look,
       .look_fill, .look_off, .fin_valid, .fin_ready, .fin_frame, .fin_to_mac, .fin_status,
       .page_begin, .page_write, .page, .page_word, .rule_clear, .rule_accept, .rule_write,
-      .rule_number, .rule_word, .rule_data, .m_valid, .m_ready, .m_data, .m_sof, .m_eof, .m_bytes, .m_err, .m_to_mac);
+      .rule_number, .rule_word, .rule_data, .m_valid(t_valid), .m_ready(t_ready), .m_data(t_data), .m_sof(t_sof), .m_eof(t_eof),
+      .m_bytes(t_bytes), .m_err(t_err), .m_to_mac(t_to_mac));
+  skid #(.WIDTH(72)) u_out (
+      .clk, .rst, .s_valid(t_valid), .s_ready(t_ready), .s_item({t_to_mac, t_err, t_sof, t_eof, t_bytes, t_data}), .m_valid, .m_ready,
+      .m_item({m_to_mac, m_err, m_sof, m_eof, m_bytes, m_data}));
 endmodule

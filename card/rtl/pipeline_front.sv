@@ -56,28 +56,43 @@ module pipeline_front #(
   logic [127:0] cmd_iv, in_block, out_block;
   logic [63:0]  cmd_esp;
   logic [4:0]   in_bytes, out_bytes;
+  logic         p_valid, p_ready, p_last, f_valid, f_ready, f_last;
+  logic [127:0] p_block, f_block;
+  logic [4:0]   p_bytes, f_bytes;
 
-  logic         i_valid, i_ready, q_valid, q_ready;
+  logic         i_valid, i_ready, k_valid, k_ready, q_valid, q_ready;
   logic [2:0]   i_kind, q_kind;
   logic [3:0]   i_bytes, q_bytes;
   logic [63:0]  i_data, q_data;
+  logic [70:0]  k_item;
   logic [8:0]   level;
-  assign settled = idle && level == '0;
+  assign settled = idle && level == '0 && !k_valid;
 
   pipeline_take u_take (
       .clk, .rst, .s_valid, .s_ready, .s_data, .s_eof, .s_bytes, .s_err, .i_valid, .i_ready, .i_kind, .i_bytes, .i_data, .settled,
       .slot_load, .slot_id, .slot_known, .slot_loading, .slot_active, .cmd_valid, .cmd_ready, .cmd_dec, .cmd_null, .cmd_rekey,
-      .cmd_key, .cmd_key_len, .cmd_auth_key, .cmd_salt, .cmd_iv, .cmd_esp, .cmd_esn, .cmd_seq_hi, .in_valid, .in_ready, .in_block,
-      .in_bytes, .in_last, .map_write, .map_spi, .map_index, .page_begin, .page_write, .page, .page_word,
+      .cmd_key, .cmd_key_len, .cmd_auth_key, .cmd_salt, .cmd_iv, .cmd_esp, .cmd_esn, .cmd_seq_hi, .in_valid(p_valid),
+      .in_ready(p_ready), .in_block(p_block), .in_bytes(p_bytes), .in_last(p_last), .map_write, .map_spi, .map_index, .page_begin, .page_write, .page, .page_word,
       .rule_clear, .rule_accept,
       .rule_write, .rule_number, .rule_word, .rule_data);
+  // Registers at both ends of the function and before the items' queue: the `ready` of neither
+  // reaches back into the cutting of the frame, nor that of the joiner into the function.
+  skid #(.WIDTH(134)) u_blocks (
+      .clk, .rst, .s_valid(p_valid), .s_ready(p_ready), .s_item({p_last, p_bytes, p_block}), .m_valid(in_valid), .m_ready(in_ready),
+      .m_item({in_last, in_bytes, in_block}));
+  skid #(.WIDTH(71)) u_given (
+      .clk, .rst, .s_valid(i_valid), .s_ready(i_ready), .s_item({i_kind, i_bytes, i_data}), .m_valid(k_valid), .m_ready(k_ready),
+      .m_item(k_item));
   slot #(.FUNCTIONS(FUNCTIONS), .LOAD_CYCLES(LOAD_CYCLES)) u_slot (
       .clk, .rst, .load(slot_load), .load_id(slot_id), .load_known(slot_known), .loading(slot_loading), .active(slot_active),
       .cmd_valid, .cmd_ready, .cmd_dec, .cmd_null, .cmd_rekey, .cmd_key, .cmd_key_len, .cmd_auth_key, .cmd_salt, .cmd_iv, .cmd_esp,
-      .cmd_esn, .cmd_seq_hi, .in_valid, .in_ready, .in_block, .in_bytes, .in_last, .out_valid, .out_ready, .out_block, .out_bytes,
-      .out_last, .icv_valid, .icv_ready, .icv);
+      .cmd_esn, .cmd_seq_hi, .in_valid, .in_ready, .in_block, .in_bytes, .in_last, .out_valid(f_valid), .out_ready(f_ready),
+      .out_block(f_block), .out_bytes(f_bytes), .out_last(f_last), .icv_valid, .icv_ready, .icv);
+  skid #(.WIDTH(134)) u_made (
+      .clk, .rst, .s_valid(f_valid), .s_ready(f_ready), .s_item({f_last, f_bytes, f_block}), .m_valid(out_valid), .m_ready(out_ready),
+      .m_item({out_last, out_bytes, out_block}));
   fifo #(.WIDTH(71), .DEPTH_LOG2(8)) u_items (
-      .clk, .rst, .s_valid(i_valid), .s_ready(i_ready), .s_item({i_kind, i_bytes, i_data}), .m_valid(q_valid), .m_ready(q_ready),
+      .clk, .rst, .s_valid(k_valid), .s_ready(k_ready), .s_item(k_item), .m_valid(q_valid), .m_ready(q_ready),
       .m_item({q_kind, q_bytes, q_data}), .level);
   pipeline_give u_give (
       .clk, .rst, .asked(i_valid && i_ready && i_kind == 3'd2), .i_valid(q_valid), .i_ready(q_ready), .i_kind(q_kind),

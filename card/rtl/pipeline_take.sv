@@ -70,16 +70,23 @@ module pipeline_take (
   localparam logic [7:0] OK = 0, NO_SA = 2, NO_FUNCTION = 3, MALFORMED = 4, BROKEN = 5; // status codes
   localparam logic [2:0] I_BEGIN = 0, I_PIECE = 1, I_RESULT = 2, I_COMPARE = 3, I_END = 4;
 
-  localparam logic [4:0] PREFIX = 0, DISPATCH = 1, LOOKUP = 2, CHECK = 3, BEGIN = 4, HEADER = 5, ESP = 6, IV = 7, RESULT = 8,
-      COMMAND = 9, PAYLOAD = 10, ICV = 11, COPY = 12, WIPE = 13, BODY = 14, SETTLE = 15, SLOT_WAIT = 16, DRAIN = 17, END = 18;
-  logic [4:0] state, after_begin;
+  // The upper bits of a state say where its pieces go (nowhere, to the items, to the function), for
+  // a path through all of the module begins with that.
+  localparam logic [2:0] STAYS = 0, PASSES = 1, ITEMS = 2, BLOCKS = 4;
+  localparam logic [6:0] PREFIX = {PASSES, 4'd0}, BODY = {PASSES, 4'd1}, DRAIN = {PASSES, 4'd2}, HEADER = {ITEMS, 4'd0}, ESP = {ITEMS, 4'd1},
+      IV = {ITEMS, 4'd2}, COPY = {ITEMS, 4'd3}, ICV = {ITEMS, 4'd4}, PAYLOAD = {BLOCKS, 4'd0}, DISPATCH = {STAYS, 4'd0},
+      LOOKUP = {STAYS, 4'd1}, CHECK = {STAYS, 4'd2}, BEGIN = {STAYS, 4'd3}, RESULT = {STAYS, 4'd4}, COMMAND = {STAYS, 4'd5},
+      WIPE = {STAYS, 4'd6}, SETTLE = {STAYS, 4'd7}, SLOT_WAIT = {STAYS, 4'd8}, END = {STAYS, 4'd9};
+  logic [6:0] state, after_begin;
+  logic       passes, items, blocks;
+  assign {blocks, items, passes} = state[6:4];
 
   // ---- the frame as bytes
   logic [63:0] head;
   logic [4:0]  avail;
-  logic        ended, broken;
-  stream_cut u_cut (.clk, .rst, .s_valid, .s_ready, .s_data, .s_eof, .s_bytes, .s_err, .head, .avail, .ended, .err(broken), .full,
-      .want(most), .go);
+  logic        ended, broken, stocked;
+  stream_cut u_cut (.clk, .rst, .s_valid, .s_ready, .s_data, .s_eof, .s_bytes, .s_err, .head, .avail, .ended, .err(broken), .there(stocked),
+      .full, .want(most), .go);
 
   // ---- prefix
   logic [255:0] prefix;
@@ -99,23 +106,28 @@ module pipeline_take (
   assign esp_end = prefix[175:160] == '0 ? length : prefix[175:160];
 
   // ---- SA
-  logic         sa_load, sa_done, sa_found, sa_changed, sa_write;
+  logic         sa_load, sa_done, sa_found, sa_changed, sa_write, sa_wipe;
+  logic [7:0]   sa_index;
+  logic [3:0]   sa_word;
   logic [9:0]   body_word;
   logic [31:0]  sa_spi;
   logic [7:0]   sa_alg, sa_key_bytes, sa_icv_bytes, sa_flags;
   sa_cache u_sa (
-      .clk, .rst, .wr_valid(sa_write), .wr_index(index), .wr_word(body_word[3:0]), .wr_data(head), .wipe(state == WIPE),
+      .clk, .rst, .wr_valid(sa_write), .wr_index(sa_index), .wr_word(sa_word), .wr_data(rule_data), .wipe(sa_wipe),
       .load(sa_load), .load_index(index), .done(sa_done), .found(sa_found), .changed(sa_changed), .spi(sa_spi),
       .salt(cmd_salt), .alg(sa_alg), .key_bytes(sa_key_bytes), .icv_bytes(sa_icv_bytes), .flags(sa_flags), .key(cmd_key),
       .auth_key(cmd_auth_key));
 
-  logic [3:0]  need;
-  logic [4:0]  iv_bytes;
-  logic [15:0] payload_off, payload;
-  logic        no_cipher, sound;
+  // In a register from CHECK on, for the SA and the prefix stand a clock before.
+  logic [3:0]  need, need_now;
+  logic [4:0]  iv_bytes, iv_bytes_now;
+  logic [15:0] payload_off, payload_off_now, payload, payload_now;
+  logic        no_cipher, no_cipher_now, sound, sound_now;
   esp_shape u_shape (
-      .alg(sa_alg), .icv_bytes(sa_icv_bytes), .slot_active, .decrypt, .from_mac, .length, .esp_off, .esp_end, .need, .no_cipher,
-      .iv_bytes, .payload_off, .payload, .sound);
+      .alg(sa_alg), .icv_bytes(sa_icv_bytes), .slot_active, .decrypt, .from_mac, .length, .esp_off, .esp_end, .need(need_now),
+      .no_cipher(no_cipher_now), .iv_bytes(iv_bytes_now), .payload_off(payload_off_now), .payload(payload_now), .sound(sound_now));
+  always_ff @(posedge clk)
+    {need, no_cipher, iv_bytes, payload_off, payload, sound} <= {need_now, no_cipher_now, iv_bytes_now, payload_off_now, payload_now, sound_now};
   assign cmd_valid = state == COMMAND;
   assign cmd_dec = decrypt;
   assign cmd_null = no_cipher;
@@ -124,22 +136,22 @@ module pipeline_take (
   assign cmd_seq_hi = prefix[127:96];
   assign slot_id = argument[3:0];
 
-  // ---- the next piece: `left` bytes of the present part are to come, `most` of them at once,
-  // `final_piece` if that is all; the three are set together, by `part`, so that the next piece is
-  // known early in the clock. A frame that ends early gives zeros from there on (so that the
-  // function always gets what it was promised) and is malformed.
+  // ---- the next piece: `left` bytes of the present part are to come, `most` of them at once
+  // (`some`: more than none), `final_piece` if that is all; the four are set together, by `part`,
+  // so that the next piece is known early in the clock. A frame that ends early gives zeros from
+  // there on (so that the function always gets what it was promised) and is malformed.
   logic [15:0] left;
   logic [3:0]  most, want;
-  logic        final_piece, full, go;
+  logic        final_piece, some, full, go;
   logic        eaten, there, move, to_end, short_frame, broken_frame;
   logic [63:0] piece;
   assign want = to_end && !full ? avail[3:0] : most;
-  assign there = eaten || ended || full;
+  assign there = eaten || stocked;
   assign go = move && !eaten;
   assign piece = eaten ? '0 : head;
 
-  function automatic logic [20:0] part(input logic [15:0] bytes);
-    part = {bytes <= 16'd8, bytes > 16'd8 ? 4'd8 : bytes[3:0], bytes};
+  function automatic logic [21:0] part(input logic [15:0] bytes);
+    part = {bytes <= 16'd8, bytes != '0, bytes > 16'd8 ? 4'd8 : bytes[3:0], bytes};
   endfunction
 
   // ---- two pieces a block to the function
@@ -147,13 +159,14 @@ module pipeline_take (
   logic [63:0] low;
   logic        in_whole; // with this piece a block is whole
   assign in_whole = high || final_piece;
-  assign in_valid = state == PAYLOAD && there && in_whole;
+  assign in_valid = blocks && there && in_whole;
   assign in_block = high ? {piece, low} : {64'b0, piece};
   assign in_bytes = high ? 5'd8 + {1'b0, most} : {1'b0, most};
   assign in_last = final_piece;
 
   // ---- items
   logic [7:0]  code, code_now;
+  logic        item_there;
   logic        crypto; // the packet goes through the function
   logic [13:0] look_off;
   assign code_now = broken_frame ? BROKEN : short_frame ? MALFORMED : code;
@@ -171,15 +184,11 @@ module pipeline_take (
         i_data = {12'b0, sa_icv_bytes[5:0], esp_off, index, decrypt, from_mac, to_mac, look_off, !from_mac && !decrypt,
                   op == OP_PACKET ? functions[4:1] : 4'b0};
       end
-      HEADER, ESP, IV, COPY: i_valid = there && most != '0 && !(to_end && eaten);
       RESULT: begin
         i_valid = 1'b1;
         i_kind = I_RESULT;
       end
-      ICV: begin
-        i_valid = there;
-        i_kind = I_COMPARE;
-      end
+      ICV: i_kind = I_COMPARE;
       END: begin
         i_valid = 1'b1;
         i_kind = I_END;
@@ -187,13 +196,10 @@ module pipeline_take (
       end
       default: ;
     endcase
-    case (state)
-      PREFIX, BODY, DRAIN: move = there;
-      HEADER, ESP, IV, COPY, ICV: move = i_valid && i_ready;
-      PAYLOAD: move = there && (!in_whole || in_ready);
-      default: move = 1'b0;
-    endcase
+    if (items) i_valid = item_there;
   end
+  assign item_there = there && some && !(to_end && eaten);
+  assign move = (passes && there) || (items && item_there && i_ready) || (blocks && there && (!in_whole || in_ready));
 
   // ---- commands
   logic [15:0] body_bytes;
@@ -204,31 +210,34 @@ module pipeline_take (
       && (op != OP_SIGNATURE || (length[2:0] == '0 && length <= 16'd8192 && argument[7:2] == '0));
   assign short_now = move && !to_end && (eaten || !full);
   assign sa_load = state == DISPATCH && op == OP_PACKET && functions[0];
-  // Without `move`, which waits for the function's ready elsewhere: what stores a body's words
-  // would seem to wait for it, too.
   assign whole_word = state == BODY && full && !eaten;
-  assign sa_write = whole_word && op == OP_INSTALL;
   assign slot_load = state == SETTLE && settled && op == OP_SLOT;
-  assign rule_write = whole_word && op == OP_FILTER;
   // A table that did not come whole drops everything.
-  assign rule_clear = op == OP_FILTER && code == OK
+  logic clear;
+  assign clear = op == OP_FILTER && code == OK
       && ((state == SETTLE && settled) || (state == DRAIN && eaten && (short_frame || broken_frame)));
-  assign rule_accept = argument[0] && state == SETTLE;
-  assign {rule_number, rule_word} = body_word[7:0];
-  assign page_begin = op == OP_SIGNATURE && state == SETTLE && settled;
-  assign page_write = whole_word && op == OP_SIGNATURE;
-  assign page = argument[1:0];
-  assign page_word = body_word;
-  assign rule_data = piece;
-  // Only an SA that came whole takes a place in the map, for it may be another's.
-  assign map_write = state == DRAIN && eaten && installing && mapped && !short_frame && !broken_frame;
-  assign map_spi = low[31:0];
-  assign map_index = index;
+  // What is stored goes there a clock later, because memories are far apart.
+  always_ff @(posedge clk) begin
+    sa_write <= whole_word && op == OP_INSTALL && !rst;
+    sa_wipe <= state == WIPE && !rst;
+    {sa_index, sa_word} <= {index, body_word[3:0]};
+    rule_clear <= clear && !rst;
+    rule_accept <= argument[0] && state == SETTLE;
+    rule_write <= whole_word && op == OP_FILTER && !rst;
+    {rule_number, rule_word} <= body_word[7:0];
+    page_begin <= op == OP_SIGNATURE && state == SETTLE && settled && !rst;
+    page_write <= whole_word && op == OP_SIGNATURE && !rst;
+    {page, page_word} <= {argument[1:0], body_word};
+    rule_data <= head;
+    // Only an SA that came whole takes a place in the map, for it may be another's.
+    map_write <= state == DRAIN && eaten && installing && mapped && !short_frame && !broken_frame && !rst;
+    {map_index, map_spi} <= {index, low[31:0]};
+  end
 
   always_ff @(posedge clk) begin
     if (rst) begin
       state <= PREFIX;
-      {final_piece, most, left} <= part(16'd32);
+      {final_piece, some, most, left} <= part(16'd32);
       eaten <= 1'b0;
       to_end <= 1'b0;
       short_frame <= 1'b0;
@@ -242,7 +251,7 @@ module pipeline_take (
       if (go && ended && (!full || avail == {1'b0, most})) eaten <= 1'b1;
       if (!eaten && ended && broken) broken_frame <= 1'b1;
       if (short_now && state != DRAIN) short_frame <= 1'b1;
-      if (move) {final_piece, most, left} <= part(left - {12'b0, most});
+      if (move) {final_piece, some, most, left} <= part(left - {12'b0, most});
       if (slot_load) cmd_rekey <= 1'b1;
 
       case (state)
@@ -252,12 +261,12 @@ module pipeline_take (
         end
         DISPATCH: begin
           body_word <= '0;
-          {final_piece, most, left} <= part(body_bytes);
+          {final_piece, some, most, left} <= part(body_bytes);
           state <= BEGIN;
           after_begin <= DRAIN;
           if (short_frame || broken_frame) code <= MALFORMED;
           else if (op == OP_PACKET) begin
-            {final_piece, most, left} <= part(from_mac ? '1 : length);
+            {final_piece, some, most, left} <= part(from_mac ? '1 : length);
             to_end <= from_mac;
             if (length == '0 && !from_mac) code <= MALFORMED;
             else if (prefix[47:40] != '0 && functions[0]) code <= NO_SA;
@@ -294,19 +303,19 @@ module pipeline_take (
             after_begin <= DRAIN;
           end else begin
             crypto <= 1'b1;
-            {final_piece, most, left} <= part(esp_off == '0 ? 16'd8 : esp_off);
+            {final_piece, some, most, left} <= part(esp_off == '0 ? 16'd8 : esp_off);
             to_end <= 1'b0;
             after_begin <= esp_off == '0 ? ESP : HEADER;
           end
         end
         BEGIN: if (i_ready) state <= after_begin;
         HEADER: if (move && final_piece) begin
-          {final_piece, most, left} <= part(16'd8);
+          {final_piece, some, most, left} <= part(16'd8);
           state <= ESP;
         end
         ESP: if (move) begin
           cmd_esp <= piece;
-          {final_piece, most, left} <= part({11'b0, iv_bytes});
+          {final_piece, some, most, left} <= part({11'b0, iv_bytes});
           cmd_iv <= '0;
           state <= no_cipher ? RESULT : IV;
         end
@@ -317,7 +326,7 @@ module pipeline_take (
         RESULT: if (i_ready) state <= COMMAND;
         COMMAND: if (cmd_ready) begin
           cmd_rekey <= 1'b0;
-          {final_piece, most, left} <= part(payload);
+          {final_piece, some, most, left} <= part(payload);
           high <= 1'b0;
           state <= PAYLOAD;
         end
@@ -325,7 +334,7 @@ module pipeline_take (
           low <= piece;
           high <= !in_whole;
           if (final_piece) begin
-            {final_piece, most, left} <= part({8'b0, sa_icv_bytes});
+            {final_piece, some, most, left} <= part({8'b0, sa_icv_bytes});
             state <= decrypt ? ICV : DRAIN;
           end
         end
@@ -346,10 +355,10 @@ module pipeline_take (
           body_word <= body_word + 1'b1;
           if (final_piece) state <= DRAIN;
         end
-        SETTLE: if (settled) state <= op == OP_SLOT ? SLOT_WAIT : final_piece && most == '0 ? DRAIN : BODY;
+        SETTLE: if (settled) state <= op == OP_SLOT ? SLOT_WAIT : !some ? DRAIN : BODY;
         SLOT_WAIT: if (!slot_loading) state <= DRAIN;
         DRAIN: begin
-          {final_piece, most, left} <= part('1);
+          {final_piece, some, most, left} <= part('1);
           if (eaten) begin
             // Of an SA that did not come whole nothing stays.
             state <= installing && (short_frame || broken_frame) ? WIPE : END;
@@ -359,7 +368,7 @@ module pipeline_take (
         end
         default: if (i_ready) begin
           state <= PREFIX;
-          {final_piece, most, left} <= part(16'd32);
+          {final_piece, some, most, left} <= part(16'd32);
           eaten <= 1'b0;
           to_end <= 1'b0;
           short_frame <= 1'b0;

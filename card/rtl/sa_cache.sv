@@ -10,7 +10,7 @@ module sa_cache (
     input  logic [63:0] wr_data,
     input  logic        wipe,     // zeros into wr_word of wr_index, which is invalid from then on
     input  logic        load,     // pulse; `done` follows
-    input  logic [7:0]  load_index,
+    input  logic [7:0]  load_index, // until `done`
     output logic        done,     // pulse
     output logic        found,    // with done
     output logic        changed,  // with done: other keys than at the last load that was found
@@ -24,7 +24,7 @@ module sa_cache (
     output logic [511:0] auth_key
 );
   localparam logic [3:0] LAST = 4'd13;
-  logic [63:0]  mem[0:4095];
+  (* no_rw_check *) logic [63:0] mem[0:4095]; // not written while an entry is read
   logic [255:0] valid;
   logic [63:0]  q;
   logic [11:0]  rd_addr;
@@ -33,6 +33,7 @@ module sa_cache (
   logic [7:0]   here_index;
   logic         reading;
   logic [3:0]   word;
+  logic         asked, valid_asked; // a clock after `load`: one entry of 256 is a long way
 
   assign {spi, salt} = {entry[31:0], entry[63:32]};
   assign {flags, icv_bytes, key_bytes, alg} = entry[95:64];
@@ -43,20 +44,22 @@ module sa_cache (
   always_ff @(posedge clk) begin
     if (wr_valid || wipe) mem[{wr_index, wr_word}] <= wipe ? '0 : wr_data;
     q <= mem[rd_addr];
+    valid_asked <= valid[load_index];
   end
 
   always_ff @(posedge clk) begin
     done <= 1'b0;
+    asked <= load && !rst;
     if (rst) begin
       valid <= '0;
       here <= 1'b0;
       reading <= 1'b0;
       word <= '0;
     end else begin
-      if (load) begin
-        found <= valid[load_index];
+      if (asked) begin
+        found <= valid_asked;
         changed <= 1'b0;
-        if (valid[load_index] && !(here && here_index == load_index)) begin
+        if (valid_asked && !(here && here_index == load_index)) begin
           here <= 1'b0;
           here_index <= load_index;
           reading <= 1'b1;

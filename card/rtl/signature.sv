@@ -35,24 +35,25 @@ module signature (
   assign active = enable && loaded;
   always_ff @(posedge clk) ready <= !active || level <= 4'd2;
 
-  // A step takes four clocks from the byte to its contents, one behind the other.
+  // A step takes five clocks from the word to its byte's contents, one behind the other.
   logic [2:0]  lane;
-  logic        step;
+  logic        step, step_value; // step_value: `value` is a byte
   logic [7:0]  value;
   logic [4:1]  steps;
   logic [31:0] seen, matched;
   logic        ended, over, judge, judged;
-  assign value = word[8*lane +: 8];
   assign step = w_valid;
   assign last_word = {1'b0, lane} == word_bytes - 4'd1;
   assign w_ready = step && last_word;
   signature_table u_table (
-      .clk, .rst, .page_begin, .page_write, .page, .page_word, .page_data, .loaded, .start, .step, .value, .matched, .judge, .seen,
+      .clk, .rst, .page_begin, .page_write, .page, .page_word, .page_data, .loaded, .start, .step(step_value), .value, .matched, .judge, .seen,
       .protocol, .port({port[7:0], port[15:8]}), .judged, .number);
   assign hit = number != '0;
 
   always_ff @(posedge clk) begin
+    value <= word[8*lane +: 8];
     if (start || rst) begin
+      step_value <= 1'b0;
       lane <= '0;
       seen <= '0;
       ended <= 1'b0;
@@ -61,7 +62,8 @@ module signature (
       judge <= 1'b0;
     end else begin
       if (step) lane <= last_word ? '0 : lane + 1'b1;
-      steps <= {steps[3:1], step};
+      step_value <= step;
+      steps <= {steps[3:1], step_value};
       if (steps[4]) seen <= seen | matched;
       if (finished) ended <= 1'b1;
       over <= scanned;
@@ -69,6 +71,6 @@ module signature (
     end
   end
   logic scanned;
-  assign scanned = ended && !w_valid && level == '0 && steps == '0 && !a_valid;
+  assign scanned = ended && !w_valid && level == '0 && !step_value && steps == '0 && !a_valid;
   assign done = judged;
 endmodule

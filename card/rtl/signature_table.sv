@@ -30,10 +30,11 @@ module signature_table (
     output logic        judged,   // from the verdict to start
     output logic [7:0]  number    // of the first rule that hits, from 1; 0: none
 );
-  logic [63:0] next_mem[0:2047];
-  logic [63:0] class_mem[0:31];
-  logic [63:0] contents_mem[0:127];
-  logic [55:0] rule_mem[0:31];
+  // None is written while frames are scanned.
+  (* no_rw_check *) logic [63:0] next_mem[0:2047];
+  (* no_rw_check *) logic [63:0] class_mem[0:31];
+  (* no_rw_check *) logic [63:0] contents_mem[0:127];
+  (* no_rw_check *) logic [55:0] rule_mem[0:31];
   logic [5:0]  rules;
   assign loaded = rules != '0;
 
@@ -50,19 +51,19 @@ module signature_table (
   logic [63:0] row, ends, classes;
   logic [2:0]  lane;
   logic [5:0]  kind;
-  logic [7:0]  state, from;
-  logic        move, fresh, half;
+  logic [7:0]  state;
+  logic        move, half;
   assign classes = class_mem[value[7:3]];
   assign state = row[8*lane +: 8];
-  assign from = fresh ? '0 : state;
   always_ff @(posedge clk) begin
     kind <= classes[8*value[2:0] +: 6];
     move <= step && !start;
-    if (move) {row, lane} <= {next_mem[{from, kind[5:3]}], kind[2:0]};
+    // State 0 is where the automaton begins.
+    if (start) row <= '0;
+    else if (move) row <= next_mem[{state, kind[5:3]}];
+    if (move) lane <= kind[2:0];
     {ends, half} <= {contents_mem[state[7:1]], state[0]};
     matched <= half ? ends[63:32] : ends[31:0];
-    if (start) fresh <= 1'b1;
-    else if (move) fresh <= 1'b0;
   end
 
   // ---- the rules

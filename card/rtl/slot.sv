@@ -4,7 +4,7 @@
 // itself is not modelled. Functions: card/functions.toml; docs/internals/card.md, "Slot".
 module slot #(
     parameter int FUNCTIONS = 2,
-    parameter int LOAD_CYCLES = 64
+    parameter int LOAD_CYCLES = 64 // 1 at least
 ) (
     input  logic         clk,
     input  logic         rst,
@@ -41,19 +41,25 @@ module slot #(
     output logic [255:0] icv
 );
   logic [15:0] left;
-  logic        fn_rst;
-  assign loading = left != '0;
+  logic [15:0] running; // by id: the function that is loaded; a register, for all that it says passes it
   assign load_known = load_id == '0 || FUNCTIONS[{1'b0, load_id}];
-  assign fn_rst = rst || loading;
 
   always_ff @(posedge clk) begin
     if (rst) begin
       active <= '0;
       left <= '0;
+      loading <= 1'b0;
+      running <= '0;
     end else if (load && load_known) begin
       active <= load_id;
       left <= 16'(LOAD_CYCLES);
-    end else if (loading) left <= left - 1'b1;
+      loading <= 1'b1;
+      running <= '0;
+    end else if (loading) begin
+      left <= left - 1'b1;
+      loading <= left != 16'd1;
+      running[active] <= left == 16'd1;
+    end
   end
 
   // The highest id that is built; 1 if there is none, for the arrays need an element.
@@ -65,9 +71,9 @@ module slot #(
 
   for (genvar id = 1; id <= LAST; id++) begin : g_fn
     logic mine;
-    assign mine = active == 4'(id) && !loading;
+    assign mine = running[id];
     slot_function #(.ID(FUNCTIONS[id] ? id : 0)) u_function (
-        .clk, .rst(fn_rst || !mine), .cmd_valid(cmd_valid && mine), .cmd_ready(f_cmd_ready[id]), .cmd_dec, .cmd_null, .cmd_rekey,
+        .clk, .rst(!mine), .cmd_valid(cmd_valid && mine), .cmd_ready(f_cmd_ready[id]), .cmd_dec, .cmd_null, .cmd_rekey,
         .cmd_key, .cmd_key_len, .cmd_auth_key, .cmd_salt, .cmd_iv, .cmd_esp, .cmd_esn, .cmd_seq_hi, .in_valid(in_valid && mine),
         .in_ready(f_in_ready[id]), .in_block, .in_bytes, .in_last, .out_valid(f_out_valid[id]), .out_ready(out_ready && mine),
         .out_block(f_out_block[id]), .out_bytes(f_out_bytes[id]), .out_last(f_out_last[id]), .icv_valid(f_icv_valid[id]),
@@ -80,7 +86,7 @@ module slot #(
     cmd_ready = 1'b0;
     in_ready = 1'b0;
     for (int id = 1; id <= LAST; id++) begin
-      if (active == 4'(id) && !loading) begin
+      if (running[id]) begin
         cmd_ready = f_cmd_ready[id];
         in_ready = f_in_ready[id];
       end
@@ -94,7 +100,7 @@ module slot #(
     out_bytes = '0;
     icv = '0;
     for (int id = 1; id <= LAST; id++) begin
-      if (active == 4'(id) && !loading) begin
+      if (running[id]) begin
         out_valid = f_out_valid[id];
         out_last = f_out_last[id];
         icv_valid = f_icv_valid[id];

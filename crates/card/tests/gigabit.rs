@@ -7,9 +7,14 @@ use convoy_card::nic::{Nic, NicSettings, Seal};
 use convoy_card::{Algorithm, Cipher, Hash, Inbound, LINE_MHZ, Sa, routed_mhz};
 use convoy_packet::Frame;
 
-/// The clock of the papers' bus, in MHz (`platforms/grip.toml`).
+/// The clock of the papers' bus, in MHz (`platforms/grip.toml`), and of a PCI bus twice as fast.
 const BUS_MHZ: u32 = 33;
+const FAST_BUS_MHZ: u32 = 66;
 const PACKETS: usize = 200;
+/// The rate is that between the ends of these packets of each direction, in the midst of others:
+/// the way of the first packet through the card is no part of it.
+const FIRST: usize = 20;
+const LAST: usize = 180;
 /// Cycles between two looks at the queues.
 const STEP_CYCLES: u64 = 64;
 const IP_PACKET_BYTES: usize = 1_500;
@@ -23,6 +28,7 @@ const BLOCK_BYTES: usize = 16;
 const LINE_OVERHEAD_BYTES: usize = 24;
 /// Largest relative deviation of the figures on the page.
 const TOLERANCE: f64 = 0.005;
+const LINE_GBPS: f64 = LINE_MHZ as f64 * 8.0 / 1e3;
 const A_TO_B: u8 = 1;
 const B_TO_A: u8 = 2;
 
@@ -85,12 +91,36 @@ impl Protection {
     }
 }
 
-/// Sends `outgoing` and opens `incoming` frames with full queues; the cycles, and what was opened.
-fn run(card: &mut Nic, outgoing: &[Vec<u8>], sa: u8, incoming: usize) -> (u32, Vec<Vec<u8>>) {
-    let (before, sent) = (card.cycles(), card.counters().sent);
-    let (mut given, mut opened) = (0, Vec::with_capacity(incoming));
+/// The cycles in which packets FIRST to LAST of a direction passed.
+#[derive(Default)]
+struct Passage {
+    first: Option<u32>,
+    last: Option<u32>,
+}
+
+impl Passage {
+    fn see(&mut self, packets: usize, now: u32) {
+        if packets >= FIRST {
+            self.first.get_or_insert(now);
+        }
+        if packets >= LAST {
+            self.last.get_or_insert(now);
+        }
+    }
+
+    fn cycles(&self) -> Option<u32> {
+        Some(self.last?.wrapping_sub(self.first?))
+    }
+}
+
+/// Sends `outgoing` and opens `incoming` frames with full queues; the cycles of the slower
+/// direction from packet FIRST to LAST, and what was opened.
+fn run(card: &mut Nic, outgoing: &[Vec<u8>], sa: u8, incoming: usize) -> (Option<u32>, Vec<Vec<u8>>) {
+    let before = card.counters().sent;
+    let (mut given, mut sent, mut opened) = (0, 0, Vec::with_capacity(incoming));
+    let (mut out, mut back) = (Passage::default(), Passage::default());
     let seal = Seal { sa: sa.into(), esp_at: ESP_AT as u16, seq_high: None };
-    while card.counters().sent - sent < outgoing.len() as u64 || opened.len() < incoming {
+    while sent < outgoing.len() || opened.len() < incoming {
         while given < outgoing.len() && card.transmit_copy(&outgoing[given], Some(seal)) {
             given += 1;
         }
@@ -99,18 +129,22 @@ fn run(card: &mut Nic, outgoing: &[Vec<u8>], sa: u8, incoming: usize) -> (u32, V
             opened.push(frame.to_vec());
         };
         card.step(STEP_CYCLES, &mut receive).expect("the card works");
+        sent = (card.counters().sent - before) as usize;
+        out.see(sent, card.cycles());
+        back.see(opened.len(), card.cycles());
     }
-    (card.cycles().wrapping_sub(before), opened)
+    (out.cycles().max(back.cycles()), opened)
 }
 
-/// A row of the page's file: the cycles in which both directions passed, and the line's Gbit/s.
-fn both_ways(protection: &Protection) -> String {
+/// A row of the page's file: the bus, the cycles in which LAST - FIRST packets passed in each
+/// direction, and the line's Gbit/s.
+fn both_ways(protection: &Protection, bus_mhz: u32) -> String {
     let mhz = routed_mhz(protection.function);
     let (line_a, line_b) = memory(2 * PACKETS).expect("descriptors");
     let [mut a, mut b] = [(line_a, A_TO_B, B_TO_A), (line_b, B_TO_A, A_TO_B)].map(|(line, out, back)| {
         let settings = NicSettings { function: Some(protection.function), ..NicSettings::default() };
         let mut card = Nic::with(Box::new(line), &settings).expect("a card");
-        card.set_bus(BUS_MHZ, mhz);
+        card.set_bus(bus_mhz, mhz);
         card.install(out.into(), protection.sa(out), None).expect("the card has the function");
         let inbound = Inbound { spi: [0, 0, 1, back], is_tunnel: false };
         card.install(back.into(), protection.sa(back), Some(inbound)).expect("the card has the function");
@@ -125,35 +159,37 @@ fn both_ways(protection: &Protection) -> String {
     }
     run(&mut a, &out, A_TO_B, 0);
     let (cycles, opened) = run(&mut b, &back, B_TO_A, out.len());
+    let cycles = cycles.expect("all packets passed");
     assert_eq!(opened.len(), out.len());
     for (opened, given) in opened.iter().zip(&out) {
         assert!(*opened == given[..given.len() - protection.icv_bytes], "a packet is another than was sent");
     }
-    let bytes: usize = back.iter().map(|frame| frame.len() + LINE_OVERHEAD_BYTES).sum();
+    let bytes = (LAST - FIRST) * (back[0].len() + LINE_OVERHEAD_BYTES);
     let gbps = (8 * bytes) as f64 * f64::from(mhz) / f64::from(cycles) / 1e3;
-    assert!(gbps <= f64::from(LINE_MHZ) * 8.0 / 1e3, "nothing is faster than the line");
-    format!("{},{cycles},{mhz},{gbps:.2}", protection.name)
+    assert!(gbps <= LINE_GBPS * (1.0 + TOLERANCE), "nothing is faster than the line");
+    format!("{},{bus_mhz},{cycles},{mhz},{gbps:.3}", protection.name)
 }
 
 #[test]
 fn packets_of_1500_bytes_both_ways_take_the_cycles_that_the_page_has() {
     const PAGE: &str = include_str!("../../../docs/results/card-gigabit.csv");
-    let page: Vec<(&str, f64)> = PAGE
-        .lines()
-        .skip(1)
-        .filter_map(|line| {
-            let mut fields = line.split(',');
-            Some((fields.next()?, fields.next()?.parse().ok()?))
-        })
-        .collect();
+    // The row's name and bus, and its cycles.
+    let parts = |row: &str| -> Option<(String, f64)> {
+        let mut fields = row.split(',');
+        let named = format!("{},{}", fields.next()?, fields.next()?);
+        Some((named, fields.next()?.parse().ok()?))
+    };
+    let page: Vec<(String, f64)> = PAGE.lines().skip(1).filter_map(parts).collect();
     let mut others = Vec::new();
-    for protection in &PROTECTIONS {
-        let row = both_ways(protection);
-        println!("{row}");
-        let cycles: f64 = row.split(',').nth(1).and_then(|field| field.parse().ok()).expect("cycles");
-        let known = page.iter().find(|(name, _)| *name == protection.name).map_or(0.0, |(_, cycles)| *cycles);
-        if (known / cycles - 1.0).abs() > TOLERANCE {
-            others.push(row);
+    for bus_mhz in [BUS_MHZ, FAST_BUS_MHZ] {
+        for protection in &PROTECTIONS {
+            let row = both_ways(protection, bus_mhz);
+            println!("{row}");
+            let (named, cycles) = parts(&row).expect("a row of the page");
+            let known = page.iter().find(|(name, _)| *name == named).map_or(0.0, |(_, cycles)| *cycles);
+            if (known / cycles - 1.0).abs() > TOLERANCE {
+                others.push(row);
+            }
         }
     }
     assert!(others.is_empty(), "docs/results/card-gigabit.csv has other cycles than: {others:#?}");
