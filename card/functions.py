@@ -199,7 +199,7 @@ pub(crate) struct Function {{
     pub(crate) id: u8,
     /// The SAs that it does, as byte 8 of an SA names them.
     pub(crate) algorithms: &'static [u8],
-    /// MHz of the slowest part that a packet passes.
+    /// MHz of the whole card, or of its slowest part, as routed.
     pub(crate) routed_mhz: u32,
 }}
 

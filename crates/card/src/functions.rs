@@ -60,7 +60,7 @@ pub(crate) struct Function {
     pub(crate) id: u8,
     /// The SAs that it does, as byte 8 of an SA names them.
     pub(crate) algorithms: &'static [u8],
-    /// MHz of the slowest part that a packet passes.
+    /// MHz of the whole card, or of its slowest part, as routed.
     pub(crate) routed_mhz: u32,
 }
 
@@ -69,7 +69,7 @@ pub(crate) const EMPTY_MHZ: u32 = 107;
 
 /// All functions, by their ids from 1 on.
 pub(crate) const FUNCTIONS: [Function; 5] = [
-    Function { id: 1, algorithms: &[0x01], routed_mhz: 78 },
+    Function { id: 1, algorithms: &[0x01], routed_mhz: 103 },
     Function { id: 2, algorithms: &[0x12, 0x10], routed_mhz: 84 },
     Function { id: 3, algorithms: &[0x13, 0x10], routed_mhz: 80 },
     Function { id: 4, algorithms: &[0x14, 0x10], routed_mhz: 75 },

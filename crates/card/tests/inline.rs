@@ -10,7 +10,7 @@ use convoy_sim::{Packet, Platform, Simulation, Traffic, TrafficError};
 
 const AES_GCM: u8 = 1;
 /// Largest relative error of a prediction.
-const TOLERANCE: f64 = 0.17;
+const TOLERANCE: f64 = 0.15;
 /// Consecutive packets of one SA, and payload bytes with the ESP trailer.
 const SHAPES: [(u32, u32); 9] =
     [(1, 64), (2, 64), (8, 64), (1, 256), (2, 256), (8, 256), (1, 1400), (2, 1400), (8, 1400)];
