@@ -44,49 +44,28 @@ module core_ctr #(
   assign enter = in_valid && in_ready;
   assign leave = stream_valid && text_valid && (!out_valid || out_ready);
 
-  generate
-    if (UNROLLED) begin : g_unrolled
-      logic [0:0] unused_tag;
-      aes_unrolled #(.SLOTS(SLOTS)) aes (
-          .clk,
-          .rst,
-          .key_valid,
-          .key_ready,
-          .key_slot,
-          .key_data,
-          .key_len,
-          .in_valid (enter),
-          .in_ready (aes_ready),
-          .in_data  (counter_block),
-          .in_slot  (slot),
-          .in_tag   (1'b0),
-          .out_valid(stream_valid),
-          .out_ready(leave),
-          .out_data (stream),
-          .out_tag  (unused_tag)
-      );
-    end else begin : g_iterative
-      logic [0:0] unused_tag;
-      aes_iter #(.SLOTS(SLOTS)) aes (
-          .clk,
-          .rst,
-          .key_valid,
-          .key_ready,
-          .key_slot,
-          .key_data,
-          .key_len,
-          .in_valid (enter),
-          .in_ready (aes_ready),
-          .in_data  (counter_block),
-          .in_slot  (slot),
-          .in_tag   (1'b0),
-          .out_valid(stream_valid),
-          .out_ready(leave),
-          .out_data (stream),
-          .out_tag  (unused_tag)
-      );
-    end
-  endgenerate
+  logic unused_tag;
+  aes_choice #(
+      .UNROLLED(UNROLLED),
+      .SLOTS(SLOTS)
+  ) aes (
+      .clk,
+      .rst,
+      .key_valid,
+      .key_ready,
+      .key_slot,
+      .key_data,
+      .key_len,
+      .in_valid (enter),
+      .in_ready (aes_ready),
+      .in_data  (counter_block),
+      .in_slot  (slot),
+      .in_tag   (1'b0),
+      .out_valid(stream_valid),
+      .out_ready(leave),
+      .out_data (stream),
+      .out_tag  (unused_tag)
+  );
 
   core_fifo #(
       .WIDTH(134),

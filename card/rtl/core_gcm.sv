@@ -69,47 +69,27 @@ module core_gcm #(
   logic [127:0] text;
   logic [4:0] text_bytes;
 
-  generate
-    if (UNROLLED) begin : g_unrolled
-      aes_unrolled #(.TAG(2)) aes (
-          .clk,
-          .rst,
-          .key_valid(key_valid && key_ready),
-          .key_ready(aes_key_ready),
-          .key_slot (1'b0),
-          .key_data,
-          .key_len,
-          .in_valid (aes_valid),
-          .in_ready (aes_ready),
-          .in_data  (aes_block),
-          .in_slot  (1'b0),
-          .in_tag   (aes_use),
-          .out_valid(stream_valid),
-          .out_ready(stream_ready),
-          .out_data (stream),
-          .out_tag  (stream_use)
-      );
-    end else begin : g_iterative
-      aes_iter #(.TAG(2)) aes (
-          .clk,
-          .rst,
-          .key_valid(key_valid && key_ready),
-          .key_ready(aes_key_ready),
-          .key_slot (1'b0),
-          .key_data,
-          .key_len,
-          .in_valid (aes_valid),
-          .in_ready (aes_ready),
-          .in_data  (aes_block),
-          .in_slot  (1'b0),
-          .in_tag   (aes_use),
-          .out_valid(stream_valid),
-          .out_ready(stream_ready),
-          .out_data (stream),
-          .out_tag  (stream_use)
-      );
-    end
-  endgenerate
+  aes_choice #(
+      .UNROLLED(UNROLLED),
+      .TAG(2)
+  ) aes (
+      .clk,
+      .rst,
+      .key_valid(key_valid && key_ready),
+      .key_ready(aes_key_ready),
+      .key_slot (1'b0),
+      .key_data,
+      .key_len,
+      .in_valid (aes_valid),
+      .in_ready (aes_ready),
+      .in_data  (aes_block),
+      .in_slot  (1'b0),
+      .in_tag   (aes_use),
+      .out_valid(stream_valid),
+      .out_ready(stream_ready),
+      .out_data (stream),
+      .out_tag  (stream_use)
+  );
 
   core_fifo #(
       .WIDTH(134),

@@ -15,7 +15,7 @@ module fifo #(
     output logic [WIDTH-1:0] m_item,
     output logic [DEPTH_LOG2:0] level // entries that are not at the output yet
 );
-  // What is read while it is written is not used, so synthesis need not see to the old value.
+  // What is read while it is written is not used, so synthesis need not preserve the old value.
   (* no_rw_check *) logic [WIDTH-1:0] mem[0:(1 << DEPTH_LOG2) - 1];
   logic [WIDTH-1:0] q; // the RAM's own output
   // What has been read into `q` keeps its place in the RAM until it leaves `q`: `rd` follows
