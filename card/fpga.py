@@ -39,14 +39,15 @@ def designs():
     every = []
     for design in listed["design"]:
         parameters = design.pop("functions", [])
-        routed = [function for function in functions if design["module"] in function["routed_in"]]
-        every += [with_function(design, parameters, function) for function in routed] if parameters else [design]
+        known = [function for function in functions if design["module"] in function["routed_in"] + function.get("counted_in", [])]
+        every += [with_function(design, parameters, function) for function in known] if parameters else [design]
     return listed | {"design": every}
 
 
 def with_function(design, parameters, function):
     """The design with a function in its slots; a rate that has no goal stands beside nothing of the paper."""
     made = design | {"title": f"{design['title']} {function['name']}", "parameters": dict.fromkeys(parameters, 1 << function["id"])}
+    made["routed"] = design["module"] in function["routed_in"]
     if "rate" in design:
         made["rate"] = design["rate"].format(id=function["id"])
         if "goal" in function:
@@ -159,10 +160,22 @@ def achieved(report, clocks):
 
 
 def route(design, device):
-    """Runs all tools on one design, and returns what they report."""
-    clocks = clocks_of(design)
+    """Runs all tools on one design, and returns what they report; without a clock if it is only to be counted."""
     module, name = design["module"], design["title"].replace(" ", "_").replace(",", "").replace("/", "_")
     tool("yosys", "-p", f"{reading(design)}synth_ecp5 -top {module} -json {name}.alone.json", log=f"{name}.ecp5.log")
+    mhz = place_and_route(design, name, device) if design.get("routed", True) else {}
+    script = f"{reading(design)}synth_xilinx -family xcv -flatten -noiopad -top {module}; write_json {name}.virtex.json"
+    tool("yosys", "-p", script, log=f"{name}.virtex.log")
+    return {
+        "mhz": mhz,
+        "ecp5": cells(f"{name}.alone.json", module),
+        "virtex": cells(f"{name}.virtex.json", module),
+    }
+
+
+def place_and_route(design, name, device):
+    """MHz of each clock of a design whose netlist yosys has written."""
+    clocks, module = clocks_of(design), design["module"]
     (BUILD / f"{name}.wrapper.v").write_text(wrapper(module, f"{name}.alone.json", clocks))
     tool("yosys", "-p", f"read_verilog {name}.wrapper.v; synth_ecp5 -top wrapper -json {name}.around.json", log=f"{name}.wrapper.log")
     put_inside(f"{name}.alone.json", f"{name}.around.json", f"{name}.json")
@@ -170,14 +183,7 @@ def route(design, device):
     (BUILD / f"{name}.lpf").write_text("".join(f'FREQUENCY PORT "{clock}" {mhz} MHZ;\n' for clock, (mhz, _) in clocks.items()))
     place += ["--lpf", f"{name}.lpf", "--timing-allow-fail", "--lpf-allow-unconstrained"]
     tool("nextpnr-ecp5", *device["options"], *place, log=f"{name}.nextpnr.log")
-    script = f"{reading(design)}synth_xilinx -family xcv -flatten -noiopad -top {module}; write_json {name}.virtex.json"
-    tool("yosys", "-p", script, log=f"{name}.virtex.log")
-    mhz = achieved(f"{name}.report.json", clocks)
-    return {
-        "mhz": mhz,
-        "ecp5": cells(f"{name}.alone.json", module),
-        "virtex": cells(f"{name}.virtex.json", module),
-    }
+    return achieved(f"{name}.report.json", clocks)
 
 
 def kept_reports():
@@ -209,10 +215,10 @@ def rows(listed, reports):
         per_cycle = [bits / cycles for bits, cycles in report.get("rates", [])]
         bits = ", ".join(f"{rate:.2f}" for rate in per_cycle)
         mhz = report["mhz"]
-        speed = ", ".join(f"{rate * mhz[design.get('rate_clock', 'clk')] / 1000:.2f}" for rate in per_cycle)
+        speed = ", ".join(f"{rate * mhz[design.get('rate_clock', 'clk')] / 1000:.2f}" for rate in per_cycle if mhz)
         cells_of = [ecp5.get(cell, 0) for cell in ("LUT4", "CCU2C", "TRELLIS_DPR16X4", "TRELLIS_FF", "DP16KD")]
-        line_mhz = f"{mhz['mac_clk']:.0f}" if "mac_clk" in mhz else ""
-        figures = [*cells_of, f"{mhz['clk']:.0f}", line_mhz, bits, speed, design.get("goal", ""), luts, ram]
+        clocks = [f"{mhz[clock]:.0f}" if clock in mhz else "" for clock in ("clk", "mac_clk")]
+        figures = [*cells_of, *clocks, bits, speed, design.get("goal", ""), luts, ram]
         yield [design["module"], design["title"], *figures, listed["paper"].get(design.get("paper"), "")]
 
 
@@ -250,7 +256,7 @@ def main():
             routed = route(design, listed["device"])
             # Read again: another run may have added to it meanwhile.
             reports = kept_reports() | {title: routed | ({"rates": counted} if counted else {})}
-            print(f"{title}: {routed['mhz']} MHz", flush=True)
+            print(f"{title}: {routed['mhz'] or 'no'} MHz", flush=True)
             REPORTS.write_text(json.dumps(reports, indent=1, sort_keys=True) + "\n")
     for design in listed["design"]:
         # Cycles do not change with the routing: those last counted hold.

@@ -77,7 +77,7 @@ async def packets_of_one_sa_follow_each_other(dut):
     await counted(dut, int(os.environ["FUNCTION"]), random.Random(18))
 
 
-ROUTED = [(pipeline, function) for pipeline in ["x1", "x2"] for function in card.FUNCTIONS.values() if pipeline in function["routed_in"]]
+ROUTED = [(pipeline, function) for pipeline in ["x1", "x2"] for function in card.FUNCTIONS.values() if pipeline in function["routed_in"] + function.get("counted_in", [])]
 
 
 @pytest.mark.parametrize(("pipeline", "function"), [(pipeline, function["id"]) for pipeline, function in ROUTED])
