@@ -62,7 +62,7 @@ run "two gateways with charon: every algorithm, ESN, modes, native ESP, IPv6, MO
   tests/charon/two.sh "$convoy" "$plugin"
 run "charon by every kind of outside port: IKE in its rings, IPv4 and IPv6, native and in UDP, one worker and two" \
   tests/charon/ports.sh "$convoy" "$plugin"
-run "IKE and its SAs by one card: inline, rekeyed under traffic, against a card and strongSwan" \
+run "IKE and its SAs by one card: inline, rekeyed under traffic, against a card and strongSwan, through a router and a NAT" \
   tests/charon/card.sh "$convoy" "$plugin"
 run "a virtual IP that no [[tunnel]] covers: a warning, and no answer in clear" tests/charon/uncovered.sh "$convoy" "$plugin"
 alone "rekeying under load, restarts of gateway and charon, strangers at charon's socket" \

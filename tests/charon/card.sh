@@ -1,18 +1,23 @@
 #!/usr/bin/env bash
 # IKE by a card that encrypts inline: charon's messages and what its SAs protect share the card's
 # port, and the card has all of the SAs. Two convoys with cards, native ESP and ESP in UDP, with
-# AES-GCM and 3DES; then strongSwan with its own ESP as the peer of one. SAs and the IKE SA are
-# rekeyed during pings. Needs root and a convoy with the card.
+# AES-GCM and 3DES; then strongSwan with its own ESP as the peer of one; then a router between two,
+# which is also a NAT that forgets its mappings. SAs and the IKE SA are rekeyed during pings. Needs
+# root and a convoy with the card.
 # usage: card.sh CONVOY PLUGIN
 set -euo pipefail
 convoy=$(realpath "$1") plugin=$(realpath "$2")
 here=$(dirname "$(realpath "$0")")
-A=convoy-card-a B=convoy-card-b
+A=convoy-card-a B=convoy-card-b R=convoy-card-r
 source "$here/lib.sh"
+source "$here/router.sh"
+# The addresses of the gateways outside.
+at_a=192.0.2.1 at_b=192.0.2.2
 
-# outside DEVICE HOST [FUNCTION]: the keys of a card's port, and an engine that has nothing to do.
+# outside DEVICE ADDRESS [FUNCTION]: the keys of a card's port, whose network has a router, and an
+# engine that has nothing to do.
 outside() {
-  printf 'kind = "card"\ninterface = "%s"\naddress = ["192.0.2.%s/24"]\n' "$1" "$2"
+  printf 'kind = "card"\ninterface = "%s"\naddress = ["%s/24"]\ngateway = "%s.254"\n' "$1" "$2" "${2%.*}"
   [ -z "${3:-}" ] || printf 'function = "%s"\n' "$3"
   printf '[[engine]]\nkind = "software"\n'
 }
@@ -21,15 +26,16 @@ bare() { # namespace device
   ip netns exec "$1" sysctl -qw "net.ipv6.conf.$2.disable_ipv6=1"
   ip -n "$1" addr flush dev "$2"
 }
-start_side() { # side host plugins [function]
-  local device=v$1
-  if [ "$3" = "$with_convoy" ]; then
-    OUTSIDE=$(outside "$device" "$2" "${4:-}") gateway_conf "$1" "\"192.0.2.$2\""
+start_side() { # side plugins [function]
+  local own=$at_a peer=$at_b
+  [ "$1" = a ] || { own=$at_b peer=$at_a; }
+  if [ "$2" = "$with_convoy" ]; then
+    OUTSIDE=$(outside "v$1" "$own" "${3:-}") REMOTE=$peer gateway_conf "$1" "\"$own\""
     sed -i 's/^\[gateway\]/&\nallow_weak = true/' "$folder/$1/gateway.toml" # 3DES
     start_gateway "$1"
     running+=("$gateway_pid")
   fi
-  strongswan "$1" "$3"
+  strongswan "$1" "$2"
   start_charon "$1"
   running+=("$charon_pid")
 }
@@ -39,9 +45,9 @@ stop_both() {
   running=()
 }
 both_ends() { # connection options, child options
-  connection a 192.0.2.1 192.0.2.2 "mobike = no
+  connection a $at_a $at_b "mobike = no
   $1" "$2"
-  connection b 192.0.2.2 192.0.2.1 "mobike = no
+  connection b $at_b ${TO_A:-$at_a} "mobike = no
   $1" "$2"
   load a; load b
 }
@@ -120,8 +126,8 @@ running=()
 for function in "" 3des-sha1; do
   proposal=${function:-aes128gcm16}
   namespaces; bare "$A" va; bare "$B" vb
-  start_side a 1 "$with_convoy" "$function"
-  start_side b 2 "$with_convoy" "$function"
+  start_side a "$with_convoy" "$function"
+  start_side b "$with_convoy" "$function"
   for encap in none udp; do
     tunnel "a b" $encap "$proposal"
     echo "two cards, $proposal, encap $encap: SAs and IKE SA rekeyed, 356 packets each way by the cards, none lost"
@@ -131,8 +137,29 @@ done
 
 namespaces; bare "$A" va
 ip -n "$B" addr add 10.2.0.1/24 dev lo
-start_side a 1 "$with_convoy"
-start_side b 2 "$stock"
+start_side a "$with_convoy"
+start_side b "$stock"
 tunnel a udp aes128gcm16
 echo "a card and strongSwan's own ESP, aes128gcm16, encap udp: likewise"
+stop_both
+
+at_b=198.51.100.2
+routed; bare "$A" va; bare "$B" vb
+ip -n "$B" addr flush dev lo scope global
+start_side a "$with_convoy"
+start_side b "$with_convoy"
+tunnel "a b" none aes128gcm16
+echo "two cards with a router between, encap none: likewise"
+nat vb
+TO_A=%any
+tunnel "a b" udp aes128gcm16
+both_ends "" "esp_proposals = aes128gcm16"
+up a
+ping_both
+rebind vb
+wait_for "b does not follow the NAT's new mapping" ip netns exec "$A" ping -q -c 1 -W 0.2 -I 10.1.0.1 10.2.0.1
+ping_both
+for side in a b; do on_card "$side" udp aes128gcm16; done
+[ "$(in_clear)" = 0 ] || fail "the router has seen $(in_clear) packets in clear"
+echo "and the router a NAT, encap udp: likewise, and the tunnel goes on when the NAT forgets its mapping"
 stop_both
