@@ -9,7 +9,8 @@ use convoy_port::memory::{Memory, link};
 use convoy_scheduler::{CostModel, Input};
 
 use super::*;
-use crate::state::{Beginning, Note};
+use crate::assemble;
+use crate::state::{Beginning, Beginnings, Note};
 
 const MS: u64 = 1_000_000;
 const GENERATION: u64 = 7;

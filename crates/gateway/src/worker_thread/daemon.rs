@@ -1,0 +1,95 @@
+//! What a key daemon has a worker do: its SAs, its policies, and the names of its tunnels.
+
+use std::borrow::Cow;
+
+use convoy_dataplane::pipeline::InstallError;
+use convoy_engine::wipe_stack;
+use convoy_ike::state::ChildName;
+use convoy_ipsec::{PolicyChange, SaConfig, SaDirection, SaEnds, SaNumber, SaView, TunnelId};
+
+use super::WorkerThread;
+use crate::state::Beginning;
+use crate::survey::Surveyed;
+
+impl WorkerThread {
+    /// Changes a key daemon's policies. They follow the configuration's of the same priority.
+    pub(crate) fn change_policies(&mut self, changes: &[PolicyChange]) {
+        self.worker.pipeline_mut().ipsec_mut().change_policies(changes);
+    }
+
+    /// Sets or clears the name of a key daemon's tunnel. Its totals until now stay with the
+    /// previous name.
+    pub(crate) fn name_tunnel(&mut self, tunnel: TunnelId, name: Option<&ChildName>) {
+        self.close_departed();
+        let views: Vec<SaView> = self.tables().sas_of(tunnel).collect();
+        views.iter().for_each(|view| self.note(view));
+        let lost = self.tables().dropped_without_sa_by(tunnel);
+        if lost > 0 {
+            let known = self.name_of(tunnel).map(Cow::into_owned);
+            self.ledger.note_without_sa(known.as_deref(), tunnel, lost);
+        }
+        match name {
+            Some(name) => self.names.insert(tunnel, name.clone()),
+            None => self.names.remove(&tunnel),
+        };
+    }
+
+    /// Sets whether a key daemon negotiates an SA of this worker's own for a tunnel that another
+    /// one serves.
+    pub(crate) fn set_own_sas(&mut self, tunnel: TunnelId, are_wanted: bool) {
+        self.worker.pipeline_mut().ipsec_mut().tables.set_own_sas(tunnel, are_wanted);
+    }
+
+    /// Installs a key daemon's SA, of a tunnel that this worker serves or has a resource of. With a
+    /// beginning, its numbers are reported.
+    ///
+    /// # Errors
+    /// Why it was refused; it is installed nowhere then.
+    pub(crate) fn install(
+        &mut self,
+        sa: &SaConfig,
+        beginning: Option<&Beginning>,
+    ) -> Result<SaNumber, InstallError> {
+        let done = self.install_sa(sa);
+        wipe_stack();
+        if let (Ok(number), Some(beginning)) = (&done, beginning) {
+            self.share(number.index, beginning);
+        }
+        done
+    }
+
+    /// Never inlined, so that [`wipe_stack`] covers its frame.
+    #[inline(never)]
+    fn install_sa(&mut self, sa: &SaConfig) -> Result<SaNumber, InstallError> {
+        let pipeline = self.worker.pipeline_mut();
+        let index = pipeline.install(sa, &|engine, transform| self.costs.of(engine, transform))?;
+        let number = pipeline.ipsec().tables.number(index).expect("it was installed");
+        if sa.direction == SaDirection::Inbound {
+            self.worker.take_spis(&[sa.spi]);
+        }
+        Ok(number)
+    }
+
+    /// Removes an SA once its last packet has left. One that is already gone is no error.
+    pub(crate) fn retire(&mut self, sa: SaNumber) {
+        let pipeline = self.worker.pipeline_mut();
+        if let Some(sa) = pipeline.ipsec().tables.place(sa) {
+            self.shared.remove(&sa);
+            pipeline.retire(sa);
+        }
+    }
+
+    /// Gives an SA other ends; returns the previous ones, or `None` if the new ones are invalid for
+    /// it.
+    pub(crate) fn move_sa(&mut self, sa: SaNumber, ends: &SaEnds) -> Option<SaEnds> {
+        let ipsec = self.worker.pipeline_mut().ipsec_mut();
+        let sa = ipsec.tables.place(sa)?;
+        let old = ipsec.tables.ends(sa)?;
+        ipsec.upkeep.move_sa(&mut ipsec.tables, sa, ends).then_some(old)
+    }
+
+    /// The state of an SA.
+    pub(crate) fn view(&self, sa: SaNumber) -> Option<SaView> {
+        self.tables().sa(self.tables().place(sa)?)
+    }
+}

@@ -1,0 +1,88 @@
+//! Surveys of a worker: its SAs, and the totals of its tunnels.
+
+use std::borrow::Cow;
+
+use convoy_dataplane::ledger::{Ledger, Tally};
+use convoy_ipsec::{SaCursor, SaView, Tables};
+
+use super::WorkerThread;
+use crate::snapshot::Snapshot;
+use crate::survey::{STEP, SaNote, Survey, Surveyed};
+
+impl WorkerThread {
+    /// Reports the state of this worker step by step from now on. A survey in progress is
+    /// abandoned: its requester has given up.
+    pub(crate) fn begin_survey(&mut self, survey: Survey) {
+        self.survey = Some(survey);
+    }
+
+    /// Takes one step of the survey in progress; `false` if there is none.
+    pub(crate) fn survey(&mut self) -> bool {
+        let Some(mut survey) = self.survey.take() else { return false };
+        if survey.step(self) {
+            self.survey = Some(survey);
+        } else if !survey.is_told() {
+            self.find_climbs(survey.drops_before());
+        }
+        true
+    }
+
+    /// Updates the totals by tunnel at once; call it before tunnels change their names.
+    pub(super) fn update_totals(&mut self) {
+        self.close_departed();
+        let mut cursor = Some(SaCursor::default());
+        while let Some(at) = cursor {
+            let mut views = Vec::new();
+            cursor = self.tables().walk_sas(at, STEP as u32, &mut |view| views.push(view));
+            views.iter().for_each(|view| self.note(view));
+        }
+        self.note_without_sa(0, usize::MAX);
+    }
+}
+
+impl Surveyed for WorkerThread {
+    fn tables(&self) -> &Tables {
+        &self.worker.pipeline().ipsec().tables
+    }
+
+    fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    fn close_departed(&mut self) {
+        for view in self.worker.pipeline_mut().take_departed() {
+            let name = self.name_of(view.tunnel).map(Cow::into_owned);
+            self.ledger.close(view.index, name.as_deref(), view.name.direction, Tally::of(&view));
+        }
+    }
+
+    fn note(&mut self, view: &SaView) {
+        let name = self.name_of(view.tunnel).map(Cow::into_owned);
+        self.ledger.note(view.index, name.as_deref(), view.name.direction, Tally::of(view));
+    }
+
+    fn note_without_sa(&mut self, first: usize, most: usize) -> bool {
+        let Some(losers) = self.tables().dropped_without_sa_of(first, most) else { return false };
+        let losers: Vec<_> = losers.collect();
+        for (tunnel, packets) in losers {
+            let name = self.name_of(tunnel).map(Cow::into_owned);
+            self.ledger.note_without_sa(name.as_deref(), tunnel, packets);
+        }
+        true
+    }
+
+    fn describe(&self, view: SaView) -> SaNote {
+        let stage = self.worker.pipeline().stage();
+        let by = |engine: usize| stage.engines().description(engine).name.clone();
+        SaNote {
+            tunnel: self.ledger.tunnel_of(view.index).to_owned(),
+            child: self.names.get(&view.tunnel).map(|name| name.child.clone()).unwrap_or_default(),
+            inline_by: stage.bound_to(view.index).map(by).unwrap_or_default(),
+            view,
+        }
+    }
+
+    fn rest(&self) -> Snapshot {
+        Snapshot::of_all_but_lists(&self.worker, self.started)
+    }
+}
