@@ -1,6 +1,8 @@
 //! Processes beside the gateway's: this program again, with one end of a pair of sockets as its
 //! standard input.
 
+pub(crate) mod framing;
+
 use std::ffi::OsStr;
 use std::io;
 use std::os::fd::OwnedFd;

@@ -1,4 +1,4 @@
-//! What passes between a gateway and its agent: a length of four bytes, then JSON.
+//! What passes between a gateway and its agent.
 
 use std::io::{self, Read, Write};
 
@@ -8,10 +8,11 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
+use crate::companion::framing::Framing;
 use crate::config::SharedText;
 
-/// The longest message in bytes: the records of some 100,000 SAs.
-const LIMIT: usize = 64 << 20;
+/// The longest message is the records of some 100,000 SAs.
+const FRAMING: Framing = Framing { limit: 64 << 20 };
 
 /// From the gateway.
 #[derive(Serialize, Deserialize)]
@@ -87,36 +88,14 @@ impl Pem {
     }
 }
 
-fn invalid(error: impl std::fmt::Display) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, error.to_string())
-}
-
 /// Sends a message.
 pub(super) fn send(stream: &mut impl Write, message: &impl Serialize) -> io::Result<()> {
-    let mut frame = Zeroizing::new(vec![0; 4]);
-    serde_json::to_writer(&mut *frame, message).map_err(invalid)?;
-    let len = frame.len() - 4;
-    if len > LIMIT {
-        return Err(invalid(format!("a message has {len} bytes; at most {LIMIT} are possible")));
-    }
-    frame[..4].copy_from_slice(&(len as u32).to_le_bytes());
-    stream.write_all(&frame)
+    stream.write_all(&FRAMING.frame(message)?)
 }
 
 /// Receives a message; `None` if the other end is gone.
 pub(super) fn receive<T: DeserializeOwned>(stream: &mut impl Read) -> io::Result<Option<T>> {
-    let mut len = [0; 4];
-    match stream.read_exact(&mut len) {
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
-        done => done?,
-    }
-    let len = u32::from_le_bytes(len) as usize;
-    if len > LIMIT {
-        return Err(invalid(format!("a message has {len} bytes; at most {LIMIT} are possible")));
-    }
-    let mut text = Zeroizing::new(vec![0; len]);
-    stream.read_exact(&mut text)?;
-    serde_json::from_slice(&text).map(Some).map_err(invalid)
+    FRAMING.receive(stream)
 }
 
 #[cfg(test)]
@@ -124,14 +103,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_is_received_as_it_was_sent_and_a_cut_one_is_an_error() {
+    fn a_message_is_received_as_it_was_sent() {
         let mut bytes = Vec::new();
         let sent = FromAgent::Order(Order::Until { deadline_ns: u64::MAX });
         send(&mut bytes, &sent).expect("memory does not fail");
         let received: FromAgent = receive(&mut &bytes[..]).expect("whole").expect("there is one");
         assert!(matches!(received, FromAgent::Order(Order::Until { deadline_ns: u64::MAX })));
-        receive::<FromAgent>(&mut &bytes[..bytes.len() - 1]).err().expect("cut");
-        assert!(receive::<FromAgent>(&mut &[][..]).expect("the end").is_none());
-        receive::<FromAgent>(&mut &[0xff; 8][..]).err().expect("far too long");
     }
 }

@@ -1,7 +1,6 @@
-//! The protocol between gateway and helper: a length of four bytes, then JSON; an answer may carry
-//! an open file.
+//! The protocol between gateway and helper; an answer may carry an open file.
 
-use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::io::{self, IoSlice, IoSliceMut, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -13,13 +12,12 @@ use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
     SendFlags, recvmsg, sendmsg,
 };
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// The longest message in bytes: the routes of some 100,000 tunnels.
-const LIMIT: usize = 16 << 20;
-/// Bytes of a message's length.
-const LENGTH: usize = 4;
+use crate::companion::framing::{Framing, LENGTH};
+
+/// The longest message is the routes of some 100,000 tunnels.
+const FRAMING: Framing = Framing { limit: 16 << 20 };
 
 /// A request to the helper.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,50 +69,14 @@ pub(super) enum Answer {
     Refused(String),
 }
 
-fn invalid(error: impl std::fmt::Display) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, error.to_string())
-}
-
-/// Parses a message. Never panics, whatever the bytes.
-fn parse<T: DeserializeOwned>(text: &[u8]) -> io::Result<T> {
-    serde_json::from_slice(text).map_err(invalid)
-}
-
-fn length(bytes: [u8; LENGTH]) -> io::Result<usize> {
-    let len = usize::try_from(u32::from_le_bytes(bytes)).map_err(invalid)?;
-    if len > LIMIT {
-        Err(invalid(format!("a message has {len} bytes; at most {LIMIT} are possible")))
-    } else {
-        Ok(len)
-    }
-}
-
-fn frame(message: &impl Serialize) -> io::Result<Vec<u8>> {
-    let mut text = vec![0; LENGTH];
-    serde_json::to_writer(&mut text, message).map_err(invalid)?;
-    let len = text.len() - LENGTH;
-    if len > LIMIT {
-        return Err(invalid(format!("a message has {len} bytes; at most {LIMIT} are possible")));
-    }
-    text[..LENGTH].copy_from_slice(&(len as u32).to_le_bytes());
-    Ok(text)
-}
-
 /// Sends a request.
 pub(super) fn send_request(mut socket: &UnixStream, request: &Request) -> io::Result<()> {
-    socket.write_all(&frame(request)?)
+    socket.write_all(&FRAMING.frame(request)?)
 }
 
 /// Receives a request; `None` once the gateway's end is closed.
 pub(super) fn receive_request(mut socket: &UnixStream) -> io::Result<Option<Request>> {
-    let mut len = [0; LENGTH];
-    match socket.read_exact(&mut len) {
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
-        result => result?,
-    }
-    let mut text = vec![0; length(len)?];
-    socket.read_exact(&mut text)?;
-    parse(&text).map(Some)
+    FRAMING.receive(&mut socket)
 }
 
 /// Sends an answer, and a file with it.
@@ -123,7 +85,7 @@ pub(super) fn send_answer(
     answer: &Answer,
     file: Option<BorrowedFd<'_>>,
 ) -> io::Result<()> {
-    let text = frame(answer)?;
+    let text = FRAMING.frame(answer)?;
     let files: Vec<BorrowedFd<'_>> = file.into_iter().collect();
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut beside = SendAncillaryBuffer::new(&mut space);
@@ -154,9 +116,7 @@ pub(super) fn receive_answer(mut socket: &UnixStream) -> io::Result<(Answer, Opt
         _ => None,
     });
     let file = files.next().and_then(|mut files| files.next());
-    let mut text = vec![0; length(len)?];
-    socket.read_exact(&mut text)?;
-    Ok((parse(&text)?, file))
+    Ok((FRAMING.receive_rest(&mut socket, len)?, file))
 }
 
 #[cfg(test)]
