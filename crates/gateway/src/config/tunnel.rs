@@ -1,15 +1,22 @@
 //! `[[tunnel]]` and its keys.
 
+mod iptfs;
+mod lifetime;
+mod proposals;
+
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use convoy_ipsec::{
-    AddressRange, EcnMode, Envelope, IptfsConfig, Lifetime, Limits, Mode, NatKeepalive, OuterDf, OuterDscp,
-    Ports, Proposal, ProposalError, ProposalList, SaProtocol, TrafficSelector, in_swanctl_words,
-    proposal_words,
+    AddressRange, EcnMode, Mode, NatKeepalive, OuterDf, OuterDscp, Ports, Proposal, SaProtocol,
+    TrafficSelector,
 };
-use convoy_packet::ipv4;
-use convoy_settings::{Checker, Text, nearest};
+use convoy_settings::{Checker, Text};
 use toml::Spanned;
+
+use self::iptfs::iptfs;
+use self::lifetime::lifetime;
+pub use self::proposals::unknown_proposal;
+use self::proposals::{longest, only_proposal, proposals};
 
 use super::cluster::tunnel_group;
 use super::ends::{Peer, local_address_fits, not_carried, remote, unspecified_like};
@@ -139,8 +146,6 @@ fn with_keys(
 
 /// The assumed proposal of a tunnel that names none.
 const PROPOSAL: &str = "aes128gcm16";
-/// The size of outer packets for which proposals are compared, in bytes.
-const ROOM_OUTSIDE: usize = 1500;
 
 /// The same for a tunnel whose keys a daemon negotiates. Ends, local selectors and proposal may
 /// still be given: routes and `convoy sim plan` use them.
@@ -284,80 +289,6 @@ fn anti_replay(c: &mut Checker<'_>, file: &file::Tunnel, proposal: Option<Propos
     (esn, packets)
 }
 
-/// `esp_proposal`: at least one proposal, or `default`. `None` if it is invalid.
-fn proposals(
-    c: &mut Checker<'_>,
-    text: &Text,
-    protocol: Option<SaProtocol>,
-    allow_weak: bool,
-) -> Option<ProposalList> {
-    let (span, key) = (text.span(), "tunnel.esp_proposal");
-    let list = match text.get_ref().parse::<ProposalList>() {
-        Ok(list) => list,
-        Err(error) => {
-            c.add(&span, key, unknown_proposal(text.get_ref(), &error));
-            return None;
-        }
-    };
-    let protocol = protocol?;
-    for proposal in &list.proposals {
-        if proposal.transform.is_weak(protocol) && !allow_weak {
-            let what = format!(
-                "{proposal} is weak (no encryption, no integrity, or a broken algorithm); use aes128gcm16, or set \
-                 allow_weak = true in [gateway]"
-            );
-            c.add(&span, key, what);
-        }
-        if protocol == SaProtocol::Ah && proposal.transform.cipher_key_len() != 0 {
-            c.add(&span, key, "AH uses only an integrity algorithm, such as sha256");
-        }
-    }
-    Some(list)
-}
-
-/// The message for an invalid proposal, with a suggestion where a word is like a known one.
-pub fn unknown_proposal(text: &str, error: &ProposalError) -> String {
-    meant(text, error).map_or_else(|| error.to_string(), |meant| error.suggesting(&meant))
-}
-
-/// A suggestion for an invalid proposal.
-fn meant(text: &str, error: &ProposalError) -> Option<String> {
-    let ProposalError::UnknownWord { word, .. } = error else { return None };
-    let words = proposal_words();
-    let nearest = || nearest(word, &words.iter().map(String::as_str).collect::<Vec<_>>());
-    // A notation whose parts are no words of swanctl's precedes a word that resembles one part.
-    let other = if text.contains(',') { None } else { in_swanctl_words(text) };
-    other.filter(|other| other != text).or_else(|| nearest().map(str::to_owned))
-}
-
-/// The only proposal of a tunnel with static keys, for which nothing is negotiated.
-fn only_proposal(c: &mut Checker<'_>, text: &Text, list: &ProposalList) -> Option<Proposal> {
-    let (span, key) = (text.span(), "tunnel.esp_proposal");
-    let Some(first) = list.proposals.first().copied() else { return PROPOSAL.parse().ok() };
-    if list.proposals.len() > 1 || list.has_default {
-        let what = format!("static keys are for one proposal: {first} is used, and the others are ignored");
-        c.warn(&span, key, what);
-    }
-    if !list.key_exchange.is_empty() {
-        let groups = list.key_exchange.join(", ");
-        let what = format!(
-            "{groups} is for the key exchange of IKE, and is ignored with static keys; write {first}"
-        );
-        c.warn(&span, key, what);
-    }
-    Some(first)
-}
-
-/// The proposal that leaves the least room for packets, of those that a daemon may choose from;
-/// `None` if the daemon's own defaults are among them.
-fn longest(list: &ProposalList, protocol: SaProtocol) -> Option<Proposal> {
-    let room = |proposal: &&Proposal| {
-        let envelope = Envelope::new(protocol, Mode::Tunnel, proposal.transform, false, true);
-        envelope.inner_mtu(ROOM_OUTSIDE, ipv4::HEADER_BYTES)
-    };
-    if list.has_default { None } else { list.proposals.iter().min_by_key(room).copied() }
-}
-
 fn selectors(c: &mut Checker<'_>, list: Option<&Spanned<Vec<Text>>>, key: &str) -> Vec<TrafficSelector> {
     let Some(list) = list else { return Vec::new() };
     if list.get_ref().is_empty() {
@@ -391,56 +322,6 @@ fn outer_header_is_made(c: &mut Checker<'_>, file: &file::Tunnel, mode: Mode) {
     let what = "it is only for mode = \"tunnel\"; with \"iptfs\" the outer header has no ECN";
     c.only(file.ecn.as_ref(), mode == Mode::Tunnel, "tunnel.ecn", what);
 }
-
-/// The least outer packet, in bytes: what every host on an IPv4 path takes (RFC 791).
-const LEAST_PACKET: u16 = 576;
-/// Outer packets a second at a constant rate, at most: more than a worker can send.
-const HIGHEST_RATE: u32 = 10_000_000;
-
-/// `[tunnel.iptfs]`. Times are in microseconds, as Linux and strongSwan have them.
-fn iptfs(c: &mut Checker<'_>, file: &file::Tunnel, mode: Option<Mode>) -> IptfsConfig {
-    let default = IptfsConfig::default();
-    let Some(keys) = &file.iptfs else { return default };
-    if mode.is_some_and(|mode| mode != Mode::Iptfs) {
-        c.add(&keys.at.span, "tunnel.iptfs", "it is only for mode = \"iptfs\"");
-    }
-    let time_ns = |us: &Option<Spanned<u32>>, default_ns| {
-        us.as_ref().map_or(default_ns, |us| u64::from(*us.get_ref()) * 1_000)
-    };
-    let pkt_size = c.in_range(keys.pkt_size.as_ref(), "tunnel.iptfs.pkt_size", 0, (0, u16::MAX));
-    if let Some(text) = keys.pkt_size.as_ref().filter(|_| (1..LEAST_PACKET).contains(&pkt_size)) {
-        let what = format!("it must be 0 (the path MTU) or at least {LEAST_PACKET} bytes");
-        c.add(&text.span(), "tunnel.iptfs.pkt_size", what);
-    }
-    let rate = (keys.packet_rate.as_ref(), "tunnel.iptfs.packet_rate");
-    let packet_rate = c.in_range(rate.0, rate.1, 0, (0, HIGHEST_RATE));
-    let is_paced = packet_rate > 0;
-    c.only(
-        keys.init_delay.as_ref(),
-        !is_paced,
-        "tunnel.iptfs.init_delay",
-        "it has no effect at a constant rate (packet_rate), which sets when packets leave",
-    );
-    c.only(
-        keys.max_queue_size.as_ref(),
-        is_paced,
-        "tunnel.iptfs.max_queue_size",
-        "it is only for a constant rate (packet_rate), at which packets are queued",
-    );
-    let reorder = (keys.reorder_window.as_ref(), "tunnel.iptfs.reorder_window");
-    IptfsConfig {
-        drop_time_ns: time_ns(&keys.drop_time, default.drop_time_ns),
-        reorder_window: c.in_range(reorder.0, reorder.1, default.reorder_window, (0, MOST_REORDERED)),
-        init_delay_ns: time_ns(&keys.init_delay, default.init_delay_ns),
-        max_queue_size: keys.max_queue_size.as_ref().map_or(default.max_queue_size, |size| *size.get_ref()),
-        dont_frag: is_set(keys.dont_frag.as_ref(), default.dont_frag),
-        pkt_size,
-        packet_rate,
-    }
-}
-
-/// Payloads behind a missing one, at most: each is a frame of the worker's that waits.
-const MOST_REORDERED: u16 = 256;
 
 fn outer_dscp(c: &mut Checker<'_>, text: Option<&Text>) -> OuterDscp {
     let Some(text) = text.filter(|text| text.get_ref() != "copy") else { return OuterDscp::Copy };
@@ -486,29 +367,4 @@ fn nat_keepalive(c: &mut Checker<'_>, file: &file::Tunnel, is_in_udp: bool) -> N
     let words =
         [("auto", NatKeepalive::Auto), ("always", NatKeepalive::Always), ("never", NatKeepalive::Never)];
     c.one_of(file.nat_keepalive.as_ref(), key, &words).unwrap_or_default()
-}
-
-fn lifetime(c: &mut Checker<'_>, soft: Option<&file::Limits>, hard: Option<&file::Limits>) -> Lifetime {
-    let at = soft.map(|soft| &soft.at.span);
-    let (soft, hard) = (limits(soft), limits(hard));
-    let is_late =
-        |soft: Option<u64>, hard: Option<u64>| soft.zip(hard).is_some_and(|(soft, hard)| soft >= hard);
-    let late = is_late(soft.bytes, hard.bytes)
-        || is_late(soft.packets, hard.packets)
-        || is_late(soft.time_ns, hard.time_ns);
-    if let Some(span) = at.filter(|_| late) {
-        c.add(
-            span,
-            "tunnel.soft",
-            "each soft limit must be below the hard one, so that there is time for a new SA",
-        );
-    }
-    Lifetime { soft, hard }
-}
-
-fn limits(file: Option<&file::Limits>) -> Limits {
-    let Some(file) = file else { return Limits::default() };
-    let number = |value: &Option<Spanned<u64>>| value.as_ref().map(|value| *value.get_ref());
-    let time_ns = number(&file.seconds).map(|seconds| seconds.saturating_mul(1_000_000_000));
-    Limits { bytes: number(&file.bytes), packets: number(&file.packets), time_ns }
 }
