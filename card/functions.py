@@ -155,12 +155,13 @@ def bytes_of(table, field):
 
 
 def proposals(table, function):
-    """The ESP proposals of a function's own algorithms, by the length of the key."""
+    """The ESP proposals of a function's own algorithms, by the length of the key, with its variant."""
     alg = function["algorithms"][0]
     (cipher,) = (entry for entry in table["cipher"] if entry["number"] == alg & 15)
     (hashed,) = (entry for entry in table["hash"] if entry["number"] == alg >> 4)
     integrity = f"-{hashed['proposal']}" if "proposal" in hashed else ""
-    return [cipher["proposal"].format(8 * length) + integrity for length in cipher["key_bytes"]]
+    variant = f"-{function['variant']}" if "variant" in function else ""
+    return [cipher["proposal"].format(8 * length) + integrity + variant for length in cipher["key_bytes"]]
 
 
 def rust(table):
@@ -210,7 +211,7 @@ pub(crate) const EMPTY_MHZ: u32 = {table["empty_mhz"]};
 pub(crate) const FUNCTIONS: [Function; {len(routed)}] = [
 {functions}];
 
-/// The functions by the ESP proposals that they process.
+/// The functions by the ESP proposals that they process, with the variant where several do.
 pub const PROPOSALS: [(&str, u8); {words.count(chr(10))}] = [
 {words}];
 

@@ -20,7 +20,7 @@ mod verilated {
     /// The models, each with the mask of the functions in its pipelines (card/functions.toml). The
     /// first is that of a card for which no function is named. Functions that share a model make
     /// one another slower (docs/internals/card.md, "Driver").
-    const MODELS: [u16; 4] = [0b00_0110, 0b00_1000, 0b01_0000, 0b10_0000];
+    const MODELS: [u16; 5] = [0b000_0110, 0b000_1000, 0b001_0000, 0b010_0000, 0b100_0000];
 
     pub(super) fn build() {
         for name in ["VERILATOR", "CARGO_TARGET_DIR"] {

@@ -52,12 +52,13 @@ const fn protection(name: &'static str, function: u8, cipher: Cipher, hash: Hash
     Protection { name, function, algorithm: Algorithm { cipher, hash }, key_bytes, auth_bytes, icv_bytes }
 }
 
-const PROTECTIONS: [Protection; 5] = [
+const PROTECTIONS: [Protection; 6] = [
     protection("aes128gcm16", 1, Cipher::AesGcm, Hash::None),
     protection("aes128ctr-sha1", 2, Cipher::AesCtr, Hash::HmacSha1),
     protection("aes128-sha1", 3, Cipher::AesCbc, Hash::HmacSha1),
     protection("3des-sha1", 4, Cipher::TripleDesCbc, Hash::HmacSha1),
     protection("aes128ctr-sha512", 5, Cipher::AesCtr, Hash::HmacSha512),
+    protection("aes128gcm16-unrolled", 6, Cipher::AesGcm, Hash::None),
 ];
 
 impl Protection {

@@ -61,7 +61,7 @@ fn arrival(line: &mut MemoryLine) -> Vec<u8> {
 fn what_is_tagged_crosses_the_line_as_any_engine_would_have_sealed_it() {
     let of_sas = [(GCM, false), (GCM, true), (CTR_SHA1, false), (CTR_SHA1, true)];
     let of_sas = of_sas.map(|(transform, is_esn)| (None, transform, is_esn));
-    let named = [(Some(3), CBC_SHA1), (Some(4), TRIPLE_DES_SHA1), (Some(5), CTR_SHA512)];
+    let named = [(Some(3), CBC_SHA1), (Some(4), TRIPLE_DES_SHA1), (Some(5), CTR_SHA512), (Some(6), GCM)];
     let named = named.map(|(function, transform)| (function, transform, false));
     for (function, transform, is_esn) in of_sas.into_iter().chain(named) {
         let (mut engine, mut port, mut peer) = port_with(function);

@@ -240,7 +240,14 @@ fn a_card_engine_may_have_its_function_named() {
     let named = |function: &str| {
         changed("kind = \"software\"", &format!("kind = \"card\"\nfunction = \"{function}\""))
     };
-    let functions = ["aes256gcm16", "aes128ctr-sha1", "aes192-sha1", "3des-sha1", "aes128ctr-sha512"];
+    let functions = [
+        "aes256gcm16",
+        "aes128ctr-sha1",
+        "aes192-sha1",
+        "3des-sha1",
+        "aes128ctr-sha512",
+        "aes192gcm16-unrolled",
+    ];
     for (function, id) in functions.iter().zip(1..) {
         let config = Config::parse("test.toml", &named(function)).expect("good");
         let settings = EngineSettings::Card(CardEngineSettings { function: Some(id) });
