@@ -2,8 +2,8 @@
 # IKE by a card that encrypts inline: charon's messages and what its SAs protect share the card's
 # port, and the card has all of the SAs. Two convoys with cards, native ESP and ESP in UDP, with
 # AES-GCM, 3DES and the unrolled AES-GCM; then strongSwan with its own ESP as the peer of one; then
-# a router between two, which is also a NAT that forgets its mappings. SAs and the IKE SA are rekeyed
-# during pings. Needs root and a convoy with the card.
+# a router between two, which is also a NAT that forgets its mappings. SAs and the IKE SA are
+# rekeyed during pings. Needs root and a convoy with the card.
 # usage: card.sh CONVOY PLUGIN
 set -euo pipefail
 convoy=$(realpath "$1") plugin=$(realpath "$2")
