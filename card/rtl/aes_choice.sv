@@ -23,8 +23,8 @@ module aes_choice #(
     output logic [          TAG-1:0] out_tag
 );
   if (UNROLLED) begin : g_unrolled
-    // In logic: block RAMs lie in few rows of an ECP5, and nextpnr finds no way there for the wires
-    // of so many (docs/results/card.md, "On an FPGA").
+    // S-boxes in logic: with so many in block RAMs, nextpnr does not finish routing X1
+    // (docs/results/card.md, "On an FPGA").
     aes_unrolled #(.BLOCK_RAM(0), .SLOTS(SLOTS), .TAG(TAG)) aes (.*);
   end else begin : g_iterative
     aes_iter #(.SLOTS(SLOTS), .TAG(TAG)) aes (.*);
