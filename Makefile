@@ -178,7 +178,7 @@ msrv: install-build ## everything but the card compiles with the oldest Rust tha
 	scripts/msrv.sh $(MSRV)
 
 bench: install-build ## cycles and instructions per packet of each engine and of the whole path; the policies' throughput and latency
-	$(CARGO) bench --workspace --locked --exclude convoy-lab
+	$(CARGO) bench --workspace --locked --exclude convoy-workbench
 	$(CARGO) bench --workspace --locked --bench throughput
 	$(MAKE) bench-instructions
 	$(MAKE) bench-cycles
@@ -230,7 +230,7 @@ bench-secgw: install-build ## convoy's path beside DPDK's example ipsec-secgw, i
 	CARGO="$(CARGO)" python3 bench/secgw/secgw.py --secgw target/secgw --json target/bench/secgw.json
 
 bench-accelerators: install-build ## several real engines at once by convoy's policies and by DPDK's scheduler; writes the tables of docs/results/accelerators.md
-	$(CARGO) bench --locked -p convoy-lab --features dpdk --bench accelerators -- --page
+	$(CARGO) bench --locked -p convoy-workbench --features dpdk --bench accelerators -- --page
 
 bench-outside: $(CONVOY) ## convoy, strongSwan and WireGuard's userspace gateways by one tester: rates without loss, latency; JSON in target/bench (root); ENDS=af_packet or af_xdp has the tester be hosts behind them
 	@scripts/install.sh peers

@@ -165,7 +165,7 @@ def proposals(table, function):
 
 
 def rust(table):
-    """The module of crates/card, with the functions whose clock is known."""
+    """The module of lab/card, with the functions whose clock is known."""
     functions, names, words = "", "", ""
     routed = [function for function in table["function"] if "mhz" in function]
     for function in routed:

@@ -1,5 +1,5 @@
 """Compiles a small Snort rule set to the tables of the card's signature scanner (an Aho-Corasick automaton): the reference for
-crates/card/src/signature.rs, which does it for the gateway."""
+lab/card/src/signature.rs, which does it for the gateway."""
 
 import re
 import struct

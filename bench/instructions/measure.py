@@ -26,7 +26,7 @@ TITLE = ("engine", "proposal", "bytes", "sas", "window", "at_hand", "way", "pack
 
 def program():
     """Builds the benchmark in the same way as `cargo bench`."""
-    command = [*shlex.split(os.environ.get("CARGO", "cargo")), "bench", "--no-run", "--locked", "-p", "convoy-lab", "--bench", "throughput",
+    command = [*shlex.split(os.environ.get("CARGO", "cargo")), "bench", "--no-run", "--locked", "-p", "convoy-workbench", "--bench", "throughput",
                "--message-format=json-render-diagnostics"]
     messages = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
     built = [message["executable"] for message in map(json.loads, messages) if message.get("executable")]

@@ -1,6 +1,6 @@
 // The tables of the signature scanner, which SIGNATURE_WRITE fills: an Aho-Corasick automaton of up
 // to 256 states over up to 64 classes of bytes, 32 contents and 32 rules
-// (crates/card/src/signature.rs and card/signatures.py compile them). Pages of 64-bit words:
+// (lab/card/src/signature.rs and card/signatures.py compile them). Pages of 64-bit words:
 //
 //   0, 1   the next state, a byte for each state (8 words) and class
 //   2      words 0 to 31: the class of each byte; 128 to 255: the contents that end in each state,

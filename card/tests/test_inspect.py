@@ -281,7 +281,7 @@ def test_a_rule_that_the_card_cannot_do_is_refused():
 
 
 def test_the_compiled_tables_are_those_of_the_driver():
-    """crates/card/src/signature.rs has the same number."""
+    """lab/card/src/signature.rs has the same number."""
     digest = hashlib.sha1(b"".join(body for _, body in signatures.pages(RULES))).hexdigest()
     assert digest == DIGEST
 

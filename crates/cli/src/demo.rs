@@ -4,7 +4,7 @@ use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use convoy_lab::demo::{
+use convoy_workbench::demo::{
     Comparison, DemoConfig, DemoEngine, DemoEngineReport, DemoReport, LiveView, ModeComparison, TrialReport,
     WorstCase, run,
 };

@@ -3,7 +3,7 @@
 use std::io::IsTerminal;
 use std::time::Duration;
 
-use convoy_lab::replay::{ReplayDirection, ReplayReport, replay};
+use convoy_workbench::replay::{ReplayDirection, ReplayReport, replay};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::Failure;

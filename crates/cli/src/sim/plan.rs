@@ -3,7 +3,7 @@
 use std::cell::OnceCell;
 
 use convoy_capture::Unread;
-use convoy_lab::plan::{Machine, Measured, Plan, PlanError, PlanOutcome, Trace, measure, plan};
+use convoy_workbench::plan::{Machine, Measured, Plan, PlanError, PlanOutcome, Trace, measure, plan};
 use convoy_sim::SaCacheSpec;
 use serde::Serialize;
 

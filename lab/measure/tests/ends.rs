@@ -1,7 +1,7 @@
 //! The tester's ends on real interfaces in network namespaces: each kind, over IPv4 and IPv6, finds
 //! exactly the packets that a router between them drops. Needs root.
 
-#[path = "../../port/tests/support/mod.rs"]
+#[path = "../../../crates/port/tests/support/mod.rs"]
 mod support;
 
 use convoy_measure::{
