@@ -3,19 +3,31 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 CARGO ?= cargo
-CONVOY := $(or $(CARGO_TARGET_DIR),target)/release/convoy
-# DPDK's devices come with a program that is built where DPDK is; install.sh has tried to get it by
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+# Folders of programs: what tests and demonstrations run, and what packages and benchmarks are made
+# of. Cargo.toml has both profiles.
+SYSTEM := $(TARGET)/system
+RELEASE := $(TARGET)/release
+PLUGIN := target/charon/libstrongswan-convoy.so
+# DPDK's devices come with programs that are built where DPDK is; install.sh has tried to get it by
 # then.
 DPDK = $(shell pkg-config --atleast-version=22.11 libdpdk 2>/dev/null && echo dpdk)
-# `card` is the engine that needs Verilator; `make demo FEATURES=` goes without.
-FEATURES ?= card $(DPDK)
-# Tests, lints and documentation are of everything at once, the card included: with one set of
-# features, nothing is compiled twice.
-EVERYTHING = --workspace --locked --features convoy/card$(DPDK:%=,convoy/%)
+# The laboratory's features: `card` is the simulated card with its first function, `all-functions` is
+# all of it, and both need Verilator; `make demo FEATURES=` goes without.
+FEATURES ?= all-functions $(DPDK)
+# The demonstration needs one function of the card and no DPDK.
+DEMO_FEATURES = $(if $(filter file,$(origin FEATURES)),card,$(FEATURES))
+verilator = @$(if $(filter card all-functions,$(1)),scripts/card-venv.sh build,true)
+PROGRAMS = --locked -p convoy -p convoy-lab -p convoy-cluster-agent --features "$(FEATURES:%=convoy-lab/%)"
+# Lints and tests have one set of features each, so that nothing is compiled twice.
+CRATES = --locked --workspace --features "$(DPDK:%=convoy-lab/%)"
+all_crates = --locked --workspace --features "$(addprefix convoy-lab/,all-functions $(DPDK))$(1)"
+EVERYTHING = $(call all_crates)
 MSRV := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 
-.PHONY: help charon card-driver card-engine card-coverage card-formal card-formal-quick card-fpga card-test card-quick demo demo-card demo-hdtv demo-hdtv-card demo-net \
-  packages wheel test test-cluster test-systemd test-iptfs lint check doc docs docs-check plot msrv bench bench-instructions bench-cycles bench-hdtv profile-hdtv bench-compare bench-baseline bench-sim bench-peers bench-iptfs bench-windows bench-waits bench-xdp bench-secgw bench-accelerators bench-outside bench-cluster fuzz install-build install-test install-instructions install-sampling
+.PHONY: help quick test test-all system-tests nightly lint check programs release-programs charon \
+  card-driver card-engine card-coverage card-formal card-formal-quick card-fpga card-test card-quick \
+  demo demo-card demo-hdtv demo-hdtv-card demo-net packages wheel test-cluster test-systemd test-iptfs doc docs docs-check plot msrv bench bench-instructions bench-cycles bench-hdtv profile-hdtv bench-compare bench-baseline bench-sim bench-peers bench-iptfs bench-windows bench-waits bench-xdp bench-secgw bench-accelerators bench-outside bench-cluster fuzz install-build install-test install-instructions install-sampling
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -32,45 +44,102 @@ install-sampling:
 install-instructions:
 	@scripts/install.sh build instructions
 
-$(CONVOY): install-build
-	@[[ ! " $(FEATURES) " =~ " card " ]] || scripts/card-venv.sh build
-	$(CARGO) build --release --locked -p convoy --features "$(FEATURES)"
+programs: install-build
+	$(call verilator,$(FEATURES))
+	$(CARGO) build --profile system $(PROGRAMS)
 
-demo: $(CONVOY) ## two gateways in one process protect real traffic; IP-TFS beside tunnel mode (no root)
-	$(CONVOY) demo
+release-programs: install-build
+	$(call verilator,$(FEATURES))
+	$(CARGO) build --release $(PROGRAMS)
 
-demo-net: $(CONVOY) ## two gateways in network namespaces: ping, iperf3, tshark, IP-TFS beside tunnel mode (root)
+quick: ## format, lints and unit tests of the product: needs no root and installs nothing
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --locked --all-targets -- -D warnings
+	$(CARGO) test --locked --lib --bins
+
+test: install-test ## quick, all crates with DPDK, and the product's system tests (root for the last)
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy $(CRATES) --all-targets -- -D warnings
+	$(CARGO) test $(CRATES)
+	$(MAKE) programs charon FEATURES="$(DPDK)"
+	scripts/docs.py --programs $(SYSTEM)
+	@scripts/install.sh charon-test routing cluster monitoring
+	tests/run.sh product $(SYSTEM)
+
+test-all: install-test ## test and the laboratory: the card and its proofs, HDTV, the wheel, guests of qemu, packages (root)
+	python3 -m unittest discover -s bench/instructions
+	@scripts/card-venv.sh
+	$(CARGO) test $(EVERYTHING)
+	$(MAKE) card-quick card-formal-quick
+	$(MAKE) programs charon
+	scripts/docs.py --programs $(SYSTEM)
+	@scripts/install.sh charon-test iptfs routing cluster monitoring packages packages-test wheel
+	tests/run.sh all $(SYSTEM)
+
+lint: install-test ## format, lints with warnings as errors, shell, unused crates, documentation and the book
+	$(CARGO) fmt --all --check
+	@scripts/card-venv.sh build
+	$(CARGO) clippy $(call all_crates, convoy-fuzz/targets) --all-targets -- -D warnings
+	scripts/machete.sh
+	scripts/shellcheck.sh
+	scripts/docs.py
+	scripts/comments.py
+	card/functions.py check
+	scripts/plot_peers.py --check
+	scripts/plot_iptfs.py --check
+	scripts/plot_schemes.py --check
+	$(MAKE) doc
+
+check: ## what must hold before a commit: lints, every test, instructions per packet
+	$(MAKE) lint
+	$(MAKE) test-all
+	$(MAKE) bench-compare
+
+nightly: ## what takes long and seldom fails: licences, the oldest Rust, instructions, each fuzz target for 60 s, mutants of the card's proofs
+	scripts/deny.sh
+	$(MAKE) msrv
+	$(MAKE) bench-compare
+	$(MAKE) fuzz FUZZ_SECONDS=60
+	$(MAKE) card-formal
+
+demo: install-build ## two gateways in one process protect real traffic; IP-TFS beside tunnel mode (no root)
+	$(call verilator,$(DEMO_FEATURES))
+	$(CARGO) build --profile system --locked -p convoy-lab --features "$(DEMO_FEATURES)"
+	$(SYSTEM)/convoy-lab demo
+
+demo-net: programs ## two gateways in network namespaces: ping, iperf3, tshark, IP-TFS beside tunnel mode (root)
 	@scripts/install.sh test
-	demo/net.sh $(CONVOY)
+	demo/net.sh $(SYSTEM)/convoy
 
-demo-card: $(CONVOY) ## two gateways whose cryptography is the simulated card, inline and lookaside; scapy decrypts the outside (root)
+demo-card: programs ## two gateways whose cryptography is the simulated card, inline and lookaside; scapy decrypts the outside (root)
 	@scripts/install.sh test
-	demo/card.sh $(CONVOY)
+	demo/card.sh $(SYSTEM)/convoy-lab
 
-demo-hdtv-card: $(CONVOY) ## frames of that HDTV through two simulated cards, bit for bit, for HDTV_SECONDS (20) with each algorithm; a card's cycles for a frame (root)
+demo-hdtv-card: programs ## frames of that HDTV through two simulated cards, bit for bit, for HDTV_SECONDS (20) with each algorithm; a card's cycles for a frame (root)
 	@scripts/install.sh test
-	demo/hdtv-card.sh $(CONVOY) $${HDTV_SECONDS:-20}
+	demo/hdtv-card.sh $(SYSTEM)/convoy-lab $${HDTV_SECONDS:-20}
 
-demo-hdtv: $(CONVOY) ## uncompressed HDTV through two gateways for HDTV_SECONDS (60): rate, loss, CPU by function, pictures (root)
+demo-hdtv: release-programs ## uncompressed HDTV through two gateways for HDTV_SECONDS (60): rate, loss, CPU by function, pictures (root)
 	@scripts/install.sh hdtv
-	demo/hdtv.sh $(CONVOY) $${HDTV_SECONDS:-60}
+	demo/hdtv.sh $(RELEASE)/convoy $${HDTV_SECONDS:-60}
 
-bench-hdtv: $(CONVOY) ## the highest rate of HDTV without loss for MTUs from 1500 to 9000, plain and protected, window 1 and 32 (root)
+bench-hdtv: release-programs ## the highest rate of HDTV without loss for MTUs from 1500 to 9000, plain and protected, window 1 and 32 (root)
 	@scripts/install.sh hdtv
-	demo/hdtv.sh $(CONVOY) sweep
+	demo/hdtv.sh $(RELEASE)/convoy sweep
 
-profile-hdtv: $(CONVOY) ## where processor time goes with HDTV and with iperf3 through two gateways, on two cores and on one; memory (root)
+profile-hdtv: release-programs ## where processor time goes with HDTV and with iperf3 through two gateways, on two cores and on one; memory (root)
 	@scripts/install.sh hdtv
-	demo/hdtv.sh $(CONVOY) profile
+	demo/hdtv.sh $(RELEASE)/convoy profile
 
 charon: ## strongSwan's plugin, for the strongSwan that is installed
 	@scripts/install.sh charon
 	$(MAKE) -C charon OUT=$(abspath target/charon)
 
-packages: install-build charon ## .deb, .rpm, tarball and OCI image of the gateway, and charon's plugin as .deb, in target/packages
+packages: install-build charon ## .deb, .rpm, tarball and OCI image of the gateway, and packages of the laboratory and of charon's plugin, in target/packages
 	@scripts/install.sh packages
-	$(CARGO) build --release --locked -p convoy --features "$(DPDK)"
-	scripts/packages.sh $(CONVOY) target/charon/libstrongswan-convoy.so target/packages image
+	$(CARGO) build --release --locked -p convoy -p convoy-cluster-agent --features "$(DPDK:%=convoy/%)"
+	$(CARGO) build --release --locked -p convoy-lab --features "$(DPDK)"
+	scripts/packages.sh $(RELEASE) $(PLUGIN) target/packages image
 
 wheel: install-build ## the wheel of the simulator's Python module for every CPython from 3.10 on, in target/wheels
 	@scripts/install.sh wheel
@@ -83,18 +152,18 @@ card-test: ## the card's modules: lint, then every cocotb test on Verilator
 
 card-driver: ## the card's drivers and port over its verilated model; prints the sliding window's gain in card cycles (root)
 	@scripts/card-venv.sh
-	$(CARGO) test --locked -p convoy-card --features verilated -- --nocapture
-	$(CARGO) test --locked -p convoy-port --features card --lib --test card_interface card
+	$(CARGO) test --locked -p convoy-card --features verilated,all-functions -- --nocapture
+	$(CARGO) test --locked -p convoy-devices --features all-functions card
 
-card-engine: ## the suite of every engine, with the verilated card among them
+card-engine: ## the suite of every engine, on the simulated ones
 	@scripts/card-venv.sh
-	$(CARGO) test --locked -p convoy-engine --features card
+	$(CARGO) test --locked -p convoy-devices --features all-functions --test engines
 
-card-fpga: ## synthesise, place and route the card's designs; writes the table of docs/results/card.md
+card-fpga: ## synthesise, place and route the card's designs; writes the table of docs/lab/results/card.md
 	@scripts/card-venv.sh
 	PATH="$(abspath target/card-venv/bin):$$PATH" python card/fpga.py route
 
-card-coverage: ## what the card's tests cover: every cocotb test with counters; the table of docs/results/card.md
+card-coverage: ## what the card's tests cover: every cocotb test with counters; the table of docs/lab/results/card.md
 	@scripts/card-venv.sh
 	rm -f target/card-coverage/*/coverage.dat
 	CARD_COVERAGE=1 PATH="$(abspath target/card-venv/bin):$$PATH" pytest -q card/tests
@@ -113,51 +182,22 @@ card-quick:
 	@scripts/card-venv.sh
 	PATH="$(abspath target/card-venv/bin):$$PATH" pytest -q -m quick card/tests
 
-test: install-test ## every test: crates with the card, other implementations, namespaces (root for the last two)
-	python3 -m unittest discover -s bench/instructions
-	@scripts/card-venv.sh
-	$(CARGO) test $(EVERYTHING)
-	$(MAKE) card-quick
-	$(MAKE) card-formal-quick
-	$(MAKE) $(CONVOY) charon
-	scripts/docs.py --convoy $(CONVOY)
-	@scripts/install.sh charon-test iptfs routing cluster monitoring packages packages-test wheel
-	tests/run.sh $(CONVOY) target/charon/libstrongswan-convoy.so
+system-tests: programs charon ## the system tests alone, by PATTERN if given (root)
+	@scripts/install.sh test charon-test iptfs routing cluster monitoring packages packages-test wheel
+	tests/run.sh all $(SYSTEM) $(PATTERN)
 
-test-cluster: $(CONVOY) ## two gateways of a cluster over three members of etcd: what each failure does to traffic (root; in `make test`, too)
+test-cluster: programs ## two gateways of a cluster over three members of etcd: what each failure does to traffic (root; in `make test`, too)
 	@scripts/install.sh test cluster
-	tests/own-run.sh tests/cluster.sh $(CONVOY)
-	tests/own-run.sh tests/cluster-failures.sh $(CONVOY)
-	tests/own-run.sh tests/cluster-groups.sh $(CONVOY)
-	tests/own-run.sh tests/cluster-config.sh $(CONVOY)
+	tests/run.sh all $(SYSTEM) cluster
 
-test-systemd: $(CONVOY) charon ## the systemd units, under a systemd in user-mode-linux (root; in `make test`, too)
+test-systemd: programs charon ## the systemd units, under a systemd in user-mode-linux (root; in `make test-all`, too)
 	@scripts/install.sh test charon-test
-	tests/systemd.sh $(CONVOY) target/charon/libstrongswan-convoy.so
+	tests/systemd.sh $(SYSTEM)/convoy $(PLUGIN)
 
-test-iptfs: $(CONVOY) ## IP-TFS against Linux' own in a guest of qemu, with static keys and charon (root; a part of it in `make test`, too)
+test-iptfs: programs charon ## IP-TFS against Linux' own in a guest of qemu, with static keys and charon (root; a part of it in `make test-all`, too)
 	@scripts/install.sh test charon-test iptfs
-	tests/iptfs.sh $(CONVOY)
-	tests/charon/iptfs.sh $(CONVOY)
-
-lint: install-test ## format, lints with warnings as errors, documentation and the book, licences, oldest Rust
-	$(CARGO) fmt --all --check
-	@scripts/card-venv.sh build
-	$(CARGO) clippy $(EVERYTHING) --all-targets -- -D warnings
-	scripts/docs.py
-	scripts/comments.py
-	card/functions.py check
-	scripts/plot_peers.py --check
-	scripts/plot_iptfs.py --check
-	scripts/plot_schemes.py --check
-	$(MAKE) doc
-	scripts/deny.sh
-	$(MAKE) msrv
-
-check: ## what must hold before a commit: lints, tests, instructions per packet
-	$(MAKE) lint
-	$(MAKE) test
-	$(MAKE) bench-compare
+	tests/iptfs.sh $(SYSTEM)/convoy
+	tests/charon/iptfs.sh $(SYSTEM)/convoy
 
 doc: ## the crates' documentation in target/doc; warnings are errors
 	@scripts/card-venv.sh build
@@ -171,8 +211,8 @@ plot: ## the pictures of convoy beside its peers, of IP-TFS and of the IXP425 pa
 docs: docs-check ## the book, in target/book
 	scripts/mdbook.sh build docs
 
-docs-check: $(CONVOY) ## the book's links, code blocks and lists; its configurations by `convoy check`, its command line by the program
-	scripts/docs.py --convoy $(CONVOY)
+docs-check: programs ## the book's links, code blocks and lists; its configurations and command lines by the programs
+	scripts/docs.py --programs $(SYSTEM)
 
 msrv: install-build ## everything but the card compiles with the oldest Rust that Cargo.toml promises
 	scripts/msrv.sh $(MSRV)
@@ -191,38 +231,38 @@ bench-instructions: install-instructions ## instructions per packet of the whole
 bench-compare: install-instructions ## the same beside bench/baseline: fails where a packet takes over 3 % more
 	CARGO="$(CARGO)" python3 bench/instructions compare
 
-bench-baseline: install-instructions ## make bench/baseline, the account of docs/results/cycles.md and docs/results/instructions.csv anew
+bench-baseline: install-instructions ## write bench/baseline, the account of docs/results/cycles.md and docs/results/instructions.csv
 	CARGO="$(CARGO)" python3 bench/instructions baseline
 
 bench-cycles: install-sampling ## where the cycles of a packet go, stage by stage, by perf's clock; JSON in target/bench
 	CARGO="$(CARGO)" python3 bench/instructions cycles
 
-bench-sim: $(CONVOY) ## the simulator beside the same queue in SimPy and SystemC: agreement, packets a second
-	bench/simulator/run.sh "$(CONVOY) sim run"
+bench-sim: release-programs ## the simulator beside the same queue in SimPy and SystemC: agreement, packets a second
+	bench/simulator/run.sh "$(RELEASE)/convoy-lab sim run"
 
-bench-peers: $(CONVOY) ## convoy beside other userspace VPNs, in turns: throughput, CPU, memory, ping; JSON in target/bench (root)
+bench-peers: release-programs ## convoy beside other userspace VPNs, in turns: throughput, CPU, memory, ping; JSON in target/bench (root)
 	@scripts/install.sh peers
 	bench/peers/install.sh target/peers
-	python3 bench/peers/peers.py --bin target/peers --convoy $(CONVOY) --json target/bench/peers.json
+	python3 bench/peers/peers.py --bin target/peers --convoy $(RELEASE)/convoy --json target/bench/peers.json
 
-bench-iptfs: $(CONVOY) ## what IP-TFS saves by path and by mix of traffic, beside tunnel mode and wireguard-go, over BENCH_ROUNDS (3); writes docs/results/iptfs.csv (root)
+bench-iptfs: release-programs ## what IP-TFS saves by path and by mix of traffic, beside tunnel mode and wireguard-go, over BENCH_ROUNDS (3); writes docs/results/iptfs.csv (root)
 	@scripts/install.sh peers
 	bench/peers/install.sh target/peers wireguard
-	python3 bench/peers/iptfs.py --convoy $(CONVOY) --wireguard target/peers/bin/wireguard --rounds $${BENCH_ROUNDS:-3} --csv docs/results/iptfs.csv
+	python3 bench/peers/iptfs.py --convoy $(RELEASE)/convoy --wireguard target/peers/bin/wireguard --rounds $${BENCH_ROUNDS:-3} --csv docs/results/iptfs.csv
 
-bench-windows: $(CONVOY) ## what the window saves in system calls: packets a call and CPU, by 64-byte UDP, IMIX and TCP (root)
+bench-windows: release-programs ## what the window saves in system calls: packets a call and CPU, by 64-byte UDP, IMIX and TCP (root)
 	@scripts/install.sh peers sampling
-	python3 bench/peers/windows.py --convoy $(CONVOY)
+	python3 bench/peers/windows.py --convoy $(RELEASE)/convoy
 
-bench-xdp: $(CONVOY) ## a gateway at AF_XDP ports on both sides beside a program that only moves frames: CPU a packet (root)
+bench-xdp: release-programs ## a gateway at AF_XDP ports on both sides beside a program that only moves frames: CPU a packet (root)
 	@scripts/install.sh xdp
-	python3 bench/xdp/xdp.py $(CONVOY) --rate 200000
-	python3 bench/xdp/xdp.py $(CONVOY)
+	python3 bench/xdp/xdp.py $(RELEASE)/convoy --rate 200000
+	python3 bench/xdp/xdp.py $(RELEASE)/convoy
 
-bench-waits: $(CONVOY) ## CPU a packet at 40,000 packets a second by the time for which packets are gathered, the latency that it costs, and the system calls (root)
+bench-waits: release-programs ## CPU a packet at 40,000 packets a second by the time for which packets are gathered, the latency that it costs, and the system calls (root)
 	@scripts/install.sh peers
-	python3 bench/peers/waits.py --convoy $(CONVOY)
-	python3 bench/peers/calls.py --convoy $(CONVOY)
+	python3 bench/peers/waits.py --convoy $(RELEASE)/convoy
+	python3 bench/peers/calls.py --convoy $(RELEASE)/convoy
 
 bench-secgw: install-build ## convoy's path beside DPDK's example ipsec-secgw, in turns: cycles per packet; JSON in target/bench
 	@scripts/install.sh secgw
@@ -232,15 +272,15 @@ bench-secgw: install-build ## convoy's path beside DPDK's example ipsec-secgw, i
 bench-accelerators: install-build ## several real engines at once by convoy's policies and by DPDK's scheduler; writes the tables of docs/results/accelerators.md
 	$(CARGO) bench --locked -p convoy-workbench --features dpdk --bench accelerators -- --page
 
-bench-outside: $(CONVOY) ## convoy, strongSwan and WireGuard's userspace gateways by one tester: rates without loss, latency; JSON in target/bench (root); ENDS=af_packet or af_xdp has the tester be hosts behind them
+bench-outside: release-programs ## convoy, strongSwan and WireGuard's userspace gateways by one tester: rates without loss, latency; JSON in target/bench (root); ENDS=af_packet or af_xdp has the tester be hosts behind them
 	@scripts/install.sh peers
 	bench/peers/install.sh target/peers
-	python3 bench/outside/outside.py --bin target/peers --convoy $(CONVOY) --ends $${ENDS:-udp} --json target/bench/outside.json
+	python3 bench/outside/outside.py --bin target/peers --convoy $(RELEASE)/convoy --ends $${ENDS:-udp} --json target/bench/outside.json
 
-bench-cluster: $(CONVOY) ## a cluster of two gateways: traffic when something fails, by lease and tunnels, cost, Linux as the peer; JSON in target/bench (root)
+bench-cluster: release-programs ## a cluster of two gateways: traffic when something fails, by lease and tunnels, cost, Linux as the peer; JSON in target/bench (root)
 	@scripts/install.sh test cluster
-	python3 bench/cluster/cluster.py --convoy $(CONVOY) --rounds $${BENCH_ROUNDS:-3} --json target/bench/cluster.json
-	tests/own-run.sh bench/cluster/kernel.sh $(CONVOY)
+	python3 bench/cluster/cluster.py --convoy $(RELEASE)/convoy --rounds $${BENCH_ROUNDS:-3} --json target/bench/cluster.json
+	tests/own-run.sh bench/cluster/kernel.sh $(RELEASE)/convoy
 
 fuzz: ## each fuzz target for FUZZ_SECONDS (600)
 	fuzz/run.sh $${FUZZ_SECONDS:-600}

@@ -1,5 +1,5 @@
-"""What the card's tests cover: counts of the runs under CARD_COVERAGE=1, merged, as docs/results/card-coverage.csv and, of all modules
-together, the table of docs/results/card.md.
+"""What the card's tests cover: counts of the runs under CARD_COVERAGE=1, merged, as docs/lab/results/card-coverage.csv and, of all modules
+together, the table of docs/lab/results/card.md.
 
 usage: coverage.py table|missing [module ...]
 `table` writes both, and fails if a point of card/tests/points was never met; `missing` prints the lines and points that no test reached.
@@ -12,7 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 BUILDS = ROOT / "target" / "card-coverage"
-PAGE = ROOT / "docs" / "results" / "card.md"
+PAGE = ROOT / "docs" / "lab" / "results" / "card.md"
 DATA = PAGE.with_name("card-coverage.csv")
 POINTS = ROOT / "card" / "tests" / "points"
 BEGIN, END = "<!-- card-coverage: written by card/coverage.py -->", "<!-- card-coverage: end -->"

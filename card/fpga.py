@@ -1,5 +1,5 @@
-"""Synthesises, places and routes the designs of card/fpga.toml, and writes what the tools report: the table of docs/results/card.md, and
-docs/results/card-fpga.csv with more columns.
+"""Synthesises, places and routes the designs of card/fpga.toml, and writes what the tools report: the table of docs/lab/results/card.md, and
+docs/lab/results/card-fpga.csv with more columns.
 
 usage: fpga.py route [WORD ...]   runs the tools for all designs, or those whose title or module is one of the words; keeps their reports
        fpga.py table              writes both from the reports that are kept in card/reports.json
@@ -18,7 +18,7 @@ RTL = ROOT / "card" / "rtl"
 BUILD = ROOT / "target" / "card" / "fpga"
 REPORTS = ROOT / "card" / "reports.json"
 RATES = ROOT / "target" / "card" / "rates"
-PAGE = ROOT / "docs" / "results" / "card.md"
+PAGE = ROOT / "docs" / "lab" / "results" / "card.md"
 DATA = PAGE.with_name("card-fpga.csv")
 BEGIN, END = "<!-- card-fpga: written by card/fpga.py -->", "<!-- card-fpga: end -->"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 TABLE = ROOT / "card" / "functions.toml"
-PAGE = ROOT / "docs" / "internals" / "card.md"
+PAGE = ROOT / "docs" / "lab" / "card.md"
 BEGIN, END = "<!-- card-functions: written by card/functions.py -->", "<!-- card-functions: end -->"
 NOTE = "// Written by card/functions.py from card/functions.toml; change that."
 # The port of every function.
@@ -257,7 +257,7 @@ def main():
     written = {
         ROOT / "card" / "rtl" / "slot_function.sv": slot_function(table),
         ROOT / "card" / "rtl" / "esp_table.sv": esp_table(table),
-        ROOT / "crates" / "card" / "src" / "functions.rs": rust(table),
+        ROOT / "lab" / "card" / "src" / "functions.rs": rust(table),
         PAGE: page(table),
     }
     stale = [file for file, text in written.items() if not file.exists() or file.read_text() != text]

@@ -3,8 +3,9 @@
 # the same text.
 # usage: lint.sh [module ...]
 set -uo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit
 venv=target/card-venv/bin
+# shellcheck disable=SC2046 # several words
 [ $# -gt 0 ] || set -- $(basename -s .sv card/rtl/*.sv)
 failed=0
 for module in "$@"; do

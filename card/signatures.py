@@ -90,7 +90,7 @@ def automaton(contents):
 
 
 def pages(rules):
-    """The tables as SIGNATURE_WRITE has them (docs/internals/card.md, Signatures): [(page, bytes)], the rules last."""
+    """The tables as SIGNATURE_WRITE has them (docs/lab/card.md, Signatures): [(page, bytes)], the rules last."""
     contents = list(dict.fromkeys(content for rule in rules for content in rule.contents))
     table, output = automaton(contents)
     # Bytes that no content tells apart share a class, which keeps the table small.

@@ -16,6 +16,7 @@ if [ -e "$tree/src/libcharon/daemon.h" ]; then echo "$tree"; exit 0; fi
 
 mkdir -p "$folder/apt/parts" "$folder/apt/lists/partial" "$folder/apt/cache/archives/partial"
 apt_folder=$(cd "$folder/apt" && pwd)
+list='' parts=''
 eval "$(apt-config shell list Dir::Etc::sourcelist/f parts Dir::Etc::sourceparts/d)"
 : >"$apt_folder/sources.list"
 # Only Debian's and Ubuntu's own archives: strongSwan comes from there.

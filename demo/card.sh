@@ -19,7 +19,7 @@ fi
 convoy=$(realpath "$1") round=$2 FUNCTION=${3:-}
 cd "$(dirname "$0")/.."
 python=target/test-venv/bin/python
-TUNNELS=2 PROPOSALS=(aes128gcm16 chacha20poly1305)
+IN_LAB=1 TUNNELS=2 PROPOSALS=(aes128gcm16 chacha20poly1305)
 # A card with another function leaves AES-GCM to software.
 [ -z "$FUNCTION" ] || PROPOSALS=("$FUNCTION" aes128gcm16)
 EXTRA=$'allow_weak = true\n'
@@ -31,17 +31,13 @@ case $round in
 esac
 echo "=== the card $round${FUNCTION:+, with the function $FUNCTION}"
 source demo/sites.sh
-source tests/pings.sh
-fail() { cat "$work"/*.log >&2; echo "$*" >&2; exit 1; }
-wait_for() { local tries=$1; shift; for _ in $(seq "$tries"); do "$@" && return; sleep 0.1; done; return 1; }
 
-start capture.log $a tcpdump -Z root -U --immediate-mode -B 65536 -i va -w "$work/outside.pcap"
-wait_for 50 grep -qs 'listening on' "$work/capture.log" || fail "tcpdump does not start"
+start_capture outside $a va
 
 echo "--- ping, three sizes through the card and one through what it lacks"
 for ping in "10.2.0.1 56" "10.2.0.1 512" "10.2.0.1 1350" "10.2.1.1 56"; do
   read -r host size <<<"$ping"
-  IN="ip netns exec $a" pings "$work/ping.log" 3 -s "$size" "$host" || fail "not all pings of $size bytes to $host were answered"
+  pings "$work/ping.log" $a 3 -s "$size" "$host" || fail "not all pings of $size bytes to $host were answered"
   echo "$host, $size bytes: $(tail -1 "$work/ping.log")"
 done
 
@@ -51,19 +47,18 @@ bytes=1000000
 echo "--- HTTP through the card, $bytes bytes each way"
 serve() { # namespace address port file
   mkdir "$work/$4" && head -c $bytes /dev/urandom >"$work/$4/file"
-  start "$4.log" "$1" python3 -m http.server "$3" --directory "$work/$4" --bind "$2"
+  serve_files "$1" "$work/$4" "$3" "$2"
 }
 serve $b 10.2.0.1 8001 from-b
 serve $a 10.1.0.1 8002 from-a
 fetch() { # namespace address port file
-  wait_for 100 ip netns exec "$1" curl -s -m 5 -o /dev/null "http://$2:$3/" || fail "no answer from $2:$3"
+  wait_until "no answer from $2:$3" ip netns exec "$1" curl -s -m 5 -o /dev/null "http://$2:$3/"
   ip netns exec "$1" curl -s -m 120 -o "$work/copy" -w '%{size_download} bytes in %{time_total} s, ' "http://$2:$3/file"
   cmp "$work/$4/file" "$work/copy" || fail "what came from $2 is not what was served"
   sha256sum <"$work/copy"
 }
 fetch $a 10.2.0.1 8001 from-b
 fetch $b 10.1.0.1 8002 from-a
-sleep 0.5
 
 echo "--- which engine took what"
 for site in 1 2; do
@@ -85,14 +80,13 @@ END
 done
 
 echo "--- the outside, decrypted by scapy"
-kill "${running[2]}"; wait "${running[2]}" 2>/dev/null || true
-grep -q '^0 packets dropped by kernel' "$work/capture.log" || fail "the capture is not whole"
+end_capture outside
+grep -q '^0 packets dropped by kernel' "$work/outside.log" || fail "the capture is not whole"
 sas=()
 for t in 0 1; do
   sas+=("$((0x1002 + 16 * t)):$(proposal $t):${key_ab[t]}" "$((0x1001 + 16 * t)):$(proposal $t):${key_ba[t]}")
 done
 "$python" -W ignore tests/oracle/capture.py "$work/outside.pcap" "${sas[@]}" "$work/from-b/file=8001" "$work/from-a/file=8002" ||
   fail "scapy does not find what was sent"
-kill "${running[0]}" "${running[1]}"
-wait "${running[0]}" && wait "${running[1]}" || fail "a gateway did not stop well"
+stop_gateways
 echo "done, $round: what crossed of the card's algorithm was encrypted by one card and decrypted by the other"

@@ -8,7 +8,7 @@
 # The cards are models: Verilator simulates their RTL, hundreds of times slower than a card would
 # be. Frames are therefore sent one at a time, each as a stream of its own, until SECONDS (20) are
 # over; every one must arrive bit for bit. The time that they take says nothing about a card: the
-# table at the end has its cycles for a frame (docs/results/card.md, "HDTV").
+# table at the end has its cycles for a frame (docs/lab/results/card.md, "HDTV").
 set -euo pipefail
 seconds=${2:-20}
 if [ -z "${3:-}" ]; then
@@ -20,40 +20,35 @@ convoy=$(realpath "$1")
 cd "$(dirname "$0")/.."
 # The longest packet inside, so that the packets outside have 9000 bytes with either algorithm.
 inner_mtu=8946
-PORT=card ENCAP=none PROPOSALS=("$3") LINK_MTU=9000 INNER_MTU=$inner_mtu EXTRA='mtu = 9000'
+IN_LAB=1 PORT=card ENCAP=none PROPOSALS=("$3") LINK_MTU=9000 INNER_MTU=$inner_mtu EXTRA='mtu = 9000'
 source demo/sites.sh
-source tests/pings.sh
 port=5004 frame_bytes=$((1280 * 720 * 2)) most=32
-fail() { tail -n 20 "$work"/*.log >&2; echo "$*" >&2; exit 1; }
-listens() { # namespace port
-  for _ in $(seq 100); do ip netns exec "$1" ss -Hlun "sport = :$2" | grep -q . && return; sleep 0.1; done
-  fail "nothing listens on UDP port $2"
+ends() { # receiver
+  wait_until "a receiver does not end" is_gone "$1"
+  wait "$1" || fail "a receiver failed"
 }
-ends() { # process
-  for _ in $(seq 3000); do kill -0 "$1" 2>/dev/null || { wait "$1" && return || fail "a receiver failed"; }; sleep 0.1; done
-  fail "process $1 did not end"
-}
+PATIENCE=300 # a card is simulated
 
 echo "=== HDTV through two cards, which are simulated, with $3"
 # The moving test picture, by the loopback interface.
-ip netns exec $a "$convoy" hdtv receive --delay-ms 1000 --listen 127.0.0.1:6004 --format 720p10 --frames $most \
+ip netns exec $a "$lab" hdtv receive --delay-ms 1000 --listen 127.0.0.1:6004 --format 720p10 --frames $most \
   --output "$work/video.raw" --first-timestamp 0 --json >"$work/made.json" 2>"$work/made.log" & receiver=$!
-listens $a 6004
-ip netns exec $a "$convoy" hdtv send --to 127.0.0.1:6004 --format 720p10 --frames $most --first-timestamp 0 --mtu 9000 >"$work/make.log"
+wait_for_port $a 6004
+ip netns exec $a "$lab" hdtv send --to 127.0.0.1:6004 --format 720p10 --frames $most --first-timestamp 0 --mtu 9000 >"$work/make.log"
 ends $receiver
 [ "$(stat -c %s "$work/video.raw")" = $((most * frame_bytes)) ] || fail "the test picture has not $most frames"
 
 # The ports have learnt their neighbours before the first frame.
-IN="ip netns exec $a" pings "$work/ping.log" 2 -s $((inner_mtu - 28)) 10.2.0.1 || fail "not all pings were answered"
+pings "$work/ping.log" $a 2 -s $((inner_mtu - 28)) 10.2.0.1 || fail "not all pings were answered"
 
 # The receiver's frames last so long that no packet is late, however slow the simulation is.
 one_frame() { # number
   tail -c +$(($1 * frame_bytes + 1)) "$work/video.raw" | head -c $frame_bytes >"$work/sent.raw" || true
   rm -f "$work/received.raw"
-  ip netns exec $b "$convoy" hdtv receive --listen 10.2.0.1:$port --format 1280x720p1/1000 --frames 1 --delay-ms 10000 \
+  ip netns exec $b "$lab" hdtv receive --listen 10.2.0.1:$port --format 1280x720p1/1000 --frames 1 --delay-ms 10000 \
     --output "$work/received.raw" --json >"$work/receive-$1.json" 2>"$work/receive.log" & receiver=$!
-  listens $b $port
-  ip netns exec $a "$convoy" hdtv send --to 10.2.0.1:$port --source "$work/sent.raw" --format 720p10 --frames 1 --mtu $inner_mtu \
+  wait_for_port $b $port
+  ip netns exec $a "$lab" hdtv send --to 10.2.0.1:$port --source "$work/sent.raw" --format 720p10 --frames 1 --mtu $inner_mtu \
     --json >"$work/send-$1.json" 2>"$work/send.log" || fail "convoy hdtv send failed"
   ends $receiver
   cmp "$work/sent.raw" "$work/received.raw" || fail "frame $1 is another than was sent"
@@ -66,4 +61,3 @@ done
 for site in 1 2; do "$convoy" show stats --json --control "$work/site-$site.sock" >"$work/stats-$site.json"; done
 python3 demo/hdtv_card.py judge --work "$work" --frames $frames --began "$began" || fail "the cards did not do it all"
 stop_gateways
-running=()

@@ -14,10 +14,8 @@ mkdir -p "$out"
 TUNNELS=2 PROPOSALS=(aes128gcm16 aes128ctr-sha1) LINK_MTU=9300 INNER_MTU=9000 EXTRA='mtu = 9200'
 measure() { # what seconds out [more]: between two gateways
   source "$here/sites.sh"
-  python3 "$here/hdtv.py" "$1" --convoy "$convoy" --seconds "$2" --work "$work" --out "$3" --gateways "${running[0]}" "${running[1]}" "${@:4}"
-  kill "${running[0]}" "${running[1]}"
-  wait "${running[0]}" && wait "${running[1]}" || { tail -n 20 "$work"/?.log >&2; echo "a gateway did not stop well" >&2; exit 1; }
-  running=()
+  python3 "$here/hdtv.py" "$1" --convoy "$lab" --seconds "$2" --work "$work" --out "$3" --gateways "${gateways[@]}" "${@:4}"
+  stop_gateways
 }
 case $what in
 sweep)
@@ -27,7 +25,7 @@ sweep)
     measure sweep "${3:-1}" "$out/sweep.json" --window $window ${MTUS:+--mtus $MTUS})
   done
   python3 "$here/hdtv.py" table --out "$out/sweep.json" | tee "$out/sweep.md"
-  "$convoy" hdtv figure "$out/sweep.json" --svg "$out/hdtv-01.svg"
+  "$lab" hdtv figure "$out/sweep.json" --svg "$out/hdtv-01.svg"
   echo "done: sweep.json, sweep.md and hdtv-01.svg are in $out"
   ;;
 profile)

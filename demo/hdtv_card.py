@@ -8,7 +8,7 @@ import sys
 import time
 
 # From `make card-driver`, which fails if the card takes other cycles.
-FIGURES = pathlib.Path(__file__).resolve().parents[1] / "docs" / "results" / "card-hdtv.csv"
+FIGURES = pathlib.Path(__file__).resolve().parents[1] / "docs" / "lab" / "results" / "card-hdtv.csv"
 # The rate of the papers' video, in Mbit/s.
 PAPERS_MBPS = 893
 FRAME_BYTES = 1280 * 720 * 2

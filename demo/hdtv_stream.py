@@ -85,7 +85,7 @@ class Stream:
         try:
             return json.loads(text)
         except ValueError:
-            sys.exit(f"convoy hdtv {name} failed: {text}")
+            sys.exit(f"convoy-lab hdtv {name} failed: {text}")
 
     def run(self, seconds, record=None):
         """Streams for `seconds`; returns the reports of sender and receiver, and the CPU use in the

@@ -5,18 +5,8 @@
 set -euo pipefail
 convoy=$(realpath "$1")
 source "$(dirname "$0")/sites.sh"
-source "$(dirname "$0")/../tests/pings.sh"
 
-# begin_capture FILE: captures what passes between the gateways; end_capture ends it.
-begin_capture() {
-  start capture.log $a tcpdump -Z root -U --immediate-mode -B 65536 -i va -w "$1" udp port 4500
-  capture=${running[-1]}
-  for _ in $(seq 100); do ! grep -q 'listening on' "$work/capture.log" || return 0; sleep 0.1; done
-  cat "$work/capture.log" >&2
-  exit 1
-}
-end_capture() { sleep 0.5; kill "$capture"; wait "$capture" 2>/dev/null || true; }
-unanswered() { cat "$work"/*.log >&2; echo "not all pings were answered" >&2; exit 1; }
+unanswered() { fail "not all pings were answered"; }
 ping_both_families() {
   local host
   for host in 10.2.0.1 fd00:2::1; do
@@ -29,21 +19,21 @@ ping_both_families() {
 }
 # Sends bursts of pings of 64 bytes, and sets $outer to the number of packets outside.
 burst() {
-  begin_capture "$work/burst.pcap"
-  for _ in $(seq $bursts); do IN="ip netns exec $a" pings "$work/ping.log" $pings -s 36 10.2.0.1 || unanswered; done
-  end_capture
+  start_capture burst $a va udp port 4500
+  for _ in $(seq $bursts); do pings "$work/ping.log" $a $pings -s 36 10.2.0.1 || unanswered; done
+  end_capture burst
   outer=$(tcpdump -r "$work/burst.pcap" 2>/dev/null | wc -l)
   echo "$1: $((bursts * pings)) pings of 64 bytes in bursts of $pings, all answered, in $outer ESP packets outside"
 }
 # More answers at once than 170 find no room in ping's socket.
 bursts=10 pings=100
 
-begin_capture "$work/outside.pcap"
+start_capture outside $a va udp port 4500
 start iperf.log $b iperf3 -s
-sleep 1
+wait_for_port $b 5201 -t
 echo "--- ping through the tunnel, IPv4 and IPv6"
 ping_both_families
-end_capture
+end_capture outside
 echo "--- TCP through the tunnel"
 ip netns exec $a iperf3 -c 10.2.0.1 -t 4 -f m | grep -E 'sender|receiver'
 ip netns exec $a iperf3 -c 10.2.0.1 -t 4 -f m -R | grep -E 'sender|receiver'
@@ -51,13 +41,13 @@ ip netns exec $a iperf3 -c 10.2.0.1 -t 4 -f m -R | grep -E 'sender|receiver'
 echo "--- the outside, decrypted by tshark"
 sa() { printf 'uat:esp_sa:"IPv4","%s","%s","%s","AES-GCM with 16 octet ICV [RFC4106]","0x%s","NULL",""' "$@"; }
 decrypted=$(tshark -r "$work/outside.pcap" -o esp.enable_encryption_decode:TRUE \
-  -o "$(sa 192.0.2.1 192.0.2.2 0x00001002 "$key_ab")" -o "$(sa 192.0.2.2 192.0.2.1 0x00001001 "$key_ba")" \
+  -o "$(sa 192.0.2.1 192.0.2.2 0x00001002 "${key_ab[0]}")" -o "$(sa 192.0.2.2 192.0.2.1 0x00001001 "${key_ba[0]}")" \
   -Y 'icmp || icmpv6' -T fields -e _ws.col.Info 2>/dev/null)
 echo "$decrypted" | sed -n "1,4p"
 requests=$(grep -c '(ping) request' <<<"$decrypted" || true)
 plain=$(tshark -r "$work/outside.pcap" -Y 'icmp || icmpv6' 2>/dev/null | wc -l)
 echo "$requests echo requests decrypted; $plain of them to be seen without the keys"
-rights=$(pgrep -f "$convoy run -c $work/site-1.toml" | while read -r pid; do cat /proc/"$pid"/task/*/status; done | grep CapEff)
+rights=$(cat "/proc/${gateways[0]}/task"/*/status | grep CapEff)
 privileged=$(grep -cv 'CapEff:[[:space:]]*0*$' <<<"$rights" || true)
 echo "--- $(wc -l <<<"$rights") threads of a gateway, $privileged of them with privileges"
 echo "--- metrics"
@@ -74,14 +64,14 @@ done
 burst "tunnel mode"
 in_tunnel_mode=$outer
 stop_gateways
-[ "$privileged" = 0 ] || { echo "privileges were kept" >&2; exit 1; }
-grep -q '^# EOF' "$work/metrics" || { echo "the metrics are not whole" >&2; exit 1; }
-[ "$requests" -ge 10 ] && [ "$plain" = 0 ] || { echo "tshark did not find what was sent" >&2; exit 1; }
-[ "$in_tunnel_mode" -ge $((2 * bursts * pings)) ] || { echo "in tunnel mode each packet has one outside" >&2; exit 1; }
+[ "$privileged" = 0 ] || fail "privileges were kept"
+grep -q '^# EOF' "$work/metrics" || fail "the metrics are not whole"
+[ "$requests" -ge 10 ] && [ "$plain" = 0 ] || fail "tshark did not find what was sent"
+[ "$in_tunnel_mode" -ge $((2 * bursts * pings)) ] || fail "in tunnel mode each packet has one outside"
 MODE=iptfs configure
 begin_gateways
 burst "IP-TFS"
 ping_both_families
 stop_gateways
-[ "$outer" -lt $((in_tunnel_mode / 2)) ] || { echo "IP-TFS did not join packets" >&2; exit 1; }
+[ "$outer" -lt $((in_tunnel_mode / 2)) ] || fail "IP-TFS did not join packets"
 echo "done: both gateways drained and stopped, in each mode"

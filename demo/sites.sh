@@ -1,48 +1,30 @@
+# shellcheck shell=bash
 # Two sites in network namespaces, each with a gateway: for net.sh and for system tests. To be
-# sourced with $convoy set. Optional variables: PORT (udp, raw, af_xdp, af_packet or card), UDP_PORT
-# (instead of 4500), OUTER (4 or 6), WORKERS, TUNNELS (their number; tunnel t connects the subnets
-# 10.x.t.0), PROPOSALS (an array, one for each tunnel), MODE (of the tunnels, tunnel or iptfs),
-# RESOURCES (of how many workers a tunnel has SAs), ENCAP (udp or none), FUNCTION (of port card),
-# LINK_MTU (between the gateways), INNER_MTU (inside) and EXTRA (appended to [gateway] of both).
+# sourced with $convoy set, and IN_LAB for devices of the laboratory. Optional variables: PORT (udp,
+# raw, af_xdp, af_packet or card), UDP_PORT (instead of 4500), OUTER (4 or 6), WORKERS, TUNNELS
+# (their number; tunnel t connects the subnets 10.x.t.0), PROPOSALS (an array, one for each tunnel),
+# MODE (of the tunnels, tunnel or iptfs), RESOURCES (of how many workers a tunnel has SAs), ENCAP
+# (udp or none), FUNCTION (of port card), LINK_MTU (between the gateways), INNER_MTU (inside) and
+# EXTRA (appended to [gateway] of both).
 # Both gateways run afterwards; stop_gateways, configure and begin_gateways run them with others.
 #
 #   host 10.1.0.1 [site 1] 192.0.2.1 --veth-- 192.0.2.2 [site 2] 10.2.0.1 host
-[ "$(id -u)" = 0 ] || { echo "network namespaces need root" >&2; exit 1; }
-work=$(mktemp -d)
+# shellcheck source=tests/lib.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../tests/lib.sh"
+need_root
+work_dir
 a=convoy-a b=convoy-b
-running=()
-clean() {
-  kill "${running[@]}" 2>/dev/null && wait "${running[@]}" 2>/dev/null || true
-  ip netns del $a 2>/dev/null || true
-  ip netns del $b 2>/dev/null || true
-  rm -rf "$work"
-}
-trap clean EXIT
-# Runs a program in a namespace. Its log is empty at once, so that nobody waits for an older one's.
-start() { local log=$1; shift; : >"$work/$log"; ip netns exec "$@" >"$work/$log" 2>&1 & running+=($!); }
-
-# Remove namespaces that a killed run left behind.
-for ns in $a $b; do
-  [ -e /run/netns/$ns ] || continue
-  ip netns pids $ns | xargs -r kill -9 2>/dev/null || true
-  ip netns del $ns 2>/dev/null || true
-done
-ip netns add $a
-ip netns add $b
-ip link add va netns $a type veth peer name vb netns $b
+add_namespace $a $b
+cable $a va "" $b vb ""
 for side in "$a va 1" "$b vb 2"; do
   read -r ns dev host <<<"$side"
-  ip -n "$ns" link set lo up
   [ -z "${LINK_MTU:-}" ] || ip -n "$ns" link set "$dev" mtu "$LINK_MTU"
   if [ "${PORT:-udp}" = card ]; then
     # The card's driver uses this interface, so the kernel needs no address on it.
-    ip netns exec "$ns" sysctl -qw "net.ipv6.conf.$dev.disable_ipv6=1"
-    ip -n "$ns" link set "$dev" up
+    in_ns "$ns" sysctl -qw "net.ipv6.conf.$dev.disable_ipv6=1"
     continue
   fi
-  ip -n "$ns" link set "$dev" up
-  ip -n "$ns" addr add "192.0.2.$host/24" dev "$dev"
-  ip -n "$ns" addr add "2001:db8::$host/64" dev "$dev" nodad
+  up_with "$ns" "$dev" "192.0.2.$host/24 2001:db8::$host/64"
 done
 
 outer() { if [ "${OUTER:-4}" = 4 ]; then echo "192.0.2.$1"; else echo "2001:db8::$1"; fi; }
@@ -57,7 +39,7 @@ key() { # proposal
     3des-sha1) bytes=44 ;;
     aes128ctr-sha512) bytes=84 ;;
   esac
-  head -c $bytes /dev/urandom | od -An -v -tx1 | tr -d ' \n'
+  random_key $bytes
 }
 last=$((${TUNNELS:-1} - 1))
 for t in $(seq 0 $last); do key_ab[t]=$(key "$(proposal "$t")") key_ba[t]=$(key "$(proposal "$t")"); done
@@ -84,7 +66,8 @@ ${RESOURCES:+resources = $RESOURCES}
 CONF
 }
 conf() { # site
-  local t addresses="\"fd00:$1::1/64\"" outside="address = [\"$(outer "$1")\"]"
+  local t addresses="\"fd00:$1::1/64\"" outside
+  outside="address = [\"$(outer "$1")\"]"
   if [ "${PORT:-udp}" = card ]; then
     outside="address = [\"$(outer "$1")/$([ "${OUTER:-4}" = 4 ] && echo 24 || echo 64)\"]"$'\n'"interface = \"v$(tr 12 ab <<<"$1")\""
     [ -z "${FUNCTION:-}" ] || outside="$outside"$'\n'"function = \"$FUNCTION\""
@@ -121,19 +104,20 @@ configure() {
     tunnel 2 1 "$t" $((0x1002 + 16 * t)) $((0x1001 + 16 * t)) "${key_ab[t]}" "${key_ba[t]}" >>"$work/site-2.toml"
   done
 }
-# Waits until the gateways are ready, not only listening: routes come last.
-are_ready() { grep -q ' ready' "$work/a.log" && grep -q ' ready' "$work/b.log"; }
 begin_gateways() {
-  start a.log $a "$convoy" run -c "$work/site-1.toml"
-  start b.log $b "$convoy" run -c "$work/site-2.toml"
-  gateways=("${running[@]: -2}")
-  for _ in $(seq 150); do ! are_ready || break; sleep 0.1; done
-  are_ready || { cat "$work"/?.log >&2; exit 1; }
+  start a.log $a "$gateway_program" run -c "$work/site-1.toml"; gateways[0]=$started
+  start b.log $b "$gateway_program" run -c "$work/site-2.toml"; gateways[1]=$started
+  wait_for_line ' ready' "$work/a.log" "the gateway of site 1 does not start"
+  wait_for_line ' ready' "$work/b.log" "the gateway of site 2 does not start"
 }
-stop_gateways() {
-  kill "${gateways[@]}"
-  wait "${gateways[0]}" && wait "${gateways[1]}" || { cat "$work"/?.log >&2; echo "a gateway did not stop well" >&2; exit 1; }
+# begin_gateway SITE: again, when it has ended.
+begin_gateway() {
+  local log=a.log ns=$a; [ "$1" = 1 ] || log=b.log ns=$b
+  run_gateway $log $ns "$work/site-$1.toml"
+  gateways[$1 - 1]=$started
 }
+stop_gateways() { end_well "${gateways[0]}" "the gateway of site 1"; end_well "${gateways[1]}" "the gateway of site 2"; }
+gateways=()
 configure
-"$convoy" check -c "$work/site-1.toml"
+"$gateway_program" check -c "$work/site-1.toml"
 begin_gateways

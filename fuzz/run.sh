@@ -40,7 +40,7 @@ fuzz_target() {
   local options=(-max_total_time="$seconds" -max_len=4096 -print_final_stats=1)
   case $1 in
     charon) target/charon/fuzz "${options[@]}" -artifact_prefix=fuzz/artifacts/charon/ fuzz/corpus/charon "$seeds" 2>&1 ;;
-    *) cargo fuzz run "$1" -- "${options[@]}" 2>&1 ;;
+    *) cargo fuzz run --features libfuzzer "$1" -- "${options[@]}" 2>&1 ;;
   esac
 }
 [[ " ${targets[*]} " != *" charon "* ]] || prepare_charon >/dev/null

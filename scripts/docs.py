@@ -2,9 +2,10 @@
 """Checks the book in docs/: its links, line widths and code blocks, and that its lists match the
 code.
 
-usage: docs.py [--convoy PROGRAM]
-Code blocks are only checked for their syntax (TOML, and sh with bash -n). With PROGRAM, each
-configuration must also pass `convoy check`, and the command-line reference must be the program's.
+usage: docs.py [--programs FOLDER]
+Code blocks are only checked for their syntax (TOML, and sh with bash -n). With
+FOLDER, which has the programs, each configuration must also pass `convoy check`, or `convoy-lab
+check` on a page of the laboratory, and the command-line references must be what the programs print.
 Needs only Python and bash.
 """
 
@@ -100,7 +101,7 @@ def places(pages):
     """Source files that pages name and that do not exist."""
     for page in pages:
         for number, line in enumerate(page.read_text().split("\n"), 1):
-            for name in re.findall(r"`((?:bench|card|charon|crates|demo|examples|packaging|platforms|scripts|tests)/[\w./-]+)`", line):
+            for name in re.findall(r"`((?:bench|card|charon|crates|demo|examples|fuzz|lab|packaging|platforms|python|scripts|tests)/[\w./-]+)`", line):
                 if not (ROOT / name).exists():
                     yield f"{page.relative_to(ROOT)}:{number}: there is no {name}"
 
@@ -138,7 +139,12 @@ def syntax(pages):
                 yield f"{page.relative_to(ROOT)}:{number}: {done.stderr.strip()}"
 
 
-def configurations(pages, convoy):
+def program_of(page, folder):
+    """The program that a page is about."""
+    return folder / ("convoy-lab" if (BOOK / "lab") in page.parents else "convoy")
+
+
+def configurations(pages, programs):
     for page, number, language, code in blocks(pages):
         # The configuration with all keys names devices that no machine has; tests of crates/gateway
         # read it.
@@ -148,7 +154,7 @@ def configurations(pages, convoy):
             file = Path(folder) / "convoy.toml"
             file.touch(mode=0o600)
             file.write_text(code)
-            done = subprocess.run([convoy, "check", "-c", file], capture_output=True, text=True, check=False)
+            done = subprocess.run([program_of(page, programs), "check", "-c", file], capture_output=True, text=True, check=False)
             if done.returncode:
                 yield f"{page.relative_to(ROOT)}:{number}: {done.stderr.strip()}"
 
@@ -161,29 +167,31 @@ def drop_reasons():
         return
     named = set(re.findall(r'^    [A-Z]\w+ = "(\w+)",$', sources[0].read_text(), re.M))
     page = BOOK / "reference" / "drop-reasons.md"
-    told = set(re.findall(r"^- `(\w+)`", page.read_text(), re.M))
-    for name in sorted(named ^ told):
+    listed = set(re.findall(r"^- `(\w+)`", page.read_text(), re.M))
+    for name in sorted(named ^ listed):
         yield f"{page.relative_to(ROOT)}: {name} is {'not there' if name in named else 'no reason of the code'}"
 
 
-def command_line(convoy):
-    page = BOOK / "reference" / "command-line.md"
-    said = subprocess.run([convoy, "reference"], capture_output=True, text=True, check=True).stdout
-    if page.read_text() != said:
-        yield f"{page.relative_to(ROOT)}: not what the program says; renew it: convoy reference >{page.relative_to(ROOT)}"
+def command_line(programs):
+    """Pages of commands that are not what their program prints."""
+    for page in (BOOK / "reference" / "command-line.md", BOOK / "lab" / "command-line.md"):
+        name, page_name = program_of(page, programs).name, page.relative_to(ROOT)
+        command = [programs / "convoy-lab", "reference", "--of", name]
+        if page.read_text() != subprocess.run(command, capture_output=True, text=True, check=True).stdout:
+            yield f"{page_name}: not what the program prints; renew it: convoy-lab reference --of {name} >{page_name}"
 
 
 def main():
-    convoy = sys.argv[2] if len(sys.argv) == 3 and sys.argv[1] == "--convoy" else None
-    if len(sys.argv) > 1 and not convoy:
+    programs = Path(sys.argv[2]).resolve() if len(sys.argv) == 3 and sys.argv[1] == "--programs" else None
+    if len(sys.argv) > 1 and not programs:
         sys.exit(__doc__)
     pages = sorted(BOOK.rglob("*.md"))
     faults = [*links(pages + [ROOT / page for page in OUTSIDE if (ROOT / page).is_file()]), *wide(pages), *gone(), *places(pages), *syntax(pages), *drop_reasons()]
-    if convoy:
-        faults += [*configurations(pages, convoy), *command_line(convoy)]
+    if programs:
+        faults += [*configurations(pages, programs), *command_line(programs)]
     if faults:
         sys.exit("\n".join(faults))
-    print(f"docs: {len(pages)} pages, links, code and lists are good" + ("" if convoy else " (without the program)"))
+    print(f"docs: {len(pages)} pages, links, code and lists are good" + ("" if programs else " (without the programs)"))
 
 
 main()

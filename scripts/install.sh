@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
 # Installs what convoy needs: with apt on Debian and Ubuntu; on other systems it lists what is
 # missing.
-# usage: install.sh PURPOSE ..., of build, card, card-test, test, packages, packages-test, wheel,
-# routing, cluster, monitoring, hdtv, peers, xdp, secgw, bench, instructions, sampling, charon,
-# charon-test, iptfs, fuzz
+# usage: install.sh PURPOSE ..., of build, lint, card, card-test, test, packages, packages-test,
+# wheel, routing, cluster, monitoring, hdtv, peers, xdp, secgw, bench, instructions, sampling,
+# charon, charon-test, iptfs, fuzz
 set -euo pipefail
 
 # The needs of each purpose: "command or file:package". Intel's library and DPDK are optional.
 declare -A needs=(
   [build]="cc:gcc /usr/include/stdio.h:libc6-dev pkg-config:pkg-config protoc:protobuf-compiler /usr/include/google/protobuf/descriptor.proto:libprotobuf-dev"
+  [lint]="shellcheck:shellcheck"
   [card]="g++:g++ make:make perl:perl python3:python3"
   [card-test]="python3-config:python3-dev berkeley-abc:berkeley-abc"
   [test]="ip:iproute2 sysctl:procps pgrep:procps /etc/protocols:netbase tcpdump:tcpdump tshark:tshark editcap:wireshark-common iperf3:iperf3 perf:linux-perf ping:iputils-ping curl:curl python3:python3 tmux:tmux ethtool:ethtool /usr/share/doc/libfaketime:libfaketime
@@ -42,6 +43,7 @@ declare -A needs=(
 )
 declare -A wants=(
   [build]="/usr/include/intel-ipsec-mb.h:libipsec-mb-dev /usr/include/dpdk/rte_cryptodev.h:libdpdk-dev"
+  [lint]=""
   [card]=""
   [card-test]=""
   [test]=""
@@ -84,7 +86,7 @@ apt_install() {
 # themselves.
 services=() # that are not there yet
 has_unit() { systemctl cat "$1.service" >/dev/null 2>&1; }
-for service in strongswan-starter prometheus etcd; do has_unit $service || services+=($service); done
+for service in strongswan-starter prometheus etcd; do has_unit $service || services+=("$service"); done
 if [ ${#needed[@]} -gt 0 ]; then
   echo "installing: ${needed[*]}"
   if ! command -v apt-get >/dev/null || ! apt_install "${needed[@]}"; then

@@ -1,12 +1,17 @@
 #!/usr/bin/env bash
-# Makes packages of the gateway and of charon's plugin, in OUT: .deb, .rpm (of the gateway only: the
-# plugin fits the strongSwan that it was built with), a tarball, and with `image` an OCI image.
-# usage: packages.sh BINARY PLUGIN OUT [image]
-#   BINARY: target/release/convoy; PLUGIN: libstrongswan-convoy.so, with its version beside it
+# Makes packages of the gateway (convoy), of the laboratory (convoy-lab) and of charon's plugin
+# (convoy-charon), in OUT: .deb of all three, .rpm of the first two (the plugin fits the strongSwan
+# that it was built with); and of the gateway a tarball, and with `image` an OCI image.
+# usage: packages.sh DIR PLUGIN OUT [image]
+#   DIR: target/release, with convoy, convoy-cluster-agent and convoy-lab
+#   PLUGIN: libstrongswan-convoy.so, with its version beside it
 set -euo pipefail
-binary=$(realpath "$1") plugin=$(realpath "$2") out=$(realpath -m "$3") image=${4:-}
+programs=$(realpath "$1") plugin=$(realpath "$2") out=$(realpath -m "$3") image=${4:-}
 cd "$(dirname "$0")/.."
 fail() { echo "packages.sh: $1" >&2; exit 1; }
+for program in convoy convoy-cluster-agent convoy-lab; do
+  [ -x "$programs/$program" ] || fail "$programs has no $program; build it: cargo build --release -p $program"
+done
 nfpm_version=v2.43.0
 nfpm=$(command -v nfpm || echo "$PWD/target/tools/nfpm")
 if [ ! -x "$nfpm" ]; then
@@ -17,6 +22,7 @@ fi
 
 VERSION=${VERSION:-$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)}
 RELEASE=${RELEASE:-1}
+# shellcheck disable=SC2034 # `filled` takes it
 HOMEPAGE=$(sed -n 's/^repository = "\(.*\)"/\1/p' Cargo.toml)
 ARCH=$(dpkg --print-architecture)
 STAGE=$out/stage
@@ -31,39 +37,57 @@ filled() {
 }
 rm -rf "$out"
 mkdir -p "$STAGE/debian"
-strip -o "$STAGE/convoy" "$binary"
+for program in convoy convoy-cluster-agent convoy-lab; do strip -o "$STAGE/$program" "$programs/$program"; done
 cp "$plugin" "$STAGE/libstrongswan-convoy.so"
 strip --strip-unneeded "$STAGE/libstrongswan-convoy.so"
-"$binary" reference --manuals "$STAGE"
-gzip -9n "$STAGE"/man/*.1
+for program in convoy convoy-lab; do
+  "$programs/convoy-lab" reference --of "$program" --manuals "$STAGE/manuals/$program"
+  gzip -9n "$STAGE/manuals/$program"/man/*.1
+done
 
-# What the program needs: for Debian the packages with their versions, for others the libraries.
 printf 'Source: convoy\n\nPackage: convoy\nArchitecture: any\n' >"$STAGE/debian/control"
-depends=$(cd "$STAGE" && dpkg-shlibdeps -O convoy 2>/dev/null | sed -n 's/^shlibs:Depends=//p')
-[ -n "$depends" ] || fail "dpkg-shlibdeps finds no libraries in $binary"
-libraries=$(objdump -p "$binary" | awk '$1 == "NEEDED" && $2 !~ /^ld-/ { print $2 "()(64bit)" }')
+as_list() { sed 's/^/      - "/; s/$/"/'; }
+# packages_of PROGRAM...: the packages of Debian that programs need, with their versions, as a list.
+packages_of() {
+  local depends
+  depends=$(cd "$STAGE" && dpkg-shlibdeps -O "$@" 2>/dev/null | sed -n 's/^shlibs:Depends=//p')
+  [ -n "$depends" ] || fail "dpkg-shlibdeps finds no libraries in $*"
+  tr ',' '\n' <<<"$depends" | sed 's/^ *//' | as_list
+}
+# libraries_of PROGRAM...: the libraries that programs need, as a list, for systems without Debian's
+# packages.
+libraries_of() {
+  (cd "$STAGE" && objdump -p "$@") | awk '$1 == "NEEDED" && $2 !~ /^ld-/ { print $2 "()(64bit)" }' | sort -u | as_list
+}
 strongswan=$(cat "$(dirname "$plugin")/version")
 next=$(awk -F. '{ print $1 "." $2 "." $3 + 1 }' <<<"$strongswan")
-as_list() { sed 's/^/      - "/; s/$/"/'; }
 {
   filled packaging/convoy.yaml
   printf 'overrides:\n  deb:\n    depends:\n'
-  { tr ',' '\n' <<<"$depends" | sed 's/^ *//'; echo 'systemd | systemd-standalone-sysusers'; } | as_list
+  packages_of convoy convoy-cluster-agent
+  echo 'systemd | systemd-standalone-sysusers' | as_list
   printf '    recommends: [nftables]\n  rpm:\n    depends:\n'
-  as_list <<<"$libraries"
+  libraries_of convoy convoy-cluster-agent
 } >"$STAGE/convoy.yaml"
+{
+  filled packaging/convoy-lab.yaml
+  printf 'overrides:\n  deb:\n    depends:\n'
+  packages_of convoy-lab
+  printf '  rpm:\n    depends:\n'
+  libraries_of convoy-lab
+} >"$STAGE/convoy-lab.yaml"
 {
   filled packaging/convoy-charon.yaml
   printf 'overrides:\n  deb:\n    depends:\n'
   printf 'convoy (>= %s~)\nstrongswan-libcharon (>= %s)\nstrongswan-libcharon (<< %s~)\n' "${VERSION%.*}" "$strongswan" "$next" | as_list
   printf '    recommends: ["charon-systemd (>= %s)"]\n' "$strongswan"
 } >"$STAGE/convoy-charon.yaml"
-for package in "deb convoy" "deb convoy-charon" "rpm convoy"; do
+for package in "deb convoy" "deb convoy-lab" "deb convoy-charon" "rpm convoy" "rpm convoy-lab"; do
   read -r kind name <<<"$package"
   "$nfpm" package --config "$STAGE/$name.yaml" --packager "$kind" --target "$out/" >"$STAGE/said" || fail "nfpm: $(cat "$STAGE/said")"
 done
 
-# The same files from the root on, for systems without these packagers.
+# The gateway's files from the root on, for systems without these packagers.
 tar=convoy-$VERSION-linux-$ARCH
 dpkg-deb -x "$out"/convoy_"$VERSION"*.deb "$STAGE/$tar"
 cp packaging/README.tarball "$STAGE/$tar/README"

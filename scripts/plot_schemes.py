@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Draws the figures of the IXP425 paper as measured on a machine, from the tables beside docs/papers/ixp425.md.
+"""Draws the figures of the IXP425 paper as measured on a machine, from the tables beside docs/lab/papers/ixp425.md.
 
-With files, the JSON reports of `convoy bench schemes` and `convoy bench inside`, it writes these
+With files, the JSON reports of `convoy-lab bench schemes` and `convoy-lab bench inside`, it writes these
 tables first; the reports may have a service each. With --check it fails if a picture differs from
 its table.
 """
@@ -13,7 +13,7 @@ import sys
 
 from plot_peers import WIDTH, publish
 
-PAPERS = pathlib.Path(__file__).resolve().parent.parent / "docs" / "papers"
+PAPERS = pathlib.Path(__file__).resolve().parent.parent / "docs" / "lab" / "papers"
 FIGURES = PAPERS / "figures"
 SERVICES = ["forwarding", "des-sha1", "3des-sha1", "aes128-sha1", "aes128gcm16"]
 SCHEMES = ["none", "packet I/O", "cryptography", "both"]

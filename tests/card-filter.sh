@@ -7,11 +7,8 @@ set -euo pipefail
 convoy=$(realpath "$1")
 cd "$(dirname "$0")/.."
 python=target/test-venv/bin/python
-PORT=card EXTRA=$'[[engine]]\nkind = "software"'
+PORT=card IN_LAB=1 EXTRA=$'[[engine]]\nkind = "software"'
 source demo/sites.sh
-source tests/pings.sh
-fail() { cat "$work"/*.log >&2; echo "card-filter.sh: $*" >&2; exit 1; }
-wait_for() { local tries=$1; shift; for _ in $(seq "$tries"); do "$@" && return; sleep 0.1; done; return 1; }
 for host in 7 9; do ip -n $a addr add 10.1.0.$host/32 dev lo; done
 cp -p "$work/site-2.toml" "$work/open.toml"
 
@@ -22,7 +19,7 @@ ports = json.load(open(sys.argv[1]))["ports"]
 print(next(port["device"] for port in ports if port["kind"] == "card").get(sys.argv[2], "none"))' "$work/stats" "$1"
 }
 is() { [ "$(device "$1")" = "$2" ]; }
-counts() { wait_for 50 is "$@" || fail "$1 is $(device "$1"), not $2"; }
+counts() { wait_until "$1 is not $2" is "$@"; }
 # Writes rules into the configuration of site 2; `rules` also reloads it.
 write() { # rules
   awk -v rules="$1" '{ print } /^interface = "v/ { print rules }' "$work/open.toml" >"$work/site-2.toml"
@@ -49,7 +46,7 @@ answered 10.1.0.9 || fail "the second host was dropped, too"
 counts filter_1_in 2
 counts filter_2_in 2
 counts filtered_in 2
-"$convoy" show port --wide --control "$work/site-2.sock" | tee "$work/port" | grep -q filter_1_in || fail "show port has no rules: $(cat "$work/port")"
+"$convoy" show port --wide --control "$work/site-2.sock" | tee "$work/port" | contains filter_1_in || fail "show port has no rules: $(cat "$work/port")"
 ip netns exec $b curl -s http://127.0.0.1:9464/metrics |
   grep -Fx 'convoy_port_device_total{port="outside",counter="filter_1_in"} 2' || fail "the metrics do not have the rule"
 
@@ -70,7 +67,7 @@ echo "--- drop by default: what no rule accepts, also ESP that leaves"
 rules $'filter_default = "drop"\n[[port.filter]]\ndirection = "in"\nsource = "10.1.0.1/32"\naction = "accept"'
 counts filter_default_in 0
 silent 10.1.0.1 || fail "its answers should not have left"
-wait_for 50 is filter_1_in 2 || fail "the pings did not reach the rule"
+wait_until "the pings did not reach the rule" is filter_1_in 2
 [ "$(device filter_default_out)" -ge 2 ] || fail "the answers were not dropped on their way out"
 echo "--- every kind of packet, against the reference"
 rules 'filter_default = "drop"
@@ -107,13 +104,12 @@ source = "fd00:1::/64"
 destination = "fd00:2::1/128"
 action = "accept"'
 counts filter_4_in 0
-start sent.log $a tcpdump -Z root -U --immediate-mode -Q out -i convoy0 -w "$work/sent.pcap"; sent=${running[-1]}
-start got.log $b tcpdump -Z root -U --immediate-mode -Q in -i convoy0 -w "$work/got.pcap"; got=${running[-1]}
-for log in sent got; do wait_for 50 grep -qs 'listening on' "$work/$log.log" || fail "tcpdump does not start"; done
+start_capture sent $a convoy0 -Q out
+start_capture got $b convoy0 -Q in
 ip netns exec $a "$python" -W ignore tests/oracle/firewall.py send convoy0 || fail "nothing was sent"
-settled() { local before; before=$(device decrypted)/$(device filtered_in); sleep 1; [ "$before" = "$(device decrypted)/$(device filtered_in)" ]; }
-wait_for 20 settled || fail "packets still come"
-kill "$sent" "$got"; wait "$sent" "$got" 2>/dev/null || true
+decided() { echo "$(device decrypted)/$(device filtered_in)"; }
+until_unchanged decided
+end_capture sent got
 device filtered_in >/dev/null
 "$python" -W ignore tests/oracle/firewall.py check "$work/site-2.toml" "$work/sent.pcap" "$work/got.pcap" "$work/stats" || fail "the card does not decide as the reference"
 

@@ -10,37 +10,31 @@ set -euo pipefail
 convoy=$(realpath "$1") plugin=
 here=$(dirname "$(realpath "$0")")
 A=convoy-nic-a B=convoy-nic-b
+# shellcheck source=tests/charon/lib.sh
 source "$here/charon/lib.sh"
-fail() { # text
-  echo "FAILED: $1" >&2
-  tail -n 20 "$folder"/[ab]/log "$folder"/nic-?.log 2>/dev/null >&2 || true
-  exit 1
-}
+show_logs() { tail -n 20 "$work"/[ab]/log "$work"/nic-?.log; }
 key_ab=$("$convoy" genkey aes128gcm16) key_ba=$("$convoy" genkey aes128gcm16)
 inner_ab=$("$convoy" genkey aes128gcm16) inner_ba=$("$convoy" genkey aes128gcm16)
 
-fresh "$A" "$B"
-ip netns add "$A"; ip netns add "$B"
-ip link add va netns "$A" type veth peer name vb netns "$B"
+add_namespace "$A" "$B"
+cable "$A" va "" "$B" vb ""
 for side in "$A va" "$B vb"; do
   read -r ns dev <<<"$side"
-  ip -n "$ns" link set lo up
-  ip netns exec "$ns" sysctl -qw "net.ipv6.conf.$dev.disable_ipv6=1"
-  ip -n "$ns" link set "$dev" up
+  in_ns "$ns" sysctl -qw "net.ipv6.conf.$dev.disable_ipv6=1"
 done
 
 # configure SIDE: without tunnels; protect SIDE adds them.
 configure() {
   local host=1; [ "$1" = a ] || host=2
-  (umask 077; printf '[nic]\ninterface = "v%s"\ndevice = "grip0"\naddress = ["192.0.2.%s/24"]\nchecksum = true\n' "$1" $host >"$folder/nic-$1.toml")
+  (umask 077; printf '[nic]\ninterface = "v%s"\ndevice = "grip0"\naddress = ["192.0.2.%s/24"]\nchecksum = true\n' "$1" $host >"$work/nic-$1.toml")
 }
 protect() {
   local me=1 peer=2 t_in=$key_ba t_out=$key_ab n_in=$inner_ba n_out=$inner_ab
   [ "$1" = a ] || { me=2 peer=1 t_in=$key_ab t_out=$key_ba n_in=$inner_ab n_out=$inner_ba; }
-  cat >>"$folder/nic-$1.toml" <<CONF
+  cat >>"$work/nic-$1.toml" <<CONF
 [[bypass]]
-local_ts = "192.0.2.$me[udp]"
-remote_ts = "192.0.2.$peer[udp]"
+local_ts = "192.0.2.${me}[udp]"
+remote_ts = "192.0.2.${peer}[udp]"
 [[tunnel]]
 name = "host"
 mode = "transport"
@@ -74,10 +68,11 @@ start_nics() {
   local side ns
   for side in a b; do
     ns=$A; [ $side = a ] || ns=$B
-    ip netns exec "$ns" "$convoy" nic -c "$folder/nic-$side.toml" >"$folder/nic-$side.log" 2>&1 & nics+=("$!")
-    processes+=("$!")
+    start "nic-$side.log" "$ns" "$lab" nic -c "$work/nic-$side.toml"
+    nics+=("$started")
+   
   done
-  for side in a b; do wait_for "the interface of $side does not start" grep -q ' ready' "$folder/nic-$side.log"; done
+  for side in a b; do wait_until "the interface of $side does not start" grep -q ' ready' "$work/nic-$side.log"; done
   ip -n "$A" addr add 10.1.0.1/24 dev lo 2>/dev/null || true
   ip -n "$B" addr add 10.2.0.1/24 dev lo 2>/dev/null || true
   ip -n "$A" route add 10.2.0.0/24 via 192.0.2.2 src 10.1.0.1
@@ -86,27 +81,20 @@ start_nics() {
 nics=()
 stop_nics() {
   local one
-  kill "${nics[@]}"
-  for one in "${nics[@]}"; do wait "$one" || fail "an interface did not stop well"; done
+  for one in "${nics[@]}"; do end_well "$one" "an interface"; done
   nics=()
 }
 # of SIDE WORD: a count of the last line that tells them.
-of() { sed -n "s/.*$2 \([0-9]*\).*/\1/p" "$folder/nic-$1.log" | tail -n 1; }
-capture() { # name namespace device
-  ip netns exec "$2" tcpdump -Z root -U --immediate-mode -B 65536 -i "$3" -w "$folder/$1.pcap" >"$folder/$1.capture" 2>&1 & captures+=("$!")
-  processes+=("$!")
-  wait_for "nothing is captured" grep -q listening "$folder/$1.capture"
-}
-captures=()
-end_captures() { sleep 0.5; kill "${captures[@]}"; wait "${captures[@]}" 2>/dev/null || true; captures=(); }
-count() { tcpdump -nr "$folder/$1.pcap" "$2" 2>/dev/null | wc -l; }
+of() { sed -n "s/.*$2 \([0-9]*\).*/\1/p" "$work/nic-$1.log" | tail -n 1; }
+count() { tcpdump -nr "$work/$1.pcap" "$2" 2>/dev/null | wc -l; }
+listens_at() { in_ns "$1" ss -Hltn src "$2" | contains .; }
 tcp() { # namespace of the server, its address, bytes
-  ip netns exec "$1" iperf3 -s -1 -B "$2" -p 5201 >"$folder/served" 2>&1 & processes+=("$!"); local server=$!
+  start served.log "$1" iperf3 -s -1 -B "$2" -p 5201; local server=$started
   local other=$A; [ "$1" = "$B" ] || other=$B
-  wait_for "iperf3 does not listen" sh -c "ip netns exec $1 ss -Hltn src $2:5201 | grep -q ."
-  ip netns exec "$other" iperf3 -c "$2" -p 5201 -n "$3" -l 4096 --json >"$folder/iperf3" 2>&1 || fail "iperf3: $(tail -5 "$folder/iperf3")"
-  wait "$server" || fail "iperf3's server: $(cat "$folder/served")"
-  python3 - "$folder/iperf3" "$3" <<'END' || fail "iperf3 has not sent all: $(tail -30 "$folder/iperf3")"
+  wait_until "iperf3 does not listen" listens_at "$1" "$2:5201"
+  ip netns exec "$other" iperf3 -c "$2" -p 5201 -n "$3" -l 4096 --json >"$work/iperf3" 2>&1 || fail "iperf3: $(tail -5 "$work/iperf3")"
+  wait "$server" || fail "iperf3's server: $(cat "$work/served.log")"
+  python3 - "$work/iperf3" "$3" <<'END' || fail "iperf3 has not sent all: $(tail -30 "$work/iperf3")"
 import json, sys
 end = json.load(open(sys.argv[1]))["end"]
 sys.exit(end["sum_sent"]["bytes"] < int(sys.argv[2]) or not end["sum_received"]["bytes"])
@@ -116,45 +104,45 @@ END
 echo "--- an interface like any other: ping, TCP, IPv6 of the link, and two charons with their own ESP"
 configure a; configure b
 start_nics
-pings_from "$A" 5 -s 1400 192.0.2.2 || fail "not all pings were answered: $(cat "$folder/ping")"
+pings_from "$A" 5 -s 1400 192.0.2.2 || fail "not all pings were answered: $(cat "$work/ping")"
 link_local=$(ip -n "$B" -6 -o addr show dev grip0 scope link | awk '{ sub("/.*", "", $4); print $4 }')
-pings_from "$A" 3 "$link_local%grip0" || fail "not all pings by IPv6 were answered: $(cat "$folder/ping")"
-pings_from "$A" 2 -s 4000 192.0.2.2 || fail "not all fragmented pings were answered: $(cat "$folder/ping")"
+pings_from "$A" 3 "$link_local%grip0" || fail "not all pings by IPv6 were answered: $(cat "$work/ping")"
+pings_from "$A" 2 -s 4000 192.0.2.2 || fail "not all fragmented pings were answered: $(cat "$work/ping")"
 tcp "$B" 192.0.2.2 300000
 strongswan a "$stock"; strongswan b "$stock"
 start_charon a; charons=("$charon_pid"); start_charon b; charons+=("$charon_pid")
 connection a 192.0.2.1 192.0.2.2 "encap = yes" "esp_proposals = aes128gcm16"
 connection b 192.0.2.2 192.0.2.1 "encap = yes" "esp_proposals = aes128gcm16"
 load a; load b
-capture charon "$A" va
+start_capture charon "$A" va
 up a
 ping_both
-end_captures
+end_capture charon
 [ "$(count charon 'udp port 4500')" -ge 36 ] || fail "charon's own ESP did not cross the interface"
 [ "$(count charon icmp)" = 0 ] || fail "charon's tunnel carried nothing"
 down a
-kill "${charons[@]}"; wait "${charons[@]}" || true
+end_process "${charons[@]}"
 stop_nics
 [ "$(of a encrypted)$(of a decrypted)$(of b encrypted)$(of b decrypted)" = 0000 ] || fail "a card without SAs has encrypted"
 
 echo "--- with SAs: plain at the interface, ESP on the cable"
 for side in a b; do protect $side; done
 start_nics
-capture wire "$A" va
-capture tap "$A" grip0
+start_capture wire "$A" va
+start_capture tap "$A" grip0
 for size in 0 56 1400; do
-  pings_from "$A" 4 -s $size 192.0.2.2 || fail "transport mode: not all pings of $size bytes were answered: $(cat "$folder/ping")"
-  pings_from "$A" 4 -s $size -I 10.1.0.1 10.2.0.1 || fail "tunnel mode: not all pings of $size bytes were answered: $(cat "$folder/ping")"
+  pings_from "$A" 4 -s $size 192.0.2.2 || fail "transport mode: not all pings of $size bytes were answered: $(cat "$work/ping")"
+  pings_from "$A" 4 -s $size -I 10.1.0.1 10.2.0.1 || fail "tunnel mode: not all pings of $size bytes were answered: $(cat "$work/ping")"
 done
 tcp "$B" 192.0.2.2 200000
 tcp "$A" 10.1.0.1 200000
-end_captures
+end_capture wire tap
 outside='not arp and not ip6 and not ip proto 50 and not (udp port 4500 and udp[8:4] != 0)'
-[ "$(count wire "$outside")" = 0 ] || fail "something crossed the cable in clear: $(tcpdump -nr "$folder/wire.pcap" "$outside" 2>/dev/null | head -3)"
+[ "$(count wire "$outside")" = 0 ] || fail "something crossed the cable in clear: $(tcpdump -nr "$work/wire.pcap" "$outside" 2>/dev/null | head -3)"
 [ "$(count tap 'icmp[icmptype] == icmp-echo')" = 24 ] || fail "tcpdump at the interface does not see the pings"
 [ "$(count tap 'ip proto 50 or udp port 4500')" = 0 ] || fail "tcpdump at the interface sees ESP"
 sa() { printf 'uat:esp_sa:"IPv4","%s","%s","%s","AES-GCM with 16 octet ICV [RFC4106]","0x%s","NULL",""' "$@"; }
-decrypted=$(tshark -r "$folder/wire.pcap" -o esp.enable_encryption_decode:TRUE \
+decrypted=$(tshark -r "$work/wire.pcap" -o esp.enable_encryption_decode:TRUE \
   -o "$(sa 192.0.2.1 192.0.2.2 0x00001002 "$key_ab")" -o "$(sa 192.0.2.2 192.0.2.1 0x00001001 "$key_ba")" \
   -o "$(sa 192.0.2.1 192.0.2.2 0x00002002 "$inner_ab")" -o "$(sa 192.0.2.2 192.0.2.1 0x00002001 "$inner_ba")" \
   -Y 'icmp' -T fields -e _ws.col.Info 2>/dev/null)
@@ -185,10 +173,10 @@ END
 pings_from "$B" 1 192.0.2.1 || fail "not all pings were answered"
 [ "$(received)" = $((before + 1)) ] || fail "the kernel has received $(($(received) - before)) pings, not the protected one alone"
 stop_nics
-grep -q 'dropped, inbound_unprotected: 1$' "$folder/nic-a.log" || fail "the packet in clear was not dropped: $(cat "$folder/nic-a.log")"
+grep -q 'dropped, inbound_unprotected: 1$' "$work/nic-a.log" || fail "the packet in clear was not dropped: $(cat "$work/nic-a.log")"
 for side in a b; do
-  [ "$(of $side 'by software')" = 0 ] || fail "the software had to help: $(cat "$folder/nic-$side.log")"
-  [ "$(of $side encrypted)" -ge 100 ] && [ "$(of $side decrypted)" -ge 100 ] || fail "the card of $side: $(cat "$folder/nic-$side.log")"
+  [ "$(of $side 'by software')" = 0 ] || fail "the software had to help: $(cat "$work/nic-$side.log")"
+  [ "$(of $side encrypted)" -ge 100 ] && [ "$(of $side decrypted)" -ge 100 ] || fail "the card of $side: $(cat "$work/nic-$side.log")"
 done
 ! ip -n "$A" link show grip0 >/dev/null 2>&1 || fail "the interface is still there"
 echo "card-nic: $esp packets of ESP in transport mode and $udp of ESP in UDP in tunnel mode crossed, all by the cards; tshark decrypted 24 pings"

@@ -5,17 +5,15 @@
 set -euo pipefail
 convoy=$(realpath "$1")
 cd "$(dirname "$0")/.."
-[ "$(id -u)" = 0 ] || { echo "network namespaces need root" >&2; exit 1; }
-. tests/cluster/lib.sh
-trap clean EXIT
+source tests/cluster/lib.sh
 
 network
 store
 CLUSTER='tunnels = "store"' python3 tests/cluster/configure.py "$work" 0 1 "${endpoints[@]}"
 gateway 1
-wait_for "the first gateway does not lead" leads 1
+wait_until "the first gateway does not lead" leads 1
 gateway 2
-wait_for "the second gateway is not ready" ready 2 1
+wait_until "the second gateway is not ready" ready 2 1
 tunnel() { # name network spi
   cat <<CONF
 [[tunnel]]
@@ -45,15 +43,15 @@ installed() { # gateway number: SAs
 grep -q "convoy cluster put" "$work/none" || fail "get without a version says: $(cat "$work/none")"
 
 tunnel one 10.2.0.0/24 0x1001 >"$work/first.toml"
-shared put "$work/first.toml" | grep -q '^version 1;' || fail "the first version"
-for g in 1 2; do wait_for "g$g has not the first version" has $g "one"; done
-wait_for "the leader has not installed it" installed 1 2
+shared put "$work/first.toml" | contains '^version 1;' || fail "the first version"
+for g in 1 2; do wait_until "g$g has not the first version" has $g "one"; done
+wait_until "the leader has not installed it" installed 1 2
 installed 2 0 || fail "who stands by has SAs"
 
 { cat "$work/first.toml"; tunnel two 10.3.0.0/24 0x2001; } >"$work/second.toml"
 shared put "$work/second.toml" >/dev/null
-for g in 1 2; do wait_for "g$g has not the second version" has $g "one two"; done
-wait_for "the leader has not installed it" installed 1 4
+for g in 1 2; do wait_until "g$g has not the second version" has $g "one two"; done
+wait_until "the leader has not installed it" installed 1 4
 
 # What is wrong is refused where it is put, with its place.
 sed 's/10\.3\.0\.0/10.3.0/' "$work/second.toml" >"$work/bad.toml"
@@ -63,20 +61,20 @@ printf '[gateway]\nmtu = 9000\n' >"$work/bad.toml"
 ! shared put "$work/bad.toml" 2>"$work/refused" || fail "another table was put"
 grep -q "it has gateway" "$work/refused" || fail "another table: $(cat "$work/refused")"
 
-shared rollback 1 | grep -q '^version 3;' || fail "the rollback"
-for g in 1 2; do wait_for "g$g has not rolled back" has $g "one"; done
-wait_for "the leader has not removed it" installed 1 2
+shared rollback 1 | contains '^version 3;' || fail "the rollback"
+for g in 1 2; do wait_until "g$g has not rolled back" has $g "one"; done
+wait_until "the leader has not removed it" installed 1 2
 [ "$(shared history | wc -l)" = 3 ] || fail "the history: $(shared history)"
 shared get | cmp - "$work/first.toml" || fail "the third version is not the first"
-! ip netns exec cl-store etcdctl get --prefix /convoy/ 2>/dev/null | grep -q remote_ts || fail "the store has it unsealed"
+! ip netns exec cl-store etcdctl get --prefix /convoy/ 2>/dev/null | contains remote_ts || fail "the store has it unsealed"
 
 # A gateway that starts again, and leads, has what the store has.
-kill "${gateways[2]}"
-wait_for "g2 does not end" ended 2
+end_process "${gateways[2]}"
+wait_until "g2 does not end" ended 2
 gateway 2
-wait_for "g2 does not come back" ready 2 2
-wait_for "g2 has not the version of the store" has 2 "one"
-wait_for "g1 does not see g2" sees_both 1
+wait_until "g2 does not come back" ready 2 2
+wait_until "g2 has not the version of the store" has 2 "one"
+wait_until "g1 does not see g2" sees_both 1
 "$convoy" drain --control "$work/g1.sock" >/dev/null
-wait_for "g2 does not lead" leads 2
-wait_for "g2 has not installed it" installed 2 2
+wait_until "g2 does not lead" leads 2
+wait_until "g2 has not installed it" installed 2 2

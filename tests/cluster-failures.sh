@@ -7,16 +7,14 @@
 set -euo pipefail
 convoy=$(realpath "$1")
 cd "$(dirname "$0")/.."
-[ "$(id -u)" = 0 ] || { echo "network namespaces need root" >&2; exit 1; }
-. tests/cluster/lib.sh
-trap clean EXIT
+source tests/cluster/lib.sh
 cluster
 starts=([1]=1 [2]=1)
 begin_again() { # gateway
-  wait_for "the processes of g$1 do not end" ended "$1"
+  wait_until "the processes of g$1 do not end" ended "$1"
   gateway "$1"
   starts[$1]=$((starts[$1] + 1))
-  wait_for "g$1 does not come back" ready "$1" "${starts[$1]}"
+  wait_until "g$1 does not come back" ready "$1" "${starts[$1]}"
 }
 # Not one of some pings is answered.
 silent() { ! ip netns exec cl-host ping -q -c 5 -i 0.2 -W 1 10.2.0.1 >/dev/null; }
@@ -30,54 +28,54 @@ cable_cut() { # gateway device
 }
 cable_mended() { # gateway device
   plug "$1" "$2"
-  wait_for "the tunnel is not up after the cable $2 was cut" answers
+  wait_until "the tunnel is not up after the cable $2 was cut" answers
 }
 under "the inside cable of g1 is cut" cable_cut 1 lan
 cable_mended 1 lan
-wait_for "not exactly one gateway leads" leader
+wait_until "not exactly one gateway leads" leader
 now=$(leader)
 under "the outside cable of g$now is cut" cable_cut "$now" wan
 cable_mended "$now" wan
 
 # Nobody may go on without a majority, and one that comes back is enough.
 majority() {
-  kill -9 "${etcds[1]}" "${etcds[2]}"
-  wait_for "packets pass although nobody can renew a lease" silent
+  kill_and_wait "${etcds[1]}" "${etcds[2]}"
+  wait_until "packets pass although nobody can renew a lease" silent
   silent || fail "packets pass again without a majority"
 }
 under "two of etcd's three members are killed" majority
 etcd 1
-wait_for "the tunnel is not up although etcd has a majority" answers
+wait_until "the tunnel is not up although etcd has a majority" answers
 etcd 2
 
 both() {
-  kill -9 "${gateways[1]}" "${gateways[2]}"
+  kill_and_wait "${gateways[1]}" "${gateways[2]}"
   begin_again $((3 - now))
   begin_again "$now"
-  wait_for "the tunnel is not up after both gateways were killed" answers
+  wait_until "the tunnel is not up after both gateways were killed" answers
 }
-wait_for "not exactly one gateway leads" leader
+wait_until "not exactly one gateway leads" leader
 now=$(leader)
 under "both gateways are killed and started" both
-wait_for "not exactly one gateway leads" leader
+wait_until "not exactly one gateway leads" leader
 from=$(leader)
 to=$((3 - from))
 
 drain() { # gateway option...
   local g=$1; shift
-  timeout 20 "$convoy" drain "$@" --control "$work/g$g.sock" >"$work/drain.log" 2>&1 ||
+  timeout "$PATIENCE" "$convoy" drain "$@" --control "$work/g$g.sock" >"$work/drain.log" 2>&1 ||
     fail "drain $*: $(cat "$work/drain.log")"
 }
 drained() {
   drain "$from"
   leads "$to" || fail "drain returns before another gateway leads"
-  wait_for "the tunnel is not up" answers
+  wait_until "the tunnel is not up" answers
 }
 if drains; then
-  wait_for "g$from does not see g$to" sees_both "$from"
+  wait_until "g$from does not see g$to" sees_both "$from"
   under "g$from drains" drained
   stands_by "$from" || fail "a gateway that drains leads"
-  kill -9 "${gateways[$to]}"
+  kill_and_wait "${gateways[$to]}"
   drain "$from" --undo
   moves "$from"
   begin_again "$to"

@@ -6,17 +6,14 @@
 set -euo pipefail
 convoy=$(realpath "$1")
 cd "$(dirname "$0")/.."
-[ "$(id -u)" = 0 ] || { echo "network namespaces need root" >&2; exit 1; }
-. tests/cluster/lib.sh
-trap clean EXIT
+source tests/cluster/lib.sh
 
 network
 store
 CLUSTER='rebalance_s = 2' python3 tests/cluster/configure.py "$work" 0 1 "${endpoints[@]}"
 # By their names, g1 ranks first for the group "east", and g2 for "west".
-keys() { openssl rand -hex 20; }
 tunnel() { # name group local remote spi
-  local out in; out=$(keys); in=$(keys)
+  local out in; out=$(random_key); in=$(random_key)
   for g in 1 2; do
     cat >>"$work/g$g.toml" <<CONF
 [[group]]
@@ -61,20 +58,15 @@ peer
 # The host sends to each network by the leader of its group.
 ip -n cl-host route add 10.2.0.1/32 via 10.1.0.10
 ip -n cl-host route add 10.2.0.2/32 via 10.1.0.20
-for last in 10 20; do
-  start "capture-$last.log" cl-peer tcpdump -Z root -U --immediate-mode -B 65536 -s 64 -i wan \
-    -w "$work/outside-$last.pcap" src "192.0.2.$last" and udp port 4500
-done
-captures=("${running[@]: -2}")
-for last in 10 20; do wait_for "nothing is captured" grep -q listening "$work/capture-$last.log"; done
+for last in 10 20; do start_capture "outside-$last" cl-peer wan -s 64 src "192.0.2.$last" and udp port 4500; done
 has() { [ -n "$(ip -n "cl-g$1" -o addr show dev wan to "192.0.2.$2")" ]; } # gateway address
 spread() { has 1 10 && ! has 2 10 && has 2 20 && ! has 1 20; }
 reaches() { ip netns exec cl-host ping -q -c 1 -W 1 "10.2.0.$1"; } # tunnel
 gateway 1
-wait_for "g1 does not lead both groups" has 1 20
+wait_until "g1 does not lead both groups" has 1 20
 gateway 2
-wait_for "the groups are not spread" spread
-for n in 1 2; do wait_for "tunnel $n is not up" reaches $n; done
+wait_until "the groups are not spread" spread
+for n in 1 2; do wait_until "tunnel $n is not up" reaches $n; done
 
 # tested COMMAND...: pings through both tunnels all the while.
 tested() {
@@ -82,7 +74,7 @@ tested() {
   for n in 1 2; do ip netns exec cl-host ping -D -i 0.02 "10.2.0.$n" >"$work/pings-$n" 2>&1 & pings[n]=$!; done
   sleep 0.5
   "$@"
-  for n in 1 2; do wait_for "tunnel $n is not up again" reaches $n; done
+  for n in 1 2; do wait_until "tunnel $n is not up again" reaches $n; done
   sleep 0.5
   kill -INT "${pings[@]}"; wait "${pings[@]}" 2>/dev/null || true
   for n in 1 2; do
@@ -90,15 +82,14 @@ tested() {
   done
 }
 pings=()
-killed() { kill -9 "${gateways[2]}"; wait_for "g1 does not lead the group of g2" has 1 20; }
+killed() { kill_and_wait "${gateways[2]}"; wait_until "g1 does not lead the group of g2" has 1 20; }
 echo "g2 is killed:"; tested killed
-wait_for "g2's processes do not end" ended 2
-back() { gateway 2; wait_for "g2 is not given its group" spread; }
+wait_until "g2's processes do not end" ended 2
+back() { gateway 2; wait_until "g2 is not given its group" spread; }
 echo "g2 comes back, and is given its group:"; tested back
 "$convoy" show cluster --control "$work/g1.sock"
 
-kill -INT "${captures[@]}"
-for one in "${captures[@]}"; do wait_for "a capture does not end" gone "$one"; done
+end_capture outside-10 outside-20
 for last in 10 20; do
   python3 tests/cluster/doubles.py "$work/outside-$last.pcap" "192.0.2.$last" --json >"$work/doubles"
   python3 -c "import json, sys; sys.exit(json.load(open('$work/doubles'))['twice'] != [])" ||

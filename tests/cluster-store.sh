@@ -1,28 +1,16 @@
 #!/usr/bin/env bash
 # The cluster's store over real members of etcd, with TLS and client certificates, in a network
 # namespace of its own: three members, one of which is killed and two of which are stopped, and one
-# with little room. The example `store` of convoy-cluster is the client. Needs root.
+# with little room. The example `store` of convoy-cluster-agent is the client. Needs root.
 # usage: cluster-store.sh STORE_BINARY
 set -euo pipefail
 store=$(realpath "$1")
-[ "$(id -u)" = 0 ] || { echo "network namespaces need root" >&2; exit 1; }
-work=$(mktemp -d)
+source "$(dirname "$0")/lib.sh"
+need_root
+work_dir
 ns=convoy-store
 declare -A members=()
-clean() {
-  kill -KILL "${members[@]}" 2>/dev/null || true
-  wait 2>/dev/null || true
-  ip netns del $ns 2>/dev/null || true
-  rm -rf "$work"
-}
-trap clean EXIT
-fail() { tail -n 3 "$work"/*.log >&2; echo "cluster-store: $*" >&2; exit 1; }
-if [ -e /run/netns/$ns ]; then
-  ip netns pids $ns | xargs -r kill -9 2>/dev/null || true
-  ip netns del $ns
-fi
-ip netns add $ns
-ip -n $ns link set lo up
+add_namespace $ns
 cd "$work"
 
 authority() { # name
@@ -64,14 +52,11 @@ etcdctl() { # number argument...
 leader() {
   local number
   for number in 1 2 3; do
-    if etcdctl $number endpoint status 2>/dev/null | cut -d, -f5 | grep -q true; then echo $number; return; fi
+    if etcdctl $number endpoint status 2>/dev/null | cut -d, -f5 | contains true; then echo $number; return; fi
   done
   return 1
 }
-wait_for_leader() {
-  for _ in $(seq 300); do leader >/dev/null && return; sleep 0.1; done
-  fail "no member leads"
-}
+wait_for_leader() { wait_until "no member leads" leader; }
 
 # What the client wants done to the members.
 killed='' stopped=()
@@ -79,13 +64,13 @@ order() { # words
   local number
   case $1 in
     "compact "*) etcdctl 1 compact "${1#compact }" >/dev/null ;;
-    "kill leader") killed=$(leader); kill -KILL "${members[$killed]}"; wait "${members[$killed]}" 2>/dev/null || true ;;
+    "kill leader") killed=$(leader); kill_and_wait "${members[$killed]}" ;;
     "start killed") begin "$killed" "$three" ;;
     "stop two")
       # Two that do not lead, so that the one that does must find out that it cannot any more.
       number=$(leader)
       for other in 1 2 3; do [ $other = "$number" ] || stopped+=("${members[$other]}"); done
-      kill -STOP "${stopped[@]}" ;;
+      stop_process "${stopped[@]}" ;;
     "continue two") kill -CONT "${stopped[@]}" ;;
     *) return 1 ;;
   esac
@@ -97,7 +82,7 @@ scenario() { # client scenario endpoint...
   exec {out}<&"${RUN[0]}"
   while read -r line <&"$out"; do
     case $line in
-      "do: "*) if order "${line#do: }"; then echo done >&"$in"; else fail "could not ${line#do: }"; fi ;;
+      "do: "*) if order "${line#do: }"; then echo "done" >&"$in"; else fail "could not ${line#do: }"; fi ;;
       *) echo "$line" ;;
     esac
   done

@@ -7,24 +7,22 @@
 set -euo pipefail
 convoy=$(realpath "$1")
 cd "$(dirname "$0")/.."
-[ "$(id -u)" = 0 ] || { echo "network namespaces need root" >&2; exit 1; }
-. tests/cluster/lib.sh
-trap clean EXIT
+source tests/cluster/lib.sh
 cluster
 
-stop() { kill "${gateways[1]}"; moves 2; }
+stop() { end_process "${gateways[1]}"; moves 2; }
 under "g1 is stopped" stop
 gateway 1
-wait_for "g1 does not come back" ready 1 2
+wait_until "g1 does not come back" ready 1 2
 stands_by 1 || fail "a gateway that comes back takes over"
 
-killed() { kill -9 "${gateways[2]}"; moves 1; }
+killed() { kill_and_wait "${gateways[2]}"; moves 1; }
 under "g2 is killed" killed
-wait_for "the killed gateway's processes do not end" ended 2
+wait_until "the killed gateway's processes do not end" ended 2
 gateway 2
-wait_for "g2 does not come back" ready 2 2
+wait_until "g2 does not come back" ready 2 2
 
-wait_for "show cluster does not tell who leads" said 2 \
+wait_until "show cluster does not tell who leads" said 2 \
   "len(cluster['members']) == 2 and cluster['groups'][0]['leader'] == 'g1'"
 said 1 "cluster['groups'][0]['is_led'] and cluster['groups'][0]['sas'] == 1" || fail "show cluster"
 
@@ -43,25 +41,25 @@ under "g1 is reloaded three times" reloaded
 for line in "1 added, 0 removed, 1 unchanged" "2 added, 2 removed, 0 unchanged" "1 added, 2 removed, 0 unchanged"; do
   grep -q "$line" "$work/reload.log" || fail "no reload of '$line': $(cat "$work/reload.log")"
 done
-wait_for "the tunnel is not up after a reload" answers
+wait_until "the tunnel is not up after a reload" answers
 
 # shellcheck disable=SC2046
-frozen() { kill -STOP $(of 1); moves 2; }
+frozen() { stop_process $(of 1); moves 2; }
 under "all of g1 stands still" frozen
 sleep 4
 # shellcheck disable=SC2046
 kill -CONT $(of 1)
-wait_for "g1 does not stand by" stands_by 1
-wait_for "the tunnel is not up" answers
+wait_until "g1 does not stand by" stands_by 1
+wait_until "the tunnel is not up" answers
 
 cut() { unplug 2 mgmt; moves 1; }
 under "g2 is cut off from the store" cut
 plug 2 mgmt
-wait_for "g2 keeps the address" stands_by 2
+wait_until "g2 keeps the address" stands_by 2
 
-without_leader() { kill -9 "${etcds[$(store_leader)]}"; sleep 4; }
+without_leader() { kill_and_wait "${etcds[$(store_leader)]}"; sleep 4; }
 under "the store's leader is killed" without_leader
-wait_for "the tunnel is not up after the store's leader was killed" answers
+wait_until "the tunnel is not up after the store's leader was killed" answers
 
 no_doubles
 none_refused

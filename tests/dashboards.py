@@ -15,7 +15,8 @@ from pathlib import Path
 
 PROMETHEUS, DASHBOARD = sys.argv[1:3]
 EXPECTED = set(sys.argv[3:])
-REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference"
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+COUNTERS = ("reference/metrics.md", "reference/ports.md", "lab/devices.md")
 # What a rate needs, and a rule that is evaluated once a second.
 SCRAPES = 8
 GATEWAYS = 2
@@ -82,7 +83,7 @@ def main():
     after_scrapes()
     names = set(ask("label/__name__/values"))
     reasons = set(ask("label/reason/values", **{"match[]": "convoy_dropped_packets_total"}))
-    counters = set(re.findall(r"`(\w+)`", "".join((REFERENCE / page).read_text() for page in ("metrics.md", "ports.md"))))
+    counters = set(re.findall(r"`(\w+)`", "".join((DOCS / page).read_text() for page in COUNTERS)))
     dashboard = json.loads(Path(DASHBOARD).read_text())
     faults = list(layout(dashboard["panels"]))
     shown = list(targets(dashboard))

@@ -6,8 +6,9 @@
 set -euo pipefail
 convoy=$(realpath "$1")
 cd "$(dirname "$0")/.."
+source tests/lib.sh
+work_dir
 rules=$PWD/packaging/prometheus/convoy.rules.yml dashboard=$PWD/packaging/grafana/convoy.json
-fail() { echo "FAILED: $1" >&2; exit 1; }
 promtool check rules "$rules" >/dev/null || fail "promtool refuses the rules"
 promtool test rules tests/prometheus/alerts.yml || fail "alerts fire otherwise than they should"
 for alert in $(sed -n 's/^ *- alert: //p' "$rules"); do
@@ -50,8 +51,8 @@ scrape_configs:
 CONF
 start prometheus.log $a prometheus --config.file="$work/prometheus.yml" --storage.tsdb.path="$work/tsdb" --web.listen-address=127.0.0.1:9090
 asks() { ip netns exec $a python3 tests/dashboards.py http://127.0.0.1:9090 "$1" ConvoyCharonDisconnected ConvoyPeerNameUnresolved ConvoyTunnelWithoutSa; }
-for _ in $(seq 300); do ! ip netns exec $a curl -sf http://127.0.0.1:9090/-/ready >/dev/null || break; sleep 0.1; done
-asks "$dashboard" || { tail -n 5 "$work"/*.log >&2; fail "queries are wrong"; }
+wait_until "prometheus does not start" in_ns $a curl -sf http://127.0.0.1:9090/-/ready
+asks "$dashboard" || fail "queries are wrong"
 # The check itself: a metric that is not there, and a query that returns nothing.
 sed 's/convoy_sa_info/convoy_sa_inof/; s/convoy_window_size_packets{/&worker=\\"9\\", /' "$dashboard" >"$work/wrong.json"
 ! asks "$work/wrong.json" 2>"$work/faults" || fail "faults are not found"

@@ -6,7 +6,6 @@ set -euo pipefail
 convoy=$(realpath "$1")
 cd "$(dirname "$0")/.."
 source demo/sites.sh
-fail() { echo "explain: $*" >&2; tail -n 5 "$work"/?.log >&2; exit 1; }
 in_a() { ip netns exec $a "$@"; }
 control() { echo "$work/site-$1.sock"; } # site
 # says PATTERN TEXT: fails unless a line of the text matches.
@@ -30,6 +29,7 @@ traced() {
   wait $sender || true
   says "$pattern" "$text"
 }
+# shellcheck disable=SC2120 # options of ping
 ping_b() { in_a ping -q -i 0.1 -c 20 -W 1 "$@" 10.2.0.1; }
 reloaded() { "$convoy" reload --control "$(control "$1")" >"$work/reload" 2>&1 || fail "$fault: $(cat "$work/reload")"; } # site
 original() { cp "$work/site-$1.original" "$work/site-$1.toml"; reloaded "$1"; } # site
@@ -108,22 +108,21 @@ explained '^= dropped: outbound_no_policy' 10.9.0.1 10.2.0.1
 fault="5: a path with a small MTU"
 ip -n $a link set va mtu 1400
 # The first packet is refused by the system, which teaches the gateway the MTU.
-traced 1 'dropped: packet_too_big' ping_b -M do -s 1380
+traced 1 'dropped: packet_too_big' ping_b -M "do" -s 1380
 explained '^! size .*told an MTU of 1[0-9]{3} bytes' 10.1.0.1 10.2.0.1 --length 1408 --df
 explained '^= dropped: packet_too_big' 10.1.0.1 10.2.0.1 --length 1408 --df
 ip -n $a link set va mtu 1500
 
 fault="6: the peer is down"
 ping_b >/dev/null || fail "$fault: no pings before"
-kill "${running[1]}"; wait "${running[1]}" || true
+end_process "${gateways[1]}"
 options=(--host 10.2.0.1)
 traced 1 'sent by port outside' ping_b
 sleep 4
 in_a ping -q -i 0.2 -c 10 -W 1 10.2.0.1 >/dev/null || true
 explained '^! peer .*down, or does not accept' 10.1.0.1 10.2.0.1
 options=(--dropped)
-start b.log $b "$convoy" run -c "$work/site-2.toml"; running[1]=$!
-for _ in $(seq 300); do ! grep -q ' ready' "$work/b.log" || break; sleep 0.1; done
+begin_gateway 2
 ping_b >/dev/null || fail "$fault: no pings after the restart"
 
 fault="7: a replay"
@@ -186,7 +185,7 @@ explained '^! route .*dropped: iptfs_queue_full' 10.1.0.1 10.2.0.1
 original 1
 
 fault="12: a dead engine"
-kill "${running[0]}"; wait "${running[0]}" || true
+end_process "${gateways[0]}"
 cat >>"$work/site-1.toml" <<'CONF'
 [scheduler]
 policy = "round-robin"
@@ -197,11 +196,10 @@ kind = "multibuffer"
 name = "core"
 core = 1
 CONF
-start a.log $a "$convoy" run -c "$work/site-1.toml"; running[0]=$!
-for _ in $(seq 300); do ! grep -q ' ready' "$work/a.log" || break; sleep 0.1; done
+begin_gateway 1
 ping_b >/dev/null || fail "$fault: no pings before"
 # A debugger that holds a single thread: the engine hangs while the gateway runs on.
-python3 - "$(pgrep -f "^$convoy run -c $work/site-1.toml" | head -1)" core 60 <<'HOLD' & holder=$!
+python3 - "${gateways[0]}" core 600 <<'HOLD' & holder=$!
 import ctypes, os, sys, time
 process, name = int(sys.argv[1]), sys.argv[2]
 libc = ctypes.CDLL(None, use_errno=True)
@@ -216,12 +214,12 @@ time.sleep(float(sys.argv[3]))
 HOLD
 options=(--host 10.2.0.1)
 ping_b >/dev/null 2>&1 || true
-for _ in $(seq 200); do
-  ! grep -q 'engine core was quarantined' "$work/a.log" || break
-  in_a ping -q -i 0.1 -c 5 -W 1 10.2.0.1 >/dev/null 2>&1 || true
-done
+quarantined() {
+  grep -q 'engine core was quarantined' "$work/a.log" || { in_a ping -q -i 0.1 -c 5 -W 1 10.2.0.1 || true; return 1; }
+}
+wait_until "the engine is not taken out of use" quarantined
 explained '^! engine .*engine core is out of use' 10.1.0.1 10.2.0.1
 explained '^  engine .*software' 10.1.0.1 10.2.0.1
 traced 1 'to engine software' ping_b
-kill $holder; wait $holder 2>/dev/null || true
+end_process $holder
 echo "explain: twelve faults named by explain and by trace"

@@ -1,9 +1,9 @@
+# shellcheck shell=bash disable=SC2034,SC2154
 # A gateway at each site of hosts.sh, with static keys that are generated for each run:
 # configuration, start and stop, `convoy show`, and decryption of the captured packets with tshark.
 # Sourced after hosts.sh; the caller sets $encap.
-new_key() { head -c 20 /dev/urandom | od -An -v -tx1 | tr -d ' \n'; }
-key_ab=$(new_key) key_ba=$(new_key) spi_ab=0x5b000002 spi_ba=0x5a000001
-declare -A started
+key_ab=$(random_key) key_ba=$(random_key) spi_ab=0x5b000002 spi_ba=0x5a000001
+declare -A process_of=()
 # configure NAMESPACE NUMBER PEER_NUMBER OUTER PEER_OUTER FAMILIES <PORTS: writes its gateway's
 # configuration, with a tunnel between the networks behind both gateways: IPv4, and also IPv6 if
 # FAMILIES is 46.
@@ -34,18 +34,13 @@ key_out = "$key_out"
 CONF
   )
 }
-# start NAMESPACE: starts its gateway; end NAMESPACE: stops it, and fails if it does not exit
-# cleanly.
-start() {
-  in_ns "$1" "$convoy" run -c "$work/$1.toml" >"$work/$1-convoy.log" 2>&1 & started[$1]=$!
-  running+=($!)
-  wait_for "the gateway $1 does not start" grep -q ' ready' "$work/$1-convoy.log"
+# start_gateway NAMESPACE: starts its gateway; end_gateway NAMESPACE: stops it, and fails if it does
+# not exit cleanly.
+start_gateway() {
+  run_gateway "$1-convoy.log" "$1" "$work/$1.toml"
+  process_of[$1]=$started
 }
-process_of() { pgrep -f "^$convoy run -c $work/$1.toml" | head -1; } # namespace
-end() {
-  kill -TERM "$(process_of "$1")"
-  wait "${started[$1]}" || fail "the gateway $1 does not end well"
-}
+end_gateway() { end_well "${process_of[$1]}" "the gateway $1"; }
 ask() { "$convoy" show "$2" --json --control "$work/$1.sock"; } # namespace what
 # of_port NAMESPACE PORT COUNTER: a counter of a port.
 of_port() {

@@ -10,7 +10,6 @@ here=$(dirname "$(realpath "$0")")
 source "$here/hosts.sh"
 source "$here/gateways.sh"
 sites
-ok() { echo "ok: $*"; }
 gateway() { # namespace own_number peer_number outer peer_outer
   local device='interface = "lan0"' address="\"10.$2.0.1\", \"fd00:$2::1\""
   [ "$kind" != tun ] || device='device = "convoy0"' address="\"10.$2.0.1/32\", \"fd00:$2::1/128\""
@@ -28,7 +27,7 @@ address = ["$4"]
 PORTS
 }
 for ns in $ga $gb; do
-  in_ns $ns sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1 net.ipv4.conf.all.rp_filter=2
+  forward $ns net.ipv4.conf.all.rp_filter=2
 done
 [ "$kind" != af_xdp ] || for ns in $ha $hb; do in_ns $ns ethtool -K eth0 tx off >/dev/null; done
 # The stranger is the router beside gateway a, which also has a route to the hosts.
@@ -80,7 +79,7 @@ escape() {
   ip -n $ga rule del pref 100; ip -n $ga -6 rule del pref 100
   echo $(($(seen $near) - before))
 }
-reach() { for address in 10.2.0.10 fd00:2::10; do wait_for "$1, $address is not reached" in_ns $ha ping -q -c 1 -W 1 $address; done; }
+reach() { for address in 10.2.0.10 fd00:2::10; do wait_until "$1, $address is not reached" in_ns $ha ping -q -c 1 -W 1 $address; done; }
 table() { in_ns $ga nft list table inet convoy_4500 >"$work/table" 2>/dev/null; }
 closed() {
   local forged escaped; forged=$(forge) escaped=$(escape)
@@ -88,8 +87,8 @@ closed() {
   ok "$1: none of 10 forged packets arrived, and none left unencrypted"
 }
 
-gateway $gb 2 1 198.51.100.1 192.0.2.1; start $gb
-settings="guard = false" gateway $ga 1 2 192.0.2.1 198.51.100.1; start $ga
+gateway $gb 2 1 198.51.100.1 192.0.2.1; start_gateway $gb
+settings="guard = false" gateway $ga 1 2 192.0.2.1 198.51.100.1; start_gateway $ga
 reach "without the guard"
 forged=$(forge) escaped=$(escape)
 [ "$forged" = 10 ] || fail "without the guard, $forged of 10 forged packets arrive: the test would see none"
@@ -100,39 +99,40 @@ ok "without the guard, $forged of 10 forged packets arrived, and $escaped packet
 
 gateway $ga 1 2 192.0.2.1 198.51.100.1
 "$convoy" reload --control "$work/$ga.sock" >/dev/null
-wait_for "a reload sets no guard" table
+wait_until "a reload sets no guard" table
 closed "guard by a reload"
 reach "with the guard"
 sed 's/^/    /' "$work/table"
 # As at the start of /etc/nftables.conf on many hosts.
 in_ns $ga nft flush ruleset
-wait_for "the guard is not set again" table
+wait_until "the guard is not set again" table
 closed "set again after \`nft flush ruleset\`"
 in_ns $ga nft delete rule inet convoy_4500 forward handle "$(in_ns $ga nft -a list chain inet convoy_4500 forward | grep -o 'handle [0-9]*' | tail -1 | tr -dc 0-9)"
-wait_for "a rule is not set again" sh -c "ip netns exec $ga nft list chain inet convoy_4500 forward | grep -q 'ip6 saddr @remote6'"
+has_rule() { in_ns $ga nft list chain inet convoy_4500 forward | contains 'ip6 saddr @remote6'; }
+wait_until "a rule is not set again" has_rule
 closed "set again after a rule was deleted"
 dropped() { "$convoy" show stats --json --control "$work/$ga.sock" | python3 -c 'import json, sys; row = json.load(sys.stdin)["guard"]; print(row["dropped_inbound"], row["dropped_outbound"])'; }
 read -r inbound outbound <<<"$(dropped)"
 # The counters of the table were lost when it was flushed.
 [ "$inbound" = 20 ] || fail "show counts $inbound dropped forged packets, not 20"
 [ "$kind" != tun ] || [ "$outbound" -ge 2 ] || fail "show counts $outbound dropped packets to the peer's network"
-"$convoy" show stats --control "$work/$ga.sock" | grep -q 'guard: nftables table convoy_4500' || fail "show does not name the guard"
-in_ns $ga "$convoy" check -c "$work/$ga.toml" | grep -q '^the guard (nftables table convoy_4500) drops unprotected packets from and to 10.2.0.0/24, fd00:2::/64 that' || fail "check does not tell of the guard"
-wait_for "the log does not tell of dropped packets" grep -q 'the guard dropped unprotected packets: [1-9]' "$work/$ga-convoy.log"
+"$convoy" show stats --control "$work/$ga.sock" | contains 'guard: nftables table convoy_4500' || fail "show does not name the guard"
+in_ns $ga "$convoy" check -c "$work/$ga.toml" | contains '^the guard (nftables table convoy_4500) drops unprotected packets from and to 10.2.0.0/24, fd00:2::/64 that' || fail "check does not tell of the guard"
+wait_until "the log does not tell of dropped packets" grep -q 'the guard dropped unprotected packets: [1-9]' "$work/$ga-convoy.log"
 
 # The table stays when the gateway ends, whatever the reason.
-end $ga
+end_gateway $ga
 closed "stopped"
-in_ns $ga "$convoy" unblock -c "$work/$ga.toml" | grep -q 'the nftables table convoy_4500' || fail "unblock does not tell of the guard"
+in_ns $ga "$convoy" unblock -c "$work/$ga.toml" | contains 'the nftables table convoy_4500' || fail "unblock does not tell of the guard"
 [ "$(forge)" = 10 ] || fail "after unblock, forged packets do not arrive"
 ! table || fail "unblock leaves the guard"
-start $ga
+start_gateway $ga
 reach "started again"
-kill -9 "$(process_of $ga)"
-wait_for "a process of the gateway stays" sh -c "! ip netns pids $ga | xargs -r ps -o comm= -p | grep -q convoy"
+kill_and_wait "${process_of[$ga]}"
+wait_until "a process of the gateway stays" no_gateway_in $ga
 closed "kill -9"
 settings='on_stop = "open"' gateway $ga 1 2 192.0.2.1 198.51.100.1
-start $ga
-end $ga
+start_gateway $ga
+end_gateway $ga
 ! table || fail "on_stop = \"open\" leaves the guard"
 ok "removed by unblock, and by the end with on_stop = \"open\""

@@ -7,14 +7,10 @@ convoy=$(realpath "$1")
 LINK_MTU=9300 INNER_MTU=9000 EXTRA='mtu = 9200'
 source "$(dirname "$0")/../demo/sites.sh"
 port=5004
-fail() { echo "$1" >&2; tail -n 20 "$work"/*.log >&2; exit 1; }
 in_a() { ip netns exec $a "$@"; }
 in_b() { ip netns exec $b "$@"; }
-listens() { # namespace: waits until somebody has the port
-  for _ in $(seq 100); do ip netns exec "$1" ss -Hlun "sport = :$port" | grep -q . && return; sleep 0.1; done
-  fail "nothing listens on UDP port $port"
-}
-ends() { for _ in $(seq 300); do kill -0 "$1" 2>/dev/null || return 0; sleep 0.1; done; fail "process $1 did not end"; }
+listens() { wait_for_port "$1" $port; } # namespace
+ends() { wait_until "process $1 does not end" is_gone "$1"; }
 caps() { # sampling depth width height rate
   echo "application/x-rtp,media=video,clock-rate=90000,encoding-name=RAW,sampling=$1,depth=(string)$2,width=(string)$3,height=(string)$4,colorimetry=BT709-2,payload=96"
 }
@@ -34,10 +30,10 @@ for format in "${formats[@]}"; do
   width=${size%x*} height=${size#*x}
   # Raw frames that convoy writes over the loopback interface: GStreamer sends them, and received
   # frames are compared with them.
-  ip netns exec $a "$convoy" hdtv receive --delay-ms 1000 --listen 127.0.0.1:6004 --format "$name" --sampling "$sampling" --depth "$depth" \
+  ip netns exec $a "$lab" hdtv receive --delay-ms 1000 --listen 127.0.0.1:6004 --format "$name" --sampling "$sampling" --depth "$depth" \
     --frames $frames --output "$work/sent.raw" --first-timestamp 0 --json >"$work/raw.log" 2>&1 & receiver=$!
-  for _ in $(seq 100); do in_a ss -Hlun "sport = :6004" | grep -q . && break; sleep 0.1; done
-  in_a "$convoy" hdtv send --to 127.0.0.1:6004 --format "$name" --sampling "$sampling" --depth "$depth" --source-depth "$depth" \
+  wait_for_port $a 6004
+  in_a "$lab" hdtv send --to 127.0.0.1:6004 --format "$name" --sampling "$sampling" --depth "$depth" --source-depth "$depth" \
     --frames $frames --first-timestamp 0 --mtu 9000 >"$work/send.log"
   ends $receiver
   bytes=$(stat -c %s "$work/sent.raw")
@@ -46,18 +42,18 @@ for format in "${formats[@]}"; do
   # From convoy to GStreamer, through the tunnel.
   ip netns exec $b gst-launch-1.0 -q udpsrc port=$port buffer-size=20000000 caps="$(caps "$gst_sampling" "$depth" "$width" "$height")" ! \
     rtpjitterbuffer latency=200 ! rtpvrawdepay ! "video/x-raw,format=$gst_format" ! filesink location="$work/shown.raw" buffer-mode=2 >"$work/gst.log" 2>&1 & gst=$!
-  running+=($gst)
   listens $b
-  in_a "$convoy" hdtv send --to 10.2.0.1:$port --format "$name" --sampling "$sampling" --depth "$depth" --source-depth "$depth" \
+  in_a "$lab" hdtv send --to 10.2.0.1:$port --format "$name" --sampling "$sampling" --depth "$depth" --source-depth "$depth" \
     --frames $frames --mtu 9000 >"$work/send.log" || fail "convoy did not send"
-  for _ in $(seq 100); do [ "$(stat -c %s "$work/shown.raw")" -lt "$bytes" ] || break; sleep 0.1; done
+  is_shown() { [ "$(stat -c %s "$work/shown.raw")" -ge "$bytes" ]; }
+  wait_until "GStreamer does not show all of $name $gst_format" is_shown
   kill -INT $gst; ends $gst
   cmp "$work/sent.raw" "$work/shown.raw" || fail "GStreamer shows another $name $gst_format than convoy sent"
 
   # From GStreamer to convoy. GStreamer does not pace packets but sends each frame at once, so with
   # HDTV a busy machine loses packets.
   [ "$width" -le 640 ] || { echo "$name $gst_format: $frames frames to GStreamer, bit for bit"; continue; }
-  ip netns exec $b "$convoy" hdtv receive --delay-ms 1000 --listen 10.2.0.1:$port --format "$name" --sampling "$sampling" --depth "$depth" \
+  ip netns exec $b "$lab" hdtv receive --delay-ms 1000 --listen 10.2.0.1:$port --format "$name" --sampling "$sampling" --depth "$depth" \
     --frames $frames --output "$work/back.raw" --json >"$work/receive.log" 2>&1 & receiver=$!
   listens $b
   in_a gst-launch-1.0 -q filesrc location="$work/sent.raw" blocksize=$((bytes / frames)) ! \
@@ -73,10 +69,10 @@ done
 for pixels in yuv422p yuv422p10le; do
   ffmpeg -v error -f lavfi -i testsrc2=size=320x180:rate=25 -frames:v $frames -pix_fmt $pixels -strict -1 -y "$work/in.y4m"
   rm -f "$work/video.sdp"
-  in_a "$convoy" hdtv send --to 10.2.0.1:$port --source "$work/in.y4m" --mtu 9000 --frames 0 --sdp "$work/video.sdp" >"$work/send.log"
-  ip netns exec $b "$convoy" hdtv receive --delay-ms 1000 --sdp "$work/video.sdp" --output "$work/out.y4m" >"$work/receive.log" 2>&1 & receiver=$!
+  in_a "$lab" hdtv send --to 10.2.0.1:$port --source "$work/in.y4m" --mtu 9000 --frames 0 --sdp "$work/video.sdp" >"$work/send.log"
+  ip netns exec $b "$lab" hdtv receive --delay-ms 1000 --sdp "$work/video.sdp" --output "$work/out.y4m" >"$work/receive.log" 2>&1 & receiver=$!
   listens $b
-  in_a "$convoy" hdtv send --to 10.2.0.1:$port --source "$work/in.y4m" --mtu 9000 >"$work/send.log" || fail "convoy did not send"
+  in_a "$lab" hdtv send --to 10.2.0.1:$port --source "$work/in.y4m" --mtu 9000 >"$work/send.log" || fail "convoy did not send"
   ends $receiver
   for file in in out; do ffmpeg -v error -i "$work/$file.y4m" -f framemd5 - | grep -v '^#' >"$work/$file.md5"; done
   [ "$(wc -l <"$work/out.md5")" = $frames ] || fail "ffmpeg reads $(wc -l <"$work/out.md5") frames of $frames"
@@ -87,9 +83,9 @@ done
 grep -q 'the receiver reported' "$work/send.log" || echo "(no receiver report within so short a stream)"
 
 # Interlaced pictures, and ten bits per sample sent as eight. The receiver knows the test picture.
-in_b "$convoy" hdtv receive --delay-ms 1000 --listen 10.2.0.1:$port --format 320x180i50 --compare --first-timestamp 9 --snapshot "5:$work/received.png" >"$work/receive.log" 2>&1 & receiver=$!
+in_b "$lab" hdtv receive --delay-ms 1000 --listen 10.2.0.1:$port --format 320x180i50 --compare --first-timestamp 9 --snapshot "5:$work/received.png" >"$work/receive.log" 2>&1 & receiver=$!
 listens $b
-in_a "$convoy" hdtv send --to 10.2.0.1:$port --format 320x180i50 --first-timestamp 9 --frames 80 --mtu 1400 --snapshot "5:$work/sent.png" >"$work/send.log"
+in_a "$lab" hdtv send --to 10.2.0.1:$port --format 320x180i50 --first-timestamp 9 --frames 80 --mtu 1400 --snapshot "5:$work/sent.png" >"$work/send.log"
 ends $receiver
 grep -q '^80 of 80 frames bit for bit as sent' "$work/receive.log" || fail "interlaced pictures are others"
 grep -q 'the receiver reported 0 packets lost' "$work/send.log" || fail "the receiver did not report"
@@ -100,7 +96,7 @@ echo "320x180i50: 80 frames bit for bit, snapshots the same to ffmpeg ($psnr)"
 # GStreamer numbers the lines of both fields from the top of the frame. Its receiver does not
 # support interlaced video, so it only sends.
 head -c $((frames * 320 * 180 * 2)) /dev/urandom >"$work/sent.raw"
-ip netns exec $b "$convoy" hdtv receive --delay-ms 1000 --listen 10.2.0.1:$port --format 320x180i50 --line-numbers frame --frames $frames \
+ip netns exec $b "$lab" hdtv receive --delay-ms 1000 --listen 10.2.0.1:$port --format 320x180i50 --line-numbers frame --frames $frames \
   --output "$work/back.raw" --json >"$work/receive.log" 2>&1 & receiver=$!
 listens $b
 in_a gst-launch-1.0 -q filesrc location="$work/sent.raw" blocksize=$((320 * 180 * 2)) ! \

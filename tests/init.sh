@@ -14,78 +14,77 @@ namespaces
 mkdir -p /etc/convoy /etc/swanctl/conf.d /var/lib/convoy
 # Each site has folders of its own in place of those of this machine.
 for side in a b; do
-  mkdir -p "$folder/$side"/{home,run/convoy,state,etc/convoy,etc/swanctl/conf.d,strongswan.d/charon}
-  cp -r /etc/strongswan.d/. "$folder/$side/strongswan.d/"
-  cp "$here/../charon/convoy.conf" "$folder/$side/strongswan.d/charon/"
-  cp "$here/../charon/charon.conf" "$folder/$side/strongswan.d/convoy.conf"
+  mkdir -p "$work/$side"/{home,run/convoy,state,etc/convoy,etc/swanctl/conf.d,strongswan.d/charon}
+  cp -r /etc/strongswan.d/. "$work/$side/strongswan.d/"
+  cp "$here/../charon/convoy.conf" "$work/$side/strongswan.d/charon/"
+  cp "$here/../charon/charon.conf" "$work/$side/strongswan.d/convoy.conf"
 done
 # at SIDE COMMAND...
 at() {
   local side=$1 ns=$A; [ "$1" = a ] || ns=$B
   shift
   unshare -m ip netns exec $ns sh -c "mount --make-rprivate /
-    mount --bind $folder/$side/etc/convoy /etc/convoy; mount --bind $folder/$side/etc/swanctl/conf.d /etc/swanctl/conf.d
-    mount --bind $folder/$side/strongswan.d /etc/strongswan.d; mount --bind $folder/plugins $libraries
-    mount --bind $folder/$side/state /var/lib/convoy; mount --bind $folder/$side/run /run
-    cd $folder/$side/home; exec \"\$@\"" sh "$@"
+    mount --bind $work/$side/etc/convoy /etc/convoy; mount --bind $work/$side/etc/swanctl/conf.d /etc/swanctl/conf.d
+    mount --bind $work/$side/strongswan.d /etc/strongswan.d; mount --bind $work/plugins $libraries
+    mount --bind $work/$side/state /var/lib/convoy; mount --bind $work/$side/run /run
+    cd $work/$side/home; exec \"\$@\"" sh "$@"
 }
-ok() { echo "ok: $*"; }
 # refused WORDS ARGUMENT...: init refuses these arguments with these words, and status 1 or 2.
 refused() {
   local words=$1 status=0; shift
-  at a "$convoy" init "$@" >"$folder/refused" 2>&1 </dev/null || status=$?
+  at a "$convoy" init "$@" >"$work/refused" 2>&1 </dev/null || status=$?
   [[ $status = [12] ]] || fail "status $status instead of a refusal of: $*"
-  grep -qF -- "$words" "$folder/refused" || fail "\"$words\" is not said of $*: $(cat "$folder/refused")"
+  grep -qF -- "$words" "$work/refused" || fail "\"$words\" is not said of $*: $(cat "$work/refused")"
 }
 # gateways: starts both from what stands in their /etc/convoy.
 gateways() {
   local side
   for side in a b; do
-    at $side "$convoy" check >"$folder/check" 2>&1 || fail "$side: $(cat "$folder/check")"
-    ! grep -q warning: "$folder/check" || fail "a warning at $side: $(cat "$folder/check")"
-    at $side "$convoy" run >"$folder/$side/convoy.log" 2>&1 & processes+=("$!")
-    wait_for "the gateway of $side does not start" grep -q ' ready' "$folder/$side/convoy.log"
+    at $side "$convoy" check >"$work/check" 2>&1 || fail "$side: $(cat "$work/check")"
+    ! grep -q warning: "$work/check" || fail "a warning at $side: $(cat "$work/check")"
+    : >"$work/$side/convoy.log" # else `ready` of the gateway before may be found
+    at $side "$convoy" run >"$work/$side/convoy.log" 2>&1 &
+    wait_until "the gateway of $side does not start" grep -q ' ready' "$work/$side/convoy.log"
   done
 }
 end_all() {
   local ns
   for ns in $A $B; do ip netns pids $ns | xargs -r kill; done
-  wait "${processes[@]}" || true
-  processes=()
-  rm -f "$folder"/?/etc/convoy/* "$folder"/?/etc/swanctl/conf.d/*
-  rm -rf "$folder"/?/home/*
+  wait
+  rm -f "$work"/?/etc/convoy/* "$work"/?/etc/swanctl/conf.d/*
+  rm -rf "$work"/?/home/*
 }
 all_ping() {
   local ends ns from to
   for ends in "$A 10.1.0.1 10.2.0.1" "$B 10.2.0.1 10.1.0.1" "$A fd00:1::1 fd00:2::1" "$B fd00:2::1 fd00:1::1"; do
     read -r ns from to <<<"$ends"
-    pings_from $ns 5 -I "$from" "$to" || fail "$1, $ns does not reach $to: $(cat "$folder/ping")"
+    pings_from $ns 5 -I "$from" "$to" || fail "$1, $ns does not reach $to: $(cat "$work/ping")"
   done
 }
-modes() { find "$folder/a" "$folder/b" \( -name convoy.toml -o -name convoy.conf -path '*/swanctl/*' \) -printf '%m\n' | sort -u; }
+modes() { find "$work/a" "$work/b" \( -name convoy.toml -o -name convoy.conf -path '*/swanctl/*' \) -printf '%m\n' | sort -u; }
 packets() { at "$1" "$convoy" show sa --json | python3 -c 'import json, sys; print(min(sa["packets"] for sa in json.load(sys.stdin)))'; }
 
 # The page's own commands, where scp is said by init, and done by cp.
-mkdir "$folder/bin"; ln -s "$convoy" "$folder/bin/convoy"; PATH=$folder/bin:$PATH
+mkdir "$work/bin"; ln -s "$convoy" "$work/bin/convoy"; PATH=$work/bin:$PATH
 block() { # name
-  sed -n "/^<!-- $1 -->\$/,/^\`\`\`\$/p" "$here/../docs/guide/first-tunnel.md" | sed '1,2d; $d' >"$folder/block"
-  [ -s "$folder/block" ] || fail "the page has no code under \"$1\""
+  sed -n "/^<!-- $1 -->\$/,/^\`\`\`\$/p" "$here/../docs/guide/first-tunnel.md" | sed '1,2d; $d' >"$work/block"
+  [ -s "$work/block" ] || fail "the page has no code under \"$1\""
 }
 block init
-at a sh -e "$folder/block" >"$folder/said" 2>&1 || fail "the page's init: $(cat "$folder/said")"
+at a sh -e "$work/block" >"$work/said" 2>&1 || fail "the page's init: $(cat "$work/said")"
 block copy
-read -r _ file to <"$folder/block"
-grep -qF "scp $folder/a/home/$file $to" "$folder/said" || fail "init does not say what the page says: $(cat "$folder/said")"
-cp -p "$folder/a/home/$file" "$folder/b/${to#*:/}"
+read -r _ file to <"$work/block"
+grep -qF "scp $work/a/home/$file $to" "$work/said" || fail "init does not say what the page says: $(cat "$work/said")"
+cp -p "$work/a/home/$file" "$work/b/${to#*:/}"
 gateways
 block look
-at a sh -e "$folder/block" >"$folder/said" 2>&1 || fail "the page's last commands: $(cat "$folder/said")"
-grep -q ' 0% packet loss' "$folder/said" && grep -q site-b "$folder/said" || fail "no tunnel by the page: $(cat "$folder/said")"
+at a sh -e "$work/block" >"$work/said" 2>&1 || fail "the page's last commands: $(cat "$work/said")"
+grep -q ' 0% packet loss' "$work/said" && grep -q site-b "$work/said" || fail "no tunnel by the page: $(cat "$work/said")"
 ok "docs/guide/first-tunnel.md as it stands"
 end_all
 
 # By questions, at site a; two answers are wrong.
-at a python3 "$here/answers.py" "$convoy" init >"$folder/said" <<'ANSWERS' || fail "by questions: $(cat "$folder/said")"
+at a python3 "$here/answers.py" "$convoy" init >"$work/said" <<'ANSWERS' || fail "by questions: $(cat "$work/said")"
 IKE = 
 other gateway = 192.0.2.1
 other gateway = 192.0.2.2
@@ -101,21 +100,21 @@ proposal [aes128gcm16-esn] = chacha20poly1305-esn
 port = 
 ANSWERS
 for words in "192.0.2.1 is this host's own; run init at one site only" "10.1.0.1/24 has bits after its prefix; write 10.1.0.0/24" \
-  "scp $folder/a/home/site-b/etc/convoy/convoy.toml root@192.0.2.2:/etc/convoy/" "systemctl enable --now convoy" "ping -c 3 -I 10.1.0.1 10.2.0.1"; do
-  grep -qF -- "$words" "$folder/said" || fail "\"$words\" is not said: $(cat "$folder/said")"
+  "scp $work/a/home/site-b/etc/convoy/convoy.toml root@192.0.2.2:/etc/convoy/" "systemctl enable --now convoy" "ping -c 3 -I 10.1.0.1 10.2.0.1"; do
+  grep -qF -- "$words" "$work/said" || fail "\"$words\" is not said: $(cat "$work/said")"
 done
 [ "$(modes)" = 600 ] || fail "files have the modes $(modes)"
-cp -p "$folder/a/home/site-b/etc/convoy/convoy.toml" "$folder/b/etc/convoy/"
+cp -p "$work/a/home/site-b/etc/convoy/convoy.toml" "$work/b/etc/convoy/"
 gateways
 all_ping "by questions"
 for side in a b; do [ "$(packets $side)" -ge 20 ] || fail "at $side an SA has only $(packets $side) packets"; done
-grep -q chacha20poly1305-esn "$folder/b/etc/convoy/convoy.toml" || fail "the proposal is another"
+grep -q chacha20poly1305-esn "$work/b/etc/convoy/convoy.toml" || fail "the proposal is another"
 ok "by questions on a terminal: files with mode 600, 20 pings, IPv4 and IPv6, with chacha20poly1305-esn"
 
 needed=(--local 192.0.2.1 --remote 192.0.2.2 --local-ts "10.1.0.0/24,fd00:1::/64" --remote-ts "10.2.0.0/24,fd00:2::/64")
-before=$(sha256sum "$folder/a/etc/convoy/convoy.toml")
-refused "/etc/convoy/convoy.toml, $folder/a/home/site-b/etc/convoy/convoy.toml are there already, so nothing was written" "${needed[@]}"
-[ "$(sha256sum "$folder/a/etc/convoy/convoy.toml")" = "$before" ] || fail "a file was replaced without --force"
+before=$(sha256sum "$work/a/etc/convoy/convoy.toml")
+refused "/etc/convoy/convoy.toml, $work/a/home/site-b/etc/convoy/convoy.toml are there already, so nothing was written" "${needed[@]}"
+[ "$(sha256sum "$work/a/etc/convoy/convoy.toml")" = "$before" ] || fail "a file was replaced without --force"
 refused "--local-ts <VALUE>: networks behind this gateway" --remote 192.0.2.2
 refused "--remote: \"192.0.2.256\": an address or a name is expected" "${needed[@]:0:2}" --remote 192.0.2.256
 refused "--remote-ts: 10.1.0.0/25 and 10.1.0.0/24 of the other site overlap" "${needed[@]:0:6}" --remote-ts 10.1.0.0/25,fd00:2::/64
@@ -126,11 +125,11 @@ refused "cannot write /proc/site-a/etc/convoy/convoy.toml" "${needed[@]}" --out 
 end_all
 
 # By options, with a port of its own; once more by force, with other keys.
-at a "$convoy" init "${needed[@]}" --udp-port 5500 --local-name berlin --remote-name wien >"$folder/said"
-first=$(grep key_in "$folder/a/etc/convoy/convoy.toml")
-at a "$convoy" init "${needed[@]}" --udp-port 5500 --local-name berlin --remote-name wien --force >"$folder/said"
-[ "$(grep key_in "$folder/a/etc/convoy/convoy.toml")" != "$first" ] || fail "the same key twice"
-cp -p "$folder/a/home/wien/etc/convoy/convoy.toml" "$folder/b/etc/convoy/"
+at a "$convoy" init "${needed[@]}" --udp-port 5500 --local-name berlin --remote-name wien >"$work/said"
+first=$(grep key_in "$work/a/etc/convoy/convoy.toml")
+at a "$convoy" init "${needed[@]}" --udp-port 5500 --local-name berlin --remote-name wien --force >"$work/said"
+[ "$(grep key_in "$work/a/etc/convoy/convoy.toml")" != "$first" ] || fail "the same key twice"
+cp -p "$work/a/home/wien/etc/convoy/convoy.toml" "$work/b/etc/convoy/"
 gateways
 all_ping "by options"
 ok "by options, at UDP port 5500: 20 pings; what is wrong or missing is told with its option, and nothing is overwritten"
@@ -140,30 +139,30 @@ end_all
 charons() {
   local side
   for side in a b; do
-    cp -p "$folder/files/site-$side/etc/convoy/convoy.toml" "$folder/$side/etc/convoy/"
-    cp -p "$folder/files/site-$side/etc/swanctl/conf.d/convoy.conf" "$folder/$side/etc/swanctl/conf.d/"
+    cp -p "$work/files/site-$side/etc/convoy/convoy.toml" "$work/$side/etc/convoy/"
+    cp -p "$work/files/site-$side/etc/swanctl/conf.d/convoy.conf" "$work/$side/etc/swanctl/conf.d/"
   done
   [ "$(modes)" = 600 ] || fail "files have the modes $(modes)"
   gateways
   for side in a b; do
-    at $side /usr/lib/ipsec/charon >"$folder/$side/log" 2>&1 & processes+=("$!")
-    wait_for "charon of $side does not start" test -S "$folder/$side/run/charon.vici"
+    at $side /usr/lib/ipsec/charon >"$work/$side/log" 2>&1 &
+    wait_until "charon of $side does not start" test -S "$work/$side/run/charon.vici"
   done
-  for side in b a; do at $side swanctl --load-all --noprompt >"$folder/load" 2>&1 || fail "$side does not load: $(cat "$folder/load")"; done
+  for side in b a; do at $side swanctl --load-all --noprompt >"$work/load" 2>&1 || fail "$side does not load: $(cat "$work/load")"; done
 }
-at a "$convoy" init "${needed[@]}" --ike psk --out "$folder/files" >"$folder/said"
-grep -qF "scp $folder/files/site-b/etc/swanctl/conf.d/convoy.conf root@192.0.2.2:/etc/swanctl/conf.d/" "$folder/said" || fail "swanctl's file is not to be copied: $(cat "$folder/said")"
+at a "$convoy" init "${needed[@]}" --ike psk --out "$work/files" >"$work/said"
+grep -qF "scp $work/files/site-b/etc/swanctl/conf.d/convoy.conf root@192.0.2.2:/etc/swanctl/conf.d/" "$work/said" || fail "swanctl's file is not to be copied: $(cat "$work/said")"
 charons
 all_ping "with charon"
-at a "$convoy" show sa --wide >"$folder/shown"
-grep -q "site-b/net.*aes128gcm16" "$folder/shown" || fail "no SA of site-b/net: $(cat "$folder/shown")"
+at a "$convoy" show sa --wide >"$work/shown"
+grep -q "site-b/net.*aes128gcm16" "$work/shown" || fail "no SA of site-b/net: $(cat "$work/shown")"
 ok "--ike psk: the first packet makes the tunnel, 20 pings"
 end_all
-rm -rf "$folder/files" "$folder"/?/run/charon.*
+rm -rf "$work/files" "$work"/?/run/charon.*
 
-at a "$convoy" init "${needed[@]}" --ike psk --local-public any --out "$folder/files" >"$folder/said"
+at a "$convoy" init "${needed[@]}" --ike psk --local-public any --out "$work/files" >"$work/said"
 charons
-there() { at b "$convoy" show sa --json | grep -q '"transform"'; }
-wait_for "a does not begin" there
+there() { at b "$convoy" show sa --json | contains '"transform"'; }
+wait_until "a does not begin" there
 all_ping "with an address that b does not know"
 ok "--local-public any: the gateway with the unknown address begins, 20 pings"

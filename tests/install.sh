@@ -1,26 +1,25 @@
 #!/usr/bin/env bash
 # The packages in a clean Debian of this machine's release: two sites are installed by apt, set up
 # by `convoy init` and started, with the commands counted and timed up to the first packet; then one
-# is run, upgraded, removed and purged. The tarball and the .rpm have the same files; the image runs
-# with a container's privileges. Needs root.
-# usage: install.sh CONVOY PLUGIN
+# is run, upgraded, removed and purged. The laboratory's package is installed beside it, without
+# which the commands that it has say so. The tarball and the .rpm have the same files; the image
+# runs with a container's privileges. Needs root.
+# usage: install.sh CONVOY PLUGIN    CONVOY has convoy-cluster-agent and convoy-lab beside it
 set -euo pipefail
 convoy=$(realpath "$1") plugin=$(realpath "$2")
 cd "$(dirname "$0")/.."
-[ "$(id -u)" = 0 ] || { echo "a chroot needs root" >&2; exit 1; }
-work=$(mktemp -d) gateway= container=
+source tests/lib.sh
+need_root
+work_dir
+container=
 ns=convoy-install-a-$$ ns_b=convoy-install-b-$$
 root=$work/root root_b=$work/root-b
-clean() {
+leave() {
   for one in $ns $ns_b; do ip netns pids $one 2>/dev/null | xargs -r kill -9 || true; done
   for folder in {"$root","$root_b"}/{dev/net,proc,sys} "$work"/image/{dev,proc}; do mountpoint -q "$folder" && umount -l "$folder" || true; done
   [ -z "$container" ] || buildah rm "$container" >/dev/null 2>&1 || true
-  for one in $ns $ns_b; do ip netns del $one 2>/dev/null || true; done
-  rm -rf "$work"
 }
-trap clean EXIT
-fail() { echo "FAILED: $1" >&2; exit 1; }
-ok() { echo "ok: $*"; }
+at_exit leave
 # in_root ROOT COMMAND...: in the file system under ROOT, after the command $within, if any.
 # shellcheck disable=SC2086 # several words
 in_root() { ${within:-} env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive chroot "$@"; }
@@ -30,22 +29,30 @@ install=(apt-get -o APT::Sandbox::User=root -y --no-install-recommends)
 apt() { inside "${install[@]}" "$@" >"$work/apt.log" 2>&1 || fail "apt-get $*: $(tail -n 20 "$work/apt.log")"; }
 
 packages() { # folder release [image]
-  RELEASE=$2 scripts/packages.sh "$convoy" "$plugin" "$work/$1" ${3:-} >"$work/packages.log" 2>&1 || fail "no packages: $(tail "$work/packages.log")"
+  RELEASE=$2 scripts/packages.sh "$(dirname "$convoy")" "$plugin" "$work/$1" ${3:-} >"$work/packages.log" 2>&1 || fail "no packages: $(tail "$work/packages.log")"
 }
 packages first 1 image
 packages second 2
-deb=$(echo "$work"/first/convoy_*.deb) rpm=$(echo "$work"/first/convoy-*.rpm) tar=$(echo "$work"/first/convoy-*.tar.gz)
+deb=$(echo "$work"/first/convoy_*.deb) rpm=$(echo "$work"/first/convoy-[0-9]*.rpm) tar=$(echo "$work"/first/convoy-*.tar.gz)
+deb_lab=$(echo "$work"/first/convoy-lab_*.deb) rpm_lab=$(echo "$work"/first/convoy-lab-*.rpm)
 # The three have the same files, apart from where zsh looks for completions.
 plain() { sed -E 's#^\./?#/#; s#/zsh/(site-functions|vendor-completions)/#/zsh/#' | grep -v '/$' | sort; }
-dpkg-deb --fsys-tarfile "$deb" | tar -t | plain >"$work/deb.files"
-rpm -qpl --nosignature "$rpm" 2>/dev/null | plain | grep -vx /etc/convoy >"$work/rpm.files"
+# same_files DEB RPM NAME: both have the same files, whose list is NAME.files.
+same_files() {
+  dpkg-deb --fsys-tarfile "$1" | tar -t | plain >"$work/$3.files"
+  rpm -qpl --nosignature "$2" 2>/dev/null | plain | grep -vx /etc/convoy | diff "$work/$3.files" - || fail "the .rpm of $3 has other files than the .deb"
+}
+same_files "$deb" "$rpm" deb
+same_files "$deb_lab" "$rpm_lab" lab
 tar -tzf "$tar" | sed 's#^[^/]*/#/#' | plain | grep -vx /README >"$work/tar.files"
-diff "$work/deb.files" "$work/rpm.files" || fail "the .rpm has other files than the .deb"
 diff "$work/deb.files" "$work/tar.files" || fail "the tarball has other files than the .deb"
-rpm -qp --nosignature --requires "$rpm" 2>/dev/null | grep -q '^libc.so.6()(64bit)' || fail "the .rpm does not say what it needs"
-ok "$(wc -l <"$work/deb.files") files in the .deb, the .rpm and the tarball; $(($(stat -c %s "$deb") / 1000)) kB, the program $(($(dpkg-deb --fsys-tarfile "$deb" | tar -xO ./usr/bin/convoy | wc -c) / 1000)) kB"
+rpm -qp --nosignature --requires "$rpm" 2>/dev/null | contains '^libc.so.6()(64bit)' || fail "the .rpm does not say what it needs"
+# kilobytes DEB FILE: the size of a file in a package.
+kilobytes() { echo "$(($(dpkg-deb --fsys-tarfile "$1" | tar -xO ".$2" | wc -c) / 1000)) kB"; }
+ok "$(wc -l <"$work/deb.files") files in the .deb, the .rpm and the tarball; $(($(stat -c %s "$deb") / 1000)) kB"
+ok "stripped: convoy $(kilobytes "$deb" /usr/bin/convoy), convoy-cluster-agent $(kilobytes "$deb" /usr/libexec/convoy/convoy-cluster-agent), convoy-lab $(kilobytes "$deb_lab" /usr/bin/convoy-lab)"
 
-archive=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep -m 1 -E '/debian/?$')
+archive=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | awk '/\/debian\/?$/ && !found++')
 suite=$(. /etc/os-release; echo "$VERSION_CODENAME")
 mmdebstrap --quiet --mode=root --variant=apt "$suite" "$root" "$archive" >"$work/debian.log" 2>&1 || fail "no clean Debian: $(tail "$work/debian.log")"
 apt update
@@ -58,10 +65,8 @@ for one in "$root" "$root_b"; do
   cp "$work"/first/*.deb "$one/packages/"
 done
 ! inside sh -c 'command -v cc' >/dev/null || fail "the clean Debian has a compiler"
-for one in $ns $ns_b; do ip netns add $one; ip -n $one link set lo up; done
-ip link add wan0 netns $ns type veth peer name wan0 netns $ns_b
-ip -n $ns addr add 192.0.2.1/24 dev wan0; ip -n $ns link set wan0 up
-ip -n $ns_b addr add 192.0.2.2/24 dev wan0; ip -n $ns_b link set wan0 up
+add_namespace $ns $ns_b
+cable $ns wan0 192.0.2.1/24 $ns_b wan0 192.0.2.2/24
 
 # Two sites as an operator sets them up. `convoy run` stands for systemctl, and cp for scp. apt has
 # its lists, but no packages.
@@ -86,12 +91,11 @@ for site in "$ns $root" "$ns_b $root_b"; do
   typed+=("systemctl enable --now convoy")
   ip netns exec ${site% *} chroot "${site#* }" /usr/bin/convoy run >"$work/gateway-${#typed[@]}.log" 2>&1 & pair+=($!)
 done
-until first_ping; do [ $((SECONDS - began)) -lt 120 ] || fail "no packet after 120 s: $(cat "$work"/gateway-*.log)"; done
+until first_ping; do [ $((SECONDS - began)) -lt 300 ] || fail "no packet after 300 s: $(cat "$work"/gateway-*.log)"; done
 ok "two sites from packages, ${#typed[@]} commands: first packet after $((SECONDS - began)) s, of which installing took $installed s"
 printf '  %s\n' "${typed[@]}"
 [ ${#typed[@]} -le 6 ] || fail "${#typed[@]} commands are more than three a site"
-kill "${pair[@]}"
-for one in "${pair[@]}"; do wait "$one" || fail "a gateway did not stop well: $(cat "$work"/gateway-*.log)"; done
+for one in "${pair[@]}"; do end_well "$one" "a gateway"; done
 
 ! inside sh -c 'command -v cc' >/dev/null || fail "the package brings a compiler"
 inside id convoy >/dev/null || fail "the package makes no user"
@@ -99,20 +103,34 @@ inside id convoy >/dev/null || fail "the package makes no user"
 inside convoy engines >"$work/engines" || fail "no engine: $(cat "$work/engines")"
 grep -q multibuffer "$work/engines" || fail "the installed program has no multibuffer engine: $(cat "$work/engines")"
 [ -e "$root/usr/share/man/man1/convoy-check.1.gz" ] && [ -e "$root/usr/share/bash-completion/completions/convoy" ] || fail "man pages or completions are missing"
+# A terminal of 80 columns breaks longer lines.
+help_lines=$(inside convoy --help | fold -s -w 80 | wc -l)
+[ "$help_lines" -le 40 ] || fail "convoy --help has $help_lines lines of 80 columns, and a screen 40"
+ok "convoy --help has $help_lines lines of 80 columns"
 ok "installed by one command; also $(grep -c '^Setting up' "$work/apt.log") packages in all, no compiler"
+
+# The laboratory is a package of its own, without which its commands name it.
+! inside convoy demo >"$work/demo.log" 2>&1 || fail "convoy demo runs without the laboratory"
+grep -q 'install the package convoy-lab' "$work/demo.log" || fail "convoy demo does not name its package: $(cat "$work/demo.log")"
+apt install "/packages/${deb_lab##*/}"
+[ "$(inside convoy-lab --version | sed 's/.* //')" = "$(inside convoy --version | sed 's/.* //')" ] || fail "the programs have different versions"
+inside convoy-lab sim run pci-accelerators >"$work/simulated" || fail "the installed laboratory does not simulate: $(cat "$work/simulated")"
+inside convoy sim run pci-accelerators | diff "$work/simulated" - || fail "convoy sim is not convoy-lab sim"
+inside convoy-lab engines >"$work/engines" || fail "the laboratory lists no engines: $(cat "$work/engines")"
+grep -q '^model' "$work/engines" || fail "the installed laboratory has no modelled engine: $(cat "$work/engines")"
+[ -e "$root/usr/share/man/man1/convoy-lab-sim-run.1.gz" ] && [ -e "$root/usr/share/bash-completion/completions/convoy-lab" ] || fail "the laboratory's man pages or completions are missing"
+ok "the laboratory's package: convoy demo names it, and convoy sim runs it once it is installed"
 
 # It runs as its user, from the installed files.
 # runs ROOT WHAT [COMMAND...]: the gateway in a root file system, by a command.
 runs() {
-  local at=$1 what=$2; shift 2
+  local at=$1 what=$2 gateway; shift 2
+  : >"$work/gateway.log"
   ip netns exec $ns "$@" chroot "$at" /usr/bin/convoy run -c /etc/convoy/convoy.toml >"$work/gateway.log" 2>&1 & gateway=$!
-  for _ in $(seq 600); do ! grep -q ' ready' "$work/gateway.log" || break; sleep 0.1; done
-  grep -q ' ready' "$work/gateway.log" || fail "$what does not start: $(cat "$work/gateway.log")"
+  wait_for_line ' ready' "$work/gateway.log" "$what does not start"
   [ "$(stat -c %u "/proc/$gateway")" != 0 ] || fail "$what runs as root"
   chroot "$at" /usr/bin/convoy show sa >"$work/shown" || fail "$what does not answer: $(cat "$work/shown")"
-  kill $gateway
-  wait $gateway || fail "$what did not stop well"
-  gateway=
+  end_well $gateway "$what"
 }
 runs "$root" "the installed gateway"
 [ -e "$root/var/lib/convoy/state" ] || fail "there is no state file"
@@ -139,6 +157,9 @@ apt install "/packages/$(basename "$(echo "$work"/second/convoy-charon_*.deb)")"
 ok "upgraded; charon's plugin comes with the strongSwan that it fits"
 apt remove convoy convoy-charon
 [ ! -e "$root/usr/bin/convoy" ] && [ -e "$root/etc/convoy/convoy.toml" ] && [ -e "$root/var/lib/convoy/state" ] || fail "removing it removes too little, or the operator's files"
+inside convoy-lab --version >/dev/null || fail "the laboratory goes with the gateway"
+apt remove convoy-lab
+[ ! -e "$root/usr/bin/convoy-lab" ] || fail "the laboratory is not removed"
 apt purge convoy
 [ ! -e "$root/var/lib/convoy" ] && [ -e "$root/etc/convoy/convoy.toml" ] || fail "purging keeps the state, or removes the operator's keys"
 ok "removed; purged without the operator's configuration"

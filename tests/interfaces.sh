@@ -6,8 +6,6 @@
 set -euo pipefail
 convoy=$(realpath "$1")
 source "$(dirname "$0")/../demo/sites.sh"
-source "$(dirname "$0")/pings.sh"
-fail() { echo "$1" >&2; tail -n 20 "$work"/?.log >&2; exit 1; }
 reload() { "$convoy" reload --control "$work/site-1.sock" >"$work/reload.log" 2>&1; }
 packets() { # tunnel
   "$convoy" show sa --json --control "$work/site-1.sock" | python3 -c '
@@ -15,14 +13,9 @@ import json, sys
 print(sum(sa["packets"] for sa in json.load(sys.stdin) if sa["tunnel"] == sys.argv[1] and sa["direction"] == "outbound"))' "$1"
 }
 answered() { # destination [argument...]
-  IN="ip netns exec $a" pings "$work/ping" 5 "${@:2}" "$1" || fail "not all pings to $1 were answered: $(tail -n 3 "$work/ping")"
+  pings "$work/ping" $a 5 "${@:2}" "$1" || fail "not all pings to $1 were answered: $(tail -n 3 "$work/ping")"
 }
-wait_for() { # what command...
-  local what=$1; shift
-  for _ in $(seq 100); do ! "$@" >/dev/null 2>&1 || return 0; sleep 0.1; done
-  fail "$what"
-}
-link_is() { ip -n $a -o link show ipsec-b | grep -q "$1"; }
+link_is() { ip -n $a -o link show ipsec-b | contains "$1"; }
 routed() { # site: a tunnel of everything, to the other site
   local keys=("${routed_keys[@]}") spis=(0x2001 0x2002) peer=$((3 - $1))
   [ "$1" = 1 ] || { keys=("${routed_keys[1]}" "${routed_keys[0]}") spis=(0x2002 0x2001); }
@@ -57,10 +50,9 @@ ip -n $b tuntap add dev ipsec-b mode tun
 ip -n $a route add default via 192.0.2.2
 ip -n $a route add blackhole 10.9.0.0/24 metric 4000
 ip -n $b addr add 10.9.0.1/32 dev lo
-start dump.log $a tcpdump -Z root -U --immediate-mode -i va -w "$work/outside.pcap"
-dump=${running[-1]}
+start_capture outside $a va
 begin_gateways
-wait_for "the interface has no link" link_is LOWER_UP
+wait_until "the interface has no link" link_is LOWER_UP
 ip -n $a route add 10.9.0.0/24 dev ipsec-b
 
 answered 10.2.0.1 -I 10.1.0.1
@@ -74,12 +66,12 @@ echo "each tunnel has its packets: 5 by policy, 10 by route"
 cp -p "$work/site-1.toml" "$work/with.toml"
 cp -p "$work/without-1.toml" "$work/site-1.toml"
 reload || fail "the reload without the tunnel failed: $(cat "$work/reload.log")"
-wait_for "an interface without a tunnel keeps its link" link_is NO-CARRIER
-IN="ip netns exec $a" pings "$work/ping" 2 -W 1 10.9.0.1 && fail "packets crossed without a tunnel"
+wait_until "an interface without a tunnel keeps its link" link_is NO-CARRIER
+pings "$work/ping" $a 2 -W 1 10.9.0.1 && fail "packets crossed without a tunnel"
 answered 10.2.0.1 -I 10.1.0.1
 cp -p "$work/with.toml" "$work/site-1.toml"
 reload || fail "the reload with the tunnel failed: $(cat "$work/reload.log")"
-wait_for "the interface stays without a link" link_is LOWER_UP
+wait_until "the interface stays without a link" link_is LOWER_UP
 answered 10.9.0.1
 sed -i 's/"ipsec-b"/"ipsec-c"/' "$work/site-1.toml"
 ! reload || fail "a reload took an interface that is not there"
@@ -89,18 +81,15 @@ cp -p "$work/with.toml" "$work/site-1.toml"
 answered 10.9.0.1
 echo "a reload takes the tunnel from its interface, which goes down, and brings it back; a new interface is refused"
 
-kill -9 "${gateways[0]}"
-sleep 0.3
+kill_and_wait "${gateways[0]}"
 for host in 10.2.0.1 10.9.0.1; do
-  IN="ip netns exec $a" pings "$work/ping" 3 -W 1 $host && fail "$host answers without a gateway"
+  pings "$work/ping" $a 3 -W 1 $host && fail "$host answers without a gateway"
 done
-sleep 0.3
-kill "$dump"; wait "$dump" 2>/dev/null || true
+end_capture outside
 clear=$(tcpdump -Z root -nr "$work/outside.pcap" 'net 10.0.0.0/8 or net 169.254.0.0/16 or net fd00::/8' 2>/dev/null)
 [ -z "$clear" ] || fail "packets left in clear: $clear"
 echo "nothing left in clear, also after the gateway was killed"
 
-kill "${gateways[1]}"
-wait "${gateways[1]}" || fail "the second gateway did not stop well"
-ip -n $b -o link show ipsec-b | grep -q NO-CARRIER || fail "the operator's device is gone, or has a link"
+end_well "${gateways[1]}" "the second gateway"
+ip -n $b -o link show ipsec-b | contains NO-CARRIER || fail "the operator's device is gone, or has a link"
 echo "the operator's device stays"

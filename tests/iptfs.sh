@@ -5,38 +5,28 @@
 # usage: iptfs.sh CONVOY [PATTERN]: all cases, or those whose names match
 set -euo pipefail
 exec </dev/null
-[ "$(id -u)" = 0 ] || { echo "network namespaces need root" >&2; exit 1; }
 convoy=$(realpath "$1") pattern=${2:-}
 cd "$(dirname "$0")/iptfs"
+# shellcheck source=tests/lib.sh
+source ../lib.sh
+need_root
 python=../../target/test-venv/bin/python
 [ -x "$python" ] || { echo "no $python; run scripts/install.sh test iptfs" >&2; exit 1; }
 ./build.sh
-work=$(mktemp -d) ns=convoy-iptfs-$$ gateway= test=
-clean() {
-  trap - EXIT INT TERM HUP
-  [ -z "$test" ] || { kill "$test" && wait "$test"; } 2>/dev/null || true
-  [ -z "$gateway" ] || { kill "$gateway" && wait "$gateway"; } 2>/dev/null || true
-  ip netns del $ns 2>/dev/null || true
-  rm -rf "$work"
-}
-trap clean EXIT
-trap 'exit 129' INT TERM HUP
+work_dir
+ns=convoy-iptfs-$$
 
 cc -O1 -o "$work/burst" burst.c
-ip netns add $ns
-ip -n $ns link set lo up
+add_namespace $ns
 ip -n $ns tuntap add dev tap0 mode tap
 "$python" convoy.py prepare "$work" "$pattern"
 ip -n $ns -batch "$work/host.batch"
 ip netns exec $ns "$convoy" check -c "$work/gateway.toml" >/dev/null
-ip netns exec $ns "$convoy" run -c "$work/gateway.toml" >"$work/gateway.log" 2>&1 & gateway=$!
-for _ in $(seq 300); do grep -q " ready" "$work/gateway.log" && break; sleep 0.1; done
-grep -q " ready" "$work/gateway.log" || { cat "$work/gateway.log" >&2; exit 1; }
+run_gateway gateway.log $ns "$work/gateway.toml"
 # All of it ends with the first process of its namespace.
 TMPDIR=$work unshare --pid --fork --kill-child ip netns exec $ns "$python" -W ignore convoy.py try "$work" "$pattern" "$convoy" & test=$!
 status=0
 wait $test || status=$?
-test=
 if [ $status != 0 ]; then
   { tail -n 20 "$work/gateway.log"
     for what in stats sa port; do "$convoy" show $what --control "$work/control.sock" || true; done

@@ -6,40 +6,24 @@
 # DEVICE is a DPDK device of kernel/matrix.py, which is then the gateway's only engine.
 set -euo pipefail
 exec </dev/null
-[ "$(id -u)" = 0 ] || { echo "network namespaces need root" >&2; exit 1; }
 convoy=$(realpath "$1")
 cd "$(dirname "$0")"
+source ./lib.sh
+need_root
 base=../target/kernel-peer.gz
-work=$(mktemp -d)
+work_dir
 ns=convoy-kernel-$$
-gateway= guest= driver=
-clean() {
-  trap - EXIT INT TERM HUP
-  # The guest consists of several processes, which all end with the first process of their
-  # namespace.
-  [ -z "$guest" ] || { kill -KILL $(cat "/proc/$guest/task/$guest/children") && wait "$guest"; } 2>/dev/null || true
-  [ -z "$driver" ] || kill "$driver" 2>/dev/null || true
-  [ -z "$gateway" ] || { kill "$gateway" 2>/dev/null && wait "$gateway" 2>/dev/null; } || true
-  ip netns del $ns 2>/dev/null || true
-  rm -rf "$work"
-}
-trap clean EXIT
-trap 'exit 129' INT TERM HUP
 
 kernel/build.sh "$base"
 python3 kernel/drive.py prepare "$work"
 (cd "$work/guest" && find . | cpio -o -H newc --quiet | gzip -1) >"$work/cases.gz"
 cat "$base" "$work/cases.gz" >"$work/initrd.gz"
 
-ip netns del $ns 2>/dev/null || true # of a run that was killed
-ip netns add $ns
-ip -n $ns link set lo up
+add_namespace $ns
 ip -n $ns tuntap add dev convoy-tap mode tap vnet_hdr
 ip -n $ns -batch "$work/host.batch"
 "$convoy" check -c "$work/gateway.toml" >/dev/null
-ip netns exec $ns "$convoy" run -c "$work/gateway.toml" >"$work/gateway.log" 2>&1 & gateway=$!
-for _ in $(seq 100); do grep -q " ready" "$work/gateway.log" && break; sleep 0.1; done
-grep -q " ready" "$work/gateway.log" || { cat "$work/gateway.log" >&2; exit 1; }
+run_gateway gateway.log $ns "$work/gateway.toml"
 # In transport mode pings and TCP are routed into the gateway, but the packets that it makes of them
 # are not.
 for family in "-4 198.51.100.128/25 icmp" "-6 2001:db8::1:0/112 ipv6-icmp"; do
@@ -51,12 +35,11 @@ done
 TMPDIR=$work unshare --pid --mount-proc --kill-child ip netns exec $ns \
   kernel/uml.sh mem=256M uml_dir="$work/uml/" umid=peer initrd="$work/initrd.gz" \
   vec0:transport=tap,ifname=convoy-tap,depth=128,gro=1 con=null con0=null,fd:1 root=/dev/ram rdinit=/init quiet \
-  >"$work/console" 2>&1 & guest=$!
+  >"$work/console" 2>&1 &
 # In the background, so that this script handles signals at once.
 ip netns exec $ns python3 kernel/drive.py try "$work" "$convoy" & driver=$!
 status=0
 wait $driver || status=$?
-driver=
 if [ $status != 0 ]; then
   { tail -n 40 "$work/gateway.log"; for what in stats port; do "$convoy" show $what --control "$work/control.sock" || true; done
     tail -n 15 "$work/console"; } >&2

@@ -36,7 +36,7 @@ address = ["$4"]
 PORTS
   # Each worker has a queue of each interface.
   [ "$PORT" != af_xdp ] || for device in lan0 wan0; do in_ns "$1" ethtool -L $device rx "${WORKERS:-1}" tx "${WORKERS:-1}" 2>/dev/null || true; done
-  start "$1"
+  start_gateway "$1"
 }
 gateway $ga 1 2 $outer_a $outer_b
 gateway $gb 2 1 $outer_b $outer_a
@@ -51,7 +51,7 @@ for ns in $ga $gb; do in_ns $ns ethtool -K wan0 tx off >/dev/null; done
 capture
 for address in 10.2.0.10 fd00:2::10; do
   for size in 0 56 1200; do
-    IN="ip netns exec $ha" pings "$work/ping.log" 5 -s $size $address || fail "pings of $size bytes to $address are not answered: $(tail -3 "$work/ping.log")"
+    pings "$work/ping.log" $ha 5 -s $size $address || fail "pings of $size bytes to $address are not answered: $(tail -3 "$work/ping.log")"
   done
 done
 # Frames with a tag of VLAN 0, which only carries a priority, as telephones send them: 802.1Q and
@@ -61,8 +61,8 @@ echos() { in_ns $hb nstat -asz IcmpInEchos Icmp6InEchos | awk '/InEchos/ { all +
 before=$(echos)
 in_ns $ha python3 "$here/tagged.py" eth0 "$gate" 5 10.1.0.10 10.2.0.10 fd00:1::10 fd00:2::10
 arrived() { [ $(($(echos) - before)) = 20 ]; }
-wait_for "of 20 pings in frames of VLAN 0 $(($(echos) - before)) arrived" arrived
-end_capture 100
+wait_until "not all of 20 pings in frames of VLAN 0 arrived" arrived
+end_capture_of 100
 for ns in $ga $gb; do in_ns $ns ethtool -K wan0 tx on >/dev/null; done
 decrypted=$(decrypted $outer_a $outer_b 'icmp.type == 8 || icmpv6.type == 128')
 plain=$(tshark -r "$work/outside.pcap" -Y '(ip.addr == 10.0.0.0/8 || ipv6.addr == fd00::/16) && !esp' 2>/dev/null | wc -l)
@@ -85,7 +85,7 @@ for ns in $ga $gb; do
   done
 done
 # Segments that are sent together are captured as one.
-end_capture 100
+end_capture_of 100
 none_refused
 
 # All packets but the first ones used the interface's port.
@@ -107,8 +107,8 @@ for ns in $ga $gb; do
   "$convoy" reload --control "$work/$ns.sock" | tee "$work/reload.log"
   ! grep -q restart "$work/reload.log" || fail "a reload leaves something to a restart"
 done
-wait_for "no answer of a network that a reload added" in_ns $ha ping -c 1 -W 1 10.12.0.10
-IN="ip netns exec $ha" pings "$work/ping.log" 5 10.12.0.10 || fail "pings to 10.12.0.10 after the reload: $(tail -3 "$work/ping.log")"
+wait_until "no answer of a network that a reload added" in_ns $ha ping -c 1 -W 1 10.12.0.10
+pings "$work/ping.log" $ha 5 10.12.0.10 || fail "pings to 10.12.0.10 after the reload: $(tail -3 "$work/ping.log")"
 sed -i 's|"10.12.0.0/24", ||' "$work/$ga.toml" "$work/$gb.toml"
 for ns in $ga $gb; do "$convoy" reload --control "$work/$ns.sock" >/dev/null; done
 ! in_ns $ha ping -c 1 -W 1 10.12.0.10 >/dev/null || fail "10.12.0.10 answers after a reload without it"
@@ -121,7 +121,7 @@ in_ns $ha ping -c 2 -i 0.2 -W 5 10.1.0.1 >/dev/null || fail "the kernel of $ga d
 
 # Idle gateways sleep until a descriptor is readable.
 processes=()
-for ns in $ga $gb; do processes+=("$(process_of $ns)"); done
+for ns in $ga $gb; do processes+=("${process_of[$ns]}"); done
 # Each worker checks the time now and then, and the limit only allows that for one worker.
 [ "${WORKERS:-1}" != 1 ] || python3 "$here/ports.py" idle "${processes[@]}" || fail "an idle gateway is not idle"
 
@@ -137,16 +137,16 @@ ip -n $near addr replace 2001:db8:1::fe/64 dev site-a nodad
 ip -n $hb addr replace fd00:2::10/64 dev eth0 nodad
 ip -n $hb route replace default via 10.2.0.1; ip -n $hb route replace default via fd00:2::1
 for address in 10.2.0.10 fd00:2::10; do
-  wait_for "no answer of $address after the neighbours have changed" in_ns $ha ping -c 1 -W 1 $address
-  IN="ip netns exec $ha" pings "$work/ping.log" 5 $address || fail "pings to $address after the neighbours have changed: $(tail -3 "$work/ping.log")"
+  wait_until "no answer of $address after the neighbours have changed" in_ns $ha ping -c 1 -W 1 $address
+  pings "$work/ping.log" $ha 5 $address || fail "pings to $address after the neighbours have changed: $(tail -3 "$work/ping.log")"
 done
 
 # They stop, which returns the interfaces to the kernel; they can start again at once.
 for ns in $ga $gb; do
-  end $ns
-  ! ip -n $ns -d link show | grep -q 'prog/xdp' || fail "an XDP program is left at $ns"
+  end_gateway $ns
+  ! ip -n $ns -d link show | contains 'prog/xdp' || fail "an XDP program is left at $ns"
 done
 gateway $ga 1 2 $outer_a $outer_b
 gateway $gb 2 1 $outer_b $outer_a
-wait_for "no answer after a restart" in_ns $ha ping -c 1 -W 1 10.2.0.10
+wait_until "no answer after a restart" in_ns $ha ping -c 1 -W 1 10.2.0.10
 echo "$PORT over IPv$OUTER, encap $encap: 50 requests decrypted by tshark, 20 of them from frames of VLAN 0, 20,000,000 bytes over HTTP the same, other neighbours found, restarted"

@@ -6,26 +6,21 @@ set -euo pipefail
 convoy=$(realpath "$1")
 cd "$(dirname "$0")/.."
 source demo/sites.sh
-fail() { echo "log-format: $*" >&2; head -n 40 "$work"/*.json "$work"/?.log >&2 || true; exit 1; }
+show_logs() { head -n 40 "$work"/*.json "$work"/?.log; }
 run=("$convoy" run --log-format json)
-await() { # words file
-  for _ in $(seq 200); do ! grep -q "$1" "$2" || return 0; sleep 0.1; done
-  fail "${2##*/} lacks $1"
-}
+await() { wait_for_line "$1" "$2" "${2##*/} lacks $1"; } # words file
 begin() { # name file: starts $gateway in $a
   ip netns exec $a "${run[@]}" -c "$2" >"$work/$1.out" 2>"$work/$1.json" & gateway=$!
-  running[0]=$gateway
 }
 ends() { # status name argument...: what ends by itself
   local wanted=$1 name=$2 status=0; shift 2
-  timeout 20 "$@" >"$work/$name.out" 2>"$work/$name.json" || status=$?
+  timeout "$PATIENCE" "$@" >"$work/$name.out" 2>"$work/$name.json" || status=$?
   [ $status = "$wanted" ] || fail "$name ends with $status"
 }
 
 # The gateway of site 1 starts with a warning and is asked by ping. Its configuration is read again:
 # with errors, with a warning, and while it is not there.
-kill "${gateways[0]}"
-wait "${gateways[0]}" || fail "the gateway did not stop well"
+end_well "${gateways[0]}" "the gateway"
 cp -p "$work/site-1.toml" "$work/good.toml"
 sed -i 's/^\[gateway\]/&\nguard = false/' "$work/site-1.toml"
 cp -p "$work/site-1.toml" "$work/warned.toml"
@@ -48,8 +43,7 @@ other="s#site-1.sock#second.sock#; s#site-1.state#second.state#; s/:9464/:9465/;
 (umask 077; sed "$other" "$work/good.toml" >"$work/second.toml")
 ends 1 in-use ip netns exec $a "${run[@]}" -c "$work/second.toml"
 ends 1 same-socket ip netns exec $a "${run[@]}" -c "$work/site-1.toml"
-kill "$gateway"
-wait "$gateway" || fail "the gateway did not stop well"
+end_well "$gateway" "the gateway"
 
 # Without the permission to open ports; the helper process cannot do its part either.
 ends 1 no-permission ip netns exec $a setpriv --bounding-set -net_admin,-net_raw --inh-caps -net_admin,-net_raw \

@@ -8,41 +8,24 @@
 #                                     \-- 192.0.2.3 [c] 10.3.0.1
 # usage: names.sh CONVOY
 set -euo pipefail
-[ "$(id -u)" = 0 ] || { echo "network namespaces need root" >&2; exit 1; }
 convoy=$(realpath "$1")
 here=$(dirname "$(realpath "$0")")
-source "$here/pings.sh"
-work=$(mktemp -d) hub=convoy-names-hub b=convoy-names-b c=convoy-names-c running=()
-clean() {
-  kill -CONT "${server:-0}" 2>/dev/null || true
-  kill "${running[@]}" 2>/dev/null && wait "${running[@]}" 2>/dev/null || true
-  for ns in $hub $b $c; do
-    ip netns pids $ns 2>/dev/null | xargs -r kill 2>/dev/null || true
-    ip netns del $ns 2>/dev/null || true
-  done
-  rm -rf "$work"
-}
-trap clean EXIT
-fail() { echo "names: $*" >&2; tail -n 30 "$work"/*.log >&2; exit 1; }
-# wait_for WHAT COMMAND...: within 30 s.
-wait_for() {
-  local what=$1; shift
-  for _ in $(seq 300); do if "$@" >/dev/null 2>&1; then return; fi; sleep 0.1; done
-  fail "$what"
-}
-for ns in $hub $b $c; do ip netns del $ns 2>/dev/null || true; ip netns add $ns; ip -n $ns link set lo up; done
+source "$here/lib.sh"
+need_root
+work_dir
+declare -A keys pids
+hub=convoy-names-hub b=convoy-names-b c=convoy-names-c
+add_namespace $hub $b $c
 ip -n $hub link add net type bridge
 ip -n $hub addr add 192.0.2.1/24 dev net
 ip -n $hub link set net up
 for peer in "$b 2" "$c 3"; do
   read -r ns host <<<"$peer"
-  ip -n $hub link add "to-$host" type veth peer name outer netns "$ns"
-  ip -n $hub link set "to-$host" master net up
-  ip -n "$ns" addr add "192.0.2.$host/24" dev outer
-  ip -n "$ns" link set outer up
+  cable $hub "to-$host" "" "$ns" outer "192.0.2.$host/24"
+  ip -n $hub link set "to-$host" master net
 done
 
-printf 'nameserver 127.0.0.1\noptions timeout:2 attempts:2\n' >"$work/resolv.conf"
+printf 'nameserver 127.0.0.1\noptions timeout:5 attempts:2\n' >"$work/resolv.conf"
 printf '127.0.0.1 localhost\n' >"$work/hosts"
 # in_hub COMMAND...: with a resolver's configuration of its own.
 in_hub() {
@@ -50,7 +33,7 @@ in_hub() {
     mount --bind $work/resolv.conf /etc/resolv.conf; mount --bind $work/hosts /etc/hosts; exec \"\$@\"" sh "$@"
 }
 for side in b c d; do
-  for way in in out; do printf -v "key_${side}_$way" '%s' "$("$convoy" genkey aes128gcm16)"; done
+  for way in in out; do keys[$side-$way]=$("$convoy" genkey aes128gcm16); done
 done
 gateway() { # name address-inside address-outside
   cat <<CONF
@@ -89,34 +72,31 @@ CONF
 umask 077
 {
   gateway hub 10.1.0.1 192.0.2.1
-  tunnel site-b 192.0.2.1 b.example 10.1.0.0/24 '"10.2.0.0/24"' 0x1002 0x2001 "$key_b_in" "$key_b_out"
-  tunnel site-c 192.0.2.1 c.example 10.1.0.0/24 '"10.3.0.0/24", "192.0.2.0/28"' 0x1003 0x3001 "$key_c_in" "$key_c_out"
-  tunnel site-d 192.0.2.1 dead.example 10.1.0.0/24 '"10.4.0.0/24"' 0x1004 0x4001 "$key_d_in" "$key_d_out"
+  tunnel site-b 192.0.2.1 b.example 10.1.0.0/24 '"10.2.0.0/24"' 0x1002 0x2001 "${keys[b-in]}" "${keys[b-out]}"
+  tunnel site-c 192.0.2.1 c.example 10.1.0.0/24 '"10.3.0.0/24", "192.0.2.0/28"' 0x1003 0x3001 "${keys[c-in]}" "${keys[c-out]}"
+  tunnel site-d 192.0.2.1 dead.example 10.1.0.0/24 '"10.4.0.0/24"' 0x1004 0x4001 "${keys[d-in]}" "${keys[d-out]}"
 } >"$work/hub.toml"
 peer() { # site address
   local site=$1 number=2; [ "$site" = b ] || number=3
-  local in="key_${site}_out" out="key_${site}_in"
-  gateway "$site" "10.$number.0.1" "$2"
-  tunnel hub "$2" 192.0.2.1 "10.$number.0.0/24" '"10.1.0.0/24"' "0x${number}001" "0x100$number" "${!in}" "${!out}"
+    gateway "$site" "10.$number.0.1" "$2"
+  tunnel hub "$2" 192.0.2.1 "10.$number.0.0/24" '"10.1.0.0/24"' "0x${number}001" "0x100$number" "${keys[$site-out]}" "${keys[$site-in]}"
 }
 peer b 192.0.2.2 >"$work/b.toml"
 peer c 192.0.2.3 >"$work/c.toml"
 for site in "$b b" "$c c"; do
   read -r ns name <<<"$site"
-  ip netns exec "$ns" "$convoy" run -c "$work/$name.toml" >"$work/$name.log" 2>&1 & running+=($!)
+  start "$name.log" "$ns" "$convoy" run -c "$work/$name.toml"
+  pids[$name]=$started
 done
-b_pid=${running[0]}
 
-# Datagrams to a stopped server are never answered, which takes a question 4 s.
+# Datagrams to a stopped server are never answered, which takes a question 10 s.
 : >"$work/records"
-in_hub python3 "$here/dns.py" "$work/records" >"$work/dns.log" 2>&1 & running+=($!)
-wait_for "the name server does not start" grep -q listening "$work/dns.log"
-server=$(ip netns pids $hub | head -1)
-kill -STOP "$server"
+in_hub python3 "$here/dns.py" "$work/records" >"$work/dns.log" 2>&1 &
+wait_until "the name server does not start" grep -q listening "$work/dns.log"
+server=$(ip netns pids $hub)
+stop_process "$server"
 in_hub "$convoy" run -c "$work/hub.toml" >"$work/hub.log" 2>&1 & hub_pid=$!
-running+=($hub_pid)
-for _ in $(seq 100); do ! grep -q ' ready' "$work/hub.log" || break; sleep 0.1; done
-grep -q ' ready' "$work/hub.log" || fail "the gateway does not start without a name server"
+wait_for_line ' ready' "$work/hub.log" "the gateway does not start without a name server"
 ! grep -q 'does not resolve' "$work/hub.log" || fail "the start waited until no server had answered"
 show() { "$convoy" show "$1" --json --control "$work/hub.sock"; }
 field() { # tunnel key
@@ -129,17 +109,17 @@ is site-b address None || fail "an address is known that nobody has told: $(show
 # A question is under way, and the reload does not wait for it.
 "$convoy" reload --control "$work/hub.sock" >"$work/reload.log" || fail "the reload fails"
 ! grep -q 'does not resolve' "$work/hub.log" || fail "the reload waited until no server had answered"
-wait_for "a server that does not answer is not told of" is site-b problem 'no server of /etc/resolv.conf answers'
+wait_until "a server that does not answer is not told of" is site-b problem 'no server of /etc/resolv.conf answers'
 grep -q 'WARN.*tunnel site-b is down: b.example does not resolve' "$work/hub.log" || fail "the log does not say that it is down"
 
 printf 'b.example 2 192.0.2.2\nc.example 2 2001:db8::3 192.0.2.3\n' >"$work/records"
 kill -CONT "$server"
-wait_for "site-b does not resolve" is site-b address 192.0.2.2
-wait_for "site-c does not resolve" is site-c address 192.0.2.3
-wait_for "site-d does not fail" is site-d problem 'there is no such name'
+wait_until "site-b does not resolve" is site-b address 192.0.2.2
+wait_until "site-c does not resolve" is site-c address 192.0.2.3
+wait_until "site-d does not fail" is site-d problem 'there is no such name'
 "$convoy" show name --control "$work/hub.sock" | tee "$work/shown"
 grep -q 'site-d.*dead.example.*unknown.*there is no such' "$work/shown" || fail "show name does not tell"
-from_hub() { IN="ip netns exec $hub" pings "$work/ping.$3" "$1" -I 10.1.0.1 "$2"; }
+from_hub() { pings "$work/ping.$3" $hub "$1" -I 10.1.0.1 "$2"; }
 from_hub 5 10.2.0.1 b && from_hub 5 10.3.0.1 c || fail "the tunnels are not up: $(cat "$work"/ping.?)"
 ip netns exec $hub ping -q -c 3 -i 0.1 -W 1 -I 10.1.0.1 10.4.0.1 >/dev/null 2>&1 && fail "the tunnel without a peer is answered"
 [ "$(show stats | python3 -c 'import json, sys; print(json.load(sys.stdin)["drops"].get("outbound_no_peer"))')" = 3 ] ||
@@ -152,19 +132,19 @@ for line in 'tunnel="site-b",name="b.example"} 1.0' 'tunnel="site-d",name="dead.
   grep -q "convoy_peer_name_resolved{$line" "$work/metrics" || fail "no metric $line"
 done
 routed() { [[ $(ip -n $hub route show table 4500) == *"throw $1"* ]]; }
-wait_for "the peer c is not left out of the routes" routed 192.0.2.3
+wait_until "the peer c is not left out of the routes" routed 192.0.2.3
 
 # b gets another address, as after a reconnection, while c's traffic goes on.
 (umask 022; ip netns exec $hub ping -i 0.02 -c 500 -W 5 -I 10.1.0.1 10.3.0.1 >"$work/meanwhile" 2>&1) & meanwhile=$!
-kill "$b_pid"; wait "$b_pid" || fail "b does not stop"
+end_well "${pids[b]}" "the gateway of b"
 ip -n $b addr add 192.0.2.22/24 dev outer
 ip -n $b addr del 192.0.2.2/24 dev outer
 ip -n $b addr add 192.0.2.22/24 dev outer 2>/dev/null || true
 peer b 192.0.2.22 >"$work/b.toml"
-ip netns exec $b "$convoy" run -c "$work/b.toml" >>"$work/b.log" 2>&1 & running+=($!)
-wait_for "b does not start again" test -S "$work/b.sock"
+ip netns exec $b "$convoy" run -c "$work/b.toml" >>"$work/b.log" 2>&1 &
+wait_until "b does not start again" test -S "$work/b.sock"
 printf 'b.example 2 192.0.2.22\nc.example 2 192.0.2.3\n' >"$work/records"
-wait_for "b is not followed" is site-b address 192.0.2.22
+wait_until "b is not followed" is site-b address 192.0.2.22
 grep -q 'INFO.*tunnel site-b: the peer has moved from 192.0.2.2 to 192.0.2.22: b.example has changed' "$work/hub.log" ||
   fail "the log does not tell that b has moved"
 from_hub 10 10.2.0.1 b || fail "b is not reached where it is now: $(cat "$work/ping.b")"
@@ -173,10 +153,10 @@ grep -q ' 500 received, 0% packet loss' "$work/meanwhile" || fail "pings to c we
 
 # The last known address outlives the name; a hosts file is read again.
 printf 'c.example 2 192.0.2.3\n' >"$work/records"
-wait_for "the name that has gone is not told of" is site-b problem 'there is no such name'
+wait_until "the name that has gone is not told of" is site-b problem 'there is no such name'
 from_hub 5 10.2.0.1 b || fail "a tunnel went down with its peer's name"
 grep -q 'WARN.*b.example no longer resolves, so its last address 192.0.2.22 stays in use' "$work/hub.log" || fail "the log does not say that the name has gone"
 printf '127.0.0.1 localhost\n192.0.2.22 b.example\n' >"$work/hosts"
-wait_for "/etc/hosts is not read again" is site-b problem ''
+wait_until "/etc/hosts is not read again" is site-b problem ''
 kill -0 $hub_pid || fail "the gateway has ended"
 echo "names: start and reload without a name server, one name without address, b followed from 192.0.2.2 to 192.0.2.22, 500 of 500 pings to c meanwhile"

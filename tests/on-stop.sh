@@ -6,10 +6,9 @@
 set -euo pipefail
 convoy=$(realpath "$1")
 source "$(dirname "$(realpath "$0")")/hosts.sh"
-ok() { echo "ok: $*"; }
 
-key() { head -c 20 /dev/urandom | od -An -v -tx1 | tr -d ' \n'; }
-ab=$(key) ba=$(key)
+declare -A process
+ab=$(random_key) ba=$(random_key)
 conf() { # name own peer local_ts remote_ts address spi_in spi_out key_in key_out
   (umask 077; cat >"$work/$1.toml" <<CONF
 [gateway]
@@ -42,18 +41,18 @@ CONF
 }
 nets_a='"10.1.0.0/24", "fd00:1::/64"' nets_b='"10.2.0.0/24", "fd00:2::/64"'
 conf_a() { conf a 192.0.2.1 198.51.100.1 "$nets_a" "$nets_b${1:-}" '"10.1.0.1/32", "fd00:1::1/128"' 4097 4098 "$ba" "$ab"; }
-start() { # namespace name
-  ip netns exec "$1" "$convoy" run -c "$work/$2.toml" >>"$work/$2.log" 2>&1 & running+=($!)
-  eval "process_$2=$!"
-  wait_for "the gateway $2 sets no routes" routed "$1" "$([ "$2" = a ] && echo 2 || echo 1)"
+start_gateway() { # namespace name
+  run_gateway "$2.log" "$1" "$work/$2.toml"
+  process[$2]=$started
+  wait_until "the gateway $2 sets no routes" routed "$1" "$([ "$2" = a ] && echo 2 || echo 1)"
 }
-no_convoy() { wait_for "a process of the gateway stays" sh -c "! ip netns pids $ga | xargs -r ps -o comm= -p | grep -q convoy"; }
+end_a() { end_well "${process[a]}" "the gateway"; }
 # sent: the number of requests that the host has sent; more: waits for 40 more.
 sent() { in_ns $ha nft list counter inet count sent | grep -o 'packets [0-9]*' | tr -dc 0-9; }
 more() {
   local target=$(($(sent) + 40))
-  for _ in $(seq 600); do [ "$(sent)" -lt $target ] || return 0; sleep 0.1; done
-  fail "the host does not ping"
+  has_sent() { [ "$(sent)" -ge $target ]; }
+  wait_until "the host does not ping" has_sent
 }
 # seen: the number of the hosts' packets that the router has seen unencrypted since it began to
 # count.
@@ -72,7 +71,7 @@ table inet watch {
 NFT
 }
 closed() { more; [ "$(seen)" = 0 ] || fail "$1: $(seen) packets crossed the router unencrypted"; ok "$1: none of the host's packets crossed the router unencrypted"; }
-reach() { for address in 10.2.0.10 fd00:2::10; do wait_for "$1, $address is not reached" in_ns $ha ping -q -c 1 -W 1 $address; done; }
+reach() { for address in 10.2.0.10 fd00:2::10; do wait_until "$1, $address is not reached" in_ns $ha ping -q -c 1 -W 1 $address; done; }
 
 sites
 in_ns $ha nft -f - <<'NFT'
@@ -85,61 +84,63 @@ table inet count {
   }
 }
 NFT
-for ns in $ga $gb; do in_ns $ns sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1; done
+for ns in $ga $gb; do forward $ns; done
 conf_a
 conf b 198.51.100.1 192.0.2.1 "$nets_b" "$nets_a" '"10.2.0.1/32", "fd00:2::1/128"' 4098 4097 "$ab" "$ba"
-start $gb b
-start $ga a
+start_gateway $gb b
+start_gateway $ga a
 reach "at first"
 for address in 10.2.0.10 fd00:2::10; do
-  ip netns exec $ha ping -q -i 0.05 $address >/dev/null 2>&1 & running+=($!)
+  ip netns exec $ha ping -q -i 0.05 $address >/dev/null 2>&1 &
 done
 
 watch
 closed "while it runs"
 for round in 1 2 3; do
-  kill "$process_a"; wait "$process_a" || fail "the gateway does not stop well"
+  end_a
   more
-  start $ga a
+  start_gateway $ga a
   reach "after restart $round"
 done
 closed "three restarts"
-kill "$process_a"; wait "$process_a" || fail "the gateway does not stop well"
+end_a
 closed "stopped"
-tail -n 2 "$work/a.log" | grep -q 'are dropped until the next start, or until `convoy unblock`' || fail "the log does not say what stays"
+tail -n 2 "$work/a.log" | contains 'are dropped until the next start, or until `convoy unblock`' || fail "the log does not say what stays"
 
 # A start that fails leaves the state unchanged.
 sed 's/192\.0\.2\.1"/192.0.2.77"/' "$work/a.toml" >"$work/wrong.toml"; chmod 600 "$work/wrong.toml"
 in_ns $ga "$convoy" run -c "$work/wrong.toml" >"$work/wrong.log" 2>&1 && fail "a gateway with a wrong address runs"
 closed "a start that failed"
 
-start $ga a
-kill -9 "$process_a"; wait "$process_a" 2>/dev/null || true
-no_convoy
+start_gateway $ga a
+kill_and_wait "${process[a]}"
+wait_until "a process of the gateway stays" no_gateway_in $ga
 closed "kill -9"
-start $ga a
+start_gateway $ga a
 reach "after kill -9"
 in_ns $ga pkill -9 -f "convoy helper --config $work/a.toml"
-! wait "$process_a" || fail "a gateway whose helper was killed ends well"
+wait_until "a gateway whose helper was killed goes on" is_gone "${process[a]}"
+! wait "${process[a]}" || fail "a gateway whose helper was killed ends well"
 closed "the helper killed, and the gateway ended"
 
 # Networks that were removed from the configuration are no longer blocked.
 conf_a ', "10.77.0.0/24"'
-start $ga a
-kill "$process_a"; wait "$process_a"
-blocked() { ip -n $ga route show table 4500 type blackhole | grep -q "^blackhole $1 "; }
+start_gateway $ga a
+end_a
+blocked() { ip -n $ga route show table 4500 type blackhole | contains "^blackhole $1 "; }
+not_blocked() { ! ip -n $ga route show table 4500 | contains -F "$1"; }
 blocked 10.77.0.0/24 || fail "a network of a stopped gateway is not blocked"
 conf_a
-start $ga a
-wait_for "a network that is no longer configured stays blocked" sh -c "! ip -n $ga route show table 4500 | grep -q 10.77"
+start_gateway $ga a
+wait_until "a network that is no longer configured stays blocked" not_blocked 10.77.0.0/24
 ok "the next start removes what is no longer configured"
 
 ! in_ns $ga "$convoy" unblock -c "$work/a.toml" >"$work/unblock.log" 2>&1 || fail "unblock opens what a running gateway closes"
-grep -q "the gateway is running (process $process_a); stop it first" "$work/unblock.log" || fail "unblock does not say why it refuses: $(cat "$work/unblock.log")"
+grep -q "the gateway is running (process ${process[a]}); stop it first" "$work/unblock.log" || fail "unblock does not say why it refuses: $(cat "$work/unblock.log")"
 ! in_ns $ga "$convoy" unblock >"$work/unblock.log" 2>&1 || fail "unblock without a configuration opens what a running gateway closes"
 grep -q "routing table 4500 has routes to the interface" "$work/unblock.log" || fail "unblock does not say why it refuses: $(cat "$work/unblock.log")"
 closed "unblock while the gateway runs is refused"
-kill "$process_a"; wait "$process_a"
+end_a
 closed "stopped again"
 in_ns $ga "$convoy" unblock -c "$work/a.toml" >"$work/unblock.log" || fail "unblock fails"
 grep -q "^removed 2 routes, 2 routing rules and the nftables table convoy_4500; packets to these networks are no longer dropped: 10.2.0.0/24, fd00:2::/64" "$work/unblock.log" || fail "unblock does not say what it removed: $(cat "$work/unblock.log")"
@@ -148,17 +149,17 @@ more
 for of in "-4 rule" "-6 rule" "-4 route show table all" "-6 route show table all"; do
   [ "$(ip -n $ga $of | grep -cE '145|45[0-9][0-9]' || true)" = 0 ] || fail "unblock leaves something: $(ip -n $ga $of)"
 done
-in_ns $ga "$convoy" unblock -c "$work/a.toml" | grep -q '^nothing to remove' || fail "unblock removes what is not there"
+in_ns $ga "$convoy" unblock -c "$work/a.toml" | contains '^nothing to remove' || fail "unblock removes what is not there"
 ok "unblock opens the networks, and says which: $(cat "$work/unblock.log")"
 
 # A reload to on_stop = "open".
-start $ga a
+start_gateway $ga a
 reach "after unblock"
 watch
 on_stop='on_stop = "open"' conf_a
 in_ns $ga "$convoy" reload --control "$work/a.sock" >"$work/reload.log" || fail "a reload fails"
 closed "reloaded with on_stop = \"open\""
-kill "$process_a"; wait "$process_a"
+end_a
 more
 [ "$(seen)" -gt 0 ] || fail "stopped with on_stop = \"open\", the router sees nothing"
 ok "on_stop = \"open\": $(seen) packets crossed the router unencrypted once the gateway was stopped"

@@ -6,8 +6,6 @@ set -euo pipefail
 convoy=$(realpath "$1")
 cd "$(dirname "$0")/.."
 source demo/sites.sh
-source tests/pings.sh
-fail() { echo "operation: $*" >&2; cat "$work"/?.log >&2; exit 1; }
 show() { "$convoy" show "$@" --control "$work/site-1.sock"; }
 
 for line in "INFO .*convoy [0-9.]* with $work/site-1.toml: 1 worker" 'INFO .*engines' 'INFO .*port inside: tun convoy0' \
@@ -17,7 +15,7 @@ done
 [ "$(grep -c 'MTU 1438 (tunnel site-2' "$work/a.log")" = 1 ] || fail "the log does not say once what the MTU inside is, and why"
 ! grep -q $'\e' "$work/a.log" || fail "escape codes in a log that is a file"
 
-IN="ip netns exec $a" pings "$work/ping.log" 5 10.2.0.1 || fail "no pings"
+pings "$work/ping.log" $a 5 10.2.0.1 || fail "no pings"
 for what in "" tunnel "tunnel site-2" sa policy engine scheduler port stats; do
   # shellcheck disable=SC2086 # a word, two or none
   show $what >"$work/${what:=summary}"
@@ -39,7 +37,7 @@ import json, sys
 assert (tunnel["tunnel"], tunnel["state"], tunnel["remote"]) == ("site-2", "up", "192.0.2.2"), tunnel
 assert tunnel["outbound"]["packets"] >= 5 and tunnel["inbound"]["packets"] >= 5, tunnel
 CHECK
-show sa --wide | grep -q aes128gcm16 || fail "show sa --wide lacks the algorithms"
+show sa --wide | contains aes128gcm16 || fail "show sa --wide lacks the algorithms"
 ip netns exec $a ping -q -i 0.05 -c 60 10.2.0.1 >/dev/null & ping=$!
 # Two tables a second apart, of which the second has rates.
 { timeout 2.5 "$convoy" show sa --watch 1 --control "$work/site-1.sock" || true; } >"$work/watch"
@@ -61,23 +59,23 @@ sed -i 's/^\(key_out = "\)\(.*\)\(.\)"$/\1\3\2"/' "$work/site-2.toml"
 ip netns exec $b ping -q -i 0.2 -c 40 10.1.0.1 >/dev/null || true
 # The reason depends on the first sequence numbers of the other key.
 reason='reason="\(replayed\|integrity_failed\)"'
-for _ in $(seq 100); do ! grep -q "$reason" "$work/a.log" || break; sleep 0.1; done
+wait_for_line "$reason" "$work/a.log" "no warning of dropped packets"
 show events --wide >"$work/events"
 grep -q 'WARN tunnel site-2, inbound: .* packets dropped in [0-9]* s, \(replayed\|integrity_failed\); packets were dropped: ' "$work/events" || fail "the warning is no event: $(cat "$work/events")"
-show | grep -q '^warning  .*tunnel site-2, inbound: ' || fail "the summary does not warn: $(show)"
+show | contains '^warning  .*tunnel site-2, inbound: ' || fail "the summary does not warn: $(show)"
 grep "WARN.*packets were dropped: .*tunnel=\"site-2\" direction=\"inbound\" $reason packets=" "$work/a.log" || fail "no warning of dropped packets"
 [ -z "$(grep -o "$reason" "$work/a.log" | sort | uniq -d)" ] || fail "a reason was told more than once in a minute"
 
 # A stream of events, from the first on: what happens while it is read is in it, and in the log.
 stdbuf -oL "$convoy" show events --json --watch 0.2 --control "$work/site-1.sock" >"$work/stream" & stream=$!
-for _ in $(seq 100); do ! grep -q '"event":"ready"' "$work/stream" || break; sleep 0.1; done
+wait_for_line '"event":"ready"' "$work/stream" "no stream of events"
 sed -i 's/^replay_window = .*//; s/^encap = "udp"/&\nreplay_window = 64/' "$work/site-1.toml"
 "$convoy" reload --control "$work/site-1.sock"
 sed -i 's/^replay_window = 64/replay_window = 7/' "$work/site-1.toml"
 ! "$convoy" reload --control "$work/site-1.sock" 2>/dev/null || fail "a bad configuration was taken"
-for _ in $(seq 100); do ! grep -q '"event":"reload-refused"' "$work/stream" || break; sleep 0.1; done
+wait_for_line '"event":"reload-refused"' "$work/stream" "no event of the refused reload"
 sed -i '/^replay_window = 7/d' "$work/site-1.toml"
-kill $stream
+end_process $stream
 python3 - "$work/stream" "$work/a.log" <<'CHECK' || fail "the stream of events: $(cat "$work/stream")"
 import json, re, sys
 events = [json.loads(line) for line in open(sys.argv[1])]
@@ -94,10 +92,10 @@ assert (rekeyed["tunnel"], rekeyed["peer"], rekeyed["spi_in"]) == ("site-2", "19
 CHECK
 
 # The same gateway with its log as JSON.
-kill "${running[0]}"; wait "${running[0]}" || fail "the gateway did not stop well"
-ip netns exec $a "$convoy" run --log-format json -c "$work/site-1.toml" 2>"$work/json" & running[0]=$!
-for _ in $(seq 100); do ! grep -q '"message":"ready"' "$work/json" || break; sleep 0.1; done
-kill "${running[0]}"; wait "${running[0]}" || { cat "$work/json" >&2; fail "the gateway did not stop well"; }
+end_well "${gateways[0]}" "the gateway"
+ip netns exec $a "$convoy" run --log-format json -c "$work/site-1.toml" 2>"$work/json" & gateway=$!
+wait_for_line '"message":"ready"' "$work/json" "the gateway does not start"
+end_well "$gateway" "the gateway with a log in JSON"
 python3 - "$work/json" <<'CHECK' || fail "not JSON"
 import json, sys
 lines = [json.loads(line) for line in open(sys.argv[1])]

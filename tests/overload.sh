@@ -7,11 +7,11 @@
 set -euo pipefail
 convoy=$(realpath "$1") PORT=$2
 cd "$(dirname "$0")/.."
-EXTRA='[[engine]]
+IN_LAB=1 EXTRA='[[engine]]
 kind = "model"
 t_init_us = 1.0
 t_block_ns = 20000.0
 depth = 10'
 source demo/sites.sh
 cc -O2 -o "$work/blast" bench/peers/blast.c
-python3 tests/overload.py "$work/blast" "$a" "$b" $(pgrep -f "^$convoy run -c $work/site-") || { cat "$work"/?.log >&2; exit 1; }
+python3 tests/overload.py "$work/blast" "$a" "$b" "${gateways[@]}" || fail "see above"

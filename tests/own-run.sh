@@ -1,9 +1,10 @@
 #!/bin/sh
 # Runs a command with a separate /run, so that its network namespaces and daemons may have the same
-# names as another test's. Needs root.
+# names as another test's, and with process numbers of its own, so that all its processes end with
+# it, and their CPU time counts as its own. Needs root.
 # usage: own-run.sh COMMAND...
 set -eu
-[ "${OWN_RUN:-}" = 1 ] || exec env OWN_RUN=1 unshare --mount --propagation private "$0" "$@"
+[ "${OWN_RUN:-}" = 1 ] || exec env OWN_RUN=1 unshare --mount --propagation private --pid --fork --kill-child --mount-proc "$0" "$@"
 # The resolver's configuration may be in /run.
 resolver=$(readlink -f /etc/resolv.conf || true)
 text=$(cat "$resolver" 2>/dev/null || true)
@@ -12,4 +13,7 @@ mkdir /run/lock
 case $resolver in
   /run/*) mkdir -p "${resolver%/*}"; echo "$text" >"$resolver" ;;
 esac
-exec env -u OWN_RUN "$@"
+# Without exec: signals would not end a first process that has no handlers for them.
+status=0
+env -u OWN_RUN "$@" || status=$?
+exit $status

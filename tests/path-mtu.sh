@@ -14,7 +14,7 @@ outer_a=192.0.2.1 outer_b=198.51.100.1
 [ "$OUTER" = 4 ] || outer_a=2001:db8:1::1 outer_b=2001:db8:2::1
 encap=udp; [ "$PORT" = udp ] || encap=none
 gateway() { # namespace own_number peer_number outer peer_outer
-  in_ns "$1" sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1
+  forward "$1"
   configure "$1" "$2" "$3" "$4" "$5" 46 <<PORTS
 [[port]]
 name = "inside"
@@ -26,8 +26,8 @@ name = "outside"
 kind = "$PORT"
 address = ["$4"]
 PORTS
-  start "$1"
-  wait_for "the gateway $1 sets no routes" routed "$1" "$3"
+  start_gateway "$1"
+  wait_until "the gateway $1 sets no routes" routed "$1" "$3"
 }
 gateway $ga 1 2 $outer_a $outer_b
 gateway $gb 2 1 $outer_b $outer_a
@@ -80,7 +80,7 @@ for ends in "$ha 10.2.0.10" "$hb 10.1.0.10" "$ha fd00:2::10" "$hb fd00:1::10"; d
   ! in_ns "$host" ping -c 2 -i 0.3 -W 2 -M "do" -s 1300 "$address" >"$work/ping.log" 2>&1 || fail "1,300 bytes and more come through"
   mtu=$(told "$work/ping.log")
   [[ $mtu =~ ^[0-9]+$ ]] || fail "$host was told no MTU, or several: $(cat "$work/ping.log")"
-  IN="ip netns exec $host" pings "$work/ping.log" 3 -M "do" -s "$(payload "$address" "$mtu")" "$address" ||
+  pings "$work/ping.log" $host 3 -M "do" -s "$(payload "$address" "$mtu")" "$address" ||
     fail "$host was told $mtu bytes, which do not come through: $(cat "$work/ping.log")"
   ! in_ns "$host" ping -c 1 -W 1 -M "do" -s "$(payload "$address" $((mtu + 1)))" "$address" >"$work/ping.log" 2>&1 ||
     fail "$host was told $mtu bytes, and more come through"

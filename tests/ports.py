@@ -2,7 +2,9 @@
 tracepoints."""
 
 import json
+import os
 import pathlib
+import signal
 import subprocess
 import sys
 import time
@@ -74,21 +76,38 @@ def ports(convoy: str, work: str, site: int) -> dict[str, dict]:
     return {row["name"]: row for row in rows}
 
 
+class Watcher:
+    """A perf that counts the system calls of a process."""
+
+    def __init__(self, process: str, events: str):
+        orders, self.orders = os.pipe()
+        self.answers, answers = os.pipe()
+        command = ["perf", "stat", "-x", ";", "-D", "-1", "--control", f"fd:{orders},{answers}", "-e", events, "-p", process]
+        self.perf = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, pass_fds=(orders, answers))
+        os.close(orders)
+        os.close(answers)
+
+    def begin(self):
+        """Returns once it counts, however long perf takes to start."""
+        os.write(self.orders, b"enable\n")
+        if not os.read(self.answers, 16).startswith(b"ack"):
+            sys.exit(f"perf does not count: {self.end()}")
+
+    def end(self) -> str:
+        self.perf.send_signal(signal.SIGINT)
+        return self.perf.communicate()[1]
+
+
 def counted(processes: list[str], command: list[str]) -> list[dict[str, int]]:
     """System calls of each process while the command runs."""
     events = ",".join(f"syscalls:sys_enter_{call}" for call in CALLS + WAITS)
-    watchers = [
-        subprocess.Popen(
-            ["perf", "stat", "-x", ";", "-e", events, "-p", process], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-        )
-        for process in processes
-    ]
-    time.sleep(0.5)
+    watchers = [Watcher(process, events) for process in processes]
+    for watcher in watchers:
+        watcher.begin()
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     counts = []
     for watcher in watchers:
-        watcher.send_signal(2)
-        _, said = watcher.communicate()
+        said = watcher.end()
         lines = [line.split(";") for line in said.splitlines() if ":sys_enter_" in line]
         if len(lines) != len(CALLS + WAITS):
             sys.exit(f"perf did not count: {said}")

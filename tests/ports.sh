@@ -13,13 +13,10 @@ if [ "${3:-}" = held ]; then
 fi
 cd "$(dirname "$0")/.."
 source demo/sites.sh
-fail() { echo "ports over $PORT: $*" >&2; cat "$work"/?.log >&2; exit 1; }
-declare -A gateway
-for site in 1 2; do gateway[$site]=$(pgrep -f "^$convoy run -c $work/site-$site.toml" | head -1); done
-python3 tests/ports.py idle "${gateway[@]}" || fail "an idle gateway is not idle"
+python3 tests/ports.py idle "${gateways[@]}" || fail "an idle gateway is not idle"
 
 start iperf.log $b iperf3 -s
-for _ in $(seq 50); do ip netns exec $b ss -Hltn 'sport = :5201' | grep -q . && break; sleep 0.1; done
+wait_for_port $b 5201 -t
 for traffic in "${traffics[@]}"; do
   # Much less than two gateways carry in a test build, so that nothing is lost; 40 datagrams at a
   # time.
@@ -28,6 +25,6 @@ for traffic in "${traffics[@]}"; do
     udp) arguments=(-u -b 80M/40 -l 1000) ;;
     *) arguments=(-u -b 8M -l 1000) ;;
   esac
-  python3 tests/ports.py count "$PORT" "$traffic" "$convoy" "$work" "${gateway[1]}" "${gateway[2]}" -- \
+  python3 tests/ports.py count "$PORT" "$traffic" "$convoy" "$work" "${gateways[@]}" -- \
     ip netns exec $a iperf3 -c 10.2.0.1 -t 3 "${arguments[@]}" || fail "too many system calls"
 done

@@ -7,12 +7,9 @@ convoy=$(realpath "$1")
 tests=$(dirname "$(realpath "$0")")
 WORKERS=2
 source "$tests/../demo/sites.sh"
-fail() { echo "FAILED: $*" >&2; head -n 20 "$work"/*.log >&2 || true; exit 1; }
-ok() { echo "ok: $*"; }
 lines() { grep -E "^($1):" "$2" | tr -s '\t ' ' ' | tr '\n' ';'; } # names file
 
-for _ in $(seq 100); do [ "$(grep -c ' ready' "$work/a.log")" = 1 ] && break; sleep 0.1; done
-process=$(pgrep -f "^$convoy run -c $work/site-1.toml") || fail "the gateway does not run"
+process=${gateways[0]}
 helper=$(pgrep -P "$process") || fail "the gateway has no helper"
 uid=$(awk '/^Uid:/ { print $2 }' "/proc/$process/status")
 [ "$uid" != 0 ] || fail "the gateway is still root: $(lines Uid "/proc/$process/status")"
@@ -20,7 +17,7 @@ threads=0
 for status in /proc/$process/task/*/status; do
   threads=$((threads + 1))
   for line in "Uid: $uid $uid $uid $uid" "CapPrm: 0000000000000000" "CapEff: 0000000000000000" "CapAmb: 0000000000000000" "NoNewPrivs: 1" "Seccomp: 2"; do
-    tr -s '\t ' ' ' <"$status" | grep -qx "$line" || fail "a thread lacks '$line': $(lines 'Name|Uid|Cap...|NoNewPrivs|Seccomp' "$status")"
+    tr -s '\t ' ' ' <"$status" | contains -x "$line" || fail "a thread lacks '$line': $(lines 'Name|Uid|Cap...|NoNewPrivs|Seccomp' "$status")"
   done
 done
 groups=$(awk '/^Groups:/ { print NF - 1 }' "/proc/$process/status")
@@ -41,7 +38,7 @@ ok "$threads threads of the gateway: user $uid, no groups, no capability, no new
 # CAP_NET_ADMIN is number 12.
 for line in "CapPrm: 0000000000001000" "CapEff: 0000000000001000" "NoNewPrivs: 1" "Seccomp: 2"; do
   for status in /proc/$helper/task/*/status; do
-    tr -s '\t ' ' ' <"$status" | grep -qx "$line" || fail "the helper lacks '$line': $(lines 'Name|Cap...|NoNewPrivs|Seccomp' "$status")"
+    tr -s '\t ' ' ' <"$status" | contains -x "$line" || fail "the helper lacks '$line': $(lines 'Name|Cap...|NoNewPrivs|Seccomp' "$status")"
   done
 done
 [ "$(cat "/proc/$helper/comm")" = convoy-helper ] || fail "the helper is called $(cat "/proc/$helper/comm")"
@@ -51,7 +48,7 @@ ok "the helper: CAP_NET_ADMIN alone"
 refused() { # what words sed-expression
   sed "$3" "$work/site-1.toml" >"$work/second.toml"
   local status=0
-  ip netns exec $a timeout 20 "$convoy" run -c "$work/second.toml" >"$work/second.log" 2>&1 || status=$?
+  ip netns exec $a timeout "$PATIENCE" "$convoy" run -c "$work/second.toml" >"$work/second.log" 2>&1 || status=$?
   [ "$status" = 1 ] || fail "a second gateway with $1 ends with $status"
   grep -q "$2" "$work/second.log" || fail "a second gateway with $1 is not told why"
 }
@@ -76,8 +73,7 @@ old_out=${key_ab[0]} old_in=${key_ba[0]}
 [ "$(found "$old_out" 2>/dev/null)" -gt 0 ] || fail "the search does not find a key that is in use"
 sed -i "s/$old_out/$(key aes128gcm16)/; s/$old_in/$(key aes128gcm16)/" "$work/site-1.toml"
 kill -HUP "$process"
-for _ in $(seq 100); do ! grep -q 'reload of tunnels: 1 added, 1 removed, 0 unchanged' "$work/a.log" || break; sleep 0.1; done
-grep -q 'reload of tunnels: 1 added, 1 removed, 0 unchanged' "$work/a.log" || fail "the reload"
+wait_for_line 'reload of tunnels: 1 added, 1 removed, 0 unchanged' "$work/a.log" "the reload"
 sleep 1
 for which in out in; do
   name=old_$which
@@ -88,21 +84,17 @@ ok "no copy of either key is in memory after the reload that took them away"
 
 # The helper crashes. The gateway must end too, because it could not set routes or reload any more.
 kill -9 "$helper"
-for _ in $(seq 100); do kill -0 "$process" 2>/dev/null || break; sleep 0.1; done
-! kill -0 "$process" 2>/dev/null || fail "the gateway goes on without its helper"
+wait_until "the gateway goes on without its helper" is_gone "$process"
 [ "$(grep -c 'the helper process ended (signal: 9 (SIGKILL))' "$work/a.log")" = 1 ] || fail "the log does not say once that the helper ended"
-ip -n $a route show table 4500 | grep -q '^blackhole 10.2.0.0/24' || fail "packets for the tunnel may leave in clear"
+ip -n $a route show table 4500 | contains '^blackhole 10.2.0.0/24' || fail "packets for the tunnel may leave in clear"
 ok "a helper that is killed ends the gateway, which says so; what would go into the tunnel is dropped"
 
 # A configuration that belongs to another user: root reads it with a capability that the helper does
 # not keep.
 chown nobody "$work/site-1.toml"
-ip netns exec $a "$convoy" run -c "$work/site-1.toml" >"$work/another.log" 2>&1 & process=$!
-for _ in $(seq 300); do ! grep -q ' ready' "$work/another.log" || break; sleep 0.1; done
-grep -q ' ready' "$work/another.log" || fail "no gateway starts with a configuration of another user's"
+run_gateway another.log $a "$work/site-1.toml"; process=$started
 helper=$(pgrep -P "$process")
 grep -qx $'CapPrm:\t0000000000001000' "/proc/$helper/status" || fail "the helper keeps more: $(lines 'Cap...' "/proc/$helper/status")"
 grep -q "a reload will not be able to read $work/site-1.toml" "$work/another.log" || fail "nobody is told that a reload cannot work"
-kill "$process"
-wait "$process" || fail "the gateway does not stop well"
+end_well "$process" "the gateway"
 ok "a configuration of another user's: the helper has CAP_NET_ADMIN alone, and the log says that a reload cannot read it"

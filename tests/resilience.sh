@@ -4,55 +4,34 @@
 # usage: resilience.sh CONVOY [CASE...]
 set -euo pipefail
 convoy=$(realpath "$1") WORKERS=2 TUNNELS=2; shift
-cases=("${@:-log terminal flood disk memory}")
+cases=("$@")
+[ ${#cases[@]} -gt 0 ] || cases=(log terminal flood disk memory)
 # Engines that a flood can overload on any machine: some 1,400 packets/s each.
-EXTRA=$(for worker in 0 1; do printf '[[engine]]\nkind = "model"\nname = "slow%s"\nworker = %s\nt_init_us = 1.0\nt_block_ns = 100000.0\n' $worker $worker; done)
+[[ " ${cases[*]} " != *" flood "* ]] || IN_LAB=1 EXTRA=$(for worker in 0 1; do printf '[[engine]]\nkind = "model"\nname = "slow%s"\nworker = %s\nt_init_us = 1.0\nt_block_ns = 100000.0\n' $worker $worker; done)
 here=$(dirname "$(realpath "$0")")
 source "$here/../demo/sites.sh"
-source "$here/pings.sh"
-mounts=()
-trap 'for at in "${mounts[@]}"; do umount -l "$at"; done; clean' EXIT
-fail() { echo "FAILED: $1" >&2; tail -n 20 "$work"/*.log >&2; exit 1; }
-passed() { printf '%-10s %s\n' "$1" "$2"; }
-pid_of() { pgrep -f "^$convoy run -c $work/site-$1.toml"; }
+pid_of() { pgrep -f "^$gateway_program run -c $work/site-$1.toml"; }
+# shellcheck disable=SC2120 # the control socket
 answers() { "$convoy" show stats --control "${1:-$work/site-1.sock}" >/dev/null 2>&1; }
-# Waits until the gateway answers; fails if it has ended.
-answers_or_ended() {
-  for _ in $(seq 200); do
-    ! answers || return 0
-    kill -0 "$process" 2>/dev/null || return 1
-    sleep 0.1
-  done
-  return 1
-}
-await() { for _ in $(seq 200); do "$@" && return; sleep 0.1; done; return 1; }
-ended() { ! kill -0 "$1" 2>/dev/null; }
+# Waits until the gateway of the process answers, or has ended.
+answers_or_ended() { answers || is_gone "$process"; }
+# It answers before it handles SIGHUP, the first signal.
+handles_hup() { answers "$@" && ((0x$(awk '/^SigCgt:/ { print $2 }' "/proc/$process/status") & 1)); }
 # ping_through TUNNEL COUNT: from site 1, all at once.
-ping_through() { IN="ip netns exec $a" pings "$work/ping.log" "$2" "10.2.$1.1"; }
-end_of() { # site
-  local gateway; gateway=$(pid_of "$1")
-  kill -TERM "$gateway"
-  await ended "$gateway" || fail "the gateway of site $1 does not end"
-}
+ping_through() { pings "$work/ping.log" $a "$2" "10.2.$1.1"; }
 # The peer restarts with each gateway: if it continued, it would take the static keys' first
 # sequence numbers for replays.
 fresh_peer() {
-  end_of 2
-  start b.log $b "$convoy" run -c "$work/site-2.toml"
-  await test -S "$work/site-2.sock" || fail "the peer does not start"
+  end_well "$peer" "the gateway of site 2"
+  begin_gateway 2
+  peer=$started
 }
 begin() { # its standard error is this function's
   fresh_peer
-  ip netns exec "$a" "$convoy" run -c "$work/site-1.toml" & process=$!
-  running+=("$process")
-  await answers || fail "the gateway does not start"
+  ip netns exec "$a" "$gateway_program" run -c "$work/site-1.toml" & process=$!
+  wait_until "the gateway does not start" handles_hup
 }
-ends_well() {
-  local status=0
-  kill -TERM "$process"
-  wait "$process" || status=$?
-  [ "$status" = 0 ] || fail "$1: exit status $status"
-}
+ends_well() { end_well "$process" "a gateway with $1"; }
 
 log() { # A pipe whose reader exits: logging to it must do no harm.
   mkfifo "$work/log"
@@ -67,9 +46,9 @@ log() { # A pipe whose reader exits: logging to it must do no harm.
 
 terminal() { # The terminal is closed, which also sends SIGHUP.
   fresh_peer
-  ip netns exec "$a" python3 "$here/terminal.py" "$work/site-1.sock" "$convoy" run -c "$work/site-1.toml" & local session=$! status=0
-  await answers || fail "the gateway does not start on a terminal"
-  await test -e "$work/site-1.sock.closed" || fail "the terminal was not closed"
+  ip netns exec "$a" python3 "$here/terminal.py" "$work/site-1.sock" "$gateway_program" run -c "$work/site-1.toml" & local session=$! status=0
+  wait_until "the gateway does not start on a terminal" answers
+  wait_until "the terminal was not closed" test -e "$work/site-1.sock.closed"
   process=$(pid_of 1) || fail "the gateway is gone with its terminal"
   kill -HUP "$process"
   ping_through 0 3 || fail "no pings after the terminal was closed"
@@ -96,7 +75,7 @@ flood() {
   local receiver=1 tunnel
   [ "$(stat_of handed_over)" -lt 300 ] || receiver=0
   for tunnel in $((1 - receiver)) $receiver; do flood_of $tunnel $((1 - tunnel)) $receiver; done
-  ends_well flood
+  ends_well "a flood"
 }
 flood_of() { # tunnel used_tunnel receiver
   local flood answered before dropped
@@ -117,16 +96,15 @@ shed() { echo $(($(stat_of handoff_full) + $(stat_of overloaded))); }
 disk() {
   local full; mkdir -p "$work/disk"
   mount -t tmpfs -o size=64k,mode=0755 convoy-test "$work/disk"
-  mounts+=("$work/disk")
+  at_exit umount -l "$work/disk"
   sed "s|^control = .*|control = \"$work/disk/site-1.sock\"|" "$work/site-1.toml" >"$work/disk.toml"
   chmod 600 "$work/disk.toml"
   for full in before after; do
     fresh_peer
     rm -rf "$work/disk"/*
     [ $full = after ] || dd if=/dev/zero of="$work/disk/filler" bs=1k 2>/dev/null || true
-    XDG_CACHE_HOME=$work/disk/cache ip netns exec "$a" "$convoy" run -c "$work/disk.toml" 2>>"$work/disk/log" & process=$!
-    running+=("$process")
-    await answers "$work/disk/site-1.sock" || fail "with a disk that is full $full the start the gateway does not start"
+    XDG_CACHE_HOME=$work/disk/cache ip netns exec "$a" "$gateway_program" run -c "$work/disk.toml" 2>>"$work/disk/log" & process=$!
+    wait_until "with a disk that is full $full the start the gateway does not start" handles_hup "$work/disk/site-1.sock"
     if [ $full = after ]; then
       dd if=/dev/zero of="$work/disk/filler" bs=1k 2>/dev/null || true
       # Fill the log's last page as well.
@@ -136,7 +114,7 @@ disk() {
     ping_through 0 3 || fail "no pings with a disk that is full $full the start"
     rm -f "$work/disk/filler"
     kill -HUP "$process"
-    await grep -aq 'could not be written' "$work/disk/log" || fail "the log does not say that lines were lost"
+    wait_until "the log does not say that lines were lost" grep -aq 'could not be written' "$work/disk/log"
     ends_well "a disk that is full $full the start"
     passed disk "full $full the start: 3 of 3 pings, and the log goes on when there is room, saying what it lost"
   done
@@ -147,13 +125,12 @@ memory() { # With too little memory, the gateway reports it when it starts; its 
   for limit in 56 64 80 100 120 160 240 320 480 640 960; do
     fresh_peer
     status=0
-    ip netns exec "$a" prlimit --as=$((limit << 20)) --core=0 "$convoy" run -c "$work/site-1.toml" 2>"$work/memory.log" & process=$!
-    running+=("$process")
-    if answers_or_ended; then
+    ip netns exec "$a" prlimit --as=$((limit << 20)) --core=0 "$gateway_program" run -c "$work/site-1.toml" 2>"$work/memory.log" & process=$!
+    wait_until "with $limit MiB the gateway neither answers nor ends" answers_or_ended
+    if is_running "$process"; then
       works=$((works + 1))
       ping_through 0 3 || fail "with $limit MiB it runs, but no pings are answered"
-      kill -TERM "$process"
-      wait "$process" || fail "with $limit MiB: $(tail -n 1 "$work/memory.log")"
+      end_well "$process" "the gateway with $limit MiB"
       ! grep -q panicked "$work/memory.log" || fail "with $limit MiB a thread panicked, and it went on"
     else
       refused=$((refused + 1))
@@ -168,5 +145,6 @@ memory() { # With too little memory, the gateway reports it when it starts; its 
   passed memory "$refused limits too low, each told in words ($said); $works enough: 3 of 3 pings, and a good end"
 }
 
-end_of 1
-for one in ${cases[*]}; do "$one"; done
+end_well "${gateways[0]}" "the gateway of site 1"
+peer=${gateways[1]}
+for one in "${cases[@]}"; do "$one"; done

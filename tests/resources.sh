@@ -7,7 +7,6 @@ set -euo pipefail
 convoy=$(realpath "$1") WORKERS=2 RESOURCES=2
 python=$(cd "$(dirname "$0")/.." && pwd)/target/test-venv/bin/python
 source "$(dirname "$0")/../demo/sites.sh"
-fail() { echo "$1" >&2; cat "$work"/?.log >&2; exit 1; }
 ask() { "$convoy" show "$2" --json --control "$work/site-$1.sock"; }
 # The key of one of the tunnel's SAs, by docs/reference/configuration.md.
 derived() { # key spi
@@ -22,8 +21,7 @@ head -c 1000000 /dev/urandom >"$work/file"
 servers() {
   for site in "$a 1" "$b 2"; do
     read -r ns host <<<"$site"
-    ip netns exec $ns python3 -m http.server 8000 --directory "$work" --bind "10.$host.0.1" >/dev/null 2>&1 & running+=($!)
-    for _ in $(seq 100); do ip netns exec $ns curl -s -o /dev/null "http://10.$host.0.1:8000/" && break; sleep 0.1; done
+    serve_files $ns "$work" 8000 "10.$host.0.1"
   done
 }
 # Twelve flows, of which each worker gets some.
@@ -31,8 +29,8 @@ transfer() {
   local copy one transfers=()
   rm -f "$work"/to-*
   for copy in 1 2 3 4 5 6; do
-    ip netns exec $a curl -s -m 60 -o "$work/to-a-$copy" http://10.2.0.1:8000/file & transfers+=($!)
-    ip netns exec $b curl -s -m 60 -o "$work/to-b-$copy" http://10.1.0.1:8000/file & transfers+=($!)
+    ip netns exec $a curl -s -m $PATIENCE -o "$work/to-a-$copy" http://10.2.0.1:8000/file & transfers+=($!)
+    ip netns exec $b curl -s -m $PATIENCE -o "$work/to-b-$copy" http://10.1.0.1:8000/file & transfers+=($!)
   done
   for one in "${transfers[@]}"; do wait "$one" || fail "a transfer failed: curl says $?"; done
   for copy in "$work"/to-?-?; do cmp "$work/file" "$copy"; done
@@ -68,9 +66,7 @@ for end in "$a va" "$b vb"; do
   read -r ns dev <<<"$end"
   ip netns exec $ns ethtool -K $dev gso off gro off tso off tx-udp-segmentation off >/dev/null
 done
-start dump.log $a tcpdump -Z root -U --immediate-mode -B 65536 -i va -w "$work/outside.pcap" udp or esp
-dump=${running[-1]}
-for _ in $(seq 100); do ! grep -q 'listening on' "$work/dump.log" || break; sleep 0.1; done
+start_capture outside $a va udp or esp
 servers
 # A flow stays with the worker to which the kernel gave its first packet: chance decides how many
 # each has.
@@ -79,10 +75,8 @@ for _ in $(seq 10); do
   if all_used; then break; fi
 done
 check 2
-sleep 1
-kill "$dump"
-wait "$dump" 2>/dev/null || true
-grep -q '^0 packets dropped by kernel' "$work/dump.log" || fail "the capture is not whole"
+end_capture outside
+grep -q '^0 packets dropped by kernel' "$work/outside.log" || fail "the capture is not whole"
 ports=$(tshark -r "$work/outside.pcap" -T fields -e udp.srcport -e udp.dstport 2>/dev/null | sort -u | tr '\t\n' '> ')
 [ "$ports" = "4501>4500 4502>4500 " ] || fail "packets went by the UDP ports $ports"
 # By direction, as the two have an SPI in common.

@@ -8,28 +8,24 @@
 set -euo pipefail
 convoy=$(realpath "$1")
 source "$(dirname "$0")/../demo/sites.sh"
-fail() { echo "$1" >&2; cat "$work"/?.log >&2; exit 1; }
 drops() { # site
   "$convoy" show stats --json --control "$work/site-$1.sock" | python3 -c 'import json, sys; print(dict(json.load(sys.stdin)["drops"]))'
 }
 faketime=$(ls /usr/lib/*/faketime/libfaketimeMT.so.1) || fail "libfaketime is missing; scripts/install.sh test brings it"
 
-start capture.log $a tcpdump -Z root -U --immediate-mode -B 65536 -i va -w "$work/outside.pcap" udp port 4500
-sleep 1
-gateway=${running[0]}
+start_capture outside $a va udp port 4500
+gateway=${gateways[0]}
 restart() { # signal
-  kill "-$1" "$gateway"
-  wait "$gateway" 2>/dev/null || true
+  if [ "$1" = KILL ]; then kill_and_wait "$gateway"; else end_process "$gateway"; fi
   rm -f "$work/site-1.sock"
   start a.log $a env LD_PRELOAD="$faketime" FAKETIME="@2026-06-01 00:00:00" FAKETIME_DONT_FAKE_MONOTONIC=1 \
     "$convoy" run -c "$work/site-1.toml"
-  gateway=${running[-1]}
-  for _ in $(seq 100); do [ -S "$work/site-1.sock" ] && break; sleep 0.1; done
-  [ -S "$work/site-1.sock" ] || fail "the gateway did not start again after SIG$1"
+  gateway=$started
+  wait_until "the gateway did not start again after SIG$1" test -S "$work/site-1.sock"
   # The routes are added a little later than the socket.
-  for _ in $(seq 100); do [[ $(ip -n $a route get 10.2.0.1 2>&1) == *convoy0* ]] && return; sleep 0.1; done
-  fail "there is no route to the peer's network after SIG$1"
+  wait_until "there is no route to the peer's network after SIG$1" has_route
 }
+has_route() { [[ $(ip -n $a route get 10.2.0.1 2>&1) == *convoy0* ]]; }
 number() { "$convoy" show sa --json --control "$work/site-1.sock" | grep -o '"sequence": [0-9]*' | grep -o '[0-9]*' | sort -n | tail -1; }
 numbers=()
 for signal in TERM KILL KILL TERM; do
@@ -38,7 +34,7 @@ for signal in TERM KILL KILL TERM; do
   restart $signal
   wait $traffic || true
   ip netns exec $a ping -i 0.02 -c 20 -W 5 10.2.0.1 >"$work/ping.log" || true
-  grep -q ' 20 received' "$work/ping.log" || { cat "$work/ping.log" >&2; fail "pings after SIG$signal were lost; the peer dropped $(drops 2)"; }
+  grep -q ' 20 received' "$work/ping.log" || fail "pings after SIG$signal were lost; the peer dropped $(drops 2)"
   numbers+=("$(number)")
   [ -e "$work/old.state" ] || cp "$work/site-1.state" "$work/old.state"
 done
@@ -60,10 +56,10 @@ while at + 16 <= len(data):
 last = last[:26] + bytes(2) + last[28:]
 socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW).sendto(last, ("192.0.2.1", 0))
 REPLAY
-for _ in $(seq 50); do [[ $(drops 1) == *replayed* ]] && break; sleep 0.1; done
-[[ $(drops 1) == *replayed* ]] || fail "a packet from before the restart passed again: $(drops 1)"
+is_replayed() { [[ $(drops 1) == *replayed* ]]; }
+wait_until "a packet from before the restart passed again" is_replayed
 
-kill "${running[2]}"; wait "${running[2]}" 2>/dev/null || true
+end_capture outside
 python3 - "$work/outside.pcap" <<'IVS' || fail "IVs or sequence numbers came twice"
 import socket, struct, sys
 data, at, seen = open(sys.argv[1], "rb").read(), 24, []
@@ -80,22 +76,20 @@ assert len(seen) > 200 and len(numbers) == len(ivs) == len(seen)
 IVS
 
 # With a state file restored from a copy, the peer accepts nothing and says why.
-kill -TERM "$gateway"
-wait "$gateway" || fail "the gateway did not stop well"
+end_well "$gateway" "the gateway"
 cp "$work/old.state" "$work/site-1.state"
 rm -f "$work/site-1.sock"
 start a.log $a "$convoy" run -c "$work/site-1.toml"
-gateway=${running[-1]}
+gateway=$started
 ! grep -q replayed "$work/b.log" || fail "the peer tells of replayed packets before there are any"
-for _ in $(seq 30); do
+for _ in $(seq $PATIENCE); do
   ! ip netns exec $a ping -c 5 -i 0.2 -W 1 10.2.0.1 >/dev/null 2>&1 || fail "pings with a restored state file are answered"
   ! grep -q replayed "$work/b.log" || break
 done
 grep 'its sequence numbers lie behind .* install new keys at both ends.*reason="replayed"' "$work/b.log" || fail "the peer does not tell of a restored state file"
 
-kill -TERM "$gateway"
-wait "$gateway" || fail "the gateway did not stop well"
+end_well "$gateway" "the gateway"
 python3 -c 'import os, sys; os.pwrite(os.open(sys.argv[1], os.O_WRONLY), bytes(os.path.getsize(sys.argv[1])), 0)' "$work/site-1.state"
-if ip netns exec $a timeout 10 "$convoy" run -c "$work/site-1.toml" >"$work/damaged.log" 2>&1; then fail "a damaged state file was taken"; fi
-grep -q 'is damaged.*new keys at both ends' "$work/damaged.log" || { cat "$work/damaged.log" >&2; fail "it does not say what to do"; }
+if ip netns exec $a timeout "$PATIENCE" "$convoy" run -c "$work/site-1.toml" >"$work/damaged.log" 2>&1; then fail "a damaged state file was taken"; fi
+grep -q 'is damaged.*new keys at both ends' "$work/damaged.log" || fail "it does not say what to do: $(cat "$work/damaged.log")"
 echo "static keys over restarts: all pings answered after each, none replayed; sequence numbers after TERM, KILL, KILL, TERM: ${numbers[*]}"

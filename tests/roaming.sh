@@ -6,8 +6,6 @@
 set -euo pipefail
 convoy=$(realpath "$1")
 here=$(dirname "$(realpath "$0")")
-source "$here/pings.sh"
-fail() { echo "roaming: $*" >&2; tail -n 20 "$work"/?.log >&2; exit 1; }
 peer() { # of site 1's outbound SA: address and port
   "$convoy" show sa --json --control "$work/site-1.sock" | python3 -c 'import json, sys
 for sa in json.load(sys.stdin):
@@ -18,7 +16,7 @@ drops() { # reason
   "$convoy" show stats --json --control "$work/site-1.sock" | python3 -c 'import json, sys
 print(json.load(sys.stdin)["drops"].get(sys.argv[1], 0))' "$1"
 }
-from() { IN="ip netns exec $1" pings "$work/ping.log" 5 "$2"; }
+from() { pings "$work/ping.log" $1 5 "$2"; }
 
 PORT=udp
 source "$here/../demo/sites.sh"
@@ -57,20 +55,16 @@ for place in "192.0.2.22 41000" "192.0.2.22 42000" "192.0.2.23 43000"; do
   [ "$(peer)" = "$place" ] || fail "site 2 is at $place, and site 1 takes it to be at $(peer)"
   from $a 10.2.0.1 || fail "site 2 is not reached at $place: $(cat "$work/ping.log")"
 done
-for _ in $(seq 50); do grep -q 'tunnel site-2: the peer has moved from 192.0.2.22:42000 to 192.0.2.23:43000' "$work/a.log" && break; sleep 0.1; done
-grep -q 'tunnel site-2: the peer has moved from 192.0.2.22:42000 to 192.0.2.23:43000' "$work/a.log" || fail "the log does not say where site 2 has gone"
+wait_for_line 'tunnel site-2: the peer has moved from 192.0.2.22:42000 to 192.0.2.23:43000' "$work/a.log" "the log does not say where site 2 has gone"
 
 # An attacker at 192.0.2.66 has recorded some packets: of three the first was lost on its way.
-ip netns exec $a tcpdump -Z root -U --immediate-mode -i va -w "$work/seen.pcap" udp src port 43000 >/dev/null 2>&1 & running+=($!)
-ip netns exec $b tcpdump -Z root -U --immediate-mode -i vb -w "$work/lost.pcap" udp src port 43000 >/dev/null 2>&1 & running+=($!)
-sleep 1
+start_capture seen $a va udp src port 43000
+start_capture lost $b vb udp src port 43000
 ip netns exec $a nft 'add table ip lossy; add chain ip lossy in { type filter hook prerouting priority raw; }; add rule ip lossy in udp sport 43000 drop'
 ip netns exec $b ping -c 1 -W 1 10.1.0.1 >/dev/null && fail "a ping was to be lost"
 ip netns exec $a nft delete table ip lossy
 from $b 10.1.0.1 || fail "pings fail: $(cat "$work/ping.log")"
-for file in seen lost; do
-  for _ in $(seq 50); do [ "$(tcpdump -r "$work/$file.pcap" 2>/dev/null | wc -l)" -ge 6 ] && break; sleep 0.1; done
-done
+end_capture seen lost
 before=$(drops replayed) forged=$(drops integrity_failed)
 received() { "$convoy" show sa --json --control "$work/site-1.sock" | python3 -c 'import json, sys
 print(*[sa["packets"] for sa in json.load(sys.stdin) if sa["direction"] == "inbound"])'; }
@@ -90,7 +84,8 @@ attacker.bind(("192.0.2.66", 6666))
 for packet in newest, forged, lost:
     attacker.sendto(packet, ("192.0.2.1", 4500))
 ATTACK
-for _ in $(seq 50); do [ "$(received)" -gt "$good" ] && break; sleep 0.1; done
+is_accepted() { [ "$(received)" -gt "$good" ]; }
+wait_until "the late packet was not accepted" is_accepted
 [ "$(received)" = $((good + 1)) ] || fail "the late packet was not accepted: $(received) after $good"
 [ "$(drops replayed)" = $((before + 1)) ] && [ "$(drops integrity_failed)" = $((forged + 1)) ] ||
   fail "the replayed and the forged packet were not dropped as such"
@@ -101,17 +96,16 @@ stop_gateways
 clean
 
 # Native: site 2 has another address itself, which site 1 knew before.
-PORT=raw running=()
+PORT=raw
 source "$here/../demo/sites.sh"
 stop_gateways
 sed -i 's/^encap = .*/&\nroaming = true/' "$work/site-1.toml"
 ip -n $b addr add 192.0.2.22/24 dev vb
 begin_gateways
 from $a 10.2.0.1 || fail "site 2 is not where the configuration says: $(cat "$work/ping.log")"
-kill "${gateways[1]}"; wait "${gateways[1]}" || fail "site 2 does not stop"
+end_well "${gateways[1]}" "the gateway of site 2"
 sed -i 's/192\.0\.2\.2"/192.0.2.22"/' "$work/site-2.toml"
-start b.log $b "$convoy" run -c "$work/site-2.toml"
-for _ in $(seq 150); do grep -q ' ready' "$work/b.log" && break; sleep 0.1; done
+begin_gateway 2
 from $b 10.1.0.1 || fail "site 2 is not answered at its new address: $(cat "$work/ping.log")"
 [ "$(peer)" = "192.0.2.22 None" ] || fail "site 2 is at 192.0.2.22, and site 1 takes it to be at $(peer)"
 from $a 10.2.0.1 || fail "site 2 is not reached at its new address: $(cat "$work/ping.log")"

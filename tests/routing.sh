@@ -8,58 +8,35 @@
 #   10.1.0.1 [A]                                        10.9.0.0/24, fd00:9::/64  [H] 10.9.0.10
 #              198.51.100.1 === 198.51.100.2 [C] 10.9.0.2
 set -euo pipefail
-[ "$(id -u)" = 0 ] || { echo "network namespaces need root" >&2; exit 1; }
 convoy=$(realpath "$1")
+source "$(dirname "$0")/lib.sh"
+need_root
+work_dir
 frr=/usr/lib/frr
 [ -x $frr/bgpd ] && [ -x $frr/bfdd ] || { echo "no FRR; run scripts/install.sh routing" >&2; exit 1; }
-folder=$(mktemp -d)
-chmod 755 "$folder"
-id=$$ processes=()
+chmod 755 "$work" # FRR gives its privileges up
+id=$$
+declare -A gateways
 A=cvr-a-$id B=cvr-b-$id C=cvr-c-$id H=cvr-h-$id
-clean() {
-  trap - EXIT INT TERM HUP
-  for ns in $A $B $C $H; do ip netns pids "$ns" 2>/dev/null | xargs -r kill -9 2>/dev/null || true; done
-  wait 2>/dev/null || true
-  for ns in $A $B $C $H; do ip netns del "$ns" 2>/dev/null || true; done
-  rm -rf "$folder" "/run/frr/$id-"*
-}
-trap clean EXIT
-trap 'exit 129' INT TERM HUP
-fail() {
-  echo "FAILED: $1" >&2
-  { tail -n 5 "$folder"/*.log; vty a "show bgp summary" "show bfd peers brief" "show ip route" "show ipv6 route"; } >&2 || true
-  exit 1
-}
-# wait_for WHAT COMMAND...: within 60 s.
-wait_for() {
-  local what=$1; shift
-  for _ in $(seq 600); do if "$@" >/dev/null 2>&1; then return; fi; sleep 0.1; done
-  fail "$what"
-}
-in_ns() { local ns=$1; shift; ip netns exec "$ns" "$@"; }
+at_exit rm -rf "/run/frr/$id-"{a,b,c,h}
+show_logs() { tail -n 5 "$work"/*.log; vty a "show bgp summary" "show bfd peers brief" "show ip route" "show ipv6 route"; }
 space() { case $1 in a) echo $A ;; b) echo $B ;; c) echo $C ;; h) echo $H ;; esac; }
 
 namespaces() {
-  local ns
+  local ns side host
+  add_namespace $A $B $C $H
   for ns in $A $B $C $H; do
-    ip netns add "$ns"; ip -n "$ns" link set lo up
     in_ns "$ns" sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1 net.ipv4.fib_multipath_hash_policy=0 \
       net.ipv6.conf.default.accept_dad=0 net.ipv6.conf.all.accept_dad=0
   done
-  link() { # namespace device address peer-namespace device address
-    ip link add "$2" netns "$1" type veth peer name "$5" netns "$4"
-    ip -n "$1" addr add "$3" dev "$2"; ip -n "$4" addr add "$6" dev "$5"
-    ip -n "$1" link set "$2" up; ip -n "$4" link set "$5" up
-  }
-  link $A ab 192.0.2.1/24 $B ba 192.0.2.2/24
-  link $A ac 198.51.100.1/24 $C ca 198.51.100.2/24
+  cable $A ab 192.0.2.1/24 $B ba 192.0.2.2/24
+  cable $A ac 198.51.100.1/24 $C ca 198.51.100.2/24
   ip -n $H link add lan type bridge; ip -n $H link set lan up
   ip -n $H addr add 10.9.0.10/24 dev lan; ip -n $H addr add fd00:9::10/64 dev lan nodad
   for side in "$B 1" "$C 2"; do
     read -r ns host <<<"$side"
-    ip link add lan netns "$ns" type veth peer name "lan$host" netns $H
-    ip -n $H link set "lan$host" master lan up; ip -n "$ns" link set lan up
-    ip -n "$ns" addr add "10.9.0.$host/24" dev lan; ip -n "$ns" addr add "fd00:9::$host/64" dev lan nodad
+    cable "$ns" lan "10.9.0.$host/24 fd00:9::$host/64" $H "lan$host" ""
+    ip -n $H link set "lan$host" master lan
   done
   # Traffic comes from several addresses, so that ECMP uses both paths.
   for host in $(seq 8); do ip -n $A addr add "10.1.0.$host/32" dev lo; ip -n $A addr add "fd00:1::$host/128" dev lo nodad; done
@@ -69,7 +46,6 @@ namespaces() {
   ip -n $A -6 route add default via 2001:db8::2 metric 5000
 }
 
-key() { openssl rand -hex 20; }
 # tunnel NAME OURS THEIRS SPI_IN SPI_OUT KEY_IN KEY_OUT LOCAL_TS REMOTE_TS
 tunnel() {
   cat <<CONF
@@ -92,18 +68,18 @@ CONF
 gateway() {
   (umask 077; { cat <<CONF
 [gateway]
-control = "$folder/$1.sock"
-state = "$folder/$1.state"
+control = "$work/$1.sock"
+state = "$work/$1.state"
 [[port]]
 name = "outside"
 kind = "udp"
 address = [$2]
 CONF
-    cat; } >"$folder/$1.toml")
+    cat; } >"$work/$1.toml")
 }
 interface() { printf '[[interface]]\nname = "ipsec-%s"\naddress = ["%s", "%s"]\n' "$@"; }
 configure() {
-  local keys=("$(key)" "$(key)" "$(key)" "$(key)")
+  local keys=("$(random_key)" "$(random_key)" "$(random_key)" "$(random_key)")
   local here='"10.1.0.0/24", "fd00:1::/64"' there='"10.9.0.0/24", "fd00:9::/64"' b='"169.254.1.0/30", "fd00:ab::/64"' c='"169.254.2.0/30", "fd00:ac::/64"'
   { interface b 169.254.1.1/30 fd00:ab::1/64; interface c 169.254.2.1/30 fd00:ac::1/64
     tunnel b 192.0.2.1 192.0.2.2 0x1001 0x1002 "${keys[0]}" "${keys[1]}" "$here, $b" "$there, $b"
@@ -115,9 +91,9 @@ configure() {
     tunnel a 198.51.100.2 198.51.100.1 0x2002 0x2001 "${keys[3]}" "${keys[2]}" "$there, $c" "$here, $c"; } | gateway c '"198.51.100.2"'
 }
 start_gateway() { # side
-  ip netns exec "$(space "$1")" "$convoy" run -c "$folder/$1.toml" >>"$folder/$1.log" 2>&1 & processes+=("$!")
-  eval "gateway_$1=$!"
-  wait_for "the gateway of $1 does not start" "$convoy" show stats --control "$folder/$1.sock"
+  ip netns exec "$(space "$1")" "$convoy" run -c "$work/$1.toml" >>"$work/$1.log" 2>&1 &
+  gateways[$1]=$!
+  wait_until "the gateway of $1 does not start" "$convoy" show stats --control "$work/$1.sock"
 }
 
 # bgp AS ROUTER_ID "NEIGHBOUR AS ..." "NETWORK ..."
@@ -149,34 +125,34 @@ bgp() {
 start_frr() { # side AS ROUTER_ID NEIGHBOURS NETWORKS
   local side=$1 name=$id-$1; shift
   # Each daemon reads its own lines alone.
-  bgp "$@" >"$folder/$side.bgpd"
-  printf 'bfd\n profile fast\n  receive-interval 100\n  transmit-interval 100\n  detect-multiplier 3\n' >"$folder/$side.bfdd"
-  : >"$folder/$side.zebra"
+  bgp "$@" >"$work/$side.bgpd"
+  printf 'bfd\n profile fast\n  receive-interval 100\n  transmit-interval 100\n  detect-multiplier 3\n' >"$work/$side.bfdd"
+  : >"$work/$side.zebra"
   # Each of these namespaces has an FRR of its own, which gives its root privileges up.
   install -d -o frr -g frr "/run/frr/$name"
   for daemon in zebra bfdd bgpd; do
-    in_ns "$(space "$side")" $frr/$daemon -d -N "$name" -P 0 -f "$folder/$side.$daemon" >>"$folder/frr.log" 2>&1 ||
-      fail "$daemon of $side does not start: $(cat "$folder/frr.log")"
+    in_ns "$(space "$side")" $frr/$daemon -d -N "$name" -P 0 -f "$work/$side.$daemon" >>"$work/frr.log" 2>&1 ||
+      fail "$daemon of $side does not start: $(cat "$work/frr.log")"
   done
 }
 vty() { local side=$1 words=() word; shift; for word in "$@"; do words+=(-c "$word"); done; vtysh -N "$id-$side" "${words[@]}" 2>&1; }
 
 both_paths() { [ "$(ip -n "$(space a)" route show 10.9.0.0/24 | grep -c nexthop)" = 2 ] && [ "$(ip -n "$(space a)" -6 route show fd00:9::/64 | grep -c nexthop)" = 2 ]; }
-one_path() { ip -n "$(space a)" route show 10.9.0.0/24 | grep -q "dev ipsec-$1" && ip -n "$(space a)" -6 route show fd00:9::/64 | grep -q "dev ipsec-$1"; }
+one_path() { ip -n "$(space a)" route show 10.9.0.0/24 | contains "dev ipsec-$1" && ip -n "$(space a)" -6 route show fd00:9::/64 | contains "dev ipsec-$1"; }
 answers() { [ "$(ip -n "$(space h)" route show 10.1.0.0/24 | grep -c nexthop)" = 2 ] && [ "$(ip -n "$(space h)" -6 route show fd00:1::/64 | grep -c nexthop)" = 2 ]; }
 
 begin_pings() {
   pings=()
   for host in $(seq 8); do
-    ip netns exec $A ping -D -n -i 0.02 -I "10.1.0.$host" 10.9.0.10 >"$folder/ping-4-$host" 2>&1 & pings+=("$!")
-    ip netns exec $A ping -D -n -i 0.02 -I "fd00:1::$host" fd00:9::10 >"$folder/ping-6-$host" 2>&1 & pings+=("$!")
+    ip netns exec $A ping -D -n -i 0.02 -I "10.1.0.$host" 10.9.0.10 >"$work/ping-4-$host" 2>&1 & pings+=("$!")
+    ip netns exec $A ping -D -n -i 0.02 -I "fd00:1::$host" fd00:9::10 >"$work/ping-6-$host" 2>&1 & pings+=("$!")
   done
 }
 # end_pings WHAT MOST_MS: prints the longest silence of any flow, which may be this long.
 end_pings() {
   kill -INT "${pings[@]}" 2>/dev/null || true
   wait "${pings[@]}" 2>/dev/null || true
-  python3 - "$1" "$2" "$folder"/ping-* <<'GAPS' || fail "$1: see above"
+  python3 - "$1" "$2" "$work"/ping-* <<'GAPS' || fail "$1: see above"
 import re, sys
 what, most, *paths = sys.argv[1:]
 longest = {"4": 0, "6": 0}
@@ -197,44 +173,43 @@ mend() { in_ns $A nft delete table inet cut; }
 
 namespaces
 configure
-in_ns $A "$convoy" check -c "$folder/a.toml" >"$folder/check" || fail "check: $(cat "$folder/check")"
-captures=()
+in_ns $A "$convoy" check -c "$work/a.toml" >"$work/check" || fail "check: $(cat "$work/check")"
 for device in ab ac; do
-  ip netns exec $A tcpdump -q -B 16384 -U -ni $device -w "$folder/$device.pcap" "net 10.0.0.0/8 or net 169.254.0.0/16 or net fd00::/8" >/dev/null 2>&1 & captures+=("$!")
+  start_capture $device $A $device "net 10.0.0.0/8 or net 169.254.0.0/16 or net fd00::/8"
 done
 for side in a b c; do start_gateway $side; done
 start_frr a 65001 10.1.0.1 "169.254.1.2 65002 169.254.2.2 65003 fd00:ab::2 65002 fd00:ac::2 65003" "10.1.0.0/24 fd00:1::/64"
 start_frr b 65002 10.9.0.1 "169.254.1.1 65001 10.9.0.10 65009 fd00:ab::1 65001 fd00:9::10 65009" ""
 start_frr c 65003 10.9.0.2 "169.254.2.1 65001 10.9.0.10 65009 fd00:ac::1 65001 fd00:9::10 65009" ""
 start_frr h 65009 10.9.0.10 "10.9.0.1 65002 10.9.0.2 65003 fd00:9::1 65002 fd00:9::2 65003" "10.9.0.0/24 fd00:9::/64"
-wait_for "A does not learn both paths" both_paths
-wait_for "H does not learn both paths" answers
+wait_until "A does not learn both paths" both_paths
+wait_until "H does not learn both paths" answers
 sleep 2
 
 begin_pings; sleep 2
-used() { "$convoy" show port --json --control "$folder/a.sock" | python3 -c 'import json, sys
+used() { "$convoy" show port --json --control "$work/a.sock" | python3 -c 'import json, sys
 sent = {port["name"]: port["received_packets"] for port in json.load(sys.stdin)}
 print(min(sent["ipsec-b"], sent["ipsec-c"]))'; }
-[ "$(used)" -gt 100 ] || fail "ECMP does not use both tunnels: $("$convoy" show port --control "$folder/a.sock")"
+[ "$(used)" -gt 100 ] || fail "ECMP does not use both tunnels: $("$convoy" show port --control "$work/a.sock")"
 cut b; sleep 3
 one_path c || fail "the routes still have the path that was cut"
 end_pings "a path is cut" 1000
-mend; wait_for "the path does not come back" both_paths; wait_for "H's path does not come back" answers; sleep 2
+mend; wait_until "the path does not come back" both_paths; wait_until "H's path does not come back" answers; sleep 2
 
 begin_pings; sleep 2
-kill -9 "$gateway_c"; sleep 3
+kill_and_wait "${gateways[c]}"; sleep 3
 end_pings "a peer's gateway is killed" 1000
-start_gateway c; wait_for "the path does not come back" both_paths; wait_for "H's path does not come back" answers; sleep 2
+start_gateway c; wait_until "the path does not come back" both_paths; wait_until "H's path does not come back" answers; sleep 2
 
 begin_pings; sleep 1
 cut b; cut c; sleep 3; mend
-wait_for "no path comes back" both_paths; wait_for "H's paths do not come back" answers; sleep 2
+wait_until "no path comes back" both_paths; wait_until "H's paths do not come back" answers; sleep 2
 end_pings "both paths are cut and mended" 60000
-kill -INT "${captures[@]}"; wait "${captures[@]}" || true
+end_capture ab ac
 for device in ab ac; do
-  clear=$(tcpdump -nr "$folder/$device.pcap" 2>/dev/null | wc -l)
-  [ "$clear" = 0 ] || fail "unprotected packets left by $device: $(tcpdump -nr "$folder/$device.pcap" 2>/dev/null | head -3)"
+  clear=$(tcpdump -nr "$work/$device.pcap" 2>/dev/null | wc -l)
+  [ "$clear" = 0 ] || fail "unprotected packets left by $device: $(tcpdump -nr "$work/$device.pcap" 2>/dev/null | head -3)"
 done
-dropped=$("$convoy" show stats --json --control "$folder/a.sock" | python3 -c 'import json, sys; print(json.load(sys.stdin)["guard"]["dropped_outbound"])')
+dropped=$("$convoy" show stats --json --control "$work/a.sock" | python3 -c 'import json, sys; print(json.load(sys.stdin)["guard"]["dropped_outbound"])')
 [ "$dropped" -gt 0 ] || fail "no packet tried to leave by the default route, so that nothing was shown"
 echo "unprotected on the outside         none; the guard dropped $dropped that the default route would have taken"

@@ -8,24 +8,12 @@
 set -euo pipefail
 convoy=$(realpath "$1") tunnels=${TUNNELS:-10000} scrapers=${SCRAPERS-1 16} seconds=${SECONDS_EACH:-10}
 cd "$(dirname "$0")/.."
-[ "$(id -u)" = 0 ] || { echo "network namespaces need root" >&2; exit 1; }
-work=$(mktemp -d) a=convoy-a b=convoy-b running=()
-clean() {
-  kill "${running[@]}" 2>/dev/null && wait "${running[@]}" 2>/dev/null || true
-  ip netns del $a 2>/dev/null || true
-  ip netns del $b 2>/dev/null || true
-  rm -rf "$work"
-}
-trap clean EXIT
-ip netns add $a
-ip netns add $b
-ip link add va netns $a type veth peer name vb netns $b
-for side in "$a va 1" "$b vb 2"; do
-  read -r ns dev host <<<"$side"
-  ip -n "$ns" link set lo up
-  ip -n "$ns" link set "$dev" up
-  ip -n "$ns" addr add "192.0.2.$host/24" dev "$dev"
-done
+source tests/lib.sh
+need_root
+work_dir
+a=convoy-a b=convoy-b pids=()
+add_namespace $a $b
+cable $a va 192.0.2.1/24 $b vb 192.0.2.2/24
 python3 - "$work" "$tunnels" <<'PY'
 import os, sys
 work, tunnels = sys.argv[1], int(sys.argv[2])
@@ -65,24 +53,23 @@ key_in = "{pair[site - 1]}"
 key_out = "{pair[peer - 1]}"
 ''')
 PY
+PATIENCE=300
 for side in "$a 1" "$b 2"; do
   read -r ns site <<<"$side"
-  ip netns exec "$ns" "$convoy" run -c "$work/$site.toml" >"$work/$site.log" 2>&1 & running+=($!)
+  start "$site.log" "$ns" "$convoy" run -c "$work/$site.toml"
+  pids+=("$started")
 done
-for site in 1 2; do
-  for _ in $(seq 600); do grep -q ' ready' "$work/$site.log" && break; sleep 0.2; done
-  grep -q ' ready' "$work/$site.log" || { cat "$work/$site.log" >&2; exit 1; }
-done
-gateway=$(pgrep -f "^$convoy run -c $work/1.toml" | head -1)
+for site in 1 2; do wait_for_line ' ready' "$work/$site.log" "the gateway $site does not start"; done
+gateway=${pids[0]}
 memory() { awk -v key="$1:" '$1 == key { print int($2 / 1024) }' "/proc/$gateway/status"; }
-# pings LABEL: prints the round-trip times, in ms.
-pings() {
-  ip netns exec $a ping -n -i 0.005 -c $((seconds * 200)) -W 2 -I 10.1.0.1 10.2.0.1 >"$work/ping.log" || { tail -3 "$work/ping.log" >&2; exit 1; }
+# rtts LABEL: prints the round-trip times, in ms.
+rtts() {
+  ip netns exec $a ping -n -i 0.005 -c $((seconds * 200)) -W 2 -I 10.1.0.1 10.2.0.1 >"$work/ping.log" || fail "no ping is answered: $(tail -n 3 "$work/ping.log")"
   sed -n 's/.* time=\([0-9.]*\) ms/\1/p' "$work/ping.log" | sort -n | awk -v label="$1" '
     { times[NR] = $1 } END { printf "%-12s n %d  median %.2f  p99 %.2f  max %.2f ms\n", label, NR, times[int(NR / 2)], times[int(NR * .99)], times[NR] }'
 }
 ip netns exec $a ping -n -c 3 -I 10.1.0.1 10.2.0.1 >/dev/null
-pings "no scrape"
+rtts "no scrape"
 before=$(memory VmRSS)
 for count in $scrapers; do
   scraping=()
@@ -90,11 +77,11 @@ for count in $scrapers; do
   for _ in $(seq "$count"); do
     (while :; do ip netns exec $a curl -s --max-time 10 -o "$work/page.$BASHPID" http://127.0.0.1:9464/metrics && echo >>"$work/scrapes"; done) & scraping+=($!)
   done
-  pings "$count scraping"
+  rtts "$count scraping"
   kill "${scraping[@]}" 2>/dev/null
   wait "${scraping[@]}" 2>/dev/null || true
   echo "             $(wc -l <"$work/scrapes") pages of $(du -m "$work"/page.* | sort -n | tail -1 | cut -f1) MB"
 done
 grown=$(($(memory VmHWM) - before))
 echo "memory: $before MB before, $grown MB more at most"
-[ "$grown" -le "${GROWTH:-200}" ] || { echo "scrapers cost too much memory" >&2; exit 1; }
+[ "$grown" -le "${GROWTH:-200}" ] || fail "scrapers cost too much memory"

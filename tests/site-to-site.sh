@@ -41,15 +41,15 @@ for ns in $ga $gb; do
   (umask 077; block configuration | $side >"$work/etc/$ns/convoy/convoy.toml")
   block firewall | $side >"$work/etc/$ns/nftables.conf"
   for step in forwarding firewall-on check; do run $ns $step >>"$work/$ns-$step.log" 2>&1 || fail "$ns: the step \"$step\""; done
-  run $ns start >"$work/$ns-convoy.log" 2>&1 & running+=($!)
-  wait_for "the gateway $ns does not start" test -S "$work/etc/$ns/run/convoy/control.sock"
-  wait_for "the gateway $ns sets no routes" routed $ns $peer
+  run $ns start >"$work/$ns-convoy.log" 2>&1 &
+  wait_until "the gateway $ns does not start" test -S "$work/etc/$ns/run/convoy/control.sock"
+  wait_until "the gateway $ns sets no routes" routed $ns $peer
 done
 all_ping() { # when
   local ends ns address
   for ends in "$ha 10.2.0.10" "$hb 10.1.0.10" "$ha fd00:2::10" "$hb fd00:1::10" "$ga 10.2.0.10" "$gb fd00:1::10" "$ha 10.2.0.1"; do
     read -r ns address <<<"$ends"
-    IN="ip netns exec $ns" pings "$work/ping.log" 3 "$address" || fail "$1, $ns does not reach $address: $(cat "$work/ping.log")"
+    pings "$work/ping.log" $ns 3 "$address" || fail "$1, $ns does not reach $address: $(cat "$work/ping.log")"
   done
 }
 all_ping "at first"
@@ -90,7 +90,7 @@ for ends in "10.1.0.10 10.2.0.10" "fd00:1::10 fd00:2::10"; do
   mkfifo "$work/go"
   in_ns $ha python3 "$work/flow.py" host "$here" "$there" <"$work/go" >"$work/flow.log" & flow=$!
   exec 7>"$work/go"
-  wait_for "host a does not send" grep -q asked "$work/flow.log"
+  wait_until "host a does not send" grep -q asked "$work/flow.log"
   in_ns $near python3 "$work/flow.py" stranger "$there" "$here"
   echo >&7; exec 7>&-
   wait $flow; rm "$work/go"
@@ -104,7 +104,7 @@ ip -n $ha link set eth0 down; ip -n $ha link set eth0 up
 ip -n $ga link set lan0 down; ip -n $ga link set lan0 up; ip -n $ga addr replace fd00:1::1/64 dev lan0 nodad
 ip -n $ha addr replace fd00:1::10/64 dev eth0 nodad
 ip -n $ha route replace default via 10.1.0.1; ip -n $ha route replace default via fd00:1::1
-wait_for "the LAN does not come back" in_ns $ga ping -c 1 -W 1 10.1.0.10
+wait_until "the LAN does not come back" in_ns $ga ping -c 1 -W 1 10.1.0.10
 for address in 10.1.0.10 fd00:1::10; do
   route=$(ip -n $ga route get $address)
   [[ $route == *"dev lan0"* ]] || fail "the LAN's host $address is sought elsewhere: $route"
@@ -126,7 +126,6 @@ flows=()
 for flow in "${ends[@]}"; do
   ip netns exec ${flow% *} ping -i 0.01 -W 2 "${flow#* }" >"$work/flow-${flow% *}.txt" & flows+=($!)
 done
-running+=("${flows[@]}")
 # tunnels GATEWAY PACKETS: the SAs that have carried more packets.
 tunnels() {
   on "$1" convoy show sa --json | python3 -c '
@@ -154,12 +153,12 @@ rotate $ga first-opens
 grep -q 'remote_ts.*site-b-2' "$work/rotation.log" || fail "nothing is said of the tunnel that protects nothing"
 swapped() { cat; } # the page has a block for each
 rotate $gb other-protects
-wait_for "the first gateway opens nothing by the new keys" carry $ga site-b-2:inbound site-b:inbound site-b:outbound
+wait_until "the first gateway opens nothing by the new keys" carry $ga site-b-2:inbound site-b:inbound site-b:outbound
 without $ga site-b
-wait_for "the first gateway does not protect by the new keys" carry $ga site-b-2:inbound site-b-2:outbound
-wait_for "the other gateway opens nothing by the new keys" carry $gb site-a-2:inbound site-a-2:outbound site-a:inbound site-a:outbound
+wait_until "the first gateway does not protect by the new keys" carry $ga site-b-2:inbound site-b-2:outbound
+wait_until "the other gateway opens nothing by the new keys" carry $gb site-a-2:inbound site-a-2:outbound site-a:inbound site-a:outbound
 without $gb site-a
-wait_for "the old tunnel stays" are $gb site-a-2:inbound site-a-2:outbound
+wait_until "the old tunnel stays" are $gb site-a-2:inbound site-a-2:outbound
 sleep 0.5
 # Whether each echo of a ping was answered; the answer to the last one may still have been on its
 # way when the ping ended.
@@ -171,7 +170,7 @@ answered() {
 }
 kill -INT "${flows[@]}"
 for flow in "${ends[@]}"; do
-  wait_for "ping does not end" grep -q 'packet loss' "$work/flow-${flow% *}.txt"
+  wait_until "ping does not end" grep -q 'packet loss' "$work/flow-${flow% *}.txt"
   answered "$work/flow-${flow% *}.txt" || fail "packets are lost while keys change: $(tail -n 3 "$work/flow-${flow% *}.txt")"
 done
 all_ping "with new keys"

@@ -8,19 +8,10 @@ set -euo pipefail
 exec </dev/null
 convoy=$(realpath "$1") plugin=$(realpath "$2")
 cd "$(dirname "$0")/.."
+source tests/lib.sh
+need_root
+work_dir
 packages=$PWD/target/systemd-packages
-work=$(mktemp -d)
-guest= reader=
-clean() {
-  trap - EXIT INT TERM HUP
-  [ -z "$reader" ] || kill "$reader" 2>/dev/null || true
-  # The guest consists of several processes, which all end with the first process of their
-  # namespace.
-  [ -z "$guest" ] || { kill -KILL $(cat "/proc/$guest/task/$guest/children") && wait "$guest"; } 2>/dev/null || true
-  rm -rf "$work"
-}
-trap clean EXIT
-trap 'exit 129' INT TERM HUP
 
 # The packages of the page's apt-get would start services on this machine, so only the guest gets
 # them.
@@ -48,10 +39,10 @@ cp -a "$packages/etc/." "$work/tree/etc/"
 touch "$work/tree/etc/apparmor.d/local/usr.sbin.charon-systemd" # as the package's installation does
 for modules in /usr/lib/uml/modules/*; do ln -s "$modules" "$work/tree/usr/lib/modules/"; done
 # What the pages install.
-scripts/packages.sh "$convoy" "$plugin" "$work/packages" >"$work/packages.log" 2>&1 || { cat "$work/packages.log" >&2; exit 1; }
+scripts/packages.sh "$(dirname "$convoy")" "$plugin" "$work/packages" >"$work/packages.log" 2>&1 || { cat "$work/packages.log" >&2; exit 1; }
 cp "$work"/packages/*.deb "$work/tree/src/"
 cp -a docs "$work/tree/src/"
-cp -a tests/charon tests/systemd tests/pings.sh "$work/tree/src/tests/"
+cp -a tests/charon tests/systemd tests/lib.sh "$work/tree/src/tests/"
 
 etc=$work/tree/etc
 head -c 16 /dev/urandom | od -An -tx1 | tr -d ' \n' >"$etc/machine-id" # without one systemd asks at the console

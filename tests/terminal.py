@@ -1,4 +1,5 @@
-"""Runs a gateway on a terminal of its own, and closes the terminal once the gateway's control socket is there.
+"""Runs a gateway on a terminal of its own, and closes the terminal once the gateway says
+that it is ready.
 
 usage: terminal.py SOCKET COMMAND...
 Exits as the command does. SOCKET.closed says that the terminal is closed.
@@ -7,16 +8,18 @@ Exits as the command does. SOCKET.closed says that the terminal is closed.
 import os
 import pty
 import sys
-import time
 
 socket, command = sys.argv[1], sys.argv[2:]
 child, terminal = pty.fork()
 if child == 0:
     os.execvp(command[0], command)
-until = time.monotonic() + 20
-while not os.path.exists(socket) and time.monotonic() < until:
-    time.sleep(0.05)
-time.sleep(0.5)
+# Its control socket is there before it handles SIGHUP.
+said = b""
+while b" ready" not in said:
+    try:
+        said += os.read(terminal, 4096)
+    except OSError:
+        break  # it has ended
 os.close(terminal)
 open(socket + ".closed", "w").close()
 _, status = os.waitpid(child, 0)

@@ -5,17 +5,13 @@
 set -euo pipefail
 convoy=$(realpath "$1")
 source "$(dirname "$0")/../demo/sites.sh"
-fail() { echo "$1" >&2; cat "$work"/*.log >&2 2>/dev/null || true; exit 1; }
-spaces=(tester-a tester-r tester-b)
-remove() { for ns in "${spaces[@]}"; do ip netns del $ns 2>/dev/null || true; done; }
-trap 'clean; remove' EXIT
 # rate LEAST NAME NEAR FAR OPTIONS...: writes the report to a file; 72 bytes are the shortest packet
 # with IPv6. Measures up to four times if it finds fewer than LEAST packets/s, because packets are
 # lost while a virtual machine's host pauses a core.
 rate() {
   local least=$1 name=$2 near=$3 far=$4 round; shift 4
   for round in 1 2 3 4; do
-    "$convoy" bench throughput --near "$near" --far "$far" --lengths 72 --trials 1 --exceed 0.9 --quick --json "$@" \
+    "$lab" bench throughput --near "$near" --far "$far" --lengths 72 --trials 1 --exceed 0.9 --quick --json "$@" \
       >"$work/$name.json" || fail "convoy bench throughput failed between $near and $far"
     python3 - "$work/$name.json" "$least" <<'ENOUGH' && return
 import json, sys
@@ -25,19 +21,9 @@ ENOUGH
     echo "$name: fewer than $least packets/s in attempt $round of 4"
   done
 }
-cable() { # namespace device address6 namespace device address6, each with its IPv4 address before
-  ip link add "$2" netns "$1" type veth peer name "$6" netns "$5"
-  local ns device v4 v6
-  for end in "$1 $2 $3 $4" "$5 $6 $7 $8"; do
-    read -r ns device v4 v6 <<<"$end"
-    # Otherwise IPv6 waits for a second or two after an interface is up.
-    ip netns exec "$ns" sysctl -qw "net.ipv6.conf.$device.accept_dad=0"
-    ip -n "$ns" addr add "$v4" dev "$device"; ip -n "$ns" addr add "$v6" dev "$device"
-    ip -n "$ns" link set "$device" up
-  done
-}
-forwarding() { ip netns exec "$1" sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1 net.ipv6.conf.default.accept_dad=0; }
-for ns in "${spaces[@]}"; do ip netns add $ns; ip -n $ns link set lo up; done
+add_namespace tester-a tester-r tester-b
+# Otherwise IPv6 waits for a second or two after an interface is up.
+for ns in tester-a tester-r tester-b $a $b; do in_ns $ns sysctl -qw net.ipv6.conf.default.accept_dad=0; done
 
 # The sites' inner addresses, through the tunnel.
 through="--trial 0.5 --resolution 0.2 --most 20000 --least 500"
@@ -46,9 +32,8 @@ rate 501 tunnel6 "udp:$a/fd00:1::1" "udp:$b/fd00:2::1" $through
 # Hosts behind the gateways, which forward between a veth and the tunnel.
 for site in "$a tester-a 1" "$b tester-b 2"; do
   read -r gate host own <<<"$site"
-  cable "$gate" lan0 10.$own.9.1/24 fd00:$own:9::1/64 "$host" eth0 10.$own.0.10/32 fd00:$own::10/128
-  forwarding "$gate"
-  ip -n "$host" addr add 10.$own.9.2/24 dev eth0; ip -n "$host" addr add fd00:$own:9::2/64 dev eth0
+  cable "$gate" lan0 "10.$own.9.1/24 fd00:$own:9::1/64" "$host" eth0 "10.$own.0.10/32 fd00:$own::10/128 10.$own.9.2/24 fd00:$own:9::2/64"
+  forward "$gate"
   ip -n "$host" route add default via 10.$own.9.1; ip -n "$host" route add default via fd00:$own:9::1
   ip -n "$gate" route add 10.$own.0.10/32 via 10.$own.9.2; ip -n "$gate" route add fd00:$own::10/128 via fd00:$own:9::2
 done
@@ -63,24 +48,26 @@ for host in tester-a tester-b; do ip -n $host link del eth0; done
 for site in "a 1 2" "b 2 1"; do
   read -r name own other <<<"$site"
   ns=tester-$name
-  cable $ns eth0 10.$own.0.10/24 fd00:$own::10/64 tester-r to-$name 10.$own.0.1/24 fd00:$own::1/64
+  cable $ns eth0 "10.$own.0.10/24 fd00:$own::10/64" tester-r to-$name "10.$own.0.1/24 fd00:$own::1/64"
   ip -n $ns route add 10.$other.0.0/16 via 10.$own.0.1; ip -n $ns route add fd00:$other::/32 via fd00:$own::1
   ip -n tester-r route add 10.$own.9.0/24 via 10.$own.0.10; ip -n tester-r route add fd00:$own:9::/64 via fd00:$own::10
-  forwarding $ns
+  forward $ns
 done
-forwarding tester-r
+forward tester-r
 ip netns exec tester-r nft add table inet tester
 ip netns exec tester-r nft add chain inet tester forward '{ type filter hook forward priority 0 ; }'
-ip netns exec tester-r nft add rule inet tester forward udp dport 9000 limit rate over 2000/second burst 40 packets drop
-known="--trial 0.4 --resolution 0.04 --most 8000 --least 500"
-rate 1800 router_udp udp:tester-a/10.1.0.10 udp:tester-b/10.2.0.10 $known
-rate 1800 router_udp6 udp:tester-a/fd00:1::10 udp:tester-b/fd00:2::10 $known
-rate 1800 router_tun tun:tester-a/t0=10.1.9.1/24 tun:tester-b/t0=10.2.9.1/24 $known
-rate 1800 router_tun6 tun:tester-a/t0=fd00:1:9::1/64 tun:tester-b/t0=fd00:2:9::1/64 $known
-rate 1800 router_af_packet af_packet:tester-a/eth0=10.1.0.10 af_packet:tester-b/eth0=10.2.0.10 $known
-rate 1800 router_af_packet6 af_packet:tester-a/eth0=fd00:1::10 af_packet:tester-b/eth0=fd00:2::10 $known
-rate 1800 router_af_xdp af_xdp:tester-a/eth0=10.1.0.10 af_xdp:tester-b/eth0=10.2.0.10 $known
-rate 1800 router_af_xdp6 af_xdp:tester-a/eth0=fd00:1::10 af_xdp:tester-b/eth0=fd00:2::10 $known
+ip netns exec tester-r nft add rule inet tester forward udp dport 9000 limit rate over 1000/second burst 160 packets drop
+# The tester sends what it missed while a host took its core away; the router forgives 0.16 s of it.
+# By that, a trial of 0.8 s passes up to 1,200 packets/s.
+known="--trial 0.8 --resolution 0.04 --most 4000 --least 250"
+rate 900 router_udp udp:tester-a/10.1.0.10 udp:tester-b/10.2.0.10 $known
+rate 900 router_udp6 udp:tester-a/fd00:1::10 udp:tester-b/fd00:2::10 $known
+rate 900 router_tun tun:tester-a/t0=10.1.9.1/24 tun:tester-b/t0=10.2.9.1/24 $known
+rate 900 router_tun6 tun:tester-a/t0=fd00:1:9::1/64 tun:tester-b/t0=fd00:2:9::1/64 $known
+rate 900 router_af_packet af_packet:tester-a/eth0=10.1.0.10 af_packet:tester-b/eth0=10.2.0.10 $known
+rate 900 router_af_packet6 af_packet:tester-a/eth0=fd00:1::10 af_packet:tester-b/eth0=fd00:2::10 $known
+rate 900 router_af_xdp af_xdp:tester-a/eth0=10.1.0.10 af_xdp:tester-b/eth0=10.2.0.10 $known
+rate 900 router_af_xdp6 af_xdp:tester-a/eth0=fd00:1::10 af_xdp:tester-b/eth0=fd00:2::10 $known
 # Without a route, everything is lost.
 ip -n tester-r route del 10.2.9.0/24
 rate 0 nowhere "tun:tester-a/t0=10.1.9.1/24" "tun:tester-b/t0=10.2.9.1/24" --trial 0.5 --most 2000 --least 1000
@@ -90,7 +77,6 @@ found = {path.stem: json.loads(path.read_text())["rounds"][0][0]["pdr"]["packets
 assert len(found) == 15 and found.pop("nowhere") is None, found
 print("packets/s, each way:", ", ".join(f"{name} {rate or 0:.0f}" for name, rate in sorted(found.items())))
 for name, rate in found.items():
-    # In such a short trial, the router's queue adds to the packets that pass.
-    least, most = (1800, 2200) if name.startswith("router") else (501, 20000)
+    least, most = (900, 1300) if name.startswith("router") else (501, 20000)
     assert rate and least <= rate <= most, f"{name}: {rate}, not from {least} to {most}"
 CHECK

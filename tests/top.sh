@@ -7,16 +7,11 @@ convoy=$(realpath "$1")
 cd "$(dirname "$0")/.."
 TUNNELS=4 WORKERS=2
 source demo/sites.sh
-source tests/pings.sh
-fail() { echo "top: $*" >&2; cat "$work"/?.log >&2; exit 1; }
-end_tmux() {
-  for socket in "$work"/tmux-*; do tmux -S "$socket" kill-server 2>/dev/null || true; done
-  clean
-}
-trap end_tmux EXIT
+end_tmux() { for socket in "$work"/tmux-*; do tmux -S "$socket" kill-server 2>/dev/null || true; done; }
+at_exit end_tmux
 
 for t in 0 1 2; do
-  IN="ip netns exec $a" pings "$work/ping.log" 3 10.2.$t.1 || fail "no pings through tunnel $t"
+  pings "$work/ping.log" $a 3 10.2.$t.1 || fail "no pings through tunnel $t"
 done
 # Three tunnels with rates far apart, and one without packets.
 start ping-0.log $a ping -q -i 0.01 -s 1000 10.2.0.1

@@ -5,9 +5,7 @@
 set -euo pipefail
 convoy=$(realpath "$1") PORT=${2:-udp}
 source "$(dirname "$0")/../demo/sites.sh"
-fail() { echo "FAILED: $*" >&2; "$convoy" show sa --wide --control "$work/site-1.sock" >&2 || true; head -n 30 "$work"/a.log >&2 || true; exit 1; }
-ok() { echo "ok: $*"; }
-until_true() { for _ in $(seq 150); do ! "$@" || return 0; sleep 0.1; done; return 1; } # 15 s
+show_logs() { "$convoy" show sa --wide --control "$work/site-1.sock"; head -n 30 "$work/a.log"; }
 
 # The number of packets of the outbound SA that were dropped for a reason, and in total; from `show`
 # and from the metrics.
@@ -30,10 +28,10 @@ refused() { # reason, words of the log
   before=$(dropped) earlier=$(dropped "$1")
   # The window does not mix 600-byte packets with other sizes, and 64 of them are sent at once.
   ip netns exec $a ping -q -s 600 -l 64 -c $packets -i 0.01 -W 1 10.2.0.1 >"$work/ping.log" 2>&1 && fail "$1: an echo was answered: $(tail -2 "$work/ping.log")"
-  until_true is_counted "$1" || fail "$1: $(dropped "$1") packets of the SA are counted, not $((earlier + packets))"
+  wait_until "$1: not $((earlier + packets)) packets of the SA are counted" is_counted "$1"
   [ "$(dropped)" = $((before + packets)) ] || fail "$1: another reason is counted for the SA too"
   [ "$(metric "$1")" -ge "$packets" ] || fail "$1: the metrics have $(metric "$1")"
-  until_true is_logged "$1" "$2" || fail "$1: the log does not say why"
+  wait_until "$1: the log does not say why" is_logged "$1" "$2"
   ok "$1: $packets packets that were sealed and not sent are counted for their SA, and the log says why"
 }
 # The error that a socket gets if its bound address was removed.
@@ -53,13 +51,13 @@ with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
 }
 packets=128
 works() { ip netns exec $a ping -q -c 3 -i 0.1 -W 2 10.2.0.1 >/dev/null; }
-until_true works || fail "no echo at the start"
+wait_until "no echo at the start" works
 [ "$(dropped)" = 0 ] || fail "there are drops at the start"
 
 ip -n $a route del 192.0.2.0/24 dev va
 refused no_route "the system has no route to the peer"
 ip -n $a route add 192.0.2.0/24 dev va src 192.0.2.1
-until_true works || fail "no echo with the route again"
+wait_until "no echo with the route again" works
 
 if [[ "$PORT" != af_* ]]; then # the kernel's filters see only packets that the kernel sends
   ip netns exec $a nft add table inet refuse
@@ -67,7 +65,7 @@ if [[ "$PORT" != af_* ]]; then # the kernel's filters see only packets that the 
   ip netns exec $a nft add rule inet refuse out ip daddr 192.0.2.2 drop
   refused send_forbidden "the system forbids to send them"
   ip netns exec $a nft delete table inet refuse
-  until_true works || fail "no echo without the filter"
+  wait_until "no echo without the filter" works
 fi
 if [ "$PORT" = udp ]; then # from a raw socket, the kernel sends IPv4 with any source
   ip -n $a addr del 192.0.2.1/24 dev va
@@ -79,7 +77,7 @@ if [ "$PORT" = udp ]; then # from a raw socket, the kernel sends IPv4 with any s
     refused no_local_address "their source, the tunnel's local address, is no longer an address of this host"
   fi
   ip -n $a addr add 192.0.2.1/24 dev va
-  until_true works || fail "no echo with the address again"
+  wait_until "no echo with the address again" works
 fi
-"$convoy" show stats --control "$work/site-1.sock" | grep -q "dropped: no_route" || fail "show stats lacks the reason"
+"$convoy" show stats --control "$work/site-1.sock" | contains "dropped: no_route" || fail "show stats lacks the reason"
 ok "$PORT: works again each time"

@@ -5,18 +5,16 @@
 set -euo pipefail
 convoy=$(realpath "$1") PORT=$2 WORKERS=2 TUNNELS=4
 source "$(dirname "$0")/../demo/sites.sh"
-fail() { echo "$1" >&2; cat "$work"/?.log >&2; exit 1; }
 head -c 4000000 /dev/urandom >"$work/file"
 for site in "$a 1" "$b 2"; do
   read -r ns host <<<"$site"
-  ip netns exec $ns python3 -m http.server 8000 --directory "$work" >/dev/null 2>&1 & running+=($!)
-  for _ in $(seq 50); do ip netns exec $ns curl -s -o /dev/null "http://10.$host.0.1:8000/" && break; sleep 0.1; done
+  serve_files "$ns" "$work" 8000
 done
 transfers=()
 for t in 0 1 2 3; do
   for copy in 1 2 3; do
-    ip netns exec $a curl -s -m 60 -o "$work/to-a-$t-$copy" "http://10.2.$t.1:8000/file" & transfers+=($!)
-    ip netns exec $b curl -s -m 60 -o "$work/to-b-$t-$copy" "http://10.1.$t.1:8000/file" & transfers+=($!)
+    ip netns exec $a curl -s -m $PATIENCE -o "$work/to-a-$t-$copy" "http://10.2.$t.1:8000/file" & transfers+=($!)
+    ip netns exec $b curl -s -m $PATIENCE -o "$work/to-b-$t-$copy" "http://10.1.$t.1:8000/file" & transfers+=($!)
   done
 done
 for transfer in "${transfers[@]}"; do wait "$transfer" || fail "a transfer failed: curl says $?"; done
@@ -36,7 +34,6 @@ assert stats["handed_over"] > 0, stats["handed_over"]
 assert not any(sa["drops"].get("replayed") for sa in sas), sas
 print(f"packets by worker {by_worker}, handed over {stats['handed_over']}, dropped {stats['drops']}")
 CHECK
-kill -TERM "$(pgrep -f "^$convoy run -c $work/site-1.toml")"
-for _ in $(seq 60); do [ -S "$work/site-1.sock" ] || break; sleep 0.1; done
+end_well "${gateways[0]}" "the gateway"
 grep -q stopped "$work/a.log" || fail "the gateway did not stop"
 echo "two workers over $PORT: 24 files of 4,000,000 bytes the same"

@@ -8,19 +8,10 @@
 set -euo pipefail
 convoy=$(realpath "$1")
 cd "$(dirname "$0")/../.."
-[ "$(id -u)" = 0 ] || { echo "network namespaces need root" >&2; exit 1; }
 rate=${RATE:-1000}
-. tests/cluster/lib.sh
-guest=
-end() {
-  # The guest consists of several processes, which all end with the first process of their
-  # namespace.
-  # shellcheck disable=SC2046
-  [ -z "$guest" ] || kill -KILL $(cat "/proc/$guest/task/$guest/children") 2>/dev/null || true
-  [ -z "${LOGS:-}" ] || cp "$work"/console "$work"/*.log "$LOGS" 2>/dev/null || true
-  clean
-}
-trap end EXIT
+source tests/cluster/lib.sh
+save_logs() { [ -z "${LOGS:-}" ] || cp "$work"/console "$work"/*.log "$LOGS" 2>/dev/null; }
+at_exit save_logs
 
 # The guest is in place of the peer: its TAP device is at the bridge outside.
 peer() {
@@ -76,36 +67,31 @@ INIT
   TMPDIR=$work unshare --pid --mount-proc --kill-child ip netns exec cl-switch \
     tests/kernel/uml.sh mem=256M uml_dir="$work/uml/" umid=peer initrd="$work/initrd.gz" \
     vec0:transport=tap,ifname=guest,depth=128,gro=1 con=null con0=null,fd:1 root=/dev/ram rdinit=/init quiet \
-    >"$work/console" 2>&1 & guest=$!
-  wait_for "the guest does not start" grep -q BEGINS "$work/console"
+    >"$work/console" 2>&1 &
+  wait_until "the guest does not start" grep -q BEGINS "$work/console"
   start ticks.log cl-peer ping -q -i 0.05 192.0.2.2
 }
-capture() {
-  start capture.log cl-switch tcpdump -Z root -U --immediate-mode -B 65536 -s 64 -i guest \
-    -w "$work/outside.pcap" src 192.0.2.10 and udp port 4500
-  capture_process=${running[-1]}
-  wait_for "nothing is captured" grep -q listening "$work/capture.log"
-}
+capture() { start_capture outside cl-switch guest -s 64 src 192.0.2.10 and udp port 4500; }
 cc -O2 -Wall -Wextra -Werror -pthread -o "$work/traffic" bench/cluster/traffic.c
 cluster
 ip netns exec cl-host "$work/traffic" udp 10.1.0.100 10.2.0.1 1 0 "$rate" >"$work/host.json" & host=$!
 sleep 3
 killed=$EPOCHREALTIME
-kill -9 "${gateways[1]}"
-wait_for "g2 does not lead" leads 2
+kill_and_wait "${gateways[1]}"
+wait_until "g2 does not lead" leads 2
 sleep 5
 gateway 1
-wait_for "g1 does not come back" ready 1 2
+wait_until "g1 does not come back" ready 1 2
 sleep 1
 stopped=$EPOCHREALTIME
 kill "${gateways[2]}"
-wait_for "g1 does not lead" leads 1
+wait_until "g1 does not lead" leads 1
 sleep 5
 kill -INT $host
 wait $host
 # The guest's traffic ends with a connection to its port 9.
-wait_for "the guest does not hear" ip netns exec cl-host timeout 5 bash -c 'echo >/dev/tcp/10.2.0.1/9'
-wait_for "the guest does not end" grep -q DONE "$work/console"
+wait_until "the guest does not hear" ip netns exec cl-host timeout 5 bash -c 'echo >/dev/tcp/10.2.0.1/9'
+wait_until "the guest does not end" grep -q DONE "$work/console"
 sed -n 's/^PEER //p; s/^COUNTER //p' "$work/console" | tr -d '\r'
 no_doubles
 python3 - "$work" "$killed" "$stopped" <<'PY'

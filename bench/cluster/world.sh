@@ -9,12 +9,13 @@
 set -euo pipefail
 convoy=$(realpath "$1") traffic=$(realpath "$2"); shift 2
 cd "$(dirname "$0")/../.."
-[ "$(id -u)" = 0 ] || { echo "network namespaces need root" >&2; exit 1; }
 export TUNNELS=${TUNNELS:-1} LEASE_S=${LEASE_S:-1}
-FLOWS=${FLOWS:-1} RATE=${RATE:-10000} ROUNDS=${ROUNDS:-1} PATIENCE=90
+FLOWS=${FLOWS:-1} RATE=${RATE:-10000} ROUNDS=${ROUNDS:-1}
+export PATIENCE=90
 if [ -n "${QUOTA:-}" ]; then ETCD_OPTIONS="--quota-backend-bytes $QUOTA"; fi
-. tests/cluster/lib.sh
-trap 'if [ -n "${LOGS:-}" ]; then cp "$work"/*.log "$LOGS"; fi; clean' EXIT
+source tests/cluster/lib.sh
+save_logs() { [ -z "${LOGS:-}" ] || cp "$work"/*.log "$LOGS"; }
+at_exit save_logs
 starts=([1]=1 [2]=1) monitors=()
 stride=$((FLOWS > 1 ? TUNNELS / FLOWS : 0))
 
@@ -23,7 +24,7 @@ watch_addresses() {
   local g
   for g in 1 2; do
     start "addresses-$g.log" cl-g$g stdbuf -oL ip -ts -o monitor address dev wan
-    monitors[$g]=${running[-1]}
+    monitors[$g]=$started
   done
 }
 # The gateway's processes are all others of its namespace.
@@ -31,10 +32,10 @@ of() { ip netns pids "cl-g$1" | grep -vx "${monitors[$1]}" || true; }
 other() { echo $((3 - $1)); }
 one_leads() { leader && answers; }
 restart() { # gateway
-  wait_for "the processes of g$1 do not end" ended "$1"
+  wait_until "the processes of g$1 do not end" ended "$1"
   gateway "$1"
   starts[$1]=$((starts[$1] + 1))
-  wait_for "g$1 does not come back" ready "$1" "${starts[$1]}"
+  wait_until "g$1 does not come back" ready "$1" "${starts[$1]}"
 }
 
 # Events: each has the leader as its argument. Those that need it have something before, at the end
@@ -42,10 +43,10 @@ restart() { # gateway
 nothing() { :; }
 stop() { kill "${gateways[$1]}"; }
 stop_after() { restart "$1"; }
-killed() { kill -9 "${gateways[$1]}"; }
+killed() { kill_and_wait "${gateways[$1]}"; }
 killed_after() { restart "$1"; }
 # shellcheck disable=SC2046
-freeze() { frozen=$(of "$1"); kill -STOP $frozen; }
+freeze() { frozen=$(of "$1"); stop_process $frozen; }
 # shellcheck disable=SC2086
 freeze_back() { kill -CONT $frozen; }
 inside() { unplug "$1" lan; }
@@ -54,14 +55,14 @@ outside() { unplug "$1" wan; }
 outside_back() { plug "$1" wan; }
 cut() { unplug "$1" mgmt; }
 cut_back() { plug "$1" mgmt; }
-etcd_leader() { kill -9 "${etcds[$store_leads]}"; }
+etcd_leader() { kill_and_wait "${etcds[$store_leads]}"; }
 etcd_leader_after() { etcd "$store_leads"; }
 quorum() {
   lost=("$store_leads" $((store_leads % 3 + 1)))
-  kill -9 "${etcds[${lost[0]}]}" "${etcds[${lost[1]}]}"
+  kill_and_wait "${etcds[${lost[0]}]}" "${etcds[${lost[1]}]}"
 }
 quorum_back() { etcd "${lost[0]}"; etcd "${lost[1]}"; }
-both() { kill -9 "${gateways[1]}" "${gateways[2]}"; }
+both() { kill_and_wait "${gateways[1]}" "${gateways[2]}"; }
 both_soon() {
   restart 1
   restart 2
@@ -123,7 +124,7 @@ end_traffic() {
 
 measure() { # event round
   local event=$1 leads before at back end
-  wait_for "no gateway leads before $event" one_leads
+  wait_until "no gateway leads before $event" one_leads
   leads=$(leader)
   store_leads=$(store_leader)
   before=$(refusals)
@@ -168,7 +169,7 @@ PY
 }
 # What the cluster costs at rest and under load.
 cost() { # what seconds
-  local leads process stands puts proposals cpus=() pids=() memories=() g n
+  local leads process stands puts proposals cpus=() pids=() g n
   leads=$(leader); stands=$(other "$leads")
   for g in "$leads" "$stands"; do pids+=("${gateways[$g]}" "$(agent_of "$g")"); done
   for n in 1 2 3; do pids+=("${etcds[$n]}"); done
@@ -194,9 +195,8 @@ for event; do
     *) for round in $(seq "$ROUNDS"); do measure "$event" "$round"; done ;;
   esac
 done
-kill -INT "$capture_process"
-wait_for "the capture does not end" gone "$capture_process"
-dropped=$(awk '/dropped by kernel/ { print $1 }' "$work/capture.log")
+end_capture outside
+dropped=$(awk '/dropped by kernel/ { print $1 }' "$work/outside.log")
 printf '{"capture": %s, "dropped": %d, "tunnels": %d, "flows": %d, "lease_s": %s}\n' \
   "$(python3 tests/cluster/doubles.py "$work/outside.pcap" 192.0.2.10 --json)" "$dropped" "$TUNNELS" "$FLOWS" "$LEASE_S"
 for g in 1 2; do grep -E 'leads|WARN|ERROR|warn|error' "$work/g$g.log" | sed "s/^/g$g: /" >&2 || true; done

@@ -1,4 +1,4 @@
-"""Measures gateways of every kind with one tester: `convoy bench throughput` through two sites that
+"""Measures gateways of every kind with one tester: `convoy-lab bench throughput` through two sites that
 each have a gateway.
 
 The sites, and how each kind of gateway is started, come from bench/peers. The tester uses UDP
@@ -96,7 +96,7 @@ def kinds(options: argparse.Namespace) -> dict[str, object]:
 
 
 def measure(kind, folder: pathlib.Path, options: argparse.Namespace, seconds: float) -> dict:
-    """The report of `convoy bench throughput` through one kind of gateway; takes at most `seconds`
+    """The report of `convoy-lab bench throughput` through one kind of gateway; takes at most `seconds`
     once the gateway works."""
     sites = Sites(folder)
     hosts = Hosts(sites) if options.ends != "udp" else None
@@ -175,7 +175,7 @@ def main() -> None:
     parser.add_argument("--lengths", default="64,512,1280", help="packet lengths; none is longer than 1400 bytes")
     parser.add_argument("--most", type=float, default=1_000_000, help="the highest rate to try, in packets/s")
     parser.add_argument("--json", type=pathlib.Path)
-    parser.add_argument("more", nargs="*", help="more options of convoy bench throughput, after --")
+    parser.add_argument("more", nargs="*", help="more options of convoy-lab bench throughput, after --")
     options = parser.parse_args()
     if os.geteuid() != 0:
         sys.exit("run this as root: it makes network namespaces")

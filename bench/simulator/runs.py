@@ -76,17 +76,17 @@ def run(command: list[str]) -> dict:
 
 
 def convoy(command: list[str], setting: simpy_model.Setting, trace: Path, packets: int) -> dict:
-    """`convoy sim run` on a trace."""
+    """`convoy-lab sim run` on a trace."""
     return run_convoy(command, setting, trace, ["--trace", str(trace), "--packets", str(packets)])
 
 
 def convoy_drawn(command: list[str], setting: simpy_model.Setting, trace: Path, packets: int) -> dict:
-    """`convoy sim run` on packets that it draws, in the paper's `uniform` pattern."""
+    """`convoy-lab sim run` on packets that it draws, in the paper's `uniform` pattern."""
     return run_convoy(command, setting, trace, ["--pattern", "uniform", "--packets", str(packets)])
 
 
 def run_convoy(command: list[str], setting: simpy_model.Setting, trace: Path, packets: list[str]) -> dict:
-    """`convoy sim run`; its platform is written to a file beside the trace."""
+    """`convoy-lab sim run`; its platform is written to a file beside the trace."""
     platform = trace.with_suffix(".toml")
     platform.write_text(PLATFORM.format(**vars(setting), buffers=str(setting.prefetch).lower()), encoding="utf-8")
     return run(

@@ -1,4 +1,4 @@
-"""The queue model of docs/internals/simulator.md as SimPy processes: a baseline for `convoy sim`
+"""The queue model of docs/lab/simulator.md as SimPy processes: a baseline for `convoy-lab sim`
 that was written from the rules, not from convoy's code.
 
 Times are integer picoseconds. README.md defines the order of events within one picosecond.

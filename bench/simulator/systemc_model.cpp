@@ -1,4 +1,4 @@
-// The queue model of docs/internals/simulator.md in SystemC: a baseline for `convoy sim` that was
+// The queue model of docs/lab/simulator.md in SystemC: a baseline for `convoy-lab sim` that was
 // written from the rules, not from convoy's code.
 //
 // SystemC's time resolution is set to 1 fs, and the model's times are whole picoseconds. The

@@ -24,7 +24,7 @@ module aes_choice #(
 );
   if (UNROLLED) begin : g_unrolled
     // S-boxes in logic: with so many in block RAMs, nextpnr does not finish routing X1
-    // (docs/results/card.md, "On an FPGA").
+    // (docs/lab/results/card.md, "On an FPGA").
     aes_unrolled #(.BLOCK_RAM(0), .SLOTS(SLOTS), .TAG(TAG)) aes (.*);
   end else begin : g_iterative
     aes_iter #(.SLOTS(SLOTS), .TAG(TAG)) aes (.*);

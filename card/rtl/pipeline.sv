@@ -1,4 +1,4 @@
-// A packet pipeline, the body of X1 and of X2: frames with a prefix in (docs/internals/card.md),
+// A packet pipeline, the body of X1 and of X2: frames with a prefix in (docs/lab/card.md),
 // finished frames out, to the host behind a status or to the MAC bare.
 // verilator lint_off PINCONNECTEMPTY
 module pipeline #(

@@ -1,7 +1,7 @@
 // The slot of a pipeline: one of several functions runs, chosen at run time. After `load` the slot
 // is empty for LOAD_CYCLES (the time a bitstream takes), then the function runs with no keys. Here
 // all functions of the mask FUNCTIONS are built and one is connected; partial reconfiguration
-// itself is not modelled. Functions: card/functions.toml; docs/internals/card.md, "Slot".
+// itself is not modelled. Functions: card/functions.toml; docs/lab/card.md, "Slot".
 module slot #(
     parameter int FUNCTIONS = 2,
     parameter int LOAD_CYCLES = 64 // 1 at least

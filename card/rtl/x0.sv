@@ -1,6 +1,6 @@
 // X0, the host's side: registers, and the DMA engine with its three rings. Frames go to and come
 // from the packet switch. Registers and the forms of descriptors and completions:
-// docs/internals/card.md.
+// docs/lab/card.md.
 // verilator lint_off PINCONNECTEMPTY
 // verilator lint_off UNUSEDSIGNAL
 module x0 #(

@@ -1,4 +1,4 @@
-"""The driver's side of the card's formats (docs/internals/card.md): prefixes, SAs, status; and ESP by the `cryptography` package as the reference."""
+"""The driver's side of the card's formats (docs/lab/card.md): prefixes, SAs, status; and ESP by the `cryptography` package as the reference."""
 
 import hashlib
 import hmac

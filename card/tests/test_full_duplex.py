@@ -1,4 +1,4 @@
-"""x0 and mac: what passes each way while both ways are busy, recorded for the table of docs/results/card.md."""
+"""x0 and mac: what passes each way while both ways are busy, recorded for the table of docs/lab/results/card.md."""
 
 import random
 

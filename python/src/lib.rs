@@ -42,7 +42,7 @@ fn load_platform(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyAny>> {
     Ok(pythonize(py, &open_platform(&path)?)?)
 }
 
-/// Simulates a platform under a pattern or a trace, and returns what `convoy sim run --json`
+/// Simulates a platform under a pattern or a trace, and returns what `convoy-lab sim run --json`
 /// prints, as dicts.
 ///
 /// platform is a TOML file's path, the name of a platform that comes with the module (grip,
@@ -116,7 +116,7 @@ fn simulate<'py>(
 }
 
 /// Searches for the highest rate at which a platform loses no packets, its non-drop rate (RFC 2544,
-/// section 26.1), and returns what `convoy sim ndr --json` prints of it, as dicts.
+/// section 26.1), and returns what `convoy-lab sim ndr --json` prints of it, as dicts.
 ///
 /// The platform needs an ingress queue: its own or queue_packets. loss_ratio: the share of packets
 /// that may be lost; above 0 it is a partial drop rate. resolution: the relative difference between

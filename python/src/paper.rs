@@ -9,8 +9,8 @@ use pythonize::pythonize;
 use crate::{bad, heed_signals};
 
 /// Makes figures 3 to 15 of *Scheduling Small Packets in IPSec Multi-accelerator Based Systems* and
-/// checks its claims, as `convoy sim figures` does, and returns what its --json prints, as dicts:
-/// claims has each claim with its verdict, files every file that was written.
+/// checks its claims, as `convoy-lab sim figures` does, and returns what its --json prints, as
+/// dicts: claims has each claim with its verdict, files every file that was written.
 ///
 /// out: the folder of the files, created if it does not exist. trace: a file that takes the place
 /// of the synthetic trace, with the six columns of the Internet Traffic Archive (timestamp, source,

@@ -11,7 +11,8 @@ use convoy_sim::{
 
 /// Packets of a pattern where nobody says how many, as in the paper.
 const PATTERN_PACKETS: u64 = 500_000;
-/// Packets of a pattern in each trial of a search where nobody says how many, as `convoy sim ndr`.
+/// Packets of a pattern in each trial of a search where nobody says how many, as `convoy-lab sim
+/// ndr`.
 const TRIAL_PACKETS: u64 = 200_000;
 
 /// Where packets come from.

@@ -8,9 +8,11 @@
 set -euo pipefail
 convoy=$(realpath "$1") plugin=$(realpath "$2")
 here=$(dirname "$(realpath "$0")")
-A=convoy-card-a B=convoy-card-b R=convoy-card-r
+IN_LAB=1 A=convoy-card-a B=convoy-card-b R=convoy-card-r
 source "$here/lib.sh"
 source "$here/router.sh"
+# A simulated card on a busy machine takes seconds to answer; IKE must not give up by then.
+RETRANSMIT_S=5
 # The addresses of the gateways outside.
 at_a=192.0.2.1 at_b=192.0.2.2
 
@@ -31,7 +33,7 @@ start_side() { # side plugins [function]
   [ "$1" = a ] || { own=$at_b peer=$at_a; }
   if [ "$2" = "$with_convoy" ]; then
     OUTSIDE=$(outside "v$1" "$own" "${3:-}") REMOTE=$peer gateway_conf "$1" "\"$own\""
-    sed -i 's/^\[gateway\]/&\nallow_weak = true/' "$folder/$1/gateway.toml" # 3DES
+    sed -i 's/^\[gateway\]/&\nallow_weak = true/' "$work/$1/gateway.toml" # 3DES
     start_gateway "$1"
     running+=("$gateway_pid")
   fi
@@ -39,11 +41,7 @@ start_side() { # side plugins [function]
   start_charon "$1"
   running+=("$charon_pid")
 }
-stop_both() {
-  kill "${running[@]}"
-  wait "${running[@]}" || true
-  running=()
-}
+stop_both() { end_process "${running[@]}"; running=(); }
 both_ends() { # connection options, child options
   connection a $at_a $at_b "mobike = no
   $1" "$2"
@@ -53,9 +51,9 @@ both_ends() { # connection options, child options
 }
 # on_card SIDE ENCAP TRANSFORM: all SAs are, of which none dropped anything, and no engine had work.
 on_card() {
-  show sa "$1" >"$folder/sas"
-  show stats "$1" >"$folder/stats"
-  python3 - "$folder/sas" "$folder/stats" "$2" "$3" <<'END' || fail "not all of $1 is the card's: $(cat "$folder/sas")"
+  show sa "$1" >"$work/sas"
+  show stats "$1" >"$work/stats"
+  python3 - "$work/sas" "$work/stats" "$2" "$3" <<'END' || fail "not all of $1 is the card's: $(cat "$work/sas")"
 import json, sys
 sas, stats = (json.load(open(path)) for path in sys.argv[1:3])
 asked = dict(inline_by="outside", encap=sys.argv[3], transform=sys.argv[4])
@@ -81,25 +79,26 @@ spis() { show sa "$1" | grep -o '"spi": [0-9]*' | sort; }
 # for some seconds.
 replaced() { [ "$(spis "$1" | grep -cvxF "$2")" = 2 ]; }
 ike_spis() { ask a --list-sas --raw | grep -o 'initiator-spi=[0-9a-f]*' | sort -u; }
+other_ike_spis() { [ "$(ike_spis)" != "$before" ]; }
 no_sas() { [ "$(sas a)" = 0 ]; }
-end_tunnel() { down a; wait_for "SAs that were ended are still there" no_sas; }
+end_tunnel() { down a; wait_until "SAs that were ended are still there" no_sas; }
 # rekeyed_under_traffic SIDES: pings both ways, during which each side replaces the SAs, and the
 # first one the IKE SA.
 rekeyed_under_traffic() {
   local side before one tries=()
-  ip netns exec "$A" ping -q -i 0.05 -c 160 -W 20 -s 600 -I 10.1.0.1 10.2.0.1 >"$folder/long-a" 2>&1 & tries+=("$!")
-  ip netns exec "$B" ping -q -i 0.05 -c 160 -W 20 -s 600 -I 10.2.0.1 10.1.0.1 >"$folder/long-b" 2>&1 & tries+=("$!")
+  ip netns exec "$A" ping -q -i 0.08 -c 160 -W 20 -s 600 -I 10.1.0.1 10.2.0.1 >"$work/long-a" 2>&1 & tries+=("$!")
+  ip netns exec "$B" ping -q -i 0.08 -c 160 -W 20 -s 600 -I 10.2.0.1 10.1.0.1 >"$work/long-b" 2>&1 & tries+=("$!")
   for side in $1; do
     before=$(spis a)
-    ask "$side" --rekey --child net >"$folder/rekey" 2>&1 || fail "$side cannot rekey: $(cat "$folder/rekey")"
-    wait_for "a has not replaced its SAs" replaced a "$before"
+    ask "$side" --rekey --child net >"$work/rekey" 2>&1 || fail "$side cannot rekey: $(cat "$work/rekey")"
+    wait_until "a has not replaced its SAs" replaced a "$before"
   done
   before=$(ike_spis)
-  ask a --rekey --ike site >"$folder/rekey" 2>&1 || fail "the IKE SA is not rekeyed: $(cat "$folder/rekey")"
-  wait_for "the IKE SA is the same" eval '[ "$(ike_spis)" != "$before" ]'
+  ask a --rekey --ike site >"$work/rekey" 2>&1 || fail "the IKE SA is not rekeyed: $(cat "$work/rekey")"
+  wait_until "the IKE SA is the same" other_ike_spis
   for one in "${tries[@]}"; do kill -0 "$one" || fail "the pings ended before the rekeying did"; done
   for one in "${tries[@]}"; do wait "$one" || true; done
-  for one in a b; do all_answered "$folder/long-$one" || fail "pings of $one were lost: $(tail -3 "$folder/long-$one")"; done
+  for one in a b; do all_answered "$work/long-$one" || fail "pings of $one were lost: $(tail -3 "$work/long-$one")"; done
 }
 # tunnel SIDES ENCAP PROPOSAL: sets it up, rekeys it by each end, ends it. SIDES are those with a
 # card, each of which has all of it.
@@ -160,7 +159,7 @@ both_ends "" "esp_proposals = aes128gcm16"
 up a
 ping_both
 rebind vb
-wait_for "b does not follow the NAT's new mapping" ip netns exec "$A" ping -q -c 1 -W 0.2 -I 10.1.0.1 10.2.0.1
+wait_until "b does not follow the NAT's new mapping" ip netns exec "$A" ping -q -c 1 -W 0.2 -I 10.1.0.1 10.2.0.1
 ping_both
 for side in a b; do on_card "$side" udp aes128gcm16; done
 [ "$(in_clear)" = 0 ] || fail "the router has seen $(in_clear) packets in clear"

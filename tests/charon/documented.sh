@@ -11,33 +11,33 @@ source "$here/lib.sh"
 source "$here/page.sh"
 namespaces
 ip -n $B addr add 10.2.0.1/24 dev lo
-mkdir -p "$folder/strongswan.d/charon" "$folder/swanctl" "$folder/run/convoy"
-cp -r /etc/strongswan.d/. "$folder/strongswan.d/"; cp "$here/../../charon/convoy.conf" "$folder/strongswan.d/charon/"
-(umask 077; block toml >"$folder/convoy.toml"; block swanctl >"$folder/swanctl/swanctl.conf")
-cp "$here/../../charon/charon.conf" "$folder/strongswan.d/convoy.conf"
+mkdir -p "$work/strongswan.d/charon" "$work/swanctl" "$work/run/convoy"
+cp -r /etc/strongswan.d/. "$work/strongswan.d/"; cp "$here/../../charon/convoy.conf" "$work/strongswan.d/charon/"
+(umask 077; block toml >"$work/convoy.toml"; block swanctl >"$work/swanctl/swanctl.conf")
+cp "$here/../../charon/charon.conf" "$work/strongswan.d/convoy.conf"
 # in_a COMMAND...: runs it on side A, with a separate /run and /etc/strongswan.d.
 in_a() {
   unshare -m ip netns exec $A sh -c "mount --make-rprivate /
-    mount --bind $folder/plugins $libraries
-    mount --bind $folder/strongswan.d /etc/strongswan.d
-    mount --bind $folder/run /run; exec \"\$@\"" sh "$@"
+    mount --bind $work/plugins $libraries
+    mount --bind $work/strongswan.d /etc/strongswan.d
+    mount --bind $work/run /run; exec \"\$@\"" sh "$@"
 }
-mkdir -p "$folder/a"
-in_a "$convoy" run -c "$folder/convoy.toml" >"$folder/a/convoy.log" 2>&1 & processes+=("$!")
-wait_for "the gateway does not start" in_a "$convoy" show stats
-in_a /usr/lib/ipsec/charon >"$folder/a/log" 2>&1 & processes+=("$!")
-wait_for "charon does not start" test -S "$folder/run/charon.vici"
-in_a swanctl --stats >"$folder/stats" 2>&1 || fail "charon does not answer: $(cat "$folder/stats")"
-grep -q ' convoy ' "$folder/stats" && ! grep -q socket-default "$folder/stats" || fail "charon has other plugins: $(cat "$folder/stats")"
+mkdir -p "$work/a"
+in_a "$convoy" run -c "$work/convoy.toml" >"$work/a/convoy.log" 2>&1 &
+wait_until "the gateway does not start" in_a "$convoy" show stats
+in_a /usr/lib/ipsec/charon >"$work/a/log" 2>&1 &
+wait_until "charon does not start" test -S "$work/run/charon.vici"
+in_a swanctl --stats >"$work/stats" 2>&1 || fail "charon does not answer: $(cat "$work/stats")"
+grep -q ' convoy ' "$work/stats" && ! grep -q socket-default "$work/stats" || fail "charon has other plugins: $(cat "$work/stats")"
 strongswan b "$stock"
-peers_block >"$folder/b/swanctl.conf"
+peers_block >"$work/b/swanctl.conf"
 start_charon b; load b
-export SWANCTL_DIR=$folder/swanctl
-in_a swanctl --load-all --noprompt >"$folder/load" 2>&1 || fail "site.conf does not load: $(cat "$folder/load")"
-pings_from $A 5 -I 10.1.0.1 10.2.0.1 || fail "not all answered by B: $(cat "$folder/ping")"
-pings_from $B 5 -I 10.2.0.1 10.1.0.1 || fail "not all answered by A: $(cat "$folder/ping")"
-in_a "$convoy" show sa --wide >"$folder/shown"
-grep -q "site/net.*aes128ctr-sha256" "$folder/shown" || fail "no SA of site/net: $(cat "$folder/shown")"
+export SWANCTL_DIR=$work/swanctl
+in_a swanctl --load-all --noprompt >"$work/load" 2>&1 || fail "site.conf does not load: $(cat "$work/load")"
+pings_from $A 5 -I 10.1.0.1 10.2.0.1 || fail "not all answered by B: $(cat "$work/ping")"
+pings_from $B 5 -I 10.2.0.1 10.1.0.1 || fail "not all answered by A: $(cat "$work/ping")"
+in_a "$convoy" show sa --wide >"$work/shown"
+grep -q "site/net.*aes128ctr-sha256" "$work/shown" || fail "no SA of site/net: $(cat "$work/shown")"
 # charon is connected now, so the threads that serve it exist.
 gateway=$(ip netns pids $A | while read -r pid; do [ "$(cat "/proc/$pid/comm")" != convoy ] || echo "$pid"; done)
 [ "$(cat /proc/$gateway/task/*/status | grep -c '^CapPrm:')" -gt 3 ] || fail "no threads of the gateway's"

@@ -1,66 +1,31 @@
+# shellcheck shell=bash disable=SC2034,SC2154
 # A convoy gateway with charon and convoy's plugin on side A, another IKE peer on side B, each in a
 # network namespace. Sourced by the tests in this folder, with $convoy and $plugin set; A and B are
 # set to other names if two tests run at the same time. Needs root.
 #
 #   10.1.0.1 [A: convoy + charon] 192.0.2.1 --veth-- 192.0.2.2 [B] 10.2.0.1
-[ "$(id -u)" = 0 ] || { echo "network namespaces need root" >&2; exit 1; }
-folder=$(mktemp -d)
+# shellcheck source=tests/lib.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
+need_root
+work_dir
 A=${A:-convoy-ike-a} B=${B:-convoy-ike-b}
-spaces=("$A" "$B") # deleted at the end
-source "$(dirname "${BASH_SOURCE[0]}")/../pings.sh"
 # CHARON selects another charon than the system's: one under a prefix, together with its plugins.
 # STRONGSWAN_ROOT selects a folder in which a strongSwan runs; see ../iptfs/strongswan.sh.
 root=${STRONGSWAN_ROOT:+$(realpath "$STRONGSWAN_ROOT")}
-enter=${root:+"$(realpath "$(dirname "${BASH_SOURCE[0]}")/../iptfs/enter.sh") $root --with $folder"}
+enter=${root:+"$(realpath "$(dirname "${BASH_SOURCE[0]}")/../iptfs/enter.sh") $root --with $work"}
 prefix=$root/usr/lib
 [ -z "${CHARON:-}" ] || prefix=$(readlink -f "$(dirname "$CHARON")/../..")
 libraries=$(dirname "$(find "$prefix" -name libstrongswan-vici.so | head -n 1)")
-processes=()
-# Removes the processes and namespaces that a killed test has left behind.
-fresh() { # namespace...
-  for ns in "$@"; do
-    [ -e "/run/netns/$ns" ] || continue
-    ip netns pids "$ns" | xargs -r kill -9 2>/dev/null || true
-    ip netns del "$ns" 2>/dev/null || true
-  done
+show_logs() {
+  local log
+  for log in a/convoy.log b/convoy.log a/log b/log; do [ ! -f "$work/$log" ] || { echo "--- $log"; tail -n 15 "$work/$log"; }; done
 }
-clean() {
-  local status=$?
-  for process in "${processes[@]}"; do kill "$process" 2>/dev/null || true; done
-  sleep 0.2
-  for process in "${processes[@]}"; do kill -9 "$process" 2>/dev/null || true; done
-  wait 2>/dev/null || true
-  # Also ends processes that run under another command, such as `unshare`.
-  for ns in "${spaces[@]}"; do ip netns pids "$ns" 2>/dev/null | xargs -r kill -9 2>/dev/null || true; done
-  for ns in "${spaces[@]}"; do ip netns del "$ns" 2>/dev/null || true; done
-  if [ "$status" = 0 ] || [ -z "${KEEP_LOGS:-}" ]; then rm -rf "$folder"; else echo "logs: $folder" >&2; fi
-}
-trap clean EXIT
-fail() {
-  echo "FAILED: $1" >&2
-  for log in a/convoy.log b/convoy.log a/log b/log; do [ -f "$folder/$log" ] && { echo "--- $log"; tail -15 "$folder/$log"; } >&2; done
-  exit 1
-}
-# wait_for WHAT COMMAND...: within 20 s.
-wait_for() {
-  local what=$1; shift
-  for _ in $(seq 200); do if "$@" >/dev/null 2>&1; then return; fi; sleep 0.1; done
-  fail "$what"
-}
-mkdir -p "$folder/a" "$folder/b" "$folder/plugins"
-cp "$libraries"/*.so ${plugin:+"$plugin"} "$folder/plugins/"
+mkdir -p "$work/a" "$work/b" "$work/plugins"
+cp "$libraries"/*.so ${plugin:+"$plugin"} "$work/plugins/"
 
 namespaces() {
-  fresh $A $B
-  ip netns add $A; ip netns add $B
-  for ns in $A $B; do ip -n $ns link set lo up; done
-  ip link add va netns $A type veth peer name vb netns $B
-  for side in "$A va 1" "$B vb 2"; do
-    read -r ns dev host <<<"$side"
-    ip -n "$ns" addr add "192.0.2.$host/24" dev "$dev"
-    ip -n "$ns" addr add "2001:db8::$host/64" dev "$dev" nodad
-    ip -n "$ns" link set "$dev" up
-  done
+  add_namespace "$A" "$B"
+  cable "$A" va "192.0.2.1/24 2001:db8::1/64" "$B" vb "192.0.2.2/24 2001:db8::2/64"
 }
 
 # gateway_conf SIDE ADDRESSES [MORE_PORTS]: the configuration of an operator; SIDE is a or b. The
@@ -69,10 +34,10 @@ namespaces() {
 gateway_conf() {
   local side=$1 host=1 udp; [ "$side" = a ] || host=2
   udp=$(printf 'kind = "udp"\naddress = [%s]' "$2")
-  (umask 077; cat >"$folder/$side/gateway.toml" <<CONF
+  (umask 077; cat >"$work/$side/gateway.toml" <<CONF
 [gateway]
-control = "$folder/$side/control.sock"
-charon = "$folder/$side/charon.sock"
+control = "$work/$side/control.sock"
+charon = "$work/$side/charon.sock"
 [[port]]
 name = "inside"
 kind = "tun"
@@ -95,27 +60,26 @@ CONF
 }
 start_gateway() { # side
   local ns=$A; [ "$1" = a ] || ns=$B
-  ip netns exec $ns "$convoy" run -c "$folder/$1/gateway.toml" >>"$folder/$1/convoy.log" 2>&1 & gateway_pid=$!
-  processes+=("$gateway_pid")
-  wait_for "the gateway of $1 does not start" show stats "$1"
+  ip netns exec "$ns" "$gateway_program" run -c "$work/$1/gateway.toml" >>"$work/$1/convoy.log" 2>&1 & gateway_pid=$!
+  wait_until "the gateway of $1 does not start" show stats "$1"
 }
 
 # strongswan SIDE PLUGINS: charon's own settings.
 strongswan() {
-  cat >"$folder/$1/strongswan.conf" <<CONF
+  cat >"$work/$1/strongswan.conf" <<CONF
 charon {
   load = random nonce aes sha1 sha2 md5 hmac kdf drbg openssl curve25519 pem pkcs1 pkcs8 x509 pubkey ctr gcm ccm chapoly $2 vici
   install_routes = no
   retransmit_tries = ${RETRIES:-4}
-  retransmit_timeout = 1
+  retransmit_timeout = ${RETRANSMIT_S:-1}
   retransmit_base = 1.2
   ${CHARON_OPTIONS:-}
   plugins {
-    vici { socket = unix://$folder/$1/vici }
-    convoy { socket = $folder/$1/charon.sock }
+    vici { socket = unix://$work/$1/vici }
+    convoy { socket = $work/$1/charon.sock }
     kernel-libipsec { allow_peer_ts = yes }
   }
-  filelog { log { path = $folder/$1/log
+  filelog { log { path = $work/$1/log
     flush_line = yes
     default = 1 } }
 }
@@ -129,7 +93,7 @@ stock="kernel-libipsec kernel-netlink socket-default"
 connection() {
   local side=$1 host=1; [ "$side" = a ] || host=2
   local me=$side.example peer; [ "$side" = a ] && peer=b.example || peer=a.example
-  cat >"$folder/$side/swanctl.conf" <<CONF
+  cat >"$work/$side/swanctl.conf" <<CONF
 connections { site { version = 2
   local_addrs = $2
   remote_addrs = $3
@@ -148,32 +112,31 @@ CONF
 }
 start_charon() { # side
   local ns=$A; [ "$1" = a ] || ns=$B
-  rm -f "$folder/$1/vici"
-  STRONGSWAN_CONF=$folder/$1/strongswan.conf unshare -m ip netns exec $ns sh -c "mount --make-rprivate /
-    mount --bind $folder/plugins $libraries
-    mkdir -p $folder/$1/run; mount --bind $folder/$1/run $root/run; exec $enter ${CHARON:-/usr/lib/ipsec/charon}" >"$folder/$1/out" 2>&1 & charon_pid=$!
-  processes+=("$charon_pid")
-  wait_for "charon of $1 does not start" test -S "$folder/$1/vici"
+  rm -f "$work/$1/vici"
+  STRONGSWAN_CONF=$work/$1/strongswan.conf unshare -m ip netns exec "$ns" sh -c "mount --make-rprivate /
+    mount --bind $work/plugins $libraries
+    mkdir -p $work/$1/run; mount --bind $work/$1/run $root/run; exec $enter ${CHARON:-/usr/lib/ipsec/charon}" >"$work/$1/out" 2>&1 & charon_pid=$!
+  wait_until "charon of $1 does not start" test -S "$work/$1/vici"
 }
 ask() { # side swanctl-arguments
   local side=$1; shift
-  SWANCTL_DIR=$folder/$side STRONGSWAN_CONF=$folder/$side/strongswan.conf timeout 20 $enter swanctl "$@" --uri "unix://$folder/$side/vici"
+  SWANCTL_DIR=$work/$side STRONGSWAN_CONF=$work/$side/strongswan.conf timeout "$PATIENCE" $enter swanctl "$@" --uri "unix://$work/$side/vici"
 }
-load() { ask "$1" --load-all --noprompt --file "$folder/$1/swanctl.conf" >"$folder/$1/load" 2>&1 || fail "$1 does not load: $(cat "$folder/$1/load")"; }
-up() { ask "$1" --initiate --child net >"$folder/$1/up" 2>&1 || fail "$1 cannot initiate: $(tail -3 "$folder/$1/up")"; }
+load() { ask "$1" --load-all --noprompt --file "$work/$1/swanctl.conf" >"$work/$1/load" 2>&1 || fail "$1 does not load: $(cat "$work/$1/load")"; }
+up() { ask "$1" --initiate --child net >"$work/$1/up" 2>&1 || fail "$1 cannot initiate: $(tail -3 "$work/$1/up")"; }
 down() { ask "$1" --terminate --ike site >/dev/null 2>&1 || true; }
-show() { "$convoy" show "$1" --json --control "$folder/${2:-a}/control.sock"; } # what side
+show() { "$convoy" show "$1" --json --control "$work/${2:-a}/control.sock"; } # what side
 sas() { show sa "${1:-a}" | grep -c '"transform"' || true; }
-# pings_from NAMESPACE COUNT ARGUMENT...: leaves ping's output in $folder/ping.
-pings_from() { IN="ip netns exec $1" pings "$folder/ping" "${@:2}"; }
+# pings_from NAMESPACE COUNT ARGUMENT...: leaves ping's output in $work/ping.
+pings_from() { pings "$work/ping" "$@"; }
 # ping_both [ADDRESS_OF_A ADDRESS_OF_B]: three pings of each of three sizes from each side, all at
 # the same time: 18 packets in each direction.
 ping_both() {
   local one size tries=()
   for size in 0 56 1200; do
-    IN="ip netns exec $A" pings "$folder/ping-a-$size" 3 -s $size -I "${1:-10.1.0.1}" "${2:-10.2.0.1}" & tries+=("$!")
-    IN="ip netns exec $B" pings "$folder/ping-b-$size" 3 -s $size -I "${2:-10.2.0.1}" "${1:-10.1.0.1}" & tries+=("$!")
+    pings "$work/ping-a-$size" "$A" 3 -s $size -I "${1:-10.1.0.1}" "${2:-10.2.0.1}" & tries+=("$!")
+    pings "$work/ping-b-$size" "$B" 3 -s $size -I "${2:-10.2.0.1}" "${1:-10.1.0.1}" & tries+=("$!")
   done
   for one in "${tries[@]}"; do wait "$one" || true; done
-  for one in "$folder"/ping-[ab]-*; do all_answered "$one" || fail "not all are answered of the pings ${one##*ping-}: $(tail -3 "$one")"; done
+  for one in "$work"/ping-[ab]-*; do all_answered "$one" || fail "not all are answered of the pings ${one##*ping-}: $(tail -3 "$one")"; done
 }

@@ -8,9 +8,9 @@ set -euo pipefail
 exec </dev/null
 convoy=$(readlink -f "$1") plugin=$(readlink -f "$2")
 here=$(dirname "$(readlink -f "$0")")
-A=convoy-libreswan B=
+A="convoy-libreswan"
 source "$here/lib.sh"
-target=$here/../../target peer=$folder/b a=198.51.100.1 b=198.51.100.2
+target=$here/../../target peer=$work/b a=198.51.100.1 b=198.51.100.2
 begin=$SECONDS
 say() { echo "ok: $* ($((SECONDS - begin)) s)"; }
 
@@ -39,28 +39,28 @@ CONF
 boot() {
   "$here/libreswan/fetch.sh" "$target/libreswan"
   "$here/../kernel/build.sh" "$target/kernel-peer.gz"
-  mkdir -p "$peer/do" "$peer/done" "$peer/nss" "$folder/ramdisk"
+  mkdir -p "$peer/do" "$peer/done" "$peer/nss" "$work/ramdisk"
   certutil -N --empty-password -d "sql:$peer/nss"
   peer_conf yes
   (umask 077; echo '@b.example @a.example : PSK "a secret of the test"' >"$peer/ipsec.secrets")
-  cp "$here/libreswan/init" "$folder/ramdisk/init"
-  (cd "$folder/ramdisk" && find . | cpio -o -H newc --quiet | gzip -1) >"$folder/init.gz"
-  cat "$target/kernel-peer.gz" "$folder/init.gz" >"$folder/initrd.gz"
-  TMPDIR=$folder unshare --pid --mount-proc --kill-child ip netns exec $A \
-    "$here/../kernel/uml.sh" mem=256M uml_dir="$folder/uml/" umid=peer initrd="$folder/initrd.gz" \
+  cp "$here/libreswan/init" "$work/ramdisk/init"
+  (cd "$work/ramdisk" && find . | cpio -o -H newc --quiet | gzip -1) >"$work/init.gz"
+  cat "$target/kernel-peer.gz" "$work/init.gz" >"$work/initrd.gz"
+  TMPDIR=$work unshare --pid --mount-proc --kill-child ip netns exec $A \
+    "$here/../kernel/uml.sh" mem=256M uml_dir="$work/uml/" umid=peer initrd="$work/initrd.gz" \
     vec0:transport=tap,ifname=convoy-tap,depth=128,gro=1 con=null con0=null,fd:1 root=/dev/ram rdinit=/init quiet \
-    peer="$peer" pluto="$(readlink -f "$target/libreswan")" >"$folder/console" 2>&1 & processes+=("$!")
+    peer="$peer" pluto="$(readlink -f "$target/libreswan")" >"$work/console" 2>&1 &
   # User-mode Linux sometimes misses an incoming packet and only finds it with the next one, so
   # there is always a next one.
-  ip netns exec $A bash -c "while :; do echo >/dev/udp/$b/9; sleep 0.05; done" >/dev/null 2>&1 & processes+=("$!")
+  ip netns exec $A bash -c "while :; do echo >/dev/udp/$b/9; sleep 0.05; done" >/dev/null 2>&1 &
 }
-# guest COMMAND...: runs it in the guest; leaves its output in $folder/said.
+# guest COMMAND...: runs it in the guest; leaves its output in $work/said.
 asked=0
 guest() {
   asked=$((asked + 1))
   echo "$*" >"$peer/next"; mv "$peer/next" "$peer/do/$asked"
-  wait_for "the guest does not answer: $*; $(tail -3 "$folder/console")" test -s "$peer/done/$asked"
-  cp "$peer/done/$asked.out" "$folder/said"
+  wait_until "the guest does not answer: $*; $(tail -3 "$work/console")" test -s "$peer/done/$asked"
+  cp "$peer/done/$asked.out" "$work/said"
   return "$(cat "$peer/done/$asked")"
 }
 pluto() { guest "busybox timeout 15 whack --rundir /run/pluto $*"; }
@@ -71,7 +71,7 @@ spis() { show sa | grep -o '"spi": [0-9]*' | sort; }
 # configure ENCAP: configures both sides.
 configure() {
   peer_conf "$1"
-  guest "addconn --config /peer/ipsec.conf --ctlsocket /run/pluto/pluto.ctl net" || fail "pluto does not take it: $(cat "$folder/said")"
+  guest "addconn --config /peer/ipsec.conf --ctlsocket /run/pluto/pluto.ctl net" || fail "pluto does not take it: $(cat "$work/said")"
   connection a $a $b "encap = $1
     proposals = aes256-sha256-ecp256" "esp_proposals = aes128gcm16"
   load a
@@ -81,17 +81,17 @@ configure() {
 pings_both() {
   local size
   for size in 0 56 1200; do
-    pings_from $A 3 -s $size -I 10.1.0.1 10.2.0.1 || fail "libreswan's side does not answer all: $(cat "$folder/ping")"
+    pings_from $A 3 -s $size -I 10.1.0.1 10.2.0.1 || fail "libreswan's side does not answer all: $(cat "$work/ping")"
   done
   guest 'for size in 0 56 1200; do busybox ping -q -c 3 -W 5 -s $size -I 10.2.0.1 10.1.0.1 & done; wait'
-  [ "$(grep -c ' 3 packets received, 0% packet loss' "$folder/said")" = 3 ] || fail "convoy does not answer all: $(cat "$folder/said")"
+  [ "$(grep -c ' 3 packets received, 0% packet loss' "$work/said")" = 3 ] || fail "convoy does not answer all: $(cat "$work/said")"
   show sa | python3 -c 'import json, sys
 sas = json.load(sys.stdin)
 sys.exit(len(sas) != 2 or any((sa["transform"], sa["encap"]) != ("aes128gcm16", sys.argv[1]) or sa["drops"] for sa in sas))' "$1" ||
     fail "the SAs are not what they should be: $(show sa)"
 }
 # libreswan ends the tunnel, because it would set up again what it has initiated.
-end() { pluto --terminate --name net || true; wait_for "the gateway keeps SAs of a tunnel that ended" none; }
+end() { pluto --terminate --name net || true; wait_until "the gateway keeps SAs of a tunnel that ended" none; }
 new_pair() { pair && [ "$(comm -12 <(spis) <(echo "$before") | wc -l)" = 0 ]; }
 early() { show stats | python3 -c 'import json, sys; print(json.load(sys.stdin)["drops"].get("unknown_spi", 0))'; }
 # rekey WHO COMMAND...: during pings. As responder, libreswan uses the new SA as soon as it has
@@ -100,18 +100,16 @@ early() { show stats | python3 -c 'import json, sys; print(json.load(sys.stdin)[
 rekey() {
   local count unknown; unknown=$(early)
   before=$(spis)
-  ip netns exec $A ping -q -c 60 -i 0.05 -W 5 -I 10.1.0.1 10.2.0.1 >"$folder/ping" & local traffic=$!
-  "${@:2}" >"$folder/rekey" || fail "$1 cannot rekey: $(cat "$folder/rekey" "$folder/said")"
-  wait_for "no new pair of SAs" new_pair
+  ip netns exec $A ping -q -c 60 -i 0.05 -W 5 -I 10.1.0.1 10.2.0.1 >"$work/ping" & local traffic=$!
+  "${@:2}" >"$work/rekey" || fail "$1 cannot rekey: $(cat "$work/rekey" "$work/said")"
+  wait_until "no new pair of SAs" new_pair
   wait $traffic || true
-  count=$(sed -n 's/.*transmitted, \([0-9]*\) received.*/\1/p' "$folder/ping") unknown=$(($(early) - unknown))
-  [ $((count + unknown)) -ge 60 ] || fail "while $1 rekeyed $unknown packets were early, and yet: $(cat "$folder/ping")"
+  count=$(sed -n 's/.*transmitted, \([0-9]*\) received.*/\1/p' "$work/ping") unknown=$(($(early) - unknown))
+  [ $((count + unknown)) -ge 60 ] || fail "while $1 rekeyed $unknown packets were early, and yet: $(cat "$work/ping")"
   say "CHILD_SA rekeyed by $1: $count of 60 pings meanwhile, $unknown packets early"
 }
 
-fresh $A
-ip netns add $A
-ip -n $A link set lo up
+add_namespace $A
 ip -n $A tuntap add dev convoy-tap mode tap vnet_hdr
 ip -n $A link set convoy-tap address 02:00:00:00:00:01 up
 ip -n $A addr add $a/24 dev convoy-tap
@@ -124,12 +122,12 @@ start_gateway a
 strongswan a "$with_convoy"
 start_charon a
 guest "busybox uname -r; pluto --version"
-versions=$(paste -sd ' ' "$folder/said")
+versions=$(paste -sd ' ' "$work/said")
 guest "busybox timeout 10 sh -c 'until [ -S /run/pluto/pluto.ctl ]; do busybox usleep 100000; done'" || fail "pluto does not start"
-pluto --listen || fail "pluto does not listen: $(cat "$folder/said")"
+pluto --listen || fail "pluto does not listen: $(cat "$work/said")"
 
 configure yes
-up a; wait_for "no pair of SAs" pair
+up a; wait_until "no pair of SAs" pair
 pings_both udp
 say "PSK, AES-GCM, convoy initiates, ESP in UDP: 18 of 18 pings"
 rekey convoy ask a --rekey --child net
@@ -138,8 +136,8 @@ pings_both udp
 say "after that: 18 of 18 pings"
 end
 configure no
-pluto --initiate --name net || fail "libreswan cannot initiate: $(cat "$folder/said")"
-wait_for "no pair of SAs" pair
+pluto --initiate --name net || fail "libreswan cannot initiate: $(cat "$work/said")"
+wait_until "no pair of SAs" pair
 pings_both none
 say "PSK, AES-GCM, libreswan initiates, native ESP: 18 of 18 pings"
 end

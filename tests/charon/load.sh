@@ -6,22 +6,21 @@
 set -euo pipefail
 convoy=$(realpath "$1") plugin=$(realpath "$2") seconds=${3:-20} A=convoy-load-a B=convoy-load-b
 source "$(dirname "$0")/lib.sh"
-cc -O2 -pthread -o "$folder/flood" "$(dirname "$0")/flood.c"
-passed() { printf '%-34s %s\n' "$1" "$2"; }
+declare -A gateway charon
+cc -O2 -pthread -o "$work/flood" "$(dirname "$0")/flood.c"
 no_sas() { [ "$(sas a)$(sas b)" = 00 ]; }
 
 # flood RATE SECONDS: starts a flood in both directions.
 flood() {
-  ip netns exec $A "$folder/flood" 10.1.0.1 10.2.0.1 "$1" "$2" >"$folder/flood-a" 2>&1 & flood_a=$!
-  ip netns exec $B "$folder/flood" 10.2.0.1 10.1.0.1 "$1" "$2" >"$folder/flood-b" 2>&1 & flood_b=$!
-  processes+=("$flood_a" "$flood_b")
+  ip netns exec $A "$work/flood" 10.1.0.1 10.2.0.1 "$1" "$2" >"$work/flood-a" 2>&1 & flood_a=$!
+  ip netns exec $B "$work/flood" 10.2.0.1 10.1.0.1 "$1" "$2" >"$work/flood-b" 2>&1 & flood_b=$!
 }
 # flooded: waits for its end; sets sent, lost and silence (ms).
 flooded() {
-  wait "$flood_a" || fail "flood: $(cat "$folder/flood-a")"
-  wait "$flood_b" || fail "flood: $(cat "$folder/flood-b")"
+  wait "$flood_a" || fail "flood: $(cat "$work/flood-a")"
+  wait "$flood_b" || fail "flood: $(cat "$work/flood-b")"
   local a b
-  read -r -a a <"$folder/flood-a"; read -r -a b <"$folder/flood-b"
+  read -r -a a <"$work/flood-a"; read -r -a b <"$work/flood-b"
   sent=$((a[0] + b[0])) lost=$((a[0] + b[0] - a[1] - b[1])) twice=$((a[2] + b[2])) late=$((a[3] + b[3]))
   silence=$((a[4] > b[4] ? a[4] : b[4])) refused=$((a[5] + b[5]))
 }
@@ -31,7 +30,7 @@ stats = json.load(sys.stdin)
 print(stats["drops"], {p["name"]: (p["receive_dropped"], p["send_dropped"]) for p in stats["ports"]})'; done
   for ns in $A $B; do ip -n $ns -s link show convoy0 | awk '/[RT]X:/ { getline; print "convoy0 dropped", $4 }'; done; }
 start_one() { # side: its gateway
-  start_gateway "$1"; eval "gateway_$1=$gateway_pid"
+  start_gateway "$1"; gateway[$1]=$gateway_pid
   local ns=$A; [ "$1" = a ] || ns=$B
   # The kernel's queue to the gateway: a busy machine may not run it for a tenth of a second.
   ip -n $ns link set convoy0 txqueuelen 10000
@@ -43,8 +42,10 @@ tunnel() { # "CHILD OPTIONS OF A"
   load a; load b; up a
 }
 
-find_rate() { # sets rate: half of the highest that passes, as others use the machine too
+find_rate() { # sets rate: RATE, or half of the highest that passes, as others use the machine too
   local try best=0
+  rate=${RATE:-}
+  [ -z "$rate" ] || return 0
   tunnel ""
   for try in 1000 2500 5000 10000 20000 40000; do
     flood $try 2; flooded
@@ -53,11 +54,11 @@ find_rate() { # sets rate: half of the highest that passes, as others use the ma
     best=$try
   done
   [ $best -gt 0 ] || fail "not even 1,000 packets/s pass: $lost of $sent lost; $(drops)"
-  rate=${RATE:-$((best / 2))}
+  rate=$((best / 2))
   passed "rate without rekeying" "$best packets/s each way pass, none lost; $rate is used below"
-  down a; wait_for "SAs that were ended are still there" no_sas
+  down a; wait_until "SAs that were ended are still there" no_sas
 }
-rekeyed() { grep -c "inbound CHILD_SA net{[0-9]*} established" "$folder/a/log" || true; }
+rekeyed() { grep -c "inbound CHILD_SA net{[0-9]*} established" "$work/a/log" || true; }
 rekey_under_load() {
   tunnel $'rekey_time = 1s\n    life_time = 20s'
   local before count; before=$(rekeyed)
@@ -66,31 +67,31 @@ rekey_under_load() {
   lossless "rekeying"
   [ $count -ge $((seconds * 6 / 10)) ] || fail "only $count CHILD_SAs in $seconds s"
   passed "rekey under load" "$seconds s at $rate packets/s each way, $count times rekeyed: $sent packets, $lost lost, $twice twice, $late out of order, longest silence $silence ms"
-  down a; wait_for "SAs that were ended are still there" no_sas
+  down a; wait_until "SAs that were ended are still there" no_sas
 }
 gateway_restart() { # killed and started again under charon
   tunnel ""
   flood 500 12
   sleep 2
-  kill -9 "$gateway_a"; wait "$gateway_a" 2>/dev/null || true
+  kill_and_wait "${gateway[a]}"
   local begin; begin=$(date +%s%N)
   start_one a
-  wait_for "no SAs after the gateway's restart" has_pair
+  wait_until "no SAs after the gateway's restart" has_pair
   local ms=$((($(date +%s%N) - begin) / 1000000))
   flooded
   [ "$silence" -lt 8000 ] || fail "no traffic for $silence ms after the gateway's restart"
   passed "gateway killed and restarted" "new SAs $ms ms after the kill, longest silence of either side $silence ms; of $sent packets $lost lost, $refused refused by the kernel"
   ping_both
-  down a; wait_for "SAs that were ended are still there" no_sas
+  down a; wait_until "SAs that were ended are still there" no_sas
 }
 has_pair() { [ "$(sas a)" -ge 2 ]; }
 charon_restart() { # killed and started again; then it makes SAs of its own
   tunnel ""
   flood "$rate" 6
   sleep 1.5
-  kill -9 "$charon_a"; wait "$charon_a" 2>/dev/null || true
+  kill_and_wait "${charon[a]}"
   sleep 0.5
-  start_charon a; charon_a=$charon_pid; load a
+  start_charon a; charon[a]=$charon_pid; load a
   flooded; lossless "charon's restart"
   [ "$(sas a)" = 2 ] || fail "$(sas a) SAs after charon's restart"
   up a; ping_both
@@ -102,7 +103,7 @@ strangers() { # while traffic flows
   tunnel ""
   flood 500 8
   for what in noise version user; do
-    said=$(python3 "$(dirname "$0")/stranger.py" "$folder/a/charon.sock" $what 2>&1) || fail "a stranger: $said"
+    said=$(python3 "$(dirname "$0")/stranger.py" "$work/a/charon.sock" $what 2>&1) || fail "a stranger: $said"
     passed "not charon: $what" "$said"
   done
   flooded; lossless "strangers"
@@ -112,9 +113,9 @@ strangers() { # while traffic flows
 }
 spi_exhaustion() {
   tunnel ""
-  kill "$charon_a"; wait "$charon_a" 2>/dev/null || true
-  said=$(python3 "$(dirname "$0")/stranger.py" "$folder/a/charon.sock" spis 2>&1) || fail "SPIs: $said"
-  start_charon a; charon_a=$charon_pid; load a
+  end_process "${charon[a]}"
+  said=$(python3 "$(dirname "$0")/stranger.py" "$work/a/charon.sock" spis 2>&1) || fail "SPIs: $said"
+  start_charon a; charon[a]=$charon_pid; load a
   up a; ping_both
   passed "spi exhaustion" "$said; the next charon has them back"
 }
@@ -125,7 +126,7 @@ for side in a b; do
   gateway_conf $side "\"192.0.2.$host\""
   strongswan $side "$with_convoy"
   start_one $side
-  start_charon $side; eval "charon_$side=$charon_pid"
+  start_charon $side; charon[$side]=$charon_pid
 done
 cases=("${@:4}")
 [ ${#cases[@]} -gt 0 ] || cases=(rekey_under_load gateway_restart charon_restart strangers spi_exhaustion)

@@ -8,27 +8,13 @@
 set -euo pipefail
 convoy=$(realpath "$1") children=${CHILDREN:-10000} limit=${LIMIT:-60} outside=${OUTSIDE:-}
 cd "$(dirname "$0")/../.."
-[ "$(id -u)" = 0 ] || { echo "network namespaces need root" >&2; exit 1; }
-work=$(mktemp -d) a=convoy-many-a b=convoy-many-b running=()
-clean() {
-  kill "${running[@]}" 2>/dev/null && wait "${running[@]}" 2>/dev/null || true
-  ip netns del $a 2>/dev/null || true
-  ip netns del $b 2>/dev/null || true
-  rm -rf "$work"
-}
-trap clean EXIT
-fail() { echo "FAILED: $1" >&2; tail -n 5 "$work"/*.log >&2; exit 1; }
-ip netns add $a
-ip netns add $b
-ip link add va netns $a type veth peer name vb netns $b
-for side in "$a va 1" "$b vb 2"; do
-  read -r ns dev host <<<"$side"
-  ip -n "$ns" link set lo up
-  ip -n "$ns" link set "$dev" up
-  ip -n "$ns" addr add "192.0.2.$host/24" dev "$dev"
-done
-key() { od -An -tx1 -N20 /dev/urandom | tr -d ' \n'; }
-keys=("$(key)" "$(key)")
+source tests/lib.sh
+need_root
+work_dir
+a=convoy-many-a b=convoy-many-b
+add_namespace $a $b
+cable $a va 192.0.2.1/24 $b vb 192.0.2.2/24
+keys=("$(random_key)" "$(random_key)")
 # gateway SITE PEER MORE: a gateway with a tunnel with static keys, for the pings.
 gateway() {
   (umask 077; cat >"$work/$1.toml" <<CONF
@@ -70,19 +56,15 @@ local_ts = [\"10.1.0.1/32\"]
 remote_ts = [\"10.128.0.0/9\"]
 esp_proposal = \"aes128gcm16\""
 gateway 2 1 "|"
-for side in "$a 1" "$b 2"; do
-  read -r ns site <<<"$side"
-  ip netns exec "$ns" "$convoy" run -c "$work/$site.toml" >"$work/$site.log" 2>&1 & running+=($!)
-done
-ready() { for _ in $(seq 600); do grep -q ' ready' "$work/$1.log" && return; sleep 0.1; done; fail "gateway $1 does not start"; }
-ready 1; ready 2
-gateway=$(pgrep -f "^$convoy run -c $work/1.toml" | head -1)
+start 1.log $a "$convoy" run -c "$work/1.toml"; gateway=$started
+run_gateway 2.log $b "$work/2.toml"
+wait_for_line ' ready' "$work/1.log" "gateway 1 does not start"
 ping_once() { ip netns exec $a ping -n -q -c 3 -i 0.2 -W 2 -I 10.1.0.1 10.2.0.1 >"$work/ping.log" 2>&1; }
 ping_once || fail "no ping before: $(cat "$work/ping.log")"
 
 # pings WHAT: prints the round-trip times meanwhile, in ms. If the host pauses for a moment, only a
 # few of them are delayed.
-pings_begin() { ip netns exec $a ping -n -i 0.005 -W 2 -I 10.1.0.1 10.2.0.1 >"$work/pings" 2>&1 & pinging=$!; running+=($pinging); }
+pings_begin() { ip netns exec $a ping -n -i 0.005 -W 2 -I 10.1.0.1 10.2.0.1 >"$work/pings" 2>&1 & pinging=$!; }
 pings_end() {
   kill -INT $pinging; wait $pinging || true
   sed -n 's/.* time=\([0-9.]*\) ms/\1/p' "$work/pings" | sort -n | awk -v what="$1" '
@@ -104,7 +86,7 @@ mkfifo "$work/order"
 exec 3<>"$work/order"
 pings_begin
 begin=$SECONDS
-python3 tests/charon/many.py "$work/charon.sock" 192.0.2.1 192.0.2.2 "$children" "${outside:-10.128.0.0}" <&3 >"$work/driver.log" 2>&1 & running+=($!)
+python3 tests/charon/many.py "$work/charon.sock" 192.0.2.1 192.0.2.2 "$children" "${outside:-10.128.0.0}" <&3 >"$work/driver.log" 2>&1 &
 driver=$!
 until grep -q "^$children CHILD_SAs" "$work/driver.log"; do
   kill -0 $driver 2>/dev/null || fail "the children are refused: $(tail -3 "$work/driver.log")"

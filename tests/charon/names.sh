@@ -11,18 +11,18 @@ A=convoy-name-a B=convoy-name-b
 RETRIES=2
 source "$here/lib.sh"
 # `ip netns exec` has what is in this folder stand in /etc.
-trap 'status=$?; set +e; rm -rf /etc/netns/$A; (exit $status); clean' EXIT
+at_exit rm -rf /etc/netns/$A
 mkdir -p /etc/netns/$A
 echo 'nameserver 127.0.0.1' >/etc/netns/$A/resolv.conf
 namespaces
 ip -n $B addr add 10.2.0.1/24 dev lo
-echo 'b.example 2 192.0.2.2' >"$folder/records"
-ip netns exec $A python3 "$here/../dns.py" "$folder/records" >"$folder/dns" 2>&1 & processes+=("$!")
-wait_for "the name server does not start" grep -q listening "$folder/dns"
+echo 'b.example 2 192.0.2.2' >"$work/records"
+ip netns exec $A python3 "$here/../dns.py" "$work/records" >"$work/dns" 2>&1 &
+wait_until "the name server does not start" grep -q listening "$work/dns"
 
 REMOTE=b.example gateway_conf a '"192.0.2.1"'
-sed -i 's|^remote_ts = .*|remote_ts = ["10.2.0.0/24", "192.0.2.16/28"]|' "$folder/a/gateway.toml"
-cat >>"$folder/a/gateway.toml" <<'CONF'
+sed -i 's|^remote_ts = .*|remote_ts = ["10.2.0.0/24", "192.0.2.16/28"]|' "$work/a/gateway.toml"
+cat >>"$work/a/gateway.toml" <<'CONF'
 [[tunnel]]
 name = "dead"
 remote = "dead.example"
@@ -34,7 +34,7 @@ connection a 192.0.2.1 b.example "encap = yes
   dpd_delay = 1s" "esp_proposals = aes128gcm16
     dpd_action = trap
     start_action = trap"
-cat >>"$folder/a/swanctl.conf" <<'CONF'
+cat >>"$work/a/swanctl.conf" <<'CONF'
 connections { dead { version = 2
   local_addrs = 192.0.2.1
   remote_addrs = dead.example
@@ -57,20 +57,20 @@ answered() { ip netns exec $A ping -q -c 1 -W 1 -I 10.1.0.1 10.2.0.1; }
 is_known() { show name | python3 -c 'import json, sys
 rows = {row["tunnel"]: row for row in json.load(sys.stdin)}
 sys.exit(rows["net"]["address"] != sys.argv[1] or rows["dead"]["problem"] != "there is no such name")' "$1"; }
-wait_for "the first packets set up no tunnel" answered
-wait_for "the gateway does not know the peer's address" is_known 192.0.2.2
+wait_until "the first packets set up no tunnel" answered
+wait_until "the gateway does not know the peer's address" is_known 192.0.2.2
 ip netns exec $A ping -c 1 -W 1 -I 10.1.0.1 10.9.0.1 >/dev/null && fail "the peer without an address answers"
 
-kill -9 "$peer_pid"; wait "$peer_pid" 2>/dev/null || true
+kill_and_wait "$peer_pid"
 ip netns pids $B | xargs -r kill -9 2>/dev/null || true
 ip -n $B addr del 192.0.2.2/24 dev vb; ip -n $B addr add 192.0.2.22/24 dev vb
-echo 'b.example 2 192.0.2.22' >"$folder/records"
+echo 'b.example 2 192.0.2.22' >"$work/records"
 peer 192.0.2.22
-wait_for "the gateway does not follow the name" is_known 192.0.2.22
-grep -q 'INFO.*the peer has moved from 192.0.2.2 to 192.0.2.22: b.example has changed' "$folder/a/convoy.log" || fail "the log does not tell that the peer has moved"
+wait_until "the gateway does not follow the name" is_known 192.0.2.22
+grep -q 'INFO.*the peer has moved from 192.0.2.2 to 192.0.2.22: b.example has changed' "$work/a/convoy.log" || fail "the log does not tell that the peer has moved"
 left_out() { [[ $(ip -n $A route show table 4500) == *"throw 192.0.2.22"* ]]; }
-wait_for "the peer's new address is not left out of the routes" left_out
-wait_for "the peer is not reached at its new address" answered
+wait_until "the peer's new address is not left out of the routes" left_out
+wait_until "the peer is not reached at its new address" answered
 kill -0 "$gateway_pid" || fail "the gateway has ended"
-show sa | grep -q '"remote": "192.0.2.22"' || fail "the SAs are elsewhere: $(show sa)"
+show sa | contains '"remote": "192.0.2.22"' || fail "the SAs are elsewhere: $(show sa)"
 echo "ok: charon and the gateway follow b.example from 192.0.2.2 to 192.0.2.22; dead.example keeps its own connection down"

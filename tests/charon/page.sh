@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2034,SC2154
 # The code blocks of docs/guide/strongswan.md. Sourced, with $here set to this folder.
 # block LANGUAGE: the page's only code block in this language.
 block() { awk -v begin="\`\`\`$1" '$0 == "```" { inside = 0 } inside; $0 == begin && !inside { inside = 1 }' "$here/../../docs/guide/strongswan.md"; }

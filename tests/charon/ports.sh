@@ -1,24 +1,16 @@
 #!/usr/bin/env bash
 # Two convoys, each with charon, with every kind of outside port, by which IKE comes and goes as
 # well: IPv4 and IPv6 outside, native ESP and ESP in UDP, rekeying, IKE messages longer than the
-# MTU, one worker and two. A bridge between the gateways is where packets are captured. Two kinds
-# are tested at a time. Needs root and a convoy with the card; without DPDK, `dpdk` is left out.
-# usage: ports.sh CONVOY PLUGIN [KIND...]
+# MTU, one worker and two. A bridge between the gateways is where packets are captured. Needs root,
+# and for `dpdk` and `card` a convoy with those.
+# usage: ports.sh CONVOY PLUGIN KIND
 set -euo pipefail
 convoy=$(realpath "$1") plugin=$(realpath "$2")
 here=$(dirname "$(realpath "$0")")
-kinds=("${@:3}")
-if [ ${#kinds[@]} = 0 ]; then
-  kinds=(udp raw af_packet af_xdp card)
-  ! pkg-config --atleast-version=22.11 libdpdk 2>/dev/null || kinds+=(dpdk)
-fi
-if [ ${#kinds[@]} -gt 1 ]; then
-  printf '%s\0' "${kinds[@]}" | xargs -0 -n 1 -P 2 "$0" "$convoy" "$plugin"
-  exit
-fi
-kind=${kinds[0]} A=convoy-$kind-a B=convoy-$kind-b M=convoy-$kind-m
+kind=$3 A=convoy-$kind-a B=convoy-$kind-b M=convoy-$kind-m
+[ "$kind" != card ] || IN_LAB=1
 source "$here/lib.sh"
-spaces+=("$M")
+declare -A gateway charon
 v4=(192.0.2.1 192.0.2.2) v6=(2001:db8::1 2001:db8::2)
 inside4=(10.1.0.1 10.2.0.1) inside6=(fd00:1::1 fd00:2::1)
 # What may pass between the gateways: ESP, IKE, later fragments of IKE; the discovery of neighbours,
@@ -34,8 +26,7 @@ discovery='arp or (icmp6 and ip6[40] >= 133 and ip6[40] <= 137) or ip6[6] = 0'
 is_host() { [ "$1" = dpdk ] || [ "$1" = card ]; }
 cables() { # both gateways at a bridge
   local side ns dev peer host
-  fresh "$A" "$B" "$M"
-  for ns in "$A" "$B" "$M"; do ip netns add "$ns"; ip -n "$ns" link set lo up; done
+  add_namespace "$A" "$B" "$M"
   ip netns exec "$M" sysctl -qw net.ipv6.conf.all.disable_ipv6=1 net.ipv6.conf.default.disable_ipv6=1
   ip -n "$M" link add name middle type bridge mcast_snooping 0
   ip -n "$M" link set middle up
@@ -68,21 +59,16 @@ start_both() { # kind workers
   for side in a b; do
     host=1 device=va; [ $side = a ] || host=2 device=vb
     OUTSIDE=$(outside "$1" $device $host "$2") gateway_conf $side "\"192.0.2.$host\""
-    sed -i "s/^\[gateway\]/&\nworkers = $2/" "$folder/$side/gateway.toml"
+    sed -i "s/^\[gateway\]/&\nworkers = $2/" "$work/$side/gateway.toml"
     strongswan $side "$with_convoy"
-    start_gateway $side; eval "gateway_$side=$gateway_pid"
-    start_charon $side; eval "charon_$side=$charon_pid"
+    start_gateway $side; gateway[$side]=$gateway_pid
+    start_charon $side; charon[$side]=$charon_pid
   done
-  ip netns exec "$M" tcpdump -Z root -U --immediate-mode -B 65536 -i wire-a -w "$folder/outside.pcap" >"$folder/capture.log" 2>&1 & capture=$!
-  ip netns exec "$B" python3 "$here/echo.py" serve >"$folder/echo.log" 2>&1 & echo=$!
-  processes+=("$capture" "$echo")
-  wait_for "nothing is captured" grep -q listening "$folder/capture.log"
-  wait_for "nothing echoes" grep -q ready "$folder/echo.log"
+  start_capture outside "$M" wire-a
+  start echo.log "$B" python3 "$here/echo.py" serve; echo=$started
+  wait_until "nothing echoes" grep -q ready "$work/echo.log"
 }
-stop_both() {
-  kill "$gateway_a" "$gateway_b" "$charon_a" "$charon_b" "$capture" "$echo" 2>/dev/null || true
-  wait "$gateway_a" "$gateway_b" "$charon_a" "$charon_b" "$capture" "$echo" 2>/dev/null || true
-}
+stop_both() { end_capture outside; end_process "${gateway[a]}" "${gateway[b]}" "${charon[a]}" "${charon[b]}" "$echo"; }
 # tunnel INITIATOR "OUTER ADDRESSES" FAMILY "CONNECTION OPTIONS": sets up the only tunnel.
 tunnel() {
   local at sides=(10.1.0.0/24 10.2.0.0/24); read -r -a at <<<"$2"
@@ -94,16 +80,16 @@ tunnel() {
   load a; load b; up "$1"
 }
 no_sas() { [ "$(sas a)$(sas b)" = 00 ]; }
-end_tunnel() { down a; wait_for "SAs that were ended are still there" no_sas; }
+end_tunnel() { down a; wait_until "SAs that were ended are still there" no_sas; }
 spis() { show sa "$1" | grep -o '"spi": [0-9]*' | sort | paste -sd,; }
 # rekeyed SIDE BEFORE: whether it has two SAs that were not there before. Charon keeps the old
 # inbound one for some seconds.
 rekeyed() { [ "$(spis "$1" | tr ',' '\n' | grep -cvxF "$(tr ',' '\n' <<<"$2")")" = 2 ]; }
 rekey() {
   local a b; a=$(spis a) b=$(spis b)
-  ask "$1" --rekey --child net >"$folder/rekey" 2>&1 || fail "$1 cannot rekey: $(cat "$folder/rekey")"
-  wait_for "a has not replaced its SAs $a by $(spis a)" rekeyed a "$a"
-  wait_for "b has not replaced its SAs" rekeyed b "$b"
+  ask "$1" --rekey --child net >"$work/rekey" 2>&1 || fail "$1 cannot rekey: $(cat "$work/rekey")"
+  wait_until "a has not replaced its SAs $a by $(spis a)" rekeyed a "$a"
+  wait_until "b has not replaced its SAs" rekeyed b "$b"
 }
 # as_asked ENCAP: every SA has this encapsulation and dropped nothing.
 as_asked() {
@@ -116,10 +102,10 @@ sys.exit(not sas or any(sa["encap"] != sys.argv[1] or sum(sa["drops"].values()) 
 }
 # counted COUNTER...: of both kernels.
 counted() { for ns in "$A" "$B"; do ip netns exec "$ns" nstat -asz "$@"; done | awk '!/^#/ { all += $2 } END { print all + 0 }'; }
-captured() { tcpdump -r "$folder/outside.pcap" "$1" 2>/dev/null | wc -l; }
+captured() { tcpdump -r "$work/outside.pcap" "$1" 2>/dev/null | wc -l; }
 pass() { # inner addresses, encapsulation
   ping_both "$1" "$2"
-  ip netns exec "$A" python3 "$here/echo.py" ask "$1" "$2" >"$folder/asked" 2>&1 || fail "UDP both ways: $(cat "$folder/asked")"
+  ip netns exec "$A" python3 "$here/echo.py" ask "$1" "$2" >"$work/asked" 2>&1 || fail "UDP both ways: $(cat "$work/asked")"
   as_asked "$3"
 }
 # round KIND WORKERS: IPv4 and IPv6, native and in UDP, as far as the kind carries that.
@@ -152,7 +138,7 @@ round() {
     end_tunnel
   done
   stop_both
-  [ "$(captured "not ($esp or $ike or $fragments or $discovery)")" = 0 ] || fail "something else passes between the gateways: $(tcpdump -nr "$folder/outside.pcap" "not ($esp or $ike or $fragments or $discovery)" 2>/dev/null | head -5)"
+  [ "$(captured "not ($esp or $ike or $fragments or $discovery)")" = 0 ] || fail "something else passes between the gateways: $(tcpdump -nr "$work/outside.pcap" "not ($esp or $ike or $fragments or $discovery)" 2>/dev/null | head -5)"
   [ "$(captured "$fragments")" -ge 2 ] || fail "no IKE message was longer than the MTU"
   [ "$(captured "$in_udp")" -ge 50 ] || fail "only $(captured "$in_udp") packets of ESP in UDP were captured"
   [ "$1" = udp ] || [ "$(captured "$esp")" -ge 100 ] || fail "only $(captured "$esp") packets of native ESP were captured"

@@ -13,51 +13,47 @@ here=$(dirname "$(readlink -f "$0")")
 page=$here/../../docs/guide/road-warriors.md
 A=convoy-rw-a B=convoy-rw-b H=convoy-rw-host
 source "$here/lib.sh"
-spaces+=("$H")
 CLIENTS=100
 # block NAME: the code block that the page marks with this name.
 block() {
-  sed -n "/^<!-- $1 -->\$/,/^\`\`\`\$/p" "$page" | sed '1,2d; $d' >"$folder/block"
-  [ -s "$folder/block" ] || fail "the page has no code under \"$1\""
-  cat "$folder/block"
+  sed -n "/^<!-- $1 -->\$/,/^\`\`\`\$/p" "$page" | sed '1,2d; $d' >"$work/block"
+  [ -s "$work/block" ] || fail "the page has no code under \"$1\""
+  cat "$work/block"
 }
 namespaces
-fresh $H
-ip netns add $H; ip -n $H link set lo up
-ip link add lan netns $A type veth peer name lan netns $H
-ip -n $A addr add 10.1.0.1/24 dev lan; ip -n $A link set lan up
-ip -n $H addr add 10.1.0.10/24 dev lan; ip -n $H link set lan up
+add_namespace $H
+cable $A lan 10.1.0.1/24 $H lan 10.1.0.10/24
 ip -n $H route add default via 10.1.0.1
 ip netns exec $A sysctl -qw net.ipv4.ip_forward=1
 # Without the gateway, packets to the pool would leave unencrypted by this route.
 ip -n $A route add default via 192.0.2.2
 for n in $(seq $((CLIENTS + 1))); do ip -n $B addr add "192.0.2.$((100 + n))/24" dev vb; done
 
-mkdir -p "$folder/strongswan.d/charon" "$folder/run/convoy" "$folder/pki" "$folder/a" "$folder/swanctl/conf.d"
-cp -r /etc/strongswan.d/. "$folder/strongswan.d/"; cp "$here/../../charon/convoy.conf" "$folder/strongswan.d/charon/"
-echo 'socket-default { load = no }' >"$folder/strongswan.d/charon/socket-default.conf"
-printf 'charon { filelog { log { path = %s/a/log\n    flush_line = yes\n    default = 1 } } }\n' "$folder" >"$folder/strongswan.d/log.conf"
+mkdir -p "$work/strongswan.d/charon" "$work/run/convoy" "$work/pki" "$work/a" "$work/swanctl/conf.d"
+cp -r /etc/strongswan.d/. "$work/strongswan.d/"; cp "$here/../../charon/convoy.conf" "$work/strongswan.d/charon/"
+echo 'socket-default { load = no }' >"$work/strongswan.d/charon/socket-default.conf"
+printf 'charon { filelog { log { path = %s/a/log\n    flush_line = yes\n    default = 1 } } }\n' "$work" >"$work/strongswan.d/log.conf"
 # in_a COMMAND...: runs it on the gateway, with separate files in /run, /etc/strongswan.d and
 # /etc/swanctl.
 in_a() {
   unshare -m ip netns exec $A sh -c "mount --make-rprivate /
-    mount --bind $folder/plugins $libraries
-    mount --bind $folder/strongswan.d /etc/strongswan.d
-    mount --bind $folder/swanctl /etc/swanctl
-    mount --bind $folder/run /run; cd $folder/pki; exec \"\$@\"" sh "$@"
+    mount --bind $work/plugins $libraries
+    mount --bind $work/strongswan.d /etc/strongswan.d
+    mount --bind $work/swanctl /etc/swanctl
+    mount --bind $work/run /run; cd $work/pki; exec \"\$@\"" sh "$@"
 }
-step() { block "$1" >"$folder/step"; in_a sh -e "$folder/step" >>"$folder/steps" 2>&1 || fail "the page's step \"$1\": $(tail -5 "$folder/steps")"; }
+step() { block "$1" >"$work/step"; in_a sh -e "$work/step" >>"$work/steps" 2>&1 || fail "the page's step \"$1\": $(tail -5 "$work/steps")"; }
 name() { echo "client$1"; }
 has_certificate() { [ "$1" -le $((CLIENTS / 2)) ]; }
 
 step ca; step install
-block client >"$folder/client"
+block client >"$work/client"
 for n in $(seq $((CLIENTS / 2))); do
-  sed "s/^NAME=.*/NAME=$(name "$n")/" "$folder/client" >"$folder/step"
-  in_a sh -e "$folder/step" >>"$folder/steps" 2>&1 || fail "no certificate: $(tail -5 "$folder/steps")"
+  sed "s/^NAME=.*/NAME=$(name "$n")/" "$work/client" >"$work/step"
+  in_a sh -e "$work/step" >>"$work/steps" 2>&1 || fail "no certificate: $(tail -5 "$work/steps")"
 done
-(umask 077; block convoy.toml >"$folder/convoy.toml")
-block gateway.conf >"$folder/gateway.conf"
+(umask 077; block convoy.toml >"$work/convoy.toml")
+block gateway.conf >"$work/gateway.conf"
 passwords() { # but that of a client
   local n
   echo "secrets {"
@@ -66,47 +62,47 @@ passwords() { # but that of a client
   done
   echo "}"
 }
-configure_a() { { cat "$folder/gateway.conf"; passwords "${1:-0}"; } >"$folder/swanctl/conf.d/road-warriors.conf"; }
+configure_a() { { cat "$work/gateway.conf"; passwords "${1:-0}"; } >"$work/swanctl/conf.d/road-warriors.conf"; }
 configure_a
-echo 'include conf.d/*.conf' >"$folder/swanctl/swanctl.conf"
+echo 'include conf.d/*.conf' >"$work/swanctl/swanctl.conf"
 
 # The page's client as client N, without ESN, which strongSwan's ESP in userspace lacks.
-block certificate.conf >"$folder/certificate.conf"; block password.conf >"$folder/password.conf"
+block certificate.conf >"$work/certificate.conf"; block password.conf >"$work/password.conf"
 client() { # N
-  local page=$folder/password.conf name; name=$(name "$1")
-  ! has_certificate "$1" || page=$folder/certificate.conf
+  local page=$work/password.conf name; name=$(name "$1")
+  ! has_certificate "$1" || page=$work/certificate.conf
   sed "s/office {/$name {/; s/alice/$name/; s/bob@/$name@/; s/eap-bob/eap-$name/; s/secret = .*/secret = \"password $1\" } }/
     s/remote_addrs = /local_addrs = 192.0.2.$((100 + $1))\n  mobike = no\n  &/; s/start_action = start/start_action = none/
     s/-esn-noesn//" "$page"
 }
 # A thread waits for each client that is being set up.
 CHARON_OPTIONS="threads = 64" strongswan b "eap-identity eap-mschapv2 $stock"
-mkdir -p "$folder/b/x509" "$folder/b/x509ca" "$folder/b/private"
-cp "$folder/pki/ca.pem" "$folder/b/x509ca/"
+mkdir -p "$work/b/x509" "$work/b/x509ca" "$work/b/private"
+cp "$work/pki/ca.pem" "$work/b/x509ca/"
 for n in $(seq $((CLIENTS / 2))); do
-  cp "$folder/pki/$(name "$n").pem" "$folder/b/x509/"; cp "$folder/pki/$(name "$n")-key.pem" "$folder/b/private/"
+  cp "$work/pki/$(name "$n").pem" "$work/b/x509/"; cp "$work/pki/$(name "$n")-key.pem" "$work/b/private/"
 done
-for n in $(seq $((CLIENTS + 1))); do client "$n"; done >"$folder/b/swanctl.conf"
+for n in $(seq $((CLIENTS + 1))); do client "$n"; done >"$work/b/swanctl.conf"
 
-in_a "$convoy" run -c "$folder/convoy.toml" >"$folder/a/convoy.log" 2>&1 & processes+=("$!")
-wait_for "the gateway does not start" in_a "$convoy" show stats
-in_a /usr/lib/ipsec/charon >"$folder/a/out" 2>&1 & processes+=("$!")
-wait_for "charon does not start" test -S "$folder/run/charon.vici"
-in_a swanctl --load-all --noprompt >"$folder/load" 2>&1 || fail "the page's configuration does not load: $(cat "$folder/load")"
+in_a "$convoy" run -c "$work/convoy.toml" >"$work/a/convoy.log" 2>&1 &
+wait_until "the gateway does not start" in_a "$convoy" show stats
+in_a /usr/lib/ipsec/charon >"$work/a/out" 2>&1 &
+wait_until "charon does not start" test -S "$work/run/charon.vici"
+in_a swanctl --load-all --noprompt >"$work/load" 2>&1 || fail "the page's configuration does not load: $(cat "$work/load")"
 start_charon b; load b
 began=$SECONDS
 for n in $(seq $CLIENTS); do
-  ask b --initiate --child net --ike "$(name "$n")" >"$folder/b/up-$n" 2>&1 & starting[n]=$!
+  ask b --initiate --child net --ike "$(name "$n")" >"$work/b/up-$n" 2>&1 & starting[n]=$!
   [ $((n % 10)) != 0 ] || wait "${starting[@]}" || true
 done
-for n in $(seq $CLIENTS); do wait "${starting[n]}" || fail "client $n is not up: $(tail -3 "$folder/b/up-$n")"; done
+for n in $(seq $CLIENTS); do wait "${starting[n]}" || fail "client $n is not up: $(tail -3 "$work/b/up-$n")"; done
 sas() { in_a "$convoy" show sa --json | grep -c '"transform"' || true; }
 [ "$(sas)" = $((2 * CLIENTS)) ] || fail "$(sas) SAs for $CLIENTS clients"
 echo "$CLIENTS clients are up after $((SECONDS - began)) s, half by certificate, half by EAP-MSCHAPv2"
 # address N: the virtual IP of a client.
-ask b --list-sas --raw >"$folder/b/sas"
+ask b --list-sas --raw >"$work/b/sas"
 address() {
-  python3 - "$folder/b/sas" "$(name "$1")" <<'FIND'
+  python3 - "$work/b/sas" "$(name "$1")" <<'FIND'
 import re, sys
 found = re.search(re.escape(sys.argv[2]) + r" \{.*?local-vips=\[([0-9.]+)", open(sys.argv[1]).read(), re.S)
 print(found[1] if found else "none")
@@ -115,25 +111,25 @@ FIND
 for n in $(seq $CLIENTS); do addresses[n]=$(address "$n"); done
 [ "$(printf '%s\n' "${addresses[@]}" | sort -u | grep -c '^10\.3\.0\.')" = $CLIENTS ] || fail "not each client has an address of its own: ${addresses[*]}"
 
-ip netns exec $B tcpdump -n -U -l -i vb net 10.0.0.0/8 >"$folder/plain" 2>"$folder/tcpdump" & processes+=("$!")
-wait_for "tcpdump does not start" grep -q listening "$folder/tcpdump"
-nothing_plain() { sleep 0.3; [ ! -s "$folder/plain" ] || fail "$1: in clear outside: $(head -n 3 "$folder/plain")"; }
+ip netns exec $B tcpdump -n -U -l -i vb net 10.0.0.0/8 >"$work/plain" 2>"$work/tcpdump" &
+wait_until "tcpdump does not start" grep -q listening "$work/tcpdump"
+nothing_plain() { sleep 0.3; [ ! -s "$work/plain" ] || fail "$1: in clear outside: $(head -n 3 "$work/plain")"; }
 # all_ping FROM: each client and the host behind the gateway, both ways.
 both_ways() { # N...
   local n tries=()
   for n in "$@"; do
-    IN="ip netns exec $B" pings "$folder/from-$n" 3 -I "${addresses[n]}" 10.1.0.10 & tries+=("$!")
-    IN="ip netns exec $H" pings "$folder/to-$n" 3 "${addresses[n]}" & tries+=("$!")
+    pings "$work/from-$n" $B 3 -I "${addresses[n]}" 10.1.0.10 & tries+=("$!")
+    pings "$work/to-$n" $H 3 "${addresses[n]}" & tries+=("$!")
   done
   for n in "${tries[@]}"; do wait "$n" || true; done
   for n in "$@"; do
-    all_answered "$folder/from-$n" || fail "client $n does not reach the host: $(cat "$folder/from-$n")"
-    all_answered "$folder/to-$n" || fail "the host does not reach client $n: $(cat "$folder/to-$n")"
+    all_answered "$work/from-$n" || fail "client $n does not reach the host: $(cat "$work/from-$n")"
+    all_answered "$work/to-$n" || fail "the host does not reach client $n: $(cat "$work/to-$n")"
   done
 }
 for n in $(seq 1 20 $CLIENTS); do both_ways $(seq "$n" $((n + 19))); done
 nothing_plain "with all clients"
-! grep -q 'WARN.*traffic selectors of no' "$folder/a/convoy.log" || fail "a warning of what the [[tunnel]] covers: $(grep WARN "$folder/a/convoy.log")"
+! grep -q 'WARN.*traffic selectors of no' "$work/a/convoy.log" || fail "a warning of what the [[tunnel]] covers: $(grep WARN "$work/a/convoy.log")"
 ! ip -n $A route show table 4500 | grep '^blackhole 10[.]3[.]0[.][0-9]* ' || fail "addresses of the pool are blocked"
 echo "each client reaches the host behind the gateway and is reached by it: $((6 * CLIENTS)) of $((6 * CLIENTS)) pings"
 
@@ -141,9 +137,9 @@ echo "each client reaches the host behind the gateway and is reached by it: $((6
 ended() {
   local id n=$1
   id=$(in_a swanctl --list-sas --raw | grep "remote-\(eap-\)\?id=$(name "$n")@" | grep -o 'uniqueid=[0-9]*' | head -1 | cut -d= -f2)
-  in_a swanctl --terminate --ike-id "$id" >"$folder/end" 2>&1 || fail "client $n cannot be ended: $(cat "$folder/end")"
-  ! ask b --initiate --child net --ike "$(name "$n")" >"$folder/b/again" 2>&1 || fail "client $n comes back"
-  grep -q AUTH_FAILED "$folder/b/again" "$folder/b/log" || fail "client $n is refused for another reason: $(tail -3 "$folder/b/again")"
+  in_a swanctl --terminate --ike-id "$id" >"$work/end" 2>&1 || fail "client $n cannot be ended: $(cat "$work/end")"
+  ! ask b --initiate --child net --ike "$(name "$n")" >"$work/b/again" 2>&1 || fail "client $n comes back"
+  grep -q AUTH_FAILED "$work/b/again" "$work/b/log" || fail "client $n is refused for another reason: $(tail -3 "$work/b/again")"
   ip netns exec $H ping -q -c 3 -i 0.1 -W 0.5 "${addresses[n]}" >/dev/null 2>&1 && fail "the host still reaches client $n"
   nothing_plain "after the end of client $n"
   # As one who sends without a tunnel.
@@ -151,19 +147,19 @@ ended() {
   ip -n $B route add 10.1.0.10 via 192.0.2.1 src "${addresses[n]}" table 77
   ip -n $B rule add from "${addresses[n]}" lookup 77
   ip netns exec $B ping -q -c 3 -i 0.1 -W 0.5 -I "${addresses[n]}" 10.1.0.10 >/dev/null 2>&1 && fail "client $n still reaches the host"
-  ! grep -q "> ${addresses[n]}:" "$folder/plain" || fail "client $n is answered in clear"
-  ! grep -q "${addresses[n]} >" "$folder/host" || fail "packets of client $n have come to the host: $(cat "$folder/host")"
+  ! grep -q "> ${addresses[n]}:" "$work/plain" || fail "client $n is answered in clear"
+  ! grep -q "${addresses[n]} >" "$work/host" || fail "packets of client $n have come to the host: $(cat "$work/host")"
   ip -n $B rule del from "${addresses[n]}" lookup 77; ip -n $B route flush table 77; ip -n $B addr del "${addresses[n]}/32" dev lo
-  : >"$folder/plain"
+  : >"$work/plain"
 }
-ip netns exec $H tcpdump -n -U -l -i lan icmp and dst 10.1.0.10 and icmp[0] == 8 >"$folder/host" 2>"$folder/tcpdump" & processes+=("$!")
-wait_for "tcpdump does not start" grep -q listening "$folder/tcpdump"
+ip netns exec $H tcpdump -n -U -l -i lan icmp and dst 10.1.0.10 and icmp[0] == 8 >"$work/host" 2>"$work/tcpdump-host" &
+wait_until "tcpdump does not start" grep -q listening "$work/tcpdump-host"
 revoked=7 locked=58
-block revoke | sed "s/alice/$(name $revoked)/" >"$folder/step"
-in_a sh -e "$folder/step" >>"$folder/steps" 2>&1 || fail "the page's step \"revoke\": $(tail -5 "$folder/steps")"
+block revoke | sed "s/alice/$(name $revoked)/" >"$work/step"
+in_a sh -e "$work/step" >>"$work/steps" 2>&1 || fail "the page's step \"revoke\": $(tail -5 "$work/steps")"
 ended $revoked
 configure_a $locked
-in_a swanctl --load-creds --clear --noprompt >"$folder/load" 2>&1 || fail "credentials do not load: $(cat "$folder/load")"
+in_a swanctl --load-creds --clear --noprompt >"$work/load" 2>&1 || fail "credentials do not load: $(cat "$work/load")"
 ended $locked
 drops=$(in_a "$convoy" show stats --json | python3 -c 'import json, sys
 stats = json.load(sys.stdin)
@@ -173,8 +169,8 @@ echo "a revoked certificate and a removed password: no way back, nothing in clea
 
 # The pool has as many addresses as there were clients.
 new=$((CLIENTS + 1))
-ask b --initiate --child net --ike "$(name $new)" >"$folder/b/up-$new" 2>&1 || fail "client $new is not up: $(tail -3 "$folder/b/up-$new")"
-ask b --list-sas --raw >"$folder/b/sas"
+ask b --initiate --child net --ike "$(name $new)" >"$work/b/up-$new" 2>&1 || fail "client $new is not up: $(tail -3 "$work/b/up-$new")"
+ask b --list-sas --raw >"$work/b/sas"
 addresses[new]=$(address $new)
 [[ " ${addresses[$revoked]} ${addresses[$locked]} " == *" ${addresses[new]} "* ]] || fail "client $new has ${addresses[new]}, which is nobody's old address"
 both_ways $new 1 $CLIENTS

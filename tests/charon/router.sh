@@ -1,14 +1,11 @@
+# shellcheck shell=bash disable=SC2034,SC2154
 # A router between A and B that can be a NAT, and certificates. Sourced after lib.sh, with $R set.
-spaces+=("$R")
 routed() {
-  local ns side dev peer address gateway
-  fresh $A $B $R
-  for ns in $A $B $R; do ip netns add "$ns"; ip -n "$ns" link set lo up; done
+  local ns side dev address gateway
+  add_namespace "$A" "$B" "$R"
   for side in "$A va 192.0.2.1 192.0.2.254" "$B vb 198.51.100.2 198.51.100.254"; do
     read -r ns dev address gateway <<<"$side"
-    ip link add "$dev" netns "$ns" type veth peer name "$dev" netns "$R"
-    ip -n "$ns" addr add "$address/24" dev "$dev"; ip -n "$R" addr add "$gateway/24" dev "$dev"
-    ip -n "$ns" link set "$dev" up; ip -n "$R" link set "$dev" up
+    cable "$ns" "$dev" "$address/24" "$R" "$dev" "$gateway/24"
     ip -n "$ns" route add default via "$gateway"
   done
   ip -n "$B" addr add 10.2.0.1/24 dev lo
@@ -41,17 +38,17 @@ no_nat() { rules "delete table ip nat"; }
 # certificates KIND...: a CA of each kind (rsa, ecdsa), and a certificate for each side.
 certificates() {
   local kind side key
-  for side in a b; do mkdir -p "$folder/$side/x509" "$folder/$side/x509ca" "$folder/$side/private"; done
+  for side in a b; do mkdir -p "$work/$side/x509" "$work/$side/x509ca" "$work/$side/private"; done
   for kind in "$@"; do
     key="-newkey rsa:2048"; [ "$kind" = rsa ] || key="-newkey ec -pkeyopt ec_paramgen_curve:P-256"
     # shellcheck disable=SC2086 # several words
-    openssl req -x509 $key -nodes -days 1 -subj "/CN=ca-$kind" -keyout "$folder/ca.key" -out "$folder/ca-$kind.pem" 2>"$folder/openssl"
+    openssl req -x509 $key -nodes -days 1 -subj "/CN=ca-$kind" -keyout "$work/ca.key" -out "$work/ca-$kind.pem" 2>"$work/openssl"
     for side in a b; do
       # shellcheck disable=SC2086
-      openssl req $key -nodes -subj "/CN=$side.example" -keyout "$folder/$side/private/$side-$kind.pem" -out "$folder/request" 2>>"$folder/openssl"
-      openssl x509 -req -in "$folder/request" -days 1 -CA "$folder/ca-$kind.pem" -CAkey "$folder/ca.key" -CAcreateserial \
-        -extfile <(echo "subjectAltName=DNS:$side.example") -out "$folder/$side/x509/$side-$kind.pem" 2>>"$folder/openssl"
-      cp "$folder/ca-$kind.pem" "$folder/$side/x509ca/"
+      openssl req $key -nodes -subj "/CN=$side.example" -keyout "$work/$side/private/$side-$kind.pem" -out "$work/request" 2>>"$work/openssl"
+      openssl x509 -req -in "$work/request" -days 1 -CA "$work/ca-$kind.pem" -CAkey "$work/ca.key" -CAcreateserial \
+        -extfile <(echo "subjectAltName=DNS:$side.example") -out "$work/$side/x509/$side-$kind.pem" 2>>"$work/openssl"
+      cp "$work/ca-$kind.pem" "$work/$side/x509ca/"
     done
   done
 }

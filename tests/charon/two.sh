@@ -4,10 +4,10 @@
 set -euo pipefail
 convoy=$(realpath "$1") plugin=$(realpath "$2") A=convoy-two-a B=convoy-two-b
 source "$(dirname "$0")/lib.sh"
+declare -A gateway charon
 v4=(192.0.2.1 192.0.2.2) v6=(2001:db8::1 2001:db8::2)
 inside4=(10.1.0.1 10.2.0.1) inside6=(fd00:1::1 fd00:2::1)
 
-passed() { printf '%-34s %s\n' "$1" "$2"; }
 # start_both WORKERS: gateways with both ESP in UDP and native ESP, and both charons.
 start_both() {
   local side host
@@ -17,16 +17,13 @@ start_both() {
     local addresses="\"192.0.2.$host\", \"2001:db8::$host\"" listen='"0.0.0.0", "::"'
     [ $side = a ] || listen=$addresses
     LOCAL=192.0.2.$host gateway_conf $side "$listen" "$(printf '[[port]]\nname = "right on IP"\nkind = "raw"\naddress = [%s]' "$addresses")"
-    sed -i "s/^\[gateway\]/&\nworkers = $1\nallow_weak = true/" "$folder/$side/gateway.toml"
+    sed -i "s/^\[gateway\]/&\nworkers = $1\nallow_weak = true/" "$work/$side/gateway.toml"
     strongswan $side "$with_convoy"
-    start_gateway $side; eval "gateway_$side=$gateway_pid"
-    start_charon $side; eval "charon_$side=$charon_pid"
+    start_gateway $side; gateway[$side]=$gateway_pid
+    start_charon $side; charon[$side]=$charon_pid
   done
 }
-stop_both() {
-  kill "$gateway_a" "$gateway_b" "$charon_a" "$charon_b" 2>/dev/null || true
-  wait "$gateway_a" "$gateway_b" "$charon_a" "$charon_b" 2>/dev/null || true
-}
+stop_both() { end_process "${gateway[a]}" "${gateway[b]}" "${charon[a]}" "${charon[b]}"; }
 no_sas() { [ "$(sas a)$(sas b)" = 00 ]; }
 # tunnel "OUTER ADDRESSES" "CONNECTION OPTIONS" "CHILD OPTIONS" [SELECTOR_OF_A SELECTOR_OF_B]: sets
 # up the only tunnel.
@@ -36,14 +33,9 @@ tunnel() {
   LOCAL_TS=${5:-} REMOTE_TS=${4:-} connection b "${at[1]}" "${at[0]}" "$2" "$3"
   load a; load b; up a
 }
-end_tunnel() { down a; wait_for "SAs that were ended are still there" no_sas; }
-# shown KEY VALUE: expects that within a second every SA of both sides has this value, and has
-# dropped nothing.
-shown() {
-  local side
-  for _ in $(seq 10); do is_shown "$@" && return; sleep 0.1; done
-  fail "not all SAs have $1 = $2: $(show sa a; show sa b)"
-}
+end_tunnel() { down a; wait_until "SAs that were ended are still there" no_sas; }
+# shown KEY VALUE: until every SA of both sides has this value, and has dropped nothing.
+shown() { wait_until "not all SAs have $1 = $2" is_shown "$@"; }
 is_shown() {
   for side in a b; do
     show sa $side | python3 -c 'import json, sys
@@ -51,7 +43,7 @@ sas = json.load(sys.stdin)
 sys.exit(not sas or any(str(sa[sys.argv[1]]) != sys.argv[2] or sum(sa["drops"].values()) for sa in sas))' "$1" "$2" || return 1
   done
 }
-says() { ask a --list-sas | grep -q "$1" || fail "charon does not say $1: $(ask a --list-sas)"; }
+says() { ask a --list-sas | contains "$1" || fail "charon does not say $1: $(ask a --list-sas)"; }
 
 algorithms() { # of ESP in UDP, then of AH
   local proposal count=0
@@ -84,11 +76,11 @@ last_event() { show events "$1" | python3 -c 'import json, sys; print(max([0] + 
 # happened SIDE NUMBER EVENT...: expects these events of the tunnel behind the one of this number.
 happened() {
   local side=$1; shift
-  for _ in $(seq 50); do show events "$side" >"$folder/events"; if are_events "$@"; then return; fi; sleep 0.1; done
-  fail "the events of $side behind $1 are not ${*:2}: $(cat "$folder/events")"
+  wait_until "the events of $side behind $1 are not ${*:2}" are_events "$side" "$@"
 }
-are_events() {
-  python3 - "$folder/events" "$@" <<'EVENTS'
+are_events() { # side number event...
+  show events "$1" >"$work/events"
+  python3 - "$work/events" "${@:2}" <<'EVENTS'
 import json, sys
 events = [event for event in json.load(open(sys.argv[1])) if event["number"] > int(sys.argv[2]) and "tunnel" in event]
 sys.exit(not ([event["event"] for event in events] == sys.argv[3:] and all(event["tunnel"] == "site/net" for event in events)))
@@ -100,12 +92,12 @@ events() { # a child comes up, is rekeyed by either side, and goes down
   for side in a b; do
     ask $side --rekey --child net >/dev/null || fail "$side cannot rekey"
     # The old SAs go after a delay, so that the next rekeying is of the new ones.
-    wait_for "the old SAs are still there" two_each
+    wait_until "the old SAs are still there" two_each
   done
   ping_both; end_tunnel
   happened a "$before_a" sa-up sa-rekeyed sa-rekeyed sa-down
   happened b "$before_b" sa-up sa-rekeyed sa-rekeyed sa-down
-  for side in a b; do grep -q 'tunnel site/net was rekeyed: peer 192\.0\.2\.[12]:4500, SPI out 0x' "$folder/$side/convoy.log" || fail "the log of $side does not say so"; done
+  for side in a b; do grep -q 'tunnel site/net was rekeyed: peer 192\.0\.2\.[12]:4500, SPI out 0x' "$work/$side/convoy.log" || fail "the log of $side does not say so"; done
   passed "events" "up, rekeyed by either side, down: each once, at both"
 }
 two_each() { [ "$(sas a)$(sas b)" = 22 ]; }
@@ -160,19 +152,19 @@ mobike() { # A's first address goes and another comes while it pings; until char
   connection b "${v4[1]}" %any $'mobike = yes\n  encap = yes' "esp_proposals = aes128gcm16"
   load a; load b; up a
   ping_both; spis=$(spis)
-  ip netns exec $A ping -i 0.02 -w 30 -I 10.1.0.1 10.2.0.1 >"$folder/mobike" & pings=$!
+  ip netns exec $A ping -i 0.02 -w 30 -I 10.1.0.1 10.2.0.1 >"$work/mobike" & pings=$!
   sleep 1
   begin=$(date +%s%N)
   ip -n $A addr del 192.0.2.1/24 dev va
   ip -n $A addr add 192.0.2.11/24 dev va
-  wait_for "the SAs do not move to A's new address" moved
+  wait_until "the SAs do not move to A's new address" moved
   ms=$((($(date +%s%N) - begin) / 1000000))
   sleep 0.5; kill -INT $pings; wait $pings || true
   ping_both
   [ "$spis" = "$(spis)" ] || fail "other SAs than before the move"
   happened b "$before" sa-up peer-moved
-  grep -q '"old": "192.0.2.1:4500"' "$folder/events" && grep -q '"new": "192.0.2.11:4500"' "$folder/events" || fail "the move is not told: $(cat "$folder/events")"
-  passed "mobike" "SAs moved $ms ms after the address; $(grep -oE '[0-9]+ packets transmitted, [0-9]+ received' "$folder/mobike") of pings meanwhile"
+  grep -q '"old": "192.0.2.1:4500"' "$work/events" && grep -q '"new": "192.0.2.11:4500"' "$work/events" || fail "the move is not told: $(cat "$work/events")"
+  passed "mobike" "SAs moved $ms ms after the address; $(grep -oE '[0-9]+ packets transmitted, [0-9]+ received' "$work/mobike") of pings meanwhile"
   end_tunnel
   ip -n $A addr del 192.0.2.11/24 dev va; ip -n $A addr add 192.0.2.1/24 dev va
   ip -n $A addr add 2001:db8::1/64 dev va nodad; ip -n $B addr add 2001:db8::2/64 dev vb nodad
@@ -182,7 +174,7 @@ two_workers() { # eight children, dealt to both
   local host child
   for side in a b; do
     connection $side "${v4[$([ $side = a ] && echo 0 || echo 1)]}" "${v4[$([ $side = a ] && echo 1 || echo 0)]}" "encap = yes" "esp_proposals = aes128gcm16"
-    python3 - "$folder/$side/swanctl.conf" $side <<'CHILDREN'
+    python3 - "$work/$side/swanctl.conf" $side <<'CHILDREN'
 import re, sys
 path, side = sys.argv[1:]
 text = open(path).read()
@@ -195,7 +187,7 @@ CHILDREN
     for child in $(seq 2 8); do ip -n $ns addr add "10.$host.0.$child/32" dev lo; done
     load $side
   done
-  for child in $(seq 8); do ask a --initiate --child net$child >"$folder/a/up" 2>&1 || fail "child $child: $(tail -3 "$folder/a/up")"; done
+  for child in $(seq 8); do ask a --initiate --child net$child >"$work/a/up" 2>&1 || fail "child $child: $(tail -3 "$work/a/up")"; done
   for child in $(seq 8); do ping_both 10.1.0.$child 10.2.0.$child; done
   shown packets 18
   local by_worker
@@ -208,7 +200,7 @@ print("packets of 8 SAs at each worker")') || fail "the SAs are not dealt to bot
 }
 
 # link INTERFACE up|down, of A
-link() { wait_for "$1 is not $2" link_is "$1" "$2"; }
+link() { wait_until "$1 is not $2" link_is "$1" "$2"; }
 link_is() { [ "$(ip -n $A -j link show "$1" | python3 -c 'import json, sys; print("up" if "LOWER_UP" in json.load(sys.stdin)[0]["flags"] else "down")')" = "$2" ]; }
 # Two children select everything, and if_id tells their interfaces apart.
 interfaces() {
@@ -218,12 +210,12 @@ interfaces() {
     host=1; [ $side = a ] || host=2
     LOCAL=192.0.2.$host gateway_conf $side "\"192.0.2.$host\"" "$(for child in 1 2; do
       printf '[[interface]]\nname = "ipsec-%s"\nif_id = 4%s\naddress = ["169.254.%s.%s/30"]\n' $child $child $child $host; done)"
-    sed -i "s/^\[gateway\]/&\nworkers = 2/" "$folder/$side/gateway.toml"
-    start_gateway $side; eval "gateway_$side=$gateway_pid"
-    start_charon $side; eval "charon_$side=$charon_pid"
+    sed -i "s/^\[gateway\]/&\nworkers = 2/" "$work/$side/gateway.toml"
+    start_gateway $side; gateway[$side]=$gateway_pid
+    start_charon $side; charon[$side]=$charon_pid
     LOCAL_TS=0.0.0.0/0 REMOTE_TS=0.0.0.0/0 connection $side "192.0.2.$host" "192.0.2.$((3 - host))" "encap = yes" $'esp_proposals = aes128gcm16\n    if_id_in = 41\n    if_id_out = 41'
     # A responder takes the first child of a connection whose selectors fit, so each has its own.
-    python3 - "$folder/$side/swanctl.conf" <<'CONNECTIONS'
+    python3 - "$work/$side/swanctl.conf" <<'CONNECTIONS'
 import sys
 text = open(sys.argv[1]).read()
 site = text[text.index("site {"):text.index("secrets {")].rstrip().removesuffix("}")
@@ -237,12 +229,12 @@ CONNECTIONS
   link ipsec-1 down; link ipsec-2 down
   up a
   link ipsec-1 up; link ipsec-2 down
-  ask a --initiate --child net42 >"$folder/a/up" 2>&1 || fail "the second child: $(tail -3 "$folder/a/up")"
+  ask a --initiate --child net42 >"$work/a/up" 2>&1 || fail "the second child: $(tail -3 "$work/a/up")"
   link ipsec-2 up
   for child in 1 2; do ping_both 169.254.$child.1 169.254.$child.2; done
   shown packets 18
-  ! ask a --initiate --child net44 >"$folder/a/up" 2>&1 || fail "a child of an interface that is not there is up"
-  grep -q 'no \[\[interface\]\] of the gateway has if_id = 44' "$folder"/[ab]/log || fail "charon's log does not say why: $(tail -5 "$folder/a/log")"
+  ! ask a --initiate --child net44 >"$work/a/up" 2>&1 || fail "a child of an interface that is not there is up"
+  grep -q 'no \[\[interface\]\] of the gateway has if_id = 44' "$work"/[ab]/log || fail "charon's log does not say why: $(tail -5 "$work/a/log")"
   ask a --terminate --ike site42 >/dev/null
   link ipsec-2 down; link ipsec-1 up
   down a

@@ -18,36 +18,36 @@ start_gateway a
 strongswan a "$with_convoy"; strongswan b "$stock"
 LOCAL_TS=10.1.0.0/24 REMOTE_TS=dynamic connection a 192.0.2.1 192.0.2.2 "encap = yes
   pools = rw" "esp_proposals = aes128gcm16"
-echo 'pools { rw { addrs = 10.3.0.0/24 } }' >>"$folder/a/swanctl.conf"
+echo 'pools { rw { addrs = 10.3.0.0/24 } }' >>"$work/a/swanctl.conf"
 LOCAL_TS=dynamic REMOTE_TS=10.1.0.0/24 connection b 192.0.2.2 192.0.2.1 "encap = yes
   vips = 0.0.0.0" "esp_proposals = aes128gcm16"
 start_charon a; load a; start_charon b; load b
-ip netns exec $B tcpdump -n -U -l -i vb host 10.3.0.1 >"$folder/plain" 2>"$folder/tcpdump" & processes+=("$!")
-wait_for "tcpdump does not start" grep -q listening "$folder/tcpdump"
+ip netns exec $B tcpdump -n -U -l -i vb host 10.3.0.1 >"$work/plain" 2>"$work/tcpdump" &
+wait_until "tcpdump does not start" grep -q listening "$work/tcpdump"
 
 warning='charon.s child site/net has traffic selectors outside every \[\[tunnel\]\]: 10.1.0.0/24 === 10.3.0.1/32; packets to 10.3.0.1/32 are dropped.*remote_ts'
-warned() { [ "$(grep -c "$warning" "$folder/a/convoy.log")" = "$1" ]; }
-blocked() { ip -n $A route show table 4500 | grep -q '^blackhole 10.3.0.1 '; }
+warned() { [ "$(grep -c "$warning" "$work/a/convoy.log")" = "$1" ]; }
+blocked() { ip -n $A route show table 4500 | contains '^blackhole 10.3.0.1 '; }
 none() { [ "$(sas)" = 0 ]; }
 not_blocked() { ! blocked; }
 opened() { show sa | python3 -c 'import json, sys; print(sum(sa["packets"] for sa in json.load(sys.stdin) if sa["direction"] == "inbound"))'; }
-nothing_plain() { sleep 0.3; [ ! -s "$folder/plain" ] || fail "$1: in clear outside: $(head -n 3 "$folder/plain")"; }
-unanswered() { ip netns exec $B ping -q -c 10 -i 0.05 -W 0.5 -I 10.3.0.1 10.1.0.1 >"$folder/ping" && fail "$1: answers"; true; }
+nothing_plain() { sleep 0.3; [ ! -s "$work/plain" ] || fail "$1: in clear outside: $(head -n 3 "$work/plain")"; }
+unanswered() { ip netns exec $B ping -q -c 10 -i 0.05 -W 0.5 -I 10.3.0.1 10.1.0.1 >"$work/ping" && fail "$1: answers"; true; }
 
 up b
-wait_for "no warning" warned 1
-wait_for "the virtual IP is not blocked" blocked
+wait_until "no warning" warned 1
+wait_until "the virtual IP is not blocked" blocked
 unanswered "outside every tunnel"
 [ "$(opened)" = 10 ] || fail "$(opened) of 10 packets were opened"
 nothing_plain "answers"
 ask b --terminate --ike site >/dev/null 2>&1 || true
-wait_for "the SAs stay" none
+wait_until "the SAs stay" none
 blocked || fail "the network is open when the SA has gone"
 ip netns exec $A ping -q -c 3 -i 0.1 -W 0.5 10.3.0.1 >/dev/null 2>&1 && fail "answers without an SA"
 nothing_plain "without an SA"
 
-cp "$folder/a/gateway.toml" "$folder/a/without.toml"
-cat >>"$folder/a/gateway.toml" <<'CONF'
+cp "$work/a/gateway.toml" "$work/a/without.toml"
+cat >>"$work/a/gateway.toml" <<'CONF'
 [[tunnel]]
 name = "pool"
 local = "192.0.2.1"
@@ -57,14 +57,14 @@ remote_ts = ["10.3.0.0/24"]
 esp_proposal = "aes128gcm16"
 CONF
 kill -HUP $gateway_pid
-wait_for "a tunnel that covers it does not unblock it" not_blocked
+wait_until "a tunnel that covers it does not unblock it" not_blocked
 up b
-pings_from $B 10 -I 10.3.0.1 10.1.0.1 || fail "not all answered within a tunnel: $(cat "$folder/ping")"
+pings_from $B 10 -I 10.3.0.1 10.1.0.1 || fail "not all answered within a tunnel: $(cat "$work/ping")"
 nothing_plain "within a tunnel"
 warned 1 || fail "a warning of what is covered"
-cp "$folder/a/without.toml" "$folder/a/gateway.toml"
+cp "$work/a/without.toml" "$work/a/gateway.toml"
 kill -HUP $gateway_pid
-wait_for "without its tunnel again it is not blocked" blocked
+wait_until "without its tunnel again it is not blocked" blocked
 unanswered "its tunnel was taken away"
 nothing_plain "its tunnel was taken away"
 warned 2 || fail "no warning when its tunnel was taken away"

@@ -1,78 +1,45 @@
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034,SC2154
 # Two gateways of a cluster, three members of etcd, and a peer, each in a network namespace; for the
 # tests of clusters and for bench/cluster, which source this file as root.
 #   host 10.1.0.100 --- lan ---+--- gateway g1 ---+--- wan --- peer 192.0.2.2, 10.2.X.Y
 #                              +--- gateway g2 ---+
 # The leader has 10.1.0.10 and 192.0.2.10. Both gateways and etcd are in 10.9.0.0/24, too.
-# Variables that whoever sources it sets before: `convoy`, the program. Those that it may set:
-# LEASE_S (1), TUNNELS (1), ETCD_OPTIONS, and those of configure.py.
+# $convoy, the program, is set before. Optional variables: LEASE_S (1), TUNNELS (1), ETCD_OPTIONS,
+# and those of configure.py.
 here=$(dirname "${BASH_SOURCE[0]}")
-spaces=(cl-host cl-g1 cl-g2 cl-peer cl-store cl-switch)
+# shellcheck source=tests/lib.sh
+source "$here/../lib.sh"
+need_root
 umask 077
-work=$(mktemp -d)
-running=() etcds=() gateways=() endpoints=() peer_process=
-
-remove() {
-  local ns
-  for ns in "${spaces[@]}"; do
-    [ -e "/run/netns/$ns" ] || continue
-    ip netns pids "$ns" | xargs -r kill -9 2>/dev/null || true
-    ip netns del "$ns" 2>/dev/null || true
-  done
-}
-clean() {
-  kill -CONT "${running[@]}" 2>/dev/null || true
-  remove
-  wait 2>/dev/null || true
-  rm -rf "$work"
-}
-fail() {
-  echo "FAILED: $1" >&2
+work_dir
+etcds=() gateways=() endpoints=()
+show_logs() {
   local log
-  for log in "$work"/[gp]*.log; do
-    if [ -s "$log" ]; then echo "--- $log"; tail -n 12 "$log"; fi >&2
-  done
-  exit 1
+  for log in "$work"/[gp]*.log; do [ ! -s "$log" ] || { echo "--- ${log##*/}"; tail -n 12 "$log"; }; done
 }
-# wait_for WHAT COMMAND...: until the command succeeds, for PATIENCE (30) seconds at most.
-wait_for() {
-  local what=$1 end=$((SECONDS + ${PATIENCE:-30})); shift
-  while [ $SECONDS -lt $end ]; do if "$@" >/dev/null 2>&1; then return; fi; sleep 0.1; done
-  fail "$what"
-}
-start() { # log namespace command...
-  local log=$1; shift
-  ip netns exec "$@" >>"$work/$log" 2>&1 & running+=($!)
-  # No word of the shell's when the process is killed.
-  disown $!
-}
-gone() { ! kill -0 "$1" 2>/dev/null; }
 
 # Namespaces and cables.
 network() {
-  local ns bridge g
-  remove
-  for ns in "${spaces[@]}"; do ip netns add "$ns"; ip -n "$ns" link set lo up; done
+  local bridge g
+  add_namespace cl-host cl-g1 cl-g2 cl-peer cl-store cl-switch
   for bridge in lan wan mgmt; do
     ip -n cl-switch link add $bridge type bridge
     ip -n cl-switch link set $bridge up
   done
-  cable cl-host lan lan 10.1.0.100/24
+  plug_in cl-host lan lan 10.1.0.100/24
   ip -n cl-host route add default via 10.1.0.10
-  cable cl-peer wan wan 192.0.2.2/24
-  cable cl-store mgmt mgmt 10.9.0.3/24
+  plug_in cl-peer wan wan 192.0.2.2/24
+  plug_in cl-store mgmt mgmt 10.9.0.3/24
   for g in 1 2; do
-    cable cl-g$g lan lan 10.1.0.1$g/24
-    cable cl-g$g wan wan 192.0.2.1$g/24
-    cable cl-g$g mgmt mgmt 10.9.0.1$g/24
+    plug_in cl-g$g lan lan 10.1.0.1$g/24
+    plug_in cl-g$g wan wan 192.0.2.1$g/24
+    plug_in cl-g$g mgmt mgmt 10.9.0.1$g/24
     ip netns exec cl-g$g sysctl -qw net.ipv4.ip_forward=1
   done
 }
-cable() { # namespace device bridge address
-  ip link add "$2" netns "$1" type veth peer name "$1-$2" netns cl-switch
-  ip -n cl-switch link set "$1-$2" master "$3" up
-  ip -n "$1" link set "$2" up
-  ip -n "$1" addr add "$4" dev "$2"
+plug_in() { # namespace device bridge address
+  cable "$1" "$2" "$4" cl-switch "$1-$2" ""
+  ip -n cl-switch link set "$1-$2" master "$3"
 }
 # A gateway's cable, at the switch's end, so that the gateway's interface has no carrier.
 unplug() { ip -n cl-switch link set "cl-g$1-$2" down; } # gateway device
@@ -94,7 +61,7 @@ store() {
   chmod 600 "$work"/*.key
   for n in 1 2 3; do endpoints+=("https://10.9.0.3:237$n"); done
   for n in 1 2 3; do etcd $n; done
-  wait_for "etcd has no leader" etcdctl put ready yes
+  wait_until "etcd has no leader" etcdctl put ready yes
 }
 etcd() { # number
   local n peers=
@@ -108,7 +75,7 @@ etcd() { # number
     --initial-cluster "${peers#,}" --initial-cluster-state new "${election[@]}" --unsafe-no-fsync \
     --client-cert-auth --trusted-ca-file "$work/ca.pem" --cert-file "$work/etcd.pem" \
     --key-file "$work/etcd.key" ${ETCD_OPTIONS:-}
-  etcds[$1]=${running[-1]}
+  etcds[$1]=$started
 }
 etcdctl() {
   ip netns exec cl-store env ETCDCTL_API=3 etcdctl --endpoints "$(IFS=,; echo "${endpoints[*]}")" \
@@ -123,23 +90,16 @@ store_leader() {
 peer() {
   ip -n cl-peer route add local 10.2.0.0/16 dev lo
   start peer.log cl-peer "$convoy" run -c "$work/peer.toml"
-  peer_process=${running[-1]}
 }
-capture() {
-  start capture.log cl-peer tcpdump -Z root -U --immediate-mode -B 65536 -s 64 -i wan \
-    -w "$work/outside.pcap" src 192.0.2.10 and udp port 4500
-  capture_process=${running[-1]}
-  wait_for "nothing is captured" grep -q listening "$work/capture.log"
-}
+capture() { start_capture outside cl-peer wan -s 64 src 192.0.2.10 and udp port 4500; }
 # Ends the capture, and fails if a number is in it twice.
 no_doubles() {
-  kill -INT "$capture_process"
-  wait_for "the capture does not end" gone "$capture_process"
+  end_capture outside
   python3 "$here/doubles.py" "$work/outside.pcap" 192.0.2.10 || fail "sequence numbers came twice"
 }
+# Its log goes on over restarts.
 gateway() { # number
-  start "g$1.log" "cl-g$1" "$convoy" run -c "$work/g$1.toml"
-  gateways[$1]=${running[-1]}
+  ip netns exec "cl-g$1" "$convoy" run -c "$work/g$1.toml" >>"$work/g$1.log" 2>&1 & gateways[$1]=$!
 }
 # All processes of a gateway: itself, its helper and its agent.
 of() { ip netns pids "cl-g$1"; }
@@ -160,8 +120,8 @@ sees_both() { said "$1" "len(cluster['members']) == 2"; } # gateway
 ended() { [ -z "$(of "$1")" ]; }
 answers() { ip netns exec cl-host ping -q -c 1 -W 1 10.2.0.1; }
 moves() { # to-gateway
-  wait_for "gateway $1 does not lead" leads "$1"
-  wait_for "the tunnel is not up again" answers
+  wait_until "gateway $1 does not lead" leads "$1"
+  wait_until "the tunnel is not up again" answers
 }
 # What the peer refused of the cluster's packets, or nothing.
 refused() {
@@ -180,10 +140,10 @@ cluster() {
   peer
   capture
   gateway 1
-  wait_for "the first gateway does not lead" leads 1
+  wait_until "the first gateway does not lead" leads 1
   gateway 2
-  wait_for "the tunnel is not up" answers
-  wait_for "the second gateway is not ready" ready 2 1
+  wait_until "the tunnel is not up" answers
+  wait_until "the second gateway is not ready" ready 2 1
   stands_by 2 || fail "both lead"
 }
 

@@ -6,25 +6,19 @@
 #        selftest.sh --ike
 set -euo pipefail
 exec </dev/null
-[ "$(id -u)" = 0 ] || { echo "network namespaces need root" >&2; exit 1; }
 cd "$(dirname "$0")"
+# shellcheck source=tests/lib.sh
+source ../lib.sh
+need_root
 python=../../target/test-venv/bin/python
 [ -x "$python" ] || { echo "no $python; run scripts/install.sh test iptfs" >&2; exit 1; }
 ./build.sh
 words=(selftest.py "${1:-}")
 [ "${1:-}" != --ike ] || { ./strongswan.sh; words=(ike.py); }
-work=$(mktemp -d) ns=iptfs-selftest-$$ test=
-clean() {
-  trap - EXIT INT TERM HUP
-  [ -z "$test" ] || { kill "$test" && wait "$test"; } 2>/dev/null || true
-  ip netns del $ns 2>/dev/null || true
-  rm -rf "$work"
-}
-trap clean EXIT
-trap 'exit 129' INT TERM HUP
+work_dir
+ns=iptfs-selftest-$$
 
-ip netns add $ns
-ip -n $ns link set lo up
+add_namespace $ns
 ip -n $ns link add bridge type bridge
 ip -n $ns link set bridge up
 for tap in tap-a tap-b; do
@@ -35,6 +29,5 @@ done
 TMPDIR=$work unshare --pid --fork --kill-child ip netns exec $ns "$python" -W ignore "${words[0]}" "$work" tap-a tap-b "${words[@]:1}" & test=$!
 status=0
 wait $test || status=$?
-test=
 [ $status = 0 ] || { echo "--- the guest's console"; grep -vE "^ *$" "$work/console" | tail -n "${CONSOLE:-20}"; } >&2
 exit $status

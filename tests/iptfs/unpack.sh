@@ -15,7 +15,7 @@ fail() { echo "$0: $1" >&2; exit 1; }
 command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null || fail "needs Debian's apt and dpkg"
 [ -e "$keyring" ] || fail "needs $keyring, of the package debian-archive-keyring"
 # Of several archives the first is Debian's main one; security and updates end otherwise.
-archive=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep -m 1 -E '/debian/?$') ||
+archive=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | awk '/\/debian\/?$/ && !found++ { print } END { exit !found }') ||
   fail "apt has no source that ends in /debian"
 
 mkdir -p "$root"

@@ -6,24 +6,24 @@
 set -euo pipefail
 echo "systemd is up after $(cut -d' ' -f1 /proc/uptime) s"
 cd /src
-convoy=/usr/bin/convoy plugin= # it is installed
+# shellcheck disable=SC2034 # lib.sh takes them; the plugin is installed
+convoy=/usr/bin/convoy plugin=
 here=/src/tests/charon B=peer
+# shellcheck source=tests/charon/lib.sh
 source "$here/lib.sh"
+# shellcheck source=tests/charon/page.sh
 source "$here/page.sh"
-fail() {
-  echo "FAILED: $1"
+show_logs() {
   systemctl status --no-pager -n 0 convoy strongswan || true
   for unit in convoy strongswan; do journalctl --no-pager -o short-monotonic -n 30 -u $unit || true; done
-  tail -n 15 "$folder/b/log" || true
-  exit 1
+  tail -n 15 "$work/b/log"
 }
-ok() { echo "ok: $*"; }
 property() { systemctl show -P "$2" "$1"; } # unit property
 process() { property "$1" MainPID; }
 answered() { ping -q -c 1 -W 1 -I 10.1.0.1 10.2.0.1; }
-pings() { # what
-  ping -q -c 5 -i 0.1 -W 3 -I 10.1.0.1 10.2.0.1 >"$folder/ping" || fail "$1: $(cat "$folder/ping")"
-  ok "$1: $(grep -o '[0-9]* received' "$folder/ping") of 5 pings"
+five_pings() { # what
+  ping -q -c 5 -i 0.1 -W 3 -I 10.1.0.1 10.2.0.1 >"$work/ping" || fail "$1: $(cat "$work/ping")"
+  ok "$1: $(grep -o '[0-9]* received' "$work/ping") of 5 pings"
 }
 now_ms() { echo $(($(date +%s%N) / 1000000)); }
 # is_before FIRST SECOND WHAT: compares two points in time, in microseconds since the guest's start.
@@ -34,16 +34,14 @@ in_order() { # what
 }
 
 ip link set lo up
-ip netns add $B
-ip -n $B link set lo up
+add_namespace $B
 ip link add va type veth peer name vb netns $B
 ip addr add 192.0.2.1/24 dev va
 ip link set va up
-ip -n $B addr add 192.0.2.2/24 dev vb
-ip -n $B link set vb up
+up_with $B vb 192.0.2.2/24
 ip -n $B addr add 10.2.0.1/24 dev lo
 strongswan b "$stock"
-peers_block >"$folder/b/swanctl.conf"
+peers_block >"$work/b/swanctl.conf"
 start_charon b
 load b
 
@@ -68,12 +66,12 @@ marked docs/guide/site-to-site.md service >commands
 bash -e commands || fail "docs/guide/site-to-site.md's commands to start the service"
 systemctl is-active --quiet convoy && systemctl is-enabled --quiet convoy || fail "the service of docs/guide/site-to-site.md does not run"
 [ "$(ps -o user= -p "$(process convoy)")" = convoy ] || fail "the service is another user: $(ps -o user= -p "$(process convoy)")"
-ip route get 10.2.0.10 | grep -q 'dev convoy0' || fail "the service sets no routes"
+ip route get 10.2.0.10 | contains 'dev convoy0' || fail "the service sets no routes"
 [[ " $(property convoy After) " == *" nftables.service "* ]] || fail "the service does not wait for the firewall"
-marked docs/guide/site-to-site.md firewall-at-boot | grep -qx 'systemctl enable nftables' || fail "the firewall is not loaded at boot"
+marked docs/guide/site-to-site.md firewall-at-boot | contains -x 'systemctl enable nftables' || fail "the firewall is not loaded at boot"
 systemctl disable --now --quiet convoy
 ip route get 10.2.0.10 >route 2>&1 && fail "the network behind the tunnel is reached after a stop: $(cat route)"
-convoy unblock | grep -q '^removed' || fail "unblock removes nothing"
+convoy unblock | contains '^removed' || fail "unblock removes nothing"
 dpkg --purge convoy >/dev/null || fail "the package cannot be purged"
 rm -f /etc/convoy/convoy.toml
 [ ! -e /var/lib/convoy/state ] || fail "the package leaves its state when it is purged"
@@ -89,9 +87,9 @@ systemctl enable --now --quiet strongswan || fail "Debian's own charon does not 
 block sh | tail -n +2 | head -n -1 >commands
 bash -e commands || fail "the page's commands"
 in_order "docs/guide/strongswan.md's commands"
-pings "the first packet makes the tunnel"
-convoy show sa --wide >"$folder/shown"
-grep -q "site/net.*aes128ctr-sha256" "$folder/shown" || fail "no SA of site/net: $(cat "$folder/shown")"
+five_pings "the first packet makes the tunnel"
+convoy show sa --wide >"$work/shown"
+grep -q "site/net.*aes128ctr-sha256" "$work/shown" || fail "no SA of site/net: $(cat "$work/shown")"
 grep -q "(enforce)" "/proc/$(process strongswan)/attr/apparmor/current" || fail "charon is not under AppArmor"
 ok "charon under its enforced AppArmor profile"
 
@@ -103,14 +101,14 @@ done
 ok "no thread of the gateway has a capability left; it began with no more than $(property convoy CapabilityBoundingSet)"
 
 systemctl reload convoy
-pings "reload"
+five_pings "reload"
 cp -a /etc/convoy/convoy.toml good.toml
 echo 'nonsense = true' >>/etc/convoy/convoy.toml
-! systemctl reload convoy 2>"$folder/reload" || fail "a reload of a wrong file succeeds"
+! systemctl reload convoy 2>"$work/reload" || fail "a reload of a wrong file succeeds"
 cp -a good.toml /etc/convoy/convoy.toml
 systemctl is-active --quiet convoy || fail "a reload that failed has ended the gateway"
 systemctl reload convoy || fail "no reload after one that failed"
-pings "a reload that failed, and one that did not"
+five_pings "a reload that failed, and one that did not"
 
 # traffic_again WHAT: measures for how long the peer cannot be reached.
 traffic_again() {
@@ -121,8 +119,8 @@ traffic_again() {
 charon=$(process strongswan)
 systemctl restart convoy
 traffic_again "systemctl restart convoy"
-kill -9 "$(process convoy)"
-wait_for "a gateway that was killed is not started again" systemctl is-active convoy
+kill_and_wait "$(process convoy)"
+wait_until "a gateway that was killed is not started again" systemctl is-active convoy
 traffic_again "a gateway that was killed"
 [ "$(process strongswan)" = "$charon" ] || fail "charon was started again with the gateway"
 ok "charon ran on through both"
@@ -133,7 +131,7 @@ traffic_again "systemctl restart strongswan"
 are_down() { [ "$(property convoy ActiveState) $(property strongswan ActiveState)" = "inactive inactive" ]; }
 systemctl isolate down.target
 # systemctl waits for units that it starts, not for those that it stops.
-wait_for "still running" are_down
+wait_until "still running" are_down
 [ ! -e /run/convoy ] || fail "the gateway leaves /run/convoy: $(ls -la /run/convoy)"
 is_before "$(property strongswan InactiveEnterTimestampMonotonic)" "$(property convoy ActiveExitTimestampMonotonic)" "going down: charon ends before the gateway is told to"
 for unit in convoy strongswan; do
@@ -155,10 +153,10 @@ systemctl restart convoy
 traffic_again "a gateway that could not start with charon, and was mended"
 
 ! dmesg | grep -E 'apparmor="(DENIED|ALLOWED)".*(convoy|charon)' || fail "AppArmor has refused"
-systemd-analyze verify /usr/lib/systemd/system/convoy.service /lib/systemd/system/strongswan.service 2>"$folder/verify" || fail "systemd-analyze verify: $(cat "$folder/verify")"
-! grep -E 'convoy|strongswan' "$folder/verify" || fail "systemd-analyze verify complains"
+systemd-analyze verify /usr/lib/systemd/system/convoy.service /lib/systemd/system/strongswan.service 2>"$work/verify" || fail "systemd-analyze verify: $(cat "$work/verify")"
+! grep -E 'convoy|strongswan' "$work/verify" || fail "systemd-analyze verify complains"
 # The score counts the capability to change user, but does not see that the gateway does so.
-systemd-analyze security --no-pager --threshold=26 convoy.service >"$folder/security" || fail "exposed: $(cat "$folder/security")"
-ok "systemd-analyze: verify finds nothing, security: $(sed -n 's/.*Overall //p' "$folder/security")"
-cp "$folder/security" /out/security
+systemd-analyze security --no-pager --threshold=26 convoy.service >"$work/security" || fail "exposed: $(cat "$work/security")"
+ok "systemd-analyze: verify finds nothing, security: $(sed -n 's/.*Overall //p' "$work/security")"
+cp "$work/security" /out/security
 echo good >/out/status

@@ -5,11 +5,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use convoy_gateway::cluster::ServiceAddress;
+use convoy_log::LogFormat;
 
-use crate::bench::BenchArgs;
-use crate::hdtv::HdtvArgs;
 use crate::init::InitArgs;
-use crate::sim::SimArgs;
 
 /// Where a gateway's configuration is, unless it is given.
 const CONFIGURATION: &str = "/etc/convoy/convoy.toml";
@@ -17,7 +15,13 @@ const CONFIGURATION: &str = "/etc/convoy/convoy.toml";
 /// An IPsec gateway in userspace that distributes packet cryptography over all crypto engines of a
 /// machine.
 #[derive(Parser)]
-#[command(version, about, arg_required_else_help = true)]
+#[command(
+    name = "convoy",
+    version,
+    about,
+    arg_required_else_help = true,
+    after_help = "demo, sim, bench, hdtv and nic are in the laboratory: package convoy-lab"
+)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -25,59 +29,66 @@ pub(crate) struct Cli {
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Run two gateways in one process with real traffic over all engines, and in tunnel mode
-    /// beside IP-TFS; exits with 0 only if every packet arrives intact
-    Demo(DemoArgs),
-    /// List the engines of this machine: their algorithms and costs, and why others are unavailable
+    /// List the engines of this machine
+    ///
+    /// Prints their algorithms and costs, and why others are unavailable.
     Engines(EnginesArgs),
-    /// Run the gateway in the foreground; SIGTERM drains and stops, SIGHUP reloads
+    /// Run the gateway in the foreground
+    ///
+    /// SIGTERM drains and stops, SIGHUP reloads.
     Run(RunArgs),
-    /// Have a running gateway reload its configuration; a file with errors is refused and changes
-    /// nothing
+    /// Have a running gateway reload its configuration
+    ///
+    /// A file with errors is refused and changes nothing.
     Reload(ReloadArgs),
-    /// Have other gateways of the cluster lead, before maintenance of this one
+    /// Have other gateways of the cluster lead, before maintenance
     Drain(DrainArgs),
-    /// Wait for a gateway to lead its cluster, and the configuration that a cluster shares
+    /// Share a configuration in a cluster, or wait to lead it
     Cluster(ClusterArgs),
-    /// Remove the routes of a stopped gateway that still drop packets to its tunnels' networks
+    /// Remove the routes by which a stopped gateway still drops packets
     Unblock(UnblockArgs),
     /// Show the state of a running gateway
     Show(ShowArgs),
-    /// Say what a running gateway would do with a packet from the inside, and why it would not
-    /// arrive
+    /// Say what a running gateway would do with a packet from the inside
+    ///
+    /// Also says why it would not arrive.
     Explain(ExplainArgs),
-    /// Follow packets of a running gateway through its stages, with times and drop reasons
+    /// Follow packets of a running gateway through its stages
+    ///
+    /// Prints times and drop reasons.
     Trace(TraceArgs),
-    /// Write the configuration of this gateway and of the one at the other end of a tunnel, and say
-    /// what to do next; asks for what the options do not say
-    Init(InitArgs),
-    /// Watch a running gateway on the whole terminal: tunnels by rate, engines, windows, drops
+    /// Write the configurations of both ends of a tunnel
+    ///
+    /// Says what to do next, and asks for what the options leave open.
+    Init(Box<InitArgs>),
+    /// Watch a running gateway on the whole terminal
+    ///
+    /// Shows tunnels by rate, engines, windows and drops.
     Top(TopArgs),
     /// Print a random key for a tunnel with static keys
     Genkey(GenkeyArgs),
-    /// Check a configuration and report errors with file, line and key
+    /// Check a configuration
+    ///
+    /// Reports errors with file, line and key.
     Check(CheckArgs),
-    /// Give the kernel a network interface whose card encrypts and decrypts, without a gateway;
-    /// SIGTERM stops it
-    Nic(NicArgs),
-    /// Send a capture through the gateway's pipeline and write the resulting packets
+    /// Send a capture through the gateway's pipeline
+    ///
+    /// Writes the resulting packets.
     Replay(ReplayArgs),
     /// The process that a gateway starts to manage its routes and to open its configuration
     #[command(hide = true)]
     Helper(HelperArgs),
-    /// The process that a gateway of a cluster starts to reach the cluster's store
-    #[command(hide = true)]
-    ClusterAgent(ClusterAgentArgs),
-    /// Print the command line as a page of the book
-    #[command(hide = true)]
-    Reference(ReferenceArgs),
-    /// Simulate a platform with the gateway's scheduler: single runs, sweeps, and the figures of
-    /// four papers
-    Sim(SimArgs),
-    /// Send or receive uncompressed video over RTP, as a load for the gateway
-    Hdtv(HdtvArgs),
-    /// Measure gateways: the highest rates that they carry, latency, loss
-    Bench(BenchArgs),
+}
+
+impl Command {
+    /// How the log of a command is written.
+    pub(crate) fn log_format(&self) -> LogFormat {
+        match self {
+            Self::Run(args) => args.log_format,
+            Self::Helper(args) => args.log_format,
+            _ => LogFormat::Text,
+        }
+    }
 }
 
 #[derive(Args)]
@@ -86,107 +97,69 @@ pub(crate) struct GenkeyArgs {
     pub(crate) proposal: String,
 }
 
-/// Arguments of `convoy reference`.
-#[derive(clap::Args)]
-pub(crate) struct ReferenceArgs {
-    /// Write man pages and the shells' completions into this folder instead
-    #[arg(long, value_name = "FOLDER")]
-    pub(crate) manuals: Option<PathBuf>,
-}
-
+/// Arguments of `convoy check`.
 #[derive(Args)]
-pub(crate) struct CheckArgs {
+pub struct CheckArgs {
     /// The configuration file
     #[arg(short, long, value_name = "FILE", default_value = CONFIGURATION)]
-    pub(crate) config: PathBuf,
-}
-
-#[derive(Args)]
-pub(crate) struct NicArgs {
-    /// The interface's configuration file
-    #[arg(short, long, value_name = "FILE", default_value = "/etc/convoy/nic.toml")]
-    pub(crate) config: PathBuf,
+    pub config: PathBuf,
 }
 
 /// Which way a capture goes.
 #[derive(Clone, Copy, ValueEnum)]
-pub(crate) enum CaptureDirection {
+pub enum CaptureDirection {
     /// Reads plaintext packets and writes protected ones
     Out,
     /// Reads protected packets and writes plaintext ones
     In,
 }
 
+/// Arguments of `convoy replay`.
 #[derive(Args)]
-pub(crate) struct ReplayArgs {
+pub struct ReplayArgs {
     /// The configuration file; its ports are not used
     #[arg(short, long, value_name = "FILE", default_value = CONFIGURATION)]
-    pub(crate) config: PathBuf,
+    pub config: PathBuf,
     /// The direction in which the capture is processed
     #[arg(long)]
-    pub(crate) direction: CaptureDirection,
+    pub direction: CaptureDirection,
     /// The capture to read: pcap or pcapng, Ethernet or raw IP
     #[arg(long = "in", value_name = "A.pcap")]
-    pub(crate) input: PathBuf,
+    pub input: PathBuf,
     /// The capture to write: raw IP
     #[arg(long = "out", value_name = "B.pcap")]
-    pub(crate) output: PathBuf,
+    pub output: PathBuf,
     /// Print the report as JSON
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
 }
 
-/// How the log is written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum LogFormat {
-    /// Plain text, with colours on a terminal unless NO_COLOR is set
-    #[default]
-    Text,
-    /// One JSON object per line
-    Json,
-}
-
-impl LogFormat {
-    /// Name on the command line.
-    pub(crate) const fn word(self) -> &'static str {
-        match self {
-            Self::Text => "text",
-            Self::Json => "json",
-        }
-    }
-}
-
+/// Arguments of `convoy run`.
 #[derive(Args)]
-pub(crate) struct RunArgs {
+pub struct RunArgs {
     /// The configuration file
     #[arg(short, long, value_name = "FILE", default_value = CONFIGURATION)]
-    pub(crate) config: PathBuf,
+    pub config: PathBuf,
     /// The format of the log, and of any other message on standard error
     #[arg(long, value_enum, default_value_t)]
-    pub(crate) log_format: LogFormat,
+    pub log_format: LogFormat,
 }
 
+/// Arguments of `convoy helper`.
 #[derive(Args)]
-pub(crate) struct HelperArgs {
+pub struct HelperArgs {
     /// The configuration that a reload reads
     #[arg(long, value_name = "FILE")]
-    pub(crate) config: PathBuf,
+    pub config: PathBuf,
     /// A socket whose file is removed when the gateway stops
     #[arg(long, value_name = "FILE")]
-    pub(crate) socket: Vec<PathBuf>,
+    pub socket: Vec<PathBuf>,
     /// An address that the gateway has while it leads its cluster
     #[arg(long, value_name = "ADDRESS")]
-    pub(crate) address: Vec<ServiceAddress>,
+    pub address: Vec<ServiceAddress>,
     /// The format of the log, as the gateway's
     #[arg(long, value_enum, default_value_t)]
-    pub(crate) log_format: LogFormat,
-}
-
-#[derive(Args)]
-pub(crate) struct ClusterAgentArgs {
-    /// The format of the log, as the gateway's
-    #[arg(long, value_enum, default_value_t)]
-    pub(crate) log_format: LogFormat,
+    pub log_format: LogFormat,
 }
 
 /// What can be shown.
@@ -277,14 +250,15 @@ pub(crate) struct WaitArgs {
     pub(crate) control: PathBuf,
 }
 
+/// Arguments of `convoy unblock`.
 #[derive(Args)]
-pub(crate) struct UnblockArgs {
+pub struct UnblockArgs {
     /// The configuration of the gateway; without it, the default control socket and routing table
     #[arg(short, long, value_name = "FILE")]
-    pub(crate) config: Option<PathBuf>,
+    pub config: Option<PathBuf>,
     /// Remove them even if there are still routes to an interface, as with a running gateway
     #[arg(long)]
-    pub(crate) force: bool,
+    pub force: bool,
 }
 
 #[derive(Args)]
@@ -410,35 +384,16 @@ fn seconds(text: &str) -> Result<f64, String> {
     if (0.1..=3600.0).contains(&seconds) { Ok(seconds) } else { Err(expected.to_owned()) }
 }
 
+/// Arguments of `convoy engines`.
 #[derive(Args)]
-pub(crate) struct DemoArgs {
-    /// Total duration in seconds, without the six seconds of the simulated card
-    #[arg(long, default_value_t = 75.0)]
-    pub(crate) seconds: f64,
-    /// Make this engine of the first gateway fail under load and recover: multibuffer, software,
-    /// model-a or model-b. It is an error if the engine does not fail
-    #[arg(long, value_name = "ENGINE")]
-    pub(crate) fail: Option<String>,
-    /// The capture to send instead of demo/traffic.pcap
-    #[arg(long, value_name = "FILE.pcap")]
-    pub(crate) capture: Option<PathBuf>,
-    /// Seed of the generated IMIX traffic
-    #[arg(long, default_value_t = 1)]
-    pub(crate) seed: u64,
-    /// Print the report as JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Args)]
-pub(crate) struct EnginesArgs {
+pub struct EnginesArgs {
     /// Measure every engine and algorithm again
     #[arg(long)]
-    pub(crate) calibrate: bool,
+    pub calibrate: bool,
     /// List all algorithms, and the costs of all of them
     #[arg(long)]
-    pub(crate) wide: bool,
+    pub wide: bool,
     /// Print JSON
     #[arg(long, conflicts_with = "wide")]
-    pub(crate) json: bool,
+    pub json: bool,
 }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use convoy_gateway::Kinds;
 use convoy_gateway::choice;
 use convoy_gateway::config::{self, Config, Problem};
 use convoy_gateway::guard;
@@ -11,8 +12,12 @@ use convoy_gateway::names;
 use crate::Failure;
 use crate::args::CheckArgs;
 
-pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
-    let mut config = load(&args.config)?;
+/// `convoy check`, in a program with these kinds of engine and port.
+///
+/// # Errors
+/// The configuration's.
+pub fn run(args: &CheckArgs, kinds: &'static Kinds) -> Result<(), Failure> {
+    let mut config = load(&args.config, kinds)?;
     tell(&config.warnings);
     let unresolved = names::resolve(&mut config);
     for problem in &unresolved {
@@ -44,13 +49,19 @@ pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
 }
 
 /// Loads the configuration of a gateway that is to start on this machine.
-pub(crate) fn load(path: &Path) -> Result<Config, Failure> {
-    Config::load(path).map_err(Failure::Problems)
+///
+/// # Errors
+/// The configuration's.
+pub fn load(path: &Path, kinds: &'static Kinds) -> Result<Config, Failure> {
+    Config::load(path, kinds).map_err(Failure::Problems)
 }
 
 /// Loads a configuration for a command that opens none of its ports.
-pub(crate) fn load_for_any_machine(path: &Path) -> Result<Config, Failure> {
-    Config::load_for_any_machine(path).map_err(Failure::Problems)
+///
+/// # Errors
+/// The configuration's.
+pub fn load_for_any_machine(path: &Path, kinds: &'static Kinds) -> Result<Config, Failure> {
+    Config::load_for_any_machine(path, kinds).map_err(Failure::Problems)
 }
 
 fn tell(warnings: &[Problem]) {

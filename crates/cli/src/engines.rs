@@ -1,5 +1,6 @@
 //! `convoy engines`.
 
+use convoy_gateway::Kinds;
 use convoy_gateway::engines::{CostRow, DeviceOverview, EngineOverview, HandoverRow, overview, window_ns};
 
 use crate::Failure;
@@ -19,8 +20,13 @@ const USUAL: [&str; 7] = [
     "aes256-sha256",
 ];
 
-pub(crate) fn run(args: &EnginesArgs) -> Result<(), Failure> {
-    let engines = overview(args.calibrate).map_err(|error| Failure::Failed(error.to_string()))?;
+/// `convoy engines`, in a program with these kinds of engine.
+///
+/// # Errors
+/// An engine that fails during calibration.
+pub fn run(args: &EnginesArgs, kinds: &Kinds) -> Result<(), Failure> {
+    let engines =
+        overview(&kinds.engines, args.calibrate).map_err(|error| Failure::Failed(error.to_string()))?;
     if args.json {
         let text =
             serde_json::to_string_pretty(&engines).map_err(|error| Failure::Failed(error.to_string()))?;

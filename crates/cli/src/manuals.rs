@@ -4,10 +4,8 @@ use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
-use clap::{Command, CommandFactory};
+use clap::Command;
 use clap_complete::Shell;
-
-use crate::args::Cli;
 
 /// The shells whose completions are written.
 const SHELLS: [Shell; 3] = [Shell::Bash, Shell::Fish, Shell::Zsh];
@@ -17,19 +15,19 @@ const SHELLS: [Shell; 3] = [Shell::Bash, Shell::Fish, Shell::Zsh];
 ///
 /// # Errors
 /// The system's.
-pub(crate) fn write(folder: &Path) -> io::Result<()> {
+pub(crate) fn write(mut program: Command, folder: &Path) -> io::Result<()> {
     let (man, completions) = (folder.join("man"), folder.join("completions"));
     fs::create_dir_all(&man)?;
     fs::create_dir_all(&completions)?;
-    let mut convoy = Cli::command();
+    let name = program.get_name().to_owned();
     for shell in SHELLS {
-        clap_complete::generate_to(shell, &mut convoy, "convoy", &completions)?;
+        clap_complete::generate_to(shell, &mut program, &name, &completions)?;
     }
-    convoy.build();
-    pages(&convoy, "convoy", &man)
+    program.build();
+    pages(&program, &name, &man)
 }
 
-/// The page of a command and of those below it: `convoy-show.1`, `convoy-sim-figures.1`.
+/// The page of a command and of those below it: `convoy-show.1`, `convoy-cluster-put.1`.
 fn pages(command: &Command, name: &str, folder: &Path) -> io::Result<()> {
     if command.is_hide_set() || command.get_name() == "help" {
         return Ok(());
@@ -43,15 +41,18 @@ fn pages(command: &Command, name: &str, folder: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory;
+
     use super::*;
+    use crate::args::Cli;
 
     #[test]
     fn every_command_has_a_page_and_every_shell_its_completions() {
         let folder = std::env::temp_dir().join(format!("convoy-manuals-{}", std::process::id()));
-        write(&folder).expect("written");
+        write(Cli::command(), &folder).expect("written");
         let read = |name: &str| fs::read_to_string(folder.join(name)).expect(name);
         assert!(read("man/convoy.1").contains("convoy\\-show(1)"));
-        assert!(read("man/convoy-sim-figures.1").contains(".SH SYNOPSIS"));
+        assert!(read("man/convoy-cluster-put.1").contains(".SH SYNOPSIS"));
         assert!(!folder.join("man/convoy-helper.1").exists(), "nobody calls it");
         for name in ["convoy.bash", "convoy.fish", "_convoy"] {
             assert!(read(&format!("completions/{name}")).contains("reload"), "{name}");

@@ -4,34 +4,37 @@ use std::fmt::Arguments;
 use std::io::{self, ErrorKind, Write, stderr, stdout};
 
 /// Like the standard library's, but a reader that closes early, such as `head`, is not an error.
+#[macro_export]
 macro_rules! println {
     () => { $crate::output::line(format_args!("")) };
     ($($text:tt)*) => { $crate::output::line(format_args!($($text)*)) };
 }
 
 /// Like `println`, without a newline.
+#[macro_export]
 macro_rules! print {
     ($($text:tt)*) => { $crate::output::text(format_args!($($text)*)) };
 }
 
 /// Like the standard library's, but a missing reader is ignored.
+#[macro_export]
 macro_rules! eprintln {
     ($($text:tt)*) => { $crate::output::error(format_args!($($text)*)) };
 }
 
 /// Prints a line. Exits with an error if it cannot be written for a reason other than a closed
 /// reader, such as a full disk.
-pub(crate) fn line(text: Arguments<'_>) {
+pub fn line(text: Arguments<'_>) {
     check(writeln!(stdout(), "{text}"));
 }
 
 /// Prints text, and fails as [`line()`] does.
-pub(crate) fn text(text: Arguments<'_>) {
+pub fn text(text: Arguments<'_>) {
     check(write!(stdout(), "{text}"));
 }
 
 /// Prints an error. A failure to print is ignored, since the exit status reports the error as well.
-pub(crate) fn error(text: Arguments<'_>) {
+pub fn error(text: Arguments<'_>) {
     let _ = writeln!(stderr(), "{text}");
 }
 
@@ -46,7 +49,7 @@ fn check(printed: io::Result<()>) {
 }
 
 /// Warns on standard error where a capture is truncated or damaged, if it is.
-pub(crate) fn warn_of(damage: Option<&str>) {
+pub fn warn_of(damage: Option<&str>) {
     if let Some(damage) = damage {
         eprintln!("convoy: warning: {damage}");
     }

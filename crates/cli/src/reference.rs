@@ -1,42 +1,43 @@
 //! Generates the command line's page of the documentation from clap's definitions.
 
-use clap::{Arg, Command, CommandFactory};
+use std::path::Path;
+
+use clap::{Arg, Command};
 
 use crate::Failure;
-use crate::args::{Cli, ReferenceArgs};
 use crate::manuals;
 
 /// Maximum line length of the page.
 const WIDTH: usize = 100;
 
-/// Prints the page, or writes the files of packages.
-pub(crate) fn run(args: &ReferenceArgs) -> Result<(), Failure> {
-    let Some(folder) = &args.manuals else {
-        print!("{}", page());
-        return Ok(());
-    };
+/// Writes `man/` and `completions/` of a program into a folder, for packages.
+///
+/// # Errors
+/// A folder that cannot be written to.
+pub fn write_manuals(program: Command, folder: &Path) -> Result<(), Failure> {
     let failed = |error| Failure::Failed(format!("cannot write to {}: {error}", folder.display()));
-    manuals::write(folder).map_err(failed)
+    manuals::write(program, folder).map_err(failed)
 }
 
 /// Every command with its usage, arguments and options, as Markdown.
-fn page() -> String {
-    let mut convoy = Cli::command();
-    convoy.build();
-    let about = "Written by `convoy reference`, from what `convoy help` shows. The exit status is 0 for success, \
-                 1 for a failure and 2 for wrong usage or configuration.";
-    let mut page = format!("# Command line\n\n{}", wrapped(about, "", ""));
-    section(&mut convoy, &mut page);
+pub fn page(title: &str, mut program: Command) -> String {
+    program.build();
+    let name = program.get_name().to_owned();
+    let about = format!(
+        "Written by `convoy-lab reference --of {name}`, from what `{name} help` shows. The exit status is 0 for success, 1 for a \
+         failure and 2 for wrong usage or configuration."
+    );
+    let mut page = format!("# {title}\n\n{}", wrapped(&about, "", ""));
+    section(&mut program, &mut page, true);
     page
 }
 
 /// Adds a command and its subcommands.
-fn section(command: &mut Command, page: &mut String) {
+fn section(command: &mut Command, page: &mut String, is_root: bool) {
     if command.is_hide_set() || command.get_name() == "help" {
         return;
     }
-    let (name, is_root) =
-        (command.get_bin_name().unwrap_or_default().to_owned(), command.get_name() == "convoy");
+    let name = command.get_bin_name().unwrap_or_default().to_owned();
     if !is_root {
         let about = command.get_long_about().or(command.get_about()).map(ToString::to_string);
         page.push_str(&format!("\n## {name}\n\n"));
@@ -49,7 +50,7 @@ fn section(command: &mut Command, page: &mut String) {
             page.push_str(&format!("\n{}", items.concat()));
         }
     }
-    command.get_subcommands_mut().for_each(|below| section(below, page));
+    command.get_subcommands_mut().for_each(|below| section(below, page, false));
 }
 
 fn is_of_every_command(argument: &Arg) -> bool {
@@ -130,12 +131,18 @@ fn wrapped(text: &str, first: &str, rest: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory;
+
     use super::*;
+    use crate::args::Cli;
 
     #[test]
     fn the_page_of_the_book_is_what_the_program_says() {
         let page = include_str!("../../../docs/reference/command-line.md");
-        assert!(page == super::page(), "renew it: convoy reference >docs/reference/command-line.md");
+        assert!(
+            page == super::page("Command line", Cli::command()),
+            "renew it: convoy-lab reference --of convoy >docs/reference/command-line.md"
+        );
     }
 
     #[test]

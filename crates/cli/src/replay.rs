@@ -1,18 +1,22 @@
 //! `convoy replay`.
 
 use std::io::IsTerminal;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use convoy_workbench::replay::{ReplayDirection, ReplayReport, replay};
-use indicatif::{ProgressBar, ProgressStyle};
+use convoy_gateway::Kinds;
+use convoy_gateway::replay::{ReplayDirection, ReplayReport, replay};
 
 use crate::Failure;
 use crate::args::{CaptureDirection, ReplayArgs};
 use crate::check::load_for_any_machine;
 use crate::output::warn_of;
 
-pub(crate) fn run(args: &ReplayArgs) -> Result<(), Failure> {
-    let mut config = load_for_any_machine(&args.config)?;
+/// `convoy replay`, in a program with these kinds of engine.
+///
+/// # Errors
+/// The configuration's, or those of the captures.
+pub fn run(args: &ReplayArgs, kinds: &'static Kinds) -> Result<(), Failure> {
+    let mut config = load_for_any_machine(&args.config, kinds)?;
     let unresolved = convoy_gateway::names::resolve(&mut config);
     if !unresolved.is_empty() {
         return Err(Failure::Config(format!("{}: {}", args.config.display(), unresolved.join("\n"))));
@@ -21,14 +25,9 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<(), Failure> {
         CaptureDirection::Out => ReplayDirection::Out,
         CaptureDirection::In => ReplayDirection::In,
     };
-    let bar =
-        if std::io::stderr().is_terminal() { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
-    bar.enable_steady_tick(Duration::from_millis(200));
-    if let Ok(style) = ProgressStyle::with_template("{spinner} {pos} packets read, {per_sec}") {
-        bar.set_style(style);
-    }
-    let report = replay(&config, direction, &args.input, &args.output, &mut |read| bar.set_position(read));
-    bar.finish_and_clear();
+    let mut shown = Progress::default();
+    let report = replay(&config, direction, &args.input, &args.output, &mut |read| shown.set(read));
+    shown.end();
     let report = report.map_err(|error| Failure::Failed(error.to_string()))?;
     warn_of(report.damage.as_deref());
     if args.json {
@@ -40,6 +39,30 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<(), Failure> {
         print(&report);
     }
     Ok(())
+}
+
+/// The packets read so far, on a terminal.
+#[derive(Default)]
+struct Progress {
+    shown: Option<Instant>,
+}
+
+impl Progress {
+    const INTERVAL: Duration = Duration::from_millis(200);
+
+    fn set(&mut self, read: u64) {
+        let is_due = self.shown.is_none_or(|shown| shown.elapsed() > Self::INTERVAL);
+        if is_due && std::io::stderr().is_terminal() {
+            eprint!("\r{read} packets read");
+            self.shown = Some(Instant::now());
+        }
+    }
+
+    fn end(&self) {
+        if self.shown.is_some() {
+            eprint!("\r\x1b[K");
+        }
+    }
 }
 
 fn print(report: &ReplayReport) {

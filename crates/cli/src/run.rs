@@ -5,8 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel, sync_channel};
 
+use convoy_gateway::Kinds;
 use convoy_gateway::cluster::{Agent, ClusterError, Joining};
-use convoy_gateway::config::{self, Config, ConfigErrors, Nowhere, OnStop, SharedConfig};
+use convoy_gateway::config::{self, Basis, Config, ConfigErrors, OnStop, SharedConfig};
 use convoy_gateway::control::ControlServer;
 use convoy_gateway::events::{Events, What};
 use convoy_gateway::helper::{Helper, HelperError};
@@ -15,17 +16,22 @@ use convoy_gateway::notify::{self, Progress};
 use convoy_gateway::privileges;
 use convoy_gateway::run::{self, Gateway, Load, Order, RunError};
 use convoy_gateway::supervise;
+use convoy_log::LogFormat;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::Failure;
-use crate::args::{LogFormat, RunArgs};
+use crate::args::RunArgs;
 use crate::check::load;
 use crate::summary::Summary;
 
-pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
+/// `convoy run`, in a program with these kinds of engine and port.
+///
+/// # Errors
+/// The configuration's, or why the gateway did not start or did not go on.
+pub fn run(args: &RunArgs, kinds: &'static Kinds) -> Result<(), Failure> {
     let path = std::path::absolute(&args.config).map_err(|error| failed(&error))?;
-    let config = load(&path)?;
+    let config = load(&path, kinds)?;
     warn(&config);
     if config.ports.is_empty() {
         let what = "there is no [[port]]; a gateway needs one inside and one outside";
@@ -93,7 +99,7 @@ fn start_helper(path: &Path, config: &Config, log: LogFormat) -> Result<Helper, 
 
 /// Starts the agent of a member of a cluster.
 fn start_agent(config: &Config, log: LogFormat) -> Result<Option<Agent>, ClusterError> {
-    let arguments = ["cluster-agent", "--log-format", log.word()].map(OsStr::new);
+    let arguments = ["--log-format", log.word()].map(OsStr::new);
     config.cluster.as_ref().map(|cluster| Agent::start(cluster, arguments)).transpose()
 }
 
@@ -126,7 +132,7 @@ impl Running {
         });
         let metrics = metrics.transpose()?;
         let shared = SharedConfig::default();
-        let load = load_by(path, helper, shared.clone());
+        let load = load_by(path, config.kinds, helper, shared.clone());
         let joining = agent.map(|agent| {
             let (orders, load) = (orders.clone(), Arc::clone(&load));
             Joining { agent, orders, load, shared }
@@ -183,7 +189,7 @@ fn listen_to_signals(load: Load, orders: Sender<Order>, events: Events) -> std::
 }
 
 /// Reads the configuration for a reload by the helper, since the gateway's user may not open it.
-fn load_by(path: &Path, helper: &Arc<Helper>, shared: SharedConfig) -> Load {
+fn load_by(path: &Path, kinds: &'static Kinds, helper: &Arc<Helper>, shared: SharedConfig) -> Load {
     let (path, helper) = (path.to_owned(), Arc::clone(helper));
     let name = path.display().to_string();
     Arc::new(move || {
@@ -191,6 +197,6 @@ fn load_by(path: &Path, helper: &Arc<Helper>, shared: SharedConfig) -> Load {
         let file = helper.configuration().map_err(refused)?;
         // Its ports are open, and an interface that is briefly absent is no reason to refuse a
         // reload.
-        Config::read(&path, file, &Nowhere, shared.get().as_ref()).map(Box::new)
+        Config::read(&path, file, &Basis::of(kinds), shared.get().as_ref()).map(Box::new)
     })
 }

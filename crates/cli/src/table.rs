@@ -9,14 +9,14 @@ const GAP: u16 = 2;
 const LEAST_CLIPPED: usize = 12;
 
 /// An empty table with this header.
-pub(crate) fn new_table(header: &[&str]) -> Table {
+pub fn new_table(header: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_preset(UTF8_HORIZONTAL_ONLY).set_header(header.to_vec());
     table
 }
 
 /// A column: its header, and the text for a row.
-pub(crate) struct Column<'a, R> {
+pub struct Column<'a, R> {
     header: String,
     kind: Kind,
     cell: Box<dyn Fn(&R) -> String + 'a>,
@@ -33,39 +33,39 @@ enum Kind {
 
 impl<R> Column<'_, R> {
     /// The header.
-    pub(crate) fn header(&self) -> &str {
+    pub fn header(&self) -> &str {
         &self.header
     }
 
     /// The text for a row.
-    pub(crate) fn cell(&self, row: &R) -> String {
+    pub fn cell(&self, row: &R) -> String {
         (self.cell)(row)
     }
 }
 
 /// A column of text, which is wrapped if the table would be too wide.
-pub(crate) fn words<'a, R>(header: impl Into<String>, cell: impl Fn(&R) -> String + 'a) -> Column<'a, R> {
+pub fn words<'a, R>(header: impl Into<String>, cell: impl Fn(&R) -> String + 'a) -> Column<'a, R> {
     Column { header: header.into(), kind: Kind::Words, cell: Box::new(cell) }
 }
 
 /// A column of short words, which are not wrapped.
-pub(crate) fn word<'a, R>(header: impl Into<String>, cell: impl Fn(&R) -> String + 'a) -> Column<'a, R> {
+pub fn word<'a, R>(header: impl Into<String>, cell: impl Fn(&R) -> String + 'a) -> Column<'a, R> {
     Column { header: header.into(), kind: Kind::Word, cell: Box::new(cell) }
 }
 
 /// A column of names, which lose their middle if the table would be too wide.
-pub(crate) fn clipped<'a, R>(header: impl Into<String>, cell: impl Fn(&R) -> String + 'a) -> Column<'a, R> {
+pub fn clipped<'a, R>(header: impl Into<String>, cell: impl Fn(&R) -> String + 'a) -> Column<'a, R> {
     Column { header: header.into(), kind: Kind::Clipped, cell: Box::new(cell) }
 }
 
 /// A column of numbers, aligned to the right.
-pub(crate) fn number<'a, R>(header: impl Into<String>, cell: impl Fn(&R) -> String + 'a) -> Column<'a, R> {
+pub fn number<'a, R>(header: impl Into<String>, cell: impl Fn(&R) -> String + 'a) -> Column<'a, R> {
     Column { header: header.into(), kind: Kind::Number, cell: Box::new(cell) }
 }
 
 /// Renders a table without lines. With a `width` in characters, names are clipped and other text is
 /// wrapped to fit.
-pub(crate) fn table_of<R>(columns: &[Column<'_, R>], rows: &[R], width: Option<u16>) -> String {
+pub fn table_of<R>(columns: &[Column<'_, R>], rows: &[R], width: Option<u16>) -> String {
     let mut table = Table::new();
     table.load_preset(NOTHING).set_header(columns.iter().map(|column| &column.header));
     let mut cells: Vec<Vec<String>> =
@@ -107,7 +107,7 @@ fn clip<R>(columns: &[Column<'_, R>], cells: &mut [Vec<String>], width: usize) {
 
 /// Makes the widest of some columns narrower, but not too narrow to tell names apart, until all
 /// columns together have at most `room` characters.
-pub(crate) fn fit(widths: &mut [usize], is_clipped: &dyn Fn(&usize) -> bool, room: usize) {
+pub fn fit(widths: &mut [usize], is_clipped: &dyn Fn(&usize) -> bool, room: usize) {
     while widths.iter().sum::<usize>() > room {
         let widest = (0..widths.len()).filter(is_clipped).max_by_key(|at| widths[*at]);
         let Some(widest) = widest.filter(|at| widths[*at] > LEAST_CLIPPED) else { break };
@@ -117,7 +117,7 @@ pub(crate) fn fit(widths: &mut [usize], is_clipped: &dyn Fn(&usize) -> bool, roo
 
 /// At most `width` characters of a text: its two ends, as names often differ only there, with `…`
 /// between them.
-pub(crate) fn shortened(text: &str, width: usize) -> String {
+pub fn shortened(text: &str, width: usize) -> String {
     let len = text.chars().count();
     if len <= width {
         return text.to_owned();
@@ -130,7 +130,7 @@ pub(crate) fn shortened(text: &str, width: usize) -> String {
 
 /// Breaks a text between words into lines of at most `width` characters; the first begins with
 /// `label`, and the others are indented as far.
-pub(crate) fn folded(label: &str, text: &str, width: usize) -> String {
+pub fn folded(label: &str, text: &str, width: usize) -> String {
     let indent = label.chars().count();
     let (mut out, mut at) = (label.to_owned(), indent);
     for word in text.split(' ') {

@@ -1,5 +1,6 @@
 //! `convoy unblock`.
 
+use convoy_gateway::Kinds;
 use convoy_gateway::config::Identity;
 use convoy_gateway::unblock::unblock;
 
@@ -7,9 +8,13 @@ use crate::Failure;
 use crate::args::UnblockArgs;
 use crate::check::load;
 
-pub(crate) fn run(args: &UnblockArgs) -> Result<(), Failure> {
+/// `convoy unblock`, in a program with these kinds of engine and port.
+///
+/// # Errors
+/// The configuration's, or why the routes cannot be removed.
+pub fn run(args: &UnblockArgs, kinds: &'static Kinds) -> Result<(), Failure> {
     let identity = match &args.config {
-        Some(path) => load(path)?.identity(),
+        Some(path) => load(path, kinds)?.identity(),
         None => Identity::default(),
     };
     let removed = unblock(&identity, args.force).map_err(|error| Failure::Failed(error.to_string()))?;

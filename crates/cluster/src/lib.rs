@@ -3,6 +3,8 @@
 //! - [`Call`] and [`Answer`] are what passes between a member and the store, in etcd's terms:
 //!   leases, keys with revisions, guarded transactions, watches.
 //! - [`Order`] and [`Report`] are what passes between a member and its gateway.
+//! - [`messages`] pass between a gateway's process and its agent's, which has the member and the
+//!   connection to the store.
 //! - [`Member`] is a member's state: [`Input`] in, [`Output`] out, without a socket, a thread or a
 //!   clock.
 //!
@@ -10,13 +12,14 @@
 //! checks them from seeds.
 
 mod election;
-pub mod etcd;
 mod keys;
 mod marks;
 mod member;
+pub mod messages;
 mod orders;
 mod record;
 pub mod seal;
+mod shared_text;
 #[cfg(test)]
 mod simulation;
 mod status;
@@ -27,5 +30,6 @@ pub use marks::{Marks, SaId, Span};
 pub use member::{CallId, GroupConfig, Input, Member, MemberConfig, Output, Replay};
 pub use orders::{Event, Order, Report, Taken};
 pub use record::Record;
+pub use shared_text::{SharedText, SharedTextError};
 pub use status::{ClusterStatus, GroupStatus, LedStatus, MemberStatus};
-pub use store::{Answer, Call, Change, Guard, KeyValue, LeaseId, Revision};
+pub use store::{Answer, Call, Change, Guard, KeyValue, LeaseId, Revision, StoreEvent};

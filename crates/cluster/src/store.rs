@@ -1,5 +1,7 @@
 //! The store as a member sees it, in etcd's terms: linearizable, with leases and watches.
 
+use serde::{Deserialize, Serialize};
+
 /// A revision of the store: it grows with every transaction that changes something. 0 is before
 /// the first.
 pub type Revision = u64;
@@ -8,7 +10,7 @@ pub type Revision = u64;
 pub type LeaseId = i64;
 
 /// A key, with what the store keeps of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyValue {
     /// Its name.
     pub key: String,
@@ -21,7 +23,7 @@ pub struct KeyValue {
 }
 
 /// The condition of a transaction.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Guard {
     /// The key.
     pub key: String,
@@ -32,7 +34,7 @@ pub struct Guard {
 
 /// A request to the store. Each is answered once, or its answer is lost with the connection: then
 /// it may have been executed or not.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Call {
     /// Grant a lease of this many seconds.
     Grant {
@@ -71,7 +73,7 @@ pub enum Call {
 }
 
 /// The store's answer to a [`Call`].
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Answer {
     /// A lease was granted.
     Granted {
@@ -107,7 +109,7 @@ pub enum Answer {
 }
 
 /// A change that a watch reports, in the order of revisions.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Change {
     /// A key has a value.
     Put(KeyValue),
@@ -117,5 +119,23 @@ pub enum Change {
         key: String,
         /// The revision at which it was removed.
         revision: Revision,
+    },
+}
+
+/// What the store reports.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum StoreEvent<Id> {
+    /// A session has begun.
+    Connected,
+    /// A call was answered.
+    Answered(Id, Answer),
+    /// Watched keys have changed.
+    Changed(Vec<Change>),
+    /// The session has ended, or none could be begun. Every call of it that has no answer yet has
+    /// an unknown outcome and gets none, and its watches have ended. Attempts to connect that fail
+    /// one after the other for the same reason are reported once.
+    Lost {
+        /// Why.
+        reason: String,
     },
 }

@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
-use convoy_port::{Port, PortKind};
+use convoy_port::Port;
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 
@@ -61,7 +61,7 @@ impl Watch {
         };
         let is_mute = [watch(Side::Inside, inside), watch(Side::Outside, outside)];
         let plain = |ports: &[Box<dyn Port>]| -> Vec<bool> {
-            ports.iter().map(|port| port.description().kind == PortKind::Tun).collect()
+            ports.iter().map(|port| port.description().kind.traits().is_interface).collect()
         };
         Self {
             is_plain: [plain(inside), plain(outside)],

@@ -1,10 +1,13 @@
 //! The registry's interface to an engine.
 
+use std::any::Any;
+use std::collections::HashMap;
+use std::fmt::Debug;
+
 use convoy_ipsec::Transform;
 use convoy_scheduler::CostModel;
-use convoy_settings::{Checker, Table};
+use convoy_settings::{Checker, Table, Text};
 
-use crate::model::Buses;
 use crate::{CryptoThread, Engine, EngineError, IdleEngine, Placement};
 
 /// Properties that all engines of a kind share.
@@ -66,11 +69,34 @@ pub struct Missing {
     pub remedy: String,
 }
 
+/// A bus between a host and its devices: one transfer at a time, in order of request. `l` bytes
+/// hold it for `t_cycle * (c_address + ceil(l / width))`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BusTiming {
+    /// One cycle, in ns; 0 is a bus that costs nothing.
+    pub t_cycle_ns: f64,
+    /// Cycles for the address.
+    pub c_address: u32,
+    /// Bytes moved in one cycle; 0 counts as 1.
+    pub width_bytes: u32,
+    /// Bytes that are transferred with each packet of a multi-packet, each way, and not processed.
+    pub packet_bytes: u32,
+}
+
+impl BusTiming {
+    /// PCI at 66 MHz, 32 bits wide.
+    pub const PCI: Self = Self { t_cycle_ns: 1_000.0 / 66.0, c_address: 1, width_bytes: 4, packet_bytes: 0 };
+    /// A bus that costs nothing: for a device in memory.
+    pub const FREE: Self = Self { t_cycle_ns: 0.0, c_address: 0, width_bytes: 1, packet_bytes: 0 };
+}
+
 /// State shared by the engines of one gateway, created before them.
 #[derive(Default)]
 pub struct EngineContext {
-    /// Modelled buses.
-    pub buses: Buses,
+    /// The configured buses, by name.
+    pub buses: HashMap<String, BusTiming>,
+    /// What engines of one kind share, such as a bus's thread, by a name that the kind chooses.
+    pub shared: HashMap<String, Box<dyn Any + Send>>,
 }
 
 /// The cost of an engine.
@@ -100,7 +126,10 @@ fn boxed(engine: impl Engine + 'static) -> Box<dyn Engine> {
 impl Made {
     /// Engines on their workers' cores, or all on one thread pinned to `core` if that is given. The
     /// instance that is measured for such a thread runs on whatever core the system chooses.
-    pub(crate) fn here_or_on<E: Engine + 'static>(
+    ///
+    /// # Errors
+    /// [`EngineError`] if there is none.
+    pub fn here_or_on<E: Engine + 'static>(
         core: Option<usize>,
         workers: usize,
         here: impl Fn() -> Result<E, EngineError> + Send + 'static,
@@ -124,15 +153,28 @@ impl Made {
 pub type EngineStart = Box<dyn FnOnce(&mut EngineContext, usize) -> Result<Made, String> + Send>;
 
 /// The settings of one kind of engine, through which the rest of convoy knows the kind.
-pub trait EngineBackend: Default {
+pub trait EngineBackend: Default + Clone + PartialEq + Debug + Send + Sync + 'static {
     /// Its keys in `[[engine]]`, beside those common to all engines.
     type Keys: Table;
+
+    /// Its word in the configuration.
+    const WORD: &'static str;
 
     /// The properties of its kind.
     const TRAITS: EngineTraits;
 
     /// Checks the configuration.
     fn check(keys: &Self::Keys, c: &mut Checker<'_>) -> Self;
+
+    /// The `[[bus]]` that the keys name.
+    fn bus(_keys: &Self::Keys) -> Option<&Text> {
+        None
+    }
+
+    /// DPDK's name of the device that it uses, if it uses one.
+    fn dpdk_device(&self) -> Option<&str> {
+        None
+    }
 
     /// The default settings on a core of its own; `None` if the kind has no choice of core.
     fn on_core(_core: usize) -> Option<Self> {

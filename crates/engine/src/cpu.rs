@@ -1,5 +1,7 @@
 //! The settings of an engine that is a library, on the worker's core or on one of its own.
 
+use std::fmt::Debug;
+
 use convoy_settings::{Checker, tables};
 
 use crate::backend::{EngineBackend, EngineStart, EngineTraits, Found, Made, Missing};
@@ -14,9 +16,12 @@ tables! {
 }
 
 /// A cryptographic library, and the engines that it provides.
-pub trait Library: Default {
+pub trait Library: Default + Clone + PartialEq + Debug + Send + Sync + 'static {
     /// The engine on its caller's core.
     type Inline: Engine + 'static;
+
+    /// Its word in the configuration.
+    const WORD: &'static str;
 
     /// The properties of the library's engines.
     const TRAITS: EngineTraits;
@@ -55,6 +60,8 @@ pub struct CpuSettings<L> {
 
 impl<L: Library> EngineBackend for CpuSettings<L> {
     type Keys = CpuKeys;
+
+    const WORD: &'static str = L::WORD;
 
     const TRAITS: EngineTraits = L::TRAITS;
 

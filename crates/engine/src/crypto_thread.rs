@@ -19,7 +19,7 @@ use crate::{
 };
 #[cfg(feature = "dpdk")]
 pub(crate) use random::Random;
-pub(crate) use thread::Processor;
+pub use thread::Processor;
 use thread::{DEPTH, Order, Thread};
 
 /// One worker's end of an engine with a thread of its own, pinned to a core or not. The thread ends
@@ -41,7 +41,10 @@ impl CryptoThread {
     /// Starts the thread, pinned to `core` if given, with what `make` creates there for each of
     /// this many workers, whose SAs are independent. `describe` receives its transforms. Returns an
     /// end for each worker.
-    pub(crate) fn start<P: Processor>(
+    ///
+    /// # Errors
+    /// [`EngineError::Device`] if the thread or what it needs cannot be created.
+    pub fn start<P: Processor>(
         name: &str,
         core: Option<usize>,
         workers: usize,
@@ -69,7 +72,7 @@ impl CryptoThread {
     }
 
     /// The description of an engine of this kind on a thread of its own, given its transforms.
-    pub(crate) fn describe(name: &str, kind: EngineKind) -> impl FnOnce(Vec<Transform>) -> EngineDescription {
+    pub fn describe(name: &str, kind: EngineKind) -> impl FnOnce(Vec<Transform>) -> EngineDescription {
         let name = name.to_owned();
         move |transforms| EngineDescription {
             name,

@@ -1,4 +1,5 @@
-//! An engine that fails on purpose, by a plan and a seed: for tests, and for `convoy demo --fail`.
+//! An engine that fails on purpose, by a plan and a seed: for tests, and for `convoy-lab demo
+//! --fail`.
 
 use std::collections::HashSet;
 use std::ops::RangeInclusive;

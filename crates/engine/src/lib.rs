@@ -7,26 +7,24 @@
 //! - [`Submission`] is a train as an engine gets it: packets of one SA, or of several for an engine
 //!   that takes those. It comes back in a [`Completion`] with a result in each packet, or was
 //!   [`Refused`].
-//! - [`EngineSettings`] is an engine as configured. [`EngineKind`] lists the backends; everything
-//!   else about a kind is behind `backend.rs`'s `EngineBackend`.
+//! - [`EngineSettings`] is an engine as configured. [`ENGINES`] lists the product's kinds, and a
+//!   program may add rows to its [`EngineTable`]; everything else about a kind is in its
+//!   [`EngineBackend`].
 //!
 //! A packet's way: the worker has chosen an engine and laid the packets out, each with a
 //! [`CryptoJob`](convoy_ipsec::CryptoJob) that says where its parts are. An engine on the worker's
 //! core processes them where they are, by [`EngineQueue::in_place`], or gathers some first. Any
 //! other gets them by [`EngineQueue::submit`] and works elsewhere: on a thread of its own
-//! ([`CryptoThread`]: a ring to the thread and one back), at a device (`cryptodev`, `card`), or on
-//! a modelled bus (`model`). It writes each packet's [`CryptoStatus`](convoy_ipsec::CryptoStatus),
-//! and [`EngineQueue::poll`] returns the submission. Packets stay in their frames throughout. A
-//! crypto thread may also get packets raw, with a [`RunTemplate`] for each run of one SA, and lays
-//! them out on its core.
+//! ([`CryptoThread`]: a ring to the thread and one back), or at a device (`cryptodev`). It writes
+//! each packet's [`CryptoStatus`](convoy_ipsec::CryptoStatus), and [`EngineQueue::poll`] returns
+//! the submission. Packets stay in their frames throughout. A crypto thread may also get packets
+//! raw, with a [`RunTemplate`] for each run of one SA, and lays them out on its core.
 //!
 //! | backend | what it is |
 //! | --- | --- |
 //! | `software` | one packet at a time with vetted libraries; the reference for all others |
 //! | `multibuffer` | Intel's ipsec-mb, on the worker's core or on a thread of its own |
 //! | `cryptodev` | a crypto device of DPDK's |
-//! | `model` | real ciphers with the timing of an accelerator on a shared bus |
-//! | `card` | the GRIP card, verilated, behind its driver |
 //!
 //! [`CalibrationCache`] keeps what each transform costs on each engine, measured on an
 //! [`IdleEngine`]; the scheduler predicts with it. [`Faulty`] makes any engine fail by a plan, for
@@ -36,13 +34,11 @@
 
 mod backend;
 mod calibrate;
-mod card;
 mod cpu;
 mod crypto_thread;
 mod cryptodev;
 mod fault;
 mod interface;
-mod model;
 mod multibuffer;
 mod registry;
 mod software;
@@ -51,16 +47,14 @@ mod stack;
 pub mod testing;
 
 pub use backend::{
-    AutoSelect, Cost, EngineContext, EngineStart, EngineTraits, Found, FoundDevice, Made, MakeIdle, Missing,
+    AutoSelect, BusTiming, Cost, EngineBackend, EngineContext, EngineStart, EngineTraits, Found, FoundDevice,
+    Made, MakeIdle, Missing,
 };
 pub use calibrate::{
     AlgorithmCost, CALIBRATION_SA, CacheError, CacheWarning, CalibrationCache, IdleEngine, KnownCosts, Rig,
     fingerprint, sample_packet,
 };
-pub use card::CardEngineSettings;
-#[cfg(feature = "card")]
-pub use card::{Card, CardInFlight};
-pub use crypto_thread::CryptoThread;
+pub use crypto_thread::{CryptoThread, Processor};
 #[cfg(feature = "dpdk")]
 pub use cryptodev::{Cryptodev, dpdk_arguments};
 pub use cryptodev::{CryptodevSettings, in_thread_of_dpdk, start_dpdk};
@@ -69,8 +63,10 @@ pub use interface::{
     Binding, Completion, Engine, EngineControl, EngineDescription, EngineError, EngineQueue, InPlace,
     Outcome, Placement, Refused, RunTemplate, Submission, Takes, keep_input, lay_out, open_up,
 };
-pub use model::{BusStatistics, BusTiming, Buses, Model, ModelSettings, ModelTiming, SharedBus, SteppedBus};
-pub use multibuffer::{Multibuffer, MultibufferSettings};
-pub use registry::{EngineFinding, EngineKeys, EngineKind, EngineSettings, available};
-pub use software::{Software, SoftwareSettings, transforms};
+pub use multibuffer::{Core as MultibufferCore, Multibuffer, MultibufferSettings};
+pub use registry::{
+    ENGINES, EngineFinding, EngineKeys, EngineKind, EngineRow, EngineSettings, EngineTable, available,
+    selected,
+};
+pub use software::{KeyTable, SaKeys, Software, SoftwareSettings, transforms};
 pub use stack::{far_below, wipe_stack};

@@ -1,144 +1,318 @@
-//! The kinds of engine: one row each. Everything else about a kind is in the file of its
-//! [`EngineBackend`].
+//! Kinds of engine. A program passes in a table of those that it has; everything else about a kind
+//! is in the file of its [`EngineBackend`].
 
+use std::any::Any;
 use std::fmt;
 
 use convoy_ipsec::Transform;
-use convoy_settings::Checker;
+use convoy_settings::{At, Checker, Entries, Kind, KindTable, Table, Text};
 
 use crate::backend::{AutoSelect, EngineBackend, EngineContext, EngineStart, EngineTraits, Found, Missing};
-use crate::card::CardEngineSettings;
 use crate::cryptodev::CryptodevSettings;
-use crate::model::ModelSettings;
 use crate::multibuffer::MultibufferSettings;
 use crate::software::SoftwareSettings;
 use crate::{Cost, IdleEngine, Placement};
 
-/// Declares the kinds, each with its word in the configuration and the type of its settings.
-macro_rules! registry {
-    ($($(#[$doc:meta])* $kind:ident $word:literal => $settings:ident,)*) => {
-        /// The kind of an engine, as the configuration names it.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        pub enum EngineKind { $($(#[$doc])* $kind,)* }
-
-        impl EngineKind {
-            /// All of them, in the order in which they are listed.
-            pub const ALL: &'static [Self] = &[$(Self::$kind,)*];
-
-            /// Its word in the configuration.
-            pub const fn word(self) -> &'static str {
-                match self { $(Self::$kind => $word,)* }
-            }
-
-            /// The properties of its kind.
-            pub const fn traits(self) -> &'static EngineTraits {
-                match self { $(Self::$kind => &$settings::TRAITS,)* }
-            }
-
-            /// Its default settings.
-            pub fn default_settings(self) -> EngineSettings {
-                match self { $(Self::$kind => EngineSettings::$kind($settings::default()),)* }
-            }
-
-            fn settings_on_core(self, core: usize) -> Option<EngineSettings> {
-                match self { $(Self::$kind => $settings::on_core(core).map(EngineSettings::$kind),)* }
-            }
-
-            /// The version of the library or device behind it, if available.
-            pub(crate) fn version(self) -> Option<String> {
-                match self { $(Self::$kind => $settings::version(),)* }
-            }
-
-            fn search(self) -> Result<Found, Missing> {
-                match self { $(Self::$kind => $settings::find(),)* }
-            }
-        }
-
-        /// The settings of an engine, by its kind.
-        #[derive(Clone, Debug, PartialEq)]
-        pub enum EngineSettings { $($(#[$doc])* $kind($settings),)* }
-
-        impl EngineSettings {
-            /// The kind.
-            pub const fn kind(&self) -> EngineKind {
-                match self { $(Self::$kind(_) => EngineKind::$kind,)* }
-            }
-
-            /// Where such an engine works.
-            pub fn placement(&self) -> Placement {
-                match self { $(Self::$kind(settings) => settings.placement(),)* }
-            }
-
-            /// Whether one such engine, which works elsewhere, can serve several workers.
-            pub fn is_shareable(&self) -> bool {
-                match self { $(Self::$kind(settings) => settings.is_shareable(),)* }
-            }
-
-            /// Opens what needs privileges, such as a device, and returns how to create engines of
-            /// this name, one for each worker.
-            ///
-            /// # Errors
-            /// Why there is none, and what to do.
-            pub fn open(&self, name: &str) -> Result<EngineStart, String> {
-                match self { $(Self::$kind(settings) => settings.open(name),)* }
-            }
-        }
-
-        convoy_settings::kinds! {
-            /// The keys of an engine as configured, by its kind.
-            pub enum EngineKeys like "multibuffer" {
-                $($(#[$doc])* $kind $word => <$settings as EngineBackend>::Keys,)*
-            }
-        }
-
-        impl EngineKeys {
-            /// The settings; problems are reported to `c`.
-            pub fn check(&self, c: &mut Checker<'_>) -> EngineSettings {
-                match self { $(Self::$kind(keys) => EngineSettings::$kind($settings::check(keys, c)),)* }
-            }
-        }
-    };
+/// The kind of an engine, as the configuration names it.
+#[derive(Clone, Copy, Debug)]
+pub struct EngineKind {
+    word: &'static str,
+    traits: &'static EngineTraits,
 }
 
-registry! {
-    /// One packet at a time with a vetted library; the reference.
-    Software "software" => SoftwareSettings,
-    /// Intel ipsec-mb bursts.
-    Multibuffer "multibuffer" => MultibufferSettings,
-    /// Real ciphers with the modelled timing of an accelerator on a shared bus.
-    Model "model" => ModelSettings,
-    /// A crypto device of DPDK's.
-    Cryptodev "cryptodev" => CryptodevSettings,
-    /// The verilated model of the GRIP card; real RTL, the card's cycles as its time.
-    Card "card" => CardEngineSettings,
+impl EngineKind {
+    /// The kind with these settings.
+    pub const fn of<S: EngineBackend>() -> Self {
+        Self { word: S::WORD, traits: &S::TRAITS }
+    }
+
+    /// Its word in the configuration.
+    pub const fn word(self) -> &'static str {
+        self.word
+    }
+
+    /// The properties of its kind.
+    pub const fn traits(self) -> &'static EngineTraits {
+        self.traits
+    }
 }
+
+impl PartialEq for EngineKind {
+    fn eq(&self, other: &Self) -> bool {
+        self.word == other.word
+    }
+}
+
+impl Eq for EngineKind {}
 
 impl fmt::Display for EngineKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word())
+        f.write_str(self.word)
+    }
+}
+
+/// A kind of engine that a program has: a row of its [`EngineTable`].
+#[derive(Clone, Copy, Debug)]
+pub struct EngineRow {
+    kind: EngineKind,
+    keys: &'static [&'static str],
+    notes: &'static [(&'static str, &'static str)],
+    take: fn(&mut Entries<'_, '_, '_>) -> EngineKeys,
+    default: fn() -> EngineSettings,
+    on_core: fn(usize) -> Option<EngineSettings>,
+    version: fn() -> Option<String>,
+    search: fn() -> Result<Found, Missing>,
+}
+
+/// The kinds of engine of a program.
+pub type EngineTable = KindTable<EngineRow>;
+
+impl EngineRow {
+    /// The kind with these settings.
+    pub const fn of<S: EngineBackend>() -> Self {
+        Self {
+            kind: EngineKind::of::<S>(),
+            keys: S::Keys::KEYS,
+            notes: S::Keys::NOTES,
+            take: |entries| EngineKeys(Box::new(KeysOf::<S>(S::Keys::take(entries)))),
+            default: || S::default().into(),
+            on_core: |core| S::on_core(core).map(Into::into),
+            version: S::version,
+            search: S::find,
+        }
+    }
+
+    /// The kind.
+    pub const fn kind(&self) -> EngineKind {
+        self.kind
+    }
+
+    /// Its default settings.
+    pub fn default_settings(&self) -> EngineSettings {
+        (self.default)()
+    }
+
+    /// The version of the library or device behind it, if available.
+    pub(crate) fn version(&self) -> Option<String> {
+        (self.version)()
+    }
+
+    /// An engine of this kind with default settings, to be measured; `None` if its timing is a
+    /// model's.
+    ///
+    /// # Errors
+    /// Why there is none, and what to do.
+    pub fn idle(&self) -> Result<Option<IdleEngine>, String> {
+        if self.kind.traits.is_model {
+            return Ok(None);
+        }
+        let made = self.default_settings().open(self.kind.word)?(&mut EngineContext::default(), 1)?;
+        match made.cost {
+            Cost::Stated(..) => Ok(None),
+            Cost::Measured(_) => Ok(made.engines.into_iter().next().map(IdleEngine::from)),
+        }
+    }
+
+    /// An engine as [`idle`](Self::idle) has it, with `core` in the configuration, on a thread that
+    /// runs on any free core; `None` for a kind that has no `core`.
+    ///
+    /// # Errors
+    /// Why there is none, and what to do.
+    pub fn idle_on_core(&self) -> Result<Option<IdleEngine>, String> {
+        let Some(settings) = (self.on_core)(0) else { return Ok(None) };
+        match settings.open(self.kind.word)?(&mut EngineContext::default(), 1)?.cost {
+            Cost::Stated(..) => Ok(None),
+            Cost::Measured(make) => make().map(Some).map_err(|error| error.to_string()),
+        }
+    }
+}
+
+impl Kind for EngineRow {
+    type Keys = EngineKeys;
+
+    fn word(self) -> &'static str {
+        self.kind.word
+    }
+
+    fn keys(self) -> &'static [&'static str] {
+        self.keys
+    }
+
+    fn notes(self) -> &'static [(&'static str, &'static str)] {
+        self.notes
+    }
+
+    fn take(self, entries: &mut Entries<'_, '_, '_>) -> EngineKeys {
+        (self.take)(entries)
+    }
+
+    fn set_at(keys: &mut EngineKeys, at: At) {
+        keys.0.set_at(at);
+    }
+}
+
+/// The keys of an engine as configured, of some kind.
+pub struct EngineKeys(Box<dyn AnyKeys>);
+
+impl EngineKeys {
+    /// The settings; problems are reported to `c`.
+    pub fn check(&self, c: &mut Checker<'_>) -> EngineSettings {
+        self.0.check(c)
+    }
+
+    /// The `[[bus]]` that it names.
+    pub fn bus(&self) -> Option<&Text> {
+        self.0.bus()
+    }
+}
+
+/// Keys of a kind that is known only to its table.
+trait AnyKeys {
+    fn check(&self, c: &mut Checker<'_>) -> EngineSettings;
+    fn bus(&self) -> Option<&Text>;
+    fn set_at(&mut self, at: At);
+}
+
+struct KeysOf<S: EngineBackend>(S::Keys);
+
+impl<S: EngineBackend> AnyKeys for KeysOf<S> {
+    fn check(&self, c: &mut Checker<'_>) -> EngineSettings {
+        S::check(&self.0, c).into()
+    }
+
+    fn bus(&self) -> Option<&Text> {
+        S::bus(&self.0)
+    }
+
+    fn set_at(&mut self, at: At) {
+        self.0.set_at(at);
+    }
+}
+
+/// The settings of an engine, of some kind.
+pub struct EngineSettings {
+    kind: EngineKind,
+    of_kind: Box<dyn AnySettings>,
+}
+
+impl<S: EngineBackend> From<S> for EngineSettings {
+    fn from(settings: S) -> Self {
+        Self { kind: EngineKind::of::<S>(), of_kind: Box::new(settings) }
     }
 }
 
 impl EngineSettings {
-    /// DPDK's name of the device that it uses, if it uses one.
-    pub fn dpdk_device(&self) -> Option<&str> {
-        match self {
-            Self::Cryptodev(settings) => Some(&settings.device),
-            _ => None,
-        }
+    /// The kind.
+    pub const fn kind(&self) -> EngineKind {
+        self.kind
+    }
+
+    /// The settings of their own type; `None` if they are of another kind.
+    pub fn of<S: EngineBackend>(&self) -> Option<&S> {
+        self.of_kind.as_any().downcast_ref()
+    }
+
+    /// Where such an engine works.
+    pub fn placement(&self) -> Placement {
+        self.of_kind.placement()
     }
 
     /// Whether such an engine works on its caller's core.
     pub fn is_inline(&self) -> bool {
         self.placement() == Placement::Inline
     }
+
+    /// Whether one such engine, which works elsewhere, can serve several workers.
+    pub fn is_shareable(&self) -> bool {
+        self.of_kind.is_shareable()
+    }
+
+    /// DPDK's name of the device that it uses, if it uses one.
+    pub fn dpdk_device(&self) -> Option<&str> {
+        self.of_kind.dpdk_device()
+    }
+
+    /// Opens what needs privileges, such as a device, and returns how to create engines of
+    /// this name, one for each worker.
+    ///
+    /// # Errors
+    /// Why there is none, and what to do.
+    pub fn open(&self, name: &str) -> Result<EngineStart, String> {
+        self.of_kind.open(name)
+    }
 }
 
+impl Clone for EngineSettings {
+    fn clone(&self) -> Self {
+        Self { kind: self.kind, of_kind: self.of_kind.copied() }
+    }
+}
+
+impl PartialEq for EngineSettings {
+    fn eq(&self, other: &Self) -> bool {
+        self.of_kind.is_same(other.of_kind.as_any())
+    }
+}
+
+impl fmt::Debug for EngineSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.of_kind.fmt(f)
+    }
+}
+
+/// Settings of a kind that is known only to its table.
+trait AnySettings: fmt::Debug + Send + Sync {
+    fn as_any(&self) -> &dyn Any;
+    fn copied(&self) -> Box<dyn AnySettings>;
+    fn is_same(&self, other: &dyn Any) -> bool;
+    fn placement(&self) -> Placement;
+    fn is_shareable(&self) -> bool;
+    fn dpdk_device(&self) -> Option<&str>;
+    fn open(&self, name: &str) -> Result<EngineStart, String>;
+}
+
+impl<S: EngineBackend> AnySettings for S {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn copied(&self) -> Box<dyn AnySettings> {
+        Box::new(self.clone())
+    }
+
+    fn is_same(&self, other: &dyn Any) -> bool {
+        other.downcast_ref() == Some(self)
+    }
+
+    fn placement(&self) -> Placement {
+        EngineBackend::placement(self)
+    }
+
+    fn is_shareable(&self) -> bool {
+        EngineBackend::is_shareable(self)
+    }
+
+    fn dpdk_device(&self) -> Option<&str> {
+        EngineBackend::dpdk_device(self)
+    }
+
+    fn open(&self, name: &str) -> Result<EngineStart, String> {
+        EngineBackend::open(self, name)
+    }
+}
+
+/// The kinds that the product has.
+pub const ENGINES: &[EngineRow] = &[
+    EngineRow::of::<SoftwareSettings>(),
+    EngineRow::of::<MultibufferSettings>(),
+    EngineRow::of::<CryptodevSettings>(),
+];
+
 /// What was found of one kind of engine.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct EngineFinding {
-    /// The kind.
-    pub kind: EngineKind,
+    /// The row of its kind.
+    pub row: EngineRow,
     /// What is available of it here.
     ///
     /// # Errors
@@ -153,83 +327,12 @@ impl EngineFinding {
     }
 }
 
-/// All kinds of engine: what this build and this machine have of each, or why not.
-pub fn available() -> Vec<EngineFinding> {
-    EngineKind::ALL.iter().map(|kind| EngineFinding { kind: *kind, found: kind.search() }).collect()
+/// What this build and this machine have of each kind of a table, or why not.
+pub fn available(kinds: &EngineTable) -> Vec<EngineFinding> {
+    kinds.rows.iter().map(|row| EngineFinding { row: *row, found: (row.search)() }).collect()
 }
 
-impl EngineKind {
-    /// An engine of this kind with default settings, to be measured; `None` if its timing is a
-    /// model's.
-    ///
-    /// # Errors
-    /// Why there is none, and what to do.
-    pub fn idle(self) -> Result<Option<IdleEngine>, String> {
-        if self.traits().is_model {
-            return Ok(None);
-        }
-        let made = self.default_settings().open(self.word())?(&mut EngineContext::default(), 1)?;
-        match made.cost {
-            Cost::Stated(..) => Ok(None),
-            Cost::Measured(_) => Ok(made.engines.into_iter().next().map(IdleEngine::from)),
-        }
-    }
-
-    /// The same as with `core` in the configuration, on a thread that runs on any free core; `None`
-    /// for a kind that has no `core`.
-    ///
-    /// # Errors
-    /// Why there is none, and what to do.
-    pub fn idle_on_core(self) -> Result<Option<IdleEngine>, String> {
-        let Some(settings) = self.settings_on_core(0) else { return Ok(None) };
-        match settings.open(self.word())?(&mut EngineContext::default(), 1)?.cost {
-            Cost::Stated(..) => Ok(None),
-            Cost::Measured(make) => make().map(Some).map_err(|error| error.to_string()),
-        }
-    }
-
-    /// The kinds that a gateway uses by default, by when it does.
-    pub fn selected(when: AutoSelect) -> impl Iterator<Item = Self> {
-        Self::ALL.iter().copied().filter(move |kind| kind.traits().auto_select == when)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::transforms;
-
-    #[test]
-    fn the_card_is_there_in_a_build_with_it_and_else_says_how_to_get_one() {
-        let card = available().pop().expect("the last one");
-        assert_eq!((card.kind, card.found.is_ok()), (EngineKind::Card, cfg!(feature = "card")));
-        if let Err(missing) = card.found {
-            assert!(missing.remedy.contains("--features card"), "{}", missing.remedy);
-        }
-    }
-
-    #[test]
-    fn each_kind_that_is_there_does_something_and_says_what_it_leaves_out() {
-        for finding in available() {
-            let Ok(found) = &finding.found else { continue };
-            assert!(!found.version.is_empty() && !found.transforms.is_empty(), "{}", finding.kind);
-            assert_eq!(found.transforms != transforms(), found.left_out.is_some(), "{}", finding.kind);
-        }
-    }
-
-    #[test]
-    fn what_can_be_opened_is_what_was_found() {
-        for finding in available() {
-            let name = format!("{}0", finding.kind);
-            let opened = finding.kind.default_settings().open(&name);
-            let made = opened.and_then(|start| start(&mut EngineContext::default(), 1));
-            assert_eq!(made.is_ok(), finding.found.is_ok(), "{}: {:?}", finding.kind, made.err());
-            if let Ok(made) = made {
-                let description = made.engines[0].description();
-                assert_eq!(description.kind, finding.kind);
-                assert_eq!(description.placement, finding.kind.default_settings().placement());
-                assert_eq!(description.is_model, finding.kind.traits().is_model);
-            }
-        }
-    }
+/// The kinds of a table that a gateway uses by default, by when it does.
+pub fn selected(kinds: &EngineTable, when: AutoSelect) -> impl Iterator<Item = &'static EngineRow> {
+    kinds.rows.iter().filter(move |row| row.kind.traits.auto_select == when)
 }

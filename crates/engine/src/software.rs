@@ -15,7 +15,7 @@ use std::task::Waker;
 use convoy_ipsec::{CryptoPacket, KeyMaterial, SaIndex, Transform};
 
 pub use keys::transforms;
-pub(crate) use keys::{KeyTable, SaKeys};
+pub use keys::{KeyTable, SaKeys};
 pub use settings::SoftwareSettings;
 
 use crate::crypto_thread::{CryptoThread, Processor};
@@ -38,7 +38,7 @@ impl Software {
     pub fn new(name: impl Into<String>) -> Self {
         let description = EngineDescription {
             name: name.into(),
-            kind: EngineKind::Software,
+            kind: EngineKind::of::<SoftwareSettings>(),
             device: None,
             placement: Placement::Inline,
             transforms: transforms(),
@@ -66,7 +66,7 @@ impl Software {
     /// # Errors
     /// Those of [`on_core`](Self::on_core).
     pub fn shared(name: &str, core: Option<usize>, workers: usize) -> Result<Vec<CryptoThread>, EngineError> {
-        let describe = CryptoThread::describe(name, EngineKind::Software);
+        let describe = CryptoThread::describe(name, EngineKind::of::<SoftwareSettings>());
         CryptoThread::start(name, core, workers, keys_of, describe)
     }
 }

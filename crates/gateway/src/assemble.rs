@@ -8,7 +8,7 @@ use convoy_dataplane::costs::{CostModels, Costs};
 use convoy_dataplane::pipeline::{
     CryptoStage, EngineSet, InstallError, Pipeline, PipelineResources, StageConfig,
 };
-use convoy_engine::{Buses, CalibrationCache, Cost, Engine, EngineContext, EngineStart};
+use convoy_engine::{CalibrationCache, Cost, Engine, EngineContext, EngineStart};
 use convoy_ipsec::{
     Action, Ipsec, IpsecConfig, Policy, PolicyDirection, SaConfig, SaDirection, SaIndex, Selector, TunnelId,
     UdpEncap,
@@ -170,7 +170,7 @@ pub fn start_engines(
         open
     };
     let buses = config.buses.iter().map(|(name, bus)| (name.clone(), bus.timing()));
-    let mut shared = EngineContext { buses: Buses::new(buses.collect()) };
+    let mut shared = EngineContext { buses: buses.collect(), ..EngineContext::default() };
     let mut engines: Vec<Vec<Box<dyn Engine>>> = (0..config.workers).map(|_| Vec::new()).collect();
     for OpenEngine { name, workers, start } in open.0 {
         let made = start(&mut shared, workers.len()).map_err(|reason| missing(&name, reason))?;

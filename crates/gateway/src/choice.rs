@@ -3,13 +3,13 @@
 //! Only engines on the worker's own core are chosen: `multibuffer` if Intel's library is available
 //! and calibration finds it faster for some transform of the tunnels, and `software` always, which
 //! supports everything. The scheduler gives each multi-packet to the one that finishes first.
-//! Models, the simulated card and crypto threads are never chosen: the cost models contain the
+//! Simulated devices and crypto threads are never chosen: the cost models contain the
 //! cipher's time there, but not the worker's cost of waking the thread and handing packets over,
-//! nor that the kernel's work for tun and sockets needs the spare core more. `convoy sim plan`
+//! nor that the kernel's work for tun and sockets needs the spare core more. `convoy-lab sim plan`
 //! measures that with a capture.
 
 use convoy_dataplane::costs::Costs;
-use convoy_engine::{AutoSelect, Engine, EngineKind, IdleEngine};
+use convoy_engine::{AutoSelect, Engine, EngineRow, IdleEngine, selected};
 use convoy_ipsec::Transform;
 use convoy_scheduler::CostModel;
 
@@ -24,21 +24,23 @@ const TOLD: usize = 4;
 
 /// The engines on the worker's core that are useful for a configuration's tunnels.
 pub fn choose(config: &Config, costs: &mut Costs) -> Vec<EngineConfig> {
-    let faster = EngineKind::selected(AutoSelect::IfFaster).filter(|kind| match kind.idle() {
+    let kinds = &config.kinds.engines;
+    let faster = selected(kinds, AutoSelect::IfFaster).filter(|row| match row.idle() {
         Ok(engine) => engine.is_some_and(|engine| is_useful(engine, config, costs)),
         Err(reason) => {
             tracing::info!("{reason}");
             false
         }
     });
-    let faster: Vec<EngineKind> = faster.collect();
-    faster.into_iter().chain(EngineKind::selected(AutoSelect::Always)).map(EngineConfig::plain).collect()
+    let faster: Vec<&EngineRow> = faster.collect();
+    faster.into_iter().chain(selected(kinds, AutoSelect::Always)).map(EngineConfig::plain).collect()
 }
 
 /// Whether it is faster for some needed transform than what is always available. If charon
 /// negotiates transforms they are unknown, and it counts as useful.
 fn is_useful(mut engine: IdleEngine, config: &Config, costs: &mut Costs) -> bool {
-    let always = EngineKind::selected(AutoSelect::Always).filter_map(|kind| kind.idle().ok().flatten());
+    let always = selected(&config.kinds.engines, AutoSelect::Always);
+    let always = always.filter_map(|row| row.idle().ok().flatten());
     let mut always: Vec<IdleEngine> = always.collect();
     let is_known = config.charon.is_none() && !config.tunnels.is_empty();
     !is_known

@@ -8,10 +8,10 @@ use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 use convoy_port::PortError;
+use convoy_process::panics::words;
 
 use crate::events::Events;
 use crate::run::RunError;
-use crate::supervise::words;
 use crate::worker_handles::WorkerHandles;
 use crate::worker_thread::{Command, Common, DRAIN, WorkerThread};
 

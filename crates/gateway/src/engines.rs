@@ -2,7 +2,8 @@
 
 use convoy_dataplane::pipeline::window_cost_ns;
 use convoy_engine::{
-    AlgorithmCost, CalibrationCache, EngineError, FoundDevice, IdleEngine, Placement, Takes, available,
+    AlgorithmCost, CalibrationCache, EngineError, EngineTable, FoundDevice, IdleEngine, Placement, Takes,
+    available,
 };
 use convoy_ipsec::Transform;
 use serde::Serialize;
@@ -93,22 +94,22 @@ pub fn window_ns() -> f64 {
     window_cost_ns()
 }
 
-/// All kinds of engine. With `calibrate`, available ones are measured again and the machine's cache
-/// is updated.
+/// All kinds of engine of a program. With `calibrate`, available ones are measured again and the
+/// machine's cache is updated.
 ///
 /// # Errors
 /// [`EngineError`] if an available engine fails during calibration.
-pub fn overview(calibrate: bool) -> Result<Vec<EngineOverview>, EngineError> {
+pub fn overview(kinds: &EngineTable, calibrate: bool) -> Result<Vec<EngineOverview>, EngineError> {
     let mut cache = calibration_cache();
     if calibrate {
         cache.forget();
     }
     let mut all = Vec::new();
-    for finding in available() {
+    for finding in available(kinds) {
         let mut costs = Vec::new();
         // Unavailable ones are reported below.
         let engines =
-            if calibrate { [finding.kind.idle(), finding.kind.idle_on_core()] } else { [Ok(None), Ok(None)] };
+            if calibrate { [finding.row.idle(), finding.row.idle_on_core()] } else { [Ok(None), Ok(None)] };
         for mut engine in engines.into_iter().filter_map(|engine| engine.ok().flatten()) {
             for transform in engine.description().transforms.clone() {
                 costs.push(measure(&mut cache, &mut engine, transform)?);
@@ -119,8 +120,8 @@ pub fn overview(calibrate: bool) -> Result<Vec<EngineOverview>, EngineError> {
             Err(missing) => (None, Some(missing)),
         };
         all.push(EngineOverview {
-            kind: finding.kind.to_string(),
-            summary: finding.kind.traits().summary.to_owned(),
+            kind: finding.row.kind().to_string(),
+            summary: finding.row.kind().traits().summary.to_owned(),
             present: found.is_some(),
             version: found.map(|found| found.version.clone()),
             reason: missing.map(|missing| missing.reason.clone()),

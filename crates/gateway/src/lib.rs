@@ -29,7 +29,6 @@ mod calibrator;
 pub mod charon;
 pub mod choice;
 pub mod cluster;
-mod companion;
 pub mod config;
 pub mod control;
 mod crew;
@@ -42,12 +41,14 @@ pub mod guard;
 pub mod helper;
 pub mod init;
 pub mod inner_mtu;
+mod kinds;
 pub mod lock;
 pub mod metrics;
 pub mod names;
 pub mod notify;
 mod ports;
 pub mod privileges;
+pub mod replay;
 pub mod run;
 #[cfg(test)]
 mod simulation;
@@ -60,3 +61,5 @@ pub mod unblock;
 mod wireshark;
 mod worker_handles;
 mod worker_thread;
+
+pub use kinds::{Kinds, PRODUCT, PortEngine};

@@ -3,20 +3,16 @@
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use convoy_engine::Engine;
 use convoy_ipsec::TunnelId;
-use convoy_port::{Context, Device, IKE_PORT, Opened, Port, PortError, PortKind, Prefix, Route, RoutePlan};
-use convoy_scheduler::CostModel;
+use convoy_port::{Context, IKE_PORT, Opened, Port, PortError, Prefix, Route, RoutePlan};
 
+use crate::PortEngine;
 use crate::config::{Config, PortConfig, TunnelConfig};
 use crate::guard;
 use crate::inner_mtu::{inner_mtu, interface_mtu};
 
 /// One worker's queues of all ports of a side, in the order of the configuration.
 type Queues = Vec<Box<dyn Port>>;
-
-/// A port's device as an engine, and its cost.
-pub(crate) type PortEngine = (Box<dyn Engine>, CostModel);
 
 /// The ports of a gateway.
 pub(crate) struct OpenPorts {
@@ -41,7 +37,7 @@ pub(crate) fn open_all(config: &Config) -> Result<OpenPorts, PortError> {
         if let Some(note) = note {
             tracing::info!("port {}: {note}", port.name);
         }
-        engines.extend(device.map(|device| engine(port, device)));
+        engines.extend(device.map(|device| (config.kinds.port_engine)(&port.name, device)));
         if queues.len() != workers {
             let reason = format!("it has {} queues for {workers} workers", queues.len());
             return Err(PortError::Invalid { port: port.name.clone(), reason });
@@ -92,7 +88,7 @@ fn has_ike(config: &Config, port: &PortConfig) -> bool {
     let shares = |other: &&PortConfig| port.addresses.iter().any(|(address, _)| has(other, *address));
     let carries = |other: &&PortConfig| other.is_outside && other.traits().carries_ike;
     let first =
-        config.ports.iter().filter(carries).filter(shares).min_by_key(|it| it.kind() != PortKind::Udp);
+        config.ports.iter().filter(carries).filter(shares).min_by_key(|it| !it.traits().has_ike_socket);
     first.is_some_and(|first| first.name == port.name)
 }
 
@@ -112,23 +108,6 @@ fn reader(config: &Config, name: &str) -> Option<u16> {
 pub(crate) fn inside_interfaces(config: &Config) -> Vec<u16> {
     let shared = config.ports.iter().filter(|port| !port.is_outside).map(|_| 0);
     shared.chain((1..).take(config.interfaces.len())).collect()
-}
-
-/// A port's device as an engine.
-#[cfg(feature = "card")]
-fn engine(port: &PortConfig, device: Device) -> PortEngine {
-    match device {
-        Device::Card(control) => {
-            let (t_init, t_block) = convoy_engine::CardInFlight::cost_ns();
-            let engine = convoy_engine::CardInFlight::new(&port.name, control);
-            (Box::new(engine), CostModel { t_init, t_block })
-        }
-    }
-}
-
-#[cfg(not(feature = "card"))]
-fn engine(_: &PortConfig, device: Device) -> PortEngine {
-    match device {}
 }
 
 /// The addresses of a port at which it receives ICMP about paths. The kernel gives a message to

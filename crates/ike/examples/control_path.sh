@@ -5,21 +5,16 @@
 # usage: control_path.sh CONTROL_PATH_BINARY PLUGIN.so
 set -euo pipefail
 gateway=$(readlink -f "$1") plugin=$(readlink -f "$2")
-folder=$(mktemp -d); cd "$folder"; mkdir -p a b plugins
-processes=()
-end() {
-  local status=$?
-  for process in "${processes[@]}"; do kill "$process" 2>/dev/null || true; done
-  wait 2>/dev/null || true
-  for side in A B; do ip netns del "cvy$$$side" 2>/dev/null || true; done
-  if [ "$status" = 0 ]; then rm -rf "$folder"; else echo "logs: $folder" >&2; fi
-}
-trap end EXIT
-for side in A B; do ip netns add "cvy$$$side"; ip -n "cvy$$$side" link set lo up; done
-ip link add "va$$" netns "cvy$$A" type veth peer name "vb$$" netns "cvy$$B"
-ip -n "cvy$$A" addr add 192.0.2.1/24 dev "va$$"; ip -n "cvy$$A" link set "va$$" up
-ip -n "cvy$$B" addr add 192.0.2.2/24 dev "vb$$"; ip -n "cvy$$B" link set "vb$$" up
-ip -n "cvy$$B" addr add 10.2.0.1/24 dev lo
+# shellcheck source=tests/lib.sh
+source "$(dirname "$0")/../../../tests/lib.sh"
+need_root
+work_dir
+cd "$work"; mkdir -p a b plugins
+A=cvy$$A B=cvy$$B
+show_logs() { tail -n 5 a/gateway a/gateway.log a/log; }
+add_namespace "$A" "$B"
+cable "$A" va 192.0.2.1/24 "$B" vb 192.0.2.2/24
+ip -n "$B" addr add 10.2.0.1/24 dev lo
 cp "$(dirname "$(find /usr/lib -name libstrongswan-vici.so | head -n 1)")"/*.so "$plugin" plugins/
 
 # configure FOLDER PLUGINS LOCAL REMOTE LOCAL_ID REMOTE_ID LOCAL_TS REMOTE_TS CHILD_OPTIONS
@@ -29,10 +24,10 @@ charon {
   load = random nonce aes sha2 hmac kdf drbg openssl curve25519 pem pkcs1 pkcs8 x509 pubkey ctr $2 vici
   install_routes = no
   plugins {
-    vici { socket = unix://$folder/$1/vici }
-    convoy { socket = $folder/a/charon.sock }
+    vici { socket = unix://$work/$1/vici }
+    convoy { socket = $work/a/charon.sock }
   }
-  filelog { log { path = $folder/$1/log
+  filelog { log { path = $work/$1/log
     flush_line = yes
     default = 1 } }
 }
@@ -60,28 +55,22 @@ configure b "kernel-libipsec kernel-netlink socket-default" 192.0.2.2 192.0.2.1 
 
 start_gateway() {
   rm -f a/in; mkfifo a/in; exec 9<>a/in
-  ip netns exec "cvy$$A" "$gateway" "$folder/a/charon.sock" 192.0.2.1 <a/in >>a/gateway 2>>a/gateway.log & gateway_pid=$!
-  processes+=("$gateway_pid")
-  wait_for "the gateway listens" test -S a/charon.sock
+  ip netns exec "$A" "$gateway" "$work/a/charon.sock" 192.0.2.1 <a/in >>a/gateway 2>>a/gateway.log & gateway_pid=$!
+  holds "the gateway listens" test -S a/charon.sock
 }
 start_charon() { # A|B FOLDER
   rm -f "$2/vici"
-  STRONGSWAN_CONF=$folder/$2/strongswan.conf unshare -m ip netns exec "cvy$$$1" sh -c "mount --make-rprivate /
-    mount --bind $folder/plugins $(dirname "$(find /usr/lib -name libstrongswan-vici.so | head -n 1)")
-    mkdir -p $folder/$2/run; mount --bind $folder/$2/run /run; exec /usr/lib/ipsec/charon" >"$2/out" 2>&1 & charon_pid=$!
-  processes+=("$charon_pid")
-  wait_for "charon $1 is up" test -S "$2/vici"
+  STRONGSWAN_CONF=$work/$2/strongswan.conf unshare -m ip netns exec "${!1}" sh -c "mount --make-rprivate /
+    mount --bind $work/plugins $(dirname "$(find /usr/lib -name libstrongswan-vici.so | head -n 1)")
+    mkdir -p $work/$2/run; mount --bind $work/$2/run /run; exec /usr/lib/ipsec/charon" >"$2/out" 2>&1 & charon_pid=$!
+  holds "charon $1 is up" test -S "$2/vici"
   ask "$2" --load-all --noprompt --file "$2/swanctl.conf" >/dev/null 2>&1
 }
 ask() { # FOLDER SWANCTL_ARGUMENTS
   local side=$1; shift
-  STRONGSWAN_CONF=$folder/$side/strongswan.conf timeout 20 swanctl "$@" --uri "unix://$folder/$side/vici"
+  STRONGSWAN_CONF=$work/$side/strongswan.conf timeout "$PATIENCE" swanctl "$@" --uri "unix://$work/$side/vici"
 }
-wait_for() { # WHAT COMMAND...
-  local what=$1; shift
-  for _ in $(seq 150); do if "$@" >/dev/null 2>&1; then echo "ok: $what"; return; fi; sleep 0.1; done
-  echo "failed: $what" >&2; exit 1
-}
+holds() { wait_until "not so: $1" "${@:2}"; ok "$1"; } # what command...
 # heard COUNT PATTERN: the gateway has printed at least so many such lines.
 heard() { [ "$(grep -cE "$2" a/gateway)" -ge "$1" ]; }
 living() { [ "$(ask a --list-sas | grep -c INSTALLED)" -ge 1 ]; }
@@ -89,50 +78,51 @@ living() { [ "$(ask a --list-sas | grep -c INSTALLED)" -ge 1 ]; }
 start_charon B b
 says_no_gateway() { grep -q "convoy: no gateway at" a/log; }
 start_charon A a; first=$charon_pid
-wait_for "charon starts without a gateway, and says so" says_no_gateway
-wait_for "its trap waits" grep -q "convoy: the gateway is away" a/log
+holds "charon starts without a gateway, and says so" says_no_gateway
+holds "its trap waits" grep -q "convoy: the gateway is away" a/log
 start_gateway
-wait_for "it connects by itself" heard 1 "connected charon 5"
-wait_for "the trap that waited is a policy" heard 1 "^policy 3[0-9]+ .*10.1.0.0/24 === 10.2.0.0/24"
-wait_for "with its name" heard 1 "^name [0-9]+ .*/net"
+holds "it connects by itself" heard 1 "connected charon 5"
+holds "the trap that waited is a policy" heard 1 "^policy 3[0-9]+ .*10.1.0.0/24 === 10.2.0.0/24"
+holds "with its name" heard 1 "^name [0-9]+ .*/net"
 echo acquire >&9
-wait_for "an acquire brings SAs, AES-CTR as preferred" heard 1 "install Outbound .* aes128ctr-sha256"
-wait_for "inbound first" sh -c 'grep -E "^install" a/gateway | head -n 1 | grep -q Inbound'
-wait_for "regular policies come before traps" heard 1 "^policy 2[0-9]+ "
-wait_for "names of connection and child" heard 1 "^name [0-9]+ site/net"
-wait_for "a soft expiry rekeys" heard 2 "install Outbound"
-wait_for "and the old ones go" heard 1 "remove Outbound"
+holds "an acquire brings SAs, AES-CTR as preferred" heard 1 "install Outbound .* aes128ctr-sha256"
+holds "inbound first" sh -c 'grep -E "^install" a/gateway | head -n 1 | grep -q Inbound'
+holds "regular policies come before traps" heard 1 "^policy 2[0-9]+ "
+holds "names of connection and child" heard 1 "^name [0-9]+ site/net"
+holds "a soft expiry rekeys" heard 2 "install Outbound"
+holds "and the old ones go" heard 1 "remove Outbound"
 ask a --terminate --ike site >/dev/null
-wait_for "termination takes the SAs out" sh -c '[ "$(grep -c ^install a/gateway)" = "$(grep -c ^remove a/gateway)" ]'
+holds "termination takes the SAs out" sh -c '[ "$(grep -c ^install a/gateway)" = "$(grep -c ^remove a/gateway)" ]'
 ask b --initiate --child net >/dev/null
-wait_for "the other side initiates" living
+holds "the other side initiates" living
 
 : >a/gateway
-kill -9 "$gateway_pid"; wait "$gateway_pid" 2>/dev/null || true
-wait_for "the plugin notices that the gateway has gone" grep -q "the gateway has gone" a/log
+kill_and_wait "$gateway_pid"
+holds "the plugin notices that the gateway has gone" grep -q "the gateway has gone" a/log
 begin=$(date +%s%N)
 start_gateway
-wait_for "policies are told again" heard 1 "^policy 2[0-9]+ .*10.1.0.0/24 === 10.2.0.0/24"
-wait_for "CHILD_SAs are made anew" heard 1 "^install Outbound"
-wait_for "with their names" heard 1 "^name [0-9]+ site/net"
+holds "policies are told again" heard 1 "^policy 2[0-9]+ .*10.1.0.0/24 === 10.2.0.0/24"
+holds "CHILD_SAs are made anew" heard 1 "^install Outbound"
+holds "with their names" heard 1 "^name [0-9]+ site/net"
 echo "recovered $(( ($(date +%s%N) - begin) / 1000000 )) ms after the gateway's start"
-wait_for "traps too" heard 1 "^policy 3[0-9]+ "
+holds "traps too" heard 1 "^policy 3[0-9]+ "
 
-kill -STOP "$gateway_pid"
+stop_process "$gateway_pid"
 begin=$(date +%s%N)
 ask a --rekey --child net >/dev/null
-wait_for "a gateway that hangs is an error" grep -q "the gateway does not answer a request of kind 16" a/log
+holds "a gateway that hangs is an error" grep -q "the gateway does not answer a request of kind 16" a/log
 echo "told $(( ($(date +%s%N) - begin) / 1000000 )) ms after the request"
 kill -CONT "$gateway_pid"
-wait_for "and is found again" heard 2 "connected charon"
+holds "and is found again" heard 2 "connected charon"
 count=$(grep -c "^install Outbound" a/gateway)
-wait_for "and the CHILD_SA is rekeyed after all" heard $((count + 1)) "^install Outbound"
+holds "and the CHILD_SA is rekeyed after all" heard $((count + 1)) "^install Outbound"
 
-kill -9 "$first"; wait "$first" 2>/dev/null || true
+kill_and_wait "$first"
 count=$(grep -c "^remove" a/gateway || true)
 start_charon A a
-wait_for "a charon that was restarted connects" heard 3 "connected charon"
+holds "a charon that was restarted connects" heard 3 "connected charon"
 [ "$(grep -c "^remove" a/gateway || true)" = "$count" ]; echo "ok: living SAs stay"
 ask a --initiate --child net >/dev/null
-wait_for "and makes new ones" living
-kill "$charon_pid"; wait "$charon_pid" && echo "ok: charon ends cleanly"
+holds "and makes new ones" living
+end_well "$charon_pid" charon
+ok "charon ends cleanly"

@@ -1,5 +1,7 @@
 //! The registry's interface to a port.
 
+use std::any::Any;
+use std::fmt::Debug;
 use std::net::IpAddr;
 use std::ops::Range;
 
@@ -26,6 +28,16 @@ pub struct PortTraits {
     pub hears_reports: bool,
     /// Whether its device is also an engine, under the port's name.
     pub is_engine: bool,
+    /// Whether it is an interface of its own, to which the kernel routes packets. A gateway may
+    /// have thousands of them.
+    pub is_interface: bool,
+    /// Whether its packets leave outside by the kernel's routes.
+    pub uses_kernel_routes: bool,
+    /// Whether the kernel also gets the packets of its interface, and forwards them by its own
+    /// routes.
+    pub is_beside_kernel: bool,
+    /// Whether it receives IKE by a socket of the kernel's, which gives a datagram to one socket.
+    pub has_ike_socket: bool,
     /// Why it must be the only outside port, if it must.
     pub why_alone: Option<&'static str>,
     /// Its system calls beside those of every gateway, once privileges are given up.
@@ -141,17 +153,17 @@ impl Opened {
     }
 }
 
-/// A port's device that is also an engine.
-pub enum Device {
-    /// The card.
-    #[cfg(feature = "card")]
-    Card(convoy_card::nic::NicControl),
-}
+/// A port's device that is also an engine; only the program that has the kind of port knows its
+/// type, and makes the engine.
+pub type Device = Box<dyn Any + Send>;
 
 /// The settings of one kind of port, through which the rest of convoy knows the kind.
-pub trait Backend: Sized {
+pub trait Backend: Clone + PartialEq + Debug + Send + Sync + 'static {
     /// Its keys in `[[port]]`, beside those common to all ports.
     type Keys: Table;
+
+    /// Its word in the configuration.
+    const WORD: &'static str;
 
     /// The properties of its kind.
     const TRAITS: PortTraits;

@@ -46,14 +46,16 @@ pub struct PortCounters {
 }
 
 impl PortCounters {
+    /// Counts a received packet of `bytes` bytes.
     #[inline]
-    pub(crate) fn count_received(&mut self, bytes: usize) {
+    pub fn count_received(&mut self, bytes: usize) {
         self.received_packets += 1;
         self.received_bytes += bytes as u64;
     }
 
+    /// Counts a sent packet of `bytes` bytes.
     #[inline]
-    pub(crate) fn count_sent(&mut self, bytes: usize) {
+    pub fn count_sent(&mut self, bytes: usize) {
         self.sent_packets += 1;
         self.sent_bytes += bytes as u64;
     }

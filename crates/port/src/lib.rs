@@ -30,16 +30,16 @@ mod af_packet;
 mod af_xdp;
 mod assembler;
 mod backend;
-mod card;
 mod config;
 mod dpdk;
 mod fragments;
 pub mod guard;
 mod interface;
 mod interfaces;
-mod l2_host;
+pub mod l2_host;
 mod link;
 pub mod memory;
+pub mod packet_socket;
 mod path_mtu;
 mod pcap;
 mod raw;
@@ -49,7 +49,7 @@ pub mod service;
 mod sockets;
 mod super_packet;
 #[cfg(test)]
-#[path = "../tests/support/mod.rs"]
+#[path = "../tests/all/support/mod.rs"]
 mod support;
 mod sys;
 mod taken;
@@ -59,12 +59,8 @@ mod unsent;
 
 pub use af_packet::AfPacketSettings;
 pub use af_xdp::AfXdpSettings;
-pub use backend::{Context, Device, Opened, PortTraits, Queues, Side};
-#[cfg(feature = "card")]
-pub use card::{CardConfig, CardPort, InterfaceLine, KernelInterface};
-pub use card::{CardSettings, FilterKeys, FilterTable, InterruptSettings, SignatureKeys};
+pub use backend::{Backend, Context, Device, Entry, Opened, PortTraits, Queues, Side};
 pub use config::{PortCommon, PortConfig, PortEntry};
-pub use convoy_card::PROPOSALS as CARD_FUNCTIONS;
 pub use dpdk::DpdkSettings;
 pub use guard::{GuardCounts, GuardPlan};
 pub use interface::{Port, PortCounters, PortDescription, PortError};
@@ -73,7 +69,7 @@ pub use link::{HostConfig, HostKind};
 pub use memory::Memory;
 pub use pcap::{Pcap, PcapSettings};
 pub use raw::{Raw, RawSettings};
-pub use registry::{PortKeys, PortKind, PortSettings};
+pub use registry::{PORTS, PortKeys, PortKind, PortRow, PortSettings, PortTable};
 pub use route::{Prefix, Route, RoutePlan, Routing};
 pub use tun::{Tun, TunConfig, TunSettings};
 pub use udp::{Udp, UdpConfig, UdpSettings};

@@ -17,6 +17,10 @@ pub(crate) const TRAITS: PortTraits = PortTraits {
     queues: Queues::EachWorker,
     hears_reports: false,
     is_engine: false,
+    is_interface: false,
+    uses_kernel_routes: false,
+    is_beside_kernel: false,
+    has_ike_socket: false,
     why_alone: None,
     system_calls: &[],
 };
@@ -42,7 +46,7 @@ pub fn link(name_a: &str, name_b: &str, capacity: usize, mtu: usize) -> (Memory,
     let (to_b, from_a) = RingBuffer::new(capacity);
     let (to_a, from_b) = RingBuffer::new(capacity);
     let end = |name: &str, to_peer, from_peer| Memory {
-        description: PortDescription { name: name.to_owned(), kind: PortKind::Memory, mtu },
+        description: PortDescription { name: name.to_owned(), kind: PortKind::MEMORY, mtu },
         counters: PortCounters::default(),
         to_peer,
         from_peer,

@@ -40,7 +40,8 @@ impl Pcap {
     /// # Errors
     /// [`PortError`] names the file and what is wrong with it.
     pub fn open(name: &str, read: Option<&Path>, write: Option<&Path>) -> Result<Self, PortError> {
-        let description = PortDescription { name: name.to_owned(), kind: PortKind::Pcap, mtu: 65_535 };
+        let description =
+            PortDescription { name: name.to_owned(), kind: PortKind::of::<PcapSettings>(), mtu: 65_535 };
         let create = |path: &Path| {
             let writer = File::create(path).and_then(|file| Writer::new(BufWriter::new(file)));
             writer.map_err(|source| PortError::Io {

@@ -95,7 +95,7 @@ impl Raw {
             action: "open a socket for fragments (run as root, or with CAP_NET_RAW)".to_owned(),
             source,
         })?;
-        let description = PortDescription { name: name.to_owned(), kind: PortKind::Raw, mtu };
+        let description = PortDescription { name: name.to_owned(), kind: PortKind::of::<RawSettings>(), mtu };
         Ok(Self {
             out: Outgoing::new(description, fragments),
             endpoints,

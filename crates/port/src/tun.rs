@@ -141,7 +141,11 @@ impl Tun {
 
     fn queue(name: &str, mtu: u16, joins: Joins, (device, is_read): (OwnedFd, bool)) -> Self {
         Self {
-            description: PortDescription { name: name.to_owned(), kind: PortKind::Tun, mtu: mtu.into() },
+            description: PortDescription {
+                name: name.to_owned(),
+                kind: PortKind::of::<TunSettings>(),
+                mtu: mtu.into(),
+            },
             counters: PortCounters::default(),
             joins,
             device,

@@ -1,4 +1,4 @@
-//! The choice of an engine for a multi-packet (docs/internals/simulator.md: rule 3).
+//! The choice of an engine for a multi-packet (docs/lab/simulator.md: rule 3).
 
 use crate::engine::{EngineQueue, Engines};
 use crate::engine_mask::EngineMask;

@@ -1,4 +1,4 @@
-//! The time of an engine for a multi-packet (docs/internals/simulator.md: rule 2).
+//! The time of an engine for a multi-packet (docs/lab/simulator.md: rule 2).
 
 use crate::engine_mask::EngineMask;
 

@@ -1,4 +1,4 @@
-//! The sliding window (docs/internals/simulator.md: rule 1): multi-packets grow in it until they
+//! The sliding window (docs/lab/simulator.md: rule 1): multi-packets grow in it until they
 //! are taken.
 //!
 //! A packet is appended to its SA's last batch on arrival, so that a dispatch moves one pointer,

@@ -1,4 +1,5 @@
-//! Tables of several kinds: `[[engine]]` and `[[port]]`.
+//! Tables of several kinds: `[[engine]]` and `[[port]]`. Which kinds there are is a table that the
+//! program passes in.
 
 use std::ops::Range;
 
@@ -6,90 +7,68 @@ use toml::Spanned;
 
 use crate::table::{At, Entries, Table};
 
-/// The kinds of a table, as an enum that holds the keys of one. The registries of engines and ports
-/// declare theirs.
-pub trait Kinds: Sized {
-    /// The words of `kind`, in the order of listings.
-    const WORDS: &'static [&'static str];
-    /// The word to suggest if none is given.
-    const EXAMPLE: &'static str;
+/// A kind of table: a row of a [`KindTable`].
+pub trait Kind: Copy + 'static {
+    /// The keys that only tables of this kind have, as read.
+    type Keys;
 
-    /// The keys that only tables of this kind have, by its index in [`WORDS`](Self::WORDS).
-    fn keys(kind: usize) -> &'static [&'static str];
+    /// Its word, the value of `kind`.
+    fn word(self) -> &'static str;
+
+    /// The names of its keys.
+    fn keys(self) -> &'static [&'static str];
 
     /// Texts that are added to the error if another kind of table has a key of this kind, each with
     /// its key.
-    fn notes(kind: usize) -> &'static [(&'static str, &'static str)];
+    fn notes(self) -> &'static [(&'static str, &'static str)];
 
-    /// Reads the keys of this kind.
-    fn take(kind: usize, entries: &mut Entries<'_, '_, '_>) -> Self;
+    /// Reads its keys.
+    fn take(self, entries: &mut Entries<'_, '_, '_>) -> Self::Keys;
 
     /// Sets the table's place.
-    fn set_at(&mut self, at: At);
+    fn set_at(keys: &mut Self::Keys, at: At);
+}
 
-    /// The index of a word in [`WORDS`](Self::WORDS).
-    fn find(word: &str) -> Option<usize> {
-        Self::WORDS.iter().position(|other| *other == word)
+/// The kinds of a table that a program knows.
+#[derive(Clone, Copy, Debug)]
+pub struct KindTable<K: 'static> {
+    /// The kinds, in the order of listings.
+    pub rows: &'static [K],
+    /// The word to suggest if none is given.
+    pub example: &'static str,
+    /// The words of kinds that only another program knows.
+    pub elsewhere: &'static [&'static str],
+    /// For the error about such a word: which program, and how to get it.
+    pub where_else: &'static str,
+}
+
+impl<K: Kind> KindTable<K> {
+    /// The kind with this word.
+    pub fn find(&self, word: &str) -> Option<K> {
+        self.rows.iter().copied().find(|kind| kind.word() == word)
+    }
+
+    /// The words, in the order of listings.
+    pub fn words(&self) -> Vec<&'static str> {
+        self.rows.iter().map(|kind| kind.word()).collect()
     }
 
     /// The kinds that have a key, as text for an error; `None` if no kind has it.
-    fn kinds_with(key: &str) -> Option<String> {
-        let having: Vec<usize> =
-            (0..Self::WORDS.len()).filter(|kind| Self::keys(*kind).contains(&key)).collect();
-        let words: Vec<String> = having.iter().map(|kind| format!("{:?}", Self::WORDS[*kind])).collect();
-        let notes = having.iter().flat_map(|kind| Self::notes(*kind));
+    pub(crate) fn kinds_with(&self, key: &str) -> Option<String> {
+        let having: Vec<K> = self.rows.iter().copied().filter(|kind| kind.keys().contains(&key)).collect();
+        let words: Vec<String> = having.iter().map(|kind| format!("{:?}", kind.word())).collect();
+        let notes = having.iter().flat_map(|kind| kind.notes());
         let note = notes.filter(|(of, _)| *of == key).map(|(_, note)| *note).next().unwrap_or_default();
         (!words.is_empty()).then(|| words.join(" or ") + note)
     }
-}
 
-/// Declares the [`Kinds`] of a table: each with its word and its keys, which are a [`Table`].
-/// `like` is the word to suggest where none is given.
-///
-/// ```
-/// convoy_settings::tables! {
-///     Circle { radius: u16, }
-///     Square { side: u16, }
-/// }
-/// convoy_settings::kinds! {
-///     enum Shape like "circle" {
-///         Circle "circle" => Circle,
-///         Square "square" => Square,
-///     }
-/// }
-/// assert_eq!(<Shape as convoy_settings::Kinds>::find("square"), Some(1));
-/// ```
-#[macro_export]
-macro_rules! kinds {
-    ($(#[$about:meta])* $visible:vis enum $name:ident like $example:literal {
-        $($(#[$doc:meta])* $kind:ident $word:literal => $keys:ty,)*
-    }) => {
-        $(#[$about])*
-        $visible enum $name { $($(#[$doc])* $kind($keys),)* }
-
-        impl $crate::Kinds for $name {
-            const WORDS: &'static [&'static str] = &[$($word,)*];
-            const EXAMPLE: &'static str = $example;
-
-            fn keys(kind: usize) -> &'static [&'static str] {
-                [$(<$keys as $crate::Table>::KEYS,)*][kind]
-            }
-
-            fn notes(kind: usize) -> &'static [(&'static str, &'static str)] {
-                [$(<$keys as $crate::Table>::NOTES,)*][kind]
-            }
-
-            fn take(kind: usize, entries: &mut $crate::Entries<'_, '_, '_>) -> Self {
-                let take: &[fn(&mut $crate::Entries<'_, '_, '_>) -> Self] =
-                    &[$(|entries| Self::$kind($crate::Table::take(entries)),)*];
-                take[kind](entries)
-            }
-
-            fn set_at(&mut self, at: $crate::At) {
-                match self { $(Self::$kind(keys) => $crate::Table::set_at(keys, at),)* }
-            }
+    /// The error about a word that is not in the table.
+    pub(crate) fn unknown(&self, word: &str) -> String {
+        if self.elsewhere.contains(&word) {
+            return format!("{word:?} is {}", self.where_else);
         }
-    };
+        crate::suggest::unknown_value(word, &self.words())
+    }
 }
 
 /// A table of one kind among several.
@@ -124,19 +103,69 @@ mod tests {
         Both { bytes: u16, }
     }
 
-    crate::kinds! {
-        enum Keys like "plain" {
-            Plain "plain" => Plain,
-            Sized "sized" => Sized,
-            Both "both" => Both,
-        }
+    enum Keys {
+        Plain,
+        Sized(Sized),
+        Both(Both),
     }
+
+    #[derive(Clone, Copy)]
+    enum Row {
+        Plain,
+        Sized,
+        Both,
+    }
+
+    impl Kind for Row {
+        type Keys = Keys;
+
+        fn word(self) -> &'static str {
+            match self {
+                Self::Plain => "plain",
+                Self::Sized => "sized",
+                Self::Both => "both",
+            }
+        }
+
+        fn keys(self) -> &'static [&'static str] {
+            match self {
+                Self::Plain => Plain::KEYS,
+                Self::Sized => Sized::KEYS,
+                Self::Both => Both::KEYS,
+            }
+        }
+
+        fn notes(self) -> &'static [(&'static str, &'static str)] {
+            match self {
+                Self::Plain => Plain::NOTES,
+                Self::Sized => Sized::NOTES,
+                Self::Both => Both::NOTES,
+            }
+        }
+
+        fn take(self, entries: &mut Entries<'_, '_, '_>) -> Keys {
+            match self {
+                Self::Plain => Keys::Plain,
+                Self::Sized => Keys::Sized(Sized::take(entries)),
+                Self::Both => Keys::Both(Both::take(entries)),
+            }
+        }
+
+        fn set_at(_: &mut Keys, _: At) {}
+    }
+
+    const TABLE: KindTable<Row> = KindTable {
+        rows: &[Row::Plain, Row::Sized, Row::Both],
+        example: "plain",
+        elsewhere: &["modelled"],
+        where_else: "of another program",
+    };
 
     fn read(text: &str) -> (Vec<OfKind<Common, Keys>>, Vec<String>) {
         let source = Source::new("a.toml", text);
         let (mut reader, tables) = Reader::new(&source).unwrap_or_else(|_| panic!("TOML: {text}"));
         let (_, value) = tables.into_iter().next().expect("a table");
-        let entries = reader.list_of_kinds("thing", value);
+        let entries = reader.list_of_kinds("thing", value, &TABLE);
         let problems = reader.into_problems();
         (entries, problems.iter().map(|problem| format!("{}: {}", problem.key, problem.what)).collect())
     }
@@ -150,7 +179,7 @@ mod tests {
         let bytes = match entry.kind.expect("a kind") {
             Keys::Sized(keys) => keys.bytes,
             Keys::Both(keys) => keys.bytes.filter(|_| false),
-            Keys::Plain(_) => None,
+            Keys::Plain => None,
         };
         assert_eq!(bytes.map(Spanned::into_inner), Some(7));
     }
@@ -177,5 +206,12 @@ mod tests {
             "thing.kind: unknown \"sised\"; did you mean \"sized\"? Possible values: plain, sized, both"
         );
         assert!(bytes.starts_with("thing.bytes: invalid type"), "{bytes}");
+    }
+
+    #[test]
+    fn a_kind_of_another_program_is_one_error_and_its_keys_are_not_read() {
+        let (entries, problems) = read("[[thing]]\nkind = \"modelled\"\nname = \"a\"\nspeed = 7\n");
+        assert_eq!(problems, ["thing.kind: \"modelled\" is of another program"]);
+        assert!(entries[0].kind.is_none() && entries[0].common.name.is_some());
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! - [`Table`] is a table, declared once with [`tables!`]: each key and its type. A table of which
 //!   there are several kinds (`[[engine]]`, `[[port]]`) has the keys common to all, and those of
-//!   its kind ([`Kinds`]).
+//!   its kind ([`Kind`], of which each program has a [`KindTable`]).
 //! - [`Reader`] reads the file into tables, each key by itself, so that an invalid one hides no
 //!   other; serde's own tagged enums stop at the first error and lose its place.
 //! - [`Checker`] checks values and their combinations, on behalf of whoever declared the table, and
@@ -25,7 +25,7 @@ mod table;
 
 pub use checker::{Checker, parse_prefix};
 pub use environment::{HostEnvironment, Interface, Nowhere};
-pub use kinds::{Kinds, OfKind};
+pub use kinds::{Kind, KindTable, OfKind};
 pub use problem::{ConfigErrors, Position, Problem, Severity, Source, in_order, told};
 pub use suggest::{nearest, unknown, unknown_value};
 pub use table::{At, Entries, Reader, Table};

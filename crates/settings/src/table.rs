@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue, ValueDeserializer};
 
-use crate::kinds::{Kinds, OfKind};
+use crate::kinds::{Kind, KindTable, OfKind};
 use crate::problem::{Problem, Source};
 use crate::suggest::{nearest, unknown};
 
@@ -156,12 +156,13 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads all tables `[[name]]`, each with the keys of its kind.
-    pub fn list_of_kinds<C: Table, K: Kinds>(
+    pub fn list_of_kinds<C: Table, K: Kind>(
         &mut self,
         name: &str,
         value: Spanned<DeValue<'_>>,
-    ) -> Vec<OfKind<C, K>> {
-        self.items(name, value).into_iter().filter_map(|item| self.of_kind(name, item)).collect()
+        kinds: &KindTable<K>,
+    ) -> Vec<OfKind<C, K::Keys>> {
+        self.items(name, value).into_iter().filter_map(|item| self.of_kind(name, item, kinds)).collect()
     }
 
     fn items<'t>(&mut self, name: &str, value: Spanned<DeValue<'t>>) -> Vec<Spanned<DeValue<'t>>> {
@@ -183,40 +184,44 @@ impl<'a> Reader<'a> {
         Some(left)
     }
 
-    fn of_kind<C: Table, K: Kinds>(
+    fn of_kind<C: Table, K: Kind>(
         &mut self,
         path: &str,
         value: Spanned<DeValue<'_>>,
-    ) -> Option<OfKind<C, K>> {
+        kinds: &KindTable<K>,
+    ) -> Option<OfKind<C, K::Keys>> {
         let span = value.span();
         let left = self.is_table(path, value)?;
         let mut entries = Entries { reader: self, path, left, unread: Vec::new() };
         let word: Option<Spanned<String>> = entries.value("kind");
-        let (mut common, number) =
-            (C::take(&mut entries), word.as_ref().and_then(|word| K::find(word.get_ref())));
-        let mut kind = number.map(|number| K::take(number, &mut entries));
+        let mut common = C::take(&mut entries);
+        let found = word.as_ref().and_then(|word| kinds.find(word.get_ref()));
+        let mut kind = found.map(|kind| kind.take(&mut entries));
         match (&word, &kind) {
-            (Some(word), None) => entries.add_unknown_kind::<K>(word),
+            (Some(word), None) => entries.add("kind", &word.span(), &kinds.unknown(word.get_ref())),
             (None, None) if !entries.unread.contains(&"kind") => {
-                let what = format!("it is missing; add kind = \"{}\"", K::EXAMPLE);
+                let what = format!("it is missing; add kind = \"{}\"", kinds.example);
                 entries.reader.add(&span, &format!("{path}.kind"), &what);
             }
             _ => {}
         }
-        if kind.is_none() {
+        if word.as_ref().is_some_and(|word| kinds.elsewhere.contains(&word.get_ref().as_str())) {
+            // Its keys are that program's.
+            entries.left.clear();
+        } else if kind.is_none() {
             // The kind is unknown, so keys of any kind are read to check their types.
-            (0..K::WORDS.len()).for_each(|number| drop(K::take(number, &mut entries)));
+            kinds.rows.iter().for_each(|kind| drop(kind.take(&mut entries)));
         }
-        let of_kind: &[&str] = number.map_or(&[], K::keys);
+        let of_kind: &[&str] = found.map_or(&[], K::keys);
         let own = [&["kind"], C::KEYS, of_kind].concat();
-        let all = (0..K::WORDS.len()).fold(own.clone(), |all, number| [&all, K::keys(number)].concat());
-        let unread = entries.finish(|entries, key, value| match K::kinds_with(key.get_ref()) {
+        let all = kinds.rows.iter().fold(own.clone(), |all, kind| [&all, kind.keys()].concat());
+        let unread = entries.finish(|entries, key, value| match kinds.kinds_with(key.get_ref()) {
             Some(kinds) => entries.add(key.get_ref(), value, &format!("it is only for kind = {kinds}")),
             None => entries.add_unknown(key, &own, &all),
         });
         let at = At { span, unread };
         if let Some(kind) = &mut kind {
-            kind.set_at(at.clone());
+            K::set_at(kind, at.clone());
         }
         common.set_at(at);
         Some(OfKind { common, word, kind })
@@ -257,11 +262,6 @@ impl Entries<'_, '_, '_> {
 
     fn add(&mut self, key: &str, span: &Range<usize>, what: &str) {
         self.reader.add(span, &format!("{}.{key}", self.path), what);
-    }
-
-    fn add_unknown_kind<K: Kinds>(&mut self, word: &Spanned<String>) {
-        let what = crate::suggest::unknown_value(word.get_ref(), K::WORDS);
-        self.add("kind", &word.span(), &what);
     }
 
     /// Reports a key that is not one of `own`; it may be meant to be one of `all`.

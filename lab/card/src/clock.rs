@@ -7,8 +7,8 @@ use crate::functions::{EMPTY_MHZ, FUNCTIONS};
 pub const LINE_MHZ: u32 = 125;
 
 /// Clock rate, in MHz, of the card with this function in its slots (0: none), as nextpnr routed it
-/// on an ECP5-85 (docs/results/card.md, "On an FPGA"). Where the whole card does not fit there, it
-/// is the rate of the slowest of X0 and the pipelines, an upper bound.
+/// on an ECP5-85 (docs/lab/results/card.md, "On an FPGA"). Where the whole card does not fit there,
+/// it is the rate of the slowest of X0 and the pipelines, an upper bound.
 ///
 /// # Panics
 /// If there is no such function.

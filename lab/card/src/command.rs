@@ -1,4 +1,4 @@
-//! Commands to the card and its answers (docs/internals/card.md, "Command prefix", "Status").
+//! Commands to the card and its answers (docs/lab/card.md, "Command prefix", "Status").
 
 use crate::filter::Decision;
 
@@ -153,7 +153,7 @@ pub enum Code {
     Broken,
     /// The filter dropped the packet.
     Filtered,
-    /// A code that docs/internals/card.md does not define.
+    /// A code that docs/lab/card.md does not define.
     Unknown(u8),
 }
 

@@ -21,7 +21,7 @@ use crate::sa::{Algorithm, Sa};
 /// Length of an ESP header, in bytes.
 const ESP_BYTES: usize = 8;
 /// Payloads of up to this many bytes are copied, because reading a table costs the card more than
-/// copying them costs the host (docs/results/card.md, "Scatter-gather").
+/// copying them costs the host (docs/lab/results/card.md, "Scatter-gather").
 pub const COPY_BYTES: usize = 256;
 /// Spans of a packet: its payload and its ICV.
 const SPANS: usize = 2;

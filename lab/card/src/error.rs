@@ -6,9 +6,12 @@ pub enum CardError {
     /// The model could not be allocated.
     #[error("no memory for the card's model")]
     Absent,
-    /// No model in this program has this function.
+    /// The card has no such function.
     #[error("there is no function {0}")]
     NoFunction(u8),
+    /// The function's model is not in this program.
+    #[error("function {0} is not in this build; build it with the feature `all-functions`")]
+    NotBuilt(u8),
     /// The identification register belongs to another device.
     #[error("its identification is {0:#010x}, not that of a GRIP card")]
     NotGrip(u32),

@@ -1,4 +1,4 @@
-//! The rules of the card's firewall in the card's format (docs/internals/card.md, "Filter").
+//! The rules of the card's firewall in the card's format (docs/lab/card.md, "Filter").
 
 use std::net::IpAddr;
 

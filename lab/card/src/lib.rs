@@ -1,6 +1,6 @@
 //! The GRIP card, simulated by Verilator, and its drivers.
 //!
-//! [`command`] and [`sa`] implement the formats in docs/internals/card.md: command prefixes,
+//! [`command`] and [`sa`] implement the formats in docs/lab/card.md: command prefixes,
 //! statuses and SAs. With the feature `verilated`, the RTL in card/rtl is compiled into models of
 //! the card that run cycle by cycle on the caller's thread, with two drivers:
 //!

@@ -24,7 +24,7 @@ impl Model {
         let known = FUNCTIONS.iter().find(|function| function.id == id).ok_or(CardError::NoFunction(id))?;
         let functions = 1 << known.id;
         let number = (0..).zip(MODELS).find(|(_, built)| built & functions != 0).map(|(number, _)| number);
-        number.map(|number| Self { number, functions }).ok_or(CardError::NoFunction(id))
+        number.map(|number| Self { number, functions }).ok_or(CardError::NotBuilt(id))
     }
 
     /// The routed clock with the first of its functions, in MHz.
@@ -38,12 +38,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_function_is_in_one_model_and_another_number_is_an_error() {
+    #[cfg(feature = "all-functions")]
+    fn each_function_is_in_one_model() {
         for function in FUNCTIONS {
             let model = Model::with(Some(function.id)).expect("it is built");
             assert_eq!(model.functions, 1 << function.id);
             assert_eq!(MODELS.iter().filter(|built| **built & model.functions != 0).count(), 1);
         }
+    }
+
+    #[test]
+    #[cfg(not(feature = "all-functions"))]
+    fn functions_beyond_the_first_model_are_not_in_this_build() {
+        let with = |id| Model::with(Some(id));
+        assert!(with(1).is_ok() && with(2).is_ok());
+        for id in 3..=FUNCTIONS.len() as u8 {
+            assert_eq!(with(id), Err(CardError::NotBuilt(id)));
+        }
+    }
+
+    #[test]
+    fn a_number_of_no_function_is_an_error() {
         for other in [0, FUNCTIONS.len() as u8 + 1, 16, 255] {
             assert_eq!(Model::with(Some(other)), Err(CardError::NoFunction(other)));
         }

@@ -1,4 +1,4 @@
-//! The three rings in the card's memory window (docs/internals/card.md, "Host side").
+//! The three rings in the card's memory window (docs/lab/card.md, "Host side").
 
 use crate::command::{Pipeline, STATUS_BYTES, Status};
 use crate::device::{COMPLETION, CONTROL, Device, RECEIVE, Segment, TRANSMIT};

@@ -1,4 +1,4 @@
-//! SAs in the card's format (docs/internals/card.md, "Command prefix", "Slot").
+//! SAs in the card's format (docs/lab/card.md, "Command prefix", "Slot").
 
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 

@@ -1,5 +1,5 @@
 //! Signatures: rules in a subset of Snort's form, and the tables into which the card's scanner gets
-//! them (docs/internals/card.md, "Signatures").
+//! them (docs/lab/card.md, "Signatures").
 
 mod automaton;
 mod rule;

@@ -9,7 +9,8 @@
 //! choice of the open parameters, and over their range: a [`ClaimVerdict`] has both results.
 //!
 //! A figure is data until it is drawn: `draw.rs` and `chart_draw.rs` make the same picture as SVG
-//! and PNG. [`Drawing`] draws a figure from any data, and `convoy bench` and `convoy hdtv` use it.
+//! and PNG. [`Drawing`] draws a figure from any data, and `convoy-lab bench` and `convoy-lab hdtv`
+//! use it.
 //!
 //! This crate has no simulation of its own: runs are [`convoy_sim::Setting`]s on the platforms that
 //! come with the simulator. It writes files into the folder that it is given, and prints nothing.

@@ -308,7 +308,7 @@ fn markdown(study: &Study, about: &str) -> String {
 fn html(study: &Study, about: &str, svgs: &[String]) -> String {
     let mut text = format!(
         "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>{0}</title>\n<style>{STYLE}</style>\n<h1>{0}</h1>\n\
-         <p>From <em>{1}</em>, by <code>convoy sim figures</code>.</p>\n<p>{2}</p>\n<h2>Claims</h2>\n<table><tr><th><th>claim\
+         <p>From <em>{1}</em>, by <code>convoy-lab sim figures</code>.</p>\n<p>{2}</p>\n<h2>Claims</h2>\n<table><tr><th><th>claim\
          <th>where<th>verdict<th>measured<th>basis<th>read as<th>over the range of what is open</tr>\n",
         escaped(study.title),
         escaped(study.paper),

@@ -148,7 +148,7 @@ pub(super) fn html(made: &FiguresMade, figures: &[Figure], svgs: &[String]) -> S
     let mut text = format!(
         "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>Small packets, simulated</title>\n\
          <style>{STYLE}</style>\n<h1>Small packets, simulated</h1>\n<p>Figures 3 to 15 of <em>Scheduling Small Packets in \
-         IPSec Multi-accelerator Based Systems</em> (Taddeo, Ferrante, Piuri), by <code>convoy sim figures</code>, which \
+         IPSec Multi-accelerator Based Systems</em> (Taddeo, Ferrante, Piuri), by <code>convoy-lab sim figures</code>, which \
          runs the gateway's own scheduler under virtual time. {}.</p>\n<p>{} The runs took {:.0} s.</p>\n<h2>Claims</h2>\n<p>{}</p>\n<table><tr><th><th>claim<th>where\
          <th>verdict<th>measured<th>basis<th>read as<th>by reading<th>over the range of open parameters</tr>\n",
         made.trace.as_ref().map_or(SYNTHETIC.to_owned(), |trace| format!("The trace is {}", escaped(trace))),

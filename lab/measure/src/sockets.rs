@@ -81,7 +81,7 @@ impl UdpEnd {
         Ok(Self {
             description: PortDescription {
                 name: format!("to {peer}"),
-                kind: PortKind::Udp,
+                kind: PortKind::of::<convoy_port::UdpSettings>(),
                 mtu: usize::try_from(mtu).unwrap_or(0).min(LONGEST),
             },
             counters: PortCounters::default(),

@@ -1,7 +1,8 @@
 //! The tester's ends on real interfaces in network namespaces: each kind, over IPv4 and IPv6, finds
-//! exactly the packets that a router between them drops. Needs root.
+//! exactly the packets that a router between them drops. Needs root. It is alone in its executable
+//! because it sets the size of the process's packet memory.
 
-#[path = "../../../crates/port/tests/support/mod.rs"]
+#[path = "../../../crates/port/tests/all/support/mod.rs"]
 mod support;
 
 use convoy_measure::{

@@ -6,7 +6,7 @@ use std::time::Instant;
 use convoy_card::nic::{Arrival, NicControl, Seal};
 use convoy_engine::EngineError;
 use convoy_gateway::assemble::pair_of;
-use convoy_gateway::config::{NicConfig, TunnelConfig};
+use convoy_gateway::config::TunnelConfig;
 use convoy_gateway::state::Beginnings;
 use convoy_ipsec::{
     Carried, CryptoPacket, CryptoStatus, Expiry, InboundBurst, InstallError, Ipsec, IpsecConfig,
@@ -17,6 +17,7 @@ use convoy_packet::{Esp, Ethernet, Frame, FramePool, Layout, MacAddress, Offload
 use convoy_port::NATT_PORT;
 use rand::RngCore;
 
+use crate::NicConfig;
 use crate::sas::Engines;
 
 /// Frames for packets under way: those in the card's queue, one packet and its fragments, and

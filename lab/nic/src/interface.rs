@@ -6,15 +6,15 @@ use std::os::fd::{AsFd, BorrowedFd};
 use convoy_card::line::LINE_BYTES;
 use convoy_card::nic::{NicControl, NicCounters, NicPort, NicSettings, OWN_PLACES, pair};
 use convoy_card::{CardError, Checks};
-use convoy_gateway::config::NicConfig;
+use convoy_devices::card_port::{InterfaceLine, KernelInterface};
 use convoy_gateway::state::{StateError, clock_keeps_nonces};
 use convoy_ipsec::{Expiry, TunnelId};
 use convoy_packet::{MacAddress, ethernet};
-use convoy_port::{InterfaceLine, KernelInterface};
 use nix::errno::Errno;
 use nix::ifaddrs::getifaddrs;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
+use crate::NicConfig;
 use crate::bump::{Bump, Departure, Fate, SaRefused, Towards};
 
 /// The longest sleep, in ms: lifetimes of SAs are checked as often.

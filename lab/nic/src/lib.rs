@@ -9,10 +9,11 @@
 //!   without encryption, and the card encrypts them as they leave; those that it has decrypted are
 //!   checked and unpacked. Frames keep their Ethernet addresses.
 //!
-//! Needs the feature `card`.
+//! Needs the feature `card`; without it only the configuration can be read.
 
 #[cfg(feature = "card")]
 mod bump;
+mod config;
 #[cfg(feature = "card")]
 mod interface;
 #[cfg(feature = "card")]
@@ -20,5 +21,6 @@ mod sas;
 #[cfg(all(test, feature = "card"))]
 mod tests;
 
+pub use config::NicConfig;
 #[cfg(feature = "card")]
 pub use interface::{Nic, NicError, NicTotals};

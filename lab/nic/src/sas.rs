@@ -3,9 +3,8 @@
 use std::collections::HashSet;
 
 use convoy_card::nic::NicControl;
-use convoy_engine::{
-    Binding, CardInFlight, Completion, EngineControl, EngineError, EngineQueue, Software, Submission,
-};
+use convoy_devices::card_engine::CardInFlight;
+use convoy_engine::{Binding, Completion, EngineControl, EngineError, EngineQueue, Software, Submission};
 use convoy_ipsec::{CryptoPacket, Direction, Mode, SaConfig, SaDirection, SaIndex};
 
 /// The two engines.

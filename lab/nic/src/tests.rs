@@ -4,10 +4,11 @@ use std::time::{Duration, Instant};
 
 use convoy_card::line::memory;
 use convoy_card::nic::{Arrival, NicControl, NicPort, NicSettings, pair};
-use convoy_gateway::config::{NicConfig, Nowhere};
+use convoy_gateway::config::Nowhere;
 use convoy_ipsec::{DropReason, TunnelId};
 use convoy_packet::{Ethernet, IpHeader, MacAddress, ethernet, protocol, udp};
 
+use crate::NicConfig;
 use crate::bump::{Bump, Departure, Fate, Towards};
 
 const TIMEOUT: Duration = Duration::from_secs(60);

@@ -2,11 +2,11 @@
 //! throughput and latency for given traffic, processors, buses and window.
 //!
 //! The model is the queueing model of *Scheduling Small Packets in IPSec Multi-accelerator Based
-//! Systems* (Taddeo, Ferrante, Piuri), specified exactly in docs/internals/simulator.md. The window
+//! Systems* (Taddeo, Ferrante, Piuri), specified exactly in docs/lab/simulator.md. The window
 //! and the choice of a processor are those of [`convoy_scheduler`], the same code that runs in the
 //! gateway, in virtual time with ticks of 1 ps.
 //!
-//! | model (docs/internals/simulator.md) | here |
+//! | model (docs/lab/simulator.md) | here |
 //! | --- | --- |
 //! | source | `machine/source.rs`, [`Arrivals`], [`SourceSpec`] |
 //! | loss | `machine/ingress.rs`, [`Load`], [`NdrSearch`], [`RateSearch`] |
@@ -15,7 +15,7 @@
 //! | rules 4 and 5, equation 5 | `machine/processor.rs`, `machine/bus.rs`, [`BusSpec`] |
 //! | what is measured | [`Report`] |
 //! | patterns | [`Pattern`], [`SyntheticSpec`], [`TraceFile`]: [`Capture`], [`TextTrace`] |
-//! | what must come out | `tests/claims.rs` |
+//! | what must come out | `tests/all/claims.rs` |
 //!
 //! A run: [`Traffic`] supplies packets, and the source of the [`Platform`] lets them arrive. The
 //! scheduler forms multi-packets and chooses processors. The multi-packets are transferred over

@@ -96,10 +96,10 @@ pub struct Setting {
     /// Time after which the window is closed, in us.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_wait_us: Option<f64>,
-    /// Whether accelerators on a bus prefetch (docs/internals/simulator.md: rule 5).
+    /// Whether accelerators on a bus prefetch (docs/lab/simulator.md: rule 5).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prefetch: Option<bool>,
-    /// Whether accelerators on a bus have a write buffer (docs/internals/simulator.md: rule 5).
+    /// Whether accelerators on a bus have a write buffer (docs/lab/simulator.md: rule 5).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub write_buffer: Option<bool>,
     /// Rate of the source's line, in Mbit/s.

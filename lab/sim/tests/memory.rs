@@ -2,6 +2,7 @@
 //! counter covers the whole process.
 #![allow(unsafe_code)]
 
+#[path = "all/support/mod.rs"]
 mod support;
 
 use std::alloc::{GlobalAlloc, Layout, System};

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
+use convoy_gateway::PRODUCT;
 use convoy_gateway::cluster::ConfigStore;
-use convoy_gateway::config::{Config, Nowhere, SharedText};
+use convoy_gateway::config::{Basis, Config, SharedText};
 use zeroize::Zeroizing;
 
 use crate::Failure;
@@ -60,7 +61,7 @@ fn read(file: &Path) -> Result<Zeroizing<String>, Failure> {
 /// Checks what is to be shared as this gateway would use it.
 fn check(own: (&str, &str), name: &str, text: &Zeroizing<String>) -> Result<(), Failure> {
     let shared = SharedText { version: 0, time_s: 0, by: String::new(), text: text.clone() };
-    match Config::parse_with(own, &shared, &Nowhere) {
+    match Config::parse_with(own, &shared, &Basis::of(&PRODUCT)) {
         Ok(config) => {
             config.warnings.iter().for_each(|warning| eprintln!("{warning}"));
             Ok(())

@@ -16,7 +16,9 @@ use convoy_engine::{Engine, Fault, FaultPlan, Faulty, Multibuffer, Software};
 use convoy_ipsec::MappingChange;
 use convoy_packet::protocol::{AH, ESP};
 use convoy_packet::{IpHeader, Offload};
-use convoy_port::{PortCounters, PortDescription, PortKind, memory};
+use convoy_port::{
+    AfXdpSettings, DpdkSettings, PortCounters, PortDescription, PortKind, RawSettings, UdpSettings, memory,
+};
 use convoy_scheduler::{CostModel, SchedulerConfig};
 use fixture::Fixture;
 use nix::sys::eventfd::EventFd;
@@ -77,10 +79,12 @@ fn an_outer_packet_leaves_by_a_port_that_carries_it() {
             },
         )
     };
-    assert_eq!(places(&[PortKind::Udp, PortKind::Raw]), [0, 1, 0, 1]);
-    assert_eq!(places(&[PortKind::Raw, PortKind::Udp]), [1, 0, 1, 0]);
-    assert_eq!(places(&[PortKind::Udp, PortKind::AfXdp]), [1; 4], "one that carries all comes first");
-    assert_eq!(places(&[PortKind::Udp]), [0; 4]);
+    let (udp, raw) = (PortKind::of::<UdpSettings>(), PortKind::of::<RawSettings>());
+    assert_eq!(places(&[udp, raw]), [0, 1, 0, 1]);
+    assert_eq!(places(&[raw, udp]), [1, 0, 1, 0]);
+    let xdp = PortKind::of::<AfXdpSettings>();
+    assert_eq!(places(&[udp, xdp]), [1; 4], "one that carries all comes first");
+    assert_eq!(places(&[udp]), [0; 4]);
 }
 
 /// Keeps frames like a port whose next hops do not answer, and returns them after a time.
@@ -120,7 +124,8 @@ fn frames_that_a_port_keeps_come_back_though_no_port_is_read_meanwhile() {
     let pool = pipeline.pool_mut();
     let mut kept = Vec::new();
     pool.take_burst(FrameSize::Small, pool.total(FrameSize::Small) - 100, &mut kept);
-    let description = PortDescription { name: "inside".to_owned(), kind: PortKind::Dpdk, mtu: 1_500 };
+    let description =
+        PortDescription { name: "inside".to_owned(), kind: PortKind::of::<DpdkSettings>(), mtu: 1_500 };
     let (outside, mut network) = memory::link("outside", "network", 4, 1_500);
     let mut worker =
         Worker::new(pipeline, vec![Box::new(Keeping { description, kept })], vec![Box::new(outside)]);
@@ -255,7 +260,7 @@ fn a_worker_does_not_sleep_while_its_window_waits_for_an_engine_that_hangs() {
     IpHeader::new(253, ends.0.into(), ends.1.into()).write(&mut packet);
     let port = |packets: &[Vec<u8>]| -> Vec<Box<dyn Port>> {
         vec![Box::new(Sleepless {
-            description: PortDescription { name: "p".to_owned(), kind: PortKind::Memory, mtu: 1_500 },
+            description: PortDescription { name: "p".to_owned(), kind: PortKind::MEMORY, mtu: 1_500 },
             packets: packets.iter().cloned().collect(),
             never_readable: EventFd::new().expect("an event file"),
         })]

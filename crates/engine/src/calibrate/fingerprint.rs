@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use sha2::{Digest, Sha256};
 
-use crate::EngineKind;
+use crate::ENGINES;
 
 /// The processor's model, its cores, its flags (hashed), and the version of each engine that is
 /// present. Measurements with another fingerprint are invalid.
@@ -26,9 +26,9 @@ fn describe(cpuinfo: &str, cores: usize) -> String {
     for byte in &flags[..4] {
         let _ = write!(text, "{byte:02x}");
     }
-    for kind in EngineKind::ALL {
-        if let Some(version) = kind.version() {
-            let _ = write!(text, "; {kind} {version}");
+    for row in ENGINES {
+        if let Some(version) = row.version() {
+            let _ = write!(text, "; {} {version}", row.kind());
         }
     }
     text

@@ -7,7 +7,9 @@ use convoy_ipsec::{CryptoStatus, Direction};
 use convoy_packet::FramePool;
 
 use super::*;
-use crate::{CALIBRATION_SA, EngineKind, Rig, Software, Submission, sample_packet, transforms};
+use crate::{
+    CALIBRATION_SA, EngineKind, Rig, Software, SoftwareSettings, Submission, sample_packet, transforms,
+};
 
 /// More SAs than the ring has places.
 const SAS: u32 = 1_000;
@@ -49,7 +51,7 @@ fn hanging() -> (CryptoThread, std::sync::mpsc::Sender<()>) {
     let (release, released) = channel();
     let mut released = Some(released);
     let make = move |_: &str| Ok(Hanging { released: released.take(), keyed: Vec::new() });
-    let describe = CryptoThread::describe("hanging", EngineKind::Software);
+    let describe = CryptoThread::describe("hanging", EngineKind::of::<SoftwareSettings>());
     let mut engines = CryptoThread::start("hanging", None, 1, make, describe).expect("a thread can be had");
     (engines.pop().expect("as many as workers"), release)
 }

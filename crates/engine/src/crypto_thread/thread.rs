@@ -21,7 +21,7 @@ pub(crate) const DEPTH: usize = 32;
 const SPINS: u32 = 2_000;
 
 /// Processes one worker's packets on the thread.
-pub(crate) trait Processor {
+pub trait Processor {
     /// The transforms it supports.
     fn transforms(&self) -> Vec<Transform>;
 
@@ -129,7 +129,7 @@ pub(super) fn start<P: Processor>(
         .name(thread_name.clone())
         .spawn(move || {
             if let Some(id) = core
-                && !core_affinity::set_for_current(core_affinity::CoreId { id })
+                && !pin(id)
             {
                 let _ = ready.send(Err(no_core(&thread_name, id)));
                 return;
@@ -150,6 +150,19 @@ pub(super) fn start<P: Processor>(
     let thread = Thread { handle: Some(handle), control, is_shared };
     let transforms = started.recv().map_err(|_| device("its thread ended while it started".to_owned()))??;
     Ok((thread, ends, transforms))
+}
+
+/// Keeps this thread on a core; `false` if the system refuses.
+#[cfg(target_os = "linux")]
+fn pin(core: usize) -> bool {
+    use nix::sched::{CpuSet, sched_setaffinity};
+    let mut cores = CpuSet::new();
+    cores.set(core).is_ok() && sched_setaffinity(nix::unistd::Pid::from_raw(0), &cores).is_ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn pin(_: usize) -> bool {
+    false
 }
 
 fn no_core(engine: &str, core: usize) -> EngineError {

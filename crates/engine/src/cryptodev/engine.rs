@@ -85,7 +85,7 @@ fn on_thread(
     let make = move |name: &str| {
         make_core(name, device).map(|core| OnThread { core, transforms: transforms.clone() })
     };
-    let like = CryptoThread::describe(name, EngineKind::Cryptodev);
+    let like = CryptoThread::describe(name, EngineKind::of::<CryptodevSettings>());
     let describe =
         |transforms| EngineDescription { device: Some(device.info().name.clone()), ..like(transforms) };
     CryptoThread::start(name, core, workers, make, describe)
@@ -145,7 +145,7 @@ impl Cryptodev {
         };
         let description = EngineDescription {
             name: name.to_owned(),
-            kind: EngineKind::Cryptodev,
+            kind: EngineKind::of::<CryptodevSettings>(),
             device: Some(device.info().name.clone()),
             placement,
             transforms,

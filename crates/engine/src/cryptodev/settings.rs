@@ -67,6 +67,8 @@ impl CryptodevSettings {
 impl EngineBackend for CryptodevSettings {
     type Keys = CryptodevKeys;
 
+    const WORD: &'static str = "cryptodev";
+
     const TRAITS: EngineTraits = EngineTraits {
         summary: "DPDK crypto devices: QAT and other hardware, and software devices on every machine",
         is_model: false,
@@ -90,6 +92,10 @@ impl EngineBackend for CryptodevSettings {
             c.in_range(keys.descriptors.as_ref(), "engine.descriptors", DESCRIPTORS, (64, 16_384));
         let sas = c.in_range(keys.sas.as_ref(), "engine.sas", SAS, (1, 1 << 20));
         Self { device, core: c.core(keys.core.as_ref(), "engine.core"), descriptors, sas }
+    }
+
+    fn dpdk_device(&self) -> Option<&str> {
+        Some(&self.device)
     }
 
     fn placement(&self) -> Placement {

@@ -70,7 +70,10 @@ pub struct EngineDescription {
 impl EngineDescription {
     /// # Errors
     /// [`EngineError::Unsupported`] if it does not support the transform.
-    pub(crate) fn check_transform(&self, transform: Transform) -> Result<(), EngineError> {
+    ///
+    /// # Errors
+    /// [`EngineError::Unsupported`] if it does not.
+    pub fn check_transform(&self, transform: Transform) -> Result<(), EngineError> {
         if self.transforms.contains(&transform) {
             return Ok(());
         }
@@ -78,7 +81,7 @@ impl EngineDescription {
     }
 
     /// Hands back a submission of an SA without keys.
-    pub(crate) fn refuse_unkeyed(&self, submission: Submission) -> Box<Refused> {
+    pub fn refuse_unkeyed(&self, submission: Submission) -> Box<Refused> {
         let reason = EngineError::NoKey { engine: self.name.clone(), sa: submission.sa };
         Box::new(Refused { submission, reason })
     }

@@ -32,7 +32,7 @@ impl MbKeys {
 }
 
 /// Manager and keys.
-pub(crate) struct Core {
+pub struct Core {
     name: String,
     manager: mb::Manager,
     keys: Vec<Option<MbKeys>>,
@@ -67,7 +67,11 @@ impl Arranged {
 }
 
 impl Core {
-    pub(crate) fn new(name: &str) -> Result<Self, EngineError> {
+    /// The library, without keys; `name` is the engine's, for errors.
+    ///
+    /// # Errors
+    /// [`EngineError::Device`] if the library is unavailable.
+    pub fn new(name: &str) -> Result<Self, EngineError> {
         let manager = mb::Manager::new()
             .map_err(|error| EngineError::Device { engine: name.to_owned(), reason: error.to_string() })?;
         Ok(Self {
@@ -79,11 +83,16 @@ impl Core {
         })
     }
 
-    pub(crate) fn transforms(&self) -> Vec<Transform> {
+    /// The transforms that it does well on this machine.
+    pub fn transforms(&self) -> Vec<Transform> {
         done_well(&self.manager)
     }
 
-    pub(crate) fn install(&mut self, sa: SaIndex, keys: &KeyMaterial) -> Result<(), EngineError> {
+    /// Installs the keys of an SA.
+    ///
+    /// # Errors
+    /// [`EngineError::Unsupported`] if the library lacks the transform.
+    pub fn install(&mut self, sa: SaIndex, keys: &KeyMaterial) -> Result<(), EngineError> {
         let transform = keys.transform();
         let (cipher, hash) = names(transform);
         let key =
@@ -100,7 +109,8 @@ impl Core {
         Ok(())
     }
 
-    pub(crate) fn remove(&mut self, sa: SaIndex) {
+    /// Removes the keys of an SA, if it has any.
+    pub fn remove(&mut self, sa: SaIndex) {
         self.reference.remove(sa);
         if let Some(slot) = self.keys.get_mut(sa.0 as usize) {
             *slot = None;
@@ -113,7 +123,7 @@ impl Core {
     }
 
     /// Processes a train; `false` if its SA has no keys here.
-    pub(crate) fn process_one(&mut self, submission: &mut Submission) -> bool {
+    pub fn process_one(&mut self, submission: &mut Submission) -> bool {
         let has_key = self.has_key(submission.sa);
         if has_key {
             self.process(submission);

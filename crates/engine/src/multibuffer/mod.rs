@@ -9,7 +9,8 @@ use std::time::Instant;
 
 use convoy_ipsec::{CryptoPacket, KeyMaterial, SaIndex, Transform};
 
-pub(crate) use self::core::{Core, done_well};
+pub use self::core::Core;
+pub(crate) use self::core::done_well;
 pub use settings::MultibufferSettings;
 
 use crate::crypto_thread::{CryptoThread, Processor};
@@ -43,7 +44,7 @@ impl Multibuffer {
         let core = Core::new(name)?;
         let description = EngineDescription {
             name: name.to_owned(),
-            kind: EngineKind::Multibuffer,
+            kind: EngineKind::of::<MultibufferSettings>(),
             device: None,
             placement: Placement::Inline,
             transforms: core.transforms(),
@@ -73,7 +74,7 @@ impl Multibuffer {
     /// # Errors
     /// Those of [`on_core`](Self::on_core).
     pub fn shared(name: &str, core: Option<usize>, workers: usize) -> Result<Vec<CryptoThread>, EngineError> {
-        let describe = CryptoThread::describe(name, EngineKind::Multibuffer);
+        let describe = CryptoThread::describe(name, EngineKind::of::<MultibufferSettings>());
         CryptoThread::start(name, core, workers, Core::new, describe)
     }
 

@@ -18,6 +18,8 @@ pub struct IpsecMb;
 impl Library for IpsecMb {
     type Inline = Multibuffer;
 
+    const WORD: &'static str = "multibuffer";
+
     const TRAITS: EngineTraits = EngineTraits {
         summary: "bursts with Intel's ipsec-mb, on the worker's core or a core of its own",
         is_model: false,

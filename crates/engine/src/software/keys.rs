@@ -18,7 +18,7 @@ use crate::EngineError;
 
 /// The expanded keys of one SA, wiped when dropped. One call a batch, so that the dispatch
 /// over algorithms is not paid per packet.
-pub(crate) trait SaKeys: Send + Sync {
+pub trait SaKeys: Send + Sync {
     /// Seals or opens every packet in place and writes its status. One whose job exceeds its frame
     /// stays `Pending`.
     fn run(&self, direction: Direction, packets: &mut [CryptoPacket]);
@@ -44,7 +44,7 @@ impl<K: OneByOne> SaKeys for K {
 
 /// The SAs of one engine, by index.
 #[derive(Default)]
-pub(crate) struct KeyTable {
+pub struct KeyTable {
     slots: Vec<Option<Arc<dyn SaKeys>>>,
 }
 
@@ -53,12 +53,11 @@ pub(crate) struct KeyTable {
 const SA_LIMIT: u32 = 1 << 22;
 
 impl KeyTable {
-    pub(crate) fn install(
-        &mut self,
-        engine: &str,
-        sa: SaIndex,
-        keys: &KeyMaterial,
-    ) -> Result<(), EngineError> {
+    /// Installs the keys of an SA; `engine` is the name for an error.
+    ///
+    /// # Errors
+    /// [`EngineError`] if the transform is not supported, or the index is far too large.
+    pub fn install(&mut self, engine: &str, sa: SaIndex, keys: &KeyMaterial) -> Result<(), EngineError> {
         let engine = || engine.to_owned();
         let Some(expanded) = expand(keys) else {
             return Err(EngineError::Unsupported { engine: engine(), transform: keys.transform() });
@@ -75,13 +74,15 @@ impl KeyTable {
         Ok(())
     }
 
-    pub(crate) fn remove(&mut self, sa: SaIndex) {
+    /// Removes the keys of an SA, if it has any.
+    pub fn remove(&mut self, sa: SaIndex) {
         if let Some(slot) = self.slots.get_mut(sa.0 as usize) {
             *slot = None;
         }
     }
 
-    pub(crate) fn get(&self, sa: SaIndex) -> Option<&Arc<dyn SaKeys>> {
+    /// The keys of an SA.
+    pub fn get(&self, sa: SaIndex) -> Option<&Arc<dyn SaKeys>> {
         self.slots.get(sa.0 as usize)?.as_ref()
     }
 }

@@ -15,6 +15,8 @@ pub struct RustCrypto;
 impl Library for RustCrypto {
     type Inline = Software;
 
+    const WORD: &'static str = "software";
+
     const TRAITS: EngineTraits = EngineTraits {
         summary: "one packet at a time with RustCrypto and ring, on the worker's core or a core of its own; the reference",
         is_model: false,

@@ -1,13 +1,10 @@
 //! One test suite for every engine: known answers, Wycheproof, agreement between engines, and the
-//! trait's contract. A line in `roster.rs` adds an engine to all of it.
+//! trait's contract. A line in `roster.rs` adds an engine to all of it; the simulated engines have
+//! a roster of their own (lab/devices/tests/engines).
 
 mod aead;
 mod aead_vectors;
 mod agreement;
-#[cfg(feature = "card")]
-mod card;
-#[cfg(feature = "card")]
-mod card_in_flight;
 mod case;
 mod chained;
 mod contract;

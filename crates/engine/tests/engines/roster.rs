@@ -1,16 +1,6 @@
 //! All engines of this build; the reference comes first.
 
-use convoy_engine::{
-    BusTiming, Engine, FaultPlan, Faulty, Model, ModelTiming, Multibuffer, SharedBus, Software,
-};
-
-/// Short times keep the suite fast. Two devices share a bus, and one prefetches.
-fn models() -> [Box<dyn Engine>; 2] {
-    let bus = SharedBus::new(BusTiming { t_cycle_ns: 0.1, ..BusTiming::PCI }).expect("a thread can be had");
-    let timing = ModelTiming { t_init_ns: 100.0, t_block_ns: 0.5, ..ModelTiming::default() };
-    let prefetching = ModelTiming { has_prefetch: true, ..timing };
-    [Box::new(Model::new("model0", timing, bus.clone())), Box::new(Model::new("model1", prefetching, bus))]
-}
+use convoy_engine::{Engine, FaultPlan, Faulty, Multibuffer, Software};
 
 /// On x86-64 the library is required, so that its tests do not pass by being skipped. A build
 /// without it is requested by the same variable as in its build script.
@@ -25,24 +15,6 @@ fn multibuffers() -> Vec<Box<dyn Engine>> {
     let inline = Multibuffer::inline("multibuffer-inline").expect("make test installs libipsec-mb-dev");
     let pinned = Multibuffer::on_core("multibuffer-pinned", 0).expect("make test installs libipsec-mb-dev");
     vec![Box::new(inline), Box::new(pinned)]
-}
-
-#[cfg(feature = "card")]
-fn cards() -> Vec<Box<dyn Engine>> {
-    use convoy_engine::Card;
-    let mut cards = vec![Card::new("card").expect("a model of the card can be made")];
-    // The functions of the other models.
-    for proposal in ["aes128-sha1", "3des-sha1", "aes128ctr-sha512", "aes128gcm16-unrolled"] {
-        let function = convoy_card::PROPOSALS.iter().find(|(name, _)| *name == proposal).map(|(_, id)| *id);
-        let card = Card::with_function(&format!("card-{proposal}"), function);
-        cards.push(card.expect("a model of the card has the function"));
-    }
-    cards.into_iter().map(|card| Box::new(card) as Box<dyn Engine>).collect()
-}
-
-#[cfg(not(feature = "card"))]
-fn cards() -> Vec<Box<dyn Engine>> {
-    Vec::new()
 }
 
 /// DPDK's software devices, which are available everywhere, without the NULL device: it does
@@ -91,9 +63,7 @@ fn cryptodevs() -> Vec<Box<dyn Engine>> {
 pub(crate) fn every_engine() -> Vec<Box<dyn Engine>> {
     let mut engines: Vec<Box<dyn Engine>> = vec![Box::new(Software::new("software"))];
     engines.push(Box::new(Software::on_core("software-pinned", 0).expect("a thread can be had")));
-    engines.extend(models());
     engines.extend(multibuffers());
-    engines.extend(cards());
     engines.extend(cryptodevs());
     engines.push(Box::new(Faulty::new(Box::new(Software::new("never-faulty")), FaultPlan::none())));
     engines

@@ -1,19 +1,24 @@
 //! The configuration that a cluster shares, for commands that read and write it.
 
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use convoy_cluster::etcd::{Store, StoreConfig, StoreEvent};
+use convoy_cluster::messages::StoreAccess;
 use convoy_cluster::seal::ClusterKey;
-use convoy_cluster::{Answer, Call, Guard, KeyValue, Keys, LeaseId, Revision};
+use convoy_cluster::{
+    Answer, Call, Guard, KeyValue, Keys, LeaseId, Revision, SharedText, SharedTextError, StoreEvent,
+};
 use zeroize::Zeroizing;
 
-use super::{ClusterError, agent_config, begin, messages};
-use crate::config::{ClusterConfig, SharedText};
+use super::store_line::StoreLine;
+use super::{ClusterError, begin};
+use crate::config::ClusterConfig;
 use crate::state::wall_clock_ns;
 
 /// How long the store may take for an answer.
 const TIMEOUT: Duration = Duration::from_secs(5);
+/// How long it may take for one request, in ms.
+const REQUEST_TIMEOUT_MS: u64 = 2_000;
 /// The longest text in bytes; etcd takes requests of up to 1.5 MiB, and each has it twice.
 const LONGEST: usize = 700_000;
 
@@ -21,7 +26,7 @@ type Put = (String, Vec<u8>, Option<LeaseId>);
 
 /// A connection to the store for one command.
 pub struct ConfigStore {
-    store: Store<u64>,
+    store: StoreLine,
     events: Receiver<StoreEvent<u64>>,
     keys: Keys,
     key: ClusterKey,
@@ -37,13 +42,11 @@ impl ConfigStore {
         let begin = begin(config)?;
         let key = ClusterKey::parse(&begin.secret)
             .map_err(|error| ClusterError::Key(format!("{}: {error}", config.secret.display())))?;
-        let (events, told) = channel();
-        let tls = begin.tls.map(messages::Pem::into_tls);
-        let request_timeout = Duration::from_secs(2);
-        let store = Store::start(StoreConfig { endpoints: begin.endpoints, tls, request_timeout }, events)
-            .map_err(|error| ClusterError::Store(error.to_string()))?;
+        let (endpoints, tls) = (begin.endpoints, begin.tls);
+        let access = StoreAccess { endpoints, tls, request_timeout_ms: REQUEST_TIMEOUT_MS };
+        let (store, events) = StoreLine::open(access)?;
         let keys = Keys::new(&begin.cluster);
-        Ok(Self { store, events: told, keys, key, member: begin.member })
+        Ok(Self { store, events, keys, key, member: begin.member })
     }
 
     /// The latest version, and the revision at which it was written.
@@ -94,8 +97,8 @@ impl ConfigStore {
     }
 
     fn opened(&self, found: &KeyValue) -> Result<SharedText, ClusterError> {
-        let failed = |error| ClusterError::Store(format!("{}: {error}", found.key));
-        agent_config::read(&self.key, found).map_err(failed)
+        let failed = |error: SharedTextError| ClusterError::Store(format!("{}: {error}", found.key));
+        SharedText::open(&self.key, found).map_err(failed)
     }
 
     fn read(&self, prefix: String) -> Result<Vec<KeyValue>, ClusterError> {

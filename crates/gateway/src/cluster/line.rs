@@ -6,13 +6,14 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use convoy_cluster::messages::{FromAgent, ToAgent};
 use convoy_cluster::{Event, Report, SaId, Taken};
 use convoy_dataplane::fence::Fence;
-use rustix::time::{ClockId, clock_gettime};
+use convoy_process::monotonic_ns;
 
 use super::Place;
 use super::led::{Generations, Led, Stopped};
-use super::messages::{self, FromAgent, ToAgent};
+use super::program::FRAMING;
 use super::view::View;
 use crate::config::{ClusterConfig, SharedText};
 use crate::events::What;
@@ -45,7 +46,7 @@ impl Line {
 
     /// Reports something; whoever reads the line notices that the agent is gone.
     pub(super) fn report(&self, report: Report) {
-        let _ = messages::send(&mut self.lock().socket, &ToAgent::Report(report));
+        let _ = FRAMING.send(&mut self.lock().socket, &ToAgent::Report(report));
     }
 
     /// Has the agent give its groups away and lead none, or lead groups again, as the operator
@@ -66,7 +67,7 @@ impl Line {
         let is_away = sending.is_drained || sending.is_cut;
         if is_away != before {
             let message = if is_away { ToAgent::Drain } else { ToAgent::Serve };
-            let _ = messages::send(&mut sending.socket, &message);
+            let _ = FRAMING.send(&mut sending.socket, &message);
         }
     }
 
@@ -74,7 +75,7 @@ impl Line {
     pub(super) fn end(&self, stopped: Stopped) {
         let mut sending = self.lock();
         sending.stopped = Some(stopped);
-        let _ = messages::send(&mut sending.socket, &ToAgent::End);
+        let _ = FRAMING.send(&mut sending.socket, &ToAgent::End);
     }
 
     fn is_ending(&self) -> bool {
@@ -112,7 +113,7 @@ impl Follower {
         let reader = std::thread::Builder::new().name("cluster's line".to_owned());
         let read = reader.spawn(move || {
             let mut receiving = receiving;
-            while let Ok(Some(message)) = messages::receive(&mut receiving) {
+            while let Ok(Some(message)) = FRAMING.receive(&mut receiving) {
                 if sender.send(message).is_err() {
                     break;
                 }
@@ -296,10 +297,4 @@ impl Follower {
             self.place.events.warn(format!("cluster: group {group}: {error}"));
         }
     }
-}
-
-/// The machine's monotonic clock, in ns.
-pub(super) fn monotonic_ns() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }

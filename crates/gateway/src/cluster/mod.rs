@@ -1,21 +1,21 @@
 //! A gateway as a member of a cluster: it protects packets only while it leads.
 //!
-//! The member itself ([`convoy_cluster::Member`]) runs in a process of its own, the **agent**
-//! ([`serve`]), with the connection to the store. If the gateway's process ends, the agent gives
-//! what it led to the next member at once; if the agent ends, the lease does, and the gateway with
-//! it. Here are the gateway's end of the line between them ([`Agent`], `Cluster`), and how SAs
-//! begin when it is told to lead (`pairs.rs`).
+//! The member itself ([`convoy_cluster::Member`]) runs in a process of its own, the **agent** (the
+//! program `convoy-cluster-agent`), with the connection to the store. If the gateway's process
+//! ends, the agent gives what it led to the next member at once; if the agent ends, the lease does,
+//! and the gateway with it. Here are the gateway's end of the line between them ([`Agent`],
+//! `Cluster`), how SAs begin when it is told to lead (`pairs.rs`), and the store as commands see it
+//! ([`ConfigStore`]).
 //!
 //! Rules and invariants are in `docs/internals/cluster.md`.
 
-mod agent;
-mod agent_config;
 mod config_store;
 mod group_line;
 mod led;
 mod line;
-mod messages;
 mod pairs;
+mod program;
+mod store_line;
 mod view;
 
 use std::collections::HashMap;
@@ -27,12 +27,13 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::Duration;
 
+use convoy_cluster::messages::{Begin, Pem, Start};
 use convoy_cluster::{Event, SaId};
 use convoy_dataplane::fence::Fence;
 use convoy_dataplane::pipeline::Clock;
+use convoy_process::companion::NotFound;
 use zeroize::Zeroizing;
 
-pub use agent::serve;
 pub use config_store::ConfigStore;
 pub use convoy_port::service::ServiceAddress;
 pub(crate) use group_line::GroupLine;
@@ -40,7 +41,6 @@ pub use led::{Led, Stopped};
 pub(crate) use pairs::{Lead, Pairs};
 
 use crate::charon::{Door, Share};
-use crate::companion;
 use crate::config::{ClusterConfig, ClusterTls, ReplayAfterTakeover, SharedConfig};
 use crate::events::Events;
 use crate::helper::Helper;
@@ -50,7 +50,6 @@ use crate::state::{Note, Reporter};
 use crate::worker_handles::WorkerHandles;
 use led::Generations;
 use line::Line;
-use messages::{Begin, Pem, ToAgent};
 use view::View;
 
 /// Time limit of a message to the agent.
@@ -73,6 +72,9 @@ pub enum ClusterError {
     /// The store cannot be used, or did not do what was asked.
     #[error("cluster: {0}")]
     Store(String),
+    /// The agent's program is not installed.
+    #[error("the cluster's agent {0}; install it there: convoy's package has it")]
+    NotInstalled(#[from] NotFound),
     /// The agent could not be started.
     #[error("cluster: cannot start the agent: {0}")]
     Agent(io::Error),
@@ -87,8 +89,8 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// Starts the agent: this program again, with `arguments`, and its end of the line as standard
-    /// input. It is told what is in the cluster's files, which this process can still read.
+    /// Starts the agent with `arguments`, and its end of the line as standard input. It gets what
+    /// is in the cluster's files, which this process can still read.
     ///
     /// # Errors
     /// [`ClusterError`].
@@ -100,8 +102,7 @@ impl Agent {
         convoy_cluster::seal::ClusterKey::parse(&begin.secret)
             .map_err(|error| ClusterError::Key(format!("{}: {error}", config.secret.display())))?;
         let member = begin.member.clone();
-        let (mut socket, child) = companion::start(arguments).map_err(ClusterError::Agent)?;
-        messages::send(&mut socket, &ToAgent::Begin(begin)).map_err(ClusterError::Agent)?;
+        let (socket, child) = program::start(arguments, &Start::Begin(begin))?;
         Ok(Self { config: config.clone(), member, socket, child })
     }
 }

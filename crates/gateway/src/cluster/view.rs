@@ -3,8 +3,8 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use convoy_cluster::{ClusterStatus, GroupStatus, LedStatus};
+use convoy_process::monotonic_ns;
 
-use super::line::monotonic_ns;
 use crate::config::ClusterConfig;
 use crate::snapshot::{ClusterRow, GroupRow, MemberRow};
 

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use convoy_engine::{BusTiming, EngineKeys, EngineSettings};
-use convoy_settings::{Checker, unknown};
+use convoy_engine::{BusTiming, EngineSettings, EngineTable};
+use convoy_settings::{Checker, Kind, unknown};
 use toml::Spanned;
 
 use super::EngineConfig;
@@ -55,16 +55,22 @@ pub(super) fn buses(c: &mut Checker<'_>, file: &[file::Bus]) -> HashMap<String, 
 }
 
 /// Checks that every bus has an engine, and that every engine's bus exists.
-pub(super) fn buses_are_used(c: &mut Checker<'_>, file: &file::File, buses: &HashMap<String, BusConfig>) {
-    let modelled = || {
-        file.engine.iter().filter_map(|engine| match &engine.kind {
-            Some(EngineKeys::Model(keys)) => Some(keys),
-            _ => None,
-        })
-    };
-    for bus in
-        modelled().filter_map(|keys| keys.bus.as_ref()).filter(|bus| !buses.contains_key(bus.get_ref()))
-    {
+pub(super) fn buses_are_used(
+    c: &mut Checker<'_>,
+    file: &file::File,
+    buses: &HashMap<String, BusConfig>,
+    kinds: &EngineTable,
+) {
+    if !kinds.rows.iter().any(|row| row.keys().contains(&"bus")) {
+        for bus in &file.bus {
+            let what =
+                format!("a bus is {}", kinds.where_else.replacen("a simulated engine", "simulated", 1));
+            c.add(&bus.at.span, "bus", what);
+        }
+        return;
+    }
+    let named = || file.engine.iter().filter_map(|engine| engine.kind.as_ref()?.bus());
+    for bus in named().filter(|bus| !buses.contains_key(bus.get_ref())) {
         let mut known: Vec<&str> = buses.keys().map(String::as_str).collect();
         known.sort_unstable();
         let what = match known[..] {
@@ -76,7 +82,7 @@ pub(super) fn buses_are_used(c: &mut Checker<'_>, file: &file::File, buses: &Has
     let has_unread = file.engine.iter().any(|engine| engine.common.at.unread.contains(&"bus"));
     for name in file.bus.iter().filter_map(|bus| bus.name.as_ref()) {
         let has_it = |bus: &Spanned<String>| bus.get_ref() == name.get_ref();
-        if !has_unread && !modelled().filter_map(|keys| keys.bus.as_ref()).any(has_it) {
+        if !has_unread && !named().any(has_it) {
             let what =
                 format!("no [[engine]] has bus = {:?}; assign an engine to it, or remove it", name.get_ref());
             c.add(&name.span(), "bus.name", what);

@@ -9,6 +9,8 @@ use serde::Deserialize;
 use toml::Spanned;
 use zeroize::Zeroizing;
 
+use crate::Kinds;
+
 /// A key in hexadecimal; wiped when dropped.
 #[derive(Deserialize)]
 #[serde(transparent)]
@@ -210,11 +212,11 @@ impl File {
         "bypass",
     ];
 
-    /// Every key of every table.
+    /// Every key of every table, without `[[bus]]`, which only simulated engines have.
     #[cfg(test)]
     pub(super) fn keys() -> impl Iterator<Item = &'static str> {
-        use convoy_port::{PortCommon, PortKeys};
-        use convoy_settings::{Kinds, Table};
+        use convoy_port::PortCommon;
+        use convoy_settings::{Kind, Table};
         let tables = [
             Gateway::KEYS,
             Cluster::KEYS,
@@ -222,10 +224,7 @@ impl File {
             Scheduler::KEYS,
             EngineCommon::KEYS,
             Dpdk::KEYS,
-            Bus::KEYS,
             PortCommon::KEYS,
-            convoy_port::FilterKeys::KEYS,
-            convoy_port::SignatureKeys::KEYS,
             Interface::KEYS,
             Tunnel::KEYS,
             Limits::KEYS,
@@ -233,8 +232,8 @@ impl File {
             Manual::KEYS,
             Bypass::KEYS,
         ];
-        let engines = (0..EngineKeys::WORDS.len()).map(EngineKeys::keys);
-        let ports = (0..PortKeys::WORDS.len()).map(PortKeys::keys);
+        let engines = convoy_engine::ENGINES.iter().map(|row| row.keys());
+        let ports = convoy_port::PORTS.iter().map(|row| row.keys());
         tables.into_iter().chain(engines).chain(ports).flatten().copied().chain(["kind"])
     }
 
@@ -242,7 +241,7 @@ impl File {
     ///
     /// # Errors
     /// All TOML errors; nothing else is reported then.
-    pub(super) fn read(source: &Source<'_>) -> Result<(Self, Vec<Problem>), Vec<Problem>> {
+    pub(super) fn read(source: &Source<'_>, kinds: &Kinds) -> Result<(Self, Vec<Problem>), Vec<Problem>> {
         let (mut reader, tables) = Reader::new(source)?;
         let mut file = Self::default();
         for (key, value) in tables {
@@ -251,10 +250,10 @@ impl File {
                 "cluster" => file.cluster = reader.table("cluster", value),
                 "group" => file.group = reader.list("group", value),
                 "scheduler" => file.scheduler = reader.table("scheduler", value).unwrap_or_default(),
-                "engine" => file.engine = reader.list_of_kinds("engine", value),
+                "engine" => file.engine = reader.list_of_kinds("engine", value, &kinds.engines),
                 "dpdk" => file.dpdk = reader.table("dpdk", value).unwrap_or_default(),
                 "bus" => file.bus = reader.list("bus", value),
-                "port" => file.port = reader.list_of_kinds("port", value),
+                "port" => file.port = reader.list_of_kinds("port", value, &kinds.ports),
                 "interface" => file.interface = reader.list("interface", value),
                 "tunnel" => file.tunnel = reader.list("tunnel", value),
                 "bypass" => file.bypass = reader.list("bypass", value),

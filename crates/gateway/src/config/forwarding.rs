@@ -1,6 +1,6 @@
 //! Whether the kernel forwards what a gateway is to encrypt.
 
-use convoy_port::{PortConfig, PortEntry, PortKind};
+use convoy_port::{PortConfig, PortEntry};
 use convoy_settings::Checker;
 use toml::Spanned;
 
@@ -8,8 +8,7 @@ use toml::Spanned;
 /// The kernel has routes to the same networks: packets that the port misses would leave
 /// unencrypted, and so would all while the gateway is stopped, were it not for the guard.
 pub(super) fn kernel_forwards_nothing(c: &mut Checker<'_>, file: &[PortEntry], ports: &[PortConfig]) {
-    let is_beside =
-        |port: &PortConfig| !port.is_outside && matches!(port.kind(), PortKind::AfPacket | PortKind::AfXdp);
+    let is_beside = |port: &PortConfig| !port.is_outside && port.traits().is_beside_kernel;
     for (entry, _) in file.iter().zip(ports).filter(|(_, port)| is_beside(port)) {
         let settings = c.environment().forwarding();
         if !settings.is_empty() {
@@ -35,7 +34,8 @@ pub(super) fn guard_is_on(c: &mut Checker<'_>, guard: Option<&Spanned<bool>>) {
 
 #[cfg(test)]
 mod tests {
-    use crate::config::{Config, HostEnvironment};
+    use crate::PRODUCT;
+    use crate::config::{Basis, Config, HostEnvironment};
 
     struct Router(Vec<&'static str>);
 
@@ -52,7 +52,8 @@ mod tests {
     fn warnings(inside: &str, router: Router) -> Vec<String> {
         let outside = format!("{}address = [\"192.0.2.1\"]\n", port("outside", "udp"));
         let text = format!("{inside}{outside}");
-        let config = Config::parse_at("a.toml", &text, &router).expect("good but for warnings");
+        let config = Config::parse_at("a.toml", &text, &Basis { kinds: &PRODUCT, machine: &router })
+            .expect("good but for warnings");
         config.warnings.iter().map(ToString::to_string).collect()
     }
 

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use convoy_port::{PortConfig, PortKind, PortSettings, TunSettings};
+use convoy_port::{PortConfig, TunSettings};
 use convoy_settings::{Checker, Text};
 use toml::Spanned;
 
@@ -47,12 +47,13 @@ impl InterfaceConfig {
             name: self.name.clone(),
             is_outside: false,
             addresses: self.addresses.clone(),
-            settings: PortSettings::Tun(TunSettings {
+            settings: TunSettings {
                 device: self.name.clone(),
                 mtu: self.mtu,
                 reader,
                 kernel_queue_packets: self.kernel_queue_packets,
-            }),
+            }
+            .into(),
         }
     }
 }
@@ -111,9 +112,9 @@ fn interface(c: &mut Checker<'_>, file: &file::Interface) -> Option<InterfaceCon
 
 /// An interface is neither a port's device nor a port's name.
 fn differ_from_ports(c: &mut Checker<'_>, file: &File) {
-    let device = |entry: &convoy_port::PortEntry| match &entry.kind {
-        Some(convoy_port::PortKeys::Tun(keys)) => keys.device.as_ref().map(|text| text.get_ref().clone()),
-        _ => None,
+    let device = |entry: &convoy_port::PortEntry| {
+        let keys = entry.kind.as_ref()?.of::<TunSettings>()?;
+        keys.device.as_ref().map(|text| text.get_ref().clone())
     };
     let ports: Vec<(Option<String>, Option<String>)> = file
         .port
@@ -177,9 +178,4 @@ pub(super) fn tunnel_interface(
     let what = "transport mode carries only packets of the host itself; use mode = \"tunnel\" or \"iptfs\"";
     c.only(file.interface.as_ref(), !is_transport, key, what);
     Some(name)
-}
-
-/// The kinds of ports that may stand beside interfaces: those that the kernel routes to.
-pub(super) fn may_be_beside(kind: PortKind) -> bool {
-    kind == PortKind::Tun
 }

@@ -11,11 +11,11 @@ mod host;
 mod interface;
 mod keys;
 mod logged;
-mod nic;
 mod overlap;
 mod port;
 mod scheduler;
 mod shared;
+mod static_tunnels;
 mod tunnel;
 mod values;
 
@@ -27,8 +27,8 @@ pub use environment::ThisMachine;
 pub use interface::InterfaceConfig;
 pub use logged::log;
 pub(crate) use logged::log_for;
-pub use nic::NicConfig;
 pub use shared::{SharedConfig, SharedText};
+pub use static_tunnels::{StaticTunnels, load_private, static_policies};
 pub use tunnel::unknown_proposal;
 
 use std::collections::HashMap;
@@ -37,7 +37,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use convoy_engine::{EngineKind, EngineSettings};
+use convoy_engine::{EngineRow, EngineSettings};
 use convoy_ipsec::{
     ClassMap, EcnMode, IptfsConfig, KeyMaterial, Lifetime, Mode, NatKeepalive, OuterDf, OuterDscp, Proposal,
     SaProtocol, Selector, TrafficSelector,
@@ -47,11 +47,31 @@ use convoy_scheduler::SchedulerConfig;
 use convoy_settings::Source;
 use zeroize::Zeroizing;
 
+use crate::{Kinds, PRODUCT};
+
+/// What a configuration is checked against.
+#[derive(Clone, Copy)]
+pub struct Basis<'a> {
+    /// The kinds of engine and port of the program.
+    pub kinds: &'static Kinds,
+    /// The machine.
+    pub machine: &'a dyn HostEnvironment,
+}
+
+impl Basis<'static> {
+    /// A program with these kinds, on a machine of which nothing is known.
+    pub const fn of(kinds: &'static Kinds) -> Self {
+        Self { kinds, machine: &Nowhere }
+    }
+}
+
 /// A valid configuration.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The name of its file.
     pub file: String,
+    /// The kinds of engine and port of the program that has read it.
+    pub kinds: &'static Kinds,
     /// The control socket.
     pub control: PathBuf,
     /// The socket for strongSwan's charon, if any.
@@ -172,8 +192,8 @@ pub struct EngineConfig {
 
 impl EngineConfig {
     /// One with default settings, named after its kind.
-    pub fn plain(kind: EngineKind) -> Self {
-        Self { name: kind.to_string(), worker: None, settings: kind.default_settings() }
+    pub fn plain(row: &EngineRow) -> Self {
+        Self { name: row.kind().to_string(), worker: None, settings: row.default_settings() }
     }
 
     /// Those of `workers` workers that have one of these.
@@ -330,13 +350,13 @@ impl Config {
         Identity { control: self.control.clone(), routing: self.routing }
     }
 
-    /// Reads and checks the file of a gateway that is to start on this machine. A file with keys
-    /// that others than its owner may read is refused.
+    /// Reads and checks the file of a gateway of a program with these kinds that is to start on
+    /// this machine. A file with keys that others than its owner may read is refused.
     ///
     /// # Errors
     /// [`ConfigErrors`], all of them, each with file, line and key.
-    pub fn load(path: &Path) -> Result<Self, ConfigErrors> {
-        Self::read(path, opened(path)?, &ThisMachine, None)
+    pub fn load(path: &Path, kinds: &'static Kinds) -> Result<Self, ConfigErrors> {
+        Self::read(path, opened(path)?, &Basis { kinds, machine: &ThisMachine }, None)
     }
 
     /// Like [`load`](Self::load), but not checked against this machine: for captures and
@@ -344,27 +364,27 @@ impl Config {
     ///
     /// # Errors
     /// Those of [`load`](Self::load).
-    pub fn load_for_any_machine(path: &Path) -> Result<Self, ConfigErrors> {
-        Self::read(path, opened(path)?, &Nowhere, None)
+    pub fn load_for_any_machine(path: &Path, kinds: &'static Kinds) -> Result<Self, ConfigErrors> {
+        Self::read(path, opened(path)?, &Basis::of(kinds), None)
     }
 
-    /// Like [`load`](Self::load), from a file that is already open, checked against this
-    /// environment; `path` is its name in errors. If its tunnels are in the cluster's store, those
-    /// of `shared` are taken.
+    /// Like [`load`](Self::load), from a file that is already open, checked on this basis; `path`
+    /// is its name in errors. If its tunnels are in the cluster's store, those of `shared` are
+    /// taken.
     ///
     /// # Errors
     /// Those of [`load`](Self::load).
     pub fn read(
         path: &Path,
         file: std::fs::File,
-        environment: &dyn HostEnvironment,
+        basis: &Basis<'_>,
         shared: Option<&SharedText>,
     ) -> Result<Self, ConfigErrors> {
         let name = path.display().to_string();
         let (text, mode) = text_of(path, file)?;
         let config = match shared.filter(|_| is_shared(&text)) {
-            Some(shared) => Self::parse_with((&name, &text), shared, environment)?,
-            None => Self::parse_at(&name, &text, environment)?,
+            Some(shared) => Self::parse_with((&name, &text), shared, basis)?,
+            None => Self::parse_at(&name, &text, basis)?,
         };
         if mode & 0o077 != 0 && config.has_static_keys() && !config.has_tunnels_in_store() {
             return Err(keys_are_readable(&name, mode));
@@ -423,33 +443,33 @@ impl Config {
         self.cluster.as_ref().is_some_and(|cluster| cluster.has_tunnels)
     }
 
-    /// Checks a configuration given as text; `name` replaces the file's in errors. It knows no
-    /// machine.
+    /// Checks a configuration of the product given as text; `name` replaces the file's in errors.
+    /// It knows no machine.
     ///
     /// # Errors
     /// [`ConfigErrors`], like [`load`](Self::load).
     pub fn parse(name: &str, text: &str) -> Result<Self, ConfigErrors> {
-        Self::parse_at(name, text, &Nowhere)
+        Self::parse_at(name, text, &Basis::of(&PRODUCT))
     }
 
-    /// The same in this environment.
+    /// Checks a configuration given as text on this basis.
     ///
     /// # Errors
     /// [`ConfigErrors`], like [`load`](Self::load).
-    pub fn parse_at(name: &str, text: &str, environment: &dyn HostEnvironment) -> Result<Self, ConfigErrors> {
-        Self::parse_parts(name, text, None, environment)
+    pub fn parse_at(name: &str, text: &str, basis: &Basis<'_>) -> Result<Self, ConfigErrors> {
+        Self::parse_parts(name, text, None, basis)
     }
 
-    /// The same of a text that a cluster shares from the byte `shared` on.
+    /// Checks a configuration given as text that a cluster shares from the byte `shared` on.
     fn parse_parts(
         name: &str,
         text: &str,
         shared: Option<usize>,
-        environment: &dyn HostEnvironment,
+        basis: &Basis<'_>,
     ) -> Result<Self, ConfigErrors> {
         let source = Source::new(name, text);
-        let (file, problems) = file::File::read(&source).map_err(ConfigErrors)?;
-        let config = values::check(&file, problems, (&source, shared), environment)?;
+        let (file, problems) = file::File::read(&source, basis.kinds).map_err(ConfigErrors)?;
+        let config = values::check(&file, problems, (&source, shared), basis)?;
         Ok(Self { file: name.to_owned(), ..config })
     }
 }

@@ -1,21 +1,17 @@
 //! Constraints on the `[[port]]` of a gateway together.
 
-use convoy_port::{PortConfig, PortEntry, PortKeys, PortKind, Queues, Side};
+use convoy_port::{PortConfig, PortEntry, Queues, Side, TunSettings};
 use convoy_settings::{Checker, parse_prefix};
 use ipnet::IpNet;
 use toml::Spanned;
 
 use super::EngineConfig;
 use super::file::File;
-use super::interface::may_be_beside;
 
 /// Warns of an inside address whose prefix is also an interface's: the kernel then has two routes
 /// to it, and when the interface's link goes down and up, only the one to the gateway is left.
 pub(super) fn prefixes_are_free(c: &mut Checker<'_>, file: &[PortEntry]) {
-    let tuns = file.iter().filter_map(|port| match &port.kind {
-        Some(PortKeys::Tun(keys)) => Some((&port.common, keys)),
-        _ => None,
-    });
+    let tuns = file.iter().filter_map(|port| Some((&port.common, port.kind.as_ref()?.of::<TunSettings>()?)));
     let interfaces = c.interfaces().unwrap_or_default();
     let networks: Vec<(String, IpNet)> = interfaces
         .iter()
@@ -52,8 +48,8 @@ pub(super) fn prefixes_are_free(c: &mut Checker<'_>, file: &[PortEntry]) {
 /// configuration without ports is valid for `replay` and `sim plan`.
 pub(super) fn ports_fit(c: &mut Checker<'_>, file: &File, ports: &[PortConfig]) {
     let Some(last) = file.port.last() else {
-        let what = "there is no [[port]], so only `convoy replay` and `convoy sim plan` can use this file; \
-            `convoy run` needs one inside and one outside";
+        let what = "there is no [[port]], so only `convoy replay` and `convoy-lab sim plan` can use this \
+            file; `convoy run` needs one inside and one outside";
         return c.warn_whole(what);
     };
     let name = last.common.name.as_ref();
@@ -68,7 +64,7 @@ pub(super) fn ports_fit(c: &mut Checker<'_>, file: &File, ports: &[PortConfig]) 
         add("there are several inside ports; a gateway has one, which can have several addresses");
     }
     if let Some(other) =
-        ports.iter().find(|port| !port.is_outside && !may_be_beside(port.kind())).filter(|_| has_interfaces)
+        ports.iter().find(|port| !port.is_outside && !port.traits().is_interface).filter(|_| has_interfaces)
     {
         add(&format!(
             "with [[interface]], the inside port must be of kind \"tun\", but {:?} is not",
@@ -83,11 +79,10 @@ pub(super) fn ports_fit(c: &mut Checker<'_>, file: &File, ports: &[PortConfig]) 
     if let Some((kind, why)) = alone.filter(|_| outside().count() > 1) {
         add(&format!("a {kind} port must be the only outside port; {why}"));
     }
-    for kind in PortKind::ALL {
-        let same = || outside().filter(|port| port.kind() == *kind);
-        if same().count() > 1
-            && same().all(|port| port.traits().side == Side::Outside && !port.traits().is_engine)
-        {
+    let of_system = |port: &&PortConfig| port.traits().side == Side::Outside && !port.traits().is_engine;
+    let kinds: Vec<_> = outside().filter(of_system).map(PortConfig::kind).collect();
+    for (at, kind) in kinds.iter().enumerate() {
+        if kinds[..at].iter().filter(|other| *other == kind).count() == 1 {
             add(&format!(
                 "there are several ports of kind {kind}; use one port, which can have several addresses"
             ));

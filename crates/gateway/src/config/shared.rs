@@ -3,27 +3,13 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use serde::{Deserialize, Serialize};
+pub use convoy_cluster::SharedText;
 use zeroize::Zeroizing;
 
-use super::{Config, ConfigErrors, HostEnvironment, Problem};
+use super::{Basis, Config, ConfigErrors, Problem};
 
 /// Tables that a shared part may have.
 const TABLES: [&str; 2] = ["tunnel", "bypass"];
-
-/// A version of the shared part.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SharedText {
-    /// Its number; the first one is 1.
-    pub version: u64,
-    /// When it was put into the store, in seconds since 1970.
-    pub time_s: u64,
-    /// The member by which it was.
-    pub by: String,
-    /// The TOML.
-    pub text: Zeroizing<String>,
-}
 
 /// The latest version that a gateway has got; clones share it.
 #[derive(Clone, Debug, Default)]
@@ -54,7 +40,7 @@ impl Config {
     pub fn parse_with(
         (name, own): (&str, &str),
         shared: &SharedText,
-        environment: &dyn HostEnvironment,
+        basis: &Basis<'_>,
     ) -> Result<Self, ConfigErrors> {
         let shared_name = format!("version {} of the cluster's configuration", shared.version);
         has_tunnels_alone(&shared_name, &shared.text)?;
@@ -72,7 +58,7 @@ impl Config {
             problem
         };
         let all = |problems: Vec<Problem>| problems.into_iter().map(placed).collect();
-        match Self::parse_parts(name, &text, Some(at), environment) {
+        match Self::parse_parts(name, &text, Some(at), basis) {
             Ok(config) => Ok(Self { warnings: all(config.warnings), ..config }),
             Err(ConfigErrors(problems)) => Err(ConfigErrors(all(problems))),
         }
@@ -108,7 +94,6 @@ fn has_tunnels_alone(name: &str, text: &str) -> Result<(), ConfigErrors> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Nowhere;
     use super::*;
 
     const OWN: &str = "[cluster]\nname = \"w\"\nendpoints = [\"http://127.0.0.1:2379\"]\nsecret = \"/d\"\n\
@@ -122,7 +107,7 @@ mod tests {
     fn with(own: &str, text: &str) -> Result<Config, ConfigErrors> {
         let shared =
             SharedText { version: 7, time_s: 0, by: String::new(), text: Zeroizing::new(text.to_owned()) };
-        Config::parse_with(("a.toml", own), &shared, &Nowhere)
+        Config::parse_with(("a.toml", own), &shared, &Basis::of(&crate::PRODUCT))
     }
 
     #[test]

@@ -148,7 +148,7 @@ fn with_keys(
 const PROPOSAL: &str = "aes128gcm16";
 
 /// The same for a tunnel whose keys a daemon negotiates. Ends, local selectors and proposal may
-/// still be given: routes and `convoy sim plan` use them.
+/// still be given: routes and `convoy-lab sim plan` use them.
 fn without_keys(
     c: &mut Checker<'_>,
     file: &file::Tunnel,

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use convoy_dataplane::handoff::MAX_WORKERS;
 use convoy_ipsec::{IpsecConfig, Selector};
 use convoy_port::route::ROUTE_RULES;
-use convoy_port::{PortConfig, PortKeys, PortSettings, Routing};
-use convoy_settings::{Checker, ConfigErrors, HostEnvironment, Problem, Severity, Source, in_order};
+use convoy_port::{PortConfig, Routing, TunSettings, UdpSettings};
+use convoy_settings::{Checker, ConfigErrors, Problem, Severity, Source, in_order};
 
 use super::cluster::{cluster, tunnels_are_elsewhere};
 use super::dpdk::dpdk;
@@ -21,7 +21,8 @@ use super::overlap::selectors_are_reached;
 use super::port::{names_are_no_engine_s, others_have_one_queue, ports_fit, prefixes_are_free};
 use super::scheduler::scheduler;
 use super::tunnel::{TunnelEnvironment, is_set, tunnel};
-use super::{Config, OnStop, StatePath};
+use super::{Basis, Config, OnStop, StatePath};
+use crate::Kinds;
 use crate::inner_mtu::inner_mtu;
 
 /// The default control socket.
@@ -52,10 +53,10 @@ pub(super) fn check(
     file: &File,
     problems: Vec<Problem>,
     (source, shared): (&Source<'_>, Option<usize>),
-    environment: &dyn HostEnvironment,
+    basis: &Basis<'_>,
 ) -> Result<Config, ConfigErrors> {
-    let mut checker = Checker::new(source, environment, problems);
-    let config = config(&mut checker, file);
+    let mut checker = Checker::new(source, basis.machine, problems);
+    let config = config(&mut checker, file, basis.kinds);
     tunnels_are_elsewhere(&mut checker, file, shared);
     let problems = in_order(checker.into_problems());
     match config {
@@ -66,7 +67,7 @@ pub(super) fn check(
     }
 }
 
-fn config(c: &mut Checker<'_>, file: &File) -> Option<Config> {
+fn config(c: &mut Checker<'_>, file: &File, kinds: &'static Kinds) -> Option<Config> {
     c.unique(file.tunnel.iter().map(|tunnel| tunnel.name.as_ref()), "tunnel.name");
     c.unique(file.port.iter().map(|port| port.common.name.as_ref()), "port.name");
     c.unique(file.bus.iter().map(|bus| bus.name.as_ref()), "bus.name");
@@ -80,7 +81,7 @@ fn config(c: &mut Checker<'_>, file: &File) -> Option<Config> {
     }
     prefixes_are_free(c, &file.port);
     let buses = buses(c, &file.bus);
-    buses_are_used(c, file, &buses);
+    buses_are_used(c, file, &buses, &kinds.engines);
     let (scheduler, classes) = scheduler(c, &file.scheduler);
     let gateway = &file.gateway;
     guard_is_on(c, gateway.guard.as_ref());
@@ -113,6 +114,7 @@ fn config(c: &mut Checker<'_>, file: &File) -> Option<Config> {
     let orders = [("per-sa", true), ("none", false)];
     let config = Config {
         file: String::new(),
+        kinds,
         charon,
         control: gateway.control.as_ref().map_or(CONTROL, |text| text.get_ref()).into(),
         user: gateway.user.as_ref().map(|text| text.get_ref().clone()),
@@ -161,7 +163,7 @@ fn config(c: &mut Checker<'_>, file: &File) -> Option<Config> {
 fn own_ports_exist(c: &mut Checker<'_>, file: &File, config: &Config) {
     let highest = u16::MAX - config.workers;
     for entry in file.port.iter().filter(|_| config.has_own_ports()) {
-        let Some(PortKeys::Udp(keys)) = &entry.kind else { continue };
+        let Some(keys) = entry.kind.as_ref().and_then(|keys| keys.of::<UdpSettings>()) else { continue };
         if let Some(text) = keys.udp_port.as_ref().filter(|text| *text.get_ref() > highest) {
             let what = format!(
                 "it must be at most {highest}: with `charon` or `resources`, each of the {} workers also uses a UDP port above it",
@@ -208,7 +210,7 @@ fn charon(c: &mut Checker<'_>, file: &file::Gateway, ports: Option<&Vec<PortConf
     let text = file.charon.as_ref()?;
     let carries_ike = |port: &PortConfig| port.is_outside && port.traits().carries_ike;
     if ports.is_some_and(|ports| !ports.iter().any(carries_ike)) {
-        let what = "IKE needs an outside port of kind \"udp\", \"af_packet\", \"af_xdp\", \"dpdk\" or \"card\", and there is none";
+        let what = "IKE needs an outside port of kind \"udp\", \"af_packet\", \"af_xdp\" or \"dpdk\", and there is none";
         c.add(&text.span(), "gateway.charon", what);
     }
     Some(text.get_ref().into())
@@ -217,7 +219,7 @@ fn charon(c: &mut Checker<'_>, file: &file::Gateway, ports: Option<&Vec<PortConf
 /// IPv6 inside requires an interface with a sufficient MTU.
 fn ipv6_fits(c: &mut Checker<'_>, file: &file::Gateway, config: &Config) {
     let is_computed =
-        |port: &&PortConfig| matches!(&port.settings, PortSettings::Tun(tun) if tun.mtu.is_none());
+        |port: &&PortConfig| port.settings.of::<TunSettings>().is_some_and(|tun| tun.mtu.is_none());
     let inside = config.ports.iter().filter(is_computed);
     let has_v6 = inside.flat_map(|port| &port.addresses).any(|(address, _)| address.is_ipv6());
     let inner = |mtu| inner_mtu(&Config { mtu, ..config.clone() }).bytes;

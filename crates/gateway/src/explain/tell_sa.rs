@@ -3,7 +3,6 @@
 use std::net::IpAddr;
 
 use convoy_ipsec::{DropReason, Fit, SaView};
-use convoy_port::PortKind;
 use convoy_port::route::system_route;
 
 use super::Explanation;
@@ -146,9 +145,7 @@ fn route(told: &mut Explanation, config: &Config, serving: &Serving, sa: &SaView
     let port = config.ports.iter().find(|port| Some(&port.name) == serving.port.as_ref());
     let Some(port) = port else { return };
     let (name, peer) = (&port.name, sa.name.remote);
-    let is_kernels =
-        matches!(port.kind(), PortKind::Udp | PortKind::Raw | PortKind::AfPacket | PortKind::AfXdp);
-    if !is_kernels {
+    if !port.traits().uses_kernel_routes {
         return told.step(
             "route",
             format!(

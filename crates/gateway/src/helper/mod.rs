@@ -21,12 +21,11 @@ use std::time::Duration;
 
 use convoy_port::service::ServiceAddress;
 use convoy_port::{GuardCounts, GuardPlan, RoutePlan};
+use convoy_process::companion::Program;
 
 use protocol::{Answer, Request, receive_answer, send_request};
-pub(crate) use server::NOT_FOR_US;
 pub use server::serve;
 
-use crate::companion;
 use crate::config::OnStop;
 
 /// Time limit of the helper: the kernel needs some 10 us a route.
@@ -66,7 +65,7 @@ impl Helper {
     /// # Errors
     /// [`HelperError::Start`].
     pub fn start<'a>(arguments: impl IntoIterator<Item = &'a std::ffi::OsStr>) -> Result<Self, HelperError> {
-        let (ours, child) = companion::start(arguments).map_err(HelperError::Start)?;
+        let (ours, child) = Program::own().start(arguments).map_err(HelperError::Start)?;
         ours.set_read_timeout(Some(TIMEOUT)).map_err(HelperError::Start)?;
         ours.set_write_timeout(Some(TIMEOUT)).map_err(HelperError::Start)?;
         Ok(Self(Mutex::new(Line { socket: Some(ours), child })))

@@ -7,14 +7,13 @@ use std::os::unix::net::UnixStream;
 
 use convoy_port::service::ServiceAddress;
 use convoy_port::{GuardCounts, GuardPlan, RoutePlan};
+use convoy_process::framing::{Framing, LENGTH};
 use rustix::io::retry_on_intr;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
     SendFlags, recvmsg, sendmsg,
 };
 use serde::{Deserialize, Serialize};
-
-use crate::companion::framing::{Framing, LENGTH};
 
 /// The longest message is the routes of some 100,000 tunnels.
 const FRAMING: Framing = Framing { limit: 16 << 20 };

@@ -10,8 +10,8 @@ use std::pin::pin;
 
 use convoy_port::route::RouteEvents;
 use convoy_port::service::ServiceInterfaces;
+use convoy_process::companion;
 use futures_util::future::{Either, select};
-use nix::sys::signal::{SigSet, Signal};
 use tokio::sync::mpsc;
 
 use super::Duties;
@@ -19,18 +19,12 @@ use super::kept::{KeepError, Kept};
 use super::protocol::{Answer, Request, receive_request, send_answer};
 use crate::{config, privileges};
 
-/// Signals that a service manager or a terminal sends to all: the gateway decides when this ends.
-pub(crate) const NOT_FOR_US: [Signal; 4] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT];
-
 /// Serves the gateway at the other end of standard input until it is gone.
 ///
 /// # Errors
 /// What the system refused.
 pub fn serve(duties: Duties<'_>) -> io::Result<()> {
-    NOT_FOR_US.into_iter().collect::<SigSet>().thread_block()?;
-    // Distinct in the list of processes.
-    nix::sys::prctl::set_name(c"convoy-helper")?;
-    let socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let socket = companion::begin(c"convoy-helper")?;
     let interfaces = ServiceInterfaces::open(duties.addresses).map_err(io::Error::other)?;
     privileges::keep_routing().map_err(io::Error::other)?;
     if let Err(error) = config::open(duties.config) {

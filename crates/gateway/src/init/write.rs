@@ -9,7 +9,8 @@ use convoy_settings::HostEnvironment;
 use tempfile::NamedTempFile;
 
 use super::SiteFile;
-use crate::config::{Config, ConfigErrors, Problem};
+use crate::PRODUCT;
+use crate::config::{Basis, Config, ConfigErrors, Problem};
 
 /// The files of a site, and the folder that is the root of its file system.
 pub struct Tree {
@@ -61,7 +62,9 @@ pub fn check(tree: &Tree, environment: &dyn HostEnvironment) -> Result<Vec<Probl
     let mut warnings = Vec::new();
     for file in configurations {
         let name = tree.root.join(file.path).display().to_string();
-        warnings.extend(Config::parse_at(&name, &file.text, environment)?.warnings);
+        warnings.extend(
+            Config::parse_at(&name, &file.text, &Basis { kinds: &PRODUCT, machine: environment })?.warnings,
+        );
     }
     Ok(warnings)
 }

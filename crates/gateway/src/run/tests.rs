@@ -14,10 +14,10 @@ use convoy_port::memory::{Memory, link};
 use convoy_scheduler::{CostModel, Input};
 
 use super::*;
+use crate::PortEngine;
 use crate::charon::Workers as CharonsWorkers;
 use crate::config::TunnelConfig;
 use crate::events::What;
-use crate::ports::PortEngine;
 use crate::state::Beginning;
 use crate::worker_thread::DRAIN;
 

@@ -59,9 +59,9 @@ mod world;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use convoy_dataplane::costs::Costs;
+use convoy_process::panics::words;
 use convoy_scheduler::CostModel;
 
-use crate::supervise::words;
 use world::{Figures, World};
 
 /// Seeds of a test run.

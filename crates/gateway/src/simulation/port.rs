@@ -33,7 +33,7 @@ impl End {
 
     /// The gateway's end.
     pub(super) fn port(&self, name: &str, mtu: usize) -> Box<dyn Port> {
-        let description = PortDescription { name: name.to_owned(), kind: PortKind::Memory, mtu };
+        let description = PortDescription { name: name.to_owned(), kind: PortKind::MEMORY, mtu };
         Box::new(VirtualPort { description, end: self.clone() })
     }
 }

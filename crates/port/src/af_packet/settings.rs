@@ -1,9 +1,9 @@
 //! The `af_packet` port in the configuration.
 
 use super::AfPacket;
+use crate::PortError;
 use crate::backend::Opened;
 use crate::link::{By, LinkConfig, LinkSettings};
-use crate::{PortError, PortKind};
 
 /// The settings of an `af_packet` port.
 pub type AfPacketSettings = LinkSettings<PacketSockets>;
@@ -13,7 +13,7 @@ pub type AfPacketSettings = LinkSettings<PacketSockets>;
 pub struct PacketSockets;
 
 impl By for PacketSockets {
-    const KIND: PortKind = PortKind::AfPacket;
+    const WORD: &'static str = "af_packet";
 
     fn open(config: &LinkConfig) -> Result<Opened, PortError> {
         AfPacket::open(config).map(Opened::of)

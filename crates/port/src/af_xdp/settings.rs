@@ -1,9 +1,9 @@
 //! The `af_xdp` port in the configuration.
 
 use super::AfXdp;
+use crate::PortError;
 use crate::backend::Opened;
 use crate::link::{By, LinkConfig, LinkSettings};
-use crate::{PortError, PortKind};
 
 /// The settings of an `af_xdp` port.
 pub type AfXdpSettings = LinkSettings<Rings>;
@@ -13,7 +13,7 @@ pub type AfXdpSettings = LinkSettings<Rings>;
 pub struct Rings;
 
 impl By for Rings {
-    const KIND: PortKind = PortKind::AfXdp;
+    const WORD: &'static str = "af_xdp";
 
     fn open(config: &LinkConfig) -> Result<Opened, PortError> {
         AfXdp::open(config).map(Opened::of)

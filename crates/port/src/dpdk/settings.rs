@@ -45,6 +45,8 @@ pub struct DpdkSettings {
 impl Backend for DpdkSettings {
     type Keys = DpdkKeys;
 
+    const WORD: &'static str = "dpdk";
+
     const TRAITS: PortTraits = PortTraits {
         side: Side::AsNamed,
         carries_udp: true,
@@ -53,6 +55,10 @@ impl Backend for DpdkSettings {
         queues: Queues::EachWorker,
         hears_reports: false,
         is_engine: false,
+        is_interface: false,
+        uses_kernel_routes: false,
+        is_beside_kernel: false,
+        has_ike_socket: false,
         why_alone: Some("it carries both ESP in UDP and native ESP"),
         // The calls of virtual devices are among those of every gateway; others are accessed
         // through their registers.

@@ -10,7 +10,7 @@ use super::identity::{Identity, Takes};
 
 /// A message of either protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Discovery {
+pub enum Discovery {
     /// ARP.
     Arp(Arp),
     /// Neighbour discovery, and the sender of its frame.
@@ -19,10 +19,13 @@ pub(crate) enum Discovery {
 
 /// A frame of the host's own, to be sent at once.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct OwnFrame {
-    pub(crate) to: MacAddress,
-    pub(crate) ethertype: u16,
-    pub(crate) bytes: Vec<u8>,
+pub struct OwnFrame {
+    /// The hardware address that it is for.
+    pub to: MacAddress,
+    /// Its EtherType.
+    pub ethertype: u16,
+    /// What follows the Ethernet header.
+    pub bytes: Vec<u8>,
 }
 
 /// What a message says of a neighbour.

@@ -17,25 +17,25 @@ const SHARE: usize = 16;
 
 /// Packets that a host did not send, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct L2HostDrops {
+pub struct L2HostDrops {
     /// No next hop is known for the destination, or it is no packet that may be sent.
-    pub(crate) no_way: u64,
+    pub no_way: u64,
     /// Longer than the port's MTU.
-    pub(crate) too_long: u64,
+    pub too_long: u64,
     /// The next hop did not answer.
-    pub(crate) unanswered: u64,
+    pub unanswered: u64,
     /// Displaced by later packets or addresses while its next hop was requested.
-    pub(crate) displaced: u64,
+    pub displaced: u64,
 }
 
 impl L2HostDrops {
     /// All of them.
-    pub(crate) fn total(&self) -> u64 {
+    pub fn total(&self) -> u64 {
         self.no_way + self.too_long + self.unanswered + self.displaced
     }
 
     /// Each reason with its count.
-    pub(crate) fn by_reason(&self) -> [(&'static str, u64); 4] {
+    pub fn by_reason(&self) -> [(&'static str, u64); 4] {
         [
             ("no_way", self.no_way),
             ("too_long", self.too_long),
@@ -46,11 +46,13 @@ impl L2HostDrops {
 }
 
 /// A host of its own on a link.
-pub(crate) struct L2Host {
-    pub(crate) identity: Identity,
+pub struct L2Host {
+    /// Its addresses and routers.
+    pub identity: Identity,
     /// Packets with a known next hop, for which the device had no room yet.
-    pub(crate) outbox: VecDeque<(MacAddress, Frame)>,
-    pub(crate) drops: L2HostDrops,
+    pub outbox: VecDeque<(MacAddress, Frame)>,
+    /// Packets dropped so far, by reason.
+    pub drops: L2HostDrops,
     neighbours: Neighbours,
     /// Queues of the port, each with a host that keeps packets.
     queues: usize,
@@ -60,7 +62,7 @@ pub(crate) struct L2Host {
 
 impl L2Host {
     /// The host of one of a port's `queues`.
-    pub(crate) fn new(identity: Identity, queues: usize) -> Self {
+    pub fn new(identity: Identity, queues: usize) -> Self {
         Self {
             identity,
             outbox: VecDeque::new(),
@@ -72,13 +74,14 @@ impl L2Host {
         }
     }
 
-    pub(crate) fn now_ms(&self) -> u64 {
+    /// Milliseconds since it was created: the clock of its neighbours.
+    pub fn now_ms(&self) -> u64 {
         self.start.elapsed().as_millis() as u64
     }
 
     /// Puts a packet into the outbox, or keeps it until its next hop has answered. One longer than
     /// `mtu` bytes, or without a next hop, is dropped and counted, as are those displaced by it.
-    pub(crate) fn route(&mut self, mut frame: Frame, mtu: usize, now_ms: u64, pool: &mut FramePool) {
+    pub fn route(&mut self, mut frame: Frame, mtu: usize, now_ms: u64, pool: &mut FramePool) {
         // A packet opened by a device is plaintext that nobody has taken out of its outer packet.
         let is_opened = matches!(frame.offload(), Offload::Opened { .. });
         let destination = destination(&frame);
@@ -106,7 +109,7 @@ impl L2Host {
 
     /// Processes a message of a neighbour: learns from it, and moves packets that waited for it to
     /// the outbox. Returns the answer.
-    pub(crate) fn hear(&mut self, message: &Discovery) -> Option<OwnFrame> {
+    pub fn hear(&mut self, message: &Discovery) -> Option<OwnFrame> {
         let now_ms = self.now_ms();
         let is_news =
             |told: &Told| !told.is_weak || !self.neighbours.knows_other(told.address, told.mac, now_ms);
@@ -119,7 +122,7 @@ impl L2Host {
 
     /// Requests, through `ask`, the addresses that packets wait for, and drops packets that have
     /// waited too long.
-    pub(crate) fn due(&mut self, pool: &mut FramePool, ask: &mut dyn FnMut(&OwnFrame)) {
+    pub fn due(&mut self, pool: &mut FramePool, ask: &mut dyn FnMut(&OwnFrame)) {
         let now_ms = self.now_ms();
         let identity = &self.identity;
         let mut given_up = self.neighbours.due(now_ms, &mut |address| {

@@ -6,7 +6,7 @@ use convoy_packet::{MacAddress, ndp};
 
 /// Which packets a port hands up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Takes {
+pub enum Takes {
     /// Those to its own addresses.
     Own,
     /// Those to all hosts: it is their router to other networks.
@@ -15,8 +15,9 @@ pub(crate) enum Takes {
 
 /// Hardware address, addresses, and the routers to other networks, one of a family.
 #[derive(Clone, Debug)]
-pub(crate) struct Identity {
-    pub(crate) mac: MacAddress,
+pub struct Identity {
+    /// Its hardware address.
+    pub mac: MacAddress,
     pub(super) takes: Takes,
     addresses: Vec<(IpAddr, u8)>,
     gateways: Vec<IpAddr>,
@@ -24,7 +25,7 @@ pub(crate) struct Identity {
 
 impl Identity {
     /// Validates the identity; an error says what to do.
-    pub(crate) fn new(
+    pub fn new(
         mac: MacAddress,
         addresses: &[(IpAddr, u8)],
         gateways: &[IpAddr],
@@ -53,7 +54,7 @@ impl Identity {
     }
 
     /// Whether an address is one of the port's own.
-    pub(crate) fn has(&self, address: impl Into<IpAddr>) -> bool {
+    pub fn has(&self, address: impl Into<IpAddr>) -> bool {
         let address = address.into();
         self.addresses.iter().any(|(own, _)| *own == address)
     }
@@ -75,19 +76,19 @@ impl Identity {
     }
 
     /// Whether an address is another host's.
-    pub(crate) fn may_answer(&self, address: impl Into<IpAddr>) -> bool {
+    pub fn may_answer(&self, address: impl Into<IpAddr>) -> bool {
         let address = address.into();
         is_host(address) && !self.has(address)
     }
 
     /// Whether an address is reached without a router.
-    pub(crate) fn is_on_link(&self, address: impl Into<IpAddr>) -> bool {
+    pub fn is_on_link(&self, address: impl Into<IpAddr>) -> bool {
         self.source_for(address.into()).is_some()
     }
 
     /// The port's own address in the network of another. A link-local address of IPv6 is on every
     /// link.
-    pub(crate) fn source_for(&self, address: IpAddr) -> Option<IpAddr> {
+    pub fn source_for(&self, address: IpAddr) -> Option<IpAddr> {
         let is_local = is_link_local(address);
         let shares = |own: IpAddr, bits: u8| {
             let rest = u32::from(longest(own) - bits);
@@ -105,7 +106,7 @@ impl Identity {
     }
 
     /// The next hop of a packet to this destination; `None` if there is none.
-    pub(crate) fn next_hop(&self, destination: IpAddr) -> Option<IpAddr> {
+    pub fn next_hop(&self, destination: IpAddr) -> Option<IpAddr> {
         if !self.may_answer(destination) {
             return None;
         }

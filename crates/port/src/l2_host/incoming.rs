@@ -17,7 +17,7 @@ const TIME_TO_LIVE: u8 = 64;
 
 /// What to do with a frame.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Incoming<'a> {
+pub enum Incoming<'a> {
     /// ARP or neighbour discovery: an answer or a request.
     Discovery(Discovery),
     /// An echo request, and its sender.
@@ -31,7 +31,7 @@ pub(crate) enum Incoming<'a> {
 
 /// Why a frame is not for a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Dropped {
+pub enum Dropped {
     /// It is for another host on the link, or for a group.
     OtherHost,
     /// Neither ARP nor IP of a family of which the port has an address, or discovery of routers.
@@ -45,7 +45,7 @@ pub(crate) enum Dropped {
 impl<'a> Incoming<'a> {
     /// Parses a frame, from whose packet a device may have removed up to `most_missing` bytes at
     /// the end.
-    pub(crate) fn read(frame: &'a [u8], most_missing: usize, identity: &Identity) -> Self {
+    pub fn read(frame: &'a [u8], most_missing: usize, identity: &Identity) -> Self {
         let Ok(frame) = Ethernet::parse(frame) else { return Self::Dropped(Dropped::Malformed) };
         let is_ours = frame.destination() == identity.mac;
         if frame.source().is_multicast() {
@@ -163,7 +163,7 @@ fn is_echo_v4(packet: &[u8]) -> bool {
 
 /// The answer to an echo request (RFC 1122 section 3.2.2.6, RFC 4443 section 4.2) from this
 /// neighbour.
-pub(crate) fn echo_reply(to: MacAddress, request: &[u8]) -> Option<OwnFrame> {
+pub fn echo_reply(to: MacAddress, request: &[u8]) -> Option<OwnFrame> {
     let (ethertype, bytes) = if ip::is_v6(request) {
         (ethernet::IPV6, echo_reply_v6(request)?)
     } else {

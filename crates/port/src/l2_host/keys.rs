@@ -9,7 +9,7 @@ use convoy_settings::{Checker, Text};
 use crate::backend::Entry;
 
 /// Its own addresses are a host's, of both families.
-pub(crate) fn check_addresses(entry: &Entry<'_>, c: &mut Checker<'_>) {
+pub fn check_addresses(entry: &Entry<'_>, c: &mut Checker<'_>) {
     for (text, address) in entry.addresses {
         let address = address.addr();
         if address.is_unspecified() || address.is_multicast() {
@@ -20,7 +20,7 @@ pub(crate) fn check_addresses(entry: &Entry<'_>, c: &mut Checker<'_>) {
 }
 
 /// The router to what is not on its link.
-pub(crate) fn gateway(c: &mut Checker<'_>, text: &Text) -> Option<Ipv4Addr> {
+pub fn gateway(c: &mut Checker<'_>, text: &Text) -> Option<Ipv4Addr> {
     let parsed = text.get_ref().parse().ok();
     if parsed.is_none() {
         let what = format!("{:?} is not an IPv4 address such as 192.0.2.254", text.get_ref());
@@ -30,7 +30,7 @@ pub(crate) fn gateway(c: &mut Checker<'_>, text: &Text) -> Option<Ipv4Addr> {
 }
 
 /// The router of IPv6 to what is not on its link.
-pub(crate) fn gateway_v6(c: &mut Checker<'_>, text: &Text) -> Option<Ipv6Addr> {
+pub fn gateway_v6(c: &mut Checker<'_>, text: &Text) -> Option<Ipv6Addr> {
     let parsed = text.get_ref().parse().ok();
     if parsed.is_none() {
         let what = format!("{:?} is not an IPv6 address such as 2001:db8::fe", text.get_ref());
@@ -40,7 +40,7 @@ pub(crate) fn gateway_v6(c: &mut Checker<'_>, text: &Text) -> Option<Ipv6Addr> {
 }
 
 /// An Ethernet address of one host: the first byte's lowest bit is for groups.
-pub(crate) fn mac(c: &mut Checker<'_>, text: &Text) -> Option<MacAddress> {
+pub fn mac(c: &mut Checker<'_>, text: &Text) -> Option<MacAddress> {
     let parsed = text.get_ref().parse::<MacAddress>().ok();
     let parsed = parsed.filter(|mac| !mac.is_multicast() && *mac != MacAddress([0; 6]));
     if parsed.is_none() {

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use super::{LinkConfig, LinkTakes};
 use crate::af_packet::AfPacket;
 use crate::af_xdp::AfXdp;
-use crate::{Port, PortError, PortKind};
+use crate::{AfPacketSettings, AfXdpSettings, Port, PortError, PortKind};
 
 /// The transport of a host's packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,8 +22,8 @@ impl HostKind {
     /// The kind of its port.
     pub const fn port_kind(self) -> PortKind {
         match self {
-            Self::AfPacket => PortKind::AfPacket,
-            Self::AfXdp => PortKind::AfXdp,
+            Self::AfPacket => PortKind::of::<AfPacketSettings>(),
+            Self::AfXdp => PortKind::of::<AfXdpSettings>(),
         }
     }
 }

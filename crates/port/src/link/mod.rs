@@ -39,7 +39,7 @@ const CALLS: u32 = 64;
 
 /// What a port takes from the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum LinkTakes {
+pub enum LinkTakes {
     /// Outside: ESP and AH to these addresses, and ESP in UDP to this port of theirs.
     Protected {
         /// The tunnels' local addresses.
@@ -63,7 +63,7 @@ pub(crate) enum LinkTakes {
 
 /// Whose datagrams are that arrive at the UDP port of ESP and are no ESP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Beside {
+pub enum Beside {
     /// Another port's, which has the same address.
     Others,
     /// Nobody's: keep-alives. The UDP port is bound, so that the kernel does not refuse them.
@@ -74,23 +74,23 @@ pub(crate) enum Beside {
 
 /// The configuration of a port at an interface.
 #[derive(Clone, Debug)]
-pub(crate) struct LinkConfig {
+pub struct LinkConfig {
     /// As configured.
-    pub(crate) name: String,
+    pub name: String,
     /// `af_xdp` or `af_packet`.
-    pub(crate) kind: PortKind,
+    pub kind: PortKind,
     /// The kernel's interface.
-    pub(crate) interface: String,
+    pub interface: String,
     /// What it takes.
-    pub(crate) takes: LinkTakes,
+    pub takes: LinkTakes,
     /// The largest packet, in bytes; the interface's MTU if it is less, or if this is missing.
-    pub(crate) mtu: Option<usize>,
+    pub mtu: Option<usize>,
     /// One for each worker.
-    pub(crate) queues: usize,
+    pub queues: usize,
     /// The addresses at which it receives ICMP about paths.
-    pub(crate) reports: Vec<IpAddr>,
+    pub reports: Vec<IpAddr>,
     /// The mark of packets that leave through the kernel (`SO_MARK`), and of its rules.
-    pub(crate) mark: Option<u32>,
+    pub mark: Option<u32>,
 }
 
 impl LinkConfig {

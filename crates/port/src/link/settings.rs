@@ -1,10 +1,12 @@
 //! The configuration of a port at an Ethernet interface.
 
+use std::fmt::Debug;
+
 use convoy_settings::{Checker, tables};
 
 use super::{Beside, LinkConfig, LinkTakes};
 use crate::backend::{Backend, Context, Entry, Opened, PortTraits, Queues, Side};
-use crate::{IKE_PORT, NATT_PORT, PortConfig, PortError, PortKind};
+use crate::{IKE_PORT, NATT_PORT, PortConfig, PortError};
 
 tables! {
     /// Its own keys.
@@ -15,9 +17,9 @@ tables! {
 }
 
 /// The transport of such a port's frames.
-pub(crate) trait By: Default {
-    /// The port's kind.
-    const KIND: PortKind;
+pub trait By: Default + Clone + PartialEq + Debug + Send + Sync + 'static {
+    /// The word of the port's kind in the configuration.
+    const WORD: &'static str;
 
     /// Opens the port's queues.
     ///
@@ -39,6 +41,8 @@ pub struct LinkSettings<B> {
 impl<B: By> Backend for LinkSettings<B> {
     type Keys = LinkKeys;
 
+    const WORD: &'static str = B::WORD;
+
     const TRAITS: PortTraits = PortTraits {
         side: Side::AsNamed,
         carries_udp: true,
@@ -47,13 +51,17 @@ impl<B: By> Backend for LinkSettings<B> {
         queues: Queues::EachWorker,
         hears_reports: true,
         is_engine: false,
+        is_interface: false,
+        uses_kernel_routes: true,
+        is_beside_kernel: true,
+        has_ike_socket: false,
         why_alone: None,
         // Networks added by a reload go into maps of the kernel.
         system_calls: &[libc::SYS_bpf],
     };
 
     fn check(keys: &LinkKeys, entry: &Entry<'_>, c: &mut Checker<'_>) -> Self {
-        let kind = B::KIND;
+        let kind = B::WORD;
         if entry.lacks("interface", keys.interface.is_some()) {
             let what = format!(
                 "an {kind} port needs interface = \"eth1\", and address = [\"192.0.2.1\"], which the interface has"

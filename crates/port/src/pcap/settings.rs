@@ -28,6 +28,8 @@ pub struct PcapSettings {
 impl Backend for PcapSettings {
     type Keys = PcapKeys;
 
+    const WORD: &'static str = "pcap";
+
     const TRAITS: PortTraits = PortTraits {
         side: Side::AsNamed,
         carries_udp: true,
@@ -36,6 +38,10 @@ impl Backend for PcapSettings {
         queues: Queues::One,
         hears_reports: false,
         is_engine: false,
+        is_interface: false,
+        uses_kernel_routes: false,
+        is_beside_kernel: false,
+        has_ike_socket: false,
         why_alone: None,
         system_calls: &[],
     };

@@ -19,6 +19,8 @@ pub struct RawSettings;
 impl Backend for RawSettings {
     type Keys = RawKeys;
 
+    const WORD: &'static str = "raw";
+
     const TRAITS: PortTraits = PortTraits {
         side: Side::Outside,
         carries_udp: false,
@@ -27,6 +29,10 @@ impl Backend for RawSettings {
         queues: Queues::EachWorker,
         hears_reports: true,
         is_engine: false,
+        is_interface: false,
+        uses_kernel_routes: true,
+        is_beside_kernel: false,
+        has_ike_socket: false,
         why_alone: None,
         system_calls: &[],
     };

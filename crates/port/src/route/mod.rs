@@ -58,7 +58,10 @@ impl RouteError {
 }
 
 /// Gives the interface with this index an address.
-pub(crate) fn add_address(interface: u32, address: IpAddr, bits: u8) -> io::Result<()> {
+///
+/// # Errors
+/// The system's.
+pub fn add_address(interface: u32, address: IpAddr, bits: u8) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
     runtime.block_on(async {
         let (connection, handle, _) = rtnetlink::new_connection()?;

@@ -1,4 +1,4 @@
-//! Joining and splitting without a device; `tests/tun.rs` uses real interfaces.
+//! Joining and splitting without a device; `tests/all/tun.rs` uses real interfaces.
 
 use convoy_packet::{Frame, FramePool, IpHeader, checksum, ip, ipv4, protocol, tcp, udp};
 use proptest::prelude::*;

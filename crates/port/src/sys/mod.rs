@@ -23,11 +23,9 @@ pub(crate) use name::Name;
 pub(crate) use option::{
     attach_reuse_port, borrow, mtu_of_refusal, receive_beside, set_carrier, set_dont_fragment,
 };
-pub(crate) use packet::{
-    OFFLOAD_HEADER_BYTES, begin_offload_headers, bind, bind_to_send, filter, ignore_outgoing, share,
-    take_lost,
+pub use packet::{
+    OFFLOAD_HEADER_BYTES, begin_offload_headers, bind, ignore_outgoing, interface_mtu, take_all,
 };
-#[cfg(feature = "card")]
-pub(crate) use packet::{interface_mtu, take_all};
+pub(crate) use packet::{bind_to_send, filter, share, take_lost};
 pub(crate) use words::SharedWords;
 pub(crate) use xdp::{LONGEST_FRAME, XdpSocket};

@@ -7,7 +7,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 /// Length of the header that stands before each frame with [`begin_offload_headers`]
 /// (`struct virtio_net_hdr`), in bytes.
-pub(crate) const OFFLOAD_HEADER_BYTES: usize = 10;
+pub const OFFLOAD_HEADER_BYTES: usize = 10;
 
 fn set<T>(socket: BorrowedFd<'_>, option: i32, value: &T) -> io::Result<()> {
     set_at(socket, libc::SOL_PACKET, option, value)
@@ -30,12 +30,12 @@ fn set_at<T>(socket: BorrowedFd<'_>, level: i32, option: i32, value: &T) -> io::
 
 /// Makes the kernel put a header before each frame that says what it left undone, and parse one
 /// before each frame it is given.
-pub(crate) fn begin_offload_headers(socket: BorrowedFd<'_>) -> io::Result<()> {
+pub fn begin_offload_headers(socket: BorrowedFd<'_>) -> io::Result<()> {
     set(socket, libc::PACKET_VNET_HDR, &1_i32)
 }
 
 /// Excludes what this host itself sends by the interface.
-pub(crate) fn ignore_outgoing(socket: BorrowedFd<'_>) -> io::Result<()> {
+pub fn ignore_outgoing(socket: BorrowedFd<'_>) -> io::Result<()> {
     set(socket, libc::PACKET_IGNORE_OUTGOING, &1_i32)
 }
 
@@ -81,8 +81,7 @@ pub(crate) fn take_lost(socket: BorrowedFd<'_>) -> u64 {
 }
 
 /// Makes the interface accept frames to any address, while the socket is open.
-#[cfg(feature = "card")]
-pub(crate) fn take_all(socket: BorrowedFd<'_>, interface: u32) -> io::Result<()> {
+pub fn take_all(socket: BorrowedFd<'_>, interface: u32) -> io::Result<()> {
     let request = libc::packet_mreq {
         mr_ifindex: interface as i32,
         mr_type: libc::PACKET_MR_PROMISC as u16,
@@ -93,7 +92,7 @@ pub(crate) fn take_all(socket: BorrowedFd<'_>, interface: u32) -> io::Result<()>
 }
 
 /// Binds the socket to one interface, for frames of any protocol.
-pub(crate) fn bind(socket: BorrowedFd<'_>, interface: u32) -> io::Result<()> {
+pub fn bind(socket: BorrowedFd<'_>, interface: u32) -> io::Result<()> {
     bind_to(socket, interface, libc::ETH_P_ALL as u16)
 }
 
@@ -124,8 +123,7 @@ fn bind_to(socket: BorrowedFd<'_>, interface: u32, protocol: u16) -> io::Result<
 }
 
 /// The MTU of an interface, in bytes.
-#[cfg(feature = "card")]
-pub(crate) fn interface_mtu(socket: BorrowedFd<'_>, name: &str) -> io::Result<usize> {
+pub fn interface_mtu(socket: BorrowedFd<'_>, name: &str) -> io::Result<usize> {
     // SAFETY: it is made of integers, for which zeros are values.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     if name.len() >= request.ifr_name.len() {

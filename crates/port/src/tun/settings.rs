@@ -36,6 +36,8 @@ pub struct TunSettings {
 impl Backend for TunSettings {
     type Keys = TunKeys;
 
+    const WORD: &'static str = "tun";
+
     const TRAITS: PortTraits = PortTraits {
         side: Side::Inside,
         carries_udp: false,
@@ -44,6 +46,10 @@ impl Backend for TunSettings {
         queues: Queues::EachWorker,
         hears_reports: false,
         is_engine: false,
+        is_interface: true,
+        uses_kernel_routes: false,
+        is_beside_kernel: false,
+        has_ike_socket: false,
         why_alone: None,
         system_calls: &[],
     };

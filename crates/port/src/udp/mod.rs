@@ -142,7 +142,7 @@ impl Udp {
         let reports = Reports::open(heard).map_err(raw)?;
         let fragments = FragmentSender::open(&config.addresses, config.mark).map_err(raw)?;
         let (name, mtu) = (config.name.clone(), config.mtu.into());
-        let description = PortDescription { name, kind: PortKind::Udp, mtu };
+        let description = PortDescription { name, kind: PortKind::of::<UdpSettings>(), mtu };
         Ok(Self {
             out: Outgoing::new(description, fragments),
             endpoints,

@@ -23,6 +23,8 @@ pub struct UdpSettings {
 impl Backend for UdpSettings {
     type Keys = UdpKeys;
 
+    const WORD: &'static str = "udp";
+
     const TRAITS: PortTraits = PortTraits {
         side: Side::Outside,
         carries_udp: true,
@@ -31,6 +33,10 @@ impl Backend for UdpSettings {
         queues: Queues::EachWorker,
         hears_reports: true,
         is_engine: false,
+        is_interface: false,
+        uses_kernel_routes: true,
+        is_beside_kernel: false,
+        has_ike_socket: true,
         why_alone: None,
         system_calls: &[],
     };

@@ -1,4 +1,4 @@
-//! UDP ports over the loopback interface; receiving ICMP needs root. `tests/udp.rs` tests
+//! UDP ports over the loopback interface; receiving ICMP needs root. `tests/all/udp.rs` tests
 //! segmentation over a link.
 
 use std::net::{Ipv4Addr, Ipv6Addr};

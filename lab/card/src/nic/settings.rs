@@ -47,7 +47,7 @@ pub struct Interrupts {
 }
 
 impl Default for Interrupts {
-    /// As docs/results/card.md, "Interrupts", has it: at most about 5 us of latency more.
+    /// As docs/lab/results/card.md, "Interrupts", has it: at most about 5 us of latency more.
     fn default() -> Self {
         Self { completions: 8, cycles: 400 }
     }

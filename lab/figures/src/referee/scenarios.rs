@@ -33,7 +33,7 @@ pub(super) const SCENARIOS: usize = 10;
 /// All scenarios.
 pub(super) type Scenarios = Vec<Scenario>;
 
-/// Costs of aes256-sha512 that docs/results/policies.md has from calibration, as `t_init` and
+/// Costs of aes256-sha512 that docs/lab/results/policies.md has from calibration, as `t_init` and
 /// `t_block` in ns: the gateway's own core, multibuffer on another core, and two modelled
 /// accelerators.
 const SOFTWARE: (&str, f64, f64) = ("software", 596.0, 117.0);

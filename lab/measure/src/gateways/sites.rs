@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::net::Ipv4Addr;
 
-use convoy_gateway::config::{Config, unknown_proposal};
+use convoy_gateway::config::{Basis, Config, unknown_proposal};
 use convoy_ipsec::Proposal;
 
 use crate::device::MeasureError;
@@ -53,7 +53,8 @@ pub(crate) fn site(
             (0..tunnels).for_each(|at| tunnel(&mut text, site, families, at, proposal, key_bytes));
         }
     }
-    Config::parse("measured.toml", &text).map_err(|errors| MeasureError::Gateway(errors.to_string()))
+    Config::parse_at("measured.toml", &text, &Basis::of(&convoy_devices::KINDS))
+        .map_err(|errors| MeasureError::Gateway(errors.to_string()))
 }
 
 /// The network of a site: one network at site 1, one host per tunnel at site 2.

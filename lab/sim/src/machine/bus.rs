@@ -1,4 +1,4 @@
-//! A shared bus (docs/internals/simulator.md: rule 4, equation 5): one transfer at a time, in order
+//! A shared bus (docs/lab/simulator.md: rule 4, equation 5): one transfer at a time, in order
 //! of request.
 
 use convoy_scheduler::CostModel;

@@ -34,7 +34,7 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
     }
 
     /// Restarts the source's clock if it is stopped and there is room for the next packet. The time
-    /// for which the clock was stopped delays all later arrivals (docs/internals/simulator.md:
+    /// for which the clock was stopped delays all later arrivals (docs/lab/simulator.md:
     /// arrival).
     #[inline]
     pub(super) fn resume_source(&mut self) {
@@ -95,7 +95,7 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
     }
 
     /// Dispatches multi-packets until the scheduler has none to dispatch
-    /// (docs/internals/simulator.md: rules 1 to 3).
+    /// (docs/lab/simulator.md: rules 1 to 3).
     #[inline]
     pub(super) fn schedule(&mut self) {
         if !self.only_full_windows_go || self.source.next().is_none() {
@@ -175,7 +175,7 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
         self.advance(at);
     }
 
-    /// Starts whatever a processor can start now (docs/internals/simulator.md: rules 4 and 5).
+    /// Starts whatever a processor can start now (docs/lab/simulator.md: rules 4 and 5).
     #[inline]
     pub(super) fn advance(&mut self, at: usize) {
         if self.has_stages && (self.worker == Some(at) || self.serve_stage_first(at)) {

@@ -1,4 +1,4 @@
-//! A processor and its queue (docs/internals/simulator.md: rules 4 and 5).
+//! A processor and its queue (docs/lab/simulator.md: rules 4 and 5).
 //!
 //! The multi-packets of a processor form one queue, in this order: the one whose output is
 //! transferred, the one at the core, the one whose input is transferred, and those that wait. They

@@ -1,4 +1,4 @@
-//! The source (docs/internals/simulator.md: arrival): packets in the order of the trace, and the
+//! The source (docs/lab/simulator.md: arrival): packets in the order of the trace, and the
 //! time until the next one arrives.
 
 use crate::platform::SourceSpec;

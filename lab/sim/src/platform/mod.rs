@@ -38,7 +38,7 @@ pub struct Platform {
     #[serde(default, rename = "bus")]
     pub buses: Vec<BusSpec>,
     /// Processors of multi-packets; on a tie, those of kind `cpu` lose
-    /// (docs/internals/simulator.md: rule 3).
+    /// (docs/lab/simulator.md: rule 3).
     #[serde(rename = "processor")]
     pub processors: Vec<ProcessorSpec>,
     /// Cores that serve only stages.
@@ -62,7 +62,7 @@ pub struct Reference {
     pub block_mbps: f64,
 }
 
-/// A bus: one transfer at a time, in order of request (docs/internals/simulator.md: rule 4).
+/// A bus: one transfer at a time, in order of request (docs/lab/simulator.md: rule 4).
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct BusSpec {
@@ -120,11 +120,11 @@ pub struct ProcessorSpec {
     /// `T_enc_ratio`: its time for a block divided by the reference's (equation 7).
     #[serde(default = "ratio")]
     pub enc_ratio: f64,
-    /// Whether the next input is transferred during computation (docs/internals/simulator.md: rule
+    /// Whether the next input is transferred during computation (docs/lab/simulator.md: rule
     /// 5).
     #[serde(default)]
     pub prefetch: bool,
-    /// Whether the last output is transferred during computation (docs/internals/simulator.md: rule
+    /// Whether the last output is transferred during computation (docs/lab/simulator.md: rule
     /// 5).
     #[serde(default)]
     pub write_buffer: bool,

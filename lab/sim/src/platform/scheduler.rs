@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::time::ticks;
 
-/// Parameters of the window and of the choice of a processor (docs/internals/simulator.md: rules 1
+/// Parameters of the window and of the choice of a processor (docs/lab/simulator.md: rules 1
 /// and 3).
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]

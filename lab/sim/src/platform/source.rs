@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Where packets come from (docs/internals/simulator.md: arrival).
+/// Where packets come from (docs/lab/simulator.md: arrival).
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SourceSpec {

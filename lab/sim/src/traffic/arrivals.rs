@@ -12,7 +12,7 @@ use crate::time::{TICKS_PER_SECOND, ticks};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Arrivals {
-    /// Back to back at the line rate (docs/internals/simulator.md: arrival).
+    /// Back to back at the line rate (docs/lab/simulator.md: arrival).
     #[default]
     BackToBack,
     /// This many packets per second, evenly spaced.

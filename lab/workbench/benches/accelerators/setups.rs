@@ -1,7 +1,7 @@
 //! The setups to compare: sets of engines, and what chooses among them.
 
 use convoy_dataplane::costs::Costs;
-use convoy_engine::EngineSettings;
+use convoy_engine::CryptodevSettings;
 use convoy_workbench::demo::{Platform, Rule};
 
 /// Modes of DPDK's scheduler device. None of them takes the devices' costs into account.
@@ -52,11 +52,7 @@ fn cryptodev(name: &str, device: &str, core: Option<usize>) -> String {
 
 /// Whether DPDK's scheduler in this mode is available and supports the proposal.
 fn has(device: &str, proposal: &str) -> bool {
-    let EngineSettings::Cryptodev(mut settings) = convoy_engine::EngineKind::Cryptodev.default_settings()
-    else {
-        return false;
-    };
-    settings.device = device.to_owned();
+    let settings = CryptodevSettings::of(device);
     let transform = proposal.parse::<convoy_ipsec::Proposal>().expect("one of the bench's own").transform;
     match convoy_engine::Cryptodev::new("trial", &settings) {
         Ok(engine) => convoy_engine::EngineControl::description(&engine).transforms.contains(&transform),

@@ -1,5 +1,5 @@
 //! Compares the scheduler's policies in two real gateways, under loads below and above their
-//! capacity. Prints the Markdown of docs/results/policies.md.
+//! capacity. Prints the Markdown of docs/lab/results/policies.md.
 //!
 //! `-- --rounds N --ms N` sets the number and duration of the runs of each policy under each load;
 //! `--rules PART` compares only rules whose names contain PART with the default, and `--saturating`

@@ -1,5 +1,5 @@
-//! `convoy demo`: two gateways in one process, connected by a link, protect real traffic with all
-//! available engines, in tunnel mode and with IP-TFS, and every packet that arrives is compared
+//! `convoy-lab demo`: two gateways in one process, connected by a link, protect real traffic with
+//! all available engines, in tunnel mode and with IP-TFS, and every packet that arrives is compared
 //! with what was sent.
 
 mod arrivals;

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use convoy_dataplane::costs::Costs;
-use convoy_engine::{EngineDescription, EngineKind, IdleEngine, Multibuffer, Software};
-use convoy_gateway::config::Config;
+use convoy_engine::{EngineDescription, IdleEngine, Multibuffer, Software};
+use convoy_gateway::config::{Basis, Config};
 use convoy_ipsec::{Proposal, Transform};
 use convoy_scheduler::CostModel;
 use serde::Serialize;
@@ -121,8 +121,8 @@ impl MachineCosts {
     }
 
     fn peer(&self) -> String {
-        let kind = if self.has_multibuffer() { EngineKind::Multibuffer } else { EngineKind::Software };
-        engine(&kind.to_string(), "peer", "")
+        let kind = if self.has_multibuffer() { "multibuffer" } else { "software" };
+        engine(kind, "peer", "")
     }
 }
 
@@ -224,7 +224,8 @@ impl Platform {
         costs: &mut Costs,
     ) -> Result<Self, DemoError> {
         let wrong = |error: String| DemoError::Platform(error);
-        let config = Config::parse("engines.toml", site).map_err(|error| wrong(error.to_string()))?;
+        let config = Config::parse_at("engines.toml", site, &Basis::of(&convoy_devices::KINDS))
+            .map_err(|error| wrong(error.to_string()))?;
         let transform = proposal.parse::<Proposal>().map_err(|error| wrong(error.to_string()))?.transform;
         let here = MachineCosts::new(costs);
         let mut engines = Vec::new();
@@ -259,7 +260,7 @@ impl Platform {
 
 #[cfg(test)]
 mod tests {
-    use convoy_engine::EngineSettings;
+    use convoy_devices::model::ModelSettings;
     use convoy_gateway::assemble;
 
     use super::*;
@@ -276,7 +277,7 @@ mod tests {
             for (engine, cost) in site.engines.iter().zip(&platform.engines) {
                 assert_eq!(engine.name, cost.name);
                 assert_eq!(engine.settings.kind().traits().is_model, cost.is_model);
-                if let EngineSettings::Model(model) = &engine.settings {
+                if let Some(model) = engine.settings.of::<ModelSettings>() {
                     assert!((model.t_block_ns - cost.t_block_ns).abs() < 0.001);
                     assert!((model.t_init_ns - cost.t_init_ns).abs() < 1.0);
                     assert!(cost.of_cpu > 0.0);

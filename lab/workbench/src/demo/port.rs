@@ -37,7 +37,7 @@ impl TrafficPort {
         (incoming, incoming_delivery): (Arc<Traffic>, Arc<Delivery>),
     ) -> Self {
         Self {
-            description: PortDescription { name: name.to_owned(), kind: PortKind::Memory, mtu },
+            description: PortDescription { name: name.to_owned(), kind: PortKind::MEMORY, mtu },
             counters: PortCounters::default(),
             arrivals: None,
             sent: 0,

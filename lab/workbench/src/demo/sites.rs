@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use convoy_gateway::config::Config;
+use convoy_gateway::config::{Basis, Config};
 use convoy_ipsec::Proposal;
 use convoy_scheduler::WindowOrder;
 use rand::RngCore;
@@ -27,7 +27,8 @@ pub(super) fn both(rule: Rule, window: usize, platform: &Platform) -> [Config; 2
     [(1, &platform.site), (2, &platform.peer)].map(|(site, engines)| {
         let mut text = scheduler(rule, window) + engines;
         tunnels(&mut text, site, platform, &keys);
-        let mut config = Config::parse("demo.toml", &text).expect("the demo's own configuration is good");
+        let mut config = Config::parse_at("demo.toml", &text, &Basis::of(&convoy_devices::KINDS))
+            .expect("the demo's own configuration is good");
         config.scheduler.heuristic = rule.rival;
         config
     })

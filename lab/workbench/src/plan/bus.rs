@@ -15,7 +15,7 @@ pub(super) fn spec(name: String, bus: &BusConfig) -> BusSpec {
 
 #[cfg(test)]
 mod tests {
-    use convoy_gateway::config::Config;
+    use convoy_gateway::config::{Basis, Config};
     use convoy_sim::Platform;
 
     use super::*;
@@ -32,7 +32,12 @@ mod tests {
             let start = text.find("[[bus]]").expect("a bus");
             let bus = &text[start..start + text[start..].find("[[processor]]").expect("it ends")];
             let engine = "[[engine]]\nkind = \"model\"\nname = \"far\"\nbus = \"pci\"\n";
-            let config = Config::parse("site-a.toml", &format!("{SITE}{bus}{engine}")).expect("good");
+            let config = Config::parse_at(
+                "site-a.toml",
+                &format!("{SITE}{bus}{engine}"),
+                &Basis::of(&convoy_devices::KINDS),
+            )
+            .expect("good");
             assert_eq!(spec("pci".to_owned(), &config.buses["pci"]), platform.buses[0]);
         }
     }

@@ -1,5 +1,5 @@
-//! `convoy sim plan`: simulates what this machine's engines would achieve with given traffic, and
-//! finds the best window and the gain of each engine.
+//! `convoy-lab sim plan`: simulates what this machine's engines would achieve with given traffic,
+//! and finds the best window and the gain of each engine.
 //!
 //! The traffic is what the gateway itself would hand to its scheduler: the capture passes the
 //! configuration's policies and SAs. Engine costs are those of calibration. The worker's time per

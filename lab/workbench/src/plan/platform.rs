@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use convoy_dataplane::costs::Costs;
-use convoy_engine::{EngineControl, EngineSettings, IdleEngine, Multibuffer, Placement};
+use convoy_devices::model::ModelSettings;
+use convoy_engine::{EngineControl, IdleEngine, Multibuffer, Placement};
 use convoy_gateway::assemble;
 use convoy_gateway::config::Config;
 use convoy_ipsec::Transform;
@@ -73,10 +74,8 @@ impl Machine {
         let made = assemble::engines(&config, &mut costs)?.pop().unwrap_or_default();
         let (mut engines, mut described) = (Vec::new(), Vec::new());
         for (at, engine) in made.into_iter().enumerate() {
-            let bus = match config.engines.get(at).map(|engine| &engine.settings) {
-                Some(EngineSettings::Model(model)) => model.bus.clone(),
-                _ => None,
-            };
+            let model = config.engines.get(at).and_then(|engine| engine.settings.of::<ModelSettings>());
+            let bus = model.and_then(|model| model.bus.clone());
             described.push(engine.description().clone());
             engines.extend(cost_of(engine.into(), bus, &trace.transforms, &mut costs)?);
         }

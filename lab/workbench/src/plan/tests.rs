@@ -6,9 +6,11 @@ use std::path::PathBuf;
 use convoy_dataplane::clock::VirtualTime;
 use convoy_dataplane::costs::Costs;
 use convoy_dataplane::pipeline::{Pipeline, PipelineResources};
-use convoy_engine::{BusTiming, Engine, EngineControl, EngineSettings, Model, SteppedBus};
+use convoy_devices::KINDS;
+use convoy_devices::model::{Model, ModelSettings, SteppedBus};
+use convoy_engine::{BusTiming, Engine, EngineControl};
 use convoy_gateway::assemble;
-use convoy_gateway::config::Config;
+use convoy_gateway::config::{Basis, Config};
 use convoy_gateway::state::Beginnings;
 use convoy_packet::FramePool;
 use convoy_port::{Pcap, Port};
@@ -39,7 +41,7 @@ pub(super) fn config(window: usize) -> Config {
              local_ts = [\"10.1.{tunnel}.0/24\"]\nremote_ts = [\"10.2.{tunnel}.0/24\"]\nesp_proposal = \"aes128gcm16\"\n"
         );
     }
-    Config::parse("models.toml", &text).expect("good")
+    Config::parse_at("models.toml", &text, &Basis::of(&KINDS)).expect("good")
 }
 
 fn capture(folder: &tempfile::TempDir) -> PathBuf {
@@ -66,7 +68,7 @@ fn engines_in(
         config.buses.iter().map(|(name, bus)| (name.clone(), stepped(bus.timing()))).collect();
     let mut engines: Vec<Box<dyn Engine>> = Vec::new();
     for engine in &config.engines {
-        let EngineSettings::Model(model) = &engine.settings else { panic!("models alone") };
+        let model: &ModelSettings = engine.settings.of().expect("models alone");
         let bus = model.bus.clone().unwrap_or_else(|| engine.name.clone());
         let bus = shared.entry(bus).or_insert_with(|| stepped(BusTiming::FREE));
         let made = Model::stepped(&engine.name, model.timing(), bus);

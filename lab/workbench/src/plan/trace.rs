@@ -5,7 +5,7 @@ use std::path::Path;
 
 use convoy_capture::Unread;
 use convoy_dataplane::pipeline::{Clock, Pipeline};
-use convoy_engine::EngineKind;
+use convoy_engine::ENGINES;
 use convoy_gateway::assemble;
 use convoy_gateway::config::{Config, EngineConfig, ManualKeys};
 use convoy_gateway::state::Beginnings;
@@ -106,7 +106,7 @@ impl Trace {
 
 /// A pipeline whose engine is never used.
 fn pipeline(config: &Config) -> Result<Pipeline, PlanError> {
-    let software = EngineConfig::plain(EngineKind::Software);
+    let software = EngineConfig::plain(&ENGINES[0]);
     let config = Config { engines: vec![software], ..config.with_one_worker() };
     let mut costs = assemble::costs();
     let engines = assemble::engines(&config, &mut costs)?.pop().unwrap_or_default();

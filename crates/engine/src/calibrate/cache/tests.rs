@@ -139,8 +139,7 @@ fn a_model_is_measured_each_time() {
     let (mut cache, _) = CalibrationCache::open(None);
     cache.cost(&mut engine, GCM).expect("software can do AES-GCM");
     assert_eq!(cache.known.0.len(), 1);
-    let bus = crate::SharedBus::new(crate::BusTiming::FREE).expect("a thread");
-    let timing = crate::ModelTiming { t_init_ns: 10.0, t_block_ns: 0.0, ..crate::ModelTiming::default() };
-    cache.cost(&mut IdleEngine::new(crate::Model::new("model0", timing, bus)), GCM).expect("models do all");
+    let model = ScriptedEngine::elsewhere("model", 0, |_| true).describe(|it| it.is_model = true);
+    cache.cost(&mut IdleEngine::new(model), GCM).expect("software can do AES-GCM");
     assert_eq!(cache.known.0.len(), 1);
 }

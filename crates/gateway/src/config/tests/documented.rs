@@ -18,11 +18,10 @@ fn every_key_is_in_the_documentation_and_is_read_there() {
     let text = include_str!("../../../../../docs/reference/configuration.md");
     let block =
         |at| text.split("```toml\n").nth(at).and_then(|rest| rest.split("```").next()).expect("a block");
-    let (toml, card, dpdk, iptfs) = (block(1), block(2), block(3), block(5));
+    let (toml, dpdk, iptfs) = (block(1), block(2), block(4));
     let config = Config::parse("configuration.md", toml).expect("good");
-    assert_eq!((config.engines.len(), config.ports.len(), config.tunnels.len()), (5, 3, 1));
+    assert_eq!((config.engines.len(), config.ports.len(), config.tunnels.len()), (3, 3, 1));
     let udp = "[[port]]\nname = \"outside\"\nkind = \"udp\"\naddress = [\"192.0.2.1\"]\n";
-    Config::parse("configuration.md", &changed(udp, card)).expect("good");
     Config::parse("configuration.md", &changed(udp, dpdk)).expect("good");
     let tunnels = Config::parse("configuration.md", &format!("{GOOD}{iptfs}")).expect("good").tunnels;
     assert_eq!(tunnels.iter().filter(|tunnel| tunnel.mode == Mode::Iptfs).count(), 2);
@@ -40,7 +39,7 @@ fn every_key_is_in_the_documentation_and_is_read_there() {
     let deprecated = ["overtake"];
     for key in File::keys().filter(|key| !shown_elsewhere.contains(key) && !deprecated.contains(key)) {
         let is_there =
-            [toml, card, dpdk, iptfs, cluster, groups].iter().flat_map(|block| block.lines()).any(|line| {
+            [toml, dpdk, iptfs, cluster, groups].iter().flat_map(|block| block.lines()).any(|line| {
                 line.starts_with(&format!("{key} = "))
                     || line.contains(&format!("{key}]"))
                     || line.contains(&format!(" {key} = "))

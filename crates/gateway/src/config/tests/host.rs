@@ -5,7 +5,8 @@ use std::net::IpAddr;
 use convoy_settings::Interface;
 
 use super::{GOOD, changed};
-use crate::config::{Config, HostEnvironment, ThisMachine};
+use crate::PRODUCT;
+use crate::config::{Basis, Config, HostEnvironment, ThisMachine};
 
 /// A machine with two cores, a link with an MTU of 1,500 bytes, an open TUN interface and the usual
 /// user.
@@ -40,13 +41,17 @@ impl HostEnvironment for Router {
 }
 
 fn told(text: &str) -> String {
-    let config = Config::parse_at("a.toml", text, &Router).expect("good but for warnings");
+    let config = Config::parse_at("a.toml", text, &Basis { kinds: &PRODUCT, machine: &Router })
+        .expect("good but for warnings");
     config.warnings.iter().map(|warning| format!("{}\n", warning.in_one_line())).collect()
 }
 
 fn refusal(text: &str) -> String {
     Config::parse("a.toml", text).expect("nothing is known of another machine");
-    Config::parse_at("a.toml", text, &Router).expect_err("this one lacks it").0[0].in_one_line()
+    Config::parse_at("a.toml", text, &Basis { kinds: &PRODUCT, machine: &Router })
+        .expect_err("this one lacks it")
+        .0[0]
+        .in_one_line()
 }
 
 #[test]

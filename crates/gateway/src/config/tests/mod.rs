@@ -7,7 +7,6 @@ mod ends;
 mod host;
 mod interfaces;
 mod keys;
-mod nic;
 mod overlap;
 mod ports;
 mod proposals;
@@ -115,15 +114,13 @@ fn a_key_of_the_wrong_length_says_how_many_bytes_are_for_what_and_shows_nothing_
 fn unknown_words_list_what_is_known() {
     let text = errors(&changed("kind = \"software\"", "kind = \"quantum\""));
     assert!(
-        text.contains(
-            "engine.kind: unknown \"quantum\"; possible values: software, multibuffer, model, cryptodev, card"
-        ),
+        text.contains("engine.kind: unknown \"quantum\"; possible values: software, multibuffer, cryptodev"),
         "{text}"
     );
     let text = errors(&changed("kind = \"udp\"", "kind = \"infiniband\""));
     assert!(
         text.contains(
-            "port.kind: unknown \"infiniband\"; possible values: tun, udp, raw, af_xdp, af_packet, dpdk, pcap, card"
+            "port.kind: unknown \"infiniband\"; possible values: tun, udp, raw, af_xdp, af_packet, dpdk, pcap"
         ),
         "{text}"
     );
@@ -178,7 +175,7 @@ fn a_fifo_is_no_configuration_and_nobody_waits_for_it() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("site-a.toml");
     nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).expect("made");
-    let text = Config::load(&path).expect_err("a FIFO").to_string();
+    let text = Config::load(&path, &PRODUCT).expect_err("a FIFO").to_string();
     assert!(text.contains("the file is not a regular file"), "{text}");
 }
 
@@ -190,13 +187,13 @@ fn a_file_with_keys_that_others_may_read_is_refused() {
     file.write_all(GOOD.as_bytes()).expect("written");
     let set = |mode| std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).expect("changed");
     set(0o644);
-    let text = Config::load(&path).expect_err("readable by all").to_string();
+    let text = Config::load(&path, &PRODUCT).expect_err("readable by all").to_string();
     assert!(
         text.contains("the file contains keys and is readable by others (mode 0644); run: chmod 600"),
         "{text}"
     );
     set(0o600);
-    assert!(Config::load(&path).is_ok());
+    assert!(Config::load(&path, &PRODUCT).is_ok());
 }
 
 #[test]
@@ -218,8 +215,6 @@ fn a_tunnel_is_the_same_as_long_as_nothing_of_it_changes() {
 fn the_examples_are_good_and_fit_each_other() {
     let a = Config::parse("site-a.toml", include_str!("../../../../../examples/site-a.toml")).expect("good");
     let b = Config::parse("site-b.toml", include_str!("../../../../../examples/site-b.toml")).expect("good");
-    let card = Config::parse("card.toml", include_str!("../../../../../examples/card.toml")).expect("good");
-    assert!(card.tunnels == a.tunnels);
     let keys = |config: &Config| config.tunnels[0].manual[0].clone();
     let (a, b) = (keys(&a), keys(&b));
     assert_eq!((a.spi_in, a.keys_in.cipher_key()), (b.spi_out, b.keys_out.cipher_key()));

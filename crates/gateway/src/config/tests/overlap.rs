@@ -3,7 +3,8 @@
 use convoy_settings::Interface;
 
 use super::{GOOD, changed, errors};
-use crate::config::{Config, HostEnvironment};
+use crate::PRODUCT;
+use crate::config::{Basis, Config, HostEnvironment};
 
 fn tunnel(name: &str, remote_ts: &str, more: &str) -> String {
     format!(
@@ -99,7 +100,8 @@ impl HostEnvironment for Lan {
 #[test]
 fn an_address_inside_whose_prefix_an_interface_has_is_warned_of() {
     let warnings = |text: &str, lan| {
-        let config = Config::parse_at("a.toml", text, &lan).expect("good but for warnings");
+        let config = Config::parse_at("a.toml", text, &Basis { kinds: &PRODUCT, machine: &lan })
+            .expect("good but for warnings");
         config.warnings.iter().map(ToString::to_string).collect::<Vec<_>>()
     };
     let [told] = &warnings(GOOD, Lan("eth0", "10.1.0.254/24"))[..] else { panic!("one warning") };

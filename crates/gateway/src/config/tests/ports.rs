@@ -1,7 +1,6 @@
 //! Rejected ports, and tunnels that do not fit their ports.
 
-use convoy_packet::MacAddress;
-use convoy_port::{CardSettings, DpdkSettings, FilterTable, PortSettings};
+use convoy_port::DpdkSettings;
 
 use super::{GOOD, changed, errors, refused};
 use crate::config::Config;
@@ -46,49 +45,6 @@ fn a_port_at_an_interface_has_that_its_addresses_and_a_side() {
         holds("interface = \"eth1\"\naddress = [\"0.0.0.0\"]", "list the address itself");
         holds(&format!("{whole}\nudp_port = 500"), "port 500 is for IKE");
     }
-}
-
-#[test]
-fn a_card_port_has_a_line_and_addresses_and_stands_alone() {
-    let udp = "kind = \"udp\"\naddress = [\"192.0.2.1\"]";
-    let card = "kind = \"card\"\ninterface = \"eth1\"\naddress = [\"192.0.2.1/24\"]";
-    let holds = |to: &str, what: &str| {
-        let text = errors(&changed(udp, to));
-        assert!(text.contains(what), "{text}");
-    };
-    let keys = "mac = \"02:00:5e:10:00:0A\"\nfunction = \"3des-sha1\"";
-    let config = Config::parse("test.toml", &changed(udp, &format!("{card}\n{keys}")));
-    let port = config.expect("good").ports.pop().expect("two");
-    let mac = Some(MacAddress([2, 0, 0x5e, 0x10, 0, 10]));
-    let settings =
-        CardSettings { interface: "eth1".to_owned(), mac, function: Some(4), ..CardSettings::default() };
-    assert_eq!(port.settings, PortSettings::Card(settings));
-    holds("kind = \"card\"\ninterface = \"eth1\"", "15:8: error: port.kind: a card port needs interface");
-    let named = changed(udp, card).replace("[[engine]]", "[[engine]]\nname = \"outside\"");
-    let text = errors(&named);
-    assert!(text.contains("port.name: \"outside\" is also the name of an engine"), "{text}");
-    let v6 = card.replace("192.0.2.1/24", "fd00::1/64");
-    holds(&v6, "tunnel.local: port \"outside\" has no address 192.0.2.1; it has fd00::1");
-    for mac in [
-        "03:00:5e:10:00:01",
-        "02:00:5e:10:00",
-        "02:00:5e:10:00:001",
-        "00:00:00:00:00:00",
-        "02:00:5e:10:00:+1",
-    ] {
-        holds(&format!("{card}\nmac = \"{mac}\""), "is not a MAC address");
-    }
-    holds(
-        &format!("{card}\nfunction = \"3des-sha2\""),
-        "port.function: unknown \"3des-sha2\"; did you mean \"3des-sha1\"? Possible values: aes128gcm16",
-    );
-    holds(&format!("{card}\ngateway = \"fd00::1\""), "port.gateway: \"fd00::1\" is not an IPv4 address");
-    holds(
-        &format!("{udp}\ninterface = \"eth1\""),
-        "port.interface: it is only for kind = \"af_xdp\" or \"af_packet\" or \"card\"",
-    );
-    let second = format!("{udp}\n[[port]]\nname = \"line\"\n{card}");
-    holds(&second, "port: a card port must be the only outside port");
 }
 
 #[test]
@@ -137,7 +93,7 @@ fn a_dpdk_port_has_a_device_and_addresses_of_both_families_and_carries_ike() {
     let config = Config::parse("test.toml", &changed(udp, dpdk)).expect("good");
     let device = "net_ring0".to_owned();
     let settings = DpdkSettings { device, gateway: None, gateway_v6: None, mac: None, descriptors: 1024 };
-    assert_eq!(config.ports[1].settings, PortSettings::Dpdk(settings));
+    assert_eq!(config.ports[1].settings.of(), Some(&settings));
     assert_eq!(config.ports[1].settings.dpdk_device(), Some("net_ring0"));
     let holds = |to: &str, what: &str| {
         let text = errors(&changed(udp, to));
@@ -156,7 +112,7 @@ fn a_dpdk_port_has_a_device_and_addresses_of_both_families_and_carries_ike() {
     let both = dpdk.replace("\"192.0.2.1/24\"", "\"192.0.2.1/24\", \"2001:db8::1/64\"");
     let with_gateways = format!("{both}\ngateway = \"192.0.2.254\"\ngateway_v6 = \"fe80::1\"");
     let config = Config::parse("test.toml", &changed(udp, &with_gateways)).expect("both families");
-    let PortSettings::Dpdk(DpdkSettings { gateway, gateway_v6, .. }) = &config.ports[1].settings else {
+    let Some(DpdkSettings { gateway, gateway_v6, .. }) = config.ports[1].settings.of() else {
         panic!("another kind")
     };
     assert_eq!(*gateway, Some([192, 0, 2, 254].into()));
@@ -187,17 +143,16 @@ fn ike_needs_a_port_outside_that_carries_it() {
         ("af_packet", format!("{interface}\naddress = [\"192.0.2.1\"]")),
         ("af_xdp", format!("{interface}\naddress = [\"192.0.2.1\"]")),
         ("dpdk", "device = \"net_ring0\"\naddress = [\"192.0.2.1/24\"]".to_owned()),
-        ("card", format!("{interface}\naddress = [\"192.0.2.1/24\"]")),
     ] {
         Config::parse("test.toml", &with(&format!("kind = \"{kind}\"\n{keys}"))).expect(kind);
     }
     let text = errors(&with("kind = \"raw\"\naddress = [\"192.0.2.1\"]"));
-    let kinds = "\"udp\", \"af_packet\", \"af_xdp\", \"dpdk\" or \"card\", and there is none";
+    let kinds = "\"udp\", \"af_packet\", \"af_xdp\" or \"dpdk\", and there is none";
     assert!(text.contains(&format!("IKE needs an outside port of kind {kinds}")), "{text}");
 }
 
 #[test]
-fn a_dpdk_port_carries_ipv6_on_both_sides_and_a_card_outside() {
+fn dpdk_port_carries_ipv6_on_both_sides() {
     let tun = "kind = \"tun\"\ndevice = \"convoy0\"";
     let inside = changed(tun, "kind = \"dpdk\"\ndevice = \"net_ring0\"");
     for (key, v4, both) in [
@@ -208,15 +163,10 @@ fn a_dpdk_port_carries_ipv6_on_both_sides_and_a_card_outside() {
         Config::parse("test.toml", &inside.replace(&v4, &both)).expect("IPv6 inside");
     }
     let udp = "kind = \"udp\"\naddress = [\"192.0.2.1\"]";
-    for kind in [
-        "kind = \"dpdk\"\ndevice = \"net_ring0\"",
-        "kind = \"card\"\ninterface = \"eth1\"\ngateway_v6 = \"fe80::1\"",
-    ] {
-        let outside = changed(udp, &format!("{kind}\naddress = [\"2001:db8::1/64\"]"));
-        let ends = "local = \"192.0.2.1\"\nremote = \"192.0.2.2\"";
-        let outside = outside.replace(ends, "local = \"2001:db8::1\"\nremote = \"2001:db8::2\"");
-        Config::parse("test.toml", &outside).expect("IPv6 outside");
-    }
+    let dpdk = "kind = \"dpdk\"\ndevice = \"net_ring0\"\naddress = [\"2001:db8::1/64\"]";
+    let ends = "local = \"192.0.2.1\"\nremote = \"192.0.2.2\"";
+    let outside = changed(udp, dpdk).replace(ends, "local = \"2001:db8::1\"\nremote = \"2001:db8::2\"");
+    Config::parse("test.toml", &outside).expect("IPv6 outside");
 }
 
 #[test]
@@ -269,115 +219,4 @@ fn workers_with_udp_ports_of_their_own_need_room_above_the_common_one() {
     Config::parse("site-a.toml", &text(65_534, 1)).expect("one port is enough");
     let error = errors(&text(65_534, 2));
     assert!(error.contains("port.udp_port: it must be at most 65533"), "{error}");
-}
-
-/// A configuration with a card port that has these tables.
-fn with_card(tables: &str) -> String {
-    let udp = "kind = \"udp\"\naddress = [\"192.0.2.1\"]\n";
-    let card = "kind = \"card\"\ninterface = \"eth1\"\naddress = [\"192.0.2.1/24\"]\n";
-    changed(udp, &format!("{card}{tables}"))
-}
-
-fn card_settings(tables: &str) -> CardSettings {
-    let config = Config::parse("test.toml", &with_card(tables)).expect("good");
-    match config.ports.into_iter().find(|port| port.is_outside).expect("one").settings {
-        PortSettings::Card(settings) => settings,
-        other => panic!("{other:?}"),
-    }
-}
-
-#[test]
-fn rules_of_a_card_keep_their_order_and_their_directions() {
-    let filters = card_settings(
-        "filter_default = \"drop\"\n\
-         [[port.filter]]\nsource = \"10.2.0.9\"\nprotocol = \"icmp\"\naction = \"drop\"\ndirection = \"in\"\n\
-         [[port.filter]]\nprotocol = \"50\"\naction = \"accept\"\n\
-         [[port.filter]]\ndestination = \"fd00::/64\"\nprotocol = \"udp\"\ndestination_port = 53\n\
-         action = \"accept\"\ndirection = \"out\"\n",
-    )
-    .checks;
-    let names = |table: &FilterTable| {
-        table.rules.iter().map(|rule| (rule.name.clone(), rule.accepts)).collect::<Vec<_>>()
-    };
-    assert_eq!(names(&filters.inbound), [("1".to_owned(), false), ("2".to_owned(), true)]);
-    assert_eq!(names(&filters.outbound), [("2".to_owned(), true), ("3".to_owned(), true)]);
-    assert!(!filters.inbound.accepts_rest && !filters.outbound.accepts_rest);
-    let ping = &filters.inbound.rules[0];
-    assert_eq!((ping.source, ping.protocol), (Some(([10, 2, 0, 9].into(), 32)), Some(1)));
-    let dns = &filters.outbound.rules[1];
-    assert_eq!((dns.protocol, dns.destination_port, dns.source_port), (Some(17), Some(53), None));
-    assert!(card_settings("checksum = true\n").checks.checksum && !card_settings("").checks.checksum);
-    assert!(card_settings("").checks.inbound.is_open(), "without rules, everything passes");
-}
-
-#[test]
-fn rules_that_a_card_cannot_apply_are_refused() {
-    let holds = |rule: &str, what: &str| {
-        let text = errors(&with_card(&format!("[[port.filter]]\n{rule}\n")));
-        assert!(text.contains(what), "{rule}: {text}");
-    };
-    let drop = "action = \"drop\"";
-    holds(
-        "source = \"10.1.0.0/16\"",
-        "port.filter.action: it is missing; add action = \"drop\" or \"accept\"",
-    );
-    holds("action = \"reject\"", "port.filter.action: unknown \"reject\"; possible values: accept, drop");
-    holds(&format!("{drop}\ndirection = \"inside\""), "port.filter.direction: unknown \"inside\"");
-    holds(
-        &format!("{drop}\nprotocol = \"tpc\""),
-        "port.filter.protocol: unknown \"tpc\"; did you mean \"tcp\"?",
-    );
-    holds(&format!("{drop}\nprotocol = \"256\""), "or a number up to 255 as text");
-    holds(
-        &format!("{drop}\nsource_port = 53"),
-        "port.filter.source_port: only TCP and UDP have ports; add protocol",
-    );
-    holds(
-        &format!("{drop}\nprotocol = \"icmp\"\ndestination_port = 53"),
-        "port.filter.destination_port: only TCP and UDP have ports",
-    );
-    holds(
-        &format!("{drop}\nprotocol = \"tcp\"\nsource_port = 0"),
-        "0 is out of range; it must be 1 to 65535",
-    );
-    holds(&format!("{drop}\nsource = \"10.1.0.7/16\""), "has bits behind its prefix; write 10.1.0.0/16");
-    holds(
-        &format!("{drop}\nsource = \"10.1.0.0/16\"\ndestination = \"fd00::/64\""),
-        "source and destination must both be IPv4 or both be IPv6",
-    );
-    holds(&format!("{drop}\nport = 53"), "port.filter.port: unknown key");
-    let text = errors(&with_card("filter_default = \"reject\"\n"));
-    assert!(text.contains("port.filter_default: unknown \"reject\""), "{text}");
-    let text = errors(&with_card(&"[[port.filter]]\naction = \"drop\"\n".repeat(17)));
-    assert!(text.contains("the card has room for 16 rules for what comes, and this is one more"), "{text}");
-    assert_eq!(text.matches("room for 16").count(), 2, "once for each direction");
-    let sixteen_each = ["in", "out"]
-        .map(|way| format!("[[port.filter]]\naction = \"drop\"\ndirection = \"{way}\"\n").repeat(16));
-    assert_eq!(card_settings(&sixteen_each.concat()).checks.outbound.rules.len(), 16);
-    let of_udp = changed("kind = \"udp\"\n", "kind = \"udp\"\nfilter_default = \"drop\"\n");
-    assert!(errors(&of_udp).contains("port.filter_default: it is only for kind = \"card\""));
-}
-
-#[test]
-fn signatures_of_a_card_are_compiled_and_wrong_ones_refused() {
-    let signature = |rule: &str| format!("[[port.signature]]\nrule = '{rule}'\n");
-    let (one, two) = (
-        "alert tcp any any -> any 80 (content:\"x\"; sid:7;)",
-        "alert ip any any -> any any (content:\"y\"; sid:8;)",
-    );
-    let checks = card_settings(&[signature(one), signature(two)].concat()).checks;
-    assert_eq!(checks.signatures.signatures().iter().map(|rule| rule.sid).collect::<Vec<_>>(), [7, 8]);
-    let told = |tables: &str, what: &str| {
-        let text = errors(&with_card(tables));
-        assert!(text.contains(what), "{text}");
-    };
-    told(
-        &signature("alert tcp any any -> any 80 (pcre:\"x\"; sid:1;)"),
-        "port.signature.rule: the card does not know the option \"pcre\"",
-    );
-    told(&signature("alert icmp any any -> any any (sid:1;)"), "expected alert PROTOCOL any any -> any PORT");
-    told("[[port.signature]]\n", "port.signature.rule: it is missing; add rule = 'alert tcp");
-    told(&[signature(one), signature(one)].concat(), "sid 7 is also that of rule 1");
-    let long = "0123456789".repeat(26);
-    told(&signature(&format!("alert ip any any -> any any (content:\"{long}\"; sid:1;)")), "261 states");
 }

@@ -1,7 +1,5 @@
 //! Errors of the file as a whole and of its tables except ports, each with its complete message.
 
-use convoy_engine::{CardEngineSettings, EngineSettings};
-
 use super::{GOOD, changed, errors, refused, refused_with};
 use crate::config::Config;
 
@@ -86,13 +84,8 @@ fn outbound_spis_of_one_peer_must_differ_too() {
 fn what_would_be_ignored_is_refused() {
     refused(
         "kind = \"software\"",
-        "kind = \"software\"\ndepth = 4",
-        "6:9: engine.depth: it is only for kind = \"model\"",
-    );
-    refused(
-        "kind = \"software\"",
-        "kind = \"model\"\ncore = 1",
-        "6:8: engine.core: it is only for kind = \"software\" or \"multibuffer\"",
+        "kind = \"software\"\ndescriptors = 64",
+        "6:15: engine.descriptors: it is only for kind = \"cryptodev\"",
     );
     refused(
         "kind = \"software\"",
@@ -120,7 +113,10 @@ fn what_would_be_ignored_is_refused() {
     refused_with("[scheduler]\nlate_margin_us = 9000000\n", "late_margin_us");
     refused_with("[scheduler]\npacket_size_threshold = 9\n", "it is only for policy = \"packet-size\"");
     let bus = "[[bus]]\nname = \"pci\"\nclock_mhz = 66.0\nwidth_bytes = 4\n";
-    refused_with(bus, "bus.name: no [[engine]] has bus = \"pci\"; assign an engine to it, or remove it");
+    refused_with(
+        bus,
+        "bus: a bus is simulated, which only the laboratory has: install the package convoy-lab",
+    );
     for outer in ["df = \"set\"", "dscp = \"46\"", "ecn = false"] {
         let transport = format!("encap = \"udp\"\nmode = \"transport\"\n{outer}");
         let text = errors(&changed("encap = \"udp\"", &transport));
@@ -183,8 +179,6 @@ fn numbers_have_their_range() {
     ] {
         refused_with(&format!("[scheduler]\n{lines}\n"), message);
     }
-    let model = "kind = \"model\"\nt_init_us = nan";
-    refused("kind = \"software\"", model, "6:13: engine.t_init_us: NaN is out of range");
     refused(
         "encap = \"udp\"",
         "encap = \"udp\"\nesn = true\nreplay_window = 0",
@@ -227,34 +221,9 @@ fn workers_share_what_can_be_shared() {
     assert!(text.contains("engine.worker: it is only for engines with their own core or device"), "{text}");
     let two = format!("{pinned}{}", pinned.replace("= 1", "= 0"));
     assert_eq!(workers_of(&two), [Some(0), Some(1)], "a core for each");
-    let two = Config::parse("site-a.toml", &with(&"[[engine]]\nkind = \"card\"\n".repeat(2)));
-    let dealt: Vec<_> = two.expect("good").engines.iter().map(|engine| engine.worker).collect();
-    assert_eq!(dealt, [Some(0), Some(1)]);
     let capture = changed("kind = \"tun\"\ndevice = \"convoy0\"", "kind = \"pcap\"\nread = \"a.pcap\"");
     let text = errors(&two_workers(capture));
     assert!(text.contains("port.kind: it has one queue; set workers = 1"), "{text}");
-}
-
-#[test]
-fn a_card_engine_may_have_its_function_named() {
-    let named = |function: &str| {
-        changed("kind = \"software\"", &format!("kind = \"card\"\nfunction = \"{function}\""))
-    };
-    let functions = [
-        "aes256gcm16",
-        "aes128ctr-sha1",
-        "aes192-sha1",
-        "3des-sha1",
-        "aes128ctr-sha512",
-        "aes192gcm16-unrolled",
-    ];
-    for (function, id) in functions.iter().zip(1..) {
-        let config = Config::parse("test.toml", &named(function)).expect("good");
-        let settings = EngineSettings::Card(CardEngineSettings { function: Some(id) });
-        assert_eq!(config.engines[0].settings, settings, "{function}");
-    }
-    let text = errors(&named("aes128gcm"));
-    assert!(text.contains("engine.function: unknown \"aes128gcm\"; did you mean \"aes128gcm16\"?"), "{text}");
 }
 
 #[test]

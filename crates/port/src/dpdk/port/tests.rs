@@ -31,7 +31,11 @@ fn ports(device: &str, queues: usize) -> Vec<DpdkPort> {
     let addresses = [(A.into(), 24), (A6.into(), 64)];
     let identity = Identity::new(OWN, &addresses, &[], Takes::Own).expect("a good configuration");
     let heard = Arc::new(Heard::new(queues));
-    let description = PortDescription { name: "outside".to_owned(), kind: PortKind::Dpdk, mtu: config.mtu };
+    let description = PortDescription {
+        name: "outside".to_owned(),
+        kind: PortKind::of::<crate::DpdkSettings>(),
+        mtu: config.mtu,
+    };
     let queues_each = device.queues.into_iter().enumerate();
     queues_each
         .map(|(number, queue)| {

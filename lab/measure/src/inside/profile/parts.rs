@@ -113,8 +113,8 @@ fn part_of_line(line: &str) -> Option<Part> {
 mod tests {
     use super::*;
 
-    /// Samples of different functions from recordings of `convoy bench inside`, each after the part
-    /// that it belongs to.
+    /// Samples of different functions from recordings of `convoy-lab bench inside`, each after the
+    /// part that it belongs to.
     const RECORDED: &str = include_str!("recorded.txt");
 
     #[test]

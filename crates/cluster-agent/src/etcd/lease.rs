@@ -1,0 +1,82 @@
+//! Leases: granted and revoked by one request each, kept alive by a stream for each of them.
+
+use convoy_cluster::{Answer, LeaseId};
+use etcd_client::{LeaseKeepAliveStream, LeaseKeeper};
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use super::outcome::Failure;
+use super::session::{Outcome, Shared};
+
+pub(super) async fn grant<Id>(shared: Shared<Id>, id: Id, ttl_s: u32) -> Outcome {
+    let mut client = shared.client.clone();
+    let answer = match shared.within("a grant", client.lease_grant(i64::from(ttl_s), None)).await {
+        Ok(granted) => Answer::Granted { lease: granted.id(), ttl_s: seconds(granted.ttl()) },
+        // A lease of which nobody has the number ends without having meant anything.
+        Err(Failure::Refused(reason) | Failure::NoLease(reason) | Failure::NoSpace(reason)) => {
+            Answer::Refused { reason }
+        }
+        Err(Failure::Unknown(reason)) => return Err(reason),
+    };
+    shared.answer(id, answer)
+}
+
+pub(super) async fn revoke<Id>(shared: Shared<Id>, id: Id, lease: LeaseId) -> Outcome {
+    let mut client = shared.client.clone();
+    let answer = match shared.within("a revocation", client.lease_revoke(lease)).await {
+        Ok(_) | Err(Failure::NoLease(_)) => Answer::Revoked,
+        Err(Failure::Refused(reason)) => Answer::Refused { reason },
+        Err(failure) => return Err(failure.reason()),
+    };
+    shared.answer(id, answer)
+}
+
+/// Keeps a lease alive once for each call, one after the other, until it has ended or nobody asks.
+pub(super) async fn keep_alive<Id>(
+    shared: Shared<Id>,
+    lease: LeaseId,
+    mut asked: UnboundedReceiver<Id>,
+) -> Outcome {
+    let mut stream = None;
+    while let Some(id) = asked.recv().await {
+        let ttl_s = renew(&shared, lease, &mut stream).await.map_err(Failure::reason)?;
+        shared.answer(id, Answer::KeptAlive { ttl_s })?;
+        if ttl_s == 0 {
+            // The lease's number is never used again, so that this holds for the others as well.
+            asked.close();
+            while let Some(id) = asked.recv().await {
+                shared.answer(id, Answer::KeptAlive { ttl_s })?;
+            }
+        }
+    }
+    Ok(())
+}
+
+type Stream = (LeaseKeeper, LeaseKeepAliveStream);
+
+/// Renews a lease, and returns its time to live from a moment after this was called.
+async fn renew<Id>(shared: &Shared<Id>, lease: LeaseId, stream: &mut Option<Stream>) -> Result<u32, Failure> {
+    let what = "keeping a lease alive";
+    if stream.is_none() {
+        let mut client = shared.client.clone();
+        // The library renews the lease to begin the stream, and does not tell its time to live.
+        match shared.within(what, client.lease_keep_alive(lease)).await {
+            Ok(begun) => *stream = Some(begun),
+            Err(Failure::NoLease(_)) => return Ok(0),
+            Err(failure) => return Err(failure),
+        }
+    }
+    let Some((keeper, answers)) = stream else { return Ok(0) };
+    let asking = async {
+        keeper.keep_alive().await?;
+        answers.message().await
+    };
+    match shared.within(what, asking).await? {
+        Some(answer) => Ok(seconds(answer.ttl())),
+        None => Err(Failure::Unknown("the stream that kept a lease alive has ended".into())),
+    }
+}
+
+/// A time to live, which is 0 or less if the lease does not exist.
+fn seconds(ttl_s: i64) -> u32 {
+    u32::try_from(ttl_s.max(0)).unwrap_or(u32::MAX)
+}

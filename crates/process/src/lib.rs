@@ -1,0 +1,17 @@
+//! What the processes of convoy have in common.
+//!
+//! - [`companion`] starts a process beside a gateway, and joins the two by a pair of sockets.
+//! - [`Framing`](framing::Framing) is the form of the messages between them.
+//! - [`privileges`] are given up by a gateway and its companions.
+//! - [`monotonic_ns`] is the clock whose times they exchange.
+//!
+//! This crate knows neither packets nor configurations. Each message is defined by the two that
+//! exchange it.
+
+mod clock;
+pub mod companion;
+pub mod framing;
+pub mod panics;
+pub mod privileges;
+
+pub use clock::monotonic_ns;

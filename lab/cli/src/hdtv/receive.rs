@@ -1,0 +1,214 @@
+//! `convoy-lab hdtv receive`.
+
+use std::fs::File;
+use std::io::{Write, stdout};
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use convoy_hdtv::{
+    Concealment, Container, Depth, Description, Format, Output, PAYLOAD_TYPE, ReceiveConfig, ReceiveReport,
+    View, receive_video,
+};
+
+use super::{
+    Components, CountedFrom, SnapshotArg, cpu, depth, end_progress_line, failed, format, is_pipe, is_y4m,
+    lines_to, wrong,
+};
+use super::{progress_line, stop_on_signals};
+use convoy_cli::Failure;
+
+/// How missing parts of a frame are filled.
+#[derive(Clone, Copy, ValueEnum)]
+enum Fill {
+    /// The same part of the previous frame
+    Previous,
+    /// The lines above and below
+    Interpolate,
+    /// Zeros
+    None,
+}
+
+#[derive(Args)]
+pub(crate) struct ReceiveArgs {
+    /// The description of the stream (SDP), for example from `convoy-lab hdtv send --sdp`. Without
+    /// it, --listen and --format describe the stream
+    #[arg(long, value_name = "FILE")]
+    sdp: Option<PathBuf>,
+    /// Address and port for RTP; RTCP uses the next port. [default: the port of the SDP file, else
+    /// 5004, on every address]
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    listen: Option<SocketAddr>,
+    /// Size, scan and rate, as for `convoy-lab hdtv send`
+    #[arg(long, default_value = "720p60", value_parser = format, conflicts_with = "sdp")]
+    format: Format,
+    /// The components of a pixel
+    #[arg(long, value_enum, default_value = "ycbcr", conflicts_with = "sdp")]
+    sampling: Components,
+    /// Bits of a component
+    #[arg(long, value_name = "8|10", default_value = "8", value_parser = depth, conflicts_with = "sdp")]
+    depth: Depth,
+    /// How packets count the lines of an interlaced picture
+    #[arg(long, value_enum, default_value = "field", value_name = "FROM")]
+    line_numbers: CountedFrom,
+    /// The payload type of the video
+    #[arg(long, value_name = "NUMBER", default_value_t = PAYLOAD_TYPE, conflicts_with = "sdp")]
+    payload_type: u8,
+    /// Where frames are written: a .y4m file, a file of raw frames, or - for a pipe, for ffplay or
+    /// GStreamer
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Write Y4M, whatever the file's name
+    #[arg(long, requires = "output")]
+    y4m: bool,
+    /// The jitter buffer: how late packets may be, in milliseconds
+    #[arg(long, value_name = "MS", default_value_t = 40)]
+    delay_ms: u64,
+    /// How missing parts of a frame are filled
+    #[arg(long, value_enum, default_value = "previous")]
+    conceal: Fill,
+    /// Stop after this number of frames
+    #[arg(long)]
+    frames: Option<u64>,
+    /// The RTP timestamp of frame 0, as given to the sender. [default: that of the first received
+    /// frame]
+    #[arg(long, value_name = "NUMBER")]
+    first_timestamp: Option<u32>,
+    /// Compare frames with the moving test picture and report the PSNR
+    #[arg(long)]
+    compare: bool,
+    /// Write the frame of this number as a PNG; may be given more than once
+    #[arg(long, value_name = "NUMBER:FILE")]
+    snapshot: Vec<SnapshotArg>,
+    /// Write a line for each frame: its RTP timestamp and the CRC-32 of its bytes
+    #[arg(long, value_name = "FILE")]
+    digests: Option<PathBuf>,
+    /// Run the packet thread with real-time priority (SCHED_RR; needs root, CAP_SYS_NICE or
+    /// RLIMIT_RTPRIO)
+    #[arg(long)]
+    real_time: bool,
+    /// Print the report as JSON, on standard error if the video is written to a pipe
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: ReceiveArgs) -> Result<(), Failure> {
+    let config = configure(&args)?;
+    let view = View {
+        output: open(&args, config.format)?,
+        snapshots: args.snapshot.iter().map(|snapshot| snapshot.0.clone()).collect(),
+        digests: lines_to(args.digests.as_ref())?,
+        compares: args.compare,
+        first_timestamp: args.first_timestamp,
+    };
+    let stop = stop_on_signals()?;
+    let format = config.format;
+    let report = receive_video(config, view, &stop, |report| {
+        let counts = &report.counts;
+        progress_line(format_args!(
+            "{} frames, {:.0} Mbit/s of video, {} packets lost, jitter {:.2} ms",
+            counts.frames, report.video_mbps, counts.lost, report.jitter_ms
+        ));
+    });
+    end_progress_line();
+    let report = report.map_err(failed)?;
+    let text = if args.json {
+        serde_json::to_string_pretty(&report).map_err(failed)?
+    } else {
+        describe(&format, &report).join("\n")
+    };
+    if args.output.as_deref().is_some_and(is_pipe) {
+        eprintln!("{text}");
+    } else {
+        println!("{text}");
+    }
+    Ok(())
+}
+
+fn configure(args: &ReceiveArgs) -> Result<ReceiveConfig, Failure> {
+    let described = args.sdp.as_ref().map(|path| {
+        let of_file = |error: &dyn std::fmt::Display| wrong(format!("{}: {error}", path.display()));
+        let text = std::fs::read_to_string(path).map_err(|error| of_file(&error))?;
+        Description::read(&text).map_err(|error| of_file(&error))
+    });
+    let own = args.format.with_sampling(args.sampling.sampling()).with_depth(args.depth);
+    let any = |port| SocketAddr::new(IpAddr::from([0; 4]), port);
+    let (format, payload_type, usual) = match described.transpose()? {
+        // The port of the description, at any address: the address is the one that the sender sends
+        // to.
+        Some(Description { to, payload_type, format }) if to.is_ipv4() => {
+            (format, payload_type, any(to.port()))
+        }
+        Some(Description { to, payload_type, format }) => {
+            (format, payload_type, SocketAddr::new(IpAddr::from([0; 16]), to.port()))
+        }
+        None => (own.checked().map_err(|error| wrong(error.to_string()))?, args.payload_type, any(5004)),
+    };
+    let concealment = match args.conceal {
+        Fill::Previous => Concealment::Previous,
+        Fill::Interpolate => Concealment::Interpolate,
+        Fill::None => Concealment::None,
+    };
+    Ok(ReceiveConfig {
+        listen: args.listen.unwrap_or(usual),
+        format: format.with_line_numbers(args.line_numbers.line_numbers()),
+        payload_type,
+        delay: Duration::from_millis(args.delay_ms.min(10_000)),
+        concealment,
+        frames: args.frames,
+        is_real_time: args.real_time,
+        name: convoy_hdtv::rtcp::random_name(),
+    })
+}
+
+fn open(args: &ReceiveArgs, format: Format) -> Result<Option<Output>, Failure> {
+    let Some(path) = &args.output else { return Ok(None) };
+    let of_file = |error: &dyn std::fmt::Display| Failure::Failed(format!("{}: {error}", path.display()));
+    let writer: Box<dyn Write + Send> = if is_pipe(path) {
+        Box::new(stdout())
+    } else {
+        Box::new(File::create(path).map_err(|error| of_file(&error))?)
+    };
+    let container = if args.y4m || is_y4m(path) { Container::Y4m } else { Container::Raw };
+    Output::new(writer, container, format).map(Some).map_err(|error| of_file(&error))
+}
+
+fn describe(format: &Format, report: &ReceiveReport) -> Vec<String> {
+    let counts = &report.counts;
+    let mut lines = vec![
+        format!(
+            "{} frames of {format}, {} complete, {} entirely missing; {:.1} Mbit/s of video in {:.1} s",
+            counts.frames, counts.whole_frames, counts.missing_frames, report.video_mbps, report.seconds
+        ),
+        format!(
+            "{} packets, {} lost, {} reordered, {} duplicated, {} late; jitter {:.3} ms",
+            counts.packets, counts.lost, counts.reordered, counts.duplicates, counts.late, report.jitter_ms
+        ),
+    ];
+    let pixels = (counts.in_place_bytes + counts.copied_bytes).max(1);
+    lines.push(format!(
+        "{:.2} % of the pixels received directly into the frame, {:.1} packets per system call",
+        100.0 * counts.in_place_bytes as f64 / pixels as f64,
+        counts.packets as f64 / report.receive_calls.max(1) as f64
+    ));
+    let odd = [
+        (counts.malformed, "packets were not RTP or did not fit the format"),
+        (counts.foreign, "packets were of other streams"),
+        (counts.no_memory, "packets found no free frame memory"),
+        (report.skipped_frames, "frames were skipped, since earlier ones took too long to show or to write"),
+    ];
+    lines.extend(odd.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")));
+    if report.compared_frames > 0 {
+        let psnr = report.psnr_db.map_or_else(|| "infinite".to_owned(), |psnr| format!("{psnr:.2} dB"));
+        let equal = report.equal_frames;
+        lines.push(format!("{equal} of {} frames bit for bit as sent, PSNR {psnr}", report.compared_frames));
+    }
+    let seconds = report.seconds;
+    lines.push(format!(
+        "{}; {}",
+        cpu("packets", report.packet_cpu, seconds),
+        cpu("video", report.view_cpu, seconds)
+    ));
+    lines
+}
