@@ -14,7 +14,7 @@ use convoy_ipsec::{
     UdpEncap,
 };
 use convoy_packet::{FramePool, RegionError};
-use rand::RngCore;
+use rand::Rng;
 
 use crate::choice::{choose, transforms};
 use crate::config::{Config, EngineConfig, ManualKeys, TunnelConfig};

@@ -1,8 +1,8 @@
 //! Random keys for tunnels with static keys.
 
 use convoy_ipsec::Proposal;
-use rand::TryRngCore;
-use rand::rngs::OsRng;
+use rand::TryRng;
+use rand::rngs::SysRng;
 use zeroize::Zeroizing;
 
 use crate::config::unknown_proposal;
@@ -15,7 +15,7 @@ pub enum GenkeyError {
     Proposal(String),
     /// The system has no random bytes.
     #[error("the system has no random bytes: {0}")]
-    Random(#[from] rand::rand_core::OsError),
+    Random(#[from] rand::rngs::SysError),
 }
 
 /// A random key as `key_in` and `key_out` take it, in hexadecimal digits: the cipher's key, its
@@ -29,7 +29,7 @@ pub fn genkey(proposal: &str) -> Result<Zeroizing<String>, GenkeyError> {
     let parsed = parsed.map_err(|error| GenkeyError::Proposal(unknown_proposal(proposal, &error)))?;
     let transform = parsed.transform;
     let mut key = Zeroizing::new(vec![0; transform.key_material_len()]);
-    OsRng.try_fill_bytes(&mut key)?;
+    SysRng.try_fill_bytes(&mut key)?;
     Ok(Zeroizing::new(hex::encode(&key)))
 }
 

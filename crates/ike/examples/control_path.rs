@@ -18,7 +18,7 @@ use convoy_ike::state::{
     Backend, ChildName, ChildNews, Ends, PolicyUpdate, Refusal, SaUsage, State, StateConfig,
 };
 use convoy_ipsec::{Action, Expiry, Policy, PolicyPlace, SaConfig, SaIndex, SaNumber, TunnelId};
-use rand::RngCore;
+use rand::Rng;
 
 /// One SA: its soft and hard times, and which of them it has reached.
 struct Sa {

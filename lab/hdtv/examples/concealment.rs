@@ -11,7 +11,7 @@ use convoy_hdtv::{
     Assembler, Concealment, Counts, Difference, Finished, Format, Layout, PAYLOAD_TYPE, Picture, conceal,
 };
 use rand_xoshiro::Xoshiro256PlusPlus;
-use rand_xoshiro::rand_core::{RngCore, SeedableRng};
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 /// Address of the sender.
 const FROM: std::net::SocketAddr =

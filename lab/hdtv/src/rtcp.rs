@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rand::Rng;
+use rand::RngExt;
 use rtcp_types::{
     Bye, Compound, Packet, ReceiverReport, ReportBlock, RtcpPacketWriterExt, RtcpWriteError, Sdes, SdesChunk,
     SdesItem, SenderReport,

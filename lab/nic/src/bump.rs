@@ -15,7 +15,7 @@ use convoy_ipsec::{
 use convoy_packet::protocol::{AH, ESP, UDP};
 use convoy_packet::{Esp, Ethernet, Frame, FramePool, Layout, MacAddress, Offload, Udp, ethernet, ip, ipv6};
 use convoy_port::NATT_PORT;
-use rand::RngCore;
+use rand::Rng;
 
 use crate::NicConfig;
 use crate::sas::Engines;

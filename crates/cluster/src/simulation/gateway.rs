@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rand::Rng;
+use rand::RngExt;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::sabotage::Sabotage;

@@ -1,6 +1,6 @@
 //! What a seed decides before anything runs.
 
-use rand::Rng;
+use rand::RngExt;
 use rand::seq::IndexedRandom;
 use rand_xoshiro::Xoshiro256PlusPlus;
 

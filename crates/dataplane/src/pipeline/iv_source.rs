@@ -1,7 +1,7 @@
 //! Random bytes for unpredictable IVs, which AES-CBC requires.
 
+use rand::Rng;
 use rand::rngs::StdRng;
-use rand::{RngCore, SeedableRng};
 
 /// Bytes generated at a time: as many as the generator makes in one go.
 const BLOCK_BYTES: usize = 256;
@@ -24,7 +24,7 @@ impl IvSource {
 
     /// A source seeded by the system.
     pub(super) fn from_system() -> Self {
-        Self::new(StdRng::from_os_rng())
+        Self::new(rand::make_rng())
     }
 
     /// Fills `iv` with bytes that are used for nothing else.

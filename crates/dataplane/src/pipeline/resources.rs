@@ -39,7 +39,7 @@ impl PipelineResources {
 
 impl From<Clock> for PipelineResources {
     fn from(clock: Clock) -> Self {
-        Self { clock, random: StdRng::from_os_rng(), frames: POOL_FRAMES, directory: alone() }
+        Self { clock, random: rand::make_rng(), frames: POOL_FRAMES, directory: alone() }
     }
 }
 
@@ -50,7 +50,7 @@ fn alone() -> Arc<Directory> {
 
 #[cfg(test)]
 mod tests {
-    use rand::RngCore;
+    use rand::Rng;
 
     use super::*;
 

@@ -23,7 +23,7 @@ use convoy_ike::server::{Handler, Listening, Outlet, Server, ServerConfig};
 use convoy_ike::state::{State, StateConfig};
 use convoy_packet::protocol::UDP;
 use convoy_packet::{IpHeader, Layout, udp};
-use rand::RngCore;
+use rand::Rng;
 
 use crate::config::Config;
 use crate::events::Events;

@@ -3,8 +3,8 @@
 use std::fmt::Display;
 use std::path::Path;
 
-use rand::rngs::OsRng;
-use rand::{Rng, TryRngCore};
+use rand::rngs::SysRng;
+use rand::{RngExt, TryRng};
 use zeroize::Zeroizing;
 
 use super::{KeySource, Plan, Reached, Side, Site};
@@ -39,7 +39,7 @@ impl Secrets {
     pub fn random(plan: &Plan) -> Result<Self, GenkeyError> {
         if plan.keys == KeySource::Psk {
             let mut key = Zeroizing::new(vec![0; PSK_BYTES]);
-            OsRng.try_fill_bytes(&mut key)?;
+            SysRng.try_fill_bytes(&mut key)?;
             return Ok(Self::Psk(Zeroizing::new(hex::encode(&key))));
         }
         // No two of a gateway's tunnels may have the same SPI, however many init makes.

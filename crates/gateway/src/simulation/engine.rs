@@ -12,7 +12,7 @@ use convoy_engine::{
 };
 use convoy_ipsec::{Direction, KeyMaterial, SaIndex};
 use convoy_scheduler::CostModel;
-use rand::{Rng, RngCore, SeedableRng};
+use rand::{Rng, RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 /// How late an answer may be that is late, in ns: beyond the deadline, at times.

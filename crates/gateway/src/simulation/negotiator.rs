@@ -7,7 +7,7 @@ use convoy_ipsec::{
     Action, KeyMaterial, Lifetime, Limits, Policy, PolicyDirection, SaConfig, SaDirection, SaEnds, SaNumber,
     Selector, UdpEncap,
 };
-use rand::{Rng, RngCore};
+use rand::{Rng, RngExt};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::scenario::{Scenario, address};

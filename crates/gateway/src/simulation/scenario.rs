@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use convoy_ipsec::{Mode, Proposal, SaProtocol, Transform};
 use convoy_scheduler::{CostModel, Policy};
-use rand::Rng;
+use rand::RngExt;
 use rand::seq::IndexedRandom;
 use rand_xoshiro::Xoshiro256PlusPlus;
 

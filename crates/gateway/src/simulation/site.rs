@@ -15,7 +15,7 @@ use convoy_ipsec::{
     Directory, LifetimeEvent, MappingChange, Policy, PolicyChange, PolicyRank, SaConfig, SaNumber, TunnelId,
 };
 use convoy_packet::FrameSize;
-use rand::Rng;
+use rand::RngExt;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::engine::VirtualEngine;

@@ -25,7 +25,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::SystemTime;
 
-use rand::RngCore;
+use rand::Rng;
 
 pub use marks::Beginning;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use convoy_packet::{Frame, FramePool};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use rand_xoshiro::rand_core::{RngCore, SeedableRng};
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 /// Reads a monotonic clock in ns.
 pub type Now = Arc<dyn Fn() -> u64 + Send + Sync>;

@@ -1,7 +1,7 @@
 //! How a processor's actual times differ from the scheduler's estimates.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
-use rand_xoshiro::rand_core::{RngCore, SeedableRng};
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use crate::platform::DeviationSpec;
 

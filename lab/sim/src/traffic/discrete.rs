@@ -53,7 +53,7 @@ pub(crate) const NUMBERS_MAX: u32 = 1 << 16;
 mod tests {
     use super::*;
     use rand_xoshiro::Xoshiro256PlusPlus;
-    use rand_xoshiro::rand_core::{RngCore, SeedableRng};
+    use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
     #[test]
     fn numbers_come_as_often_as_their_weights_say() {

@@ -1,7 +1,7 @@
 //! Packets with sizes drawn from a pattern, and SAs drawn by popularity and repeated by locality.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
-use rand_xoshiro::rand_core::{RngCore, SeedableRng};
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};
 
 use super::discrete::{Discrete, NUMBERS_MAX};

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use rand::rngs::StdRng;
-use rand::{Rng, SeedableRng};
+use rand::{RngExt, SeedableRng};
 
 /// Packets that wait at a port, as in the ring of a network interface; further ones are dropped.
 const RING_PACKETS: usize = 512;

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use convoy_gateway::config::{Basis, Config};
 use convoy_ipsec::Proposal;
 use convoy_scheduler::WindowOrder;
-use rand::RngCore;
+use rand::Rng;
 
 use super::platform::Platform;
 use super::rule::{CREDITS, Rule};

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use convoy_packet::protocol::UDP;
 use convoy_packet::{IpHeader, Ipv4, Ipv6, ipv4, udp};
 use rand::rngs::StdRng;
-use rand::{Rng, RngCore, SeedableRng};
+use rand::{Rng, RngExt, SeedableRng};
 
 /// The simple IMIX: lengths in bytes, IP header included, and their weights. The largest is reduced
 /// to the demo's inner MTU, so that nothing is fragmented.

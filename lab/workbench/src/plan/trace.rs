@@ -13,7 +13,7 @@ use convoy_ipsec::{CryptoStatus, KeyMaterial, OutboundBurst, Transform};
 use convoy_packet::Frame;
 use convoy_port::{Pcap, Port};
 use convoy_sim::Packet;
-use rand::RngCore;
+use rand::Rng;
 
 use super::PlanError;
 

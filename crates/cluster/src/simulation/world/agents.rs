@@ -1,6 +1,6 @@
 //! Members and their processes.
 
-use rand::Rng;
+use rand::RngExt;
 
 use super::super::host::{Open, ToAgent, ToGateway};
 use super::super::sabotage::Sabotage;

@@ -1,6 +1,6 @@
 //! What goes wrong.
 
-use rand::Rng;
+use rand::RngExt;
 
 use super::super::host::ToAgent;
 use super::super::sabotage::Sabotage;

@@ -1,6 +1,6 @@
 //! Gateways and their processes.
 
-use rand::Rng;
+use rand::RngExt;
 
 use super::super::gateway::{Burst, Gateway};
 use super::super::host::{ToAgent, ToGateway};

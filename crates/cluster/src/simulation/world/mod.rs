@@ -8,7 +8,7 @@ mod network;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use rand::{Rng, SeedableRng};
+use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::checks::Checks;

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use rand::Rng;
+use rand::RngExt;
 
 use super::super::gateway::Burst;
 use super::super::host::{ToAgent, ToGateway};

@@ -1,6 +1,6 @@
 //! Faults of the gateways, their links and their disks.
 
-use rand::Rng;
+use rand::RngExt;
 use rand::seq::IndexedRandom;
 
 use super::super::network::another_mapping;

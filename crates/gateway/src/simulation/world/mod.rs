@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicBool;
 
 use convoy_dataplane::costs::Costs;
 use convoy_ipsec::Policy;
-use rand::{Rng, SeedableRng};
+use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::hosts::Hosts;

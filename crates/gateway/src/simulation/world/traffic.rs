@@ -1,6 +1,6 @@
 //! Packets in transit: from hosts into a gateway, out of it, over the network, into the other.
 
-use rand::Rng;
+use rand::RngExt;
 use rand::seq::SliceRandom;
 
 use super::super::hosts::Delivery;

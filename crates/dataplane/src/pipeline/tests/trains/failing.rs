@@ -1,7 +1,7 @@
 //! Trains with engines that fail, or leave work undone.
 
 use convoy_engine::InPlace;
-use rand::Rng;
+use rand::RngExt;
 
 use super::*;
 
