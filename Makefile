@@ -23,6 +23,9 @@ PROGRAMS = --locked -p convoy -p convoy-lab -p convoy-cluster-agent --features "
 CRATES = --locked --workspace --features "$(DPDK:%=convoy-lab/%)"
 all_crates = --locked --workspace --features "$(addprefix convoy-lab/,all-functions $(DPDK))$(1)"
 EVERYTHING = $(call all_crates)
+# Unit tests that need root, which `make quick` leaves out. Tests that start others which panic run
+# those themselves.
+AS_ROOT = --lib -- --ignored --skip panics_
 MSRV := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 
 .PHONY: help quick test test-all system-tests nightly lint check programs release-programs charon \
@@ -61,6 +64,7 @@ test: install-test ## quick, all crates with DPDK, and the product's system test
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy $(CRATES) --all-targets -- -D warnings
 	$(CARGO) test $(CRATES)
+	$(CARGO) test $(CRATES) $(AS_ROOT)
 	$(MAKE) programs charon FEATURES="$(DPDK)"
 	scripts/docs.py --programs $(SYSTEM)
 	@scripts/install.sh charon-test routing cluster monitoring
@@ -70,6 +74,7 @@ test-all: install-test ## test and the laboratory: the card and its proofs, HDTV
 	python3 -m unittest discover -s bench/instructions
 	@scripts/card-venv.sh
 	$(CARGO) test $(EVERYTHING)
+	$(CARGO) test $(EVERYTHING) $(AS_ROOT)
 	$(MAKE) card-quick card-formal-quick
 	$(MAKE) programs charon
 	scripts/docs.py --programs $(SYSTEM)

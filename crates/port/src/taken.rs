@@ -38,6 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[ignore = "needs root; `make test` runs it"]
     fn raw_sockets_are_found_by_address_and_protocol() {
         crate::support::own_loopback();
         for here in ["127.0.0.91", "::1"] {

@@ -43,6 +43,7 @@ fn exchange(address: &str) {
 }
 
 #[test]
+#[ignore = "needs root; `make test` runs it"]
 fn of_icmp_only_what_tells_of_a_path_is_handed_up() {
     own_loopback();
     let of_v4 = [(8, 0), (v4::UNREACHABLE, 3), (v4::UNREACHABLE, v4::FRAGMENTATION_NEEDED)];
@@ -79,12 +80,14 @@ fn of_icmp_only_what_tells_of_a_path_is_handed_up() {
 }
 
 #[test]
+#[ignore = "needs root; `make test` runs it"]
 fn esp_crosses_the_loopback_whole_over_ipv4() {
     own_loopback();
     exchange("127.0.0.77");
 }
 
 #[test]
+#[ignore = "needs root; `make test` runs it"]
 fn esp_crosses_the_loopback_with_its_header_made_again_over_ipv6() {
     own_loopback();
     exchange("::1");

@@ -87,6 +87,7 @@ fn exchange(address: &str, offloads: bool) -> u64 {
 }
 
 #[test]
+#[ignore = "needs root; `make test` runs it"]
 fn packets_leave_by_the_socket_of_their_source_port() {
     own_loopback();
     let two = UdpConfig { ports: vec![0, 0], ..config(&["127.0.0.79"], true) };
@@ -104,18 +105,21 @@ fn packets_leave_by_the_socket_of_their_source_port() {
 }
 
 #[test]
+#[ignore = "needs root; `make test` runs it"]
 fn a_burst_leaves_in_two_system_calls_over_ipv4() {
     own_loopback();
     assert_eq!(exchange("127.0.0.1", true), 2, "one to clear DF, one to send");
 }
 
 #[test]
+#[ignore = "needs root; `make test` runs it"]
 fn a_burst_leaves_in_two_system_calls_over_ipv6() {
     own_loopback();
     assert_eq!(exchange("::1", true), 2);
 }
 
 #[test]
+#[ignore = "needs root; `make test` runs it"]
 fn without_offloads_a_call_carries_64_packets() {
     own_loopback();
     assert_eq!(exchange("127.0.0.1", false), 3);
@@ -123,6 +127,7 @@ fn without_offloads_a_call_carries_64_packets() {
 }
 
 #[test]
+#[ignore = "needs root; `make test` runs it"]
 fn what_is_not_udp_or_not_from_here_is_counted_and_the_rest_leaves() {
     own_loopback();
     let (mut a, mut b) = (bind(&["127.0.0.1"], true), bind(&["127.0.0.1"], true));
@@ -141,6 +146,7 @@ fn what_is_not_udp_or_not_from_here_is_counted_and_the_rest_leaves() {
 }
 
 #[test]
+#[ignore = "needs root; `make test` runs it"]
 fn a_socket_of_all_addresses_says_which_one_was_meant_and_answers_from_it() {
     own_loopback();
     for (any, here) in [("0.0.0.0", IpAddr::from([127, 0, 7, 1])), ("::", Ipv6Addr::LOCALHOST.into())] {
@@ -159,6 +165,7 @@ fn a_socket_of_all_addresses_says_which_one_was_meant_and_answers_from_it() {
 }
 
 #[test]
+#[ignore = "needs root; `make test` runs it"]
 fn icmp_about_a_path_wakes_the_port_and_says_which_address_it_came_to() {
     own_loopback();
     for (any, here) in [("0.0.0.0", IpAddr::from([127, 0, 7, 2])), ("::", Ipv6Addr::LOCALHOST.into())] {
@@ -180,6 +187,7 @@ fn icmp_about_a_path_wakes_the_port_and_says_which_address_it_came_to() {
 }
 
 #[test]
+#[ignore = "needs root; `make test` runs it"]
 fn any_of_several_addresses_wakes_the_port() {
     own_loopback();
     let mut server = bind(&["127.0.0.1", "127.0.0.2", "::1"], true);
@@ -197,6 +205,7 @@ fn any_of_several_addresses_wakes_the_port() {
 }
 
 #[test]
+#[ignore = "needs root; `make test` runs it"]
 fn packets_wait_while_there_is_no_frame_or_no_room_in_the_burst() {
     own_loopback();
     let (mut a, mut b) = (bind(&["127.0.0.1"], true), bind(&["127.0.0.1"], true));
@@ -217,6 +226,7 @@ fn packets_wait_while_there_is_no_frame_or_no_room_in_the_burst() {
 }
 
 #[test]
+#[ignore = "needs root; `make test` runs it"]
 fn what_the_pool_has_no_frame_for_is_counted_and_holds_up_nothing() {
     own_loopback();
     let (sender, mut b) =
@@ -229,6 +239,7 @@ fn what_the_pool_has_no_frame_for_is_counted_and_holds_up_nothing() {
 }
 
 #[test]
+#[ignore = "needs root; `make test` runs it"]
 fn several_queues_share_an_address_and_nothing_is_lost() {
     own_loopback();
     let mut a = bind(&["127.0.0.1"], true);
@@ -244,6 +255,7 @@ fn several_queues_share_an_address_and_nothing_is_lost() {
 }
 
 #[test]
+#[ignore = "needs root; `make test` runs it"]
 fn errors_say_what_to_do() {
     own_loopback();
     let taken = bind(&["127.0.0.1"], true);

@@ -91,6 +91,7 @@ fn is_taken(programs: &Programs, frame: &[u8]) -> bool {
 }
 
 #[test]
+#[ignore = "needs root; `make test` runs it"]
 fn of_what_comes_outside_esp_and_ah_to_the_ports_addresses_are_taken() {
     let addresses = [OURS_V4.into(), Ipv4Addr::new(203, 0, 113, 200).into(), OURS_V6.into()];
     let program = load_protected(&addresses);
@@ -113,6 +114,7 @@ fn of_what_comes_outside_esp_and_ah_to_the_ports_addresses_are_taken() {
 }
 
 #[test]
+#[ignore = "needs root; `make test` runs it"]
 fn of_udp_only_esp_to_its_port_is_taken_and_ike_and_keep_alives_are_the_kernels() {
     let addresses = [OURS_V4.into(), OURS_V6.into()];
     let program = load_protected(&addresses);
@@ -128,6 +130,7 @@ fn of_udp_only_esp_to_its_port_is_taken_and_ike_and_keep_alives_are_the_kernels(
 }
 
 #[test]
+#[ignore = "needs root; `make test` runs it"]
 fn where_ike_is_the_gateways_it_is_taken_on_both_ports_and_keep_alives_are_the_kernels() {
     let strangers: [IpAddr; 2] = [Ipv4Addr::new(192, 0, 2, 3).into(), Ipv6Addr::LOCALHOST.into()];
     let program = load_protected_beside(&[OURS_V4.into(), OURS_V6.into()], Beside::Ike(500));
@@ -155,6 +158,7 @@ fn where_ike_is_the_gateways_it_is_taken_on_both_ports_and_keep_alives_are_the_k
 }
 
 #[test]
+#[ignore = "needs root; `make test` runs it"]
 fn fragments_of_esp_are_taken_and_those_of_udp_are_the_kernels() {
     let addresses = [OURS_V4.into(), OURS_V6.into()];
     let program = load_protected(&addresses);
@@ -175,6 +179,7 @@ fn fragments_of_esp_are_taken_and_those_of_udp_are_the_kernels() {
 }
 
 #[test]
+#[ignore = "needs root; `make test` runs it"]
 fn options_of_ipv4_move_the_udp_header() {
     let addresses = [OURS_V4.into()];
     let program = load_protected(&addresses);
@@ -188,6 +193,7 @@ fn options_of_ipv4_move_the_udp_header() {
 }
 
 #[test]
+#[ignore = "needs root; `make test` runs it"]
 fn of_what_comes_inside_packets_to_this_station_and_the_networks_are_taken() {
     let prefix = |address: &str, bits| Prefix { address: address.parse().expect("an address"), bits };
     let [v4, host, v6] = [prefix("10.2.0.0", 24), prefix("198.51.100.7", 32), prefix("fd00:2::", 64)];
@@ -229,6 +235,7 @@ fn of_what_comes_inside_packets_to_this_station_and_the_networks_are_taken() {
 }
 
 #[test]
+#[ignore = "needs root; `make test` runs it"]
 fn a_host_takes_the_datagrams_to_its_address_and_port_alone() {
     for (ours, other) in [(IpAddr::from(OURS_V4), IpAddr::from(OURS_V6)), (OURS_V6.into(), OURS_V4.into())] {
         let takes = LinkTakes::Datagrams { to: (ours, 9000).into() };
@@ -252,6 +259,7 @@ fn a_host_takes_the_datagrams_to_its_address_and_port_alone() {
 }
 
 #[test]
+#[ignore = "needs root; `make test` runs it"]
 fn stumps_are_the_kernels() {
     let addresses = [OURS_V4.into(), OURS_V6.into()];
     let program = load_protected(&addresses);
@@ -267,6 +275,7 @@ fn stumps_are_the_kernels() {
 }
 
 #[test]
+#[ignore = "needs root; `make test` runs it"]
 fn a_port_of_either_family_alone_loads_and_takes_its_own() {
     for (ours, other) in [(IpAddr::from(OURS_V4), IpAddr::from(OURS_V6)), (OURS_V6.into(), OURS_V4.into())] {
         let program = load_protected(&[ours]);
@@ -295,6 +304,7 @@ fn verdicts(programs: &Programs, frame: &[u8], vlans: &[u16]) -> (i32, i32) {
 }
 
 #[test]
+#[ignore = "needs root; `make test` runs it"]
 fn frames_of_vlan_0_are_as_those_without_a_tag_and_other_vlans_are_the_kernels() {
     let prefix = |address: &str, bits| Prefix { address: address.parse().expect("an address"), bits };
     let takes = LinkTakes::Plaintext { networks: vec![prefix("10.2.0.0", 24), prefix("fd00:2::", 64)] };
@@ -316,6 +326,7 @@ fn frames_of_vlan_0_are_as_those_without_a_tag_and_other_vlans_are_the_kernels()
 }
 
 #[test]
+#[ignore = "needs root; `make test` runs it"]
 fn esp_in_frames_of_vlan_0_is_taken() {
     let addresses = [OURS_V4.into(), OURS_V6.into()];
     let programs = load_protected(&addresses);
