@@ -129,6 +129,8 @@ product 35 "the cluster's store over three members of etcd: transactions, leases
   tests/cluster-store.sh "$examples/store"
 product 30 "two gateways of a cluster: one is stopped, drained, killed, stands still, is cut off; no number comes twice" \
   tests/cluster.sh "$convoy"
+product 60 "a part of a cluster's leader hangs; a store that goes back, is emptied, has damaged and foreign records" \
+  tests/cluster-distrust.sh "$convoy"
 product 30 "the tunnels of a cluster in its store: put, refused, rolled back" tests/cluster-config.sh "$convoy"
 product 30 "two groups spread over two gateways of a cluster: one is killed, comes back, is given its group" \
   tests/cluster-groups.sh "$convoy"

@@ -3,8 +3,8 @@
 (peer.toml), which share tunnels with static keys: tunnel I covers 10.2.X.Y/32, where X.Y is I.
 usage: configure.py FOLDER TUNNELS LEASE_S [ENDPOINT...]
    or: configure.py --tunnel NUMBER, which prints one for a gateway of the cluster, with other keys
-Optional variables: PROPOSAL (aes128gcm16), and CLUSTER and PEER, more lines of [cluster] and of
-the peer's [gateway]."""
+Optional variables: PROPOSAL (aes128gcm16), STATE (FOLDER/state-NUMBER), the state file of the
+cluster's gateways, and CLUSTER and PEER, more lines of [cluster] and of the peer's [gateway]."""
 import os
 import sys
 
@@ -36,8 +36,10 @@ key_out = "{keys[remote]}"
 
 
 def gateway(folder, number, lease_s, endpoints, more):
+    state = os.environ.get("STATE", f"{folder}/state-{number}")
     return f"""[gateway]
 control = "{folder}/g{number}.sock"
+state = "{state}"
 user = "root"
 [cluster]
 name = "test"

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Whether sequence numbers of a cluster's SAs were seen twice on the wire, and from how many
-gateways they were sent. The capture may have only the first 50 bytes of each packet.
-usage: doubles.py CAPTURE SOURCE [--json]"""
+gateways they were sent. The capture may have only the first 50 bytes of each packet; with --ivs,
+the first 58, and then it is IVs of GCM that may not come twice, whatever the numbers do.
+usage: doubles.py CAPTURE SOURCE [--json | --ivs]"""
 import json
 import socket
 import struct
@@ -19,13 +20,13 @@ def packets(path, source):
         at += 16
         # An SPI of zero is the mark of IKE, and a packet of one byte keeps a NAT's mapping.
         if length >= 50 and data[at + 26 : at + 30] == source and data[at + 42 : at + 46] != bytes(4):
-            yield seconds + micros / 1e6, data[at + 6 : at + 12], data[at + 42 : at + 50]
+            yield seconds + micros / 1e6, data[at + 6 : at + 12], data[at + 42 : at + 50], data[at + 50 : at + 58]
         at += length
 
 
 def summary(path, source):
     seen, hosts, twice, count, moves, last = set(), set(), [], 0, 0, None
-    for time, host, number in packets(path, source):
+    for time, host, number, _ in packets(path, source):
         count += 1
         if number in seen:
             twice.append((time, *struct.unpack("!II", number)))
@@ -37,7 +38,22 @@ def summary(path, source):
     return {"packets": count, "gateways": len(hosts), "moves": moves, "twice": twice}
 
 
+def check_ivs(path, source):
+    """The numbers that were sent with more than one IV, and the IVs that were sent twice."""
+    by_iv, by_number = {}, {}
+    for _, _, number, iv in packets(path, source):
+        by_iv.setdefault((number[:4], iv), set()).add(number)
+        by_number.setdefault(number, []).append(iv)
+    reused = sum(len(ivs) != len(set(ivs)) for ivs in by_number.values())
+    reused += sum(len(numbers) > 1 for numbers in by_iv.values())
+    again = sum(len(ivs) > 1 for ivs in by_number.values())
+    print(f"{len(by_iv)} IVs; {again} sequence numbers came twice, {reused} IVs did")
+    return 1 if reused or not by_iv else 0
+
+
 def main(path, source, *options):
+    if "--ivs" in options:
+        return check_ivs(path, source)
     found = summary(path, source)
     if "--json" in options:
         print(json.dumps(found))

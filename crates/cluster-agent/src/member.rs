@@ -6,12 +6,12 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use convoy_cluster::messages::{Begin, FromAgent, ToAgent};
-use convoy_cluster::seal::ClusterKey;
+use convoy_cluster::seal::{ClusterKey, SealError};
 use convoy_cluster::{
-    Answer, Call, CallId, ClusterStatus, GroupConfig, Input, KeyValue, Keys, Member, MemberConfig, Output,
-    Replay, Span, StoreEvent,
+    Answer, Call, CallId, ClusterStatus, GroupConfig, Input, KeyValue, Keys, Member, MemberConfig, Now,
+    Order, Output, Replay, Seen, Span, StoreEvent,
 };
-use convoy_process::monotonic_ns;
+use convoy_process::{monotonic_ns, wall_ns};
 use zeroize::Zeroize;
 
 use crate::etcd::{Store, StoreConfig};
@@ -22,6 +22,9 @@ const LONGEST: Duration = Duration::from_secs(1);
 
 /// The shortest time between two reports of the status, in ns.
 const STATUS_NS: u64 = 200_000_000;
+
+/// The shortest time between two notes of what the member has seen, in ns.
+const NOTE_NS: u64 = 1_000_000_000;
 
 /// What happens to an agent.
 enum Happening {
@@ -89,6 +92,9 @@ pub(crate) struct Agent {
     /// The status that the gateway knows, and when it is compared again.
     told: Option<ClusterStatus>,
     tell_ns: u64,
+    /// What the gateway has noted of what the member has seen, and when it is noted again.
+    noted: Seen,
+    note_ns: u64,
 }
 
 impl Agent {
@@ -119,6 +125,7 @@ impl Agent {
             rebalance_ns: begin.rebalance_ns,
             outbound: Span::OUTBOUND,
             inbound: Span { time_ns: begin.inbound_reserve_ns, ..Span::INBOUND },
+            seen: begin.seen,
         });
         let (config_version, config_due_ns) = (0, None);
         Ok(Self {
@@ -133,6 +140,8 @@ impl Agent {
             outputs: Vec::new(),
             told: None,
             tell_ns: 0,
+            noted: begin.seen,
+            note_ns: 0,
         })
     }
 
@@ -140,11 +149,13 @@ impl Agent {
         let mut input = Some(Input::Tick);
         loop {
             if let Some(input) = input.take() {
-                self.member.handle(monotonic_ns(), input, &mut self.outputs);
+                let now = Now { monotonic_ns: monotonic_ns(), wall_ns: wall_ns() };
+                self.member.handle(now, input, &mut self.outputs);
             }
             if self.execute()? {
                 return FRAMING.send(&mut self.socket, &FromAgent::Ended).or(Ok(()));
             }
+            self.note_seen();
             self.tell_status();
             self.read_config();
             let wake_ns = self.member.wake_ns().into_iter().chain(self.config_due_ns).min();
@@ -162,12 +173,14 @@ impl Agent {
     fn take(&mut self, happening: Happening) -> io::Result<Option<Input>> {
         Ok(Some(match happening {
             Happening::Gateway(ToAgent::Report(report)) => Input::Reported(report),
+            Happening::Gateway(ToAgent::Beat { at_ns }) => Input::Beat { at_ns },
             Happening::Gateway(ToAgent::Drain) => Input::Drain,
             Happening::Gateway(ToAgent::Serve) => Input::Serve,
             Happening::Gateway(ToAgent::End) => Input::End,
             Happening::GatewayEnded => Input::GatewayEnded,
             Happening::Store(StoreEvent::Answered(Asked::Member(call), answer)) => {
-                Input::Answered { call, answer: self.opened(answer) }
+                let (answer, locked) = self.opened(answer);
+                Input::Answered { call, answer, locked }
             }
             Happening::Store(StoreEvent::Answered(asked, answer)) => {
                 self.config_answered(asked, answer);
@@ -177,10 +190,10 @@ impl Agent {
                 self.config_changed(&changes);
                 Input::Changed(changes)
             }
-            Happening::Store(StoreEvent::Connected) => {
+            Happening::Store(StoreEvent::Connected { store, version }) => {
                 self.config_due_ns = self.config.is_some().then_some(0);
-                FRAMING.send(&mut self.socket, &FromAgent::Store(Ok(())))?;
-                return Ok(None);
+                FRAMING.send(&mut self.socket, &FromAgent::Store(Ok(version)))?;
+                Input::Connected { store }
             }
             Happening::Store(StoreEvent::Lost { reason }) => {
                 let told = FRAMING.send(&mut self.socket, &FromAgent::Store(Err(reason)));
@@ -189,6 +202,22 @@ impl Agent {
                 Input::Lost
             }
         }))
+    }
+
+    /// Has the gateway note what the member has seen of the store: now and then, and before a term.
+    fn note_seen(&mut self) {
+        let (seen, now_ns) = (self.member.seen(), monotonic_ns());
+        if seen == self.noted || now_ns < self.note_ns && seen.fault == self.noted.fault {
+            return;
+        }
+        self.send_seen(seen);
+        self.note_ns = now_ns + NOTE_NS;
+    }
+
+    fn send_seen(&mut self, seen: Seen) {
+        // If the gateway has ended, the reader of the line says so.
+        let _ = FRAMING.send(&mut self.socket, &FromAgent::Seen(seen));
+        self.noted = seen;
     }
 
     /// Tells the gateway what the cluster looks like, if that has changed.
@@ -217,7 +246,12 @@ impl Agent {
                     self.store.ask(Asked::Member(call), request);
                 }
                 // If the gateway has ended, the reader of the line says so.
-                Output::Order(order) => drop(FRAMING.send(&mut self.socket, &FromAgent::Order(order))),
+                Output::Order(order) => {
+                    if matches!(order, Order::Lead { .. }) {
+                        self.send_seen(self.member.seen());
+                    }
+                    let _ = FRAMING.send(&mut self.socket, &FromAgent::Order(order));
+                }
                 Output::Ended => has_ended = true,
             }
         }
@@ -235,15 +269,17 @@ impl Agent {
         Call::Transact { guard, deletes, puts, read }
     }
 
-    /// The answer with everything opened. What cannot be opened is empty, which the member counts
-    /// as unreadable.
-    fn opened(&self, answer: Answer) -> Answer {
-        let Answer::Transacted { is_done, revision, read } = answer else { return answer };
+    /// The answer with everything opened, and how many values are sealed by a key that this member
+    /// lacks. What cannot be opened is empty, which the member counts as unreadable.
+    fn opened(&self, answer: Answer) -> (Answer, usize) {
+        let Answer::Transacted { is_done, revision, read } = answer else { return (answer, 0) };
+        let mut locked = 0;
         let open = |mut pair: KeyValue| {
             if pair.key.starts_with(&self.sealed) {
                 pair.value = match self.key.open(&pair.key, &pair.value) {
                     Ok(value) => value.to_vec(),
                     Err(error) => {
+                        locked += usize::from(matches!(error, SealError::UnknownKey(_)));
                         tracing::error!("cluster: {}: {error}", pair.key);
                         Vec::new()
                     }
@@ -251,6 +287,7 @@ impl Agent {
             }
             pair
         };
-        Answer::Transacted { is_done, revision, read: read.into_iter().map(open).collect() }
+        let read = read.into_iter().map(open).collect();
+        (Answer::Transacted { is_done, revision, read }, locked)
     }
 }

@@ -12,9 +12,11 @@
 //! checks them from seeds.
 
 mod election;
+mod ivs;
 mod keys;
 mod marks;
 mod member;
+mod memory;
 pub mod messages;
 mod orders;
 mod record;
@@ -27,9 +29,10 @@ mod store;
 
 pub use keys::Keys;
 pub use marks::{Marks, SaId, Span};
-pub use member::{CallId, GroupConfig, Input, Member, MemberConfig, Output, Replay};
+pub use member::{CallId, GroupConfig, Input, Member, MemberConfig, Now, Output, Replay};
+pub use memory::{Seen, StoreFault};
 pub use orders::{Event, Order, Report, Taken};
 pub use record::Record;
 pub use shared_text::{SharedText, SharedTextError};
 pub use status::{ClusterStatus, GroupStatus, LedStatus, MemberStatus};
-pub use store::{Answer, Call, Change, Guard, KeyValue, LeaseId, Revision, StoreEvent};
+pub use store::{Answer, Call, Change, Guard, KeyValue, LeaseId, Revision, StoreEvent, StoreId};

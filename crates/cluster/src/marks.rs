@@ -24,16 +24,20 @@ pub struct Marks {
     pub ceiling: u64,
     /// The highest inbound sequence number that was accepted, as far as the store knows.
     pub received: u64,
+    /// Where the term's IVs of counter ciphers begin: the IV of a packet is this plus its number,
+    /// modulo 2^64.
+    pub iv_start: u64,
 }
 
 impl Marks {
     /// The length of encoded marks.
-    pub const LEN: usize = 24;
+    pub const LEN: usize = 32;
 
     /// The marks as the store has them, in network byte order.
     pub fn encode(&self) -> [u8; Self::LEN] {
         let mut bytes = [0; Self::LEN];
-        for (place, mark) in bytes.chunks_exact_mut(8).zip([self.sent, self.ceiling, self.received]) {
+        let marks = [self.sent, self.ceiling, self.received, self.iv_start];
+        for (place, mark) in bytes.chunks_exact_mut(8).zip(marks) {
             place.copy_from_slice(&mark.to_be_bytes());
         }
         bytes
@@ -43,7 +47,12 @@ impl Marks {
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; Self::LEN] = bytes.try_into().ok()?;
         let mark = |at: usize| bytes[at..].first_chunk().map(|mark| u64::from_be_bytes(*mark));
-        Some(Self { sent: mark(0)?, ceiling: mark(8)?, received: mark(16)? })
+        Some(Self { sent: mark(0)?, ceiling: mark(8)?, received: mark(16)?, iv_start: mark(24)? })
+    }
+
+    /// The IV after all that may have been used with these marks.
+    pub(crate) fn next_iv(&self) -> u64 {
+        self.iv_start.wrapping_add(self.sent).wrapping_add(1)
     }
 }
 
@@ -124,10 +133,10 @@ mod tests {
 
     #[test]
     fn marks_are_decoded_as_they_were_encoded() {
-        let marks = Marks { sent: 1, ceiling: u64::MAX, received: 0x0102_0304_0506_0708 };
+        let marks = Marks { sent: 1, ceiling: u64::MAX, received: 0x0102_0304_0506_0708, iv_start: 5 };
         assert_eq!(Marks::decode(&marks.encode()), Some(marks));
-        assert_eq!(Marks::decode(&[0; 23]), None);
-        assert_eq!(Marks::decode(&[0; 25]), None);
+        assert_eq!(Marks::decode(&[0; Marks::LEN - 1]), None);
+        assert_eq!(Marks::decode(&[0; Marks::LEN + 1]), None);
     }
 
     #[test]

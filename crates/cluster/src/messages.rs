@@ -8,6 +8,7 @@
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
+use crate::memory::Seen;
 use crate::orders::{Order, Report};
 use crate::shared_text::SharedText;
 use crate::status::ClusterStatus;
@@ -32,6 +33,11 @@ pub enum Start {
 pub enum ToAgent {
     /// Something has happened to a group.
     Report(Report),
+    /// The gateway, its helper and all its workers worked at this time of the monotonic clock.
+    Beat {
+        /// The time, in ns.
+        at_ns: u64,
+    },
     /// Give all groups away, and lead none until `Serve`.
     Drain,
     /// Lead groups again.
@@ -68,6 +74,8 @@ pub struct Begin {
     pub wants_config: bool,
     /// The text of the file with the cluster's key.
     pub secret: Zeroizing<String>,
+    /// What this member had seen of the store when it ran last.
+    pub seen: Seen,
 }
 
 /// The contents of the files of TLS.
@@ -92,8 +100,11 @@ pub enum FromAgent {
     Status(Box<ClusterStatus>),
     /// Another version of the configuration that the cluster shares.
     Config(Box<SharedText>),
-    /// The store can be reached again, or cannot, with the reason.
-    Store(Result<(), String>),
+    /// The store can be reached again, with the version that it says it has, or cannot, with the
+    /// reason.
+    Store(Result<String, String>),
+    /// What the member has seen of the store, to be noted.
+    Seen(Seen),
     /// Everything was given away; the last message.
     Ended,
 }

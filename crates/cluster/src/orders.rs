@@ -18,8 +18,9 @@ pub enum Order {
         term: Revision,
         /// All SAs of the group.
         sas: Vec<Taken>,
-        /// SAs that are in the store, but that this version cannot read.
-        unreadable: usize,
+        /// SAs that are in the store and cannot be read: their numbers are not known, so that they
+        /// stay down until their keys change.
+        unreadable: Vec<SaId>,
     },
     /// Send and deliver nothing of any group from this time on, by the monotonic clock that the
     /// member is given. It replaces the deadline before.
@@ -56,6 +57,8 @@ pub struct Taken {
     pub sent: u64,
     /// The last inbound number that may have been accepted: only higher ones may be.
     pub accepted: u64,
+    /// Where its IVs begin in this term: see [`Marks::iv_start`].
+    pub iv_start: u64,
 }
 
 /// What a gateway tells its member about a group that it leads. What is about another term than the

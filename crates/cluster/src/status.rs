@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::memory::StoreFault;
 use crate::store::Revision;
 
 /// A cluster as one of its members sees it, which may be behind the store.
@@ -13,6 +14,11 @@ pub struct ClusterStatus {
     pub groups: Vec<GroupStatus>,
     /// Whether this member gives its groups away, and leads none.
     pub is_draining: bool,
+    /// Why this member does not trust the store, and leads nothing by it.
+    pub store_fault: Option<StoreFault>,
+    /// Whether the gateway and all its parts were heard from in time; the member leads nothing
+    /// until they are.
+    pub is_alive: bool,
 }
 
 /// A member.
@@ -35,6 +41,9 @@ pub struct GroupStatus {
     pub leader: Option<String>,
     /// What this member knows as its leader.
     pub led: Option<LedStatus>,
+    /// SAs that are sealed by a cluster key that this member lacks, so that it does not lead the
+    /// group.
+    pub locked: usize,
 }
 
 /// A group as its leader knows it.

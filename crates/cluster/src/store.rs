@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 /// the first.
 pub type Revision = u64;
 
+/// A store, which has another ID after it was created again.
+pub type StoreId = u64;
+
 /// A lease: the keys that have it are removed when it is not kept alive.
 pub type LeaseId = i64;
 
@@ -126,7 +129,12 @@ pub enum Change {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StoreEvent<Id> {
     /// A session has begun.
-    Connected,
+    Connected {
+        /// The store.
+        store: StoreId,
+        /// The version of the server, as it says.
+        version: String,
+    },
     /// A call was answered.
     Answered(Id, Answer),
     /// Watched keys have changed.

@@ -136,6 +136,11 @@ pub enum What {
     },
     /// It can be reached again.
     StoreBack,
+    /// It is not the one that it was, or is behind: this gateway leads nothing by it.
+    StoreDistrusted {
+        /// What was found.
+        reason: String,
+    },
     /// Another message that needs an operator's attention.
     Warning,
 }
@@ -186,7 +191,7 @@ impl What {
             | Self::Dropped { .. }
             | Self::StoreLost { .. }
             | Self::Warning => Severity::Warn,
-            Self::ReloadRefused => Severity::Error,
+            Self::ReloadRefused | Self::StoreDistrusted { .. } => Severity::Error,
             _ => Severity::Info,
         }
     }

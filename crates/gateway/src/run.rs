@@ -71,12 +71,14 @@ pub enum Order {
     TakeTraced(Reply<Result<TraceReport, String>>),
     /// End the trace.
     EndTrace(Reply<()>),
-    /// Lead a group of the cluster, going on with these SAs.
-    Lead(String, Vec<convoy_cluster::Taken>, Reply<Led>),
+    /// Lead a group of the cluster, going on with these SAs and without those that cannot be read.
+    Lead(String, (Vec<convoy_cluster::Taken>, Vec<convoy_cluster::SaId>), Reply<Led>),
     /// Lead it no longer, and say how far its SAs have come.
     StandBy(String, Reply<Stopped>),
     /// Lead no group of the cluster, or lead groups again.
     Drain(bool, Reply<Result<(), String>>),
+    /// Show that the thread that executes orders works.
+    Beat(Reply<()>),
     /// End: the thread of this name, without which the gateway would only seem to work, has
     /// panicked.
     Fault(String),
@@ -307,9 +309,12 @@ impl Gateway {
                     self.tracing.end(&self.handles);
                     reply(());
                 }
-                Ok(Order::Lead(group, taken, reply)) => reply(self.lead(&group, &taken)),
+                Ok(Order::Lead(group, (taken, unreadable), reply)) => {
+                    reply(self.lead(&group, (&taken, &unreadable)))
+                }
                 Ok(Order::StandBy(group, reply)) => reply(self.stand_by(&group)),
                 Ok(Order::Drain(is_draining, reply)) => reply(self.drain(is_draining)),
+                Ok(Order::Beat(reply)) => reply(()),
                 Ok(Order::Fault(thread)) => result = Err(RunError::Thread(thread)),
                 Err(RecvTimeoutError::Timeout) => {}
             }

@@ -1,4 +1,6 @@
-//! The clock that a gateway and its companions share.
+//! The clocks that a gateway and its companions share.
+
+use std::time::SystemTime;
 
 use rustix::time::{ClockId, clock_gettime};
 
@@ -6,4 +8,9 @@ use rustix::time::{ClockId, clock_gettime};
 pub fn monotonic_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// The wall clock, in ns since 1970.
+pub fn wall_ns() -> u64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
 }

@@ -3,7 +3,7 @@
 //! - [`companion`] starts a process beside a gateway, and joins the two by a pair of sockets.
 //! - [`Framing`](framing::Framing) is the form of the messages between them.
 //! - [`privileges`] are given up by a gateway and its companions.
-//! - [`monotonic_ns`] is the clock whose times they exchange.
+//! - [`monotonic_ns`] is the clock whose times they exchange; [`wall_ns`] is the wall clock.
 //!
 //! This crate knows neither packets nor configurations. Each message is defined by the two that
 //! exchange it.
@@ -14,4 +14,4 @@ pub mod framing;
 pub mod panics;
 pub mod privileges;
 
-pub use clock::monotonic_ns;
+pub use clock::{monotonic_ns, wall_ns};

@@ -6,6 +6,9 @@ use super::view::{View, WIDTH};
 use crate::Failure;
 use crate::table::{folded, number, word, words};
 
+/// What is said of a gateway of which a part hangs.
+const HUNG: &str = "a part of it has not answered for a third of the lease; it leads nothing until all do";
+
 /// The cluster of a gateway.
 ///
 /// # Errors
@@ -30,18 +33,30 @@ fn head(cluster: &ClusterRow) -> String {
         _ => "ended; this gateway sends and delivers nothing".to_owned(),
     };
     let store = match &cluster.store_error {
+        _ if cluster.store_fault.is_some() => {
+            format!("not trusted: {}", cluster.store_fault.as_deref().unwrap_or_default())
+        }
         _ if cluster.is_store_reached => "can be reached".to_owned(),
         Some(reason) => format!("cannot be reached: {reason}"),
         None => "not reached yet".to_owned(),
     };
     let line = |label: &str, text: &str| folded(&format!("{label:8}"), text, WIDTH.into());
-    [
+    let mut lines = vec![
         line("cluster", &format!("{name}, here {member}{state}")),
         line("lease", &lease),
         line("store", &store),
-        String::new(),
-    ]
-    .join("\n")
+    ];
+    lines.extend(cluster.store_warning.as_ref().map(|warning| line("", warning)));
+    lines.extend((!cluster.is_alive).then(|| line("gateway", HUNG)));
+    lines.extend(cluster.groups.iter().filter(|group| group.locked > 0).map(|group| {
+        let what = format!(
+            "{}: {} SAs are sealed by a key that this gateway does not have, so that it does not lead",
+            group.name, group.locked
+        );
+        line("group", &what)
+    }));
+    lines.push(String::new());
+    lines.join("\n")
 }
 
 fn members(view: &View<'_>, cluster: &ClusterRow) -> String {

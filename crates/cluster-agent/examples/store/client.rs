@@ -66,7 +66,7 @@ impl Client {
     /// Waits for the next event; returns it if it ends calls.
     pub(crate) fn next(&mut self) -> Result<Option<StoreEvent<u64>>> {
         match self.events.recv_timeout(PATIENCE) {
-            Ok(StoreEvent::Connected) => self.is_connected = true,
+            Ok(StoreEvent::Connected { .. }) => self.is_connected = true,
             Ok(StoreEvent::Changed(changes)) => self.changes.extend(changes),
             Ok(StoreEvent::Lost { reason }) => {
                 (self.is_connected, self.last_loss) = (false, reason.clone());

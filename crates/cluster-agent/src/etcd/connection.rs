@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use convoy_cluster::StoreId;
 use etcd_client::{Certificate, Client, ConnectOptions, Identity, TlsOptions};
 use tokio::time::timeout;
 
@@ -47,8 +48,19 @@ async fn client(endpoint: &str, config: &StoreConfig) -> Result<Client, String> 
     Client::connect([endpoint], Some(options)).await.map_err(|error| describe(&error))
 }
 
-/// A connection to a member that knows a leader, and the store's revision as far as it knows it.
-pub(super) async fn connect(endpoint: &str, config: &StoreConfig) -> Result<(Client, u64), String> {
+/// A connection to a member that knows a leader.
+pub(super) struct Connection {
+    pub(super) client: Client,
+    /// The store's revision as far as the member knows it.
+    pub(super) revision: u64,
+    /// The store.
+    pub(super) store: StoreId,
+    /// The member's version.
+    pub(super) version: String,
+}
+
+/// Connects to a member that knows a leader.
+pub(super) async fn connect(endpoint: &str, config: &StoreConfig) -> Result<Connection, String> {
     let mut client = client(endpoint, config).await?;
     let status = match timeout(config.request_timeout, client.status()).await {
         Ok(Ok(status)) => status,
@@ -58,8 +70,10 @@ pub(super) async fn connect(endpoint: &str, config: &StoreConfig) -> Result<(Cli
     if status.leader() == 0 {
         return Err("it knows no leader".into());
     }
-    let revision = status.header().map_or(0, |header| header.revision());
-    Ok((client, u64::try_from(revision).unwrap_or(0)))
+    let header = status.header().ok_or("an answer without a header")?;
+    let revision = u64::try_from(header.revision()).unwrap_or(0);
+    let (store, version) = (header.cluster_id(), status.version().to_owned());
+    Ok(Connection { client, revision, store, version })
 }
 
 /// With TLS 1.3 a member looks at the client's certificate when the client is done with its part,

@@ -11,6 +11,7 @@ use etcd_client::{Client, ResponseHeader};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::task::{AbortHandle, JoinSet};
 
+use super::connection::Connection;
 use super::outcome::Failure;
 use super::{StoreConfig, StoreEvent, connection, lease, transaction, watch};
 
@@ -84,7 +85,7 @@ pub(super) async fn run<Id: Copy + Send + 'static>(
         let connecting = connection::connect(endpoint, config);
         let Some(connected) = refuse_until(connecting, &mut asked, events).await else { return };
         let reason = match connected {
-            Ok((client, revision)) => {
+            Ok(Connection { client, revision, store, version }) => {
                 failures.clear();
                 let shared = Shared {
                     client,
@@ -93,7 +94,8 @@ pub(super) async fn run<Id: Copy + Send + 'static>(
                     revision: Arc::new(AtomicU64::new(revision)),
                     is_useful: Arc::default(),
                 };
-                let Some(reason) = serve(&shared, &mut asked).await else { return };
+                let begun = StoreEvent::Connected { store, version };
+                let Some(reason) = serve(&shared, begun, &mut asked).await else { return };
                 if shared.is_useful.load(Ordering::Relaxed) {
                     pause = LEAST_PAUSE;
                 }
@@ -148,11 +150,12 @@ struct Session<'a, Id> {
 /// Serves calls until the session must end, and returns why; `None` if nobody asks any more.
 async fn serve<Id: Copy + Send + 'static>(
     shared: &Shared<Id>,
+    begun: StoreEvent<Id>,
     asked: &mut UnboundedReceiver<(Id, Call)>,
 ) -> Option<String> {
     let (tasks, leases, watches) = (JoinSet::new(), HashMap::new(), HashMap::new());
     let mut session = Session { shared, tasks, leases, watches };
-    shared.report(StoreEvent::Connected).ok()?;
+    shared.report(begun).ok()?;
     loop {
         tokio::select! {
             call = asked.recv() => {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Output;
 use super::view::Kind;
-use crate::store::{Call, LeaseId};
+use crate::store::{Call, LeaseId, Revision};
 
 /// A request's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -15,7 +15,7 @@ pub struct CallId(pub u64);
 pub(super) enum Purpose {
     Grant { sent_ns: u64 },
     KeepAlive { lease: LeaseId, sent_ns: u64 },
-    Revoke,
+    Revoke(LeaseId),
     Read(Kind),
     Watch(Kind),
     Register,
@@ -26,24 +26,33 @@ pub(super) enum Purpose {
 #[derive(Debug, Default)]
 pub(super) struct Calls {
     last: u64,
-    open: BTreeMap<CallId, Purpose>,
+    /// Each with the revision that had been seen when it was asked.
+    open: BTreeMap<CallId, (Purpose, Revision)>,
+    /// The revision that has been seen.
+    pub(super) known: Revision,
 }
 
 impl Calls {
+    /// None is open, and this revision has been seen.
+    pub(super) fn new(known: Revision) -> Self {
+        Self { known, ..Self::default() }
+    }
+
     pub(super) fn ask(&mut self, purpose: Purpose, request: Call, out: &mut Vec<Output>) {
         self.last += 1;
         let call = CallId(self.last);
-        self.open.insert(call, purpose);
+        self.open.insert(call, (purpose, self.known));
         out.push(Output::Ask { call, request });
     }
 
-    /// The purpose of a request that was answered; `None` if it was given up.
-    pub(super) fn answered(&mut self, call: CallId) -> Option<Purpose> {
+    /// The purpose of a request that was answered, and the revision that had been seen when it was
+    /// asked; `None` if it was given up.
+    pub(super) fn answered(&mut self, call: CallId) -> Option<(Purpose, Revision)> {
         self.open.remove(&call)
     }
 
     pub(super) fn count(&self, is_counted: impl Fn(Purpose) -> bool) -> usize {
-        self.open.values().filter(|purpose| is_counted(**purpose)).count()
+        self.open.values().filter(|(purpose, _)| is_counted(*purpose)).count()
     }
 
     /// Forgets all: what comes for them is ignored.

@@ -1,6 +1,7 @@
 //! What a member is told at its start.
 
 use crate::marks::Span;
+use crate::memory::Seen;
 
 /// A member's configuration.
 #[derive(Clone, Debug)]
@@ -22,6 +23,8 @@ pub struct MemberConfig {
     pub outbound: Span,
     /// The reserve of inbound numbers.
     pub inbound: Span,
+    /// What the member had seen of the store when it ran last.
+    pub seen: Seen,
 }
 
 /// A group that a member may lead.

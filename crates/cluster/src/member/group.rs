@@ -4,8 +4,9 @@ use super::calls::{Calls, Purpose};
 use super::config::{GroupConfig, MemberConfig};
 use super::leader::{Batch, Changes, Leader, Phase};
 use super::view::Table;
-use super::{Output, RETRY_NS};
+use super::{Now, Output, RETRY_NS};
 use crate::election;
+use crate::ivs::IvClock;
 use crate::keys::Keys;
 use crate::orders::{Event, Order};
 use crate::status::GroupStatus;
@@ -16,6 +17,9 @@ const RANK_NS: u64 = 50_000_000;
 /// What a member that has given a group to another one waits longer: if that one does not take it,
 /// this one leads it again.
 const GIVEN_NS: u64 = 500_000_000;
+/// What a member that lacks the key of a group's SAs waits until it tries again: the operator may
+/// have put them right, or another member leads.
+const LOCKED_NS: u64 = 10_000_000_000;
 /// How often the time until a group is given away doubles, when nobody takes it.
 const MOST_DOUBLED: u32 = 8;
 
@@ -39,7 +43,7 @@ enum Step {
 
 /// What a group needs of its member.
 pub(super) struct Context<'a> {
-    pub(super) now_ns: u64,
+    pub(super) now: Now,
     pub(super) config: &'a MemberConfig,
     pub(super) keys: &'a Keys,
     pub(super) lease: Option<LeaseId>,
@@ -49,6 +53,7 @@ pub(super) struct Context<'a> {
     pub(super) is_draining: bool,
     pub(super) members: &'a Table,
     pub(super) leaders: &'a mut Table,
+    pub(super) ivs: &'a mut IvClock,
     pub(super) calls: &'a mut Calls,
     pub(super) out: &'a mut Vec<Output>,
 }
@@ -73,6 +78,8 @@ pub(super) struct Group {
     is_given: bool,
     /// When the next request may be made.
     due_ns: u64,
+    /// SAs that were found to be sealed by a cluster key that this member lacks.
+    locked: usize,
 }
 
 impl Group {
@@ -90,6 +97,7 @@ impl Group {
             given: 0,
             is_given: false,
             due_ns: 0,
+            locked: 0,
         }
     }
 
@@ -101,7 +109,7 @@ impl Group {
     /// Makes the next request, if one is due.
     pub(super) fn proceed(&mut self, ctx: &mut Context<'_>) {
         self.obey(ctx);
-        if !matches!(self.step, Step::Rest) || ctx.now_ns < self.due_ns {
+        if !matches!(self.step, Step::Rest) || ctx.now.monotonic_ns < self.due_ns {
             return;
         }
         if self.is_unsure {
@@ -143,7 +151,7 @@ impl Group {
             return false;
         }
         let after_ns = after_ns << self.given.min(MOST_DOUBLED);
-        *self.give_at_ns.get_or_insert(ctx.now_ns + after_ns) <= ctx.now_ns
+        *self.give_at_ns.get_or_insert(ctx.now.monotonic_ns + after_ns) <= ctx.now.monotonic_ns
     }
 
     /// Tries to lead the group if nobody does, after those of lower rank.
@@ -168,9 +176,9 @@ impl Group {
         }
         let given_ns = if self.is_given { GIVEN_NS } else { 0 };
         let wait_ns = || RANK_NS * self.rank(ctx) as u64 + given_ns;
-        let free_at_ns = self.free_at_ns.unwrap_or_else(|| ctx.now_ns + wait_ns());
+        let free_at_ns = self.free_at_ns.unwrap_or_else(|| ctx.now.monotonic_ns + wait_ns());
         self.free_at_ns = Some(free_at_ns);
-        if free_at_ns <= ctx.now_ns {
+        if free_at_ns <= ctx.now.monotonic_ns {
             self.create(lease, ctx);
         }
     }
@@ -213,15 +221,15 @@ impl Group {
         ctx.calls.ask(Purpose::Group(self.index), request, ctx.out);
     }
 
-    pub(super) fn answered(&mut self, answer: Answer, ctx: &mut Context<'_>) {
+    pub(super) fn answered(&mut self, answer: Answer, locked: usize, ctx: &mut Context<'_>) {
         let step = std::mem::take(&mut self.step);
         let Answer::Transacted { is_done, revision, read } = answer else {
-            return self.refused(step, ctx.now_ns);
+            return self.refused(step, ctx.now.monotonic_ns);
         };
         match step {
             Step::Rest => {}
             Step::Creating(lease) if is_done && ctx.lease == Some(lease) => {
-                self.lead((revision, revision), read, lease, ctx);
+                self.lead((revision, revision), (read, locked), lease, ctx);
             }
             Step::Creating(_) => self.is_unsure = true,
             Step::Looking => self.looked(read, revision, ctx),
@@ -229,7 +237,7 @@ impl Group {
                 self.is_unsure = false;
                 match &mut self.leader {
                     Some(leader) => leader.modified = revision,
-                    None => self.lead((created, revision), read, lease, ctx),
+                    None => self.lead((created, revision), (read, locked), lease, ctx),
                 }
             }
             Step::Taking { .. } => self.is_unsure = true,
@@ -241,6 +249,9 @@ impl Group {
             }
             Step::Removing => {
                 self.leader = None;
+                if self.locked > 0 {
+                    self.due_ns = ctx.now.monotonic_ns + LOCKED_NS;
+                }
                 ctx.leaders.delete(&self.key, revision);
             }
         }
@@ -286,11 +297,12 @@ impl Group {
         }
     }
 
-    /// A term begins. A member that drains only removes the key again.
+    /// A term begins. A member that drains only removes the key again, and so does one that cannot
+    /// open the SAs of the group, as it would begin them again.
     fn lead(
         &mut self,
         (term, modified): (Revision, Revision),
-        read: Vec<KeyValue>,
+        (read, locked): (Vec<KeyValue>, usize),
         lease: LeaseId,
         ctx: &mut Context<'_>,
     ) {
@@ -298,11 +310,13 @@ impl Group {
         ctx.leaders.put(KeyValue { key: self.key.clone(), value, created: term, modified });
         self.free_at_ns = None;
         self.given += u32::from(std::mem::take(&mut self.is_given));
-        let phase = if ctx.is_draining { Phase::Stopped } else { Phase::Serving };
+        self.locked = locked;
+        let phase = if ctx.is_draining || locked > 0 { Phase::Stopped } else { Phase::Serving };
         let mut leader = Leader::new(term, modified, self.config.replay, phase);
         if phase == Phase::Serving {
             let group = self.config.name.clone();
-            let (sas, unreadable) = leader.take_over((&group, read), (ctx.keys, ctx.config), ctx.now_ns);
+            let (sas, unreadable) =
+                leader.take_over((&group, read), (ctx.keys, ctx.config), (ctx.now, ctx.ivs));
             ctx.out.push(Output::Order(Order::Lead { group, term, sas, unreadable }));
         }
         self.leader = Some(leader);
@@ -316,9 +330,21 @@ impl Group {
         }
     }
 
-    pub(super) fn report(&mut self, term: Revision, event: Event, config: &MemberConfig, now_ns: u64) {
+    /// Ends the term, and forgets what was asked for: the store is not trusted any more.
+    pub(super) fn abandon(&mut self, out: &mut Vec<Output>) {
+        self.end(out);
+        (self.step, self.is_unsure) = (Step::Rest, false);
+    }
+
+    pub(super) fn report(
+        &mut self,
+        term: Revision,
+        event: Event,
+        (config, ivs): (&MemberConfig, &mut IvClock),
+        now_ns: u64,
+    ) {
         if let Some(leader) = self.leader.as_mut().filter(|leader| leader.term == term) {
-            leader.report(event, config, now_ns);
+            leader.report(event, (config, ivs), now_ns);
         }
     }
 
@@ -326,7 +352,7 @@ impl Group {
     pub(super) fn status(&self, leaders: &Table) -> GroupStatus {
         let leader = leaders.get(&self.key).map(|seen| election::leader_name(&seen.value));
         let led = self.leader.as_ref().filter(|leader| leader.phase == Phase::Serving).map(Leader::status);
-        GroupStatus { name: self.config.name.clone(), leader, led }
+        GroupStatus { name: self.config.name.clone(), leader, led, locked: self.locked }
     }
 
     pub(super) fn wake_ns(&self) -> impl Iterator<Item = u64> + use<> {

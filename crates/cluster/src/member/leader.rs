@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::Output;
 use super::config::{MemberConfig, Replay};
+use super::{Now, Output};
+use crate::ivs::IvClock;
 use crate::keys::{Keys, Part};
 use crate::marks::{Marks, Reserve, SaId};
 use crate::orders::{Event, Order, Taken};
@@ -95,29 +96,46 @@ impl Leader {
         }
     }
 
-    /// Begins with what the store has of a group: how, and how many SAs are unreadable.
+    /// Begins with what the store has of a group: how, and which SAs are unreadable.
     pub(super) fn take_over(
         &mut self,
         (group, read): (&str, Vec<KeyValue>),
         (keys, config): (&Keys, &MemberConfig),
-        now_ns: u64,
-    ) -> (Vec<Taken>, usize) {
-        let (mut records, mut marks) = (BTreeMap::new(), BTreeMap::new());
+        (now, ivs): (Now, &mut IvClock),
+    ) -> (Vec<Taken>, Vec<SaId>) {
+        let mut found: BTreeMap<SaId, (Option<Record>, Option<Marks>)> = BTreeMap::new();
         for KeyValue { key, value, .. } in read {
             match keys.part(group, &key) {
-                Some(Part::Record(sa)) => _ = records.insert(sa, Record::from(value)),
-                Some(Part::Marks(sa)) => _ = Marks::decode(&value).map(|value| marks.insert(sa, value)),
+                // What could not be opened is empty.
+                Some(Part::Record(sa)) => {
+                    found.entry(sa).or_default().0 = (!value.is_empty()).then(|| Record::from(value));
+                }
+                Some(Part::Marks(sa)) => found.entry(sa).or_default().1 = Marks::decode(&value),
                 None => {}
             }
         }
-        let count = records.len();
-        let take = |(sa, record)| Some(self.take(sa, record, *marks.get(&sa)?, config, now_ns));
-        let taken: Vec<Taken> = records.into_iter().filter_map(take).collect();
-        let unreadable = count - taken.len();
+        let (mut taken, mut unreadable) = (Vec::new(), Vec::new());
+        let before = *ivs;
+        for (sa, parts) in found {
+            let (Some(record), Some(marks)) = parts else {
+                unreadable.push(sa);
+                continue;
+            };
+            let iv_start = before.begin(now.wall_ns, &marks);
+            taken.push(self.take(sa, record, (marks, iv_start), config, now.monotonic_ns));
+            self.sas.get(&sa).into_iter().for_each(|sa| ivs.pass(&sa.wanted));
+        }
         (taken, unreadable)
     }
 
-    fn take(&mut self, sa: SaId, record: Record, marks: Marks, config: &MemberConfig, now_ns: u64) -> Taken {
+    fn take(
+        &mut self,
+        sa: SaId,
+        record: Record,
+        (marks, iv_start): (Marks, u64),
+        config: &MemberConfig,
+        now_ns: u64,
+    ) -> Taken {
         let accepted = match self.replay {
             Replay::Strict => marks.ceiling,
             Replay::Checkpoint => marks.received,
@@ -126,10 +144,11 @@ impl Leader {
             sent: marks.sent.saturating_add(config.outbound.first),
             ceiling: self.ceiling(accepted.saturating_add(config.inbound.first)),
             received: accepted,
+            iv_start,
         };
         let (outbound, inbound) = (Reserve::new(marks.sent, now_ns), Reserve::of_peer(accepted, now_ns));
         self.insert(sa, Sa { outbound, inbound, ..Sa::new(None, wanted, marks) });
-        Taken { sa, record, sent: marks.sent, accepted }
+        Taken { sa, record, sent: marks.sent, accepted, iv_start }
     }
 
     /// The ceiling to be written: without strictness there is none.
@@ -158,17 +177,23 @@ impl Leader {
     }
 
     /// Takes note of what the gateway reports in this term.
-    pub(super) fn report(&mut self, event: Event, config: &MemberConfig, now_ns: u64) {
+    pub(super) fn report(&mut self, event: Event, (config, ivs): (&MemberConfig, &mut IvClock), now_ns: u64) {
         match event {
             _ if self.phase == Phase::Stopped => {}
-            Event::Put { sa, record, marks } => self.put(sa, record, marks, now_ns),
+            Event::Put { sa, record, marks } => {
+                ivs.pass(&marks);
+                self.put(sa, record, marks, now_ns);
+            }
             Event::Remove { sa } => {
                 if let Some(known) = self.sas.get_mut(&sa) {
                     known.is_removed = true;
                     self.enqueue(sa);
                 }
             }
-            Event::Progress { sa, sent, seen } => self.progress(sa, sent, seen, config, now_ns),
+            Event::Progress { sa, sent, seen } => {
+                self.progress(sa, sent, seen, config, now_ns);
+                self.sas.get(&sa).into_iter().for_each(|sa| ivs.pass(&sa.wanted));
+            }
             Event::Stopped { sas } => {
                 if self.phase == Phase::Stopping {
                     self.stopped(&sas);
@@ -215,7 +240,7 @@ impl Leader {
         self.phase = Phase::Stopped;
         for (id, sent, received) in sas {
             if let Some(sa) = self.sas.get_mut(id) {
-                sa.wanted = Marks { sent: *sent, ceiling: *received, received: *received };
+                sa.wanted = Marks { sent: *sent, ceiling: *received, received: *received, ..sa.wanted };
                 self.enqueue(*id);
             }
         }
@@ -304,7 +329,7 @@ impl Sa {
     fn new(record: Option<Record>, wanted: Marks, written: Marks) -> Self {
         let (outbound, inbound) = (Reserve::new(0, 0), Reserve::new(0, 0));
         let (is_removed, is_queued, is_in_flight) = (false, false, false);
-        let used = Marks { sent: written.sent, received: written.received, ceiling: 0 };
+        let used = Marks { sent: written.sent, received: written.received, ..Marks::default() };
         Self { record, wanted, written, used, outbound, inbound, is_removed, is_queued, is_in_flight }
     }
 }

@@ -32,13 +32,24 @@ impl Lease {
         self.held.is_some() && now_ns < self.deadline_ns
     }
 
+    /// A third of the time to live, in ns: the interval between renewals, and how old the latest
+    /// heartbeat of the gateway may be for one.
+    pub(super) fn third_ns(&self) -> u64 {
+        u64::from(self.ttl_s) * 1_000_000_000 / 3
+    }
+
+    /// When the gateway may no longer send or deliver, if there is a lease.
+    pub(super) fn deadline_ns(&self) -> Option<u64> {
+        self.held.map(|_| self.deadline_ns)
+    }
+
     pub(super) fn proceed(&mut self, now_ns: u64, calls: &mut Calls, out: &mut Vec<Output>) {
         if now_ns < self.next_ns {
             return;
         }
         let open =
             calls.count(|purpose| matches!(purpose, Purpose::Grant { .. } | Purpose::KeepAlive { .. }));
-        self.next_ns = now_ns + u64::from(self.ttl_s) * 1_000_000_000 / 3;
+        self.next_ns = now_ns + self.third_ns();
         match self.held {
             Some(lease) if open < MOST_OPEN => {
                 calls.ask(Purpose::KeepAlive { lease, sent_ns: now_ns }, Call::KeepAlive { lease }, out);
@@ -54,7 +65,7 @@ impl Lease {
         self.held = Some(lease);
         self.deadline_ns = 0;
         self.ttl_s = ttl_s;
-        self.next_ns = sent_ns + u64::from(ttl_s) * 1_000_000_000 / 3;
+        self.next_ns = sent_ns + self.third_ns();
         self.kept(ttl_s, sent_ns, out);
     }
 

@@ -20,25 +20,48 @@ use lease::Lease;
 use view::{Kind, Table};
 
 use crate::election::Registration;
+use crate::ivs::IvClock;
 use crate::keys::Keys;
+use crate::memory::Seen;
 use crate::orders::{Order, Report};
 use crate::status::{ClusterStatus, MemberStatus};
-use crate::store::{Answer, Call, Change};
+use crate::store::{Answer, Call, Change, LeaseId, StoreId};
 
 /// The time after which a request that failed is made again.
 const RETRY_NS: u64 = 100_000_000;
+
+/// A moment, by both clocks of a machine.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Now {
+    /// A clock that neither jumps nor stands still while the machine is suspended, in ns.
+    pub monotonic_ns: u64,
+    /// The wall clock, in ns since 1970: where IVs begin.
+    pub wall_ns: u64,
+}
 
 /// What happens to a member.
 #[derive(Clone, Debug)]
 pub enum Input {
     /// Time has passed.
     Tick,
+    /// A session with the store has begun.
+    Connected {
+        /// The store.
+        store: StoreId,
+    },
     /// The store has answered a request.
     Answered {
         /// The request.
         call: CallId,
-        /// The answer.
+        /// The answer; a value that could not be opened is empty.
         answer: Answer,
+        /// How many values are sealed by a cluster key that this member lacks.
+        locked: usize,
+    },
+    /// The gateway and all its parts worked at this time of the monotonic clock.
+    Beat {
+        /// The time, in ns.
+        at_ns: u64,
     },
     /// Watched keys have changed.
     Changed(Vec<Change>),
@@ -103,7 +126,11 @@ pub struct Member {
     stage: Stage,
     /// When it may put its own key.
     register_ns: u64,
-    now_ns: u64,
+    now: Now,
+    /// When the gateway and all its parts were last known to work.
+    beat_ns: Option<u64>,
+    seen: Seen,
+    ivs: IvClock,
 }
 
 impl Member {
@@ -117,13 +144,28 @@ impl Member {
             leaders: Table::new(Kind::Leaders, keys.leaders()),
             groups: groups.map(|(index, group)| Group::new(index, group, &keys)).collect(),
             by_name: config.groups.iter().map(|group| group.name.clone()).zip(0..).collect(),
-            calls: Calls::default(),
+            calls: Calls::new(config.seen.revision),
             stage: Stage::Serving,
             register_ns: 0,
-            now_ns: 0,
+            now: Now::default(),
+            beat_ns: None,
+            seen: config.seen,
+            ivs: IvClock::new(config.seen.next_iv),
             keys,
             config,
         }
+    }
+
+    /// Sabotage: it knows nothing of the store.
+    #[cfg(test)]
+    pub(crate) fn forget_store(&mut self) {
+        self.seen = Seen::default();
+        self.calls.known = 0;
+    }
+
+    /// What it has seen of the store, which the next member of this gateway is to know.
+    pub fn seen(&self) -> Seen {
+        Seen { next_iv: self.ivs.next(), ..self.seen }
     }
 
     /// The cluster as far as this member knows it.
@@ -136,22 +178,28 @@ impl Member {
             members: self.members.iter().filter_map(member).collect(),
             groups: self.groups.iter().map(|group| group.status(&self.leaders)).collect(),
             is_draining: self.stage != Stage::Serving,
+            store_fault: self.seen.fault,
+            is_alive: self.is_alive(),
         }
     }
 
-    /// Takes an input at a time of the monotonic clock, and appends what is to be done, in order.
-    pub fn handle(&mut self, now_ns: u64, input: Input, out: &mut Vec<Output>) {
-        self.now_ns = now_ns;
+    /// Takes an input at a moment, and appends what is to be done, in order.
+    pub fn handle(&mut self, now: Now, input: Input, out: &mut Vec<Output>) {
+        self.now = now;
+        let now_ns = now.monotonic_ns;
         if self.stage == Stage::Ended {
             return;
         }
         match input {
             Input::Tick => {}
-            Input::Answered { call, answer } => {
-                if let Some(purpose) = self.calls.answered(call) {
-                    self.answered(purpose, answer, out);
+            Input::Connected { store } => self.seen.connected(store),
+            Input::Answered { call, answer, locked } => {
+                if let Some((purpose, known)) = self.calls.answered(call) {
+                    self.look_at_revision(known, &answer);
+                    self.answered(purpose, answer, locked, out);
                 }
             }
+            Input::Beat { at_ns } => self.beat_ns = self.beat_ns.max(Some(at_ns)),
             Input::Changed(changes) => self.changed(&changes),
             Input::Lost => self.lost(),
             Input::Reported(report) => self.reported(report),
@@ -173,26 +221,58 @@ impl Member {
             Stage::Revoking { due_ns } => Some(due_ns),
             _ => Some(self.lease.next_ns),
         };
-        let own = [revoke_ns, Some(self.register_ns), self.members.wake_ns(), self.leaders.wake_ns()];
+        let own = [
+            revoke_ns,
+            Some(self.register_ns),
+            self.members.wake_ns(),
+            self.leaders.wake_ns(),
+            self.lease.deadline_ns(),
+        ];
         let groups = self.groups.iter().flat_map(Group::wake_ns);
-        own.into_iter().flatten().chain(groups).filter(|at_ns| *at_ns > self.now_ns).min()
+        own.into_iter().flatten().chain(groups).filter(|at_ns| *at_ns > self.now.monotonic_ns).min()
+    }
+
+    /// Whether the gateway and all its parts worked within a third of the lease.
+    fn is_alive(&self) -> bool {
+        self.beat_ns.is_some_and(|beat_ns| beat_ns + self.lease.third_ns() >= self.now.monotonic_ns)
+    }
+
+    fn look_at_revision(&mut self, known: u64, answer: &Answer) {
+        if let Answer::Transacted { revision, .. } = answer {
+            self.seen.executed(known, *revision);
+            self.calls.known = self.seen.revision;
+        }
     }
 
     /// Makes all requests that are due.
     fn proceed(&mut self, out: &mut Vec<Output>) {
+        if self.seen.fault.is_some() {
+            self.groups.iter_mut().for_each(|group| group.abandon(out));
+            if self.stage == Stage::Ending {
+                self.stage = Stage::Revoking { due_ns: self.now.monotonic_ns };
+            }
+        }
         if matches!(self.stage, Stage::Revoking { .. }) {
             return self.revoke(out);
         }
-        self.lease.proceed(self.now_ns, &mut self.calls, out);
-        self.members.proceed(self.now_ns, &mut self.calls, out);
-        self.leaders.proceed(self.now_ns, &mut self.calls, out);
+        if self.seen.fault.is_some() {
+            return;
+        }
+        let now_ns = self.now.monotonic_ns;
+        if self.is_alive() {
+            self.lease.proceed(now_ns, &mut self.calls, out);
+        } else if self.lease.deadline_ns().is_some_and(|deadline_ns| deadline_ns <= now_ns) {
+            self.give_up_lease(out);
+        }
+        self.members.proceed(now_ns, &mut self.calls, out);
+        self.leaders.proceed(now_ns, &mut self.calls, out);
         self.register(out);
         for index in 0..self.groups.len() {
             let (group, mut context) = self.group(index, out);
             group.proceed(&mut context);
         }
         if self.stage == Stage::Ending && self.groups.iter().all(Group::is_idle) {
-            self.stage = Stage::Revoking { due_ns: self.now_ns };
+            self.stage = Stage::Revoking { due_ns: self.now.monotonic_ns };
             self.revoke(out);
         }
     }
@@ -200,14 +280,18 @@ impl Member {
     fn group<'a>(&'a mut self, index: usize, out: &'a mut Vec<Output>) -> (&'a mut Group, Context<'a>) {
         let is_fresh = self.members.is_fresh() && self.leaders.is_fresh();
         let context = Context {
-            now_ns: self.now_ns,
+            now: self.now,
             config: &self.config,
             keys: &self.keys,
             lease: self.lease.id(),
-            is_candidate: is_fresh && self.stage == Stage::Serving && self.lease.permits(self.now_ns),
+            is_candidate: is_fresh
+                && self.stage == Stage::Serving
+                && self.lease.permits(self.now.monotonic_ns)
+                && self.is_alive(),
             is_draining: self.stage != Stage::Serving,
             members: &self.members,
             leaders: &mut self.leaders,
+            ivs: &mut self.ivs,
             calls: &mut self.calls,
             out,
         };
@@ -222,16 +306,18 @@ impl Member {
         let value = Registration { priority, is_draining, lease }.encode();
         let key = self.keys.member(&self.config.name);
         let is_right = self.members.get(&key).is_some_and(|entry| entry.value == value);
-        if !is_right && self.register_ns <= self.now_ns {
+        if !is_right && self.register_ns <= self.now.monotonic_ns {
             let puts = vec![(key, value, Some(lease))];
             let request = Call::Transact { guard: None, deletes: Vec::new(), puts, read: None };
             self.calls.ask(Purpose::Register, request, out);
         }
     }
 
-    fn answered(&mut self, purpose: Purpose, answer: Answer, out: &mut Vec<Output>) {
-        let now_ns = self.now_ns;
+    fn answered(&mut self, purpose: Purpose, answer: Answer, locked: usize, out: &mut Vec<Output>) {
+        let now_ns = self.now.monotonic_ns;
         match (purpose, answer) {
+            // Nothing that a store which is not trusted says counts.
+            (Purpose::Group(_) | Purpose::Read(_) | Purpose::Watch(_), _) if self.seen.fault.is_some() => {}
             (Purpose::Grant { sent_ns }, Answer::Granted { lease, ttl_s }) => {
                 self.lease.granted(lease, ttl_s, sent_ns, out);
             }
@@ -241,11 +327,7 @@ impl Member {
                 self.lease.kept(ttl_s, sent_ns, out);
             }
             (Purpose::Grant { .. } | Purpose::KeepAlive { .. }, _) => self.lease.retry(now_ns),
-            (Purpose::Revoke, Answer::Revoked) => {
-                self.stage = Stage::Ended;
-                out.push(Output::Ended);
-            }
-            (Purpose::Revoke, _) => self.stage = Stage::Revoking { due_ns: now_ns + RETRY_NS },
+            (Purpose::Revoke(lease), answer) => self.revoked(lease, &answer, out),
             (Purpose::Read(kind), answer) => self.read(kind, answer, out),
             (Purpose::Watch(Kind::Members), answer) => self.members.watching(&answer, now_ns),
             (Purpose::Watch(Kind::Leaders), answer) => self.leaders.watching(&answer, now_ns),
@@ -253,7 +335,7 @@ impl Member {
             (Purpose::Register, _) => self.register_ns = now_ns + RETRY_NS,
             (Purpose::Group(index), answer) => {
                 let (group, mut context) = self.group(index, out);
-                group.answered(answer, &mut context);
+                group.answered(answer, locked, &mut context);
             }
         }
     }
@@ -263,12 +345,12 @@ impl Member {
             Kind::Members => &mut self.members,
             Kind::Leaders => &mut self.leaders,
         };
-        table.read(answer, self.now_ns, &mut self.calls, out);
+        table.read(answer, self.now.monotonic_ns, &mut self.calls, out);
     }
 
     /// All terms end with the lease.
     fn lease_gone(&mut self, out: &mut Vec<Output>) {
-        self.lease.gone(self.now_ns);
+        self.lease.gone(self.now.monotonic_ns);
         self.groups.iter_mut().for_each(|group| group.end(out));
     }
 
@@ -280,32 +362,61 @@ impl Member {
     }
 
     fn lost(&mut self) {
+        let now_ns = self.now.monotonic_ns;
         self.calls.lose();
-        self.lease.retry(self.now_ns);
-        self.members.retry(self.now_ns);
-        self.leaders.retry(self.now_ns);
-        self.register_ns = self.now_ns + RETRY_NS;
-        self.groups.iter_mut().for_each(|group| group.lost(self.now_ns));
+        self.lease.retry(now_ns);
+        self.members.retry(now_ns);
+        self.leaders.retry(now_ns);
+        self.register_ns = now_ns + RETRY_NS;
+        self.groups.iter_mut().for_each(|group| group.lost(now_ns));
         if let Stage::Revoking { due_ns } = &mut self.stage {
-            *due_ns = self.now_ns + RETRY_NS;
+            *due_ns = now_ns + RETRY_NS;
         }
     }
 
     fn reported(&mut self, Report { group, term, event }: Report) {
         if let Some(index) = self.by_name.get(&group) {
-            self.groups[*index].report(term, event, &self.config, self.now_ns);
+            let now_ns = self.now.monotonic_ns;
+            self.groups[*index].report(term, event, (&self.config, &mut self.ivs), now_ns);
         }
     }
 
     /// Ends the lease, and with it all keys that have it.
     fn revoke(&mut self, out: &mut Vec<Output>) {
+        let Stage::Revoking { due_ns } = self.stage else { return };
+        let Some(lease) = self.lease.id() else {
+            self.stage = Stage::Ended;
+            return out.push(Output::Ended);
+        };
+        if due_ns <= self.now.monotonic_ns {
+            self.ask_to_revoke(lease, out);
+        }
+    }
+
+    /// A gateway of which a part hangs does not send any more from its deadline on, so that its
+    /// groups are free then. If the store does not do it, the lease lapses a little later.
+    fn give_up_lease(&mut self, out: &mut Vec<Output>) {
+        if let Some(lease) = self.lease.id() {
+            self.lease_gone(out);
+            self.ask_to_revoke(lease, out);
+        }
+    }
+
+    fn ask_to_revoke(&mut self, lease: LeaseId, out: &mut Vec<Output>) {
+        if self.calls.count(|purpose| matches!(purpose, Purpose::Revoke(_))) == 0 {
+            self.calls.ask(Purpose::Revoke(lease), Call::Revoke { lease }, out);
+        }
+    }
+
+    fn revoked(&mut self, lease: LeaseId, answer: &Answer, out: &mut Vec<Output>) {
         let Stage::Revoking { due_ns } = &mut self.stage else { return };
-        let is_asked = self.calls.count(|purpose| purpose == Purpose::Revoke) > 0;
-        if let Some(lease) = self.lease.id().filter(|_| !is_asked && *due_ns <= self.now_ns) {
-            self.calls.ask(Purpose::Revoke, Call::Revoke { lease }, out);
-        } else if self.lease.id().is_none() {
+        if self.lease.id() != Some(lease) {
+            // It was given up before.
+        } else if *answer == Answer::Revoked {
             self.stage = Stage::Ended;
             out.push(Output::Ended);
+        } else {
+            *due_ns = self.now.monotonic_ns + RETRY_NS;
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::marks::{Marks, SaId, Span};
+use crate::memory::StoreFault;
 use crate::orders::{Event, Taken};
 use crate::simulation::etcd::Etcd;
 
@@ -9,6 +10,8 @@ const MS: u64 = 1_000_000;
 const S: u64 = 1_000 * MS;
 const SPAN: Span = Span { first: 100, least: 100, most: 1000, time_ns: 200 * MS };
 const SA: SaId = SaId(7);
+/// The wall clock when the other one shows 0.
+const WALL_NS: u64 = 1_700_000_000 * S;
 
 /// A member with its store, which answers at once what is not kept back.
 struct Bench {
@@ -22,6 +25,8 @@ struct Bench {
     /// How much of the store's history the member was told.
     told: usize,
     is_ended: bool,
+    /// Whether the gateway is heard from before each input.
+    is_alive: bool,
 }
 
 fn config(replay: Replay) -> MemberConfig {
@@ -34,6 +39,7 @@ fn config(replay: Replay) -> MemberConfig {
         rebalance_ns: None,
         outbound: SPAN,
         inbound: SPAN,
+        seen: Seen::default(),
     }
 }
 
@@ -63,6 +69,7 @@ impl Bench {
             kept_back: Vec::new(),
             told: 0,
             is_ended: false,
+            is_alive: true,
         }
     }
 
@@ -76,7 +83,7 @@ impl Bench {
 
     /// An SA that another leader has left in the store.
     fn put_sa(&mut self) {
-        let marks = Marks { sent: 500, ceiling: 900, received: 800 };
+        let marks = Marks { sent: 500, ceiling: 900, received: 800, iv_start: 40 };
         let (record, marks_key) = (self.keys.record("g", SA), self.keys.marks("g", SA));
         self.put(vec![(record, vec![1, 2, 3], None), (marks_key, marks.encode().to_vec(), None)]);
     }
@@ -88,10 +95,12 @@ impl Bench {
 
     /// An input and what follows from it, the reports of watches last.
     fn input(&mut self, input: Input) {
-        let mut inputs = vec![input];
+        let beat = self.is_alive.then_some(Input::Beat { at_ns: self.now_ns });
+        let mut inputs: Vec<Input> = [Some(input), beat].into_iter().flatten().collect();
         while let Some(input) = inputs.pop().or_else(|| self.news()) {
             let mut outputs = Vec::new();
-            self.member.handle(self.now_ns, input, &mut outputs);
+            let now = Now { monotonic_ns: self.now_ns, wall_ns: WALL_NS + self.now_ns };
+            self.member.handle(now, input, &mut outputs);
             for output in outputs {
                 match output {
                     Output::Ask { call, request } if (self.is_kept_back)(&request) => {
@@ -99,7 +108,7 @@ impl Bench {
                     }
                     Output::Ask { call, request } => {
                         let answer = self.etcd.execute(request, self.now_ns);
-                        inputs.insert(0, Input::Answered { call, answer });
+                        inputs.insert(0, Input::Answered { call, answer, locked: 0 });
                     }
                     Output::Order(order) => self.orders.push(order),
                     Output::Ended => self.is_ended = true,
@@ -119,7 +128,7 @@ impl Bench {
     fn answer(&mut self) {
         let (call, request) = self.kept_back.remove(0);
         let answer = self.etcd.execute(request, self.now_ns);
-        self.input(Input::Answered { call, answer });
+        self.input(Input::Answered { call, answer, locked: 0 });
     }
 
     fn wait(&mut self, ns: u64) {
@@ -232,12 +241,13 @@ fn a_new_leader_begins_above_all_marks_and_sends_when_they_are_raised() {
     bench.put_sa();
     bench.is_kept_back = writes;
     bench.input(Input::Tick);
-    let taken = Taken { sa: SA, record: vec![1, 2, 3].into(), sent: 500, accepted: 900 };
+    let iv_start = WALL_NS + S - 501;
+    let taken = Taken { sa: SA, record: vec![1, 2, 3].into(), sent: 500, accepted: 900, iv_start };
     assert_eq!(bench.led(), Some((bench.term(), &[taken][..])));
     assert_eq!(bench.granted(SA), None);
     bench.answer();
     assert_eq!(bench.granted(SA), Some((600, 1000)));
-    assert_eq!(bench.marks(SA), Some(Marks { sent: 600, ceiling: 1000, received: 900 }));
+    assert_eq!(bench.marks(SA), Some(Marks { sent: 600, ceiling: 1000, received: 900, iv_start }));
 }
 
 #[test]
@@ -255,8 +265,7 @@ fn an_sa_of_another_version_is_counted_and_left_alone() {
     let (record, marks) = (bench.keys.record("g", SA), bench.keys.marks("g", SA));
     bench.put(vec![(record, vec![1], None), (marks, vec![1], None)]);
     bench.input(Input::Tick);
-    let is_counted =
-        |order: &Order| matches!(order, Order::Lead { sas, unreadable: 1, .. } if sas.is_empty());
+    let is_counted = |order: &Order| matches!(order, Order::Lead { sas, unreadable, .. } if sas.is_empty() && *unreadable == [SA]);
     assert!(bench.orders.iter().any(is_counted));
     assert!(bench.etcd.get(&bench.keys.record("g", SA)).is_some());
 }
@@ -348,7 +357,7 @@ fn one_transaction_of_at_most_128_operations_is_open() {
     let mut bench = Bench::leading(Replay::Strict);
     bench.is_kept_back = writes;
     for sa in 0..200 {
-        let marks = Marks { sent: 100, ceiling: 100, received: 0 };
+        let marks = Marks { sent: 100, ceiling: 100, ..Marks::default() };
         bench.report(Event::Put { sa: SaId(1000 + sa), record: vec![0; 10].into(), marks });
     }
     let mut counts = Vec::new();
@@ -357,7 +366,7 @@ fn one_transaction_of_at_most_128_operations_is_open() {
         bench.answer();
     }
     assert_eq!(counts, [2, 128, 128, 128, 14]);
-    assert_eq!(bench.marks(SaId(1199)), Some(Marks { sent: 100, ceiling: 100, received: 0 }));
+    assert_eq!(bench.marks(SaId(1199)), Some(Marks { sent: 100, ceiling: 100, ..Marks::default() }));
 }
 
 #[test]
@@ -375,7 +384,8 @@ fn a_drain_writes_exact_marks_when_the_gateway_has_stopped_and_then_removes_the_
     assert!(bench.is_stepping_down());
     assert_ne!(bench.term(), 0);
     bench.report(Event::Stopped { sas: vec![(SA, 510, 905)] });
-    assert_eq!(bench.marks(SA), Some(Marks { sent: 510, ceiling: 905, received: 905 }));
+    let marks = bench.marks(SA).expect("marks");
+    assert_eq!((marks.sent, marks.ceiling, marks.received), (510, 905, 905));
     assert_eq!(bench.term(), 0);
     bench.wait(10 * S);
     assert_eq!(bench.term(), 0);
@@ -413,4 +423,135 @@ fn the_end_of_the_gateway_revokes_the_lease_at_once() {
     assert!(bench.is_ended);
     assert_eq!(bench.term(), 0);
     assert_eq!(bench.marks(SA).map(|marks| marks.sent), Some(600));
+}
+
+#[test]
+fn a_gateway_that_hangs_loses_its_lease_at_the_deadline_and_gets_another_when_it_works_again() {
+    let mut bench = Bench::leading(Replay::Strict);
+    let term = bench.term();
+    bench.is_alive = false;
+    // Hung after its last beat at 1 s: renewed at 2 s, as that is a third of the lease ago.
+    bench.wait(S);
+    assert_eq!(bench.deadline_ns(), Some(2 * S + 2700 * MS));
+    bench.wait(2699 * MS);
+    assert_eq!((bench.term(), bench.is_stepping_down()), (term, false), "it may still send");
+    assert!(!bench.member.status().is_alive);
+    bench.wait(2 * MS);
+    assert_eq!((bench.term(), bench.is_stepping_down()), (0, true), "another one may lead");
+    bench.wait(10 * S);
+    assert_eq!(bench.term(), 0);
+    bench.is_alive = true;
+    bench.input(Input::Tick);
+    assert!(bench.term() > term);
+}
+
+#[test]
+fn a_gateway_that_stalls_for_less_than_the_lease_keeps_it() {
+    let mut bench = Bench::leading(Replay::Strict);
+    let term = bench.term();
+    bench.is_alive = false;
+    bench.wait(3500 * MS);
+    bench.is_alive = true;
+    bench.input(Input::Tick);
+    bench.wait(10 * S);
+    assert_eq!((bench.term(), bench.is_stepping_down()), (term, false));
+}
+
+#[test]
+fn without_a_heartbeat_nothing_is_led() {
+    let mut bench = Bench::new(Replay::Strict);
+    bench.is_alive = false;
+    bench.input(Input::Tick);
+    bench.wait(10 * S);
+    assert_eq!((bench.term(), bench.deadline_ns()), (0, None));
+}
+
+#[test]
+fn a_store_that_goes_back_ends_all_terms_and_is_not_led_by_again() {
+    let mut bench = Bench::new(Replay::Strict);
+    bench.put_sa();
+    let before = bench.etcd.clone();
+    bench.input(Input::Tick);
+    let (revision, term) = (bench.etcd.revision, bench.term());
+    assert!(revision > before.revision && term > 0);
+    bench.etcd = before;
+    bench.told = bench.etcd.history.len();
+    bench.input(Input::Lost);
+    bench.wait(60 * S);
+    let fault = bench.member.status().store_fault.expect("noticed");
+    assert!(matches!(fault, StoreFault::WentBack { from, .. } if from == revision), "{fault}");
+    assert!(bench.is_stepping_down());
+    assert_eq!(bench.term(), 0);
+    assert_eq!(bench.marks(SA).map(|marks| marks.sent), Some(500), "nothing was written");
+    // The next member of this gateway knows it, too.
+    let seen = bench.member.seen();
+    bench.member = Member::new(MemberConfig { seen, ..config(Replay::Strict) });
+    bench.input(Input::Tick);
+    bench.wait(60 * S);
+    assert_eq!((bench.term(), bench.member.status().store_fault), (0, Some(fault)));
+}
+
+#[test]
+fn a_member_that_starts_at_a_store_behind_what_it_had_seen_does_not_lead() {
+    for seen in [Seen { revision: 1000, ..Seen::default() }, Seen { store: Some(8), ..Seen::default() }] {
+        let mut bench = Bench::new(Replay::Strict);
+        bench.member = Member::new(MemberConfig { seen, ..config(Replay::Strict) });
+        bench.input(Input::Connected { store: 7 });
+        bench.wait(10 * S);
+        assert_eq!(bench.term(), 0, "{seen:?}");
+        assert!(bench.member.status().store_fault.is_some());
+        bench.input(Input::End);
+        bench.wait(S);
+        assert!(bench.is_ended, "it ends when it is to");
+    }
+}
+
+#[test]
+fn an_answer_that_was_overtaken_is_no_store_that_goes_back() {
+    let mut bench = Bench::new(Replay::Strict);
+    bench.is_kept_back =
+        |call| matches!(call, Call::Transact { read: Some(prefix), .. } if prefix.ends_with("members/"));
+    bench.input(Input::Tick);
+    let (call, request) = bench.kept_back.remove(0);
+    let answer = bench.etcd.execute(request, bench.now_ns);
+    bench.is_kept_back = nothing;
+    bench.put_sa();
+    bench.wait(S);
+    bench.input(Input::Answered { call, answer, locked: 0 });
+    bench.wait(S);
+    assert_eq!(bench.member.status().store_fault, None);
+    assert_ne!(bench.term(), 0);
+}
+
+#[test]
+fn a_group_that_is_sealed_by_a_key_that_the_member_lacks_is_left_to_others() {
+    let mut bench = Bench::new(Replay::Strict);
+    bench.put_sa();
+    bench.is_kept_back = creates;
+    bench.input(Input::Tick);
+    let (call, request) = bench.kept_back.remove(0);
+    let answer = bench.etcd.execute(request, bench.now_ns);
+    bench.input(Input::Answered { call, answer, locked: 1 });
+    assert_eq!((bench.led(), bench.term()), (None, 0), "the key is removed again");
+    assert_eq!(bench.member.status().groups[0].locked, 1);
+    assert_eq!(bench.marks(SA).map(|marks| marks.sent), Some(500));
+    bench.wait(9 * S);
+    assert!(bench.kept_back.is_empty(), "another member may be quicker");
+    bench.wait(2 * S);
+    bench.answer();
+    assert_ne!(bench.term(), 0, "the operator has put it right");
+    assert_eq!(bench.member.status().groups[0].locked, 0);
+}
+
+#[test]
+fn marks_or_a_record_alone_are_not_begun_with() {
+    for parts in 0..2 {
+        let mut bench = Bench::new(Replay::Strict);
+        bench.put_sa();
+        let key = if parts == 0 { bench.keys.record("g", SA) } else { bench.keys.marks("g", SA) };
+        bench.etcd.tamper(&key);
+        bench.input(Input::Tick);
+        let is_named = |order: &Order| matches!(order, Order::Lead { sas, unreadable, .. } if sas.is_empty() && *unreadable == [SA]);
+        assert!(bench.orders.iter().any(is_named));
+    }
 }

@@ -16,6 +16,7 @@ pub(super) struct Figures {
     pub(super) handovers: u64,
     pub(super) lost: u64,
     pub(super) late: u64,
+    pub(super) restored: u64,
 }
 
 impl std::ops::AddAssign for Figures {
@@ -26,6 +27,7 @@ impl std::ops::AddAssign for Figures {
         self.handovers += other.handovers;
         self.lost += other.lost;
         self.late += other.late;
+        self.restored += other.restored;
     }
 }
 
@@ -35,7 +37,12 @@ pub(super) struct Checks {
     pub(super) is_lenient: bool,
     pub(super) is_strict: bool,
     pub(super) first: Marks,
+    /// Whether the store has gone back, so that what it says is no measure any more.
+    pub(super) is_restored: bool,
+    /// Whether it has gone back, and a member cannot know it.
+    pub(super) is_forgotten: bool,
     sent: BTreeMap<SaId, Numbers>,
+    ivs: BTreeMap<SaId, BTreeSet<u64>>,
     /// In checkpoint mode, by term.
     accepted: BTreeMap<(SaId, u64), Numbers>,
     stored: BTreeSet<SaId>,
@@ -50,7 +57,10 @@ impl Checks {
             is_lenient,
             is_strict,
             first,
+            is_restored: false,
+            is_forgotten: false,
             sent: BTreeMap::new(),
+            ivs: BTreeMap::new(),
             accepted: BTreeMap::new(),
             stored: BTreeSet::new(),
             flow: BTreeMap::new(),
@@ -60,8 +70,13 @@ impl Checks {
 
     pub(super) fn sent(&mut self, burst: &Burst, etcd: &Etcd, keys: &Keys) -> Result<(), String> {
         self.alone(burst, etcd, keys)?;
+        let ivs = self.ivs.entry(burst.sa).or_default();
+        if !burst.numbers.iter().all(|number| ivs.insert(burst.iv_start.wrapping_add(*number))) {
+            let why = if self.is_forgotten { ", as a member cannot know" } else { "" };
+            return Err(format!("invariant 6: an IV twice{why}: {burst:?}"));
+        }
         let used = self.sent.entry(burst.sa).or_default();
-        if !burst.numbers.iter().all(|number| used.insert(*number)) {
+        if burst.numbers.iter().filter(|number| !used.insert(**number)).count() > 0 && !self.is_forgotten {
             return Err(format!("invariant 2: sent twice: {burst:?}"));
         }
         let marks = self.marks(burst, etcd, keys);
@@ -77,7 +92,7 @@ impl Checks {
         self.alone(burst, etcd, keys)?;
         let term = if self.is_strict { 0 } else { burst.term };
         let used = self.accepted.entry((burst.sa, term)).or_default();
-        if !burst.numbers.iter().all(|number| used.insert(*number)) {
+        if burst.numbers.iter().filter(|number| !used.insert(**number)).count() > 0 && !self.is_forgotten {
             return Err(format!("invariant 3: accepted twice: {burst:?}"));
         }
         let marks = self.marks(burst, etcd, keys).filter(|_| self.is_strict);
@@ -91,7 +106,7 @@ impl Checks {
 
     fn alone(&self, burst: &Burst, etcd: &Etcd, keys: &Keys) -> Result<(), String> {
         let term = etcd.get(&keys.leader(&burst.group)).map(|entry| entry.created);
-        if self.is_lenient || term == Some(burst.term) {
+        if self.is_lenient || self.is_restored || term == Some(burst.term) {
             return Ok(());
         }
         Err(format!("invariant 1: the store has the term {term:?}, but {burst:?} passes"))
@@ -100,6 +115,9 @@ impl Checks {
     /// The marks that bound an SA: those of the store, or the first ones if it does not have it
     /// yet. Once the store has no SA any more, only a leader that was paused can use it.
     fn marks(&mut self, burst: &Burst, etcd: &Etcd, keys: &Keys) -> Option<Marks> {
+        if self.is_restored {
+            return None;
+        }
         match etcd.get(&keys.marks(&burst.group, burst.sa)) {
             Some(entry) => {
                 self.stored.insert(burst.sa);

@@ -8,14 +8,16 @@ use crate::store::{Answer, Call, Change, Guard, KeyValue, LeaseId, Revision};
 /// The shortest lease that it grants, as etcd with its usual election time has it.
 const LEAST_TTL_S: u32 = 2;
 
+#[derive(Clone)]
 struct Lease {
     ttl_s: u32,
     expires_ns: u64,
 }
 
 /// The store.
+#[derive(Clone)]
 pub(crate) struct Etcd {
-    revision: Revision,
+    pub(crate) revision: Revision,
     keys: BTreeMap<String, (KeyValue, Option<LeaseId>)>,
     leases: BTreeMap<LeaseId, Lease>,
     last_lease: LeaseId,
@@ -156,7 +158,7 @@ impl Etcd {
         leases.into_iter().for_each(|lease| self.end(lease));
     }
 
-    /// Another server leads, with another clock: every lease begins anew.
+    /// Another server leads, with another clock: every lease begins again.
     pub(crate) fn change_leader(&mut self, rate_ppm: u64, now_ns: u64) {
         self.rate_ppm = rate_ppm;
         for lease in self.leases.values_mut() {

@@ -25,6 +25,7 @@ struct Sa {
     accept_base: u64,
     /// The highest number that came, accepted or not.
     seen: u64,
+    iv_start: u64,
 }
 
 /// A group that it leads.
@@ -48,6 +49,8 @@ pub(super) struct Burst {
     pub(super) term: Revision,
     pub(super) sa: SaId,
     pub(super) numbers: Vec<u64>,
+    /// Each packet's IV is this plus its number.
+    pub(super) iv_start: u64,
 }
 
 impl Gateway {
@@ -86,7 +89,7 @@ impl Gateway {
     }
 
     fn take(&self, taken: &Taken) -> Sa {
-        let mut sa = Sa::new(taken.sent, taken.accepted);
+        let mut sa = Sa { iv_start: taken.iv_start, ..Sa::new(taken.sent, taken.accepted) };
         match self.sabotage {
             Sabotage::SendsBeforeRaise => sa.sent_until += 8,
             Sabotage::AcceptsBeforeRaise => sa.accept_until = u64::MAX,
@@ -119,7 +122,8 @@ impl Gateway {
                 let count = dice.random_range(0..5).min(sa.sent_until.saturating_sub(sa.sent));
                 let numbers = (sa.sent + 1..=sa.sent + count).collect();
                 sa.sent += count;
-                bursts.push(Burst { group: name.clone(), term: group.term, sa: *id, numbers });
+                let (group, term, iv_start) = (name.clone(), group.term, sa.iv_start);
+                bursts.push(Burst { group, term, sa: *id, numbers, iv_start });
             }
         }
         bursts
@@ -136,7 +140,7 @@ impl Gateway {
             sa.seen = sa.seen.max(*number);
             *number <= sa.accept_until && sa.is_new(*number)
         });
-        Some(Burst { numbers: numbers.collect(), term: group.term, group: burst.group.clone(), sa: burst.sa })
+        Some(Burst { numbers: numbers.collect(), term: group.term, ..burst.clone() })
     }
 
     /// Asks for more where half is used, and changes SAs now and then: what it reports.
@@ -184,6 +188,7 @@ impl Sa {
             accept_until: received,
             accept_base: received,
             seen: received,
+            iv_start: 0,
         }
     }
 

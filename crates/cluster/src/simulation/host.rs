@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 use super::gateway::{Burst, Gateway};
-use crate::member::{CallId, Member};
+use crate::member::{CallId, Member, Now};
+use crate::memory::Seen;
 use crate::orders::{Order, Report};
 use crate::store::{Answer, Change};
 
@@ -17,6 +18,7 @@ pub(super) enum ToAgent {
     Timeout { connection: u64, call: CallId },
     Broken { connection: u64 },
     Report { link: u64, report: Report },
+    Beat { link: u64, at_ns: u64 },
     GatewayEnded { link: u64 },
     Drain,
     Serve,
@@ -92,6 +94,10 @@ impl Clock {
 /// A machine.
 pub(super) struct Host {
     pub(super) clock: Clock,
+    /// How far its wall clock is ahead of the true time.
+    pub(super) skew_ns: u64,
+    /// What the member has noted on its disk.
+    pub(super) seen: Seen,
     pub(super) cut_until_ns: u64,
     pub(super) agent: Process<ToAgent>,
     pub(super) member: Option<Member>,
@@ -106,9 +112,11 @@ pub(super) struct Host {
 }
 
 impl Host {
-    pub(super) fn new(clock: Clock, state: Gateway) -> Self {
+    pub(super) fn new((clock, skew_ns): (Clock, u64), state: Gateway) -> Self {
         Self {
             clock,
+            skew_ns,
+            seen: Seen::default(),
             cut_until_ns: 0,
             agent: Process::new(),
             member: None,
@@ -120,5 +128,10 @@ impl Host {
             state,
             torn: Vec::new(),
         }
+    }
+
+    /// What its clocks show.
+    pub(super) fn now(&self, true_ns: u64) -> Now {
+        Now { monotonic_ns: self.clock.at(true_ns), wall_ns: true_ns + self.skew_ns }
     }
 }

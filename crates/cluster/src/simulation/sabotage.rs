@@ -33,10 +33,16 @@ pub(super) enum Sabotage {
     StopsLater,
     /// Rule 9: somebody else removes a leader's key.
     OthersRemove,
+    /// Rule 10: a member leads by a store that has gone back.
+    TrustsAnyStore,
+    /// Rule 11: a term goes on with the IVs of the one before.
+    KeepsIvs,
+    /// Rules 10 and 11: both.
+    TrustsAnyStoreAndKeepsIvs,
 }
 
 impl Sabotage {
-    pub(super) const ALL: [Self; 14] = [
+    pub(super) const ALL: [Self; 16] = [
         Self::DeadlineFromAnswer,
         Self::NoMargin,
         Self::IgnoresLostLease,
@@ -51,14 +57,24 @@ impl Sabotage {
         Self::AcceptsBeforeRaise,
         Self::StopsLater,
         Self::OthersRemove,
+        Self::TrustsAnyStore,
+        Self::TrustsAnyStoreAndKeepsIvs,
     ];
-}
 
-impl Sabotage {
+    pub(super) fn trusts_any_store(self) -> bool {
+        matches!(self, Self::TrustsAnyStore | Self::TrustsAnyStoreAndKeepsIvs)
+    }
+
+    pub(super) fn keeps_ivs(self) -> bool {
+        matches!(self, Self::KeepsIvs | Self::TrustsAnyStoreAndKeepsIvs)
+    }
+
     /// The invariant that it breaks first.
     pub(super) fn breaks(self) -> &'static str {
         match self {
-            Self::None => "nothing",
+            Self::None | Self::KeepsIvs => "nothing",
+            Self::TrustsAnyStore => "invariant 2",
+            Self::TrustsAnyStoreAndKeepsIvs => "invariant 6",
             Self::DeadlineFromAnswer
             | Self::NoMargin
             | Self::IgnoresLostLease

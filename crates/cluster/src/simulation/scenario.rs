@@ -6,6 +6,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::marks::{Marks, Span};
 use crate::member::{GroupConfig, MemberConfig, Replay};
+use crate::memory::Seen;
 
 pub(super) const MS: u64 = 1_000_000;
 pub(super) const S: u64 = 1_000 * MS;
@@ -34,6 +35,8 @@ pub(super) enum Fault {
     Drain(usize),
     Serve(usize),
     End(usize),
+    /// The store is restored to what it was before, by as much as the fault lasts.
+    Restore,
 }
 
 /// Everything that a seed decides at the start.
@@ -106,12 +109,13 @@ impl Scenario {
             rebalance_ns: self.rebalance_ns,
             outbound: span,
             inbound: span,
+            seen: Seen::default(),
         }
     }
 
     /// The marks of an SA that nobody else has.
     pub(super) fn first(&self) -> Marks {
-        Marks { sent: self.first, ceiling: self.first, received: 0 }
+        Marks { sent: self.first, ceiling: self.first, ..Marks::default() }
     }
 
     /// The time after the faults within which everything must flow again: the longest lease, what
@@ -157,13 +161,19 @@ fn faults(
             *all.choose(dice).expect("not empty")
         }
     };
-    (0..dice.random_range(0..14))
+    let restore = dice.random_bool(0.1).then(|| {
+        let at_ns = dice.random_range(calm_ns / 2..calm_ns);
+        (at_ns, Fault::Restore, dice.random_range(100 * MS..at_ns))
+    });
+    let mut faults: Vec<_> = (0..dice.random_range(0..14))
         .map(|_| {
             let at_ns = dice.random_range(0..calm_ns);
             let lasts_ns = duration_ns(dice, ttl_s);
             (at_ns, fault(dice), lasts_ns.min(calm_ns - at_ns))
         })
-        .collect()
+        .collect();
+    faults.extend(restore);
+    faults
 }
 
 /// From 10 ms to twice the time to live: as many short ones as long ones, or around the time to

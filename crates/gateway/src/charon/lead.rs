@@ -57,7 +57,12 @@ impl Charon {
         workers.share.iter_mut().for_each(|share| share.restore());
         let sas: Vec<_> = taken
             .iter()
-            .map(|taken| TakenSa { record: &taken.record, sent: taken.sent, accepted: taken.accepted })
+            .map(|Taken { record, sent, accepted, iv_start, .. }| TakenSa {
+                record,
+                sent: *sent,
+                accepted: *accepted,
+                iv_start: *iv_start,
+            })
             .collect();
         let results = state.restore(&sas, workers);
         let Some(share) = &mut workers.share else { return restored };

@@ -105,6 +105,7 @@ impl Share {
             sent: Span::OUTBOUND.first.min(last),
             ceiling: if self.is_strict { Span::INBOUND.first } else { u64::MAX },
             received: 0,
+            iv_start: sa.iv_start,
         };
         if sa.sequence_reserved == u64::MAX {
             sa.sequence_reserved = match sa.direction {

@@ -127,7 +127,7 @@ impl ConfigStore {
                 }
                 Ok(StoreEvent::Answered(_, answer)) => return Ok(answer),
                 Ok(StoreEvent::Lost { reason }) => why = reason,
-                Ok(StoreEvent::Connected | StoreEvent::Changed(_)) => {}
+                Ok(StoreEvent::Connected { .. } | StoreEvent::Changed(_)) => {}
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return failed(why),
             }
         }

@@ -2,16 +2,17 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::os::unix::net::UnixStream;
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use convoy_cluster::messages::{FromAgent, ToAgent};
-use convoy_cluster::{Event, Report, SaId, Taken};
+use convoy_cluster::{ClusterStatus, Event, Report, SaId, Seen, Taken};
 use convoy_dataplane::fence::Fence;
 use convoy_process::monotonic_ns;
 
 use super::Place;
+use super::etcd_version;
 use super::led::{Generations, Led, Stopped};
 use super::program::FRAMING;
 use super::view::View;
@@ -33,11 +34,13 @@ struct Sending {
     /// Why it gives its groups away: the operator wants it, or an interface has no carrier.
     is_drained: bool,
     is_cut: bool,
+    /// Whether the agent still took what was sent last.
+    is_open: bool,
 }
 
 impl Line {
     pub(super) fn new(socket: UnixStream) -> Self {
-        Self(Mutex::new(Sending { socket, stopped: None, is_drained: false, is_cut: false }))
+        Self(Mutex::new(Sending { socket, stopped: None, is_drained: false, is_cut: false, is_open: true }))
     }
 
     fn lock(&self) -> MutexGuard<'_, Sending> {
@@ -47,6 +50,19 @@ impl Line {
     /// Reports something; whoever reads the line notices that the agent is gone.
     pub(super) fn report(&self, report: Report) {
         let _ = FRAMING.send(&mut self.lock().socket, &ToAgent::Report(report));
+    }
+
+    /// Passes on that the gateway and all its parts worked at this time; `false` once the agent is
+    /// gone.
+    pub(super) fn beat(&self, at_ns: u64) -> bool {
+        let mut sending = self.lock();
+        sending.is_open &= FRAMING.send(&mut sending.socket, &ToAgent::Beat { at_ns }).is_ok();
+        sending.is_open
+    }
+
+    /// Whether the agent took the latest heartbeat.
+    pub(super) fn is_open(&self) -> bool {
+        self.lock().is_open
     }
 
     /// Has the agent give its groups away and lead none, or lead groups again, as the operator
@@ -94,6 +110,8 @@ pub(super) struct Follower {
     pub(super) generations: Arc<Generations>,
     pub(super) line: Arc<Line>,
     pub(super) view: Arc<View>,
+    /// Where what the member has seen of the store is noted, if it is.
+    pub(super) memory: Option<Sender<Seen>>,
     pub(super) place: Place,
 }
 
@@ -183,8 +201,8 @@ impl Follower {
                     *left = left.saturating_sub(1);
                 }
             }
-            FromAgent::Order(convoy_cluster::Order::Lead { group, term, sas, .. }) => {
-                self.lead(&group, term, sas);
+            FromAgent::Order(convoy_cluster::Order::Lead { group, term, sas, unreadable }) => {
+                self.lead(&group, term, (sas, unreadable));
                 self.hold_addresses(&group, true);
                 kept.groups.insert(group, ANNOUNCEMENTS);
             }
@@ -193,7 +211,12 @@ impl Follower {
                 self.step_down(&group);
             }
             FromAgent::Order(convoy_cluster::Order::Granted { .. }) | FromAgent::Ended => {}
-            FromAgent::Status(status) => self.view.learn(*status),
+            FromAgent::Status(status) => self.learn(*status),
+            FromAgent::Seen(seen) => {
+                if let Some(memory) = &self.memory {
+                    let _ = memory.send(seen);
+                }
+            }
             FromAgent::Config(text) => self.take_config(*text),
             FromAgent::Store(reached) => self.reached(reached),
         }
@@ -229,9 +252,37 @@ impl Follower {
         *known = cut;
     }
 
-    fn reached(&self, reached: Result<(), String>) {
+    /// Takes note of the cluster's state, and says what an operator must know of it.
+    fn learn(&self, status: ClusterStatus) {
+        let events = &self.place.events;
+        let before = self.view.learn(status.clone());
+        if let Some(fault) = status.store_fault.filter(|fault| before.store_fault != Some(*fault)) {
+            let reason = fault.to_string();
+            let message = format!("cluster: {reason}; this gateway leads nothing. {}", self.view.remedy());
+            events.tell(What::StoreDistrusted { reason }, message);
+        }
+        for group in &status.groups {
+            let known = before.groups.iter().find(|known| known.name == group.name);
+            if group.locked > 0 && known.is_none_or(|known| known.locked == 0) {
+                events.warn(format!(
+                    "cluster: this gateway does not lead group {}: {} of its SAs are sealed by a key that {} does not have; \
+                     add that key to the file, and restart",
+                    group.name,
+                    group.locked,
+                    self.config.secret.display()
+                ));
+            }
+        }
+    }
+
+    fn reached(&self, reached: Result<String, String>) {
         match &reached {
-            Ok(()) => self.place.events.tell(What::StoreBack, "cluster: the store can be reached"),
+            Ok(version) => {
+                self.place.events.tell(What::StoreBack, "cluster: the store can be reached");
+                if let Some(warning) = etcd_version::warning(version) {
+                    self.place.events.warn(format!("cluster: {warning}"));
+                }
+            }
             Err(reason) => {
                 let message = format!("cluster: the store cannot be reached: {reason}");
                 self.place.events.tell(What::StoreLost { reason: reason.clone() }, message);
@@ -248,7 +299,7 @@ impl Follower {
         self.view.may_lead_until(deadline_ns);
     }
 
-    fn lead(&self, group: &str, term: u64, sas: Vec<Taken>) {
+    fn lead(&self, group: &str, term: u64, sas: (Vec<Taken>, Vec<SaId>)) {
         let (answer, led) = channel();
         let reply = Box::new(move |led: Led| drop(answer.send(led)));
         if self.place.orders.send(Order::Lead(group.to_owned(), sas, reply)).is_err() {

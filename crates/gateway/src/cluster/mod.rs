@@ -10,11 +10,14 @@
 //! Rules and invariants are in `docs/internals/cluster.md`.
 
 mod config_store;
+mod etcd_version;
 mod group_line;
 mod led;
 mod line;
+mod memory;
 mod pairs;
 mod program;
+mod pulse;
 mod store_line;
 mod view;
 
@@ -28,7 +31,7 @@ use std::sync::mpsc::{Receiver, Sender};
 use std::time::Duration;
 
 use convoy_cluster::messages::{Begin, Pem, Start};
-use convoy_cluster::{Event, SaId};
+use convoy_cluster::{Event, SaId, Seen};
 use convoy_dataplane::fence::Fence;
 use convoy_dataplane::pipeline::Clock;
 use convoy_process::companion::NotFound;
@@ -50,6 +53,7 @@ use crate::state::{Note, Reporter};
 use crate::worker_handles::WorkerHandles;
 use led::Generations;
 use line::Line;
+use memory::Memory;
 use view::View;
 
 /// Time limit of a message to the agent.
@@ -75,6 +79,17 @@ pub enum ClusterError {
     /// The agent's program is not installed.
     #[error("the cluster's agent {0}; install it there: convoy's package has it")]
     NotInstalled(#[from] NotFound),
+    /// What was seen of the store cannot be kept.
+    #[error(
+        "cluster: {file}, which has what this gateway has seen of the store, cannot be used: {source}; set `state` in [gateway] to a \
+         file in a folder that can be written, or to \"\" to do without: then a store that went back is not noticed after a restart"
+    )]
+    Memory {
+        /// The file.
+        file: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
     /// The agent could not be started.
     #[error("cluster: cannot start the agent: {0}")]
     Agent(io::Error),
@@ -84,6 +99,7 @@ pub enum ClusterError {
 pub struct Agent {
     config: ClusterConfig,
     member: String,
+    memory: Option<Memory>,
     socket: UnixStream,
     child: Child,
 }
@@ -98,12 +114,17 @@ impl Agent {
         config: &ClusterConfig,
         arguments: impl IntoIterator<Item = &'a std::ffi::OsStr>,
     ) -> Result<Self, ClusterError> {
-        let begin = Box::new(begin(config)?);
+        let mut begin = Box::new(begin(config)?);
+        let memory = config
+            .memory_of(&begin.member)
+            .map(|file| Memory::open(&file).map_err(|source| ClusterError::Memory { file, source }));
+        let (memory, seen) = memory.transpose()?.unzip();
+        begin.seen = seen.unwrap_or_default();
         convoy_cluster::seal::ClusterKey::parse(&begin.secret)
             .map_err(|error| ClusterError::Key(format!("{}: {error}", config.secret.display())))?;
         let member = begin.member.clone();
         let (socket, child) = program::start(arguments, &Start::Begin(begin))?;
-        Ok(Self { config: config.clone(), member, socket, child })
+        Ok(Self { config: config.clone(), member, memory, socket, child })
     }
 }
 
@@ -128,6 +149,7 @@ fn begin(config: &ClusterConfig) -> Result<Begin, ClusterError> {
         inbound_reserve_ns: config.inbound_reserve.as_nanos() as u64,
         wants_config: config.has_tunnels,
         secret: read_secret(&config.secret)?,
+        seen: Seen::default(),
     })
 }
 
@@ -166,6 +188,7 @@ pub(crate) struct Cluster {
     line: Arc<Line>,
     view: Arc<View>,
     reporter: Reporter,
+    memory: Option<Memory>,
     /// What comes from the agent and from the workers, until threads take it.
     received: Option<(UnixStream, Receiver<Note>)>,
     child: Child,
@@ -177,7 +200,7 @@ impl Cluster {
     /// # Errors
     /// The system's.
     pub(crate) fn new(agent: Agent) -> io::Result<Self> {
-        let Agent { config, member, socket, child } = agent;
+        let Agent { config, member, memory, socket, child } = agent;
         // An agent that does not read must not hold up the gateway's end.
         socket.set_write_timeout(Some(TIMEOUT))?;
         let receiving = socket.try_clone()?;
@@ -190,6 +213,7 @@ impl Cluster {
             generations: Arc::default(),
             line: Arc::new(Line::new(socket)),
             reporter,
+            memory,
             received: Some((receiving, reports)),
             child,
         })
@@ -214,12 +238,22 @@ impl Cluster {
         let (generations, line) = (Arc::clone(&self.generations), Arc::clone(&self.line));
         let thread = std::thread::Builder::new().name("cluster's reports".to_owned());
         thread.spawn(move || led::report(&reports, &generations, &line))?;
+        let events = place.events.clone();
+        let memory = self.memory.take().map(|memory| memory.keep(move |warning| events.warn(warning)));
+        pulse::start(
+            self.config.lease,
+            place.handles.clone(),
+            place.orders.clone(),
+            place.helper.clone(),
+            Arc::clone(&self.line),
+        )?;
         let follower = line::Follower {
             config: self.config.clone(),
             view: Arc::clone(&self.view),
             fence: self.fence.clone(),
             generations: Arc::clone(&self.generations),
             line: Arc::clone(&self.line),
+            memory: memory.transpose()?,
             place,
         };
         let thread = std::thread::Builder::new().name("cluster's orders".to_owned());

@@ -1,23 +1,17 @@
 //! Pairs of SAs with static keys, as the cluster knows them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use convoy_cluster::{Event, Marks, SaId, Span, Taken};
 use convoy_engine::{far_below, wipe_stack};
-use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::config::{ManualKeys, TunnelConfig};
 use crate::state::{Beginning, Limits};
 
-/// What another gateway needs beside the configuration that both have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Record {
-    /// The start of counter ciphers' IVs: each is this plus its packet's number, so that no IV
-    /// repeats as no number does.
-    iv_start: u64,
-}
+/// The record of a pair: all else that another gateway needs is in the marks and in the
+/// configuration that both have.
+const RECORD: &[u8] = b"static keys";
 
 /// What tunnels begin with.
 pub(crate) struct Lead {
@@ -31,6 +25,8 @@ pub(crate) struct Lead {
     pub(crate) new: usize,
     /// Tunnels that do not begin, as a worker may still use their keys.
     pub(crate) in_use: Vec<String>,
+    /// Tunnels that do not begin, as it cannot be read how far their numbers have come.
+    pub(crate) unreadable: Vec<String>,
 }
 
 /// The pairs of a group, as far as they may have been used. Pairs of removed tunnels stay, since
@@ -38,14 +34,20 @@ pub(crate) struct Lead {
 #[derive(Default)]
 pub(crate) struct Pairs {
     known: HashMap<SaId, Taken>,
+    unreadable: HashSet<SaId>,
     generations: HashMap<u64, SaId>,
 }
 
 impl Pairs {
-    /// Those that the store has.
-    pub(crate) fn new(taken: &[Taken]) -> Self {
-        let known = taken.iter().map(|taken| (taken.sa, taken.clone())).collect();
-        Self { known, generations: HashMap::new() }
+    /// Those that the store has, and SAs that it has and that cannot be read.
+    pub(crate) fn new(taken: &[Taken], unreadable: &[SaId]) -> Self {
+        let (readable, strange): (Vec<&Taken>, Vec<&Taken>) =
+            taken.iter().partition(|taken| *taken.record == *RECORD);
+        Self {
+            known: readable.into_iter().map(|taken| (taken.sa, taken.clone())).collect(),
+            unreadable: unreadable.iter().copied().chain(strange.iter().map(|taken| taken.sa)).collect(),
+            generations: HashMap::new(),
+        }
     }
 
     /// The beginnings of tunnels of the group; their generations count up from `generation`. If
@@ -58,11 +60,16 @@ impl Pairs {
         generation: &mut u64,
     ) -> Lead {
         let (beginnings, generations) = (HashMap::new(), HashMap::new());
-        let mut lead = Lead { beginnings, generations, told: Vec::new(), new: 0, in_use: Vec::new() };
+        let (in_use, unreadable) = (Vec::new(), Vec::new());
+        let mut lead = Lead { beginnings, generations, told: Vec::new(), new: 0, in_use, unreadable };
         for tunnel in tunnels {
             // A worker that is late may still use these: nobody knows how far they come.
             if tunnel.manual.iter().any(|keys| self.is_in_use(id(tunnel, keys))) {
                 lead.in_use.push(tunnel.name.clone());
+                continue;
+            }
+            if tunnel.manual.iter().any(|keys| self.unreadable.contains(&id(tunnel, keys))) {
+                lead.unreadable.push(tunnel.name.clone());
                 continue;
             }
             let mut beginnings = Vec::new();
@@ -70,7 +77,7 @@ impl Pairs {
                 *generation += 1;
                 let sa = id(tunnel, keys);
                 lead.generations.insert(*generation, sa);
-                let beginning = match self.known.get(&sa).and_then(going_on) {
+                let beginning = match self.known.get(&sa).map(going_on) {
                     Some(beginning) => {
                         if let Some(known) = self.known.get(&sa).filter(|_| is_late) {
                             let (record, marks) = (known.record.clone(), Marks::default());
@@ -101,11 +108,11 @@ impl Pairs {
             sent: Span::OUTBOUND.first.min(last),
             ceiling: if is_strict { Span::INBOUND.first } else { u64::MAX },
             received: 0,
+            iv_start: clock_ns,
         };
-        let record = serde_json::to_vec(&Record { iv_start: clock_ns }).expect("numbers are written");
-        let record = convoy_cluster::Record::from(record);
+        let record = convoy_cluster::Record::from(RECORD.to_vec());
         let (sent, accepted) = (marks.sent, if is_strict { marks.ceiling } else { 0 });
-        self.known.insert(sa, Taken { sa, record: record.clone(), sent, accepted });
+        self.known.insert(sa, Taken { sa, record: record.clone(), sent, accepted, iv_start: clock_ns });
         lead.told.push(Event::Put { sa, record, marks });
         lead.new += 1;
         Beginning { reserved: marks.sent, acceptable: marks.ceiling, ..Beginning::fresh(clock_ns) }
@@ -127,17 +134,15 @@ impl Pairs {
     }
 }
 
-/// Behind everything that may have been used; nothing may be until the store says so. `None` if
-/// another version wrote the record.
-fn going_on(taken: &Taken) -> Option<Beginning> {
-    let record: Record = serde_json::from_slice(&taken.record).ok()?;
-    Some(Beginning {
+/// Behind everything that may have been used; nothing may be until the store says so.
+fn going_on(taken: &Taken) -> Beginning {
+    Beginning {
         sent: taken.sent,
         reserved: taken.sent,
         received: taken.accepted,
         acceptable: taken.accepted,
-        ..Beginning::fresh(record.iv_start)
-    })
+        ..Beginning::fresh(taken.iv_start)
+    }
 }
 
 /// The number by which all members know a pair: it changes with its keys.
@@ -190,14 +195,28 @@ mod tests {
         let (first, of_first) = begin(&mut Pairs::default(), false, 7_000, &mut generation);
         let [Event::Put { sa, record, marks }] = &first.told[..] else { panic!("one pair is new") };
         assert_eq!((of_first.sent, of_first.reserved, of_first.acceptable), (0, marks.sent, marks.ceiling));
-        let taken = Taken { sa: *sa, record: record.clone(), sent: marks.sent, accepted: marks.ceiling };
-        let (second, of_second) = begin(&mut Pairs::new(&[taken]), false, 1, &mut generation);
+        let (sent, accepted) = (marks.sent, marks.ceiling);
+        let taken = Taken { sa: *sa, record: record.clone(), sent, accepted, iv_start: 7_777 };
+        let (second, of_second) = begin(&mut Pairs::new(&[taken], &[]), false, 1, &mut generation);
         assert!(second.told.is_empty() && second.new == 0 && first.new == 1);
         assert_eq!((of_second.sent, of_second.reserved), (marks.sent, marks.sent), "nothing is granted yet");
         assert_eq!((of_second.received, of_second.acceptable), (marks.ceiling, marks.ceiling));
-        assert_eq!(of_second.iv_start, 7_000, "IVs go on with the numbers");
+        assert_eq!((of_first.iv_start, of_second.iv_start), (7_000, 7_777), "each term has its own IVs");
         assert_eq!(first.generations.len() + second.generations.len(), 2, "each has its own");
         assert_ne!(first.generations.keys().next(), second.generations.keys().next());
+    }
+
+    #[test]
+    fn a_tunnel_whose_pair_cannot_be_read_does_not_begin() {
+        let (mut generation, config) = (0, config());
+        let sa = id(&config.tunnels[0], &config.tunnels[0].manual[0]);
+        let record = convoy_cluster::Record::from(b"of another version".to_vec());
+        let strange = Taken { sa, record, sent: 9, accepted: 9, iv_start: 0 };
+        for mut pairs in [Pairs::new(&[], &[sa]), Pairs::new(&[strange], &[])] {
+            let lead = pairs.begin(config.tunnels.iter(), (true, false), 7_000, &mut generation);
+            assert_eq!(lead.unreadable, ["site-b"]);
+            assert!(lead.beginnings.is_empty() && lead.told.is_empty() && lead.new == 0);
+        }
     }
 
     #[test]

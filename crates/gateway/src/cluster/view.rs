@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use convoy_cluster::{ClusterStatus, GroupStatus, LedStatus};
 use convoy_process::monotonic_ns;
 
+use super::etcd_version;
 use crate::config::ClusterConfig;
 use crate::snapshot::{ClusterRow, GroupRow, MemberRow};
 
@@ -19,8 +20,8 @@ pub(super) struct View {
 #[derive(Debug, Default)]
 struct Latest {
     status: ClusterStatus,
-    /// Whether the store can be reached, or why not; `None` before it was tried.
-    store: Option<Result<(), String>>,
+    /// The version of the store if it can be reached, or why it cannot; `None` before it was tried.
+    store: Option<Result<String, String>>,
     deadline_ns: u64,
 }
 
@@ -33,11 +34,24 @@ impl View {
         self.latest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn learn(&self, status: ClusterStatus) {
-        self.lock().status = status;
+    /// Takes note of a state; returns the one before.
+    pub(super) fn learn(&self, status: ClusterStatus) -> ClusterStatus {
+        std::mem::replace(&mut self.lock().status, status)
     }
 
-    pub(super) fn reached(&self, reached: Result<(), String>) {
+    /// What an operator can do about a store that went back.
+    pub(super) fn remedy(&self) -> String {
+        let forget = match self.config.memory_of(&self.member) {
+            Some(file) => format!("remove {} and restart convoy", file.display()),
+            None => "restart convoy".to_owned(),
+        };
+        format!(
+            "It may have forgotten sequence numbers that were used. Give all tunnels with static keys new keys at both \
+             ends, or put the store back as it was; then {forget}, on each member"
+        )
+    }
+
+    pub(super) fn reached(&self, reached: Result<String, String>) {
         self.lock().store = Some(reached);
     }
 
@@ -55,6 +69,7 @@ impl View {
     pub(super) fn row(&self) -> ClusterRow {
         let latest = self.lock();
         let status = &latest.status;
+        let store_version = latest.store.as_ref().and_then(|store| store.as_deref().ok());
         let member = |member: &convoy_cluster::MemberStatus| {
             let is_led = |group: &&GroupStatus| group.leader.as_ref() == Some(&member.name);
             MemberRow {
@@ -68,8 +83,11 @@ impl View {
             name: self.config.name.clone(),
             member: self.member.clone(),
             is_draining: status.is_draining,
-            is_store_reached: matches!(latest.store, Some(Ok(()))),
+            is_store_reached: matches!(latest.store, Some(Ok(_))),
             store_error: latest.store.as_ref().and_then(|store| store.clone().err()),
+            store_fault: status.store_fault.map(|fault| format!("{fault}. {}", self.remedy())),
+            store_warning: store_version.and_then(etcd_version::warning),
+            is_alive: status.is_alive,
             lease_left_s: latest.deadline_ns.saturating_sub(monotonic_ns()) as f64 * 1e-9,
             members: status.members.iter().map(member).collect(),
             groups: status.groups.iter().map(|group| self.group(group)).collect(),
@@ -91,6 +109,7 @@ impl View {
             least_to_send,
             least_to_accept,
             addresses,
+            locked: group.locked as u64,
         }
     }
 }

@@ -7,6 +7,7 @@ use convoy_port::service::ServiceAddress;
 use convoy_settings::{At, Checker, Text};
 use toml::Spanned;
 
+use super::StatePath;
 use super::file::{self, File};
 
 /// The group of all tunnels where the configuration names none.
@@ -48,6 +49,8 @@ pub struct ClusterConfig {
     pub has_tunnels: bool,
     /// What a new leader accepts of what its predecessor may have accepted.
     pub replay: ReplayAfterTakeover,
+    /// The folder that has what this gateway has seen of the store; `None` for none.
+    pub memory: Option<PathBuf>,
 }
 
 /// Tunnels that one member leads at a time.
@@ -63,6 +66,11 @@ impl ClusterConfig {
     /// The service addresses of all groups.
     pub fn addresses(&self) -> impl Iterator<Item = &ServiceAddress> {
         self.groups.iter().flat_map(|group| &group.addresses)
+    }
+
+    /// The file with what the gateway has seen of the store as this member.
+    pub fn memory_of(&self, member: &str) -> Option<PathBuf> {
+        self.memory.as_ref().map(|folder| folder.join(format!("cluster-{}-{member}", self.name)))
     }
 
     /// The service addresses of a group.
@@ -134,7 +142,14 @@ pub(super) fn cluster(c: &mut Checker<'_>, file: &File) -> Option<ClusterConfig>
         inbound_reserve: Duration::from_millis(reserve_ms.into()),
         has_tunnels: has_tunnels?,
         replay: replay?,
+        memory: memory(file),
     })
+}
+
+/// The folder of the state file, which is for gateways that are in no cluster.
+fn memory(file: &File) -> Option<PathBuf> {
+    let state = StatePath::of(file.gateway.state.as_ref().map(|text| text.get_ref().as_str()));
+    state.map(|state| state.path.parent().unwrap_or(Path::new("")).to_owned())
 }
 
 /// With `tunnels = "store"`, a gateway's own file has none. What is shared begins at `shared`.

@@ -132,6 +132,11 @@ impl Helper {
         self.ask(&Request::ReleaseAddresses { addresses: addresses.to_vec() }).map(drop)
     }
 
+    /// Whether the helper answers.
+    pub fn is_alive(&self) -> bool {
+        self.ask(&Request::Beat).is_ok()
+    }
+
     /// The configuration, opened for reading.
     ///
     /// # Errors

@@ -50,6 +50,8 @@ pub(super) enum Request {
     },
     /// The interfaces of service addresses that have no carrier.
     WithoutCarrier,
+    /// Answer, to show that the helper works.
+    Beat,
     /// The configuration, opened for reading.
     Configuration,
     /// The gateway stops: remove the sockets' files, and leave the blackhole routes and the guard.

@@ -130,6 +130,7 @@ async fn answer(kept: &mut Kept, request: Request, duties: Duties<'_>) -> (Answe
             done(kept.hold_addresses(&addresses, lifetime_s, announce).await)
         }
         Request::ReleaseAddresses { addresses } => done(kept.release_addresses(&addresses).await),
+        Request::Beat => Answer::Done,
         Request::WithoutCarrier => Answer::WithoutCarrier(kept.without_carrier().await),
         Request::Configuration => match config::open(duties.config) {
             Ok(file) => return (Answer::Done, Some(file)),

@@ -5,7 +5,7 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use convoy_cluster::Taken;
+use convoy_cluster::{SaId, Taken};
 use convoy_dataplane::fence::FenceHold;
 use convoy_ike::protocol::SaRecord;
 
@@ -43,12 +43,18 @@ impl Gateway {
     }
 
     /// Installs a group's tunnels behind what their SAs have used at other gateways.
-    pub(super) fn lead(&mut self, group: &str, taken: &[Taken]) -> Led {
+    pub(super) fn lead(&mut self, group: &str, (taken, unreadable): (&[Taken], &[SaId])) -> Led {
         let (of_charon, taken): (Vec<_>, Vec<_>) =
             taken.iter().cloned().partition(|taken| SaRecord::is_one(&taken.record));
-        self.led.insert(group.to_owned(), Pairs::new(&taken));
+        self.led.insert(group.to_owned(), Pairs::new(&taken, unreadable));
         let of_group = |tunnel: &&TunnelConfig| tunnel.group == group;
         let lead = self.begin_pairs(group, of_group, false);
+        if !unreadable.is_empty() {
+            self.events.warn(format!(
+                "cluster: group {group}: {} SAs in the store cannot be read; they are damaged, or another version of convoy wrote them",
+                unreadable.len()
+            ));
+        }
         let beginnings = Arc::new(Beginnings::Noted(lead.beginnings));
         let config = Arc::new(self.config.clone());
         let answers = self.handles.tell(move |thread| thread.take_up(&config, &beginnings));
@@ -58,6 +64,7 @@ impl Gateway {
         self.name_peers().into_iter().for_each(|warning| self.events.warn(warning));
         let tunnels = self.config.tunnels.iter().filter(of_group).count();
         let new = lead.new;
+        self.warn_of_unreadable(&lead.unreadable);
         let (mut generations, mut told) = (lead.generations, lead.told);
         let mut of_charons = String::new();
         if let Some(charon) = &self.charon {
@@ -72,6 +79,15 @@ impl Gateway {
         );
         self.events.tell(What::Leads { group: group.to_owned(), tunnels, new }, message);
         Led { generations, told }
+    }
+
+    fn warn_of_unreadable(&self, tunnels: &[String]) {
+        for tunnel in tunnels {
+            self.events.warn(format!(
+                "cluster: tunnel {tunnel} stays down: it cannot be read from the store how far its sequence numbers have \
+                 come; give it new keys at both ends"
+            ));
+        }
     }
 
     /// The beginnings of tunnels of a group that is led; `is_late` if the group has begun before.
@@ -98,7 +114,9 @@ impl Gateway {
         let groups: Vec<String> = self.led.keys().cloned().collect();
         for group in groups {
             let is_new = |tunnel: &&TunnelConfig| tunnel.group == group && missing.contains(&tunnel.name);
-            let Lead { beginnings, generations, told, in_use, .. } = self.begin_pairs(&group, is_new, true);
+            let Lead { beginnings, generations, told, in_use, unreadable, .. } =
+                self.begin_pairs(&group, is_new, true);
+            self.warn_of_unreadable(&unreadable);
             for tunnel in in_use {
                 self.events.warn(format!(
                     "cluster: tunnel {tunnel} is not installed: a worker may still use its keys; reload again"

@@ -15,6 +15,12 @@ pub struct ClusterRow {
     pub is_store_reached: bool,
     /// Why not.
     pub store_error: Option<String>,
+    /// Why this gateway does not trust it and leads nothing, and what to do.
+    pub store_fault: Option<String>,
+    /// What is wrong with its version.
+    pub store_warning: Option<String>,
+    /// Whether all parts of this gateway work; it leads nothing until they do.
+    pub is_alive: bool,
     /// How long this gateway may lead if its lease is not renewed, in seconds; 0 if it may not.
     pub lease_left_s: f64,
     /// The members with a lease, by name.
@@ -57,4 +63,6 @@ pub struct GroupRow {
     pub least_to_accept: Option<u64>,
     /// Addresses that its leader has.
     pub addresses: Vec<String>,
+    /// SAs that are sealed by a cluster key that this gateway lacks, so that it does not lead.
+    pub locked: u64,
 }

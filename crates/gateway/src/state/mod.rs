@@ -23,7 +23,6 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::SystemTime;
 
 use rand::Rng;
 
@@ -109,10 +108,7 @@ pub enum StateError {
     Clock(String),
 }
 
-/// The wall clock, in ns since 1970.
-pub(crate) fn wall_clock_ns() -> u64 {
-    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
-}
+pub(crate) use convoy_process::wall_ns as wall_clock_ns;
 
 /// The beginnings of tunnels with static keys.
 #[derive(Clone, Debug)]

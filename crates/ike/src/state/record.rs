@@ -35,6 +35,9 @@ pub struct TakenSa<'a> {
     pub sent: u64,
     /// The last inbound number that may have been accepted.
     pub accepted: u64,
+    /// Where its IVs of counter ciphers begin now: the IV of a packet is this plus its number,
+    /// modulo 2^64.
+    pub iv_start: u64,
 }
 
 /// Why an SA is not restored.
@@ -156,6 +159,7 @@ impl State {
             SaDirection::Inbound => taken.accepted,
         };
         config.sequence_reserved = config.sequence_start;
+        config.iv_start = taken.iv_start;
         config.tunnel = self.tunnels.of(Reqid { session, number: sa.reqid });
         let number = self.install(sa, config, backend).map_err(RestoreError::Refused)?;
         self.set_shared(number, SharedSa { sa: sa.clone(), installed_ms });

@@ -7,12 +7,14 @@ use super::super::sabotage::Sabotage;
 use super::super::scenario::{MS, S};
 use super::{Happening, World};
 use crate::marks::Marks;
-use crate::member::{CallId, Input, Member, Output};
+use crate::member::{CallId, Input, Member, MemberConfig, Output};
 use crate::orders::Order;
 use crate::store::{Answer, Call};
 
 /// The delay of a message between the two processes of a machine, of which some wait for a core.
 const LINK_NS: std::ops::Range<u64> = 20_000..500_000;
+/// The store's ID.
+const STORE: u64 = 0xc0;
 const BUSY_NS: std::ops::Range<u64> = MS..200 * MS;
 
 impl World {
@@ -41,6 +43,7 @@ impl World {
             ToAgent::Report { link: of, report } if Some(of) == link => {
                 self.step(host, Input::Reported(report))
             }
+            ToAgent::Beat { link: of, at_ns } if Some(of) == link => self.step(host, Input::Beat { at_ns }),
             ToAgent::GatewayEnded { link: of } if Some(of) == link => self.step(host, Input::GatewayEnded),
             ToAgent::Drain => {
                 self.hosts[host].is_drained = true;
@@ -67,7 +70,7 @@ impl World {
             Sabotage::NoMargin if is_kept => u64::from(self.scenario.ttl_s.max(2)) * S / 10,
             _ => 0,
         };
-        self.step_with(host, Input::Answered { call, answer }, later_ns);
+        self.step_with(host, Input::Answered { call, answer, locked: 0 }, later_ns);
     }
 
     /// The connection to the store is lost, and another is made.
@@ -81,7 +84,7 @@ impl World {
             for (call, key) in open.into_iter().filter_map(|(call, open)| Some((call, open.creates?))) {
                 let revision = self.etcd.get(&key).map_or(1 << 32, |entry| entry.created);
                 let answer = Answer::Transacted { is_done: true, revision, read: Vec::new() };
-                self.step(host, Input::Answered { call, answer });
+                self.step(host, Input::Answered { call, answer, locked: 0 });
             }
         }
         self.step(host, Input::Lost);
@@ -93,10 +96,14 @@ impl World {
 
     /// A step of a member; a sabotage may shift the deadline.
     fn step_with(&mut self, host: usize, input: Input, later_ns: u64) {
-        let now_ns = self.hosts[host].clock.at(self.now_ns);
+        let now = self.hosts[host].now(self.now_ns);
         let Some(member) = &mut self.hosts[host].member else { return };
+        if self.sabotage.trusts_any_store() {
+            member.forget_store();
+        }
         let mut outputs = Vec::new();
-        member.handle(now_ns, input, &mut outputs);
+        member.handle(now, input, &mut outputs);
+        self.hosts[host].seen = member.seen();
         for output in outputs {
             match output {
                 Output::Ask { call, request } => self.ask(host, call, request),
@@ -174,10 +181,15 @@ impl World {
             Order::Lead { group, term, sas, .. } => {
                 self.journal.note(format_args!("m{host} leads {group} in {term} with {} SAs", sas.len()));
                 self.checks.figures.terms += 1;
-                for taken in sas.iter_mut().filter(|_| self.sabotage == Sabotage::BeginsAtReceived) {
+                for taken in sas.iter_mut() {
                     let entry = self.etcd.get(&self.keys.marks(group, taken.sa));
-                    let marks = entry.and_then(|entry| Marks::decode(&entry.value));
-                    taken.accepted = marks.map_or(taken.accepted, |marks| marks.received);
+                    let Some(marks) = entry.and_then(|entry| Marks::decode(&entry.value)) else { continue };
+                    if self.sabotage == Sabotage::BeginsAtReceived {
+                        taken.accepted = marks.received;
+                    }
+                    if self.sabotage.keeps_ivs() {
+                        taken.iv_start = 0;
+                    }
                 }
             }
             Order::StepDown { group } => self.journal.note(format_args!("m{host} steps down from {group}")),
@@ -220,11 +232,12 @@ impl World {
         let host_of = &mut self.hosts[host];
         host_of.connection = link - 1;
         host_of.agent.link = Some(link);
-        host_of.member = Some(Member::new(self.scenario.member(host)));
+        let config = MemberConfig { seen: host_of.seen, ..self.scenario.member(host) };
+        host_of.member = Some(Member::new(config));
         host_of.gateway.arrives_ns = host_of.gateway.arrives_ns.max(arrives_ns);
         let arrives_ns = host_of.gateway.arrives_ns;
         self.schedule(arrives_ns, Happening::Gateway(host, ToGateway::Linked(link)));
-        self.step(host, Input::Tick);
+        self.step(host, Input::Connected { store: STORE });
     }
 
     pub(super) fn crash_agent(&mut self, host: usize, down_ns: u64) {

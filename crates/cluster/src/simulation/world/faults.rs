@@ -2,10 +2,13 @@
 
 use rand::RngExt;
 
-use super::super::host::ToAgent;
+use super::super::host::{Host, ToAgent};
 use super::super::sabotage::Sabotage;
 use super::super::scenario::{Fault, group, rate};
-use super::{Happening, World};
+use super::{Happening, SNAPSHOT_NS, World};
+
+/// Revisions by which a store may have grown again before a member looks at it.
+const REGROWN: u64 = 20;
 
 impl World {
     pub(super) fn fault(&mut self, index: usize) {
@@ -38,6 +41,7 @@ impl World {
             Fault::Drain(host) => self.agent_gets(host, ToAgent::Drain),
             Fault::Serve(host) => self.agent_gets(host, ToAgent::Serve),
             Fault::End(host) => self.agent_gets(host, ToAgent::End),
+            Fault::Restore => self.restore(lasts_ns),
         }
         if self.sabotage == Sabotage::OthersRemove {
             let key = self.keys.leader(&group(0));
@@ -84,6 +88,26 @@ impl World {
         let clock = &mut self.hosts[host].clock;
         if let Some(since_ns) = clock.stands_since_ns.take() {
             clock.stood_ns += self.now_ns - since_ns;
+        }
+    }
+
+    /// The store starts again with an earlier state, so that all connections break.
+    fn restore(&mut self, by_ns: u64) {
+        let back = (by_ns / SNAPSHOT_NS) as usize;
+        let Some(at) = self.snapshots.len().checked_sub(back + 1) else { return };
+        let before = std::mem::replace(&mut self.etcd, self.snapshots[at].clone());
+        if before.revision == self.etcd.revision {
+            return;
+        }
+        self.checks.is_restored = true;
+        // A store that comes as far again before a member looks at it cannot be told from itself.
+        let cannot_know = |host: &Host| host.seen.revision <= self.etcd.revision + REGROWN;
+        self.checks.is_forgotten = !self.sabotage.trusts_any_store() && self.hosts.iter().any(cannot_know);
+        self.checks.figures.restored += 1;
+        self.watches.clear();
+        for host in 0..self.hosts.len() {
+            let connection = self.hosts[host].connection;
+            self.agent_gets(host, ToAgent::Broken { connection });
         }
     }
 

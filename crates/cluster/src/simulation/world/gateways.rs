@@ -74,7 +74,7 @@ impl World {
             return;
         }
         let now_ns = host_of.clock.at(self.now_ns);
-        let bursts = host_of.state.bursts(now_ns, dice);
+        let (link, bursts) = (host_of.gateway.link, host_of.state.bursts(now_ns, dice));
         let new_sa = |group: &str, old: Option<SaId>| {
             old.map(|old| peer.remove(&old));
             *last_sa += 1;
@@ -84,6 +84,9 @@ impl World {
         let reports = host_of.state.upkeep(now_ns, scenario.rekey, new_sa, dice);
         bursts.iter().for_each(|burst| self.sent(host, burst));
         reports.into_iter().for_each(|report| self.report(host, report));
+        if let Some(link) = link {
+            self.tell_agent(host, ToAgent::Beat { link, at_ns: now_ns });
+        }
     }
 
     pub(super) fn sent(&mut self, host: usize, burst: &Burst) {

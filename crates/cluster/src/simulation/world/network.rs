@@ -116,7 +116,7 @@ impl World {
         for (sa, (group, last)) in &mut self.peer {
             let count = self.dice.random_range(0..8);
             let numbers = (*last + 1..=*last + count).collect();
-            bursts.push(Burst { group: group.clone(), term: 0, sa: *sa, numbers });
+            bursts.push(Burst { group: group.clone(), term: 0, sa: *sa, numbers, iv_start: 0 });
             *last += count;
         }
         let bursts = Rc::new(bursts);

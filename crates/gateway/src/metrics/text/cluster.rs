@@ -7,6 +7,10 @@ pub(super) fn cluster(encoder: &mut Encoder<'_>, row: &ClusterRow) -> std::fmt::
     let flag = |is_set: bool| f64::from(u8::from(is_set));
     let help = "1 while the store of the cluster can be reached";
     single_gauge(encoder, "cluster_store_reached", help, flag(row.is_store_reached))?;
+    let help = "0 while the store is another one than it was, or behind, so that this gateway leads nothing";
+    single_gauge(encoder, "cluster_store_trusted", help, flag(row.store_fault.is_none()))?;
+    let help = "0 while a part of this gateway hangs, so that it leads nothing";
+    single_gauge(encoder, "cluster_alive", help, flag(row.is_alive))?;
     let help = "How long this gateway may lead if its lease is not renewed";
     single_gauge(encoder, "cluster_lease_left_seconds", help, row.lease_left_s)?;
     let help = "1 while this gateway leads nothing until it is told to";
@@ -16,6 +20,9 @@ pub(super) fn cluster(encoder: &mut Encoder<'_>, row: &ClusterRow) -> std::fmt::
     let all = |value: fn(&GroupRow) -> f64| row.groups.iter().map(move |row| (group(row), value(row)));
     let leads = all(|row| f64::from(u8::from(row.is_led)));
     gauges(encoder, "cluster_leads", "1 while this gateway leads a group of tunnels", leads)?;
+    let locked = all(|row| row.locked as f64);
+    let help = "SAs of a group that are sealed by a cluster key that this gateway lacks";
+    gauges(encoder, "cluster_locked_sas", help, locked)?;
     let led = |value: fn(&GroupRow) -> Option<u64>| {
         let led = row.groups.iter().filter(|row| row.is_led);
         led.filter_map(move |row| Some((group(row), value(row)? as f64)))

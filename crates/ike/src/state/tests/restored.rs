@@ -28,8 +28,10 @@ impl Bench {
         let mut bench = Bench { state: State::new(SHARED), gateway: Memory::default(), random: 77 };
         bench.gateway.wall_ms = wall_ms;
         let records = self.records();
-        let taken: Vec<_> =
-            records.iter().map(|record| TakenSa { record, sent: 500, accepted: 300 }).collect();
+        let taken: Vec<_> = records
+            .iter()
+            .map(|record| TakenSa { record, sent: 500, accepted: 300, iv_start: 70_000 })
+            .collect();
         let restored = bench.state.restore(&taken, &mut bench.gateway);
         (bench, restored)
     }
@@ -117,7 +119,7 @@ fn what_has_ended_cannot_be_read_or_is_there_already_is_not_restored() {
     assert!(second.gateway.sas.is_empty() && second.gateway.policies.is_empty());
     let (mut second, _) = first.successor(1_089_000);
     let record = &first.records()[0];
-    let garbage = TakenSa { record: b"{}", sent: 0, accepted: 0 };
+    let garbage = TakenSa { record: b"{}", sent: 0, accepted: 0, iv_start: 0 };
     let taken = [TakenSa { record, ..garbage }, garbage];
     let restored = second.state.restore(&taken, &mut second.gateway);
     assert!(matches!(restored[0], Err(RestoreError::Refused(_))), "{restored:?}");
@@ -179,7 +181,8 @@ fn a_gateway_that_stands_by_has_no_policy_or_name_and_begins_anew_later() {
     assert_eq!(second.state.sa_count(), 0);
     second.gateway.sas.clear();
     let records = first.records();
-    let taken: Vec<_> = records.iter().map(|record| TakenSa { record, sent: 0, accepted: 0 }).collect();
+    let taken: Vec<_> =
+        records.iter().map(|record| TakenSa { record, sent: 0, accepted: 0, iv_start: 0 }).collect();
     let restored = second.state.restore(&taken, &mut second.gateway);
     assert!(restored.iter().all(Result::is_ok), "SPIs and tunnels are free again: {restored:?}");
     assert_eq!(second.gateway.policies.len(), 1);
@@ -196,7 +199,8 @@ fn of_several_former_charons_the_last_ones_sas_come_first() {
     for _ in 0..2 {
         let mut third = Bench { state: State::new(SHARED), gateway: Memory::default(), random: 99 };
         third.gateway.wall_ms = 1_020_000;
-        let taken: Vec<_> = records.iter().map(|record| TakenSa { record, sent: 0, accepted: 0 }).collect();
+        let taken: Vec<_> =
+            records.iter().map(|record| TakenSa { record, sent: 0, accepted: 0, iv_start: 0 }).collect();
         third.state.restore(&taken, &mut third.gateway);
         let tunnel = third.gateway.sas[&third.number(0x6666)].tunnel;
         assert_eq!(third.gateway.policies.len(), 2);

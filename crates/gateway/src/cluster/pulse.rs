@@ -1,0 +1,115 @@
+//! The heartbeat by which the agent keeps the lease: it stops when the gateway, its helper or a
+//! worker hangs, so that another member leads.
+//!
+//! Each part is asked again and again, and notes when it last worked. What the agent gets is the
+//! oldest of these times.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::Sender;
+use std::time::Duration;
+
+use convoy_process::monotonic_ns;
+
+use super::line::Line;
+use crate::helper::Helper;
+use crate::run::Order;
+use crate::worker_handles::WorkerHandles;
+
+/// Heartbeats in the time of a lease: four in the third that the agent waits for one.
+const PER_LEASE: u32 = 12;
+
+/// When each part last worked.
+struct Parts {
+    times_ns: Vec<AtomicU64>,
+}
+
+impl Parts {
+    fn new(count: usize) -> Arc<Self> {
+        let now_ns = monotonic_ns();
+        Arc::new(Self { times_ns: (0..count).map(|_| AtomicU64::new(now_ns)).collect() })
+    }
+
+    fn works(&self, part: usize) {
+        self.times_ns[part].store(monotonic_ns(), Ordering::Relaxed);
+    }
+
+    fn oldest_ns(&self) -> u64 {
+        self.times_ns.iter().map(|time_ns| time_ns.load(Ordering::Relaxed)).min().unwrap_or_default()
+    }
+}
+
+/// Sends heartbeats on threads of their own, as long as there is an agent.
+///
+/// # Errors
+/// The system's, if it cannot create a thread.
+pub(super) fn start(
+    lease: Duration,
+    handles: WorkerHandles,
+    orders: Sender<Order>,
+    helper: Option<Arc<Helper>>,
+    line: Arc<Line>,
+) -> std::io::Result<()> {
+    let pause = lease / PER_LEASE;
+    let workers = handles.len();
+    let parts = Parts::new(workers + 1 + usize::from(helper.is_some()));
+    if let Some(helper) = helper {
+        let (parts, line) = (Arc::clone(&parts), Arc::clone(&line));
+        let thread = std::thread::Builder::new().name("helper's pulse".to_owned());
+        thread.spawn(move || {
+            while line.is_open() {
+                // One that refuses works; one that does not answer holds this thread.
+                if helper.is_alive() {
+                    parts.works(workers + 1);
+                }
+                std::thread::sleep(pause);
+            }
+        })?;
+    }
+    let thread = std::thread::Builder::new().name("cluster's pulse".to_owned());
+    thread.spawn(move || {
+        while line.beat(parts.oldest_ns()) {
+            for worker in 0..workers {
+                let parts = Arc::clone(&parts);
+                handles.send(worker, move |_| parts.works(worker));
+            }
+            let of_gateway = Arc::clone(&parts);
+            let _ = orders.send(Order::Beat(Box::new(move |()| of_gateway.works(workers))));
+            std::thread::sleep(pause);
+        }
+    })?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+
+    use convoy_cluster::messages::ToAgent;
+
+    use super::super::program::FRAMING;
+    use super::*;
+
+    /// The next heartbeat that the agent gets.
+    fn beat(agent: &mut UnixStream) -> u64 {
+        match FRAMING.receive(agent).expect("a message") {
+            Some(ToAgent::Beat { at_ns }) => at_ns,
+            _ => panic!("no heartbeat"),
+        }
+    }
+
+    #[test]
+    fn a_heartbeat_has_the_time_of_the_part_that_worked_longest_ago() {
+        let (ours, mut agent) = UnixStream::pair().expect("a pair");
+        let (orders, received) = std::sync::mpsc::channel();
+        let line = Arc::new(Line::new(ours));
+        start(Duration::from_millis(60), WorkerHandles::new([]), orders, None, line).expect("started");
+        let first_ns = beat(&mut agent);
+        let asked = received.recv().expect("asked");
+        assert_eq!(beat(&mut agent), first_ns, "the gateway has not answered");
+        assert_eq!(beat(&mut agent), first_ns);
+        let Order::Beat(reply) = asked else { panic!("another order") };
+        reply(());
+        while beat(&mut agent) == first_ns {}
+    }
+}
