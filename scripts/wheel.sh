@@ -2,9 +2,9 @@
 # Builds the wheel of the simulator's Python module into OUT and prints its path. Linked by zig
 # against glibc 2.17, whatever this machine has, it runs on every Linux of this processor with
 # CPython 3.10 or later; maturin refuses to call it manylinux_2_17 if it needs anything else.
-# usage: wheel.sh OUT
+# usage: wheel.sh OUT [PROFILE]
 set -euo pipefail
-out=$(realpath -m "$1")
+out=$(realpath -m "$1") profile=${2:-release}
 cd "$(dirname "$0")/.."
 venv=target/wheel-venv requirements=python/requirements-wheel.txt
 if ! cmp -s $requirements $venv/installed.txt; then
@@ -20,6 +20,6 @@ mkdir -p "$out"
 rm -f "$out"/convoy_sim-*.whl # of other versions
 # Only the module itself is linked by zig, so that crates compiled for the gateway serve here too;
 # maturin's --zig would compile all of them again.
-"$venv/bin/maturin" build --release --locked --manifest-path python/Cargo.toml \
+"$venv/bin/maturin" build --profile "$profile" --locked --manifest-path python/Cargo.toml \
   --interpreter "$venv/bin/python" --compatibility manylinux_2_17 --auditwheel check --out "$out" -- -C "linker=$linker" >&2
 ls "$out"/convoy_sim-*.whl
