@@ -155,11 +155,26 @@ apt install "/packages/$(basename "$(echo "$work"/second/convoy_*.deb)")"
 apt install "/packages/$(basename "$(echo "$work"/second/convoy-charon_*.deb)")"
 [ -e "$root/usr/lib/ipsec/plugins/libstrongswan-convoy.so" ] && [ -e "$root/usr/lib/ipsec/libcharon.so.0" ] || fail "the plugin comes without charon's library"
 ok "upgraded; charon's plugin comes with the strongSwan that it fits"
+# A gateway that is killed leaves what drops the packets of its tunnels, and so does its package,
+# until it is purged.
+ip netns exec $ns chroot "$root" /usr/bin/convoy run -c /etc/convoy/convoy.toml >"$work/gateway.log" 2>&1 & killed=$!
+wait_for_line ' ready' "$work/gateway.log" "the upgraded gateway does not start"
+kill_and_wait $killed
+no_process() { [ -z "$(ip netns pids $ns)" ]; }
+wait_until "the helper of a killed gateway does not end" no_process
+blocks() { ip -n $ns route show table all | contains '^blackhole.*10\.2\.0\.1'; }
+wait_until "a killed gateway leaves nothing that drops packets" blocks
+within="ip netns exec $ns"
 apt remove convoy convoy-charon
+cp "$work/apt.log" "$work/removed.log"
 [ ! -e "$root/usr/bin/convoy" ] && [ -e "$root/etc/convoy/convoy.toml" ] && [ -e "$root/var/lib/convoy/state" ] || fail "removing it removes too little, or the operator's files"
 inside convoy-lab --version >/dev/null || fail "the laboratory goes with the gateway"
 apt remove convoy-lab
 [ ! -e "$root/usr/bin/convoy-lab" ] || fail "the laboratory is not removed"
+grep -q 'unblock -c /etc/convoy/convoy.toml' "$work/removed.log" || fail "the removal does not say that packets are still dropped: $(cat "$work/removed.log")"
+blocks || fail "the removal lets packets pass in clear"
 apt purge convoy
+! blocks || fail "a purged package still drops packets: $(cat "$work/apt.log")"
+! ip netns exec $ns nft list tables | contains convoy || fail "a purged package leaves its guard"
 [ ! -e "$root/var/lib/convoy" ] && [ -e "$root/etc/convoy/convoy.toml" ] || fail "purging keeps the state, or removes the operator's keys"
 ok "removed; purged without the operator's configuration"
