@@ -1,10 +1,12 @@
 //! `convoy cluster put` and the like: the configuration that the gateways of a cluster share.
 
+use std::io::Read;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use convoy_gateway::PRODUCT;
 use convoy_gateway::cluster::ConfigStore;
-use convoy_gateway::config::{Basis, Config, SharedText};
+use convoy_gateway::config::{Basis, Config, ConfigErrors, SharedText};
 use zeroize::Zeroizing;
 
 use crate::Failure;
@@ -26,7 +28,7 @@ pub(super) fn run(args: &ClusterArgs) -> Result<(), Failure> {
                     format!("{name}: its gateway has tunnels of its own; set cluster.tunnels = \"store\"");
                 return Err(Failure::Config(what));
             }
-            let text = read(file)?;
+            let text = read_shared(file)?;
             check((&name, &own), &file.display().to_string(), &text)?;
             put(&store, text)
         }
@@ -56,6 +58,34 @@ fn failed(error: &dyn std::fmt::Display) -> Failure {
 fn read(file: &Path) -> Result<Zeroizing<String>, Failure> {
     let told = |error| Failure::Failed(format!("cannot read {}: {error}", file.display()));
     std::fs::read_to_string(file).map(Zeroizing::new).map_err(told)
+}
+
+/// Reads what is to be shared: a file that has tunnels, and that its owner alone may read if it has
+/// their keys.
+fn read_shared(file: &Path) -> Result<Zeroizing<String>, Failure> {
+    let name = file.display().to_string();
+    let refused = |what: &str| Failure::Problems(ConfigErrors::whole_file(&name, what));
+    let failed = |error| Failure::Failed(format!("cannot read {name}: {error}"));
+    // Without blocking if it is a FIFO.
+    let options = std::fs::OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(file);
+    let mut opened = options.map_err(failed)?;
+    let found = opened.metadata().map_err(failed)?;
+    if !found.is_file() {
+        return Err(refused("it is not a regular file"));
+    }
+    let mut text = Zeroizing::new(String::with_capacity(found.len() as usize + 1));
+    opened.read_to_string(&mut text).map_err(failed)?;
+    if found.mode() & 0o077 != 0 && text.contains("key_out") {
+        let what = format!(
+            "it has keys, and others than its owner may read it (mode {:04o}); run: chmod 600 {name}",
+            found.mode() & 0o7777
+        );
+        return Err(refused(&what));
+    }
+    if text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
+        return Err(refused("it has no tunnel, and would remove all that the cluster has"));
+    }
+    Ok(text)
 }
 
 /// Checks what is to be shared as this gateway would use it.

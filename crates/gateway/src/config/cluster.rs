@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use convoy_port::service::ServiceAddress;
-use convoy_settings::{At, Checker, Text};
+use convoy_port::{PortEntry, TunSettings};
+use convoy_settings::{At, Checker, Text, parse_prefix};
 use toml::Spanned;
 
 use super::StatePath;
@@ -150,6 +151,33 @@ pub(super) fn cluster(c: &mut Checker<'_>, file: &File) -> Option<ClusterConfig>
 fn memory(file: &File) -> Option<PathBuf> {
     let state = StatePath::of(file.gateway.state.as_ref().map(|text| text.get_ref().as_str()));
     state.map(|state| state.path.parent().unwrap_or(Path::new("")).to_owned())
+}
+
+/// No interface has a service address for itself: a gateway that stands by would answer for it, and
+/// hosts would send it what is for the leader.
+pub(super) fn service_addresses_are_held_by_leaders(
+    c: &mut Checker<'_>,
+    file: &File,
+    cluster: Option<&ClusterConfig>,
+) {
+    let Some(cluster) = cluster else { return };
+    let of_tun = |port: &PortEntry| port.kind.as_ref().is_some_and(|keys| keys.of::<TunSettings>().is_some());
+    let ports = file.port.iter().filter(|port| of_tun(port));
+    let of_ports = ports.filter_map(|port| Some((port.common.address.as_ref()?, "port.address")));
+    let interfaces = file.interface.iter();
+    let of_interfaces = interfaces.filter_map(|entry| Some((entry.address.as_ref()?, "interface.address")));
+    for (list, key) in of_ports.chain(of_interfaces) {
+        for text in list.get_ref() {
+            let Some(address) = parse_prefix(text.get_ref()).map(|prefix| prefix.addr()) else { continue };
+            if cluster.addresses().any(|service| service.address == address) {
+                let what = format!(
+                    "{address} is a service address of the cluster, which only the gateway that leads may have, but this \
+                     interface would have it always; remove it, or write another address"
+                );
+                c.add(&text.span(), key, what);
+            }
+        }
+    }
 }
 
 /// With `tunnels = "store"`, a gateway's own file has none. What is shared begins at `shared`.
@@ -334,6 +362,18 @@ mod tests {
         let text = errors(&GOOD.replace("ca = \"/a\"\n", "").replace("secret = \"/d\"", "secret = \"d\""));
         assert!(text.contains("cluster.ca: it is missing"), "{text}");
         assert!(text.contains("not an absolute path"), "{text}");
+    }
+
+    #[test]
+    fn no_interface_has_a_service_address_for_itself() {
+        let ports = "[[port]]\nname = \"outside\"\nkind = \"udp\"\naddress = [\"0.0.0.0\"]\n[[port]]\n\
+            name = \"inside\"\nkind = \"tun\"\ndevice = \"convoy0\"\naddress = [\"198.51.100.9/32\"]\n";
+        let text = errors(&format!("{GOOD}{ports}"));
+        assert!(text.contains("port.address: 198.51.100.9 is a service address"), "{text}");
+        Config::parse("a.toml", &format!("{GOOD}{}", ports.replace(".9/32", ".8/32"))).expect("another one");
+        let interface = "[[interface]]\nname = \"ipsec-b\"\naddress = [\"2001:db8::9/128\"]\nmtu = 1400\n";
+        let text = errors(&format!("{GOOD}{}{interface}", ports.replace(".9/32", ".8/32")));
+        assert!(text.contains("interface.address: 2001:db8::9 is a service address"), "{text}");
     }
 
     #[test]

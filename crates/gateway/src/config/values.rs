@@ -8,7 +8,7 @@ use convoy_port::route::ROUTE_RULES;
 use convoy_port::{PortConfig, Routing, TunSettings, UdpSettings};
 use convoy_settings::{Checker, ConfigErrors, Problem, Severity, Source, in_order};
 
-use super::cluster::{cluster, tunnels_are_elsewhere};
+use super::cluster::{cluster, service_addresses_are_held_by_leaders, tunnels_are_elsewhere};
 use super::dpdk::dpdk;
 use super::ends::peer_is_not_inside;
 use super::engine::{buses, buses_are_used, engines};
@@ -80,6 +80,7 @@ fn config(c: &mut Checker<'_>, file: &File, kinds: &'static Kinds) -> Option<Con
         kernel_forwards_nothing(c, &file.port, &ports);
     }
     prefixes_are_free(c, &file.port);
+    service_addresses_are_held_by_leaders(c, file, cluster.as_ref());
     let buses = buses(c, &file.bus);
     buses_are_used(c, file, &buses, &kinds.engines);
     let (scheduler, classes) = scheduler(c, &file.scheduler);
