@@ -113,6 +113,13 @@ sed -i 's|"10.12.0.0/24", ||' "$work/$ga.toml" "$work/$gb.toml"
 for ns in $ga $gb; do "$convoy" reload --control "$work/$ns.sock" >/dev/null; done
 ! in_ns $ha ping -c 1 -W 1 10.12.0.10 >/dev/null || fail "10.12.0.10 answers after a reload without it"
 
+# Packets of the tunnel that are cut on the way, or before it: of UDP the kernel gets the fragments,
+# as only the first one has a port, and returns them whole by its socket.
+[ "$OUTER" = 4 ] && between 600 || between 1280
+wait_until "no packet that is cut on the way arrives" in_ns $ha ping -c 1 -W 1 -M dont -s 1300 10.2.0.10
+pings "$work/ping.log" $ha 5 -M dont -s 1300 10.2.0.10 || fail "packets that are cut on the way: $(tail -3 "$work/ping.log")"
+between 1500
+
 # The kernel keeps the rest: its own addresses answer on either side.
 for address in 192.0.2.1 2001:db8:1::1; do
   in_ns $near ping -c 2 -i 0.2 -W 5 $address >/dev/null || fail "the kernel of $ga does not answer at $address"

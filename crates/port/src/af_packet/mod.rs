@@ -18,7 +18,7 @@ mod settings;
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::io;
-use std::net::{IpAddr, UdpSocket};
+use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
@@ -41,7 +41,6 @@ struct Attachment {
     /// Keeps the program at the interface's ingress.
     _ingress: OwnedFd,
     networks: Networks,
-    _held: Vec<UdpSocket>,
 }
 
 /// One queue of an `af_packet` port.

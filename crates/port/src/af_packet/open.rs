@@ -43,8 +43,7 @@ impl AfPacket {
             .map_err(failed("open a packet socket (run as root, or with CAP_NET_RAW) at"))?;
         let shared: Vec<_> = sockets.iter().map(AsFd::as_fd).collect();
         sys::share(&shared).map_err(failed("share packets among the workers at"))?;
-        let attachment = Attachment { _ingress: ingress, networks, _held: config.held_sockets() };
-        let attachment = Arc::new(attachment);
+        let attachment = Arc::new(Attachment { _ingress: ingress, networks });
         let joins = match config.takes {
             LinkTakes::Plaintext { .. } => Joins::TcpAndUdp,
             LinkTakes::Protected { .. } => Joins::WithoutChecksum,

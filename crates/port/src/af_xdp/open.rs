@@ -2,7 +2,6 @@
 //! worker.
 
 use std::io;
-use std::net::UdpSocket;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -28,7 +27,6 @@ pub(super) struct Attachment {
     _link: OwnedFd,
     _sockets: Map,
     pub(super) networks: Networks,
-    _held: Vec<UdpSocket>,
 }
 
 impl AfXdp {
@@ -62,9 +60,7 @@ impl AfXdp {
                 return Err(other_queues(config, have));
             }
         }
-        let attachment =
-            Attachment { _link: link, _sockets: sockets, networks, _held: config.held_sockets() };
-        let attachment = Arc::new(attachment);
+        let attachment = Arc::new(Attachment { _link: link, _sockets: sockets, networks });
         let queues = links.into_iter().zip(opened);
         Ok(queues.map(|(link, socket)| Self::new(link, socket, Arc::clone(&attachment))).collect())
     }

@@ -5,7 +5,7 @@
 //! IKE. ARP, ssh and everything else stay with the kernel. The kernel also knows the next hops on
 //! the link ([`next_hops`]), and sends packets itself whose next hop it does not know yet. It also
 //! reassembles datagrams that were fragmented on the way, since only the first fragment shows a
-//! port: with charon, they come to the port through sockets.
+//! port: they come to the port through sockets, as does what arrives by another interface.
 
 mod host;
 mod networks;
@@ -15,7 +15,7 @@ mod questions;
 mod settings;
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::BorrowedFd;
 
 use convoy_packet::{Frame, FramePool, Ipv4, Ipv6, MacAddress, ethernet, ipv6, udp};
@@ -66,7 +66,7 @@ pub enum LinkTakes {
 pub enum Beside {
     /// Another port's, which has the same address.
     Others,
-    /// Nobody's: keep-alives. The UDP port is bound, so that the kernel does not refuse them.
+    /// This port's: keep-alives.
     Nobody,
     /// The gateway's, and those to this port as well: IKE.
     Ike(u16),
@@ -106,28 +106,20 @@ impl LinkConfig {
             .map_err(|error| self.failed("find the interface", error.into()))
     }
 
-    /// Sockets at the UDP port, which are never read: keep-alives arrive there, which the kernel
-    /// would otherwise reject. If another program uses the port, it is bound as well.
-    pub(crate) fn held_sockets(&self) -> Vec<UdpSocket> {
-        match &self.takes {
-            LinkTakes::Protected { addresses, udp_port, beside: Beside::Nobody } => {
-                addresses.iter().filter_map(|address| UdpSocket::bind((*address, *udp_port)).ok()).collect()
-            }
-            _ => Vec::new(),
-        }
-    }
-
-    /// With IKE, sockets at its UDP ports. They receive what the program leaves to the kernel:
-    /// datagrams in fragments, keep-alives, and IKE by another interface. They also keep the kernel
-    /// from refusing it, and another program from answering it.
+    /// Sockets at its UDP ports: that of ESP, and with charon that of IKE. They receive what the
+    /// program leaves to the kernel: datagrams in fragments, keep-alives, and what comes by another
+    /// interface. They also keep the kernel from refusing it, and another program from answering it.
     fn datagrams(&self) -> Result<Option<Udp>, PortError> {
-        let LinkTakes::Protected { addresses, udp_port, beside: Beside::Ike(ike_port) } = &self.takes else {
-            return Ok(None);
+        let LinkTakes::Protected { addresses, udp_port, beside } = &self.takes else { return Ok(None) };
+        let ports = match beside {
+            Beside::Others => return Ok(None),
+            Beside::Nobody => vec![*udp_port],
+            Beside::Ike(ike_port) => vec![*udp_port, *ike_port],
         };
         let queues = Udp::bind(&UdpConfig {
             name: self.name.clone(),
             addresses: addresses.clone(),
-            ports: vec![*udp_port, *ike_port],
+            ports,
             // Nothing leaves by them.
             mtu: u16::MAX,
             own_ports: None,
