@@ -108,7 +108,8 @@ impl LinkConfig {
 
     /// Sockets at its UDP ports: that of ESP, and with charon that of IKE. They receive what the
     /// program leaves to the kernel: datagrams in fragments, keep-alives, and what comes by another
-    /// interface. They also keep the kernel from refusing it, and another program from answering it.
+    /// interface. They also keep the kernel from refusing it, and another program from answering
+    /// it.
     fn datagrams(&self) -> Result<Option<Udp>, PortError> {
         let LinkTakes::Protected { addresses, udp_port, beside } = &self.takes else { return Ok(None) };
         let ports = match beside {
