@@ -147,8 +147,10 @@ up_with() { # namespace device "address ..."
 forward() { in_ns "$1" sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1; } # namespace
 # serve_files NAMESPACE FOLDER PORT [ADDRESS]: by HTTP; the log is NAMESPACE.log.
 serve_files() {
+  local host=${4:-127.0.0.1}
+  [[ $host != *:* ]] || host="[$host]"
   start "$1.log" "$1" python3 -m http.server "$3" --directory "$2" --bind "${4:-::}"
-  wait_until "no HTTP server in $1" in_ns "$1" curl -s -o /dev/null "http://${4:-127.0.0.1}:$3/"
+  wait_until "no HTTP server in $1" in_ns "$1" curl -s -o /dev/null "http://$host:$3/"
 }
 # wait_for_port NAMESPACE PORT [OPTION]: until something listens, on UDP, or on TCP with -t.
 wait_for_port() {

@@ -42,6 +42,7 @@ product 20 "what packets cost that are held back in the window: system calls, co
 product 20 "one tunnel with SAs of two workers" tests/resources.sh "$convoy"
 product 20 "a policy-based and a route-based tunnel in one gateway, reloads, a killed gateway" tests/interfaces.sh "$convoy"
 product 60 "BGP and BFD over two tunnels with interfaces of their own: a path is cut, a gateway killed; nothing in clear" tests/routing.sh "$convoy"
+product 50 "transport mode between two hosts: all traffic and one port, native and in UDP, IPv4 and IPv6; nothing in clear" tests/transport.sh "$convoy"
 product 30 "peers with static keys that roam, native and through a NAT" tests/roaming.sh "$convoy"
 product 40 "peers by name: no server, no such name, a changed address under traffic" tests/names.sh "$convoy"
 if has_dpdk; then

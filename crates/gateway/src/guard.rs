@@ -6,11 +6,11 @@ mod watch;
 
 use std::fmt::Write;
 
-use convoy_ipsec::{Ports, TrafficSelector};
-use convoy_port::guard::{Bypass, BypassSide, InsideInterface, guard_table};
+use convoy_ipsec::{Mode, Ports, TrafficSelector};
+use convoy_port::guard::{Flow, FlowSide, InsideInterface, guard_table};
 use convoy_port::{GuardPlan, IKE_PORT, NATT_PORT, Prefix};
 
-use crate::config::Config;
+use crate::config::{Config, TunnelConfig};
 use crate::ports::{distinct, here, named, networks};
 
 pub(crate) use watch::GuardWatch;
@@ -60,12 +60,32 @@ pub(crate) fn plan(config: &Config, blocked: &[Prefix]) -> Option<GuardPlan> {
         outer: named(addresses.chain(config.tunnels.iter().map(|tunnel| tunnel.local))),
         peers: named(config.tunnels.iter().map(|tunnel| tunnel.remote)),
         udp_ports: distinct(udp_ports),
-        bypass: config.bypass.iter().filter_map(|(local, remote)| bypass(local, remote)).collect(),
+        bypass: config.bypass.iter().filter_map(|(local, remote)| flow(local, remote)).collect(),
+        transport: transport(config),
+        transport_mark: config.routing.transport_mark(),
     })
 }
 
-/// A bypass; `None` if nftables cannot express it: fragments alone.
-fn bypass(local: &TrafficSelector, remote: &TrafficSelector) -> Option<Bypass> {
+/// This host's own traffic that tunnels in transport mode protect.
+fn transport(config: &Config) -> Vec<Flow> {
+    let tunnels = config.tunnels.iter().filter(|tunnel| tunnel.mode == Mode::Transport);
+    let selectors = tunnels.flat_map(TunnelConfig::selectors);
+    // Without the ends' addresses it is not known what is theirs.
+    let is_between_hosts =
+        |selector: &TrafficSelector| selector.addresses.first() == selector.addresses.last();
+    let known = selectors.filter(|it| is_between_hosts(&it.local) && is_between_hosts(&it.remote));
+    known.filter_map(|it| flow(&it.local, &it.remote)).collect()
+}
+
+/// The mark of what transport mode protects, if there is such a tunnel, and an interface into which
+/// the guard can have it routed.
+pub(crate) fn transport_mark(config: &Config) -> Option<u32> {
+    let is_routed = config.guard && inside_interfaces(config).any(|inside| inside.is_tunnels);
+    (is_routed && !transport(config).is_empty()).then(|| config.routing.transport_mark())
+}
+
+/// Traffic by two selectors; `None` if nftables cannot express it: fragments alone.
+fn flow(local: &TrafficSelector, remote: &TrafficSelector) -> Option<Flow> {
     let side = |selector: &TrafficSelector| {
         let ports = match selector.ports {
             Ports::Any => None,
@@ -73,9 +93,9 @@ fn bypass(local: &TrafficSelector, remote: &TrafficSelector) -> Option<Bypass> {
             Ports::Opaque => return None,
         };
         let (first, last) = (selector.addresses.first(), selector.addresses.last());
-        Some(BypassSide { first, last, protocol: selector.protocol, ports })
+        Some(FlowSide { first, last, protocol: selector.protocol, ports })
     };
-    Some(Bypass { local: side(local)?, remote: side(remote)? })
+    Some(Flow { local: side(local)?, remote: side(remote)? })
 }
 
 /// The effect of the guard of a gateway with this configuration, in a sentence; `None` without a

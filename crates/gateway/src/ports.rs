@@ -179,6 +179,7 @@ pub(crate) fn route_plan(config: &Config) -> Option<RoutePlan> {
         here: here(config),
         outer: named(outside.map(|(address, _)| *address).chain(locals)),
         peers: named(config.tunnels.iter().map(|tunnel| tunnel.remote)),
+        transport_mark: guard::transport_mark(config),
     })
 }
 

@@ -1,8 +1,12 @@
 //! Whether the kernel forwards what a gateway is to encrypt.
 
+use convoy_ipsec::Mode;
 use convoy_port::{PortConfig, PortEntry};
 use convoy_settings::Checker;
 use toml::Spanned;
+
+use super::TunnelConfig;
+use super::file;
 
 /// Warns if the kernel forwards packets beside an inside port that takes them from its interface.
 /// The kernel has routes to the same networks: packets that the port misses would leave
@@ -30,6 +34,49 @@ pub(super) fn guard_is_on(c: &mut Checker<'_>, guard: Option<&Spanned<bool>>) {
             networks past the tunnels; let a firewall drop them";
         c.warn(&guard.span(), "gateway.guard", what);
     }
+}
+
+/// Transport mode protects this host's own packets: they come in by an interface of the tunnels'
+/// own, into which the guard has them routed. Anything else would leave them unencrypted.
+pub(super) fn transport_comes_in(
+    c: &mut Checker<'_>,
+    guard: Option<&Spanned<bool>>,
+    tunnels: &[(&file::Tunnel, TunnelConfig)],
+    ports: &[PortConfig],
+) {
+    let has_guard = guard.is_none_or(|guard| *guard.get_ref());
+    let has_tun = ports.iter().any(|port| !port.is_outside && port.settings.routed_interface().is_some());
+    let what = match (ports.is_empty(), has_guard, has_tun) {
+        (true, ..) | (_, true, true) => return,
+        (_, false, _) => {
+            "transport mode needs the guard, which routes this host's packets into the inside port; remove \
+             guard = false"
+        }
+        _ => {
+            "transport mode protects this host's own packets, which only come in by an inside port of kind \
+             \"tun\"; use mode = \"tunnel\""
+        }
+    };
+    for (entry, _) in tunnels.iter().filter(|(_, tunnel)| tunnel.mode == Mode::Transport) {
+        let span = entry.mode.as_ref().map_or_else(|| entry.at.span.clone(), Spanned::span);
+        c.add(&span, "tunnel.mode", what);
+    }
+}
+
+/// Gives an inside interface of the tunnels' own the address of a tunnel in transport mode, if it
+/// has none of IPv4: the kernel's reverse path filter, also the loose one, drops what comes from an
+/// interface without an address unless the route back leads to it.
+pub(super) fn give_address_for_transport(
+    ports: &mut [PortConfig],
+    tunnels: &[(&file::Tunnel, TunnelConfig)],
+) {
+    let transport = tunnels.iter().map(|(_, tunnel)| tunnel).filter(|tunnel| tunnel.mode == Mode::Transport);
+    let Some(local) = transport.map(|tunnel| tunnel.local).find(|local| local.is_ipv4()) else { return };
+    let is_without = |port: &&mut PortConfig| {
+        let is_of_tunnels = !port.is_outside && port.settings.routed_interface().is_some();
+        is_of_tunnels && !port.addresses.iter().any(|(address, _)| address.is_ipv4())
+    };
+    ports.iter_mut().filter(is_without).for_each(|port| port.addresses.push((local, 32)));
 }
 
 #[cfg(test)]

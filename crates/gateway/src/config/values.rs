@@ -13,7 +13,9 @@ use super::dpdk::dpdk;
 use super::ends::peer_is_not_inside;
 use super::engine::{buses, buses_are_used, engines};
 use super::file::{self, File};
-use super::forwarding::{guard_is_on, kernel_forwards_nothing};
+use super::forwarding::{
+    give_address_for_transport, guard_is_on, kernel_forwards_nothing, transport_comes_in,
+};
 use super::host::host_fits;
 use super::interface::interfaces;
 use super::keys::{keys_differ, spis_differ};
@@ -73,7 +75,8 @@ fn config(c: &mut Checker<'_>, file: &File, kinds: &'static Kinds) -> Option<Con
     c.unique(file.bus.iter().map(|bus| bus.name.as_ref()), "bus.name");
     spis_differ(c, &file.tunnel);
     let cluster = cluster(c, file);
-    let ports: Vec<PortConfig> = file.port.iter().filter_map(|entry| PortConfig::check(c, entry)).collect();
+    let mut ports: Vec<PortConfig> =
+        file.port.iter().filter_map(|entry| PortConfig::check(c, entry)).collect();
     let all_ports = ports.len() == file.port.len();
     if all_ports {
         ports_fit(c, file, &ports);
@@ -108,9 +111,11 @@ fn config(c: &mut Checker<'_>, file: &File, kinds: &'static Kinds) -> Option<Con
     let interfaces = interfaces(c, file, &tunnels);
     keys_differ(c, &tunnels);
     selectors_are_reached(c, &tunnels, &bypass, tunnel_environment.has_charon);
+    transport_comes_in(c, gateway.guard.as_ref(), &tunnels, tunnel_environment.ports);
     for (entry, tunnel) in &tunnels {
         peer_is_not_inside(c, entry.remote_ts.as_ref().map_or(&[], |list| list.get_ref()), tunnel);
     }
+    give_address_for_transport(&mut ports, &tunnels);
     let ends = [("block", OnStop::Block), ("open", OnStop::Open)];
     let orders = [("per-sa", true), ("none", false)];
     let config = Config {

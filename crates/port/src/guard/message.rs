@@ -110,7 +110,8 @@ fn add_chain(batch: &mut Chained<'_>, table: &CStr, chain: &Chain) {
     match chain.hook {
         Some(hook) => {
             let hooked = named.nested_hook().push_num(hook).push_priority(PRIORITY).end_nested();
-            drop(hooked.push_type(c"filter").push_policy(VerdictCode::Accept as u32));
+            let kind = if chain.routes { c"route" } else { c"filter" };
+            drop(hooked.push_type(kind).push_policy(VerdictCode::Accept as u32));
         }
         None => drop(named),
     }
@@ -122,6 +123,12 @@ fn add_chain(batch: &mut Chained<'_>, table: &CStr, chain: &Chain) {
 }
 
 fn add_expression<P: Pusher>(list: PushExprListAttrs<P>, expression: &Expression) -> PushExprListAttrs<P> {
+    if let Expression::SetMark(mark) = expression {
+        let immediate = list.nested_elem().nested_data_immediate().push_dreg(REGISTER);
+        let loaded = immediate.nested_data().push_value(&mark.to_ne_bytes()).end_nested().end_nested();
+        let set = loaded.end_nested().nested_elem().nested_data_meta();
+        return set.push_key(MetaKeys::Mark as u32).push_sreg(REGISTER).end_nested().end_nested();
+    }
     let element = list.nested_elem();
     match expression {
         Expression::Meta(meta) => {
@@ -148,6 +155,7 @@ fn add_expression<P: Pusher>(list: PushExprListAttrs<P>, expression: &Expression
             look_up.end_nested()
         }
         Expression::Counter => element.nested_data_counter().end_nested(),
+        Expression::SetMark(_) => return element.end_nested(),
         Expression::Verdict(verdict) => conclude(element, *verdict),
     }
     .end_nested()

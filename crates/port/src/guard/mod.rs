@@ -42,7 +42,11 @@ pub struct GuardPlan {
     /// UDP ports of IKE and of ESP in UDP.
     pub udp_ports: Vec<u16>,
     /// Traffic that passes unprotected although it belongs to these networks.
-    pub bypass: Vec<Bypass>,
+    pub bypass: Vec<Flow>,
+    /// This host's own traffic that tunnels in transport mode protect.
+    pub transport: Vec<Flow>,
+    /// The mark by which the kernel routes that into the inside interface.
+    pub transport_mark: u32,
 }
 
 /// An interface of the kernel's at which the gateway has an inside port.
@@ -55,18 +59,18 @@ pub struct InsideInterface {
     pub is_tunnels: bool,
 }
 
-/// Traffic that passes unprotected, by its two sides.
+/// Traffic by its two sides.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Bypass {
+pub struct Flow {
     /// This side.
-    pub local: BypassSide,
+    pub local: FlowSide,
     /// The other side.
-    pub remote: BypassSide,
+    pub remote: FlowSide,
 }
 
-/// One side of traffic that passes unprotected.
+/// One side of traffic.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BypassSide {
+pub struct FlowSide {
     /// The first address.
     pub first: IpAddr,
     /// The last address.

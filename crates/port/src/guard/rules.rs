@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use super::ranges::{Range, select};
-use super::{Bypass, BypassSide, GuardPlan};
+use super::{Flow, FlowSide, GuardPlan};
 use crate::Prefix;
 
 /// Before other chains at the priority `raw`, whatever they accept.
@@ -41,6 +41,8 @@ pub(super) struct Set {
 pub(super) struct Chain {
     pub(super) name: &'static str,
     pub(super) hook: Option<u32>,
+    /// Whether packets whose mark it changes are routed again.
+    pub(super) routes: bool,
     pub(super) rules: Vec<Vec<Expression>>,
 }
 
@@ -61,6 +63,8 @@ pub(super) enum Expression {
     In { is: bool, set: String },
     /// Counts the packet.
     Counter,
+    /// Gives the packet this mark.
+    SetMark(u32),
     /// Ends the rule.
     Verdict(Verdict),
 }
@@ -160,6 +164,13 @@ impl Direction {
     }
 }
 
+/// This host's own packets, which are routed into the inside interface where transport mode
+/// protects them.
+const TO_TRANSPORT: &str = "output";
+/// `NF_INET_LOCAL_OUT`.
+const LOCAL_OUT: u32 = 3;
+/// Neighbour discovery (RFC 4861), without which no packet of IPv6 leaves at all.
+const DISCOVERY: (u8, u8) = (133, 137);
 /// Packets from networks behind tunnels that arrived by another interface.
 pub(super) const FROM_REMOTE: &str = "from_remote";
 /// Packets to these networks that leave by another interface.
@@ -173,8 +184,9 @@ pub(super) fn ruleset(plan: &GuardPlan, connected: &[Prefix]) -> Ruleset {
         [Direction::Inbound, Direction::Outbound].map(|direction| of_remote(plan, direction)).into();
     for entrance in [Entrance::Input, Entrance::Forward, Entrance::Postrouting] {
         let rules = entry(plan, &sets, entrance);
-        chains.push(Chain { name: entrance.chain(), hook: Some(entrance.hook()), rules });
+        chains.push(Chain { name: entrance.chain(), hook: Some(entrance.hook()), routes: false, rules });
     }
+    chains.extend(to_transport(plan));
     Ruleset { sets, chains }
 }
 
@@ -183,7 +195,40 @@ fn of_remote(plan: &GuardPlan, direction: Direction) -> Chain {
     let own = (direction == Direction::Outbound).then(|| marked(plan.mark));
     let dropped = vec![Expression::Counter, Expression::Verdict(Verdict::Drop)];
     let rules = own.into_iter().chain(bypass).chain([dropped]).collect();
-    Chain { name: direction.chain(), hook: None, rules }
+    Chain { name: direction.chain(), hook: None, routes: false, rules }
+}
+
+/// Routes what transport mode protects into the inside interface, if that is the tunnels' own.
+fn to_transport(plan: &GuardPlan) -> Option<Chain> {
+    if plan.transport.is_empty() || !plan.inside.iter().any(|inside| inside.is_tunnels) {
+        return None;
+    }
+    let mut rules = vec![marked(plan.mark)];
+    rules.extend(never_protected(&plan.udp_ports, Direction::Outbound));
+    rules.extend(plan.transport.iter().filter_map(|flow| {
+        let steps = of_flow(flow, Direction::Outbound)?;
+        Some([steps, vec![Expression::SetMark(plan.transport_mark)]].concat())
+    }));
+    Some(Chain { name: TO_TRANSPORT, hook: Some(LOCAL_OUT), routes: true, rules })
+}
+
+/// What transport mode leaves alone, whatever it selects: IKE, which negotiates it, and neighbour
+/// discovery.
+fn never_protected(udp_ports: &[u16], direction: Direction) -> Vec<Vec<Expression>> {
+    let accept = || vec![Expression::Verdict(Verdict::Accept)];
+    let own_port = if direction == Direction::Outbound { 0 } else { 2 };
+    let ike = udp_ports.iter().map(|port| {
+        let port = port.to_be_bytes().to_vec();
+        let is_port = vec![Expression::Transport { offset: own_port, len: 2 }, Expression::Equal(port)];
+        [of_protocol(libc::IPPROTO_UDP as u8).to_vec(), is_port, accept()].concat()
+    });
+    let (first, last) = DISCOVERY;
+    let of_kind = vec![
+        Expression::Transport { offset: 0, len: 1 },
+        Expression::Between { first: vec![first], last: vec![last] },
+    ];
+    let discovery = [of_protocol(libc::IPPROTO_ICMPV6 as u8).to_vec(), of_kind, accept()].concat();
+    ike.chain([discovery]).collect()
 }
 
 /// The sets that a family needs: the networks behind tunnels; and if one of these is a default
@@ -235,6 +280,12 @@ fn entry(plan: &GuardPlan, sets: &[Set], entrance: Entrance) -> Vec<Vec<Expressi
     let look_up = |is_v6, is_remote, is, set: &str| {
         vec![direction.address(is_v6, is_remote), Expression::In { is, set: set.to_owned() }]
     };
+    if !plan.transport.is_empty() && entrance != Entrance::Forward {
+        rules.extend(never_protected(&plan.udp_ports, direction));
+        let flows = plan.transport.iter().filter_map(|flow| of_flow(flow, direction));
+        let jump = vec![Expression::Verdict(Verdict::Jump(direction.chain()))];
+        rules.extend(flows.map(|steps| [steps, jump.clone()].concat()));
+    }
     for set in sets.iter().filter(|set| set.name == name("remote", set.is_v6)) {
         rules.push(jump(set.is_v6, look_up(set.is_v6, true, true, &set.name)));
     }
@@ -277,8 +328,14 @@ fn marked(mark: u32) -> Vec<Expression> {
     vec![Expression::Meta(Meta::Mark), Expression::Equal(value), Expression::Verdict(Verdict::Accept)]
 }
 
-/// Accepts a bypass; `None` if no packet can match: two families, or two protocols.
-fn bypassing(Bypass { local, remote }: &Bypass, direction: Direction) -> Option<Vec<Expression>> {
+/// Accepts a bypass; `None` if no packet can match.
+fn bypassing(flow: &Flow, direction: Direction) -> Option<Vec<Expression>> {
+    let accept = vec![Expression::Verdict(Verdict::Accept)];
+    Some([of_flow(flow, direction)?, accept].concat())
+}
+
+/// Continues with packets of a flow; `None` if no packet can match: two families, or two protocols.
+fn of_flow(Flow { local, remote }: &Flow, direction: Direction) -> Option<Vec<Expression>> {
     let is_v6 = local.first.is_ipv6();
     let protocol = local.protocol.or(remote.protocol);
     let is_one = [local, remote].iter().all(|side| side.protocol.is_none_or(|own| Some(own) == protocol));
@@ -294,12 +351,11 @@ fn bypassing(Bypass { local, remote }: &Bypass, direction: Direction) -> Option<
     for (side, is_remote) in [(local, false), (remote, true)] {
         rule.extend(side_s_ports(side, protocol, (direction == Direction::Inbound) == is_remote));
     }
-    rule.push(Expression::Verdict(Verdict::Accept));
     Some(rule)
 }
 
 /// For ICMP the ports are type and code, which both sides share.
-fn side_s_ports(side: &BypassSide, protocol: Option<u8>, is_source: bool) -> Vec<Expression> {
+fn side_s_ports(side: &FlowSide, protocol: Option<u8>, is_source: bool) -> Vec<Expression> {
     let Some((first, last)) = side.ports else { return Vec::new() };
     let is_icmp = [libc::IPPROTO_ICMP, libc::IPPROTO_ICMPV6].map(|icmp| Some(icmp as u8)).contains(&protocol);
     let offset = if is_source || is_icmp { 0 } else { 2 };

@@ -183,6 +183,7 @@ impl Rule {
             message.header.flags = RuleFlags::Invert;
             attributes.push(RuleAttribute::FwMark(mark));
         }
+        attributes.extend(self.marked.map(RuleAttribute::FwMark));
         if self.ignores_default {
             attributes.push(RuleAttribute::SuppressPrefixLen(0));
         }
@@ -197,6 +198,7 @@ impl Rule {
             from: None,
             traffic: Traffic::All,
             unmarked: None,
+            marked: None,
             ignores_default: false,
             table: message.header.table.into(),
         };
@@ -209,7 +211,10 @@ impl Rule {
                 RuleAttribute::IpProtocol(protocol) => {
                     rule.traffic = Service::of(*protocol).map_or(Traffic::All, Traffic::Answers);
                 }
-                RuleAttribute::FwMark(mark) => rule.unmarked = Some(*mark),
+                RuleAttribute::FwMark(mark) if message.header.flags.contains(RuleFlags::Invert) => {
+                    rule.unmarked = Some(*mark);
+                }
+                RuleAttribute::FwMark(mark) => rule.marked = Some(*mark),
                 RuleAttribute::SuppressPrefixLen(bits) => rule.ignores_default = *bits != NO_SUPPRESSION,
                 RuleAttribute::Protocol(protocol) => is_ours = *protocol == RouteProtocol::Other(PROTOCOL),
                 _ => {}
@@ -246,10 +251,13 @@ mod tests {
             from: Some(v4),
             traffic: Traffic::Answers(Service::Udp),
             unmarked: Some(9),
+            marked: None,
             ignores_default: true,
             table: 4500,
         };
         assert_eq!(Rule::read(&rule.message()), Some(rule));
+        let marked = Rule { unmarked: None, marked: Some(9), ..rule };
+        assert_eq!(Rule::read(&marked.message()), Some(marked));
         let mut other = rule.message();
         other.attributes.retain(|attribute| !matches!(attribute, RuleAttribute::Protocol(_)));
         assert_eq!(Rule::read(&other), None);

@@ -79,6 +79,11 @@ pub struct Routing {
 }
 
 impl Routing {
+    /// The mark of this host's own packets that tunnels in transport mode protect.
+    pub fn transport_mark(&self) -> u32 {
+        self.mark.wrapping_add(1)
+    }
+
     /// The tables that are ours: of networks, and of default routes.
     pub(super) fn tables(&self) -> [u32; 2] {
         [self.table, self.table.saturating_add(1)]
@@ -120,6 +125,9 @@ pub struct RoutePlan {
     pub outer: Vec<IpAddr>,
     /// The peers' outer addresses, which are reached outside the tunnels.
     pub peers: Vec<IpAddr>,
+    /// The mark of this host's own packets that tunnels in transport mode protect, if there are
+    /// any.
+    pub transport_mark: Option<u32>,
 }
 
 /// What happens to packets to a prefix.
@@ -193,6 +201,8 @@ pub(super) struct Rule {
     pub(super) traffic: Traffic,
     /// Only for packets without this mark.
     pub(super) unmarked: Option<u32>,
+    /// Only for packets with this mark.
+    pub(super) marked: Option<u32>,
     /// Whether it ignores default routes.
     pub(super) ignores_default: bool,
     pub(super) table: u32,
@@ -229,6 +239,16 @@ impl RoutePlan {
                 target: Target::Device { index, source: *source },
             }));
         }
+        for any in [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()] {
+            let prefix = Prefix { address: any, bits: 0 };
+            let table = self.table(prefix);
+            if self.transport_mark.is_some() {
+                let device = device.map(|index| Target::Device { index, source: None });
+                let is_routed = behind.contains(&prefix);
+                let targets = device.filter(|_| !is_routed).into_iter().chain([Target::Blackhole]);
+                entries.extend(targets.map(|target| Entry { table, prefix, target }));
+            }
+        }
         for prefix in self.prefixes() {
             let table = self.table(prefix);
             entries.insert(Entry { table, prefix, target: Target::Blackhole });
@@ -256,9 +276,13 @@ impl RoutePlan {
                 from: None,
                 traffic: Traffic::All,
                 unmarked: None,
+                marked: None,
                 ignores_default: false,
                 table,
             };
+            if let Some(mark) = self.transport_mark {
+                rules.push(Rule { marked: Some(mark), ..rule(0, defaults) });
+            }
             if has(false) {
                 rules.push(Rule { unmarked: Some(mark), ..rule(0, networks) });
             }
@@ -299,6 +323,7 @@ mod tests {
             here: here.iter().map(|text| prefix(text)).collect(),
             outer: outer.iter().map(|text| text.parse().expect("an address")).collect(),
             peers: peers.iter().map(|text| text.parse().expect("an address")).collect(),
+            transport_mark: None,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use convoy_port::guard::{Bypass, BypassSide, Guard, InsideInterface};
+use convoy_port::guard::{Flow, FlowSide, Guard, InsideInterface};
 use convoy_port::{GuardCounts, GuardPlan, Prefix};
 
 use crate::support::Namespace;
@@ -17,7 +17,7 @@ fn prefix(text: &str) -> Prefix {
 fn plan(remote: &[&str]) -> GuardPlan {
     let side = |text: &str, ports| {
         let Prefix { address, .. } = prefix(text);
-        BypassSide { first: address, last: address, protocol: Some(6), ports }
+        FlowSide { first: address, last: address, protocol: Some(6), ports }
     };
     GuardPlan {
         mark: 4500,
@@ -27,10 +27,9 @@ fn plan(remote: &[&str]) -> GuardPlan {
         outer: vec!["192.0.2.1".parse().expect("an address")],
         peers: vec!["198.51.100.1".parse().expect("an address")],
         udp_ports: vec![500, 4500],
-        bypass: vec![Bypass {
-            local: side("10.1.0.9/32", Some((22, 22))),
-            remote: side("10.2.0.9/32", None),
-        }],
+        transport: Vec::new(),
+        transport_mark: 0,
+        bypass: vec![Flow { local: side("10.1.0.9/32", Some((22, 22))), remote: side("10.2.0.9/32", None) }],
     }
 }
 
