@@ -143,6 +143,14 @@ has_rule() { ip -n $a rule | contains ^4503:; }
 wait_until "a rule that was removed is not set again" reaches 203.0.113.1 -I 10.1.0.1
 wait_until "a rule that was removed is not set again" has_rule
 ok "a rule that something else removed is there again"
+# And routes: blackholes and exceptions among them.
+routes_of_ours() { for family in -4 -6; do ip -n $a $family route show table 4501; done; }
+routes=$(routes_of_ours)
+for family in -4 -6; do ip -n $a $family route flush table 4501; done
+are_back() { [ "$(routes_of_ours)" = "$routes" ]; }
+wait_until "routes that were removed are not set again" are_back
+reaches 203.0.113.1 || fail "nothing passes after routes were removed and set again"
+ok "routes that something else removed are there again"
 
 stop_a
 unchanged "SIGTERM"

@@ -140,7 +140,9 @@ impl Kept {
         match self.routes.restore().await {
             Ok(0) => {}
             Ok(changes) => {
-                tracing::warn!("an interface or rule changed; {changes} routes and rules were restored")
+                tracing::warn!(
+                    "an interface, rule or route changed; {changes} routes and rules were restored"
+                )
             }
             Err(error) => tracing::warn!("cannot restore the routes into the tunnels: {error}"),
         }

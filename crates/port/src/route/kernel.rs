@@ -3,14 +3,17 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::net::IpAddr;
+use std::os::fd::AsFd;
 use std::pin::pin;
 
+use futures_util::future::{Either, select};
 use futures_util::{Stream, StreamExt, TryStreamExt};
 use rtnetlink::packet_core::ErrorMessage;
 use rtnetlink::packet_route::link::LinkFlags;
 use rtnetlink::packet_route::route::{RouteMessage, RouteProtocol};
 use rtnetlink::sys::AsyncSocket as _;
 use rtnetlink::{Error, Handle, IpVersion, MulticastGroup};
+use socket2::{SockFilter, SockRef};
 use tokio::sync::mpsc;
 
 use super::message::{self, connected, destination, question};
@@ -18,8 +21,7 @@ use super::plan::{Entry, PROTOCOL, Prefix, RoutePlan, Routing, Rule, Target};
 use super::{Removed, RouteError};
 
 /// Events that may remove routes: an interface that goes down or loses an address, and network
-/// managers that remove unknown rules. Routes themselves are not watched, as a router may have a
-/// million of them.
+/// managers that remove unknown rules.
 const GROUPS: [MulticastGroup; 5] = [
     MulticastGroup::Link,
     MulticastGroup::Ipv4Ifaddr,
@@ -27,6 +29,12 @@ const GROUPS: [MulticastGroup; 5] = [
     MulticastGroup::Ipv4Rule,
     MulticastGroup::Ipv6Rule,
 ];
+/// Events of routes, of which only the removal of our own is let through.
+const ROUTE_GROUPS: [MulticastGroup; 2] = [MulticastGroup::Ipv4Route, MulticastGroup::Ipv6Route];
+/// Where a message has its type's lower byte, and a message about a route its protocol
+/// (`rtmsg.rtm_protocol`).
+const TYPE_AT: u32 = if cfg!(target_endian = "little") { 4 } else { 5 };
+const PROTOCOL_AT: u32 = 21;
 const FAMILIES: [bool; 2] = [false, true];
 /// The kernel's main table.
 const MAIN: u32 = 254;
@@ -56,9 +64,18 @@ pub fn keep_routes() -> io::Result<(RouteKeeper, RouteEvents)> {
     // Without it (Linux before 4.20) the kernel lists all routes, and others are filtered out here.
     let _ = connection.socket_mut().socket_mut().set_netlink_get_strict_chk(true);
     tokio::spawn(connection);
+    let (mut of_routes, handle_of_routes, mut removals) = rtnetlink::new_multicast_connection(&ROUTE_GROUPS)?;
+    only_removals(of_routes.socket_mut().socket_mut())?;
+    tokio::spawn(of_routes);
     let (sender, receiver) = mpsc::channel(1);
     tokio::spawn(async move {
-        while messages.next().await.is_some() {
+        // The connection lasts as long as its handle.
+        let _handle = handle_of_routes;
+        loop {
+            let event = select(messages.next(), removals.next()).await;
+            if let Either::Left((None, _)) | Either::Right((None, _)) = event {
+                break;
+            }
             // One pending event stands for all.
             if let Err(mpsc::error::TrySendError::Closed(())) = sender.try_send(()) {
                 break;
@@ -66,6 +83,22 @@ pub fn keep_routes() -> io::Result<(RouteKeeper, RouteEvents)> {
         }
     });
     Ok((RouteKeeper { handle, plan: None }, RouteEvents(receiver)))
+}
+
+/// Lets only the removal of our own routes come to a netlink socket: a router may have a million of
+/// others, which must neither wake this process nor fill the socket.
+fn only_removals(socket: &impl AsFd) -> io::Result<()> {
+    const LOAD_BYTE: u16 = (libc::BPF_LD | libc::BPF_B | libc::BPF_ABS) as u16;
+    const IF_EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
+    const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
+    SockRef::from(socket).attach_filter(&[
+        SockFilter::new(LOAD_BYTE, 0, 0, TYPE_AT),
+        SockFilter::new(IF_EQUAL, 0, 3, libc::RTM_DELROUTE.into()),
+        SockFilter::new(LOAD_BYTE, 0, 0, PROTOCOL_AT),
+        SockFilter::new(IF_EQUAL, 0, 1, PROTOCOL.into()),
+        SockFilter::new(RETURN, 0, 0, u32::MAX),
+        SockFilter::new(RETURN, 0, 0, 0),
+    ])
 }
 
 /// The entries of a list requested from the kernel; none if there is no such table.
