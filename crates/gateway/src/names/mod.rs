@@ -8,10 +8,11 @@ mod asker;
 
 use std::collections::{HashMap, HashSet};
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Instant;
 
+use convoy_ipsec::{Mode, TrafficSelector};
 use tokio::sync::mpsc;
 
 use crate::config::{Config, TunnelConfig};
@@ -42,8 +43,10 @@ pub(crate) struct PeerMove {
 /// A tunnel whose peer has a name.
 struct Peer {
     name: String,
-    /// Our own outer address, whose family the peer's must have; `None` is either.
-    is_v6: Option<bool>,
+    /// Our own outer address, if it is known: the peer's has its family and is another one.
+    local: Option<IpAddr>,
+    /// The networks behind the peer, but for a default route: it is in none of them.
+    behind: Vec<TrafficSelector>,
     /// Its address as last known.
     address: Option<IpAddr>,
     /// Why the last question brought none.
@@ -53,21 +56,46 @@ struct Peer {
 
 impl Peer {
     fn of(tunnel: &TunnelConfig, name: &str) -> Self {
-        let is_v6 = Some(tunnel.local).filter(|local| !local.is_unspecified()).map(|local| local.is_ipv6());
-        Self { name: name.to_owned(), is_v6, address: None, problem: None, asked_again: None }
+        let local = Some(tunnel.local).filter(|local| !local.is_unspecified());
+        let is_all =
+            |selector: &TrafficSelector| selector.addresses.as_prefix().is_some_and(|(_, bits)| bits == 0);
+        let may_be_behind = tunnel.mode == Mode::Transport;
+        let behind = tunnel.remote_ts.iter().filter(|selector| !may_be_behind && !is_all(selector));
+        let (name, behind) = (name.to_owned(), behind.cloned().collect());
+        Self { name, local, behind, address: None, problem: None, asked_again: None }
+    }
+
+    /// Why an address cannot be the peer's, whatever a server says.
+    fn objection(&self, address: IpAddr) -> Option<String> {
+        let is_broadcast = address == IpAddr::V4(Ipv4Addr::BROADCAST);
+        if address.is_unspecified() || address.is_loopback() || address.is_multicast() || is_broadcast {
+            return Some(format!("{address} is no address of another host"));
+        }
+        if self.local == Some(address) {
+            return Some(format!("{address} is this gateway's own"));
+        }
+        // One that has both ends is no network behind the peer alone.
+        let has_both =
+            |selector: &TrafficSelector| self.local.is_some_and(|local| selector.addresses.contains(local));
+        let mut behind = self.behind.iter().filter(|selector| !has_both(selector));
+        let is_behind = behind.any(|selector| selector.addresses.contains(address));
+        is_behind.then(|| format!("{address} is in a network behind the tunnel"))
     }
 
     /// The address among these: the present one if it still is one of them, since servers give
     /// several in changing order.
     fn choose(&self, addresses: &[IpAddr]) -> Result<IpAddr, String> {
-        let fits = |address: &&IpAddr| self.is_v6.is_none_or(|is_v6| address.is_ipv6() == is_v6);
-        let mut fitting = addresses.iter().filter(fits).copied();
+        let is_v6 = self.local.map(|local| local.is_ipv6());
+        let of_family =
+            addresses.iter().filter(|address| is_v6.is_none_or(|is_v6| address.is_ipv6() == is_v6));
+        let refused = of_family.clone().find_map(|address| self.objection(*address));
+        let mut fitting = of_family.filter(|address| self.objection(**address).is_none()).copied();
         if let Some(present) = self.address.filter(|present| fitting.clone().any(|it| it == *present)) {
             return Ok(present);
         }
         fitting.next().ok_or_else(|| {
-            let family = if self.is_v6 == Some(true) { "IPv6" } else { "IPv4" };
-            format!("it has no {family} address as `local` is one")
+            let family = if is_v6 == Some(true) { "IPv6" } else { "IPv4" };
+            refused.unwrap_or_else(|| format!("it has no {family} address as `local` is one"))
         })
     }
 
@@ -136,7 +164,9 @@ impl Names {
             let Some(name) = &tunnel.remote_name else { continue };
             let fresh = Peer::of(tunnel, name);
             let known = before.remove(&tunnel.name);
-            let known = known.filter(|known| (&known.name, known.is_v6) == (&fresh.name, fresh.is_v6));
+            let known = known.filter(|known| {
+                (&known.name, known.local, &known.behind) == (&fresh.name, fresh.local, &fresh.behind)
+            });
             self.peers.insert(tunnel.name.clone(), known.unwrap_or(fresh));
             self.tunnels.entry(name.clone()).or_default().push(tunnel.name.clone());
         }

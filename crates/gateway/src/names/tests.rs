@@ -172,3 +172,25 @@ fn names_of_a_reload_are_asked_for_at_once_and_others_no_longer() {
     assert_eq!(times(&asked, "b"), [0, 10, 20, 30, 40]);
     assert_eq!(times(&asked, "c"), [25, 35]);
 }
+
+#[test]
+fn an_address_that_cannot_be_the_peers_is_refused_and_the_last_one_stays() {
+    let tunnels = tunnels(&[("b", "192.0.2.1", "b.example")]);
+    let (mut names, answers) = names(&tunnels);
+    answers.send(answer("b.example", Ok(&["127.0.0.1", "192.0.2.2"]))).expect("it listens");
+    assert_eq!(moved(&mut names), [("b".to_owned(), None, "192.0.2.2".to_owned())]);
+    for (wrong, why) in [
+        ("0.0.0.0", "no address of another host"),
+        ("127.0.0.1", "no address of another host"),
+        ("224.0.0.5", "no address of another host"),
+        ("255.255.255.255", "no address of another host"),
+        ("192.0.2.1", "this gateway's own"),
+        ("10.0.3.4", "in a network behind the tunnel"),
+    ] {
+        answers.send(answer("b.example", Ok(&[wrong]))).expect("it listens");
+        assert_eq!(moved(&mut names), [], "{wrong}");
+        let rows = names.rows();
+        assert_eq!(row(&rows, "b").address.as_deref(), Some("192.0.2.2"));
+        assert!(row(&rows, "b").problem.contains(why), "{}", row(&rows, "b").problem);
+    }
+}
