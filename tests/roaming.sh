@@ -22,6 +22,7 @@ PORT=udp
 source "$here/../demo/sites.sh"
 stop_gateways
 sed -i 's/^remote = .*/roaming = true/' "$work/site-1.toml"
+sed -i 's/^encap = .*/&\nnat_keepalive = "always"/' "$work/site-2.toml"
 for host in 22 23 66; do ip -n $b addr add "192.0.2.$host/24" dev vb; done
 begin_gateways
 [ "$(peer)" = "unknown 4500" ] || fail "a peer is known before its first packet: $(peer)"
@@ -56,6 +57,15 @@ for place in "192.0.2.22 41000" "192.0.2.22 42000" "192.0.2.23 43000"; do
   from $a 10.2.0.1 || fail "site 2 is not reached at $place: $(cat "$work/ping.log")"
 done
 wait_for_line 'tunnel site-2: the peer has moved from 192.0.2.22:42000 to 192.0.2.23:43000' "$work/a.log" "the log does not say where site 2 has gone"
+
+# The NAT boots again while neither side has anything to send: what keeps the flow open tells site
+# 1.
+nat 192.0.2.22 44000
+follows() { [ "$(peer)" = "192.0.2.22 44000" ]; }
+wait_until "an idle site behind a NAT that has booted again is not followed" follows
+from $a 10.2.0.1 || fail "an idle site behind a NAT that has booted again is not reached: $(cat "$work/ping.log")"
+nat 192.0.2.23 43000
+from $b 10.1.0.1 || fail "site 2 is not answered at its last place: $(cat "$work/ping.log")"
 
 # An attacker at 192.0.2.66 has recorded some packets: of three the first was lost on its way.
 start_capture seen $a va udp src port 43000

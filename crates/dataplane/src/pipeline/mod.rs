@@ -366,14 +366,21 @@ impl Pipeline {
     /// are due.
     pub fn tick(&mut self, events: &mut Vec<LifetimeEvent>) -> bool {
         let now_ns = self.now_ns();
-        let Self { ipsec, pool, departures, acquiring, given_up, .. } = self;
+        let Self { ipsec, pool, departures, acquiring, given_up, outbound, .. } = self;
         ipsec.inbound.expire_fragments(&mut ipsec.tables, now_ns, pool);
-        let more = ipsec.upkeep.keepalives(&mut ipsec.tables, now_ns, pool, &mut departures.to_outside);
+        let mut packets = std::mem::take(&mut outbound.protect);
+        let out = &mut departures.to_outside;
+        let more = ipsec.upkeep.keepalives(&mut ipsec.tables, now_ns, pool, out, &mut packets);
         ipsec.upkeep.expire(&mut ipsec.tables, now_ns, events);
         acquiring.expire(now_ns, given_up);
         given_up.drain(..).for_each(|packet| ipsec.tables.give_up(pool, packet));
         if self.is_tracing() {
             self.trace_given_up();
+        }
+        if packets.is_empty() {
+            self.outbound.protect = packets;
+        } else {
+            self.take_own_in(packets, now_ns);
         }
         more
     }

@@ -85,6 +85,11 @@ impl Pipeline {
         Classified { packets, direction: Direction::Open, now_ns }
     }
 
+    /// Takes packets in that are to be sealed and that the gateway has made itself.
+    pub(super) fn take_own_in(&mut self, packets: Vec<CryptoPacket>, now_ns: u64) {
+        self.take_in(Classified { packets, direction: Direction::Seal, now_ns });
+    }
+
     fn note_burst(&mut self, packets: usize) -> u64 {
         self.worker_overhead.took_in(packets);
         self.rounds.took_in();

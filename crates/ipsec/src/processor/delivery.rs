@@ -82,11 +82,12 @@ impl Inbound {
         frame.truncate(start + inner.total_len);
         let trimmed = frame.trim_front(start);
         debug_assert!(trimmed.is_ok(), "the inner packet was found behind it");
-        sa.last_used_ns = now_ns;
+        let used_before_ns = std::mem::replace(&mut sa.last_used_ns, now_ns);
         tables.totals.opened += 1;
         if sa.spend(job) {
             tables.limits_reached.push(*index);
         }
+        tables.note_moved(*index, used_before_ns);
         if let Some(source) = source {
             self.note_source(tables, id, source);
         }
@@ -161,9 +162,16 @@ impl Inbound {
         };
         let inner = match inner {
             Ok(inner) => inner,
-            Err(reason) => return tables.drop_frame(pool, frame, Some(index), reason),
+            Err(reason) => {
+                // A dummy packet has no content, but its sender.
+                if let Some(source) = source.filter(|_| reason == DropReason::Dummy) {
+                    self.note_source(tables, id, source);
+                }
+                return tables.drop_frame(pool, frame, Some(index), reason);
+            }
         };
-        sa.last_used_ns = now_ns;
+        let used_before_ns = std::mem::replace(&mut sa.last_used_ns, now_ns);
+        tables.note_moved(index, used_before_ns);
         if let Some(source) = source {
             self.note_source(tables, id, source);
         }

@@ -1,19 +1,21 @@
 //! Periodic work: keep-alives, expiry, moves.
 
-use convoy_packet::protocol::UDP;
+use convoy_packet::protocol::{NO_NEXT_HEADER, UDP};
 use convoy_packet::udp::HEADER_BYTES as UDP_HEADER;
 use convoy_packet::{Frame, FramePool, FrameSize, IpHeader};
 
 use super::tables::Tables;
 use crate::cached_limits::NEVER_NS;
 use crate::drops::DropReason;
-use crate::job::SaIndex;
+use crate::job::{CryptoPacket, Direction, SaIndex};
 use crate::lifetime::Expiry;
 use crate::nat_flows::{NatFlow, NatFlows};
 use crate::natt::KEEPALIVE;
+use crate::outbound::{OutboundCold, OutboundSa};
+use crate::outer_header::Inner;
 use crate::path_mtu::PathMtu;
 use crate::sa::write_udp;
-use crate::sa_config::{SaEnds, UdpEncap};
+use crate::sa_config::{NatKeepalive, SaEnds, UdpEncap};
 use crate::sa_id::{OutboundId, SaId, SaNumber};
 use crate::sad::{SaName, Sad};
 use crate::spd::TunnelId;
@@ -21,6 +23,8 @@ use crate::timers::{Timer, Timers};
 
 /// Keep-alives sent by one call, at most: a burst, so that no packet waits long for them.
 pub(crate) const KEEPALIVES_AT_ONCE: usize = 64;
+/// The content of a dummy packet.
+const DUMMY: [u8; 8] = [0; 8];
 /// SAs of one flow examined for when they last sent anything.
 const SAS_AT_ONCE: usize = 16;
 
@@ -52,14 +56,15 @@ pub struct Upkeep {
 
 impl Upkeep {
     /// Appends a keep-alive for every flow through a NAT that was silent for the configured time
-    /// (RFC 3948 section 4), but at most 64: returns whether more are due. Call about ten times a
-    /// second, and soon again if more are due.
+    /// (RFC 3948 section 4), or a dummy packet that is to be protected, but at most 64: returns
+    /// whether more are due. Call about ten times a second, and soon again if more are due.
     pub fn keepalives(
         &mut self,
         tables: &mut Tables,
         now_ns: u64,
         pool: &mut FramePool,
         out: &mut Vec<Frame>,
+        dummies: &mut Vec<CryptoPacket>,
     ) -> bool {
         tables.now_ns = tables.now_ns.max(now_ns);
         for _ in 0..KEEPALIVES_AT_ONCE {
@@ -70,6 +75,9 @@ impl Upkeep {
                 self.last_used_ns(tables, flow).map(|used| used.saturating_add(interval_ns));
             if let Some(due_ns) = silent_until_ns.filter(|due_ns| *due_ns > now_ns) {
                 self.nat_flows.set_due(flow, due_ns);
+            } else if let Some(packet) = self.dummy(tables, flow, pool) {
+                dummies.push(packet);
+                self.nat_flows.set_due(flow, now_ns.saturating_add(interval_ns));
             } else if let Some(frame) = keepalive(flow, pool) {
                 out.push(frame);
                 self.nat_flows.set_due(flow, now_ns.saturating_add(interval_ns));
@@ -80,6 +88,24 @@ impl Upkeep {
             }
         }
         self.nat_flows.next_due(now_ns).is_some()
+    }
+
+    /// A packet without content (RFC 4303 section 2.6) by an SA whose flow is always kept open: it
+    /// shows a peer that learns our address where we are, as it is authenticated, which a
+    /// keep-alive of one byte is not.
+    fn dummy(&mut self, tables: &Tables, flow: NatFlow, pool: &mut FramePool) -> Option<CryptoPacket> {
+        let sas = self.nat_flows.some_sas(flow, SAS_AT_ONCE);
+        let fits = |id: &OutboundId| {
+            let is_wanted = |cold: &OutboundCold| cold.common.facts.nat_keepalive == NatKeepalive::Always;
+            tables.sad.outbound.cold(id.0).is_some_and(is_wanted)
+                && tables.sad.outbound.hot(id.0).is_some_and(OutboundSa::is_raw)
+        };
+        let id = sas.into_iter().find(fits)?;
+        let sa = tables.sad.outbound.hot(id.0)?;
+        let inner = Inner { next_header: NO_NEXT_HEADER, traffic_class: 0, dont_fragment: false };
+        let class = tables.config.classes.class_of(0);
+        let frame = pool.take_filled(&DUMMY, 0)?;
+        Some(CryptoPacket::new(frame, (id.into(), Direction::Seal, class), sa.raw_context(inner)))
     }
 
     /// When a packet last left by a flow, according to some of its SAs. If it has more than are

@@ -7,10 +7,14 @@ use convoy_packet::protocol::{NO_NEXT_HEADER, UDP};
 
 const SECOND: u64 = 1_000_000_000;
 
+/// Keep-alives of one byte, and then dummy packets.
 fn keepalives(gateway: &mut Gateway, now_ns: u64) -> Vec<Vec<u8>> {
     let mut out = Vec::new();
-    gateway.ipsec.upkeep.keepalives(&mut gateway.ipsec.tables, now_ns, &mut gateway.pool, &mut out);
-    gateway.copied(&mut out)
+    let (tables, pool, mut dummies) = (&mut gateway.ipsec.tables, &mut gateway.pool, Vec::new());
+    gateway.ipsec.upkeep.keepalives(tables, now_ns, pool, &mut out, &mut dummies);
+    tables.lay_out(now_ns, &mut dummies, &mut |bytes| bytes.fill(0x5a));
+    let sealed = gateway.seal(dummies);
+    [gateway.copied(&mut out), sealed].concat()
 }
 
 /// All changes of mappings, which are taken.
@@ -33,12 +37,12 @@ fn a_silent_encapsulated_tunnel_is_kept_alive_and_the_peer_absorbs_it() {
         assert!(keepalives(&mut a, 119 * SECOND).is_empty());
         let sent = keepalives(&mut a, 120 * SECOND);
         assert_eq!(sent.len(), 1);
-        assert_eq!(sent[0].last(), Some(&0xff));
         assert!(keepalives(&mut a, 121 * SECOND).is_empty());
         assert_eq!(keepalives(&mut a, 140 * SECOND).len(), 1);
         assert!(b.receive(&sent).is_empty());
-        assert_eq!(b.drops(DropReason::Keepalive), 1);
+        assert_eq!(b.sa_drops(IN, DropReason::Dummy), 1, "it is authenticated");
         a.assert_no_leak();
+        b.assert_no_leak();
     }
     assert!(keepalives(&mut Link::default().gateway(0), 500 * SECOND).is_empty(), "plain ESP needs none");
 }
@@ -442,7 +446,9 @@ fn what_is_due_at_once_leaves_in_bursts() {
     while more {
         let mut out = Vec::new();
         let looks = a.ipsec.upkeep.looked_at;
-        more = a.ipsec.upkeep.keepalives(&mut a.ipsec.tables, 500 * SECOND, &mut a.pool, &mut out);
+        let (tables, pool, mut dummies) = (&mut a.ipsec.tables, &mut a.pool, Vec::new());
+        more = a.ipsec.upkeep.keepalives(tables, 500 * SECOND, pool, &mut out, &mut dummies);
+        out.extend(dummies.into_iter().map(|packet| packet.frame));
         assert!(a.ipsec.upkeep.looked_at - looks <= KEEPALIVES_AT_ONCE, "of whatever is due");
         (sent, calls) = (sent + out.len(), calls + 1);
         a.pool.give_back_burst(&mut out);
@@ -491,7 +497,10 @@ fn without_a_nat_on_our_side_no_keep_alive_is_sent_unless_it_is_asked_for() {
         let mut a = Gateway::new(IpsecConfig::default());
         let [local, remote] = [local, remote].map(|text| text.parse().expect(text));
         a.install(SaConfig { nat_keepalive, local, remote, ..link.sa(0, SaDirection::Outbound) });
-        assert_eq!(keepalives(&mut a, 20 * SECOND).len(), expected, "{nat_keepalive:?} {local} {remote}");
+        let sent = keepalives(&mut a, 20 * SECOND);
+        assert_eq!(sent.len(), expected, "{nat_keepalive:?} {local} {remote}");
+        let is_of_one_byte = |packet: &Vec<u8>| packet.len() == 29 && packet.last() == Some(&0xff);
+        assert_eq!(sent.iter().all(is_of_one_byte), nat_keepalive != NatKeepalive::Always);
         a.assert_no_leak();
     }
 }
