@@ -108,6 +108,9 @@ pub struct Gateway {
     /// Whether there were static keys at the start, the only time at which a state file can be
     /// opened.
     began_with_static_keys: bool,
+    /// Whether the workers have all tunnels of the configuration, as far as it is theirs to have
+    /// them.
+    has_all_tunnels: bool,
     charon: Option<Charon>,
     /// Networks of charon's that the configuration does not cover.
     blocked: Blocked,
@@ -271,6 +274,7 @@ impl Gateway {
             led: BTreeMap::new(),
             generation: 0,
             began_with_static_keys,
+            has_all_tunnels: true,
             charon,
             blocked,
             clock,

@@ -25,6 +25,8 @@ use convoy_ipsec::{SaDirection, SaIndex, SaView, TunnelId};
 use convoy_port::PortError;
 
 pub(crate) use self::reload::{LetGo, Reloaded};
+pub(crate) use self::shared::NumberedPairs;
+use self::shared::Places;
 use crate::assemble::{Installed, Pair};
 use crate::config::Config;
 use crate::events::Events;
@@ -96,6 +98,8 @@ pub(crate) struct WorkerThread {
     reporter: Option<Reporter>,
     /// A key daemon's SAs that other gateways of the cluster may go on with, each with its numbers.
     shared: HashMap<SaIndex, Pair>,
+    /// Where the pairs of both are.
+    places: Places,
 }
 
 impl WorkerThread {
@@ -122,7 +126,9 @@ impl WorkerThread {
             survey: None,
             reporter: None,
             shared: HashMap::new(),
+            places: Places::default(),
         };
+        thread.find_pairs();
         thread.take_spis();
         thread
     }
@@ -136,6 +142,8 @@ impl WorkerThread {
 
     /// Makes it report the numbers of SAs with static keys from now on.
     pub(crate) fn report_to(&mut self, reporter: Reporter) {
+        // What moves is noted from now on.
+        self.worker.pipeline_mut().ipsec_mut().tables.take_moved(0);
         self.reporter = Some(reporter);
     }
 
@@ -212,9 +220,11 @@ impl WorkerThread {
 
     fn report_numbers(&mut self) {
         if let Some(reporter) = &mut self.reporter {
-            let pipeline = self.worker.pipeline();
-            let pairs = shared::all(&mut self.installed, &mut self.shared);
-            reporter.look(pipeline.clock().now_ns(), pairs, &pipeline.ipsec().tables);
+            let (installed, shared, places) = (&mut self.installed[..], &mut self.shared, &self.places);
+            let pipeline = self.worker.pipeline_mut();
+            let now_ns = pipeline.clock().now_ns();
+            let pairs = NumberedPairs { installed, shared, places };
+            reporter.look(now_ns, pairs, &mut pipeline.ipsec_mut().tables);
         }
     }
 
@@ -226,7 +236,8 @@ impl WorkerThread {
     /// Lets SAs with static keys go on up to these numbers.
     pub(crate) fn extend_numbers(&mut self, granted: &HashMap<u64, Limits>) {
         let tables = &mut self.worker.pipeline_mut().ipsec_mut().tables;
-        state::extend(shared::all(&mut self.installed, &mut self.shared), tables, granted);
+        let (installed, shared, places) = (&mut self.installed[..], &mut self.shared, &self.places);
+        state::extend(NumberedPairs { installed, shared, places }, tables, granted);
         self.worker.pipeline_mut().ipsec_mut().inbound.retry_held();
     }
 

@@ -58,7 +58,9 @@ impl Gateway {
         let beginnings = Arc::new(Beginnings::Noted(lead.beginnings));
         let config = Arc::new(self.config.clone());
         let answers = self.handles.tell(move |thread| thread.take_up(&config, &beginnings));
+        self.has_all_tunnels &= lead.unreadable.is_empty() && lead.in_use.is_empty();
         for (tunnel, why) in answers.into_iter().flatten().flat_map(|done| done.refused) {
+            self.has_all_tunnels = false;
             self.events.warn(format!("cluster: tunnel {tunnel}: {why}"));
         }
         self.name_peers().into_iter().for_each(|warning| self.events.warn(warning));
@@ -116,6 +118,7 @@ impl Gateway {
             let is_new = |tunnel: &&TunnelConfig| tunnel.group == group && missing.contains(&tunnel.name);
             let Lead { beginnings, generations, told, in_use, unreadable, .. } =
                 self.begin_pairs(&group, is_new, true);
+            self.has_all_tunnels &= unreadable.is_empty() && in_use.is_empty();
             self.warn_of_unreadable(&unreadable);
             for tunnel in in_use {
                 self.events.warn(format!(

@@ -71,6 +71,20 @@ pub fn reload(
     sent.inspect_err(|error| events.tell(What::ReloadRefused, format!("reload: {error}")))
 }
 
+/// What became of the tunnels of another configuration.
+#[derive(Default)]
+struct Switched {
+    stayed: usize,
+    came: usize,
+    went: usize,
+    /// Why tunnels were not installed.
+    refused: Vec<String>,
+    /// Their names.
+    names: Arc<HashSet<String>>,
+    /// Whether all with static keys could begin.
+    is_whole: bool,
+}
+
 impl Gateway {
     /// Switches to another configuration as far as that needs no restart. One with tunnels that the
     /// running ports cannot serve changes nothing: all their packets would be lost.
@@ -88,6 +102,46 @@ impl Gateway {
         let restart = needs_restart(&self.config, config).into_iter();
         notes.extend(restart.map(|what| format!("a change of {what} needs a restart and was not applied")));
         self.take_port_settings(config);
+        let before = self.config.tunnels.clone();
+        let stays = self.has_all_tunnels && self.is_as_running(config);
+        let Switched { stayed, came, went, refused, names, is_whole } = if stays {
+            // No worker need look at each of its tunnels, which would keep packets waiting.
+            Switched { stayed: self.led_tunnels(&before).len(), is_whole: true, ..Switched::default() }
+        } else {
+            self.switch_tunnels(config, &mut notes)
+        };
+        self.configured_s = super::since_1970_s();
+        self.config.bypass.clone_from(&config.bypass);
+        (self.config.on_stop, self.config.guard) = (config.on_stop, config.guard);
+        notes.extend(self.name_peers());
+        if !stays {
+            notes.extend(self.take_networks());
+        }
+        self.blocked.cover(ports::covered(&self.config));
+        self.cover(true);
+        let routed = self.route_anew();
+        self.blocked.asked(routed.is_ok());
+        notes.extend(routed.err().map(|error| error.to_string()));
+        notes.iter().chain(&refused).for_each(|what| self.events.warn(format!("reload: {what}")));
+        let notes = warnings.chain(notes).collect();
+        let report = ReloadReport { stayed, came, went, notes, refused };
+        let what = What::Reload { unchanged: stayed, added: came, removed: went };
+        self.events.tell(what, format!("reload of tunnels: {report}"));
+        if is_whole {
+            let (before, now) = (self.led_tunnels(&before), self.led_tunnels(&config.tunnels));
+            static_news::tell(&self.events, &before, &now, &names);
+        }
+        Ok(report)
+    }
+
+    /// Whether a configuration has the tunnels and bypasses of the running one.
+    fn is_as_running(&self, config: &Config) -> bool {
+        self.config.tunnels == config.tunnels && self.config.bypass == config.bypass
+    }
+
+    /// Has all workers switch to the tunnels of another configuration.
+    fn switch_tunnels(&mut self, config: &Config, notes: &mut Vec<String>) -> Switched {
+        self.has_all_tunnels = true;
         let (tunnels, bypass) = (config.tunnels.clone(), config.bypass.clone());
         let tunnels = Arc::new(Config { tunnels, bypass, ..self.config.clone() });
         let begun = self.cluster.is_none().then(|| self.begin_missing(&tunnels));
@@ -97,7 +151,7 @@ impl Gateway {
         let gone = self.handles.tell(move |thread| thread.let_go(&released));
         let gone: Vec<LetGo> = gone.into_iter().flatten().collect();
         let went = gone.iter().map(|gone| gone.tunnels).max();
-        let before = std::mem::replace(&mut self.config.tunnels, config.tunnels.clone());
+        self.config.tunnels.clone_from(&config.tunnels);
         let (beginnings, left_out) = begun.unwrap_or_else(|| {
             let spent: Vec<_> = gone.iter().flat_map(|gone| gone.spent.clone()).collect();
             (self.begin_in_cluster(&spent), None)
@@ -126,26 +180,8 @@ impl Gateway {
             done.into_iter().flat_map(|worker| worker.refused).map(|(_, why)| why).chain(left_out).collect();
         refused.sort();
         refused.dedup();
-        self.configured_s = super::since_1970_s();
-        self.config.bypass.clone_from(&config.bypass);
-        (self.config.on_stop, self.config.guard) = (config.on_stop, config.guard);
-        notes.extend(self.name_peers());
-        notes.extend(self.take_networks());
-        self.blocked.cover(ports::covered(&self.config));
-        self.cover(true);
-        let routed = self.route_anew();
-        self.blocked.asked(routed.is_ok());
-        notes.extend(routed.err().map(|error| error.to_string()));
-        notes.iter().chain(&refused).for_each(|what| self.events.warn(format!("reload: {what}")));
-        let notes = warnings.chain(notes).collect();
-        let report = ReloadReport { stayed, came, went, notes, refused };
-        let what = What::Reload { unchanged: stayed, added: came, removed: went };
-        self.events.tell(what, format!("reload of tunnels: {report}"));
-        if is_whole {
-            let (before, now) = (self.led_tunnels(&before), self.led_tunnels(&config.tunnels));
-            static_news::tell(&self.events, &before, &now, &names);
-        }
-        Ok(report)
+        self.has_all_tunnels &= is_whole && refused.is_empty() && silent.is_empty();
+        Switched { stayed, came, went, refused, names, is_whole }
     }
 
     /// The tunnels among these that are up here: in a cluster, those of groups that it leads.

@@ -1,12 +1,13 @@
 //! The worker's side: it reports how far its SAs have come, and is granted how far they may go.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use convoy_ipsec::{SaDirection, Tables};
+use convoy_ipsec::{SaDirection, SaIndex, Tables};
 
 use super::marks::{Beginning, Kept, is_short};
 use crate::assemble::{Installed, Pair};
+use crate::worker_thread::NumberedPairs;
 
 /// Interval at which a worker checks its reserves, in ns.
 const LOOK_NS: u64 = 10_000_000;
@@ -100,6 +101,11 @@ impl Numbers {
         Some(Self { kept, sending, receiving, told, has_asked: false })
     }
 
+    /// The generation of the pair's beginning.
+    pub(crate) fn generation(&self) -> u64 {
+        self.kept.generation
+    }
+
     fn progress(&self, pair: &Pair, tables: &Tables) -> Progress {
         let of = |way| pair.sas.iter().find(|sa| sa.direction() == way);
         let [received, sent] = [SaDirection::Inbound, SaDirection::Outbound]
@@ -122,11 +128,16 @@ pub(crate) struct Reporter {
     next_report_ns: u64,
     /// Packets wait for more numbers, so that who has asked asks again.
     is_hurried: bool,
+    /// SAs that have moved since the last report of all changes, or wait for more numbers. All
+    /// others are as they were reported, however many there are.
+    moved: HashSet<SaIndex>,
 }
 
 impl Reporter {
     pub(super) fn new(notes: Sender<Note>) -> Self {
-        Self { notes, interval_ns: REPORT_NS, next_look_ns: 0, next_report_ns: 0, is_hurried: false }
+        let (next_look_ns, next_report_ns) = (0, 0);
+        let (is_hurried, moved) = (false, HashSet::new());
+        Self { notes, interval_ns: REPORT_NS, next_look_ns, next_report_ns, is_hurried, moved }
     }
 
     /// A worker's way to the other gateways of a cluster.
@@ -142,12 +153,7 @@ impl Reporter {
     }
 
     /// Reports what is due: half-used reserves at once, all other changes at intervals.
-    pub(crate) fn look<'a>(
-        &mut self,
-        now_ns: u64,
-        pairs: impl Iterator<Item = &'a mut Pair>,
-        tables: &Tables,
-    ) {
+    pub(crate) fn look(&mut self, now_ns: u64, mut pairs: NumberedPairs<'_>, tables: &mut Tables) {
         if now_ns < self.next_look_ns {
             return;
         }
@@ -157,9 +163,12 @@ impl Reporter {
         if is_due {
             self.next_report_ns = now_ns + self.interval_ns;
         }
+        self.moved.extend(tables.take_moved(now_ns));
         let mut all = Vec::new();
-        for pair in pairs {
-            let Some(mut numbers) = pair.numbers else { continue };
+        self.moved.retain(|sa| {
+            // An SA without a pair is gone, or is none whose numbers are kept.
+            let Some(pair) = pairs.of_sa(*sa) else { return false };
+            let Some(mut numbers) = pair.numbers else { return false };
             let progress = numbers.progress(pair, tables);
             let is_short =
                 numbers.sending.is_short(progress.sent) || numbers.receiving.is_short(progress.received);
@@ -171,7 +180,8 @@ impl Reporter {
                 pair.numbers = Some(numbers);
                 all.push(progress);
             }
-        }
+            is_short || progress != numbers.told
+        });
         if !all.is_empty() {
             self.send(Report { worker: tables.worker().into(), progress: all, is_last: false });
         }
@@ -225,14 +235,10 @@ impl Limits {
 
 /// Lets SAs go on up to these limits, by the generations of their beginnings. Removed ones are
 /// ignored.
-pub(crate) fn extend<'a>(
-    pairs: impl Iterator<Item = &'a mut Pair>,
-    tables: &mut Tables,
-    granted: &HashMap<u64, Limits>,
-) {
-    for pair in pairs {
+pub(crate) fn extend(mut pairs: NumberedPairs<'_>, tables: &mut Tables, granted: &HashMap<u64, Limits>) {
+    for (generation, limits) in granted {
+        let Some(pair) = pairs.of_generation(*generation) else { continue };
         let Some(numbers) = pair.numbers.as_mut() else { continue };
-        let Some(limits) = granted.get(&numbers.kept.generation) else { continue };
         for sa in &pair.sas {
             let (reserve, end) = match sa.direction() {
                 SaDirection::Outbound => (&mut numbers.sending, limits.send),

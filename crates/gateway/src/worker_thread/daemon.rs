@@ -72,10 +72,9 @@ impl WorkerThread {
 
     /// Removes an SA once its last packet has left. One that is already gone is no error.
     pub(crate) fn retire(&mut self, sa: SaNumber) {
-        let pipeline = self.worker.pipeline_mut();
-        if let Some(sa) = pipeline.ipsec().tables.place(sa) {
-            self.shared.remove(&sa);
-            pipeline.retire(sa);
+        if let Some(sa) = self.tables().place(sa) {
+            self.unshare(sa);
+            self.worker.pipeline_mut().retire(sa);
         }
     }
 

@@ -61,11 +61,15 @@ impl WorkerThread {
     /// Returns how many were removed, and how far their SAs may have come.
     pub(crate) fn let_go(&mut self, config: &Arc<Config>) -> LetGo {
         self.update_totals();
+        let has_other_bypass = self.config.bypass != config.bypass;
         self.config = Arc::clone(config);
         let wanted = by_name(&config.tunnels);
         let (kept, gone): (Vec<_>, Vec<_>) =
             self.installed.drain(..).partition(|tunnel| has(&wanted, &tunnel.config));
         self.installed = kept;
+        if gone.is_empty() && !has_other_bypass {
+            return LetGo::default();
+        }
         // Policies first: no packet may be prepared for an SA that is being removed.
         self.decide();
         let spent = state::spent(&gone, self.tables());
@@ -94,6 +98,7 @@ impl WorkerThread {
             }
         }
         let shared = std::mem::take(&mut self.shared);
+        self.find_pairs();
         let pairs = gone.iter().flat_map(|tunnel| &tunnel.pairs).chain(shared.values());
         let report = state::report(pairs.clone(), self.tables());
         let sas: Vec<SaIndex> = pairs.flat_map(|pair| pair.sas.iter().copied()).collect();
@@ -129,6 +134,9 @@ impl WorkerThread {
         let mut done = Reloaded { stayed: self.installed.len(), ..Reloaded::default() };
         let old = by_name(self.installed.iter().map(|old| &old.config));
         let new: Vec<_> = config.tunnels.iter().filter(|tunnel| !has(&old, tunnel)).cloned().collect();
+        if new.is_empty() {
+            return done;
+        }
         let pipeline = self.worker.pipeline_mut();
         for tunnel in new {
             let beginning = beginnings.of(&tunnel);
@@ -177,6 +185,7 @@ impl WorkerThread {
 
     /// Sets the policies of the configuration; the key daemon's stay.
     fn decide(&mut self) {
+        self.find_pairs();
         let policies = assemble::policies(&self.config, &self.installed);
         self.worker.pipeline_mut().ipsec_mut().set_policies(policies);
     }

@@ -68,7 +68,14 @@ impl Tables {
         mut work: impl FnMut(&mut OutboundSa, &mut [CryptoPacket]) -> u64,
     ) {
         match self.sad.outbound.hot_mut(id.0) {
-            Some(sa) if sa.covers(run.len(), self.now_ns) => self.totals.protected += work(sa, run),
+            Some(sa) if sa.covers(run.len(), self.now_ns) => {
+                let used_before_ns = sa.last_used_ns;
+                let numbered = work(sa, run);
+                self.totals.protected += numbered;
+                if numbered > 0 {
+                    self.note_moved(id.into(), used_before_ns);
+                }
+            }
             _ => run.iter_mut().for_each(|packet| self.seal_one(id, packet, &mut work)),
         }
     }
@@ -95,10 +102,14 @@ impl Tables {
                 return packet.refuse(reason);
             }
         }
+        let used_before_ns = sa.last_used_ns;
         let numbered = work(sa, std::slice::from_mut(packet));
         self.totals.protected += numbered;
         if numbered > 0 && sa.is_limit() {
             self.limits_reached.push(id.into());
+        }
+        if numbered > 0 {
+            self.note_moved(id.into(), used_before_ns);
         }
     }
 }

@@ -70,6 +70,7 @@ impl Tables {
         if let Some(cold) = self.sad.inbound.cold_mut(id.0) {
             cold.highest_unreserved = cold.highest_unreserved.max(sequence);
         }
+        self.note_held(id.into());
     }
 }
 

@@ -272,7 +272,8 @@ impl Context<'_> {
         };
         let context_of_raw = sa.raw_context(Inner::of(layout));
         let mut packet = CryptoPacket::new(frame, (id.into(), Direction::Seal, class), context_of_raw);
-        let prepared = if sa.is_raw() {
+        let (used_before_ns, is_raw) = (sa.last_used_ns, sa.is_raw());
+        let prepared = if is_raw {
             packet.frame.truncate(layout.total_len);
             pad_to(&mut packet.frame, tfc_len)
         } else {
@@ -284,6 +285,9 @@ impl Context<'_> {
                 self.tables.totals.protected += 1;
             })
         };
+        if prepared.is_ok() && !is_raw {
+            self.tables.note_moved(id.into(), used_before_ns);
+        }
         match prepared {
             Ok(()) => self.out.protect.push(packet),
             Err(reason) => self.drop_frame(packet.frame, Some(id.into()), reason),

@@ -42,6 +42,10 @@ pub struct Tables {
     pub(super) own: OwnAddresses,
     /// SAs that have reached a limit since the last call of [`expire`](super::Upkeep::expire).
     pub(super) limits_reached: Vec<SaIndex>,
+    /// SAs whose numbers have moved since the last call of [`take_moved`](Self::take_moved).
+    moved: Vec<SaIndex>,
+    /// Two more than the time of that call; 0 before the first: nothing is noted then.
+    moved_after_ns: u64,
     /// What becomes of frames, while packets are traced.
     pub(super) notes: FrameNotes,
     /// Since the last call of [`take_path_changes`](Self::take_path_changes).
@@ -91,6 +95,8 @@ impl Tables {
             now_ns: 0,
             own: OwnAddresses::new(config.outside.iter().copied()),
             limits_reached: Vec::new(),
+            moved: Vec::new(),
+            moved_after_ns: 0,
             notes: FrameNotes::default(),
             path_changes: Vec::new(),
             config,
@@ -171,6 +177,29 @@ impl Tables {
         if self.path_changes.len() < PATH_CHANGES && !self.path_changes.iter().any(is_known) {
             let tunnel = self.tunnels.id(cold.common.tunnel);
             self.path_changes.push(PathChange { tunnel, peer, mtu });
+        }
+    }
+
+    /// Takes the SAs that have sent, received or held back packets since the last call, each once.
+    /// From the first call on they are noted. `now_ns` is the time of the last packets.
+    pub fn take_moved(&mut self, now_ns: u64) -> Vec<SaIndex> {
+        self.moved_after_ns = now_ns.saturating_add(2);
+        std::mem::take(&mut self.moved)
+    }
+
+    /// Notes that an SA has moved, unless it was noted before, by when it was used the last time
+    /// before; an SA that was never used has [`NEVER_NS`](crate::cached_limits::NEVER_NS).
+    #[inline]
+    pub(super) fn note_moved(&mut self, index: SaIndex, used_before_ns: u64) {
+        if used_before_ns.wrapping_add(1) < self.moved_after_ns {
+            self.moved.push(index);
+        }
+    }
+
+    /// Notes that an SA has held a packet back, which counts as moving.
+    pub(super) fn note_held(&mut self, index: SaIndex) {
+        if self.moved_after_ns > 0 && self.moved.last() != Some(&index) {
+            self.moved.push(index);
         }
     }
 
