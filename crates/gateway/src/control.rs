@@ -9,6 +9,7 @@ use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 
@@ -29,6 +30,8 @@ pub const VERSION: u32 = 3;
 const REQUEST_BYTES: usize = 4096;
 /// Clients that may wait to be served.
 const BACKLOG: i32 = 16;
+/// Clients that are served at the same time: one that is slow must not hold up the others.
+const CLIENTS: usize = 4;
 /// Time limit of a client's request, and of the gateway's answer.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -147,21 +150,25 @@ impl ControlServer {
         Ok(Self { path: path.to_owned(), listener: Some(UnixListener::from(OwnedFd::from(socket))) })
     }
 
-    /// Serves clients on a thread of its own. `load` reads the configuration for a reload, and
-    /// `events` has what happened.
+    /// Serves clients on threads of their own, [`CLIENTS`] at a time. `load` reads the
+    /// configuration for a reload, and `events` has what happened.
     ///
     /// # Errors
     /// That the system refused a thread.
     pub fn start(&mut self, load: Load, orders: Sender<Order>, events: Events) -> io::Result<()> {
         let Some(listener) = self.listener.take() else { return Ok(()) };
-        supervise::spawn("control", orders.clone(), move || {
-            for client in listener.incoming().flatten() {
-                // A client that disconnects early needs no answer.
-                supervise::survive("a client of the control socket", || {
-                    drop(serve(client, &load, &orders, &events));
-                });
-            }
-        })?;
+        for number in 0..CLIENTS {
+            let (listener, load) = (listener.try_clone()?, Arc::clone(&load));
+            let (ended, orders, events) = (orders.clone(), orders.clone(), events.clone());
+            supervise::spawn(&format!("control {number}"), ended, move || {
+                for client in listener.incoming().flatten() {
+                    // A client that disconnects early needs no answer.
+                    supervise::survive("a client of the control socket", || {
+                        drop(serve(client, &load, &orders, &events));
+                    });
+                }
+            })?;
+        }
         Ok(())
     }
 }
@@ -303,13 +310,26 @@ pub fn ask(path: &Path, ask: Ask) -> io::Result<Answer> {
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
-    use std::sync::Arc;
 
     use super::*;
     use crate::config::{Config, ConfigErrors};
 
     fn no_file() -> Load {
         Arc::new(|| Err(ConfigErrors::whole_file("site.toml", "unknown key")))
+    }
+
+    #[test]
+    fn a_client_that_is_slow_does_not_hold_up_the_others() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("control.sock");
+        let mut server = ControlServer::listen(&path).expect("listening");
+        server.start(no_file(), channel().0, Events::default()).expect("threads");
+        // They ask for nothing until the server gives them up.
+        let slow: Vec<_> = (1..CLIENTS).map(|_| UnixStream::connect(&path).expect("connected")).collect();
+        let began = Instant::now();
+        assert_eq!(ask(&path, Ask::Ping).expect("an answer"), Answer::Good);
+        assert!(began.elapsed() < TIMEOUT, "it waited for another client");
+        drop(slow);
     }
 
     #[test]
