@@ -4,7 +4,8 @@ use std::path::Path;
 
 use convoy_gateway::Kinds;
 use convoy_gateway::choice;
-use convoy_gateway::config::{self, Config, Problem};
+use convoy_gateway::cluster::ConfigStore;
+use convoy_gateway::config::{self, ClusterConfig, Config, Problem};
 use convoy_gateway::guard;
 use convoy_gateway::inner_mtu::{inner_mtu, interface_mtu};
 use convoy_gateway::names;
@@ -23,13 +24,17 @@ pub fn run(args: &CheckArgs, kinds: &'static Kinds) -> Result<(), Failure> {
     for problem in &unresolved {
         eprintln!("{}: warning: {problem}; the tunnel stays down until it does", args.config.display());
     }
+    let store = config.cluster.as_ref().and_then(store_warning);
+    if let Some(warning) = &store {
+        eprintln!("{}: warning: {warning}", args.config.display());
+    }
     let count = |number: usize, what: &str| format!("{number} {what}{}", if number == 1 { "" } else { "s" });
     println!(
         "{}: good: {}, {}, {}",
         args.config.display(),
         count(config.ports.len(), "port"),
         count(config.tunnels.len(), "tunnel"),
-        count(config.warnings.len() + unresolved.len(), "warning")
+        count(config.warnings.len() + unresolved.len() + usize::from(store.is_some()), "warning")
     );
     match choice::overview(&config) {
         Ok(engines) => println!("{engines}"),
@@ -46,6 +51,17 @@ pub fn run(args: &CheckArgs, kinds: &'static Kinds) -> Result<(), Failure> {
         println!("{guard}");
     }
     Ok(())
+}
+
+/// What is wrong with the store of a cluster, where this machine and this user can ask it.
+fn store_warning(cluster: &ClusterConfig) -> Option<String> {
+    if std::fs::File::open(&cluster.secret).is_err() {
+        return None;
+    }
+    match ConfigStore::open(cluster).and_then(|store| store.version_warning()) {
+        Ok(warning) => warning.map(|warning| format!("cluster: {warning}")),
+        Err(error) => Some(error.to_string()),
+    }
 }
 
 /// Loads the configuration of a gateway that is to start on this machine.

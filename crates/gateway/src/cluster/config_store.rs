@@ -11,7 +11,7 @@ use convoy_cluster::{
 use zeroize::Zeroizing;
 
 use super::store_line::StoreLine;
-use super::{ClusterError, begin};
+use super::{ClusterError, begin, etcd_version};
 use crate::config::ClusterConfig;
 use crate::state::wall_clock_ns;
 
@@ -47,6 +47,25 @@ impl ConfigStore {
         let (store, events) = StoreLine::open(access)?;
         let keys = Keys::new(&begin.cluster);
         Ok(Self { store, events, keys, key, member: begin.member })
+    }
+
+    /// What is wrong with the store's version, if anything is.
+    ///
+    /// # Errors
+    /// [`ClusterError::Store`] if it cannot be reached.
+    pub fn version_warning(&self) -> Result<Option<String>, ClusterError> {
+        let until = Instant::now() + TIMEOUT;
+        let mut why = "no answer".to_owned();
+        loop {
+            match self.events.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                Ok(StoreEvent::Connected { version, .. }) => return Ok(etcd_version::warning(&version)),
+                Ok(StoreEvent::Lost { reason }) => why = reason,
+                Ok(StoreEvent::Answered(..) | StoreEvent::Changed(_)) => {}
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
+                    return Err(ClusterError::Store(format!("the store cannot be reached: {why}")));
+                }
+            }
+        }
     }
 
     /// The latest version, and the revision at which it was written.
