@@ -10,6 +10,9 @@ use super::cache::SAS_MAX;
 use super::{Platform, ProcessorKind, ProcessorSpec, SaCacheSpec, StagePosition, StageSpec};
 use crate::aggregation::MTU_MIN;
 
+/// The most servers of a stage: each has a place in the machine.
+const MOST_SERVERS: usize = 65_536;
+
 /// An error in a platform.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {}{what}", if key.is_empty() { String::new() } else { format!("{key}: ") })]
@@ -303,6 +306,9 @@ impl Platform {
         self.check_bus("stage", at, stage.bus.as_deref())?;
         if stage.servers == 0 {
             return wrong("servers", "0; at least 1 is needed".to_owned());
+        }
+        if stage.servers > MOST_SERVERS {
+            return wrong("servers", format!("{}; at most {MOST_SERVERS} are simulated", stage.servers));
         }
         if stage.bus.is_some() && (stage.on.is_some() || stage.packet_us > 0.0 || stage.byte_ns > 0.0) {
             return wrong("bus", "a stage is either on a bus or takes time of its own".to_owned());
