@@ -28,7 +28,7 @@ EVERYTHING = $(call all_crates)
 AS_ROOT = --lib -- --ignored --skip panics_
 MSRV := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 
-.PHONY: help quick test test-all system-tests nightly lint check programs release-programs charon \
+.PHONY: help quick test test-all unit-tests all-unit-tests built system-tests nightly lint check programs release-programs charon \
   card-driver card-engine card-coverage card-formal card-formal-quick card-fpga card-test card-quick \
   demo demo-card demo-hdtv demo-hdtv-card demo-net packages wheel test-cluster test-systemd test-iptfs doc docs docs-check plot msrv bench bench-instructions bench-cycles bench-hdtv profile-hdtv bench-compare bench-baseline bench-sim bench-peers bench-iptfs bench-windows bench-waits bench-xdp bench-secgw bench-accelerators bench-outside bench-cluster fuzz install-build install-test install-instructions install-sampling
 
@@ -63,9 +63,8 @@ quick: ## format, lints and unit tests of the product: needs no root and install
 test: install-test ## quick, all crates with DPDK, and the product's system tests (root for the last)
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy $(CRATES) --all-targets -- -D warnings
-	$(CARGO) test $(CRATES)
-	$(CARGO) test $(CRATES) $(AS_ROOT)
-	$(MAKE) programs charon FEATURES="$(DPDK)"
+	$(CARGO) test $(CRATES) --no-run
+	$(MAKE) -j 2 unit-tests built FEATURES="$(DPDK)"
 	scripts/docs.py --programs $(SYSTEM)
 	@scripts/install.sh charon-test routing cluster monitoring
 	tests/run.sh product $(SYSTEM)
@@ -73,13 +72,24 @@ test: install-test ## quick, all crates with DPDK, and the product's system test
 test-all: install-test ## test and the laboratory: the card and its proofs, HDTV, the wheel, guests of qemu, packages (root)
 	python3 -m unittest discover -s bench/instructions
 	@scripts/card-venv.sh
-	$(CARGO) test $(EVERYTHING)
-	$(CARGO) test $(EVERYTHING) $(AS_ROOT)
+	$(CARGO) test $(EVERYTHING) --no-run
+	$(MAKE) -j 2 all-unit-tests built
 	$(MAKE) card-quick card-formal-quick
-	$(MAKE) programs charon
 	scripts/docs.py --programs $(SYSTEM)
 	@scripts/install.sh charon-test iptfs routing cluster monitoring packages packages-test wheel
 	tests/run.sh all $(SYSTEM)
+
+# Unit tests leave a core idle now and then, in which the programs are built.
+unit-tests:
+	$(CARGO) test $(CRATES)
+	$(CARGO) test $(CRATES) $(AS_ROOT)
+
+all-unit-tests:
+	$(CARGO) test $(EVERYTHING)
+	$(CARGO) test $(EVERYTHING) $(AS_ROOT)
+
+built: programs
+	$(MAKE) charon
 
 lint: install-test ## format, lints with warnings as errors, shell, unused crates, documentation and the book
 	$(CARGO) fmt --all --check

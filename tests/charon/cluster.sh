@@ -25,6 +25,7 @@ configure() { # gateway
   cat >"$work/$1/gateway.toml" <<CONF
 [gateway]
 control = "$work/$1/control.sock"
+state = "$work/$1/state"
 charon = "$work/$1/charon.sock"
 user = "root"
 [cluster]

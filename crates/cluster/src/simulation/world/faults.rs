@@ -100,7 +100,8 @@ impl World {
             return;
         }
         self.checks.is_restored = true;
-        // A store that comes as far again before a member looks at it cannot be told from itself.
+        // A store that comes as far again before a member looks at it cannot be distinguished from
+        // itself.
         let cannot_know = |host: &Host| host.seen.revision <= self.etcd.revision + REGROWN;
         self.checks.is_forgotten = !self.sabotage.trusts_any_store() && self.hosts.iter().any(cannot_know);
         self.checks.figures.restored += 1;

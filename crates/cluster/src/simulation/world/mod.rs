@@ -218,7 +218,7 @@ impl World {
     /// Each group has one leader, whose SAs send and accept.
     fn is_well(&self) -> Result<(), String> {
         if self.checks.is_restored {
-            // Nobody leads until the operator has put it right; who cannot know may lead.
+            // No member leads until the operator has put it right, but one that cannot know.
             return Ok(());
         }
         for name in (0..self.scenario.groups).map(group) {
