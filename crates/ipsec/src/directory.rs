@@ -68,6 +68,11 @@ impl SpiKey {
 }
 
 impl Directory {
+    /// How many workers it is of.
+    pub(crate) fn workers(&self) -> u16 {
+        self.workers
+    }
+
     /// An empty directory of this many workers, at least one.
     pub fn new(workers: u16) -> Self {
         Self { workers: workers.max(1), sas: HashMap::new(), locals: HashMap::new() }

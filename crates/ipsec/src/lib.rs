@@ -30,6 +30,7 @@ mod flow;
 mod flow_cache;
 mod fragment;
 mod icmp;
+mod identification;
 mod inbound;
 mod iptfs;
 mod job;
@@ -131,6 +132,8 @@ pub struct FinishContext {
     pub(crate) header: u16,
     /// Bytes that AH saved before the packet.
     pub(crate) saved: u16,
+    /// IPv4's identification of the outer header.
+    pub(crate) identification: u16,
     /// Whether the packet exceeds its path and will be cut.
     pub(crate) is_cut: bool,
     pub(crate) form: Form,

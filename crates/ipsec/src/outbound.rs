@@ -10,6 +10,7 @@ use crate::ah;
 use crate::cached_limits::{CachedLimits, NEVER_NS};
 use crate::drops::DropReason;
 use crate::envelope::Envelope;
+use crate::identification::{Flow, Series};
 use crate::iptfs::Aggregator;
 use crate::job::{CryptoPacket, CryptoStatus, for_each_raw};
 use crate::job_plan::Shape;
@@ -265,6 +266,12 @@ impl OutboundSa {
         FinishContext { generation, form: Form::Raw, inner, ..FinishContext::default() }
     }
 
+    /// The counter of its outer headers' identifications.
+    #[inline(always)]
+    pub(crate) fn flow(&self) -> Flow {
+        self.template.outer.flow()
+    }
+
     /// Bytes prepended to each raw packet.
     #[inline(always)]
     pub(crate) fn front(&self) -> usize {
@@ -314,19 +321,21 @@ impl OutboundSa {
     }
 
     /// Numbers the raw packets among these, counts them, and turns them into ESP packets with their
-    /// jobs; returns how many were numbered. A packet that has a number keeps it and is not counted
-    /// again; one that must not leave is refused, and uses no number. `random` generates IVs.
+    /// jobs; returns how many were numbered. `ids` has their identifications. A packet that has a
+    /// number keeps it and is not counted again; one that must not leave is refused, and uses no
+    /// number. `random` generates IVs.
     #[inline(always)]
     pub(crate) fn lay_out(
         &mut self,
         packets: &mut [CryptoPacket],
+        ids: Series,
         now_ns: u64,
         random: &mut dyn FnMut(&mut [u8]),
     ) -> u64 {
         match self.template.plan.shape() {
-            Shape::Aead => self.lay_out_aead(packets, now_ns),
-            Shape::AesCbc => self.lay_out_cbc(packets, now_ns, random),
-            _ => self.lay_out_any(packets, now_ns, random),
+            Shape::Aead => self.lay_out_aead(packets, ids, now_ns),
+            Shape::AesCbc => self.lay_out_cbc(packets, ids, now_ns, random),
+            _ => self.lay_out_any(packets, ids, now_ns, random),
         }
     }
 
@@ -334,18 +343,19 @@ impl OutboundSa {
     // not stay in registers.
 
     #[inline(never)]
-    fn lay_out_aead(&mut self, packets: &mut [CryptoPacket], now_ns: u64) -> u64 {
-        self.number(packets, now_ns, |template, packet, sequence| template.write_aead(packet, sequence))
+    fn lay_out_aead(&mut self, packets: &mut [CryptoPacket], ids: Series, now_ns: u64) -> u64 {
+        self.number(packets, ids, now_ns, |template, packet, sequence| template.write_aead(packet, sequence))
     }
 
     #[inline(never)]
     fn lay_out_cbc(
         &mut self,
         packets: &mut [CryptoPacket],
+        ids: Series,
         now_ns: u64,
         random: &mut dyn FnMut(&mut [u8]),
     ) -> u64 {
-        self.number(packets, now_ns, |template, packet, sequence| {
+        self.number(packets, ids, now_ns, |template, packet, sequence| {
             template.write_cbc(packet, sequence, random)
         })
     }
@@ -354,17 +364,18 @@ impl OutboundSa {
     fn lay_out_any(
         &mut self,
         packets: &mut [CryptoPacket],
+        ids: Series,
         now_ns: u64,
         random: &mut dyn FnMut(&mut [u8]),
     ) -> u64 {
-        self.number(packets, now_ns, |template, packet, sequence| {
+        self.number(packets, ids, now_ns, |template, packet, sequence| {
             template.write_any(packet, sequence, random)
         })
     }
 
     /// Like [`lay_out`](Self::lay_out), without headers and jobs.
-    pub(crate) fn begin(&mut self, packets: &mut [CryptoPacket], now_ns: u64) -> u64 {
-        self.number(packets, now_ns, SealTemplate::number)
+    pub(crate) fn begin(&mut self, packets: &mut [CryptoPacket], ids: Series, now_ns: u64) -> u64 {
+        self.number(packets, ids, now_ns, SealTemplate::number)
     }
 
     /// Numbers raw packets and counts them; `write` receives the number of each.
@@ -372,6 +383,7 @@ impl OutboundSa {
     fn number(
         &mut self,
         packets: &mut [CryptoPacket],
+        ids: Series,
         now_ns: u64,
         mut write: impl FnMut(&SealTemplate, &mut CryptoPacket, u64) -> Result<Growth, DropReason>,
     ) -> u64 {
@@ -379,6 +391,9 @@ impl OutboundSa {
         let (before, mut sequence, mut bytes) = (self.sequence, self.sequence, self.bytes);
         for_each_raw(packets, template.generation, DropReason::OutboundNoSa, |packet| {
             let known = packet.context.sequence;
+            if known == 0 {
+                packet.context.identification = ids.of(sequence + 1);
+            }
             let growth = write(template, packet, if known == 0 { sequence + 1 } else { known })?;
             if known == 0 {
                 sequence += 1;

@@ -3,6 +3,7 @@
 use convoy_packet::protocol::{IPV4, IPV6, UDP};
 use convoy_packet::{IpHeader, IpTemplate, IpVariables, Layout, udp};
 
+use crate::identification::Flow;
 use crate::sa::{number_of, write_udp};
 use crate::sa_config::{Mode, OuterDf, SaConfig, SaEnds, SaProtocol, UdpEncap};
 use crate::tos::{EcnMode, encapsulate};
@@ -73,19 +74,24 @@ impl OuterHeader {
         self.ip.is_v6()
     }
 
+    /// The counter of IPv4's identifications that it shares with others between its ends.
+    #[inline]
+    pub(crate) fn flow(&self) -> Flow {
+        Flow(self.ip.address_sum())
+    }
+
     /// Bytes before the ESP or AH header.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.len.into()
     }
 
-    /// Writes the header of the packet with this sequence number at the start of `packet`, whose
-    /// length is final.
+    /// Writes the header at the start of `packet`, whose length is final.
     #[inline(always)]
-    pub(crate) fn write(&self, packet: &mut [u8], inner: Inner, sequence: u64) {
+    pub(crate) fn write(&self, packet: &mut [u8], inner: Inner, identification: u16) {
         let own = IpVariables {
             traffic_class: inner.traffic_class & self.copied_class | self.set_class,
-            identification: identification(sequence),
+            identification,
             dont_fragment: match self.df {
                 OuterDf::Copy => inner.dont_fragment,
                 OuterDf::Set => true,
@@ -99,16 +105,6 @@ impl OuterHeader {
             write_udp(&mut packet[at..], UdpEncap { local_port, remote_port });
         }
     }
-}
-
-/// IPv4's identification, which distinguishes the fragments of packets. It follows the sequence
-/// number, so that any core can write the header without a counter, and a packet processed again
-/// gets the same.
-#[inline(always)]
-fn identification(sequence: u64) -> u16 {
-    // Linux replaces 0 by a value of its own in a packet that includes its header (raw(7)), which
-    // would break AH.
-    (sequence.wrapping_sub(1) % u64::from(u16::MAX)) as u16 + 1
 }
 
 #[cfg(test)]
@@ -129,17 +125,6 @@ mod tests {
 
     fn inner(traffic_class: u8) -> Inner {
         Inner { next_header: IPV4, traffic_class, dont_fragment: false }
-    }
-
-    #[test]
-    fn no_outer_header_has_an_identification_of_0_which_linux_replaces_under_ah() {
-        let header = header(OuterDscp::Copy, EcnMode::default());
-        let mut packet = [0; 20];
-        for sequence in 1..=u64::from(u16::MAX) + 2 {
-            header.write(&mut packet, inner(0), sequence);
-            assert_ne!(packet[4..6], [0, 0]);
-        }
-        assert_eq!([1, 65_535, 65_536, 1 << 32].map(identification), [1, 65_535, 1, 1]);
     }
 
     #[test]

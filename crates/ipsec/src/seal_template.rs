@@ -99,7 +99,7 @@ impl SealTemplate {
         let (bytes, growth) = self.grown(frame, (front, AEAD_ALIGNMENT), context.inner)?;
         let iv = self.counted_iv(sequence);
         self.write_header::<{ ESP_HEADER + COUNTED_IV }>(bytes, sequence, &iv)?;
-        self.outer.write(bytes, context.inner, sequence);
+        self.outer.write(bytes, context.inner, context.identification);
         self.plan.aead_job(job, (front, growth.body), (self.spi, sequence), iv);
         self.note_laid_out(context, sequence);
         Ok(growth)
@@ -122,7 +122,7 @@ impl SealTemplate {
         let (bytes, growth) = self.grown(frame, (front, CBC_IV), context.inner)?;
         random(&mut job.nonce);
         self.write_header::<{ ESP_HEADER + CBC_IV }>(bytes, sequence, &job.nonce)?;
-        self.outer.write(bytes, context.inner, sequence);
+        self.outer.write(bytes, context.inner, context.identification);
         self.plan.cbc_job(job, (esp, growth.body), sequence);
         self.note_laid_out(context, sequence);
         Ok(growth)
@@ -141,7 +141,7 @@ impl SealTemplate {
     ) -> Result<Growth, DropReason> {
         let CryptoPacket { frame, job, context, .. } = packet;
         let (bytes, growth) = self.grown(frame, (self.front(), self.plan.alignment()), context.inner)?;
-        self.outer.write(bytes, context.inner, sequence);
+        self.outer.write(bytes, context.inner, context.identification);
         let esp = self.outer.len();
         self.write_esp(bytes, esp, sequence, random);
         *job = self.plan.esp_job(bytes, (esp, growth.body), (self.spi, sequence));

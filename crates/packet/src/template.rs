@@ -61,6 +61,13 @@ impl IpTemplate {
         self.is_v6
     }
 
+    /// The sum of an IPv4 header's words that are the same in each packet: addresses, protocol and
+    /// hop limit.
+    #[inline]
+    pub const fn address_sum(&self) -> u16 {
+        self.sum
+    }
+
     /// Length of the header, in bytes.
     #[inline]
     pub const fn header_len(&self) -> usize {

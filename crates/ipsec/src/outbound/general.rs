@@ -52,7 +52,7 @@ impl OutboundSa {
                 let before = self.template.outer.len();
                 let header = ah::header_len(self.template.plan.icv_len(), self.template.outer.is_v6());
                 frame.prepend(before + header).map_err(no_room)?;
-                self.template.outer.write(frame, inner, sequence);
+                self.template.outer.write(frame, inner, packet.context.identification);
                 let place = ah::AhPosition { at: before, len: header, next: inner.next_header };
                 (packet.job, packet.context) =
                     ah::seal(frame, place, self.template.spi, sequence, &self.template.plan)?;

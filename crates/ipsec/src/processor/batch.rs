@@ -4,6 +4,7 @@
 use super::Tables;
 use crate::batch::{BatchTemplate, RunTemplate};
 use crate::drops::DropReason;
+use crate::identification::Series;
 use crate::job::{CryptoPacket, CryptoStatus};
 use crate::outbound::OutboundSa;
 use crate::sa_id::{OutboundId, SaId};
@@ -22,7 +23,9 @@ impl Tables {
         let now_ns = self.now_ns;
         for run in packets.chunk_by_mut(|one, other| one.sa == other.sa) {
             match run[0].sa.id() {
-                SaId::Outbound(id) => self.seal_run(id, run, |sa, these| sa.lay_out(these, now_ns, random)),
+                SaId::Outbound(id) => {
+                    self.seal_run(id, run, |sa, these, ids| sa.lay_out(these, ids, now_ns, random))
+                }
                 SaId::Inbound(id) => match self.sad.inbound.hot(id.0) {
                     Some(sa) => sa.lay_out(run),
                     None => refuse(run, DropReason::UnknownSpi),
@@ -40,7 +43,7 @@ impl Tables {
             let packets = run.len() as u32;
             let template = match run[0].sa.id() {
                 SaId::Outbound(id) => {
-                    self.seal_run(id, run, |sa, these| sa.begin(these, now_ns));
+                    self.seal_run(id, run, |sa, these, ids| sa.begin(these, ids, now_ns));
                     let template = self.sad.outbound.hot(id.0).and_then(OutboundSa::template);
                     template.map(BatchTemplate::Seal)
                 }
@@ -65,12 +68,13 @@ impl Tables {
         &mut self,
         id: OutboundId,
         run: &mut [CryptoPacket],
-        mut work: impl FnMut(&mut OutboundSa, &mut [CryptoPacket]) -> u64,
+        mut work: impl FnMut(&mut OutboundSa, &mut [CryptoPacket], Series) -> u64,
     ) {
         match self.sad.outbound.hot_mut(id.0) {
             Some(sa) if sa.covers(run.len(), self.now_ns) => {
                 let used_before_ns = sa.last_used_ns;
-                let numbered = work(sa, run);
+                let ids = self.identifications.take(sa.flow(), sa.sequence() + 1, run.len());
+                let numbered = work(sa, run, ids);
                 self.totals.protected += numbered;
                 if numbered > 0 {
                     self.note_moved(id.into(), used_before_ns);
@@ -86,7 +90,7 @@ impl Tables {
         &mut self,
         id: OutboundId,
         packet: &mut CryptoPacket,
-        work: &mut dyn FnMut(&mut OutboundSa, &mut [CryptoPacket]) -> u64,
+        work: &mut dyn FnMut(&mut OutboundSa, &mut [CryptoPacket], Series) -> u64,
     ) {
         let (now_ns, mtu) = (self.now_ns, self.config.mtu);
         let Some((sa, cold)) = self.sad.outbound.hot_and_cold_mut(id.0) else {
@@ -103,7 +107,8 @@ impl Tables {
             }
         }
         let used_before_ns = sa.last_used_ns;
-        let numbered = work(sa, std::slice::from_mut(packet));
+        let ids = self.identifications.take(sa.flow(), sa.sequence() + 1, 1);
+        let numbered = work(sa, std::slice::from_mut(packet), ids);
         self.totals.protected += numbered;
         if numbered > 0 && sa.is_limit() {
             self.limits_reached.push(id.into());

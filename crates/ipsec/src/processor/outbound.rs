@@ -1,6 +1,6 @@
 //! The outbound path: policy, size, ESP or AH, and after the crypto job the outer fragments.
 
-use convoy_packet::{Frame, FramePool, udp};
+use convoy_packet::{Frame, FramePool, Ipv4, udp};
 
 use super::IpsecConfig;
 use super::aggregate::Aggregating;
@@ -14,7 +14,6 @@ use crate::flow_cache::FlowCache;
 use crate::fragment::split;
 use crate::job::{CryptoPacket, SaIndex};
 use crate::outbound::OutboundSa;
-use crate::sa_config::{Mode, SaProtocol};
 use crate::spd::TunnelId;
 
 /// A packet whose tunnel has no SA yet, as received.
@@ -57,7 +56,7 @@ pub struct Outbound {
     classified: ClassifiedBurst,
     /// Fragments of a packet; empty between calls.
     pieces: Vec<Frame>,
-    /// The identification of the next datagram that is cut.
+    /// IPv6's identification of the datagram that was cut last.
     fragment_id: u32,
 }
 
@@ -148,13 +147,22 @@ impl Outbound {
     ) {
         udp::complete_checksum(&mut frame);
         let mtu = tables.config.mtu.into();
+        let mut id = None;
         if frame.len() > mtu {
-            self.fragment_id = self.fragment_id.wrapping_add(1);
             tables.totals.cut += 1;
+            id = Some(match Ipv4::parse(&frame) {
+                Ok(header) => tables.next_v4_id(&header).into(),
+                Err(_) => self.next_v6_id(),
+            });
         }
-        if let Err(reason) = split(frame, mtu, Some(self.fragment_id), pool, out) {
+        if let Err(reason) = split(frame, mtu, id, pool, out) {
             tables.count_drop(None, reason);
         }
+    }
+
+    fn next_v6_id(&mut self) -> u32 {
+        self.fragment_id = self.fragment_id.wrapping_add(1);
+        self.fragment_id
     }
 
     /// Appends the fragments of a packet that exceeds the path.
@@ -172,12 +180,9 @@ impl Outbound {
         };
         // Whoever sends the fragments never sees the whole datagram to compute it from.
         udp::complete_checksum(&mut frame);
-        // IPv4's identification stays if AH covers it, or if the header is the sender's own.
-        let is_own_header = facts.name.protocol == SaProtocol::Esp && facts.mode != Mode::Transport;
-        let keeps_id = !facts.name.remote.is_ipv6() && !is_own_header;
-        self.fragment_id = self.fragment_id.wrapping_add(1);
         tables.totals.cut += 1;
-        let id = if keeps_id { None } else { Some(self.fragment_id) };
+        // IPv4's is there already: AH covers it.
+        let id = facts.name.remote.is_ipv6().then(|| self.next_v6_id());
         if let Err(reason) = split(frame, path_mtu.into(), id, pool, out) {
             tables.count_drop(Some(index), reason);
         }

@@ -277,6 +277,7 @@ impl Context<'_> {
             packet.frame.truncate(layout.total_len);
             pad_to(&mut packet.frame, tfc_len)
         } else {
+            packet.context.identification = self.tables.identifications.take_one(sa.flow());
             sa.prepare(cold, &mut packet, layout, now_ns, self.random).map(|is_limit| {
                 packet.context.is_cut = packet.frame.len() > usize::from(sa.path_mtu);
                 if is_limit {

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use convoy_packet::{Frame, FramePool};
+use convoy_packet::{Frame, FramePool, IpHeader, IpTemplate, Ipv4};
 
 use super::IpsecConfig;
 use super::frame_notes::{FrameNote, FrameNotes};
@@ -11,6 +11,7 @@ use super::outbound::WithoutSa;
 use super::policies::{PolicyUse, Verdict};
 use crate::directory::Directory;
 use crate::drops::{DropCounters, DropReason};
+use crate::identification::{Flow, Identifications};
 use crate::iptfs::{AggregationCounts, ReassemblyCounts};
 use crate::job::SaIndex;
 use crate::outbound::OutboundSa;
@@ -40,6 +41,7 @@ pub struct Tables {
     /// The latest time given by a caller.
     pub(super) now_ns: u64,
     pub(super) own: OwnAddresses,
+    pub(super) identifications: Identifications,
     /// SAs that have reached a limit since the last call of [`expire`](super::Upkeep::expire).
     pub(super) limits_reached: Vec<SaIndex>,
     /// SAs whose numbers have moved since the last call of [`take_moved`](Self::take_moved).
@@ -82,6 +84,7 @@ pub(super) struct Totals {
 
 impl Tables {
     pub(super) fn new(config: IpsecConfig, directory: Arc<Directory>) -> Self {
+        let identifications = Identifications::new(config.worker, directory.workers(), config.seed);
         Self {
             sad: Sad::new(config.worker, directory),
             tunnels: Tunnels::new(config.acquire),
@@ -94,6 +97,7 @@ impl Tables {
             icmp_sent: RateLimit::new(config.icmp_per_second, 10),
             now_ns: 0,
             own: OwnAddresses::new(config.outside.iter().copied()),
+            identifications,
             limits_reached: Vec::new(),
             moved: Vec::new(),
             moved_after_ns: 0,
@@ -101,6 +105,12 @@ impl Tables {
             path_changes: Vec::new(),
             config,
         }
+    }
+
+    /// An identification that no other packet with these ends and this protocol has for long.
+    pub(super) fn next_v4_id(&mut self, header: &Ipv4<'_>) -> u16 {
+        let outer = IpHeader::new(header.protocol(), header.source().into(), header.destination().into());
+        self.identifications.take_one(Flow(IpTemplate::new(&outer).address_sum()))
     }
 
     /// This worker's number.

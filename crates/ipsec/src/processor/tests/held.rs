@@ -34,7 +34,7 @@ fn gateway(packets: usize) -> (Vec<Vec<u8>>, Gateway, SaIndex) {
     (sent, b, index)
 }
 
-fn lengths(packets: &[Vec<u8>]) -> Vec<usize> {
+pub(super) fn lengths(packets: &[Vec<u8>]) -> Vec<usize> {
     packets.iter().map(Vec::len).collect()
 }
 

@@ -5,6 +5,7 @@ mod batch;
 mod held;
 mod hostile;
 mod icmp_errors;
+mod identification;
 mod interfaces;
 mod iptfs;
 mod offload;
