@@ -215,7 +215,9 @@ fn routes(config: &Config) -> Vec<Route> {
             };
             if known.insert(prefix) {
                 let source = own().map(|(address, _)| *address).find(is_local);
-                routes.push(Route { prefix, source });
+                let local = tunnel.local_ts.iter().flat_map(|selector| selector.addresses.prefixes());
+                let local = local.filter(|_| source.is_none()).map(self::prefix).collect();
+                routes.push(Route { prefix, source, local });
             }
         }
     }

@@ -18,6 +18,7 @@ use tokio::sync::mpsc;
 
 use super::message::{self, connected, destination, question};
 use super::plan::{Entry, PROTOCOL, Prefix, RoutePlan, Routing, Rule, Target};
+use super::source::HostAddress;
 use super::{Removed, RouteError};
 
 /// Events that may remove routes: an interface that goes down or loses an address, and network
@@ -144,13 +145,16 @@ impl RouteKeeper {
     }
 
     /// Adds what is missing of the plan and removes what is not in it; returns the number of
-    /// changes.
+    /// changes, without those of source addresses.
     ///
     /// # Errors
     /// What the kernel refused.
     pub async fn restore(&mut self) -> Result<usize, RouteError> {
-        let Some(plan) = self.plan.clone() else { return Ok(0) };
+        let Some(mut plan) = self.plan.clone() else { return Ok(0) };
         let device = self.device(&plan.device).await?;
+        if plan.needs_sources() {
+            plan.choose_sources(&self.addresses().await?, device);
+        }
         let connected = if plan.may_contain_others() { self.connected(device).await? } else { Vec::new() };
         let (wanted, rules) = (plan.entries(device, &connected), plan.rules());
         let (have, have_rules) = (self.entries(plan.routing).await?, self.rules(plan.routing).await?);
@@ -171,9 +175,14 @@ impl RouteKeeper {
         if let (Some(index), false) = (device, into.is_empty()) {
             self.set_addresses(index, &plan.addresses).await?;
         }
+        // Another source is no change that anything else has made.
+        let has_same_way = |all: &BTreeSet<Entry>, entry: &Entry| {
+            let [first, last] = [Target::Throw, Target::Blackhole].map(|target| Entry { target, ..*entry });
+            entry.target.is_device() && all.range(first..=last).any(|other| other.differs_by_source(entry))
+        };
         for entry in into {
             self.add(entry).await?;
-            changes += 1;
+            changes += usize::from(!has_same_way(&have, entry));
         }
         for rule in have_rules.iter().filter(|rule| !rules.contains(rule)) {
             self.remove_rule(rule).await?;
@@ -181,7 +190,7 @@ impl RouteKeeper {
         }
         for entry in have.iter().filter(|entry| !wanted.contains(entry)) {
             self.remove(entry).await?;
-            changes += 1;
+            changes += usize::from(!has_same_way(&wanted, entry));
         }
         Ok(changes)
     }
@@ -281,6 +290,13 @@ impl RouteKeeper {
             networks.extend(of_others.filter_map(destination));
         }
         Ok(networks)
+    }
+
+    /// The host's addresses that a route may have as its source.
+    async fn addresses(&self) -> Result<Vec<HostAddress>, RouteError> {
+        let answers = list(self.handle.address().get().execute()).await;
+        let answers = answers.map_err(|error| RouteError::refused("list the host's addresses", &error))?;
+        Ok(answers.iter().filter_map(HostAddress::read).collect())
     }
 
     /// All routes in the tables.

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use rtnetlink::AddressMessageBuilder;
-use rtnetlink::packet_route::address::{AddressHeaderFlags, AddressMessage};
+use rtnetlink::packet_route::address::{AddressAttribute, AddressHeaderFlags, AddressMessage, AddressScope};
 use rtnetlink::packet_route::route::{
     RouteAddress, RouteAttribute, RouteMessage, RouteProtocol, RouteScope, RouteType,
 };
@@ -11,6 +11,7 @@ use rtnetlink::packet_route::rule::{RuleAction, RuleAttribute, RuleFlags, RuleMe
 use rtnetlink::packet_route::{AddressFamily, IpProtocol};
 
 use super::plan::{Entry, PROTOCOL, Prefix, Rule, Service, Target, Traffic};
+use super::source::HostAddress;
 
 /// The kernel's value for a rule without this attribute.
 const NO_SUPPRESSION: u32 = u32::MAX;
@@ -53,6 +54,30 @@ pub(crate) fn address(interface: u32, address: Ipv6Addr, bits: u8) -> AddressMes
     let mut message = builder.build();
     message.header.flags |= AddressHeaderFlags::Nodad;
     message
+}
+
+impl HostAddress {
+    /// An address for others to answer to, which has been found to be no other host's.
+    pub(super) fn read(message: &AddressMessage) -> Option<Self> {
+        let header = &message.header;
+        let unusable =
+            AddressHeaderFlags::Tentative | AddressHeaderFlags::Dadfailed | AddressHeaderFlags::Deprecated;
+        if header.scope != AddressScope::Universe || header.flags.intersects(unusable) {
+            return None;
+        }
+        let find =
+            |wanted: fn(&AddressAttribute) -> Option<IpAddr>| message.attributes.iter().find_map(wanted);
+        // With a peer, the address is the peer's.
+        let local = find(|attribute| match attribute {
+            AddressAttribute::Local(address) => Some(*address),
+            _ => None,
+        });
+        let any = find(|attribute| match attribute {
+            AddressAttribute::Address(address) => Some(*address),
+            _ => None,
+        });
+        Some(Self { address: local.or(any)?, bits: header.prefix_len, interface: header.index })
+    }
 }
 
 /// The request for all routes of a family and a table that a protocol has set.

@@ -9,6 +9,7 @@ mod kernel;
 mod lookup;
 pub(crate) mod message;
 mod plan;
+mod source;
 
 use std::io;
 use std::net::IpAddr;

@@ -58,13 +58,16 @@ fn low_bits(count: u32) -> u128 {
 }
 
 /// A network behind a tunnel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Route {
     /// Its destination.
     pub prefix: Prefix,
     /// The source address of this host's own packets, so that the tunnel's policy selects them; of
     /// the prefix's family.
     pub source: Option<IpAddr>,
+    /// Without a source, it is one of the host's addresses in these networks, as long as there is
+    /// one.
+    pub local: Vec<Prefix>,
 }
 
 /// The numbers that distinguish this gateway's rules and routes from others.
@@ -164,6 +167,15 @@ pub(super) struct Entry {
     pub(super) target: Target,
 }
 
+impl Entry {
+    /// Whether two routes lead into the same interface and have different sources.
+    pub(super) fn differs_by_source(&self, other: &Self) -> bool {
+        let Target::Device { index, source } = self.target else { return false };
+        let Target::Device { index: other_index, source: other_source } = other.target else { return false };
+        (self.table, self.prefix, index) == (other.table, other.prefix, other_index) && source != other_source
+    }
+}
+
 /// The traffic that a rule is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Traffic {
@@ -233,7 +245,7 @@ impl RoutePlan {
         let stays: BTreeSet<Prefix> = own.filter(|own| !behind.contains(own)).collect();
         let peers: BTreeSet<Prefix> = self.peers.iter().copied().map(Prefix::host).collect();
         if let Some(index) = device {
-            entries.extend(self.routes.iter().map(|Route { prefix, source }| Entry {
+            entries.extend(self.routes.iter().map(|Route { prefix, source, .. }| Entry {
                 table: self.table(*prefix),
                 prefix: *prefix,
                 target: Target::Device { index, source: *source },
@@ -318,7 +330,10 @@ mod tests {
             device: "convoy0".to_owned(),
             addresses: Vec::new(),
             routing: Routing { table: 4500, priority: 4500, mark: 4500 },
-            routes: routes.iter().map(|text| Route { prefix: prefix(text), source: None }).collect(),
+            routes: routes
+                .iter()
+                .map(|text| Route { prefix: prefix(text), source: None, local: Vec::new() })
+                .collect(),
             blocked: Vec::new(),
             here: here.iter().map(|text| prefix(text)).collect(),
             outer: outer.iter().map(|text| text.parse().expect("an address")).collect(),
