@@ -150,7 +150,7 @@ impl ControlServer {
         Ok(Self { path: path.to_owned(), listener: Some(UnixListener::from(OwnedFd::from(socket))) })
     }
 
-    /// Serves clients on threads of their own, [`CLIENTS`] at a time. `load` reads the
+    /// Serves clients on threads of their own, a few at a time. `load` reads the
     /// configuration for a reload, and `events` has what happened.
     ///
     /// # Errors
