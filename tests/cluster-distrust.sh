@@ -44,7 +44,15 @@ hangs() { # process
   # A new leader refuses what the former one may have received: some tens of packets.
   ip netns exec cl-host ping -q -c 60 -i 0.02 -W 1 10.2.0.1 >/dev/null || true
   wait_until "the tunnel is not up while $1 of g$old hangs" answers
-  kill -CONT "$process"
+  if [ "$1" = convoy-helper ]; then
+    # It would be the one to restore the guard, so the gateway ends, and systemd starts it again.
+    wait_until "g$old goes on although its helper does not answer" is_gone "${gateways[$old]}"
+    kill -CONT "$process"
+    wait_until "the processes of g$old do not end" ended "$old"
+    gateway "$old"
+  else
+    kill -CONT "$process"
+  fi
   wait_until "g$old does not stand by" stands_by "$old"
   wait_until "g$old is no member any more" sees_both "$new"
 }

@@ -152,6 +152,14 @@ serve_files() {
   start "$1.log" "$1" python3 -m http.server "$3" --directory "$2" --bind "${4:-::}"
   wait_until "no HTTP server in $1" in_ns "$1" curl -s -o /dev/null "http://$host:$3/"
 }
+# take_udp_port NAMESPACE ADDRESS PORT: binds it, as the process $started.
+take_udp_port() {
+  start taken.log "$1" python3 -c 'import socket, sys, time
+taken = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+taken.bind((sys.argv[1], int(sys.argv[2])))
+time.sleep(3600)' "$2" "$3"
+  wait_for_port "$1" "$3"
+}
 # wait_for_port NAMESPACE PORT [OPTION]: until something listens, on UDP, or on TCP with -t.
 wait_for_port() {
   wait_until "nothing listens at port $2 of $1" eval "ip netns exec $1 ss -Hln ${3:--u} 'sport = :$2' | contains ."

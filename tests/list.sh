@@ -41,6 +41,11 @@ done
 product 20 "what packets cost that are held back in the window: system calls, counted by the kernel" tests/ports.sh "$convoy" udp held
 product 20 "one tunnel with SAs of two workers" tests/resources.sh "$convoy"
 product 20 "a policy-based and a route-based tunnel in one gateway, reloads, a killed gateway" tests/interfaces.sh "$convoy"
+for kind in tun af_packet af_xdp; do
+  product 20 "interfaces that vanish, and that are not there at the start, $kind: other tunnels go on, and it comes back" \
+    tests/vanish.sh "$convoy" $kind
+done
+product 20 "interfaces that vanish, af_packet with two workers" env WORKERS=2 tests/vanish.sh "$convoy" af_packet
 product 60 "BGP and BFD over two tunnels with interfaces of their own: a path is cut, a gateway killed; nothing in clear" tests/routing.sh "$convoy"
 product 50 "transport mode between two hosts: all traffic and one port, native and in UDP, IPv4 and IPv6; nothing in clear" tests/transport.sh "$convoy"
 product 30 "peers with static keys that roam, native and through a NAT" tests/roaming.sh "$convoy"

@@ -108,8 +108,9 @@ closed "stopped"
 tail -n 2 "$work/a.log" | contains 'are dropped until the next start, or until `convoy unblock`' || fail "the log does not say what stays"
 
 # A start that fails leaves the state unchanged.
-sed 's/192\.0\.2\.1"/192.0.2.77"/' "$work/a.toml" >"$work/wrong.toml"; chmod 600 "$work/wrong.toml"
-in_ns $ga "$convoy" run -c "$work/wrong.toml" >"$work/wrong.log" 2>&1 && fail "a gateway with a wrong address runs"
+take_udp_port $ga 192.0.2.1 4500
+in_ns $ga "$convoy" run -c "$work/a.toml" >"$work/wrong.log" 2>&1 && fail "a gateway whose UDP port is taken runs"
+kill_and_wait "$started"
 closed "a start that failed"
 
 start_gateway $ga a

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The privileges of a running gateway; a second gateway is rejected before it does harm; no key
-# stays in memory after the reload that removed its tunnel; and a gateway ends if its helper does.
-# Needs root.
+# stays in memory after the reload that removed its tunnel; and a gateway ends if its helper does, or
+# stands still. Needs root.
 set -euo pipefail
 convoy=$(realpath "$1")
 tests=$(dirname "$(realpath "$0")")
@@ -88,6 +88,26 @@ wait_until "the gateway goes on without its helper" is_gone "$process"
 [ "$(grep -c 'the helper process ended (signal: 9 (SIGKILL))' "$work/a.log")" = 1 ] || fail "the log does not say once that the helper ended"
 ip -n $a route show table 4500 | contains '^blackhole 10.2.0.0/24' || fail "packets for the tunnel may leave in clear"
 ok "a helper that is killed ends the gateway, which says so; what would go into the tunnel is dropped"
+
+# The helper stands still, and cannot restore the guard. Only another helper can, so the gateway ends.
+begin_gateway 1
+process=${gateways[0]}
+helper=$(pgrep -P "$process")
+stop_process "$helper"
+in_ns $a nft flush ruleset
+began=$SECONDS
+wait_until "the gateway goes on although its helper does not answer" is_gone "$process"
+! wait "$process" || fail "a gateway whose helper does not answer ends well"
+[ "$(grep -c 'the helper process has not answered for 10 s' "$work/a.log")" = 1 ] || fail "the log does not say once that the helper does not answer"
+ip -n $a route show table 4500 | contains '^blackhole 10.2.0.0/24' || fail "packets for the tunnel may leave in clear"
+echo "a gateway whose helper stands still ended after $((SECONDS - began)) s"
+begin_gateway 1
+in_ns $a nft list table inet convoy_4500 | contains 10.2.0.0/24 || fail "there is no guard after the next start"
+kill -CONT "$helper"
+wait_until "a helper whose gateway has ended goes on" is_gone "$helper"
+in_ns $a nft list table inet convoy_4500 | contains 10.2.0.0/24 || fail "the former helper has removed the guard"
+end_well "${gateways[0]}" "the gateway"
+ok "a helper that stands still ends the gateway, which says so; the next one has its guard"
 
 # A configuration that belongs to another user: root reads it with a capability that the helper does
 # not keep.

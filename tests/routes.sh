@@ -157,10 +157,11 @@ unchanged "SIGTERM"
 ok "SIGTERM: routes and rules are byte for byte as before"
 
 # Starts that fail: at a port, and at the very end.
-sed 's/^address = \["192.0.2.1".*/address = ["192.0.2.77"]/; s/^local = .*/local = "192.0.2.77"/' "$work/a.toml" >"$work/wrong.toml"
-in_a "$convoy" run -c "$work/wrong.toml" >"$work/wrong.log" 2>&1 && fail "a gateway with a wrong address runs"
-grep -q 'listen on UDP 192.0.2.77:4500 (no interface of this host has that address' "$work/wrong.log" || fail "the reason is not told"
-unchanged "a wrong address"
+take_udp_port $a 192.0.2.1 4500
+in_a "$convoy" run -c "$work/a.toml" >"$work/wrong.log" 2>&1 && fail "a gateway whose UDP port is taken runs"
+grep -q 'listen on UDP 192.0.2.1:4500 (another program, perhaps charon, uses it' "$work/wrong.log" || fail "the reason is not told"
+kill_and_wait "$started"
+unchanged "a UDP port that is taken"
 sed 's/^workers = 2/metrics = "203.0.113.77:9464"/' "$work/a.toml" >"$work/wrong.toml"
 in_a "$convoy" run -c "$work/wrong.toml" >"$work/wrong.log" 2>&1 && fail "a gateway with a wrong metrics address runs"
 unchanged "a wrong metrics address"

@@ -39,6 +39,9 @@ pub(crate) struct Watch {
     /// By side and port: whether it has nothing beside what its descriptors tell, as an interface
     /// of the kernel's, of which there may be thousands.
     is_plain: [Vec<bool>; 2],
+    /// By side and port: whether its descriptors are not watched, as its interface is missing: they
+    /// would wake the worker all the time.
+    is_suspended: [Vec<bool>; 2],
     /// Whether the system was asked since the last round.
     has_looked: bool,
     #[cfg(test)]
@@ -66,6 +69,7 @@ impl Watch {
         Self {
             is_plain: [plain(inside), plain(outside)],
             is_ready: is_mute.each_ref().map(|ports| vec![true; ports.len()]),
+            is_suspended: is_mute.each_ref().map(|ports| vec![false; ports.len()]),
             is_mute,
             epoll,
             has_looked: true,
@@ -94,6 +98,25 @@ impl Watch {
     pub(crate) fn set_ready(&mut self, side: Side, port: usize, may_have_more: bool) {
         let is_mute = self.is_mute[side as usize][port];
         self.is_ready[side as usize][port] = may_have_more || is_mute;
+    }
+
+    /// Watches the descriptors of a port as long as it has its interface.
+    pub(crate) fn follow(&mut self, side: Side, at: usize, port: &dyn Port) {
+        let (side_at, lacks_interface) = (side as usize, port.lacks_interface());
+        if self.is_suspended[side_at][at] == lacks_interface {
+            return;
+        }
+        self.is_suspended[side_at][at] = lacks_interface;
+        if lacks_interface {
+            for fd in port.readable_fds().unwrap_or_default() {
+                // One that is not watched need not be removed.
+                let _ = self.epoll.as_ref().map(|epoll| epoll::delete(epoll, fd));
+            }
+        } else {
+            let number = number(side, at as u64);
+            self.is_mute[side_at][at] = add(self.epoll.as_ref(), number, port).is_none();
+        }
+        self.is_ready[side_at][at] = !lacks_interface;
     }
 
     /// Whether some port cannot wake the worker.
@@ -180,4 +203,66 @@ fn add(epoll: Option<&OwnedFd>, number: u64, port: &dyn Port) -> Option<()> {
             tracing::warn!("port {}: epoll failed, so the worker polls it: {error}", port.description().name)
         })
         .ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use convoy_packet::{Frame, FramePool};
+    use convoy_port::{PortCounters, PortDescription, PortError, PortKind, TunSettings};
+    use nix::sys::eventfd::EventFd;
+    use std::os::fd::BorrowedFd;
+
+    use super::*;
+
+    /// A port whose descriptor is always readable, as that of a deleted interface.
+    struct Deleted {
+        description: PortDescription,
+        descriptor: EventFd,
+        lacks_interface: bool,
+    }
+
+    impl Port for Deleted {
+        fn description(&self) -> &PortDescription {
+            &self.description
+        }
+
+        fn receive(&mut self, _: &mut FramePool, _: usize, _: &mut Vec<Frame>) -> Result<usize, PortError> {
+            Ok(0)
+        }
+
+        fn send(&mut self, _: &mut FramePool, _: &mut Vec<Frame>) -> Result<usize, PortError> {
+            Ok(0)
+        }
+
+        fn lacks_interface(&self) -> bool {
+            self.lacks_interface
+        }
+
+        fn readable_fds(&self) -> Option<Vec<BorrowedFd<'_>>> {
+            Some(vec![self.descriptor.as_fd()])
+        }
+
+        fn counters(&self) -> PortCounters {
+            PortCounters::default()
+        }
+    }
+
+    #[test]
+    fn port_wakes_its_worker_unless_its_interface_is_missing() {
+        let kind = PortKind::of::<TunSettings>();
+        let description = PortDescription { name: "inside".to_owned(), kind, mtu: 1_400 };
+        let descriptor = EventFd::from_value(1).expect("an eventfd");
+        let mut ports: Vec<Box<dyn Port>> =
+            vec![Box::new(Deleted { description, descriptor, lacks_interface: true })];
+        let mut watch = Watch::new(&ports, &[]);
+        let woken = |watch: &mut Watch| watch.ask(Duration::ZERO).0;
+        assert_eq!(woken(&mut watch), 1);
+        watch.follow(Side::Inside, 0, ports[0].as_ref());
+        assert_eq!((woken(&mut watch), watch.is_quiet()), (0, true));
+        let description = ports[0].description().clone();
+        let descriptor = EventFd::from_value(1).expect("an eventfd");
+        ports[0] = Box::new(Deleted { description, descriptor, lacks_interface: false });
+        watch.follow(Side::Inside, 0, ports[0].as_ref());
+        assert_eq!((watch.is_ready(Side::Inside, 0), woken(&mut watch)), (true, 1));
+    }
 }

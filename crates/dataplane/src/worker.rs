@@ -344,6 +344,7 @@ impl Worker {
         let received = ports[port].receive(self.pipeline.pool_mut(), self.most_read, &mut self.burst)?;
         self.watch.set_ready(side, port, received == self.most_read || ports[port].has_waiting());
         if received == 0 {
+            self.watch.follow(side, port, ports[port].as_ref());
             return Ok(0);
         }
         self.arrived += received as u64;
@@ -439,8 +440,12 @@ impl Worker {
             return Ok(());
         }
         self.next_tick_ns = now_ns + TICK_NS;
-        for port in self.inside.iter_mut().chain(&mut self.outside) {
-            port.tick(self.pipeline.pool_mut())?;
+        for (side, ports) in [(Side::Inside, &mut self.inside[..]), (Side::Outside, &mut self.outside)] {
+            for (at, port) in ports.iter_mut().enumerate() {
+                self.watch.follow(side, at, port.as_ref());
+                port.tick(self.pipeline.pool_mut())?;
+                self.watch.follow(side, at, port.as_ref());
+            }
         }
         for port in &mut self.outside {
             while let Some((peer, mtu)) = port.take_path_mtu() {

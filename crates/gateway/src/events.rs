@@ -108,6 +108,20 @@ pub enum What {
         /// In which time, in seconds.
         seconds: u64,
     },
+    /// A port waits for its interface, or for one of its addresses.
+    PortWaits {
+        /// The port.
+        port: String,
+        /// What it waits for, such as `interface eth1` or `address 192.0.2.1`.
+        missing: String,
+    },
+    /// It no longer waits for that.
+    PortBack {
+        /// The port.
+        port: String,
+        /// What it waited for.
+        missing: String,
+    },
     /// The gateway leads a group of its cluster from now on.
     Leads {
         /// The group.
@@ -190,6 +204,7 @@ impl What {
             | Self::SaExpired(_)
             | Self::Dropped { .. }
             | Self::StoreLost { .. }
+            | Self::PortWaits { .. }
             | Self::Warning => Severity::Warn,
             Self::ReloadRefused | Self::StoreDistrusted { .. } => Severity::Error,
             _ => Severity::Info,

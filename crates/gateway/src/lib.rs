@@ -46,6 +46,7 @@ pub mod lock;
 pub mod metrics;
 pub mod names;
 pub mod notify;
+mod port_watch;
 mod ports;
 pub mod privileges;
 pub mod replay;

@@ -10,6 +10,7 @@ use crate::PortEngine;
 use crate::config::{Config, PortConfig, TunnelConfig};
 use crate::guard;
 use crate::inner_mtu::{inner_mtu, interface_mtu};
+use crate::port_watch::WatchedPort;
 
 /// One worker's queues of all ports of a side, in the order of the configuration.
 type Queues = Vec<Box<dyn Port>>;
@@ -20,6 +21,8 @@ pub(crate) struct OpenPorts {
     pub(crate) queues: Vec<[Queues; 2]>,
     /// The engines of ports, which have a single worker.
     pub(crate) engines: Vec<PortEngine>,
+    /// What the ports need of the kernel.
+    pub(crate) watched: Vec<WatchedPort>,
 }
 
 /// Opens all ports.
@@ -29,11 +32,12 @@ pub(crate) struct OpenPorts {
 pub(crate) fn open_all(config: &Config) -> Result<OpenPorts, PortError> {
     let workers = usize::from(config.workers);
     let mut all: Vec<[Queues; 2]> = (0..workers).map(|_| Default::default()).collect();
-    let mut engines = Vec::new();
-    // Outside first: if an address is not ours or is in use, no interface is created.
+    let (mut engines, mut watched) = (Vec::new(), Vec::new());
+    // Outside first: if an address is in use, no interface is created.
     let (outside, inside): (Vec<_>, Vec<_>) = config.ports.iter().partition(|port| port.is_outside);
     for port in outside.into_iter().chain(inside) {
-        let Opened { queues, device, note } = port.open(&context(port, config))?;
+        let Opened { queues, device, note, reopening } = port.open(&context(port, config))?;
+        watched.push(WatchedPort { name: port.name.clone(), addresses: needed(config, port), reopening });
         if let Some(note) = note {
             tracing::info!("port {}: {note}", port.name);
         }
@@ -49,7 +53,8 @@ pub(crate) fn open_all(config: &Config) -> Result<OpenPorts, PortError> {
     for interface in &config.interfaces {
         let inner_mtu = interface_mtu(config, interface).bytes;
         let port = interface.port(reader(config, &interface.name).map(usize::from));
-        let Opened { queues, .. } = port.open(&Context { inner_mtu, ..context(&port, config) })?;
+        let Opened { queues, reopening, .. } = port.open(&Context { inner_mtu, ..context(&port, config) })?;
+        watched.push(WatchedPort { name: port.name, addresses: Vec::new(), reopening });
         for (sides, queue) in all.iter_mut().zip(queues) {
             sides[0].push(queue);
         }
@@ -60,7 +65,19 @@ pub(crate) fn open_all(config: &Config) -> Result<OpenPorts, PortError> {
             return Err(PortError::Invalid { port: name.to_owned(), reason });
         }
     }
-    Ok(OpenPorts { queues: all, engines })
+    Ok(OpenPorts { queues: all, engines, watched })
+}
+
+/// The addresses that this host must have for a port. Those of a cluster come and go with its lead.
+fn needed(config: &Config, port: &PortConfig) -> Vec<IpAddr> {
+    if !port.is_outside || !port.traits().uses_kernel_routes {
+        return Vec::new();
+    }
+    let is_service = |address: &IpAddr| {
+        let mut all = config.cluster.iter().flat_map(|cluster| cluster.addresses());
+        all.any(|service| service.address == *address)
+    };
+    named(port.addresses.iter().map(|(address, _)| *address).filter(|address| !is_service(address)))
 }
 
 /// The gateway's settings for a port.

@@ -35,6 +35,7 @@ use crate::guard::GuardWatch;
 use crate::helper::Helper;
 use crate::inner_mtu::{InnerMtu, inner_mtu};
 use crate::names::Names;
+use crate::port_watch::PortWatch;
 use crate::ports::{self, OpenPorts};
 use crate::privileges::{self, Account};
 use crate::snapshot::{self, ConfiguredRow, MemoryRow, Snapshot};
@@ -118,6 +119,8 @@ pub struct Gateway {
     clock: Clock,
     tracing: Tracing,
     names: Names,
+    /// Ports that wait for an interface or an address.
+    port_watch: PortWatch,
     /// Whether routes and guard are to be told of changed addresses of peers, and when they last
     /// were.
     peers_changed: bool,
@@ -162,6 +165,8 @@ impl Gateway {
         privileges::give_up_in_dpdk()?;
         let mut gateway = Self::over(config, (ports, engines), charon, (state, cluster), costs, events)?;
         wipe_stack();
+        helper.devices(gateway.port_watch.devices()).map_err(RunError::Devices)?;
+        Helper::watch(&helper)?;
         gateway.helper = Some(helper);
         if let Some(rest) = rest {
             gateway.join_cluster(rest)?;
@@ -280,6 +285,7 @@ impl Gateway {
             clock,
             tracing: Tracing::default(),
             names,
+            port_watch: PortWatch::new(ports.watched),
             peers_changed: false,
             peers_told: None,
         })
@@ -290,7 +296,7 @@ impl Gateway {
     /// # Errors
     /// [`RunError`] if a port failed as a whole, a thread panicked, or a worker does not end.
     pub fn work(&mut self, orders: &Receiver<Order>) -> Result<(), RunError> {
-        let mut result = Ok(());
+        let mut result = self.watch_ports();
         let mut guard = GuardWatch::default();
         let (mut looked, mut retired) = (Instant::now(), Instant::now());
         while result.is_ok() && !self.crew.has_gap() {
@@ -299,6 +305,7 @@ impl Gateway {
                 self.tracing.expire(&self.handles);
                 self.follow_names();
                 self.retire_succeeded(&mut retired);
+                result = self.watch_ports();
                 looked = Instant::now();
             }
             match orders.recv_timeout(WATCH) {
@@ -332,6 +339,9 @@ impl Gateway {
             if let Some(status) = self.helper.as_ref().and_then(|helper| helper.has_ended()) {
                 result = Err(RunError::Helper(status));
             }
+            if result.is_ok() && self.helper.as_ref().is_some_and(|helper| helper.is_silent()) {
+                result = Err(RunError::HelperSilent);
+            }
             if let Some(thread) = self.charon.as_ref().and_then(Charon::fallen) {
                 result = Err(RunError::Thread(thread.to_owned()));
             }
@@ -342,6 +352,16 @@ impl Gateway {
             state.end();
         }
         result.and(stopped)
+    }
+
+    /// Notifies the operator of ports that wait, and opens those again that can be.
+    fn watch_ports(&mut self) -> Result<(), RunError> {
+        let Self { port_watch, links, config, helper, events, .. } = self;
+        let has_link = |port: &str| {
+            let number = config.interface_number(Some(port));
+            number.is_none_or(|number| links.is_up(number))
+        };
+        port_watch.look(helper.as_deref(), &has_link, events).map_err(RunError::Port)
     }
 
     /// The time at which the workers' clock read 0, in seconds since 1970.
@@ -386,6 +406,7 @@ impl Gateway {
         for port in &mut snapshot.ports {
             let number = self.config.interface_number(Some(&port.name));
             port.link = number.map(|number| self.links.is_up(number));
+            port.missing = self.port_watch.missing(&port.name);
         }
         snapshot
     }

@@ -181,6 +181,13 @@ impl Assembler {
         self.add(0, 0, 0, 0, 0);
     }
 
+    /// Loads the address of the only value of a map.
+    pub(crate) fn map_value(&mut self, to: u8, descriptor: i32) {
+        const OF_A_VALUE: u8 = 2;
+        self.add(0x18, to, OF_A_VALUE, 0, descriptor);
+        self.add(0, 0, 0, 0, 0);
+    }
+
     pub(crate) fn call(&mut self, function: i32) {
         self.add(0x85, 0, 0, 0, function);
     }
@@ -201,6 +208,11 @@ impl Assembler {
 
     pub(crate) fn unless_equal(&mut self, register: u8, value: u32, to: Label) {
         self.jump(0x56, register, 0, value as i32, to);
+    }
+
+    /// Jumps unless the lower 32 bits of two registers are the same.
+    pub(crate) fn unless_same(&mut self, register: u8, other: u8, to: Label) {
+        self.jump(0x5e, register, other, 0, to);
     }
 
     /// Passes the frame if it is shorter than `bytes` from `start` on: otherwise these can be read.

@@ -8,6 +8,7 @@ use std::ops::Range;
 use convoy_settings::{At, Checker, Table, Text};
 use ipnet::IpNet;
 
+use crate::reopening::Reopening;
 use crate::{Port, PortConfig, PortError, Prefix};
 
 /// Properties that all ports of a kind share.
@@ -102,6 +103,7 @@ impl Entry<'_> {
             c.add(&text.span(), "port.address", what);
         }
         for (text, address) in self.addresses {
+            c.not_link_local(text, address.addr(), "port.address");
             c.address_is_there(text, address.addr(), "port.address");
         }
         if self.lacks_address() {
@@ -143,13 +145,15 @@ pub struct Opened {
     pub device: Option<Device>,
     /// What the operator should know of it.
     pub note: Option<String>,
+    /// How it goes on when its interface has vanished and is back, if it has one.
+    pub reopening: Option<Reopening>,
 }
 
 impl Opened {
     /// A port with these queues, whose device is no engine.
     pub fn of<P: Port + 'static>(queues: Vec<P>) -> Self {
         let queues = queues.into_iter().map(|queue| Box::new(queue) as Box<dyn Port>).collect();
-        Self { queues, device: None, note: None }
+        Self { queues, device: None, note: None, reopening: None }
     }
 }
 

@@ -120,6 +120,13 @@ pub trait Port: Send {
         Ok(())
     }
 
+    /// Whether the interface that it uses does not exist, so that it can neither receive nor send
+    /// until that is back. What is sent meanwhile is dropped and counted. Its descriptors may have
+    /// changed when it has its interface again, which [`tick`](Self::tick) finds out.
+    fn lacks_interface(&self) -> bool {
+        false
+    }
+
     /// Whether its device seals frames tagged [`Offload::Seal`](convoy_packet::Offload::Seal) as
     /// they leave. Any other port must never get one: it would send plaintext.
     fn seals(&self) -> bool {
@@ -146,8 +153,8 @@ pub trait Port: Send {
     fn take_unsent(&mut self, _unsent: &mut Vec<Unsent>) {}
 
     /// The descriptors of which one becomes readable when `receive` has something new; constant
-    /// while the port lives. `None` if the port must be polled. After a `receive` that returned
-    /// less than the limit, only later packets make one readable, unless some
+    /// while the port has its interface. `None` if the port must be polled. After a `receive` that
+    /// returned less than the limit, only later packets make one readable, unless some
     /// [wait](Self::has_waiting) inside.
     fn readable_fds(&self) -> Option<Vec<BorrowedFd<'_>>> {
         None

@@ -1,11 +1,20 @@
 //! The common parts of ports over the kernel's sockets.
 
 use std::io;
+use std::net::IpAddr;
+
+use socket2::Socket;
 
 use crate::fragments::{Ends, FragmentSender};
 use crate::path_mtu::PathMtus;
 use crate::unsent::UnsentPackets;
 use crate::{PortCounters, PortDescription, PortError, sys};
+
+/// Lets a socket be bound to an address that no interface has yet (`IP_FREEBIND`): the gateway says
+/// that it is missing, and the socket works once it is there.
+pub(crate) fn allow_missing_address(socket: &Socket, family: &IpAddr) -> io::Result<()> {
+    if family.is_ipv4() { socket.set_freebind_v4(true) } else { socket.set_freebind_v6(true) }
+}
 
 /// The state of a port and of its outgoing packets.
 pub(crate) struct Outgoing {

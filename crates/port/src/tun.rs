@@ -5,11 +5,13 @@
 //! written in as few calls, as super-packets gathered from the frames in place (`super_packet/`).
 //! tun-rs can do both as well, through buffers of its own: one more copy each way.
 
+mod device;
 mod settings;
 
 use std::io::IoSlice;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 
 use convoy_packet::{Frame, FramePool};
 use nix::errno::Errno;
@@ -18,6 +20,7 @@ use tun_rs::DeviceBuilder;
 
 use crate::super_packet::{Coalescer, Cut, Group, HEADER_BYTES, Joins, MOST_PACKETS, Next, OffloadHeader};
 use crate::{Port, PortCounters, PortDescription, PortError, PortKind};
+pub use device::{TunDevice, TunFiles};
 pub use settings::TunSettings;
 
 /// Packets grouped at once.
@@ -52,11 +55,20 @@ pub struct TunConfig {
     pub has_link: bool,
 }
 
+impl TunConfig {
+    /// Whether the interface has several queues of the kernel's.
+    fn has_more_queues(&self) -> bool {
+        self.queues > 1 && self.reader.is_none()
+    }
+}
+
 /// One queue of the `tun` port.
 pub struct Tun {
     description: PortDescription,
     counters: PortCounters,
-    device: OwnedFd,
+    device: Arc<OwnedFd>,
+    /// Whether the device has its interface, which somebody may delete.
+    is_attached: bool,
     is_read: bool,
     /// What the kernel returned in one call, with its offload header, and what is left of it.
     super_packet: Vec<u8>,
@@ -87,7 +99,7 @@ impl Tun {
                 source,
             }
         };
-        let has_more = *queues > 1 && config.reader.is_none();
+        let has_more = config.has_more_queues();
         if has_more && crate::taken::interface_exists(device) {
             // The kernel would add our queues to those of the other program, and distribute the
             // packets among all.
@@ -113,7 +125,10 @@ impl Tun {
         let index = tun.if_index().map_err(io(format!("find {device}")))?;
         for (address, bits) in addresses {
             let added = crate::route::add_address(index, *address, *bits);
-            added.map_err(io(format!("give {device} the address {address}/{bits}")))?;
+            added.map_err(io(format!(
+                "give {device} the address {address}/{bits}{}",
+                v6_advice(device, *address)
+            )))?;
         }
         if !config.has_link {
             let fd = crate::sys::borrow(&tun, tun.as_raw_fd());
@@ -127,19 +142,42 @@ impl Tun {
             (true, true) => Joins::TcpAndUdp,
         };
         tun.set_nonblocking(true).map_err(io(format!("make {device} non-blocking")))?;
+        let first = Arc::new(
+            crate::sys::borrow(&tun, tun.as_raw_fd())
+                .try_clone_to_owned()
+                .map_err(io(format!("open a queue of {device}")))?,
+        );
         let queue = |number: usize| -> std::io::Result<Self> {
-            let another = if number > 0 && has_more { Some(tun.try_clone()?) } else { None };
-            let of = another.as_ref().unwrap_or(&tun);
-            of.set_nonblocking(true)?;
-            let fd = crate::sys::borrow(of, of.as_raw_fd()).try_clone_to_owned()?;
+            let file = if number > 0 && has_more {
+                let another = tun.try_clone()?;
+                another.set_nonblocking(true)?;
+                Arc::new(crate::sys::borrow(&another, another.as_raw_fd()).try_clone_to_owned()?)
+            } else {
+                Arc::clone(&first)
+            };
             let is_read = config.reader.is_none_or(|reader| reader == number);
-            Ok(Self::queue(name, *mtu, joins, (fd, is_read)))
+            Ok(Self::queue(name, *mtu, joins, (file, is_read)))
         };
         let opened = (0..*queues).map(queue).collect::<Result<_, _>>();
         opened.map_err(io(format!("open a queue of {device}")))
     }
 
-    fn queue(name: &str, mtu: u16, joins: Joins, (device, is_read): (OwnedFd, bool)) -> Self {
+    /// The files of the queues of a port, for attaching them again.
+    pub(crate) fn files(queues: &[Self], config: &TunConfig) -> TunFiles {
+        let has_more_queues = config.has_more_queues();
+        let device = TunDevice {
+            name: config.device.clone(),
+            addresses: config.addresses.clone(),
+            mtu: config.mtu,
+            kernel_queue_packets: config.kernel_queue_packets,
+            has_more_queues,
+        };
+        let count = if has_more_queues { queues.len() } else { 1 };
+        let files = queues.iter().take(count).map(|queue| Arc::clone(&queue.device)).collect();
+        TunFiles { device, files }
+    }
+
+    fn queue(name: &str, mtu: u16, joins: Joins, (device, is_read): (Arc<OwnedFd>, bool)) -> Self {
         Self {
             description: PortDescription {
                 name: name.to_owned(),
@@ -149,6 +187,7 @@ impl Tun {
             counters: PortCounters::default(),
             joins,
             device,
+            is_attached: true,
             is_read,
             super_packet: vec![0; HEADER_BYTES + usize::from(u16::MAX)],
             len: 0,
@@ -168,6 +207,10 @@ impl Tun {
             Ok(len) => len,
             Err(Errno::EAGAIN) => return Ok(false),
             Err(Errno::EINTR) => return Ok(true),
+            Err(Errno::EBADFD) => {
+                self.is_attached = false;
+                return Ok(false);
+            }
             Err(error) => {
                 return Err(self.description.failed("read from the interface", error.into()));
             }
@@ -213,7 +256,10 @@ impl Tun {
             Err(Errno::EINVAL) if group.len() > 1 => {
                 coalescer.packets(group).for_each(|at| self.write_alone(&burst[at]));
             }
-            Err(_) => self.counters.send_dropped += group.len() as u64,
+            Err(error) => {
+                self.is_attached &= error != Errno::EBADFD;
+                self.counters.send_dropped += group.len() as u64;
+            }
         }
     }
 
@@ -245,6 +291,14 @@ impl Tun {
     }
 }
 
+/// Why an interface may get no IPv6 address, whatever the gateway's rights.
+fn v6_advice(device: &str, address: IpAddr) -> String {
+    if address.is_ipv4() {
+        return String::new();
+    }
+    format!(", for which net.ipv6.conf.{device}.disable_ipv6 must be 0")
+}
+
 /// The usual reasons why no TUN device can be created.
 fn with_advice(action: String, error: &std::io::Error) -> String {
     match error.kind() {
@@ -268,7 +322,7 @@ impl Port for Tun {
         limit: usize,
         burst: &mut Vec<Frame>,
     ) -> Result<usize, PortError> {
-        if !self.is_read {
+        if !self.is_read || !self.is_attached {
             return Ok(0);
         }
         let before = burst.len();
@@ -294,6 +348,17 @@ impl Port for Tun {
             pool.give_back(frame);
         }
         Ok(count)
+    }
+
+    fn tick(&mut self, _pool: &mut FramePool) -> Result<(), PortError> {
+        if !self.is_attached {
+            self.is_attached = !device::is_detached(&self.device);
+        }
+        Ok(())
+    }
+
+    fn lacks_interface(&self) -> bool {
+        !self.is_attached
     }
 
     fn readable_fds(&self) -> Option<Vec<BorrowedFd<'_>>> {

@@ -165,8 +165,7 @@ impl<'a> Checker<'a> {
         Some(name.clone())
     }
 
-    /// Warns of an interface that does not exist: it may appear later, and without it a port cannot
-    /// be opened.
+    /// Warns of an interface that does not exist: it may appear later, and the port waits for it.
     pub fn interface_is_there(&mut self, text: Option<&Text>, key: &str) {
         let (Some(text), Some(interfaces)) = (text, self.interfaces()) else { return };
         let known: Vec<&str> =
@@ -176,7 +175,7 @@ impl<'a> Checker<'a> {
         }
         let has = if known.is_empty() { "only lo".to_owned() } else { known.join(", ") };
         let what = format!(
-            "there is no interface {:?}, and `convoy run` fails without it; this machine has {has}",
+            "there is no interface {:?}, and `convoy run` waits for it; this machine has {has}",
             text.get_ref()
         );
         self.warn(&text.span(), key, what);
@@ -201,18 +200,42 @@ impl<'a> Checker<'a> {
         self.addresses.insert(address, true);
     }
 
-    /// Warns of a local address that the machine does not have: it may appear later, and without it
-    /// no socket can be bound.
+    /// Warns of a local address that the machine does not have: it may appear later, and the port
+    /// waits for it.
     pub fn address_is_there(&mut self, text: &Text, address: IpAddr, key: &str) {
         let has = || self.environment.has_address(address).unwrap_or(true);
         if address.is_unspecified() || *self.addresses.entry(address).or_insert_with(has) {
             return;
         }
         let what = format!(
-            "no interface of this machine has the address {address}, and `convoy run` fails without it; add it \
+            "no interface of this machine has the address {address}, and `convoy run` waits for it; add it \
              to an interface, or use an address that `ip address` lists"
         );
         self.warn(&text.span(), key, what);
+    }
+
+    /// Refuses a link-local address outside: without an interface (a scope) the kernel does not know
+    /// which link is meant, and a configuration has no place for one.
+    pub fn not_link_local(&mut self, text: &Text, address: IpAddr, key: &str) {
+        if is_link_local(address) {
+            let what = format!(
+                "{address} is a link-local address, which means something on one link alone, and a scope such as \
+                 %eth0 is not supported; use a global address, or one of fd00::/8"
+            );
+            self.add(&text.span(), key, what);
+        }
+    }
+
+    /// Refuses an IPv6 address for an interface of the gateway's at which the kernel would refuse it.
+    pub fn v6_is_possible(&mut self, text: &Text, address: IpAddr, interface: Option<&Text>, key: &str) {
+        let setting = interface.and_then(|name| self.environment.disables_v6(name.get_ref()));
+        if let Some(setting) = setting.filter(|_| address.is_ipv6()) {
+            let what = format!(
+                "{setting} = 1, so that the kernel gives the interface no IPv6 address; run: sysctl -w \
+                 {setting}=0, or remove the address"
+            );
+            self.add(&text.span(), key, what);
+        }
     }
 
     /// The number of a core of this machine.
@@ -243,6 +266,11 @@ impl<'a> Checker<'a> {
 /// An address with a prefix length; without one, the address alone.
 pub fn parse_prefix(text: &str) -> Option<IpNet> {
     text.parse().ok().or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from))
+}
+
+/// Whether it is an IPv6 address of one link alone, fe80::/10 (RFC 4291 section 2.5.6).
+pub fn is_link_local(address: IpAddr) -> bool {
+    matches!(address, IpAddr::V6(v6) if v6.segments()[0] & 0xffc0 == 0xfe80)
 }
 
 /// Numbers in ascending order as readable ranges, such as `0-3, 8`.

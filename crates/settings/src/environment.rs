@@ -40,6 +40,11 @@ pub trait HostEnvironment {
         None
     }
 
+    /// The kernel's setting that is 1 and turns IPv6 off at an interface, which need not exist yet.
+    fn disables_v6(&self, _interface: &str) -> Option<String> {
+        None
+    }
+
     /// Whether there is a user of this name.
     fn has_user(&self, _name: &str) -> Option<bool> {
         None

@@ -23,7 +23,7 @@ mod problem;
 mod suggest;
 mod table;
 
-pub use checker::{Checker, parse_prefix};
+pub use checker::{Checker, is_link_local, parse_prefix};
 pub use environment::{HostEnvironment, Interface, Nowhere};
 pub use kinds::{Kind, KindTable, OfKind};
 pub use problem::{ConfigErrors, Position, Problem, Severity, Source, in_order, told};

@@ -209,5 +209,8 @@ fn warnings(snapshot: &Snapshot) -> Vec<String> {
     if snapshot.charon.as_ref().is_some_and(|charon| !charon.is_connected) {
         warnings.push("charon is not connected".to_owned());
     }
+    for port in snapshot.ports.iter().filter(|port| !port.missing.is_empty()) {
+        warnings.push(format!("port {} waits for the {}", port.name, port.missing.join(", ")));
+    }
     warnings
 }

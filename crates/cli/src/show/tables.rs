@@ -222,6 +222,9 @@ pub(crate) fn ports(view: &View<'_>) -> String {
         let link = |is_up| if is_up { "up" } else { "down" };
         columns.push(word("link", move |port: &PortRow| port.link.map_or("", link).to_owned()));
     }
+    if view.now.ports.iter().any(|port| !port.missing.is_empty()) {
+        columns.push(words("waits for", |port: &PortRow| port.missing.join(", ")));
+    }
     if view.is_wide || !view.has_rates {
         columns.push(number("MTU", |port: &PortRow| port.mtu.to_string()));
     }

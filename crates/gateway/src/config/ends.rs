@@ -29,10 +29,18 @@ pub(super) fn unspecified_like(address: IpAddr) -> IpAddr {
     if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() }
 }
 
+/// Our address.
+pub(super) fn local(c: &mut Checker<'_>, text: &Text) -> Option<IpAddr> {
+    let address = c.address(text, "tunnel.local")?;
+    c.not_link_local(text, address, "tunnel.local");
+    Some(address)
+}
+
 /// The peer's address, of the family of ours, or its name.
 pub(super) fn remote(c: &mut Checker<'_>, text: &Text, local: Option<IpAddr>) -> Option<Peer> {
     let (name, key) = (text.get_ref(), "tunnel.remote");
     if let Ok(remote) = name.parse::<IpAddr>() {
+        c.not_link_local(text, remote, key);
         if let Some(local) = local.filter(|local| local.is_ipv4() != remote.is_ipv4()) {
             c.add(&text.span(), key, format!("it is not of the same address family as local = {local}"));
         }

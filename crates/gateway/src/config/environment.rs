@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{IpAddr, UdpSocket};
+use std::path::Path;
 
 use convoy_settings::{HostEnvironment, Interface};
 use ipnet::IpNet;
@@ -51,6 +52,16 @@ impl HostEnvironment for ThisMachine {
         };
         let try_all = move || (0..CpuSet::count()).filter(can_have).collect::<Vec<_>>();
         std::thread::spawn(try_all).join().ok().filter(|cores| !cores.is_empty())
+    }
+
+    fn disables_v6(&self, interface: &str) -> Option<String> {
+        let own = Path::new("/proc/sys/net/ipv6/conf").join(interface).is_dir();
+        let setting = format!("net/ipv6/conf/{}/disable_ipv6", if own { interface } else { "default" });
+        let value = std::fs::read_to_string(Path::new("/proc/sys").join(&setting)).ok()?;
+        // In sysctl's form, a dot of the interface's name is written as a slash.
+        let words = |part: &str| part.replace('.', "/");
+        let name: Vec<String> = setting.split('/').map(words).collect();
+        (value.trim() == "1").then(|| name.join("."))
     }
 
     fn has_user(&self, name: &str) -> Option<bool> {

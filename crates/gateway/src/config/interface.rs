@@ -92,7 +92,12 @@ fn interface(c: &mut Checker<'_>, file: &file::Interface) -> Option<InterfaceCon
     c.interface_is_tun(name, "interface.name");
     let name = c.interface(name, "interface.name");
     let texts = file.address.iter().flat_map(Spanned::get_ref);
-    let addresses: Vec<_> = texts.filter_map(|text| c.prefix(text, "interface.address")).collect();
+    let mut address = |text: &Text| {
+        let address = c.prefix(text, "interface.address")?;
+        c.v6_is_possible(text, address.addr(), file.name.as_ref(), "interface.address");
+        Some(address)
+    };
+    let addresses: Vec<_> = texts.filter_map(&mut address).collect();
     let mtu = file.mtu.as_ref().map(|mtu| c.in_range(Some(mtu), "interface.mtu", 1400, (576, u16::MAX)));
     let has_v6 = addresses.iter().any(|address| address.addr().is_ipv6());
     if let Some(written) = file.mtu.as_ref().filter(|_| has_v6 && mtu.is_some_and(|mtu| mtu < LEAST_V6_MTU)) {

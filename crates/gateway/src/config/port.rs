@@ -1,7 +1,7 @@
 //! Constraints on the `[[port]]` of a gateway together.
 
 use convoy_port::{PortConfig, PortEntry, Queues, Side, TunSettings};
-use convoy_settings::{Checker, parse_prefix};
+use convoy_settings::{Checker, is_link_local, parse_prefix};
 use ipnet::IpNet;
 use toml::Spanned;
 
@@ -20,8 +20,8 @@ pub(super) fn prefixes_are_free(c: &mut Checker<'_>, file: &[PortEntry]) {
     for (port, keys) in tuns {
         let device = keys.device.as_ref().map(Spanned::get_ref);
         for text in port.address.iter().flat_map(Spanned::get_ref) {
-            let Some(address) =
-                parse_prefix(text.get_ref()).filter(|it| it.prefix_len() < it.max_prefix_len())
+            let Some(address) = parse_prefix(text.get_ref())
+                .filter(|it| it.prefix_len() < it.max_prefix_len() && !is_link_local(it.addr()))
             else {
                 continue;
             };

@@ -19,7 +19,7 @@ pub use self::proposals::unknown_proposal;
 use self::proposals::{longest, only_proposal, proposals};
 
 use super::cluster::tunnel_group;
-use super::ends::{Peer, local_address_fits, not_carried, remote, unspecified_like};
+use super::ends::{Peer, local, local_address_fits, not_carried, remote, unspecified_like};
 use super::file;
 use super::interface::tunnel_interface;
 use super::keys::keys;
@@ -85,7 +85,7 @@ fn with_keys(
         only_proposal(c, text, &list)
     });
     let local_text = c.needed(&file.at, file.local.as_ref(), "tunnel.local", "\"192.0.2.1\"");
-    let local = local_text.and_then(|text| c.address(text, "tunnel.local"));
+    let local = local_text.and_then(|text| local(c, text));
     let roams = roaming(c, file, mode);
     let peer = peer(c, file, local, roams);
     let local_ts = side(c, file, file.local_ts.as_ref(), ("tunnel.local_ts", "[\"10.1.0.0/24\"]"));
@@ -158,7 +158,7 @@ fn without_keys(
     daemon_has_the_rest(c, file, environment.has_charon);
     let proposal_text = file.esp_proposal.as_ref();
     let list = proposal_text.map(|text| proposals(c, text, protocol, environment.allow_weak));
-    let local = file.local.as_ref().map(|text| c.address(text, "tunnel.local"));
+    let local = file.local.as_ref().map(|text| local(c, text));
     let peer = file.remote.as_ref().map(|text| remote(c, text, local.flatten()));
     let address = match &peer {
         Some(Some(Peer::Address(address))) => Some(*address),

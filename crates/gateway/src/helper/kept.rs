@@ -2,12 +2,13 @@
 //! networks.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use convoy_port::guard::{Guard, GuardError, GuardEvents};
 use convoy_port::route::{RouteError, RouteEvents, RouteKeeper, keep_routes};
 use convoy_port::service::{ServiceAddress, ServiceError, ServiceInterfaces};
-use convoy_port::{GuardCounts, GuardPlan, RoutePlan};
+use convoy_port::{GuardCounts, GuardPlan, RoutePlan, TunDevice};
 
 /// Why something is not in the kernel as required.
 #[derive(Debug, thiserror::Error)]
@@ -20,6 +21,8 @@ pub(super) enum KeepError {
     Service(#[from] ServiceError),
     #[error("{0}")]
     Fixed(&'static str),
+    #[error("{0}")]
+    Device(io::Error),
     #[error("netlink: {0}")]
     Events(#[from] io::Error),
 }
@@ -29,6 +32,7 @@ pub(super) struct Kept {
     guard: Option<Guarded>,
     interfaces: ServiceInterfaces,
     addresses: Vec<ServiceAddress>,
+    devices: Option<Vec<TunDevice>>,
 }
 
 struct Guarded {
@@ -46,7 +50,28 @@ impl Kept {
         addresses: Vec<ServiceAddress>,
     ) -> io::Result<(Self, RouteEvents)> {
         let (routes, events) = keep_routes()?;
-        Ok((Self { routes, guard: None, interfaces, addresses }, events))
+        Ok((Self { routes, guard: None, interfaces, addresses, devices: None }, events))
+    }
+
+    /// Learns the TUN interfaces of the gateway's ports.
+    pub(super) fn know_devices(&mut self, devices: Vec<TunDevice>) -> Result<(), KeepError> {
+        if self.devices.is_some() {
+            return Err(KeepError::Fixed("the interfaces of ports are fixed at the start"));
+        }
+        self.devices = Some(devices);
+        Ok(())
+    }
+
+    /// Creates one of them again for these files of its queues.
+    pub(super) async fn attach(
+        &self,
+        name: &str,
+        files: &[OwnedFd],
+        has_link: bool,
+    ) -> Result<(), KeepError> {
+        let device = self.devices.iter().flatten().find(|device| device.name == name);
+        let device = device.ok_or(KeepError::Fixed("the interfaces of ports are fixed at the start"))?;
+        device.attach(self.routes.handle(), files, has_link).await.map_err(KeepError::Device)
     }
 
     /// Gives this host these service addresses for this long, and tells others if wanted. All are

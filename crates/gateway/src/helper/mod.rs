@@ -12,24 +12,28 @@ mod protocol;
 mod server;
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, ExitStatus};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use convoy_port::service::ServiceAddress;
-use convoy_port::{GuardCounts, GuardPlan, RoutePlan};
+use convoy_port::{GuardCounts, GuardPlan, RoutePlan, TunDevice, TunFiles};
 use convoy_process::companion::Program;
 
-use protocol::{Answer, Request, receive_answer, send_request};
+use protocol::{Answer, Request, receive_answer, send};
 pub use server::serve;
 
 use crate::config::OnStop;
 
 /// Time limit of the helper: the kernel needs some 10 us a route.
 const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Interval between two questions whether the helper works.
+const BEAT: Duration = Duration::from_secs(1);
 
 /// Why the helper did not do as requested.
 #[derive(Debug, thiserror::Error)]
@@ -46,6 +50,7 @@ pub enum HelperError {
 }
 
 struct Line {
+    /// `None` once a request was not answered: a late answer would be taken for the next one's.
     socket: Option<UnixStream>,
     child: Child,
 }
@@ -56,7 +61,11 @@ fn unexpected(answer: &Answer) -> HelperError {
 
 /// The gateway's end. Any thread may ask; requests are answered one after the other. Dropped
 /// without [`end`](Self::end), it leaves the blackhole routes.
-pub struct Helper(Mutex<Line>);
+pub struct Helper {
+    line: Mutex<Line>,
+    /// Whether a request was not answered within [`TIMEOUT`].
+    is_silent: AtomicBool,
+}
 
 impl Helper {
     /// Starts the helper: this program again, with `arguments`, and its end of the socket pair as
@@ -68,7 +77,7 @@ impl Helper {
         let (ours, child) = Program::own().start(arguments).map_err(HelperError::Start)?;
         ours.set_read_timeout(Some(TIMEOUT)).map_err(HelperError::Start)?;
         ours.set_write_timeout(Some(TIMEOUT)).map_err(HelperError::Start)?;
-        Ok(Self(Mutex::new(Line { socket: Some(ours), child })))
+        Ok(Self { line: Mutex::new(Line { socket: Some(ours), child }), is_silent: AtomicBool::new(false) })
     }
 
     /// Sets the kernel's routes to a plan, and keeps them so.
@@ -132,6 +141,24 @@ impl Helper {
         self.ask(&Request::ReleaseAddresses { addresses: addresses.to_vec() }).map(drop)
     }
 
+    /// Names the TUN interfaces of the gateway's ports, the only ones that it
+    /// [attaches](Self::attach).
+    ///
+    /// # Errors
+    /// [`HelperError::Refused`] if it has heard of some before.
+    pub fn devices(&self, devices: Vec<TunDevice>) -> Result<(), HelperError> {
+        self.ask(&Request::Devices(devices)).map(drop)
+    }
+
+    /// Creates a TUN interface again that was deleted, with or without a carrier.
+    ///
+    /// # Errors
+    /// [`HelperError::Refused`] has the kernel's reason.
+    pub fn attach(&self, tun: &TunFiles, has_link: bool) -> Result<(), HelperError> {
+        let files: Vec<BorrowedFd<'_>> = tun.files.iter().map(|file| file.as_fd()).collect();
+        self.ask_with(&Request::Attach { name: tun.device.name.clone(), has_link }, &files).map(drop)
+    }
+
     /// Whether the helper answers.
     pub fn is_alive(&self) -> bool {
         self.ask(&Request::Beat).is_ok()
@@ -142,9 +169,9 @@ impl Helper {
     /// # Errors
     /// [`HelperError::Refused`] if it cannot be opened.
     pub fn configuration(&self) -> Result<std::fs::File, HelperError> {
-        let (_, file) = self.ask(&Request::Configuration)?;
+        let (_, mut files) = self.ask(&Request::Configuration)?;
         let missing = || HelperError::Refused("the helper process sent no file".to_owned());
-        file.map(std::fs::File::from).ok_or_else(missing)
+        files.pop().map(std::fs::File::from).ok_or_else(missing)
     }
 
     /// Removes the sockets' files, keeps or removes the routes as `on_stop` says, and ends the
@@ -169,19 +196,49 @@ impl Helper {
     /// How the helper has ended, which it does by itself only by a fault. Never blocks: while a
     /// request is in progress it is unknown.
     pub fn has_ended(&self) -> Option<ExitStatus> {
-        self.0.try_lock().ok()?.child.try_wait().ok().flatten()
+        self.line.try_lock().ok()?.child.try_wait().ok().flatten()
+    }
+
+    /// Whether it did not answer a request in time: it is stopped, or hangs. Requests are in vain
+    /// from then on.
+    pub fn is_silent(&self) -> bool {
+        self.is_silent.load(Ordering::Relaxed)
+    }
+
+    /// Asks the helper every [`BEAT`] whether it works, on a thread of its own, so that it is known
+    /// to be [silent](Self::is_silent) although nothing else is asked of it.
+    ///
+    /// # Errors
+    /// The system's, if it cannot create a thread.
+    pub fn watch(helper: &Arc<Self>) -> io::Result<()> {
+        let helper = Arc::downgrade(helper);
+        let ask = move || {
+            while helper.upgrade().is_some_and(|helper| helper.is_alive()) {
+                std::thread::sleep(BEAT);
+            }
+        };
+        std::thread::Builder::new().name("helper's watch".to_owned()).spawn(ask).map(drop)
     }
 
     fn line(&self) -> MutexGuard<'_, Line> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn ask(&self, request: &Request) -> Result<(Answer, Option<OwnedFd>), HelperError> {
+    fn ask(&self, request: &Request) -> Result<(Answer, Vec<OwnedFd>), HelperError> {
+        self.ask_with(request, &[])
+    }
+
+    fn ask_with(
+        &self,
+        request: &Request,
+        files: &[BorrowedFd<'_>],
+    ) -> Result<(Answer, Vec<OwnedFd>), HelperError> {
         let mut line = self.line();
         let socket = line.socket.as_ref().ok_or_else(|| io::Error::from(io::ErrorKind::NotConnected))?;
-        let answer = send_request(socket, request).and_then(|()| receive_answer(socket));
-        if answer.is_err() {
-            // A late answer would be taken for the next one's.
+        let answer = send(socket, request, files).and_then(|()| receive_answer(socket));
+        if let Err(error) = &answer {
+            let is_late = matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut);
+            self.is_silent.fetch_or(is_late, Ordering::Relaxed);
             line.socket = None;
         }
         match answer? {

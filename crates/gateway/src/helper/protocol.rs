@@ -6,17 +6,22 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
 use convoy_port::service::ServiceAddress;
-use convoy_port::{GuardCounts, GuardPlan, RoutePlan};
+use convoy_port::{GuardCounts, GuardPlan, RoutePlan, TunDevice};
 use convoy_process::framing::{Framing, LENGTH};
 use rustix::io::retry_on_intr;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
     SendFlags, recvmsg, sendmsg,
 };
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 /// The longest message is the routes of some 100,000 tunnels.
 const FRAMING: Framing = Framing { limit: 16 << 20 };
+
+/// Files with one message, at most: the kernel's limit (`SCM_MAX_FD`). A TUN interface has one for
+/// each worker.
+const MOST_FILES: usize = 253;
 
 /// A request to the helper.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,6 +53,17 @@ pub(super) enum Request {
         /// The addresses.
         addresses: Vec<ServiceAddress>,
     },
+    /// These are the TUN interfaces of the gateway's ports. It is sent once, before the gateway
+    /// reads packets.
+    Devices(Vec<TunDevice>),
+    /// Attach the files that come with it, one for each queue, to the interface of this name among
+    /// them, and create that if it was deleted.
+    Attach {
+        /// The interface.
+        name: String,
+        /// Whether it is to have a carrier.
+        has_link: bool,
+    },
     /// The interfaces of service addresses that have no carrier.
     WithoutCarrier,
     /// Answer, to show that the helper works.
@@ -70,39 +86,29 @@ pub(super) enum Answer {
     Refused(String),
 }
 
-/// Sends a request.
-pub(super) fn send_request(mut socket: &UnixStream, request: &Request) -> io::Result<()> {
-    socket.write_all(&FRAMING.frame(request)?)
-}
-
-/// Receives a request; `None` once the gateway's end is closed.
-pub(super) fn receive_request(mut socket: &UnixStream) -> io::Result<Option<Request>> {
-    FRAMING.receive(&mut socket)
-}
-
-/// Sends an answer, and a file with it.
-pub(super) fn send_answer(
+/// Sends a request or an answer, and files with it.
+pub(super) fn send(
     mut socket: &UnixStream,
-    answer: &Answer,
-    file: Option<BorrowedFd<'_>>,
+    message: &impl Serialize,
+    files: &[BorrowedFd<'_>],
 ) -> io::Result<()> {
-    let text = FRAMING.frame(answer)?;
-    let files: Vec<BorrowedFd<'_>> = file.into_iter().collect();
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let text = FRAMING.frame(message)?;
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FILES))];
     let mut beside = SendAncillaryBuffer::new(&mut space);
-    if !files.is_empty() {
-        beside.push(SendAncillaryMessage::ScmRights(&files));
+    if !files.is_empty() && !beside.push(SendAncillaryMessage::ScmRights(files)) {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "too many files for one message"));
     }
-    // The file is sent with the first byte.
+    // The files are sent with the first byte.
     let parts = [IoSlice::new(&text)];
     let sent = retry_on_intr(|| sendmsg(socket.as_fd(), &parts, &mut beside, SendFlags::NOSIGNAL))?;
     socket.write_all(&text[sent..])
 }
 
-/// Receives an answer, and the file that came with it.
-pub(super) fn receive_answer(mut socket: &UnixStream) -> io::Result<(Answer, Option<OwnedFd>)> {
+/// Receives a request or an answer, and the files that came with it; `None` once the other end is
+/// closed.
+pub(super) fn receive<T: DeserializeOwned>(mut socket: &UnixStream) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
     let mut len = [0; LENGTH];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FILES))];
     let mut beside = RecvAncillaryBuffer::new(&mut space);
     let flags = RecvFlags::WAITALL | RecvFlags::CMSG_CLOEXEC;
     // A signal interrupts a wait with a time limit, such as the gateway's.
@@ -110,14 +116,19 @@ pub(super) fn receive_answer(mut socket: &UnixStream) -> io::Result<(Answer, Opt
         retry_on_intr(|| recvmsg(socket.as_fd(), &mut [IoSliceMut::new(&mut len)], &mut beside, flags))?
             .bytes;
     if came < LENGTH {
-        return Err(io::ErrorKind::UnexpectedEof.into());
+        return if came == 0 { Ok(None) } else { Err(io::ErrorKind::UnexpectedEof.into()) };
     }
-    let mut files = beside.drain().filter_map(|message| match message {
+    let files = beside.drain().filter_map(|message| match message {
         RecvAncillaryMessage::ScmRights(files) => Some(files),
         _ => None,
     });
-    let file = files.next().and_then(|mut files| files.next());
-    Ok((FRAMING.receive_rest(&mut socket, len)?, file))
+    let files = files.flatten().collect();
+    Ok(Some((FRAMING.receive_rest(&mut socket, len)?, files)))
+}
+
+/// Receives the answer to a request.
+pub(super) fn receive_answer(socket: &UnixStream) -> io::Result<(Answer, Vec<OwnedFd>)> {
+    receive(socket)?.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
 }
 
 #[cfg(test)]
@@ -129,24 +140,26 @@ mod tests {
     #[test]
     fn requests_and_answers_come_as_they_were_sent_and_a_file_with_them() {
         let (gateway, helper) = UnixStream::pair().expect("a pair");
-        for request in [Request::Configuration, Request::Block, Request::Undo] {
-            send_request(&gateway, &request).expect("room");
-            assert_eq!(receive_request(&helper).expect("whole"), Some(request));
+        let attach = Request::Attach { name: "convoy0".to_owned(), has_link: true };
+        for request in [attach, Request::Configuration, Request::Block, Request::Undo] {
+            send(&gateway, &request, &[]).expect("room");
+            let (received, _) = receive::<Request>(&helper).expect("whole").expect("open");
+            assert_eq!(received, request);
         }
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("file");
         std::fs::write(&path, "content").expect("written");
         let file = std::fs::File::open(&path).expect("there");
-        send_answer(&helper, &Answer::Done, Some(file.as_fd())).expect("room");
-        send_answer(&helper, &Answer::Refused("no".to_owned()), None).expect("room");
-        let (answer, came) = receive_answer(&gateway).expect("whole");
+        send(&helper, &Answer::Done, &[file.as_fd()]).expect("room");
+        send(&helper, &Answer::Refused("no".to_owned()), &[]).expect("room");
+        let (answer, mut came) = receive_answer(&gateway).expect("whole");
         let mut text = String::new();
-        std::fs::File::from(came.expect("a file")).read_to_string(&mut text).expect("readable");
+        std::fs::File::from(came.pop().expect("a file")).read_to_string(&mut text).expect("readable");
         assert_eq!((answer, text.as_str()), (Answer::Done, "content"));
         let (answer, came) = receive_answer(&gateway).expect("whole");
-        assert_eq!((answer, came.is_none()), (Answer::Refused("no".to_owned()), true));
+        assert_eq!((answer, came.is_empty()), (Answer::Refused("no".to_owned()), true));
         drop(gateway);
-        assert_eq!(receive_request(&helper).expect("an end"), None);
+        assert!(receive::<Request>(&helper).expect("an end").is_none());
     }
 
     #[test]
@@ -165,7 +178,7 @@ mod tests {
             nix::sys::pthread::pthread_kill(thread, nix::sys::signal::Signal::SIGUSR1).expect("it waits");
             std::thread::sleep(Duration::from_millis(2));
         }
-        send_answer(&helper, &Answer::Done, None).expect("room");
+        send(&helper, &Answer::Done, &[]).expect("room");
         assert_eq!(waiting.join().expect("no panic").expect("an answer"), Answer::Done);
     }
 
@@ -177,7 +190,7 @@ mod tests {
             let (mut gateway, helper) = UnixStream::pair().expect("a pair");
             gateway.write_all(bytes).expect("room");
             drop(gateway);
-            let error = receive_request(&helper).expect_err("no request");
+            let error = receive::<Request>(&helper).expect_err("no request");
             assert!(
                 matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof),
                 "{error}"

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 
 use super::Duties;
 use super::kept::{KeepError, Kept};
-use super::protocol::{Answer, Request, receive_request, send_answer};
+use super::protocol::{Answer, Request, receive, send};
 use crate::{config, privileges};
 
 /// Serves the gateway at the other end of standard input until it is gone.
@@ -40,12 +40,15 @@ pub fn serve(duties: Duties<'_>) -> io::Result<()> {
     runtime.block_on(work(&socket, requests, duties, interfaces))
 }
 
+/// A request, and the files that came with it.
+type Received = (Request, Vec<OwnedFd>);
+
 /// Receives requests on a thread of its own, since receiving blocks.
-fn receive_all(socket: UnixStream) -> io::Result<mpsc::Receiver<Request>> {
+fn receive_all(socket: UnixStream) -> io::Result<mpsc::Receiver<Received>> {
     let (sender, receiver) = mpsc::channel(1);
     std::thread::Builder::new().name("requests".to_owned()).spawn(move || {
         loop {
-            match receive_request(&socket) {
+            match receive(&socket) {
                 Ok(Some(request)) => {
                     if sender.blocking_send(request).is_err() {
                         break;
@@ -64,7 +67,7 @@ fn receive_all(socket: UnixStream) -> io::Result<mpsc::Receiver<Request>> {
 
 /// The helper's next task.
 enum Next {
-    Answer(Request),
+    Answer(Received),
     /// An interface or a routing rule changed.
     RestoreAll,
     /// A table of nftables changed.
@@ -72,7 +75,7 @@ enum Next {
     End,
 }
 
-async fn next(requests: &mut mpsc::Receiver<Request>, events: &mut RouteEvents, kept: &mut Kept) -> Next {
+async fn next(requests: &mut mpsc::Receiver<Received>, events: &mut RouteEvents, kept: &mut Kept) -> Next {
     let (interfaces, tables) = (pin!(events.next()), pin!(kept.tables_change()));
     match select(pin!(requests.recv()), select(interfaces, tables)).await {
         Either::Left((Some(request), _)) => Next::Answer(request),
@@ -84,13 +87,13 @@ async fn next(requests: &mut mpsc::Receiver<Request>, events: &mut RouteEvents, 
 
 async fn work(
     socket: &UnixStream,
-    mut requests: mpsc::Receiver<Request>,
+    mut requests: mpsc::Receiver<Received>,
     duties: Duties<'_>,
     interfaces: ServiceInterfaces,
 ) -> io::Result<()> {
     let (mut kept, mut events) = Kept::new(interfaces, duties.addresses.to_vec())?;
     loop {
-        let request = match next(&mut requests, &mut events, &mut kept).await {
+        let (request, files) = match next(&mut requests, &mut events, &mut kept).await {
             Next::Answer(request) => request,
             Next::RestoreAll => {
                 kept.restore().await;
@@ -106,15 +109,16 @@ async fn work(
             }
         };
         let is_last = matches!(request, Request::Block | Request::Undo);
-        let (answer, file) = answer(&mut kept, request, duties).await;
-        send_answer(socket, &answer, file.as_ref().map(File::as_fd))?;
+        let (answer, file) = answer(&mut kept, (request, files), duties).await;
+        let files: Vec<BorrowedFd<'_>> = file.iter().map(File::as_fd).collect();
+        send(socket, &answer, &files)?;
         if is_last {
             return Ok(());
         }
     }
 }
 
-async fn answer(kept: &mut Kept, request: Request, duties: Duties<'_>) -> (Answer, Option<File>) {
+async fn answer(kept: &mut Kept, (request, files): Received, duties: Duties<'_>) -> (Answer, Option<File>) {
     let done = |result: Result<(), KeepError>| match result {
         Ok(()) => Answer::Done,
         Err(error) => Answer::Refused(error.to_string()),
@@ -130,6 +134,8 @@ async fn answer(kept: &mut Kept, request: Request, duties: Duties<'_>) -> (Answe
             done(kept.hold_addresses(&addresses, lifetime_s, announce).await)
         }
         Request::ReleaseAddresses { addresses } => done(kept.release_addresses(&addresses).await),
+        Request::Devices(devices) => done(kept.know_devices(devices)),
+        Request::Attach { name, has_link } => done(kept.attach(&name, &files, has_link).await),
         Request::Beat => Answer::Done,
         Request::WithoutCarrier => Answer::WithoutCarrier(kept.without_carrier().await),
         Request::Configuration => match config::open(duties.config) {

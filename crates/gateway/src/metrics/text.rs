@@ -288,6 +288,9 @@ fn ports(encoder: &mut Encoder<'_>, rows: &[PortRow]) -> std::fmt::Result {
         let labels = |counter: &String| [label("port", &row.name), label("counter", counter)];
         row.device.iter().map(move |(counter, count)| (labels(counter), *count))
     });
+    let is_up = |row: &PortRow| f64::from(u8::from(row.missing.is_empty()));
+    let ports = rows.iter().map(|row| ([label("port", &row.name)], is_up(row)));
+    gauges(encoder, "port_up", "0 while the port waits for its interface or an address, else 1", ports)?;
     let links = rows.iter().filter_map(|row| Some(([label("interface", &row.name)], f64::from(row.link?))));
     gauges(encoder, "interface_up", "1 while the tunnels' own interface is up, else 0", links)?;
     counters(encoder, "port_device", "Counters of a port's device", device)

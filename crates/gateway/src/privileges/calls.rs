@@ -131,11 +131,16 @@ const FAMILIES: [i32; 4] = [libc::AF_INET, libc::AF_INET6, libc::AF_UNIX, libc::
 /// The carrier of a TUN device: `_IOW('T', 226, int)`.
 const TUNSETCARRIER: u64 = 0x4004_54e2;
 /// Requests to terminals, sockets and TUN devices.
-const REQUESTS: [u64; 5] = [libc::TCGETS, libc::TIOCGWINSZ, libc::FIONBIO, libc::FIONREAD, TUNSETCARRIER];
+const REQUESTS: [u64; 6] =
+    [libc::TCGETS, libc::TIOCGWINSZ, libc::FIONBIO, libc::FIONREAD, TUNSETCARRIER, libc::SIOCGIFINDEX];
+/// A helper's additional requests, by which it creates a TUN device again: `_IOW('T', 202, int)`
+/// and `_IOW('T', 208, unsigned int)`.
+const HELPER_REQUESTS: [u64; 2] = [0x4004_54ca, 0x4004_54d0];
 
-/// Commands of bpf(2) if a port requires the call: updating and deleting entries of open maps;
-/// nothing can be created.
-const BPF_COMMANDS: [u64; 2] = [2, 3];
+/// Commands of bpf(2) if a port requires the call: updating and deleting entries of open maps, and
+/// attaching a program that was loaded at the start to an interface that is back. No map and no
+/// program can be created.
+const BPF_COMMANDS: [u64; 3] = [2, 3, 28];
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
@@ -146,7 +151,7 @@ type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 /// # Errors
 /// [`PrivilegeError`] if the kernel refuses: it was built without seccomp.
 pub fn confine(more: &[i64]) -> Result<(), PrivilegeError> {
-    apply(more)
+    apply(more, &[])
 }
 
 /// Like [`confine`], for a helper.
@@ -154,17 +159,17 @@ pub fn confine(more: &[i64]) -> Result<(), PrivilegeError> {
 /// # Errors
 /// Those of [`confine`].
 pub fn confine_helper() -> Result<(), PrivilegeError> {
-    apply(REMOVE)
+    apply(REMOVE, &HELPER_REQUESTS)
 }
 
-fn apply(more: &[i64]) -> Result<(), PrivilegeError> {
+fn apply(more: &[i64], requests: &[u64]) -> Result<(), PrivilegeError> {
     let refused = refused("cannot give up system calls");
     let program = |rules, otherwise, matched| -> Result<BpfProgram, PrivilegeError> {
         let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(|error| refused(&error))?;
         let filter = SeccompFilter::new(rules, otherwise, matched, arch).map_err(|error| refused(&error))?;
         filter.try_into().map_err(|error: seccompiler::BackendError| refused(&error))
     };
-    let rules = allowed(more).map_err(|error| refused(&error))?;
+    let rules = allowed(more, requests).map_err(|error| refused(&error))?;
     let filters = [
         // Its flags are in memory, where no filter sees them; glibc falls back to clone(2).
         program(
@@ -178,7 +183,7 @@ fn apply(more: &[i64]) -> Result<(), PrivilegeError> {
     filters.iter().try_for_each(|filter| apply_filter_all_threads(filter).map_err(|error| refused(&error)))
 }
 
-fn allowed(more: &[i64]) -> Result<Rules, seccompiler::BackendError> {
+fn allowed(more: &[i64], requests: &[u64]) -> Result<Rules, seccompiler::BackendError> {
     let plain = [PROCESS, DESCRIPTORS, SOCKETS, OLD, more].concat();
     let mut rules: Rules = plain.into_iter().map(|call| (call, Vec::new())).collect();
     // The other filter refuses it in its way.
@@ -205,7 +210,7 @@ fn allowed(more: &[i64]) -> Result<Rules, seccompiler::BackendError> {
     if let Some(rule) = rules.get_mut(&libc::SYS_bpf) {
         *rule = BPF_COMMANDS.into_iter().map(|command| equal(0, command)).collect::<Result<_, _>>()?;
     }
-    let requests = REQUESTS.into_iter().map(|request| equal(1, request));
+    let requests = REQUESTS.iter().chain(requests).map(|request| equal(1, *request));
     rules.insert(libc::SYS_ioctl, requests.collect::<Result<_, _>>()?);
     // A thread's name, and names for the allocator's memory.
     let prctls = [libc::PR_SET_NAME, libc::PR_GET_NAME, libc::PR_SET_VMA].into_iter();
@@ -229,7 +234,7 @@ mod tests {
 
     #[test]
     fn what_a_port_or_an_engine_asks_for_is_allowed_beside_the_rest() {
-        let rules = |more: &[i64]| allowed(more).expect("a filter");
+        let rules = |more: &[i64]| allowed(more, &[]).expect("a filter");
         assert!(!rules(&[]).contains_key(&libc::SYS_ioprio_get));
         assert!(rules(&[libc::SYS_ioprio_get])[&libc::SYS_ioprio_get].is_empty(), "without conditions");
         assert!(rules(&[libc::SYS_ioprio_get]).contains_key(&libc::SYS_read));

@@ -56,6 +56,14 @@ pub enum RunError {
         "the helper process ended ({0}): without it, routes cannot be restored and the configuration cannot be reloaded; start the gateway again"
     )]
     Helper(ExitStatus),
+    /// The helper does not know which interfaces it would have to create again.
+    #[error("interfaces of ports: {0}")]
+    Devices(HelperError),
+    /// The helper is stopped, or hangs.
+    #[error(
+        "the helper process has not answered for 10 s: it is stopped or hangs, so that routes and guard cannot be restored; start the gateway again"
+    )]
+    HelperSilent,
     /// Nothing could be routed into the tunnels.
     #[error("routes into the tunnels: {0}")]
     Routes(HelperError),

@@ -96,7 +96,7 @@ fn bench_with(tunnels: u32, engines: Vec<PortEngine>) -> Bench {
         inside.push(in_end);
         outside.push(out_end);
     }
-    let ports = OpenPorts { queues, engines };
+    let ports = OpenPorts { queues, engines, watched: Vec::new() };
     let ours = config(tunnels, 1, WORKERS);
     let engines = OpenEngines::configured(&ours).expect("software is everywhere");
     let gateway =

@@ -227,6 +227,7 @@ fn ports(worker: &Worker) -> Vec<PortRow> {
             mtu: description.mtu,
             mtu_reason: String::new(),
             link: None,
+            missing: Vec::new(),
             received_packets: counters.received_packets,
             received_bytes: counters.received_bytes,
             sent_packets: counters.sent_packets,

@@ -275,6 +275,9 @@ pub struct PortRow {
     /// Whether an interface of certain tunnels has a link; `None` for other ports.
     #[serde(default)]
     pub link: Option<bool>,
+    /// What it waits for, such as `interface eth1` or `address 192.0.2.1`.
+    #[serde(default)]
+    pub missing: Vec<String>,
     /// Packets received and handed out.
     pub received_packets: u64,
     /// Their bytes.

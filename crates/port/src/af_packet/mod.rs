@@ -10,6 +10,7 @@
 //! The kernel's own offloads apply: a super-packet that it has merged is cut here, checksums that
 //! it left out are computed, and departing packets are merged (`super_packet/`).
 
+mod interface;
 mod open;
 mod receive;
 mod send;
@@ -19,16 +20,17 @@ use std::borrow::Cow;
 use std::cell::Cell;
 use std::io;
 use std::net::IpAddr;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use convoy_packet::{Frame, FramePool};
 use socket2::Socket;
 
-use crate::link::{Link, Networks};
+use crate::link::Link;
 use crate::super_packet::Joins;
 use crate::sys::{OFFLOAD_HEADER_BYTES, take_lost};
 use crate::{Port, PortCounters, PortDescription, PortError, Prefix, Unsent};
+use interface::AtInterface;
 use receive::Receiver;
 use send::Sending;
 pub use settings::AfPacketSettings;
@@ -36,33 +38,41 @@ pub use settings::AfPacketSettings;
 /// Bytes before each packet at a socket: the offload header and the Ethernet header.
 const BEFORE_PACKET: usize = OFFLOAD_HEADER_BYTES + convoy_packet::ethernet::HEADER_BYTES;
 
-/// What must live as long as a queue of the port.
-struct Attachment {
-    /// Keeps the program at the interface's ingress.
-    _ingress: OwnedFd,
-    networks: Networks,
-}
-
 /// One queue of an `af_packet` port.
 pub(crate) struct AfPacket {
     link: Link,
-    socket: Socket,
+    /// `None` while the interface is missing.
+    socket: Option<Socket>,
     receiver: Receiver,
     sending: Sending,
     /// Frames lost for lack of room at the socket, which reports each once.
     lost: Cell<u64>,
-    attachment: Arc<Attachment>,
+    at: Arc<AtInterface>,
+    queue: usize,
 }
 
 impl AfPacket {
-    fn new(link: Link, socket: Socket, joins: Joins, attachment: Arc<Attachment>) -> Self {
+    fn new(
+        (link, socket): (Link, Option<Socket>),
+        joins: Joins,
+        (at, queue): (Arc<AtInterface>, usize),
+    ) -> Self {
         let sending = Sending::new(joins);
-        Self { link, socket, receiver: Receiver::new(), sending, lost: Cell::new(0), attachment }
+        Self { link, socket, receiver: Receiver::new(), sending, lost: Cell::new(0), at, queue }
     }
 
     fn lost(&self) -> u64 {
-        self.lost.set(self.lost.get() + take_lost(self.socket.as_fd()));
+        let more = self.socket.as_ref().map_or(0, |socket| take_lost(socket.as_fd()));
+        self.lost.set(self.lost.get() + more);
         self.lost.get()
+    }
+
+    /// Receives once all was handed out. Returns whether there may be more.
+    fn fill(&mut self) -> Result<bool, PortError> {
+        let Some(socket) = &self.socket else { return Ok(false) };
+        self.link.counters.system_calls += 1;
+        let filled = self.receiver.fill(socket.as_fd());
+        filled.map_err(|source| self.link.description.failed("receive", source))
     }
 }
 
@@ -80,9 +90,7 @@ impl Port for AfPacket {
         let before = burst.len();
         let limit = before + limit;
         while self.receiver.hand_out(&mut self.link, pool, limit, burst) && burst.len() < limit {
-            self.link.counters.system_calls += 1;
-            let filled = self.receiver.fill(self.socket.as_fd());
-            if !filled.map_err(|source| self.link.description.failed("receive", source))? {
+            if !self.fill()? {
                 self.receiver.hand_out(&mut self.link, pool, limit, burst);
                 break;
             }
@@ -95,9 +103,23 @@ impl Port for AfPacket {
     fn send(&mut self, pool: &mut FramePool, burst: &mut Vec<Frame>) -> Result<usize, PortError> {
         let before = burst.len();
         let Self { link, socket, sending, .. } = self;
-        let sent = sending.send(link, socket.as_fd(), pool, burst);
+        let sent = sending.send(link, socket.as_ref().map(AsFd::as_fd), pool, burst);
         sent.map_err(|source| self.link.description.failed("send", source))?;
         Ok(before - burst.len())
+    }
+
+    fn tick(&mut self, _pool: &mut FramePool) -> Result<(), PortError> {
+        if let Some((number, socket)) = self.at.fresh.take(self.queue) {
+            self.lost();
+            self.socket = Some(socket);
+            // One that has vanished meanwhile is missing still.
+            let _ = self.link.use_interface(&self.at.config, number);
+        }
+        Ok(())
+    }
+
+    fn lacks_interface(&self) -> bool {
+        self.link.lacks_interface()
     }
 
     fn take_path_mtu(&mut self) -> Option<(IpAddr, u16)> {
@@ -109,11 +131,11 @@ impl Port for AfPacket {
     }
 
     fn readable_fds(&self) -> Option<Vec<BorrowedFd<'_>>> {
-        Some(std::iter::once(self.socket.as_fd()).chain(self.link.readable_fds()).collect())
+        Some(self.socket.iter().map(AsFd::as_fd).chain(self.link.readable_fds()).collect())
     }
 
     fn set_networks(&mut self, networks: &[Prefix]) -> io::Result<()> {
-        self.attachment.networks.set(networks)
+        self.at.networks.set(networks)
     }
 
     fn has_waiting(&self) -> bool {

@@ -76,11 +76,13 @@ impl Sending {
     pub(super) fn send(
         &mut self,
         link: &mut Link,
-        socket: BorrowedFd<'_>,
+        socket: Option<BorrowedFd<'_>>,
         pool: &mut FramePool,
         burst: &mut Vec<Frame>,
     ) -> io::Result<()> {
         self.choose(link, pool, burst);
+        // Without an interface none of them leaves by it.
+        let Some(socket) = socket else { return Ok(()) };
         let frames = &burst[..self.next_hops.len()];
         self.coalescer.group(frames, self.joins);
         self.heads.clear();

@@ -16,6 +16,7 @@ impl By for PacketSockets {
     const WORD: &'static str = "af_packet";
 
     fn open(config: &LinkConfig) -> Result<Opened, PortError> {
-        AfPacket::open(config).map(Opened::of)
+        let (queues, reopening) = AfPacket::open(config)?;
+        Ok(Opened { reopening: Some(reopening), ..Opened::of(queues) })
     }
 }

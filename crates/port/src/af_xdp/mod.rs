@@ -5,7 +5,9 @@
 //! ([`link`](crate::link)). Since the rings of all ports use frames of one memory, a packet crosses
 //! the gateway without a copy if both drivers support that.
 
+mod interface;
 mod open;
+mod queues;
 mod settings;
 
 use std::borrow::Cow;
@@ -17,38 +19,67 @@ use std::sync::Arc;
 use convoy_packet::{CHUNK_BYTES, Frame, FramePool, ethernet};
 
 use crate::link::{Link, TAG_BYTES, is_tag, packet_len};
-use crate::sys::XdpSocket;
+use crate::sys::{XdpSocket, XdpStatistics};
 use crate::{Port, PortCounters, PortDescription, PortError, Prefix, Unsent};
-use open::Attachment;
+use interface::AtInterface;
 pub use settings::AfXdpSettings;
 
 /// One queue of an `af_xdp` port.
 pub(crate) struct AfXdp {
     link: Link,
-    socket: XdpSocket,
+    /// `None` while the interface is missing.
+    socket: Option<XdpSocket>,
     received: Vec<Frame>,
-    attachment: Arc<Attachment>,
+    /// What earlier sockets have lost.
+    lost: XdpStatistics,
+    at: Arc<AtInterface>,
+    queue: usize,
 }
 
 impl AfXdp {
-    fn new(link: Link, socket: XdpSocket, attachment: Arc<Attachment>) -> Self {
-        Self { link, socket, received: Vec::with_capacity(64), attachment }
+    fn new((link, socket): (Link, Option<XdpSocket>), (at, queue): (Arc<AtInterface>, usize)) -> Self {
+        let (received, lost) = (Vec::with_capacity(64), XdpStatistics::default());
+        Self { link, socket, received, lost, at, queue }
     }
 
     fn flush(&mut self) -> Result<(), PortError> {
-        let calls = self.socket.flush().map_err(|source| self.link.description.failed("send", source))?;
-        self.link.counters.system_calls += calls;
+        let Some(socket) = &mut self.socket else { return Ok(()) };
+        match socket.flush() {
+            Ok(calls) => self.link.counters.system_calls += calls,
+            // The interface has gone: what is in the ring is lost with the socket.
+            Err(error) if matches!(error.raw_os_error(), Some(libc::ENXIO | libc::ENODEV)) => self.close(),
+            Err(source) => return Err(self.link.description.failed("send", source)),
+        }
         Ok(())
+    }
+
+    /// Closes the socket, whose interface has gone; its frames return to their pool.
+    fn close(&mut self) {
+        self.lost = self.lost();
+        self.socket = None;
+    }
+
+    fn lost(&self) -> XdpStatistics {
+        let more = self.socket.as_ref().map(XdpSocket::statistics).unwrap_or_default();
+        XdpStatistics {
+            dropped: self.lost.dropped + more.dropped,
+            no_frame: self.lost.no_frame + more.no_frame,
+        }
     }
 
     /// Sends one packet, or counts it as dropped. There must be room for it.
     fn send_one(&mut self, pool: &mut FramePool, mut frame: Frame) {
         let bytes = frame.len();
-        let is_small = frame.capacity() == CHUNK_BYTES;
+        let is_small = frame.capacity() == CHUNK_BYTES && self.socket.is_some();
         let Some(to) = self.link.next_hop(&mut frame, is_small) else { return pool.give_back(frame) };
         let header = self.link.header(to, &frame);
         let is_framed = frame.prepend(header.len()).map(|place| place.copy_from_slice(&header)).is_ok();
-        match if is_framed { self.socket.send(frame) } else { Err(frame) } {
+        let socket = self.socket.as_mut().filter(|_| is_framed);
+        let sent = match socket {
+            Some(socket) => socket.send(frame),
+            None => Err(frame),
+        };
+        match sent {
             Ok(()) => self.link.counters.count_sent(bytes),
             Err(frame) => {
                 self.link.counters.send_dropped += 1;
@@ -72,11 +103,13 @@ impl Port for AfXdp {
     ) -> Result<usize, PortError> {
         let before = burst.len();
         // Frames that a full device left in the ring, and completions since.
-        if self.socket.is_sending() {
+        if self.socket.as_ref().is_some_and(XdpSocket::is_sending) {
             self.flush()?;
-            self.socket.reap(pool);
+            self.socket.iter_mut().for_each(|socket| socket.reap(pool));
         }
-        self.link.counters.system_calls += self.socket.receive(pool, limit, &mut self.received);
+        if let Some(socket) = &mut self.socket {
+            self.link.counters.system_calls += socket.receive(pool, limit, &mut self.received);
+        }
         for mut frame in self.received.drain(..) {
             if strip(&mut frame).is_some() {
                 self.link.counters.count_received(frame.len());
@@ -92,13 +125,33 @@ impl Port for AfXdp {
     }
 
     fn send(&mut self, pool: &mut FramePool, burst: &mut Vec<Frame>) -> Result<usize, PortError> {
-        self.socket.reap(pool);
-        let count = burst.len().min(self.socket.room());
+        let room = self.socket.as_mut().map_or(usize::MAX, |socket| {
+            socket.reap(pool);
+            socket.room()
+        });
+        let count = burst.len().min(room);
         for frame in burst.drain(..count) {
             self.send_one(pool, frame);
         }
         self.flush()?;
         Ok(count)
+    }
+
+    fn tick(&mut self, _pool: &mut FramePool) -> Result<(), PortError> {
+        if self.link.lacks_interface() && self.socket.is_some() {
+            self.close();
+        }
+        if let Some((number, socket)) = self.at.fresh.take(self.queue) {
+            self.close();
+            self.socket = Some(socket);
+            // One that has vanished meanwhile is missing still.
+            let _ = self.link.use_interface(&self.at.config, number);
+        }
+        Ok(())
+    }
+
+    fn lacks_interface(&self) -> bool {
+        self.link.lacks_interface()
     }
 
     fn take_path_mtu(&mut self) -> Option<(IpAddr, u16)> {
@@ -110,15 +163,15 @@ impl Port for AfXdp {
     }
 
     fn readable_fds(&self) -> Option<Vec<BorrowedFd<'_>>> {
-        Some(std::iter::once(self.socket.as_fd()).chain(self.link.readable_fds()).collect())
+        Some(self.socket.iter().map(AsFd::as_fd).chain(self.link.readable_fds()).collect())
     }
 
     fn set_networks(&mut self, networks: &[Prefix]) -> io::Result<()> {
-        self.attachment.networks.set(networks)
+        self.at.networks.set(networks)
     }
 
     fn has_input(&self) -> bool {
-        self.socket.has_received()
+        self.socket.as_ref().is_some_and(XdpSocket::has_received)
     }
 
     fn has_waiting(&self) -> bool {
@@ -127,16 +180,16 @@ impl Port for AfXdp {
 
     fn counters(&self) -> PortCounters {
         let counters = self.link.counters();
-        let lost = self.socket.statistics();
+        let lost = self.lost();
         PortCounters { receive_dropped: counters.receive_dropped + lost.dropped + lost.no_frame, ..counters }
     }
 
     fn device_counters(&self) -> Vec<(Cow<'static, str>, u64)> {
-        let lost = self.socket.statistics();
-        let is_zero_copy = self.socket.is_zero_copy();
+        let lost = self.lost();
+        let is_zero_copy = self.socket.as_ref().is_some_and(XdpSocket::is_zero_copy);
         vec![
             ("queues_without_copy".into(), u64::from(is_zero_copy)),
-            ("queues_with_copy".into(), u64::from(!is_zero_copy)),
+            ("queues_with_copy".into(), u64::from(self.socket.is_some() && !is_zero_copy)),
             ("sent_by_kernel".into(), self.link.sent_by_kernel()),
             ("ring_full".into(), lost.dropped),
             ("no_frame".into(), lost.no_frame),

@@ -16,6 +16,7 @@ impl By for Rings {
     const WORD: &'static str = "af_xdp";
 
     fn open(config: &LinkConfig) -> Result<Opened, PortError> {
-        AfXdp::open(config).map(Opened::of)
+        let (queues, reopening) = AfXdp::open(config)?;
+        Ok(Opened { reopening: Some(reopening), ..Opened::of(queues) })
     }
 }

@@ -58,8 +58,8 @@ impl HostConfig {
         };
         let only = "it was asked for one queue";
         Ok(match self.kind {
-            HostKind::AfPacket => Box::new(AfPacket::open(&config)?.pop().expect(only)),
-            HostKind::AfXdp => Box::new(AfXdp::open(&config)?.pop().expect(only)),
+            HostKind::AfPacket => Box::new(AfPacket::open(&config)?.0.pop().expect(only)),
+            HostKind::AfXdp => Box::new(AfXdp::open(&config)?.0.pop().expect(only)),
         })
     }
 }

@@ -18,6 +18,8 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::BorrowedFd;
 
+use nix::errno::Errno;
+
 use convoy_packet::{Frame, FramePool, Ipv4, Ipv6, MacAddress, ethernet, ipv6, udp};
 
 use crate::fragments::{Ends, FragmentSender};
@@ -29,7 +31,7 @@ use crate::{Port, PortCounters, PortDescription, PortError, PortKind, Prefix};
 pub use host::{HostConfig, HostKind};
 pub(crate) use networks::Networks;
 use next_hops::{Egress, NextHops};
-pub(crate) use program::{Hook, TAG_BYTES, is_tag, program};
+pub(crate) use program::{Hook, Station, TAG_BYTES, is_tag, program};
 pub(crate) use questions::{Interface, Questions, gateway};
 pub(crate) use settings::{By, LinkSettings};
 
@@ -100,10 +102,18 @@ impl LinkConfig {
         PortError::Io { port: self.name.clone(), action, source }
     }
 
-    /// The kernel's number of the interface.
-    pub(crate) fn interface_number(&self) -> Result<u32, PortError> {
-        nix::net::if_::if_nametoindex(self.interface.as_str())
-            .map_err(|error| self.failed("find the interface", error.into()))
+    /// The kernel's number of the interface; `None` if it does not exist.
+    pub(crate) fn interface_number(&self) -> Result<Option<u32>, PortError> {
+        match nix::net::if_::if_nametoindex(self.interface.as_str()) {
+            Ok(number) => Ok(Some(number)),
+            Err(Errno::ENODEV) => Ok(None),
+            Err(error) => Err(self.failed("find the interface", error.into())),
+        }
+    }
+
+    /// The largest packet at an interface, in bytes.
+    fn mtu_at(&self, interface: Interface) -> usize {
+        self.mtu.unwrap_or(usize::MAX).min(interface.mtu)
     }
 
     /// Sockets at its UDP ports: that of ESP, and with charon that of IKE. They receive what the
@@ -154,7 +164,7 @@ pub(crate) struct Link {
 
 impl Link {
     /// Opens the sockets of one queue; the first receives ICMP, and datagrams from the kernel.
-    pub(crate) fn open(config: &LinkConfig, number: u32, queue: usize) -> Result<Self, PortError> {
+    pub(crate) fn open(config: &LinkConfig, number: Option<u32>, queue: usize) -> Result<Self, PortError> {
         let ends: Vec<IpAddr> = match &config.takes {
             LinkTakes::Protected { addresses, .. } => addresses.clone(),
             // A reload may add networks of either family.
@@ -167,7 +177,7 @@ impl Link {
         let next_hops = NextHops::open(number, config.mark);
         let next_hops = next_hops.map_err(|error| config.failed("ask the kernel about", error))?;
         let sockets = |error| config.failed("open sockets for", error);
-        let mtu = config.mtu.unwrap_or(usize::MAX).min(next_hops.interface().mtu);
+        let mtu = config.mtu_at(next_hops.interface());
         Ok(Self {
             description: PortDescription { name: config.name.clone(), kind: config.kind, mtu },
             counters: PortCounters::default(),
@@ -189,6 +199,21 @@ impl Link {
     /// The interface as last reported by the kernel.
     pub(crate) fn interface(&self) -> Interface {
         self.next_hops.interface()
+    }
+
+    /// Whether the interface does not exist.
+    pub(crate) fn lacks_interface(&self) -> bool {
+        self.interface() == Interface::MISSING
+    }
+
+    /// Goes on at an interface.
+    ///
+    /// # Errors
+    /// It has vanished again, or is no Ethernet interface.
+    pub(crate) fn use_interface(&mut self, config: &LinkConfig, number: u32) -> Result<(), PortError> {
+        self.next_hops.use_interface(number).map_err(|error| config.failed("ask the kernel about", error))?;
+        self.description.mtu = config.mtu_at(self.interface());
+        Ok(())
     }
 
     /// Packets that the kernel has sent for the port.
@@ -252,6 +277,11 @@ impl Link {
             self.counters.send_dropped += 1;
             return None;
         };
+        // Without the inside interface the kernel's routes may lead outside.
+        if self.lacks_interface() && !self.is_outside {
+            self.count_refused(frame, &io::Error::from_raw_os_error(libc::ENODEV));
+            return None;
+        }
         let (bytes, most) = (frame.len(), self.interface().mtu);
         if bytes > most {
             self.path_mtus.exceeded(destination, bytes, || u16::try_from(most).ok());

@@ -61,19 +61,19 @@ pub(super) struct NextHops {
 
 impl NextHops {
     /// Starts to follow the kernel; `mark` is that of the port's packets, for rules that depend on
-    /// it.
+    /// it. The interface may be missing still.
     ///
     /// # Errors
-    /// What the system refused.
-    pub(super) fn open(number: u32, mark: Option<u32>) -> io::Result<Self> {
+    /// What the system refused, or that it is no Ethernet interface.
+    pub(super) fn open(number: Option<u32>, mark: Option<u32>) -> io::Result<Self> {
         let mut changes = Socket::new(NETLINK_ROUTE)?;
         changes.set_non_blocking(true)?;
         let groups = GROUPS.iter().fold(0, |groups, group| groups | 1 << (*group as u32 - 1));
         changes.bind(&SocketAddr::new(0, groups))?;
         let mut questions = Questions::open()?;
-        let interface = questions.interface(number)?;
+        let interface = number.map(|number| questions.interface(number)).transpose()?;
         Ok(Self {
-            interface,
+            interface: interface.unwrap_or(Interface::MISSING),
             mark,
             questions,
             changes,
@@ -83,9 +83,33 @@ impl NextHops {
         })
     }
 
-    /// The interface as last reported.
+    /// The interface as last reported; [`Interface::MISSING`] once it does not exist.
     pub(super) fn interface(&self) -> Interface {
         self.interface
+    }
+
+    /// Takes another interface from now on.
+    ///
+    /// # Errors
+    /// There is none of this number, or it is no Ethernet interface.
+    pub(super) fn use_interface(&mut self, number: u32) -> io::Result<()> {
+        self.forget();
+        self.interface = self.questions.interface(number)?;
+        Ok(())
+    }
+
+    /// Asks again about the interface, which may have gone.
+    fn look_again(&mut self) -> io::Result<()> {
+        self.forget();
+        if self.interface == Interface::MISSING {
+            return Ok(());
+        }
+        match self.questions.interface(self.interface.number) {
+            Ok(interface) => self.interface = interface,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => self.interface = Interface::MISSING,
+            Err(error) => return Err(error),
+        }
+        Ok(())
     }
 
     /// How a packet to this destination leaves.
@@ -134,8 +158,7 @@ impl NextHops {
                 Err(error) if error.raw_os_error() == Some(libc::EINTR) => continue,
                 // Some were lost: everything may have changed.
                 Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => {
-                    self.forget();
-                    self.interface = self.questions.interface(self.interface.number)?;
+                    self.look_again()?;
                     continue;
                 }
                 Err(error) => return Err(error),
@@ -162,7 +185,7 @@ impl NextHops {
             Message::NewLink(link) | Message::DelLink(link) => {
                 self.forget();
                 if link.header.index == self.interface.number {
-                    self.interface = self.questions.interface(self.interface.number)?;
+                    self.look_again()?;
                 }
             }
             Message::NewRoute(_) | Message::DelRoute(_) | Message::NewRule(_) | Message::DelRule(_) => {
@@ -197,7 +220,7 @@ mod tests {
     #[test]
     fn what_is_on_this_host_is_the_kernels() {
         const LOOPBACK: u32 = 1;
-        let mut hops = NextHops::open(LOOPBACK, None).expect("every host has it");
+        let mut hops = NextHops::open(Some(LOOPBACK), None).expect("every host has it");
         for _ in 0..2 {
             assert_eq!(hops.egress([127, 0, 0, 9].into()), Egress::Kernel);
         }

@@ -2,6 +2,7 @@
 //! [`crate::assembler`], since it depends on the port's addresses and is short; a library would
 //! need an object file and a compiler for it.
 
+use std::io;
 use std::net::IpAddr;
 
 use convoy_packet::protocol::{AH, ESP, FRAGMENT, UDP};
@@ -11,19 +12,19 @@ use super::{Beside, LinkTakes, Networks};
 use crate::assembler::{
     Assembler, CONTEXT, DATA, END, LOOK_UP, Label, R0, R1, R2, R3, R5, Reads, STACK, Size, TRANSPORT,
 };
-use crate::sys::Instruction;
+use crate::sys::{Instruction, Map, MapKind};
 
 /// The hook of a program, which determines what it does with a frame that it takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hook {
     /// At the driver, or right behind it: the frame goes to the socket that a map, given by its
     /// descriptor, has for its queue, or to the kernel if there is none. Inside, packets must be
-    /// addressed to `station`.
+    /// addressed to `station`, which maps have, too.
     Xdp {
         /// The map.
         sockets: i32,
-        /// The interface's own address.
-        station: MacAddress,
+        /// The first four bytes of the interface's own address, and the last two.
+        station: [i32; 2],
     },
     /// At a packet socket: the socket gets a copy of the frame.
     Socket,
@@ -92,21 +93,52 @@ fn words(bytes: [u8; 16]) -> [u32; 4] {
     [0, 1, 2, 3].map(|at| word(four[at]))
 }
 
+/// An interface's own address, as maps that a program reads, since an interface that comes back may
+/// have another one.
+pub(crate) struct Station([Map; 2]);
+
+impl Station {
+    /// No address yet.
+    ///
+    /// # Errors
+    /// What the system refused: it needs CAP_BPF.
+    pub(crate) fn new() -> io::Result<Self> {
+        Ok(Self([Map::new(MapKind::Words, 4, 1)?, Map::new(MapKind::Words, 4, 1)?]))
+    }
+
+    /// Sets the address. It needs no capability.
+    ///
+    /// # Errors
+    /// What the system refused.
+    pub(crate) fn set(&self, MacAddress([a, b, c, d, e, f]): MacAddress) -> io::Result<()> {
+        let key = 0_u32.to_ne_bytes();
+        self.0[0].set(&key, word([a, b, c, d]))?;
+        self.0[1].set(&key, half(u16::from_be_bytes([e, f])))
+    }
+
+    /// The maps' descriptors, as programs name them.
+    pub(crate) fn numbers(&self) -> [i32; 2] {
+        self.0.each_ref().map(Map::number)
+    }
+}
+
 impl Hook {
     /// Loads what this hook knows of a frame beside its bytes, and passes packets that are not for
     /// this host.
     fn begin(self, asm: &mut Assembler, takes: &LinkTakes) {
         asm.copy(CONTEXT, R1);
         match self {
-            Self::Xdp { station: MacAddress([a, b, c, d, e, f]), .. } => {
+            Self::Xdp { station, .. } => {
                 asm.load(Size::Word, DATA, CONTEXT, XDP_DATA);
                 asm.load(Size::Word, END, CONTEXT, XDP_END);
                 asm.need(DATA, V4_END);
                 if matches!(takes, LinkTakes::Plaintext { .. }) {
-                    asm.field(Size::Word, 0);
-                    asm.unless_equal(R5, word([a, b, c, d]), Label::Pass);
-                    asm.field(Size::Half, 4);
-                    asm.unless_equal(R5, half(u16::from_be_bytes([e, f])), Label::Pass);
+                    for (map, (size, offset)) in station.into_iter().zip([(Size::Word, 0), (Size::Half, 4)]) {
+                        asm.field(size, offset);
+                        asm.map_value(R1, map);
+                        asm.load(Size::Word, R1, R1, 0);
+                        asm.unless_same(R5, R1, Label::Pass);
+                    }
                 }
             }
             Self::Socket | Self::Ingress => {

@@ -25,6 +25,11 @@ pub(crate) struct Interface {
     pub(crate) mtu: usize,
 }
 
+impl Interface {
+    /// Stands for an interface that does not exist. The kernel numbers from 1.
+    pub(crate) const MISSING: Self = Self { number: 0, mac: MacAddress([0; 6]), mtu: 1500 };
+}
+
 /// A neighbour as reported by the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Neighbour {
@@ -103,7 +108,7 @@ impl Questions {
     ///
     /// # Errors
     /// There is none, or it is no Ethernet.
-    pub(super) fn interface(&mut self, number: u32) -> io::Result<Interface> {
+    pub(crate) fn interface(&mut self, number: u32) -> io::Result<Interface> {
         let Some(link) = self.link(number) else {
             return Err(io::Error::new(io::ErrorKind::NotFound, "the interface no longer exists"));
         };

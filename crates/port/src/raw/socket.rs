@@ -83,6 +83,7 @@ impl RawSocket {
         // A smaller buffer than requested is accepted.
         let _ = socket.set_recv_buffer_size(SOCKET_BUFFER);
         let _ = socket.set_send_buffer_size(SOCKET_BUFFER);
+        crate::sockets::allow_missing_address(&socket, &local)?;
         socket.bind(&address.into())?;
         Ok(Self { socket, local, protocol })
     }

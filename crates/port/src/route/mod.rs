@@ -67,15 +67,30 @@ pub fn add_address(interface: u32, address: IpAddr, bits: u8) -> io::Result<()> 
     runtime.block_on(async {
         let (connection, handle, _) = rtnetlink::new_connection()?;
         let connection = tokio::spawn(connection);
-        let mut request = handle.address().add(interface, address, bits);
-        if let IpAddr::V6(v6) = address {
-            *request.message_mut() = message::address(interface, v6, bits);
-        }
-        let result = request.execute().await;
+        let result = add_address_by(&handle, interface, address, bits).await;
         connection.abort();
-        result.map_err(|error| match error {
-            rtnetlink::Error::NetlinkError(error) => error.to_io(),
-            other => io::Error::other(other),
-        })
+        result
     })
+}
+
+/// What [`add_address`] does, by an open connection.
+pub(crate) async fn add_address_by(
+    handle: &rtnetlink::Handle,
+    interface: u32,
+    address: IpAddr,
+    bits: u8,
+) -> io::Result<()> {
+    let mut request = handle.address().add(interface, address, bits);
+    if let IpAddr::V6(v6) = address {
+        *request.message_mut() = message::address(interface, v6, bits);
+    }
+    request.execute().await.map_err(to_io)
+}
+
+/// The kernel's refusal as an error of the system.
+pub(crate) fn to_io(error: rtnetlink::Error) -> io::Error {
+    match error {
+        rtnetlink::Error::NetlinkError(error) => error.to_io(),
+        other => io::Error::other(other),
+    }
 }

@@ -2,7 +2,7 @@
 //!
 //! All of this crate's `unsafe` is here. What the kernel reads and writes as bytes (addresses,
 //! ancillary data) is laid out by safe code in [`control`] and [`name`]; the system calls
-//! themselves are in [`messages`], [`option`], [`bpf`], [`words`], [`xdp`], [`ring`] and
+//! themselves are in [`messages`], [`option`], [`bpf`], [`words`], [`xdp`], [`ring`], [`tun`] and
 //! [`packet`].
 
 mod bpf;
@@ -13,6 +13,7 @@ mod name;
 mod option;
 mod packet;
 mod ring;
+mod tun;
 mod words;
 mod xdp;
 
@@ -27,5 +28,6 @@ pub use packet::{
     OFFLOAD_HEADER_BYTES, begin_offload_headers, bind, ignore_outgoing, interface_mtu, take_all,
 };
 pub(crate) use packet::{bind_to_send, filter, share, take_lost};
+pub(crate) use tun::{attach_tun, set_tun_offloads};
 pub(crate) use words::SharedWords;
-pub(crate) use xdp::{LONGEST_FRAME, XdpSocket};
+pub(crate) use xdp::{LONGEST_FRAME, XdpSocket, XdpStatistics};

@@ -6,6 +6,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::time::{Duration, Instant};
 
 use convoy_packet::{CHUNK_BYTES, Frame, FramePool, FrameSize, Loans, Region};
 
@@ -16,6 +17,9 @@ use super::ring::{RING, Ring};
 const KERNEL_HEADROOM: usize = 256;
 /// The longest frame that a chunk takes in, in bytes.
 pub(crate) const LONGEST_FRAME: usize = CHUNK_BYTES - KERNEL_HEADROOM;
+/// How long a queue of an interface may take to become free after another program, or this one,
+/// left it.
+const BUSY: Duration = Duration::from_secs(2);
 /// Entries that must be free before the kernel is given frames again.
 const REFILL: u32 = RING / 16;
 
@@ -43,18 +47,31 @@ pub(crate) struct XdpSocket {
 }
 
 impl XdpSocket {
-    /// A socket at this queue, with no copy where the driver can do so. `first` is another socket
-    /// of the same interface.
+    /// A socket for a queue of any interface. The first of an interface has the packet memory.
     ///
     /// # Errors
     /// What the system refused: it needs CAP_NET_RAW, and the right to lock as much memory as the
     /// [`Region`] has.
-    pub(crate) fn open(interface: u32, queue: u32, first: Option<&Self>) -> io::Result<Self> {
+    pub(crate) fn prepare(is_first: bool) -> io::Result<OwnedFd> {
         let descriptor = socket()?;
-        let fd = descriptor.as_fd();
-        if first.is_none() {
-            register_packet_memory(fd)?;
+        if is_first {
+            register_packet_memory(descriptor.as_fd())?;
         }
+        Ok(descriptor)
+    }
+
+    /// Takes such a socket to this queue, with no copy where the driver can do so. `first` is
+    /// another socket of the same interface. It needs no privileges.
+    ///
+    /// # Errors
+    /// What the system refused.
+    pub(crate) fn open(
+        descriptor: OwnedFd,
+        interface: u32,
+        queue: u32,
+        first: Option<&Self>,
+    ) -> io::Result<Self> {
+        let fd = descriptor.as_fd();
         for ring in
             [libc::XDP_UMEM_FILL_RING, libc::XDP_UMEM_COMPLETION_RING, libc::XDP_RX_RING, libc::XDP_TX_RING]
         {
@@ -73,7 +90,7 @@ impl XdpSocket {
             is_zero_copy: false,
             descriptor: Some(descriptor),
         };
-        bind(socket.as_fd(), interface, queue, first.map(AsFd::as_fd))?;
+        bind_patiently(socket.as_fd(), interface, queue, first.map(AsFd::as_fd))?;
         socket.is_zero_copy = is_zero_copy(socket.as_fd());
         Ok(socket)
     }
@@ -299,6 +316,24 @@ fn offsets(socket: BorrowedFd<'_>) -> io::Result<libc::xdp_mmap_offsets> {
 fn is_zero_copy(socket: BorrowedFd<'_>) -> bool {
     let mut options = libc::xdp_options { flags: 0 };
     get(socket, libc::XDP_OPTIONS, &mut options).is_ok() && options.flags & libc::XDP_OPTIONS_ZEROCOPY != 0
+}
+
+/// The kernel frees the queue of a closed socket some time later.
+fn bind_patiently(
+    socket: BorrowedFd<'_>,
+    interface: u32,
+    queue: u32,
+    first: Option<BorrowedFd<'_>>,
+) -> io::Result<()> {
+    let begin = Instant::now();
+    loop {
+        match bind(socket, interface, queue, first) {
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy && begin.elapsed() < BUSY => {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            bound => return bound,
+        }
+    }
 }
 
 /// With neither way asked for the kernel takes the one without copies where it can. Sockets of one

@@ -4,6 +4,7 @@ use convoy_settings::{Checker, tables};
 
 use super::{Tun, TunConfig};
 use crate::backend::{Backend, Context, Entry, Opened, PortTraits, Queues, Side};
+use crate::reopening::Reopening;
 use crate::{PortConfig, PortError};
 
 /// Linux gives no IPv6 address to an interface whose MTU is less than IPv6's least (RFC 8200
@@ -59,6 +60,9 @@ impl Backend for TunSettings {
             entry.add(c, "a tun port needs device = \"convoy0\"");
         }
         c.interface_is_tun(keys.device.as_ref(), "port.device");
+        for (text, address) in entry.addresses {
+            c.v6_is_possible(text, address.addr(), keys.device.as_ref(), "port.address");
+        }
         let has_v6 = entry.addresses.iter().any(|(_, address)| address.addr().is_ipv6());
         if let Some(mtu) =
             keys.mtu.as_ref().filter(|mtu| has_v6 && (576..LEAST_V6_MTU).contains(mtu.get_ref()))
@@ -94,7 +98,7 @@ impl Backend for TunSettings {
     }
 
     fn open(&self, port: &PortConfig, context: &Context) -> Result<Opened, PortError> {
-        let queues = Tun::open(&TunConfig {
+        let config = TunConfig {
             name: port.name.clone(),
             device: self.device.clone(),
             addresses: port.addresses.clone(),
@@ -104,7 +108,9 @@ impl Backend for TunSettings {
             joins_packets: true,
             has_link: self.reader.is_none(),
             reader: self.reader,
-        })?;
-        Ok(Opened::of(queues))
+        };
+        let queues = Tun::open(&config)?;
+        let reopening = Some(Reopening::Tun(Tun::files(&queues, &config)));
+        Ok(Opened { reopening, ..Opened::of(queues) })
     }
 }

@@ -64,6 +64,7 @@ impl Endpoint {
         }
         // Kernels that lack it reject even setting it to 0. In ancillary data they would ignore it.
         let can_segment = config.offloads && setsockopt(&socket, sockopt::UdpGsoSegment, &0).is_ok();
+        crate::sockets::allow_missing_address(&socket, &local.ip())?;
         socket.bind(&local.into())?;
         socket.set_reuse_port(sharing != Sharing::Alone)?;
         let local = socket.local_addr()?.as_socket().unwrap_or(local);
@@ -105,7 +106,6 @@ fn enlarge_buffers(socket: &Socket) {
 fn advice(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::AddrInUse => " (another program, perhaps charon, uses it; `ss -lunp` names it)",
-        io::ErrorKind::AddrNotAvailable => " (no interface of this host has that address; see `ip address`)",
         io::ErrorKind::PermissionDenied => {
             " (run as root, or with the capabilities CAP_NET_ADMIN and, for ports below 1024, CAP_NET_BIND_SERVICE)"
         }

@@ -35,6 +35,10 @@ impl HostEnvironment for Router {
         Some(vec![0, 1])
     }
 
+    fn disables_v6(&self, interface: &str) -> Option<String> {
+        (interface == "off0").then(|| "net.ipv6.conf.default.disable_ipv6".to_owned())
+    }
+
     fn has_user(&self, name: &str) -> Option<bool> {
         Some(name == "convoy")
     }
@@ -85,6 +89,38 @@ fn a_device_for_the_tun_that_is_another_interface_is_an_error() {
 }
 
 #[test]
+fn v6_address_where_the_kernel_has_none_is_an_error() {
+    let device =
+        |name: &str| changed("\"convoy0\"", &format!("\"{name}\"")).replace("10.1.0.1/24", "fd00::1/64");
+    assert_eq!(told(&device("convoy1")), "");
+    let what = "a.toml:11:12: port.address: net.ipv6.conf.default.disable_ipv6 = 1, so that the kernel gives the \
+                interface no IPv6 address; run: sysctl -w net.ipv6.conf.default.disable_ipv6=0, or remove the address";
+    assert_eq!(refusal(&device("off0")), what);
+    let own = format!("{}[[interface]]\nname = \"off0\"\naddress = [\"fd00:9::1/64\"]\n", GOOD);
+    assert!(
+        refusal(&own).contains("interface.address: net.ipv6.conf.default.disable_ipv6 = 1"),
+        "{}",
+        refusal(&own)
+    );
+}
+
+#[test]
+fn link_local_address_outside_is_an_error_and_inside_is_none() {
+    let outside =
+        |address: &str| GOOD.replace("192.0.2.1\"", &format!("{address}\"")).replace("192.0.2.2", "fe80::2");
+    let errors = Config::parse("a.toml", &outside("fe80::1")).expect_err("no scope").0;
+    let lines: Vec<String> = errors.iter().map(|problem| problem.in_one_line()).collect();
+    let found = |key: &str, address: &str| {
+        lines
+            .iter()
+            .any(|line| line.contains(&format!("{key}: {address} is a link-local address, which means")))
+    };
+    assert!(found("port.address", "fe80::1") && found("tunnel.local", "fe80::1"), "{lines:?}");
+    assert!(found("tunnel.remote", "fe80::2"), "{lines:?}");
+    assert_eq!(told(&GOOD.replace("\"10.1.0.1/24\"", "\"10.1.0.1/24\", \"fe80::1/64\"")), "");
+}
+
+#[test]
 fn a_link_that_is_narrower_than_the_mtu_is_warned_of() {
     let text = told(&changed("[gateway]\n", "[gateway]\nmtu = 9000\n"));
     let what = "a.toml:2:7: gateway.mtu: protected packets of up to 9000 bytes exceed the MTU of interface wan0, which is \
@@ -100,7 +136,7 @@ fn a_link_that_is_narrower_than_the_mtu_is_warned_of() {
 #[test]
 fn an_interface_that_may_come_later_is_warned_of() {
     let text = told(&changed("kind = \"udp\"", "kind = \"af_packet\"\ninterface = \"wan1\""));
-    let what = "a.toml:16:13: port.interface: there is no interface \"wan1\", and `convoy run` fails without it; this \
+    let what = "a.toml:16:13: port.interface: there is no interface \"wan1\", and `convoy run` waits for it; this \
                 machine has wan0, convoy0\n";
     assert_eq!(text, what);
 }

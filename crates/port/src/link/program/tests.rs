@@ -24,7 +24,9 @@ struct Programs {
 }
 
 fn load(takes: &LinkTakes, networks: &Networks) -> Programs {
-    let xdp = Hook::Xdp { sockets: 0, station: HOST };
+    let station = Station::new().expect("maps need root");
+    station.set(HOST).expect("there is a place for it");
+    let xdp = Hook::Xdp { sockets: 0, station: station.numbers() };
     let xdp = classify(takes, networks, xdp, |asm| asm.set(R0, TAKEN));
     let load = |kind, code: &[Instruction]| {
         Program::load(kind, code).expect("the verifier accepts it; loading needs root")
