@@ -25,6 +25,10 @@ use crate::shapes::{Shape, Shapes};
 const SILENCE_NS: u64 = 1_000_000_000;
 /// A sender's clock may run ahead of the arrival times by this many frames.
 const EARLY_FRAMES: u64 = 8;
+/// A frame is released if at least this part of it arrived (one in so many bytes). Less is no
+/// picture, but what concealment would make of the frame before it, at the cost of a whole frame in
+/// the file.
+const LEAST_PART: usize = 10;
 
 /// A frame that is due for display.
 #[derive(Debug)]
@@ -35,7 +39,8 @@ pub struct Finished {
     pub timestamp: u32,
     /// Byte ranges that did not arrive.
     pub holes: Vec<Range<usize>>,
-    /// Frames directly before this one of which no packet arrived.
+    /// Frames directly before this one that were not released, since nothing or too little of them
+    /// arrived.
     pub missing_before: u32,
 }
 
@@ -70,7 +75,10 @@ pub struct Assembler {
     heard_ns: u64,
     /// Frames since the source started that were released or counted as missing.
     accounted: u64,
+    /// Timestamp of the last frame that was released.
     released: Option<u32>,
+    /// Timestamp of the last frame that ended, released or not: later packets of it are late.
+    ended: Option<u32>,
     counts: Counts,
 }
 
@@ -98,6 +106,7 @@ impl Assembler {
             heard_ns: 0,
             accounted: 0,
             released: None,
+            ended: None,
             counts: Counts::default(),
         }
     }
@@ -143,7 +152,7 @@ impl Assembler {
         let timestamp = u32::from_be_bytes([header[4], header[5], header[6], header[7]]);
         let data = shape.data.clone();
         let field = usize::from(data.start >= self.format.line_start(1, 0));
-        let is_elsewhere = self.pending.find(timestamp, field).is_some() || self.is_released(timestamp);
+        let is_elsewhere = self.pending.find(timestamp, field).is_some() || self.has_ended(timestamp);
         let Some(frame) = target(&mut self.pending, &mut self.blank, self.planned) else { return false };
         let begins = frame.timestamp.is_none();
         let is_of_frame =
@@ -210,13 +219,24 @@ impl Assembler {
 
     /// Releases the next frame if it is due.
     pub fn poll(&mut self, now_ns: u64) -> Option<Finished> {
-        let first = self.pending.first()?;
-        (self.playout.due_ns(first) <= now_ns).then(|| self.release())?
+        while self.next_due_ns()? <= now_ns {
+            let released = self.release();
+            if released.is_some() {
+                return released;
+            }
+        }
+        None
     }
 
     /// Releases the next frame whether it is due or not, for the end of the stream.
     pub fn flush(&mut self) -> Option<Finished> {
-        self.release()
+        while self.pending.first().is_some() {
+            let released = self.release();
+            if released.is_some() {
+                return released;
+            }
+        }
+        None
     }
 
     /// When the next frame is due, in nanoseconds.
@@ -255,11 +275,20 @@ impl Assembler {
         (made + EARLY_FRAMES).saturating_sub(self.accounted)
     }
 
+    /// Ends the next frame, and releases it if enough of it arrived.
     fn release(&mut self) -> Option<Finished> {
         let frame = self.pending.pop()?;
         let timestamp = frame.timestamp?;
         if self.expected.timestamp == Some(timestamp) {
             self.expected = Expected { timestamp: None, shape: 0 };
+        }
+        self.ended = Some(timestamp);
+        let holes = frame.coverage.holes(self.format.frame_bytes());
+        let missing_bytes = holes.iter().map(Range::len).sum::<usize>();
+        if (self.format.frame_bytes() - missing_bytes) * LEAST_PART < self.format.frame_bytes() {
+            self.counts.scrap_frames += 1;
+            self.give_back(frame.bytes);
+            return None;
         }
         let ticks = self.format.ticks(1, 0).max(1);
         let missing_before = self.released.map_or(0, |before| {
@@ -269,11 +298,10 @@ impl Assembler {
         let missing_before = missing_before.min(self.could_be_missing()) as u32;
         self.accounted += u64::from(missing_before) + 1;
         self.released = Some(timestamp);
-        let holes = frame.coverage.holes(self.format.frame_bytes());
         self.counts.frames += 1;
         self.counts.whole_frames += u64::from(holes.is_empty());
         self.counts.missing_frames += u64::from(missing_before);
-        self.counts.missing_bytes += holes.iter().map(|hole| hole.len() as u64).sum::<u64>();
+        self.counts.missing_bytes += missing_bytes as u64;
         Some(Finished { bytes: frame.bytes, timestamp, holes, missing_before })
     }
 
@@ -323,7 +351,7 @@ impl Assembler {
             self.give_back(frame.bytes);
         }
         self.expected = Expected { timestamp: None, shape: 0 };
-        (self.planned, self.released) = (self.expected, None);
+        (self.planned, self.released, self.ended) = (self.expected, None, None);
         self.playout = self.playout.for_new_stream();
     }
 
@@ -363,9 +391,9 @@ impl Assembler {
         Some((frame.timestamp?, new))
     }
 
-    /// Starts a frame; fails if it was already released or no memory is free.
+    /// Starts a frame; fails if it has ended or no memory is free.
     fn begin_frame(&mut self, timestamp: u32, field: usize, now_ns: u64) -> bool {
-        if self.is_released(timestamp) {
+        if self.has_ended(timestamp) {
             self.counts.late += 1;
             return false;
         }
@@ -387,9 +415,10 @@ impl Assembler {
         self.reception.note_arrival(ticks as u32, timestamp);
     }
 
-    fn is_released(&self, timestamp: u32) -> bool {
+    fn has_ended(&self, timestamp: u32) -> bool {
         let last_field = self.format.ticks(0, self.format.fields() - 1) as u32;
-        self.released.is_some_and(|released| timestamp.wrapping_sub(released + last_field).cast_signed() <= 0)
+        let is_until = |ended: u32| timestamp.wrapping_sub(ended.wrapping_add(last_field)).cast_signed() <= 0;
+        self.ended.is_some_and(is_until)
     }
 
     /// The packet that is expected after one whose data ends at `end`.

@@ -99,7 +99,10 @@ pub struct ReceiveReport {
     pub equal_frames: u64,
     /// PSNR of all compared frames, in dB; `None` where nothing differs.
     pub psnr_db: Option<f64>,
-    /// Processor time of the receiving thread.
+    /// Seconds from the first packet until everything was received and viewed, over which the
+    /// processor times were counted; 0 without a packet.
+    pub busy_seconds: f64,
+    /// Processor time of the receiving thread, from the first packet on.
     pub packet_cpu: CpuSeconds,
     /// Processor time of the viewer's thread.
     pub view_cpu: CpuSeconds,
@@ -129,6 +132,7 @@ pub fn receive_video(
         let (difference, view_cpu) = viewing.join().map_err(|_| failed())?.map_err(ReceiveError::Output)?;
         let mut report = received?;
         report.view_cpu = view_cpu;
+        report.busy_seconds = reception.since_first_ns() as f64 / 1e9;
         (report.compared_frames, report.equal_frames) = (difference.frames(), difference.equal_frames());
         report.psnr_db = difference.psnr_db();
         Ok(report)
@@ -163,6 +167,8 @@ struct Stream {
     ssrc: u32,
     report: ReceiveReport,
     first_ns: Option<u64>,
+    /// Processor time of the receiving thread until the first packet.
+    cpu_before: CpuSeconds,
     /// The sender's last report, when it arrived and from where.
     sent: Option<(SenderInfo, Instant, SocketAddr)>,
     next_report: Instant,
@@ -196,6 +202,7 @@ impl Stream {
             ssrc: rand::random(),
             report: ReceiveReport::default(),
             first_ns: None,
+            cpu_before: CpuSeconds::default(),
             sent: None,
             next_report: start + rtcp::next_interval(),
             ended: None,
@@ -251,10 +258,18 @@ impl Stream {
         let may_have_more = self.scatter.receive(&self.video, &mut self.assembler, now_ns)?;
         if self.assembler.counts().packets > before {
             self.report.receive_calls += 1;
+            if self.first_ns.is_none() {
+                self.cpu_before = CpuSeconds::of_thread();
+            }
             let first = *self.first_ns.get_or_insert(now_ns);
             self.report.seconds = (now_ns - first) as f64 / 1e9;
         }
         Ok(may_have_more)
+    }
+
+    /// Nanoseconds since the first packet; 0 without one.
+    fn since_first_ns(&self) -> u64 {
+        self.first_ns.map_or(0, |first| self.now_ns() - first)
     }
 
     /// Passes a frame to the viewer. Returns `false` once the viewer has ended or enough frames
@@ -326,13 +341,15 @@ impl Stream {
     fn update_report(&mut self) {
         self.report.counts = self.assembler.counts();
         let pixels = self.report.counts.in_place_bytes + self.report.counts.copied_bytes;
-        self.report.video_mbps = pixels as f64 * 8.0 / 1e6 / self.report.seconds.max(1e-3);
+        // A frame's packets are those of its period, however soon after one another they came.
+        let period = self.config.format.frame_start_ns(1) as f64 / 1e9;
+        self.report.video_mbps = pixels as f64 * 8.0 / 1e6 / self.report.seconds.max(period);
         self.report.jitter_ms = f64::from(self.assembler.reception().jitter()) * 1000.0 / CLOCK_HZ as f64;
     }
 
     fn finish(&mut self) -> Result<ReceiveReport, ReceiveError> {
         self.update_report();
-        self.report.packet_cpu = CpuSeconds::of_thread();
+        self.report.packet_cpu = CpuSeconds::of_thread() - self.cpu_before;
         Ok(self.report.clone())
     }
 }

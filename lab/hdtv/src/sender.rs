@@ -118,6 +118,9 @@ pub struct SendReport {
     pub refused: u64,
     /// The last receiver report.
     pub feedback: Option<Feedback>,
+    /// Seconds from the start of both threads to their end, over which the processor times were
+    /// counted.
+    pub busy_seconds: f64,
     /// Processor time of the thread that makes frames.
     pub source_cpu: CpuSeconds,
     /// Processor time of the sending thread.
@@ -148,6 +151,7 @@ pub fn send_video(
     let ssrc = rand::random();
     let layout = Layout::new(&config.format, config.mtu.saturating_sub(headers), ssrc)?;
     let mut transmission = Transmission::open(config, layout, headers, ssrc)?;
+    let start = Instant::now();
     thread::scope(|scope| {
         let maker = thread::Builder::new()
             .name("video".to_owned())
@@ -158,6 +162,7 @@ pub fn send_video(
         let made = maker.join().map_err(|_| io::Error::other("the thread of the video source failed"))?;
         let mut report = sent?;
         report.source_cpu = made?;
+        report.busy_seconds = start.elapsed().as_secs_f64();
         Ok(report)
     })
 }

@@ -1,5 +1,7 @@
 //! Processor time of threads.
 
+use std::ops::Sub;
+
 use nix::sys::resource::{UsageWho, getrusage};
 use serde::Serialize;
 
@@ -35,5 +37,17 @@ impl CpuSeconds {
     /// User and kernel time.
     pub fn total(&self) -> f64 {
         self.user + self.system
+    }
+}
+
+impl Sub for CpuSeconds {
+    type Output = Self;
+
+    fn sub(self, before: Self) -> Self {
+        Self {
+            user: self.user - before.user,
+            system: self.system - before.system,
+            waiting: self.waiting - before.waiting,
+        }
     }
 }

@@ -154,8 +154,9 @@ fn end_progress_line() {
     }
 }
 
+/// Processor time of a thread, relative to the `seconds` over which it was counted.
 fn cpu(name: &str, used: CpuSeconds, seconds: f64) -> String {
-    let share = |part: f64| 100.0 * part / seconds.max(1e-3);
+    let share = |part: f64| 100.0 * part / seconds;
     format!(
         "{name} {:.1} % of a core ({:.1} % in the kernel), {:.0} ms waiting for a core",
         share(used.total()),

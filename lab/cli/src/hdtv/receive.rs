@@ -178,7 +178,7 @@ fn describe(format: &Format, report: &ReceiveReport) -> Vec<String> {
     let counts = &report.counts;
     let mut lines = vec![
         format!(
-            "{} frames of {format}, {} complete, {} entirely missing; {:.1} Mbit/s of video in {:.1} s",
+            "{} frames of {format}, {} complete, {} missing between them; {:.1} Mbit/s of video in {:.1} s",
             counts.frames, counts.whole_frames, counts.missing_frames, report.video_mbps, report.seconds
         ),
         format!(
@@ -186,15 +186,18 @@ fn describe(format: &Format, report: &ReceiveReport) -> Vec<String> {
             counts.packets, counts.lost, counts.reordered, counts.duplicates, counts.late, report.jitter_ms
         ),
     ];
-    let pixels = (counts.in_place_bytes + counts.copied_bytes).max(1);
-    lines.push(format!(
-        "{:.2} % of the pixels received directly into the frame, {:.1} packets per system call",
-        100.0 * counts.in_place_bytes as f64 / pixels as f64,
-        counts.packets as f64 / report.receive_calls.max(1) as f64
-    ));
+    let pixels = counts.in_place_bytes + counts.copied_bytes;
+    if pixels > 0 && report.receive_calls > 0 {
+        lines.push(format!(
+            "{:.2} % of the pixels received directly into the frame, {:.1} packets per system call",
+            100.0 * counts.in_place_bytes as f64 / pixels as f64,
+            counts.packets as f64 / report.receive_calls as f64
+        ));
+    }
     let odd = [
         (counts.malformed, "packets were not RTP or did not fit the format"),
         (counts.foreign, "packets were of other streams"),
+        (counts.scrap_frames, "frames were not shown, since less than a tenth of each arrived"),
         (counts.no_memory, "packets found no free frame memory"),
         (report.skipped_frames, "frames were skipped, since earlier ones took too long to show or to write"),
     ];
@@ -204,11 +207,49 @@ fn describe(format: &Format, report: &ReceiveReport) -> Vec<String> {
         let equal = report.equal_frames;
         lines.push(format!("{equal} of {} frames bit for bit as sent, PSNR {psnr}", report.compared_frames));
     }
-    let seconds = report.seconds;
-    lines.push(format!(
-        "{}; {}",
-        cpu("packets", report.packet_cpu, seconds),
-        cpu("video", report.view_cpu, seconds)
-    ));
+    // Without a packet there is no time in which they could have been busy.
+    let busy_seconds = report.busy_seconds;
+    if busy_seconds > 0.0 {
+        lines.push(format!(
+            "{}; {}",
+            cpu("packets", report.packet_cpu, busy_seconds),
+            cpu("video", report.view_cpu, busy_seconds)
+        ));
+    }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use convoy_hdtv::{Counts, CpuSeconds};
+
+    use super::*;
+
+    fn lines(report: &ReceiveReport) -> Vec<String> {
+        describe(&"720p60".parse().expect("a name"), report)
+    }
+
+    #[test]
+    fn a_report_without_packets_has_no_ratios() {
+        let view_cpu = CpuSeconds { user: 0.013, ..CpuSeconds::default() };
+        let text = lines(&ReceiveReport { view_cpu, ..ReceiveReport::default() }).join("\n");
+        assert!(text.starts_with("0 frames") && !text.contains('%') && !text.contains("NaN"), "{text}");
+    }
+
+    #[test]
+    fn processor_times_are_relative_to_the_time_over_which_they_were_counted() {
+        let counts = Counts { packets: 2, scrap_frames: 2, copied_bytes: 16, ..Counts::default() };
+        let packet_cpu = CpuSeconds { user: 0.5, ..CpuSeconds::default() };
+        let report = ReceiveReport {
+            counts,
+            packet_cpu,
+            seconds: 0.001,
+            busy_seconds: 2.0,
+            receive_calls: 2,
+            ..ReceiveReport::default()
+        };
+        let text = lines(&report).join("\n");
+        assert!(text.contains("packets 25.0 % of a core"), "{text}");
+        assert!(text.contains("2 frames were not shown"), "{text}");
+    }
 }

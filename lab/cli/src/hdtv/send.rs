@@ -177,9 +177,10 @@ fn print(format: &Format, report: &SendReport) {
             );
         }
     }
+    let busy_seconds = report.busy_seconds;
     println!(
         "{}; {}",
-        cpu("video", report.source_cpu, *seconds),
-        cpu("packets", report.packet_cpu, *seconds)
+        cpu("video", report.source_cpu, busy_seconds),
+        cpu("packets", report.packet_cpu, busy_seconds)
     );
 }

@@ -13,7 +13,7 @@ pub struct Counts {
     pub reordered: u64,
     /// Packets without any new byte.
     pub duplicates: u64,
-    /// Packets of frames that were already released.
+    /// Packets of frames that had ended.
     pub late: u64,
     /// Packets that are not RTP, or whose payload does not fit the format.
     pub malformed: u64,
@@ -25,8 +25,11 @@ pub struct Counts {
     pub frames: u64,
     /// Released frames that were complete.
     pub whole_frames: u64,
-    /// Frames of which no packet arrived.
+    /// Frames between released ones that were not released, since nothing or too little of them
+    /// arrived.
     pub missing_frames: u64,
+    /// Frames of which so little arrived that they were not released.
+    pub scrap_frames: u64,
     /// Bytes missing in released frames.
     pub missing_bytes: u64,
     /// Bytes of pixels that the kernel wrote directly to their place in the frame.

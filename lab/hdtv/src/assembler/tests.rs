@@ -186,6 +186,48 @@ fn a_timestamp_that_jumps_further_than_time_has_passed_misses_no_more_frames_tha
 }
 
 #[test]
+fn frames_of_which_almost_nothing_arrived_are_counted_and_not_released() {
+    let format: Format = "1280x720p60".parse().expect("a name");
+    let (_, packets) = packets(&format, 2, 28, (1, 90));
+    let each = packets.len() / 2;
+    let mut assembler = Assembler::new(format, PAYLOAD_TYPE, 12, 0);
+    // Ten packets with eight bytes of pixels each, and a quarter of a second from one to the next.
+    for at in 0..10_u16 {
+        let mut packet = packets[usize::from(at)].clone();
+        packet[4..8].copy_from_slice(&(u32::from(at) * 22_500).to_be_bytes());
+        assembler.take(&packet, FROM, u64::from(at) * 250 * MS);
+    }
+    assert!(assembler.poll(10_000 * MS).is_none() && assembler.flush().is_none());
+    let counts = assembler.counts();
+    assert_eq!((counts.packets, counts.scrap_frames), (10, 10));
+    assert_eq!((counts.frames, counts.missing_frames, counts.missing_bytes), (0, 0, 0));
+    // Their memory is free again, and what arrives of them later is late.
+    assembler.take(&packets[0], FROM, 10_000 * MS);
+    assert_eq!((assembler.counts().late, assembler.counts().no_memory), (1, 0));
+    // A tenth of a frame is a picture, which takes the place of what was missing before it.
+    for packet in &packets[each..each + each / 10 + 1] {
+        let mut packet = packet.clone();
+        packet[4..8].copy_from_slice(&(9 * 22_500_u32 + 3_000).to_be_bytes());
+        assembler.take(&packet, FROM, 10_000 * MS);
+    }
+    assert!(assembler.flush().is_some());
+}
+
+#[test]
+fn a_scrap_between_two_frames_is_missing() {
+    let format = format(false);
+    let (_, packets) = packets(&format, 3, 30, (1, 90));
+    let each = packets.len() / 3;
+    let mut assembler = Assembler::new(format, PAYLOAD_TYPE, 4, 0);
+    let arrives = |at: &usize| at / each != 1 || at.is_multiple_of(each);
+    (0..packets.len()).filter(arrives).for_each(|at| assembler.take(&packets[at], FROM, 0));
+    assert_eq!(assembler.flush().expect("the first frame").missing_before, 0);
+    assert_eq!(assembler.flush().expect("the third frame").missing_before, 1);
+    let counts = assembler.counts();
+    assert_eq!((counts.frames, counts.missing_frames, counts.scrap_frames), (2, 1, 1));
+}
+
+#[test]
 fn without_memory_packets_are_counted() {
     let format = format(false);
     let (_, packets) = packets(&format, 4, 200, (1, 90));
