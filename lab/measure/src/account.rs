@@ -29,6 +29,8 @@ pub struct Account {
     /// arrived before. A ring of the last [`RECORDS`].
     records: Box<[(u64, u64)]>,
     recorded: u64,
+    /// Arrivals that turned out to be of an earlier stream.
+    forgotten: u64,
 }
 
 /// Capacity of the ring. A packet that is older than all entries gets the extent of the oldest one.
@@ -48,6 +50,7 @@ impl Account {
             greatest_extent: 0,
             records: vec![(0, 0); RECORDS].into(),
             recorded: 0,
+            forgotten: 0,
         }
     }
 
@@ -75,6 +78,29 @@ impl Account {
         true
     }
 
+    /// Takes the first `count` numbers out of the stream, which turned out to be of an earlier one:
+    /// all others become lower by as much. Returns how many of them had arrived.
+    ///
+    /// This moves the memory of all numbers so far, so it is for exceptions.
+    pub fn forget_first(&mut self, count: u64) -> u64 {
+        let seen = |words: &[u64]| words.iter().map(|word| u64::from(word.count_ones())).sum::<u64>();
+        let (words, bits) = ((count / 64) as usize, (count % 64) as u32);
+        let used = self.next_expected.div_ceil(64) as usize;
+        let used = &mut self.seen[..used];
+        let before = seen(used);
+        for at in 0..used.len() {
+            let word = |at: usize| used.get(at).copied().unwrap_or(0);
+            let (low, high) = (word(at + words), word(at + words + 1));
+            used[at] = (low >> bits) | high.checked_shl(64 - bits).unwrap_or(0);
+        }
+        let forgotten = before - seen(used);
+        self.forgotten += forgotten;
+        self.next_expected = self.next_expected.saturating_sub(count);
+        // Those of the earlier stream are below every number of this one.
+        self.records.iter_mut().for_each(|record| record.0 = record.0.saturating_sub(count));
+        forgotten
+    }
+
     /// The entries rise in both number and position, so the earliest arrival with a greater number
     /// is found by binary search.
     fn reorder(&mut self, sequence: u64) {
@@ -96,7 +122,7 @@ impl Account {
 
     /// Distinct packets that arrived.
     pub fn received(&self) -> u64 {
-        self.received
+        self.received - self.forgotten
     }
 
     /// Repeated arrivals.
@@ -148,6 +174,20 @@ mod tests {
         assert_eq!(account.missing(0..100), (10, Some(93)));
         assert_eq!(account.missing(4..13), (0, None));
         assert_eq!(account.reordering(), Reordering::default(), "loss is no reordering");
+    }
+
+    #[test]
+    fn numbers_of_an_earlier_stream_are_forgotten_and_the_others_keep_their_order() {
+        for earlier in [1, 64, 70] {
+            let mut account = account(200, &[0, 1, earlier + 3, earlier + 1, earlier + 1, earlier + 90]);
+            let forgotten = account.forget_first(earlier);
+            assert_eq!((forgotten, account.received()), if earlier == 1 { (1, 4) } else { (2, 3) });
+            assert_eq!(account.duplicated(), 1);
+            assert_eq!(account.missing(1..4), (1, Some(2)));
+            assert_eq!(account.missing(90..91), (0, None));
+            assert!(account.arrive(89) && account.arrive(91));
+            assert_eq!(account.reordering().packets, 2);
+        }
     }
 
     #[test]

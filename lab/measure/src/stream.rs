@@ -39,7 +39,9 @@ pub(crate) struct Stream {
     pub(crate) begin_ns: u64,
     pub(crate) first_begin_ns: u64,
     received_while_sending: u64,
-    /// The first ESP sequence number received, since an SA's numbers continue from trial to trial.
+    /// ESP sequence number of the stream's first packet, as far as it is known: that of the first
+    /// arrival, since an SA's numbers continue from trial to trial, until an arrival shows that it
+    /// was of an earlier trial.
     first_number: Option<u64>,
 }
 
@@ -69,19 +71,15 @@ impl Stream {
     /// Counts an arriving packet; `is_sending` says whether the trial is still sending.
     #[inline]
     pub(crate) fn arrive(&mut self, reads: Reads, packet: &[u8], now_ns: u64, is_sending: bool) {
-        let (sequence, sent_ns) = match reads {
-            Reads::Stamps => match Stamp::read(packet).filter(|stamp| stamp.stream == self.id) {
-                Some(Stamp { sequence, sent_ns, .. }) => (Some(sequence), Some(sent_ns)),
-                None => (None, None),
-            },
+        let read = match reads {
+            Reads::Stamps => Stamp::read(packet)
+                .filter(|stamp| stamp.stream == self.id && stamp.sequence < self.sent)
+                .map(|stamp| (stamp.sequence, Some(stamp.sent_ns))),
             Reads::EspNumbers => {
-                let number = esp_number(packet);
-                let first = self.first_number.or(number);
-                self.first_number = first;
-                (number.zip(first).and_then(|(number, first)| number.checked_sub(first)), None)
+                esp_number(packet).and_then(|number| self.sequence(number)).map(|sequence| (sequence, None))
             }
         };
-        let Some(sequence) = sequence else {
+        let Some((sequence, sent_ns)) = read else {
             self.foreign += 1;
             return;
         };
@@ -91,6 +89,24 @@ impl Stream {
                 self.times.record(now_ns.saturating_sub(sent_ns));
             }
         }
+    }
+
+    /// The packet of this stream that has an ESP sequence number; `None` if it is of an earlier
+    /// trial.
+    ///
+    /// The first arrival is taken for packet 0, although the device may still have had packets of an
+    /// earlier trial. A number that was not sent yet shows that it was one of those.
+    fn sequence(&mut self, number: u64) -> Option<u64> {
+        let last = self.sent.checked_sub(1)?;
+        let sequence = number.checked_sub(*self.first_number.get_or_insert(number))?;
+        let earlier = sequence.saturating_sub(last);
+        if earlier > 0 {
+            let forgotten = self.account.forget_first(earlier);
+            self.foreign += forgotten;
+            self.received_while_sending = self.received_while_sending.saturating_sub(forgotten);
+            self.first_number = self.first_number.map(|first| first + earlier);
+        }
+        Some(sequence - earlier)
     }
 }
 
@@ -160,6 +176,54 @@ mod tests {
     use convoy_packet::IpHeader;
 
     use super::*;
+    use crate::flow::Flow;
+    use crate::lengths::Lengths;
+    use crate::schedule::Phase;
+
+    /// An ESP packet with this sequence number.
+    fn esp(number: u32) -> Vec<u8> {
+        let address = "192.0.2.1".parse().expect("an address");
+        let header = IpHeader::new(ESP, address, address);
+        let mut packet = vec![0; header.header_len()];
+        packet.extend([0, 0, 16, 1]);
+        packet.extend(number.to_be_bytes());
+        header.write(&mut packet);
+        packet
+    }
+
+    fn stream(packets: u64) -> Stream {
+        let address = |text: &str| text.parse().expect("an address and a port");
+        let flow = Flow::between(address("10.1.0.9:9"), address("10.2.0.1:9")).expect("of one family");
+        Stream::new(2, Packets::new(flow, Lengths::All(64)), packets, 0)
+    }
+
+    #[test]
+    fn packets_of_the_trial_before_are_foreign_and_never_more_than_was_sent() {
+        let mut stream = stream(100);
+        stream.arrive(Reads::EspNumbers, &esp(990), 0, true);
+        // The device still has 991 to 1000 when the trial begins, whose own begin at 1001.
+        stream.sent = 4;
+        (991..=1004).for_each(|number| stream.arrive(Reads::EspNumbers, &esp(number), 0, true));
+        assert_eq!((stream.account.received(), stream.foreign), (4, 11));
+        assert_eq!(stream.received_while_sending, 4);
+        // The tester falls behind and sends no more.
+        stream.wanted = stream.sent;
+        let outcome = outcome(&[stream], &Schedule::new(&[Phase::of_packets(100, 1e3)]));
+        assert_eq!((outcome.sent, outcome.received, outcome.lost()), (4, 4, 0));
+        assert!(outcome.loss_ratio() == 0.0 && outcome.phases[0].lost == 0, "{outcome:?}");
+    }
+
+    #[test]
+    fn a_stamp_of_a_packet_that_was_not_sent_is_foreign() {
+        let mut stream = stream(100);
+        let mut packet = stream.packets.of(0).to_vec();
+        for sequence in [0, 3, 4, u64::MAX] {
+            stream.sent = 4;
+            Stamp { stream: 2, sequence, sent_ns: 0 }.write(&mut packet);
+            stream.arrive(Reads::Stamps, &packet, 0, true);
+        }
+        assert_eq!((stream.account.received(), stream.foreign), (2, 2));
+    }
 
     #[test]
     fn the_number_of_esp_is_read_from_either_family_and_from_nothing_else() {
