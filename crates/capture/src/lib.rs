@@ -41,6 +41,6 @@ mod write;
 
 pub use annotated::{Annotated, AnnotatedWriter};
 pub use framing::Damage;
-pub use packets::{CaptureError, Packet, Packets, is_capture};
+pub use packets::{CaptureError, Packet, Packets, compression, is_capture};
 pub use unread::{Reason, Unread};
 pub use write::Writer;

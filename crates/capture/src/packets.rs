@@ -27,6 +27,19 @@ pub fn is_capture(start: &[u8]) -> bool {
     *magic == SECTION_HEADER || PCAP_MAGICS.contains(&u32::from_le_bytes(*magic))
 }
 
+/// The compression of a file that begins with `start`, with the program that undoes it, if it is
+/// one of the usual ones.
+pub fn compression(start: &[u8]) -> Option<(&'static str, &'static str)> {
+    match start {
+        [0x1f, 0x8b, ..] => Some(("gzip", "zcat")),
+        [0x1f, 0x9d, ..] => Some(("compress", "zcat")),
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(("zstd", "zstdcat")),
+        [0xfd, b'7', b'z', b'X', ..] => Some(("xz", "xzcat")),
+        [b'B', b'Z', b'h', b'1'..=b'9', ..] => Some(("bzip2", "bzcat")),
+        _ => None,
+    }
+}
+
 /// An IP packet of a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet<'a> {
@@ -192,11 +205,11 @@ impl<R: Read> Packets<R> {
 
 /// Why the file is no capture, with advice.
 fn found(start: &[u8]) -> String {
+    if let Some((name, _)) = compression(start) {
+        return format!("it is compressed by {name}; decompress it first");
+    }
     match start {
         [] => "it is empty; tcpdump -w makes one".to_owned(),
-        [0x1f, 0x8b, ..] => "it is compressed by gzip; decompress it first".to_owned(),
-        [0x28, 0xb5, 0x2f, 0xfd, ..] => "it is compressed by zstd; decompress it first".to_owned(),
-        [0xfd, b'7', b'z', b'X', ..] => "it is compressed by xz; decompress it first".to_owned(),
         start if is_capture(start) => "it ends inside its header; tcpdump -w makes one".to_owned(),
         start => {
             let bytes: Vec<String> =
