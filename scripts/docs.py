@@ -87,6 +87,20 @@ def wide(pages):
                 yield f"{page.relative_to(ROOT)}:{number}: {len(line)} columns, {WIDTH} at most"
 
 
+def headings(pages):
+    """Headings without a blank line around them, which some renderers take for text: in a list, for
+    the end of its last item."""
+    for page in pages:
+        lines = without_code(page.read_text()).split("\n")
+        for number, line in enumerate(lines, 1):
+            where = f"{page.relative_to(ROOT)}:{number}"
+            if re.match(r"#+ ", line):
+                if number > 1 and lines[number - 2].strip() or number < len(lines) and lines[number].strip():
+                    yield f"{where}: no blank line around the heading"
+            elif re.search(r"\S\s*(?<!#)##+ \S", line) and "`" not in line:
+                yield f"{where}: a heading within a line"
+
+
 def gone():
     """Names of book pages in other files that do not exist."""
     listed = subprocess.run(["git", "grep", "-nIoE", r"docs/[a-z0-9/_-]+\.(md|csv|svg|png)", "--", ".", ":!docs", ":!CHANGELOG.md"],
@@ -186,7 +200,8 @@ def main():
     if len(sys.argv) > 1 and not programs:
         sys.exit(__doc__)
     pages = sorted(BOOK.rglob("*.md"))
-    faults = [*links(pages + [ROOT / page for page in OUTSIDE if (ROOT / page).is_file()]), *wide(pages), *gone(), *places(pages), *syntax(pages), *drop_reasons()]
+    outside = [ROOT / page for page in OUTSIDE if (ROOT / page).is_file()]
+    faults = [*links(pages + outside), *wide(pages), *headings(pages + outside), *gone(), *places(pages), *syntax(pages), *drop_reasons()]
     if programs:
         faults += [*configurations(pages, programs), *command_line(programs)]
     if faults:
