@@ -95,7 +95,8 @@ pub fn replay(
         assemble::pipeline(config, 0, engines, &costs, Clock::start(), &Beginnings::Fresh)?;
     let mut report = ReplayReport::default();
     let mut burst = Vec::new();
-    while !source.is_ended() || !pipeline.is_empty() {
+    let mut has_ended = false;
+    while !has_ended || !pipeline.is_empty() {
         if pipeline.has_room() && has_frames(&mut pipeline) {
             source.receive(pipeline.pool_mut(), BURST, &mut burst)?;
             match direction {
@@ -103,6 +104,11 @@ pub fn replay(
                 ReplayDirection::In => pipeline.inbound(&mut burst),
             }
             progress(source.counters().received_packets);
+        }
+        // What is at an engine may belong to what waits, so that has to be out first.
+        if source.is_ended() && pipeline.stage().is_empty() && !has_ended {
+            pipeline.end_input();
+            has_ended = true;
         }
         pipeline.pump(if source.is_ended() { Input::Ended } else { Input::More });
         write(&mut pipeline, direction, &mut sink, &mut report)?;

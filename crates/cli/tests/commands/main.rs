@@ -1,5 +1,6 @@
 //! Tests of the binary: exit status, output streams and messages.
 
+mod held;
 mod packets;
 
 use std::collections::HashSet;

@@ -2,7 +2,12 @@
 
 /// A UDP packet from one site to the other, with varying lengths.
 pub(crate) fn packet(at: usize) -> Vec<u8> {
-    let payload = vec![at as u8; at * 7 % 1300];
+    packet_of(at, at * 7 % 1300)
+}
+
+/// The same with a payload of `bytes`.
+pub(crate) fn packet_of(at: usize, bytes: usize) -> Vec<u8> {
+    let payload = vec![at as u8; bytes];
     let (udp_len, len) = (8 + payload.len() as u16, 28 + payload.len() as u16);
     let mut packet = vec![0x45, 0, 0, 0, 0, at as u8, 0, 0, 64, 17, 0, 0, 10, 1, 0, 1, 10, 2, 0, 1];
     packet[2..4].copy_from_slice(&len.to_be_bytes());

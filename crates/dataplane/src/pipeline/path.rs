@@ -179,6 +179,20 @@ impl Pipeline {
         moved
     }
 
+    /// Lets everything go that waits for more input, as none will follow: payloads of AGGFRAG mode
+    /// that are open or have their turn later, and what stands behind a missing payload. What can
+    /// not go without more input is dropped: parts of packets, and packets that wait for an SA.
+    pub fn end_input(&mut self) {
+        let now_ns = self.now_ns();
+        let Self { ipsec, pool, outbound, departures, acquiring, given_up, .. } = self;
+        acquiring.expire(u64::MAX, given_up);
+        given_up.drain(..).for_each(|packet| ipsec.tables.give_up(pool, packet));
+        ipsec.inbound.end_input(&mut ipsec.tables, pool, &mut departures.to_inside);
+        let mut packets = std::mem::take(&mut outbound.protect);
+        ipsec.outbound.close_all_payloads(&mut ipsec.tables, pool, &mut packets);
+        self.take_in(Classified { packets, direction: Direction::Seal, now_ns });
+    }
+
     /// Lets an SA's payloads go that wait for more packets.
     pub(super) fn close_payloads_of(&mut self, sa: SaIndex) {
         let Some(id) = sa.outbound() else { return };

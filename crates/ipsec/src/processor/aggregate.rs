@@ -235,6 +235,19 @@ impl Outbound {
         *due_ns = next_ns;
     }
 
+    /// Appends the payloads of all SAs to `out`, whether they are due or not: no input will follow.
+    pub fn close_all_payloads(
+        &mut self,
+        tables: &mut Tables,
+        pool: &mut FramePool,
+        out: &mut Vec<CryptoPacket>,
+    ) {
+        let Aggregating { open, paced, .. } = std::mem::take(&mut self.aggregating);
+        for id in open.into_iter().chain(paced) {
+            self.close_payloads_of(tables, id, pool, out);
+        }
+    }
+
     /// Appends all payloads of an SA to `out`: it will send no more.
     pub fn close_payloads_of(
         &mut self,

@@ -98,6 +98,26 @@ impl Inbound {
         if self.held.due_ns() <= now_ns {
             self.try_held(tables, now_ns, pool, out);
         }
+        self.expire_payloads(tables, now_ns, pool, out);
+    }
+
+    /// Gives up all that waits for a packet of which no more will come: fragments, packets behind a
+    /// missing payload, of which those that are whole are delivered, and packets that wait for
+    /// sequence numbers to be reserved.
+    pub fn end_input(&mut self, tables: &mut Tables, pool: &mut FramePool, out: &mut Vec<Frame>) {
+        self.expire_fragments(tables, u64::MAX, pool);
+        self.give_up_held(tables, pool);
+        self.expire_payloads(tables, u64::MAX, pool, out);
+    }
+
+    /// Gives up the payloads of AGGFRAG mode that are missing at `now_ns` for too long.
+    fn expire_payloads(
+        &mut self,
+        tables: &mut Tables,
+        now_ns: u64,
+        pool: &mut FramePool,
+        out: &mut Vec<Frame>,
+    ) {
         let waiting = std::mem::take(&mut self.reassembling.waiting);
         self.reassembling.due_ns = u64::MAX;
         for id in waiting {
