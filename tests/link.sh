@@ -72,6 +72,13 @@ wrong=$(tshark -r "$work/outside.pcap" -o udp.check_checksum:TRUE -Y 'udp.checks
 
 none_refused
 
+# An error about a packet that is too long for the tunnel comes from the gateway's inside address.
+for host in "$ha 10.2.0.10 10.1.0.1" "$ha fd00:2::10 fd00:1::1" "$hb 10.1.0.10 10.2.0.1" "$hb fd00:1::10 fd00:2::1"; do
+  read -r ns address from <<<"$host"
+  ! in_ns "$ns" ping -c 1 -W 5 -M "do" -s 1440 "$address" >"$work/ping.log" 2>&1 || fail "a packet that is too long for the tunnel is answered by $address"
+  grep -Eqi "^From $from:? .*(frag needed|too big)" "$work/ping.log" || fail "no error of $from about a packet that is too long: $(cat "$work/ping.log")"
+done
+
 # Full-size TCP, whose segments are reduced to what fits the tunnel (the inside gateway does path
 # MTU discovery).
 capture

@@ -45,10 +45,11 @@ pub struct IpsecConfig {
     pub mtu: u16,
     /// This worker's number; packets of other workers' SAs go to `for_others`.
     pub worker: u16,
-    /// Source of ICMP's "time exceeded"; by default RFC 7600's 192.0.0.8. "Too big" comes from the
-    /// dropped packet's destination.
+    /// Source of ICMP errors; without one, "time exceeded" comes from RFC 7600's 192.0.0.8. "Too
+    /// big" comes from here only with [`decrement_ttl`](Self::decrement_ttl), else from the dropped
+    /// packet's destination.
     pub inside_v4: Option<Ipv4Addr>,
-    /// Source of ICMPv6's "time exceeded"; without one, none is sent.
+    /// Source of ICMPv6 errors; without one, no "time exceeded" is sent.
     pub inside_v6: Option<Ipv6Addr>,
     /// Our outside addresses beside those of SAs: IKE and fragments to them are ours.
     pub outside: Vec<IpAddr>,

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use convoy_packet::{Frame, FramePool, Layout, ip};
 
-use super::Tables;
+use super::{IpsecConfig, Tables};
 use crate::drops::DropReason;
 use crate::icmp::{self, IcmpError};
 use crate::job::SaIndex;
@@ -36,16 +36,23 @@ impl Tables {
 
     /// The source of an ICMP error about `packet`.
     ///
-    /// "Too big" comes from the packet's destination. It may reach its receiver through a kernel
-    /// that has our inside address as its own, and Linux drops packets that arrive from one of its
-    /// own addresses as martians; the destination, however, is routed to us, so that a reverse path
-    /// filter accepts it too. "Time exceeded" names the router it comes from, or traceroute would
-    /// take us for its destination.
+    /// It is our inside address, as a router's (RFC 1812 section 4.3.2.4), with two exceptions:
+    ///
+    /// - Behind a kernel that forwards, "too big" comes from the packet's destination. That kernel
+    ///   has our inside address as its own, and Linux drops packets that arrive from one of its own
+    ///   addresses as martians; the destination, however, is routed to us, so that a reverse path
+    ///   filter accepts it too. "Time exceeded" names the router nevertheless, or traceroute would
+    ///   take us for its destination.
+    /// - Without an address of the family, "too big" comes from the destination, since path MTU
+    ///   discovery depends on it, and "time exceeded" from RFC 7600's address, or is not sent.
     fn error_source(&self, error: IcmpError, packet: &[u8], layout: &Layout) -> Option<IpAddr> {
+        let IpsecConfig { inside_v4, inside_v6, decrement_ttl, .. } = self.config;
+        let ours = if layout.is_v6 { inside_v6.map(IpAddr::V6) } else { inside_v4.map(IpAddr::V4) };
         match error {
-            IcmpError::TooBig(_) => Some(layout.addresses(packet).1),
-            IcmpError::TimeExceeded if layout.is_v6 => self.config.inside_v6.map(IpAddr::V6),
-            IcmpError::TimeExceeded => Some(self.config.inside_v4.unwrap_or(DUMMY_V4).into()),
+            IcmpError::TooBig(_) => {
+                Some(ours.filter(|_| decrement_ttl).unwrap_or_else(|| layout.addresses(packet).1))
+            }
+            IcmpError::TimeExceeded => ours.or_else(|| (!layout.is_v6).then(|| DUMMY_V4.into())),
         }
     }
 

@@ -205,6 +205,30 @@ fn too_big_comes_from_the_destination_since_our_own_address_is_a_martian_to_the_
 }
 
 #[test]
+fn too_big_comes_from_the_inside_address_where_no_kernel_forwards() {
+    for (inner_v6, inside) in [(false, true), (false, false), (true, true), (true, false)] {
+        let link = Link::default();
+        let mut a = link.gateway(0);
+        let config = &mut a.ipsec.tables.config;
+        config.decrement_ttl = true;
+        config.inside_v4 = inside.then_some([10, 1, 0, 1].into());
+        config.inside_v6 = config.inside_v6.filter(|_| inside);
+        let ours: IpAddr = if inner_v6 { "2001:db8:1::1" } else { "10.1.0.1" }.parse().expect("an address");
+        let mut large = link.packet(inner_v6, 1_500);
+        if !inner_v6 {
+            set_dont_fragment(&mut large);
+        }
+        let (sender, destination) = Layout::parse(&large).expect("well-formed").addresses(&large);
+        assert!(a.send(&[large]).is_empty());
+        let errors = a.told_inside();
+        assert_eq!(errors.len(), 1, "also without an address of the family");
+        let ends = Layout::parse(&errors[0]).expect("well-formed").addresses(&errors[0]);
+        assert_eq!(ends, (if inside { ours } else { destination }, sender));
+        a.assert_no_leak();
+    }
+}
+
+#[test]
 fn transport_mode_takes_a_packet_that_is_whole_in_spite_of_its_fragment_header() {
     for (protocol, transform) in [(SaProtocol::Esp, GCM), (SaProtocol::Ah, NULL_SHA1)] {
         let link = Link { mode: Mode::Transport, outer_v6: true, protocol, transform, ..Link::default() };
