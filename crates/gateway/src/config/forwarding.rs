@@ -36,6 +36,32 @@ pub(super) fn guard_is_on(c: &mut Checker<'_>, guard: Option<&Spanned<bool>>) {
     }
 }
 
+/// Warns of a tunnel to groups, none of whose packets come in: an inside port that takes packets from
+/// a link takes those to its own address on the link, as a router of unicast does.
+pub(super) fn groups_come_in(
+    c: &mut Checker<'_>,
+    tunnels: &[(&file::Tunnel, TunnelConfig)],
+    ports: &[PortConfig],
+) {
+    let Some(port) = ports.iter().find(|port| !port.is_outside && port.settings.forwards()) else { return };
+    for (entry, tunnel) in tunnels {
+        let list = entry.remote_ts.as_ref().map_or(&[][..], |list| list.get_ref());
+        for (text, selector) in list.iter().zip(&tunnel.remote_ts) {
+            if !(selector.addresses.first().is_multicast() && selector.addresses.last().is_multicast()) {
+                continue;
+            }
+            let what = format!(
+                "{} is multicast, and an inside port of kind {} takes no frames to groups, so nothing of it enters \
+                 the tunnel; use an inside port of kind \"tun\", into which the kernel or a multicast router \
+                 forwards, or carry multicast in GRE",
+                text.get_ref(),
+                port.kind()
+            );
+            c.warn(&text.span(), "tunnel.remote_ts", what);
+        }
+    }
+}
+
 /// Transport mode protects this host's own packets: they come in by an interface of the tunnels'
 /// own, into which the guard has them routed. Anything else would leave them unencrypted.
 pub(super) fn transport_comes_in(
@@ -127,5 +153,35 @@ mod tests {
         };
         assert!(told.contains("a.toml:2:9: warning: gateway.guard: without the guard"), "{told}");
         assert!(warnings(&format!("[gateway]\nguard = true\n{tun}"), Router(Vec::new())).is_empty());
+    }
+
+    #[test]
+    fn groups_that_do_not_enter_the_tunnel_are_warned_of() {
+        let tunnel = |to: &str| {
+            format!(
+                "[[tunnel]]\nname = \"groups\"\nlocal = \"192.0.2.1\"\nremote = \"192.0.2.2\"\n\
+                 local_ts = [\"10.1.0.0/24\", \"fd00:1::/64\"]\nremote_ts = [{to}]\n\
+                 esp_proposal = \"aes128gcm16\"\n"
+            )
+        };
+        let link = |kind| format!("{}interface = \"lan0\"\naddress = [\"10.1.0.1\"]\n", port("inside", kind));
+        let tun = format!("{}device = \"convoy0\"\naddress = [\"10.1.0.1/32\"]\n", port("inside", "tun"));
+        let about_groups = |inside: &str, to: &str| {
+            let all = warnings(&(inside.to_owned() + &tunnel(to)), Router(Vec::new()));
+            all.into_iter().filter(|told| told.contains("multicast")).collect::<Vec<_>>()
+        };
+        for kind in ["af_packet", "af_xdp"] {
+            let told = about_groups(&link(kind), "\"10.2.0.0/24\", \"239.1.0.0/16\", \"ff0e::/16\"");
+            assert_eq!(told.len(), 2, "{told:?}");
+            let what = format!(
+                "tunnel.remote_ts: 239.1.0.0/16 is multicast, and an inside port of kind {kind} takes"
+            );
+            assert!(told[0].contains(&what), "{told:?}");
+            assert!(
+                about_groups(&link(kind), "\"0.0.0.0/0\", \"::/0\"").is_empty(),
+                "it is not about groups"
+            );
+        }
+        assert!(about_groups(&tun, "\"239.1.0.0/16\"").is_empty(), "the kernel forwards into it");
     }
 }

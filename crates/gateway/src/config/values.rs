@@ -14,7 +14,8 @@ use super::ends::peer_is_not_inside;
 use super::engine::{buses, buses_are_used, engines};
 use super::file::{self, File};
 use super::forwarding::{
-    give_address_for_transport, guard_is_on, kernel_forwards_nothing, transport_comes_in,
+    give_address_for_transport, groups_come_in, guard_is_on, kernel_forwards_nothing,
+    transport_comes_in,
 };
 use super::host::host_fits;
 use super::interface::interfaces;
@@ -111,6 +112,7 @@ fn config(c: &mut Checker<'_>, file: &File, kinds: &'static Kinds) -> Option<Con
     let interfaces = interfaces(c, file, &tunnels);
     keys_differ(c, &tunnels);
     selectors_are_reached(c, &tunnels, &bypass, tunnel_environment.has_charon);
+    groups_come_in(c, &tunnels, tunnel_environment.ports);
     transport_comes_in(c, gateway.guard.as_ref(), &tunnels, tunnel_environment.ports);
     for (entry, tunnel) in &tunnels {
         peer_is_not_inside(c, entry.remote_ts.as_ref().map_or(&[], |list| list.get_ref()), tunnel);
