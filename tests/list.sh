@@ -48,6 +48,7 @@ done
 product 20 "interfaces that vanish, af_packet with two workers" env WORKERS=2 tests/vanish.sh "$convoy" af_packet
 product 60 "BGP and BFD over two tunnels with interfaces of their own: a path is cut, a gateway killed; nothing in clear" tests/routing.sh "$convoy"
 product 50 "transport mode between two hosts: all traffic and one port, native and in UDP, IPv4 and IPv6; nothing in clear" tests/transport.sh "$convoy"
+product 10 "a hub between two sites: the kernel sends no ICMP redirects" tests/hub.sh "$convoy"
 product 30 "peers with static keys that roam, native and through a NAT" tests/roaming.sh "$convoy"
 product 40 "peers by name: no server, no such name, a changed address under traffic" tests/names.sh "$convoy"
 if has_dpdk; then

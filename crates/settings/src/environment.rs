@@ -54,6 +54,12 @@ pub trait HostEnvironment {
     fn forwarding(&self) -> Vec<&'static str> {
         Vec::new()
     }
+
+    /// Whether the kernel sends ICMP redirects by every interface, whatever the interface's own
+    /// setting.
+    fn sends_redirects(&self) -> bool {
+        false
+    }
 }
 
 /// No machine: nothing is known of it.

@@ -69,12 +69,19 @@ impl HostEnvironment for ThisMachine {
     }
 
     fn forwarding(&self) -> Vec<&'static str> {
-        let is_on = |setting: &&str| {
-            let path = format!("/proc/sys/{}", setting.replace('.', "/"));
-            std::fs::read_to_string(path).is_ok_and(|value| value.trim() != "0")
-        };
-        ["net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding"].into_iter().filter(is_on).collect()
+        let settings = ["net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding"];
+        settings.into_iter().filter(|setting| is_on(setting)).collect()
     }
+
+    fn sends_redirects(&self) -> bool {
+        is_on("net.ipv4.conf.all.send_redirects")
+    }
+}
+
+/// Whether a setting of the kernel can be read and is not 0.
+fn is_on(setting: &str) -> bool {
+    let path = format!("/proc/sys/{}", setting.replace('.', "/"));
+    std::fs::read_to_string(path).is_ok_and(|value| value.trim() != "0")
 }
 
 /// The networks of the interfaces, with the interface's name.

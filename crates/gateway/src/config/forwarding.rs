@@ -1,6 +1,6 @@
 //! Whether the kernel forwards what a gateway is to encrypt.
 
-use convoy_ipsec::Mode;
+use convoy_ipsec::{Mode, TrafficSelector};
 use convoy_port::{PortConfig, PortEntry};
 use convoy_settings::Checker;
 use toml::Spanned;
@@ -34,6 +34,49 @@ pub(super) fn guard_is_on(c: &mut Checker<'_>, guard: Option<&Spanned<bool>>) {
             networks past the tunnels; let a firewall drop them";
         c.warn(&guard.span(), "gateway.guard", what);
     }
+}
+
+/// Warns of a hub whose kernel sends ICMP redirects: traffic from one peer to another leaves by the
+/// interface by which it came, so that the kernel tells its sender to send it directly. A gateway
+/// has them off for its own interfaces, but the setting for all is as good as the interface's.
+pub(super) fn redirects_are_off(
+    c: &mut Checker<'_>,
+    tunnels: &[(&file::Tunnel, TunnelConfig)],
+    ports: &[PortConfig],
+) {
+    let has_tun = ports.iter().any(|port| !port.is_outside && !port.settings.forwards());
+    if !has_tun || !c.environment().sends_redirects() {
+        return;
+    }
+    let Some((entry, from, to)) = tunnels.iter().enumerate().find_map(|(at, (_, from))| {
+        let leads_to = |(_, to): &&(&file::Tunnel, TunnelConfig)| is_between_peers(from, to);
+        tunnels[at + 1..].iter().find(leads_to).map(|(entry, to)| (entry, from, to))
+    }) else {
+        return;
+    };
+    let what = format!(
+        "net.ipv4.conf.all.send_redirects = 1: packets from tunnel {:?} to tunnel {:?} leave by the interface by \
+         which they came, so the kernel sends ICMP redirects to their senders; set it to 0",
+        from.name, to.name
+    );
+    let span = entry.remote_ts.as_ref().map_or_else(|| entry.at.span.clone(), Spanned::span);
+    c.warn(&span, "tunnel.remote_ts", what);
+}
+
+/// Whether IPv4 packets may go from the networks behind one tunnel's peer to those behind the
+/// other's, both ways, by one interface.
+fn is_between_peers(a: &TunnelConfig, b: &TunnelConfig) -> bool {
+    let may_go = |from: &TunnelConfig, to: &TunnelConfig| {
+        from.local_ts.iter().any(|local| {
+            let is_there = |remote: &TrafficSelector| {
+                let (local, remote) = (local.addresses, remote.addresses);
+                local.first().is_ipv4() && (local.contains(remote.first()) || remote.contains(local.first()))
+            };
+            to.remote_ts.iter().any(is_there)
+        })
+    };
+    let are_networks = a.mode != Mode::Transport && b.mode != Mode::Transport;
+    are_networks && a.interface == b.interface && may_go(a, b) && may_go(b, a)
 }
 
 /// Warns of a tunnel to groups, none of whose packets come in: an inside port that takes packets from
@@ -183,5 +226,40 @@ mod tests {
             );
         }
         assert!(about_groups(&tun, "\"239.1.0.0/16\"").is_empty(), "the kernel forwards into it");
+    }
+
+    struct Redirecting(bool);
+
+    impl HostEnvironment for Redirecting {
+        fn sends_redirects(&self) -> bool {
+            self.0
+        }
+    }
+
+    #[test]
+    fn a_hub_whose_kernel_sends_redirects_is_warned_of() {
+        let tunnel = |number: u8, local: &str| {
+            format!(
+                "[[tunnel]]\nname = \"site-{number}\"\nlocal = \"192.0.2.1\"\nremote = \"192.0.2.{number}\"\n\
+                 local_ts = [\"{local}\"]\nremote_ts = [\"10.{number}.0.0/24\"]\nesp_proposal = \"aes128gcm16\"\n"
+            )
+        };
+        let told = |kind: &str, local: &str, sends: bool| {
+            let text = format!("{kind}{}", [tunnel(2, local), tunnel(3, local)].concat());
+            let basis = Basis { kinds: &PRODUCT, machine: &Redirecting(sends) };
+            let config = Config::parse_at("a.toml", &text, &basis).expect("good but for warnings");
+            let all = config.warnings.iter().map(ToString::to_string);
+            all.filter(|line| line.contains("send_redirects")).collect::<Vec<_>>()
+        };
+        let outside = format!("{}address = [\"192.0.2.1\"]\n", port("outside", "udp"));
+        let tun =
+            format!("{}device = \"convoy0\"\naddress = [\"10.1.0.1/32\"]\n{outside}", port("inside", "tun"));
+        let link =
+            port("inside", "af_packet") + "interface = \"lan0\"\naddress = [\"10.1.0.1\"]\n" + &outside;
+        let [line] = &told(&tun, "10.0.0.0/8", true)[..] else { panic!("one warning") };
+        assert!(line.contains("from tunnel \"site-2\" to tunnel \"site-3\""), "{line}");
+        assert!(told(&tun, "10.0.0.0/8", false).is_empty(), "the gateway's own interface has them off");
+        assert!(told(&tun, "10.1.0.0/24", true).is_empty(), "no packet goes from peer to peer");
+        assert!(told(&link, "10.0.0.0/8", true).is_empty(), "the kernel does not forward them");
     }
 }

@@ -14,7 +14,7 @@ use super::ends::peer_is_not_inside;
 use super::engine::{buses, buses_are_used, engines};
 use super::file::{self, File};
 use super::forwarding::{
-    give_address_for_transport, groups_come_in, guard_is_on, kernel_forwards_nothing,
+    give_address_for_transport, groups_come_in, guard_is_on, kernel_forwards_nothing, redirects_are_off,
     transport_comes_in,
 };
 use super::host::host_fits;
@@ -112,6 +112,7 @@ fn config(c: &mut Checker<'_>, file: &File, kinds: &'static Kinds) -> Option<Con
     let interfaces = interfaces(c, file, &tunnels);
     keys_differ(c, &tunnels);
     selectors_are_reached(c, &tunnels, &bypass, tunnel_environment.has_charon);
+    redirects_are_off(c, &tunnels, tunnel_environment.ports);
     groups_come_in(c, &tunnels, tunnel_environment.ports);
     transport_comes_in(c, gateway.guard.as_ref(), &tunnels, tunnel_environment.ports);
     for (entry, tunnel) in &tunnels {

@@ -2,13 +2,15 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use rtnetlink::AddressMessageBuilder;
+use rtnetlink::packet_core::DefaultNla;
 use rtnetlink::packet_route::address::{AddressAttribute, AddressHeaderFlags, AddressMessage, AddressScope};
+use rtnetlink::packet_route::link::{AfSpecInet, AfSpecUnspec, LinkAttribute, LinkMessage};
 use rtnetlink::packet_route::route::{
     RouteAddress, RouteAttribute, RouteMessage, RouteProtocol, RouteScope, RouteType,
 };
 use rtnetlink::packet_route::rule::{RuleAction, RuleAttribute, RuleFlags, RuleMessage, RulePortRange};
 use rtnetlink::packet_route::{AddressFamily, IpProtocol};
+use rtnetlink::{AddressMessageBuilder, LinkUnspec};
 
 use super::plan::{Entry, PROTOCOL, Prefix, Rule, Service, Target, Traffic};
 use super::source::HostAddress;
@@ -19,6 +21,21 @@ const NO_SUPPRESSION: u32 = u32::MAX;
 const SERVICES: RulePortRange = RulePortRange { start: 1, end: 32_767 };
 /// For ICMPv6 the kernel matches type and code as the destination port: an echo reply, 129 and 0.
 const ECHO_REPLY: RulePortRange = RulePortRange { start: 129 << 8, end: 129 << 8 };
+
+/// The attribute of IPv4's settings of an interface, which nests those to be changed
+/// (`IFLA_INET_CONF`), and that of ICMP redirects in it (`IPV4_DEVCONF_SEND_REDIRECTS`).
+const INET_CONF: u16 = 1;
+const SEND_REDIRECTS: u16 = 6;
+
+/// A request that sets `send_redirects` of the interface with this index to 0.
+pub(super) fn no_redirects(interface: u32) -> LinkMessage {
+    const ATTRIBUTE_BYTES: u16 = 8;
+    let setting = [ATTRIBUTE_BYTES.to_ne_bytes(), SEND_REDIRECTS.to_ne_bytes(), [0; 2], [0; 2]].concat();
+    // rtnetlink's own attribute leaves out settings that are to be 0.
+    let settings = AfSpecInet::Other(DefaultNla::new(INET_CONF, setting));
+    let of_families = LinkAttribute::AfSpecUnspec(vec![AfSpecUnspec::Inet(vec![settings])]);
+    LinkUnspec::new_with_index(interface).append_extra_attribute(of_families).build()
+}
 
 impl Service {
     fn attributes(self) -> [RuleAttribute; 2] {

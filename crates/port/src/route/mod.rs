@@ -63,14 +63,34 @@ impl RouteError {
 /// # Errors
 /// The system's.
 pub fn add_address(interface: u32, address: IpAddr, bits: u8) -> io::Result<()> {
+    with_kernel(async |handle| add_address_by(&handle, interface, address, bits).await)
+}
+
+/// Has the kernel send no ICMP redirects by the interface with this index. It sends them where a
+/// packet leaves by the interface by which it came, as from one tunnel to another, and they would
+/// have its sender leave us out. This is `send_redirects`; /proc/sys may be read-only here.
+///
+/// # Errors
+/// The system's.
+pub fn stop_redirects(interface: u32) -> io::Result<()> {
+    with_kernel(async |handle| stop_redirects_by(&handle, interface).await)
+}
+
+/// Lends a connection to the kernel to `work`.
+fn with_kernel(work: impl AsyncFnOnce(rtnetlink::Handle) -> io::Result<()>) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
     runtime.block_on(async {
         let (connection, handle, _) = rtnetlink::new_connection()?;
         let connection = tokio::spawn(connection);
-        let result = add_address_by(&handle, interface, address, bits).await;
+        let result = work(handle).await;
         connection.abort();
         result
     })
+}
+
+/// What [`stop_redirects`] does, by an open connection.
+pub(crate) async fn stop_redirects_by(handle: &rtnetlink::Handle, interface: u32) -> io::Result<()> {
+    handle.link().set(message::no_redirects(interface)).execute().await.map_err(to_io)
 }
 
 /// What [`add_address`] does, by an open connection.

@@ -56,6 +56,8 @@ impl TunDevice {
                 _ => {}
             }
         }
+        // As at the start, this is best effort: a kernel may lack the setting.
+        let _ = crate::route::stop_redirects_by(handle, index).await;
         if !has_link {
             sys::set_carrier(first.as_fd(), false)?;
         }

@@ -48,6 +48,17 @@ fn open_queues(namespace: &Namespace, address: &str, queues: usize) -> Vec<Tun> 
     })
 }
 
+#[test]
+fn the_kernel_sends_no_redirects_by_the_interface() {
+    let namespace = Namespace::new();
+    let settings = |name: &str| format!("/proc/sys/net/ipv4/conf/{name}/send_redirects");
+    namespace.inside(|| std::fs::write(settings("default"), "1").expect("root may set it"));
+    let _port = open(&namespace, "10.7.0.1");
+    let found =
+        namespace.inside(|| std::fs::read_to_string(settings(DEVICE)).expect("the interface is there"));
+    assert_eq!(found.trim(), "0");
+}
+
 /// Forwards packets from one port to the other, in bursts as a worker does.
 fn forward(from: &mut Tun, to: &mut Tun, pool: &mut FramePool) -> bool {
     let mut burst: Vec<Frame> = Vec::new();
