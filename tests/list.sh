@@ -39,6 +39,9 @@ for port in udp raw af_packet; do
   product 20 "what port $port costs: CPU when idle, system calls a packet, counted by the kernel" tests/ports.sh "$convoy" $port
 done
 product 20 "what packets cost that are held back in the window: system calls, counted by the kernel" tests/ports.sh "$convoy" udp held
+for port in tun af_packet af_xdp; do
+  product 45 "the MSS of TCP through a tunnel, $port inside: in both directions, by one gateway and by two; files without ICMP" tests/mss.sh "$convoy" $port
+done
 product 20 "one tunnel with SAs of two workers" tests/resources.sh "$convoy"
 product 20 "a policy-based and a route-based tunnel in one gateway, reloads, a killed gateway" tests/interfaces.sh "$convoy"
 for kind in tun af_packet af_xdp; do

@@ -10,14 +10,15 @@ use convoy_dataplane::pipeline::{
 };
 use convoy_engine::{CalibrationCache, Cost, Engine, EngineContext, EngineStart};
 use convoy_ipsec::{
-    Action, Ipsec, IpsecConfig, Policy, PolicyDirection, SaConfig, SaDirection, SaIndex, Selector, TunnelId,
-    UdpEncap,
+    Action, Ipsec, IpsecConfig, MssClamp, Policy, PolicyDirection, SaConfig, SaDirection, SaIndex, Selector,
+    TunnelId, UdpEncap,
 };
 use convoy_packet::{FramePool, RegionError};
 use rand::Rng;
 
 use crate::choice::{choose, transforms};
-use crate::config::{Config, EngineConfig, ManualKeys, TunnelConfig};
+use crate::config::{Config, EngineConfig, ManualKeys, MssLimit, TunnelConfig};
+use crate::inner_mtu::{inner_mtu, interface_mtu};
 use crate::state::{Beginning, Beginnings, Numbers};
 
 /// Why a gateway cannot be assembled.
@@ -247,10 +248,21 @@ fn ipsec_config(config: &Config, worker: u16, seed: u64) -> IpsecConfig {
         seed,
         acquire: config.charon.is_some(),
         check_icmp: config.check_icmp,
+        mss_clamp: match config.mss_clamp {
+            MssLimit::Off => MssClamp::Off,
+            MssLimit::Auto => MssClamp::Auto(inside_mtus(config)),
+            MssLimit::To(bytes) => MssClamp::To(bytes),
+        },
         flow_cache: config.flow_cache,
         decrement_ttl: config.ports.iter().any(|port| !port.is_outside && port.settings.forwards()),
         ..IpsecConfig::default()
     }
+}
+
+/// The MTU of each inside interface, the shared one first.
+fn inside_mtus(config: &Config) -> Vec<u16> {
+    let own = config.interfaces.iter().map(|interface| interface_mtu(config, interface).bytes);
+    std::iter::once(inner_mtu(config).bytes).chain(own).collect()
 }
 
 /// Installs a tunnel's SAs, if it has static keys and beginnings: the first pair at the worker that

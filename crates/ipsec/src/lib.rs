@@ -84,8 +84,8 @@ pub use open_template::OpenTemplate;
 pub use ordered_selectors::OrderedSelectors;
 pub use processor::{
     Fit, FrameNote, Inbound, InboundBurst, Ipsec, IpsecConfig, IpsecCounters, LifetimeEvent, MappingChange,
-    Miss, Outbound, OutboundBurst, PathChange, PolicyView, ReplayView, SaCursor, SaView, Supposed, Tables,
-    Upkeep, WithoutSa,
+    Miss, MssClamp, Outbound, OutboundBurst, PathChange, PolicyView, ReplayView, SaCursor, SaView, Supposed,
+    Tables, Upkeep, WithoutSa,
 };
 pub use proposal::{Proposal, ProposalError, proposal_words};
 pub use proposal_list::{ProposalList, in_swanctl_words};

@@ -10,6 +10,7 @@ mod frame_notes;
 mod held;
 mod inbound;
 mod kind;
+mod mss;
 mod outbound;
 mod policies;
 mod protect;
@@ -25,6 +26,7 @@ pub use delivery::MappingChange;
 pub use explain::{Fit, Miss, Supposed};
 pub use frame_notes::FrameNote;
 pub use inbound::{Inbound, InboundBurst};
+pub use mss::MssClamp;
 pub use outbound::{Outbound, OutboundBurst, WithoutSa};
 pub use tables::{PathChange, Tables};
 pub use upkeep::{LifetimeEvent, Upkeep};
@@ -69,6 +71,8 @@ pub struct IpsecConfig {
     pub keepalive_ns: u64,
     /// Whether TTL and hop limit are decremented here; not if the kernel forwards and has done it.
     pub decrement_ttl: bool,
+    /// To what the maximum segment size of TCP connections through tunnels is lowered.
+    pub mss_clamp: MssClamp,
     /// ICMP errors a second, at most.
     pub icmp_per_second: u32,
     /// Whether an ICMP error received through an SA must quote a packet whose answers that SA may
@@ -94,6 +98,7 @@ impl Default for IpsecConfig {
             reassembly: ReassemblyConfig::default(),
             keepalive_ns: 20_000_000_000,
             decrement_ttl: false,
+            mss_clamp: MssClamp::Off,
             icmp_per_second: 100,
             check_icmp: true,
             acquire: false,

@@ -16,6 +16,16 @@ use crate::Kinds;
 #[serde(transparent)]
 pub(super) struct Secret(pub(super) Zeroizing<String>);
 
+/// A word or a number.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "expected a word in quotes or a number")]
+pub(super) enum WordOrNumber {
+    /// A word.
+    Word(String),
+    /// A number.
+    Number(i64),
+}
+
 /// One `[[engine]]`.
 pub(super) type EngineEntry = OfKind<EngineCommon, EngineKeys>;
 
@@ -30,6 +40,7 @@ tables! {
         mtu: u16,
         allow_weak: bool,
         check_icmp: bool,
+        mss_clamp: WordOrNumber,
         flow_cache: usize,
         busy_poll_us: u16,
         moderation_us: u16,

@@ -92,6 +92,8 @@ pub struct Config {
     /// Whether ICMP errors received through a tunnel must quote a packet whose answers that tunnel
     /// may carry.
     pub check_icmp: bool,
+    /// To what the maximum segment size of TCP connections is lowered.
+    pub mss_clamp: MssLimit,
     /// Flows of each direction and family whose policy a worker caches; a power of two.
     pub flow_cache: usize,
     /// How long a worker polls its ports before it sleeps, in us; 0 is off.
@@ -129,6 +131,18 @@ pub struct Config {
     pub bypass: Vec<(TrafficSelector, TrafficSelector)>,
     /// Warnings: what is valid, but probably a mistake.
     pub warnings: Vec<Problem>,
+}
+
+/// To what the maximum segment size of TCP connections through the tunnels is lowered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MssLimit {
+    /// To what fits the inside interface and the tunnel.
+    #[default]
+    Auto,
+    /// It stays as the hosts announce it.
+    Off,
+    /// To this number of bytes.
+    To(u16),
 }
 
 /// What happens to packets to the networks behind the tunnels once the gateway has ended.

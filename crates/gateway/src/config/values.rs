@@ -7,12 +7,13 @@ use convoy_ipsec::{IpsecConfig, Selector};
 use convoy_port::route::ROUTE_RULES;
 use convoy_port::{PortConfig, Routing, TunSettings, UdpSettings};
 use convoy_settings::{Checker, ConfigErrors, Problem, Severity, Source, in_order};
+use toml::Spanned;
 
 use super::cluster::{cluster, service_addresses_are_held_by_leaders, tunnels_are_elsewhere};
 use super::dpdk::dpdk;
 use super::ends::peer_is_not_inside;
 use super::engine::{buses, buses_are_used, engines};
-use super::file::{self, File};
+use super::file::{self, File, WordOrNumber};
 use super::forwarding::{
     give_address_for_transport, groups_come_in, guard_is_on, kernel_forwards_nothing, redirects_are_off,
     transport_comes_in,
@@ -24,7 +25,7 @@ use super::overlap::selectors_are_reached;
 use super::port::{names_are_no_engine_s, others_have_one_queue, ports_fit, prefixes_are_free};
 use super::scheduler::scheduler;
 use super::tunnel::{TunnelEnvironment, is_set, tunnel};
-use super::{Basis, Config, OnStop, StatePath};
+use super::{Basis, Config, MssLimit, OnStop, StatePath};
 use crate::Kinds;
 use crate::inner_mtu::inner_mtu;
 
@@ -49,6 +50,9 @@ const MOST_BUSY_POLL_US: u16 = 1_000;
 const MOST_MODERATION_US: u16 = 1_000;
 /// The largest MTU of a port: that of jumbo frames, including what protection adds.
 pub(super) const LARGEST_MTU: u16 = 9400;
+/// The least and the greatest maximum segment size of TCP, in bytes: the least that Linux takes, and
+/// what an IPv4 packet holds.
+const MSS_BYTES: (u16, u16) = (88, 65_495);
 
 /// Checks a whole file, of which a cluster shares what begins at the byte `shared`. `problems` are
 /// those found while reading it.
@@ -133,6 +137,7 @@ fn config(c: &mut Checker<'_>, file: &File, kinds: &'static Kinds) -> Option<Con
         state: StatePath::of(gateway.state.as_ref().map(|text| text.get_ref().as_str())),
         allow_weak,
         check_icmp: is_set(gateway.check_icmp.as_ref(), true),
+        mss_clamp: mss_clamp(c, gateway.mss_clamp.as_ref()),
         flow_cache: flow_cache(c, gateway),
         busy_poll_us: c.in_range(
             gateway.busy_poll_us.as_ref(),
@@ -166,6 +171,25 @@ fn config(c: &mut Checker<'_>, file: &File, kinds: &'static Kinds) -> Option<Con
     host_fits(c, file, &config);
     own_ports_exist(c, file, &config);
     Some(config)
+}
+
+/// To what the maximum segment size is lowered; what fits by default.
+fn mss_clamp(c: &mut Checker<'_>, value: Option<&Spanned<WordOrNumber>>) -> MssLimit {
+    let Some(value) = value else { return MssLimit::Auto };
+    let (least, most) = MSS_BYTES;
+    let what = match value.get_ref() {
+        WordOrNumber::Word(word) if word == "auto" => return MssLimit::Auto,
+        WordOrNumber::Word(word) if word == "off" => return MssLimit::Off,
+        WordOrNumber::Word(word) => {
+            format!("{word:?} is none of \"auto\", \"off\" and a number of bytes from {least} to {most}")
+        }
+        WordOrNumber::Number(number) => match u16::try_from(*number) {
+            Ok(bytes) if (least..=most).contains(&bytes) => return MssLimit::To(bytes),
+            _ => format!("{number} is out of range; it must be {least} to {most}, \"auto\" or \"off\""),
+        },
+    };
+    c.add(&value.span(), "gateway.mss_clamp", what);
+    MssLimit::Auto
 }
 
 /// Each worker has a UDP port above that of ESP in UDP, if workers have ports of their own.

@@ -276,6 +276,7 @@ fn needs_restart(old: &Config, new: &Config) -> Vec<&'static str> {
         ("gateway.state", old.state != new.state),
         ("gateway.allow_weak", old.allow_weak != new.allow_weak),
         ("gateway.check_icmp", old.check_icmp != new.check_icmp),
+        ("gateway.mss_clamp", old.mss_clamp != new.mss_clamp),
         ("gateway.flow_cache", old.flow_cache != new.flow_cache),
         ("gateway.busy_poll_us", old.busy_poll_us != new.busy_poll_us),
         ("gateway.moderation_us", old.moderation_us != new.moderation_us),

@@ -9,6 +9,7 @@ use convoy_packet::{Frame, Layout, Offload, PlainV4, prefetch};
 
 use super::inbound::Inbound;
 use super::kind::Kind;
+use super::mss::{is_plain_syn, is_syn};
 use super::outbound::Outbound;
 use super::policies::{Decision, Verdict};
 use super::tables::Tables;
@@ -30,6 +31,8 @@ pub(super) struct OutboundRun {
     pub(super) sa: Option<OutboundId>,
     pub(super) inner: Inner,
     pub(super) packets: u32,
+    /// Whether it is a packet that begins a TCP connection, which may have to be changed.
+    pub(super) is_syn: bool,
 }
 
 /// The lookup key of a packet's flow.
@@ -56,7 +59,15 @@ impl ClassifiedBurst {
     }
 
     fn push(&mut self, flow: Flow, place: FlowPlace, inner: Inner) {
-        self.runs.push(OutboundRun { flow, place, decision: None, sa: None, inner, packets: 1 });
+        self.runs.push(OutboundRun {
+            flow,
+            place,
+            decision: None,
+            sa: None,
+            inner,
+            packets: 1,
+            is_syn: false,
+        });
     }
 }
 
@@ -123,8 +134,11 @@ impl Outbound {
         burst.runs.clear();
         burst.v6_flows.clear();
         let mut last = (V4Key::NONE, Inner::default());
+        let clamps = tables.config.mss_clamp.is_on();
         for frame in frames {
-            let Some(plain) = PlainV4::parse(frame) else {
+            let plain =
+                PlainV4::parse(frame).filter(|plain| !(clamps && is_plain_syn(plain.protocol, frame)));
+            let Some(plain) = plain else {
                 last.0 = V4Key::NONE;
                 self.classify_any(frame, burst);
                 continue;
@@ -155,6 +169,9 @@ impl Outbound {
             burst.push(Flow::V6(burst.v6_flows.len() as u32 - 1), place, inner);
         } else {
             burst.push(Flow::V4(V4Key::of(&flow)), place, inner);
+        }
+        if let Some(run) = burst.runs.last_mut() {
+            run.is_syn = is_syn(frame, &layout);
         }
     }
 

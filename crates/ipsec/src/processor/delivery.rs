@@ -7,6 +7,7 @@ use convoy_packet::udp::HEADER_BYTES as UDP_HEADER;
 use convoy_packet::{Frame, FramePool, Layout, Udp, ip};
 
 use super::inbound::Inbound;
+use super::mss::is_plain_syn;
 use super::tables::Tables;
 use crate::Form;
 use crate::drops::DropReason;
@@ -66,6 +67,10 @@ impl Inbound {
             && context.form == Form::LaidOut
             && !tables.config.decrement_ttl;
         let Some(inner) = sa.plain_inner(frame, job).filter(|_| is_ready) else { return false };
+        let start = usize::from(job.cipher_start);
+        if tables.config.mss_clamp.is_on() && is_plain_syn(inner.protocol, &frame[start..]) {
+            return false;
+        }
         let admitted = tables.tunnels.admits_v4(sa.tunnel, inner.addresses, inner.protocol);
         let Some(interface) = admitted else { return false };
         let asks_source = sa.follows_source() && context.sequence > sa.replay().highest();
@@ -74,7 +79,6 @@ impl Inbound {
         if sa.accept(*status, context.sequence).is_err() {
             return false;
         }
-        let start = usize::from(job.cipher_start);
         // What came from outside has the shared one already.
         if interface != 0 {
             frame.set_interface(interface);
@@ -247,8 +251,13 @@ pub(super) fn deliver(
         return tables.drop_frame(pool, frame, Some(index), reason);
     }
     tables.totals.opened += 1;
-    frame.set_interface(tables.tunnels.interface(tunnel));
-    if mode == Mode::Transport || !tables.config.decrement_ttl {
+    let interface = tables.tunnels.interface(tunnel);
+    frame.set_interface(interface);
+    if mode == Mode::Transport {
+        return out.push(frame);
+    }
+    tables.clamp_mss(&mut frame, layout, interface, tables.tunnels.current(tunnel));
+    if !tables.config.decrement_ttl {
         return out.push(frame);
     }
     if layout.hops <= 1 {

@@ -48,8 +48,8 @@ impl Context<'_> {
             return self.any_run(frames, run);
         };
         // If hops are counted, every packet changes before it is protected.
-        let Some(sa) = self.tables.sad.outbound.hot(id.0).filter(|_| !self.tables.config.decrement_ttl)
-        else {
+        let may_change = self.tables.config.decrement_ttl || run.is_syn;
+        let Some(sa) = self.tables.sad.outbound.hot(id.0).filter(|_| !may_change) else {
             return self.any_run(frames, run);
         };
         if sa.is_iptfs {
@@ -150,8 +150,11 @@ impl Context<'_> {
             return self.protect_transport(frame, layout, id, endpoints);
         }
         let to_sender = &mut self.out.to_inside;
-        if let Some(frame) = self.tables.count_hop_down(frame, layout, Some(id.into()), self.pool, to_sender)
+        if let Some(mut frame) =
+            self.tables.count_hop_down(frame, layout, Some(id.into()), self.pool, to_sender)
         {
+            let interface = frame.interface();
+            self.tables.clamp_mss(&mut frame, layout, interface, Some(id));
             if facts.mode == Mode::Iptfs {
                 self.aggregate(frame, layout, id);
             } else {

@@ -5,6 +5,7 @@ use convoy_packet::{Frame, FramePool, Layout, PlainV4};
 
 use super::delivery::deliver;
 use super::inbound::Inbound;
+use super::mss::is_plain_syn;
 use super::tables::Tables;
 use crate::drops::DropReason;
 use crate::iptfs::{Unpacked, Unpacking};
@@ -150,6 +151,7 @@ impl Inbound {
         for mut frame in packets.drain(..) {
             if let Some(plain) = PlainV4::parse(&frame)
                 && !tables.config.decrement_ttl
+                && !(tables.config.mss_clamp.is_on() && is_plain_syn(plain.protocol, &frame))
                 && let Some(interface) = tables.tunnels.admits_v4(tunnel, plain.addresses, plain.protocol)
             {
                 tables.totals.opened += 1;

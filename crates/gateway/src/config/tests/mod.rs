@@ -80,6 +80,25 @@ fn a_dozen_lines_make_a_tunnel_and_the_rest_has_defaults() {
 }
 
 #[test]
+fn the_segment_size_is_lowered_to_what_fits_unless_the_file_says_otherwise() {
+    let with = |line: &str| changed("[gateway]\n", &format!("[gateway]\n{line}"));
+    let limit =
+        |line: &str| Config::parse("site-a.toml", &with(line)).expect("a good configuration").mss_clamp;
+    assert_eq!([limit(""), limit("mss_clamp = \"auto\"\n")], [MssLimit::Auto; 2]);
+    assert_eq!(limit("mss_clamp = \"off\"\n"), MssLimit::Off);
+    assert_eq!(limit("mss_clamp = 1360\n"), MssLimit::To(1360));
+    for (value, what) in [
+        ("\"on\"", "\"on\" is none of \"auto\", \"off\" and a number of bytes from 88 to 65495"),
+        ("87", "87 is out of range; it must be 88 to 65495, \"auto\" or \"off\""),
+        ("70000", "70000 is out of range"),
+        ("true", "expected a word in quotes or a number"),
+    ] {
+        let text = errors(&with(&format!("mss_clamp = {value}\n")));
+        assert!(text.starts_with(&format!("site-a.toml:2:13: error: gateway.mss_clamp: {what}")), "{text}");
+    }
+}
+
+#[test]
 fn an_unknown_key_is_shown_at_its_place() {
     let text = errors(&changed("device = \"convoy0\"", "devise = \"convoy0\""));
     assert!(

@@ -37,7 +37,7 @@ impl Gateway {
         self.seal(packed)
     }
 
-    fn send_packed(&mut self, packets: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    pub(super) fn send_packed(&mut self, packets: &[Vec<u8>]) -> Vec<Vec<u8>> {
         let packed = self.pack(packets);
         self.seal_packed(packed)
     }

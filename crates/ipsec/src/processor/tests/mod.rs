@@ -8,6 +8,7 @@ mod icmp_errors;
 mod identification;
 mod interfaces;
 mod iptfs;
+mod mss;
 mod offload;
 mod plain;
 mod policy;
