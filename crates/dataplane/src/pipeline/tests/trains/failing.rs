@@ -95,9 +95,20 @@ fn packets_that_are_laid_out_elsewhere_are_those_of_the_core_though_the_engine_f
     assert_eq!(opened, plain.concat());
     for fault in [None, Some(Fault::Error), Some(Fault::Vanish)] {
         let engines = || fault.map_or_else(|| vec![Box::new(elsewhere()) as Box<dyn Engine>], failing);
-        assert!(through(SaDirection::Outbound, engines(), &plain) == sealed, "{fault:?}");
+        let again = through(SaDirection::Outbound, engines(), &plain);
+        assert!(without_identifications(&again) == without_identifications(&sealed), "{fault:?}");
         assert!(through(SaDirection::Inbound, engines(), &sealed_bursts) == opened, "{fault:?}");
     }
+}
+
+/// Packets with their outer headers' identification and checksum set to 0: one that was done again
+/// may have used up another's.
+fn without_identifications(packets: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    let mut packets = packets.to_vec();
+    for packet in &mut packets {
+        [4, 5, 10, 11].map(|at| packet[at] = 0);
+    }
+    packets
 }
 
 #[test]
