@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A hub between two sites: traffic from one to the other leaves by the interface by which it came, and
-# the kernel sends no ICMP redirects about it. Needs root.
+# A hub between two sites: traffic from one to the other leaves by the interface by which it came,
+# and the kernel sends no ICMP redirects about it. Needs root.
 # usage: hub.sh CONVOY
 set -euo pipefail
 convoy=$(realpath "$1")

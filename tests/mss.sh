@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The MSS of TCP connections between hosts behind two gateways is lowered to what the tunnel carries,
-# in both directions and by either gateway, so that hosts that get no ICMP still exchange files; and
-# stays as it is with `mss_clamp = "off"`. Needs root.
+# The MSS of TCP connections between hosts behind two gateways is lowered to what the tunnel
+# carries, in both directions and by either gateway, so that hosts that get no ICMP still exchange
+# files; and stays as it is with `mss_clamp = "off"`. Needs root.
 # usage: mss.sh CONVOY PORT    where PORT is tun, af_packet or af_xdp: the inside port
 set -euo pipefail
 convoy=$(realpath "$1") PORT=$2

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The privileges of a running gateway; a second gateway is rejected before it does harm; no key
-# stays in memory after the reload that removed its tunnel; and a gateway ends if its helper does, or
-# stands still. Needs root.
+# stays in memory after the reload that removed its tunnel; and a gateway ends if its helper does,
+# or stands still. Needs root.
 set -euo pipefail
 convoy=$(realpath "$1")
 tests=$(dirname "$(realpath "$0")")
@@ -89,7 +89,8 @@ wait_until "the gateway goes on without its helper" is_gone "$process"
 ip -n $a route show table 4500 | contains '^blackhole 10.2.0.0/24' || fail "packets for the tunnel may leave in clear"
 ok "a helper that is killed ends the gateway, which says so; what would go into the tunnel is dropped"
 
-# The helper stands still, and cannot restore the guard. Only another helper can, so the gateway ends.
+# The helper stands still, and cannot restore the guard. Only another helper can, so the gateway
+# ends.
 begin_gateway 1
 process=${gateways[0]}
 helper=$(pgrep -P "$process")

@@ -1,5 +1,5 @@
-//! Ports whose interface or address is not there: they wait, while all others go on. The operator is
-//! notified, and a port is opened again once it can be.
+//! Ports whose interface or address is not there: they wait, while all others go on. The operator
+//! is notified, and a port is opened again once it can be.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

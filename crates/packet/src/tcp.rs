@@ -45,8 +45,8 @@ pub fn is_syn(segment: &[u8]) -> bool {
 }
 
 /// Lowers the maximum segment size that `segment` announces to `most` bytes, with its checksum, and
-/// returns whether it was higher. A segment that announces none, is cut short, has malformed options
-/// or is authenticated stays as it is.
+/// returns whether it was higher. A segment that announces none, is cut short, has malformed
+/// options or is authenticated stays as it is.
 pub fn clamp_mss(segment: &mut [u8], most: u16) -> bool {
     let Some(at) = mss_at(segment) else { return false };
     let announced = u16_at(segment, at);

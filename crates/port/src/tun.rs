@@ -123,7 +123,8 @@ impl Tun {
             set.map_err(io(format!("set the queue of {device} to {packets} packets")))?;
         }
         let index = tun.if_index().map_err(io(format!("find {device}")))?;
-        // Not to be able to is no reason to refuse to start: a kernel without IPv4 has none to send.
+        // Not to be able to is no reason to refuse to start: a kernel without IPv4 has none to
+        // send.
         let _ = crate::route::stop_redirects(index);
         for (address, bits) in addresses {
             let added = crate::route::add_address(index, *address, *bits);

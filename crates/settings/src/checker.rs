@@ -214,8 +214,8 @@ impl<'a> Checker<'a> {
         self.warn(&text.span(), key, what);
     }
 
-    /// Refuses a link-local address outside: without an interface (a scope) the kernel does not know
-    /// which link is meant, and a configuration has no place for one.
+    /// Refuses a link-local address outside: without an interface (a scope) the kernel does not
+    /// know which link is meant, and a configuration has no place for one.
     pub fn not_link_local(&mut self, text: &Text, address: IpAddr, key: &str) {
         if is_link_local(address) {
             let what = format!(
@@ -226,7 +226,8 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Refuses an IPv6 address for an interface of the gateway's at which the kernel would refuse it.
+    /// Refuses an IPv6 address for an interface of the gateway's at which the kernel would refuse
+    /// it.
     pub fn v6_is_possible(&mut self, text: &Text, address: IpAddr, interface: Option<&Text>, key: &str) {
         let setting = interface.and_then(|name| self.environment.disables_v6(name.get_ref()));
         if let Some(setting) = setting.filter(|_| address.is_ipv6()) {

@@ -94,8 +94,8 @@ impl Stream {
     /// The packet of this stream that has an ESP sequence number; `None` if it is of an earlier
     /// trial.
     ///
-    /// The first arrival is taken for packet 0, although the device may still have had packets of an
-    /// earlier trial. A number that was not sent yet shows that it was one of those.
+    /// The first arrival is taken for packet 0, although the device may still have had packets of
+    /// an earlier trial. A number that was not sent yet shows that it was one of those.
     fn sequence(&mut self, number: u64) -> Option<u64> {
         let last = self.sent.checked_sub(1)?;
         let sequence = number.checked_sub(*self.first_number.get_or_insert(number))?;

@@ -79,8 +79,8 @@ fn is_between_peers(a: &TunnelConfig, b: &TunnelConfig) -> bool {
     are_networks && a.interface == b.interface && may_go(a, b) && may_go(b, a)
 }
 
-/// Warns of a tunnel to groups, none of whose packets come in: an inside port that takes packets from
-/// a link takes those to its own address on the link, as a router of unicast does.
+/// Warns of a tunnel to groups, none of whose packets come in: an inside port that takes packets
+/// from a link takes those to its own address on the link, as a router of unicast does.
 pub(super) fn groups_come_in(
     c: &mut Checker<'_>,
     tunnels: &[(&file::Tunnel, TunnelConfig)],

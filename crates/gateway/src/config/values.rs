@@ -50,8 +50,8 @@ const MOST_BUSY_POLL_US: u16 = 1_000;
 const MOST_MODERATION_US: u16 = 1_000;
 /// The largest MTU of a port: that of jumbo frames, including what protection adds.
 pub(super) const LARGEST_MTU: u16 = 9400;
-/// The least and the greatest maximum segment size of TCP, in bytes: the least that Linux takes, and
-/// what an IPv4 packet holds.
+/// The least and the greatest maximum segment size of TCP, in bytes: the least that Linux takes,
+/// and what an IPv4 packet holds.
 const MSS_BYTES: (u16, u16) = (88, 65_495);
 
 /// Checks a whole file, of which a cluster shares what begins at the byte `shared`. `problems` are

@@ -14,8 +14,8 @@ pub enum MssClamp {
     /// It stays as the hosts announce it.
     #[default]
     Off,
-    /// To what fits the inside interface and the tunnel: the MTU of each inside interface in bytes, by
-    /// [`Policy::interface`](crate::Policy::interface).
+    /// To what fits the inside interface and the tunnel: the MTU of each inside interface in bytes,
+    /// by [`Policy::interface`](crate::Policy::interface).
     Auto(Vec<u16>),
     /// To this number of bytes.
     To(u16),
@@ -44,8 +44,8 @@ pub(super) fn is_plain_syn(protocol: u8, packet: &[u8]) -> bool {
 }
 
 impl Tables {
-    /// Lowers what a packet through a tunnel announces, if it begins a TCP connection. `interface` is
-    /// that of the tunnel, and `sa` its outbound SA, if it has one: what comes in by the tunnel
+    /// Lowers what a packet through a tunnel announces, if it begins a TCP connection. `interface`
+    /// is that of the tunnel, and `sa` its outbound SA, if it has one: what comes in by the tunnel
     /// announces what may go out by it.
     #[inline]
     pub(super) fn clamp_mss(
@@ -83,8 +83,8 @@ impl Tables {
         }
     }
 
-    /// The longest packet that the path of a tunnel carries in one piece, in bytes; in AGGFRAG mode,
-    /// which cuts packets anyway, any.
+    /// The longest packet that the path of a tunnel carries in one piece, in bytes; in AGGFRAG
+    /// mode, which cuts packets anyway, any.
     fn tunnel_mtu(&self, layout: &Layout, sa: Option<OutboundId>) -> usize {
         let found = sa.and_then(|id| self.sad.outbound.hot_and_cold(id.0)).filter(|(sa, _)| !sa.is_iptfs);
         found.map_or(usize::MAX, |(sa, cold)| cold.inner_mtu(sa.path_mtu.into(), layout.unfragmentable))
