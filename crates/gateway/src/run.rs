@@ -2,6 +2,7 @@
 
 mod error;
 mod lead;
+mod loader;
 mod peers;
 mod protect;
 mod reload;
@@ -46,6 +47,7 @@ use crate::worker_handles::WorkerHandles;
 use crate::worker_thread::WorkerThread;
 
 pub use error::RunError;
+pub use loader::on_one_thread;
 pub use reload::{Load, ReloadReport, Reloading, reload};
 
 /// Interval between checks of the workers while no order arrives.
