@@ -74,6 +74,10 @@ def what_is_told():
         counts[direction] = only(samples, "convoy_tunnel_packets_total", tunnel="site-2", direction=direction)
         assert counts[direction] >= 5, counts
         assert only(samples, "convoy_tunnel_bytes_total", tunnel="site-2", direction=direction) > 5 * 84
+    assert only(samples, "convoy_tunnels") == 1 and only(samples, "convoy_silent_tunnels") == 0
+    assert only(samples, "convoy_sas", direction="outbound") == only(samples, "convoy_sas", direction="inbound") == 1
+    mtu = only(samples, "convoy_sa_path_mtu_bytes", direction="outbound")
+    assert only(samples, "convoy_sas_path_mtu_bytes_min") == mtu
     assert only(samples, "convoy_protected_packets_total") >= 5
     assert only(samples, "convoy_decrypted_packets_total") >= 5
     assert only(samples, "convoy_dropped_packets_total", reason="integrity_failed") == 0

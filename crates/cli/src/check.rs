@@ -8,6 +8,7 @@ use convoy_gateway::cluster::ConfigStore;
 use convoy_gateway::config::{self, ClusterConfig, Config, Problem};
 use convoy_gateway::guard;
 use convoy_gateway::inner_mtu::{inner_mtu, interface_mtu};
+use convoy_gateway::metrics;
 use convoy_gateway::names;
 
 use crate::Failure;
@@ -47,8 +48,8 @@ pub fn run(args: &CheckArgs, kinds: &'static Kinds) -> Result<(), Failure> {
     for interface in &config.interfaces {
         println!("the MTU of {} is {}", interface.name, interface_mtu(&config, interface));
     }
-    if let Some(guard) = guard::overview(&config) {
-        println!("{guard}");
+    for overview in [guard::overview(&config), metrics::overview(&config)].into_iter().flatten() {
+        println!("{overview}");
     }
     Ok(())
 }

@@ -120,6 +120,7 @@ impl Running {
         orders: Sender<Order>,
     ) -> Result<Self, Failure> {
         let (control, metrics) = (config.control.clone(), config.metrics);
+        let per_tunnel = config.metrics_per_tunnel;
         let system_calls = config.system_calls();
         let summary = Summary::of(path, &config);
         let socket =
@@ -133,6 +134,7 @@ impl Running {
         let metrics = metrics.transpose()?;
         let shared = SharedConfig::default();
         let load = load_by(path, config.kinds, helper, shared.clone());
+        let load = run::on_one_thread(load, orders.clone());
         let joining = agent.map(|agent| {
             let (orders, load) = (orders.clone(), Arc::clone(&load));
             Joining { agent, orders, load, shared }
@@ -142,7 +144,7 @@ impl Running {
         server.start(Arc::clone(&load), orders.clone(), gateway.events().clone()).map_err(socket)?;
         if let Some(listener) = metrics {
             let told = |error| Failure::Failed(format!("metrics: {error}"));
-            convoy_gateway::metrics::serve(listener, orders.clone()).map_err(told)?;
+            convoy_gateway::metrics::serve(listener, orders.clone(), per_tunnel).map_err(told)?;
         }
         listen_to_signals(load, orders, gateway.events().clone())
             .map_err(|error| Failure::Failed(format!("cannot handle signals: {error}")))?;

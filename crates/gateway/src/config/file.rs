@@ -36,6 +36,7 @@ tables! {
         charon: String,
         state: String,
         metrics: String,
+        metrics_per_tunnel: bool,
         workers: u16,
         mtu: u16,
         allow_weak: bool,

@@ -104,6 +104,8 @@ pub struct Config {
     pub cluster: Option<ClusterConfig>,
     /// The address at which metrics are served, if any.
     pub metrics: Option<SocketAddr>,
+    /// Whether each tunnel and SA has metrics of its own; `None` is while there are few.
+    pub metrics_per_tunnel: Option<bool>,
     /// Worker threads.
     pub workers: u16,
     /// The largest IP packet that leaves outside, in bytes.

@@ -152,6 +152,7 @@ fn config(c: &mut Checker<'_>, file: &File, kinds: &'static Kinds) -> Option<Con
             (0, MOST_MODERATION_US),
         ),
         metrics: gateway.metrics.as_ref().and_then(|text| c.read(text, "gateway.metrics")),
+        metrics_per_tunnel: gateway.metrics_per_tunnel.as_ref().map(|text| *text.get_ref()),
         workers,
         mtu: c.in_range(gateway.mtu.as_ref(), "gateway.mtu", 1500, (576, LARGEST_MTU)),
         scheduler,

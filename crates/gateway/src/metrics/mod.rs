@@ -5,5 +5,48 @@ mod page;
 mod server;
 mod text;
 
+use crate::config::Config;
+use text::sums::{are_few, series_of};
+
 pub use server::{bind, serve};
 pub use text::{CONTENT_TYPE, write};
+
+/// For `convoy check`: how many series the tunnels of a configuration add to those of the gateway,
+/// if it serves metrics.
+pub fn overview(config: &Config) -> Option<String> {
+    config.metrics?;
+    let tunnels = config.tunnels.len();
+    let series = series_of(tunnels);
+    Some(match config.metrics_per_tunnel.unwrap_or(are_few(tunnels)) {
+        true => format!("metrics: the tunnels have up to {series} series of their own"),
+        false => {
+            format!("metrics: no series of each tunnel; metrics_per_tunnel = true would add up to {series}")
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn check_says_how_many_series_the_tunnels_have() {
+        let of = |tunnels: usize, line: &str| {
+            let gateway = format!("[gateway]\ncharon = \"/c\"\nmetrics = \"127.0.0.1:9464\"\n{line}\n");
+            let ports = "[[port]]\nname = \"inside\"\nkind = \"tun\"\ndevice = \"convoy0\"\n\
+                [[port]]\nname = \"outside\"\nkind = \"udp\"\naddress = [\"192.0.2.1\"]\n\
+                [[engine]]\nkind = \"software\"\n";
+            let tunnel = |at| format!("[[tunnel]]\nname = \"t{at}\"\nremote_ts = [\"10.2.{at}.0/24\"]\n");
+            let text =
+                [gateway, ports.to_owned()].into_iter().chain((0..tunnels).map(tunnel)).collect::<String>();
+            overview(&Config::parse("test.toml", &text).expect("a good configuration")).unwrap_or_default()
+        };
+        assert_eq!(of(2, ""), "metrics: the tunnels have up to 32 series of their own");
+        assert_eq!(
+            of(101, "metrics_per_tunnel = true"),
+            "metrics: the tunnels have up to 1616 series of their own"
+        );
+        let none = "metrics: no series of each tunnel; metrics_per_tunnel = true would add up to 1616";
+        assert_eq!([of(101, ""), of(101, "metrics_per_tunnel = false")], [none; 2]);
+    }
+}

@@ -41,7 +41,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// Interval between two warnings of that.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// The limits of clients.
+/// The limits of clients, and of what they get.
 #[derive(Clone, Copy, Debug)]
 struct Limits {
     /// Connections at once; the oldest gives way to a new one, so that idle ones keep nobody out.
@@ -52,6 +52,8 @@ struct Limits {
     connection: Duration,
     /// For how long a page is served after it was made.
     fresh: Duration,
+    /// Whether a page has series of each tunnel.
+    per_tunnel: Option<bool>,
 }
 
 const LIMITS: Limits = Limits {
@@ -59,6 +61,7 @@ const LIMITS: Limits = Limits {
     request: Duration::from_secs(5),
     connection: Duration::from_secs(15),
     fresh: Duration::from_secs(1),
+    per_tunnel: None,
 };
 
 /// The requester of a page; it receives `None` if the gateway gives no snapshot.
@@ -74,12 +77,13 @@ pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     Ok(listener)
 }
 
-/// Serves metrics on a thread of its own, which has the privileges of its caller.
+/// Serves metrics on a thread of its own, which has the privileges of its caller; `per_tunnel` is
+/// [`Config::metrics_per_tunnel`](crate::config::Config::metrics_per_tunnel).
 ///
 /// # Errors
 /// What the system refused: a thread, or a file descriptor for it.
-pub fn serve(listener: TcpListener, orders: Sender<Order>) -> io::Result<()> {
-    start(listener, orders, LIMITS)
+pub fn serve(listener: TcpListener, orders: Sender<Order>, per_tunnel: Option<bool>) -> io::Result<()> {
+    start(listener, orders, Limits { per_tunnel, ..LIMITS })
 }
 
 fn start(listener: TcpListener, orders: Sender<Order>, limits: Limits) -> io::Result<()> {
@@ -94,7 +98,7 @@ fn start(listener: TcpListener, orders: Sender<Order>, limits: Limits) -> io::Re
 
 async fn accept(listener: tokio::net::TcpListener, orders: Sender<Order>, limits: Limits) {
     let (asked, askers) = mpsc::unbounded_channel();
-    tokio::spawn(make_pages(askers, orders, limits.fresh));
+    tokio::spawn(make_pages(askers, orders, limits));
     let mut open: VecDeque<JoinHandle<()>> = VecDeque::new();
     let mut told: Option<Instant> = None;
     loop {
@@ -125,15 +129,16 @@ async fn accept(listener: tokio::net::TcpListener, orders: Sender<Order>, limits
 
 /// Makes pages for requesters, one at a time. A page is finished even if its requesters have
 /// disconnected, so that connections which come and go cannot start it again and again.
-async fn make_pages(mut askers: mpsc::UnboundedReceiver<Asker>, orders: Sender<Order>, fresh: Duration) {
+async fn make_pages(mut askers: mpsc::UnboundedReceiver<Asker>, orders: Sender<Order>, limits: Limits) {
     let mut pages = Pages::default();
     let mut made: Option<(Instant, Option<Arc<Page>>)> = None;
     while let Some(asker) = askers.recv().await {
-        if made.as_ref().is_none_or(|(at, _)| at.elapsed() >= fresh) {
+        if made.as_ref().is_none_or(|(at, _)| at.elapsed() >= limits.fresh) {
             // The old page is not kept while the new one is made.
             drop(made.take());
             let snapshot = snapshot(&orders).await;
-            let page = snapshot.map(|snapshot| Page::written(|out| text::write(out, snapshot)));
+            let write = |snapshot| Page::written(|out| text::write(out, snapshot, limits.per_tunnel));
+            let page = snapshot.map(write);
             made = Some((Instant::now(), page.map(|page| pages.add(page))));
         }
         // The client may be gone by then.
@@ -213,6 +218,7 @@ mod tests {
         request: Duration::from_millis(300),
         connection: Duration::from_millis(900),
         fresh: Duration::ZERO,
+        per_tunnel: None,
     };
     /// Far longer than any limit above; a test that waits so long has failed.
     const SLACK: Duration = Duration::from_secs(20);

@@ -15,6 +15,7 @@ use crate::snapshot::{
 
 mod cluster;
 mod family;
+pub(super) mod sums;
 
 use family::{
     Encoder, Label, counters, family, gauges, infos, label, packets, seconds, single_counter, single_gauge,
@@ -23,15 +24,20 @@ use family::{
 /// The content type of [`write()`]'s output.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Writes a snapshot in the OpenMetrics text format.
+/// Writes a snapshot in the OpenMetrics text format; `per_tunnel` is
+/// [`Config::metrics_per_tunnel`](crate::config::Config::metrics_per_tunnel).
 ///
 /// # Errors
 /// Those of `out`.
-pub fn write(out: &mut impl std::fmt::Write, snapshot: Snapshot) -> std::fmt::Result {
+pub fn write(
+    out: &mut impl std::fmt::Write,
+    snapshot: Snapshot,
+    per_tunnel: Option<bool>,
+) -> std::fmt::Result {
     let mut process = Registry::with_prefix("process");
     process.register_collector(Box::new(Process { started_s: snapshot.started_s }));
     let mut own = Registry::with_prefix("convoy");
-    own.register_collector(Box::new(Collector(snapshot)));
+    own.register_collector(Box::new(Collector { snapshot, per_tunnel }));
     encode_registry(out, &own)?;
     encode_registry(out, &process)?;
     encode_eof(out)
@@ -53,12 +59,15 @@ impl prometheus_client::collector::Collector for Process {
 }
 
 #[derive(Debug)]
-struct Collector(Snapshot);
+struct Collector {
+    snapshot: Snapshot,
+    per_tunnel: Option<bool>,
+}
 
 impl prometheus_client::collector::Collector for Collector {
     fn encode(&self, mut encoder: Encoder<'_>) -> std::fmt::Result {
         let encoder = &mut encoder;
-        let snapshot = &self.0;
+        let snapshot = &self.snapshot;
         let version = [label("version", &snapshot.version)];
         infos(encoder, "build", "The version of the program", [version])?;
         packets_in_all(encoder, snapshot)?;
@@ -80,8 +89,11 @@ impl prometheus_client::collector::Collector for Collector {
         }
         let help = "When this snapshot was taken, in seconds since 1970";
         single_gauge(encoder, "snapshot_timestamp_seconds", help, snapshot.taken_s)?;
-        tunnels(encoder, &snapshot.tunnels)?;
-        associations(encoder, &snapshot.sas)?;
+        sums::sums(encoder, snapshot)?;
+        if sums::has_each(self.per_tunnel, snapshot) {
+            tunnels(encoder, &snapshot.tunnels)?;
+            associations(encoder, &snapshot.sas)?;
+        }
         engines(encoder, &snapshot.engines)?;
         ports(encoder, &snapshot.ports)?;
         workers(encoder, &snapshot.schedulers)
@@ -357,7 +369,7 @@ mod tests {
 
     fn text(snapshot: &Snapshot) -> String {
         let mut text = String::new();
-        write(&mut text, snapshot.clone()).expect("a string takes whatever is written");
+        write(&mut text, snapshot.clone(), None).expect("a string takes whatever is written");
         text
     }
 

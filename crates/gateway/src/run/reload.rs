@@ -281,6 +281,7 @@ fn needs_restart(old: &Config, new: &Config) -> Vec<&'static str> {
         ("gateway.busy_poll_us", old.busy_poll_us != new.busy_poll_us),
         ("gateway.moderation_us", old.moderation_us != new.moderation_us),
         ("gateway.metrics", old.metrics != new.metrics),
+        ("gateway.metrics_per_tunnel", old.metrics_per_tunnel != new.metrics_per_tunnel),
         ("gateway.workers", old.workers != new.workers),
         ("gateway.mtu", old.mtu != new.mtu),
         ("[cluster], [[group]]", old.cluster != new.cluster),
