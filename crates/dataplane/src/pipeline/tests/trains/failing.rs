@@ -106,7 +106,7 @@ fn packets_that_are_laid_out_elsewhere_are_those_of_the_core_though_the_engine_f
 fn without_identifications(packets: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let mut packets = packets.to_vec();
     for packet in &mut packets {
-        [4, 5, 10, 11].map(|at| packet[at] = 0);
+        [4, 5, 10, 11].into_iter().for_each(|at| packet[at] = 0);
     }
     packets
 }
