@@ -205,7 +205,7 @@ impl Helper {
         self.is_silent.load(Ordering::Relaxed)
     }
 
-    /// Asks the helper every [`BEAT`] whether it works, on a thread of its own, so that it is known
+    /// Asks the helper from time to time whether it works, on a thread of its own, so that it is known
     /// to be [silent](Self::is_silent) although nothing else is asked of it.
     ///
     /// # Errors

@@ -61,8 +61,8 @@ fn one(encoder: &mut Encoder<'_>, name: &str, help: &str, value: Option<f64>) ->
     value.map_or(Ok(()), |value| single_gauge(encoder, name, help, value))
 }
 
-/// For each tunnel that has SAs, the seconds since its last packet outbound and inbound. One without
-/// a packet counts from its SA's beginning inbound, and outbound has none.
+/// For each tunnel that has SAs, the seconds since its last packet outbound and inbound. One
+/// without a packet counts from its SA's beginning inbound, and outbound has none.
 fn quiet_times(rows: &[SaRow]) -> BTreeMap<(&str, u32), [f64; 2]> {
     let mut quiet = BTreeMap::new();
     for row in rows {
