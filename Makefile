@@ -99,6 +99,7 @@ lint: install-test ## format, lints with warnings as errors, shell, unused crate
 	scripts/shellcheck.sh
 	scripts/docs.py
 	scripts/comments.py
+	scripts/structure.py
 	card/functions.py check
 	scripts/plot_peers.py --check
 	scripts/plot_iptfs.py --check

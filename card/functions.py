@@ -245,7 +245,7 @@ def tables(table):
 
 
 def page(table):
-    """The page with its tables anew."""
+    """The page with its tables again."""
     before, rest = PAGE.read_text().split(BEGIN)
     return f"{before}{BEGIN}\n\n{tables(table)}\n\n{END}{rest.split(END)[1]}"
 

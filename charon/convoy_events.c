@@ -9,7 +9,7 @@ struct convoy_events_t {
     convoy_link_t *link;
 };
 
-/* Names to tell, out of the way of whoever holds charon's locks. */
+/* Names to tell, out of the way of anyone who holds charon's locks. */
 typedef struct {
     convoy_link_t *link;
     uint32_t reqid;

@@ -12,7 +12,7 @@ convoy_events_t *convoy_events_create(convoy_link_t *link);
 void convoy_events_destroy(convoy_events_t *this);
 /* Hands an expire, acquire or mapping to charon. */
 void convoy_events_hear(convoy_message_t *message);
-/* Tells the names of traps again; for a new gateway, which has forgotten their keys, charon makes all CHILD_SAs anew. */
+/* Tells the names of traps again; for a new gateway, which has forgotten their keys, charon makes all CHILD_SAs again. */
 void convoy_events_recover(convoy_events_t *this, bool is_new);
 
 #endif

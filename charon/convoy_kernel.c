@@ -27,7 +27,7 @@ METHOD(kernel_ipsec_t, get_features, kernel_feature_t, convoy_kernel_t *this) {
     return KERNEL_ESP_V3_TFC;
 }
 
-/* Marks choose among SAs in a way that the gateway does not have. The interface is told with the policies. */
+/* Marks choose among SAs in a way that the gateway does not have. The interface is reported with the policies. */
 static bool is_plain(kernel_ipsec_sa_id_t *id) {
     if (id->mark.value) {
         DBG1(DBG_KNL, "convoy: the gateway has no marks");

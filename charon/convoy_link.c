@@ -33,11 +33,11 @@ struct convoy_link_t {
     thread_t *thread;
     /* Drawn once: tells the gateway whether it is still the same charon. */
     uint64_t identity;
-    /* Of the gateway that was told all, 0 before the first; the link's thread's own. */
+    /* Of the gateway that was sent all, 0 before the first; the link's thread's own. */
     uint64_t generation;
     /* Until the next try to connect; the link's thread's own. */
     u_int wait_ms;
-    /* Whether another gateway leads, and charon was told to end; the link's thread's own. */
+    /* Whether another gateway leads, and charon was ordered to end; the link's thread's own. */
     bool stands_by;
     bool has_ended;
     /* Guards what follows. */
@@ -341,7 +341,7 @@ static void serve(convoy_link_t *this, convoy_session_t *session, uint64_t gener
  * of no use. A charon that has not served a gateway yet waits for its own to lead. */
 static void end_if_succeeded(convoy_link_t *this) {
     if (this->stands_by && this->generation && !this->has_ended) {
-        DBG1(DBG_KNL, "convoy: another gateway of the cluster leads now; charon stops, to start anew when this one leads");
+        DBG1(DBG_KNL, "convoy: another gateway of the cluster leads now; charon stops, to start again when this one leads");
         this->has_ended = TRUE;
         kill(getpid(), SIGTERM);
     }

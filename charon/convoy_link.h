@@ -7,10 +7,10 @@
 
 typedef struct convoy_link_t convoy_link_t;
 
-/* Who is told of what happens. Both are called by the link's thread. */
+/* Who is notified of what happens. Both are called by the link's thread. */
 typedef struct {
     void *context;
-    /* A gateway is there; if it is new, it knows nothing. Whether all could be told; else this is called again. */
+    /* A gateway is there; if it is new, it knows nothing. Whether all could be sent; else this is called again. */
     bool (*connected)(void *context, bool is_new);
     void (*event)(void *context, convoy_message_t *message);
 } convoy_listener_t;
@@ -24,7 +24,7 @@ void convoy_link_destroy(convoy_link_t *this);
 /* Sends a request and reads the reply's body into `reply`, which may be the request itself. INVALID_STATE while the gateway
  * is away, which then has not heard of it. */
 status_t convoy_link_ask(convoy_link_t *this, convoy_message_t *request, convoy_message_t *reply);
-/* As convoy_link_ask, for a deletion: what cannot be told now is told as soon as the same gateway is back. */
+/* As convoy_link_ask, for a deletion: what cannot be sent now is sent as soon as the same gateway is back. */
 status_t convoy_link_delete(convoy_link_t *this, convoy_message_t *request);
 
 /* Whether the gateway is there, as far as is known. */

@@ -7,18 +7,18 @@
 
 struct convoy_policies_t {
     convoy_link_t *link;
-    /* Held while the gateway is told of a change, so that both lists change in one order. */
+    /* Held while the gateway is sent a change, so that both lists change in one order. */
     mutex_t *mutex;
-    /* Of policy_t, by what is told of them. */
+    /* Of policy_t, by what the gateway gets of them. */
     hashtable_t *table;
 };
 
-/* A policy as the gateway is told it. */
+/* A policy as the gateway gets it. */
 typedef struct {
     chunk_t fields;
     /* How often it was added, and how often the gateway knows that. */
     u_int count;
-    u_int told;
+    u_int reported;
 } policy_t;
 
 static u_int hash(const void *key) {
@@ -97,7 +97,7 @@ status_t convoy_policies_add(convoy_policies_t *this, kernel_ipsec_policy_id_t *
             this->table->put(this->table, &policy->fields, policy);
         }
         policy->count++;
-        policy->told += status == SUCCESS;
+        policy->reported += status == SUCCESS;
         status = SUCCESS;
     }
     this->mutex->unlock(this->mutex);
@@ -118,8 +118,8 @@ status_t convoy_policies_delete(convoy_policies_t *this, kernel_ipsec_policy_id_
     policy = this->table->get(this->table, &fields);
     if (policy) {
         status = SUCCESS;
-        if (policy->told == policy->count) {
-            policy->told--;
+        if (policy->reported == policy->count) {
+            policy->reported--;
             status = convoy_link_delete(this->link, &message);
         }
         if (!--policy->count) {
@@ -174,13 +174,13 @@ status_t convoy_policies_flush(convoy_policies_t *this) {
 static void tell(convoy_policies_t *this, policy_t *policy) {
     convoy_message_t message, reply;
 
-    while (policy->told < policy->count) {
+    while (policy->reported < policy->count) {
         convoy_begin(&message, CONVOY_ADD_POLICY);
         convoy_put_bytes(&message, policy->fields.ptr, policy->fields.len);
         if (convoy_link_ask(this->link, &message, &reply) != SUCCESS) {
             return;
         }
-        policy->told++;
+        policy->reported++;
     }
 }
 
@@ -189,7 +189,7 @@ bool convoy_policies_tell(convoy_policies_t *this, bool is_new) {
     enumerator_t *enumerator;
     const void *key;
     policy_t *policy;
-    u_int count = 0, told = 0;
+    u_int count = 0, reported = 0;
 
     this->mutex->lock(this->mutex);
     if (is_new) {
@@ -199,16 +199,16 @@ bool convoy_policies_tell(convoy_policies_t *this, bool is_new) {
     }
     enumerator = this->table->create_enumerator(this->table);
     while (convoy_link_is_up(this->link) && enumerator->enumerate(enumerator, &key, &policy)) {
-        policy->told = is_new ? 0 : policy->told;
-        count += policy->told < policy->count;
-        told += policy->told < policy->count;
+        policy->reported = is_new ? 0 : policy->reported;
+        count += policy->reported < policy->count;
+        reported += policy->reported < policy->count;
         tell(this, policy);
-        told -= policy->told < policy->count;
+        reported -= policy->reported < policy->count;
     }
     enumerator->destroy(enumerator);
     this->mutex->unlock(this->mutex);
     if (is_new || count) {
-        DBG1(DBG_KNL, "convoy: the gateway %s told %u of %u policies", is_new ? "was started anew, and" : "was", told, count);
+        DBG1(DBG_KNL, "convoy: sent %u of %u policies to the gateway%s", reported, count, is_new ? ", which was started again" : "");
     }
     return convoy_link_is_up(this->link);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
- * charon's policies, kept so that a gateway which was started anew can be told them again. */
+ * charon's policies, kept so that a gateway which was started again can be sent them again. */
 #ifndef CONVOY_POLICIES_H_
 #define CONVOY_POLICIES_H_
 

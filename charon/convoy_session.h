@@ -20,7 +20,7 @@ typedef struct {
 /* One user more; one user less, the last of whom closes the sockets. */
 convoy_session_t *convoy_session_hold(convoy_session_t *session);
 void convoy_session_let_go(convoy_session_t *session);
-/* All calls on its sockets end, now and later; the link's thread then begins anew. */
+/* All calls on its sockets end, now and later; the link's thread then begins again. */
 void convoy_session_break_off(convoy_session_t *session);
 bool convoy_session_is_broken(convoy_session_t *session);
 

@@ -58,6 +58,6 @@ for target in "${targets[@]}"; do
   echo "=== $target, $seconds s"
   status=0
   fuzz_target "$target" >"$log" || status=$?
-  grep -E 'stat::|panicked|ERROR|Assertion|assertion|runtime error|charon was told' "$log" || true
+  grep -E 'stat::|panicked|ERROR|Assertion|assertion|runtime error|charon was notified' "$log" || true
   [ "$status" = 0 ] || { tail -n 20 "$log" >&2; echo "$target ended with $status; its input, if it had one: fuzz/artifacts/$target" >&2; exit 1; }
 done

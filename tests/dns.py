@@ -1,5 +1,5 @@
 """A name server for tests: answers on 127.0.0.1 from a file of lines "NAME TTL ADDRESS...", which it
-reads anew for each question. Names without a line do not exist.
+reads again for each question. Names without a line do not exist.
 usage: dns.py FILE"""
 
 import ipaddress

@@ -45,7 +45,7 @@ ping_b >/dev/null & ping=$!
 wait $ping
 python3 - "$work/explained" "$work/traced" <<'CHECK' || fail "explain and trace disagree"
 import json, sys
-told = json.load(open(sys.argv[1]))
+reported = json.load(open(sys.argv[1]))
 traced = [json.loads(line) for line in open(sys.argv[2])]
 assert len(traced) == 6, traced
 out = [packet for packet in traced if packet["side"] == "inside"]
@@ -57,8 +57,8 @@ for packet in out:
     assert times == sorted(times) and times[-1] > 0, times
     assert packet["end"] == {"end": "sent", "port": "outside"}, packet["end"]
     # What explain predicted is what happened. The packet left with its IP and UDP headers.
-    assert (packet["spi"], packet["tunnel"]) == (told["spi"], told["policy"])
-    assert packet["sent_len"] == told["outer_length"], (packet["sent_len"], told["outer_length"])
+    assert (packet["spi"], packet["tunnel"]) == (reported["spi"], reported["policy"])
+    assert packet["sent_len"] == reported["outer_length"], (packet["sent_len"], reported["outer_length"])
     assert packet["sent"].endswith(packet["sent"][-32:]) and packet["sent"][:2] == "45"
 CHECK
 [ "$(stat -c %a "$work/trace.pcapng")" = 600 ] || fail "others may read the trace"
@@ -109,7 +109,7 @@ fault="5: a path with a small MTU"
 ip -n $a link set va mtu 1400
 # The first packet is refused by the system, which teaches the gateway the MTU.
 traced 1 'dropped: packet_too_big' ping_b -M "do" -s 1380
-explained '^! size .*told an MTU of 1[0-9]{3} bytes' 10.1.0.1 10.2.0.1 --length 1408 --df
+explained '^! size .*reported an MTU of 1[0-9]{3} bytes' 10.1.0.1 10.2.0.1 --length 1408 --df
 explained '^= dropped: packet_too_big' 10.1.0.1 10.2.0.1 --length 1408 --df
 ip -n $a link set va mtu 1500
 

@@ -132,7 +132,7 @@ at a "$convoy" init "${needed[@]}" --udp-port 5500 --local-name berlin --remote-
 cp -p "$work/a/home/wien/etc/convoy/convoy.toml" "$work/b/etc/convoy/"
 gateways
 all_ping "by options"
-ok "by options, at UDP port 5500: 20 pings; what is wrong or missing is told with its option, and nothing is overwritten"
+ok "by options, at UDP port 5500: 20 pings; what is wrong or missing is reported with its option, and nothing is overwritten"
 end_all
 
 # With charon: b begins with its first packet; or a does, when b cannot know its address.

@@ -59,7 +59,7 @@ def descriptors():
     return len(os.listdir(f"/proc/{GATEWAY}/fd"))
 
 
-def what_is_told():
+def what_is_reported():
     samples = scrape()
     assert only(samples, "convoy_build_info") == 1
     age = time.time() - only(samples, "process_start_time_seconds")
@@ -87,7 +87,7 @@ def what_is_told():
 
 def a_rekeying():
     """A tunnel's counters continue with its next SAs."""
-    before = what_is_told()
+    before = what_is_reported()
     subprocess.run(["sed", "-i", "-f", REKEY, CONFIGURATION], check=True)
     os.kill(GATEWAY, signal.SIGHUP)
     deadline = time.monotonic() + 20

@@ -105,11 +105,11 @@ rows = {row["tunnel"]: row for row in json.load(sys.stdin)}
 print(rows[sys.argv[1]][sys.argv[2]])' "$1" "$2"
 }
 is() { [ "$(field "$1" "$2")" = "$3" ]; }
-is site-b address None || fail "an address is known that nobody has told: $(show name)"
+is site-b address None || fail "an address is known that nobody has reported: $(show name)"
 # A question is under way, and the reload does not wait for it.
 "$convoy" reload --control "$work/hub.sock" >"$work/reload.log" || fail "the reload fails"
 ! grep -q 'does not resolve' "$work/hub.log" || fail "the reload waited until no server had answered"
-wait_until "a server that does not answer is not told of" is site-b problem 'no server of /etc/resolv.conf answers'
+wait_until "a server that does not answer is not reported" is site-b problem 'no server of /etc/resolv.conf answers'
 grep -q 'WARN.*tunnel site-b is down: b.example does not resolve' "$work/hub.log" || fail "the log does not say that it is down"
 
 printf 'b.example 2 192.0.2.2\nc.example 2 2001:db8::3 192.0.2.3\n' >"$work/records"
@@ -153,7 +153,7 @@ grep -q ' 500 received, 0% packet loss' "$work/meanwhile" || fail "pings to c we
 
 # The last known address outlives the name; a hosts file is read again.
 printf 'c.example 2 192.0.2.3\n' >"$work/records"
-wait_until "the name that has gone is not told of" is site-b problem 'there is no such name'
+wait_until "the name that has gone is not reported" is site-b problem 'there is no such name'
 from_hub 5 10.2.0.1 b || fail "a tunnel went down with its peer's name"
 grep -q 'WARN.*b.example no longer resolves, so its last address 192.0.2.22 stays in use' "$work/hub.log" || fail "the log does not say that the name has gone"
 printf '127.0.0.1 localhost\n192.0.2.22 b.example\n' >"$work/hosts"

@@ -64,7 +64,7 @@ show events --wide >"$work/events"
 grep -q 'WARN tunnel site-2, inbound: .* packets dropped in [0-9]* s, \(replayed\|integrity_failed\); packets were dropped: ' "$work/events" || fail "the warning is no event: $(cat "$work/events")"
 show | contains '^warning  .*tunnel site-2, inbound: ' || fail "the summary does not warn: $(show)"
 grep "WARN.*packets were dropped: .*tunnel=\"site-2\" direction=\"inbound\" $reason packets=" "$work/a.log" || fail "no warning of dropped packets"
-[ -z "$(grep -o "$reason" "$work/a.log" | sort | uniq -d)" ] || fail "a reason was told more than once in a minute"
+[ -z "$(grep -o "$reason" "$work/a.log" | sort | uniq -d)" ] || fail "a reason was reported more than once in a minute"
 
 # A stream of events, from the first on: what happens while it is read is in it, and in the log.
 stdbuf -oL "$convoy" show events --json --watch 0.2 --control "$work/site-1.sock" >"$work/stream" & stream=$!

@@ -61,16 +61,16 @@ believed=$(in_ns $ga ip route get $outer_b from $outer_a | grep -o 'mtu [0-9]*' 
 [ "$(drops $ga icmp_unbelieved)" -gt 0 ] || fail "what quotes a number that was never sent is not counted"
 echo "three forged reports (${believed:-nothing}, says the kernel's cache): 12 files carried after them, path MTU 1500 as before"
 
-# told_mtus NAMESPACE: what the events say of paths, in the order in which it was learnt.
-told_mtus() { ask "$1" events | $python -c 'import json, sys; print(*[event["mtu"] for event in json.load(sys.stdin) if event["event"] == "path-mtu"])'; }
-[ -z "$(told_mtus $ga)" ] || fail "a path MTU was told that was not learnt: $(told_mtus $ga)"
+# reported_mtus NAMESPACE: what the events say of paths, in the order in which it was learnt.
+reported_mtus() { ask "$1" events | $python -c 'import json, sys; print(*[event["mtu"] for event in json.load(sys.stdin) if event["event"] == "path-mtu"])'; }
+[ -z "$(reported_mtus $ga)" ] || fail "a path MTU was reported that was not learnt: $(reported_mtus $ga)"
 
 # The path's MTU shrinks, and its routers report it.
 between 1300
 fetch_all
 for ns in $ga $gb; do expect_mtu $ns 1300 "on a narrow path"; done
-# told FILE: the MTU that was reported to ping.
-told() { sed -n 's/.*(mtu = \([0-9]*\)).*/\1/p; s/.*Packet too big: mtu=\([0-9]*\).*/\1/p; s/.*message too long, mtu[=:] *\([0-9]*\).*/\1/p' "$1" | sort -u; }
+# reported FILE: the MTU that was reported to ping.
+reported() { sed -n 's/.*(mtu = \([0-9]*\)).*/\1/p; s/.*Packet too big: mtu=\([0-9]*\).*/\1/p; s/.*message too long, mtu[=:] *\([0-9]*\).*/\1/p' "$1" | sort -u; }
 # payload ADDRESS BYTES: the ping payload for an IP packet of this length.
 payload() { case $1 in *:*) echo $(($2 - 48)) ;; *) echo $(($2 - 28)) ;; esac }
 for ends in "$ha 10.2.0.10" "$hb 10.1.0.10" "$ha fd00:2::10" "$hb fd00:1::10"; do
@@ -78,18 +78,18 @@ for ends in "$ha 10.2.0.10" "$hb 10.1.0.10" "$ha fd00:2::10" "$hb fd00:1::10"; d
   # TCP has learned the MTU, and with it the host's kernel, so its cache is flushed.
   ip -n "$host" route flush cache; ip -n "$host" -6 route flush cache
   ! in_ns "$host" ping -c 2 -i 0.3 -W 2 -M "do" -s 1300 "$address" >"$work/ping.log" 2>&1 || fail "1,300 bytes and more come through"
-  mtu=$(told "$work/ping.log")
-  [[ $mtu =~ ^[0-9]+$ ]] || fail "$host was told no MTU, or several: $(cat "$work/ping.log")"
+  mtu=$(reported "$work/ping.log")
+  [[ $mtu =~ ^[0-9]+$ ]] || fail "$host was notified of no MTU, or several: $(cat "$work/ping.log")"
   pings "$work/ping.log" $host 3 -M "do" -s "$(payload "$address" "$mtu")" "$address" ||
-    fail "$host was told $mtu bytes, which do not come through: $(cat "$work/ping.log")"
+    fail "$host was notified of $mtu bytes, which do not come through: $(cat "$work/ping.log")"
   ! in_ns "$host" ping -c 1 -W 1 -M "do" -s "$(payload "$address" $((mtu + 1)))" "$address" >"$work/ping.log" 2>&1 ||
-    fail "$host was told $mtu bytes, and more come through"
-  echo "$host to $address: told $mtu, which pass"
+    fail "$host was notified of $mtu bytes, and more come through"
+  echo "$host to $address: reported $mtu, which pass"
 done
 
 # The MTU of a gateway's own link shrinks further, which no router reports.
 ip -n $ga link set wan0 mtu 1290; ip -n $near link set site-a mtu 1290
 fetch_all
 for ns in $ga $gb; do expect_mtu $ns 1290 "with a narrow link of a gateway's own"; done
-for ns in $ga $gb; do [ "$(told_mtus $ns)" = "1300 1290" ] || fail "the events of $ns: path MTUs of $(told_mtus $ns) bytes"; done
+for ns in $ga $gb; do [ "$(reported_mtus $ns)" = "1300 1290" ] || fail "the events of $ns: path MTUs of $(reported_mtus $ns) bytes"; done
 echo "path MTU over $PORT, IPv$OUTER: 24 files of 5,000,000 bytes the same, 8 of them over narrow paths"

@@ -32,7 +32,7 @@ may_lock=$((0x$(awk '/^CapEff:/ { print $2 }' /proc/self/status) >> 24 & 1))
 if [ "$may_lock" = 1 ]; then
   [ "$locked" -gt 0 ] || fail "no memory is locked"
 else
-  grep -q 'memlock limit too low: keys may reach swap; raise it with' "$work/a.log" || fail "nobody is told that memory is not locked"
+  grep -q 'memlock limit too low: keys may reach swap; raise it with' "$work/a.log" || fail "it is not reported that memory is not locked"
 fi
 ok "$threads threads of the gateway: user $uid, no groups, no capability, no new privileges, a filter of system calls; $locked KiB locked"
 # CAP_NET_ADMIN is number 12.
@@ -50,7 +50,7 @@ refused() { # what words sed-expression
   local status=0
   ip netns exec $a timeout "$PATIENCE" "$convoy" run -c "$work/second.toml" >"$work/second.log" 2>&1 || status=$?
   [ "$status" = 1 ] || fail "a second gateway with $1 ends with $status"
-  grep -q "$2" "$work/second.log" || fail "a second gateway with $1 is not told why"
+  grep -q "$2" "$work/second.log" || fail "a second gateway with $1 is not reported why"
 }
 umask 077
 # Link-local addresses appear late.
@@ -116,6 +116,6 @@ chown nobody "$work/site-1.toml"
 run_gateway another.log $a "$work/site-1.toml"; process=$started
 helper=$(pgrep -P "$process")
 grep -qx $'CapPrm:\t0000000000001000' "/proc/$helper/status" || fail "the helper keeps more: $(lines 'Cap...' "/proc/$helper/status")"
-grep -q "a reload will not be able to read $work/site-1.toml" "$work/another.log" || fail "nobody is told that a reload cannot work"
+grep -q "a reload will not be able to read $work/site-1.toml" "$work/another.log" || fail "it is not reported that a reload cannot work"
 end_well "$process" "the gateway"
 ok "a configuration of another user's: the helper has CAP_NET_ADMIN alone, and the log says that a reload cannot read it"

@@ -17,7 +17,7 @@ sleep 0.5
 sed -n '/^\[\[tunnel\]\]/,$p' "$work/before.toml" | sed 's/site-2/site-3/; s/10\.2\.0\.0/10.3.0.0/; s/fd00:2::/fd00:3::/; s/= 4097/= 8193/; s/= 4098/= 8194/' |
   sed "s/^key_in = .*/key_in = \"$(key aes128gcm16)\"/; s/^key_out = .*/key_out = \"$(key aes128gcm16)\"/" >>"$work/site-1.toml"
 reload | tee "$work/reload.log"
-grep -qx 'tunnels: 1 added, 0 removed, 1 unchanged' "$work/reload.log" || fail "the reload was not told of so"
+grep -qx 'tunnels: 1 added, 0 removed, 1 unchanged' "$work/reload.log" || fail "the reload did not report it"
 await 4
 routed() { ip netns exec $a ip route get 10.3.0.5 2>/dev/null | contains 'dev convoy0 table 4500 src 10.1.0.1'; }
 wait_until "the new tunnel is not routed" routed
@@ -26,8 +26,8 @@ echo 'nonsense = true' >>"$work/site-1.toml"
 ! reload 2>"$work/refused" || fail "a reload of a file with an error succeeded"
 cat "$work/refused"
 await 4
-for told in "$work/refused" "$work/a.log"; do
-  grep -q 'the configuration is unchanged' "$told" || fail "the error is not reported: $(cat "$told")"
+for reported in "$work/refused" "$work/a.log"; do
+  grep -q 'the configuration is unchanged' "$reported" || fail "the error is not reported: $(cat "$reported")"
 done
 grep -q "nonsense: unknown key" "$work/a.log" || fail "the error is not reported"
 cp -p "$work/before.toml" "$work/site-1.toml"

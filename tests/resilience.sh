@@ -142,7 +142,7 @@ memory() { # With too little memory, the gateway reports it when it starts; its 
     fi
   done
   [ $works -ge 1 ] && [ $refused -ge 1 ] || fail "$works limits were enough and $refused too low"
-  passed memory "$refused limits too low, each told in words ($said); $works enough: 3 of 3 pings, and a good end"
+  passed memory "$refused limits too low, each reported in words ($said); $works enough: 3 of 3 pings, and a good end"
 }
 
 end_well "${gateways[0]}" "the gateway of site 1"

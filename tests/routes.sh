@@ -159,7 +159,7 @@ ok "SIGTERM: routes and rules are byte for byte as before"
 # Starts that fail: at a port, and at the very end.
 take_udp_port $a 192.0.2.1 4500
 in_a "$convoy" run -c "$work/a.toml" >"$work/wrong.log" 2>&1 && fail "a gateway whose UDP port is taken runs"
-grep -q 'listen on UDP 192.0.2.1:4500 (another program, perhaps charon, uses it' "$work/wrong.log" || fail "the reason is not told"
+grep -q 'listen on UDP 192.0.2.1:4500 (another program, perhaps charon, uses it' "$work/wrong.log" || fail "the reason is not reported"
 kill_and_wait "$started"
 unchanged "a UDP port that is taken"
 sed 's/^workers = 2/metrics = "203.0.113.77:9464"/' "$work/a.toml" >"$work/wrong.toml"
@@ -168,7 +168,7 @@ unchanged "a wrong metrics address"
 [ ! -e "$work/a.sock" ] || fail "a start that failed leaves its socket"
 ip -n $a route add 10.77.0.0/24 dev lan table 4500
 in_a "$convoy" run -c "$work/a.toml" >"$work/wrong.log" 2>&1 && fail "a gateway shares a routing table"
-grep -q 'routing table 4500 has routes of another program; choose another table with route_table' "$work/wrong.log" || fail "the reason is not told"
+grep -q 'routing table 4500 has routes of another program; choose another table with route_table' "$work/wrong.log" || fail "the reason is not reported"
 ip -n $a route del 10.77.0.0/24 dev lan table 4500
 unchanged "a routing table of others"
 ok "starts that fail leave all as before"

@@ -33,7 +33,7 @@ class GmiiSink:
                 frame.append(int(self.dut.gmii_txd.value))
                 continue
             if frame:
-                # Whoever waits goes on where inputs may change.
+                # Anyone who waits goes on where inputs may change.
                 cocotb.start_soon(self._hand_over(bytes(frame), idle))
                 frame, idle = bytearray(), 0
             idle += 1

@@ -32,7 +32,7 @@ WARNINGS = ["-Wall", "-Werror-WIDTH"]
 def share_runtime(source, target):
     """Copies Verilator's own objects, which are the same in every build and most of its time.
 
-    make would compile them anew after each change of Vtop.mk; dated to tomorrow they stay. They go with the tools (card-venv.sh).
+    make would compile them again after each change of Vtop.mk; dated to tomorrow they stay. They go with the tools (card-venv.sh).
     """
     target.mkdir(parents=True, exist_ok=True)
     # Not verilator.o: it makes the model, whose size is another in each build.

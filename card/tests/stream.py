@@ -38,7 +38,7 @@ async def start_clock(dut, mac_ps=None):
 
 
 async def drifting_clock(clk, period):
-    """A clock whose period, in ps, is asked anew for each cycle."""
+    """A clock whose period, in ps, is asked again for each cycle."""
     while True:
         half = period() // 2
         for level in (0, 1):
@@ -120,7 +120,7 @@ class Sink:
             assert waiting in (None, values), f"data changed while it waited: {waiting} -> {values}"
             waiting = None if ready else values
             if ready:
-                # Whoever waits goes on where inputs may change.
+                # Anyone who waits goes on where inputs may change.
                 cocotb.start_soon(self._hand_over({**values, "cycle": self.cycle}))
 
     async def _hand_over(self, transfer):

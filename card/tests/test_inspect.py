@@ -92,7 +92,7 @@ async def checksums_are_filled_in_where_the_reference_has_them(dut):
 
 
 @cocotb.test()
-async def right_checksums_are_told_from_wrong_ones(dut):
+async def right_checksums_are_distinguished_from_wrong_ones(dut):
     pipe, rng = await begin(dut), random.Random(22)
     for n in range(60):
         packet = bytearray(random_udp(rng, checksum=n % 10 != 0))
@@ -110,7 +110,7 @@ async def right_checksums_are_told_from_wrong_ones(dut):
 
 
 @cocotb.test()
-async def udp_of_ipv6_is_told_right_from_wrong_and_needs_its_checksum(dut):
+async def udp_of_ipv6_is_reported_right_from_wrong_and_needs_its_checksum(dut):
     pipe, rng = await begin(dut), random.Random(27)
     for n in range(60):
         packet = bytearray(random_udp6(rng, payload=rng.randbytes(n)))
@@ -193,7 +193,7 @@ async def signatures_hit_where_a_search_finds_them(dut):
         elif n % 4 == 2:
             port += 1
         elif n % 4 == 3:
-            # A content that begins anew in the middle of itself.
+            # A content that begins again in the middle of itself.
             pieces = [content[: rng.randrange(1, len(content))] + content for content in pieces]
         payload = rng.randbytes(rng.randrange(12)) + b"".join(piece + rng.randbytes(rng.randrange(3)) for piece in pieces)
         packet = packet_of("10.0.0.1", "10.0.0.2", protocol, (999, port), payload)

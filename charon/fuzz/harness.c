@@ -75,10 +75,10 @@ static ssize_t give(void *buffer, size_t size, bool *is_cut) {
     return *is_cut ? (ssize_t)size : (ssize_t)len;
 }
 
-/* What charon was told has to be all that the message says. */
+/* What charon was sent has to be all that the message says. */
 static void expect(const convoy_message_t *written) {
     if (written->bad || written->len != last.len || memcmp(written->bytes, last.bytes, last.len)) {
-        fprintf(stderr, "charon was told something else than the message says\n");
+        fprintf(stderr, "charon received something else than the message says\n");
         abort();
     }
     understood++;

@@ -75,9 +75,9 @@ fn updates(mut packet: Vec<u8>) {
     for value in [0, 0x5a, 0xff, packet[packet.len() - 1]] {
         ip::set_traffic_class(&mut packet, value);
         ip::decrement_hop_limit(&mut packet);
-        let mut anew = packet.clone();
-        ipv4::fill_checksum(&mut anew);
-        assert_eq!(packet, anew);
+        let mut again = packet.clone();
+        ipv4::fill_checksum(&mut again);
+        assert_eq!(packet, again);
         assert_eq!(ip::traffic_class(&packet), value);
     }
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """One sweep over windows, ratios, accelerators and patterns: here, on a Dask cluster, or on a Ray cluster.
 
-A run is a function of its arguments, so the table is the same whoever computes it.
+A run is a function of its arguments, so the table is the same anyone who computes it.
 """
 
 import argparse

@@ -142,7 +142,7 @@ fn run_over<T: Traffic, E>(
 pub(crate) enum Ended<E> {
     /// Something is out of range or cannot be read.
     Failed(SimulationError),
-    /// It was told not to go on.
+    /// It was ordered not to go on.
     Stopped(E),
 }
 

@@ -166,7 +166,7 @@ def test_a_text_trace_is_simulated_as_captured(tmp_path):
     assert convoy_sim.simulate(PLATFORM, trace=file, packets=10)["packets"] == 10
 
 
-def test_a_capture_is_told_by_its_first_bytes(tmp_path):
+def test_a_capture_is_reported_by_its_first_bytes(tmp_path):
     ipv4 = bytes.fromhex("4500001c000000004011000001020304050607080001000200080000")
     file = tmp_path / "trace"
     header = bytes.fromhex("d4c3b2a1020004000000000000000000ffff000065000000")

@@ -1,4 +1,4 @@
-"""The example sweep gives one table, whoever computes it."""
+"""The example sweep gives one table, no matter who computes it."""
 
 import csv
 import os

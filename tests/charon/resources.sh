@@ -27,7 +27,7 @@ configure() { # side
     $'esp_proposals = aes128gcm16\n    per_cpu_sas = encap\n    start_action = trap'
   load "$1"
 }
-# Flows of new UDP ports, so that the kernel deals them to the TUN device's queues anew.
+# Flows of new UDP ports, so that the kernel deals them to the TUN device's queues again.
 flows() { # [packets]
   ip netns exec "$A" "$python" tests/charon/udp_flows.py send 10.1.0.1 10.2.0.1 16 "${1:-40}" >"$work/flows" ||
     fail "of the UDP flows through the tunnel, $(cat "$work/flows")"
@@ -105,7 +105,7 @@ guest() { "$python" tests/iptfs/guest.py run "$work/guest" "$1"; }
 guest_flows() { guest "set -e; for cpu in 0 1; do ip netns exec b taskset -c \$cpu burst 10.2.0.1 10.1.0.1 ${1:-200} 60-200 5000 2000; done" >"$work/burst" 2>&1; }
 # Linux drops what comes before the first SA, and the responder sends by a further one before the
 # initiator has it: some of these packets are lost.
-has_each() { # whether there is an SA of each CPU, whoever asked for it
+has_each() { # whether there is an SA of each CPU, no matter who asked for it
   local shown; shown=$(guest "ip netns exec b unshare -m sh /tmp/b/start swanctl --list-sas --raw")
   [[ $shown == *cpu=0* && $shown == *cpu=1* ]]
 }

@@ -125,7 +125,7 @@ peer_behind_nat() {
   # The only case in which loss is expected: charon learns the new ports and updates the gateway's
   # SAs. Until then, replies go to the old ports, which the NAT has forgotten.
   [ "${count% of *}" -ge 150 ] || fail "the gateway does not follow a NAT that rebound: $count pings answered"
-  wait_until "charon was not told of the NAT's mapping" grep -q "NAT mappings of CHILD_SA" "$work/a/log"
+  wait_until "charon was not notified of the NAT's mapping" grep -q "NAT mappings of CHILD_SA" "$work/a/log"
   ping_both
   end
   no_nat

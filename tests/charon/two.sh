@@ -163,7 +163,7 @@ mobike() { # A's first address goes and another comes while it pings; until char
   ping_both
   [ "$spis" = "$(spis)" ] || fail "other SAs than before the move"
   happened b "$before" sa-up peer-moved
-  grep -q '"old": "192.0.2.1:4500"' "$work/events" && grep -q '"new": "192.0.2.11:4500"' "$work/events" || fail "the move is not told: $(cat "$work/events")"
+  grep -q '"old": "192.0.2.1:4500"' "$work/events" && grep -q '"new": "192.0.2.11:4500"' "$work/events" || fail "the move is not reported: $(cat "$work/events")"
   passed "mobike" "SAs moved $ms ms after the address; $(grep -oE '[0-9]+ packets transmitted, [0-9]+ received' "$work/mobike") of pings meanwhile"
   end_tunnel
   ip -n $A addr del 192.0.2.11/24 dev va; ip -n $A addr add 192.0.2.1/24 dev va

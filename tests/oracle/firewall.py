@@ -25,7 +25,7 @@ from scapy.packet import Raw  # noqa: E402
 from scapy.utils import RawPcapReader  # noqa: E402
 
 PROTOCOLS = {"icmp": 1, "tcp": 6, "udp": 17, "gre": 47, "esp": 50, "ah": 51, "icmpv6": 58}
-# By this the packets of the test are told from those of the kernel.
+# By this the packets of the test are distinguished from those of the kernel.
 MARK = b"card firewall"
 
 

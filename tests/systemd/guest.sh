@@ -60,7 +60,7 @@ install -d -m 755 /etc/convoy
 (umask 077; marked docs/guide/site-to-site.md configuration >/etc/convoy/convoy.toml)
 # This guest's kernel has nf_tables without the inet family, which every distribution's kernel has.
 ! convoy run -c /etc/convoy/convoy.toml >refused 2>&1 || fail "a gateway runs although it cannot set its guard"
-grep -q 'cannot set the nftables table .*guard = false in \[gateway\]' refused || fail "the reason is not told: $(cat refused)"
+grep -q 'cannot set the nftables table .*guard = false in \[gateway\]' refused || fail "the reason is not reported: $(cat refused)"
 sed -i '1i [gateway]\nguard = false' /etc/convoy/convoy.toml
 marked docs/guide/site-to-site.md service >commands
 bash -e commands || fail "docs/guide/site-to-site.md's commands to start the service"
@@ -133,7 +133,7 @@ systemctl isolate down.target
 # systemctl waits for units that it starts, not for those that it stops.
 wait_until "still running" are_down
 [ ! -e /run/convoy ] || fail "the gateway leaves /run/convoy: $(ls -la /run/convoy)"
-is_before "$(property strongswan InactiveEnterTimestampMonotonic)" "$(property convoy ActiveExitTimestampMonotonic)" "going down: charon ends before the gateway is told to"
+is_before "$(property strongswan InactiveEnterTimestampMonotonic)" "$(property convoy ActiveExitTimestampMonotonic)" "going down: charon ends before the gateway is ordered to"
 for unit in convoy strongswan; do
   [ "$(property $unit Result)" = success ] || fail "$unit ended with $(property $unit Result)"
 done

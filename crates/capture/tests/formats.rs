@@ -162,7 +162,7 @@ fn interfaces_have_links_units_and_snap_lengths_of_their_own() {
             to.interface(276, 0, 0x80 | 10, 100),
             to.enhanced(1, 7 << 10 | 512, &cooked, 90),
             to.enhanced(0, 8_000_000_001, &ethernet, 78),
-            // A new section in the other byte order, in which interfaces are numbered anew.
+            // A new section in the other byte order, in which interfaces are numbered again.
             To { big: !to.big }.section(),
             To { big: !to.big }.interface(101, 48, 6, 0),
             To { big: !to.big }.simple(&ip(3, 200)[..48], 200),
@@ -276,7 +276,7 @@ fn a_damaged_capture_gives_what_came_before_and_says_what_is_wrong() {
 }
 
 #[test]
-fn what_is_no_capture_is_told_what_it_is() {
+fn what_is_no_capture_is_reported_what_it_is() {
     for (file, what) in [
         (&b""[..], "it is empty"),
         (b"0.5 1 2 3 4 5\n", "it begins with the bytes 30 2e 35 20"),
@@ -340,10 +340,10 @@ fn what_the_writer_writes_tcpdump_reads() {
         writer.write(time, &packet).expect("memory does not fail");
     }
     std::fs::write(folder.path().join("a.pcap"), writer.into_inner()).expect("writable");
-    let told = tool(folder.path(), "tcpdump -n -tt -r a.pcap");
-    let lines: Vec<&str> = told.lines().collect();
-    assert_eq!(lines.len(), 3, "{told}");
-    assert!(lines[1].starts_with("1700000000.250000 IP 10.0.0.1 > 10.0.0.2"), "{told}");
+    let reported = tool(folder.path(), "tcpdump -n -tt -r a.pcap");
+    let lines: Vec<&str> = reported.lines().collect();
+    assert_eq!(lines.len(), 3, "{reported}");
+    assert!(lines[1].starts_with("1700000000.250000 IP 10.0.0.1 > 10.0.0.2"), "{reported}");
 }
 
 proptest! {

@@ -82,7 +82,7 @@ pub fn load_for_any_machine(path: &Path, kinds: &'static Kinds) -> Result<Config
 }
 
 fn tell(warnings: &[Problem]) {
-    let (told, rest) = config::told(warnings);
-    told.into_iter().for_each(|warning| eprintln!("{warning}"));
+    let (reported, rest) = config::reported(warnings);
+    reported.into_iter().for_each(|warning| eprintln!("{warning}"));
     rest.into_iter().for_each(|rest| eprintln!("{rest}"));
 }

@@ -23,16 +23,17 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<(), Failure> {
         dont_fragment: args.df,
         interface: args.interface.clone(),
     };
-    let told = match ask(&args.control, Ask::Explain(request))? {
-        Answer::Explained(told) => told,
+    let reported = match ask(&args.control, Ask::Explain(request))? {
+        Answer::Explained(reported) => reported,
         Answer::Refused(reason) => return Err(Failure::Failed(reason)),
         _ => return Err(Failure::Failed("the gateway gave an unexpected answer".to_owned())),
     };
     if args.json {
-        let text = serde_json::to_string_pretty(&told).map_err(|error| Failure::Failed(error.to_string()))?;
+        let text =
+            serde_json::to_string_pretty(&reported).map_err(|error| Failure::Failed(error.to_string()))?;
         println!("{text}");
     } else {
-        print!("{}", text(&told));
+        print!("{}", text(&reported));
     }
     Ok(())
 }
@@ -62,13 +63,13 @@ fn ports(args: &ExplainArgs) -> Result<Option<(u16, u16)>, Failure> {
 
 /// A line for each stage, `!` before those that keep the packet or its answer from arriving, and
 /// the outcome.
-fn text(told: &Explanation) -> String {
+fn text(reported: &Explanation) -> String {
     let mut text = String::new();
-    for step in &told.steps {
+    for step in &reported.steps {
         let mark = if step.is_fault { '!' } else { ' ' };
         text.push_str(&format!("{mark} {:<7} {}\n", step.stage, step.text));
     }
-    let outcome = match (&*told.outcome, &told.reason) {
+    let outcome = match (&*reported.outcome, &reported.reason) {
         ("dropped", Some(reason)) => format!("dropped: {reason}"),
         ("elsewhere", _) => "not a packet of the gateway".to_owned(),
         ("waits", _) => "waits for an SA".to_owned(),

@@ -55,8 +55,8 @@ pub fn run(args: &RunArgs, kinds: &'static Kinds) -> Result<(), Failure> {
     let ended = running.gateway.work(&received);
     // A gateway that failed must not let its traffic continue in plaintext, so its routes keep
     // dropping it.
-    let was_told = matches!(ended, Ok(()) | Err(RunError::Hung(_) | RunError::Hurried(_)));
-    end(&helper, if was_told { running.gateway.on_stop() } else { OnStop::Block });
+    let was_reported = matches!(ended, Ok(()) | Err(RunError::Hung(_) | RunError::Hurried(_)));
+    end(&helper, if was_reported { running.gateway.on_stop() } else { OnStop::Block });
     if running.gateway.blocks() {
         tracing::info!(
             "packets to the tunnels' networks are dropped until the next start, or until `convoy unblock`"
@@ -69,8 +69,8 @@ pub fn run(args: &RunArgs, kinds: &'static Kinds) -> Result<(), Failure> {
 
 /// Logs the configuration's warnings.
 fn warn(config: &Config) {
-    let (told, rest) = config::told(&config.warnings);
-    told.into_iter().for_each(config::log);
+    let (reported, rest) = config::reported(&config.warnings);
+    reported.into_iter().for_each(config::log);
     rest.into_iter().for_each(|rest| tracing::warn!("{rest}"));
 }
 
@@ -128,8 +128,9 @@ impl Running {
         let mut server = ControlServer::listen(&control).map_err(socket)?;
         // While the process may still bind to a port below 1024.
         let metrics = metrics.map(|address| {
-            let told = |error| Failure::Failed(format!("cannot listen for metrics on {address}: {error}"));
-            convoy_gateway::metrics::bind(address).map_err(told)
+            let reported =
+                |error| Failure::Failed(format!("cannot listen for metrics on {address}: {error}"));
+            convoy_gateway::metrics::bind(address).map_err(reported)
         });
         let metrics = metrics.transpose()?;
         let shared = SharedConfig::default();
@@ -143,8 +144,8 @@ impl Running {
             .map_err(|error| failed(&error))?;
         server.start(Arc::clone(&load), orders.clone(), gateway.events().clone()).map_err(socket)?;
         if let Some(listener) = metrics {
-            let told = |error| Failure::Failed(format!("metrics: {error}"));
-            convoy_gateway::metrics::serve(listener, orders.clone(), per_tunnel).map_err(told)?;
+            let reported = |error| Failure::Failed(format!("metrics: {error}"));
+            convoy_gateway::metrics::serve(listener, orders.clone(), per_tunnel).map_err(reported)?;
         }
         listen_to_signals(load, orders, gateway.events().clone())
             .map_err(|error| Failure::Failed(format!("cannot handle signals: {error}")))?;

@@ -90,7 +90,7 @@ pub(crate) struct Agent {
     pub(crate) socket: UnixStream,
     outputs: Vec<Output>,
     /// The status that the gateway knows, and when it is compared again.
-    told: Option<ClusterStatus>,
+    reported: Option<ClusterStatus>,
     tell_ns: u64,
     /// What the gateway has noted of what the member has seen, and when it is noted again.
     noted: Seen,
@@ -100,14 +100,14 @@ pub(crate) struct Agent {
 impl Agent {
     fn new(begin: Begin, socket: UnixStream, happenings: Sender<Happening>) -> io::Result<Self> {
         let key = ClusterKey::parse(&begin.secret).map_err(io::Error::other)?;
-        let (events, told) = channel();
+        let (events, reported) = channel();
         let tls = begin.tls.map(Into::into);
         // Two requests that are not answered may fail within a lease.
         let request_timeout = Duration::from_millis((u64::from(begin.lease_s) * 500).max(500));
         let config = StoreConfig { endpoints: begin.endpoints, tls, request_timeout };
         let store = Store::start(config, events).map_err(io::Error::other)?;
         std::thread::Builder::new().name("store's events".to_owned()).spawn(move || {
-            for event in told {
+            for event in reported {
                 if happenings.send(Happening::Store(event)).is_err() {
                     return;
                 }
@@ -138,7 +138,7 @@ impl Agent {
             config_due_ns,
             socket,
             outputs: Vec::new(),
-            told: None,
+            reported: None,
             tell_ns: 0,
             noted: begin.seen,
             note_ns: 0,
@@ -196,9 +196,9 @@ impl Agent {
                 Input::Connected { store }
             }
             Happening::Store(StoreEvent::Lost { reason }) => {
-                let told = FRAMING.send(&mut self.socket, &FromAgent::Store(Err(reason)));
-                // A gateway that has ended is told of by the line's reader.
-                let _ = told;
+                let reported = FRAMING.send(&mut self.socket, &FromAgent::Store(Err(reason)));
+                // A gateway that has ended is reported by the line's reader.
+                let _ = reported;
                 Input::Lost
             }
         }))
@@ -228,11 +228,11 @@ impl Agent {
         }
         self.tell_ns = now_ns + STATUS_NS;
         let status = self.member.status();
-        if self.told.as_ref() != Some(&status) {
+        if self.reported.as_ref() != Some(&status) {
             let message = FromAgent::Status(Box::new(status.clone()));
             // If the gateway has ended, the reader of the line says so.
             let _ = FRAMING.send(&mut self.socket, &message);
-            self.told = Some(status);
+            self.reported = Some(status);
         }
     }
 

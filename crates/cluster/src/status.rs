@@ -1,4 +1,4 @@
-//! What a member knows of its cluster, for whoever looks at it.
+//! What a member knows of its cluster, for anyone who looks at it.
 
 use serde::{Deserialize, Serialize};
 

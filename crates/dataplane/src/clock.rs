@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn virtual_time_passes_for_all_of_its_clocks_and_only_when_it_is_told_to() {
+    fn virtual_time_passes_for_all_of_its_clocks_and_only_when_it_is_ordered_to() {
         let time = VirtualTime::new();
         let clocks = [time.clock(), time.clock().clone()];
         time.advance_to(7);

@@ -92,7 +92,7 @@ struct LastReport {
 /// The last warning of each counter.
 #[derive(Debug, Default)]
 pub struct DropWatch {
-    told: HashMap<(DropScope, DropReason), LastReport>,
+    reported: HashMap<(DropScope, DropReason), LastReport>,
     looked_ns: u64,
     /// Sum of all relevant counters at the last look.
     sum: u64,
@@ -123,16 +123,17 @@ impl DropWatch {
                 continue;
             }
             self.sum += count;
-            let told = self.told.get(&(scope.clone(), reason)).copied();
-            if count <= told.map_or(0, |told| told.count) {
+            let reported = self.reported.get(&(scope.clone(), reason)).copied();
+            if count <= reported.map_or(0, |reported| reported.count) {
                 continue;
             }
-            if told.is_some_and(|told| now_ns < told.at_ns + SILENCE_NS) {
+            if reported.is_some_and(|reported| now_ns < reported.at_ns + SILENCE_NS) {
                 self.has_unsaid = true;
                 continue;
             }
-            let before = told.unwrap_or(LastReport { count: 0, good: None, at_ns: self.looked_ns });
-            self.told.insert((scope.clone(), reason), LastReport { count, good: Some(good), at_ns: now_ns });
+            let before = reported.unwrap_or(LastReport { count: 0, good: None, at_ns: self.looked_ns });
+            self.reported
+                .insert((scope.clone(), reason), LastReport { count, good: Some(good), at_ns: now_ns });
             let (packets, over_ns) = (count - before.count, now_ns - before.at_ns);
             let none_good = scope.direction.is_some() && before.good == Some(good);
             climbs.push(Climb { scope, reason, packets, over_ns, none_good });
@@ -248,7 +249,7 @@ mod tests {
         Dropped { scope, reason, count, good: 0 }
     }
 
-    fn told(watch: &mut DropWatch, at_s: u64, count: u64) -> Option<(u64, u64)> {
+    fn reported(watch: &mut DropWatch, at_s: u64, count: u64) -> Option<(u64, u64)> {
         let (now_ns, replayed) = (at_s * SECOND, DropReason::Replayed);
         if !watch.is_due(now_ns, [(replayed, count)].into_iter()) {
             return None;
@@ -258,21 +259,21 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_that_climbs_is_told_of_at_once_and_then_once_a_minute() {
+    fn a_counter_that_climbs_is_reported_at_once_and_then_once_a_minute() {
         let mut watch = DropWatch::default();
-        assert_eq!(told(&mut watch, 100, 0), None);
-        assert_eq!(told(&mut watch, 105, 7), Some((7, 5)));
-        assert_eq!(told(&mut watch, 107, 8), None, "the counters are looked at every five seconds");
+        assert_eq!(reported(&mut watch, 100, 0), None);
+        assert_eq!(reported(&mut watch, 105, 7), Some((7, 5)));
+        assert_eq!(reported(&mut watch, 107, 8), None, "the counters are looked at every five seconds");
         for at_s in (110..165).step_by(5) {
-            assert_eq!(told(&mut watch, at_s, 30), None, "at {at_s} s");
+            assert_eq!(reported(&mut watch, at_s, 30), None, "at {at_s} s");
         }
-        assert_eq!(told(&mut watch, 165, 30), Some((23, 60)), "though it climbs no more");
-        assert_eq!(told(&mut watch, 300, 30), None);
-        assert_eq!(told(&mut watch, 305, 31), Some((1, 140)));
+        assert_eq!(reported(&mut watch, 165, 30), Some((23, 60)), "though it climbs no more");
+        assert_eq!(reported(&mut watch, 300, 30), None);
+        assert_eq!(reported(&mut watch, 305, 31), Some((1, 140)));
     }
 
     #[test]
-    fn tunnels_and_reasons_are_told_of_apart_and_what_is_no_fault_is_not() {
+    fn tunnels_and_reasons_are_reported_apart_and_what_is_no_fault_is_not() {
         let mut watch = DropWatch::default();
         let of_none = |reason, count| {
             let scope = DropScope { tunnel: String::new(), direction: None };
@@ -293,14 +294,14 @@ mod tests {
     #[test]
     fn a_peer_whose_packets_are_all_replayed_for_a_minute_is_said_to_be_behind() {
         let mut watch = DropWatch::default();
-        let mut told = |at_s: u64, count: u64, good: u64| {
+        let mut reported = |at_s: u64, count: u64, good: u64| {
             let dropped = Dropped { good, ..site(DropReason::Replayed, count) };
             let climbs = watch.look(at_s * SECOND, [dropped]);
             climbs.first().map(|climb| climb.meaning() == PEER_IS_BEHIND)
         };
-        assert_eq!(told(100, 7, 50), Some(false), "they may be duplicates among others");
-        assert_eq!(told(160, 70, 50), Some(true));
-        assert_eq!(told(220, 80, 51), Some(false), "another came through");
-        assert_eq!(told(280, 90, 51), Some(true));
+        assert_eq!(reported(100, 7, 50), Some(false), "they may be duplicates among others");
+        assert_eq!(reported(160, 70, 50), Some(true));
+        assert_eq!(reported(220, 80, 51), Some(false), "another came through");
+        assert_eq!(reported(280, 90, 51), Some(true));
     }
 }

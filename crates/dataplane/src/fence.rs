@@ -11,7 +11,7 @@ struct State {
 
 /// The time until which workers may send and deliver packets. Clones share it.
 ///
-/// Another gateway takes the tunnels over when the lease has ended, so that whoever is late must
+/// Another gateway takes the tunnels over when the lease has ended, so that anyone who is late must
 /// not send any more, also if the thread that keeps the lease is stuck: each worker looks itself,
 /// before each burst.
 #[derive(Clone, Debug, Default)]

@@ -129,11 +129,11 @@ mod tests {
     #[test]
     fn a_link_is_up_while_one_worker_has_a_tunnel_that_can_send() {
         let links = InterfaceLinks::new(3);
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         for can_send in [true, true, false, false, true] {
-            links.change(2, can_send, |is_up| told.push(is_up));
+            links.change(2, can_send, |is_up| reported.push(is_up));
         }
-        assert_eq!(told, [true, false, true]);
+        assert_eq!(reported, [true, false, true]);
         assert!(links.is_up(2) && !links.is_up(1) && !links.is_up(9));
     }
 

@@ -182,7 +182,7 @@ mod tests {
     fn what_was_counted_stays_with_the_name_under_which_it_was() {
         let mut ledger = Ledger::default();
         ledger.note(SAS[0], None, IN, tally(10, 0));
-        assert_eq!(ledger.totals().count(), 0, "charon has not told the name");
+        assert_eq!(ledger.totals().count(), 0, "charon has not reported the name");
         ledger.note(SAS[0], Some("a"), IN, tally(20, 0));
         ledger.note(SAS[0], Some("b"), IN, tally(25, 0));
         assert_eq!((inbound(&ledger, "a"), inbound(&ledger, "b")), (tally(20, 0), tally(5, 0)));

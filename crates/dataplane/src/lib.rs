@@ -24,10 +24,10 @@
 //! ([`costs`]), the notifications of a key daemon ([`daemon`]), the totals of tunnels ([`ledger`]),
 //! warnings of drops ([`drop_watch`]), and traces of single packets ([`trace`]).
 //!
-//! Nothing here knows configuration, files, the control socket or other processes: whoever creates
-//! a pipeline installs its SAs and policies, and changes happen between two rounds. Measured costs
-//! are kept in a [`convoy_engine::CalibrationCache`] that the caller has opened. Time is always a
-//! [`Clock`](clock::Clock)'s, so that tests and simulations control it.
+//! Nothing here knows configuration, files, the control socket or other processes: anyone who
+//! creates a pipeline installs its SAs and policies, and changes happen between two rounds.
+//! Measured costs are kept in a [`convoy_engine::CalibrationCache`] that the caller has opened.
+//! Time is always a [`Clock`](clock::Clock)'s, so that tests and simulations control it.
 
 mod adaptive_wait;
 mod append;

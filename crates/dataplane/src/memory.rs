@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_can_be_had_is_good_and_what_cannot_is_told_with_how_much_it_is() {
+    fn what_can_be_had_is_good_and_what_cannot_is_reported_with_how_much_it_is() {
         assert!(check(1).is_ok());
         let error = try_allocate(2, usize::MAX >> 1).expect_err("nobody has as much");
         assert!(

@@ -5,7 +5,7 @@
 /// took a third more CPU time at the highest rate.
 const WANTED: u64 = 128;
 /// If fewer packets than this would arrive meanwhile, gathering costs more than it saves and delays
-/// whoever waits for answers.
+/// anyone who waits for answers.
 const LEAST: u64 = 3;
 /// After gathering this many times the worker waits for input once, to see how soon it arrives.
 const PROBE: u32 = 32;

@@ -75,7 +75,7 @@ pub struct Worker {
     /// Until when it may send, in a cluster.
     fence: Option<Fence>,
     /// Lifetime events that the daemon has not accepted yet: at most the two limits of each SA.
-    untold: Vec<LifetimeEvent>,
+    unreported: Vec<LifetimeEvent>,
     burst: Vec<Frame>,
     /// Packets read from a port at a time.
     most_read: usize,
@@ -110,7 +110,7 @@ impl Worker {
             handed_over: 0,
             daemon: None,
             fence: None,
-            untold: Vec::new(),
+            unreported: Vec::new(),
             burst: Vec::with_capacity(most_read),
             most_read,
             handed: Default::default(),
@@ -376,7 +376,7 @@ impl Worker {
         let (ways, is_shared) = (self.ways_out, self.interfaces.is_shared_only());
         // All inside traffic of the shared interface leaves through its first port.
         let (first, only) = (&self.inside[..self.inside.len().min(1)], WaysOut::default());
-        let (mut unencrypted, mut homeless) = (0, 0);
+        let (mut unencrypted, mut without_port) = (0, 0);
         // Most rounds have packets of one kind only. These checks save the calls for a packet that
         // arrives alone.
         for frames in [&mut departures.to_outside, &mut departures.bypass_out] {
@@ -388,7 +388,7 @@ impl Worker {
             if !frames.is_empty() && is_shared {
                 unencrypted += queue_all(frames, only, first, &mut to_inside[..first.len()], pool);
             } else if !frames.is_empty() {
-                homeless += queue_by_interface(frames, &self.interfaces, to_inside, pool);
+                without_port += queue_by_interface(frames, &self.interfaces, to_inside, pool);
             }
         }
         let mut unheard = 0;
@@ -417,11 +417,11 @@ impl Worker {
             }
         }
         if tracer.is_some() {
-            self.trace_departures(departing, (homeless, unencrypted));
+            self.trace_departures(departing, (without_port, unencrypted));
         }
-        if unencrypted + unheard + given.dropped + homeless > 0 {
+        if unencrypted + unheard + given.dropped + without_port > 0 {
             let tables = &mut self.pipeline.ipsec_mut().tables;
-            tables.count_dropped(DropReason::NoInterface, homeless);
+            tables.count_dropped(DropReason::NoInterface, without_port);
             tables.count_dropped(DropReason::Unencrypted, unencrypted);
             tables.count_dropped(DropReason::IkeQueueFull, unheard);
             tables.count_dropped(DropReason::HandoffFull, given.dropped);
@@ -459,9 +459,9 @@ impl Worker {
         }
         let ipsec = self.pipeline.ipsec_mut();
         if let Some(daemon) = &self.daemon {
-            self.untold.extend_from_slice(&self.lifetimes);
+            self.unreported.extend_from_slice(&self.lifetimes);
             // An SA that was removed meanwhile is known to have ended.
-            self.untold.retain(|event| ipsec.tables.place(event.sa).is_some() && !daemon.expire(event));
+            self.unreported.retain(|event| ipsec.tables.place(event.sa).is_some() && !daemon.expire(event));
         }
         self.tell_moves();
         let ipsec = self.pipeline.ipsec_mut();

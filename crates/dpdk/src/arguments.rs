@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pci_address_is_told_from_a_vdev() {
+    fn a_pci_address_is_distinguished_from_a_vdev() {
         for name in ["0000:1a:01.0", "0001:ff:1F.7"] {
             assert!(is_pci_address(name), "{name}");
         }

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_tunnel_covers_is_blocked_and_told_once_for_each_child() {
+    fn what_no_tunnel_covers_is_blocked_and_reported_once_for_each_child() {
         let mut blocked = Blocked::default();
         blocked.cover(vec![prefix("10.2.0.0/16"), Prefix { address: [10, 9, 0, 1].into(), bits: 24 }]);
         let covered = [behind("net", "10.2.7.0/24"), behind("net", "10.9.0.5/32")];
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_is_routed_nothing_is_blocked_but_told() {
+    fn where_nothing_is_routed_nothing_is_blocked_but_reported() {
         let mut blocked = Blocked::default();
         let warnings = blocked.block(&[behind("rw", "fd00:3::/64")], false);
         assert!(
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_blocked_is_bounded_and_the_bound_told_once() {
+    fn what_is_blocked_is_bounded_and_the_bound_reported_once() {
         let mut blocked = Blocked::default();
         let hosts = (0..=NETWORKS as u32 + 5)
             .map(|host| behind("rw", &std::net::Ipv4Addr::from_bits(0x0a00_0000 + host).to_string()));

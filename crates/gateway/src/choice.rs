@@ -79,7 +79,7 @@ pub(crate) fn transforms(config: &Config) -> Vec<Transform> {
 /// The engines of all workers and their costs for the tunnels' transforms, in one line.
 pub fn summary(config: &Config, engines: &[Vec<Box<dyn Engine>>], costs: &Costs) -> String {
     let (transforms, costs) = (transforms(config), costs.models());
-    let mut told: Vec<String> = Vec::new();
+    let mut reported: Vec<String> = Vec::new();
     for description in engines.iter().flatten().map(|engine| engine.description()) {
         let does = |transform: &&Transform| description.transforms.contains(transform);
         let row = |transform: &Transform| {
@@ -90,11 +90,11 @@ pub fn summary(config: &Config, engines: &[Vec<Box<dyn Engine>>], costs: &Costs)
         let model = if description.is_model { ", modelled timing" } else { "" };
         let rows = if rows.is_empty() { String::new() } else { format!(" ({})", rows.join(", ")) };
         let line = format!("{}{model}{rows}", description.name);
-        if !told.iter().any(|other| other.split(' ').next() == line.split(' ').next()) {
-            told.push(line);
+        if !reported.iter().any(|other| other.split(' ').next() == line.split(' ').next()) {
+            reported.push(line);
         }
     }
-    format!("engines: {}", told.join("; "))
+    format!("engines: {}", reported.join("; "))
 }
 
 /// The same for a gateway that is not running.
@@ -136,10 +136,10 @@ mod tests {
             Err(_) => vec!["software"],
         };
         assert_eq!(names(&engines), [one.clone(), one.clone()]);
-        let told = summary(&config, &engines, &costs);
-        assert!(told.starts_with("engines: "), "{told}");
+        let reported = summary(&config, &engines, &costs);
+        assert!(reported.starts_with("engines: "), "{reported}");
         for name in one {
-            assert_eq!(told.matches(&format!("{name} (aes128gcm16: ")).count(), 1, "{told}");
+            assert_eq!(reported.matches(&format!("{name} (aes128gcm16: ")).count(), 1, "{reported}");
         }
     }
 

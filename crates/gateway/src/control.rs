@@ -256,8 +256,8 @@ fn answer(ask: Ask, load: &Load, orders: &Sender<Order>, events: &Events) -> Ans
         }),
         Ask::Explain(request) => {
             let explain = |reply| Order::Explain(request, reply);
-            order(orders, SNAPSHOT_TIMEOUT, explain, |told| {
-                told.map_or_else(Answer::Refused, Answer::Explained)
+            order(orders, SNAPSHOT_TIMEOUT, explain, |reported| {
+                reported.map_or_else(Answer::Refused, Answer::Explained)
             })
         }
         Ask::Trace(request) => {
@@ -338,8 +338,8 @@ mod tests {
         let path = folder.path().join("control.sock");
         let mut refusing = ControlServer::listen(&path).expect("listening");
         refusing.start(no_file(), channel().0, Events::default()).expect("a thread");
-        let told = "the configuration is unchanged:\nsite.toml: error: unknown key".to_owned();
-        assert_eq!(ask(&path, Ask::Reload).expect("an answer"), Answer::Refused(told));
+        let reported = "the configuration is unchanged:\nsite.toml: error: unknown key".to_owned();
+        assert_eq!(ask(&path, Ask::Reload).expect("an answer"), Answer::Refused(reported));
         let path = folder.path().join("other.sock");
         let (orders, received) = channel();
         let load: Load = Arc::new(|| Config::parse("test.toml", "").map(Box::new));

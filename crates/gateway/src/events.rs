@@ -1,5 +1,5 @@
-//! What happened to a gateway, for `convoy show events`: whatever is told here is logged and kept
-//! by the same call.
+//! What happened to a gateway, for `convoy show events`: whatever is reported here is logged and
+//! kept by the same call.
 //!
 //! The last [`KEPT`] events are kept, with numbers by which a client asks for what is new.
 
@@ -230,7 +230,7 @@ impl What {
 pub struct Event {
     /// Its number: 1 is the first since the gateway's start.
     pub number: u64,
-    /// When it was told, in seconds since 1970.
+    /// When it was reported, in seconds since 1970.
     pub time_s: f64,
     /// How serious it is.
     pub severity: Severity,
@@ -311,12 +311,12 @@ impl Events {
     /// A configuration that was read again has errors; each is a line of the log.
     pub(crate) fn reload_refused(&self, errors: &ConfigErrors) {
         let summary = format!("{RELOAD}the configuration is unchanged, because the new one has errors");
-        let (told, rest) = config::told(&errors.0);
-        let lines = told.iter().map(|problem| problem.in_one_line());
+        let (reported, rest) = config::reported(&errors.0);
+        let lines = reported.iter().map(|problem| problem.in_one_line());
         let lines: Vec<String> = std::iter::once(summary.clone()).chain(lines).chain(rest.clone()).collect();
         self.keep(What::ReloadRefused, &lines.join("\n"));
         tracing::error!("{summary}");
-        told.into_iter().for_each(|problem| config::log_for(RELOAD, problem));
+        reported.into_iter().for_each(|problem| config::log_for(RELOAD, problem));
         rest.into_iter().for_each(|rest| tracing::error!("{RELOAD}{rest}"));
     }
 
@@ -377,7 +377,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_events_are_kept_and_a_client_that_was_away_is_told_how_many_it_missed() {
+    fn the_last_events_are_kept_and_a_client_that_was_away_is_reported_how_many_it_missed() {
         let events = Events::default();
         for at in 1..=KEPT as u64 + 10 {
             events.warn(format!("warning {at}"));
@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn a_warning_is_logged_by_whoever_starts_the_gateway() {
+    fn a_warning_is_logged_by_anyone_who_starts_the_gateway() {
         let lines = Arc::new(Mutex::new(Vec::new()));
         let log = Arc::clone(&lines);
         let events = Events::new(move |line| log.lock().expect("one thread").push(line));

@@ -102,13 +102,13 @@ pub(crate) fn explain(
     request: &ExplainRequest,
 ) -> Result<Explanation, String> {
     let supposed = supposed(config, request)?;
-    let mut told = Explanation { outcome: "protected".to_owned(), ..Explanation::default() };
-    tell::port(&mut told, config, request);
+    let mut reported = Explanation { outcome: "protected".to_owned(), ..Explanation::default() };
+    tell::port(&mut reported, config, request);
     let decision = ask::decision(handles, supposed)?;
-    let Some(tunnel) = tell::policy(&mut told, &decision, &supposed.flow) else { return Ok(told) };
+    let Some(tunnel) = tell::policy(&mut reported, &decision, &supposed.flow) else { return Ok(reported) };
     let serving = ask::serving(handles, tunnel, supposed)?;
-    tell_sa::serving(&mut told, config, &serving);
-    Ok(told)
+    tell_sa::serving(&mut reported, config, &serving);
+    Ok(reported)
 }
 
 /// The packet of a request.

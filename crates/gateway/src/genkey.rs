@@ -52,7 +52,7 @@ mod tests {
     #[test]
     fn a_wrong_proposal_is_refused_with_what_there_is() {
         let error = genkey("aes128gmc16").expect_err("a typing error").to_string();
-        let told = "unknown word \"aes128gmc16\"; did you mean \"aes128gcm16\"? (ciphers: ";
-        assert!(error.starts_with(told) && error.contains("aes{128,192,256}gcm16"), "{error}");
+        let reported = "unknown word \"aes128gmc16\"; did you mean \"aes128gcm16\"? (ciphers: ";
+        assert!(error.starts_with(reported) && error.contains("aes{128,192,256}gcm16"), "{error}");
     }
 }

@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn many_networks_are_counted() {
         let networks: Vec<String> = (0..7).map(|third| format!("\"10.2.{third}.0/24\"")).collect();
-        let told = overview(&config("", TUN, &networks.join(", "))).expect("a guard");
-        assert!(told.contains("10.2.3.0/24 and 3 more that"), "{told}");
+        let reported = overview(&config("", TUN, &networks.join(", "))).expect("a guard");
+        assert!(reported.contains("10.2.3.0/24 and 3 more that"), "{reported}");
     }
 }

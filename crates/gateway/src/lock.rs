@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_second_gateway_is_refused_and_told_of_the_first() {
+    fn a_second_gateway_is_refused_and_reported_of_the_first() {
         let folder = tempfile::tempdir().expect("a folder");
         let control = folder.path().join("new").join("control.sock");
         let lock = Lock::take(&control).expect("nobody has it");
@@ -174,9 +174,9 @@ mod tests {
         writeln!(lock.0, "{}", killed.id()).expect("writable");
         let error = Lock::take_within(&control, Duration::from_millis(30)).expect_err("held").to_string();
         assert!(error.contains("has ended") && !error.contains("runs"), "{error}");
-        let (told, tells) = std::sync::mpsc::channel();
+        let (reported, tells) = std::sync::mpsc::channel();
         let other = std::thread::spawn(move || {
-            told.send(()).expect("the test waits");
+            reported.send(()).expect("the test waits");
             Lock::take(&control).map(drop)
         });
         tells.recv().expect("it began");
@@ -186,14 +186,14 @@ mod tests {
     }
 
     #[test]
-    fn whoever_may_not_write_there_is_told_to_be_root() {
+    fn anyone_who_may_not_write_there_is_reported_to_be_root() {
         let error = LockError::Denied {
             path: "/run/convoy/control.sock.lock".into(),
             source: io::ErrorKind::PermissionDenied.into(),
         };
-        let told = error.to_string();
+        let reported = error.to_string();
         let what = "this user may not write /run/convoy/control.sock.lock: permission denied; start the gateway as root";
-        assert!(told.starts_with(what), "{told}");
+        assert!(reported.starts_with(what), "{reported}");
     }
 
     #[test]

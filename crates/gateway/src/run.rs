@@ -1,4 +1,4 @@
-//! `convoy run`: the gateway over its ports, a thread for each worker, until it is told to stop.
+//! `convoy run`: the gateway over its ports, a thread for each worker, until it is ordered to stop.
 
 mod error;
 mod lead;
@@ -123,10 +123,10 @@ pub struct Gateway {
     names: Names,
     /// Ports that wait for an interface or an address.
     port_watch: PortWatch,
-    /// Whether routes and guard are to be told of changed addresses of peers, and when they last
-    /// were.
+    /// Whether routes and guard are to be notified of changed addresses of peers, and when they
+    /// last were.
     peers_changed: bool,
-    peers_told: Option<Instant>,
+    peers_reported: Option<Instant>,
 }
 
 impl Gateway {
@@ -289,7 +289,7 @@ impl Gateway {
             names,
             port_watch: PortWatch::new(ports.watched),
             peers_changed: false,
-            peers_told: None,
+            peers_reported: None,
         })
     }
 

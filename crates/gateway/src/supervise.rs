@@ -24,7 +24,7 @@ pub fn spawn(
     Builder::new().name(name.to_owned()).spawn(move || {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(body)) {
             tracing::error!("thread {thread} ended because of a fault in convoy: {}", words(&*panic));
-            // A gateway that has ended need not be told.
+            // A gateway that has ended need not be notified.
             let _ = orders.send(Order::Fault(thread));
         }
     })
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_that_panics_is_told_of_by_name_and_one_that_ends_is_not() {
+    fn a_thread_that_panics_is_reported_by_name_and_one_that_ends_is_not() {
         let (orders, received) = channel();
         spawn("good", orders.clone(), || ()).expect("a thread").join().expect("no panic");
         let bad = spawn("bad", orders, || panic!("provoked by a test")).expect("a thread");

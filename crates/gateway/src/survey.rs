@@ -17,7 +17,7 @@ pub(crate) const STEP: usize = 64;
 /// How often the walk over the policies restarts if the gateway's own change meanwhile. After that
 /// it goes on with what it finds, so that it ends however often they change. Each of charon's has
 /// its own place, whatever happens to others.
-const ANEW: u32 = 3;
+const AGAIN: u32 = 3;
 
 /// An SA as the worker found it.
 pub(crate) struct SaNote {
@@ -59,7 +59,7 @@ enum Stage {
         last: Option<PolicyPlace>,
         /// The policies' count of changes when the first was reported.
         changes: u64,
-        anew: u32,
+        again: u32,
     },
     Rest,
     Done,
@@ -95,7 +95,7 @@ pub(crate) trait Surveyed {
 
 impl Survey {
     /// A survey for a snapshot.
-    pub(crate) fn told_to(listener: Listener) -> Self {
+    pub(crate) fn reported_to(listener: Listener) -> Self {
         Self { listener: Some(listener), ..Self::of_totals(DropCounters::default()) }
     }
 
@@ -111,7 +111,7 @@ impl Survey {
     }
 
     /// Whether a snapshot is made of it.
-    pub(crate) fn is_told(&self) -> bool {
+    pub(crate) fn is_reported(&self) -> bool {
         self.listener.is_some()
     }
 
@@ -124,14 +124,14 @@ impl Survey {
             Stage::WithoutSa(first) => {
                 if thread.note_without_sa(first, STEP) {
                     Stage::WithoutSa(first + STEP)
-                } else if self.is_told() {
+                } else if self.is_reported() {
                     Stage::Tunnels(None)
                 } else {
                     Stage::Done
                 }
             }
             Stage::Tunnels(last) => self.tunnels(thread, last),
-            Stage::Policies { last, changes, anew } => self.policies(thread, last, changes, anew),
+            Stage::Policies { last, changes, again } => self.policies(thread, last, changes, again),
             Stage::Rest => {
                 self.tell(thread, Part::Rest(Box::new(thread.rest())));
                 Stage::Done
@@ -150,7 +150,7 @@ impl Survey {
         let mut views = Vec::with_capacity(STEP);
         let next = thread.tables().walk_sas(cursor, STEP as u32, &mut |view| views.push(view));
         views.iter().for_each(|view| thread.note(view));
-        if self.is_told() {
+        if self.is_reported() {
             // One that is being removed may have its successor's SPI already.
             let shown = views.into_iter().filter(|view| !view.is_withdrawn);
             let notes = shown.map(|view| thread.describe(view)).collect();
@@ -164,7 +164,7 @@ impl Survey {
     fn tunnels(&self, thread: &impl Surveyed, last: Option<String>) -> Stage {
         let behind = last.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
         let (rows, last) = Snapshot::tunnel_rows(thread.ledger().totals_behind(behind).take(STEP));
-        let first = Stage::Policies { last: None, changes: thread.tables().policy_changes(), anew: 0 };
+        let first = Stage::Policies { last: None, changes: thread.tables().policy_changes(), again: 0 };
         match (last, self.tell(thread, Part::Tunnels(rows))) {
             (_, false) => Stage::Done,
             (None, true) => first,
@@ -172,12 +172,12 @@ impl Survey {
         }
     }
 
-    fn policies(&self, thread: &impl Surveyed, last: Option<PolicyPlace>, changes: u64, anew: u32) -> Stage {
+    fn policies(&self, thread: &impl Surveyed, last: Option<PolicyPlace>, changes: u64, again: u32) -> Stage {
         let tables = thread.tables();
         let now = tables.policy_changes();
-        if now != changes && last.is_some() && anew < ANEW {
+        if now != changes && last.is_some() && again < AGAIN {
             let is_heard = self.tell(thread, Part::PoliciesAnew);
-            let first = Stage::Policies { last: None, changes: now, anew: anew + 1 };
+            let first = Stage::Policies { last: None, changes: now, again: again + 1 };
             return if is_heard { first } else { Stage::Done };
         }
         let (places, views): (Vec<_>, Vec<PolicyView>) = tables.policies_behind(last).take(STEP).unzip();
@@ -187,7 +187,7 @@ impl Survey {
         } else if is_end {
             Stage::Rest
         } else {
-            Stage::Policies { last: places.last().copied(), changes: now, anew }
+            Stage::Policies { last: places.last().copied(), changes: now, again }
         }
     }
 }

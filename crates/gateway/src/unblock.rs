@@ -133,17 +133,17 @@ mod tests {
     #[test]
     fn networks_are_named_up_to_a_number() {
         let network = |third: u8| Prefix { address: [10, 0, third, 0].into(), bits: 24 };
-        let told = |count: u8| {
+        let reported = |count: u8| {
             let networks: Vec<Prefix> = (0..count).map(network).collect();
             let routes = networks.len();
             let routes = Removed { networks, routes, rules: 1 };
             Unblocked { routes, guard: None }.to_string()
         };
         assert_eq!(
-            told(1),
+            reported(1),
             "removed 1 route and 1 routing rule; packets to these networks are no longer dropped: 10.0.0.0/24"
         );
-        assert!(told(22).ends_with(", 10.0.19.0/24 and 2 other networks"), "{}", told(22));
+        assert!(reported(22).ends_with(", 10.0.19.0/24 and 2 other networks"), "{}", reported(22));
         let guard = Some("convoy_4500".to_owned());
         assert_eq!(
             Unblocked { guard, ..Unblocked::default() }.to_string(),

@@ -119,9 +119,9 @@ impl WorkerHandles {
             });
             question
         };
-        let told: Vec<_> = (0..self.len()).map(tell).collect();
+        let reported: Vec<_> = (0..self.len()).map(tell).collect();
         let until = Instant::now() + TIMEOUT;
-        told.iter().map(|question| question.wait(until)).collect()
+        reported.iter().map(|question| question.wait(until)).collect()
     }
 }
 

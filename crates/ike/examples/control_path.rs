@@ -24,7 +24,7 @@ use rand::Rng;
 struct Sa {
     config: SaConfig,
     since: Instant,
-    told: Option<Expiry>,
+    reported: Option<Expiry>,
 }
 
 #[derive(Default)]
@@ -55,7 +55,7 @@ impl Backend for Memory {
             sa.esn,
             sa.tunnel.0
         );
-        self.sas.insert(number, Sa { config: sa, since: Instant::now(), told: None });
+        self.sas.insert(number, Sa { config: sa, since: Instant::now(), reported: None });
         Ok(number)
     }
 
@@ -96,12 +96,12 @@ impl Memory {
         let mut due = Vec::new();
         for (number, sa) in &mut self.sas {
             let (age, lifetime) = (sa.since.elapsed(), sa.config.lifetime);
-            let expiry = match sa.told {
+            let expiry = match sa.reported {
                 None | Some(Expiry::Soft) if reached(lifetime.hard.time_ns, age) => Expiry::Hard,
                 None if reached(lifetime.soft.time_ns, age) => Expiry::Soft,
                 _ => continue,
             };
-            sa.told = Some(expiry);
+            sa.reported = Some(expiry);
             due.push((*number, expiry));
         }
         due

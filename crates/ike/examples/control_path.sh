@@ -101,8 +101,8 @@ kill_and_wait "$gateway_pid"
 holds "the plugin notices that the gateway has gone" grep -q "the gateway has gone" a/log
 begin=$(date +%s%N)
 start_gateway
-holds "policies are told again" heard 1 "^policy 2[0-9]+ .*10.1.0.0/24 === 10.2.0.0/24"
-holds "CHILD_SAs are made anew" heard 1 "^install Outbound"
+holds "policies are reported again" heard 1 "^policy 2[0-9]+ .*10.1.0.0/24 === 10.2.0.0/24"
+holds "CHILD_SAs are made again" heard 1 "^install Outbound"
 holds "with their names" heard 1 "^name [0-9]+ site/net"
 echo "recovered $(( ($(date +%s%N) - begin) / 1000000 )) ms after the gateway's start"
 holds "traps too" heard 1 "^policy 3[0-9]+ "
@@ -111,7 +111,7 @@ stop_process "$gateway_pid"
 begin=$(date +%s%N)
 ask a --rekey --child net >/dev/null
 holds "a gateway that hangs is an error" grep -q "the gateway does not answer a request of kind 16" a/log
-echo "told $(( ($(date +%s%N) - begin) / 1000000 )) ms after the request"
+echo "reported $(( ($(date +%s%N) - begin) / 1000000 )) ms after the request"
 kill -CONT "$gateway_pid"
 holds "and is found again" heard 2 "connected charon"
 count=$(grep -c "^install Outbound" a/gateway)

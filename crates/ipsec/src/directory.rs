@@ -1,7 +1,7 @@
 //! The owner of each SA of a process: the only thing that all workers know of an SA.
 //!
 //! Everything else is known to its owner alone. Only the owner changes an entry, between two of its
-//! rounds, when it is told to install, move or remove the SA; any worker may look at any time,
+//! rounds, when it is ordered to install, move or remove the SA; any worker may look at any time,
 //! without a lock. The order of changes ensures that a packet is handed over only while its SA
 //! exists:
 //!

@@ -41,7 +41,7 @@ drop_reasons! {
     /// The address of the tunnel's peer is not known yet: its name has not been resolved, or
     /// nothing has come from a roaming peer.
     OutboundNoPeer = "outbound_no_peer",
-    /// It does not fit the path and may not be fragmented; the sender was told, rate limit
+    /// It does not fit the path and may not be fragmented; the sender was notified, rate limit
     /// permitting.
     PacketTooBig = "packet_too_big",
     /// Its TTL or hop limit ran out.

@@ -25,7 +25,7 @@ pub struct Usage {
     packets: u64,
     is_exhausted: bool,
     is_near_exhaustion: bool,
-    told: Option<Expiry>,
+    reported: Option<Expiry>,
 }
 
 impl Usage {
@@ -38,7 +38,7 @@ impl Usage {
             packets: 0,
             is_exhausted: false,
             is_near_exhaustion: false,
-            told: None,
+            reported: None,
         }
     }
 
@@ -60,7 +60,7 @@ impl Usage {
     /// Whether the SA has ended: it has reached its hard limit or used its last sequence number,
     /// and that was reported.
     pub fn has_ended(&self) -> bool {
-        self.told == Some(Expiry::Hard)
+        self.reported == Some(Expiry::Hard)
     }
 
     /// The used part of its hard limits at this age in ns, of the limit that is nearest: 1 at its
@@ -130,10 +130,10 @@ impl Usage {
         } else {
             return None;
         };
-        if self.told == Some(now) || self.told == Some(Expiry::Hard) {
+        if self.reported == Some(now) || self.reported == Some(Expiry::Hard) {
             return None;
         }
-        self.told = Some(now);
+        self.reported = Some(now);
         Some(now)
     }
 }
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn soft_is_told_once_then_hard_once_and_then_nothing_passes() {
+    fn soft_is_reported_once_then_hard_once_and_then_nothing_passes() {
         let soft = Limits { packets: Some(2), ..Limits::default() };
         let hard = Limits { bytes: Some(300), ..Limits::default() };
         let mut life = Usage::new(Lifetime { soft, hard }, 0);

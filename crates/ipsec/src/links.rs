@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-/// The tunnels of each interface that can send, and what was last told of it. Interface 0, which
-/// tunnels share, is not counted.
+/// The tunnels of each interface that can send, and what was last reported of it. Interface 0,
+/// which tunnels share, is not counted.
 #[derive(Debug, Default)]
 pub(crate) struct Links {
     links: HashMap<u16, Link>,
@@ -15,7 +15,7 @@ pub(crate) struct Links {
 #[derive(Debug, Default)]
 struct Link {
     tunnels: u32,
-    is_told_up: bool,
+    is_reported_up: bool,
 }
 
 impl Links {
@@ -41,7 +41,7 @@ impl Links {
         for interface in std::mem::take(&mut self.touched) {
             let Some(link) = self.links.get_mut(&interface) else { continue };
             let is_up = link.tunnels > 0;
-            if std::mem::replace(&mut link.is_told_up, is_up) != is_up {
+            if std::mem::replace(&mut link.is_reported_up, is_up) != is_up {
                 changes.push((interface, is_up));
             }
         }
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_link_is_up_while_any_tunnel_can_send_and_only_changes_are_told() {
+    fn a_link_is_up_while_any_tunnel_can_send_and_only_changes_are_reported() {
         let mut links = Links::default();
         links.note(0, true);
         assert!(!links.has_changes());

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn datagrams_are_told_apart_by_their_first_bytes() {
+    fn datagrams_are_distinguished_by_their_first_bytes() {
         assert_eq!(classify(&[0xff]), Carried::Keepalive);
         assert_eq!(classify(&[0, 0, 0, 0, 1, 2]), Carried::Ike);
         assert_eq!(classify(&[0, 0, 1, 0, 0, 0, 0, 1, 9]), Carried::Esp);

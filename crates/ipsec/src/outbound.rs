@@ -198,7 +198,7 @@ impl OutboundSa {
         self.plain_largest = if is_plain { largest.min(u16::MAX.into()) as u16 } else { 0 };
     }
 
-    /// The sequence number at which the end of its numbers is told, if that is still to come.
+    /// The sequence number at which the end of its numbers is reported, if that is still to come.
     fn next_mark(&self) -> u64 {
         let late = late_sequence(self.template.plan.esn());
         if self.sequence < late { late } else { u64::MAX }

@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn key_exchange_groups_are_told_apart_from_algorithms() {
+    fn key_exchange_groups_are_distinguished_from_algorithms() {
         for text in [
             "aes256gcm16-x25519",
             "aes256gcm16-ecp384",

@@ -176,7 +176,7 @@ impl Reassembly {
 
     /// Makes room for one more datagram of those that `counts` counts, within the limits in all and
     /// for one source. The oldest is dropped: of its own source if that has used its share,
-    /// otherwise of all. So whoever fills the table, even in another's name, does not shut the
+    /// otherwise of all. So anyone who fills the table, even in another's name, does not shut the
     /// others out. Returns `false` if the limits allow none.
     fn make_way(
         &mut self,

@@ -161,8 +161,8 @@ mod tests {
         child.args(panicking).stdout(Stdio::null());
         let ended = child.env("RUST_BACKTRACE", backtrace).env_remove("RUST_LOG").output().expect("a child");
         assert!(ended.status.success(), "the thread's panic was caught");
-        let told = String::from_utf8(ended.stderr).expect("text");
-        told.lines().map(|line| serde_json::from_str(line).expect(line)).collect()
+        let reported = String::from_utf8(ended.stderr).expect("text");
+        reported.lines().map(|line| serde_json::from_str(line).expect(line)).collect()
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What is wrong with a configuration.
 
-use convoy_settings::{ConfigErrors, Severity, told};
+use convoy_settings::{ConfigErrors, Severity, reported};
 
 use crate::LogFormat;
 use crate::line::{ERROR, Line, WARN};
@@ -13,8 +13,8 @@ pub fn problems(format: LogFormat, errors: &ConfigErrors) {
         write_text(errors);
         return;
     }
-    let (told, rest) = told(&errors.0);
-    for problem in told {
+    let (reported, rest) = reported(&errors.0);
+    for problem in reported {
         let level = if problem.severity == Severity::Error { ERROR } else { WARN };
         let message = problem.in_one_line();
         write(&Line {

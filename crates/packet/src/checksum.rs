@@ -77,7 +77,7 @@ pub fn pseudo_header(packet: &[u8], protocol: u8, len: usize) -> u64 {
 }
 
 /// The checksum after one 16-bit word under it changed (RFC 1624 equation 3). It is what computing
-/// anew gives, unless all that is summed up is zero, which no IP header is.
+/// again gives, unless all that is summed up is zero, which no IP header is.
 pub fn update16(checksum: u16, old: u16, new: u16) -> u16 {
     fold(u64::from(!checksum) + u64::from(!old) + u64::from(new))
 }
@@ -139,7 +139,7 @@ mod tests {
         }
 
         #[test]
-        fn an_update_gives_what_computing_anew_gives(
+        fn an_update_gives_what_computing_again_gives(
             mut words in proptest::collection::vec(any::<u16>(), 1..40), at: prop::sample::Index, new: u16,
         ) {
             // As an IP header's first byte.

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_told_from_questions() {
+    fn errors_are_distinguished_from_questions() {
         assert_eq!([0, 3, 8, 11, 13].map(v4::is_error), [false, true, false, true, false]);
         assert_eq!([1, 2, 100, 128, 135, 137].map(v6::is_error), [true, true, true, false, false, true]);
     }

@@ -116,7 +116,7 @@ pub fn set_traffic_class(packet: &mut [u8], value: u8) {
     }
 }
 
-/// Writes the packet's length into its header, and IPv4's checksum anew.
+/// Writes the packet's length into its header, and IPv4's checksum again.
 pub fn set_length(packet: &mut [u8]) {
     let len = packet.len();
     if is_v6(packet) {

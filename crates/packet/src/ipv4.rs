@@ -243,7 +243,7 @@ fn update_word(header: &mut [u8], at: usize, new: u16) {
     put_u16(header, CHECKSUM_AT, sum);
 }
 
-/// Computes the header's checksum anew.
+/// Computes the header's checksum again.
 ///
 /// # Panics
 /// If `packet` is shorter than its header.

@@ -76,7 +76,7 @@ fn a_quoted_packet_may_end_behind_its_header() {
 }
 
 #[test]
-fn fragments_are_told_from_whole_packets() {
+fn fragments_are_distinguished_from_whole_packets() {
     let fields = |word: u16| {
         let mut packet = packet();
         put_u16(&mut packet, 6, word);
@@ -148,12 +148,12 @@ proptest! {
     }
 
     #[test]
-    fn a_setter_gives_the_checksum_that_computing_anew_gives(class: u8, hops: u8) {
+    fn a_setter_gives_the_checksum_that_computing_again_gives(class: u8, hops: u8) {
         let mut packet = packet();
         set_traffic_class(&mut packet, class);
         set_time_to_live(&mut packet, hops);
-        let mut anew = packet.clone();
-        Ipv4Header { traffic_class: class, time_to_live: hops, ..HEADER }.write(&mut anew);
-        prop_assert_eq!(packet, anew);
+        let mut again = packet.clone();
+        Ipv4Header { traffic_class: class, time_to_live: hops, ..HEADER }.write(&mut again);
+        prop_assert_eq!(packet, again);
     }
 }

@@ -10,7 +10,7 @@
 //!   reads one header.
 //!
 //! A packet's way: a port takes a frame from its worker's pool and fills it, or lends it to a
-//! device ([`Loans`]) that does. Whoever classifies it parses a view or a [`Layout`]; nearly all
+//! device ([`Loans`]) that does. Anyone who classifies it parses a view or a [`Layout`]; nearly all
 //! packets are covered by a few words ([`PlainV4`]). Outer headers are written from templates
 //! ([`IpTemplate`]) into the headroom, and the port that sends the frame returns it to a pool.
 //!

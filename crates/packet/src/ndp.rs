@@ -57,7 +57,7 @@ pub struct Ndp {
     pub source: Ipv6Addr,
     /// The destination of the packet.
     pub destination: Ipv6Addr,
-    /// The address that is asked for, or told.
+    /// The address that is asked for, or reported.
     pub target: Ipv6Addr,
     /// The hardware address in its option: the sender's, or the target's.
     pub mac: Option<MacAddress>,

@@ -76,7 +76,7 @@ impl FreeList {
             self.reclaim();
         }
         let mut frame = self.free.pop()?;
-        // Whoever takes one soon takes the next.
+        // Anyone who takes one soon takes the next.
         if let Some(next) = self.free.last() {
             prefetch(next.metadata());
         }

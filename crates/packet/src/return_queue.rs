@@ -5,7 +5,7 @@
 //! takes all of them at once. Nobody ever takes a single one, so a frame that is freed, taken and
 //! freed again between two steps of another thread does no harm there (no ABA).
 //!
-//! When the pool is dropped, the queue counts the frames that are still out. Whoever returns the
+//! When the pool is dropped, the queue counts the frames that are still out. Anyone who returns the
 //! last one gives the memory back to the region.
 
 #![allow(unsafe_code)]
@@ -36,7 +36,7 @@ impl ReturnQueue {
         NonNull::from(Box::leak(Box::new(Self { returned: AtomicU64::new(0), chunks })))
     }
 
-    /// Takes frames from whoever had them last.
+    /// Takes frames from anyone who had them last.
     ///
     /// # Safety
     /// They belong to this queue.
@@ -52,8 +52,8 @@ impl ReturnQueue {
             } else {
                 before - u64::from(chain.len)
             };
-            // Release: whoever takes them finds what was done to them. Acquire: who frees the queue
-            // comes after all others.
+            // Release: anyone who takes them finds what was done to them. Acquire: who frees the
+            // queue comes after all others.
             match returned.compare_exchange_weak(before, after, Ordering::AcqRel, Ordering::Relaxed) {
                 Err(now) => before = now,
                 Ok(_) => {

@@ -1,7 +1,7 @@
 //! The MTUs of the interfaces towards peers, learned when the kernel refuses a packet as too long.
 //!
 //! The kernel is not asked for the MTUs of routers further on: it believes any ICMP that names an
-//! address and port. Such reports are handed up as packets, to whoever knows what was sent (RFC
+//! address and port. Such reports are handed up as packets, to anyone who knows what was sent (RFC
 //! 4301 section 8.2).
 
 use std::net::IpAddr;
@@ -12,7 +12,7 @@ const LIMIT: usize = 256;
 #[derive(Default)]
 pub(crate) struct PathMtus {
     known: Vec<(IpAddr, u16)>,
-    untold: Vec<(IpAddr, u16)>,
+    unreported: Vec<(IpAddr, u16)>,
 }
 
 impl PathMtus {
@@ -28,7 +28,7 @@ impl PathMtus {
             },
         };
         put(&mut self.known, peer, mtu);
-        put(&mut self.untold, peer, mtu);
+        put(&mut self.unreported, peer, mtu);
     }
 
     pub(crate) fn get(&self, peer: IpAddr) -> Option<u16> {
@@ -36,7 +36,7 @@ impl PathMtus {
     }
 
     pub(crate) fn take(&mut self) -> Option<(IpAddr, u16)> {
-        self.untold.pop()
+        self.unreported.pop()
     }
 }
 
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_is_bounded_and_told_once_a_peer() {
+    fn what_is_remembered_is_bounded_and_reported_once_a_peer() {
         let mut list = Vec::new();
         for number in 0..1000_u32 {
             let peer = IpAddr::from(number.to_be_bytes());

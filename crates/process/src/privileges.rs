@@ -93,9 +93,9 @@ pub fn lock_memory() -> Result<(), PrivilegeError> {
     let _ = setrlimit(Resource::RLIMIT_MEMLOCK, RLIM_INFINITY, RLIM_INFINITY);
     let (limit, _) = getrlimit(Resource::RLIMIT_MEMLOCK).map_err(|error| refused(&error))?;
     if limit != RLIM_INFINITY {
-        let told = "memlock limit too low: keys may reach swap; raise it with `ulimit -l unlimited`, or \
+        let reported = "memlock limit too low: keys may reach swap; raise it with `ulimit -l unlimited`, or \
                     LimitMEMLOCK=infinity in a unit";
-        return Err(PrivilegeError(told.to_owned()));
+        return Err(PrivilegeError(reported.to_owned()));
     }
     // Pages that were never touched need no memory; nix has no name for this flag.
     let on_fault = MlockAllFlags::from_bits_retain(libc::MCL_ONFAULT);

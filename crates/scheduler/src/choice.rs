@@ -332,7 +332,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn where_all_engines_are_late_whoever_has_room_takes_the_packets() {
+    fn where_all_engines_are_late_anyone_who_has_room_takes_the_packets() {
         let mut all = all(&[(true, 100.0, 1), (false, 10.0, 0)]);
         fill(&mut all, 0, 20);
         fill(&mut all, 1, 20);

@@ -236,12 +236,12 @@ impl CostTable {
     #[inline]
     pub(crate) fn price(&mut self, algorithm: u16, blocks: u64) {
         if self.priced_for != Some((algorithm, blocks)) {
-            self.price_anew(algorithm, blocks);
+            self.price_again(algorithm, blocks);
         }
     }
 
     #[inline(never)]
-    fn price_anew(&mut self, algorithm: u16, blocks: u64) {
+    fn price_again(&mut self, algorithm: u16, blocks: u64) {
         self.priced_for = Some((algorithm, blocks));
         let mut prices = std::mem::take(&mut self.prices);
         for (price, model) in prices.iter_mut().zip(self.models(algorithm)) {
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_handover_is_known_of_the_algorithms_of_which_it_was_told_alone() {
+    fn a_handover_is_known_of_the_algorithms_of_which_it_was_reported_alone() {
         let mut table = table(1.0, 1.0);
         assert!(table.handovers(0).is_empty() && table.handovers(1).is_empty());
         let handover = Handover { t_init: 7.0, ..Handover::default() };

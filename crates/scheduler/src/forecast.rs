@@ -55,9 +55,9 @@ mod tests {
             Scheduler::new(SchedulerConfig::default(), engines).expect("a valid configuration");
         for _ in 0..2 {
             let forecast = scheduler.forecast(0, 0, (4, 64));
-            let told: Vec<_> =
+            let reported: Vec<_> =
                 forecast.iter().map(|engine| (engine.engine, engine.processing, engine.is_chosen)).collect();
-            assert_eq!(told, [(0, 54, false), (1, 14, true)]);
+            assert_eq!(reported, [(0, 54, false), (1, 14, true)]);
         }
         assert_eq!(scheduler.forecast(0, 1, (4, 64)), [], "no engine has this algorithm");
     }

@@ -195,7 +195,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_removed_stream_gives_back_what_it_held_and_starts_anew() {
+    fn a_removed_stream_gives_back_what_it_held_and_starts_again() {
         let mut order = OrderedRelease::new();
         let first = order.admit(0, 2);
         order.complete(0, first + 1, &mut vec!['b'], &mut Vec::new());

@@ -186,20 +186,20 @@ mod tests {
 
     #[test]
     fn a_key_of_other_kinds_says_of_which_and_a_misspelt_one_what_was_meant() {
-        let told = |text: &str| read(&format!("[[thing]]\n{text}")).1.join("\n");
+        let reported = |text: &str| read(&format!("[[thing]]\n{text}")).1.join("\n");
         let of_others = "thing.bytes: it is only for kind = \"sized\" or \"both\"; others have no size";
-        assert_eq!(told("kind = \"plain\"\nbytes = 7\n"), of_others);
+        assert_eq!(reported("kind = \"plain\"\nbytes = 7\n"), of_others);
         let misspelt = "thing.bites: unknown key; did you mean \"bytes\"?";
-        assert_eq!(told("kind = \"sized\"\nbites = 7\n"), misspelt);
+        assert_eq!(reported("kind = \"sized\"\nbites = 7\n"), misspelt);
         let none = "thing.colour: unknown key; expected one of kind, name, bytes";
-        assert_eq!(told("kind = \"sized\"\ncolour = 7\n"), none);
+        assert_eq!(reported("kind = \"sized\"\ncolour = 7\n"), none);
     }
 
     #[test]
     fn without_a_known_kind_its_keys_are_read_all_the_same() {
-        let told = |text: &str| read(&format!("[[thing]]\n{text}")).1.join("\n");
-        assert_eq!(told("bytes = 7\n"), "thing.kind: it is missing; add kind = \"plain\"");
-        let wrong = told("kind = \"sised\"\nbytes = \"x\"\n");
+        let reported = |text: &str| read(&format!("[[thing]]\n{text}")).1.join("\n");
+        assert_eq!(reported("bytes = 7\n"), "thing.kind: it is missing; add kind = \"plain\"");
+        let wrong = reported("kind = \"sised\"\nbytes = \"x\"\n");
         let (kind, bytes) = wrong.split_once('\n').expect("two problems");
         assert_eq!(
             kind,

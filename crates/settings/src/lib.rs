@@ -6,8 +6,8 @@
 //!   its kind ([`Kind`], of which each program has a [`KindTable`]).
 //! - [`Reader`] reads the file into tables, each key by itself, so that an invalid one hides no
 //!   other; serde's own tagged enums stop at the first error and lose its place.
-//! - [`Checker`] checks values and their combinations, on behalf of whoever declared the table, and
-//!   against a [`HostEnvironment`]: the machine's interfaces, addresses, cores and users.
+//! - [`Checker`] checks values and their combinations, on behalf of the crate that declared the
+//!   table, and against a [`HostEnvironment`]: the machine's interfaces, addresses, cores and users.
 //! - [`Problem`] is an error or a warning at its place in the [`Source`], with an excerpt that
 //!   shows no key, and a suggestion where a word is misspelt. [`ConfigErrors`] are all of them.
 //!
@@ -26,7 +26,7 @@ mod table;
 pub use checker::{Checker, is_link_local, parse_prefix};
 pub use environment::{HostEnvironment, Interface, Nowhere};
 pub use kinds::{Kind, KindTable, OfKind};
-pub use problem::{ConfigErrors, Position, Problem, Severity, Source, in_order, told};
+pub use problem::{ConfigErrors, Position, Problem, Severity, Source, in_order, reported};
 pub use suggest::{nearest, unknown, unknown_value};
 pub use table::{At, Entries, Reader, Table};
 pub use toml::Spanned;

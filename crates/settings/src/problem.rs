@@ -100,8 +100,8 @@ pub struct ConfigErrors(pub Vec<Problem>);
 
 impl fmt::Display for ConfigErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (told, rest) = told(&self.0);
-        let lines: Vec<String> = told.into_iter().map(ToString::to_string).chain(rest).collect();
+        let (reported, rest) = reported(&self.0);
+        let lines: Vec<String> = reported.into_iter().map(ToString::to_string).chain(rest).collect();
         f.write_str(&lines.join("\n"))
     }
 }
@@ -120,21 +120,21 @@ const MOST_REPORTED: usize = 50;
 
 /// The problems to report individually, and a line that counts the others: a generated file may
 /// repeat a mistake in each of 10,000 tunnels.
-pub fn told(problems: &[Problem]) -> (Vec<&Problem>, Option<String>) {
+pub fn reported(problems: &[Problem]) -> (Vec<&Problem>, Option<String>) {
     let (mut errors, mut warnings) = (0, 0);
     let is_reported = |problem: &&Problem| {
         let count = if problem.severity == Severity::Error { &mut errors } else { &mut warnings };
         *count += 1;
         *count <= MOST_REPORTED
     };
-    let told: Vec<&Problem> = problems.iter().filter(is_reported).collect();
+    let reported: Vec<&Problem> = problems.iter().filter(is_reported).collect();
     let more = |count: usize, what: &str| match count.saturating_sub(MOST_REPORTED) {
         0 => None,
         1 => Some(format!("1 more {what}")),
         more => Some(format!("{more} more {what}s")),
     };
     let rest: Vec<String> = more(errors, "error").into_iter().chain(more(warnings, "warning")).collect();
-    (told, (!rest.is_empty()).then(|| format!("{}, not listed here", rest.join(" and "))))
+    (reported, (!rest.is_empty()).then(|| format!("{}, not listed here", rest.join(" and "))))
 }
 
 /// Sorts problems by their place in the file.
@@ -283,14 +283,14 @@ mod tests {
     }
 
     #[test]
-    fn of_many_problems_the_first_of_each_severity_are_told_and_the_rest_is_counted() {
+    fn of_many_problems_the_first_of_each_severity_are_reported_and_the_rest_is_counted() {
         let source = Source::new("a.toml", "a = 1\nb = 2\n");
         let mut problems = warnings(&source, 20_000);
-        assert_eq!(told(&problems[..50]), (problems[..50].iter().collect(), None));
-        assert_eq!(told(&problems[..51]).1.as_deref(), Some("1 more warning, not listed here"));
+        assert_eq!(reported(&problems[..50]), (problems[..50].iter().collect(), None));
+        assert_eq!(reported(&problems[..51]).1.as_deref(), Some("1 more warning, not listed here"));
         problems.push(source.problem(&(10..11), "b", "wrong"));
         let text = ConfigErrors(problems).to_string();
-        assert!(text.contains("a.toml:2:5: error: b: wrong"), "an error after many warnings is told");
+        assert!(text.contains("a.toml:2:5: error: b: wrong"), "an error after many warnings is reported");
         assert!(text.ends_with("\n19950 more warnings, not listed here"), "{text}");
     }
 

@@ -35,7 +35,7 @@ pub(crate) struct Span {
 }
 
 // SAFETY: a span is only an address; its memory may be used from whichever thread runs the card, as
-// whoever makes one guarantees.
+// anyone who makes one guarantees.
 unsafe impl Send for Span {}
 
 impl Span {

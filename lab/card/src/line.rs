@@ -69,7 +69,7 @@ impl Line for MemoryLine {
     fn receive(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         if self.from_peer.is_empty() {
             // Cleared before the queue is checked again, so that a frame that arrives in between
-            // sets it anew.
+            // sets it again.
             let _ = self.woken_by.read();
         }
         while let Ok(frame) = self.from_peer.pop() {

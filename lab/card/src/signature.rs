@@ -134,12 +134,16 @@ mod tests {
 
     #[test]
     fn a_rule_set_beyond_the_cards_memory_is_refused_with_what_is_too_large() {
-        let told = |rules: &[String]| table(rules).expect_err("too large").to_string();
+        let reported = |rules: &[String]| table(rules).expect_err("too large").to_string();
         let letters: Vec<String> = (0..33).map(|n| rule(&format!("|{:02x}|", 32 + n), n)).collect();
-        assert!(told(&letters).contains("33 signatures, and the card has room for 32"), "{}", told(&letters));
+        assert!(
+            reported(&letters).contains("33 signatures, and the card has room for 32"),
+            "{}",
+            reported(&letters)
+        );
         assert!(table(&letters[..32]).is_ok());
         let long: String = "0123456789".repeat(26);
-        assert!(told(&[rule(&long, 0)]).contains("261 states"), "{}", told(&[rule(&long, 0)]));
+        assert!(reported(&[rule(&long, 0)]).contains("261 states"), "{}", reported(&[rule(&long, 0)]));
         assert!(table(&[rule(&long[..255], 0)]).is_ok());
         let many = |each: u8| {
             (0..3)
@@ -149,7 +153,7 @@ mod tests {
                 })
                 .collect::<Vec<_>>()
         };
-        assert!(told(&many(22)).contains("67 classes of bytes"), "{}", told(&many(22)));
+        assert!(reported(&many(22)).contains("67 classes of bytes"), "{}", reported(&many(22)));
         assert!(table(&many(21)).is_ok());
         let twice = "alert ip any any -> any any (content:\"a\"; content:\"b\"; sid:1;)".to_owned();
         assert!(table(&vec![twice; 32]).is_ok(), "equal contents are one");

@@ -28,10 +28,10 @@ fn pass(config: &NicConfig) -> Result<(), Failure> {
     use signal_hook::low_level::pipe;
 
     let failed = |error: &dyn std::fmt::Display| Failure::Failed(error.to_string());
-    let (stop, told) = UnixStream::pair().map_err(|error| failed(&error))?;
+    let (stop, reported) = UnixStream::pair().map_err(|error| failed(&error))?;
     for signal in [SIGINT, SIGTERM] {
-        let told = told.try_clone().map_err(|error| failed(&error))?;
-        pipe::register(signal, told).map_err(|error| failed(&error))?;
+        let reported = reported.try_clone().map_err(|error| failed(&error))?;
+        pipe::register(signal, reported).map_err(|error| failed(&error))?;
     }
     let (account, warning) = Account::find(None).map_err(|error| failed(&error))?;
     warning.into_iter().for_each(|warning| tracing::warn!("{warning}"));

@@ -65,9 +65,10 @@ fn product_refuses_simulated_kinds_and_names_the_program_that_has_them() {
     let model = changed("kind = \"software\"", "kind = \"model\"\nt_init_us = 2.0");
     let card = changed("kind = \"udp\"", "kind = \"card\"\ninterface = \"eth1\"");
     for (text, key) in [(model, "engine.kind"), (card, "port.kind")] {
-        let told = Config::parse("site-a.toml", &text).expect_err("not a kind of the product").to_string();
-        assert!(told.contains(key) && told.contains("`convoy-lab run`"), "{told}");
-        assert!(!told.contains("unknown key"), "its keys are not judged: {told}");
+        let reported =
+            Config::parse("site-a.toml", &text).expect_err("not a kind of the product").to_string();
+        assert!(reported.contains(key) && reported.contains("`convoy-lab run`"), "{reported}");
+        assert!(!reported.contains("unknown key"), "its keys are not judged: {reported}");
     }
 }
 
@@ -252,19 +253,22 @@ fn signatures_of_a_card_are_compiled_and_wrong_ones_refused() {
     );
     let checks = card_settings(&[signature(one), signature(two)].concat()).checks;
     assert_eq!(checks.signatures.signatures().iter().map(|rule| rule.sid).collect::<Vec<_>>(), [7, 8]);
-    let told = |tables: &str, what: &str| {
+    let reported = |tables: &str, what: &str| {
         let text = errors(&with_card(tables));
         assert!(text.contains(what), "{text}");
     };
-    told(
+    reported(
         &signature("alert tcp any any -> any 80 (pcre:\"x\"; sid:1;)"),
         "port.signature.rule: the card does not know the option \"pcre\"",
     );
-    told(&signature("alert icmp any any -> any any (sid:1;)"), "expected alert PROTOCOL any any -> any PORT");
-    told("[[port.signature]]\n", "port.signature.rule: it is missing; add rule = 'alert tcp");
-    told(&[signature(one), signature(one)].concat(), "sid 7 is also that of rule 1");
+    reported(
+        &signature("alert icmp any any -> any any (sid:1;)"),
+        "expected alert PROTOCOL any any -> any PORT",
+    );
+    reported("[[port.signature]]\n", "port.signature.rule: it is missing; add rule = 'alert tcp");
+    reported(&[signature(one), signature(one)].concat(), "sid 7 is also that of rule 1");
     let long = "0123456789".repeat(26);
-    told(&signature(&format!("alert ip any any -> any any (content:\"{long}\"; sid:1;)")), "261 states");
+    reported(&signature(&format!("alert ip any any -> any any (content:\"{long}\"; sid:1;)")), "261 states");
 }
 
 #[test]

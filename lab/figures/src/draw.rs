@@ -1,5 +1,5 @@
 //! Draws figures: the same picture as SVG and, larger, as PNG. Series differ in marker and dash as
-//! well as in colour, so that they can be told apart in print without colour.
+//! well as in colour, so that they can be distinguished in print without colour.
 
 use std::fs::File;
 use std::io::BufWriter;

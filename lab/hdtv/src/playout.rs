@@ -3,8 +3,8 @@
 
 use crate::format::CLOCK_HZ;
 
-/// The minimum delay is measured anew in each span of this length, so that the two ends' clocks may
-/// drift.
+/// The minimum delay is measured again in each span of this length, so that the two ends' clocks
+/// may drift.
 const SPAN_NS: u64 = 5_000_000_000;
 
 /// Computes when frames are due: a fixed delay after the earliest possible arrival, as the packet

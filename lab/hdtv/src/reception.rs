@@ -61,8 +61,8 @@ impl Reception {
     }
 
     fn extended(&self, sequence: u16, extension: u16) -> u64 {
-        let told = u32::from(extension) << 16 | u32::from(sequence);
-        let ahead = told.wrapping_sub(self.highest as u32);
+        let reported = u32::from(extension) << 16 | u32::from(sequence);
+        let ahead = reported.wrapping_sub(self.highest as u32);
         // Before plain RTP's first wrap, a packet far ahead is a late one from before number 0.
         if ahead < if self.is_extended { u32::MAX / 2 } else { HALF } {
             return self.highest + u64::from(ahead);
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn loss_is_told_as_a_fraction_and_in_all() {
+    fn loss_is_reported_as_a_fraction_and_in_all() {
         let mut reception = Reception::default();
         (0..100_u16).filter(|at| at % 4 != 3).for_each(|at| {
             reception.note(at, 0);
@@ -183,7 +183,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn numbers_that_wrap_are_told_in_any_near_order(
+        fn numbers_that_wrap_are_reported_in_any_near_order(
             start in any::<u32>(), steps in prop::collection::vec(0..200_u32, 1..200), has_extension in any::<bool>(),
         ) {
             let mut reception = Reception::default();

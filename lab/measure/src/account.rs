@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_told_by_range_and_by_its_last() {
+    fn what_is_missing_is_reported_by_range_and_by_its_last() {
         let account = account(200, &(0..200).filter(|at| at % 10 != 3).collect::<Vec<_>>());
         assert_eq!(account.missing(0..200), (20, Some(193)));
         assert_eq!(account.missing(0..100), (10, Some(93)));

@@ -13,7 +13,7 @@ use support::{Namespace, run, wait_until_delivered};
 /// Packets per trial and direction: few enough for every queue on the path, so that a busy machine
 /// loses none.
 const PACKETS: u64 = 200;
-/// The router drops one of this many packets, where it is told to.
+/// The router drops one of this many packets, where it is ordered to.
 const ONE_IN: u64 = 8;
 /// Number of ends of all tests together.
 const ENDS: usize = 6;

@@ -172,9 +172,9 @@ impl Bump {
         let (to, from) = (frame.destination(), frame.source());
         let onwards = frames.drain(..).chain(outbound.bypass.drain(..));
         out.extend(onwards.map(|packet| departure(Towards::Line, to, from, packet)));
-        // What is too big is told to the kernel as if the next hop had.
-        let told = outbound.to_inside.drain(..);
-        out.extend(told.map(|packet| departure(Towards::Kernel, from, to, packet)));
+        // What is too big is reported to the kernel as if the next hop had.
+        let reported = outbound.to_inside.drain(..);
+        out.extend(reported.map(|packet| departure(Towards::Kernel, from, to, packet)));
         Fate::Replaced
     }
 
@@ -200,8 +200,8 @@ impl Bump {
         let (to, from) = (frame.destination(), frame.source());
         let onwards = frames.drain(..).chain(inbound.bypass.drain(..)).chain(inbound.ike.drain(..));
         out.extend(onwards.map(|packet| departure(Towards::Kernel, to, from, packet)));
-        let told = inbound.to_outside.drain(..);
-        out.extend(told.map(|packet| departure(Towards::Line, from, to, packet)));
+        let reported = inbound.to_outside.drain(..);
+        out.extend(reported.map(|packet| departure(Towards::Line, from, to, packet)));
         Fate::Replaced
     }
 

@@ -61,7 +61,7 @@ impl Host {
         })
     }
 
-    /// The kernel sends a frame; what the kernel is told at once.
+    /// The kernel sends a frame; what it gets at once.
     fn send(&mut self, frame: &[u8]) -> Vec<Vec<u8>> {
         let mut out = Vec::new();
         if let Fate::Unchanged = self.bump.sent(frame, &mut out) {
@@ -71,17 +71,17 @@ impl Host {
     }
 
     fn depart(&mut self, out: Vec<Departure>) -> Vec<Vec<u8>> {
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         for departure in out {
             let seal = departure.seal();
             let Departure { towards, head, mut packet } = departure;
             packet.prepend(head.len()).expect("headroom").copy_from_slice(&head);
             match towards {
                 Towards::Line => self.port.transmit(packet, seal).expect("room"),
-                Towards::Kernel => told.push(packet.to_vec()),
+                Towards::Kernel => reported.push(packet.to_vec()),
             }
         }
-        told
+        reported
     }
 
     fn arrival(&mut self) -> Arrival {
@@ -194,7 +194,7 @@ fn plaintext_that_should_have_been_protected_is_dropped() {
 }
 
 #[test]
-fn a_packet_too_long_for_its_tunnel_is_told_to_the_kernel() {
+fn a_packet_too_long_for_its_tunnel_is_reported_to_the_kernel() {
     let [mut a, _] = Host::pair();
     let header = IpHeader {
         dont_fragment: true,
@@ -203,13 +203,13 @@ fn a_packet_too_long_for_its_tunnel_is_told_to_the_kernel() {
     let mut packet = vec![0; MTU.into()];
     header.write(&mut packet);
     let long = frame(ethernet::IPV4, &packet);
-    let told = a.send(&long);
-    assert_eq!(told.len(), 1);
-    let told = Ethernet::parse(&told[0]).expect("whole");
+    let reported = a.send(&long);
+    assert_eq!(reported.len(), 1);
+    let reported = Ethernet::parse(&reported[0]).expect("whole");
     assert_eq!(
-        (told.destination(), told.source()),
+        (reported.destination(), reported.source()),
         (MacAddress([2, 0, 0, 0, 0, 1]), MacAddress([2, 0, 0, 0, 0, 2]))
     );
     // ICMP, destination unreachable, fragmentation needed.
-    assert_eq!((told.payload()[9], told.payload()[20], told.payload()[21]), (1, 3, 4));
+    assert_eq!((reported.payload()[9], reported.payload()[20], reported.payload()[21]), (1, 3, 4));
 }

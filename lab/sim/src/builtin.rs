@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_neither_file_nor_built_in_is_told_what_there_is() {
+    fn a_name_that_is_neither_file_nor_built_in_is_reported_what_there_is() {
         let error = Platform::open("pci-accelerator").expect_err("no such platform");
         assert!(error.to_string().contains("pci-accelerators"), "{error}");
     }

@@ -54,12 +54,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_of_any_size_is_told_within_one_percent() {
+    fn a_value_of_any_size_is_reported_within_one_percent() {
         for value in (0..1000).chain([1 << 20, (1 << 40) - 1, 123_456_789_012, u64::MAX]) {
             let mut quantiles = Quantiles::new();
             quantiles.add(value, 3);
-            let [told] = quantiles.at([0.5]);
-            assert!((told - value as f64).abs() <= value as f64 / 100.0, "{value}: {told}");
+            let [reported] = quantiles.at([0.5]);
+            assert!((reported - value as f64).abs() <= value as f64 / 100.0, "{value}: {reported}");
         }
     }
 

@@ -56,8 +56,8 @@ fn failed(error: &dyn std::fmt::Display) -> Failure {
 }
 
 fn read(file: &Path) -> Result<Zeroizing<String>, Failure> {
-    let told = |error| Failure::Failed(format!("cannot read {}: {error}", file.display()));
-    std::fs::read_to_string(file).map(Zeroizing::new).map_err(told)
+    let reported = |error| Failure::Failed(format!("cannot read {}: {error}", file.display()));
+    std::fs::read_to_string(file).map(Zeroizing::new).map_err(reported)
 }
 
 /// Reads what is to be shared: a file that has tunnels, and that its owner alone may read if it has

@@ -52,21 +52,21 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_answer_is_told_the_reason_and_asked_again() {
+    fn a_wrong_answer_is_reported_the_reason_and_asked_again() {
         let mut draft = Draft::new(&Nowhere, &|_| Err(std::io::ErrorKind::NotFound.into()));
         let answers =
             "\n198.51.100.1\n\n192.0.2.1\n10.1.0.7/24\n10.1.0.0/24\n10.1.0.0/16\n10.2.0.0/24\n\n\n\n\n\n\n";
-        let (done, told) = asked(&mut draft, answers);
-        done.expect(&told);
-        let times = |text: &str| told.matches(text).count();
+        let (done, reported) = asked(&mut draft, answers);
+        done.expect(&reported);
+        let times = |text: &str| reported.matches(text).count();
         assert_eq!(
             times("Outside address of this gateway: "),
             2,
-            "an empty answer without a default: {told}"
+            "an empty answer without a default: {reported}"
         );
-        assert_eq!(times("  10.1.0.7/24 has bits after its prefix; write 10.1.0.0/24\n"), 1, "{told}");
-        assert_eq!(times("Networks behind the other gateway: "), 2, "{told}");
-        assert!(told.contains("Inside addresses of the other gateway [10.2.0.1]: "), "{told}");
+        assert_eq!(times("  10.1.0.7/24 has bits after its prefix; write 10.1.0.0/24\n"), 1, "{reported}");
+        assert_eq!(times("Networks behind the other gateway: "), 2, "{reported}");
+        assert!(reported.contains("Inside addresses of the other gateway [10.2.0.1]: "), "{reported}");
         let plan = draft.finish().expect("fits").expect("complete");
         assert_eq!(plan.site(Side::Remote).networks[0].to_string(), "10.2.0.0/24");
     }
@@ -77,8 +77,8 @@ mod tests {
         for (field, text) in [(Field::Ike, "psk"), (Field::Outside(Side::Remote), "198.51.100.1")] {
             draft.set(field, text).expect(text);
         }
-        let (done, told) = asked(&mut draft, "192.0.2.1\n10.1.0.0/24\n");
+        let (done, reported) = asked(&mut draft, "192.0.2.1\n10.1.0.0/24\n");
         assert_eq!(done.expect_err("it ends early").kind(), ErrorKind::UnexpectedEof);
-        assert!(!told.contains("IKE") && !told.contains("Outside address or name"), "{told}");
+        assert!(!reported.contains("IKE") && !reported.contains("Outside address or name"), "{reported}");
     }
 }

@@ -106,7 +106,7 @@ mod tests {
 
     use super::*;
 
-    fn told(said: &[(Field, &str)], root: &str) -> String {
+    fn reported(said: &[(Field, &str)], root: &str) -> String {
         let mut draft = Draft::new(&Nowhere, &|_| Err(std::io::ErrorKind::NotFound.into()));
         let both =
             [(Field::Outside(Side::Remote), "2001:db8::2"), (Field::Outside(Side::Local), "2001:db8::1")];
@@ -123,32 +123,40 @@ mod tests {
 
     #[test]
     fn three_steps_lead_to_a_ping() {
-        let told = told(&[], "/");
-        assert!(told.contains(
+        let reported = reported(&[], "/");
+        assert!(reported.contains(
             "  site-a: /etc/convoy/convoy.toml\n  site-b: /home/me/site-b/etc/convoy/convoy.toml\n"
         ));
-        assert!(told.contains(
+        assert!(reported.contains(
             "1. Copy the files of site-b to it:\n     scp /home/me/site-b/etc/convoy/convoy.toml root@[2001:db8::2]:/etc/convoy/\n"
         ));
         assert!(
-            told.contains("2. Start both gateways, at each site:\n     systemctl enable --now convoy\n"),
-            "{told}"
+            reported.contains("2. Start both gateways, at each site:\n     systemctl enable --now convoy\n"),
+            "{reported}"
         );
-        assert!(told.contains("3. Try it, at site-a:\n     ping -c 3 -I 10.1.0.1 10.2.0.1\n"), "{told}");
-        assert!(told.contains("UDP port 4500") && !told.contains("NAT") && told.contains("Site to site"));
+        assert!(
+            reported.contains("3. Try it, at site-a:\n     ping -c 3 -I 10.1.0.1 10.2.0.1\n"),
+            "{reported}"
+        );
+        assert!(
+            reported.contains("UDP port 4500")
+                && !reported.contains("NAT")
+                && reported.contains("Site to site")
+        );
     }
 
     #[test]
-    fn a_nat_and_charon_are_told_what_they_need() {
+    fn a_nat_and_charon_are_reported_what_they_need() {
         let nat = [(Field::Reached(Side::Local), "[2001:db8::7]:4600"), (Field::UdpPort, "5500")];
-        let told_nat = told(&nat, "/tmp/site-a");
-        assert!(told_nat.contains(
+        let reported_nat = reported(&nat, "/tmp/site-a");
+        assert!(reported_nat.contains(
             "The NAT at 2001:db8::7 has to forward UDP port 4600 to UDP port 5500 of 2001:db8::1."
         ));
-        assert!(told_nat.contains("1. Copy the files of site-a to it:"), "{told_nat}");
-        let told_psk = told(&[(Field::Ike, "psk")], "/");
+        assert!(reported_nat.contains("1. Copy the files of site-a to it:"), "{reported_nat}");
+        let reported_psk = reported(&[(Field::Ike, "psk")], "/");
         assert!(
-            told_psk.contains("systemctl restart convoy strongswan") && told_psk.contains("convoy-charon")
+            reported_psk.contains("systemctl restart convoy strongswan")
+                && reported_psk.contains("convoy-charon")
         );
     }
 }

@@ -291,7 +291,7 @@ fn two_hundred_tunnels_have_a_line_each_of_at_most_80_columns() {
         let number = |line: &&str| line.contains(" up ") && line.starts_with("branch-");
         let rows: std::collections::BTreeSet<&str> =
             lines.iter().filter(|line| number(line)).copied().collect();
-        assert_eq!(rows.len(), 200, "each is told from the others:\n{text}");
+        assert_eq!(rows.len(), 200, "each is distinguished from the others:\n{text}");
     }
 }
 

@@ -22,7 +22,7 @@ pub(super) fn write(args: &ShowArgs, file: &Path) -> Result<(), Failure> {
     let failed = |error| Failure::Failed(format!("cannot write {}: {error}", file.display()));
     secret_file(file).and_then(|mut out| out.write_all(keys.as_bytes())).map_err(failed)?;
     eprintln!(
-        "convoy: warning: {} has the keys of {} SAs: whoever reads it can decrypt and forge their packets; \
+        "convoy: warning: {} has the keys of {} SAs: anyone who reads it can decrypt and forge their packets; \
          delete it when you are done",
         file.display(),
         keys.lines().filter(|line| !line.starts_with('#')).count()

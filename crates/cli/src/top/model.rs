@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gateway_that_is_gone_keeps_its_last_state_and_one_that_comes_back_begins_anew() {
+    fn a_gateway_that_is_gone_keeps_its_last_state_and_one_that_comes_back_begins_again() {
         let mut model = Model::default();
         model.take(Err("no gateway".to_owned()));
         assert!(model.now().is_none() && model.trouble.is_some());

@@ -95,10 +95,10 @@ fn a_log_in_json_has_no_line_that_is_not() {
         // The helper has no socket to a gateway, and complains.
         let ended = command.args([arguments, &log[..]].concat()).stdin(std::process::Stdio::null()).output();
         let ended = ended.expect("the binary was built");
-        let told = text(&ended.stderr);
-        assert_eq!(ended.status.code(), Some(status), "{arguments:?}: {told}");
-        assert!(!told.is_empty(), "{arguments:?}");
-        for line in told.lines() {
+        let reported = text(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(status), "{arguments:?}: {reported}");
+        assert!(!reported.is_empty(), "{arguments:?}");
+        for line in reported.lines() {
             let line: serde_json::Value = serde_json::from_str(line).expect(line);
             assert!(line["level"] == "ERROR" || line["level"] == "WARN", "{line}");
             assert!(line["timestamp"].as_str().is_some_and(|time| time.ends_with('Z')), "{line}");
@@ -138,7 +138,7 @@ fn a_command_with_json_that_fails_says_why_on_stderr_alone() {
 }
 
 #[test]
-fn an_error_that_nobody_reads_is_still_told_by_the_exit_status() {
+fn an_error_that_nobody_reads_is_still_reported_by_the_exit_status() {
     let (reader, writer) = std::io::pipe().expect("a pipe");
     drop(reader);
     let arguments = ["check", "-c", "/nowhere/site.toml"];
@@ -172,7 +172,7 @@ fn a_wrong_configuration_is_2_with_file_line_and_key_on_stderr() {
 #[test]
 fn what_this_machine_lacks_is_refused_by_check_and_run_and_not_by_replay() {
     let folder = tempfile::tempdir().expect("a folder");
-    for (lines, told) in [
+    for (lines, reported) in [
         ("[[engine]]\nkind = \"software\"\ncore = 999\n", "engine.core: there is no core 999"),
         ("[gateway]\nuser = \"nobody-has-this\"\n", "gateway.user: there is no user \"nobody-has-this\""),
     ] {
@@ -182,7 +182,7 @@ fn what_this_machine_lacks_is_refused_by_check_and_run_and_not_by_replay() {
             let refused = convoy(&[command, "-c", as_str(&site)]);
             assert_eq!(refused.status.code(), Some(2), "{command}");
             let (place, said) = (format!("{}:", as_str(&site)), text(&refused.stderr));
-            assert!(said.starts_with(&place) && said.contains(told), "{said}");
+            assert!(said.starts_with(&place) && said.contains(reported), "{said}");
         }
         let (input, output) = (folder.path().join("no.pcap"), folder.path().join("out.pcap"));
         let replay = ["replay", "-c", as_str(&site), "--direction", "out", "--in", as_str(&input)];
@@ -196,9 +196,9 @@ fn check_says_which_engines_there_will_be_and_what_they_cost() {
     let folder = tempfile::tempdir().expect("a folder");
     let [good, _] = both_sites(folder.path());
     append(&good, &ports("1", ""));
-    let told = text(&convoy(&["check", "-c", as_str(&good)]).stdout);
-    let [first, engines, mtu, guard] = told.lines().collect::<Vec<_>>()[..] else {
-        panic!("four lines: {told}")
+    let reported = text(&convoy(&["check", "-c", as_str(&good)]).stdout);
+    let [first, engines, mtu, guard] = reported.lines().collect::<Vec<_>>()[..] else {
+        panic!("four lines: {reported}")
     };
     assert!(
         guard.starts_with("the guard (nftables table convoy_4500) drops unprotected packets from "),
@@ -209,8 +209,8 @@ fn check_says_which_engines_there_will_be_and_what_they_cost() {
     assert!(engines.starts_with("engines: "), "{engines}");
     assert!(engines.contains("software (aes128gcm16: "), "{engines}");
     append(&good, "[[engine]]\nkind = \"software\"\nname = \"mine\"\n");
-    let told = text(&convoy(&["check", "-c", as_str(&good)]).stdout);
-    assert!(told.lines().any(|line| line.starts_with("engines: mine (aes128gcm16: ")), "{told}");
+    let reported = text(&convoy(&["check", "-c", as_str(&good)]).stdout);
+    assert!(reported.lines().any(|line| line.starts_with("engines: mine (aes128gcm16: ")), "{reported}");
 }
 
 #[test]
@@ -229,7 +229,7 @@ fn a_peers_name_is_asked_of_the_system() {
 }
 
 #[test]
-fn a_warning_is_told_and_is_no_failure_but_without_ports_nothing_runs() {
+fn a_warning_is_reported_and_is_no_failure_but_without_ports_nothing_runs() {
     let folder = tempfile::tempdir().expect("a folder");
     let [portless, _] = both_sites(folder.path());
     let checked = convoy(&["check", "-c", as_str(&portless)]);
@@ -298,7 +298,7 @@ fn a_service_manager_hears_that_the_gateway_is_ready() {
 }
 
 #[test]
-fn a_gateway_that_is_not_there_is_1_and_the_way_to_it_is_told() {
+fn a_gateway_that_is_not_there_is_1_and_the_way_to_it_is_reported() {
     let shown = convoy(&["show", "sa", "--control", "/nowhere/control.sock"]);
     assert_eq!((shown.status.code(), text(&shown.stdout)), (Some(1), String::new()));
     assert!(text(&shown.stderr).contains("is `convoy run` running? --control sets its socket"));
@@ -355,7 +355,7 @@ fn edited(arguments: &[&str], from: &Path, to: &Path) {
 }
 
 #[test]
-fn a_capture_with_a_snap_length_is_replayed_and_what_it_truncated_is_told() {
+fn a_capture_with_a_snap_length_is_replayed_and_what_it_truncated_is_reported() {
     let folder = tempfile::tempdir().expect("a folder");
     let [a, _] = both_sites(folder.path());
     let at = |name: &str| folder.path().join(name);
@@ -370,9 +370,9 @@ fn a_capture_with_a_snap_length_is_replayed_and_what_it_truncated_is_told() {
         assert_eq!(report["unreadable"], serde_json::json!({ "truncated": 200 - short }), "{format}");
     }
     let [config, from, to] = [&a, &at("snapped"), &at("sealed.pcap")].map(|path| as_str(path).to_owned());
-    let told = convoy(&["replay", "-c", &config, "--direction", "out", "--in", &from, "--out", &to]);
+    let reported = convoy(&["replay", "-c", &config, "--direction", "out", "--in", &from, "--out", &to]);
     let line = format!("{} left out: truncated in the capture, by a snap length", 200 - short);
-    assert!(text(&told.stdout).contains(&line), "{}", text(&told.stdout));
+    assert!(text(&reported.stdout).contains(&line), "{}", text(&reported.stdout));
 }
 
 #[test]
@@ -385,14 +385,14 @@ fn a_capture_that_is_cut_off_is_replayed_up_to_there_with_a_warning() {
     file.truncate(file.len() - 9);
     std::fs::write(at("cut.pcap"), &file).expect("writable");
     let [config, from, to] = [&a, &at("cut.pcap"), &at("sealed.pcap")].map(|path| as_str(path).to_owned());
-    let told = convoy(&["replay", "-c", &config, "--direction", "out", "--in", &from, "--out", &to]);
-    assert_eq!(told.status.code(), Some(0), "{}", text(&told.stderr));
-    assert!(text(&told.stdout).starts_with("read 9, written 9\n"), "{}", text(&told.stdout));
+    let reported = convoy(&["replay", "-c", &config, "--direction", "out", "--in", &from, "--out", &to]);
+    assert_eq!(reported.status.code(), Some(0), "{}", text(&reported.stderr));
+    assert!(text(&reported.stdout).starts_with("read 9, written 9\n"), "{}", text(&reported.stdout));
     let warning = format!(
         "cut.pcap: byte {last_at}: the file ends at byte {}, inside the record that begins here",
         file.len()
     );
-    assert!(text(&told.stderr).contains(&warning), "{}", text(&told.stderr));
+    assert!(text(&reported.stderr).contains(&warning), "{}", text(&reported.stderr));
     let report = replay(&a, "out", &at("cut.pcap"), &at("sealed.pcap"));
     assert!(report["damage"].as_str().is_some_and(|damage| damage.contains("cut.pcap")), "{report}");
 }
@@ -454,10 +454,10 @@ fn keys_by_hand_that_are_used_again_see_no_nonce_twice() {
 }
 
 #[test]
-fn engines_are_told_for_machines_too() {
-    let told = convoy(&["engines", "--json"]);
-    assert_eq!(told.status.code(), Some(0));
-    let engines: serde_json::Value = serde_json::from_slice(&told.stdout).expect("JSON and nothing else");
+fn engines_are_reported_for_machines_too() {
+    let reported = convoy(&["engines", "--json"]);
+    assert_eq!(reported.status.code(), Some(0));
+    let engines: serde_json::Value = serde_json::from_slice(&reported.stdout).expect("JSON and nothing else");
     let software = engines.as_array().and_then(|all| all.iter().find(|engine| engine["kind"] == "software"));
     assert_eq!(software.expect("it is everywhere")["present"], true);
     let absent = engines.as_array().expect("a list").iter().filter(|engine| engine["present"] == false);

@@ -14,7 +14,7 @@
 //!
 //! `RESOURCE_EXHAUSTED` with "database space exceeded" says nothing: if the space ends between the
 //! check of a request and its turn, etcd applies the request and then answers with this error.
-//! Whether it did can often be told by the store's revision (`transaction.rs`).
+//! Whether it did can often be seen by the store's revision (`transaction.rs`).
 //!
 //! All else says nothing either: `UNAVAILABLE` (no leader, leader changed, request timed out,
 //! server stopped, a broken connection), `DEADLINE_EXCEEDED`, `CANCELLED`, `UNKNOWN`, `INTERNAL`,

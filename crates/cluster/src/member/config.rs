@@ -1,4 +1,4 @@
-//! What a member is told at its start.
+//! What a member gets at its start.
 
 use crate::marks::Span;
 use crate::memory::Seen;

@@ -348,7 +348,7 @@ impl Group {
         }
     }
 
-    /// The group for whoever looks at it.
+    /// The group for anyone who looks at it.
     pub(super) fn status(&self, leaders: &Table) -> GroupStatus {
         let leader = leaders.get(&self.key).map(|seen| election::leader_name(&seen.value));
         let led = self.leader.as_ref().filter(|leader| leader.phase == Phase::Serving).map(Leader::status);

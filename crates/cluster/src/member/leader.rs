@@ -25,7 +25,7 @@ const MOST_SLACK: u32 = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     Serving,
-    /// The gateway was told to stop.
+    /// The gateway was ordered to stop.
     Stopping,
     /// The gateway has stopped: the marks are exact.
     Stopped,
@@ -246,7 +246,7 @@ impl Leader {
         }
     }
 
-    /// The group for whoever looks at it.
+    /// The group for anyone who looks at it.
     pub(super) fn status(&self) -> LedStatus {
         let all = || self.sas.values().filter(|sa| !sa.is_removed);
         let is_bounded = |sa: &&Sa| sa.written.ceiling != u64::MAX;

@@ -22,8 +22,8 @@ struct Bench {
     orders: Vec<Order>,
     is_kept_back: fn(&Call) -> bool,
     kept_back: Vec<(CallId, Call)>,
-    /// How much of the store's history the member was told.
-    told: usize,
+    /// How much of the store's history the member was notified of.
+    reported: usize,
     is_ended: bool,
     /// Whether the gateway is heard from before each input.
     is_alive: bool,
@@ -67,7 +67,7 @@ impl Bench {
             orders: Vec::new(),
             is_kept_back: nothing,
             kept_back: Vec::new(),
-            told: 0,
+            reported: 0,
             is_ended: false,
             is_alive: true,
         }
@@ -119,8 +119,8 @@ impl Bench {
 
     fn news(&mut self) -> Option<Input> {
         let news: Vec<Change> =
-            self.etcd.history[self.told..].iter().map(|(_, change)| change.clone()).collect();
-        self.told = self.etcd.history.len();
+            self.etcd.history[self.reported..].iter().map(|(_, change)| change.clone()).collect();
+        self.reported = self.etcd.history.len();
         (!news.is_empty()).then_some(Input::Changed(news))
     }
 
@@ -475,7 +475,7 @@ fn a_store_that_goes_back_ends_all_terms_and_is_not_led_by_again() {
     let (revision, term) = (bench.etcd.revision, bench.term());
     assert!(revision > before.revision && term > 0);
     bench.etcd = before;
-    bench.told = bench.etcd.history.len();
+    bench.reported = bench.etcd.history.len();
     bench.input(Input::Lost);
     bench.wait(60 * S);
     let fault = bench.member.status().store_fault.expect("noticed");

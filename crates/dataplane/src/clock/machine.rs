@@ -78,8 +78,8 @@ impl Counter {
     #[cold]
     fn begin_span(&self, (system_ns, ticks): (u64, Option<u64>)) -> u64 {
         // The latest time that may have been returned already.
-        let told_ns = self.ns.get() + ((self.span.get() * self.rate.get()) >> 32);
-        let ns = system_ns.max(told_ns);
+        let reported_ns = self.ns.get() + ((self.span.get() * self.rate.get()) >> 32);
+        let ns = system_ns.max(reported_ns);
         self.ns.set(ns);
         self.span.set(0);
         let Some(ticks) = ticks else { return ns };
@@ -171,15 +171,15 @@ mod tests {
         }
 
         /// The time returned when the system's clock reads `system_ns` and the counter `ticks`.
-        fn told(&mut self, system_ns: u64, ticks: u64) -> u64 {
+        fn reported(&mut self, system_ns: u64, ticks: u64) -> u64 {
             self.counter.now_ns(ticks, || {
                 self.asked += 1;
                 (system_ns, Some(ticks))
             })
         }
 
-        fn told_at(&mut self, ns: u64) -> u64 {
-            self.told(ns, 1_000_000 + ns * 5 / 2)
+        fn reported_at(&mut self, ns: u64) -> u64 {
+            self.reported(ns, 1_000_000 + ns * 5 / 2)
         }
     }
 
@@ -187,27 +187,27 @@ mod tests {
     fn the_system_is_asked_until_the_rate_is_known_and_then_once_a_span() {
         let mut machine = Machine::new();
         for ns in [0, 100_000, 199_999, 200_000] {
-            assert_eq!(machine.told_at(ns), ns);
+            assert_eq!(machine.reported_at(ns), ns);
         }
         assert_eq!(machine.asked, 4);
         for ns in [200_100, 700_000, 200_000 + SPAN_NS - 1_000] {
-            assert!(machine.told_at(ns).abs_diff(ns) <= 1, "rounded: {ns}");
+            assert!(machine.reported_at(ns).abs_diff(ns) <= 1, "rounded: {ns}");
         }
         assert_eq!(machine.asked, 4, "by the counter alone");
-        assert_eq!(machine.told_at(200_000 + SPAN_NS + 1), 200_000 + SPAN_NS + 1);
+        assert_eq!(machine.reported_at(200_000 + SPAN_NS + 1), 200_000 + SPAN_NS + 1);
         assert_eq!(machine.asked, 5);
     }
 
     #[test]
     fn it_never_goes_back_whatever_becomes_of_the_counter() {
         let mut machine = Machine::new();
-        machine.told_at(0);
-        machine.told_at(300_000);
-        let before = machine.told_at(1_000_000);
+        machine.reported_at(0);
+        machine.reported_at(300_000);
+        let before = machine.reported_at(1_000_000);
         // The machine slept, and its counter restarted.
         let mut last = before;
         for step in 0..4_000 {
-            let now = machine.told(1_000_100 + step * 1_000, step * 2_500);
+            let now = machine.reported(1_000_100 + step * 1_000, step * 2_500);
             assert!(now >= last, "{now} after {last}");
             last = now;
         }
@@ -217,12 +217,12 @@ mod tests {
     #[test]
     fn a_counter_that_becomes_faster_does_not_run_away_from_the_systems_clock() {
         let mut machine = Machine::new();
-        machine.told_at(0);
-        machine.told_at(300_000);
+        machine.reported_at(0);
+        machine.reported_at(300_000);
         let mut last = 0;
         for us in 300..200_000 {
             let ns = us * 1_000;
-            let now = machine.told(ns, 1_750_000 + (ns - 300_000) * 51 / 20);
+            let now = machine.reported(ns, 1_750_000 + (ns - 300_000) * 51 / 20);
             assert!(now >= last, "{now} after {last}");
             assert!(
                 now.abs_diff(ns) <= 2 * SPAN_NS / 50,
@@ -236,13 +236,13 @@ mod tests {
     #[test]
     fn a_base_that_is_too_old_tells_no_rate() {
         let mut machine = Machine::new();
-        machine.told_at(0);
+        machine.reported_at(0);
         let late = 3_600_000_000_000;
-        assert_eq!(machine.told_at(late), late);
-        assert_eq!(machine.told_at(late + 100), late + 100);
+        assert_eq!(machine.reported_at(late), late);
+        assert_eq!(machine.reported_at(late + 100), late + 100);
         assert_eq!(machine.asked, 3, "an hour tells no rate");
-        machine.told_at(late + 200_000);
-        assert!(machine.told_at(late + 300_000).abs_diff(late + 300_000) <= 1);
+        machine.reported_at(late + 200_000);
+        assert!(machine.reported_at(late + 300_000).abs_diff(late + 300_000) <= 1);
         assert_eq!(machine.asked, 4);
     }
 

@@ -2,8 +2,8 @@
 //!
 //! Packets arrive in bursts of one direction and wait in a line while the window has no room. The
 //! window yields a [`Train`]: a multi-packet of one SA, or a burst as it came. It is assigned its
-//! position in the order, its packets their sequence numbers, and whoever processes it lays it out:
-//! this core at once, or an engine from jobs. Results leave in order.
+//! position in the order, its packets their sequence numbers, and anyone who processes it lays it
+//! out: this core at once, or an engine from jobs. Results leave in order.
 
 mod admission;
 mod again;

@@ -35,7 +35,7 @@ pub(super) fn queue_by_interface(
     leaving: &mut [Vec<Frame>],
     pool: &mut FramePool,
 ) -> u64 {
-    let mut homeless = 0;
+    let mut without_port = 0;
     for frame in frames.drain(..) {
         // Nothing in plain may leave inside that still has to be sealed; a port inside seals
         // nothing.
@@ -43,10 +43,10 @@ pub(super) fn queue_by_interface(
         match port.and_then(|port| leaving.get_mut(port)) {
             Some(leaving) => leaving.push(frame),
             None => {
-                homeless += 1;
+                without_port += 1;
                 pool.give_back(frame);
             }
         }
     }
-    homeless
+    without_port
 }

@@ -8,11 +8,11 @@ impl Worker {
         let Self { pipeline, daemon, events, .. } = self;
         let ipsec = pipeline.ipsec_mut();
         ipsec.inbound.mapping_changes(&mut ipsec.tables, &mut |change| {
-            let is_told = daemon.as_ref().is_none_or(|daemon| daemon.mapping(&change));
-            if is_told {
+            let is_reported = daemon.as_ref().is_none_or(|daemon| daemon.mapping(&change));
+            if is_reported {
                 events.push(WorkerEvent::Moved(change));
             }
-            is_told
+            is_reported
         });
     }
 }

@@ -146,7 +146,7 @@ fn frames_that_a_port_keeps_come_back_though_no_port_is_read_meanwhile() {
 #[derive(Default)]
 struct Busy {
     refusals: AtomicU32,
-    told: Mutex<Vec<LifetimeEvent>>,
+    reported: Mutex<Vec<LifetimeEvent>>,
 }
 
 impl Daemon for Busy {
@@ -163,7 +163,7 @@ impl Daemon for Busy {
         if self.refusals.fetch_update(Ordering::Relaxed, Ordering::Relaxed, is_busy).is_ok() {
             return false;
         }
-        self.told.lock().expect("no panic").push(*event);
+        self.reported.lock().expect("no panic").push(*event);
         true
     }
 
@@ -173,7 +173,7 @@ impl Daemon for Busy {
 }
 
 #[test]
-fn a_lifetime_that_the_daemon_has_no_room_for_is_told_again_until_the_sa_is_gone() {
+fn a_lifetime_that_the_daemon_has_no_room_for_is_reported_again_until_the_sa_is_gone() {
     let pipeline = Fixture::default().of_software(Clock::start());
     let daemon = Arc::new(Busy { refusals: AtomicU32::new(3), ..Busy::default() });
     let mut worker = Worker::new(pipeline, Vec::new(), Vec::new()).with_daemon(Arc::clone(&daemon) as _);
@@ -186,19 +186,19 @@ fn a_lifetime_that_the_daemon_has_no_room_for_is_told_again_until_the_sa_is_gone
         tunnel: views[at].tunnel,
         expiry: convoy_ipsec::Expiry::Soft,
     };
-    worker.untold.extend([event(0), event(1)]);
+    worker.unreported.extend([event(0), event(1)]);
     let tick = |worker: &mut Worker| {
         worker.next_tick_ns = 0;
         worker.tick(0).expect("no ports");
-        daemon.told.lock().expect("no panic").len()
+        daemon.reported.lock().expect("no panic").len()
     };
     assert_eq!(tick(&mut worker), 0, "both were refused");
     assert_eq!(tick(&mut worker), 1, "one more was refused");
-    worker.untold.push(event(0));
+    worker.unreported.push(event(0));
     worker.pipeline.ipsec_mut().remove(views[0].index);
-    assert_eq!(tick(&mut worker), 1, "of an SA that is gone nothing is told");
-    assert!(worker.untold.is_empty());
-    assert_eq!(*daemon.told.lock().expect("no panic"), [event(1)]);
+    assert_eq!(tick(&mut worker), 1, "of an SA that is gone nothing is reported");
+    assert!(worker.unreported.is_empty());
+    assert_eq!(*daemon.reported.lock().expect("no panic"), [event(1)]);
 }
 
 /// Has some packets, one a call, and cannot wake a sleeper when there are more.

@@ -9,13 +9,13 @@ use super::Worker;
 use crate::trace::{Departing, Place};
 
 impl Worker {
-    /// Ends the traces of packets that ports have taken, and of those without a port; `homeless`
-    /// and `unencrypted` of all packets of the round had none.
+    /// Ends the traces of packets that ports have taken, and of those without a port;
+    /// `without_port` and `unencrypted` of all packets of the round had none.
     #[cold]
     pub(super) fn trace_departures(
         &mut self,
         mut departing: Vec<Departing>,
-        (homeless, unencrypted): (u64, u64),
+        (without_port, unencrypted): (u64, u64),
     ) {
         let queued = || self.leaving.iter().flatten().flatten();
         let unsent: HashSet<u32> = queued().map(Frame::id).collect();
@@ -34,7 +34,7 @@ impl Worker {
                 Some(*reason)
             });
         }
-        let loss = match (homeless, unencrypted) {
+        let loss = match (without_port, unencrypted) {
             (1.., _) => Some((None, DropReason::NoInterface)),
             (0, 1..) => Some((None, DropReason::Unencrypted)),
             (0, 0) => None,

@@ -176,9 +176,9 @@ fn a_scheduler_that_keeps_order_is_refused() {
     eal().probe("crypto_openssl_ordered").expect("a vdev can be made");
     let name = "crypto_scheduler_ordered,worker=crypto_openssl_ordered,mode=round-robin,ordering=enable";
     let error = eal().device(name, DEPTH, 512).expect_err("it returns operations too early").to_string();
-    let told =
+    let reported =
         "DPDK's device crypto_scheduler_ordered does not start: with ordering=enable it returns operations";
-    assert!(error.starts_with(told), "{error}");
+    assert!(error.starts_with(reported), "{error}");
 }
 
 #[test]

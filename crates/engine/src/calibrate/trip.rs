@@ -95,8 +95,8 @@ impl Traveller {
 /// takes because another core wrote them last: the same memory serves one multi-packet after the
 /// other.
 fn fetch_by_writing(packets: &mut [CryptoPacket]) -> u64 {
-    let first = timed(|| write_anew(packets));
-    first.saturating_sub(timed(|| write_anew(packets)))
+    let first = timed(|| write_again(packets));
+    first.saturating_sub(timed(|| write_again(packets)))
 }
 
 /// This thread's time for some work, in ns.
@@ -122,7 +122,7 @@ impl CoreTime {
     }
 }
 
-fn write_anew(packets: &mut [CryptoPacket]) {
+fn write_again(packets: &mut [CryptoPacket]) {
     for packet in packets {
         packet.frame[..].fill(0x5c);
         packet.job = black_box(packet.job);

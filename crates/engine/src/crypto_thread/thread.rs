@@ -58,7 +58,7 @@ pub(super) enum Order {
 /// A worker's ends of its rings.
 pub(super) type Ends = (Producer<Order>, Consumer<Completion>);
 
-/// What the thread is told apart from orders.
+/// What the thread is distinguished from orders.
 struct Control {
     is_stopping: AtomicBool,
     /// Polls of empty rings before it sleeps.

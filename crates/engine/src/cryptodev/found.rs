@@ -45,12 +45,12 @@ pub(super) fn find() -> Result<Found, Missing> {
     Ok(Found {
         version: format!("{}, {}", Eal::version(), usual.device),
         left_out: (!is_all).then_some(LEFT_OUT),
-        devices: eal.crypto_devices().iter().map(told).collect(),
+        devices: eal.crypto_devices().iter().map(reported).collect(),
         transforms,
     })
 }
 
-fn told(device: &DeviceInfo) -> FoundDevice {
+fn reported(device: &DeviceInfo) -> FoundDevice {
     let (transforms, lacks): (Vec<Transform>, _) = suite::claimed(device);
     let why_not = transforms.is_empty().then(|| engine::does_nothing(&device.name, &lacks));
     FoundDevice {

@@ -14,8 +14,8 @@ use super::{Charon, CharonHandler, Installed, Workers, lock};
 pub(crate) struct Restored {
     /// The SA of each generation.
     pub(crate) generations: HashMap<u64, SaId>,
-    /// What the store is told.
-    pub(crate) told: Vec<Event>,
+    /// What is written to the store.
+    pub(crate) reported: Vec<Event>,
     /// How many SAs go on.
     pub(crate) count: usize,
     /// For the operator.
@@ -74,7 +74,7 @@ impl Charon {
                 Err(RestoreError::Refused(Refusal(reason))) => restored.warn(taken, &reason),
             }
         }
-        (restored.generations, restored.told) = share.take_restored();
+        (restored.generations, restored.reported) = share.take_restored();
         restored
     }
 

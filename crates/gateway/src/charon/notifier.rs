@@ -144,15 +144,15 @@ mod tests {
     }
 
     #[test]
-    fn floods_of_ike_messages_and_acquires_leave_room_for_what_is_told_once() {
+    fn floods_of_ike_messages_and_acquires_leave_room_for_what_is_reported_once() {
         let counts = Arc::default();
         let (notifiers, heard) = Notifier::for_each(2, &counts);
         assert_eq!((0..5_000).filter(|_| notifiers[0].ike(b"a message")).count(), MESSAGES);
         assert_eq!((0..5_000).filter(|_| notifiers[0].acquire(acquire())).count(), ACQUIRES);
         assert_eq!(counts.lost_acquires(), 5_000 - ACQUIRES as u64);
-        let told = (0..5_000).filter(|sa| notifiers[1].expire(&event(*sa))).count();
-        assert_eq!(told, NOTES - ACQUIRES);
-        assert_eq!(counts.waiting(), told as u64);
+        let reported = (0..5_000).filter(|sa| notifiers[1].expire(&event(*sa))).count();
+        assert_eq!(reported, NOTES - ACQUIRES);
+        assert_eq!(counts.waiting(), reported as u64);
         for note in heard.notes.try_iter() {
             counts.heard(&note);
         }

@@ -1,5 +1,5 @@
-//! charon's SAs as the cluster has them: under which number, how far each may go, and what the
-//! store is told.
+//! charon's SAs as the cluster has them: under which number, how far each may go, and what
+//! is written to the store.
 
 use std::collections::HashMap;
 
@@ -35,14 +35,15 @@ pub(super) struct Begun {
     pub(super) beginning: Beginning,
 }
 
-/// charon's SAs in a cluster. What the store is to be told waits here until the term has begun.
+/// charon's SAs in a cluster. What is to be written to the store waits here until the term has
+/// begun.
 pub(crate) struct Share {
     line: GroupLine,
     is_strict: bool,
     phase: Phase,
     generation: u64,
     known: HashMap<SaNumber, Begun>,
-    told: Vec<Event>,
+    reported: Vec<Event>,
     generations: HashMap<u64, SaId>,
 }
 
@@ -56,7 +57,7 @@ impl Share {
             phase: Phase::StandsBy,
             generation: FIRST_GENERATION,
             known: HashMap::new(),
-            told: Vec::new(),
+            reported: Vec::new(),
             generations: HashMap::new(),
         }
     }
@@ -73,7 +74,7 @@ impl Share {
 
     /// What the term begins with.
     pub(super) fn take_restored(&mut self) -> (HashMap<u64, SaId>, Vec<Event>) {
-        (std::mem::take(&mut self.generations), std::mem::take(&mut self.told))
+        (std::mem::take(&mut self.generations), std::mem::take(&mut self.reported))
     }
 
     /// The term has begun; returns whether it has not ended meanwhile.
@@ -93,7 +94,7 @@ impl Share {
 
     fn forget(&mut self) {
         self.known.clear();
-        self.told.clear();
+        self.reported.clear();
         self.generations.clear();
     }
 
@@ -133,14 +134,14 @@ impl Share {
     /// It has this record.
     pub(super) fn put(&mut self, number: SaNumber, record: &Message) {
         if let Some(Begun { id, marks, .. }) = self.known.get(&number) {
-            self.told.push(Event::Put { sa: *id, record: record.to_vec().into(), marks: *marks });
+            self.reported.push(Event::Put { sa: *id, record: record.to_vec().into(), marks: *marks });
         }
     }
 
     /// It is removed.
     pub(super) fn remove(&mut self, number: SaNumber) {
         let Some(Begun { id, generation, .. }) = self.known.remove(&number) else { return };
-        self.told.push(Event::Remove { sa: id });
+        self.reported.push(Event::Remove { sa: id });
         self.generations.remove(&generation);
         if self.leads() {
             self.line.remove(generation);
@@ -149,7 +150,7 @@ impl Share {
 
     /// An SA that is in the store is not installed.
     pub(super) fn drop_taken(&mut self, sa: SaId) {
-        self.told.push(Event::Remove { sa });
+        self.reported.push(Event::Remove { sa });
     }
 
     /// Tells the store what it is to know, in a term.
@@ -158,7 +159,7 @@ impl Share {
             return;
         }
         // The store must know an SA before it hears how far that has come.
-        self.told.drain(..).for_each(|event| self.line.tell(event));
+        self.reported.drain(..).for_each(|event| self.line.tell(event));
         if !self.generations.is_empty() {
             self.line.add(std::mem::take(&mut self.generations));
         }
@@ -241,16 +242,16 @@ mod tests {
     }
 
     #[test]
-    fn what_a_term_begins_with_is_taken_once_and_nothing_is_told_before_or_after() {
+    fn what_a_term_begins_with_is_taken_once_and_nothing_is_reported_before_or_after() {
         let (mut share, _agent) = share(true);
         share.restore();
         let begun = share.begin(&mut sa(1, SaDirection::Outbound));
         share.installed(number(1), begun);
         share.drop_taken(SaId(5));
         share.flush();
-        let (generations, told) = share.take_restored();
+        let (generations, reported) = share.take_restored();
         assert_eq!(generations, HashMap::from([(begun.generation, begun.id)]));
-        assert_eq!(told, [Event::Remove { sa: SaId(5) }]);
+        assert_eq!(reported, [Event::Remove { sa: SaId(5) }]);
         assert!(share.lead() && share.leads());
         share.stand_by();
         assert!(!share.lead(), "a term that has ended does not begin again");

@@ -9,11 +9,11 @@ use convoy_cluster::{Event, Report, SaId};
 use super::line::Line;
 use crate::state::{Note, Progress};
 
-/// A group that a gateway leads from now on: its SAs by their generations, and what the store is
-/// told of them.
+/// A group that a gateway leads from now on: its SAs by their generations, and what is
+/// written to the store about them.
 pub struct Led {
     pub(crate) generations: HashMap<u64, SaId>,
-    pub(crate) told: Vec<Event>,
+    pub(crate) reported: Vec<Event>,
 }
 
 /// The last numbers of what a gateway led.

@@ -47,7 +47,7 @@ impl Line {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reports something; whoever reads the line notices that the agent is gone.
+    /// Reports something; anyone who reads the line notices that the agent is gone.
     pub(super) fn report(&self, report: Report) {
         let _ = FRAMING.send(&mut self.lock().socket, &ToAgent::Report(report));
     }
@@ -228,7 +228,7 @@ impl Follower {
         let message = format!("cluster: version {} of the configuration, by {}", text.version, text.by);
         events.tell(What::SharedConfig { version: text.version, by: text.by.clone() }, message);
         shared.set(text);
-        // What is wrong is told by the reload.
+        // What is wrong is reported by the reload.
         let _ = reload(load, orders, events, Box::new(drop));
     }
 
@@ -305,9 +305,9 @@ impl Follower {
         if self.place.orders.send(Order::Lead(group.to_owned(), sas, reply)).is_err() {
             return;
         }
-        let Ok(Led { generations, told }) = led.recv() else { return };
+        let Ok(Led { generations, reported }) = led.recv() else { return };
         self.generations.begin(group, term, generations);
-        for event in told {
+        for event in reported {
             self.line.report(self.generations.report(group, event));
         }
         if let Some(charon) = &self.place.charon {

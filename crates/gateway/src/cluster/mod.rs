@@ -4,8 +4,8 @@
 //! program `convoy-cluster-agent`), with the connection to the store. If the gateway's process
 //! ends, the agent gives what it led to the next member at once; if the agent ends, the lease does,
 //! and the gateway with it. Here are the gateway's end of the line between them ([`Agent`],
-//! `Cluster`), how SAs begin when it is told to lead (`pairs.rs`), and the store as commands see it
-//! ([`ConfigStore`]).
+//! `Cluster`), how SAs begin when it is ordered to lead (`pairs.rs`), and the store as commands see
+//! it ([`ConfigStore`]).
 //!
 //! Rules and invariants are in `docs/internals/cluster.md`.
 
@@ -283,9 +283,9 @@ impl Cluster {
     }
 
     /// A group that is led has these pairs, too.
-    pub(crate) fn add(&self, group: &str, generations: HashMap<u64, SaId>, told: Vec<Event>) {
+    pub(crate) fn add(&self, group: &str, generations: HashMap<u64, SaId>, reported: Vec<Event>) {
         self.generations.add(group, generations);
-        told.into_iter().for_each(|event| self.line.report(self.generations.report(group, event)));
+        reported.into_iter().for_each(|event| self.line.report(self.generations.report(group, event)));
     }
 
     /// The cluster now.

@@ -19,8 +19,8 @@ pub(crate) struct Lead {
     pub(crate) beginnings: HashMap<String, Vec<Beginning>>,
     /// The pair of each generation.
     pub(crate) generations: HashMap<u64, SaId>,
-    /// What the store is told.
-    pub(crate) told: Vec<Event>,
+    /// What is written to the store.
+    pub(crate) reported: Vec<Event>,
     /// How many of them the store did not know.
     pub(crate) new: usize,
     /// Tunnels that do not begin, as a worker may still use their keys.
@@ -61,7 +61,7 @@ impl Pairs {
     ) -> Lead {
         let (beginnings, generations) = (HashMap::new(), HashMap::new());
         let (in_use, unreadable) = (Vec::new(), Vec::new());
-        let mut lead = Lead { beginnings, generations, told: Vec::new(), new: 0, in_use, unreadable };
+        let mut lead = Lead { beginnings, generations, reported: Vec::new(), new: 0, in_use, unreadable };
         for tunnel in tunnels {
             // A worker that is late may still use these: nobody knows how far they come.
             if tunnel.manual.iter().any(|keys| self.is_in_use(id(tunnel, keys))) {
@@ -81,7 +81,7 @@ impl Pairs {
                     Some(beginning) => {
                         if let Some(known) = self.known.get(&sa).filter(|_| is_late) {
                             let (record, marks) = (known.record.clone(), Marks::default());
-                            lead.told.push(Event::Put { sa, record, marks });
+                            lead.reported.push(Event::Put { sa, record, marks });
                         }
                         beginning
                     }
@@ -113,7 +113,7 @@ impl Pairs {
         let record = convoy_cluster::Record::from(RECORD.to_vec());
         let (sent, accepted) = (marks.sent, if is_strict { marks.ceiling } else { 0 });
         self.known.insert(sa, Taken { sa, record: record.clone(), sent, accepted, iv_start: clock_ns });
-        lead.told.push(Event::Put { sa, record, marks });
+        lead.reported.push(Event::Put { sa, record, marks });
         lead.new += 1;
         Beginning { reserved: marks.sent, acceptable: marks.ceiling, ..Beginning::fresh(clock_ns) }
     }
@@ -193,12 +193,12 @@ mod tests {
     fn a_second_leader_goes_on_behind_all_that_the_first_may_have_used() {
         let mut generation = 0;
         let (first, of_first) = begin(&mut Pairs::default(), false, 7_000, &mut generation);
-        let [Event::Put { sa, record, marks }] = &first.told[..] else { panic!("one pair is new") };
+        let [Event::Put { sa, record, marks }] = &first.reported[..] else { panic!("one pair is new") };
         assert_eq!((of_first.sent, of_first.reserved, of_first.acceptable), (0, marks.sent, marks.ceiling));
         let (sent, accepted) = (marks.sent, marks.ceiling);
         let taken = Taken { sa: *sa, record: record.clone(), sent, accepted, iv_start: 7_777 };
         let (second, of_second) = begin(&mut Pairs::new(&[taken], &[]), false, 1, &mut generation);
-        assert!(second.told.is_empty() && second.new == 0 && first.new == 1);
+        assert!(second.reported.is_empty() && second.new == 0 && first.new == 1);
         assert_eq!((of_second.sent, of_second.reserved), (marks.sent, marks.sent), "nothing is granted yet");
         assert_eq!((of_second.received, of_second.acceptable), (marks.ceiling, marks.ceiling));
         assert_eq!((of_first.iv_start, of_second.iv_start), (7_000, 7_777), "each term has its own IVs");
@@ -215,7 +215,7 @@ mod tests {
         for mut pairs in [Pairs::new(&[], &[sa]), Pairs::new(&[strange], &[])] {
             let lead = pairs.begin(config.tunnels.iter(), (true, false), 7_000, &mut generation);
             assert_eq!(lead.unreadable, ["site-b"]);
-            assert!(lead.beginnings.is_empty() && lead.told.is_empty() && lead.new == 0);
+            assert!(lead.beginnings.is_empty() && lead.reported.is_empty() && lead.new == 0);
         }
     }
 
@@ -225,7 +225,7 @@ mod tests {
         let (lead, _) = begin(&mut pairs, false, 7_000, &mut generation);
         let used = *lead.generations.keys().next().expect("one pair");
         let lead = pairs.begin(config().tunnels.iter(), (true, true), 7_500, &mut generation);
-        assert_eq!((lead.in_use, lead.told.len()), (vec!["site-b".to_owned()], 0), "it has not ended");
+        assert_eq!((lead.in_use, lead.reported.len()), (vec!["site-b".to_owned()], 0), "it has not ended");
         pairs.end(&[(used, Limits { send: 1 << 30, accept: 5_000 }), (99, Limits::sending(u64::MAX))]);
         let (lead, again) = begin(&mut pairs, true, 8_000, &mut generation);
         assert_eq!(
@@ -233,7 +233,7 @@ mod tests {
             (1 << 30, 1 << 30, 5_000, 5_000)
         );
         assert_eq!((again.iv_start, lead.new), (7_000, 0));
-        assert!(matches!(lead.told[..], [Event::Put { .. }]), "the store grants more when it is asked");
+        assert!(matches!(lead.reported[..], [Event::Put { .. }]), "the store grants more when it is asked");
     }
 
     #[test]

@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arguments_for_which_dpdk_prints_help_and_exits_are_told_from_others() {
+    fn arguments_for_which_dpdk_prints_help_and_exits_are_distinguished_from_others() {
         let ends = |argument: &str, next: &str| ends_the_process(argument, Some(&next.to_owned()));
         for argument in ["-h", "-vh", "-hv", "--help", "--he", "--log-level=help", "--log=help"] {
             assert!(ends(argument, "--no-pci"), "{argument}");

@@ -178,9 +178,9 @@ mod tests {
         for kind in ["af_packet", "af_xdp"] {
             let inside = format!("{}interface = \"lan0\"\naddress = [\"10.1.0.1\"]\n", port("inside", kind));
             let both = vec!["net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding"];
-            let [told] = &warnings(&inside, Router(both))[..] else { panic!("one warning") };
+            let [reported] = &warnings(&inside, Router(both))[..] else { panic!("one warning") };
             let what = "warning: port.kind: net.ipv4.ip_forward = 1 and net.ipv6.conf.all.forwarding = 1: the kernel";
-            assert!(told.contains(what), "{told}");
+            assert!(reported.contains(what), "{reported}");
             assert_eq!(warnings(&inside, Router(vec!["net.ipv6.conf.all.forwarding"])).len(), 1);
             assert!(warnings(&inside, Router(Vec::new())).is_empty());
         }
@@ -191,10 +191,11 @@ mod tests {
     #[test]
     fn a_gateway_without_a_guard_is_warned_of() {
         let tun = format!("{}device = \"convoy0\"\naddress = [\"10.1.0.1/32\"]\n", port("inside", "tun"));
-        let [told] = &warnings(&format!("[gateway]\nguard = false\n{tun}"), Router(Vec::new()))[..] else {
+        let [reported] = &warnings(&format!("[gateway]\nguard = false\n{tun}"), Router(Vec::new()))[..]
+        else {
             panic!("one warning")
         };
-        assert!(told.contains("a.toml:2:9: warning: gateway.guard: without the guard"), "{told}");
+        assert!(reported.contains("a.toml:2:9: warning: gateway.guard: without the guard"), "{reported}");
         assert!(warnings(&format!("[gateway]\nguard = true\n{tun}"), Router(Vec::new())).is_empty());
     }
 
@@ -211,15 +212,15 @@ mod tests {
         let tun = format!("{}device = \"convoy0\"\naddress = [\"10.1.0.1/32\"]\n", port("inside", "tun"));
         let about_groups = |inside: &str, to: &str| {
             let all = warnings(&(inside.to_owned() + &tunnel(to)), Router(Vec::new()));
-            all.into_iter().filter(|told| told.contains("multicast")).collect::<Vec<_>>()
+            all.into_iter().filter(|reported| reported.contains("multicast")).collect::<Vec<_>>()
         };
         for kind in ["af_packet", "af_xdp"] {
-            let told = about_groups(&link(kind), "\"10.2.0.0/24\", \"239.1.0.0/16\", \"ff0e::/16\"");
-            assert_eq!(told.len(), 2, "{told:?}");
+            let reported = about_groups(&link(kind), "\"10.2.0.0/24\", \"239.1.0.0/16\", \"ff0e::/16\"");
+            assert_eq!(reported.len(), 2, "{reported:?}");
             let what = format!(
                 "tunnel.remote_ts: 239.1.0.0/16 is multicast, and an inside port of kind {kind} takes"
             );
-            assert!(told[0].contains(&what), "{told:?}");
+            assert!(reported[0].contains(&what), "{reported:?}");
             assert!(
                 about_groups(&link(kind), "\"0.0.0.0/0\", \"::/0\"").is_empty(),
                 "it is not about groups"
@@ -244,7 +245,7 @@ mod tests {
                  local_ts = [\"{local}\"]\nremote_ts = [\"10.{number}.0.0/24\"]\nesp_proposal = \"aes128gcm16\"\n"
             )
         };
-        let told = |kind: &str, local: &str, sends: bool| {
+        let reported = |kind: &str, local: &str, sends: bool| {
             let text = format!("{kind}{}", [tunnel(2, local), tunnel(3, local)].concat());
             let basis = Basis { kinds: &PRODUCT, machine: &Redirecting(sends) };
             let config = Config::parse_at("a.toml", &text, &basis).expect("good but for warnings");
@@ -256,10 +257,10 @@ mod tests {
             format!("{}device = \"convoy0\"\naddress = [\"10.1.0.1/32\"]\n{outside}", port("inside", "tun"));
         let link =
             port("inside", "af_packet") + "interface = \"lan0\"\naddress = [\"10.1.0.1\"]\n" + &outside;
-        let [line] = &told(&tun, "10.0.0.0/8", true)[..] else { panic!("one warning") };
+        let [line] = &reported(&tun, "10.0.0.0/8", true)[..] else { panic!("one warning") };
         assert!(line.contains("from tunnel \"site-2\" to tunnel \"site-3\""), "{line}");
-        assert!(told(&tun, "10.0.0.0/8", false).is_empty(), "the gateway's own interface has them off");
-        assert!(told(&tun, "10.1.0.0/24", true).is_empty(), "no packet goes from peer to peer");
-        assert!(told(&link, "10.0.0.0/8", true).is_empty(), "the kernel does not forward them");
+        assert!(reported(&tun, "10.0.0.0/8", false).is_empty(), "the gateway's own interface has them off");
+        assert!(reported(&tun, "10.1.0.0/24", true).is_empty(), "no packet goes from peer to peer");
+        assert!(reported(&link, "10.0.0.0/8", true).is_empty(), "the kernel does not forward them");
     }
 }

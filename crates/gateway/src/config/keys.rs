@@ -140,7 +140,7 @@ pub(super) fn keys_differ(c: &mut Checker<'_>, tunnels: &[(&file::Tunnel, Tunnel
     for (at, one) in directions.iter().enumerate() {
         let (keys, own) = (one.keys, format!("tunnel {:?}", one.tunnel));
         let counts = !keys.salt().is_empty();
-        let mut told = false;
+        let mut reported = false;
         if counts && let Some(other) = nonces.insert((keys.cipher_key(), keys.salt()), at) {
             let what = format!(
                 "{own} has the same key as {} of tunnel {:?}: both would use the same nonces, which breaks {}; make a key \
@@ -150,16 +150,16 @@ pub(super) fn keys_differ(c: &mut Checker<'_>, tunnels: &[(&file::Tunnel, Tunnel
                 keys.transform()
             );
             c.add(&one.span, &format!("tunnel.manual.{}", one.key), what);
-            told = true;
+            reported = true;
         }
         for secret in [keys.cipher_key(), keys.integrity_key()] {
             if secret.is_empty() {
                 continue;
             }
-            let Some(other) = secrets.insert(secret, at).filter(|other| !told && *other != at) else {
+            let Some(other) = secrets.insert(secret, at).filter(|other| !reported && *other != at) else {
                 continue;
             };
-            told = true;
+            reported = true;
             is_shared(c, one, &directions[other]);
         }
     }
@@ -179,7 +179,7 @@ fn is_shared(c: &mut Checker<'_>, one: &DirectionKeys<'_>, other: &DirectionKeys
         c.add(&one.span, &key, what);
     } else {
         let what = format!(
-            "{shared}: whoever learns it can read both; generate a key for each tunnel and direction"
+            "{shared}: anyone who learns it can read both; generate a key for each tunnel and direction"
         );
         c.warn(&one.span, &key, what);
     }

@@ -21,7 +21,7 @@ mod values;
 
 pub use cluster::{ClusterConfig, ClusterTls, GROUP, GroupConfig, ReplayAfterTakeover};
 pub use convoy_port::PortConfig;
-pub use convoy_settings::{ConfigErrors, HostEnvironment, Nowhere, Position, Problem, Severity, told};
+pub use convoy_settings::{ConfigErrors, HostEnvironment, Nowhere, Position, Problem, Severity, reported};
 pub use engine::BusConfig;
 pub use environment::ThisMachine;
 pub use interface::InterfaceConfig;

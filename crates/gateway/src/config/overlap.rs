@@ -58,10 +58,10 @@ fn are_reached(
             c.warn(&span, "tunnel.remote_ts", never(tunnel));
         }
         // One message for each tunnel that is in the way.
-        let mut told = HashSet::new();
+        let mut reported = HashSet::new();
         for selector in &ordered.selectors()[places] {
             let first = ordered.first_covering(selector, earlier);
-            let Some(first) = first.filter(|first| told.insert(owners[*first])) else { continue };
+            let Some(first) = first.filter(|first| reported.insert(owners[*first])) else { continue };
             let is_same = ordered.selectors()[first] == *selector;
             tell(c, &span, (tunnel, selector), owners[first].map(|other| &tunnels[other].1), is_same);
         }

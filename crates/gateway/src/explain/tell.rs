@@ -8,21 +8,21 @@ use super::{ExplainRequest, Explanation};
 use crate::config::Config;
 
 /// Says by which port the packet would come.
-pub(super) fn port(told: &mut Explanation, config: &Config, request: &ExplainRequest) {
+pub(super) fn port(reported: &mut Explanation, config: &Config, request: &ExplainRequest) {
     let to = request.destination;
     let device = match &request.interface {
         Some(name) => Some(name.as_str()),
         None => inside(config).and_then(|port| port.settings.routed_interface()),
     };
-    told.port = request.interface.clone().or_else(|| inside(config).map(|port| port.name.clone()));
+    reported.port = request.interface.clone().or_else(|| inside(config).map(|port| port.name.clone()));
     let Some(device) = device else {
-        let name = told.port.clone().unwrap_or_default();
-        return told.step("port", format!("port {name} receives what is sent to it on the link"));
+        let name = reported.port.clone().unwrap_or_default();
+        return reported.step("port", format!("port {name} receives what is sent to it on the link"));
     };
     match system_route(to, None) {
         Ok(Some(route)) if route.is_local => {
-            told.outcome = "elsewhere".to_owned();
-            told.fault(
+            reported.outcome = "elsewhere".to_owned();
+            reported.fault(
                 "port",
                 format!(
                     "{to} is an address of this host, so the packet stays \
@@ -31,12 +31,12 @@ pub(super) fn port(told: &mut Explanation, config: &Config, request: &ExplainReq
             );
         }
         Ok(Some(route)) if route.interface == device => {
-            told.step("port", format!("the system routes {to} to {device}, a port of the gateway"));
+            reported.step("port", format!("the system routes {to} to {device}, a port of the gateway"));
         }
         Ok(Some(route)) => {
-            told.outcome = "elsewhere".to_owned();
+            reported.outcome = "elsewhere".to_owned();
             let by = route.interface;
-            told.fault(
+            reported.fault(
                 "port",
                 format!(
                     "the system routes {to} by {by} and not by {device}: no \
@@ -45,8 +45,8 @@ pub(super) fn port(told: &mut Explanation, config: &Config, request: &ExplainReq
             );
         }
         Ok(None) => {
-            told.outcome = "elsewhere".to_owned();
-            told.fault(
+            reported.outcome = "elsewhere".to_owned();
+            reported.fault(
                 "port",
                 format!(
                     "the system has no route to {to}, or one that drops the \
@@ -54,7 +54,7 @@ pub(super) fn port(told: &mut Explanation, config: &Config, request: &ExplainReq
                 ),
             );
         }
-        Err(error) => told.step("port", format!("the system's routes are unknown: {error}")),
+        Err(error) => reported.step("port", format!("the system's routes are unknown: {error}")),
     }
 }
 
@@ -63,32 +63,32 @@ fn inside(config: &Config) -> Option<&convoy_port::PortConfig> {
 }
 
 /// Says which policy decides; returns the tunnel that protects the packet.
-pub(super) fn policy(told: &mut Explanation, decision: &Decision, flow: &FlowKey) -> Option<TunnelId> {
+pub(super) fn policy(reported: &mut Explanation, decision: &Decision, flow: &FlowKey) -> Option<TunnelId> {
     let Some((first, later)) = decision.selecting.split_first() else {
-        told.dropped(DropReason::OutboundNoPolicy);
-        told.fault("policy", no_policy(&decision.near, flow));
+        reported.dropped(DropReason::OutboundNoPolicy);
+        reported.fault("policy", no_policy(&decision.near, flow));
         return None;
     };
-    told.policy = Some(first.policy.name.clone());
+    reported.policy = Some(first.policy.name.clone());
     let protecting = later.iter().find(|view| matches!(view.policy.action, Action::Protect(_)));
     let also = protecting.map_or_else(String::new, |view| {
         format!("; {} selects it as well, but comes later", described(view))
     });
     match first.policy.action {
         Action::Protect(tunnel) => {
-            told.step("policy", format!("{} protects it{also}", described(first)));
+            reported.step("policy", format!("{} protects it{also}", described(first)));
             return Some(tunnel);
         }
         Action::Bypass => {
-            if told.outcome == "protected" {
-                told.outcome = "bypassed".to_owned();
+            if reported.outcome == "protected" {
+                reported.outcome = "bypassed".to_owned();
             }
             let text = format!("{} lets it pass unprotected{also}", described(first));
-            if protecting.is_some() { told.fault("policy", text) } else { told.step("policy", text) }
+            if protecting.is_some() { reported.fault("policy", text) } else { reported.step("policy", text) }
         }
         Action::Discard => {
-            told.dropped(DropReason::OutboundDiscard);
-            told.fault("policy", format!("{} discards it{also}", described(first)));
+            reported.dropped(DropReason::OutboundDiscard);
+            reported.fault("policy", format!("{} discards it{also}", described(first)));
         }
     }
     None

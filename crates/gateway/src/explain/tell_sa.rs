@@ -15,33 +15,33 @@ use crate::drop_words::meaning;
 const SILENT_NS: u64 = 5_000_000_000;
 
 /// Says what the worker of the tunnel would do.
-pub(super) fn serving(told: &mut Explanation, config: &Config, serving: &Serving) {
-    told.worker = Some(serving.worker);
-    let Some(sa) = &serving.sa else { return without_sa(told, config, serving) };
-    told.spi = Some(sa.name.spi);
-    told.peer = Some(sa.name.remote);
-    told.step("sa", described_sa(sa, serving.worker));
-    size(told, serving.fit);
-    engines(told, serving);
-    route(told, config, serving, sa);
-    peer(told, serving, sa);
+pub(super) fn serving(reported: &mut Explanation, config: &Config, serving: &Serving) {
+    reported.worker = Some(serving.worker);
+    let Some(sa) = &serving.sa else { return without_sa(reported, config, serving) };
+    reported.spi = Some(sa.name.spi);
+    reported.peer = Some(sa.name.remote);
+    reported.step("sa", described_sa(sa, serving.worker));
+    size(reported, serving.fit);
+    engines(reported, serving);
+    route(reported, config, serving, sa);
+    peer(reported, serving, sa);
 }
 
-fn without_sa(told: &mut Explanation, config: &Config, serving: &Serving) {
+fn without_sa(reported: &mut Explanation, config: &Config, serving: &Serving) {
     if serving.has_no_peer {
         let reason = DropReason::OutboundNoPeer;
-        told.dropped(reason);
-        return told.fault("sa", format!("{reason}: {}", meaning(reason)));
+        reported.dropped(reason);
+        return reported.fault("sa", format!("{reason}: {}", meaning(reason)));
     }
     let lost = match serving.lost {
         0 => String::new(),
         lost => format!("; {lost} packets were dropped for this reason"),
     };
     if config.charon.is_some() {
-        if told.reason.is_none() {
-            told.outcome = "waits".to_owned();
+        if reported.reason.is_none() {
+            reported.outcome = "waits".to_owned();
         }
-        return told.fault(
+        return reported.fault(
             "sa",
             format!(
                 "the tunnel has no SA: charon is asked for one, and the \
@@ -49,8 +49,8 @@ fn without_sa(told: &mut Explanation, config: &Config, serving: &Serving) {
             ),
         );
     }
-    told.dropped(DropReason::OutboundNoSa);
-    told.fault("sa", format!("the tunnel has no SA{lost}"));
+    reported.dropped(DropReason::OutboundNoSa);
+    reported.fault("sa", format!("the tunnel has no SA{lost}"));
 }
 
 fn described_sa(sa: &SaView, worker: u16) -> String {
@@ -63,19 +63,19 @@ fn described_sa(sa: &SaView, worker: u16) -> String {
     )
 }
 
-fn size(told: &mut Explanation, fit: Option<Result<Fit, DropReason>>) {
+fn size(reported: &mut Explanation, fit: Option<Result<Fit, DropReason>>) {
     match fit {
         None => {}
         Some(Err(reason)) => {
-            told.dropped(reason);
-            told.fault("sa", format!("{reason}: {}", meaning(reason)));
+            reported.dropped(reason);
+            reported.fault("sa", format!("{reason}: {}", meaning(reason)));
         }
         Some(Ok(Fit::Whole(outer))) => {
-            told.outer_length = Some(outer);
-            told.step("size", format!("{outer} bytes outside"));
+            reported.outer_length = Some(outer);
+            reported.step("size", format!("{outer} bytes outside"));
         }
         Some(Ok(Fit::CutBefore(largest))) => {
-            told.step(
+            reported.step(
                 "size",
                 format!(
                     "too long for the path: it is cut into packets of up to {largest} bytes \
@@ -84,34 +84,34 @@ fn size(told: &mut Explanation, fit: Option<Result<Fit, DropReason>>) {
             );
         }
         Some(Ok(Fit::CutAfter(outer))) => {
-            told.outer_length = Some(outer);
-            told.step(
+            reported.outer_length = Some(outer);
+            reported.step(
                 "size",
                 format!("{outer} bytes outside, sent in fragments, since the path takes fewer"),
             );
         }
-        Some(Ok(Fit::Aggregated)) => told.step(
+        Some(Ok(Fit::Aggregated)) => reported.step(
             "size",
             "it is packed into IP-TFS payloads with \
             others",
         ),
-        Some(Ok(Fit::TooBig(told_mtu))) => {
-            told.dropped(DropReason::PacketTooBig);
-            told.fault(
+        Some(Ok(Fit::TooBig(reported_mtu))) => {
+            reported.dropped(DropReason::PacketTooBig);
+            reported.fault(
                 "size",
                 format!(
                     "too long for the path, and it may not be fragmented: the \
-                sender is told an MTU of {told_mtu} bytes by ICMP"
+                sender is notified of an MTU of {reported_mtu} bytes by ICMP"
                 ),
             );
         }
     }
 }
 
-fn engines(told: &mut Explanation, serving: &Serving) {
+fn engines(reported: &mut Explanation, serving: &Serving) {
     if let Some(engine) = &serving.inline_by {
-        told.engine = Some(engine.clone());
-        return told.step("engine", format!("the device of port {engine} encrypts it inline"));
+        reported.engine = Some(engine.clone());
+        return reported.step("engine", format!("the device of port {engine} encrypts it inline"));
     }
     let times = |engine: &EngineView| {
         format!("{} ({} ns wait + {} ns)", engine.name, engine.wait_ns, engine.processing_ns)
@@ -122,31 +122,31 @@ fn engines(told: &mut Explanation, serving: &Serving) {
     let others = if others.is_empty() { String::new() } else { format!("; others: {}", others.join(", ")) };
     match up.iter().find(|engine| engine.is_chosen) {
         Some(engine) => {
-            told.engine = Some(engine.name.clone());
-            told.step("engine", format!("{}{others}", times(engine)));
+            reported.engine = Some(engine.name.clone());
+            reported.step("engine", format!("{}{others}", times(engine)));
         }
         None if up.is_empty() => {
-            told.fault(
+            reported.fault(
                 "engine",
                 "no engine for its algorithm is in use: packets wait until one \
                 comes back",
             );
         }
-        None => told.step("engine", format!("it would wait for room in an engine's queue{others}")),
+        None => reported.step("engine", format!("it would wait for room in an engine's queue{others}")),
     }
     for engine in down {
         let why = engine.down.as_deref().unwrap_or_default();
-        told.fault("engine", format!("engine {} is out of use: {why}", engine.name));
+        reported.fault("engine", format!("engine {} is out of use: {why}", engine.name));
     }
 }
 
 /// Says how the outer packet would leave, and what the system refused before.
-fn route(told: &mut Explanation, config: &Config, serving: &Serving, sa: &SaView) {
+fn route(reported: &mut Explanation, config: &Config, serving: &Serving, sa: &SaView) {
     let port = config.ports.iter().find(|port| Some(&port.name) == serving.port.as_ref());
     let Some(port) = port else { return };
     let (name, peer) = (&port.name, sa.name.remote);
     if !port.traits().uses_kernel_routes {
-        return told.step(
+        return reported.step(
             "route",
             format!(
                 "port {name} sends it to {peer} without the system's \
@@ -156,7 +156,7 @@ fn route(told: &mut Explanation, config: &Config, serving: &Serving, sa: &SaView
     }
     match system_route(peer, Some(config.routing.mark)) {
         Ok(Some(route)) => {
-            told.next_hop = Some(route.gateway.unwrap_or(peer));
+            reported.next_hop = Some(route.gateway.unwrap_or(peer));
             let via = route.gateway.map_or_else(
                 || "on the link".to_owned(),
                 |gateway| {
@@ -166,20 +166,20 @@ fn route(told: &mut Explanation, config: &Config, serving: &Serving, sa: &SaView
                     )
                 },
             );
-            told.step("route", format!("port {name}, {peer} {via}, interface {}", route.interface));
+            reported.step("route", format!("port {name}, {peer} {via}, interface {}", route.interface));
         }
         Ok(None) => {
-            told.dropped(DropReason::NoRoute);
-            told.fault("route", format!("the system has no route to the peer {peer}"));
+            reported.dropped(DropReason::NoRoute);
+            reported.fault("route", format!("the system has no route to the peer {peer}"));
         }
-        Err(error) => told.step("route", format!("the system's routes are unknown: {error}")),
+        Err(error) => reported.step("route", format!("the system's routes are unknown: {error}")),
     }
     if is_foreign(sa.name.local) {
-        told.dropped(DropReason::NoLocalAddress);
-        told.fault("route", format!("{} is not an address of this host", sa.name.local));
+        reported.dropped(DropReason::NoLocalAddress);
+        reported.fault("route", format!("{} is not an address of this host", sa.name.local));
     }
     for (reason, count) in sa.drops.met() {
-        told.fault(
+        reported.fault(
             "route",
             format!("{count} packets of this SA were dropped: {reason}: {}", meaning(reason)),
         );
@@ -192,12 +192,12 @@ fn is_foreign(address: IpAddr) -> bool {
 }
 
 /// Says whether the peer answers, and what became of its packets.
-fn peer(told: &mut Explanation, serving: &Serving, sa: &SaView) {
+fn peer(reported: &mut Explanation, serving: &Serving, sa: &SaView) {
     let last = serving.inbound.iter().filter_map(|view| view.idle_ns).min();
     let seconds = |ns: u64| format!("{:.1} s ago", ns as f64 * 1e-9);
     match (last, sa.idle_ns) {
         (Some(came), Some(sent)) if came.saturating_sub(sent) > SILENT_NS => {
-            told.fault(
+            reported.fault(
                 "peer",
                 format!(
                     "the last packet from the peer came {}, the last one to \
@@ -207,16 +207,18 @@ fn peer(told: &mut Explanation, serving: &Serving, sa: &SaView) {
                 ),
             );
         }
-        (Some(came), _) => told.step("peer", format!("the last packet from the peer came {}", seconds(came))),
-        (None, Some(_)) => {
-            told.fault("peer", "packets were sent, but none has come from the peer with these SAs");
+        (Some(came), _) => {
+            reported.step("peer", format!("the last packet from the peer came {}", seconds(came)))
         }
-        (None, None) => told.step("peer", "no packet was exchanged with these SAs yet"),
+        (None, Some(_)) => {
+            reported.fault("peer", "packets were sent, but none has come from the peer with these SAs");
+        }
+        (None, None) => reported.step("peer", "no packet was exchanged with these SAs yet"),
     }
     for view in &serving.inbound {
         for (reason, count) in view.drops.met() {
             let spi = view.name.spi;
-            told.fault(
+            reported.fault(
                 "peer",
                 format!(
                     "{count} packets from the peer (SA {spi:#010x}) were dropped: {reason}: {}",

@@ -205,8 +205,8 @@ impl Helper {
         self.is_silent.load(Ordering::Relaxed)
     }
 
-    /// Asks the helper from time to time whether it works, on a thread of its own, so that it is known
-    /// to be [silent](Self::is_silent) although nothing else is asked of it.
+    /// Asks the helper from time to time whether it works, on a thread of its own, so that it is
+    /// known to be [silent](Self::is_silent) although nothing else is asked of it.
     ///
     /// # Errors
     /// The system's, if it cannot create a thread.

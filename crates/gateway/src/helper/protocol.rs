@@ -45,7 +45,7 @@ pub(super) enum Request {
         addresses: Vec<ServiceAddress>,
         /// In seconds.
         lifetime_s: u32,
-        /// Whether hosts on their links are to be told.
+        /// Whether hosts on their links are to be notified.
         announce: bool,
     },
     /// Hold these no longer.

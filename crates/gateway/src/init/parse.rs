@@ -155,8 +155,8 @@ mod tests {
         assert_eq!(networks("10.1.0.0/24,fd00:1::/64"), Ok(two.clone()));
         assert_eq!(networks(" 10.1.0.0/24, fd00:1::/64 "), Ok(two));
         assert_eq!(networks("10.1.0.7").map(|one| one[0].to_string()), Ok("10.1.0.7/32".to_owned()));
-        let told = networks("10.1.0.7/24").expect_err("bits after the prefix");
-        assert_eq!(told, "10.1.0.7/24 has bits after its prefix; write 10.1.0.0/24");
+        let reported = networks("10.1.0.7/24").expect_err("bits after the prefix");
+        assert_eq!(reported, "10.1.0.7/24 has bits after its prefix; write 10.1.0.0/24");
         assert!(networks("10.1.0.0/33").is_err() && networks(" ").is_err() && networks("lan").is_err());
         assert!(addresses("10.1.0.1/24").is_err() && addresses("").is_err());
     }

@@ -131,8 +131,8 @@ mod tests {
         let mode = |path: &Path| path.metadata().expect("there").permissions().mode() & 0o777;
         assert_eq!((mode(&toml), mode(&swanctl), mode(&root)), (0o600, 0o600, 0o700));
         std::fs::remove_file(&toml).expect("removed");
-        let told = write(&[tree(root.clone(), "two")], false).expect_err("one is there").to_string();
-        assert!(told.starts_with(&format!("{} is there already", swanctl.display())), "{told}");
+        let reported = write(&[tree(root.clone(), "two")], false).expect_err("one is there").to_string();
+        assert!(reported.starts_with(&format!("{} is there already", swanctl.display())), "{reported}");
         assert!(!toml.exists(), "nothing is written then");
         std::fs::set_permissions(&swanctl, PermissionsExt::from_mode(0o644)).expect("ours");
         write(&[tree(root.clone(), "three")], true).expect("by force");
@@ -148,14 +148,17 @@ mod tests {
         let good = tree(folder.path().join("good"), "text");
         let bad = tree(folder.path().join("file"), "text");
         let first = good.paths().next().expect("a path");
-        let told = write(&[good, bad], false).expect_err("no folder").to_string();
-        assert!(told.contains("cannot write") && told.contains("file/etc/convoy/convoy.toml"), "{told}");
+        let reported = write(&[good, bad], false).expect_err("no folder").to_string();
+        assert!(
+            reported.contains("cannot write") && reported.contains("file/etc/convoy/convoy.toml"),
+            "{reported}"
+        );
         assert!(!first.exists());
     }
 
     #[test]
     fn a_file_that_the_gateway_refuses_is_refused() {
-        let told = check(&tree(PathBuf::from("/"), "nonsense = true"), &convoy_settings::Nowhere);
-        assert!(told.expect_err("no such key").to_string().contains("/etc/convoy/convoy.toml"));
+        let reported = check(&tree(PathBuf::from("/"), "nonsense = true"), &convoy_settings::Nowhere);
+        assert!(reported.expect_err("no such key").to_string().contains("/etc/convoy/convoy.toml"));
     }
 }

@@ -92,15 +92,16 @@ fn start(listener: TcpListener, orders: Sender<Order>, limits: Limits) -> io::Re
         let _context = runtime.enter();
         tokio::net::TcpListener::from_std(listener)?
     };
-    let told = orders.clone();
-    supervise::spawn("metrics", told, move || runtime.block_on(accept(listener, orders, limits))).map(drop)
+    let reported = orders.clone();
+    supervise::spawn("metrics", reported, move || runtime.block_on(accept(listener, orders, limits)))
+        .map(drop)
 }
 
 async fn accept(listener: tokio::net::TcpListener, orders: Sender<Order>, limits: Limits) {
     let (asked, askers) = mpsc::unbounded_channel();
     tokio::spawn(make_pages(askers, orders, limits));
     let mut open: VecDeque<JoinHandle<()>> = VecDeque::new();
-    let mut told: Option<Instant> = None;
+    let mut reported: Option<Instant> = None;
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
@@ -115,9 +116,9 @@ async fn accept(listener: tokio::net::TcpListener, orders: Sender<Order>, limits
                 }));
             }
             Err(error) => {
-                if told.is_none_or(|told| told.elapsed() > SILENCE) {
+                if reported.is_none_or(|reported| reported.elapsed() > SILENCE) {
                     tracing::warn!("metrics: cannot accept a connection: {error}; trying again");
-                    told = Some(Instant::now());
+                    reported = Some(Instant::now());
                 }
                 // Its file descriptor may be the one that is lacking.
                 open.pop_front().inspect(JoinHandle::abort);
@@ -343,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_is_no_longer_fresh_is_made_anew() {
+    fn a_page_that_is_no_longer_fresh_is_made_again() {
         let (address, snapshots) = counting_server(Limits { fresh: Duration::ZERO, ..LIMITS }, 1);
         for _ in 0..2 {
             assert!(ask(address, "GET /metrics HTTP/1.1").ends_with("# EOF\n"));
@@ -352,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gateway_that_is_gone_is_told() {
+    fn a_gateway_that_is_gone_is_reported() {
         let listener = bind("127.0.0.1:0".parse().expect("an address")).expect("a port");
         let address = listener.local_addr().expect("bound");
         start(listener, channel().0, LIMITS).expect("a server");

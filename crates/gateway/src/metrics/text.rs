@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn an_sa_is_told_with_all_that_it_has_and_its_tunnel_by_labels_that_survive_it() {
+    fn an_sa_is_reported_with_all_that_it_has_and_its_tunnel_by_labels_that_survive_it() {
         let drops: crate::snapshot::Drops = [("replayed".to_owned(), 3)].into();
         let sa = SaRow {
             tunnel: "site/net".to_owned(),

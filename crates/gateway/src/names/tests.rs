@@ -116,14 +116,14 @@ fn asked(
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().expect("one");
     let log = Rc::new(RefCell::new(Vec::new()));
-    let told = Rc::clone(&log);
+    let reported = Rc::clone(&log);
     tokio::task::LocalSet::new().block_on(&runtime, async move {
         let began = tokio::time::Instant::now();
         let (wanted, receiver) = mpsc::unbounded_channel();
         let (sender, _answers) = channel();
         let reply = Rc::new(reply);
         let ask = move |name: String| {
-            let (log, reply) = (Rc::clone(&told), Rc::clone(&reply));
+            let (log, reply) = (Rc::clone(&reported), Rc::clone(&reply));
             async move {
                 let times = log.borrow().iter().filter(|(_, other)| *other == name).count();
                 log.borrow_mut().push((began.elapsed().as_secs(), name.clone()));
@@ -160,7 +160,7 @@ fn each_name_is_asked_for_when_its_answer_ends_and_with_back_off_while_there_is_
     assert_eq!(times(&asked, "short"), (0..=16).map(|n| n * 20).take_while(|n| *n < 320).collect::<Vec<_>>());
     assert_eq!(times(&asked, "none").len(), 320, "once a second at most");
     assert_eq!(times(&asked, "ever"), [0, 300]);
-    assert_eq!(times(&asked, "late"), [0, 1, 3, 7, 307, 308, 310, 314], "the back-off begins anew");
+    assert_eq!(times(&asked, "late"), [0, 1, 3, 7, 307, 308, 310, 314], "the back-off begins again");
     assert_eq!(times(&asked, "dead"), [0, 1, 3, 7, 15, 31, 63, 123, 183, 243, 303]);
 }
 

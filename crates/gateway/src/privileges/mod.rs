@@ -34,13 +34,13 @@ mod tests {
     #[test]
     fn the_thread_that_dpdk_has_gives_up_its_capabilities_too() {
         let left = || {
-            let (told, tells) = std::sync::mpsc::channel();
+            let (reported, tells) = std::sync::mpsc::channel();
             let count = move || {
                 let left = caps::read(None, CapSet::Permitted).expect("readable");
-                told.send(left.len()).expect("the test waits");
+                reported.send(left.len()).expect("the test waits");
             };
             convoy_engine::in_thread_of_dpdk(count).expect("it runs");
-            tells.recv().expect("it was told")
+            tells.recv().expect("it was reported")
         };
         convoy_engine::start_dpdk(None, &["crypto_null0"]).expect("DPDK starts");
         let own = caps::read(None, CapSet::Permitted).expect("readable").len();

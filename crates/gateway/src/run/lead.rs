@@ -67,20 +67,20 @@ impl Gateway {
         let tunnels = self.config.tunnels.iter().filter(of_group).count();
         let new = lead.new;
         self.warn_of_unreadable(&lead.unreadable);
-        let (mut generations, mut told) = (lead.generations, lead.told);
+        let (mut generations, mut reported) = (lead.generations, lead.reported);
         let mut of_charons = String::new();
         if let Some(charon) = &self.charon {
             let restored = charon.lead(&of_charon);
             of_charons = format!(", SAs of charon's: {}", restored.count);
             restored.warnings.into_iter().for_each(|warning| self.events.warn(warning));
             generations.extend(restored.generations);
-            told.extend(restored.told);
+            reported.extend(restored.reported);
         }
         let message = format!(
             "this gateway leads group {group} of the cluster: tunnels: {tunnels}, SA pairs new to it: {new}{of_charons}"
         );
         self.events.tell(What::Leads { group: group.to_owned(), tunnels, new }, message);
-        Led { generations, told }
+        Led { generations, reported }
     }
 
     fn warn_of_unreadable(&self, tunnels: &[String]) {
@@ -116,7 +116,7 @@ impl Gateway {
         let groups: Vec<String> = self.led.keys().cloned().collect();
         for group in groups {
             let is_new = |tunnel: &&TunnelConfig| tunnel.group == group && missing.contains(&tunnel.name);
-            let Lead { beginnings, generations, told, in_use, unreadable, .. } =
+            let Lead { beginnings, generations, reported, in_use, unreadable, .. } =
                 self.begin_pairs(&group, is_new, true);
             self.has_all_tunnels &= unreadable.is_empty() && in_use.is_empty();
             self.warn_of_unreadable(&unreadable);
@@ -127,7 +127,7 @@ impl Gateway {
             }
             all.extend(beginnings);
             if let Some(cluster) = &self.cluster {
-                cluster.add(&group, generations, told);
+                cluster.add(&group, generations, reported);
             }
         }
         Beginnings::Noted(all)

@@ -10,10 +10,10 @@ use crate::supervise;
 
 type Loaded = Result<Box<Config>, ConfigErrors>;
 
-/// Has one thread do what `load` does, whoever asks. The C library keeps what a thread has freed
-/// for that thread, and a configuration of thousands of tunnels takes tens of megabytes to read:
-/// each thread that reads one would keep as much. The thread begins with the first reload, when the
-/// gateway has given up its privileges.
+/// Has one thread do what `load` does, no matter who asks. The C library keeps what a thread has
+/// freed for that thread, and a configuration of thousands of tunnels takes tens of megabytes to
+/// read: each thread that reads one would keep as much. The thread begins with the first reload,
+/// when the gateway has given up its privileges.
 pub fn on_one_thread(load: Load, orders: Sender<Order>) -> Load {
     let begun: Mutex<Option<Sender<Sender<Loaded>>>> = Mutex::default();
     Arc::new(move || {

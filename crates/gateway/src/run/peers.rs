@@ -24,10 +24,10 @@ impl Gateway {
             let peers = moves.into_iter().map(|moved| (moved.tunnel, moved.new)).collect();
             self.point(peers, true);
         }
-        let is_due = self.peers_told.is_none_or(|told| told.elapsed() >= ROUTES);
+        let is_due = self.peers_reported.is_none_or(|reported| reported.elapsed() >= ROUTES);
         if self.peers_changed && is_due {
-            (self.peers_changed, self.peers_told) = (false, Some(Instant::now()));
-            if let Err(error) = self.route_anew() {
+            (self.peers_changed, self.peers_reported) = (false, Some(Instant::now()));
+            if let Err(error) = self.route_again() {
                 self.events.warn(format!("cannot update the routes of peers that have moved: {error}"));
             }
         }
@@ -46,9 +46,9 @@ impl Gateway {
 
     /// Has all workers move the SAs of these tunnels.
     fn point(&self, peers: HashMap<String, IpAddr>, all: bool) {
-        let told = Arc::new(peers);
-        let peers = Arc::clone(&told);
-        let answers = self.handles.tell(move |thread| thread.point(&told, all));
+        let reported = Arc::new(peers);
+        let peers = Arc::clone(&reported);
+        let answers = self.handles.tell(move |thread| thread.point(&reported, all));
         let refused: BTreeSet<String> = answers.into_iter().flatten().flatten().collect();
         for tunnel in refused {
             let address = peers.get(&tunnel).map(ToString::to_string).unwrap_or_default();

@@ -29,7 +29,7 @@ impl Gateway {
     ///
     /// # Errors
     /// [`RunError::Guard`], [`RunError::Routes`].
-    pub(super) fn route_anew(&self) -> Result<(), RunError> {
+    pub(super) fn route_again(&self) -> Result<(), RunError> {
         let (guarded, routed) = (self.set_guard(), self.set_routes());
         guarded.and(routed)
     }
@@ -70,7 +70,7 @@ impl Gateway {
     pub(super) fn block(&mut self) {
         self.cover(false);
         if self.blocked.is_due() {
-            let routed = self.route_anew();
+            let routed = self.route_again();
             self.blocked.asked(routed.is_ok());
             if let Err(error) = routed {
                 self.events.warn(format!("networks outside every [[tunnel]] are not blocked: {error}"));

@@ -53,7 +53,7 @@ fn stays(errors: &str) -> String {
 }
 
 /// Makes a running gateway read its configuration again and switch to it, without waiting: `reply`
-/// receives the outcome. Errors are also told to `events`.
+/// receives the outcome. Errors are also reported to `events`.
 ///
 /// # Errors
 /// What is wrong with the configuration, which stays as it was; or that the gateway is stopping.
@@ -95,9 +95,9 @@ impl Gateway {
         self.are_served(config).inspect_err(|errors| {
             self.events.tell(What::ReloadRefused, format!("reload: {errors}"));
         })?;
-        let (told, rest) = config::told(&config.warnings);
-        told.iter().for_each(|warning| self.events.reload_warning(warning));
-        let warnings = told.into_iter().map(Problem::in_one_line);
+        let (reported, rest) = config::reported(&config.warnings);
+        reported.iter().for_each(|warning| self.events.reload_warning(warning));
+        let warnings = reported.into_iter().map(Problem::in_one_line);
         let mut notes: Vec<String> = rest.into_iter().collect();
         let restart = needs_restart(&self.config, config).into_iter();
         notes.extend(restart.map(|what| format!("a change of {what} needs a restart and was not applied")));
@@ -119,7 +119,7 @@ impl Gateway {
         }
         self.blocked.cover(ports::covered(&self.config));
         self.cover(true);
-        let routed = self.route_anew();
+        let routed = self.route_again();
         self.blocked.asked(routed.is_ok());
         notes.extend(routed.err().map(|error| error.to_string()));
         notes.iter().chain(&refused).for_each(|what| self.events.warn(format!("reload: {what}")));

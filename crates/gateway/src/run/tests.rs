@@ -411,10 +411,10 @@ fn a_reload_tells_what_became_of_each_tunnel_and_what_was_wrong() {
     // The last one is invalid.
     wanted.tunnels[2].replay_window = 7;
     bench.gateway.reload(&wanted).expect("its ports serve them");
-    let told: Vec<String> =
+    let reported: Vec<String> =
         bench.gateway.events.after(0).events.into_iter().map(|event| event.message).collect();
-    let [_, refused, reload, rekeyed, up, down] = &told[..] else { panic!("{told:?}") };
-    assert!(refused.starts_with("reload: ") && refused.contains("t3"), "{told:?}");
+    let [_, refused, reload, rekeyed, up, down] = &reported[..] else { panic!("{reported:?}") };
+    assert!(refused.starts_with("reload: ") && refused.contains("t3"), "{reported:?}");
     assert_eq!(
         reload,
         &format!(
@@ -424,14 +424,14 @@ fn a_reload_tells_what_became_of_each_tunnel_and_what_was_wrong() {
     );
     assert!(
         rekeyed.starts_with("tunnel t1 was rekeyed: peer 192.0.2.2:4501, SPI out 0x00200001"),
-        "{told:?}"
+        "{reported:?}"
     );
-    assert!(up.starts_with("tunnel t2 is up: peer 192.0.2.2:4500"), "{told:?}");
-    assert!(down.starts_with("tunnel t0 is down: "), "{told:?}");
+    assert!(up.starts_with("tunnel t2 is up: peer 192.0.2.2:4500"), "{reported:?}");
+    assert!(down.starts_with("tunnel t0 is down: "), "{reported:?}");
 }
 
 #[test]
-fn an_engine_that_disappears_and_comes_back_is_told_of() {
+fn an_engine_that_disappears_and_comes_back_is_reported() {
     let flaky = Faulty::new(Box::new(Software::new("flaky")), FaultPlan::once(Fault::Vanish, 2));
     let mut bench = bench_with(2, vec![(Box::new(flaky), CostModel { t_init: 1.0, t_block: 0.01 })]);
     let what = |bench: &Bench| -> Vec<What> {
@@ -472,7 +472,7 @@ fn a_reload_to_tunnels_that_the_running_ports_cannot_serve_changes_nothing() {
                     tunnel \"t2\": local: port \"outside\" has no address 198.51.100.1; it has 192.0.2.1\n\
                     a running gateway keeps its ports and interfaces; a change of [[port]] or a new interface needs a restart";
     assert_eq!(elsewhere, expected);
-    let event = bench.gateway.events.after(0).events.pop().expect("it was told");
+    let event = bench.gateway.events.after(0).events.pop().expect("it was reported");
     assert_eq!((event.what, event.message), (What::ReloadRefused, format!("reload: {expected}")));
     let v6 = refused(&mut bench, &|tunnel| tunnel.local = Ipv6Addr::LOCALHOST.into());
     assert!(v6.contains("has no address ::1; it has 192.0.2.1"), "{v6}");

@@ -57,7 +57,7 @@ pub(super) struct Hosts {
     next: u64,
     pub(super) delivered: u64,
     pub(super) delivered_again: u64,
-    pub(super) told_too_big: u64,
+    pub(super) reported_too_big: u64,
 }
 
 /// What a delivery was.
@@ -70,7 +70,7 @@ pub(super) enum Delivery {
 
 impl Hosts {
     pub(super) fn new(flows: Vec<Flow>) -> Self {
-        Self { flows, sent: HashMap::new(), next: 0, delivered: 0, delivered_again: 0, told_too_big: 0 }
+        Self { flows, sent: HashMap::new(), next: 0, delivered: 0, delivered_again: 0, reported_too_big: 0 }
     }
 
     pub(super) fn sent(&self) -> u64 {
@@ -146,7 +146,7 @@ impl Hosts {
         for flow in self.flows.iter_mut().filter(|flow| is_meant(flow)) {
             flow.path_bytes = flow.path_bytes.min(bytes).max(LEAST_BYTES);
         }
-        self.told_too_big += 1;
+        self.reported_too_big += 1;
         Delivery::TooBig { flow, bytes }
     }
 }

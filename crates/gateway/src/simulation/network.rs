@@ -38,7 +38,7 @@ pub(super) enum Fate {
     /// It arrives after these delays, in ns, perhaps changed or more than once.
     Arrives(Vec<(u64, Vec<u8>)>),
     Lost,
-    /// It was too long, and the sender is told the MTU.
+    /// It was too long, and the sender is notified of the MTU.
     TooBig(u16),
 }
 

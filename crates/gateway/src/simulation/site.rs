@@ -30,7 +30,7 @@ use crate::worker_thread::WorkerThread;
 /// Faults that an engine has in one life of a gateway, at most.
 const ENGINE_FAULTS: u32 = 3;
 
-/// What a gateway told its key daemon.
+/// What a gateway reported to its key daemon.
 pub(super) enum Note {
     Acquire(Acquire),
     Expire(LifetimeEvent),

@@ -9,7 +9,7 @@ pub struct ClusterRow {
     pub name: String,
     /// This gateway's name in it.
     pub member: String,
-    /// Whether this gateway leads nothing until it is told to (`convoy drain`).
+    /// Whether this gateway leads nothing until it is ordered to (`convoy drain`).
     pub is_draining: bool,
     /// Whether the store can be reached.
     pub is_store_reached: bool,
@@ -36,7 +36,7 @@ pub struct MemberRow {
     pub name: String,
     /// A member with a higher one leads before others.
     pub priority: u32,
-    /// Whether it leads nothing until it is told to.
+    /// Whether it leads nothing until it is ordered to.
     pub is_draining: bool,
     /// The groups that it leads.
     pub leads: Vec<String>,

@@ -19,7 +19,7 @@ pub(crate) fn gather(handles: &WorkerHandles) -> Snapshot {
     let (parts, received) = channel();
     for worker in 0..handles.len() {
         let parts = parts.clone();
-        handles.send(worker, move |thread| thread.begin_survey(Survey::told_to(parts)));
+        handles.send(worker, move |thread| thread.begin_survey(Survey::reported_to(parts)));
     }
     // A worker that has ended drops its end.
     drop(parts);

@@ -21,7 +21,7 @@ pub struct CharonRow {
     /// IKE messages for which charon's socket had no room, or while it was not connected.
     /// `ike_queue_full` among the drops counts those lost before.
     pub ike_lost: u64,
-    /// Expiries and moved peers that charon has not been told yet.
+    /// Expiries and moved peers that charon has not been notified of yet.
     pub events_waiting: u64,
 }
 

@@ -86,7 +86,7 @@ pub(crate) struct Numbers {
     kept: Kept,
     sending: Reserve,
     receiving: Reserve,
-    told: Progress,
+    reported: Progress,
     has_asked: bool,
 }
 
@@ -95,10 +95,10 @@ impl Numbers {
     pub(crate) fn new(beginning: &Beginning) -> Option<Self> {
         let Beginning { sent, reserved, received, acceptable, kept, .. } = *beginning;
         let kept = kept?;
-        let told = Progress { kept, sent, received };
+        let reported = Progress { kept, sent, received };
         let sending = Reserve { base: sent, end: reserved };
         let receiving = Reserve { base: received, end: acceptable };
-        Some(Self { kept, sending, receiving, told, has_asked: false })
+        Some(Self { kept, sending, receiving, reported, has_asked: false })
     }
 
     /// The generation of the pair's beginning.
@@ -112,8 +112,8 @@ impl Numbers {
             .map(|way| of(way).and_then(|sa| tables.sequence_seen(*sa)));
         Progress {
             kept: self.kept,
-            sent: sent.unwrap_or(self.told.sent),
-            received: received.unwrap_or(self.told.received),
+            sent: sent.unwrap_or(self.reported.sent),
+            received: received.unwrap_or(self.reported.received),
         }
     }
 }
@@ -174,13 +174,13 @@ impl Reporter {
                 numbers.sending.is_short(progress.sent) || numbers.receiving.is_short(progress.received);
             let asks = is_short && (is_hurried || !numbers.has_asked);
             // Who is still short asks again: what it asked may have been lost.
-            if asks || is_due && (is_short || progress != numbers.told) {
+            if asks || is_due && (is_short || progress != numbers.reported) {
                 numbers.has_asked |= asks;
-                numbers.told = progress;
+                numbers.reported = progress;
                 pair.numbers = Some(numbers);
                 all.push(progress);
             }
-            is_short || progress != numbers.told
+            is_short || progress != numbers.reported
         });
         if !all.is_empty() {
             self.send(Report { worker: tables.worker().into(), progress: all, is_last: false });

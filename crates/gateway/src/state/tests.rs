@@ -111,31 +111,31 @@ fn a_damaged_file_and_one_that_cannot_be_made_where_it_was_named_stop_the_start(
 
 #[test]
 fn without_a_file_the_start_says_what_a_restart_then_means() {
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let notifier = Arc::clone(&told);
+    let reported = Arc::new(Mutex::new(Vec::new()));
+    let notifier = Arc::clone(&reported);
     let notify: Notify = Arc::new(move |words| notifier.lock().expect("no panic").push(words));
     let mut config = config("state = \"\"", &[("site-b", 0x1000, KEY)]);
     assert!(State::open(&config, &notify).expect("allowed").is_none());
     config.state = Some(crate::config::StatePath { path: "/dev/null/state".into(), is_default: true });
     assert!(State::open(&config, &notify).expect("allowed where nobody named it").is_none());
-    let told = told.lock().expect("no panic");
-    assert_eq!(told.len(), 2);
-    assert!(told.iter().all(|words| words.contains("there is no state file")), "{told:?}");
+    let reported = reported.lock().expect("no panic");
+    assert_eq!(reported.len(), 2);
+    assert!(reported.iter().all(|words| words.contains("there is no state file")), "{reported:?}");
 }
 
 #[test]
 fn the_first_static_keys_wait_for_a_restart_where_there_is_to_be_a_file() {
-    let told = Arc::new(Mutex::new(0));
-    let count = Arc::clone(&told);
+    let reported = Arc::new(Mutex::new(0));
+    let count = Arc::clone(&reported);
     let notify: Notify = Arc::new(move |_| *count.lock().expect("no panic") += 1);
     let mut config = one(Path::new("/var/lib/convoy/state"));
     let error = State::do_without(&config, false, &notify).expect_err("it is not open").to_string();
     assert!(error.contains("need a restart") && error.contains("/var/lib/convoy/state"), "{error}");
-    State::do_without(&config, true, &notify).expect("the start has told what it means to have none");
-    assert_eq!(*told.lock().expect("no panic"), 0);
+    State::do_without(&config, true, &notify).expect("the start has reported what it means to have none");
+    assert_eq!(*reported.lock().expect("no panic"), 0);
     config.state = None;
     State::do_without(&config, false, &notify).expect("there is to be none");
-    assert_eq!(*told.lock().expect("no panic"), 1);
+    assert_eq!(*reported.lock().expect("no panic"), 1);
     config.tunnels[0].manual.clear();
     State::do_without(&config, false, &notify).expect("no static keys");
 }

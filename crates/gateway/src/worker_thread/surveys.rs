@@ -21,7 +21,7 @@ impl WorkerThread {
         let Some(mut survey) = self.survey.take() else { return false };
         if survey.step(self) {
             self.survey = Some(survey);
-        } else if !survey.is_told() {
+        } else if !survey.is_reported() {
             self.find_climbs(survey.drops_before());
         }
         true

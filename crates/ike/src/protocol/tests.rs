@@ -298,7 +298,7 @@ proptest! {
 }
 
 #[test]
-fn hellos_of_another_version_and_strangers_are_told_apart() {
+fn hellos_of_another_version_and_strangers_are_distinguished() {
     let hello = Hello { role: Role::Events, session: 7, charon: "5.9.8".to_owned() };
     let mut bytes = hello.encode();
     assert_eq!(Hello::decode(&bytes), Ok(hello));

@@ -72,7 +72,7 @@ impl Links {
         links
     }
 
-    /// Admits nobody until [`lead`](Self::lead), and forgets whoever was connected.
+    /// Admits nobody until [`lead`](Self::lead), and forgets anyone who was connected.
     pub(super) fn stand_by(&self) {
         let mut charon = self.lock();
         charon.stands_by = true;

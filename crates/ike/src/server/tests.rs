@@ -114,7 +114,7 @@ fn acquire() -> Event {
 fn charon_asks_hears_and_sends() {
     let bench = bench();
     let [control, events, ike] = bench.charon(5);
-    assert_eq!(bench.heard.recv().expect("told"), Heard::Connected(5));
+    assert_eq!(bench.heard.recv().expect("reported"), Heard::Connected(5));
     let mut buffer = [0; MESSAGE_BYTES + 1];
 
     control.send(&Request::FlushSas.encode(9)).expect("sent");
@@ -147,7 +147,7 @@ fn a_second_charon_is_refused_by_name_until_the_first_has_gone() {
     assert_eq!(ike.status, Status::Failed);
 
     let again = bench.charon(5);
-    assert!(first.iter().all(is_hung_up), "the same charon has connected anew");
+    assert!(first.iter().all(is_hung_up), "the same charon has connected again");
     let [control, events, ike] = again;
     drop(control);
     assert!(is_hung_up(&events) && is_hung_up(&ike), "one is not without the others");
@@ -172,7 +172,7 @@ fn a_gateway_that_stands_by_hangs_up_refuses_and_is_another_one_later() {
 }
 
 #[test]
-fn what_expired_is_told_when_charon_is_back_but_not_to_another_one() {
+fn what_expired_is_reported_when_charon_is_back_but_not_to_another_one() {
     let bench = bench();
     let outlet = bench.server.outlet();
     let [control, events, ike] = bench.charon(5);

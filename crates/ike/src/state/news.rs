@@ -1,7 +1,7 @@
 //! What the gateway tells its operator of charon's tunnels.
 //!
-//! An SA is told of once its tunnel's name is known, which charon sends when both SAs of a pair are
-//! installed.
+//! An SA is reported once its tunnel's name is known, which charon sends when both SAs of a pair
+//! are installed.
 
 use convoy_ipsec::{SaDirection, SaNumber, TunnelId};
 
@@ -31,17 +31,18 @@ impl State {
 
     /// Tells of the outbound SAs of a tunnel that have come since the last call.
     pub(super) fn tell_come(&mut self, tunnel: TunnelId, backend: &mut dyn Backend) {
-        let untold: Vec<SaNumber> =
-            self.ways_out(tunnel).filter(|sa| !sa.is_told).map(|sa| sa.number).collect();
-        for number in untold {
+        let unreported: Vec<SaNumber> =
+            self.ways_out(tunnel).filter(|sa| !sa.is_reported).map(|sa| sa.number).collect();
+        for number in unreported {
             let Some(sa) = self.installed(&number) else { continue };
-            let is_other = self.ways_out(tunnel).any(|other| other.is_told && other.resource == sa.resource);
+            let is_other =
+                self.ways_out(tunnel).any(|other| other.is_reported && other.resource == sa.resource);
             let came = self.child_sa(sa);
             let what = if is_other { ChildChange::Rekeyed(came) } else { ChildChange::Up(came) };
             self.tell(tunnel, what, backend);
             let key = self.by_number.get(&number);
             if let Some(sa) = key.and_then(|key| self.sas.get_mut(key)) {
-                sa.is_told = true;
+                sa.is_reported = true;
             }
         }
     }
@@ -64,7 +65,7 @@ impl State {
     /// Tells that a tunnel, or one of its resources, has no outbound SA any more, if this one,
     /// which is removed, was the last.
     pub(super) fn tell_gone(&self, gone: &Installed, backend: &mut dyn Backend) {
-        let is_way_out = gone.direction == SaDirection::Outbound && gone.is_told;
+        let is_way_out = gone.direction == SaDirection::Outbound && gone.is_reported;
         let is_last = || !self.ways_out(gone.tunnel).any(|other| other.resource == gone.resource);
         if is_way_out && is_last() && !self.is_succeeded(gone.tunnel) {
             self.tell(gone.tunnel, ChildChange::Down(self.child_sa(gone)), backend);

@@ -77,7 +77,7 @@ struct Listing {
     /// The policies of charons behind it: session and order of each.
     members: Vec<(u64, u64)>,
     /// Its place in the gateway, and its name there.
-    told: Option<(PolicyPlace, String)>,
+    reported: Option<(PolicyPlace, String)>,
 }
 
 /// All policies of all charons. The cost of a change does not depend on how many there are.
@@ -246,14 +246,14 @@ impl PolicyTable {
         let rank = rank(traffic, &listing.members, session, tunnels);
         let place = |rank| PolicyPlace { priority: traffic.priority, rank };
         let wanted = rank.map(|rank| (place(rank), name(traffic.action, tunnels)));
-        if listing.told == wanted {
+        if listing.reported == wanted {
             if wanted.is_none() {
                 self.listings.remove(traffic);
             }
             return None;
         }
-        let gone = listing.told.take().map(|(place, _)| place);
-        listing.told.clone_from(&wanted);
+        let gone = listing.reported.take().map(|(place, _)| place);
+        listing.reported.clone_from(&wanted);
         if wanted.is_none() {
             self.listings.remove(traffic);
         }

@@ -165,7 +165,7 @@ impl State {
         self.set_shared(number, SharedSa { sa: sa.clone(), installed_ms });
         if let Some(sa) = self.by_number.get(&number).and_then(|key| self.sas.get_mut(key)) {
             // It has not come: its tunnel was up before.
-            sa.is_told = true;
+            sa.is_reported = true;
         }
         Ok(number)
     }

@@ -43,8 +43,8 @@ pub(super) struct Installed {
     pub(super) resource: Option<u32>,
     pub(super) transform: Transform,
     pub(super) is_encapsulated: bool,
-    /// Whether the gateway was told that it has come.
-    pub(super) is_told: bool,
+    /// Whether the gateway was notified that it has come.
+    pub(super) is_reported: bool,
     /// What its record needs beside that, where SAs are shared.
     pub(super) shared: Option<Box<SharedSa>>,
 }
@@ -111,7 +111,7 @@ impl State {
             resource: sa.resource,
             transform,
             is_encapsulated: sa.is_encapsulated,
-            is_told: false,
+            is_reported: false,
             shared: None,
         };
         self.sas.insert(key, installed);

@@ -28,7 +28,7 @@ struct Memory {
     wall_ms: u64,
     /// The latest record of each SA.
     records: HashMap<SaNumber, Message>,
-    /// How many were told.
+    /// How many were reported.
     shared: usize,
     sas: HashMap<SaNumber, SaConfig>,
     installed: u32,
@@ -36,7 +36,7 @@ struct Memory {
     /// The same policies without their places.
     policies: Vec<Policy>,
     names: HashMap<TunnelId, ChildName>,
-    told: u32,
+    reported: u32,
     steps: usize,
     usage: SaUsage,
     refuses: bool,
@@ -79,7 +79,7 @@ impl Backend for Memory {
     }
 
     fn change_policies(&mut self, update: PolicyUpdate) {
-        self.told += 1;
+        self.reported += 1;
         self.steps += update.steps.len();
         self.own_sas.extend(&update.own_sas);
         for PolicyStep { change, .. } in update.steps {
@@ -282,14 +282,14 @@ fn a_child_becomes_two_sas_of_one_tunnel_and_one_policy() {
 fn policies_are_counted_through_a_rekeying_and_the_backend_hears_only_of_changes() {
     let mut bench = bench();
     let old = bench.tunnel(7, 0x5555);
-    let told = bench.gateway.told;
+    let reported = bench.gateway.reported;
     let new = bench.tunnel(7, 0x6666);
     for direction in WAYS {
         bench.good(Request::DelPolicy(policy(direction, PolicyClass::Regular, 7)));
     }
     bench.good(Request::DelSa(id(old, PEER, US)));
     bench.good(Request::DelSa(id(0x5555, US, PEER)));
-    assert_eq!(bench.gateway.told, told, "what protects the traffic is the same");
+    assert_eq!(bench.gateway.reported, reported, "what protects the traffic is the same");
     assert_eq!(bench.gateway.policies.len(), 1);
     assert_eq!(bench.gateway.sas[&bench.number(new)].tunnel, TunnelId(100));
     for direction in WAYS {
@@ -312,7 +312,7 @@ impl Bench {
 }
 
 #[test]
-fn a_tunnel_that_comes_up_is_rekeyed_moves_and_goes_down_is_told_of_once_each() {
+fn a_tunnel_that_comes_up_is_rekeyed_moves_and_goes_down_is_reported_once_each() {
     let mut bench = bench();
     let spi = bench.tunnel(7, 0x5555);
     assert_eq!(bench.news(), [""; 0], "it has no name yet");
@@ -342,7 +342,7 @@ fn a_tunnel_that_comes_up_is_rekeyed_moves_and_goes_down_is_told_of_once_each() 
 }
 
 #[test]
-fn a_traps_tunnel_is_told_of_by_its_whole_name_and_each_resource_by_itself() {
+fn a_traps_tunnel_is_reported_by_its_whole_name_and_each_resource_by_itself() {
     let mut bench = bench();
     bench.good(Request::AddPolicy(policy(PolicyDirection::Out, PolicyClass::Trap, 7)));
     bench.name(7, "");
@@ -515,7 +515,7 @@ fn bypasses_come_first_narrow_selectors_before_wide_ones_and_drops_last() {
 }
 
 #[test]
-fn an_sa_that_expires_is_told_and_gone_when_it_is_hard() {
+fn an_sa_that_expires_is_reported_and_gone_when_it_is_hard() {
     let mut bench = bench();
     let spi = bench.tunnel(7, 0x5555);
     let index = bench.number(spi);
@@ -530,7 +530,7 @@ fn an_sa_that_expires_is_told_and_gone_when_it_is_hard() {
 }
 
 #[test]
-fn a_peer_that_moves_is_told_and_the_sa_follows_charons_answer() {
+fn a_peer_that_moves_is_reported_and_the_sa_follows_charons_answer() {
     let mut bench = bench();
     let spi = bench.tunnel(7, 0x5555);
     let elsewhere = host("198.51.100.7:31000");
@@ -626,7 +626,7 @@ fn name(reqid: u32, mode: EncapMode) -> Request {
 }
 
 #[test]
-fn a_mode_that_the_peer_did_not_agree_to_is_told() {
+fn a_mode_that_the_peer_did_not_agree_to_is_reported() {
     let mut bench = bench();
     bench.tunnel(7, 0x5555);
     bench.good(name(7, EncapMode::Tunnel));

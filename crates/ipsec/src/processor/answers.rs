@@ -57,7 +57,7 @@ impl Tables {
     }
 
     /// Decrements TTL or hop limit if configured; a packet that expires is dropped and its sender
-    /// told.
+    /// notified.
     pub(super) fn count_hop_down(
         &mut self,
         mut frame: Frame,

@@ -115,7 +115,7 @@ impl Inbound {
         // A raw packet was not opened, whatever an engine reports.
         let status = match status {
             CryptoStatus::Done if context.form == Form::Raw => CryptoStatus::Pending,
-            told => told,
+            reported => reported,
         };
         // Higher, not the highest: without a window the newest packet may be repeated by anybody,
         // from anywhere.
@@ -261,7 +261,7 @@ pub(super) fn deliver(
         return out.push(frame);
     }
     if layout.hops <= 1 {
-        // An answer would have to go back through the tunnel, so the sender is told nothing.
+        // An answer would have to go back through the tunnel, so the sender gets none.
         return tables.drop_frame(pool, frame, Some(index), DropReason::TtlExpired);
     }
     ip::decrement_hop_limit(&mut frame);

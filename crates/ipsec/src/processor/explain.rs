@@ -34,7 +34,7 @@ pub enum Fit {
     CutAfter(usize),
     /// In IP-TFS payloads, with others.
     Aggregated,
-    /// Not at all: its sender is told this MTU, in bytes.
+    /// Not at all: its sender is notified of this MTU, in bytes.
     TooBig(usize),
 }
 
@@ -94,13 +94,13 @@ impl Tables {
         }
         let path_mtu = usize::from(cold.path.current(self.now_ns, self.config.mtu));
         let (largest, outer) = (cold.inner_mtu(path_mtu, header_len), cold.outer_len(len, header_len));
-        let told = if flow.is_v6() { largest.max(LEAST_V6.into()) } else { largest };
+        let reported = if flow.is_v6() { largest.max(LEAST_V6.into()) } else { largest };
         Ok(if len <= largest {
             Fit::Whole(outer)
-        } else if flow.is_v6() && len <= told {
+        } else if flow.is_v6() && len <= reported {
             Fit::CutAfter(outer)
         } else if dont_fragment || flow.is_v6() {
-            Fit::TooBig(told)
+            Fit::TooBig(reported)
         } else if facts.mode == Mode::Transport {
             Fit::CutAfter(outer)
         } else {

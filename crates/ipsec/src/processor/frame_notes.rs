@@ -39,7 +39,7 @@ impl FrameNotes {
 }
 
 impl Tables {
-    /// Sets whether notes are kept of what becomes of frames. Whoever has them kept
+    /// Sets whether notes are kept of what becomes of frames. Anyone who has them kept
     /// [takes](Self::take_frame_notes) them after each burst.
     pub fn keep_frame_notes(&mut self, are_kept: bool) {
         self.notes.0 = are_kept.then(Vec::new);

@@ -57,7 +57,7 @@ pub struct Inbound {
     pub(super) reassembling: Reassembling,
     /// Packets that wait for more sequence numbers to be reserved.
     pub(super) held: Held,
-    icmp_heeded: RateLimit,
+    icmp_accepted: RateLimit,
     /// The classification of a burst; empty between calls.
     classified: Vec<InboundRun>,
     /// SAs whose peer has moved.
@@ -73,7 +73,7 @@ impl Inbound {
             reassembly: Reassembly::new(config.reassembly),
             reassembling: Reassembling::default(),
             held: Held::default(),
-            icmp_heeded: RateLimit::new(config.icmp_per_second, 10),
+            icmp_accepted: RateLimit::new(config.icmp_per_second, 10),
             classified: Vec::new(),
             moved: Vec::new(),
             roamed: Vec::new(),
@@ -339,7 +339,7 @@ impl Context<'_> {
         if !report.sequence.is_some_and(is_recent) {
             return DropReason::IcmpUnbelieved;
         }
-        if self.inbound.icmp_heeded.admits(now_ns) {
+        if self.inbound.icmp_accepted.admits(now_ns) {
             let has_changed = cold.path.learn(now_ns, mtu, report.mtu, report.is_v6);
             sa.renew(cold, now_ns, mtu);
             if has_changed {

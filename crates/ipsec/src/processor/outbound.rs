@@ -178,7 +178,7 @@ impl Outbound {
         let Some(facts) = tables.sad.common(index).map(|common| common.facts) else {
             return tables.drop_frame(pool, frame, None, DropReason::OutboundNoSa);
         };
-        // Whoever sends the fragments never sees the whole datagram to compute it from.
+        // Anyone who sends the fragments never sees the whole datagram to compute it from.
         udp::complete_checksum(&mut frame);
         tables.totals.cut += 1;
         // IPv4's is there already: AH covers it.

@@ -233,8 +233,8 @@ impl Context<'_> {
             return self.prepare(frame, layout, id);
         }
         // IPv6 has no MTU below 1280: on a smaller path the outer packet is cut.
-        let told = if layout.is_v6 { largest.max(LEAST_V6.into()) } else { largest };
-        if layout.dont_fragment && frame.len() <= told {
+        let reported = if layout.is_v6 { largest.max(LEAST_V6.into()) } else { largest };
+        if layout.dont_fragment && frame.len() <= reported {
             return self.prepare(frame, layout, id);
         }
         self.fit(frame, layout, id, largest);
@@ -243,8 +243,8 @@ impl Context<'_> {
     /// Cuts a packet into fragments of at most `largest` bytes, or tells its sender.
     pub(super) fn fit(&mut self, frame: Frame, layout: &Layout, id: OutboundId, largest: usize) {
         if layout.dont_fragment {
-            let told = if layout.is_v6 { largest.max(LEAST_V6.into()) } else { largest };
-            return self.refuse_too_big(frame, layout, id, told);
+            let reported = if layout.is_v6 { largest.max(LEAST_V6.into()) } else { largest };
+            return self.refuse_too_big(frame, layout, id, reported);
         }
         let mut pieces = std::mem::take(self.pieces);
         self.tables.totals.cut += 1;

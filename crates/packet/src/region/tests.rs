@@ -27,7 +27,7 @@ fn a_region_that_is_there_is_taken_if_it_is_large_enough() {
 }
 
 #[test]
-fn what_no_region_can_have_is_told_with_both_sizes() {
+fn what_no_region_can_have_is_reported_with_both_sizes() {
     let chunks = Region::of_process().bytes() / CHUNK_BYTES;
     let error = FramePool::in_region(chunks, 0, 0).err().expect("one chunk is nobody's");
     assert_eq!(error, RegionError::Full { need: chunks * 2, have: Region::of_process().bytes() >> 20 });

@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn all_queues_but_the_own_are_told_once_and_no_more_than_have_room() {
+    fn all_queues_but_the_own_are_reported_once_and_no_more_than_have_room() {
         let heard = Heard::new(3);
         heard.tell(1, &message(7));
         heard.tell(0, &message(8));

@@ -11,7 +11,7 @@ use crate::l2_host::{Dropped, Incoming, L2Host, OwnFrame, echo_reply};
 use crate::super_packet::TAILROOM;
 use crate::{Port, PortCounters, PortDescription, PortError};
 
-/// Replies of the port's own to one burst, at most; whoever gets none asks again.
+/// Replies of the port's own to one burst, at most; anyone who gets none asks again.
 const ANSWERS: usize = 16;
 
 /// Packets that the port itself drops, by reason.

@@ -122,7 +122,7 @@ impl Guard {
         Ok(!is_whole)
     }
 
-    /// Removes the table, whoever has set it.
+    /// Removes the table, no matter who has set it.
     ///
     /// # Errors
     /// What the kernel refused.

@@ -41,8 +41,8 @@ pub(super) struct Told {
 
 impl Discovery {
     /// What it says of a neighbour, if that may be believed.
-    pub(super) fn told(&self, identity: &Identity) -> Option<Told> {
-        let told = match self {
+    pub(super) fn reported(&self, identity: &Identity) -> Option<Told> {
+        let reported = match self {
             Self::Arp(message) => {
                 let address = message.sender.into();
                 let is_to_us = identity.has(message.target) && identity.is_on_link(message.sender);
@@ -65,7 +65,7 @@ impl Discovery {
                 }
             }
         };
-        (identity.may_answer(told.address) && !told.mac.is_multicast()).then_some(told)
+        (identity.may_answer(reported.address) && !reported.mac.is_multicast()).then_some(reported)
     }
 
     /// The answer, if it asks for an address of this host; also to a probe (RFC 5227, RFC 4862),
@@ -206,18 +206,22 @@ mod tests {
     #[test]
     fn what_is_believed_of_neighbours() {
         let own = identity(Takes::Own);
-        let told = |message| Discovery::Ndp(message, PEER).told(&own);
+        let reported = |message| Discovery::Ndp(message, PEER).reported(&own);
         let (address, mac) = (B.into(), PEER);
         let asked = Told { address, mac, is_to_us: true, is_weak: false };
-        assert_eq!(told(solicitation(B)), Some(asked));
-        assert_eq!(told(solicitation(FAR)).map(|told| told.is_to_us), Some(false), "not on the link");
-        assert_eq!(told(solicitation(Ipv6Addr::UNSPECIFIED)), None);
-        assert_eq!(told(advertisement(true, true)), Some(asked));
-        assert_eq!(told(advertisement(true, false)), Some(Told { is_weak: true, ..asked }));
-        assert_eq!(told(advertisement(false, true)), Some(Told { is_to_us: false, ..asked }));
-        assert_eq!(told(Ndp { mac: None, ..advertisement(true, true) }), None);
-        assert_eq!(told(Ndp { mac: Some(MacAddress::BROADCAST), ..advertisement(true, true) }), None);
-        assert_eq!(told(Ndp { target: A, ..advertisement(true, true) }), None, "our own address");
+        assert_eq!(reported(solicitation(B)), Some(asked));
+        assert_eq!(
+            reported(solicitation(FAR)).map(|reported| reported.is_to_us),
+            Some(false),
+            "not on the link"
+        );
+        assert_eq!(reported(solicitation(Ipv6Addr::UNSPECIFIED)), None);
+        assert_eq!(reported(advertisement(true, true)), Some(asked));
+        assert_eq!(reported(advertisement(true, false)), Some(Told { is_weak: true, ..asked }));
+        assert_eq!(reported(advertisement(false, true)), Some(Told { is_to_us: false, ..asked }));
+        assert_eq!(reported(Ndp { mac: None, ..advertisement(true, true) }), None);
+        assert_eq!(reported(Ndp { mac: Some(MacAddress::BROADCAST), ..advertisement(true, true) }), None);
+        assert_eq!(reported(Ndp { target: A, ..advertisement(true, true) }), None, "our own address");
     }
 
     #[test]

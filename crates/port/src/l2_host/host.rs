@@ -111,9 +111,10 @@ impl L2Host {
     /// the outbox. Returns the answer.
     pub fn hear(&mut self, message: &Discovery) -> Option<OwnFrame> {
         let now_ms = self.now_ms();
-        let is_news =
-            |told: &Told| !told.is_weak || !self.neighbours.knows_other(told.address, told.mac, now_ms);
-        if let Some(Told { address, mac, is_to_us, .. }) = message.told(&self.identity).filter(is_news) {
+        let is_news = |reported: &Told| {
+            !reported.is_weak || !self.neighbours.knows_other(reported.address, reported.mac, now_ms)
+        };
+        if let Some(Told { address, mac, is_to_us, .. }) = message.reported(&self.identity).filter(is_news) {
             let freed = self.neighbours.learn(address, mac, is_to_us, now_ms);
             self.outbox.extend(freed.into_iter().map(|frame| (mac, frame)));
         }

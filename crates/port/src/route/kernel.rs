@@ -220,7 +220,7 @@ impl RouteKeeper {
         Ok(())
     }
 
-    /// Removes all rules and routes with these numbers, whoever set them.
+    /// Removes all rules and routes with these numbers, no matter who set them.
     ///
     /// # Errors
     /// What the kernel refused.

@@ -133,7 +133,7 @@ struct TestRun {
 /// lives until the call returns and is as long as it says.
 unsafe fn bpf<T>(command: i32, attributes: &mut T) -> io::Result<i32> {
     let attributes = &raw mut *attributes;
-    // SAFETY: the kernel reads and writes as many bytes there as it is told; the rest is the
+    // SAFETY: the kernel reads and writes as many bytes there as the call says; the rest is the
     // caller's.
     let result = unsafe { libc::syscall(libc::SYS_bpf, command, attributes, size_of::<T>()) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as i32) }
@@ -265,7 +265,7 @@ impl Program {
             ..ProgramLoad::default()
         };
         // SAFETY: instructions, licence and log live until the call returns, and have the lengths
-        // that are told.
+        // that are reported.
         unsafe { bpf_descriptor(command::PROG_LOAD, &mut attributes) }.map(Self)
     }
 
@@ -298,7 +298,7 @@ impl Program {
             repeat: 1,
             ..TestRun::default()
         };
-        // SAFETY: the frame lives until the call returns, and is as long as is told.
+        // SAFETY: the frame lives until the call returns, and is as long as the call says.
         unsafe { bpf(command::PROG_TEST_RUN, &mut attributes)? };
         Ok(attributes.verdict)
     }

@@ -35,7 +35,7 @@ pub(crate) struct Sender {
     counts: Vec<usize>,
 }
 
-// SAFETY: the pointers inside are written anew in each `send` and not looked at after it.
+// SAFETY: the pointers inside are written again in each `send` and not looked at after it.
 unsafe impl Send for Sender {}
 
 impl Sender {
@@ -136,7 +136,7 @@ pub(crate) struct Incoming {
     count: usize,
 }
 
-// SAFETY: the pointers inside are written anew in each `receive` and not looked at after it.
+// SAFETY: the pointers inside are written again in each `receive` and not looked at after it.
 unsafe impl Send for Incoming {}
 
 /// One received message.
@@ -185,7 +185,7 @@ impl Incoming {
         }
         // SAFETY: every pointer is into a vector of `self`, which is borrowed until the call
         // returns, with a length that lies inside: `message_bytes <= stride`, and names and
-        // ancillary data have the capacity that is told.
+        // ancillary data have the capacity that the call says.
         let received = unsafe {
             libc::recvmmsg(
                 socket.as_raw_fd(),

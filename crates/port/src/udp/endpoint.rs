@@ -20,7 +20,7 @@ pub(super) struct Endpoint {
     pub(super) arrives_at: SocketAddr,
     /// Whether runs of datagrams leave as one message (`UDP_SEGMENT`, Linux 4.18).
     pub(super) can_segment: bool,
-    /// Whether the kernel was told to set DF.
+    /// Whether the kernel was asked to set DF.
     sets_df: Option<bool>,
 }
 

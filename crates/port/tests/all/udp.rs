@@ -256,7 +256,7 @@ fn narrow_path(addresses: [&str; 2], dont_fragment: bool) -> (Udp, Vec<Vec<u8>>,
     let small = packet(addresses[0], addresses[1], 0, dont_fragment, &[1; 64]);
     let large: Vec<Vec<u8>> =
         (2..6).map(|k| packet(addresses[0], addresses[1], 0, dont_fragment, &[k; 1_400])).collect();
-    let (mut told, mut received) = (Vec::new(), Vec::new());
+    let (mut reported, mut received) = (Vec::new(), Vec::new());
     for _ in 0..3 {
         left.inside(|| {
             send(&mut a, &mut pool, &large);
@@ -264,18 +264,18 @@ fn narrow_path(addresses: [&str; 2], dont_fragment: bool) -> (Udp, Vec<Vec<u8>>,
         });
         received.extend(receive(&mut b, &mut pool, if dont_fragment { 1 } else { 5 }));
         if dont_fragment {
-            told.extend(receive(&mut a, &mut pool, 1));
+            reported.extend(receive(&mut a, &mut pool, 1));
         }
     }
-    (a, told, received)
+    (a, reported, received)
 }
 
 #[test]
 fn what_a_router_says_is_handed_up_and_what_the_kernel_believes_of_it_changes_nothing() {
     for addresses in [["10.8.0.1", "10.9.0.1"], ["fd08::1", "fd09::1"]] {
-        let (mut port, told, received) = narrow_path(addresses, true);
-        assert!(!told.is_empty(), "a router tells of the first packet at least");
-        for report in &told {
+        let (mut port, reported, received) = narrow_path(addresses, true);
+        assert!(!reported.is_empty(), "a router tells of the first packet at least");
+        for report in &reported {
             let layout = Layout::parse(report).expect("a whole packet");
             let message = Icmp::parse(layout.body(report)).expect("ICMP");
             let mtu = message
@@ -326,7 +326,7 @@ fn the_mtu_of_an_interface_is_learned_from_a_packet_that_was_too_long_for_it() {
             "each of a run for itself"
         );
         assert_eq!(port.take_path_mtu(), Some((ends_peer(addresses), 1_400)));
-        assert_eq!(port.take_path_mtu(), None, "told once");
+        assert_eq!(port.take_path_mtu(), None, "reported once");
     }
 }
 

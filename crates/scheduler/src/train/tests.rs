@@ -76,7 +76,7 @@ fn with_more_at_hand_the_core_keeps_a_train_once_the_other_is_busy_for_longer_th
 }
 
 #[test]
-fn with_nothing_else_at_hand_whoever_is_done_first_takes_it_and_nobody_is_woken_on_a_tie() {
+fn with_nothing_else_at_hand_anyone_who_is_done_first_takes_it_and_nobody_is_woken_on_a_tie() {
     let mut equal = scheduler([(0.0, 1.0); 2], SchedulerConfig::default());
     assert_eq!(give(&mut equal, 0, Input::Paused), to(HERE, 0, 100));
     let mut faster = scheduler([(0.0, 1.0), (10.0, 0.5)], SchedulerConfig::default());

@@ -93,7 +93,7 @@ fn a_packet_behind_a_full_batch_of_its_sa_is_the_reference_of_that_batch_and_the
 }
 
 #[test]
-fn it_is_told_how_long_packets_stood_there() {
+fn it_is_reported_how_long_packets_stood_there() {
     let mut window = window(1000);
     let item = Item { sa: 1, algorithm: 0, class: 0, blocks: 1, bytes: 10, payload: 0 };
     for arrived in [3, 3, 5] {
@@ -101,8 +101,8 @@ fn it_is_told_how_long_packets_stood_there() {
     }
     assert_eq!(window.first_arrival(), Some(3));
     let group = window.group(0).expect("it has packets");
-    let mut told = Vec::new();
-    window.take(&group, 10, |waited, packets| told.push((waited, packets)));
-    assert_eq!(told, [(7, 2), (5, 1)]);
+    let mut reported = Vec::new();
+    window.take(&group, 10, |waited, packets| reported.push((waited, packets)));
+    assert_eq!(reported, [(7, 2), (5, 1)]);
     assert_eq!(window.first_arrival(), None);
 }

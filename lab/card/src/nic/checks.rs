@@ -128,7 +128,7 @@ impl Wanted {
 impl Nic {
     /// Sets what the card does besides: with packets that leave, and with frames from the line, of
     /// which a packet that was decrypted in tunnel mode is looked at inside. A filter's table
-    /// applies, as a whole, to all packets that come to its pipeline later, and is counted anew.
+    /// applies, as a whole, to all packets that come to its pipeline later, and is counted again.
     /// One that stays is not touched, nor are signatures; while others are loaded, packets pass
     /// without being searched.
     pub fn set_checks(&mut self, checks: Checks) {
@@ -147,7 +147,7 @@ impl Nic {
         self.inspect_line();
     }
 
-    /// Writes the tables anew after a reset of the card, before anything else.
+    /// Writes the tables again after a reset of the card, before anything else.
     pub(super) fn restore_checks(&mut self) {
         self.wanted.is_in_force = false;
         let later = std::mem::take(&mut self.sas.orders);

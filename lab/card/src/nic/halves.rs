@@ -247,7 +247,7 @@ impl NicPort {
         self.shared.begin();
         self.arrivals.pop().ok().or_else(|| {
             // Cleared before the queue is checked again, so that a frame that arrives in between
-            // sets it anew.
+            // sets it again.
             let _ = self.shared.arrived.read();
             self.arrivals.pop().ok()
         })

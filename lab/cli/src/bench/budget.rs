@@ -77,8 +77,8 @@ mod tests {
     }
 
     #[test]
-    fn durations_are_told_in_words() {
-        let told = [0.2, 119.0, 299.5, 7200.0].map(duration);
-        assert_eq!(told, ["1 s", "119 s", "5 min", "2.0 h"]);
+    fn durations_are_reported_in_words() {
+        let reported = [0.2, 119.0, 299.5, 7200.0].map(duration);
+        assert_eq!(reported, ["1 s", "119 s", "5 min", "2.0 h"]);
     }
 }

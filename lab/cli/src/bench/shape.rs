@@ -130,7 +130,7 @@ mod tests {
             point("both", 64, None, 2.0),
         ];
         let text = sentence(&all, 0.05, Basis::Measured);
-        let (same, other) = text.split_once("They change differently at 1:").expect("both are told");
+        let (same, other) = text.split_once("They change differently at 1:").expect("both are reported");
         assert!(same.starts_with("By measured rates") && same.contains("alike at 2 of 3 points"), "{text}");
         assert!(same.contains("packet I/O at 64 bytes (faster: here 1.50, there 1.20 times)"), "{text}");
         assert!(same.contains("cryptography at 64 bytes (as fast as without"), "{text}");

@@ -14,13 +14,13 @@ fn the_demo_tells_what_it_cannot_use_of_a_capture() {
     let snapped =
         Command::new("editcap").args(["-s", "96"]).args([at("plain.pcap"), at("snapped.pcapng")]).status();
     assert!(snapped.expect("editcap, which scripts/install.sh test installs").success());
-    let told = Command::new(env!("CARGO_BIN_EXE_convoy-lab"))
+    let reported = Command::new(env!("CARGO_BIN_EXE_convoy-lab"))
         .args(["demo", "--seconds", "1", "--json", "--capture"])
         .arg(at("snapped.pcapng"))
         .output()
         .expect("the binary was built");
-    assert_eq!(told.status.code(), Some(0), "{}", String::from_utf8_lossy(&told.stderr));
-    let report: serde_json::Value = serde_json::from_slice(&told.stdout).expect("JSON and nothing else");
+    assert_eq!(reported.status.code(), Some(0), "{}", String::from_utf8_lossy(&reported.stderr));
+    let report: serde_json::Value = serde_json::from_slice(&reported.stdout).expect("JSON and nothing else");
     assert_eq!(report["capture_packets"], short);
     assert_eq!(report["capture_unreadable"], serde_json::json!({ "truncated": 200 - short }));
 }

@@ -49,35 +49,35 @@ fn a_reader_that_leaves_early_ends_nothing() {
 
 #[test]
 fn the_json_has_the_fields_that_others_rely_on() {
-    let told =
+    let reported =
         report(&["--pattern", "uniform", "--packets", "20000", "--accelerators", "2", "--window", "30"]);
-    assert_eq!(told["packets"], 20_000);
+    assert_eq!(reported["packets"], 20_000);
     for list in ["share", "average_length"] {
-        assert_eq!(told[list].as_array().expect("a list").len(), 3, "{list}: CPU and two accelerators");
+        assert_eq!(reported[list].as_array().expect("a list").len(), 3, "{list}: CPU and two accelerators");
     }
     let sum: f64 =
-        told["share"].as_array().expect("a list").iter().filter_map(serde_json::Value::as_f64).sum();
+        reported["share"].as_array().expect("a list").iter().filter_map(serde_json::Value::as_f64).sum();
     assert!((sum - 1.0).abs() < 1e-9);
     for number in
         ["average_length_scheduled", "packets_per_multipacket", "throughput_mbps", "latency_ms", "sojourn_ms"]
     {
-        assert!(told[number].as_f64().expect(number) > 0.0, "{number}");
+        assert!(reported[number].as_f64().expect(number) > 0.0, "{number}");
     }
-    let conflicts = told["bus_conflicts"].as_f64().expect("a fraction");
+    let conflicts = reported["bus_conflicts"].as_f64().expect("a fraction");
     assert!((0.0..=1.0).contains(&conflicts));
     for measure in ["latency_percentiles_ms", "sojourn_percentiles_ms"] {
-        assert!(told[measure]["p50"].as_f64() <= told[measure]["p999"].as_f64(), "{measure}");
+        assert!(reported[measure]["p50"].as_f64() <= reported[measure]["p999"].as_f64(), "{measure}");
     }
-    assert_eq!(told["setting"]["pattern"], "uniform");
+    assert_eq!(reported["setting"]["pattern"], "uniform");
 }
 
 #[test]
 fn every_option_reaches_the_simulator_and_a_run_is_a_function_of_its_seed() {
     let plain = ["--pattern", "exponential", "--packets", "20000"];
     let with = |more: &[&str]| {
-        let mut told = report(&[&plain, more].concat());
-        told.as_object_mut().expect("an object").remove("setting");
-        told
+        let mut reported = report(&[&plain, more].concat());
+        reported.as_object_mut().expect("an object").remove("setting");
+        reported
     };
     let base = with(&[]);
     assert_eq!(base, with(&["--seed", "1"]));
@@ -122,13 +122,13 @@ fn a_wrong_platform_is_2_with_file_line_and_key() {
     let good = include_str!("../../../../platforms/pci-accelerators.toml");
     std::fs::write(&file, good.replace("width_bytes = 4", "width_bits = 32")).expect("writable");
     let line = good.lines().position(|line| line.starts_with("width_bytes")).expect("it has one") + 1;
-    let (status, told) = refused(&["run", as_str(&file)]);
+    let (status, reported) = refused(&["run", as_str(&file)]);
     assert_eq!(status, Some(2));
-    assert!(told.contains(&format!("mine.toml:{line}: width_bits")), "{told}");
-    assert!(told.contains("width_bytes"), "what was expected: {told}");
-    let (status, told) = refused(&["run", "pci-accelerator"]);
+    assert!(reported.contains(&format!("mine.toml:{line}: width_bits")), "{reported}");
+    assert!(reported.contains("width_bytes"), "what was expected: {reported}");
+    let (status, reported) = refused(&["run", "pci-accelerator"]);
     assert_eq!(status, Some(2));
-    assert!(told.contains("pci-accelerators"), "what there is: {told}");
+    assert!(reported.contains("pci-accelerators"), "what there is: {reported}");
 }
 
 #[test]
@@ -142,27 +142,27 @@ fn wrong_usage_is_2_and_says_what_is_right() {
         (&["--as-captured"], "--trace"),
         (&["--rate-pps", "0"], "above 0"),
     ] {
-        let (status, told) = refused(&[&["run", "pci-accelerators"], arguments].concat());
-        assert_eq!(status, Some(2), "{arguments:?}: {told}");
-        assert!(told.contains(what), "{arguments:?}: {told}");
+        let (status, reported) = refused(&[&["run", "pci-accelerators"], arguments].concat());
+        assert_eq!(status, Some(2), "{arguments:?}: {reported}");
+        assert!(reported.contains(what), "{arguments:?}: {reported}");
     }
 }
 
 #[test]
 fn a_trace_that_is_not_there_or_is_none_is_1() {
     let folder = tempfile::tempdir().expect("a folder");
-    let (status, told) = refused(&["run", "pci-accelerators", "--trace", "/nowhere/lbl.tcp"]);
+    let (status, reported) = refused(&["run", "pci-accelerators", "--trace", "/nowhere/lbl.tcp"]);
     assert_eq!(status, Some(1));
-    assert!(told.contains("/nowhere/lbl.tcp"), "{told}");
+    assert!(reported.contains("/nowhere/lbl.tcp"), "{reported}");
     let wrong = folder.path().join("wrong.tcp");
     std::fs::write(&wrong, "0.1 1 2 3 4 5\n0.2 1 2 3 4\n").expect("writable");
-    let (status, told) = refused(&["run", "pci-accelerators", "--trace", as_str(&wrong)]);
+    let (status, reported) = refused(&["run", "pci-accelerators", "--trace", as_str(&wrong)]);
     assert_eq!(status, Some(1));
-    assert!(told.contains("wrong.tcp:2") && told.contains("six columns"), "{told}");
+    assert!(reported.contains("wrong.tcp:2") && reported.contains("six columns"), "{reported}");
 }
 
 #[test]
-fn traces_are_told_apart_by_content() {
+fn traces_are_distinguished_by_content() {
     let folder = tempfile::tempdir().expect("a folder");
     let at = |name: &str| folder.path().join(name);
     let lines: String = (0..300).map(|n| format!("{}.5 1 {} 1000 80 {}\n", n, n % 7, n * 4)).collect();
@@ -187,12 +187,12 @@ fn policies_of_a_gateway_say_which_sa_and_leave_the_rest_out() {
     std::fs::write(&config, tunnel).expect("writable");
     std::fs::set_permissions(&config, std::fs::Permissions::from_mode(0o600)).expect("ours");
     let arguments = ["--trace", as_str(&trace), "--sa-by", "policies", "--config", as_str(&config)];
-    let told = report(&arguments);
-    assert_eq!((&told["packets"], &told["skipped"]), (&30.into(), &60.into()));
+    let reported = report(&arguments);
+    assert_eq!((&reported["packets"], &reported["skipped"]), (&30.into(), &60.into()));
     std::fs::write(&config, tunnel.replace("10.1.0.0", "10.77.0.0")).expect("writable");
-    let (status, told) = refused(&[&["run", "pci-accelerators"], &arguments[..]].concat());
+    let (status, reported) = refused(&[&["run", "pci-accelerators"], &arguments[..]].concat());
     assert_eq!(status, Some(1));
-    assert!(told.contains("90 were left out: 90 no SA protects them"), "{told}");
+    assert!(reported.contains("90 were left out: 90 no SA protects them"), "{reported}");
 }
 
 #[test]
@@ -209,18 +209,18 @@ fn a_trace_with_a_snap_length_counts_as_a_whole_one_does_and_one_that_is_cut_off
     editcap(&["-s", "40", "-F", "pcap", "whole.pcap", "snapped.pcap"]);
     editcap(&["-s", "40", "-F", "pcapng", "whole.pcap", "snapped.pcapng"]);
     let of = |name: &str| {
-        let mut told = report(&["--trace", as_str(&at(name)), "--as-captured"]);
-        told["trace"].take();
-        told
+        let mut reported = report(&["--trace", as_str(&at(name)), "--as-captured"]);
+        reported["trace"].take();
+        reported
     };
     assert_eq!(of("snapped.pcap"), of("whole.pcap"));
     assert_eq!(of("snapped.pcapng"), of("whole.pcap"));
     std::fs::write(at("cut.pcap"), &whole[..whole.len() - 50]).expect("writable");
-    let told = sim(&["run", "pci-accelerators", "--trace", as_str(&at("cut.pcap"))]);
-    assert_eq!(told.status.code(), Some(0), "{}", text(&told.stderr));
-    assert!(text(&told.stdout).contains(": 89 packets"), "{}", text(&told.stdout));
+    let reported = sim(&["run", "pci-accelerators", "--trace", as_str(&at("cut.pcap"))]);
+    assert_eq!(reported.status.code(), Some(0), "{}", text(&reported.stderr));
+    assert!(text(&reported.stdout).contains(": 89 packets"), "{}", text(&reported.stdout));
     let warning = format!("warning: {}: byte {}: ", as_str(&at("cut.pcap")), whole.len() - 116);
-    assert!(text(&told.stderr).contains(&warning), "{}", text(&told.stderr));
+    assert!(text(&reported.stderr).contains(&warning), "{}", text(&reported.stderr));
 }
 
 /// 90 packets of 100 bytes of raw IP, from 10.0.0.1 to 10.0.0.2, 10.1.0.2 and 10.2.0.2 in turn.
@@ -259,13 +259,16 @@ fn a_sweep_resumes_and_a_changed_one_is_refused() {
     assert!(swept().starts_with("4 points, 2 of them from an earlier run: "));
     assert_eq!(std::fs::read_to_string(folder.path().join("grid.csv")).expect("written").lines().count(), 5);
     std::fs::write(&file, grid.replace("packets = 1000", "packets = 2000")).expect("writable");
-    let (status, told) = refused(&["sweep", as_str(&file)]);
+    let (status, reported) = refused(&["sweep", as_str(&file)]);
     assert_eq!(status, Some(2));
-    assert!(told.contains("setting.packets is 1000, here 2000") && told.contains("--out"), "{told}");
+    assert!(
+        reported.contains("setting.packets is 1000, here 2000") && reported.contains("--out"),
+        "{reported}"
+    );
     std::fs::write(&file, grid.replace("window", "windows")).expect("writable");
-    let (status, told) = refused(&["sweep", as_str(&file)]);
+    let (status, reported) = refused(&["sweep", as_str(&file)]);
     assert_eq!(status, Some(2));
-    assert!(told.contains("grid.toml:5: grid.windows"), "{told}");
+    assert!(reported.contains("grid.toml:5: grid.windows"), "{reported}");
 }
 
 #[test]
@@ -290,21 +293,22 @@ fn a_plan_says_what_a_window_and_an_engine_bring() {
     let capture = concat!(env!("CARGO_MANIFEST_DIR"), "/../../demo/traffic.pcap");
     let plan = ["plan", "-c", as_str(&config), "--trace", capture];
     let cards = ["--card", "connectx-7", "--card", "qat-gen4"];
-    let told = sim(&[&plan[..], &cards, &["--measure", "1", "--json"]].concat());
-    assert_eq!(told.status.code(), Some(0), "{}", text(&told.stderr));
-    let told: serde_json::Value = serde_json::from_slice(&told.stdout).expect("JSON and nothing else");
-    assert!(told["best_window"].as_u64() > Some(4), "a card that takes so long to set up wants bundles");
+    let reported = sim(&[&plan[..], &cards, &["--measure", "1", "--json"]].concat());
+    assert_eq!(reported.status.code(), Some(0), "{}", text(&reported.stderr));
+    let reported: serde_json::Value =
+        serde_json::from_slice(&reported.stdout).expect("JSON and nothing else");
+    assert!(reported["best_window"].as_u64() > Some(4), "a card that takes so long to set up wants bundles");
     let gain = |change: &str| {
-        let changes = told["changes"].as_array().expect("a list");
+        let changes = reported["changes"].as_array().expect("a list");
         changes
             .iter()
             .find(|outcome| outcome["change"] == change)
             .and_then(|outcome| outcome["gain"].as_f64())
     };
-    assert!(gain("with another card-model") > Some(1.3), "{told}");
-    assert!(gain("with connectx-7") > Some(1.3) && gain("with qat-gen4") > Some(1.3), "{told}");
-    assert_eq!(told["card_engines"][0]["cache"]["sas"], 2102);
-    assert_eq!(told["measured"]["packets"], told["packets"][0]);
+    assert!(gain("with another card-model") > Some(1.3), "{reported}");
+    assert!(gain("with connectx-7") > Some(1.3) && gain("with qat-gen4") > Some(1.3), "{reported}");
+    assert_eq!(reported["card_engines"][0]["cache"]["sas"], 2102);
+    assert_eq!(reported["measured"]["packets"], reported["packets"][0]);
     // A plan needs only lengths and addresses, which a snap length preserves.
     let snapped = folder.path().join("snapped.pcapng");
     let edited = Command::new("editcap").args(["-s", "60", capture, as_str(&snapped)]).status();
@@ -312,7 +316,7 @@ fn a_plan_says_what_a_window_and_an_engine_bring() {
     let of_snapped = sim(&["plan", "-c", as_str(&config), "--trace", as_str(&snapped), "--json"]);
     let of_snapped: serde_json::Value =
         serde_json::from_slice(&of_snapped.stdout).unwrap_or_else(|_| panic!("{}", text(&of_snapped.stderr)));
-    assert_eq!(of_snapped["packets"], told["packets"]);
+    assert_eq!(of_snapped["packets"], reported["packets"]);
     assert_eq!(
         of_snapped["as_configured"]["packets_per_multipacket"].as_f64().map(|it| it > 1.0),
         Some(true)
@@ -324,14 +328,14 @@ fn a_plan_says_what_a_window_and_an_engine_bring() {
 }
 
 #[test]
-fn figures_are_made_and_claims_are_told() {
+fn figures_are_made_and_claims_are_reported() {
     let folder = tempfile::tempdir().expect("a folder");
     let out = folder.path().join("deep/figures");
     let output =
         sim(&["figures", "--out", as_str(&out), "--packets", "300", "--range-packets", "50", "--json"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    let told: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON and nothing else");
-    for claim in told["claims"].as_array().expect("a list") {
+    let reported: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON and nothing else");
+    for claim in reported["claims"].as_array().expect("a list") {
         assert!(claim["shown"].is_boolean() && claim["measured"].is_string(), "{claim}");
         assert!(claim["range_shown"].as_u64() <= claim["range_of"].as_u64());
     }
@@ -342,11 +346,14 @@ fn figures_are_made_and_claims_are_told() {
     }
     assert!(out.join("report.html").is_file() && out.join("claims.csv").is_file());
     let trace = |paper| refused(&["figures", "--out", as_str(&out), "--paper", paper, "--trace", "/nowhere"]);
-    let (status, told) = trace("grip");
-    assert!(status == Some(2) && told.contains("only take the place of that of small-packets"), "{told}");
-    let (status, told) = trace("small-packets");
-    assert!(status == Some(1) && told.contains("/nowhere"), "{told}");
-    let (status, told) = refused(&["figures", "--out", "/dev/null/figures", "--packets", "10"]);
+    let (status, reported) = trace("grip");
+    assert!(
+        status == Some(2) && reported.contains("only take the place of that of small-packets"),
+        "{reported}"
+    );
+    let (status, reported) = trace("small-packets");
+    assert!(status == Some(1) && reported.contains("/nowhere"), "{reported}");
+    let (status, reported) = refused(&["figures", "--out", "/dev/null/figures", "--packets", "10"]);
     assert_eq!(status, Some(1));
-    assert!(told.contains("/dev/null/figures"), "{told}");
+    assert!(reported.contains("/dev/null/figures"), "{reported}");
 }

@@ -195,7 +195,7 @@ fn a_packet_for_its_address_is_handed_up_without_padding() {
 }
 
 #[test]
-fn what_one_port_is_told_to_seal_the_other_hands_up_opened() {
+fn what_one_port_is_reported_to_seal_the_other_hands_up_opened() {
     let (line_a, line_b) = memory(64).expect("descriptors");
     let mut a = CardPort::on(Box::new(line_a), 1, &config(A)).expect("a card");
     let mut b = CardPort::on(Box::new(line_b), 1, &config(B)).expect("a card");

@@ -41,7 +41,7 @@ impl Relay {
         let pool = pool.map_err(|error| MeasureError::Invalid(error.to_string()))?;
         let is_stopping = Arc::new(AtomicBool::new(false));
         let stop = Arc::clone(&is_stopping);
-        let (tell, told) = mpsc::sync_channel(1);
+        let (tell, reported) = mpsc::sync_channel(1);
         let thread = std::thread::Builder::new()
             .name("packet-io".to_owned())
             .spawn(move || {
@@ -51,7 +51,7 @@ impl Relay {
                 work(joints, pool, &stop, waiting);
             })
             .map_err(|source| MeasureError::Io { action: "start a thread".to_owned(), source })?;
-        let id = told.recv().map_err(|_| MeasureError::Gateway("its packet I/O has ended".to_owned()))?;
+        let id = reported.recv().map_err(|_| MeasureError::Gateway("its packet I/O has ended".to_owned()))?;
         Ok(Self { is_stopping, thread: Some(thread), id })
     }
 

@@ -56,7 +56,7 @@ pub(super) struct Running {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
     id: Pid,
-    told: Utilisation,
+    reported: Utilisation,
 }
 
 impl Running {
@@ -67,7 +67,7 @@ impl Running {
     pub(super) fn start(worker: Worker, core: usize, waiting: Waiting) -> Result<Self, MeasureError> {
         let shared = Arc::new(Shared::default());
         let of_thread = Arc::clone(&shared);
-        let (tell, told) = mpsc::sync_channel(1);
+        let (tell, reported) = mpsc::sync_channel(1);
         let thread = std::thread::Builder::new()
             .name("gateway".to_owned())
             .spawn(move || {
@@ -77,8 +77,8 @@ impl Running {
                 work(worker, &of_thread, waiting);
             })
             .map_err(|source| MeasureError::Io { action: "start a thread".to_owned(), source })?;
-        let id = told.recv().map_err(|_| MeasureError::Gateway("its thread has ended".to_owned()))?;
-        Ok(Self { shared, thread: Some(thread), id, told: Utilisation::default() })
+        let id = reported.recv().map_err(|_| MeasureError::Gateway("its thread has ended".to_owned()))?;
+        Ok(Self { shared, thread: Some(thread), id, reported: Utilisation::default() })
     }
 
     /// Kernel thread ID.
@@ -89,7 +89,7 @@ impl Running {
     /// Utilisation since the last call.
     pub(super) fn utilisation(&mut self) -> Utilisation {
         let now = *self.shared.utilisation.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = std::mem::replace(&mut self.told, now);
+        let before = std::mem::replace(&mut self.reported, now);
         Utilisation {
             busy_ns: now.busy_ns - before.busy_ns,
             idle_ns: now.idle_ns - before.idle_ns,

@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn a_thread_is_found_by_its_name() {
-        let (tell, told) = std::sync::mpsc::channel();
+        let (tell, reported) = std::sync::mpsc::channel();
         let (end, ended) = std::sync::mpsc::channel::<()>();
         let work = move || {
             tell.send(gettid()).expect("the test listens");
@@ -137,7 +137,7 @@ mod tests {
         };
         let thread =
             std::thread::Builder::new().name("to-be-found".to_owned()).spawn(work).expect("a thread");
-        let id = told.recv().expect("it tells");
+        let id = reported.recv().expect("it tells");
         assert_eq!(latest_named("to-be-found"), Some(id));
         assert_eq!(latest_named("never-made"), None);
         drop(end);

@@ -55,7 +55,7 @@ fn what_needs_a_gateway_is_refused_at_its_place() {
         ("192.0.2.1/24", "192.0.2.1/33", "nic.address"),
         ("[nic]", "[gateway]\n[nic]", "gateway"),
     ] {
-        let told = refused(from, to);
-        assert!(told.contains("nic.toml:") && told.contains(key), "{key}: {told}");
+        let reported = refused(from, to);
+        assert!(reported.contains("nic.toml:") && reported.contains(key), "{key}: {reported}");
     }
 }

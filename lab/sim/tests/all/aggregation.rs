@@ -122,10 +122,10 @@ fn what_cannot_be_aggregated_is_refused() {
     assert!(refused(|it| it.scheduler.aggregation = Some(67)).contains("68 to 65535"));
     assert!(refused(|it| it.scheduler.aggregation = Some(65_536)).contains("68 to 65535"));
     assert!(refused(|it| it.source.esp_bytes = 41).contains("it cannot exceed header_bytes"));
-    let told = refused(|it| {
+    let reported = refused(|it| {
         let line = StageSpec { name: "line".to_owned(), place: StagePosition::After, ..StageSpec::default() };
         it.stages.push(line);
         it.scheduler.aggregation = Some(1500);
     });
-    assert!(told.contains("\"line\" is after cryptography"), "{told}");
+    assert!(reported.contains("\"line\" is after cryptography"), "{reported}");
 }

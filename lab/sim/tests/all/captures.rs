@@ -129,7 +129,7 @@ fn what_is_no_capture_is_refused_and_a_cut_one_gives_what_came_before() {
 }
 
 #[test]
-fn a_trace_is_told_by_how_it_begins() {
+fn a_trace_is_reported_by_how_it_begins() {
     let capture = written(&pcap());
     let text = written(b"0.5 1 2 3 4 5\n");
     let open = |file: &Written| {

@@ -34,12 +34,12 @@ fn a_peer_that_may_roam_needs_no_address_but_a_window_and_tunnel_mode() {
     let tunnel = &Config::parse("site-a.toml", &roams(&site)).expect("it comes to us").tunnels[0];
     assert!(tunnel.roams && tunnel.remote.is_unspecified() && tunnel.remote.is_ipv4());
     assert!(errors(&site).contains("tunnel.remote: it is missing"));
-    for (setting, told) in [
+    for (setting, reported) in [
         ("replay_window = 0", "it needs the anti-replay window"),
         ("mode = \"transport\"", "in transport mode the peer is an endpoint"),
     ] {
         let text = roams(&site).replace("roaming = true", &format!("roaming = true\n{setting}"));
-        assert!(errors(&text).contains(told), "{}", errors(&text));
+        assert!(errors(&text).contains(reported), "{}", errors(&text));
     }
     assert!(
         errors(&(CHARON.to_owned() + "roaming = true\n")).contains("it is only for tunnels with static keys")
@@ -115,23 +115,23 @@ fn a_deprecated_key_is_accepted_and_its_successor_is_named() {
         let text = format!("{CHARON}\n[scheduler]\n{key}\n");
         let config = Config::parse("a.toml", &text).expect("good but for a warning");
         assert_eq!(config.scheduler.order, expected, "{key}");
-        let told = config.warnings.iter().map(ToString::to_string).collect::<String>();
-        let names_successor = told.contains(&format!("window_order = \"{expected}\""));
-        assert_eq!(names_successor, key.starts_with("overtake"), "{told}");
+        let reported = config.warnings.iter().map(ToString::to_string).collect::<String>();
+        let names_successor = reported.contains(&format!("window_order = \"{expected}\""));
+        assert_eq!(names_successor, key.starts_with("overtake"), "{reported}");
     }
 }
 
 #[test]
 fn a_tunnel_that_nobody_gives_keys_is_warned_of() {
     let config = Config::parse("a.toml", &CHARON.replace("charon = ", "# ")).expect("good but for a warning");
-    let told = config.warnings.iter().map(ToString::to_string).collect::<String>();
-    assert!(told.starts_with(
+    let reported = config.warnings.iter().map(ToString::to_string).collect::<String>();
+    assert!(reported.starts_with(
         "a.toml:13:8: warning: tunnel.manual: the tunnel has no keys, so its packets are dropped"
     ));
 }
 
 #[test]
-fn nat_keepalives_are_sent_as_told_and_only_in_udp() {
+fn nat_keepalives_are_sent_as_configured_and_only_in_udp() {
     use convoy_ipsec::NatKeepalive;
     let with =
         |value: &str| changed("encap = \"udp\"", &format!("encap = \"udp\"\nnat_keepalive = \"{value}\""));

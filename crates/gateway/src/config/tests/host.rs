@@ -44,7 +44,7 @@ impl HostEnvironment for Router {
     }
 }
 
-fn told(text: &str) -> String {
+fn reported(text: &str) -> String {
     let config = Config::parse_at("a.toml", text, &Basis { kinds: &PRODUCT, machine: &Router })
         .expect("good but for warnings");
     config.warnings.iter().map(|warning| format!("{}\n", warning.in_one_line())).collect()
@@ -60,9 +60,9 @@ fn refusal(text: &str) -> String {
 
 #[test]
 fn what_the_machine_has_is_not_warned_of() {
-    assert_eq!(told(GOOD), "");
-    assert_eq!(told(&changed("kind = \"software\"", "kind = \"software\"\ncore = 1")), "");
-    assert_eq!(told(&changed("[gateway]\n", "[gateway]\nuser = \"convoy\"\nmtu = 1500\n")), "");
+    assert_eq!(reported(GOOD), "");
+    assert_eq!(reported(&changed("kind = \"software\"", "kind = \"software\"\ncore = 1")), "");
+    assert_eq!(reported(&changed("[gateway]\n", "[gateway]\nuser = \"convoy\"\nmtu = 1500\n")), "");
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn a_device_for_the_tun_that_is_another_interface_is_an_error() {
 fn v6_address_where_the_kernel_has_none_is_an_error() {
     let device =
         |name: &str| changed("\"convoy0\"", &format!("\"{name}\"")).replace("10.1.0.1/24", "fd00::1/64");
-    assert_eq!(told(&device("convoy1")), "");
+    assert_eq!(reported(&device("convoy1")), "");
     let what = "a.toml:11:12: port.address: net.ipv6.conf.default.disable_ipv6 = 1, so that the kernel gives the \
                 interface no IPv6 address; run: sysctl -w net.ipv6.conf.default.disable_ipv6=0, or remove the address";
     assert_eq!(refusal(&device("off0")), what);
@@ -117,25 +117,25 @@ fn link_local_address_outside_is_an_error_and_inside_is_none() {
     };
     assert!(found("port.address", "fe80::1") && found("tunnel.local", "fe80::1"), "{lines:?}");
     assert!(found("tunnel.remote", "fe80::2"), "{lines:?}");
-    assert_eq!(told(&GOOD.replace("\"10.1.0.1/24\"", "\"10.1.0.1/24\", \"fe80::1/64\"")), "");
+    assert_eq!(reported(&GOOD.replace("\"10.1.0.1/24\"", "\"10.1.0.1/24\", \"fe80::1/64\"")), "");
 }
 
 #[test]
 fn a_link_that_is_narrower_than_the_mtu_is_warned_of() {
-    let text = told(&changed("[gateway]\n", "[gateway]\nmtu = 9000\n"));
+    let text = reported(&changed("[gateway]\n", "[gateway]\nmtu = 9000\n"));
     let what = "a.toml:2:7: gateway.mtu: protected packets of up to 9000 bytes exceed the MTU of interface wan0, which is \
                 1500; write mtu = 1500 in [gateway], or run: ip link set wan0 mtu 9000\n";
     assert_eq!(text, what);
     let any = changed("[gateway]\n", "[gateway]\nmtu = 9000\n").replace("[\"192.0.2.1\"]", "[\"0.0.0.0\"]");
-    assert_eq!(told(&any), what, "found by the tunnels' local address");
+    assert_eq!(reported(&any), what, "found by the tunnels' local address");
     let link = "kind = \"af_packet\"\ninterface = \"wan0\"\n";
     let link = changed("kind = \"udp\"\n", link).replace("[gateway]\n", "[gateway]\nmtu = 9000\n");
-    assert_eq!(told(&link), what, "named");
+    assert_eq!(reported(&link), what, "named");
 }
 
 #[test]
 fn an_interface_that_may_come_later_is_warned_of() {
-    let text = told(&changed("kind = \"udp\"", "kind = \"af_packet\"\ninterface = \"wan1\""));
+    let text = reported(&changed("kind = \"udp\"", "kind = \"af_packet\"\ninterface = \"wan1\""));
     let what = "a.toml:16:13: port.interface: there is no interface \"wan1\", and `convoy run` waits for it; this \
                 machine has wan0, convoy0\n";
     assert_eq!(text, what);
@@ -143,13 +143,13 @@ fn an_interface_that_may_come_later_is_warned_of() {
 
 #[test]
 fn an_address_that_may_come_later_is_warned_of() {
-    let text = told(&GOOD.replace("192.0.2.1\"", "192.0.2.7\""));
+    let text = reported(&GOOD.replace("192.0.2.1\"", "192.0.2.7\""));
     let what = "port.address: no interface of this machine has the address 192.0.2.7";
     assert!(text.lines().count() == 1 && text.starts_with("a.toml:16:12: ") && text.contains(what), "{text}");
     let any = GOOD
         .replace("192.0.2.1\"", "192.0.2.7\"")
         .replace("address = [\"192.0.2.7\"]", "address = [\"0.0.0.0\"]");
-    let text = told(&any);
+    let text = reported(&any);
     assert!(
         text.lines().count() == 1
             && text.starts_with("a.toml:20:9: tunnel.local: no interface of this machine has"),

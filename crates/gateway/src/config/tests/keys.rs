@@ -16,7 +16,7 @@ fn second(proposal: &str, keys: [&str; 2]) -> String {
     )
 }
 
-fn told(text: &str) -> Vec<Problem> {
+fn reported(text: &str) -> Vec<Problem> {
     Config::parse("site-a.toml", text).map_or_else(|errors| errors.0, |config| config.warnings)
 }
 
@@ -76,7 +76,7 @@ fn counters_under_one_key_meet_across_algorithms() {
 #[test]
 fn another_salt_or_a_cipher_without_counter_makes_a_shared_key_a_warning() {
     let salted = format!("{}0a0b0c0d", &KEY_OUT[..32]);
-    let problems = told(&format!("{GOOD}{}", second("aes128gcm16", [&"0f".repeat(20), &salted])));
+    let problems = reported(&format!("{GOOD}{}", second("aes128gcm16", [&"0f".repeat(20), &salted])));
     let [problem] = &problems[..] else { panic!("one warning: {problems:#?}") };
     assert_eq!(problem.severity, Severity::Warning);
     assert!(
@@ -84,7 +84,7 @@ fn another_salt_or_a_cipher_without_counter_makes_a_shared_key_a_warning() {
         "{problem}"
     );
     let cbc = format!("{}{}", &KEY_OUT[..32], "5a".repeat(32));
-    let both = told(&second("aes128-sha256", [&cbc, &cbc]));
+    let both = reported(&second("aes128-sha256", [&cbc, &cbc]));
     let warnings: Vec<_> = both.iter().filter(|it| it.what.contains("shares a key with key_in")).collect();
     assert!(warnings.len() == 1 && warnings[0].severity == Severity::Warning, "{both:#?}");
 }
@@ -102,7 +102,7 @@ fn one_key_and_one_spi_are_refused_as_packets_could_be_sent_back() {
 #[test]
 fn the_same_keys_at_both_ends_are_what_they_are_for() {
     let other = GOOD.replace(KEY_IN, "KEY").replace(KEY_OUT, KEY_IN).replace("KEY", KEY_OUT);
-    assert!(told(GOOD).is_empty() && told(&other).is_empty());
+    assert!(reported(GOOD).is_empty() && reported(&other).is_empty());
 }
 
 #[test]

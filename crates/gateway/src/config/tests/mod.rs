@@ -144,8 +144,8 @@ fn unknown_words_list_what_is_known() {
         "{text}"
     );
     let text = errors(&changed("aes128gcm16", "aes128gcm15"));
-    let told = "tunnel.esp_proposal: unknown word \"aes128gcm15\"; did you mean \"aes128gcm16\"?";
-    assert!(text.contains(told), "{text}");
+    let reported = "tunnel.esp_proposal: unknown word \"aes128gcm15\"; did you mean \"aes128gcm16\"?";
+    assert!(text.contains(reported), "{text}");
     let text = errors(&format!("{GOOD}[scheduler]\npolicy = \"fastest\"\n"));
     assert!(text.contains("unknown policy \"fastest\"; possible policies: finishing-time"), "{text}");
 }
@@ -162,12 +162,12 @@ fn weak_algorithms_need_leave() {
 }
 
 #[test]
-fn all_errors_are_told_at_once() {
+fn all_errors_are_reported_at_once() {
     let text = changed("192.0.2.2", "192.0.2.299").replace("10.2.0.0/24", "10.2.0.0/33");
     let text = format!("{text}[scheduler]\nwindow = 2000\n");
-    let told = Config::parse("site-a.toml", &text).expect_err("three errors").0;
-    assert_eq!(told.len(), 3, "{told:#?}");
-    let text = ConfigErrors(told).to_string();
+    let reported = Config::parse("site-a.toml", &text).expect_err("three errors").0;
+    assert_eq!(reported.len(), 3, "{reported:#?}");
+    let text = ConfigErrors(reported).to_string();
     assert!(text.contains("scheduler.window: 2000 is out of range; it must be 1 to 1024"), "{text}");
     assert!(text.contains("\"192.0.2.299\" is neither an IP address nor a name"), "{text}");
 }

@@ -31,8 +31,8 @@ fn the_same_selectors_with_one_priority_are_refused() {
 
 #[test]
 fn a_tunnel_none_of_whose_pairs_can_match_is_warned_of() {
-    let told = "tunnel \"six\" matches no packets: no selector of local_ts has the family, protocol and ports of one of remote_ts";
-    assert_eq!(warnings(&[tunnel("six", "\"fd00:2::/64\"", "")]), [told]);
+    let reported = "tunnel \"six\" matches no packets: no selector of local_ts has the family, protocol and ports of one of remote_ts";
+    assert_eq!(warnings(&[tunnel("six", "\"fd00:2::/64\"", "")]), [reported]);
     assert_eq!(warnings(&[tunnel("both", "\"fd00:2::/64\", \"10.2.0.0/24\"", "")]), [""; 0]);
 }
 
@@ -52,10 +52,13 @@ fn pairs_that_cannot_match_are_no_policies() {
 fn what_an_earlier_tunnel_has_whole_is_warned_of() {
     let wide = |more| tunnel("wide", "\"10.2.0.0/16\"", more);
     let narrow = |more| tunnel("narrow", "\"10.2.3.0/24\"", more);
-    let told = "tunnel \"narrow\" never matches 10.1.0.0/24 → 10.2.3.0/24: tunnel \"wide\"";
-    assert_eq!(warnings(&[wide(""), narrow("")]), [format!("{told} is earlier in the file and covers it")]);
+    let reported = "tunnel \"narrow\" never matches 10.1.0.0/24 → 10.2.3.0/24: tunnel \"wide\"";
+    assert_eq!(
+        warnings(&[wide(""), narrow("")]),
+        [format!("{reported} is earlier in the file and covers it")]
+    );
     let before = warnings(&[narrow(""), wide("priority = 1")]);
-    assert_eq!(before, [format!("{told} has priority and covers it")]);
+    assert_eq!(before, [format!("{reported} has priority and covers it")]);
     assert!(warnings(&[narrow(""), wide("")]).is_empty(), "the narrow one comes first");
     assert!(warnings(&[wide(""), narrow("priority = 1")]).is_empty(), "by its priority");
 }
@@ -69,10 +72,13 @@ fn protocols_and_ports_are_part_of_what_is_selected() {
 }
 
 #[test]
-fn a_bypass_before_a_tunnel_is_told() {
+fn a_bypass_before_a_tunnel_is_reported() {
     let bypass = "[[bypass]]\nlocal_ts = \"10.0.0.0/8\"\nremote_ts = \"0.0.0.0/0\"\n".to_owned();
-    let told = warnings(&[tunnel("a", "\"10.2.0.0/24\"", ""), bypass]);
-    assert!(told.len() == 1 && told[0].ends_with("a [[bypass]] has priority and covers it"), "{told:?}");
+    let reported = warnings(&[tunnel("a", "\"10.2.0.0/24\"", ""), bypass]);
+    assert!(
+        reported.len() == 1 && reported[0].ends_with("a [[bypass]] has priority and covers it"),
+        "{reported:?}"
+    );
 }
 
 #[test]
@@ -104,10 +110,10 @@ fn an_address_inside_whose_prefix_an_interface_has_is_warned_of() {
             .expect("good but for warnings");
         config.warnings.iter().map(ToString::to_string).collect::<Vec<_>>()
     };
-    let [told] = &warnings(GOOD, Lan("eth0", "10.1.0.254/24"))[..] else { panic!("one warning") };
+    let [reported] = &warnings(GOOD, Lan("eth0", "10.1.0.254/24"))[..] else { panic!("one warning") };
     let what = "a.toml:11:12: warning: port.address: 10.1.0.1/24 assigns the network 10.1.0.0/24 to this port, \
                 which overlaps 10.1.0.0/24 of interface eth0; write 10.1.0.1/32";
-    assert!(told.starts_with(what), "{told}");
+    assert!(reported.starts_with(what), "{reported}");
     assert!(warnings(GOOD, Lan("convoy0", "10.1.0.1/24")).is_empty(), "its own device at a reload");
     assert!(warnings(GOOD, Lan("eth0", "10.9.0.1/24")).is_empty());
     assert_eq!(warnings(GOOD, Lan("eth0", "10.0.0.0/8")).len(), 1);

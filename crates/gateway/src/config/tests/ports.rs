@@ -174,8 +174,8 @@ fn a_wrong_kind_is_one_error() {
     for (from, to) in
         [("kind = \"tun\"", "kind = \"tum\""), ("kind = \"udp\"", "kind = 7"), ("kind = \"udp\"\n", "")]
     {
-        let told = Config::parse("site-a.toml", &changed(from, to)).expect_err("one error").0;
-        assert!(told.len() == 1 && told[0].key == "port.kind", "{told:#?}");
+        let reported = Config::parse("site-a.toml", &changed(from, to)).expect_err("one error").0;
+        assert!(reported.len() == 1 && reported[0].key == "port.kind", "{reported:#?}");
     }
 }
 
@@ -204,8 +204,11 @@ fn ike_s_port_is_not_for_esp() {
 fn a_file_without_ports_is_warned_of() {
     let tunnel = &GOOD[GOOD.find("[[tunnel]]").expect("a tunnel")..];
     let config = Config::parse("a.toml", tunnel).expect("good for replay");
-    let told = config.warnings[0].to_string();
-    assert!(told.starts_with("a.toml: warning: there is no [[port]], so only `convoy replay`"), "{told}");
+    let reported = config.warnings[0].to_string();
+    assert!(
+        reported.starts_with("a.toml: warning: there is no [[port]], so only `convoy replay`"),
+        "{reported}"
+    );
 }
 
 #[test]

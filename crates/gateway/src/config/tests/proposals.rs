@@ -7,8 +7,8 @@ use crate::inner_mtu::inner_mtu;
 /// The configuration with these proposals, and its warnings.
 fn with(proposals: &str) -> (Config, Vec<String>) {
     let config = Config::parse("a.toml", &changed("aes128gcm16", proposals)).expect(proposals);
-    let told = config.warnings.iter().map(|warning| warning.in_one_line()).collect();
-    (config, told)
+    let reported = config.warnings.iter().map(|warning| warning.in_one_line()).collect();
+    (config, reported)
 }
 
 /// The same for a tunnel without keys, which charon negotiates.
@@ -20,24 +20,24 @@ fn negotiated(proposals: &str) -> Config {
 }
 
 #[test]
-fn a_key_exchange_group_is_ignored_with_static_keys_and_that_is_told() {
-    let (config, told) = with("aes128gcm16-x25519");
+fn a_key_exchange_group_is_ignored_with_static_keys_and_that_is_reported() {
+    let (config, reported) = with("aes128gcm16-x25519");
     assert_eq!(config.tunnels[0].proposal.to_string(), "aes128gcm16");
     let what = "a.toml:24:16: tunnel.esp_proposal: x25519 is for the key exchange of IKE, and is ignored with static \
                 keys; write aes128gcm16";
-    assert_eq!(told, [what]);
+    assert_eq!(reported, [what]);
     assert!(negotiated("aes128gcm16-x25519").warnings.is_empty());
 }
 
 #[test]
-fn the_first_of_a_list_is_used_with_static_keys_and_that_is_told() {
-    let (config, told) = with("aes128gcm16, aes256gcm16");
+fn the_first_of_a_list_is_used_with_static_keys_and_that_is_reported() {
+    let (config, reported) = with("aes128gcm16, aes256gcm16");
     assert_eq!(config.tunnels[0].proposal.to_string(), "aes128gcm16");
     let what = "a.toml:24:16: tunnel.esp_proposal: static keys are for one proposal: aes128gcm16 is used, and the \
                 others are ignored";
-    assert_eq!(told, [what]);
-    let (config, told) = with("default");
-    assert_eq!((config.tunnels[0].proposal.to_string().as_str(), told.len()), ("aes128gcm16", 0));
+    assert_eq!(reported, [what]);
+    let (config, reported) = with("default");
+    assert_eq!((config.tunnels[0].proposal.to_string().as_str(), reported.len()), ("aes128gcm16", 0));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use super::{GOOD, changed, errors, refused, refused_with};
 use crate::config::Config;
 
 #[test]
-fn errors_in_several_tables_are_told_at_once() {
+fn errors_in_several_tables_are_reported_at_once() {
     let text = changed("device = ", "devise = ").replace("kind = \"software\"", "kind = 7");
     let text = errors(&format!("{text}[schedular]\nwindow = 1\n"));
     for what in [
@@ -30,7 +30,7 @@ fn a_flow_cache_is_a_power_of_two_within_bounds() {
 }
 
 #[test]
-fn a_list_written_as_a_table_is_told_how_to_be_written() {
+fn a_list_written_as_a_table_is_reported_how_to_be_written() {
     refused(
         "[[engine]]",
         "[engine]",
@@ -239,14 +239,14 @@ fn dpdk_s_scheduler_device_is_not_asked_for_order() {
 }
 
 #[test]
-fn everything_that_is_wrong_is_told_at_once() {
+fn everything_that_is_wrong_is_reported_at_once() {
     let text = changed("device = \"convoy0\"", "devise = \"convoy0\"\nside = 7")
         .replace("kind = \"udp\"", "kind = \"udb\"")
         .replace("encap = \"udp\"", "encap = \"upd\"\nesn = 1\nmod = \"tunnel\"")
         .replace("spi_in = 0x00001001", "spi_in = 1")
         .replace("remote = \"192.0.2.2\"\n", "");
-    let told = Config::parse("site-a.toml", &text).expect_err("many errors").0;
-    let shown: Vec<String> = told.iter().map(|it| format!("{} {}", it.key, it.what)).collect();
+    let reported = Config::parse("site-a.toml", &text).expect_err("many errors").0;
+    let shown: Vec<String> = reported.iter().map(|it| format!("{} {}", it.key, it.what)).collect();
     let expected = [
         "port.devise unknown key; did you mean \"device\"?",
         "port.side invalid type: integer `7`, expected a string",

@@ -69,10 +69,10 @@ fn what_is_missing_is_named_with_its_option() {
     let Incomplete(missing) = draft(&NEEDED[..1]).finish().expect("nothing wrong").expect_err("incomplete");
     assert_eq!(missing, [Field::Networks(Local), Field::Networks(Remote)]);
     assert!(draft(&NEEDED[..1]).needs_more() && !draft(&NEEDED).needs_more());
-    let told = Incomplete(missing).to_string();
+    let reported = Incomplete(missing).to_string();
     assert!(
-        told.contains("\n  --local-ts <VALUE>: networks behind this gateway, such as 10.1.0.0/24"),
-        "{told}"
+        reported.contains("\n  --local-ts <VALUE>: networks behind this gateway, such as 10.1.0.0/24"),
+        "{reported}"
     );
 }
 
@@ -88,10 +88,11 @@ fn a_name_stands_for_its_address_and_is_what_the_other_gateway_gets() {
     assert_eq!(plan.sites[1].outside.to_string(), "198.51.100.9", "of the family of the local end");
     assert_eq!(plan.sites[1].reached, Reached::At { host: "gw.example.org".to_owned(), port: None });
     assert!(!plan.sites[1].is_behind_nat());
-    let told = refused(&[], Field::Outside(Remote), "gw.example.com");
+    let reported = refused(&[], Field::Outside(Remote), "gw.example.com");
     assert!(
-        told.starts_with("--remote: gw.example.com does not resolve") && told.contains("--remote-public"),
-        "{told}"
+        reported.starts_with("--remote: gw.example.com does not resolve")
+            && reported.contains("--remote-public"),
+        "{reported}"
     );
 }
 
@@ -144,8 +145,8 @@ fn answers_that_contradict_each_other_are_refused_with_the_option() {
         (vec![], Field::Ike, "ikev1", "--ike: \"ikev1\": no (static keys"),
     ];
     for (said, field, text, expected) in cases {
-        let told = refused(&said, field, text);
-        assert!(told.contains(expected), "{told}");
+        let reported = refused(&said, field, text);
+        assert!(reported.contains(expected), "{reported}");
     }
 }
 

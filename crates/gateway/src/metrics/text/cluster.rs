@@ -13,7 +13,7 @@ pub(super) fn cluster(encoder: &mut Encoder<'_>, row: &ClusterRow) -> std::fmt::
     single_gauge(encoder, "cluster_alive", help, flag(row.is_alive))?;
     let help = "How long this gateway may lead if its lease is not renewed";
     single_gauge(encoder, "cluster_lease_left_seconds", help, row.lease_left_s)?;
-    let help = "1 while this gateway leads nothing until it is told to";
+    let help = "1 while this gateway leads nothing until it is ordered to";
     single_gauge(encoder, "cluster_draining", help, flag(row.is_draining))?;
     let help = "Gateways of the cluster with a lease";
     single_gauge(encoder, "cluster_members", help, row.members.len() as f64)?;

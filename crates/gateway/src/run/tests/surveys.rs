@@ -54,7 +54,7 @@ impl OneWorker {
 
     fn begin(&mut self) -> Receiver<(u16, Part)> {
         let (parts, received) = channel();
-        self.thread.begin_survey(Survey::told_to(parts));
+        self.thread.begin_survey(Survey::reported_to(parts));
         received
     }
 }
@@ -98,10 +98,10 @@ fn a_packet_waits_for_one_step_of_a_snapshot_at_most() {
 }
 
 #[test]
-fn policies_that_change_during_a_snapshot_are_told_anew_and_it_ends_however_often_they_do() {
+fn policies_that_change_during_a_snapshot_are_reported_again_and_it_ends_however_often_they_do() {
     let mut bench = one_worker();
     let received = bench.begin();
-    let (mut names, mut last, mut anew, mut is_done) = (Vec::new(), Vec::new(), 0, false);
+    let (mut names, mut last, mut again, mut is_done) = (Vec::new(), Vec::new(), 0, false);
     let mut changes = 0;
     while bench.thread.survey() {
         for (_, part) in received.try_iter() {
@@ -115,14 +115,14 @@ fn policies_that_change_during_a_snapshot_are_told_anew_and_it_ends_however_ofte
                     }
                 }
                 Part::PoliciesAnew => {
-                    (anew, last) = (anew + 1, std::mem::take(&mut names));
+                    (again, last) = (again + 1, std::mem::take(&mut names));
                 }
                 Part::Rest(_) => is_done = true,
                 Part::Sas(_) | Part::Tunnels(_) => {}
             }
         }
     }
-    assert!(is_done && anew == 2 && last.len() == STEP, "{anew} times anew");
+    assert!(is_done && again == 2 && last.len() == STEP, "{again} times again");
     let ipsec = bench.thread.worker_mut().pipeline().ipsec();
     assert_eq!(names, ipsec.tables.policies().map(|view| view.policy.name).collect::<Vec<_>>());
 

@@ -32,7 +32,7 @@ impl World<'_> {
         let (calm_ns, mut flowing_ns) = (self.now_ns, None);
         let numbers = |hosts: &Hosts| hosts.flows.iter().map(|flow| flow.last_delivered).collect::<Vec<_>>();
         let mut before = vec![Some(self.hosts.sent()); self.hosts.flows.len()];
-        // Twice: whoever flows once must not stop again.
+        // Twice: anyone who flows once must not stop again.
         for _ in 0..2 {
             loop {
                 let now = numbers(&self.hosts);

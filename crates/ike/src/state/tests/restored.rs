@@ -71,12 +71,12 @@ fn a_third_gateway_takes_over_what_the_second_had() {
     let inbound = decoded(&first.records()[0]).sa.id;
     second.state.connect(2, &mut second.gateway);
     second.good(Request::UpdateSa(moved(inbound)));
-    assert_eq!(second.gateway.shared, 1, "only what has changed is told");
-    let told = decoded(&second.records()[0]);
-    assert_eq!((told.sa.id.source, told.installed_ms), (host("198.51.100.9:1024"), 1_000_000));
-    assert_eq!(told.child, "net");
-    assert_eq!(told.policies.len(), WAYS.len());
-    let again = decoded(&told.encode());
+    assert_eq!(second.gateway.shared, 1, "only what has changed is reported");
+    let reported = decoded(&second.records()[0]);
+    assert_eq!((reported.sa.id.source, reported.installed_ms), (host("198.51.100.9:1024"), 1_000_000));
+    assert_eq!(reported.child, "net");
+    assert_eq!(reported.policies.len(), WAYS.len());
+    let again = decoded(&reported.encode());
     assert_eq!(again.session | 1 << 63, again.session, "it stays a former charon's");
     let (third, restored) = second.successor(1_020_000);
     assert_eq!((restored.len(), third.gateway.policies.len()), (1, 1));
@@ -85,18 +85,18 @@ fn a_third_gateway_takes_over_what_the_second_had() {
 }
 
 #[test]
-fn what_changes_is_told_and_what_does_not_is_not() {
+fn what_changes_is_reported_and_what_does_not_is_not() {
     let mut bench = Bench::new(SHARED);
     bench.tunnel(7, 0x5555);
     assert_eq!(bench.records().len(), 2);
-    let told = bench.gateway.shared;
+    let reported = bench.gateway.shared;
     bench.good(Request::AddPolicy(policy(PolicyDirection::Out, PolicyClass::Regular, 7)));
     bench.good(Request::AddPolicy(policy(PolicyDirection::Out, PolicyClass::Trap, 9)));
     bench.good(Request::DelPolicy(policy(PolicyDirection::Out, PolicyClass::Regular, 7)));
-    assert_eq!(bench.gateway.shared, told, "a count and another tunnel's trap are in no record");
+    assert_eq!(bench.gateway.shared, reported, "a count and another tunnel's trap are in no record");
     bench.good(Request::DelPolicy(policy(PolicyDirection::Out, PolicyClass::Regular, 7)));
     let policies = |bench: &Bench| decoded(&bench.records()[0]).policies.len();
-    assert_eq!((bench.gateway.shared, policies(&bench)), (told + 2, 2));
+    assert_eq!((bench.gateway.shared, policies(&bench)), (reported + 2, 2));
     bench.name(7, "site");
     assert_eq!(decoded(&bench.records()[1]).connection, "site");
     bench.good(Request::DelSa(id(0x5555, US, PEER)));
@@ -104,7 +104,7 @@ fn what_changes_is_told_and_what_does_not_is_not() {
 }
 
 #[test]
-fn without_a_cluster_nothing_is_told() {
+fn without_a_cluster_nothing_is_reported() {
     let mut bench = bench();
     bench.tunnel(7, 0x5555);
     bench.name(7, "site");
@@ -165,12 +165,12 @@ fn old_sas_end_when_new_ones_carry_the_traffic_and_they_are_idle() {
     assert_eq!(retire(&mut second, used(5, Some(9))), 0, "the peer may still use them");
     assert_eq!(retire(&mut second, used(5, Some(10))), 2);
     assert_eq!((second.gateway.sas.len(), second.gateway.policies.len()), (2, 1));
-    assert_eq!(second.records().len(), 2, "the store is told");
+    assert_eq!(second.records().len(), 2, "both are written to the store");
     assert_eq!(retire(&mut second, used(5, Some(10))), 0);
 }
 
 #[test]
-fn a_gateway_that_stands_by_has_no_policy_or_name_and_begins_anew_later() {
+fn a_gateway_that_stands_by_has_no_policy_or_name_and_begins_again_later() {
     let first = leader();
     let (mut second, _) = first.successor(1_010_000);
     second.state.connect(2, &mut second.gateway);

@@ -57,7 +57,7 @@ fn a_truncated_packet_is_dropped_at_every_length() {
 }
 
 #[test]
-fn an_unknown_spi_and_a_known_one_elsewhere_are_told_apart() {
+fn an_unknown_spi_and_a_known_one_elsewhere_are_distinguished() {
     let link = Link::default();
     let [mut a, mut b] = link.pair();
     let outer = a.send(&[link.packet(false, 100)]).remove(0);

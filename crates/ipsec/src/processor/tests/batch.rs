@@ -105,7 +105,7 @@ proptest! {
         prop_assert_eq!(batched.send_batches(&packets, size), expected);
         let [a, b] = [&single, &batched].map(|gateway| gateway.view(OUT));
         prop_assert_eq!((a.sequence, a.usage, a.drops), (b.sequence, b.usage, b.drops));
-        prop_assert_eq!(single.told_inside(), batched.told_inside());
+        prop_assert_eq!(single.reported_inside(), batched.reported_inside());
         let [a, b] = [&single, &batched].map(|gateway| gateway.ipsec.counters());
         prop_assert_eq!((a.protected, a.drops), (b.protected, b.drops));
         let mut events = [Vec::new(), Vec::new()];

@@ -44,7 +44,7 @@ fn a_truncated_packet_is_malformed_or_else_not_authentic() {
 }
 
 #[test]
-fn a_wrong_icv_a_replay_and_a_wrong_spi_are_told_apart() {
+fn a_wrong_icv_a_replay_and_a_wrong_spi_are_distinguished() {
     let link = Link { esn: true, ..Link::default() };
     let (mut b, outer) = target(&link);
     for (at, mask) in [(outer.len() - 1, 1), (outer.len() - 20, 1), (27, 2), (30, 1)] {
@@ -68,7 +68,7 @@ fn numbers_go_on_across_two_to_the_32_and_old_ones_stay_replays() {
     let [mut a, mut b] = link.pair();
     a.ipsec.tables.set_sequence(OUT_ID, 0xffff_fffc);
     let mut outer = a.send(&vec![link.packet(false, 100); 8]);
-    assert_eq!(outer[3][24..28], [0; 4], "the lower half begins anew");
+    assert_eq!(outer[3][24..28], [0; 4], "the lower half begins again");
     // The last before the wrap comes after the first behind it; both are on their way at once.
     outer.swap(2, 3);
     assert_eq!(b.receive(&outer[..1]).len() + b.receive(&outer[1..]).len(), 8);

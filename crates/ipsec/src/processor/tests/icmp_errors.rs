@@ -78,7 +78,7 @@ fn an_error_about_a_flow_of_others_is_dropped_although_its_own_header_fits() {
         assert_eq!((a.drops(DropReason::IcmpMismatch), a.sa_drops(IN, DropReason::IcmpMismatch)), (3, 3));
         a.ipsec.tables.config.check_icmp = false;
         let outer = b.send(std::slice::from_ref(&forged));
-        assert_eq!(a.receive(&outer), [forged], "whoever wants it so");
+        assert_eq!(a.receive(&outer), [forged], "anyone who wants it so");
         a.assert_no_leak();
     }
 }
@@ -110,12 +110,12 @@ fn path_mtu_discovery_passes_a_selector_with_a_port_both_ways() {
     for is_v6 in [false, true] {
         let [us, server, router, _] = hosts(is_v6);
         let [mut a, mut b] = https_alone();
-        let told_us = message(router, us, too_big(is_v6, 1_300), &segment(us, server, [40_000, 443]));
-        let outer = b.send(std::slice::from_ref(&told_us));
-        assert_eq!(a.receive(&outer), [told_us]);
-        let told_server = message(us, server, too_big(is_v6, 1_300), &segment(server, us, [443, 40_000]));
-        let outer = a.send(std::slice::from_ref(&told_server));
-        assert_eq!(b.receive(&outer), [told_server]);
+        let reported_us = message(router, us, too_big(is_v6, 1_300), &segment(us, server, [40_000, 443]));
+        let outer = b.send(std::slice::from_ref(&reported_us));
+        assert_eq!(a.receive(&outer), [reported_us]);
+        let reported_server = message(us, server, too_big(is_v6, 1_300), &segment(server, us, [443, 40_000]));
+        let outer = a.send(std::slice::from_ref(&reported_server));
+        assert_eq!(b.receive(&outer), [reported_server]);
         a.assert_no_leak();
         b.assert_no_leak();
     }
@@ -169,7 +169,7 @@ fn no_sa_is_negotiated_for_an_error() {
 }
 
 #[test]
-fn a_policy_that_discards_errors_is_heeded() {
+fn a_policy_that_discards_errors_is_applied() {
     let [us, server, router, _] = hosts(false);
     let [_, mut b] = https_alone();
     let protects = protect("10.2.0.0/16[tcp/443]", "10.1.0.0/16");

@@ -72,12 +72,12 @@ fn the_same_packet_takes_the_tunnel_of_its_interface_both_ways() {
 }
 
 #[test]
-fn whoever_sent_too_much_is_told_on_its_interface() {
+fn anyone_who_sent_too_much_is_reported_on_its_interface() {
     let mut gateway = gateway(0, Mode::Tunnel);
     let packet = Link::default().packet(true, 1_500);
     assert!(send_on(&mut gateway, 2, &[packet]).is_empty());
-    let told: Vec<u16> = gateway.outbound.to_inside.iter().map(Frame::interface).collect();
-    assert_eq!(told, [2]);
+    let reported: Vec<u16> = gateway.outbound.to_inside.iter().map(Frame::interface).collect();
+    assert_eq!(reported, [2]);
     gateway.assert_no_leak();
 }
 

@@ -286,7 +286,7 @@ fn no_more_than_some_sas_have_open_payloads() {
 }
 
 #[test]
-fn without_fragmentation_a_packet_stays_whole_and_one_too_long_is_told_so() {
+fn without_fragmentation_a_packet_stays_whole_and_one_too_long_is_reported_so() {
     let link = with(IptfsConfig { dont_frag: true, ..IptfsConfig::default() });
     let [mut a, mut b] = link.pair();
     let mut long = link.packet(false, 1_450);
@@ -295,7 +295,7 @@ fn without_fragmentation_a_packet_stays_whole_and_one_too_long_is_told_so() {
     let outer = a.send_packed(&packets);
     assert_eq!(outer.len(), 3);
     assert_eq!(b.receive(&outer), packets[..3]);
-    assert_eq!((a.told_inside().len(), a.sa_drops(OUT, DropReason::PacketTooBig)), (1, 1));
+    assert_eq!((a.reported_inside().len(), a.sa_drops(OUT, DropReason::PacketTooBig)), (1, 1));
     // One that may be cut is.
     let outer = a.send_packed(&[link.packet(false, 2_000)]);
     assert_eq!((outer.len(), b.receive(&outer).len()), (2, 2));
@@ -311,7 +311,7 @@ fn an_ipv6_packet_that_ipv6_does_not_let_be_refused_is_split_nevertheless() {
     let outer = a.send_packed(&[whole.clone(), too_long]);
     assert_eq!(outer.len(), 2);
     assert!(b.receive(&outer) == [whole]);
-    assert_eq!((a.told_inside().len(), a.sa_drops(OUT, DropReason::PacketTooBig)), (1, 1));
+    assert_eq!((a.reported_inside().len(), a.sa_drops(OUT, DropReason::PacketTooBig)), (1, 1));
     a.assert_no_leak();
     b.assert_no_leak();
 }
@@ -343,7 +343,7 @@ fn dscp_is_that_of_the_first_packet_or_set_and_ecn_is_not_carried_outside() {
 }
 
 #[test]
-fn congestion_outside_is_told_to_packets_that_understand_it_and_no_other_is_dropped() {
+fn congestion_outside_is_reported_to_packets_that_understand_it_and_no_other_is_dropped() {
     let link = link();
     let [mut a, mut b] = link.pair();
     let mut capable = link.packet(false, 100);

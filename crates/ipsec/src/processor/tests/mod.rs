@@ -191,7 +191,7 @@ impl Gateway {
         self.copied(&mut pieces)
     }
 
-    fn told_inside(&mut self) -> Vec<Vec<u8>> {
+    fn reported_inside(&mut self) -> Vec<Vec<u8>> {
         let mut frames = std::mem::take(&mut self.outbound.to_inside);
         self.copied(&mut frames)
     }

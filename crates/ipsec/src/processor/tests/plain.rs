@@ -84,7 +84,7 @@ proptest! {
         prop_assert_eq!(jobs(&fast), jobs(&slow));
         let [a, b] = [&plain, &general].map(|gateway| gateway.view(OUT));
         prop_assert_eq!((a.sequence, a.usage, a.drops), (b.sequence, b.usage, b.drops));
-        prop_assert_eq!(plain.told_inside(), general.told_inside());
+        prop_assert_eq!(plain.reported_inside(), general.reported_inside());
         prop_assert_eq!(plain.ipsec.counters().protected, general.ipsec.counters().protected);
         prop_assert_eq!(plain.ipsec.tables.policies().map(|policy| policy.bytes).sum::<u64>(),
             general.ipsec.tables.policies().map(|policy| policy.bytes).sum::<u64>());

@@ -120,7 +120,7 @@ fn the_class_is_that_of_the_inner_dscp() {
 }
 
 #[test]
-fn congestion_outside_is_told_inside_or_the_packet_is_dropped() {
+fn congestion_outside_is_reported_inside_or_the_packet_is_dropped() {
     let link = Link::default();
     let [mut a, mut b] = link.pair();
     let mut capable = link.packet(false, 100);
@@ -139,7 +139,7 @@ fn congestion_outside_is_told_inside_or_the_packet_is_dropped() {
 }
 
 #[test]
-fn the_iv_of_a_counter_cipher_counts_up_from_where_it_was_told() {
+fn the_iv_of_a_counter_cipher_counts_up_from_where_it_was_reported() {
     let link = Link::default();
     let mut a = Gateway::new(IpsecConfig::default());
     a.install(SaConfig { iv_start: u64::MAX - 1, ..link.sa(0, SaDirection::Outbound) });

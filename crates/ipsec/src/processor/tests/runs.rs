@@ -113,9 +113,9 @@ proptest! {
         for batch in templates.iter().filter_map(|run| run.template) {
             batch.lay_out(&mut elsewhere, &mut |_| {});
         }
-        let told = |packets: &[CryptoPacket]| packets.iter().map(|packet| (packet.status, packet.job)).collect::<Vec<_>>();
-        prop_assert_eq!(told(&together), told(&one_by_one));
-        prop_assert_eq!(told(&elsewhere), told(&one_by_one));
+        let reported = |packets: &[CryptoPacket]| packets.iter().map(|packet| (packet.status, packet.job)).collect::<Vec<_>>();
+        prop_assert_eq!(reported(&together), reported(&one_by_one));
+        prop_assert_eq!(reported(&elsewhere), reported(&one_by_one));
         let open = |gateway: &mut Gateway, mut packets: Vec<CryptoPacket>| {
             let mut out = Vec::new();
             packets.iter_mut().for_each(|packet| super::run(&gateway.keys[&packet.sa], Direction::Open, packet));

@@ -5,14 +5,14 @@ use convoy_packet::protocol::{ESP, FRAGMENT, ROUTING};
 use proptest::prelude::*;
 
 /// The MTU that an ICMP error inside names.
-fn told_mtu(packet: &[u8]) -> u16 {
+fn reported_mtu(packet: &[u8]) -> u16 {
     let at = Layout::parse(packet).expect("well-formed").payload + 6;
     u16::from_be_bytes([packet[at], packet[at + 1]])
 }
 
 proptest! {
     #[test]
-    fn the_mtu_that_a_sender_is_told_is_the_largest_that_fits(
+    fn the_mtu_that_a_sender_is_reported_is_the_largest_that_fits(
         outer_v6: bool,
         inner_v6: bool,
         transform in prop_oneof![Just(GCM), Just(CBC_SHA256), Just(NULL_SHA1)],
@@ -27,16 +27,16 @@ proptest! {
             packet
         };
         prop_assert!(a.send(&[packet(mtu.into())]).is_empty());
-        let errors = a.told_inside();
-        let told = told_mtu(&errors[0]);
+        let errors = a.reported_inside();
+        let reported = reported_mtu(&errors[0]);
         prop_assert_eq!(a.sa_drops(OUT, DropReason::PacketTooBig), 1);
-        let fitting = packet(told.into());
+        let fitting = packet(reported.into());
         let outer = a.send(std::slice::from_ref(&fitting));
         prop_assert!(outer.len() == 1 && outer[0].len() <= mtu.into());
         // Padding may leave up to a block unused.
         prop_assert!(outer[0].len() + transform.alignment() > mtu.into());
         prop_assert_eq!(b.receive(&outer), [fitting]);
-        prop_assert!(a.send(&[packet(usize::from(told) + 1)]).is_empty());
+        prop_assert!(a.send(&[packet(usize::from(reported) + 1)]).is_empty());
         a.assert_no_leak();
     }
 
@@ -123,7 +123,7 @@ fn ipv6_inside_keeps_1280_and_the_outer_packet_is_cut() {
     let outer = a.send(std::slice::from_ref(&packet));
     assert_eq!((outer.len(), b.receive(&outer)), (2, vec![packet]));
     assert!(a.send(&[link.packet(true, 1_281)]).is_empty());
-    assert_eq!(told_mtu(&a.told_inside()[0]), 1_280);
+    assert_eq!(reported_mtu(&a.reported_inside()[0]), 1_280);
 }
 
 #[test]
@@ -196,8 +196,8 @@ fn too_big_comes_from_the_destination_since_our_own_address_is_a_martian_to_the_
         }
         let (sender, destination) = Layout::parse(&large).expect("well-formed").addresses(&large);
         assert!(a.send(&[large]).is_empty());
-        let errors = a.told_inside();
-        assert_eq!(errors.len(), 1, "it is told whether or not we have an address of its family");
+        let errors = a.reported_inside();
+        assert_eq!(errors.len(), 1, "it is reported whether or not we have an address of its family");
         let ends = Layout::parse(&errors[0]).expect("well-formed").addresses(&errors[0]);
         assert_eq!(ends, (destination, sender));
         a.assert_no_leak();
@@ -220,7 +220,7 @@ fn too_big_comes_from_the_inside_address_where_no_kernel_forwards() {
         }
         let (sender, destination) = Layout::parse(&large).expect("well-formed").addresses(&large);
         assert!(a.send(&[large]).is_empty());
-        let errors = a.told_inside();
+        let errors = a.reported_inside();
         assert_eq!(errors.len(), 1, "also without an address of the family");
         let ends = Layout::parse(&errors[0]).expect("well-formed").addresses(&errors[0]);
         assert_eq!(ends, (if inside { ours } else { destination }, sender));
@@ -277,7 +277,7 @@ fn icmp_errors_are_limited_in_rate() {
     let mut large = link.packet(false, 1_500);
     set_dont_fragment(&mut large);
     assert!(a.send(&vec![large; 100]).is_empty());
-    assert_eq!(a.told_inside().len(), 10);
+    assert_eq!(a.reported_inside().len(), 10);
     assert_eq!(a.drops(DropReason::PacketTooBig), 100);
 }
 
@@ -305,7 +305,7 @@ fn a_router_outside_lowers_the_path_mtu_and_time_restores_it() {
         let mut packet = link.packet(false, 1_400);
         set_dont_fragment(&mut packet);
         assert!(a.send(std::slice::from_ref(&packet)).is_empty());
-        assert!(told_mtu(&a.told_inside()[0]) < 1_350);
+        assert!(reported_mtu(&a.reported_inside()[0]) < 1_350);
         a.now_ns += 600_000_000_000;
         assert_eq!(a.send(&[packet]).len(), 1);
         a.assert_no_leak();
@@ -384,7 +384,7 @@ fn an_sa_that_always_sets_df_has_its_inner_packets_cut() {
 }
 
 #[test]
-fn hops_are_counted_down_where_asked_and_their_end_is_told() {
+fn hops_are_counted_down_where_asked_and_their_end_is_reported() {
     let link = Link { decrement_ttl: true, ..Link::default() };
     let [mut a, mut b] = link.pair();
     let mut last = link.packet(false, 100);
@@ -392,7 +392,7 @@ fn hops_are_counted_down_where_asked_and_their_end_is_told() {
     ipv4::fill_checksum(&mut last);
     let outer = a.send(&[link.packet(false, 100), link.packet(true, 100), last]);
     assert_eq!(a.sa_drops(OUT, DropReason::TtlExpired), 1);
-    assert_eq!(a.told_inside()[0][20], 11);
+    assert_eq!(a.reported_inside()[0][20], 11);
     let inner = b.receive(&outer);
     assert_eq!((inner[0][8], inner[1][7]), (62, 62), "one hop at each gateway");
     assert_eq!(checksum::of(&inner[0][..20], 0), 0);

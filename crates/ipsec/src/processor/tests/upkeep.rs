@@ -175,7 +175,7 @@ fn an_sa_whose_peer_sends_from_any_port_never_moves() {
 }
 
 #[test]
-fn a_move_that_nobody_takes_is_told_again_as_it_is_by_then() {
+fn a_move_that_nobody_takes_is_reported_again_as_it_is_by_then() {
     let link = Link { encap: Some(ENCAP), ..Link::default() };
     let [mut a, mut b] = link.pair();
     let mut outer = a.send(&vec![link.packet(false, 100); 2]);
@@ -245,7 +245,7 @@ fn an_sa_whose_numbers_are_used_up_is_reported_once() {
 }
 
 #[test]
-fn the_end_of_the_numbers_is_told_when_a_tenth_is_left() {
+fn the_end_of_the_numbers_is_reported_when_a_tenth_is_left() {
     let link = Link::default();
     let mut a = link.gateway(0);
     let late = u64::from(u32::MAX) / 10 * 9;

@@ -116,10 +116,10 @@ pub fn wait_until_delivered(address: &str) {
 /// Waits until the device has a carrier, and returns its MAC address.
 fn mac_of_carrier(device: &str) -> String {
     for _ in 0..500 {
-        let told = run(&format!("ip -o link show {device}"));
-        if told.contains("state UP") {
-            let mac = told.split("link/ether ").nth(1).and_then(|rest| rest.split_whitespace().next());
-            return mac.unwrap_or_else(|| panic!("a cable's end has a MAC address: {told}")).to_owned();
+        let reported = run(&format!("ip -o link show {device}"));
+        if reported.contains("state UP") {
+            let mac = reported.split("link/ether ").nth(1).and_then(|rest| rest.split_whitespace().next());
+            return mac.unwrap_or_else(|| panic!("a cable's end has a MAC address: {reported}")).to_owned();
         }
         thread::sleep(Duration::from_millis(10));
     }

@@ -124,7 +124,7 @@ fn a_table_is_replaced_between_two_packets_and_no_other_packet_is_lost() {
     assert!(received.len() < many.into(), "the change came too late");
     let dropped = u64::from(many) - received.len() as u64;
     assert_eq!((nic.counters().filtered_in, nic.counters().overrun), (dropped, 0));
-    assert_eq!(by_rule(&nic, 1), (vec![dropped, 0], 0, 0), "counted anew");
+    assert_eq!(by_rule(&nic, 1), (vec![dropped, 0], 0, 0), "counted again");
     nic.set_checks(filtering(FilterTable::default(), FilterTable::default()));
     assert!(line.send(&frame(A, 1, [1; 4])).expect("a peer"));
     assert_eq!(run_until_idle(&mut nic).len(), 1);
@@ -266,7 +266,7 @@ fn signatures_are_loaded_at_run_time_and_their_hits_counted_while_the_packets_pa
     nic.set_checks(looking_for(&["alert ip any any -> any any (content:\"d\"; sid:40;)"]));
     run_until_idle(&mut nic);
     send(&mut nic);
-    assert_eq!(nic.counters().signatures.hits[..2], [2, 0], "another one begins anew");
+    assert_eq!(nic.counters().signatures.hits[..2], [2, 0], "another one begins again");
     nic.set_checks(Checks::default());
     run_until_idle(&mut nic);
     send(&mut nic);

@@ -45,7 +45,7 @@ fn from_port(port: &mut NicPort) -> Arrival {
 }
 
 #[test]
-fn packets_go_both_ways_and_wake_whoever_waits() {
+fn packets_go_both_ways_and_wake_anyone_who_waits() {
     let (control, mut port, mut line) = started();
     control.install(1, sa(GCM, 1), None).expect("fits");
     control.install(2, sa(GCM, 2), Some(inbound(2, true))).expect("fits");

@@ -262,19 +262,20 @@ mod tests {
     }
 
     #[test]
-    fn without_perf_the_kernels_account_and_the_blocks_say_it_and_the_reason_is_told() {
+    fn without_perf_the_kernels_account_and_the_blocks_say_it_and_the_reason_is_reported() {
         let profile = profile_of(&[tried(Err("perf is not there".to_owned()))], &quiet(Ok([2, 0, 0, 1])));
         let shares = &profile.shares[0];
         assert!(profile.source.sentence().ends_with("because perf is not there."), "{profile:?}");
         // 0.6 s in the kernel, of which idle rounds account for 0.4 s; 0.4 s in user mode, of which
         // they account for 0.2 s.
-        let found = [Part::Kernel, Part::Ipsec, Part::Application].map(|part| shares.of(part).expect("told"));
+        let found =
+            [Part::Kernel, Part::Ipsec, Part::Application].map(|part| shares.of(part).expect("reported"));
         assert!(near(found[0], 0.2) && near(found[1], 0.05) && near(found[2], 0.15), "{shares:?}");
         assert_eq!((shares.of(Part::Port), shares.samples), (None, None));
     }
 
     #[test]
-    fn one_load_without_samples_makes_all_be_told_by_proc() {
+    fn one_load_without_samples_makes_all_be_reported_by_proc() {
         let all = [tried(Ok([1, 1, 1, 1])), tried(Err("perf took no samples".to_owned()))];
         let profile = profile_of(&all, &quiet(Ok([1, 0, 0, 1])));
         assert_eq!(profile.source, ProfileSource::Proc("perf took no samples".to_owned()));

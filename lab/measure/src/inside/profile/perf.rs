@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_machine_without_perf_is_told_in_one_sentence() {
+    fn a_machine_without_perf_is_reported_in_one_sentence() {
         let why = Recording::with("perf-that-is-not-there", gettid()).err().expect("no such program");
         assert!(why.starts_with("perf-that-is-not-there cannot be run: No such file"), "{why}");
     }

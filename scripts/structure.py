@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+"""Counts what makes the source hard to read, and lets it only go down.
+
+- words that CONTRIBUTING.md replaces, in all files but the changelog and recorded results
+- modules of a crate that depend on each other in a circle
+- parameters that are tuples
+
+The counts so far are in scripts/structure.toml; `structure.py lower` writes lower ones there.
+It also checks that ARCHITECTURE.md lists every file that has unsafe code.
+"""
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+LIMITS = Path("scripts/structure.toml")
+HEAD = "# What scripts/structure.py counted last. Each number may only go down: `scripts/structure.py lower`.\n"
+WORDS = ["told", "nobody", "whoever", "anew", "untold", "homeless", "heeded", "The same,"]
+# The account of that name, records, and the pages that list the words.
+NO_PROSE = ("CHANGELOG.md", "CONTRIBUTING.md", "docs/results/", "scripts/structure", "bench/", "Cargo.lock", "card/rtl/")
+CRATES = ["gateway", "dataplane", "ipsec", "engine", "port", "cli"]
+TEST_MODULE = re.compile(r"\n#\[cfg\(test\)\]\nmod \w+ \{.*", re.DOTALL)
+
+
+def files(*patterns):
+    """The files of the tree that match."""
+    names = subprocess.run(["git", "ls-files", "-z", *patterns], check=True, capture_output=True, text=True)
+    return [name for name in names.stdout.split("\0") if name and Path(name).is_file()]
+
+
+def product(text):
+    """A Rust file without its tests."""
+    return TEST_MODULE.sub("\n", text)
+
+
+def is_test(path):
+    """Whether a Rust file is a test."""
+    return "tests" in Path(path).parts or path.endswith("/tests.rs")
+
+
+def count_words():
+    """How often each word stands in prose, names and messages."""
+    counts = dict.fromkeys(WORDS, 0)
+    patterns = {word: re.compile(rf"(?<![A-Za-z]){word}(?![A-Za-z])") for word in WORDS}
+    for path in files():
+        if path.startswith(NO_PROSE):
+            continue
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            continue
+        text = text.replace('"nobody"', "").replace("user nobody", "")
+        for word, pattern in patterns.items():
+            counts[word] += len(pattern.findall(text))
+    return counts
+
+
+def dependencies(crate):
+    """The modules of a crate, each with those that it names."""
+    source = Path("crates", crate, "src")
+    root = product((source / "lib.rs").read_text(encoding="utf-8"))
+    names = re.findall(r"^(?:pub(?:\(crate\))? )?mod (\w+);", root, re.MULTILINE)
+    exported = {}
+    for module, items in re.findall(r"^pub(?:\(crate\))? use (\w+)::(\{[^}]*\}|\w+);", root, re.MULTILINE):
+        exported |= dict.fromkeys(re.findall(r"\w+", items), module)
+    graph = {name: set() for name in names}
+    for path in files(f"crates/{crate}/src/*.rs"):
+        module = Path(path).relative_to(source).parts[0].removesuffix(".rs")
+        if module not in graph or is_test(path):
+            continue
+        text = re.sub(r"//.*", "", product(Path(path).read_text(encoding="utf-8")))
+        named = set(re.findall(r"\bcrate::(\w+)", text))
+        for group in re.findall(r"\bcrate::\{([^;]*)\};", text):
+            named |= set(re.findall(r"(?:^|,)\s*(\w+)", group))
+        if Path(path).parent == source:
+            named |= set(re.findall(r"\bsuper::(\w+)", text))
+        graph[module] |= {exported.get(name, name) for name in named} & graph.keys() - {module}
+    return graph
+
+
+def reachable(graph, start):
+    """What a module depends on, directly or not."""
+    seen, open_ = set(), [start]
+    while open_:
+        for other in graph[open_.pop()] - seen:
+            seen.add(other)
+            open_.append(other)
+    return seen
+
+
+def count_circular():
+    """How many modules of each crate depend on themselves by way of others."""
+    graphs = {crate: dependencies(crate) for crate in CRATES}
+    return {crate: sum(name in reachable(graph, name) for name in graph) for crate, graph in graphs.items()}
+
+
+def count_tuples():
+    """How many parameters of functions of the product are tuples."""
+    count = 0
+    for path in files("crates/*.rs", "lab/*.rs"):
+        if not is_test(path):
+            text = product(Path(path).read_text(encoding="utf-8"))
+            for parameters in re.findall(r"\bfn \w+[^(]*\(((?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\)", text):
+                count += len(re.findall(r"(?:^|[,\n(])\s*(?:\w+|\([^()]*\)): (?:&mut |&)?\(", parameters))
+    return {"parameters": count}
+
+
+def unlisted_unsafe():
+    """Yields the files with unsafe code that ARCHITECTURE.md does not list."""
+    page = Path("ARCHITECTURE.md").read_text(encoding="utf-8")
+    item = re.search(r"^- \*\*`unsafe`\*\*(?:.+\n)+", page, re.MULTILINE)[0]
+    listed = re.findall(r"`([\w./-]+)`", item)
+    for path in files("crates/*.rs", "lab/*.rs"):
+        if not re.search(r"\bunsafe (?:\{|fn|impl|extern)", Path(path).read_text(encoding="utf-8")):
+            continue
+        if not any(("/" + path).endswith("/" + name) or name.endswith("/") and name in path for name in listed):
+            yield path
+
+
+def main():
+    """Compares, or lowers the limits."""
+    counts = {"words": count_words(), "circular_modules": count_circular(), "tuples": count_tuples()}
+    limits = tomllib.loads(LIMITS.read_text(encoding="utf-8")) if LIMITS.exists() else {}
+    problems = [f"{path}: it has unsafe code, and ARCHITECTURE.md does not list it" for path in unlisted_unsafe()]
+    lower = sys.argv[1:] == ["lower"]
+    for group, values in counts.items():
+        for name, count in values.items():
+            limit = limits.get(group, {}).get(name, count)
+            if count > limit:
+                problems.append(f"{group}: {name}: {count}, which may be {limit} at most")
+                values[name] = limit
+            elif count < limit and not lower:
+                problems.append(f"{group}: {name}: {count}, down from {limit}; run scripts/structure.py lower")
+    if lower:
+        lines = [f"\n[{group}]\n" + "".join(f'"{k}" = {v}\n' for k, v in values.items()) for group, values in counts.items()]
+        LIMITS.write_text(HEAD + "".join(lines), encoding="utf-8")
+    for problem in problems:
+        print(problem)
+    sys.exit(bool(problems))
+
+
+if __name__ == "__main__":
+    main()
