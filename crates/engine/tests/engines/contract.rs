@@ -12,6 +12,7 @@ use convoy_ipsec::{
 
 use crate::case::{Case, SA, bytes, filled, prepared};
 use crate::lab::{Lab, complete};
+use crate::roster::has_threads;
 
 fn gcm() -> Case {
     let transform = Transform::Aead(Aead::AesGcm { key: KeyBits::B128, icv: 16 });
@@ -167,7 +168,7 @@ fn an_engine_on_a_thread_of_its_own_wakes_who_sleeps_until_it_is_done() {
         // The last wake-up may still be under way.
         assert!(unpark.1.load(Ordering::SeqCst) >= 19);
     }
-    assert!(tried > 0);
+    assert_eq!(tried > 0, has_threads());
 }
 
 /// RFC 4302 section 3.3.3.1.2: AH's ICV lies within the authenticated bytes, and counts as zeros

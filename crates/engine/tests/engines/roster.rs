@@ -68,3 +68,8 @@ pub(crate) fn every_engine() -> Vec<Box<dyn Engine>> {
     engines.push(Box::new(Faulty::new(Box::new(Software::new("never-faulty")), FaultPlan::none())));
     engines
 }
+
+/// Whether one of them works on a thread of its own.
+pub(crate) fn has_threads() -> bool {
+    true
+}

@@ -35,3 +35,8 @@ pub(crate) fn every_engine() -> Vec<Box<dyn Engine>> {
     engines.extend(cards());
     engines
 }
+
+/// Whether one of them works on a thread of its own.
+pub(crate) fn has_threads() -> bool {
+    cfg!(feature = "card")
+}
