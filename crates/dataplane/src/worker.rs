@@ -9,6 +9,7 @@ mod waiting;
 
 pub use crate::side::Side;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -196,7 +197,7 @@ impl Worker {
 
     /// Sets the networks to which the inside ports take packets, where ports need to know; returns
     /// the errors.
-    pub fn take_networks(&mut self, networks: &[Prefix]) -> Vec<String> {
+    pub fn take_networks(&mut self, networks: &BTreeSet<Prefix>) -> Vec<String> {
         let refused = |port: &mut Box<dyn Port>| {
             let error = port.set_networks(networks).err()?;
             let name = &port.description().name;

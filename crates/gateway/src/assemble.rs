@@ -10,15 +10,17 @@ use convoy_dataplane::pipeline::{
 };
 use convoy_engine::{CalibrationCache, Cost, Engine, EngineContext, EngineStart};
 use convoy_ipsec::{
-    Action, Ipsec, IpsecConfig, MssClamp, Policy, PolicyDirection, SaConfig, SaDirection, SaIndex, Selector,
-    TunnelId, UdpEncap,
+    Action, Ipsec, IpsecConfig, MssClamp, Policy, PolicyDirection, PolicyRank, SaConfig, SaDirection,
+    SaIndex, Selector, TunnelId, UdpEncap,
 };
 use convoy_packet::{FramePool, RegionError};
 use rand::Rng;
 
+use crate::change::{NewTunnel, Ranked};
 use crate::choice::{choose, transforms};
 use crate::config::{Config, EngineConfig, ManualKeys, MssLimit, TunnelConfig};
 use crate::inner_mtu::{inner_mtu, interface_mtu};
+use crate::ranks;
 use crate::state::{Beginning, Beginnings, Numbers};
 
 /// Why a gateway cannot be assembled.
@@ -62,6 +64,8 @@ pub struct Installed {
     pub config: TunnelConfig,
     /// The id by which policies refer to it.
     pub id: TunnelId,
+    /// The rank of the first of its policies; the others follow.
+    pub(crate) rank: u64,
     /// Its SAs with static keys at this worker: one pair of them if this worker serves it, and one
     /// for each of its other resources that is this worker's.
     pub(crate) pairs: Vec<Pair>,
@@ -220,11 +224,15 @@ pub fn pipeline(
         .map_err(|source| AssembleError::Frames { worker, source })?;
     let mut pipeline = Pipeline::new(ipsec, stage, pool, resources);
     let (mut installed, models) = (Vec::new(), costs.models());
-    for (at, tunnel) in config.tunnels.iter().enumerate() {
-        let (id, beginnings) = (TunnelId(at as u32), beginnings.of(tunnel));
-        installed.push(install(&mut pipeline, tunnel, id, config, &models, beginnings)?);
+    let mut policies = bypasses(config);
+    let ranks = ranks::of(&config.tunnels);
+    for (at, tunnel) in (0..).zip(Ranked { tunnels: &config.tunnels, ranks: &ranks }.new_tunnels()) {
+        let (id, beginnings) = (TunnelId(at), beginnings.of(&tunnel.config));
+        let tunnel = install(&mut pipeline, &tunnel, id, config, &models, beginnings)?;
+        policies.extend(policies_of(config, &tunnel));
+        installed.push(tunnel);
     }
-    pipeline.ipsec_mut().set_policies(policies(config, &installed));
+    pipeline.ipsec_mut().change_own_policies(&[], policies);
     Ok((pipeline, installed))
 }
 
@@ -266,19 +274,20 @@ fn inside_mtus(config: &Config) -> Vec<u16> {
 }
 
 /// Installs a tunnel's SAs, if it has static keys and beginnings: the first pair at the worker that
-/// serves it, each further one at the next worker.
+/// serves it, each further one at the next worker. Its policies are not set.
 ///
 /// # Errors
 /// [`AssembleError::Tunnel`]; none of them is installed then.
-pub fn install(
+pub(crate) fn install(
     pipeline: &mut Pipeline,
-    tunnel: &TunnelConfig,
+    tunnel: &NewTunnel,
     id: TunnelId,
     config: &Config,
     costs: &CostModels,
     beginnings: Option<Vec<Beginning>>,
 ) -> Result<Installed, AssembleError> {
-    let mut installed = Installed { config: tunnel.clone(), id, pairs: Vec::new() };
+    let NewTunnel { rank, config: tunnel } = tunnel;
+    let mut installed = Installed { config: tunnel.clone(), id, rank: *rank, pairs: Vec::new() };
     let worker = pipeline.ipsec().tables.worker();
     let pairs = tunnel.manual.iter().zip(beginnings.unwrap_or_default()).enumerate();
     // In reverse, since the outbound SA that is installed last protects a worker's packets: of
@@ -367,32 +376,36 @@ pub fn pair_of(
     })
 }
 
-/// The policies of a configuration and its tunnels that can match: bypasses first, then the tunnels
-/// by priority.
-pub fn policies(config: &Config, installed: &[Installed]) -> Vec<Policy> {
-    let bypass = config.bypass.iter().map(|(local, remote)| Policy {
+/// The policies of the bypasses, which come before those of all tunnels.
+pub(crate) fn bypasses(config: &Config) -> Vec<(PolicyRank, Policy)> {
+    let policy = |selector| Policy {
         name: "bypass".to_owned(),
         priority: 0,
         direction: PolicyDirection::Both,
         interface: 0,
-        selector: Selector { local: *local, remote: *remote },
+        selector,
         action: Action::Bypass,
-    });
-    let mut policies: Vec<Policy> = bypass.filter(|policy| policy.selector.can_match()).collect();
-    // Tunnels with keys from charon have charon's policies too.
-    let has_policies = |tunnel: &&Installed| tunnel.config.has_static_keys() || config.charon.is_none();
-    for tunnel in installed.iter().filter(has_policies) {
-        let TunnelConfig { name, priority, interface, .. } = &tunnel.config;
-        // A reload has refused tunnels of interfaces that are not there.
-        let Some(interface) = config.interface_number(interface.as_deref()) else { continue };
-        policies.extend(tunnel.config.selectors().map(|selector| Policy {
-            name: name.clone(),
-            priority: *priority,
-            direction: PolicyDirection::Both,
-            interface,
-            selector,
-            action: Action::Protect(tunnel.id),
-        }));
+    };
+    let selectors = config.bypass.iter().map(|(local, remote)| Selector { local: *local, remote: *remote });
+    let can_match = selectors.filter(Selector::can_match);
+    (0..).map(PolicyRank::own).zip(can_match.map(policy)).collect()
+}
+
+/// The policies of a tunnel. One with keys from charon has charon's.
+pub(crate) fn policies_of(config: &Config, tunnel: &Installed) -> Vec<(PolicyRank, Policy)> {
+    let TunnelConfig { name, priority, interface, .. } = &tunnel.config;
+    if !tunnel.config.has_static_keys() && config.charon.is_some() {
+        return Vec::new();
     }
-    policies
+    // A reload has refused tunnels of interfaces that are not there.
+    let Some(interface) = config.interface_number(interface.as_deref()) else { return Vec::new() };
+    let policy = |selector| Policy {
+        name: name.clone(),
+        priority: *priority,
+        direction: PolicyDirection::Both,
+        interface,
+        selector,
+        action: Action::Protect(tunnel.id),
+    };
+    (tunnel.rank..).map(PolicyRank::own).zip(tunnel.config.selectors().map(policy)).collect()
 }

@@ -26,6 +26,7 @@
 pub mod assemble;
 mod blocked;
 mod calibrator;
+mod change;
 pub mod charon;
 pub mod choice;
 pub mod cluster;
@@ -49,6 +50,7 @@ pub mod notify;
 mod port_watch;
 mod ports;
 pub mod privileges;
+mod ranks;
 pub mod replay;
 pub mod run;
 #[cfg(test)]

@@ -8,7 +8,7 @@ mod protect;
 mod reload;
 mod static_news;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant, SystemTime};
@@ -20,11 +20,13 @@ use convoy_dataplane::pipeline::{Clock, PipelineResources};
 use convoy_dataplane::worker::Worker;
 use convoy_engine::wipe_stack;
 use convoy_ipsec::{Directory, SaProtocol, Transform};
+use convoy_port::Prefix;
 use zeroize::Zeroizing;
 
 use crate::assemble::{self, OpenEngines};
 use crate::blocked::Blocked;
 use crate::calibrator;
+use crate::change::without_tunnels;
 use crate::charon::Charon;
 use crate::choice;
 use crate::cluster::{Cluster, Joining, Led, Pairs, Stopped};
@@ -39,6 +41,7 @@ use crate::names::Names;
 use crate::port_watch::PortWatch;
 use crate::ports::{self, OpenPorts};
 use crate::privileges::{self, Account};
+use crate::ranks;
 use crate::snapshot::{self, ConfiguredRow, MemoryRow, Snapshot};
 use crate::state::{Beginnings, State};
 use crate::trace::{TraceReport, TraceRequest, Tracing};
@@ -92,6 +95,10 @@ pub struct Gateway {
     handles: WorkerHandles,
     crew: Crew,
     config: Config,
+    /// The ranks of the policies of its tunnels.
+    ranks: Vec<u64>,
+    /// The networks to which the inside ports take packets; `None` if one refused some of them.
+    networks: Option<Arc<BTreeSet<Prefix>>>,
     /// When it was last read, in seconds since 1970.
     configured_s: f64,
     /// The links of the interfaces of certain tunnels.
@@ -234,7 +241,7 @@ impl Gateway {
         let (wanted, wants) = channel();
         let models = costs.models().asking(wanted);
         let (mut handles, mut threads) = (Vec::new(), Vec::new());
-        let shared = Arc::new(config.clone());
+        let shared = without_tunnels(&config);
         for (worker, installed, handoff) in assembled {
             let (commands, received) = channel();
             handles.push((commands, handoff.waker()));
@@ -270,6 +277,8 @@ impl Gateway {
         Ok(Self {
             handles,
             crew,
+            ranks: ranks::of(&config.tunnels),
+            networks: Some(Arc::new(ports::networks(&config).into_iter().collect())),
             config,
             configured_s: since_1970_s(),
             links,

@@ -5,8 +5,10 @@ mod daemon;
 mod peers;
 mod reload;
 mod shared;
+mod slices;
 mod surveys;
 mod telling;
+mod tunnels;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -27,6 +29,7 @@ use convoy_port::PortError;
 pub(crate) use self::reload::{LetGo, Reloaded};
 pub(crate) use self::shared::NumberedPairs;
 use self::shared::Places;
+use self::tunnels::InstalledTunnels;
 use crate::assemble::{Installed, Pair};
 use crate::config::Config;
 use crate::events::Events;
@@ -80,10 +83,11 @@ impl Drop for HandoffVote<'_> {
 pub(crate) struct WorkerThread {
     worker: Worker,
     workers: u16,
-    installed: Vec<Installed>,
+    installed: InstalledTunnels,
     next_tunnel: u32,
     costs: CostModels,
     started: SystemTime,
+    /// Without tunnels.
     config: Arc<Config>,
     /// The names of a key daemon's tunnels.
     names: HashMap<TunnelId, ChildName>,
@@ -103,7 +107,7 @@ pub(crate) struct WorkerThread {
 }
 
 impl WorkerThread {
-    /// A worker with the tunnels of its configuration, which are installed in it.
+    /// A worker with the tunnels that are installed in it, and the rest of its configuration.
     pub(crate) fn new(
         worker: Worker,
         config: Arc<Config>,
@@ -115,7 +119,7 @@ impl WorkerThread {
             worker,
             workers: config.workers,
             next_tunnel: installed.len() as u32,
-            installed,
+            installed: InstalledTunnels::default(),
             costs,
             started: SystemTime::now(),
             config,
@@ -128,15 +132,18 @@ impl WorkerThread {
             shared: HashMap::new(),
             places: Places::default(),
         };
-        thread.find_pairs();
-        thread.take_spis();
+        installed.iter().for_each(|tunnel| thread.take_sas(tunnel));
+        thread.installed = InstalledTunnels::new(installed);
         thread
     }
 
-    /// Has the outside ports give the packets of all its inbound SAs to this worker.
-    fn take_spis(&mut self) {
+    /// Has the outside ports give the packets of a tunnel's inbound SAs to this worker, and reports
+    /// their numbers from now on.
+    fn take_sas(&mut self, tunnel: &Installed) {
+        self.places.add_tunnel(tunnel);
         let inbound = |view: SaView| (view.name.direction == SaDirection::Inbound).then_some(view.name.spi);
-        let spis: Vec<u32> = self.tables().sas().filter_map(inbound).collect();
+        let views = tunnel.sas().filter_map(|sa| self.tables().sa(sa));
+        let spis: Vec<u32> = views.filter_map(inbound).collect();
         self.worker.take_spis(&spis);
     }
 
@@ -220,7 +227,7 @@ impl WorkerThread {
 
     fn report_numbers(&mut self) {
         if let Some(reporter) = &mut self.reporter {
-            let (installed, shared, places) = (&mut self.installed[..], &mut self.shared, &self.places);
+            let (installed, shared, places) = (&mut self.installed, &mut self.shared, &self.places);
             let pipeline = self.worker.pipeline_mut();
             let now_ns = pipeline.clock().now_ns();
             let pairs = NumberedPairs { installed, shared, places };
@@ -229,14 +236,21 @@ impl WorkerThread {
     }
 
     /// How far its SAs with static keys have come.
+    #[cfg(test)]
     pub(crate) fn numbers(&self) -> Report {
         state::report(self.pairs(), self.tables())
+    }
+
+    /// How far the SAs of these tunnels have come.
+    pub(crate) fn numbers_of(&self, tunnels: &[String]) -> Report {
+        let tunnels = tunnels.iter().filter_map(|name| self.installed.named(name));
+        state::report(tunnels.flat_map(|tunnel| &tunnel.pairs), self.tables())
     }
 
     /// Lets SAs with static keys go on up to these numbers.
     pub(crate) fn extend_numbers(&mut self, granted: &HashMap<u64, Limits>) {
         let tables = &mut self.worker.pipeline_mut().ipsec_mut().tables;
-        let (installed, shared, places) = (&mut self.installed[..], &mut self.shared, &self.places);
+        let (installed, shared, places) = (&mut self.installed, &mut self.shared, &self.places);
         state::extend(NumberedPairs { installed, shared, places }, tables, granted);
         self.worker.pipeline_mut().ipsec_mut().inbound.retry_held();
     }
@@ -261,10 +275,9 @@ impl WorkerThread {
         Ok(())
     }
 
-    /// The name of a tunnel of the configuration. Tunnels are sorted by their numbers there.
+    /// The name of a tunnel of the configuration.
     fn configured_name(&self, tunnel: TunnelId) -> Option<&str> {
-        let place = self.installed.binary_search_by_key(&tunnel, |installed| installed.id).ok()?;
-        Some(&self.installed[place].config.name)
+        Some(&self.installed.get(tunnel)?.config.name)
     }
 
     /// All tunnels that have names, with them.

@@ -87,9 +87,10 @@ impl PolicyRank {
         Self(rank | 1 << 63)
     }
 
-    /// The gateway's own, by its place in the configuration.
-    pub(crate) const fn own(place: usize) -> Self {
-        Self(place as u64)
+    /// A rank of the gateway's own, in the order of its configuration. The highest bit of `rank` is
+    /// ignored.
+    pub const fn own(rank: u64) -> Self {
+        Self(rank & !(1 << 63))
     }
 
     pub(crate) const fn is_own(self) -> bool {
@@ -203,7 +204,7 @@ mod tests {
     /// One of these, the gateway's own.
     fn spd(policies: impl IntoIterator<Item = Policy>) -> Spd {
         let mut spd = Spd::default();
-        for (place, policy) in policies.into_iter().enumerate() {
+        for (place, policy) in (0..).zip(policies) {
             spd.insert(PolicyRank::own(place), policy);
         }
         spd
@@ -300,7 +301,7 @@ mod tests {
         ) {
             let (mut spd, mut all) = (Spd::default(), BTreeMap::new());
             for (selector, priority, rank, is_daemons, comes) in steps {
-                let rank = if is_daemons { PolicyRank::of_daemon(rank) } else { PolicyRank::own(rank as usize) };
+                let rank = if is_daemons { PolicyRank::of_daemon(rank) } else { PolicyRank::own(rank) };
                 let place = PolicyPlace { priority, rank };
                 if comes {
                     let policy = Policy {

@@ -270,16 +270,6 @@ impl Tunnels {
         Some(losers.map(|tunnel| (tunnel.id, tunnel.dropped_without_sa)))
     }
 
-    /// Clears what the tunnels admit.
-    pub(crate) fn clear_selectors(&mut self) {
-        self.admissions.fill(Admission::NOTHING);
-        for number in 0..self.list.len() as u32 {
-            self.list[number as usize].selectors.clear();
-            self.set_interface(number, 0);
-            self.set_link(number);
-        }
-    }
-
     /// Adds a selector to a tunnel, whose packets are on this inside interface.
     pub(crate) fn add_selector(&mut self, number: u32, selector: Selector, interface: u16) {
         self.set_interface(number, interface);
@@ -394,10 +384,10 @@ mod tests {
         tunnels.add_selector(number, everything(), 5);
         assert_eq!(tunnels.interface(number), 5);
         assert_eq!(tunnels.links_mut().take_changes(), [(5, true)]);
-        tunnels.clear_selectors();
+        tunnels.remove_selector(number, &everything());
         tunnels.add_selector(number, everything(), 5);
         assert_eq!(tunnels.links_mut().take_changes(), [], "policies that stay change nothing");
-        tunnels.clear_selectors();
+        tunnels.remove_selector(number, &everything());
         tunnels.add_selector(number, everything(), 6);
         assert_eq!(tunnels.links_mut().take_changes(), [(5, false), (6, true)]);
         tunnels.remove_outbound(number, OutboundId(1));

@@ -1,6 +1,7 @@
 //! The `Port` trait and its reports.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 
@@ -165,7 +166,7 @@ pub trait Port: Send {
     ///
     /// # Errors
     /// What the system refused.
-    fn set_networks(&mut self, _networks: &[Prefix]) -> std::io::Result<()> {
+    fn set_networks(&mut self, _networks: &BTreeSet<Prefix>) -> std::io::Result<()> {
         Ok(())
     }
 

@@ -6,8 +6,8 @@
 //!   its kind ([`Kind`], of which each program has a [`KindTable`]).
 //! - [`Reader`] reads the file into tables, each key by itself, so that an invalid one hides no
 //!   other; serde's own tagged enums stop at the first error and lose its place.
-//! - [`Checker`] checks values and their combinations, on behalf of the crate that declared the
-//!   table, and against a [`HostEnvironment`]: the machine's interfaces, addresses, cores and users.
+//! - [`Checker`] checks values and their combinations, for the crate that declared the table, and
+//!   against a [`HostEnvironment`]: the machine's interfaces, addresses, cores and users.
 //! - [`Problem`] is an error or a warning at its place in the [`Source`], with an excerpt that
 //!   shows no key, and a suggestion where a word is misspelt. [`ConfigErrors`] are all of them.
 //!

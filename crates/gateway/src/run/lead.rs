@@ -1,6 +1,6 @@
 //! A gateway of a cluster that begins to lead, or ends it.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -10,6 +10,7 @@ use convoy_dataplane::fence::FenceHold;
 use convoy_ike::protocol::SaRecord;
 
 use super::{Gateway, Load, Order, RunError};
+use crate::change::{Change, Ranked};
 use crate::charon::Charon;
 use crate::cluster::{Cluster, Lead, Led, Pairs, Place, Stopped};
 use crate::config::{SharedConfig, TunnelConfig};
@@ -56,8 +57,10 @@ impl Gateway {
             ));
         }
         let beginnings = Arc::new(Beginnings::Noted(lead.beginnings));
-        let config = Arc::new(self.config.clone());
-        let answers = self.handles.tell(move |thread| thread.take_up(&config, &beginnings));
+        let all = Ranked { tunnels: &self.config.tunnels, ranks: &self.ranks };
+        let change = Arc::new(Change::to_all(all, &self.config));
+        let taken_up = Arc::clone(&change);
+        let answers = self.handles.tell(move |thread| thread.take_up(&taken_up, &beginnings));
         self.has_all_tunnels &= lead.unreadable.is_empty() && lead.in_use.is_empty();
         for (tunnel, why) in answers.into_iter().flatten().flat_map(|done| done.refused) {
             self.has_all_tunnels = false;
@@ -107,11 +110,9 @@ impl Gateway {
 
     /// The beginnings of tunnels that a reload adds to groups that are led. SAs that ended with it
     /// may have come as far as `spent` says.
-    pub(super) fn begin_in_cluster(&mut self, spent: &[(u64, Limits)]) -> Beginnings {
+    pub(super) fn begin_in_cluster(&mut self, change: &Arc<Change>, spent: &[(u64, Limits)]) -> Beginnings {
         self.led.values_mut().for_each(|pairs| pairs.end(spent));
-        let config = Arc::new(self.config.clone());
-        let missing = self.handles.ask(move |thread| thread.missing(&config));
-        let missing: HashSet<String> = missing.into_iter().flatten().flatten().collect();
+        let missing = self.missing(change);
         let mut all = HashMap::new();
         let groups: Vec<String> = self.led.keys().cloned().collect();
         for group in groups {

@@ -1,14 +1,16 @@
 //! Switching a running gateway to another configuration.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
+use convoy_port::Prefix;
 use serde::{Deserialize, Serialize};
 
 use super::error::Workers;
 use super::{Gateway, Order, Reply, static_news};
+use crate::change::{Change, Ranked};
 use crate::config::{self, Config, ConfigErrors, Problem, TunnelConfig, ends};
 use crate::events::{Events, What};
 use crate::ports;
@@ -114,9 +116,7 @@ impl Gateway {
         self.config.bypass.clone_from(&config.bypass);
         (self.config.on_stop, self.config.guard) = (config.on_stop, config.guard);
         notes.extend(self.name_peers());
-        if !stays {
-            notes.extend(self.take_networks());
-        }
+        notes.extend(self.take_networks());
         self.blocked.cover(ports::covered(&self.config));
         self.cover(true);
         let routed = self.route_again();
@@ -139,13 +139,24 @@ impl Gateway {
         self.config.tunnels == config.tunnels && self.config.bypass == config.bypass
     }
 
+    /// What a switch to a configuration is for the workers. The next one goes on from its ranks.
+    fn change_to(&mut self, config: &Config) -> Arc<Change> {
+        // A member of a cluster only has the tunnels of groups that it leads.
+        let is_known = self.has_all_tunnels && self.cluster.is_none();
+        let old = Ranked { tunnels: &self.config.tunnels, ranks: &self.ranks };
+        let (change, ranks) = Change::between(old, config, is_known);
+        self.ranks = ranks;
+        Arc::new(change)
+    }
+
     /// Has all workers switch to the tunnels of another configuration.
     fn switch_tunnels(&mut self, config: &Config, notes: &mut Vec<String>) -> Switched {
-        self.has_all_tunnels = true;
         let (tunnels, bypass) = (config.tunnels.clone(), config.bypass.clone());
-        let tunnels = Arc::new(Config { tunnels, bypass, ..self.config.clone() });
-        let begun = self.cluster.is_none().then(|| self.begin_missing(&tunnels));
-        let released = Arc::clone(&tunnels);
+        let config = Config { tunnels, bypass, ..self.config.clone() };
+        let change = self.change_to(&config);
+        self.has_all_tunnels = true;
+        let begun = self.cluster.is_none().then(|| self.begin_missing(&change, &config));
+        let released = Arc::clone(&change);
         // All remove before any installs: an SPI may move from a tunnel of one worker to a tunnel
         // of another.
         let gone = self.handles.tell(move |thread| thread.let_go(&released));
@@ -154,10 +165,10 @@ impl Gateway {
         self.config.tunnels.clone_from(&config.tunnels);
         let (beginnings, left_out) = begun.unwrap_or_else(|| {
             let spent: Vec<_> = gone.iter().flat_map(|gone| gone.spent.clone()).collect();
-            (self.begin_in_cluster(&spent), None)
+            (self.begin_in_cluster(&change, &spent), None)
         });
         let beginnings = Arc::new(beginnings);
-        let taken_up = Arc::clone(&tunnels);
+        let taken_up = Arc::clone(&change);
         let answers = self.handles.tell(move |thread| thread.take_up(&taken_up, &beginnings));
         let silent: Vec<usize> = (0..answers.len()).filter(|worker| answers[*worker].is_none()).collect();
         if !silent.is_empty() {
@@ -229,16 +240,23 @@ impl Gateway {
 
     /// Has the inside ports take packets to the networks that are now behind the tunnels; returns
     /// errors.
-    fn take_networks(&self) -> HashSet<String> {
-        let networks = ports::networks(&self.config);
-        let answers = self.handles.tell(move |thread| thread.take_networks(&networks));
+    fn take_networks(&mut self) -> HashSet<String> {
+        let networks: BTreeSet<Prefix> = ports::networks(&self.config).into_iter().collect();
+        if self.networks.as_deref() == Some(&networks) {
+            return HashSet::new();
+        }
+        let networks = Arc::new(networks);
+        let taken = Arc::clone(&networks);
+        let answers = self.handles.tell(move |thread| thread.take_networks(&taken));
+        let are_taken = answers.iter().all(|errors| errors.as_ref().is_some_and(Vec::is_empty));
+        self.networks = are_taken.then_some(networks);
         answers.into_iter().flatten().flatten().collect()
     }
 
-    /// The beginnings of the tunnels that a reload to this configuration would install, and the
-    /// errors that prevent those of static keys.
-    fn begin_missing(&mut self, config: &Arc<Config>) -> (Beginnings, Option<String>) {
-        match self.try_begin(config) {
+    /// The beginnings of the tunnels that a change to this configuration installs, and the errors
+    /// that prevent those of static keys.
+    fn begin_missing(&mut self, change: &Arc<Change>, config: &Config) -> (Beginnings, Option<String>) {
+        match self.try_begin(change, config) {
             Ok(beginnings) => (beginnings, None),
             Err(error) => {
                 let left_out = format!("new tunnels with static keys were not added: {error}");
@@ -247,22 +265,28 @@ impl Gateway {
         }
     }
 
-    fn try_begin(&mut self, config: &Arc<Config>) -> Result<Beginnings, StateError> {
+    fn try_begin(&mut self, change: &Arc<Change>, config: &Config) -> Result<Beginnings, StateError> {
         let Some(state) = &self.state else {
             State::do_without(config, self.began_with_static_keys, &self.events.notify())?;
             return Ok(Beginnings::Fresh);
         };
-        self.handles.ask(|thread| thread.numbers()).iter().flatten().for_each(|report| state.note(report));
-        let tunnels = Arc::clone(config);
-        let missing: HashSet<String> = self
-            .handles
-            .ask(move |thread| thread.missing(&tunnels))
-            .into_iter()
-            .flatten()
-            .flatten()
-            .collect();
+        // The keys of these may be those of tunnels that begin.
+        let gone = Arc::clone(change);
+        let reports = self.handles.ask(move |thread| thread.numbers_of(&gone.gone));
+        reports.iter().flatten().for_each(|report| state.note(report));
+        let missing = self.missing(change);
         let begun = config.tunnels.iter().filter(|tunnel| missing.contains(&tunnel.name));
         state.begin(begun, &config.tunnels)
+    }
+
+    /// The names of the tunnels that a change installs.
+    pub(super) fn missing(&self, change: &Arc<Change>) -> HashSet<String> {
+        if change.is_exact {
+            return change.came.iter().map(|tunnel| tunnel.config.name.clone()).collect();
+        }
+        let change = Arc::clone(change);
+        let missing = self.handles.ask(move |thread| thread.missing(&change));
+        missing.into_iter().flatten().flatten().collect()
     }
 }
 

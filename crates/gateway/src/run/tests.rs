@@ -22,6 +22,7 @@ use crate::state::Beginning;
 use crate::worker_thread::DRAIN;
 
 mod many;
+mod reloads;
 mod surveys;
 
 const WORKERS: u16 = 2;

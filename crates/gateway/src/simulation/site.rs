@@ -1,6 +1,5 @@
 //! A whole gateway, from one start to its end.
 
-use std::collections::HashSet;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
@@ -22,8 +21,10 @@ use super::engine::VirtualEngine;
 use super::port::End;
 use super::scenario::{MTU, Scenario};
 use crate::assemble;
-use crate::config::Config;
+use crate::change::{Change, Ranked};
+use crate::config::{Config, TunnelConfig};
 use crate::events::Events;
+use crate::ranks;
 use crate::state::{Limits, SimulatedDisk, SimulatedState};
 use crate::worker_thread::WorkerThread;
 
@@ -92,6 +93,9 @@ impl Balance {
 pub(super) struct Running {
     pub(super) time: VirtualTime,
     pub(super) started_ns: u64,
+    /// Those that its workers have, with the ranks of their policies.
+    tunnels: Vec<TunnelConfig>,
+    ranks: Vec<u64>,
     /// The wall clock at the start, in ns.
     wall_ns: u64,
     pub(super) threads: Vec<WorkerThread>,
@@ -161,6 +165,8 @@ impl Running {
         Self {
             time,
             started_ns: now_ns,
+            tunnels: config.tunnels.clone(),
+            ranks: ranks::of(&config.tunnels),
             wall_ns,
             threads,
             inside,
@@ -205,18 +211,18 @@ impl Running {
 
     /// Executes a reload.
     pub(super) fn reload(&mut self, config: Config) {
-        let config = Arc::new(config);
-        self.threads.iter().for_each(|thread| self.state.note(&thread.numbers()));
-        let missing: HashSet<String> =
-            self.threads.iter().flat_map(|thread| thread.missing(&config)).collect();
-        let new = config.tunnels.iter().filter(|tunnel| missing.contains(&tunnel.name)).cloned();
+        let old = Ranked { tunnels: &self.tunnels, ranks: &self.ranks };
+        let (change, ranks) = Change::between(old, &config, true);
+        (self.tunnels, self.ranks) = (config.tunnels, ranks);
+        self.threads.iter().for_each(|thread| self.state.note(&thread.numbers_of(&change.gone)));
+        let new = change.came.iter().map(|tunnel| tunnel.config.clone());
         let now_ns = self.time.now_ns();
         let beginnings = self.state.begin(&new.collect::<Vec<_>>(), self.wall_ns + now_ns, now_ns);
         for thread in &mut self.threads {
-            thread.let_go(&config);
+            thread.let_go(&change);
         }
         for thread in &mut self.threads {
-            let refused = thread.take_up(&config, &beginnings).refused;
+            let refused = thread.take_up(&change, &beginnings).refused;
             assert!(refused.is_empty(), "{refused:?}");
         }
     }

@@ -1,7 +1,5 @@
 //! What a key daemon has a worker do: its SAs, its policies, and the names of its tunnels.
 
-use std::borrow::Cow;
-
 use convoy_dataplane::pipeline::InstallError;
 use convoy_engine::wipe_stack;
 use convoy_ike::state::ChildName;
@@ -21,13 +19,7 @@ impl WorkerThread {
     /// previous name.
     pub(crate) fn name_tunnel(&mut self, tunnel: TunnelId, name: Option<&ChildName>) {
         self.close_departed();
-        let views: Vec<SaView> = self.tables().sas_of(tunnel).collect();
-        views.iter().for_each(|view| self.note(view));
-        let lost = self.tables().dropped_without_sa_by(tunnel);
-        if lost > 0 {
-            let known = self.name_of(tunnel).map(Cow::into_owned);
-            self.ledger.note_without_sa(known.as_deref(), tunnel, lost);
-        }
+        self.update_totals_of(tunnel);
         match name {
             Some(name) => self.names.insert(tunnel, name.clone()),
             None => self.names.remove(&tunnel),

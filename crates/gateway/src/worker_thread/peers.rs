@@ -7,6 +7,8 @@ use std::net::{IpAddr, SocketAddr};
 use convoy_ipsec::{MappingChange, SaEnds, UdpEncap};
 
 use super::WorkerThread;
+use super::reload::LOOKS;
+use super::slices::Slices;
 use crate::events::{Events, What};
 
 impl WorkerThread {
@@ -14,10 +16,12 @@ impl WorkerThread {
     /// `all` includes SAs whose peer's address is known already. Returns the tunnels that have an
     /// SA which cannot go there.
     pub(crate) fn point(&mut self, peers: &HashMap<String, IpAddr>, all: bool) -> Vec<String> {
-        let ipsec = self.worker.pipeline_mut().ipsec_mut();
         let mut refused = Vec::new();
-        for tunnel in &self.installed {
-            let Some(remote) = peers.get(&tunnel.config.name) else { continue };
+        let mut slices = Slices::of(LOOKS);
+        for (name, remote) in peers {
+            slices.step(&mut self.worker);
+            let Some(tunnel) = self.installed.named(name) else { continue };
+            let ipsec = self.worker.pipeline_mut().ipsec_mut();
             for sa in tunnel.sas() {
                 let known = ipsec.tables.ends(sa);
                 let Some(known) = known.filter(|ends| all || ends.remote.is_unspecified()) else { continue };
@@ -25,7 +29,7 @@ impl WorkerThread {
                 let encap = known.encap.map(|encap| UdpEncap { remote_port, ..encap });
                 let ends = SaEnds { remote: *remote, encap, ..known };
                 if !ipsec.upkeep.move_sa(&mut ipsec.tables, sa, &ends) {
-                    refused.push(tunnel.config.name.clone());
+                    refused.push(name.clone());
                 }
             }
         }

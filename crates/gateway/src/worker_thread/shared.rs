@@ -3,17 +3,18 @@
 
 use std::collections::HashMap;
 
-use convoy_ipsec::SaIndex;
+use convoy_ipsec::{SaIndex, TunnelId};
 
 use super::WorkerThread;
+use super::tunnels::InstalledTunnels;
 use crate::assemble::{Installed, Pair};
 use crate::state::{Beginning, Numbers};
 
 /// Where a pair is.
 #[derive(Clone, Copy, Debug)]
 enum Place {
-    /// The tunnel's place, and the pair's in it.
-    Installed(u32, u32),
+    /// The tunnel, and the pair's place in it.
+    Installed(TunnelId, u32),
     /// A key daemon's, by its SA.
     Shared(SaIndex),
 }
@@ -26,16 +27,16 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// Those of these pairs.
-    pub(super) fn of(installed: &[Installed], shared: &HashMap<SaIndex, Pair>) -> Self {
-        let mut places = Self::default();
-        for (tunnel, at) in installed.iter().zip(0..) {
-            for (pair, within) in tunnel.pairs.iter().zip(0..) {
-                places.add(pair, Place::Installed(at, within));
-            }
+    /// Adds the pairs of a tunnel.
+    pub(super) fn add_tunnel(&mut self, tunnel: &Installed) {
+        for (pair, within) in tunnel.pairs.iter().zip(0..) {
+            self.add(pair, Place::Installed(tunnel.id, within));
         }
-        shared.iter().for_each(|(sa, pair)| places.add(pair, Place::Shared(*sa)));
-        places
+    }
+
+    /// Removes the pairs of a tunnel.
+    pub(super) fn remove_tunnel(&mut self, tunnel: &Installed) {
+        tunnel.pairs.iter().for_each(|pair| self.remove(pair));
     }
 
     fn add(&mut self, pair: &Pair, place: Place) {
@@ -55,7 +56,7 @@ impl Places {
 
 /// The pairs of a worker, to be found.
 pub(crate) struct NumberedPairs<'a> {
-    pub(super) installed: &'a mut [Installed],
+    pub(super) installed: &'a mut InstalledTunnels,
     pub(super) shared: &'a mut HashMap<SaIndex, Pair>,
     pub(super) places: &'a Places,
 }
@@ -75,9 +76,7 @@ impl NumberedPairs<'_> {
 
     fn at(&mut self, place: Place) -> Option<&mut Pair> {
         match place {
-            Place::Installed(tunnel, pair) => {
-                self.installed.get_mut(tunnel as usize)?.pairs.get_mut(pair as usize)
-            }
+            Place::Installed(tunnel, pair) => self.installed.pair_mut(tunnel, pair),
             Place::Shared(sa) => self.shared.get_mut(&sa),
         }
     }
@@ -103,8 +102,11 @@ impl WorkerThread {
         }
     }
 
-    /// Finds all pairs again, after tunnels were installed or removed.
-    pub(super) fn find_pairs(&mut self) {
-        self.places = Places::of(&self.installed, &self.shared);
+    /// Reports no SA's numbers any more but those of the configuration's tunnels; returns the
+    /// others' pairs.
+    pub(super) fn unshare_all(&mut self) -> Vec<Pair> {
+        let shared: Vec<Pair> = std::mem::take(&mut self.shared).into_values().collect();
+        shared.iter().for_each(|pair| self.places.remove(pair));
+        shared
     }
 }

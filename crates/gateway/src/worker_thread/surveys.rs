@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use convoy_dataplane::ledger::{Ledger, Tally};
-use convoy_ipsec::{SaCursor, SaView, Tables};
+use convoy_ipsec::{SaCursor, SaView, Tables, TunnelId};
 
 use super::WorkerThread;
 use crate::snapshot::Snapshot;
@@ -27,7 +27,18 @@ impl WorkerThread {
         true
     }
 
-    /// Updates the totals by tunnel at once; call it before tunnels change their names.
+    /// Updates the totals of a tunnel; call it before the tunnel changes or loses its name.
+    pub(super) fn update_totals_of(&mut self, tunnel: TunnelId) {
+        let views: Vec<SaView> = self.tables().sas_of(tunnel).collect();
+        views.iter().for_each(|view| self.note(view));
+        let lost = self.tables().dropped_without_sa_by(tunnel);
+        if lost > 0 {
+            let name = self.name_of(tunnel).map(Cow::into_owned);
+            self.ledger.note_without_sa(name.as_deref(), tunnel, lost);
+        }
+    }
+
+    /// Updates the totals of all tunnels; call it before they change or lose their names.
     pub(super) fn update_totals(&mut self) {
         self.close_departed();
         let mut cursor = Some(SaCursor::default());

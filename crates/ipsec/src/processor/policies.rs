@@ -1,5 +1,4 @@
-//! The policies: the gateway's own, replaced together, and a key daemon's, which change one by one
-//! among thousands.
+//! The policies: the gateway's own and a key daemon's. Of either, one changes among thousands.
 
 use std::collections::HashMap;
 
@@ -23,8 +22,7 @@ pub(super) struct Decision {
     pub(super) verdict: Verdict,
 }
 
-/// Replaces the gateway's own policies; a key daemon's stay. Unchanged ones keep their counters;
-/// SAs are not touched.
+/// Packets and bytes that a policy has selected.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PolicyUse {
     pub(super) packets: u64,
@@ -32,32 +30,29 @@ pub(super) struct PolicyUse {
 }
 
 impl Ipsec {
-    /// Replaces the gateway's own policies; a key daemon's stay. Those that stay keep their
+    /// Replaces all of the gateway's own policies; a key daemon's stay. Those that stay keep their
     /// counters; SAs are not touched.
     pub fn set_policies(&mut self, policies: Vec<Policy>) {
+        let places = self.tables.spd.policies(None).map(|(place, ..)| place);
+        let gone: Vec<PolicyPlace> = places.filter(|place| place.rank.is_own()).collect();
+        let ranks = (0..).map(PolicyRank::own);
+        self.change_own_policies(&gone, ranks.zip(policies).collect());
+    }
+
+    /// Removes the gateway's own policies at these places and adds others, all at once for every
+    /// packet. Those that only get another rank keep their counters; SAs are not touched. The cost
+    /// does not depend on the number of other policies.
+    pub fn change_own_policies(&mut self, gone: &[PolicyPlace], came: Vec<(PolicyRank, Policy)>) {
+        if gone.is_empty() && came.is_empty() {
+            return;
+        }
         let tables = &mut self.tables;
-        let spd = std::mem::take(&mut tables.spd);
-        let mut before: HashMap<Policy, PolicyUse> = HashMap::new();
-        let mut all = Vec::new();
-        for (place, slot, policy) in spd.policies(None) {
-            let used = tables.uses[slot as usize];
-            if place.rank.is_own() {
-                before.insert(policy.clone(), used);
-            } else {
-                all.push((place, policy.clone(), used));
-            }
-        }
-        for (at, policy) in policies.into_iter().enumerate() {
-            let place = PolicyPlace { priority: policy.priority, rank: PolicyRank::own(at) };
+        let gone = gone.iter().filter_map(|place| tables.take_policy(*place));
+        let before: HashMap<Policy, PolicyUse> = gone.collect();
+        for (rank, policy) in came {
             let used = before.get(&policy).copied().unwrap_or_default();
-            all.push((place, policy, used));
+            tables.put_policy(rank, policy, used);
         }
-        // In order, so that each is put behind the previous one.
-        all.sort_unstable_by_key(|(place, ..)| *place);
-        tables.tunnels.clear_selectors();
-        tables.verdicts.clear();
-        tables.uses.clear();
-        all.into_iter().for_each(|(place, policy, used)| tables.put_policy(place.rank, policy, used));
         tables.policy_changes += 1;
         self.forget_decisions();
     }

@@ -227,7 +227,7 @@ impl Tables {
         dropped.map_or(0, |(_, packets)| packets)
     }
 
-    /// How often the gateway's own policies were replaced: after a change, any policy may have
+    /// How often the gateway's own policies have changed: after a change, any policy may have
     /// another place.
     pub fn policy_changes(&self) -> u64 {
         self.policy_changes

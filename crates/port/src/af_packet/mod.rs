@@ -18,6 +18,7 @@ mod settings;
 
 use std::borrow::Cow;
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -134,7 +135,7 @@ impl Port for AfPacket {
         Some(self.socket.iter().map(AsFd::as_fd).chain(self.link.readable_fds()).collect())
     }
 
-    fn set_networks(&mut self, networks: &[Prefix]) -> io::Result<()> {
+    fn set_networks(&mut self, networks: &BTreeSet<Prefix>) -> io::Result<()> {
         self.at.networks.set(networks)
     }
 

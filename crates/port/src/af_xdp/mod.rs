@@ -11,6 +11,7 @@ mod queues;
 mod settings;
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -166,7 +167,7 @@ impl Port for AfXdp {
         Some(self.socket.iter().map(AsFd::as_fd).chain(self.link.readable_fds()).collect())
     }
 
-    fn set_networks(&mut self, networks: &[Prefix]) -> io::Result<()> {
+    fn set_networks(&mut self, networks: &BTreeSet<Prefix>) -> io::Result<()> {
         self.at.networks.set(networks)
     }
 

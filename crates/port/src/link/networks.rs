@@ -28,7 +28,7 @@ impl Networks {
         let maps = [Map::new(MapKind::LongestPrefix, 8, MOST)?, Map::new(MapKind::LongestPrefix, 20, MOST)?];
         let made = Self { maps, taken: Mutex::default() };
         if let LinkTakes::Plaintext { networks } = takes {
-            made.set(networks)?;
+            made.set(&networks.iter().copied().collect())?;
         }
         Ok(made)
     }
@@ -42,11 +42,10 @@ impl Networks {
     ///
     /// # Errors
     /// What the system refused; changes made before stay, and the next call makes the rest.
-    pub(crate) fn set(&self, networks: &[Prefix]) -> io::Result<()> {
-        let wanted: BTreeSet<Prefix> = networks.iter().copied().collect();
+    pub(crate) fn set(&self, wanted: &BTreeSet<Prefix>) -> io::Result<()> {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         let (new, old): (Vec<Prefix>, Vec<Prefix>) =
-            (wanted.difference(&taken).copied().collect(), taken.difference(&wanted).copied().collect());
+            (wanted.difference(&taken).copied().collect(), taken.difference(wanted).copied().collect());
         for network in new {
             let (map, key) = self.place(network);
             map.set(&key, 0)?;

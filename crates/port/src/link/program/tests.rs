@@ -219,7 +219,7 @@ fn of_what_comes_inside_packets_to_this_station_and_the_networks_are_taken() {
     arp[12..14].copy_from_slice(&ethernet::ARP.to_be_bytes());
     assert!(!is_taken(&program, &arp));
     // A reload changes which frames are taken.
-    networks.set(&[host, prefix("10.3.0.0", 16), prefix("fd00:3::", 64)]).expect("room");
+    networks.set(&[host, prefix("10.3.0.0", 16), prefix("fd00:3::", 64)].into()).expect("room");
     for (address, taken) in [
         ("10.2.0.1", false),
         ("10.3.9.9", true),
