@@ -136,12 +136,14 @@ impl Outbound {
         let mut last = (V4Key::NONE, Inner::default());
         let clamps = tables.config.mss_clamp.is_on();
         for frame in frames {
-            let plain =
-                PlainV4::parse(frame).filter(|plain| !(clamps && is_plain_syn(plain.protocol, frame)));
-            let Some(plain) = plain else {
-                last.0 = V4Key::NONE;
-                self.classify_any(frame, burst);
-                continue;
+            let plain = match PlainV4::parse(frame) {
+                Some(plain) if !(clamps && is_plain_syn(plain.protocol, frame)) => plain,
+                // Also one that begins a TCP connection and may have to be changed.
+                _ => {
+                    last.0 = V4Key::NONE;
+                    self.classify_any(frame, burst);
+                    continue;
+                }
             };
             frame.truncate(plain.total_len);
             let PlainV4 { traffic_class, dont_fragment, .. } = plain;
