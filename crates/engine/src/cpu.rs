@@ -44,7 +44,7 @@ pub trait Library: Default + Clone + PartialEq + Debug + Send + Sync + 'static {
     /// One for each of this many workers, all on one thread, pinned to `core` if given.
     ///
     /// # Errors
-    /// The same, and if the thread cannot be created.
+    /// [`EngineError::Device`] if the library is unavailable, or the thread cannot be created.
     fn on_thread(name: &str, core: Option<usize>, workers: usize) -> Result<Vec<CryptoThread>, EngineError>;
 }
 

@@ -18,7 +18,7 @@ pub enum WindowOrder {
     /// holds up all others (small-packets paper, section III-B).
     #[default]
     Arrival,
-    /// The same, but others may pass one that waits for room.
+    /// The order of their first packets, but others may pass one that waits for room.
     Overtake,
     /// While the window has room, the order of arrival. Once it is full, the multi-packet goes
     /// first that would suffer most from its second best engine (*sufferage*, Maheswaran et al.

@@ -122,7 +122,7 @@ pub(super) enum Reading {
     Queues,
     /// A pool of packets and one transfer: section IV-B.2.
     Pool,
-    /// The same, with latency from the window: section IV-B.1.
+    /// A pool of packets and one transfer, with latency from the window: section IV-B.1.
     PoolFromWindow,
     /// Queues of bytes, as in the processors' local memory.
     LocalMemory,

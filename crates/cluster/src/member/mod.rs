@@ -102,7 +102,7 @@ enum Stage {
     Serving,
     /// It leads nothing new, and hands over what it leads.
     Draining,
-    /// The same, and then it ends.
+    /// It leads nothing new, hands over what it leads, and then ends.
     Ending,
     /// It revokes its lease; the request is due at this time.
     Revoking {

@@ -100,7 +100,7 @@ impl CryptoStage {
         });
     }
 
-    /// The same, and has engines begin with what can go at once.
+    /// Takes a burst in, and has engines begin with what can go at once.
     fn give(
         &mut self,
         packets: Vec<CryptoPacket>,

@@ -71,7 +71,7 @@ impl Line {
         self.give_away(|sending| sending.is_drained = is_drained);
     }
 
-    /// The same, as interfaces have no carrier, or all have.
+    /// Has the agent give its groups away and lead none while interfaces have no carrier.
     fn cut(&self, is_cut: bool) {
         self.give_away(|sending| sending.is_cut = is_cut);
     }

@@ -230,7 +230,7 @@ mod tests {
         counting_server(limits, ports).0
     }
 
-    /// The same, and how often a snapshot was asked for.
+    /// A server with such a gateway, and how often a snapshot was asked for.
     fn counting_server(limits: Limits, ports: usize) -> (SocketAddr, Arc<AtomicUsize>) {
         let count = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&count);

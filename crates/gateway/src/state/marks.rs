@@ -52,7 +52,7 @@ impl Beginning {
         }
     }
 
-    /// The same, kept under this generation by a cluster instead of a file.
+    /// This beginning, kept under this generation by a cluster instead of a file.
     pub(crate) fn shared(self, generation: u64) -> Self {
         let Self { iv_start, .. } = self;
         let kept = Kept { outbound: 0, nonce: None, inbound: 0, iv_start, last: u64::MAX, generation };

@@ -31,7 +31,7 @@ impl Rule {
         order: WindowOrder::Arrival,
         rival: None,
     };
-    /// The same, but the lowest finishing time among engines with room.
+    /// As [`DEFAULT`](Self::DEFAULT), but the lowest finishing time among engines with room.
     pub const SKIP: Self = Self { full_queue: FullQueue::Skip, ..Self::DEFAULT };
     /// As [`DEFAULT`](Self::DEFAULT), but packets of other SAs overtake the one that waits.
     pub const OVERTAKE: Self = Self { order: WindowOrder::Overtake, ..Self::DEFAULT };

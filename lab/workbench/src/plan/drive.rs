@@ -22,8 +22,8 @@ const SECTION: usize = 1024;
 pub(super) struct Pace {
     /// Wall time per packet, over all rounds.
     pub(super) whole_ns: f64,
-    /// The same, with each section of packets taken from its fastest round, which excludes
-    /// disturbance by other programs.
+    /// Wall time per packet, with each section of packets taken from its fastest round, which
+    /// excludes disturbance by other programs.
     pub(super) undisturbed_ns: f64,
     /// The part of it that is spent before the window: filling a frame, classifying and preparing.
     pub(super) before_ns: f64,

@@ -23,8 +23,8 @@ pub struct Measured {
     pub packets: u64,
     /// Packets per second, over all rounds.
     pub packets_per_second: f64,
-    /// The same, with each thousand packets taken from their fastest round, which excludes
-    /// disturbance by other programs.
+    /// Packets per second, with each thousand packets taken from their fastest round, which
+    /// excludes disturbance by other programs.
     pub undisturbed_packets_per_second: f64,
     /// Name of each engine and its share of the packets.
     pub share: Vec<(String, f64)>,
