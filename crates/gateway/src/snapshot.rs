@@ -5,6 +5,7 @@
 
 mod cluster;
 mod configured;
+mod counters;
 mod gather;
 mod merge;
 mod of_worker;
@@ -17,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 pub use cluster::{ClusterRow, GroupRow, MemberRow};
 pub use configured::ConfiguredRow;
+pub use counters::{COUNTERS, Counter};
 pub(crate) use gather::gather;
 pub(crate) use of_worker::direction;
 pub use peers::{PeerRow, PeerState, WayRow};
@@ -79,6 +81,9 @@ pub struct Snapshot {
     pub iptfs_in: IptfsRow,
     /// Packets that one worker received and another processed.
     pub handed_over: u64,
+    /// The counts of [`COUNTERS`], by name.
+    #[serde(default)]
+    pub counters: BTreeMap<String, u64>,
     /// Workers that did not answer in time, of which nothing is here.
     #[serde(default)]
     pub silent_workers: Vec<u16>,

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use convoy_gateway::snapshot::{
-    EngineRow, IptfsRow, NameRow, PolicyRow, PortRow, SaRow, SchedulerRow, Snapshot,
+    COUNTERS, Counter, EngineRow, IptfsRow, NameRow, PolicyRow, PortRow, SaRow, SchedulerRow, Snapshot,
 };
 
 use super::units::{short, time};
@@ -293,6 +293,8 @@ fn totals(snapshot: &Snapshot) -> Vec<(String, u64)> {
         ("packets decrypted".to_owned(), snapshot.decrypted),
         ("handed to another worker".to_owned(), snapshot.handed_over),
     ];
+    let counted = |row: &Counter| Some((row.title.to_owned(), *snapshot.counters.get(row.name)?));
+    totals.extend(COUNTERS.iter().filter_map(counted));
     if let Some(guard) = &snapshot.guard {
         totals.extend([
             ("guard dropped inbound".to_owned(), guard.dropped_inbound),

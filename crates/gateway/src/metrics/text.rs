@@ -10,7 +10,8 @@ use prometheus_client::metrics::{MetricType, TypedMetric};
 use prometheus_client::registry::{Registry, Unit};
 
 use crate::snapshot::{
-    CharonRow, EngineRow, GuardRow, IptfsRow, NameRow, PortRow, SaRow, SchedulerRow, Snapshot, TunnelRow,
+    COUNTERS, CharonRow, EngineRow, GuardRow, IptfsRow, NameRow, PortRow, SaRow, SchedulerRow, Snapshot,
+    TunnelRow,
 };
 
 mod cluster;
@@ -138,6 +139,10 @@ fn packets_in_all(encoder: &mut Encoder<'_>, snapshot: &Snapshot) -> std::fmt::R
     ];
     for (name, help, count) in totals {
         single_counter(encoder, name, help, count)?;
+    }
+    for row in COUNTERS {
+        let count = snapshot.counters.get(row.name).copied().unwrap_or_default();
+        single_counter(encoder, row.name, row.help, count)?;
     }
     let ways = [("outbound", &snapshot.iptfs_out), ("inbound", &snapshot.iptfs_in)];
     let each = |value: fn(&IptfsRow) -> u64| ways.map(|(way, row)| ([label("direction", way)], value(row)));

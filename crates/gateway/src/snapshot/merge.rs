@@ -30,6 +30,7 @@ impl Snapshot {
             }
             whole.add_tunnels(other.tunnels);
             add(&mut whole.drops, &other.drops);
+            add(&mut whole.counters, &other.counters);
         }
         whole
     }

@@ -11,6 +11,7 @@ use convoy_ipsec::{
 };
 use rustix::time::{ClockId, clock_gettime};
 
+use super::counters::counts;
 use super::{Drops, EngineRow, IptfsRow, PolicyRow, PortRow, SaRow, SchedulerRow, Snapshot, TunnelRow};
 use crate::survey::SaNote;
 
@@ -32,6 +33,7 @@ impl Snapshot {
             protected: counters.protected,
             decrypted: counters.opened,
             handed_over: worker.handed_over(),
+            counters: counts(&counters),
             iptfs_out: packed(&counters.aggregation),
             iptfs_in: unpacked(&counters.unpacking),
             ..Self::default()
