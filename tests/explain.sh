@@ -109,7 +109,7 @@ fault="5: a path with a small MTU"
 ip -n $a link set va mtu 1400
 # The first packet is refused by the system, which teaches the gateway the MTU.
 traced 1 'dropped: packet_too_big' ping_b -M "do" -s 1380
-explained '^! size .*reported an MTU of 1[0-9]{3} bytes' 10.1.0.1 10.2.0.1 --length 1408 --df
+explained '^! size .*notified of an MTU of 1[0-9]{3} bytes' 10.1.0.1 10.2.0.1 --length 1408 --df
 explained '^= dropped: packet_too_big' 10.1.0.1 10.2.0.1 --length 1408 --df
 ip -n $a link set va mtu 1500
 

@@ -77,7 +77,8 @@ run_gateway() {
   wait_for_line ' ready' "$work/$1" "the gateway of ${3##*/} does not start"
 }
 no_gateway_in() { ! ip netns pids "$1" | xargs -r ps -o comm= -p | contains convoy; } # namespace
-is_running() { grep -qs '^State:[[:space:]][^ZX]' "/proc/$1/status"; }
+# Of any of its threads: the first may have ended before those that have its sockets.
+is_running() { grep -qs '^State:[[:space:]][^ZX]' "/proc/$1/task/"*/status; }
 is_gone() { ! is_running "$1"; }
 # end_process PID...: SIGTERM; returns when they have ended, whatever their exit status.
 end_process() {

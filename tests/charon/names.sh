@@ -21,7 +21,7 @@ ip netns exec $A python3 "$here/../dns.py" "$work/records" >"$work/dns" 2>&1 &
 wait_until "the name server does not start" grep -q listening "$work/dns"
 
 REMOTE=b.example gateway_conf a '"192.0.2.1"'
-sed -i 's|^remote_ts = .*|remote_ts = ["10.2.0.0/24", "192.0.2.16/28"]|' "$work/a/gateway.toml"
+sed -i 's|^remote_ts = .*|remote_ts = ["10.2.0.0/24", "192.0.2.0/27"]|' "$work/a/gateway.toml"
 cat >>"$work/a/gateway.toml" <<'CONF'
 [[tunnel]]
 name = "dead"
