@@ -145,12 +145,14 @@ impl WorkerThread {
         let views = tunnel.sas().filter_map(|sa| self.tables().sa(sa));
         let spis: Vec<u32> = views.filter_map(inbound).collect();
         self.worker.take_spis(&spis);
+        self.reporter.iter_mut().for_each(|reporter| reporter.begin(&tunnel.pairs));
     }
 
     /// Makes it report the numbers of SAs with static keys from now on.
-    pub(crate) fn report_to(&mut self, reporter: Reporter) {
+    pub(crate) fn report_to(&mut self, mut reporter: Reporter) {
         // What moves is noted from now on.
         self.worker.pipeline_mut().ipsec_mut().tables.take_moved(0);
+        reporter.begin(self.pairs());
         self.reporter = Some(reporter);
     }
 

@@ -128,7 +128,7 @@ pub(crate) struct Reporter {
     next_report_ns: u64,
     /// Packets wait for more numbers, so that who has asked asks again.
     is_hurried: bool,
-    /// SAs that have moved since the last report of all changes, or wait for more numbers. All
+    /// SAs that have begun or moved since the last report of all changes, or wait for more. All
     /// others are as they were reported, however many there are.
     moved: HashSet<SaIndex>,
 }
@@ -144,6 +144,14 @@ impl Reporter {
     pub(crate) fn for_cluster() -> (Self, Receiver<Note>) {
         let (notes, received) = channel();
         (Self { interval_ns: CHECKPOINT_NS, ..Self::new(notes) }, received)
+    }
+
+    /// Looks at pairs that begin, too: one may have no numbers yet, and then never moves.
+    pub(crate) fn begin<'a>(&mut self, pairs: impl IntoIterator<Item = &'a Pair>) {
+        // By one of its SAs, so that it is looked at once.
+        let inbound = |sa: &&SaIndex| sa.direction() == SaDirection::Inbound;
+        let one = |pair: &Pair| pair.sas.iter().find(inbound).or(pair.sas.first()).copied();
+        self.moved.extend(pairs.into_iter().filter_map(one));
     }
 
     /// Has the next look come at once, and report all SAs whose reserves are half used: packets

@@ -92,6 +92,7 @@ impl WorkerThread {
     pub(super) fn share(&mut self, sa: SaIndex, beginning: &Beginning) {
         let pair = Pair { sas: vec![sa], numbers: Numbers::new(beginning) };
         self.places.add(&pair, Place::Shared(sa));
+        self.reporter.iter_mut().for_each(|reporter| reporter.begin([&pair]));
         self.shared.insert(sa, pair);
     }
 
