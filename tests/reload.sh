@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Reloads under traffic: a tunnel is added and removed again, and the remaining one loses no packet
-# and keeps its sequence numbers. A configuration with an error changes nothing. The same for
-# reloads that change one of TUNNELS others (10000), with the longest time that a ping took. Needs
-# root.
+# and keeps its sequence numbers. A configuration with an error changes nothing. Reloads
+# that change one of TUNNELS others (10000) lose no packet either; it prints the longest time that a
+# ping took. Needs root.
 # usage: reload.sh CONVOY
 set -euo pipefail
 convoy=$(realpath "$1")

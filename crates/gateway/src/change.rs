@@ -22,8 +22,8 @@ pub(crate) struct Change {
     pub(crate) config: Arc<Config>,
     /// The names of tunnels that are removed, or replaced by others of the same name.
     pub(crate) gone: Vec<String>,
-    /// Tunnels that a worker has or installs. Those that it has without having to remove them are
-    /// the same.
+    /// Tunnels that a worker installs, unless it has them already: those that it need not remove
+    /// are unchanged.
     pub(crate) came: Vec<NewTunnel>,
     /// Whether no worker has any of `came`.
     pub(crate) is_exact: bool,

@@ -26,7 +26,7 @@ pub(crate) fn in_place(tunnels: &[TunnelConfig], before: &[Option<u64>]) -> Vec<
     spread(&widths, before)
 }
 
-/// The same for tunnels with these numbers of policies.
+/// The ranks of tunnels with these numbers of policies, of which those that stay had `before`.
 fn spread(widths: &[u64], before: &[Option<u64>]) -> Vec<u64> {
     let mut keeps = in_order(before);
     let mut ranks: Vec<u64> = before.iter().map(|rank| rank.unwrap_or_default()).collect();

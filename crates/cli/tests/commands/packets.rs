@@ -5,7 +5,7 @@ pub(crate) fn packet(at: usize) -> Vec<u8> {
     packet_of(at, at * 7 % 1300)
 }
 
-/// The same with a payload of `bytes`.
+/// A UDP packet from one site to the other, with a payload of `bytes`.
 pub(crate) fn packet_of(at: usize, bytes: usize) -> Vec<u8> {
     let payload = vec![at as u8; bytes];
     let (udp_len, len) = (8 + payload.len() as u16, 28 + payload.len() as u16);

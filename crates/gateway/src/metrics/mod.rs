@@ -17,10 +17,11 @@ pub fn overview(config: &Config) -> Option<String> {
     config.metrics?;
     let tunnels = config.tunnels.len();
     let series = series_of(tunnels);
+    let each = "while each tunnel has one SA in each direction";
     Some(match config.metrics_per_tunnel.unwrap_or(are_few(tunnels)) {
-        true => format!("metrics: the tunnels have up to {series} series of their own"),
+        true => format!("metrics: series of each tunnel, up to {series} {each}"),
         false => {
-            format!("metrics: no series of each tunnel; metrics_per_tunnel = true would add up to {series}")
+            format!("metrics: sums alone; metrics_per_tunnel = true would add up to {series} series {each}")
         }
     })
 }
@@ -41,12 +42,14 @@ mod tests {
                 [gateway, ports.to_owned()].into_iter().chain((0..tunnels).map(tunnel)).collect::<String>();
             overview(&Config::parse("test.toml", &text).expect("a good configuration")).unwrap_or_default()
         };
-        assert_eq!(of(2, ""), "metrics: the tunnels have up to 32 series of their own");
+        let each = "while each tunnel has one SA in each direction";
+        assert_eq!(of(2, ""), format!("metrics: series of each tunnel, up to 32 {each}"));
         assert_eq!(
             of(101, "metrics_per_tunnel = true"),
-            "metrics: the tunnels have up to 1616 series of their own"
+            format!("metrics: series of each tunnel, up to 1616 {each}")
         );
-        let none = "metrics: no series of each tunnel; metrics_per_tunnel = true would add up to 1616";
-        assert_eq!([of(101, ""), of(101, "metrics_per_tunnel = false")], [none; 2]);
+        let sums =
+            format!("metrics: sums alone; metrics_per_tunnel = true would add up to 1616 series {each}");
+        assert_eq!([of(101, ""), of(101, "metrics_per_tunnel = false")], [sums.clone(), sums]);
     }
 }

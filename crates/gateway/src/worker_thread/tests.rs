@@ -139,6 +139,21 @@ fn packets_above_the_reserve_are_asked_for_at_once_and_delivered_when_it_grows()
 }
 
 #[test]
+fn a_pair_that_begins_without_numbers_asks_for_some_although_it_never_moves() {
+    let mut bench = bench(0);
+    bench.thread.report_numbers();
+    assert_eq!(bench.asked(), [0]);
+    // What it asked may have been lost.
+    bench.time.advance_to(10_000 * MS);
+    bench.thread.report_numbers();
+    assert_eq!(bench.asked(), [0]);
+    bench.receive(3);
+    assert_eq!(bench.delivered(), 0);
+    bench.grant(8);
+    assert_eq!((bench.delivered(), bench.unreserved()), (3, 0));
+}
+
+#[test]
 fn a_small_reserve_is_asked_for_when_half_of_it_is_used() {
     let mut bench = bench(16);
     bench.thread.report_numbers();
