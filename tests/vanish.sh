@@ -108,14 +108,22 @@ busy $host 10.3.0.1
 
 # Tunnels' devices are created again, with addresses and routes.
 if [ $kind = tun ]; then
+  # A way by which packets would leave unprotected.
+  ip -n $gate route add default via 192.0.2.2
+  start_capture plain $gate wan2 net 10.0.0.0/8
   ip -n $gate link del convoy0
   wait_for_line "port inside waits for the interface convoy0" "$work/gate.log" "the log does not say that convoy0 is missing"
   goes_on $gate 10.9.0.1 "without convoy0"
   has_returned inside "interface convoy0"
   for there in 10.2.0.1 10.3.0.1; do comes_back $host $there "with convoy0 again"; done
   ip -n $gate addr show dev convoy0 | contains 10.1.9.1/32 || fail "convoy0 has lost its address"
+  # One to an address behind no tunnel, which shows that the capture has what leaves.
+  ! answers $gate 10.99.0.1 >/dev/null || fail "10.99.0.1 answers"
+  end_capture plain
+  plain=$(tcpdump -nr "$work/plain.pcap" 2>/dev/null)
+  [ "$(wc -l <<<"$plain")" = 1 ] && contains 10.99.0.1 <<<"$plain" || fail "packets left unprotected without convoy0: $plain"
   is_running_still "without convoy0"
-  echo "a tun device that is deleted is created again, with its address and routes; other tunnels go on"
+  echo "a tun device that is deleted is created again, with its address and routes; other tunnels go on, and nothing leaves unprotected"
 
   # Not while another interface has its name.
   ip -n $gate link add other type veth peer name others
