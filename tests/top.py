@@ -6,6 +6,7 @@ usage: top.py CONVOY CONTROL_SOCKET FOLDER GATEWAY_PID COMMAND_THAT_STARTS_IT_AG
 import json
 import os
 import re
+import select
 import signal
 import subprocess
 import sys
@@ -29,9 +30,9 @@ def press(*keys):
     tmux("send-keys", *keys)
 
 
-def wait_for(what, see, seconds=20):
+def wait_for(what, see):
     """The screen, once `see` finds in it what it looks for."""
-    until = time.monotonic() + seconds
+    until = time.monotonic() + 60
     while time.monotonic() < until:
         lines = screen()
         found = see(lines)
@@ -65,7 +66,19 @@ def is_near(shown, expected):
 
 
 def check_overview(width, height):
-    lines = wait_for("every tunnel with its rates", lambda lines: lines if tunnels(lines) else None)
+    """A screen may be read while it is drawn, and its state be older than what `show` prints."""
+    until = time.monotonic() + 60
+    while True:
+        lines = wait_for("every tunnel with its rates", lambda lines: lines if tunnels(lines) else None)
+        try:
+            return is_overview(lines, width, height)
+        except (AssertionError, StopIteration):
+            if time.monotonic() > until:
+                raise
+        time.sleep(0.1)
+
+
+def is_overview(lines, width, height):
     assert len(lines) == height and all(len(line) <= width for line in lines), lines
     # A line that is broken would leave a row without its last columns, or a number without its
     # head.
@@ -201,14 +214,17 @@ tmux("resize-window", "-x", "80", "-y", "24")
 wait_for("the first layout", lambda lines: not has("pkt/s out")(lines) and tunnels(lines))
 check_overview(80, 24)
 
-# The gateway ends, and another one starts.
+# The gateway ends, and another one starts: it may take the device and the state once it has ended.
+ends = os.pidfd_open(int(gateway))
 os.kill(int(gateway), signal.SIGTERM)
 wait_for("that there is no gateway", lambda lines: lines[0].startswith("NO ANSWER for ") and "trying again" in lines[0])
 assert has("site-23")(screen()), "its last state is still there"
+if not select.select([ends], [], [], 60)[0]:
+    sys.exit("top: the gateway does not end")
 with open(control + ".log", "w") as log:
     started = subprocess.Popen(again.split(), stderr=log)
 try:
-    wait_for("the new gateway", lambda lines: "running for" in lines[0] and tunnels(lines), 60)
+    wait_for("the new gateway", lambda lines: "running for" in lines[0] and tunnels(lines))
     check_overview_after = screen()
     assert "NO ANSWER" not in check_overview_after[0], check_overview_after
     # A signal ends it as well, and gives the terminal back.
