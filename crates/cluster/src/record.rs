@@ -1,5 +1,6 @@
 //! What a gateway needs to go on with an SA.
 
+use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
 use std::fmt;
 use std::ops::Deref;
 
@@ -33,14 +34,14 @@ impl fmt::Debug for Record {
 /// In hexadecimal digits.
 impl Serialize for Record {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&Zeroizing::new(hex::encode(&self.0)))
+        serializer.serialize_str(&Zeroizing::new(HEXLOWER.encode(&self.0)))
     }
 }
 
 impl<'de> Deserialize<'de> for Record {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = Zeroizing::new(String::deserialize(deserializer)?);
-        hex::decode(&*text).map(Self).map_err(serde::de::Error::custom)
+        HEXLOWER_PERMISSIVE.decode(text.as_bytes()).map(Self).map_err(serde::de::Error::custom)
     }
 }
 

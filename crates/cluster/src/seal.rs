@@ -3,6 +3,7 @@
 //! A sealed value is a version, the number of the key that sealed it, a random nonce, and the
 //! value with its tag by AES-256-GCM, whose associated data is the name of the key in the store.
 
+use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
 use std::fmt::Debug;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
@@ -52,7 +53,7 @@ pub enum SealError {
     #[error("sealed in form {0}, which this version does not know")]
     Version(u8),
     /// The key that sealed it is not in the file.
-    #[error("sealed by key {}, which the key file does not have", hex::encode(.0))]
+    #[error("sealed by key {}, which the key file does not have", HEXLOWER.encode(.0))]
     UnknownKey([u8; 4]),
     /// The value was changed, or was sealed under another name.
     #[error("it was changed, or it is of another key")]
@@ -71,7 +72,7 @@ pub struct ClusterKey {
 
 impl Debug for ClusterKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_list().entries(self.keys.iter().map(|key| hex::encode(key.id))).finish()
+        f.debug_list().entries(self.keys.iter().map(|key| HEXLOWER.encode(&key.id))).finish()
     }
 }
 
@@ -141,7 +142,10 @@ impl ClusterKey {
 /// A key from its digits; its number is the beginning of its digest.
 fn key(digits: &str) -> Option<Key> {
     let mut bytes = Zeroizing::new([0; 32]);
-    hex::decode_to_slice(digits, &mut *bytes).ok()?;
+    if digits.len() != 2 * bytes.len() {
+        return None;
+    }
+    HEXLOWER_PERMISSIVE.decode_mut(digits.as_bytes(), &mut *bytes).ok()?;
     let id = Sha256::digest(*bytes)[..ID_LEN].try_into().ok()?;
     Some(Key { id, cipher: Aes256Gcm::new_from_slice(&*bytes).ok()? })
 }
@@ -155,7 +159,7 @@ mod tests {
     const NAME: &str = "/convoy/west/groups/a/sas/0000000000000001";
 
     fn digits(byte: u8) -> String {
-        hex::encode([byte; 32])
+        HEXLOWER.encode(&[byte; 32])
     }
 
     fn keys(bytes: &[u8]) -> ClusterKey {

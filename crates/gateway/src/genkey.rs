@@ -1,6 +1,7 @@
 //! Random keys for tunnels with static keys.
 
 use convoy_ipsec::Proposal;
+use data_encoding::HEXLOWER;
 use rand::TryRng;
 use rand::rngs::SysRng;
 use zeroize::Zeroizing;
@@ -30,7 +31,7 @@ pub fn genkey(proposal: &str) -> Result<Zeroizing<String>, GenkeyError> {
     let transform = parsed.transform;
     let mut key = Zeroizing::new(vec![0; transform.key_material_len()]);
     SysRng.try_fill_bytes(&mut key)?;
-    Ok(Zeroizing::new(hex::encode(&key)))
+    Ok(Zeroizing::new(HEXLOWER.encode(&key)))
 }
 
 #[cfg(test)]

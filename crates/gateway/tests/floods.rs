@@ -5,6 +5,7 @@
 //! Prints figures: `cargo test --release -p convoy-gateway --test floods -- --nocapture`. Without
 //! optimisation, or on a busy machine, the offered rate is lower.
 
+use data_encoding::HEXLOWER;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -39,8 +40,8 @@ fn config(site: u8) -> Config {
          spi_in = {}\nspi_out = {}\nkey_in = \"{}\"\nkey_out = \"{}\"\n",
         0x1000 + u32::from(site),
         0x1000 + u32::from(peer),
-        hex::encode([site; 20]),
-        hex::encode([peer; 20]),
+        HEXLOWER.encode(&[site; 20]),
+        HEXLOWER.encode(&[peer; 20]),
     );
     Config::parse("site.toml", &text).expect("good")
 }

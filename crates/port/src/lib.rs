@@ -38,6 +38,7 @@ mod interface;
 mod interfaces;
 pub mod l2_host;
 mod link;
+#[cfg(any(test, feature = "testing"))]
 pub mod memory;
 mod news;
 pub mod packet_socket;
@@ -68,6 +69,7 @@ pub use guard::{GuardCounts, GuardPlan};
 pub use interface::{Port, PortCounters, PortDescription, PortError};
 pub use interfaces::interfaces;
 pub use link::{HostConfig, HostKind};
+#[cfg(any(test, feature = "testing"))]
 pub use memory::Memory;
 pub use news::InterfaceNews;
 pub use pcap::{Pcap, PcapSettings};

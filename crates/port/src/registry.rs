@@ -25,6 +25,7 @@ pub struct PortKind {
 
 impl PortKind {
     /// In-process queues, for tests and the demo; no configuration names it.
+    #[cfg(any(test, feature = "testing"))]
     pub const MEMORY: Self = Self { word: "memory", traits: &crate::memory::TRAITS };
 
     /// The kind with these settings.

@@ -2,6 +2,7 @@
 //!
 //! A process can start EAL once, so all tests share it; each test has its own devices.
 
+use data_encoding::HEXLOWER_PERMISSIVE;
 use std::sync::Arc;
 
 use convoy_dpdk::{
@@ -38,7 +39,7 @@ unsafe impl Batch for Frames {
 }
 
 fn bytes(hex: &str) -> Vec<u8> {
-    hex::decode(hex).expect("the test's hex is well-formed")
+    HEXLOWER_PERMISSIVE.decode(hex.as_bytes()).expect("the test's hex is well-formed")
 }
 
 fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {

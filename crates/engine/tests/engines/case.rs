@@ -5,6 +5,7 @@ use convoy_ipsec::{
     NONCE_BYTES, SaIndex, Transform,
 };
 use convoy_packet::{Frame, FramePool};
+use data_encoding::HEXLOWER_PERMISSIVE;
 
 /// The SA under which cases are run.
 pub(crate) const SA: SaIndex = SaIndex(3);
@@ -26,7 +27,9 @@ pub(crate) struct Case {
 }
 
 pub(crate) fn bytes(hex: &str) -> Vec<u8> {
-    hex::decode(hex.replace(char::is_whitespace, "")).expect("the test's hex is well-formed")
+    HEXLOWER_PERMISSIVE
+        .decode(hex.replace(char::is_whitespace, "").as_bytes())
+        .expect("the test's hex is well-formed")
 }
 
 impl Case {

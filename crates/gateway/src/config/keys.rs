@@ -1,5 +1,6 @@
 //! `[tunnel.manual]`: SPIs and keys, which no two SAs may share.
 
+use data_encoding::HEXLOWER_PERMISSIVE;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::ops::Range;
@@ -37,7 +38,7 @@ pub(super) fn keys(c: &mut Checker<'_>, file: &file::Manual, proposal: Proposal)
         let digits = secret.get_ref().0.as_str();
         // Allocated at once: a growing buffer would leave pieces of the key behind.
         let mut bytes = vec![0; digits.len() / 2];
-        if let Err(error) = hex::decode_to_slice(digits, &mut bytes) {
+        if let Err(error) = from_hex(digits, &mut bytes) {
             c.add(&secret.span(), key, format!("it is not a hexadecimal number: {error}"));
             return None;
         }
@@ -58,6 +59,18 @@ pub(super) fn keys(c: &mut Checker<'_>, file: &file::Manual, proposal: Proposal)
         Some(ManualKeys { spi_in, spi_out, keys_in, keys_out: of_spi(&keys_out, spi_out)? })
     };
     (0..u32::from(count)).map_while(of_resource).collect()
+}
+
+/// Writes hexadecimal digits as bytes to `to`, which has half their number of bytes.
+fn from_hex(digits: &str, to: &mut [u8]) -> Result<(), String> {
+    if !digits.len().is_multiple_of(2) {
+        return Err(format!("{} digits, an odd number", digits.len()));
+    }
+    match HEXLOWER_PERMISSIVE.decode_mut(digits.as_bytes(), to) {
+        Ok(_) => Ok(()),
+        // It may be a byte within a character, so the position says more than the byte.
+        Err(partial) => Err(format!("character {} is not a digit", partial.error.position + 1)),
+    }
 }
 
 /// What the derived keys are for, as HKDF's `info` has it before the SPI.

@@ -1,5 +1,6 @@
 //! The text of the files.
 
+use data_encoding::HEXLOWER;
 use std::fmt::Display;
 use std::path::Path;
 
@@ -40,7 +41,7 @@ impl Secrets {
         if plan.keys == KeySource::Psk {
             let mut key = Zeroizing::new(vec![0; PSK_BYTES]);
             SysRng.try_fill_bytes(&mut key)?;
-            return Ok(Self::Psk(Zeroizing::new(hex::encode(&key))));
+            return Ok(Self::Psk(Zeroizing::new(HEXLOWER.encode(&key))));
         }
         // No two of a gateway's tunnels may have the same SPI, however many init makes.
         let spi = || rand::rng().random_range(0x0000_1000..=u32::MAX);

@@ -1,5 +1,6 @@
 //! A gateway of two workers over ports in memory, with workers that hang or panic.
 
+use data_encoding::HEXLOWER;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::mpsc::Sender;
 use std::time::Instant;
@@ -37,7 +38,7 @@ fn config(tunnels: u32, site: u8, workers: u16) -> Config {
     let mut text = format!("[gateway]\nworkers = {workers}\n");
     for tunnel in 0..tunnels {
         let spi = |site: u8| u32::from(site) << 20 | tunnel;
-        let key = |site: u8| hex::encode([&tunnel.to_be_bytes()[..], &[site; 16]].concat());
+        let key = |site: u8| HEXLOWER.encode(&[&tunnel.to_be_bytes()[..], &[site; 16]].concat());
         let network = |site: u8| format!("{}/24", host(site, tunnel, 0));
         text += &format!(
             "[[tunnel]]\nname = \"t{tunnel}\"\nlocal = \"192.0.2.{site}\"\nremote = \"192.0.2.{peer}\"\n\

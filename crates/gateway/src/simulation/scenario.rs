@@ -1,6 +1,7 @@
 //! What a seed decides before anything runs: the gateways' configuration, their engines, the links
 //! and the hosts.
 
+use data_encoding::HEXLOWER;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use convoy_ipsec::{Mode, Proposal, SaProtocol, Transform};
@@ -189,7 +190,8 @@ impl Scenario {
                 Mode::Transport => "transport",
                 Mode::Iptfs => "iptfs",
             };
-            let [own, other] = [site, 1 - site].map(|site| hex::encode(key(at, site, tunnel.transform)));
+            let [own, other] =
+                [site, 1 - site].map(|site| HEXLOWER.encode(key(at, site, tunnel.transform).as_ref()));
             let encap = if tunnel.is_encapsulated { "udp" } else { "none" };
             let esn = if tunnel.esn { "-esn" } else { "" };
             text += &format!(

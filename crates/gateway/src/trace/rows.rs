@@ -1,5 +1,6 @@
 //! Traced packets as the control socket reports them.
 
+use data_encoding::HEXLOWER;
 use std::net::IpAddr;
 
 use convoy_dataplane::trace::{Event, Outcome, PacketTrace, Step};
@@ -153,9 +154,9 @@ impl TraceRow {
             destination: flow.map(|flow| flow.destination()),
             protocol: flow.map(|flow| flow.protocol()),
             ports: flow.and_then(|flow| flow.ports()),
-            received: hex::encode(&trace.received),
+            received: HEXLOWER.encode(&trace.received),
             received_len: trace.received_len,
-            sent: hex::encode(&trace.sent),
+            sent: HEXLOWER.encode(&trace.sent),
             sent_len: trace.sent_len,
             steps: trace.steps.into_iter().map(step).collect(),
             end: trace.outcome.map(EndRow::from).unwrap_or_default(),

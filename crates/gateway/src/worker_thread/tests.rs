@@ -7,6 +7,7 @@ use convoy_packet::{Frame, FrameSize, IpHeader};
 use convoy_port::Port;
 use convoy_port::memory::{Memory, link};
 use convoy_scheduler::{CostModel, Input};
+use data_encoding::HEXLOWER;
 
 use super::*;
 use crate::assemble;
@@ -18,7 +19,7 @@ const GENERATION: u64 = 7;
 /// A gateway with one tunnel; that of site 2 is its peer.
 fn config(site: u8) -> Config {
     let peer = 3 - site;
-    let key = |site: u8| hex::encode([site; 20]);
+    let key = |site: u8| HEXLOWER.encode(&[site; 20]);
     let text = format!(
         "[gateway]\nworkers = 1\n[[tunnel]]\nname = \"t\"\nlocal = \"192.0.2.{site}\"\n\
          remote = \"192.0.2.{peer}\"\nlocal_ts = [\"10.{site}.0.0/24\"]\nremote_ts = [\"10.{peer}.0.0/24\"]\n\

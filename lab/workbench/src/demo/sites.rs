@@ -1,5 +1,6 @@
 //! Configurations of the two gateways, as an operator would write them, with random keys.
 
+use data_encoding::HEXLOWER;
 use std::fmt::Write as _;
 
 use convoy_gateway::config::{Basis, Config};
@@ -21,7 +22,7 @@ pub(super) fn both(rule: Rule, window: usize, platform: &Platform) -> [Config; 2
     let mut key = || {
         let mut bytes = vec![0; proposal.transform.key_material_len()];
         random.fill_bytes(&mut bytes);
-        hex::encode(bytes)
+        HEXLOWER.encode(bytes.as_ref())
     };
     let keys: Vec<(String, String)> = (0..platform.tunnels).map(|_| (key(), key())).collect();
     [(1, &platform.site), (2, &platform.peer)].map(|(site, engines)| {

@@ -2,6 +2,7 @@
 
 use super::{GOOD, changed, errors};
 use crate::config::{Config, Problem, Severity};
+use data_encoding::HEXLOWER;
 
 const KEY_IN: &str = "00112233445566778899aabbccddeeff00112233";
 const KEY_OUT: &str = "ffeeddccbbaa99887766554433221100ffeeddcc";
@@ -108,7 +109,7 @@ fn the_same_keys_at_both_ends_are_what_they_are_for() {
 #[test]
 fn a_tunnel_has_a_pair_of_sas_for_each_resource_with_keys_derived_by_the_spi() {
     let config = Config::parse("site-a.toml", &format!("{GOOD}resources = 2\n")).expect("good");
-    let hex = |keys: &convoy_ipsec::KeyMaterial| hex::encode([keys.cipher_key(), keys.salt()].concat());
+    let hex = |keys: &convoy_ipsec::KeyMaterial| HEXLOWER.encode(&[keys.cipher_key(), keys.salt()].concat());
     let pairs = config.tunnels[0].manual.iter();
     let found: Vec<_> =
         pairs.map(|pair| (pair.spi_in, hex(&pair.keys_in), pair.spi_out, hex(&pair.keys_out))).collect();

@@ -1,3 +1,4 @@
+use data_encoding::HEXLOWER;
 use proptest::prelude::*;
 
 use super::*;
@@ -143,7 +144,8 @@ fn a_full_file_refuses_a_key_that_is_not_in_it() {
 fn a_fingerprint_is_what_it_has_always_been() {
     let mut marks = empty();
     begin(&mut marks, &usual(), 0);
-    let prints: Vec<String> = marks.records().marks.iter().map(|(print, _)| hex::encode(print)).collect();
+    let prints: Vec<String> =
+        marks.records().marks.iter().map(|(print, _)| HEXLOWER.encode(print.as_ref())).collect();
     assert_eq!(prints, FINGERPRINTS);
 }
 
