@@ -107,8 +107,12 @@ explained '^= dropped: outbound_no_policy' 10.9.0.1 10.2.0.1
 
 fault="5: a path with a small MTU"
 ip -n $a link set va mtu 1400
-# The first packet is refused by the system, which teaches the gateway the MTU.
-traced 1 'dropped: packet_too_big' ping_b -M "do" -s 1380
+# Packets that the system refuses teach the gateway the MTU, and the host learns it from the first
+# that the gateway drops.
+too_big() { for _ in 1 2 3 4; do in_a ping -q -c 1 -W 1 -M "do" -s 1380 10.2.0.1; ip -n $a route flush cache; done; }
+learned() { too_big >/dev/null 2>&1; "$convoy" show tunnel --json --control "$(control 1)" | contains '"path_mtu": *1400'; }
+wait_until "$fault: the gateway does not learn it" learned
+traced 1 'dropped: packet_too_big' too_big
 explained '^! size .*notified of an MTU of 1[0-9]{3} bytes' 10.1.0.1 10.2.0.1 --length 1408 --df
 explained '^= dropped: packet_too_big' 10.1.0.1 10.2.0.1 --length 1408 --df
 ip -n $a link set va mtu 1500
