@@ -96,7 +96,7 @@ pub(crate) struct NicArgs {
 #[derive(Args)]
 pub(crate) struct DemoArgs {
     /// Total duration in seconds, without the six seconds of the simulated card
-    #[arg(long, default_value_t = 75.0)]
+    #[arg(long, default_value_t = 45.0)]
     pub(crate) seconds: f64,
     /// Make this engine of the first gateway fail under load and recover: multibuffer, software,
     /// model-a or model-b. It is an error if the engine does not fail
