@@ -42,12 +42,12 @@ RULES = [
         ("completion and order", r"/crates/scheduler/src/order\.rs", ""),
         ("completion and order", r"/crates/scheduler/src/", r"complete|recycle"),
         ("choice", r"/crates/scheduler/src/", ""),
-        ("finish", r"/crates/ipsec/src/(processor/)?(in|out)bound\.rs", r"finish"),
-        ("finish", r"/crates/ipsec/src/processor/delivery\.rs", ""),
-        ("finish", r"/crates/ipsec/src/open_template\.rs", r"strip"),
-        ("prepare", r"/crates/ipsec/src/(outbound(/general)?|inbound|envelope|outer_header|(seal|open)_template|job_plan|job)\.rs", ""),
-        ("prepare", r"/crates/ipsec/src/processor/batch\.rs", ""),
-        ("classify", r"/crates/ipsec/src/processor", ""),
+        ("finish", r"/crates/ipsec/src/(path/(in|out)bound|sad/(in|out)bound_sa)\.rs", r"finish"),
+        ("finish", r"/crates/ipsec/src/path/delivery\.rs", ""),
+        ("finish", r"/crates/ipsec/src/esp/open_template\.rs", r"strip"),
+        ("prepare", r"/crates/ipsec/src/(sad/(in|out)bound_sa|esp/)", ""),
+        ("prepare", r"/crates/ipsec/src/path/lay_out\.rs", ""),
+        ("classify", r"/crates/ipsec/src/path", ""),
         ("worker's round", r"/crates/dataplane/src/(worker\.rs|pipeline/)", ""),
     ]
 ]

@@ -65,8 +65,8 @@ FRAMES = {
     0x100: [("/rustc/1/core/src/iter.rs:3", "next"), ("/x/crates/dataplane/src/worker.rs:7", "round")],
     0x104: [("/x/crates/dataplane/src/worker.rs:8", "round")],
     0x108: [("/x/crates/dataplane/src/worker.rs:8", "round")],
-    0x200: [("/x/crates/packet/src/frame.rs:1", "grow"), ("/x/crates/ipsec/src/outbound.rs:3", "write_esp")],
-    0x208: [("/x/crates/ipsec/src/outbound.rs:3", "write_esp")],
+    0x200: [("/x/crates/packet/src/frame.rs:1", "grow"), ("/x/crates/ipsec/src/sad/outbound_sa.rs:3", "write_esp")],
+    0x208: [("/x/crates/ipsec/src/sad/outbound_sa.rs:3", "write_esp")],
     0x300: [("/x/crates/scheduler/src/choice.rs:9", "choose")],
     0x2fc: [("/x/crates/scheduler/src/choice.rs:9", "choose")],
 }

@@ -1,6 +1,9 @@
 //! ICMP and ICMPv6 errors: those that the gateway sends inside (RFC 792, 1191, 1812, 4443), and
 //! "too big" from outside about its own packets (RFC 4301 section 8.2.1).
 
+pub(crate) mod quote;
+pub(crate) mod rate_limit;
+
 use std::net::IpAddr;
 
 use convoy_packet::icmp::{self, HEADER_BYTES, v4, v6};
@@ -8,7 +11,7 @@ use convoy_packet::protocol::{AH, ESP, ICMP, ICMP_V6, UDP};
 use convoy_packet::udp::HEADER_BYTES as UDP_HEADER;
 use convoy_packet::{Ah, Esp, Frame, FramePool, FrameSize, Icmp, IpHeader, Layout, checksum};
 
-use crate::flow::address_number;
+use crate::ip::flow::address_number;
 
 /// The longest ICMPv4 error, in bytes, IP header included (RFC 1812 section 4.3.2.3).
 const V4_ERROR_BYTES: usize = 576;

@@ -11,43 +11,6 @@ mod reassembler;
 pub(crate) use aggregator::{Aggregator, Packing};
 pub(crate) use reassembler::{Reassembler, Unpacked, Unpacking};
 
-/// Settings of an SA in AGGFRAG mode. Names and defaults are those of Linux, which has no
-/// `packet_rate`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct IptfsConfig {
-    /// How long a missing payload is waited for, in ns: those behind it are held back meanwhile,
-    /// and with them the packet that it continues. Inbound.
-    pub drop_time_ns: u64,
-    /// Payloads that are held back behind a missing one, at most. Inbound.
-    pub reorder_window: u16,
-    /// How long a payload with room waits for more packets, in ns; 0 is until nothing more is at
-    /// hand. Outbound.
-    pub init_delay_ns: u64,
-    /// Bytes that may wait for their turn at a constant rate. Outbound.
-    pub max_queue_size: u32,
-    /// Whether inner packets always stay whole. Outbound.
-    pub dont_frag: bool,
-    /// The largest outer packet, in bytes; 0 is the path MTU. Outbound.
-    pub pkt_size: u16,
-    /// Outer packets a second, all of the same size, whatever there is to send (section 2.4.1); 0
-    /// is as packets come. Outbound.
-    pub packet_rate: u32,
-}
-
-impl Default for IptfsConfig {
-    fn default() -> Self {
-        Self {
-            drop_time_ns: 1_000_000_000,
-            reorder_window: 3,
-            init_delay_ns: 0,
-            max_queue_size: 10_485_760,
-            dont_frag: false,
-            pkt_size: 0,
-            packet_rate: 0,
-        }
-    }
-}
-
 /// What outbound SAs in AGGFRAG mode have packed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AggregationCounts {

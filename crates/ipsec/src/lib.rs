@@ -11,133 +11,63 @@
 //! - [`Directory`] tells all workers of a process which of them owns an SA.
 //!
 //! A packet's way: [`Outbound::classify`] and [`Inbound::classify`] take a burst and find each
-//! packet's policy or SA (`processor/classify.rs`). It is returned raw for an SA, unchanged where
-//! policy bypasses it, or dropped and counted by [`DropReason`]. [`Tables::lay_out`] numbers raw
-//! packets and writes headers and jobs, run by run of one SA; where another core does that,
+//! packet's policy or SA (`path/classify.rs`). It is returned raw for an SA, unchanged where policy
+//! bypasses it, or dropped and counted by [`DropReason`]. [`Tables::lay_out`] numbers raw packets
+//! and writes headers and jobs, run by run of one SA; where another core does that,
 //! [`Tables::begin`] only numbers them, and a [`BatchTemplate`] does the rest. When an engine has
 //! done the jobs, [`Outbound::finish`] restores what AH hid and cuts what exceeds the path;
 //! [`Inbound::finish`] checks the outcome, advances the replay window, strips the packet and checks
 //! it against the policies.
+//!
+//! The folders, each of which uses only those before it: `ip`, flows, fragments and traffic
+//! classes; `sa`, what an SA is; `esp`, where the parts of a packet go; `iptfs`; `nat`; `sad`, the
+//! SAs with their state; `spd`, policies and their search; `icmp`; and `path`, the way of packets
+//! through all of them.
 
-mod ah;
-mod algorithm;
-mod batch;
-mod cached_limits;
-mod directory;
 mod drops;
-mod envelope;
-mod flow;
-mod flow_cache;
-mod fragment;
+mod esp;
 mod icmp;
-mod identification;
-mod inbound;
+mod ip;
 mod iptfs;
-mod job;
-mod job_plan;
-mod lifetime;
-mod links;
-mod nat_flows;
-mod natt;
-mod open_template;
-mod ordered_selectors;
-mod outbound;
-mod outer_header;
-mod own_addresses;
-mod path_mtu;
-mod processor;
-mod proposal;
-mod proposal_list;
-mod quote;
-mod rate_limit;
-mod reassembly;
-mod replay;
+mod nat;
+mod path;
 mod sa;
-mod sa_config;
-mod sa_id;
 mod sad;
-mod seal_template;
-mod selector;
 mod spd;
-mod spd_index;
-mod spi_table;
-mod table;
-mod timers;
-mod tos;
-mod trailer;
-mod tunnels;
 
-pub use algorithm::{
-    Aead, Cipher, ENCRYPTION, Encryption, EncryptionRow, INTEGRITY, Integrity, IntegrityRow, KeyBits,
-    KeyLengthError, KeyMaterial, Transform,
-};
-pub use batch::{BatchTemplate, RAW_TAILROOM_BYTES, RunTemplate};
-pub use directory::Directory;
 pub use drops::{DropCounters, DropReason};
-pub use envelope::Envelope;
-pub use flow::FlowKey;
-pub use iptfs::{AggregationCounts, IptfsConfig, ReassemblyCounts};
-pub use job::{AAD_BYTES, CryptoJob, CryptoPacket, CryptoStatus, Direction, NONCE_BYTES, SaIndex};
-pub use lifetime::{Expiry, Usage};
-pub use natt::{Carried, KEEPALIVE, classify};
-pub use open_template::OpenTemplate;
-pub use ordered_selectors::OrderedSelectors;
-pub use processor::{
+pub use esp::batch_template::{BatchTemplate, RAW_TAILROOM_BYTES, RunTemplate};
+pub use esp::envelope::Envelope;
+pub use esp::job::{AAD_BYTES, CryptoJob, CryptoPacket, CryptoStatus, Direction, NONCE_BYTES};
+pub use esp::open_template::OpenTemplate;
+pub use esp::seal_template::SealTemplate;
+pub use esp::stage::FinishContext;
+pub use ip::flow::FlowKey;
+pub use ip::reassembly::ReassemblyConfig;
+pub use ip::tos::{ClassMap, DSCP_VALUES, Ecn, EcnMode, OuterDscp};
+pub use iptfs::{AggregationCounts, ReassemblyCounts};
+pub use nat::carried::{Carried, KEEPALIVE, classify};
+pub use path::{
     Fit, FrameNote, Inbound, InboundBurst, Ipsec, IpsecConfig, IpsecCounters, LifetimeEvent, MappingChange,
     Miss, MssClamp, Outbound, OutboundBurst, PathChange, PolicyView, ReplayView, SaCursor, SaView, Supposed,
     Tables, Upkeep, WithoutSa,
 };
-pub use proposal::{Proposal, ProposalError, proposal_words};
-pub use proposal_list::{ProposalList, in_swanctl_words};
-pub use reassembly::ReassemblyConfig;
-pub use replay::ReplayWindow;
-pub use sa::SaError;
-pub use sa_config::{
-    Lifetime, Limits, Mode, NatKeepalive, OuterDf, SaConfig, SaDirection, SaEnds, SaProtocol, UdpEncap,
+pub use sa::algorithm::{
+    Aead, Cipher, ENCRYPTION, Encryption, EncryptionRow, INTEGRITY, Integrity, IntegrityRow, KeyBits,
+    KeyLengthError, KeyMaterial, Transform,
 };
-pub use sa_id::{InboundId, OutboundId, SaId, SaNumber};
-pub use sad::{InstallError, SaName};
-pub use seal_template::SealTemplate;
-pub use selector::{AddressRange, Ports, Selector, SelectorError, TrafficSelector};
-pub use spd::{Action, Policy, PolicyChange, PolicyDirection, PolicyPlace, PolicyRank, TunnelId};
-pub use tos::{ClassMap, DSCP_VALUES, Ecn, EcnMode, OuterDscp};
-
-use outer_header::Inner;
-
-/// The longest packet that is protected or opened, in bytes: positions in a [`CryptoJob`] have 16
-/// bits. IPv6's length field, which excludes its header, would allow 40 bytes more.
-pub(crate) const LONGEST_BYTES: usize = u16::MAX as usize;
-
-/// The stage of a packet between `prepare` and `finish`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Form {
-    /// Its job is laid out.
-    #[default]
-    LaidOut,
-    /// It is unmodified and valid so far; it has no job yet, nor a number unless its context has
-    /// one.
-    Raw,
-    /// It was opened and stripped, or is to be dropped although it is authentic.
-    Stripped(Result<(), DropReason>),
-}
-
-/// What `finish` needs to know of a packet.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct FinishContext {
-    /// The 64-bit sequence number; 0 is none yet.
-    pub(crate) sequence: u64,
-    /// The generation of the SA: counts the SAs that had its index one after another.
-    pub(crate) generation: u32,
-    /// Position of the ESP or AH header, in bytes from the packet's start (without what AH saved).
-    pub(crate) header: u16,
-    /// Bytes that AH saved before the packet.
-    pub(crate) saved: u16,
-    /// IPv4's identification of the outer header.
-    pub(crate) identification: u16,
-    /// Whether the packet exceeds its path and will be cut.
-    pub(crate) is_cut: bool,
-    pub(crate) form: Form,
-    /// Of a raw outbound packet: what its outer header takes over. Of an inbound one: the outer
-    /// traffic class.
-    pub(crate) inner: Inner,
-}
+pub use sa::config::{
+    IptfsConfig, Lifetime, Limits, Mode, NatKeepalive, OuterDf, SaConfig, SaEnds, UdpEncap,
+};
+pub use sa::facts::SaName;
+pub use sa::id::{InboundId, OutboundId, SaDirection, SaId, SaIndex, SaNumber, SaProtocol, TunnelId};
+pub use sa::lifetime::{Expiry, Usage};
+pub use sa::proposal::{Proposal, ProposalError, proposal_words};
+pub use sa::proposal_list::{ProposalList, in_swanctl_words};
+pub use sa::validate::SaError;
+pub use sad::InstallError;
+pub use sad::directory::Directory;
+pub use sad::replay::ReplayWindow;
+pub use spd::ordered_selectors::OrderedSelectors;
+pub use spd::selector::{AddressRange, Ports, Selector, SelectorError, TrafficSelector};
+pub use spd::{Action, Policy, PolicyChange, PolicyDirection, PolicyPlace, PolicyRank};

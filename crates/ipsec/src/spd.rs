@@ -1,25 +1,19 @@
 //! The security policy database (RFC 4301 section 4.4.1): ordered policies, and their search.
 
+pub(crate) mod flow_cache;
+pub(crate) mod index;
+pub(crate) mod links;
+pub(crate) mod ordered_selectors;
+pub(crate) mod selector;
+pub(crate) mod tunnels;
+
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 
-use crate::flow::FlowKey;
-use crate::selector::Selector;
-use crate::spd_index::AddressIndex;
-
-/// What policies refer to instead of an SA, so that they outlive it: all SAs of one tunnel (in
-/// IKE's terms, of one CHILD_SA and its successors) carry the same id.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct TunnelId(pub u32);
-
-impl TunnelId {
-    /// The worker among `workers` that serves it: tunnels are assigned to workers in turn, by their
-    /// numbers, so that everyone can compute the owner.
-    #[inline]
-    pub const fn owner(self, workers: u16) -> u16 {
-        (self.0 % workers as u32) as u16
-    }
-}
+use crate::ip::flow::FlowKey;
+use crate::sa::id::TunnelId;
+use crate::spd::index::AddressIndex;
+use crate::spd::selector::Selector;
 
 /// What happens to a packet that a policy selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -186,8 +180,8 @@ impl Spd {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flow::number_address;
-    use crate::selector::{Ports, TrafficSelector};
+    use crate::ip::flow::number_address;
+    use crate::spd::selector::{Ports, TrafficSelector};
     use proptest::prelude::*;
 
     fn policy(priority: u32, local: &str, remote: &str, action: Action) -> Policy {

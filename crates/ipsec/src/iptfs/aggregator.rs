@@ -5,13 +5,15 @@ use convoy_packet::ipv6::HEADER_BYTES as IPV6_HEADER;
 use convoy_packet::protocol::AGGFRAG;
 use convoy_packet::{Frame, FramePool};
 
+use super::AggregationCounts;
 use super::pacer::Pacer;
-use super::{AggregationCounts, IptfsConfig};
-use crate::batch::RAW_TAILROOM_BYTES;
 use crate::drops::DropReason;
-use crate::job::{CryptoPacket, Direction, SaIndex};
-use crate::outer_header::Inner;
-use crate::{FinishContext, Form};
+use crate::esp::batch_template::RAW_TAILROOM_BYTES;
+use crate::esp::job::{CryptoPacket, Direction};
+use crate::esp::outer_header::Inner;
+use crate::esp::stage::{FinishContext, Form};
+use crate::sa::config::IptfsConfig;
+use crate::sa::id::SaIndex;
 
 /// The least part of a packet that is put at the end of a payload, in bytes: its whole IP header,
 /// so that every receiver knows the packet's length.

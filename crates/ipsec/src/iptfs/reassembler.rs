@@ -7,10 +7,11 @@ use std::cmp::Ordering;
 
 use convoy_packet::{Aggfrag, DataBlock, Frame, FramePool, ip};
 
-use super::{IptfsConfig, ReassemblyCounts};
-use crate::LONGEST_BYTES;
+use super::ReassemblyCounts;
 use crate::drops::DropReason;
-use crate::tos::Ecn;
+use crate::esp::stage::LONGEST_BYTES;
+use crate::ip::tos::Ecn;
+use crate::sa::config::IptfsConfig;
 use partial::{Joined, LostRest, Partial};
 
 /// What a call of the reassembler works with and writes to.

@@ -3,8 +3,8 @@
 use convoy_packet::aggfrag::LENGTH_BYTES;
 use convoy_packet::{DataBlock, Frame, FramePool};
 
-use crate::LONGEST_BYTES;
 use crate::drops::DropReason;
+use crate::esp::stage::LONGEST_BYTES;
 
 /// The first bytes of a packet.
 #[derive(Debug)]

@@ -1,0 +1,170 @@
+//! The inbound path in AGGFRAG mode (RFC 9347): opened payloads are taken apart, and each inner
+//! packet is checked against the policies and delivered.
+
+use convoy_packet::{Frame, FramePool, Layout, PlainV4};
+
+use super::delivery::deliver;
+use super::inbound::Inbound;
+use super::mss::is_plain_syn;
+use super::tables::Tables;
+use crate::drops::DropReason;
+use crate::ip::tos::Ecn;
+use crate::iptfs::{Unpacked, Unpacking};
+use crate::sa::config::Mode;
+use crate::sa::id::InboundId;
+
+/// Frames that all SAs of a worker may hold back or have in reassembly.
+const MOST_HELD: isize = 512;
+
+/// What the SAs in AGGFRAG mode share.
+#[derive(Debug)]
+pub(super) struct Reassembling {
+    /// SAs that wait for a payload.
+    waiting: Vec<InboundId>,
+    /// Frames that may still be held.
+    room: isize,
+    /// When the next missing payload is given up, in ns; too early is possible.
+    due_ns: u64,
+    /// The result of a call; empty between calls.
+    unpacked: Unpacked,
+}
+
+impl Default for Reassembling {
+    fn default() -> Self {
+        Self { waiting: Vec::new(), room: MOST_HELD, due_ns: u64::MAX, unpacked: Unpacked::default() }
+    }
+}
+
+impl Reassembling {
+    /// Notes that an SA ends: the packets that it holds are lost.
+    pub(super) fn remove(&mut self, tables: &mut Tables, id: InboundId) {
+        self.waiting.retain(|waiting| *waiting != id);
+        let reassembler = tables.sad.inbound.cold(id.0).and_then(|cold| cold.reassembler.as_ref());
+        let held = reassembler.map_or(0, |reassembler| reassembler.held_frames());
+        self.room += held as isize;
+        tables.totals.unpacking.lost += held as u64;
+        tables.drops.add(DropReason::IptfsIncomplete, held as u64);
+    }
+}
+
+impl Inbound {
+    /// Unpacks an opened payload with this number and outer traffic class, and delivers what is
+    /// whole.
+    pub(super) fn unpack(
+        &mut self,
+        tables: &mut Tables,
+        (id, sequence, outer_class): (InboundId, u64, u8),
+        payload: Frame,
+        pool: &mut FramePool,
+        out: &mut Vec<Frame>,
+    ) {
+        let now_ns = tables.now_ns;
+        let Reassembling { waiting, room, due_ns, unpacked } = &mut self.reassembling;
+        let cold = tables.sad.inbound.cold_mut(id.0);
+        let Some(reassembler) = cold.and_then(|cold| cold.reassembler.as_deref_mut()) else {
+            return tables.drop_frame(pool, payload, Some(id.into()), DropReason::UnknownSpi);
+        };
+        let is_ce = Ecn::of(outer_class) == Ecn::Ce;
+        let before = reassembler.counts();
+        reassembler.take(sequence, payload, is_ce, &mut Unpacking { now_ns, pool, room, unpacked });
+        tables.totals.unpacking += reassembler.counts() - before;
+        let give_up_ns = reassembler.give_up_ns();
+        if give_up_ns < u64::MAX {
+            *due_ns = (*due_ns).min(give_up_ns);
+            if !std::mem::replace(&mut reassembler.is_listed, true) {
+                waiting.push(id);
+            }
+        }
+        self.deliver_unpacked(tables, id, pool, out);
+    }
+
+    /// When [`give_up_payloads`](Self::give_up_payloads) has to be called again, in ns; it may be
+    /// too early.
+    #[inline]
+    pub fn payloads_due_ns(&self) -> u64 {
+        self.reassembling.due_ns.min(self.held.due_ns())
+    }
+
+    /// Gives up payloads of AGGFRAG mode that have not come in time (`drop_time`), and delivers
+    /// what waited for them. Does the same for packets that wait for more sequence numbers to be
+    /// reserved.
+    pub fn give_up_payloads(
+        &mut self,
+        tables: &mut Tables,
+        now_ns: u64,
+        pool: &mut FramePool,
+        out: &mut Vec<Frame>,
+    ) {
+        tables.now_ns = tables.now_ns.max(now_ns);
+        if self.held.due_ns() <= now_ns {
+            self.try_held(tables, now_ns, pool, out);
+        }
+        self.expire_payloads(tables, now_ns, pool, out);
+    }
+
+    /// Gives up all that waits for a packet of which no more will come: fragments, packets behind a
+    /// missing payload, of which those that are whole are delivered, and packets that wait for
+    /// sequence numbers to be reserved.
+    pub fn end_input(&mut self, tables: &mut Tables, pool: &mut FramePool, out: &mut Vec<Frame>) {
+        self.expire_fragments(tables, u64::MAX, pool);
+        self.give_up_held(tables, pool);
+        self.expire_payloads(tables, u64::MAX, pool, out);
+    }
+
+    /// Gives up the payloads of AGGFRAG mode that are missing at `now_ns` for too long.
+    fn expire_payloads(
+        &mut self,
+        tables: &mut Tables,
+        now_ns: u64,
+        pool: &mut FramePool,
+        out: &mut Vec<Frame>,
+    ) {
+        let waiting = std::mem::take(&mut self.reassembling.waiting);
+        self.reassembling.due_ns = u64::MAX;
+        for id in waiting {
+            let Reassembling { waiting, room, due_ns, unpacked } = &mut self.reassembling;
+            let cold = tables.sad.inbound.cold_mut(id.0);
+            let Some(reassembler) = cold.and_then(|cold| cold.reassembler.as_deref_mut()) else { continue };
+            let before = reassembler.counts();
+            reassembler.expire(&mut Unpacking { now_ns, pool, room, unpacked });
+            tables.totals.unpacking += reassembler.counts() - before;
+            let give_up_ns = reassembler.give_up_ns();
+            reassembler.is_listed = give_up_ns < u64::MAX;
+            if reassembler.is_listed {
+                waiting.push(id);
+                *due_ns = (*due_ns).min(give_up_ns);
+            }
+            self.deliver_unpacked(tables, id, pool, out);
+        }
+    }
+
+    fn deliver_unpacked(
+        &mut self,
+        tables: &mut Tables,
+        id: InboundId,
+        pool: &mut FramePool,
+        out: &mut Vec<Frame>,
+    ) {
+        let Unpacked { packets, lost } = &mut self.reassembling.unpacked;
+        lost.drain(..).for_each(|reason| tables.count_drop(Some(id.into()), reason));
+        let tunnel = tables.sad.inbound.hot(id.0).map_or(0, |sa| sa.tunnel);
+        for mut frame in packets.drain(..) {
+            if let Some(plain) = PlainV4::parse(&frame)
+                && !tables.config.decrement_ttl
+                && !(tables.config.mss_clamp.is_on() && is_plain_syn(plain.protocol, &frame))
+                && let Some(interface) = tables.tunnels.admits_v4(tunnel, plain.addresses, plain.protocol)
+            {
+                tables.totals.opened += 1;
+                frame.set_interface(interface);
+                out.push(frame);
+                continue;
+            }
+            match Layout::parse(&frame) {
+                Ok(layout) => deliver(tables, frame, &layout, id.into(), (tunnel, Mode::Iptfs), pool, out),
+                Err(_) => {
+                    tables.drop_frame(pool, frame, Some(id.into()), DropReason::MalformedDecrypted);
+                }
+            }
+        }
+    }
+}
