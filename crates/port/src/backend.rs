@@ -50,7 +50,7 @@ pub struct PortTraits {
 pub enum Side {
     /// Plaintext.
     Inside,
-    /// By its name, `inside` or `outside`.
+    /// Protected.
     Outside,
     /// By its name, `inside` or `outside`.
     AsNamed,
@@ -61,29 +61,29 @@ pub enum Side {
 pub enum Queues {
     /// One for each worker.
     EachWorker,
-    /// A `[[port]]` of the file while the settings of its kind are checked.
+    /// One, so that there is one worker.
     One,
 }
 
-/// The table's position.
+/// A `[[port]]` of the file while the settings of its kind are checked.
 pub struct Entry<'a> {
-    /// The position of its kind's word.
+    /// The table's position.
     pub at: &'a At,
-    /// Whether it has an address, valid or not.
+    /// The position of its kind's word.
     pub kind: Range<usize>,
-    /// Its addresses; one without a prefix gets the longest.
+    /// Whether it has an address, valid or not.
     pub has_address: bool,
-    /// Reports an error about the port, naming its kind.
+    /// Its addresses; one without a prefix gets the longest.
     pub addresses: &'a [(&'a Text, IpNet)],
 }
 
 impl Entry<'_> {
-    /// Whether a key is absent from the file; `is_there` says whether it was parsed.
+    /// Reports an error about the port, at its kind.
     pub fn add(&self, c: &mut Checker<'_>, what: &str) {
         c.add(&self.kind, "port.kind", what);
     }
 
-    /// Whether a key is not in the file at all; `is_there` says whether it was read.
+    /// Whether a key is absent from the file; `is_there` says whether it was parsed.
     pub fn lacks(&self, key: &str, is_there: bool) -> bool {
         self.at.lacks(key, is_there)
     }

@@ -14,14 +14,14 @@ use crate::{PortKind, PortSettings, Prefix, Unsent};
 pub struct PortDescription {
     /// As configured, for example `inside`.
     pub name: String,
-    /// An error of the system's for the port.
+    /// Its kind.
     pub kind: PortKind,
     /// The largest IP packet that it sends whole, in bytes.
     pub mtu: usize,
 }
 
 impl PortDescription {
-    /// The system refused the port something.
+    /// The error of a port to which the system refused an action.
     pub(crate) fn failed(&self, action: &str, source: std::io::Error) -> PortError {
         PortError::Io { port: self.name.clone(), action: action.to_owned(), source }
     }

@@ -17,7 +17,7 @@ pub(super) enum Verdict {
 /// The policy that selects a flow.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Decision {
-    /// Packets and bytes selected by a policy.
+    /// Its slot in the SPD.
     pub(super) slot: u32,
     pub(super) verdict: Verdict,
 }
