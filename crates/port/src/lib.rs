@@ -3,7 +3,7 @@
 //! - [`Port`] is one queue of a port, owned by a worker: it receives bursts of frames and sends
 //!   bursts. No call blocks.
 //! - [`PortConfig`] is a port as configured; [`PortSettings`] the settings of its [`PortKind`].
-//!   Everything else about a kind is behind `backend.rs`'s `Backend`.
+//!   Everything else about a kind is behind [`Backend`].
 //! - [`GuardPlan`] and [`RoutePlan`] say what the kernel shall drop and route beside the ports;
 //!   [`guard`] and [`route`] set it by netlink and keep it so.
 //! - [`service`] gives the host addresses for a time.
@@ -29,12 +29,11 @@
 mod af_packet;
 mod af_xdp;
 mod assembler;
-mod backend;
-mod config;
+mod contract;
 mod dpdk;
 mod fragments;
 pub mod guard;
-mod interface;
+mod host;
 mod interfaces;
 pub mod l2_host;
 mod link;
@@ -44,9 +43,10 @@ mod news;
 pub mod packet_socket;
 mod path_mtu;
 mod pcap;
+mod prefix;
+mod questions;
 mod raw;
 mod registry;
-mod reopening;
 pub mod route;
 pub mod service;
 mod sockets;
@@ -57,27 +57,31 @@ mod support;
 mod sys;
 mod taken;
 mod tun;
+mod tun_device;
 mod udp;
 mod unsent;
 
 pub use af_packet::AfPacketSettings;
 pub use af_xdp::AfXdpSettings;
-pub use backend::{Backend, Context, Device, Entry, Opened, PortTraits, Queues, Side};
-pub use config::{PortCommon, PortConfig, PortEntry};
+pub use contract::{
+    Backend, Context, Device, Entry, Opened, Port, PortCommon, PortConfig, PortCounters, PortDescription,
+    PortEntry, PortError, PortKeys, PortKind, PortRow, PortSettings, PortTable, PortTraits, Queues, Reopen,
+    Reopening, Side,
+};
 pub use dpdk::DpdkSettings;
 pub use guard::{GuardCounts, GuardPlan};
-pub use interface::{Port, PortCounters, PortDescription, PortError};
+pub use host::{HostConfig, HostKind};
 pub use interfaces::interfaces;
-pub use link::{HostConfig, HostKind};
 #[cfg(any(test, feature = "testing"))]
 pub use memory::Memory;
 pub use news::InterfaceNews;
 pub use pcap::{Pcap, PcapSettings};
+pub use prefix::Prefix;
 pub use raw::{Raw, RawSettings};
-pub use registry::{PORTS, PortKeys, PortKind, PortRow, PortSettings, PortTable};
-pub use reopening::{Reopen, Reopening};
-pub use route::{Prefix, Route, RoutePlan, Routing};
-pub use tun::{Tun, TunConfig, TunDevice, TunFiles, TunSettings};
+pub use registry::PORTS;
+pub use route::{Route, RoutePlan, Routing};
+pub use tun::{Tun, TunConfig, TunSettings};
+pub use tun_device::{TunDevice, TunFiles};
 pub use udp::{Udp, UdpConfig, UdpSettings};
 pub use unsent::{Unsent, UnsentSa};
 

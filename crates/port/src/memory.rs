@@ -8,8 +8,11 @@ use rtrb::{Consumer, Producer, RingBuffer};
 
 use crate::{Port, PortCounters, PortDescription, PortError, PortKind, PortTraits, Queues, Side};
 
+/// Its kind, which no configuration names.
+pub const KIND: PortKind = PortKind::unnamed("memory", &TRAITS);
+
 /// Properties of both ends of every link.
-pub(crate) const TRAITS: PortTraits = PortTraits {
+const TRAITS: PortTraits = PortTraits {
     side: Side::AsNamed,
     carries_udp: true,
     carries_native: true,
@@ -46,7 +49,7 @@ pub fn link(name_a: &str, name_b: &str, capacity: usize, mtu: usize) -> (Memory,
     let (to_b, from_a) = RingBuffer::new(capacity);
     let (to_a, from_b) = RingBuffer::new(capacity);
     let end = |name: &str, to_peer, from_peer| Memory {
-        description: PortDescription { name: name.to_owned(), kind: PortKind::MEMORY, mtu },
+        description: PortDescription { name: name.to_owned(), kind: KIND, mtu },
         counters: PortCounters::default(),
         to_peer,
         from_peer,

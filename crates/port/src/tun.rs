@@ -5,7 +5,6 @@
 //! written in as few calls, as super-packets gathered from the frames in place (`super_packet/`).
 //! tun-rs can do both as well, through buffers of its own: one more copy each way.
 
-mod device;
 mod settings;
 
 use std::io::IoSlice;
@@ -19,8 +18,8 @@ use nix::sys::uio::writev;
 use tun_rs::DeviceBuilder;
 
 use crate::super_packet::{Coalescer, Cut, Group, HEADER_BYTES, Joins, MOST_PACKETS, Next, OffloadHeader};
+use crate::tun_device::{TunDevice, TunFiles};
 use crate::{Port, PortCounters, PortDescription, PortError, PortKind};
-pub use device::{TunDevice, TunFiles};
 pub use settings::TunSettings;
 
 /// Packets grouped at once.
@@ -355,7 +354,7 @@ impl Port for Tun {
 
     fn tick(&mut self, _pool: &mut FramePool) -> Result<(), PortError> {
         if !self.is_attached {
-            self.is_attached = !device::is_detached(&self.device);
+            self.is_attached = !crate::tun_device::is_detached(&self.device);
         }
         Ok(())
     }

@@ -260,7 +260,7 @@ fn a_worker_does_not_sleep_while_its_window_waits_for_an_engine_that_hangs() {
     IpHeader::new(253, ends.0.into(), ends.1.into()).write(&mut packet);
     let port = |packets: &[Vec<u8>]| -> Vec<Box<dyn Port>> {
         vec![Box::new(Sleepless {
-            description: PortDescription { name: "p".to_owned(), kind: PortKind::MEMORY, mtu: 1_500 },
+            description: PortDescription { name: "p".to_owned(), kind: memory::KIND, mtu: 1_500 },
             packets: packets.iter().cloned().collect(),
             never_readable: EventFd::new().expect("an event file"),
         })]

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use convoy_packet::{Frame, FramePool};
-use convoy_port::{Port, PortCounters, PortDescription, PortError, PortKind};
+use convoy_port::{Port, PortCounters, PortDescription, PortError};
 
 /// Room behind a packet for what ESP adds, in bytes.
 const TAIL: usize = 64;
@@ -33,7 +33,7 @@ impl End {
 
     /// The gateway's end.
     pub(super) fn port(&self, name: &str, mtu: usize) -> Box<dyn Port> {
-        let description = PortDescription { name: name.to_owned(), kind: PortKind::MEMORY, mtu };
+        let description = PortDescription { name: name.to_owned(), kind: convoy_port::memory::KIND, mtu };
         Box::new(VirtualPort { description, end: self.clone() })
     }
 }

@@ -8,8 +8,8 @@ use nix::sys::socket::{setsockopt, sockopt};
 use socket2::{Domain, Socket, Type};
 
 use crate::PortError;
+use crate::contract::{Fresh, Reopen, Reserve, lock};
 use crate::link::{Hook, LinkConfig, Networks, program};
-use crate::reopening::{Fresh, Reopen, Reserve, lock};
 use crate::sys::{self, Program, ProgramKind};
 
 /// Requested size of the socket buffers, in bytes, each way.

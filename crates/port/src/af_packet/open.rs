@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::AfPacket;
 use super::interface::AtInterface;
 use crate::PortError;
+use crate::contract::Reopening;
 use crate::link::{Link, LinkConfig, LinkTakes};
-use crate::reopening::Reopening;
 use crate::super_packet::Joins;
 
 impl AfPacket {

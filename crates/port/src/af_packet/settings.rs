@@ -2,7 +2,7 @@
 
 use super::AfPacket;
 use crate::PortError;
-use crate::backend::Opened;
+use crate::contract::Opened;
 use crate::link::{By, LinkConfig, LinkSettings};
 
 /// The settings of an `af_packet` port.

@@ -6,8 +6,9 @@ use std::sync::Mutex;
 
 use super::queues::{fits, further_queues, other_queues};
 use crate::PortError;
-use crate::link::{Hook, LinkConfig, Networks, Questions, Station, program};
-use crate::reopening::{Fresh, Reopen, Reserve, lock};
+use crate::contract::{Fresh, Reopen, Reserve, lock};
+use crate::link::{Hook, LinkConfig, Networks, Station, program};
+use crate::questions::Questions;
 use crate::sys::{Map, MapKind, Program, ProgramKind, XdpMode, XdpSocket};
 
 /// How often the interface may come back before the gateway has to start again: a socket cannot be

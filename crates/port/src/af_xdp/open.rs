@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::AfXdp;
 use super::interface::AtInterface;
 use crate::PortError;
+use crate::contract::Reopening;
 use crate::link::{Link, LinkConfig};
-use crate::reopening::Reopening;
 
 impl AfXdp {
     /// The queues of a port, each with a socket at the interface's queue of the same number, and

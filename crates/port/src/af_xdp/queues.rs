@@ -3,7 +3,8 @@
 use convoy_packet::{MacAddress, ethernet};
 
 use crate::PortError;
-use crate::link::{Interface, LinkConfig, LinkTakes};
+use crate::link::{LinkConfig, LinkTakes};
+use crate::questions::Interface;
 use crate::sys::{LONGEST_FRAME, XdpSocket};
 
 /// The longest packet that fits, in bytes.

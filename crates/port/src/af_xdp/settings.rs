@@ -2,7 +2,7 @@
 
 use super::AfXdp;
 use crate::PortError;
-use crate::backend::Opened;
+use crate::contract::Opened;
 use crate::link::{By, LinkConfig, LinkSettings};
 
 /// The settings of an `af_xdp` port.

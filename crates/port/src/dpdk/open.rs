@@ -8,7 +8,7 @@ use convoy_dpdk::{DpdkError, Eal, EthernetConfig, is_pci_address};
 use super::DpdkSettings;
 use super::heard::Heard;
 use super::port::DpdkPort;
-use crate::backend::{Context, Opened};
+use crate::contract::{Context, Opened};
 use crate::l2_host::{Identity, L2Host, Takes};
 use crate::{PortConfig, PortDescription, PortError};
 

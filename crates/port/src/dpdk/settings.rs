@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use convoy_packet::MacAddress;
 use convoy_settings::{Checker, Text, tables};
 
-use crate::backend::{Backend, Context, Entry, Opened, PortTraits, Queues, Side};
+use crate::contract::{Backend, Context, Entry, Opened, PortTraits, Queues, Side};
 use crate::l2_host::keys::{check_addresses, gateway, gateway_v6, mac};
 use crate::{PortConfig, PortError};
 

@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use convoy_packet::MacAddress;
 use convoy_settings::{Checker, Text};
 
-use crate::backend::Entry;
+use crate::contract::Entry;
 
 /// Its own addresses are a host's, of both families.
 pub fn check_addresses(entry: &Entry<'_>, c: &mut Checker<'_>) {

@@ -7,11 +7,9 @@
 //! reassembles datagrams that were fragmented on the way, since only the first fragment shows a
 //! port: they come to the port through sockets, as does what arrives by another interface.
 
-mod host;
 mod networks;
 mod next_hops;
 mod program;
-mod questions;
 mod settings;
 
 use std::io;
@@ -24,15 +22,14 @@ use convoy_packet::{Frame, FramePool, Ipv4, Ipv6, MacAddress, ethernet, ipv6, ud
 
 use crate::fragments::{Ends, FragmentSender};
 use crate::path_mtu::PathMtus;
+use crate::questions::Interface;
 use crate::udp::reports::Reports;
 use crate::udp::{Udp, UdpConfig};
 use crate::unsent::UnsentPackets;
 use crate::{Port, PortCounters, PortDescription, PortError, PortKind, Prefix};
-pub use host::{HostConfig, HostKind};
 pub(crate) use networks::Networks;
 use next_hops::{Egress, NextHops};
 pub(crate) use program::{Hook, Station, TAG_BYTES, is_tag, program};
-pub(crate) use questions::{Interface, Questions, gateway};
 pub(crate) use settings::{By, LinkSettings};
 
 /// Calls of `receive` that return something between two looks at routes and neighbours. A call that

@@ -16,7 +16,7 @@ use rtnetlink::packet_route::RouteNetlinkMessage;
 use rtnetlink::packet_route::neighbour::NeighbourMessage;
 use rtnetlink::sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 
-use super::questions::{Interface, MESSAGE_BYTES, Neighbour, Questions, address_of, known, messages};
+use crate::questions::{Interface, MESSAGE_BYTES, Neighbour, Questions, address_of, known, messages};
 
 /// Changes that may affect a packet's next hop.
 const GROUPS: [MulticastGroup; 6] = [

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use convoy_settings::{Checker, tables};
 
 use super::{Beside, LinkConfig, LinkTakes};
-use crate::backend::{Backend, Context, Entry, Opened, PortTraits, Queues, Side};
+use crate::contract::{Backend, Context, Entry, Opened, PortTraits, Queues, Side};
 use crate::{IKE_PORT, NATT_PORT, PortConfig, PortError};
 
 tables! {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use convoy_settings::{Checker, Text, tables};
 
 use super::Pcap;
-use crate::backend::{Backend, Context, Entry, Opened, PortTraits, Queues, Side};
+use crate::contract::{Backend, Context, Entry, Opened, PortTraits, Queues, Side};
 use crate::{PortConfig, PortError};
 
 tables! {

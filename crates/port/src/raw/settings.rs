@@ -3,7 +3,7 @@
 use convoy_settings::{Checker, tables};
 
 use super::Raw;
-use crate::backend::{Backend, Context, Entry, Opened, PortTraits, Queues, Side};
+use crate::contract::{Backend, Context, Entry, Opened, PortTraits, Queues, Side};
 use crate::taken::raw_protocol_taken;
 use crate::{PortConfig, PortError};
 

@@ -17,9 +17,10 @@ use socket2::{SockFilter, SockRef};
 use tokio::sync::mpsc;
 
 use super::message::{self, connected, destination, question};
-use super::plan::{Entry, PROTOCOL, Prefix, RoutePlan, Routing, Rule, Target};
+use super::plan::{Entry, PROTOCOL, RoutePlan, Routing, Rule, Target};
 use super::source::HostAddress;
 use super::{Removed, RouteError};
+use crate::prefix::Prefix;
 
 /// Events that may remove routes: an interface that goes down or loses an address, and network
 /// managers that remove unknown rules.

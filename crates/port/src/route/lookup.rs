@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use rtnetlink::packet_route::route::{RouteAttribute, RouteType};
 
-use crate::link::{Questions, gateway};
+use crate::questions::{Questions, gateway};
 
 /// How the kernel sends packets to a destination.
 #[derive(Clone, Debug, PartialEq, Eq)]

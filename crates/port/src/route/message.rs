@@ -12,8 +12,9 @@ use rtnetlink::packet_route::rule::{RuleAction, RuleAttribute, RuleFlags, RuleMe
 use rtnetlink::packet_route::{AddressFamily, IpProtocol};
 use rtnetlink::{AddressMessageBuilder, LinkUnspec};
 
-use super::plan::{Entry, PROTOCOL, Prefix, Rule, Service, Target, Traffic};
+use super::plan::{Entry, PROTOCOL, Rule, Service, Target, Traffic};
 use super::source::HostAddress;
+use crate::prefix::Prefix;
 
 /// The kernel's value for a rule without this attribute.
 const NO_SUPPRESSION: u32 = u32::MAX;

@@ -14,10 +14,11 @@ mod source;
 use std::io;
 use std::net::IpAddr;
 
+use crate::prefix::Prefix;
 pub(crate) use kernel::done;
 pub use kernel::{RouteEvents, RouteKeeper, keep_routes};
 pub use lookup::{SystemRoute, system_route};
-pub use plan::{PROTOCOL as ROUTE_PROTOCOL, Prefix, RULES as ROUTE_RULES, Route, RoutePlan, Routing};
+pub use plan::{PROTOCOL as ROUTE_PROTOCOL, RULES as ROUTE_RULES, Route, RoutePlan, Routing};
 
 /// What was removed from the kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

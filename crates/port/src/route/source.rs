@@ -3,7 +3,8 @@
 
 use std::net::IpAddr;
 
-use super::plan::{Prefix, RoutePlan};
+use super::plan::RoutePlan;
+use crate::prefix::Prefix;
 
 /// An address of this host that may be a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,8 +3,8 @@
 use convoy_settings::{Checker, tables};
 
 use super::{Tun, TunConfig};
-use crate::backend::{Backend, Context, Entry, Opened, PortTraits, Queues, Side};
-use crate::reopening::Reopening;
+use crate::contract::Reopening;
+use crate::contract::{Backend, Context, Entry, Opened, PortTraits, Queues, Side};
 use crate::{PortConfig, PortError};
 
 /// Linux gives no IPv6 address to an interface whose MTU is less than IPv6's least (RFC 8200

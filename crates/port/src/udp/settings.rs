@@ -3,7 +3,7 @@
 use convoy_settings::{Checker, tables};
 
 use super::{Udp, UdpConfig};
-use crate::backend::{Backend, Context, Entry, Opened, PortTraits, Queues, Side};
+use crate::contract::{Backend, Context, Entry, Opened, PortTraits, Queues, Side};
 use crate::{IKE_PORT, NATT_PORT, PortConfig, PortError};
 
 tables! {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use convoy_packet::{Frame, FramePool};
-use convoy_port::{Port, PortCounters, PortDescription, PortError, PortKind};
+use convoy_port::{Port, PortCounters, PortDescription, PortError};
 
 use super::arrivals::Arrivals;
 use super::delivery::Delivery;
@@ -37,7 +37,7 @@ impl TrafficPort {
         (incoming, incoming_delivery): (Arc<Traffic>, Arc<Delivery>),
     ) -> Self {
         Self {
-            description: PortDescription { name: name.to_owned(), kind: PortKind::MEMORY, mtu },
+            description: PortDescription { name: name.to_owned(), kind: convoy_port::memory::KIND, mtu },
             counters: PortCounters::default(),
             arrivals: None,
             sent: 0,

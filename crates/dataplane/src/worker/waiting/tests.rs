@@ -12,7 +12,7 @@ use super::super::*;
 use crate::clock::VirtualTime;
 use crate::watch::Wait;
 use convoy_packet::IpHeader;
-use convoy_port::{PortCounters, PortDescription, PortKind};
+use convoy_port::{PortCounters, PortDescription};
 use nix::sys::eventfd::EventFd;
 
 const US: u64 = 1_000;
@@ -51,7 +51,8 @@ impl World {
         fixture.scheduler.max_wait = max_wait_ns;
         let pipeline = fixture.of_software(self.time.clock());
         let port = |world: Option<World>| -> Vec<Box<dyn Port>> {
-            let description = PortDescription { name: "p".to_owned(), kind: PortKind::MEMORY, mtu: 1_500 };
+            let description =
+                PortDescription { name: "p".to_owned(), kind: convoy_port::memory::KIND, mtu: 1_500 };
             vec![Box::new(Scripted { description, world, file: EventFd::new().expect("an event file") })]
         };
         let mut worker = Worker::new(pipeline, port(Some(self.clone())), port(None));

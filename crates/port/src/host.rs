@@ -4,9 +4,9 @@
 
 use std::net::SocketAddr;
 
-use super::{LinkConfig, LinkTakes};
 use crate::af_packet::AfPacket;
 use crate::af_xdp::AfXdp;
+use crate::link::{LinkConfig, LinkTakes};
 use crate::{AfPacketSettings, AfXdpSettings, Port, PortError, PortKind};
 
 /// The transport of a host's packets.

@@ -5,9 +5,9 @@ use std::net::IpAddr;
 use convoy_settings::{Checker, OfKind, Spanned, Text, tables};
 use ipnet::IpNet;
 
-use crate::PortError;
-use crate::backend::{Context, Entry, Opened, PortTraits, Side};
-use crate::registry::{PortKeys, PortKind, PortSettings};
+use super::backend::{Context, Entry, Opened, PortTraits, Side};
+use super::interface::PortError;
+use super::kind::{PortKeys, PortKind, PortSettings};
 
 tables! {
     /// The keys common to all ports, beside `kind`.

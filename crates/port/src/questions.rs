@@ -15,7 +15,7 @@ use rtnetlink::packet_route::{AddressFamily, RouteNetlinkMessage};
 use rtnetlink::sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 
 /// Buffer for the kernel's messages, in bytes.
-pub(super) const MESSAGE_BYTES: usize = 32 << 10;
+pub(crate) const MESSAGE_BYTES: usize = 32 << 10;
 
 /// An interface as reported by the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,10 +32,10 @@ impl Interface {
 
 /// A neighbour as reported by the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Neighbour {
-    pub(super) mac: MacAddress,
+pub(crate) struct Neighbour {
+    pub(crate) mac: MacAddress,
     /// Whether to give the kernel a packet, so that it checks whether the neighbour is still there.
-    pub(super) is_doubtful: bool,
+    pub(crate) is_doubtful: bool,
 }
 
 /// A socket for requests.
@@ -55,7 +55,7 @@ impl Questions {
 
     /// The next hop of packets with this mark to a destination, if they leave by this interface,
     /// and for an address of their own family.
-    pub(super) fn next_hop(
+    pub(crate) fn next_hop(
         &mut self,
         destination: IpAddr,
         mark: Option<u32>,
@@ -90,7 +90,7 @@ impl Questions {
     }
 
     /// What the kernel knows of a neighbour at an interface.
-    pub(super) fn neighbour(&mut self, next_hop: IpAddr, interface: u32) -> Option<Neighbour> {
+    pub(crate) fn neighbour(&mut self, next_hop: IpAddr, interface: u32) -> Option<Neighbour> {
         let mut question = NeighbourMessage::default();
         question.header.family = family(next_hop);
         question.header.ifindex = interface;
@@ -173,7 +173,7 @@ fn family(address: IpAddr) -> AddressFamily {
 }
 
 /// The messages in what was read at once, without refusals and malformed ones.
-pub(super) fn messages(bytes: &[u8]) -> impl Iterator<Item = RouteNetlinkMessage> {
+pub(crate) fn messages(bytes: &[u8]) -> impl Iterator<Item = RouteNetlinkMessage> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
         let message = NetlinkMessage::<RouteNetlinkMessage>::deserialize(rest).ok();
@@ -191,7 +191,7 @@ pub(super) fn messages(bytes: &[u8]) -> impl Iterator<Item = RouteNetlinkMessage
 }
 
 /// The address of a neighbour in a message.
-pub(super) fn address_of(neighbour: &NeighbourMessage) -> Option<IpAddr> {
+pub(crate) fn address_of(neighbour: &NeighbourMessage) -> Option<IpAddr> {
     neighbour.attributes.iter().find_map(|attribute| match attribute {
         NeighbourAttribute::Destination(NeighbourAddress::Inet(address)) => Some(IpAddr::V4(*address)),
         NeighbourAttribute::Destination(NeighbourAddress::Inet6(address)) => Some(IpAddr::V6(*address)),
@@ -200,7 +200,7 @@ pub(super) fn address_of(neighbour: &NeighbourMessage) -> Option<IpAddr> {
 }
 
 /// A neighbour in a message; `None` if its address on the link is unknown.
-pub(super) fn known(neighbour: &NeighbourMessage) -> Option<Neighbour> {
+pub(crate) fn known(neighbour: &NeighbourMessage) -> Option<Neighbour> {
     let is_doubtful = match neighbour.header.state {
         NeighbourState::Reachable | NeighbourState::Permanent => false,
         // It is checking already.

@@ -8,8 +8,10 @@ use std::ops::Range;
 use convoy_settings::{At, Checker, Table, Text};
 use ipnet::IpNet;
 
-use crate::reopening::Reopening;
-use crate::{Port, PortConfig, PortError, Prefix};
+use super::config::PortConfig;
+use super::interface::{Port, PortError};
+use super::reopening::Reopening;
+use crate::prefix::Prefix;
 
 /// Properties that all ports of a kind share.
 #[derive(Clone, Copy, Debug)]

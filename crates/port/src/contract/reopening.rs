@@ -5,7 +5,8 @@ use std::fmt::Debug;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::{PortError, TunFiles};
+use super::interface::PortError;
+use crate::tun_device::TunFiles;
 
 /// What has to be done when a port's interface is missing.
 #[derive(Clone, Debug)]

@@ -7,7 +7,9 @@ use std::os::fd::BorrowedFd;
 
 use convoy_packet::{Frame, FramePool};
 
-use crate::{PortKind, PortSettings, Prefix, Unsent};
+use super::kind::{PortKind, PortSettings};
+use crate::prefix::Prefix;
+use crate::unsent::Unsent;
 
 /// A port's description of itself.
 #[derive(Clone, Debug)]

@@ -1,0 +1,15 @@
+//! What a port is to the gateway: the `Port` trait, the kinds and their settings, and how a port goes
+//! on when its interface is back.
+
+mod backend;
+mod config;
+mod interface;
+mod kind;
+mod reopening;
+
+pub use backend::{Backend, Context, Device, Entry, Opened, PortTraits, Queues, Side};
+pub use config::{PortCommon, PortConfig, PortEntry};
+pub use interface::{Port, PortCounters, PortDescription, PortError};
+pub use kind::{PortKeys, PortKind, PortRow, PortSettings, PortTable};
+pub(crate) use reopening::{Fresh, Reserve, lock};
+pub use reopening::{Reopen, Reopening};
