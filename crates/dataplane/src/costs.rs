@@ -119,7 +119,7 @@ impl Costs {
 
     /// Without a cache: measurements last as long as this value, and nothing is measured unasked.
     pub fn without_cache() -> Self {
-        Self::with(CalibrationCache::open(None).0, WINDOW_NS)
+        Self::with(CalibrationCache::open(None, "").0, WINDOW_NS)
     }
 
     fn with(cache: CalibrationCache, window_ns: f64) -> Self {

@@ -8,30 +8,15 @@ use convoy_ipsec::Transform;
 use convoy_scheduler::CostModel;
 use convoy_settings::{Checker, Table, Text};
 
-use crate::{CryptoThread, Engine, EngineError, IdleEngine, Placement};
+use crate::calibrate::IdleEngine;
+use crate::crypto_thread::CryptoThread;
+use crate::interface::{Engine, EngineError, EngineKind, EngineTraits, Placement};
 
-/// Properties that all engines of a kind share.
-#[derive(Clone, Copy, Debug)]
-pub struct EngineTraits {
-    /// A description in one line.
-    pub summary: &'static str,
-    /// Whether its timing is a model's.
-    pub is_model: bool,
-    /// Whether a gateway whose configuration names no engines uses it.
-    pub auto_select: AutoSelect,
-    /// Its system calls beside those that every gateway makes, once privileges are given up.
-    pub system_calls: &'static [i64],
-}
-
-/// Whether a gateway uses an engine that its configuration does not name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AutoSelect {
-    /// Always.
-    Always,
-    /// If it is available and faster than the others for a transform that the tunnels need.
-    IfFaster,
-    /// Only if the configuration names it.
-    Never,
+impl EngineKind {
+    /// The kind with these settings.
+    pub const fn of<S: EngineBackend>() -> Self {
+        Self::new(S::WORD, &S::TRAITS)
+    }
 }
 
 /// A kind of engine as found on this machine.

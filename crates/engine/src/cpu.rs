@@ -4,7 +4,8 @@ use std::fmt::Debug;
 
 use convoy_settings::{Checker, tables};
 
-use crate::backend::{EngineBackend, EngineStart, EngineTraits, Found, Made, Missing};
+use crate::backend::{EngineBackend, EngineStart, Found, Made, Missing};
+use crate::interface::EngineTraits;
 use crate::{CryptoThread, Engine, EngineError, Placement};
 
 tables! {

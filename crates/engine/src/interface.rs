@@ -2,6 +2,7 @@
 
 mod description;
 mod kept;
+mod kind;
 mod submission;
 
 use std::task::Waker;
@@ -10,6 +11,7 @@ use convoy_ipsec::{CryptoPacket, Direction, KeyMaterial, SaIndex, Transform};
 
 pub use description::{EngineDescription, Placement, Takes};
 pub use kept::keep_input;
+pub use kind::{AutoSelect, EngineKind, EngineTraits};
 pub use submission::{Completion, Outcome, Refused, RunTemplate, Submission, lay_out, open_up};
 pub(crate) use submission::{is_one_run, split_time};
 

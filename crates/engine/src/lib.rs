@@ -47,8 +47,7 @@ mod stack;
 pub mod testing;
 
 pub use backend::{
-    AutoSelect, BusTiming, Cost, EngineBackend, EngineContext, EngineStart, EngineTraits, Found, FoundDevice,
-    Made, MakeIdle, Missing,
+    BusTiming, Cost, EngineBackend, EngineContext, EngineStart, Found, FoundDevice, Made, MakeIdle, Missing,
 };
 pub use calibrate::{
     AlgorithmCost, CALIBRATION_SA, CacheError, CacheWarning, CalibrationCache, IdleEngine, KnownCosts, Rig,
@@ -60,12 +59,13 @@ pub use cryptodev::{Cryptodev, dpdk_arguments};
 pub use cryptodev::{CryptodevSettings, in_thread_of_dpdk, start_dpdk};
 pub use fault::{Fault, FaultPlan, Faulty};
 pub use interface::{
-    Binding, Completion, Engine, EngineControl, EngineDescription, EngineError, EngineQueue, InPlace,
-    Outcome, Placement, Refused, RunTemplate, Submission, Takes, keep_input, lay_out, open_up,
+    AutoSelect, Binding, Completion, Engine, EngineControl, EngineDescription, EngineError, EngineKind,
+    EngineQueue, EngineTraits, InPlace, Outcome, Placement, Refused, RunTemplate, Submission, Takes,
+    keep_input, lay_out, open_up,
 };
 pub use multibuffer::{Core as MultibufferCore, Multibuffer, MultibufferSettings};
 pub use registry::{
-    ENGINES, EngineFinding, EngineKeys, EngineKind, EngineRow, EngineSettings, EngineTable, available,
+    ENGINES, EngineFinding, EngineKeys, EngineRow, EngineSettings, EngineTable, available, engine_versions,
     selected,
 };
 pub use software::{KeyTable, SaKeys, Software, SoftwareSettings, transforms};

@@ -7,49 +7,12 @@ use std::fmt;
 use convoy_ipsec::Transform;
 use convoy_settings::{At, Checker, Entries, Kind, KindTable, Table, Text};
 
-use crate::backend::{AutoSelect, EngineBackend, EngineContext, EngineStart, EngineTraits, Found, Missing};
+use crate::backend::{Cost, EngineBackend, EngineContext, EngineStart, Found, Missing};
+use crate::calibrate::IdleEngine;
 use crate::cryptodev::CryptodevSettings;
+use crate::interface::{AutoSelect, EngineKind, Placement};
 use crate::multibuffer::MultibufferSettings;
 use crate::software::SoftwareSettings;
-use crate::{Cost, IdleEngine, Placement};
-
-/// The kind of an engine, as the configuration names it.
-#[derive(Clone, Copy, Debug)]
-pub struct EngineKind {
-    word: &'static str,
-    traits: &'static EngineTraits,
-}
-
-impl EngineKind {
-    /// The kind with these settings.
-    pub const fn of<S: EngineBackend>() -> Self {
-        Self { word: S::WORD, traits: &S::TRAITS }
-    }
-
-    /// Its word in the configuration.
-    pub const fn word(self) -> &'static str {
-        self.word
-    }
-
-    /// The properties of its kind.
-    pub const fn traits(self) -> &'static EngineTraits {
-        self.traits
-    }
-}
-
-impl PartialEq for EngineKind {
-    fn eq(&self, other: &Self) -> bool {
-        self.word == other.word
-    }
-}
-
-impl Eq for EngineKind {}
-
-impl fmt::Display for EngineKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word)
-    }
-}
 
 /// A kind of engine that a program has: a row of its [`EngineTable`].
 #[derive(Clone, Copy, Debug)]
@@ -93,7 +56,7 @@ impl EngineRow {
     }
 
     /// The version of the library or device behind it, if available.
-    pub(crate) fn version(&self) -> Option<String> {
+    fn version(&self) -> Option<String> {
         (self.version)()
     }
 
@@ -103,10 +66,10 @@ impl EngineRow {
     /// # Errors
     /// Why there is none, and what to do.
     pub fn idle(&self) -> Result<Option<IdleEngine>, String> {
-        if self.kind.traits.is_model {
+        if self.kind.traits().is_model {
             return Ok(None);
         }
-        let made = self.default_settings().open(self.kind.word)?(&mut EngineContext::default(), 1)?;
+        let made = self.default_settings().open(self.kind.word())?(&mut EngineContext::default(), 1)?;
         match made.cost {
             Cost::Stated(..) => Ok(None),
             Cost::Measured(_) => Ok(made.engines.into_iter().next().map(IdleEngine::from)),
@@ -120,7 +83,7 @@ impl EngineRow {
     /// Why there is none, and what to do.
     pub fn idle_on_core(&self) -> Result<Option<IdleEngine>, String> {
         let Some(settings) = (self.on_core)(0) else { return Ok(None) };
-        match settings.open(self.kind.word)?(&mut EngineContext::default(), 1)?.cost {
+        match settings.open(self.kind.word())?(&mut EngineContext::default(), 1)?.cost {
             Cost::Stated(..) => Ok(None),
             Cost::Measured(make) => make().map(Some).map_err(|error| error.to_string()),
         }
@@ -131,7 +94,7 @@ impl Kind for EngineRow {
     type Keys = EngineKeys;
 
     fn word(self) -> &'static str {
-        self.kind.word
+        self.kind.word()
     }
 
     fn keys(self) -> &'static [&'static str] {
@@ -308,6 +271,13 @@ pub const ENGINES: &[EngineRow] = &[
     EngineRow::of::<CryptodevSettings>(),
 ];
 
+/// The product's kinds that this machine has, each with the version of its library or device: what
+/// a calibration depends on beside the processor.
+pub fn engine_versions() -> String {
+    let versions = ENGINES.iter().filter_map(|row| Some((row.kind(), row.version()?)));
+    versions.map(|(kind, version)| format!("; {kind} {version}")).collect()
+}
+
 /// What was found of one kind of engine.
 #[derive(Clone, Debug)]
 pub struct EngineFinding {
@@ -334,5 +304,5 @@ pub fn available(kinds: &EngineTable) -> Vec<EngineFinding> {
 
 /// The kinds of a table that a gateway uses by default, by when it does.
 pub fn selected(kinds: &EngineTable, when: AutoSelect) -> impl Iterator<Item = &'static EngineRow> {
-    kinds.rows.iter().filter(move |row| row.kind.traits.auto_select == when)
+    kinds.rows.iter().filter(move |row| row.kind.traits().auto_select == when)
 }

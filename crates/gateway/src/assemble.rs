@@ -8,7 +8,7 @@ use convoy_dataplane::costs::{CostModels, Costs};
 use convoy_dataplane::pipeline::{
     CryptoStage, EngineSet, InstallError, Pipeline, PipelineResources, StageConfig,
 };
-use convoy_engine::{CalibrationCache, Cost, Engine, EngineContext, EngineStart};
+use convoy_engine::{CalibrationCache, Cost, Engine, EngineContext, EngineStart, engine_versions};
 use convoy_ipsec::{
     Action, Ipsec, IpsecConfig, MssClamp, Policy, PolicyDirection, PolicyRank, SaConfig, SaDirection,
     SaIndex, Selector, TunnelId, UdpEncap,
@@ -141,7 +141,7 @@ pub fn costs() -> Costs {
 /// Opens the machine's calibration cache. Why a file is not used is only logged: what it lacks is
 /// measured again.
 pub(crate) fn calibration_cache() -> CalibrationCache {
-    let (cache, warning) = CalibrationCache::open(CalibrationCache::default_path());
+    let (cache, warning) = CalibrationCache::open(CalibrationCache::default_path(), &engine_versions());
     if let Some(warning) = warning {
         tracing::warn!("{warning}");
     }

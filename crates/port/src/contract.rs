@@ -1,5 +1,5 @@
-//! What a port is to the gateway: the `Port` trait, the kinds and their settings, and how a port goes
-//! on when its interface is back.
+//! What a port is to the gateway: the `Port` trait, the kinds and their settings, and how a port
+//! goes on when its interface is back.
 
 mod backend;
 mod config;

@@ -137,10 +137,10 @@ impl CalibrationCache {
         }))
     }
 
-    /// Reads `path` for this machine. A missing file is no warning; without a path, nothing is
-    /// cached.
-    pub fn open(path: Option<PathBuf>) -> (Self, Option<CacheWarning>) {
-        Self::open_as(path, fingerprint())
+    /// Reads `path` for this machine with these [versions](crate::engine_versions) of engines. A
+    /// missing file is no warning; without a path, nothing is cached.
+    pub fn open(path: Option<PathBuf>, engine_versions: &str) -> (Self, Option<CacheWarning>) {
+        Self::open_as(path, fingerprint(engine_versions))
     }
 
     fn open_as(path: Option<PathBuf>, fingerprint: String) -> (Self, Option<CacheWarning>) {

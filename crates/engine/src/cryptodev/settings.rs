@@ -3,7 +3,8 @@
 use convoy_settings::{Checker, tables};
 
 use crate::Placement;
-use crate::backend::{AutoSelect, EngineBackend, EngineStart, EngineTraits, Found, Missing};
+use crate::backend::{EngineBackend, EngineStart, Found, Missing};
+use crate::interface::{AutoSelect, EngineTraits};
 
 /// Operations that a queue pair holds, by default.
 const DESCRIPTORS: u32 = 512;

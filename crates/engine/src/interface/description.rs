@@ -4,8 +4,7 @@ use std::fmt;
 
 use convoy_ipsec::Transform;
 
-use super::{EngineError, Refused, Submission};
-use crate::EngineKind;
+use super::{EngineError, EngineKind, Refused, Submission};
 
 /// Where an engine works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,8 +1,9 @@
 //! The `multibuffer` engine in the configuration.
 
 use super::{Multibuffer, done_well};
-use crate::backend::{AutoSelect, EngineTraits, Found, Missing};
+use crate::backend::{Found, Missing};
 use crate::cpu::{CpuSettings, Library};
+use crate::interface::{AutoSelect, EngineTraits};
 use crate::software::transforms;
 use crate::{CryptoThread, EngineError};
 

@@ -1,8 +1,9 @@
 //! The `software` engine in the configuration.
 
 use super::{Software, transforms};
-use crate::backend::{AutoSelect, EngineTraits, Found, Missing};
+use crate::backend::{Found, Missing};
 use crate::cpu::{CpuSettings, Library};
+use crate::interface::{AutoSelect, EngineTraits};
 use crate::{CryptoThread, EngineError};
 
 /// The settings of a `software` engine.

@@ -13,7 +13,7 @@ fn broken() -> IdleEngine {
 
 fn kept(folder: &Path) -> PathBuf {
     let path = folder.join("deep").join("calibration.toml");
-    let (mut cache, warning) = CalibrationCache::open(Some(path.clone()));
+    let (mut cache, warning) = CalibrationCache::open(Some(path.clone()), "; software 1");
     assert_eq!(warning, None);
     let AlgorithmCost { model, handover, t_key } =
         cache.cost(&mut IdleEngine::new(Software::new("software0")), GCM).expect("software can do AES-GCM");
@@ -30,7 +30,7 @@ fn what_other_threads_disturbed_is_used_and_measured_again_at_the_next_start() {
     let path = folder.path().join("calibration.toml");
     let description = Software::new("software0").description().clone();
     let cost = AlgorithmCost::from(CostModel { t_init: 1.0, t_block: 2.0 });
-    let open = || CalibrationCache::open(Some(path.clone())).0;
+    let open = || CalibrationCache::open(Some(path.clone()), "; software 1").0;
     for (is_disturbed, is_kept) in [(true, false), (false, true)] {
         let mut cache = open();
         cache.learn(&description, GCM, cost, is_disturbed);
@@ -44,7 +44,7 @@ fn what_other_threads_disturbed_is_used_and_measured_again_at_the_next_start() {
 fn what_was_measured_is_not_measured_again() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = kept(folder.path());
-    let (mut cache, warning) = CalibrationCache::open(Some(path.clone()));
+    let (mut cache, warning) = CalibrationCache::open(Some(path.clone()), "; software 1");
     assert_eq!(warning, None);
     cache.cost(&mut broken(), GCM).expect("known");
     cache.forget();
@@ -72,7 +72,7 @@ fn another_machines_file_is_stale_and_a_broken_one_unreadable() {
         &text.replace("t_key_ns = ", "t_key_ns = -1"),
     ] {
         std::fs::write(&path, bad).expect("writable");
-        let (cache, warning) = CalibrationCache::open(Some(path.clone()));
+        let (cache, warning) = CalibrationCache::open(Some(path.clone()), "; software 1");
         assert!(matches!(warning, Some(CacheWarning::Unreadable { .. })), "{bad}: {warning:?}");
         assert!(cache.known.0.is_empty());
     }
@@ -87,7 +87,7 @@ fn a_file_of_the_first_format_is_measured_again() {
     let old: Vec<&str> = text.lines().filter(is_old).collect();
     assert!(old.len() < text.lines().count());
     std::fs::write(&path, old.join("\n")).expect("writable");
-    let (cache, warning) = CalibrationCache::open(Some(path));
+    let (cache, warning) = CalibrationCache::open(Some(path), "; software 1");
     let warning = warning.expect("it lacks what is needed").to_string();
     let expected = format!("(format 1, not {FORMAT}), so engines are calibrated again");
     assert!(warning.ends_with(&expected), "{warning}");
@@ -99,14 +99,14 @@ fn a_handover_is_measured_of_an_engine_elsewhere_and_read_back() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("calibration.toml");
     let there = || IdleEngine::new(Software::on_core("there", 0).expect("a thread"));
-    let (mut cache, _) = CalibrationCache::open(Some(path.clone()));
+    let (mut cache, _) = CalibrationCache::open(Some(path.clone()), "; software 1");
     let measured = there().calibrate(GCM).expect("software can do AES-GCM");
     cache.learn(there().description(), GCM, measured, false);
     let Handover { t_init, t_packet, t_block } = measured.handover;
     assert!([t_init, t_packet, t_block].iter().all(|ns| *ns >= 0.0), "{measured:?}");
     assert!(measured.handover.cost(64, 5_632) > 0, "{measured:?}");
     cache.save().expect("writable");
-    let (cache, warning) = CalibrationCache::open(Some(path));
+    let (cache, warning) = CalibrationCache::open(Some(path), "; software 1");
     assert_eq!(warning, None);
     assert_eq!(cache.known().of(there().description(), GCM), Some(measured));
 }
@@ -116,7 +116,7 @@ fn a_file_that_cannot_be_written_is_an_error_that_names_it() {
     let folder = tempfile::tempdir().expect("a folder");
     let blocked = folder.path().join("file");
     std::fs::write(&blocked, "").expect("writable");
-    let (mut cache, _) = CalibrationCache::open(None);
+    let (mut cache, _) = CalibrationCache::open(None, "; software 1");
     cache.path = Some(blocked.join("calibration.toml"));
     cache.forget();
     let error = cache.save().expect_err("a file is no folder").to_string();
@@ -125,7 +125,7 @@ fn a_file_that_cannot_be_written_is_an_error_that_names_it() {
 
 #[test]
 fn an_engine_on_another_core_is_measured_for_itself() {
-    let (mut cache, _) = CalibrationCache::open(None);
+    let (mut cache, _) = CalibrationCache::open(None, "; software 1");
     cache.cost(&mut IdleEngine::new(Software::new("software0")), GCM).expect("software can do AES-GCM");
     let elsewhere = ScriptedEngine::elsewhere("there", 0, |_| true);
     cache.cost(&mut IdleEngine::new(elsewhere), GCM).expect("so can this");
@@ -136,7 +136,7 @@ fn an_engine_on_another_core_is_measured_for_itself() {
 fn a_model_is_measured_each_time() {
     let mut engine = IdleEngine::new(Software::new("software0"));
     assert!(!engine.description().is_model);
-    let (mut cache, _) = CalibrationCache::open(None);
+    let (mut cache, _) = CalibrationCache::open(None, "; software 1");
     cache.cost(&mut engine, GCM).expect("software can do AES-GCM");
     assert_eq!(cache.known.0.len(), 1);
     let model = ScriptedEngine::elsewhere("model", 0, |_| true).describe(|it| it.is_model = true);
