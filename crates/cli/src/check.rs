@@ -5,9 +5,9 @@ use std::path::Path;
 use convoy_gateway::Kinds;
 use convoy_gateway::choice;
 use convoy_gateway::cluster::ConfigStore;
+use convoy_gateway::config::inner_mtu::{inner_mtu, interface_mtu};
 use convoy_gateway::config::{self, ClusterConfig, Config, Problem};
 use convoy_gateway::guard;
-use convoy_gateway::inner_mtu::{inner_mtu, interface_mtu};
 use convoy_gateway::metrics;
 use convoy_gateway::names;
 

@@ -18,8 +18,8 @@ use rand::Rng;
 
 use crate::change::{NewTunnel, Ranked};
 use crate::choice::{choose, transforms};
+use crate::config::inner_mtu::{inner_mtu, interface_mtu};
 use crate::config::{Config, EngineConfig, ManualKeys, MssLimit, TunnelConfig};
-use crate::inner_mtu::{inner_mtu, interface_mtu};
 use crate::ranks;
 use crate::state::{Beginning, Beginnings, Numbers};
 

@@ -11,7 +11,7 @@ use convoy_port::guard::{Flow, FlowSide, InsideInterface, guard_table};
 use convoy_port::{GuardPlan, IKE_PORT, NATT_PORT, Prefix};
 
 use crate::config::{Config, TunnelConfig};
-use crate::ports::{distinct, here, named, networks};
+use crate::networks::{distinct, here, named, networks};
 
 pub(crate) use watch::GuardWatch;
 

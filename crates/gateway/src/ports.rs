@@ -1,15 +1,15 @@
 //! From a configuration to open ports, a queue for each worker.
 
-use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use convoy_ipsec::TunnelId;
-use convoy_port::{Context, IKE_PORT, Opened, Port, PortError, Prefix, Route, RoutePlan};
+use convoy_port::{Context, IKE_PORT, Opened, Port, PortError, RoutePlan};
 
 use crate::PortEngine;
+use crate::config::inner_mtu::{inner_mtu, interface_mtu};
 use crate::config::{Config, PortConfig, TunnelConfig};
 use crate::guard;
-use crate::inner_mtu::{inner_mtu, interface_mtu};
+use crate::networks::{here, named, networks, routes};
 use crate::port_watch::WatchedPort;
 
 /// One worker's queues of all ports of a side, in the order of the configuration.
@@ -156,29 +156,10 @@ pub(crate) fn reloaded(running: &[PortConfig], new: &[PortConfig]) -> Vec<PortCo
     running.iter().map(with_new).collect()
 }
 
-/// The networks behind the tunnels, for which an inside port takes packets from the kernel.
-pub(crate) fn networks(config: &Config) -> Vec<Prefix> {
-    routes(config).into_iter().map(|route| route.prefix).collect()
-}
-
-/// All networks whose packets reach the gateway: those that are routed, and those of the inside
-/// interface.
-pub(crate) fn covered(config: &Config) -> Vec<Prefix> {
-    let inside = config.ports.iter().filter(|port| !port.is_outside).flat_map(|port| &port.addresses);
-    networks(config).into_iter().chain(inside.copied().map(prefix)).collect()
-}
-
 /// The mark of the gateway's own packets; without an inside interface nothing is routed or guarded,
 /// and nothing need be distinguished.
 fn mark(config: &Config) -> Option<u32> {
     guard::has_inside_interface(config).then_some(config.routing.mark)
-}
-
-/// The networks of this side.
-pub(crate) fn here(config: &Config) -> Vec<Prefix> {
-    let tunnels = config.tunnels.iter().filter(|tunnel| tunnel.interface.is_none());
-    let prefixes = tunnels.flat_map(|tunnel| &tunnel.local_ts);
-    distinct(prefixes.filter_map(|selector| selector.addresses.as_prefix()).map(prefix))
 }
 
 /// What is routed into the tunnels; `None` without an interface inside.
@@ -198,47 +179,6 @@ pub(crate) fn route_plan(config: &Config) -> Option<RoutePlan> {
         peers: named(config.tunnels.iter().map(|tunnel| tunnel.remote)),
         transport_mark: guard::transport_mark(config),
     })
-}
-
-fn prefix((address, bits): (IpAddr, u8)) -> Prefix {
-    Prefix { address, bits }
-}
-
-pub(crate) fn distinct<T: Ord>(all: impl Iterator<Item = T>) -> Vec<T> {
-    all.collect::<BTreeSet<T>>().into_iter().collect()
-}
-
-/// The specified addresses.
-pub(crate) fn named(all: impl Iterator<Item = IpAddr>) -> Vec<IpAddr> {
-    distinct(all.filter(|address| !address.is_unspecified()))
-}
-
-/// The networks behind the tunnels' peers, except for what the interface's own addresses already
-/// cover.
-fn routes(config: &Config) -> Vec<Route> {
-    let own = || config.ports.iter().filter(|port| !port.is_outside).flat_map(|port| &port.addresses);
-    let mut routes: Vec<Route> = Vec::new();
-    let mut known = BTreeSet::new();
-    // To interfaces of their own, routes are the operator's, or a routing daemon's.
-    let is_routed =
-        |tunnel: &&TunnelConfig| tunnel.mode != convoy_ipsec::Mode::Transport && tunnel.interface.is_none();
-    for tunnel in config.tunnels.iter().filter(is_routed) {
-        let prefixes = tunnel.remote_ts.iter().filter_map(|selector| selector.addresses.as_prefix());
-        for network in prefixes.filter(|network| !own().any(|address| address == network)) {
-            let prefix = prefix(network);
-            let is_local = |address: &IpAddr| {
-                address.is_ipv4() == prefix.address.is_ipv4()
-                    && tunnel.local_ts.iter().any(|selector| selector.addresses.contains(*address))
-            };
-            if known.insert(prefix) {
-                let source = own().map(|(address, _)| *address).find(is_local);
-                let local = tunnel.local_ts.iter().flat_map(|selector| selector.addresses.prefixes());
-                let local = local.filter(|_| source.is_none()).map(self::prefix).collect();
-                routes.push(Route { prefix, source, local });
-            }
-        }
-    }
-    routes
 }
 
 /// The device of the inside port, if it is one of the kernel's.
@@ -313,7 +253,7 @@ mod tests {
         .concat();
         let config = Config::parse("test.toml", &text).expect("good");
         let plan = route_plan(&config).expect("there is an interface inside");
-        let words = |route: &Route| {
+        let words = |route: &convoy_port::Route| {
             let source = route.source.expect("an address inside is local to each");
             format!("{}/{} src {source}", route.prefix.address, route.prefix.bits)
         };

@@ -30,14 +30,15 @@ use crate::change::without_tunnels;
 use crate::charon::Charon;
 use crate::choice;
 use crate::cluster::{Cluster, Joining, Led, Pairs, Stopped};
+use crate::config::inner_mtu::{InnerMtu, inner_mtu};
 use crate::config::{Config, OnStop};
 use crate::crew::Crew;
 use crate::events::Events;
 use crate::explain::{ExplainRequest, Explanation, explain};
 use crate::guard::GuardWatch;
 use crate::helper::Helper;
-use crate::inner_mtu::{InnerMtu, inner_mtu};
 use crate::names::Names;
+use crate::networks;
 use crate::port_watch::PortWatch;
 use crate::ports::{self, OpenPorts};
 use crate::privileges::{self, Account};
@@ -271,14 +272,14 @@ impl Gateway {
         let inner_mtu = inner_mtu(&config);
         let began_with_static_keys = config.has_static_keys();
         let mut blocked = Blocked::default();
-        blocked.cover(ports::covered(&config));
+        blocked.cover(networks::covered(&config));
         let mut names = Names::default();
         names.follow(&config.tunnels)?;
         Ok(Self {
             handles,
             crew,
             ranks: ranks::of(&config.tunnels),
-            networks: Some(Arc::new(ports::networks(&config).into_iter().collect())),
+            networks: Some(Arc::new(networks::networks(&config).into_iter().collect())),
             config,
             configured_s: since_1970_s(),
             links,

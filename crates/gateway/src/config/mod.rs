@@ -8,6 +8,7 @@ mod environment;
 mod file;
 mod forwarding;
 mod host;
+pub mod inner_mtu;
 mod interface;
 mod keys;
 mod logged;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use super::Gateway;
 use crate::events::{Events, What};
 use crate::names::PeerMove;
-use crate::ports::named;
+use crate::networks::named;
 
 /// Interval between two changes of routes and guard for the sake of peers: each reads all routes.
 const ROUTES: Duration = Duration::from_secs(1);

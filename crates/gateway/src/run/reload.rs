@@ -13,6 +13,7 @@ use super::{Gateway, Order, Reply, static_news};
 use crate::change::{Change, Ranked};
 use crate::config::{self, Config, ConfigErrors, Problem, TunnelConfig, ends};
 use crate::events::{Events, What};
+use crate::networks;
 use crate::ports;
 use crate::state::{Beginnings, State, StateError};
 use crate::worker_thread::{LetGo, Reloaded};
@@ -117,7 +118,7 @@ impl Gateway {
         (self.config.on_stop, self.config.guard) = (config.on_stop, config.guard);
         notes.extend(self.name_peers());
         notes.extend(self.take_networks());
-        self.blocked.cover(ports::covered(&self.config));
+        self.blocked.cover(networks::covered(&self.config));
         self.cover(true);
         let routed = self.route_again();
         self.blocked.asked(routed.is_ok());
@@ -241,7 +242,7 @@ impl Gateway {
     /// Has the inside ports take packets to the networks that are now behind the tunnels; returns
     /// errors.
     fn take_networks(&mut self) -> HashSet<String> {
-        let networks: BTreeSet<Prefix> = ports::networks(&self.config).into_iter().collect();
+        let networks: BTreeSet<Prefix> = networks::networks(&self.config).into_iter().collect();
         if self.networks.as_deref() == Some(&networks) {
             return HashSet::new();
         }

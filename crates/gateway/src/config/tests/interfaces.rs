@@ -4,9 +4,10 @@ use convoy_ipsec::Mode;
 
 use super::errors;
 use crate::config::Config;
+use crate::config::inner_mtu::interface_mtu;
 use crate::guard;
-use crate::inner_mtu::interface_mtu;
-use crate::ports::{inside_interfaces, networks};
+use crate::networks::networks;
+use crate::ports::inside_interfaces;
 
 const KEY: &str = "000102030405060708090a0b0c0d0e0f10111213";
 const OTHER: &str = "202122232425262728292a2b2c2d2e2f30313233";

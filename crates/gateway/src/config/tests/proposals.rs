@@ -2,7 +2,7 @@
 
 use super::{GOOD, changed, errors};
 use crate::config::Config;
-use crate::inner_mtu::inner_mtu;
+use crate::config::inner_mtu::inner_mtu;
 
 /// The configuration with these proposals, and its warnings.
 fn with(proposals: &str) -> (Config, Vec<String>) {

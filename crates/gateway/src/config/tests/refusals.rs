@@ -273,7 +273,7 @@ fn ipv6_inside_needs_an_mtu_that_carries_it() {
         text.split("needs 1280; use ").nth(1).and_then(|rest| rest.split(' ').next()).expect("the least");
     let least: u16 = least.parse().expect("a number");
     let config = Config::parse("site-a.toml", &with(least)).expect("enough");
-    assert!(crate::inner_mtu::inner_mtu(&config).bytes >= 1280);
+    assert!(crate::config::inner_mtu::inner_mtu(&config).bytes >= 1280);
     assert!(errors(&with(least - 1)).contains("needs 1280"));
     let v4 = GOOD.replacen("[gateway]\n", "[gateway]\nmtu = 1300\n", 1);
     assert!(Config::parse("site-a.toml", &v4).is_ok(), "IPv4 alone may have less");

@@ -6,7 +6,7 @@ use std::fmt;
 use convoy_ipsec::{Envelope, Mode, Proposal, SaProtocol};
 use convoy_packet::{aggfrag, ipv4, ipv6};
 
-use crate::config::{Config, InterfaceConfig, TunnelConfig};
+use super::{Config, InterfaceConfig, TunnelConfig};
 
 /// The one of strongSwan's default proposals that leaves the least room: what charon may negotiate
 /// if the file does not say.
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn the_documented_table_is_what_the_gateway_takes() {
-        let page = include_str!("../../../docs/reference/configuration.md");
+        let page = include_str!("../../../../docs/reference/configuration.md");
         let rows = page.lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` |"));
         let mut checked = 0;
         for (names, values) in rows.filter(|(_, values)| values.matches('|').count() == 4) {

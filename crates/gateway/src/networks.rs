@@ -1,0 +1,69 @@
+//! The networks at both ends of the tunnels, as the configuration has them.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use convoy_port::{Prefix, Route};
+
+use crate::config::{Config, TunnelConfig};
+
+/// The networks behind the tunnels, for which an inside port takes packets from the kernel.
+pub(crate) fn networks(config: &Config) -> Vec<Prefix> {
+    routes(config).into_iter().map(|route| route.prefix).collect()
+}
+
+/// All networks whose packets reach the gateway: those that are routed, and those of the inside
+/// interface.
+pub(crate) fn covered(config: &Config) -> Vec<Prefix> {
+    let inside = config.ports.iter().filter(|port| !port.is_outside).flat_map(|port| &port.addresses);
+    networks(config).into_iter().chain(inside.copied().map(prefix)).collect()
+}
+
+/// The networks of this side.
+pub(crate) fn here(config: &Config) -> Vec<Prefix> {
+    let tunnels = config.tunnels.iter().filter(|tunnel| tunnel.interface.is_none());
+    let prefixes = tunnels.flat_map(|tunnel| &tunnel.local_ts);
+    distinct(prefixes.filter_map(|selector| selector.addresses.as_prefix()).map(prefix))
+}
+
+fn prefix((address, bits): (IpAddr, u8)) -> Prefix {
+    Prefix { address, bits }
+}
+
+/// Each value once, in order.
+pub(crate) fn distinct<T: Ord>(all: impl Iterator<Item = T>) -> Vec<T> {
+    all.collect::<BTreeSet<T>>().into_iter().collect()
+}
+
+/// The specified addresses.
+pub(crate) fn named(all: impl Iterator<Item = IpAddr>) -> Vec<IpAddr> {
+    distinct(all.filter(|address| !address.is_unspecified()))
+}
+
+/// The networks behind the tunnels' peers, except for what the interface's own addresses already
+/// cover.
+pub(crate) fn routes(config: &Config) -> Vec<Route> {
+    let own = || config.ports.iter().filter(|port| !port.is_outside).flat_map(|port| &port.addresses);
+    let mut routes: Vec<Route> = Vec::new();
+    let mut known = BTreeSet::new();
+    // To interfaces of their own, routes are the operator's, or a routing daemon's.
+    let is_routed =
+        |tunnel: &&TunnelConfig| tunnel.mode != convoy_ipsec::Mode::Transport && tunnel.interface.is_none();
+    for tunnel in config.tunnels.iter().filter(is_routed) {
+        let prefixes = tunnel.remote_ts.iter().filter_map(|selector| selector.addresses.as_prefix());
+        for network in prefixes.filter(|network| !own().any(|address| address == network)) {
+            let prefix = prefix(network);
+            let is_local = |address: &IpAddr| {
+                address.is_ipv4() == prefix.address.is_ipv4()
+                    && tunnel.local_ts.iter().any(|selector| selector.addresses.contains(*address))
+            };
+            if known.insert(prefix) {
+                let source = own().map(|(address, _)| *address).find(is_local);
+                let local = tunnel.local_ts.iter().flat_map(|selector| selector.addresses.prefixes());
+                let local = local.filter(|_| source.is_none()).map(self::prefix).collect();
+                routes.push(Route { prefix, source, local });
+            }
+        }
+    }
+    routes
+}
