@@ -13,7 +13,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::{self, ConfigErrors, Problem};
 use crate::snapshot::direction;
-use crate::worker_thread::Notify;
+
+/// Receives messages for the operator.
+pub(crate) type Notify = Arc<dyn Fn(String) + Send + Sync>;
 
 /// Events that are kept.
 pub const KEPT: usize = 1024;

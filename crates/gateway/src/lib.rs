@@ -37,6 +37,7 @@ mod drop_words;
 pub mod engines;
 pub mod events;
 pub mod explain;
+mod gather;
 pub mod genkey;
 pub mod guard;
 pub mod helper;

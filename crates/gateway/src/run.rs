@@ -35,6 +35,7 @@ use crate::config::{Config, OnStop};
 use crate::crew::Crew;
 use crate::events::Events;
 use crate::explain::{ExplainRequest, Explanation, explain};
+use crate::gather::gather;
 use crate::guard::GuardWatch;
 use crate::helper::Helper;
 use crate::names::Names;
@@ -43,7 +44,7 @@ use crate::port_watch::PortWatch;
 use crate::ports::{self, OpenPorts};
 use crate::privileges::{self, Account};
 use crate::ranks;
-use crate::snapshot::{self, ConfiguredRow, MemoryRow, Snapshot};
+use crate::snapshot::{ConfiguredRow, MemoryRow, Snapshot};
 use crate::state::{Beginnings, State};
 use crate::trace::{TraceReport, TraceRequest, Tracing};
 use crate::wireshark;
@@ -404,7 +405,7 @@ impl Gateway {
             guard: self.guard_row(),
             names: self.names.rows(),
             memory: Some(MemoryRow::now()),
-            ..snapshot::gather(&self.handles)
+            ..gather(&self.handles)
         };
         let is_routed = |name: &str| {
             self.config

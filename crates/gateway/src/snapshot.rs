@@ -1,12 +1,11 @@
 //! The state of a running gateway for `convoy show` and the metrics: plain structs, nothing secret.
 //!
-//! Each worker reports its own in parts (`survey.rs`, `of_worker.rs`); `gather.rs` collects them,
-//! and `merge.rs` merges those of all workers.
+//! Each worker reports its own in parts (`crate::survey`, `of_worker.rs`), `crate::gather`
+//! collects them, and `merge.rs` merges those of all workers.
 
 mod cluster;
 mod configured;
 mod counters;
-mod gather;
 mod merge;
 mod of_worker;
 mod peers;
@@ -19,8 +18,7 @@ use serde::{Deserialize, Serialize};
 pub use cluster::{ClusterRow, GroupRow, MemberRow};
 pub use configured::ConfiguredRow;
 pub use counters::{COUNTERS, Counter};
-pub(crate) use gather::gather;
-pub(crate) use of_worker::direction;
+pub(crate) use of_worker::{SaNote, direction, policy, sa};
 pub use peers::{PeerRow, PeerState, WayRow};
 pub use rows::{
     Buckets, CharonRow, EngineRow, GuardRow, IptfsRow, MemoryRow, NameRow, PolicyRow, PortRow, SaRow,

@@ -2,7 +2,7 @@
 //! is read: with 10,000 tunnels that would take tens of milliseconds.
 //!
 //! Each step visits no more than [`STEP`] SAs, tunnels or policies and copies what it finds. The
-//! requester turns that into texts and sums on its own thread (`snapshot/gather.rs`).
+//! requester turns that into texts and sums on its own thread (`gather.rs`).
 
 use std::ops::Bound;
 use std::sync::mpsc::Sender;
@@ -10,7 +10,7 @@ use std::sync::mpsc::Sender;
 use convoy_dataplane::ledger::Ledger;
 use convoy_ipsec::{DropCounters, PolicyPlace, PolicyView, SaCursor, SaView, Tables};
 
-use crate::snapshot::{Snapshot, TunnelRow};
+use crate::snapshot::{SaNote, Snapshot, TunnelRow};
 
 /// SAs, tunnels or policies visited by one step, at most.
 pub(crate) const STEP: usize = 64;
@@ -18,17 +18,6 @@ pub(crate) const STEP: usize = 64;
 /// it goes on with what it finds, so that it ends however often they change. Each of charon's has
 /// its own place, whatever happens to others.
 const AGAIN: u32 = 3;
-
-/// An SA as the worker found it.
-pub(crate) struct SaNote {
-    pub(crate) view: SaView,
-    /// The name of its tunnel, or the last that it had; empty if none is known.
-    pub(crate) tunnel: String,
-    /// charon's name of the CHILD_SA; empty with static keys.
-    pub(crate) child: String,
-    /// The engine that it is bound to, if it is.
-    pub(crate) inline_by: String,
-}
 
 /// The findings of one step.
 pub(crate) enum Part {

@@ -46,9 +46,6 @@ const COMMANDS: usize = 16;
 
 /// A command of the gateway, executed on the worker's thread.
 pub(crate) type Command = Box<dyn FnOnce(&mut WorkerThread) + Send>;
-/// Receives messages for the operator.
-pub(crate) type Notify = Arc<dyn Fn(String) + Send + Sync>;
-
 /// State shared by all workers of a gateway.
 #[derive(Default)]
 pub(crate) struct Common {

@@ -13,7 +13,6 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::counters::counts;
 use super::{Drops, EngineRow, IptfsRow, PolicyRow, PortRow, SaRow, SchedulerRow, Snapshot, TunnelRow};
-use crate::survey::SaNote;
 
 impl Snapshot {
     /// A worker's state without its SAs, tunnels and policies.
@@ -58,6 +57,17 @@ fn rows(drops: &DropCounters) -> Drops {
     drops.met().map(|(reason, count)| (reason.name().to_owned(), count)).collect()
 }
 
+/// An SA as the worker found it.
+pub(crate) struct SaNote {
+    pub(crate) view: SaView,
+    /// The name of its tunnel, or the last that it had; empty if none is known.
+    pub(crate) tunnel: String,
+    /// charon's name of the CHILD_SA; empty with static keys.
+    pub(crate) child: String,
+    /// The engine that it is bound to, if it is.
+    pub(crate) inline_by: String,
+}
+
 /// The word for a direction.
 pub(crate) fn direction(direction: SaDirection) -> &'static str {
     match direction {
@@ -77,7 +87,7 @@ fn tunnel_row(tunnel: &str, way: SaDirection, tally: &Tally) -> TunnelRow {
 }
 
 /// The row of an SA.
-pub(super) fn sa(note: SaNote) -> SaRow {
+pub(crate) fn sa(note: SaNote) -> SaRow {
     let SaNote { view, tunnel, child, inline_by } = note;
     SaRow {
         worker: view.owner,
@@ -151,7 +161,7 @@ fn unpacked(counts: &ReassemblyCounts) -> IptfsRow {
 }
 
 /// The row of a policy.
-pub(super) fn policy(view: PolicyView) -> PolicyRow {
+pub(crate) fn policy(view: PolicyView) -> PolicyRow {
     PolicyRow {
         name: view.policy.name,
         tunnel_id: match view.policy.action {

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use super::file::StateFile;
 use super::marks::Marks;
 use super::reporter::{Limits, Note, Report};
+use crate::events::Notify;
 use crate::worker_handles::WorkerHandles;
-use crate::worker_thread::Notify;
 
 /// Interval between a failed write and the next attempt.
 const RETRY: Duration = Duration::from_secs(1);

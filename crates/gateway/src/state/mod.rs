@@ -34,8 +34,8 @@ pub(crate) use reporter::{Limits, Note, Numbers, Report, Reporter, extend, repor
 pub(crate) use simulated::{SimulatedDisk, SimulatedState};
 
 use crate::config::{Config, TunnelConfig};
+use crate::events::Notify;
 use crate::worker_handles::WorkerHandles;
-use crate::worker_thread::Notify;
 use file::{Records, StateFile};
 use keeper::{Book, keep, lock};
 use marks::Marks;

@@ -6,8 +6,8 @@ use convoy_dataplane::ledger::{Ledger, Tally};
 use convoy_ipsec::{SaCursor, SaView, Tables, TunnelId};
 
 use super::WorkerThread;
-use crate::snapshot::Snapshot;
-use crate::survey::{STEP, SaNote, Survey, Surveyed};
+use crate::snapshot::{SaNote, Snapshot};
+use crate::survey::{STEP, Survey, Surveyed};
 
 impl WorkerThread {
     /// Reports the state of this worker step by step from now on. A survey in progress is

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-use super::Snapshot;
-use super::of_worker::{policy, sa};
+use crate::snapshot::{Snapshot, policy, sa};
 use crate::survey::{Part, Survey};
 use crate::worker_handles::WorkerHandles;
 
