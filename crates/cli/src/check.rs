@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use convoy_gateway::Kinds;
-use convoy_gateway::choice;
+use convoy_gateway::assemble;
 use convoy_gateway::cluster::ConfigStore;
 use convoy_gateway::config::inner_mtu::{inner_mtu, interface_mtu};
 use convoy_gateway::config::{self, ClusterConfig, Config, Problem};
@@ -37,7 +37,7 @@ pub fn run(args: &CheckArgs, kinds: &'static Kinds) -> Result<(), Failure> {
         count(config.tunnels.len(), "tunnel"),
         count(config.warnings.len() + unresolved.len() + usize::from(store.is_some()), "warning")
     );
-    match choice::overview(&config) {
+    match assemble::overview(&config) {
         Ok(engines) => println!("{engines}"),
         // The configuration may be for another machine.
         Err(error) => eprintln!("{}: warning: {error}", args.config.display()),

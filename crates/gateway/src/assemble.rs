@@ -17,7 +17,7 @@ use convoy_packet::{FramePool, RegionError};
 use rand::Rng;
 
 use crate::change::{NewTunnel, Ranked};
-use crate::choice::{choose, transforms};
+use crate::choice::{self, choose, transforms};
 use crate::config::inner_mtu::{inner_mtu, interface_mtu};
 use crate::config::{Config, EngineConfig, ManualKeys, MssLimit, TunnelConfig};
 use crate::ranks;
@@ -408,4 +408,14 @@ pub(crate) fn policies_of(config: &Config, tunnel: &Installed) -> Vec<(PolicyRan
         action: Action::Protect(tunnel.id),
     };
     (tunnel.rank..).map(PolicyRank::own).zip(tunnel.config.selectors().map(policy)).collect()
+}
+
+/// The engines and costs of a gateway that is not running, in a line.
+///
+/// # Errors
+/// [`AssembleError::Engine`] if an engine that the configuration names is unavailable.
+pub fn overview(config: &Config) -> Result<String, AssembleError> {
+    let mut costs = costs();
+    let engines = engines(config, &mut costs)?;
+    Ok(choice::summary(config, &engines, &costs))
 }

@@ -13,7 +13,6 @@ use convoy_engine::{AutoSelect, Engine, EngineRow, IdleEngine, selected};
 use convoy_ipsec::Transform;
 use convoy_scheduler::CostModel;
 
-use crate::assemble::{self, AssembleError};
 use crate::config::{Config, EngineConfig};
 
 /// Blocks of the smallest unit that an engine gets, a packet of 64 bytes, and of a window of full
@@ -97,21 +96,12 @@ pub fn summary(config: &Config, engines: &[Vec<Box<dyn Engine>>], costs: &Costs)
     format!("engines: {}", reported.join("; "))
 }
 
-/// The same for a gateway that is not running.
-///
-/// # Errors
-/// [`AssembleError::Engine`] if an engine that the configuration names is unavailable.
-pub fn overview(config: &Config) -> Result<String, AssembleError> {
-    let mut costs = assemble::costs();
-    let engines = assemble::engines(config, &mut costs)?;
-    Ok(summary(config, &engines, &costs))
-}
-
 #[cfg(test)]
 mod tests {
     use convoy_engine::Multibuffer;
 
     use super::*;
+    use crate::assemble;
 
     fn config(proposal: &str, more: &str) -> Config {
         let text = format!(

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use convoy_port::PortError;
 use convoy_process::panics::words;
 
+use crate::error::RunError;
 use crate::events::Events;
-use crate::run::RunError;
 use crate::worker_handles::WorkerHandles;
 use crate::worker_thread::{Command, Common, DRAIN, WorkerThread};
 

@@ -35,6 +35,7 @@ pub mod control;
 mod crew;
 mod drop_words;
 pub mod engines;
+mod error;
 pub mod events;
 pub mod explain;
 mod gather;

@@ -1,6 +1,5 @@
 //! `convoy run`: the gateway over its ports, a thread for each worker, until it is ordered to stop.
 
-mod error;
 mod lead;
 mod loader;
 mod peers;
@@ -51,7 +50,7 @@ use crate::wireshark;
 use crate::worker_handles::WorkerHandles;
 use crate::worker_thread::WorkerThread;
 
-pub use error::RunError;
+pub use crate::error::RunError;
 pub use loader::on_one_thread;
 pub use reload::{Load, ReloadReport, Reloading, reload};
 

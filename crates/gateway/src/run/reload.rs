@@ -8,10 +8,10 @@ use std::sync::mpsc::Sender;
 use convoy_port::Prefix;
 use serde::{Deserialize, Serialize};
 
-use super::error::Workers;
 use super::{Gateway, Order, Reply, static_news};
 use crate::change::{Change, Ranked};
 use crate::config::{self, Config, ConfigErrors, Problem, TunnelConfig, ends};
+use crate::error::Workers;
 use crate::events::{Events, What};
 use crate::networks;
 use crate::ports;
