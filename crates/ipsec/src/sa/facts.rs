@@ -54,7 +54,7 @@ impl fmt::Display for SaName {
     }
 }
 
-/// The processor's facts about an SA beside its state; nothing secret.
+/// What the packet path knows of an SA beside its state; nothing secret.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SaFacts {
     pub(crate) name: SaName,
