@@ -81,9 +81,9 @@ apt_install() {
     run_as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null
 }
 
-# Services that nobody asked for: strongswan-charon installs strongswan-starter, which runs a second
-# charon besides the one that convoy's documentation sets up; the tests run prometheus and etcd
-# themselves.
+# Services that were not asked for: strongswan-charon installs strongswan-starter, which runs a
+# second charon besides the one that convoy's documentation sets up; the tests run prometheus and
+# etcd themselves.
 services=() # that are not there yet
 has_unit() { systemctl cat "$1.service" >/dev/null 2>&1; }
 for service in strongswan-starter prometheus etcd; do has_unit $service || services+=("$service"); done

@@ -16,7 +16,7 @@ for alert in $(sed -n 's/^ *- alert: //p' "$rules"); do
   grep -q "\`$alert\`" docs/operation/monitoring.md || fail "docs/operation/monitoring.md does not have $alert"
 done
 
-# A card's counters need a port that has them, charon's metrics a socket for it, although nobody
+# A card's counters need a port that has them, charon's metrics a socket for it, although no daemon
 # connects, and the drops of a tunnel a gateway without charon that has no keys for it.
 PORT=af_packet
 source demo/sites.sh

@@ -9,9 +9,9 @@ use convoy_sim::{
     Synthetic, SyntheticSpec, TraceFile, Traffic, TrafficError, by_destination,
 };
 
-/// Packets of a pattern where nobody says how many, as in the paper.
+/// Packets of a pattern unless a number is given, as in the paper.
 const PATTERN_PACKETS: u64 = 500_000;
-/// Packets of a pattern in each trial of a search where nobody says how many, as `convoy-lab sim
+/// Packets of a pattern in each trial of a search unless a number is given, as `convoy-lab sim
 /// ndr`.
 const TRIAL_PACKETS: u64 = 200_000;
 

@@ -77,7 +77,7 @@ pub struct Report {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Event {
     /// There is a new SA, or an SA has another record. A new one may be used at once as far as its
-    /// marks say, since nobody else has it.
+    /// marks say, since no other member has it.
     Put {
         /// The SA.
         sa: SaId,

@@ -129,8 +129,8 @@ impl Watch {
         !self.is_ready.iter().flatten().any(|is_ready| *is_ready)
     }
 
-    /// Finds out which ports have input, if some are not known to and nobody has looked since the
-    /// last call.
+    /// Finds out which ports have input, if some are not known to and no worker has looked since
+    /// the last call.
     pub(crate) fn look(&mut self) {
         let all_known = self.is_ready.iter().flatten().all(|is_ready| *is_ready);
         if !std::mem::take(&mut self.has_looked) && !all_known {

@@ -292,7 +292,7 @@ impl EngineQueue for Faulty {
     }
 
     fn wake_by(&mut self, _: &Waker) -> bool {
-        // An engine that is slow or hangs wakes nobody.
+        // An engine that is slow or hangs wakes no worker.
         false
     }
 }

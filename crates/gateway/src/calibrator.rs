@@ -18,7 +18,7 @@ const NICE: i32 = 19;
 
 /// Starts the thread, and returns when it has everything that it will need of the system. It
 /// measures what is `wanted`, otherwise what `ahead` contains, reports to the workers, and ends
-/// when nobody is left to report to.
+/// when no worker is left to report to.
 ///
 /// # Errors
 /// The system's, if it cannot create a thread.

@@ -1,6 +1,6 @@
 //! Threads that live as long as the gateway. If one panics, the gateway ends in good order: a
-//! gateway that nobody can stop, or that charon cannot reach, is worse than one that the service
-//! manager restarts.
+//! gateway that its operator cannot stop, or that charon cannot reach, is worse than one that the
+//! service manager restarts.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -104,7 +104,7 @@ impl Survey {
         self.listener.is_some()
     }
 
-    /// Visits up to [`STEP`] more; `false` when nothing is left, or nobody listens any more.
+    /// Visits up to [`STEP`] more; `false` when nothing is left, or the listener is gone.
     pub(crate) fn step(&mut self, thread: &mut impl Surveyed) -> bool {
         // Before its index is visited: another SA may have it by now.
         thread.close_departed();

@@ -1,7 +1,7 @@
 //! Packet traces of all workers, as `convoy trace` asks for them.
 //!
 //! A client begins a trace, takes what was found until all is, and ends it. One that stops asking
-//! is forgotten after [`SILENCE`], so that no worker traces for nobody.
+//! is forgotten after [`SILENCE`], so that no worker traces without a reader.
 
 mod rows;
 

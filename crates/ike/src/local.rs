@@ -38,7 +38,7 @@ pub fn listen(path: &Path, kind: Type, backlog: i32) -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// Removes a socket on which nobody listens any more.
+/// Removes a socket without a listener.
 fn clear(path: &Path, kind: Type, address: &SockAddr) -> io::Result<()> {
     let found = match std::fs::symlink_metadata(path) {
         Ok(found) => found,

@@ -1,6 +1,6 @@
 //! Cost of the directory of SAs with few and with many SAs: a rekeying, done by the owner alone,
 //! and a burst of packets that another worker received and hands over. For comparison, a burst
-//! whose SAs nobody has.
+//! whose SAs no worker has.
 
 use std::net::IpAddr;
 use std::sync::Arc;

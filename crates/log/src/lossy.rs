@@ -1,5 +1,5 @@
-//! A writer of lines for which nobody waits: a slow reader delays the gateway by 20 ms at most, and
-//! the gateway continues without a reader.
+//! A writer of lines that does not wait for its reader: a slow one delays the gateway by 20 ms at
+//! most, and the gateway continues without a reader.
 
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd};

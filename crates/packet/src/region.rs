@@ -22,7 +22,7 @@ use mapping::{HUGE_PAGE_BYTES, Mapping};
 
 /// Bytes of a chunk: a small frame has one, larger frames several.
 pub const CHUNK_BYTES: usize = 2048;
-/// The addresses, in bytes, that are reserved for chunks where nobody said how many there should
+/// The addresses, in bytes, that are reserved for chunks where it is not set how many there should
 /// be.
 const UNSIZED_BYTES: usize = if cfg!(miri) { 2 << 20 } else { 16 << 30 };
 /// Less is not worth beginning with, in bytes.
@@ -129,7 +129,7 @@ impl Region {
     /// [`RegionError`] if the system refuses, or if the packet memory that there is already is
     /// smaller.
     pub fn make(chunks: usize) -> Result<&'static Self, RegionError> {
-        // The first chunk is nobody's, so that no frame is 0.
+        // The first chunk is never given out, so that no frame is 0.
         let bytes = ((chunks + 1) * CHUNK_BYTES).next_multiple_of(HUGE_PAGE_BYTES);
         let region = Self::made_with(|| Self::map(bytes, true))?;
         if (region.chunks as usize) <= chunks {
@@ -183,8 +183,8 @@ impl Region {
             .map_err(|reason| RegionError::Refused { mib: (entries + bytes) >> 20, reason })?;
         // SAFETY: the mapping has `entries + bytes` bytes.
         let base = unsafe { mapping.base.add(entries) };
-        // SAFETY: there is no region and so no frame, and `MAKING` is held: nobody reads or writes
-        // it. The mapping is aligned to more than an entry.
+        // SAFETY: there is no region and so no frame, and `MAKING` is held: no thread reads or
+        // writes it. The mapping is aligned to more than an entry.
         unsafe { METADATA = mapping.base.as_ptr().cast::<Metadata>() };
         let free = Mutex::new(FreeRanges(vec![Chunks { first: 1, count: chunks as u32 - 1 }]));
         Ok(Self { base, chunks: chunks as u32, pages: mapping.pages, free })
@@ -226,7 +226,7 @@ impl Region {
     /// Takes back a pool's chunks.
     ///
     /// # Safety
-    /// They came from [`take`](Self::take), come back once, and nobody has a frame in them.
+    /// They came from [`take`](Self::take), come back once, and no frame in them is in use.
     pub(crate) unsafe fn give_back(&self, chunks: Chunks) {
         self.free_ranges().give_back(chunks);
     }

@@ -114,7 +114,7 @@ impl ReturnQueue {
     unsafe fn free(return_queue: NonNull<Self>) {
         // SAFETY: it came from a box, and nothing leads to it any more.
         let return_queue = unsafe { Box::from_raw(return_queue.as_ptr()) };
-        // SAFETY: the pool took them, and nobody has a frame in them.
+        // SAFETY: the pool took them, and no frame in them is in use.
         unsafe { Region::of_process().give_back(return_queue.chunks) };
     }
 }

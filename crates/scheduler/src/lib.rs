@@ -64,7 +64,7 @@
 //! - only with policy `finishing-time`, and only for engines whose [`EngineModel::is_cpu`] is set;
 //! - for all of these packets while [more input is at hand](Input::More), and
 //!   [otherwise](Input::Paused) without those of the multi-packet itself: a packet that is alone
-//!   keeps nobody waiting;
+//!   keeps no packet waiting;
 //! - while more input is at hand, for no less than the overhead until the core can give other
 //!   engines more work ([`Scheduler::set_overhead_ahead`]): with less, these run idle while the
 //!   core is busy. Otherwise the core soon has nothing to do, and packets would only wait

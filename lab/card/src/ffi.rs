@@ -45,7 +45,7 @@ impl Span {
     /// A span that the card may read and write.
     ///
     /// # Safety
-    /// While a card runs with a [`Memory`] that has this span, the memory is alive and nobody else
+    /// While a card runs with a [`Memory`] that has this span, the memory is alive and nothing else
     /// accesses it, also if the thread is another one.
     pub(crate) unsafe fn new(bytes: *mut u8, len: usize) -> Self {
         Self { bytes, len }

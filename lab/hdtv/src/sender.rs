@@ -318,7 +318,7 @@ impl Transmission {
         let packets = &self.messages[at];
         match send(&self.video, &self.layout, packets, frame) {
             Ok(()) => Ok(()),
-            // ICMP's answer to an earlier packet: nobody listens at the destination, or not yet.
+            // ICMP's answer to an earlier packet: the destination has no listener, or not yet.
             // The current message was not sent.
             Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
                 self.report.refused += packets.len() as u64;

@@ -35,7 +35,7 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        // Without a terminal there is nobody to tell.
+        // Without a terminal nothing can be shown.
         let _ = ratatui::try_restore();
     }
 }
@@ -75,7 +75,7 @@ mod tests {
             .expect("a process");
         let reader = std::thread::spawn(move || {
             let (mut said, mut bytes) = (Vec::new(), [0; 4096]);
-            // Reading fails once nobody has the other end any more.
+            // Reading fails once the other end is closed.
             while let Ok(count @ 1..) = File::from(master.try_clone().expect("a descriptor")).read(&mut bytes)
             {
                 said.extend_from_slice(&bytes[..count]);

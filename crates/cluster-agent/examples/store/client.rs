@@ -33,7 +33,7 @@ pub(crate) struct Client {
     store: Store<u64>,
     events: Receiver<StoreEvent<u64>>,
     last: u64,
-    /// Changes that nobody has taken yet.
+    /// Changes that were not taken yet.
     pub(crate) changes: VecDeque<Change>,
     pub(crate) is_connected: bool,
     /// Why the last session ended, or was not begun.

@@ -11,7 +11,7 @@ pub(super) async fn grant<Id>(shared: Shared<Id>, id: Id, ttl_s: u32) -> Outcome
     let mut client = shared.client.clone();
     let answer = match shared.within("a grant", client.lease_grant(i64::from(ttl_s), None)).await {
         Ok(granted) => Answer::Granted { lease: granted.id(), ttl_s: seconds(granted.ttl()) },
-        // A lease of which nobody has the number ends without having meant anything.
+        // A lease whose number is lost ends without having meant anything.
         Err(Failure::Refused(reason) | Failure::NoLease(reason) | Failure::NoSpace(reason)) => {
             Answer::Refused { reason }
         }
@@ -30,7 +30,8 @@ pub(super) async fn revoke<Id>(shared: Shared<Id>, id: Id, lease: LeaseId) -> Ou
     shared.answer(id, answer)
 }
 
-/// Keeps a lease alive once for each call, one after the other, until it has ended or nobody asks.
+/// Keeps a lease alive once for each call, one after the other, until it has ended or there are no
+/// more calls.
 pub(super) async fn keep_alive<Id>(
     shared: Shared<Id>,
     lease: LeaseId,

@@ -20,7 +20,7 @@ const LEAST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 /// Why calls are refused between sessions.
 const NOT_CONNECTED: &str = "no endpoint is connected";
-/// Why a session ends when nobody receives its events.
+/// Why a session ends when its events have no receiver.
 const GONE: &str = "the store's user has gone";
 
 /// What the calls of a session share.
@@ -73,7 +73,7 @@ impl<Id> Shared<Id> {
     }
 }
 
-/// The store's thread: sessions until nobody asks any more.
+/// The store's thread: sessions until the callers are gone.
 pub(super) async fn run<Id: Copy + Send + 'static>(
     config: &StoreConfig,
     mut asked: UnboundedReceiver<(Id, Call)>,
@@ -117,7 +117,7 @@ pub(super) async fn run<Id: Copy + Send + 'static>(
     }
 }
 
-/// Waits for something, and refuses all calls meanwhile. `None` if nobody asks any more.
+/// Waits for something, and refuses all calls meanwhile. `None` if the callers are gone.
 async fn refuse_until<Id, T>(
     waiting: impl Future<Output = T>,
     asked: &mut UnboundedReceiver<(Id, Call)>,
@@ -147,7 +147,7 @@ struct Session<'a, Id> {
     watches: HashMap<String, AbortHandle>,
 }
 
-/// Serves calls until the session must end, and returns why; `None` if nobody asks any more.
+/// Serves calls until the session must end, and returns why; `None` if the callers are gone.
 async fn serve<Id: Copy + Send + 'static>(
     shared: &Shared<Id>,
     begun: StoreEvent<Id>,

@@ -20,7 +20,7 @@ const GIVEN_NS: u64 = 500_000_000;
 /// What a member that lacks the key of a group's SAs waits until it tries again: the operator may
 /// have put them right, or another member leads.
 const LOCKED_NS: u64 = 10_000_000_000;
-/// How often the time until a group is given away doubles, when nobody takes it.
+/// How often the time until a group is given away doubles, when no member takes it.
 const MOST_DOUBLED: u32 = 8;
 
 /// What the open request does.
@@ -68,13 +68,13 @@ pub(super) struct Group {
     step: Step,
     /// Whether the store may have executed, or may yet execute, a request whose answer was lost.
     is_unsure: bool,
-    /// When it may be tried to lead it, if nobody seems to.
+    /// When it may be tried to lead it, if no member seems to.
     free_at_ns: Option<u64>,
     /// When it is given to a member that ranks before this one, if there is one.
     give_at_ns: Option<u64>,
     /// How often it was given away and not taken.
     given: u32,
-    /// Whether it was given away, and nobody was seen to lead it since.
+    /// Whether it was given away, and no member was seen to lead it since.
     is_given: bool,
     /// When the next request may be made.
     due_ns: u64,
@@ -154,7 +154,7 @@ impl Group {
         *self.give_at_ns.get_or_insert(ctx.now.monotonic_ns + after_ns) <= ctx.now.monotonic_ns
     }
 
-    /// Tries to lead the group if nobody does, after those of lower rank.
+    /// Tries to lead the group if no member does, after those of lower rank.
     fn contend(&mut self, ctx: &mut Context<'_>) {
         let (Some(lease), true) = (ctx.lease, ctx.is_candidate) else {
             // A key that was created by a request that had been given up is not left behind.

@@ -113,7 +113,7 @@ impl Scenario {
         }
     }
 
-    /// The marks of an SA that nobody else has.
+    /// The marks of an SA that no other member has.
     pub(super) fn first(&self) -> Marks {
         Marks { sent: self.first, ceiling: self.first, ..Marks::default() }
     }

@@ -66,7 +66,7 @@ impl Pipeline {
         let now_ns = self.note_burst(frames.len());
         for frame in frames.iter_mut() {
             if let Offload::Opened { sa } = frame.offload() {
-                // If the binding is gone the device opened the packet for nobody: its tag matches
+                // If the binding is gone the device opened the packet in vain: its tag matches
                 // no SA.
                 let index = self.stage.engines().bound(sa).unwrap_or(SaIndex(u32::MAX));
                 frame.set_offload(Offload::Opened { sa: index.0 });

@@ -320,8 +320,8 @@ fn a_multi_packet_with_more_packets_than_frames_for_their_copies_goes_in_parts()
     assert_eq!(pool.available(FrameSize::Small), 10);
 }
 
-/// All frames are those of packets in the window, so that there is none for a copy, and nobody will
-/// give one back.
+/// All frames are those of packets in the window, so that there is none for a copy, and no thread
+/// will give one back.
 #[test]
 fn where_packets_that_wait_have_all_frames_the_first_is_given_up_and_the_others_go_on() {
     let mut pool = FramePool::new(7, 0);

@@ -26,7 +26,7 @@ impl ChaChaKeys {
         if let Some(zeros) = less_safe(&[0; 32]) {
             self.0 = zeros;
         }
-        // Without this the compiler may leave out a write that nobody reads.
+        // Without this the compiler may leave out a write that is never read.
         std::hint::black_box(&mut self.0);
     }
 }

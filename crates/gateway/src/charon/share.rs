@@ -98,8 +98,8 @@ impl Share {
         self.generations.clear();
     }
 
-    /// Limits an SA that is to be installed, unless it has limits: nobody else has a new one, so
-    /// that it may be used up to its first marks before the store has them.
+    /// Limits an SA that is to be installed, unless it has limits: no other member has a new one,
+    /// so that it may be used up to its first marks before the store has them.
     pub(super) fn begin(&mut self, sa: &mut SaConfig) -> Begun {
         let last = if sa.esn { u64::MAX } else { u32::MAX.into() };
         let marks = Marks {

@@ -158,7 +158,7 @@ fn read(file: &Path) -> Result<Zeroizing<String>, ClusterError> {
     std::fs::read_to_string(file).map(Zeroizing::new).map_err(failed)
 }
 
-/// Reads a file that nobody but its owner may read.
+/// Reads a file that its owner alone may read.
 fn read_secret(file: &Path) -> Result<Zeroizing<String>, ClusterError> {
     use std::os::unix::fs::PermissionsExt;
     let failed = |source| ClusterError::File { file: file.to_owned(), source };

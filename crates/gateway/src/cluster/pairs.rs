@@ -63,7 +63,7 @@ impl Pairs {
         let (in_use, unreadable) = (Vec::new(), Vec::new());
         let mut lead = Lead { beginnings, generations, reported: Vec::new(), new: 0, in_use, unreadable };
         for tunnel in tunnels {
-            // A worker that is late may still use these: nobody knows how far they come.
+            // A worker that is late may still use these: it is unknown how far they come.
             if tunnel.manual.iter().any(|keys| self.is_in_use(id(tunnel, keys))) {
                 lead.in_use.push(tunnel.name.clone());
                 continue;
@@ -95,7 +95,7 @@ impl Pairs {
         lead
     }
 
-    /// A pair that nobody has used; its first marks go to the store with it.
+    /// A pair that was never used; its first marks go to the store with it.
     fn fresh(
         &mut self,
         (sa, tunnel): (SaId, &TunnelConfig),

@@ -24,7 +24,7 @@ pub struct SiteFile {
     pub text: Zeroizing<String>,
 }
 
-/// What both sites share and nobody else may know.
+/// What both sites share and must stay secret.
 pub enum Secrets {
     /// The SPI and the key of the packets to each site.
     Static([(u32, Zeroizing<String>); 2]),

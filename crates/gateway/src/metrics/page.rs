@@ -122,7 +122,7 @@ impl Body for Reading {
 pub(super) struct Pages(Vec<Arc<Page>>);
 
 impl Pages {
-    /// Adds a new page, and drops those that nobody reads. If too many are still read, the oldest
+    /// Adds a new page, and drops those without a reader. If too many are still read, the oldest
     /// is withdrawn.
     pub(super) fn add(&mut self, page: Page) -> Arc<Page> {
         self.0.retain(|page| Arc::strong_count(page) > 1);

@@ -44,7 +44,8 @@ const SILENCE: Duration = Duration::from_secs(60);
 /// The limits of clients, and of what they get.
 #[derive(Clone, Copy, Debug)]
 struct Limits {
-    /// Connections at once; the oldest gives way to a new one, so that idle ones keep nobody out.
+    /// Connections at once; the oldest gives way to a new one, so that idle ones keep no client
+    /// out.
     connections: usize,
     /// For request line and headers.
     request: Duration,

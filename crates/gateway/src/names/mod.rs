@@ -1,8 +1,8 @@
 //! Peers given by name: their addresses, which may change while the gateway runs.
 //!
-//! A thread asks for the names and nobody waits for it. A tunnel whose peer's name has not resolved
-//! yet is down and all others are up; one whose peer's name no longer resolves keeps the last
-//! address.
+//! A thread asks for the names and nothing waits for it. A tunnel whose peer's name has not
+//! resolved yet is down and all others are up; one whose peer's name no longer resolves keeps the
+//! last address.
 
 mod asker;
 
@@ -177,7 +177,7 @@ impl Names {
             self.thread = Some(Thread { wanted, answers });
         }
         if let Some(thread) = &self.thread {
-            // Without a thread, which has_fallen reports, nobody asks.
+            // Without a thread, which has_fallen reports, no name is looked up.
             let _ = thread.wanted.send(self.tunnels.keys().cloned().collect());
         }
         Ok(())

@@ -36,8 +36,8 @@ const _: () = assert!(HEADER_BYTES + CAPACITY * RECORD_BYTES + DIGEST_BYTES <= C
 /// The contents of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Records {
-    /// Keys the fingerprints, so that nobody can test guesses of a key by them without the file, or
-    /// compare two files.
+    /// Keys the fingerprints, so that an attacker cannot test guesses of a key by them without the
+    /// file, or compare two files.
     pub(super) salt: [u8; SALT_BYTES],
     /// The mark of each fingerprint: the highest number that may have been used.
     pub(super) marks: Vec<(Fingerprint, u64)>,

@@ -72,7 +72,7 @@ impl Links {
         links
     }
 
-    /// Admits nobody until [`lead`](Self::lead), and forgets anyone who was connected.
+    /// Admits no client until [`lead`](Self::lead), and forgets anyone who was connected.
     pub(super) fn stand_by(&self) {
         let mut charon = self.lock();
         charon.stands_by = true;
@@ -149,7 +149,7 @@ impl Links {
         }
     }
 
-    /// Admits nobody any more.
+    /// Admits no more clients.
     pub(super) fn close(&self) {
         let mut charon = self.lock();
         charon.is_closed = true;

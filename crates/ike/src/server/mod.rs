@@ -55,9 +55,9 @@ impl ServerConfig {
 /// Losses between the gateway and charon.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LossCounters {
-    /// Acquires for which the queue had no room, or nobody was connected.
+    /// Acquires for which the queue had no room, or charon was not connected.
     pub acquires: u64,
-    /// IKE datagrams for charon for which the socket had no room, or nobody was connected.
+    /// IKE datagrams for charon for which the socket had no room, or charon was not connected.
     pub datagrams: u64,
 }
 

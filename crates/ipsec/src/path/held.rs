@@ -14,7 +14,7 @@ use crate::sa::id::InboundId;
 /// Packets that may wait, at most: they bound the time in which all are tried again.
 const MOST: usize = 512;
 /// The longest time that a packet waits, in ns: the store of a cluster answers within some
-/// milliseconds, and later the packet would help nobody.
+/// milliseconds, and later the packet would be of no use.
 const LONGEST_NS: u64 = 100_000_000;
 
 /// Packets that wait, in the order in which they came.

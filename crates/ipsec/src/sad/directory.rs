@@ -29,7 +29,7 @@ pub(crate) struct Entry {
 /// All SAs of a process by SPI, with their owners; one for all workers.
 ///
 /// A concurrent map: to add or delete one SA costs the same with ten thousand others as with none,
-/// and a look-up waits for nobody.
+/// and a look-up never waits.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -187,7 +187,7 @@ impl Directory {
     }
 }
 
-/// Whether it is an outbound SA whose peer's address is not known yet, which nobody looks up.
+/// Whether it is an outbound SA whose peer's address is not known yet, which is never looked up.
 fn is_nowhere(name: &SaName) -> bool {
     name.direction == SaDirection::Outbound && name.remote.is_unspecified()
 }

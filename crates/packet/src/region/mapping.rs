@@ -79,7 +79,7 @@ fn usual(bytes: usize, is_sized: bool) -> Result<NonNull<u8>, String> {
     let (base, end) = unsafe { (whole.add(before), whole.add(before + bytes)) };
     for (from, count) in [(whole, before), (end, HUGE_PAGE_BYTES - before)] {
         if count > 0 {
-            // SAFETY: these bytes were mapped above, and nobody knows of them. If it fails they
+            // SAFETY: these bytes were mapped above, and nothing refers to them. If it fails they
             // stay, unused.
             let _ = unsafe { munmap(from.cast(), count) };
         }

@@ -82,7 +82,7 @@ impl L2Host {
     /// Puts a packet into the outbox, or keeps it until its next hop has answered. One longer than
     /// `mtu` bytes, or without a next hop, is dropped and counted, as are those displaced by it.
     pub fn route(&mut self, mut frame: Frame, mtu: usize, now_ms: u64, pool: &mut FramePool) {
-        // A packet opened by a device is plaintext that nobody has taken out of its outer packet.
+        // A packet opened by a device is plaintext that was not taken out of its outer packet.
         let is_opened = matches!(frame.offload(), Offload::Opened { .. });
         let destination = destination(&frame);
         if destination.is_some() && frame.len() > mtu {

@@ -322,7 +322,7 @@ impl RouteKeeper {
         Ok(routes.iter().filter_map(Entry::read).collect())
     }
 
-    /// Whether nobody else has routes in the tables.
+    /// Whether no other program has routes in the tables.
     async fn tables_are_ours(&self, plan: &RoutePlan) -> Result<(), RouteError> {
         let routes = self.all_routes(plan.routing, RouteProtocol::Unspec).await?;
         match routes.iter().find(|route| route.header.protocol != RouteProtocol::Other(PROTOCOL)) {

@@ -142,7 +142,7 @@ unsafe fn bpf<T>(command: i32, attributes: &mut T) -> io::Result<i32> {
 /// # Safety
 /// As [`bpf`], and the command returns a new descriptor.
 unsafe fn bpf_descriptor<T>(command: i32, attributes: &mut T) -> io::Result<OwnedFd> {
-    // SAFETY: as the caller says; the descriptor is new, so nobody else's.
+    // SAFETY: as the caller says; the descriptor is new, so it has no other owner.
     unsafe { Ok(OwnedFd::from_raw_fd(bpf(command, attributes)?)) }
 }
 

@@ -260,7 +260,7 @@ fn done(result: i32) -> io::Result<()> {
 }
 
 fn socket() -> io::Result<OwnedFd> {
-    // SAFETY: no pointer is given; a descriptor that comes is new, so nobody else's.
+    // SAFETY: no pointer is given; a descriptor that comes is new, so it has no other owner.
     unsafe {
         let descriptor = libc::socket(libc::AF_XDP, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0);
         if descriptor < 0 { Err(io::Error::last_os_error()) } else { Ok(OwnedFd::from_raw_fd(descriptor)) }
@@ -281,13 +281,13 @@ fn register_packet_memory(socket: BorrowedFd<'_>) -> io::Result<()> {
     };
     // SAFETY: from now on the kernel may write to the Region, which stays mapped until the process
     // ends. It writes only to chunks that stand in the fill ring, and those are on loan:
-    // `to_receive` has their frames, whose bytes nobody can refer to until the kernel has named
+    // `to_receive` has their frames, whose bytes nothing can refer to until the kernel has named
     // them in the receive ring, or the socket is closed.
     unsafe { set(socket, libc::XDP_UMEM_REG, &memory) }
 }
 
 /// # Safety
-/// What the option lets the kernel write to from now on must be memory to which nobody has a
+/// What the option lets the kernel write to from now on must be memory to which there is no
 /// reference meanwhile.
 unsafe fn set<T>(socket: BorrowedFd<'_>, option: i32, value: &T) -> io::Result<()> {
     let (from, len) = ((&raw const *value).cast(), size_of::<T>() as libc::socklen_t);

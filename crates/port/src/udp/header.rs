@@ -74,7 +74,7 @@ pub(super) struct Head {
     pub(super) peer: SocketAddr,
     /// DSCP and ECN: IPv4's TOS, IPv6's traffic class.
     pub(super) traffic_class: u8,
-    /// Always so for IPv6, whose packets nobody else fragments.
+    /// Always so for IPv6, whose packets no router fragments.
     pub(super) dont_fragment: bool,
     /// Length of the headers, in bytes.
     pub(super) len: usize,

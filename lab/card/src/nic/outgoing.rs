@@ -87,7 +87,7 @@ impl Nic {
         frame.prepend(PREFIX_BYTES).expect("was checked").copy_from_slice(&head);
         let span = self.flight.count % BUFFERS;
         let segment = Segment::mapped(span, &frame);
-        // SAFETY: the frame stays in the queue of what was posted, where nobody accesses it, until
+        // SAFETY: the frame stays in the queue of what was posted, where nothing accesses it, until
         // it was unmapped or another card has replaced this one.
         self.device.map(span, unsafe { Span::new(frame.as_mut_ptr(), frame.len()) });
         self.post(Pipeline::X1, segment, Posted { wipe: 0, frame: Some(frame) });

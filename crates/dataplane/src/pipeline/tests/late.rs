@@ -1,5 +1,5 @@
-//! Engines that hang or are slow, and are not quarantined for it: nobody waits for them longer than
-//! the margin.
+//! Engines that hang or are slow, and are not quarantined for it: no packet waits for them longer
+//! than the margin.
 
 use convoy_scheduler::FullQueue;
 
