@@ -21,7 +21,7 @@ const RING_PACKETS: usize = 1024;
 
 /// A packet as received, and whether it is outbound.
 type Item = (bool, Frame);
-/// The same with the number of the worker that owns its SA.
+/// A packet with the number of the worker that owns its SA, and whether it is outbound.
 pub type Addressed = (u16, bool, Frame);
 
 /// Wakes one worker that sleeps in `poll(2)`.

@@ -33,12 +33,12 @@ use unsent::UnsentCounter;
 
 /// Packets read from a port at a time.
 const BURST: usize = 64;
-/// The same where the engine gains from long bursts: its vector lanes run empty at the end of each.
-/// With other engines it would only delay the other direction.
+/// Packets read at a time where the engine gains from long bursts: its vector lanes run empty at
+/// the end of each. With other engines it would only delay the other direction.
 const LONG_BURST: usize = 256;
 /// Interval of timed work (keep-alives, lifetimes), in ns.
 const TICK_NS: u64 = 100_000_000;
-/// The same while more keep-alives are due than one call sends.
+/// Interval of timed work, in ns, while more keep-alives are due than one call sends.
 const BEHIND_NS: u64 = 1_000_000;
 
 /// An event for the worker's owner.

@@ -299,12 +299,12 @@ impl Events {
         self.tell(What::SaDown(sa), message);
     }
 
-    /// The same for a warning of any kind.
+    /// Logs and keeps a warning of any kind.
     pub fn warn(&self, message: impl Into<String>) {
         self.tell(What::Warning, message);
     }
 
-    /// The same for a warning about a configuration that was read again.
+    /// Logs and keeps a warning about a configuration that was read again.
     pub(crate) fn reload_warning(&self, problem: &Problem) {
         self.keep(What::Warning, &format!("{RELOAD}{}", problem.in_one_line()));
         config::log_for(RELOAD, problem);
@@ -328,7 +328,7 @@ impl Events {
         Arc::new(move |message| events.warn(message))
     }
 
-    /// The same for dropped packets.
+    /// Logs and keeps a warning about dropped packets.
     pub(crate) fn dropped(&self, climb: &Climb) {
         let direction = climb.scope.direction.map_or("", direction);
         let what = What::Dropped {

@@ -126,7 +126,7 @@ impl Ipsec {
         Self::among(config, Arc::new(Directory::new(1)))
     }
 
-    /// The same as one of several workers, which share `directory`.
+    /// One of several workers, which share `directory`, without policies and SAs.
     pub fn among(config: IpsecConfig, directory: Arc<Directory>) -> Self {
         Self {
             outbound: Outbound::new(&config),

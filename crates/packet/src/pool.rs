@@ -122,7 +122,7 @@ impl FramePool {
         made(Self::in_region(small, jumbo, 0))
     }
 
-    /// The same with `huge` frames of 66 KiB, for whatever IP packet there may be.
+    /// This pool with `huge` frames of 66 KiB, for whatever IP packet there may be.
     ///
     /// # Panics
     /// As [`new`](Self::new).

@@ -111,7 +111,7 @@ impl Assembler {
         }
     }
 
-    /// The same from the transport header on.
+    /// Loads a field into register 5, at an offset from the transport header.
     pub(crate) fn transport_field(&mut self, size: Size, offset: i16) {
         match self.reads {
             Reads::InPlace => self.load(size, R5, TRANSPORT, offset),

@@ -102,7 +102,7 @@ impl<T> Scheduler<T> {
 }
 
 impl<T, R> Scheduler<T, R> {
-    /// The same for a caller that attaches [records](Self::note).
+    /// A scheduler for a caller that attaches [records](Self::note).
     ///
     /// # Errors
     /// [`ConfigError`] says what is out of range.

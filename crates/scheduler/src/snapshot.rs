@@ -92,7 +92,7 @@ impl EngineMeasures {
         self.error_ticks += u128::from(now.abs_diff(done.predicted_finish));
     }
 
-    /// The same for work that never waited in a queue.
+    /// Counts work that never waited in a queue.
     pub(crate) fn done(&mut self, predicted: u64, measured: u64) {
         self.completed += 1;
         self.predicted_ticks += u128::from(predicted);

@@ -60,7 +60,7 @@ struct Batch<T> {
     /// The time of the last arrival, and the number of packets that arrived then: packets of a
     /// burst arrive together.
     last: (u64, u32),
-    /// The same for earlier arrivals, if recorded.
+    /// Times and numbers of earlier arrivals, if recorded.
     earlier: Vec<(u64, u32)>,
     blocks: u64,
     bytes: u64,

@@ -114,7 +114,7 @@ impl Inspection {
     /// The search for signatures.
     pub const SIGNATURES: Self = Self(1 << 4);
 
-    /// The same in bits 7:4 of the control register, for frames from the line.
+    /// These functions in bits 7:4 of the control register, for frames from the line.
     pub fn of_line(self) -> u32 {
         u32::from(self.0) << 3
     }

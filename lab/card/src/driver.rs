@@ -97,7 +97,7 @@ impl Driver {
         Self::with_function(None)
     }
 
-    /// The same with one function alone, if its id is given ([`crate::PROPOSALS`]).
+    /// Makes a card with one function alone, if its id is given ([`crate::PROPOSALS`]).
     ///
     /// # Errors
     /// [`CardError::NoFunction`] if there is no such function; as for [`Driver::new`].

@@ -44,7 +44,7 @@ pub fn random_name() -> String {
 pub struct SenderInfo {
     /// Time of the report in NTP format.
     pub ntp: u64,
-    /// The same time on the RTP clock.
+    /// That time on the RTP clock.
     pub timestamp: u32,
     /// Packets sent.
     pub packets: u32,

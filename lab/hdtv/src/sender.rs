@@ -104,7 +104,7 @@ pub struct SendReport {
     pub seconds: f64,
     /// Rate of the video data in Mbit/s.
     pub video_mbps: f64,
-    /// The same including RTP, UDP and IP headers.
+    /// Rate including RTP, UDP and IP headers, in Mbit/s.
     pub ip_mbps: f64,
     /// Frames that started more than a frame period late. They were sent completely, so none of
     /// them is lost.

@@ -32,7 +32,7 @@ impl InFlight {
         Train { place: self.place, packets, templates: self.templates }
     }
 
-    /// The same from the copies.
+    /// The copies of these packets as a train to be processed again.
     pub(super) fn again_from_copies(mut self) -> Train {
         let kept = std::mem::take(&mut self.kept);
         self.again(kept)

@@ -349,7 +349,8 @@ impl CryptoStage {
         self.keep_templates(templates);
     }
 
-    /// The same for its packets; an empty buffer is left in their place.
+    /// Lets the packets of a finished train leave, in order; an empty buffer is left in their
+    /// place.
     fn release(&mut self, place: OrderPosition, packets: &mut Vec<CryptoPacket>, released: &mut Released) {
         let Some(direction) = packets.first().map(|packet| packet.direction) else { return };
         if self.tracer.is_some() {

@@ -12,7 +12,7 @@ use crate::lab::{Lab, complete};
 
 /// Multi-packets per transform.
 const ROUNDS: u32 = 12;
-/// The same for DES, for which a vector library without AVX-512 takes over 10 us per block.
+/// Multi-packets for DES, for which a vector library without AVX-512 takes over 10 us per block.
 const DES_ROUNDS: u32 = 2;
 
 fn nonce(transform: Transform, salt: &[u8], fill: u8) -> Vec<u8> {

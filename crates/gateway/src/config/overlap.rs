@@ -31,7 +31,7 @@ pub(super) fn selectors_are_reached(
     }
 }
 
-/// The same for the tunnels of one interface.
+/// Reports selectors that are never reached among the tunnels of one interface.
 fn are_reached(
     c: &mut Checker<'_>,
     tunnels: &[(&file::Tunnel, TunnelConfig)],

@@ -147,7 +147,7 @@ fn with_keys(
 /// The assumed proposal of a tunnel that names none.
 const PROPOSAL: &str = "aes128gcm16";
 
-/// The same for a tunnel whose keys a daemon negotiates. Ends, local selectors and proposal may
+/// Checks a tunnel whose keys a daemon negotiates. Ends, local selectors and proposal may
 /// still be given: routes and `convoy-lab sim plan` use them.
 fn without_keys(
     c: &mut Checker<'_>,

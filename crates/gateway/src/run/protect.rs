@@ -24,8 +24,8 @@ impl Gateway {
         self.set_routes()
     }
 
-    /// The same for new networks of a running gateway: guard and routes are each set even if the
-    /// other cannot be, as either keeps packets from leaving unencrypted.
+    /// Guards and routes new networks of a running gateway: guard and routes are each set even if
+    /// the other cannot be, as either keeps packets from leaving unencrypted.
     ///
     /// # Errors
     /// [`RunError::Guard`], [`RunError::Routes`].

@@ -88,7 +88,7 @@ fn bench_of(tunnels: u32) -> Bench {
     bench_with(tunnels, Vec::new())
 }
 
-/// The same with further engines of worker 0.
+/// A gateway with so many tunnels, and with further engines of worker 0.
 fn bench_with(tunnels: u32, engines: Vec<PortEngine>) -> Bench {
     let (mut inside, mut outside, mut queues) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..WORKERS {

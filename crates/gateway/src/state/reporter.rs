@@ -14,7 +14,7 @@ const LOOK_NS: u64 = 10_000_000;
 /// Interval at which it reports changes to the state file's keeper, in ns: the age of what is known
 /// of received numbers when the gateway is killed.
 const REPORT_NS: u64 = 1_000_000_000;
-/// The same interval for a cluster, whose next leader goes on behind what was reported.
+/// Interval of reports for a cluster, in ns, whose next leader goes on behind what was reported.
 const CHECKPOINT_NS: u64 = 100_000_000;
 
 /// How far a pair of SAs has come.

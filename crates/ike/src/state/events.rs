@@ -10,8 +10,8 @@ use crate::protocol::{Event, WireSelector};
 
 /// Interval after which charon is asked again for an SA that it has not negotiated, in ns.
 const ACQUIRE_INTERVAL_NS: u64 = 1_000_000_000;
-/// The same for an SA of one resource. Packets have another meanwhile, and a peer may have refused
-/// more of them.
+/// Interval after which charon is asked again for an SA of one resource, in ns. Packets have
+/// another meanwhile, and a peer may have refused more of them.
 const RESOURCE_INTERVAL_NS: u64 = 30_000_000_000;
 
 impl State {

@@ -89,7 +89,7 @@ impl State {
         }
     }
 
-    /// The same with the inside interfaces of these `if_id`s; others are refused.
+    /// This state with the inside interfaces of these `if_id`s; others are refused.
     pub fn with_interfaces(self, interfaces: HashMap<u32, u16>) -> Self {
         Self { interfaces, ..self }
     }

@@ -65,7 +65,7 @@ impl State {
         self.touched.extend(tunnel.inbound_sas.iter().chain(&tunnel.outbound_sas));
     }
 
-    /// The same for all SAs that serve these policies.
+    /// The records of all SAs that serve these policies may have changed.
     pub(super) fn touch_served(&mut self, policies: &[(u64, PolicySpec)]) {
         for (session, spec) in policies {
             let reqid = Reqid { session: *session, number: spec.reqid };

@@ -74,7 +74,8 @@ pub(super) struct TunnelTable {
     next: u32,
     /// Tunnels whose names have changed since [`take_renamed`](Self::take_renamed).
     renamed: Vec<TunnelId>,
-    /// The same of [`take_own_sas`](Self::take_own_sas).
+    /// Tunnels for which each resource is to have an SA of its own, or no longer is, since
+    /// [`take_own_sas`](Self::take_own_sas).
     own_sas: Vec<(TunnelId, bool)>,
 }
 

@@ -64,10 +64,10 @@ impl OpenTemplate {
         Ok(())
     }
 
-    /// The same for AES-CBC.
+    /// Lays out the job of a packet of AES-CBC.
     ///
     /// # Errors
-    /// The same.
+    /// Those of [`lay_out_aead`](Self::lay_out_aead).
     #[inline(always)]
     pub(crate) fn lay_out_cbc(
         &self,
@@ -84,10 +84,10 @@ impl OpenTemplate {
         Ok(())
     }
 
-    /// The same for any transform.
+    /// Lays out the job of a packet of any transform.
     ///
     /// # Errors
-    /// The same.
+    /// Those of [`lay_out_aead`](Self::lay_out_aead).
     #[inline]
     pub(crate) fn lay_out_any(
         &self,
@@ -103,10 +103,10 @@ impl OpenTemplate {
         Ok(())
     }
 
-    /// The same for the SA's transform.
+    /// Lays out the job of a packet of the SA's transform.
     ///
     /// # Errors
-    /// The same.
+    /// Those of [`lay_out_aead`](Self::lay_out_aead).
     #[inline]
     pub(crate) fn lay_out(
         &self,
@@ -144,8 +144,8 @@ impl OpenTemplate {
         Ok((header, body_len))
     }
 
-    /// The same with an IV of this length, in bytes. `None` if it has no such header, or its body
-    /// has no length that its cipher produces.
+    /// The header of a packet with an IV of this length, in bytes. `None` if it has no such header,
+    /// or its body has no length that its cipher produces.
     #[inline(always)]
     fn header<const IV: usize>(&self, packet: &[u8], esp: usize) -> Option<(EspHeader<IV>, usize)> {
         let (number, rest) = packet.get(esp..)?.split_first_chunk::<ESP_HEADER>()?;

@@ -104,7 +104,7 @@ impl SealTemplate {
         Ok(growth)
     }
 
-    /// The same by AES-CBC; `random` generates the IV.
+    /// Turns a raw packet into an ESP packet by AES-CBC; `random` generates the IV.
     ///
     /// # Errors
     /// The reason to drop the packet; it is unchanged then.
@@ -127,7 +127,8 @@ impl SealTemplate {
         Ok(growth)
     }
 
-    /// The same by any transform; `random` generates the IV of a chaining cipher.
+    /// Turns a raw packet into an ESP packet by any transform; `random` generates the IV of a
+    /// chaining cipher.
     ///
     /// # Errors
     /// The reason to drop the packet; it is unchanged then.

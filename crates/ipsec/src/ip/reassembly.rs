@@ -20,11 +20,11 @@ use datagram::{Datagram, PAYLOAD_AT, Piece};
 pub struct ReassemblyConfig {
     /// Datagrams in reassembly at once; each holds one frame.
     pub datagrams: usize,
-    /// The same from one source address.
+    /// Datagrams in reassembly at once from one source address.
     pub per_source: usize,
     /// Datagrams that need a huge frame at once: above some 9,400 bytes.
     pub huge: usize,
-    /// The same from one source address.
+    /// Datagrams that need a huge frame at once from one source address.
     pub huge_per_source: usize,
     /// How long a datagram may take, in ns from its first fragment.
     pub timeout_ns: u64,

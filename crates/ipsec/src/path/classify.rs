@@ -157,7 +157,7 @@ impl Outbound {
         self.decide(tables, burst);
     }
 
-    /// The same for a packet of any kind.
+    /// Finds the policy or SA of a packet of any kind.
     fn classify_any(&self, frame: &mut Frame, burst: &mut ClassifiedBurst) {
         let Ok(layout) = Layout::parse(frame) else {
             return burst.push(Flow::None, FlowPlace::NONE, Inner::default());

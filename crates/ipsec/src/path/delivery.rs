@@ -305,8 +305,8 @@ fn outer_source(packet: &[u8], header_at: usize, in_udp: bool) -> Option<SocketA
     Some(SocketAddr::new(ip::source(packet), port))
 }
 
-/// The same for a packet that was stripped on another core: what was cut off is still in the frame
-/// around it.
+/// The source of an accepted packet that was stripped on another core: what was cut off is still in
+/// the frame around it.
 fn stripped_source(
     frame: &mut Frame,
     job: &CryptoJob,

@@ -84,7 +84,7 @@ impl Tables {
         }
     }
 
-    /// The same for a packet that may reach a limit, or follows one that did.
+    /// Lets `work` number a packet that may reach a limit, or follows one that did.
     #[cold]
     fn seal_one(
         &mut self,

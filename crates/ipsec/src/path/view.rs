@@ -200,7 +200,8 @@ impl Tables {
         self.dropped_without_sa_of(0, usize::MAX).into_iter().flatten()
     }
 
-    /// The same for the `most` tunnels from index `first` on; `None` behind the last tunnel.
+    /// Packets dropped because their tunnel had no SA, for the `most` tunnels from index `first`
+    /// on; `None` behind the last tunnel.
     pub fn dropped_without_sa_of(
         &self,
         first: usize,

@@ -212,7 +212,7 @@ impl<D: Copy> FlowCache<D> {
         }
     }
 
-    /// The same for an IPv4 flow.
+    /// Where to look for an IPv4 flow. Its sets are being prefetched when this returns.
     #[inline]
     pub(crate) fn place_v4(&self, key: &V4Key) -> FlowPlace {
         let place = FlowPlace(key.hash(self.seed));
@@ -242,7 +242,8 @@ impl<D: Copy> FlowCache<D> {
         self.v6.decision(at)
     }
 
-    /// The same for an IPv4 flow.
+    /// The decision for an IPv4 flow at its [`place_v4`](Self::place_v4); on a miss, `decide` makes
+    /// it.
     #[inline(always)]
     pub(crate) fn get_or_decide_v4(
         &mut self,

@@ -71,7 +71,7 @@ impl AddressRange {
         self.prefix_numbers().map(number)
     }
 
-    /// The same with addresses as numbers.
+    /// Those [`prefixes`](Self::prefixes) with addresses as numbers.
     pub(crate) fn prefix_numbers(self) -> impl Iterator<Item = (u128, u8)> {
         let width: u32 = if self.is_v6 { 128 } else { 32 };
         let mut next = Some(self.first);

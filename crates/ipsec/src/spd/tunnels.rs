@@ -311,8 +311,8 @@ impl Tunnels {
         !layout.is_v6 && self.admissions[number as usize].admits_inbound(ends, layout.protocol)
     }
 
-    /// The same for an IPv4 packet that is not ICMP, by its addresses, source before destination.
-    /// Returns the inside interface by which it leaves.
+    /// Whether the fast check admits an IPv4 packet that is not ICMP, by its addresses, source
+    /// before destination. Returns the inside interface by which it leaves.
     #[inline]
     pub(crate) fn admits_v4(&self, number: u32, addresses: u64, protocol: u8) -> Option<u16> {
         let ends = ((addresses >> 32) as u32, addresses as u32);

@@ -34,7 +34,7 @@ pub struct DpdkSettings {
     pub device: String,
     /// The router to what is not on its link.
     pub gateway: Option<Ipv4Addr>,
-    /// The same for IPv6.
+    /// The router of IPv6.
     pub gateway_v6: Option<Ipv6Addr>,
     /// Its Ethernet address; by default the device's own.
     pub mac: Option<MacAddress>,

@@ -46,7 +46,7 @@ pub(super) fn run(args: &FiguresArgs) -> Result<(), Failure> {
 
 /// Packets per trial of a search for the highest rate without loss.
 const TRIAL_PACKETS: u64 = 20_000;
-/// The same for runs over the parameters that a paper leaves open, which are more numerous.
+/// Packets per trial of runs over the parameters that a paper leaves open, which are more numerous.
 const RANGE_TRIAL_PACKETS: u64 = 3_000;
 
 /// The verdict, with what it rests on if that is not the model alone.

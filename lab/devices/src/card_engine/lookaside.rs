@@ -39,7 +39,7 @@ impl Card {
         Self::with_function(name, None)
     }
 
-    /// The same with one function alone, if its number is given ([`convoy_card::PROPOSALS`]).
+    /// A card with one function alone, if its number is given ([`convoy_card::PROPOSALS`]).
     ///
     /// # Errors
     /// As for [`Self::new`], or if there is no such function.

@@ -36,7 +36,7 @@ pub struct CardSettings {
     pub interface: String,
     /// The router to what is not on its line.
     pub gateway: Option<Ipv4Addr>,
-    /// The same for IPv6.
+    /// The router of IPv6.
     pub gateway_v6: Option<Ipv6Addr>,
     /// Its Ethernet address; by default derived.
     pub mac: Option<MacAddress>,

@@ -85,7 +85,7 @@ impl Model {
         })
     }
 
-    /// The same in virtual time.
+    /// An accelerator in virtual time.
     pub fn stepped(name: impl Into<String>, timing: ModelTiming, bus: &SteppedBus) -> Self {
         Self::on(name.into(), timing, |done| (bus.join(timing, done), Bus::Stepped(bus.clone())))
     }

@@ -153,7 +153,7 @@ impl Runs {
         policies().into_iter().map(|policy| self.of(scenario, policy, 0).bound).fold(0.0, f64::max)
     }
 
-    /// The same for a split by fixed fractions.
+    /// The highest rate that a split by fixed fractions could reach.
     pub(super) fn split(&self, scenario: usize) -> f64 {
         policies().into_iter().map(|policy| self.of(scenario, policy, 0).split).fold(0.0, f64::max)
     }

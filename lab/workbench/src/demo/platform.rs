@@ -21,7 +21,7 @@ const TUNNEL_MODE: &str = "tunnel";
 /// thread that keeps their time also computes their ciphers, so both together must fit on one core:
 /// ipsec-mb needs a fifth of the time of `software`.
 const FAST_MODELS: [(&str, f64); 2] = [("model-a", 0.4), ("model-b", 0.6)];
-/// The same without ipsec-mb, where `software` computes their ciphers.
+/// The modelled accelerators without ipsec-mb, where `software` computes their ciphers.
 const SLOW_MODELS: [(&str, f64); 2] = [("model-a", 2.0), ("model-b", 4.0)];
 /// Setup time of a modelled accelerator beyond that of the processor, in ns: it makes the processor
 /// the better choice for single packets.

@@ -14,7 +14,7 @@ use crate::pipeline::in_flight::{Deadlines, Records, Trains};
 /// An engine may take this many times the predicted time, plus [`Timeouts::late_ns`]: a wrong cost
 /// model is corrected, not punished.
 const LATE_MARGIN: u64 = 4;
-/// The same factor for failure, with [`Timeouts::failed_ns`].
+/// The factor of the predicted time after which an engine has failed, with [`Timeouts::failed_ns`].
 const FAILED_MARGIN: u64 = 10;
 /// An engine that is late this often within [`SPAN_NS`] has failed: packets wait each time.
 const OFTEN: u32 = 10;
@@ -38,7 +38,7 @@ impl Default for Timeouts {
 }
 
 impl Timeouts {
-    /// The same time for both.
+    /// One time for lateness and failure.
     pub const fn both(ns: u64) -> Self {
         Self { late_ns: ns, failed_ns: ns }
     }

@@ -9,7 +9,7 @@ use super::*;
 
 /// Time that each multi-packet takes on this core, in ns.
 const HERE_NS: f64 = 3_000.0;
-/// The same elsewhere.
+/// Time that each multi-packet takes elsewhere, in ns.
 const ELSEWHERE_NS: f64 = 2_500.0;
 const PACKETS: u32 = 48;
 

@@ -26,7 +26,7 @@ fn end(number: u8, direction: SaDirection) -> (Pipeline, SaIndex) {
     end_with(number, direction, vec![Box::new(queued)], WINDOW as usize)
 }
 
-/// The same with other engines and another window.
+/// One end of a tunnel with these engines and this window.
 pub(super) fn end_with(
     number: u8,
     direction: SaDirection,
@@ -36,7 +36,7 @@ pub(super) fn end_with(
     end_at(Clock::start(), number, direction, engines, window)
 }
 
-/// The same by another clock.
+/// One end of a tunnel by this clock.
 pub(super) fn end_at(
     clock: Clock,
     number: u8,

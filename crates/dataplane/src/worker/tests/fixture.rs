@@ -60,7 +60,7 @@ impl Fixture {
         pipeline
     }
 
-    /// The same with software as its one engine.
+    /// Its pipeline with software as its one engine.
     pub(crate) fn of_software(&self, resources: impl Into<PipelineResources>) -> Pipeline {
         self.pipeline(vec![Box::new(Software::new("software"))], &Costs::without_cache(), resources)
     }

@@ -11,7 +11,7 @@ fn with(proposals: &str) -> (Config, Vec<String>) {
     (config, reported)
 }
 
-/// The same for a tunnel without keys, which charon negotiates.
+/// The configuration of a tunnel without keys, which charon negotiates.
 fn negotiated(proposals: &str) -> Config {
     let text = changed("aes128gcm16", proposals).replace("encap = \"udp\"\n", "");
     let text = &text[..text.find("[tunnel.manual]").expect("keys")];

@@ -165,7 +165,7 @@ fn an_ipv6_packet_longer_than_any_that_is_handled_is_malformed() {
     let mut packet = link().packet(true, 100);
     packet[4..6].copy_from_slice(&[0xff; 2]);
     assert!(pair.give(&[&BASIC, &packet]).is_empty());
-    // The same where the length comes in a second payload.
+    // The length comes in a second payload.
     assert!(pair.give(&[&BASIC, &packet[..3]]).is_empty());
     assert!(pair.give(&[&header(u16::MAX), &packet[3..]]).is_empty());
     pair.end(&[(DropReason::IptfsMalformed, 2)]);
