@@ -103,7 +103,7 @@ def count_tuples():
         if not is_test(path):
             text = product(Path(path).read_text(encoding="utf-8"))
             for parameters in re.findall(r"\bfn \w+[^(]*\(((?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\)", text):
-                count += len(re.findall(r"(?:^|[,\n(])\s*(?:\w+|\([^()]*\)): (?:&mut |&)?\(", parameters))
+                count += len(re.findall(r"(?:^|[,\n(])\s*(?:\w+|\([^()]*\)): (?:&mut |&)?\((?!dyn |impl )", parameters))
     return {"parameters": count}
 
 
