@@ -137,24 +137,28 @@ pub struct Job<'p> {
     bytes: PhantomData<&'p mut [u8]>,
 }
 
+/// A part of a packet.
+#[derive(Clone, Copy, Debug)]
+pub struct Span {
+    /// Its position, in bytes from the packet's start.
+    pub at: usize,
+    /// Its length, in bytes.
+    pub len: usize,
+}
+
 impl<'p> Job<'p> {
-    /// A job on `packet`: the parts to encrypt or decrypt and to authenticate, each as (offset,
-    /// length) in bytes; nonce and additional data. `None` if a part lies outside the packet, or
+    /// A job on `packet`: the parts to encrypt or decrypt and to authenticate; nonce and additional
+    /// data. `None` if a part lies outside the packet, or
     /// nonce or additional data are too long.
     #[inline]
-    pub fn new(
-        packet: &'p mut [u8],
-        (cipher_start, cipher_len): (usize, usize),
-        (auth_start, auth_len): (usize, usize),
-        inputs: Inputs<'p>,
-    ) -> Option<Self> {
+    pub fn new(packet: &'p mut [u8], cipher: Span, auth: Span, inputs: Inputs<'p>) -> Option<Self> {
         let packet_len = packet.len();
-        let is_inside = |start: usize, len: usize| {
-            start.checked_add(len).is_some_and(|end| end <= packet_len && end <= u32::MAX as usize)
+        let is_inside = |span: Span| {
+            span.at.checked_add(span.len).is_some_and(|end| end <= packet_len && end <= u32::MAX as usize)
         };
         let Inputs { nonce, nonce_len, aad, aad_len } = inputs;
-        let is_good = is_inside(cipher_start, cipher_len)
-            && is_inside(auth_start, auth_len)
+        let is_good = is_inside(cipher)
+            && is_inside(auth)
             && usize::from(nonce_len) <= nonce.len()
             && usize::from(aad_len) <= aad.len();
         let descriptor = Descriptor {
@@ -163,10 +167,10 @@ impl<'p> Job<'p> {
             nonce: nonce.as_ptr(),
             aad: aad.as_ptr(),
             tag: std::ptr::null_mut(),
-            cipher_start: cipher_start as u32,
-            cipher_len: cipher_len as u32,
-            auth_start: auth_start as u32,
-            auth_len: auth_len as u32,
+            cipher_start: cipher.at as u32,
+            cipher_len: cipher.len as u32,
+            auth_start: auth.at as u32,
+            auth_len: auth.len as u32,
             nonce_len,
             aad_len,
             state: 0,

@@ -1,6 +1,7 @@
 //! Release in the order of a stream, whatever the order in which engines complete.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 /// Buffers kept for reuse.
 const SPARE_BUFFERS: usize = 256;
@@ -79,26 +80,21 @@ impl<T> OrderedRelease<T> {
     /// that were never assigned or are complete already are released at once rather than lost.
     #[inline]
     pub fn complete(&mut self, stream: u32, first: u64, packets: &mut Vec<T>, released: &mut Vec<T>) {
-        self.complete_run(stream, (first, first + packets.len() as u64), packets, released);
+        self.complete_run(stream, first..first + packets.len() as u64, packets, released);
     }
 
     /// Completes positions whose packets leave by other means. Packets that waited for them are
     /// appended to `released`.
     pub fn pass(&mut self, stream: u32, first: u64, packets: usize, released: &mut Vec<T>) {
-        self.complete_run(stream, (first, first + packets as u64), &mut Vec::new(), released);
+        self.complete_run(stream, first..first + packets as u64, &mut Vec::new(), released);
     }
 
     #[inline]
-    fn complete_run(
-        &mut self,
-        stream: u32,
-        (first, end): (u64, u64),
-        packets: &mut Vec<T>,
-        released: &mut Vec<T>,
-    ) {
+    fn complete_run(&mut self, stream: u32, places: Range<u64>, packets: &mut Vec<T>, released: &mut Vec<T>) {
+        let Range { start: first, end } = places;
         let is_next = |stream: &&mut Stream<T>| stream.is_next(first, end);
         let Some(stream) = self.streams.get_mut(stream as usize).filter(is_next) else {
-            return self.complete_out_of_turn(stream, (first, end), packets, released);
+            return self.complete_out_of_turn(stream, places, packets, released);
         };
         stream.turn = end;
         if released.is_empty() {
@@ -116,10 +112,11 @@ impl<T> OrderedRelease<T> {
     fn complete_out_of_turn(
         &mut self,
         stream: u32,
-        (first, end): (u64, u64),
+        places: Range<u64>,
         packets: &mut Vec<T>,
         released: &mut Vec<T>,
     ) {
+        let Range { start: first, end } = places;
         match self.streams.get_mut(stream as usize).filter(|stream| stream.is_open(first, end)) {
             Some(_) if first == end => {}
             Some(stream) => {

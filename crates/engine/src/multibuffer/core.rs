@@ -345,8 +345,8 @@ fn push<'p>(
 ) -> bool {
     let job = &packet.job;
     let extra = if job.esn_high.is_some() { ESN_HIGH } else { 0 };
-    let cipher = (job.cipher_start.into(), job.cipher_len.into());
-    let auth = (job.auth_start.into(), usize::from(job.auth_len) + extra);
+    let cipher = mb::Span { at: job.cipher_start.into(), len: job.cipher_len.into() };
+    let auth = mb::Span { at: job.auth_start.into(), len: usize::from(job.auth_len) + extra };
     let Some(given) = mb::Job::new(&mut packet.frame, cipher, auth, inputs(job)) else { return false };
     // A packet to be opened has the received ICV there, with which the computed one is compared.
     let given = if seal { given.with_tag_at(job.icv_start.into()) } else { given };

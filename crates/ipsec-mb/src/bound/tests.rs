@@ -1,8 +1,12 @@
-use crate::{Ended, Inputs};
+use crate::{Ended, Inputs, Span};
 
 use super::*;
 
 const NOTHING: [u8; 12] = [0; 12];
+
+fn span(at: usize, len: usize) -> Span {
+    Span { at, len }
+}
 
 fn inputs(nonce: &[u8; 16], nonce_len: u8, aad_len: u8) -> Inputs<'_> {
     Inputs { nonce, nonce_len, aad: &NOTHING, aad_len }
@@ -10,7 +14,7 @@ fn inputs(nonce: &[u8; 16], nonce_len: u8, aad_len: u8) -> Inputs<'_> {
 
 fn job(packet: &mut [u8]) -> Job<'_> {
     let len = packet.len();
-    Job::new(packet, (0, len), (0, len), inputs(&[3; 16], 16, 0)).expect("inside")
+    Job::new(packet, span(0, len), span(0, len), inputs(&[3; 16], 16, 0)).expect("inside")
 }
 
 fn run(manager: &mut Manager, key: &Key, packets: &mut [Vec<u8>]) -> Vec<Vec<u8>> {
@@ -29,7 +33,7 @@ fn the_library_knows_the_gcm_specifications_second_case() {
     let key = manager.key(Cipher::Gcm, Hash::None, 16, &[0; 16], &[]).expect("a good length");
     let mut packet = [0; 32];
     fn gcm(packet: &mut [u8]) -> Job<'_> {
-        Job::new(packet, (0, 16), (0, 0), inputs(&[0; 16], 12, 0)).expect("inside").with_tag_at(16)
+        Job::new(packet, span(0, 16), span(0, 0), inputs(&[0; 16], 12, 0)).expect("inside").with_tag_at(16)
     }
     let mut work = |packet: &mut [u8], seal| {
         let mut burst = manager.burst();
@@ -111,8 +115,8 @@ fn a_burst_of_many_keys_gives_what_each_key_gives_alone() {
         for (at, packet) in (first..).zip(packets) {
             let len = packet.len();
             let body = if at % 3 == 1 { len - 16 } else { len };
-            let job =
-                Job::new(packet, (0, body), (0, body), inputs(&[3; 16], nonce_len(at), 0)).expect("inside");
+            let job = Job::new(packet, span(0, body), span(0, body), inputs(&[3; 16], nonce_len(at), 0))
+                .expect("inside");
             let seal = at % 2 == 0;
             if at % 3 == 1 {
                 assert!(burst.aead(job.with_tag_at(body), &keys[at], seal).is_some());
@@ -150,7 +154,7 @@ fn a_tag_is_written_to_its_place_in_the_packet_and_one_without_room_there_is_ref
     let (mut with_place, mut without) = (vec![0x5c; 64 + 13], vec![0x5c; 64]);
     let mut short = with_place.clone();
     fn body(packet: &mut [u8]) -> Job<'_> {
-        Job::new(packet, (0, 64), (0, 64), inputs(&[3; 16], 16, 0)).expect("inside")
+        Job::new(packet, span(0, 64), span(0, 64), inputs(&[3; 16], 16, 0)).expect("inside")
     }
     let mut burst = manager.burst();
     assert!(!burst.push(body(&mut short).with_tag_at(66), &key, true), "one byte is missing");
@@ -166,14 +170,14 @@ fn a_tag_is_written_to_its_place_in_the_packet_and_one_without_room_there_is_ref
 #[test]
 fn jobs_outside_their_packet_and_lengths_that_no_algorithm_has_are_refused() {
     let mut packet = [0; 16];
-    assert!(Job::new(&mut packet, (8, 9), (0, 0), inputs(&[0; 16], 0, 0)).is_none());
-    assert!(Job::new(&mut packet, (0, 0), (usize::MAX, 2), inputs(&[0; 16], 0, 0)).is_none());
-    assert!(Job::new(&mut packet, (0, 0), (0, 0), inputs(&[0; 16], 17, 0)).is_none());
-    assert!(Job::new(&mut packet, (0, 0), (0, 0), inputs(&[0; 16], 0, 13)).is_none());
+    assert!(Job::new(&mut packet, span(8, 9), span(0, 0), inputs(&[0; 16], 0, 0)).is_none());
+    assert!(Job::new(&mut packet, span(0, 0), span(usize::MAX, 2), inputs(&[0; 16], 0, 0)).is_none());
+    assert!(Job::new(&mut packet, span(0, 0), span(0, 0), inputs(&[0; 16], 17, 0)).is_none());
+    assert!(Job::new(&mut packet, span(0, 0), span(0, 0), inputs(&[0; 16], 0, 13)).is_none());
     let mut manager = Manager::new().expect("the library is installed");
     let key = manager.key(Cipher::Gcm, Hash::None, 16, &[0; 16], &[]).expect("good lengths");
     for tag_at in [Some(1), Some(17), Some(usize::MAX), None] {
-        let job = Job::new(&mut packet, (0, 0), (0, 0), inputs(&[0; 16], 12, 0)).expect("inside");
+        let job = Job::new(&mut packet, span(0, 0), span(0, 0), inputs(&[0; 16], 12, 0)).expect("inside");
         let job = match tag_at {
             Some(start) => job.with_tag_at(start),
             None => job,
@@ -212,8 +216,8 @@ fn the_floor_that_benches_measure_seals_as_a_burst_does() {
         let mut burst = manager.burst();
         let aad_len = if hash == Hash::None { 8 } else { 0 };
         let nonce_len = if hash == Hash::None { 12 } else { 16 };
-        let job =
-            Job::new(&mut packet, (24, 64), (0, 88), inputs(&[0; 16], nonce_len, aad_len)).expect("inside");
+        let job = Job::new(&mut packet, span(24, 64), span(0, 88), inputs(&[0; 16], nonce_len, aad_len))
+            .expect("inside");
         if hash == Hash::None {
             assert_eq!(burst.aead(job.with_tag_at(88), &key, true), Some(Ended::Done));
         } else {
@@ -235,7 +239,7 @@ fn aes_gcm_opens_what_it_sealed_and_sees_a_change_of_each_byte_of_the_tag() {
             manager.key(Cipher::Gcm, Hash::None, tag_len, &[9; 32][..key_len], &[]).expect("good lengths");
         let mut packet = [0x5c; 24 + 16];
         let mut work = |packet: &mut [u8], seal| {
-            let job = Job::new(packet, (0, 24), (0, 0), inputs(&[3; 16], 12, 8)).expect("inside");
+            let job = Job::new(packet, span(0, 24), span(0, 0), inputs(&[3; 16], 12, 8)).expect("inside");
             manager.burst().aead(job.with_tag_at(24), &key, seal)
         };
         assert_eq!(work(&mut packet, true), Some(Ended::Done));

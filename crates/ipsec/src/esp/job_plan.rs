@@ -55,6 +55,15 @@ pub(crate) struct JobPlan {
     esn: bool,
 }
 
+/// Where the parts of an ESP packet are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EspParts {
+    /// Position of ESP's header, in bytes from the packet's start.
+    pub(crate) header: usize,
+    /// Bytes between IV and ICV.
+    pub(crate) body_len: usize,
+}
+
 impl JobPlan {
     pub(crate) fn new(keys: &KeyMaterial, esn: bool) -> Self {
         let transform = keys.transform();
@@ -126,18 +135,20 @@ impl JobPlan {
         self.shape
     }
 
-    /// Writes the job of an ESP packet of an encrypting AEAD over an empty one: `body` is the
-    /// position of the payload, `body_len` the bytes between IV and ICV. Fields are written as
-    /// words computed in registers: reading back in smaller or larger parts would stall on store
+    /// Writes the job of an ESP packet of an AEAD over an empty one. Fields are written as words
+    /// computed in registers: reading back in smaller or larger parts would stall on store
     /// forwarding.
     #[inline(always)]
     pub(crate) fn aead_job(
         &self,
         job: &mut CryptoJob,
-        (body, body_len): (usize, usize),
-        (spi, sequence): (u32, u64),
+        parts: EspParts,
+        spi: u32,
+        sequence: u64,
         iv: [u8; COUNTED_IV],
     ) {
+        let EspParts { header, body_len } = parts;
+        let body = header + ESP_HEADER + COUNTED_IV;
         let (salt, counter) = (u64::from(u32::from_le_bytes(self.salt)), u64::from_le_bytes(iv));
         job.nonce[..8].copy_from_slice(&(salt | counter << 32).to_le_bytes());
         job.nonce[8..].copy_from_slice(&(counter >> 32).to_le_bytes());
@@ -156,25 +167,21 @@ impl JobPlan {
     /// Writes the job of an ESP packet of AES-CBC over one that contains only the IV, which is its
     /// nonce.
     #[inline(always)]
-    pub(crate) fn cbc_job(&self, job: &mut CryptoJob, (esp, body_len): (usize, usize), sequence: u64) {
-        let body = esp + ESP_HEADER + CBC_IV;
+    pub(crate) fn cbc_job(&self, job: &mut CryptoJob, parts: EspParts, sequence: u64) {
+        let EspParts { header, body_len } = parts;
+        let body = header + ESP_HEADER + CBC_IV;
         job.nonce_len = CBC_IV as u8;
         job.cipher_start = body as u16;
         job.cipher_len = body_len as u16;
         job.icv_start = (body + body_len) as u16;
-        self.add_integrity(job, (esp, body_len), sequence);
+        self.add_integrity(job, parts, sequence);
     }
 
-    /// The job of an ESP packet with its headers written: `esp` is the position of ESP's,
-    /// `body_len` the bytes between IV and ICV.
+    /// The job of an ESP packet with its headers written.
     #[inline]
-    pub(crate) fn esp_job(
-        &self,
-        packet: &[u8],
-        (esp, body_len): (usize, usize),
-        (spi, sequence): (u32, u64),
-    ) -> CryptoJob {
-        let body = esp + self.esp_header_len();
+    pub(crate) fn esp_job(&self, packet: &[u8], parts: EspParts, spi: u32, sequence: u64) -> CryptoJob {
+        let EspParts { header, body_len } = parts;
+        let body = header + self.esp_header_len();
         let mut job = CryptoJob {
             cipher_start: body as u16,
             cipher_len: body_len as u16,
@@ -188,13 +195,13 @@ impl JobPlan {
         };
         match self.shape {
             Shape::Aead => {
-                self.aead_job(&mut job, (body, body_len), (spi, sequence), counted(packet));
+                self.aead_job(&mut job, parts, spi, sequence, counted(packet));
             }
             Shape::Gmac => {
-                self.aead_job(&mut job, (body, body_len), (spi, sequence), counted(packet));
+                self.aead_job(&mut job, parts, spi, sequence, counted(packet));
                 // RFC 4543 section 3.3: the IV is authenticated with the payload.
                 job.cipher_len = 0;
-                job.auth_start = (esp + ESP_HEADER) as u16;
+                job.auth_start = (header + ESP_HEADER) as u16;
                 job.auth_len = (self.iv_len() + body_len) as u16;
             }
             Shape::Counter => {
@@ -203,30 +210,31 @@ impl JobPlan {
                 job.nonce[4..12].copy_from_slice(&counted(packet));
                 job.nonce[12..NONCE_BYTES].copy_from_slice(&1u32.to_be_bytes());
                 job.nonce_len = NONCE_BYTES as u8;
-                self.add_integrity(&mut job, (esp, body_len), sequence);
+                self.add_integrity(&mut job, parts, sequence);
             }
             Shape::AesCbc => {
                 job.nonce.copy_from_slice(&packet[body - CBC_IV..body]);
-                self.cbc_job(&mut job, (esp, body_len), sequence);
+                self.cbc_job(&mut job, parts, sequence);
             }
             Shape::DesCbc => {
                 let iv = &packet[body - self.iv_len()..body];
                 job.nonce[..iv.len()].copy_from_slice(iv);
                 job.nonce_len = self.iv_len;
-                self.add_integrity(&mut job, (esp, body_len), sequence);
+                self.add_integrity(&mut job, parts, sequence);
             }
             Shape::Null => {
                 job.cipher_len = 0;
-                self.add_integrity(&mut job, (esp, body_len), sequence);
+                self.add_integrity(&mut job, parts, sequence);
             }
         }
         job
     }
 
     #[inline]
-    fn add_integrity(&self, job: &mut CryptoJob, (esp, body_len): (usize, usize), sequence: u64) {
+    fn add_integrity(&self, job: &mut CryptoJob, parts: EspParts, sequence: u64) {
+        let EspParts { header, body_len } = parts;
         if self.icv_len > 0 {
-            job.auth_start = esp as u16;
+            job.auth_start = header as u16;
             job.auth_len = (self.esp_header_len() + body_len) as u16;
             job.esn_high = self.esn_high(sequence);
         }

@@ -7,7 +7,7 @@ use convoy_packet::{Esp, Frame, Layout, PlainV4, ip};
 
 use crate::drops::DropReason;
 use crate::esp::job::{CryptoJob, CryptoPacket};
-use crate::esp::job_plan::{CBC_IV, COUNTED_IV, JobPlan, Shape};
+use crate::esp::job_plan::{CBC_IV, COUNTED_IV, EspParts, JobPlan, Shape};
 use crate::esp::stage::{FinishContext, Form, LONGEST_BYTES, no_room};
 use crate::esp::trailer::{ESP_TRAILER, unpadded};
 use crate::ip::tos::{Ecn, decapsulate};
@@ -59,8 +59,8 @@ impl OpenTemplate {
         let (header, body_len) = self.header::<COUNTED_IV>(frame, esp).ok_or(DropReason::MalformedOuter)?;
         context.sequence = number(header.sequence)?;
         context.form = Form::LaidOut;
-        let body = esp + ESP_HEADER + COUNTED_IV;
-        self.plan.aead_job(job, (body, body_len), (header.spi, context.sequence), header.iv);
+        let parts = EspParts { header: esp, body_len };
+        self.plan.aead_job(job, parts, header.spi, context.sequence, header.iv);
         Ok(())
     }
 
@@ -80,7 +80,7 @@ impl OpenTemplate {
         context.sequence = number(header.sequence)?;
         context.form = Form::LaidOut;
         job.nonce = header.iv;
-        self.plan.cbc_job(job, (esp, body_len), context.sequence);
+        self.plan.cbc_job(job, EspParts { header: esp, body_len }, context.sequence);
         Ok(())
     }
 
@@ -99,7 +99,7 @@ impl OpenTemplate {
         let (header, body_len) = self.any_header(frame, esp)?;
         context.sequence = number(header.sequence_number())?;
         context.form = Form::LaidOut;
-        *job = self.plan.esp_job(frame, (esp, body_len), (header.spi(), context.sequence));
+        *job = self.plan.esp_job(frame, EspParts { header: esp, body_len }, header.spi(), context.sequence);
         Ok(())
     }
 

@@ -6,7 +6,7 @@ use convoy_packet::esp::{self, HEADER_BYTES as ESP_HEADER};
 
 use crate::drops::DropReason;
 use crate::esp::job::CryptoPacket;
-use crate::esp::job_plan::{CBC_IV, COUNTED_IV, JobPlan, Shape};
+use crate::esp::job_plan::{CBC_IV, COUNTED_IV, EspParts, JobPlan, Shape};
 use crate::esp::outer_header::{Inner, OuterHeader};
 use crate::esp::stage::{FinishContext, Form, LONGEST_BYTES, no_room};
 use crate::esp::trailer::{ESP_TRAILER, write_trailer};
@@ -81,6 +81,12 @@ impl SealTemplate {
         Growth::new(len, self.front(), self.plan.alignment(), self.plan.icv_len())
     }
 
+    /// Where the parts of a packet are that has grown so.
+    #[inline]
+    fn parts(&self, growth: Growth) -> EspParts {
+        EspParts { header: self.outer.len(), body_len: growth.body }
+    }
+
     /// All headers before the payload, in bytes.
     #[inline]
     pub(crate) fn front(&self) -> usize {
@@ -99,7 +105,7 @@ impl SealTemplate {
         let iv = self.counted_iv(sequence);
         self.write_header::<{ ESP_HEADER + COUNTED_IV }>(bytes, sequence, &iv)?;
         self.outer.write(bytes, context.inner, context.identification);
-        self.plan.aead_job(job, (front, growth.body), (self.spi, sequence), iv);
+        self.plan.aead_job(job, self.parts(growth), self.spi, sequence, iv);
         self.note_laid_out(context, sequence);
         Ok(growth)
     }
@@ -116,13 +122,12 @@ impl SealTemplate {
         random: &mut dyn FnMut(&mut [u8]),
     ) -> Result<Growth, DropReason> {
         let CryptoPacket { frame, job, context, .. } = packet;
-        let esp = self.outer.len();
-        let front = esp + ESP_HEADER + CBC_IV;
+        let front = self.outer.len() + ESP_HEADER + CBC_IV;
         let (bytes, growth) = self.grown(frame, (front, CBC_IV), context.inner)?;
         random(&mut job.nonce);
         self.write_header::<{ ESP_HEADER + CBC_IV }>(bytes, sequence, &job.nonce)?;
         self.outer.write(bytes, context.inner, context.identification);
-        self.plan.cbc_job(job, (esp, growth.body), sequence);
+        self.plan.cbc_job(job, self.parts(growth), sequence);
         self.note_laid_out(context, sequence);
         Ok(growth)
     }
@@ -142,9 +147,8 @@ impl SealTemplate {
         let CryptoPacket { frame, job, context, .. } = packet;
         let (bytes, growth) = self.grown(frame, (self.front(), self.plan.alignment()), context.inner)?;
         self.outer.write(bytes, context.inner, context.identification);
-        let esp = self.outer.len();
-        self.write_esp(bytes, esp, sequence, random);
-        *job = self.plan.esp_job(bytes, (esp, growth.body), (self.spi, sequence));
+        self.write_esp(bytes, self.outer.len(), sequence, random);
+        *job = self.plan.esp_job(bytes, self.parts(growth), self.spi, sequence);
         self.note_laid_out(context, sequence);
         Ok(growth)
     }

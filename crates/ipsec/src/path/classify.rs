@@ -2,6 +2,8 @@
 //! the look-ups is then fetched for several packets at a time, and waiting for it is most of what
 //! thousands of SAs cost. Consecutive packets that look alike form a run, which is looked up once.
 
+use std::ops::Range;
+
 use convoy_packet::esp::HEADER_BYTES as ESP_HEADER;
 use convoy_packet::ipv4::HEADER_BYTES as IPV4_HEADER;
 use convoy_packet::protocol::IPV4;
@@ -117,13 +119,14 @@ impl Protected {
     pub(super) fn new(
         packet: &[u8],
         outer: &Layout,
-        (protocol, spi): (SaProtocol, u32),
-        (at, end): (usize, usize),
+        protocol: SaProtocol,
+        spi: u32,
+        part: Range<usize>,
         in_udp: bool,
     ) -> Self {
         let Layout { traffic_class, is_v6, .. } = *outer;
         let (_, to) = outer.address_numbers(packet);
-        Self { spi, protocol, at, end, to, traffic_class, is_v6, in_udp }
+        Self { spi, protocol, at: part.start, end: part.end, to, traffic_class, is_v6, in_udp }
     }
 }
 
@@ -249,7 +252,7 @@ fn classify_protected(tables: &Tables, frame: &Frame) -> Option<Protected> {
     match Kind::of(frame, &layout, tables.config.natt_port) {
         Kind::Protected { protocol, spi, at, end, in_udp } => {
             tables.sad.prefetch_spi(spi, protocol);
-            Some(Protected::new(frame, &layout, (protocol, spi), (at, end), in_udp))
+            Some(Protected::new(frame, &layout, protocol, spi, at..end, in_udp))
         }
         _ => None,
     }

@@ -180,7 +180,7 @@ impl Context<'_> {
         }
         match Kind::of(&frame, &layout, self.tables.config.natt_port) {
             Kind::Protected { protocol, spi, at, end, in_udp } => {
-                let packet = Protected::new(&frame, &layout, (protocol, spi), (at, end), in_udp);
+                let packet = Protected::new(&frame, &layout, protocol, spi, at..end, in_udp);
                 match self.sa_of(&packet) {
                     Ok(id) => self.open(frame, &packet, id),
                     Err((None, reason)) => match self.other_owner(spi, protocol) {
@@ -230,7 +230,7 @@ impl Context<'_> {
         else {
             return Err((None, DropReason::DecryptedElsewhere));
         };
-        let packet = Protected::new(frame, layout, (SaProtocol::Esp, spi), (at, layout.total_len), in_udp);
+        let packet = Protected::new(frame, layout, SaProtocol::Esp, spi, at..layout.total_len, in_udp);
         let id = self.sa_of(&packet)?;
         let index = SaIndex::from(id);
         if frame.offload() != (Offload::Opened { sa: index.0 }) {

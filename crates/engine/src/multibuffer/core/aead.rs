@@ -23,8 +23,8 @@ pub(super) fn process(
         if let CryptoStatus::Refused(_) = status {
             continue;
         }
-        let cipher = (job.cipher_start.into(), job.cipher_len.into());
-        let auth = (job.auth_start.into(), job.auth_len.into());
+        let cipher = mb::Span { at: job.cipher_start.into(), len: job.cipher_len.into() };
+        let auth = mb::Span { at: job.auth_start.into(), len: job.auth_len.into() };
         let ended = if job.nonce_len == NONCE_LEN {
             mb::Job::new(frame, cipher, auth, inputs(job))
                 .and_then(|given| burst.aead(given.with_tag_at(job.icv_start.into()), key, seal))

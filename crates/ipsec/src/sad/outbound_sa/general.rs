@@ -8,6 +8,7 @@ use super::{OutboundCold, OutboundSa};
 use crate::drops::DropReason;
 use crate::esp::ah;
 use crate::esp::job::CryptoPacket;
+use crate::esp::job_plan::EspParts;
 use crate::esp::outer_header::{Inner, write_udp};
 use crate::esp::stage::{FinishContext, LONGEST_BYTES, no_room};
 use crate::esp::trailer::{ESP_TRAILER, write_trailer};
@@ -97,7 +98,8 @@ impl OutboundSa {
         ip::set_length(bytes);
         let esp = header + udp;
         self.template.write_esp(bytes, esp, sequence, random);
-        *job = self.template.plan.esp_job(bytes, (esp, body_len), (self.template.spi, sequence));
+        let parts = EspParts { header: esp, body_len };
+        *job = self.template.plan.esp_job(bytes, parts, self.template.spi, sequence);
         *context = FinishContext { header: esp as u16, ..self.template.context(sequence) };
         Ok(())
     }
