@@ -9,7 +9,7 @@ mod static_news;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant, SystemTime};
 
 use convoy_dataplane::costs::Costs;
@@ -45,6 +45,7 @@ use crate::privileges::{self, Account};
 use crate::ranks;
 use crate::snapshot::{ConfiguredRow, MemoryRow, Snapshot};
 use crate::state::{Beginnings, State};
+use crate::supervise::OnFault;
 use crate::trace::{TraceReport, TraceRequest, Tracing};
 use crate::wireshark;
 use crate::worker_handles::WorkerHandles;
@@ -89,6 +90,13 @@ pub enum Order {
     /// End: the thread of this name, without which the gateway would only seem to work, has
     /// panicked.
     Fault(String),
+}
+
+impl OnFault for Sender<Order> {
+    fn fault(&self, thread: String) {
+        // A gateway that has ended need not be notified.
+        let _ = self.send(Order::Fault(thread));
+    }
 }
 
 /// A gateway with its ports open.

@@ -4,12 +4,15 @@
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc::Sender;
 use std::thread::{Builder, JoinHandle};
 
 use convoy_process::panics::words;
 
-use crate::run::Order;
+/// Ends the gateway in good order when one of its threads has panicked.
+pub trait OnFault: Send + 'static {
+    /// The thread of this name has panicked.
+    fn fault(&self, thread: String);
+}
 
 /// Starts a thread whose panic ends the gateway.
 ///
@@ -17,15 +20,14 @@ use crate::run::Order;
 /// The system's, if it cannot create a thread.
 pub fn spawn(
     name: &str,
-    orders: Sender<Order>,
+    gateway: impl OnFault,
     body: impl FnOnce() + Send + 'static,
 ) -> io::Result<JoinHandle<()>> {
     let thread = name.to_owned();
     Builder::new().name(name.to_owned()).spawn(move || {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(body)) {
             tracing::error!("thread {thread} ended because of a fault in convoy: {}", words(&*panic));
-            // A gateway that has ended need not be notified.
-            let _ = orders.send(Order::Fault(thread));
+            gateway.fault(thread);
         }
     })
 }
@@ -41,17 +43,23 @@ pub(crate) fn survive(what: &str, serve: impl FnOnce()) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::mpsc::channel;
+    use std::sync::mpsc::{Sender, channel};
 
     use super::*;
 
+    impl OnFault for Sender<String> {
+        fn fault(&self, thread: String) {
+            self.send(thread).expect("the test receives it");
+        }
+    }
+
     #[test]
     fn a_thread_that_panics_is_reported_by_name_and_one_that_ends_is_not() {
-        let (orders, received) = channel();
-        spawn("good", orders.clone(), || ()).expect("a thread").join().expect("no panic");
-        let bad = spawn("bad", orders, || panic!("provoked by a test")).expect("a thread");
+        let (faults, received) = channel::<String>();
+        spawn("good", faults.clone(), || ()).expect("a thread").join().expect("no panic");
+        let bad = spawn("bad", faults, || panic!("provoked by a test")).expect("a thread");
         bad.join().expect("the panic was caught");
-        assert!(matches!(received.try_recv(), Ok(Order::Fault(name)) if name == "bad"));
+        assert_eq!(received.try_recv().as_deref(), Ok("bad"));
         assert!(received.try_recv().is_err());
     }
 
