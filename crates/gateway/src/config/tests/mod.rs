@@ -126,7 +126,10 @@ fn a_key_of_the_wrong_length_says_how_many_bytes_are_for_what_and_shows_nothing_
          16, salt 4, integrity key 0\n   |\n29 | key_in = \"********************************\"\n   |          \
          ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^"
     );
-    assert!(errors(&changed("key_in = \"00", "key_in = \"0g")).contains("not a hexadecimal number"));
+    let wrong = errors(&changed("key_in = \"00", "key_in = \"0g"));
+    assert!(wrong.contains("not a hexadecimal number: character 2 is not a digit"), "{wrong}");
+    let odd = errors(&changed("key_in = \"00", "key_in = \"0"));
+    assert!(odd.contains("not a hexadecimal number: 39 digits, an odd number"), "{odd}");
 }
 
 #[test]
