@@ -125,6 +125,7 @@ fn print(report: &DemoReport) {
     print_card(&report.card);
     let (sent, good) = report.sent_and_good();
     println!("{good} of {sent} packets arrived unchanged, in the order of their SA.");
+    println!("In this run, which another one may contradict on few cores:");
     for comparison in &report.comparisons {
         if let Some(verdict) = &comparison.verdict {
             println!("{}: {verdict}", comparison.about);

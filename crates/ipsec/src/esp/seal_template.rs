@@ -81,7 +81,7 @@ impl SealTemplate {
         Growth::new(len, self.front(), self.plan.alignment(), self.plan.icv_len())
     }
 
-    /// Where the parts of a packet are that has grown so.
+    /// The parts of a packet with this growth.
     #[inline]
     fn parts(&self, growth: Growth) -> EspParts {
         EspParts { header: self.outer.len(), body_len: growth.body }

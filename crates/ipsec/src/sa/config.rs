@@ -103,8 +103,8 @@ pub struct IptfsConfig {
     pub dont_frag: bool,
     /// The largest outer packet, in bytes; 0 is the path MTU. Outbound.
     pub pkt_size: u16,
-    /// Outer packets a second, all of the same size, whatever there is to send (section 2.4.1); 0
-    /// is as packets come. Outbound.
+    /// Outer packets a second, all of the same size, whatever there is to send (RFC 9347 section
+    /// 2.4.1); 0 is as packets come. Outbound.
     pub packet_rate: u32,
 }
 
