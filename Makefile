@@ -15,8 +15,8 @@ DPDK = $(shell pkg-config --atleast-version=22.11 libdpdk 2>/dev/null && echo dp
 # The laboratory's features: `card` is the simulated card with its first function, `all-functions` is
 # all of it, and both need Verilator; `make demo FEATURES=` goes without.
 FEATURES ?= all-functions $(DPDK)
-# The demonstration needs one function of the card and no DPDK.
-DEMO_FEATURES = $(if $(filter file,$(origin FEATURES)),card,$(FEATURES))
+# The demonstration needs one function of the card, or none of it, and no DPDK.
+DEMO_FEATURES = $(if $(filter card all-functions,$(FEATURES)),card)
 verilator = @$(if $(filter card all-functions,$(1)),scripts/card-venv.sh build,true)
 PROGRAMS = --locked -p convoy -p convoy-lab -p convoy-cluster-agent --features "$(FEATURES:%=convoy-lab/%)"
 # Lints and tests have one set of features each, so that nothing is compiled twice.
@@ -120,8 +120,8 @@ nightly: ## what takes long and seldom fails: licences, the oldest Rust, instruc
 
 demo: install-build ## two gateways in one process protect real traffic; IP-TFS beside tunnel mode (no root)
 	$(call verilator,$(DEMO_FEATURES))
-	$(CARGO) build --profile system --locked -p convoy-lab --features "$(DEMO_FEATURES)"
-	$(SYSTEM)/convoy-lab demo
+	$(CARGO) build --profile system --locked -p convoy-demo --features "$(DEMO_FEATURES)"
+	$(SYSTEM)/convoy-demo
 
 demo-net: programs ## two gateways in network namespaces: ping, iperf3, tshark, IP-TFS beside tunnel mode (root)
 	@scripts/install.sh test

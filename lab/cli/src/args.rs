@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use convoy_cli::args::{CheckArgs, EnginesArgs, HelperArgs, ReplayArgs, RunArgs, UnblockArgs};
+use convoy_demo::DemoArgs;
 use convoy_log::LogFormat;
 
 use crate::bench::BenchArgs;
@@ -91,24 +92,4 @@ pub(crate) struct NicArgs {
     /// The interface's configuration file
     #[arg(short, long, value_name = "FILE", default_value = "/etc/convoy/nic.toml")]
     pub(crate) config: PathBuf,
-}
-
-#[derive(Args)]
-pub(crate) struct DemoArgs {
-    /// Total duration in seconds, without the six seconds of the simulated card
-    #[arg(long, default_value_t = 45.0)]
-    pub(crate) seconds: f64,
-    /// Make this engine of the first gateway fail under load and recover: multibuffer, software,
-    /// model-a or model-b. It is an error if the engine does not fail
-    #[arg(long, value_name = "ENGINE")]
-    pub(crate) fail: Option<String>,
-    /// The capture to send instead of demo/traffic.pcap
-    #[arg(long, value_name = "FILE.pcap")]
-    pub(crate) capture: Option<PathBuf>,
-    /// Seed of the generated IMIX traffic
-    #[arg(long, default_value_t = 1)]
-    pub(crate) seed: u64,
-    /// Print the report as JSON
-    #[arg(long)]
-    pub(crate) json: bool,
 }

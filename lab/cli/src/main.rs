@@ -5,7 +5,6 @@ extern crate convoy_cli;
 
 mod args;
 mod bench;
-mod demo;
 mod hdtv;
 mod nic;
 mod progress;
@@ -37,7 +36,9 @@ fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Bench(args) => bench::run(&args),
         Command::Check(args) => convoy_cli::check::run(&args, &KINDS),
-        Command::Demo(args) => demo::demo(&args),
+        Command::Demo(args) => {
+            convoy_demo::run(&args).map_err(|failure| Failure::Failed(failure.to_string()))
+        }
         Command::Engines(args) => convoy_cli::engines::run(&args, &KINDS),
         Command::Figures(args) => sim::run_figures(&args),
         Command::Hdtv(args) => hdtv::run(args),

@@ -3,8 +3,8 @@
 use std::cell::OnceCell;
 
 use convoy_capture::Unread;
+use convoy_plan::{Machine, Measured, Plan, PlanError, PlanOutcome, Trace, measure, plan};
 use convoy_sim::SaCacheSpec;
-use convoy_workbench::plan::{Machine, Measured, Plan, PlanError, PlanOutcome, Trace, measure, plan};
 use serde::Serialize;
 
 use super::args::PlanArgs;

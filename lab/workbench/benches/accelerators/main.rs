@@ -15,7 +15,7 @@ mod setups;
 use std::time::{Duration, Instant};
 
 use convoy_dataplane::costs::Costs;
-use convoy_workbench::demo::{Bench, IMIX, Load, Measurement, Plan, Rule, lengths};
+use convoy_workbench::{Bench, IMIX, Load, Measurement, Plan, Rule, lengths};
 use report::{Report, Row};
 use setups::{Setup, setups};
 

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use convoy_workbench::demo::Measurement;
+use convoy_workbench::Measurement;
 use serde::Serialize;
 
 use super::grouping::WAYS;

@@ -2,7 +2,7 @@
 
 use convoy_dataplane::costs::Costs;
 use convoy_engine::CryptodevSettings;
-use convoy_workbench::demo::{Platform, Rule};
+use convoy_workbench::{Platform, Rule};
 
 /// Modes of DPDK's scheduler device. None of them takes the devices' costs into account.
 const MODES: [&str; 4] = ["round-robin", "packet-size-distr", "fail-over", "multi-core"];

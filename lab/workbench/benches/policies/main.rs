@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use convoy_dataplane::costs::Costs;
 use convoy_gateway::assemble;
-use convoy_workbench::demo::{Bench, DemoEngine, Load, Measurement, Plan, Platform, Rule, imix};
+use convoy_workbench::{Bench, DemoEngine, Load, Measurement, Plan, Platform, Rule, imix};
 
 /// The scheduler's window, in packets.
 const WINDOW: usize = 32;

@@ -92,7 +92,7 @@ impl Bench<'_> {
 ///
 /// # Errors
 /// [`DemoError`] if something cannot be set up.
-pub(super) fn in_turns(
+pub(crate) fn in_turns(
     trials: &[Trial<'_>],
     rounds: usize,
     traffic: &[Arc<Traffic>; 2],
@@ -148,7 +148,7 @@ impl Measurement {
 #[cfg(test)]
 impl Measurement {
     /// A measurement of no packets.
-    pub(super) fn blank(rule: Rule) -> Self {
+    pub(crate) fn blank(rule: Rule) -> Self {
         Self {
             rule,
             packets_per_second: 0.0,

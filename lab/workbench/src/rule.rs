@@ -6,7 +6,7 @@ use convoy_scheduler::{FullQueue, HeuristicFactory, Policy, WindowOrder};
 use serde::{Serialize, Serializer};
 
 /// Multi-packets that an engine holds with [`WindowOrder::Sufferage`].
-pub(super) const CREDITS: usize = 4;
+pub(crate) const CREDITS: usize = 4;
 
 /// A policy with its options.
 #[derive(Clone, Copy, Debug, PartialEq)]

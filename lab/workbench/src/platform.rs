@@ -62,9 +62,9 @@ pub struct Platform {
     /// Costs of the engines, where rules are compared.
     pub engines: Vec<DemoEngine>,
     /// Engine tables of the gateway under test; without any, it chooses by itself.
-    pub(super) site: String,
+    pub(crate) site: String,
     /// Engine tables of its peer.
-    pub(super) peer: String,
+    pub(crate) peer: String,
 }
 
 /// Measured costs of this machine's engines.
@@ -240,7 +240,7 @@ impl Platform {
     }
 
     /// Two gateways with the engines that they choose by themselves.
-    pub(super) fn chosen(mode: &'static str) -> Self {
+    pub(crate) fn chosen(mode: &'static str) -> Self {
         let about = "the engines that a gateway chooses automatically".to_owned();
         Self::plain(about, mode, String::new())
     }
@@ -264,8 +264,8 @@ mod tests {
     use convoy_gateway::assemble;
 
     use super::*;
-    use crate::demo::rule::Rule;
-    use crate::demo::sites::both;
+    use crate::rule::Rule;
+    use crate::sites::both;
 
     #[test]
     fn every_platform_is_a_good_configuration_and_its_models_cost_what_they_say() {
@@ -291,8 +291,8 @@ mod tests {
     fn a_device_of_dpdk_that_fails_half_way_loses_and_doubles_nothing() {
         use convoy_scheduler::Policy;
 
-        use crate::demo::trial::run_trial;
-        use crate::demo::{Load, Trial, imix};
+        use crate::trial::run_trial;
+        use crate::{Load, Trial, imix};
 
         let engines = |devices: &[(&str, &str)]| {
             let more = |device: &str| format!("device = \"{device}\"\n");

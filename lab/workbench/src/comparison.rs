@@ -41,7 +41,7 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    pub(super) fn measured(&self) -> impl Iterator<Item = &Measurement> {
+    pub(crate) fn measured(&self) -> impl Iterator<Item = &Measurement> {
         self.without_window.iter().chain(&self.saturated).chain(&self.offered)
     }
 }
@@ -50,7 +50,7 @@ impl Comparison {
 ///
 /// # Errors
 /// [`DemoError`] if something cannot be set up.
-pub(super) fn compare(
+pub(crate) fn compare(
     platform: Platform,
     traffic: &[Arc<Traffic>; 2],
     costs: &mut Costs,

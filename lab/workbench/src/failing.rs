@@ -4,7 +4,7 @@ use convoy_engine::{Engine, Fault, FaultPlan, Faulty};
 
 /// Multi-packets that an engine processes before [`make_fail`] lets it fail. A model may get only a
 /// few per second where the processor's core is faster.
-pub(super) fn fails_after(is_model: bool) -> u32 {
+pub(crate) fn fails_after(is_model: bool) -> u32 {
     if is_model { 2 } else { 2_000 }
 }
 
@@ -12,7 +12,7 @@ pub(super) fn fails_after(is_model: bool) -> u32 {
 ///
 /// # Errors
 /// The names of the available engines, if there is none of this name.
-pub(super) fn make_fail(engines: &mut Vec<Box<dyn Engine>>, name: &str) -> Result<(), String> {
+pub(crate) fn make_fail(engines: &mut Vec<Box<dyn Engine>>, name: &str) -> Result<(), String> {
     let Some(at) = engines.iter().position(|engine| engine.description().name == name) else {
         let known: Vec<&str> = engines.iter().map(|engine| engine.description().name.as_str()).collect();
         return Err(known.join(", "));

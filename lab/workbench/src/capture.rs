@@ -8,20 +8,20 @@ use convoy_port::{Pcap, Port, PortError};
 
 /// The packets of a capture that the demo can use.
 #[derive(Default)]
-pub(super) struct Captured {
+pub(crate) struct Captured {
     /// Whole IP packets, in order.
-    pub(super) packets: Vec<Vec<u8>>,
+    pub(crate) packets: Vec<Vec<u8>>,
     /// Unusable packets, by reason.
-    pub(super) unreadable: Unread,
+    pub(crate) unreadable: Unread,
     /// Where it is truncated or damaged, if it is; the rest was not read.
-    pub(super) damage: Option<String>,
+    pub(crate) damage: Option<String>,
 }
 
 /// Reads a capture.
 ///
 /// # Errors
 /// [`PortError`] if the file cannot be opened or is no capture.
-pub(super) fn read_capture(path: &Path) -> Result<Captured, PortError> {
+pub(crate) fn read_capture(path: &Path) -> Result<Captured, PortError> {
     let mut port = Pcap::open("capture", Some(path), None)?;
     let mut pool = FramePool::new(64, 64);
     let (mut packets, mut burst) = (Vec::new(), Vec::new());

@@ -5,13 +5,13 @@ use nix::unistd::Pid;
 
 /// This thread, and hence the gateways, on one core until dropped. Threads that engines start
 /// meanwhile may use the others, and those of modelled accelerators leave it this core.
-pub(super) struct GatewayCore {
+pub(crate) struct GatewayCore {
     before: Option<CpuSet>,
 }
 
 impl GatewayCore {
     /// Begins a trial with what `start` makes.
-    pub(super) fn with<T>(start: impl FnOnce() -> T) -> (Self, T) {
+    pub(crate) fn with<T>(start: impl FnOnce() -> T) -> (Self, T) {
         let Some((all, first)) = cores() else { return (Self { before: None }, start()) };
         // Where the system refuses, figures vary more, but it is not an error.
         let set = |cores: &CpuSet| _ = sched_setaffinity(Pid::from_raw(0), cores);

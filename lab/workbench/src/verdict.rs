@@ -8,7 +8,7 @@ use super::measure::Measurement;
 use super::rule::Rule;
 
 /// Smallest relative difference that counts; the rest is noise.
-pub(super) const NOISE: f64 = 0.05;
+pub(crate) const NOISE: f64 = 0.05;
 /// Fraction of the load that a rule may refuse; beyond it, its latency is not comparable.
 const CARRIED: f64 = 0.01;
 
@@ -34,7 +34,7 @@ pub struct Verdict {
 impl Verdict {
     /// Compares the results when saturated and under the same load (`offered`); `None` without the
     /// scheduler or without any baseline.
-    pub(super) fn of(saturated: &[Measurement], offered: &[Measurement]) -> Option<Self> {
+    pub(crate) fn of(saturated: &[Measurement], offered: &[Measurement]) -> Option<Self> {
         let own = |all: &[Measurement]| all.iter().find(|measured| measured.rule == Rule::DEFAULT).cloned();
         let baselines = || saturated.iter().filter(|measured| measured.rule.is_baseline());
         let best = baselines().max_by(|a, b| a.packets_per_second.total_cmp(&b.packets_per_second))?;
@@ -95,7 +95,7 @@ pub struct WorstCase {
 
 impl WorstCase {
     /// Of every rule that was measured on all platforms; the best worst case first.
-    pub(super) fn of_all(platforms: &[&[Measurement]]) -> Vec<Self> {
+    pub(crate) fn of_all(platforms: &[&[Measurement]]) -> Vec<Self> {
         let ratio = |rule: Rule, platform: &[Measurement]| {
             let best = platform.iter().map(|measured| measured.packets_per_second).fold(1.0, f64::max);
             let own = platform.iter().find(|measured| measured.rule == rule)?;
@@ -116,7 +116,7 @@ impl WorstCase {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::demo::delivery::Latency;
+    use crate::delivery::Latency;
 
     fn measured(rule: Rule, packets_per_second: f64, p99_us: f64, refused: f64) -> Measurement {
         let latency = Latency { p99_us, ..Latency::default() };

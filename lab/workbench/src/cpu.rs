@@ -7,7 +7,7 @@ use nix::sys::time::TimeVal;
 
 /// Processor time of all threads of this process so far, in user and kernel mode; zero if the
 /// kernel does not say.
-pub(super) fn cpu_time() -> Duration {
+pub(crate) fn cpu_time() -> Duration {
     let time = |time: TimeVal| {
         Duration::from_secs(time.tv_sec() as u64) + Duration::from_micros(time.tv_usec() as u64)
     };

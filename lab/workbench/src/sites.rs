@@ -12,11 +12,11 @@ use super::platform::Platform;
 use super::rule::{CREDITS, Rule};
 
 /// Tunnels between the two sites, each with one SA per direction.
-pub(super) const TUNNELS: usize = 8;
+pub(crate) const TUNNELS: usize = 8;
 
 /// Configurations of both sites; the first has the platform's engines, the second those of the
 /// peer.
-pub(super) fn both(rule: Rule, window: usize, platform: &Platform) -> [Config; 2] {
+pub(crate) fn both(rule: Rule, window: usize, platform: &Platform) -> [Config; 2] {
     let proposal: Proposal = platform.proposal.parse().expect("the demo's proposals are good");
     let mut random = rand::rng();
     let mut key = || {

@@ -18,7 +18,7 @@ use convoy_scheduler::Input;
 
 use super::trace::with_keys;
 use super::*;
-use crate::demo::traffic::both_ways;
+use convoy_workbench::imix;
 
 /// Number of packets of the demo's traffic.
 const PACKETS: usize = 1_500;
@@ -48,7 +48,7 @@ fn capture(folder: &tempfile::TempDir) -> PathBuf {
     let path = folder.path().join("traffic.pcap");
     let mut port = Pcap::open("traffic", None, Some(&path)).expect("writable");
     let mut pool = FramePool::new(PACKETS, 0);
-    let [traffic, _] = both_ways(Vec::new(), 8, PACKETS, 7);
+    let [traffic, _] = imix(7);
     let mut frames = (0..PACKETS).filter_map(|at| pool.take_filled(traffic.packet(at), 0)).collect();
     port.send(&mut pool, &mut frames).expect("writable");
     path
@@ -119,7 +119,7 @@ fn compare_with_gateway(window: usize, rounds: usize) {
     let config = with_keys(&config);
     let (mut pipeline, _) =
         assemble::pipeline(&config, 0, engines, &costs, resources, &Beginnings::Fresh).expect("good");
-    let [traffic, _] = both_ways(Vec::new(), 8, PACKETS, 7);
+    let [traffic, _] = imix(7);
     let packets: Vec<&[u8]> = (0..PACKETS * rounds).map(|at| traffic.packet(at % PACKETS)).collect();
     drive(&mut pipeline, &packets, &time, &buses);
     let engines = pipeline.stage().engines();

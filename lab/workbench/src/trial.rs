@@ -69,7 +69,7 @@ struct Pair {
     sleeps: bool,
 }
 
-pub(super) fn run_trial(
+pub(crate) fn run_trial(
     trial: &Trial<'_>,
     traffic: &[Arc<Traffic>; 2],
     costs: &mut Costs,

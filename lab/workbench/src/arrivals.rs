@@ -18,7 +18,7 @@ pub enum Load {
 }
 
 /// A Poisson process of arrivals at one port.
-pub(super) struct Arrivals {
+pub(crate) struct Arrivals {
     ns_per_packet: f64,
     random: StdRng,
     /// Time of the next arrival; `None` until the first call.
@@ -29,7 +29,7 @@ pub(super) struct Arrivals {
 
 impl Arrivals {
     /// Arrivals at `packets_per_second`; the same seed gives the same intervals.
-    pub(super) fn new(packets_per_second: f64, seed: u64) -> Self {
+    pub(crate) fn new(packets_per_second: f64, seed: u64) -> Self {
         Self {
             ns_per_packet: 1e9 / packets_per_second,
             random: StdRng::seed_from_u64(seed),
@@ -39,7 +39,7 @@ impl Arrivals {
     }
 
     /// Advances to `now_ns`; returns how many packets found the ring full.
-    pub(super) fn come(&mut self, now_ns: u64) -> u64 {
+    pub(crate) fn come(&mut self, now_ns: u64) -> u64 {
         let mut lost = 0;
         let mut next_ns = self.next_ns.unwrap_or(now_ns as f64);
         while next_ns <= now_ns as f64 {
@@ -57,12 +57,12 @@ impl Arrivals {
     }
 
     /// Number of waiting packets.
-    pub(super) fn waiting(&self) -> usize {
+    pub(crate) fn waiting(&self) -> usize {
         self.ring.len()
     }
 
     /// Takes the oldest waiting packet and returns its arrival time.
-    pub(super) fn take(&mut self) -> Option<u64> {
+    pub(crate) fn take(&mut self) -> Option<u64> {
         self.ring.pop_front()
     }
 }

@@ -11,7 +11,7 @@ use super::delivery::Delivery;
 use super::traffic::{Traffic, tunnel_of_packet};
 
 /// The plaintext port of one of the gateways.
-pub(super) struct TrafficPort {
+pub(crate) struct TrafficPort {
     description: PortDescription,
     counters: PortCounters,
     outgoing: Arc<Traffic>,
@@ -30,7 +30,7 @@ pub(super) struct TrafficPort {
 
 impl TrafficPort {
     /// A port that sends `outgoing` and expects `incoming`.
-    pub(super) fn new(
+    pub(crate) fn new(
         name: &str,
         mtu: usize,
         (outgoing, outgoing_delivery): (Arc<Traffic>, Arc<Delivery>),
@@ -51,7 +51,7 @@ impl TrafficPort {
     }
 
     /// Lets packets arrive at a given rate.
-    pub(super) fn with_arrivals(self, arrivals: Option<Arrivals>) -> Self {
+    pub(crate) fn with_arrivals(self, arrivals: Option<Arrivals>) -> Self {
         Self { arrivals, ..self }
     }
 
@@ -144,8 +144,8 @@ impl Port for TrafficPort {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::demo::delivery::Latency;
-    use crate::demo::traffic::both_ways;
+    use crate::delivery::Latency;
+    use crate::traffic::both_ways;
     use convoy_packet::FramePool;
 
     fn pair() -> (TrafficPort, Arc<Traffic>, Arc<Delivery>) {

@@ -179,8 +179,8 @@ mod tests {
     use convoy_engine::Software;
 
     use super::*;
-    use crate::demo::traffic::both_ways;
-    use crate::plan::tests::config;
+    use crate::tests::config;
+    use convoy_workbench::imix;
 
     #[test]
     fn what_a_worker_does_follows_where_the_packets_go() {
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn bursts_are_measured_in_place_where_the_gateway_does_them_so() {
-        let [traffic, _] = both_ways(Vec::new(), 8, 640, 7);
+        let [traffic, _] = imix(7);
         let packets: Vec<Vec<u8>> = (0..640).map(|at| traffic.packet(at).to_vec()).collect();
         let inline = Software::new("software").description().clone();
         // The burst of 64 packets is one unit of work in place; through the window there is at

@@ -14,23 +14,23 @@ const LONGEST_NS: u64 = 60_000_000_000;
 
 /// Counters of one direction, shared between its sending and its receiving port.
 #[derive(Debug)]
-pub(super) struct Delivery {
+pub(crate) struct Delivery {
     /// Whether packets are sent.
-    pub(super) sending: AtomicBool,
+    pub(crate) sending: AtomicBool,
     /// Whether latencies are recorded.
-    pub(super) recording: AtomicBool,
+    pub(crate) recording: AtomicBool,
     /// Packets sent.
-    pub(super) sent: AtomicU64,
+    pub(crate) sent: AtomicU64,
     /// Their bytes, IP header included.
-    pub(super) sent_bytes: AtomicU64,
+    pub(crate) sent_bytes: AtomicU64,
     /// Packets dropped because the port's ring was full; they were not sent.
-    pub(super) refused: AtomicU64,
+    pub(crate) refused: AtomicU64,
     /// Packets that arrived unchanged, in the order of their SA.
-    pub(super) good: AtomicU64,
+    pub(crate) good: AtomicU64,
     /// Packets that arrived unchanged, but after a later one of their SA.
-    pub(super) out_of_order: AtomicU64,
+    pub(crate) out_of_order: AtomicU64,
     /// Packets that arrived and were never sent, for example changed ones.
-    pub(super) wrong: AtomicU64,
+    pub(crate) wrong: AtomicU64,
     epoch: Instant,
     /// Arrival time of each packet at its sending port in ns, indexed by its number.
     stamps: Box<[AtomicU64]>,
@@ -38,7 +38,7 @@ pub(super) struct Delivery {
 }
 
 impl Delivery {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let histogram = Histogram::new_with_max(LONGEST_NS, 3).expect("3 digits of a minute are possible");
         Self {
             sending: AtomicBool::default(),
@@ -56,17 +56,17 @@ impl Delivery {
     }
 
     /// The current time in ns, on the clock of the stamps.
-    pub(super) fn now_ns(&self) -> u64 {
+    pub(crate) fn now_ns(&self) -> u64 {
         self.epoch.elapsed().as_nanos() as u64
     }
 
     /// Records when packet `number` arrived at its sending port.
-    pub(super) fn stamp(&self, number: u64, came_ns: u64) {
+    pub(crate) fn stamp(&self, number: u64, came_ns: u64) {
         self.stamps[number as usize % STAMPS].store(came_ns, Ordering::Relaxed);
     }
 
     /// Records that these packets have left the other gateway.
-    pub(super) fn record(&self, numbers: &[u64]) {
+    pub(crate) fn record(&self, numbers: &[u64]) {
         if numbers.is_empty() || !self.recording.load(Ordering::Relaxed) {
             return;
         }
@@ -79,14 +79,14 @@ impl Delivery {
     }
 
     /// Packets that arrived, correct or not.
-    pub(super) fn arrived(&self) -> u64 {
+    pub(crate) fn arrived(&self) -> u64 {
         self.good.load(Ordering::Relaxed)
             + self.out_of_order.load(Ordering::Relaxed)
             + self.wrong.load(Ordering::Relaxed)
     }
 
     /// Whether each packet sent arrived exactly once, unchanged and in order.
-    pub(super) fn is_perfect(&self) -> bool {
+    pub(crate) fn is_perfect(&self) -> bool {
         self.good.load(Ordering::Relaxed) == self.sent.load(Ordering::Relaxed)
             && self.arrived() == self.good.load(Ordering::Relaxed)
     }
@@ -106,7 +106,7 @@ pub struct Latency {
 
 impl Latency {
     /// Latency over both directions.
-    pub(super) fn of(deliveries: &[impl AsRef<Delivery>]) -> Self {
+    pub(crate) fn of(deliveries: &[impl AsRef<Delivery>]) -> Self {
         let mut all =
             Histogram::<u64>::new_with_max(LONGEST_NS, 3).expect("3 digits of a minute are possible");
         for delivery in deliveries {

@@ -20,13 +20,13 @@ mod tests {
 
     use super::*;
 
-    const SITE: &str = include_str!("../../../../examples/site-a.toml");
+    const SITE: &str = include_str!("../../../examples/site-a.toml");
 
     #[test]
     fn a_bus_is_written_as_in_the_simulators_platforms() {
         for text in [
-            include_str!("../../../../platforms/grip.toml"),
-            include_str!("../../../../platforms/pci-accelerators.toml"),
+            include_str!("../../../platforms/grip.toml"),
+            include_str!("../../../platforms/pci-accelerators.toml"),
         ] {
             let platform = Platform::from_toml("platform.toml", text).expect("good");
             let start = text.find("[[bus]]").expect("a bus");

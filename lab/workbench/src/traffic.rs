@@ -32,29 +32,29 @@ impl Traffic {
     }
 
     /// The packet at an index.
-    pub(crate) fn packet(&self, at: usize) -> &[u8] {
+    pub fn packet(&self, at: usize) -> &[u8] {
         &self.packets[at]
     }
 
     /// Number of packets before they repeat.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.packets.len()
     }
 
     /// Indices of one tunnel's packets, in order.
-    pub(super) fn of_tunnel(&self, tunnel: usize) -> &[u32] {
+    pub(crate) fn of_tunnel(&self, tunnel: usize) -> &[u32] {
         &self.of_tunnel[tunnel]
     }
 
     /// Number of tunnels.
-    pub(super) fn tunnels(&self) -> usize {
+    pub(crate) fn tunnels(&self) -> usize {
         self.of_tunnel.len()
     }
 }
 
 /// The tunnel of a packet: the third byte of its IPv4 destination. The capture's IPv6 packets are
 /// in tunnel 0.
-pub(super) fn tunnel_of_packet(packet: &[u8]) -> Option<usize> {
+pub(crate) fn tunnel_of_packet(packet: &[u8]) -> Option<usize> {
     match Ipv4::parse(packet) {
         Ok(ip) => Some(ip.destination().octets()[2].into()),
         Err(_) => Ipv6::parse(packet).ok().map(|_| 0),
@@ -68,7 +68,7 @@ pub(crate) fn both_ways(capture: Vec<Vec<u8>>, tunnels: usize, count: usize, see
 }
 
 /// As [`both_ways`], with lengths in bytes and their weights.
-pub(super) fn mixed(
+pub(crate) fn mixed(
     capture: Vec<Vec<u8>>,
     lengths: &[(usize, u32)],
     tunnels: usize,

@@ -54,7 +54,7 @@ impl ModeComparison {
 ///
 /// # Errors
 /// [`DemoError`] if something cannot be set up.
-pub(super) fn compare_modes(
+pub(crate) fn compare_modes(
     mixed: &[Arc<Traffic>; 2],
     costs: &mut Costs,
     length: Duration,
@@ -127,7 +127,7 @@ fn change(ratio: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::demo::imix;
+    use crate::imix;
 
     fn compared() -> Vec<ModeComparison> {
         let mut costs = Costs::without_cache();
