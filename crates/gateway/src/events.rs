@@ -61,6 +61,16 @@ pub enum What {
         /// Its new one.
         new: String,
     },
+    /// Packets of a peer come from another address or port than that to which answers go on to be
+    /// sent: it has static keys and does not roam.
+    PeerElsewhere {
+        /// The tunnel's name.
+        tunnel: String,
+        /// Where answers go.
+        old: String,
+        /// From where packets come.
+        new: String,
+    },
     /// The path to a peer carries less than assumed.
     PathMtu {
         /// The name of a tunnel that uses the path.
@@ -203,6 +213,7 @@ impl What {
     pub const fn severity(&self) -> Severity {
         match self {
             Self::EngineOut { .. }
+            | Self::PeerElsewhere { .. }
             | Self::SaExpired(_)
             | Self::Dropped { .. }
             | Self::StoreLost { .. }
@@ -218,9 +229,10 @@ impl What {
         let tunnel = match self {
             Self::SaUp(news) | Self::SaRekeyed(news) | Self::SaDown(news) => &news.tunnel,
             Self::SaExpiring(sa) | Self::SaExpired(sa) => &sa.tunnel,
-            Self::PeerMoved { tunnel, .. } | Self::PathMtu { tunnel, .. } | Self::Dropped { tunnel, .. } => {
-                tunnel
-            }
+            Self::PeerMoved { tunnel, .. }
+            | Self::PeerElsewhere { tunnel, .. }
+            | Self::PathMtu { tunnel, .. }
+            | Self::Dropped { tunnel, .. } => tunnel,
             _ => return None,
         };
         Some(tunnel).filter(|tunnel| !tunnel.is_empty()).map(String::as_str)

@@ -10,7 +10,8 @@ use convoy_ipsec::{SaConfig, SaDirection, SaEnds, SaNumber, TunnelId, UdpEncap};
 
 use super::networks::Networks;
 use super::share::Share;
-use crate::config::Config;
+use crate::config::ends::not_carried;
+use crate::config::{Config, PortConfig};
 use crate::events::{Events, SaNews, What};
 use crate::state::wall_clock_ns;
 use crate::worker_handles::WorkerHandles;
@@ -26,6 +27,8 @@ pub(crate) struct Workers {
     /// The UDP port that each worker sends from beside [`natt_port`](Self::natt_port), if it has
     /// one.
     own_ports: Vec<u16>,
+    /// Why ESP in UDP, and native ESP and AH, cannot leave, if no outside port carries them.
+    not_carried: NotCarried,
     events: Events,
     /// In a cluster, what it knows of the SAs.
     pub(super) share: Option<Share>,
@@ -40,6 +43,7 @@ impl Workers {
             networks: Networks::default(),
             natt_port: config.natt_port(),
             own_ports,
+            not_carried: NotCarried::by(&config.ports),
             events,
             share,
         }
@@ -61,6 +65,29 @@ impl Workers {
     }
 }
 
+/// Why no outside port carries packets of either form; `None` if one does.
+struct NotCarried {
+    in_udp: Option<&'static str>,
+    native: Option<&'static str>,
+}
+
+impl NotCarried {
+    fn by(ports: &[PortConfig]) -> Self {
+        Self { in_udp: not_carried(true, ports), native: not_carried(false, ports) }
+    }
+
+    /// Refuses an SA that would seem to be up, although none of its packets could leave.
+    fn admit(&self, encap: Option<UdpEncap>) -> Result<(), Refusal> {
+        let (what, remedy) = match encap {
+            Some(_) => (self.in_udp, "or keep the NAT from between the peers"),
+            None => (self.native, "or write encap = yes in the connection of swanctl.conf"),
+        };
+        let Some(what) = what else { return Ok(()) };
+        tracing::warn!("an SA of charon's is refused: {what}; add one, {remedy}");
+        Err(Refusal(format!("{what}; add one, {remedy}")))
+    }
+}
+
 fn came(tunnel: String, sa: &ChildSa) -> SaNews {
     let peer = if sa.is_encapsulated { sa.peer.to_string() } else { sa.peer.ip().to_string() };
     let ChildSa { spi_out, spi_in, transform, .. } = *sa;
@@ -73,6 +100,7 @@ fn silent(worker: u16) -> Refusal {
 
 impl Backend for Workers {
     fn install(&mut self, mut sa: SaConfig, resource: Option<u32>) -> Result<SaNumber, Refusal> {
+        self.not_carried.admit(sa.encap)?;
         let owner = self.handles.worker_of(sa.tunnel, resource);
         if sa.direction == SaDirection::Outbound {
             sa.encap = sa.encap.map(|encap| self.sendable(encap, owner));
@@ -151,6 +179,7 @@ impl Backend for Workers {
     }
 
     fn move_sa(&mut self, sa: SaNumber, ends: Ends) -> Result<(), Refusal> {
+        self.not_carried.admit(ends.encap)?;
         let encap = ends.encap.map(|encap| self.sendable(encap, sa.owner));
         let ends = SaEnds { local: ends.local, remote: ends.remote, encap };
         let old_ends = self.handles.ask_or_undo(

@@ -112,7 +112,7 @@ pub(crate) fn unserved(tunnel: &TunnelConfig, ports: &[PortConfig]) -> Option<St
 }
 
 /// Why no port carries traffic in UDP, or other traffic.
-pub(super) fn not_carried(is_encapsulated: bool, ports: &[PortConfig]) -> Option<&'static str> {
+pub(crate) fn not_carried(is_encapsulated: bool, ports: &[PortConfig]) -> Option<&'static str> {
     let mut outside = ports.iter().filter(|port| port.is_outside).map(PortConfig::traits).peekable();
     outside.peek()?;
     let carries = |port: &PortTraits| if is_encapsulated { port.carries_udp } else { port.carries_native };
@@ -120,9 +120,9 @@ pub(super) fn not_carried(is_encapsulated: bool, ports: &[PortConfig]) -> Option
         return None;
     }
     Some(if is_encapsulated {
-        "ESP in UDP needs an outside port of kind \"udp\", and there is none"
+        "ESP in UDP needs an outside port of kind \"udp\", \"af_packet\" or \"af_xdp\", and there is none"
     } else {
-        "native ESP and AH need an outside port of kind \"raw\", and there is none"
+        "native ESP and AH need an outside port of kind \"raw\", \"af_packet\" or \"af_xdp\", and there is none"
     })
 }
 

@@ -9,6 +9,7 @@ use convoy_ipsec::{MappingChange, SaEnds, UdpEncap};
 use super::WorkerThread;
 use super::reload::LOOKS;
 use super::slices::Slices;
+use crate::config::TunnelConfig;
 use crate::events::{Events, What};
 
 impl WorkerThread {
@@ -36,12 +37,21 @@ impl WorkerThread {
         refused
     }
 
-    /// Tells the operator of a peer that has moved. charon's peers have moved once charon says so.
+    /// Reports that packets of a peer with static keys come from elsewhere. It has moved if it may
+    /// roam, so that answers follow; charon's peers have moved once charon says so.
     pub(super) fn tell_move(&self, events: &Events, change: &MappingChange) {
-        let Some(tunnel) = self.configured_name(change.tunnel) else { return };
-        let (old, new) = (Place(change.old).to_string(), Place(change.new).to_string());
-        let message = format!("tunnel {tunnel}: the peer has moved from {old} to {new}");
-        events.tell(What::PeerMoved { tunnel: tunnel.to_owned(), old, new }, message);
+        let Some(installed) = self.installed.get(change.tunnel) else { return };
+        let TunnelConfig { name, roams, .. } = &installed.config;
+        let (tunnel, old, new) = (name.clone(), Place(change.old).to_string(), Place(change.new).to_string());
+        if *roams {
+            let message = format!("tunnel {tunnel}: the peer has moved from {old} to {new}");
+            return events.tell(What::PeerMoved { tunnel, old, new }, message);
+        }
+        let message = format!(
+            "tunnel {tunnel}: packets of the peer come from {new}, but answers go on to {old}; if a NAT is between \
+             them, write roaming = true, with which answers follow"
+        );
+        events.tell(What::PeerElsewhere { tunnel, old, new }, message);
     }
 }
 
