@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Twelve faults between two gateways: `convoy explain` and `convoy trace` name each of them, and a
-# trace as pcapng is read by tshark. Needs root.
+# trace as pcapng is read by tshark. Two more are faults of the kernel before the gateway, which
+# `convoy check` names as well. Needs root.
 # usage: explain.sh CONVOY
 set -euo pipefail
 convoy=$(realpath "$1")
@@ -10,12 +11,16 @@ in_a() { ip netns exec $a "$@"; }
 control() { echo "$work/site-$1.sock"; } # site
 # says PATTERN TEXT: fails unless a line of the text matches.
 says() { grep -qE "$1" <<<"$2" || fail "$fault: no line matches '$1' in:"$'\n'"$2"; }
-# explained PATTERN ARGUMENTS...: what site 1 says of a packet.
+# explained PATTERN ARGUMENTS...: what site 1 says of a packet, with the exit status that its last
+# line implies.
 explained() {
-  local pattern=$1 text
+  local pattern=$1 text status=0 expected=0
   shift
-  text=$("$convoy" explain "$@" --control "$(control 1)")
+  text=$("$convoy" explain "$@" --control "$(control 1)") || status=$?
   says "$pattern" "$text"
+  ! grep -qE '^= (dropped|not a packet)' <<<"$text" || expected=1
+  [ $status = $expected ] || fail "$fault: explain exits with $status: $text"
+  ! grep -q '^!' <<<"$text" || ! grep -q '^= protected' <<<"$text" || fail "$fault: it is called protected: $text"
   grep -m 1 -E "$pattern" <<<"$text" | cut -c1-150
 }
 # traced SITE PATTERN COMMAND...: a line of the trace of two packets while a command runs. Options
@@ -76,6 +81,37 @@ opened=$(tshark -r "$work/trace.pcapng" -o esp.enable_encryption_decode:TRUE "${
 ! setpriv --reuid nobody --clear-groups "$convoy" show sa --wireshark "$work/other" --control "$(control 1)" 2>/dev/null ||
   fail "another user gets the keys"
 options=(--dropped)
+
+fault="the kernel forwards nothing"
+# Hosts behind site 1.
+ip -n $a link add lan0 type veth peer name lan0-peer
+ip -n $a link set lan0-peer up
+up_with $a lan0 10.1.0.129/25
+in_a sysctl -qw net.ipv4.ip_forward=0
+explained '^! port .*forwards nothing that comes by lan0.*sysctl -w net.ipv4.ip_forward=1' 10.1.0.200 10.2.0.1
+explained '^= not a packet of the gateway' 10.1.0.200 10.2.0.1
+explained '^= protected' 10.1.0.1 10.2.0.1
+# checked PATTERN: a warning of check, which fails if it is to.
+checked() {
+  local text
+  if text=$(in_a "$convoy" check --deny-warnings -c "$work/site-1.toml" 2>&1); then fail "$fault: check denies no warning: $text"; fi
+  says "warning: tunnel.local_ts: .*$1" "$text"
+  in_a "$convoy" check --json -c "$work/site-1.toml" 2>&1 | contains "\"message\": \".*$1" || fail "$fault: not in JSON"
+}
+checked 'hosts on interface lan0 .*sysctl -w net.ipv4.ip_forward=1'
+in_a sysctl -qw net.ipv4.ip_forward=1
+
+fault="a chain of another program's"
+in_a nft 'add table ip filter; add chain ip filter FORWARD { type filter hook forward priority 0; policy drop; }'
+explained '^! port .*chain FORWARD of table ip filter.*iptables -I FORWARD -i convoy0 -j ACCEPT' 10.1.0.200 10.2.0.1
+explained '^= sent, but see !' 10.1.0.200 10.2.0.1
+checked 'chain FORWARD of table ip filter drops'
+in_a nft 'insert rule ip filter FORWARD iifname convoy0 accept; insert rule ip filter FORWARD oifname convoy0 accept'
+explained '^= protected' 10.1.0.200 10.2.0.1
+in_a "$convoy" check -c "$work/site-1.toml" >"$work/check" 2>&1
+! grep -q 'tunnel.local_ts' "$work/check" || fail "$fault: a rule accepts it, but check warns: $(cat "$work/check")"
+in_a nft delete table ip filter
+ip -n $a link del lan0
 
 fault="1: a wrong key"
 # Site 1 expects another key, with an SA of its own, so that no sequence number is old.
@@ -226,4 +262,4 @@ explained '^! engine .*engine core is out of use' 10.1.0.1 10.2.0.1
 explained '^  engine .*software' 10.1.0.1 10.2.0.1
 traced 1 'to engine software' ping_b
 end_process $holder
-echo "explain: twelve faults named by explain and by trace"
+echo "explain: twelve faults named by explain and by trace, two of the kernel by explain and check"

@@ -61,6 +61,8 @@ answered 10.2.0.1 -I 10.1.0.1
 answered 169.254.1.2
 answered 10.9.0.1
 [ "$(packets site-2)" = 5 ] && [ "$(packets routed)" -ge 10 ] || fail "routed packets went by $(packets site-2) and $(packets routed)"
+"$convoy" explain 169.254.1.1 10.9.0.1 --control "$work/site-1.sock" >"$work/explained" || fail "explain fails: $(cat "$work/explained")"
+grep -q '^  policy .*policy routed ' "$work/explained" || fail "explain does not follow the route: $(cat "$work/explained")"
 echo "each tunnel has its packets: 5 by policy, 10 by route"
 
 cp -p "$work/site-1.toml" "$work/with.toml"

@@ -92,7 +92,7 @@ product 30 "Prometheus' rules and Grafana's dashboard: each alert by promtool, e
 product 30 "what an operator looks at: log, show, events, warnings" tests/operation.sh "$convoy"
 product 20 "a log in JSON: start, reloads, stop, errors of every kind, a killed helper" tests/log-format.sh "$convoy"
 product 20 "convoy top in tmux at two sizes: rates, keys, a gateway that stops and comes back" tests/top.sh "$convoy"
-product 70 "twelve faults between two gateways, named by explain and by trace; the keys for Wireshark" tests/explain.sh "$convoy"
+product 70 "fourteen faults between two gateways, named by explain, trace and check; the keys for Wireshark" tests/explain.sh "$convoy"
 product 40 "convoy init: by questions and by options, static keys and charon, gateways run from its files" tests/init.sh "$convoy" "$plugin"
 product 20 "two sites with hosts behind as docs/guide/site-to-site.md has them, and new static keys under traffic" tests/site-to-site.sh "$convoy"
 slow 60 "scrapers at a gateway of ten thousand tunnels: pings and memory" tests/scrapes.sh "$convoy"

@@ -124,7 +124,7 @@ from_hub 5 10.2.0.1 b && from_hub 5 10.3.0.1 c || fail "the tunnels are not up: 
 ip netns exec $hub ping -q -c 3 -i 0.1 -W 1 -I 10.1.0.1 10.4.0.1 >/dev/null 2>&1 && fail "the tunnel without a peer is answered"
 [ "$(show stats | python3 -c 'import json, sys; print(json.load(sys.stdin)["drops"].get("outbound_no_peer"))')" = 3 ] ||
   fail "the packets without a peer are not counted"
-"$convoy" explain 10.1.0.1 10.4.0.1 --control "$work/hub.sock" >"$work/explained"
+! "$convoy" explain 10.1.0.1 10.4.0.1 --control "$work/hub.sock" >"$work/explained" || fail "a packet without a peer is explained as sent"
 grep -q '^= dropped: outbound_no_peer' "$work/explained" || fail "explain does not tell: $(cat "$work/explained")"
 ip netns exec $hub python3 -c 'import urllib.request
 print(urllib.request.urlopen("http://127.0.0.1:9100/metrics", timeout=20).read().decode())' >"$work/metrics"

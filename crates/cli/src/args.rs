@@ -51,7 +51,7 @@ pub(crate) enum Command {
     Show(ShowArgs),
     /// Say what a running gateway would do with a packet from the inside
     ///
-    /// Also says why it would not arrive.
+    /// Also says why it would not arrive. Exits with 1 if the gateway would not send it.
     Explain(ExplainArgs),
     /// Follow packets of a running gateway through its stages
     ///
@@ -103,6 +103,12 @@ pub struct CheckArgs {
     /// The configuration file
     #[arg(short, long, value_name = "FILE", default_value = CONFIGURATION)]
     pub config: PathBuf,
+    /// Fail, with status 1, if there are warnings
+    #[arg(long)]
+    pub deny_warnings: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Which way a capture goes.
@@ -314,7 +320,7 @@ pub(crate) struct ExplainArgs {
     /// It may not be fragmented; IPv6 packets never may
     #[arg(long)]
     pub(crate) df: bool,
-    /// The `[[interface]]` on which it arrives, if not the port that tunnels share
+    /// The `[[interface]]` on which it arrives; default: where the kernel routes it
     #[arg(long, value_name = "NAME")]
     pub(crate) interface: Option<String>,
     /// Print JSON

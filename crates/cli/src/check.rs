@@ -5,53 +5,178 @@ use std::path::Path;
 use convoy_gateway::Kinds;
 use convoy_gateway::assemble;
 use convoy_gateway::cluster::ConfigStore;
-use convoy_gateway::config::inner_mtu::{inner_mtu, interface_mtu};
-use convoy_gateway::config::{self, ClusterConfig, Config, Problem};
+use convoy_gateway::config::inner_mtu::{self, InnerMtu, inner_mtu, interface_mtu};
+use convoy_gateway::config::{self, ClusterConfig, Config, ConfigErrors, Problem, Severity};
 use convoy_gateway::guard;
 use convoy_gateway::metrics;
 use convoy_gateway::names;
 
+use serde::Serialize;
+
 use crate::Failure;
 use crate::args::CheckArgs;
+
+/// What a configuration is found to be, as `--json` prints it.
+#[derive(Debug, Default, Serialize)]
+struct Checked {
+    /// The file.
+    file: String,
+    /// What keeps a gateway from starting with it.
+    errors: Vec<Finding>,
+    /// What is probably a mistake, in the file or on this machine.
+    warnings: Vec<Finding>,
+    ports: usize,
+    tunnels: usize,
+    /// The MTU of the inside interface, if tunnels share one.
+    inside_mtu: Option<InnerMtu>,
+    interfaces: Vec<InterfaceMtu>,
+    /// What else is worth knowing, in words.
+    notes: Vec<String>,
+}
+
+/// The MTU of an `[[interface]]`.
+#[derive(Debug, Serialize)]
+struct InterfaceMtu {
+    name: String,
+    #[serde(flatten)]
+    mtu: InnerMtu,
+}
+
+/// An error or a warning.
+#[derive(Debug, Default, Serialize)]
+struct Finding {
+    /// The file, if it is in one.
+    file: Option<String>,
+    line: Option<usize>,
+    column: Option<usize>,
+    /// The configuration's key.
+    key: Option<String>,
+    message: String,
+}
+
+impl Finding {
+    /// A warning about the machine or the network.
+    fn about(message: impl ToString) -> Self {
+        Self { message: message.to_string(), ..Self::default() }
+    }
+}
+
+impl From<&Problem> for Finding {
+    fn from(problem: &Problem) -> Self {
+        Self {
+            file: Some(problem.file.clone()),
+            line: problem.position.map(|position| position.line),
+            column: problem.position.map(|position| position.column),
+            key: Some(problem.key.clone()).filter(|key| !key.is_empty()),
+            message: problem.what.clone(),
+        }
+    }
+}
 
 /// `convoy check`, in a program with these kinds of engine and port.
 ///
 /// # Errors
-/// The configuration's.
+/// The configuration's, and its warnings if they are denied.
 pub fn run(args: &CheckArgs, kinds: &'static Kinds) -> Result<(), Failure> {
-    let mut config = load(&args.config, kinds)?;
-    tell(&config.warnings);
-    let unresolved = names::resolve(&mut config);
-    for problem in &unresolved {
-        eprintln!("{}: warning: {problem}; the tunnel stays down until it does", args.config.display());
+    let file = args.config.display().to_string();
+    let mut config = match load(&args.config, kinds) {
+        Ok(config) => config,
+        Err(failure) => {
+            if let (Failure::Problems(errors), true) = (&failure, args.json) {
+                print_json(&refused(file, errors))?;
+            }
+            return Err(failure);
+        }
+    };
+    let (problems, rest) = config::reported(&config.warnings);
+    if !args.json {
+        problems.iter().map(ToString::to_string).chain(rest).for_each(|warning| eprintln!("{warning}"));
     }
-    let store = config.cluster.as_ref().and_then(store_warning);
-    if let Some(warning) = &store {
-        eprintln!("{}: warning: {warning}", args.config.display());
+    let about_file = config.warnings.iter().map(Finding::from).collect();
+    let checked = checked(file, &mut config, about_file);
+    if args.json {
+        print_json(&checked)?;
+    } else {
+        print(&checked);
     }
-    let count = |number: usize, what: &str| format!("{number} {what}{}", if number == 1 { "" } else { "s" });
-    println!(
-        "{}: good: {}, {}, {}",
-        args.config.display(),
-        count(config.ports.len(), "port"),
-        count(config.tunnels.len(), "tunnel"),
-        count(config.warnings.len() + unresolved.len() + usize::from(store.is_some()), "warning")
-    );
-    match assemble::overview(&config) {
-        Ok(engines) => println!("{engines}"),
+    match checked.warnings.len() {
+        denied @ 1.. if args.deny_warnings => {
+            Err(Failure::Failed(format!("{}, and --deny-warnings is given", count(denied, "warning"))))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A configuration that cannot be used.
+fn refused(file: String, errors: &ConfigErrors) -> Checked {
+    let (errors, warnings): (Vec<&Problem>, Vec<&Problem>) =
+        errors.0.iter().partition(|problem| problem.severity == Severity::Error);
+    let findings = |problems: Vec<&Problem>| problems.into_iter().map(Finding::from).collect();
+    Checked { file, errors: findings(errors), warnings: findings(warnings), ..Checked::default() }
+}
+
+/// A configuration that can be used, with the `warnings` about its file.
+fn checked(file: String, config: &mut Config, mut warnings: Vec<Finding>) -> Checked {
+    let unresolved = names::resolve(config);
+    let stays_down = |problem| format!("{problem}; the tunnel stays down until it does");
+    warnings.extend(unresolved.into_iter().map(stays_down).map(Finding::about));
+    warnings.extend(config.cluster.as_ref().and_then(store_warning).map(Finding::about));
+    warnings.extend(inner_mtu::too_wide(config).into_iter().map(Finding::about));
+    let mut notes = Vec::new();
+    match assemble::overview(config) {
+        Ok(engines) => notes.push(engines),
         // The configuration may be for another machine.
-        Err(error) => eprintln!("{}: warning: {error}", args.config.display()),
+        Err(error) => warnings.push(Finding::about(error)),
     }
-    if config.ports.iter().any(|port| port.settings.routed_interface().is_some()) {
-        println!("the inside MTU is {}", inner_mtu(&config));
+    let has_shared = config.ports.iter().any(|port| port.settings.routed_interface().is_some());
+    let mtu = |interface: &config::InterfaceConfig| InterfaceMtu {
+        name: interface.name.clone(),
+        mtu: interface_mtu(config, interface),
+    };
+    notes.extend([guard::overview(config), metrics::overview(config)].into_iter().flatten());
+    Checked {
+        file,
+        errors: Vec::new(),
+        warnings,
+        ports: config.ports.len(),
+        tunnels: config.tunnels.len(),
+        inside_mtu: has_shared.then(|| inner_mtu(config)),
+        interfaces: config.interfaces.iter().map(mtu).collect(),
+        notes,
     }
-    for interface in &config.interfaces {
-        println!("the MTU of {} is {}", interface.name, interface_mtu(&config, interface));
+}
+
+/// Prints what is found, without the warnings about the file itself, which are printed before.
+fn print(checked: &Checked) {
+    let Checked { file, warnings, ports, tunnels, inside_mtu, interfaces, notes, .. } = checked;
+    for warning in warnings.iter().filter(|warning| warning.file.is_none()) {
+        eprintln!("{file}: warning: {}", warning.message);
     }
-    for overview in [guard::overview(&config), metrics::overview(&config)].into_iter().flatten() {
-        println!("{overview}");
+    println!(
+        "{file}: good: {}, {}, {}",
+        count(*ports, "port"),
+        count(*tunnels, "tunnel"),
+        count(warnings.len(), "warning")
+    );
+    let mut notes = notes.iter();
+    notes.by_ref().take(1).for_each(|engines| println!("{engines}"));
+    if let Some(mtu) = inside_mtu {
+        println!("the inside MTU is {mtu}");
     }
+    for InterfaceMtu { name, mtu } in interfaces {
+        println!("the MTU of {name} is {mtu}");
+    }
+    notes.for_each(|note| println!("{note}"));
+}
+
+fn print_json(checked: &Checked) -> Result<(), Failure> {
+    let text = serde_json::to_string_pretty(checked).map_err(|error| Failure::Failed(error.to_string()))?;
+    println!("{text}");
     Ok(())
+}
+
+fn count(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
 /// What is wrong with the store of a cluster, where this machine and this user can ask it.
@@ -79,10 +204,4 @@ pub fn load(path: &Path, kinds: &'static Kinds) -> Result<Config, Failure> {
 /// The configuration's.
 pub fn load_for_any_machine(path: &Path, kinds: &'static Kinds) -> Result<Config, Failure> {
     Config::load_for_any_machine(path, kinds).map_err(Failure::Problems)
-}
-
-fn tell(warnings: &[Problem]) {
-    let (reported, rest) = config::reported(warnings);
-    reported.into_iter().for_each(|warning| eprintln!("{warning}"));
-    rest.into_iter().for_each(|rest| eprintln!("{rest}"));
 }

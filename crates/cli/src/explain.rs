@@ -35,7 +35,10 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<(), Failure> {
     } else {
         print!("{}", text(&reported));
     }
-    Ok(())
+    match &*reported.outcome {
+        "dropped" | "elsewhere" => Err(Failure::Answered),
+        _ => Ok(()),
+    }
 }
 
 /// The ports as a packet has them. Where none is given, they are a client's and the discard
@@ -69,10 +72,13 @@ fn text(reported: &Explanation) -> String {
         let mark = if step.is_fault { '!' } else { ' ' };
         text.push_str(&format!("{mark} {:<7} {}\n", step.stage, step.text));
     }
+    let has_fault = reported.steps.iter().any(|step| step.is_fault);
     let outcome = match (&*reported.outcome, &reported.reason) {
         ("dropped", Some(reason)) => format!("dropped: {reason}"),
         ("elsewhere", _) => "not a packet of the gateway".to_owned(),
         ("waits", _) => "waits for an SA".to_owned(),
+        ("protected", _) if has_fault => "sent, but see !".to_owned(),
+        (other, _) if has_fault => format!("{other}, but see !"),
         (other, _) => other.to_owned(),
     };
     text.push_str(&format!("= {outcome}\n"));
@@ -83,6 +89,8 @@ fn text(reported: &Explanation) -> String {
 mod tests {
     use clap::Parser;
 
+    use convoy_gateway::explain::ExplainStep;
+
     use super::*;
     use crate::args::{Cli, Command};
 
@@ -92,6 +100,18 @@ mod tests {
             Ok(Command::Explain(args)) => args,
             _ => panic!("{line}"),
         }
+    }
+
+    #[test]
+    fn packet_with_a_fault_on_its_way_is_not_called_protected() {
+        let step = |is_fault| ExplainStep { stage: "peer".to_owned(), text: "text".to_owned(), is_fault };
+        let reported = |outcome: &str, is_fault| {
+            let steps = vec![step(false), step(is_fault)];
+            text(&Explanation { outcome: outcome.to_owned(), steps, ..Explanation::default() })
+        };
+        assert_eq!(reported("protected", false), "  peer    text\n  peer    text\n= protected\n");
+        assert_eq!(reported("protected", true), "  peer    text\n! peer    text\n= sent, but see !\n");
+        assert!(reported("bypassed", true).ends_with("= bypassed, but see !\n"));
     }
 
     #[test]

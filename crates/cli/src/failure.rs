@@ -14,6 +14,8 @@ pub enum Failure {
     Problems(ConfigErrors),
     /// The command failed.
     Failed(String),
+    /// The answer that was printed is a failure, and says why.
+    Answered,
 }
 
 impl fmt::Display for Failure {
@@ -21,6 +23,7 @@ impl fmt::Display for Failure {
         match self {
             Self::Config(text) | Self::Failed(text) => f.write_str(text),
             Self::Problems(errors) => errors.fmt(f),
+            Self::Answered => Ok(()),
         }
     }
 }
@@ -37,6 +40,7 @@ pub fn exit_status(log_format: LogFormat, result: Result<(), Failure>) -> ExitCo
             log::problems(log_format, &errors);
             ExitCode::from(USAGE)
         }
+        Err(Failure::Answered) => ExitCode::FAILURE,
         Err(Failure::Failed(text)) => {
             log::fatal(log_format, &text);
             ExitCode::FAILURE

@@ -5,6 +5,7 @@
 mod ask;
 mod tell;
 mod tell_sa;
+mod way_in;
 
 use std::net::IpAddr;
 
@@ -12,6 +13,7 @@ use convoy_ipsec::{FlowKey, Supposed};
 use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
+use crate::helper::Helper;
 use crate::worker_handles::WorkerHandles;
 
 /// A packet that might come from the inside.
@@ -31,7 +33,7 @@ pub struct ExplainRequest {
     pub length: usize,
     /// Whether it may not be fragmented; always so with IPv6.
     pub dont_fragment: bool,
-    /// The inside interface on which it arrives, if it is not the one that tunnels share.
+    /// The inside interface on which it arrives; `None` is the one that the kernel's routes have.
     pub interface: Option<String>,
 }
 
@@ -99,11 +101,13 @@ impl Explanation {
 pub(crate) fn explain(
     handles: &WorkerHandles,
     config: &Config,
+    helper: Option<&Helper>,
     request: &ExplainRequest,
 ) -> Result<Explanation, String> {
-    let supposed = supposed(config, request)?;
+    let way_in = way_in::of(config, request);
+    let supposed = supposed(config, request, way_in.interface.as_deref())?;
     let mut reported = Explanation { outcome: "protected".to_owned(), ..Explanation::default() };
-    tell::port(&mut reported, config, request);
+    way_in::tell(&mut reported, config, request, &way_in, helper);
     let decision = ask::decision(handles, supposed)?;
     let Some(tunnel) = tell::policy(&mut reported, &decision, &supposed.flow) else { return Ok(reported) };
     let serving = ask::serving(handles, tunnel, supposed)?;
@@ -112,7 +116,7 @@ pub(crate) fn explain(
 }
 
 /// The packet of a request.
-fn supposed(config: &Config, request: &ExplainRequest) -> Result<Supposed, String> {
+fn supposed(config: &Config, request: &ExplainRequest, name: Option<&str>) -> Result<Supposed, String> {
     let ExplainRequest { source, destination, protocol, ports, length, dont_fragment, .. } = *request;
     if source.is_ipv6() != destination.is_ipv6() {
         return Err(format!("{source} and {destination} are not of the same family"));
@@ -121,7 +125,6 @@ fn supposed(config: &Config, request: &ExplainRequest) -> Result<Supposed, Strin
     if !(header_len..=65_535).contains(&length) {
         return Err(format!("a length from {header_len} to 65535 bytes is expected, not {length}"));
     }
-    let name = request.interface.as_deref();
     let interface = config.interface_number(name).ok_or_else(|| {
         let names: Vec<&str> = config.interfaces.iter().map(|interface| interface.name.as_str()).collect();
         format!("there is no [[interface]] {}; there are: {}", name.unwrap_or_default(), names.join(", "))

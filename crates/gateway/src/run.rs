@@ -332,7 +332,9 @@ impl Gateway {
                 Ok(Order::Stop) | Err(RecvTimeoutError::Disconnected) => break,
                 Ok(Order::Reload(config, reply)) => reply(self.reload(&config)),
                 Ok(Order::Show(reply)) => reply(self.snapshot()),
-                Ok(Order::Explain(request, reply)) => reply(explain(&self.handles, &self.config, &request)),
+                Ok(Order::Explain(request, reply)) => {
+                    reply(explain(&self.handles, &self.config, self.helper.as_deref(), &request));
+                }
                 Ok(Order::Keys(reply)) => reply(wireshark::esp_sa(&self.handles)),
                 Ok(Order::BeginTrace(request, reply)) => reply(self.tracing.begin(&self.handles, request)),
                 Ok(Order::TakeTraced(reply)) => reply(self.tracing.take(&self.handles, self.clock_s())),

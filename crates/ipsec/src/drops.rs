@@ -213,9 +213,45 @@ impl DropCounters {
     }
 }
 
+/// Dropped packets of an SA by reason, and when the last of each reason was.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SaDrops {
+    /// The packets.
+    pub(crate) counts: DropCounters,
+    /// The time of the last one, in ns, for the few reasons that an SA meets.
+    last_ns: Vec<(DropReason, u64)>,
+}
+
+impl SaDrops {
+    /// Counts packets that are dropped now.
+    pub(crate) fn add(&mut self, reason: DropReason, packets: u64, now_ns: u64) {
+        self.counts.add(reason, packets);
+        match self.last_ns.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, last_ns)) => *last_ns = now_ns,
+            None => self.last_ns.push((reason, now_ns)),
+        }
+    }
+
+    /// How long ago the last packet of each reason was dropped, in ns.
+    pub(crate) fn ages(&self, now_ns: u64) -> Vec<(DropReason, u64)> {
+        self.last_ns.iter().map(|(reason, last_ns)| (*reason, now_ns.saturating_sub(*last_ns))).collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn drops_of_an_sa_have_the_time_of_the_last_of_each_reason() {
+        let mut drops = SaDrops::default();
+        drops.add(DropReason::Replayed, 1, 100);
+        drops.add(DropReason::IntegrityFailed, 2, 200);
+        drops.add(DropReason::Replayed, 3, 300);
+        assert_eq!(drops.counts.get(DropReason::Replayed), 4);
+        let ages = [(DropReason::Replayed, 700), (DropReason::IntegrityFailed, 800)];
+        assert_eq!(drops.ages(1_000), ages);
+    }
 
     #[test]
     fn every_reason_has_its_own_name_and_place() {

@@ -12,7 +12,7 @@ pub(crate) mod table;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use crate::drops::DropCounters;
+use crate::drops::SaDrops;
 use crate::sa::config::{SaConfig, SaEnds, UdpEncap};
 use crate::sa::facts::{SaCommon, SaFacts, SaName};
 use crate::sa::id::{InboundId, OutboundId, SaDirection, SaId, SaIndex, SaNumber, SaProtocol};
@@ -94,7 +94,7 @@ impl Sad {
         entered.map_err(|present| InstallError::OverlappingSpi { new: facts.name, present })?;
         self.generations = generation;
         let usage = Usage::new(config.lifetime, now_ns);
-        let drops = DropCounters::default();
+        let drops = SaDrops::default();
         let common = SaCommon { facts, tunnel, generation, usage, drops, is_withdrawn: false };
         match index.id() {
             SaId::Outbound(_) => {

@@ -55,6 +55,17 @@ pub trait HostEnvironment {
         Vec::new()
     }
 
+    /// Whether the kernel forwards packets of one family that come in by this interface.
+    fn forwards_from(&self, _interface: &str, _is_v6: bool) -> Option<bool> {
+        None
+    }
+
+    /// What drops packets that the kernel forwards from and to this interface, with what to do, in
+    /// words.
+    fn chains_without(&self, _interface: &str) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Whether the kernel sends ICMP redirects by every interface, whatever the interface's own
     /// setting.
     fn sends_redirects(&self) -> bool {

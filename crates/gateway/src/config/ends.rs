@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use convoy_port::PortTraits;
 use convoy_settings::{Checker, Text};
 
-use super::{PortConfig, TunnelConfig};
+use super::{PortConfig, TunnelConfig, file};
 
 /// The peer's end as the file has it.
 pub(super) enum Peer {
@@ -82,6 +82,50 @@ pub(super) fn local_address_fits(
         c.add(&text.span(), "tunnel.local", what);
     } else if carrier(is_encapsulated, ports).is_some_and(|port| has_any(port, local)) {
         c.address_is_there(text, local, "tunnel.local");
+    }
+}
+
+/// Warns of a private address at one end of a tunnel with static keys alone: a NAT is between them,
+/// unless a private network joins them.
+pub(super) fn no_nat_is_in_the_way(
+    c: &mut Checker<'_>,
+    file: &file::Tunnel,
+    local: IpAddr,
+    remote: IpAddr,
+    is_native: bool,
+) {
+    let (text, key, what) = match (is_private(local), is_private(remote)) {
+        (true, false) if is_native => (
+            file.local.as_ref(),
+            "tunnel.local",
+            format!(
+                "{local} is a private address and remote = {remote} is not, so a NAT is probably between them, which \
+                 native ESP seldom passes; write encap = \"udp\" at both ends, and roaming = true at the other"
+            ),
+        ),
+        (false, true) => (
+            file.remote.as_ref(),
+            "tunnel.remote",
+            format!(
+                "{remote} is a private address and local = {local} is not, so the peer is probably behind a NAT, and \
+                 only the NAT's address can be reached; write that, and roaming = true, which has answers follow"
+            ),
+        ),
+        _ => return,
+    };
+    if let Some(text) = text {
+        c.warn(&text.span(), key, what);
+    }
+}
+
+/// Whether an address is not routed in the Internet: those of RFC 1918, and those that carriers
+/// translate (RFC 6598).
+fn is_private(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => {
+            address.is_private() || (address.octets()[0] == 100 && address.octets()[1] & 0xc0 == 64)
+        }
+        IpAddr::V6(address) => address.is_unique_local(),
     }
 }
 

@@ -2,8 +2,9 @@
 
 use std::io;
 use std::net::{IpAddr, UdpSocket};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use convoy_port::guard::forward_chains_without;
 use convoy_settings::{HostEnvironment, Interface};
 use ipnet::IpNet;
 use nix::ifaddrs::getifaddrs;
@@ -71,6 +72,22 @@ impl HostEnvironment for ThisMachine {
     fn forwarding(&self) -> Vec<&'static str> {
         let settings = ["net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding"];
         settings.into_iter().filter(|setting| is_on(setting)).collect()
+    }
+
+    /// Of IPv4, the interface's own setting decides.
+    fn forwards_from(&self, interface: &str, is_v6: bool) -> Option<bool> {
+        let path = if is_v6 {
+            PathBuf::from("/proc/sys/net/ipv6/conf/all/forwarding")
+        } else {
+            Path::new("/proc/sys/net/ipv4/conf").join(interface).join("forwarding")
+        };
+        std::fs::read_to_string(path).ok().map(|value| value.trim() != "0")
+    }
+
+    /// Without CAP_NET_ADMIN or nftables, none is known.
+    fn chains_without(&self, interface: &str) -> Vec<String> {
+        let chains = forward_chains_without(interface).unwrap_or_default();
+        chains.iter().map(|chain| chain.remedy(interface)).collect()
     }
 
     fn sends_redirects(&self) -> bool {

@@ -5,6 +5,7 @@ use std::fmt;
 
 use convoy_ipsec::{Envelope, Mode, Proposal, SaProtocol};
 use convoy_packet::{aggfrag, ipv4, ipv6};
+use serde::Serialize;
 
 use super::{Config, InterfaceConfig, TunnelConfig};
 
@@ -13,7 +14,7 @@ use super::{Config, InterfaceConfig, TunnelConfig};
 const LONGEST_DEFAULT: &str = "aes128-sha512";
 
 /// An MTU with its reason. Its display has both.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct InnerMtu {
     /// The MTU in bytes.
     pub bytes: u16,
@@ -44,6 +45,24 @@ pub fn interface_mtu(config: &Config, interface: &InterfaceConfig) -> InnerMtu {
         Some(bytes) => InnerMtu { bytes, reason: "set in [[interface]]".to_owned() },
         None => least(config, Some(&interface.name)),
     }
+}
+
+/// What is wrong with an inside MTU that the configuration sets above what its tunnels carry.
+pub fn too_wide(config: &Config) -> Vec<String> {
+    let shared = config.ports.iter().filter(|port| !port.is_outside).filter_map(|port| {
+        Some((port.settings.routed_interface()?, port.settings.mtu()?, least(config, None)))
+    });
+    let own = config.interfaces.iter().filter_map(|interface| {
+        Some((&*interface.name, interface.mtu?, least(config, Some(&interface.name))))
+    });
+    let wide = shared.chain(own).filter(|(_, set, least)| *set > least.bytes);
+    let text = |(device, set, least): (&str, u16, InnerMtu)| {
+        format!(
+            "mtu = {set} of {device} is more than a tunnel carries whole, which is {least}: longer packets are cut, or \
+             dropped with a notice to their sender"
+        )
+    };
+    wide.map(text).collect()
 }
 
 /// The least that a tunnel of this interface leaves, or without one what may be negotiated.

@@ -8,6 +8,7 @@ mod environment;
 mod file;
 mod forwarding;
 mod host;
+mod hosts_behind;
 pub mod inner_mtu;
 mod interface;
 mod keys;

@@ -19,7 +19,9 @@ pub use self::proposals::unknown_proposal;
 use self::proposals::{longest, only_proposal, proposals};
 
 use super::cluster::tunnel_group;
-use super::ends::{Peer, local, local_address_fits, not_carried, remote, unspecified_like};
+use super::ends::{
+    Peer, local, local_address_fits, no_nat_is_in_the_way, not_carried, remote, unspecified_like,
+};
 use super::file;
 use super::interface::tunnel_interface;
 use super::keys::keys;
@@ -92,6 +94,9 @@ fn with_keys(
     let is_encapsulated = protocol.map(|protocol| encapsulation(c, file, protocol, environment.ports));
     if let (Some(text), Some(local), Some(is_encapsulated)) = (local_text, local, is_encapsulated) {
         local_address_fits(c, text, local, is_encapsulated, environment.ports);
+    }
+    if let (Some(local), Some((remote, None)), false) = (local, &peer, roams) {
+        no_nat_is_in_the_way(c, file, local, *remote, is_encapsulated == Some(false));
     }
     if mode == Some(Mode::Transport) {
         transport_selectors(c, file.local_ts.as_ref(), &local_ts, local, "tunnel.local_ts");

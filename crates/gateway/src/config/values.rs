@@ -19,6 +19,7 @@ use super::forwarding::{
     transport_comes_in,
 };
 use super::host::host_fits;
+use super::hosts_behind::hosts_are_forwarded;
 use super::interface::interfaces;
 use super::keys::{keys_differ, spis_differ};
 use super::overlap::selectors_are_reached;
@@ -117,6 +118,7 @@ fn config(c: &mut Checker<'_>, file: &File, kinds: &'static Kinds) -> Option<Con
     keys_differ(c, &tunnels);
     selectors_are_reached(c, &tunnels, &bypass, tunnel_environment.has_charon);
     redirects_are_off(c, &tunnels, tunnel_environment.ports);
+    hosts_are_forwarded(c, &tunnels, tunnel_environment.ports);
     groups_come_in(c, &tunnels, tunnel_environment.ports);
     transport_comes_in(c, gateway.guard.as_ref(), &tunnels, tunnel_environment.ports);
     for (entry, tunnel) in &tunnels {

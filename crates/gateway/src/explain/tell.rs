@@ -1,66 +1,9 @@
-//! By which port a packet would come and which policy decides, in words.
+//! Which policy decides about a packet, in words.
 
 use convoy_ipsec::{Action, DropReason, FlowKey, Miss, PolicyView, TunnelId};
-use convoy_port::route::system_route;
 
+use super::Explanation;
 use super::ask::Decision;
-use super::{ExplainRequest, Explanation};
-use crate::config::Config;
-
-/// Says by which port the packet would come.
-pub(super) fn port(reported: &mut Explanation, config: &Config, request: &ExplainRequest) {
-    let to = request.destination;
-    let device = match &request.interface {
-        Some(name) => Some(name.as_str()),
-        None => inside(config).and_then(|port| port.settings.routed_interface()),
-    };
-    reported.port = request.interface.clone().or_else(|| inside(config).map(|port| port.name.clone()));
-    let Some(device) = device else {
-        let name = reported.port.clone().unwrap_or_default();
-        return reported.step("port", format!("port {name} receives what is sent to it on the link"));
-    };
-    match system_route(to, None) {
-        Ok(Some(route)) if route.is_local => {
-            reported.outcome = "elsewhere".to_owned();
-            reported.fault(
-                "port",
-                format!(
-                    "{to} is an address of this host, so the packet stays \
-                here"
-                ),
-            );
-        }
-        Ok(Some(route)) if route.interface == device => {
-            reported.step("port", format!("the system routes {to} to {device}, a port of the gateway"));
-        }
-        Ok(Some(route)) => {
-            reported.outcome = "elsewhere".to_owned();
-            let by = route.interface;
-            reported.fault(
-                "port",
-                format!(
-                    "the system routes {to} by {by} and not by {device}: no \
-                route leads into the tunnels, or another one is more specific"
-                ),
-            );
-        }
-        Ok(None) => {
-            reported.outcome = "elsewhere".to_owned();
-            reported.fault(
-                "port",
-                format!(
-                    "the system has no route to {to}, or one that drops the \
-                packet"
-                ),
-            );
-        }
-        Err(error) => reported.step("port", format!("the system's routes are unknown: {error}")),
-    }
-}
-
-fn inside(config: &Config) -> Option<&convoy_port::PortConfig> {
-    config.ports.iter().find(|port| !port.is_outside)
-}
 
 /// Says which policy decides; returns the tunnel that protects the packet.
 pub(super) fn policy(reported: &mut Explanation, decision: &Decision, flow: &FlowKey) -> Option<TunnelId> {

@@ -14,6 +14,9 @@ use crate::drop_words::meaning;
 /// is ago, in ns.
 const SILENT_NS: u64 = 5_000_000_000;
 
+/// What was dropped longer ago is not shown, in ns.
+const RECENT_NS: u64 = 60_000_000_000;
+
 /// Says what the worker of the tunnel would do.
 pub(super) fn serving(reported: &mut Explanation, config: &Config, serving: &Serving) {
     reported.worker = Some(serving.worker);
@@ -178,11 +181,8 @@ fn route(reported: &mut Explanation, config: &Config, serving: &Serving, sa: &Sa
         reported.dropped(DropReason::NoLocalAddress);
         reported.fault("route", format!("{} is not an address of this host", sa.name.local));
     }
-    for (reason, count) in sa.drops.met() {
-        reported.fault(
-            "route",
-            format!("{count} packets of this SA were dropped: {reason}: {}", meaning(reason)),
-        );
+    for dropped in recent(sa) {
+        reported.fault("route", format!("packets of this SA were {dropped}"));
     }
 }
 
@@ -194,7 +194,6 @@ fn is_foreign(address: IpAddr) -> bool {
 /// Says whether the peer answers, and what became of its packets.
 fn peer(reported: &mut Explanation, serving: &Serving, sa: &SaView) {
     let last = serving.inbound.iter().filter_map(|view| view.idle_ns).min();
-    let seconds = |ns: u64| format!("{:.1} s ago", ns as f64 * 1e-9);
     match (last, sa.idle_ns) {
         (Some(came), Some(sent)) if came.saturating_sub(sent) > SILENT_NS => {
             reported.fault(
@@ -202,29 +201,37 @@ fn peer(reported: &mut Explanation, serving: &Serving, sa: &SaView) {
                 format!(
                     "the last packet from the peer came {}, the last one to \
                 it left {}: it is down, or does not accept them",
-                    seconds(came),
-                    seconds(sent)
+                    ago(came),
+                    ago(sent)
                 ),
             );
         }
-        (Some(came), _) => {
-            reported.step("peer", format!("the last packet from the peer came {}", seconds(came)))
-        }
+        (Some(came), _) => reported.step("peer", format!("the last packet from the peer came {}", ago(came))),
         (None, Some(_)) => {
             reported.fault("peer", "packets were sent, but none has come from the peer with these SAs");
         }
         (None, None) => reported.step("peer", "no packet was exchanged with these SAs yet"),
     }
     for view in &serving.inbound {
-        for (reason, count) in view.drops.met() {
+        for dropped in recent(view) {
             let spi = view.name.spi;
-            reported.fault(
-                "peer",
-                format!(
-                    "{count} packets from the peer (SA {spi:#010x}) were dropped: {reason}: {}",
-                    meaning(reason)
-                ),
-            );
+            reported.fault("peer", format!("packets from the peer (SA {spi:#010x}) were {dropped}"));
         }
     }
+}
+
+/// What an SA has dropped within the last minute, in words: what is longer ago need not be so any
+/// more.
+fn recent(sa: &SaView) -> Vec<String> {
+    let recent = sa.drop_ages_ns.iter().filter(|(_, age_ns)| *age_ns < RECENT_NS);
+    let text = |(reason, age_ns): &(DropReason, u64)| {
+        let (count, ago, meaning) = (sa.drops.get(*reason), ago(*age_ns), meaning(*reason));
+        format!("dropped: {reason}, {count} in all, the last {ago}: {meaning}")
+    };
+    recent.map(text).collect()
+}
+
+/// A time in the past.
+fn ago(ns: u64) -> String {
+    format!("{:.1} s ago", ns as f64 * 1e-9)
 }

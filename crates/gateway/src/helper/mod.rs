@@ -108,6 +108,17 @@ impl Helper {
         }
     }
 
+    /// What drops packets that the kernel forwards from and to an interface, with what to do.
+    ///
+    /// # Errors
+    /// [`HelperError::Gone`].
+    pub fn forward_chains(&self, interface: &str) -> Result<Vec<String>, HelperError> {
+        match self.ask(&Request::ForwardChains { interface: interface.to_owned() })?.0 {
+            Answer::ForwardChains(chains) => Ok(chains),
+            answer => Err(unexpected(&answer)),
+        }
+    }
+
     /// The interfaces of service addresses that have no carrier.
     ///
     /// # Errors

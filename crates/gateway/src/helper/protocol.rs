@@ -64,6 +64,11 @@ pub(super) enum Request {
         /// Whether it is to have a carrier.
         has_link: bool,
     },
+    /// What drops packets that the kernel forwards from and to an interface.
+    ForwardChains {
+        /// The interface.
+        interface: String,
+    },
     /// The interfaces of service addresses that have no carrier.
     WithoutCarrier,
     /// Answer, to show that the helper works.
@@ -82,6 +87,7 @@ pub(super) enum Request {
 pub(super) enum Answer {
     Done,
     Dropped(GuardCounts),
+    ForwardChains(Vec<String>),
     WithoutCarrier(Vec<String>),
     Refused(String),
 }

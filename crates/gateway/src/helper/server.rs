@@ -17,6 +17,7 @@ use tokio::sync::mpsc;
 use super::Duties;
 use super::kept::{KeepError, Kept};
 use super::protocol::{Answer, Request, receive, send};
+use crate::config::{HostEnvironment, ThisMachine};
 use crate::{config, privileges};
 
 /// Serves the gateway at the other end of standard input until it is gone.
@@ -137,6 +138,7 @@ async fn answer(kept: &mut Kept, (request, files): Received, duties: Duties<'_>)
         Request::Devices(devices) => done(kept.know_devices(devices)),
         Request::Attach { name, has_link } => done(kept.attach(&name, &files, has_link).await),
         Request::Beat => Answer::Done,
+        Request::ForwardChains { interface } => Answer::ForwardChains(ThisMachine.chains_without(&interface)),
         Request::WithoutCarrier => Answer::WithoutCarrier(kept.without_carrier().await),
         Request::Configuration => match config::open(duties.config) {
             Ok(file) => return (Answer::Done, Some(file)),

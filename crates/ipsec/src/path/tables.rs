@@ -296,7 +296,7 @@ impl Tables {
         let number = sa.and_then(|(protocol, spi, peer)| self.sad.directory().outbound(spi, protocol, peer));
         let own = number.filter(|number| number.owner == self.config.worker);
         if let Some(common) = own.and_then(|number| self.sad.common_mut(number.index)) {
-            common.drops.add(reason, packets);
+            common.drops.add(reason, packets, self.now_ns);
         }
     }
 
@@ -309,7 +309,7 @@ impl Tables {
     fn tally_drop(&mut self, sa: Option<SaIndex>, reason: DropReason) {
         self.drops.count(reason);
         if let Some(common) = sa.and_then(|index| self.sad.common_mut(index)) {
-            common.drops.count(reason);
+            common.drops.add(reason, 1, self.now_ns);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::policies::PolicyUse;
 use super::{Ipsec, Tables};
-use crate::drops::DropCounters;
+use crate::drops::{DropCounters, DropReason};
 use crate::iptfs::{AggregationCounts, ReassemblyCounts};
 use crate::sa::algorithm::Transform;
 use crate::sa::config::{Mode, UdpEncap};
@@ -95,6 +95,8 @@ pub struct SaView {
     pub reassembly: Option<ReassemblyCounts>,
     /// Its dropped packets by reason.
     pub drops: DropCounters,
+    /// How long ago the last packet of each reason was dropped, in ns.
+    pub drop_ages_ns: Vec<(DropReason, u64)>,
 }
 
 /// The position of a walk over all SAs of a worker. SAs may be installed and removed between two
@@ -297,7 +299,8 @@ impl Tables {
             path_mtu,
             aggregation,
             reassembly,
-            drops: common.drops.clone(),
+            drops: common.drops.counts.clone(),
+            drop_ages_ns: common.drops.ages(self.now_ns),
         })
     }
 }

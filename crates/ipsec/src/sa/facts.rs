@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
-use crate::drops::DropCounters;
+use crate::drops::SaDrops;
 use crate::sa::algorithm::Transform;
 use crate::sa::config::{Mode, NatKeepalive, SaConfig, UdpEncap};
 use crate::sa::id::{SaDirection, SaProtocol};
@@ -90,7 +90,7 @@ pub(crate) struct SaCommon {
     pub(crate) generation: u32,
     /// Lifetime limits and what was reported of them. The amounts used are in the hot state.
     pub(crate) usage: Usage,
-    pub(crate) drops: DropCounters,
+    pub(crate) drops: SaDrops,
     /// Whether only packets in flight refer to it any more: its SPI may be reused.
     pub(crate) is_withdrawn: bool,
 }

@@ -168,7 +168,7 @@ impl Guard {
     fn change(&self, change: &[u8]) -> io::Result<()> {
         self.socket.send(change, 0)?;
         let mut is_done = false;
-        while let Some(answer) = self.receive()? {
+        while let Some(answer) = receive(&self.socket)? {
             for (header, content) in messages(&answer) {
                 is_done |= header.kind == libc::NLMSG_ERROR as u16;
                 error_of(header, content)?;
@@ -188,34 +188,42 @@ impl Guard {
     }
 
     fn list_once(&self) -> io::Result<Option<(usize, GuardCounts)>> {
-        self.socket.send(&message::question(&self.table), 0)?;
-        let (mut rules, mut counts, mut is_whole) = (0, GuardCounts::default(), true);
-        while let Some(answer) = self.receive()? {
-            for (header, content) in messages(&answer) {
-                is_whole &= header.flags & INTERRUPTED == 0;
-                match i32::from(header.kind) {
-                    libc::NLMSG_DONE => {}
-                    libc::NLMSG_ERROR => match error_of(header, content) {
-                        Err(error) if error.raw_os_error() == Some(libc::ENOENT) => {}
-                        result => result?,
-                    },
-                    _ => {
-                        rules += 1;
-                        message::count(content, &mut counts);
-                    }
-                }
-            }
-        }
+        let (mut rules, mut counts) = (0, GuardCounts::default());
+        let is_whole = dump(&self.socket, &message::question(&self.table), &mut |rule| {
+            rules += 1;
+            message::count(rule, &mut counts);
+        })?;
         Ok(is_whole.then_some((rules, counts)))
     }
+}
 
-    fn receive(&self) -> io::Result<Option<Vec<u8>>> {
-        let mut answer = Vec::with_capacity(ANSWER_BYTES);
-        match self.socket.recv(&mut answer, libc::MSG_DONTWAIT) {
-            Ok(_) => Ok(Some(answer)),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
-            Err(error) => Err(error),
+/// Requests a list and hands out its entries; returns whether it stayed as it was meanwhile. What
+/// does not exist has no entries.
+pub(super) fn dump(socket: &Socket, request: &[u8], entry: &mut dyn FnMut(&[u8])) -> io::Result<bool> {
+    socket.send(request, 0)?;
+    let mut is_whole = true;
+    while let Some(answer) = receive(socket)? {
+        for (header, content) in messages(&answer) {
+            is_whole &= header.flags & INTERRUPTED == 0;
+            match i32::from(header.kind) {
+                libc::NLMSG_DONE => {}
+                libc::NLMSG_ERROR => match error_of(header, content) {
+                    Err(error) if error.raw_os_error() == Some(libc::ENOENT) => {}
+                    result => result?,
+                },
+                _ => entry(content),
+            }
         }
+    }
+    Ok(is_whole)
+}
+
+fn receive(socket: &Socket) -> io::Result<Option<Vec<u8>>> {
+    let mut answer = Vec::with_capacity(ANSWER_BYTES);
+    match socket.recv(&mut answer, libc::MSG_DONTWAIT) {
+        Ok(_) => Ok(Some(answer)),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+        Err(error) => Err(error),
     }
 }
 

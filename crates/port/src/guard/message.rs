@@ -15,6 +15,8 @@ use super::rules::{Chain, Expression, FROM_REMOTE, Meta, PRIORITY, Ruleset, Set,
 
 /// The number of nftables among the subsystems of netfilter, as a batch names it.
 const NFTABLES: u16 = 10;
+/// `NFPROTO_UNSPEC`.
+const EVERY_FAMILY: u8 = 0;
 /// `NFPROTO_INET`: IPv4 and IPv6.
 const INET: u8 = 1;
 /// The types by which nft(8) displays a set's addresses.
@@ -27,7 +29,11 @@ pub(super) const HEADER_BYTES: usize = 16;
 const REGISTER: u32 = Registers::Reg1 as u32;
 
 fn header() -> Nfgenmsg {
-    Nfgenmsg { nfgen_family: INET, ..Default::default() }
+    of_family(INET)
+}
+
+fn of_family(family: u8) -> Nfgenmsg {
+    Nfgenmsg { nfgen_family: family, ..Default::default() }
 }
 
 /// Messages that the kernel applies as one change, or not at all.
@@ -199,10 +205,32 @@ pub(super) fn text(name: &str) -> CString {
     CString::new(name).unwrap_or_default()
 }
 
-/// The request for all rules of a table.
+/// The request for all rules of a table of the guard's family.
 pub(super) fn question(table: &CStr) -> Vec<u8> {
-    let mut question = Request::new().op_getrule_dump(&header());
+    rules_question(INET, table)
+}
+
+/// The request for all rules of a table.
+pub(super) fn rules_question(family: u8, table: &CStr) -> Vec<u8> {
+    let mut question = Request::new().op_getrule_dump(&of_family(family));
     question.encode().push_table(table);
+    dump(&question)
+}
+
+/// The request for all sets of a table.
+pub(super) fn sets_question(family: u8, table: &CStr) -> Vec<u8> {
+    let mut question = Request::new().op_getset_dump(&of_family(family));
+    question.encode().push_table(table);
+    dump(&question)
+}
+
+/// The request for all chains of all tables.
+pub(super) fn chains_question() -> Vec<u8> {
+    dump(&Request::new().op_getchain_dump(&of_family(EVERY_FAMILY)))
+}
+
+/// A request for a list as a message.
+fn dump(question: &impl NetlinkRequest) -> Vec<u8> {
     let Protocol::Raw { request_type, .. } = question.protocol() else { return Vec::new() };
     let flags = question.flags() | libc::NLM_F_REQUEST as u16;
     let len = HEADER_BYTES + question.payload().len();

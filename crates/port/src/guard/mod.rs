@@ -11,6 +11,7 @@
 //! content, `message` into the kernel's messages, and [`Guard`] sends them and keeps the table in
 //! place.
 
+mod forwarding;
 mod kernel;
 mod message;
 mod ranges;
@@ -22,6 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Prefix;
 
+pub use forwarding::{ForwardChain, forward_chains_without};
 pub use kernel::{Guard, GuardError, GuardEvents};
 
 /// What the kernel must not forward.

@@ -47,6 +47,24 @@ fn a_peer_that_may_roam_needs_no_address_but_a_window_and_tunnel_mode() {
 }
 
 #[test]
+fn nat_that_a_private_address_at_one_end_suggests_is_warned_of() {
+    let warned = |local: &str, remote: &str, is_native: bool| {
+        let text = changed("192.0.2.2", remote).replace("192.0.2.1", local);
+        let native = text.replace("kind = \"udp\"", "kind = \"raw\"").replace("\"udp\"", "\"none\"");
+        let config = Config::parse("a.toml", if is_native { &native } else { &text }).expect("good");
+        let all = config.warnings.iter().map(ToString::to_string);
+        all.filter(|line| line.contains("is a private address")).collect::<Vec<_>>()
+    };
+    let [native] = &warned("10.0.0.5", "198.51.100.2", true)[..] else { panic!("one warning") };
+    assert!(native.contains("tunnel.local: 10.0.0.5 is a private address"), "{native}");
+    let [behind] = &warned("192.0.2.1", "172.16.0.2", false)[..] else { panic!("one warning") };
+    assert!(behind.contains("tunnel.remote: 172.16.0.2 is a private address"), "{behind}");
+    assert!(warned("192.0.2.1", "172.32.0.2", true).is_empty(), "none is");
+    assert!(warned("10.0.0.5", "10.9.0.5", true).is_empty(), "a private network joins them");
+    assert!(warned("100.64.0.5", "198.51.100.2", false).is_empty(), "ESP in UDP passes a NAT");
+}
+
+#[test]
 fn a_wrong_address_is_no_name() {
     for wrong in ["192.0.2.299", "192.0.2", "192.0.2.2/32", "2001:db8::g", "-a.example.org", "a..b", ""] {
         let text = with_remote(wrong).expect_err("no name");
