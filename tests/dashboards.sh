@@ -50,7 +50,7 @@ scrape_configs:
     static_configs: [{targets: ["127.0.0.1:9464", "192.0.2.2:9464"]}]
 CONF
 start prometheus.log $a prometheus --config.file="$work/prometheus.yml" --storage.tsdb.path="$work/tsdb" --web.listen-address=127.0.0.1:9090
-asks() { ip netns exec $a python3 tests/dashboards.py http://127.0.0.1:9090 "$1" ConvoyCharonDisconnected ConvoyPeerNameUnresolved ConvoyTunnelWithoutSa; }
+asks() { ip netns exec $a python3 tests/dashboards.py http://127.0.0.1:9090 "$1" ConvoyCharonDisconnected ConvoyPeerNameUnresolved ConvoyTunnelDown ConvoyTunnelWithoutSa; }
 wait_until "prometheus does not start" in_ns $a curl -sf http://127.0.0.1:9090/-/ready
 asks "$dashboard" || fail "queries are wrong"
 # The check itself: a metric that is not there, and a query that returns nothing.

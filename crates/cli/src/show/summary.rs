@@ -28,8 +28,10 @@ pub(crate) struct Summary {
     workers: u16,
     /// How many tunnels are in each state.
     tunnels: BTreeMap<&'static str, usize>,
-    /// Tunnels that are not up, without those that are gone.
+    /// Tunnels that are not up, without those that were removed and those that are silent.
     not_up: Vec<String>,
+    /// Tunnels that are up, but whose peer was not heard lately.
+    silent: Vec<String>,
     /// Nothing before there are two snapshots.
     outbound: Option<Traffic>,
     inbound: Option<Traffic>,
@@ -66,11 +68,13 @@ struct Dropped {
 impl Summary {
     pub(crate) fn of(view: &View<'_>) -> Self {
         let now = view.now;
-        let (mut tunnels, mut not_up) = (BTreeMap::new(), Vec::new());
+        let (mut tunnels, mut not_up, mut silent) = (BTreeMap::new(), Vec::new(), Vec::new());
         for peer in now.peers() {
             *tunnels.entry(peer.state.name()).or_insert(0) += 1;
-            if !matches!(peer.state, PeerState::Up | PeerState::Gone) {
-                not_up.push(peer.tunnel);
+            match peer.state {
+                PeerState::Up | PeerState::Removed => {}
+                PeerState::Silent => silent.push(peer.tunnel),
+                _ => not_up.push(peer.tunnel),
             }
         }
         let traffic = |rate: Rate| Traffic { packets_per_second: rate.packets, bits_per_second: rate.bits };
@@ -83,6 +87,7 @@ impl Summary {
             workers: now.workers,
             tunnels,
             not_up,
+            silent,
             outbound: total.map(|ways| traffic(ways.outbound)),
             inbound: total.map(|ways| traffic(ways.inbound)),
             engines: engines(now),
@@ -130,17 +135,23 @@ impl Summary {
 
     fn tunnels(&self) -> String {
         let count = |state: PeerState| Some((self.tunnels.get(state.name())?, state.name()));
-        let states = [PeerState::Up, PeerState::OneWay, PeerState::Expired, PeerState::Down, PeerState::Gone];
-        let counts =
-            list(states.into_iter().filter_map(count).map(|(count, name)| format!("{count} {name}")));
-        if self.not_up.is_empty() {
-            return counts;
-        }
-        let more = self.not_up.len().saturating_sub(NAMED);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        let named: Vec<&str> = self.not_up.iter().take(NAMED).map(String::as_str).collect();
-        format!("{counts}; not up: {}{more}", named.join(", "))
+        let counts = PeerState::ALL.into_iter().filter_map(count);
+        let counts = list(counts.map(|(count, name)| format!("{count} {name}")));
+        let parts = [("not up", &self.not_up), ("silent", &self.silent)];
+        let named = parts.into_iter().filter(|(_, names)| !names.is_empty());
+        let named = named.map(|(label, names)| format!("; {label}: {}", some(names)));
+        named.fold(counts, |text, part| text + &part)
     }
+}
+
+/// The first few of some names, and how many there are beside them.
+fn some(names: &[String]) -> String {
+    let named: Vec<&str> = names.iter().take(NAMED).map(String::as_str).collect();
+    let more = match names.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("{}{more}", named.join(", "))
 }
 
 impl Traffic {

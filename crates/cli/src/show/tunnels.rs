@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use convoy_gateway::snapshot::{PeerRow, PolicyRow, SaRow, WayRow};
+use convoy_gateway::snapshot::{PeerRow, PeerState, PolicyRow, SaRow, WayRow};
 use serde::Serialize;
 
 use super::tables::iptfs;
@@ -78,7 +78,12 @@ pub(crate) fn details(view: &View<'_>, peers: &[PeerRow]) -> String {
 }
 
 fn detail(view: &View<'_>, peer: &PeerRow) -> String {
-    let mut text = format!("{}: {}", peer.tunnel, peer.state.name());
+    let since = match (peer.state, peer.inbound.last_used_s) {
+        (PeerState::Silent, Some(ago_s)) => format!(", not heard for {}", time(ago_s)),
+        (PeerState::Silent, None) => ", not heard yet".to_owned(),
+        _ => String::new(),
+    };
+    let mut text = format!("{}: {}{since}", peer.tunnel, peer.state.name());
     for (label, value) in facts(view, peer) {
         text = format!("{text}\n{}", folded(&format!("  {label:11}"), &value, WIDTH.into()));
     }

@@ -95,9 +95,9 @@ impl Picture {
         }
     }
 
-    /// Tunnels that are up, and all of them.
-    pub(super) fn up(&self) -> (usize, usize) {
-        (self.tunnels.iter().filter(|line| line.is_up()).count(), self.tunnels.len())
+    /// How many tunnels are in a state.
+    pub(super) fn count(&self, state: PeerState) -> usize {
+        self.tunnels.iter().filter(|line| line.row.state == state).count()
     }
 }
 

@@ -4,6 +4,7 @@ mod table;
 
 use std::collections::VecDeque;
 
+use convoy_gateway::snapshot::PeerState;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Style, Stylize};
@@ -93,14 +94,18 @@ fn draw_title(frame: &mut Frame<'_>, area: Rect, model: &Model) {
         return frame.render_widget(Line::from(text).style(Style::new().fg(Color::Red).bold()), area);
     }
     let Some(now) = model.now() else { return frame.render_widget(Line::from("convoy top"), area) };
-    let (up, all) = model.picture.up();
+    let (up, all) = (model.picture.count(PeerState::Up), model.picture.tunnels.len());
+    let not_heard = match model.picture.count(PeerState::Silent) {
+        0 => String::new(),
+        count => format!(", {count} silent"),
+    };
     let workers = if now.workers == 1 { "worker" } else { "workers" };
     let silent = match now.silent_workers.len() {
         0 => String::new(),
         count => format!(" ({count} silent)"),
     };
     let left = format!(
-        "convoy {}, running for {}, {} {workers}{silent}, {up} of {all} tunnels up",
+        "convoy {}, running for {}, {} {workers}{silent}, {up} of {all} tunnels up{not_heard}",
         now.version,
         time(now.uptime_s),
         now.workers,

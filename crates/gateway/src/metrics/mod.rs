@@ -43,13 +43,13 @@ mod tests {
             overview(&Config::parse("test.toml", &text).expect("a good configuration")).unwrap_or_default()
         };
         let each = "while each tunnel has one SA in each direction";
-        assert_eq!(of(2, ""), format!("metrics: series of each tunnel, up to 32 {each}"));
+        assert_eq!(of(2, ""), format!("metrics: series of each tunnel, up to 34 {each}"));
         assert_eq!(
             of(101, "metrics_per_tunnel = true"),
-            format!("metrics: series of each tunnel, up to 1616 {each}")
+            format!("metrics: series of each tunnel, up to 1717 {each}")
         );
         let sums =
-            format!("metrics: sums alone; metrics_per_tunnel = true would add up to 1616 series {each}");
+            format!("metrics: sums alone; metrics_per_tunnel = true would add up to 1717 series {each}");
         assert_eq!([of(101, ""), of(101, "metrics_per_tunnel = false")], [sums.clone(), sums]);
     }
 }

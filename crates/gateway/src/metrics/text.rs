@@ -10,8 +10,8 @@ use prometheus_client::metrics::{MetricType, TypedMetric};
 use prometheus_client::registry::{Registry, Unit};
 
 use crate::snapshot::{
-    COUNTERS, CharonRow, EngineRow, GuardRow, IptfsRow, NameRow, PortRow, SaRow, SchedulerRow, Snapshot,
-    TunnelRow,
+    COUNTERS, CharonRow, ConfiguredRow, EngineRow, GuardRow, IptfsRow, NameRow, PortRow, SaRow, SchedulerRow,
+    Snapshot, TunnelRow,
 };
 
 mod cluster;
@@ -92,6 +92,7 @@ impl prometheus_client::collector::Collector for Collector {
         single_gauge(encoder, "snapshot_timestamp_seconds", help, snapshot.taken_s)?;
         sums::sums(encoder, snapshot)?;
         if sums::has_each(self.per_tunnel, snapshot) {
+            usable(encoder, snapshot)?;
             tunnels(encoder, &snapshot.tunnels)?;
             associations(encoder, &snapshot.sas)?;
         }
@@ -164,6 +165,14 @@ fn packets_in_all(encoder: &mut Encoder<'_>, snapshot: &Snapshot) -> std::fmt::R
         ([label("reason", reason)], count)
     });
     counters(encoder, "dropped_packets", "Dropped packets by reason", drops)
+}
+
+fn usable(encoder: &mut Encoder<'_>, snapshot: &Snapshot) -> std::fmt::Result {
+    let help = "1 while a tunnel of the configuration has SAs in both directions and a peer, else 0";
+    let value = |(row, is_usable): (&ConfiguredRow, bool)| {
+        ([label("tunnel", &row.name)], f64::from(u8::from(is_usable)))
+    };
+    gauges(encoder, "tunnel_up", help, snapshot.usable().into_iter().map(value))
 }
 
 fn tunnels(encoder: &mut Encoder<'_>, rows: &[TunnelRow]) -> std::fmt::Result {

@@ -13,6 +13,9 @@ pub struct ConfiguredRow {
     /// Whether its keys are static; otherwise charon negotiates SAs with names of its own for these
     /// networks.
     pub has_static_keys: bool,
+    /// The group of the cluster that it belongs to.
+    #[serde(default)]
+    pub group: String,
     /// `tunnel`, `transport` or `iptfs`.
     pub mode: String,
     /// Our outer address; empty if charon decides.
@@ -39,6 +42,7 @@ impl ConfiguredRow {
         Self {
             name: tunnel.name.clone(),
             has_static_keys: tunnel.has_static_keys(),
+            group: tunnel.group.clone(),
             mode: mode(tunnel.mode).to_owned(),
             local: address(tunnel.local),
             remote: address(tunnel.remote),

@@ -125,8 +125,11 @@ pub(crate) fn sa(note: SaNote) -> SaRow {
 }
 
 /// A peer's address, which may not be known yet.
+/// The address of a peer that is not known.
+pub(super) const UNKNOWN: &str = "unknown";
+
 fn peer(address: IpAddr) -> String {
-    if address.is_unspecified() { "unknown".to_owned() } else { address.to_string() }
+    if address.is_unspecified() { UNKNOWN.to_owned() } else { address.to_string() }
 }
 
 /// Only an outbound SA ends with its sequence numbers.

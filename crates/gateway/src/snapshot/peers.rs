@@ -1,42 +1,16 @@
 //! A snapshot by tunnel and peer: one row for what an operator takes for one connection, with both
 //! of its directions.
 
+mod state;
+
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use convoy_ipsec::{OrderedSelectors, Selector, TrafficSelector};
 use serde::Serialize;
 
+pub use state::PeerState;
+
 use super::{ConfiguredRow, Drops, PolicyRow, SaRow, Snapshot, TunnelRow};
-
-/// Whether a tunnel can carry packets.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum PeerState {
-    /// It has SAs in both directions.
-    Up,
-    /// It has SAs in one direction only.
-    OneWay,
-    /// All SAs of a direction have reached their hard lifetime.
-    Expired,
-    /// It has no SAs.
-    #[default]
-    Down,
-    /// It has no SAs, and neither the configuration nor charon has it any more.
-    Gone,
-}
-
-impl PeerState {
-    /// In a word or two.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Up => "up",
-            Self::OneWay => "one way",
-            Self::Expired => "expired",
-            Self::Down => "down",
-            Self::Gone => "gone",
-        }
-    }
-}
 
 /// One direction of a tunnel.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -60,7 +34,7 @@ pub struct PeerRow {
     pub tunnel: String,
     /// The tunnel's number, as [`SaRow::tunnel_id`]; nothing while it has neither SAs nor policies.
     pub tunnel_id: Option<u32>,
-    /// Whether it can carry packets.
+    /// Whether it carries packets, as far as that is known.
     pub state: PeerState,
     /// `tunnel`, `transport` or `iptfs`; empty if unknown.
     pub mode: String,
@@ -120,7 +94,7 @@ impl Snapshot {
         let mut rows: Vec<PeerRow> = sas.into_iter().map(|(key, sas)| facts.row(key, sas)).collect();
         rows.iter_mut()
             .filter(|row| gone.contains(row.tunnel.as_str()))
-            .for_each(|row| row.state = PeerState::Gone);
+            .for_each(|row| row.state = PeerState::Removed);
         // Stable: those of one name stay in the order of their numbers.
         rows.sort_by_key(|row| facts.place(&row.tunnel));
         rows
@@ -136,9 +110,40 @@ impl Snapshot {
         sas
     }
 
+    /// The tunnels of the configuration in its order, each with whether packets can leave through
+    /// it and come: it, or a tunnel of charon's that serves its networks, has SAs in both
+    /// directions and a peer. Those that another gateway of the cluster leads are left out.
+    pub fn usable(&self) -> Vec<(&ConfiguredRow, bool)> {
+        let mut sas: HashMap<Key<'_>, [Vec<&SaRow>; 2]> = HashMap::new();
+        for sa in &self.sas {
+            let ways = sas.entry((&sa.tunnel, Some(sa.tunnel_id))).or_default();
+            ways[usize::from(sa.direction != "outbound")].push(sa);
+        }
+        let both_ways = sas.iter().filter(|(_, [out, back])| PeerState::of(out, back).has_both_ways());
+        let names: HashSet<&str> = both_ways.map(|((name, _), _)| *name).collect();
+        let serving = self.serving().into_iter().filter(|(_, policy)| names.contains(policy.name.as_str()));
+        let served: HashSet<usize> = serving.map(|(place, _)| place).collect();
+        let is_usable =
+            |place, row: &ConfiguredRow| names.contains(row.name.as_str()) || served.contains(&place);
+        let rows = self.configured.iter().enumerate().filter(|(_, row)| self.leads(&row.group));
+        rows.map(|(place, row)| (row, is_usable(place, row))).collect()
+    }
+
+    /// Whether this gateway has the SAs of a group of tunnels: it leads it, or is in no cluster.
+    fn leads(&self, group: &str) -> bool {
+        let Some(cluster) = &self.cluster else { return true };
+        cluster.groups.iter().any(|row| row.name == group && row.is_led)
+    }
+
     /// The tunnels of the configuration, by their places, whose networks charon serves under names
     /// of its own.
     fn served_by_charon(&self) -> HashSet<usize> {
+        self.serving().into_iter().map(|(place, _)| place).collect()
+    }
+
+    /// The policies of charon's tunnels under names of its own, each with the place of a tunnel of
+    /// the configuration whose networks it serves.
+    fn serving(&self) -> Vec<(usize, &PolicyRow)> {
         let names: HashSet<&str> = self.configured.iter().map(|row| row.name.as_str()).collect();
         let (mut places, mut networks) = (Vec::new(), Vec::new());
         for (place, row) in self.configured.iter().enumerate().filter(|(_, row)| !row.has_static_keys) {
@@ -150,9 +155,12 @@ impl Snapshot {
         let networks = OrderedSelectors::new(networks);
         let charons =
             |policy: &&PolicyRow| policy.tunnel_id.is_some() && !names.contains(policy.name.as_str());
-        let selectors = self.policies.iter().filter(charons).filter_map(|policy| toward(&policy.remote));
-        let serving = selectors.filter_map(|selector| networks.first_covering(&selector, places.len()));
-        serving.map(|network| places[network]).collect()
+        let serves = |policy: &PolicyRow| {
+            let network = networks.first_covering(&toward(&policy.remote)?, places.len())?;
+            Some(places[network])
+        };
+        let policies = self.policies.iter().filter(charons);
+        policies.filter_map(|policy| Some((serves(policy)?, policy))).collect()
     }
 }
 
@@ -197,7 +205,7 @@ impl<'a> Facts<'a> {
         let row = PeerRow {
             tunnel: tunnel.to_owned(),
             tunnel_id,
-            state: state(&outbound, &inbound),
+            state: PeerState::of(&outbound, &inbound),
             path_mtu: outbound.iter().filter_map(|sa| sa.path_mtu).min(),
             outbound: self.way(tunnel, "outbound", &outbound),
             inbound: self.way(tunnel, "inbound", &inbound),
@@ -235,16 +243,6 @@ impl<'a> Facts<'a> {
         };
         let last_used_s = sas.iter().filter_map(|sa| sa.last_used_s).min_by(f64::total_cmp);
         WayRow { sas: sas.len(), packets, bytes, last_used_s, drops }
-    }
-}
-
-fn state(outbound: &[&SaRow], inbound: &[&SaRow]) -> PeerState {
-    let is_over = |sas: &[&SaRow]| !sas.is_empty() && sas.iter().all(|sa| sa.has_ended);
-    match (outbound.is_empty(), inbound.is_empty()) {
-        (true, true) => PeerState::Down,
-        _ if is_over(outbound) || is_over(inbound) => PeerState::Expired,
-        (false, false) => PeerState::Up,
-        _ => PeerState::OneWay,
     }
 }
 

@@ -23,9 +23,9 @@ pub(super) fn has_each(per_tunnel: Option<bool>, snapshot: &Snapshot) -> bool {
 
 /// Series that `tunnels` with an SA in each direction have of their own: the most that one has.
 pub(in crate::metrics) fn series_of(tunnels: usize) -> usize {
-    // Packets and bytes of each direction; info, age, idle time, lifetime and sequence number of
-    // each SA, and path MTU and numbers left of the outbound one.
-    tunnels * (2 * (2 + 5) + 2)
+    // Whether it is up; packets and bytes of each direction; info, age, idle time, lifetime and
+    // sequence number of each SA, and path MTU and numbers left of the outbound one.
+    tunnels * (1 + 2 * (2 + 5) + 2)
 }
 
 /// Whether so many configured tunnels get series of their own.
@@ -40,6 +40,9 @@ pub(super) fn sums(encoder: &mut Encoder<'_>, snapshot: &Snapshot) -> std::fmt::
     let help = "Tunnels that sent a packet within a minute and have received none for ten minutes";
     let is_silent = |[out, back]: &&[f64; 2]| *out < IN_USE_S && *back > SILENT_S;
     single_gauge(encoder, "silent_tunnels", help, quiet.values().filter(is_silent).count() as f64)?;
+    let down = snapshot.usable().iter().filter(|(_, is_usable)| !is_usable).count();
+    let help = "Tunnels of the configuration without SAs in both directions, or without a peer";
+    single_gauge(encoder, "down_tunnels", help, down as f64)?;
     let counts = ["outbound", "inbound"].map(|direction| {
         let count = snapshot.sas.iter().filter(|row| row.direction == direction).count();
         ([label("direction", direction)], count as f64)
@@ -79,7 +82,7 @@ fn quiet_times(rows: &[SaRow]) -> BTreeMap<(&str, u32), [f64; 2]> {
 mod tests {
     use super::*;
     use crate::metrics::write;
-    use crate::snapshot::TunnelRow;
+    use crate::snapshot::{ConfiguredRow, TunnelRow};
 
     fn sa(tunnel: u32, direction: &str, age_s: f64, last_used_s: Option<f64>) -> SaRow {
         let is_outbound = direction == "outbound";
@@ -119,10 +122,15 @@ mod tests {
             sa(5, "outbound", 5_000.0, None),
             sa(5, "inbound", 5_000.0, None),
         ];
-        let lines = lines(&Snapshot { sas, ..Snapshot::default() }, None);
+        let configured = |name: &str| ConfiguredRow { name: name.to_owned(), ..ConfiguredRow::default() };
+        let configured = ["site-5", "site-6"].map(configured).to_vec();
+        let lines = lines(&Snapshot { configured, sas, ..Snapshot::default() }, None);
         for line in [
             "convoy_tunnels 5.0",
             "convoy_silent_tunnels 2.0",
+            "convoy_down_tunnels 1.0",
+            "convoy_tunnel_up{tunnel=\"site-5\"} 1.0",
+            "convoy_tunnel_up{tunnel=\"site-6\"} 0.0",
             "convoy_sas{direction=\"outbound\"} 5.0",
             "convoy_sas{direction=\"inbound\"} 6.0",
             "convoy_sas_lifetime_used_ratio_max 0.5",
@@ -140,7 +148,13 @@ mod tests {
             let row =
                 |sa: SaRow| TunnelRow { tunnel: sa.tunnel, direction: sa.direction, ..TunnelRow::default() };
             let sas: Vec<_> = (0..count).map(of("outbound")).chain((0..count).map(of("inbound"))).collect();
-            Snapshot { tunnels: sas.iter().cloned().map(row).collect(), sas, ..Snapshot::default() }
+            let configured = |at| ConfiguredRow { name: format!("site-{at}"), ..ConfiguredRow::default() };
+            Snapshot {
+                configured: (0..count).map(configured).collect(),
+                tunnels: sas.iter().cloned().map(row).collect(),
+                sas,
+                ..Snapshot::default()
+            }
         };
         let own = |count: u32, per_tunnel| {
             let is_own = |line: &&String| line.contains("tunnel=\"");

@@ -1,4 +1,5 @@
 use super::*;
+use crate::snapshot::{ClusterRow, GroupRow};
 
 fn sa(tunnel: &str, tunnel_id: u32, direction: &str, remote: &str) -> SaRow {
     SaRow {
@@ -9,6 +10,7 @@ fn sa(tunnel: &str, tunnel_id: u32, direction: &str, remote: &str) -> SaRow {
         remote: remote.to_owned(),
         packets: 10,
         bytes: 1_000,
+        last_used_s: Some(1.0),
         ..SaRow::default()
     }
 }
@@ -89,21 +91,56 @@ fn what_charon_serves_has_charons_name_only_and_what_it_does_not_is_down() {
     };
     assert_eq!(
         shown(&snapshot),
-        ["other down 192.0.2.9 0 0", "old/net gone  0 5", "site/net 1073741824 down  0 0"]
+        ["other down 192.0.2.9 0 0", "old/net removed  0 5", "site/net 1073741824 down  0 0"]
     );
 }
 
 #[test]
-fn a_tunnel_is_up_only_with_sas_of_both_directions_that_have_not_ended() {
+fn state_of_a_tunnel_says_what_is_known_of_its_sas_and_its_peer() {
     let (outbound, inbound) = (sa("a", 0, "outbound", ""), sa("a", 0, "inbound", ""));
     let ended = SaRow { has_ended: true, ..inbound.clone() };
+    let unheard = |last_used_s| SaRow { last_used_s, age_s: 300.0, ..inbound.clone() };
+    let negotiated = |age_s| SaRow { child: "site/net".to_owned(), age_s, ..unheard(None) };
+    let no_peer = SaRow { remote: "unknown".to_owned(), ..outbound.clone() };
     let cases = [
         (vec![outbound.clone(), inbound.clone()], PeerState::Up),
         (vec![outbound.clone()], PeerState::OneWay),
         (vec![outbound.clone(), ended.clone()], PeerState::Expired),
-        (vec![outbound, ended, inbound], PeerState::Up),
+        (vec![outbound.clone(), ended, inbound.clone()], PeerState::Up),
+        (vec![outbound.clone(), unheard(Some(61.0))], PeerState::Silent),
+        (vec![outbound.clone(), unheard(None)], PeerState::Silent),
+        (vec![outbound.clone(), unheard(None), unheard(Some(59.0))], PeerState::Up),
+        (vec![outbound.clone(), negotiated(59.0)], PeerState::Up),
+        (vec![outbound, negotiated(61.0)], PeerState::Silent),
+        (vec![no_peer, inbound], PeerState::NoPeer),
     ];
     for (sas, state) in cases {
-        assert_eq!(Snapshot { sas, ..Snapshot::default() }.peers()[0].state, state);
+        assert_eq!(Snapshot { sas: sas.clone(), ..Snapshot::default() }.peers()[0].state, state, "{sas:?}");
     }
+}
+
+#[test]
+fn tunnel_of_the_configuration_is_usable_by_its_own_sas_or_by_charons_for_its_networks() {
+    let pair = |name: &str, number| [sa(name, number, "outbound", ""), sa(name, number, "inbound", "")];
+    let snapshot = Snapshot {
+        configured: vec![
+            configured("static", true, "10.1.0.0/24"),
+            configured("bare", true, "10.2.0.0/24"),
+            configured("served", false, "10.3.0.0/16"),
+            configured("trap", false, "10.4.0.0/16"),
+        ],
+        policies: vec![policy("site/net", 7, "10.3.1.0/24"), policy("site/other", 8, "10.4.0.0/16")],
+        sas: [pair("static", 0), pair("site/net", 7)].concat(),
+        ..Snapshot::default()
+    };
+    let usable = |snapshot: &Snapshot| {
+        let rows = snapshot.usable().into_iter().map(|(row, is_usable)| (row.name.clone(), is_usable));
+        rows.map(|(name, is_usable)| format!("{name} {is_usable}")).collect::<Vec<_>>()
+    };
+    assert_eq!(usable(&snapshot), ["static true", "bare false", "served true", "trap false"]);
+    let group = |name: &str, is_led| GroupRow { name: name.to_owned(), is_led, ..GroupRow::default() };
+    let cluster = ClusterRow { groups: vec![group("", false), group("b", true)], ..ClusterRow::default() };
+    let mut standby = Snapshot { cluster: Some(cluster), ..snapshot };
+    standby.configured[1].group = "b".to_owned();
+    assert_eq!(usable(&standby), ["bare false"], "the others are another member's");
 }
