@@ -25,6 +25,10 @@ wait_until "g2 does not come back" ready 2 2
 wait_until "show cluster does not tell who leads" said 2 \
   "len(cluster['members']) == 2 and cluster['groups'][0]['leader'] == 'g1'"
 said 1 "cluster['groups'][0]['is_led'] and cluster['groups'][0]['sas'] == 1" || fail "show cluster"
+! "$convoy" explain 10.1.0.100 10.2.0.1 --control "$work/g2.sock" >"$work/explained" ||
+  fail "a gateway that stands by explains a packet as sent: $(cat "$work/explained")"
+grep -q '^! .*this gateway does not lead the group .* of its cluster: g1 leads it' "$work/explained" ||
+  fail "explain does not say who leads: $(cat "$work/explained")"
 
 # A tunnel more, and then the first one with other selectors and the same keys.
 reload() { "$convoy" reload --control "$work/g1.sock"; }

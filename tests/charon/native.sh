@@ -7,13 +7,14 @@ set -euo pipefail
 convoy=$(realpath "$1") plugin=$(realpath "$2") A=convoy-native-a B=convoy-native-b
 source "$(dirname "$0")/lib.sh"
 
+declare -A charon
 namespaces
 for side in a b; do
   host=1; [ $side = a ] || host=2
   gateway_conf $side "\"192.0.2.$host\""
   strongswan $side "$with_convoy"
   start_gateway $side
-  start_charon $side
+  start_charon $side; charon[$side]=$charon_pid
 done
 connections() { # OPTIONS
   connection a 192.0.2.1 192.0.2.2 "$1" "esp_proposals = aes128gcm16"
@@ -31,4 +32,11 @@ down a; down b
 connections "encap = yes"
 up a
 ping_both
+# Without charon, explain says that, and not only that no policy selects a packet.
+end_process "${charon[a]}"
+without_charon() {
+  ! "$convoy" explain 10.1.0.1 10.2.0.1 --control "$work/a/control.sock" >"$work/explained" || return 1
+  grep -q 'charon is not connected' "$work/explained"
+}
+wait_until "explain does not miss charon" without_charon
 echo "native ESP by a udp port: refused with what to do, and no SA; with encap = yes 36 pings answered"

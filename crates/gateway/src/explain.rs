@@ -3,17 +3,18 @@
 //! dropped and why. No packet is sent.
 
 mod ask;
+mod beside;
 mod tell;
 mod tell_sa;
 mod way_in;
 
 use std::net::IpAddr;
 
+pub(crate) use beside::Beside;
 use convoy_ipsec::{FlowKey, Supposed};
 use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
-use crate::helper::Helper;
 use crate::worker_handles::WorkerHandles;
 
 /// A packet that might come from the inside.
@@ -101,17 +102,24 @@ impl Explanation {
 pub(crate) fn explain(
     handles: &WorkerHandles,
     config: &Config,
-    helper: Option<&Helper>,
+    beside: &Beside<'_>,
     request: &ExplainRequest,
 ) -> Result<Explanation, String> {
     let way_in = way_in::of(config, request);
     let supposed = supposed(config, request, way_in.interface.as_deref())?;
     let mut reported = Explanation { outcome: "protected".to_owned(), ..Explanation::default() };
-    way_in::tell(&mut reported, config, request, &way_in, helper);
+    way_in::tell(&mut reported, config, request, &way_in, beside.helper);
     let decision = ask::decision(handles, supposed)?;
-    let Some(tunnel) = tell::policy(&mut reported, &decision, &supposed.flow) else { return Ok(reported) };
+    let Some(tunnel) = tell::policy(&mut reported, &decision, &supposed.flow) else {
+        if decision.selecting.is_empty() {
+            let absence = beside.absence(config, None).into_iter();
+            absence.for_each(|absence| reported.fault("policy", absence));
+        }
+        return Ok(reported);
+    };
     let serving = ask::serving(handles, tunnel, supposed)?;
-    tell_sa::serving(&mut reported, config, &serving);
+    let absence = beside.absence(config, reported.policy.as_deref());
+    tell_sa::serving(&mut reported, config, &serving, absence.as_deref());
     Ok(reported)
 }
 

@@ -33,7 +33,7 @@ use crate::config::inner_mtu::{InnerMtu, inner_mtu};
 use crate::config::{Config, OnStop};
 use crate::crew::Crew;
 use crate::events::Events;
-use crate::explain::{ExplainRequest, Explanation, explain};
+use crate::explain::{Beside, ExplainRequest, Explanation, explain};
 use crate::gather::gather;
 use crate::guard::GuardWatch;
 use crate::helper::Helper;
@@ -333,7 +333,7 @@ impl Gateway {
                 Ok(Order::Reload(config, reply)) => reply(self.reload(&config)),
                 Ok(Order::Show(reply)) => reply(self.snapshot()),
                 Ok(Order::Explain(request, reply)) => {
-                    reply(explain(&self.handles, &self.config, self.helper.as_deref(), &request));
+                    reply(explain(&self.handles, &self.config, &self.beside(), &request));
                 }
                 Ok(Order::Keys(reply)) => reply(wireshark::esp_sa(&self.handles)),
                 Ok(Order::BeginTrace(request, reply)) => reply(self.tracing.begin(&self.handles, request)),
@@ -399,6 +399,15 @@ impl Gateway {
     /// Its events.
     pub fn events(&self) -> &Events {
         &self.events
+    }
+
+    /// What the parts beside the workers know.
+    fn beside(&self) -> Beside<'_> {
+        Beside {
+            helper: self.helper.as_deref(),
+            charon: self.charon.as_ref().map(Charon::row),
+            cluster: self.cluster.as_ref().map(Cluster::row),
+        }
     }
 
     /// The current state.

@@ -17,10 +17,10 @@ const SILENT_NS: u64 = 5_000_000_000;
 /// What was dropped longer ago is not shown, in ns.
 const RECENT_NS: u64 = 60_000_000_000;
 
-/// Says what the worker of the tunnel would do.
-pub(super) fn serving(reported: &mut Explanation, config: &Config, serving: &Serving) {
+/// Says what the worker of the tunnel would do; `absence` is why the tunnel may have no SAs here.
+pub(super) fn serving(reported: &mut Explanation, config: &Config, serving: &Serving, absence: Option<&str>) {
     reported.worker = Some(serving.worker);
-    let Some(sa) = &serving.sa else { return without_sa(reported, config, serving) };
+    let Some(sa) = &serving.sa else { return without_sa(reported, config, serving, absence) };
     reported.spi = Some(sa.name.spi);
     reported.peer = Some(sa.name.remote);
     reported.step("sa", described_sa(sa, serving.worker));
@@ -30,7 +30,7 @@ pub(super) fn serving(reported: &mut Explanation, config: &Config, serving: &Ser
     peer(reported, serving, sa);
 }
 
-fn without_sa(reported: &mut Explanation, config: &Config, serving: &Serving) {
+fn without_sa(reported: &mut Explanation, config: &Config, serving: &Serving, absence: Option<&str>) {
     if serving.has_no_peer {
         let reason = DropReason::OutboundNoPeer;
         reported.dropped(reason);
@@ -40,6 +40,10 @@ fn without_sa(reported: &mut Explanation, config: &Config, serving: &Serving) {
         0 => String::new(),
         lost => format!("; {lost} packets were dropped for this reason"),
     };
+    if let Some(absence) = absence {
+        reported.dropped(DropReason::OutboundNoSa);
+        return reported.fault("sa", format!("the tunnel has no SA{lost}; {absence}"));
+    }
     if config.charon.is_some() {
         if reported.reason.is_none() {
             reported.outcome = "waits".to_owned();

@@ -1,0 +1,70 @@
+//! What the gateway's other parts have to do with a packet: its helper, charon, the cluster.
+
+use crate::config::Config;
+use crate::helper::Helper;
+use crate::snapshot::{CharonRow, ClusterRow};
+
+/// The other parts of a gateway.
+pub(crate) struct Beside<'a> {
+    /// Asks the kernel; a gateway over given ports has none.
+    pub(crate) helper: Option<&'a Helper>,
+    /// The connection to charon, if the configuration has one.
+    pub(crate) charon: Option<CharonRow>,
+    /// The cluster, if the gateway is in one.
+    pub(crate) cluster: Option<ClusterRow>,
+}
+
+impl Beside<'_> {
+    /// Why a tunnel, or any that charon has, may have neither policies nor SAs here, in words.
+    pub(super) fn absence(&self, config: &Config, tunnel: Option<&str>) -> Option<String> {
+        let configured = config.tunnels.iter().find(|configured| Some(&*configured.name) == tunnel);
+        let group = configured.map(|configured| configured.group.as_str());
+        self.elsewhere(group).or_else(|| self.without_charon())
+    }
+
+    /// Who has the tunnels of a group, or of the only one, if this gateway does not lead it.
+    fn elsewhere(&self, group: Option<&str>) -> Option<String> {
+        let mut groups = self.cluster.as_ref()?.groups.iter();
+        let group = groups.find(|row| group.is_none_or(|group| row.name == group))?;
+        let leads = match &group.leader {
+            Some(leader) => format!("{leader} leads it"),
+            None => "no gateway leads it".to_owned(),
+        };
+        (!group.is_led)
+            .then(|| format!("this gateway does not lead the group {} of its cluster: {leads}", group.name))
+    }
+
+    fn without_charon(&self) -> Option<String> {
+        let is_gone = self.charon.as_ref().is_some_and(|charon| !charon.is_connected);
+        is_gone.then(|| {
+            "charon is not connected, so that nothing is negotiated; see its service (systemctl status strongswan)"
+                .to_owned()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::snapshot::GroupRow;
+
+    #[test]
+    fn absent_tunnel_is_explained_by_the_leader_of_its_group_or_by_charon_that_is_gone() {
+        let config = Config::parse("a.toml", "").expect("an empty configuration");
+        let charon = |is_connected| Some(CharonRow { is_connected, ..CharonRow::default() });
+        let beside = |charon, cluster| Beside { helper: None, charon, cluster };
+        let text = |beside: Beside<'_>| beside.absence(&config, Some("site-b")).unwrap_or_default();
+        assert_eq!(text(beside(None, None)), "");
+        assert_eq!(text(beside(charon(true), None)), "");
+        assert!(text(beside(charon(false), None)).starts_with("charon is not connected"));
+        let cluster = |is_led, leader: Option<&str>| {
+            let leader = leader.map(str::to_owned);
+            let group = GroupRow { name: "main".to_owned(), is_led, leader, ..GroupRow::default() };
+            Some(ClusterRow { groups: vec![group], ..ClusterRow::default() })
+        };
+        let wanted = "this gateway does not lead the group main of its cluster: b leads it";
+        assert_eq!(text(beside(charon(false), cluster(false, Some("b")))), wanted);
+        assert!(text(beside(None, cluster(false, None))).ends_with("no gateway leads it"));
+        assert_eq!(text(beside(None, cluster(true, Some("a")))), "");
+    }
+}
