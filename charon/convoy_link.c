@@ -17,7 +17,7 @@
 #include <threading/thread.h>
 
 #define DEFAULT_PATH "/run/convoy/charon.sock"
-/* Between two tries to connect: while nobody listens, which costs few system calls, and after a try
+/* Between two tries to connect: while the gateway does not listen, which costs few system calls, and after a try
  * that ended otherwise, which both sides log. */
 #define ABSENT_MS 50
 #define RETRY_MS 250

@@ -10,7 +10,7 @@
 
 enum { CONVOY_CONTROL, CONVOY_EVENTS, CONVOY_IKE, CONVOY_ROLES };
 
-/* One life of the three connections. Its sockets are shut down when it breaks, and closed when nobody uses them any more. */
+/* One life of the three connections. Its sockets are shut down when it breaks, and closed when they are no longer used. */
 typedef struct {
     refcount_t users;
     int fds[CONVOY_ROLES];

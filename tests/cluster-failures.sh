@@ -40,7 +40,7 @@ cable_mended "$now" wan
 # Nobody may go on without a majority, and one that comes back is enough.
 majority() {
   kill_and_wait "${etcds[1]}" "${etcds[2]}"
-  wait_until "packets pass although nobody can renew a lease" silent
+  wait_until "packets pass although no gateway can renew a lease" silent
   silent || fail "packets pass again without a majority"
 }
 under "two of etcd's three members are killed" majority

@@ -105,7 +105,7 @@ rows = {row["tunnel"]: row for row in json.load(sys.stdin)}
 print(rows[sys.argv[1]][sys.argv[2]])' "$1" "$2"
 }
 is() { [ "$(field "$1" "$2")" = "$3" ]; }
-is site-b address None || fail "an address is known that nobody has reported: $(show name)"
+is site-b address None || fail "an address is known that was not reported: $(show name)"
 # A question is under way, and the reload does not wait for it.
 "$convoy" reload --control "$work/hub.sock" >"$work/reload.log" || fail "the reload fails"
 ! grep -q 'does not resolve' "$work/hub.log" || fail "the reload waited until no server had answered"

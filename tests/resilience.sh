@@ -41,7 +41,7 @@ log() { # A pipe whose reader exits: logging to it must do no harm.
   for _ in 1 2 3; do kill -HUP "$process" || fail "the gateway is gone"; sleep 0.3; done
   ping_through 0 3 || fail "no pings after the log's reader has gone"
   ends_well "a log whose reader has gone"
-  passed log "reader gone, three reloads logged to nobody: 3 of 3 pings, exit status 0"
+  passed log "reader gone, three reloads logged without a reader: 3 of 3 pings, exit status 0"
 }
 
 terminal() { # The terminal is closed, which also sends SIGHUP.

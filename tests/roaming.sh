@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Peers with static keys that roam: site 2 is known to site 1 by its keys alone. Answers follow its
 # packets when its address and port change, in UDP through a NAT and native. Packets that are
-# replayed, forged, or authentic but late move nobody. Needs root.
+# replayed, forged, or authentic but late move no peer. Needs root.
 # usage: roaming.sh CONVOY
 set -euo pipefail
 convoy=$(realpath "$1")
@@ -26,8 +26,8 @@ sed -i 's/^encap = .*/&\nnat_keepalive = "always"/' "$work/site-2.toml"
 for host in 22 23 66; do ip -n $b addr add "192.0.2.$host/24" dev vb; done
 begin_gateways
 [ "$(peer)" = "unknown 4500" ] || fail "a peer is known before its first packet: $(peer)"
-! from $a 10.2.0.1 || fail "a peer is reached whose address nobody knows"
-[ "$(drops outbound_no_peer)" -ge 5 ] || fail "packets to nobody are not counted"
+! from $a 10.2.0.1 || fail "a peer is reached whose address is not known"
+[ "$(drops outbound_no_peer)" -ge 5 ] || fail "packets without a peer are not counted"
 # nat ADDRESS PORT: what site 2 sends seems to come from there, as after a NAT's reboot.
 nat() {
   ip netns exec $b nft -f - <<NFT
@@ -119,4 +119,4 @@ begin_gateway 2
 from $b 10.1.0.1 || fail "site 2 is not answered at its new address: $(cat "$work/ping.log")"
 [ "$(peer)" = "192.0.2.22 None" ] || fail "site 2 is at 192.0.2.22, and site 1 takes it to be at $(peer)"
 from $a 10.2.0.1 || fail "site 2 is not reached at its new address: $(cat "$work/ping.log")"
-echo "roaming: three places behind a NAT and a native one followed; a replayed, a forged and a late packet moved nobody"
+echo "roaming: three places behind a NAT and a native one followed; a replayed, a forged and a late packet moved no peer"

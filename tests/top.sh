@@ -17,7 +17,7 @@ done
 start ping-0.log $a ping -q -i 0.01 -s 1000 10.2.0.1
 start ping-1.log $a ping -q -i 0.05 -s 500 10.2.1.1
 start ping-2.log $a ping -q -i 0.2 -s 100 10.2.2.1
-# Junk that is dropped at the first site: ESP with an SPI that nobody has.
+# Junk that is dropped at the first site: ESP with an SPI of no SA.
 ip netns exec $b python3 - <<'JUNK'
 import socket
 junk = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)

@@ -121,7 +121,7 @@ static void mapping(kernel_interface_t *this, uint8_t protocol, uint32_t spi, ho
 static void no_listener(bus_t *this, listener_t *listener) {
 }
 
-/* Formats what would be logged, and shows it to nobody. */
+/* Formats what would be logged, and shows it nowhere. */
 static void quiet(bus_t *this, debug_t group, level_t level, char *format, ...) {
     char line[1024];
     va_list arguments;

@@ -172,7 +172,7 @@ new=$((CLIENTS + 1))
 ask b --initiate --child net --ike "$(name $new)" >"$work/b/up-$new" 2>&1 || fail "client $new is not up: $(tail -3 "$work/b/up-$new")"
 ask b --list-sas --raw >"$work/b/sas"
 addresses[new]=$(address $new)
-[[ " ${addresses[$revoked]} ${addresses[$locked]} " == *" ${addresses[new]} "* ]] || fail "client $new has ${addresses[new]}, which is nobody's old address"
+[[ " ${addresses[$revoked]} ${addresses[$locked]} " == *" ${addresses[new]} "* ]] || fail "client $new has ${addresses[new]}, which is no client's old address"
 both_ways $new 1 $CLIENTS
 nothing_plain "with a new client"
 echo "ok: as docs/guide/road-warriors.md says; client $new has ${addresses[new]}, which another had, and 18 of 18 pings"

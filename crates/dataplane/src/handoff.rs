@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn rings_that_nobody_empties_leave_half_of_the_frames() {
+    fn rings_that_are_not_emptied_leave_half_of_the_frames() {
         for workers in 1..=usize::from(MAX_WORKERS) {
             let packets = ring_packets(workers);
             assert!(packets >= 64 && packets * (workers - 1) <= POOL_FRAMES.0 / 2, "{workers}: {packets}");

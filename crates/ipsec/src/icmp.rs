@@ -236,9 +236,9 @@ mod tests {
         let mut group = packet(false, UDP, &[0; 64]);
         group[16] = 224;
         assert!(!about(&group));
-        let mut nobody = packet(true, UDP, &[0; 64]);
-        nobody[8..24].fill(0);
-        assert!(!about(&nobody));
+        let mut unspecified = packet(true, UDP, &[0; 64]);
+        unspecified[8..24].fill(0);
+        assert!(!about(&unspecified));
     }
 
     proptest! {

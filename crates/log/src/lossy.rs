@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_whose_reader_has_gone_fails_nobody() {
+    fn log_without_a_reader_fails_no_writer() {
         let (reader, writer) = pipe();
         let log = lossy(writer);
         drop(reader);
@@ -128,14 +128,14 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_fails_nobody() {
+    fn full_disk_fails_no_writer() {
         let log = lossy(File::options().write(true).open("/dev/full").expect("Linux has it"));
         (&log).write_all(b"a line\n").expect("it never fails");
         assert_eq!(log.state.lock().expect("no panic").lost, 1);
     }
 
     #[test]
-    fn a_reader_that_stands_still_delays_nobody_and_hears_what_it_missed() {
+    fn reader_that_hangs_delays_no_writer_and_hears_of_lost_lines() {
         let (mut reader, writer) = pipe();
         let log = lossy(writer);
         let line = [vec![b'x'; 999], vec![b'\n']].concat();

@@ -113,7 +113,7 @@ impl Frame {
     /// The chunk's metadata is written, and there is no other frame of it.
     pub(crate) unsafe fn of_chunk(chunk: u32) -> Self {
         let offset = chunk * size_of::<Metadata>() as u32;
-        Self(NonZeroU32::new(offset).expect("chunk 0 is nobody's"))
+        Self(NonZeroU32::new(offset).expect("chunk 0 has no owner"))
     }
 
     /// The frame that [`into_link`](Self::into_link) made a number of; `None` of 0.

@@ -221,12 +221,12 @@ fn refused(address: &ServiceAddress, error: &rtnetlink::Error) -> ServiceError {
 fn announcement(mac: MacAddress, address: IpAddr) -> Vec<u8> {
     let (to, ethertype, message) = match address {
         IpAddr::V4(v4) => {
-            let nobody = MacAddress([0; 6]);
+            let unknown = MacAddress([0; 6]);
             let arp = Arp {
                 operation: Operation::Request,
                 sender_mac: mac,
                 sender: v4,
-                target_mac: nobody,
+                target_mac: unknown,
                 target: v4,
             };
             (MacAddress::BROADCAST, ethernet::ARP, arp.to_bytes().to_vec())

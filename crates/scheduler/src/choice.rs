@@ -393,7 +393,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn with_no_room_or_no_known_algorithm_nobody_is_chosen() {
+    fn no_engine_is_chosen_without_room_or_known_algorithm() {
         let mut full = all(&[(true, 1.0, 0)]);
         fill(&mut full, 0, 1);
         let mut unknown = all(&[(true, 1.0, 0)]);

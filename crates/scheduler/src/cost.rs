@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn an_algorithm_that_nobody_knows_has_no_cost() {
+    fn algorithm_without_engines_has_no_cost() {
         let mut table = table(1.0, 1.0);
         let capable = [0, 1, 2].map(|algorithm| table.capable(algorithm).contains(0));
         assert_eq!(capable, [false, true, false]);

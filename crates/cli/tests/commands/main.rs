@@ -138,7 +138,7 @@ fn a_command_with_json_that_fails_says_why_on_stderr_alone() {
 }
 
 #[test]
-fn an_error_that_nobody_reads_is_still_reported_by_the_exit_status() {
+fn exit_status_reports_an_error_that_is_not_read() {
     let (reader, writer) = std::io::pipe().expect("a pipe");
     drop(reader);
     let arguments = ["check", "-c", "/nowhere/site.toml"];

@@ -366,7 +366,7 @@ fn a_worker_sleeps_until_an_engine_on_a_thread_of_its_own_wakes_it() {
     }
     let (slow, polls) = (Software::new("slow"), 3);
     let plan = FaultPlan::once(Fault::Slow { polls }, 0);
-    assert!(!may_sleep_beside(Faulty::new(Box::new(slow), plan)), "it wakes nobody");
+    assert!(!may_sleep_beside(Faulty::new(Box::new(slow), plan)), "it wakes no worker");
 }
 
 #[test]

@@ -245,7 +245,7 @@ fn a_device_that_stops_brings_nothing_and_keeps_its_frames() {
     }
     assert_eq!((queue.in_flight(), queue.at_device()), (1, 8));
     drop(queue);
-    assert_eq!(pool.available(FrameSize::Small), 0, "what a device may still write to is nobody's");
+    assert_eq!(pool.available(FrameSize::Small), 0, "what a device may still write to has no owner");
 }
 
 #[test]

@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     fn share(is_strict: bool) -> (Share, std::os::unix::net::UnixStream) {
-        let (line, agent) = GroupLine::to_nobody();
+        let (line, agent) = GroupLine::without_reader();
         (Share::new(line, is_strict), agent)
     }
 
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_sa_may_go_as_far_as_nobody_else_can_know_and_a_taken_one_nowhere() {
+    fn new_sa_has_numbers_at_once_and_a_taken_one_has_none() {
         let (mut share, _agent) = share(true);
         let mut out = sa(1, SaDirection::Outbound);
         let begun = share.begin(&mut out);

@@ -36,7 +36,7 @@ impl GroupLine {
 #[cfg(test)]
 impl GroupLine {
     /// A line with the agent's end of it.
-    pub(crate) fn to_nobody() -> (Self, std::os::unix::net::UnixStream) {
+    pub(crate) fn without_reader() -> (Self, std::os::unix::net::UnixStream) {
         let (ours, theirs) = std::os::unix::net::UnixStream::pair().expect("a pair");
         let line = Arc::new(Line::new(ours));
         (Self { group: "g".to_owned(), generations: Arc::default(), line }, theirs)

@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn idle_connections_keep_nobody_out() {
+    fn idle_connections_leave_room_for_others() {
         let address = server(LIMITS, 1);
         let idle: Vec<TcpStream> = (0..LIMITS.connections * 3).map(|_| connect(address)).collect();
         let began = Instant::now();

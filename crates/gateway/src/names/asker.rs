@@ -168,8 +168,8 @@ fn resolver() -> Result<TokioResolver, NetError> {
     let mut builder = match TokioResolver::builder(provider.clone()) {
         Ok(builder) => builder,
         Err(_) => {
-            let nobody = ResolverConfig::from_name_servers(Vec::new());
-            TokioResolver::builder_with_config(nobody, provider).with_options(ResolverOpts::default())
+            let none = ResolverConfig::from_name_servers(Vec::new());
+            TokioResolver::builder_with_config(none, provider).with_options(ResolverOpts::default())
         }
     };
     let options = builder.options_mut();

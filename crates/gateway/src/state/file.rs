@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fifo_is_no_state_file_and_nobody_waits_for_it() {
+    fn fifo_is_refused_as_state_file_without_waiting() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("state");
         nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).expect("made");

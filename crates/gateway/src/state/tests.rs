@@ -118,7 +118,9 @@ fn without_a_file_the_start_says_what_a_restart_then_means() {
     let mut config = config("state = \"\"", &[("site-b", 0x1000, KEY)]);
     assert!(State::open(&config, &notify).expect("allowed").is_none());
     config.state = Some(crate::config::StatePath { path: "/dev/null/state".into(), is_default: true });
-    assert!(State::open(&config, &notify).expect("allowed where nobody named it").is_none());
+    assert!(
+        State::open(&config, &notify).expect("allowed where the configuration does not name it").is_none()
+    );
     let reported = reported.lock().expect("no panic");
     assert_eq!(reported.len(), 2);
     assert!(reported.iter().all(|words| words.contains("there is no state file")), "{reported:?}");

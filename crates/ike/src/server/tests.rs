@@ -211,7 +211,7 @@ fn an_event_that_finds_the_queue_full_is_refused_and_finds_room_later() {
 }
 
 #[test]
-fn a_charon_that_reads_nothing_holds_nobody_up() {
+fn charon_that_reads_nothing_delays_no_one_else() {
     let bench = bench();
     let [_control, _events, _ike] = bench.charon(5);
     let outlet = bench.server.outlet();

@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_learns_whose_an_sa_is_and_its_owner_that_it_is_nobody_elses() {
+    fn worker_learns_which_other_worker_has_an_sa() {
         let directory = Directory::new(3);
         directory.enter(entry(1, 0x1001, SaDirection::Inbound)).expect("its SPI is free");
         assert_eq!([0, 1, 2].map(|asker| owner(&directory, asker, 0x1001)), [Some(1), None, Some(1)]);

@@ -29,7 +29,7 @@ fn a_region_that_is_there_is_taken_if_it_is_large_enough() {
 #[test]
 fn what_no_region_can_have_is_reported_with_both_sizes() {
     let chunks = Region::of_process().bytes() / CHUNK_BYTES;
-    let error = FramePool::in_region(chunks, 0, 0).err().expect("one chunk is nobody's");
+    let error = FramePool::in_region(chunks, 0, 0).err().expect("one chunk has no owner");
     assert_eq!(error, RegionError::Full { need: chunks * 2, have: Region::of_process().bytes() >> 20 });
     let words = error.to_string();
     assert!(words.contains("has no free block of"), "{words}");

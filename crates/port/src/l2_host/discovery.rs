@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_else_is_spoken_for_and_our_own_voice_is_not_answered() {
+    fn only_own_addresses_are_answered_for_and_own_questions_are_not() {
         let for_b = Ndp { target: B, destination: ndp::solicited_node(B), ..solicitation(LOCAL) };
         assert_eq!(answer(for_b, Takes::All), None);
         assert_eq!(answer(solicitation(A), Takes::Own), None, "another host has our address");

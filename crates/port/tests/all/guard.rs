@@ -99,7 +99,10 @@ fn what_somebody_changes_is_set_again_and_nothing_else() {
             assert!(guard.restore(None).expect("set again"), "{change}");
             assert_eq!(list(), before, "{change}");
         }
-        assert!(!guard.restore(Some(vec![prefix("10.2.0.64/26")])).expect("set again"), "by nobody else");
+        assert!(
+            !guard.restore(Some(vec![prefix("10.2.0.64/26")])).expect("set again"),
+            "by no other program"
+        );
         assert!(list().contains("10.2.0.0/26"), "{}", list());
     });
 }

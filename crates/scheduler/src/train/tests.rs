@@ -76,7 +76,7 @@ fn with_more_at_hand_the_core_keeps_a_train_once_the_other_is_busy_for_longer_th
 }
 
 #[test]
-fn with_nothing_else_at_hand_anyone_who_is_done_first_takes_it_and_nobody_is_woken_on_a_tie() {
+fn first_engine_that_is_done_takes_the_train_and_none_is_woken_on_a_tie() {
     let mut equal = scheduler([(0.0, 1.0); 2], SchedulerConfig::default());
     assert_eq!(give(&mut equal, 0, Input::Paused), to(HERE, 0, 100));
     let mut faster = scheduler([(0.0, 1.0), (10.0, 0.5)], SchedulerConfig::default());
@@ -225,7 +225,7 @@ fn an_engine_on_the_core_that_takes_one_sa_at_a_time_gets_a_burst_if_it_gains_mo
 }
 
 #[test]
-fn a_burst_goes_by_sa_where_what_takes_no_trains_works_elsewhere_or_has_nobody_beside_it() {
+fn burst_goes_by_sa_where_an_engine_without_trains_is_elsewhere_or_alone() {
     let burst = burst(&[TrainPart { algorithm: 0, blocks: 100, changes: 31, sas: 32 }]);
     assert_eq!(beside_multi_packets(false, 9.0).admission(&burst), Admission::BySa);
     let mut alone = beside_multi_packets(true, 9.0);

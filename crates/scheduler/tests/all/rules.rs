@@ -112,7 +112,7 @@ fn worker_overhead_is_at_least_what_it_has_to_do_until_it_can_give_others_more()
 }
 
 #[test]
-fn a_packet_that_is_alone_keeps_nobody_waiting() {
+fn worker_overhead_does_not_count_for_a_packet_alone() {
     let model = |is_cpu, t_init| EngineModel {
         costs: vec![Some(CostModel { t_init, t_block: 1.0 })],
         ..engine(is_cpu, 8)
@@ -145,7 +145,7 @@ fn a_window_of_one_never_bundles() {
 }
 
 #[test]
-fn an_idle_engine_does_not_wait_for_packets_that_nobody_has() {
+fn idle_engine_does_not_wait_for_packets_that_do_not_come() {
     let mut scheduler = scheduler(SchedulerConfig::default(), 0);
     scheduler.push(0, item(1, 0, 'a')).expect("room");
     assert!(scheduler.dispatch(0, Input::More).is_none());

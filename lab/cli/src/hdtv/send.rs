@@ -162,7 +162,7 @@ fn print(format: &Format, report: &SendReport) {
         );
     }
     if report.refused > 0 {
-        println!("{} packets were refused, since nobody listened at the destination", report.refused);
+        println!("{} packets were refused, since no program listened at the destination", report.refused);
     }
     match &report.feedback {
         None => println!("no receiver reported"),

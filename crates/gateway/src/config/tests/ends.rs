@@ -140,7 +140,7 @@ fn a_deprecated_key_is_accepted_and_its_successor_is_named() {
 }
 
 #[test]
-fn a_tunnel_that_nobody_gives_keys_is_warned_of() {
+fn tunnel_without_keys_or_charon_is_warned_of() {
     let config = Config::parse("a.toml", &CHARON.replace("charon = ", "# ")).expect("good but for a warning");
     let reported = config.warnings.iter().map(ToString::to_string).collect::<String>();
     assert!(reported.starts_with(

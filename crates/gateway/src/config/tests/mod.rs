@@ -193,7 +193,7 @@ fn a_capture_port_must_say_its_side() {
 }
 
 #[test]
-fn a_fifo_is_no_configuration_and_nobody_waits_for_it() {
+fn fifo_is_refused_as_configuration_without_waiting() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("site-a.toml");
     nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).expect("made");

@@ -140,7 +140,7 @@ fn policies_that_change_during_a_snapshot_are_reported_again_and_it_ends_however
 }
 
 #[test]
-fn nobody_who_listens_ends_a_snapshot() {
+fn snapshot_ends_when_its_listener_is_gone() {
     let mut bench = one_worker();
     drop(bench.begin());
     assert!(bench.thread.survey());

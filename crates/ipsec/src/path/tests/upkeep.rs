@@ -175,7 +175,7 @@ fn an_sa_whose_peer_sends_from_any_port_never_moves() {
 }
 
 #[test]
-fn a_move_that_nobody_takes_is_reported_again_as_it_is_by_then() {
+fn move_that_is_not_accepted_is_reported_again_as_it_is_then() {
     let link = Link { encap: Some(ENCAP), ..Link::default() };
     let [mut a, mut b] = link.pair();
     let mut outer = a.send(&vec![link.packet(false, 100); 2]);
@@ -199,7 +199,7 @@ fn a_move_that_nobody_takes_is_reported_again_as_it_is_by_then() {
 }
 
 #[test]
-fn a_late_or_forged_packet_from_elsewhere_moves_nobody() {
+fn late_or_forged_packet_from_elsewhere_moves_no_peer() {
     let link = Link { encap: Some(ENCAP), ..Link::default() };
     let [mut a, mut b] = link.pair();
     let mut outer = a.send(&vec![link.packet(false, 100); 3]);
@@ -214,7 +214,7 @@ fn a_late_or_forged_packet_from_elsewhere_moves_nobody() {
 }
 
 #[test]
-fn without_a_window_a_replay_from_elsewhere_moves_nobody() {
+fn replay_from_elsewhere_without_a_window_moves_no_peer() {
     let link = Link { encap: Some(ENCAP), ..Link::default() };
     let mut a = link.gateway(0);
     let mut b = Gateway::new(IpsecConfig::default());

@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_whose_time_nobody_counted_derive_nothing() {
+    fn threads_without_counted_time_derive_nothing() {
         assert_eq!(thread_times(&[&[], &[]]), []);
         assert_eq!(Derived::of(&[&[], &[]], &[], 1.0), None);
     }
