@@ -27,6 +27,8 @@ struct Checked {
     warnings: Vec<Finding>,
     ports: usize,
     tunnels: usize,
+    /// The engines and what they cost, in words, if they are those of this machine.
+    engines: Option<String>,
     /// The MTU of the inside interface, if tunnels share one.
     inside_mtu: Option<InnerMtu>,
     interfaces: Vec<InterfaceMtu>,
@@ -122,24 +124,21 @@ fn checked(file: String, config: &mut Config, mut warnings: Vec<Finding>) -> Che
     warnings.extend(unresolved.into_iter().map(stays_down).map(Finding::about));
     warnings.extend(config.cluster.as_ref().and_then(store_warning).map(Finding::about));
     warnings.extend(inner_mtu::too_wide(config).into_iter().map(Finding::about));
-    let mut notes = Vec::new();
-    match assemble::overview(config) {
-        Ok(engines) => notes.push(engines),
-        // The configuration may be for another machine.
-        Err(error) => warnings.push(Finding::about(error)),
-    }
+    // The configuration may be for another machine.
+    let engines = assemble::overview(config).map_err(|error| warnings.push(Finding::about(error))).ok();
     let has_shared = config.ports.iter().any(|port| port.settings.routed_interface().is_some());
     let mtu = |interface: &config::InterfaceConfig| InterfaceMtu {
         name: interface.name.clone(),
         mtu: interface_mtu(config, interface),
     };
-    notes.extend([guard::overview(config), metrics::overview(config)].into_iter().flatten());
+    let notes = [guard::overview(config), metrics::overview(config)].into_iter().flatten().collect();
     Checked {
         file,
         errors: Vec::new(),
         warnings,
         ports: config.ports.len(),
         tunnels: config.tunnels.len(),
+        engines,
         inside_mtu: has_shared.then(|| inner_mtu(config)),
         interfaces: config.interfaces.iter().map(mtu).collect(),
         notes,
@@ -148,7 +147,7 @@ fn checked(file: String, config: &mut Config, mut warnings: Vec<Finding>) -> Che
 
 /// Prints what is found, without the warnings about the file itself, which are printed before.
 fn print(checked: &Checked) {
-    let Checked { file, warnings, ports, tunnels, inside_mtu, interfaces, notes, .. } = checked;
+    let Checked { file, warnings, ports, tunnels, engines, inside_mtu, interfaces, notes, .. } = checked;
     for warning in warnings.iter().filter(|warning| warning.file.is_none()) {
         eprintln!("{file}: warning: {}", warning.message);
     }
@@ -158,15 +157,16 @@ fn print(checked: &Checked) {
         count(*tunnels, "tunnel"),
         count(warnings.len(), "warning")
     );
-    let mut notes = notes.iter();
-    notes.by_ref().take(1).for_each(|engines| println!("{engines}"));
+    if let Some(engines) = engines {
+        println!("{engines}");
+    }
     if let Some(mtu) = inside_mtu {
         println!("the inside MTU is {mtu}");
     }
     for InterfaceMtu { name, mtu } in interfaces {
         println!("the MTU of {name} is {mtu}");
     }
-    notes.for_each(|note| println!("{note}"));
+    notes.iter().for_each(|note| println!("{note}"));
 }
 
 fn print_json(checked: &Checked) -> Result<(), Failure> {

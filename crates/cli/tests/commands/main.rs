@@ -245,6 +245,36 @@ fn a_warning_is_reported_and_is_no_failure_but_without_ports_nothing_runs() {
 }
 
 #[test]
+fn check_prints_what_it_finds_as_json_and_fails_on_warnings_if_they_are_denied() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [site, _] = both_sites(folder.path());
+    let check = |more: &[&str]| {
+        let checked = convoy(&[&["check", "--json", "-c", as_str(&site)], more].concat());
+        let json = serde_json::from_slice::<serde_json::Value>(&checked.stdout).expect("JSON");
+        (checked.status.code(), json)
+    };
+    let (status, portless) = check(&[]);
+    let warning = &portless["warnings"][0];
+    assert_eq!((status, portless["tunnels"].as_u64(), warning["line"].as_u64()), (Some(0), Some(1), None));
+    assert!(
+        warning["message"].as_str().is_some_and(|text| text.contains("there is no [[port]]")),
+        "{warning}"
+    );
+    assert_eq!(check(&["--deny-warnings"]).0, Some(1));
+    append(&site, &ports("1", ""));
+    let (status, good) = check(&["--deny-warnings"]);
+    let none = serde_json::json!([]);
+    assert_eq!((status, &good["warnings"], &good["errors"]), (Some(0), &none, &none), "{good}");
+    assert!(good["inside_mtu"]["bytes"].as_u64().is_some_and(|bytes| bytes > 1_280), "{good}");
+    let wrong = std::fs::read_to_string(&site).expect("readable").replace("aes128gcm16", "aes128gcm17");
+    std::fs::write(&site, wrong).expect("writable");
+    let (status, refused) = check(&[]);
+    let error = &refused["errors"][0];
+    assert_eq!((status, error["line"].as_u64(), error["column"].as_u64()), (Some(2), Some(7), Some(16)));
+    assert_eq!(error["key"], "tunnel.esp_proposal", "{refused}");
+}
+
+#[test]
 fn esp_in_udp_leaves_and_is_opened_on_a_port_of_ones_own() {
     let folder = tempfile::tempdir().expect("a folder");
     let [a, b] = both_sites(folder.path());
