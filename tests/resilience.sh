@@ -135,10 +135,12 @@ memory() { # With too little memory, the gateway reports it when it starts; its 
     else
       refused=$((refused + 1))
       wait "$process" || status=$?
-      # The C library itself aborts with a message if there is no memory for a new thread's first
-      # thread-local value, which happens just below the limit at which the gateway starts.
-      said=$(grep -E '^convoy: |^Fatal glibc error: .*out of memory' "$work/memory.log") || fail "with $limit MiB it does not say what is wrong (exit status $status): $(cat "$work/memory.log")"
-      [ "$status" = 1 ] || [[ $said = Fatal* ]] || fail "with $limit MiB: exit status $status"
+      # Just below the limit at which the gateway starts, the C library aborts with a message if
+      # there is no memory for a new thread's first thread-local value, and Rust's for any other
+      # allocation.
+      said=$(grep -m 1 -E '^convoy: |^Fatal glibc error: .*out of memory|^memory allocation of [0-9]+ bytes failed' "$work/memory.log") ||
+        fail "with $limit MiB it does not say what is wrong (exit status $status): $(cat "$work/memory.log")"
+      [ "$status" = 1 ] || [[ $said = Fatal* || $said = memory* ]] || fail "with $limit MiB: exit status $status"
     fi
   done
   [ $works -ge 1 ] && [ $refused -ge 1 ] || fail "$works limits were enough and $refused too low"

@@ -37,14 +37,14 @@ pub(crate) struct InitArgs {
     /// [default: those that it has there, or the first of each network]
     #[arg(long, value_name = "ADDRESS", value_delimiter = ',')]
     local_inside: Vec<String>,
-    /// The same of the other gateway [default: the first of each network]
+    /// The addresses of the other gateway's inside interface [default: the first of each network]
     #[arg(long, value_name = "ADDRESS", value_delimiter = ',')]
     remote_inside: Vec<String>,
     /// Where the other gateway reaches this one, if not at its own address: a name, or the address
     /// of a NAT and with static keys its UDP port; `any` if it is not known, with --ike psk
     #[arg(long, value_name = "ADDRESS|NAME[:PORT]")]
     local_public: Option<String>,
-    /// The same of the other gateway
+    /// Where this gateway reaches the other one, if not at its own address
     #[arg(long, value_name = "ADDRESS|NAME[:PORT]")]
     remote_public: Option<String>,
     /// The ESP proposal of both, as `esp_proposal` has it [default: aes128gcm16-esn]

@@ -54,7 +54,7 @@ pub(super) fn print(output: &Output, lengths: &[Lengths]) {
             }
         }
         if let Some(simulated) = output.simulated.get(service.as_str()) {
-            println!("\nThe same for the simulated IXP425:");
+            println!("\nOn the simulated IXP425:");
             print_simulated(simulated, lengths);
             if let Some(shape) = output.shapes.get(service.as_str()) {
                 println!("{shape}");
