@@ -105,6 +105,7 @@ fault="a chain of another program's"
 in_a nft 'add table ip filter; add chain ip filter FORWARD { type filter hook forward priority 0; policy drop; }'
 explained '^! port .*chain FORWARD of table ip filter.*iptables -I FORWARD -i convoy0 -j ACCEPT' 10.1.0.200 10.2.0.1
 explained '^= sent, but see !' 10.1.0.200 10.2.0.1
+explained '"outcome": "sent"' 10.1.0.200 10.2.0.1 --json
 checked 'chain FORWARD of table ip filter drops'
 in_a nft 'insert rule ip filter FORWARD iifname convoy0 accept; insert rule ip filter FORWARD oifname convoy0 accept'
 explained '^= protected' 10.1.0.200 10.2.0.1

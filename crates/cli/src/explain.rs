@@ -77,7 +77,6 @@ fn text(reported: &Explanation) -> String {
         ("dropped", Some(reason)) => format!("dropped: {reason}"),
         ("elsewhere", _) => "not a packet of the gateway".to_owned(),
         ("waits", _) => "waits for an SA".to_owned(),
-        ("protected", _) if has_fault => "sent, but see !".to_owned(),
         (other, _) if has_fault => format!("{other}, but see !"),
         (other, _) => other.to_owned(),
     };
@@ -110,7 +109,7 @@ mod tests {
             text(&Explanation { outcome: outcome.to_owned(), steps, ..Explanation::default() })
         };
         assert_eq!(reported("protected", false), "  peer    text\n  peer    text\n= protected\n");
-        assert_eq!(reported("protected", true), "  peer    text\n! peer    text\n= sent, but see !\n");
+        assert_eq!(reported("sent", true), "  peer    text\n! peer    text\n= sent, but see !\n");
         assert!(reported("bypassed", true).ends_with("= bypassed, but see !\n"));
     }
 

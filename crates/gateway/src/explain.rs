@@ -41,8 +41,9 @@ pub struct ExplainRequest {
 /// What would become of a packet.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Explanation {
-    /// `protected`, `bypassed`, `waits` for an SA that charon negotiates, `dropped`, or `elsewhere`
-    /// if it would not reach the gateway.
+    /// `protected`; `sent` if it would be, but a step is a fault, so that it or its answer may
+    /// not arrive; `bypassed`, `waits` for an SA that charon negotiates, `dropped`, or
+    /// `elsewhere` if it would not reach the gateway.
     pub outcome: String,
     /// The drop reason, if it would be dropped.
     pub reason: Option<String>,
@@ -120,6 +121,9 @@ pub(crate) fn explain(
     let serving = ask::serving(handles, tunnel, supposed)?;
     let absence = beside.absence(config, reported.policy.as_deref());
     tell_sa::serving(&mut reported, config, &serving, absence.as_deref());
+    if reported.outcome == "protected" && reported.steps.iter().any(|step| step.is_fault) {
+        reported.outcome = "sent".to_owned();
+    }
     Ok(reported)
 }
 

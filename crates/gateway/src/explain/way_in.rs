@@ -1,6 +1,5 @@
 //! By which port a packet would come, and what the kernel does to it before, in words.
 
-use convoy_port::PortConfig;
 use convoy_port::route::{SystemRoute, system_route};
 
 use super::{ExplainRequest, Explanation};
@@ -42,7 +41,7 @@ pub(super) fn tell(
     };
     reported.port = way_in.interface.clone().or_else(|| shared.map(|port| port.name.clone()));
     let Some(device) = device else {
-        let name = shared.map_or("", port_name);
+        let name = shared.map_or("", |port| &port.name);
         return reported.step("port", format!("port {name} receives what is sent to it on the link"));
     };
     let elsewhere = match &way_in.route {
@@ -63,10 +62,6 @@ pub(super) fn tell(
     };
     reported.outcome = "elsewhere".to_owned();
     reported.fault("port", elsewhere);
-}
-
-fn port_name(port: &PortConfig) -> &str {
-    &port.name
 }
 
 /// Says what the kernel does to a packet of another host on its way to the device.
