@@ -73,7 +73,8 @@ long_sequence_numbers() {
 }
 # The number of the last event of a side.
 last_event() { show events "$1" | python3 -c 'import json, sys; print(max([0] + [event["number"] for event in json.load(sys.stdin)]))'; }
-# happened SIDE NUMBER EVENT...: expects these events of the tunnel behind the one of this number.
+# happened SIDE NUMBER EVENT...: expects these events of the tunnel behind the one of this number,
+# and perhaps drops: a peer on the move cannot be reached for a while, which a router may report.
 happened() {
   local side=$1; shift
   wait_until "the events of $side behind $1 are not ${*:2}" are_events "$side" "$@"
@@ -82,8 +83,10 @@ are_events() { # side number event...
   show events "$1" >"$work/events"
   python3 - "$work/events" "${@:2}" <<'EVENTS'
 import json, sys
-events = [event for event in json.load(open(sys.argv[1])) if event["number"] > int(sys.argv[2]) and "tunnel" in event]
-sys.exit(not ([event["event"] for event in events] == sys.argv[3:] and all(event["tunnel"] == "site/net" for event in events)))
+events = [event for event in json.load(open(sys.argv[1]))
+    if event["number"] > int(sys.argv[2]) and "tunnel" in event and event["event"] != "dropped"]
+if [event["event"] for event in events] != sys.argv[3:] or any(event["tunnel"] != "site/net" for event in events):
+    sys.exit("\n".join(event["message"] for event in events))
 EVENTS
 }
 events() { # a child comes up, is rekeyed by either side, and goes down
