@@ -74,7 +74,6 @@ test-all: install-test ## test and the laboratory: the card and its proofs, HDTV
 	@scripts/card-venv.sh
 	$(CARGO) test $(EVERYTHING) --no-run
 	$(MAKE) -j 2 all-unit-tests built
-	$(MAKE) card-quick card-formal-quick
 	scripts/docs.py --programs $(SYSTEM)
 	@scripts/install.sh charon-test iptfs routing cluster monitoring packages packages-test wheel
 	tests/run.sh all $(SYSTEM)

@@ -162,4 +162,6 @@ slow 60 "charon by an outside port card: IKE in its rings, IPv4 and IPv6, native
 slow 90 "frames of HDTV through two gateways whose outside ports are cards: nothing lost, bit for bit" demo/hdtv-card.sh "$convoy" 10
 slow 60 "video through two gateways, to and from GStreamer, bit for bit; ffmpeg reads and writes what convoy sends" tests/hdtv.sh "$convoy"
 alone slow 60 "the tester between namespaces: two gateways, every kind of end through a router of a known rate, and no way" tests/tester.sh "$convoy"
+slow 230 "the card's rows and functions in cocotb, the quick ones" make -s card-quick
+slow 80 "the card's proofs, the quick ones" make -s card-formal-quick
 slow 300 "the simulator as a Python wheel: without Rust, on Dask and on Ray" tests/python.sh
