@@ -14,9 +14,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use convoy_ipsec::{DropReason, LifetimeEvent, MappingChange, PathChange};
+use convoy_kernel::Prefix;
 use convoy_packet::protocol::UDP;
 use convoy_packet::{Frame, FramePool, FrameSize, ipv4, ipv6};
-use convoy_port::{Port, PortConfig, PortDescription, PortError, PortTraits, Prefix};
+use convoy_port::{Port, PortConfig, PortDescription, PortError, PortTraits};
 use convoy_scheduler::Input;
 
 use crate::adaptive_wait::AdaptiveWait;

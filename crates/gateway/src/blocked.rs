@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::time::{Duration, Instant};
 
 use convoy_ipsec::AddressRange;
-use convoy_port::Prefix;
+use convoy_kernel::Prefix;
 
 use crate::charon::Behind;
 

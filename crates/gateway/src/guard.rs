@@ -1,14 +1,15 @@
 //! Keeps the kernel from forwarding packets of the tunnels' networks past the gateway, which would
 //! know nothing of them (RFC 4301 section 5.2). The helper sets an nftables table for it
-//! ([`convoy_port::guard`]).
+//! ([`convoy_kernel::guard`]).
 
 mod watch;
 
 use std::fmt::Write;
 
 use convoy_ipsec::{Mode, Ports, TrafficSelector};
-use convoy_port::guard::{Flow, FlowSide, InsideInterface, guard_table};
-use convoy_port::{GuardPlan, IKE_PORT, NATT_PORT, Prefix};
+use convoy_kernel::guard::{Flow, FlowSide, InsideInterface, guard_table};
+use convoy_kernel::{GuardPlan, Prefix};
+use convoy_port::{IKE_PORT, NATT_PORT};
 
 use crate::config::{Config, TunnelConfig};
 use crate::networks::{distinct, here, named, networks};

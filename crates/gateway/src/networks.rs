@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use convoy_port::{Prefix, Route};
+use convoy_kernel::{Prefix, Route};
 
 use crate::config::{Config, TunnelConfig};
 

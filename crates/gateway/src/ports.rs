@@ -3,7 +3,8 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use convoy_ipsec::TunnelId;
-use convoy_port::{Context, IKE_PORT, Opened, Port, PortError, RoutePlan};
+use convoy_kernel::RoutePlan;
+use convoy_port::{Context, IKE_PORT, Opened, Port, PortError};
 
 use crate::PortEngine;
 use crate::config::inner_mtu::{inner_mtu, interface_mtu};
@@ -253,7 +254,7 @@ mod tests {
         .concat();
         let config = Config::parse("test.toml", &text).expect("good");
         let plan = route_plan(&config).expect("there is an interface inside");
-        let words = |route: &convoy_port::Route| {
+        let words = |route: &convoy_kernel::Route| {
             let source = route.source.expect("an address inside is local to each");
             format!("{}/{} src {source}", route.prefix.address, route.prefix.bits)
         };

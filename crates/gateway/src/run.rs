@@ -19,7 +19,7 @@ use convoy_dataplane::pipeline::{Clock, PipelineResources};
 use convoy_dataplane::worker::Worker;
 use convoy_engine::wipe_stack;
 use convoy_ipsec::{Directory, SaProtocol, Transform};
-use convoy_port::Prefix;
+use convoy_kernel::Prefix;
 use zeroize::Zeroizing;
 
 use crate::assemble::{self, OpenEngines};

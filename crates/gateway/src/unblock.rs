@@ -4,9 +4,9 @@
 use std::fmt;
 use std::io;
 
-use convoy_port::Prefix;
-use convoy_port::guard::{Guard, GuardError};
-use convoy_port::route::{Removed, RouteError, keep_routes};
+use convoy_kernel::Prefix;
+use convoy_kernel::guard::{Guard, GuardError};
+use convoy_kernel::route::{Removed, RouteError, keep_routes};
 
 use crate::config::Identity;
 use crate::lock::{Lock, LockError};

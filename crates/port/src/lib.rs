@@ -4,9 +4,6 @@
 //!   bursts. No call blocks.
 //! - [`PortConfig`] is a port as configured; [`PortSettings`] the settings of its [`PortKind`].
 //!   Everything else about a kind is behind [`Backend`].
-//! - [`GuardPlan`] and [`RoutePlan`] say what the kernel shall drop and route beside the ports;
-//!   [`guard`] and [`route`] set it by netlink and keep it so.
-//! - [`service`] gives the host addresses for a time.
 //!
 //! **Contract:** every frame that passes through a port is a whole IP packet, from its IPv4 or IPv6
 //! header on. A port that uses something else translates at its edge: `udp` builds the outer IP and
@@ -32,9 +29,7 @@ mod assembler;
 mod contract;
 mod dpdk;
 mod fragments;
-pub mod guard;
 mod host;
-mod interfaces;
 pub mod l2_host;
 mod link;
 #[cfg(any(test, feature = "testing"))]
@@ -43,17 +38,10 @@ mod news;
 pub mod packet_socket;
 mod path_mtu;
 mod pcap;
-mod prefix;
-mod questions;
 mod raw;
 mod registry;
-pub mod route;
-pub mod service;
 mod sockets;
 mod super_packet;
-#[cfg(test)]
-#[path = "../tests/all/support/mod.rs"]
-mod support;
 mod sys;
 mod taken;
 mod tun;
@@ -69,17 +57,13 @@ pub use contract::{
     Reopening, Side,
 };
 pub use dpdk::DpdkSettings;
-pub use guard::{GuardCounts, GuardPlan};
 pub use host::{HostConfig, HostKind};
-pub use interfaces::interfaces;
 #[cfg(any(test, feature = "testing"))]
 pub use memory::Memory;
 pub use news::InterfaceNews;
 pub use pcap::{Pcap, PcapSettings};
-pub use prefix::Prefix;
 pub use raw::{Raw, RawSettings};
 pub use registry::PORTS;
-pub use route::{Route, RoutePlan, Routing};
 pub use tun::{Tun, TunConfig, TunSettings};
 pub use tun_device::{TunDevice, TunFiles};
 pub use udp::{Udp, UdpConfig, UdpSettings};

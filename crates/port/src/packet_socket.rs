@@ -6,9 +6,7 @@ use std::os::fd::OwnedFd;
 
 use crate::sys::{Instruction, Program, ProgramKind};
 
-pub use crate::sys::{
-    OFFLOAD_HEADER_BYTES, begin_offload_headers, bind, ignore_outgoing, interface_mtu, take_all,
-};
+pub use crate::sys::{OFFLOAD_HEADER_BYTES, begin_offload_headers, ignore_outgoing, interface_mtu, take_all};
 
 /// At an interface's ingress, behind packet sockets: the kernel drops the frame. Register 0 is set
 /// to TCX_DROP, and the program ends.

@@ -40,7 +40,7 @@ mod tests {
     #[test]
     #[ignore = "needs root; `make test` runs it"]
     fn raw_sockets_are_found_by_address_and_protocol() {
-        crate::support::own_loopback();
+        convoy_kernel::testing::own_loopback();
         for here in ["127.0.0.91", "::1"] {
             let here: IpAddr = here.parse().expect("an address");
             let kind = socket2::Domain::for_address(std::net::SocketAddr::new(here, 0));

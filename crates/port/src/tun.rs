@@ -124,9 +124,9 @@ impl Tun {
         let index = tun.if_index().map_err(io(format!("find {device}")))?;
         // Not to be able to is no reason to refuse to start: a kernel without IPv4 has none to
         // send.
-        let _ = crate::route::stop_redirects(index);
+        let _ = convoy_kernel::route::stop_redirects(index);
         for (address, bits) in addresses {
-            let added = crate::route::add_address(index, *address, *bits);
+            let added = convoy_kernel::route::add_address(index, *address, *bits);
             added.map_err(io(format!(
                 "give {device} the address {address}/{bits}{}",
                 v6_advice(device, *address)

@@ -8,13 +8,13 @@ use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
+use convoy_kernel::route::to_io;
 use futures_util::TryStreamExt;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rtnetlink::packet_route::link::LinkMessage;
 use rtnetlink::{Handle, LinkMessageBuilder, LinkUnspec};
 use serde::{Deserialize, Serialize};
 
-use crate::route::to_io;
 use crate::sys;
 
 /// A TUN interface with its settings.
@@ -51,13 +51,13 @@ impl TunDevice {
         set(handle, settings.build()).await?;
         further.iter().try_for_each(|queue| self.attach_queue(queue))?;
         for (address, bits) in &self.addresses {
-            match crate::route::add_address_by(handle, index, *address, *bits).await {
+            match convoy_kernel::route::add_address_by(handle, index, *address, *bits).await {
                 Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
                 _ => {}
             }
         }
         // As at the start, this is best effort: a kernel may lack the setting.
-        let _ = crate::route::stop_redirects_by(handle, index).await;
+        let _ = convoy_kernel::route::stop_redirects_by(handle, index).await;
         if !has_link {
             sys::set_carrier(first.as_fd(), false)?;
         }

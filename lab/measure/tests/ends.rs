@@ -2,13 +2,10 @@
 //! exactly the packets that a router between them drops. Needs root. It is alone in its executable
 //! because it sets the size of the process's packet memory.
 
-#[path = "../../../crates/port/tests/all/support/mod.rs"]
-mod support;
-
+use convoy_kernel::testing::{Namespace, run, wait_until_delivered};
 use convoy_measure::{
     DeviceUnderTest, End, EndKind, EndSpec, Flow, Lengths, Outcome, Phase, Tester, Time, Trial, Ways,
 };
-use support::{Namespace, run, wait_until_delivered};
 
 /// Packets per trial and direction: few enough for every queue on the path, so that a busy machine
 /// loses none.
@@ -51,7 +48,7 @@ fn forward() {
 impl Hosts {
     fn new() -> Self {
         End::make_memory(ENDS).expect("memory for frames");
-        let (hosts, router) = ([1, 2].map(|_| Namespace::new()), Namespace::new());
+        let (hosts, router) = ([1, 2].map(|_| Namespace::create()), Namespace::create());
         for (own, host) in (1..).zip(&hosts) {
             let other = 3 - own;
             let [v4, v6] = [format!("10.{own}.0.10/24"), format!("fd00:{own}::10/64")];
@@ -147,7 +144,7 @@ fn ends_of_every_kind_find_what_a_router_loses_to_the_packet() {
 #[test]
 fn an_interface_with_two_queues_is_none_for_af_xdp_and_it_says_what_to_run() {
     End::make_memory(ENDS).expect("memory for frames");
-    Namespace::new().inside(|| {
+    Namespace::create().inside(|| {
         run("ip link add q0 numrxqueues 2 numtxqueues 2 type veth peer name q1");
         run("ip link set q0 up");
         run("ip link set q1 up");

@@ -38,7 +38,7 @@ use convoy_process::companion::NotFound;
 use zeroize::Zeroizing;
 
 pub use config_store::ConfigStore;
-pub use convoy_port::service::ServiceAddress;
+pub use convoy_kernel::service::ServiceAddress;
 pub(crate) use group_line::GroupLine;
 pub use led::{Led, Stopped};
 pub(crate) use pairs::{Lead, Pairs};

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use convoy_port::service::ServiceAddress;
+use convoy_kernel::service::ServiceAddress;
 use convoy_port::{PortEntry, TunSettings};
 use convoy_settings::{At, Checker, Text, parse_prefix};
 use toml::Spanned;

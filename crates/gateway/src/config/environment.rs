@@ -4,7 +4,7 @@ use std::io;
 use std::net::{IpAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 
-use convoy_port::guard::forward_chains_without;
+use convoy_kernel::guard::forward_chains_without;
 use convoy_settings::{HostEnvironment, Interface};
 use ipnet::IpNet;
 use nix::ifaddrs::getifaddrs;
@@ -18,7 +18,7 @@ pub struct ThisMachine;
 
 impl HostEnvironment for ThisMachine {
     fn interfaces(&self) -> Option<Vec<Interface>> {
-        let mut interfaces = convoy_port::interfaces().ok()?;
+        let mut interfaces = convoy_kernel::interfaces().ok()?;
         for (name, network) in networks() {
             if let Some(interface) = interfaces.iter_mut().find(|interface| interface.name == name) {
                 interface.networks.push(network);

@@ -44,7 +44,8 @@ use convoy_ipsec::{
     ClassMap, EcnMode, IptfsConfig, KeyMaterial, Lifetime, Mode, NatKeepalive, OuterDf, OuterDscp, Proposal,
     SaProtocol, Selector, TrafficSelector,
 };
-use convoy_port::{NATT_PORT, Routing};
+use convoy_kernel::Routing;
+use convoy_port::NATT_PORT;
 use convoy_scheduler::SchedulerConfig;
 use convoy_settings::Source;
 use zeroize::Zeroizing;

@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use convoy_dataplane::handoff::MAX_WORKERS;
 use convoy_ipsec::{IpsecConfig, Selector};
-use convoy_port::route::ROUTE_RULES;
-use convoy_port::{PortConfig, Routing, TunSettings, UdpSettings};
+use convoy_kernel::Routing;
+use convoy_kernel::route::ROUTE_RULES;
+use convoy_port::{PortConfig, TunSettings, UdpSettings};
 use convoy_settings::{Checker, ConfigErrors, Problem, Severity, Source, in_order};
 use toml::Spanned;
 

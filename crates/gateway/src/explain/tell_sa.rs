@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use convoy_ipsec::{DropReason, Fit, SaView};
-use convoy_port::route::system_route;
+use convoy_kernel::route::system_route;
 
 use super::Explanation;
 use super::ask::{EngineView, Serving};

@@ -1,6 +1,6 @@
 //! By which port a packet would come, and what the kernel does to it before, in words.
 
-use convoy_port::route::{SystemRoute, system_route};
+use convoy_kernel::route::{SystemRoute, system_route};
 
 use super::{ExplainRequest, Explanation};
 use crate::config::{Config, HostEnvironment, ThisMachine};

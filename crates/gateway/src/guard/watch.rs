@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use convoy_port::GuardCounts;
+use convoy_kernel::GuardCounts;
 
 /// Interval between two looks at the counters.
 const LOOK: Duration = Duration::from_secs(5);

@@ -5,10 +5,11 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use convoy_port::guard::{Guard, GuardError, GuardEvents};
-use convoy_port::route::{RouteError, RouteEvents, RouteKeeper, keep_routes};
-use convoy_port::service::{ServiceAddress, ServiceError, ServiceInterfaces};
-use convoy_port::{GuardCounts, GuardPlan, RoutePlan, TunDevice};
+use convoy_kernel::guard::{Guard, GuardError, GuardEvents};
+use convoy_kernel::route::{RouteError, RouteEvents, RouteKeeper, keep_routes};
+use convoy_kernel::service::{ServiceAddress, ServiceError, ServiceInterfaces};
+use convoy_kernel::{GuardCounts, GuardPlan, RoutePlan};
+use convoy_port::TunDevice;
 
 /// Why something is not in the kernel as required.
 #[derive(Debug, thiserror::Error)]

@@ -20,8 +20,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use convoy_port::service::ServiceAddress;
-use convoy_port::{GuardCounts, GuardPlan, RoutePlan, TunDevice, TunFiles};
+use convoy_kernel::service::ServiceAddress;
+use convoy_kernel::{GuardCounts, GuardPlan, RoutePlan};
+use convoy_port::{TunDevice, TunFiles};
 use convoy_process::companion::Program;
 
 use protocol::{Answer, Request, receive_answer, send};

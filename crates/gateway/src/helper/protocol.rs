@@ -5,8 +5,9 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
-use convoy_port::service::ServiceAddress;
-use convoy_port::{GuardCounts, GuardPlan, RoutePlan, TunDevice};
+use convoy_kernel::service::ServiceAddress;
+use convoy_kernel::{GuardCounts, GuardPlan, RoutePlan};
+use convoy_port::TunDevice;
 use convoy_process::framing::{Framing, LENGTH};
 use rustix::io::retry_on_intr;
 use rustix::net::{

@@ -8,8 +8,8 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::pin::pin;
 
-use convoy_port::route::RouteEvents;
-use convoy_port::service::ServiceInterfaces;
+use convoy_kernel::route::RouteEvents;
+use convoy_kernel::service::ServiceInterfaces;
 use convoy_process::companion;
 use futures_util::future::{Either, select};
 use tokio::sync::mpsc;

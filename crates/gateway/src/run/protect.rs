@@ -3,8 +3,8 @@
 
 use std::time::Instant;
 
-use convoy_port::guard::{GuardPlan, guard_table};
-use convoy_port::{Prefix, RoutePlan};
+use convoy_kernel::guard::{GuardPlan, guard_table};
+use convoy_kernel::{Prefix, RoutePlan};
 
 use super::{Gateway, RunError};
 use crate::config::OnStop;

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
-use convoy_port::Prefix;
+use convoy_kernel::Prefix;
 use serde::{Deserialize, Serialize};
 
 use super::{Gateway, Order, Reply, static_news};

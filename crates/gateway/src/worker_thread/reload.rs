@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use convoy_engine::wipe_stack;
 use convoy_ipsec::{Policy, PolicyPlace, PolicyRank, SaIndex, TunnelId};
-use convoy_port::{PortConfig, Prefix};
+use convoy_kernel::Prefix;
+use convoy_port::PortConfig;
 
 use super::WorkerThread;
 use super::slices::Slices;

@@ -79,7 +79,7 @@ impl AtInterface {
         sys::begin_offload_headers(fd)?;
         sys::ignore_outgoing(fd)?;
         sys::filter(fd, self.filter.as_fd())?;
-        sys::bind(fd, number)
+        convoy_kernel::packet_socket::bind(fd, number)
     }
 }
 

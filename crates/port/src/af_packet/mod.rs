@@ -24,13 +24,14 @@ use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
+use convoy_kernel::Prefix;
 use convoy_packet::{Frame, FramePool};
 use socket2::Socket;
 
 use crate::link::Link;
 use crate::super_packet::Joins;
 use crate::sys::{OFFLOAD_HEADER_BYTES, take_lost};
-use crate::{Port, PortCounters, PortDescription, PortError, Prefix, Unsent};
+use crate::{Port, PortCounters, PortDescription, PortError, Unsent};
 use interface::AtInterface;
 use receive::Receiver;
 use send::Sending;

@@ -4,11 +4,12 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Mutex;
 
+use convoy_kernel::queries::Queries;
+
 use super::queues::{fits, further_queues, other_queues};
 use crate::PortError;
 use crate::contract::{Fresh, Reopen, Reserve, lock};
 use crate::link::{Hook, LinkConfig, Networks, Station, program};
-use crate::questions::Questions;
 use crate::sys::{Map, MapKind, Program, ProgramKind, XdpMode, XdpSocket};
 
 /// How often the interface may come back before the gateway has to start again: a socket cannot be
@@ -55,7 +56,7 @@ impl AtInterface {
     pub(super) fn use_interface(&self, number: u32) -> Result<Vec<XdpSocket>, PortError> {
         let config = &self.config;
         let failed = |action: &'static str| move |source: io::Error| config.failed(action, source);
-        let interface = Questions::open().and_then(|mut questions| questions.interface(number));
+        let interface = Queries::open().and_then(|mut queries| queries.interface(number));
         let interface = interface.map_err(failed("ask the kernel about"))?;
         let is_listed = fits(config, interface)?;
         self.station.set(interface.mac).map_err(failed("write a map for"))?;

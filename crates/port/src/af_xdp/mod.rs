@@ -17,11 +17,12 @@ use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
+use convoy_kernel::Prefix;
 use convoy_packet::{CHUNK_BYTES, Frame, FramePool, ethernet};
 
 use crate::link::{Link, TAG_BYTES, is_tag, packet_len};
 use crate::sys::{XdpSocket, XdpStatistics};
-use crate::{Port, PortCounters, PortDescription, PortError, Prefix, Unsent};
+use crate::{Port, PortCounters, PortDescription, PortError, Unsent};
 use interface::AtInterface;
 pub use settings::AfXdpSettings;
 

@@ -1,10 +1,10 @@
 //! How many receive queues an interface has, and how many an `af_xdp` port needs.
 
+use convoy_kernel::queries::Interface;
 use convoy_packet::{MacAddress, ethernet};
 
 use crate::PortError;
 use crate::link::{LinkConfig, LinkTakes};
-use crate::questions::Interface;
 use crate::sys::{LONGEST_FRAME, XdpSocket};
 
 /// The longest packet that fits, in bytes.

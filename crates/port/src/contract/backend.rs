@@ -5,13 +5,13 @@ use std::fmt::Debug;
 use std::net::IpAddr;
 use std::ops::Range;
 
+use convoy_kernel::Prefix;
 use convoy_settings::{At, Checker, Table, Text};
 use ipnet::IpNet;
 
 use super::config::PortConfig;
 use super::interface::{Port, PortError};
 use super::reopening::Reopening;
-use crate::prefix::Prefix;
 
 /// Properties that all ports of a kind share.
 #[derive(Clone, Copy, Debug)]

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 
+use convoy_kernel::Prefix;
 use convoy_packet::{Frame, FramePool};
 
 use super::kind::{PortKind, PortSettings};
-use crate::prefix::Prefix;
 use crate::unsent::Unsent;
 
 /// A port's description of itself.

@@ -16,17 +16,18 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::BorrowedFd;
 
+use convoy_kernel::Prefix;
+use convoy_kernel::queries::Interface;
 use nix::errno::Errno;
 
 use convoy_packet::{Frame, FramePool, Ipv4, Ipv6, MacAddress, ethernet, ipv6, udp};
 
 use crate::fragments::{Ends, FragmentSender};
 use crate::path_mtu::PathMtus;
-use crate::questions::Interface;
 use crate::udp::reports::Reports;
 use crate::udp::{Udp, UdpConfig};
 use crate::unsent::UnsentPackets;
-use crate::{Port, PortCounters, PortDescription, PortError, PortKind, Prefix};
+use crate::{Port, PortCounters, PortDescription, PortError, PortKind};
 pub(crate) use networks::Networks;
 use next_hops::{Egress, NextHops};
 pub(crate) use program::{Hook, Station, TAG_BYTES, is_tag, program};

@@ -6,8 +6,9 @@ use std::io;
 use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 
+use convoy_kernel::Prefix;
+
 use super::LinkTakes;
-use crate::Prefix;
 use crate::sys::{Map, MapKind};
 
 /// Networks of one family, at most. The kernel only takes memory for existing ones.

@@ -16,7 +16,7 @@ use rtnetlink::packet_route::RouteNetlinkMessage;
 use rtnetlink::packet_route::neighbour::NeighbourMessage;
 use rtnetlink::sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 
-use crate::questions::{Interface, MESSAGE_BYTES, Neighbour, Questions, address_of, known, messages};
+use convoy_kernel::queries::{Interface, MESSAGE_BYTES, Neighbour, Queries, address_of, known, messages};
 
 /// Changes that may affect a packet's next hop.
 const GROUPS: [MulticastGroup; 6] = [
@@ -51,7 +51,7 @@ struct Destination {
 pub(super) struct NextHops {
     interface: Interface,
     mark: Option<u32>,
-    questions: Questions,
+    queries: Queries,
     changes: Socket,
     destinations: HashMap<IpAddr, Destination>,
     /// The last destination whose address on the link is known: most packets of a burst go there.
@@ -70,12 +70,12 @@ impl NextHops {
         changes.set_non_blocking(true)?;
         let groups = GROUPS.iter().fold(0, |groups, group| groups | 1 << (*group as u32 - 1));
         changes.bind(&SocketAddr::new(0, groups))?;
-        let mut questions = Questions::open()?;
-        let interface = number.map(|number| questions.interface(number)).transpose()?;
+        let mut queries = Queries::open()?;
+        let interface = number.map(|number| queries.interface(number)).transpose()?;
         Ok(Self {
             interface: interface.unwrap_or(Interface::MISSING),
             mark,
-            questions,
+            queries,
             changes,
             destinations: HashMap::new(),
             last: None,
@@ -94,7 +94,7 @@ impl NextHops {
     /// There is none of this number, or it is no Ethernet interface.
     pub(super) fn use_interface(&mut self, number: u32) -> io::Result<()> {
         self.forget();
-        self.interface = self.questions.interface(number)?;
+        self.interface = self.queries.interface(number)?;
         Ok(())
     }
 
@@ -104,7 +104,7 @@ impl NextHops {
         if self.interface == Interface::MISSING {
             return Ok(());
         }
-        match self.questions.interface(self.interface.number) {
+        match self.queries.interface(self.interface.number) {
             Ok(interface) => self.interface = interface,
             Err(error) if error.kind() == io::ErrorKind::NotFound => self.interface = Interface::MISSING,
             Err(error) => return Err(error),
@@ -126,9 +126,9 @@ impl NextHops {
             if self.destinations.len() >= DESTINATIONS {
                 self.destinations.clear();
             }
-            let next_hop = self.questions.next_hop(destination, self.mark, self.interface.number);
+            let next_hop = self.queries.next_hop(destination, self.mark, self.interface.number);
             let neighbour =
-                next_hop.and_then(|address| self.questions.neighbour(address, self.interface.number));
+                next_hop.and_then(|address| self.queries.neighbour(address, self.interface.number));
             let found = Destination { next_hop, neighbour };
             self.destinations.insert(destination, found);
         }

@@ -1,12 +1,12 @@
 use std::net::SocketAddr;
 
+use convoy_kernel::testing::own_loopback;
 use convoy_packet::icmp::{v4, v6};
 use convoy_packet::protocol::{ICMP, ICMP_V6};
 use convoy_packet::{IpHeader, icmp};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::*;
-use crate::support::own_loopback;
 
 /// An ESP packet with `len` bytes of payload over the loopback interface, with ECN in its traffic
 /// class.

@@ -24,10 +24,8 @@ pub(crate) use name::Name;
 pub(crate) use option::{
     attach_reuse_port, borrow, mtu_of_refusal, receive_beside, set_carrier, set_dont_fragment,
 };
-pub use packet::{
-    OFFLOAD_HEADER_BYTES, begin_offload_headers, bind, ignore_outgoing, interface_mtu, take_all,
-};
-pub(crate) use packet::{bind_to_send, filter, share, take_lost};
+pub use packet::{OFFLOAD_HEADER_BYTES, begin_offload_headers, ignore_outgoing, interface_mtu, take_all};
+pub(crate) use packet::{filter, share, take_lost};
 pub(crate) use tun::{attach_tun, set_tun_offloads};
 pub(crate) use words::SharedWords;
 pub(crate) use xdp::{LONGEST_FRAME, XdpSocket, XdpStatistics};

@@ -91,37 +91,6 @@ pub fn take_all(socket: BorrowedFd<'_>, interface: u32) -> io::Result<()> {
     set(socket, libc::PACKET_ADD_MEMBERSHIP, &request)
 }
 
-/// Binds the socket to one interface, for frames of any protocol.
-pub fn bind(socket: BorrowedFd<'_>, interface: u32) -> io::Result<()> {
-    bind_to(socket, interface, libc::ETH_P_ALL as u16)
-}
-
-/// Binds the socket to one interface, by which it sends; it receives nothing.
-pub(crate) fn bind_to_send(socket: BorrowedFd<'_>, interface: u32) -> io::Result<()> {
-    bind_to(socket, interface, 0)
-}
-
-fn bind_to(socket: BorrowedFd<'_>, interface: u32, protocol: u16) -> io::Result<()> {
-    let address = libc::sockaddr_ll {
-        sll_family: libc::AF_PACKET as u16,
-        sll_protocol: protocol.to_be(),
-        sll_ifindex: interface as i32,
-        sll_hatype: 0,
-        sll_pkttype: 0,
-        sll_halen: 0,
-        sll_addr: [0; 8],
-    };
-    // SAFETY: as in `set`.
-    let result = unsafe {
-        libc::bind(
-            socket.as_raw_fd(),
-            (&raw const address).cast(),
-            size_of::<libc::sockaddr_ll>() as libc::socklen_t,
-        )
-    };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-}
-
 /// The MTU of an interface, in bytes.
 pub fn interface_mtu(socket: BorrowedFd<'_>, name: &str) -> io::Result<usize> {
     // SAFETY: it is made of integers, for which zeros are values.

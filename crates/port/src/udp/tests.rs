@@ -3,13 +3,13 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use convoy_kernel::testing::own_loopback;
 use convoy_packet::{FrameSize, Layout};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::header::{Arrival, Wrapper, head};
 use super::*;
-use crate::support::own_loopback;
 
 fn config(addresses: &[&str], offloads: bool) -> UdpConfig {
     let addresses: Vec<IpAddr> =

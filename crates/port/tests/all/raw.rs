@@ -7,13 +7,13 @@ use convoy_packet::protocol::{ESP, FRAGMENT};
 use convoy_packet::{Fragment, Frame, FramePool, IpHeader, ip, ipv6};
 use convoy_port::{Port, Raw};
 
-use crate::support::{self, Namespace};
+use convoy_kernel::testing::{self, Namespace};
 
 const ENDS: [&str; 2] = ["10.9.0.1", "10.9.0.2"];
 const ENDS_V6: [&str; 2] = ["fd09::1", "fd09::2"];
 
 fn linked(mtu: u32) -> (Namespace, Namespace) {
-    let (left, right) = (Namespace::new(), Namespace::new());
+    let (left, right) = (Namespace::create(), Namespace::create());
     left.link(&right, mtu, [("va", &["10.9.0.1/24", "fd09::1/64"]), ("vb", &["10.9.0.2/24", "fd09::2/64"])]);
     (left, right)
 }
@@ -48,7 +48,7 @@ fn the_mtu_of_an_interface_is_learned_from_a_packet_that_was_too_long_for_it() {
     for ends in [ENDS, ENDS_V6] {
         let (left, _right) = linked(1_400);
         // The kernel's path MTU, wherever it comes from, can differ from the interface's MTU.
-        left.inside(|| support::ip(&format!("route add {} dev va mtu 1290", ends[1])));
+        left.inside(|| testing::ip(&format!("route add {} dev va mtu 1290", ends[1])));
         let (mut port, mut pool) = (bind(&left, ends[0]), FramePool::new(16, 16));
         let [fits, too_long] = [1_400, 1_401].map(|len| packet(ends, len));
         send(&mut port, &mut pool, &[&fits, &too_long, &too_long, &fits]);

@@ -12,7 +12,7 @@ use convoy_packet::{Frame, FramePool, IpHeader, udp};
 use convoy_port::{Port, Tun, TunConfig};
 use nix::sys::socket::{setsockopt, sockopt};
 
-use crate::support::{Namespace, received_buffers, wait_until_delivered};
+use convoy_kernel::testing::{Namespace, received_buffers, wait_until_delivered};
 
 const DEVICE: &str = "tun0";
 const KERNEL_QUEUE_PACKETS: u32 = 2_000;
@@ -50,7 +50,7 @@ fn open_queues(namespace: &Namespace, address: &str, queues: usize) -> Vec<Tun> 
 
 #[test]
 fn the_kernel_sends_no_redirects_by_the_interface() {
-    let namespace = Namespace::new();
+    let namespace = Namespace::create();
     let settings = |name: &str| format!("/proc/sys/net/ipv4/conf/{name}/send_redirects");
     namespace.inside(|| std::fs::write(settings("default"), "1").expect("root may set it"));
     let _port = open(&namespace, "10.7.0.1");
@@ -77,7 +77,7 @@ fn content() -> Vec<u8> {
 /// Transfers [`BYTES`] over TCP. Returns the number of packets that went to the receiver's
 /// interface, and the number of writes.
 fn transfer(addresses: [&str; 2]) -> (u64, u64) {
-    let (left, right) = (Namespace::new(), Namespace::new());
+    let (left, right) = (Namespace::create(), Namespace::create());
     let [mut a, mut b] = [open(&left, addresses[0]), open(&right, addresses[1])];
     let at = SocketAddr::new(addresses[1].parse().expect("an address"), 7_000);
     let listener = right.inside(|| TcpListener::bind(at).expect("the address is there"));
@@ -129,7 +129,7 @@ fn tcp_is_coalesced_on_its_way_to_the_interface() {
 fn udp_is_cut_and_joined_on_its_way_between_interfaces() {
     const DATAGRAMS: usize = 50;
     for addresses in [["10.7.0.1", "10.7.0.2"], ["fd07::1", "fd07::2"]] {
-        let (left, right) = (Namespace::new(), Namespace::new());
+        let (left, right) = (Namespace::create(), Namespace::create());
         let [mut a, mut b] = [open(&left, addresses[0]), open(&right, addresses[1])];
         let bind = |namespace: &Namespace, address: &str| {
             namespace.inside(|| UdpSocket::bind((address, 7_000)).expect("the address is there"))
@@ -170,7 +170,7 @@ fn work(a: &mut Tun, b: &mut Tun, is_over: &AtomicBool) {
 fn the_kernel_holds_as_many_packets_as_the_port_asks_for() {
     // More than Linux's default of 500.
     const BURST: usize = KERNEL_QUEUE_PACKETS as usize - 100;
-    let namespace = Namespace::new();
+    let namespace = Namespace::create();
     let mut tun = open(&namespace, "10.7.0.1");
     namespace.inside(|| {
         let socket = UdpSocket::bind("10.7.0.1:0").expect("the address is there");
@@ -197,7 +197,7 @@ fn two_queues_share_the_flows_and_lose_nothing() {
     const BYTES_A_FLOW: usize = 500_000;
     let content =
         |flow: u8| -> Vec<u8> { (0..BYTES_A_FLOW).map(|at| (at * 7 + at / 251) as u8 ^ flow).collect() };
-    let (left, right) = (Namespace::new(), Namespace::new());
+    let (left, right) = (Namespace::create(), Namespace::create());
     let mut a = open_queues(&left, "10.7.0.1", 2);
     let mut b = open_queues(&right, "10.7.0.2", 2);
     let at: SocketAddr = "10.7.0.2:7000".parse().expect("an address");
@@ -242,7 +242,7 @@ fn two_queues_share_the_flows_and_lose_nothing() {
 
 #[test]
 fn a_packet_longer_than_the_interfaces_mtu_is_delivered() {
-    let namespace = Namespace::new();
+    let namespace = Namespace::create();
     let mut tun = open(&namespace, "10.7.0.1");
     let socket = namespace.inside(|| UdpSocket::bind("10.7.0.1:7000").expect("the address is there"));
     socket.set_read_timeout(Some(TIMEOUT)).expect("a timeout");

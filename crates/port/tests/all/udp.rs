@@ -6,7 +6,7 @@ use convoy_packet::protocol::{FRAGMENT, UDP};
 use convoy_packet::{Fragment, Frame, FramePool, Icmp, IpHeader, Layout, checksum, ipv4, ipv6, udp};
 use convoy_port::{Port, Udp, UdpConfig};
 
-use crate::support::{Namespace, ip, run, sent_buffers};
+use convoy_kernel::testing::{Namespace, ip, run, sent_buffers};
 
 const PORT: u16 = 4500;
 
@@ -116,7 +116,7 @@ fn exchange_over(
     offloads: bool,
     packets: impl Fn(&str, &str) -> Vec<Vec<u8>>,
 ) -> [Cost; 2] {
-    let (left, right) = (Namespace::new(), Namespace::new());
+    let (left, right) = (Namespace::create(), Namespace::create());
     left.link(&right, 9200, [("va", &["10.9.0.1/24", "fd09::1/64"]), ("vb", &["10.9.0.2/24", "fd09::2/64"])]);
     prepare(&left, &right);
     let [mut a, mut b] = [bind(&left, addresses[0], offloads), bind(&right, addresses[1], offloads)];
@@ -198,7 +198,7 @@ fn runs_of_one_size_are_segmented_and_coalesced_by_the_kernel() {
 fn packets_to_several_peers_in_turns_leave_as_one_message_for_each() {
     const PACKETS: usize = 60;
     const PEERS: [&str; 3] = ["10.9.0.2", "10.9.0.3", "10.9.0.4"];
-    let (left, right) = (Namespace::new(), Namespace::new());
+    let (left, right) = (Namespace::create(), Namespace::create());
     left.link(
         &right,
         9200,
@@ -233,7 +233,7 @@ fn over_a_device_that_cannot_segment_packets_leave_one_by_one() {
 /// five packets across, four of which are longer. Returns the sending port, what it received, and
 /// what the other host received.
 fn narrow_path(addresses: [&str; 2], dont_fragment: bool) -> (Udp, Vec<Vec<u8>>, Vec<Vec<u8>>) {
-    let (left, router, right) = (Namespace::new(), Namespace::new(), Namespace::new());
+    let (left, router, right) = (Namespace::create(), Namespace::create(), Namespace::create());
     left.link(
         &router,
         1500,
@@ -308,7 +308,7 @@ fn without_df_a_router_fragments_and_everything_arrives() {
 #[test]
 fn the_mtu_of_an_interface_is_learned_from_a_packet_that_was_too_long_for_it() {
     for addresses in [["10.9.0.1", "10.9.0.2"], ["fd09::1", "fd09::2"]] {
-        let (left, right) = (Namespace::new(), Namespace::new());
+        let (left, right) = (Namespace::create(), Namespace::create());
         left.link(
             &right,
             1_400,
@@ -354,7 +354,7 @@ fn cut(packet: &[u8]) -> [Vec<u8>; 2] {
 #[test]
 fn fragments_leave_in_their_order_and_the_peers_kernel_puts_them_together() {
     for addresses in [["10.9.0.1", "10.9.0.2"], ["fd09::1", "fd09::2"]] {
-        let (left, right) = (Namespace::new(), Namespace::new());
+        let (left, right) = (Namespace::create(), Namespace::create());
         left.link(
             &right,
             1_500,
@@ -397,7 +397,7 @@ fn of_spis(from: &str, to: &str, ports: (u16, u16), spis: impl IntoIterator<Item
 #[test]
 fn a_packet_comes_to_the_queue_that_has_taken_its_spi() {
     for [from, to] in [["10.9.0.1", "10.9.0.2"], ["fd09::1", "fd09::2"]] {
-        let (left, right) = (Namespace::new(), Namespace::new());
+        let (left, right) = (Namespace::create(), Namespace::create());
         left.link(
             &right,
             1500,
@@ -428,7 +428,7 @@ fn a_packet_comes_to_the_queue_that_has_taken_its_spi() {
 
 #[test]
 fn each_queue_has_a_port_of_its_own_whose_packets_arrive_as_the_others() {
-    let (left, right) = (Namespace::new(), Namespace::new());
+    let (left, right) = (Namespace::create(), Namespace::create());
     left.link(&right, 1500, [("va", &["10.9.0.1/24"]), ("vb", &["10.9.0.2/24"])]);
     let mut receiver = bind(&left, "10.9.0.1", true);
     let mut queues = bind_queues(&right, "10.9.0.2", true, 2);

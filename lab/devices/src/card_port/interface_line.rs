@@ -61,7 +61,7 @@ impl InterfaceLine {
         socket.attach_filter(&UNTAGGED)?;
         packet_socket::take_all(fd, index)?;
         let mtu = packet_socket::interface_mtu(fd, interface)?;
-        packet_socket::bind(fd, index)?;
+        convoy_kernel::packet_socket::bind(fd, index)?;
         Ok(Self { socket, buffer: vec![0; LONGEST_BYTES], mtu, index, _kept: None })
     }
 

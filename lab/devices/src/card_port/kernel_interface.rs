@@ -9,7 +9,7 @@ use convoy_packet::MacAddress;
 use nix::errno::Errno;
 use tun_rs::{DeviceBuilder, Layer};
 
-use convoy_port::route;
+use convoy_kernel::route;
 
 /// One interface of the kernel. It disappears when this is dropped.
 pub struct KernelInterface {

@@ -1,10 +1,10 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use convoy_kernel::Prefix;
 use convoy_packet::IpHeader;
 use convoy_packet::protocol::{ICMP, ICMP_V6};
 
 use super::*;
-use crate::Prefix;
 use crate::sys::{Program, ProgramKind};
 
 /// The program under test returns `XDP_TX` for frames that it takes, since the kernel would turn a

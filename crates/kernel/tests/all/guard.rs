@@ -2,10 +2,10 @@
 
 use std::process::Command;
 
-use convoy_port::guard::{Flow, FlowSide, Guard, InsideInterface};
-use convoy_port::{GuardCounts, GuardPlan, Prefix};
+use convoy_kernel::guard::{Flow, FlowSide, Guard, InsideInterface};
+use convoy_kernel::{GuardCounts, GuardPlan, Prefix};
 
-use crate::support::Namespace;
+use convoy_kernel::testing::Namespace;
 
 const TABLE: u32 = 4500;
 
@@ -44,7 +44,7 @@ fn list() -> String {
 
 #[test]
 fn the_table_is_as_nft_reads_it() {
-    Namespace::new().inside(|| {
+    Namespace::create().inside(|| {
         let mut guard = Guard::open(TABLE).expect("nfnetlink");
         assert_eq!(Guard::remove_stale(TABLE).expect("readable"), None);
         guard.set(plan(&["10.0.0.0/8", "fd00:2::/64"]), vec![prefix("10.7.0.0/16")]).expect("set");
@@ -77,7 +77,7 @@ fn the_table_is_as_nft_reads_it() {
 
 #[test]
 fn a_default_route_is_guarded_for_this_side_alone() {
-    Namespace::new().inside(|| {
+    Namespace::create().inside(|| {
         let mut guard = Guard::open(TABLE).expect("nfnetlink");
         guard.set(plan(&["0.0.0.0/0"]), vec![prefix("192.168.7.0/24")]).expect("set");
         let table = list();
@@ -89,7 +89,7 @@ fn a_default_route_is_guarded_for_this_side_alone() {
 
 #[test]
 fn what_somebody_changes_is_set_again_and_nothing_else() {
-    Namespace::new().inside(|| {
+    Namespace::create().inside(|| {
         let mut guard = Guard::open(TABLE).expect("nfnetlink");
         guard.set(plan(&["10.2.0.0/24"]), Vec::new()).expect("set");
         assert!(!guard.restore(None).expect("whole"));
@@ -109,7 +109,7 @@ fn what_somebody_changes_is_set_again_and_nothing_else() {
 
 #[test]
 fn ten_thousand_networks_of_either_family_are_one_change() {
-    Namespace::new().inside(|| {
+    Namespace::create().inside(|| {
         let mut guard = Guard::open(TABLE).expect("nfnetlink");
         // Every second network, so that the kernel cannot merge neighbours.
         let v4 = (0..10_000_u32).map(|number| format!("11.{}.{}.0/25", number >> 8, number & 255));

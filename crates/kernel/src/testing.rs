@@ -1,7 +1,5 @@
 //! Network namespaces for a single test. Needs root; without it the tests fail with a message.
 
-#![allow(dead_code, unreachable_pub)]
-
 use std::fs::File;
 use std::net::Ipv6Addr;
 use std::os::fd::AsRawFd;
@@ -16,7 +14,8 @@ use nix::sched::{CloneFlags, setns, unshare};
 pub struct Namespace(File);
 
 impl Namespace {
-    pub fn new() -> Self {
+    /// Makes one.
+    pub fn create() -> Self {
         let file = on_a_thread(|| {
             own_loopback();
             File::open("/proc/thread-self/ns/net").expect("the namespace has a file")

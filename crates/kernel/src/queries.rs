@@ -15,38 +15,46 @@ use rtnetlink::packet_route::{AddressFamily, RouteNetlinkMessage};
 use rtnetlink::sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 
 /// Buffer for the kernel's messages, in bytes.
-pub(crate) const MESSAGE_BYTES: usize = 32 << 10;
+pub const MESSAGE_BYTES: usize = 32 << 10;
 
 /// An interface as reported by the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Interface {
-    pub(crate) number: u32,
-    pub(crate) mac: MacAddress,
-    pub(crate) mtu: usize,
+pub struct Interface {
+    /// Its index.
+    pub number: u32,
+    /// Its address on the link.
+    pub mac: MacAddress,
+    /// Its MTU in bytes.
+    pub mtu: usize,
 }
 
 impl Interface {
     /// Stands for an interface that does not exist. The kernel numbers from 1.
-    pub(crate) const MISSING: Self = Self { number: 0, mac: MacAddress([0; 6]), mtu: 1500 };
+    pub const MISSING: Self = Self { number: 0, mac: MacAddress([0; 6]), mtu: 1500 };
 }
 
 /// A neighbour as reported by the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Neighbour {
-    pub(crate) mac: MacAddress,
+pub struct Neighbour {
+    /// Its address on the link.
+    pub mac: MacAddress,
     /// Whether to give the kernel a packet, so that it checks whether the neighbour is still there.
-    pub(crate) is_doubtful: bool,
+    pub is_doubtful: bool,
 }
 
 /// A socket for requests.
-pub(crate) struct Questions {
+pub struct Queries {
     socket: Socket,
     sequence: u32,
     buffer: Vec<u8>,
 }
 
-impl Questions {
-    pub(crate) fn open() -> io::Result<Self> {
+impl Queries {
+    /// Opens the socket. It needs no privileges.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn open() -> io::Result<Self> {
         let mut socket = Socket::new(NETLINK_ROUTE)?;
         socket.bind_auto()?;
         socket.connect(&SocketAddr::new(0, 0))?;
@@ -55,12 +63,7 @@ impl Questions {
 
     /// The next hop of packets with this mark to a destination, if they leave by this interface,
     /// and for an address of their own family.
-    pub(crate) fn next_hop(
-        &mut self,
-        destination: IpAddr,
-        mark: Option<u32>,
-        interface: u32,
-    ) -> Option<IpAddr> {
+    pub fn next_hop(&mut self, destination: IpAddr, mark: Option<u32>, interface: u32) -> Option<IpAddr> {
         let route = self.route(destination, mark)?;
         let is_here = route.attributes.contains(&RouteAttribute::Oif(interface));
         if route.header.kind != RouteType::Unicast || !is_here {
@@ -74,31 +77,31 @@ impl Questions {
 
     /// The kernel's route for packets with this mark to a destination; `None` if there is none, or
     /// one that drops them.
-    pub(crate) fn route(&mut self, destination: IpAddr, mark: Option<u32>) -> Option<RouteMessage> {
-        let mut question = RouteMessage::default();
-        question.header.address_family = family(destination);
-        question.header.destination_prefix_length = if destination.is_ipv4() { 32 } else { 128 };
-        question.attributes.push(RouteAttribute::Destination(match destination {
+    pub fn route(&mut self, destination: IpAddr, mark: Option<u32>) -> Option<RouteMessage> {
+        let mut request = RouteMessage::default();
+        request.header.address_family = family(destination);
+        request.header.destination_prefix_length = if destination.is_ipv4() { 32 } else { 128 };
+        request.attributes.push(RouteAttribute::Destination(match destination {
             IpAddr::V4(address) => RouteAddress::Inet(address),
             IpAddr::V6(address) => RouteAddress::Inet6(address),
         }));
-        question.attributes.extend(mark.map(RouteAttribute::Mark));
-        match self.question(RouteNetlinkMessage::GetRoute(question))? {
+        request.attributes.extend(mark.map(RouteAttribute::Mark));
+        match self.request(RouteNetlinkMessage::GetRoute(request))? {
             RouteNetlinkMessage::NewRoute(route) => Some(route),
             _ => None,
         }
     }
 
     /// What the kernel knows of a neighbour at an interface.
-    pub(crate) fn neighbour(&mut self, next_hop: IpAddr, interface: u32) -> Option<Neighbour> {
-        let mut question = NeighbourMessage::default();
-        question.header.family = family(next_hop);
-        question.header.ifindex = interface;
-        question.attributes.push(NeighbourAttribute::Destination(match next_hop {
+    pub fn neighbour(&mut self, next_hop: IpAddr, interface: u32) -> Option<Neighbour> {
+        let mut request = NeighbourMessage::default();
+        request.header.family = family(next_hop);
+        request.header.ifindex = interface;
+        request.attributes.push(NeighbourAttribute::Destination(match next_hop {
             IpAddr::V4(address) => NeighbourAddress::Inet(address),
             IpAddr::V6(address) => NeighbourAddress::Inet6(address),
         }));
-        match self.question(RouteNetlinkMessage::GetNeighbour(question))? {
+        match self.request(RouteNetlinkMessage::GetNeighbour(request))? {
             RouteNetlinkMessage::NewNeighbour(neighbour) => known(&neighbour),
             _ => None,
         }
@@ -108,7 +111,7 @@ impl Questions {
     ///
     /// # Errors
     /// There is none, or it is no Ethernet.
-    pub(crate) fn interface(&mut self, number: u32) -> io::Result<Interface> {
+    pub fn interface(&mut self, number: u32) -> io::Result<Interface> {
         let Some(link) = self.link(number) else {
             return Err(io::Error::new(io::ErrorKind::NotFound, "the interface no longer exists"));
         };
@@ -126,7 +129,7 @@ impl Questions {
     }
 
     /// The name of an interface; `None` if it is gone.
-    pub(crate) fn name(&mut self, number: u32) -> Option<String> {
+    pub fn name(&mut self, number: u32) -> Option<String> {
         self.link(number)?.attributes.into_iter().find_map(|attribute| match attribute {
             LinkAttribute::IfName(name) => Some(name),
             _ => None,
@@ -134,18 +137,18 @@ impl Questions {
     }
 
     fn link(&mut self, number: u32) -> Option<LinkMessage> {
-        let mut question = LinkMessage::default();
-        question.header.index = number;
-        match self.question(RouteNetlinkMessage::GetLink(question))? {
+        let mut request = LinkMessage::default();
+        request.header.index = number;
+        match self.request(RouteNetlinkMessage::GetLink(request))? {
             RouteNetlinkMessage::NewLink(link) => Some(link),
             _ => None,
         }
     }
 
     /// `None` if refused, for example because there is no route.
-    fn question(&mut self, question: RouteNetlinkMessage) -> Option<RouteNetlinkMessage> {
+    fn request(&mut self, request: RouteNetlinkMessage) -> Option<RouteNetlinkMessage> {
         self.sequence = self.sequence.wrapping_add(1);
-        let mut message = NetlinkMessage::from(question);
+        let mut message = NetlinkMessage::from(request);
         message.header.flags = NLM_F_REQUEST;
         message.header.sequence_number = self.sequence;
         message.finalize();
@@ -160,7 +163,7 @@ impl Questions {
 }
 
 /// The gateway of a route, if it has one of the family of its destinations.
-pub(crate) fn gateway(route: &RouteMessage) -> Option<IpAddr> {
+pub fn gateway(route: &RouteMessage) -> Option<IpAddr> {
     route.attributes.iter().find_map(|attribute| match attribute {
         RouteAttribute::Gateway(RouteAddress::Inet(address)) => Some(IpAddr::V4(*address)),
         RouteAttribute::Gateway(RouteAddress::Inet6(address)) => Some(IpAddr::V6(*address)),
@@ -173,7 +176,7 @@ fn family(address: IpAddr) -> AddressFamily {
 }
 
 /// The messages in what was read at once, without refusals and malformed ones.
-pub(crate) fn messages(bytes: &[u8]) -> impl Iterator<Item = RouteNetlinkMessage> {
+pub fn messages(bytes: &[u8]) -> impl Iterator<Item = RouteNetlinkMessage> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
         let message = NetlinkMessage::<RouteNetlinkMessage>::deserialize(rest).ok();
@@ -191,7 +194,7 @@ pub(crate) fn messages(bytes: &[u8]) -> impl Iterator<Item = RouteNetlinkMessage
 }
 
 /// The address of a neighbour in a message.
-pub(crate) fn address_of(neighbour: &NeighbourMessage) -> Option<IpAddr> {
+pub fn address_of(neighbour: &NeighbourMessage) -> Option<IpAddr> {
     neighbour.attributes.iter().find_map(|attribute| match attribute {
         NeighbourAttribute::Destination(NeighbourAddress::Inet(address)) => Some(IpAddr::V4(*address)),
         NeighbourAttribute::Destination(NeighbourAddress::Inet6(address)) => Some(IpAddr::V6(*address)),
@@ -200,7 +203,7 @@ pub(crate) fn address_of(neighbour: &NeighbourMessage) -> Option<IpAddr> {
 }
 
 /// A neighbour in a message; `None` if its address on the link is unknown.
-pub(crate) fn known(neighbour: &NeighbourMessage) -> Option<Neighbour> {
+pub fn known(neighbour: &NeighbourMessage) -> Option<Neighbour> {
     let is_doubtful = match neighbour.header.state {
         NeighbourState::Reachable | NeighbourState::Permanent => false,
         // It is checking already.

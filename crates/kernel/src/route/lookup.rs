@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use rtnetlink::packet_route::route::{RouteAttribute, RouteType};
 
-use crate::questions::{Questions, gateway};
+use crate::queries::{Queries, gateway};
 
 /// How the kernel sends packets to a destination.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,8 +24,8 @@ pub struct SystemRoute {
 /// # Errors
 /// The system refused a netlink socket.
 pub fn system_route(destination: IpAddr, mark: Option<u32>) -> io::Result<Option<SystemRoute>> {
-    let mut questions = Questions::open()?;
-    let Some(route) = questions.route(destination, mark) else { return Ok(None) };
+    let mut queries = Queries::open()?;
+    let Some(route) = queries.route(destination, mark) else { return Ok(None) };
     let is_local = match route.header.kind {
         RouteType::Unicast => false,
         RouteType::Local => true,
@@ -35,7 +35,7 @@ pub fn system_route(destination: IpAddr, mark: Option<u32>) -> io::Result<Option
         RouteAttribute::Oif(number) => Some(*number),
         _ => None,
     });
-    let interface = number.and_then(|number| questions.name(number)).unwrap_or_default();
+    let interface = number.and_then(|number| queries.name(number)).unwrap_or_default();
     Ok(Some(SystemRoute { interface, gateway: gateway(&route), is_local }))
 }
 

@@ -20,8 +20,8 @@ use rtnetlink::packet_route::address::{AddressAttribute, AddressMessage, CacheIn
 use rtnetlink::packet_route::link::{LinkFlags, LinkMessage};
 use serde::{Deserialize, Serialize};
 
+use crate::packet_socket::bind_to_send;
 use crate::route::{done, message};
-use crate::sys::bind_to_send;
 
 /// An address of the cluster, at an interface of this host.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

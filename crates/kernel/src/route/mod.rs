@@ -90,12 +90,12 @@ fn with_kernel(work: impl AsyncFnOnce(rtnetlink::Handle) -> io::Result<()>) -> i
 }
 
 /// What [`stop_redirects`] does, by an open connection.
-pub(crate) async fn stop_redirects_by(handle: &rtnetlink::Handle, interface: u32) -> io::Result<()> {
+pub async fn stop_redirects_by(handle: &rtnetlink::Handle, interface: u32) -> io::Result<()> {
     handle.link().set(message::no_redirects(interface)).execute().await.map_err(to_io)
 }
 
 /// What [`add_address`] does, by an open connection.
-pub(crate) async fn add_address_by(
+pub async fn add_address_by(
     handle: &rtnetlink::Handle,
     interface: u32,
     address: IpAddr,
@@ -109,7 +109,7 @@ pub(crate) async fn add_address_by(
 }
 
 /// The kernel's refusal as an error of the system.
-pub(crate) fn to_io(error: rtnetlink::Error) -> io::Error {
+pub fn to_io(error: rtnetlink::Error) -> io::Error {
     match error {
         rtnetlink::Error::NetlinkError(error) => error.to_io(),
         other => io::Error::other(other),
