@@ -1,7 +1,7 @@
 //! Any text is a configuration or a list of errors.
 #![no_main]
 
-use convoy_gateway::config::Config;
+use convoy_config::Config;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use convoy_gateway::Kinds;
+use convoy_config::Kinds;
+use convoy_config::inner_mtu::{self, InnerMtu, inner_mtu, interface_mtu};
+use convoy_config::{self, ClusterConfig, Config, ConfigErrors, Problem, Severity};
 use convoy_gateway::assemble;
 use convoy_gateway::cluster::ConfigStore;
-use convoy_gateway::config::inner_mtu::{self, InnerMtu, inner_mtu, interface_mtu};
-use convoy_gateway::config::{self, ClusterConfig, Config, ConfigErrors, Problem, Severity};
 use convoy_gateway::guard;
 use convoy_gateway::metrics;
 use convoy_gateway::names;
@@ -90,7 +90,7 @@ pub fn run(args: &CheckArgs, kinds: &'static Kinds) -> Result<(), Failure> {
             return Err(failure);
         }
     };
-    let (problems, rest) = config::reported(&config.warnings);
+    let (problems, rest) = convoy_config::reported(&config.warnings);
     if !args.json {
         problems.iter().map(ToString::to_string).chain(rest).for_each(|warning| eprintln!("{warning}"));
     }
@@ -127,7 +127,7 @@ fn checked(file: String, config: &mut Config, mut warnings: Vec<Finding>) -> Che
     // The configuration may be for another machine.
     let engines = assemble::overview(config).map_err(|error| warnings.push(Finding::about(error))).ok();
     let has_shared = config.ports.iter().any(|port| port.settings.routed_interface().is_some());
-    let mtu = |interface: &config::InterfaceConfig| InterfaceMtu {
+    let mtu = |interface: &convoy_config::InterfaceConfig| InterfaceMtu {
         name: interface.name.clone(),
         mtu: interface_mtu(config, interface),
     };

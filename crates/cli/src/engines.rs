@@ -1,6 +1,6 @@
 //! `convoy engines`.
 
-use convoy_gateway::Kinds;
+use convoy_config::Kinds;
 use convoy_gateway::engines::{CostRow, DeviceOverview, EngineOverview, HandoverRow, overview, window_ns};
 
 use crate::Failure;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::process::ExitCode;
 
-use convoy_gateway::config::ConfigErrors;
+use convoy_config::ConfigErrors;
 use convoy_log::{self as log, LogFormat, USAGE};
 
 /// Why a command failed.

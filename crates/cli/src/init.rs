@@ -8,9 +8,9 @@ use std::net::{IpAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use convoy_gateway::config::{HostEnvironment, Nowhere, ThisMachine};
-use convoy_gateway::genkey::GenkeyError;
-use convoy_gateway::init::{self, Draft, Field, Plan, Secrets, Side, Tree};
+use convoy_config::genkey::GenkeyError;
+use convoy_config::init::{self, Draft, Field, Plan, Secrets, Side, Tree};
+use convoy_config::{HostEnvironment, Nowhere, ThisMachine};
 
 use crate::Failure;
 

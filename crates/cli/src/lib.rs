@@ -35,8 +35,8 @@ pub use failure::{Failure, exit_status};
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
-use convoy_gateway::PRODUCT;
-use convoy_gateway::genkey::GenkeyError;
+use convoy_config::PRODUCT;
+use convoy_config::genkey::GenkeyError;
 
 use convoy_log::{self as log, LogFormat};
 
@@ -83,7 +83,7 @@ fn run_command(command: Command) -> Result<(), Failure> {
 
 /// `convoy genkey`.
 fn genkey(args: &GenkeyArgs) -> Result<(), Failure> {
-    let key = convoy_gateway::genkey::genkey(&args.proposal).map_err(|error| match error {
+    let key = convoy_config::genkey::genkey(&args.proposal).map_err(|error| match error {
         GenkeyError::Proposal(_) => Failure::Config(error.to_string()),
         GenkeyError::Random(_) => Failure::Failed(error.to_string()),
     })?;

@@ -3,7 +3,7 @@
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-use convoy_gateway::Kinds;
+use convoy_config::Kinds;
 use convoy_gateway::replay::{ReplayDirection, ReplayReport, replay};
 
 use crate::Failure;

@@ -5,9 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel, sync_channel};
 
-use convoy_gateway::Kinds;
+use convoy_config::Kinds;
+use convoy_config::{self, Basis, Config, ConfigErrors, OnStop, SharedConfig};
 use convoy_gateway::cluster::{Agent, ClusterError, Joining};
-use convoy_gateway::config::{self, Basis, Config, ConfigErrors, OnStop, SharedConfig};
 use convoy_gateway::control::ControlServer;
 use convoy_gateway::events::{Events, What};
 use convoy_gateway::helper::{Helper, HelperError};
@@ -69,8 +69,8 @@ pub fn run(args: &RunArgs, kinds: &'static Kinds) -> Result<(), Failure> {
 
 /// Logs the configuration's warnings.
 fn warn(config: &Config) {
-    let (reported, rest) = config::reported(&config.warnings);
-    reported.into_iter().for_each(config::log);
+    let (reported, rest) = convoy_config::reported(&config.warnings);
+    reported.into_iter().for_each(convoy_config::log);
     rest.into_iter().for_each(|rest| tracing::warn!("{rest}"));
 }
 

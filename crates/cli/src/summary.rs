@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use convoy_gateway::config::{Config, PortConfig};
+use convoy_config::{Config, PortConfig};
 use convoy_gateway::snapshot::{PortRow, Snapshot};
 
 /// Main settings of a gateway. It is no copy of the configuration, which holds keys. The gateway

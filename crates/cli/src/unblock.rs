@@ -1,7 +1,7 @@
 //! `convoy unblock`.
 
-use convoy_gateway::Kinds;
-use convoy_gateway::config::Identity;
+use convoy_config::Identity;
+use convoy_config::Kinds;
 use convoy_gateway::unblock::unblock;
 
 use crate::Failure;

@@ -4,6 +4,8 @@ use std::net::IpAddr;
 use std::ops::Range;
 use std::sync::Arc;
 
+use convoy_config::inner_mtu::{inner_mtu, interface_mtu};
+use convoy_config::{Config, EngineConfig, ManualKeys, MssLimit, TunnelConfig};
 use convoy_dataplane::costs::{CostModels, Costs};
 use convoy_dataplane::pipeline::{
     CryptoStage, EngineSet, InstallError, Pipeline, PipelineResources, StageConfig,
@@ -18,8 +20,6 @@ use rand::Rng;
 
 use crate::change::{NewTunnel, Ranked};
 use crate::choice::{self, choose, transforms};
-use crate::config::inner_mtu::{inner_mtu, interface_mtu};
-use crate::config::{Config, EngineConfig, ManualKeys, MssLimit, TunnelConfig};
 use crate::ranks;
 use crate::state::{Beginning, Beginnings, Numbers};
 

@@ -85,9 +85,9 @@ mod tests {
 
     use super::*;
     use crate::assemble;
-    use crate::config::Config;
     use crate::state::Beginnings;
     use crate::worker_thread::WorkerThread;
+    use convoy_config::Config;
     use convoy_dataplane::handoff::Handoff;
     use convoy_dataplane::pipeline::Clock;
     use convoy_dataplane::worker::Worker;

@@ -4,7 +4,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::config::{Config, TunnelConfig};
+use convoy_config::{Config, TunnelConfig};
+
 use crate::ranks;
 
 /// A tunnel to be installed.

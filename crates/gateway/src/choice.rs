@@ -13,7 +13,7 @@ use convoy_engine::{AutoSelect, Engine, EngineRow, IdleEngine, selected};
 use convoy_ipsec::Transform;
 use convoy_scheduler::CostModel;
 
-use crate::config::{Config, EngineConfig};
+use convoy_config::{Config, EngineConfig};
 
 /// Blocks of the smallest unit that an engine gets, a packet of 64 bytes, and of a window of full
 /// packets: real sizes are in between.

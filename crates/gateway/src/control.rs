@@ -312,7 +312,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
-    use crate::config::{Config, ConfigErrors};
+    use convoy_config::{Config, ConfigErrors};
 
     fn no_file() -> Load {
         Arc::new(|| Err(ConfigErrors::whole_file("site.toml", "unknown key")))

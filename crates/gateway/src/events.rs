@@ -8,10 +8,10 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
+use convoy_config::{self, ConfigErrors, Problem};
 use convoy_dataplane::drop_watch::Climb;
 use serde::{Deserialize, Serialize};
 
-use crate::config::{self, ConfigErrors, Problem};
 use crate::snapshot::direction;
 
 /// Receives messages for the operator.
@@ -319,18 +319,18 @@ impl Events {
     /// Logs and keeps a warning about a configuration that was read again.
     pub(crate) fn reload_warning(&self, problem: &Problem) {
         self.keep(What::Warning, &format!("{RELOAD}{}", problem.in_one_line()));
-        config::log_for(RELOAD, problem);
+        convoy_config::log_for(RELOAD, problem);
     }
 
     /// A configuration that was read again has errors; each is a line of the log.
     pub(crate) fn reload_refused(&self, errors: &ConfigErrors) {
         let summary = format!("{RELOAD}the configuration is unchanged, because the new one has errors");
-        let (reported, rest) = config::reported(&errors.0);
+        let (reported, rest) = convoy_config::reported(&errors.0);
         let lines = reported.iter().map(|problem| problem.in_one_line());
         let lines: Vec<String> = std::iter::once(summary.clone()).chain(lines).chain(rest.clone()).collect();
         self.keep(What::ReloadRefused, &lines.join("\n"));
         tracing::error!("{summary}");
-        reported.into_iter().for_each(|problem| config::log_for(RELOAD, problem));
+        reported.into_iter().for_each(|problem| convoy_config::log_for(RELOAD, problem));
         rest.into_iter().for_each(|rest| tracing::error!("{RELOAD}{rest}"));
     }
 
@@ -428,7 +428,8 @@ mod tests {
     #[test]
     fn a_refused_configuration_is_one_event_with_a_line_for_each_error() {
         let events = Events::default();
-        let errors = config::Config::parse("a.toml", "speed = 9\nnoise = 1\n").expect_err("unknown keys");
+        let errors =
+            convoy_config::Config::parse("a.toml", "speed = 9\nnoise = 1\n").expect_err("unknown keys");
         events.reload_refused(&errors);
         let page = events.after(0);
         let [event] = &page.events[..] else { panic!("one event") };

@@ -11,10 +11,10 @@ mod way_in;
 use std::net::IpAddr;
 
 pub(crate) use beside::Beside;
+use convoy_config::Config;
 use convoy_ipsec::{FlowKey, Supposed};
 use serde::{Deserialize, Serialize};
 
-use crate::config::Config;
 use crate::worker_handles::WorkerHandles;
 
 /// A packet that might come from the inside.

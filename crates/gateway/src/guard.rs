@@ -6,12 +6,12 @@ mod watch;
 
 use std::fmt::Write;
 
+use convoy_config::{Config, TunnelConfig};
 use convoy_ipsec::{Mode, Ports, TrafficSelector};
 use convoy_kernel::guard::{Flow, FlowSide, InsideInterface, guard_table};
 use convoy_kernel::{GuardPlan, Prefix};
 use convoy_port::{IKE_PORT, NATT_PORT};
 
-use crate::config::{Config, TunnelConfig};
 use crate::networks::{distinct, here, named, networks};
 
 pub(crate) use watch::GuardWatch;

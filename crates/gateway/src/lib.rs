@@ -1,9 +1,8 @@
-//! The gateway process around the data plane: configuration, start, reload, control, metrics, end.
+//! The gateway process around the data plane: start, reload, control, metrics, end.
 //!
-//! - [`Config`](config::Config) is a valid configuration file: nothing behind it reads keys or
-//!   text.
 //! - [`assemble`] creates engines, SAs, policies and a
-//!   [pipeline](convoy_dataplane::pipeline::Pipeline) for each worker from it.
+//!   [pipeline](convoy_dataplane::pipeline::Pipeline) for each worker from a
+//!   [configuration](convoy_config::Config).
 //! - [`Gateway`](run::Gateway) has the ports and the workers' threads. It executes
 //!   [`Order`](run::Order)s one after the other: stop, reload, show.
 //! - [`Events`](events::Events) logs what happens and keeps it for `convoy show events`.
@@ -30,7 +29,6 @@ mod change;
 pub mod charon;
 pub mod choice;
 pub mod cluster;
-pub mod config;
 pub mod control;
 mod crew;
 mod drop_words;
@@ -39,11 +37,8 @@ mod error;
 pub mod events;
 pub mod explain;
 mod gather;
-pub mod genkey;
 pub mod guard;
 pub mod helper;
-pub mod init;
-mod kinds;
 pub mod lock;
 pub mod metrics;
 pub mod names;
@@ -66,5 +61,3 @@ pub mod unblock;
 mod wireshark;
 mod worker_handles;
 mod worker_thread;
-
-pub use kinds::{Kinds, PRODUCT, PortEngine};

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use convoy_kernel::{Prefix, Route};
 
-use crate::config::{Config, TunnelConfig};
+use convoy_config::{Config, TunnelConfig};
 
 /// The networks behind the tunnels, for which an inside port takes packets from the kernel.
 pub(crate) fn networks(config: &Config) -> Vec<Prefix> {

@@ -6,11 +6,11 @@ use std::fmt;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
+use convoy_config::ThisMachine;
 use convoy_port::{InterfaceNews, PortError, Reopen, Reopening, TunDevice, TunFiles};
 use convoy_settings::HostEnvironment;
 use nix::net::if_::if_nametoindex;
 
-use crate::config::ThisMachine;
 use crate::events::{Events, What};
 use crate::helper::Helper;
 

@@ -2,13 +2,13 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use convoy_config::PortEngine;
+use convoy_config::inner_mtu::{inner_mtu, interface_mtu};
+use convoy_config::{Config, PortConfig, TunnelConfig};
 use convoy_ipsec::TunnelId;
 use convoy_kernel::RoutePlan;
 use convoy_port::{Context, IKE_PORT, Opened, Port, PortError};
 
-use crate::PortEngine;
-use crate::config::inner_mtu::{inner_mtu, interface_mtu};
-use crate::config::{Config, PortConfig, TunnelConfig};
 use crate::guard;
 use crate::networks::{here, named, networks, routes};
 use crate::port_watch::WatchedPort;
@@ -262,5 +262,45 @@ mod tests {
         assert_eq!(routes, ["10.2.0.0/24 src 10.1.0.1", "10.2.1.0/24 src 10.1.1.1"]);
         assert_eq!(plan.here.len(), 3);
         assert_eq!((plan.outer.len(), plan.peers.len()), (1, 1));
+    }
+
+    #[test]
+    fn a_charon_tunnels_route_has_the_inside_address_as_source() {
+        let text = "[gateway]\ncharon = \"/run/charon.sock\"\n\
+            [[port]]\nname = \"inside\"\nkind = \"tun\"\ndevice = \"convoy0\"\naddress = [\"10.1.0.1/24\"]\n\
+            [[port]]\nname = \"outside\"\nkind = \"udp\"\naddress = [\"192.0.2.1\"]\n\
+            [[tunnel]]\nname = \"site-b\"\nremote_ts = [\"10.2.0.0/24\"]\n";
+        let config = Config::parse("test.toml", text).expect("good");
+        let route = &route_plan(&config).expect("there is an interface inside").routes[0];
+        assert_eq!((route.prefix.address.to_string(), route.prefix.bits), ("10.2.0.0".to_owned(), 24));
+        assert_eq!(route.source, Some([10, 1, 0, 1].into()));
+    }
+
+    #[test]
+    fn tunnels_with_interfaces_of_their_own_get_a_guard_and_no_routes() {
+        let tunnel = |name: &str, number: u8, more: &str| {
+            let key = |way: u8| format!("{:02x}", 2 * number + way).repeat(20);
+            format!(
+                "[[tunnel]]\nname = \"{name}\"\nlocal = \"192.0.2.1\"\nremote = \"192.0.2.{number}\"\n\
+                 interface = \"ipsec-{name}\"\nesp_proposal = \"aes128gcm16\"\n{more}[tunnel.manual]\n\
+                 spi_in = 0x100{number}\nspi_out = 0x200{number}\nkey_in = \"{}\"\nkey_out = \"{}\"\n",
+                key(0),
+                key(1)
+            )
+        };
+        let text = [
+            "[[port]]\nname = \"outside\"\nkind = \"udp\"\naddress = [\"192.0.2.1\"]\n",
+            &tunnel("a", 2, ""),
+            &tunnel("b", 3, "remote_ts = [\"10.2.0.0/16\"]\n"),
+        ]
+        .concat();
+        let config = Config::parse("test.toml", &text).expect("good");
+        assert_eq!(inside_interfaces(&config), [1, 2], "there is no shared one");
+        assert!(crate::networks::networks(&config).is_empty());
+        let plan = crate::guard::plan(&config, &[]).expect("a guard");
+        let prefixes: Vec<String> =
+            plan.remote.iter().map(|it| format!("{}/{}", it.address, it.bits)).collect();
+        assert_eq!(prefixes, ["10.2.0.0/16"], "not what is everything");
+        assert!(plan.inside.iter().all(|inside| inside.is_tunnels) && plan.inside.len() == 2);
     }
 }

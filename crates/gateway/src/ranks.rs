@@ -2,7 +2,7 @@
 //! far apart, so that a tunnel may come between two others and all that stay keep theirs: a worker
 //! then changes few policies, however many there are.
 
-use crate::config::TunnelConfig;
+use convoy_config::TunnelConfig;
 
 /// The ranks below are those of bypasses.
 const FIRST: u64 = 1 << 40;

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use convoy_capture::Unread;
+use convoy_config::Config;
 use convoy_dataplane::pipeline::{Clock, Pipeline};
 use convoy_ipsec::DropReason;
 use convoy_packet::{Frame, FrameSize};
@@ -11,7 +12,6 @@ use convoy_scheduler::Input;
 use serde::Serialize;
 
 use crate::assemble::{self, AssembleError};
-use crate::config::Config;
 use crate::state::Beginnings;
 
 /// Packets read at a time.

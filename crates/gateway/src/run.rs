@@ -12,6 +12,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant, SystemTime};
 
+use convoy_config::inner_mtu::{InnerMtu, inner_mtu};
+use convoy_config::{Config, OnStop};
 use convoy_dataplane::costs::Costs;
 use convoy_dataplane::handoff::Handoff;
 use convoy_dataplane::interfaces::InterfaceLinks;
@@ -29,8 +31,6 @@ use crate::change::without_tunnels;
 use crate::charon::Charon;
 use crate::choice;
 use crate::cluster::{Cluster, Joining, Led, Pairs, Stopped};
-use crate::config::inner_mtu::{InnerMtu, inner_mtu};
-use crate::config::{Config, OnStop};
 use crate::crew::Crew;
 use crate::events::Events;
 use crate::explain::{Beside, ExplainRequest, Explanation, explain};

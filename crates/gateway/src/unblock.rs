@@ -4,11 +4,11 @@
 use std::fmt;
 use std::io;
 
+use convoy_config::Identity;
 use convoy_kernel::Prefix;
 use convoy_kernel::guard::{Guard, GuardError};
 use convoy_kernel::route::{Removed, RouteError, keep_routes};
 
-use crate::config::Identity;
 use crate::lock::{Lock, LockError};
 
 /// Networks that messages name; of further ones they only give the number.

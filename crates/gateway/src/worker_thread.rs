@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant, SystemTime};
 
+use convoy_config::Config;
 use convoy_dataplane::costs::{CostModels, MeasuredCost};
 use convoy_dataplane::drop_watch::{Climb, DropWatch};
 use convoy_dataplane::ledger::Ledger;
@@ -31,7 +32,6 @@ pub(crate) use self::shared::NumberedPairs;
 use self::shared::Places;
 use self::tunnels::InstalledTunnels;
 use crate::assemble::{Installed, Pair};
-use crate::config::Config;
 use crate::events::Events;
 use crate::state::{self, Limits, Report, Reporter};
 use crate::survey::{Survey, Surveyed};

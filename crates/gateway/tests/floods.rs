@@ -10,11 +10,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use convoy_config::Config;
 use convoy_dataplane::pipeline::{Clock, Pipeline};
 use convoy_dataplane::worker::Worker;
 use convoy_engine::{Engine, Multibuffer, Software};
 use convoy_gateway::assemble;
-use convoy_gateway::config::Config;
 use convoy_gateway::state::Beginnings;
 use convoy_ipsec::DropReason;
 use convoy_packet::protocol::{ESP, UDP};

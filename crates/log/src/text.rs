@@ -7,7 +7,7 @@ use tracing::field::Field;
 use tracing_subscriber::field::{RecordFields, Visit, VisitOutput};
 use tracing_subscriber::fmt::format::{DefaultVisitor, FormatFields, Writer};
 
-/// The place of a problem, which its message begins with (`convoy_gateway::config::log`).
+/// The place of a problem, which its message begins with (`convoy_config::log`).
 const IN_THE_MESSAGE: [&str; 4] = ["file", "line", "column", "key"];
 
 /// Writes a message and its fields as tracing-subscriber does, without those that are in the

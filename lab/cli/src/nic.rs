@@ -7,7 +7,7 @@ use convoy_cli::Failure;
 
 pub(crate) fn run(args: &NicArgs) -> Result<(), Failure> {
     let config = NicConfig::load(&args.config).map_err(Failure::Problems)?;
-    config.warnings.iter().for_each(convoy_gateway::config::log);
+    config.warnings.iter().for_each(convoy_config::log);
     pass(&config)
 }
 

@@ -1,7 +1,7 @@
 //! The kinds of engine and port of the laboratory's programs.
 
+use convoy_config::Kinds;
 use convoy_engine::{CryptodevSettings, EngineRow, EngineTable, MultibufferSettings, SoftwareSettings};
-use convoy_gateway::Kinds;
 use convoy_port::{
     AfPacketSettings, AfXdpSettings, DpdkSettings, PcapSettings, PortRow, PortTable, RawSettings,
     TunSettings, UdpSettings,
@@ -13,8 +13,8 @@ use crate::model::ModelSettings;
 
 /// The product's kinds, and the simulated ones.
 pub static KINDS: Kinds = Kinds {
-    engines: EngineTable { rows: ENGINES, elsewhere: &[], ..convoy_gateway::PRODUCT.engines },
-    ports: PortTable { rows: PORTS, elsewhere: &[], ..convoy_gateway::PRODUCT.ports },
+    engines: EngineTable { rows: ENGINES, elsewhere: &[], ..convoy_config::PRODUCT.engines },
+    ports: PortTable { rows: PORTS, elsewhere: &[], ..convoy_config::PRODUCT.ports },
     port_engine: crate::card_engine::of_port,
 };
 

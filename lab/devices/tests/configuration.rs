@@ -1,10 +1,10 @@
 //! Simulated engines and ports in a configuration.
 
+use convoy_config::{Basis, Config, ConfigErrors};
 use convoy_devices::KINDS;
 use convoy_devices::card_engine::CardEngineSettings;
 use convoy_devices::card_port::{CardSettings, FilterTable};
 use convoy_devices::model::ModelSettings;
-use convoy_gateway::config::{Basis, Config, ConfigErrors};
 use convoy_packet::MacAddress;
 
 const GOOD: &str = r#"[gateway]

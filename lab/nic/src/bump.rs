@@ -4,9 +4,9 @@ use std::collections::HashSet;
 use std::time::Instant;
 
 use convoy_card::nic::{Arrival, NicControl, Seal};
+use convoy_config::TunnelConfig;
 use convoy_engine::EngineError;
 use convoy_gateway::assemble::pair_of;
-use convoy_gateway::config::TunnelConfig;
 use convoy_gateway::state::Beginnings;
 use convoy_ipsec::{
     Carried, CryptoPacket, CryptoStatus, Expiry, InboundBurst, InstallError, Ipsec, IpsecConfig,

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::path::Path;
 
-use convoy_gateway::config::{StaticTunnels, ThisMachine, TunnelConfig, load_private, static_policies};
+use convoy_config::{StaticTunnels, ThisMachine, TunnelConfig, load_private, static_policies};
 use convoy_ipsec::{Policy, Selector};
 use convoy_settings::{
     Checker, ConfigErrors, HostEnvironment, Problem, Reader, Severity, Source, Spanned, Text, in_order,

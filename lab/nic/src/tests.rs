@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use convoy_card::line::memory;
 use convoy_card::nic::{Arrival, NicControl, NicPort, NicSettings, pair};
-use convoy_gateway::config::Nowhere;
+use convoy_config::Nowhere;
 use convoy_ipsec::{DropReason, TunnelId};
 use convoy_packet::{Ethernet, IpHeader, MacAddress, ethernet, protocol, udp};
 

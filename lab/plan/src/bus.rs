@@ -1,6 +1,6 @@
 //! Converts a configuration's buses to the simulator's.
 
-use convoy_gateway::config::BusConfig;
+use convoy_config::BusConfig;
 use convoy_sim::BusSpec;
 
 pub(super) fn spec(name: String, bus: &BusConfig) -> BusSpec {
@@ -15,7 +15,7 @@ pub(super) fn spec(name: String, bus: &BusConfig) -> BusSpec {
 
 #[cfg(test)]
 mod tests {
-    use convoy_gateway::config::{Basis, Config};
+    use convoy_config::{Basis, Config};
     use convoy_sim::Platform;
 
     use super::*;

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
+use convoy_config::Config;
 use convoy_dataplane::pipeline::{Clock, Pipeline};
 use convoy_gateway::assemble;
-use convoy_gateway::config::Config;
 use convoy_gateway::state::Beginnings;
 use convoy_packet::Frame;
 use convoy_port::{Pcap, Port};

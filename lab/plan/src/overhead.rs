@@ -5,13 +5,13 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
+use convoy_config::Config;
 use convoy_dataplane::pipeline::{Clock, Pipeline};
 use convoy_engine::{
     Completion, Engine, EngineControl, EngineDescription, EngineError, EngineQueue, InPlace, Outcome,
     Placement, Refused, Submission, Takes, lay_out,
 };
 use convoy_gateway::assemble;
-use convoy_gateway::config::Config;
 use convoy_gateway::state::Beginnings;
 use convoy_ipsec::{CryptoPacket, CryptoStatus, KeyMaterial, SaIndex};
 use convoy_scheduler::{CostModel, Policy};

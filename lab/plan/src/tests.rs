@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
+use convoy_config::{Basis, Config};
 use convoy_dataplane::clock::VirtualTime;
 use convoy_dataplane::costs::Costs;
 use convoy_dataplane::pipeline::{Pipeline, PipelineResources};
@@ -10,7 +11,6 @@ use convoy_devices::KINDS;
 use convoy_devices::model::{Model, ModelSettings, SteppedBus};
 use convoy_engine::{BusTiming, Engine, EngineControl};
 use convoy_gateway::assemble;
-use convoy_gateway::config::{Basis, Config};
 use convoy_gateway::state::Beginnings;
 use convoy_packet::FramePool;
 use convoy_port::{Pcap, Port};

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use convoy_capture::Unread;
+use convoy_config::{Config, EngineConfig, ManualKeys};
 use convoy_dataplane::pipeline::{Clock, Pipeline};
 use convoy_engine::ENGINES;
 use convoy_gateway::assemble;
-use convoy_gateway::config::{Config, EngineConfig, ManualKeys};
 use convoy_gateway::state::Beginnings;
 use convoy_ipsec::{CryptoStatus, KeyMaterial, OutboundBurst, Transform};
 use convoy_packet::Frame;

@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
+use convoy_config::{Basis, Config};
 use convoy_dataplane::costs::Costs;
 use convoy_engine::{EngineDescription, IdleEngine, Multibuffer, Software};
-use convoy_gateway::config::{Basis, Config};
 use convoy_ipsec::{Proposal, Transform};
 use convoy_scheduler::CostModel;
 use serde::Serialize;

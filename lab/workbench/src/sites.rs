@@ -3,7 +3,7 @@
 use data_encoding::HEXLOWER;
 use std::fmt::Write as _;
 
-use convoy_gateway::config::{Basis, Config};
+use convoy_config::{Basis, Config};
 use convoy_ipsec::Proposal;
 use convoy_scheduler::WindowOrder;
 use rand::Rng;

@@ -4,9 +4,9 @@ use std::io::Read;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
-use convoy_gateway::PRODUCT;
+use convoy_config::PRODUCT;
+use convoy_config::{Basis, Config, ConfigErrors, SharedText};
 use convoy_gateway::cluster::ConfigStore;
-use convoy_gateway::config::{Basis, Config, ConfigErrors, SharedText};
 use zeroize::Zeroizing;
 
 use crate::Failure;

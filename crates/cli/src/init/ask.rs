@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, ErrorKind, Write};
 
-use convoy_gateway::init::{Draft, Field};
+use convoy_config::init::{Draft, Field};
 
 /// Asks for all that was not said, but for the names of the sites. An empty answer is the one in
 /// brackets. A wrong one is refused with the reason, and the question repeated.
@@ -42,8 +42,8 @@ fn line(input: &mut dyn BufRead) -> io::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use convoy_gateway::config::Nowhere;
-    use convoy_gateway::init::Side;
+    use convoy_config::Nowhere;
+    use convoy_config::init::Side;
 
     fn asked(draft: &mut Draft<'_>, answers: &str) -> (io::Result<()>, String) {
         let mut output = Vec::new();

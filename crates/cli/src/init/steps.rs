@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::net::IpAddr;
 
-use convoy_gateway::init::{KeySource, Plan, Reached, Side, Site, SiteFile, Tree};
+use convoy_config::init::{KeySource, Plan, Reached, Side, Site, SiteFile, Tree};
 
 /// The files that were written, and how they make a tunnel, in at most 100 columns but for paths.
 pub(super) fn text(plan: &Plan, trees: &[Tree; 2]) -> String {
@@ -101,8 +101,8 @@ fn notes(plan: &Plan, text: &mut String) {
 mod tests {
     use std::path::PathBuf;
 
-    use convoy_gateway::config::Nowhere;
-    use convoy_gateway::init::{Draft, Field, Secrets, files};
+    use convoy_config::Nowhere;
+    use convoy_config::init::{Draft, Field, Secrets, files};
 
     use super::*;
 

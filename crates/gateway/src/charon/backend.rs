@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use convoy_config::not_carried;
+use convoy_config::{Config, PortConfig};
 use convoy_ike::protocol::{EncapMode, Message};
 use convoy_ike::state::{
     Backend, ChildChange, ChildName, ChildNews, ChildSa, Ends, PolicyUpdate, Refusal, SaUsage,
@@ -10,8 +12,6 @@ use convoy_ipsec::{SaConfig, SaDirection, SaEnds, SaNumber, TunnelId, UdpEncap};
 
 use super::networks::Networks;
 use super::share::Share;
-use crate::config::ends::not_carried;
-use crate::config::{Config, PortConfig};
 use crate::events::{Events, SaNews, What};
 use crate::state::wall_clock_ns;
 use crate::worker_handles::WorkerHandles;

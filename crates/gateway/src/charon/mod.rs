@@ -16,6 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
+use convoy_config::Config;
 use convoy_dataplane::daemon::Daemon;
 use convoy_dataplane::pipeline::{Acquire, Clock};
 use convoy_ike::protocol::{Datagram, Event, Reply, Request, WireSelector};
@@ -25,7 +26,6 @@ use convoy_packet::protocol::UDP;
 use convoy_packet::{IpHeader, Layout, udp};
 use rand::Rng;
 
-use crate::config::Config;
 use crate::events::Events;
 use crate::snapshot::CharonRow;
 use crate::worker_handles::WorkerHandles;

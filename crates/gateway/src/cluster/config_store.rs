@@ -8,11 +8,11 @@ use convoy_cluster::seal::ClusterKey;
 use convoy_cluster::{
     Answer, Call, Guard, KeyValue, Keys, LeaseId, Revision, SharedText, SharedTextError, StoreEvent,
 };
+use convoy_config::ClusterConfig;
 use zeroize::Zeroizing;
 
 use super::store_line::StoreLine;
 use super::{ClusterError, begin, etcd_version};
-use crate::config::ClusterConfig;
 use crate::state::wall_clock_ns;
 
 /// How long the store may take for an answer.

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use convoy_cluster::messages::{FromAgent, ToAgent};
 use convoy_cluster::{ClusterStatus, Event, Report, SaId, Seen, Taken};
+use convoy_config::{ClusterConfig, SharedText};
 use convoy_dataplane::fence::Fence;
 use convoy_process::monotonic_ns;
 
@@ -16,7 +17,6 @@ use super::etcd_version;
 use super::led::{Generations, Led, Stopped};
 use super::program::FRAMING;
 use super::view::View;
-use crate::config::{ClusterConfig, SharedText};
 use crate::events::What;
 use crate::run::{Order, reload};
 use crate::state::Limits;

@@ -32,6 +32,7 @@ use std::time::Duration;
 
 use convoy_cluster::messages::{Begin, Pem, Start};
 use convoy_cluster::{Event, SaId, Seen};
+use convoy_config::{ClusterConfig, ClusterTls, ReplayAfterTakeover, SharedConfig};
 use convoy_dataplane::fence::Fence;
 use convoy_dataplane::pipeline::Clock;
 use convoy_process::companion::NotFound;
@@ -44,7 +45,6 @@ pub use led::{Led, Stopped};
 pub(crate) use pairs::{Lead, Pairs};
 
 use crate::charon::{Door, Share};
-use crate::config::{ClusterConfig, ClusterTls, ReplayAfterTakeover, SharedConfig};
 use crate::events::Events;
 use crate::helper::Helper;
 use crate::run::{Load, Order};

@@ -3,10 +3,10 @@
 use std::collections::{HashMap, HashSet};
 
 use convoy_cluster::{Event, Marks, SaId, Span, Taken};
+use convoy_config::{ManualKeys, TunnelConfig};
 use convoy_engine::{far_below, wipe_stack};
 use sha2::{Digest, Sha256};
 
-use crate::config::{ManualKeys, TunnelConfig};
 use crate::state::{Beginning, Limits};
 
 /// The record of a pair: all else that another gateway needs is in the marks and in the
@@ -171,7 +171,7 @@ fn hash(tunnel: &TunnelConfig, keys: &ManualKeys) -> SaId {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Config;
+    use convoy_config::Config;
 
     fn config() -> Config {
         let text = "[cluster]\nname = \"w\"\nendpoints = [\"http://127.0.0.1:2379\"]\nsecret = \"/d\"\n\

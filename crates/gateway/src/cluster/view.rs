@@ -3,10 +3,10 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use convoy_cluster::{ClusterStatus, GroupStatus, LedStatus};
+use convoy_config::ClusterConfig;
 use convoy_process::monotonic_ns;
 
 use super::etcd_version;
-use crate::config::ClusterConfig;
 use crate::snapshot::{ClusterRow, GroupRow, MemberRow};
 
 /// The latest that the agent has said.

@@ -1,6 +1,7 @@
 //! What the gateway's other parts have to do with a packet: its helper, charon, the cluster.
 
-use crate::config::Config;
+use convoy_config::Config;
+
 use crate::helper::Helper;
 use crate::snapshot::{CharonRow, ClusterRow};
 

@@ -2,12 +2,12 @@
 
 use std::net::IpAddr;
 
+use convoy_config::Config;
 use convoy_ipsec::{DropReason, Fit, SaView};
 use convoy_kernel::route::system_route;
 
 use super::Explanation;
 use super::ask::{EngineView, Serving};
-use crate::config::Config;
 use crate::drop_words::meaning;
 
 /// A peer counts as silent if nothing came from it for this much longer than the last packet to it

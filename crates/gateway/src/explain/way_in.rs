@@ -1,9 +1,9 @@
 //! By which port a packet would come, and what the kernel does to it before, in words.
 
+use convoy_config::{Config, HostEnvironment, ThisMachine};
 use convoy_kernel::route::{SystemRoute, system_route};
 
 use super::{ExplainRequest, Explanation};
-use crate::config::{Config, HostEnvironment, ThisMachine};
 use crate::helper::Helper;
 
 /// How the kernel hands a packet to the gateway.

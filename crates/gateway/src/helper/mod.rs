@@ -28,7 +28,7 @@ use convoy_process::companion::Program;
 use protocol::{Answer, Request, receive_answer, send};
 pub use server::serve;
 
-use crate::config::OnStop;
+use convoy_config::OnStop;
 
 /// Time limit of the helper: the kernel needs some 10 us a route.
 const TIMEOUT: Duration = Duration::from_secs(10);

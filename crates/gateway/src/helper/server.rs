@@ -8,6 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::pin::pin;
 
+use convoy_config::{HostEnvironment, ThisMachine};
 use convoy_kernel::route::RouteEvents;
 use convoy_kernel::service::ServiceInterfaces;
 use convoy_process::companion;
@@ -17,8 +18,7 @@ use tokio::sync::mpsc;
 use super::Duties;
 use super::kept::{KeepError, Kept};
 use super::protocol::{Answer, Request, receive, send};
-use crate::config::{HostEnvironment, ThisMachine};
-use crate::{config, privileges};
+use crate::privileges;
 
 /// Serves the gateway at the other end of standard input until it is gone.
 ///
@@ -28,7 +28,7 @@ pub fn serve(duties: Duties<'_>) -> io::Result<()> {
     let socket = companion::begin(c"convoy-helper")?;
     let interfaces = ServiceInterfaces::open(duties.addresses).map_err(io::Error::other)?;
     privileges::keep_routing().map_err(io::Error::other)?;
-    if let Err(error) = config::open(duties.config) {
+    if let Err(error) = convoy_config::open(duties.config) {
         tracing::warn!(
             "a reload will not be able to read {}: {error}; the helper process cannot read files of other \
              users, so give the file to the user who starts the gateway (chown)",
@@ -140,7 +140,7 @@ async fn answer(kept: &mut Kept, (request, files): Received, duties: Duties<'_>)
         Request::Beat => Answer::Done,
         Request::ForwardChains { interface } => Answer::ForwardChains(ThisMachine.chains_without(&interface)),
         Request::WithoutCarrier => Answer::WithoutCarrier(kept.without_carrier().await),
-        Request::Configuration => match config::open(duties.config) {
+        Request::Configuration => match convoy_config::open(duties.config) {
             Ok(file) => return (Answer::Done, Some(file)),
             Err(error) => Answer::Refused(error.to_string()),
         },

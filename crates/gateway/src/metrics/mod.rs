@@ -5,7 +5,7 @@ mod page;
 mod server;
 mod text;
 
-use crate::config::Config;
+use convoy_config::Config;
 use text::sums::{are_few, series_of};
 
 pub use server::{bind, serve};

@@ -79,7 +79,7 @@ pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
 }
 
 /// Serves metrics on a thread of its own, which has the privileges of its caller; `per_tunnel` is
-/// [`Config::metrics_per_tunnel`](crate::config::Config::metrics_per_tunnel).
+/// [`Config::metrics_per_tunnel`](convoy_config::Config::metrics_per_tunnel).
 ///
 /// # Errors
 /// What the system refused: a thread, or a file descriptor for it.

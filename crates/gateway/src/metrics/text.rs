@@ -26,7 +26,7 @@ use family::{
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// Writes a snapshot in the OpenMetrics text format; `per_tunnel` is
-/// [`Config::metrics_per_tunnel`](crate::config::Config::metrics_per_tunnel).
+/// [`Config::metrics_per_tunnel`](convoy_config::Config::metrics_per_tunnel).
 ///
 /// # Errors
 /// Those of `out`.

@@ -12,10 +12,10 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Instant;
 
+use convoy_config::{Config, TunnelConfig};
 use convoy_ipsec::{Mode, TrafficSelector};
 use tokio::sync::mpsc;
 
-use crate::config::{Config, TunnelConfig};
 use crate::events::Events;
 use crate::snapshot::NameRow;
 

@@ -6,7 +6,7 @@ mod calls;
 
 pub use calls::{confine, confine_helper};
 pub use convoy_process::privileges::{Account, DEFAULT_USER, PrivilegeError, give_up, lock_memory};
-pub(crate) use convoy_process::privileges::{keep_routing, refused, user_is_missing};
+pub(crate) use convoy_process::privileges::{keep_routing, refused};
 
 /// Drops every capability of DPDK's thread, if it runs: it started with those of the process at
 /// that time. Its user is the process's.

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use convoy_cluster::{SaId, Taken};
+use convoy_config::{SharedConfig, TunnelConfig};
 use convoy_dataplane::fence::FenceHold;
 use convoy_ike::protocol::SaRecord;
 
@@ -13,7 +14,6 @@ use super::{Gateway, Load, Order, RunError};
 use crate::change::{Change, Ranked};
 use crate::charon::Charon;
 use crate::cluster::{Cluster, Lead, Led, Pairs, Place, Stopped};
-use crate::config::{SharedConfig, TunnelConfig};
 use crate::events::What;
 use crate::state::{Beginnings, Limits, wall_clock_ns};
 

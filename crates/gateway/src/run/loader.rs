@@ -4,8 +4,9 @@ use std::io;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use convoy_config::{Config, ConfigErrors};
+
 use super::{Load, Order};
-use crate::config::{Config, ConfigErrors};
 use crate::supervise;
 
 type Loaded = Result<Box<Config>, ConfigErrors>;

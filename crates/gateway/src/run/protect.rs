@@ -3,11 +3,11 @@
 
 use std::time::Instant;
 
+use convoy_config::OnStop;
 use convoy_kernel::guard::{GuardPlan, guard_table};
 use convoy_kernel::{Prefix, RoutePlan};
 
 use super::{Gateway, RunError};
-use crate::config::OnStop;
 use crate::guard::{self, GuardWatch};
 use crate::helper::Helper;
 use crate::ports;

@@ -5,12 +5,12 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
+use convoy_config::{Config, ConfigErrors, Problem, TunnelConfig, unserved};
 use convoy_kernel::Prefix;
 use serde::{Deserialize, Serialize};
 
 use super::{Gateway, Order, Reply, static_news};
 use crate::change::{Change, Ranked};
-use crate::config::{self, Config, ConfigErrors, Problem, TunnelConfig, ends};
 use crate::error::Workers;
 use crate::events::{Events, What};
 use crate::networks;
@@ -98,7 +98,7 @@ impl Gateway {
         self.are_served(config).inspect_err(|errors| {
             self.events.tell(What::ReloadRefused, format!("reload: {errors}"));
         })?;
-        let (reported, rest) = config::reported(&config.warnings);
+        let (reported, rest) = convoy_config::reported(&config.warnings);
         reported.iter().for_each(|warning| self.events.reload_warning(warning));
         let warnings = reported.into_iter().map(Problem::in_one_line);
         let mut notes: Vec<String> = rest.into_iter().collect();
@@ -210,7 +210,7 @@ impl Gateway {
                 None => {
                     format!("there is no interface {:?} yet", tunnel.interface.as_deref().unwrap_or_default())
                 }
-                Some(_) => ends::unserved(tunnel, &self.config.ports)?.to_owned(),
+                Some(_) => unserved(tunnel, &self.config.ports)?.to_owned(),
             };
             Some(format!("tunnel {:?}: {what}", tunnel.name))
         };

@@ -3,7 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 
-use crate::config::TunnelConfig;
+use convoy_config::TunnelConfig;
+
 use crate::events::{Events, SaNews};
 
 /// Tunnels of which one reload tells; it counts all of them.

@@ -1,5 +1,7 @@
 //! A gateway of two workers over ports in memory, with workers that hang or panic.
 
+use convoy_config::PortEngine;
+use convoy_config::TunnelConfig;
 use data_encoding::HEXLOWER;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::mpsc::Sender;
@@ -15,9 +17,7 @@ use convoy_port::memory::{Memory, link};
 use convoy_scheduler::{CostModel, Input};
 
 use super::*;
-use crate::PortEngine;
 use crate::charon::Workers as CharonsWorkers;
-use crate::config::TunnelConfig;
 use crate::events::What;
 use crate::state::Beginning;
 use crate::worker_thread::DRAIN;

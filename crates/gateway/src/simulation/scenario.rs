@@ -1,6 +1,7 @@
 //! What a seed decides before anything runs: the gateways' configuration, their engines, the links
 //! and the hosts.
 
+use convoy_config::Config;
 use data_encoding::HEXLOWER;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -12,7 +13,6 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::engine::Character;
 use super::hosts::{Flow, LEAST_BYTES, host};
-use crate::config::Config;
 
 /// The proposals that tunnels with ESP have: every kind of IV and of job.
 const PROPOSALS: [&str; 7] = [

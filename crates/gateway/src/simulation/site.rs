@@ -3,6 +3,7 @@
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
+use convoy_config::{Config, TunnelConfig};
 use convoy_dataplane::clock::VirtualTime;
 use convoy_dataplane::costs::Costs;
 use convoy_dataplane::daemon::Daemon;
@@ -22,7 +23,6 @@ use super::port::End;
 use super::scenario::{MTU, Scenario};
 use crate::assemble;
 use crate::change::{Change, Ranked};
-use crate::config::{Config, TunnelConfig};
 use crate::events::Events;
 use crate::ranks;
 use crate::state::{Limits, SimulatedDisk, SimulatedState};

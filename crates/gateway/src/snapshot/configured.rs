@@ -3,7 +3,7 @@
 use convoy_ipsec::{Mode, TrafficSelector};
 use serde::{Deserialize, Serialize};
 
-use crate::config::{Config, TunnelConfig};
+use convoy_config::{Config, TunnelConfig};
 
 /// One tunnel of the configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

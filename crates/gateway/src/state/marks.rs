@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use convoy_config::{ManualKeys, TunnelConfig};
 use convoy_engine::{far_below, wipe_stack};
 use convoy_ipsec::{KeyMaterial, SaDirection, SaProtocol};
 use hmac::{Hmac, KeyInit, Mac};
@@ -10,7 +11,6 @@ use sha2::Sha256;
 use super::StateError;
 use super::file::{CAPACITY, Fingerprint, Records};
 use super::reporter::Progress;
-use crate::config::{ManualKeys, TunnelConfig};
 
 /// Sequence numbers reserved at once, at least. A killed gateway leaves the rest of them unused, so
 /// 32-bit numbers last for 16,384 such ends; at 1.5 million packets a second half of them last for

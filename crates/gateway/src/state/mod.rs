@@ -24,6 +24,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
+use convoy_config::{Config, TunnelConfig};
 use rand::Rng;
 
 pub use marks::Beginning;
@@ -33,7 +34,6 @@ pub(crate) use reporter::{Limits, Note, Numbers, Report, Reporter, extend, repor
 #[cfg(test)]
 pub(crate) use simulated::{SimulatedDisk, SimulatedState};
 
-use crate::config::{Config, TunnelConfig};
 use crate::events::Notify;
 use crate::worker_handles::WorkerHandles;
 use file::{Records, StateFile};

@@ -3,13 +3,14 @@
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 
+use convoy_config::TunnelConfig;
+
 use super::Beginnings;
 use super::Report;
 use super::file::Records;
 use super::keeper::{Grant, take_in};
 use super::marks::Marks;
 use super::reporter::{Note, Reporter};
-use crate::config::TunnelConfig;
 
 /// The state that outlives the gateway.
 #[derive(Clone)]

@@ -117,7 +117,7 @@ fn without_a_file_the_start_says_what_a_restart_then_means() {
     let notify: Notify = Arc::new(move |words| notifier.lock().expect("no panic").push(words));
     let mut config = config("state = \"\"", &[("site-b", 0x1000, KEY)]);
     assert!(State::open(&config, &notify).expect("allowed").is_none());
-    config.state = Some(crate::config::StatePath { path: "/dev/null/state".into(), is_default: true });
+    config.state = Some(convoy_config::StatePath { path: "/dev/null/state".into(), is_default: true });
     assert!(
         State::open(&config, &notify).expect("allowed where the configuration does not name it").is_none()
     );

@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
+use convoy_config::TunnelConfig;
 use convoy_ipsec::{MappingChange, SaEnds, UdpEncap};
 
 use super::WorkerThread;
 use super::reload::LOOKS;
 use super::slices::Slices;
-use crate::config::TunnelConfig;
 use crate::events::{Events, What};
 
 impl WorkerThread {

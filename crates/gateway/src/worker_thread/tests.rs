@@ -180,7 +180,7 @@ fn a_worker_that_stands_by_gives_up_the_packets_that_wait() {
     let mut bench = bench(4);
     bench.receive(6);
     assert!(bench.thread.worker.is_drained(), "what waits does not delay it");
-    bench.thread.stand_by(crate::config::GROUP);
+    bench.thread.stand_by(convoy_config::GROUP);
     assert_eq!((bench.delivered(), bench.unreserved()), (4, 2));
     bench.assert_no_leak();
 }

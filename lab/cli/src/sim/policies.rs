@@ -1,6 +1,6 @@
 //! Assigns captured packets to SAs by a gateway's policies.
 
-use convoy_gateway::config::Config;
+use convoy_config::Config;
 use convoy_ipsec::{FlowKey, Selector};
 use convoy_sim::{Classify, Header, ToSa};
 

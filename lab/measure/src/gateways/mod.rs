@@ -9,12 +9,12 @@ mod threads;
 
 use std::ops::RangeInclusive;
 
+use convoy_config::Config;
 use convoy_dataplane::clock::{Clock, VirtualTime};
 use convoy_dataplane::costs::Costs;
 use convoy_dataplane::pipeline::PipelineResources;
 use convoy_dataplane::worker::Worker;
 use convoy_gateway::assemble;
-use convoy_gateway::config::Config;
 use convoy_gateway::state::Beginnings;
 use convoy_port::Port;
 use convoy_port::memory::{self, Memory};

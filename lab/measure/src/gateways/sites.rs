@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::net::Ipv4Addr;
 
-use convoy_gateway::config::{Basis, Config, unknown_proposal};
+use convoy_config::{Basis, Config, unknown_proposal};
 use convoy_ipsec::Proposal;
 
 use crate::device::MeasureError;

@@ -3,13 +3,13 @@
 
 use std::fmt::Write as _;
 
+use convoy_config::Config;
 use convoy_dataplane::clock::{Clock, VirtualTime};
 use convoy_dataplane::costs::Costs;
 use convoy_dataplane::pipeline::PipelineResources;
 use convoy_dataplane::worker::{Side, Worker};
 use convoy_engine::{Engine, Multibuffer, Software};
 use convoy_gateway::assemble;
-use convoy_gateway::config::Config;
 use convoy_gateway::state::Beginnings;
 use convoy_packet::{Frame, FramePool};
 use convoy_port::Port;

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use convoy_config::Config;
 use convoy_dataplane::clock::Clock;
 use convoy_dataplane::handoff::Handoff;
 use convoy_dataplane::pipeline::PipelineResources;
 use convoy_dataplane::worker::Worker;
 use convoy_gateway::assemble;
-use convoy_gateway::config::Config;
 use convoy_gateway::state::Beginnings;
 use convoy_ipsec::Directory;
 use convoy_packet::{Frame, FramePool};

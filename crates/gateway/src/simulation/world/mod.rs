@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use convoy_config::Config;
 use convoy_dataplane::costs::Costs;
 use convoy_ipsec::Policy;
 use rand::{RngExt, SeedableRng};
@@ -21,7 +22,6 @@ use super::network::Link;
 use super::scenario::{MTU, Scenario, static_spi};
 use super::site::{Running, Start};
 use super::wire::Wire;
-use crate::config::Config;
 use crate::state::SimulatedDisk;
 
 enum Event {

@@ -1,8 +1,8 @@
+use convoy_config::Config;
 use data_encoding::HEXLOWER;
 use proptest::prelude::*;
 
 use super::*;
-use crate::config::Config;
 
 const SECOND: u64 = 1_000_000_000;
 const KEY: &str = "ffeeddccbbaa99887766554433221100ffeeddcc";

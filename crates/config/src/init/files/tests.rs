@@ -3,7 +3,7 @@
 use convoy_ipsec::NatKeepalive;
 
 use super::*;
-use crate::config::Config;
+use crate::Config;
 
 fn site(number: u8, reached: Reached) -> Site {
     let text = |text: String| text.parse().expect("a network");

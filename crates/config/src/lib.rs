@@ -1,17 +1,28 @@
 //! The gateway's configuration: a TOML file, checked as a whole, with every error at its place.
+//!
+//! - [`Config`] is a valid file: nothing behind it reads keys or text. `file.rs` has every key with
+//!   its type; each section has a file of its own, which says what its keys mean and what is wrong.
+//! - [`Kinds`] are the kinds of engine and port that a program has, and [`Basis`] is that with the
+//!   machine on which a file is checked.
+//! - [`init`] makes the files of two gateways from what an operator says, [`genkey`] random keys.
+//!
+//! Nothing here needs a running gateway.
 
 mod cluster;
 mod dpdk;
-pub(crate) mod ends;
+mod ends;
 mod engine;
 mod environment;
 mod file;
 mod forwarding;
+pub mod genkey;
 mod host;
 mod hosts_behind;
+pub mod init;
 pub mod inner_mtu;
 mod interface;
 mod keys;
+mod kinds;
 mod logged;
 mod overlap;
 mod port;
@@ -24,11 +35,12 @@ mod values;
 pub use cluster::{ClusterConfig, ClusterTls, GROUP, GroupConfig, ReplayAfterTakeover};
 pub use convoy_port::PortConfig;
 pub use convoy_settings::{ConfigErrors, HostEnvironment, Nowhere, Position, Problem, Severity, reported};
+pub use ends::{is_host_name, not_carried, unserved};
 pub use engine::BusConfig;
 pub use environment::ThisMachine;
 pub use interface::InterfaceConfig;
-pub use logged::log;
-pub(crate) use logged::log_for;
+pub use kinds::{Kinds, PRODUCT, PortEngine};
+pub use logged::{log, log_for};
 pub use shared::{SharedConfig, SharedText};
 pub use static_tunnels::{StaticTunnels, load_private, static_policies};
 pub use tunnel::unknown_proposal;
@@ -49,8 +61,6 @@ use convoy_port::NATT_PORT;
 use convoy_scheduler::SchedulerConfig;
 use convoy_settings::Source;
 use zeroize::Zeroizing;
-
-use crate::{Kinds, PRODUCT};
 
 /// What a configuration is checked against.
 #[derive(Clone, Copy)]
@@ -79,7 +89,7 @@ pub struct Config {
     pub control: PathBuf,
     /// The socket for strongSwan's charon, if any.
     pub charon: Option<PathBuf>,
-    /// The user that the gateway becomes; by default that of [`crate::privileges`].
+    /// The user that the gateway becomes; by default `convoy`.
     pub user: Option<String>,
     /// What happens to the tunnels' traffic when the gateway ends.
     pub on_stop: OnStop,
@@ -119,7 +129,7 @@ pub struct Config {
     pub classes: ClassMap,
     /// Whether packets of one SA leave in order.
     pub ordered: bool,
-    /// Engines, in order; if empty, the gateway chooses ([`crate::choice`]).
+    /// Engines, in order; if empty, the gateway chooses.
     pub engines: Vec<EngineConfig>,
     /// DPDK's arguments; by default determined by the devices named.
     pub dpdk: Option<Vec<String>>,
@@ -359,7 +369,7 @@ impl TunnelConfig {
 ///
 /// # Errors
 /// The system's.
-pub(crate) fn open(path: &Path) -> std::io::Result<std::fs::File> {
+pub fn open(path: &Path) -> std::io::Result<std::fs::File> {
     std::fs::OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)
 }
 

@@ -5,7 +5,7 @@ use convoy_settings::Checker;
 use toml::Spanned;
 
 use super::is_set;
-use crate::config::file;
+use crate::file;
 
 /// The least outer packet, in bytes: what every host on an IPv4 path takes (RFC 791).
 const LEAST_PACKET: u16 = 576;

@@ -1,7 +1,7 @@
 //! Duplicate keys in several tunnels and directions, compared as bytes.
 
 use super::{GOOD, changed, errors};
-use crate::config::{Config, Problem, Severity};
+use crate::{Config, Problem, Severity};
 use data_encoding::HEXLOWER;
 
 const KEY_IN: &str = "00112233445566778899aabbccddeeff00112233";

@@ -328,8 +328,8 @@ fn addresses(c: &mut Checker<'_>, list: Option<&Spanned<Vec<Text>>>, key: &str) 
 
 #[cfg(test)]
 mod tests {
-    use super::super::Config;
     use super::*;
+    use crate::Config;
 
     const GOOD: &str = "[cluster]\nname = \"west\"\nendpoints = [\"https://192.0.2.10:2379\"]\n\
         ca = \"/a\"\ncertificate = \"/b\"\nkey = \"/c\"\nsecret = \"/d\"\n\

@@ -1,7 +1,7 @@
 //! Errors of the file as a whole and of its tables except ports, each with its complete message.
 
 use super::{GOOD, changed, errors, refused, refused_with};
-use crate::config::Config;
+use crate::Config;
 
 #[test]
 fn errors_in_several_tables_are_reported_at_once() {
@@ -273,7 +273,7 @@ fn ipv6_inside_needs_an_mtu_that_carries_it() {
         text.split("needs 1280; use ").nth(1).and_then(|rest| rest.split(' ').next()).expect("the least");
     let least: u16 = least.parse().expect("a number");
     let config = Config::parse("site-a.toml", &with(least)).expect("enough");
-    assert!(crate::config::inner_mtu::inner_mtu(&config).bytes >= 1280);
+    assert!(crate::inner_mtu::inner_mtu(&config).bytes >= 1280);
     assert!(errors(&with(least - 1)).contains("needs 1280"));
     let v4 = GOOD.replacen("[gateway]\n", "[gateway]\nmtu = 1300\n", 1);
     assert!(Config::parse("site-a.toml", &v4).is_ok(), "IPv4 alone may have less");

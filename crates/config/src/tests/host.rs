@@ -6,7 +6,7 @@ use convoy_settings::Interface;
 
 use super::{GOOD, changed};
 use crate::PRODUCT;
-use crate::config::{Basis, Config, HostEnvironment, ThisMachine};
+use crate::{Basis, Config, HostEnvironment, ThisMachine};
 
 /// A machine with two cores, a link with an MTU of 1,500 bytes, an open TUN interface and the usual
 /// user.

@@ -3,7 +3,7 @@
 use convoy_settings::{Problem, Severity};
 
 /// What wrote it, in the log.
-const TARGET: &str = "convoy_gateway::config";
+const TARGET: &str = "convoy_config";
 
 /// Logs a problem at its place. The fields are for a log in JSON; in text, the message says the
 /// same.
@@ -12,7 +12,7 @@ pub fn log(problem: &Problem) {
 }
 
 /// Like [`log`], with what the problem was found at before it.
-pub(crate) fn log_for(context: &str, problem: &Problem) {
+pub fn log_for(context: &str, problem: &Problem) {
     let file = problem.file.as_str();
     let line = problem.position.map(|position| position.line);
     let column = problem.position.map(|position| position.column);

@@ -58,7 +58,7 @@ pub(super) fn remote(c: &mut Checker<'_>, text: &Text, local: Option<IpAddr>) ->
 
 /// A host name (RFC 1123 section 2.1): labels of letters, digits and hyphens, the last of which is
 /// no number, so that a mistyped IPv4 address is not one.
-pub(crate) fn is_host_name(text: &str) -> bool {
+pub fn is_host_name(text: &str) -> bool {
     let is_label = |label: &str| {
         (1..=63).contains(&label.len())
             && !label.starts_with('-')
@@ -145,7 +145,7 @@ fn has_any(port: &PortConfig, local: IpAddr) -> bool {
 
 /// Why these ports cannot serve a tunnel, if they cannot: for a reload, which leaves the ports as
 /// they are.
-pub(crate) fn unserved(tunnel: &TunnelConfig, ports: &[PortConfig]) -> Option<String> {
+pub fn unserved(tunnel: &TunnelConfig, ports: &[PortConfig]) -> Option<String> {
     if let Some(what) = not_carried(tunnel.is_encapsulated, ports) {
         return Some(format!("encap: {what}"));
     }
@@ -156,7 +156,7 @@ pub(crate) fn unserved(tunnel: &TunnelConfig, ports: &[PortConfig]) -> Option<St
 }
 
 /// Why no port carries traffic in UDP, or other traffic.
-pub(crate) fn not_carried(is_encapsulated: bool, ports: &[PortConfig]) -> Option<&'static str> {
+pub fn not_carried(is_encapsulated: bool, ports: &[PortConfig]) -> Option<&'static str> {
     let mut outside = ports.iter().filter(|port| port.is_outside).map(PortConfig::traits).peekable();
     outside.peek()?;
     let carries = |port: &PortTraits| if is_encapsulated { port.carries_udp } else { port.carries_native };

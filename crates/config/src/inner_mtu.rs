@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn the_documented_table_is_what_the_gateway_takes() {
-        let page = include_str!("../../../../docs/reference/configuration.md");
+        let page = include_str!("../../../docs/reference/configuration.md");
         let rows = page.lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` |"));
         let mut checked = 0;
         for (names, values) in rows.filter(|(_, values)| values.matches('|').count() == 4) {

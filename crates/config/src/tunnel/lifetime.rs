@@ -4,7 +4,7 @@ use convoy_ipsec::{Lifetime, Limits};
 use convoy_settings::Checker;
 use toml::Spanned;
 
-use crate::config::file;
+use crate::file;
 
 pub(super) fn lifetime(
     c: &mut Checker<'_>,

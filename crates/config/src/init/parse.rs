@@ -6,7 +6,7 @@ use convoy_ipsec::{Proposal, ProposalList, SaProtocol};
 use ipnet::IpNet;
 
 use super::{KeySource, Reached};
-use crate::config::ends::is_host_name;
+use crate::ends::is_host_name;
 
 /// The items of a list that commas or spaces separate.
 fn items(text: &str) -> impl Iterator<Item = &str> {

@@ -6,7 +6,7 @@ use rand::TryRng;
 use rand::rngs::SysRng;
 use zeroize::Zeroizing;
 
-use crate::config::unknown_proposal;
+use crate::unknown_proposal;
 
 /// Why there is no key.
 #[derive(Debug, thiserror::Error)]

@@ -3,11 +3,8 @@
 use convoy_ipsec::Mode;
 
 use super::errors;
-use crate::config::Config;
-use crate::config::inner_mtu::interface_mtu;
-use crate::guard;
-use crate::networks::networks;
-use crate::ports::inside_interfaces;
+use crate::Config;
+use crate::inner_mtu::interface_mtu;
 
 const KEY: &str = "000102030405060708090a0b0c0d0e0f10111213";
 const OTHER: &str = "202122232425262728292a2b2c2d2e2f30313233";
@@ -48,21 +45,10 @@ fn interfaces_with_a_table_come_first_and_those_that_tunnels_name_behind_them() 
         [None, Some("ipsec-a"), Some("ipsec-x")].map(|name| config.interface_number(name)),
         [Some(0), Some(2), None]
     );
-    assert_eq!(inside_interfaces(&config), [1, 2], "there is no shared one");
     assert_eq!(config.tunnels[0].remote_ts.len(), 2, "everything of both families");
     assert_eq!(config.tunnels[1].mode, Mode::Iptfs);
     let mtus: Vec<u16> = config.interfaces.iter().map(|it| interface_mtu(&config, it).bytes).collect();
     assert_eq!(mtus, [1_434, 1_438]);
-}
-
-#[test]
-fn the_gateway_routes_nothing_to_them_and_guards_the_networks_that_are_named() {
-    let config = config(TABLE, "interface = \"ipsec-b\"\nremote_ts = [\"10.2.0.0/16\"]");
-    assert!(networks(&config).is_empty());
-    let plan = guard::plan(&config, &[]).expect("a guard");
-    let prefixes: Vec<String> = plan.remote.iter().map(|it| format!("{}/{}", it.address, it.bits)).collect();
-    assert_eq!(prefixes, ["10.2.0.0/16"], "not what is everything");
-    assert!(plan.inside.iter().all(|inside| inside.is_tunnels) && plan.inside.len() == 2);
 }
 
 #[test]

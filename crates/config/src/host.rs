@@ -5,7 +5,7 @@ use convoy_settings::{Checker, Interface, Spanned};
 
 use super::file::File;
 use super::{Config, PortConfig};
-use crate::privileges::user_is_missing;
+use convoy_process::privileges::user_is_missing;
 
 /// Checks the whole configuration against the machine.
 pub(super) fn host_fits(c: &mut Checker<'_>, file: &File, config: &Config) {

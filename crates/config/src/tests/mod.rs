@@ -235,8 +235,8 @@ fn a_tunnel_is_the_same_as_long_as_nothing_of_it_changes() {
 
 #[test]
 fn the_examples_are_good_and_fit_each_other() {
-    let a = Config::parse("site-a.toml", include_str!("../../../../../examples/site-a.toml")).expect("good");
-    let b = Config::parse("site-b.toml", include_str!("../../../../../examples/site-b.toml")).expect("good");
+    let a = Config::parse("site-a.toml", include_str!("../../../../examples/site-a.toml")).expect("good");
+    let b = Config::parse("site-b.toml", include_str!("../../../../examples/site-b.toml")).expect("good");
     let keys = |config: &Config| config.tunnels[0].manual[0].clone();
     let (a, b) = (keys(&a), keys(&b));
     assert_eq!((a.spi_in, a.keys_in.cipher_key()), (b.spi_out, b.keys_out.cipher_key()));

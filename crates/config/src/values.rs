@@ -29,7 +29,7 @@ use super::scheduler::scheduler;
 use super::tunnel::{TunnelEnvironment, is_set, tunnel};
 use super::{Basis, Config, MssLimit, OnStop, StatePath};
 use crate::Kinds;
-use crate::config::inner_mtu::inner_mtu;
+use crate::inner_mtu::inner_mtu;
 
 /// The default control socket.
 pub(super) const CONTROL: &str = "/run/convoy/control.sock";

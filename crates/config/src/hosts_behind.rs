@@ -79,7 +79,7 @@ mod tests {
     use convoy_settings::Interface;
 
     use crate::PRODUCT;
-    use crate::config::{Basis, Config, HostEnvironment};
+    use crate::{Basis, Config, HostEnvironment};
 
     /// A host with a LAN, whose kernel forwards or not.
     struct Host {

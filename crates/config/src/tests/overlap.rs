@@ -4,7 +4,7 @@ use convoy_settings::Interface;
 
 use super::{GOOD, changed, errors};
 use crate::PRODUCT;
-use crate::config::{Basis, Config, HostEnvironment};
+use crate::{Basis, Config, HostEnvironment};
 
 fn tunnel(name: &str, remote_ts: &str, more: &str) -> String {
     format!(

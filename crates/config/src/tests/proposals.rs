@@ -1,8 +1,8 @@
 //! `esp_proposal`, in the notation of swanctl.conf.
 
 use super::{GOOD, changed, errors};
-use crate::config::Config;
-use crate::config::inner_mtu::inner_mtu;
+use crate::Config;
+use crate::inner_mtu::inner_mtu;
 
 /// The configuration with these proposals, and its warnings.
 fn with(proposals: &str) -> (Config, Vec<String>) {
@@ -50,7 +50,7 @@ fn of_what_charon_may_choose_the_longest_makes_the_mtu() {
     assert!(of_default.tunnels[0].is_assumed && negotiated("aes128gcm16, default").tunnels[0].is_assumed);
     assert!(inner_mtu(&of_default).reason.contains("the longest of strongSwan's defaults"));
     // The proposal of docs/guide/strongswan.md.
-    let page = include_str!("../../../../../docs/guide/strongswan.md");
+    let page = include_str!("../../../../docs/guide/strongswan.md");
     let shown = page.lines().find_map(|line| line.trim().strip_prefix("esp_proposals = ")).expect("shown");
     assert_eq!(negotiated(shown).tunnels[0].proposal.to_string(), "aes128ctr-sha256-esn");
 }

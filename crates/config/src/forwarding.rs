@@ -151,7 +151,7 @@ pub(super) fn give_address_for_transport(
 #[cfg(test)]
 mod tests {
     use crate::PRODUCT;
-    use crate::config::{Basis, Config, HostEnvironment};
+    use crate::{Basis, Config, HostEnvironment};
 
     struct Router(Vec<&'static str>);
 

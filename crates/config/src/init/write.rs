@@ -10,7 +10,7 @@ use tempfile::NamedTempFile;
 
 use super::SiteFile;
 use crate::PRODUCT;
-use crate::config::{Basis, Config, ConfigErrors, Problem};
+use crate::{Basis, Config, ConfigErrors, Problem};
 
 /// The files of a site, and the folder that is the root of its file system.
 pub struct Tree {

@@ -3,7 +3,7 @@
 use convoy_port::DpdkSettings;
 
 use super::{GOOD, changed, errors, refused};
-use crate::config::Config;
+use crate::Config;
 
 #[test]
 fn a_port_in_memory_is_for_tests_alone() {

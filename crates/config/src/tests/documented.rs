@@ -3,8 +3,8 @@
 use convoy_ipsec::{IptfsConfig, Mode, OuterDscp};
 
 use super::{GOOD, changed};
-use crate::config::Config;
-use crate::config::file::File;
+use crate::Config;
+use crate::file::File;
 
 #[test]
 fn the_whole_of_what_is_documented_is_read() {
@@ -15,7 +15,7 @@ fn the_whole_of_what_is_documented_is_read() {
 
 #[test]
 fn every_key_is_in_the_documentation_and_is_read_there() {
-    let text = include_str!("../../../../../docs/reference/configuration.md");
+    let text = include_str!("../../../../docs/reference/configuration.md");
     let block =
         |at| text.split("```toml\n").nth(at).and_then(|rest| rest.split("```").next()).expect("a block");
     let (toml, dpdk, iptfs) = (block(1), block(2), block(4));
