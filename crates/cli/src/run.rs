@@ -7,14 +7,14 @@ use std::sync::mpsc::{Sender, channel, sync_channel};
 
 use convoy_config::Kinds;
 use convoy_config::{self, Basis, Config, ConfigErrors, OnStop, SharedConfig};
-use convoy_gateway::cluster::{Agent, ClusterError, Joining};
+use convoy_gateway::cluster::{Agent, ClusterError};
 use convoy_gateway::control::ControlServer;
 use convoy_gateway::events::{Events, What};
 use convoy_gateway::helper::{Helper, HelperError};
 use convoy_gateway::lock::Lock;
 use convoy_gateway::notify::{self, Progress};
 use convoy_gateway::privileges;
-use convoy_gateway::run::{self, Gateway, Load, Order, RunError};
+use convoy_gateway::run::{self, Gateway, Joining, Load, MemberOrders, Order, RunError};
 use convoy_gateway::supervise;
 use convoy_log::LogFormat;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -138,7 +138,7 @@ impl Running {
         let load = run::on_one_thread(load, orders.clone());
         let joining = agent.map(|agent| {
             let (orders, load) = (orders.clone(), Arc::clone(&load));
-            Joining { agent, orders, load, shared }
+            Joining { agent, orders: MemberOrders { orders, load, shared } }
         });
         let gateway = Gateway::start(config, Arc::clone(helper), joining, |text| tracing::warn!("{text}"))
             .map_err(|error| failed(&error))?;

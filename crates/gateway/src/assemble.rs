@@ -21,7 +21,7 @@ use rand::Rng;
 use crate::change::{NewTunnel, Ranked};
 use crate::choice::{self, choose, transforms};
 use crate::ranks;
-use crate::state::{Beginning, Beginnings, Numbers};
+use crate::state::{Beginning, Beginnings, Numbers, Pair};
 
 /// Why a gateway cannot be assembled.
 #[derive(Debug, thiserror::Error)]
@@ -69,13 +69,6 @@ pub struct Installed {
     /// Its SAs with static keys at this worker: one pair of them if this worker serves it, and one
     /// for each of its other resources that is this worker's.
     pub(crate) pairs: Vec<Pair>,
-}
-
-/// An inbound and an outbound SA with static keys.
-pub(crate) struct Pair {
-    pub(crate) sas: Vec<SaIndex>,
-    /// Their numbers in the state file, if there is one.
-    pub(crate) numbers: Option<Numbers>,
 }
 
 impl Installed {

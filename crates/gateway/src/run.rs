@@ -7,7 +7,7 @@ mod protect;
 mod reload;
 mod static_news;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant, SystemTime};
@@ -28,9 +28,9 @@ use crate::assemble::{self, OpenEngines};
 use crate::blocked::Blocked;
 use crate::calibrator;
 use crate::change::without_tunnels;
-use crate::charon::Charon;
+use crate::charon::{Charon, Share};
 use crate::choice;
-use crate::cluster::{Cluster, Joining, Led, Pairs, Stopped};
+use crate::cluster::{Cluster, Led, Pairs, Stopped, StoredSas};
 use crate::crew::Crew;
 use crate::events::Events;
 use crate::explain::{Beside, ExplainRequest, Explanation, explain};
@@ -44,7 +44,7 @@ use crate::ports::{self, OpenPorts};
 use crate::privileges::{self, Account};
 use crate::ranks;
 use crate::snapshot::{ConfiguredRow, MemoryRow, Snapshot};
-use crate::state::{Beginnings, State};
+use crate::state::{Beginnings, Grant, Limits, State};
 use crate::supervise::OnFault;
 use crate::trace::{TraceReport, TraceRequest, Tracing};
 use crate::wireshark;
@@ -52,6 +52,7 @@ use crate::worker_handles::WorkerHandles;
 use crate::worker_thread::WorkerThread;
 
 pub use crate::error::RunError;
+pub use lead::{Joining, MemberOrders};
 pub use loader::on_one_thread;
 pub use reload::{Load, ReloadReport, Reloading, reload};
 
@@ -80,7 +81,7 @@ pub enum Order {
     /// End the trace.
     EndTrace(Reply<()>),
     /// Lead a group of the cluster, going on with these SAs and without those that cannot be read.
-    Lead(String, (Vec<convoy_cluster::Taken>, Vec<convoy_cluster::SaId>), Reply<Led>),
+    Lead(String, StoredSas, Reply<Led>),
     /// Lead it no longer, and say how far its SAs have come.
     StandBy(String, Reply<Stopped>),
     /// Lead no group of the cluster, or lead groups again.
@@ -161,8 +162,7 @@ impl Gateway {
         notify: impl Fn(String) + Send + Sync + 'static,
     ) -> Result<Self, RunError> {
         let events = Events::new(notify);
-        let (agent, rest) =
-            joining.map(|Joining { agent, orders, load, shared }| (agent, (orders, load, shared))).unzip();
+        let (agent, orders) = joining.map(|Joining { agent, orders }| (agent, orders)).unzip();
         let cluster = agent.map(Cluster::new).transpose()?;
         let (account, warning) = Account::find(config.user.as_deref())?;
         warning.into_iter().for_each(|warning| events.warn(warning));
@@ -186,8 +186,8 @@ impl Gateway {
         helper.devices(gateway.port_watch.devices()).map_err(RunError::Devices)?;
         Helper::watch(&helper)?;
         gateway.helper = Some(helper);
-        if let Some(rest) = rest {
-            gateway.join_cluster(rest)?;
+        if let Some(orders) = orders {
+            gateway.join_cluster(orders)?;
         }
         Ok(gateway)
     }
@@ -269,10 +269,17 @@ impl Gateway {
         let ahead = ahead(&config, &costs);
         calibrator::start(costs, wants, ahead, handles.clone())?;
         if let Some(state) = &mut state {
-            state.keep(handles.clone(), events.notify())?;
+            let workers = handles.clone();
+            let grant = move |Grant { worker, generation, reserved }| {
+                let limits = HashMap::from([(generation, Limits::sending(reserved))]);
+                workers.send(worker, move |thread| thread.extend_numbers(&limits));
+            };
+            state.keep(grant, events.notify())?;
         }
         if let Some(charon) = &mut charon {
-            let share = cluster.as_ref().and_then(Cluster::share);
+            let share = cluster
+                .as_ref()
+                .and_then(|cluster| cluster.charons_line().map(|line| Share::new(line, cluster.is_strict())));
             charon
                 .join(handles.clone(), &config, clock.clone(), (events.clone(), share))
                 .map_err(RunError::Charon)?;
@@ -342,9 +349,7 @@ impl Gateway {
                     self.tracing.end(&self.handles);
                     reply(());
                 }
-                Ok(Order::Lead(group, (taken, unreadable), reply)) => {
-                    reply(self.lead(&group, (&taken, &unreadable)))
-                }
+                Ok(Order::Lead(group, sas, reply)) => reply(self.lead(&group, &sas)),
                 Ok(Order::StandBy(group, reply)) => reply(self.stand_by(&group)),
                 Ok(Order::Drain(is_draining, reply)) => reply(self.drain(is_draining)),
                 Ok(Order::Beat(reply)) => reply(()),

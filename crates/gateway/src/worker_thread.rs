@@ -28,12 +28,12 @@ use convoy_ipsec::{SaDirection, SaIndex, SaView, TunnelId};
 use convoy_port::PortError;
 
 pub(crate) use self::reload::{LetGo, Reloaded};
-pub(crate) use self::shared::NumberedPairs;
+use self::shared::PairsOfWorker;
 use self::shared::Places;
 use self::tunnels::InstalledTunnels;
-use crate::assemble::{Installed, Pair};
+use crate::assemble::Installed;
 use crate::events::Events;
-use crate::state::{self, Limits, Report, Reporter};
+use crate::state::{self, Limits, Pair, Report, Reporter};
 use crate::survey::{Survey, Surveyed};
 
 /// Time limit of packets in flight when the gateway stops.
@@ -229,7 +229,7 @@ impl WorkerThread {
             let (installed, shared, places) = (&mut self.installed, &mut self.shared, &self.places);
             let pipeline = self.worker.pipeline_mut();
             let now_ns = pipeline.clock().now_ns();
-            let pairs = NumberedPairs { installed, shared, places };
+            let pairs = PairsOfWorker { installed, shared, places };
             reporter.look(now_ns, pairs, &mut pipeline.ipsec_mut().tables);
         }
     }
@@ -250,7 +250,7 @@ impl WorkerThread {
     pub(crate) fn extend_numbers(&mut self, granted: &HashMap<u64, Limits>) {
         let tables = &mut self.worker.pipeline_mut().ipsec_mut().tables;
         let (installed, shared, places) = (&mut self.installed, &mut self.shared, &self.places);
-        state::extend(NumberedPairs { installed, shared, places }, tables, granted);
+        state::extend(PairsOfWorker { installed, shared, places }, tables, granted);
         self.worker.pipeline_mut().ipsec_mut().inbound.retry_held();
     }
 

@@ -6,6 +6,7 @@
 
 mod aggregator;
 mod pacer;
+mod payload;
 mod reassembler;
 
 pub(crate) use aggregator::{Aggregator, Packing};

@@ -4,9 +4,9 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::widgets::Paragraph;
 
+use super::drawn::Drawn;
 use super::model::Model;
 use super::picture::Key;
-use super::view::Drawn;
 use crate::show::tunnel_details;
 
 /// Draws a tunnel's details from a line on.

@@ -5,6 +5,7 @@
 //! draws both.
 
 mod details;
+mod drawn;
 mod model;
 mod picture;
 mod screen;
@@ -63,7 +64,7 @@ fn show(
     is_ended: &AtomicBool,
 ) -> io::Result<()> {
     let (mut model, mut state) = (Model::default(), State::default());
-    let mut drawn: Option<(Instant, view::Drawn)> = None;
+    let mut drawn: Option<(Instant, drawn::Drawn)> = None;
     while !is_ended.load(Ordering::Relaxed) {
         let mut is_stale = drawn.as_ref().is_none_or(|(at, _)| at.elapsed() >= REDRAW);
         loop {

@@ -4,9 +4,10 @@ use std::io;
 
 use ratatui::DefaultTerminal;
 
+use super::drawn::Drawn;
 use super::model::Model;
 use super::state::State;
-use super::view::{self, Drawn};
+use super::view;
 
 /// The whole terminal in raw mode. Dropping it gives the terminal back as it was; so does a panic
 /// on any thread, before its message is printed.

@@ -12,6 +12,7 @@ use ratatui::text::Line;
 use ratatui::widgets::{Paragraph, RenderDirection, Sparkline};
 
 use super::details;
+use super::drawn::Drawn;
 use super::model::{History, Model};
 use super::picture::{DropLine, EngineLine, TunnelLine, WindowLine};
 use super::state::{Page, State};
@@ -27,15 +28,6 @@ const NUMBERS: u16 = 49;
 const WIDE: u16 = 120;
 /// A terminal of less than this height shows tunnels only.
 const LOW: u16 = 14;
-
-/// What the last drawing had room for.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Drawn {
-    /// Lines of a page of tunnels or details.
-    pub(super) lines: usize,
-    /// The last line of the details from which they can be shown.
-    pub(super) last_line: usize,
-}
 
 /// Draws everything.
 pub(super) fn draw(frame: &mut Frame<'_>, model: &Model, state: &State) -> Drawn {

@@ -1,13 +1,11 @@
 //! The SAs that a gateway leads, between the cluster's numbers and the workers'.
 
 use std::collections::HashMap;
-use std::sync::mpsc::Receiver;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use convoy_cluster::{Event, Report, SaId};
 
-use super::line::Line;
-use crate::state::{Note, Progress};
+use crate::state::Progress;
 
 /// A group that a gateway leads from now on: its SAs by their generations, and what is
 /// written to the store about them.
@@ -86,7 +84,7 @@ impl Generations {
 
     /// How far SAs of any group have come, as the cluster numbers them. Those of former terms are
     /// left out.
-    fn progress(&self, of: &[Progress]) -> Vec<Report> {
+    pub(super) fn progress(&self, of: &[Progress]) -> Vec<Report> {
         let groups = self.lock();
         let report = |progress: &Progress| {
             let (group, sa) = groups.by_generation.get(&progress.generation())?;
@@ -112,14 +110,6 @@ impl Groups {
     fn end(&mut self, group: &str) {
         self.terms.remove(group);
         self.by_generation.retain(|_, (of, _)| of != group);
-    }
-}
-
-/// Passes the workers' reports on until they have ended.
-pub(super) fn report(notes: &Receiver<Note>, generations: &Generations, line: &Line) {
-    for note in notes {
-        let Note::Report(report) = note else { continue };
-        generations.progress(report.progress()).into_iter().for_each(|report| line.report(report));
     }
 }
 

@@ -7,19 +7,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use convoy_cluster::messages::{FromAgent, ToAgent};
-use convoy_cluster::{ClusterStatus, Event, Report, SaId, Seen, Taken};
+use convoy_cluster::{ClusterStatus, Event, Report, SaId, Seen};
 use convoy_config::{ClusterConfig, SharedText};
 use convoy_dataplane::fence::Fence;
 use convoy_process::monotonic_ns;
 
 use super::Place;
+use super::StoredSas;
 use super::etcd_version;
 use super::led::{Generations, Led, Stopped};
 use super::program::FRAMING;
 use super::view::View;
 use crate::events::What;
-use crate::run::{Order, reload};
-use crate::state::Limits;
+use crate::state::{Limits, Note};
 
 /// Announcements of service addresses after a takeover, one with each renewal of the lease.
 const ANNOUNCEMENTS: u32 = 5;
@@ -103,6 +103,14 @@ impl Line {
     }
 }
 
+/// Passes the workers' reports on until they have ended.
+pub(super) fn report(notes: &Receiver<Note>, generations: &Generations, line: &Line) {
+    for note in notes {
+        let Note::Report(report) = note else { continue };
+        generations.progress(report.progress()).into_iter().for_each(|report| line.report(report));
+    }
+}
+
 /// Follows the agent's orders.
 pub(super) struct Follower {
     pub(super) config: ClusterConfig,
@@ -142,7 +150,7 @@ impl Follower {
         }
         self.fence.open_until(0);
         if !self.line.is_ending() {
-            let _ = self.place.orders.send(Order::Fault("the cluster's agent".to_owned()));
+            self.place.gateway.agent_ended();
         }
     }
 
@@ -202,7 +210,7 @@ impl Follower {
                 }
             }
             FromAgent::Order(convoy_cluster::Order::Lead { group, term, sas, unreadable }) => {
-                self.lead(&group, term, (sas, unreadable));
+                self.lead(&group, term, StoredSas { taken: sas, unreadable });
                 self.hold_addresses(&group, true);
                 kept.groups.insert(group, ANNOUNCEMENTS);
             }
@@ -224,12 +232,11 @@ impl Follower {
 
     /// Switches to another version of the configuration that the cluster shares.
     fn take_config(&self, text: SharedText) {
-        let Place { load, shared, orders, events, .. } = &self.place;
+        let Place { shared, events, gateway, .. } = &self.place;
         let message = format!("cluster: version {} of the configuration, by {}", text.version, text.by);
         events.tell(What::SharedConfig { version: text.version, by: text.by.clone() }, message);
         shared.set(text);
-        // What is wrong is reported by the reload.
-        let _ = reload(load, orders, events, Box::new(drop));
+        gateway.reload();
     }
 
     /// Gives the groups away while an interface with service addresses has no carrier and another
@@ -299,29 +306,18 @@ impl Follower {
         self.view.may_lead_until(deadline_ns);
     }
 
-    fn lead(&self, group: &str, term: u64, sas: (Vec<Taken>, Vec<SaId>)) {
-        let (answer, led) = channel();
-        let reply = Box::new(move |led: Led| drop(answer.send(led)));
-        if self.place.orders.send(Order::Lead(group.to_owned(), sas, reply)).is_err() {
-            return;
-        }
-        let Ok(Led { generations, reported }) = led.recv() else { return };
+    fn lead(&self, group: &str, term: u64, sas: StoredSas) {
+        let gateway = &self.place.gateway;
+        let Some(Led { generations, reported }) = gateway.lead(group, sas) else { return };
         self.generations.begin(group, term, generations);
         for event in reported {
             self.line.report(self.generations.report(group, event));
         }
-        if let Some(charon) = &self.place.charon {
-            charon.open();
-        }
+        gateway.term_has_begun();
     }
 
     fn step_down(&self, group: &str) {
-        let stopped = self.line.stopped().or_else(|| {
-            let (answer, stopped) = channel();
-            let reply = Box::new(move |stopped: Stopped| drop(answer.send(stopped)));
-            self.place.orders.send(Order::StandBy(group.to_owned(), reply)).ok()?;
-            stopped.recv().ok()
-        });
+        let stopped = self.line.stopped().or_else(|| self.place.gateway.stand_by(group));
         self.with_addresses(group, |helper, addresses| helper.release_addresses(addresses));
         let sas = self.generations.stopped(group, &stopped.unwrap_or_default());
         self.line.report(self.generations.report(group, Event::Stopped { sas }));

@@ -14,6 +14,7 @@ mod etcd_version;
 mod group_line;
 mod led;
 mod line;
+mod member_gateway;
 mod memory;
 mod pairs;
 mod program;
@@ -27,7 +28,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender};
+use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use convoy_cluster::messages::{Begin, Pem, Start};
@@ -42,12 +43,12 @@ pub use config_store::ConfigStore;
 pub use convoy_kernel::service::ServiceAddress;
 pub(crate) use group_line::GroupLine;
 pub use led::{Led, Stopped};
+pub(crate) use member_gateway::MemberGateway;
+pub use member_gateway::StoredSas;
 pub(crate) use pairs::{Lead, Pairs};
 
-use crate::charon::{Door, Share};
 use crate::events::Events;
 use crate::helper::Helper;
-use crate::run::{Load, Order};
 use crate::snapshot::ClusterRow;
 use crate::state::{Note, Reporter};
 use crate::worker_handles::WorkerHandles;
@@ -237,13 +238,13 @@ impl Cluster {
         let Some((receiving, reports)) = self.received.take() else { return Ok(()) };
         let (generations, line) = (Arc::clone(&self.generations), Arc::clone(&self.line));
         let thread = std::thread::Builder::new().name("cluster's reports".to_owned());
-        thread.spawn(move || led::report(&reports, &generations, &line))?;
+        thread.spawn(move || line::report(&reports, &generations, &line))?;
         let events = place.events.clone();
         let memory = self.memory.take().map(|memory| memory.keep(move |warning| events.warn(warning)));
         pulse::start(
             self.config.lease,
             place.handles.clone(),
-            place.orders.clone(),
+            Arc::clone(&place.gateway),
             place.helper.clone(),
             Arc::clone(&self.line),
         )?;
@@ -276,10 +277,9 @@ impl Cluster {
         GroupLine { group: group.to_owned(), generations, line }
     }
 
-    /// What charon's SAs need of it; they are of its only group.
-    pub(crate) fn share(&self) -> Option<Share> {
-        let group = self.config.groups.first()?;
-        Some(Share::new(self.line_of(&group.name), self.is_strict()))
+    /// The line for charon's SAs, which are of its only group.
+    pub(crate) fn charons_line(&self) -> Option<GroupLine> {
+        self.config.groups.first().map(|group| self.line_of(&group.name))
     }
 
     /// A group that is led has these pairs, too.
@@ -312,24 +312,9 @@ impl Cluster {
 pub(crate) struct Place {
     pub(crate) handles: WorkerHandles,
     pub(crate) clock: Clock,
-    pub(crate) orders: Sender<Order>,
     pub(crate) helper: Option<Arc<Helper>>,
     pub(crate) events: Events,
-    /// Reads the configuration, with the part that the cluster shares.
-    pub(crate) load: Load,
+    /// The part of the configuration that the cluster shares.
     pub(crate) shared: SharedConfig,
-    /// Opened when a term has begun.
-    pub(crate) charon: Option<Door>,
-}
-
-/// What joining a cluster needs, beside the configuration.
-pub struct Joining {
-    /// The agent.
-    pub agent: Agent,
-    /// Where its orders go.
-    pub orders: Sender<Order>,
-    /// Reads the configuration, with the part that the cluster shares.
-    pub load: Load,
-    /// That part.
-    pub shared: SharedConfig,
+    pub(crate) gateway: Arc<dyn MemberGateway>,
 }

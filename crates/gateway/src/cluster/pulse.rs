@@ -6,14 +6,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use convoy_process::monotonic_ns;
 
+use super::MemberGateway;
 use super::line::Line;
 use crate::helper::Helper;
-use crate::run::Order;
 use crate::worker_handles::WorkerHandles;
 
 /// Heartbeats in the time of a lease: four in the third that the agent waits for one.
@@ -46,7 +45,7 @@ impl Parts {
 pub(super) fn start(
     lease: Duration,
     handles: WorkerHandles,
-    orders: Sender<Order>,
+    gateway: Arc<dyn MemberGateway>,
     helper: Option<Arc<Helper>>,
     line: Arc<Line>,
 ) -> std::io::Result<()> {
@@ -74,7 +73,7 @@ pub(super) fn start(
                 handles.send(worker, move |_| parts.works(worker));
             }
             let of_gateway = Arc::clone(&parts);
-            let _ = orders.send(Order::Beat(Box::new(move |()| of_gateway.works(workers))));
+            gateway.beat(Box::new(move |()| of_gateway.works(workers)));
             std::thread::sleep(pause);
         }
     })?;
@@ -87,8 +86,36 @@ mod tests {
 
     use convoy_cluster::messages::ToAgent;
 
+    use std::sync::mpsc::{Sender, channel};
+
     use super::super::program::FRAMING;
+    use super::super::{Led, Stopped, StoredSas};
     use super::*;
+
+    type Beat = Box<dyn FnOnce(()) + Send>;
+
+    /// A gateway that is only asked for its heartbeat.
+    struct Beating(Sender<Beat>);
+
+    impl MemberGateway for Beating {
+        fn lead(&self, _: &str, _: StoredSas) -> Option<Led> {
+            None
+        }
+
+        fn term_has_begun(&self) {}
+
+        fn stand_by(&self, _: &str) -> Option<Stopped> {
+            None
+        }
+
+        fn beat(&self, works: Beat) {
+            let _ = self.0.send(works);
+        }
+
+        fn reload(&self) {}
+
+        fn agent_ended(&self) {}
+    }
 
     /// The next heartbeat that the agent gets.
     fn beat(agent: &mut UnixStream) -> u64 {
@@ -101,15 +128,15 @@ mod tests {
     #[test]
     fn a_heartbeat_has_the_time_of_the_part_that_worked_longest_ago() {
         let (ours, mut agent) = UnixStream::pair().expect("a pair");
-        let (orders, received) = std::sync::mpsc::channel();
+        let (beats, received) = channel();
         let line = Arc::new(Line::new(ours));
-        start(Duration::from_millis(60), WorkerHandles::new([]), orders, None, line).expect("started");
+        let gateway = Arc::new(Beating(beats));
+        start(Duration::from_millis(60), WorkerHandles::new([]), gateway, None, line).expect("started");
         let first_ns = beat(&mut agent);
         let asked = received.recv().expect("asked");
         assert_eq!(beat(&mut agent), first_ns, "the gateway has not answered");
         assert_eq!(beat(&mut agent), first_ns);
-        let Order::Beat(reply) = asked else { panic!("another order") };
-        reply(());
+        asked(());
         while beat(&mut agent) == first_ns {}
     }
 }

@@ -1,24 +1,85 @@
 //! A gateway of a cluster that begins to lead, or ends it.
 
 use std::collections::HashMap;
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use convoy_cluster::{SaId, Taken};
 use convoy_config::{SharedConfig, TunnelConfig};
 use convoy_dataplane::fence::FenceHold;
 use convoy_ike::protocol::SaRecord;
 
-use super::{Gateway, Load, Order, RunError};
+use super::{Gateway, Load, Order, RunError, reload};
 use crate::change::{Change, Ranked};
-use crate::charon::Charon;
-use crate::cluster::{Cluster, Lead, Led, Pairs, Place, Stopped};
-use crate::events::What;
+use crate::charon::{Charon, Door};
+use crate::cluster::{Agent, Cluster, Lead, Led, MemberGateway, Pairs, Place, Stopped, StoredSas};
+use crate::events::{Events, What};
 use crate::state::{Beginnings, Limits, wall_clock_ns};
 
 /// Interval between looks for SAs of a former leader's charon that newer ones have replaced.
 const RETIRE: Duration = Duration::from_secs(5);
+
+/// What joining a cluster needs, beside the configuration.
+pub struct Joining {
+    /// The agent.
+    pub agent: Agent,
+    /// Its orders to the gateway, and how the configuration is read.
+    pub orders: MemberOrders,
+}
+
+/// How the orders of a cluster's agent reach the gateway.
+pub struct MemberOrders {
+    /// Where they go.
+    pub orders: Sender<Order>,
+    /// Reads the configuration, with the part that the cluster shares.
+    pub load: Load,
+    /// That part.
+    pub shared: SharedConfig,
+}
+
+/// The gateway as its cluster's agent sees it.
+struct ByOrders {
+    orders: Sender<Order>,
+    load: Load,
+    events: Events,
+    /// Opened when a term has begun.
+    charon: Option<Door>,
+}
+
+impl MemberGateway for ByOrders {
+    fn lead(&self, group: &str, sas: StoredSas) -> Option<Led> {
+        let (answer, led) = channel();
+        let reply = Box::new(move |led| drop(answer.send(led)));
+        self.orders.send(Order::Lead(group.to_owned(), sas, reply)).ok()?;
+        led.recv().ok()
+    }
+
+    fn term_has_begun(&self) {
+        if let Some(charon) = &self.charon {
+            charon.open();
+        }
+    }
+
+    fn stand_by(&self, group: &str) -> Option<Stopped> {
+        let (answer, stopped) = channel();
+        let reply = Box::new(move |stopped| drop(answer.send(stopped)));
+        self.orders.send(Order::StandBy(group.to_owned(), reply)).ok()?;
+        stopped.recv().ok()
+    }
+
+    fn beat(&self, works: Box<dyn FnOnce(()) + Send>) {
+        let _ = self.orders.send(Order::Beat(works));
+    }
+
+    fn reload(&self) {
+        // What is wrong is reported as an event.
+        let _ = reload(&self.load, &self.orders, &self.events, Box::new(drop));
+    }
+
+    fn agent_ended(&self) {
+        let _ = self.orders.send(Order::Fault("the cluster's agent".to_owned()));
+    }
+}
 
 impl Gateway {
     /// Begins to follow the orders of its cluster's agent.
@@ -27,24 +88,23 @@ impl Gateway {
     /// That the system refused a thread.
     pub(super) fn join_cluster(
         &mut self,
-        (orders, load, shared): (Sender<Order>, Load, SharedConfig),
+        MemberOrders { orders, load, shared }: MemberOrders,
     ) -> Result<(), RunError> {
         let Some(cluster) = &mut self.cluster else { return Ok(()) };
+        let charon = self.charon.as_ref().map(Charon::door);
         let place = Place {
             handles: self.handles.clone(),
             clock: self.clock.clone(),
-            orders,
             helper: self.helper.clone(),
             events: self.events.clone(),
-            load,
             shared,
-            charon: self.charon.as_ref().map(Charon::door),
+            gateway: Arc::new(ByOrders { orders, load, events: self.events.clone(), charon }),
         };
         Ok(cluster.join(place)?)
     }
 
     /// Installs a group's tunnels behind what their SAs have used at other gateways.
-    pub(super) fn lead(&mut self, group: &str, (taken, unreadable): (&[Taken], &[SaId])) -> Led {
+    pub(super) fn lead(&mut self, group: &str, StoredSas { taken, unreadable }: &StoredSas) -> Led {
         let (of_charon, taken): (Vec<_>, Vec<_>) =
             taken.iter().cloned().partition(|taken| SaRecord::is_one(&taken.record));
         self.led.insert(group.to_owned(), Pairs::new(&taken, unreadable));

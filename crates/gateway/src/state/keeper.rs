@@ -6,9 +6,8 @@ use std::time::{Duration, Instant};
 
 use super::file::StateFile;
 use super::marks::Marks;
-use super::reporter::{Limits, Note, Report};
+use super::reporter::{Note, Report};
 use crate::events::Notify;
-use crate::worker_handles::WorkerHandles;
 
 /// Interval between a failed write and the next attempt.
 const RETRY: Duration = Duration::from_secs(1);
@@ -61,7 +60,7 @@ pub(super) fn lock(book: &Mutex<Book>) -> MutexGuard<'_, Book> {
 }
 
 /// Keeps the file until all workers have ended.
-pub(super) fn keep(book: &Mutex<Book>, notes: &Receiver<Note>, handles: &WorkerHandles, notify: &Notify) {
+pub(super) fn keep(book: &Mutex<Book>, notes: &Receiver<Note>, grant: impl Fn(Grant), notify: &Notify) {
     let mut grants = Vec::new();
     let mut has_failed = false;
     loop {
@@ -90,11 +89,7 @@ pub(super) fn keep(book: &Mutex<Book>, notes: &Receiver<Note>, handles: &WorkerH
                 if std::mem::take(&mut has_failed) {
                     notify(format!("state file {} can be written again", book.name));
                 }
-                for Grant { worker, generation, reserved } in grants.drain(..) {
-                    handles.send(worker, move |thread| {
-                        thread.extend_numbers(&[(generation, Limits::sending(reserved))].into())
-                    });
-                }
+                grants.drain(..).for_each(&grant);
             }
             Err(error) if !std::mem::replace(&mut has_failed, true) => notify(format!(
                 "state file {} cannot be written: {error}; tunnels with static keys stop when the sequence numbers that are \

@@ -10,7 +10,6 @@ use sha2::Sha256;
 
 use super::StateError;
 use super::file::{CAPACITY, Fingerprint, Records};
-use super::reporter::Progress;
 
 /// Sequence numbers reserved at once, at least. A killed gateway leaves the rest of them unused, so
 /// 32-bit numbers last for 16,384 such ends; at 1.5 million packets a second half of them last for
@@ -57,6 +56,33 @@ impl Beginning {
         let Self { iv_start, .. } = self;
         let kept = Kept { outbound: 0, nonce: None, inbound: 0, iv_start, last: u64::MAX, generation };
         Self { kept: Some(kept), ..self }
+    }
+}
+
+/// How far a pair of SAs has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    pub(super) kept: Kept,
+    /// The last sequence number sent.
+    pub(super) sent: u64,
+    /// The highest received.
+    pub(super) received: u64,
+}
+
+impl Progress {
+    /// The generation of the pair's beginning.
+    pub(crate) fn generation(&self) -> u64 {
+        self.kept.generation
+    }
+
+    /// The last sequence number sent.
+    pub(crate) fn sent(&self) -> u64 {
+        self.sent
+    }
+
+    /// The highest received.
+    pub(crate) fn received(&self) -> u64 {
+        self.received
     }
 }
 

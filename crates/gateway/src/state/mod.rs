@@ -27,16 +27,16 @@ use std::thread::JoinHandle;
 use convoy_config::{Config, TunnelConfig};
 use rand::Rng;
 
-pub use marks::Beginning;
-
-pub use reporter::Progress;
-pub(crate) use reporter::{Limits, Note, Numbers, Report, Reporter, extend, report, spent};
+pub use marks::{Beginning, Progress};
+pub(crate) use reporter::{
+    Limits, Note, NumberedPairs, Numbers, Pair, Report, Reporter, extend, report, spent,
+};
 #[cfg(test)]
 pub(crate) use simulated::{SimulatedDisk, SimulatedState};
 
 use crate::events::Notify;
-use crate::worker_handles::WorkerHandles;
 use file::{Records, StateFile};
+pub(crate) use keeper::Grant;
 use keeper::{Book, keep, lock};
 use marks::Marks;
 
@@ -237,15 +237,15 @@ impl State {
         Reporter::new(self.notes.clone())
     }
 
-    /// Starts the keeper, which lets the SAs of these workers go on.
+    /// Starts the keeper; `grant` lets a worker's SA go on.
     ///
     /// # Errors
     /// The system's, if it cannot create a thread.
-    pub(crate) fn keep(&mut self, handles: WorkerHandles, notify: Notify) -> io::Result<()> {
+    pub(crate) fn keep(&mut self, grant: impl Fn(Grant) + Send + 'static, notify: Notify) -> io::Result<()> {
         let Some(received) = self.received.take() else { return Ok(()) };
         let book = Arc::clone(&self.book);
         let thread = std::thread::Builder::new().name("state".to_owned());
-        self.keeper = Some(thread.spawn(move || keep(&book, &received, &handles, &notify))?);
+        self.keeper = Some(thread.spawn(move || keep(&book, &received, grant, &notify))?);
         Ok(())
     }
 

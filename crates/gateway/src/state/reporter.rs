@@ -5,9 +5,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use convoy_ipsec::{SaDirection, SaIndex, Tables};
 
-use super::marks::{Beginning, Kept, is_short};
-use crate::assemble::{Installed, Pair};
-use crate::worker_thread::NumberedPairs;
+use super::marks::{Beginning, Kept, Progress, is_short};
 
 /// Interval at which a worker checks its reserves, in ns.
 const LOOK_NS: u64 = 10_000_000;
@@ -17,31 +15,20 @@ const REPORT_NS: u64 = 1_000_000_000;
 /// Interval of reports for a cluster, in ns, whose next leader goes on behind what was reported.
 const CHECKPOINT_NS: u64 = 100_000_000;
 
-/// How far a pair of SAs has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
-    pub(super) kept: Kept,
-    /// The last sequence number sent.
-    pub(super) sent: u64,
-    /// The highest received.
-    pub(super) received: u64,
+/// An inbound and an outbound SA whose numbers may be kept.
+pub(crate) struct Pair {
+    pub(crate) sas: Vec<SaIndex>,
+    /// Their numbers, if they are kept.
+    pub(crate) numbers: Option<Numbers>,
 }
 
-impl Progress {
-    /// The generation of the pair's beginning.
-    pub(crate) fn generation(&self) -> u64 {
-        self.kept.generation
-    }
+/// The pairs of a worker, to be found.
+pub(crate) trait NumberedPairs {
+    /// The pair of an SA.
+    fn of_sa(&mut self, sa: SaIndex) -> Option<&mut Pair>;
 
-    /// The last sequence number sent.
-    pub(crate) fn sent(&self) -> u64 {
-        self.sent
-    }
-
-    /// The highest received.
-    pub(crate) fn received(&self) -> u64 {
-        self.received
-    }
+    /// The pair of a generation.
+    fn of_generation(&mut self, generation: u64) -> Option<&mut Pair>;
 }
 
 /// A worker's report to the keeper of the state file, or to the cluster.
@@ -161,7 +148,7 @@ impl Reporter {
     }
 
     /// Reports what is due: half-used reserves at once, all other changes at intervals.
-    pub(crate) fn look(&mut self, now_ns: u64, mut pairs: NumberedPairs<'_>, tables: &mut Tables) {
+    pub(crate) fn look(&mut self, now_ns: u64, mut pairs: impl NumberedPairs, tables: &mut Tables) {
         if now_ns < self.next_look_ns {
             return;
         }
@@ -215,14 +202,14 @@ pub(crate) fn report<'a>(pairs: impl Iterator<Item = &'a Pair>, tables: &Tables)
 
 /// How far SAs that end now may have come at most, by the generations of their beginnings: packets
 /// that are still on their way may use what was reserved.
-pub(crate) fn spent(installed: &[Installed], tables: &Tables) -> Vec<(u64, Limits)> {
+pub(crate) fn spent<'a>(pairs: impl Iterator<Item = &'a Pair>, tables: &Tables) -> Vec<(u64, Limits)> {
     let of = |pair: &Pair| {
         let numbers = pair.numbers?;
         let Progress { kept, sent, received } = numbers.progress(pair, tables);
         let accept = Some(numbers.receiving.end).filter(|end| *end != u64::MAX).unwrap_or(received);
         Some((kept.generation, Limits { send: numbers.sending.end.max(sent), accept }))
     };
-    installed.iter().flat_map(|tunnel| &tunnel.pairs).filter_map(of).collect()
+    pairs.filter_map(of).collect()
 }
 
 /// How far a pair of SAs may go.
@@ -243,7 +230,7 @@ impl Limits {
 
 /// Lets SAs go on up to these limits, by the generations of their beginnings. Removed ones are
 /// ignored.
-pub(crate) fn extend(mut pairs: NumberedPairs<'_>, tables: &mut Tables, granted: &HashMap<u64, Limits>) {
+pub(crate) fn extend(mut pairs: impl NumberedPairs, tables: &mut Tables, granted: &HashMap<u64, Limits>) {
     for (generation, limits) in granted {
         let Some(pair) = pairs.of_generation(*generation) else { continue };
         let Some(numbers) = pair.numbers.as_mut() else { continue };

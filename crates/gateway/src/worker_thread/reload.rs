@@ -71,7 +71,7 @@ impl WorkerThread {
     /// Returns how many were removed, and how far their SAs may have come.
     pub(crate) fn let_go(&mut self, change: &Change) -> LetGo {
         let gone = self.take_out(&change.gone);
-        let spent = state::spent(&gone, self.tables());
+        let spent = state::spent(gone.iter().flat_map(|tunnel| &tunnel.pairs), self.tables());
         self.retire_all(&gone);
         self.let_retire(true);
         LetGo { tunnels: gone.len(), spent }

@@ -7,8 +7,8 @@ use convoy_ipsec::{SaIndex, TunnelId};
 
 use super::WorkerThread;
 use super::tunnels::InstalledTunnels;
-use crate::assemble::{Installed, Pair};
-use crate::state::{Beginning, Numbers};
+use crate::assemble::Installed;
+use crate::state::{Beginning, NumberedPairs, Numbers, Pair};
 
 /// Where a pair is.
 #[derive(Clone, Copy, Debug)]
@@ -55,25 +55,25 @@ impl Places {
 }
 
 /// The pairs of a worker, to be found.
-pub(crate) struct NumberedPairs<'a> {
+pub(super) struct PairsOfWorker<'a> {
     pub(super) installed: &'a mut InstalledTunnels,
     pub(super) shared: &'a mut HashMap<SaIndex, Pair>,
     pub(super) places: &'a Places,
 }
 
-impl NumberedPairs<'_> {
-    /// The pair of an SA.
-    pub(crate) fn of_sa(&mut self, sa: SaIndex) -> Option<&mut Pair> {
+impl NumberedPairs for PairsOfWorker<'_> {
+    fn of_sa(&mut self, sa: SaIndex) -> Option<&mut Pair> {
         let place = *self.places.by_sa.get(&sa)?;
         self.at(place)
     }
 
-    /// The pair of a generation.
-    pub(crate) fn of_generation(&mut self, generation: u64) -> Option<&mut Pair> {
+    fn of_generation(&mut self, generation: u64) -> Option<&mut Pair> {
         let place = *self.places.by_generation.get(&generation)?;
         self.at(place)
     }
+}
 
+impl PairsOfWorker<'_> {
     fn at(&mut self, place: Place) -> Option<&mut Pair> {
         match place {
             Place::Installed(tunnel, pair) => self.installed.pair_mut(tunnel, pair),

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use convoy_ipsec::TunnelId;
 
-use crate::assemble::{Installed, Pair};
+use crate::assemble::Installed;
+use crate::state::Pair;
 
 /// They are in the order of their ids.
 #[derive(Default)]

@@ -7,6 +7,7 @@ use convoy_packet::{Frame, FramePool};
 
 use super::AggregationCounts;
 use super::pacer::Pacer;
+use super::payload::Payload;
 use crate::drops::DropReason;
 use crate::esp::batch_template::RAW_TAILROOM_BYTES;
 use crate::esp::job::{CryptoPacket, Direction};
@@ -61,21 +62,6 @@ impl Packing<'_> {
         let context = FinishContext { generation, form: Form::Raw, inner, ..FinishContext::default() };
         self.out.push(CryptoPacket::new(frame, (self.sa, Direction::Seal, self.class), context));
     }
-}
-
-/// One AGGFRAG payload, with its header.
-#[derive(Debug)]
-pub(super) struct Payload {
-    pub(super) frame: Frame,
-    /// Bytes that may be appended.
-    room: usize,
-    /// The traffic class of the packet that begins it.
-    traffic_class: u8,
-    opened_ns: u64,
-    /// Whether it was left open at the end of a round, because more input was at hand.
-    is_kept: bool,
-    /// Whether it ends within a packet, which goes on in the next.
-    goes_on: bool,
 }
 
 /// Packs the plain packets of one outbound SA into payloads.
@@ -303,25 +289,6 @@ impl Aggregator {
             with.note(counts, |counts| counts.padding += padding);
             with.push(payload);
         }
-    }
-}
-
-impl Payload {
-    fn of(frame: Frame, room: usize, traffic_class: u8, now_ns: u64) -> Self {
-        Self { frame, room, traffic_class, opened_ns: now_ns, is_kept: false, goes_on: false }
-    }
-
-    /// Pads it to `len` bytes, and returns how many that took. One that ends within a packet was
-    /// full when the path took less, and stays so long: padding would be read as the packet's rest.
-    fn pad_to(&mut self, len: usize) -> u64 {
-        if self.goes_on {
-            return 0;
-        }
-        let short = len.saturating_sub(self.frame.len());
-        self.frame.append(short).map_or(0, |tail| {
-            tail.fill(0);
-            short as u64
-        })
     }
 }
 

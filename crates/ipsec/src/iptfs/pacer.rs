@@ -3,7 +3,7 @@
 
 use std::collections::{VecDeque, vec_deque};
 
-use super::aggregator::Payload;
+use super::payload::Payload;
 
 /// Payloads that leave at once, at most: beyond that, a worker that was busy or asleep does not
 /// catch up.
