@@ -6,6 +6,7 @@
 #include "convoy_events.h"
 #include "convoy_plugin.h"
 #include "convoy_policies.h"
+#include "convoy_reports.h"
 
 /* Flags of add_sa. */
 #define INBOUND (1 << 0)
@@ -20,6 +21,7 @@ typedef struct {
     convoy_link_t *link;
     convoy_policies_t *policies;
     convoy_events_t *events;
+    convoy_reports_t *reports;
 } convoy_kernel_t;
 
 METHOD(kernel_ipsec_t, get_features, kernel_feature_t, convoy_kernel_t *this) {
@@ -271,6 +273,7 @@ METHOD(kernel_ipsec_t, enable_udp_decap, bool, convoy_kernel_t *this, int fd, in
 METHOD(kernel_ipsec_t, destroy, void, convoy_kernel_t *this) {
     convoy_plugin_release_link();
     convoy_events_destroy(this->events);
+    convoy_reports_destroy(this->reports);
     convoy_policies_destroy(this->policies);
     free(this);
 }
@@ -312,7 +315,8 @@ kernel_ipsec_t *convoy_kernel_create(void) {
                  .enable_udp_decap = _enable_udp_decap,
                  .destroy = _destroy,
              },
-         .link = link, .policies = convoy_policies_create(link), .events = convoy_events_create(link));
+         .link = link, .policies = convoy_policies_create(link), .events = convoy_events_create(link),
+         .reports = convoy_reports_create(link));
     convoy_link_start(link, (convoy_listener_t){.context = this, .connected = connected, .event = heard});
     return &this->public;
 }

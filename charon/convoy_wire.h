@@ -7,7 +7,7 @@
 #include <networking/host.h>
 #include <selectors/traffic_selector.h>
 
-#define CONVOY_VERSION 3
+#define CONVOY_VERSION 4
 #define CONVOY_MAGIC 0x59564e43
 /* The longest message on control and events, in bytes. */
 #define CONVOY_MESSAGE 1024
@@ -34,11 +34,29 @@ typedef enum {
     CONVOY_DEL_POLICY = 24,
     CONVOY_FLUSH_POLICIES = 25,
     CONVOY_NAME_REQID = 26,
+    CONVOY_IKE_REPORT = 27,
     CONVOY_EXPIRE = 64,
     CONVOY_ACQUIRE = 65,
     CONVOY_MAPPING = 66,
     CONVOY_DATAGRAM = 96,
 } convoy_kind_t;
+
+/* What a report of IKE says. */
+typedef enum {
+    /* What was sent again has an answer. */
+    CONVOY_ANSWERED = 0,
+    CONVOY_NOTIFY_RECEIVED = 1,
+    CONVOY_NOTIFY_SENT = 2,
+    /* A message was sent again. */
+    CONVOY_NO_ANSWER = 3,
+    /* The last time was in vain. */
+    CONVOY_GAVE_UP = 4,
+    /* The peer's name does not resolve. */
+    CONVOY_NO_ADDRESS = 5,
+    CONVOY_CERTIFICATE_EXPIRED = 6,
+    CONVOY_CERTIFICATE_REVOKED = 7,
+    CONVOY_CERTIFICATE_UNTRUSTED = 8,
+} convoy_report_t;
 
 /* A message, as it is written or read. Once a field did not fit, `bad` stays set. */
 typedef struct {

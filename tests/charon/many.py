@@ -52,7 +52,7 @@ class Gateway:
         link = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         link.settimeout(10)
         link.connect(path)
-        hello = struct.pack("<HHI4sHBBQ", 1, 0, 0, b"CNVY", 3, role, 0, self.session) + text("many.py")
+        hello = struct.pack("<HHI4sHBBQ", 1, 0, 0, b"CNVY", 4, role, 0, self.session) + text("many.py")
         link.send(hello)
         welcome = link.recv(2048)
         assert struct.unpack_from("<H", welcome, 8)[0] == 0, welcome

@@ -22,7 +22,7 @@ def header(kind, number=0):
     return struct.pack("<HHI", kind, 0, number)
 
 
-VERSION = 3
+VERSION = 4
 
 
 def hello(version=VERSION):

@@ -71,6 +71,15 @@ pub enum What {
         /// From where packets come.
         new: String,
     },
+    /// A negotiation of charon's has failed, or has no answer.
+    IkeFailed {
+        /// The connection's name in swanctl.conf, or the tunnel's if it is not known yet.
+        tunnel: String,
+        /// The peer's address.
+        peer: String,
+        /// Why, and where to look.
+        reason: String,
+    },
     /// The path to a peer carries less than assumed.
     PathMtu {
         /// The name of a tunnel that uses the path.
@@ -214,6 +223,7 @@ impl What {
         match self {
             Self::EngineOut { .. }
             | Self::PeerElsewhere { .. }
+            | Self::IkeFailed { .. }
             | Self::SaExpired(_)
             | Self::Dropped { .. }
             | Self::StoreLost { .. }
@@ -231,6 +241,7 @@ impl What {
             Self::SaExpiring(sa) | Self::SaExpired(sa) => &sa.tunnel,
             Self::PeerMoved { tunnel, .. }
             | Self::PeerElsewhere { tunnel, .. }
+            | Self::IkeFailed { tunnel, .. }
             | Self::PathMtu { tunnel, .. }
             | Self::Dropped { tunnel, .. } => tunnel,
             _ => return None,

@@ -11,7 +11,7 @@ mod way_in;
 use std::net::IpAddr;
 
 pub(crate) use beside::Beside;
-use convoy_config::Config;
+use convoy_config::{Config, TunnelConfig};
 use convoy_ipsec::{FlowKey, Supposed};
 use serde::{Deserialize, Serialize};
 
@@ -113,18 +113,32 @@ pub(crate) fn explain(
     let decision = ask::decision(handles, supposed)?;
     let Some(tunnel) = tell::policy(&mut reported, &decision, &supposed.flow) else {
         if decision.selecting.is_empty() {
-            let absence = beside.absence(config, None).into_iter();
+            let negotiation = || beside.negotiation(config, toward(config, request.destination)?);
+            let absence = beside.absence(config, None).or_else(negotiation).into_iter();
             absence.for_each(|absence| reported.fault("policy", absence));
         }
         return Ok(reported);
     };
     let serving = ask::serving(handles, tunnel, supposed)?;
-    let absence = beside.absence(config, reported.policy.as_deref());
-    tell_sa::serving(&mut reported, config, &serving, absence.as_deref());
+    let name = reported.policy.clone().unwrap_or_default();
+    let absence = beside.absence(config, Some(&name));
+    let negotiation = beside.negotiation(config, &name);
+    let why = tell_sa::Absence { lasting: absence.as_deref(), last_attempt: negotiation.as_deref() };
+    tell_sa::serving(&mut reported, config, &serving, &why);
     if reported.outcome == "protected" && reported.steps.iter().any(|step| step.is_fault) {
         reported.outcome = "sent".to_owned();
     }
     Ok(reported)
+}
+
+/// The tunnel of the configuration, without static keys, behind which an address is.
+fn toward(config: &Config, destination: IpAddr) -> Option<&str> {
+    let is_behind = |tunnel: &&TunnelConfig| {
+        let mut networks = tunnel.remote_ts.iter().map(|selector| selector.addresses);
+        !tunnel.has_static_keys()
+            && networks.any(|range| range.first() <= destination && destination <= range.last())
+    };
+    config.tunnels.iter().find(is_behind).map(|tunnel| tunnel.name.as_str())
 }
 
 /// The packet of a request.

@@ -83,8 +83,10 @@ fn detail(view: &View<'_>, peer: &PeerRow) -> String {
         (PeerState::Silent, None) => ", not heard yet".to_owned(),
         _ => String::new(),
     };
+    let failed = peer.negotiation.as_ref();
+    let ike = failed.map(|last| format!("{} ({} ago)", last.reason, time(last.age_s)));
     let mut text = format!("{}: {}{since}", peer.tunnel, peer.state.name());
-    for (label, value) in facts(view, peer) {
+    for (label, value) in ike.map(|ike| ("IKE", ike)).into_iter().chain(facts(view, peer)) {
         text = format!("{text}\n{}", folded(&format!("  {label:11}"), &value, WIDTH.into()));
     }
     let mut rows = totals(view, peer);

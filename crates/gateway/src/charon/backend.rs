@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use convoy_config::not_carried;
-use convoy_config::{Config, PortConfig};
-use convoy_ike::protocol::{EncapMode, Message};
+use convoy_config::{Config, PortConfig, not_carried};
+use convoy_ike::protocol::{EncapMode, IkeReport, Message};
 use convoy_ike::state::{
     Backend, ChildChange, ChildName, ChildNews, ChildSa, Ends, PolicyUpdate, Refusal, SaUsage,
 };
 use convoy_ipsec::{SaConfig, SaDirection, SaEnds, SaNumber, TunnelId, UdpEncap};
 
+use super::negotiations::Negotiations;
 use super::networks::Networks;
 use super::share::Share;
 use crate::events::{Events, SaNews, What};
@@ -30,6 +30,7 @@ pub(crate) struct Workers {
     /// Why ESP in UDP, and native ESP and AH, cannot leave, if no outside port carries them.
     not_carried: NotCarried,
     events: Events,
+    pub(super) negotiations: Negotiations,
     /// In a cluster, what it knows of the SAs.
     pub(super) share: Option<Share>,
 }
@@ -44,6 +45,7 @@ impl Workers {
             natt_port: config.natt_port(),
             own_ports,
             not_carried: NotCarried::by(&config.ports),
+            negotiations: Negotiations::new(config, events.clone()),
             events,
             share,
         }
@@ -128,6 +130,9 @@ impl Backend for Workers {
 
     fn tell(&mut self, news: ChildNews) {
         let tunnel = news.child.to_string();
+        if let ChildChange::Up(sa) | ChildChange::Rekeyed(sa) = &news.what {
+            self.negotiations.succeeded(&news.child.connection, sa.peer.ip());
+        }
         match news.what {
             ChildChange::Up(sa) => self.events.sa_up(came(tunnel, &sa)),
             ChildChange::Rekeyed(sa) => self.events.sa_rekeyed(came(tunnel, &sa)),
@@ -138,6 +143,10 @@ impl Backend for Workers {
                 self.events.tell(What::PeerMoved { tunnel, old, new }, message);
             }
         }
+    }
+
+    fn report_ike(&mut self, report: IkeReport) {
+        self.negotiations.report(&report);
     }
 
     fn wall_ms(&mut self) -> u64 {

@@ -4,8 +4,10 @@
 
 mod backend;
 mod lead;
+mod negotiations;
 mod networks;
 mod notifier;
+mod notifies;
 mod share;
 
 use std::io;
@@ -31,6 +33,7 @@ use crate::snapshot::CharonRow;
 use crate::worker_handles::WorkerHandles;
 pub(crate) use backend::Workers;
 pub(crate) use lead::Door;
+use negotiations::Negotiations;
 pub(crate) use networks::Behind;
 use notifier::{Counts, Heard, Note, Notifier};
 pub(crate) use share::Share;
@@ -57,6 +60,8 @@ struct CharonHandler {
     counts: Arc<Counts>,
     /// SAs requested from charon.
     acquires: AtomicU64,
+    /// Why negotiations fail.
+    negotiations: Mutex<Option<Negotiations>>,
 }
 
 /// The gateway's side of the connection to charon; it closes when dropped.
@@ -85,6 +90,7 @@ impl Charon {
             sources: outside.map(|(address, _)| *address).collect(),
             counts: Arc::default(),
             acquires: AtomicU64::new(0),
+            negotiations: Mutex::new(None),
         });
         let (notifiers, heard) = Notifier::for_each(config.workers, &handler.counts);
         let path = path.to_owned();
@@ -127,6 +133,7 @@ impl Charon {
         })
         .with_interfaces(interfaces);
         let workers = Workers::new(handles.clone(), config, events, share);
+        *lock(&self.handler.negotiations) = Some(workers.negotiations.clone());
         *lock(&self.handler.handles) = Some(handles);
         *lock(&self.handler.installed) = Some(Installed { state, workers });
         let Some((heard, listening)) = self.heard.take().zip(self.listening.take()) else { return Ok(()) };
@@ -183,12 +190,14 @@ impl Charon {
     pub(crate) fn row(&self) -> CharonRow {
         let outlet = self.server.as_ref().map(Server::outlet);
         let counts = &self.handler.counts;
+        let negotiations = lock(&self.handler.negotiations).as_ref().map(Negotiations::rows);
         CharonRow {
             is_connected: outlet.as_ref().is_some_and(Outlet::is_connected),
             acquires: self.handler.acquires.load(Ordering::Relaxed),
             acquires_lost: counts.lost_acquires(),
             ike_lost: outlet.as_ref().map_or(0, |outlet| outlet.losses().datagrams),
             events_waiting: counts.waiting() + outlet.map_or(0, |outlet| outlet.waiting() as u64),
+            negotiations: negotiations.unwrap_or_default(),
         }
     }
 }
@@ -252,6 +261,7 @@ impl Handler for CharonHandler {
         if let Some(Installed { state, workers }) = lock(&self.installed).as_mut()
             && workers.may_serve()
         {
+            workers.negotiations.forget();
             state.connect(session, workers);
             workers.tell_store();
         }

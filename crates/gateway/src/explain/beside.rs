@@ -35,6 +35,14 @@ impl Beside<'_> {
             .then(|| format!("this gateway does not lead the group {} of its cluster: {leads}", group.name))
     }
 
+    /// Why charon has no SAs for a tunnel, if a negotiation has failed.
+    pub(super) fn negotiation(&self, config: &Config, tunnel: &str) -> Option<String> {
+        let configured = config.tunnels.iter().find(|configured| configured.name == tunnel);
+        let peer = configured.map(|configured| configured.remote.to_string());
+        let last = self.charon.as_ref()?.negotiation(tunnel, peer.as_deref())?;
+        Some(format!("charon's last attempt failed {:.0} s ago: {}", last.age_s, last.reason))
+    }
+
     fn without_charon(&self) -> Option<String> {
         let is_gone = self.charon.as_ref().is_some_and(|charon| !charon.is_connected);
         is_gone.then(|| {
@@ -47,7 +55,7 @@ impl Beside<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::snapshot::GroupRow;
+    use crate::snapshot::{GroupRow, NegotiationRow};
 
     #[test]
     fn absent_tunnel_is_explained_by_the_leader_of_its_group_or_by_charon_that_is_gone() {
@@ -57,6 +65,15 @@ mod tests {
         let text = |beside: Beside<'_>| beside.absence(&config, Some("site-b")).unwrap_or_default();
         assert_eq!(text(beside(None, None)), "");
         assert_eq!(text(beside(charon(true), None)), "");
+        let failed = |connection: &str| {
+            let (connection, reason) = (connection.to_owned(), "the peer has not answered".to_owned());
+            let negotiations = vec![NegotiationRow { connection, reason, age_s: 7.0, ..Default::default() }];
+            Some(CharonRow { is_connected: true, negotiations, ..CharonRow::default() })
+        };
+        let last = |charon| beside(charon, None).negotiation(&config, "site-b");
+        assert_eq!(last(failed("site")), None, "another connection's");
+        let wanted = "charon's last attempt failed 7 s ago: the peer has not answered";
+        assert_eq!(last(failed("site-b")).as_deref(), Some(wanted));
         assert!(text(beside(charon(false), None)).starts_with("charon is not connected"));
         let cluster = |is_led, leader: Option<&str>| {
             let leader = leader.map(str::to_owned);

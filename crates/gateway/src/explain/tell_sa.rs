@@ -17,8 +17,16 @@ const SILENT_NS: u64 = 5_000_000_000;
 /// What was dropped longer ago is not shown, in ns.
 const RECENT_NS: u64 = 60_000_000_000;
 
-/// Says what the worker of the tunnel would do; `absence` is why the tunnel may have no SAs here.
-pub(super) fn serving(reported: &mut Explanation, config: &Config, serving: &Serving, absence: Option<&str>) {
+/// Why a tunnel may have no SAs here.
+pub(super) struct Absence<'a> {
+    /// What will not change by itself.
+    pub(super) lasting: Option<&'a str>,
+    /// Why charon's last negotiation failed; it may try again.
+    pub(super) last_attempt: Option<&'a str>,
+}
+
+/// Says what the worker of the tunnel would do.
+pub(super) fn serving(reported: &mut Explanation, config: &Config, serving: &Serving, absence: &Absence<'_>) {
     reported.worker = Some(serving.worker);
     let Some(sa) = &serving.sa else { return without_sa(reported, config, serving, absence) };
     reported.spi = Some(sa.name.spi);
@@ -30,7 +38,7 @@ pub(super) fn serving(reported: &mut Explanation, config: &Config, serving: &Ser
     peer(reported, serving, sa);
 }
 
-fn without_sa(reported: &mut Explanation, config: &Config, serving: &Serving, absence: Option<&str>) {
+fn without_sa(reported: &mut Explanation, config: &Config, serving: &Serving, absence: &Absence<'_>) {
     if serving.has_no_peer {
         let reason = DropReason::OutboundNoPeer;
         reported.dropped(reason);
@@ -40,7 +48,7 @@ fn without_sa(reported: &mut Explanation, config: &Config, serving: &Serving, ab
         0 => String::new(),
         lost => format!("; {lost} packets were dropped for this reason"),
     };
-    if let Some(absence) = absence {
+    if let Some(absence) = absence.lasting {
         reported.dropped(DropReason::OutboundNoSa);
         return reported.fault("sa", format!("the tunnel has no SA{lost}; {absence}"));
     }
@@ -48,13 +56,9 @@ fn without_sa(reported: &mut Explanation, config: &Config, serving: &Serving, ab
         if reported.reason.is_none() {
             reported.outcome = "waits".to_owned();
         }
-        return reported.fault(
-            "sa",
-            format!(
-                "the tunnel has no SA: charon is asked for one, and the \
-            packet waits up to 10 s{lost}; see charon's log"
-            ),
-        );
+        let last = absence.last_attempt.unwrap_or("see charon's log");
+        let waits = "the tunnel has no SA: charon is asked for one, and the packet waits up to 10 s";
+        return reported.fault("sa", format!("{waits}{lost}; {last}"));
     }
     reported.dropped(DropReason::OutboundNoSa);
     reported.fault("sa", format!("the tunnel has no SA{lost}"));

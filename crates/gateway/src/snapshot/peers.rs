@@ -10,7 +10,7 @@ use serde::Serialize;
 
 pub use state::PeerState;
 
-use super::{ConfiguredRow, Drops, PolicyRow, SaRow, Snapshot, TunnelRow};
+use super::{ConfiguredRow, Drops, NegotiationRow, PolicyRow, SaRow, Snapshot, TunnelRow};
 
 /// One direction of a tunnel.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -46,6 +46,8 @@ pub struct PeerRow {
     pub remote: String,
     /// The peer's UDP port, where ESP goes in UDP.
     pub remote_port: Option<u16>,
+    /// What keeps charon's negotiation with the peer from an end.
+    pub negotiation: Option<NegotiationRow>,
     /// The path MTU to the peer, in bytes, as far as known.
     pub path_mtu: Option<u16>,
     /// To the peer.
@@ -95,9 +97,20 @@ impl Snapshot {
         rows.iter_mut()
             .filter(|row| gone.contains(row.tunnel.as_str()))
             .for_each(|row| row.state = PeerState::Removed);
+        rows.iter_mut().for_each(|row| self.add_negotiation(row));
         // Stable: those of one name stay in the order of their numbers.
         rows.sort_by_key(|row| facts.place(&row.tunnel));
         rows
+    }
+
+    /// Says how charon's negotiation stands, if it has failed.
+    fn add_negotiation(&self, row: &mut PeerRow) {
+        let Some(charon) = &self.charon else { return };
+        let peer = Some(row.remote.as_str()).filter(|remote| !remote.is_empty());
+        row.negotiation = charon.negotiation(&row.tunnel, peer).cloned();
+        if row.state == PeerState::Down && row.negotiation.is_some() {
+            row.state = PeerState::Negotiating;
+        }
     }
 
     /// The SAs of a tunnel in one direction, the newest first.

@@ -23,6 +23,39 @@ pub struct CharonRow {
     pub ike_lost: u64,
     /// Expiries and moved peers that charon has not been notified of yet.
     pub events_waiting: u64,
+    /// What keeps its negotiations from an end.
+    #[serde(default)]
+    pub negotiations: Vec<NegotiationRow>,
+}
+
+/// A connection of charon's that has no SAs, or cannot replace them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct NegotiationRow {
+    /// Its name in swanctl.conf; while that is not known, the tunnel's that has this peer.
+    pub connection: String,
+    /// The peer's address.
+    pub peer: String,
+    /// Why, and where to look.
+    pub reason: String,
+    /// Time since that happened, in seconds.
+    pub age_s: f64,
+}
+
+impl NegotiationRow {
+    /// Whether it is a tunnel's negotiation, by its name, which is the connection's or has it
+    /// before a slash.
+    fn is_of(&self, tunnel: &str) -> bool {
+        tunnel.strip_prefix(&self.connection).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+}
+
+impl CharonRow {
+    /// The last negotiation that failed of a tunnel with this name, or with a peer at this address.
+    pub fn negotiation(&self, tunnel: &str, peer: Option<&str>) -> Option<&NegotiationRow> {
+        let all = self.negotiations.iter();
+        let of_tunnel = all.filter(|row| row.is_of(tunnel) || Some(row.peer.as_str()) == peer);
+        of_tunnel.min_by(|one, other| one.age_s.total_cmp(&other.age_s))
+    }
 }
 
 /// The guard that keeps the kernel from forwarding packets of the tunnels' networks past the

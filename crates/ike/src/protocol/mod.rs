@@ -6,6 +6,7 @@
 mod datagram;
 mod event;
 mod hello;
+mod ike_report;
 mod policy;
 mod record;
 mod reply;
@@ -16,6 +17,7 @@ mod wire;
 pub use datagram::Datagram;
 pub use event::Event;
 pub use hello::{Hello, Role, Welcome};
+pub use ike_report::{IkeReport, ReportKind};
 pub use policy::{PolicyClass, PolicyDirection, PolicyKind, PolicyRef, PolicySpec, WireSelector};
 pub use record::SaRecord;
 pub use reply::{Reply, ReplyBody, Status};
@@ -24,7 +26,7 @@ pub use sa::{AddSa, Dscp, EncapMode, IptfsOptions, Lifetimes, SaId, SaKeys, SaPr
 pub use wire::Message;
 
 /// Version of the protocol. A gateway and a plugin of different versions disconnect with a message.
-pub const VERSION: u16 = 3;
+pub const VERSION: u16 = 4;
 /// The longest message on the control and events connections, in bytes.
 pub const MESSAGE_BYTES: usize = 1024;
 /// The longest message on the IKE connection, in bytes: a header and a UDP datagram.

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use super::ike_report::IkeReport;
 use super::policy::{PolicyRef, PolicySpec};
 use super::sa::{AddSa, EncapMode, SaId, SaProtocolId, UpdateSa};
 use super::wire::{Message, Reader, Writer};
@@ -48,6 +49,8 @@ pub enum Request {
         /// The child's.
         child: String,
     },
+    /// Reports how a negotiation goes.
+    IkeReport(IkeReport),
 }
 
 pub(super) const GET_SPI: u16 = 16;
@@ -61,6 +64,7 @@ pub(super) const QUERY_POLICY: u16 = 23;
 pub(super) const DEL_POLICY: u16 = 24;
 pub(super) const FLUSH_POLICIES: u16 = 25;
 pub(super) const NAME: u16 = 26;
+pub(super) const IKE_REPORT: u16 = 27;
 
 impl Request {
     /// The kind's number on the wire.
@@ -77,6 +81,7 @@ impl Request {
             Self::DelPolicy(_) => DEL_POLICY,
             Self::FlushPolicies => FLUSH_POLICIES,
             Self::Name { .. } => NAME,
+            Self::IkeReport(_) => IKE_REPORT,
         }
     }
 
@@ -97,6 +102,7 @@ impl Request {
                 writer.u32(*reqid).u8(mode.number()).zeros(3);
                 writer.text(connection, NAME_BYTES).text(child, NAME_BYTES);
             }
+            Self::IkeReport(report) => report.write(&mut writer),
         }
         writer.finish()
     }
@@ -134,6 +140,7 @@ impl Request {
                 let connection = reader.text("connection", NAME_BYTES)?;
                 Self::Name { reqid, mode, connection, child: reader.text("child", NAME_BYTES)? }
             }
+            IKE_REPORT => Self::IkeReport(IkeReport::read(reader)?),
             _ => return Err(DecodeError::Kind(kind)),
         })
     }

@@ -161,7 +161,22 @@ fn request() -> impl Strategy<Value = Request> {
     );
     let name = (any::<u32>(), mode(), "\\PC{0,30}", "\\PC{0,30}")
         .prop_map(|(reqid, mode, connection, child)| Request::Name { reqid, mode, connection, child });
+    let kind = prop_oneof![
+        Just(ReportKind::Answered),
+        (any::<u8>(), any::<u16>()).prop_map(|(exchange, notify)| ReportKind::Received { exchange, notify }),
+        (any::<u8>(), any::<u16>()).prop_map(|(exchange, notify)| ReportKind::Sent { exchange, notify }),
+        any::<u16>().prop_map(|again| ReportKind::NoAnswer { again }),
+        Just(ReportKind::GaveUp),
+        Just(ReportKind::NoAddress),
+        "\\PC{0,30}".prop_map(|subject| ReportKind::CertificateExpired { subject }),
+        "\\PC{0,30}".prop_map(|subject| ReportKind::CertificateRevoked { subject }),
+        "\\PC{0,30}".prop_map(|subject| ReportKind::CertificateUntrusted { subject }),
+    ];
+    let report = (any::<u32>(), kind, host(), "\\PC{0,30}").prop_map(|(number, kind, peer, connection)| {
+        Request::IkeReport(IkeReport { number, kind, peer, connection })
+    });
     prop_oneof![
+        report,
         get_spi,
         add_sa().prop_map(|sa| Request::AddSa(Box::new(sa))),
         update,

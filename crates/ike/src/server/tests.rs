@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::links::QUEUE_EVENTS;
 use super::socket::Connection;
 use super::*;
-use crate::protocol::{Hello, MESSAGE_BYTES, Role, SaProtocolId, Status, Welcome, WireSelector};
+use crate::protocol::{Hello, MESSAGE_BYTES, Role, SaProtocolId, Status, VERSION, Welcome, WireSelector};
 
 #[derive(Debug, PartialEq)]
 enum Heard {
@@ -249,7 +249,10 @@ fn clients_that_are_no_charon_are_hung_up_on() {
     newer.send(&other).expect("sent");
     let mut buffer = [0; MESSAGE_BYTES + 1];
     let welcome = Welcome::decode(newer.receive(&mut buffer).expect("an answer")).expect("a welcome");
-    assert_eq!(welcome.text, "protocol version 9 is not supported; this side speaks version 3");
+    assert_eq!(
+        welcome.text,
+        format!("protocol version 9 is not supported; this side speaks version {VERSION}")
+    );
     let [control, _events, ike] = bench.charon(5);
     control.send(&[0; 5000]).expect("sent");
     assert!(is_hung_up(&control) && is_hung_up(&ike));

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use convoy_ipsec::{PolicyChange, SaConfig, SaNumber, Transform, TunnelId, UdpEncap};
 
 use super::tunnels::ChildName;
-use crate::protocol::{EncapMode, Message};
+use crate::protocol::{EncapMode, IkeReport, Message};
 
 /// Why the gateway refused, in words for charon's log.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,6 +119,9 @@ pub trait Backend {
 
     /// A tunnel came up, was rekeyed, went down or moved.
     fn tell(&mut self, news: ChildNews);
+
+    /// A negotiation has failed, has no answer, or has one again.
+    fn report_ike(&mut self, _report: IkeReport) {}
 
     /// Removes an SA; its keys are removed from every engine.
     fn remove(&mut self, sa: SaNumber);

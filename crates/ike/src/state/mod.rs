@@ -151,6 +151,10 @@ impl State {
             Request::Name { reqid, mode, connection, child } => {
                 self.name_tunnel(reqid, mode, ChildName { connection, child }, backend)
             }
+            Request::IkeReport(report) => {
+                backend.report_ike(report);
+                Ok(ReplyBody::Done)
+            }
         };
         self.share_touched(backend);
         outcome.map_or_else(|(status, Refusal(reason))| Reply::Refused { status, reason }, Reply::Good)

@@ -22,6 +22,8 @@ pub enum PeerState {
     NoPeer,
     /// It has SAs in one direction only.
     OneWay,
+    /// It has no SAs, and charon's last negotiation failed or has no answer.
+    Negotiating,
     /// All SAs of a direction have reached their hard lifetime.
     Expired,
     /// It has no SAs.
@@ -33,8 +35,16 @@ pub enum PeerState {
 
 impl PeerState {
     /// All states, the best first.
-    pub const ALL: [Self; 7] =
-        [Self::Up, Self::Silent, Self::NoPeer, Self::OneWay, Self::Expired, Self::Down, Self::Removed];
+    pub const ALL: [Self; 8] = [
+        Self::Up,
+        Self::Silent,
+        Self::NoPeer,
+        Self::OneWay,
+        Self::Negotiating,
+        Self::Expired,
+        Self::Down,
+        Self::Removed,
+    ];
 
     /// In a word or two.
     pub const fn name(self) -> &'static str {
@@ -43,6 +53,7 @@ impl PeerState {
             Self::Silent => "silent",
             Self::NoPeer => "no peer",
             Self::OneWay => "one way",
+            Self::Negotiating => "negotiating",
             Self::Expired => "expired",
             Self::Down => "down",
             Self::Removed => "removed",

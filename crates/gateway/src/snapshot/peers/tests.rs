@@ -1,5 +1,5 @@
 use super::*;
-use crate::snapshot::{ClusterRow, GroupRow};
+use crate::snapshot::{CharonRow, ClusterRow, GroupRow};
 
 fn sa(tunnel: &str, tunnel_id: u32, direction: &str, remote: &str) -> SaRow {
     SaRow {
@@ -143,4 +143,38 @@ fn tunnel_of_the_configuration_is_usable_by_its_own_sas_or_by_charons_for_its_ne
     let mut standby = Snapshot { cluster: Some(cluster), ..snapshot };
     standby.configured[1].group = "b".to_owned();
     assert_eq!(usable(&standby), ["bare false"], "the others are another member's");
+}
+
+#[test]
+fn tunnel_without_sas_has_the_latest_failure_of_its_connection_or_of_its_peer() {
+    let failure = |connection: &str, peer: &str, age_s| NegotiationRow {
+        connection: connection.to_owned(),
+        peer: peer.to_owned(),
+        reason: format!("{connection} {age_s}"),
+        age_s,
+    };
+    let negotiations = vec![
+        failure("si", "198.51.100.1", 0.5),
+        failure("site", "192.0.2.9", 3.0),
+        failure("configured", "192.0.2.9", 9.0),
+        failure("served", "192.0.2.8", 1.0),
+    ];
+    let snapshot = Snapshot {
+        configured: vec![configured("configured", false, "10.3.0.0/16")],
+        policies: vec![policy("site/net", 7, "10.5.0.0/16"), policy("served", 8, "10.6.0.0/16")],
+        sas: vec![sa("served", 8, "outbound", "192.0.2.8"), sa("served", 8, "inbound", "192.0.2.8")],
+        charon: Some(CharonRow { negotiations, ..CharonRow::default() }),
+        ..Snapshot::default()
+    };
+    let row = |row: PeerRow| (row.tunnel, row.state.name(), row.negotiation.map(|last| last.reason));
+    let rows: Vec<_> = snapshot.peers().into_iter().map(row).collect();
+    let expected = |tunnel: &str, state, reason: &str| (tunnel.to_owned(), state, Some(reason.to_owned()));
+    assert_eq!(
+        rows,
+        [
+            expected("configured", "negotiating", "site 3"),
+            expected("served", "up", "served 1"),
+            expected("site/net", "negotiating", "site 3"),
+        ]
+    );
 }

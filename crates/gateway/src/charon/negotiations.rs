@@ -1,0 +1,223 @@
+//! What keeps charon's negotiations from an end, as the plugin reports it.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use convoy_config::Config;
+use convoy_ike::protocol::{IkeReport, ReportKind};
+
+use super::notifies;
+use crate::events::{Events, What};
+use crate::snapshot::NegotiationRow;
+
+/// Connections of charon's, at most: the names are the operator's.
+const MOST: usize = 4096;
+/// A refused certificate is why the peer is not authenticated, if that is so within this time.
+const CERTIFICATE: Duration = Duration::from_secs(10);
+/// How often a message is sent again before that is an event: the second time is some 11 s after
+/// the first.
+const AGAIN: u16 = 2;
+
+/// The last fault of each connection, until it has SAs; clones share them.
+#[derive(Clone)]
+pub(super) struct Negotiations(Arc<Mutex<Faults>>);
+
+struct Faults {
+    events: Events,
+    /// The tunnels of the configuration with a peer's address, by that.
+    tunnels: HashMap<IpAddr, String>,
+    by_connection: HashMap<String, Fault>,
+    /// Why a certificate was refused, by the peer.
+    certificates: HashMap<IpAddr, (String, Instant)>,
+}
+
+struct Fault {
+    number: u32,
+    peer: IpAddr,
+    reason: String,
+    /// Whether the peer is silent, rather than that it or charon refused.
+    is_silence: bool,
+    is_reported: bool,
+    since: Instant,
+}
+
+impl Negotiations {
+    /// None; `events` receives faults.
+    pub(super) fn new(config: &Config, events: Events) -> Self {
+        let charons = config.tunnels.iter().filter(|tunnel| !tunnel.has_static_keys());
+        let with_peer = charons.filter(|tunnel| !tunnel.remote.is_unspecified());
+        let tunnels = with_peer.map(|tunnel| (tunnel.remote, tunnel.name.clone())).collect();
+        let (by_connection, certificates) = (HashMap::new(), HashMap::new());
+        Self(Arc::new(Mutex::new(Faults { events, tunnels, by_connection, certificates })))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Faults> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Another charon has its own.
+    pub(super) fn forget(&self) {
+        let mut faults = self.lock();
+        faults.by_connection.clear();
+        faults.certificates.clear();
+    }
+
+    /// Takes a report.
+    pub(super) fn report(&self, report: &IkeReport) {
+        self.lock().report(report);
+    }
+
+    /// A connection has SAs.
+    pub(super) fn succeeded(&self, connection: &str, peer: IpAddr) {
+        let mut faults = self.lock();
+        faults.by_connection.remove(connection);
+        faults.by_connection.retain(|_, fault| fault.peer != peer || !fault.is_silence);
+        if let Some(tunnel) = faults.tunnels.get(&peer).cloned() {
+            faults.by_connection.remove(&tunnel);
+        }
+        faults.certificates.remove(&peer);
+    }
+
+    /// The last fault of each connection.
+    pub(super) fn rows(&self) -> Vec<NegotiationRow> {
+        let faults = self.lock();
+        let row = |(connection, fault): (&String, &Fault)| NegotiationRow {
+            connection: connection.clone(),
+            peer: fault.peer.to_string(),
+            reason: fault.reason.clone(),
+            age_s: fault.since.elapsed().as_secs_f64(),
+        };
+        let mut rows: Vec<NegotiationRow> = faults.by_connection.iter().map(row).collect();
+        rows.sort_by(|one, other| one.connection.cmp(&other.connection));
+        rows
+    }
+}
+
+impl Faults {
+    fn report(&mut self, report: &IkeReport) {
+        let peer = report.peer.ip().to_canonical();
+        // A responder does not know the connection at first. Strangers are in charon's log alone.
+        let named = Some(&report.connection).filter(|connection| !connection.is_empty());
+        let Some(connection) = named.or_else(|| self.tunnels.get(&peer)).cloned() else { return };
+        let known = self.by_connection.get(&connection);
+        if known.is_some_and(|known| known.number > report.number) {
+            return;
+        }
+        if let Some(why) = notifies::certificate(&report.kind) {
+            self.certificates.retain(|_, (_, since)| since.elapsed() < CERTIFICATE);
+            self.certificates.insert(peer, (why, Instant::now()));
+            return;
+        }
+        if report.kind == ReportKind::Answered {
+            if known.is_some_and(|known| known.is_silence) {
+                self.by_connection.remove(&connection);
+            }
+            return;
+        }
+        let refused = notifies::is_refusal_of_peer(&report.kind);
+        let certificate = self.certificates.remove(&peer).filter(|_| refused);
+        let certificate = certificate.filter(|(_, since)| since.elapsed() < CERTIFICATE);
+        let reason = certificate.map_or_else(|| notifies::words(&report.kind), |(why, _)| why);
+        let is_silence = matches!(report.kind, ReportKind::NoAnswer { .. } | ReportKind::GaveUp);
+        let is_known = known.is_some_and(|known| {
+            known.is_reported && (known.reason == reason || known.is_silence && is_silence)
+        });
+        let is_reported = is_known || !matches!(report.kind, ReportKind::NoAnswer { again } if again < AGAIN);
+        if is_reported && !is_known {
+            let message = format!("charon's connection {connection} with {peer}: {reason}");
+            let what = What::IkeFailed {
+                tunnel: connection.clone(),
+                peer: peer.to_string(),
+                reason: reason.clone(),
+            };
+            self.events.tell(what, message);
+        }
+        if self.by_connection.len() < MOST || known.is_some() {
+            let since = Instant::now();
+            let fault = Fault { number: report.number, peer, reason, is_silence, is_reported, since };
+            self.by_connection.insert(connection, fault);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A gateway with one tunnel of charon's, whose peer is 192.0.2.2.
+    fn negotiations() -> (Negotiations, Events) {
+        let text = "[gateway]\ncharon = \"/run/charon.sock\"\n\
+            [[port]]\nname = \"inside\"\nkind = \"tun\"\ndevice = \"convoy0\"\naddress = [\"10.1.0.1/24\"]\n\
+            [[port]]\nname = \"outside\"\nkind = \"udp\"\naddress = [\"192.0.2.1\"]\n\
+            [[tunnel]]\nname = \"site-b\"\nremote = \"192.0.2.2\"\nremote_ts = [\"10.2.0.0/24\"]\n";
+        let config = Config::parse("a.toml", text).expect("good");
+        let events = Events::new(|_| ());
+        (Negotiations::new(&config, events.clone()), events)
+    }
+
+    fn report(number: u32, connection: &str, peer: &str, kind: ReportKind) -> IkeReport {
+        let peer = std::net::SocketAddr::new(peer.parse().expect("an address"), 500);
+        IkeReport { number, kind, peer, connection: connection.to_owned() }
+    }
+
+    fn reasons(negotiations: &Negotiations) -> Vec<(String, String)> {
+        negotiations.rows().into_iter().map(|row| (row.connection, row.reason)).collect()
+    }
+
+    #[test]
+    fn fault_stays_until_its_connection_has_sas_and_older_reports_change_nothing() {
+        let (negotiations, _) = negotiations();
+        let refused = ReportKind::Received { exchange: 35, notify: 24 };
+        negotiations.report(&report(7, "site", "192.0.2.9", refused));
+        negotiations.report(&report(6, "site", "192.0.2.9", ReportKind::NoAnswer { again: 1 }));
+        let [(connection, reason)] = &reasons(&negotiations)[..] else { panic!("one fault") };
+        assert!(connection == "site" && reason.contains("AUTHENTICATION_FAILED"), "{reason}");
+        negotiations.report(&report(8, "site", "192.0.2.9", ReportKind::Answered));
+        assert_eq!(reasons(&negotiations).len(), 1, "it did answer");
+        negotiations.succeeded("site", "192.0.2.9".parse().expect("an address"));
+        assert_eq!(reasons(&negotiations), []);
+    }
+
+    #[test]
+    fn silence_is_an_event_from_the_second_repetition_on_and_only_once() {
+        let (negotiations, events) = negotiations();
+        let count = || {
+            let page = events.after(0);
+            page.events.iter().filter(|event| matches!(event.what, What::IkeFailed { .. })).count()
+        };
+        for (number, again, expected) in [(1, 1, 0), (2, 2, 1), (3, 3, 1)] {
+            negotiations.report(&report(number, "site", "192.0.2.9", ReportKind::NoAnswer { again }));
+            assert_eq!((count(), reasons(&negotiations).len()), (expected, 1));
+        }
+        negotiations.report(&report(4, "site", "192.0.2.9", ReportKind::GaveUp));
+        assert_eq!(count(), 1);
+        negotiations.report(&report(5, "site", "192.0.2.9", ReportKind::Answered));
+        assert_eq!(reasons(&negotiations), []);
+    }
+
+    #[test]
+    fn unnamed_connection_has_the_name_of_the_tunnel_with_its_peer_and_strangers_have_none() {
+        let (negotiations, _) = negotiations();
+        let refused = ReportKind::Sent { exchange: 34, notify: 14 };
+        negotiations.report(&report(1, "", "198.51.100.1", refused.clone()));
+        assert_eq!(reasons(&negotiations), []);
+        negotiations.report(&report(2, "", "192.0.2.2", refused));
+        let [(connection, reason)] = &reasons(&negotiations)[..] else { panic!("one fault") };
+        assert!(connection == "site-b" && reason.contains("IKE proposal"), "{reason}");
+        negotiations.succeeded("tunnel", "192.0.2.2".parse().expect("an address"));
+        assert_eq!(reasons(&negotiations), []);
+    }
+
+    #[test]
+    fn refused_certificate_is_why_its_peer_was_not_authenticated() {
+        let (negotiations, _) = negotiations();
+        let expired = ReportKind::CertificateExpired { subject: "CN=b".to_owned() };
+        negotiations.report(&report(1, "site", "192.0.2.9", expired));
+        assert_eq!(reasons(&negotiations), [], "another one may do");
+        negotiations.report(&report(2, "site", "192.0.2.9", ReportKind::Sent { exchange: 35, notify: 24 }));
+        let [(_, reason)] = &reasons(&negotiations)[..] else { panic!("one fault") };
+        assert_eq!(reason, "the peer's certificate has expired: CN=b");
+    }
+}
