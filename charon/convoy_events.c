@@ -14,25 +14,58 @@ typedef struct {
     convoy_link_t *link;
     uint32_t reqid;
     uint8_t mode;
+    /* NULL of a trap that has just been installed. */
     char *connection;
-    char *child;
+    child_cfg_t *child;
 } naming_t;
 
 static void destroy_naming(naming_t *naming) {
     free(naming->connection);
-    free(naming->child);
+    naming->child->destroy(naming->child);
     free(naming);
+}
+
+static bool has_child(peer_cfg_t *peer_cfg, child_cfg_t *child) {
+    enumerator_t *enumerator;
+    child_cfg_t *candidate;
+    bool has = FALSE;
+
+    enumerator = peer_cfg->create_child_cfg_enumerator(peer_cfg);
+    while (!has && enumerator->enumerate(enumerator, &candidate)) {
+        has = candidate == child;
+    }
+    enumerator->destroy(enumerator);
+    return has;
+}
+
+/* The name of the connection that a child is of; NULL if it has been unloaded. */
+static char *connection_of(child_cfg_t *child) {
+    enumerator_t *enumerator;
+    peer_cfg_t *peer_cfg;
+    char *name = NULL;
+
+    enumerator = charon->backends->create_peer_cfg_enumerator(charon->backends, NULL, NULL, NULL, NULL, IKE_ANY);
+    while (!name && enumerator->enumerate(enumerator, &peer_cfg)) {
+        if (has_child(peer_cfg, child)) {
+            name = strdup(peer_cfg->get_name(peer_cfg));
+        }
+    }
+    enumerator->destroy(enumerator);
+    return name;
 }
 
 static job_requeue_t tell_name(naming_t *naming) {
     convoy_message_t message;
 
+    if (!naming->connection) {
+        naming->connection = connection_of(naming->child);
+    }
     convoy_begin(&message, CONVOY_NAME_REQID);
     convoy_put_u32(&message, naming->reqid);
     convoy_put_u8(&message, naming->mode);
     convoy_put_zeros(&message, 3);
-    convoy_put_name(&message, naming->connection);
-    convoy_put_name(&message, naming->child);
+    convoy_put_name(&message, naming->connection ?: "");
+    convoy_put_name(&message, naming->child->get_name(naming->child));
     convoy_link_ask(naming->link, &message, &message);
     return JOB_REQUEUE_NONE;
 }
@@ -42,7 +75,7 @@ static void queue_name(convoy_events_t *this, child_sa_t *child_sa, char *connec
     naming_t *naming;
 
     INIT(naming, .link = this->link, .reqid = child_sa->get_reqid(child_sa), .mode = config->get_mode(config),
-         .connection = strdup(connection ?: ""), .child = strdup(child_sa->get_name(child_sa)));
+         .connection = connection ? strdup(connection) : NULL, .child = config->get_ref(config));
     lib->processor->queue_job(lib->processor,
                               (job_t *)callback_job_create((callback_job_cb_t)tell_name, naming,
                                                            (callback_job_cleanup_t)destroy_naming, NULL));

@@ -38,6 +38,14 @@ pings_from $A 5 -I 10.1.0.1 10.2.0.1 || fail "not all answered by B: $(cat "$wor
 pings_from $B 5 -I 10.2.0.1 10.1.0.1 || fail "not all answered by A: $(cat "$work/ping")"
 in_a "$convoy" show sa --wide >"$work/shown"
 grep -q "site/net.*aes128ctr-sha256" "$work/shown" || fail "no SA of site/net: $(cat "$work/shown")"
+# One tunnel has one name from its trap on, and all of its packets.
+in_a "$convoy" show tunnel --json >"$work/tunnels"
+python3 - "$work/tunnels" <<'TUNNELS' || fail "not one tunnel with all packets: $(cat "$work/tunnels")"
+import json, sys
+[row] = json.load(open(sys.argv[1]))
+assert (row["tunnel"], row["state"]) == ("site/net", "up"), row
+assert all(row[way]["packets"] >= 10 for way in ("inbound", "outbound")), row
+TUNNELS
 # charon is connected now, so the threads that serve it exist.
 gateway=$(ip netns pids $A | while read -r pid; do [ "$(cat "/proc/$pid/comm")" != convoy ] || echo "$pid"; done)
 [ "$(cat /proc/$gateway/task/*/status | grep -c '^CapPrm:')" -gt 3 ] || fail "no threads of the gateway's"
