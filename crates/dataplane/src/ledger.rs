@@ -20,12 +20,19 @@ pub struct Tally {
     pub bytes: u64,
     /// Dropped packets by reason.
     pub drops: DropCounters,
+    /// When the last packet was carried, by the worker's clock.
+    pub last_used_ns: Option<u64>,
 }
 
 impl Tally {
-    /// The current counters of an SA.
-    pub fn of(view: &SaView) -> Self {
-        Self { packets: view.usage.packets(), bytes: view.usage.bytes(), drops: view.drops.clone() }
+    /// The current counters of an SA, at this time of the worker's clock.
+    pub fn of(view: &SaView, now_ns: u64) -> Self {
+        Self {
+            packets: view.usage.packets(),
+            bytes: view.usage.bytes(),
+            drops: view.drops.clone(),
+            last_used_ns: view.idle_ns.map(|idle_ns| now_ns.saturating_sub(idle_ns)),
+        }
     }
 
     /// Adds the increase of a counter between two readings.
@@ -35,6 +42,7 @@ impl Tally {
         for (reason, count) in now.drops.met() {
             self.drops.add(reason, count.saturating_sub(before.drops.get(reason)));
         }
+        self.last_used_ns = self.last_used_ns.max(now.last_used_ns);
     }
 }
 
@@ -157,7 +165,7 @@ mod tests {
     fn tally(packets: u64, replayed: u64) -> Tally {
         let mut drops = DropCounters::default();
         drops.add(DropReason::Replayed, replayed);
-        Tally { packets, bytes: packets * 100, drops }
+        Tally { packets, bytes: packets * 100, drops, last_used_ns: None }
     }
 
     fn inbound(ledger: &Ledger, tunnel: &str) -> Tally {
@@ -212,5 +220,15 @@ mod tests {
         ledger.note_without_sa(Some("site"), TunnelId(4), 7);
         let (_, direction, tally) = ledger.totals().next().expect("one");
         assert_eq!((direction, tally.drops.get(DropReason::OutboundNoSa)), (SaDirection::Outbound, 7));
+    }
+
+    #[test]
+    fn last_use_of_a_tunnel_outlives_its_sas() {
+        let mut ledger = Ledger::default();
+        let used = |last_used_ns| Tally { last_used_ns, ..tally(1, 0) };
+        ledger.note(SAS[0], Some("a"), IN, used(Some(70)));
+        ledger.close(SAS[0], Some("a"), IN, used(Some(90)));
+        ledger.note(SAS[1], Some("a"), IN, used(None));
+        assert_eq!(inbound(&ledger, "a").last_used_ns, Some(90));
     }
 }

@@ -78,6 +78,8 @@ pub(crate) trait Surveyed {
     fn note_without_sa(&mut self, first: usize, most: usize) -> bool;
     /// What is reported of an SA.
     fn describe(&self, view: SaView) -> SaNote;
+    /// The time of the worker's clock.
+    fn now_ns(&self) -> u64;
     /// Everything not reported by SA, tunnel or policy.
     fn rest(&self) -> Snapshot;
 }
@@ -152,7 +154,8 @@ impl Survey {
 
     fn tunnels(&self, thread: &impl Surveyed, last: Option<String>) -> Stage {
         let behind = last.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-        let (rows, last) = Snapshot::tunnel_rows(thread.ledger().totals_behind(behind).take(STEP));
+        let (rows, last) =
+            Snapshot::tunnel_rows(thread.ledger().totals_behind(behind).take(STEP), thread.now_ns());
         let first = Stage::Policies { last: None, changes: thread.tables().policy_changes(), again: 0 };
         match (last, self.tell(thread, Part::Tunnels(rows))) {
             (_, false) => Stage::Done,

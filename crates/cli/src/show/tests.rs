@@ -97,6 +97,7 @@ fn total(direction: &str) -> TunnelRow {
         packets: 19_876_543_210,
         bytes: 24_814_814_815_000,
         drops: [("replayed".to_owned(), 2_234_567_890)].into(),
+        last_used_s: None,
     }
 }
 

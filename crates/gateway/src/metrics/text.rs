@@ -423,6 +423,7 @@ mod tests {
             packets: 10,
             bytes: 1000,
             drops,
+            last_used_s: Some(0.25),
         };
         let snapshot = Snapshot {
             version: "1.2.3".to_owned(),

@@ -72,6 +72,8 @@ impl TunnelRow {
         self.packets += more.packets;
         self.bytes += more.bytes;
         add(&mut self.drops, &more.drops);
+        let last = self.last_used_s.into_iter().chain(more.last_used_s);
+        self.last_used_s = last.min_by(f64::total_cmp);
     }
 }
 

@@ -42,11 +42,12 @@ impl Snapshot {
     /// The totals of tunnels, two rows for each, and the name of the last of them.
     pub(crate) fn tunnel_rows<'a>(
         totals: impl Iterator<Item = (&'a str, &'a [Tally; 2])>,
+        now_ns: u64,
     ) -> (Vec<TunnelRow>, Option<String>) {
         let (mut rows, mut last) = (Vec::new(), None);
         for (tunnel, [outbound, inbound]) in totals {
-            rows.push(tunnel_row(tunnel, SaDirection::Outbound, outbound));
-            rows.push(tunnel_row(tunnel, SaDirection::Inbound, inbound));
+            rows.push(tunnel_row(tunnel, SaDirection::Outbound, outbound, now_ns));
+            rows.push(tunnel_row(tunnel, SaDirection::Inbound, inbound, now_ns));
             last = Some(tunnel);
         }
         (rows, last.map(str::to_owned))
@@ -76,13 +77,14 @@ pub(crate) fn direction(direction: SaDirection) -> &'static str {
     }
 }
 
-fn tunnel_row(tunnel: &str, way: SaDirection, tally: &Tally) -> TunnelRow {
+fn tunnel_row(tunnel: &str, way: SaDirection, tally: &Tally, now_ns: u64) -> TunnelRow {
     TunnelRow {
         tunnel: tunnel.to_owned(),
         direction: direction(way).to_owned(),
         packets: tally.packets,
         bytes: tally.bytes,
         drops: rows(&tally.drops),
+        last_used_s: tally.last_used_ns.map(|used_ns| now_ns.saturating_sub(used_ns) as f64 * 1e-9),
     }
 }
 

@@ -21,7 +21,8 @@ pub struct WayRow {
     pub packets: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Time since the last packet of the present SAs, in seconds; nothing if there was none.
+    /// Time since the last packet, in seconds: since the gateway's start if the tunnel has one peer,
+    /// else of the present SAs. Nothing if there was none.
     pub last_used_s: Option<f64>,
     /// Dropped packets by reason, counted as `packets` are.
     pub drops: Drops,
@@ -132,7 +133,7 @@ impl Snapshot {
             let ways = sas.entry((&sa.tunnel, Some(sa.tunnel_id))).or_default();
             ways[usize::from(sa.direction != "outbound")].push(sa);
         }
-        let both_ways = sas.iter().filter(|(_, [out, back])| PeerState::of(out, back).has_both_ways());
+        let both_ways = sas.iter().filter(|(_, [out, back])| PeerState::of(out, back, None).has_both_ways());
         let names: HashSet<&str> = both_ways.map(|((name, _), _)| *name).collect();
         let serving = self.serving().into_iter().filter(|(_, policy)| names.contains(policy.name.as_str()));
         let served: HashSet<usize> = serving.map(|(place, _)| place).collect();
@@ -215,13 +216,15 @@ impl<'a> Facts<'a> {
         for sas in [&mut outbound, &mut inbound] {
             sas.sort_by(|one, other| one.age_s.total_cmp(&other.age_s));
         }
+        let [outbound_way, inbound_way] =
+            [self.way(tunnel, "outbound", &outbound), self.way(tunnel, "inbound", &inbound)];
         let row = PeerRow {
             tunnel: tunnel.to_owned(),
             tunnel_id,
-            state: PeerState::of(&outbound, &inbound),
+            state: PeerState::of(&outbound, &inbound, inbound_way.last_used_s),
             path_mtu: outbound.iter().filter_map(|sa| sa.path_mtu).min(),
-            outbound: self.way(tunnel, "outbound", &outbound),
-            inbound: self.way(tunnel, "inbound", &inbound),
+            outbound: outbound_way,
+            inbound: inbound_way,
             ..PeerRow::default()
         };
         match (outbound.first().or(inbound.first()), self.configured.get(tunnel)) {
@@ -254,7 +257,9 @@ impl<'a> Facts<'a> {
                 (sas.iter().map(|sa| sa.packets).sum(), sas.iter().map(|sa| sa.bytes).sum(), drops)
             }
         };
-        let last_used_s = sas.iter().filter_map(|sa| sa.last_used_s).min_by(f64::total_cmp);
+        let of_former = total.and_then(|total| total.last_used_s);
+        let of_all = sas.iter().filter_map(|sa| sa.last_used_s).chain(of_former);
+        let last_used_s = of_all.min_by(f64::total_cmp);
         WayRow { sas: sas.len(), packets, bytes, last_used_s, drops }
     }
 }

@@ -115,6 +115,9 @@ pub struct TunnelRow {
     pub bytes: u64,
     /// Dropped packets by reason.
     pub drops: Drops,
+    /// Time since the last packet, in seconds; nothing if there was none.
+    #[serde(default)]
+    pub last_used_s: Option<f64>,
 }
 
 /// One SA.

@@ -61,15 +61,17 @@ impl Surveyed for WorkerThread {
     }
 
     fn close_departed(&mut self) {
+        let now_ns = self.worker.pipeline().clock().now_ns();
         for view in self.worker.pipeline_mut().take_departed() {
             let name = self.name_of(view.tunnel).map(Cow::into_owned);
-            self.ledger.close(view.index, name.as_deref(), view.name.direction, Tally::of(&view));
+            self.ledger.close(view.index, name.as_deref(), view.name.direction, Tally::of(&view, now_ns));
         }
     }
 
     fn note(&mut self, view: &SaView) {
         let name = self.name_of(view.tunnel).map(Cow::into_owned);
-        self.ledger.note(view.index, name.as_deref(), view.name.direction, Tally::of(view));
+        let tally = Tally::of(view, self.worker.pipeline().clock().now_ns());
+        self.ledger.note(view.index, name.as_deref(), view.name.direction, tally);
     }
 
     fn note_without_sa(&mut self, first: usize, most: usize) -> bool {
@@ -91,6 +93,10 @@ impl Surveyed for WorkerThread {
             inline_by: stage.bound_to(view.index).map(by).unwrap_or_default(),
             view,
         }
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.worker.pipeline().clock().now_ns()
     }
 
     fn rest(&self) -> Snapshot {

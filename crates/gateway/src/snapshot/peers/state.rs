@@ -60,14 +60,15 @@ impl PeerState {
         }
     }
 
-    /// The state of a tunnel with these SAs.
-    pub(super) fn of(outbound: &[&SaRow], inbound: &[&SaRow]) -> Self {
+    /// The state of a tunnel with these SAs, whose peer was heard this long ago, in seconds.
+    pub(super) fn of(outbound: &[&SaRow], inbound: &[&SaRow], heard_s: Option<f64>) -> Self {
         let has_ended = |sas: &[&SaRow]| !sas.is_empty() && sas.iter().all(|sa| sa.has_ended);
         match (outbound.is_empty(), inbound.is_empty()) {
             (true, true) => Self::Down,
             _ if has_ended(outbound) || has_ended(inbound) => Self::Expired,
             (true, false) | (false, true) => Self::OneWay,
             _ if outbound.iter().all(|sa| sa.remote == UNKNOWN) => Self::NoPeer,
+            _ if heard_s.is_some_and(|ago_s| ago_s < HEARD_S) => Self::Up,
             _ if inbound.iter().any(|sa| is_heard(sa)) => Self::Up,
             _ => Self::Silent,
         }

@@ -178,3 +178,17 @@ fn tunnel_without_sas_has_the_latest_failure_of_its_connection_or_of_its_peer() 
         ]
     );
 }
+
+#[test]
+fn peer_that_was_heard_before_a_rekeying_is_not_one_that_never_spoke() {
+    let fresh = |direction| SaRow { last_used_s: None, age_s: 300.0, ..sa("z", 0, direction, "192.0.2.2") };
+    let heard = |ago_s| TunnelRow { last_used_s: Some(ago_s), ..total("z", "inbound", 7) };
+    let of = |ago_s| {
+        let sas = vec![fresh("outbound"), fresh("inbound")];
+        let snapshot = Snapshot { sas, tunnels: vec![heard(ago_s)], ..Snapshot::default() };
+        let row = snapshot.peers().remove(0);
+        (row.state, row.inbound.last_used_s)
+    };
+    assert_eq!(of(20.0), (PeerState::Up, Some(20.0)));
+    assert_eq!(of(900.0), (PeerState::Silent, Some(900.0)));
+}
