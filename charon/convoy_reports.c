@@ -10,7 +10,13 @@ struct convoy_reports_t {
     convoy_link_t *link;
     /* The number of the last report, by which the gateway knows their order: jobs have none. */
     refcount_t number;
+    /* Reports of peers without a name in the second that began last. */
+    time_t second;
+    u_int strangers;
 };
+
+/* Reports a second of peers without a name: anyone may send what charon refuses. */
+#define MOST_STRANGERS 10
 
 /* A report, out of the way of anyone who holds charon's locks. */
 typedef struct {
@@ -48,6 +54,15 @@ static job_requeue_t send_report(report_t *report) {
     return JOB_REQUEUE_NONE;
 }
 
+static bool may_report_stranger(convoy_reports_t *this) {
+    time_t now = time_monotonic(NULL);
+
+    if (__atomic_exchange_n(&this->second, now, __ATOMIC_RELAXED) != now) {
+        __atomic_store_n(&this->strangers, 0, __ATOMIC_RELAXED);
+    }
+    return __atomic_fetch_add(&this->strangers, 1, __ATOMIC_RELAXED) < MOST_STRANGERS;
+}
+
 /* Takes `subject`. */
 static void queue_report(convoy_reports_t *this, ike_sa_t *ike_sa, convoy_report_t kind, uint8_t exchange,
                          uint16_t detail, char *subject) {
@@ -56,6 +71,10 @@ static void queue_report(convoy_reports_t *this, ike_sa_t *ike_sa, convoy_report
     /* A responder does not know at first whom it talks to. */
     bool is_named = ike_sa->get_peer_cfg(ike_sa) != NULL;
 
+    if (!is_named && !may_report_stranger(this)) {
+        free(subject);
+        return;
+    }
     INIT(report, .link = this->link, .number = ref_get(&this->number), .kind = kind, .exchange = exchange, .detail = detail,
          .peer = peer->clone(peer), .connection = strdup(is_named ? ike_sa->get_name(ike_sa) : ""), .subject = subject ?: strdup(""));
     lib->processor->queue_job(lib->processor,
