@@ -70,6 +70,75 @@ static job_requeue_t tell_name(naming_t *naming) {
     return JOB_REQUEUE_NONE;
 }
 
+/* IKEv2's transform type of key exchanges, and the first of the additional ones (RFC 9370), which older headers lack. */
+#define KEY_EXCHANGE 4
+#define ADDITIONAL_KEY_EXCHANGE 6
+#define KEY_EXCHANGES 8
+
+/* Who the peer of a CHILD_SA is. */
+typedef struct {
+    convoy_link_t *link;
+    uint32_t reqid;
+    uint16_t key_exchanges[KEY_EXCHANGES];
+    char *identity;
+    char *virtual_ips;
+} peer_t;
+
+static void destroy_peer(peer_t *peer) {
+    free(peer->identity);
+    free(peer->virtual_ips);
+    free(peer);
+}
+
+static job_requeue_t send_peer(peer_t *peer) {
+    convoy_message_t message;
+    int i;
+
+    convoy_begin(&message, CONVOY_PEER);
+    convoy_put_u32(&message, peer->reqid);
+    for (i = 0; i < KEY_EXCHANGES; i++) {
+        convoy_put_u16(&message, peer->key_exchanges[i]);
+    }
+    convoy_put_name(&message, peer->identity ?: "");
+    convoy_put_name(&message, peer->virtual_ips ?: "");
+    convoy_link_ask(peer->link, &message, &message);
+    return JOB_REQUEUE_NONE;
+}
+
+static char *virtual_ips_of(ike_sa_t *ike_sa) {
+    enumerator_t *enumerator;
+    host_t *host;
+    char *all = NULL, *more;
+
+    enumerator = ike_sa->create_virtual_ip_enumerator(ike_sa, FALSE);
+    while (enumerator->enumerate(enumerator, &host)) {
+        if (asprintf(&more, "%s%s%H", all ?: "", all ? " " : "", host) >= 0) {
+            free(all);
+            all = more;
+        }
+    }
+    enumerator->destroy(enumerator);
+    return all;
+}
+
+static void queue_peer(convoy_events_t *this, ike_sa_t *ike_sa, child_sa_t *child_sa) {
+    proposal_t *proposal = ike_sa->get_proposal(ike_sa);
+    peer_t *peer;
+    uint16_t number;
+    int i;
+
+    INIT(peer, .link = this->link, .reqid = child_sa->get_reqid(child_sa), .virtual_ips = virtual_ips_of(ike_sa),
+         .identity = convoy_print("%Y", ike_sa->get_other_eap_id(ike_sa)));
+    for (i = 0; proposal && i < KEY_EXCHANGES; i++) {
+        if (proposal->get_algorithm(proposal, i ? ADDITIONAL_KEY_EXCHANGE + i - 1 : KEY_EXCHANGE, &number, NULL)) {
+            peer->key_exchanges[i] = number;
+        }
+    }
+    lib->processor->queue_job(lib->processor,
+                              (job_t *)callback_job_create((callback_job_cb_t)send_peer, peer,
+                                                           (callback_job_cleanup_t)destroy_peer, NULL));
+}
+
 static void queue_name(convoy_events_t *this, child_sa_t *child_sa, char *connection) {
     child_cfg_t *config = child_sa->get_config(child_sa);
     naming_t *naming;
@@ -85,6 +154,9 @@ METHOD(listener_t, child_state_change, bool, convoy_events_t *this, ike_sa_t *ik
        child_sa_state_t state) {
     if (state == CHILD_INSTALLED || state == CHILD_ROUTED) {
         queue_name(this, child_sa, ike_sa ? ike_sa->get_name(ike_sa) : NULL);
+        if (ike_sa && state == CHILD_INSTALLED) {
+            queue_peer(this, ike_sa, child_sa);
+        }
     }
     return TRUE;
 }

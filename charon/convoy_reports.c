@@ -111,18 +111,7 @@ METHOD(listener_t, message_hook, bool, convoy_reports_t *this, ike_sa_t *ike_sa,
 
 /* The subject of a certificate that was refused. */
 static char *subject_of(certificate_t *certificate) {
-    char *subject, *at;
-
-    if (asprintf(&subject, "%Y", certificate->get_subject(certificate)) < 0) {
-        return NULL;
-    }
-    /* The peer chose it, and the gateway takes UTF-8 alone. */
-    for (at = subject; *at; at++) {
-        if (*at < ' ' || *at > '~') {
-            *at = '?';
-        }
-    }
-    return subject;
+    return convoy_print("%Y", certificate->get_subject(certificate));
 }
 
 METHOD(listener_t, alert, bool, convoy_reports_t *this, ike_sa_t *ike_sa, alert_t alert, va_list args) {

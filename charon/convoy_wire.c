@@ -90,6 +90,20 @@ void convoy_put_name(convoy_message_t *message, const char *name) {
     convoy_put_bytes(message, name, len);
 }
 
+char *convoy_print(const char *format, void *what) {
+    char *text, *at;
+
+    if (asprintf(&text, format, what) < 0) {
+        return NULL;
+    }
+    for (at = text; *at; at++) {
+        if (*at < ' ' || *at > '~') {
+            *at = '?';
+        }
+    }
+    return text;
+}
+
 static const uint8_t *take(convoy_message_t *message, size_t len) {
     static const uint8_t zeros[16];
     const uint8_t *field = message->bytes + message->at;

@@ -35,6 +35,7 @@ typedef enum {
     CONVOY_FLUSH_POLICIES = 25,
     CONVOY_NAME_REQID = 26,
     CONVOY_IKE_REPORT = 27,
+    CONVOY_PEER = 28,
     CONVOY_EXPIRE = 64,
     CONVOY_ACQUIRE = 65,
     CONVOY_MAPPING = 66,
@@ -79,6 +80,10 @@ void convoy_put_host(convoy_message_t *message, host_t *host);
 void convoy_put_selector(convoy_message_t *message, traffic_selector_t *selector);
 /* Cut to CONVOY_NAME bytes, whole characters. */
 void convoy_put_name(convoy_message_t *message, const char *name);
+
+/* What a printf of strongSwan's prints, in ASCII: peers choose identities, and the gateway takes UTF-8 alone. NULL if there
+ * is no memory. */
+char *convoy_print(const char *format, void *what);
 
 /* Reading. A field that is not there reads as zero and sets `bad`. */
 convoy_kind_t convoy_open(convoy_message_t *message, uint32_t *id);

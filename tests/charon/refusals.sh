@@ -60,6 +60,9 @@ refused "networks" "TS_UNACCEPTABLE: the networks do not fit" "TS_UNACCEPTABLE: 
 both $ike $esp
 load a; load b; up a
 for side in a b; do wait_until "$side is not up without a fault" is_up $side; done
+"$convoy" show tunnel site --control "$work/a/control.sock" >"$work/details"
+grep -q '^  identity *b\.example$' "$work/details" && grep -q '^  keys by *x25519$' "$work/details" ||
+  fail "not said who the peer is: $(cat "$work/details")"
 ping_both
 down a
 wait_until "SAs that were ended are still there" eval '[ "$(sas a)$(sas b)" = 00 ]'

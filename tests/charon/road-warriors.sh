@@ -110,6 +110,15 @@ FIND
 }
 for n in $(seq $CLIENTS); do addresses[n]=$(address "$n"); done
 [ "$(printf '%s\n' "${addresses[@]}" | sort -u | grep -c '^10\.3\.0\.')" = $CLIENTS ] || fail "not each client has an address of its own: ${addresses[*]}"
+# Each client's tunnel has its identity and its address.
+in_a "$convoy" show tunnel --json >"$work/tunnels"
+python3 - "$work/tunnels" "${addresses[@]}" <<'PEERS' || fail "clients and addresses are not those of show tunnel"
+import json, sys
+peers = [row["ike"] for row in json.load(open(sys.argv[1])) if row["outbound"]["sas"]]
+assert sorted(peer["virtual_ips"] for peer in peers) == sorted(sys.argv[2:]), peers
+assert len({peer["identity"] for peer in peers}) == len(peers), peers
+assert all("@example.org" in peer["identity"] for peer in peers), peers
+PEERS
 
 ip netns exec $B tcpdump -n -U -l -i vb net 10.0.0.0/8 >"$work/plain" 2>"$work/tcpdump" &
 wait_until "tcpdump does not start" grep -q listening "$work/tcpdump"

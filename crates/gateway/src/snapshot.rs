@@ -21,8 +21,8 @@ pub use counters::{COUNTERS, Counter};
 pub(crate) use of_worker::{SaNote, direction, policy, sa};
 pub use peers::{PeerRow, PeerState, WayRow};
 pub use rows::{
-    Buckets, CharonRow, EngineRow, GuardRow, IptfsRow, MemoryRow, NameRow, NegotiationRow, PolicyRow,
-    PortRow, SaRow, SchedulerRow, TunnelRow,
+    Buckets, CharonRow, EngineRow, GuardRow, IkePeerRow, IptfsRow, MemoryRow, NameRow, NegotiationRow,
+    PolicyRow, PortRow, SaRow, SchedulerRow, TunnelRow,
 };
 
 /// Dropped packets by reason, without reasons that did not occur.

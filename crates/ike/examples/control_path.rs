@@ -125,6 +125,7 @@ impl Handler for Gateway {
         let mut random = |bytes: &mut [u8]| rand::rng().fill_bytes(bytes);
         let reply = state.handle(request.clone(), memory, &mut random);
         match &request {
+            Request::Peer { reqid, peer } => println!("peer {reqid} {}", peer.identity),
             Request::Name { reqid, connection, child, .. } => println!("name {reqid} {connection}/{child}"),
             Request::QuerySa(_) | Request::QueryPolicy(_) => {}
             _ => {

@@ -112,6 +112,12 @@ fn facts(view: &View<'_>, peer: &PeerRow) -> Vec<(&'static str, String)> {
     if !peer.local.is_empty() {
         facts.push(("local", end(&peer.local, peer.local_port)));
     }
+    if let Some(ike) = &peer.ike {
+        let parts =
+            [("identity", &ike.identity), ("virtual IP", &ike.virtual_ips), ("keys by", &ike.key_exchange)];
+        let known = parts.into_iter().filter(|(_, text)| !text.is_empty());
+        facts.extend(known.map(|(label, text)| (label, text.clone())));
+    }
     let encap = if peer.remote_port.is_some() { ", ESP in UDP" } else { "" };
     if !peer.mode.is_empty() {
         facts.push(("mode", format!("{}{encap}", peer.mode)));

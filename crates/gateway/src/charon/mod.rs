@@ -3,6 +3,7 @@
 //! charon.
 
 mod backend;
+mod key_exchanges;
 mod lead;
 mod negotiations;
 mod networks;
@@ -29,7 +30,7 @@ use convoy_packet::{IpHeader, Layout, udp};
 use rand::Rng;
 
 use crate::events::Events;
-use crate::snapshot::CharonRow;
+use crate::snapshot::{CharonRow, IkePeerRow};
 use crate::worker_handles::WorkerHandles;
 pub(crate) use backend::Workers;
 pub(crate) use lead::Door;
@@ -191,6 +192,10 @@ impl Charon {
         let outlet = self.server.as_ref().map(Server::outlet);
         let counts = &self.handler.counts;
         let negotiations = lock(&self.handler.negotiations).as_ref().map(Negotiations::rows);
+        let installed = lock(&self.handler.installed);
+        let peers = installed.iter().flat_map(|installed| installed.state.peers());
+        let peers = peers.map(|(id, peer)| (id.0, IkePeerRow::of(peer))).collect();
+        drop(installed);
         CharonRow {
             is_connected: outlet.as_ref().is_some_and(Outlet::is_connected),
             acquires: self.handler.acquires.load(Ordering::Relaxed),
@@ -198,6 +203,7 @@ impl Charon {
             ike_lost: outlet.as_ref().map_or(0, |outlet| outlet.losses().datagrams),
             events_waiting: counts.waiting() + outlet.map_or(0, |outlet| outlet.waiting() as u64),
             negotiations: negotiations.unwrap_or_default(),
+            peers,
         }
     }
 }

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 pub use state::PeerState;
 
-use super::{ConfiguredRow, Drops, NegotiationRow, PolicyRow, SaRow, Snapshot, TunnelRow};
+use super::{ConfiguredRow, Drops, IkePeerRow, NegotiationRow, PolicyRow, SaRow, Snapshot, TunnelRow};
 
 /// One direction of a tunnel.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -21,8 +21,8 @@ pub struct WayRow {
     pub packets: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Time since the last packet, in seconds: since the gateway's start if the tunnel has one peer,
-    /// else of the present SAs. Nothing if there was none.
+    /// Time since the last packet, in seconds: of all SAs that the tunnel has had if it has one
+    /// peer, else of the present ones. Nothing if there was none.
     pub last_used_s: Option<f64>,
     /// Dropped packets by reason, counted as `packets` are.
     pub drops: Drops,
@@ -47,6 +47,8 @@ pub struct PeerRow {
     pub remote: String,
     /// The peer's UDP port, where ESP goes in UDP.
     pub remote_port: Option<u16>,
+    /// Who the peer is, as charon has found out.
+    pub ike: Option<IkePeerRow>,
     /// What keeps charon's negotiation with the peer from an end.
     pub negotiation: Option<NegotiationRow>,
     /// The path MTU to the peer, in bytes, as far as known.
@@ -98,15 +100,16 @@ impl Snapshot {
         rows.iter_mut()
             .filter(|row| gone.contains(row.tunnel.as_str()))
             .for_each(|row| row.state = PeerState::Removed);
-        rows.iter_mut().for_each(|row| self.add_negotiation(row));
+        rows.iter_mut().for_each(|row| self.add_ike(row));
         // Stable: those of one name stay in the order of their numbers.
         rows.sort_by_key(|row| facts.place(&row.tunnel));
         rows
     }
 
-    /// Says how charon's negotiation stands, if it has failed.
-    fn add_negotiation(&self, row: &mut PeerRow) {
+    /// Says who the peer is, and how charon's negotiation stands, if it has failed.
+    fn add_ike(&self, row: &mut PeerRow) {
         let Some(charon) = &self.charon else { return };
+        row.ike = row.tunnel_id.and_then(|id| charon.peers.get(&id)).cloned();
         let peer = Some(row.remote.as_str()).filter(|remote| !remote.is_empty());
         row.negotiation = charon.negotiation(&row.tunnel, peer).cloned();
         if row.state == PeerState::Down && row.negotiation.is_some() {

@@ -26,6 +26,20 @@ pub struct CharonRow {
     /// What keeps its negotiations from an end.
     #[serde(default)]
     pub negotiations: Vec<NegotiationRow>,
+    /// The peers of its tunnels that have SAs, by the tunnel's number.
+    #[serde(default)]
+    pub peers: BTreeMap<u32, IkePeerRow>,
+}
+
+/// Who the peer of a tunnel of charon's is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IkePeerRow {
+    /// Its identity, as charon prints it.
+    pub identity: String,
+    /// Its virtual IPs, if it has some, separated by spaces.
+    pub virtual_ips: String,
+    /// How the keys were exchanged, in swanctl's words: `x25519`, `x25519+mlkem768`.
+    pub key_exchange: String,
 }
 
 /// A connection of charon's that has no SAs, or cannot replace them.

@@ -6,6 +6,7 @@
 mod datagram;
 mod event;
 mod hello;
+mod ike_peer;
 mod ike_report;
 mod policy;
 mod record;
@@ -17,6 +18,7 @@ mod wire;
 pub use datagram::Datagram;
 pub use event::Event;
 pub use hello::{Hello, Role, Welcome};
+pub use ike_peer::{IkePeer, KEY_EXCHANGES};
 pub use ike_report::{IkeReport, ReportKind};
 pub use policy::{PolicyClass, PolicyDirection, PolicyKind, PolicyRef, PolicySpec, WireSelector};
 pub use record::SaRecord;

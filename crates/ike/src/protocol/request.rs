@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use super::ike_peer::IkePeer;
 use super::ike_report::IkeReport;
 use super::policy::{PolicyRef, PolicySpec};
 use super::sa::{AddSa, EncapMode, SaId, SaProtocolId, UpdateSa};
@@ -51,6 +52,13 @@ pub enum Request {
     },
     /// Reports how a negotiation goes.
     IkeReport(IkeReport),
+    /// Says who the peer of a reqid is.
+    Peer {
+        /// What ties SAs to policies.
+        reqid: u32,
+        /// The peer.
+        peer: IkePeer,
+    },
 }
 
 pub(super) const GET_SPI: u16 = 16;
@@ -65,6 +73,7 @@ pub(super) const DEL_POLICY: u16 = 24;
 pub(super) const FLUSH_POLICIES: u16 = 25;
 pub(super) const NAME: u16 = 26;
 pub(super) const IKE_REPORT: u16 = 27;
+pub(super) const PEER: u16 = 28;
 
 impl Request {
     /// The kind's number on the wire.
@@ -82,6 +91,7 @@ impl Request {
             Self::FlushPolicies => FLUSH_POLICIES,
             Self::Name { .. } => NAME,
             Self::IkeReport(_) => IKE_REPORT,
+            Self::Peer { .. } => PEER,
         }
     }
 
@@ -103,6 +113,7 @@ impl Request {
                 writer.text(connection, NAME_BYTES).text(child, NAME_BYTES);
             }
             Self::IkeReport(report) => report.write(&mut writer),
+            Self::Peer { reqid, peer } => peer.write(writer.u32(*reqid)),
         }
         writer.finish()
     }
@@ -141,6 +152,7 @@ impl Request {
                 Self::Name { reqid, mode, connection, child: reader.text("child", NAME_BYTES)? }
             }
             IKE_REPORT => Self::IkeReport(IkeReport::read(reader)?),
+            PEER => Self::Peer { reqid: reader.u32()?, peer: IkePeer::read(reader)? },
             _ => return Err(DecodeError::Kind(kind)),
         })
     }

@@ -175,8 +175,16 @@ fn request() -> impl Strategy<Value = Request> {
     let report = (any::<u32>(), kind, host(), "\\PC{0,30}").prop_map(|(number, kind, peer, connection)| {
         Request::IkeReport(IkeReport { number, kind, peer, connection })
     });
+    let numbers = any::<[u16; KEY_EXCHANGES]>();
+    let peer = (any::<u32>(), "\\PC{0,30}", "\\PC{0,30}", numbers).prop_map(
+        |(reqid, identity, virtual_ips, key_exchanges)| Request::Peer {
+            reqid,
+            peer: IkePeer { identity, virtual_ips, key_exchanges },
+        },
+    );
     prop_oneof![
         report,
+        peer,
         get_spi,
         add_sa().prop_map(|sa| Request::AddSa(Box::new(sa))),
         update,

@@ -27,8 +27,8 @@ pub use record::{RestoreError, TakenSa};
 pub use tunnels::ChildName;
 
 use crate::protocol::{
-    EncapMode, PolicyClass, PolicyDirection, PolicyKind, PolicyRef, PolicySpec, Reply, ReplyBody, Request,
-    Status,
+    EncapMode, IkePeer, PolicyClass, PolicyDirection, PolicyKind, PolicyRef, PolicySpec, Reply, ReplyBody,
+    Request, Status,
 };
 use policies::PolicyTable;
 use sas::{Installed, SaKey};
@@ -151,6 +151,12 @@ impl State {
             Request::Name { reqid, mode, connection, child } => {
                 self.name_tunnel(reqid, mode, ChildName { connection, child }, backend)
             }
+            Request::Peer { reqid, peer } => {
+                if let Some(id) = self.tunnels.find(self.reqid_now(reqid)) {
+                    self.tunnels.set_peer(id, peer);
+                }
+                Ok(ReplyBody::Done)
+            }
             Request::IkeReport(report) => {
                 backend.report_ike(report);
                 Ok(ReplyBody::Done)
@@ -163,6 +169,12 @@ impl State {
     /// The names behind a tunnel of charon's, for `convoy show`.
     pub fn name(&self, tunnel: TunnelId) -> Option<&ChildName> {
         self.tunnels.get(tunnel).map(|tunnel| &tunnel.name)
+    }
+
+    /// The peers of all tunnels that have SAs, as far as charon has said who they are.
+    pub fn peers(&self) -> impl Iterator<Item = (TunnelId, &IkePeer)> {
+        let known = self.tunnels.iter().filter(|(_, tunnel)| !tunnel.is_bare() && tunnel.peer.is_known());
+        known.map(|(id, tunnel)| (id, &tunnel.peer))
     }
 
     /// charon's number for a tunnel's SAs and policies.

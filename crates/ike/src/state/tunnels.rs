@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use convoy_ipsec::{SaDirection, SaNumber, TunnelId};
 
-use crate::protocol::EncapMode;
+use crate::protocol::{EncapMode, IkePeer};
 
 /// A reqid of one charon. Another charon's reqids start again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -26,6 +26,8 @@ pub struct ChildName {
 pub(super) struct Tunnel {
     pub(super) reqid: Reqid,
     pub(super) name: ChildName,
+    /// Who the peer is, once an SA is installed.
+    pub(super) peer: IkePeer,
     /// The inside interface of its policies, once it has some.
     pub(super) interface: Option<u16>,
     /// The mode of the SA that was installed last.
@@ -105,6 +107,7 @@ impl TunnelTable {
             Tunnel {
                 reqid,
                 name,
+                peer: IkePeer::default(),
                 interface: None,
                 mode: None,
                 inbound_sas,
@@ -147,6 +150,13 @@ impl TunnelTable {
         tunnel.name = name;
         self.renamed.push(id);
         true
+    }
+
+    /// Sets the peer of a tunnel.
+    pub(super) fn set_peer(&mut self, id: TunnelId, peer: IkePeer) {
+        if let Some(tunnel) = self.tunnels.get_mut(&id) {
+            tunnel.peer = peer;
+        }
     }
 
     /// The tunnels whose name has changed.
