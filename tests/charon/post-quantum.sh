@@ -38,6 +38,9 @@ for side in a b; do
   [[ $(exchanged $side) == *"CURVE_25519+"*ML_KEM_768* ]] || fail "the IKE SA of $side has another key exchange: $(exchanged $side)"
 done
 ping_both
+[ "$(show tunnel | python3 -c 'import json, sys
+print(*[row["ike"]["key_exchange"] for row in json.load(sys.stdin) if row["ike"]])')" = x25519+mlkem768 ] ||
+  fail "the gateway says of the key exchange: $(show tunnel)"
 echo "two convoys with strongSwan $(cat target/iptfs/strongswan/version): IKE SA and CHILD_SA by $(exchanged a), 36 of 36 pings"
 old=$(spis a) old_ike=$(listed a | grep -o 'initiator-spi=[0-9a-f]*')
 ask a --rekey --child net >"$work/rekey" 2>&1 || fail "the CHILD_SA is not rekeyed: $(cat "$work/rekey")"
