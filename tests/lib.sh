@@ -23,12 +23,12 @@ work_dir() {
 # at_exit COMMAND...: has `clean` run this before anything else, the latest first.
 at_exit() { exit_commands=("$(printf '%q ' "$@")" "${exit_commands[@]}"); }
 clean() {
-  local status=$? command ns
+  local status=$? command space
   for command in "${exit_commands[@]}"; do eval "$command" || true; done
   {
     # shellcheck disable=SC2046 # several words
     kill -KILL $(jobs -p) || true
-    for ns in "${spaces[@]}"; do remove_namespace "$ns"; done
+    for space in "${spaces[@]}"; do remove_namespace "$space"; done
     wait || true
   } 2>/dev/null # else bash reports each
   if [ $status != 0 ] && [ -n "${KEEP_LOGS:-}" ]; then echo "logs: $work" >&2; else rm -rf "$work"; fi
