@@ -10,13 +10,14 @@ struct convoy_reports_t {
     convoy_link_t *link;
     /* The number of the last report, by which the gateway knows their order: jobs have none. */
     refcount_t number;
-    /* Reports of peers without a name in the second that began last. */
+    /* Reports of refusals in the second that began last. */
     time_t second;
-    u_int strangers;
+    u_int refusals;
 };
 
-/* Reports a second of peers without a name: anyone may send what charon refuses. */
-#define MOST_STRANGERS 10
+/* Reports a second of what charon refuses, which anyone may send: a connection with any peer is chosen by what a stranger
+ * says of itself. */
+#define MOST_REFUSALS 10
 
 /* A report, out of the way of anyone who holds charon's locks. */
 typedef struct {
@@ -54,13 +55,13 @@ static job_requeue_t send_report(report_t *report) {
     return JOB_REQUEUE_NONE;
 }
 
-static bool may_report_stranger(convoy_reports_t *this) {
+static bool may_report_refusal(convoy_reports_t *this) {
     time_t now = time_monotonic(NULL);
 
     if (__atomic_exchange_n(&this->second, now, __ATOMIC_RELAXED) != now) {
-        __atomic_store_n(&this->strangers, 0, __ATOMIC_RELAXED);
+        __atomic_store_n(&this->refusals, 0, __ATOMIC_RELAXED);
     }
-    return __atomic_fetch_add(&this->strangers, 1, __ATOMIC_RELAXED) < MOST_STRANGERS;
+    return __atomic_fetch_add(&this->refusals, 1, __ATOMIC_RELAXED) < MOST_REFUSALS;
 }
 
 /* Takes `subject`. */
@@ -70,8 +71,9 @@ static void queue_report(convoy_reports_t *this, ike_sa_t *ike_sa, convoy_report
     host_t *peer = ike_sa->get_other_host(ike_sa);
     /* A responder does not know at first whom it talks to. */
     bool is_named = ike_sa->get_peer_cfg(ike_sa) != NULL;
+    bool is_refusal = kind == CONVOY_NOTIFY_SENT || kind >= CONVOY_CERTIFICATE_EXPIRED;
 
-    if (!is_named && !may_report_stranger(this)) {
+    if ((is_refusal || !is_named) && !may_report_refusal(this)) {
         free(subject);
         return;
     }

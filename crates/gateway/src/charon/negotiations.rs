@@ -16,8 +16,8 @@ use crate::snapshot::NegotiationRow;
 const MOST: usize = 4096;
 /// A refused certificate is why the peer is not authenticated, if that is so within this time.
 const CERTIFICATE: Duration = Duration::from_secs(10);
-/// How often a message is sent again before that is an event: the second time is some 11 s after
-/// the first.
+/// How often a message is sent again before that is an event. With charon's defaults the second
+/// repetition is some 11 s after the message.
 const AGAIN: u16 = 2;
 
 /// The last fault of each connection, until it has SAs; clones share them.

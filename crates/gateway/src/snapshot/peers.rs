@@ -111,7 +111,10 @@ impl Snapshot {
         let Some(charon) = &self.charon else { return };
         row.ike = row.tunnel_id.and_then(|id| charon.peers.get(&id)).cloned();
         let peer = Some(row.remote.as_str()).filter(|remote| !remote.is_empty());
-        row.negotiation = charon.negotiation(&row.tunnel, peer).cloned();
+        let last = charon.negotiation(&row.tunnel, peer);
+        // Another peer of the same connection, or a stranger, is no matter of one that has SAs.
+        let has_sas = row.outbound.sas + row.inbound.sas > 0;
+        row.negotiation = last.filter(|last| !has_sas || Some(last.peer.as_str()) == peer).cloned();
         if row.state == PeerState::Down && row.negotiation.is_some() {
             row.state = PeerState::Negotiating;
         }

@@ -76,8 +76,8 @@ fn list(socket: &Socket, request: &[u8], entry: &mut dyn FnMut(&[u8])) -> io::Re
     if dump(socket, request, entry)? { Ok(()) } else { Err(io::ErrorKind::Interrupted.into()) }
 }
 
-/// Whether chains of a family see packets that are routed; those of bridges and ARP have a hook of
-/// the same number for others.
+/// Whether chains of a family see packets that are routed. Those of bridges and ARP do not,
+/// although one of their hooks has the number of "forward".
 fn sees_routed(family: u8) -> bool {
     [libc::NFPROTO_IPV4, libc::NFPROTO_IPV6, libc::NFPROTO_INET].contains(&i32::from(family))
 }

@@ -162,7 +162,12 @@ fn tunnel_without_sas_has_the_latest_failure_of_its_connection_or_of_its_peer() 
     let snapshot = Snapshot {
         configured: vec![configured("configured", false, "10.3.0.0/16")],
         policies: vec![policy("site/net", 7, "10.5.0.0/16"), policy("served", 8, "10.6.0.0/16")],
-        sas: vec![sa("served", 8, "outbound", "192.0.2.8"), sa("served", 8, "inbound", "192.0.2.8")],
+        sas: vec![
+            sa("served", 8, "outbound", "192.0.2.8"),
+            sa("served", 8, "inbound", "192.0.2.8"),
+            sa("site/other", 9, "outbound", "192.0.2.7"),
+            sa("site/other", 9, "inbound", "192.0.2.7"),
+        ],
         charon: Some(CharonRow { negotiations, ..CharonRow::default() }),
         ..Snapshot::default()
     };
@@ -175,6 +180,7 @@ fn tunnel_without_sas_has_the_latest_failure_of_its_connection_or_of_its_peer() 
             expected("configured", "negotiating", "site 3"),
             expected("served", "up", "served 1"),
             expected("site/net", "negotiating", "site 3"),
+            ("site/other".to_owned(), "up", None),
         ]
     );
 }
