@@ -64,21 +64,21 @@ test: install-test ## quick, all crates with DPDK, and the product's system test
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy $(CRATES) --all-targets -- -D warnings
 	$(CARGO) test $(CRATES) --no-run
-	$(MAKE) -j 2 unit-tests built FEATURES="$(DPDK)"
+	$(MAKE) built FEATURES="$(DPDK)"
 	scripts/docs.py --programs $(SYSTEM)
 	@scripts/install.sh charon-test routing cluster monitoring
-	tests/run.sh product $(SYSTEM)
+	UNIT_TESTS=unit-tests tests/run.sh product $(SYSTEM)
 
 test-all: install-test ## test and the laboratory: the card and its proofs, HDTV, the wheel, guests of qemu, packages (root)
 	python3 -m unittest discover -s bench/instructions
 	@scripts/card-venv.sh
 	$(CARGO) test $(EVERYTHING) --no-run
-	$(MAKE) -j 2 all-unit-tests built
+	$(MAKE) built
 	scripts/docs.py --programs $(SYSTEM)
 	@scripts/install.sh charon-test iptfs routing cluster monitoring packages packages-test wheel
-	tests/run.sh all $(SYSTEM)
+	UNIT_TESTS=all-unit-tests tests/run.sh all $(SYSTEM)
 
-# Unit tests leave a core idle now and then, in which the programs are built.
+# Unit tests compute while system tests wait, so run.sh runs them together.
 unit-tests:
 	$(CARGO) test $(CRATES)
 	$(CARGO) test $(CRATES) $(AS_ROOT)

@@ -12,6 +12,9 @@ python=target/test-venv/bin/python
 # The make targets build with DPDK if it is installed, by the same check.
 has_dpdk() { pkg-config --atleast-version=22.11 libdpdk 2>/dev/null; }
 
+# The target of the unit tests, which compute while the others wait.
+[ -z "${UNIT_TESTS:-}" ] || product 700 "unit tests of all crates" make -s "$UNIT_TESTS"
+
 # Packets, ports and policies.
 product 20 "scapy opens what convoy seals, and the other way round" "$python" -W ignore tests/oracle/oracle.py "$convoy"
 product 40 "two gateways in namespaces: ping, TCP, tshark decrypts the outside; with IP-TFS fewer packets cross" demo/net.sh "$convoy"

@@ -9,9 +9,8 @@ use proptest::test_runner::{Config, TestRunner};
 
 use crate::case::{Case, SA};
 use crate::lab::{Lab, complete};
+use crate::roster::ROUNDS;
 
-/// Multi-packets per transform.
-const ROUNDS: u32 = 12;
 /// Multi-packets for DES, for which a vector library without AVX-512 takes over 10 us per block.
 const DES_ROUNDS: u32 = 2;
 

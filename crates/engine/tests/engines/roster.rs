@@ -2,6 +2,9 @@
 
 use convoy_engine::{Engine, FaultPlan, Faulty, Multibuffer, Software};
 
+/// Multi-packets of each transform on which all engines must agree.
+pub(crate) const ROUNDS: u32 = 12;
+
 /// On x86-64 the library is required, so that its tests do not pass by being skipped. A build
 /// without it is requested by the same variable as in its build script.
 pub(crate) fn has_multibuffer() -> bool {

@@ -3,6 +3,10 @@
 use convoy_devices::model::{Model, ModelTiming, SharedBus};
 use convoy_engine::{BusTiming, Engine, Software};
 
+/// Multi-packets of each transform on which all engines must agree: few, as the card is simulated
+/// cycle by cycle.
+pub(crate) const ROUNDS: u32 = 3;
+
 /// Short times keep the suite fast. Two devices share a bus, and one prefetches.
 fn models() -> [Box<dyn Engine>; 2] {
     let bus = SharedBus::new(BusTiming { t_cycle_ns: 0.1, ..BusTiming::PCI }).expect("a thread can be had");
