@@ -93,6 +93,7 @@ alone slow 30 "ten times the packets that two gateways carry: goodput, memory, p
 product 15 "metrics: Prometheus' own parser, clients that mean harm" tests/metrics.sh "$convoy"
 product 30 "Prometheus' rules and Grafana's dashboard: each alert by promtool, each query on a scrape of two gateways" tests/dashboards.sh "$convoy"
 product 30 "what an operator looks at: log, show, events, warnings" tests/operation.sh "$convoy"
+product 20 "monitors: pings and ESP echoes, a path that is cut silently, a forged echo" tests/monitor.sh "$convoy"
 product 20 "a log in JSON: start, reloads, stop, errors of every kind, a killed helper" tests/log-format.sh "$convoy"
 product 20 "convoy top in tmux at two sizes: rates, keys, a gateway that stops and comes back" tests/top.sh "$convoy"
 product 70 "fourteen faults between two gateways, named by explain, trace and check; the keys for Wireshark" tests/explain.sh "$convoy"

@@ -16,7 +16,7 @@ use convoy_ipsec::{
 };
 use convoy_packet::aggfrag::{self, CONGESTION_HEADER_BYTES, HEADER_BYTES};
 use convoy_packet::protocol::{AGGFRAG, ESP};
-use convoy_packet::{Aggfrag, DataBlock, Frame, FramePool, FrameSize, IpHeader, ip};
+use convoy_packet::{Aggfrag, DataBlock, EspEcho, Frame, FramePool, FrameSize, IpHeader, ip};
 use libfuzzer_sys::fuzz_target;
 
 const SPI: u32 = 256;
@@ -211,6 +211,9 @@ fn packed(bytes: &mut Bytes<'_>, rest: &mut Vec<u8>) -> Vec<u8> {
 
 fuzz_target!(|input: &[u8]| {
     let _ = (Aggfrag::parse(input).map(|view| view.block_offset()), DataBlock::of(input));
+    if let Ok(echo) = EspEcho::parse(input) {
+        assert_eq!(echo.data(input).len(), usize::from(echo.data_len));
+    }
     let bytes = &mut Bytes(input);
     POOL.with_borrow_mut(|pool| {
         let mut receiver = Receiver::new(bytes, pool);

@@ -155,6 +155,7 @@ tables! {
         soft: Limits,
         hard: Limits,
         iptfs: Iptfs,
+        monitor: Monitor,
         manual: Manual,
     }
 
@@ -174,6 +175,15 @@ tables! {
         dont_frag: bool,
         pkt_size: u16,
         packet_rate: u32,
+    }
+
+    /// `[tunnel.monitor]`.
+    pub(super) Monitor {
+        ping: String,
+        source: String,
+        echo: bool,
+        interval_ms: u32,
+        lost_after_ms: u32,
     }
 
     /// `[tunnel.manual]`.
@@ -241,6 +251,7 @@ impl File {
             Tunnel::KEYS,
             Limits::KEYS,
             Iptfs::KEYS,
+            Monitor::KEYS,
             Manual::KEYS,
             Bypass::KEYS,
         ];

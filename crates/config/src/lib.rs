@@ -24,6 +24,7 @@ mod interface;
 mod keys;
 mod kinds;
 mod logged;
+mod monitor;
 mod overlap;
 mod port;
 mod scheduler;
@@ -41,6 +42,7 @@ pub use environment::ThisMachine;
 pub use interface::InterfaceConfig;
 pub use kinds::{Kinds, PRODUCT, PortEngine};
 pub use logged::{log, log_for};
+pub use monitor::{MonitorConfig, MonitorMeans};
 pub use shared::{SharedConfig, SharedText};
 pub use static_tunnels::{StaticTunnels, load_private, static_policies};
 pub use tunnel::unknown_proposal;
@@ -142,6 +144,8 @@ pub struct Config {
     pub interfaces: Vec<InterfaceConfig>,
     /// Tunnels, in order.
     pub tunnels: Vec<TunnelConfig>,
+    /// How tunnels are probed, in their order.
+    pub monitors: Vec<MonitorConfig>,
     /// Selectors, local and remote, of traffic that passes unprotected; they precede all tunnels.
     pub bypass: Vec<(TrafficSelector, TrafficSelector)>,
     /// Warnings: what is valid, but probably a mistake.

@@ -79,6 +79,9 @@ fn needs_no_gateway(c: &mut Checker<'_>, file: &Tunnel, tunnel: &TunnelConfig) {
     if tunnel.interface.is_some() {
         add("tunnel.interface", "it is only for a gateway");
     }
+    if file.monitor.is_some() {
+        add("tunnel.monitor", "it is only for a gateway");
+    }
 }
 
 /// The policies of such tunnels: bypasses first, then the tunnels, whose ids are their places, by

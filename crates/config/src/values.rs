@@ -23,6 +23,7 @@ use super::host::host_fits;
 use super::hosts_behind::hosts_are_forwarded;
 use super::interface::interfaces;
 use super::keys::{keys_differ, spis_differ};
+use super::monitor::monitors;
 use super::overlap::selectors_are_reached;
 use super::port::{names_are_no_engine_s, others_have_one_queue, ports_fit, prefixes_are_free};
 use super::scheduler::scheduler;
@@ -116,6 +117,7 @@ fn config(c: &mut Checker<'_>, file: &File, kinds: &'static Kinds) -> Option<Con
         .collect();
     let bypass: Vec<Selector> = file.bypass.iter().filter_map(|entry| bypass(c, entry)).collect();
     let interfaces = interfaces(c, file, &tunnels);
+    let monitors = monitors(c, &tunnels, tunnel_environment.ports, &interfaces);
     keys_differ(c, &tunnels);
     selectors_are_reached(c, &tunnels, &bypass, tunnel_environment.has_charon);
     redirects_are_off(c, &tunnels, tunnel_environment.ports);
@@ -166,6 +168,7 @@ fn config(c: &mut Checker<'_>, file: &File, kinds: &'static Kinds) -> Option<Con
         cluster,
         buses,
         tunnels: tunnels.into_iter().map(|(_, tunnel)| tunnel).collect(),
+        monitors,
         ports,
         interfaces,
         bypass: bypass.iter().map(|selector| (selector.local, selector.remote)).collect(),

@@ -7,35 +7,64 @@ use std::sync::{Mutex, PoisonError};
 use convoy_port::Port;
 
 /// The links of all interfaces, shared by the workers: each serves some tunnels of an interface,
-/// which has a link while one of them can send.
+/// which has a link while one of them can send, and the pings through one are answered if there are
+/// any.
 #[derive(Debug)]
 pub struct InterfaceLinks {
-    /// By interface: workers with such a tunnel.
-    workers: Vec<Mutex<u32>>,
+    by_interface: Vec<Mutex<Link>>,
+}
+
+/// What decides the link of an interface.
+#[derive(Debug)]
+struct Link {
+    /// Workers with a tunnel that can send.
+    workers: u32,
+    /// Whether its monitors, if it has some, know of an answer.
+    is_answered: bool,
+}
+
+impl Link {
+    fn is_up(&self) -> bool {
+        self.workers > 0 && self.is_answered
+    }
 }
 
 impl InterfaceLinks {
     /// No interface below `interfaces` has a link.
     pub fn new(interfaces: u16) -> Self {
-        Self { workers: (0..interfaces).map(|_| Mutex::default()).collect() }
+        let down = || Mutex::new(Link { workers: 0, is_answered: true });
+        Self { by_interface: (0..interfaces).map(|_| down()).collect() }
     }
 
     /// Notes that the tunnels of one worker can send from now on, or no longer. `set` is called if
     /// that changes the link; no other worker changes it meanwhile.
     pub fn change(&self, interface: u16, can_send: bool, set: impl FnOnce(bool)) {
-        let Some(workers) = self.workers.get(usize::from(interface)) else { return };
-        let mut workers = workers.lock().unwrap_or_else(PoisonError::into_inner);
-        let was_up = *workers > 0;
-        *workers = if can_send { *workers + 1 } else { workers.saturating_sub(1) };
-        if was_up != (*workers > 0) {
-            set(*workers > 0);
+        self.update(interface, set, |link| {
+            link.workers = if can_send { link.workers + 1 } else { link.workers.saturating_sub(1) };
+        });
+    }
+
+    /// Notes whether the monitors of an interface know of an answer, as `is_answered` says while
+    /// no other worker changes it; without monitors they do. `set` is as that of
+    /// [`change`](Self::change).
+    pub fn answer(&self, interface: u16, is_answered: impl FnOnce() -> bool, set: impl FnOnce(bool)) {
+        self.update(interface, set, |link| link.is_answered = is_answered());
+    }
+
+    fn update(&self, interface: u16, set: impl FnOnce(bool), change: impl FnOnce(&mut Link)) {
+        let Some(link) = self.by_interface.get(usize::from(interface)) else { return };
+        let mut link = link.lock().unwrap_or_else(PoisonError::into_inner);
+        let was_up = link.is_up();
+        change(&mut link);
+        if was_up != link.is_up() {
+            set(link.is_up());
         }
     }
 
     /// Whether an interface has a link.
     pub fn is_up(&self, interface: u16) -> bool {
-        let workers = self.workers.get(usize::from(interface));
-        workers.is_some_and(|workers| *workers.lock().unwrap_or_else(PoisonError::into_inner) > 0)
+        let link = self.by_interface.get(usize::from(interface));
+        link.is_some_and(|link| link.lock().unwrap_or_else(PoisonError::into_inner).is_up())
     }
 }
 
@@ -135,6 +164,20 @@ mod tests {
         }
         assert_eq!(reported, [true, false, true]);
         assert!(links.is_up(2) && !links.is_up(1) && !links.is_up(9));
+    }
+
+    #[test]
+    fn a_link_is_down_while_its_monitors_have_no_answer() {
+        let links = InterfaceLinks::new(2);
+        let mut reported = Vec::new();
+        links.answer(1, || false, |is_up| reported.push(is_up));
+        links.change(1, true, |is_up| reported.push(is_up));
+        assert!(!links.is_up(1) && reported.is_empty());
+        for is_answered in [true, true, false] {
+            links.answer(1, || is_answered, |is_up| reported.push(is_up));
+        }
+        links.change(1, false, |is_up| reported.push(is_up));
+        assert_eq!(reported, [true, false]);
     }
 
     #[test]

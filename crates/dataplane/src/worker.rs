@@ -2,6 +2,7 @@
 
 mod fenced;
 mod inside;
+mod monitored;
 mod moves;
 mod traced;
 mod unsent;
@@ -27,6 +28,7 @@ use crate::fence::Fence;
 use crate::handoff::{Handoff, HandoffCounts, Waker};
 use crate::interfaces::{InsidePorts, InterfaceLinks, PortList};
 use crate::moderation::Moderation;
+use crate::monitor::Monitors;
 use crate::pipeline::{EngineEvent, Pipeline};
 use crate::watch::Watch;
 use inside::queue_by_interface;
@@ -76,6 +78,10 @@ pub struct Worker {
     daemon: Option<Arc<dyn Daemon>>,
     /// Until when it may send, in a cluster.
     fence: Option<Fence>,
+    /// Monitors whose answers it takes out of what goes inside.
+    monitors: Monitors,
+    /// When its owner has something to do between two rounds, in ns; `u64::MAX` is never.
+    owner_due_ns: u64,
     /// Lifetime events that the daemon has not accepted yet: at most the two limits of each SA.
     unreported: Vec<LifetimeEvent>,
     burst: Vec<Frame>,
@@ -112,6 +118,8 @@ impl Worker {
             handed_over: 0,
             daemon: None,
             fence: None,
+            monitors: Monitors::default(),
+            owner_due_ns: u64::MAX,
             unreported: Vec::new(),
             burst: Vec::with_capacity(most_read),
             most_read,
@@ -281,6 +289,9 @@ impl Worker {
         }
         let input = if more { Input::More } else { Input::Paused };
         moved |= self.pipeline.pump(if read { input } else { Input::Ended });
+        if !self.monitors.is_empty() {
+            self.take_answers(now_ns);
+        }
         moved |= self.send()?;
         if moved {
             self.look_into_rings();

@@ -80,6 +80,16 @@ pub enum What {
         /// Why, and where to look.
         reason: String,
     },
+    /// The probes of a tunnel's monitor are answered: for the first time, or again.
+    ProbesAnswered {
+        /// The tunnel's name.
+        tunnel: String,
+    },
+    /// They were not answered for the time that the configuration allows.
+    ProbesLost {
+        /// The tunnel's name.
+        tunnel: String,
+    },
     /// The path to a peer carries less than assumed.
     PathMtu {
         /// The name of a tunnel that uses the path.
@@ -224,6 +234,7 @@ impl What {
             Self::EngineOut { .. }
             | Self::PeerElsewhere { .. }
             | Self::IkeFailed { .. }
+            | Self::ProbesLost { .. }
             | Self::SaExpired(_)
             | Self::Dropped { .. }
             | Self::StoreLost { .. }
@@ -242,6 +253,8 @@ impl What {
             Self::PeerMoved { tunnel, .. }
             | Self::PeerElsewhere { tunnel, .. }
             | Self::IkeFailed { tunnel, .. }
+            | Self::ProbesAnswered { tunnel }
+            | Self::ProbesLost { tunnel }
             | Self::PathMtu { tunnel, .. }
             | Self::Dropped { tunnel, .. } => tunnel,
             _ => return None,

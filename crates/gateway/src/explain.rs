@@ -125,6 +125,12 @@ pub(crate) fn explain(
     let negotiation = beside.negotiation(config, &name);
     let why = tell_sa::Absence { lasting: absence.as_deref(), last_attempt: negotiation.as_deref() };
     tell_sa::serving(&mut reported, config, &serving, &why);
+    let monitored = || beside.probes(toward(config, request.destination)?);
+    match beside.probes(&name).or_else(monitored) {
+        Some(Ok(text)) => reported.step("peer", text),
+        Some(Err(text)) => reported.fault("peer", text),
+        None => {}
+    }
     if reported.outcome == "protected" && reported.steps.iter().any(|step| step.is_fault) {
         reported.outcome = "sent".to_owned();
     }

@@ -41,6 +41,7 @@ pub mod guard;
 pub mod helper;
 pub mod lock;
 pub mod metrics;
+mod monitors;
 pub mod names;
 mod networks;
 pub mod notify;

@@ -37,6 +37,7 @@ use crate::explain::{Beside, ExplainRequest, Explanation, explain};
 use crate::gather::gather;
 use crate::guard::GuardWatch;
 use crate::helper::Helper;
+use crate::monitors::AllMonitors;
 use crate::names::Names;
 use crate::networks;
 use crate::port_watch::PortWatch;
@@ -138,6 +139,7 @@ pub struct Gateway {
     clock: Clock,
     tracing: Tracing,
     names: Names,
+    monitors: AllMonitors,
     /// Ports that wait for an interface or an address.
     port_watch: PortWatch,
     /// Whether routes and guard are to be notified of changed addresses of peers, and when they
@@ -290,6 +292,8 @@ impl Gateway {
         blocked.cover(networks::covered(&config));
         let mut names = Names::default();
         names.follow(&config.tunnels)?;
+        let monitors = AllMonitors::of(&config, &AllMonitors::default());
+        watch_by(&handles, &monitors);
         Ok(Self {
             handles,
             crew,
@@ -312,6 +316,7 @@ impl Gateway {
             clock,
             tracing: Tracing::default(),
             names,
+            monitors,
             port_watch: PortWatch::new(ports.watched),
             peers_changed: false,
             peers_reported: None,
@@ -412,6 +417,7 @@ impl Gateway {
             helper: self.helper.as_deref(),
             charon: self.charon.as_ref().map(Charon::row),
             cluster: self.cluster.as_ref().map(Cluster::row),
+            monitors: self.monitors.rows(self.clock.now_ns()),
         }
     }
 
@@ -427,6 +433,7 @@ impl Gateway {
             cluster: self.cluster.as_ref().map(Cluster::row),
             guard: self.guard_row(),
             names: self.names.rows(),
+            monitors: self.monitors.rows(self.clock.now_ns()),
             memory: Some(MemoryRow::now()),
             ..gather(&self.handles)
         };
@@ -473,6 +480,14 @@ fn ahead(config: &Config, costs: &Costs) -> Vec<Transform> {
         config.charon.is_some() && (config.allow_weak || !transform.is_weak(SaProtocol::Esp))
     };
     costs.transforms().into_iter().filter(may_come).collect()
+}
+
+/// Has the workers send the probes of these monitors, and take the answers.
+fn watch_by(handles: &WorkerHandles, monitors: &AllMonitors) {
+    for worker in 0..handles.len() {
+        let monitors = monitors.clone();
+        handles.send(worker, move |thread| thread.set_monitors(&monitors));
+    }
 }
 
 /// Waits for `pause`, and returns whether the operator wants the gateway to end sooner.

@@ -21,8 +21,8 @@ pub use counters::{COUNTERS, Counter};
 pub(crate) use of_worker::{SaNote, direction, policy, sa};
 pub use peers::{PeerRow, PeerState, WayRow};
 pub use rows::{
-    Buckets, CharonRow, EngineRow, GuardRow, IkePeerRow, IptfsRow, MemoryRow, NameRow, NegotiationRow,
-    PolicyRow, PortRow, SaRow, SchedulerRow, TunnelRow,
+    Buckets, CharonRow, EngineRow, GuardRow, IkePeerRow, IptfsRow, MemoryRow, MonitorRow, NameRow,
+    NegotiationRow, PolicyRow, PortRow, SaRow, SchedulerRow, TunnelRow,
 };
 
 /// Dropped packets by reason, without reasons that did not occur.
@@ -94,6 +94,9 @@ pub struct Snapshot {
     /// The peers given by name, by tunnel.
     #[serde(default)]
     pub names: Vec<NameRow>,
+    /// The probes through tunnels, in the order of the configuration.
+    #[serde(default)]
+    pub monitors: Vec<MonitorRow>,
     /// The guard, if there is one and it can be asked.
     #[serde(default)]
     pub guard: Option<GuardRow>,

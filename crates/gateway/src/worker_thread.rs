@@ -2,6 +2,7 @@
 //! with nothing lost.
 
 mod daemon;
+mod monitors;
 mod peers;
 mod reload;
 mod shared;
@@ -27,6 +28,7 @@ use convoy_ike::state::ChildName;
 use convoy_ipsec::{SaDirection, SaIndex, SaView, TunnelId};
 use convoy_port::PortError;
 
+use self::monitors::OwnMonitors;
 pub(crate) use self::reload::{LetGo, Reloaded};
 use self::shared::PairsOfWorker;
 use self::shared::Places;
@@ -101,6 +103,8 @@ pub(crate) struct WorkerThread {
     shared: HashMap<SaIndex, Pair>,
     /// Where the pairs of both are.
     places: Places,
+    /// The monitors whose pings it sends.
+    own_monitors: OwnMonitors,
 }
 
 impl WorkerThread {
@@ -128,6 +132,7 @@ impl WorkerThread {
             reporter: None,
             shared: HashMap::new(),
             places: Places::default(),
+            own_monitors: OwnMonitors::default(),
         };
         installed.iter().for_each(|tunnel| thread.take_sas(tunnel));
         thread.installed = InstalledTunnels::new(installed);
@@ -202,6 +207,7 @@ impl WorkerThread {
     pub(crate) fn look_around(&mut self, events: &Events) {
         self.tell_events(events);
         self.watch_drops();
+        self.watch_monitors(events);
         self.ask_for_held();
         self.report_numbers();
     }

@@ -129,6 +129,11 @@ drop_reasons! {
     MalformedDecrypted = "malformed_decrypted",
     /// A dummy packet (RFC 4303 section 2.6): dropped as intended.
     Dummy = "dummy",
+    /// An ESP echo, which ends at the gateway; only in traces, as it is not lost.
+    EspEcho = "esp_echo",
+    /// An ESP echo request that was not answered: it names a return SPI that is none of its
+    /// tunnel's, or there were too many.
+    EspEchoRefused = "esp_echo_refused",
     /// Congestion was met on a path whose endpoints do not know ECN (RFC 6040 section 4.2).
     EcnCongestion = "ecn_congestion",
     /// The inner packet is not what the SA's policies select (`XfrmInTmplMismatch`; RFC 4301

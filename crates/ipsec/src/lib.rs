@@ -48,9 +48,9 @@ pub use ip::tos::{ClassMap, DSCP_VALUES, Ecn, EcnMode, OuterDscp};
 pub use iptfs::{AggregationCounts, ReassemblyCounts};
 pub use nat::carried::{Carried, KEEPALIVE, classify};
 pub use path::{
-    Fit, FrameNote, Inbound, InboundBurst, Ipsec, IpsecConfig, IpsecCounters, LifetimeEvent, MappingChange,
-    Miss, MssClamp, Outbound, OutboundBurst, PathChange, PolicyView, ReplayView, SaCursor, SaView, Supposed,
-    Tables, Upkeep, WithoutSa,
+    AssumedPath, EchoAnswer, EchoNumber, Echoes, Fit, FrameNote, Inbound, InboundBurst, Ipsec, IpsecConfig,
+    IpsecCounters, LifetimeEvent, MappingChange, Miss, MssClamp, Outbound, OutboundBurst, PathChange,
+    PolicyView, ReplayView, SaCursor, SaView, Supposed, Tables, Upkeep, WithoutSa,
 };
 pub use sa::algorithm::{
     Aead, Cipher, ENCRYPTION, Encryption, EncryptionRow, INTEGRITY, Integrity, IntegrityRow, KeyBits,

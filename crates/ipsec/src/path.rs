@@ -4,6 +4,7 @@ mod aggregate;
 mod answers;
 mod classify;
 mod delivery;
+mod echo;
 mod explain;
 mod frame_notes;
 mod held;
@@ -25,12 +26,13 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 pub use delivery::MappingChange;
+pub use echo::{AssumedPath, EchoAnswer, EchoNumber, Echoes};
 pub use explain::{Fit, Miss, Supposed};
 pub use frame_notes::FrameNote;
 pub use inbound::{Inbound, InboundBurst};
 pub use mss::MssClamp;
-pub use outbound::{Outbound, OutboundBurst, WithoutSa};
-pub use tables::{PathChange, Tables};
+pub use outbound::{Outbound, OutboundBurst};
+pub use tables::{PathChange, Tables, WithoutSa};
 pub use upkeep::{LifetimeEvent, Upkeep};
 pub use view::{IpsecCounters, PolicyView, ReplayView, SaCursor, SaView};
 

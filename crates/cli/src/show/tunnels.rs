@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use convoy_gateway::snapshot::{PeerRow, PeerState, PolicyRow, SaRow, WayRow};
+use convoy_gateway::snapshot::{MonitorRow, PeerRow, PeerState, PolicyRow, SaRow, WayRow};
 use serde::Serialize;
 
 use super::tables::iptfs;
@@ -78,7 +78,9 @@ pub(crate) fn details(view: &View<'_>, peers: &[PeerRow]) -> String {
 }
 
 fn detail(view: &View<'_>, peer: &PeerRow) -> String {
+    let is_lost = peer.monitor.as_ref().is_some_and(MonitorRow::is_lost);
     let since = match (peer.state, peer.inbound.last_used_s) {
+        (PeerState::Silent, _) if is_lost => ", probes are not answered".to_owned(),
         (PeerState::Silent, Some(ago_s)) => format!(", not heard for {}", time(ago_s)),
         (PeerState::Silent, None) => ", not heard yet".to_owned(),
         _ => String::new(),
@@ -125,6 +127,9 @@ fn facts(view: &View<'_>, peer: &PeerRow) -> Vec<(&'static str, String)> {
     if let Some(mtu) = peer.path_mtu {
         facts.push(("path MTU", format!("{mtu} bytes")));
     }
+    if let Some(monitor) = &peer.monitor {
+        facts.push(("monitor", probes(monitor)));
+    }
     let policies = policies(view, peer);
     let pairs: BTreeSet<_> = policies.iter().map(|policy| (&policy.local, &policy.remote)).collect();
     let labels = std::iter::once("traffic").chain(std::iter::repeat(""));
@@ -135,6 +140,19 @@ fn facts(view: &View<'_>, peer: &PeerRow) -> Vec<(&'static str, String)> {
         facts.push(("", format!("and {more} more, see convoy show policy --tunnel {}", peer.tunnel)));
     }
     facts
+}
+
+/// What a tunnel's monitor knows.
+fn probes(monitor: &MonitorRow) -> String {
+    let (who, probes, MonitorRow { recent, unanswered, .. }) =
+        (monitor.answerer(), monitor.probes(), monitor);
+    let answered = match (monitor.answered_s, monitor.round_trip_s) {
+        (Some(ago_s), Some(trip_s)) => {
+            format!("last answer {ago_s:.1} s ago, round trip {:.1} ms", trip_s * 1e3)
+        }
+        _ => "no answer yet".to_owned(),
+    };
+    format!("{probes} to {who}: {answered}; {unanswered} of the last {recent} without answer")
 }
 
 fn policies<'a>(view: &View<'a>, peer: &PeerRow) -> Vec<&'a PolicyRow> {

@@ -7,6 +7,7 @@ mod ends;
 mod host;
 mod interfaces;
 mod keys;
+mod monitors;
 mod overlap;
 mod ports;
 mod proposals;

@@ -10,7 +10,10 @@
 //!   engines elsewhere.
 //! - `finish` turns released packets into departures.
 
-use convoy_ipsec::{CryptoPacket, CryptoStatus, Direction, DropReason, InboundBurst, OutboundBurst, SaIndex};
+use convoy_ipsec::{
+    CryptoPacket, CryptoStatus, Direction, DropReason, EchoNumber, InboundBurst, OutboundBurst, SaIndex,
+    TunnelId,
+};
 use convoy_packet::{Frame, Offload};
 use convoy_scheduler::Input;
 
@@ -135,7 +138,7 @@ impl Pipeline {
     /// says whether more is at hand.
     pub fn pump(&mut self, input: Input) -> bool {
         let has_timed = self.payloads_due_ns() <= self.now_ns();
-        let has_timed = has_timed && self.move_payloads(input);
+        let has_timed = has_timed && self.move_payloads(input) || self.answer_echoes();
         if self.stage.is_quiet() {
             let moved = !self.released.is_empty() || has_timed;
             if moved || self.stage.is_retiring() {
@@ -158,6 +161,24 @@ impl Pipeline {
         let is_behind = !self.has_room();
         self.behind_since_ns = is_behind.then(|| self.behind_since_ns.unwrap_or_else(|| self.now_ns()));
         moved
+    }
+
+    /// Sends the responses to echo requests; returns whether there were any.
+    fn answer_echoes(&mut self) -> bool {
+        if !self.ipsec.inbound.echoes.has_responses() {
+            return false;
+        }
+        let (responses, now_ns) = (self.ipsec.inbound.echoes.take_responses(), self.now_ns());
+        self.take_own_in(responses, now_ns);
+        true
+    }
+
+    /// Sends an echo request by a tunnel's current SA, if it has one of ESP in tunnel mode.
+    pub(crate) fn send_echo(&mut self, tunnel: TunnelId, number: EchoNumber, data_len: u16) {
+        let Self { ipsec, pool, .. } = self;
+        let request = ipsec.tables.echo_request(tunnel, number, data_len, pool);
+        let now_ns = self.now_ns();
+        self.take_own_in(request.into_iter().collect(), now_ns);
     }
 
     /// Lets the payloads of AGGFRAG mode go on whose time has come; returns whether there were any.

@@ -3,6 +3,7 @@
 use convoy_packet::{Frame, FramePool};
 
 use super::Worker;
+use super::monitored::set_link;
 use crate::interfaces::InsidePorts;
 
 impl Worker {
@@ -15,13 +16,7 @@ impl Worker {
             else {
                 continue;
             };
-            links.change(interface, can_send, |is_up| {
-                let name = port.description().name.clone();
-                match port.set_link(is_up) {
-                    Ok(()) => tracing::info!("interface {name} is {}", if is_up { "up" } else { "down" }),
-                    Err(error) => tracing::warn!("cannot set the link of interface {name}: {error}"),
-                }
-            });
+            links.change(interface, can_send, |is_up| set_link(port.as_mut(), is_up));
         }
     }
 }

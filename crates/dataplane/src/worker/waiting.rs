@@ -38,7 +38,7 @@ impl Worker {
                 None => return std::thread::sleep(NAP),
             }
         };
-        let due_ns = self.pipeline.payloads_due_ns();
+        let due_ns = self.pipeline.payloads_due_ns().min(self.owner_due_ns);
         let longest_ns = if due_ns == u64::MAX {
             longest_ns
         } else {

@@ -3,7 +3,7 @@
 use convoy_config::Config;
 
 use crate::helper::Helper;
-use crate::snapshot::{CharonRow, ClusterRow};
+use crate::snapshot::{CharonRow, ClusterRow, MonitorRow};
 
 /// The other parts of a gateway.
 pub(crate) struct Beside<'a> {
@@ -13,6 +13,8 @@ pub(crate) struct Beside<'a> {
     pub(crate) charon: Option<CharonRow>,
     /// The cluster, if the gateway is in one.
     pub(crate) cluster: Option<ClusterRow>,
+    /// The probes through tunnels.
+    pub(crate) monitors: Vec<MonitorRow>,
 }
 
 impl Beside<'_> {
@@ -43,6 +45,18 @@ impl Beside<'_> {
         Some(format!("charon's last attempt failed {:.0} s ago: {}", last.age_s, last.reason))
     }
 
+    /// What the probes through a tunnel say, if it has a monitor; an error if they are not
+    /// answered.
+    pub(super) fn probes(&self, tunnel: &str) -> Option<Result<String, String>> {
+        let row = self.monitors.iter().find(|row| row.tunnel == tunnel)?;
+        let (who, probes) = (row.answerer(), row.probes());
+        let last = |ago_s: f64| format!("{who} has last answered {probes} {ago_s:.1} s ago");
+        match (row.is_lost(), row.answered_s.map(last)) {
+            (true, last) => Some(Err(last.unwrap_or_else(|| format!("{who} has answered no {probes}")))),
+            (false, last) => last.map(Ok),
+        }
+    }
+
     fn without_charon(&self) -> Option<String> {
         let is_gone = self.charon.as_ref().is_some_and(|charon| !charon.is_connected);
         is_gone.then(|| {
@@ -61,7 +75,7 @@ mod tests {
     fn absent_tunnel_is_explained_by_the_leader_of_its_group_or_by_charon_that_is_gone() {
         let config = Config::parse("a.toml", "").expect("an empty configuration");
         let charon = |is_connected| Some(CharonRow { is_connected, ..CharonRow::default() });
-        let beside = |charon, cluster| Beside { helper: None, charon, cluster };
+        let beside = |charon, cluster| Beside { helper: None, charon, cluster, monitors: Vec::new() };
         let text = |beside: Beside<'_>| beside.absence(&config, Some("site-b")).unwrap_or_default();
         assert_eq!(text(beside(None, None)), "");
         assert_eq!(text(beside(charon(true), None)), "");
@@ -84,5 +98,24 @@ mod tests {
         assert_eq!(text(beside(charon(false), cluster(false, Some("b")))), wanted);
         assert!(text(beside(None, cluster(false, None))).ends_with("no gateway leads it"));
         assert_eq!(text(beside(None, cluster(true, Some("a")))), "");
+    }
+
+    #[test]
+    fn probes_without_answers_are_a_fault() {
+        let beside = |state: &str, answered_s| {
+            let (tunnel, ping, state) = ("site-b".to_owned(), "10.2.0.1".to_owned(), state.to_owned());
+            let source = "10.1.0.1".to_owned();
+            let row = MonitorRow { tunnel, ping, source, state, answered_s, ..MonitorRow::default() };
+            Beside { helper: None, charon: None, cluster: None, monitors: vec![row] }
+        };
+        let text = |state, answered_s| beside(state, answered_s).probes("site-b");
+        assert_eq!(beside("lost", None).probes("another"), None);
+        assert_eq!(text("unknown", None), None);
+        let wanted = "10.2.0.1 has last answered pings from 10.1.0.1 0.2 s ago".to_owned();
+        assert_eq!(text("answered", Some(0.2)), Some(Ok(wanted)));
+        let wanted = "10.2.0.1 has last answered pings from 10.1.0.1 7.0 s ago".to_owned();
+        assert_eq!(text("lost", Some(7.0)), Some(Err(wanted)));
+        let wanted = "10.2.0.1 has answered no pings from 10.1.0.1".to_owned();
+        assert_eq!(text("lost", None), Some(Err(wanted)));
     }
 }

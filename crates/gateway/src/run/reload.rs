@@ -9,10 +9,11 @@ use convoy_config::{Config, ConfigErrors, Problem, TunnelConfig, unserved};
 use convoy_kernel::Prefix;
 use serde::{Deserialize, Serialize};
 
-use super::{Gateway, Order, Reply, static_news};
+use super::{Gateway, Order, Reply, static_news, watch_by};
 use crate::change::{Change, Ranked};
 use crate::error::Workers;
 use crate::events::{Events, What};
+use crate::monitors::AllMonitors;
 use crate::networks;
 use crate::ports;
 use crate::state::{Beginnings, State, StateError};
@@ -117,6 +118,7 @@ impl Gateway {
         self.config.bypass.clone_from(&config.bypass);
         (self.config.on_stop, self.config.guard) = (config.on_stop, config.guard);
         notes.extend(self.name_peers());
+        self.follow_monitors(config);
         notes.extend(self.take_networks());
         self.blocked.cover(networks::covered(&self.config));
         self.cover(true);
@@ -252,6 +254,15 @@ impl Gateway {
         let are_taken = answers.iter().all(|errors| errors.as_ref().is_some_and(Vec::is_empty));
         self.networks = are_taken.then_some(networks);
         answers.into_iter().flatten().flatten().collect()
+    }
+
+    /// Takes the monitors of another configuration over.
+    fn follow_monitors(&mut self, config: &Config) {
+        if self.config.monitors != config.monitors {
+            self.config.monitors.clone_from(&config.monitors);
+            self.monitors = AllMonitors::of(&self.config, &self.monitors);
+            watch_by(&self.handles, &self.monitors);
+        }
     }
 
     /// The beginnings of the tunnels that a change to this configuration installs, and the errors

@@ -50,6 +50,12 @@ pub static COUNTERS: &[Counter] = &[
         value: |counters| counters.reassembled,
     },
     Counter {
+        name: "esp_echo_packets",
+        title: "ESP echoes received",
+        help: "ESP echoes that came: requests that were answered, and answers",
+        value: |counters| counters.echoes,
+    },
+    Counter {
         name: "flow_cache_hits",
         title: "flow cache hits",
         help: "Packets whose policy a flow cache had",
@@ -80,12 +86,13 @@ mod tests {
             icmp_sent: 3,
             cut: 4,
             reassembled: 5,
-            flow_hits: 6,
-            flow_misses: 7,
+            echoes: 6,
+            flow_hits: 7,
+            flow_misses: 8,
             ..IpsecCounters::default()
         };
         let counts = counts(&counters);
         let values: Vec<u64> = COUNTERS.iter().map(|row| counts[row.name]).collect();
-        assert_eq!(values, [1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(values, [1, 2, 3, 4, 5, 6, 7, 8]);
     }
 }

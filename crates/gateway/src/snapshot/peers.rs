@@ -10,7 +10,9 @@ use serde::Serialize;
 
 pub use state::PeerState;
 
-use super::{ConfiguredRow, Drops, IkePeerRow, NegotiationRow, PolicyRow, SaRow, Snapshot, TunnelRow};
+use super::{
+    ConfiguredRow, Drops, IkePeerRow, MonitorRow, NegotiationRow, PolicyRow, SaRow, Snapshot, TunnelRow,
+};
 
 /// One direction of a tunnel.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -51,6 +53,8 @@ pub struct PeerRow {
     pub ike: Option<IkePeerRow>,
     /// What keeps charon's negotiation with the peer from an end.
     pub negotiation: Option<NegotiationRow>,
+    /// The probes through it, if it has a monitor.
+    pub monitor: Option<MonitorRow>,
     /// The path MTU to the peer, in bytes, as far as known.
     pub path_mtu: Option<u16>,
     /// To the peer.
@@ -101,6 +105,7 @@ impl Snapshot {
             .filter(|row| gone.contains(row.tunnel.as_str()))
             .for_each(|row| row.state = PeerState::Removed);
         rows.iter_mut().for_each(|row| self.add_ike(row));
+        self.add_monitors(&mut rows);
         // Stable: those of one name stay in the order of their numbers.
         rows.sort_by_key(|row| facts.place(&row.tunnel));
         rows
@@ -120,6 +125,26 @@ impl Snapshot {
         }
     }
 
+    /// Adds the probes through tunnels, which decide whether one is up: to the tunnel of that name,
+    /// or to those of charon's that serve its networks.
+    fn add_monitors(&self, rows: &mut [PeerRow]) {
+        if self.monitors.is_empty() {
+            return;
+        }
+        let by_name: HashMap<&str, &MonitorRow> =
+            self.monitors.iter().map(|row| (row.tunnel.as_str(), row)).collect();
+        let configured = |place: usize| self.configured.get(place).map(|row| row.name.as_str());
+        let serving = self.serving().into_iter();
+        let served: HashMap<&str, &str> =
+            serving.filter_map(|(place, policy)| Some((policy.name.as_str(), configured(place)?))).collect();
+        for row in rows {
+            let name = served.get(row.tunnel.as_str()).copied().unwrap_or(&row.tunnel);
+            let Some(monitor) = by_name.get(name) else { continue };
+            row.state = row.state.as_probed(monitor);
+            row.monitor = Some((*monitor).clone());
+        }
+    }
+
     /// The SAs of a tunnel in one direction, the newest first.
     pub fn sas_of(&self, peer: &PeerRow, direction: &str) -> Vec<&SaRow> {
         let is_one = |sa: &&SaRow| {
@@ -132,7 +157,8 @@ impl Snapshot {
 
     /// The tunnels of the configuration in its order, each with whether packets can leave through
     /// it and come: it, or a tunnel of charon's that serves its networks, has SAs in both
-    /// directions and a peer. Those that another gateway of the cluster leads are left out.
+    /// directions and a peer, and its probes, if it has a monitor, are not lost. Those that another
+    /// gateway of the cluster leads are left out.
     pub fn usable(&self) -> Vec<(&ConfiguredRow, bool)> {
         let mut sas: HashMap<Key<'_>, [Vec<&SaRow>; 2]> = HashMap::new();
         for sa in &self.sas {
@@ -143,8 +169,12 @@ impl Snapshot {
         let names: HashSet<&str> = both_ways.map(|((name, _), _)| *name).collect();
         let serving = self.serving().into_iter().filter(|(_, policy)| names.contains(policy.name.as_str()));
         let served: HashSet<usize> = serving.map(|(place, _)| place).collect();
-        let is_usable =
-            |place, row: &ConfiguredRow| names.contains(row.name.as_str()) || served.contains(&place);
+        let lost: HashSet<&str> =
+            self.monitors.iter().filter(|row| row.is_lost()).map(|row| row.tunnel.as_str()).collect();
+        let is_usable = |place, row: &ConfiguredRow| {
+            let name = row.name.as_str();
+            !lost.contains(name) && (names.contains(name) || served.contains(&place))
+        };
         let rows = self.configured.iter().enumerate().filter(|(_, row)| self.leads(&row.group));
         rows.map(|(place, row)| (row, is_usable(place, row))).collect()
     }

@@ -72,6 +72,51 @@ impl CharonRow {
     }
 }
 
+/// Probes through a tunnel: pings to a host behind the peer, or ESP echoes to the peer.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MonitorRow {
+    /// The tunnel's name in the configuration.
+    pub tunnel: String,
+    /// Who is pinged; empty for echoes.
+    pub ping: String,
+    /// From where; empty for echoes.
+    pub source: String,
+    /// Time between two probes, in seconds.
+    pub interval_s: f64,
+    /// `answered`, `lost` if there was no answer for too long, or `unknown` before.
+    pub state: String,
+    /// Time since the last answer, in seconds; nothing if there was none.
+    pub answered_s: Option<f64>,
+    /// The average round trip, in seconds.
+    pub round_trip_s: Option<f64>,
+    /// Of the last 64 probes, how many there was time to answer.
+    pub recent: usize,
+    /// How many of those had no answer.
+    pub unanswered: usize,
+}
+
+impl MonitorRow {
+    /// Who is to answer, in words.
+    pub fn answerer(&self) -> String {
+        if self.ping.is_empty() { "the peer".to_owned() } else { self.ping.clone() }
+    }
+
+    /// What is to be answered, in words.
+    pub fn probes(&self) -> String {
+        if self.ping.is_empty() { "ESP echoes".to_owned() } else { format!("pings from {}", self.source) }
+    }
+
+    /// Whether there was no answer for too long.
+    pub fn is_lost(&self) -> bool {
+        self.state == "lost"
+    }
+
+    /// Whether probes are answered.
+    pub fn is_answered(&self) -> bool {
+        self.state == "answered"
+    }
+}
+
 /// The guard that keeps the kernel from forwarding packets of the tunnels' networks past the
 /// gateway.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -222,13 +222,17 @@ pub(crate) fn strip_trailer(frame: &mut Frame, job: &CryptoJob, icv_len: usize) 
 }
 
 /// Leaves the inner packet of tunnel mode, with its ECN field updated (RFC 6040), and returns its
-/// layout.
+/// layout. Of an echo, the error says that it is one, and its message is left.
 #[inline]
 pub(crate) fn strip_tunnel(frame: &mut Frame, payload: usize, next: u8) -> Result<Layout, DropReason> {
     let is_v6 = match next {
         IPV4 => false,
         IPV6 => true,
         NO_NEXT_HEADER => return Err(DropReason::Dummy),
+        AGGFRAG => {
+            frame.trim_front(payload).map_err(no_room)?;
+            return Err(DropReason::EspEcho);
+        }
         _ => return Err(DropReason::BadNextHeader),
     };
     let outer_class = ip::traffic_class(frame);

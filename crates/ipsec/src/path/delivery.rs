@@ -166,9 +166,17 @@ impl Inbound {
         let inner = match inner {
             Ok(inner) => inner,
             Err(reason) => {
-                // A dummy packet has no content, but its sender.
-                if let Some(source) = source.filter(|_| reason == DropReason::Dummy) {
+                let is_echo = reason == DropReason::EspEcho;
+                if is_echo {
+                    let used_before_ns = std::mem::replace(&mut sa.last_used_ns, now_ns);
+                    tables.note_moved(index, used_before_ns);
+                }
+                // A dummy packet and an echo have no content for the inside, but a sender.
+                if let Some(source) = source.filter(|_| is_echo || reason == DropReason::Dummy) {
                     self.note_source(tables, id, source);
+                }
+                if is_echo {
+                    return self.echoes.take(tables, id, frame, pool);
                 }
                 return tables.drop_frame(pool, frame, Some(index), reason);
             }

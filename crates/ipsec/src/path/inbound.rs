@@ -9,6 +9,7 @@ use convoy_packet::{Frame, FramePool, Layout, Offload, Udp, checksum};
 
 use super::IpsecConfig;
 use super::classify::{InboundRun, Protected};
+use super::echo::Echoes;
 use super::held::Held;
 use super::kind::Kind;
 use super::policies::{Decision, Verdict};
@@ -63,6 +64,8 @@ pub struct Inbound {
     pub(super) moved: Vec<InboundId>,
     /// SAs whose roaming peer the outbound SAs have not followed yet.
     pub(super) roamed: Vec<InboundId>,
+    /// Echoes of peers.
+    pub echoes: Echoes,
 }
 
 impl Inbound {
@@ -76,6 +79,7 @@ impl Inbound {
             classified: Vec::new(),
             moved: Vec::new(),
             roamed: Vec::new(),
+            echoes: Echoes::default(),
         }
     }
 

@@ -7,7 +7,7 @@ use super::aggregate::Aggregating;
 use super::classify::ClassifiedBurst;
 use super::policies::Decision;
 use super::protect::Context;
-use super::tables::Tables;
+use super::tables::{Tables, WithoutSa};
 use crate::drops::DropReason;
 use crate::esp::job::CryptoPacket;
 use crate::ip::flow::FlowKey;
@@ -15,17 +15,6 @@ use crate::ip::fragment::split;
 use crate::sa::id::{SaIndex, TunnelId};
 use crate::sad::outbound_sa::OutboundSa;
 use crate::spd::flow_cache::FlowCache;
-
-/// A packet whose tunnel has no SA yet, as received.
-#[derive(Debug)]
-pub struct WithoutSa {
-    /// The tunnel that its policy names.
-    pub tunnel: TunnelId,
-    /// Its flow, for the negotiation of the SA.
-    pub flow: FlowKey,
-    /// The packet.
-    pub frame: Frame,
-}
 
 /// The classification of a burst from the inside.
 #[derive(Debug, Default)]

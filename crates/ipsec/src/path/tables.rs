@@ -7,11 +7,11 @@ use convoy_packet::{Frame, FramePool, IpHeader, IpTemplate, Ipv4};
 
 use super::IpsecConfig;
 use super::frame_notes::{FrameNote, FrameNotes};
-use super::outbound::WithoutSa;
 use super::policies::{PolicyUse, Verdict};
 use crate::drops::{DropCounters, DropReason};
 use crate::esp::identification::{Flow, Identifications};
 use crate::icmp::rate_limit::RateLimit;
+use crate::ip::flow::FlowKey;
 use crate::iptfs::{AggregationCounts, ReassemblyCounts};
 use crate::path::own_addresses::OwnAddresses;
 use crate::sa::config::SaEnds;
@@ -64,6 +64,17 @@ pub struct PathChange {
     pub mtu: u16,
 }
 
+/// A packet whose tunnel has no SA yet, as received.
+#[derive(Debug)]
+pub struct WithoutSa {
+    /// The tunnel that its policy names.
+    pub tunnel: TunnelId,
+    /// Its flow, for the negotiation of the SA.
+    pub flow: FlowKey,
+    /// The packet.
+    pub frame: Frame,
+}
+
 /// Changes of paths that wait to be taken; further ones are not reported.
 const PATH_CHANGES: usize = 64;
 
@@ -77,6 +88,7 @@ pub(super) struct Totals {
     pub(super) icmp_sent: u64,
     pub(super) cut: u64,
     pub(super) reassembled: u64,
+    pub(super) echoes: u64,
     pub(super) aggregation: AggregationCounts,
     pub(super) unpacking: ReassemblyCounts,
 }

@@ -29,6 +29,8 @@ pub struct IpsecCounters {
     pub cut: u64,
     /// Packets reassembled from fragments.
     pub reassembled: u64,
+    /// ESP echoes that came: requests that were answered, and answers.
+    pub echoes: u64,
     /// What SAs in AGGFRAG mode have packed, removed ones among them.
     pub aggregation: AggregationCounts,
     /// What SAs in AGGFRAG mode have unpacked, removed ones among them.
@@ -139,6 +141,7 @@ impl Ipsec {
             icmp_sent: tables.totals.icmp_sent,
             cut: tables.totals.cut,
             reassembled: tables.totals.reassembled,
+            echoes: tables.totals.echoes,
             aggregation: tables.totals.aggregation,
             unpacking: tables.totals.unpacking,
             in_reassembly: inbound.reassembly.len(),

@@ -14,6 +14,7 @@ use crate::esp::job_plan::{JobPlan, Shape};
 use crate::esp::open_template::{OpenTemplate, plain_inner, strip_trailer, strip_tunnel};
 use crate::esp::outer_header::Inner;
 use crate::esp::stage::{FinishContext, Form, LONGEST_BYTES, no_room};
+use crate::icmp::rate_limit::RateLimit;
 use crate::ip::flow::address_number;
 use crate::iptfs::Reassembler;
 use crate::nat::carried as natt;
@@ -58,12 +59,18 @@ pub(crate) struct InboundCold {
     pub(crate) highest_unreserved: u64,
     /// In AGGFRAG mode.
     pub(crate) reassembler: Option<Box<Reassembler>>,
+    /// The echo requests that are answered.
+    pub(crate) echo_limit: RateLimit,
 }
+
+/// Echo requests of one SA that are answered a second, on average and at once.
+const ECHOES: u32 = 50;
 
 impl InboundCold {
     pub(crate) fn new(config: &SaConfig, common: SaCommon) -> Self {
         let reassembler = (config.mode == Mode::Iptfs).then(|| Box::new(Reassembler::new(config.iptfs)));
-        Self { common, moved: None, highest_unreserved: 0, reassembler }
+        let echo_limit = RateLimit::new(ECHOES, ECHOES);
+        Self { common, moved: None, highest_unreserved: 0, reassembler, echo_limit }
     }
 }
 

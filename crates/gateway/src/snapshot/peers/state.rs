@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::SaRow;
+use super::{MonitorRow, SaRow};
 use crate::snapshot::of_worker::UNKNOWN;
 
 /// A peer counts as heard for this long after its last packet, in seconds.
@@ -13,9 +13,10 @@ const HEARD_S: f64 = 60.0;
 #[serde(rename_all = "kebab-case")]
 pub enum PeerState {
     /// It has SAs in both directions, and the peer was heard within a minute: by a packet, or as
-    /// charon negotiated the SAs with it.
+    /// charon negotiated the SAs with it. With a monitor, its probes are answered.
     Up,
-    /// It has SAs in both directions, but the peer was not heard for a minute, or never.
+    /// It has SAs in both directions, but the peer was not heard for a minute, or never. With a
+    /// monitor, its probes are not answered.
     Silent,
     /// It has SAs, but the peer's address is not known: its name has not resolved, or a peer that
     /// roams has sent nothing yet.
@@ -71,6 +72,15 @@ impl PeerState {
             _ if heard_s.is_some_and(|ago_s| ago_s < HEARD_S) => Self::Up,
             _ if inbound.iter().any(|sa| is_heard(sa)) => Self::Up,
             _ => Self::Silent,
+        }
+    }
+
+    /// The state as probes say it, which know more than packets of others.
+    pub(super) fn as_probed(self, monitor: &MonitorRow) -> Self {
+        match self {
+            Self::Up | Self::Silent if monitor.is_answered() => Self::Up,
+            Self::Up | Self::Silent if monitor.is_lost() => Self::Silent,
+            other => other,
         }
     }
 

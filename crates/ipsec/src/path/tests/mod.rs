@@ -2,6 +2,7 @@
 
 mod abuse;
 mod batch;
+mod echo;
 mod held;
 mod hostile;
 mod icmp_errors;
