@@ -200,7 +200,7 @@ sent = {port["name"]: port["received_packets"] for port in json.load(sys.stdin)}
 print(min(sent["ipsec-b"], sent["ipsec-c"]))'; }
 [ "$(used)" -gt 100 ] || fail "ECMP does not use both tunnels: $("$convoy" show port --control "$work/a.sock")"
 cut b; sleep 3
-one_path c || fail "the routes still have the path that was cut"
+wait_until "the routes still have the path that was cut" one_path c
 end_pings "a path is cut" 1000
 mend; wait_until "the path does not come back" both_paths; wait_until "H's path does not come back" answers; sleep 2
 
@@ -235,7 +235,6 @@ begin_pings; sleep 2
 cut b; began=$(date +%s%N)
 wait_until "the routes still have the path that was cut, without BFD" one_path c
 routes_ms=$((($(date +%s%N) - began) / 1000000)); sleep 3
-one_path c || fail "the path that was cut came back, without BFD"
 # Linux reports interfaces that have lost their link once a second, and all gateways are on one.
 end_pings "a path is cut, echoes without BFD" 3000
 echo "the routes of the gateway itself    leave the path within $routes_ms ms"
