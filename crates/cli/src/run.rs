@@ -142,13 +142,15 @@ impl Running {
         });
         let gateway = Gateway::start(config, Arc::clone(helper), joining, |text| tracing::warn!("{text}"))
             .map_err(|error| failed(&error))?;
+        let of_signals = |error| Failure::Failed(format!("cannot handle signals: {error}"));
+        // Before anyone can find that the gateway answers and send one.
+        let signals = Signals::new([SIGTERM, SIGINT, SIGHUP]).map_err(of_signals)?;
         server.start(Arc::clone(&load), orders.clone(), gateway.events().clone()).map_err(socket)?;
         if let Some(listener) = metrics {
             let reported = |error| Failure::Failed(format!("metrics: {error}"));
             convoy_gateway::metrics::serve(listener, orders.clone(), per_tunnel).map_err(reported)?;
         }
-        listen_to_signals(load, orders, gateway.events().clone())
-            .map_err(|error| Failure::Failed(format!("cannot handle signals: {error}")))?;
+        listen_to(signals, load, orders, gateway.events().clone()).map_err(of_signals)?;
         privileges::confine(&system_calls).map_err(|error| failed(&error))?;
         gateway.route().map_err(|error| failed(&error))?;
         Ok(Self { gateway, summary, _control: server })
@@ -163,8 +165,7 @@ fn notify_manager(progress: Progress) {
 }
 
 /// SIGTERM and SIGINT drain and stop, SIGHUP reloads.
-fn listen_to_signals(load: Load, orders: Sender<Order>, events: Events) -> std::io::Result<()> {
-    let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])?;
+fn listen_to(mut signals: Signals, load: Load, orders: Sender<Order>, events: Events) -> std::io::Result<()> {
     // Reloads run on a thread of their own: a large file takes long, and SIGTERM must still be
     // handled. A pending reload covers all later requests.
     let (ask, asked) = sync_channel(1);
