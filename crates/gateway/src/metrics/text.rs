@@ -10,12 +10,13 @@ use prometheus_client::metrics::{MetricType, TypedMetric};
 use prometheus_client::registry::{Registry, Unit};
 
 use crate::snapshot::{
-    COUNTERS, CharonRow, ConfiguredRow, EngineRow, GuardRow, IptfsRow, MonitorRow, NameRow, PortRow, SaRow,
-    SchedulerRow, Snapshot, TunnelRow,
+    COUNTERS, CharonRow, EngineRow, GuardRow, IptfsRow, NameRow, PortRow, SaRow, SchedulerRow, Snapshot,
+    TunnelRow,
 };
 
 mod cluster;
 mod family;
+mod peers;
 pub(super) mod sums;
 
 use family::{
@@ -92,8 +93,9 @@ impl prometheus_client::collector::Collector for Collector {
         single_gauge(encoder, "snapshot_timestamp_seconds", help, snapshot.taken_s)?;
         sums::sums(encoder, snapshot)?;
         if sums::has_each(self.per_tunnel, snapshot) {
-            usable(encoder, snapshot)?;
-            probes(encoder, &snapshot.monitors)?;
+            peers::usable(encoder, snapshot)?;
+            peers::probes(encoder, &snapshot.monitors)?;
+            peers::identities(encoder, snapshot)?;
             tunnels(encoder, &snapshot.tunnels)?;
             associations(encoder, &snapshot.sas)?;
         }
@@ -166,28 +168,6 @@ fn packets_in_all(encoder: &mut Encoder<'_>, snapshot: &Snapshot) -> std::fmt::R
         ([label("reason", reason)], count)
     });
     counters(encoder, "dropped_packets", "Dropped packets by reason", drops)
-}
-
-fn usable(encoder: &mut Encoder<'_>, snapshot: &Snapshot) -> std::fmt::Result {
-    let help = "1 while a tunnel of the configuration has SAs in both directions and a peer, else 0";
-    let value = |(row, is_usable): (&ConfiguredRow, bool)| {
-        ([label("tunnel", &row.name)], f64::from(u8::from(is_usable)))
-    };
-    gauges(encoder, "tunnel_up", help, snapshot.usable().into_iter().map(value))
-}
-
-fn probes(encoder: &mut Encoder<'_>, rows: &[MonitorRow]) -> std::fmt::Result {
-    let known = || rows.iter().filter(|row| row.is_answered() || row.is_lost());
-    let labels = |row: &MonitorRow| [label("tunnel", &row.tunnel)];
-    let answered = known().map(|row| (labels(row), f64::from(u8::from(row.is_answered()))));
-    let help = "1 while the probes of a tunnel's monitor are answered, 0 while they are not";
-    gauges(encoder, "tunnel_probe_answered", help, answered)?;
-    let trips = known().filter_map(|row| Some((labels(row), row.round_trip_s?)));
-    let help = "The average round trip of the probes of a tunnel's monitor";
-    gauges(encoder, "tunnel_probe_round_trip_seconds", help, trips)?;
-    let share = |row: &MonitorRow| row.unanswered as f64 / row.recent.max(1) as f64;
-    let help = "The share of the last 64 probes of a tunnel's monitor that had no answer";
-    gauges(encoder, "tunnel_probe_loss_ratio", help, known().map(|row| (labels(row), share(row))))
 }
 
 fn tunnels(encoder: &mut Encoder<'_>, rows: &[TunnelRow]) -> std::fmt::Result {
@@ -402,7 +382,7 @@ mod tests {
         text
     }
 
-    fn assert_lines(snapshot: &Snapshot, lines: &[&str]) {
+    pub(super) fn assert_lines(snapshot: &Snapshot, lines: &[&str]) {
         let text = text(snapshot);
         for line in lines {
             assert!(text.lines().any(|found| found == *line), "{line} is missing in:\n{text}");
