@@ -94,6 +94,7 @@ product 15 "metrics: Prometheus' own parser, clients that mean harm" tests/metri
 product 30 "Prometheus' rules and Grafana's dashboard: each alert by promtool, each query on a scrape of two gateways" tests/dashboards.sh "$convoy"
 product 30 "what an operator looks at: log, show, events, warnings" tests/operation.sh "$convoy"
 product 20 "monitors: pings and ESP echoes, a path that is cut silently, a forged echo" tests/monitor.sh "$convoy"
+product 20 "monitors with two workers" env WORKERS=2 tests/monitor.sh "$convoy"
 product 20 "a log in JSON: start, reloads, stop, errors of every kind, a killed helper" tests/log-format.sh "$convoy"
 product 20 "convoy top in tmux at two sizes: rates, keys, a gateway that stops and comes back" tests/top.sh "$convoy"
 product 70 "fourteen faults between two gateways, named by explain, trace and check; the keys for Wireshark" tests/explain.sh "$convoy"
@@ -114,8 +115,8 @@ product 60 "100 road warriors as docs/guide/road-warriors.md has them: certifica
 product 20 "convoy as a client with a virtual IP: the source of this host's packets" tests/charon/virtual-ip.sh "$convoy" "$plugin"
 product 10 "a peer of charon's by name: a changed address, no such name" tests/charon/names.sh "$convoy" "$plugin"
 product 100 "two gateways with charon: every algorithm" tests/charon/two.sh "$convoy" "$plugin" algorithms
-product 60 "two gateways with charon: ESN, events, modes, native ESP, IPv6, MOBIKE, two workers, interfaces" \
-  tests/charon/two.sh "$convoy" "$plugin" long_sequence_numbers events native transport ipv6 mobike two_workers interfaces
+product 60 "two gateways with charon: ESN, events, modes, native ESP, IPv6, MOBIKE, monitors, two workers, interfaces" \
+  tests/charon/two.sh "$convoy" "$plugin" long_sequence_numbers events native transport ipv6 mobike monitors two_workers interfaces
 for kind in udp raw af_packet af_xdp; do
   product 50 "charon by an outside port $kind: IKE in its rings, IPv4 and IPv6, native and in UDP, one worker and two" \
     tests/charon/ports.sh "$convoy" "$plugin" $kind

@@ -173,6 +173,33 @@ mobike() { # A's first address goes and another comes while it pings; until char
   ip -n $A addr del 192.0.2.11/24 dev va; ip -n $A addr add 192.0.2.1/24 dev va
   ip -n $A addr add 2001:db8::1/64 dev va nodad; ip -n $B addr add 2001:db8::2/64 dev vb nodad
 }
+# One side sends echoes and the other pings, over the SAs that charon negotiates, which another of
+# two workers than the first may have. Before, and when they have ended, the monitors are lost.
+monitors() {
+  local side
+  stop_both
+  for side in a b; do gateway_conf $side "\"${v4[$([ $side = a ] && echo 0 || echo 1)]}\""; done
+  printf '[tunnel.monitor]\necho = true\ninterval_ms = 200\n' >>"$work/a/gateway.toml"
+  printf '[tunnel.monitor]\nping = "10.1.0.1"\ninterval_ms = 200\n' >>"$work/b/gateway.toml"
+  for side in a b; do
+    sed -i "s/^\[gateway\]/&\nworkers = 2/" "$work/$side/gateway.toml"
+    start_gateway $side; gateway[$side]=$gateway_pid
+    start_charon $side; charon[$side]=$charon_pid
+    wait_until "the monitor of $side says something without SAs" monitored $side down lost
+  done
+  tunnel "${v4[*]}" "encap = yes" "esp_proposals = aes128gcm16"
+  for side in a b; do wait_until "the probes of $side are not answered" monitored $side up answered; done
+  ask a --rekey --child net >/dev/null
+  for side in a b; do wait_until "the probes of $side are not answered after a rekeying" monitored $side up answered; done
+  end_tunnel
+  for side in a b; do wait_until "the monitor of $side is not lost without SAs" monitored $side down lost; done
+  passed "monitors" "echoes and pings over charon's SAs, answered, rekeyed, lost without SAs"
+}
+monitored() { # side, the state of its tunnel and of its monitor
+  show tunnel "$1" | python3 -c 'import json, sys
+[row] = [row for row in json.load(sys.stdin) if row["state"] != "removed"]
+sys.exit([row["state"], (row["monitor"] or {}).get("state")] != sys.argv[1:])' "${@:2}"
+}
 two_workers() { # eight children, dealt to both
   stop_both; start_both 2
   local host child
@@ -249,5 +276,5 @@ CONNECTIONS
 namespaces
 start_both 1
 cases=("${@:3}")
-[ ${#cases[@]} -gt 0 ] || cases=(algorithms long_sequence_numbers events native transport ipv6 mobike two_workers interfaces)
+[ ${#cases[@]} -gt 0 ] || cases=(algorithms long_sequence_numbers events native transport ipv6 mobike monitors two_workers interfaces)
 for name in "${cases[@]}"; do $name; done

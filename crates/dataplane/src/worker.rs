@@ -17,7 +17,7 @@ use std::time::Duration;
 use convoy_ipsec::{DropReason, LifetimeEvent, MappingChange, PathChange};
 use convoy_kernel::Prefix;
 use convoy_packet::protocol::UDP;
-use convoy_packet::{Frame, FramePool, FrameSize, ipv4, ipv6};
+use convoy_packet::{Frame, FramePool, FrameSize, ip};
 use convoy_port::{Port, PortConfig, PortDescription, PortError, PortTraits};
 use convoy_scheduler::Input;
 
@@ -549,12 +549,7 @@ impl WaysOut {
 
     /// The port for a packet.
     fn choose(self, frame: &Frame) -> usize {
-        let protocol = match frame.first().map(|byte| byte >> 4) {
-            Some(4) => frame.get(ipv4::PROTOCOL_AT),
-            Some(6) => frame.get(ipv6::NEXT_HEADER_AT),
-            _ => None,
-        };
-        if protocol == Some(&UDP) { self.udp } else { self.native }
+        if ip::first_protocol(frame) == Some(UDP) { self.udp } else { self.native }
     }
 }
 

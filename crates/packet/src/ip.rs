@@ -141,6 +141,17 @@ pub fn source(packet: &[u8]) -> IpAddr {
     if is_v6(packet) { ipv6::source(packet).into() } else { ipv4::source(packet).into() }
 }
 
+/// The protocol behind the first header, which with IPv6 may be an extension header; nothing if it
+/// is no IP packet. The packet need not have been parsed.
+#[inline]
+pub fn first_protocol(packet: &[u8]) -> Option<u8> {
+    match packet.first()? >> 4 {
+        4 => packet.get(ipv4::PROTOCOL_AT).copied(),
+        6 => packet.get(ipv6::NEXT_HEADER_AT).copied(),
+        _ => None,
+    }
+}
+
 /// Where the number of the protocol stands whose header starts at `header_len`, behind options or
 /// extension headers.
 ///

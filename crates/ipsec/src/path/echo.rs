@@ -60,9 +60,9 @@ pub struct Echoes {
 }
 
 impl Tables {
-    /// An echo request to be sealed by a tunnel's current SA, with this much data, answered by the
-    /// tunnel's newest inbound SA; nothing if there is no SA of ESP in tunnel mode in a direction,
-    /// or no free frame.
+    /// An echo request to be sealed by a tunnel's current SA, with this much data, to be answered
+    /// by the inbound SA that was used last, as the peer has that for certain; nothing if there is
+    /// no SA of ESP in tunnel mode in a direction, or no free frame.
     pub fn echo_request(
         &self,
         tunnel: TunnelId,
@@ -71,7 +71,10 @@ impl Tables {
         pool: &mut FramePool,
     ) -> Option<CryptoPacket> {
         let tunnel = self.tunnels.find(tunnel)?;
-        let back = *self.tunnels.inbound(tunnel).last()?;
+        // The newest if none was used.
+        let used =
+            |id: &&InboundId| self.sad.inbound.hot(id.0).map_or(0, |sa| sa.last_used_ns.wrapping_add(1));
+        let back = *self.tunnels.inbound(tunnel).iter().max_by_key(used)?;
         let return_spi = Some(self.sad.common(back.into())?.facts.name.spi);
         let EchoNumber { id, sequence } = number;
         let echo = EspEcho { is_response: false, return_spi, id, sequence, data_len };

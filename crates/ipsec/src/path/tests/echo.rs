@@ -75,6 +75,28 @@ fn a_return_spi_of_another_tunnel_is_not_answered() {
 }
 
 #[test]
+fn an_echo_is_answered_by_the_inbound_sa_that_was_used_last() {
+    let link = Link::default();
+    let [mut a, mut b] = link.pair();
+    let renewed = |end: usize, direction| SaConfig { spi: 0x2001, ..link.sa(end, direction) };
+    let answered_by = |a: &mut Gateway, b: &mut Gateway| {
+        let sent = request(a, 1, 0);
+        b.receive(&[sent]);
+        let answers = responses(b);
+        a.receive(&answers);
+        answers.first().map(|answer| u32::from_be_bytes([answer[20], answer[21], answer[22], answer[23]]))
+    };
+    assert_eq!(answered_by(&mut a, &mut b), Some(0x1002));
+    a.install(renewed(0, SaDirection::Inbound));
+    assert_eq!(answered_by(&mut a, &mut b), Some(0x1002), "the peer may not have the new one yet");
+    b.install(renewed(1, SaDirection::Outbound));
+    a.now_ns += 10;
+    let packets = b.send(&[udp(["10.2.0.9", "10.1.0.5"].map(|text| text.parse().expect(text)), 100)]);
+    assert_eq!(a.receive(&packets).len(), 1);
+    assert_eq!(answered_by(&mut a, &mut b), Some(0x2001));
+}
+
+#[test]
 fn too_many_requests_are_not_answered() {
     let link = Link::default();
     let [mut a, mut b] = link.pair();
