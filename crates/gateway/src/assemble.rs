@@ -289,7 +289,7 @@ pub(crate) fn install(
         if worker_of(id, resource, config.workers) != worker {
             continue;
         }
-        match install_pair(pipeline, tunnel, id, config, costs, (keys, &beginning)) {
+        match install_pair(pipeline, tunnel, id, config, costs, keys, &beginning) {
             Ok(pair) => installed.pairs.push(pair),
             Err(source) => {
                 installed.sas().for_each(|sa| pipeline.retire(sa));
@@ -311,14 +311,16 @@ fn install_pair(
     id: TunnelId,
     config: &Config,
     costs: &CostModels,
-    (keys, beginning): (&ManualKeys, &Beginning),
+    keys: &ManualKeys,
+    beginning: &Beginning,
 ) -> Result<Pair, InstallError> {
     let mut sas = Vec::new();
     // Packets of several SAs to one peer are different flows to whatever spreads them on the way.
     let worker = pipeline.ipsec().tables.worker();
     let is_spread = config.workers > 1 && tunnel.manual.len() > 1;
-    let own_port = if is_spread { config.own_port(worker) } else { config.natt_port() };
-    for sa in pair_of(tunnel, id, (keys, beginning), (config.natt_port(), own_port)) {
+    let sent_from = if is_spread { config.own_port(worker) } else { config.natt_port() };
+    let ports = EspPorts { received_at: config.natt_port(), sent_from };
+    for sa in pair_of(tunnel, id, keys, beginning, &ports) {
         match pipeline.install(&sa, &|engine, transform| costs.of(engine, transform)) {
             Ok(index) => sas.push(index),
             Err(error) => {
@@ -330,20 +332,29 @@ fn install_pair(
     Ok(Pair { sas, numbers: Numbers::new(beginning) })
 }
 
+/// Our UDP ports of ESP in UDP.
+#[derive(Clone, Copy, Debug)]
+pub struct EspPorts {
+    /// To which the peer sends.
+    pub received_at: u16,
+    /// From which packets leave.
+    pub sent_from: u16,
+}
+
 /// The SAs of a tunnel's static keys, inbound first, so that the peer's first packet finds its SA.
-/// ESP in UDP comes to the first of our ports, and leaves from the second.
 pub fn pair_of(
     tunnel: &TunnelConfig,
     id: TunnelId,
-    (keys, beginning): (&ManualKeys, &Beginning),
-    (natt_port, own_port): (u16, u16),
+    keys: &ManualKeys,
+    beginning: &Beginning,
+    ports: &EspPorts,
 ) -> [SaConfig; 2] {
     let ways = [
         (SaDirection::Inbound, keys.spi_in, &keys.keys_in, (beginning.received, beginning.acceptable)),
         (SaDirection::Outbound, keys.spi_out, &keys.keys_out, (beginning.sent, beginning.reserved)),
     ];
     ways.map(|(direction, spi, material, (sequence_start, sequence_reserved))| {
-        let local_port = if direction == SaDirection::Outbound { own_port } else { natt_port };
+        let local_port = if direction == SaDirection::Outbound { ports.sent_from } else { ports.received_at };
         let encap = UdpEncap { local_port, remote_port: tunnel.remote_port };
         let base = SaConfig::new(spi, direction, tunnel.local, tunnel.remote, material.clone());
         SaConfig {

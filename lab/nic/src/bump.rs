@@ -6,7 +6,7 @@ use std::time::Instant;
 use convoy_card::nic::{Arrival, NicControl, Seal};
 use convoy_config::TunnelConfig;
 use convoy_engine::EngineError;
-use convoy_gateway::assemble::pair_of;
+use convoy_gateway::assemble::{EspPorts, pair_of};
 use convoy_gateway::state::Beginnings;
 use convoy_ipsec::{
     Carried, CryptoPacket, CryptoStatus, Expiry, InboundBurst, InstallError, Ipsec, IpsecConfig,
@@ -126,7 +126,8 @@ impl Bump {
         let mut are_at_card = true;
         for (keys, beginning) in tunnel.manual.iter().zip(&beginnings) {
             self.spis.insert(keys.spi_in);
-            for sa in pair_of(tunnel, id, (keys, beginning), (NATT_PORT, NATT_PORT)) {
+            let ports = EspPorts { received_at: NATT_PORT, sent_from: NATT_PORT };
+            for sa in pair_of(tunnel, id, keys, beginning, &ports) {
                 let index = self.ipsec.install(sa.clone())?;
                 are_at_card &= self.engines.install(index, &sa)?;
             }

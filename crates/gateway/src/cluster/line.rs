@@ -166,7 +166,10 @@ impl Follower {
                         sa,
                         sent_until,
                         accept_until,
-                    }) => self.grant((&group, sa), (sent_until, accept_until), &mut granted),
+                    }) => {
+                        let limits = Limits { send: sent_until, accept: accept_until };
+                        self.grant(&group, sa, limits, &mut granted);
+                    }
                     message => {
                         self.give(std::mem::take(&mut granted));
                         self.obey(message, &mut kept);
@@ -177,14 +180,9 @@ impl Follower {
         }
     }
 
-    fn grant(
-        &self,
-        (group, sa): (&str, SaId),
-        (send, accept): (u64, u64),
-        granted: &mut HashMap<u64, Limits>,
-    ) {
+    fn grant(&self, group: &str, sa: SaId, limits: Limits, granted: &mut HashMap<u64, Limits>) {
         if let Some(generation) = self.generations.of(group, sa) {
-            granted.insert(generation, Limits { send, accept });
+            granted.insert(generation, limits);
         }
     }
 

@@ -45,7 +45,7 @@ pub(crate) use group_line::GroupLine;
 pub use led::{Led, Stopped};
 pub(crate) use member_gateway::MemberGateway;
 pub use member_gateway::StoredSas;
-pub(crate) use pairs::{Lead, Pairs};
+pub(crate) use pairs::{Lead, LedTerm, Pairs};
 
 use crate::events::Events;
 use crate::helper::Helper;

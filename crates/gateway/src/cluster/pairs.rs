@@ -29,6 +29,18 @@ pub(crate) struct Lead {
     pub(crate) unreadable: Vec<String>,
 }
 
+/// The term in which a group is led.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LedTerm {
+    /// Whether the next leader refuses all that this one may have received.
+    pub(crate) is_strict: bool,
+    /// Whether the group has begun in it before: then the store is asked for the limits of pairs
+    /// again.
+    pub(crate) has_begun: bool,
+    /// The time of the wall clock, in ns, from which IVs begin.
+    pub(crate) clock_ns: u64,
+}
+
 /// The pairs of a group, as far as they may have been used. Pairs of removed tunnels stay, since
 /// their keys may come back.
 #[derive(Default)]
@@ -50,13 +62,11 @@ impl Pairs {
         }
     }
 
-    /// The beginnings of tunnels of the group; their generations count up from `generation`. If
-    /// the group has begun before (`is_late`), the store is asked for the limits of pairs again.
+    /// The beginnings of tunnels of the group; their generations count up from `generation`.
     pub(crate) fn begin<'a>(
         &mut self,
         tunnels: impl Iterator<Item = &'a TunnelConfig>,
-        (is_strict, is_late): (bool, bool),
-        clock_ns: u64,
+        term: &LedTerm,
         generation: &mut u64,
     ) -> Lead {
         let (beginnings, generations) = (HashMap::new(), HashMap::new());
@@ -79,13 +89,13 @@ impl Pairs {
                 lead.generations.insert(*generation, sa);
                 let beginning = match self.known.get(&sa).map(going_on) {
                     Some(beginning) => {
-                        if let Some(known) = self.known.get(&sa).filter(|_| is_late) {
+                        if let Some(known) = self.known.get(&sa).filter(|_| term.has_begun) {
                             let (record, marks) = (known.record.clone(), Marks::default());
                             lead.reported.push(Event::Put { sa, record, marks });
                         }
                         beginning
                     }
-                    None => self.fresh((sa, tunnel), is_strict, clock_ns, &mut lead),
+                    None => self.fresh(sa, tunnel, term, &mut lead),
                 };
                 beginnings.push(beginning.shared(*generation));
             }
@@ -96,26 +106,20 @@ impl Pairs {
     }
 
     /// A pair that was never used; its first marks go to the store with it.
-    fn fresh(
-        &mut self,
-        (sa, tunnel): (SaId, &TunnelConfig),
-        is_strict: bool,
-        clock_ns: u64,
-        lead: &mut Lead,
-    ) -> Beginning {
+    fn fresh(&mut self, sa: SaId, tunnel: &TunnelConfig, term: &LedTerm, lead: &mut Lead) -> Beginning {
         let last = if tunnel.esn { u64::MAX } else { u32::MAX.into() };
         let marks = Marks {
             sent: Span::OUTBOUND.first.min(last),
-            ceiling: if is_strict { Span::INBOUND.first } else { u64::MAX },
+            ceiling: if term.is_strict { Span::INBOUND.first } else { u64::MAX },
             received: 0,
-            iv_start: clock_ns,
+            iv_start: term.clock_ns,
         };
         let record = convoy_cluster::Record::from(RECORD.to_vec());
-        let (sent, accepted) = (marks.sent, if is_strict { marks.ceiling } else { 0 });
-        self.known.insert(sa, Taken { sa, record: record.clone(), sent, accepted, iv_start: clock_ns });
+        let (sent, accepted) = (marks.sent, if term.is_strict { marks.ceiling } else { 0 });
+        self.known.insert(sa, Taken { sa, record: record.clone(), sent, accepted, iv_start: term.clock_ns });
         lead.reported.push(Event::Put { sa, record, marks });
         lead.new += 1;
-        Beginning { reserved: marks.sent, acceptable: marks.ceiling, ..Beginning::fresh(clock_ns) }
+        Beginning { reserved: marks.sent, acceptable: marks.ceiling, ..Beginning::fresh(term.clock_ns) }
     }
 
     fn is_in_use(&self, sa: SaId) -> bool {
@@ -184,7 +188,8 @@ mod tests {
     }
 
     fn begin(pairs: &mut Pairs, is_late: bool, clock_ns: u64, generation: &mut u64) -> (Lead, Beginning) {
-        let lead = pairs.begin(config().tunnels.iter(), (true, is_late), clock_ns, generation);
+        let term = LedTerm { is_strict: true, has_begun: is_late, clock_ns };
+        let lead = pairs.begin(config().tunnels.iter(), &term, generation);
         let beginning = lead.beginnings["site-b"][0];
         (lead, beginning)
     }
@@ -213,7 +218,8 @@ mod tests {
         let record = convoy_cluster::Record::from(b"of another version".to_vec());
         let strange = Taken { sa, record, sent: 9, accepted: 9, iv_start: 0 };
         for mut pairs in [Pairs::new(&[], &[sa]), Pairs::new(&[strange], &[])] {
-            let lead = pairs.begin(config.tunnels.iter(), (true, false), 7_000, &mut generation);
+            let term = LedTerm { is_strict: true, has_begun: false, clock_ns: 7_000 };
+            let lead = pairs.begin(config.tunnels.iter(), &term, &mut generation);
             assert_eq!(lead.unreadable, ["site-b"]);
             assert!(lead.beginnings.is_empty() && lead.reported.is_empty() && lead.new == 0);
         }
@@ -224,7 +230,8 @@ mod tests {
         let (mut pairs, mut generation) = (Pairs::default(), 0);
         let (lead, _) = begin(&mut pairs, false, 7_000, &mut generation);
         let used = *lead.generations.keys().next().expect("one pair");
-        let lead = pairs.begin(config().tunnels.iter(), (true, true), 7_500, &mut generation);
+        let term = LedTerm { is_strict: true, has_begun: true, clock_ns: 7_500 };
+        let lead = pairs.begin(config().tunnels.iter(), &term, &mut generation);
         assert_eq!((lead.in_use, lead.reported.len()), (vec!["site-b".to_owned()], 0), "it has not ended");
         pairs.end(&[(used, Limits { send: 1 << 30, accept: 5_000 }), (99, Limits::sending(u64::MAX))]);
         let (lead, again) = begin(&mut pairs, true, 8_000, &mut generation);

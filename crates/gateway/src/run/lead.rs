@@ -12,7 +12,7 @@ use convoy_ike::protocol::SaRecord;
 use super::{Gateway, Load, Order, RunError, reload};
 use crate::change::{Change, Ranked};
 use crate::charon::{Charon, Door};
-use crate::cluster::{Agent, Cluster, Lead, Led, MemberGateway, Pairs, Place, Stopped, StoredSas};
+use crate::cluster::{Agent, Cluster, Lead, Led, LedTerm, MemberGateway, Pairs, Place, Stopped, StoredSas};
 use crate::events::{Events, What};
 use crate::state::{Beginnings, Limits, wall_clock_ns};
 
@@ -155,17 +155,19 @@ impl Gateway {
         }
     }
 
-    /// The beginnings of tunnels of a group that is led; `is_late` if the group has begun before.
+    /// The beginnings of tunnels of a group that is led; `has_begun` if it has begun
+    /// before.
     fn begin_pairs(
         &mut self,
         group: &str,
         is_wanted: impl Fn(&&TunnelConfig) -> bool,
-        is_late: bool,
+        has_begun: bool,
     ) -> Lead {
         let is_strict = self.cluster.as_ref().is_none_or(Cluster::is_strict);
         let tunnels = self.config.tunnels.iter().filter(is_wanted);
         let pairs = self.led.entry(group.to_owned()).or_default();
-        pairs.begin(tunnels, (is_strict, is_late), wall_clock_ns(), &mut self.generation)
+        let term = LedTerm { is_strict, has_begun, clock_ns: wall_clock_ns() };
+        pairs.begin(tunnels, &term, &mut self.generation)
     }
 
     /// The beginnings of tunnels that a reload adds to groups that are led. SAs that ended with it

@@ -61,6 +61,13 @@ impl Key {
     }
 }
 
+/// How many datagrams there may be.
+#[derive(Clone, Copy)]
+struct Shares {
+    in_all: usize,
+    per_source: usize,
+}
+
 /// One worker's datagrams in reassembly.
 pub(crate) struct Reassembly {
     config: ReassemblyConfig,
@@ -135,7 +142,7 @@ impl Reassembly {
 
     /// Makes room for a new datagram.
     fn open(&mut self, now_ns: u64, key: Key, pool: &mut FramePool, drops: &mut DropCounters) -> Option<()> {
-        let limits = (self.config.datagrams, self.config.per_source);
+        let limits = Shares { in_all: self.config.datagrams, per_source: self.config.per_source };
         if !self.make_way(limits, &key, |_| true, pool, drops) {
             drops.count(DropReason::ReassemblyLimit);
             return None;
@@ -161,7 +168,7 @@ impl Reassembly {
         if !self.find(key).is_some_and(|slot| is_small(&self.datagrams[slot])) {
             return;
         }
-        let limits = (self.config.huge, self.config.huge_per_source);
+        let limits = Shares { in_all: self.config.huge, per_source: self.config.huge_per_source };
         let frame = if self.make_way(limits, key, is_huge, pool, drops) {
             pool.take(FrameSize::Huge).ok_or(DropReason::NoFrame)
         } else {
@@ -180,7 +187,7 @@ impl Reassembly {
     /// others out. Returns `false` if the limits allow none.
     fn make_way(
         &mut self,
-        (in_all, per_source): (usize, usize),
+        limits: Shares,
         key: &Key,
         counts: fn(&Datagram) -> bool,
         pool: &mut FramePool,
@@ -188,8 +195,8 @@ impl Reassembly {
     ) -> bool {
         let counted = || self.datagrams.iter().filter(|datagram| counts(datagram));
         let of_source = counted().filter(|datagram| datagram.key.is_from_same_source(key)).count();
-        let has_its_share = of_source >= per_source;
-        if !has_its_share && counted().count() < in_all {
+        let has_its_share = of_source >= limits.per_source;
+        if !has_its_share && counted().count() < limits.in_all {
             return true;
         }
         let gives_way = |datagram: &Datagram| {
