@@ -42,7 +42,7 @@ pub use environment::ThisMachine;
 pub use interface::InterfaceConfig;
 pub use kinds::{Kinds, PRODUCT, PortEngine};
 pub use logged::{log, log_for};
-pub use monitor::{MonitorConfig, MonitorMeans};
+pub use monitor::MonitorConfig;
 pub use shared::{SharedConfig, SharedText};
 pub use static_tunnels::{StaticTunnels, load_private, static_policies};
 pub use tunnel::unknown_proposal;

@@ -4,6 +4,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use convoy_dataplane::monitor::Means;
 use convoy_ipsec::{Mode, SaProtocol, Selector, TrafficSelector};
 use convoy_packet::protocol::{ICMP, ICMP_V6};
 use convoy_port::PortConfig;
@@ -13,26 +14,12 @@ use super::file;
 use super::tunnel::is_set;
 use super::{InterfaceConfig, TunnelConfig};
 
-/// The least and the greatest time between two probes, in ms: a worker looks ten times a second.
+/// The least and the greatest time between two probes, in ms.
 const INTERVAL_MS: (u32, u32) = (100, 60_000);
 /// Intervals without an answer after which a tunnel counts as lost by default.
 const MISSES: u32 = 3;
 /// The longest time without an answer, in ms.
 const LONGEST_MS: u32 = 600_000;
-
-/// By what a tunnel is probed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MonitorMeans {
-    /// Pings.
-    Ping {
-        /// Who is pinged.
-        target: IpAddr,
-        /// The source of the pings, of the same family.
-        source: IpAddr,
-    },
-    /// Encrypted ESP echoes to the peer (draft-ietf-ipsecme-encrypted-esp-ping).
-    Echo,
-}
 
 /// How a tunnel is probed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,7 +29,7 @@ pub struct MonitorConfig {
     /// The inside interface that it has for itself.
     pub interface: Option<String>,
     /// By what it is probed.
-    pub means: MonitorMeans,
+    pub means: Means,
     /// Time between two probes.
     pub interval: Duration,
     /// After so long without an answer the tunnel counts as lost.
@@ -97,7 +84,7 @@ fn monitor(
     })
 }
 
-fn echo(c: &mut Checker<'_>, keys: &file::Monitor, tunnel: &TunnelConfig) -> MonitorMeans {
+fn echo(c: &mut Checker<'_>, keys: &file::Monitor, tunnel: &TunnelConfig) -> Means {
     let what = "the tunnel is probed by ESP echoes (echo = true); remove one of the two";
     c.only(keys.ping.as_ref(), false, "tunnel.monitor.ping", what);
     let what = "it is only for pings; ESP echoes are between the gateways themselves";
@@ -105,7 +92,7 @@ fn echo(c: &mut Checker<'_>, keys: &file::Monitor, tunnel: &TunnelConfig) -> Mon
     let can_echo = (tunnel.mode, tunnel.protocol) == (Mode::Tunnel, SaProtocol::Esp);
     let what = "ESP echoes are only for ESP in mode = \"tunnel\"; name an address to ping";
     c.only(keys.echo.as_ref(), can_echo, "tunnel.monitor.echo", what);
-    MonitorMeans::Echo
+    Means::Echo
 }
 
 fn ping(
@@ -113,7 +100,7 @@ fn ping(
     keys: &file::Monitor,
     tunnel: &TunnelConfig,
     addresses: &[IpAddr],
-) -> Option<MonitorMeans> {
+) -> Option<Means> {
     let key = "tunnel.monitor.ping";
     let example = "\"10.2.0.1\", an address behind the peer, or echo = true between two gateways of convoy's";
     let text = c.needed(&keys.at, keys.ping.as_ref(), key, example)?;
@@ -123,7 +110,7 @@ fn ping(
         "in transport mode the peer is a host itself; a monitor is for mode = \"tunnel\" and \"iptfs\"";
     c.only(keys.ping.as_ref(), !in_transport, key, what);
     let source = source(c, keys, text, target, tunnel, addresses)?;
-    Some(MonitorMeans::Ping { target, source })
+    Some(Means::Ping { target, source })
 }
 
 /// The source of the pings: the one given, or the first address inside with which the tunnel takes

@@ -7,8 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use convoy_port::Port;
 
 /// The links of all interfaces, shared by the workers: each serves some tunnels of an interface,
-/// which has a link while one of them can send, and the pings through one are answered if there are
-/// any.
+/// which has a link while one of them can send, and echoes by one are answered if there are any.
 #[derive(Debug)]
 pub struct InterfaceLinks {
     by_interface: Vec<Mutex<Link>>,

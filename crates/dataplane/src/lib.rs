@@ -12,7 +12,7 @@
 //!   belongs to one worker, whichever queue its packets arrive in.
 //! - [`InterfaceLinks`](interfaces::InterfaceLinks) says which inside interfaces have a link: those
 //!   with a tunnel that can send.
-//! - [`Monitor`](monitor::Monitor) pings through a tunnel, and says whether it is answered.
+//! - [`Monitor`](monitor::Monitor) probes a tunnel, and says whether it answers.
 //!
 //! A packet's path, from file to file: `worker.rs` reads a burst; `pipeline/path.rs` has the steps
 //! from there on; `pipeline/stage/admission.rs` is the window, `pipeline/stage/dispatch.rs` the

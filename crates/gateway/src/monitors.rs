@@ -1,9 +1,9 @@
 //! The monitors of a gateway: those of its configuration, made and followed.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use convoy_config::{Config, MonitorConfig, MonitorMeans};
+use convoy_config::{Config, MonitorConfig};
 use convoy_dataplane::monitor::{Means, Monitor, MonitorState, Monitors, Probe, Verdict};
 use rand::Rng;
 
@@ -59,10 +59,7 @@ fn probe(config: &Config, monitor: &MonitorConfig) -> Probe {
     Probe {
         tunnel: tunnel.clone(),
         interface: config.interface_number(interface.as_deref()).unwrap_or(0),
-        means: match *means {
-            MonitorMeans::Ping { target, source } => Means::Ping { source, target },
-            MonitorMeans::Echo => Means::Echo,
-        },
+        means: *means,
         interval_ns: interval.as_nanos() as u64,
         lost_after_ns: lost_after.as_nanos() as u64,
     }
@@ -119,9 +116,13 @@ pub(crate) fn report(events: &Events, monitor: &Monitor, verdict: Verdict) {
 
 /// Whether the echoes through an interface are answered, as far as known: those of one of its
 /// monitors, or it has none.
-pub(crate) fn is_answered(monitors: &[Arc<Monitor>], interface: u16, now_ns: u64) -> bool {
-    let mut of_interface = monitors.iter().filter(|monitor| follows(monitor) == Some(interface)).peekable();
-    let is_lost = |monitor: &Arc<Monitor>| monitor.state(now_ns).verdict == Verdict::Lost;
+pub(crate) fn is_answered<'a>(
+    monitors: impl Iterator<Item = &'a Monitor>,
+    interface: u16,
+    now_ns: u64,
+) -> bool {
+    let mut of_interface = monitors.filter(|monitor| follows(monitor) == Some(interface)).peekable();
+    let is_lost = |monitor: &Monitor| monitor.state(now_ns).verdict == Verdict::Lost;
     of_interface.peek().is_none() || !of_interface.all(is_lost)
 }
 
@@ -130,11 +131,6 @@ pub(crate) fn is_answered(monitors: &[Arc<Monitor>], interface: u16, now_ns: u64
 pub(crate) fn follows(monitor: &Monitor) -> Option<u16> {
     let Probe { means, interface, .. } = monitor.probe();
     (*means == Means::Echo && *interface != 0).then_some(*interface)
-}
-
-/// The interfaces whose links follow these monitors.
-pub(crate) fn interfaces(monitors: &[Arc<Monitor>]) -> BTreeSet<u16> {
-    monitors.iter().filter_map(|monitor| follows(monitor)).collect()
 }
 
 #[cfg(test)]
@@ -184,7 +180,7 @@ mod tests {
             let monitor = first(&all);
             monitor.next(0);
             assert_eq!(monitor.look(u64::MAX), Some(Verdict::Lost));
-            is_answered(&[monitor], 1, u64::MAX)
+            is_answered(std::iter::once(&*monitor), 1, u64::MAX)
         };
         assert!(lost(&routed) && !lost(&echoed) && lost(FILE));
     }

@@ -103,7 +103,7 @@ pub(crate) struct WorkerThread {
     shared: HashMap<SaIndex, Pair>,
     /// Where the pairs of both are.
     places: Places,
-    /// The monitors whose pings it sends.
+    /// The monitors whose probes it sends.
     own_monitors: OwnMonitors,
 }
 

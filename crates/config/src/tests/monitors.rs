@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use convoy_dataplane::monitor::Means;
+
 use super::*;
 
 /// The valid configuration with a monitor of these lines.
@@ -21,10 +23,10 @@ fn first_error(lines: &str) -> String {
 fn pings_come_from_the_address_inside_that_the_tunnel_takes() {
     let monitor = means(&monitored("ping = \"10.2.0.9\""));
     let (target, source) = ([10, 2, 0, 9].into(), [10, 1, 0, 1].into());
-    assert_eq!(monitor.means, MonitorMeans::Ping { target, source });
+    assert_eq!(monitor.means, Means::Ping { target, source });
     assert_eq!((monitor.interval, monitor.lost_after), (Duration::from_secs(1), Duration::from_secs(3)));
     let monitor = means(&monitored("ping = \"10.2.0.9\"\nsource = \"10.1.0.77\"\ninterval_ms = 100"));
-    assert_eq!(monitor.means, MonitorMeans::Ping { target, source: [10, 1, 0, 77].into() });
+    assert_eq!(monitor.means, Means::Ping { target, source: [10, 1, 0, 77].into() });
     assert_eq!(monitor.lost_after, Duration::from_millis(300));
     let text = include_str!("monitored.toml");
     assert_eq!(means(text).tunnel, "site-b");
@@ -33,7 +35,7 @@ fn pings_come_from_the_address_inside_that_the_tunnel_takes() {
 #[test]
 fn echoes_need_no_addresses() {
     let monitor = means(&monitored("echo = true\nlost_after_ms = 2000"));
-    assert_eq!((monitor.means, monitor.lost_after), (MonitorMeans::Echo, Duration::from_secs(2)));
+    assert_eq!((monitor.means, monitor.lost_after), (Means::Echo, Duration::from_secs(2)));
 }
 
 #[test]

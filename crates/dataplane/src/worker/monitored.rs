@@ -9,7 +9,7 @@ use crate::monitor::{Means, Monitor, Monitors};
 use crate::path_probe::Step;
 
 impl Worker {
-    /// Takes the answers to the pings of these monitors from now on, whichever worker sends them.
+    /// Takes the answers to the probes of these monitors from now on, whichever worker sends them.
     pub fn set_monitors(&mut self, monitors: Monitors) {
         self.monitors = monitors;
     }

@@ -155,8 +155,8 @@ impl Gateway {
         }
     }
 
-    /// The beginnings of tunnels of a group that is led; `has_begun` if it has begun
-    /// before.
+    /// The beginnings of tunnels of a group that is led; `has_begun` says whether
+    /// it has begun before.
     fn begin_pairs(
         &mut self,
         group: &str,

@@ -1,10 +1,10 @@
 //! The monitors whose probes a worker sends.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use convoy_config::TunnelConfig;
 use convoy_dataplane::monitor::{Means, Monitor};
-use convoy_ipsec::{Action, FlowKey, TunnelId};
+use convoy_ipsec::{Selector, TunnelId};
 
 use super::WorkerThread;
 use crate::assemble::Installed;
@@ -12,16 +12,28 @@ use crate::events::Events;
 use crate::monitors::{self, AllMonitors};
 use crate::survey::Surveyed;
 
-/// Time between two looks at all of them, in ns, at least.
+/// Time between two looks, in ns, at least.
 const LEAST_NS: u64 = 10_000_000;
-/// And at most: a tunnel may come to this worker.
+/// And at most, also at one monitor: an answer may have come, or a tunnel to this worker.
 const MOST_NS: u64 = 100_000_000;
+/// For how long it is known which of charon's tunnels a monitor is about, in ns.
+const KNOWN_NS: u64 = 1_000_000_000;
+/// Monitors of which that is found out in one look: each time all policies are gone through.
+const FOUND_AT_ONCE: usize = 8;
 
 /// The monitors of a worker, and when it looks at them.
 #[derive(Default)]
 pub(super) struct OwnMonitors {
-    monitors: Vec<Arc<Monitor>>,
+    monitors: Vec<OwnMonitor>,
     due_ns: u64,
+}
+
+struct OwnMonitor {
+    monitor: Arc<Monitor>,
+    due_ns: u64,
+    /// Of an echo, the tunnel with the SAs, and until when that is known.
+    tunnel: Option<TunnelId>,
+    known_until_ns: u64,
 }
 
 impl WorkerThread {
@@ -29,11 +41,13 @@ impl WorkerThread {
     pub(crate) fn set_monitors(&mut self, all: &AllMonitors) {
         self.worker.set_monitors(all.shared());
         let own = all.of_worker(self.tables().worker());
-        let before = std::mem::replace(&mut self.own_monitors.monitors, own);
+        let own =
+            own.into_iter().map(|monitor| OwnMonitor { monitor, due_ns: 0, tunnel: None, known_until_ns: 0 });
+        let before = std::mem::replace(&mut self.own_monitors.monitors, own.collect());
         self.own_monitors.due_ns = 0;
         self.worker.wake_at(u64::MAX);
-        let mut interfaces = monitors::interfaces(&before);
-        interfaces.extend(monitors::interfaces(&self.own_monitors.monitors));
+        let all = before.iter().chain(&self.own_monitors.monitors);
+        let interfaces: BTreeSet<u16> = all.filter_map(|own| monitors::follows(&own.monitor)).collect();
         interfaces.into_iter().for_each(|interface| self.set_answered(interface));
     }
 
@@ -46,53 +60,57 @@ impl WorkerThread {
         if now_ns < self.own_monitors.due_ns {
             return;
         }
-        let may_send = self.worker.may_send();
-        let mut due_ns = now_ns + MOST_NS;
-        for at in 0..self.own_monitors.monitors.len() {
-            let monitor = Arc::clone(&self.own_monitors.monitors[at]);
+        let (may_send, mut to_find) = (self.worker.may_send(), FOUND_AT_ONCE);
+        let mut monitors = std::mem::take(&mut self.own_monitors.monitors);
+        let mut lost_or_back = Vec::new();
+        for own in monitors.iter_mut().filter(|own| own.due_ns <= now_ns) {
             // A member of a cluster has the tunnels of the groups that it leads.
-            let Some(installed) = self.installed.named(&monitor.probe().tunnel).filter(|_| may_send) else {
-                monitor.rest();
+            let Some(installed) = self.installed.named(&own.monitor.probe().tunnel).filter(|_| may_send)
+            else {
+                own.monitor.rest();
+                own.due_ns = now_ns + MOST_NS;
                 continue;
             };
-            let is_echo = monitor.probe().means == Means::Echo;
-            let tunnel = if is_echo { self.tunnel_of(installed) } else { None };
+            if own.monitor.probe().means == Means::Echo && own.known_until_ns <= now_ns {
+                if to_find == 0 {
+                    continue;
+                }
+                (own.tunnel, to_find) = (self.tunnel_of(installed), to_find - 1);
+                own.known_until_ns = now_ns + KNOWN_NS;
+            }
             // Its SAs are another worker's, which sends its echoes.
-            if tunnel.is_some_and(|tunnel| !self.tables().serves(tunnel)) {
+            if own.tunnel.is_some_and(|tunnel| !self.tables().serves(tunnel)) {
+                own.due_ns = now_ns + MOST_NS;
                 continue;
             }
-            self.worker.probe(&monitor, tunnel);
-            if let Some(verdict) = monitor.look(now_ns) {
-                monitors::report(events, &monitor, verdict);
-                monitors::follows(&monitor).into_iter().for_each(|interface| self.set_answered(interface));
+            self.worker.probe(&own.monitor, own.tunnel);
+            if let Some(verdict) = own.monitor.look(now_ns) {
+                monitors::report(events, &own.monitor, verdict);
+                lost_or_back.extend(monitors::follows(&own.monitor));
             }
-            due_ns = due_ns.min(monitor.next_ns());
+            own.due_ns = own.monitor.next_ns().min(now_ns + MOST_NS);
         }
-        let due_ns = due_ns.max(now_ns + LEAST_NS);
-        self.own_monitors.due_ns = due_ns;
-        self.worker.wake_at(due_ns);
+        let first_ns = monitors.iter().map(|own| own.due_ns).min().unwrap_or(u64::MAX);
+        self.own_monitors = OwnMonitors { monitors, due_ns: first_ns.max(now_ns + LEAST_NS) };
+        self.worker.wake_at(self.own_monitors.due_ns);
+        lost_or_back.into_iter().for_each(|interface| self.set_answered(interface));
     }
 
-    /// The tunnel with the SAs of a tunnel of the configuration: itself, or the one of charon's
-    /// that protects packets between its networks.
+    /// The tunnel with the SAs of a tunnel of the configuration: itself, or the first of charon's
+    /// that protects nothing but its networks.
     fn tunnel_of(&self, installed: &Installed) -> Option<TunnelId> {
-        let TunnelConfig { local_ts, remote_ts, .. } = &installed.config;
         if installed.config.has_static_keys() {
             return Some(installed.id);
         }
-        let (local, remote) = (local_ts.first()?, remote_ts.first()?);
-        let protocol = local.protocol.or(remote.protocol).unwrap_or_default();
-        let flow = FlowKey::new(local.addresses.first(), remote.addresses.first(), protocol, None);
-        match self.tables().policies_of(&flow).first()?.policy.action {
-            Action::Protect(tunnel) => Some(tunnel),
-            Action::Bypass | Action::Discard => None,
-        }
+        let selectors: Vec<Selector> = installed.config.selectors().collect();
+        self.tables().tunnel_within(&selectors)
     }
 
     /// Has the link of an interface follow its monitors.
     fn set_answered(&mut self, interface: u16) {
         let (monitors, now_ns) = (&self.own_monitors.monitors, self.worker.pipeline().clock().now_ns());
-        let is_answered = || monitors::is_answered(monitors, interface, now_ns);
+        let is_answered =
+            || monitors::is_answered(monitors.iter().map(|own| &*own.monitor), interface, now_ns);
         self.worker.set_answered(interface, is_answered);
     }
 }

@@ -5,7 +5,7 @@ use super::view::PolicyView;
 use crate::drops::DropReason;
 use crate::ip::flow::FlowKey;
 use crate::sa::config::Mode;
-use crate::sa::id::SaIndex;
+use crate::sa::id::{SaIndex, TunnelId};
 use crate::sad::path_mtu::LEAST_V6;
 use crate::spd::selector::Selector;
 use crate::spd::{Action, Policy, PolicyPlace};
@@ -60,6 +60,17 @@ impl Tables {
         };
         let selecting = self.spd.policies(None).filter(|(_, _, policy)| selects(policy));
         selecting.map(|(_, slot, policy)| self.policy_view(slot, policy)).collect()
+    }
+
+    /// The first tunnel whose policy protects nothing but traffic of these selectors. The work
+    /// grows with the number of policies.
+    pub fn tunnel_within(&self, selectors: &[Selector]) -> Option<TunnelId> {
+        self.spd.policies(None).find_map(|(_, _, policy)| match policy.action {
+            Action::Protect(tunnel) if policy.is_outbound() => {
+                selectors.iter().any(|wide| wide.covers(&policy.selector)).then_some(tunnel)
+            }
+            _ => None,
+        })
     }
 
     /// Policies that protect a similar packet, at most `most`, and why they do not select this

@@ -133,3 +133,17 @@ fn tunnels_without_esp_in_tunnel_mode_have_no_echo() {
         assert!(ipsec.tables.echo_request(TunnelId(9), EchoNumber { id: 1, sequence: 1 }, 0, pool).is_none());
     }
 }
+
+#[test]
+fn a_tunnel_is_found_by_selectors_around_its_own() {
+    let a = Link::default().gateway(0);
+    let within = |local: &str, remote: &str| {
+        let wide = Selector { local: local.parse().expect(local), remote: remote.parse().expect(remote) };
+        a.ipsec.tables.tunnel_within(&[wide])
+    };
+    assert_eq!(within("0.0.0.0/0", "10.2.0.0/15"), Some(TunnelId(7)));
+    assert_eq!(within("::/0", "2001:db8:2::/48"), Some(TunnelId(7)));
+    assert_eq!(within("10.1.0.0/24", "10.2.0.0/15"), None, "it protects more");
+    assert_eq!(within("0.0.0.0/0", "10.9.0.0/16"), None);
+    assert_eq!(within("0.0.0.0/0", "2001:db8:2::/48"), None, "of two families");
+}
