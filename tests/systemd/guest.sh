@@ -109,6 +109,10 @@ cp -a good.toml /etc/convoy/convoy.toml
 systemctl is-active --quiet convoy || fail "a reload that failed has ended the gateway"
 systemctl reload convoy || fail "no reload after one that failed"
 five_pings "a reload that failed, and one that did not"
+journalctl --no-pager -q -o cat -p warning -u convoy >"$work/warnings"
+grep -q nonsense "$work/warnings" || fail "the journal has no warning of the wrong file: $(cat "$work/warnings")"
+! grep -E ' INFO |^<' "$work/warnings" || fail "lines of the journal with a wrong priority"
+ok "the journal knows the priorities of the log's lines"
 
 # traffic_again WHAT: measures for how long the peer cannot be reached.
 traffic_again() {

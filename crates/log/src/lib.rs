@@ -1,9 +1,10 @@
 //! The log of convoy's programs on standard error, as text or with one JSON object in each line.
 //!
-//! [`init`] starts it. What ends a program is written whatever the filter is: by [`fatal`], and for
-//! a wrong command line by [`usage`].
+//! [`init`] starts it; in the systemd journal its lines have priorities. What ends a program is
+//! written whatever the filter is: by [`fatal`], and for a wrong command line by [`usage`].
 
 mod format;
+mod journal;
 mod line;
 mod lossy;
 #[cfg(feature = "problems")]
@@ -18,12 +19,14 @@ use std::process::ExitCode;
 use std::sync::{Arc, LazyLock};
 
 use convoy_process::panics::words;
+use tracing::Level;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, fmt, registry};
 
 pub use format::LogFormat;
+use journal::{Prioritised, priority, with_priority};
 use line::{ERROR, Line, WARN};
 use lossy::Lossy;
 #[cfg(feature = "problems")]
@@ -50,16 +53,19 @@ pub fn init(format: LogFormat) {
     let asked = std::env::var("RUST_LOG").ok().filter(|text| !text.is_empty());
     let filter = asked.and_then(|text| text.parse::<Targets>().ok());
     let filter = filter.unwrap_or_else(|| QUIET.parse().expect("the default is a filter"));
+    let is_journal = journal::is_stderr();
     match format {
         LogFormat::Text => {
             let stderr =
                 Lossy::new(io::stderr(), |lost| format!("{lost} lines of the log could not be written\n"));
             let log = fmt::layer().with_ansi(has_colors()).fmt_fields(TextFields);
-            registry().with(log.with_writer(Arc::new(stderr)).with_filter(filter)).init();
+            let writer = Prioritised { writers: Arc::new(stderr), is_journal };
+            registry().with(log.with_writer(writer).with_filter(filter)).init();
         }
         LogFormat::Json => {
-            let log = fmt::layer().json().flatten_event(true).with_writer(|| &*JSON);
-            registry().with(log.with_filter(filter)).init();
+            let log = fmt::layer().json().flatten_event(true);
+            let writer = Prioritised { writers: || &*JSON, is_journal };
+            registry().with(log.with_writer(writer).with_filter(filter)).init();
             // A caught panic, such as a worker's, writes a line as well.
             std::panic::set_hook(Box::new(write_panic));
         }
@@ -109,12 +115,17 @@ fn is_json_asked_for(arguments: impl Iterator<Item = OsString>) -> bool {
 /// Writes text. Without a reader it is lost, since the exit status reports the error as well;
 /// `eprintln` would panic, and the status would be another one.
 fn write_text(text: impl Display) {
-    let _ = writeln!(io::stderr(), "{text}");
+    let _ = io::stderr().write_all(of_error(&format!("{text}\n")).as_bytes());
 }
 
 fn write(line: &Line<'_>) {
     // `Lossy` never fails.
-    let _ = (&*JSON).write_all(line.to_string().as_bytes());
+    let _ = (&*JSON).write_all(of_error(&line.to_string()).as_bytes());
+}
+
+/// Lines of an error, as they are written to standard error.
+fn of_error(lines: &str) -> String {
+    if journal::is_stderr() { with_priority(priority(Level::ERROR), lines) } else { lines.to_owned() }
 }
 
 /// Writes what the standard library's hook would, `RUST_BACKTRACE` included.
@@ -141,6 +152,8 @@ fn has_colors() -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read as _, Seek as _};
+    use std::os::unix::fs::MetadataExt as _;
     use std::process::{Command, Stdio};
 
     use super::*;
@@ -178,6 +191,47 @@ mod tests {
         assert!(panicked["line"].is_u64() && panicked.get("backtrace").is_none(), "{panicked}");
         let [_, panicked] = &lines_of_a_panic("1")[..] else { panic!("two lines") };
         assert!(panicked["backtrace"].as_str().is_some_and(|trace| trace.contains("panics_in_a_thread")));
+    }
+
+    #[test]
+    #[ignore = "it sets the process's log, and the next test reads what it writes"]
+    fn entries_of_each_level() {
+        let format =
+            if std::env::var_os("CONVOY_TEST_JSON").is_some() { LogFormat::Json } else { LogFormat::Text };
+        init(format);
+        tracing::info!("begun");
+        tracing::warn!("two\nlines");
+        fatal(format, "it ended");
+    }
+
+    /// What a child process writes to a file that is, or is not, the journal.
+    fn logged(is_journal: bool, is_json: bool) -> String {
+        let mut file = tempfile::tempfile().expect("a file");
+        let metadata = file.metadata().expect("it is open");
+        let inode = metadata.ino() + u64::from(!is_journal);
+        let mut child = Command::new(std::env::current_exe().expect("a test"));
+        child
+            .args(["--ignored", "--exact", "tests::entries_of_each_level", "--nocapture"])
+            .stdout(Stdio::null());
+        child.env("JOURNAL_STREAM", format!("{}:{inode}", metadata.dev())).env_remove("RUST_LOG");
+        child.envs(is_json.then_some(("CONVOY_TEST_JSON", "1")));
+        let stderr = file.try_clone().expect("another descriptor");
+        assert!(child.stderr(stderr).status().expect("a child").success());
+        let mut text = String::new();
+        file.rewind().and_then(|()| file.read_to_string(&mut text)).expect("text");
+        text
+    }
+
+    #[test]
+    fn lines_in_the_journal_have_priorities() {
+        for is_json in [false, true] {
+            let text = logged(true, is_json);
+            let priorities: Vec<&str> = text.lines().map(|line| &line[..3]).collect();
+            let wanted = if is_json { &["<6>", "<4>", "<3>"][..] } else { &["<6>", "<4>", "<4>", "<3>"] };
+            assert_eq!(priorities, wanted, "{text}");
+            let elsewhere = logged(false, is_json);
+            assert!(elsewhere.lines().all(|line| !line.starts_with('<')), "{elsewhere}");
+        }
     }
 
     #[test]
