@@ -14,49 +14,93 @@ const DRAWS: usize = 16;
 /// The most that may be taken at a time; requests for more are a flood.
 const LIMIT: usize = 1 << 17;
 
+/// Places among which SPIs are spread, so that a table of SAs that has one entry for each finds all
+/// of them free: the simulated card's, and others that are as simple.
+const PLACES: usize = 256;
+
+/// The place of an SPI, as the card's parser computes it (docs/lab/card.md).
+fn place(spi: u32) -> usize {
+    usize::from(spi.to_le_bytes().into_iter().fold(0, std::ops::BitXor::bitxor))
+}
+
 /// SPIs that are taken. One number serves ESP and AH alike.
-#[derive(Default)]
 pub(super) struct SpiPool {
     reserved: HashSet<u32>,
     used: HashSet<u32>,
+    /// How many of both have each place.
+    at_place: [u32; PLACES],
+}
+
+impl Default for SpiPool {
+    fn default() -> Self {
+        Self { reserved: HashSet::new(), used: HashSet::new(), at_place: [0; PLACES] }
+    }
 }
 
 impl SpiPool {
-    /// Reserves an unused SPI.
+    /// Reserves an unused SPI, of a place that has no more than its share if one is drawn.
     pub(super) fn reserve(&mut self, random: &mut dyn FnMut(&mut [u8])) -> Result<u32, Refusal> {
-        if self.reserved.len() + self.used.len() >= LIMIT {
+        let taken = self.reserved.len() + self.used.len();
+        if taken >= LIMIT {
             return Err(Refusal(format!("all {LIMIT} SPIs are in use")));
         }
+        let mut drawn: Option<u32> = None;
         for _ in 0..DRAWS {
             let mut bytes = [0; 4];
             random(&mut bytes);
             let spi = FIRST | (u32::from_le_bytes(bytes) % COUNT);
-            if !self.used.contains(&spi) && self.reserved.insert(spi) {
-                return Ok(spi);
+            if self.used.contains(&spi) || self.reserved.contains(&spi) {
+                continue;
+            }
+            if drawn.is_none_or(|other| self.crowd(spi) < self.crowd(other)) {
+                drawn = Some(spi);
+            }
+            if self.crowd(spi) as usize <= taken / PLACES {
+                break;
             }
         }
-        Err(Refusal("no free SPI was found".to_owned()))
+        let spi = drawn.ok_or_else(|| Refusal("no free SPI was found".to_owned()))?;
+        self.reserved.insert(spi);
+        self.at_place[place(spi)] += 1;
+        Ok(spi)
+    }
+
+    /// How many that are taken have the place of this one.
+    fn crowd(&self, spi: u32) -> u32 {
+        self.at_place[place(spi)]
     }
 
     /// Marks one as an SA's; returns whether it was free or reserved.
     pub(super) fn take(&mut self, spi: u32) -> bool {
-        self.reserved.remove(&spi);
-        self.used.insert(spi)
+        let was_reserved = self.reserved.remove(&spi);
+        let is_new = self.used.insert(spi);
+        if is_new && !was_reserved {
+            self.at_place[place(spi)] += 1;
+        }
+        is_new
     }
 
     /// Frees an SA's.
     pub(super) fn give_back(&mut self, spi: u32) {
-        self.used.remove(&spi);
+        if self.used.remove(&spi) {
+            self.at_place[place(spi)] -= 1;
+        }
     }
 
     /// Frees a reserved one; returns whether it was.
     pub(super) fn cancel(&mut self, spi: u32) -> bool {
-        self.reserved.remove(&spi)
+        let was_reserved = self.reserved.remove(&spi);
+        if was_reserved {
+            self.at_place[place(spi)] -= 1;
+        }
+        was_reserved
     }
 
     /// Frees all that are reserved and not used.
     pub(super) fn cancel_all(&mut self) {
-        self.reserved.clear();
+        for spi in self.reserved.drain() {
+            self.at_place[place(spi)] -= 1;
+        }
     }
 }
 
@@ -79,6 +123,31 @@ mod tests {
         let spis: HashSet<u32> = (0..1000).map(|_| pool.reserve(&mut random).expect("room")).collect();
         assert_eq!(spis.len(), 1000);
         assert!(spis.iter().all(|spi| (0xc000_0000..=0xcfff_ffff).contains(spi)));
+    }
+
+    #[test]
+    fn spis_spread_over_places_while_some_are_free() {
+        let mut pool = SpiPool::default();
+        let mut state = 1u32;
+        let mut random = |bytes: &mut [u8]| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            bytes.copy_from_slice(&state.rotate_left(16).to_le_bytes());
+        };
+        let spis: Vec<u32> = (0..64).map(|_| pool.reserve(&mut random).expect("room")).collect();
+        let places: HashSet<usize> = spis.iter().map(|spi| place(*spi)).collect();
+        assert_eq!(places.len(), 64, "a quarter of the places is taken, and each draw may miss them");
+        for (at, spi) in spis.iter().enumerate() {
+            if at % 2 == 0 {
+                assert!(pool.cancel(*spi));
+            } else {
+                assert!(pool.take(*spi));
+                pool.give_back(*spi);
+            }
+        }
+        assert_eq!(pool.at_place, [0; PLACES]);
+        let many: Vec<u32> = (0..10_240).map(|_| pool.reserve(&mut random).expect("room")).collect();
+        let most = pool.at_place.iter().max().expect("places");
+        assert!(*most <= 41, "40 of {} would be a place's share, and {most} are at one", many.len());
     }
 
     #[test]
