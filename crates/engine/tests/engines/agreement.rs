@@ -72,8 +72,9 @@ fn agree(lab: &mut Lab, transform: Transform, cases: &[Case]) {
 #[test]
 fn the_same_packets_through_all_engines_give_the_same_result() {
     let lab = RefCell::new(Lab::new());
-    // The last length is the longest that leaves room for the longest outer headers, IV and ICV.
-    let len = prop_oneof![27 => 0usize..=1500, 3 => Just(9000), 1 => Just(65_408)];
+    // A body of ESP has a trailer at least. The last length is the longest that leaves room for the
+    // longest outer headers, IV and ICV.
+    let len = prop_oneof![27 => 1usize..=1500, 3 => Just(9000), 1 => Just(65_408)];
     for transform in transforms() {
         let key = prop::collection::vec(any::<u8>(), transform.key_material_len());
         let packets = prop::collection::vec((len.clone(), any::<u8>(), any::<bool>()), 1..40);
