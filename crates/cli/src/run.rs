@@ -15,7 +15,7 @@ use convoy_gateway::lock::Lock;
 use convoy_gateway::notify::{self, Progress};
 use convoy_gateway::privileges;
 use convoy_gateway::run::{self, Gateway, Joining, Load, MemberOrders, Order, RunError};
-use convoy_gateway::supervise;
+use convoy_gateway::supervise::{self, Fault, Faults};
 use convoy_log::LogFormat;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -135,22 +135,28 @@ impl Running {
         let metrics = metrics.transpose()?;
         let shared = SharedConfig::default();
         let load = load_by(path, config.kinds, helper, shared.clone());
-        let load = run::on_one_thread(load, orders.clone());
+        let faults = Faults::default();
+        let faulty = faults.sender();
+        let load = run::on_one_thread(load, faulty.clone());
         let joining = agent.map(|agent| {
             let (orders, load) = (orders.clone(), Arc::clone(&load));
             Joining { agent, orders: MemberOrders { orders, load, shared } }
         });
-        let gateway = Gateway::start(config, Arc::clone(helper), joining, |text| tracing::warn!("{text}"))
+        let warn = |text| tracing::warn!("{text}");
+        let gateway = Gateway::start(config, Arc::clone(helper), joining, faults, warn)
             .map_err(|error| failed(&error))?;
         let of_signals = |error| Failure::Failed(format!("cannot handle signals: {error}"));
         // Before anyone can find that the gateway answers and send one.
         let signals = Signals::new([SIGTERM, SIGINT, SIGHUP]).map_err(of_signals)?;
-        server.start(Arc::clone(&load), orders.clone(), gateway.events().clone()).map_err(socket)?;
+        let events = gateway.events().clone();
+        server.start(Arc::clone(&load), orders.clone(), events.clone(), &faulty).map_err(socket)?;
         if let Some(listener) = metrics {
             let reported = |error| Failure::Failed(format!("metrics: {error}"));
-            convoy_gateway::metrics::serve(listener, orders.clone(), per_tunnel).map_err(reported)?;
+            convoy_gateway::metrics::serve(listener, orders.clone(), per_tunnel, &faulty)
+                .map_err(reported)?;
         }
-        listen_to(signals, load, orders, gateway.events().clone()).map_err(of_signals)?;
+        let reloads = Reloads { load, events };
+        listen_to(signals, reloads, orders, &faulty).map_err(of_signals)?;
         privileges::confine(&system_calls).map_err(|error| failed(&error))?;
         gateway.route().map_err(|error| failed(&error))?;
         Ok(Self { gateway, summary, _control: server })
@@ -164,19 +170,30 @@ fn notify_manager(progress: Progress) {
     }
 }
 
+/// What a reload by a signal needs: how the configuration is read, and where news of it goes.
+struct Reloads {
+    load: Load,
+    events: Events,
+}
+
 /// SIGTERM and SIGINT drain and stop, SIGHUP reloads.
-fn listen_to(mut signals: Signals, load: Load, orders: Sender<Order>, events: Events) -> std::io::Result<()> {
+fn listen_to(
+    mut signals: Signals,
+    Reloads { load, events }: Reloads,
+    orders: Sender<Order>,
+    faults: &Sender<Fault>,
+) -> std::io::Result<()> {
     // Reloads run on a thread of their own: a large file takes long, and SIGTERM must still be
     // handled. A pending reload covers all later requests.
     let (ask, asked) = sync_channel(1);
     let reloads = orders.clone();
-    supervise::spawn("reload", orders.clone(), move || {
+    supervise::spawn("reload", faults, move || {
         for () in asked {
             // The result is in the log.
             let _ = run::reload(&load, &reloads, &events, Box::new(drop));
         }
     })?;
-    supervise::spawn("signals", orders.clone(), move || {
+    supervise::spawn("signals", faults, move || {
         for signal in signals.forever() {
             if signal == SIGHUP {
                 // If the channel is full, a reload is already pending.

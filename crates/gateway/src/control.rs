@@ -21,7 +21,7 @@ use crate::events::{EventPage, Events};
 use crate::explain::{ExplainRequest, Explanation};
 use crate::run::{Load, Order, ReloadReport, Reply, reload};
 use crate::snapshot::Snapshot;
-use crate::supervise;
+use crate::supervise::{self, Fault};
 use crate::trace::{TraceReport, TraceRequest};
 
 /// Version of the protocol; a client of another is refused.
@@ -151,16 +151,23 @@ impl ControlServer {
     }
 
     /// Serves clients on threads of their own, a few at a time. `load` reads the
-    /// configuration for a reload, and `events` has what happened.
+    /// configuration for a reload, `events` has what happened, and a thread that panics is
+    /// reported to `faults`.
     ///
     /// # Errors
     /// That the system refused a thread.
-    pub fn start(&mut self, load: Load, orders: Sender<Order>, events: Events) -> io::Result<()> {
+    pub fn start(
+        &mut self,
+        load: Load,
+        orders: Sender<Order>,
+        events: Events,
+        faults: &Sender<Fault>,
+    ) -> io::Result<()> {
         let Some(listener) = self.listener.take() else { return Ok(()) };
         for number in 0..CLIENTS {
             let (listener, load) = (listener.try_clone()?, Arc::clone(&load));
-            let (ended, orders, events) = (orders.clone(), orders.clone(), events.clone());
-            supervise::spawn(&format!("control {number}"), ended, move || {
+            let (orders, events) = (orders.clone(), events.clone());
+            supervise::spawn(&format!("control {number}"), faults, move || {
                 for client in listener.incoming().flatten() {
                     // A client that disconnects early needs no answer.
                     supervise::survive("a client of the control socket", || {
@@ -323,13 +330,18 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("control.sock");
         let mut server = ControlServer::listen(&path).expect("listening");
-        server.start(no_file(), channel().0, Events::default()).expect("threads");
-        // They ask for nothing until the server gives them up.
-        let slow: Vec<_> = (1..CLIENTS).map(|_| UnixStream::connect(&path).expect("connected")).collect();
-        let began = Instant::now();
-        assert_eq!(ask(&path, Ask::Ping).expect("an answer"), Answer::Good);
-        assert!(began.elapsed() < TIMEOUT, "it waited for another client");
-        drop(slow);
+        server.start(no_file(), channel().0, Events::default(), &channel().0).expect("threads");
+        // The machine may stand still for as long as that now and then.
+        let is_quick = (0..5).any(|_| {
+            // They ask for nothing until the server gives them up.
+            let slow: Vec<_> = (1..CLIENTS).map(|_| UnixStream::connect(&path).expect("connected")).collect();
+            let began = Instant::now();
+            assert_eq!(ask(&path, Ask::Ping).expect("an answer"), Answer::Good);
+            let taken = began.elapsed();
+            drop(slow);
+            taken < TIMEOUT
+        });
+        assert!(is_quick, "it waited for another client");
     }
 
     #[test]
@@ -337,14 +349,14 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("control.sock");
         let mut refusing = ControlServer::listen(&path).expect("listening");
-        refusing.start(no_file(), channel().0, Events::default()).expect("a thread");
+        refusing.start(no_file(), channel().0, Events::default(), &channel().0).expect("a thread");
         let reported = "the configuration is unchanged:\nsite.toml: error: unknown key".to_owned();
         assert_eq!(ask(&path, Ask::Reload).expect("an answer"), Answer::Refused(reported));
         let path = folder.path().join("other.sock");
         let (orders, received) = channel();
         let load: Load = Arc::new(|| Config::parse("test.toml", "").map(Box::new));
         let mut server = ControlServer::listen(&path).expect("listening");
-        server.start(load, orders, Events::default()).expect("a thread");
+        server.start(load, orders, Events::default(), &channel().0).expect("a thread");
         let report =
             ReloadReport { stayed: 2, came: 1, refused: vec!["why".to_owned()], ..Default::default() };
         let answer = report.clone();
@@ -373,7 +385,7 @@ mod tests {
         let path = folder.path().join("control.sock");
         let ((orders, received), events) = (channel(), Events::default());
         let mut server = ControlServer::listen(&path).expect("listening");
-        server.start(no_file(), orders, events.clone()).expect("a thread");
+        server.start(no_file(), orders, events.clone(), &channel().0).expect("a thread");
         let mode = std::fs::metadata(&path).expect("a socket").permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         assert_eq!(ask(&path, Ask::Ping).expect("an answer"), Answer::Good);
@@ -419,7 +431,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("control.sock");
         let mut server = ControlServer::listen(&path).expect("listening");
-        server.start(no_file(), channel().0, Events::default()).expect("a thread");
+        server.start(no_file(), channel().0, Events::default(), &channel().0).expect("a thread");
         let client = UnixStream::connect(&path).expect("listening");
         // The server may hang up while this is still being written.
         let _ = (&client).write_all(&[b'x'; 100_000]);

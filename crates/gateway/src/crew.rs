@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, Sender};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -12,6 +12,7 @@ use convoy_process::panics::words;
 
 use crate::error::RunError;
 use crate::events::Events;
+use crate::supervise::Fault;
 use crate::worker_handles::WorkerHandles;
 use crate::worker_thread::{Command, Common, DRAIN, WorkerThread};
 
@@ -28,19 +29,24 @@ pub(crate) struct Crew {
 }
 
 impl Crew {
-    /// Starts a thread for each worker.
+    /// Starts a thread for each worker, which reports its end to `faults`, whatever causes it.
     ///
     /// # Errors
     /// The system's, if it cannot create a thread; those already started end then.
     pub(crate) fn start(
         threads: Vec<(WorkerThread, Receiver<Command>)>,
         events: &Events,
+        faults: &Sender<Fault>,
     ) -> io::Result<Self> {
         let mut crew = Self { threads: Vec::new(), common: Arc::default() };
         for (number, (mut worker, commands)) in threads.into_iter().enumerate() {
             let (common, events) = (Arc::clone(&crew.common), events.clone());
             let thread = Builder::new().name(format!("worker {number}"));
-            let spawned = thread.spawn(move || worker.work(&commands, &common, &events));
+            let ending = Ending(faults.clone());
+            let spawned = thread.spawn(move || {
+                let _ending = ending;
+                worker.work(&commands, &common, &events)
+            });
             match spawned {
                 Ok(thread) => crew.threads.push((number, thread)),
                 Err(error) => {
@@ -50,11 +56,6 @@ impl Crew {
             }
         }
         Ok(crew)
-    }
-
-    /// Whether a worker has ended, which only a panic or the end of its captures causes.
-    pub(crate) fn has_gap(&self) -> bool {
-        self.threads.iter().any(|(_, thread)| thread.is_finished())
     }
 
     /// Lets packets in flight leave, and ends all threads. `pause` waits for the given time, and
@@ -87,6 +88,15 @@ impl Crew {
             }
         }
         result
+    }
+}
+
+/// Reports that its worker has ended when it is dropped, by a panic as well.
+struct Ending(Sender<Fault>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        let _ = self.0.send(Fault::WorkerEnded);
     }
 }
 

@@ -9,6 +9,7 @@ use crate::assemble::AssembleError;
 use crate::helper::HelperError;
 use crate::privileges;
 use crate::state::StateError;
+use crate::supervise::Fault;
 
 /// Why a gateway could not start, or ended.
 #[derive(Debug, thiserror::Error)]
@@ -70,6 +71,19 @@ pub enum RunError {
     /// The kernel could not be kept from forwarding the tunnels' packets past the gateway.
     #[error("{0}")]
     Guard(HelperError),
+}
+
+impl RunError {
+    /// The error with which a fault ends the gateway; what has ended a worker is known to its
+    /// thread.
+    pub(crate) fn of(fault: Fault) -> Option<Self> {
+        match fault {
+            Fault::Thread(name) => Some(Self::Thread(name)),
+            Fault::WorkerEnded => None,
+            Fault::HelperEnded(status) => Some(Self::Helper(status)),
+            Fault::HelperSilent => Some(Self::HelperSilent),
+        }
+    }
 }
 
 /// Workers by their numbers, for messages.

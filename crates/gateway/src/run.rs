@@ -9,7 +9,7 @@ mod static_news;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant, SystemTime};
 
 use convoy_config::inner_mtu::{InnerMtu, inner_mtu};
@@ -46,7 +46,7 @@ use crate::privileges::{self, Account};
 use crate::ranks;
 use crate::snapshot::{ConfiguredRow, MemoryRow, Snapshot};
 use crate::state::{Beginnings, Grant, Limits, State};
-use crate::supervise::OnFault;
+use crate::supervise::Faults;
 use crate::trace::{TraceReport, TraceRequest, Tracing};
 use crate::wireshark;
 use crate::worker_handles::WorkerHandles;
@@ -89,16 +89,16 @@ pub enum Order {
     Drain(bool, Reply<Result<(), String>>),
     /// Show that the thread that executes orders works.
     Beat(Reply<()>),
-    /// End: the thread of this name, without which the gateway would only seem to work, has
-    /// panicked.
-    Fault(String),
 }
 
-impl OnFault for Sender<Order> {
-    fn fault(&self, thread: String) {
-        // A gateway that has ended need not be notified.
-        let _ = self.send(Order::Fault(thread));
-    }
+/// What is opened before a gateway gives up its privileges.
+struct Opened {
+    ports: OpenPorts,
+    engines: OpenEngines,
+    charon: Option<Charon>,
+    state: Option<State>,
+    cluster: Option<Cluster>,
+    costs: Costs,
 }
 
 /// A gateway with its ports open.
@@ -142,6 +142,8 @@ pub struct Gateway {
     monitors: AllMonitors,
     /// Ports that wait for an interface or an address.
     port_watch: PortWatch,
+    /// Where all that must live as long as it reports its end.
+    faults: Faults,
     /// Whether routes and guard are to be notified of changed addresses of peers, and when they
     /// last were.
     peers_changed: bool,
@@ -152,8 +154,8 @@ impl Gateway {
     /// Allocates the packet memory, opens the state file, the ports and the engines' devices, gives
     /// up all privileges, installs engines and tunnels, and starts the workers. Nothing is routed
     /// into the tunnels until [`route`](Self::route). `helper` does what needs privileges later;
-    /// `joining` is what it needs for its cluster, if it is in one; `notify` receives messages for
-    /// the operator.
+    /// `joining` is what it needs for its cluster, if it is in one; `faults` ends it; `notify`
+    /// receives messages for the operator.
     ///
     /// # Errors
     /// [`RunError`] names the port, engine or tunnel.
@@ -161,6 +163,7 @@ impl Gateway {
         config: Config,
         helper: Arc<Helper>,
         joining: Option<Joining>,
+        faults: Faults,
         notify: impl Fn(String) + Send + Sync + 'static,
     ) -> Result<Self, RunError> {
         let events = Events::new(notify);
@@ -174,7 +177,8 @@ impl Gateway {
         assemble::start_dpdk(&config)?;
         let ports = ports::open_all(&config)?;
         let engines = OpenEngines::configured(&config)?;
-        let charon = config.charon.as_ref().map(|path| Charon::listen(path, &config)).transpose();
+        let charon =
+            config.charon.as_ref().map(|path| Charon::listen(path, &config, faults.sender())).transpose();
         let charon = charon.map_err(RunError::Charon)?;
         let mut costs = assemble::costs();
         costs.hold();
@@ -183,10 +187,11 @@ impl Gateway {
         }
         privileges::give_up(account.as_ref())?;
         privileges::give_up_in_dpdk()?;
-        let mut gateway = Self::over(config, (ports, engines), charon, (state, cluster), costs, events)?;
+        let opened = Opened { ports, engines, charon, state, cluster, costs };
+        let mut gateway = Self::over(config, opened, events, faults)?;
         wipe_stack();
         helper.devices(gateway.port_watch.devices()).map_err(RunError::Devices)?;
-        Helper::watch(&helper)?;
+        Helper::watch(&helper, &gateway.faults.sender())?;
         gateway.helper = Some(helper);
         if let Some(orders) = orders {
             gateway.join_cluster(orders)?;
@@ -194,17 +199,11 @@ impl Gateway {
         Ok(gateway)
     }
 
-    /// A gateway over these ports. Never inlined: what it leaves on the stack, keys included, must
+    /// A gateway over what is open. Never inlined: what it leaves on the stack, keys included, must
     /// be below its caller's frame.
     #[inline(never)]
-    fn over(
-        config: Config,
-        (ports, engines): (OpenPorts, OpenEngines),
-        mut charon: Option<Charon>,
-        (mut state, cluster): (Option<State>, Option<Cluster>),
-        mut costs: Costs,
-        events: Events,
-    ) -> Result<Self, RunError> {
+    fn over(config: Config, opened: Opened, events: Events, faults: Faults) -> Result<Self, RunError> {
+        let Opened { ports, engines, mut charon, mut state, cluster, mut costs } = opened;
         convoy_dataplane::memory::check(config.workers)?;
         let mut engines = assemble::start_engines(engines, &config, &mut costs)?;
         for (engine, cost) in ports.engines {
@@ -266,7 +265,7 @@ impl Gateway {
             }
             threads.push((thread, received));
         }
-        let (crew, handles) = (Crew::start(threads, &events)?, WorkerHandles::new(handles));
+        let (crew, handles) = (Crew::start(threads, &events, &faults.sender())?, WorkerHandles::new(handles));
         drop(models);
         let ahead = ahead(&config, &costs);
         calibrator::start(costs, wants, ahead, handles.clone())?;
@@ -276,7 +275,7 @@ impl Gateway {
                 let limits = HashMap::from([(generation, Limits::sending(reserved))]);
                 workers.send(worker, move |thread| thread.extend_numbers(&limits));
             };
-            state.keep(grant, events.notify())?;
+            state.keep(grant, events.notify(), &faults.sender())?;
         }
         if let Some(charon) = &mut charon {
             let share = cluster
@@ -291,7 +290,7 @@ impl Gateway {
         let mut blocked = Blocked::default();
         blocked.cover(networks::covered(&config));
         let mut names = Names::default();
-        names.follow(&config.tunnels)?;
+        names.follow(&config.tunnels, &faults.sender())?;
         let monitors = AllMonitors::of(&config, &AllMonitors::default());
         watch_by(&handles, &monitors);
         Ok(Self {
@@ -318,6 +317,7 @@ impl Gateway {
             names,
             monitors,
             port_watch: PortWatch::new(ports.watched),
+            faults,
             peers_changed: false,
             peers_reported: None,
         })
@@ -331,7 +331,11 @@ impl Gateway {
         let mut result = self.watch_ports();
         let mut guard = GuardWatch::default();
         let (mut looked, mut retired) = (Instant::now(), Instant::now());
-        while result.is_ok() && !self.crew.has_gap() {
+        while result.is_ok() {
+            if let Some(fault) = self.faults.next() {
+                result = RunError::of(fault).map_or(Ok(()), Err);
+                break;
+            }
             if looked.elapsed() >= WATCH {
                 self.block();
                 self.tracing.expire(&self.handles);
@@ -358,25 +362,9 @@ impl Gateway {
                 Ok(Order::StandBy(group, reply)) => reply(self.stand_by(&group)),
                 Ok(Order::Drain(is_draining, reply)) => reply(self.drain(is_draining)),
                 Ok(Order::Beat(reply)) => reply(()),
-                Ok(Order::Fault(thread)) => result = Err(RunError::Thread(thread)),
                 Err(RecvTimeoutError::Timeout) => {}
             }
             self.watch_guard(&mut guard);
-            if self.state.as_ref().is_some_and(State::has_fallen) {
-                result = Err(RunError::Thread("state".to_owned()));
-            }
-            if self.names.has_fallen() {
-                result = Err(RunError::Thread("names".to_owned()));
-            }
-            if let Some(status) = self.helper.as_ref().and_then(|helper| helper.has_ended()) {
-                result = Err(RunError::Helper(status));
-            }
-            if result.is_ok() && self.helper.as_ref().is_some_and(|helper| helper.is_silent()) {
-                result = Err(RunError::HelperSilent);
-            }
-            if let Some(thread) = self.charon.as_ref().and_then(Charon::fallen) {
-                result = Err(RunError::Thread(thread.to_owned()));
-            }
         }
         self.hand_over();
         let stopped = self.crew.stop(&self.handles, &mut |pause| is_hurried(orders, pause));

@@ -1,17 +1,51 @@
-//! Threads that live as long as the gateway. If one panics, the gateway ends in good order: a
-//! gateway that its operator cannot stop, or that charon cannot reach, is worse than one that the
-//! service manager restarts.
+//! What must live as long as the gateway: threads, workers, the helper. If one ends, the gateway
+//! ends in good order: one that its operator cannot stop, or that charon cannot reach, is worse
+//! than one that the service manager restarts.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::ExitStatus;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 
 use convoy_process::panics::words;
 
-/// Ends the gateway in good order when one of its threads has panicked.
-pub trait OnFault: Send + 'static {
-    /// The thread of this name has panicked.
-    fn fault(&self, thread: String);
+/// Something without which the gateway would only seem to work.
+#[derive(Debug)]
+pub enum Fault {
+    /// The thread of this name has panicked, or a process that stands for one has ended.
+    Thread(String),
+    /// A worker has ended: by a panic, an error of a port, or with its captures, which is no error.
+    WorkerEnded,
+    /// The helper process has ended.
+    HelperEnded(ExitStatus),
+    /// The helper process did not answer in time.
+    HelperSilent,
+}
+
+/// The channel by which all faults reach the gateway.
+pub struct Faults {
+    sender: Sender<Fault>,
+    reported: Receiver<Fault>,
+}
+
+impl Default for Faults {
+    fn default() -> Self {
+        let (sender, reported) = channel();
+        Self { sender, reported }
+    }
+}
+
+impl Faults {
+    /// Where faults are reported. A gateway that has ended takes none.
+    pub fn sender(&self) -> Sender<Fault> {
+        self.sender.clone()
+    }
+
+    /// The next fault, if there is one.
+    pub(crate) fn next(&self) -> Option<Fault> {
+        self.reported.try_recv().ok()
+    }
 }
 
 /// Starts a thread whose panic ends the gateway.
@@ -20,14 +54,14 @@ pub trait OnFault: Send + 'static {
 /// The system's, if it cannot create a thread.
 pub fn spawn(
     name: &str,
-    gateway: impl OnFault,
+    faults: &Sender<Fault>,
     body: impl FnOnce() + Send + 'static,
 ) -> io::Result<JoinHandle<()>> {
-    let thread = name.to_owned();
+    let (thread, faults) = (name.to_owned(), faults.clone());
     Builder::new().name(name.to_owned()).spawn(move || {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(body)) {
             tracing::error!("thread {thread} ended because of a fault in convoy: {}", words(&*panic));
-            gateway.fault(thread);
+            let _ = faults.send(Fault::Thread(thread));
         }
     })
 }
@@ -43,24 +77,16 @@ pub(crate) fn survive(what: &str, serve: impl FnOnce()) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::mpsc::{Sender, channel};
-
     use super::*;
 
-    impl OnFault for Sender<String> {
-        fn fault(&self, thread: String) {
-            self.send(thread).expect("the test receives it");
-        }
-    }
-
     #[test]
-    fn a_thread_that_panics_is_reported_by_name_and_one_that_ends_is_not() {
-        let (faults, received) = channel::<String>();
-        spawn("good", faults.clone(), || ()).expect("a thread").join().expect("no panic");
-        let bad = spawn("bad", faults, || panic!("provoked by a test")).expect("a thread");
+    fn thread_that_panics_is_reported_by_name() {
+        let faults = Faults::default();
+        spawn("good", &faults.sender(), || ()).expect("a thread").join().expect("no panic");
+        let bad = spawn("bad", &faults.sender(), || panic!("provoked by a test")).expect("a thread");
         bad.join().expect("the panic was caught");
-        assert_eq!(received.try_recv().as_deref(), Ok("bad"));
-        assert!(received.try_recv().is_err());
+        assert!(matches!(faults.next(), Some(Fault::Thread(name)) if name == "bad"));
+        assert!(faults.next().is_none(), "a thread that ends without a panic is no fault");
     }
 
     #[test]

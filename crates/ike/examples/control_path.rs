@@ -143,6 +143,10 @@ impl Handler for Gateway {
             println!("not sent: {error}");
         }
     }
+
+    fn deaf(&self) {
+        println!("deaf");
+    }
 }
 
 /// Passes packets of one port on to charon, except for ESP and keep-alives.

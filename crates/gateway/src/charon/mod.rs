@@ -15,8 +15,8 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use convoy_config::Config;
@@ -31,6 +31,7 @@ use rand::Rng;
 
 use crate::events::Events;
 use crate::snapshot::{CharonRow, IkePeerRow};
+use crate::supervise::{self, Fault};
 use crate::worker_handles::WorkerHandles;
 pub(crate) use backend::Workers;
 pub(crate) use lead::Door;
@@ -63,6 +64,7 @@ struct CharonHandler {
     acquires: AtomicU64,
     /// Why negotiations fail.
     negotiations: Mutex<Option<Negotiations>>,
+    faults: Sender<Fault>,
 }
 
 /// The gateway's side of the connection to charon; it closes when dropped.
@@ -73,16 +75,15 @@ pub(crate) struct Charon {
     handler: Arc<CharonHandler>,
     heard: Option<Heard>,
     notifiers: Vec<Arc<Notifier>>,
-    threads: Vec<JoinHandle<()>>,
 }
 
 impl Charon {
     /// Listens for charon, which may connect from now on; it is served from [`join`](Self::join)
-    /// on.
+    /// on. Threads that it starts report to `faults`.
     ///
     /// # Errors
     /// The system's, or that another gateway listens there.
-    pub(crate) fn listen(path: &Path, config: &Config) -> io::Result<Self> {
+    pub(crate) fn listen(path: &Path, config: &Config, faults: Sender<Fault>) -> io::Result<Self> {
         let listening = Some(Listening::at(path)?);
         let outside = config.ports.iter().filter(|port| port.is_outside).flat_map(|port| &port.addresses);
         let handler = Arc::new(CharonHandler {
@@ -92,18 +93,11 @@ impl Charon {
             counts: Arc::default(),
             acquires: AtomicU64::new(0),
             negotiations: Mutex::new(None),
+            faults,
         });
         let (notifiers, heard) = Notifier::for_each(config.workers, &handler.counts);
         let path = path.to_owned();
-        Ok(Self {
-            path,
-            listening,
-            server: None,
-            handler,
-            heard: Some(heard),
-            notifiers,
-            threads: Vec::new(),
-        })
+        Ok(Self { path, listening, server: None, handler, heard: Some(heard), notifiers })
     }
 
     /// The notifier of a worker.
@@ -147,31 +141,20 @@ impl Charon {
         let server = Server::serve(listening, config, handler)?;
         let (handler, outlet) = (Arc::clone(&self.handler), server.outlet());
         self.server = Some(server);
-        let to_charon = outlet.clone();
-        let thread = Builder::new().name("charon's messages".to_owned());
-        self.threads.push(thread.spawn(move || {
+        let (to_charon, faults) = (outlet.clone(), self.handler.faults.clone());
+        supervise::spawn("charon's messages", &faults, move || {
             for datagram in messages.iter().filter_map(|packet| datagram_of(&packet)) {
                 // Without room it is lost, as on any network, and counted: IKE retransmits.
                 to_charon.datagram(&datagram);
             }
-        })?);
-        let thread = Builder::new().name("charon's events".to_owned());
-        self.threads.push(thread.spawn(move || {
+        })?;
+        supervise::spawn("charon's events", &faults, move || {
             for note in notes {
                 handler.counts.heard(&note);
                 handler.hear(note, &outlet, &clock);
             }
-        })?);
+        })?;
         Ok(())
-    }
-
-    /// A thread of this connection that has ended, which only a panic causes.
-    pub(crate) fn fallen(&self) -> Option<&str> {
-        let has_ended = |thread: &&JoinHandle<()>| thread.is_finished();
-        let own =
-            self.threads.iter().find(has_ended).map(|thread| thread.thread().name().unwrap_or_default());
-        let is_deaf = self.server.as_ref().is_some_and(|server| !server.is_listening());
-        own.or(is_deaf.then_some("charon's socket"))
     }
 
     /// The traffic of tunnel mode policies that arrived since the last call, or of `all` of them.
@@ -296,6 +279,10 @@ impl Handler for CharonHandler {
         if let Some(handles) = lock(&self.handles).as_ref() {
             handles.send(0, move |thread| thread.worker_mut().send_outside(&packet));
         }
+    }
+
+    fn deaf(&self) {
+        let _ = self.faults.send(Fault::Thread("charon's socket".to_owned()));
     }
 }
 

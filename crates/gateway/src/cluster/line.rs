@@ -20,6 +20,7 @@ use super::program::FRAMING;
 use super::view::View;
 use crate::events::What;
 use crate::state::{Limits, Note};
+use crate::supervise::{self, Fault};
 
 /// Announcements of service addresses after a takeover, one with each renewal of the lease.
 const ANNOUNCEMENTS: u32 = 5;
@@ -136,8 +137,7 @@ impl Follower {
     /// Follows all that comes, until the agent is gone.
     pub(super) fn follow(self, receiving: UnixStream) {
         let (sender, received) = channel();
-        let reader = std::thread::Builder::new().name("cluster's line".to_owned());
-        let read = reader.spawn(move || {
+        let read = supervise::spawn("cluster's line", &self.place.faults, move || {
             let mut receiving = receiving;
             while let Ok(Some(message)) = FRAMING.receive(&mut receiving) {
                 if sender.send(message).is_err() {
@@ -150,7 +150,7 @@ impl Follower {
         }
         self.fence.open_until(0);
         if !self.line.is_ending() {
-            self.place.gateway.agent_ended();
+            let _ = self.place.faults.send(Fault::Thread("the cluster's agent".to_owned()));
         }
     }
 

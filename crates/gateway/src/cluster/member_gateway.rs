@@ -30,7 +30,4 @@ pub(crate) trait MemberGateway: Send + Sync {
     /// Reads the configuration again, with the part that the cluster shares, and reports what is
     /// wrong with it.
     fn reload(&self);
-
-    /// The agent is gone, and with it the lease.
-    fn agent_ended(&self);
 }

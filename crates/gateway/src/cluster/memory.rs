@@ -13,6 +13,8 @@ use std::sync::mpsc::{Sender, channel};
 
 use convoy_cluster::Seen;
 
+use crate::supervise::{self, Fault};
+
 /// The bytes of a slot, which a disk writes as a whole.
 const SLOT: usize = 512;
 
@@ -68,13 +70,18 @@ impl Memory {
         self.file.sync_data()
     }
 
-    /// Notes all that is sent, the latest of it, on a thread that ends with the sender.
+    /// Notes all that is sent, the latest of it, on a thread that ends with the sender, and by a
+    /// fault reports to `faults`.
     ///
     /// # Errors
     /// The system's, if it cannot create a thread.
-    pub(super) fn keep(mut self, failed: impl Fn(String) + Send + 'static) -> io::Result<Sender<Seen>> {
+    pub(super) fn keep(
+        mut self,
+        failed: impl Fn(String) + Send + 'static,
+        faults: &Sender<Fault>,
+    ) -> io::Result<Sender<Seen>> {
         let (sender, received) = channel::<Seen>();
-        std::thread::Builder::new().name("cluster's memory".to_owned()).spawn(move || {
+        supervise::spawn("cluster's memory", faults, move || {
             let mut has_failed = false;
             while let Ok(seen) = received.recv() {
                 let seen = received.try_iter().last().unwrap_or(seen);

@@ -28,7 +28,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::sync::Arc;
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, Sender};
 use std::time::Duration;
 
 use convoy_cluster::messages::{Begin, Pem, Start};
@@ -51,6 +51,7 @@ use crate::events::Events;
 use crate::helper::Helper;
 use crate::snapshot::ClusterRow;
 use crate::state::{Note, Reporter};
+use crate::supervise::{self, Fault};
 use crate::worker_handles::WorkerHandles;
 use led::Generations;
 use line::Line;
@@ -237,17 +238,12 @@ impl Cluster {
     pub(crate) fn join(&mut self, place: Place) -> io::Result<()> {
         let Some((receiving, reports)) = self.received.take() else { return Ok(()) };
         let (generations, line) = (Arc::clone(&self.generations), Arc::clone(&self.line));
-        let thread = std::thread::Builder::new().name("cluster's reports".to_owned());
-        thread.spawn(move || line::report(&reports, &generations, &line))?;
+        let faults = place.faults.clone();
+        supervise::spawn("cluster's reports", &faults, move || line::report(&reports, &generations, &line))?;
         let events = place.events.clone();
-        let memory = self.memory.take().map(|memory| memory.keep(move |warning| events.warn(warning)));
-        pulse::start(
-            self.config.lease,
-            place.handles.clone(),
-            Arc::clone(&place.gateway),
-            place.helper.clone(),
-            Arc::clone(&self.line),
-        )?;
+        let memory = self.memory.take();
+        let memory = memory.map(|memory| memory.keep(move |warning| events.warn(warning), &faults));
+        pulse::start(self.config.lease, &place, Arc::clone(&self.line))?;
         let follower = line::Follower {
             config: self.config.clone(),
             view: Arc::clone(&self.view),
@@ -257,8 +253,7 @@ impl Cluster {
             memory: memory.transpose()?,
             place,
         };
-        let thread = std::thread::Builder::new().name("cluster's orders".to_owned());
-        thread.spawn(move || follower.follow(receiving)).map(drop)
+        supervise::spawn("cluster's orders", &faults, move || follower.follow(receiving)).map(drop)
     }
 
     /// Has it give its groups away and lead none, or lead groups again.
@@ -309,6 +304,7 @@ impl Cluster {
 }
 
 /// What a member's threads need of its gateway.
+#[derive(Clone)]
 pub(crate) struct Place {
     pub(crate) handles: WorkerHandles,
     pub(crate) clock: Clock,
@@ -317,4 +313,5 @@ pub(crate) struct Place {
     /// The part of the configuration that the cluster shares.
     pub(crate) shared: SharedConfig,
     pub(crate) gateway: Arc<dyn MemberGateway>,
+    pub(crate) faults: Sender<Fault>,
 }

@@ -10,10 +10,9 @@ use std::time::Duration;
 
 use convoy_process::monotonic_ns;
 
-use super::MemberGateway;
+use super::Place;
 use super::line::Line;
-use crate::helper::Helper;
-use crate::worker_handles::WorkerHandles;
+use crate::supervise;
 
 /// Heartbeats in the time of a lease: four in the third that the agent waits for one.
 const PER_LEASE: u32 = 12;
@@ -42,20 +41,14 @@ impl Parts {
 ///
 /// # Errors
 /// The system's, if it cannot create a thread.
-pub(super) fn start(
-    lease: Duration,
-    handles: WorkerHandles,
-    gateway: Arc<dyn MemberGateway>,
-    helper: Option<Arc<Helper>>,
-    line: Arc<Line>,
-) -> std::io::Result<()> {
+pub(super) fn start(lease: Duration, place: &Place, line: Arc<Line>) -> std::io::Result<()> {
+    let Place { handles, helper, gateway, faults, .. } = place.clone();
     let pause = lease / PER_LEASE;
     let workers = handles.len();
     let parts = Parts::new(workers + 1 + usize::from(helper.is_some()));
     if let Some(helper) = helper {
         let (parts, line) = (Arc::clone(&parts), Arc::clone(&line));
-        let thread = std::thread::Builder::new().name("helper's pulse".to_owned());
-        thread.spawn(move || {
+        supervise::spawn("helper's pulse", &faults, move || {
             while line.is_open() {
                 // One that refuses works; one that does not answer holds this thread.
                 if helper.is_alive() {
@@ -65,8 +58,7 @@ pub(super) fn start(
             }
         })?;
     }
-    let thread = std::thread::Builder::new().name("cluster's pulse".to_owned());
-    thread.spawn(move || {
+    supervise::spawn("cluster's pulse", &faults, move || {
         while line.beat(parts.oldest_ns()) {
             for worker in 0..workers {
                 let parts = Arc::clone(&parts);
@@ -89,8 +81,13 @@ mod tests {
     use std::sync::mpsc::{Sender, channel};
 
     use super::super::program::FRAMING;
-    use super::super::{Led, Stopped, StoredSas};
+    use convoy_config::SharedConfig;
+    use convoy_dataplane::pipeline::Clock;
+
+    use super::super::{Led, MemberGateway, Stopped, StoredSas};
     use super::*;
+    use crate::events::Events;
+    use crate::worker_handles::WorkerHandles;
 
     type Beat = Box<dyn FnOnce(()) + Send>;
 
@@ -113,8 +110,6 @@ mod tests {
         }
 
         fn reload(&self) {}
-
-        fn agent_ended(&self) {}
     }
 
     /// The next heartbeat that the agent gets.
@@ -131,7 +126,16 @@ mod tests {
         let (beats, received) = channel();
         let line = Arc::new(Line::new(ours));
         let gateway = Arc::new(Beating(beats));
-        start(Duration::from_millis(60), WorkerHandles::new([]), gateway, None, line).expect("started");
+        let place = Place {
+            handles: WorkerHandles::new([]),
+            clock: Clock::start(),
+            helper: None,
+            events: Events::default(),
+            shared: SharedConfig::default(),
+            gateway,
+            faults: channel().0,
+        };
+        start(Duration::from_millis(60), &place, line).expect("started");
         let first_ns = beat(&mut agent);
         let asked = received.recv().expect("asked");
         assert_eq!(beat(&mut agent), first_ns, "the gateway has not answered");

@@ -17,8 +17,9 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use convoy_kernel::service::ServiceAddress;
 use convoy_kernel::{GuardCounts, GuardPlan, RoutePlan};
@@ -30,11 +31,15 @@ pub use server::serve;
 
 use convoy_config::OnStop;
 
+use crate::supervise::{self, Fault};
+
 /// Time limit of the helper: the kernel needs some 10 us a route.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Interval between two questions whether the helper works.
 const BEAT: Duration = Duration::from_secs(1);
+/// Interval between two looks whether it has ended.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// Why the helper did not do as requested.
 #[derive(Debug, thiserror::Error)]
@@ -207,29 +212,40 @@ impl Helper {
 
     /// How the helper has ended, which it does by itself only by a fault. Never blocks: while a
     /// request is in progress it is unknown.
-    pub fn has_ended(&self) -> Option<ExitStatus> {
+    fn has_ended(&self) -> Option<ExitStatus> {
         self.line.try_lock().ok()?.child.try_wait().ok().flatten()
     }
 
-    /// Whether it did not answer a request in time: it is stopped, or hangs. Requests are in vain
-    /// from then on.
-    pub fn is_silent(&self) -> bool {
-        self.is_silent.load(Ordering::Relaxed)
+    /// What is wrong with it: it has ended, or it did not answer a request in time, since it is
+    /// stopped or hangs. Requests are in vain from then on.
+    fn fault(&self) -> Option<Fault> {
+        let silent = || self.is_silent.load(Ordering::Relaxed).then_some(Fault::HelperSilent);
+        self.has_ended().map(Fault::HelperEnded).or_else(silent)
     }
 
-    /// Asks the helper from time to time whether it works, on a thread of its own, so that it is
-    /// known to be [silent](Self::is_silent) although nothing else is asked of it.
+    /// Watches the helper on a thread of its own, and reports when it has ended or does not answer;
+    /// it is asked from time to time, as nothing else may be asked of it.
     ///
     /// # Errors
     /// The system's, if it cannot create a thread.
-    pub fn watch(helper: &Arc<Self>) -> io::Result<()> {
-        let helper = Arc::downgrade(helper);
-        let ask = move || {
-            while helper.upgrade().is_some_and(|helper| helper.is_alive()) {
-                std::thread::sleep(BEAT);
+    pub fn watch(helper: &Arc<Self>, faults: &Sender<Fault>) -> io::Result<()> {
+        let (helper, reported) = (Arc::downgrade(helper), faults.clone());
+        let watch = move || {
+            let mut asked = Instant::now();
+            while let Some(helper) = helper.upgrade() {
+                if let Some(fault) = helper.fault() {
+                    let _ = reported.send(fault);
+                    return;
+                }
+                if asked.elapsed() >= BEAT {
+                    helper.is_alive();
+                    asked = Instant::now();
+                }
+                drop(helper);
+                std::thread::sleep(LOOK);
             }
         };
-        std::thread::Builder::new().name("helper's watch".to_owned()).spawn(ask).map(drop)
+        supervise::spawn("helper's watch", faults, watch).map(drop)
     }
 
     fn line(&self) -> MutexGuard<'_, Line> {
@@ -274,19 +290,17 @@ pub struct Duties<'a> {
 #[cfg(test)]
 mod tests {
     use std::ffi::OsStr;
-    use std::time::Instant;
+    use std::sync::mpsc::channel;
 
     use super::*;
 
     #[test]
-    fn a_helper_that_has_ended_is_noticed() {
+    fn helper_that_has_ended_is_reported() {
         // This program lists its tests and ends.
-        let helper = Helper::start([OsStr::new("--list")]).expect("this program is there");
-        let until = Instant::now() + TIMEOUT;
-        while helper.has_ended().is_none() {
-            assert!(Instant::now() < until, "nobody notices");
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        let helper = Arc::new(Helper::start([OsStr::new("--list")]).expect("this program is there"));
+        let (faults, reported) = channel();
+        Helper::watch(&helper, &faults).expect("a thread");
+        assert!(matches!(reported.recv_timeout(TIMEOUT), Ok(Fault::HelperEnded(status)) if status.success()));
         assert!(matches!(helper.configuration(), Err(HelperError::Gone(_))));
         helper.end(OnStop::Open).expect_err("nobody is there to remove anything");
     }

@@ -28,7 +28,7 @@ use super::page::{Page, Pages, Reading};
 use super::text;
 use crate::run::Order;
 use crate::snapshot::Snapshot;
-use crate::supervise;
+use crate::supervise::{self, Fault};
 
 /// The page's path.
 const PATH: &str = "/metrics";
@@ -79,23 +79,33 @@ pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
 }
 
 /// Serves metrics on a thread of its own, which has the privileges of its caller; `per_tunnel` is
-/// [`Config::metrics_per_tunnel`](convoy_config::Config::metrics_per_tunnel).
+/// [`Config::metrics_per_tunnel`](convoy_config::Config::metrics_per_tunnel), and a panic is
+/// reported to `faults`.
 ///
 /// # Errors
 /// What the system refused: a thread, or a file descriptor for it.
-pub fn serve(listener: TcpListener, orders: Sender<Order>, per_tunnel: Option<bool>) -> io::Result<()> {
-    start(listener, orders, Limits { per_tunnel, ..LIMITS })
+pub fn serve(
+    listener: TcpListener,
+    orders: Sender<Order>,
+    per_tunnel: Option<bool>,
+    faults: &Sender<Fault>,
+) -> io::Result<()> {
+    start(listener, orders, Limits { per_tunnel, ..LIMITS }, faults)
 }
 
-fn start(listener: TcpListener, orders: Sender<Order>, limits: Limits) -> io::Result<()> {
+fn start(
+    listener: TcpListener,
+    orders: Sender<Order>,
+    limits: Limits,
+    faults: &Sender<Fault>,
+) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
     let listener = {
         let _context = runtime.enter();
         tokio::net::TcpListener::from_std(listener)?
     };
-    let reported = orders.clone();
-    supervise::spawn("metrics", reported, move || runtime.block_on(accept(listener, orders, limits)))
-        .map(drop)
+    let serve = move || runtime.block_on(accept(listener, orders, limits));
+    supervise::spawn("metrics", faults, serve).map(drop)
 }
 
 async fn accept(listener: tokio::net::TcpListener, orders: Sender<Order>, limits: Limits) {
@@ -246,7 +256,7 @@ mod tests {
                 reply(Snapshot { ports: vec![row; ports], ..Snapshot::default() });
             }
         });
-        start(listener, orders, limits).expect("a server");
+        start(listener, orders, limits, &channel().0).expect("a server");
         (address, count)
     }
 
@@ -313,10 +323,12 @@ mod tests {
 
     #[test]
     fn who_does_not_read_the_answer_is_cut_off() {
-        let address = server(QUICK, 40_000);
+        // On a busy machine the snapshot alone may take a second.
+        let limits = Limits { request: SLACK, connection: Duration::from_secs(6), ..QUICK };
+        let address = server(limits, 40_000);
         let mut stream = connect(address);
         stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: gateway\r\n\r\n").expect("sent");
-        std::thread::sleep(QUICK.connection * 3);
+        std::thread::sleep(limits.connection * 2);
         let page = rest(&stream);
         assert!(page.starts_with("HTTP/1.1 200") && !page.ends_with("# EOF\n"), "{} bytes came", page.len());
     }
@@ -357,7 +369,7 @@ mod tests {
     fn a_gateway_that_is_gone_is_reported() {
         let listener = bind("127.0.0.1:0".parse().expect("an address")).expect("a port");
         let address = listener.local_addr().expect("bound");
-        start(listener, channel().0, LIMITS).expect("a server");
+        start(listener, channel().0, LIMITS, &channel().0).expect("a server");
         assert!(ask(address, "GET /metrics HTTP/1.1").starts_with("HTTP/1.1 503"));
     }
 }

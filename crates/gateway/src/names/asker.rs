@@ -16,6 +16,7 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::task::{AbortHandle, JoinSet, LocalSet};
 
 use super::Answer;
+use crate::supervise::{self, Fault};
 
 /// A name is asked for again when the time to live of its answer ends, but no sooner than this.
 const SOONEST: Duration = Duration::from_secs(1);
@@ -43,9 +44,10 @@ pub(super) type Found = Result<(Vec<IpAddr>, Duration), String>;
 pub(super) fn start(
     wanted: mpsc::UnboundedReceiver<HashSet<String>>,
     answers: Sender<Answer>,
+    faults: &Sender<Fault>,
 ) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    std::thread::Builder::new().name("names".to_owned()).spawn(move || {
+    supervise::spawn("names", faults, move || {
         let system = Rc::new(System::default());
         let ask = move |name: String| {
             let system = Rc::clone(&system);

@@ -9,7 +9,7 @@ mod asker;
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Instant;
 
 use convoy_config::{Config, TunnelConfig};
@@ -18,6 +18,7 @@ use tokio::sync::mpsc;
 
 use crate::events::Events;
 use crate::snapshot::NameRow;
+use crate::supervise::Fault;
 
 /// The outcome of a question.
 struct Answer {
@@ -153,11 +154,11 @@ struct Thread {
 
 impl Names {
     /// Follows the peers of these tunnels from now on. What is known of a peer stays known if its
-    /// tunnel still has its name.
+    /// tunnel still has its name. A thread that it starts reports to `faults`.
     ///
     /// # Errors
     /// The system's, if it refuses the thread.
-    pub(crate) fn follow(&mut self, tunnels: &[TunnelConfig]) -> io::Result<()> {
+    pub(crate) fn follow(&mut self, tunnels: &[TunnelConfig], faults: &Sender<Fault>) -> io::Result<()> {
         let mut before = std::mem::take(&mut self.peers);
         self.tunnels.clear();
         for tunnel in tunnels {
@@ -173,11 +174,11 @@ impl Names {
         if self.thread.is_none() && !self.peers.is_empty() {
             let (wanted, receiver) = mpsc::unbounded_channel();
             let (sender, answers) = channel();
-            asker::start(receiver, sender)?;
+            asker::start(receiver, sender, faults)?;
             self.thread = Some(Thread { wanted, answers });
         }
         if let Some(thread) = &self.thread {
-            // Without a thread, which has_fallen reports, no name is looked up.
+            // A thread that has ended has been reported.
             let _ = thread.wanted.send(self.tunnels.keys().cloned().collect());
         }
         Ok(())
@@ -195,11 +196,6 @@ impl Names {
             }
         }
         moves
-    }
-
-    /// Whether the thread has ended by a fault.
-    pub(crate) fn has_fallen(&self) -> bool {
-        self.thread.as_ref().is_some_and(|thread| thread.wanted.is_closed())
     }
 
     /// The known addresses, by tunnel.

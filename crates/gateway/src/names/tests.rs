@@ -36,7 +36,7 @@ fn names(tunnels: &[TunnelConfig]) -> (Names, std::sync::mpsc::Sender<Answer>) {
     std::mem::forget(receiver);
     let (sender, answers) = channel();
     let mut names = Names { thread: Some(Thread { wanted, answers }), ..Names::default() };
-    names.follow(tunnels).expect("no thread is needed");
+    names.follow(tunnels, &channel().0).expect("no thread is needed");
     (names, sender)
 }
 
@@ -99,7 +99,7 @@ fn what_is_known_outlives_a_reload_unless_the_tunnel_has_another_name() {
     }
     assert_eq!(moved(&mut names).len(), 2);
     names
-        .follow(&tunnels(&[("b", "192.0.2.1", "b.example"), ("c", "192.0.2.1", "d.example")]))
+        .follow(&tunnels(&[("b", "192.0.2.1", "b.example"), ("c", "192.0.2.1", "d.example")]), &channel().0)
         .expect("its thread is there");
     assert_eq!(names.known().into_keys().collect::<Vec<_>>(), ["b"]);
     answers.send(answer("c.example", Ok(&["192.0.2.9"]))).expect("it listens");

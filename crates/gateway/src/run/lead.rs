@@ -75,10 +75,6 @@ impl MemberGateway for ByOrders {
         // What is wrong is reported as an event.
         let _ = reload(&self.load, &self.orders, &self.events, Box::new(drop));
     }
-
-    fn agent_ended(&self) {
-        let _ = self.orders.send(Order::Fault("the cluster's agent".to_owned()));
-    }
 }
 
 impl Gateway {
@@ -99,6 +95,7 @@ impl Gateway {
             events: self.events.clone(),
             shared,
             gateway: Arc::new(ByOrders { orders, load, events: self.events.clone(), charon }),
+            faults: self.faults.sender(),
         };
         Ok(cluster.join(place)?)
     }

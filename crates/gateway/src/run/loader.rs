@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use convoy_config::{Config, ConfigErrors};
 
-use super::{Load, Order};
-use crate::supervise;
+use super::Load;
+use crate::supervise::{self, Fault};
 
 type Loaded = Result<Box<Config>, ConfigErrors>;
 
@@ -15,7 +15,7 @@ type Loaded = Result<Box<Config>, ConfigErrors>;
 /// freed for that thread, and a configuration of thousands of tunnels takes tens of megabytes to
 /// read: each thread that reads one would keep as much. The thread begins with the first reload,
 /// when the gateway has given up its privileges.
-pub fn on_one_thread(load: Load, orders: Sender<Order>) -> Load {
+pub fn on_one_thread(load: Load, faults: Sender<Fault>) -> Load {
     let begun: Mutex<Option<Sender<Sender<Loaded>>>> = Mutex::default();
     Arc::new(move || {
         let failed = |why: &str| ConfigErrors::whole_file("reload", why);
@@ -24,7 +24,7 @@ pub fn on_one_thread(load: Load, orders: Sender<Order>) -> Load {
             match &*begun {
                 Some(requests) => requests.clone(),
                 None => {
-                    let requests = begin(Arc::clone(&load), orders.clone());
+                    let requests = begin(Arc::clone(&load), &faults);
                     begun.insert(requests.map_err(|error| failed(&error.to_string()))?).clone()
                 }
             }
@@ -36,9 +36,9 @@ pub fn on_one_thread(load: Load, orders: Sender<Order>) -> Load {
     })
 }
 
-fn begin(load: Load, orders: Sender<Order>) -> io::Result<Sender<Sender<Loaded>>> {
+fn begin(load: Load, faults: &Sender<Fault>) -> io::Result<Sender<Sender<Loaded>>> {
     let (requests, requested) = channel::<Sender<Loaded>>();
-    supervise::spawn("loader", orders, move || {
+    supervise::spawn("loader", faults, move || {
         for asker in requested {
             // Who asked may have left.
             let _ = asker.send(load());
@@ -56,13 +56,13 @@ mod tests {
     #[test]
     fn all_who_ask_are_answered_by_the_same_thread() {
         let seen: Arc<Mutex<Vec<ThreadId>>> = Arc::default();
-        let (orders, received) = channel();
+        let (faults, reported) = channel();
         let noted = Arc::clone(&seen);
         let load: Load = Arc::new(move || {
             noted.lock().expect("no panic").push(thread::current().id());
             Config::parse("test.toml", "").map(Box::new)
         });
-        let load = on_one_thread(load, orders);
+        let load = on_one_thread(load, faults);
         thread::scope(|scope| {
             for _ in 0..3 {
                 scope.spawn(|| assert!(load().is_ok()));
@@ -71,14 +71,14 @@ mod tests {
         let seen = seen.lock().expect("no panic");
         assert!(seen.len() == 3 && seen.iter().all(|id| *id == seen[0] && *id != thread::current().id()));
         drop(load);
-        assert!(received.recv().is_err(), "its thread ends with the last who could ask, without a fault");
+        assert!(reported.recv().is_err(), "its thread ends with the last who could ask, without a fault");
     }
 
     #[test]
     fn reading_that_panics_is_an_error_and_ends_the_gateway() {
-        let (orders, received) = channel();
-        let load = on_one_thread(Arc::new(|| panic!("provoked by a test")), orders);
+        let (faults, reported) = channel();
+        let load = on_one_thread(Arc::new(|| panic!("provoked by a test")), faults);
         assert!(load().is_err() && load().is_err());
-        assert!(matches!(received.recv(), Ok(Order::Fault(thread)) if thread == "loader"));
+        assert!(matches!(reported.recv(), Ok(Fault::Thread(name)) if name == "loader"));
     }
 }

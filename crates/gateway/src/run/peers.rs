@@ -36,7 +36,7 @@ impl Gateway {
     /// Follows the names of a new configuration; returns what went wrong. Tunnels that are new and
     /// whose peer is known already get its address at once.
     pub(super) fn name_peers(&mut self) -> Option<String> {
-        let followed = self.names.follow(&self.config.tunnels);
+        let followed = self.names.follow(&self.config.tunnels, &self.faults.sender());
         let known = self.names.known();
         if !known.is_empty() {
             self.point(known, false);

@@ -20,6 +20,7 @@ use super::*;
 use crate::charon::Workers as CharonsWorkers;
 use crate::events::What;
 use crate::state::Beginning;
+use crate::supervise;
 use crate::worker_thread::DRAIN;
 
 mod many;
@@ -101,8 +102,8 @@ fn bench_with(tunnels: u32, engines: Vec<PortEngine>) -> Bench {
     let ports = OpenPorts { queues, engines, watched: Vec::new() };
     let ours = config(tunnels, 1, WORKERS);
     let engines = OpenEngines::configured(&ours).expect("software is everywhere");
-    let gateway =
-        Gateway::over(ours, (ports, engines), None, (None, None), costs(), Events::default()).expect("good");
+    let opened = Opened { ports, engines, charon: None, state: None, cluster: None, costs: costs() };
+    let gateway = Gateway::over(ours, opened, Events::default(), Faults::default()).expect("good");
     let (peers, mut costs) = (config(tunnels, 2, 1), costs());
     let engines = assemble::engines(&peers, &mut costs).expect("software is everywhere").remove(0);
     let (peer, _) =
@@ -241,7 +242,7 @@ fn a_worker_that_panics_ends_the_gateway_with_its_number_and_what_it_said() {
 #[test]
 fn a_thread_that_ended_by_a_fault_ends_the_gateway() {
     let mut bench = bench();
-    bench.orders.send(Order::Fault("signals".to_owned())).expect("received");
+    bench.gateway.faults.sender().send(supervise::Fault::Thread("signals".to_owned())).expect("received");
     let error = bench.gateway.work(&bench.received).expect_err("nobody hears signals any more");
     assert!(matches!(error, RunError::Thread(name) if name == "signals"));
 }
@@ -254,8 +255,9 @@ fn a_hung_worker_is_shown_and_does_not_keep_the_gateway_from_ending() {
     assert_eq!((snapshot.silent_workers, snapshot.sas.len()), (vec![1], 2));
     bench.orders.send(Order::Stop).expect("received");
     let error = bench.gateway.work(&bench.received).expect_err("a worker does not end");
-    assert!(matches!(&error, RunError::Hung(workers) if *workers == [1]), "{error}");
-    assert!(error.to_string().starts_with("worker 1 did not end in time"), "{error}");
+    // On a busy machine the other may not end in time either.
+    assert!(matches!(&error, RunError::Hung(workers) if workers.contains(&1)), "{error}");
+    assert!(error.to_string().contains("did not end in time"), "{error}");
     drop(hung);
 }
 
@@ -320,15 +322,16 @@ fn an_sa_of_charons_in_a_cluster_tells_its_numbers_until_another_gateway_goes_on
 #[test]
 fn an_sa_whose_install_is_given_up_half_way_is_taken_out_again() {
     let bench = bench();
-    let (done, is_done) = channel();
+    let ((done, is_done), (give_up, given_up)) = (channel(), channel::<()>());
     let install = move |thread: &mut WorkerThread| {
         let installed = thread.install(&sa(0x7001, 1), None).expect("good");
-        std::thread::sleep(Duration::from_secs(3));
+        given_up.recv().expect_err("the test drops its end");
         done.send(()).expect("the test waits");
         installed
     };
     let answer = bench.gateway.handles.ask_or_undo(1, install, |thread, sa| thread.retire(sa));
     assert_eq!(answer, None);
+    drop(give_up);
     is_done.recv_timeout(SLACK).expect("it was done");
     assert_eq!(bench.sas(), [2, 2]);
 }

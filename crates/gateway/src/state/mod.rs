@@ -35,6 +35,7 @@ pub(crate) use reporter::{
 pub(crate) use simulated::{SimulatedDisk, SimulatedState};
 
 use crate::events::Notify;
+use crate::supervise::{self, Fault};
 use file::{Records, StateFile};
 pub(crate) use keeper::Grant;
 use keeper::{Book, keep, lock};
@@ -237,21 +238,21 @@ impl State {
         Reporter::new(self.notes.clone())
     }
 
-    /// Starts the keeper; `grant` lets a worker's SA go on.
+    /// Starts the keeper, whose fault is reported to `faults`; `grant` lets a worker's SA go on.
     ///
     /// # Errors
     /// The system's, if it cannot create a thread.
-    pub(crate) fn keep(&mut self, grant: impl Fn(Grant) + Send + 'static, notify: Notify) -> io::Result<()> {
+    pub(crate) fn keep(
+        &mut self,
+        grant: impl Fn(Grant) + Send + 'static,
+        notify: Notify,
+        faults: &Sender<Fault>,
+    ) -> io::Result<()> {
         let Some(received) = self.received.take() else { return Ok(()) };
         let book = Arc::clone(&self.book);
-        let thread = std::thread::Builder::new().name("state".to_owned());
-        self.keeper = Some(thread.spawn(move || keep(&book, &received, grant, &notify))?);
+        let keep = move || keep(&book, &received, grant, &notify);
+        self.keeper = Some(supervise::spawn("state", faults, keep)?);
         Ok(())
-    }
-
-    /// Whether the keeper has ended, which only a panic causes.
-    pub(crate) fn has_fallen(&self) -> bool {
-        self.keeper.as_ref().is_some_and(JoinHandle::is_finished)
     }
 
     /// Has the keeper write the last reports of the workers, which have ended, and end.

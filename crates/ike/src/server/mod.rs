@@ -28,6 +28,9 @@ pub trait Handler: Send + Sync + 'static {
 
     /// Sends an IKE datagram of charon's by the port outside.
     fn transmit(&self, datagram: Datagram);
+
+    /// The thread that accepts connections has panicked: no charon can connect any more.
+    fn deaf(&self);
 }
 
 /// Settings of [`Server`].
@@ -100,15 +103,11 @@ impl Server {
         let links = Arc::new(if config.stands_by { Links::standing_by() } else { Links::default() });
         let path = config.path.clone();
         let (accepting, shared) = (Arc::clone(&listener), Arc::clone(&links));
-        let acceptor = std::thread::Builder::new()
-            .name("charon".to_owned())
-            .spawn(move || connection::accept_all(&accepting, &Arc::new(config), &shared, &handler))?;
+        let acceptor = std::thread::Builder::new().name("charon".to_owned()).spawn(move || {
+            let _listening = Accepting(Arc::clone(&handler));
+            connection::accept_all(&accepting, &Arc::new(config), &shared, &handler);
+        })?;
         Ok(Self { path, listener, links, acceptor: Some(acceptor) })
-    }
-
-    /// Whether it listens: always, unless its thread has panicked.
-    pub fn is_listening(&self) -> bool {
-        self.acceptor.as_ref().is_some_and(|acceptor| !acceptor.is_finished())
     }
 
     /// A channel to charon; there may be any number.
@@ -126,6 +125,17 @@ impl Drop for Server {
             let _ = acceptor.join();
         }
         let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// Reports the panic of the thread that has it.
+struct Accepting(Arc<dyn Handler>);
+
+impl Drop for Accepting {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.deaf();
+        }
     }
 }
 
