@@ -18,11 +18,12 @@ FEATURES ?= all-functions $(DPDK)
 # The demonstration needs one function of the card, or none of it, and no DPDK.
 DEMO_FEATURES = $(if $(filter card all-functions,$(FEATURES)),card)
 verilator = @$(if $(filter card all-functions,$(1)),scripts/card-venv.sh build,true)
-PROGRAMS = --locked -p convoy -p convoy-lab -p convoy-cluster-agent --features "$(FEATURES:%=convoy-lab/%)"
-# Lints and tests have one set of features each, so that nothing is compiled twice.
-CRATES = --locked --workspace --features "$(DPDK:%=convoy-lab/%)"
-all_crates = --locked --workspace --features "$(addprefix convoy-lab/,all-functions $(DPDK))$(1)"
-EVERYTHING = $(call all_crates)
+# Lints, tests and the programs that system tests run are of one profile and one choice of crates and
+# features, so that nothing is compiled twice; examples have the programs built with the features that
+# tests add.
+all_crates = --profile system --locked --workspace --features "$(addprefix convoy-lab/,$(1) $(DPDK))$(2)"
+CRATES = $(call all_crates)
+EVERYTHING = $(call all_crates,all-functions)
 # Unit tests that need root, which `make quick` leaves out. Tests that start others which panic run
 # those themselves.
 AS_ROOT = --lib -- --ignored --skip panics_
@@ -49,11 +50,11 @@ install-instructions:
 
 programs: install-build
 	$(call verilator,$(FEATURES))
-	$(CARGO) build --profile system $(PROGRAMS)
+	$(CARGO) build $(call all_crates,$(filter-out dpdk,$(FEATURES))) --bins --examples
 
 release-programs: install-build
 	$(call verilator,$(FEATURES))
-	$(CARGO) build --release $(PROGRAMS)
+	$(CARGO) build --release --locked -p convoy -p convoy-lab -p convoy-cluster-agent --features "$(FEATURES:%=convoy-lab/%)"
 
 quick: ## format, lints and unit tests of the product: needs no root and installs nothing
 	$(CARGO) fmt --all --check
@@ -64,7 +65,7 @@ test: install-test ## quick, all crates with DPDK, and the product's system test
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy $(CRATES) --all-targets -- -D warnings
 	$(CARGO) test $(CRATES) --no-run
-	$(MAKE) built FEATURES="$(DPDK)"
+	$(MAKE) built FEATURES=
 	scripts/docs.py --programs $(SYSTEM)
 	@scripts/install.sh charon-test routing cluster monitoring
 	UNIT_TESTS=unit-tests tests/run.sh product $(SYSTEM)
@@ -93,7 +94,7 @@ built: programs
 lint: install-test ## format, lints with warnings as errors, shell, unused crates, documentation and the book
 	$(CARGO) fmt --all --check
 	@scripts/card-venv.sh build
-	$(CARGO) clippy $(call all_crates, convoy-fuzz/targets) --all-targets -- -D warnings
+	$(CARGO) clippy $(call all_crates,all-functions, convoy-fuzz/targets) --all-targets -- -D warnings
 	scripts/machete.sh
 	scripts/shellcheck.sh
 	scripts/docs.py
