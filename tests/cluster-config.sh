@@ -5,11 +5,13 @@
 set -euo pipefail
 convoy=$(realpath "$1")
 cd "$(dirname "$0")/.."
+# The first gateway leads all the while, also if it has no core for a second.
+LEASE_S=10
 source tests/cluster/lib.sh
 
 network
 store
-CLUSTER='tunnels = "store"' python3 tests/cluster/configure.py "$work" 0 1 "${endpoints[@]}"
+CLUSTER='tunnels = "store"' python3 tests/cluster/configure.py "$work" 0 $LEASE_S "${endpoints[@]}"
 gateway 1
 wait_until "the first gateway does not lead" leads 1
 gateway 2

@@ -29,7 +29,7 @@ options=(--dropped)
 traced() {
   local site=$1 pattern=$2 text
   shift 2
-  { sleep 0.3; "$@"; } >/dev/null 2>&1 & local sender=$!
+  { sleep 1; "$@"; } >/dev/null 2>&1 & local sender=$!
   text=$("$convoy" trace --count 2 "${options[@]}" --control "$(control "$site")")
   wait $sender || true
   says "$pattern" "$text"

@@ -49,7 +49,7 @@ gateways() {
 }
 end_all() {
   local ns
-  for ns in $A $B; do ip netns pids $ns | xargs -r kill; done
+  for ns in $A $B; do ip netns pids $ns | xargs -r kill 2>/dev/null || true; done # some may have ended
   wait
   rm -f "$work"/?/etc/convoy/* "$work"/?/etc/swanctl/conf.d/*
   rm -rf "$work"/?/home/*

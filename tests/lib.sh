@@ -180,6 +180,8 @@ end_capture() {
   local name
   for name; do
     until_unchanged stat -c %s "$work/$name.pcap"
+    # One that waits for a core has not written everything yet.
+    wait_for_line '^State:[[:space:]]*S' "/proc/${captures[$name]}/status" "tcpdump does not come to rest"
     end_process "${captures[$name]}"
   done
 }
@@ -195,6 +197,13 @@ random_key() { head -c "${1:-20}" /dev/urandom | od -An -v -tx1 | tr -d ' \n'; }
 # all_answered FILE: whether, according to ping's output in FILE, all were answered exactly once.
 # ping's exit status only says whether any was.
 all_answered() { grep ' 0% packet loss' "$1" | grep -v duplicates >/dev/null; }
+# none_lost FILE COUNT: of `ping -c COUNT -w SECONDS` without -q: so many were answered, and all
+# before the last of them. Without -w, ping waits for the last ones twice the longest round trip
+# alone, whatever -W says.
+none_lost() {
+  sed -n 's/.*icmp_seq=\([0-9]*\) ttl=.*/\1/p' "$1" | sort -nu |
+    awk -v count="$2" '{ last = $1 } END { exit !(NR >= count && NR == last) }'
+}
 # pings FILE NAMESPACE COUNT ARGUMENT...: sends all at once. ping waits for missing replies as long
 # as its interval, which is 5 s here for busy machines; if all are answered, it ends at once.
 pings() {

@@ -56,13 +56,13 @@ umask 077
 # Link-local addresses appear late.
 routing() { { ip -n $a rule; ip -n $a -6 rule; ip -n $a route show table all; ip -n $a -6 route show table all; } | grep -v "fe80:"; }
 rules=$(routing)
-ip netns exec $a ping -i 0.01 -c 400 -W 2 10.2.0.1 >"$work/ping.log" & ping=$!
+ip netns exec $a ping -i 0.01 -c 400 -w "$PATIENCE" 10.2.0.1 >"$work/ping.log" & ping=$!
 refused "the same configuration" "another gateway (process $process) runs with the control socket $work/site-1.sock" ''
 other="s#site-1.sock#second.sock#; s#site-1.state#second.state#; s/:9464/:9465/"
 refused "the same device" "the interface convoy0 exists: another gateway uses it" "$other; s/\"192.0.2.1\"/\"127.0.0.5\"/"
 refused "the same address" "listen on UDP 192.0.2.1:4500 (another program" "$other; s/convoy0/convoy1/"
 wait $ping
-grep -q ' 400 received, 0% packet loss' "$work/ping.log" || fail "a second gateway took echoes away: $(tail -2 "$work/ping.log")"
+none_lost "$work/ping.log" 400 || fail "a second gateway took echoes away: $(tail -2 "$work/ping.log")"
 [ "$rules" = "$(routing)" ] || { diff <(echo "$rules") <(routing) >&2; fail "a second gateway changed routes"; }
 [ -S "$work/site-1.sock" ] || fail "a second gateway took the control socket away"
 ok "three second gateways refused; 400 of 400 echoes answered beside them"

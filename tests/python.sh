@@ -36,7 +36,7 @@ try_wheel() {
   local venv=$1; shift
   PATH="$PWD/$venv/bin" "$venv/bin/pip" install -q --disable-pip-version-check --force-reinstall \
     --no-index --only-binary :all: "$wheel"
-  timeout 600 "$venv/bin/python" -m pytest -q -p no:cacheprovider "$@"
+  timeout 3600 "$venv/bin/python" -m pytest -q -p no:cacheprovider "$@"
 }
 
 make_venv python3 target/python-venv python/tests/requirements.txt

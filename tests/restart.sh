@@ -33,8 +33,9 @@ for signal in TERM KILL KILL TERM; do
   sleep 0.6
   restart $signal
   wait $traffic || true
-  ip netns exec $a ping -i 0.02 -c 20 -W 5 10.2.0.1 >"$work/ping.log" || true
-  grep -q ' 20 received' "$work/ping.log" || fail "pings after SIG$signal were lost; the peer dropped $(drops 2)"
+  # With pauses: packets that are sent together reach the capture as one.
+  ip netns exec $a ping -i 0.02 -c 20 -w "$PATIENCE" 10.2.0.1 >"$work/ping.log" || true
+  none_lost "$work/ping.log" 20 || fail "pings after SIG$signal were lost; the peer dropped $(drops 2)"
   numbers+=("$(number)")
   [ -e "$work/old.state" ] || cp "$work/site-1.state" "$work/old.state"
 done
@@ -72,14 +73,14 @@ while at + 16 <= len(data):
     at += 16 + length
 numbers, ivs = ({item[part] for item in seen} for part in (0, 1))
 print(f"{len(seen)} packets captured, {len(seen) - len(numbers)} sequence numbers and {len(seen) - len(ivs)} IVs came twice")
-assert len(seen) > 200 and len(numbers) == len(ivs) == len(seen)
+assert len(seen) >= 80 and len(numbers) == len(ivs) == len(seen)
 IVS
 
 # With a state file restored from a copy, the peer accepts nothing and says why.
 end_well "$gateway" "the gateway"
 cp "$work/old.state" "$work/site-1.state"
 rm -f "$work/site-1.sock"
-start a.log $a "$convoy" run -c "$work/site-1.toml"
+run_gateway a.log $a "$work/site-1.toml"
 gateway=$started
 ! grep -q replayed "$work/b.log" || fail "the peer tells of replayed packets before there are any"
 for _ in $(seq $PATIENCE); do

@@ -46,6 +46,7 @@ load a; load b; up a
 # The queue holds the whole flood, in case the gateway has no core for a while.
 ip -n $A link set convoy0 txqueuelen 100000
 before=$(resident "$gateway")
+began=$SECONDS
 ip netns exec $A python3 - <<'FLOOD' & flood=$!
 import socket, time
 out = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -55,12 +56,13 @@ for flow in range(100_000):
         time.sleep(0.002)
     out.sendto(b"flow", (f"10.99.{flow >> 8 & 255}.{flow & 255}", 1 + flow // 65_536))
 FLOOD
-ip netns exec $A ping -q -i 0.2 -c 40 -W 5 -I 10.1.0.1 10.2.0.1 >"$work/ping" 2>&1 || true
+ip netns exec $A ping -i 0.2 -c 40 -w "$PATIENCE" -I 10.1.0.1 10.2.0.1 >"$work/ping" 2>&1 || true
 wait "$flood" || fail "the flood ended early"
 after=$(resident "$gateway") acquires=$(stat_of charon.acquires) lost=$(stat_of drops.outbound_no_sa)
-all_answered "$work/ping" || fail "pings of the other tunnel: $(tail -3 "$work/ping")"
+none_lost "$work/ping" 40 || fail "pings of the other tunnel: $(tail -3 "$work/ping")"
 [ $((after - before)) -lt 65536 ] || fail "the gateway grew from $before to $after KiB"
 [ "$lost" -gt 50000 ] || fail "only $lost packets without an SA were counted"
-[ "$acquires" -ge 1 ] && [ "$acquires" -le 30 ] || fail "charon was asked $acquires times"
+# At most once a second.
+[ "$acquires" -ge 1 ] && [ "$acquires" -le $((SECONDS - began + 2)) ] || fail "charon was asked $acquires times"
 down a
 echo "100,000 flows to a trap: charon asked $acquires times, $lost packets dropped and counted, 40 of 40 pings in the other tunnel, memory $before -> $after KiB"

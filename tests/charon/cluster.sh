@@ -146,7 +146,7 @@ takeover() {
   wait_until "$what: $to does not lead" leads "$to"
   wait_until "$what: the tunnel is not up again by the old SAs" answers
   [ "$(spis)" = "$old" ] || fail "$what: other SAs were negotiated"
-  spied alone "$(mac "$to")" $newest || fail "$what: $to does not go on with the newest of the old SAs alone"
+  wait_until "$what: $to does not go on with the newest of the old SAs alone" spied alone "$(mac "$to")" $newest
   touch "$work/$to/may-start"
   wait_until "$what: no new SAs" has_new "$before"
   new=$(comm -13 <(echo "$old") <(spis))

@@ -15,7 +15,7 @@
 #include <time.h>
 
 #define PORT "7777"
-enum { BYTES = 64, BURST = 64, LINGER_MS = 1500 };
+enum { BYTES = 64, BURST = 64, LINGER_MS = 4000 };
 
 static int sock;
 static double begin, send_until;
@@ -101,13 +101,13 @@ int main(int argc, char **argv)
   seen = calloc(most, 1);
 
   // Both sides must listen before either one sends.
-  struct timespec step = { .tv_nsec = 500000000 };
-  begin = now() + 0.5;
+  struct timespec step = { .tv_sec = 2 };
+  begin = now() + 2;
   send_until = begin + seconds;
   pthread_t receiver;
   pthread_create(&receiver, NULL, receive, NULL);
   nanosleep(&step, NULL);
-  step.tv_nsec = 500000;
+  step = (struct timespec){ .tv_nsec = 500000 };
   uint64_t number = 0, refused = 0, skipped = 0;
   for (double time; (time = now()) < send_until; nanosleep(&step, NULL)) {
     uint64_t due = (uint64_t)((time - begin) * rate);

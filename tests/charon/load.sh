@@ -72,7 +72,7 @@ rekey_under_load() {
 gateway_restart() { # killed and started again under charon
   tunnel ""
   flood 500 12
-  sleep 2
+  sleep 3.5
   kill_and_wait "${gateway[a]}"
   local begin; begin=$(date +%s%N)
   start_one a
@@ -88,7 +88,7 @@ has_pair() { [ "$(sas a)" -ge 2 ]; }
 charon_restart() { # killed and started again; then it makes SAs of its own
   tunnel ""
   flood "$rate" 6
-  sleep 1.5
+  sleep 3
   kill_and_wait "${charon[a]}"
   sleep 0.5
   start_charon a; charon[a]=$charon_pid; load a

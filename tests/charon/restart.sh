@@ -92,7 +92,7 @@ now_ms() { echo $(($(date +%s%N) / 1000000)); }
 restart_once() {
   local down=$1 began a b
   flood $((down + 4))
-  sleep 1
+  sleep 2.5
   began=$(now_ms)
   end_process "$gateway_a"
   sleep "$down"

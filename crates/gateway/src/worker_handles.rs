@@ -10,7 +10,7 @@ use convoy_ipsec::TunnelId;
 use crate::worker_thread::{Command, WorkerThread};
 
 /// Time limit of all workers together for a request. charon waits for 2 s.
-const TIMEOUT: Duration = Duration::from_millis(1500);
+const TIMEOUT: Duration = Duration::from_millis(if cfg!(test) { 6_000 } else { 1_500 });
 
 struct WorkerHandle {
     commands: Sender<Command>,

@@ -230,7 +230,7 @@ mod tests {
 
     #[test]
     fn packets_pass_from_socket_to_socket_with_their_stamps() {
-        pass_from_socket_to_socket(["127.0.0.1:39017", "127.0.0.2:39017"], 0x45);
-        pass_from_socket_to_socket(["[::1]:39017", "[::1]:39018"], 0x60);
+        pass_from_socket_to_socket(["127.0.0.1:29017", "127.0.0.2:29017"], 0x45);
+        pass_from_socket_to_socket(["[::1]:29017", "[::1]:29018"], 0x60);
     }
 }

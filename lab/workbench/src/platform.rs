@@ -312,10 +312,17 @@ mod tests {
         let platform = platform.expect("software devices are everywhere");
         let rule = Rule { policy: Policy::RoundRobin, ..Rule::DEFAULT };
         // It fails at its 2,000th multi-packet, which is its 2,000th packet with a window of 1.
-        let (window, length) = (1, std::time::Duration::from_secs(6));
-        let (load, fail) = (Load::Saturating, Some("dpdk-a"));
-        let trial = Trial { platform: &platform, rule, window, load, length, fail };
-        let report = run_trial(&trial, &imix(1), &mut costs, &mut |_| {}).expect("memory does not fail");
+        let (window, load, fail) = (1, Load::Saturating, Some("dpdk-a"));
+        let mut run = |seconds| {
+            let length = std::time::Duration::from_secs(seconds);
+            let trial = Trial { platform: &platform, rule, window, load, length, fail };
+            run_trial(&trial, &imix(1), &mut costs, &mut |_| {}).expect("memory does not fail")
+        };
+        let mut report = run(6);
+        if !report.events.iter().any(|event| event.contains("dpdk-a")) {
+            // A busy machine needs longer for so many.
+            report = run(60);
+        }
         assert!(report.is_perfect && report.sent > 0, "{report:?}");
         assert!(report.engines.iter().all(|engine| engine.share > 0.0), "{report:?}");
         assert!(report.events.iter().any(|event| event.contains("dpdk-a")), "{:?}", report.events);

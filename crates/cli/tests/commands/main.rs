@@ -512,9 +512,10 @@ fn contents(mut file: &[u8]) -> Vec<Vec<u8>> {
 
 #[test]
 fn laboratory_commands_name_the_package_where_the_laboratory_is_absent() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     let alone = folder.path().join("convoy");
-    std::fs::copy(env!("CARGO_BIN_EXE_convoy"), &alone).expect("copied");
+    // A copy cannot be run while another test's child still has it open for writing.
+    std::fs::hard_link(env!("CARGO_BIN_EXE_convoy"), &alone).expect("the same file system");
     for command in ["demo", "sim", "bench", "hdtv", "nic"] {
         let run = Command::new(&alone).args([command, "--help"]).env("PATH", folder.path()).output();
         let run = run.expect("the copy runs");
@@ -525,9 +526,10 @@ fn laboratory_commands_name_the_package_where_the_laboratory_is_absent() {
 
 #[test]
 fn laboratory_commands_run_the_program_beside_this_one() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     let alone = folder.path().join("convoy");
-    std::fs::copy(env!("CARGO_BIN_EXE_convoy"), &alone).expect("copied");
+    // A copy cannot be run while another test's child still has it open for writing.
+    std::fs::hard_link(env!("CARGO_BIN_EXE_convoy"), &alone).expect("the same file system");
     let laboratory = folder.path().join("convoy-lab");
     std::fs::write(&laboratory, "#!/bin/sh\necho \"$@\"\nexit 3\n").expect("written");
     std::fs::set_permissions(&laboratory, std::fs::Permissions::from_mode(0o755)).expect("ours");

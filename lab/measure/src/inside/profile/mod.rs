@@ -286,7 +286,9 @@ mod tests {
     fn a_real_worker_under_a_load_has_shares_that_add_up_to_one() {
         let load = Load { lengths: Lengths::All(512), rate: 5e3, ipsec_ns: 1e3 };
         let service = Service::Ipsec("aes128-sha1".to_owned());
-        let found = profile(&service, &Placement::here(), &[load], 0.2, None).expect("a gateway");
+        let measure = |_| profile(&service, &Placement::here(), &[load], 0.2, None).expect("a gateway");
+        // On a busy machine the worker may have no core during a whole load.
+        let found = (0..50).map(measure).find(|found| found.shares[0].idle < 1.0).expect("a core at times");
         let shares = &found.shares[0];
         let sum = shares.idle + shares.parts.iter().map(|(_, share)| share).sum::<f64>();
         assert!(near(sum, 1.0), "{found:?}");
