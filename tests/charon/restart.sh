@@ -4,7 +4,7 @@
 # the inside interface disappear and come back, and has to rekey. The median of three restarts
 # counts, because a busy machine may pause a core. LIMIT_MS is how much longer it may be than the
 # gateway's absence. Needs root.
-# usage: [LIMIT_MS=1500] restart.sh CONVOY PLUGIN [CASE...]
+# usage: [LIMIT_MS=1500] [TRIES=3] restart.sh CONVOY PLUGIN [CASE...]
 set -euo pipefail
 convoy=$(readlink -f "$1") plugin=$(readlink -f "$2")
 here=$(dirname "$(readlink -f "$0")")
@@ -13,6 +13,7 @@ source "$here/lib.sh"
 source "$here/page.sh"
 cc -O2 -pthread -o "$work/flood" "$here/flood.c"
 limit=${LIMIT_MS:-1500}
+least=${TRIES:-3} # of each case
 
 # strongSwan's default retransmission times, also at the peer.
 CHARON_OPTIONS='retransmit_tries = 5
@@ -105,12 +106,13 @@ restart_once() {
 }
 median() { printf '%s\n' "$@" | sort -n | sed -n "$((($# + 1) / 2))p"; }
 restarts() { # what seconds
-  local what=$1 seconds=$2 gaps=() aways=() beyond
-  for _ in 1 2 3; do
+  local what=$1 seconds=$2 gaps=() aways=() beyond=$limit
+  # One that took too long may have had no core: then the median of three counts.
+  while [ ${#gaps[@]} -lt "$least" ] || { [ ${#gaps[@]} -lt 3 ] && [ $beyond -ge "$limit" ]; }; do
     restart_once "$seconds"
     gaps+=("$gap"); aways+=("$away")
+    beyond=$(($(median "${gaps[@]}") - $(median "${aways[@]}")))
   done
-  beyond=$(($(median "${gaps[@]}") - $(median "${aways[@]}")))
   printf '%-58s no traffic for %s ms, gateway away for %s ms\n' "$what, ${seconds} s stopped" "${gaps[*]}" "${aways[*]}"
   [ $beyond -lt $limit ] || fail "$what: no traffic for ${gaps[*]} ms by a restart, for which the gateway was away for ${aways[*]} ms"
 }
