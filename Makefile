@@ -21,9 +21,9 @@ verilator = @$(if $(filter card all-functions,$(1)),scripts/card-venv.sh build,t
 # Lints, tests and the programs that system tests run are of one profile and one choice of crates and
 # features, so that nothing is compiled twice; examples have the programs built with the features that
 # tests add.
-all_crates = --profile system --locked --workspace --features "$(addprefix convoy-lab/,$(1) $(DPDK))$(2)"
-CRATES = $(call all_crates)
-EVERYTHING = $(call all_crates,all-functions)
+all_crates = --profile system --locked --workspace --features "$(addprefix convoy-lab/,$(1))$(2)"
+CRATES = $(call all_crates,$(DPDK))
+EVERYTHING = $(call all_crates,all-functions $(DPDK))
 # Unit tests that need root, which `make quick` leaves out. Tests that start others which panic run
 # those themselves.
 AS_ROOT = --lib -- --ignored --skip panics_
@@ -50,7 +50,7 @@ install-instructions:
 
 programs: install-build
 	$(call verilator,$(FEATURES))
-	$(CARGO) build $(call all_crates,$(filter-out dpdk,$(FEATURES))) --bins --examples
+	$(CARGO) build $(call all_crates,$(FEATURES)) --bins --examples
 
 release-programs: install-build
 	$(call verilator,$(FEATURES))
@@ -65,7 +65,7 @@ test: install-test ## quick, all crates with DPDK, and the product's system test
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy $(CRATES) --all-targets -- -D warnings
 	$(CARGO) test $(CRATES) --no-run
-	$(MAKE) built FEATURES=
+	$(MAKE) built FEATURES="$(DPDK)"
 	scripts/docs.py --programs $(SYSTEM)
 	@scripts/install.sh charon-test routing cluster monitoring
 	UNIT_TESTS=unit-tests tests/run.sh product $(SYSTEM)
@@ -94,7 +94,7 @@ built: programs
 lint: install-test ## format, lints with warnings as errors, shell, unused crates, documentation and the book
 	$(CARGO) fmt --all --check
 	@scripts/card-venv.sh build
-	$(CARGO) clippy $(call all_crates,all-functions, convoy-fuzz/targets) --all-targets -- -D warnings
+	$(CARGO) clippy $(call all_crates,all-functions $(DPDK), convoy-fuzz/targets) --all-targets -- -D warnings
 	scripts/machete.sh
 	scripts/shellcheck.sh
 	scripts/docs.py

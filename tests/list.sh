@@ -7,7 +7,7 @@ export CONVOY_LAB=$programs/convoy-lab
 plugin=$programs/libstrongswan-convoy.so
 [ -e "$plugin" ] || plugin=$PWD/target/charon/libstrongswan-convoy.so
 examples=$programs/examples
-[ -x "$examples/store" ] || examples=target/debug/examples
+[ -x "$examples/store" ] || examples=target/system/examples
 python=target/test-venv/bin/python
 # The make targets build with DPDK if it is installed, by the same check.
 has_dpdk() { pkg-config --atleast-version=22.11 libdpdk 2>/dev/null; }

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Measures how long traffic stops while the gateway is restarted under charon with the site.conf of
 # docs/guide/strongswan.md, so with MOBIKE and charon's default retransmission times. charon sees
-# the inside interface disappear and come back, and has to rekey. The median of three restarts
-# counts, because a busy machine may pause a core. LIMIT_MS is how much longer it may be than the
-# gateway's absence. Needs root.
+# the inside interface disappear and come back, and has to rekey. The median of TRIES restarts
+# counts, and that of three if fewer took too long, because a busy machine may pause a core.
+# LIMIT_MS is how much longer it may be than the gateway's absence. Needs root.
 # usage: [LIMIT_MS=1500] [TRIES=3] restart.sh CONVOY PLUGIN [CASE...]
 set -euo pipefail
 convoy=$(readlink -f "$1") plugin=$(readlink -f "$2")

@@ -43,10 +43,10 @@ expect_transform() { [ "$(transform)" = "$1" ] || fail "$(transform) instead of 
 drops() { show stats | python3 -c 'import json, sys; print(json.load(sys.stdin)["drops"].get(sys.argv[1], 0))' "$1"; }
 # traffic COUNT: pings of A, 100 per second, in the background; traffic_ends sets $count to the
 # number of replies.
-traffic() { ip netns exec $A ping -c "$1" -i 0.01 -w "$PATIENCE" -I 10.1.0.1 10.2.0.1 >"$work/traffic" 2>&1 & traffic_pid=$!; }
+traffic() { ip netns exec $A ping -c "$1" -i 0.01 -w "$PATIENCE" -I 10.1.0.1 10.2.0.1 >"$work/traffic" 2>&1 & traffic_pid=$! traffic_count=$1; }
 answered() { awk '/transmitted/ { print $4 " of " $1 }' "$1"; }
 traffic_ends() { wait "$traffic_pid" || true; count=$(answered "$work/traffic"); }
-expect_all() { traffic_ends; none_lost "$work/traffic" "${count% of *}" || fail "$1: $count pings answered"; }
+expect_all() { traffic_ends; none_lost "$work/traffic" "$traffic_count" || fail "$1: $count pings answered"; }
 child() { ask "$1" --list-sas --raw | grep -o 'uniqueid=[0-9]*' | tail -n 1; }
 spis() { show sa | grep -o '"spi": [0-9]*' | sort; }
 one_child() { local side; for side in a b; do [ "$(ask $side --list-sas | grep -c 'net: #')" = 1 ] || return 1; done; }

@@ -136,8 +136,8 @@ impl Running {
         let shared = SharedConfig::default();
         let load = load_by(path, config.kinds, helper, shared.clone());
         let faults = Faults::default();
-        let faulty = faults.sender();
-        let load = run::on_one_thread(load, faulty.clone());
+        let fault_sender = faults.sender();
+        let load = run::on_one_thread(load, fault_sender.clone());
         let joining = agent.map(|agent| {
             let (orders, load) = (orders.clone(), Arc::clone(&load));
             Joining { agent, orders: MemberOrders { orders, load, shared } }
@@ -149,14 +149,14 @@ impl Running {
         // Before anyone can find that the gateway answers and send one.
         let signals = Signals::new([SIGTERM, SIGINT, SIGHUP]).map_err(of_signals)?;
         let events = gateway.events().clone();
-        server.start(Arc::clone(&load), orders.clone(), events.clone(), &faulty).map_err(socket)?;
+        server.start(Arc::clone(&load), orders.clone(), events.clone(), &fault_sender).map_err(socket)?;
         if let Some(listener) = metrics {
             let reported = |error| Failure::Failed(format!("metrics: {error}"));
-            convoy_gateway::metrics::serve(listener, orders.clone(), per_tunnel, &faulty)
+            convoy_gateway::metrics::serve(listener, orders.clone(), per_tunnel, &fault_sender)
                 .map_err(reported)?;
         }
         let reloads = Reloads { load, events };
-        listen_to(signals, reloads, orders, &faulty).map_err(of_signals)?;
+        listen_to(signals, reloads, orders, &fault_sender).map_err(of_signals)?;
         privileges::confine(&system_calls).map_err(|error| failed(&error))?;
         gateway.route().map_err(|error| failed(&error))?;
         Ok(Self { gateway, summary, _control: server })

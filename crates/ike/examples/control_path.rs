@@ -144,8 +144,8 @@ impl Handler for Gateway {
         }
     }
 
-    fn deaf(&self) {
-        println!("deaf");
+    fn listener_failed(&self) {
+        println!("the listener failed");
     }
 }
 

@@ -281,7 +281,7 @@ impl Handler for CharonHandler {
         }
     }
 
-    fn deaf(&self) {
+    fn listener_failed(&self) {
         let _ = self.faults.send(Fault::Thread("charon's socket".to_owned()));
     }
 }

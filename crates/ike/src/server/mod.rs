@@ -30,7 +30,7 @@ pub trait Handler: Send + Sync + 'static {
     fn transmit(&self, datagram: Datagram);
 
     /// The thread that accepts connections has panicked: no charon can connect any more.
-    fn deaf(&self);
+    fn listener_failed(&self);
 }
 
 /// Settings of [`Server`].
@@ -134,7 +134,7 @@ struct Accepting(Arc<dyn Handler>);
 impl Drop for Accepting {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.0.deaf();
+            self.0.listener_failed();
         }
     }
 }

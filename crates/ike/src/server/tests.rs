@@ -40,7 +40,7 @@ impl Handler for Gateway {
         self.hear(Heard::Datagram(datagram));
     }
 
-    fn deaf(&self) {
+    fn listener_failed(&self) {
         panic!("the server accepts no connection any more");
     }
 }
