@@ -69,6 +69,11 @@ impl Sabotage {
         matches!(self, Self::KeepsIvs | Self::TrustsAnyStoreAndKeepsIvs)
     }
 
+    /// The seed from which it is searched for. The rarest is found once in some 1,600 seeds.
+    pub(super) fn first_seed(self) -> u64 {
+        if self == Self::DeadlineFromAnswer { 1600 } else { 0 }
+    }
+
     /// The invariant that it breaks first.
     pub(super) fn breaks(self) -> &'static str {
         match self {

@@ -3,7 +3,7 @@
 use convoy_engine::{Engine, FaultPlan, Faulty, Multibuffer, Software};
 
 /// Multi-packets of each transform on which all engines must agree.
-pub(crate) const ROUNDS: u32 = 12;
+pub(crate) const ROUNDS: u32 = 6;
 
 /// On x86-64 the library is required, so that its tests do not pass by being skipped. A build
 /// without it is requested by the same variable as in its build script.
