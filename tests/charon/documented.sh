@@ -43,7 +43,7 @@ in_a "$convoy" show tunnel --json >"$work/tunnels"
 python3 - "$work/tunnels" <<'TUNNELS' || fail "not one tunnel with all packets: $(cat "$work/tunnels")"
 import json, sys
 [row] = json.load(open(sys.argv[1]))
-assert (row["tunnel"], row["state"]) == ("site/net", "up"), row
+assert (row["tunnel"], row["child"], row["state"]) == ("net", "site/net", "up"), row
 assert all(row[way]["packets"] >= 10 for way in ("inbound", "outbound")), row
 TUNNELS
 # charon is connected now, so the threads that serve it exist.

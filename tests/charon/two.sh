@@ -85,7 +85,7 @@ are_events() { # side number event...
 import json, sys
 events = [event for event in json.load(open(sys.argv[1]))
     if event["number"] > int(sys.argv[2]) and "tunnel" in event and event["event"] != "${MAY_DROP:+dropped}"]
-if [event["event"] for event in events] != sys.argv[3:] or any(event["tunnel"] != "site/net" for event in events):
+if [event["event"] for event in events] != sys.argv[3:] or any((event["tunnel"], event.get("child", "site/net")) != ("net", "site/net") for event in events):
     sys.exit("\n".join(event["message"] for event in events))
 EVENTS
 }
@@ -101,7 +101,7 @@ events() { # a child comes up, is rekeyed by either side, and goes down
   ping_both; end_tunnel
   happened a "$before_a" sa-up sa-rekeyed sa-rekeyed sa-down
   happened b "$before_b" sa-up sa-rekeyed sa-rekeyed sa-down
-  for side in a b; do grep -q 'tunnel site/net was rekeyed: peer 192\.0\.2\.[12]:4500, SPI out 0x' "$work/$side/convoy.log" || fail "the log of $side does not say so"; done
+  for side in a b; do grep -q 'tunnel net (site/net) was rekeyed: peer 192\.0\.2\.[12]:4500, SPI out 0x' "$work/$side/convoy.log" || fail "the log of $side does not say so"; done
   passed "events" "up, rekeyed by either side, down: each once, at both"
 }
 two_each() { [ "$(sas a)$(sas b)" = 22 ]; }
@@ -238,6 +238,15 @@ print("packets of 8 SAs at each worker")') || fail "the SAs are not dealt to bot
 # link INTERFACE up|down, of A
 link() { wait_until "$1 is not $2" link_is "$1" "$2"; }
 link_is() { [ "$(ip -n $A -j link show "$1" | python3 -c 'import json, sys; print("up" if "LOWER_UP" in json.load(sys.stdin)[0]["flags"] else "down")')" = "$2" ]; }
+routed() { # the state of the tunnel of ipsec-1 at A, and that of its monitor
+  show tunnel a | python3 -c 'import json, sys
+[row] = [row for row in json.load(sys.stdin) if row["tunnel"] == "routed"]
+sys.exit([row["child"], row["state"], row["monitor"]["state"]] != ["site/net", *sys.argv[1:]])' "$@"
+}
+has_packets() { # tunnel packets
+  show sa a | python3 -c 'import json, sys
+sys.exit([sa["packets"] for sa in json.load(sys.stdin) if sa["tunnel"] == sys.argv[1]] != 2 * [int(sys.argv[2])])' "$@"
+}
 # Two children select everything, and if_id tells their interfaces apart.
 interfaces() {
   local side host child
@@ -247,6 +256,7 @@ interfaces() {
     LOCAL=192.0.2.$host gateway_conf $side "\"192.0.2.$host\"" "$(for child in 1 2; do
       printf '[[interface]]\nname = "ipsec-%s"\nif_id = 4%s\naddress = ["169.254.%s.%s/30"]\n' $child $child $child $host; done)"
     sed -i "s/^\[gateway\]/&\nworkers = 2/" "$work/$side/gateway.toml"
+    printf '[[tunnel]]\nname = "routed"\ninterface = "ipsec-1"\n[tunnel.monitor]\necho = true\ninterval_ms = 100\nlost_after_ms = 1000\n' >>"$work/$side/gateway.toml"
     start_gateway $side; gateway[$side]=$gateway_pid
     start_charon $side; charon[$side]=$charon_pid
     LOCAL_TS=0.0.0.0/0 REMOTE_TS=0.0.0.0/0 connection $side "192.0.2.$host" "192.0.2.$((3 - host))" "encap = yes" $'esp_proposals = aes128gcm16\n    if_id_in = 41\n    if_id_out = 41'
@@ -268,14 +278,21 @@ CONNECTIONS
   ask a --initiate --child net42 >"$work/a/up" 2>&1 || fail "the second child: $(tail -3 "$work/a/up")"
   link ipsec-2 up
   for child in 1 2; do ping_both 169.254.$child.1 169.254.$child.2; done
-  shown packets 18
+  wait_until "not 18 packets each way by ipsec-2" has_packets site42/net42 18
+  # A path that is cut silently takes the link of the monitored tunnel's interface down.
+  wait_until "the tunnel of ipsec-1 has no name, or its echoes are not answered" routed up answered
+  ip netns exec $B nft 'add table inet cut; add chain inet cut in { type filter hook input priority -300; }; add rule inet cut in udp dport 4500 drop'
+  link ipsec-1 down; link ipsec-2 up
+  routed silent lost || fail "the tunnel of ipsec-1 is not silent while its path is cut"
+  ip netns exec $B nft delete table inet cut
+  link ipsec-1 up
   ! ask a --initiate --child net44 >"$work/a/up" 2>&1 || fail "a child of an interface that is not there is up"
   grep -q 'no \[\[interface\]\] of the gateway has if_id = 44' "$work"/[ab]/log || fail "charon's log does not say why: $(tail -5 "$work/a/log")"
   ask a --terminate --ike site42 >/dev/null
   link ipsec-2 down; link ipsec-1 up
   down a
   link ipsec-1 down
-  passed "interfaces by if_id" "two children for everything, links up and down with them, an unknown one refused"
+  passed "interfaces by if_id" "two children for everything, links up and down with them and with echoes, an unknown one refused"
 }
 
 namespaces

@@ -1,5 +1,6 @@
 //! `[[interface]]`: inside interfaces that certain tunnels have for themselves.
 
+use std::collections::HashSet;
 use std::net::IpAddr;
 
 use convoy_port::{PortConfig, TunSettings};
@@ -142,10 +143,16 @@ fn differ_from_ports(c: &mut Checker<'_>, file: &File) {
     own.chain(named).for_each(&mut clash);
 }
 
+/// The names of the interfaces whose children charon chooses by a number.
+pub(super) fn by_if_id(file: &File) -> HashSet<&str> {
+    let chosen = file.interface.iter().filter(|entry| entry.if_id.is_some());
+    chosen.filter_map(|entry| Some(entry.name.as_ref()?.get_ref().as_str())).collect()
+}
+
 /// `if_id` is charon's, and tells interfaces apart.
 fn if_ids_fit(c: &mut Checker<'_>, file: &File) {
     let key = "interface.if_id";
-    let mut seen = std::collections::HashSet::new();
+    let mut seen = HashSet::new();
     for entry in &file.interface {
         let Some(if_id) = &entry.if_id else { continue };
         if *if_id.get_ref() == 0 {
@@ -167,19 +174,20 @@ fn if_ids_fit(c: &mut Checker<'_>, file: &File) {
     }
 }
 
-/// Whether tunnels may have an interface: those with static keys that have a header of their own.
-/// Of charon's, `if_id` decides.
+/// The interface of a tunnel that has a header of its own: with static keys any, with charon's
+/// those `by_if_id`.
 pub(super) fn tunnel_interface(
     c: &mut Checker<'_>,
     file: &file::Tunnel,
     has_keys: bool,
     is_transport: bool,
+    by_if_id: &HashSet<&str>,
 ) -> Option<String> {
     let key = "tunnel.interface";
     let name = c.interface(file.interface.as_ref(), key)?;
     let what = "charon chooses the interface of a child by if_id_in and if_id_out of swanctl.conf; give \
                 [[interface]] that number as if_id";
-    c.only(file.interface.as_ref(), has_keys, key, what);
+    c.only(file.interface.as_ref(), has_keys || by_if_id.contains(&*name), key, what);
     let what = "transport mode carries only packets of the host itself; use mode = \"tunnel\" or \"iptfs\"";
     c.only(file.interface.as_ref(), !is_transport, key, what);
     Some(name)

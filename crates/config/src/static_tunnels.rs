@@ -1,6 +1,7 @@
 //! `[[tunnel]]` and `[[bypass]]` of a program that is no gateway: tunnels with static keys alone,
 //! to peers with addresses that do not change.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use convoy_ipsec::{Action, Policy, PolicyDirection, SaProtocol, Selector, TunnelId};
@@ -40,7 +41,8 @@ impl StaticTunnels {
     pub fn check(&self, c: &mut Checker<'_>, allow_weak: bool) -> (Vec<TunnelConfig>, Vec<Selector>) {
         c.unique(self.tunnel.iter().map(|tunnel| tunnel.name.as_ref()), "tunnel.name");
         spis_differ(c, &self.tunnel);
-        let environment = TunnelEnvironment { ports: &[], groups: None, allow_weak, has_charon: false };
+        let (by_if_id, has_charon) = (&HashSet::new(), false);
+        let environment = TunnelEnvironment { ports: &[], groups: None, by_if_id, allow_weak, has_charon };
         let entries = self.tunnel.iter();
         let tunnels: Vec<_> =
             entries.filter_map(|entry| Some((entry, tunnel(c, entry, &environment)?))).collect();

@@ -4,6 +4,7 @@ mod iptfs;
 mod lifetime;
 mod proposals;
 
+use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use convoy_ipsec::{
@@ -33,6 +34,8 @@ pub(super) struct TunnelEnvironment<'a> {
     pub(super) ports: &'a [PortConfig],
     /// The names of the cluster's groups, if there is a cluster.
     pub(super) groups: Option<&'a [&'a str]>,
+    /// The interfaces that charon chooses by a number.
+    pub(super) by_if_id: &'a HashSet<&'a str>,
     pub(super) allow_weak: bool,
     pub(super) has_charon: bool,
 }
@@ -50,7 +53,7 @@ pub(super) fn tunnel(
     let mode = c.one_of(file.mode.as_ref(), "tunnel.mode", &modes);
     let has_keys = file.manual.is_some() || file.at.unread.contains(&"manual");
     let group = tunnel_group(c, file, environment.groups);
-    let interface = tunnel_interface(c, file, has_keys, mode == Some(Mode::Transport));
+    let interface = tunnel_interface(c, file, has_keys, mode == Some(Mode::Transport), environment.by_if_id);
     let remote_ts = side(c, file, file.remote_ts.as_ref(), ("tunnel.remote_ts", "[\"10.2.0.0/24\"]"));
     if let (Some(text), Some(Mode::Iptfs), Some(SaProtocol::Ah)) = (&file.mode, mode, protocol) {
         c.add(&text.span(), "tunnel.mode", "AH has no AGGFRAG mode; use protocol = \"esp\"");

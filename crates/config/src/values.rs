@@ -21,7 +21,7 @@ use super::forwarding::{
 };
 use super::host::host_fits;
 use super::hosts_behind::hosts_are_forwarded;
-use super::interface::interfaces;
+use super::interface::{by_if_id, interfaces};
 use super::keys::{keys_differ, spis_differ};
 use super::monitor::monitors;
 use super::overlap::selectors_are_reached;
@@ -106,6 +106,7 @@ fn config(c: &mut Checker<'_>, file: &File, kinds: &'static Kinds) -> Option<Con
     let groups: Vec<&str> =
         file.group.iter().filter_map(|group| Some(group.name.as_ref()?.get_ref().as_str())).collect();
     let tunnel_environment = TunnelEnvironment {
+        by_if_id: &by_if_id(file),
         ports: if all_ports { &ports } else { &[] },
         groups: file.cluster.is_some().then_some(&groups),
         allow_weak,

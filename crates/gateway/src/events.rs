@@ -73,8 +73,11 @@ pub enum What {
     },
     /// A negotiation of charon's has failed, or has no answer.
     IkeFailed {
-        /// The connection's name in swanctl.conf, or the tunnel's if it is not known yet.
+        /// The tunnel's name; the connection's if no tunnel of the configuration is known to be
+        /// its.
         tunnel: String,
+        /// The connection's name in swanctl.conf, or the tunnel's if it is not known yet.
+        connection: String,
         /// The peer's address.
         peer: String,
         /// Why, and where to look.
@@ -195,6 +198,9 @@ pub enum What {
 pub struct SaNews {
     /// The tunnel's name.
     pub tunnel: String,
+    /// charon's name of the CHILD_SA, as `connection/child`; empty with static keys.
+    #[serde(default)]
+    pub child: String,
     /// The peer's address, and its port where ESP goes in UDP.
     pub peer: String,
     /// The SPI of packets to the peer.
@@ -214,6 +220,14 @@ pub struct SaName {
     pub spi: u32,
     /// `outbound` or `inbound`.
     pub direction: String,
+}
+
+impl SaNews {
+    /// The tunnel's name, and charon's beside it where that is another.
+    fn named(&self) -> String {
+        let Self { tunnel, child, .. } = self;
+        if child.is_empty() || child == tunnel { tunnel.clone() } else { format!("{tunnel} ({child})") }
+    }
 }
 
 impl fmt::Display for SaNews {
@@ -321,17 +335,17 @@ impl Events {
     }
 
     pub(crate) fn sa_up(&self, sa: SaNews) {
-        let message = format!("tunnel {} is up: {sa}", sa.tunnel);
+        let message = format!("tunnel {} is up: {sa}", sa.named());
         self.tell(What::SaUp(sa), message);
     }
 
     pub(crate) fn sa_rekeyed(&self, sa: SaNews) {
-        let message = format!("tunnel {} was rekeyed: {sa}", sa.tunnel);
+        let message = format!("tunnel {} was rekeyed: {sa}", sa.named());
         self.tell(What::SaRekeyed(sa), message);
     }
 
     pub(crate) fn sa_down(&self, sa: SaNews) {
-        let message = format!("tunnel {} is down: its last SA was removed, {sa}", sa.tunnel);
+        let message = format!("tunnel {} is down: its last SA was removed, {sa}", sa.named());
         self.tell(What::SaDown(sa), message);
     }
 

@@ -113,7 +113,7 @@ pub(crate) fn explain(
     let decision = ask::decision(handles, supposed)?;
     let Some(tunnel) = tell::policy(&mut reported, &decision, &supposed.flow) else {
         if decision.selecting.is_empty() {
-            let negotiation = || beside.negotiation(config, toward(config, request.destination)?);
+            let negotiation = || beside.negotiation(config, [toward(config, request.destination)?, ""]);
             let absence = beside.absence(config, None).or_else(negotiation).into_iter();
             absence.for_each(|absence| reported.fault("policy", absence));
         }
@@ -122,11 +122,10 @@ pub(crate) fn explain(
     let serving = ask::serving(handles, tunnel, supposed)?;
     let name = reported.policy.clone().unwrap_or_default();
     let absence = beside.absence(config, Some(&name));
-    let negotiation = beside.negotiation(config, &name);
+    let negotiation = beside.negotiation(config, [&name, &serving.child]);
     let why = tell_sa::Absence { lasting: absence.as_deref(), last_attempt: negotiation.as_deref() };
     tell_sa::serving(&mut reported, config, &serving, &why);
-    let monitored = || beside.probes(toward(config, request.destination)?);
-    match beside.probes(&name).or_else(monitored) {
+    match beside.probes(&name) {
         Some(Ok(text)) => reported.step("peer", text),
         Some(Err(text)) => reported.fault("peer", text),
         None => {}

@@ -117,7 +117,9 @@ fn reader(config: &Config, name: &str) -> Option<u16> {
     if config.tunnels.iter().any(|tunnel| is_there(tunnel) && tunnel.manual.len() > 1) {
         return None;
     }
-    let of_tunnel = config.tunnels.iter().position(is_there);
+    // Numbers of charon's tunnels are given later.
+    let has_number = |tunnel: &TunnelConfig| is_there(tunnel) && tunnel.has_static_keys();
+    let of_tunnel = config.tunnels.iter().position(has_number);
     let number = of_tunnel.or_else(|| config.interfaces.iter().position(|interface| interface.name == name));
     Some(TunnelId(number.unwrap_or_default() as u32).owner(config.workers))
 }

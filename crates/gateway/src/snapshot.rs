@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 pub use cluster::{ClusterRow, GroupRow, MemberRow};
 pub use configured::ConfiguredRow;
 pub use counters::{COUNTERS, Counter};
-pub(crate) use of_worker::{SaNote, direction, policy, sa};
+pub(crate) use of_worker::{PolicyNote, SaNote, direction, policy, sa};
 pub use peers::{PeerRow, PeerState, WayRow};
 pub use rows::{
     Buckets, CharonRow, EngineRow, GuardRow, IkePeerRow, IptfsRow, MemoryRow, MonitorRow, NameRow,

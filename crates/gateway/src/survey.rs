@@ -10,7 +10,7 @@ use std::sync::mpsc::Sender;
 use convoy_dataplane::ledger::Ledger;
 use convoy_ipsec::{DropCounters, PolicyPlace, PolicyView, SaCursor, SaView, Tables};
 
-use crate::snapshot::{SaNote, Snapshot, TunnelRow};
+use crate::snapshot::{PolicyNote, SaNote, Snapshot, TunnelRow};
 
 /// SAs, tunnels or policies visited by one step, at most.
 pub(crate) const STEP: usize = 64;
@@ -26,7 +26,7 @@ pub(crate) enum Part {
     /// Some tunnels' totals.
     Tunnels(Vec<TunnelRow>),
     /// Some policies, in their order.
-    Policies(Vec<PolicyView>),
+    Policies(Vec<PolicyNote>),
     /// The policies reported so far are outdated; they are reported again from the first.
     PoliciesAnew,
     /// Everything not reported by SA, tunnel or policy. It comes last.
@@ -78,6 +78,8 @@ pub(crate) trait Surveyed {
     fn note_without_sa(&mut self, first: usize, most: usize) -> bool;
     /// What is reported of an SA.
     fn describe(&self, view: SaView) -> SaNote;
+    /// What is reported of a policy.
+    fn describe_policy(&self, view: PolicyView) -> PolicyNote;
     /// The time of the worker's clock.
     fn now_ns(&self) -> u64;
     /// Everything not reported by SA, tunnel or policy.
@@ -174,7 +176,8 @@ impl Survey {
         }
         let (places, views): (Vec<_>, Vec<PolicyView>) = tables.policies_behind(last).take(STEP).unzip();
         let is_end = views.len() < STEP;
-        if !self.tell(thread, Part::Policies(views)) {
+        let notes = views.into_iter().map(|view| thread.describe_policy(view)).collect();
+        if !self.tell(thread, Part::Policies(notes)) {
             Stage::Done
         } else if is_end {
             Stage::Rest

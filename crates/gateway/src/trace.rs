@@ -175,15 +175,15 @@ impl WorkerThread {
     /// The tunnels of a name: one of the configuration's, one of charon's, or all of a connection
     /// of charon's.
     fn tunnels_named(&self, name: &str) -> Vec<TunnelId> {
-        let is_named = |(_, own): &(TunnelId, String)| {
-            own == name || own.split_once('/').is_some_and(|(connection, _)| connection == name)
+        let is_named = |(_, shown, child): &(TunnelId, &str, &str)| {
+            let connection = child.split_once('/').map(|(connection, _)| connection);
+            *shown == name || *child == name || connection == Some(name)
         };
-        self.tunnel_names().filter(is_named).map(|(id, _)| id).collect()
+        self.tunnel_names().filter(is_named).map(|(id, ..)| id).collect()
     }
 
     fn named(&self, trace: PacketTrace) -> Part {
-        let name = trace.sa.and_then(|sa| self.name_of(sa.tunnel));
-        let name = name.map(|name| name.into_owned()).unwrap_or_default();
+        let name = trace.sa.and_then(|sa| self.name_of(sa.tunnel)).unwrap_or_default().to_owned();
         (trace, name)
     }
 }

@@ -11,7 +11,6 @@ mod surveys;
 mod telling;
 mod tunnels;
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -24,10 +23,10 @@ use convoy_dataplane::drop_watch::{Climb, DropWatch};
 use convoy_dataplane::ledger::Ledger;
 use convoy_dataplane::worker::Worker;
 use convoy_engine::EngineDescription;
-use convoy_ike::state::ChildName;
 use convoy_ipsec::{SaDirection, SaIndex, SaView, TunnelId};
 use convoy_port::PortError;
 
+pub(crate) use self::daemon::TunnelName;
 use self::monitors::OwnMonitors;
 pub(crate) use self::reload::{LetGo, Reloaded};
 use self::shared::PairsOfWorker;
@@ -89,7 +88,7 @@ pub(crate) struct WorkerThread {
     /// Without tunnels.
     config: Arc<Config>,
     /// The names of a key daemon's tunnels.
-    names: HashMap<TunnelId, ChildName>,
+    names: HashMap<TunnelId, TunnelName>,
     /// The totals of the tunnels, whatever happens to their SAs.
     ledger: Ledger,
     drop_watch: DropWatch,
@@ -285,16 +284,21 @@ impl WorkerThread {
         Some(&self.installed.get(tunnel)?.config.name)
     }
 
-    /// All tunnels that have names, with them.
-    pub(crate) fn tunnel_names(&self) -> impl Iterator<Item = (TunnelId, String)> {
-        let configured = self.installed.iter().map(|tunnel| (tunnel.id, tunnel.config.name.clone()));
-        configured.chain(self.names.iter().map(|(id, name)| (*id, name.to_string())))
+    /// All tunnels that have names, with them: that for people, and charon's.
+    pub(crate) fn tunnel_names(&self) -> impl Iterator<Item = (TunnelId, &str, &str)> {
+        let configured = self.installed.iter().map(|tunnel| (tunnel.id, &*tunnel.config.name, ""));
+        configured.chain(self.names.iter().map(|(id, name)| (*id, &*name.shown, &*name.child)))
     }
 
     /// The name of a tunnel; `None` while it has none.
-    pub(crate) fn name_of(&self, tunnel: TunnelId) -> Option<Cow<'_, str>> {
-        let daemons = || self.names.get(&tunnel).map(|name| Cow::Owned(name.to_string()));
-        self.configured_name(tunnel).map(Cow::Borrowed).or_else(daemons)
+    pub(crate) fn name_of(&self, tunnel: TunnelId) -> Option<&str> {
+        let daemons = || self.names.get(&tunnel).map(|name| &*name.shown);
+        self.configured_name(tunnel).or_else(daemons)
+    }
+
+    /// A key daemon's own name of a tunnel; empty if it has none.
+    pub(crate) fn child_of(&self, tunnel: TunnelId) -> String {
+        self.names.get(&tunnel).map(|name| name.child.clone()).unwrap_or_default()
     }
 
     /// Applies the measured cost of an engine, which was estimated so far.

@@ -13,7 +13,7 @@ const NAMED: usize = 10;
 /// A selection of tunnels; the default selects all.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Filter<'a> {
-    /// The tunnel's name, or that of charon's connection.
+    /// The tunnel's name, or charon's connection or child of it.
     pub(crate) tunnel: Option<&'a str>,
     /// The peer's outer address.
     pub(crate) peer: Option<IpAddr>,
@@ -44,7 +44,7 @@ impl Filter<'_> {
         if self.is_all() {
             return Ok(peers);
         }
-        let has_name = |peer: &PeerRow| self.has_name(&peer.tunnel);
+        let has_name = |peer: &PeerRow| self.has_name(&peer.tunnel) || self.has_name(&peer.child);
         if !peers.iter().any(has_name) {
             return Err(Failure::Failed(unknown(self.tunnel.unwrap_or_default(), &peers)));
         }

@@ -53,6 +53,7 @@ fn sa(tunnel: &str, direction: &str, spi: u32, remote: &str) -> SaRow {
 fn policy(name: &str, local: &str, remote: &str) -> PolicyRow {
     PolicyRow {
         name: name.to_owned(),
+        child: String::new(),
         tunnel_id: (name != "bypass").then_some(0),
         priority: 4_294_967_295,
         local: local.to_owned(),

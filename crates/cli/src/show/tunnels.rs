@@ -120,6 +120,9 @@ fn facts(view: &View<'_>, peer: &PeerRow) -> Vec<(&'static str, String)> {
         let known = parts.into_iter().filter(|(_, text)| !text.is_empty());
         facts.extend(known.map(|(label, text)| (label, text.clone())));
     }
+    if !peer.child.is_empty() && peer.child != peer.tunnel {
+        facts.push(("child", peer.child.clone()));
+    }
     let encap = if peer.remote_port.is_some() { ", ESP in UDP" } else { "" };
     if !peer.mode.is_empty() {
         facts.push(("mode", format!("{}{encap}", peer.mode)));

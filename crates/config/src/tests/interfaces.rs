@@ -75,6 +75,10 @@ fn what_cannot_be_is_refused_at_its_place() {
                    [[tunnel]]\nname = \"c\"\ninterface = \"ipsec-c\"\n";
     let keyless = errors(keyless);
     assert!(keyless.contains("charon chooses the interface of a child by if_id_in"), "{keyless}");
+    let chosen = "[gateway]\ncharon = \"/run/c\"\n[[port]]\nname = \"outside\"\nkind = \"udp\"\naddress = [\"192.0.2.1\"]\n\
+                  [[interface]]\nname = \"ipsec-c\"\nif_id = 7\n[[tunnel]]\nname = \"c\"\ninterface = \"ipsec-c\"\n";
+    let chosen = Config::parse("a.toml", chosen).expect("charon chooses the interface by its number");
+    assert_eq!(chosen.tunnels[0].interface.as_deref(), Some("ipsec-c"));
     let narrow = "[[interface]]\nname = \"ipsec-b\"\naddress = [\"fd00::1/64\"]\nmtu = 1000\n";
     let narrow = errors(&text(narrow, "interface = \"ipsec-b\""));
     assert!(

@@ -12,6 +12,7 @@ use convoy_ipsec::{SaConfig, SaDirection, SaEnds, SaNumber, TunnelId, UdpEncap};
 use super::negotiations::Negotiations;
 use super::networks::Networks;
 use super::share::Share;
+use super::tunnel_names::{Renamed, TunnelNames};
 use crate::events::{Events, SaNews, What};
 use crate::state::wall_clock_ns;
 use crate::worker_handles::WorkerHandles;
@@ -23,6 +24,7 @@ const PART: usize = 64;
 pub(crate) struct Workers {
     handles: WorkerHandles,
     pub(super) networks: Networks,
+    names: TunnelNames,
     natt_port: u16,
     /// The UDP port that each worker sends from beside [`natt_port`](Self::natt_port), if it has
     /// one.
@@ -42,12 +44,29 @@ impl Workers {
         Self {
             handles,
             networks: Networks::default(),
+            names: TunnelNames::new(config),
             natt_port: config.natt_port(),
             own_ports,
             not_carried: NotCarried::by(&config.ports),
             negotiations: Negotiations::new(config, events.clone()),
             events,
             share,
+        }
+    }
+
+    /// Takes another configuration: its names of the tunnels, and its peers.
+    pub(super) fn configure(&mut self, config: &Config) {
+        self.negotiations.configure(config);
+        let renamed = self.names.configure(config);
+        self.rename(&renamed);
+    }
+
+    fn rename(&self, renamed: &[Renamed]) {
+        for names in renamed.chunks(PART) {
+            let names: Arc<[_]> = names.into();
+            self.handles.tell(move |thread| {
+                names.iter().for_each(|(tunnel, name)| thread.name_tunnel(*tunnel, name.as_ref()));
+            });
         }
     }
 
@@ -90,10 +109,10 @@ impl NotCarried {
     }
 }
 
-fn came(tunnel: String, sa: &ChildSa) -> SaNews {
+fn came(tunnel: String, child: String, sa: &ChildSa) -> SaNews {
     let peer = if sa.is_encapsulated { sa.peer.to_string() } else { sa.peer.ip().to_string() };
     let ChildSa { spi_out, spi_in, transform, .. } = *sa;
-    SaNews { tunnel, peer, spi_out, spi_in, algorithms: transform.to_string() }
+    SaNews { tunnel, child, peer, spi_out, spi_in, algorithms: transform.to_string() }
 }
 
 fn silent(worker: u16) -> Refusal {
@@ -129,14 +148,15 @@ impl Backend for Workers {
     }
 
     fn tell(&mut self, news: ChildNews) {
-        let tunnel = news.child.to_string();
+        let child = news.child.to_string();
+        let tunnel = self.names.shown(news.tunnel).map_or_else(|| child.clone(), str::to_owned);
         if let ChildChange::Up(sa) | ChildChange::Rekeyed(sa) = &news.what {
             self.negotiations.succeeded(&news.child.connection, sa.peer.ip());
         }
         match news.what {
-            ChildChange::Up(sa) => self.events.sa_up(came(tunnel, &sa)),
-            ChildChange::Rekeyed(sa) => self.events.sa_rekeyed(came(tunnel, &sa)),
-            ChildChange::Down(sa) => self.events.sa_down(came(tunnel, &sa)),
+            ChildChange::Up(sa) => self.events.sa_up(came(tunnel, child, &sa)),
+            ChildChange::Rekeyed(sa) => self.events.sa_rekeyed(came(tunnel, child, &sa)),
+            ChildChange::Down(sa) => self.events.sa_down(came(tunnel, child, &sa)),
             ChildChange::Moved { old, new } => {
                 let (old, new) = (old.to_string(), new.to_string());
                 let message = format!("tunnel {tunnel}: its peer has moved from {old} to {new}");
@@ -146,7 +166,7 @@ impl Backend for Workers {
     }
 
     fn report_ike(&mut self, report: IkeReport) {
-        self.negotiations.report(&report);
+        self.negotiations.report(&report, self.names.of_connection(&report.connection));
     }
 
     fn wall_ms(&mut self) -> u64 {
@@ -167,14 +187,10 @@ impl Backend for Workers {
     }
 
     fn change_policies(&mut self, update: PolicyUpdate) {
-        let PolicyUpdate { names, own_sas, steps } = update;
+        let renamed = self.names.update(&update);
+        self.rename(&renamed);
+        let PolicyUpdate { own_sas, steps, .. } = update;
         steps.iter().for_each(|step| self.networks.note(step));
-        for names in names.chunks(PART) {
-            let names: Arc<[_]> = names.into();
-            self.handles.tell(move |thread| {
-                names.iter().for_each(|(tunnel, name)| thread.name_tunnel(*tunnel, name.as_ref()));
-            });
-        }
         for own_sas in own_sas.chunks(PART) {
             let own_sas: Arc<[_]> = own_sas.into();
             self.handles.tell(move |thread| {

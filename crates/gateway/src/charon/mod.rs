@@ -10,6 +10,7 @@ mod networks;
 mod notifier;
 mod notifies;
 mod share;
+mod tunnel_names;
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -155,6 +156,13 @@ impl Charon {
             }
         })?;
         Ok(())
+    }
+
+    /// Takes another configuration: it may give charon's tunnels other names.
+    pub(crate) fn configure(&self, config: &Config) {
+        if let Some(Installed { workers, .. }) = lock(&self.handler.installed).as_mut() {
+            workers.configure(config);
+        }
     }
 
     /// The traffic of tunnel mode policies that arrived since the last call, or of `all` of them.

@@ -46,11 +46,13 @@ struct Fault {
 impl Negotiations {
     /// None; `events` receives faults.
     pub(super) fn new(config: &Config, events: Events) -> Self {
-        let charons = config.tunnels.iter().filter(|tunnel| !tunnel.has_static_keys());
-        let with_peer = charons.filter(|tunnel| !tunnel.remote.is_unspecified());
-        let tunnels = with_peer.map(|tunnel| (tunnel.remote, tunnel.name.clone())).collect();
         let (by_connection, certificates) = (HashMap::new(), HashMap::new());
-        Self(Arc::new(Mutex::new(Faults { events, tunnels, by_connection, certificates })))
+        Self(Arc::new(Mutex::new(Faults { events, tunnels: by_peer(config), by_connection, certificates })))
+    }
+
+    /// Takes another configuration.
+    pub(super) fn configure(&self, config: &Config) {
+        self.lock().tunnels = by_peer(config);
     }
 
     fn lock(&self) -> MutexGuard<'_, Faults> {
@@ -64,9 +66,9 @@ impl Negotiations {
         faults.certificates.clear();
     }
 
-    /// Takes a report.
-    pub(super) fn report(&self, report: &IkeReport) {
-        self.lock().report(report);
+    /// Takes a report. `tunnel` is what the connection's tunnel is called, if that is known.
+    pub(super) fn report(&self, report: &IkeReport, tunnel: Option<&str>) {
+        self.lock().report(report, tunnel);
     }
 
     /// A connection has SAs.
@@ -95,8 +97,15 @@ impl Negotiations {
     }
 }
 
+/// The tunnels of a configuration whose peer has an address and no static keys, by that.
+fn by_peer(config: &Config) -> HashMap<IpAddr, String> {
+    let charons = config.tunnels.iter().filter(|tunnel| !tunnel.has_static_keys());
+    let with_peer = charons.filter(|tunnel| !tunnel.remote.is_unspecified());
+    with_peer.map(|tunnel| (tunnel.remote, tunnel.name.clone())).collect()
+}
+
 impl Faults {
-    fn report(&mut self, report: &IkeReport) {
+    fn report(&mut self, report: &IkeReport, tunnel: Option<&str>) {
         let peer = report.peer.ip().to_canonical();
         // A responder does not know the connection at first. Strangers are in charon's log alone.
         let named = Some(&report.connection).filter(|connection| !connection.is_empty());
@@ -127,8 +136,10 @@ impl Faults {
         let is_reported = is_known || !matches!(report.kind, ReportKind::NoAnswer { again } if again < AGAIN);
         if is_reported && !is_known {
             let message = format!("charon's connection {connection} with {peer}: {reason}");
+            let tunnel = tunnel.or_else(|| self.tunnels.get(&peer).map(String::as_str));
             let what = What::IkeFailed {
-                tunnel: connection.clone(),
+                tunnel: tunnel.unwrap_or(&connection).to_owned(),
+                connection: connection.clone(),
                 peer: peer.to_string(),
                 reason: reason.clone(),
             };
@@ -170,11 +181,11 @@ mod tests {
     fn fault_stays_until_its_connection_has_sas_and_older_reports_change_nothing() {
         let (negotiations, _) = negotiations();
         let refused = ReportKind::Received { exchange: 35, notify: 24 };
-        negotiations.report(&report(7, "site", "192.0.2.9", refused));
-        negotiations.report(&report(6, "site", "192.0.2.9", ReportKind::NoAnswer { again: 1 }));
+        negotiations.report(&report(7, "site", "192.0.2.9", refused), None);
+        negotiations.report(&report(6, "site", "192.0.2.9", ReportKind::NoAnswer { again: 1 }), None);
         let [(connection, reason)] = &reasons(&negotiations)[..] else { panic!("one fault") };
         assert!(connection == "site" && reason.contains("AUTHENTICATION_FAILED"), "{reason}");
-        negotiations.report(&report(8, "site", "192.0.2.9", ReportKind::Answered));
+        negotiations.report(&report(8, "site", "192.0.2.9", ReportKind::Answered), None);
         assert_eq!(reasons(&negotiations).len(), 1, "it did answer");
         negotiations.succeeded("site", "192.0.2.9".parse().expect("an address"));
         assert_eq!(reasons(&negotiations), []);
@@ -188,12 +199,12 @@ mod tests {
             page.events.iter().filter(|event| matches!(event.what, What::IkeFailed { .. })).count()
         };
         for (number, again, expected) in [(1, 1, 0), (2, 2, 1), (3, 3, 1)] {
-            negotiations.report(&report(number, "site", "192.0.2.9", ReportKind::NoAnswer { again }));
+            negotiations.report(&report(number, "site", "192.0.2.9", ReportKind::NoAnswer { again }), None);
             assert_eq!((count(), reasons(&negotiations).len()), (expected, 1));
         }
-        negotiations.report(&report(4, "site", "192.0.2.9", ReportKind::GaveUp));
+        negotiations.report(&report(4, "site", "192.0.2.9", ReportKind::GaveUp), None);
         assert_eq!(count(), 1);
-        negotiations.report(&report(5, "site", "192.0.2.9", ReportKind::Answered));
+        negotiations.report(&report(5, "site", "192.0.2.9", ReportKind::Answered), None);
         assert_eq!(reasons(&negotiations), []);
     }
 
@@ -201,9 +212,9 @@ mod tests {
     fn unnamed_connection_has_the_name_of_the_tunnel_with_its_peer_and_strangers_have_none() {
         let (negotiations, _) = negotiations();
         let refused = ReportKind::Sent { exchange: 34, notify: 14 };
-        negotiations.report(&report(1, "", "198.51.100.1", refused.clone()));
+        negotiations.report(&report(1, "", "198.51.100.1", refused.clone()), None);
         assert_eq!(reasons(&negotiations), []);
-        negotiations.report(&report(2, "", "192.0.2.2", refused));
+        negotiations.report(&report(2, "", "192.0.2.2", refused), None);
         let [(connection, reason)] = &reasons(&negotiations)[..] else { panic!("one fault") };
         assert!(connection == "site-b" && reason.contains("IKE proposal"), "{reason}");
         negotiations.succeeded("tunnel", "192.0.2.2".parse().expect("an address"));
@@ -214,9 +225,10 @@ mod tests {
     fn refused_certificate_is_why_its_peer_was_not_authenticated() {
         let (negotiations, _) = negotiations();
         let expired = ReportKind::CertificateExpired { subject: "CN=b".to_owned() };
-        negotiations.report(&report(1, "site", "192.0.2.9", expired));
+        negotiations.report(&report(1, "site", "192.0.2.9", expired), None);
         assert_eq!(reasons(&negotiations), [], "another one may do");
-        negotiations.report(&report(2, "site", "192.0.2.9", ReportKind::Sent { exchange: 35, notify: 24 }));
+        negotiations
+            .report(&report(2, "site", "192.0.2.9", ReportKind::Sent { exchange: 35, notify: 24 }), None);
         let [(_, reason)] = &reasons(&negotiations)[..] else { panic!("one fault") };
         assert_eq!(reason, "the peer's certificate has expired: CN=b");
     }

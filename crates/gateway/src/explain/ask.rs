@@ -19,6 +19,8 @@ pub(super) struct Decision {
 
 /// The tunnel of a packet at the worker that serves it.
 pub(super) struct Serving {
+    /// charon's name of the tunnel; empty if it has none.
+    pub(super) child: String,
     pub(super) worker: u16,
     /// The outbound SA in use.
     pub(super) sa: Option<SaView>,
@@ -68,12 +70,16 @@ fn silent() -> String {
 
 fn decide(thread: &mut WorkerThread, flow: &FlowKey) -> Decision {
     let tables = &thread.worker_mut().pipeline().ipsec().tables;
-    let selecting = tables.policies_of(flow);
-    let near = if selecting.is_empty() { tables.near_misses(flow, NEAR) } else { Vec::new() };
+    let mut selecting = tables.policies_of(flow);
+    let mut near = if selecting.is_empty() { tables.near_misses(flow, NEAR) } else { Vec::new() };
+    for view in selecting.iter_mut().chain(near.iter_mut().map(|(view, _)| view)) {
+        thread.call_by_tunnel(view);
+    }
     Decision { selecting, near }
 }
 
 fn serve(thread: &mut WorkerThread, tunnel: TunnelId, supposed: &Supposed) -> Serving {
+    let child = thread.child_of(tunnel);
     let worker = thread.worker_mut();
     let tables = &worker.pipeline().ipsec().tables;
     let sas: Vec<SaView> = tables.sas_of(tunnel).collect();
@@ -100,5 +106,5 @@ fn serve(thread: &mut WorkerThread, tunnel: TunnelId, supposed: &Supposed) -> Se
     let engines: Vec<EngineView> = engines.collect();
     let bound = sa.as_ref().and_then(|sa| stage.bound_to(sa.index));
     let inline_by = bound.map(|engine| stage.engines().description(engine).name.clone());
-    Serving { worker: number, sa, has_no_peer, fit, inbound, lost, engines, port, inline_by }
+    Serving { child, worker: number, sa, has_no_peer, fit, inbound, lost, engines, port, inline_by }
 }

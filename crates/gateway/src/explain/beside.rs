@@ -37,11 +37,12 @@ impl Beside<'_> {
             .then(|| format!("this gateway does not lead the group {} of its cluster: {leads}", group.name))
     }
 
-    /// Why charon has no SAs for a tunnel, if a negotiation has failed.
-    pub(super) fn negotiation(&self, config: &Config, tunnel: &str) -> Option<String> {
-        let configured = config.tunnels.iter().find(|configured| configured.name == tunnel);
+    /// Why charon has no SAs for a tunnel with these names, its own and charon's, if a negotiation
+    /// has failed.
+    pub(super) fn negotiation(&self, config: &Config, names: [&str; 2]) -> Option<String> {
+        let configured = config.tunnels.iter().find(|configured| configured.name == names[0]);
         let peer = configured.map(|configured| configured.remote.to_string());
-        let last = self.charon.as_ref()?.negotiation(tunnel, peer.as_deref())?;
+        let last = self.charon.as_ref()?.negotiation(names, peer.as_deref())?;
         Some(format!("charon's last attempt failed {:.0} s ago: {}", last.age_s, last.reason))
     }
 
@@ -84,7 +85,7 @@ mod tests {
             let negotiations = vec![NegotiationRow { connection, reason, age_s: 7.0, ..Default::default() }];
             Some(CharonRow { is_connected: true, negotiations, ..CharonRow::default() })
         };
-        let last = |charon| beside(charon, None).negotiation(&config, "site-b");
+        let last = |charon| beside(charon, None).negotiation(&config, ["site-b", "b/net"]);
         assert_eq!(last(failed("site")), None, "another connection's");
         let wanted = "charon's last attempt failed 7 s ago: the peer has not answered";
         assert_eq!(last(failed("site-b")).as_deref(), Some(wanted));

@@ -120,6 +120,7 @@ impl Gateway {
         notes.extend(self.name_peers());
         self.follow_monitors(config);
         notes.extend(self.take_networks());
+        self.charon.iter().for_each(|charon| charon.configure(&self.config));
         self.blocked.cover(networks::covered(&self.config));
         self.cover(true);
         let routed = self.route_again();

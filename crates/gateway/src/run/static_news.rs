@@ -35,6 +35,7 @@ fn news(tunnel: &TunnelConfig) -> Option<SaNews> {
     let peer = SocketAddr::new(tunnel.remote, tunnel.remote_port);
     Some(SaNews {
         tunnel: tunnel.name.clone(),
+        child: String::new(),
         peer: if tunnel.is_encapsulated { peer.to_string() } else { peer.ip().to_string() },
         spi_out: keys.spi_out,
         spi_in: Some(keys.spi_in),

@@ -69,6 +69,13 @@ pub(crate) struct SaNote {
     pub(crate) inline_by: String,
 }
 
+/// A policy as the worker found it, with the name of its tunnel if it has one.
+pub(crate) struct PolicyNote {
+    pub(crate) view: PolicyView,
+    /// charon's name of its CHILD_SA; empty with static keys.
+    pub(crate) child: String,
+}
+
 /// The word for a direction.
 pub(crate) fn direction(direction: SaDirection) -> &'static str {
     match direction {
@@ -166,9 +173,10 @@ fn unpacked(counts: &ReassemblyCounts) -> IptfsRow {
 }
 
 /// The row of a policy.
-pub(crate) fn policy(view: PolicyView) -> PolicyRow {
+pub(crate) fn policy(PolicyNote { view, child }: PolicyNote) -> PolicyRow {
     PolicyRow {
         name: view.policy.name,
+        child,
         tunnel_id: match view.policy.action {
             Action::Protect(tunnel) => Some(tunnel.0),
             Action::Bypass | Action::Discard => None,

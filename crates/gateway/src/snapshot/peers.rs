@@ -5,14 +5,11 @@ mod state;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use convoy_ipsec::{OrderedSelectors, Selector, TrafficSelector};
 use serde::Serialize;
 
 pub use state::PeerState;
 
-use super::{
-    ConfiguredRow, Drops, IkePeerRow, MonitorRow, NegotiationRow, PolicyRow, SaRow, Snapshot, TunnelRow,
-};
+use super::{ConfiguredRow, Drops, IkePeerRow, MonitorRow, NegotiationRow, SaRow, Snapshot, TunnelRow};
 
 /// One direction of a tunnel.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -37,6 +34,9 @@ pub struct PeerRow {
     pub tunnel: String,
     /// The tunnel's number, as [`SaRow::tunnel_id`]; nothing while it has neither SAs nor policies.
     pub tunnel_id: Option<u32>,
+    /// charon's name for the CHILD_SA, as `connection/child`; empty with static keys, and while
+    /// charon has none.
+    pub child: String,
     /// Whether it carries packets, as far as that is known.
     pub state: PeerState,
     /// `tunnel`, `transport` or `iptfs`; empty if unknown.
@@ -77,10 +77,13 @@ impl Snapshot {
     /// All tunnels by peer: those of the configuration in its order, then the others by name.
     pub fn peers(&self) -> Vec<PeerRow> {
         let mut sas: BTreeMap<Key<'_>, Vec<&SaRow>> = BTreeMap::new();
+        let mut children: HashMap<Option<u32>, &str> = HashMap::new();
         for policy in self.policies.iter().filter(|policy| policy.tunnel_id.is_some()) {
             sas.entry((&policy.name, policy.tunnel_id)).or_default();
+            children.insert(policy.tunnel_id, &policy.child);
         }
         for sa in &self.sas {
+            children.insert(Some(sa.tunnel_id), &sa.child);
             sas.entry((&sa.tunnel, Some(sa.tunnel_id))).or_default().push(sa);
         }
         let (mut known, mut of_name) = (HashSet::new(), HashMap::new());
@@ -88,11 +91,8 @@ impl Snapshot {
             known.insert(*name);
             *of_name.entry(*name).or_insert(0) += 1;
         }
-        let served = self.served_by_charon();
-        let bare = self.configured.iter().enumerate().filter(|(at, row)| {
-            !known.contains(row.name.as_str()) && (row.has_static_keys || !served.contains(at))
-        });
-        let bare: Vec<Key<'_>> = bare.map(|(_, row)| (row.name.as_str(), None)).collect();
+        let bare = self.configured.iter().filter(|row| !known.contains(row.name.as_str()));
+        let bare: Vec<Key<'_>> = bare.map(|row| (row.name.as_str(), None)).collect();
         known.extend(self.configured.iter().map(|row| row.name.as_str()));
         let gone = |row: &&TunnelRow| !known.contains(row.tunnel.as_str());
         let gone: HashSet<&str> = self.tunnels.iter().filter(gone).map(|row| row.tunnel.as_str()).collect();
@@ -104,6 +104,9 @@ impl Snapshot {
         rows.iter_mut()
             .filter(|row| gone.contains(row.tunnel.as_str()))
             .for_each(|row| row.state = PeerState::Removed);
+        for row in rows.iter_mut().filter(|row| row.tunnel_id.is_some()) {
+            row.child = children.get(&row.tunnel_id).copied().unwrap_or_default().to_owned();
+        }
         rows.iter_mut().for_each(|row| self.add_ike(row));
         self.add_monitors(&mut rows);
         // Stable: those of one name stay in the order of their numbers.
@@ -116,7 +119,7 @@ impl Snapshot {
         let Some(charon) = &self.charon else { return };
         row.ike = row.tunnel_id.and_then(|id| charon.peers.get(&id)).cloned();
         let peer = Some(row.remote.as_str()).filter(|remote| !remote.is_empty());
-        let last = charon.negotiation(&row.tunnel, peer);
+        let last = charon.negotiation([&row.tunnel, &row.child], peer);
         // Another peer of the same connection, or a stranger, is no matter of one that has SAs.
         let has_sas = row.outbound.sas + row.inbound.sas > 0;
         row.negotiation = last.filter(|last| !has_sas || Some(last.peer.as_str()) == peer).cloned();
@@ -125,21 +128,12 @@ impl Snapshot {
         }
     }
 
-    /// Adds the probes through tunnels, which decide whether one is up: to the tunnel of that name,
-    /// or to those of charon's that serve its networks.
+    /// Adds the probes through tunnels, which decide whether one is up.
     fn add_monitors(&self, rows: &mut [PeerRow]) {
-        if self.monitors.is_empty() {
-            return;
-        }
         let by_name: HashMap<&str, &MonitorRow> =
             self.monitors.iter().map(|row| (row.tunnel.as_str(), row)).collect();
-        let configured = |place: usize| self.configured.get(place).map(|row| row.name.as_str());
-        let serving = self.serving().into_iter();
-        let served: HashMap<&str, &str> =
-            serving.filter_map(|(place, policy)| Some((policy.name.as_str(), configured(place)?))).collect();
         for row in rows {
-            let name = served.get(row.tunnel.as_str()).copied().unwrap_or(&row.tunnel);
-            let Some(monitor) = by_name.get(name) else { continue };
+            let Some(monitor) = by_name.get(row.tunnel.as_str()) else { continue };
             row.state = row.state.as_probed(monitor);
             row.monitor = Some((*monitor).clone());
         }
@@ -156,9 +150,8 @@ impl Snapshot {
     }
 
     /// The tunnels of the configuration in its order, each with whether packets can leave through
-    /// it and come: it, or a tunnel of charon's that serves its networks, has SAs in both
-    /// directions and a peer, and its probes, if it has a monitor, are not lost. Those that another
-    /// gateway of the cluster leads are left out.
+    /// it and come: it has SAs in both directions and a peer, and its probes, if it has a monitor,
+    /// are not lost. Those that another gateway of the cluster leads are left out.
     pub fn usable(&self) -> Vec<(&ConfiguredRow, bool)> {
         let mut sas: HashMap<Key<'_>, [Vec<&SaRow>; 2]> = HashMap::new();
         for sa in &self.sas {
@@ -167,16 +160,14 @@ impl Snapshot {
         }
         let both_ways = sas.iter().filter(|(_, [out, back])| PeerState::of(out, back, None).has_both_ways());
         let names: HashSet<&str> = both_ways.map(|((name, _), _)| *name).collect();
-        let serving = self.serving().into_iter().filter(|(_, policy)| names.contains(policy.name.as_str()));
-        let served: HashSet<usize> = serving.map(|(place, _)| place).collect();
         let lost: HashSet<&str> =
             self.monitors.iter().filter(|row| row.is_lost()).map(|row| row.tunnel.as_str()).collect();
-        let is_usable = |place, row: &ConfiguredRow| {
+        let is_usable = |row: &ConfiguredRow| {
             let name = row.name.as_str();
-            !lost.contains(name) && (names.contains(name) || served.contains(&place))
+            !lost.contains(name) && names.contains(name)
         };
-        let rows = self.configured.iter().enumerate().filter(|(_, row)| self.leads(&row.group));
-        rows.map(|(place, row)| (row, is_usable(place, row))).collect()
+        let rows = self.configured.iter().filter(|row| self.leads(&row.group));
+        rows.map(|row| (row, is_usable(row))).collect()
     }
 
     /// Whether this gateway has the SAs of a group of tunnels: it leads it, or is in no cluster.
@@ -184,41 +175,6 @@ impl Snapshot {
         let Some(cluster) = &self.cluster else { return true };
         cluster.groups.iter().any(|row| row.name == group && row.is_led)
     }
-
-    /// The tunnels of the configuration, by their places, whose networks charon serves under names
-    /// of its own.
-    fn served_by_charon(&self) -> HashSet<usize> {
-        self.serving().into_iter().map(|(place, _)| place).collect()
-    }
-
-    /// The policies of charon's tunnels under names of its own, each with the place of a tunnel of
-    /// the configuration whose networks it serves.
-    fn serving(&self) -> Vec<(usize, &PolicyRow)> {
-        let names: HashSet<&str> = self.configured.iter().map(|row| row.name.as_str()).collect();
-        let (mut places, mut networks) = (Vec::new(), Vec::new());
-        for (place, row) in self.configured.iter().enumerate().filter(|(_, row)| !row.has_static_keys) {
-            for network in row.remote_ts.iter().filter_map(|text| toward(text)) {
-                places.push(place);
-                networks.push(network);
-            }
-        }
-        let networks = OrderedSelectors::new(networks);
-        let charons =
-            |policy: &&PolicyRow| policy.tunnel_id.is_some() && !names.contains(policy.name.as_str());
-        let serves = |policy: &PolicyRow| {
-            let network = networks.first_covering(&toward(&policy.remote)?, places.len())?;
-            Some(places[network])
-        };
-        let policies = self.policies.iter().filter(charons);
-        policies.filter_map(|policy| Some((serves(policy)?, policy))).collect()
-    }
-}
-
-/// Everything to these addresses.
-fn toward(remote: &str) -> Option<Selector> {
-    let remote: TrafficSelector = remote.parse().ok()?;
-    let all = if remote.addresses.first().is_ipv6() { "::/0" } else { "0.0.0.0/0" };
-    Some(Selector { local: all.parse().ok()?, remote })
 }
 
 /// What is looked up for each tunnel.

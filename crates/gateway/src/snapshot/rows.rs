@@ -56,18 +56,20 @@ pub struct NegotiationRow {
 }
 
 impl NegotiationRow {
-    /// Whether it is a tunnel's negotiation, by its name, which is the connection's or has it
-    /// before a slash.
-    fn is_of(&self, tunnel: &str) -> bool {
-        tunnel.strip_prefix(&self.connection).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    /// Whether it is the negotiation of a tunnel with this name, which is the connection's or has
+    /// it before a slash.
+    fn is_of(&self, name: &str) -> bool {
+        name.strip_prefix(&self.connection).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 }
 
 impl CharonRow {
-    /// The last negotiation that failed of a tunnel with this name, or with a peer at this address.
-    pub fn negotiation(&self, tunnel: &str, peer: Option<&str>) -> Option<&NegotiationRow> {
+    /// The last negotiation that failed of a tunnel with one of these names, its own and charon's,
+    /// or with a peer at this address.
+    pub fn negotiation(&self, names: [&str; 2], peer: Option<&str>) -> Option<&NegotiationRow> {
         let all = self.negotiations.iter();
-        let of_tunnel = all.filter(|row| row.is_of(tunnel) || Some(row.peer.as_str()) == peer);
+        let is_of = |row: &NegotiationRow| names.iter().any(|name| row.is_of(name));
+        let of_tunnel = all.filter(|row| is_of(row) || Some(row.peer.as_str()) == peer);
         of_tunnel.min_by(|one, other| one.age_s.total_cmp(&other.age_s))
     }
 }
@@ -182,13 +184,13 @@ pub struct TunnelRow {
 /// One SA.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SaRow {
-    /// Its tunnel's name: the configuration's, or charon's connection and child, `site/net`.
+    /// Its tunnel's name in the configuration; charon's where no `[[tunnel]]` covers its networks.
     pub tunnel: String,
     /// Its tunnel's number. Peers whose tunnels have one name, as clients of one connection of
     /// charon's, have different numbers; an SA and its successors have the same.
     #[serde(default)]
     pub tunnel_id: u32,
-    /// charon's name for the CHILD_SA; empty with static keys.
+    /// charon's name for the CHILD_SA, as `connection/child`; empty with static keys.
     pub child: String,
     /// The worker that it belongs to.
     pub worker: u16,
@@ -270,6 +272,9 @@ pub struct IptfsRow {
 pub struct PolicyRow {
     /// Its tunnel's name.
     pub name: String,
+    /// charon's name of its CHILD_SA, as [`SaRow::child`].
+    #[serde(default)]
+    pub child: String,
     /// Its tunnel's number, as [`SaRow::tunnel_id`], if it has a tunnel.
     #[serde(default)]
     pub tunnel_id: Option<u32>,

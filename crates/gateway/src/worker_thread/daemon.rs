@@ -2,12 +2,21 @@
 
 use convoy_dataplane::pipeline::InstallError;
 use convoy_engine::wipe_stack;
-use convoy_ike::state::ChildName;
 use convoy_ipsec::{PolicyChange, SaConfig, SaDirection, SaEnds, SaNumber, SaView, TunnelId};
 
 use super::WorkerThread;
 use crate::state::Beginning;
 use crate::survey::Surveyed;
+
+/// The names of a key daemon's tunnel.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct TunnelName {
+    /// The name for people: that of the `[[tunnel]]` whose `remote_ts` covers its networks; without
+    /// one, charon's.
+    pub(crate) shown: String,
+    /// charon's, as `connection/child`; empty if charon has not named it yet.
+    pub(crate) child: String,
+}
 
 impl WorkerThread {
     /// Changes a key daemon's policies. They follow the configuration's of the same priority.
@@ -17,7 +26,7 @@ impl WorkerThread {
 
     /// Sets or clears the name of a key daemon's tunnel. Its totals until now stay with the
     /// previous name.
-    pub(crate) fn name_tunnel(&mut self, tunnel: TunnelId, name: Option<&ChildName>) {
+    pub(crate) fn name_tunnel(&mut self, tunnel: TunnelId, name: Option<&TunnelName>) {
         self.close_departed();
         self.update_totals_of(tunnel);
         match name {

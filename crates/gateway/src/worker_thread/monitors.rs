@@ -75,7 +75,8 @@ impl WorkerThread {
                 if to_find == 0 {
                     continue;
                 }
-                (own.tunnel, to_find) = (self.tunnel_of(installed), to_find - 1);
+                let interface = own.monitor.probe().interface;
+                (own.tunnel, to_find) = (self.tunnel_of(installed, interface), to_find - 1);
                 own.known_until_ns = now_ns + KNOWN_NS;
             }
             // Its SAs are another worker's, which sends its echoes.
@@ -97,13 +98,13 @@ impl WorkerThread {
     }
 
     /// The tunnel with the SAs of a tunnel of the configuration: itself, or the first of charon's
-    /// that protects nothing but its networks.
-    fn tunnel_of(&self, installed: &Installed) -> Option<TunnelId> {
+    /// that protects nothing but its networks by its inside interface.
+    fn tunnel_of(&self, installed: &Installed, interface: u16) -> Option<TunnelId> {
         if installed.config.has_static_keys() {
             return Some(installed.id);
         }
         let selectors: Vec<Selector> = installed.config.selectors().collect();
-        self.tables().tunnel_within(&selectors)
+        self.tables().tunnel_within(interface, &selectors)
     }
 
     /// Has the link of an interface follow its monitors.

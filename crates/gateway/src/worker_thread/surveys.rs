@@ -1,12 +1,10 @@
 //! Surveys of a worker: its SAs, and the totals of its tunnels.
 
-use std::borrow::Cow;
-
 use convoy_dataplane::ledger::{Ledger, Tally};
-use convoy_ipsec::{SaCursor, SaView, Tables, TunnelId};
+use convoy_ipsec::{Action, PolicyView, SaCursor, SaView, Tables, TunnelId};
 
 use super::WorkerThread;
-use crate::snapshot::{SaNote, Snapshot};
+use crate::snapshot::{PolicyNote, SaNote, Snapshot};
 use crate::survey::{STEP, Survey, Surveyed};
 
 impl WorkerThread {
@@ -33,7 +31,7 @@ impl WorkerThread {
         views.iter().for_each(|view| self.note(view));
         let lost = self.tables().dropped_without_sa_by(tunnel);
         if lost > 0 {
-            let name = self.name_of(tunnel).map(Cow::into_owned);
+            let name = self.name_of(tunnel).map(str::to_owned);
             self.ledger.note_without_sa(name.as_deref(), tunnel, lost);
         }
     }
@@ -51,6 +49,17 @@ impl WorkerThread {
     }
 }
 
+impl WorkerThread {
+    /// Gives a policy the name of its tunnel, if that has one; returns charon's.
+    pub(crate) fn call_by_tunnel(&self, view: &mut PolicyView) -> String {
+        let Action::Protect(tunnel) = view.policy.action else { return String::new() };
+        if let Some(name) = self.name_of(tunnel) {
+            name.clone_into(&mut view.policy.name);
+        }
+        self.child_of(tunnel)
+    }
+}
+
 impl Surveyed for WorkerThread {
     fn tables(&self) -> &Tables {
         &self.worker.pipeline().ipsec().tables
@@ -63,13 +72,13 @@ impl Surveyed for WorkerThread {
     fn close_departed(&mut self) {
         let now_ns = self.worker.pipeline().clock().now_ns();
         for view in self.worker.pipeline_mut().take_departed() {
-            let name = self.name_of(view.tunnel).map(Cow::into_owned);
+            let name = self.name_of(view.tunnel).map(str::to_owned);
             self.ledger.close(view.index, name.as_deref(), view.name.direction, Tally::of(&view, now_ns));
         }
     }
 
     fn note(&mut self, view: &SaView) {
-        let name = self.name_of(view.tunnel).map(Cow::into_owned);
+        let name = self.name_of(view.tunnel).map(str::to_owned);
         let tally = Tally::of(view, self.worker.pipeline().clock().now_ns());
         self.ledger.note(view.index, name.as_deref(), view.name.direction, tally);
     }
@@ -78,7 +87,7 @@ impl Surveyed for WorkerThread {
         let Some(losers) = self.tables().dropped_without_sa_of(first, most) else { return false };
         let losers: Vec<_> = losers.collect();
         for (tunnel, packets) in losers {
-            let name = self.name_of(tunnel).map(Cow::into_owned);
+            let name = self.name_of(tunnel).map(str::to_owned);
             self.ledger.note_without_sa(name.as_deref(), tunnel, packets);
         }
         true
@@ -89,10 +98,15 @@ impl Surveyed for WorkerThread {
         let by = |engine: usize| stage.engines().description(engine).name.clone();
         SaNote {
             tunnel: self.ledger.tunnel_of(view.index).to_owned(),
-            child: self.names.get(&view.tunnel).map(|name| name.child.clone()).unwrap_or_default(),
+            child: self.child_of(view.tunnel),
             inline_by: stage.bound_to(view.index).map(by).unwrap_or_default(),
             view,
         }
+    }
+
+    fn describe_policy(&self, mut view: PolicyView) -> PolicyNote {
+        let child = self.call_by_tunnel(&mut view);
+        PolicyNote { view, child }
     }
 
     fn now_ns(&self) -> u64 {

@@ -1,8 +1,6 @@
 //! What a worker's thread tells the operator: events of engines, SAs and paths, and dropped
 //! packets.
 
-use std::borrow::Cow;
-
 use convoy_dataplane::pipeline::EngineEvent;
 use convoy_dataplane::worker::WorkerEvent;
 use convoy_ipsec::{DropCounters, Expiry, LifetimeEvent, PathChange, TunnelId};
@@ -59,7 +57,7 @@ impl WorkerThread {
 
     /// The name of a tunnel; empty while it has none.
     pub(super) fn shown_name(&self, tunnel: TunnelId) -> String {
-        self.name_of(tunnel).map(Cow::into_owned).unwrap_or_default()
+        self.name_of(tunnel).map(str::to_owned).unwrap_or_default()
     }
 
     /// Starts a survey of all counters if packets were dropped of which the operator should be

@@ -64,6 +64,8 @@ impl PolicyUpdate {
 /// News of one of charon's tunnels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChildNews {
+    /// Its number.
+    pub tunnel: TunnelId,
     /// Its name.
     pub child: ChildName,
     /// What happened.

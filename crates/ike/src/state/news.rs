@@ -95,7 +95,7 @@ impl State {
 
     fn tell(&self, tunnel: TunnelId, what: ChildChange, backend: &mut dyn Backend) {
         if let Some(child) = self.name(tunnel).filter(|name| !name.child.is_empty()).cloned() {
-            backend.tell(ChildNews { child, what });
+            backend.tell(ChildNews { tunnel, child, what });
         }
     }
 }

@@ -62,11 +62,11 @@ impl Tables {
         selecting.map(|(_, slot, policy)| self.policy_view(slot, policy)).collect()
     }
 
-    /// The first tunnel whose policy protects nothing but traffic of these selectors. The work
-    /// grows with the number of policies.
-    pub fn tunnel_within(&self, selectors: &[Selector]) -> Option<TunnelId> {
+    /// The first tunnel whose policy for an inside interface protects nothing but traffic of these
+    /// selectors. The work grows with the number of policies.
+    pub fn tunnel_within(&self, interface: u16, selectors: &[Selector]) -> Option<TunnelId> {
         self.spd.policies(None).find_map(|(_, _, policy)| match policy.action {
-            Action::Protect(tunnel) if policy.is_outbound() => {
+            Action::Protect(tunnel) if policy.is_outbound() && policy.interface == interface => {
                 selectors.iter().any(|wide| wide.covers(&policy.selector)).then_some(tunnel)
             }
             _ => None,

@@ -112,9 +112,9 @@ fn policies_that_change_during_a_snapshot_are_reported_again_and_it_ends_however
     while bench.thread.survey() {
         for (_, part) in received.try_iter() {
             match part {
-                Part::Policies(views) => {
+                Part::Policies(notes) => {
                     let first = names.is_empty();
-                    names.extend(views.into_iter().map(|view| view.policy.name));
+                    names.extend(notes.into_iter().map(|note| note.view.policy.name));
                     if first && changes < 2 {
                         changes += 1;
                         bench.set_policies();

@@ -1,5 +1,5 @@
 use super::*;
-use crate::snapshot::{CharonRow, ClusterRow, GroupRow};
+use crate::snapshot::{CharonRow, ClusterRow, GroupRow, PolicyRow};
 
 fn sa(tunnel: &str, tunnel_id: u32, direction: &str, remote: &str) -> SaRow {
     SaRow {
@@ -15,11 +15,12 @@ fn sa(tunnel: &str, tunnel_id: u32, direction: &str, remote: &str) -> SaRow {
     }
 }
 
-fn policy(name: &str, tunnel_id: u32, remote: &str) -> PolicyRow {
+/// A policy of charon's for a child of this name.
+fn policy(name: &str, tunnel_id: u32, child: &str) -> PolicyRow {
     PolicyRow {
         name: name.to_owned(),
         tunnel_id: Some(tunnel_id),
-        remote: remote.to_owned(),
+        child: child.to_owned(),
         ..PolicyRow::default()
     }
 }
@@ -82,17 +83,18 @@ fn peers_that_share_a_name_have_a_row_each() {
 }
 
 #[test]
-fn what_charon_serves_has_charons_name_only_and_what_it_does_not_is_down() {
+fn tunnel_with_a_trap_of_charons_is_one_row_and_one_without_is_down_like_it() {
     let snapshot = Snapshot {
         configured: vec![configured("net", false, "10.2.0.0/16"), configured("other", false, "10.3.0.0/16")],
-        policies: vec![policy("site/net", 1 << 30, "10.2.1.0/24[tcp]")],
+        policies: vec![policy("net", 1 << 30, "site/net")],
         tunnels: vec![total("old/net", "inbound", 5)],
         ..Snapshot::default()
     };
     assert_eq!(
         shown(&snapshot),
-        ["other down 192.0.2.9 0 0", "old/net removed  0 5", "site/net 1073741824 down  0 0"]
+        ["net 1073741824 down 192.0.2.9 0 0", "other down 192.0.2.9 0 0", "old/net removed  0 5"]
     );
+    assert_eq!(snapshot.peers()[0].child, "site/net");
 }
 
 #[test]
@@ -120,7 +122,7 @@ fn state_of_a_tunnel_says_what_is_known_of_its_sas_and_its_peer() {
 }
 
 #[test]
-fn tunnel_of_the_configuration_is_usable_by_its_own_sas_or_by_charons_for_its_networks() {
+fn tunnel_of_the_configuration_is_usable_while_it_has_sas_both_ways() {
     let pair = |name: &str, number| [sa(name, number, "outbound", ""), sa(name, number, "inbound", "")];
     let snapshot = Snapshot {
         configured: vec![
@@ -129,8 +131,8 @@ fn tunnel_of_the_configuration_is_usable_by_its_own_sas_or_by_charons_for_its_ne
             configured("served", false, "10.3.0.0/16"),
             configured("trap", false, "10.4.0.0/16"),
         ],
-        policies: vec![policy("site/net", 7, "10.3.1.0/24"), policy("site/other", 8, "10.4.0.0/16")],
-        sas: [pair("static", 0), pair("site/net", 7)].concat(),
+        policies: vec![policy("served", 7, "site/net"), policy("trap", 8, "site/other")],
+        sas: [pair("static", 0), pair("served", 7)].concat(),
         ..Snapshot::default()
     };
     let usable = |snapshot: &Snapshot| {
@@ -161,7 +163,7 @@ fn tunnel_without_sas_has_the_latest_failure_of_its_connection_or_of_its_peer() 
     ];
     let snapshot = Snapshot {
         configured: vec![configured("configured", false, "10.3.0.0/16")],
-        policies: vec![policy("site/net", 7, "10.5.0.0/16"), policy("served", 8, "10.6.0.0/16")],
+        policies: vec![policy("trap", 7, "site/net"), policy("served", 8, "served/net")],
         sas: vec![
             sa("served", 8, "outbound", "192.0.2.8"),
             sa("served", 8, "inbound", "192.0.2.8"),
@@ -179,8 +181,8 @@ fn tunnel_without_sas_has_the_latest_failure_of_its_connection_or_of_its_peer() 
         [
             expected("configured", "negotiating", "site 3"),
             expected("served", "up", "served 1"),
-            expected("site/net", "negotiating", "site 3"),
             ("site/other".to_owned(), "up", None),
+            expected("trap", "negotiating", "site 3"),
         ]
     );
 }

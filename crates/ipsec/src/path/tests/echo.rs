@@ -139,11 +139,14 @@ fn a_tunnel_is_found_by_selectors_around_its_own() {
     let a = Link::default().gateway(0);
     let within = |local: &str, remote: &str| {
         let wide = Selector { local: local.parse().expect(local), remote: remote.parse().expect(remote) };
-        a.ipsec.tables.tunnel_within(&[wide])
+        a.ipsec.tables.tunnel_within(0, &[wide])
     };
     assert_eq!(within("0.0.0.0/0", "10.2.0.0/15"), Some(TunnelId(7)));
     assert_eq!(within("::/0", "2001:db8:2::/48"), Some(TunnelId(7)));
     assert_eq!(within("10.1.0.0/24", "10.2.0.0/15"), None, "it protects more");
     assert_eq!(within("0.0.0.0/0", "10.9.0.0/16"), None);
     assert_eq!(within("0.0.0.0/0", "2001:db8:2::/48"), None, "of two families");
+    let wide = "0.0.0.0/0".parse().expect("a prefix");
+    let everything = Selector { local: wide, remote: wide };
+    assert_eq!(a.ipsec.tables.tunnel_within(1, &[everything]), None, "by another interface");
 }

@@ -1,0 +1,256 @@
+//! What charon's tunnels are called: the `[[tunnel]]` that covers a tunnel's networks gives it its
+//! name, so that log, events, `convoy show` and metrics have one name for it.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use convoy_config::Config;
+use convoy_ike::state::{ChildName, PolicyUpdate};
+use convoy_ipsec::{Action, OrderedSelectors, PolicyPlace, Selector, TrafficSelector, TunnelId};
+
+use crate::worker_thread::TunnelName;
+
+/// A tunnel whose name has changed, with the new one; `None` if it has lost it.
+pub(crate) type Renamed = (TunnelId, Option<TunnelName>);
+
+/// The names of all tunnels of charon's.
+pub(super) struct TunnelNames {
+    /// By inside interface; 0 is the one that tunnels share.
+    configured: HashMap<u16, Configured>,
+    tunnels: HashMap<TunnelId, Known>,
+    /// The tunnel of each policy.
+    owners: HashMap<PolicyPlace, TunnelId>,
+    by_connection: HashMap<String, TunnelId>,
+}
+
+/// What is known of a tunnel.
+#[derive(Default)]
+struct Known {
+    child: Option<ChildName>,
+    /// The inside interface of its policies.
+    interface: u16,
+    /// Their far side.
+    remotes: BTreeMap<PolicyPlace, TrafficSelector>,
+    /// The name that was reported last.
+    name: Option<TunnelName>,
+}
+
+/// The far sides of the configuration's tunnels without static keys that have an inside interface.
+struct Configured {
+    networks: OrderedSelectors,
+    /// The name of the tunnel of each network.
+    names: Vec<String>,
+}
+
+impl Configured {
+    /// Those of a configuration, by interface.
+    fn of(config: &Config) -> HashMap<u16, Self> {
+        let mut all: HashMap<u16, (Vec<Selector>, Vec<String>)> = HashMap::new();
+        for tunnel in config.tunnels.iter().filter(|tunnel| !tunnel.has_static_keys()) {
+            let Some(interface) = config.interface_number(tunnel.interface.as_deref()) else { continue };
+            let (networks, names) = all.entry(interface).or_default();
+            networks.extend(tunnel.remote_ts.iter().map(|remote| toward(*remote)));
+            names.resize(networks.len(), tunnel.name.clone());
+        }
+        let ordered = |(networks, names)| Self { networks: OrderedSelectors::new(networks), names };
+        all.into_iter().map(|(interface, tunnels)| (interface, ordered(tunnels))).collect()
+    }
+
+    /// The first tunnel that covers one of these.
+    fn covering<'a>(&self, remotes: impl Iterator<Item = &'a TrafficSelector>) -> Option<&str> {
+        let place =
+            |remote: &TrafficSelector| self.networks.first_covering(&toward(*remote), self.names.len());
+        remotes.filter_map(place).min().map(|place| self.names[place].as_str())
+    }
+}
+
+/// Everything to these addresses.
+fn toward(remote: TrafficSelector) -> Selector {
+    let all = if remote.addresses.first().is_ipv6() { "::/0" } else { "0.0.0.0/0" };
+    Selector { local: all.parse().expect("a prefix"), remote }
+}
+
+impl TunnelNames {
+    /// No tunnels yet.
+    pub(super) fn new(config: &Config) -> Self {
+        let (tunnels, owners, by_connection) = (HashMap::new(), HashMap::new(), HashMap::new());
+        Self { configured: Configured::of(config), tunnels, owners, by_connection }
+    }
+
+    /// Takes changes of tunnels and their policies; returns what was renamed by them.
+    pub(super) fn update(&mut self, update: &PolicyUpdate) -> Vec<Renamed> {
+        let mut changed = BTreeSet::new();
+        for (tunnel, name) in &update.names {
+            self.name_child(*tunnel, name.as_ref());
+            changed.insert(*tunnel);
+        }
+        for step in &update.steps {
+            if let Some((place, owner)) = step.change.gone.and_then(|place| self.owners.remove_entry(&place))
+            {
+                if let Some(known) = self.tunnels.get_mut(&owner) {
+                    known.remotes.remove(&place);
+                }
+                changed.insert(owner);
+            }
+            let Some((rank, policy)) = &step.change.came else { continue };
+            let Action::Protect(tunnel) = policy.action else { continue };
+            let place = PolicyPlace { priority: policy.priority, rank: *rank };
+            self.owners.insert(place, tunnel);
+            let known = self.tunnels.entry(tunnel).or_default();
+            known.interface = policy.interface;
+            known.remotes.insert(place, policy.selector.remote);
+            changed.insert(tunnel);
+        }
+        changed.into_iter().filter_map(|tunnel| self.rename(tunnel)).collect()
+    }
+
+    /// Takes another configuration; returns what is renamed by it.
+    pub(super) fn configure(&mut self, config: &Config) -> Vec<Renamed> {
+        self.configured = Configured::of(config);
+        let all: BTreeSet<TunnelId> = self.tunnels.keys().copied().collect();
+        all.into_iter().filter_map(|tunnel| self.rename(tunnel)).collect()
+    }
+
+    /// The name for people of a child of charon's tunnel.
+    pub(super) fn shown(&self, tunnel: TunnelId) -> Option<&str> {
+        Some(&self.tunnels.get(&tunnel)?.name.as_ref()?.shown)
+    }
+
+    /// The name for people of a connection's tunnel; of several, one.
+    pub(super) fn of_connection(&self, connection: &str) -> Option<&str> {
+        self.shown(*self.by_connection.get(connection)?)
+    }
+
+    fn name_child(&mut self, tunnel: TunnelId, name: Option<&ChildName>) {
+        let known = self.tunnels.entry(tunnel).or_default();
+        let connection = |child: &Option<ChildName>| child.as_ref().map(|child| child.connection.clone());
+        let before = connection(&std::mem::replace(&mut known.child, name.cloned()));
+        let now = connection(&known.child).filter(|connection| !connection.is_empty());
+        if let Some(before) = before
+            && self.by_connection.get(&before) == Some(&tunnel)
+        {
+            self.by_connection.remove(&before);
+        }
+        if let Some(now) = now {
+            self.by_connection.insert(now, tunnel);
+        }
+    }
+
+    /// Determines the name of a tunnel; reports it if it is another one.
+    fn rename(&mut self, tunnel: TunnelId) -> Option<Renamed> {
+        let known = self.tunnels.get_mut(&tunnel)?;
+        let child = known.child.as_ref().map(ToString::to_string);
+        // An SA that goes is reported after its policies have gone.
+        let last =
+            known.name.as_ref().filter(|last| child.as_ref().is_some_and(|child| *child == last.child));
+        let of_interface = self.configured.get(&known.interface);
+        let shown = match known.remotes.is_empty() {
+            true => last.map(|last| last.shown.clone()),
+            false => of_interface.and_then(|of| of.covering(known.remotes.values())).map(str::to_owned),
+        };
+        let shown = shown.or_else(|| child.clone());
+        let name = shown.map(|shown| TunnelName { shown, child: child.unwrap_or_default() });
+        let is_other = known.name != name;
+        known.name.clone_from(&name);
+        if name.is_none() && known.remotes.is_empty() {
+            self.tunnels.remove(&tunnel);
+        }
+        is_other.then_some((tunnel, name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use convoy_ike::state::PolicyStep;
+    use convoy_ipsec::{Policy, PolicyChange, PolicyRank};
+
+    use super::*;
+
+    /// A configuration with tunnels of charon's to these networks.
+    fn config(tunnels: &[(&str, &str)]) -> Config {
+        let tunnel = |(name, network): &(&str, &str)| {
+            format!("[[tunnel]]\nname = \"{name}\"\nremote_ts = [\"{network}\"]\n")
+        };
+        let tunnels: String = tunnels.iter().map(tunnel).collect();
+        let text = format!(
+            "[gateway]\ncharon = \"/run/charon.sock\"\n\
+             [[port]]\nname = \"inside\"\nkind = \"tun\"\ndevice = \"convoy0\"\naddress = [\"10.1.0.1/24\"]\n\
+             [[port]]\nname = \"outside\"\nkind = \"udp\"\naddress = [\"192.0.2.1\"]\n{tunnels}"
+        );
+        Config::parse("a.toml", &text).expect("good")
+    }
+
+    fn named(tunnel: u32, connection: &str, child: &str) -> PolicyUpdate {
+        let (connection, child) = (connection.to_owned(), child.to_owned());
+        PolicyUpdate {
+            names: vec![(TunnelId(tunnel), Some(ChildName { connection, child }))],
+            ..Default::default()
+        }
+    }
+
+    /// A policy of a tunnel to a network; its rank is the tunnel's number.
+    fn policy(tunnel: u32, network: &str, interface: u16) -> PolicyUpdate {
+        let rank = PolicyRank::of_daemon(tunnel.into());
+        let policy = Policy {
+            name: String::new(),
+            selector: toward(network.parse().expect("a network")),
+            priority: 7,
+            action: Action::Protect(TunnelId(tunnel)),
+            direction: convoy_ipsec::PolicyDirection::Both,
+            interface,
+        };
+        let change = PolicyChange { gone: None, came: Some((rank, policy)) };
+        PolicyUpdate { steps: vec![PolicyStep { change, is_tunnel_mode: true }], ..Default::default() }
+    }
+
+    fn removed(tunnel: u32) -> PolicyUpdate {
+        let place = PolicyPlace { priority: 7, rank: PolicyRank::of_daemon(tunnel.into()) };
+        let change = PolicyChange { gone: Some(place), came: None };
+        let steps = vec![PolicyStep { change, is_tunnel_mode: true }];
+        PolicyUpdate { names: vec![(TunnelId(tunnel), None)], steps, ..Default::default() }
+    }
+
+    fn words(renamed: &[Renamed]) -> Vec<(u32, String)> {
+        let text = |name: &TunnelName| format!("{} {}", name.shown, name.child);
+        renamed.iter().map(|(tunnel, name)| (tunnel.0, name.as_ref().map(text).unwrap_or_default())).collect()
+    }
+
+    #[test]
+    fn tunnel_within_a_configured_network_has_its_name_and_others_have_charons() {
+        let mut names = TunnelNames::new(&config(&[("site-b", "10.2.0.0/16"), ("site-c", "10.3.0.0/16")]));
+        let update = |names: &mut TunnelNames, update: &PolicyUpdate| words(&names.update(update));
+        assert_eq!(update(&mut names, &named(1, "site", "net")), [(1, "site/net site/net".to_owned())]);
+        assert_eq!(update(&mut names, &policy(1, "10.2.7.0/24", 0)), [(1, "site-b site/net".to_owned())]);
+        assert_eq!(names.of_connection("site"), Some("site-b"));
+        assert_eq!(update(&mut names, &policy(2, "10.3.0.0/24", 0)), [(2, "site-c ".to_owned())]);
+        assert_eq!(update(&mut names, &named(2, "c", "net")), [(2, "site-c c/net".to_owned())]);
+        assert_eq!(update(&mut names, &named(3, "d", "net")), [(3, "d/net d/net".to_owned())]);
+        assert_eq!(update(&mut names, &policy(3, "10.4.0.0/24", 0)), [], "outside every [[tunnel]]");
+        assert_eq!(update(&mut names, &policy(4, "10.2.0.0/24", 1)), [], "on another interface");
+        assert_eq!(update(&mut names, &removed(1)), [(1, String::new())]);
+        assert_eq!((names.of_connection("site"), names.of_connection("c")), (None, Some("site-c")));
+        names.update(&removed(4));
+        assert_eq!(names.tunnels.len(), 2);
+    }
+
+    #[test]
+    fn tunnel_on_an_interface_has_the_name_of_the_tunnel_that_the_configuration_has_there() {
+        let text = "[gateway]\ncharon = \"/run/charon.sock\"\n\
+            [[port]]\nname = \"outside\"\nkind = \"udp\"\naddress = [\"192.0.2.1\"]\n\
+            [[interface]]\nname = \"ipsec-b\"\nif_id = 42\n[[tunnel]]\nname = \"site-b\"\ninterface = \"ipsec-b\"\n";
+        let mut names = TunnelNames::new(&Config::parse("a.toml", text).expect("good"));
+        names.update(&named(1, "site", "net"));
+        assert_eq!(words(&names.update(&policy(1, "0.0.0.0/0", 1))), [(1, "site-b site/net".to_owned())]);
+        assert_eq!(names.update(&policy(2, "0.0.0.0/0", 0)), [], "on the shared interface");
+    }
+
+    #[test]
+    fn reload_renames_tunnels_that_another_name_covers() {
+        let mut names = TunnelNames::new(&config(&[("site-b", "10.2.0.0/16")]));
+        names.update(&named(1, "site", "net"));
+        names.update(&policy(1, "10.2.7.0/24", 0));
+        assert_eq!(words(&names.configure(&config(&[("site-b", "10.2.0.0/16")]))), []);
+        let renamed = names.configure(&config(&[("berlin", "10.2.0.0/16")]));
+        assert_eq!(words(&renamed), [(1, "berlin site/net".to_owned())]);
+        assert_eq!(words(&names.configure(&config(&[]))), [(1, "site/net site/net".to_owned())]);
+    }
+}
