@@ -95,6 +95,7 @@ product 30 "Prometheus' rules and Grafana's dashboard: each alert by promtool, e
 product 30 "what an operator looks at: log, show, events, warnings" tests/operation.sh "$convoy"
 product 20 "monitors: pings and ESP echoes, a path that is cut silently, a forged echo" tests/monitor.sh "$convoy"
 product 20 "monitors with two workers" env WORKERS=2 tests/monitor.sh "$convoy"
+product 20 "monitors of tunnels in IP-TFS mode" env MODE=iptfs tests/monitor.sh "$convoy"
 product 20 "a log in JSON: start, reloads, stop, errors of every kind, a killed helper" tests/log-format.sh "$convoy"
 product 20 "convoy top in tmux at two sizes: rates, keys, a gateway that stops and comes back" tests/top.sh "$convoy"
 product 70 "fourteen faults between two gateways, named by explain, trace and check; the keys for Wireshark" tests/explain.sh "$convoy"

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Monitors of tunnels between two gateways: one pings a host behind the other, which sends ESP
 # echoes. What each tool says while they are answered, when the path is cut silently, and when it is
-# mended; echoes as scapy opens them, and one with a return SPI of no tunnel. Needs root.
-# usage: monitor.sh CONVOY
+# mended; echoes as scapy opens them, and one with a return SPI of no tunnel. With MODE=iptfs,
+# echoes between payloads. Needs root.
+# usage: [MODE=iptfs] [WORKERS=2] monitor.sh CONVOY
 set -euo pipefail
 convoy=$(realpath "$1")
 cd "$(dirname "$0")/.."
@@ -85,11 +86,19 @@ path_mtu() { site 2 show tunnel --json | python3 -c 'import json, sys; print(jso
 is_found() { local mtu; mtu=$(path_mtu); [ "$mtu" -gt 1292 ] && [ "$mtu" -le 1300 ]; }
 wait_until "the black hole is not found" is_found
 site 2 show events --json | contains '"path-mtu"' || fail "no event says what the path carries"
-in_ns $b ping -c 3 -i 0.2 -W 2 -M "do" -s 1372 -I 10.2.0.1 10.1.0.1 >"$work/ping.log" 2>&1 && fail "a packet that is too long arrived"
-grep -qiE 'too (long|large)|frag needed' "$work/ping.log" || fail "the host is not notified: $(cat "$work/ping.log")"
-ok "a black hole without ICMP: the path carries $(path_mtu) of 1300 bytes, found by padded echoes; a host is notified"
+long=(-M "do" -s 1372 -I 10.2.0.1 10.1.0.1)
+if [ "${MODE:-tunnel}" = tunnel ]; then
+  in_ns $b ping -c 3 -i 0.2 -W 2 "${long[@]}" >"$work/ping.log" 2>&1 && fail "a packet that is too long arrived"
+  grep -qiE 'too (long|large)|frag needed' "$work/ping.log" || fail "the host is not notified: $(cat "$work/ping.log")"
+  what="a host is notified"
+else
+  pings "$work/ping.log" $b 3 "${long[@]}" || fail "a long packet does not arrive in parts: $(cat "$work/ping.log")"
+  what="packets go in parts that pass"
+fi
+ok "a black hole without ICMP: the path carries $(path_mtu) of 1300 bytes, found by padded echoes; $what"
 in_ns $a nft delete table inet hole
 
+[ "${MODE:-tunnel}" = tunnel ] || { stop_gateways; exit; }
 end_process "${captures[outside]}"
 ip netns exec $b "$python" -W ignore tests/oracle/echo.py "$work/outside.pcap" "$work/site-2.toml" 192.0.2.2 192.0.2.1 >"$work/echo.log" 2>&1 ||
   fail "scapy: $(cat "$work/echo.log")"

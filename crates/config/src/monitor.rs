@@ -89,9 +89,12 @@ fn echo(c: &mut Checker<'_>, keys: &file::Monitor, tunnel: &TunnelConfig) -> Mea
     c.only(keys.ping.as_ref(), false, "tunnel.monitor.ping", what);
     let what = "it is only for pings; ESP echoes are between the gateways themselves";
     c.only(keys.source.as_ref(), false, "tunnel.monitor.source", what);
-    let can_echo = (tunnel.mode, tunnel.protocol) == (Mode::Tunnel, SaProtocol::Esp);
-    let what = "ESP echoes are only for ESP in mode = \"tunnel\"; name an address to ping";
+    let can_echo = tunnel.mode != Mode::Transport && tunnel.protocol == SaProtocol::Esp;
+    let what = "ESP echoes are only for ESP in mode = \"tunnel\" and \"iptfs\"; name an address to ping";
     c.only(keys.echo.as_ref(), can_echo, "tunnel.monitor.echo", what);
+    let is_paced = tunnel.mode == Mode::Iptfs && tunnel.iptfs.packet_rate > 0;
+    let what = "echoes between the packets of a constant rate (packet_rate) would show them; name an address to ping";
+    c.only(keys.echo.as_ref(), !is_paced, "tunnel.monitor.echo", what);
     Means::Echo
 }
 

@@ -31,6 +31,12 @@ pub struct EspEcho {
     pub data_len: u16,
 }
 
+/// Whether a payload of AGGFRAG's next header is an echo, and none of inner packets.
+#[inline]
+pub fn is_echo(payload: &[u8]) -> bool {
+    matches!(payload.first(), Some(&(REQUEST | RESPONSE)))
+}
+
 impl EspEcho {
     /// Reads a message from its sub-type on; what is behind its data is padding.
     ///

@@ -56,5 +56,9 @@ fn what_cannot_be_probed_is_an_error_that_says_what_to_write() {
         .replace("address = [\"10.1.0.1/24\"]", "address = [\"10.7.0.1/24\"]");
     assert!(errors(&elsewhere).contains("no address of an inside port is in the tunnel's local_ts"));
     let iptfs = monitored("echo = true").replace("encap = \"udp\"", "mode = \"iptfs\"");
-    assert!(errors(&iptfs).contains("ESP echoes are only for ESP in mode = \"tunnel\""));
+    Config::parse("a.toml", &iptfs).expect("echoes pass between payloads");
+    let paced = iptfs.replace("[tunnel.manual]", "[tunnel.iptfs]\npacket_rate = 100\n[tunnel.manual]");
+    assert!(errors(&paced).contains("echoes between the packets of a constant rate"));
+    let transport = monitored("echo = true").replace("encap = \"udp\"", "mode = \"transport\"");
+    assert!(errors(&transport).contains("ESP echoes are only for ESP in mode = \"tunnel\" and \"iptfs\""));
 }

@@ -2,6 +2,7 @@
 //! the inner one (RFC 4303 section 3.4).
 
 use convoy_packet::esp::HEADER_BYTES as ESP_HEADER;
+use convoy_packet::esp_echo::is_echo;
 use convoy_packet::protocol::{AGGFRAG, IPV4, IPV6, NO_NEXT_HEADER};
 use convoy_packet::{Esp, Frame, Layout, PlainV4, ip};
 
@@ -173,7 +174,8 @@ impl OpenTemplate {
         strip_tunnel(frame, self.payload_at(context), next)
     }
 
-    /// Reduces an opened packet to its AGGFRAG payload (RFC 9347 section 2.1).
+    /// Reduces an opened packet to its AGGFRAG payload (RFC 9347 section 2.1). Of an echo, the
+    /// error says that it is one, and its message is left.
     ///
     /// # Errors
     /// The reason to drop the packet; its content is then undefined.
@@ -184,7 +186,10 @@ impl OpenTemplate {
         context: &FinishContext,
     ) -> Result<(), DropReason> {
         match strip_trailer(frame, job, self.plan.icv_len())? {
-            AGGFRAG => frame.trim_front(self.payload_at(context)).map_err(no_room),
+            AGGFRAG => {
+                frame.trim_front(self.payload_at(context)).map_err(no_room)?;
+                if is_echo(frame) { Err(DropReason::EspEcho) } else { Ok(()) }
+            }
             NO_NEXT_HEADER => Err(DropReason::Dummy),
             _ => Err(DropReason::BadNextHeader),
         }

@@ -176,7 +176,11 @@ impl Inbound {
                     self.note_source(tables, id, source);
                 }
                 if is_echo {
-                    return self.echoes.take(tables, id, frame, pool);
+                    self.echoes.take(tables, id, frame, pool);
+                    if mode == Mode::Iptfs {
+                        self.skip_payload(tables, id, context.sequence, pool, out);
+                    }
+                    return;
                 }
                 return tables.drop_frame(pool, frame, Some(index), reason);
             }

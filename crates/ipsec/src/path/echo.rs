@@ -62,7 +62,8 @@ pub struct Echoes {
 impl Tables {
     /// An echo request to be sealed by a tunnel's current SA, with this much data, to be answered
     /// by the inbound SA that was used last, as the peer has that for certain; nothing if there is
-    /// no SA of ESP in tunnel mode in a direction, or no free frame.
+    /// no SA of ESP with a header of its own in a direction, if its packets leave at a constant
+    /// rate, or without a free frame.
     pub fn echo_request(
         &self,
         tunnel: TunnelId,
@@ -105,7 +106,12 @@ impl Tables {
         data: &[u8],
         pool: &mut FramePool,
     ) -> Option<CryptoPacket> {
-        let sa = self.sad.outbound.hot(id.0).filter(|sa| sa.is_raw() && !sa.is_iptfs)?;
+        let (sa, cold) = self.sad.outbound.hot_and_cold(id.0)?;
+        // At a constant rate, an echo between the payloads would show that something happens.
+        let is_paced = cold.aggregator.as_ref().is_some_and(|aggregator| aggregator.is_paced());
+        if !sa.is_raw() || is_paced {
+            return None;
+        }
         let frame = pool.take_filled(&[&echo.to_bytes(), data].concat(), RAW_TAILROOM_BYTES)?;
         // It finds out what the path carries, so it must not be cut on the way.
         let inner = Inner { next_header: AGGFRAG, traffic_class: 0, dont_fragment: true };
@@ -139,7 +145,7 @@ impl Echoes {
         let echo = match EspEcho::parse(&message) {
             Ok(echo) => echo,
             Err(error) => {
-                // A payload of AGGFRAG mode, which this SA is not in.
+                // A payload of AGGFRAG mode that came by an SA which is not in it.
                 let is_other = matches!(error, HeaderError::Version { .. });
                 let reason =
                     if is_other { DropReason::BadNextHeader } else { DropReason::MalformedDecrypted };

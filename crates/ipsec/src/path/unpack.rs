@@ -1,6 +1,7 @@
 //! The inbound path in AGGFRAG mode (RFC 9347): opened payloads are taken apart, and each inner
 //! packet is checked against the policies and delivered.
 
+use convoy_packet::aggfrag::HEADER_BYTES;
 use convoy_packet::{Frame, FramePool, Layout, PlainV4};
 
 use super::delivery::deliver;
@@ -76,6 +77,21 @@ impl Inbound {
             }
         }
         self.deliver_unpacked(tables, id, pool, out);
+    }
+
+    /// Takes a number that a packet without inner packets had, so that none waits for its payload.
+    pub(super) fn skip_payload(
+        &mut self,
+        tables: &mut Tables,
+        id: InboundId,
+        sequence: u64,
+        pool: &mut FramePool,
+        out: &mut Vec<Frame>,
+    ) {
+        // Without a free frame the number is given up like a lost payload's.
+        if let Some(padding) = pool.take_filled(&[0; HEADER_BYTES], 0) {
+            self.unpack(tables, (id, sequence, 0), padding, pool, out);
+        }
     }
 
     /// When [`give_up_payloads`](Self::give_up_payloads) has to be called again, in ns; it may be

@@ -57,6 +57,33 @@ fn an_echo_is_answered_by_the_peer_and_reaches_no_inside() {
 }
 
 #[test]
+fn an_echo_between_the_parts_of_an_inner_packet_is_answered_and_delays_none() {
+    let link = Link { mode: Mode::Iptfs, mtu: 600, ..Link::default() };
+    for is_reordered in [false, true] {
+        let [mut a, mut b] = link.pair();
+        let (first, inner) = (link.packet(false, 100), link.packet(false, 900));
+        let begun = a.send_packed(std::slice::from_ref(&first));
+        assert_eq!(b.receive(&begun), [first]);
+        let mut packed = a.pack(std::slice::from_ref(&inner));
+        assert!(packed.len() >= 2, "in parts");
+        let rest = packed.split_off(1);
+        let mut sent = a.seal_packed(packed);
+        sent.push(request(&mut a, 5, 100));
+        sent.extend(a.seal_packed(rest));
+        if is_reordered {
+            sent.swap(0, 1);
+        }
+        assert_eq!(b.receive(&sent), [inner], "{is_reordered}");
+        assert!(a.receive(&responses(&mut b)).is_empty());
+        let answer = EchoAnswer { tunnel: TunnelId(7), number: EchoNumber { id: 0x1234, sequence: 5 } };
+        assert_eq!(a.ipsec.inbound.echoes.take_answers(), [answer]);
+        assert_eq!(a.ipsec.counters().drops.total() + b.ipsec.counters().drops.total(), 0);
+        a.assert_no_leak();
+        b.assert_no_leak();
+    }
+}
+
+#[test]
 fn a_return_spi_of_another_tunnel_is_not_answered() {
     let link = Link::default();
     let [mut a, mut b] = link.pair();
@@ -122,10 +149,14 @@ fn a_message_that_is_cut_short_is_malformed() {
 }
 
 #[test]
-fn tunnels_without_esp_in_tunnel_mode_have_no_echo() {
+fn tunnels_without_a_header_of_esp_or_at_a_constant_rate_have_no_echo() {
     for link in [
         Link { protocol: SaProtocol::Ah, transform: NULL_SHA1, ..Link::default() },
-        Link { mode: Mode::Iptfs, ..Link::default() },
+        Link {
+            mode: Mode::Iptfs,
+            iptfs: IptfsConfig { packet_rate: 1_000, ..IptfsConfig::default() },
+            ..Link::default()
+        },
         Link { mode: Mode::Transport, ..Link::default() },
     ] {
         let Gateway { ipsec, pool, .. } = &mut link.gateway(0);

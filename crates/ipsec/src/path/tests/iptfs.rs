@@ -20,7 +20,7 @@ fn with(iptfs: IptfsConfig) -> Link {
 
 impl Gateway {
     /// From the inside up to payloads, those with room among them.
-    fn pack(&mut self, packets: &[Vec<u8>]) -> Vec<CryptoPacket> {
+    pub(super) fn pack(&mut self, packets: &[Vec<u8>]) -> Vec<CryptoPacket> {
         let mut packed = self.classify(packets);
         self.close_payloads(false, &mut packed);
         packed
@@ -31,7 +31,7 @@ impl Gateway {
         ipsec.outbound.close_payloads(&mut ipsec.tables, *now_ns, has_more, pool, packed);
     }
 
-    fn seal_packed(&mut self, mut packed: Vec<CryptoPacket>) -> Vec<Vec<u8>> {
+    pub(super) fn seal_packed(&mut self, mut packed: Vec<CryptoPacket>) -> Vec<Vec<u8>> {
         self.ipsec.tables.lay_out(self.now_ns, &mut packed, &mut |bytes| bytes.fill(0x5a));
         let packed = self.drop_refused(packed);
         self.seal(packed)

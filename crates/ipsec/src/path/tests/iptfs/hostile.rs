@@ -94,11 +94,12 @@ fn the_header_with_congestion_control_is_accepted() {
 fn an_unknown_sub_type_or_a_header_cut_short_is_malformed() {
     let mut pair = Pair::new(100);
     let packet = pair.packet.clone();
-    for payload in [&[][..], &[0, 0, 0], &[2, 0, 0, 0], &[1, 0, 0, 0, 0], &[255; 40]] {
+    for payload in [&[][..], &[0, 0, 0], &[2, 0, 0, 0], &[4, 0, 0, 0], &[1, 0, 0, 0, 0], &[255; 40]] {
         assert!(pair.give(&[payload]).is_empty());
     }
     assert_eq!(pair.give(&[&BASIC, &packet]), [packet]);
-    pair.end(&[(DropReason::IptfsMalformed, 5)]);
+    // Sub-type 2 is that of an echo.
+    pair.end(&[(DropReason::MalformedDecrypted, 1), (DropReason::IptfsMalformed, 5)]);
 }
 
 #[test]
