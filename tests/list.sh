@@ -56,6 +56,7 @@ product 60 "BGP and BFD over two tunnels with interfaces of their own: a path is
 product 50 "transport mode between two hosts: all traffic and one port, native and in UDP, IPv4 and IPv6; nothing in clear" tests/transport.sh "$convoy"
 product 10 "a hub between two sites: the kernel sends no ICMP redirects" tests/hub.sh "$convoy"
 product 30 "peers with static keys that roam, native and through a NAT" tests/roaming.sh "$convoy"
+product 20 "two sites with the same network, and a gateway behind a NAT, as docs/guide/nat.md has them" tests/nat-overlap.sh "$convoy"
 product 40 "peers by name: no server, no such name, a changed address under traffic" tests/names.sh "$convoy"
 if has_dpdk; then
   for outer in 4 6; do
