@@ -89,7 +89,7 @@ ip -n $a link set lan0-peer up
 up_with $a lan0 10.1.0.129/25
 in_a sysctl -qw net.ipv4.ip_forward=0
 explained '^! port .*forwards nothing that comes by lan0.*sysctl -w net.ipv4.ip_forward=1' 10.1.0.200 10.2.0.1
-explained '^= not a packet of the gateway' 10.1.0.200 10.2.0.1
+explained '^= does not reach the gateway' 10.1.0.200 10.2.0.1
 explained '^= protected' 10.1.0.1 10.2.0.1
 # checked PATTERN: a warning of check, which fails if it is to.
 checked() {
@@ -202,7 +202,7 @@ fault="9: the order of policies"
 printf '[[bypass]]\nlocal_ts = "10.1.0.0/24"\nremote_ts = "10.2.0.0/24"\n' >>"$work/site-1.toml"
 reloaded 1
 options=(--host 10.2.0.1)
-traced 1 'policy lets it pass unprotected' ping_b
+traced 1 'bypassed: passes unencrypted' ping_b
 explained '^! policy .*site-2.*selects it as well, but comes later' 10.1.0.1 10.2.0.1
 explained '^= bypassed' 10.1.0.1 10.2.0.1
 options=(--dropped)

@@ -8,9 +8,9 @@ systemctl daemon-reload || true
 systemctl is-active --quiet convoy.service || exit 0
 # A gateway that works is better than one that this version refuses to start.
 if ! reason=$(/usr/bin/convoy check -c /etc/convoy/convoy.toml 2>&1); then
-  echo "convoy: this version refuses the configuration, so the gateway goes on with the version that runs:" >&2
+  echo "convoy: this version refuses the configuration, so the gateway keeps running the old one:" >&2
   echo "$reason" >&2
-  echo "convoy: mend it, see \`convoy check\`, then: systemctl restart convoy" >&2
+  echo "convoy: correct it (see \`convoy check\`), then: systemctl restart convoy" >&2
   exit 0
 fi
 # The guard drops packets for its tunnels meanwhile.

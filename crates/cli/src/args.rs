@@ -41,7 +41,7 @@ pub(crate) enum Command {
     ///
     /// A file with errors is refused and changes nothing.
     Reload(ReloadArgs),
-    /// Have other gateways of the cluster lead, before maintenance
+    /// Hand this gateway's tunnels over to others before maintenance
     Drain(DrainArgs),
     /// Share a configuration in a cluster, or wait to lead it
     Cluster(ClusterArgs),

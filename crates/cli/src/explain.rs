@@ -75,7 +75,7 @@ fn text(reported: &Explanation) -> String {
     let has_fault = reported.steps.iter().any(|step| step.is_fault);
     let outcome = match (&*reported.outcome, &reported.reason) {
         ("dropped", Some(reason)) => format!("dropped: {reason}"),
-        ("elsewhere", _) => "not a packet of the gateway".to_owned(),
+        ("elsewhere", _) => "does not reach the gateway".to_owned(),
         ("waits", _) => "waits for an SA".to_owned(),
         (other, _) if has_fault => format!("{other}, but see !"),
         (other, _) => other.to_owned(),

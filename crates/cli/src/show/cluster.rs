@@ -81,7 +81,7 @@ fn groups(view: &View<'_>, cluster: &ClusterRow) -> String {
     };
     let columns = [
         words("group", |group: &GroupRow| group.name.clone()),
-        words("leader", |group: &GroupRow| group.leader.clone().unwrap_or_else(|| "nobody".to_owned())),
+        words("leader", |group: &GroupRow| group.leader.clone().unwrap_or_else(|| "none".to_owned())),
         number("SAs", |group: &GroupRow| led(group, Some(group.sas))),
         number("waiting", |group: &GroupRow| led(group, Some(group.waiting))),
         number("to send", |group: &GroupRow| led(group, group.least_to_send)),

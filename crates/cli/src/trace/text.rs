@@ -59,7 +59,7 @@ fn stage(stage: &StageRow, row: &TraceRow) -> String {
         StageRow::Port { port } => format!("received by port {port}"),
         StageRow::Handover => "taken over by the worker of its SA".to_owned(),
         StageRow::Classify => format!("classified: tunnel {}, worker {}", row.tunnel, row.worker),
-        StageRow::Bypass => "policy lets it pass unprotected".to_owned(),
+        StageRow::Bypass => "bypassed: passes unencrypted".to_owned(),
         StageRow::Acquire => "waits for an SA that charon negotiates".to_owned(),
         StageRow::Window { waiting: 0, in_line: 0 } => "enters the empty window".to_owned(),
         StageRow::Window { waiting, in_line: 0 } => {
