@@ -54,6 +54,8 @@ done
 product 20 "interfaces that vanish, af_packet with two workers" env WORKERS=2 tests/vanish.sh "$convoy" af_packet
 product 60 "BGP and BFD over two tunnels with interfaces of their own: a path is cut, a gateway killed; nothing in clear" tests/routing.sh "$convoy"
 product 50 "transport mode between two hosts: all traffic and one port, native and in UDP, IPv4 and IPv6; nothing in clear" tests/transport.sh "$convoy"
+product 10 "a gateway in a network namespace, as docs/operation/namespaces.md has it" tests/namespaces.sh "$convoy" netns
+slow 60 "two VRFs with the same networks and a tunnel each, as docs/operation/namespaces.md has them" tests/namespaces.sh "$convoy" vrf
 product 10 "a hub between two sites: the kernel sends no ICMP redirects" tests/hub.sh "$convoy"
 product 30 "peers with static keys that roam, native and through a NAT" tests/roaming.sh "$convoy"
 product 20 "two sites with the same network, and a gateway behind a NAT, as docs/guide/nat.md has them" tests/nat-overlap.sh "$convoy"
