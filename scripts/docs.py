@@ -137,7 +137,7 @@ def blocks(pages):
 
 def is_whole(config):
     """Whether it is a complete configuration of a gateway."""
-    return "[[port]]" in config and "[[tunnel]]" in config
+    return "[[port]]" in config and ("[[tunnel]]" in config or "[[interface]]" in config)
 
 
 def syntax(pages):

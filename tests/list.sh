@@ -116,6 +116,8 @@ product 90 "strongSwan as the peer of convoy and its charon: roles, proposals, c
 product 20 "strongSwan as docs/guide/strongswan.md has it" tests/charon/documented.sh "$convoy" "$plugin"
 product 60 "100 road warriors as docs/guide/road-warriors.md has them: certificates, passwords, a pool, one revoked" \
   tests/charon/road-warriors.sh "$convoy" "$plugin"
+product 20 "AWS, Azure and VyOS as docs/guide/clouds.md has them: files and proposals, with a strongSwan as the peer" \
+  tests/charon/clouds.sh "$convoy" "$plugin"
 product 20 "convoy as a client with a virtual IP: the source of this host's packets" tests/charon/virtual-ip.sh "$convoy" "$plugin"
 product 10 "a peer of charon's by name: a changed address, no such name" tests/charon/names.sh "$convoy" "$plugin"
 product 100 "two gateways with charon: every algorithm" tests/charon/two.sh "$convoy" "$plugin" algorithms
