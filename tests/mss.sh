@@ -90,4 +90,14 @@ gateways '"off"' '"off"'
 connect
 expect 1460 1440 "without clamping"
 end_gateways
+# The rule that docs/guide/routing.md has for an interface of the kernel.
+if [ "$PORT" = tun ]; then
+  sed -n '/^<!-- mss-rule -->$/,/^```$/p' "$here/../docs/guide/routing.md" | sed '1,2d; $d' >"$work/rule"
+  [ -s "$work/rule" ] || fail "the page has no rule"
+  for ns in $ga $gb; do in_ns $ns nft -f "$work/rule"; done
+  gateways '"off"' '"off"'
+  connect
+  expect 1398 1378 "by the page's rule alone"
+  end_gateways
+fi
 echo "the MSS over $PORT: 1398 and 1378 in both directions, by both gateways and by one; 4 files without ICMP"

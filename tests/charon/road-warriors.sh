@@ -102,7 +102,8 @@ echo "$CLIENTS clients are up after $((SECONDS - began)) s, half by certificate,
 # address N: the virtual IP of a client.
 ask b --list-sas --raw >"$work/b/sas"
 address() {
-  python3 - "$work/b/sas" "$(name "$1")" <<'FIND'
+  local ike=$1; [ "$1" = offer ] || ike=$(name "$1")
+  python3 - "$work/b/sas" "$ike" <<'FIND'
 import re, sys
 found = re.search(re.escape(sys.argv[2]) + r" \{.*?local-vips=\[([0-9.]+)", open(sys.argv[1]).read(), re.S)
 print(found[1] if found else "none")
@@ -184,4 +185,51 @@ addresses[new]=$(address $new)
 [[ " ${addresses[$revoked]} ${addresses[$locked]} " == *" ${addresses[new]} "* ]] || fail "client $new has ${addresses[new]}, which is no client's old address"
 both_ways $new 1 $CLIENTS
 nothing_plain "with a new client"
-echo "ok: as docs/guide/road-warriors.md says; client $new has ${addresses[new]}, which another had, and 18 of 18 pings"
+echo "client $new has ${addresses[new]}, which another had, and 18 of 18 pings"
+
+# What phones and Windows offer, according to the page: each alone, with its rekeying.
+ask b --terminate --ike "$(name $new)" >/dev/null
+block_rows() { sed -n 's/^| \([A-Za-z].*\) | `\([^`]*\)` | `\([^`]*\)` |$/\1|\2|\3/p' "$page"; }
+[ "$(block_rows | wc -l)" = 5 ] || fail "the page's table of clients is another: $(block_rows)"
+offers=0
+while IFS='|' read -r kind ike esp; do
+  { for n in $(seq $((CLIENTS + 1))); do client "$n"; done
+    client $new | sed "s/$(name $new) {/offer {/; s/version = 2/&\n  proposals = $ike/; s/esp_proposals = .*/esp_proposals = $esp/; /^secrets/,\$d"; } >"$work/b/swanctl.conf"
+  load b
+  ask b --initiate --child net --ike offer >"$work/b/offer" 2>&1 || fail "$kind: $ike with $esp is refused: $(tail -3 "$work/b/offer")"
+  ask b --list-sas --raw --ike offer >"$work/b/sas"
+  addresses[new]=$(address offer)
+  both_ways $new
+  ask b --rekey --child net --ike offer >"$work/b/offer" 2>&1 || fail "$kind: $esp is not rekeyed: $(tail -3 "$work/b/offer")"
+  both_ways $new
+  ask b --terminate --ike offer >/dev/null
+  offers=$((offers + 1))
+done < <(block_rows)
+echo "what $offers kinds of clients offer, each alone and rekeyed"
+
+# A certificate of an intermediate CA, as from ACME: the page's hook has charon use it.
+in_a sh -e >>"$work/steps" 2>&1 <<'ACME' || fail "no certificate of an intermediate CA: $(tail -5 "$work/steps")"
+pki --gen --type ecdsa --size 256 --outform pem >sub-key.pem
+pki --issue --in sub-key.pem --type ecdsa --cacert ca.pem --cakey ca-key.pem --ca --dn "CN=Example Sub-CA" --outform pem >sub.pem
+pki --gen --type ecdsa --size 256 --outform pem >acme-key.pem
+pki --issue --in acme-key.pem --type ecdsa --cacert sub.pem --cakey sub-key.pem --dn "CN=renewed" --san vpn.example.org \
+  --flag serverAuth --outform pem >acme.pem
+cat acme.pem sub.pem >fullchain.pem
+ACME
+block acme >"$work/hook"
+mkdir "$work/lineage"; cp "$work/pki/fullchain.pem" "$work/lineage/"; cp "$work/pki/acme-key.pem" "$work/lineage/privkey.pem"
+for how in "env RENEWED_LINEAGE=$work/lineage sh $work/hook" "env LEGO_CERT_PATH=fullchain.pem LEGO_CERT_KEY_PATH=acme-key.pem sh $work/hook" \
+  "sh $work/hook fullchain.pem acme-key.pem"; do
+  rm "$work/swanctl/x509/vpn.pem" "$work/swanctl/private/vpn-key.pem"
+  # shellcheck disable=SC2086 # several words
+  in_a $how >>"$work/steps" 2>&1 || fail "the page's hook, as $how: $(tail -5 "$work/steps")"
+  cmp -s "$work/pki/acme.pem" "$work/swanctl/x509/vpn.pem" && cmp -s "$work/pki/acme-key.pem" "$work/swanctl/private/vpn-key.pem" ||
+    fail "the page's hook, as $how, installs other files"
+done
+: >"$work/b/log"
+ask b --initiate --child net --ike offer >"$work/b/offer" 2>&1 || fail "no tunnel with the new certificate: $(tail -3 "$work/b/offer")"
+contains "CN=renewed" <"$work/b/log" || contains "CN=renewed" <"$work/b/offer" || fail "charon still has the old certificate: $(grep CERT "$work/b/offer")"
+ask b --list-sas --raw --ike offer >"$work/b/sas"
+addresses[new]=$(address offer)
+both_ways $new 1
+echo "ok: as docs/guide/road-warriors.md says; a renewed certificate of an intermediate CA is used at once"
