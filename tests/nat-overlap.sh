@@ -115,7 +115,7 @@ end_gateway $ga; end_gateway $gb
 # Gateway a is behind a NAT. Its rules stay.
 ip -n $router addr flush dev site-a; ip -n $router addr add 10.0.0.1/24 dev site-a
 ip -n $ga addr flush dev wan0; ip -n $ga addr add 10.0.0.2/24 dev wan0; ip -n $ga route replace default via 10.0.0.1
-# nat PORT: the NAT, and the port that it gives the gateway; without states, so that a new port holds
+# nat PORT: the NAT, and the port that it gives the gateway; stateless, so that a new port is in use
 # at once.
 nat() {
   in_ns $router nft -f - <<END

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # The files of docs/guide/clouds.md: each convoy.toml passes `convoy check`, and each swanctl.conf
 # sets its tunnels up with a strongSwan that has only the algorithms that the page names for AWS,
-# Azure and VyOS; pings pass by each interface. None of the peers themselves was available. Needs root.
+# Azure and VyOS; pings pass by each interface. None of the peers themselves was available. Needs
+# root.
 # usage: clouds.sh CONVOY PLUGIN
 set -euo pipefail
 convoy=$(readlink -f "$1") plugin=$(readlink -f "$2")
@@ -19,8 +20,9 @@ namespaces
 for address in 203.0.113.1 203.0.113.2 203.0.113.3 198.51.100.1; do ip -n $B addr add $address/32 dev lo; done
 ip -n $A route add default via 192.0.2.2
 strongswan a "$with_convoy"; strongswan b "$stock"
-# peer NUMBER ADDRESS INSIDE,ITS_INSIDE PROPOSAL ESP_PROPOSAL SECRET: a connection of the other side, which
-# protects the inside addresses alone, as strongSwan's ESP in userspace has one interface for all.
+# peer NUMBER ADDRESS INSIDE,ITS_INSIDE PROPOSAL ESP_PROPOSAL SECRET: a connection of the other
+# side, which protects the inside addresses alone, as strongSwan's ESP in userspace has one
+# interface for all.
 peer() {
   cat <<CONF
 connections { peer-$1 { version = 2
