@@ -38,7 +38,7 @@ pub(crate) fn run(args: &DrainArgs) -> Result<(), Failure> {
         let cluster = cluster(&args.control)?;
         if cluster.is_draining && is_over(&cluster) {
             for group in &cluster.groups {
-                println!("group {}: {}", group.name, group.leader.as_deref().unwrap_or("no gateway leads it"));
+                println!("group {}: {}", group.name, group.leader.as_deref().unwrap_or("no leader"));
             }
             return Ok(());
         }
