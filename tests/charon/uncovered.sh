@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # A peer gets a virtual IP from a pool that only swanctl.conf knows. No [[tunnel]] covers it, so
 # nothing routes replies into the gateway: they are blocked, the log says what to do, and once that
-# is done they leave encrypted. A stock charon is the peer. Needs root.
+# is done they leave encrypted: by a [[tunnel]] with the network, or by one without networks that
+# has the connection's name. A stock charon is the peer. Needs root.
 # usage: uncovered.sh CONVOY PLUGIN
 #
 #   10.1.0.1 [A: convoy + charon with a pool] 192.0.2.1 --veth-- 192.0.2.2 [B: charon] 10.3.0.1, its
@@ -69,4 +70,18 @@ wait_until "without its tunnel again it is not blocked" blocked
 unanswered "its tunnel was taken away"
 nothing_plain "its tunnel was taken away"
 warned 2 || fail "no warning when its tunnel was taken away"
-echo "ok: a virtual IP outside every [[tunnel]]: warned, and no answer in clear; with a [[tunnel]] 10 of 10 pings"
+# A tunnel without networks takes those of the connection that has its name.
+printf '[[tunnel]]\nname = "site"\n' >>"$work/a/gateway.toml"
+kill -HUP $gateway_pid
+routed() { ip -n $A route show table 4500 | contains '^10.3.0.1 dev convoy0'; }
+wait_until "what the connection brings is not routed" routed
+pings_from $B 10 -I 10.3.0.1 10.1.0.1 || fail "not all answered within a tunnel without networks: $(cat "$work/ping")"
+is_site() { show tunnel | python3 -c 'import json, sys; sys.exit(("site", "up") not in [(row["tunnel"], row["state"]) for row in json.load(sys.stdin)])'; }
+wait_until "the tunnel without networks is not up" is_site
+ask b --terminate --ike site >/dev/null 2>&1 || true
+wait_until "the SAs stay" none
+up b
+pings_from $B 10 -I 10.3.0.1 10.1.0.1 || fail "not all answered after new SAs: $(cat "$work/ping")"
+nothing_plain "within a tunnel without networks"
+warned 2 || fail "a warning of what a tunnel takes"
+echo "ok: a virtual IP outside every [[tunnel]]: warned, and no answer in clear; with a [[tunnel]], also without networks, 30 of 30 pings"

@@ -54,7 +54,13 @@ pub(super) fn tunnel(
     let has_keys = file.manual.is_some() || file.at.unread.contains(&"manual");
     let group = tunnel_group(c, file, environment.groups);
     let interface = tunnel_interface(c, file, has_keys, mode == Some(Mode::Transport), environment.by_if_id);
-    let remote_ts = side(c, file, file.remote_ts.as_ref(), ("tunnel.remote_ts", "[\"10.2.0.0/24\"]"));
+    // Of a cluster's members, only the leader would know networks that charon brings.
+    let charon_has_networks =
+        !has_keys && environment.has_charon && environment.groups.is_none() && file.interface.is_none();
+    let remote_ts = match &file.remote_ts {
+        None if charon_has_networks && mode != Some(Mode::Transport) => Vec::new(),
+        list => side(c, file, list.as_ref(), ("tunnel.remote_ts", "[\"10.2.0.0/24\"]")),
+    };
     if let (Some(text), Some(Mode::Iptfs), Some(SaProtocol::Ah)) = (&file.mode, mode, protocol) {
         c.add(&text.span(), "tunnel.mode", "AH has no AGGFRAG mode; use protocol = \"esp\"");
     }

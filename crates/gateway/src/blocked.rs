@@ -1,14 +1,14 @@
-//! Networks behind charon's tunnels that no `[[tunnel]]` covers: no route leads packets to them
-//! into the gateway, so they would leave unencrypted by the host's other routes. They are blocked
-//! instead, and the operator is warned.
+//! Networks behind charon's tunnels that no `remote_ts` covers. Those of a `[[tunnel]]` that has no
+//! `remote_ts` are routed into the gateway. To others no route leads, so that packets would leave
+//! unencrypted by the host's other routes: they are blocked instead, and the operator is warned.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::time::{Duration, Instant};
 
-use convoy_ipsec::AddressRange;
+use convoy_ipsec::{AddressRange, TrafficSelector};
 use convoy_kernel::Prefix;
 
-use crate::charon::Behind;
+use crate::charon::{Behind, Standing};
 
 /// Blocked networks, at most: each costs the kernel a route.
 const NETWORKS: usize = 1 << 16;
@@ -27,6 +27,8 @@ pub(crate) struct Blocked {
     /// Their prefix lengths.
     lengths: BTreeSet<u8>,
     networks: BTreeSet<Prefix>,
+    /// Those of them that are routed instead, each with this side of their policy.
+    routed: BTreeMap<Prefix, TrafficSelector>,
     warned: HashSet<String>,
     is_full: bool,
     /// When to ask the helper.
@@ -39,6 +41,7 @@ impl Blocked {
         self.lengths = covered.iter().map(|network| network.bits).collect();
         // Warnings are repeated for each configuration.
         self.warned.clear();
+        self.routed.clear();
         // For an interface's address only the network counts.
         self.covered = covered.into_iter().filter_map(|network| start(network, network.bits)).collect();
         let mut networks = std::mem::take(&mut self.networks);
@@ -56,19 +59,24 @@ impl Blocked {
     /// `is_possible` says whether the host routes into the gateway at all.
     pub(crate) fn block(&mut self, behind: &[Behind], is_possible: bool) -> Vec<String> {
         let mut warnings = Vec::new();
-        for Behind { child, selector } in behind {
+        for Behind { child, selector, standing } in behind {
             let networks = selector.remote.addresses.prefixes();
             let networks = networks.map(|(address, bits)| Prefix { address, bits });
             let uncovered: Vec<_> = networks.filter(|network| !self.is_covered(*network)).collect();
             if uncovered.is_empty() {
                 continue;
             }
-            let is_new = self.warned.len() < CHILDREN && self.warned.insert(child.clone());
-            if is_new {
+            if *standing == Standing::Taken && is_possible {
+                self.routed.extend(uncovered.iter().map(|network| (*network, selector.local)));
+                self.due.get_or_insert_with(Instant::now);
+            }
+            let may_warn = *standing == Standing::Outside && self.warned.len() < CHILDREN;
+            if may_warn && self.warned.insert(child.clone()) {
                 let what = if is_possible { "are dropped, since they would otherwise" } else { "may" };
                 warnings.push(format!(
                     "charon's child {child} has traffic selectors outside every [[tunnel]]: {selector}; packets \
-                     to {} {what} leave unencrypted; add a [[tunnel]] whose remote_ts covers it",
+                     to {} {what} leave unencrypted; add a [[tunnel]] whose remote_ts covers it, or with the name of the child or its \
+                     connection and no remote_ts",
                     selector.remote
                 ));
             }
@@ -107,7 +115,12 @@ impl Blocked {
         self.due = (!is_done).then(|| Instant::now() + AGAIN);
     }
 
-    /// All of them.
+    /// Those that are routed into the gateway, each with this side of their policy.
+    pub(crate) fn routed(&self) -> &BTreeMap<Prefix, TrafficSelector> {
+        &self.routed
+    }
+
+    /// All of them, also those that are routed.
     pub(crate) fn networks(&self) -> &BTreeSet<Prefix> {
         &self.networks
     }
@@ -132,7 +145,7 @@ mod tests {
     fn behind(child: &str, remote: &str) -> Behind {
         let side = |text: &str| text.parse().expect("a selector");
         let selector = convoy_ipsec::Selector { local: side("10.1.0.0/24"), remote: side(remote) };
-        Behind { child: child.to_owned(), selector }
+        Behind { child: child.to_owned(), selector, standing: Standing::Outside }
     }
 
     fn texts(blocked: &Blocked) -> Vec<String> {
@@ -148,7 +161,7 @@ mod tests {
         let warnings = blocked.block(&[behind("rw", "10.3.0.1/32"), behind("rw", "10.3.0.2-10.3.0.4")], true);
         let expected = "charon's child rw has traffic selectors outside every [[tunnel]]: 10.1.0.0/24 === 10.3.0.1/32; packets \
                         to 10.3.0.1/32 are dropped, since they would otherwise leave unencrypted; add a [[tunnel]] whose \
-                        remote_ts covers it";
+                        remote_ts covers it, or with the name of the child or its connection and no remote_ts";
         assert_eq!(warnings, [expected]);
         assert_eq!(texts(&blocked), ["10.3.0.1/32", "10.3.0.2/31", "10.3.0.4/32"]);
         assert!(blocked.is_due());
@@ -161,6 +174,18 @@ mod tests {
         );
         blocked.cover(vec![prefix("10.3.0.0/24")]);
         assert_eq!(texts(&blocked), ["10.0.0.0/8"]);
+    }
+
+    #[test]
+    fn networks_of_a_tunnel_that_takes_them_from_charon_are_routed_without_a_warning() {
+        let mut blocked = Blocked::default();
+        let with = |standing| [Behind { standing, ..behind("site/net", "10.2.0.0/24") }];
+        assert!(blocked.block(&with(Standing::Pending), true).is_empty() && blocked.routed().is_empty());
+        assert_eq!(texts(&blocked), ["10.2.0.0/24"], "until the name is known");
+        assert!(blocked.block(&with(Standing::Taken), true).is_empty());
+        assert_eq!(blocked.routed().keys().copied().collect::<Vec<_>>(), [prefix("10.2.0.0/24")]);
+        blocked.cover(Vec::new());
+        assert_eq!((blocked.routed().len(), texts(&blocked).len()), (0, 1), "it stays blocked");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use convoy_kernel::{Prefix, Route};
 
 use convoy_config::{Config, TunnelConfig};
+use convoy_ipsec::TrafficSelector;
 
 /// The networks behind the tunnels, for which an inside port takes packets from the kernel.
 pub(crate) fn networks(config: &Config) -> Vec<Prefix> {
@@ -15,8 +16,7 @@ pub(crate) fn networks(config: &Config) -> Vec<Prefix> {
 /// All networks whose packets reach the gateway: those that are routed, and those of the inside
 /// interface.
 pub(crate) fn covered(config: &Config) -> Vec<Prefix> {
-    let inside = config.ports.iter().filter(|port| !port.is_outside).flat_map(|port| &port.addresses);
-    networks(config).into_iter().chain(inside.copied().map(prefix)).collect()
+    networks(config).into_iter().chain(inside(config).map(prefix)).collect()
 }
 
 /// The networks of this side.
@@ -43,7 +43,6 @@ pub(crate) fn named(all: impl Iterator<Item = IpAddr>) -> Vec<IpAddr> {
 /// The networks behind the tunnels' peers, except for what the interface's own addresses already
 /// cover.
 pub(crate) fn routes(config: &Config) -> Vec<Route> {
-    let own = || config.ports.iter().filter(|port| !port.is_outside).flat_map(|port| &port.addresses);
     let mut routes: Vec<Route> = Vec::new();
     let mut known = BTreeSet::new();
     // To interfaces of their own, routes are the operator's, or a routing daemon's.
@@ -51,19 +50,29 @@ pub(crate) fn routes(config: &Config) -> Vec<Route> {
         |tunnel: &&TunnelConfig| tunnel.mode != convoy_ipsec::Mode::Transport && tunnel.interface.is_none();
     for tunnel in config.tunnels.iter().filter(is_routed) {
         let prefixes = tunnel.remote_ts.iter().filter_map(|selector| selector.addresses.as_prefix());
-        for network in prefixes.filter(|network| !own().any(|address| address == network)) {
+        for network in prefixes.filter(|network| !inside(config).any(|address| address == *network)) {
             let prefix = prefix(network);
-            let is_local = |address: &IpAddr| {
-                address.is_ipv4() == prefix.address.is_ipv4()
-                    && tunnel.local_ts.iter().any(|selector| selector.addresses.contains(*address))
-            };
             if known.insert(prefix) {
-                let source = own().map(|(address, _)| *address).find(is_local);
-                let local = tunnel.local_ts.iter().flat_map(|selector| selector.addresses.prefixes());
-                let local = local.filter(|_| source.is_none()).map(self::prefix).collect();
-                routes.push(Route { prefix, source, local });
+                routes.push(route(config, prefix, &tunnel.local_ts));
             }
         }
     }
     routes
+}
+
+/// The route to a network, for packets from this side.
+pub(crate) fn route(config: &Config, prefix: Prefix, local_ts: &[TrafficSelector]) -> Route {
+    let is_local = |address: &IpAddr| {
+        address.is_ipv4() == prefix.address.is_ipv4()
+            && local_ts.iter().any(|selector| selector.addresses.contains(*address))
+    };
+    let source = inside(config).map(|(address, _)| address).find(is_local);
+    let local = local_ts.iter().flat_map(|selector| selector.addresses.prefixes());
+    let local = local.filter(|_| source.is_none()).map(self::prefix).collect();
+    Route { prefix, source, local }
+}
+
+/// The addresses of the inside ports, with prefix lengths.
+fn inside(config: &Config) -> impl Iterator<Item = (IpAddr, u8)> {
+    config.ports.iter().filter(|port| !port.is_outside).flat_map(|port| &port.addresses).copied()
 }

@@ -89,15 +89,16 @@ remote_ts = ["10.2.0.0/24"]
 "#;
 
 #[test]
-fn a_tunnel_of_charons_needs_its_name_and_what_is_behind_the_peer() {
+fn a_tunnel_of_charons_needs_its_name_and_may_take_what_is_behind_the_peer_from_charon() {
     let config = Config::parse("a.toml", CHARON).expect("good");
     let tunnel = &config.tunnels[0];
     assert!(config.warnings.is_empty() && tunnel.manual.is_empty() && tunnel.mode == Mode::Tunnel);
-    let text = errors(&CHARON.replace("remote_ts = [\"10.2.0.0/24\"]\n", ""));
-    assert!(
-        text.contains("error: tunnel.remote_ts: it is missing; add remote_ts = [\"10.2.0.0/24\"]"),
-        "{text}"
-    );
+    let open = CHARON.replace("remote_ts = [\"10.2.0.0/24\"]\n", "");
+    let config = Config::parse("a.toml", &open).expect("charon has the networks");
+    assert!(config.tunnels[0].remote_ts.is_empty());
+    let missing = "error: tunnel.remote_ts: it is missing; add remote_ts = [\"10.2.0.0/24\"]";
+    let text = errors(&format!("{open}mode = \"transport\"\n"));
+    assert!(text.contains(missing), "{text}");
 }
 
 #[test]

@@ -24,7 +24,7 @@ const PART: usize = 64;
 pub(crate) struct Workers {
     handles: WorkerHandles,
     pub(super) networks: Networks,
-    names: TunnelNames,
+    pub(super) names: TunnelNames,
     natt_port: u16,
     /// The UDP port that each worker sends from beside [`natt_port`](Self::natt_port), if it has
     /// one.

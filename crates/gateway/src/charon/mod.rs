@@ -37,7 +37,7 @@ use crate::worker_handles::WorkerHandles;
 pub(crate) use backend::Workers;
 pub(crate) use lead::Door;
 use negotiations::Negotiations;
-pub(crate) use networks::Behind;
+pub(crate) use networks::{Behind, Standing};
 use notifier::{Counts, Heard, Note, Notifier};
 pub(crate) use share::Share;
 
@@ -169,13 +169,18 @@ impl Charon {
     pub(crate) fn behind(&self, all: bool) -> Vec<Behind> {
         let mut installed = lock(&self.handler.installed);
         let Some(Installed { state, workers }) = installed.as_mut() else { return Vec::new() };
-        let networks = &mut workers.networks;
-        let behind = if all { networks.take_all() } else { networks.take_new() };
+        let Workers { networks, names, .. } = workers;
+        let is_pending = |tunnel| names.standing(tunnel) == Standing::Pending;
+        let behind = if all { networks.take_all() } else { networks.take_new(is_pending) };
         let child = |tunnel| match state.name(tunnel).filter(|name| !name.child.is_empty()) {
             Some(name) => name.to_string(),
             None => format!("of reqid {}", state.reqid(tunnel).unwrap_or_default()),
         };
-        behind.into_iter().map(|(tunnel, selector)| Behind { child: child(tunnel), selector }).collect()
+        let behind = behind.into_iter().map(|(tunnel, selector)| {
+            let (child, standing) = (child(tunnel), names.standing(tunnel));
+            Behind { child, selector, standing }
+        });
+        behind.collect()
     }
 
     /// Its state for `convoy show`.

@@ -5,12 +5,25 @@ use std::collections::{HashMap, HashSet};
 use convoy_ike::state::PolicyStep;
 use convoy_ipsec::{Action, PolicyPlace, Selector, TunnelId};
 
+/// How the configuration has the networks of a policy that no `remote_ts` covers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// It has a tunnel that takes its networks from charon.
+    Taken,
+    /// That depends on the child's name, which is not known yet.
+    Pending,
+    /// It has none.
+    Outside,
+}
+
 /// The traffic of a policy in tunnel mode.
 pub(crate) struct Behind {
     /// charon's name of the child, or its number while it has none.
     pub(crate) child: String,
     /// The traffic.
     pub(crate) selector: Selector,
+    /// How the configuration has its networks.
+    pub(crate) standing: Standing,
 }
 
 /// The traffic of charon's current tunnel mode policies.
@@ -40,9 +53,12 @@ impl Networks {
         }
     }
 
-    /// What was added since the last call and still exists.
-    pub(super) fn take_new(&mut self) -> Vec<(TunnelId, Selector)> {
-        self.new.drain().filter_map(|place| self.all.get(&place).copied()).collect()
+    /// What was added since the last call and still exists; what `is_pending` is also returned by
+    /// the next call.
+    pub(super) fn take_new(&mut self, is_pending: impl Fn(TunnelId) -> bool) -> Vec<(TunnelId, Selector)> {
+        let new: Vec<_> = self.new.iter().filter_map(|place| self.all.get(place).copied()).collect();
+        self.new.retain(|place| self.all.get(place).is_some_and(|(tunnel, _)| is_pending(*tunnel)));
+        new
     }
 
     /// Everything that exists.

@@ -1,12 +1,13 @@
 //! What charon's tunnels are called: the `[[tunnel]]` that covers a tunnel's networks gives it its
 //! name, so that log, events, `convoy show` and metrics have one name for it.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use convoy_config::Config;
 use convoy_ike::state::{ChildName, PolicyUpdate};
 use convoy_ipsec::{Action, OrderedSelectors, PolicyPlace, Selector, TrafficSelector, TunnelId};
 
+use super::networks::Standing;
 use crate::worker_thread::TunnelName;
 
 /// A tunnel whose name has changed, with the new one; `None` if it has lost it.
@@ -16,6 +17,8 @@ pub(crate) type Renamed = (TunnelId, Option<TunnelName>);
 pub(super) struct TunnelNames {
     /// By inside interface; 0 is the one that tunnels share.
     configured: HashMap<u16, Configured>,
+    /// The tunnels of the configuration that take their networks from charon.
+    open: HashSet<String>,
     tunnels: HashMap<TunnelId, Known>,
     /// The tunnel of each policy.
     owners: HashMap<PolicyPlace, TunnelId>,
@@ -69,11 +72,18 @@ fn toward(remote: TrafficSelector) -> Selector {
     Selector { local: all.parse().expect("a prefix"), remote }
 }
 
+/// The tunnels of a configuration that have neither keys nor networks.
+fn open(config: &Config) -> HashSet<String> {
+    let open =
+        config.tunnels.iter().filter(|tunnel| !tunnel.has_static_keys() && tunnel.remote_ts.is_empty());
+    open.map(|tunnel| tunnel.name.clone()).collect()
+}
+
 impl TunnelNames {
     /// No tunnels yet.
     pub(super) fn new(config: &Config) -> Self {
         let (tunnels, owners, by_connection) = (HashMap::new(), HashMap::new(), HashMap::new());
-        Self { configured: Configured::of(config), tunnels, owners, by_connection }
+        Self { configured: Configured::of(config), open: open(config), tunnels, owners, by_connection }
     }
 
     /// Takes changes of tunnels and their policies; returns what was renamed by them.
@@ -105,7 +115,7 @@ impl TunnelNames {
 
     /// Takes another configuration; returns what is renamed by it.
     pub(super) fn configure(&mut self, config: &Config) -> Vec<Renamed> {
-        self.configured = Configured::of(config);
+        (self.configured, self.open) = (Configured::of(config), open(config));
         let all: BTreeSet<TunnelId> = self.tunnels.keys().copied().collect();
         all.into_iter().filter_map(|tunnel| self.rename(tunnel)).collect()
     }
@@ -113,6 +123,16 @@ impl TunnelNames {
     /// The name for people of a child of charon's tunnel.
     pub(super) fn shown(&self, tunnel: TunnelId) -> Option<&str> {
         Some(&self.tunnels.get(&tunnel)?.name.as_ref()?.shown)
+    }
+
+    /// How the configuration has the networks of a tunnel, if no `remote_ts` covers them.
+    pub(super) fn standing(&self, tunnel: TunnelId) -> Standing {
+        let known = self.tunnels.get(&tunnel);
+        match known.and_then(|known| known.name.as_ref()) {
+            Some(name) if self.open.contains(&name.shown) => Standing::Taken,
+            None if !self.open.is_empty() && known.is_some() => Standing::Pending,
+            _ => Standing::Outside,
+        }
     }
 
     /// The name for people of a connection's tunnel; of several, one.
@@ -147,7 +167,8 @@ impl TunnelNames {
             true => last.map(|last| last.shown.clone()),
             false => of_interface.and_then(|of| of.covering(known.remotes.values())).map(str::to_owned),
         };
-        let shown = shown.or_else(|| child.clone());
+        let named = known.child.as_ref().and_then(|child| named_by(&self.open, child));
+        let shown = shown.or(named).or_else(|| child.clone());
         let name = shown.map(|shown| TunnelName { shown, child: child.unwrap_or_default() });
         let is_other = known.name != name;
         known.name.clone_from(&name);
@@ -156,6 +177,12 @@ impl TunnelNames {
         }
         is_other.then_some((tunnel, name))
     }
+}
+
+/// The one of these names that a child of charon's has, or its connection, or both with a slash.
+fn named_by(names: &HashSet<String>, child: &ChildName) -> Option<String> {
+    let ChildName { connection, child: name } = child;
+    [&child.to_string(), connection, name].into_iter().find(|name| names.contains(*name)).cloned()
 }
 
 #[cfg(test)]
@@ -241,6 +268,29 @@ mod tests {
         names.update(&named(1, "site", "net"));
         assert_eq!(words(&names.update(&policy(1, "0.0.0.0/0", 1))), [(1, "site-b site/net".to_owned())]);
         assert_eq!(names.update(&policy(2, "0.0.0.0/0", 0)), [], "on the shared interface");
+    }
+
+    #[test]
+    fn tunnel_without_networks_takes_those_of_the_child_with_its_name() {
+        let text = "[gateway]\ncharon = \"/run/charon.sock\"\n\
+            [[port]]\nname = \"inside\"\nkind = \"tun\"\ndevice = \"convoy0\"\naddress = [\"10.1.0.1/24\"]\n\
+            [[port]]\nname = \"outside\"\nkind = \"udp\"\naddress = [\"192.0.2.1\"]\n\
+            [[tunnel]]\nname = \"site\"\n[[tunnel]]\nname = \"other\"\nremote_ts = [\"10.3.0.0/16\"]\n";
+        let mut names = TunnelNames::new(&Config::parse("a.toml", text).expect("good"));
+        for (tunnel, network, name, standing) in [
+            (1, "10.2.0.0/24", ("site", "net"), Standing::Taken),
+            (2, "10.4.0.0/24", ("c", "site"), Standing::Taken),
+            (3, "10.5.0.0/24", ("d", "net"), Standing::Outside),
+            (4, "10.3.7.0/24", ("e", "net"), Standing::Outside),
+        ] {
+            names.update(&policy(tunnel, network, 0));
+            let is_covered = tunnel == 4;
+            let before = if is_covered { Standing::Outside } else { Standing::Pending };
+            assert_eq!(names.standing(TunnelId(tunnel)), before, "{network}");
+            names.update(&named(tunnel, name.0, name.1));
+            assert_eq!(names.standing(TunnelId(tunnel)), standing, "{network}");
+        }
+        assert_eq!(names.shown(TunnelId(2)), Some("site"));
     }
 
     #[test]

@@ -10,8 +10,8 @@ use convoy_kernel::{Prefix, RoutePlan};
 use super::{Gateway, RunError};
 use crate::guard::{self, GuardWatch};
 use crate::helper::Helper;
-use crate::ports;
 use crate::snapshot::GuardRow;
+use crate::{networks, ports};
 
 impl Gateway {
     /// Guards the networks behind the tunnels and routes them into the tunnels. Call it last, so
@@ -49,7 +49,11 @@ impl Gateway {
 
     fn plan(&self) -> Option<RoutePlan> {
         let (blocked, peers) = (self.blocked_networks(), self.peers());
-        Some(RoutePlan { blocked, peers, ..ports::route_plan(&self.config)? })
+        let taken = self.blocked.routed().iter();
+        let taken = taken.map(|(network, local)| networks::route(&self.config, *network, &[*local]));
+        let mut plan = ports::route_plan(&self.config)?;
+        plan.routes.extend(taken);
+        Some(RoutePlan { blocked, peers, ..plan })
     }
 
     fn blocked_networks(&self) -> Vec<Prefix> {
