@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use convoy_config::genkey::GenkeyError;
-use convoy_config::init::{self, Draft, Field, Plan, Secrets, Side, Tree};
+use convoy_config::init::{self, Draft, Field, Plan, Secrets, Side, Tree, WriteError};
 use convoy_config::{HostEnvironment, Nowhere, ThisMachine};
 
 use crate::Failure;
@@ -103,7 +103,12 @@ pub(crate) fn run(args: &InitArgs) -> Result<(), Failure> {
         let warnings = init::check(tree, environment).map_err(Failure::Problems)?;
         warnings.iter().for_each(|warning| eprintln!("{warning}"));
     }
-    init::write(&trees, args.force).map_err(|error| Failure::Failed(error.to_string()))?;
+    init::write(&trees, args.force).map_err(|error| match error {
+        WriteError::Exists(_) => {
+            Failure::Failed(format!("{error}; --force replaces, --out FOLDER writes elsewhere"))
+        }
+        WriteError::Failed { .. } => Failure::Failed(error.to_string()),
+    })?;
     print!("{}", steps::text(&plan, &trees));
     Ok(())
 }

@@ -4,7 +4,8 @@
 //!   its type; each section has a file of its own, which says what its keys mean and what is wrong.
 //! - [`Kinds`] are the kinds of engine and port that a program has, and [`Basis`] is that with the
 //!   machine on which a file is checked.
-//! - [`init`] makes the files of two gateways from what an operator says, [`genkey`] random keys.
+//! - [`init`] makes the files of two gateways from what an operator says, [`import`] those of one
+//!   from the configuration of another program, [`genkey`] random keys.
 //!
 //! Nothing here needs a running gateway.
 
@@ -18,11 +19,13 @@ mod forwarding;
 pub mod genkey;
 mod host;
 mod hosts_behind;
+pub mod import;
 pub mod init;
 pub mod inner_mtu;
 mod interface;
 mod keys;
 mod kinds;
+mod lines;
 mod logged;
 mod monitor;
 mod overlap;
@@ -31,6 +34,7 @@ mod scheduler;
 mod shared;
 mod static_tunnels;
 mod tunnel;
+mod usual_address;
 mod values;
 
 pub use cluster::{ClusterConfig, ClusterTls, GROUP, GroupConfig, ReplayAfterTakeover};

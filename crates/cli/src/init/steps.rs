@@ -46,8 +46,8 @@ fn copies(site: &Site, tree: &Tree) -> Vec<String> {
     };
     let host = if host.contains(':') { format!("[{host}]") } else { host };
     let command = |file: &SiteFile| {
-        let folder = file.path.parent().unwrap_or(file.path).display();
-        format!("scp {} root@{host}:/{folder}/", tree.root.join(file.path).display())
+        let folder = file.path.parent().unwrap_or(&file.path).display();
+        format!("scp {} root@{host}:/{folder}/", tree.root.join(&file.path).display())
     };
     tree.files.iter().map(command).collect()
 }

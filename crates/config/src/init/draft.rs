@@ -10,6 +10,7 @@ use ipnet::IpNet;
 
 use super::parse::{self, End};
 use super::{KeySource, Plan, Reached, Side, Site};
+use crate::usual_address::usual_address;
 
 /// What is to be said of two gateways.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -354,12 +355,9 @@ impl<'a> Draft<'a> {
     fn usual_inside(&self, side: Side) -> Option<String> {
         let interfaces = self.environment.interfaces().filter(|_| side == Local).unwrap_or_default();
         let own: Vec<IpAddr> = interfaces.iter().flat_map(|one| &one.networks).map(IpNet::addr).collect();
-        let usual = |network: &IpNet| {
-            let is_within = |address: &&IpAddr| network.contains(*address);
-            own.iter().find(is_within).copied().or_else(|| first_of(network))
-        };
         let networks = self.site(side).networks.iter().filter(|network| network.prefix_len() > 0);
-        let addresses: Vec<String> = networks.filter_map(usual).map(|one| one.to_string()).collect();
+        let addresses: Vec<String> =
+            networks.filter_map(|network| usual_address(network, &own)).map(|one| one.to_string()).collect();
         (!addresses.is_empty()).then(|| addresses.join(", "))
     }
 
@@ -393,15 +391,6 @@ fn same_family(one: IpAddr, other: IpAddr) -> Result<(), String> {
         return Ok(());
     }
     Err(format!("{one} and {other} are of different families; both gateways need IPv4, or both IPv6"))
-}
-
-/// The first address for a host.
-fn first_of(network: &IpNet) -> Option<IpAddr> {
-    match network {
-        IpNet::V4(network) => network.hosts().next().map(IpAddr::V4),
-        IpNet::V6(network) if network.prefix_len() == 128 => Some(IpAddr::V6(network.addr())),
-        IpNet::V6(network) => network.hosts().nth(1).map(IpAddr::V6),
-    }
 }
 
 #[cfg(test)]

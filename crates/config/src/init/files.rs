@@ -1,8 +1,7 @@
 //! The text of the files.
 
 use data_encoding::HEXLOWER;
-use std::fmt::Display;
-use std::path::Path;
+use std::path::PathBuf;
 
 use rand::rngs::SysRng;
 use rand::{RngExt, TryRng};
@@ -10,16 +9,15 @@ use zeroize::Zeroizing;
 
 use super::{KeySource, Plan, Reached, Side, Site};
 use crate::genkey::{GenkeyError, genkey};
+use crate::lines::Lines;
 
-/// Room for a file's text, in bytes, so that it does not grow and leave keys behind.
-const ROOM_BYTES: usize = 16_384;
 /// Bytes of a pre-shared key.
 const PSK_BYTES: usize = 32;
 
 /// A file of a site.
 pub struct SiteFile {
     /// Its place under the root of the site's file system.
-    pub path: &'static Path,
+    pub path: PathBuf,
     /// Its text, with keys.
     pub text: Zeroizing<String>,
 }
@@ -55,40 +53,15 @@ impl Secrets {
 pub fn files(plan: &Plan, secrets: &Secrets) -> [Vec<SiteFile>; 2] {
     Side::BOTH.map(|side| {
         let convoy =
-            SiteFile { path: Path::new("etc/convoy/convoy.toml"), text: convoy_toml(plan, side, secrets) };
+            SiteFile { path: "etc/convoy/convoy.toml".into(), text: convoy_toml(plan, side, secrets) };
         match secrets {
             Secrets::Static(_) => vec![convoy],
             Secrets::Psk(key) => {
-                let path = Path::new("etc/swanctl/conf.d/convoy.conf");
+                let path = "etc/swanctl/conf.d/convoy.conf".into();
                 vec![convoy, SiteFile { path, text: swanctl_conf(plan, side, key) }]
             }
         }
     })
-}
-
-/// A text that grows by lines.
-struct Lines(Zeroizing<String>);
-
-impl Lines {
-    fn new() -> Self {
-        Self(Zeroizing::new(String::with_capacity(ROOM_BYTES)))
-    }
-
-    fn add(&mut self, line: &str) {
-        self.0.push_str(line);
-        self.0.push('\n');
-    }
-
-    /// `key = "value"` of TOML.
-    fn word(&mut self, key: &str, value: impl Display) {
-        self.add(&Zeroizing::new(format!("{key} = \"{value}\"")));
-    }
-
-    /// `key = ["one", "other"]` of TOML.
-    fn list(&mut self, key: &str, values: &[impl Display]) {
-        let values: Vec<String> = values.iter().map(|value| format!("\"{value}\"")).collect();
-        self.add(&format!("{key} = [{}]", values.join(", ")));
-    }
 }
 
 fn convoy_toml(plan: &Plan, side: Side, secrets: &Secrets) -> Zeroizing<String> {

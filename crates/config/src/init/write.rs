@@ -23,7 +23,7 @@ pub struct Tree {
 impl Tree {
     /// The place of each file.
     pub fn paths(&self) -> impl Iterator<Item = PathBuf> {
-        self.files.iter().map(|file| self.root.join(file.path))
+        self.files.iter().map(|file| self.root.join(&file.path))
     }
 }
 
@@ -31,10 +31,7 @@ impl Tree {
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
     /// Files are there already.
-    #[error(
-        "{} there already, so nothing was written; --force replaces, --out FOLDER writes elsewhere",
-        are(.0)
-    )]
+    #[error("{} there already, so nothing was written", are(.0))]
     Exists(Vec<PathBuf>),
     /// A file cannot be written.
     #[error("cannot write {}: {error}", path.display())]
@@ -61,7 +58,7 @@ pub fn check(tree: &Tree, environment: &dyn HostEnvironment) -> Result<Vec<Probl
         tree.files.iter().filter(|file| file.path.extension().is_some_and(|end| end == "toml"));
     let mut warnings = Vec::new();
     for file in configurations {
-        let name = tree.root.join(file.path).display().to_string();
+        let name = tree.root.join(&file.path).display().to_string();
         warnings.extend(
             Config::parse_at(&name, &file.text, &Basis { kinds: &PRODUCT, machine: environment })?.warnings,
         );
@@ -84,7 +81,7 @@ pub fn write(trees: &[Tree], is_forced: bool) -> Result<(), WriteError> {
     let mut ready = Vec::new();
     for tree in trees {
         for file in &tree.files {
-            let path = tree.root.join(file.path);
+            let path = tree.root.join(&file.path);
             let aside = beside(&tree.root, &path, file.text.as_bytes());
             ready.push((aside.map_err(|error| WriteError::Failed { path: path.clone(), error })?, path));
         }
@@ -117,7 +114,7 @@ mod tests {
     use super::*;
 
     fn tree(root: PathBuf, text: &str) -> Tree {
-        let file = |path| SiteFile { path: Path::new(path), text: Zeroizing::new(text.to_owned()) };
+        let file = |path| SiteFile { path: PathBuf::from(path), text: Zeroizing::new(text.to_owned()) };
         Tree { root, files: vec![file("etc/convoy/convoy.toml"), file("etc/swanctl/conf.d/convoy.conf")] }
     }
 

@@ -39,7 +39,7 @@ fn read(file: &SiteFile) -> Config {
 #[test]
 fn static_keys_and_spis_of_one_site_are_the_others_swapped() {
     let [a, b] = made(&plan(KeySource::Static, [at("192.0.2.1", None), at("192.0.2.2", None)]));
-    assert_eq!((a.len(), a[0].path), (1, Path::new("etc/convoy/convoy.toml")));
+    assert_eq!((a.len(), a[0].path.to_str()), (1, Some("etc/convoy/convoy.toml")));
     let [a, b] = [&a[0], &b[0]].map(read);
     assert!(a.warnings.is_empty() && b.warnings.is_empty(), "{:?} {:?}", a.warnings, b.warnings);
     let [a, b] = [&a.tunnels[0], &b.tunnels[0]];
@@ -77,7 +77,7 @@ fn with_a_pre_shared_key_the_gateway_has_none_and_swanctl_has_the_same_at_both_e
     for files in [&a, &b] {
         let config = read(&files[0]);
         assert!(config.charon.is_some() && !config.has_static_keys() && config.warnings.is_empty());
-        assert_eq!(files[1].path, Path::new("etc/swanctl/conf.d/convoy.conf"));
+        assert_eq!(files[1].path.to_str(), Some("etc/swanctl/conf.d/convoy.conf"));
     }
     let line = |file: &SiteFile, key: &str| {
         let mut lines = file.text.lines().map(str::trim);

@@ -1,0 +1,99 @@
+//! The configurations of other gateways, as convoy's: what `convoy import` writes.
+//!
+//! Each [`Format`] has a reader, which makes of a [`Source`] a gateway and, where charon does not
+//! keep its own file, connections of charon's. What cannot be taken is a [`Finding`] with its line.
+//! No key is invented: convoy.toml has none, and charon's file has those alone that were imported.
+
+mod aws;
+mod braces;
+mod charon_file;
+mod convoy_file;
+mod findings;
+mod format;
+mod gateway;
+mod ipsec_conf;
+mod mtu;
+mod source;
+mod swanctl;
+mod wireguard;
+
+pub use findings::Finding;
+pub use format::Format;
+pub use source::Source;
+
+use convoy_settings::HostEnvironment;
+use zeroize::Zeroizing;
+
+use self::gateway::Gateway;
+
+/// What a file became.
+pub struct Imported {
+    /// What it was read as.
+    pub format: Format,
+    /// The text of convoy.toml.
+    pub convoy: Zeroizing<String>,
+    /// The text of a file of swanctl's, if charon needs one.
+    pub charon: Option<Zeroizing<String>>,
+    /// What was not taken, in the order of its lines.
+    pub left: Vec<Finding>,
+    /// Whether this host is the gateway, as far as it is known: it has the outside addresses.
+    pub is_of_this_host: bool,
+}
+
+/// Reads a file of a format, or of the one that its text has, for a gateway on a machine.
+///
+/// # Errors
+/// What is wrong with the file, with its line and what to do.
+pub fn import(
+    source: &Source,
+    format: Option<Format>,
+    machine: &dyn HostEnvironment,
+) -> Result<Imported, Finding> {
+    let recognised = || Format::of(&source.text).or_else(|| Format::of_name(&source.name));
+    let format = format.or_else(recognised).ok_or_else(|| {
+        let what =
+            format!("its format is not recognised; say it by --format: {}", Format::words().join(", "));
+        source.place(0).finding("", what)
+    })?;
+    let mut left = Vec::new();
+    let mut gateway = match format {
+        Format::Swanctl => swanctl::read(source, &mut left)?,
+        Format::Ipsec => ipsec_conf::read(source, machine, &mut left)?,
+        Format::WireGuard => wireguard::read(source, &mut left)?,
+        Format::Aws => aws::read(source, &mut left)?,
+    };
+    if gateway.inside.is_empty() {
+        gateway.choose_inside(machine);
+        inside_is_of_this_host(source, &gateway, machine, &mut left);
+    }
+    mtu::fit(&mut gateway, &mut left);
+    left.sort_by_key(|finding| finding.order(&source.name));
+    let has = |address: &std::net::IpAddr| machine.has_address(*address) == Some(true);
+    Ok(Imported {
+        format,
+        convoy: convoy_file::text(&gateway, &source.name),
+        charon: charon_file::text(&gateway, &source.name),
+        left,
+        is_of_this_host: gateway.outside.iter().all(has),
+    })
+}
+
+/// Reports an inside address that is only assumed.
+fn inside_is_of_this_host(
+    source: &Source,
+    gateway: &Gateway,
+    machine: &dyn HostEnvironment,
+    left: &mut Vec<Finding>,
+) {
+    let assumed = gateway.inside.iter().filter(|address| machine.has_address(**address) != Some(true));
+    for address in assumed {
+        let what = format!(
+            "no interface of this machine has an address in that network, so convoy0 gets {address}; write the \
+             gateway's own in [[port]] \"inside\" if it is another"
+        );
+        left.push(source.place(0).finding("local_ts", what));
+    }
+}
+
+#[cfg(test)]
+mod tests;
