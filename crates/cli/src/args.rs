@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use convoy_gateway::cluster::ServiceAddress;
 use convoy_log::LogFormat;
 
+use crate::import::ImportArgs;
 use crate::init::InitArgs;
 
 /// Where a gateway's configuration is, unless it is given.
@@ -61,6 +62,10 @@ pub(crate) enum Command {
     ///
     /// Says what to do next, and asks for what the options leave open.
     Init(Box<InitArgs>),
+    /// Write a configuration from that of strongSwan, libreswan, WireGuard or AWS
+    ///
+    /// Says line by line what was not taken, and what to do about it.
+    Import(ImportArgs),
     /// Watch a running gateway on the whole terminal
     ///
     /// Shows tunnels by rate, engines, windows and drops.

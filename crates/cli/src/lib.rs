@@ -13,6 +13,7 @@ pub mod engines;
 mod explain;
 mod failure;
 pub mod helper;
+mod import;
 mod init;
 mod laboratory;
 #[cfg(feature = "reference")]
@@ -70,6 +71,7 @@ fn run_command(command: Command) -> Result<(), Failure> {
         Command::Explain(args) => explain::run(&args),
         Command::Genkey(args) => genkey(&args),
         Command::Helper(args) => helper::run(&args),
+        Command::Import(args) => import::run(&args),
         Command::Init(args) => init::run(&args),
         Command::Reload(args) => control::reload(&args),
         Command::Replay(args) => replay::run(&args, &PRODUCT),
