@@ -10,49 +10,13 @@ convoy=$(realpath "$1") plugin=$(realpath "$2")
 here=$(dirname "$(realpath "$0")")
 A=convoy-init-a B=convoy-init-b
 source "$here/charon/lib.sh"
-namespaces
-mkdir -p /etc/convoy /etc/swanctl/conf.d /var/lib/convoy
-# Each site has folders of its own in place of those of this machine.
-for side in a b; do
-  mkdir -p "$work/$side"/{home,run/convoy,state,etc/convoy,etc/swanctl/conf.d,strongswan.d/charon}
-  cp -r /etc/strongswan.d/. "$work/$side/strongswan.d/"
-  cp "$here/../charon/convoy.conf" "$work/$side/strongswan.d/charon/"
-  cp "$here/../charon/charon.conf" "$work/$side/strongswan.d/convoy.conf"
-done
-# at SIDE COMMAND...
-at() {
-  local side=$1 ns=$A; [ "$1" = a ] || ns=$B
-  shift
-  unshare -m ip netns exec $ns sh -c "mount --make-rprivate /
-    mount --bind $work/$side/etc/convoy /etc/convoy; mount --bind $work/$side/etc/swanctl/conf.d /etc/swanctl/conf.d
-    mount --bind $work/$side/strongswan.d /etc/strongswan.d; mount --bind $work/plugins $libraries
-    mount --bind $work/$side/state /var/lib/convoy; mount --bind $work/$side/run /run
-    cd $work/$side/home; exec \"\$@\"" sh "$@"
-}
+source "$here/charon/own-etc.sh"
 # refused WORDS ARGUMENT...: init refuses these arguments with these words, and status 1 or 2.
 refused() {
   local words=$1 status=0; shift
   at a "$convoy" init "$@" >"$work/refused" 2>&1 </dev/null || status=$?
   [[ $status = [12] ]] || fail "status $status instead of a refusal of: $*"
   grep -qF -- "$words" "$work/refused" || fail "\"$words\" is not said of $*: $(cat "$work/refused")"
-}
-# gateways: starts both from what stands in their /etc/convoy.
-gateways() {
-  local side
-  for side in a b; do
-    at $side "$convoy" check >"$work/check" 2>&1 || fail "$side: $(cat "$work/check")"
-    ! grep -q warning: "$work/check" || fail "a warning at $side: $(cat "$work/check")"
-    : >"$work/$side/convoy.log" # else `ready` of the gateway before may be found
-    at $side "$convoy" run >"$work/$side/convoy.log" 2>&1 &
-    wait_until "the gateway of $side does not start" grep -q ' ready' "$work/$side/convoy.log"
-  done
-}
-end_all() {
-  local ns
-  for ns in $A $B; do ip netns pids $ns | xargs -r kill 2>/dev/null || true; done # some may have ended
-  wait
-  rm -f "$work"/?/etc/convoy/* "$work"/?/etc/swanctl/conf.d/*
-  rm -rf "$work"/?/home/*
 }
 all_ping() {
   local ends ns from to
@@ -61,7 +25,6 @@ all_ping() {
     pings_from $ns 5 -I "$from" "$to" || fail "$1, $ns does not reach $to: $(cat "$work/ping")"
   done
 }
-modes() { find "$work/a" "$work/b" \( -name convoy.toml -o -name convoy.conf -path '*/swanctl/*' \) -printf '%m\n' | sort -u; }
 packets() { at "$1" "$convoy" show sa --json | python3 -c 'import json, sys; print(min(sa["packets"] for sa in json.load(sys.stdin)))'; }
 
 # The page's own commands, where scp is said by init, and done by cp.
@@ -136,7 +99,7 @@ ok "by options, at UDP port 5500: 20 pings; what is wrong or missing is reported
 end_all
 
 # With charon: b begins with its first packet; or a does, when b cannot know its address.
-charons() {
+from_files() {
   local side
   for side in a b; do
     cp -p "$work/files/site-$side/etc/convoy/convoy.toml" "$work/$side/etc/convoy/"
@@ -144,24 +107,20 @@ charons() {
   done
   [ "$(modes)" = 600 ] || fail "files have the modes $(modes)"
   gateways
-  for side in a b; do
-    at $side /usr/lib/ipsec/charon >"$work/$side/log" 2>&1 &
-    wait_until "charon of $side does not start" test -S "$work/$side/run/charon.vici"
-  done
-  for side in b a; do at $side swanctl --load-all --noprompt >"$work/load" 2>&1 || fail "$side does not load: $(cat "$work/load")"; done
+  charons
 }
 at a "$convoy" init "${needed[@]}" --ike psk --out "$work/files" >"$work/said"
 grep -qF "scp $work/files/site-b/etc/swanctl/conf.d/convoy.conf root@192.0.2.2:/etc/swanctl/conf.d/" "$work/said" || fail "swanctl's file is not to be copied: $(cat "$work/said")"
-charons
+from_files
 all_ping "with charon"
 at a "$convoy" show sa --wide >"$work/shown"
 grep -q "site-b/net.*aes128gcm16" "$work/shown" || fail "no SA of site-b/net: $(cat "$work/shown")"
 ok "--ike psk: the first packet makes the tunnel, 20 pings"
 end_all
-rm -rf "$work/files" "$work"/?/run/charon.*
+rm -rf "$work/files"
 
 at a "$convoy" init "${needed[@]}" --ike psk --local-public any --out "$work/files" >"$work/said"
-charons
+from_files
 there() { at b "$convoy" show sa --json | contains '"transform"'; }
 wait_until "a does not begin" there
 all_ping "with an address that b does not know"

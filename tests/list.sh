@@ -103,6 +103,7 @@ product 20 "a log in JSON: start, reloads, stop, errors of every kind, a killed 
 product 20 "convoy top in tmux at two sizes: rates, keys, a gateway that stops and comes back" tests/top.sh "$convoy"
 product 70 "fourteen faults between two gateways, named by explain, trace and check; the keys for Wireshark" tests/explain.sh "$convoy"
 product 40 "convoy init: by questions and by options, static keys and charon, gateways run from its files" tests/init.sh "$convoy" "$plugin"
+product 40 "convoy import: swanctl.conf, ipsec.conf, WireGuard and AWS become gateways whose pings pass" tests/import.sh "$convoy" "$plugin"
 product 20 "two sites with hosts behind as docs/guide/site-to-site.md has them, and new static keys under traffic" tests/site-to-site.sh "$convoy"
 slow 60 "scrapers at a gateway of ten thousand tunnels: pings and memory" tests/scrapes.sh "$convoy"
 slow 150 "the packages in a clean Debian: two sites by init, one upgraded, removed" tests/install.sh "$convoy" "$plugin"
