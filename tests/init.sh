@@ -114,7 +114,7 @@ grep -qF "scp $work/files/site-b/etc/swanctl/conf.d/convoy.conf root@192.0.2.2:/
 from_files
 all_ping "with charon"
 at a "$convoy" show sa --wide >"$work/shown"
-grep -q "site-b/net.*aes128gcm16" "$work/shown" || fail "no SA of site-b/net: $(cat "$work/shown")"
+grep -q "site-b/net.*aes256gcm16" "$work/shown" || fail "no SA of site-b/net: $(cat "$work/shown")"
 ok "--ike psk: the first packet makes the tunnel, 20 pings"
 end_all
 rm -rf "$work/files"
@@ -125,3 +125,18 @@ there() { at b "$convoy" show sa --json | contains '"transform"'; }
 wait_until "a does not begin" there
 all_ping "with an address that b does not know"
 ok "--local-public any: the gateway with the unknown address begins, 20 pings"
+end_all
+rm -rf "$work/files"
+
+# A peer that roams: its first packet says where it is.
+at a "$convoy" init "${needed[@]}" --ike psk --roaming --out "$work/files" >"$work/said"
+from_files
+pings_from $B 1 -I 10.2.0.1 10.1.0.1 || fail "the peer that roams does not reach a by charon: $(cat "$work/ping")"
+all_ping "with charon and --roaming"
+end_all
+at a "$convoy" init "${needed[@]}" --roaming --remote-public any >"$work/said"
+cp -p "$work/a/home/site-b/etc/convoy/convoy.toml" "$work/b/etc/convoy/"
+gateways
+pings_from $B 1 -I 10.2.0.1 10.1.0.1 || fail "the peer that roams does not reach a: $(cat "$work/ping")"
+all_ping "with static keys and --roaming"
+ok "--roaming: the gateway learns where its peer is, with charon and with static keys, 42 pings"

@@ -47,7 +47,12 @@ pub(crate) struct InitArgs {
     /// Where this gateway reaches the other one, if not at its own address
     #[arg(long, value_name = "ADDRESS|NAME[:PORT]")]
     remote_public: Option<String>,
-    /// The ESP proposal of both, as `esp_proposal` has it [default: aes128gcm16-esn]
+    /// The other gateway moves or is behind a NAT: this one follows the source of its packets, and
+    /// needs no address of it
+    #[arg(long)]
+    roaming: bool,
+    /// The ESP proposal of both, as `esp_proposal` has it [default: aes128gcm16-esn, and
+    /// aes256gcm16-x25519-esn with --ike psk, where each rekeying has a key exchange of its own]
     #[arg(long, value_name = "PROPOSAL")]
     proposal: Option<String>,
     /// The UDP port of both gateways with static keys [default: 4500]
@@ -94,23 +99,32 @@ pub(crate) fn run(args: &InitArgs) -> Result<(), Failure> {
     // Files for other hosts are not held against this one.
     let environment: &dyn HostEnvironment = if args.out.is_some() { &Nowhere } else { &ThisMachine };
     let plan = plan(args, environment)?;
-    let secrets = Secrets::random(&plan).map_err(|error| match error {
-        GenkeyError::Proposal(_) => Failure::Config(format!("--proposal: {error}")),
-        GenkeyError::Random(_) => Failure::Failed(error.to_string()),
-    })?;
+    let secrets = secrets(&plan)?;
     let trees = trees(&plan, &secrets, args.out.as_deref())?;
     for (tree, environment) in trees.iter().zip([environment, &Nowhere]) {
         let warnings = init::check(tree, environment).map_err(Failure::Problems)?;
         warnings.iter().for_each(|warning| eprintln!("{warning}"));
     }
-    init::write(&trees, args.force).map_err(|error| match error {
+    plan.warnings().iter().for_each(|warning| eprintln!("warning: {warning}"));
+    init::write(&trees, args.force).map_err(failed)?;
+    print!("{}", steps::text(&plan, &trees));
+    Ok(())
+}
+
+fn secrets(plan: &Plan) -> Result<Secrets, Failure> {
+    Secrets::random(plan).map_err(|error| match error {
+        GenkeyError::Proposal(_) => Failure::Config(format!("--proposal: {error}")),
+        GenkeyError::Random(_) => Failure::Failed(error.to_string()),
+    })
+}
+
+fn failed(error: WriteError) -> Failure {
+    match error {
         WriteError::Exists(_) => {
             Failure::Failed(format!("{error}; --force replaces, --out FOLDER writes elsewhere"))
         }
         WriteError::Failed { .. } => Failure::Failed(error.to_string()),
-    })?;
-    print!("{}", steps::text(&plan, &trees));
-    Ok(())
+    }
 }
 
 /// The addresses of a name, as the system resolves it.
@@ -121,6 +135,9 @@ fn addresses(name: &str) -> io::Result<Vec<IpAddr>> {
 /// By the options alone if they suffice; otherwise the rest is asked for.
 fn plan(args: &InitArgs, environment: &dyn HostEnvironment) -> Result<Plan, Failure> {
     let mut draft = Draft::new(environment, &addresses);
+    if args.roaming {
+        draft.set_roaming();
+    }
     for field in Field::ALL {
         if let Some(text) = args.said(field) {
             draft.set(field, &text).map_err(|refusal| Failure::Config(refusal.to_string()))?;

@@ -120,7 +120,7 @@ pub(super) fn no_nat_is_in_the_way(
 
 /// Whether an address is not routed in the Internet: those of RFC 1918, and those that carriers
 /// translate (RFC 6598).
-fn is_private(address: IpAddr) -> bool {
+pub(super) fn is_private(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => {
             address.is_private() || (address.octets()[0] == 100 && address.octets()[1] & 0xc0 == 64)

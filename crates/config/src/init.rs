@@ -18,6 +18,8 @@ use std::net::IpAddr;
 use convoy_port::NATT_PORT;
 use ipnet::IpNet;
 
+use crate::ends::is_private;
+
 /// One of the two gateways.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
@@ -105,6 +107,8 @@ pub struct Plan {
     pub proposal: String,
     /// The UDP port of both.
     pub udp_port: u16,
+    /// Whether the remote gateway's address is learned from its packets.
+    pub peer_roams: bool,
     /// Local, remote.
     pub sites: [Site; 2],
 }
@@ -121,6 +125,34 @@ impl Plan {
             Reached::At { port: Some(port), .. } => *port,
             _ => self.udp_port,
         }
+    }
+
+    /// Whether the gateway of this side roams.
+    fn roams(&self, side: Side) -> bool {
+        self.peer_roams && side == Side::Remote
+    }
+
+    /// What is probably a mistake: with IKE, a private address at which the other gateway cannot
+    /// reach this one. Tunnels with static keys are checked for that with their files.
+    pub fn warnings(&self) -> Vec<String> {
+        Side::BOTH.into_iter().filter_map(|side| self.private_address(side)).collect()
+    }
+
+    fn private_address(&self, side: Side) -> Option<String> {
+        let (outside, other) = (self.site(side).outside, self.site(side.other()).outside);
+        let Reached::At { host, .. } = &self.site(side).reached else { return None };
+        let is_own = host.parse() == Ok(outside);
+        let is_between = is_own && is_private(outside) && !is_private(other);
+        (is_between && self.keys == KeySource::Psk).then(|| {
+            let remedy = match side {
+                Side::Local => "--local-public, or --local-public any if it is not known",
+                Side::Remote => "--remote-public, or --roaming if it is not known",
+            };
+            format!(
+                "{outside} is a private address and {other} is not, so a NAT is probably between them; give the NAT's \
+                 address as {remedy}"
+            )
+        })
     }
 
     /// Whether the UDP port is another than every gateway's.

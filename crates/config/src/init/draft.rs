@@ -138,13 +138,27 @@ pub struct Draft<'a> {
     keys: Option<KeySource>,
     proposal: Option<String>,
     udp_port: Option<u16>,
+    peer_roams: bool,
     sites: [SiteDraft; 2],
 }
 
 impl<'a> Draft<'a> {
     /// Nothing is said yet. The environment is that of the local gateway, as far as it is known.
     pub fn new(environment: &'a dyn HostEnvironment, resolve: &'a Resolve) -> Self {
-        Self { environment, resolve, keys: None, proposal: None, udp_port: None, sites: Default::default() }
+        Self {
+            environment,
+            resolve,
+            keys: None,
+            proposal: None,
+            udp_port: None,
+            peer_roams: false,
+            sites: Default::default(),
+        }
+    }
+
+    /// The other gateway moves, or is behind a NAT: this one follows the source of its packets.
+    pub const fn set_roaming(&mut self) {
+        self.peer_roams = true;
     }
 
     /// Takes what was said, if it fits what was said before.
@@ -203,8 +217,11 @@ impl<'a> Draft<'a> {
             }
             Field::Outside(Remote) | Field::Networks(_) => None,
             Field::Inside(side) => self.usual_inside(side),
+            Field::Reached(Remote) if self.peer_roams && self.keys() == KeySource::Psk => {
+                Some("any".to_owned())
+            }
             Field::Reached(side) => self.site(side).outside.map(|outside| outside.to_string()),
-            Field::Proposal => Some("aes128gcm16-esn".to_owned()),
+            Field::Proposal => Some(parse::usual_proposal(self.keys()).to_owned()),
             Field::UdpPort => Some(NATT_PORT.to_string()),
         }
     }
@@ -248,7 +265,8 @@ impl<'a> Draft<'a> {
             Some(Site { name: site.name?, outside: site.outside?, reached: site.reached?, networks, inside })
         });
         let udp_port = self.udp_port.unwrap_or(NATT_PORT);
-        Some(Plan { keys, proposal: self.proposal?, udp_port, sites: [local?, remote?] })
+        let peer_roams = self.peer_roams;
+        Some(Plan { keys, proposal: self.proposal?, udp_port, peer_roams, sites: [local?, remote?] })
     }
 
     fn keys(&self) -> KeySource {
@@ -364,8 +382,12 @@ impl<'a> Draft<'a> {
     fn fitting_reached(&self, side: Side, text: &str) -> Result<Reached, String> {
         let reached = parse::reached(text)?;
         match (&reached, self.keys()) {
+            (Reached::Nowhere, KeySource::Static) if side == Remote && self.peer_roams => {}
             (Reached::Nowhere, KeySource::Static) => {
-                return Err("a gateway without a known address needs --ike psk".to_owned());
+                return Err(
+                    "a gateway without a known address needs --ike psk, or --roaming if it is the other one"
+                        .to_owned(),
+                );
             }
             (Reached::Nowhere, KeySource::Psk)
                 if self.site(side.other()).reached == Some(Reached::Nowhere) =>

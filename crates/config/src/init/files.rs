@@ -8,9 +8,13 @@ use rand::{RngExt, TryRng};
 use zeroize::Zeroizing;
 
 use super::{KeySource, Plan, Reached, Side, Site};
+use crate::ends::unspecified_like;
 use crate::genkey::{GenkeyError, genkey};
 use crate::lines::Lines;
 
+/// The anti-replay window of charon's SAs, as tunnels with static keys have it by default: charon's
+/// own default of 32 is less than several queues of a network card reorder.
+const REPLAY_WINDOW_PACKETS: u32 = 1024;
 /// Bytes of a pre-shared key.
 const PSK_BYTES: usize = 32;
 
@@ -85,20 +89,33 @@ fn convoy_toml(plan: &Plan, side: Side, secrets: &Secrets) -> Zeroizing<String> 
     if plan.has_own_port() {
         text.add(&format!("udp_port = {}", plan.udp_port));
     }
-    text.list("address", &[own.outside]);
+    // charon chooses the source address of a gateway that moves.
+    let is_any = plan.keys == KeySource::Psk && plan.roams(side);
+    text.list("address", &[if is_any { unspecified_like(own.outside) } else { own.outside }]);
+    tunnel_table(plan, side, secrets, &mut text);
+    text.0
+}
+
+/// The tunnel of a side to the other one.
+fn tunnel_table(plan: &Plan, side: Side, secrets: &Secrets, text: &mut Lines) {
+    let (own, peer) = (plan.site(side), plan.site(side.other()));
     text.add("[[tunnel]]");
     text.word("name", &peer.name);
-    if let (Secrets::Static(_), Reached::At { host, .. }) = (secrets, &peer.reached) {
+    if let Secrets::Static(_) = secrets {
         text.word("local", own.outside);
-        text.word("remote", host);
+        if let Reached::At { host, .. } = &peer.reached {
+            text.word("remote", host);
+        }
+        if plan.roams(side.other()) {
+            text.add("roaming = true");
+        }
     }
     text.list("local_ts", &own.networks);
     text.list("remote_ts", &peer.networks);
     text.word("esp_proposal", &plan.proposal);
     if let Secrets::Static(keys) = secrets {
-        static_keys(plan, side, keys, &mut text);
+        static_keys(plan, side, keys, text);
     }
-    text.0
 }
 
 /// What only a tunnel with static keys has.
@@ -107,7 +124,7 @@ fn static_keys(plan: &Plan, side: Side, keys: &[(u32, Zeroizing<String>); 2], te
     if peers_port != convoy_port::NATT_PORT {
         text.add(&format!("remote_port = {peers_port}"));
     }
-    if plan.site(side).is_behind_nat() {
+    if plan.site(side).is_behind_nat() || plan.roams(side) {
         text.word("nat_keepalive", "always");
     }
     let ((spi_in, key_in), (spi_out, key_out)) = (&keys[side.index()], &keys[side.other().index()]);
@@ -143,13 +160,14 @@ fn swanctl_conf(plan: &Plan, side: Side, key: &str) -> Zeroizing<String> {
     let Ends { remote_addrs, start_action, dpd_action } = ends(own, peer);
     let list = |site: &Site| site.networks.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let (local_ts, remote_ts) = (list(own), list(peer));
+    let local_addrs = if plan.roams(side) { "%any".to_owned() } else { own.outside.to_string() };
     let mut text = Lines::new();
     text.add(&Zeroizing::new(format!(
         "# The connection of {own_name} to {name}, by convoy init.
 connections {{
   {name} {{
     version = 2
-    local_addrs = {outside}
+    local_addrs = {local_addrs}
     remote_addrs = {remote_addrs}
     encap = yes
     dpd_delay = 30s
@@ -166,6 +184,7 @@ connections {{
         local_ts = {local_ts}
         remote_ts = {remote_ts}
         esp_proposals = {proposal}
+        replay_window = {REPLAY_WINDOW_PACKETS}
         start_action = {start_action}
         dpd_action = {dpd_action}
       }}
@@ -181,7 +200,6 @@ secrets {{
 }}",
         own_name = own.name,
         name = peer.name,
-        outside = own.outside,
         proposal = plan.proposal,
     )));
     text.0

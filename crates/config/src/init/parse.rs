@@ -110,6 +110,15 @@ pub(super) fn port(text: &str) -> Result<u16, String> {
     port.ok_or_else(|| format!("{text:?}: a UDP port from 1 to 65535 is expected"))
 }
 
+/// What is proposed where nothing is said. With IKE, the keys of each rekeying come from a key
+/// exchange of its own (perfect forward secrecy).
+pub(super) const fn usual_proposal(keys: KeySource) -> &'static str {
+    match keys {
+        KeySource::Static => "aes128gcm16-esn",
+        KeySource::Psk => "aes256gcm16-x25519-esn",
+    }
+}
+
 /// Proposals of which none is weak; with static keys it is exactly one.
 pub(super) fn proposal(text: &str, keys: KeySource) -> Result<String, String> {
     let list = text.parse::<ProposalList>().map_err(|error| error.to_string())?;

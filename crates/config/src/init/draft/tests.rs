@@ -156,3 +156,44 @@ fn everything_may_be_behind_one_gateway_whose_inside_address_is_then_to_be_said(
     let Incomplete(missing) = draft(&said).finish().expect("nothing wrong").expect_err("incomplete");
     assert_eq!(missing, [Field::Inside(Remote)]);
 }
+
+#[test]
+fn with_ike_the_usual_proposal_has_a_key_exchange_of_its_own() {
+    let mut said = NEEDED.to_vec();
+    said.push((Field::Ike, "psk"));
+    let plan = draft(&said).finish().expect("defaults that fit").expect("complete");
+    assert_eq!(plan.proposal, "aes256gcm16-x25519-esn");
+}
+
+#[test]
+fn gateway_that_roams_needs_no_address_by_which_it_is_reached() {
+    for (keys, expected) in [("no", "198.51.100.1"), ("psk", "any")] {
+        let mut draft = draft(&NEEDED);
+        draft.set_roaming();
+        draft.set(Field::Ike, keys).expect(keys);
+        assert_eq!(draft.default_of(Field::Reached(Remote)).as_deref(), Some(expected));
+        draft.set(Field::Reached(Remote), "any").expect("it is learned");
+        assert!(draft.finish().expect("fits").expect("complete").peer_roams);
+    }
+}
+
+#[test]
+fn private_address_of_a_peer_of_charon_s_is_warned_of_unless_a_nat_is_named() {
+    let said = |more: &[(Field, &'static str)]| {
+        let mut said = vec![
+            (Field::Ike, "psk"),
+            (Field::Outside(Local), "203.0.113.1"),
+            (Field::Outside(Remote), "10.9.0.2"),
+        ];
+        said.extend(&NEEDED[1..]);
+        said.extend(more);
+        draft(&said)
+    };
+    let warnings = |draft: Draft<'_>| draft.finish().expect("fits").expect("complete").warnings();
+    let found = warnings(said(&[]));
+    assert!(found.len() == 1 && found[0].contains("--remote-public, or --roaming"), "{found:?}");
+    assert!(warnings(said(&[(Field::Reached(Remote), "198.51.100.7")])).is_empty());
+    let mut roaming = said(&[]);
+    roaming.set_roaming();
+    assert!(warnings(roaming).is_empty());
+}

@@ -25,7 +25,7 @@ fn at(host: &str, port: Option<u16>) -> Reached {
 fn plan(keys: KeySource, reached: [Reached; 2]) -> Plan {
     let [local, remote] = reached;
     let sites = [site(1, local), site(2, remote)];
-    Plan { keys, proposal: "aes256gcm16-esn".to_owned(), udp_port: 4500, sites }
+    Plan { keys, proposal: "aes256gcm16-esn".to_owned(), udp_port: 4500, peer_roams: false, sites }
 }
 
 fn made(plan: &Plan) -> [Vec<SiteFile>; 2] {
@@ -104,4 +104,27 @@ fn a_gateway_that_is_reached_nowhere_begins_and_the_other_waits() {
         a[1].text.contains("remote_addrs = 192.0.2.2\n") && a[1].text.contains("start_action = trap|start\n")
     );
     assert!(b[1].text.contains("remote_addrs = %any\n") && b[1].text.contains("start_action = none\n"));
+}
+
+#[test]
+fn gateway_that_roams_is_followed_by_the_other_one() {
+    let mut fixed = plan(KeySource::Static, [at("192.0.2.1", None), Reached::Nowhere]);
+    fixed.peer_roams = true;
+    let [a, b] = made(&fixed);
+    let [a, b] = [&a[0], &b[0]].map(read);
+    assert!(a.warnings.is_empty() && b.warnings.is_empty(), "{:?} {:?}", a.warnings, b.warnings);
+    assert!(a.tunnels[0].roams && a.tunnels[0].remote.is_unspecified());
+    assert!(!b.tunnels[0].roams && b.tunnels[0].nat_keepalive == NatKeepalive::Always);
+    let mut psk = plan(KeySource::Psk, [at("192.0.2.1", None), Reached::Nowhere]);
+    psk.peer_roams = true;
+    let [a, b] = made(&psk);
+    assert!(a[1].text.contains("remote_addrs = %any\n") && b[1].text.contains("local_addrs = %any\n"));
+    assert!(b[0].text.contains("address = [\"0.0.0.0\"]"), "{}", *b[0].text);
+    assert!(read(&b[0]).warnings.is_empty());
+}
+
+#[test]
+fn charon_has_an_anti_replay_window_of_1024_packets() {
+    let [a, _] = made(&plan(KeySource::Psk, [at("192.0.2.1", None), at("192.0.2.2", None)]));
+    assert!(a[1].text.contains("replay_window = 1024\n"));
 }
