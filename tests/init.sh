@@ -95,6 +95,17 @@ at a "$convoy" init "${needed[@]}" --udp-port 5500 --local-name berlin --remote-
 cp -p "$work/a/home/wien/etc/convoy/convoy.toml" "$work/b/etc/convoy/"
 gateways
 all_ping "by options"
+# One more tunnel for the gateway that runs; the first one's SAs stay.
+cp "$work/a/etc/convoy/convoy.toml" "$work/before"
+at a "$convoy" init --add graz --remote 192.0.2.9 --local-ts 10.1.0.0/24 --remote-ts 10.9.0.0/24 >"$work/said"
+grep -q '^     convoy reload$' "$work/said" || fail "--add does not say to reload: $(cat "$work/said")"
+cmp -n "$(stat -c %s "$work/before")" "$work/before" "$work/a/etc/convoy/convoy.toml" || fail "--add changed what was there"
+[ -e "$work/a/home/graz/etc/convoy/convoy.toml" ] && [ "$(modes)" = 600 ] || fail "no files of graz, or modes $(modes)"
+at a "$convoy" reload >"$work/said" 2>&1 || fail "no reload: $(cat "$work/said")"
+at a "$convoy" show tunnel | contains graz || fail "no tunnel graz after the reload"
+all_ping "after --add"
+refused "--add: /etc/convoy/convoy.toml has a tunnel \"graz\" already" --add graz --remote 192.0.2.8
+ok "--add: a tunnel more behind what is there, by a reload; the first one goes on"
 ok "by options, at UDP port 5500: 20 pings; what is wrong or missing is reported with its option, and nothing is overwritten"
 end_all
 

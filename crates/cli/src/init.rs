@@ -1,5 +1,6 @@
 //! `convoy init`.
 
+mod add;
 mod ask;
 mod steps;
 
@@ -9,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use convoy_config::genkey::GenkeyError;
-use convoy_config::init::{self, Draft, Field, Plan, Secrets, Side, Tree, WriteError};
+use convoy_config::init::{self, Draft, Existing, Field, Plan, Secrets, Side, Tree, WriteError};
 use convoy_config::{HostEnvironment, Nowhere, ThisMachine};
 
 use crate::Failure;
@@ -68,6 +69,10 @@ pub(crate) struct InitArgs {
     /// those of this site go to their places in /etc, and the other's below the current folder
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
+    /// Add a tunnel to the other gateway of this name to /etc/convoy/convoy.toml, behind all that
+    /// is there, and write the files of the other gateway below the current folder
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["remote_name", "out", "udp_port"])]
+    add: Option<String>,
     /// Replace files that are there
     #[arg(long)]
     force: bool,
@@ -80,7 +85,7 @@ impl InitArgs {
         match field {
             Field::Ike => self.ike.clone(),
             Field::Name(Side::Local) => self.local_name.clone(),
-            Field::Name(Side::Remote) => self.remote_name.clone(),
+            Field::Name(Side::Remote) => self.remote_name.clone().or_else(|| self.add.clone()),
             Field::Outside(Side::Local) => self.local.clone(),
             Field::Outside(Side::Remote) => self.remote.clone(),
             Field::Networks(Side::Local) => list(&self.local_ts),
@@ -96,9 +101,12 @@ impl InitArgs {
 }
 
 pub(crate) fn run(args: &InitArgs) -> Result<(), Failure> {
+    if let Some(name) = &args.add {
+        return add::run(args, name);
+    }
     // Files for other hosts are not held against this one.
     let environment: &dyn HostEnvironment = if args.out.is_some() { &Nowhere } else { &ThisMachine };
-    let plan = plan(args, environment)?;
+    let plan = plan(args, environment, None)?;
     let secrets = secrets(&plan)?;
     let trees = trees(&plan, &secrets, args.out.as_deref())?;
     for (tree, environment) in trees.iter().zip([environment, &Nowhere]) {
@@ -132,14 +140,20 @@ fn addresses(name: &str) -> io::Result<Vec<IpAddr>> {
     Ok((name, 0).to_socket_addrs()?.map(|address| address.ip()).collect())
 }
 
-/// By the options alone if they suffice; otherwise the rest is asked for.
-fn plan(args: &InitArgs, environment: &dyn HostEnvironment) -> Result<Plan, Failure> {
+/// By the options, and by the configuration that is there, if they suffice; otherwise the rest is
+/// asked for.
+fn plan(
+    args: &InitArgs,
+    environment: &dyn HostEnvironment,
+    existing: Option<&Existing>,
+) -> Result<Plan, Failure> {
     let mut draft = Draft::new(environment, &addresses);
     if args.roaming {
         draft.set_roaming();
     }
     for field in Field::ALL {
-        if let Some(text) = args.said(field) {
+        let of_file = || existing.and_then(|existing| existing.value_of(field, &draft));
+        if let Some(text) = args.said(field).or_else(of_file) {
             draft.set(field, &text).map_err(|refusal| Failure::Config(refusal.to_string()))?;
         }
     }

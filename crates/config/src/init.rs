@@ -5,11 +5,13 @@
 //! [`Secrets`]. [`check`] reads them as a gateway does, [`write()`] puts them in their places.
 
 mod draft;
+mod existing;
 mod files;
 mod parse;
 mod write;
 
 pub use draft::{Draft, Field, Incomplete, Refusal, Resolve};
+pub use existing::{Existing, Extended};
 pub use files::{Secrets, SiteFile, files};
 pub use write::{Tree, WriteError, check, write};
 
@@ -18,6 +20,7 @@ use std::net::IpAddr;
 use convoy_port::NATT_PORT;
 use ipnet::IpNet;
 
+use self::files::tunnel;
 use crate::ends::is_private;
 
 /// One of the two gateways.

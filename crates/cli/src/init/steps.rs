@@ -39,7 +39,7 @@ pub(super) fn text(plan: &Plan, trees: &[Tree; 2]) -> String {
 }
 
 /// A command for each file.
-fn copies(site: &Site, tree: &Tree) -> Vec<String> {
+pub(super) fn copies(site: &Site, tree: &Tree) -> Vec<String> {
     let host = match &site.reached {
         Reached::At { host, .. } => host.clone(),
         Reached::Nowhere => site.name.clone(),
@@ -52,7 +52,7 @@ fn copies(site: &Site, tree: &Tree) -> Vec<String> {
     tree.files.iter().map(command).collect()
 }
 
-const fn start(keys: KeySource) -> &'static str {
+pub(super) const fn start(keys: KeySource) -> &'static str {
     match keys {
         KeySource::Static => "systemctl enable --now convoy",
         KeySource::Psk => "systemctl enable convoy strongswan && systemctl restart convoy strongswan",

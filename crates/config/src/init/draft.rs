@@ -186,6 +186,11 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
+    /// The outside address of a gateway, if it was said.
+    pub fn outside(&self, side: Side) -> Option<IpAddr> {
+        self.site(side).outside
+    }
+
     /// Whether a field has a meaning with what was said so far.
     pub fn is_asked_for(&self, field: Field) -> bool {
         field != Field::UdpPort || self.keys() == KeySource::Static

@@ -96,7 +96,13 @@ fn convoy_toml(plan: &Plan, side: Side, secrets: &Secrets) -> Zeroizing<String> 
     text.0
 }
 
-/// The tunnel of a side to the other one.
+/// The `[[tunnel]]` of a side to the other one alone.
+pub(super) fn tunnel(plan: &Plan, side: Side, secrets: &Secrets) -> Zeroizing<String> {
+    let mut text = Lines::new();
+    tunnel_table(plan, side, secrets, &mut text);
+    text.0
+}
+
 fn tunnel_table(plan: &Plan, side: Side, secrets: &Secrets, text: &mut Lines) {
     let (own, peer) = (plan.site(side), plan.site(side.other()));
     text.add("[[tunnel]]");

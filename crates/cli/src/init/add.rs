@@ -1,0 +1,68 @@
+//! `convoy init --add`: a tunnel more for this gateway.
+
+use std::path::{Path, PathBuf};
+
+use convoy_config::ThisMachine;
+use convoy_config::init::{self, Existing, KeySource, Plan, Side, SiteFile, Tree};
+
+use super::{InitArgs, failed, plan, secrets};
+use crate::Failure;
+
+/// Where the gateway has its configuration.
+const CONFIGURATION: &str = "/etc/convoy/convoy.toml";
+
+/// Adds a tunnel to the gateway's configuration, and writes the files of the other gateway.
+pub(super) fn run(args: &InitArgs, name: &str) -> Result<(), Failure> {
+    let existing = Existing::load(Path::new(CONFIGURATION)).map_err(Failure::Problems)?;
+    if let Some(why) = existing.refusal(name) {
+        return Err(Failure::Config(format!("--add: {why}")));
+    }
+    let plan = plan(args, &ThisMachine, Some(&existing))?;
+    if let Some(why) = existing.misfit(&plan) {
+        return Err(Failure::Config(why));
+    }
+    let secrets = secrets(&plan)?;
+    let [local, remote] = init::files(&plan, &secrets);
+    // charon's file has the tunnel's name, beside those that are there.
+    let local: Vec<SiteFile> = local
+        .into_iter()
+        .skip(1)
+        .map(|file| SiteFile { path: format!("etc/swanctl/conf.d/{name}.conf").into(), ..file })
+        .collect();
+    let here =
+        std::env::current_dir().map_err(|error| Failure::Failed(format!("the current folder: {error}")))?;
+    let trees =
+        [Tree { root: PathBuf::from("/"), files: local }, Tree { root: here.join(name), files: remote }];
+    let extended = existing.with(&plan, &secrets);
+    let mut warnings = extended.check(&ThisMachine).map_err(Failure::Problems)?;
+    warnings.extend(init::check(&trees[1], &convoy_config::Nowhere).map_err(Failure::Problems)?);
+    init::write(&trees, args.force).map_err(failed)?;
+    extended.replace().map_err(failed)?;
+    warnings.iter().for_each(|warning| eprintln!("{warning}"));
+    plan.warnings().iter().for_each(|warning| eprintln!("warning: {warning}"));
+    print!("{}", text(&plan, &trees));
+    Ok(())
+}
+
+/// What was written, and how it becomes a tunnel.
+fn text(plan: &Plan, trees: &[Tree; 2]) -> String {
+    let name = &plan.site(Side::Remote).name;
+    let mut text =
+        format!("Added {name} to {CONFIGURATION}. Written, with keys, so readable only by their owner:\n");
+    trees.iter().flat_map(Tree::paths).for_each(|path| text.push_str(&format!("  {}\n", path.display())));
+    text.push_str(&format!("\nNext, as root:\n1. Copy the files of {name} to it:\n"));
+    for command in super::steps::copies(plan.site(Side::Remote), &trees[1]) {
+        text.push_str(&format!("     {command}\n"));
+    }
+    let start = super::steps::start(plan.keys);
+    text.push_str(&format!(
+        "2. Start it, at {name}:\n     {start}\n3. Here, which leaves the other tunnels as they are:\n"
+    ));
+    text.push_str("     convoy reload\n");
+    if plan.keys == KeySource::Psk {
+        text.push_str("     swanctl --load-all\n");
+    }
+    let folder = trees[1].root.display();
+    text.push_str(&format!("Once they are copied, remove this folder, which contains keys: {folder}\n"));
+    text
+}
