@@ -6,10 +6,12 @@
 mod cluster;
 mod configured;
 mod counters;
+mod lately;
 mod merge;
 mod of_worker;
 mod peers;
 mod rows;
+mod warnings;
 
 use std::collections::BTreeMap;
 
@@ -18,6 +20,7 @@ use serde::{Deserialize, Serialize};
 pub use cluster::{ClusterRow, GroupRow, MemberRow};
 pub use configured::ConfiguredRow;
 pub use counters::{COUNTERS, Counter};
+pub use lately::EngineLately;
 pub(crate) use of_worker::{PolicyNote, SaNote, direction, policy, sa};
 pub use peers::{PeerRow, PeerState, WayRow};
 pub use rows::{

@@ -92,7 +92,7 @@ impl Summary {
             inbound: total.map(|ways| traffic(ways.inbound)),
             engines: engines(now),
             drops: drops(view),
-            warnings: warnings(now),
+            warnings: now.warnings(),
         }
     }
 
@@ -212,16 +212,4 @@ fn drops(view: &View<'_>) -> Vec<Dropped> {
     let rate = |drop: &Dropped| drop.packets_per_second.unwrap_or_default();
     drops.sort_by(|one, other| rate(other).total_cmp(&rate(one)).then(other.packets.cmp(&one.packets)));
     drops
-}
-
-fn warnings(snapshot: &Snapshot) -> Vec<String> {
-    let silent = |worker: &u16| format!("worker {worker} does not answer, and is not counted here");
-    let mut warnings: Vec<String> = snapshot.silent_workers.iter().map(silent).collect();
-    if snapshot.charon.as_ref().is_some_and(|charon| !charon.is_connected) {
-        warnings.push("charon is not connected".to_owned());
-    }
-    for port in snapshot.ports.iter().filter(|port| !port.missing.is_empty()) {
-        warnings.push(format!("port {} waits for the {}", port.name, port.missing.join(", ")));
-    }
-    warnings
 }

@@ -128,8 +128,7 @@ fn engines(now: &Snapshot, interval: Option<Interval<'_>>) -> Vec<EngineLine> {
     };
     let line = |row: &EngineRow| {
         let before = earlier(row);
-        let packets = before.map(|before| row.packets.saturating_sub(before.packets));
-        let trains = before.map(|before| row.multi_packets.saturating_sub(before.multi_packets));
+        let lately = before.map(|before| row.since(before)).unwrap_or_default();
         EngineLine {
             name: row.name.clone(),
             worker: row.worker,
@@ -139,14 +138,8 @@ fn engines(now: &Snapshot, interval: Option<Interval<'_>>) -> Vec<EngineLine> {
             packets: interval
                 .zip(before)
                 .map(|(interval, before)| interval.per_second(row.packets, before.packets)),
-            per_train: packets.zip(trains).and_then(|(packets, trains)| mean(packets as f64, trains)),
-            times_ns: before.and_then(|before| {
-                let done = row.completed.saturating_sub(before.completed);
-                let sum = |row: &EngineRow, mean: f64| mean * row.completed as f64;
-                let predicted = sum(row, row.predicted_ns) - sum(before, before.predicted_ns);
-                let measured = sum(row, row.measured_ns) - sum(before, before.measured_ns);
-                mean(predicted.max(0.0), done).zip(mean(measured.max(0.0), done))
-            }),
+            per_train: lately.per_train,
+            times_ns: lately.predicted_ns.zip(lately.measured_ns),
         }
     };
     let mut lines: Vec<EngineLine> = now.engines.iter().map(line).collect();
