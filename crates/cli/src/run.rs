@@ -12,6 +12,7 @@ use convoy_gateway::control::ControlServer;
 use convoy_gateway::events::{Events, What};
 use convoy_gateway::helper::{Helper, HelperError};
 use convoy_gateway::lock::Lock;
+use convoy_gateway::metrics::{self, Contents};
 use convoy_gateway::notify::{self, Progress};
 use convoy_gateway::privileges;
 use convoy_gateway::run::{self, Gateway, Joining, Load, MemberOrders, Order, RunError};
@@ -119,20 +120,20 @@ impl Running {
         (helper, agent): (&Arc<Helper>, Option<Agent>),
         orders: Sender<Order>,
     ) -> Result<Self, Failure> {
-        let (control, metrics) = (config.control.clone(), config.metrics);
-        let per_tunnel = config.metrics_per_tunnel;
+        let (control, address) = (config.control.clone(), config.metrics);
+        let (per_tunnel, has_page) = (config.metrics_per_tunnel, config.metrics_page);
         let system_calls = config.system_calls();
         let summary = Summary::of(path, &config);
         let socket =
             |error| Failure::Failed(format!("cannot open the control socket {}: {error}", control.display()));
         let mut server = ControlServer::listen(&control).map_err(socket)?;
         // While the process may still bind to a port below 1024.
-        let metrics = metrics.map(|address| {
+        let listener = address.map(|address| {
             let reported =
                 |error| Failure::Failed(format!("cannot listen for metrics on {address}: {error}"));
-            convoy_gateway::metrics::bind(address).map_err(reported)
+            metrics::bind(address).map_err(reported)
         });
-        let metrics = metrics.transpose()?;
+        let listener = listener.transpose()?;
         let shared = SharedConfig::default();
         let load = load_by(path, config.kinds, helper, shared.clone());
         let faults = Faults::default();
@@ -150,10 +151,10 @@ impl Running {
         let signals = Signals::new([SIGTERM, SIGINT, SIGHUP]).map_err(of_signals)?;
         let events = gateway.events().clone();
         server.start(Arc::clone(&load), orders.clone(), events.clone(), &fault_sender).map_err(socket)?;
-        if let Some(listener) = metrics {
+        if let Some(listener) = listener {
             let reported = |error| Failure::Failed(format!("metrics: {error}"));
-            convoy_gateway::metrics::serve(listener, orders.clone(), per_tunnel, &fault_sender)
-                .map_err(reported)?;
+            let contents = Contents { per_tunnel, page: has_page.then(|| events.clone()) };
+            metrics::serve(listener, orders.clone(), contents, &fault_sender).map_err(reported)?;
         }
         let reloads = Reloads { load, events };
         listen_to(signals, reloads, orders, &fault_sender).map_err(of_signals)?;

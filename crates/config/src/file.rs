@@ -37,6 +37,7 @@ tables! {
         state: String,
         metrics: String,
         metrics_per_tunnel: bool,
+        metrics_page: bool,
         workers: u16,
         mtu: u16,
         allow_weak: bool,

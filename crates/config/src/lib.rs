@@ -125,6 +125,8 @@ pub struct Config {
     pub metrics: Option<SocketAddr>,
     /// Whether each tunnel and SA has metrics of its own; `None` is while there are few.
     pub metrics_per_tunnel: Option<bool>,
+    /// Whether the metrics' server has a page for browsers as well.
+    pub metrics_page: bool,
     /// Worker threads.
     pub workers: u16,
     /// The largest IP packet that leaves outside, in bytes.

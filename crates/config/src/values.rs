@@ -77,6 +77,15 @@ pub(super) fn check(
     }
 }
 
+/// Whether the metrics' server has a page for browsers, which needs its address.
+fn metrics_page(c: &mut Checker<'_>, gateway: &file::Gateway) -> bool {
+    let page = gateway.metrics_page.as_ref().filter(|is_on| *is_on.get_ref());
+    let has_address = gateway.metrics.is_some() || gateway.at.unread.contains(&"metrics");
+    let needs = "the page is served at the address of gateway.metrics, which is not set";
+    c.only(page, has_address, "gateway.metrics_page", needs);
+    page.is_some()
+}
+
 fn config(c: &mut Checker<'_>, file: &File, kinds: &'static Kinds) -> Option<Config> {
     c.unique(file.tunnel.iter().map(|tunnel| tunnel.name.as_ref()), "tunnel.name");
     c.unique(file.port.iter().map(|port| port.common.name.as_ref()), "port.name");
@@ -159,6 +168,7 @@ fn config(c: &mut Checker<'_>, file: &File, kinds: &'static Kinds) -> Option<Con
         ),
         metrics: gateway.metrics.as_ref().and_then(|text| c.read(text, "gateway.metrics")),
         metrics_per_tunnel: gateway.metrics_per_tunnel.as_ref().map(|text| *text.get_ref()),
+        metrics_page: metrics_page(c, gateway),
         workers,
         mtu: c.in_range(gateway.mtu.as_ref(), "gateway.mtu", 1500, (576, LARGEST_MTU)),
         scheduler,

@@ -30,6 +30,18 @@ fn a_flow_cache_is_a_power_of_two_within_bounds() {
 }
 
 #[test]
+fn a_page_of_metrics_without_an_address_is_refused_and_off_by_default() {
+    let gateway = |lines: &str| changed("[gateway]\n", &format!("[gateway]\n{lines}"));
+    let address = "metrics = \"127.0.0.1:9464\"\n";
+    let has_page = |lines: &str| Config::parse("site-a.toml", &gateway(lines)).expect("good").metrics_page;
+    assert!(!has_page(address) && !has_page("metrics_page = false\n"));
+    assert!(has_page(&format!("{address}metrics_page = true\n")));
+    let text = errors(&gateway("metrics_page = true\n"));
+    let what = "gateway.metrics_page: the page is served at the address of gateway.metrics, which is not set";
+    assert!(text.contains(what), "{text}");
+}
+
+#[test]
 fn a_list_written_as_a_table_is_reported_how_to_be_written() {
     refused(
         "[[engine]]",

@@ -1,6 +1,10 @@
 //! Prometheus metrics on a configured address, made from the same
-//! [`Snapshot`](crate::snapshot::Snapshot) as `convoy show`.
+//! [`Snapshot`](crate::snapshot::Snapshot) as `convoy show`, and if wanted a page for browsers.
 
+mod answer;
+mod browser;
+mod limits;
+mod maker;
 mod page;
 mod server;
 mod text;
@@ -8,7 +12,7 @@ mod text;
 use convoy_config::Config;
 use text::sums::{are_few, series_of};
 
-pub use server::{bind, serve};
+pub use server::{Contents, bind, serve};
 pub use text::{CONTENT_TYPE, write};
 
 /// For `convoy check`: how many series the tunnels of a configuration add to those of the gateway,
@@ -24,6 +28,14 @@ pub fn overview(config: &Config) -> Option<String> {
             format!("metrics: sums alone; metrics_per_tunnel = true would add up to {series} series {each}")
         }
     })
+}
+
+/// Reads the query of a browser. Never panics, whatever the text.
+///
+/// # Errors
+/// What is wrong with it, in words for the client.
+pub fn check_query(text: &str) -> Result<(), String> {
+    browser::Query::parse(text).map(drop)
 }
 
 #[cfg(test)]

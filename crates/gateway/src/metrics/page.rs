@@ -47,6 +47,12 @@ impl From<&'static str> for Page {
     }
 }
 
+impl From<String> for Page {
+    fn from(text: String) -> Self {
+        Self { bytes: text.len() as u64, pieces: Mutex::new(vec![text.into()]) }
+    }
+}
+
 /// Collects a text in pieces, so that it never grows by being copied.
 #[derive(Debug, Default)]
 pub(super) struct Pieces {

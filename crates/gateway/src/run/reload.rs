@@ -319,6 +319,7 @@ fn needs_restart(old: &Config, new: &Config) -> Vec<&'static str> {
         ("gateway.moderation_us", old.moderation_us != new.moderation_us),
         ("gateway.metrics", old.metrics != new.metrics),
         ("gateway.metrics_per_tunnel", old.metrics_per_tunnel != new.metrics_per_tunnel),
+        ("gateway.metrics_page", old.metrics_page != new.metrics_page),
         ("gateway.workers", old.workers != new.workers),
         ("gateway.mtu", old.mtu != new.mtu),
         ("[cluster], [[group]]", old.cluster != new.cluster),

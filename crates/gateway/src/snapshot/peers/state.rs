@@ -61,6 +61,15 @@ impl PeerState {
         }
     }
 
+    /// In one word, as JSON has it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::NoPeer => "no-peer",
+            Self::OneWay => "one-way",
+            other => other.name(),
+        }
+    }
+
     /// The state of a tunnel with these SAs, whose peer was heard this long ago, in seconds.
     pub(super) fn of(outbound: &[&SaRow], inbound: &[&SaRow], heard_s: Option<f64>) -> Self {
         let has_ended = |sas: &[&SaRow]| !sas.is_empty() && sas.iter().all(|sa| sa.has_ended);
