@@ -67,7 +67,7 @@ test: install-test ## quick, all crates with DPDK, and the product's system test
 	$(CARGO) test $(CRATES) --no-run
 	$(MAKE) built FEATURES="$(DPDK)"
 	scripts/docs.py --programs $(SYSTEM)
-	@scripts/install.sh charon-test routing cluster monitoring
+	@scripts/install.sh charon-test routing cluster monitoring browser
 	UNIT_TESTS=unit-tests tests/run.sh product $(SYSTEM)
 
 test-all: install-test ## test and the laboratory: the card and its proofs, HDTV, the wheel, guests of qemu, packages (root)
@@ -76,7 +76,7 @@ test-all: install-test ## test and the laboratory: the card and its proofs, HDTV
 	$(CARGO) test $(EVERYTHING) --no-run
 	$(MAKE) built
 	scripts/docs.py --programs $(SYSTEM)
-	@scripts/install.sh charon-test iptfs routing cluster monitoring packages packages-test wheel
+	@scripts/install.sh charon-test iptfs routing cluster monitoring browser packages packages-test wheel
 	UNIT_TESTS=all-unit-tests tests/run.sh all $(SYSTEM)
 
 # Unit tests compute while system tests wait, so run.sh runs them together.
@@ -199,7 +199,7 @@ card-quick:
 	PATH="$(abspath target/card-venv/bin):$$PATH" pytest -q -m quick card/tests
 
 system-tests: programs charon ## the system tests alone, by PATTERN if given (root)
-	@scripts/install.sh test charon-test iptfs routing cluster monitoring packages packages-test wheel
+	@scripts/install.sh test charon-test iptfs routing cluster monitoring browser packages packages-test wheel
 	tests/run.sh all $(SYSTEM) $(PATTERN)
 
 test-cluster: programs ## two gateways of a cluster over three members of etcd: what each failure does to traffic (root; in `make test`, too)

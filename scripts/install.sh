@@ -3,7 +3,7 @@
 # missing.
 # usage: install.sh PURPOSE ..., of build, lint, card, card-test, test, packages, packages-test,
 # wheel, routing, cluster, monitoring, hdtv, peers, xdp, secgw, bench, instructions, sampling,
-# charon, charon-test, iptfs, fuzz
+# charon, charon-test, iptfs, fuzz, browser
 set -euo pipefail
 
 # The needs of each purpose: "command or file:package". Intel's library and DPDK are optional.
@@ -19,6 +19,7 @@ declare -A needs=(
   [routing]="/usr/lib/frr/bgpd:frr ip:iproute2 tcpdump:tcpdump nft:nftables openssl:openssl ping:iputils-ping"
   [cluster]="etcd:etcd-server etcdctl:etcd-client ip:iproute2 openssl:openssl"
   [monitoring]="prometheus:prometheus promtool:prometheus ip:iproute2 curl:curl python3:python3 ping:iputils-ping"
+  [browser]="chromium:chromium /usr/share/fonts/truetype/dejavu:fonts-dejavu-core ip:iproute2 nft:nftables curl:curl python3:python3"
   [packages]="buildah:buildah dpkg-shlibdeps:dpkg-dev objdump:binutils gzip:gzip"
   [packages-test]="mmdebstrap:mmdebstrap rpm:rpm"
   [wheel]="python3:python3"
@@ -50,6 +51,7 @@ declare -A wants=(
   [routing]=""
   [cluster]=""
   [monitoring]=""
+  [browser]=""
   [packages]=""
   [packages-test]=""
   [wheel]=""

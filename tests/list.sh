@@ -94,6 +94,7 @@ alone slow 30 "ten times the packets that two gateways carry: goodput, memory, p
 
 # Operation.
 product 15 "metrics: Prometheus' own parser, clients that mean harm" tests/metrics.sh "$convoy"
+product 60 "the page for browsers in Chromium: a cut path and a silent gateway within 2 s, two widths; answers of ten thousand tunnels" tests/page.sh "$convoy"
 product 30 "Prometheus' rules and Grafana's dashboard: each alert by promtool, each query on a scrape of two gateways" tests/dashboards.sh "$convoy"
 product 30 "what an operator looks at: log, show, events, warnings" tests/operation.sh "$convoy"
 product 20 "monitors: pings and ESP echoes, a path that is cut silently, a forged echo" tests/monitor.sh "$convoy"

@@ -14,45 +14,7 @@ work_dir
 a=convoy-a b=convoy-b pids=()
 add_namespace $a $b
 cable $a va 192.0.2.1/24 $b vb 192.0.2.2/24
-python3 - "$work" "$tunnels" <<'PY'
-import os, sys
-work, tunnels = sys.argv[1], int(sys.argv[2])
-os.umask(0o077)
-keys = [(os.urandom(20).hex(), os.urandom(20).hex()) for _ in range(tunnels)]
-for site, peer in (1, 2), (2, 1):
-    with open(f"{work}/{site}.toml", "w") as out:
-        out.write(f'''[gateway]
-control = "{work}/{site}.sock"
-state = ""
-metrics = "127.0.0.1:9464"
-[[port]]
-name = "inside"
-kind = "tun"
-device = "convoy0"
-address = ["10.{site}.0.1/32"]
-[[port]]
-name = "outside"
-kind = "udp"
-address = ["192.0.2.{site}"]
-''')
-        for tunnel, pair in enumerate(keys):
-            network = lambda end: f"10.{end}.{tunnel >> 8}.{tunnel & 255}/32"
-            number = lambda end: end << 20 | tunnel
-            out.write(f'''[[tunnel]]
-name = "tunnel-{tunnel}"
-local = "192.0.2.{site}"
-remote = "192.0.2.{peer}"
-local_ts = ["{network(site)}"]
-remote_ts = ["{network(peer)}"]
-esp_proposal = "aes128gcm16"
-encap = "udp"
-[tunnel.manual]
-spi_in = {number(site)}
-spi_out = {number(peer)}
-key_in = "{pair[site - 1]}"
-key_out = "{pair[peer - 1]}"
-''')
-PY
+python3 tests/many.py "$work" "$tunnels"
 PATIENCE=300
 for side in "$a 1" "$b 2"; do
   read -r ns site <<<"$side"
