@@ -7,7 +7,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds=$1; shift
 targets=("$@")
-[ ${#targets[@]} -gt 0 ] || targets=(captures headers inbound outbound sas aggfrag iptfs configuration import control ike video charon)
+[ ${#targets[@]} -gt 0 ] || targets=(captures headers inbound outbound sas aggfrag iptfs configuration import control query ike video charon)
 seeds=fuzz/corpus/charon-seeds
 # Seeds: the gateway's own messages, each of which the plugin must understand.
 prepare_charon() {
