@@ -84,6 +84,10 @@ impl HostEnvironment for ThisMachine {
         std::fs::read_to_string(path).ok().map(|value| value.trim() != "0")
     }
 
+    fn interface_behind(&self, address: IpAddr) -> Option<String> {
+        convoy_kernel::route::interface_behind(address).ok().flatten()
+    }
+
     /// Without CAP_NET_ADMIN or nftables, none is known.
     fn chains_without(&self, interface: &str) -> Vec<String> {
         let chains = forward_chains_without(interface).unwrap_or_default();

@@ -18,7 +18,7 @@ mod file;
 mod forwarding;
 pub mod genkey;
 mod host;
-mod hosts_behind;
+pub mod hosts_behind;
 pub mod import;
 pub mod init;
 pub mod inner_mtu;

@@ -70,8 +70,7 @@ impl Blocked {
                 self.routed.extend(uncovered.iter().map(|network| (*network, selector.local)));
                 self.due.get_or_insert_with(Instant::now);
             }
-            let may_warn = *standing == Standing::Outside && self.warned.len() < CHILDREN;
-            if may_warn && self.warned.insert(child.clone()) {
+            if *standing == Standing::Outside && self.is_new(child) {
                 let what = if is_possible { "are dropped, since they would otherwise" } else { "may" };
                 warnings.push(format!(
                     "charon's child {child} has traffic selectors outside every [[tunnel]]: {selector}; packets \
@@ -85,6 +84,11 @@ impl Blocked {
             }
         }
         warnings
+    }
+
+    /// Whether the operator was not warned so before, since the configuration was read; notes it.
+    pub(crate) fn is_new(&mut self, warning: &str) -> bool {
+        self.warned.len() < CHILDREN && self.warned.insert(warning.to_owned())
     }
 
     /// Blocks more networks; returns a warning if there is no room.

@@ -10,7 +10,7 @@ use rtnetlink::packet_route::link::{LinkAttribute, LinkMessage};
 use rtnetlink::packet_route::neighbour::{
     NeighbourAddress, NeighbourAttribute, NeighbourMessage, NeighbourState,
 };
-use rtnetlink::packet_route::route::{RouteAddress, RouteAttribute, RouteMessage, RouteType};
+use rtnetlink::packet_route::route::{RouteAddress, RouteAttribute, RouteFlags, RouteMessage, RouteType};
 use rtnetlink::packet_route::{AddressFamily, RouteNetlinkMessage};
 use rtnetlink::sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 
@@ -78,14 +78,19 @@ impl Queries {
     /// The kernel's route for packets with this mark to a destination; `None` if there is none, or
     /// one that drops them.
     pub fn route(&mut self, destination: IpAddr, mark: Option<u32>) -> Option<RouteMessage> {
-        let mut request = RouteMessage::default();
-        request.header.address_family = family(destination);
-        request.header.destination_prefix_length = if destination.is_ipv4() { 32 } else { 128 };
-        request.attributes.push(RouteAttribute::Destination(match destination {
-            IpAddr::V4(address) => RouteAddress::Inet(address),
-            IpAddr::V6(address) => RouteAddress::Inet6(address),
-        }));
+        let mut request = route_to(destination);
         request.attributes.extend(mark.map(RouteAttribute::Mark));
+        self.route_of(request)
+    }
+
+    /// The route of the kernel's tables that it takes to a destination.
+    pub fn matching_route(&mut self, destination: IpAddr) -> Option<RouteMessage> {
+        let mut request = route_to(destination);
+        request.header.flags |= RouteFlags::FibMatch;
+        self.route_of(request)
+    }
+
+    fn route_of(&mut self, request: RouteMessage) -> Option<RouteMessage> {
         match self.request(RouteNetlinkMessage::GetRoute(request))? {
             RouteNetlinkMessage::NewRoute(route) => Some(route),
             _ => None,
@@ -169,6 +174,18 @@ pub fn gateway(route: &RouteMessage) -> Option<IpAddr> {
         RouteAttribute::Gateway(RouteAddress::Inet6(address)) => Some(IpAddr::V6(*address)),
         _ => None,
     })
+}
+
+/// A question for the route to a destination.
+fn route_to(destination: IpAddr) -> RouteMessage {
+    let mut request = RouteMessage::default();
+    request.header.address_family = family(destination);
+    request.header.destination_prefix_length = if destination.is_ipv4() { 32 } else { 128 };
+    request.attributes.push(RouteAttribute::Destination(match destination {
+        IpAddr::V4(address) => RouteAddress::Inet(address),
+        IpAddr::V6(address) => RouteAddress::Inet6(address),
+    }));
+    request
 }
 
 fn family(address: IpAddr) -> AddressFamily {

@@ -60,6 +60,12 @@ pub trait HostEnvironment {
         None
     }
 
+    /// The interface by which the kernel reaches an address behind a further router, by a route
+    /// that is not the default.
+    fn interface_behind(&self, _address: IpAddr) -> Option<String> {
+        None
+    }
+
     /// What drops packets that the kernel forwards from and to this interface, with what to do, in
     /// words.
     fn chains_without(&self, _interface: &str) -> Vec<String> {

@@ -3,11 +3,13 @@
 
 use std::time::Instant;
 
-use convoy_config::OnStop;
+use convoy_config::{OnStop, ThisMachine};
+use convoy_ipsec::AddressRange;
 use convoy_kernel::guard::{GuardPlan, guard_table};
 use convoy_kernel::{Prefix, RoutePlan};
 
 use super::{Gateway, RunError};
+use crate::charon::Behind;
 use crate::guard::{self, GuardWatch};
 use crate::helper::Helper;
 use crate::snapshot::GuardRow;
@@ -66,8 +68,22 @@ impl Gateway {
         let Some(charon) = &self.charon else { return };
         let is_kept = ports::inside_device(&self.config).is_some() || self.is_guarded();
         let behind = charon.behind(all);
-        let warnings = self.blocked.block(&behind, self.helper.is_some() && is_kept);
+        let mut warnings = self.blocked.block(&behind, self.helper.is_some() && is_kept);
+        warnings.extend(self.unforwarded(&behind));
         warnings.into_iter().for_each(|warning| self.events.warn(warning));
+    }
+
+    /// What keeps packets of hosts behind this gateway from charon's tunnels, as far as that was
+    /// not said before.
+    fn unforwarded(&mut self, behind: &[Behind]) -> Vec<String> {
+        let device = ports::inside_device(&self.config).filter(|_| self.helper.is_some());
+        let Some(device) = device.filter(|_| !behind.is_empty()) else { return Vec::new() };
+        let here: Vec<AddressRange> = behind.iter().map(|behind| behind.selector.local.addresses).collect();
+        let all = convoy_config::hosts_behind::unforwarded(&ThisMachine, device, &here);
+        all.into_iter()
+            .map(|what| format!("local_ts of charon's children: {what}"))
+            .filter(|warning| self.blocked.is_new(warning))
+            .collect()
     }
 
     /// Has the helper block everything new at once: it reads all routes each time.

@@ -39,6 +39,23 @@ pub fn system_route(destination: IpAddr, mark: Option<u32>) -> io::Result<Option
     Ok(Some(SystemRoute { interface, gateway: gateway(&route), is_local }))
 }
 
+/// The interface by which the kernel reaches a destination behind a further router, if it has a
+/// route of its own there; `None` for what is on a link, and for what the default route takes.
+///
+/// # Errors
+/// The system refused a netlink socket.
+pub fn interface_behind(destination: IpAddr) -> io::Result<Option<String>> {
+    let mut queries = Queries::open()?;
+    let Some(route) = queries.matching_route(destination) else { return Ok(None) };
+    let is_own = route.header.kind == RouteType::Unicast && route.header.destination_prefix_length > 0;
+    let number = route.attributes.iter().find_map(|attribute| match attribute {
+        RouteAttribute::Oif(number) => Some(*number),
+        _ => None,
+    });
+    let number = number.filter(|_| is_own && gateway(&route).is_some());
+    Ok(number.and_then(|number| queries.name(number)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -17,7 +17,7 @@ use std::net::IpAddr;
 use crate::prefix::Prefix;
 pub(crate) use kernel::done;
 pub use kernel::{RouteEvents, RouteKeeper, keep_routes};
-pub use lookup::{SystemRoute, system_route};
+pub use lookup::{SystemRoute, interface_behind, system_route};
 pub use plan::{PROTOCOL as ROUTE_PROTOCOL, RULES as ROUTE_RULES, Route, RoutePlan, Routing};
 
 /// What was removed from the kernel.
