@@ -18,7 +18,7 @@ explained() {
   shift
   text=$("$convoy" explain "$@" --control "$(control 1)") || status=$?
   says "$pattern" "$text"
-  ! grep -qE '^= (dropped|not a packet)' <<<"$text" || expected=1
+  ! grep -qE '^= (dropped|does not reach)' <<<"$text" || expected=1
   [ $status = $expected ] || fail "$fault: explain exits with $status: $text"
   ! grep -q '^!' <<<"$text" || ! grep -q '^= protected' <<<"$text" || fail "$fault: it is called protected: $text"
   grep -m 1 -E "$pattern" <<<"$text" | cut -c1-150

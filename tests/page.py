@@ -26,6 +26,11 @@ SILENCE = "document.getElementById('silence')"
 CUT = "add table inet cut; add chain inet cut in { type filter hook prerouting priority -400; }; add rule inet cut in iifname va drop"
 
 
+# The elements that are wider than the screen.
+WIDEST = """[...document.querySelectorAll("body *")].filter(it => it.getBoundingClientRect().right > innerWidth + 1)
+  .map(it => `${it.tagName}.${it.className} ${it.textContent.slice(0, 60)}`).slice(0, 8).join("; ")"""
+
+
 def nft(command):
     subprocess.run(["nft", command], check=True)
 
@@ -79,8 +84,13 @@ def screenshots():
         browser.is_dark(is_dark)
         time.sleep(0.5)
         browser.screenshot(f"{FOLDER}/page-{width}-{'dark' if is_dark else 'light'}.png")
-        wide = browser.evaluate("document.documentElement.scrollWidth")
-        assert wide <= width, f"the page is {wide} pixels wide on a screen of {width}"
+        # A busy machine lays the page out later.
+        for _ in range(100):
+            wide = browser.evaluate("document.documentElement.scrollWidth")
+            if wide <= width:
+                break
+            time.sleep(0.1)
+        assert wide <= width, f"the page is {wide} pixels wide on a screen of {width}: {browser.evaluate(WIDEST)}"
     browser.size(1280, 800)
     browser.is_dark(False)
     print("screenshots at 1280 and 360 pixels, light and dark; nothing is wider than the screen")
