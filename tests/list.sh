@@ -136,7 +136,7 @@ product 15 "the plugin and convoy-ike alone: keys, names, policies, traps that w
   crates/ike/examples/control_path.sh "$examples/control_path" "$plugin"
 product 15 "native ESP from charon by a udp port is refused, and works with encap = yes" tests/charon/native.sh "$convoy" "$plugin"
 product 40 "why charon fails, by show, explain, events and log: key, proposals, networks, no answer" tests/charon/refusals.sh "$convoy" "$plugin"
-product 60 "what each tool says of fifteen faults, and after how long: IKE, firewalls, path, kernel, keys, names, NAT, the dead" \
+product 60 "what each tool says of sixteen faults, and after how long: IKE, firewalls, path, kernel, keys, names, NAT, the dead" \
   tests/charon/faults.sh "$convoy" "$plugin"
 product 20 "100,000 flows to a trap whose peer does not answer" tests/charon/acquires.sh "$convoy" "$plugin"
 product 60 "rekeying under traffic, restarts of gateway and charon, strangers at charon's socket" \

@@ -98,6 +98,21 @@ connections aes256-sha512-ecp384 $esp; refused "no IKE proposal in common" "no I
 connections $ike aes256-sha512; refused "no ESP proposal in common" "no ESP proposal in common"
 connections $ike $esp; sed -i 's/remote_ts = 10\.1\.0\.0/remote_ts = 10.9.0.0/' "$work/b/swanctl.conf"
 refused "networks that do not fit" TS_UNACCEPTABLE
+# B's certificate has expired; both trust the same CA.
+ec=(-newkey ec -pkeyopt "ec_paramgen_curve:P-256" -nodes)
+for side in a b; do mkdir -p "$work/$side/x509" "$work/$side/x509ca" "$work/$side/private"; done
+openssl req -x509 "${ec[@]}" -days 1 -subj "/CN=ca" -keyout "$work/ca.key" -out "$work/ca.pem" 2>"$work/openssl"
+for side in a b; do
+  days=1; [ $side = a ] || days=-1
+  openssl req "${ec[@]}" -subj "/CN=$side.example" -keyout "$work/$side/private/key.pem" -out "$work/request" 2>>"$work/openssl"
+  openssl x509 -req -in "$work/request" -days $days -CA "$work/ca.pem" -CAkey "$work/ca.key" -CAcreateserial \
+    -extfile <(echo "subjectAltName=DNS:$side.example") -out "$work/$side/x509/cert.pem" 2>>"$work/openssl"
+  cp "$work/ca.pem" "$work/$side/x509ca/"
+  host=1; [ $side = a ] || host=2
+  connection $side 192.0.2.$host 192.0.2.$((3 - host)) "encap = yes" "esp_proposals = $esp" "auth = pubkey
+    certs = cert.pem" "auth = pubkey"
+done
+refused "a certificate that has expired" "certificate has expired: CN=b.example"
 connections $ike $esp; load a; load b; up a
 up_again "IKE"
 
