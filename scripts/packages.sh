@@ -44,6 +44,12 @@ for program in convoy convoy-lab; do
   "$programs/convoy-lab" reference --of "$program" --manuals "$STAGE/manuals/$program"
   gzip -9n "$STAGE/manuals/$program"/man/*.1
 done
+# convoy.toml(5) is the book's page on the configuration.
+mkdir -p "$STAGE/manuals/convoy/man5"
+{
+  printf '%% convoy.toml 5\n\n# NAME\n\nconvoy.toml - configuration of the IPsec gateway convoy\n\n'
+  cat docs/reference/configuration.md
+} | go-md2man | gzip -9n >"$STAGE/manuals/convoy/man5/convoy.toml.5.gz"
 
 printf 'Source: convoy\n\nPackage: convoy\nArchitecture: any\n' >"$STAGE/debian/control"
 as_list() { sed 's/^/      - "/; s/$/"/'; }

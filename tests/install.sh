@@ -103,6 +103,10 @@ inside id convoy >/dev/null || fail "the package makes no user"
 inside convoy engines >"$work/engines" || fail "no engine: $(cat "$work/engines")"
 grep -q multibuffer "$work/engines" || fail "the installed program has no multibuffer engine: $(cat "$work/engines")"
 [ -e "$root/usr/share/man/man1/convoy-check.1.gz" ] && [ -e "$root/usr/share/bash-completion/completions/convoy" ] || fail "man pages or completions are missing"
+zcat "$root/usr/share/man/man5/convoy.toml.5.gz" | contains 'replay_window' || fail "convoy.toml(5) is missing"
+for page in guide/strongswan operation/troubleshooting reference/configuration; do
+  [ -e "$root/usr/share/doc/convoy/$page.md" ] || fail "the package has no page $page"
+done
 # A terminal of 80 columns breaks longer lines.
 help_lines=$(inside convoy --help | fold -s -w 80 | wc -l)
 [ "$help_lines" -le 40 ] || fail "convoy --help has $help_lines lines of 80 columns, and a screen 40"
