@@ -31,7 +31,7 @@ MSRV := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 
 .PHONY: help quick test test-all unit-tests all-unit-tests built system-tests nightly lint check programs release-programs charon \
   card-driver card-engine card-coverage card-formal card-formal-quick card-fpga card-test card-quick \
-  demo demo-card demo-hdtv demo-hdtv-card demo-net packages wheel test-cluster test-systemd test-iptfs doc docs docs-check plot msrv bench bench-instructions bench-cycles bench-hdtv profile-hdtv bench-compare bench-baseline bench-sim bench-peers bench-iptfs bench-windows bench-waits bench-xdp bench-secgw bench-accelerators bench-outside bench-cluster fuzz install-build install-test install-instructions install-sampling
+  demo demo-card demo-hdtv demo-hdtv-card demo-net packages wheel test-cluster test-systemd test-iptfs doc docs docs-check pictures plot msrv bench bench-instructions bench-cycles bench-hdtv profile-hdtv bench-compare bench-baseline bench-sim bench-peers bench-iptfs bench-windows bench-waits bench-xdp bench-secgw bench-accelerators bench-outside bench-cluster fuzz install-build install-test install-instructions install-sampling
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -218,6 +218,10 @@ test-iptfs: programs charon ## IP-TFS against Linux' own in a guest of qemu, wit
 doc: ## the crates' documentation in target/doc; warnings are errors
 	@scripts/card-venv.sh build
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc $(EVERYTHING) --no-deps
+
+pictures: programs ## the pictures of `convoy top` and `convoy explain` in README, from two gateways with traffic (root)
+	@scripts/install.sh test
+	scripts/pictures.sh $(SYSTEM)/convoy
 
 plot: ## the pictures of convoy beside its peers, of IP-TFS and of the IXP425 paper's figures as measured, from the data in docs
 	scripts/plot_peers.py
