@@ -65,7 +65,7 @@ at a "$convoy" show sa --wide >"$work/shown"
 grep -q 'site/net.*aes256gcm16' "$work/shown" || fail "no SA of site/net: $(cat "$work/shown")"
 ok "swanctl.conf: native ESP as before, 10 pings"
 at a "$convoy" import /etc/swanctl/conf.d/site.conf --output /etc/convoy >"$work/said" 2>&1 && fail "a file was replaced"
-grep -qF "/etc/convoy/convoy.toml is there already, so nothing was written; --output writes elsewhere" "$work/said" || fail "$(cat "$work/said")"
+grep -qF "/etc/convoy/convoy.toml already exists; nothing was written; --output writes elsewhere" "$work/said" || fail "$(cat "$work/said")"
 end_all
 
 # ipsec.conf: the same file at both ends, of which each finds its own.

@@ -76,7 +76,7 @@ ok "by questions on a terminal: files with mode 600, 20 pings, IPv4 and IPv6, wi
 
 needed=(--local 192.0.2.1 --remote 192.0.2.2 --local-ts "10.1.0.0/24,fd00:1::/64" --remote-ts "10.2.0.0/24,fd00:2::/64")
 before=$(sha256sum "$work/a/etc/convoy/convoy.toml")
-refused "/etc/convoy/convoy.toml, $work/a/home/site-b/etc/convoy/convoy.toml are there already, so nothing was written" "${needed[@]}"
+refused "/etc/convoy/convoy.toml, $work/a/home/site-b/etc/convoy/convoy.toml already exist; nothing was written" "${needed[@]}"
 [ "$(sha256sum "$work/a/etc/convoy/convoy.toml")" = "$before" ] || fail "a file was replaced without --force"
 refused "--local-ts <VALUE>: networks behind this gateway" --remote 192.0.2.2
 refused "--remote: \"192.0.2.256\": an address or a name is expected" "${needed[@]:0:2}" --remote 192.0.2.256

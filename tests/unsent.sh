@@ -63,7 +63,7 @@ if [[ "$PORT" != af_* ]]; then # the kernel's filters see only packets that the 
   ip netns exec $a nft add table inet refuse
   ip netns exec $a nft add chain inet refuse out '{ type filter hook output priority 0; }'
   ip netns exec $a nft add rule inet refuse out ip daddr 192.0.2.2 drop
-  refused send_forbidden "the system forbids to send them"
+  refused send_forbidden "the kernel refused to send them"
   ip netns exec $a nft delete table inet refuse
   wait_until "no echo without the filter" works
 fi

@@ -31,8 +31,8 @@ CONF
 one=00112233445566778899aabbccddeeff00112233 other=ffeeddccbbaa99887766554433221100ffeeddcc
 wrong=aaaaaaaabbbbbbbbccccccccddddddddaaaaaaaa
 third=0123456789abcdef0123456789abcdef01234567 fourth=76543210fedcba9876543210fedcba9876543210
-# configure SIDE KEY_IN KEY_OUT: a monitor of charon's tunnel, the tunnel "static", and at A one to a
-# name that is not resolved.
+# configure SIDE KEY_IN KEY_OUT: a monitor of charon's tunnel, the tunnel "static", and at A one to
+# a name that is not resolved.
 configure() {
   local host=1; [ "$1" = a ] || host=2
   gateway_conf "$1" "\"192.0.2.$host\""
@@ -116,7 +116,7 @@ refused "a certificate that has expired" "certificate has expired: CN=b.example"
 connections $ike $esp; load a; load b; up a
 up_again "IKE"
 
-# The path: the monitor notices what nobody reports.
+# The path: the monitor notices what is reported by no ICMP and no IKE.
 fault; firewall b "input priority -10" "udp dport 4500 drop"
 said "a firewall at the far end" net 10.1.0.1 10.2.0.1 show=silent explain='! peer.*ESP echoes' event=probes-lost log='has not answered ESP echoes' up=0
 mend b; up_again "the far firewall"

@@ -152,7 +152,7 @@ fn print(checked: &Checked) {
         eprintln!("{file}: warning: {}", warning.message);
     }
     println!(
-        "{file}: good: {}, {}, {}",
+        "{file}: OK: {}, {}, {}",
         count(*ports, "port"),
         count(*tunnels, "tunnel"),
         count(warnings.len(), "warning")

@@ -105,7 +105,7 @@ mod tests {
         }
         let failure = run_in(folder.path(), "gateway.toml").expect_err("there already").to_string();
         assert!(
-            failure.contains("are there already, so nothing was written; --output writes elsewhere"),
+            failure.contains("already exist; nothing was written; --output writes elsewhere"),
             "{failure}"
         );
         run_in(folder.path(), "").unwrap_or_else(|failure| panic!("{failure}"));

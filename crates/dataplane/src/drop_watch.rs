@@ -223,7 +223,7 @@ pub fn meaning(reason: DropReason) -> Option<&'static str> {
              this host (ENETUNREACH, EHOSTUNREACH, ENETDOWN); see `ip route get` with the peer's address, and `ip address`"
         }
         D::SendForbidden => {
-            "the system forbids to send them (EPERM, EACCES): a packet filter drops them on their way out, or a route prohibits \
+            "the kernel refused to send them (EPERM, EACCES): a packet filter drops them on their way out, or a route prohibits \
              them; see `nft list ruleset` for output and postrouting, and allow ESP and UDP port 4500 to the peer"
         }
         D::NoLocalAddress => {

@@ -47,8 +47,7 @@ pub(super) fn run(args: &InitArgs, name: &str) -> Result<(), Failure> {
 /// What was written, and how it becomes a tunnel.
 fn text(plan: &Plan, trees: &[Tree; 2]) -> String {
     let name = &plan.site(Side::Remote).name;
-    let mut text =
-        format!("Added {name} to {CONFIGURATION}. Written, with keys, so readable only by their owner:\n");
+    let mut text = format!("Added {name} to {CONFIGURATION}. Wrote (with keys, mode 0600):\n");
     trees.iter().flat_map(Tree::paths).for_each(|path| text.push_str(&format!("  {}\n", path.display())));
     text.push_str(&format!("\nNext, as root:\n1. Copy the files of {name} to it:\n"));
     for command in super::steps::copies(plan.site(Side::Remote), &trees[1]) {

@@ -8,7 +8,7 @@ use convoy_config::init::{KeySource, Plan, Reached, Side, Site, SiteFile, Tree};
 /// The files that were written, and how they make a tunnel, in at most 100 columns but for paths.
 pub(super) fn text(plan: &Plan, trees: &[Tree; 2]) -> String {
     let is_installed = trees[0].root.parent().is_none();
-    let mut text = "Written, with keys, so readable only by their owner:\n".to_owned();
+    let mut text = "Wrote (with keys, mode 0600):\n".to_owned();
     for (side, tree) in Side::BOTH.into_iter().zip(trees) {
         for path in tree.paths() {
             let _ = writeln!(text, "  {}: {}", plan.site(side).name, path.display());

@@ -205,7 +205,7 @@ fn check_says_which_engines_there_will_be_and_what_they_cost() {
         "{guard}"
     );
     assert!(mtu.starts_with("the inside MTU is 1438 bytes ("), "{mtu}");
-    assert!(first.ends_with("a.toml: good: 2 ports, 1 tunnel, 0 warnings"), "{first}");
+    assert!(first.ends_with("a.toml: OK: 2 ports, 1 tunnel, 0 warnings"), "{first}");
     assert!(engines.starts_with("engines: "), "{engines}");
     assert!(engines.contains("software (aes128gcm16: "), "{engines}");
     append(&good, "[[engine]]\nkind = \"software\"\nname = \"mine\"\n");

@@ -31,7 +31,7 @@ impl Tree {
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
     /// Files are there already.
-    #[error("{} there already, so nothing was written", are(.0))]
+    #[error("{}; nothing was written", exist(.0))]
     Exists(Vec<PathBuf>),
     /// A file cannot be written.
     #[error("cannot write {}: {error}", path.display())]
@@ -43,9 +43,9 @@ pub enum WriteError {
     },
 }
 
-fn are(paths: &[PathBuf]) -> String {
+fn exist(paths: &[PathBuf]) -> String {
     let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
-    format!("{} {}", names.join(", "), if names.len() == 1 { "is" } else { "are" })
+    format!("{} already {}", names.join(", "), if names.len() == 1 { "exists" } else { "exist" })
 }
 
 /// Reads the gateway's configuration of a site as the gateway will, in this environment, and
@@ -129,7 +129,7 @@ mod tests {
         assert_eq!((mode(&toml), mode(&swanctl), mode(&root)), (0o600, 0o600, 0o700));
         std::fs::remove_file(&toml).expect("removed");
         let reported = write(&[tree(root.clone(), "two")], false).expect_err("one is there").to_string();
-        assert!(reported.starts_with(&format!("{} is there already", swanctl.display())), "{reported}");
+        assert!(reported.starts_with(&format!("{} already exists", swanctl.display())), "{reported}");
         assert!(!toml.exists(), "nothing is written then");
         std::fs::set_permissions(&swanctl, PermissionsExt::from_mode(0o644)).expect("ours");
         write(&[tree(root.clone(), "three")], true).expect("by force");

@@ -26,7 +26,10 @@ pub(super) fn policy(reported: &mut Explanation, decision: &Decision, flow: &Flo
             if reported.outcome == "protected" {
                 reported.outcome = "bypassed".to_owned();
             }
-            let text = format!("{} lets it pass unprotected{also}", described(first));
+            let text = format!(
+                "{} bypasses it: it leaves unencrypted, by the kernel's route{also}",
+                described(first)
+            );
             if protecting.is_some() { reported.fault("policy", text) } else { reported.step("policy", text) }
         }
         Action::Discard => {
@@ -59,7 +62,7 @@ fn no_policy(near: &[(PolicyView, Miss)], flow: &FlowKey) -> String {
     };
     let near: Vec<String> = near.iter().map(miss).collect();
     if near.is_empty() {
-        return "no policy selects it, and none is similar".to_owned();
+        return "no tunnel covers this packet, and none comes close".to_owned();
     }
-    format!("no policy selects it ({})", near.join("; "))
+    format!("no tunnel covers this packet ({})", near.join("; "))
 }
