@@ -83,7 +83,11 @@ def main():
     said, last = {}, {}
     while len(said) < len(wanted):
         for tool in wanted.keys() - said.keys():
-            last[tool] = TOOLS[tool]()
+            try:
+                last[tool] = TOOLS[tool]()
+            except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+                last[tool] = f"no answer: {error}"
+                continue
             if re.search(wanted[tool], last[tool]):
                 said[tool] = time.monotonic() - began
         if time.monotonic() - began > PATIENCE_S:

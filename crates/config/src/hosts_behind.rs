@@ -118,7 +118,7 @@ fn behind(c: &Checker<'_>, own: &BTreeSet<&str>, tunnels: &Tunnels<'_>) -> Vec<B
         let Ok(network) = IpNet::new(address, bits) else { continue };
         let is_connected =
             || networks.iter().any(|(_, known)| known.contains(&network) || network.contains(known));
-        if bits == 0 || asked.len() >= MOST || !asked.insert(network) || is_connected() {
+        if bits == 0 || is_connected() || asked.len() >= MOST || !asked.insert(network) {
             continue;
         }
         let behind = c.environment().interface_behind(address).filter(|name| !own.contains(name.as_str()));
@@ -140,10 +140,12 @@ fn protects(tunnel: &TunnelConfig, network: IpNet) -> bool {
         && tunnel.local_ts.iter().any(|selector| holds(&selector.addresses, network))
 }
 
-/// Whether addresses are hosts of a network, or around it. All addresses name none.
+/// Whether addresses are hosts of a network, or around it. All addresses name none, and this host's
+/// own address in it is not another host's.
 fn holds(range: &AddressRange, network: IpNet) -> bool {
     let is_all = range.as_prefix().is_some_and(|(_, bits)| bits == 0);
-    !is_all && (range.contains(network.network()) || network.contains(&range.first()))
+    let is_own = range.first() == range.last() && range.first() == network.addr();
+    !is_all && !is_own && (range.contains(network.network()) || network.contains(&range.first()))
 }
 
 #[cfg(test)]
@@ -253,6 +255,7 @@ mod tests {
             reported.len() == 1 && reported[0].contains("sysctl -w net.ipv4.ip_forward=1"),
             "{reported:?}"
         );
+        assert!(of(false, "10.1.0.1").is_empty(), "this host's own address");
         assert!(of(true, "10.1.0.0/16").is_empty() && of(false, "0.0.0.0/0").is_empty());
     }
 

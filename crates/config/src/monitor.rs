@@ -132,14 +132,16 @@ fn source(
     };
     let selectors: Vec<Selector> =
         tunnel.selectors().filter(|selector| takes(&selector.remote, ping)).collect();
-    if selectors.is_empty() {
+    let takes_any = tunnel.remote_ts.is_empty();
+    if selectors.is_empty() && !takes_any {
         let what =
             format!("no ping to {ping} passes the tunnel's remote_ts; name an address behind the peer");
         c.add(&text.span(), "tunnel.monitor.ping", what);
         return None;
     }
     let passes = |address: IpAddr| {
-        address.is_ipv6() == ping.is_ipv6() && selectors.iter().any(|pair| takes(&pair.local, address))
+        let is_taken = || takes_any || selectors.iter().any(|pair| takes(&pair.local, address));
+        address.is_ipv6() == ping.is_ipv6() && is_taken()
     };
     let Some(given) = &keys.source else {
         let found = addresses.iter().copied().find(|address| passes(*address));

@@ -18,8 +18,8 @@ const CHILDREN: usize = 1024;
 /// How long after a failure the helper is asked again to block.
 const AGAIN: Duration = Duration::from_secs(10);
 
-/// Blocked networks. They stay blocked after their SA is gone, until the gateway ends or a
-/// configuration covers them.
+/// Networks that no `remote_ts` covers, blocked or routed. They stay so after their SA is gone,
+/// until the gateway ends or a configuration covers them.
 #[derive(Default)]
 pub(crate) struct Blocked {
     /// The networks that the configuration covers.
@@ -28,7 +28,7 @@ pub(crate) struct Blocked {
     lengths: BTreeSet<u8>,
     networks: BTreeSet<Prefix>,
     /// Those of them that are routed instead, each with this side of their policy.
-    routed: BTreeMap<Prefix, TrafficSelector>,
+    routed: BTreeMap<Prefix, Vec<TrafficSelector>>,
     warned: HashSet<String>,
     is_full: bool,
     /// When to ask the helper.
@@ -55,9 +55,10 @@ impl Blocked {
         lengths.filter_map(|bits| start(network, *bits)).any(|around| self.covered.contains(&around))
     }
 
-    /// Blocks what is behind these tunnels and not covered; returns warnings for the operator.
-    /// `is_possible` says whether the host routes into the gateway at all.
-    pub(crate) fn block(&mut self, behind: &[Behind], is_possible: bool) -> Vec<String> {
+    /// Blocks or routes what is behind these tunnels and not covered; returns warnings for the
+    /// operator. `is_possible` says whether the host keeps packets from leaving at all, and
+    /// `can_route` whether it has routes into the gateway.
+    pub(crate) fn block(&mut self, behind: &[Behind], is_possible: bool, can_route: bool) -> Vec<String> {
         let mut warnings = Vec::new();
         for Behind { child, selector, standing } in behind {
             let networks = selector.remote.addresses.prefixes();
@@ -66,11 +67,10 @@ impl Blocked {
             if uncovered.is_empty() {
                 continue;
             }
-            if *standing == Standing::Taken && is_possible {
-                self.routed.extend(uncovered.iter().map(|network| (*network, selector.local)));
-                self.due.get_or_insert_with(Instant::now);
-            }
-            if *standing == Standing::Outside && self.is_new(child) {
+            // Without a route into the gateway, a tunnel cannot take them.
+            let is_taken = *standing == Standing::Taken && can_route;
+            let is_outside = *standing == Standing::Outside || *standing == Standing::Taken && !can_route;
+            if is_outside && self.is_new(child) {
                 let what = if is_possible { "are dropped, since they would otherwise" } else { "may" };
                 warnings.push(format!(
                     "charon's child {child} has traffic selectors outside every [[tunnel]]: {selector}; packets \
@@ -80,10 +80,24 @@ impl Blocked {
                 ));
             }
             if is_possible {
-                warnings.extend(self.insert(uncovered));
+                warnings.extend(self.insert(uncovered.clone()));
+            }
+            if is_taken {
+                self.route(&uncovered, selector.local);
             }
         }
         warnings
+    }
+
+    /// Routes those of the networks that have a place, for packets from this side.
+    fn route(&mut self, networks: &[Prefix], local: TrafficSelector) {
+        for network in networks.iter().filter(|network| self.networks.contains(network)) {
+            let locals = self.routed.entry(*network).or_default();
+            if !locals.contains(&local) {
+                locals.push(local);
+                self.due.get_or_insert_with(Instant::now);
+            }
+        }
     }
 
     /// Whether the operator was not warned so before, since the configuration was read; notes it.
@@ -120,7 +134,7 @@ impl Blocked {
     }
 
     /// Those that are routed into the gateway, each with this side of their policy.
-    pub(crate) fn routed(&self) -> &BTreeMap<Prefix, TrafficSelector> {
+    pub(crate) fn routed(&self) -> &BTreeMap<Prefix, Vec<TrafficSelector>> {
         &self.routed
     }
 
@@ -161,8 +175,9 @@ mod tests {
         let mut blocked = Blocked::default();
         blocked.cover(vec![prefix("10.2.0.0/16"), Prefix { address: [10, 9, 0, 1].into(), bits: 24 }]);
         let covered = [behind("net", "10.2.7.0/24"), behind("net", "10.9.0.5/32")];
-        assert!(blocked.block(&covered, true).is_empty() && !blocked.is_due());
-        let warnings = blocked.block(&[behind("rw", "10.3.0.1/32"), behind("rw", "10.3.0.2-10.3.0.4")], true);
+        assert!(blocked.block(&covered, true, true).is_empty() && !blocked.is_due());
+        let warnings =
+            blocked.block(&[behind("rw", "10.3.0.1/32"), behind("rw", "10.3.0.2-10.3.0.4")], true, true);
         let expected = "charon's child rw has traffic selectors outside every [[tunnel]]: 10.1.0.0/24 === 10.3.0.1/32; packets \
                         to 10.3.0.1/32 are dropped, since they would otherwise leave unencrypted; add a [[tunnel]] whose \
                         remote_ts covers it, or with the name of the child or its connection and no remote_ts";
@@ -170,9 +185,9 @@ mod tests {
         assert_eq!(texts(&blocked), ["10.3.0.1/32", "10.3.0.2/31", "10.3.0.4/32"]);
         assert!(blocked.is_due());
         blocked.asked(true);
-        assert!(blocked.block(&[behind("rw", "10.3.0.1/32")], true).is_empty() && !blocked.is_due());
+        assert!(blocked.block(&[behind("rw", "10.3.0.1/32")], true, true).is_empty() && !blocked.is_due());
         assert_eq!(
-            blocked.block(&[behind("wide", "10.0.0.0/8")], true).len(),
+            blocked.block(&[behind("wide", "10.0.0.0/8")], true, true).len(),
             1,
             "wider than what is routed"
         );
@@ -184,18 +199,25 @@ mod tests {
     fn networks_of_a_tunnel_that_takes_them_from_charon_are_routed_without_a_warning() {
         let mut blocked = Blocked::default();
         let with = |standing| [Behind { standing, ..behind("site/net", "10.2.0.0/24") }];
-        assert!(blocked.block(&with(Standing::Pending), true).is_empty() && blocked.routed().is_empty());
+        assert!(
+            blocked.block(&with(Standing::Pending), true, true).is_empty() && blocked.routed().is_empty()
+        );
         assert_eq!(texts(&blocked), ["10.2.0.0/24"], "until the name is known");
-        assert!(blocked.block(&with(Standing::Taken), true).is_empty());
+        assert!(blocked.block(&with(Standing::Taken), true, true).is_empty());
         assert_eq!(blocked.routed().keys().copied().collect::<Vec<_>>(), [prefix("10.2.0.0/24")]);
+        blocked.asked(true);
+        blocked.block(&with(Standing::Taken), true, true);
+        assert!(!blocked.is_due(), "nothing is new");
         blocked.cover(Vec::new());
         assert_eq!((blocked.routed().len(), texts(&blocked).len()), (0, 1), "it stays blocked");
+        let warnings = blocked.block(&with(Standing::Taken), true, false);
+        assert!(warnings.len() == 1 && blocked.routed().is_empty(), "no route: {warnings:?}");
     }
 
     #[test]
     fn where_nothing_is_routed_nothing_is_blocked_but_reported() {
         let mut blocked = Blocked::default();
-        let warnings = blocked.block(&[behind("rw", "fd00:3::/64")], false);
+        let warnings = blocked.block(&[behind("rw", "fd00:3::/64")], false, false);
         assert!(
             warnings.len() == 1 && warnings[0].contains("fd00:3::/64 may leave unencrypted"),
             "{warnings:?}"
@@ -208,7 +230,7 @@ mod tests {
         let mut blocked = Blocked::default();
         let hosts = (0..=NETWORKS as u32 + 5)
             .map(|host| behind("rw", &std::net::Ipv4Addr::from_bits(0x0a00_0000 + host).to_string()));
-        let warnings = blocked.block(&hosts.collect::<Vec<_>>(), true);
+        let warnings = blocked.block(&hosts.collect::<Vec<_>>(), true, true);
         assert_eq!((warnings.len(), blocked.networks().len()), (2, NETWORKS));
         assert!(
             warnings[1].contains("65536 blocked networks") && warnings[1].contains("10.1.0.0/32"),

@@ -170,8 +170,7 @@ impl Charon {
         let mut installed = lock(&self.handler.installed);
         let Some(Installed { state, workers }) = installed.as_mut() else { return Vec::new() };
         let Workers { networks, names, .. } = workers;
-        let is_pending = |tunnel| names.standing(tunnel) == Standing::Pending;
-        let behind = if all { networks.take_all() } else { networks.take_new(is_pending) };
+        let behind = if all { networks.take_all() } else { networks.take_new() };
         let child = |tunnel| match state.name(tunnel).filter(|name| !name.child.is_empty()) {
             Some(name) => name.to_string(),
             None => format!("of reqid {}", state.reqid(tunnel).unwrap_or_default()),

@@ -53,12 +53,10 @@ impl Networks {
         }
     }
 
-    /// What was added since the last call and still exists; what `is_pending` is also returned by
-    /// the next call.
-    pub(super) fn take_new(&mut self, is_pending: impl Fn(TunnelId) -> bool) -> Vec<(TunnelId, Selector)> {
-        let new: Vec<_> = self.new.iter().filter_map(|place| self.all.get(place).copied()).collect();
-        self.new.retain(|place| self.all.get(place).is_some_and(|(tunnel, _)| is_pending(*tunnel)));
-        new
+    /// What was added since the last call and still exists. A policy whose tunnel gets another name
+    /// is added again.
+    pub(super) fn take_new(&mut self) -> Vec<(TunnelId, Selector)> {
+        self.new.drain().filter_map(|place| self.all.get(&place).copied()).collect()
     }
 
     /// Everything that exists.

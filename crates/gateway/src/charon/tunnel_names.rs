@@ -1,5 +1,6 @@
-//! What charon's tunnels are called: the `[[tunnel]]` that covers a tunnel's networks gives it its
-//! name, so that log, events, `convoy show` and metrics have one name for it.
+//! What charon's tunnels are called: a `[[tunnel]]` that covers a tunnel's networks, or takes them
+//! from charon, gives it its name, so that log, events, `convoy show` and metrics have one name for
+//! it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -17,12 +18,14 @@ pub(crate) type Renamed = (TunnelId, Option<TunnelName>);
 pub(super) struct TunnelNames {
     /// By inside interface; 0 is the one that tunnels share.
     configured: HashMap<u16, Configured>,
-    /// The tunnels of the configuration that take their networks from charon.
+    /// The names of all tunnels of the configuration that have no static keys.
+    all: HashSet<String>,
+    /// Those of them that take their networks from charon.
     open: HashSet<String>,
     tunnels: HashMap<TunnelId, Known>,
     /// The tunnel of each policy.
     owners: HashMap<PolicyPlace, TunnelId>,
-    by_connection: HashMap<String, TunnelId>,
+    by_connection: HashMap<String, BTreeSet<TunnelId>>,
 }
 
 /// What is known of a tunnel.
@@ -31,38 +34,57 @@ struct Known {
     child: Option<ChildName>,
     /// The inside interface of its policies.
     interface: u16,
-    /// Their far side.
-    remotes: BTreeMap<PolicyPlace, TrafficSelector>,
+    /// Their traffic.
+    selectors: BTreeMap<PolicyPlace, Selector>,
     /// The name that was reported last.
     name: Option<TunnelName>,
 }
 
 /// The far sides of the configuration's tunnels without static keys that have an inside interface.
 struct Configured {
-    networks: OrderedSelectors,
-    /// The name of the tunnel of each network.
+    /// Their traffic, and everything to their networks.
+    traffic: Named,
+    networks: Named,
+}
+
+/// Selectors, the narrowest first, each with the name of its tunnel.
+struct Named {
+    ordered: OrderedSelectors,
     names: Vec<String>,
+}
+
+impl Named {
+    fn of(mut all: Vec<(Selector, String)>) -> Self {
+        let width = |side: &TrafficSelector| side.addresses.as_prefix().map_or(0, |(_, bits)| bits);
+        all.sort_by_key(|(selector, _)| std::cmp::Reverse((width(&selector.remote), width(&selector.local))));
+        let (selectors, names) = all.into_iter().unzip();
+        Self { ordered: OrderedSelectors::new(selectors), names }
+    }
+
+    fn covering(&self, selector: &Selector) -> Option<&String> {
+        self.names.get(self.ordered.first_covering(selector, self.names.len())?)
+    }
 }
 
 impl Configured {
     /// Those of a configuration, by interface.
     fn of(config: &Config) -> HashMap<u16, Self> {
-        let mut all: HashMap<u16, (Vec<Selector>, Vec<String>)> = HashMap::new();
+        let mut all: HashMap<u16, [Vec<(Selector, String)>; 2]> = HashMap::new();
         for tunnel in config.tunnels.iter().filter(|tunnel| !tunnel.has_static_keys()) {
             let Some(interface) = config.interface_number(tunnel.interface.as_deref()) else { continue };
-            let (networks, names) = all.entry(interface).or_default();
-            networks.extend(tunnel.remote_ts.iter().map(|remote| toward(*remote)));
-            names.resize(networks.len(), tunnel.name.clone());
+            let [traffic, networks] = all.entry(interface).or_default();
+            traffic.extend(tunnel.selectors().map(|selector| (selector, tunnel.name.clone())));
+            networks.extend(tunnel.remote_ts.iter().map(|remote| (toward(*remote), tunnel.name.clone())));
         }
-        let ordered = |(networks, names)| Self { networks: OrderedSelectors::new(networks), names };
-        all.into_iter().map(|(interface, tunnels)| (interface, ordered(tunnels))).collect()
+        let of_one = |(interface, [traffic, networks])| {
+            (interface, Self { traffic: Named::of(traffic), networks: Named::of(networks) })
+        };
+        all.into_iter().map(of_one).collect()
     }
 
-    /// The first tunnel that covers one of these.
-    fn covering<'a>(&self, remotes: impl Iterator<Item = &'a TrafficSelector>) -> Option<&str> {
-        let place =
-            |remote: &TrafficSelector| self.networks.first_covering(&toward(*remote), self.names.len());
-        remotes.filter_map(place).min().map(|place| self.names[place].as_str())
+    /// The tunnel that covers all of this traffic, or else its far side.
+    fn covering(&self, selector: &Selector) -> Option<&String> {
+        self.traffic.covering(selector).or_else(|| self.networks.covering(&toward(selector.remote)))
     }
 }
 
@@ -70,6 +92,12 @@ impl Configured {
 fn toward(remote: TrafficSelector) -> Selector {
     let all = if remote.addresses.first().is_ipv6() { "::/0" } else { "0.0.0.0/0" };
     Selector { local: all.parse().expect("a prefix"), remote }
+}
+
+/// The names of the tunnels of a configuration that have no static keys.
+fn charons(config: &Config) -> HashSet<String> {
+    let charons = config.tunnels.iter().filter(|tunnel| !tunnel.has_static_keys());
+    charons.map(|tunnel| tunnel.name.clone()).collect()
 }
 
 /// The tunnels of a configuration that have neither keys nor networks.
@@ -83,7 +111,8 @@ impl TunnelNames {
     /// No tunnels yet.
     pub(super) fn new(config: &Config) -> Self {
         let (tunnels, owners, by_connection) = (HashMap::new(), HashMap::new(), HashMap::new());
-        Self { configured: Configured::of(config), open: open(config), tunnels, owners, by_connection }
+        let (all, open) = (charons(config), open(config));
+        Self { configured: Configured::of(config), all, open, tunnels, owners, by_connection }
     }
 
     /// Takes changes of tunnels and their policies; returns what was renamed by them.
@@ -97,7 +126,7 @@ impl TunnelNames {
             if let Some((place, owner)) = step.change.gone.and_then(|place| self.owners.remove_entry(&place))
             {
                 if let Some(known) = self.tunnels.get_mut(&owner) {
-                    known.remotes.remove(&place);
+                    known.selectors.remove(&place);
                 }
                 changed.insert(owner);
             }
@@ -107,7 +136,7 @@ impl TunnelNames {
             self.owners.insert(place, tunnel);
             let known = self.tunnels.entry(tunnel).or_default();
             known.interface = policy.interface;
-            known.remotes.insert(place, policy.selector.remote);
+            known.selectors.insert(place, policy.selector);
             changed.insert(tunnel);
         }
         changed.into_iter().filter_map(|tunnel| self.rename(tunnel)).collect()
@@ -115,7 +144,7 @@ impl TunnelNames {
 
     /// Takes another configuration; returns what is renamed by it.
     pub(super) fn configure(&mut self, config: &Config) -> Vec<Renamed> {
-        (self.configured, self.open) = (Configured::of(config), open(config));
+        (self.configured, self.all, self.open) = (Configured::of(config), charons(config), open(config));
         let all: BTreeSet<TunnelId> = self.tunnels.keys().copied().collect();
         all.into_iter().filter_map(|tunnel| self.rename(tunnel)).collect()
     }
@@ -137,7 +166,7 @@ impl TunnelNames {
 
     /// The name for people of a connection's tunnel; of several, one.
     pub(super) fn of_connection(&self, connection: &str) -> Option<&str> {
-        self.shown(*self.by_connection.get(connection)?)
+        self.shown(*self.by_connection.get(connection)?.first()?)
     }
 
     fn name_child(&mut self, tunnel: TunnelId, name: Option<&ChildName>) {
@@ -146,12 +175,15 @@ impl TunnelNames {
         let before = connection(&std::mem::replace(&mut known.child, name.cloned()));
         let now = connection(&known.child).filter(|connection| !connection.is_empty());
         if let Some(before) = before
-            && self.by_connection.get(&before) == Some(&tunnel)
+            && let Some(tunnels) = self.by_connection.get_mut(&before)
         {
-            self.by_connection.remove(&before);
+            tunnels.remove(&tunnel);
+            if tunnels.is_empty() {
+                self.by_connection.remove(&before);
+            }
         }
         if let Some(now) = now {
-            self.by_connection.insert(now, tunnel);
+            self.by_connection.entry(now).or_default().insert(tunnel);
         }
     }
 
@@ -159,20 +191,25 @@ impl TunnelNames {
     fn rename(&mut self, tunnel: TunnelId) -> Option<Renamed> {
         let known = self.tunnels.get_mut(&tunnel)?;
         let child = known.child.as_ref().map(ToString::to_string);
+        let of_interface = self.configured.get(&known.interface);
+        let covering = |selector| of_interface.and_then(|of| of.covering(selector)).cloned();
+        let mut others: Vec<String> = known.selectors.values().filter_map(covering).collect();
         // An SA that goes is reported after its policies have gone.
         let last =
             known.name.as_ref().filter(|last| child.as_ref().is_some_and(|child| *child == last.child));
-        let of_interface = self.configured.get(&known.interface);
-        let shown = match known.remotes.is_empty() {
-            true => last.map(|last| last.shown.clone()),
-            false => of_interface.and_then(|of| of.covering(known.remotes.values())).map(str::to_owned),
-        };
-        let named = known.child.as_ref().and_then(|child| named_by(&self.open, child));
-        let shown = shown.or(named).or_else(|| child.clone());
-        let name = shown.map(|shown| TunnelName { shown, child: child.unwrap_or_default() });
+        let last = last.filter(|last| known.selectors.is_empty() && self.all.contains(&last.shown));
+        let shown = last
+            .map(|last| last.shown.clone())
+            .or_else(|| others.first().cloned())
+            .or_else(|| known.child.as_ref().and_then(|child| named_by(&self.open, child)))
+            .or_else(|| child.clone());
+        others.retain(|other| shown.as_ref() != Some(other));
+        others.sort();
+        others.dedup();
+        let name = shown.map(|shown| TunnelName { shown, child: child.unwrap_or_default(), others });
         let is_other = known.name != name;
         known.name.clone_from(&name);
-        if name.is_none() && known.remotes.is_empty() {
+        if name.is_none() && known.selectors.is_empty() {
             self.tunnels.remove(&tunnel);
         }
         is_other.then_some((tunnel, name))
@@ -291,6 +328,21 @@ mod tests {
             assert_eq!(names.standing(TunnelId(tunnel)), standing, "{network}");
         }
         assert_eq!(names.shown(TunnelId(2)), Some("site"));
+    }
+
+    #[test]
+    fn narrowest_tunnel_names_a_child_and_one_with_several_is_reported_with_all() {
+        let tunnels = [("hub", "10.0.0.0/8"), ("site-b", "10.2.0.0/16"), ("site-c", "10.3.0.0/16")];
+        let mut names = TunnelNames::new(&config(&tunnels));
+        names.update(&named(1, "site", "net"));
+        names.update(&policy(1, "10.2.7.0/24", 0));
+        assert_eq!(names.shown(TunnelId(1)), Some("site-b"));
+        let mut both = policy(1, "10.3.7.0/24", 0);
+        let rank = PolicyRank::of_daemon(99);
+        both.steps[0].change.came.as_mut().expect("one").0 = rank;
+        let renamed = names.update(&both);
+        let name = renamed[0].1.as_ref().expect("it has a name");
+        assert_eq!((name.shown.as_str(), &name.others[..]), ("site-b", &["site-c".to_owned()][..]));
     }
 
     #[test]

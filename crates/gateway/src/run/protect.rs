@@ -52,7 +52,7 @@ impl Gateway {
     fn plan(&self) -> Option<RoutePlan> {
         let (blocked, peers) = (self.blocked_networks(), self.peers());
         let taken = self.blocked.routed().iter();
-        let taken = taken.map(|(network, local)| networks::route(&self.config, *network, &[*local]));
+        let taken = taken.map(|(network, local)| networks::route(&self.config, *network, local));
         let mut plan = ports::route_plan(&self.config)?;
         plan.routes.extend(taken);
         Some(RoutePlan { blocked, peers, ..plan })
@@ -62,13 +62,15 @@ impl Gateway {
         self.blocked.networks().iter().copied().collect()
     }
 
-    /// Blocks the networks behind charon's tunnels that the configuration does not cover, and warns
-    /// the operator. `all` also considers tunnels that were there before.
+    /// Routes or blocks the networks behind charon's tunnels that the configuration does not cover,
+    /// and warns the operator. `all` also considers tunnels that were there before.
     pub(super) fn cover(&mut self, all: bool) {
         let Some(charon) = &self.charon else { return };
         let is_kept = ports::inside_device(&self.config).is_some() || self.is_guarded();
         let behind = charon.behind(all);
-        let mut warnings = self.blocked.block(&behind, self.helper.is_some() && is_kept);
+        let has_helper = self.helper.is_some();
+        let can_route = has_helper && ports::inside_device(&self.config).is_some();
+        let mut warnings = self.blocked.block(&behind, has_helper && is_kept, can_route);
         warnings.extend(self.unforwarded(&behind));
         warnings.into_iter().for_each(|warning| self.events.warn(warning));
     }

@@ -74,6 +74,8 @@ pub(crate) struct PolicyNote {
     pub(crate) view: PolicyView,
     /// charon's name of its CHILD_SA; empty with static keys.
     pub(crate) child: String,
+    /// Further tunnels of the configuration whose networks its tunnel serves.
+    pub(crate) others: Vec<String>,
 }
 
 /// The word for a direction.
@@ -173,10 +175,11 @@ fn unpacked(counts: &ReassemblyCounts) -> IptfsRow {
 }
 
 /// The row of a policy.
-pub(crate) fn policy(PolicyNote { view, child }: PolicyNote) -> PolicyRow {
+pub(crate) fn policy(PolicyNote { view, child, others }: PolicyNote) -> PolicyRow {
     PolicyRow {
         name: view.policy.name,
         child,
+        others,
         tunnel_id: match view.policy.action {
             Action::Protect(tunnel) => Some(tunnel.0),
             Action::Bypass | Action::Discard => None,

@@ -78,9 +78,12 @@ impl Snapshot {
     pub fn peers(&self) -> Vec<PeerRow> {
         let mut sas: BTreeMap<Key<'_>, Vec<&SaRow>> = BTreeMap::new();
         let mut children: HashMap<Option<u32>, &str> = HashMap::new();
+        // Tunnels of the configuration that another one's SAs serve as well.
+        let mut served: HashSet<&str> = HashSet::new();
         for policy in self.policies.iter().filter(|policy| policy.tunnel_id.is_some()) {
             sas.entry((&policy.name, policy.tunnel_id)).or_default();
             children.insert(policy.tunnel_id, &policy.child);
+            served.extend(policy.others.iter().map(String::as_str));
         }
         for sa in &self.sas {
             children.insert(Some(sa.tunnel_id), &sa.child);
@@ -91,6 +94,7 @@ impl Snapshot {
             known.insert(*name);
             *of_name.entry(*name).or_insert(0) += 1;
         }
+        known.extend(served);
         let bare = self.configured.iter().filter(|row| !known.contains(row.name.as_str()));
         let bare: Vec<Key<'_>> = bare.map(|row| (row.name.as_str(), None)).collect();
         known.extend(self.configured.iter().map(|row| row.name.as_str()));
@@ -159,7 +163,10 @@ impl Snapshot {
             ways[usize::from(sa.direction != "outbound")].push(sa);
         }
         let both_ways = sas.iter().filter(|(_, [out, back])| PeerState::of(out, back, None).has_both_ways());
-        let names: HashSet<&str> = both_ways.map(|((name, _), _)| *name).collect();
+        let keys: HashSet<Key<'_>> = both_ways.map(|(key, _)| *key).collect();
+        let serving = self.policies.iter().filter(|policy| keys.contains(&(&policy.name, policy.tunnel_id)));
+        let others = serving.flat_map(|policy| &policy.others).map(String::as_str);
+        let names: HashSet<&str> = keys.iter().map(|(name, _)| *name).chain(others).collect();
         let lost: HashSet<&str> =
             self.monitors.iter().filter(|row| row.is_lost()).map(|row| row.tunnel.as_str()).collect();
         let is_usable = |row: &ConfiguredRow| {

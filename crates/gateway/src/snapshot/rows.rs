@@ -184,7 +184,7 @@ pub struct TunnelRow {
 /// One SA.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SaRow {
-    /// Its tunnel's name in the configuration; charon's where no `[[tunnel]]` covers its networks.
+    /// Its tunnel's name in the configuration; charon's where no `[[tunnel]]` has its networks.
     pub tunnel: String,
     /// Its tunnel's number. Peers whose tunnels have one name, as clients of one connection of
     /// charon's, have different numbers; an SA and its successors have the same.
@@ -275,6 +275,9 @@ pub struct PolicyRow {
     /// charon's name of its CHILD_SA, as [`SaRow::child`].
     #[serde(default)]
     pub child: String,
+    /// Further tunnels of the configuration whose networks its tunnel serves.
+    #[serde(default)]
+    pub others: Vec<String>,
     /// Its tunnel's number, as [`SaRow::tunnel_id`], if it has a tunnel.
     #[serde(default)]
     pub tunnel_id: Option<u32>,

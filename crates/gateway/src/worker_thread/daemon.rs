@@ -11,11 +11,13 @@ use crate::survey::Surveyed;
 /// The names of a key daemon's tunnel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TunnelName {
-    /// The name for people: that of the `[[tunnel]]` whose `remote_ts` covers its networks; without
-    /// one, charon's.
+    /// The name for people: that of a `[[tunnel]]` that covers its networks, or takes them from it;
+    /// without one, charon's.
     pub(crate) shown: String,
     /// charon's, as `connection/child`; empty if charon has not named it yet.
     pub(crate) child: String,
+    /// Further `[[tunnel]]`s whose networks it serves.
+    pub(crate) others: Vec<String>,
 }
 
 impl WorkerThread {

@@ -98,10 +98,14 @@ impl WorkerThread {
     }
 
     /// The tunnel with the SAs of a tunnel of the configuration: itself, or the first of charon's
-    /// that protects nothing but its networks by its inside interface.
+    /// that protects nothing but its networks by its inside interface, or whose networks it takes.
     fn tunnel_of(&self, installed: &Installed, interface: u16) -> Option<TunnelId> {
         if installed.config.has_static_keys() {
             return Some(installed.id);
+        }
+        if installed.config.remote_ts.is_empty() {
+            let named = self.names.iter().filter(|(_, name)| name.shown == installed.config.name);
+            return named.map(|(tunnel, _)| *tunnel).min();
         }
         let selectors: Vec<Selector> = installed.config.selectors().collect();
         self.tables().tunnel_within(interface, &selectors)

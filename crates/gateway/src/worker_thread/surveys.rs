@@ -50,13 +50,12 @@ impl WorkerThread {
 }
 
 impl WorkerThread {
-    /// Gives a policy the name of its tunnel, if that has one; returns charon's.
-    pub(crate) fn call_by_tunnel(&self, view: &mut PolicyView) -> String {
-        let Action::Protect(tunnel) = view.policy.action else { return String::new() };
+    /// Gives a policy the name of its tunnel, if that has one.
+    pub(crate) fn call_by_tunnel(&self, view: &mut PolicyView) {
+        let Action::Protect(tunnel) = view.policy.action else { return };
         if let Some(name) = self.name_of(tunnel) {
             name.clone_into(&mut view.policy.name);
         }
-        self.child_of(tunnel)
     }
 }
 
@@ -105,8 +104,13 @@ impl Surveyed for WorkerThread {
     }
 
     fn describe_policy(&self, mut view: PolicyView) -> PolicyNote {
-        let child = self.call_by_tunnel(&mut view);
-        PolicyNote { view, child }
+        self.call_by_tunnel(&mut view);
+        let name = match view.policy.action {
+            Action::Protect(tunnel) => self.names.get(&tunnel),
+            Action::Bypass | Action::Discard => None,
+        };
+        let name = name.cloned().unwrap_or_default();
+        PolicyNote { view, child: name.child, others: name.others }
     }
 
     fn now_ns(&self) -> u64 {
