@@ -27,7 +27,7 @@ CUT = "add table inet cut; add chain inet cut in { type filter hook prerouting p
 
 
 # The elements that are wider than the screen.
-WIDEST = """[...document.querySelectorAll("body *")].filter(it => it.getBoundingClientRect().right > innerWidth + 1)
+WIDEST = """[...document.querySelectorAll("body *")].filter(it => it.getBoundingClientRect().right > %d)
   .map(it => `${it.tagName}.${it.className} ${it.textContent.slice(0, 60)}`).slice(0, 8).join("; ")"""
 
 
@@ -90,7 +90,7 @@ def screenshots():
             if wide <= width:
                 break
             time.sleep(0.1)
-        assert wide <= width, f"the page is {wide} pixels wide on a screen of {width}: {browser.evaluate(WIDEST)}"
+        assert wide <= width, f"the page is {wide} pixels wide on a screen of {width}: {browser.evaluate(WIDEST % width)}"
     browser.size(1280, 800)
     browser.is_dark(False)
     print("screenshots at 1280 and 360 pixels, light and dark; nothing is wider than the screen")

@@ -54,6 +54,7 @@ fn policy(name: &str, local: &str, remote: &str) -> PolicyRow {
     PolicyRow {
         name: name.to_owned(),
         child: String::new(),
+        others: Vec::new(),
         tunnel_id: (name != "bypass").then_some(0),
         priority: 4_294_967_295,
         local: local.to_owned(),

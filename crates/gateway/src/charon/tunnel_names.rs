@@ -76,7 +76,7 @@ impl Configured {
             traffic.extend(tunnel.selectors().map(|selector| (selector, tunnel.name.clone())));
             networks.extend(tunnel.remote_ts.iter().map(|remote| (toward(*remote), tunnel.name.clone())));
         }
-        let of_one = |(interface, [traffic, networks])| {
+        let of_one = |(interface, [traffic, networks]): (u16, [Vec<(Selector, String)>; 2])| {
             (interface, Self { traffic: Named::of(traffic), networks: Named::of(networks) })
         };
         all.into_iter().map(of_one).collect()
