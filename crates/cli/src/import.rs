@@ -29,8 +29,9 @@ pub(crate) fn run(args: &ImportArgs) -> Result<(), Failure> {
     let wrong = |finding: Finding| Failure::Config(format!("{finding}; nothing was written"));
     let format = args.format.as_deref().and_then(Format::of_word);
     let source = Source::read(&args.file).map_err(wrong)?;
+    let convoy = convoy_at(&args.output)?;
     let imported = import(&source, format, &ThisMachine).map_err(wrong)?;
-    let tree = tree(&args.output, &imported);
+    let tree = tree(&convoy, &imported);
     // A file for another host is not held against this one.
     let machine: &dyn HostEnvironment = if imported.is_of_this_host { &ThisMachine } else { &Nowhere };
     let warnings = init::check(&tree, machine).map_err(Failure::Problems)?;
@@ -44,9 +45,19 @@ pub(crate) fn run(args: &ImportArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The files below the folder in which they are written.
-fn tree(output: &Path, imported: &Imported) -> Tree {
+/// Where convoy.toml is written. Its ending has it checked before that, and keeps it apart from
+/// charon's file.
+fn convoy_at(output: &Path) -> Result<PathBuf, Failure> {
     let convoy = if output.is_dir() { output.join("convoy.toml") } else { output.to_owned() };
+    if convoy.extension().is_some_and(|end| end == "toml") {
+        return Ok(convoy);
+    }
+    let what = "a name that ends in .toml, or a folder that exists, is expected; nothing was written";
+    Err(Failure::Config(format!("--output {}: {what}", output.display())))
+}
+
+/// The files below the folder in which they are written.
+fn tree(convoy: &Path, imported: &Imported) -> Tree {
     let root = convoy.parent().filter(|root| !root.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let name = PathBuf::from(convoy.file_name().unwrap_or_default());
     let charon = imported.charon.clone().map(|text| SiteFile { path: name.with_extension("conf"), text });
@@ -110,6 +121,19 @@ mod tests {
         );
         run_in(folder.path(), "").unwrap_or_else(|failure| panic!("{failure}"));
         assert!(folder.path().join("convoy.toml").exists() && folder.path().join("convoy.conf").exists());
+    }
+
+    #[test]
+    fn a_name_that_is_not_of_a_toml_file_is_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for name in ["gateway", "gateway.conf", "gateway.toml.conf", ".toml"] {
+            let failure = run_in(folder.path(), name).expect_err(name).to_string();
+            assert!(
+                failure.contains("ends in .toml") && failure.contains("nothing was written"),
+                "{failure}"
+            );
+        }
+        assert_eq!(std::fs::read_dir(folder.path()).expect("readable").count(), 1, "wg0.conf alone");
     }
 
     #[test]
