@@ -11,7 +11,7 @@ mod parse;
 mod write;
 
 pub use draft::{Draft, Field, Incomplete, Refusal, Resolve};
-pub use existing::{Existing, Extended};
+pub use existing::{Existing, Extended, Prepared};
 pub use files::{Secrets, SiteFile, files};
 pub use write::{Tree, WriteError, check, write};
 

@@ -419,11 +419,29 @@ impl Config {
         basis: &Basis<'_>,
         shared: Option<&SharedText>,
     ) -> Result<Self, ConfigErrors> {
-        let name = path.display().to_string();
         let (text, mode) = text_of(path, file)?;
-        let config = match shared.filter(|_| is_shared(&text)) {
-            Some(shared) => Self::parse_with((&name, &text), shared, basis)?,
-            None => Self::parse_at(&name, &text, basis)?,
+        Self::checked(path, &text, mode, basis, shared)
+    }
+
+    /// Like [`load`](Self::load), with the text that was checked.
+    fn load_with_text(path: &Path, kinds: &'static Kinds) -> Result<(Zeroizing<String>, Self), ConfigErrors> {
+        let (text, mode) = text_of(path, opened(path)?)?;
+        let config = Self::checked(path, &text, mode, &Basis { kinds, machine: &ThisMachine }, None)?;
+        Ok((text, config))
+    }
+
+    /// The configuration of a file with this text and mode.
+    fn checked(
+        path: &Path,
+        text: &str,
+        mode: u32,
+        basis: &Basis<'_>,
+        shared: Option<&SharedText>,
+    ) -> Result<Self, ConfigErrors> {
+        let name = path.display().to_string();
+        let config = match shared.filter(|_| is_shared(text)) {
+            Some(shared) => Self::parse_with((&name, text), shared, basis)?,
+            None => Self::parse_at(&name, text, basis)?,
         };
         if mode & 0o077 != 0 && config.has_static_keys() && !config.has_tunnels_in_store() {
             return Err(keys_are_readable(&name, mode));

@@ -36,8 +36,15 @@ pub(super) fn run(args: &InitArgs, name: &str) -> Result<(), Failure> {
     let extended = existing.with(&plan, &secrets);
     let mut warnings = extended.check(&ThisMachine).map_err(Failure::Problems)?;
     warnings.extend(init::check(&trees[1], &convoy_config::Nowhere).map_err(Failure::Problems)?);
+    // What can fail does so before the first file is in its place.
+    let prepared = extended.prepare().map_err(failed)?;
+    prepared.check_unchanged().map_err(failed)?;
     init::write(&trees, args.force).map_err(failed)?;
-    extended.replace().map_err(failed)?;
+    prepared.replace().map_err(|error| {
+        let written: Vec<String> =
+            trees.iter().flat_map(Tree::paths).map(|path| path.display().to_string()).collect();
+        Failure::Failed(format!("{error}; written were {}", written.join(", ")))
+    })?;
     warnings.iter().for_each(|warning| eprintln!("{warning}"));
     plan.warnings().iter().for_each(|warning| eprintln!("warning: {warning}"));
     print!("{}", text(&plan, &trees));

@@ -1,6 +1,6 @@
 //! The configuration of a gateway that gets a tunnel more.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::net::IpAddr;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
@@ -26,8 +26,7 @@ impl Existing {
     /// # Errors
     /// [`ConfigErrors`].
     pub fn load(path: &Path) -> Result<Self, ConfigErrors> {
-        let config = Config::load(path, &PRODUCT)?;
-        let (text, _) = crate::text_of(path, crate::opened(path)?)?;
+        let (text, config) = Config::load_with_text(path, &PRODUCT)?;
         Ok(Self { path: path.to_owned(), text, config })
     }
 
@@ -80,13 +79,15 @@ impl Existing {
             text.push('\n');
         }
         text.push_str(&table);
-        Extended { path: self.path.clone(), text }
+        Extended { path: self.path.clone(), before: self.text.clone(), text }
     }
 }
 
 /// A configuration with a tunnel more, which is not written yet.
 pub struct Extended {
     path: PathBuf,
+    /// What the file was when it was read.
+    before: Zeroizing<String>,
     text: Zeroizing<String>,
 }
 
@@ -100,25 +101,60 @@ impl Extended {
         Ok(Config::parse_at(&name, &self.text, &Basis { kinds: &PRODUCT, machine })?.warnings)
     }
 
-    /// Replaces the file by it in one step, with the file's owner, for the owner alone.
+    /// Writes it beside the file, with the file's owner, for the owner alone.
     ///
     /// # Errors
-    /// [`WriteError`]; the file is then as before.
-    pub fn replace(&self) -> Result<(), WriteError> {
-        self.replaced().map_err(|error| WriteError::Failed { path: self.path.clone(), error })
+    /// [`WriteError`].
+    pub fn prepare(self) -> Result<Prepared, WriteError> {
+        let failed = |error| WriteError::Failed { path: self.path.clone(), error };
+        // The file itself, should the path be a link to it.
+        let path = self.path.canonicalize().map_err(failed)?;
+        let aside = self.aside(&path).map_err(failed)?;
+        Ok(Prepared { path, before: self.before, aside })
     }
 
-    fn replaced(&self) -> std::io::Result<()> {
-        // The file itself, should the path be a link to it.
-        let path = self.path.canonicalize()?;
+    fn aside(&self, path: &Path) -> io::Result<NamedTempFile> {
         let found = path.metadata()?;
         let mut file = NamedTempFile::new_in(path.parent().unwrap_or(Path::new("/")))?;
         file.write_all(self.text.as_bytes())?;
         fchown(file.as_file(), Some(found.uid()), Some(found.gid()))?;
         file.as_file().set_permissions(PermissionsExt::from_mode(found.mode() & 0o700))?;
         file.as_file().sync_all()?;
-        file.persist(&path)?;
-        Ok(())
+        Ok(file)
+    }
+}
+
+/// A configuration with a tunnel more, complete beside the file.
+pub struct Prepared {
+    path: PathBuf,
+    before: Zeroizing<String>,
+    aside: NamedTempFile,
+}
+
+impl Prepared {
+    /// Fails if the file was changed since it was read.
+    ///
+    /// # Errors
+    /// [`WriteError`].
+    pub fn check_unchanged(&self) -> Result<(), WriteError> {
+        self.unchanged().map_err(|error| WriteError::Failed { path: self.path.clone(), error })
+    }
+
+    fn unchanged(&self) -> io::Result<()> {
+        if Zeroizing::new(std::fs::read(&self.path)?).as_slice() == self.before.as_bytes() {
+            return Ok(());
+        }
+        Err(io::Error::other("it was changed meanwhile, and is as it was left; try again"))
+    }
+
+    /// Replaces the file by it in one step, unless the file was changed since it was read.
+    ///
+    /// # Errors
+    /// [`WriteError`]; the file is then as before.
+    pub fn replace(self) -> Result<(), WriteError> {
+        self.check_unchanged()?;
+        let Self { path, aside, .. } = self;
+        aside.persist(&path).map(drop).map_err(|error| WriteError::Failed { path, error: error.error })
     }
 }
 
@@ -164,7 +200,7 @@ mod tests {
         );
         let extended = existing.with(&plan, &Secrets::random(&plan).expect("random"));
         assert!(extended.check(&Nowhere).is_ok_and(|warnings| warnings.is_empty()));
-        extended.replace().expect("writable");
+        extended.prepare().and_then(Prepared::replace).expect("writable");
         let text = std::fs::read_to_string(&path).expect("readable");
         assert!(
             text.starts_with(FILE) && text[FILE.len()..].starts_with("\n[[tunnel]]\nname = \"site-c\"\n"),
@@ -174,5 +210,24 @@ mod tests {
         let again = Existing::load(&path).unwrap_or_else(|errors| panic!("{errors}"));
         assert!(again.refusal("site-c").is_some_and(|why| why.contains("has a tunnel \"site-c\" already")));
         assert_eq!(again.refusal("site-d"), None);
+    }
+
+    #[test]
+    fn edits_that_were_made_meanwhile_stay() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("convoy.toml");
+        std::fs::write(&path, FILE).expect("written");
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).expect("ours");
+        let existing = Existing::load(&path).unwrap_or_else(|errors| panic!("{errors}"));
+        let plan = plan(&existing);
+        let prepared = existing.with(&plan, &Secrets::random(&plan).expect("random")).prepare();
+        let prepared = prepared.expect("writable");
+        assert!(prepared.check_unchanged().is_ok());
+        let edited = format!("{FILE}\n# an edit\n");
+        std::fs::write(&path, &edited).expect("written");
+        let reported = prepared.replace().expect_err("edited").to_string();
+        assert!(reported.contains("it was changed meanwhile"), "{reported}");
+        assert_eq!(std::fs::read_to_string(&path).expect("readable"), edited);
+        assert_eq!(std::fs::read_dir(folder.path()).expect("readable").count(), 1);
     }
 }
