@@ -135,7 +135,7 @@ fn add(tunnel: &Tunnel, gateway: &mut Gateway, left: &mut Vec<Finding>) -> Resul
         tunnel.read(Heading::Inside, own, "an address with a prefix, such as 169.254.6.2/30")?;
     gateway.add_outside(outside);
     let mss = tunnel.number("TCP MSS Adjustment", 88)?.map(|mss| mss.value);
-    gateway.mss_clamp = mss.or(gateway.mss_clamp);
+    gateway.mss_clamp = mss.into_iter().chain(gateway.mss_clamp).min();
     gateway.interfaces.push(Interface {
         name: name.clone(),
         if_id: tunnel.number,
@@ -165,6 +165,7 @@ fn keys(tunnel: &Tunnel, outside: IpAddr, peer: IpAddr, left: &mut Vec<Finding>)
     ];
     let suite = Suite {
         is_ike: true,
+        place: &tunnel.place,
         encryption: tunnel.entry(Heading::Ike, "Encryption Algorithm"),
         integrity: tunnel.entry(Heading::Ike, "Authentication Algorithm"),
         group: tunnel.entry(Heading::Ike, "Diffie-Hellman"),
@@ -178,6 +179,7 @@ fn keys(tunnel: &Tunnel, outside: IpAddr, peer: IpAddr, left: &mut Vec<Finding>)
 fn child(tunnel: &Tunnel, left: &mut Vec<Finding>) -> Keys {
     let suite = Suite {
         is_ike: false,
+        place: &tunnel.place,
         encryption: tunnel.entry(Heading::Esp, "Encryption Algorithm"),
         integrity: tunnel.entry(Heading::Esp, "Authentication Algorithm"),
         group: tunnel.entry(Heading::Esp, "Perfect Forward Secrecy"),

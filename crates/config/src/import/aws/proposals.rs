@@ -1,10 +1,12 @@
 //! AWS' names of algorithms in swanctl's words.
 
-use crate::import::findings::{Entry, Finding};
+use crate::import::findings::{Entry, Finding, Place};
 
 /// The algorithms of IKE or of ESP.
 pub(super) struct Suite<'a> {
     pub(super) is_ike: bool,
+    /// The tunnel's, for what is missing.
+    pub(super) place: &'a Place,
     pub(super) encryption: Option<&'a Entry>,
     pub(super) integrity: Option<&'a Entry>,
     pub(super) group: Option<&'a Entry>,
@@ -33,8 +35,25 @@ const GROUPS: [(&str, &str); 11] = [
 ];
 
 impl Suite<'_> {
-    /// The proposal, if all of its words are known; each other one is reported.
+    /// The proposal, if all of its words are there and known; each other one is reported.
     pub(super) fn proposal(&self, left: &mut Vec<Finding>) -> Option<String> {
+        let is_missing = |key: &str| {
+            let part = if self.is_ike { "IKE" } else { "IPSec" };
+            let what = format!(
+                "the text has no line \"- {key} : …\" for {part}, so charon's default proposals hold; write the \
+                 connection's by hand"
+            );
+            self.place.finding(key, what)
+        };
+        if self.encryption.is_none() {
+            left.push(is_missing("Encryption Algorithm"));
+        }
+        // GCM has an integrity of its own; without a hash, charon takes its default PRFs with it.
+        let is_whole = |entry: &Entry| encryption(entry).is_some_and(|word| word.contains("gcm"));
+        if self.integrity.is_none() && !self.encryption.is_some_and(is_whole) {
+            left.push(is_missing("Authentication Algorithm"));
+            return None;
+        }
         let mut word = |entry: Option<&Entry>, known: Option<&'static str>| {
             let entry = entry?;
             if known.is_none() {

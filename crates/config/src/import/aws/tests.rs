@@ -101,6 +101,44 @@ fn mtu_and_mss_that_the_tunnels_carry_are_taken() {
 }
 
 #[test]
+fn lower_mss_of_two_tunnels_is_taken() {
+    for [one, other] in [["1379", "1340"], ["1340", "1379"]] {
+        let text = tunnel(1, BGP).replace("1379", one) + &tunnel(2, BGP).replace("1379", other);
+        let text = text.replace("1436", "1400");
+        let source = Source::new(Path::new("vpn.txt"), &text);
+        let imported = import(&source, None, &Nowhere).unwrap_or_else(|error| panic!("{error}"));
+        let config =
+            Config::parse("convoy.toml", &imported.convoy).unwrap_or_else(|errors| panic!("{errors}"));
+        assert_eq!(config.mss_clamp, crate::MssLimit::To(1340));
+    }
+}
+
+#[test]
+fn missing_algorithms_are_reported_and_nothing_is_proposed_without_integrity() {
+    let charon_of = |missing: &str| {
+        let source = Source::new(Path::new("vpn.txt"), &tunnel(1, BGP).replace(missing, ""));
+        let imported = import(&source, None, &Nowhere).unwrap_or_else(|error| panic!("{error}"));
+        let left: String = imported.left.iter().map(|finding| format!("{finding}\n")).collect();
+        let charon = imported.charon.as_ref().expect("connections").to_string();
+        (charon, left)
+    };
+    for (missing, key, part) in [
+        ("  - Authentication Algorithm : sha2-256\n", "Authentication Algorithm", "IKE"),
+        ("  - Encryption Algorithm     : aes-128-cbc\n", "Encryption Algorithm", "IKE"),
+        ("  - Encryption Algorithm     : aes-256-gcm-16\n", "Encryption Algorithm", "IPSec"),
+    ] {
+        let (charon, left) = charon_of(missing);
+        let expected =
+            format!("vpn.txt:1: {key}: the text has no line \"- {key} : …\" for {part}, so charon's default");
+        assert!(left.contains(&expected), "{left}");
+        assert!(!charon.contains(if part == "IKE" { "    proposals" } else { "esp_proposals" }), "{charon}");
+    }
+    let (charon, left) = charon_of("  - Authentication Algorithm : hmac-sha1-96\n");
+    assert!(charon.contains("esp_proposals = aes256gcm16-modp1024"), "{charon}");
+    assert!(!left.contains("Authentication Algorithm"), "{left}");
+}
+
+#[test]
 fn static_routes_and_ikev1_are_reported_with_what_to_do() {
     let source = Source::new(Path::new("vpn.txt"), &text(STATIC).replace("IKEv2", "IKEv1"));
     let imported = import(&source, None, &Nowhere).unwrap_or_else(|error| panic!("{error}"));
