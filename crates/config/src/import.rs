@@ -21,10 +21,10 @@ pub use findings::Finding;
 pub use format::Format;
 pub use source::Source;
 
+use std::net::IpAddr;
+
 use convoy_settings::HostEnvironment;
 use zeroize::Zeroizing;
-
-use self::gateway::Gateway;
 
 /// What a file became.
 pub struct Imported {
@@ -62,13 +62,11 @@ pub fn import(
         Format::WireGuard => wireguard::read(source, &mut left)?,
         Format::Aws => aws::read(source, &mut left)?,
     };
-    if gateway.inside.is_empty() {
-        gateway.choose_inside(machine);
-        inside_is_of_this_host(source, &gateway, machine, &mut left);
-    }
+    let chosen = gateway.choose_inside(machine);
+    inside_is_of_this_host(source, &chosen, machine, &mut left);
     mtu::fit(&mut gateway, &mut left);
     left.sort_by_key(|finding| finding.order(&source.name));
-    let has = |address: &std::net::IpAddr| machine.has_address(*address) == Some(true);
+    let has = |address: &IpAddr| machine.has_address(*address) == Some(true);
     Ok(Imported {
         format,
         convoy: convoy_file::text(&gateway, &source.name),
@@ -81,11 +79,11 @@ pub fn import(
 /// Reports an inside address that is only assumed.
 fn inside_is_of_this_host(
     source: &Source,
-    gateway: &Gateway,
+    chosen: &[IpAddr],
     machine: &dyn HostEnvironment,
     left: &mut Vec<Finding>,
 ) {
-    let assumed = gateway.inside.iter().filter(|address| machine.has_address(**address) != Some(true));
+    let assumed = chosen.iter().filter(|address| machine.has_address(**address) != Some(true));
     for address in assumed {
         let what = format!(
             "no interface of this machine has an address in that network, so convoy0 gets {address}; write the \

@@ -105,6 +105,13 @@ impl Gateway {
         self.outside.push(address);
     }
 
+    /// Adds an inside address once.
+    pub(super) fn add_inside(&mut self, address: IpAddr) {
+        if !self.inside.contains(&address) {
+            self.inside.push(address);
+        }
+    }
+
     /// Takes ESP and AH without UDP at an address.
     pub(super) fn add_native(&mut self, address: IpAddr) {
         if !self.native.contains(&address) {
@@ -112,8 +119,10 @@ impl Gateway {
         }
     }
 
-    /// Gives the inside interface an address of each local network: this host's, or the first.
-    pub(super) fn choose_inside(&mut self, machine: &dyn HostEnvironment) {
+    /// Gives the inside interface an address of each local network in which it has none: this
+    /// host's, or the first. Returns those that were added.
+    pub(super) fn choose_inside(&mut self, machine: &dyn HostEnvironment) -> Vec<IpAddr> {
+        let given = self.inside.clone();
         let own: Vec<IpAddr> = machine
             .interfaces()
             .unwrap_or_default()
@@ -123,12 +132,16 @@ impl Gateway {
             .collect();
         let tunnels = self.tunnels.iter().filter(|tunnel| !tunnel.is_transport);
         for selector in tunnels.flat_map(|tunnel| &tunnel.local_ts) {
+            if given.iter().any(|address| selector.addresses.contains(*address)) {
+                continue;
+            }
             let Some(address) = inside_of(&selector.addresses, &own) else { continue };
             // An address that is outside already stays there alone.
             if !self.inside.contains(&address) && !self.outside.contains(&address) {
                 self.inside.push(address);
             }
         }
+        self.inside[given.len()..].to_vec()
     }
 }
 

@@ -80,7 +80,7 @@ fn connection(
     let has_secret = own.iter().chain(&peer).any(|(key, value)| *key == "auth" && value == "psk");
     let secret = if has_secret { secret(conn, &ends, left) } else { Secret::Elsewhere };
     let inside = local.source().filter(|_| mode == "tunnel");
-    gateway.inside.extend(inside);
+    inside.into_iter().for_each(|address| gateway.add_inside(address));
     if mode == "pass" {
         let pairs =
             tunnel.local_ts.iter().flat_map(|one| tunnel.remote_ts.iter().map(move |other| (*one, *other)));

@@ -68,7 +68,7 @@ pub(super) fn read(source: &Source, left: &mut Vec<Finding>) -> Result<Gateway, 
     for section in sections.iter().filter(|section| !section.is_peer) {
         for (entry, item) in section.items("address") {
             let address = network(entry, item)?.addr();
-            gateway.inside.push(address);
+            gateway.add_inside(address);
         }
         if let Some((entry, item)) = section.last("mtu") {
             // Linux gives an interface with less no IPv6 address.
@@ -101,7 +101,7 @@ fn sections(source: &Source) -> Result<Vec<Section>, Finding> {
             (head @ ("[interface]" | "[peer]"), _) => {
                 sections.push(Section { place, is_peer: head == "[peer]", entries: Vec::new() });
             }
-            (_, Some((key, value))) if !sections.is_empty() => {
+            (_, Some((key, value))) if !sections.is_empty() && is_setting(key, value) => {
                 let (key, value) = (key.trim().to_owned(), value.trim().to_owned());
                 sections.iter_mut().last().into_iter().for_each(|section| {
                     section.entries.push(Entry {
@@ -120,6 +120,14 @@ fn sections(source: &Source) -> Result<Vec<Section>, Finding> {
         }
     }
     Ok(sections)
+}
+
+/// Whether a line is a key's name and a value, and not a key in base64, which may end in `=`.
+fn is_setting(key: &str, value: &str) -> bool {
+    let key = key.trim();
+    !key.is_empty()
+        && key.chars().all(|one| one.is_ascii_alphabetic())
+        && value.chars().any(|one| one != '=' && !one.is_whitespace())
 }
 
 /// Says why a key is not taken.

@@ -5,6 +5,8 @@ use crate::import::source::Source;
 
 /// The deepest chain of `also`.
 const DEEPEST: usize = 16;
+/// Characters of the name of a setting without a value, at most.
+const LONGEST: usize = 20;
 
 /// A `conn`.
 #[derive(Clone, Debug)]
@@ -127,9 +129,16 @@ fn parse(source: &Source, sections: &mut Vec<(Kind, Conn)>) -> Result<(), Findin
 }
 
 fn setting(place: &Place, text: &str) -> Result<Entry, Finding> {
+    // The line is not repeated: it may be a key without its name, as in base64, which ends in =.
+    let is_name = |key: &str| key.trim().chars().all(|one| one.is_ascii_alphanumeric() || "-_".contains(one));
+    let is_value = |value: &str| value.chars().any(|one| one != '=' && !one.is_whitespace());
+    let is_setting = |key: &str, value: &str| {
+        is_name(key) && (is_value(value) || (value.trim().is_empty() && key.trim().len() <= LONGEST))
+    };
     let (key, value) = text
         .split_once('=')
-        .ok_or_else(|| place.finding(text, "`key=value` is expected; write a value behind ="))?;
+        .filter(|(key, value)| is_setting(key, value))
+        .ok_or_else(|| place.finding("", "`key=value` is expected; correct the line"))?;
     let value = value.trim();
     let unquoted = value.strip_prefix('"').and_then(|value| value.strip_suffix('"')).unwrap_or(value);
     let key = key.trim().to_lowercase();

@@ -111,7 +111,7 @@ fn libreswan_names_of_algorithms_become_swanctl_s() {
     let text = "conn net\n left=%defaultroute\n leftsourceip=10.1.0.9\n leftsubnets={10.1.0.0/24 10.5.0.0/24}\n \
         right=gw.example.org\n rightsubnet=10.2.0.0/24\n phase2alg=aes_gcm256-null\n encapsulation=yes\n auto=start\n authby=rsasig\n leftcert=/etc/a.pem\n";
     let imported = imported(text);
-    assert!(imported.convoy.contains("address = [\"10.1.0.9/32\"]"), "{}", *imported.convoy);
+    assert!(imported.convoy.contains("address = [\"10.1.0.9/32\", \"10.5.0.1/32\"]"), "{}", *imported.convoy);
     assert_eq!(config(&imported).tunnels[0].local_ts.len(), 2);
     let charon = charon(&imported);
     for line in [
@@ -168,6 +168,21 @@ fn what_is_not_taken_is_reported_with_its_line() {
 }
 
 #[test]
+fn inside_address_of_several_connections_is_there_once_and_other_networks_get_one_too() {
+    let conn = |name: &str, network: &str, rest: &str| {
+        format!(
+            "conn {name}\n left=192.0.2.1\n right=192.0.2.2\n leftsubnet={network}\n rightsubnet=10.2.0.0/24\n authby=secret\n auto=add\n{rest}"
+        )
+    };
+    let source = " leftsourceip=10.1.0.9\n";
+    let text =
+        conn("a", "10.1.0.0/24", source) + &conn("b", "10.1.0.0/16", source) + &conn("c", "10.5.0.0/24", "");
+    let read = imported(&text);
+    assert!(read.convoy.contains("address = [\"10.1.0.9/32\", \"10.5.0.1/32\"]"), "{}", *read.convoy);
+    config(&read);
+}
+
+#[test]
 fn bad_lines_are_errors_with_what_is_expected() {
     for (text, expected) in [
         (
@@ -182,7 +197,10 @@ fn bad_lines_are_errors_with_what_is_expected() {
         (SITE.replace("10.1.0.0/24", "10.1.0.0/240"), "ipsec.conf:14: leftsubnet: `10.1.0.0/240`"),
         (SITE.replace("auto=route", ""), "ipsec.conf: conn: there is no connection to take"),
         (" left=192.0.2.1\n".to_owned(), "ipsec.conf:1: a line that begins with a space"),
-        ("conn a\n left\n".to_owned(), "ipsec.conf:2: left: `key=value` is expected"),
+        ("conn a\n secretwords\n".to_owned(), "ipsec.conf:2: `key=value` is expected"),
+        ("conn a\n secretwords==\n".to_owned(), "ipsec.conf:2: `key=value` is expected"),
+        ("conn a\n secretwordsthatarelonger=\n".to_owned(), "ipsec.conf:2: `key=value` is expected"),
+        ("conn a\n secret+words=\n".to_owned(), "ipsec.conf:2: `key=value` is expected"),
         ("com a\n".to_owned(), "ipsec.conf:1: com: `config setup`"),
         (SITE.replace("authby=secret", "authby=never"), "ipsec.conf:6: authby: \"never\": charon's psk"),
     ] {
