@@ -4,6 +4,7 @@ import base64
 import fcntl
 import json
 import os
+import select
 import subprocess
 import time
 
@@ -21,6 +22,8 @@ OPTIONS = [
     "--no-first-run",
     "--no-default-browser-check",
 ]
+# For an answer of the browser.
+PATIENCE_S = 60
 
 
 class Browser:
@@ -39,11 +42,19 @@ class Browser:
         for end in (commands, answers, *high):
             os.close(end)
         self.rest, self.number, self.session, self.events = b"", 0, None, []
-        targets = self.call("Target.getTargets")["targetInfos"]
-        page = next(target["targetId"] for target in targets if target["type"] == "page")
-        self.session = self.call("Target.attachToTarget", targetId=page, flatten=True)["sessionId"]
+        self.session = self.call("Target.attachToTarget", targetId=self.first_page(), flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Network", "Log"):
             self.call(f"{domain}.enable")
+
+    def first_page(self):
+        """The page that the browser opens; it answers commands before it has one."""
+        end = time.monotonic() + PATIENCE_S
+        while time.monotonic() < end:
+            for target in self.call("Target.getTargets")["targetInfos"]:
+                if target["type"] == "page":
+                    return target["targetId"]
+            time.sleep(0.1)
+        raise AssertionError(f"the browser has no page after {PATIENCE_S} s; see chromium.log")
 
     def call(self, method, **parameters):
         """Sends a command and waits for its result; events that come meanwhile are kept."""
@@ -60,7 +71,10 @@ class Browser:
             self.events.append(answer)
 
     def receive(self):
+        end = time.monotonic() + PATIENCE_S
         while b"\0" not in self.rest:
+            readable, _, _ = select.select([self.answers], [], [], max(0, end - time.monotonic()))
+            assert readable, f"the browser is silent for {PATIENCE_S} s; see chromium.log"
             more = os.read(self.answers, 1 << 16)
             assert more, "the browser has ended; see chromium.log"
             self.rest += more
@@ -106,4 +120,8 @@ class Browser:
 
     def end(self):
         self.process.terminate()
-        self.process.wait(30)
+        try:
+            self.process.wait(30)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()

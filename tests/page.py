@@ -35,17 +35,17 @@ def nft(command):
     subprocess.run(["nft", command], check=True)
 
 
-def measured(what, change, undo, is_shown, is_back):
+def measured(what, change, undo, is_shown, is_back, tries=TRIES):
     """Has something happen until the page shows it in time; reports how long it took."""
     times = []
-    while not times or (times[-1] > WITHIN_S and len(times) < TRIES):
+    while not times or (times[-1] > WITHIN_S and len(times) < tries):
         change()
         times.append(browser.wait_until(what, is_shown))
         yield
         undo()
         browser.wait_until(f"the end of that {what}", is_back)
     print(f"{what}: on the page after {', '.join(f'{seconds:.2f} s' for seconds in times)}")
-    assert times[-1] <= WITHIN_S, f"{what} is on the page later than {WITHIN_S} s, {TRIES} times in a row"
+    assert times[-1] <= WITHIN_S, f"{what} is on the page later than {WITHIN_S} s, {tries} times in a row"
 
 
 def a_tunnel_is_up():
@@ -97,8 +97,9 @@ def screenshots():
 
 
 def a_path_is_cut():
+    # The tunnel's monitor needs its time as well.
     cut = measured("a cut path", lambda: nft(CUT), lambda: nft("delete table inet cut"),
-                   f"{STATE}.includes('silent')", f"{STATE}.includes('up')")
+                   f"{STATE}.includes('silent')", f"{STATE}.includes('up')", tries=2 * TRIES)
     for _ in cut:
         why = browser.evaluate(f"{ROW}.querySelectorAll('.second')[1].textContent")
         assert why.startswith("since ") and "are not answered" in why, why

@@ -62,7 +62,8 @@ of() {
     is_up() { ask a --list-sas --child "$interface" | contains 'INSTALLED.*TUNNEL-in-UDP.*ESP:AES_GCM_16-256'; }
     wait_until "$cloud: $interface is not up" is_up
     ask a --list-sas | contains 'AES_GCM_16-256/PRF_HMAC_SHA2_384/ECP_384' || fail "$cloud: other algorithms: $(ask a --list-sas)"
-    ip -n $A link show "$interface" | contains LOWER_UP || fail "$cloud: $interface has no link"
+    has_link() { ip -n $A link show "$interface" | contains LOWER_UP; }
+    wait_until "$cloud: $interface has no link" has_link
     pings_from $A 5 -I "$own" "$other" || fail "$cloud: no pings by $interface: $(cat "$work/ping")"
     # The CHILD_SA's own key exchange takes place with the first rekeying.
     ask a --rekey --child "$interface" >"$work/rekey" 2>&1 || fail "$cloud: $interface is not rekeyed: $(cat "$work/rekey")"
