@@ -37,6 +37,8 @@ pub(super) struct Maker {
     pages: Pages,
     made: Option<(Instant, Option<Arc<Page>>)>,
     statuses: Statuses,
+    /// When the gateway last gave no snapshot for the page for browsers.
+    failed: Option<Instant>,
 }
 
 impl Maker {
@@ -48,7 +50,7 @@ impl Maker {
         events: Option<Events>,
     ) -> Self {
         let statuses = Statuses::new(limits.fresh_status, events.unwrap_or_default());
-        Self { orders, limits, per_tunnel, pages: Pages::default(), made: None, statuses }
+        Self { orders, limits, per_tunnel, pages: Pages::default(), made: None, statuses, failed: None }
     }
 
     /// Serves requests until no connection can make one.
@@ -59,6 +61,9 @@ impl Maker {
                 None => Ok(requests.recv().await),
             };
             match next {
+                // Most who asked a gateway that hangs are gone by now: they cost no snapshot.
+                Ok(Some(Wanted::Metrics(asker))) if asker.is_closed() => {}
+                Ok(Some(Wanted::Status(asker))) if asker.is_closed() => {}
                 // The client may be gone by the time that it gets an answer.
                 Ok(Some(Wanted::Metrics(asker))) => drop(asker.send(self.metrics().await)),
                 Ok(Some(Wanted::Status(asker))) => drop(asker.send(self.status().await)),
@@ -84,8 +89,13 @@ impl Maker {
         if let Some(status) = self.statuses.fresh() {
             return Some(status);
         }
-        let snapshot = snapshot(&self.orders).await?;
-        Some(self.statuses.add(&snapshot))
+        // Those who asked during an attempt that failed are answered by it, without one each.
+        if self.failed.is_some_and(|at| at.elapsed() < self.limits.fresh_status) {
+            return None;
+        }
+        let snapshot = snapshot(&self.orders).await;
+        self.failed = snapshot.is_none().then(Instant::now);
+        Some(self.statuses.add(&snapshot?))
     }
 }
 
@@ -94,4 +104,32 @@ async fn snapshot(orders: &Sender<Order>) -> Option<Snapshot> {
     // The wait may be over by then.
     orders.send(Order::Show(Box::new(move |snapshot| drop(reply.send(snapshot))))).ok()?;
     timeout(TIMEOUT, snapshot).await.ok()?.ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::super::limits::LIMITS;
+    use super::*;
+
+    #[test]
+    fn a_gateway_that_hangs_costs_one_attempt_and_those_who_are_gone_cost_none() {
+        let (orders, received) = channel();
+        let (asked, requests) = mpsc::unbounded_channel();
+        let limits = Limits { fresh_status: Duration::from_secs(60), ..LIMITS };
+        let ask = || {
+            let (reply, answer) = oneshot::channel();
+            asked.send(Wanted::Status(reply)).expect("the receiver is there");
+            answer
+        };
+        drop((0..5).map(|_| ask()).collect::<Vec<_>>());
+        let answers: Vec<_> = (0..5).map(|_| ask()).collect();
+        drop(asked);
+        let builder = &mut tokio::runtime::Builder::new_current_thread();
+        let runtime = builder.enable_time().start_paused(true).build().expect("a runtime");
+        runtime.block_on(Maker::new(orders, limits, None, None).run(requests));
+        assert!(answers.into_iter().all(|mut answer| answer.try_recv().is_ok_and(|made| made.is_none())));
+        assert_eq!(received.try_iter().count(), 1);
+    }
 }

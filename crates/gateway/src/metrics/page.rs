@@ -1,5 +1,6 @@
 //! The text of one scrape, shared by all who ask within a second: each client costs the gateway its
-//! socket's buffers, but no snapshot and no text of its own.
+//! socket's buffers, but no snapshot and no text of its own. An answer to `/status.json` is a text
+//! of its own for each connection (`server.rs`).
 
 use std::convert::Infallible;
 use std::fmt;

@@ -1,9 +1,11 @@
 //! The HTTP server for Prometheus and for browsers, with limits on clients.
 //!
-//! Anybody who reaches the address can connect, so no client may cost the gateway more than a few
+//! Any host that reaches the address can connect, so no client may cost the gateway more than a few
 //! kilobytes or keep other clients out for more than some seconds (`limits.rs`). One snapshot is
-//! made at a time (`maker.rs`), and all who ask within a second get the same page. hyper parses;
-//! one thread without privileges serves all connections.
+//! made at a time (`maker.rs`), and all who ask within a second get the same page of metrics.
+//! Answers to `/status.json` differ by query: each connection holds one at most, of the rows that a
+//! query may ask for, so that there are no more than connections (16). hyper parses; one thread
+//! without privileges serves all connections.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;

@@ -16,6 +16,7 @@ const NOT_LOST = ["keepalive", "dummy", "icmp_error"];
 
 const controls = { filter: byId("filter"), state: byId("state"), sort: byId("sort"), reverse: byId("reverse") };
 let page = 1;
+let version = null;
 let started = null;
 let answered = null;
 let heard = performance.now();
@@ -184,6 +185,9 @@ function drawCluster(cluster) {
 }
 
 function draw(state) {
+  // Another version has a page of its own.
+  version = version || state.version;
+  if (state.version !== version) return location.reload();
   if (state.started_s !== started) {
     // Another run of the gateway: its counters began at 0.
     started = state.started_s;
@@ -237,20 +241,24 @@ async function ask() {
 async function poll() {
   const began = performance.now();
   isAsking = true;
-  let state = null;
   try {
-    state = await ask();
-    [failure, answered, heard] = ["", new Date(), performance.now()];
-    took = heard - began;
-  } catch (error) {
-    took = 0;
-    failure = error.message.startsWith("The gateway") ? error.message : "It cannot be reached.";
+    let state = null;
+    try {
+      state = await ask();
+      [failure, answered, heard] = ["", new Date(), performance.now()];
+      took = heard - began;
+    } catch (error) {
+      took = 0;
+      failure = error.message.startsWith("The gateway") ? error.message : "It cannot be reached.";
+    }
+    isAsking = false;
+    if (state) draw(state);
+    drawSilence();
+  } finally {
+    // Also after an answer that cannot be drawn.
+    timer = setTimeout(poll, isOutdated ? 0 : pause());
+    isOutdated = false;
   }
-  isAsking = false;
-  if (state) draw(state);
-  drawSilence();
-  timer = setTimeout(poll, isOutdated ? 0 : pause());
-  isOutdated = false;
 }
 
 // Asks for other rows at once, or right after the question that is under way.

@@ -98,7 +98,8 @@ impl TunnelLine {
     /// Whether a query selects it.
     pub(super) fn is_selected(&self, query: &Query) -> bool {
         let has_text = |text: &str| text.to_lowercase().contains(&query.filter);
-        query.states.has(self.state) && (has_text(&self.tunnel) || has_text(&self.peer))
+        query.states.has(self.state)
+            && (query.filter.is_empty() || has_text(&self.tunnel) || has_text(&self.peer))
     }
 
     /// Whether it stands before another in an order.
