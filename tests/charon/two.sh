@@ -182,8 +182,8 @@ monitors() {
   local side
   stop_both
   for side in a b; do gateway_conf $side "\"${v4[$([ $side = a ] && echo 0 || echo 1)]}\""; done
-  # Without local_ts, everything: charon's policies lie within it.
-  sed -i '/^local_ts/d' "$work/a/gateway.toml"
+  # Without networks, it takes those of charon's child of its name.
+  sed -i '/^local_ts\|^remote_ts/d' "$work/a/gateway.toml"
   printf '[tunnel.monitor]\necho = true\ninterval_ms = 200\n' >>"$work/a/gateway.toml"
   printf '[tunnel.monitor]\nping = "10.1.0.1"\ninterval_ms = 200\n' >>"$work/b/gateway.toml"
   for side in a b; do

@@ -140,6 +140,10 @@ fn tunnel_of_the_configuration_is_usable_while_it_has_sas_both_ways() {
         rows.map(|(name, is_usable)| format!("{name} {is_usable}")).collect::<Vec<_>>()
     };
     assert_eq!(usable(&snapshot), ["static true", "bare false", "served true", "trap false"]);
+    let mut both = snapshot.clone();
+    both.policies[0].others.push("trap".to_owned());
+    assert_eq!(usable(&both)[3], "trap true", "its networks have the same child");
+    assert!(both.peers().iter().filter(|row| row.tunnel == "trap").all(|row| row.tunnel_id.is_some()));
     let group = |name: &str, is_led| GroupRow { name: name.to_owned(), is_led, ..GroupRow::default() };
     let cluster = ClusterRow { groups: vec![group("", false), group("b", true)], ..ClusterRow::default() };
     let mut standby = Snapshot { cluster: Some(cluster), ..snapshot };
