@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2034,SC2154
 # The system tests, sourced by run.sh: `product` or `slow`, the seconds that it takes, its name, and
-# its command. `alone` before it has nothing else run meanwhile.
+# its command. `alone` before it has nothing else run meanwhile but one that is `idle`.
 convoy=$programs/convoy
 # The laboratory's program runs gateways with modelled and simulated devices, testers and video.
 export CONVOY_LAB=$programs/convoy-lab
@@ -142,7 +142,7 @@ product 20 "100,000 flows to a trap whose peer does not answer" tests/charon/acq
 product 60 "rekeying under traffic, restarts of gateway and charon, strangers at charon's socket" \
   env RATE=500 tests/charon/load.sh "$convoy" "$plugin" 10
 alone slow 90 "rekeying under load" tests/charon/load.sh "$convoy" "$plugin" 20 rekey_under_load charon_restart
-alone slow 120 "restarts of the gateway under charon with MOBIKE: how long traffic stops, both kinds of peers, IPv6" \
+idle slow 120 "restarts of the gateway under charon with MOBIKE: how long traffic stops, both kinds of peers, IPv6" \
   env TRIES=1 tests/charon/restart.sh "$convoy" "$plugin"
 alone slow 30 "ten thousand CHILD_SAs come and go one by one: time, pings meanwhile" tests/charon/many.sh "$convoy"
 slow 60 "libreswan as the peer of convoy and its charon" tests/charon/libreswan.sh "$convoy" "$plugin"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Runs the system tests of list.sh: against other implementations and in network namespaces. They
 # need root, and a missing implementation is a failure. JOBS (three for each core) run at a time, as
-# they wait more than they compute, the longest first; those that measure the machine run alone, at
-# the end. Prints the wall time of each and the CPU time of all its processes.
+# they wait more than they compute, the longest first; those that measure the machine run at the
+# end, one at a time. Prints the wall time of each and the CPU time of all its processes.
 # usage: [JOBS=N] run.sh TIER DIR [PATTERN]
 #   TIER: product, what a contributor to the gateway must not break; or all, with the laboratory,
 #         and what is slow
@@ -16,7 +16,7 @@ cd "$(dirname "$0")/.."
 jobs=${JOBS:-$((3 * $(nproc)))}
 names=() commands=() order=()
 declare -A running=()
-passed=0 failed=() alone=
+passed=0 failed=() company=0 companies=()
 logs=$(mktemp -d)
 chmod 755 "$logs" # some daemons give their privileges up
 # All processes of a test end with the one that made its namespace.
@@ -28,15 +28,29 @@ end() {
 trap end EXIT
 trap 'exit 130' INT TERM HUP
 
-# The vocabulary of list.sh. The seconds are what a test takes, roughly; the longest start first.
+# The vocabulary of list.sh. The seconds are what a test takes, roughly; the longest start first. A
+# test's company is 0 among others, 1 idle, 2 alone.
 product() { add "$@"; } # seconds name command...
 slow() { [ "$tier" = product ] || add "$@"; } # the same, in the tier `all` alone
-alone() { alone=1; "$@"; alone=; } # product or slow..., for what measures the machine
+# product or slow..., for what measures the machine: `idle` for what mostly waits meanwhile, beside
+# which one that is `alone` may run.
+idle() { company=1; "$@"; company=0; }
+alone() { company=2; "$@"; company=0; }
 add() {
   [[ $2 =~ $pattern ]] || return 0
-  order+=("${alone:-0} $1 ${#names[@]}")
+  order+=("$company $1 ${#names[@]}")
+  companies+=("$company")
   names+=("$2")
   commands+=("$(printf '%q ' "${@:3}")")
+}
+has_room() { # company
+  local count=${#running[@]} one
+  case $1 in
+    0) [ "$count" -lt "$jobs" ] ;;
+    1) [ "$count" = 0 ] ;;
+    2) for one in "${running[@]}"; do [ "${companies[$one]}" != 1 ] || count=$((count - 1)); done
+      [ "$count" = 0 ] ;;
+  esac
 }
 begin() { # test
   mkdir "$logs/$1.tmp"
@@ -70,10 +84,8 @@ source tests/list.sh
 began=$SECONDS
 mapfile -t order < <(printf '%s\n' "${order[@]}" | sort -k 1,1n -k 2,2nr)
 for one in "${order[@]}"; do
-  read -r is_alone _ test <<<"$one"
-  limit=$jobs
-  [ "$is_alone" = 0 ] || limit=1
-  while [ ${#running[@]} -ge "$limit" ]; do finish; done
+  read -r company _ test <<<"$one"
+  until has_room "$company"; do finish; done
   begin "$test"
 done
 while [ ${#running[@]} -gt 0 ]; do finish; done
