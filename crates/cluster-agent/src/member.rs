@@ -9,9 +9,10 @@ use convoy_cluster::messages::{Begin, FromAgent, ToAgent};
 use convoy_cluster::seal::{ClusterKey, SealError};
 use convoy_cluster::{
     Answer, Call, CallId, ClusterStatus, GroupConfig, Input, KeyValue, Keys, Member, MemberConfig, Now,
-    Order, Output, Replay, Seen, Span, StoreEvent,
+    Order, Output, Replay, Seen, StoreEvent,
 };
 use convoy_process::{monotonic_ns, wall_ns};
+use convoy_reservation::ReserveSize;
 use zeroize::Zeroize;
 
 use crate::etcd::{Store, StoreConfig};
@@ -123,8 +124,8 @@ impl Agent {
             ttl_s: begin.lease_s,
             groups: begin.groups.into_iter().map(|name| GroupConfig { name, replay }).collect(),
             rebalance_ns: begin.rebalance_ns,
-            outbound: Span::OUTBOUND,
-            inbound: Span { time_ns: begin.inbound_reserve_ns, ..Span::INBOUND },
+            outbound: ReserveSize::OUTBOUND,
+            inbound: ReserveSize { time_ns: begin.inbound_reserve_ns, ..ReserveSize::INBOUND },
             seen: begin.seen,
         });
         let (config_version, config_due_ns) = (0, None);

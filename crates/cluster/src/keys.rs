@@ -1,6 +1,6 @@
 //! The names of keys in the store.
 
-use crate::marks::SaId;
+use crate::fingerprint::SaFingerprint;
 
 /// The keys of one cluster.
 #[derive(Clone, Debug)]
@@ -12,9 +12,9 @@ pub struct Keys {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     /// The record of an SA.
-    Record(SaId),
-    /// The marks of an SA.
-    Marks(SaId),
+    Record(SaFingerprint),
+    /// The reservation of an SA.
+    Reservation(SaFingerprint),
 }
 
 impl Keys {
@@ -69,22 +69,22 @@ impl Keys {
     }
 
     /// The key of an SA's record.
-    pub fn record(&self, group: &str, sa: SaId) -> String {
+    pub fn record(&self, group: &str, sa: SaFingerprint) -> String {
         format!("{}sas/{sa}", self.group(group))
     }
 
-    /// The key of an SA's marks.
-    pub fn marks(&self, group: &str, sa: SaId) -> String {
+    /// The key of an SA's reservation.
+    pub fn reservation(&self, group: &str, sa: SaFingerprint) -> String {
         format!("{}marks/{sa}", self.group(group))
     }
 
     /// What a key of a group has.
     pub(crate) fn part(&self, group: &str, key: &str) -> Option<Part> {
         let (kind, sa) = key.strip_prefix(&self.group(group))?.split_once('/')?;
-        let sa = SaId(u64::from_str_radix(sa, 16).ok()?);
+        let sa = SaFingerprint(u64::from_str_radix(sa, 16).ok()?);
         match kind {
             "sas" => Some(Part::Record(sa)),
-            "marks" => Some(Part::Marks(sa)),
+            "marks" => Some(Part::Reservation(sa)),
             _ => None,
         }
     }
@@ -97,10 +97,13 @@ mod tests {
     #[test]
     fn keys_of_a_group_are_read_as_they_were_written() {
         let keys = Keys::new("west");
-        assert_eq!(keys.record("a", SaId(0x1f)), "/convoy/west/groups/a/sas/000000000000001f");
-        assert_eq!(keys.part("a", &keys.record("a", SaId(7))), Some(Part::Record(SaId(7))));
-        assert_eq!(keys.part("a", &keys.marks("a", SaId(u64::MAX))), Some(Part::Marks(SaId(u64::MAX))));
-        assert_eq!(keys.part("a", &keys.marks("ab", SaId(7))), None);
+        assert_eq!(keys.record("a", SaFingerprint(0x1f)), "/convoy/west/groups/a/sas/000000000000001f");
+        assert_eq!(keys.part("a", &keys.record("a", SaFingerprint(7))), Some(Part::Record(SaFingerprint(7))));
+        assert_eq!(
+            keys.part("a", &keys.reservation("a", SaFingerprint(u64::MAX))),
+            Some(Part::Reservation(SaFingerprint(u64::MAX)))
+        );
+        assert_eq!(keys.part("a", &keys.reservation("ab", SaFingerprint(7))), None);
         assert_eq!(keys.part("a", "/convoy/west/groups/a/other/7"), None);
     }
 }

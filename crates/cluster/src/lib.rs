@@ -12,9 +12,8 @@
 //! checks them from seeds.
 
 mod election;
-mod ivs;
+mod fingerprint;
 mod keys;
-mod marks;
 mod member;
 mod memory;
 pub mod messages;
@@ -27,11 +26,11 @@ mod simulation;
 mod status;
 mod store;
 
+pub use fingerprint::SaFingerprint;
 pub use keys::Keys;
-pub use marks::{Marks, SaId, Span};
 pub use member::{CallId, GroupConfig, Input, Member, MemberConfig, Now, Output, Replay};
 pub use memory::{Seen, StoreFault};
-pub use orders::{Event, Order, Report, Taken};
+pub use orders::{Event, Order, Report, StoredSa};
 pub use record::Record;
 pub use shared_text::{SharedText, SharedTextError};
 pub use status::{ClusterStatus, GroupStatus, LedStatus, MemberStatus};

@@ -1,9 +1,10 @@
 //! What passes between a member and its gateway, by a link that keeps order and loses nothing while
 //! both live.
 
+use convoy_reservation::{Limits, Reservation, Used};
 use serde::{Deserialize, Serialize};
 
-use crate::marks::{Marks, SaId};
+use crate::fingerprint::SaFingerprint;
 use crate::record::Record;
 use crate::store::Revision;
 
@@ -17,10 +18,10 @@ pub enum Order {
         /// The term; reports about the group have it.
         term: Revision,
         /// All SAs of the group.
-        sas: Vec<Taken>,
+        sas: Vec<StoredSa>,
         /// SAs that are in the store and cannot be read: their numbers are not known, so that they
         /// stay down until their keys change.
-        unreadable: Vec<SaId>,
+        unreadable: Vec<SaFingerprint>,
     },
     /// Send and deliver nothing of any group from this time on, by the monotonic clock that the
     /// member is given. It replaces the deadline before.
@@ -33,11 +34,9 @@ pub enum Order {
         /// The group.
         group: String,
         /// The SA.
-        sa: SaId,
-        /// The last outbound number that may be used.
-        sent_until: u64,
-        /// The last inbound number that may be accepted.
-        accept_until: u64,
+        sa: SaFingerprint,
+        /// The last numbers that it may use.
+        limits: Limits,
     },
     /// Stop sending and delivering packets of a group, answer by `Stopped` and forget its SAs.
     StepDown {
@@ -48,16 +47,14 @@ pub enum Order {
 
 /// An SA that another leader had before, or the same one in an earlier term.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Taken {
-    /// Its number.
-    pub sa: SaId,
+pub struct StoredSa {
+    /// Its name.
+    pub sa: SaFingerprint,
     /// Its record, as a gateway put it.
     pub record: Record,
-    /// The last outbound number that may have been used.
-    pub sent: u64,
-    /// The last inbound number that may have been accepted: only higher ones may be.
-    pub accepted: u64,
-    /// Where its IVs begin in this term: see [`Marks::iv_start`].
+    /// The last numbers that may have been used: only higher ones may be.
+    pub used: Used,
+    /// Where its IVs begin in this term: see [`Reservation::iv_start`].
     pub iv_start: u64,
 }
 
@@ -77,34 +74,31 @@ pub struct Report {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Event {
     /// There is a new SA, or an SA has another record. A new one may be used at once as far as its
-    /// marks say, since no other member has it.
+    /// reservation permits, since no other member has it.
     Put {
         /// The SA.
-        sa: SaId,
+        sa: SaFingerprint,
         /// What another gateway needs to go on with it.
         record: Record,
-        /// How far a new one goes before it is granted more.
-        marks: Marks,
+        /// The first reservation of a new one.
+        reservation: Reservation,
     },
     /// An SA is used no longer.
     Remove {
         /// The SA.
-        sa: SaId,
+        sa: SaFingerprint,
     },
-    /// How far an SA has come. A gateway says so when half of what was granted is used, and again
-    /// after a while if nothing was granted.
+    /// The last numbers of an SA. A gateway reports them when half of what was granted is used, and
+    /// again after a while if nothing was granted.
     Progress {
         /// The SA.
-        sa: SaId,
-        /// The last outbound number that was used.
-        sent: u64,
-        /// The highest inbound number of an authentic packet, also if it was above the ceiling and
-        /// therefore dropped: the peer has come so far.
-        seen: u64,
+        sa: SaFingerprint,
+        /// Its last numbers.
+        used: Used,
     },
     /// The group is stopped: nothing of it will be sent or delivered in this term.
     Stopped {
-        /// Its SAs, the last outbound number used by each, and the highest inbound one accepted.
-        sas: Vec<(SaId, u64, u64)>,
+        /// Its SAs, each with its last numbers.
+        sas: Vec<(SaFingerprint, Used)>,
     },
 }

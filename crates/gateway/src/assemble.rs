@@ -16,12 +16,13 @@ use convoy_ipsec::{
     SaIndex, Selector, TunnelId, UdpEncap,
 };
 use convoy_packet::{FramePool, RegionError};
+use convoy_reservation::Start;
 use rand::Rng;
 
 use crate::change::{NewTunnel, Ranked};
 use crate::choice::{self, choose, transforms};
 use crate::ranks;
-use crate::state::{Beginning, Beginnings, Numbers, Pair};
+use crate::state::{Numbers, Pair, Started, Starts};
 
 /// Why a gateway cannot be assembled.
 #[derive(Debug, thiserror::Error)]
@@ -191,7 +192,7 @@ pub fn start_engines(
 }
 
 /// One worker's pipeline, with these engines, all tunnels of the configuration, and the SAs of
-/// those that it serves, each with its beginning.
+/// those that it serves, each with its start.
 ///
 /// # Errors
 /// [`AssembleError`] names the engine or tunnel.
@@ -201,7 +202,7 @@ pub fn pipeline(
     engines: Vec<Box<dyn Engine>>,
     costs: &Costs,
     resources: impl Into<PipelineResources>,
-    beginnings: &Beginnings,
+    starts: &Starts,
 ) -> Result<(Pipeline, Vec<Installed>), AssembleError> {
     let stage_config = StageConfig {
         ordered: config.ordered,
@@ -220,8 +221,8 @@ pub fn pipeline(
     let mut policies = bypasses(config);
     let ranks = ranks::of(&config.tunnels);
     for (at, tunnel) in (0..).zip(Ranked { tunnels: &config.tunnels, ranks: &ranks }.new_tunnels()) {
-        let (id, beginnings) = (TunnelId(at), beginnings.of(&tunnel.config));
-        let tunnel = install(&mut pipeline, &tunnel, id, config, &models, beginnings)?;
+        let (id, starts) = (TunnelId(at), starts.of(&tunnel.config));
+        let tunnel = install(&mut pipeline, &tunnel, id, config, &models, starts)?;
         policies.extend(policies_of(config, &tunnel));
         installed.push(tunnel);
     }
@@ -266,7 +267,7 @@ fn inside_mtus(config: &Config) -> Vec<u16> {
     std::iter::once(inner_mtu(config).bytes).chain(own).collect()
 }
 
-/// Installs a tunnel's SAs, if it has static keys and beginnings: the first pair at the worker that
+/// Installs a tunnel's SAs, if it has static keys and may start: the first pair at the worker that
 /// serves it, each further one at the next worker. Its policies are not set.
 ///
 /// # Errors
@@ -277,19 +278,19 @@ pub(crate) fn install(
     id: TunnelId,
     config: &Config,
     costs: &CostModels,
-    beginnings: Option<Vec<Beginning>>,
+    started: Option<Vec<Started>>,
 ) -> Result<Installed, AssembleError> {
     let NewTunnel { rank, config: tunnel } = tunnel;
     let mut installed = Installed { config: tunnel.clone(), id, rank: *rank, pairs: Vec::new() };
     let worker = pipeline.ipsec().tables.worker();
-    let pairs = tunnel.manual.iter().zip(beginnings.unwrap_or_default()).enumerate();
+    let pairs = tunnel.manual.iter().zip(started.unwrap_or_default()).enumerate();
     // In reverse, since the outbound SA that is installed last protects a worker's packets: of
     // several at one worker this is the first.
-    for (resource, (keys, beginning)) in pairs.rev() {
+    for (resource, (keys, started)) in pairs.rev() {
         if worker_of(id, resource, config.workers) != worker {
             continue;
         }
-        match install_pair(pipeline, tunnel, id, config, costs, keys, &beginning) {
+        match install_pair(pipeline, tunnel, id, config, costs, keys, &started) {
             Ok(pair) => installed.pairs.push(pair),
             Err(source) => {
                 installed.sas().for_each(|sa| pipeline.retire(sa));
@@ -312,7 +313,7 @@ fn install_pair(
     config: &Config,
     costs: &CostModels,
     keys: &ManualKeys,
-    beginning: &Beginning,
+    started: &Started,
 ) -> Result<Pair, InstallError> {
     let mut sas = Vec::new();
     // Packets of several SAs to one peer are different flows to whatever spreads them on the way.
@@ -320,7 +321,7 @@ fn install_pair(
     let is_spread = config.workers > 1 && tunnel.manual.len() > 1;
     let sent_from = if is_spread { config.own_port(worker) } else { config.natt_port() };
     let ports = EspPorts { received_at: config.natt_port(), sent_from };
-    for sa in pair_of(tunnel, id, keys, beginning, &ports) {
+    for sa in pair_of(tunnel, id, keys, started, &ports) {
         match pipeline.install(&sa, &|engine, transform| costs.of(engine, transform)) {
             Ok(index) => sas.push(index),
             Err(error) => {
@@ -329,7 +330,7 @@ fn install_pair(
             }
         }
     }
-    Ok(Pair { sas, numbers: Numbers::new(beginning) })
+    Ok(Pair { sas, numbers: Numbers::new(started) })
 }
 
 /// Our UDP ports of ESP in UDP.
@@ -346,14 +347,19 @@ pub fn pair_of(
     tunnel: &TunnelConfig,
     id: TunnelId,
     keys: &ManualKeys,
-    beginning: &Beginning,
+    started: &Started,
     ports: &EspPorts,
 ) -> [SaConfig; 2] {
+    let Start { used, limits, iv_start } = started.start;
     let ways = [
-        (SaDirection::Inbound, keys.spi_in, &keys.keys_in, (beginning.received, beginning.acceptable)),
-        (SaDirection::Outbound, keys.spi_out, &keys.keys_out, (beginning.sent, beginning.reserved)),
+        (SaDirection::Inbound, keys.spi_in, &keys.keys_in),
+        (SaDirection::Outbound, keys.spi_out, &keys.keys_out),
     ];
-    ways.map(|(direction, spi, material, (sequence_start, sequence_reserved))| {
+    ways.map(|(direction, spi, material)| {
+        let (sequence_start, sequence_reserved) = match direction {
+            SaDirection::Inbound => (used.received, limits.accept),
+            SaDirection::Outbound => (used.sent, limits.send),
+        };
         let local_port = if direction == SaDirection::Outbound { ports.sent_from } else { ports.received_at };
         let encap = UdpEncap { local_port, remote_port: tunnel.remote_port };
         let base = SaConfig::new(spi, direction, tunnel.local, tunnel.remote, material.clone());
@@ -365,7 +371,7 @@ pub fn pair_of(
             encap: tunnel.is_encapsulated.then_some(encap),
             nat_keepalive: tunnel.nat_keepalive,
             esn: tunnel.esn,
-            iv_start: beginning.iv_start,
+            iv_start,
             sequence_start,
             sequence_reserved,
             replay_window: tunnel.replay_window,

@@ -85,7 +85,7 @@ mod tests {
 
     use super::*;
     use crate::assemble;
-    use crate::state::Beginnings;
+    use crate::state::Starts;
     use crate::worker_thread::WorkerThread;
     use convoy_config::Config;
     use convoy_dataplane::handoff::Handoff;
@@ -107,7 +107,7 @@ mod tests {
         let config = Config::parse("test.toml", "").expect("good");
         let engines: Vec<Box<dyn Engine>> = vec![Box::new(engine)];
         let (pipeline, installed) =
-            assemble::pipeline(&config, 0, engines, &costs, Clock::start(), &Beginnings::Fresh)
+            assemble::pipeline(&config, 0, engines, &costs, Clock::start(), &Starts::Unlimited)
                 .expect("good");
         let worker = Worker::new(pipeline, Vec::new(), Vec::new());
         let mut thread = WorkerThread::new(worker, Arc::new(config), installed, models.clone());

@@ -12,7 +12,7 @@ use convoy_scheduler::Input;
 use serde::Serialize;
 
 use crate::assemble::{self, AssembleError};
-use crate::state::Beginnings;
+use crate::state::Starts;
 
 /// Packets read at a time.
 const BURST: usize = 64;
@@ -92,7 +92,7 @@ pub fn replay(
     let config = &config.with_one_worker();
     let engines = assemble::engines(config, &mut costs)?.pop().unwrap_or_default();
     let (mut pipeline, _) =
-        assemble::pipeline(config, 0, engines, &costs, Clock::start(), &Beginnings::Fresh)?;
+        assemble::pipeline(config, 0, engines, &costs, Clock::start(), &Starts::Unlimited)?;
     let mut report = ReplayReport::default();
     let mut burst = Vec::new();
     let mut has_ended = false;

@@ -45,7 +45,7 @@ use crate::ports::{self, OpenPorts};
 use crate::privileges::{self, Account};
 use crate::ranks;
 use crate::snapshot::{ConfiguredRow, MemoryRow, Snapshot};
-use crate::state::{Beginnings, Grant, Limits, State};
+use crate::state::{Grant, Starts, State};
 use crate::supervise::Faults;
 use crate::trace::{TraceReport, TraceRequest, Tracing};
 use crate::wireshark;
@@ -124,8 +124,8 @@ pub struct Gateway {
     cluster: Option<Cluster>,
     /// The groups of its cluster that it leads, with their pairs of SAs.
     led: BTreeMap<String, Pairs>,
-    /// The last generation of SAs in a cluster.
-    generation: u64,
+    /// The number of the last start of SAs in a cluster.
+    last_start: u64,
     /// Whether there were static keys at the start, the only time at which a state file can be
     /// opened.
     began_with_static_keys: bool,
@@ -213,9 +213,9 @@ impl Gateway {
         tracing::info!("{}", choice::summary(&config, &engines, &costs));
         let handoffs = Handoff::between(usize::from(config.workers))?;
         let (clock, directory) = (Clock::start(), Arc::new(Directory::new(config.workers)));
-        let beginnings = match &state {
-            Some(state) => state.begin(&config.tunnels, &config.tunnels)?,
-            None => Beginnings::Fresh,
+        let starts = match &state {
+            Some(state) => state.start(&config.tunnels, &config.tunnels)?,
+            None => Starts::Unlimited,
         };
         // A member of a cluster has SAs only while it leads.
         let tunnels = if cluster.is_some() { Vec::new() } else { config.tunnels.clone() };
@@ -231,7 +231,7 @@ impl Gateway {
                 ..PipelineResources::from(clock.clone())
             };
             let (pipeline, installed) =
-                assemble::pipeline(&begun, number, engines, &costs, resources, &beginnings)?;
+                assemble::pipeline(&begun, number, engines, &costs, resources, &starts)?;
             let busy_poll = Duration::from_micros(config.busy_poll_us.into());
             let moderation = Duration::from_micros(config.moderation_us.into());
             let worker = Worker::new(pipeline, inside, outside)
@@ -271,8 +271,8 @@ impl Gateway {
         calibrator::start(costs, wants, ahead, handles.clone())?;
         if let Some(state) = &mut state {
             let workers = handles.clone();
-            let grant = move |Grant { worker, generation, reserved }| {
-                let limits = HashMap::from([(generation, Limits::sending(reserved))]);
+            let grant = move |Grant { worker, id, limits }| {
+                let limits = HashMap::from([(id, limits)]);
                 workers.send(worker, move |thread| thread.extend_numbers(&limits));
             };
             state.keep(grant, events.notify(), &faults.sender())?;
@@ -280,7 +280,7 @@ impl Gateway {
         if let Some(charon) = &mut charon {
             let share = cluster
                 .as_ref()
-                .and_then(|cluster| cluster.charons_line().map(|line| Share::new(line, cluster.is_strict())));
+                .and_then(|cluster| cluster.charons_line().map(|line| Share::new(line, cluster.rules())));
             charon
                 .join(handles.clone(), &config, clock.clone(), (events.clone(), share))
                 .map_err(RunError::Charon)?;
@@ -307,7 +307,7 @@ impl Gateway {
             state,
             cluster,
             led: BTreeMap::new(),
-            generation: 0,
+            last_start: 0,
             began_with_static_keys,
             has_all_tunnels: true,
             charon,

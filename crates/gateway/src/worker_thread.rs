@@ -25,6 +25,7 @@ use convoy_dataplane::worker::Worker;
 use convoy_engine::EngineDescription;
 use convoy_ipsec::{SaDirection, SaIndex, SaView, TunnelId};
 use convoy_port::PortError;
+use convoy_reservation::Limits;
 
 pub(crate) use self::daemon::TunnelName;
 use self::monitors::OwnMonitors;
@@ -34,7 +35,7 @@ use self::shared::Places;
 use self::tunnels::InstalledTunnels;
 use crate::assemble::Installed;
 use crate::events::Events;
-use crate::state::{self, Limits, Pair, Report, Reporter};
+use crate::state::{self, Pair, Report, Reporter, StartId};
 use crate::survey::{Survey, Surveyed};
 
 /// Time limit of packets in flight when the gateway stops.
@@ -252,7 +253,7 @@ impl WorkerThread {
     }
 
     /// Lets SAs with static keys go on up to these numbers.
-    pub(crate) fn extend_numbers(&mut self, granted: &HashMap<u64, Limits>) {
+    pub(crate) fn extend_numbers(&mut self, granted: &HashMap<StartId, Limits>) {
         let tables = &mut self.worker.pipeline_mut().ipsec_mut().tables;
         let (installed, shared, places) = (&mut self.installed, &mut self.shared, &self.places);
         state::extend(PairsOfWorker { installed, shared, places }, tables, granted);

@@ -15,7 +15,7 @@ use convoy_dataplane::pipeline::{Clock, Pipeline};
 use convoy_dataplane::worker::Worker;
 use convoy_engine::{Engine, Multibuffer, Software};
 use convoy_gateway::assemble;
-use convoy_gateway::state::Beginnings;
+use convoy_gateway::state::Starts;
 use convoy_ipsec::DropReason;
 use convoy_packet::protocol::{ESP, UDP};
 use convoy_packet::{Frame, FramePool, IpHeader};
@@ -54,7 +54,7 @@ fn pipeline(site: u8) -> Pipeline {
     let mut costs = assemble::costs();
     costs.set_fixed("engine", CostModel { t_init: 100.0, t_block: 5.0 });
     let (config, engines) = (config(site), vec![engine]);
-    let made = assemble::pipeline(&config, 0, engines, &costs, Clock::start(), &Beginnings::Fresh);
+    let made = assemble::pipeline(&config, 0, engines, &costs, Clock::start(), &Starts::Unlimited);
     made.expect("a good configuration").0
 }
 

@@ -7,7 +7,7 @@ use convoy_card::nic::{Arrival, NicControl, Seal};
 use convoy_config::TunnelConfig;
 use convoy_engine::EngineError;
 use convoy_gateway::assemble::{EspPorts, pair_of};
-use convoy_gateway::state::Beginnings;
+use convoy_gateway::state::Starts;
 use convoy_ipsec::{
     Carried, CryptoPacket, CryptoStatus, Expiry, InboundBurst, InstallError, Ipsec, IpsecConfig,
     LifetimeEvent, OutboundBurst, TunnelId, classify,
@@ -122,7 +122,7 @@ impl Bump {
     /// # Errors
     /// [`SaRefused`] says by whom.
     pub(crate) fn install(&mut self, id: TunnelId, tunnel: &TunnelConfig) -> Result<bool, SaRefused> {
-        let beginnings = Beginnings::Fresh.of(tunnel).unwrap_or_default();
+        let beginnings = Starts::Unlimited.of(tunnel).unwrap_or_default();
         let mut are_at_card = true;
         for (keys, beginning) in tunnel.manual.iter().zip(&beginnings) {
             self.spis.insert(keys.spi_in);

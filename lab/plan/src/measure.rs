@@ -5,7 +5,7 @@ use std::path::Path;
 use convoy_config::Config;
 use convoy_dataplane::pipeline::{Clock, Pipeline};
 use convoy_gateway::assemble;
-use convoy_gateway::state::Beginnings;
+use convoy_gateway::state::Starts;
 use convoy_packet::Frame;
 use convoy_port::{Pcap, Port};
 use serde::Serialize;
@@ -42,7 +42,7 @@ pub fn measure(config: &Config, capture: &Path, limit: usize, rounds: usize) -> 
     let mut costs = assemble::costs();
     let engines = assemble::engines(&config, &mut costs)?.pop().unwrap_or_default();
     let (mut pipeline, _) =
-        assemble::pipeline(&config, 0, engines, &costs, Clock::start(), &Beginnings::Fresh)?;
+        assemble::pipeline(&config, 0, engines, &costs, Clock::start(), &Starts::Unlimited)?;
     let packets = read(&mut pipeline, capture, limit)?;
     let pace = drive(&mut pipeline, &packets, rounds);
     Ok(report(&pipeline, &pace))

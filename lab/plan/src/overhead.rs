@@ -12,7 +12,7 @@ use convoy_engine::{
     Placement, Refused, Submission, Takes, lay_out,
 };
 use convoy_gateway::assemble;
-use convoy_gateway::state::Beginnings;
+use convoy_gateway::state::Starts;
 use convoy_ipsec::{CryptoPacket, CryptoStatus, KeyMaterial, SaIndex};
 use convoy_scheduler::{CostModel, Policy};
 
@@ -171,7 +171,7 @@ fn pipeline(
     }
     let null = NullEngine { description, done: Vec::new() };
     let engines: Vec<Box<dyn Engine>> = vec![Box::new(null)];
-    Ok(assemble::pipeline(&config, 0, engines, &costs, Clock::start(), &Beginnings::Fresh)?.0)
+    Ok(assemble::pipeline(&config, 0, engines, &costs, Clock::start(), &Starts::Unlimited)?.0)
 }
 
 #[cfg(test)]

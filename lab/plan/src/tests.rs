@@ -11,7 +11,7 @@ use convoy_devices::KINDS;
 use convoy_devices::model::{Model, ModelSettings, SteppedBus};
 use convoy_engine::{BusTiming, Engine, EngineControl};
 use convoy_gateway::assemble;
-use convoy_gateway::state::Beginnings;
+use convoy_gateway::state::Starts;
 use convoy_packet::FramePool;
 use convoy_port::{Pcap, Port};
 use convoy_scheduler::Input;
@@ -118,7 +118,7 @@ fn compare_with_gateway(window: usize, rounds: usize) {
     let resources = PipelineResources::simulated(&time, 7);
     let config = with_keys(&config);
     let (mut pipeline, _) =
-        assemble::pipeline(&config, 0, engines, &costs, resources, &Beginnings::Fresh).expect("good");
+        assemble::pipeline(&config, 0, engines, &costs, resources, &Starts::Unlimited).expect("good");
     let [traffic, _] = imix(7);
     let packets: Vec<&[u8]> = (0..PACKETS * rounds).map(|at| traffic.packet(at % PACKETS)).collect();
     drive(&mut pipeline, &packets, &time, &buses);

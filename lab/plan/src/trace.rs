@@ -8,7 +8,7 @@ use convoy_config::{Config, EngineConfig, ManualKeys};
 use convoy_dataplane::pipeline::{Clock, Pipeline};
 use convoy_engine::ENGINES;
 use convoy_gateway::assemble;
-use convoy_gateway::state::Beginnings;
+use convoy_gateway::state::Starts;
 use convoy_ipsec::{CryptoStatus, KeyMaterial, OutboundBurst, Transform};
 use convoy_packet::Frame;
 use convoy_port::{Pcap, Port};
@@ -110,7 +110,7 @@ fn pipeline(config: &Config) -> Result<Pipeline, PlanError> {
     let config = Config { engines: vec![software], ..config.with_one_worker() };
     let mut costs = assemble::costs();
     let engines = assemble::engines(&config, &mut costs)?.pop().unwrap_or_default();
-    Ok(assemble::pipeline(&config, 0, engines, &costs, Clock::start(), &Beginnings::Fresh)?.0)
+    Ok(assemble::pipeline(&config, 0, engines, &costs, Clock::start(), &Starts::Unlimited)?.0)
 }
 
 /// The configuration, with keys for every tunnel.

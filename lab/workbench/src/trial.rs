@@ -8,7 +8,7 @@ use convoy_dataplane::costs::Costs;
 use convoy_dataplane::pipeline::{Clock, EngineEvent, Health, SlotCounters};
 use convoy_dataplane::worker::{Side, Worker, WorkerEvent};
 use convoy_gateway::assemble;
-use convoy_gateway::state::Beginnings;
+use convoy_gateway::state::Starts;
 use convoy_port::{Port, PortCounters, memory};
 use convoy_scheduler::EngineSnapshot;
 
@@ -119,7 +119,7 @@ impl Pair {
                     .map_err(|known| DemoError::NoSuchEngine { wanted: wanted.to_owned(), known })?;
             }
             let (pipeline, _) =
-                assemble::pipeline(&config, 0, engines, costs, Clock::start(), &Beginnings::Fresh)?;
+                assemble::pipeline(&config, 0, engines, costs, Clock::start(), &Starts::Unlimited)?;
             let way = |at: usize| (Arc::clone(&traffic[at]), Arc::clone(&deliveries[at]));
             let arrivals = match trial.load {
                 Load::Saturating => None,

@@ -1,7 +1,7 @@
 //! What a member gets at its start.
 
-use crate::marks::Span;
 use crate::memory::Seen;
+use convoy_reservation::ReserveSize;
 
 /// A member's configuration.
 #[derive(Clone, Debug)]
@@ -20,9 +20,9 @@ pub struct MemberConfig {
     /// this one leads; `None` for never.
     pub rebalance_ns: Option<u64>,
     /// The reserve of outbound numbers.
-    pub outbound: Span,
+    pub outbound: ReserveSize,
     /// The reserve of inbound numbers.
-    pub inbound: Span,
+    pub inbound: ReserveSize,
     /// What the member had seen of the store when it ran last.
     pub seen: Seen,
 }

@@ -2,15 +2,15 @@
 
 use super::calls::{Calls, Purpose};
 use super::config::{GroupConfig, MemberConfig};
-use super::leader::{Batch, Changes, Leader, Phase};
+use super::leader::{Batch, Changes, Leader, Phase, TakenOver};
 use super::view::Table;
 use super::{Now, Output, RETRY_NS};
 use crate::election;
-use crate::ivs::IvClock;
 use crate::keys::Keys;
 use crate::orders::{Event, Order};
 use crate::status::GroupStatus;
 use crate::store::{Answer, Call, Guard, KeyValue, LeaseId, Revision};
+use convoy_reservation::IvClock;
 
 /// What a member of the next rank waits longer before it tries to lead.
 const RANK_NS: u64 = 50_000_000;
@@ -312,11 +312,11 @@ impl Group {
         self.given += u32::from(std::mem::take(&mut self.is_given));
         self.locked = locked;
         let phase = if ctx.is_draining || locked > 0 { Phase::Stopped } else { Phase::Serving };
-        let mut leader = Leader::new(term, modified, self.config.replay, phase);
+        let rules = ctx.config.rules(self.config.replay);
+        let mut leader = Leader::new(term, modified, rules, phase);
         if phase == Phase::Serving {
             let group = self.config.name.clone();
-            let (sas, unreadable) =
-                leader.take_over((&group, read), (ctx.keys, ctx.config), (ctx.now, ctx.ivs));
+            let TakenOver { sas, unreadable } = leader.take_over(&group, read, ctx.keys, ctx.now, ctx.ivs);
             ctx.out.push(Output::Order(Order::Lead { group, term, sas, unreadable }));
         }
         self.leader = Some(leader);
@@ -336,15 +336,9 @@ impl Group {
         (self.step, self.is_unsure) = (Step::Rest, false);
     }
 
-    pub(super) fn report(
-        &mut self,
-        term: Revision,
-        event: Event,
-        (config, ivs): (&MemberConfig, &mut IvClock),
-        now_ns: u64,
-    ) {
+    pub(super) fn report(&mut self, term: Revision, event: Event, ivs: &mut IvClock, now_ns: u64) {
         if let Some(leader) = self.leader.as_mut().filter(|leader| leader.term == term) {
-            leader.report(event, (config, ivs), now_ns);
+            leader.report(event, ivs, now_ns);
         }
     }
 

@@ -20,12 +20,12 @@ use lease::Lease;
 use view::{Kind, Table};
 
 use crate::election::Registration;
-use crate::ivs::IvClock;
 use crate::keys::Keys;
 use crate::memory::Seen;
 use crate::orders::{Order, Report};
 use crate::status::{ClusterStatus, MemberStatus};
 use crate::store::{Answer, Call, Change, LeaseId, StoreId};
+use convoy_reservation::IvClock;
 
 /// The time after which a request that failed is made again.
 const RETRY_NS: u64 = 100_000_000;
@@ -377,7 +377,7 @@ impl Member {
     fn reported(&mut self, Report { group, term, event }: Report) {
         if let Some(index) = self.by_name.get(&group) {
             let now_ns = self.now.monotonic_ns;
-            self.groups[*index].report(term, event, (&self.config, &mut self.ivs), now_ns);
+            self.groups[*index].report(term, event, &mut self.ivs, now_ns);
         }
     }
 

@@ -1,15 +1,16 @@
 //! Each rule by itself, against the simulation's store.
 
 use super::*;
-use crate::marks::{Marks, SaId, Span};
+use crate::fingerprint::SaFingerprint;
 use crate::memory::StoreFault;
-use crate::orders::{Event, Taken};
+use crate::orders::{Event, StoredSa};
 use crate::simulation::etcd::Etcd;
+use convoy_reservation::{Reservation, ReserveSize, Used};
 
 const MS: u64 = 1_000_000;
 const S: u64 = 1_000 * MS;
-const SPAN: Span = Span { first: 100, least: 100, most: 1000, time_ns: 200 * MS };
-const SA: SaId = SaId(7);
+const SPAN: ReserveSize = ReserveSize { first: 100, least: 100, most: 1000, time_ns: 200 * MS };
+const SA: SaFingerprint = SaFingerprint(7);
 /// The wall clock when the other one shows 0.
 const WALL_NS: u64 = 1_700_000_000 * S;
 
@@ -83,8 +84,8 @@ impl Bench {
 
     /// An SA that another leader has left in the store.
     fn put_sa(&mut self) {
-        let marks = Marks { sent: 500, ceiling: 900, received: 800, iv_start: 40 };
-        let (record, marks_key) = (self.keys.record("g", SA), self.keys.marks("g", SA));
+        let marks = Reservation { send_until: 500, accept_until: 900, received: 800, iv_start: 40 };
+        let (record, marks_key) = (self.keys.record("g", SA), self.keys.reservation("g", SA));
         self.put(vec![(record, vec![1, 2, 3], None), (marks_key, marks.encode().to_vec(), None)]);
     }
 
@@ -149,22 +150,20 @@ impl Bench {
         self.input(Input::Reported(report));
     }
 
-    fn marks(&self, sa: SaId) -> Option<Marks> {
-        Marks::decode(&self.etcd.get(&self.keys.marks("g", sa))?.value)
+    fn reserved(&self, sa: SaFingerprint) -> Option<Reservation> {
+        Reservation::decode(&self.etcd.get(&self.keys.reservation("g", sa))?.value)
     }
 
-    fn led(&self) -> Option<(u64, &[Taken])> {
+    fn led(&self) -> Option<(u64, &[StoredSa])> {
         self.orders.iter().rev().find_map(|order| match order {
             Order::Lead { term, sas, .. } => Some((*term, &sas[..])),
             _ => None,
         })
     }
 
-    fn granted(&self, id: SaId) -> Option<(u64, u64)> {
+    fn granted(&self, id: SaFingerprint) -> Option<(u64, u64)> {
         self.orders.iter().rev().find_map(|order| match order {
-            Order::Granted { sa, sent_until, accept_until, .. } if *sa == id => {
-                Some((*sent_until, *accept_until))
-            }
+            Order::Granted { sa, limits, .. } if *sa == id => Some((limits.send, limits.accept)),
             _ => None,
         })
     }
@@ -236,33 +235,37 @@ fn a_draining_member_has_no_rank() {
 }
 
 #[test]
-fn a_new_leader_begins_above_all_marks_and_sends_when_they_are_raised() {
+fn new_leader_begins_above_reservations_and_sends_when_they_are_raised() {
     let mut bench = Bench::new(Replay::Strict);
     bench.put_sa();
     bench.is_kept_back = writes;
     bench.input(Input::Tick);
     let iv_start = WALL_NS + S - 501;
-    let taken = Taken { sa: SA, record: vec![1, 2, 3].into(), sent: 500, accepted: 900, iv_start };
+    let taken =
+        StoredSa { sa: SA, record: vec![1, 2, 3].into(), used: Used { sent: 500, received: 900 }, iv_start };
     assert_eq!(bench.led(), Some((bench.term(), &[taken][..])));
     assert_eq!(bench.granted(SA), None);
     bench.answer();
     assert_eq!(bench.granted(SA), Some((600, 1000)));
-    assert_eq!(bench.marks(SA), Some(Marks { sent: 600, ceiling: 1000, received: 900, iv_start }));
+    assert_eq!(
+        bench.reserved(SA),
+        Some(Reservation { send_until: 600, accept_until: 1000, received: 900, iv_start })
+    );
 }
 
 #[test]
 fn a_new_leader_without_strictness_begins_above_what_was_received() {
     let bench = Bench::leading(Replay::Checkpoint);
-    assert_eq!(bench.led().map(|(_, sas)| sas[0].accepted), Some(800));
+    assert_eq!(bench.led().map(|(_, sas)| sas[0].used.received), Some(800));
     assert_eq!(bench.granted(SA), Some((600, u64::MAX)));
     // A strict leader that comes next accepts nothing by this SA.
-    assert_eq!(bench.marks(SA).map(|marks| marks.ceiling), Some(u64::MAX));
+    assert_eq!(bench.reserved(SA).map(|reserved| reserved.accept_until), Some(u64::MAX));
 }
 
 #[test]
 fn an_sa_of_another_version_is_counted_and_left_alone() {
     let mut bench = Bench::new(Replay::Strict);
-    let (record, marks) = (bench.keys.record("g", SA), bench.keys.marks("g", SA));
+    let (record, marks) = (bench.keys.record("g", SA), bench.keys.reservation("g", SA));
     bench.put(vec![(record, vec![1], None), (marks, vec![1], None)]);
     bench.input(Input::Tick);
     let is_counted = |order: &Order| matches!(order, Order::Lead { sas, unreadable, .. } if sas.is_empty() && *unreadable == [SA]);
@@ -306,7 +309,7 @@ fn a_failed_guard_ends_the_term() {
     let term = bench.led().expect("a leader").0;
     bench.input(Input::Reported(Report { group: "g".into(), term, event: Event::Remove { sa: SA } }));
     assert!(bench.is_stepping_down());
-    assert!(bench.marks(SA).is_some());
+    assert!(bench.reserved(SA).is_some());
 }
 
 #[test]
@@ -321,24 +324,24 @@ fn a_watch_that_shows_no_leader_ends_the_term() {
 fn a_write_from_before_a_lost_connection_is_shut_out() {
     let mut bench = Bench::leading(Replay::Strict);
     bench.is_kept_back = writes;
-    bench.report(Event::Progress { sa: SA, sent: 550, seen: 900 });
+    bench.report(Event::Progress { sa: SA, used: Used { sent: 550, received: 900 } });
     bench.is_kept_back = nothing;
     bench.input(Input::Lost);
     bench.wait(RETRY_NS);
-    bench.report(Event::Progress { sa: SA, sent: 1600, seen: 900 });
-    let marks = bench.marks(SA);
-    assert_eq!(marks.map(|marks| (marks.sent, marks.ceiling)), bench.granted(SA));
+    bench.report(Event::Progress { sa: SA, used: Used { sent: 1600, received: 900 } });
+    let reserved = bench.reserved(SA);
+    assert_eq!(reserved.map(|reserved| (reserved.send_until, reserved.accept_until)), bench.granted(SA));
     let (_, late) = bench.kept_back.remove(0);
     bench.etcd.execute(late, bench.now_ns);
-    assert_eq!(bench.marks(SA), marks);
+    assert_eq!(bench.reserved(SA), reserved);
     assert!(!bench.is_stepping_down());
 }
 
 #[test]
-fn a_number_above_the_ceiling_raises_it() {
+fn number_above_the_limit_raises_it() {
     let mut bench = Bench::leading(Replay::Strict);
     bench.wait(10 * S);
-    bench.report(Event::Progress { sa: SA, sent: 500, seen: 5000 });
+    bench.report(Event::Progress { sa: SA, used: Used { sent: 500, received: 5000 } });
     assert_eq!(bench.granted(SA), Some((600, 5100)));
 }
 
@@ -346,7 +349,7 @@ fn a_number_above_the_ceiling_raises_it() {
 fn what_is_refused_is_asked_for_again() {
     let mut bench = Bench::leading(Replay::Strict);
     bench.etcd.no_room_until_ns = bench.now_ns + 50 * MS;
-    bench.report(Event::Progress { sa: SA, sent: 550, seen: 900 });
+    bench.report(Event::Progress { sa: SA, used: Used { sent: 550, received: 900 } });
     assert_eq!(bench.granted(SA), Some((600, 1000)));
     bench.wait(RETRY_NS);
     assert_eq!(bench.granted(SA).map(|(sent_until, _)| sent_until), Some(750));
@@ -357,8 +360,8 @@ fn one_transaction_of_at_most_128_operations_is_open() {
     let mut bench = Bench::leading(Replay::Strict);
     bench.is_kept_back = writes;
     for sa in 0..200 {
-        let marks = Marks { sent: 100, ceiling: 100, ..Marks::default() };
-        bench.report(Event::Put { sa: SaId(1000 + sa), record: vec![0; 10].into(), marks });
+        let reservation = Reservation { send_until: 100, accept_until: 100, ..Reservation::default() };
+        bench.report(Event::Put { sa: SaFingerprint(1000 + sa), record: vec![0; 10].into(), reservation });
     }
     let mut counts = Vec::new();
     while let [(_, Call::Transact { puts, .. })] = &bench.kept_back[..] {
@@ -366,26 +369,29 @@ fn one_transaction_of_at_most_128_operations_is_open() {
         bench.answer();
     }
     assert_eq!(counts, [2, 128, 128, 128, 14]);
-    assert_eq!(bench.marks(SaId(1199)), Some(Marks { sent: 100, ceiling: 100, ..Marks::default() }));
+    assert_eq!(
+        bench.reserved(SaFingerprint(1199)),
+        Some(Reservation { send_until: 100, accept_until: 100, ..Reservation::default() })
+    );
 }
 
 #[test]
 fn an_sa_that_is_removed_leaves_the_store() {
     let mut bench = Bench::leading(Replay::Strict);
     bench.report(Event::Remove { sa: SA });
-    assert_eq!(bench.marks(SA), None);
+    assert_eq!(bench.reserved(SA), None);
     assert!(bench.etcd.get(&bench.keys.record("g", SA)).is_none());
 }
 
 #[test]
-fn a_drain_writes_exact_marks_when_the_gateway_has_stopped_and_then_removes_the_key() {
+fn drain_writes_exact_numbers_of_a_stopped_gateway_and_removes_the_key() {
     let mut bench = Bench::leading(Replay::Strict);
     bench.input(Input::Drain);
     assert!(bench.is_stepping_down());
     assert_ne!(bench.term(), 0);
-    bench.report(Event::Stopped { sas: vec![(SA, 510, 905)] });
-    let marks = bench.marks(SA).expect("marks");
-    assert_eq!((marks.sent, marks.ceiling, marks.received), (510, 905, 905));
+    bench.report(Event::Stopped { sas: vec![(SA, Used { sent: 510, received: 905 })] });
+    let reserved = bench.reserved(SA).expect("a reservation");
+    assert_eq!((reserved.send_until, reserved.accept_until, reserved.received), (510, 905, 905));
     assert_eq!(bench.term(), 0);
     bench.wait(10 * S);
     assert_eq!(bench.term(), 0);
@@ -400,10 +406,10 @@ fn a_report_of_an_earlier_term_is_ignored() {
     bench.wait(2 * S);
     assert_ne!(bench.term(), term);
     bench.input(Input::Drain);
-    let event = Event::Stopped { sas: vec![(SA, 1, 1)] };
+    let event = Event::Stopped { sas: vec![(SA, Used { sent: 1, received: 1 })] };
     bench.input(Input::Reported(Report { group: "g".into(), term, event }));
     assert_ne!(bench.term(), 0);
-    assert!(bench.marks(SA).is_some_and(|marks| marks.sent > 500));
+    assert!(bench.reserved(SA).is_some_and(|reserved| reserved.send_until > 500));
 }
 
 #[test]
@@ -411,7 +417,7 @@ fn a_member_that_ends_hands_over_and_revokes_its_lease() {
     let mut bench = Bench::leading(Replay::Strict);
     bench.input(Input::End);
     assert!(!bench.is_ended);
-    bench.report(Event::Stopped { sas: vec![(SA, 510, 905)] });
+    bench.report(Event::Stopped { sas: vec![(SA, Used { sent: 510, received: 905 })] });
     assert!(bench.is_ended);
     assert!(bench.etcd.get(&bench.keys.member("a")).is_none());
 }
@@ -422,7 +428,7 @@ fn the_end_of_the_gateway_revokes_the_lease_at_once() {
     bench.input(Input::GatewayEnded);
     assert!(bench.is_ended);
     assert_eq!(bench.term(), 0);
-    assert_eq!(bench.marks(SA).map(|marks| marks.sent), Some(600));
+    assert_eq!(bench.reserved(SA).map(|reserved| reserved.send_until), Some(600));
 }
 
 #[test]
@@ -482,7 +488,7 @@ fn a_store_that_goes_back_ends_all_terms_and_is_not_led_by_again() {
     assert!(matches!(fault, StoreFault::WentBack { from, .. } if from == revision), "{fault}");
     assert!(bench.is_stepping_down());
     assert_eq!(bench.term(), 0);
-    assert_eq!(bench.marks(SA).map(|marks| marks.sent), Some(500), "nothing was written");
+    assert_eq!(bench.reserved(SA).map(|reserved| reserved.send_until), Some(500), "nothing was written");
     // The next member of this gateway knows it, too.
     let seen = bench.member.seen();
     bench.member = Member::new(MemberConfig { seen, ..config(Replay::Strict) });
@@ -534,7 +540,7 @@ fn a_group_that_is_sealed_by_a_key_that_the_member_lacks_is_left_to_others() {
     bench.input(Input::Answered { call, answer, locked: 1 });
     assert_eq!((bench.led(), bench.term()), (None, 0), "the key is removed again");
     assert_eq!(bench.member.status().groups[0].locked, 1);
-    assert_eq!(bench.marks(SA).map(|marks| marks.sent), Some(500));
+    assert_eq!(bench.reserved(SA).map(|reserved| reserved.send_until), Some(500));
     bench.wait(9 * S);
     assert!(bench.kept_back.is_empty(), "another member may be quicker");
     bench.wait(2 * S);
@@ -544,11 +550,11 @@ fn a_group_that_is_sealed_by_a_key_that_the_member_lacks_is_left_to_others() {
 }
 
 #[test]
-fn marks_or_a_record_alone_are_not_begun_with() {
+fn record_or_reservation_alone_is_not_begun_with() {
     for parts in 0..2 {
         let mut bench = Bench::new(Replay::Strict);
         bench.put_sa();
-        let key = if parts == 0 { bench.keys.record("g", SA) } else { bench.keys.marks("g", SA) };
+        let key = if parts == 0 { bench.keys.record("g", SA) } else { bench.keys.reservation("g", SA) };
         bench.etcd.tamper(&key);
         bench.input(Input::Tick);
         let is_named = |order: &Order| matches!(order, Order::Lead { sas, unreadable, .. } if sas.is_empty() && *unreadable == [SA]);

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::etcd::Etcd;
 use super::gateway::Burst;
+use crate::fingerprint::SaFingerprint;
 use crate::keys::Keys;
-use crate::marks::{Marks, SaId};
+use convoy_reservation::Reservation;
 
 /// What a run has done, so that a test sees that it did something.
 #[derive(Clone, Copy, Debug, Default)]
@@ -36,23 +37,23 @@ pub(super) struct Checks {
     /// Whether clocks may stand still, so that two members may send for a while.
     pub(super) is_lenient: bool,
     pub(super) is_strict: bool,
-    pub(super) first: Marks,
+    pub(super) first: Reservation,
     /// Whether the store has gone back, so that what it says is no measure any more.
     pub(super) is_restored: bool,
     /// Whether it has gone back, and a member cannot know it.
     pub(super) is_forgotten: bool,
-    sent: BTreeMap<SaId, Numbers>,
-    ivs: BTreeMap<SaId, BTreeSet<u64>>,
+    sent: BTreeMap<SaFingerprint, Numbers>,
+    ivs: BTreeMap<SaFingerprint, BTreeSet<u64>>,
     /// In checkpoint mode, by term.
-    accepted: BTreeMap<(SaId, u64), Numbers>,
-    stored: BTreeSet<SaId>,
+    accepted: BTreeMap<(SaFingerprint, u64), Numbers>,
+    stored: BTreeSet<SaFingerprint>,
     /// Packets of each SA that were sent and accepted since this was cleared.
-    pub(super) flow: BTreeMap<SaId, (usize, usize)>,
+    pub(super) flow: BTreeMap<SaFingerprint, (usize, usize)>,
     pub(super) figures: Figures,
 }
 
 impl Checks {
-    pub(super) fn new(is_lenient: bool, is_strict: bool, first: Marks) -> Self {
+    pub(super) fn new(is_lenient: bool, is_strict: bool, first: Reservation) -> Self {
         Self {
             is_lenient,
             is_strict,
@@ -79,9 +80,9 @@ impl Checks {
         if burst.numbers.iter().filter(|number| !used.insert(**number)).count() > 0 && !self.is_forgotten {
             return Err(format!("invariant 2: sent twice: {burst:?}"));
         }
-        let marks = self.marks(burst, etcd, keys);
-        if marks.is_some_and(|marks| burst.numbers.iter().any(|number| *number > marks.sent)) {
-            return Err(format!("invariant 4: sent above the mark: {burst:?}"));
+        let bound = self.bound(burst, etcd, keys);
+        if bound.is_some_and(|bound| burst.numbers.iter().any(|number| *number > bound.send_until)) {
+            return Err(format!("invariant 4: sent above the reservation: {burst:?}"));
         }
         self.figures.sent += burst.numbers.len() as u64;
         self.flow.entry(burst.sa).or_default().0 += burst.numbers.len();
@@ -95,9 +96,9 @@ impl Checks {
         if burst.numbers.iter().filter(|number| !used.insert(**number)).count() > 0 && !self.is_forgotten {
             return Err(format!("invariant 3: accepted twice: {burst:?}"));
         }
-        let marks = self.marks(burst, etcd, keys).filter(|_| self.is_strict);
-        if marks.is_some_and(|marks| burst.numbers.iter().any(|number| *number > marks.ceiling)) {
-            return Err(format!("invariant 5: accepted above the ceiling: {burst:?}"));
+        let bound = self.bound(burst, etcd, keys).filter(|_| self.is_strict);
+        if bound.is_some_and(|bound| burst.numbers.iter().any(|number| *number > bound.accept_until)) {
+            return Err(format!("invariant 5: accepted above the reservation: {burst:?}"));
         }
         self.figures.accepted += burst.numbers.len() as u64;
         self.flow.entry(burst.sa).or_default().1 += burst.numbers.len();
@@ -112,20 +113,20 @@ impl Checks {
         Err(format!("invariant 1: the store has the term {term:?}, but {burst:?} passes"))
     }
 
-    /// The marks that bound an SA: those of the store, or the first ones if it does not have it
-    /// yet. Once the store has no SA any more, only a leader that was paused can use it.
-    fn marks(&mut self, burst: &Burst, etcd: &Etcd, keys: &Keys) -> Option<Marks> {
+    /// The reservation that bounds an SA: that of the store, or the first one if it does not have
+    /// it yet. Once the store has no SA any more, only a leader that was paused can use it.
+    fn bound(&mut self, burst: &Burst, etcd: &Etcd, keys: &Keys) -> Option<Reservation> {
         if self.is_restored {
             return None;
         }
-        match etcd.get(&keys.marks(&burst.group, burst.sa)) {
+        match etcd.get(&keys.reservation(&burst.group, burst.sa)) {
             Some(entry) => {
                 self.stored.insert(burst.sa);
-                Some(Marks::decode(&entry.value).expect("marks"))
+                Some(Reservation::decode(&entry.value).expect("a reservation"))
             }
             None if !self.stored.contains(&burst.sa) => Some(self.first),
             None if self.is_lenient => None,
-            None => Some(Marks::default()),
+            None => Some(Reservation::default()),
         }
     }
 }

@@ -6,9 +6,10 @@ use rand::RngExt;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::sabotage::Sabotage;
-use crate::marks::{Marks, SaId};
-use crate::orders::{Event, Order, Report, Taken};
+use crate::fingerprint::SaFingerprint;
+use crate::orders::{Event, Order, Report, StoredSa};
 use crate::store::Revision;
+use convoy_reservation::{Reservation, Used, is_half_used};
 
 /// SAs that a gateway has in a group at most.
 const MOST_SAS: usize = 3;
@@ -31,14 +32,14 @@ struct Sa {
 /// A group that it leads.
 struct Group {
     term: Revision,
-    sas: BTreeMap<SaId, Sa>,
+    sas: BTreeMap<SaFingerprint, Sa>,
 }
 
 /// A gateway.
 pub(super) struct Gateway {
     deadline_ns: u64,
     groups: BTreeMap<String, Group>,
-    first: Marks,
+    first: Reservation,
     pub(super) sabotage: Sabotage,
 }
 
@@ -47,14 +48,14 @@ pub(super) struct Gateway {
 pub(super) struct Burst {
     pub(super) group: String,
     pub(super) term: Revision,
-    pub(super) sa: SaId,
+    pub(super) sa: SaFingerprint,
     pub(super) numbers: Vec<u64>,
     /// Each packet's IV is this plus its number.
     pub(super) iv_start: u64,
 }
 
 impl Gateway {
-    pub(super) fn new(first: Marks, sabotage: Sabotage) -> Self {
+    pub(super) fn new(first: Reservation, sabotage: Sabotage) -> Self {
         Self { deadline_ns: 0, groups: BTreeMap::new(), first, sabotage }
     }
 
@@ -66,7 +67,7 @@ impl Gateway {
         self.groups.get(group).map(|group| group.term)
     }
 
-    pub(super) fn sas(&self, group: &str) -> impl Iterator<Item = SaId> {
+    pub(super) fn sas(&self, group: &str) -> impl Iterator<Item = SaFingerprint> {
         self.groups.get(group).into_iter().flat_map(|group| group.sas.keys().copied())
     }
 
@@ -77,10 +78,10 @@ impl Gateway {
                 self.groups.insert(group, Group { term, sas });
             }
             Order::Until { deadline_ns } => self.deadline_ns = deadline_ns,
-            Order::Granted { group, sa, sent_until, accept_until } => {
+            Order::Granted { group, sa, limits } => {
                 if let Some(sa) = self.groups.get_mut(&group).and_then(|group| group.sas.get_mut(&sa)) {
-                    (sa.sent_until, sa.sent_base) = (sent_until, sa.sent);
-                    (sa.accept_until, sa.accept_base) = (accept_until, sa.seen);
+                    (sa.sent_until, sa.sent_base) = (limits.send, sa.sent);
+                    (sa.accept_until, sa.accept_base) = (limits.accept, sa.seen);
                 }
             }
             Order::StepDown { group } => return self.stop(group),
@@ -88,8 +89,8 @@ impl Gateway {
         None
     }
 
-    fn take(&self, taken: &Taken) -> Sa {
-        let mut sa = Sa { iv_start: taken.iv_start, ..Sa::new(taken.sent, taken.accepted) };
+    fn take(&self, taken: &StoredSa) -> Sa {
+        let mut sa = Sa { iv_start: taken.iv_start, ..Sa::new(taken.used.sent, taken.used.received) };
         match self.sabotage {
             Sabotage::SendsBeforeRaise => sa.sent_until += 8,
             Sabotage::AcceptsBeforeRaise => sa.accept_until = u64::MAX,
@@ -100,14 +101,16 @@ impl Gateway {
 
     fn stop(&mut self, name: String) -> Option<Report> {
         let group = self.groups.remove(&name)?;
-        let sas = group.sas.iter().map(|(id, sa)| (*id, sa.sent, sa.received)).collect();
+        let sas =
+            group.sas.iter().map(|(id, sa)| (*id, Used { sent: sa.sent, received: sa.received })).collect();
         Some(Report { group: name, term: group.term, event: Event::Stopped { sas } })
     }
 
     /// What `stop` would report, without stopping.
     pub(super) fn pretend_to_stop(&self, name: &str) -> Option<Report> {
         let group = self.groups.get(name)?;
-        let sas = group.sas.iter().map(|(id, sa)| (*id, sa.sent, sa.received)).collect();
+        let sas =
+            group.sas.iter().map(|(id, sa)| (*id, Used { sent: sa.sent, received: sa.received })).collect();
         Some(Report { group: name.to_owned(), term: group.term, event: Event::Stopped { sas } })
     }
 
@@ -148,7 +151,7 @@ impl Gateway {
         &mut self,
         now_ns: u64,
         rekey: f64,
-        mut new_sa: impl FnMut(&str, Option<SaId>) -> SaId,
+        mut new_sa: impl FnMut(&str, Option<SaFingerprint>) -> SaFingerprint,
         dice: &mut Xoshiro256PlusPlus,
     ) -> Vec<Report> {
         let mut reports = Vec::new();
@@ -157,7 +160,7 @@ impl Gateway {
             let mut report = |event| reports.push(Report { group: name.clone(), term: group.term, event });
             for (id, sa) in &group.sas {
                 if sa.is_short() {
-                    report(Event::Progress { sa: *id, sent: sa.sent, seen: sa.seen });
+                    report(Event::Progress { sa: *id, used: Used { sent: sa.sent, received: sa.seen } });
                 }
             }
             if !is_fenced && (group.sas.is_empty() || dice.random_bool(rekey)) {
@@ -167,8 +170,9 @@ impl Gateway {
                 if let Some(sa) = old {
                     report(Event::Remove { sa });
                 }
-                report(Event::Put { sa: id, record: id.0.to_be_bytes().to_vec().into(), marks: first });
-                let (sent_until, accept_until) = (first.sent, first.ceiling);
+                let record = id.0.to_be_bytes().to_vec().into();
+                report(Event::Put { sa: id, record, reservation: first });
+                let (sent_until, accept_until) = (first.send_until, first.accept_until);
                 group.sas.insert(id, Sa { sent_until, accept_until, ..Sa::new(0, 0) });
             }
         }
@@ -193,10 +197,8 @@ impl Sa {
     }
 
     fn is_short(&self) -> bool {
-        let is_half =
-            |until: u64, base: u64, used: u64| until.saturating_sub(used) <= until.saturating_sub(base) / 2;
-        is_half(self.sent_until, self.sent_base, self.sent)
-            || is_half(self.accept_until, self.accept_base, self.seen)
+        is_half_used(self.sent_base, self.sent_until, self.sent)
+            || is_half_used(self.accept_base, self.accept_until, self.seen)
             || self.accept_until == u64::MAX && self.seen > self.accept_base + 8
     }
 

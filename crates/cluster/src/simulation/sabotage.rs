@@ -21,13 +21,13 @@ pub(super) enum Sabotage {
     NoGuard,
     /// Rule 5: after a lost answer, writes from before are not shut out.
     GuardsByCreation,
-    /// Rule 6: a new leader sends before it has raised the mark.
+    /// Rule 6: a new leader sends before it has raised the limit.
     SendsBeforeRaise,
     /// Rule 6: the gateway is granted what the store has not answered yet.
     GrantsUnwritten,
     /// Rule 7: a new leader begins at the highest number that was known to be received.
     BeginsAtReceived,
-    /// Rule 7: a new leader accepts before it has raised the ceiling.
+    /// Rule 7: a new leader accepts before it has raised the limit.
     AcceptsBeforeRaise,
     /// Rule 8: a gateway says that it has stopped, and stops a little later.
     StopsLater,

@@ -4,9 +4,9 @@ use rand::RngExt;
 use rand::seq::IndexedRandom;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use crate::marks::{Marks, Span};
 use crate::member::{GroupConfig, MemberConfig, Replay};
 use crate::memory::Seen;
+use convoy_reservation::{Reservation, ReserveSize};
 
 pub(super) const MS: u64 = 1_000_000;
 pub(super) const S: u64 = 1_000 * MS;
@@ -97,8 +97,12 @@ impl Scenario {
     }
 
     pub(super) fn member(&self, host: usize) -> MemberConfig {
-        let span =
-            Span { first: self.first, least: self.first / 2 + 2, most: self.first * 4, time_ns: 200 * MS };
+        let span = ReserveSize {
+            first: self.first,
+            least: self.first / 2 + 2,
+            most: self.first * 4,
+            time_ns: 200 * MS,
+        };
         let group = |index| GroupConfig { name: group(index), replay: self.replay };
         MemberConfig {
             cluster: "test".into(),
@@ -113,9 +117,9 @@ impl Scenario {
         }
     }
 
-    /// The marks of an SA that no other member has.
-    pub(super) fn first(&self) -> Marks {
-        Marks { sent: self.first, ceiling: self.first, ..Marks::default() }
+    /// The reservation of an SA that no other member has.
+    pub(super) fn first(&self) -> Reservation {
+        Reservation { send_until: self.first, accept_until: self.first, ..Reservation::default() }
     }
 
     /// The time after the faults within which everything must flow again: the longest lease, what

@@ -127,10 +127,10 @@ impl Backend for Workers {
             sa.encap = sa.encap.map(|encap| self.sendable(encap, owner));
         }
         let begun = self.share.as_mut().map(|share| share.begin(&mut sa));
-        let beginning = begun.map(|begun| begun.beginning);
+        let started = begun.map(|begun| begun.started);
         let answer = self.handles.ask_or_undo(
             owner,
-            move |thread| thread.install(&sa, beginning.as_ref()).map_err(|error| Refusal(error.to_string())),
+            move |thread| thread.install(&sa, started.as_ref()).map_err(|error| Refusal(error.to_string())),
             |thread, done| done.into_iter().for_each(|sa| thread.retire(sa)),
         );
         let number = answer.unwrap_or_else(|| Err(silent(owner)))?;

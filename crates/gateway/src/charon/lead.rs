@@ -3,17 +3,19 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use convoy_cluster::{Event, SaId, Taken};
+use convoy_cluster::{Event, SaFingerprint, StoredSa};
 use convoy_ike::server::{Outlet, Server};
 use convoy_ike::state::{Refusal, RestoreError, TakenSa};
+
+use crate::state::StartId;
 
 use super::{Charon, CharonHandler, Installed, Workers, lock};
 
 /// What a term begins with.
 #[derive(Default)]
 pub(crate) struct Restored {
-    /// The SA of each generation.
-    pub(crate) generations: HashMap<u64, SaId>,
+    /// The SA of each start.
+    pub(crate) starts: HashMap<StartId, SaFingerprint>,
     /// What is written to the store.
     pub(crate) reported: Vec<Event>,
     /// How many SAs go on.
@@ -50,31 +52,31 @@ impl Charon {
 
     /// Goes on with these SAs, which may use nothing until they are granted something. No charon is
     /// served until the [`Door`] is opened.
-    pub(crate) fn lead(&self, taken: &[Taken]) -> Restored {
+    pub(crate) fn lead(&self, stored: &[StoredSa]) -> Restored {
         let mut restored = Restored::default();
         let mut installed = lock(&self.handler.installed);
         let Some(Installed { state, workers }) = installed.as_mut() else { return restored };
         workers.share.iter_mut().for_each(|share| share.restore());
-        let sas: Vec<_> = taken
+        let sas: Vec<_> = stored
             .iter()
-            .map(|Taken { record, sent, accepted, iv_start, .. }| TakenSa {
+            .map(|StoredSa { record, used, iv_start, .. }| TakenSa {
                 record,
-                sent: *sent,
-                accepted: *accepted,
+                sent: used.sent,
+                accepted: used.received,
                 iv_start: *iv_start,
             })
             .collect();
         let results = state.restore(&sas, workers);
         let Some(share) = &mut workers.share else { return restored };
-        for (taken, result) in taken.iter().zip(results) {
+        for (stored, result) in stored.iter().zip(results) {
             match result {
                 Ok(_) => restored.count += 1,
-                Err(RestoreError::Expired) => share.drop_taken(taken.sa),
-                Err(RestoreError::Unreadable(error)) => restored.warn(taken, &error.to_string()),
-                Err(RestoreError::Refused(Refusal(reason))) => restored.warn(taken, &reason),
+                Err(RestoreError::Expired) => share.drop_stored(stored.sa),
+                Err(RestoreError::Unreadable(error)) => restored.warn(stored, &error.to_string()),
+                Err(RestoreError::Refused(Refusal(reason))) => restored.warn(stored, &reason),
             }
         }
-        (restored.generations, restored.reported) = share.take_restored();
+        (restored.starts, restored.reported) = share.take_restored();
         restored
     }
 
@@ -106,8 +108,8 @@ impl Charon {
 }
 
 impl Restored {
-    fn warn(&mut self, taken: &Taken, why: &str) {
-        self.warnings.push(format!("cluster: an SA of charon's, {}, is not taken over: {why}", taken.sa));
+    fn warn(&mut self, stored: &StoredSa, why: &str) {
+        self.warnings.push(format!("cluster: an SA of charon's, {}, is not taken over: {why}", stored.sa));
     }
 }
 

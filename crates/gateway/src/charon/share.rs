@@ -1,19 +1,20 @@
-//! charon's SAs as the cluster has them: under which number, how far each may go, and what
-//! is written to the store.
+//! charon's SAs as the cluster has them: each by its fingerprint, with the numbers that it may use,
+//! and what is written to the store.
 
 use std::collections::HashMap;
 
-use convoy_cluster::{Event, Marks, SaId, Span};
+use convoy_cluster::{Event, SaFingerprint};
 use convoy_engine::{far_below, wipe_stack};
 use convoy_ike::protocol::Message;
 use convoy_ipsec::{SaConfig, SaDirection, SaNumber, SaProtocol};
+use convoy_reservation::{Limits, Reservation, Rules, Start, Used};
 use sha2::{Digest, Sha256};
 
 use crate::cluster::GroupLine;
-use crate::state::Beginning;
+use crate::state::{StartId, Started};
 
-/// The first generation of charon's SAs; those below are of pairs with static keys.
-const FIRST_GENERATION: u64 = 1 << 63;
+/// The first start of charon's SAs; those below are of pairs with static keys.
+const FIRST_START: u64 = 1 << 63;
 
 /// What the gateway is to its cluster, as far as charon's SAs are concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,37 +29,35 @@ enum Phase {
 /// An SA that begins.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Begun {
-    id: SaId,
-    generation: u64,
-    marks: Marks,
-    /// How far it may go.
-    pub(super) beginning: Beginning,
+    sa: SaFingerprint,
+    start: StartId,
+    first: Reservation,
+    pub(super) started: Started,
 }
 
 /// charon's SAs in a cluster. What is to be written to the store waits here until the term has
 /// begun.
 pub(crate) struct Share {
     line: GroupLine,
-    is_strict: bool,
+    rules: Rules,
     phase: Phase,
-    generation: u64,
+    last_start: u64,
     known: HashMap<SaNumber, Begun>,
     reported: Vec<Event>,
-    generations: HashMap<u64, SaId>,
+    starts: HashMap<StartId, SaFingerprint>,
 }
 
 impl Share {
-    /// No SAs, at a gateway that stands by. With `is_strict`, the numbers that are received are
-    /// reserved, too.
-    pub(crate) fn new(line: GroupLine, is_strict: bool) -> Self {
+    /// No SAs, at a gateway that stands by.
+    pub(crate) fn new(line: GroupLine, rules: Rules) -> Self {
         Self {
             line,
-            is_strict,
+            rules,
             phase: Phase::StandsBy,
-            generation: FIRST_GENERATION,
+            last_start: FIRST_START,
             known: HashMap::new(),
             reported: Vec::new(),
-            generations: HashMap::new(),
+            starts: HashMap::new(),
         }
     }
 
@@ -73,8 +72,8 @@ impl Share {
     }
 
     /// What the term begins with.
-    pub(super) fn take_restored(&mut self) -> (HashMap<u64, SaId>, Vec<Event>) {
-        (std::mem::take(&mut self.generations), std::mem::take(&mut self.reported))
+    pub(super) fn take_restored(&mut self) -> (HashMap<StartId, SaFingerprint>, Vec<Event>) {
+        (std::mem::take(&mut self.starts), std::mem::take(&mut self.reported))
     }
 
     /// The term has begun; returns whether it has not ended meanwhile.
@@ -95,87 +94,85 @@ impl Share {
     fn forget(&mut self) {
         self.known.clear();
         self.reported.clear();
-        self.generations.clear();
+        self.starts.clear();
     }
 
     /// Limits an SA that is to be installed, unless it has limits: no other member has a new one,
-    /// so that it may be used up to its first marks before the store has them.
+    /// so that it may use its first reservation before the store has it.
     pub(super) fn begin(&mut self, sa: &mut SaConfig) -> Begun {
         let last = if sa.esn { u64::MAX } else { u32::MAX.into() };
-        let marks = Marks {
-            sent: Span::OUTBOUND.first.min(last),
-            ceiling: if self.is_strict { Span::INBOUND.first } else { u64::MAX },
-            received: 0,
-            iv_start: sa.iv_start,
-        };
+        let first = self.rules.first(last, sa.iv_start);
         if sa.sequence_reserved == u64::MAX {
             sa.sequence_reserved = match sa.direction {
-                SaDirection::Outbound => marks.sent,
-                SaDirection::Inbound => marks.ceiling,
+                SaDirection::Outbound => first.send_until,
+                SaDirection::Inbound => first.accept_until,
             };
         }
-        self.generation += 1;
+        self.last_start += 1;
+        let id = StartId(self.last_start);
         // One direction has numbers; the other one is never short of them.
-        let (start, end) = (sa.sequence_start, sa.sequence_reserved);
-        let fresh = Beginning::fresh(sa.iv_start);
-        let beginning = match sa.direction {
-            SaDirection::Outbound => Beginning { sent: start, reserved: end, ..fresh },
-            SaDirection::Inbound => Beginning { received: start, acceptable: end, ..fresh },
+        let (from, end) = (sa.sequence_start, sa.sequence_reserved);
+        let (used, limits) = match sa.direction {
+            SaDirection::Outbound => (Used { sent: from, received: 0 }, Limits { send: end, ..Limits::NONE }),
+            SaDirection::Inbound => {
+                (Used { sent: 0, received: from }, Limits { accept: end, ..Limits::NONE })
+            }
         };
-        Begun { id: id(sa), generation: self.generation, marks, beginning: beginning.shared(self.generation) }
+        let started = Started::kept(Start { used, limits, iv_start: sa.iv_start }, id);
+        Begun { sa: fingerprint(sa), start: id, first, started }
     }
 
     /// It is installed.
     pub(super) fn installed(&mut self, number: SaNumber, begun: Begun) {
         self.known.insert(number, begun);
-        self.generations.insert(begun.generation, begun.id);
+        self.starts.insert(begun.start, begun.sa);
     }
 
     /// It has this record.
     pub(super) fn put(&mut self, number: SaNumber, record: &Message) {
-        if let Some(Begun { id, marks, .. }) = self.known.get(&number) {
-            self.reported.push(Event::Put { sa: *id, record: record.to_vec().into(), marks: *marks });
+        if let Some(Begun { sa, first, .. }) = self.known.get(&number) {
+            self.reported.push(Event::Put { sa: *sa, record: record.to_vec().into(), reservation: *first });
         }
     }
 
     /// It is removed.
     pub(super) fn remove(&mut self, number: SaNumber) {
-        let Some(Begun { id, generation, .. }) = self.known.remove(&number) else { return };
-        self.reported.push(Event::Remove { sa: id });
-        self.generations.remove(&generation);
+        let Some(Begun { sa, start, .. }) = self.known.remove(&number) else { return };
+        self.reported.push(Event::Remove { sa });
+        self.starts.remove(&start);
         if self.leads() {
-            self.line.remove(generation);
+            self.line.remove(start);
         }
     }
 
     /// An SA that is in the store is not installed.
-    pub(super) fn drop_taken(&mut self, sa: SaId) {
+    pub(super) fn drop_stored(&mut self, sa: SaFingerprint) {
         self.reported.push(Event::Remove { sa });
     }
 
-    /// Tells the store what it is to know, in a term.
+    /// Reports to the store what it must know, in a term.
     pub(super) fn flush(&mut self) {
         if !self.leads() {
             return;
         }
-        // The store must know an SA before it hears how far that has come.
-        self.reported.drain(..).for_each(|event| self.line.tell(event));
-        if !self.generations.is_empty() {
-            self.line.add(std::mem::take(&mut self.generations));
+        // The store must know an SA before its numbers.
+        self.reported.drain(..).for_each(|event| self.line.report(event));
+        if !self.starts.is_empty() {
+            self.line.add(std::mem::take(&mut self.starts));
         }
     }
 }
 
-/// The number by which all members know an SA, which no other has, as no other has its keys. Its
-/// ends are not part of it, since they change.
-fn id(sa: &SaConfig) -> SaId {
+/// The name by which all members know an SA, which no other has, as no other has its keys. Its ends
+/// are not part of it, since they change.
+fn fingerprint(sa: &SaConfig) -> SaFingerprint {
     let id = far_below(|| hash(sa));
     // The hash leaves copies of the keys there.
     wipe_stack();
     id
 }
 
-fn hash(sa: &SaConfig) -> SaId {
+fn hash(sa: &SaConfig) -> SaFingerprint {
     let protocol = match sa.protocol {
         SaProtocol::Esp => 50,
         SaProtocol::Ah => 51,
@@ -190,18 +187,20 @@ fn hash(sa: &SaConfig) -> SaId {
         hash.update(part);
     }
     let whole = hash.finalize();
-    SaId(u64::from_be_bytes(*whole.first_chunk().expect("32 bytes")))
+    SaFingerprint(u64::from_be_bytes(*whole.first_chunk().expect("32 bytes")))
 }
 
 #[cfg(test)]
 mod tests {
     use convoy_ipsec::{KeyMaterial, SaIndex};
+    use convoy_reservation::ReserveSize;
 
     use super::*;
 
     fn share(is_strict: bool) -> (Share, std::os::unix::net::UnixStream) {
         let (line, agent) = GroupLine::without_reader();
-        (Share::new(line, is_strict), agent)
+        let inbound = is_strict.then_some(ReserveSize::INBOUND);
+        (Share::new(line, Rules { outbound: ReserveSize::OUTBOUND, inbound }), agent)
     }
 
     fn sa(spi: u32, direction: SaDirection) -> SaConfig {
@@ -219,26 +218,27 @@ mod tests {
         let (mut share, _agent) = share(true);
         let mut out = sa(1, SaDirection::Outbound);
         let begun = share.begin(&mut out);
-        assert_eq!(out.sequence_reserved, Span::OUTBOUND.first);
-        assert_eq!((begun.beginning.sent, begun.beginning.reserved), (0, Span::OUTBOUND.first));
-        assert_eq!(begun.beginning.acceptable, u64::MAX, "it receives nothing");
+        assert_eq!(out.sequence_reserved, ReserveSize::OUTBOUND.first);
+        let Start { used, limits, .. } = begun.started.start;
+        assert_eq!((used.sent, limits.send), (0, ReserveSize::OUTBOUND.first));
+        assert_eq!(limits.accept, u64::MAX, "it receives nothing");
         let mut inward = sa(1, SaDirection::Inbound);
-        assert_eq!(share.begin(&mut inward).beginning.acceptable, Span::INBOUND.first);
+        assert_eq!(share.begin(&mut inward).started.start.limits.accept, ReserveSize::INBOUND.first);
         let mut taken = SaConfig { sequence_start: 9, sequence_reserved: 9, ..sa(1, SaDirection::Outbound) };
-        let beginning = share.begin(&mut taken).beginning;
-        assert_eq!((taken.sequence_reserved, beginning.sent, beginning.reserved), (9, 9, 9));
+        let Start { used, limits, .. } = share.begin(&mut taken).started.start;
+        assert_eq!((taken.sequence_reserved, used.sent, limits.send), (9, 9, 9));
         let (mut lax, _agent) = self::share(false);
         let mut inward = sa(1, SaDirection::Inbound);
-        assert_eq!(lax.begin(&mut inward).beginning.acceptable, u64::MAX);
+        assert_eq!(lax.begin(&mut inward).started.start.limits.accept, u64::MAX);
     }
 
     #[test]
     fn an_sa_keeps_its_number_when_it_moves_and_each_direction_has_one() {
         let (out, inward) = (sa(1, SaDirection::Outbound), sa(1, SaDirection::Inbound));
         let moved = SaConfig { remote: [198, 51, 100, 9].into(), ..out.clone() };
-        assert_eq!(id(&out), id(&moved));
-        assert_ne!(id(&out), id(&inward));
-        assert_ne!(id(&out), id(&sa(2, SaDirection::Outbound)));
+        assert_eq!(fingerprint(&out), fingerprint(&moved));
+        assert_ne!(fingerprint(&out), fingerprint(&inward));
+        assert_ne!(fingerprint(&out), fingerprint(&sa(2, SaDirection::Outbound)));
     }
 
     #[test]
@@ -247,11 +247,11 @@ mod tests {
         share.restore();
         let begun = share.begin(&mut sa(1, SaDirection::Outbound));
         share.installed(number(1), begun);
-        share.drop_taken(SaId(5));
+        share.drop_stored(SaFingerprint(5));
         share.flush();
-        let (generations, reported) = share.take_restored();
-        assert_eq!(generations, HashMap::from([(begun.generation, begun.id)]));
-        assert_eq!(reported, [Event::Remove { sa: SaId(5) }]);
+        let (starts, reported) = share.take_restored();
+        assert_eq!(starts, HashMap::from([(begun.start, begun.sa)]));
+        assert_eq!(reported, [Event::Remove { sa: SaFingerprint(5) }]);
         assert!(share.lead() && share.leads());
         share.stand_by();
         assert!(!share.lead(), "a term that has ended does not begin again");

@@ -3,33 +3,34 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use convoy_cluster::{Event, SaId};
+use convoy_cluster::{Event, SaFingerprint};
 
-use super::led::Generations;
+use super::led::LedSas;
 use super::line::Line;
+use crate::state::StartId;
 
 /// The line to the agent, for one group.
 #[derive(Clone)]
 pub(crate) struct GroupLine {
     pub(super) group: String,
-    pub(super) generations: Arc<Generations>,
+    pub(super) led: Arc<LedSas>,
     pub(super) line: Arc<Line>,
 }
 
 impl GroupLine {
-    /// Tells the agent what has happened in the present term.
-    pub(crate) fn tell(&self, event: Event) {
-        self.line.report(self.generations.report(&self.group, event));
+    /// Reports to the agent what has happened in the present term.
+    pub(crate) fn report(&self, event: Event) {
+        self.line.report(self.led.report(&self.group, event));
     }
 
     /// Passes reports of these SAs' numbers on from now on, and grants to them.
-    pub(crate) fn add(&self, generations: HashMap<u64, SaId>) {
-        self.generations.add(&self.group, generations);
+    pub(crate) fn add(&self, starts: HashMap<StartId, SaFingerprint>) {
+        self.led.add(&self.group, starts);
     }
 
     /// An SA is used no longer.
-    pub(crate) fn remove(&self, generation: u64) {
-        self.generations.remove(&self.group, generation);
+    pub(crate) fn remove(&self, start: StartId) {
+        self.led.remove(&self.group, start);
     }
 }
 
@@ -39,6 +40,6 @@ impl GroupLine {
     pub(crate) fn without_reader() -> (Self, std::os::unix::net::UnixStream) {
         let (ours, theirs) = std::os::unix::net::UnixStream::pair().expect("a pair");
         let line = Arc::new(Line::new(ours));
-        (Self { group: "g".to_owned(), generations: Arc::default(), line }, theirs)
+        (Self { group: "g".to_owned(), led: Arc::default(), line }, theirs)
     }
 }

@@ -3,14 +3,15 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use convoy_cluster::{Event, Report, SaId};
+use convoy_cluster::{Event, Report, SaFingerprint};
+use convoy_reservation::Used;
 
-use crate::state::Progress;
+use crate::state::{Progress, StartId};
 
-/// A group that a gateway leads from now on: its SAs by their generations, and what is
-/// written to the store about them.
+/// A group that a gateway leads from now on: its SAs by their starts, and what is written to the
+/// store about them.
 pub struct Led {
-    pub(crate) generations: HashMap<u64, SaId>,
+    pub(crate) starts: HashMap<StartId, SaFingerprint>,
     pub(crate) reported: Vec<Event>,
 }
 
@@ -19,51 +20,51 @@ pub type Stopped = Vec<Progress>;
 
 /// The SAs of the groups that are led, in their present terms.
 #[derive(Default)]
-pub(super) struct Generations(Mutex<Groups>);
+pub(super) struct LedSas(Mutex<Groups>);
 
 #[derive(Default)]
 struct Groups {
     terms: HashMap<String, Term>,
-    /// The group and the SA of each generation: generations are of all groups.
-    by_generation: HashMap<u64, (String, SaId)>,
+    /// The group and the SA of each start: starts are of all groups.
+    by_start: HashMap<StartId, (String, SaFingerprint)>,
 }
 
 struct Term {
     number: u64,
-    by_sa: HashMap<SaId, u64>,
+    by_sa: HashMap<SaFingerprint, StartId>,
 }
 
-impl Generations {
+impl LedSas {
     fn lock(&self) -> MutexGuard<'_, Groups> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds SAs to a group that is led.
-    pub(super) fn add(&self, group: &str, generations: HashMap<u64, SaId>) {
+    pub(super) fn add(&self, group: &str, starts: HashMap<StartId, SaFingerprint>) {
         let mut groups = self.lock();
         let Some(term) = groups.terms.get_mut(group) else { return };
-        term.by_sa.extend(generations.iter().map(|(generation, sa)| (*sa, *generation)));
-        let with_group = generations.into_iter().map(|(generation, sa)| (generation, (group.to_owned(), sa)));
-        groups.by_generation.extend(with_group);
+        term.by_sa.extend(starts.iter().map(|(start, sa)| (*sa, *start)));
+        let with_group = starts.into_iter().map(|(start, sa)| (start, (group.to_owned(), sa)));
+        groups.by_start.extend(with_group);
     }
 
     /// Removes an SA from a group that is led.
-    pub(super) fn remove(&self, group: &str, generation: u64) {
+    pub(super) fn remove(&self, group: &str, start: StartId) {
         let mut groups = self.lock();
-        let removed = groups.by_generation.remove(&generation);
+        let removed = groups.by_start.remove(&start);
         if let (Some((_, sa)), Some(term)) = (removed, groups.terms.get_mut(group)) {
             term.by_sa.remove(&sa);
         }
     }
 
     /// Begins a group's term.
-    pub(super) fn begin(&self, group: &str, number: u64, generations: HashMap<u64, SaId>) {
+    pub(super) fn begin(&self, group: &str, number: u64, starts: HashMap<StartId, SaFingerprint>) {
         {
             let mut groups = self.lock();
             groups.end(group);
             groups.terms.insert(group.to_owned(), Term { number, by_sa: HashMap::new() });
         }
-        self.add(group, generations);
+        self.add(group, starts);
     }
 
     /// Ends a group's term.
@@ -71,8 +72,8 @@ impl Generations {
         self.lock().end(group);
     }
 
-    /// The generation of an SA, if it is led.
-    pub(super) fn of(&self, group: &str, sa: SaId) -> Option<u64> {
+    /// The start of an SA, if it is led.
+    pub(super) fn start_of(&self, group: &str, sa: SaFingerprint) -> Option<StartId> {
         self.lock().terms.get(group)?.by_sa.get(&sa).copied()
     }
 
@@ -82,25 +83,24 @@ impl Generations {
         Report { group: group.to_owned(), term, event }
     }
 
-    /// How far SAs of any group have come, as the cluster numbers them. Those of former terms are
+    /// The last numbers of SAs of any group, as the cluster names them. Those of former terms are
     /// left out.
     pub(super) fn progress(&self, of: &[Progress]) -> Vec<Report> {
         let groups = self.lock();
         let report = |progress: &Progress| {
-            let (group, sa) = groups.by_generation.get(&progress.generation())?;
-            let (sent, seen) = (progress.sent(), progress.received());
-            let event = Event::Progress { sa: *sa, sent, seen };
+            let (group, sa) = groups.by_start.get(&progress.id)?;
+            let event = Event::Progress { sa: *sa, used: progress.used };
             Some(Report { group: group.clone(), term: groups.terms.get(group)?.number, event })
         };
         of.iter().filter_map(report).collect()
     }
 
-    /// The last numbers of a group's SAs, as the cluster numbers them.
-    pub(super) fn stopped(&self, group: &str, of: &[Progress]) -> Vec<(SaId, u64, u64)> {
+    /// The last numbers of a group's SAs, as the cluster names them.
+    pub(super) fn stopped(&self, group: &str, of: &[Progress]) -> Vec<(SaFingerprint, Used)> {
         let groups = self.lock();
         let known = |progress: &Progress| {
-            let (_, sa) = groups.by_generation.get(&progress.generation()).filter(|(of, _)| of == group)?;
-            Some((*sa, progress.sent(), progress.received()))
+            let (_, sa) = groups.by_start.get(&progress.id).filter(|(of, _)| of == group)?;
+            Some((*sa, progress.used))
         };
         of.iter().filter_map(known).collect()
     }
@@ -109,7 +109,7 @@ impl Generations {
 impl Groups {
     fn end(&mut self, group: &str) {
         self.terms.remove(group);
-        self.by_generation.retain(|_, (of, _)| of != group);
+        self.by_start.retain(|_, (of, _)| of != group);
     }
 }
 
@@ -118,18 +118,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_group_that_ends_leaves_the_others_their_terms() {
-        let generations = Generations::default();
-        generations.begin("a", 7, HashMap::from([(1, SaId(10)), (2, SaId(11))]));
-        generations.begin("b", 8, HashMap::from([(3, SaId(10))]));
-        assert_eq!(generations.of("a", SaId(10)), Some(1));
-        assert_eq!(generations.of("b", SaId(10)), Some(3), "each group numbers its SAs");
-        generations.end("a");
-        assert_eq!((generations.of("a", SaId(10)), generations.of("b", SaId(10))), (None, Some(3)));
-        let term = |group: &str| generations.report(group, Event::Remove { sa: SaId(1) }).term;
+    fn group_that_ends_leaves_the_others_their_terms() {
+        let led = LedSas::default();
+        let sas = |starts: &[(u64, u64)]| {
+            starts.iter().map(|(start, sa)| (StartId(*start), SaFingerprint(*sa))).collect()
+        };
+        led.begin("a", 7, sas(&[(1, 10), (2, 11)]));
+        led.begin("b", 8, sas(&[(3, 10)]));
+        let start_of = |group: &str| led.start_of(group, SaFingerprint(10)).map(|start| start.0);
+        assert_eq!(start_of("a"), Some(1));
+        assert_eq!(start_of("b"), Some(3), "each group names its SAs");
+        led.end("a");
+        assert_eq!((start_of("a"), start_of("b")), (None, Some(3)));
+        let term = |group: &str| led.report(group, Event::Remove { sa: SaFingerprint(1) }).term;
         assert_eq!((term("a"), term("b")), (0, 8));
-        generations.begin("b", 9, HashMap::from([(4, SaId(10))]));
-        assert_eq!(generations.of("b", SaId(10)), Some(4), "a term replaces the one before");
-        assert_eq!(generations.lock().by_generation.len(), 1);
+        led.begin("b", 9, sas(&[(4, 10)]));
+        assert_eq!(start_of("b"), Some(4), "a term replaces the one before");
+        assert_eq!(led.lock().by_start.len(), 1);
     }
 }

@@ -7,19 +7,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use convoy_cluster::messages::{FromAgent, ToAgent};
-use convoy_cluster::{ClusterStatus, Event, Report, SaId, Seen};
+use convoy_cluster::{ClusterStatus, Event, Report, SaFingerprint, Seen};
 use convoy_config::{ClusterConfig, SharedText};
 use convoy_dataplane::fence::Fence;
 use convoy_process::monotonic_ns;
+use convoy_reservation::Limits;
 
 use super::Place;
 use super::StoredSas;
 use super::etcd_version;
-use super::led::{Generations, Led, Stopped};
+use super::led::{Led, LedSas, Stopped};
 use super::program::FRAMING;
 use super::view::View;
 use crate::events::What;
-use crate::state::{Limits, Note};
+use crate::state::{Note, StartId};
 use crate::supervise::{self, Fault};
 
 /// Announcements of service addresses after a takeover, one with each renewal of the lease.
@@ -105,10 +106,10 @@ impl Line {
 }
 
 /// Passes the workers' reports on until they have ended.
-pub(super) fn report(notes: &Receiver<Note>, generations: &Generations, line: &Line) {
+pub(super) fn report(notes: &Receiver<Note>, led: &LedSas, line: &Line) {
     for note in notes {
         let Note::Report(report) = note else { continue };
-        generations.progress(report.progress()).into_iter().for_each(|report| line.report(report));
+        led.progress(report.progress()).into_iter().for_each(|report| line.report(report));
     }
 }
 
@@ -116,7 +117,7 @@ pub(super) fn report(notes: &Receiver<Note>, generations: &Generations, line: &L
 pub(super) struct Follower {
     pub(super) config: ClusterConfig,
     pub(super) fence: Fence,
-    pub(super) generations: Arc<Generations>,
+    pub(super) led: Arc<LedSas>,
     pub(super) line: Arc<Line>,
     pub(super) view: Arc<View>,
     /// Where what the member has seen of the store is noted, if it is.
@@ -161,13 +162,7 @@ impl Follower {
             // Grants come in great numbers after a takeover, and the workers take them together.
             for message in std::iter::once(message).chain(received.try_iter()) {
                 match message {
-                    FromAgent::Order(convoy_cluster::Order::Granted {
-                        group,
-                        sa,
-                        sent_until,
-                        accept_until,
-                    }) => {
-                        let limits = Limits { send: sent_until, accept: accept_until };
+                    FromAgent::Order(convoy_cluster::Order::Granted { group, sa, limits }) => {
                         self.grant(&group, sa, limits, &mut granted);
                     }
                     message => {
@@ -180,13 +175,13 @@ impl Follower {
         }
     }
 
-    fn grant(&self, group: &str, sa: SaId, limits: Limits, granted: &mut HashMap<u64, Limits>) {
-        if let Some(generation) = self.generations.of(group, sa) {
-            granted.insert(generation, limits);
+    fn grant(&self, group: &str, sa: SaFingerprint, limits: Limits, granted: &mut HashMap<StartId, Limits>) {
+        if let Some(start) = self.led.start_of(group, sa) {
+            granted.insert(start, limits);
         }
     }
 
-    fn give(&self, granted: HashMap<u64, Limits>) {
+    fn give(&self, granted: HashMap<StartId, Limits>) {
         if granted.is_empty() {
             return;
         }
@@ -208,7 +203,7 @@ impl Follower {
                 }
             }
             FromAgent::Order(convoy_cluster::Order::Lead { group, term, sas, unreadable }) => {
-                self.lead(&group, term, StoredSas { taken: sas, unreadable });
+                self.lead(&group, term, StoredSas { sas, unreadable });
                 self.hold_addresses(&group, true);
                 kept.groups.insert(group, ANNOUNCEMENTS);
             }
@@ -306,10 +301,10 @@ impl Follower {
 
     fn lead(&self, group: &str, term: u64, sas: StoredSas) {
         let gateway = &self.place.gateway;
-        let Some(Led { generations, reported }) = gateway.lead(group, sas) else { return };
-        self.generations.begin(group, term, generations);
+        let Some(Led { starts, reported }) = gateway.lead(group, sas) else { return };
+        self.led.begin(group, term, starts);
         for event in reported {
-            self.line.report(self.generations.report(group, event));
+            self.line.report(self.led.report(group, event));
         }
         gateway.term_has_begun();
     }
@@ -317,9 +312,9 @@ impl Follower {
     fn step_down(&self, group: &str) {
         let stopped = self.line.stopped().or_else(|| self.place.gateway.stand_by(group));
         self.with_addresses(group, |helper, addresses| helper.release_addresses(addresses));
-        let sas = self.generations.stopped(group, &stopped.unwrap_or_default());
-        self.line.report(self.generations.report(group, Event::Stopped { sas }));
-        self.generations.end(group);
+        let sas = self.led.stopped(group, &stopped.unwrap_or_default());
+        self.line.report(self.led.report(group, Event::Stopped { sas }));
+        self.led.end(group);
     }
 
     fn hold_addresses(&self, group: &str, announce: bool) {

@@ -1,20 +1,20 @@
 //! What a member of a cluster has its gateway do.
 
-use convoy_cluster::{SaId, Taken};
+use convoy_cluster::{SaFingerprint, StoredSa};
 
 use super::led::{Led, Stopped};
 
 /// The SAs of a group as the store has them.
 pub struct StoredSas {
-    /// Those that can be read, to go on with.
-    pub taken: Vec<Taken>,
+    /// Those that can be read.
+    pub sas: Vec<StoredSa>,
     /// Those that cannot be read.
-    pub unreadable: Vec<SaId>,
+    pub unreadable: Vec<SaFingerprint>,
 }
 
 /// The gateway of a member. Its own thread does all of this, one order after the other.
 pub(crate) trait MemberGateway: Send + Sync {
-    /// Leads a group, going on with these SAs; `None` if the gateway is ending.
+    /// Leads a group, with these SAs; `None` if the gateway is ending.
     fn lead(&self, group: &str, sas: StoredSas) -> Option<Led>;
 
     /// The agent has the SAs of a term that begins: charon may negotiate others.

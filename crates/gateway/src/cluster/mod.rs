@@ -4,7 +4,7 @@
 //! program `convoy-cluster-agent`), with the connection to the store. If the gateway's process
 //! ends, the agent gives what it led to the next member at once; if the agent ends, the lease does,
 //! and the gateway with it. Here are the gateway's end of the line between them ([`Agent`],
-//! `Cluster`), how SAs begin when it is ordered to lead (`pairs.rs`), and the store as commands see
+//! `Cluster`), how SAs start when it is ordered to lead (`pairs.rs`), and the store as commands see
 //! it ([`ConfigStore`]).
 //!
 //! Rules and invariants are in `docs/internals/cluster.md`.
@@ -32,11 +32,12 @@ use std::sync::mpsc::{Receiver, Sender};
 use std::time::Duration;
 
 use convoy_cluster::messages::{Begin, Pem, Start};
-use convoy_cluster::{Event, SaId, Seen};
+use convoy_cluster::{Event, SaFingerprint, Seen};
 use convoy_config::{ClusterConfig, ClusterTls, ReplayAfterTakeover, SharedConfig};
 use convoy_dataplane::fence::Fence;
 use convoy_dataplane::pipeline::Clock;
 use convoy_process::companion::NotFound;
+use convoy_reservation::{ReserveSize, Rules};
 use zeroize::Zeroizing;
 
 pub use config_store::ConfigStore;
@@ -45,15 +46,15 @@ pub(crate) use group_line::GroupLine;
 pub use led::{Led, Stopped};
 pub(crate) use member_gateway::MemberGateway;
 pub use member_gateway::StoredSas;
-pub(crate) use pairs::{Lead, LedTerm, Pairs};
+pub(crate) use pairs::{LedTerm, Pairs, StartedTunnels};
 
 use crate::events::Events;
 use crate::helper::Helper;
 use crate::snapshot::ClusterRow;
-use crate::state::{Note, Reporter};
+use crate::state::{Note, Reporter, StartId};
 use crate::supervise::{self, Fault};
 use crate::worker_handles::WorkerHandles;
-use led::Generations;
+use led::LedSas;
 use line::Line;
 use memory::Memory;
 use view::View;
@@ -186,7 +187,7 @@ fn host_name() -> String {
 pub(crate) struct Cluster {
     config: ClusterConfig,
     fence: Fence,
-    generations: Arc<Generations>,
+    led: Arc<LedSas>,
     line: Arc<Line>,
     view: Arc<View>,
     reporter: Reporter,
@@ -212,7 +213,7 @@ impl Cluster {
             config,
             view,
             fence: Fence::closed(),
-            generations: Arc::default(),
+            led: Arc::default(),
             line: Arc::new(Line::new(socket)),
             reporter,
             memory,
@@ -226,7 +227,7 @@ impl Cluster {
         self.fence.clone()
     }
 
-    /// A worker's way to report how far its SAs have come.
+    /// A worker's way to report the last numbers of its SAs.
     pub(crate) fn reporter(&self) -> Reporter {
         self.reporter.clone()
     }
@@ -237,9 +238,9 @@ impl Cluster {
     /// The system's, if it cannot create a thread.
     pub(crate) fn join(&mut self, place: Place) -> io::Result<()> {
         let Some((receiving, reports)) = self.received.take() else { return Ok(()) };
-        let (generations, line) = (Arc::clone(&self.generations), Arc::clone(&self.line));
+        let (led, line) = (Arc::clone(&self.led), Arc::clone(&self.line));
         let faults = place.faults.clone();
-        supervise::spawn("cluster's reports", &faults, move || line::report(&reports, &generations, &line))?;
+        supervise::spawn("cluster's reports", &faults, move || line::report(&reports, &led, &line))?;
         let events = place.events.clone();
         let memory = self.memory.take();
         let memory = memory.map(|memory| memory.keep(move |warning| events.warn(warning), &faults));
@@ -248,7 +249,7 @@ impl Cluster {
             config: self.config.clone(),
             view: Arc::clone(&self.view),
             fence: self.fence.clone(),
-            generations: Arc::clone(&self.generations),
+            led: Arc::clone(&self.led),
             line: Arc::clone(&self.line),
             memory: memory.transpose()?,
             place,
@@ -261,15 +262,16 @@ impl Cluster {
         self.line.drain(is_draining);
     }
 
-    /// Whether no inbound number is accepted twice.
-    pub(crate) fn is_strict(&self) -> bool {
-        self.config.replay == ReplayAfterTakeover::Strict
+    /// How SAs that are new to the store reserve their first numbers.
+    pub(crate) fn rules(&self) -> Rules {
+        let is_strict = self.config.replay == ReplayAfterTakeover::Strict;
+        Rules { outbound: ReserveSize::OUTBOUND, inbound: is_strict.then_some(ReserveSize::INBOUND) }
     }
 
     /// The line for a group's SAs that come and go.
     fn line_of(&self, group: &str) -> GroupLine {
-        let (generations, line) = (Arc::clone(&self.generations), Arc::clone(&self.line));
-        GroupLine { group: group.to_owned(), generations, line }
+        let (led, line) = (Arc::clone(&self.led), Arc::clone(&self.line));
+        GroupLine { group: group.to_owned(), led, line }
     }
 
     /// The line for charon's SAs, which are of its only group.
@@ -278,9 +280,9 @@ impl Cluster {
     }
 
     /// A group that is led has these pairs, too.
-    pub(crate) fn add(&self, group: &str, generations: HashMap<u64, SaId>, reported: Vec<Event>) {
-        self.generations.add(group, generations);
-        reported.into_iter().for_each(|event| self.line.report(self.generations.report(group, event)));
+    pub(crate) fn add(&self, group: &str, starts: HashMap<StartId, SaFingerprint>, reported: Vec<Event>) {
+        self.led.add(group, starts);
+        reported.into_iter().for_each(|event| self.line.report(self.led.report(group, event)));
     }
 
     /// The cluster now.

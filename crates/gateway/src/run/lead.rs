@@ -12,9 +12,9 @@ use convoy_ike::protocol::SaRecord;
 use super::{Gateway, Load, Order, RunError, reload};
 use crate::change::{Change, Ranked};
 use crate::charon::{Charon, Door};
-use crate::cluster::{Agent, Cluster, Lead, Led, LedTerm, MemberGateway, Pairs, Place, Stopped, StoredSas};
+use crate::cluster::{Agent, Led, LedTerm, MemberGateway, Pairs, Place, StartedTunnels, Stopped, StoredSas};
 use crate::events::{Events, What};
-use crate::state::{Beginnings, Limits, wall_clock_ns};
+use crate::state::{Progress, Starts, wall_clock_ns};
 
 /// Interval between looks for SAs of a former leader's charon that newer ones have replaced.
 const RETIRE: Duration = Duration::from_secs(5);
@@ -101,83 +101,82 @@ impl Gateway {
     }
 
     /// Installs a group's tunnels behind what their SAs have used at other gateways.
-    pub(super) fn lead(&mut self, group: &str, StoredSas { taken, unreadable }: &StoredSas) -> Led {
-        let (of_charon, taken): (Vec<_>, Vec<_>) =
-            taken.iter().cloned().partition(|taken| SaRecord::is_one(&taken.record));
-        self.led.insert(group.to_owned(), Pairs::new(&taken, unreadable));
+    pub(super) fn lead(&mut self, group: &str, StoredSas { sas, unreadable }: &StoredSas) -> Led {
+        let (of_charon, pairs): (Vec<_>, Vec<_>) =
+            sas.iter().cloned().partition(|stored| SaRecord::is_one(&stored.record));
+        self.led.insert(group.to_owned(), Pairs::new(&pairs, unreadable));
         let of_group = |tunnel: &&TunnelConfig| tunnel.group == group;
-        let lead = self.begin_pairs(group, of_group, false);
+        let started = self.start_pairs(group, of_group, false);
         if !unreadable.is_empty() {
             self.events.warn(format!(
                 "cluster: group {group}: {} SAs in the store cannot be read; they are damaged, or another version of convoy wrote them",
                 unreadable.len()
             ));
         }
-        let beginnings = Arc::new(Beginnings::Noted(lead.beginnings));
+        let starts = Arc::new(Starts::Kept(started.by_tunnel));
         let all = Ranked { tunnels: &self.config.tunnels, ranks: &self.ranks };
         let change = Arc::new(Change::to_all(all, &self.config));
         let taken_up = Arc::clone(&change);
-        let answers = self.handles.tell(move |thread| thread.take_up(&taken_up, &beginnings));
-        self.has_all_tunnels &= lead.unreadable.is_empty() && lead.in_use.is_empty();
+        let answers = self.handles.tell(move |thread| thread.take_up(&taken_up, &starts));
+        self.has_all_tunnels &= started.unreadable.is_empty() && started.in_use.is_empty();
         for (tunnel, why) in answers.into_iter().flatten().flat_map(|done| done.refused) {
             self.has_all_tunnels = false;
             self.events.warn(format!("cluster: tunnel {tunnel}: {why}"));
         }
         self.name_peers().into_iter().for_each(|warning| self.events.warn(warning));
         let tunnels = self.config.tunnels.iter().filter(of_group).count();
-        let new = lead.new;
-        self.warn_of_unreadable(&lead.unreadable);
-        let (mut generations, mut reported) = (lead.generations, lead.reported);
+        let new = started.new;
+        self.warn_of_unreadable(&started.unreadable);
+        let (mut starts, mut reported) = (started.starts, started.reported);
         let mut of_charons = String::new();
         if let Some(charon) = &self.charon {
             let restored = charon.lead(&of_charon);
             of_charons = format!(", SAs of charon's: {}", restored.count);
             restored.warnings.into_iter().for_each(|warning| self.events.warn(warning));
-            generations.extend(restored.generations);
+            starts.extend(restored.starts);
             reported.extend(restored.reported);
         }
         let message = format!(
             "this gateway leads group {group} of the cluster: tunnels: {tunnels}, SA pairs new to it: {new}{of_charons}"
         );
         self.events.tell(What::Leads { group: group.to_owned(), tunnels, new }, message);
-        Led { generations, reported }
+        Led { starts, reported }
     }
 
     fn warn_of_unreadable(&self, tunnels: &[String]) {
         for tunnel in tunnels {
             self.events.warn(format!(
-                "cluster: tunnel {tunnel} stays down: it cannot be read from the store how far its sequence numbers have \
-                 come; give it new keys at both ends"
+                "cluster: tunnel {tunnel} stays down: its last sequence numbers cannot be read from the store; give it new keys at both ends"
             ));
         }
     }
 
-    /// The beginnings of tunnels of a group that is led; `has_begun` says whether
-    /// it has begun before.
-    fn begin_pairs(
+    /// Starts tunnels of a group that is led; `has_begun` says whether it has begun before.
+    fn start_pairs(
         &mut self,
         group: &str,
         is_wanted: impl Fn(&&TunnelConfig) -> bool,
         has_begun: bool,
-    ) -> Lead {
-        let is_strict = self.cluster.as_ref().is_none_or(Cluster::is_strict);
+    ) -> StartedTunnels {
+        let Some(cluster) = &self.cluster else { return StartedTunnels::default() };
+        let rules = cluster.rules();
         let tunnels = self.config.tunnels.iter().filter(is_wanted);
         let pairs = self.led.entry(group.to_owned()).or_default();
-        let term = LedTerm { is_strict, has_begun, clock_ns: wall_clock_ns() };
-        pairs.begin(tunnels, &term, &mut self.generation)
+        let term = LedTerm { rules, has_begun, clock_ns: wall_clock_ns() };
+        pairs.start(tunnels, &term, &mut self.last_start)
     }
 
-    /// The beginnings of tunnels that a reload adds to groups that are led. SAs that ended with it
-    /// may have come as far as `spent` says.
-    pub(super) fn begin_in_cluster(&mut self, change: &Arc<Change>, spent: &[(u64, Limits)]) -> Beginnings {
+    /// Starts the tunnels that a reload adds to groups that are led. SAs that ended with it may
+    /// have used the numbers in `spent`.
+    pub(super) fn begin_in_cluster(&mut self, change: &Arc<Change>, spent: &[Progress]) -> Starts {
         self.led.values_mut().for_each(|pairs| pairs.end(spent));
         let missing = self.missing(change);
         let mut all = HashMap::new();
         let groups: Vec<String> = self.led.keys().cloned().collect();
         for group in groups {
             let is_new = |tunnel: &&TunnelConfig| tunnel.group == group && missing.contains(&tunnel.name);
-            let Lead { beginnings, generations, reported, in_use, unreadable, .. } =
-                self.begin_pairs(&group, is_new, true);
+            let StartedTunnels { by_tunnel, starts, reported, in_use, unreadable, .. } =
+                self.start_pairs(&group, is_new, true);
             self.has_all_tunnels &= unreadable.is_empty() && in_use.is_empty();
             self.warn_of_unreadable(&unreadable);
             for tunnel in in_use {
@@ -185,15 +184,15 @@ impl Gateway {
                     "cluster: tunnel {tunnel} is not installed: a worker may still use its keys; reload again"
                 ));
             }
-            all.extend(beginnings);
+            all.extend(by_tunnel);
             if let Some(cluster) = &self.cluster {
-                cluster.add(&group, generations, reported);
+                cluster.add(&group, starts, reported);
             }
         }
-        Beginnings::Noted(all)
+        Starts::Kept(all)
     }
 
-    /// Removes a group's SAs, and returns how far they have come. A worker that does not answer in
+    /// Removes a group's SAs, and returns their last numbers. A worker that does not answer in
     /// time keeps them until it does: until then nothing of any group leaves, since another gateway
     /// may lead this one.
     pub(super) fn stand_by(&mut self, group: &str) -> Stopped {

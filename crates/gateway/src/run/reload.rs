@@ -16,7 +16,7 @@ use crate::events::{Events, What};
 use crate::monitors::AllMonitors;
 use crate::networks;
 use crate::ports;
-use crate::state::{Beginnings, State, StateError};
+use crate::state::{Starts, State, StateError};
 use crate::worker_thread::{LetGo, Reloaded};
 
 /// Tunnels that a refused reload names.
@@ -167,13 +167,13 @@ impl Gateway {
         let gone: Vec<LetGo> = gone.into_iter().flatten().collect();
         let went = gone.iter().map(|gone| gone.tunnels).max();
         self.config.tunnels.clone_from(&config.tunnels);
-        let (beginnings, left_out) = begun.unwrap_or_else(|| {
+        let (starts, left_out) = begun.unwrap_or_else(|| {
             let spent: Vec<_> = gone.iter().flat_map(|gone| gone.spent.clone()).collect();
             (self.begin_in_cluster(&change, &spent), None)
         });
-        let beginnings = Arc::new(beginnings);
+        let starts = Arc::new(starts);
         let taken_up = Arc::clone(&change);
-        let answers = self.handles.tell(move |thread| thread.take_up(&taken_up, &beginnings));
+        let answers = self.handles.tell(move |thread| thread.take_up(&taken_up, &starts));
         let silent: Vec<usize> = (0..answers.len()).filter(|worker| answers[*worker].is_none()).collect();
         if !silent.is_empty() {
             let workers = Workers(&silent);
@@ -266,22 +266,22 @@ impl Gateway {
         }
     }
 
-    /// The beginnings of the tunnels that a change to this configuration installs, and the errors
+    /// How tunnels start that a change to this configuration installs, and the errors
     /// that prevent those of static keys.
-    fn begin_missing(&mut self, change: &Arc<Change>, config: &Config) -> (Beginnings, Option<String>) {
+    fn begin_missing(&mut self, change: &Arc<Change>, config: &Config) -> (Starts, Option<String>) {
         match self.try_begin(change, config) {
-            Ok(beginnings) => (beginnings, None),
+            Ok(starts) => (starts, None),
             Err(error) => {
                 let left_out = format!("new tunnels with static keys were not added: {error}");
-                (Beginnings::Noted(HashMap::new()), Some(left_out))
+                (Starts::Kept(HashMap::new()), Some(left_out))
             }
         }
     }
 
-    fn try_begin(&mut self, change: &Arc<Change>, config: &Config) -> Result<Beginnings, StateError> {
+    fn try_begin(&mut self, change: &Arc<Change>, config: &Config) -> Result<Starts, StateError> {
         let Some(state) = &self.state else {
             State::do_without(config, self.began_with_static_keys, &self.events.notify())?;
-            return Ok(Beginnings::Fresh);
+            return Ok(Starts::Unlimited);
         };
         // The keys of these may be those of tunnels that begin.
         let gone = Arc::clone(change);
@@ -289,7 +289,7 @@ impl Gateway {
         reports.iter().flatten().for_each(|report| state.note(report));
         let missing = self.missing(change);
         let begun = config.tunnels.iter().filter(|tunnel| missing.contains(&tunnel.name));
-        state.begin(begun, &config.tunnels)
+        state.start(begun, &config.tunnels)
     }
 
     /// The names of the tunnels that a change installs.

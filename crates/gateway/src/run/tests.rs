@@ -14,12 +14,13 @@ use convoy_ipsec::{KeyMaterial, Policy, Proposal, SaConfig, SaDirection, TunnelI
 use convoy_packet::{Frame, FramePool};
 use convoy_port::Port;
 use convoy_port::memory::{Memory, link};
+use convoy_reservation::{Start, Used};
 use convoy_scheduler::{CostModel, Input};
 
 use super::*;
 use crate::charon::Workers as CharonsWorkers;
 use crate::events::What;
-use crate::state::Beginning;
+use crate::state::{StartId, Started};
 use crate::supervise;
 use crate::worker_thread::DRAIN;
 
@@ -107,7 +108,7 @@ fn bench_with(tunnels: u32, engines: Vec<PortEngine>) -> Bench {
     let (peers, mut costs) = (config(tunnels, 2, 1), costs());
     let engines = assemble::engines(&peers, &mut costs).expect("software is everywhere").remove(0);
     let (peer, _) =
-        assemble::pipeline(&peers, 0, engines, &costs, Clock::start(), &Beginnings::Fresh).expect("good");
+        assemble::pipeline(&peers, 0, engines, &costs, Clock::start(), &Starts::Unlimited).expect("good");
     let (orders, received) = channel();
     Bench { gateway, orders, received, inside, outside, peer }
 }
@@ -299,19 +300,19 @@ fn an_sa_that_its_worker_did_not_install_in_time_stands_nowhere_and_others_are_n
 
 #[test]
 fn an_sa_of_charons_in_a_cluster_tells_its_numbers_until_another_gateway_goes_on_with_it() {
-    fn received(report: &crate::state::Report, generation: u64) -> Option<u64> {
-        report.progress().iter().find(|one| one.generation() == generation).map(|one| one.received())
+    fn received(report: &crate::state::Report, start: u64) -> Option<u64> {
+        report.progress().iter().find(|one| one.id == StartId(start)).map(|one| one.used.received)
     }
     let bench = bench();
     let work = |thread: &mut WorkerThread| {
-        let beginning = Beginning { received: 9, acceptable: 9, ..Beginning::fresh(0) };
+        let start = Start::behind(Used { sent: 0, received: 9 }, 0);
         let taken = SaConfig { sequence_start: 9, sequence_reserved: 9, ..sa(0x7001, 0) };
-        let number = thread.install(&taken, Some(&beginning.shared(77))).expect("good");
+        let number = thread.install(&taken, Some(&Started::kept(start, StartId(77)))).expect("good");
         assert_eq!(received(&thread.numbers(), 77), Some(9));
         thread.retire(number);
         assert_eq!(received(&thread.numbers(), 77), None);
         let other = SaConfig { spi: 0x7002, ..taken };
-        thread.install(&other, Some(&beginning.shared(78))).expect("good");
+        thread.install(&other, Some(&Started::kept(start, StartId(78)))).expect("good");
         assert_eq!(received(&thread.stand_by("tunnels"), 78), Some(9));
         assert_eq!(received(&thread.numbers(), 78), None, "it is gone");
     };

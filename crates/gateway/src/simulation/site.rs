@@ -25,7 +25,7 @@ use crate::assemble;
 use crate::change::{Change, Ranked};
 use crate::events::Events;
 use crate::ranks;
-use crate::state::{Limits, SimulatedDisk, SimulatedState};
+use crate::state::{SimulatedDisk, SimulatedState};
 use crate::worker_thread::WorkerThread;
 
 /// Faults that an engine has in one life of a gateway, at most.
@@ -126,7 +126,7 @@ impl Running {
         let mut state = SimulatedState::open(disk);
         // 2026, later at each start unless the clock has no battery.
         let wall_ns = 1_767_300_000_000_000_000 + if scenario.has_stuck_clock { 0 } else { now_ns };
-        let beginnings = state.begin(&config.tunnels, wall_ns, 0);
+        let starts = state.start(&config.tunnels, wall_ns, 0);
         let notes = Arc::new(Notes::default());
         let shared = Arc::new(config.clone());
         let workers = usize::from(config.workers);
@@ -142,7 +142,7 @@ impl Running {
                 ..PipelineResources::simulated(&time, dice.random())
             };
             let (pipeline, installed) =
-                assemble::pipeline(config, number, engines, costs, resources, &beginnings)
+                assemble::pipeline(config, number, engines, costs, resources, &starts)
                     .expect("a good configuration");
             let at = usize::from(number);
             let ports = [(&inside[at], "inside"), (&outside[at], "outside")]
@@ -194,8 +194,7 @@ impl Running {
     /// Executes the tasks of the state file's keeper.
     pub(super) fn keep(&mut self, is_writable: bool) {
         for grant in self.state.keep(self.time.now_ns(), is_writable) {
-            self.threads[grant.worker]
-                .extend_numbers(&[(grant.generation, Limits::sending(grant.reserved))].into());
+            self.threads[grant.worker].extend_numbers(&[(grant.id, grant.limits)].into());
         }
     }
 
@@ -217,12 +216,12 @@ impl Running {
         self.threads.iter().for_each(|thread| self.state.note(&thread.numbers_of(&change.gone)));
         let new = change.came.iter().map(|tunnel| tunnel.config.clone());
         let now_ns = self.time.now_ns();
-        let beginnings = self.state.begin(&new.collect::<Vec<_>>(), self.wall_ns + now_ns, now_ns);
+        let starts = self.state.start(&new.collect::<Vec<_>>(), self.wall_ns + now_ns, now_ns);
         for thread in &mut self.threads {
             thread.let_go(&change);
         }
         for thread in &mut self.threads {
-            let refused = thread.take_up(&change, &beginnings).refused;
+            let refused = thread.take_up(&change, &starts).refused;
             assert!(refused.is_empty(), "{refused:?}");
         }
     }

@@ -5,98 +5,86 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::file::StateFile;
-use super::marks::Marks;
-use super::reporter::{Note, Report};
+use super::reporter::Note;
+use super::reservations::{Grant, Reservations};
 use crate::events::Notify;
 
 /// Interval between a failed write and the next attempt.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// The marks and their file.
-pub(super) struct Book {
-    pub(super) marks: Marks,
+/// The reservations and their file.
+pub(super) struct StateStore {
+    pub(super) reservations: Reservations,
     pub(super) file: StateFile,
     pub(super) name: String,
     began: Instant,
 }
 
-/// Numbers that are reserved but not granted yet.
-pub(crate) struct Grant {
-    pub(crate) worker: usize,
-    pub(crate) generation: u64,
-    pub(crate) reserved: u64,
-}
-
-impl Book {
-    pub(super) fn new(marks: Marks, file: StateFile, name: String) -> Self {
-        Self { marks, file, name, began: Instant::now() }
+impl StateStore {
+    pub(super) fn new(reservations: Reservations, file: StateFile, name: String) -> Self {
+        Self { reservations, file, name, began: Instant::now() }
     }
 
     pub(super) fn now_ns(&self) -> u64 {
         self.began.elapsed().as_nanos() as u64
     }
 
-    /// Writes the marks and waits for the disk.
+    /// Writes the records and waits for the disk.
     pub(super) fn write_through(&mut self) -> std::io::Result<()> {
-        self.file.write_through(self.marks.records())
+        self.file.write_through(self.reservations.records())
     }
 }
 
-/// Records the progress of SAs; what that lets them use once the marks are written is added to
-/// `grants`.
-pub(super) fn take_in(marks: &mut Marks, report: &Report, now_ns: u64, grants: &mut Vec<Grant>) {
-    for progress in &report.progress {
-        if report.is_last {
-            marks.close(progress);
-        } else if let Some(reserved) = marks.go_on(progress, now_ns) {
-            let generation = progress.kept.generation;
-            grants.push(Grant { worker: report.worker, generation, reserved });
-        }
-    }
-}
-
-pub(super) fn lock(book: &Mutex<Book>) -> MutexGuard<'_, Book> {
-    book.lock().unwrap_or_else(PoisonError::into_inner)
+pub(super) fn lock(store: &Mutex<StateStore>) -> MutexGuard<'_, StateStore> {
+    store.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Keeps the file until all workers have ended.
-pub(super) fn keep(book: &Mutex<Book>, notes: &Receiver<Note>, grant: impl Fn(Grant), notify: &Notify) {
-    let mut grants = Vec::new();
+pub(super) fn keep(
+    store: &Mutex<StateStore>,
+    notes: &Receiver<Note>,
+    grant: impl Fn(Grant),
+    notify: &Notify,
+) {
     let mut has_failed = false;
     loop {
-        let note = if grants.is_empty() {
-            notes.recv().map_err(|_| RecvTimeoutError::Disconnected)
-        } else {
+        let note = if has_failed {
             notes.recv_timeout(RETRY)
+        } else {
+            notes.recv().map_err(|_| RecvTimeoutError::Disconnected)
         };
         let mut is_over = matches!(note, Err(RecvTimeoutError::Disconnected));
-        let mut book = lock(book);
-        let now_ns = book.now_ns();
+        let mut store = lock(store);
+        let now_ns = store.now_ns();
         for note in note.into_iter().chain(notes.try_iter()) {
             match note {
-                Note::Report(report) => take_in(&mut book.marks, &report, now_ns, &mut grants),
+                Note::Report(report) => store.reservations.report(&report, now_ns),
                 Note::End => is_over = true,
             }
         }
-        let written = if grants.is_empty() && !is_over {
-            let Book { marks, file, .. } = &mut *book;
-            file.write_second(marks.records())
+        let written = if store.reservations.has_raises() || is_over {
+            store.write_through()
         } else {
-            book.write_through()
+            let StateStore { reservations, file, .. } = &mut *store;
+            file.write_second(reservations.records())
         };
         match written {
             Ok(()) => {
                 if std::mem::take(&mut has_failed) {
-                    notify(format!("state file {} can be written again", book.name));
+                    notify(format!("state file {} can be written again", store.name));
                 }
-                grants.drain(..).for_each(&grant);
+                store.reservations.written().into_iter().for_each(&grant);
             }
-            Err(error) if !std::mem::replace(&mut has_failed, true) => notify(format!(
-                "state file {} cannot be written: {error}; tunnels with static keys stop when the sequence numbers that are \
-                 reserved for them are used up",
-                book.name
-            )),
-            Err(_) => {}
+            Err(error) => {
+                store.reservations.failed();
+                if !std::mem::replace(&mut has_failed, true) {
+                    notify(format!(
+                        "state file {} cannot be written: {error}; tunnels with static keys stop when the sequence numbers that are \
+                         reserved for them are used up",
+                        store.name
+                    ));
+                }
+            }
         }
         if is_over {
             return;

@@ -1,19 +1,17 @@
-//! State that outlives the gateway: how far the SAs with static keys have come.
+//! State that outlives the gateway: the reservations of SAs with static keys, in the state file.
 //!
 //! Static keys are the same after a restart, so their sequence numbers and nonces must not start
-//! again: the peer would drop the packets as replays, and a repeated nonce breaks a counter cipher
-//! (RFC 4106 section 2, RFC 3686 section 2.1). The state file has a mark for each of them, and no
-//! number above its mark is used: the keeper's thread reserves numbers in the file, some time
-//! before they are needed. A start goes on behind the marks.
+//! again (`convoy_reservation` says why, and has the rules). The keeper's thread reserves numbers
+//! in the file some time before they are needed.
 //!
 //! The path of a number: a worker sees that a reserve is half used and reports it (`reporter.rs`),
-//! the keeper (`keeper.rs`) raises the mark (`marks.rs`), writes the file (`file.rs`), and then
-//! lets the worker's SA go on.
+//! the keeper (`keeper.rs`) has the ledger raise the reservation (`reservations.rs`), writes the
+//! file (`file.rs`), and then permits the worker's SA the numbers.
 
 mod file;
 mod keeper;
-mod marks;
 mod reporter;
+mod reservations;
 #[cfg(test)]
 mod simulated;
 
@@ -27,19 +25,17 @@ use std::thread::JoinHandle;
 use convoy_config::{Config, TunnelConfig};
 use rand::Rng;
 
-pub use marks::{Beginning, Progress};
-pub(crate) use reporter::{
-    Limits, Note, NumberedPairs, Numbers, Pair, Report, Reporter, extend, report, spent,
-};
+pub(crate) use reporter::{Note, NumberedPairs, Numbers, Pair, Report, Reporter, extend, report, spent};
+pub use reporter::{Progress, StartId, Started};
+pub(crate) use reservations::Grant;
 #[cfg(test)]
 pub(crate) use simulated::{SimulatedDisk, SimulatedState};
 
 use crate::events::Notify;
 use crate::supervise::{self, Fault};
 use file::{Records, StateFile};
-pub(crate) use keeper::Grant;
-use keeper::{Book, keep, lock};
-use marks::Marks;
+use keeper::{StateStore, keep, lock};
+use reservations::Reservations;
 
 /// 2026-01-01: an earlier wall clock was never set. In ns since 1970.
 const EARLIEST_NS: u64 = 1_767_225_600_000_000_000;
@@ -111,29 +107,29 @@ pub enum StateError {
 
 pub(crate) use convoy_process::wall_ns as wall_clock_ns;
 
-/// The beginnings of tunnels with static keys.
+/// How the SAs of tunnels with static keys start.
 #[derive(Clone, Debug)]
-pub enum Beginnings {
+pub enum Starts {
     /// All with the first number, and IVs from the wall clock.
-    Fresh,
+    Unlimited,
     /// By the tunnel's name, one for each of its resources; a tunnel that is not contained must not
     /// be installed.
-    Noted(HashMap<String, Vec<Beginning>>),
+    Kept(HashMap<String, Vec<Started>>),
 }
 
-impl Beginnings {
-    /// The beginnings of a tunnel's resources, if it may begin.
-    pub fn of(&self, tunnel: &TunnelConfig) -> Option<Vec<Beginning>> {
+impl Starts {
+    /// The starts of a tunnel's resources, if it may start.
+    pub fn of(&self, tunnel: &TunnelConfig) -> Option<Vec<Started>> {
         match self {
-            Self::Fresh => Some(vec![Beginning::fresh(wall_clock_ns()); tunnel.manual.len()]),
-            Self::Noted(known) => known.get(&tunnel.name).cloned(),
+            Self::Unlimited => Some(vec![Started::unlimited(wall_clock_ns()); tunnel.manual.len()]),
+            Self::Kept(known) => known.get(&tunnel.name).cloned(),
         }
     }
 }
 
 /// A gateway's state file and its keeper.
 pub(crate) struct State {
-    book: Arc<Mutex<Book>>,
+    store: Arc<Mutex<StateStore>>,
     notes: Sender<Note>,
     received: Option<Receiver<Note>>,
     keeper: Option<JoinHandle<()>>,
@@ -153,7 +149,7 @@ impl State {
         let why = match &config.state {
             None => "state = \"\"".to_owned(),
             Some(state) => match open_or_make(&state.path) {
-                Ok(book) => return Ok(Some(Self::new(book))),
+                Ok(store) => return Ok(Some(Self::new(store))),
                 // A default place may be missing, as in a container.
                 Err(StateError::Cannot { done: "created", source, .. }) if state.is_default => {
                     format!("{} cannot be created: {source}", state.path.display())
@@ -188,49 +184,49 @@ impl State {
         }
     }
 
-    fn new(book: Book) -> Self {
+    fn new(store: StateStore) -> Self {
         let (notes, received) = channel();
-        let book = Arc::new(Mutex::new(book));
-        Self { book, notes, received: Some(received), keeper: None }
+        let store = Arc::new(Mutex::new(store));
+        Self { store, notes, received: Some(received), keeper: None }
     }
 
-    /// Begins the SAs of those tunnels that have static keys, and returns when their marks are on
-    /// the disk. `all` are all tunnels of the new configuration.
+    /// Starts the SAs of those tunnels that have static keys, and returns when their reservations
+    /// are on the disk. `all` are all tunnels of the new configuration.
     ///
     /// # Errors
     /// [`StateError`]; then no number may be used.
-    pub(crate) fn begin<'a>(
+    pub(crate) fn start<'a>(
         &self,
         tunnels: impl IntoIterator<Item = &'a TunnelConfig>,
         all: &[TunnelConfig],
-    ) -> Result<Beginnings, StateError> {
-        self.begin_at(tunnels, all, wall_clock_ns())
+    ) -> Result<Starts, StateError> {
+        self.start_at(tunnels, all, wall_clock_ns())
     }
 
-    fn begin_at<'a>(
+    fn start_at<'a>(
         &self,
         tunnels: impl IntoIterator<Item = &'a TunnelConfig>,
         all: &[TunnelConfig],
         clock_ns: u64,
-    ) -> Result<Beginnings, StateError> {
-        let mut book = lock(&self.book);
-        if let Some((one, other)) = book.marks.shared_key(all) {
+    ) -> Result<Starts, StateError> {
+        let mut store = lock(&self.store);
+        if let Some((one, other)) = store.reservations.shared_key(all) {
             return Err(StateError::SharedKey(one.to_owned(), other.to_owned()));
         }
-        let now_ns = book.now_ns();
+        let now_ns = store.now_ns();
         let mut noted = HashMap::new();
         for tunnel in tunnels {
-            noted.insert(tunnel.name.clone(), book.marks.begin(tunnel, clock_ns, now_ns)?);
+            noted.insert(tunnel.name.clone(), store.reservations.start(tunnel, clock_ns, now_ns)?);
         }
-        let path = PathBuf::from(&book.name);
-        book.write_through().map_err(|source| StateError::Cannot { path, done: "written", source })?;
-        Ok(Beginnings::Noted(noted))
+        let path = PathBuf::from(&store.name);
+        store.write_through().map_err(|source| StateError::Cannot { path, done: "written", source })?;
+        store.reservations.written();
+        Ok(Starts::Kept(noted))
     }
 
-    /// Records how far SAs have come, before they begin again.
+    /// Records the last numbers of SAs, before they start again.
     pub(crate) fn note(&self, report: &Report) {
-        let marks = &mut lock(&self.book).marks;
-        report.progress.iter().for_each(|progress| marks.note_received(progress));
+        lock(&self.store).reservations.note_received(report);
     }
 
     /// A worker's channel to the keeper.
@@ -249,8 +245,8 @@ impl State {
         faults: &Sender<Fault>,
     ) -> io::Result<()> {
         let Some(received) = self.received.take() else { return Ok(()) };
-        let book = Arc::clone(&self.book);
-        let keep = move || keep(&book, &received, grant, &notify);
+        let store = Arc::clone(&self.store);
+        let keep = move || keep(&store, &received, grant, &notify);
         self.keeper = Some(supervise::spawn("state", faults, keep)?);
         Ok(())
     }
@@ -258,7 +254,7 @@ impl State {
     /// Has the keeper write the last reports of the workers, which have ended, and end.
     pub(crate) fn end(&mut self) {
         if let Some(keeper) = self.keeper.take() {
-            // If it had panicked, the marks in the file would be higher than necessary.
+            // If it had panicked, the numbers in the file would be higher than necessary.
             let _ = self.notes.send(Note::End);
             let _ = keeper.join();
         }
@@ -273,7 +269,7 @@ fn notify_of_absence(why: &str, notify: &Notify) {
     ));
 }
 
-fn open_or_make(path: &Path) -> Result<Book, StateError> {
+fn open_or_make(path: &Path) -> Result<StateStore, StateError> {
     let name = path.display().to_string();
     let (file, records) = match StateFile::open(path) {
         Ok(found) => found,
@@ -289,11 +285,11 @@ fn open_or_make(path: &Path) -> Result<Book, StateError> {
         }
         Err(error) => return Err(error),
     };
-    Ok(Book::new(Marks::new(records), file, name))
+    Ok(StateStore::new(Reservations::new(records), file, name))
 }
 
-/// Refuses tunnels that are to begin [fresh](Beginnings::Fresh) if nothing keeps their nonces
-/// apart.
+/// Refuses tunnels that are to start [without limits](Starts::Unlimited) if nothing keeps their
+/// nonces apart.
 ///
 /// # Errors
 /// [`StateError::Clock`] if the wall clock was never set and a tunnel has a counter cipher.

@@ -1,11 +1,10 @@
-//! The worker's side: it reports how far its SAs have come, and is granted how far they may go.
+//! The worker's side: it reports the last numbers of its SAs, and is granted further ones.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use convoy_ipsec::{SaDirection, SaIndex, Tables};
-
-use super::marks::{Beginning, Kept, Progress, is_short};
+use convoy_reservation::{Limits, Start, Used, is_half_used};
 
 /// Interval at which a worker checks its reserves, in ns.
 const LOOK_NS: u64 = 10_000_000;
@@ -14,6 +13,39 @@ const LOOK_NS: u64 = 10_000_000;
 const REPORT_NS: u64 = 1_000_000_000;
 /// Interval of reports for a cluster, in ns, whose next leader goes on behind what was reported.
 const CHECKPOINT_NS: u64 = 100_000_000;
+
+/// The number of a start of a pair of SAs, by which a worker and the keeper of the numbers know it:
+/// the same SAs have another one when they start again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StartId(pub u64);
+
+/// How a pair of SAs starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Started {
+    /// What is known of their numbers.
+    pub start: Start,
+    /// The number of the start, if their numbers are kept.
+    pub id: Option<StartId>,
+}
+
+impl Started {
+    /// With the first number and IVs from the clock; no numbers are kept.
+    pub fn unlimited(clock_ns: u64) -> Self {
+        Self { start: Start::unlimited(clock_ns), id: None }
+    }
+
+    /// With numbers that are kept.
+    pub(crate) fn kept(start: Start, id: StartId) -> Self {
+        Self { start, id: Some(id) }
+    }
+}
+
+/// The last numbers of a pair of SAs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    pub(crate) id: StartId,
+    pub(crate) used: Used,
+}
 
 /// An inbound and an outbound SA whose numbers may be kept.
 pub(crate) struct Pair {
@@ -27,8 +59,8 @@ pub(crate) trait NumberedPairs {
     /// The pair of an SA.
     fn of_sa(&mut self, sa: SaIndex) -> Option<&mut Pair>;
 
-    /// The pair of a generation.
-    fn of_generation(&mut self, generation: u64) -> Option<&mut Pair>;
+    /// The pair of a start.
+    fn of_start(&mut self, id: StartId) -> Option<&mut Pair>;
 }
 
 /// A worker's report to the keeper of the state file, or to the cluster.
@@ -40,7 +72,7 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// How far SAs have come.
+    /// The last numbers of SAs.
     pub(crate) fn progress(&self) -> &[Progress] {
         &self.progress
     }
@@ -48,7 +80,7 @@ impl Report {
 
 /// A message to the keeper.
 pub(crate) enum Note {
-    /// How far SAs have come.
+    /// The last numbers of SAs.
     Report(Report),
     /// All workers have ended.
     End,
@@ -63,42 +95,39 @@ struct Reserve {
 
 impl Reserve {
     fn is_short(self, used: u64) -> bool {
-        is_short(self.base, self.end, used)
+        is_half_used(self.base, self.end, used)
     }
 }
 
 /// A worker's view of the numbers of an installed pair of SAs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Numbers {
-    kept: Kept,
+    id: StartId,
     sending: Reserve,
     receiving: Reserve,
-    reported: Progress,
+    reported: Used,
     has_asked: bool,
 }
 
 impl Numbers {
-    /// The numbers of SAs with this beginning; `None` if nothing is kept.
-    pub(crate) fn new(beginning: &Beginning) -> Option<Self> {
-        let Beginning { sent, reserved, received, acceptable, kept, .. } = *beginning;
-        let kept = kept?;
-        let reported = Progress { kept, sent, received };
-        let sending = Reserve { base: sent, end: reserved };
-        let receiving = Reserve { base: received, end: acceptable };
-        Some(Self { kept, sending, receiving, reported, has_asked: false })
+    /// The numbers of SAs that start so; `None` if nothing is kept.
+    pub(crate) fn new(started: &Started) -> Option<Self> {
+        let Start { used, limits, .. } = started.start;
+        let sending = Reserve { base: used.sent, end: limits.send };
+        let receiving = Reserve { base: used.received, end: limits.accept };
+        Some(Self { id: started.id?, sending, receiving, reported: used, has_asked: false })
     }
 
-    /// The generation of the pair's beginning.
-    pub(crate) fn generation(&self) -> u64 {
-        self.kept.generation
+    /// The number of the pair's start.
+    pub(crate) fn id(&self) -> StartId {
+        self.id
     }
 
-    fn progress(&self, pair: &Pair, tables: &Tables) -> Progress {
+    fn used(&self, pair: &Pair, tables: &Tables) -> Used {
         let of = |way| pair.sas.iter().find(|sa| sa.direction() == way);
         let [received, sent] = [SaDirection::Inbound, SaDirection::Outbound]
             .map(|way| of(way).and_then(|sa| tables.sequence_seen(*sa)));
-        Progress {
-            kept: self.kept,
+        Used {
             sent: sent.unwrap_or(self.reported.sent),
             received: received.unwrap_or(self.reported.received),
         }
@@ -113,7 +142,7 @@ pub(crate) struct Reporter {
     interval_ns: u64,
     next_look_ns: u64,
     next_report_ns: u64,
-    /// Packets wait for more numbers, so that who has asked asks again.
+    /// Packets wait for more numbers, so that all that are short ask again.
     is_hurried: bool,
     /// SAs that have begun or moved since the last report of all changes, or wait for more. All
     /// others are as they were reported, however many there are.
@@ -164,18 +193,17 @@ impl Reporter {
             // An SA without a pair is gone, or is none whose numbers are kept.
             let Some(pair) = pairs.of_sa(*sa) else { return false };
             let Some(mut numbers) = pair.numbers else { return false };
-            let progress = numbers.progress(pair, tables);
-            let is_short =
-                numbers.sending.is_short(progress.sent) || numbers.receiving.is_short(progress.received);
+            let used = numbers.used(pair, tables);
+            let is_short = numbers.sending.is_short(used.sent) || numbers.receiving.is_short(used.received);
             let asks = is_short && (is_hurried || !numbers.has_asked);
-            // Who is still short asks again: what it asked may have been lost.
-            if asks || is_due && (is_short || progress != numbers.reported) {
+            // One that is still short asks again: its first request may have been lost.
+            if asks || is_due && (is_short || used != numbers.reported) {
                 numbers.has_asked |= asks;
-                numbers.reported = progress;
+                numbers.reported = used;
                 pair.numbers = Some(numbers);
-                all.push(progress);
+                all.push(Progress { id: numbers.id, used });
             }
-            is_short || progress != numbers.reported
+            is_short || used != numbers.reported
         });
         if !all.is_empty() {
             self.send(Report { worker: tables.worker().into(), progress: all, is_last: false });
@@ -193,46 +221,29 @@ impl Reporter {
     }
 }
 
-/// How far all SAs have come.
+/// The last numbers of all SAs.
 pub(crate) fn report<'a>(pairs: impl Iterator<Item = &'a Pair>, tables: &Tables) -> Report {
     let kept = pairs.filter_map(|pair| Some((pair, pair.numbers?)));
-    let progress = kept.map(|(pair, numbers)| numbers.progress(pair, tables)).collect();
-    Report { worker: tables.worker().into(), progress, is_last: false }
+    let progress = kept.map(|(pair, numbers)| Progress { id: numbers.id, used: numbers.used(pair, tables) });
+    Report { worker: tables.worker().into(), progress: progress.collect(), is_last: false }
 }
 
-/// How far SAs that end now may have come at most, by the generations of their beginnings: packets
-/// that are still on their way may use what was reserved.
-pub(crate) fn spent<'a>(pairs: impl Iterator<Item = &'a Pair>, tables: &Tables) -> Vec<(u64, Limits)> {
+/// What SAs that end now may have used at most, by their starts: packets that are still on their
+/// way may use what was reserved.
+pub(crate) fn spent<'a>(pairs: impl Iterator<Item = &'a Pair>, tables: &Tables) -> Vec<Progress> {
     let of = |pair: &Pair| {
         let numbers = pair.numbers?;
-        let Progress { kept, sent, received } = numbers.progress(pair, tables);
-        let accept = Some(numbers.receiving.end).filter(|end| *end != u64::MAX).unwrap_or(received);
-        Some((kept.generation, Limits { send: numbers.sending.end.max(sent), accept }))
+        let Used { sent, received } = numbers.used(pair, tables);
+        let received = Some(numbers.receiving.end).filter(|end| *end != u64::MAX).unwrap_or(received);
+        Some(Progress { id: numbers.id, used: Used { sent: numbers.sending.end.max(sent), received } })
     };
     pairs.filter_map(of).collect()
 }
 
-/// How far a pair of SAs may go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Limits {
-    /// The last number that may be sent.
-    pub(crate) send: u64,
-    /// The last one that may be accepted.
-    pub(crate) accept: u64,
-}
-
-impl Limits {
-    /// Up to `send`, and whatever is received.
-    pub(crate) fn sending(send: u64) -> Self {
-        Self { send, accept: u64::MAX }
-    }
-}
-
-/// Lets SAs go on up to these limits, by the generations of their beginnings. Removed ones are
-/// ignored.
-pub(crate) fn extend(mut pairs: impl NumberedPairs, tables: &mut Tables, granted: &HashMap<u64, Limits>) {
-    for (generation, limits) in granted {
-        let Some(pair) = pairs.of_generation(*generation) else { continue };
+/// Permits SAs these numbers, by their starts. Removed ones are ignored.
+pub(crate) fn extend(mut pairs: impl NumberedPairs, tables: &mut Tables, granted: &HashMap<StartId, Limits>) {
+    for (id, limits) in granted {
+        let Some(pair) = pairs.of_start(*id) else { continue };
         let Some(numbers) = pair.numbers.as_mut() else { continue };
         for sa in &pair.sas {
             let (reserve, end) = match sa.direction() {

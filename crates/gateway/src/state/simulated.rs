@@ -1,16 +1,15 @@
-//! The state file of a simulated gateway: real marks on a disk that a test holds, kept without a
-//! thread.
+//! The state file of a simulated gateway: real reservations on a disk that a test holds, kept
+//! without a thread.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use convoy_config::TunnelConfig;
 
-use super::Beginnings;
 use super::Report;
+use super::Starts;
 use super::file::Records;
-use super::keeper::{Grant, take_in};
-use super::marks::Marks;
 use super::reporter::{Note, Reporter};
+use super::reservations::{Grant, Reservations};
 
 /// The state that outlives the gateway.
 #[derive(Clone)]
@@ -34,37 +33,37 @@ impl SimulatedDisk {
     }
 }
 
-/// The marks of a gateway at work.
+/// The reservations of a gateway at work.
 pub(crate) struct SimulatedState {
-    marks: Marks,
+    reservations: Reservations,
     disk: SimulatedDisk,
     notes: Sender<Note>,
     received: Receiver<Note>,
-    grants: Vec<Grant>,
 }
 
 impl SimulatedState {
     /// What a gateway finds at its start.
     pub(crate) fn open(disk: SimulatedDisk) -> Self {
         let (notes, received) = channel();
-        let marks = Marks::new(disk.second.clone());
-        Self { marks, disk, notes, received, grants: Vec::new() }
+        let reservations = Reservations::new(disk.second.clone());
+        Self { reservations, disk, notes, received }
     }
 
-    /// Begins the SAs of tunnels with static keys, at this wall clock.
-    pub(crate) fn begin(&mut self, tunnels: &[TunnelConfig], clock_ns: u64, now_ns: u64) -> Beginnings {
-        let begin = |tunnel: &TunnelConfig| {
-            let begun = self.marks.begin(tunnel, clock_ns, now_ns).expect("there is room");
-            (tunnel.name.clone(), begun)
+    /// Starts the SAs of tunnels with static keys, at this wall clock.
+    pub(crate) fn start(&mut self, tunnels: &[TunnelConfig], clock_ns: u64, now_ns: u64) -> Starts {
+        let start = |tunnel: &TunnelConfig| {
+            let started = self.reservations.start(tunnel, clock_ns, now_ns).expect("there is room");
+            (tunnel.name.clone(), started)
         };
-        let noted = tunnels.iter().map(begin).collect();
+        let kept = tunnels.iter().map(start).collect();
         self.write(true);
-        Beginnings::Noted(noted)
+        self.reservations.written();
+        Starts::Kept(kept)
     }
 
-    /// Records how far SAs have come, before they begin again.
+    /// Records the last numbers of SAs, before they start again.
     pub(crate) fn note(&mut self, report: &Report) {
-        report.progress.iter().for_each(|progress| self.marks.note_received(progress));
+        self.reservations.note_received(report);
     }
 
     /// A worker's channel to this.
@@ -77,14 +76,15 @@ impl SimulatedState {
     pub(crate) fn keep(&mut self, now_ns: u64, is_writable: bool) -> Vec<Grant> {
         for note in self.received.try_iter() {
             if let Note::Report(report) = note {
-                take_in(&mut self.marks, &report, now_ns, &mut self.grants);
+                self.reservations.report(&report, now_ns);
             }
         }
         if !is_writable {
+            self.reservations.failed();
             return Vec::new();
         }
-        self.write(!self.grants.is_empty());
-        std::mem::take(&mut self.grants)
+        self.write(self.reservations.has_raises());
+        self.reservations.written()
     }
 
     /// Ends the gateway, with all reports written through.
@@ -100,7 +100,7 @@ impl SimulatedState {
     }
 
     fn write(&mut self, is_through: bool) {
-        self.disk.second = self.marks.records().clone();
+        self.disk.second = self.reservations.records().clone();
         if is_through {
             self.disk.through = self.disk.second.clone();
         }

@@ -32,12 +32,12 @@ fn one(path: &Path) -> Config {
 }
 
 /// Sequence numbers and IVs of the packets that a gateway with this configuration sends.
-fn sends(config: &Config, beginnings: &Beginnings, packets: usize) -> Vec<(u32, [u8; 8])> {
+fn sends(config: &Config, starts: &Starts, packets: usize) -> Vec<(u32, [u8; 8])> {
     let mut costs = assemble::costs();
     costs.set_fixed("software0", CostModel { t_init: 1_000.0, t_block: 10.0 });
     let engines = assemble::engines(config, &mut costs).expect("software").remove(0);
     let (mut pipeline, _) =
-        assemble::pipeline(config, 0, engines, &costs, Clock::start(), beginnings).expect("assembled");
+        assemble::pipeline(config, 0, engines, &costs, Clock::start(), starts).expect("assembled");
     let mut plain = [0; 60];
     IpHeader::new(253, "10.1.0.1".parse().expect("an address"), "10.2.0.1".parse().expect("an address"))
         .write(&mut plain);
@@ -83,14 +83,14 @@ fn a_clock_that_begins_at_the_same_instant_at_each_start_repeats_no_number_and_n
     for _ in 0..3 {
         // The gateway is killed each time, so it reports nothing at its end.
         let state = open(&config).expect("usable").expect("static keys");
-        let beginnings = state.begin_at(&config.tunnels, &config.tunnels, BOOT_NS).expect("begun");
-        all.extend(sends(&config, &beginnings, 200));
+        let starts = state.start_at(&config.tunnels, &config.tunnels, BOOT_NS).expect("begun");
+        all.extend(sends(&config, &starts, 200));
     }
     assert_eq!(repeated(all.iter().map(|(number, _)| *number)), 0);
     assert_eq!(repeated(all.iter().map(|(_, iv)| *iv)), 0);
     assert!(all.is_sorted(), "a peer takes them all");
 
-    let fresh = || Beginnings::Noted(HashMap::from([("site-b".to_owned(), vec![Beginning::fresh(BOOT_NS)])]));
+    let fresh = || Starts::Kept(HashMap::from([("site-b".to_owned(), vec![Started::unlimited(BOOT_NS)])]));
     let without = [sends(&config, &fresh(), 200), sends(&config, &fresh(), 200)].concat();
     assert_eq!(repeated(without.iter().map(|(_, iv)| *iv)), 200, "what the file is there for");
 }
@@ -170,7 +170,7 @@ fn two_tunnels_that_send_with_one_key_do_not_begin() {
     other.manual[0].spi_out = 0x2000;
     config.tunnels.push(other);
     let state = open(&config).expect("usable").expect("static keys");
-    let error = state.begin(&config.tunnels, &config.tunnels).expect_err("refused").to_string();
+    let error = state.start(&config.tunnels, &config.tunnels).expect_err("refused").to_string();
     assert!(error.contains("\"site-b\" and \"site-c\" have the same key_out"), "{error}");
 }
 
@@ -180,7 +180,7 @@ fn nothing_of_a_key_is_in_the_file() {
     let path = folder.path().join("state");
     let config = one(&path);
     let state = open(&config).expect("usable").expect("static keys");
-    state.begin(&config.tunnels, &config.tunnels).expect("begun");
+    state.start(&config.tunnels, &config.tunnels).expect("begun");
     let bytes = std::fs::read(&path).expect("read");
     let key = HEXLOWER_PERMISSIVE.decode(KEY.as_bytes()).expect("hexadecimal");
     assert!(!bytes.windows(4).any(|window| key.windows(4).any(|part| part == window)));

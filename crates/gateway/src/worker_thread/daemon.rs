@@ -5,7 +5,7 @@ use convoy_engine::wipe_stack;
 use convoy_ipsec::{PolicyChange, SaConfig, SaDirection, SaEnds, SaNumber, SaView, TunnelId};
 
 use super::WorkerThread;
-use crate::state::Beginning;
+use crate::state::Started;
 use crate::survey::Surveyed;
 
 /// The names of a key daemon's tunnel.
@@ -43,20 +43,20 @@ impl WorkerThread {
         self.worker.pipeline_mut().ipsec_mut().tables.set_own_sas(tunnel, are_wanted);
     }
 
-    /// Installs a key daemon's SA, of a tunnel that this worker serves or has a resource of. With a
-    /// beginning, its numbers are reported.
+    /// Installs a key daemon's SA, of a tunnel that this worker serves or has a resource of. With
+    /// `started`, its numbers are reported.
     ///
     /// # Errors
     /// Why it was refused; it is installed nowhere then.
     pub(crate) fn install(
         &mut self,
         sa: &SaConfig,
-        beginning: Option<&Beginning>,
+        started: Option<&Started>,
     ) -> Result<SaNumber, InstallError> {
         let done = self.install_sa(sa);
         wipe_stack();
-        if let (Ok(number), Some(beginning)) = (&done, beginning) {
-            self.share(number.index, beginning);
+        if let (Ok(number), Some(started)) = (&done, started) {
+            self.share(number.index, started);
         }
         done
     }

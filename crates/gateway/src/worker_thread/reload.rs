@@ -13,7 +13,7 @@ use super::WorkerThread;
 use super::slices::Slices;
 use crate::assemble::{self, Installed, bypasses, policies_of};
 use crate::change::{Change, NewTunnel};
-use crate::state::{self, Beginnings, Limits, Report};
+use crate::state::{self, Progress, Report, Starts};
 use crate::survey::Surveyed;
 
 /// Time limit of the packets of SAs that a reload replaces.
@@ -28,8 +28,8 @@ const CHANGES: u32 = 4;
 pub(crate) struct LetGo {
     /// Tunnels.
     pub(crate) tunnels: usize,
-    /// How far their SAs may have come at most, by the generations of their beginnings.
-    pub(crate) spent: Vec<(u64, Limits)>,
+    /// The last numbers that their SAs may have used.
+    pub(crate) spent: Vec<Progress>,
 }
 
 /// What a reload changed at one worker.
@@ -68,7 +68,7 @@ impl WorkerThread {
     /// The first step to another configuration: removes the tunnels that are gone or changed, so
     /// that their SPIs are free at all workers before the second, [`take_up`](Self::take_up).
     /// Unchanged ones keep their SAs, and with them their sequence numbers and replay windows.
-    /// Returns how many were removed, and how far their SAs may have come.
+    /// Returns how many were removed, and the last numbers of their SAs.
     pub(crate) fn let_go(&mut self, change: &Change) -> LetGo {
         let gone = self.take_out(&change.gone);
         let spent = state::spent(gone.iter().flat_map(|tunnel| &tunnel.pairs), self.tables());
@@ -106,7 +106,7 @@ impl WorkerThread {
     }
 
     /// Stops protecting the tunnels of a group, lets their packets leave, and removes their SAs as
-    /// well as charon's, whose tunnels are of the only group; returns how far these have come.
+    /// well as charon's, whose tunnels are of the only group; returns their last numbers.
     pub(crate) fn stand_by(&mut self, group: &str) -> Report {
         self.update_totals();
         let of_group = self.installed.iter().filter(|tunnel| tunnel.config.group == group);
@@ -131,10 +131,9 @@ impl WorkerThread {
         report
     }
 
-    /// The second step: installs new tunnels. One with static keys that has no beginning is left
-    /// out.
-    pub(crate) fn take_up(&mut self, change: &Change, beginnings: &Beginnings) -> Reloaded {
-        let done = self.install_new(change, beginnings);
+    /// The second step: installs new tunnels. One with static keys that has no start is left out.
+    pub(crate) fn take_up(&mut self, change: &Change, starts: &Starts) -> Reloaded {
+        let done = self.install_new(change, starts);
         wipe_stack();
         done
     }
@@ -151,9 +150,9 @@ impl WorkerThread {
 
     /// Never inlined: what it leaves on the stack, keys included, must be below its caller's frame.
     #[inline(never)]
-    fn install_new(&mut self, change: &Change, beginnings: &Beginnings) -> Reloaded {
+    fn install_new(&mut self, change: &Change, starts: &Starts) -> Reloaded {
         let stayed = self.installed.len();
-        let (new, refused) = self.install_sas(change, beginnings);
+        let (new, refused) = self.install_sas(change, starts);
         let tables = &self.worker.pipeline().ipsec().tables;
         let came = new.iter().filter(|tunnel| tables.serves(tunnel.id)).count();
         self.decide(change, new);
@@ -161,7 +160,7 @@ impl WorkerThread {
     }
 
     /// Installs the SAs of new tunnels; returns these tunnels, and those that were refused.
-    fn install_sas(&mut self, change: &Change, beginnings: &Beginnings) -> (Vec<Installed>, Refused) {
+    fn install_sas(&mut self, change: &Change, starts: &Starts) -> (Vec<Installed>, Refused) {
         let (mut came, mut refused) = (Vec::new(), Vec::new());
         let (mut looks, mut installs) = (Slices::of(LOOKS), Slices::of(CHANGES));
         for tunnel in &change.came {
@@ -170,15 +169,15 @@ impl WorkerThread {
             if self.installed.named(&config.name).is_some() {
                 continue;
             }
-            let beginning = beginnings.of(config);
-            if config.has_static_keys() && beginning.is_none() {
+            let started = starts.of(config);
+            if config.has_static_keys() && started.is_none() {
                 continue;
             }
             installs.step(&mut self.worker);
             let id = TunnelId(self.next_tunnel);
             self.next_tunnel += 1;
             let pipeline = self.worker.pipeline_mut();
-            match assemble::install(pipeline, tunnel, id, &change.config, &self.costs, beginning) {
+            match assemble::install(pipeline, tunnel, id, &change.config, &self.costs, started) {
                 Ok(installed) => came.push(installed),
                 Err(error) => refused.push((config.name.clone(), error.to_string())),
             }

@@ -1,5 +1,5 @@
 //! The pairs of SAs of a worker whose numbers are kept: those with static keys, and in a cluster a
-//! key daemon's. Each is found by its SAs and by its generation, as there may be many thousands.
+//! key daemon's. Each is found by its SAs and by its start, as there may be many thousands.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use convoy_ipsec::{SaIndex, TunnelId};
 use super::WorkerThread;
 use super::tunnels::InstalledTunnels;
 use crate::assemble::Installed;
-use crate::state::{Beginning, NumberedPairs, Numbers, Pair};
+use crate::state::{NumberedPairs, Numbers, Pair, StartId, Started};
 
 /// Where a pair is.
 #[derive(Clone, Copy, Debug)]
@@ -23,7 +23,7 @@ enum Place {
 #[derive(Debug, Default)]
 pub(super) struct Places {
     by_sa: HashMap<SaIndex, Place>,
-    by_generation: HashMap<u64, Place>,
+    by_start: HashMap<StartId, Place>,
 }
 
 impl Places {
@@ -41,7 +41,7 @@ impl Places {
 
     fn add(&mut self, pair: &Pair, place: Place) {
         self.by_sa.extend(pair.sas.iter().map(|sa| (*sa, place)));
-        self.by_generation.extend(pair.numbers.iter().map(|numbers| (numbers.generation(), place)));
+        self.by_start.extend(pair.numbers.iter().map(|numbers| (numbers.id(), place)));
     }
 
     fn remove(&mut self, pair: &Pair) {
@@ -49,7 +49,7 @@ impl Places {
             self.by_sa.remove(sa);
         }
         if let Some(numbers) = &pair.numbers {
-            self.by_generation.remove(&numbers.generation());
+            self.by_start.remove(&numbers.id());
         }
     }
 }
@@ -67,8 +67,8 @@ impl NumberedPairs for PairsOfWorker<'_> {
         self.at(place)
     }
 
-    fn of_generation(&mut self, generation: u64) -> Option<&mut Pair> {
-        let place = *self.places.by_generation.get(&generation)?;
+    fn of_start(&mut self, id: StartId) -> Option<&mut Pair> {
+        let place = *self.places.by_start.get(&id)?;
         self.at(place)
     }
 }
@@ -89,8 +89,8 @@ impl WorkerThread {
     }
 
     /// Reports an SA's numbers from now on.
-    pub(super) fn share(&mut self, sa: SaIndex, beginning: &Beginning) {
-        let pair = Pair { sas: vec![sa], numbers: Numbers::new(beginning) };
+    pub(super) fn share(&mut self, sa: SaIndex, started: &Started) {
+        let pair = Pair { sas: vec![sa], numbers: Numbers::new(started) };
         self.places.add(&pair, Place::Shared(sa));
         self.reporter.iter_mut().for_each(|reporter| reporter.begin([&pair]));
         self.shared.insert(sa, pair);

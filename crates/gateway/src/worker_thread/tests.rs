@@ -6,15 +6,16 @@ use convoy_ipsec::DropReason;
 use convoy_packet::{Frame, FrameSize, IpHeader};
 use convoy_port::Port;
 use convoy_port::memory::{Memory, link};
+use convoy_reservation::{Limits, Start};
 use convoy_scheduler::{CostModel, Input};
 use data_encoding::HEXLOWER;
 
 use super::*;
 use crate::assemble;
-use crate::state::{Beginning, Beginnings, Note};
+use crate::state::{Note, StartId, Started, Starts};
 
 const MS: u64 = 1_000_000;
-const GENERATION: u64 = 7;
+const START: StartId = StartId(7);
 
 /// A gateway with one tunnel; that of site 2 is its peer.
 fn config(site: u8) -> Config {
@@ -43,17 +44,18 @@ struct Bench {
 /// A worker that may accept the numbers up to `acceptable`.
 fn bench(acceptable: u64) -> Bench {
     let time = VirtualTime::new();
-    let assembled = |site: u8, beginnings: &Beginnings| {
+    let assembled = |site: u8, starts: &Starts| {
         let (config, mut costs) = (config(site), assemble::costs());
         costs.set_fixed("software0", CostModel { t_init: 1_000.0, t_block: 10.0 });
         let engines = assemble::engines(&config, &mut costs).expect("software").remove(0);
         let resources = PipelineResources::from(time.clock());
         let (pipeline, installed) =
-            assemble::pipeline(&config, 0, engines, &costs, resources, beginnings).expect("good");
+            assemble::pipeline(&config, 0, engines, &costs, resources, starts).expect("good");
         (pipeline, installed, config, costs)
     };
-    let beginning = Beginning { acceptable, ..Beginning::fresh(1).shared(GENERATION) };
-    let noted = Beginnings::Noted([("t".to_owned(), vec![beginning])].into());
+    let limits = Limits { accept: acceptable, ..Limits::NONE };
+    let started = Started::kept(Start { limits, ..Start::unlimited(1) }, START);
+    let noted = Starts::Kept([("t".to_owned(), vec![started])].into());
     let (pipeline, installed, config, costs) = assembled(1, &noted);
     let ((in_port, inside), (out_port, outside)) =
         (link("inside", "hosts", 256, 1_500), link("outside", "network", 256, 1_500));
@@ -61,7 +63,7 @@ fn bench(acceptable: u64) -> Bench {
     let mut thread = WorkerThread::new(worker, Arc::new(config), installed, costs.models());
     let (reporter, notes) = Reporter::for_cluster();
     thread.report_to(reporter);
-    let (peer, ..) = assembled(2, &Beginnings::Fresh);
+    let (peer, ..) = assembled(2, &Starts::Unlimited);
     Bench { time, thread, notes, inside, outside, peer }
 }
 
@@ -94,14 +96,14 @@ impl Bench {
     /// The highest numbers of the peer that were reported.
     fn asked(&mut self) -> Vec<u64> {
         let received = |note| match note {
-            Note::Report(report) => report.progress().iter().map(|progress| progress.received()).collect(),
+            Note::Report(report) => report.progress().iter().map(|progress| progress.used.received).collect(),
             Note::End => Vec::new(),
         };
         self.notes.try_iter().flat_map(received).collect()
     }
 
     fn grant(&mut self, accept: u64) {
-        self.thread.extend_numbers(&[(GENERATION, Limits { send: u64::MAX, accept })].into());
+        self.thread.extend_numbers(&[(START, Limits { send: u64::MAX, accept })].into());
         self.round();
     }
 

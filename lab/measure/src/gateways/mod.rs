@@ -15,7 +15,7 @@ use convoy_dataplane::costs::Costs;
 use convoy_dataplane::pipeline::PipelineResources;
 use convoy_dataplane::worker::Worker;
 use convoy_gateway::assemble;
-use convoy_gateway::state::Beginnings;
+use convoy_gateway::state::Starts;
 use convoy_port::Port;
 use convoy_port::memory::{self, Memory};
 use nix::unistd::Pid;
@@ -165,7 +165,7 @@ fn worker(
 ) -> Result<Worker, MeasureError> {
     let failed = |error: assemble::AssembleError| MeasureError::Gateway(error.to_string());
     let engines = assemble::engines(config, costs).map_err(failed)?.pop().unwrap_or_default();
-    let beginnings = &Beginnings::Fresh;
+    let beginnings = &Starts::Unlimited;
     let (pipeline, _) =
         assemble::pipeline(config, 0, engines, costs, resources, beginnings).map_err(failed)?;
     Ok(Worker::new(pipeline, vec![inside], vec![outside]))

@@ -8,7 +8,7 @@ use convoy_dataplane::costs::Costs;
 use convoy_dataplane::pipeline::Pipeline;
 use convoy_engine::Engine;
 use convoy_gateway::assemble;
-use convoy_gateway::state::Beginnings;
+use convoy_gateway::state::Starts;
 use convoy_packet::{Frame, FramePool};
 use convoy_port::{Port, PortError};
 use convoy_scheduler::Input;
@@ -69,7 +69,7 @@ impl Rig {
         let timed = |engine| Box::new(TimedEngine::new(engine, &engine_time)) as Box<dyn Engine>;
         let engines = engines.into_iter().map(timed).collect();
         let (pipeline, _) =
-            assemble::pipeline(&config, 0, engines, &costs, Clock::start(), &Beginnings::Fresh)
+            assemble::pipeline(&config, 0, engines, &costs, Clock::start(), &Starts::Unlimited)
                 .map_err(failed)?;
         // Otherwise each of many rigs would calibrate the engines again.
         costs.save();

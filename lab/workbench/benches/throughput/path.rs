@@ -10,7 +10,7 @@ use convoy_dataplane::pipeline::PipelineResources;
 use convoy_dataplane::worker::{Side, Worker};
 use convoy_engine::{Engine, Multibuffer, Software};
 use convoy_gateway::assemble;
-use convoy_gateway::state::Beginnings;
+use convoy_gateway::state::Starts;
 use convoy_packet::{Frame, FramePool};
 use convoy_port::Port;
 use convoy_port::memory::{self, Memory};
@@ -273,7 +273,7 @@ fn worker(
     resources: PipelineResources,
     [inside, outside]: [Memory; 2],
 ) -> Worker {
-    let (pipeline, _) = assemble::pipeline(config, 0, engines, costs, resources, &Beginnings::Fresh)
+    let (pipeline, _) = assemble::pipeline(config, 0, engines, costs, resources, &Starts::Unlimited)
         .expect("a good configuration");
     Worker::new(pipeline, vec![Box::new(inside)], vec![Box::new(outside)])
 }

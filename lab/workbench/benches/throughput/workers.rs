@@ -12,7 +12,7 @@ use convoy_dataplane::handoff::Handoff;
 use convoy_dataplane::pipeline::PipelineResources;
 use convoy_dataplane::worker::Worker;
 use convoy_gateway::assemble;
-use convoy_gateway::state::Beginnings;
+use convoy_gateway::state::Starts;
 use convoy_ipsec::Directory;
 use convoy_packet::{Frame, FramePool};
 use convoy_port::Port;
@@ -185,7 +185,7 @@ fn gateway(config: &Config) -> Vec<(convoy_dataplane::pipeline::Pipeline, Handof
         let resources =
             PipelineResources { directory: Arc::clone(&directory), ..PipelineResources::from(clock.clone()) };
         let engines = vec![usual_engine()];
-        let made = assemble::pipeline(config, number, engines, &costs, resources, &Beginnings::Fresh);
+        let made = assemble::pipeline(config, number, engines, &costs, resources, &Starts::Unlimited);
         (made.expect("a good configuration").0, handoff)
     };
     (0..config.workers).zip(handoffs).map(worker).collect()

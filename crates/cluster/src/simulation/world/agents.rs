@@ -6,10 +6,10 @@ use super::super::host::{Open, ToAgent, ToGateway};
 use super::super::sabotage::Sabotage;
 use super::super::scenario::{MS, S};
 use super::{Happening, World};
-use crate::marks::Marks;
 use crate::member::{CallId, Input, Member, MemberConfig, Output};
 use crate::orders::Order;
 use crate::store::{Answer, Call};
+use convoy_reservation::Reservation;
 
 /// The delay of a message between the two processes of a machine, of which some wait for a core.
 const LINK_NS: std::ops::Range<u64> = 20_000..500_000;
@@ -140,7 +140,7 @@ impl World {
             self.journal.note(format_args!(
                 "m{host} asks {}: {guard:?} -{deletes:?} +{:?}",
                 call.0,
-                puts.iter().map(|(key, value, _)| (key, Marks::decode(value))).collect::<Vec<_>>()
+                puts.iter().map(|(key, value, _)| (key, Reservation::decode(value))).collect::<Vec<_>>()
             ));
             creates = guard.as_ref().filter(|guard| guard.modified == 0).map(|guard| guard.key.clone());
             let is_of_sas = puts.first().is_some_and(|(key, ..)| key.contains("/groups/"));
@@ -168,10 +168,9 @@ impl World {
         for (key, value, _) in puts {
             let parts: Vec<&str> = key.split('/').collect();
             if let [.., group, "marks", sa] = parts[..] {
-                let marks = Marks::decode(&value).expect("marks");
-                let sa = crate::marks::SaId(u64::from_str_radix(sa, 16).expect("an SA"));
-                let (sent_until, accept_until) = (marks.sent, marks.ceiling);
-                self.order(host, Order::Granted { group: group.to_owned(), sa, sent_until, accept_until });
+                let limits = Reservation::decode(&value).expect("a reservation").limits();
+                let sa = crate::fingerprint::SaFingerprint(u64::from_str_radix(sa, 16).expect("an SA"));
+                self.order(host, Order::Granted { group: group.to_owned(), sa, limits });
             }
         }
     }
@@ -181,14 +180,16 @@ impl World {
             Order::Lead { group, term, sas, .. } => {
                 self.journal.note(format_args!("m{host} leads {group} in {term} with {} SAs", sas.len()));
                 self.checks.figures.terms += 1;
-                for taken in sas.iter_mut() {
-                    let entry = self.etcd.get(&self.keys.marks(group, taken.sa));
-                    let Some(marks) = entry.and_then(|entry| Marks::decode(&entry.value)) else { continue };
+                for stored in sas.iter_mut() {
+                    let entry = self.etcd.get(&self.keys.reservation(group, stored.sa));
+                    let Some(reserved) = entry.and_then(|entry| Reservation::decode(&entry.value)) else {
+                        continue;
+                    };
                     if self.sabotage == Sabotage::BeginsAtReceived {
-                        taken.accepted = marks.received;
+                        stored.used.received = reserved.received;
                     }
                     if self.sabotage.keeps_ivs() {
-                        taken.iv_start = 0;
+                        stored.iv_start = 0;
                     }
                 }
             }

@@ -7,7 +7,7 @@ use super::super::host::{ToAgent, ToGateway};
 use super::super::sabotage::Sabotage;
 use super::super::scenario::MS;
 use super::{Happening, World};
-use crate::marks::SaId;
+use crate::fingerprint::SaFingerprint;
 use crate::orders::{Order, Report};
 
 /// Messages that a paused gateway keeps: the rest of the packets is lost.
@@ -75,11 +75,11 @@ impl World {
         }
         let now_ns = host_of.clock.at(self.now_ns);
         let (link, bursts) = (host_of.gateway.link, host_of.state.bursts(now_ns, dice));
-        let new_sa = |group: &str, old: Option<SaId>| {
+        let new_sa = |group: &str, old: Option<SaFingerprint>| {
             old.map(|old| peer.remove(&old));
             *last_sa += 1;
-            peer.insert(SaId(*last_sa), (group.to_owned(), 0));
-            SaId(*last_sa)
+            peer.insert(SaFingerprint(*last_sa), (group.to_owned(), 0));
+            SaFingerprint(*last_sa)
         };
         let reports = host_of.state.upkeep(now_ns, scenario.rekey, new_sa, dice);
         bursts.iter().for_each(|burst| self.sent(host, burst));

@@ -18,8 +18,8 @@ use super::host::{Clock, Host, ToAgent, ToGateway};
 use super::journal::Journal;
 use super::sabotage::Sabotage;
 use super::scenario::{Fault, MS, S, Scenario, group, rate};
+use crate::fingerprint::SaFingerprint;
 use crate::keys::Keys;
-use crate::marks::SaId;
 use crate::member::{CallId, Replay};
 use crate::store::Call;
 use network::Watch;
@@ -81,7 +81,7 @@ pub(super) struct World {
     watches: Vec<Watch>,
     hosts: Vec<Host>,
     /// The peer's SAs: their groups, and the last number that it sent.
-    peer: BTreeMap<SaId, (String, u64)>,
+    peer: BTreeMap<SaFingerprint, (String, u64)>,
     last_sa: u64,
     recorded: Vec<Rc<Vec<Burst>>>,
     /// What was found to be wrong.

@@ -85,7 +85,7 @@ impl OneWorker {
     fn new(config: Config) -> Self {
         let mut costs = costs();
         let engines = assemble::engines(&config, &mut costs).expect("software is everywhere").remove(0);
-        let made = assemble::pipeline(&config, 0, engines, &costs, Clock::start(), &Beginnings::Fresh);
+        let made = assemble::pipeline(&config, 0, engines, &costs, Clock::start(), &Starts::Unlimited);
         let (pipeline, installed) = made.expect("good");
         let ((in_port, inside), (out_port, outside)) =
             (link("inside", "hosts", LINK, 1_500), link("outside", "network", LINK, 1_500));
@@ -108,7 +108,7 @@ impl OneWorker {
             thread.let_go(&change);
         });
         let came = self.waits.during(|| {
-            let refused = thread.take_up(&change, &Beginnings::Fresh).refused;
+            let refused = thread.take_up(&change, &Starts::Unlimited).refused;
             assert!(refused.is_empty(), "{refused:?}");
         });
         (change, gone.max(came))

@@ -21,7 +21,7 @@ fn one_worker() -> OneWorker {
         let (config, mut costs) = (config(TUNNELS, site, 1), costs());
         let engines = assemble::engines(&config, &mut costs).expect("software is everywhere").remove(0);
         let (pipeline, installed) =
-            assemble::pipeline(&config, 0, engines, &costs, Clock::start(), &Beginnings::Fresh)
+            assemble::pipeline(&config, 0, engines, &costs, Clock::start(), &Starts::Unlimited)
                 .expect("good");
         (pipeline, installed, config, costs)
     };

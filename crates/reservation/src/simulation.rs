@@ -1,0 +1,283 @@
+//! A user of a store that starts again and again: it is killed, stopped, or finds that the store
+//! went back. The store is slow, and refuses writes or loses its answers. Whatever happens, no
+//! number is sent or accepted twice and no IV is used twice; a fault put in on purpose, one for each
+//! rule, is found.
+
+use std::collections::{BTreeMap, HashSet};
+
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use crate::{IvClock, Ledger, Limits, Reservation, ReserveSize, Resume, Rules, Start, Used, Write};
+
+/// What is broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sabotage {
+    None,
+    /// Rule 1: numbers are used before the store has answered.
+    UsesUnwritten,
+    /// Rule 2: a start goes on behind what was reported.
+    StartsAtReported,
+    /// Rule 2: a start accepts above what is known to have been received.
+    AcceptsAtReceived,
+    /// Rule 3: a start goes on with the IVs of the one before.
+    KeepsIvs,
+}
+
+const STEPS: usize = 400;
+const SEEDS: u64 = 300;
+const SMALL: ReserveSize = ReserveSize { first: 20, least: 10, most: 80, time_ns: 1_000 };
+const SAS: u8 = 3;
+
+/// An SA as its user has it.
+struct User {
+    start: Start,
+    limits: Limits,
+    sent: u64,
+    /// The numbers accepted since the start, and the highest number that came.
+    accepted: HashSet<u64>,
+    seen: u64,
+}
+
+impl User {
+    fn new(start: Start) -> Self {
+        let Start { used, limits, .. } = start;
+        Self { start, limits, sent: used.sent, accepted: HashSet::new(), seen: used.received }
+    }
+
+    fn used(&self) -> Used {
+        Used { sent: self.sent, received: self.seen }
+    }
+}
+
+struct World {
+    dice: Xoshiro256PlusPlus,
+    sabotage: Sabotage,
+    rules: Rules,
+    now_ns: u64,
+    store: BTreeMap<u8, Reservation>,
+    earlier: Vec<BTreeMap<u8, Reservation>>,
+    in_flight: Vec<Write<u8>>,
+    ledger: Ledger<u8>,
+    users: BTreeMap<u8, User>,
+    reported: BTreeMap<u8, Used>,
+    /// Whether the store has gone back: numbers come twice then, and nonces must not.
+    went_back: bool,
+    sent: HashSet<(u8, u64)>,
+    ivs: HashSet<(u8, u64)>,
+    accepted: HashSet<(u8, u64)>,
+    /// The peer's last number.
+    peer: u64,
+}
+
+impl World {
+    fn new(seed: u64, sabotage: Sabotage) -> Self {
+        let dice = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let rules = Rules { outbound: SMALL, inbound: Some(SMALL) };
+        let mut world = Self {
+            dice,
+            sabotage,
+            rules,
+            now_ns: 1_000_000,
+            store: BTreeMap::new(),
+            earlier: Vec::new(),
+            in_flight: Vec::new(),
+            ledger: Ledger::new(rules),
+            users: BTreeMap::new(),
+            reported: BTreeMap::new(),
+            went_back: false,
+            sent: HashSet::new(),
+            ivs: HashSet::new(),
+            accepted: HashSet::new(),
+            peer: 0,
+        };
+        world.start();
+        world
+    }
+
+    fn start(&mut self) {
+        self.ledger = Ledger::new(self.rules);
+        self.users.clear();
+        for sa in 0..SAS {
+            let start = match self.store.get(&sa).copied() {
+                Some(stored) => self.resume(sa, stored),
+                None => {
+                    let first = self.rules.first(u64::MAX, self.now_ns);
+                    self.ledger.add(sa, first, self.now_ns);
+                    // It is in the store before the next start can look for it.
+                    self.store.insert(sa, first);
+                    Start { limits: first.limits(), ..Start::unlimited(first.iv_start) }
+                }
+            };
+            self.users.insert(sa, User::new(start));
+        }
+    }
+
+    fn resume(&mut self, sa: u8, stored: Reservation) -> Start {
+        let iv_start = match self.sabotage {
+            Sabotage::KeepsIvs => stored.iv_start,
+            _ => IvClock::default().begin(self.now_ns, &stored),
+        };
+        let start = self.ledger.resume(sa, &Resume { stored, iv_start, last: u64::MAX }, self.now_ns);
+        let Used { sent, received } = match self.sabotage {
+            Sabotage::StartsAtReported => self.reported.get(&sa).copied().unwrap_or_default(),
+            _ => start.used,
+        };
+        let received = if self.sabotage == Sabotage::AcceptsAtReceived { stored.received } else { received };
+        Start { used: Used { sent, received }, ..start }
+    }
+
+    fn step(&mut self) -> Result<(), String> {
+        let ns = self.dice.random_range(0..200);
+        self.now_ns += ns;
+        let sa = self.dice.random_range(0..SAS);
+        match self.dice.random_range(0..100) {
+            0..30 => return self.send(sa),
+            30..60 => return self.receive(sa),
+            60..75 => self.report(sa),
+            75..85 => self.write(),
+            85..96 => self.answer(),
+            96 => self.stop(),
+            97 => self.kill(),
+            98 => self.earlier.push(self.store.clone()),
+            _ => self.go_back(),
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, sa: u8) -> Result<(), String> {
+        let user = self.users.get_mut(&sa).expect("all have started");
+        let count = self.dice.random_range(0..6).min(user.limits.send.saturating_sub(user.sent));
+        for number in user.sent + 1..=user.sent + count {
+            if !self.ivs.insert((sa, user.start.iv_start.wrapping_add(number))) {
+                return Err(format!("an IV twice: SA {sa}, number {number}"));
+            }
+            if !self.sent.insert((sa, number)) && !self.went_back {
+                return Err(format!("sent twice: SA {sa}, number {number}"));
+            }
+        }
+        user.sent += count;
+        Ok(())
+    }
+
+    /// A packet of the peer, or a recorded one again.
+    fn receive(&mut self, sa: u8) -> Result<(), String> {
+        self.peer += self.dice.random_range(0..3);
+        let number = self.peer - self.dice.random_range(0..40).min(self.peer);
+        let user = self.users.get_mut(&sa).expect("all have started");
+        user.seen = user.seen.max(number);
+        let is_new = number > user.start.used.received && number <= user.limits.accept;
+        if is_new && user.accepted.insert(number) && !self.accepted.insert((sa, number)) && !self.went_back {
+            return Err(format!("accepted twice: SA {sa}, number {number}"));
+        }
+        Ok(())
+    }
+
+    fn report(&mut self, sa: u8) {
+        let used = self.users[&sa].used();
+        self.reported.insert(sa, used);
+        self.ledger.report(sa, used, self.now_ns);
+    }
+
+    fn write(&mut self) {
+        let Some(write) = self.ledger.next_write() else { return };
+        if let (Sabotage::UsesUnwritten, Some(reservation)) = (self.sabotage, write.reservation) {
+            self.permit(write.sa, reservation.limits());
+        }
+        self.in_flight.push(write);
+    }
+
+    fn permit(&mut self, sa: u8, limits: Limits) {
+        self.users.get_mut(&sa).expect("all have started").limits = limits;
+    }
+
+    /// The store executes the oldest write, or not, and its answer may be lost.
+    fn answer(&mut self) {
+        if self.in_flight.is_empty() {
+            return;
+        }
+        let write = self.in_flight.remove(0);
+        let is_executed = self.dice.random_bool(0.8);
+        if is_executed {
+            self.execute(&write);
+        }
+        if !is_executed || self.dice.random_bool(0.1) {
+            self.ledger.failed(&write);
+        } else if let Some(limits) = self.ledger.written(&write) {
+            self.permit(write.sa, limits);
+        }
+    }
+
+    fn execute(&mut self, write: &Write<u8>) {
+        let reservation = write.reservation.expect("no SA is removed");
+        self.store.insert(write.sa, reservation);
+    }
+
+    /// A clean end: the store has the exact numbers.
+    fn stop(&mut self) {
+        while !self.in_flight.is_empty() {
+            self.answer();
+        }
+        self.users.iter().for_each(|(sa, user)| self.ledger.close(*sa, user.used()));
+        while let Some(write) = self.ledger.next_write() {
+            self.execute(&write);
+        }
+        self.reported.clear();
+        self.start();
+    }
+
+    /// What is in flight is executed or not.
+    fn kill(&mut self) {
+        for write in std::mem::take(&mut self.in_flight) {
+            if self.dice.random_bool(0.5) {
+                self.execute(&write);
+            }
+        }
+        self.start();
+    }
+
+    /// The store goes back to an earlier state while its user does not run.
+    fn go_back(&mut self) {
+        if let Some(earlier) = self.earlier.pop() {
+            self.in_flight.clear();
+            self.store = earlier;
+            self.went_back = true;
+            // More than all packets since then: no gateway sends one each nanosecond.
+            self.now_ns += 1_000_000;
+            self.start();
+        }
+    }
+}
+
+fn run(seed: u64, sabotage: Sabotage) -> Result<World, String> {
+    let mut world = World::new(seed, sabotage);
+    for _ in 0..STEPS {
+        world.step()?;
+    }
+    Ok(world)
+}
+
+#[test]
+fn no_number_is_used_twice_whatever_happens_to_the_store_and_its_user() {
+    let (mut sent, mut accepted) = (0, 0);
+    for seed in 0..SEEDS {
+        let world = run(seed, Sabotage::None).unwrap_or_else(|fault| panic!("seed {seed}: {fault}"));
+        sent += world.sent.len();
+        accepted += world.accepted.len();
+    }
+    assert!(sent > 20 * SEEDS as usize && accepted > 10 * SEEDS as usize, "{sent}, {accepted}");
+}
+
+#[test]
+fn each_rule_that_is_broken_is_found() {
+    for (sabotage, fault) in [
+        (Sabotage::UsesUnwritten, "twice"),
+        (Sabotage::StartsAtReported, "sent twice"),
+        (Sabotage::AcceptsAtReceived, "accepted twice"),
+        (Sabotage::KeepsIvs, "an IV twice"),
+    ] {
+        let found = (0..SEEDS).find_map(|seed| run(seed, sabotage).err());
+        let found = found.unwrap_or_else(|| panic!("{sabotage:?} is not found"));
+        assert!(found.contains(fault), "{sabotage:?}: {found}");
+    }
+}
