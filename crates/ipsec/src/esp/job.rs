@@ -140,7 +140,9 @@ impl CryptoPacket {
     #[inline(always)]
     pub(crate) fn new(
         frame: Frame,
-        (sa, direction, class): (SaIndex, Direction, u8),
+        sa: SaIndex,
+        direction: Direction,
+        class: u8,
         context: FinishContext,
     ) -> Self {
         let (job, status) = (CryptoJob::EMPTY, CryptoStatus::Pending);

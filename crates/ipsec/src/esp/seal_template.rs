@@ -61,6 +61,14 @@ impl Growth {
     }
 }
 
+/// What a packet grows by: `front` bytes before it, and the padding to a multiple of `alignment`
+/// bytes behind it.
+#[derive(Clone, Copy)]
+struct Expansion {
+    front: usize,
+    alignment: usize,
+}
+
 impl SealTemplate {
     pub(crate) fn new(config: &SaConfig, generation: u32) -> Self {
         let plan = JobPlan::new(&config.keys, config.esn);
@@ -101,7 +109,8 @@ impl SealTemplate {
     pub(crate) fn write_aead(&self, packet: &mut CryptoPacket, sequence: u64) -> Result<Growth, DropReason> {
         let CryptoPacket { frame, job, context, .. } = packet;
         let front = self.outer.len() + ESP_HEADER + COUNTED_IV;
-        let (bytes, growth) = self.grown(frame, (front, AEAD_ALIGNMENT), context.inner)?;
+        let (bytes, growth) =
+            self.grown(frame, Expansion { front, alignment: AEAD_ALIGNMENT }, context.inner)?;
         let iv = self.counted_iv(sequence);
         self.write_header::<{ ESP_HEADER + COUNTED_IV }>(bytes, sequence, &iv)?;
         self.outer.write(bytes, context.inner, context.identification);
@@ -123,7 +132,7 @@ impl SealTemplate {
     ) -> Result<Growth, DropReason> {
         let CryptoPacket { frame, job, context, .. } = packet;
         let front = self.outer.len() + ESP_HEADER + CBC_IV;
-        let (bytes, growth) = self.grown(frame, (front, CBC_IV), context.inner)?;
+        let (bytes, growth) = self.grown(frame, Expansion { front, alignment: CBC_IV }, context.inner)?;
         random(&mut job.nonce);
         self.write_header::<{ ESP_HEADER + CBC_IV }>(bytes, sequence, &job.nonce)?;
         self.outer.write(bytes, context.inner, context.identification);
@@ -145,7 +154,8 @@ impl SealTemplate {
         random: &mut dyn FnMut(&mut [u8]),
     ) -> Result<Growth, DropReason> {
         let CryptoPacket { frame, job, context, .. } = packet;
-        let (bytes, growth) = self.grown(frame, (self.front(), self.plan.alignment()), context.inner)?;
+        let expansion = Expansion { front: self.front(), alignment: self.plan.alignment() };
+        let (bytes, growth) = self.grown(frame, expansion, context.inner)?;
         self.outer.write(bytes, context.inner, context.identification);
         self.write_esp(bytes, self.outer.len(), sequence, random);
         *job = self.plan.esp_job(bytes, self.parts(growth), self.spi, sequence);
@@ -222,8 +232,8 @@ impl SealTemplate {
         }
     }
 
-    /// Grows a frame's packet by `front` bytes before it and, behind it, by the padding to a
-    /// multiple of `alignment` and the ICV; the trailer is written.
+    /// Grows a frame's packet before it and, behind it, by the padding and the ICV; the trailer is
+    /// written.
     ///
     /// # Errors
     /// [`DropReason::NoRoom`] if its frame is too small, [`DropReason::PacketTooBig`] if no packet
@@ -232,7 +242,7 @@ impl SealTemplate {
     fn grown<'a>(
         &self,
         frame: &'a mut Frame,
-        (front, alignment): (usize, usize),
+        Expansion { front, alignment }: Expansion,
         inner: Inner,
     ) -> Result<(&'a mut [u8], Growth), DropReason> {
         let growth = Growth::new(frame.len(), front, alignment, self.plan.icv_len());

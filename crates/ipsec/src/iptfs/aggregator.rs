@@ -60,7 +60,7 @@ impl Packing<'_> {
         let inner = Inner { next_header: AGGFRAG, traffic_class, dont_fragment: true };
         let generation = self.generation;
         let context = FinishContext { generation, form: Form::Raw, inner, ..FinishContext::default() };
-        self.out.push(CryptoPacket::new(frame, (self.sa, Direction::Seal, self.class), context));
+        self.out.push(CryptoPacket::new(frame, self.sa, Direction::Seal, self.class, context));
     }
 }
 

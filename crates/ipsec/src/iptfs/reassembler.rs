@@ -42,6 +42,14 @@ struct Payload {
     arrived_ns: u64,
 }
 
+/// Where the blocks of a payload are: behind its header, and of these the `first` bytes continue
+/// the last payload's packet.
+#[derive(Clone, Copy)]
+struct BlocksAt {
+    header_len: usize,
+    first: usize,
+}
+
 /// Unpacks the payloads of one inbound SA.
 #[derive(Debug)]
 pub(crate) struct Reassembler {
@@ -189,7 +197,7 @@ impl Reassembler {
         } else if offset > 0 {
             self.lose(with, DropReason::IptfsIncomplete);
         }
-        let last = self.walk(&payload, (header_len, first), in_order, with);
+        let last = self.walk(&payload, BlocksAt { header_len, first }, in_order, with);
         let Payload { mut frame, is_ce, .. } = payload;
         match last {
             // The last whole packet leaves in the payload's own frame.
@@ -201,16 +209,16 @@ impl Reassembler {
         }
     }
 
-    /// Delivers the whole packets from `at` on but the last, whose place is returned, and begins
+    /// Delivers the whole packets of these blocks but the last, whose place is returned, and begins
     /// the one that goes on in the next payload.
     fn walk(
         &mut self,
         payload: &Payload,
-        (header_len, mut at): (usize, usize),
+        blocks: BlocksAt,
         in_order: bool,
         with: &mut Unpacking<'_>,
     ) -> Option<(usize, usize)> {
-        let data = &payload.frame[header_len..];
+        let (data, mut at) = (&payload.frame[blocks.header_len..], blocks.first);
         let mut last: Option<(usize, usize)> = None;
         while at < data.len() {
             match DataBlock::of(&data[at..]) {

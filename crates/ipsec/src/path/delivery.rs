@@ -9,6 +9,7 @@ use convoy_packet::{Frame, FramePool, Layout, Udp, ip};
 use super::inbound::Inbound;
 use super::mss::is_plain_syn;
 use super::tables::Tables;
+use super::unpack::PayloadHead;
 use crate::drops::DropReason;
 use crate::esp::job::{CryptoJob, CryptoPacket, CryptoStatus};
 use crate::esp::stage::Form;
@@ -73,7 +74,8 @@ impl Inbound {
         let admitted = tables.tunnels.admits_v4(sa.tunnel, inner.addresses, inner.protocol);
         let Some(interface) = admitted else { return false };
         let asks_source = sa.follows_source() && context.sequence > sa.replay().highest();
-        let source = if asks_source { outer_source(frame, context.header.into(), sa.in_udp()) } else { None };
+        let header = IpsecHeader { at: context.header.into(), in_udp: sa.in_udp() };
+        let source = if asks_source { outer_source(frame, header) } else { None };
         // A packet that is not new is dropped by the general path.
         if sa.accept(*status, context.sequence).is_err() {
             return false;
@@ -138,15 +140,13 @@ impl Inbound {
             tables.limits_reached.push(index);
         }
         let (tunnel, mode) = (sa.tunnel, sa.mode());
-        let (asks_source, in_udp) = (sa.follows_source() && is_newest, sa.in_udp());
+        let asks_source = sa.follows_source() && is_newest;
+        let header = IpsecHeader { at: context.header.into(), in_udp: sa.in_udp() };
         let (inner, source) = match context.form {
             Form::Stripped(Err(reason)) => (Err(reason), None),
             Form::Stripped(Ok(())) => {
-                let source = if asks_source {
-                    stripped_source(&mut frame, &job, (context.header.into(), in_udp), sa.icv_len())
-                } else {
-                    None
-                };
+                let source =
+                    if asks_source { stripped_source(&mut frame, &job, header, sa.icv_len()) } else { None };
                 let inner = match mode {
                     Mode::Iptfs => Ok(None),
                     _ => Layout::parse(&frame).map(Some).map_err(|_| DropReason::MalformedDecrypted),
@@ -154,8 +154,7 @@ impl Inbound {
                 (inner, source)
             }
             Form::LaidOut | Form::Raw => {
-                let source =
-                    if asks_source { outer_source(&frame, context.header.into(), in_udp) } else { None };
+                let source = if asks_source { outer_source(&frame, header) } else { None };
                 let stripped = match mode {
                     Mode::Iptfs => sa.strip_payload(&mut frame, &job, &context).map(|()| None),
                     _ => sa.strip(&mut frame, &job, &context).map(Some),
@@ -191,10 +190,11 @@ impl Inbound {
             self.note_source(tables, id, source);
         }
         match inner {
-            Some(inner) => deliver(tables, frame, &inner, index, (tunnel, mode), pool, out),
+            Some(inner) => deliver(tables, frame, &inner, Arrival { sa: index, tunnel, mode }, pool, out),
             None => {
-                let number = (id, context.sequence, context.inner.traffic_class);
-                self.unpack(tables, number, frame, pool, out);
+                let outer_class = context.inner.traffic_class;
+                let head = PayloadHead { id, sequence: context.sequence, outer_class };
+                self.unpack(tables, head, frame, pool, out);
             }
         }
     }
@@ -248,18 +248,26 @@ fn is_over(tables: &mut Tables, id: InboundId, now_ns: u64) -> bool {
     tables.sad.inbound.hot_and_cold_mut(id.0).is_some_and(|(sa, cold)| sa.renew(cold, now_ns))
 }
 
+/// How an inner packet arrived: by this SA, of this mode, of the tunnel with this number.
+#[derive(Clone, Copy)]
+pub(super) struct Arrival {
+    pub(super) sa: SaIndex,
+    pub(super) tunnel: u32,
+    pub(super) mode: Mode,
+}
+
 #[inline]
 pub(super) fn deliver(
     tables: &mut Tables,
     mut frame: Frame,
     layout: &Layout,
-    index: SaIndex,
-    (tunnel, mode): (u32, Mode),
+    arrival: Arrival,
     pool: &mut FramePool,
     out: &mut Vec<Frame>,
 ) {
+    let Arrival { sa, tunnel, mode } = arrival;
     if let Err(reason) = admit(tables, &frame, layout, tunnel) {
-        return tables.drop_frame(pool, frame, Some(index), reason);
+        return tables.drop_frame(pool, frame, Some(sa), reason);
     }
     tables.totals.opened += 1;
     let interface = tables.tunnels.interface(tunnel);
@@ -273,7 +281,7 @@ pub(super) fn deliver(
     }
     if layout.hops <= 1 {
         // An answer would have to go back through the tunnel, so the sender gets none.
-        return tables.drop_frame(pool, frame, Some(index), DropReason::TtlExpired);
+        return tables.drop_frame(pool, frame, Some(sa), DropReason::TtlExpired);
     }
     ip::decrement_hop_limit(&mut frame);
     out.push(frame);
@@ -306,11 +314,17 @@ fn admit_any(tables: &Tables, packet: &[u8], layout: &Layout, tunnel: u32) -> Re
     if tables.tunnels.answers(tunnel, flow) { Ok(()) } else { Err(DropReason::IcmpMismatch) }
 }
 
-/// Source address of an accepted packet whose ESP or AH header is at `header_at`, and its source
-/// port if it came in UDP, otherwise 0.
-fn outer_source(packet: &[u8], header_at: usize, in_udp: bool) -> Option<SocketAddr> {
-    let port = if in_udp {
-        Udp::parse(packet.get(header_at.checked_sub(UDP_HEADER)?..)?).ok()?.source_port()
+/// The ESP or AH header of an accepted packet: at this byte, and whether it came in UDP.
+#[derive(Clone, Copy)]
+struct IpsecHeader {
+    at: usize,
+    in_udp: bool,
+}
+
+/// Source address of an accepted packet, and its source port if it came in UDP, otherwise 0.
+fn outer_source(packet: &[u8], header: IpsecHeader) -> Option<SocketAddr> {
+    let port = if header.in_udp {
+        Udp::parse(packet.get(header.at.checked_sub(UDP_HEADER)?..)?).ok()?.source_port()
     } else {
         0
     };
@@ -322,13 +336,13 @@ fn outer_source(packet: &[u8], header_at: usize, in_udp: bool) -> Option<SocketA
 fn stripped_source(
     frame: &mut Frame,
     job: &CryptoJob,
-    (header_at, in_udp): (usize, bool),
+    header: IpsecHeader,
     icv_len: usize,
 ) -> Option<SocketAddr> {
     let (front, len) = (usize::from(job.cipher_start), frame.len());
     let back = (usize::from(job.icv_start) + icv_len).checked_sub(front + len)?;
     frame.grow(front, back).ok()?;
-    let source = outer_source(frame, header_at, in_udp);
+    let source = outer_source(frame, header);
     frame.trim_front(front).ok()?;
     frame.truncate(len);
     source

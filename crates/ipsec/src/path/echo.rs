@@ -116,7 +116,7 @@ impl Tables {
         // It finds out what the path carries, so it must not be cut on the way.
         let inner = Inner { next_header: AGGFRAG, traffic_class: 0, dont_fragment: true };
         let class = self.config.classes.class_of(0);
-        Some(CryptoPacket::new(frame, (id.into(), Direction::Seal, class), sa.raw_context(inner)))
+        Some(CryptoPacket::new(frame, id.into(), Direction::Seal, class, sa.raw_context(inner)))
     }
 
     /// Counts an echo that has done what it came for.

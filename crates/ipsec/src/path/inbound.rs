@@ -144,7 +144,7 @@ impl Context<'_> {
         for _ in 0..run.packets {
             let Some(mut frame) = frames.next() else { break };
             frame.truncate(packet.end);
-            self.out.open.push(CryptoPacket::new(frame, (id.into(), Direction::Open, class), context));
+            self.out.open.push(CryptoPacket::new(frame, id.into(), Direction::Open, class, context));
         }
     }
 
@@ -264,7 +264,7 @@ impl Context<'_> {
         // From here on it is an ordinary inner packet.
         frame.set_offload(Offload::None);
         let context = sa.raw_context(packet.at, packet.traffic_class);
-        let mut prepared = CryptoPacket::new(frame, (id.into(), Direction::Open, class), context);
+        let mut prepared = CryptoPacket::new(frame, id.into(), Direction::Open, class, context);
         let checked = if sa.is_raw() && !is_opened { Ok(()) } else { sa.prepare(&mut prepared, packet.at) };
         if is_opened {
             prepared.status = CryptoStatus::Done;

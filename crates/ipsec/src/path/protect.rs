@@ -1,6 +1,5 @@
 //! The treatment of each packet from the inside: by its policy, its size and its SA.
 
-use std::net::IpAddr;
 use std::vec::Drain;
 
 use convoy_packet::{Frame, FramePool, Layout};
@@ -21,6 +20,7 @@ use crate::ip::flow::FlowKey;
 use crate::ip::fragment::split;
 use crate::ip::reassembly::strip_fragment_header;
 use crate::sa::config::Mode;
+use crate::sa::facts::SaName;
 use crate::sa::id::{OutboundId, SaIndex};
 use crate::sad::outbound_sa::pad_to;
 use crate::sad::path_mtu::LEAST_V6;
@@ -37,6 +37,13 @@ pub(super) struct Context<'a> {
     pub(super) random: &'a mut dyn FnMut(&mut [u8]),
     pub(super) pool: &'a mut FramePool,
     pub(super) out: &'a mut OutboundBurst,
+}
+
+/// What selected a packet: its policy, by its slot, the policy's tunnel, and the packet's flow.
+struct Selected {
+    slot: u32,
+    tunnel: u32,
+    flow: FlowKey,
 }
 
 impl Context<'_> {
@@ -68,7 +75,7 @@ impl Context<'_> {
             if len <= largest && head >= front && tail >= RAW_TAILROOM_BYTES {
                 packets += 1;
                 bytes += len as u64;
-                self.out.protect.push(CryptoPacket::new(frame, (id.into(), Direction::Seal, class), form));
+                self.out.protect.push(CryptoPacket::new(frame, id.into(), Direction::Seal, class, form));
             } else {
                 self.any(frame, run);
             }
@@ -101,7 +108,7 @@ impl Context<'_> {
                 }
                 None => {
                     let flow = FlowKey::of(&frame, &layout);
-                    self.note_without_sa(frame, slot, (tunnel, flow));
+                    self.note_without_sa(frame, Selected { slot, tunnel, flow });
                 }
             },
             (None, Verdict::Discard) => {
@@ -120,7 +127,8 @@ impl Context<'_> {
     }
 
     /// Handles a packet whose tunnel has no SA.
-    fn note_without_sa(&mut self, frame: Frame, slot: u32, (tunnel, flow): (u32, FlowKey)) {
+    fn note_without_sa(&mut self, frame: Frame, selected: Selected) {
+        let Selected { slot, tunnel, flow } = selected;
         if let Some(id) = self.tables.tunnels.parked(tunnel) {
             self.tables.note_use(slot, frame.len());
             return self.drop_frame(frame, Some(id.into()), DropReason::OutboundNoPeer);
@@ -146,8 +154,7 @@ impl Context<'_> {
         let facts = cold.common.facts;
         self.tables.note_use(slot, frame.len());
         if facts.mode == Mode::Transport {
-            let endpoints = (facts.name.local, facts.name.remote);
-            return self.protect_transport(frame, layout, id, endpoints);
+            return self.protect_transport(frame, layout, id, &facts.name);
         }
         let to_sender = &mut self.out.to_inside;
         if let Some(mut frame) =
@@ -188,14 +195,8 @@ impl Context<'_> {
 
     /// A transport mode SA takes whole packets of its own endpoints; too large ones are cut
     /// afterwards.
-    fn protect_transport(
-        &mut self,
-        frame: Frame,
-        layout: &Layout,
-        id: OutboundId,
-        endpoints: (IpAddr, IpAddr),
-    ) {
-        if layout.addresses(&frame) != endpoints {
+    fn protect_transport(&mut self, frame: Frame, layout: &Layout, id: OutboundId, name: &SaName) {
+        if layout.addresses(&frame) != (name.local, name.remote) {
             return self.drop_frame(frame, Some(id.into()), DropReason::TransportAddress);
         }
         match layout.fragment {
@@ -274,7 +275,7 @@ impl Context<'_> {
             return self.drop_frame(frame, None, DropReason::OutboundNoSa);
         };
         let context_of_raw = sa.raw_context(Inner::of(layout));
-        let mut packet = CryptoPacket::new(frame, (id.into(), Direction::Seal, class), context_of_raw);
+        let mut packet = CryptoPacket::new(frame, id.into(), Direction::Seal, class, context_of_raw);
         let (used_before_ns, is_raw) = (sa.last_used_ns, sa.is_raw());
         let prepared = if is_raw {
             packet.frame.truncate(layout.total_len);

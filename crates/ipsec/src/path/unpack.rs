@@ -4,7 +4,7 @@
 use convoy_packet::aggfrag::HEADER_BYTES;
 use convoy_packet::{Frame, FramePool, Layout, PlainV4};
 
-use super::delivery::deliver;
+use super::delivery::{Arrival, deliver};
 use super::inbound::Inbound;
 use super::mss::is_plain_syn;
 use super::tables::Tables;
@@ -48,18 +48,25 @@ impl Reassembling {
     }
 }
 
+/// An opened payload's SA, sequence number and outer traffic class.
+#[derive(Clone, Copy)]
+pub(super) struct PayloadHead {
+    pub(super) id: InboundId,
+    pub(super) sequence: u64,
+    pub(super) outer_class: u8,
+}
+
 impl Inbound {
-    /// Unpacks an opened payload with this number and outer traffic class, and delivers what is
-    /// whole.
+    /// Unpacks an opened payload, and delivers what is whole.
     pub(super) fn unpack(
         &mut self,
         tables: &mut Tables,
-        (id, sequence, outer_class): (InboundId, u64, u8),
+        head: PayloadHead,
         payload: Frame,
         pool: &mut FramePool,
         out: &mut Vec<Frame>,
     ) {
-        let now_ns = tables.now_ns;
+        let (PayloadHead { id, sequence, outer_class }, now_ns) = (head, tables.now_ns);
         let Reassembling { waiting, room, due_ns, unpacked } = &mut self.reassembling;
         let cold = tables.sad.inbound.cold_mut(id.0);
         let Some(reassembler) = cold.and_then(|cold| cold.reassembler.as_deref_mut()) else {
@@ -90,7 +97,7 @@ impl Inbound {
     ) {
         // Without a free frame the number is given up like a lost payload's.
         if let Some(padding) = pool.take_filled(&[0; HEADER_BYTES], 0) {
-            self.unpack(tables, (id, sequence, 0), padding, pool, out);
+            self.unpack(tables, PayloadHead { id, sequence, outer_class: 0 }, padding, pool, out);
         }
     }
 
@@ -176,7 +183,10 @@ impl Inbound {
                 continue;
             }
             match Layout::parse(&frame) {
-                Ok(layout) => deliver(tables, frame, &layout, id.into(), (tunnel, Mode::Iptfs), pool, out),
+                Ok(layout) => {
+                    let arrival = Arrival { sa: id.into(), tunnel, mode: Mode::Iptfs };
+                    deliver(tables, frame, &layout, arrival, pool, out);
+                }
                 Err(_) => {
                     tables.drop_frame(pool, frame, Some(id.into()), DropReason::MalformedDecrypted);
                 }

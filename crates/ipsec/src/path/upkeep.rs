@@ -104,7 +104,7 @@ impl Upkeep {
         let inner = Inner { next_header: NO_NEXT_HEADER, traffic_class: 0, dont_fragment: false };
         let class = tables.config.classes.class_of(0);
         let frame = pool.take_filled(&DUMMY, 0)?;
-        Some(CryptoPacket::new(frame, (id.into(), Direction::Seal, class), sa.raw_context(inner)))
+        Some(CryptoPacket::new(frame, id.into(), Direction::Seal, class, sa.raw_context(inner)))
     }
 
     /// When a packet last left by a flow, according to some of its SAs. If it has more than are

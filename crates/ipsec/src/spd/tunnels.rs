@@ -52,6 +52,13 @@ struct Admission {
 
 const ANY_PROTOCOL: u16 = 256;
 
+/// The addresses of an IPv4 packet, as numbers.
+#[derive(Clone, Copy)]
+struct V4Ends {
+    source: u32,
+    destination: u32,
+}
+
 impl Admission {
     /// Admits nothing: no address is above the last and below the first.
     const NOTHING: Self = Self { local: [1, 0], remote: [1, 0], protocols: [ANY_PROTOCOL; 2], interface: 0 };
@@ -70,14 +77,14 @@ impl Admission {
         })
     }
 
-    /// Whether an inbound IPv4 packet is admitted, by its addresses as numbers and its protocol; if
+    /// Whether an inbound IPv4 packet is admitted, by its addresses and its protocol; if
     /// not, another selector may still admit it.
     #[inline]
-    fn admits_inbound(&self, (source, destination): (u32, u32), protocol: u8) -> bool {
+    fn admits_inbound(&self, ends: V4Ends, protocol: u8) -> bool {
         let holds = |[first, last]: [u32; 2], address: u32| first <= address && address <= last;
         let number = u16::from(protocol);
-        holds(self.local, destination)
-            && holds(self.remote, source)
+        holds(self.local, ends.destination)
+            && holds(self.remote, ends.source)
             && self.protocols.iter().all(|asked| *asked == ANY_PROTOCOL || *asked == number)
     }
 }
@@ -307,7 +314,7 @@ impl Tunnels {
     #[inline]
     pub(crate) fn admits_at_once(&self, number: u32, packet: &[u8], layout: &Layout) -> bool {
         let (source, destination) = layout.address_numbers(packet);
-        let ends = (source as u32, destination as u32);
+        let ends = V4Ends { source: source as u32, destination: destination as u32 };
         !layout.is_v6 && self.admissions[number as usize].admits_inbound(ends, layout.protocol)
     }
 
@@ -315,7 +322,7 @@ impl Tunnels {
     /// before destination. Returns the inside interface by which it leaves.
     #[inline]
     pub(crate) fn admits_v4(&self, number: u32, addresses: u64, protocol: u8) -> Option<u16> {
-        let ends = ((addresses >> 32) as u32, addresses as u32);
+        let ends = V4Ends { source: (addresses >> 32) as u32, destination: addresses as u32 };
         let admission = &self.admissions[number as usize];
         admission.admits_inbound(ends, protocol).then_some(admission.interface)
     }

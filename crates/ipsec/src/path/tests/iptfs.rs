@@ -48,7 +48,7 @@ impl Gateway {
         let generation = self.ipsec.tables.sad.number(OUT).expect("installed").generation;
         let inner = Inner { next_header, ..Inner::default() };
         let context = FinishContext { generation, form: Form::Raw, inner, ..FinishContext::default() };
-        let packet = CryptoPacket::new(frame, (OUT, Direction::Seal, 0), context);
+        let packet = CryptoPacket::new(frame, OUT, Direction::Seal, 0, context);
         self.seal_packed(vec![packet]).remove(0)
     }
 
