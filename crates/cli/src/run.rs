@@ -43,7 +43,7 @@ pub fn run(args: &RunArgs, kinds: &'static Kinds) -> Result<(), Failure> {
     let agent = start_agent(&config, args.log_format).map_err(|error| failed(&error))?;
     let on_stop = config.on_stop;
     let (orders, received) = channel();
-    let mut running = match Running::start(config, &path, (&helper, agent), orders) {
+    let mut running = match Running::start(config, &path, &helper, agent, orders) {
         Ok(running) => running,
         Err(failure) => {
             end(&helper, on_stop);
@@ -117,7 +117,8 @@ impl Running {
     fn start(
         config: Config,
         path: &Path,
-        (helper, agent): (&Arc<Helper>, Option<Agent>),
+        helper: &Arc<Helper>,
+        agent: Option<Agent>,
         orders: Sender<Order>,
     ) -> Result<Self, Failure> {
         let (control, address) = (config.control.clone(), config.metrics);

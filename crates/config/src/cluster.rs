@@ -1,5 +1,6 @@
 //! `[cluster]`: several gateways that share tunnels by a store.
 
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -14,11 +15,11 @@ use super::file::{self, File};
 /// The group of all tunnels where the configuration names none.
 pub const GROUP: &str = "tunnels";
 /// Lease times that make sense, in seconds.
-const LEASE_S: (u32, u32) = (1, 60);
-const PRIORITY: (u32, u32) = (0, 1000);
+const LEASE_S: RangeInclusive<u32> = 1..=60;
+const PRIORITY: RangeInclusive<u32> = 0..=1000;
 /// How long reserved inbound numbers last by default, and the times that make sense, in ms.
 const RESERVE_MS: u32 = 200;
-const RESERVES_MS: (u32, u32) = (50, 10_000);
+const RESERVES_MS: RangeInclusive<u32> = 50..=10_000;
 /// The longest time after which a group moves to the member that ranks first, in seconds.
 const LONGEST_REBALANCE_S: u32 = 3600;
 
@@ -129,7 +130,7 @@ pub(super) fn cluster(c: &mut Checker<'_>, file: &File) -> Option<ClusterConfig>
     one_group_with_charon(c, file, groups.len());
     let most_s = if groups.len() > 1 { 10 } else { 0 };
     let rebalance_s =
-        c.in_range(table.rebalance_s.as_ref(), "cluster.rebalance_s", most_s, (0, LONGEST_REBALANCE_S));
+        c.in_range(table.rebalance_s.as_ref(), "cluster.rebalance_s", most_s, 0..=LONGEST_REBALANCE_S);
     Some(ClusterConfig {
         name: name?,
         member: member.flatten(),

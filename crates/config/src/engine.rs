@@ -1,6 +1,7 @@
 //! `[[engine]]` and `[[bus]]`.
 
 use std::collections::HashMap;
+use std::ops::RangeInclusive;
 
 use convoy_engine::{BusTiming, EngineSettings, EngineTable};
 use convoy_settings::{Checker, Kind, unknown};
@@ -10,7 +11,7 @@ use super::EngineConfig;
 use super::file::{self, EngineEntry};
 
 /// Allowed clocks of a bus, in MHz: a transfer's cycle then lasts at most a second.
-const CLOCK_MHZ: (f64, f64) = (1e-6, 1e6);
+const CLOCK_MHZ: RangeInclusive<f64> = 1e-6..=1e6;
 
 /// A bus that modelled engines share, with the keys of the simulator's platforms.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,7 +45,7 @@ pub(super) fn buses(c: &mut Checker<'_>, file: &[file::Bus]) -> HashMap<String, 
         let clock_mhz = c.needed(&bus.at, bus.clock_mhz.as_ref(), "bus.clock_mhz", "66.0");
         let clock_mhz = c.in_range(clock_mhz, "bus.clock_mhz", 66.0, CLOCK_MHZ);
         let width_bytes = c.needed(&bus.at, bus.width_bytes.as_ref(), "bus.width_bytes", "4");
-        let width_bytes = c.in_range(width_bytes, "bus.width_bytes", 4, (1, 1 << 16));
+        let width_bytes = c.in_range(width_bytes, "bus.width_bytes", 4, 1..=1 << 16);
         let or_none = |number: &Option<Spanned<u32>>| number.as_ref().map_or(0, |it| *it.get_ref());
         if let Some(name) = name.map(|name| name.get_ref().clone()) {
             let (address_cycles, packet_bytes) = (or_none(&bus.address_cycles), or_none(&bus.packet_bytes));
@@ -147,7 +148,7 @@ fn worker(
     c.only(given, has_device, "engine.worker", what);
     let turn =
         others.iter().filter(|other| !other.settings.is_inline()).count() % usize::from(workers.max(1));
-    let chosen = c.in_range(given, "engine.worker", turn as u16, (0, workers.saturating_sub(1)));
+    let chosen = c.in_range(given, "engine.worker", turn as u16, 0..=workers.saturating_sub(1));
     let is_shared = given.is_none() && are_few && settings.is_shareable();
     (has_device && !is_shared).then_some(chosen)
 }

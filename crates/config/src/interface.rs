@@ -99,7 +99,7 @@ fn interface(c: &mut Checker<'_>, file: &file::Interface) -> Option<InterfaceCon
         Some(address)
     };
     let addresses: Vec<_> = texts.filter_map(&mut address).collect();
-    let mtu = file.mtu.as_ref().map(|mtu| c.in_range(Some(mtu), "interface.mtu", 1400, (576, u16::MAX)));
+    let mtu = file.mtu.as_ref().map(|mtu| c.in_range(Some(mtu), "interface.mtu", 1400, 576..=u16::MAX));
     let has_v6 = addresses.iter().any(|address| address.addr().is_ipv6());
     if let Some(written) = file.mtu.as_ref().filter(|_| has_v6 && mtu.is_some_and(|mtu| mtu < LEAST_V6_MTU)) {
         let what = "an interface with an IPv6 address needs an MTU of at least 1280 bytes; raise it, or remove the \
@@ -112,7 +112,7 @@ fn interface(c: &mut Checker<'_>, file: &file::Interface) -> Option<InterfaceCon
         addresses: addresses.iter().map(|address| (address.addr(), address.prefix_len())).collect(),
         mtu,
         if_id: file.if_id.as_ref().map(|if_id| *if_id.get_ref()),
-        kernel_queue_packets: packets.0.map(|_| c.in_range(packets.0, packets.1, 500, (1, 100_000))),
+        kernel_queue_packets: packets.0.map(|_| c.in_range(packets.0, packets.1, 500, 1..=100_000)),
     })
 }
 

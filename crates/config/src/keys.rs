@@ -18,7 +18,7 @@ use super::{ManualKeys, TunnelConfig};
 
 /// The keys of one tunnel, a pair of SAs for each of its resources; empty if they are invalid.
 pub(super) fn keys(c: &mut Checker<'_>, file: &file::Manual, proposal: Proposal) -> Vec<ManualKeys> {
-    let count = c.in_range(file.resources.as_ref(), "tunnel.manual.resources", 1, (1, MAX_WORKERS));
+    let count = c.in_range(file.resources.as_ref(), "tunnel.manual.resources", 1, 1..=MAX_WORKERS);
     let mut spi = |value: &Option<Spanned<u32>>, key: &str, example: &str| {
         let value = c.needed(&file.at, value.as_ref(), key, example)?;
         if *value.get_ref() < 256 {

@@ -47,7 +47,7 @@ pub use interface::InterfaceConfig;
 pub use kinds::{Kinds, PRODUCT, PortEngine};
 pub use logged::{log, log_for};
 pub use monitor::MonitorConfig;
-pub use shared::{SharedConfig, SharedText};
+pub use shared::{OwnFile, SharedConfig, SharedText};
 pub use static_tunnels::{StaticTunnels, load_private, static_policies};
 pub use tunnel::unknown_proposal;
 
@@ -440,7 +440,7 @@ impl Config {
     ) -> Result<Self, ConfigErrors> {
         let name = path.display().to_string();
         let config = match shared.filter(|_| is_shared(text)) {
-            Some(shared) => Self::parse_with((&name, text), shared, basis)?,
+            Some(shared) => Self::parse_with(OwnFile { name: &name, text }, shared, basis)?,
             None => Self::parse_at(&name, text, basis)?,
         };
         if mode & 0o077 != 0 && config.has_static_keys() && !config.has_tunnels_in_store() {
@@ -526,7 +526,7 @@ impl Config {
     ) -> Result<Self, ConfigErrors> {
         let source = Source::new(name, text);
         let (file, problems) = file::File::read(&source, basis.kinds).map_err(ConfigErrors)?;
-        let config = values::check(&file, problems, (&source, shared), basis)?;
+        let config = values::check(&file, problems, &source, shared, basis)?;
         Ok(Self { file: name.to_owned(), ..config })
     }
 }

@@ -2,6 +2,7 @@
 //! to the peer.
 
 use std::net::IpAddr;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use convoy_dataplane::monitor::Means;
@@ -15,7 +16,7 @@ use super::tunnel::is_set;
 use super::{InterfaceConfig, TunnelConfig};
 
 /// The least and the greatest time between two probes, in ms.
-const INTERVAL_MS: (u32, u32) = (100, 60_000);
+const INTERVAL_MS: RangeInclusive<u32> = 100..=60_000;
 /// Intervals without an answer after which a tunnel counts as lost by default.
 const MISSES: u32 = 3;
 /// The longest time without an answer, in ms.
@@ -72,7 +73,7 @@ fn monitor(
     let key = "tunnel.monitor.lost_after_ms";
     let least_ms = 2 * interval_ms;
     let lost_after_ms =
-        c.in_range(keys.lost_after_ms.as_ref(), key, MISSES * interval_ms, (least_ms, LONGEST_MS));
+        c.in_range(keys.lost_after_ms.as_ref(), key, MISSES * interval_ms, least_ms..=LONGEST_MS);
     let is_echo = is_set(keys.echo.as_ref(), false);
     let means = if is_echo { echo(c, keys, tunnel) } else { ping(c, keys, tunnel, addresses)? };
     Some(MonitorConfig {

@@ -63,7 +63,7 @@ fn are_reached(
             let first = ordered.first_covering(selector, earlier);
             let Some(first) = first.filter(|first| reported.insert(owners[*first])) else { continue };
             let is_same = ordered.selectors()[first] == *selector;
-            tell(c, &span, (tunnel, selector), owners[first].map(|other| &tunnels[other].1), is_same);
+            report(c, &span, tunnel, selector, owners[first].map(|other| &tunnels[other].1), is_same);
         }
     }
 }
@@ -76,10 +76,11 @@ fn never(tunnel: &TunnelConfig) -> String {
     )
 }
 
-fn tell(
+fn report(
     c: &mut Checker<'_>,
     span: &std::ops::Range<usize>,
-    (tunnel, selector): (&TunnelConfig, &Selector),
+    tunnel: &TunnelConfig,
+    selector: &Selector,
     first: Option<&TunnelConfig>,
     is_same: bool,
 ) {

@@ -18,9 +18,9 @@ const LATE_MARGIN_US: u64 = 200;
 const MAX_WAIT_US: u64 = 1_000_000;
 
 pub(super) fn scheduler(c: &mut Checker<'_>, file: &file::Scheduler) -> (SchedulerConfig, ClassMap) {
-    let range = (1, WINDOW_MAX);
-    let window = c.in_range(file.window.as_ref(), "scheduler.window", 32, range);
-    let least = c.in_range(file.window_min.as_ref(), "scheduler.window_min", 1, range);
+    let range = 1..=WINDOW_MAX;
+    let window = c.in_range(file.window.as_ref(), "scheduler.window", 32, range.clone());
+    let least = c.in_range(file.window_min.as_ref(), "scheduler.window_min", 1, range.clone());
     let most = c.in_range(file.window_max.as_ref(), "scheduler.window_max", WINDOW_MAX, range);
     let is_adaptive = file.window_min.is_some() || file.window_max.is_some();
     if let Some(bound) = file.window_min.as_ref().or(file.window_max.as_ref())
@@ -29,9 +29,9 @@ pub(super) fn scheduler(c: &mut Checker<'_>, file: &file::Scheduler) -> (Schedul
         let what = format!("window = {window} must lie between window_min = {least} and window_max = {most}");
         c.add(&bound.span(), "scheduler.window_min", what);
     }
-    let max_wait_us = c.in_range(file.max_wait_us.as_ref(), "scheduler.max_wait_us", 0, (0, MAX_WAIT_US));
+    let max_wait_us = c.in_range(file.max_wait_us.as_ref(), "scheduler.max_wait_us", 0, 0..=MAX_WAIT_US);
     let late = file.late_margin_us.as_ref();
-    let late_margin_us = c.in_range(late, "scheduler.late_margin_us", LATE_MARGIN_US, (0, MAX_WAIT_US));
+    let late_margin_us = c.in_range(late, "scheduler.late_margin_us", LATE_MARGIN_US, 0..=MAX_WAIT_US);
     let (classes, discipline) = classes(c, file);
     let config = SchedulerConfig {
         policy: policy(c, file),
@@ -43,15 +43,15 @@ pub(super) fn scheduler(c: &mut Checker<'_>, file: &file::Scheduler) -> (Schedul
         credits: file
             .credits
             .as_ref()
-            .map(|given| c.in_range(Some(given), "scheduler.credits", 1, (1, WINDOW_MAX))),
+            .map(|given| c.in_range(Some(given), "scheduler.credits", 1, 1..=WINDOW_MAX)),
         window,
         max_wait: max_wait_us * 1000,
-        byte_limit: c.in_range(file.byte_limit.as_ref(), "scheduler.byte_limit", 65_536, (1, u32::MAX)),
+        byte_limit: c.in_range(file.byte_limit.as_ref(), "scheduler.byte_limit", 65_536, 1..=u32::MAX),
         window_bytes: c.in_range(
             file.window_bytes.as_ref(),
             "scheduler.window_bytes",
             u64::MAX,
-            (1, u64::MAX),
+            1..=u64::MAX,
         ),
         classes,
         discipline,
@@ -93,7 +93,7 @@ fn policy(c: &mut Checker<'_>, file: &file::Scheduler) -> Policy {
 
 fn classes(c: &mut Checker<'_>, file: &file::Scheduler) -> (usize, ClassDiscipline) {
     let given = file.weights.as_ref().map_or(1, |weights| weights.get_ref().len()).clamp(1, CLASSES);
-    let classes = c.in_range(file.classes.as_ref(), "scheduler.classes", given, (1, CLASSES));
+    let classes = c.in_range(file.classes.as_ref(), "scheduler.classes", given, 1..=CLASSES);
     let classes = classes.clamp(1, CLASSES);
     let mut discipline = ClassDiscipline::Strict;
     if let Some(list) = &file.weights {
@@ -116,7 +116,7 @@ fn class_map(c: &mut Checker<'_>, dscps: Option<&BTreeMap<Text, Spanned<u8>>>, c
     for (dscp, class) in dscps.into_iter().flatten() {
         let key = format!("scheduler.dscp.{}", dscp.get_ref());
         let number = dscp.get_ref().parse().ok().filter(|number| usize::from(*number) < DSCP_VALUES);
-        let class_number = c.in_range(Some(class), &key, lowest, (0, lowest));
+        let class_number = c.in_range(Some(class), &key, lowest, 0..=lowest);
         match number {
             Some(number) => map.set(number, class_number),
             None => c.add(&dscp.span(), &key, "a DSCP is a number from 0 to 63"),

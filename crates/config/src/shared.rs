@@ -31,17 +31,27 @@ impl SharedConfig {
     }
 }
 
+/// A gateway's own configuration file: its name in reports, and its text.
+#[derive(Clone, Copy)]
+pub struct OwnFile<'a> {
+    /// The name.
+    pub name: &'a str,
+    /// The text.
+    pub text: &'a str,
+}
+
 impl Config {
-    /// Checks the text of a gateway's own file `name` together with the part that its cluster
+    /// Checks the text of a gateway's own file together with the part that its cluster
     /// shares.
     ///
     /// # Errors
     /// [`ConfigErrors`], each with its place in the file or in the shared part.
     pub fn parse_with(
-        (name, own): (&str, &str),
+        own: OwnFile<'_>,
         shared: &SharedText,
         basis: &Basis<'_>,
     ) -> Result<Self, ConfigErrors> {
+        let OwnFile { name, text: own } = own;
         let shared_name = format!("version {} of the cluster's configuration", shared.version);
         has_tunnels_alone(&shared_name, &shared.text)?;
         let mut text = Zeroizing::new(String::with_capacity(own.len() + shared.text.len() + 2));
@@ -107,7 +117,7 @@ mod tests {
     fn with(own: &str, text: &str) -> Result<Config, ConfigErrors> {
         let shared =
             SharedText { version: 7, time_s: 0, by: String::new(), text: Zeroizing::new(text.to_owned()) };
-        Config::parse_with(("a.toml", own), &shared, &Basis::of(&crate::PRODUCT))
+        Config::parse_with(OwnFile { name: "a.toml", text: own }, &shared, &Basis::of(&crate::PRODUCT))
     }
 
     #[test]

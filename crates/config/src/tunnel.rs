@@ -59,13 +59,13 @@ pub(super) fn tunnel(
         !has_keys && environment.has_charon && environment.groups.is_none() && file.interface.is_none();
     let remote_ts = match &file.remote_ts {
         None if charon_has_networks && mode != Some(Mode::Transport) => Vec::new(),
-        list => side(c, file, list.as_ref(), ("tunnel.remote_ts", "[\"10.2.0.0/24\"]")),
+        list => side(c, file, list.as_ref(), SelectorsKey::REMOTE),
     };
     if let (Some(text), Some(Mode::Iptfs), Some(SaProtocol::Ah)) = (&file.mode, mode, protocol) {
         c.add(&text.span(), "tunnel.mode", "AH has no AGGFRAG mode; use protocol = \"esp\"");
     }
     let rest = if has_keys {
-        with_keys(c, file, environment, (protocol, mode, &remote_ts))
+        with_keys(c, file, environment, protocol, mode, &remote_ts)
     } else {
         without_keys(c, file, environment, protocol)
     };
@@ -87,7 +87,9 @@ fn with_keys(
     c: &mut Checker<'_>,
     file: &file::Tunnel,
     environment: &TunnelEnvironment<'_>,
-    (protocol, mode, remote_ts): (Option<SaProtocol>, Option<Mode>, &[TrafficSelector]),
+    protocol: Option<SaProtocol>,
+    mode: Option<Mode>,
+    remote_ts: &[TrafficSelector],
 ) -> Option<TunnelConfig> {
     let proposal_text =
         c.needed(&file.at, file.esp_proposal.as_ref(), "tunnel.esp_proposal", "\"aes128gcm16\"");
@@ -99,7 +101,7 @@ fn with_keys(
     let local = local_text.and_then(|text| local(c, text));
     let roams = roaming(c, file, mode);
     let peer = peer(c, file, local, roams);
-    let local_ts = side(c, file, file.local_ts.as_ref(), ("tunnel.local_ts", "[\"10.1.0.0/24\"]"));
+    let local_ts = side(c, file, file.local_ts.as_ref(), SelectorsKey::LOCAL);
     let is_encapsulated = protocol.map(|protocol| encapsulation(c, file, protocol, environment.ports));
     if let (Some(text), Some(local), Some(is_encapsulated)) = (local_text, local, is_encapsulated) {
         local_address_fits(c, text, local, is_encapsulated, environment.ports);
@@ -135,7 +137,7 @@ fn with_keys(
     };
     let iptfs = iptfs(c, file, mode);
     let lifetime = lifetime(c, file.soft.as_ref(), file.hard.as_ref());
-    let remote_port = c.in_range(file.remote_port.as_ref(), "tunnel.remote_port", NATT_PORT, (1, u16::MAX));
+    let remote_port = c.in_range(file.remote_port.as_ref(), "tunnel.remote_port", NATT_PORT, 1..=u16::MAX);
     let manual = file.manual.as_ref().zip(proposal).map(|(manual, proposal)| keys(c, manual, proposal));
     let (remote, remote_name) = peer?;
     Some(TunnelConfig {
@@ -233,12 +235,23 @@ fn roaming(c: &mut Checker<'_>, file: &file::Tunnel, mode: Option<Mode>) -> bool
     true
 }
 
+/// The key of one side's selectors, and an example of its value.
+struct SelectorsKey {
+    key: &'static str,
+    example: &'static str,
+}
+
+impl SelectorsKey {
+    const LOCAL: Self = Self { key: "tunnel.local_ts", example: "[\"10.1.0.0/24\"]" };
+    const REMOTE: Self = Self { key: "tunnel.remote_ts", example: "[\"10.2.0.0/24\"]" };
+}
+
 /// One side's selectors. With an interface of its own, a tunnel needs none: routes decide.
 fn side(
     c: &mut Checker<'_>,
     file: &file::Tunnel,
     list: Option<&Spanned<Vec<Text>>>,
-    (key, example): (&str, &str),
+    SelectorsKey { key, example }: SelectorsKey,
 ) -> Vec<TrafficSelector> {
     if list.is_none() && file.interface.is_some() {
         return everything();
@@ -294,7 +307,7 @@ pub(super) fn is_set(value: Option<&Spanned<bool>>, default: bool) -> bool {
 /// Whether sequence numbers have 64 bits, and how many packets the anti-replay window holds.
 fn anti_replay(c: &mut Checker<'_>, file: &file::Tunnel, proposal: Option<Proposal>) -> (bool, u32) {
     let (key, given) = ("tunnel.replay_window", file.replay_window.as_ref());
-    let packets = c.in_range(given, key, 1024, (0, 65_536));
+    let packets = c.in_range(given, key, 1024, 0..=65_536);
     if let Some(text) = given.filter(|_| (1..32).contains(&packets)) {
         c.add(&text.span(), key, "it must be 0 (no check) or 32 to 65536 packets");
     }

@@ -1,5 +1,6 @@
 //! From the file's text to its meaning: every value checked, every error collected.
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use convoy_dataplane::handoff::MAX_WORKERS;
@@ -46,7 +47,7 @@ const MAIN_PRIORITY: u32 = 32_766;
 const LEAST_V6_MTU: u16 = 1280;
 
 /// The fewest and the most flows that can be cached: with the most, a worker uses 192 MiB.
-const FLOWS: (usize, usize) = (64, 1 << 20);
+const FLOWS: RangeInclusive<usize> = 64..=1 << 20;
 /// The longest that a worker may poll before it sleeps, in us.
 const MOST_BUSY_POLL_US: u16 = 1_000;
 /// The longest time for which a worker may gather packets, in us.
@@ -62,7 +63,8 @@ const MSS_BYTES: (u16, u16) = (88, 65_495);
 pub(super) fn check(
     file: &File,
     problems: Vec<Problem>,
-    (source, shared): (&Source<'_>, Option<usize>),
+    source: &Source<'_>,
+    shared: Option<usize>,
     basis: &Basis<'_>,
 ) -> Result<Config, ConfigErrors> {
     let mut checker = Checker::new(source, basis.machine, problems);
@@ -106,7 +108,7 @@ fn config(c: &mut Checker<'_>, file: &File, kinds: &'static Kinds) -> Option<Con
     let (scheduler, classes) = scheduler(c, &file.scheduler);
     let gateway = &file.gateway;
     guard_is_on(c, gateway.guard.as_ref());
-    let workers = c.in_range(gateway.workers.as_ref(), "gateway.workers", 1, (1, MAX_WORKERS));
+    let workers = c.in_range(gateway.workers.as_ref(), "gateway.workers", 1, 1..=MAX_WORKERS);
     others_have_one_queue(c, &file.port, workers);
     let engines = engines(c, &file.engine, workers);
     names_are_no_engine_s(c, &file.port, &engines);
@@ -158,19 +160,19 @@ fn config(c: &mut Checker<'_>, file: &File, kinds: &'static Kinds) -> Option<Con
             gateway.busy_poll_us.as_ref(),
             "gateway.busy_poll_us",
             0,
-            (0, MOST_BUSY_POLL_US),
+            0..=MOST_BUSY_POLL_US,
         ),
         moderation_us: c.in_range(
             gateway.moderation_us.as_ref(),
             "gateway.moderation_us",
             0,
-            (0, MOST_MODERATION_US),
+            0..=MOST_MODERATION_US,
         ),
         metrics: gateway.metrics.as_ref().and_then(|text| c.read(text, "gateway.metrics")),
         metrics_per_tunnel: gateway.metrics_per_tunnel.as_ref().map(|text| *text.get_ref()),
         metrics_page: metrics_page(c, gateway),
         workers,
-        mtu: c.in_range(gateway.mtu.as_ref(), "gateway.mtu", 1500, (576, LARGEST_MTU)),
+        mtu: c.in_range(gateway.mtu.as_ref(), "gateway.mtu", 1500, 576..=LARGEST_MTU),
         scheduler,
         classes,
         ordered: c.one_of(file.scheduler.order.as_ref(), "scheduler.order", &orders)?,
@@ -247,12 +249,12 @@ fn flow_cache(c: &mut Checker<'_>, file: &file::Gateway) -> usize {
 
 /// The numbers that distinguish the gateway's rules and routes from others.
 fn routing(c: &mut Checker<'_>, file: &file::Gateway) -> Routing {
-    let tables = (FIRST_TABLE, u32::MAX - 1);
-    let priorities = (1, MAIN_PRIORITY - ROUTE_RULES);
+    let tables = FIRST_TABLE..=u32::MAX - 1;
+    let priorities = 1..=MAIN_PRIORITY - ROUTE_RULES;
     Routing {
         table: c.in_range(file.route_table.as_ref(), "gateway.route_table", ROUTING, tables),
         priority: c.in_range(file.rule_priority.as_ref(), "gateway.rule_priority", ROUTING, priorities),
-        mark: c.in_range(file.mark.as_ref(), "gateway.mark", ROUTING, (1, u32::MAX)),
+        mark: c.in_range(file.mark.as_ref(), "gateway.mark", ROUTING, 1..=u32::MAX),
     }
 }
 

@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 use std::fmt::Display;
 use std::net::IpAddr;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::str::FromStr;
 
 use ipnet::IpNet;
@@ -110,20 +110,21 @@ impl<'a> Checker<'a> {
         found
     }
 
-    /// A number from `least` to `most`; `default` if it is missing or invalid.
+    /// A number in `range`; `default` if it is missing or invalid.
     pub fn in_range<T: PartialOrd + Display + Copy>(
         &mut self,
         value: Option<&Spanned<T>>,
         key: &str,
         default: T,
-        (least, most): (T, T),
+        range: RangeInclusive<T>,
     ) -> T {
         let Some(value) = value else { return default };
         let number = *value.get_ref();
         // Also rejects NaN.
-        if (least..=most).contains(&number) {
+        if range.contains(&number) {
             return number;
         }
+        let (least, most) = (range.start(), range.end());
         self.add(&value.span(), key, format!("{number} is out of range; it must be {least} to {most}"));
         default
     }

@@ -5,7 +5,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use convoy_config::PRODUCT;
-use convoy_config::{Basis, Config, ConfigErrors, SharedText};
+use convoy_config::{Basis, Config, ConfigErrors, OwnFile, SharedText};
 use convoy_gateway::cluster::ConfigStore;
 use zeroize::Zeroizing;
 
@@ -20,6 +20,7 @@ pub(super) fn run(args: &ClusterArgs) -> Result<(), Failure> {
     let cluster = config.cluster.as_ref();
     let cluster = cluster.ok_or_else(|| Failure::Config(format!("{name} has no [cluster]")))?;
     let store = ConfigStore::open(cluster).map_err(|error| failed(&error))?;
+    let own = OwnFile { name: &name, text: &own };
     match &args.command {
         ClusterCommand::Wait(_) => Ok(()),
         ClusterCommand::Put { file } => {
@@ -29,7 +30,7 @@ pub(super) fn run(args: &ClusterArgs) -> Result<(), Failure> {
                 return Err(Failure::Config(what));
             }
             let text = read_shared(file)?;
-            check((&name, &own), &file.display().to_string(), &text)?;
+            check(own, &file.display().to_string(), &text)?;
             put(&store, text)
         }
         ClusterCommand::Get { version } => {
@@ -45,7 +46,7 @@ pub(super) fn run(args: &ClusterArgs) -> Result<(), Failure> {
         }
         ClusterCommand::Rollback { version } => {
             let text = version_of(&store, Some(*version))?.text;
-            check((&name, &own), &format!("version {version}"), &text)?;
+            check(own, &format!("version {version}"), &text)?;
             put(&store, text)
         }
     }
@@ -89,7 +90,7 @@ fn read_shared(file: &Path) -> Result<Zeroizing<String>, Failure> {
 }
 
 /// Checks what is to be shared as this gateway would use it.
-fn check(own: (&str, &str), name: &str, text: &Zeroizing<String>) -> Result<(), Failure> {
+fn check(own: OwnFile<'_>, name: &str, text: &Zeroizing<String>) -> Result<(), Failure> {
     let shared = SharedText { version: 0, time_s: 0, by: String::new(), text: text.clone() };
     match Config::parse_with(own, &shared, &Basis::of(&PRODUCT)) {
         Ok(config) => {
@@ -97,7 +98,7 @@ fn check(own: (&str, &str), name: &str, text: &Zeroizing<String>) -> Result<(), 
             Ok(())
         }
         Err(mut errors) => {
-            for problem in errors.0.iter_mut().filter(|problem| problem.file != own.0) {
+            for problem in errors.0.iter_mut().filter(|problem| problem.file != own.name) {
                 name.clone_into(&mut problem.file);
             }
             Err(Failure::Problems(errors))

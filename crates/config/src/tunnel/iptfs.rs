@@ -24,13 +24,13 @@ pub(super) fn iptfs(c: &mut Checker<'_>, file: &file::Tunnel, mode: Option<Mode>
     let time_ns = |us: &Option<Spanned<u32>>, default_ns| {
         us.as_ref().map_or(default_ns, |us| u64::from(*us.get_ref()) * 1_000)
     };
-    let pkt_size = c.in_range(keys.pkt_size.as_ref(), "tunnel.iptfs.pkt_size", 0, (0, u16::MAX));
+    let pkt_size = c.in_range(keys.pkt_size.as_ref(), "tunnel.iptfs.pkt_size", 0, 0..=u16::MAX);
     if let Some(text) = keys.pkt_size.as_ref().filter(|_| (1..LEAST_PACKET).contains(&pkt_size)) {
         let what = format!("it must be 0 (the path MTU) or at least {LEAST_PACKET} bytes");
         c.add(&text.span(), "tunnel.iptfs.pkt_size", what);
     }
     let rate = (keys.packet_rate.as_ref(), "tunnel.iptfs.packet_rate");
-    let packet_rate = c.in_range(rate.0, rate.1, 0, (0, HIGHEST_RATE));
+    let packet_rate = c.in_range(rate.0, rate.1, 0, 0..=HIGHEST_RATE);
     let is_paced = packet_rate > 0;
     c.only(
         keys.init_delay.as_ref(),
@@ -47,7 +47,7 @@ pub(super) fn iptfs(c: &mut Checker<'_>, file: &file::Tunnel, mode: Option<Mode>
     let reorder = (keys.reorder_window.as_ref(), "tunnel.iptfs.reorder_window");
     IptfsConfig {
         drop_time_ns: time_ns(&keys.drop_time, default.drop_time_ns),
-        reorder_window: c.in_range(reorder.0, reorder.1, default.reorder_window, (0, MOST_REORDERED)),
+        reorder_window: c.in_range(reorder.0, reorder.1, default.reorder_window, 0..=MOST_REORDERED),
         init_delay_ns: time_ns(&keys.init_delay, default.init_delay_ns),
         max_queue_size: keys.max_queue_size.as_ref().map_or(default.max_queue_size, |size| *size.get_ref()),
         dont_frag: is_set(keys.dont_frag.as_ref(), default.dont_frag),

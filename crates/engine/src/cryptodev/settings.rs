@@ -90,8 +90,8 @@ impl EngineBackend for CryptodevSettings {
             }
         }
         let descriptors =
-            c.in_range(keys.descriptors.as_ref(), "engine.descriptors", DESCRIPTORS, (64, 16_384));
-        let sas = c.in_range(keys.sas.as_ref(), "engine.sas", SAS, (1, 1 << 20));
+            c.in_range(keys.descriptors.as_ref(), "engine.descriptors", DESCRIPTORS, 64..=16_384);
+        let sas = c.in_range(keys.sas.as_ref(), "engine.sas", SAS, 1..=1 << 20);
         Self { device, core: c.core(keys.core.as_ref(), "engine.core"), descriptors, sas }
     }
 

@@ -80,7 +80,7 @@ impl Backend for DpdkSettings {
             gateway: keys.gateway.as_ref().and_then(|text| gateway(c, text)),
             gateway_v6: keys.gateway_v6.as_ref().and_then(|text| gateway_v6(c, text)),
             mac: keys.mac.as_ref().and_then(|text| mac(c, text)),
-            descriptors: c.in_range(keys.descriptors.as_ref(), "port.descriptors", DESCRIPTORS, (64, 16_384)),
+            descriptors: c.in_range(keys.descriptors.as_ref(), "port.descriptors", DESCRIPTORS, 64..=16_384),
         }
     }
 

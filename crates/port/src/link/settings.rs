@@ -73,7 +73,7 @@ impl<B: By> Backend for LinkSettings<B> {
             let what = "list the address itself; only a port of kind \"udp\" can use all addresses";
             c.add(&text.span(), "port.address", what);
         }
-        let udp_port = c.in_range(keys.udp_port.as_ref(), "port.udp_port", NATT_PORT, (1, u16::MAX));
+        let udp_port = c.in_range(keys.udp_port.as_ref(), "port.udp_port", NATT_PORT, 1..=u16::MAX);
         if let Some(text) = keys.udp_port.as_ref().filter(|_| udp_port == IKE_PORT) {
             c.add(&text.span(), "port.udp_port", "port 500 is for IKE and must not carry ESP (RFC 3948)");
         }

@@ -74,14 +74,11 @@ impl Backend for TunSettings {
         Self {
             reader: None,
             device: c.interface(keys.device.as_ref(), "port.device").unwrap_or_default(),
-            mtu: keys
-                .mtu
-                .as_ref()
-                .map(|mtu| c.in_range(Some(mtu), "port.mtu", LEAST_V6_MTU, (576, u16::MAX))),
+            mtu: keys.mtu.as_ref().map(|mtu| c.in_range(Some(mtu), "port.mtu", LEAST_V6_MTU, 576..=u16::MAX)),
             kernel_queue_packets: keys
                 .kernel_queue_packets
                 .as_ref()
-                .map(|packets| c.in_range(Some(packets), "port.kernel_queue_packets", 500, (1, 100_000))),
+                .map(|packets| c.in_range(Some(packets), "port.kernel_queue_packets", 500, 1..=100_000)),
         }
     }
 

@@ -43,7 +43,7 @@ impl Backend for UdpSettings {
 
     fn check(keys: &UdpKeys, entry: &Entry<'_>, c: &mut Checker<'_>) -> Self {
         entry.check_socket_addresses(c);
-        let udp_port = c.in_range(keys.udp_port.as_ref(), "port.udp_port", NATT_PORT, (1, u16::MAX));
+        let udp_port = c.in_range(keys.udp_port.as_ref(), "port.udp_port", NATT_PORT, 1..=u16::MAX);
         if let Some(text) = keys.udp_port.as_ref().filter(|_| udp_port == IKE_PORT) {
             c.add(&text.span(), "port.udp_port", "port 500 is for IKE and must not carry ESP (RFC 3948)");
         }

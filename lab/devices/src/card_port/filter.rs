@@ -63,7 +63,7 @@ fn rule(keys: &FilterKeys, number: usize, c: &mut Checker<'_>) -> FilterRule {
         if !keys.at.unread.contains(&"protocol") {
             c.only(port, has_ports, key, "only TCP and UDP have ports; add protocol = \"tcp\" or \"udp\"");
         }
-        port.map(|port| c.in_range(Some(port), key, 1, (1, u16::MAX)))
+        port.map(|port| c.in_range(Some(port), key, 1, 1..=u16::MAX))
     };
     FilterRule {
         name: number.to_string(),

@@ -125,8 +125,8 @@ const INTERRUPT_US: u32 = 5;
 fn interrupts(keys: &CardKeys, c: &mut Checker<'_>) -> Option<InterruptSettings> {
     let (frames, us) = (keys.interrupt_frames.as_ref(), keys.interrupt_us.as_ref());
     (frames.is_some() || us.is_some()).then(|| InterruptSettings {
-        frames: c.in_range(frames, "port.interrupt_frames", INTERRUPT_FRAMES, (1, 64)),
-        us: c.in_range(us, "port.interrupt_us", INTERRUPT_US, (1, 1_000)),
+        frames: c.in_range(frames, "port.interrupt_frames", INTERRUPT_FRAMES, 1..=64),
+        us: c.in_range(us, "port.interrupt_us", INTERRUPT_US, 1..=1_000),
     })
 }
 

@@ -71,11 +71,11 @@ impl EngineBackend for ModelSettings {
     fn check(keys: &ModelKeys, c: &mut Checker<'_>) -> Self {
         let (default, most_us) = (Self::default(), MOST_NS / 1000.0);
         let (t_init_us, t_block_ns) = (keys.t_init_us.as_ref(), keys.t_block_ns.as_ref());
-        let init_us = c.in_range(t_init_us, "engine.t_init_us", default.t_init_ns / 1000.0, (0.0, most_us));
+        let init_us = c.in_range(t_init_us, "engine.t_init_us", default.t_init_ns / 1000.0, 0.0..=most_us);
         Self {
             t_init_ns: 1000.0 * init_us,
-            t_block_ns: c.in_range(t_block_ns, "engine.t_block_ns", default.t_block_ns, (0.0, MOST_NS)),
-            depth: c.in_range(keys.depth.as_ref(), "engine.depth", default.depth, (1, 1024)),
+            t_block_ns: c.in_range(t_block_ns, "engine.t_block_ns", default.t_block_ns, 0.0..=MOST_NS),
+            depth: c.in_range(keys.depth.as_ref(), "engine.depth", default.depth, 1..=1024),
             bus: keys.bus.as_ref().map(|bus| bus.get_ref().clone()),
         }
     }
