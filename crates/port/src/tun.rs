@@ -158,7 +158,7 @@ impl Tun {
                 Arc::clone(&first)
             };
             let is_read = config.reader.is_none_or(|reader| reader == number);
-            Ok(Self::queue(name, *mtu, joins, (file, is_read)))
+            Ok(Self::queue(name, *mtu, joins, file, is_read))
         };
         let opened = (0..*queues).map(queue).collect::<Result<_, _>>();
         opened.map_err(io(format!("open a queue of {device}")))
@@ -179,7 +179,7 @@ impl Tun {
         TunFiles { device, files }
     }
 
-    fn queue(name: &str, mtu: u16, joins: Joins, (device, is_read): (Arc<OwnedFd>, bool)) -> Self {
+    fn queue(name: &str, mtu: u16, joins: Joins, device: Arc<OwnedFd>, is_read: bool) -> Self {
         Self {
             description: PortDescription {
                 name: name.to_owned(),

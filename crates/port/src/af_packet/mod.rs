@@ -54,11 +54,7 @@ pub(crate) struct AfPacket {
 }
 
 impl AfPacket {
-    fn new(
-        (link, socket): (Link, Option<Socket>),
-        joins: Joins,
-        (at, queue): (Arc<AtInterface>, usize),
-    ) -> Self {
+    fn new(link: Link, socket: Option<Socket>, joins: Joins, at: Arc<AtInterface>, queue: usize) -> Self {
         let sending = Sending::new(joins);
         Self { link, socket, receiver: Receiver::new(), sending, lost: Cell::new(0), at, queue }
     }

@@ -32,7 +32,8 @@ impl AfPacket {
             LinkTakes::Datagrams { .. } => Joins::Nothing,
         };
         let queues = links.into_iter().zip(sockets).enumerate();
-        let queues = queues.map(|(queue, parts)| Self::new(parts, joins, (Arc::clone(&at), queue))).collect();
+        let open = |(queue, (link, socket))| Self::new(link, socket, joins, Arc::clone(&at), queue);
+        let queues = queues.map(open).collect();
         Ok((queues, Reopening::Link(at)))
     }
 }

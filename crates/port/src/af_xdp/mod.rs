@@ -39,7 +39,7 @@ pub(crate) struct AfXdp {
 }
 
 impl AfXdp {
-    fn new((link, socket): (Link, Option<XdpSocket>), (at, queue): (Arc<AtInterface>, usize)) -> Self {
+    fn new(link: Link, socket: Option<XdpSocket>, at: Arc<AtInterface>, queue: usize) -> Self {
         let (received, lost) = (Vec::with_capacity(64), XdpStatistics::default());
         Self { link, socket, received, lost, at, queue }
     }

@@ -26,7 +26,8 @@ impl AfXdp {
             None => (0..config.queues).map(|_| None).collect::<Vec<_>>(),
         };
         let queues = links.into_iter().zip(sockets).enumerate();
-        let queues = queues.map(|(queue, parts)| Self::new(parts, (Arc::clone(&at), queue))).collect();
+        let open = |(queue, (link, socket))| Self::new(link, socket, Arc::clone(&at), queue);
+        let queues = queues.map(open).collect();
         Ok((queues, Reopening::Link(at)))
     }
 }

@@ -50,7 +50,7 @@ pub(super) fn open(
     let count = device.queues.len();
     let queues = device.queues.into_iter().enumerate().map(|(number, queue)| {
         let host = L2Host::new(identity.clone(), count);
-        DpdkPort::new(description.clone(), host, queue, (number, Arc::clone(&heard)))
+        DpdkPort::new(description.clone(), host, queue, number, Arc::clone(&heard))
     });
     Ok(Opened::of(queues.collect()))
 }

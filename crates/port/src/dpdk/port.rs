@@ -50,7 +50,8 @@ impl DpdkPort {
         description: PortDescription,
         host: L2Host,
         queue: EthernetQueue,
-        (number, heard): (usize, Arc<Heard>),
+        number: usize,
+        heard: Arc<Heard>,
     ) -> Self {
         let own = Own {
             description,
@@ -106,7 +107,14 @@ impl DpdkPort {
 }
 
 impl Own {
-    fn accept(&mut self, heard: (usize, &Heard), pool: &mut FramePool, bytes: &[u8], burst: &mut Vec<Frame>) {
+    fn accept(
+        &mut self,
+        number: usize,
+        heard: &Heard,
+        pool: &mut FramePool,
+        bytes: &[u8],
+        burst: &mut Vec<Frame>,
+    ) {
         if bytes.is_empty() {
             self.drops.unreadable += 1;
             return;
@@ -120,7 +128,6 @@ impl Own {
                 None => self.drops.no_frame += 1,
             },
             Incoming::Discovery(message) => {
-                let (number, heard) = heard;
                 heard.tell(number, &message);
                 if let Some(answer) = self.host.hear(&message) {
                     self.answer(answer);
@@ -166,7 +173,7 @@ impl Port for DpdkPort {
         while seen < limit {
             let Self { queue, own, number, heard } = self;
             let most = (limit - seen).min(ETHERNET_BURST);
-            let count = queue.receive(most, |frame| own.accept((*number, heard), pool, frame, burst));
+            let count = queue.receive(most, |frame| own.accept(*number, heard, pool, frame, burst));
             seen += count;
             if count < most {
                 break;

@@ -80,9 +80,15 @@ impl<'a> Incoming<'a> {
         if !is_whole || !packet.is_checksum_valid() {
             return Self::Dropped(Dropped::Malformed);
         }
-        let ends = (packet.source().into(), packet.destination().into());
-        let is_asked = most_missing == 0 && is_echo_v4(there);
-        Self::addressed((frame.source(), there), missing, ends, is_asked, identity)
+        let addressed = Addressed {
+            from: frame.source(),
+            packet: there,
+            missing,
+            source: packet.source().into(),
+            destination: packet.destination().into(),
+            is_echo_request: most_missing == 0 && is_echo_v4(there),
+        };
+        addressed.sorted(identity)
     }
 
     /// A packet to a group can only be discovery.
@@ -94,9 +100,16 @@ impl<'a> Incoming<'a> {
         let missing = total.saturating_sub(frame.payload().len());
         if missing > 0 && missing <= most_missing {
             let there = frame.payload();
-            let ends = (quoted.source().into(), quoted.destination().into());
             return if is_ours {
-                Self::addressed((frame.source(), there), missing, ends, false, identity)
+                let addressed = Addressed {
+                    from: frame.source(),
+                    packet: there,
+                    missing,
+                    source: quoted.source().into(),
+                    destination: quoted.destination().into(),
+                    is_echo_request: false,
+                };
+                addressed.sorted(identity)
             } else {
                 Self::Dropped(Dropped::OtherHost)
             };
@@ -114,19 +127,32 @@ impl<'a> Incoming<'a> {
         if !is_ours {
             return Self::Dropped(Dropped::OtherHost);
         }
-        let ends = (packet.source().into(), packet.destination().into());
-        let there = packet.as_bytes();
-        Self::addressed((frame.source(), there), 0, ends, is_echo_v6(&packet), identity)
+        let addressed = Addressed {
+            from: frame.source(),
+            packet: packet.as_bytes(),
+            missing: 0,
+            source: packet.source().into(),
+            destination: packet.destination().into(),
+            is_echo_request: is_echo_v6(&packet),
+        };
+        addressed.sorted(identity)
     }
+}
 
-    /// A packet without its `missing` bytes, by its ends; `is_asked` if it is an echo request.
-    fn addressed(
-        (from, packet): (MacAddress, &'a [u8]),
-        missing: usize,
-        (source, destination): (IpAddr, IpAddr),
-        is_asked: bool,
-        identity: &Identity,
-    ) -> Self {
+/// A packet that came to this host's MAC address, without its `missing` bytes.
+struct Addressed<'a> {
+    from: MacAddress,
+    packet: &'a [u8],
+    missing: usize,
+    source: IpAddr,
+    destination: IpAddr,
+    is_echo_request: bool,
+}
+
+impl<'a> Addressed<'a> {
+    /// What becomes of it, by its addresses.
+    fn sorted(self, identity: &Identity) -> Incoming<'a> {
+        let Self { source, destination, .. } = self;
         let is_own = identity.has(destination);
         // What is of one link does not go on to another (RFC 4291 section 2.5.6).
         let goes_on = identity.takes == Takes::All
@@ -134,12 +160,12 @@ impl<'a> Incoming<'a> {
             && !is_link_local(destination)
             && !is_link_local(source);
         if !is_own && !goes_on {
-            return Self::Dropped(Dropped::OtherAddress);
+            return Incoming::Dropped(Dropped::OtherAddress);
         }
-        if is_own && is_asked && identity.may_answer(source) {
-            return Self::Echo(from, packet);
+        if is_own && self.is_echo_request && identity.may_answer(source) {
+            return Incoming::Echo(self.from, self.packet);
         }
-        Self::Packet(packet, missing)
+        Incoming::Packet(self.packet, self.missing)
     }
 }
 

@@ -420,7 +420,7 @@ fn look_up_v4(asm: &mut Assembler, networks: &Networks, ip: i16, found: Label) {
     const KEY: i16 = -8;
     asm.field(Size::Word, ip + 16);
     asm.store(R5, KEY + 4);
-    look_up(asm, networks.numbers()[0], (KEY, 32), found);
+    look_up(asm, networks.numbers()[0], LookUpKey { at: KEY, bits: 32 }, found);
 }
 
 fn look_up_v6(asm: &mut Assembler, networks: &Networks, ip: i16, found: Label) {
@@ -429,15 +429,21 @@ fn look_up_v6(asm: &mut Assembler, networks: &Networks, ip: i16, found: Label) {
         asm.field(Size::Word, ip + 24 + 4 * word);
         asm.store(R5, KEY + 4 + 4 * word);
     }
-    look_up(asm, networks.numbers()[1], (KEY, 128), found);
+    look_up(asm, networks.numbers()[1], LookUpKey { at: KEY, bits: 128 }, found);
 }
 
-fn look_up(asm: &mut Assembler, map: i32, (key, bits): (i16, i32), found: Label) {
-    asm.set(R5, bits);
-    asm.store(R5, key);
+/// A key on the stack: at this offset, a prefix of so many bits.
+struct LookUpKey {
+    at: i16,
+    bits: i32,
+}
+
+fn look_up(asm: &mut Assembler, map: i32, key: LookUpKey, found: Label) {
+    asm.set(R5, key.bits);
+    asm.store(R5, key.at);
     asm.map(R1, map);
     asm.copy(R2, STACK);
-    asm.advance(R2, key.into());
+    asm.advance(R2, key.at.into());
     asm.call(LOOK_UP);
     asm.jump(0x55, R0, 0, 0, found);
     asm.goto(Label::Pass);

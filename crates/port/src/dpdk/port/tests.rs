@@ -40,7 +40,7 @@ fn ports(device: &str, queues: usize) -> Vec<DpdkPort> {
     queues_each
         .map(|(number, queue)| {
             let host = L2Host::new(identity.clone(), queues);
-            DpdkPort::new(description.clone(), host, queue, (number, Arc::clone(&heard)))
+            DpdkPort::new(description.clone(), host, queue, number, Arc::clone(&heard))
         })
         .collect()
 }
