@@ -32,6 +32,7 @@ use crate::monitor::Monitors;
 use crate::pipeline::{EngineEvent, Pipeline};
 use crate::watch::Watch;
 use inside::queue_by_interface;
+use traced::WithoutPort;
 use unsent::UnsentCounter;
 
 /// Packets read from a port at a time.
@@ -430,7 +431,7 @@ impl Worker {
             }
         }
         if tracer.is_some() {
-            self.trace_departures(departing, (without_port, unencrypted));
+            self.trace_departures(departing, WithoutPort { no_interface: without_port, unencrypted });
         }
         if unencrypted + unheard + given.dropped + without_port > 0 {
             let tables = &mut self.pipeline.ipsec_mut().tables;

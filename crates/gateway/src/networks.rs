@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use convoy_kernel::{Prefix, Route};
 
 use convoy_config::{Config, TunnelConfig};
-use convoy_ipsec::TrafficSelector;
+use convoy_ipsec::{AddressRange, TrafficSelector};
 
 /// The networks behind the tunnels, for which an inside port takes packets from the kernel.
 pub(crate) fn networks(config: &Config) -> Vec<Prefix> {
@@ -16,18 +16,20 @@ pub(crate) fn networks(config: &Config) -> Vec<Prefix> {
 /// All networks whose packets reach the gateway: those that are routed, and those of the inside
 /// interface.
 pub(crate) fn covered(config: &Config) -> Vec<Prefix> {
-    networks(config).into_iter().chain(inside(config).map(prefix)).collect()
+    networks(config).into_iter().chain(inside(config)).collect()
 }
 
 /// The networks of this side.
 pub(crate) fn here(config: &Config) -> Vec<Prefix> {
     let tunnels = config.tunnels.iter().filter(|tunnel| tunnel.interface.is_none());
     let prefixes = tunnels.flat_map(|tunnel| &tunnel.local_ts);
-    distinct(prefixes.filter_map(|selector| selector.addresses.as_prefix()).map(prefix))
+    distinct(prefixes.filter_map(|selector| prefix(&selector.addresses)))
 }
 
-fn prefix((address, bits): (IpAddr, u8)) -> Prefix {
-    Prefix { address, bits }
+/// A selector's addresses, if they are one prefix.
+fn prefix(addresses: &AddressRange) -> Option<Prefix> {
+    let (address, bits) = addresses.as_prefix()?;
+    Some(Prefix { address, bits })
 }
 
 /// Each value once, in order.
@@ -49,9 +51,9 @@ pub(crate) fn routes(config: &Config) -> Vec<Route> {
     let is_routed =
         |tunnel: &&TunnelConfig| tunnel.mode != convoy_ipsec::Mode::Transport && tunnel.interface.is_none();
     for tunnel in config.tunnels.iter().filter(is_routed) {
-        let prefixes = tunnel.remote_ts.iter().filter_map(|selector| selector.addresses.as_prefix());
-        for network in prefixes.filter(|network| !inside(config).any(|address| address == *network)) {
-            let prefix = prefix(network);
+        let prefixes = tunnel.remote_ts.iter().filter_map(|selector| prefix(&selector.addresses));
+        let is_inside = |prefix: &Prefix| inside(config).any(|inside| inside == *prefix);
+        for prefix in prefixes.filter(|prefix| !is_inside(prefix)) {
             if known.insert(prefix) {
                 routes.push(route(config, prefix, &tunnel.local_ts));
             }
@@ -66,13 +68,14 @@ pub(crate) fn route(config: &Config, prefix: Prefix, local_ts: &[TrafficSelector
         address.is_ipv4() == prefix.address.is_ipv4()
             && local_ts.iter().any(|selector| selector.addresses.contains(*address))
     };
-    let source = inside(config).map(|(address, _)| address).find(is_local);
+    let source = inside(config).map(|inside| inside.address).find(is_local);
     let local = local_ts.iter().flat_map(|selector| selector.addresses.prefixes());
-    let local = local.filter(|_| source.is_none()).map(self::prefix).collect();
+    let local = local.filter(|_| source.is_none()).map(|(address, bits)| Prefix { address, bits }).collect();
     Route { prefix, source, local }
 }
 
 /// The addresses of the inside ports, with prefix lengths.
-fn inside(config: &Config) -> impl Iterator<Item = (IpAddr, u8)> {
-    config.ports.iter().filter(|port| !port.is_outside).flat_map(|port| &port.addresses).copied()
+fn inside(config: &Config) -> impl Iterator<Item = Prefix> {
+    let addresses = config.ports.iter().filter(|port| !port.is_outside).flat_map(|port| &port.addresses);
+    addresses.map(|(address, bits)| Prefix { address: *address, bits: *bits })
 }

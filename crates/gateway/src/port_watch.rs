@@ -154,7 +154,7 @@ impl PortWatch {
             add(port, Missing::Interface(link.interface().to_owned()));
         }
         let before = std::mem::replace(&mut self.missing, now);
-        for (port, missing) in each(&self.missing).filter(|one| !has(&before, *one)) {
+        for (port, missing) in each(&self.missing).filter(|(port, missing)| !has(&before, port, missing)) {
             let then = match missing {
                 Missing::Interface(_) => "; its packets are dropped meanwhile",
                 Missing::Address(_) => ", which no interface has",
@@ -162,7 +162,7 @@ impl PortWatch {
             let message = format!("port {port} waits for the {missing}{then}");
             events.tell(What::PortWaits { port: port.to_owned(), missing: missing.to_string() }, message);
         }
-        for (port, missing) in each(&before).filter(|one| !has(&self.missing, *one)) {
+        for (port, missing) in each(&before).filter(|(port, missing)| !has(&self.missing, port, missing)) {
             let message = format!("port {port} no longer waits for the {missing}");
             events.tell(What::PortBack { port: port.to_owned(), missing: missing.to_string() }, message);
         }
@@ -228,6 +228,6 @@ fn each(all: &AllMissing) -> impl Iterator<Item = (&str, &Missing)> {
     all.iter().flat_map(|(port, missing)| missing.iter().map(move |one| (port.as_str(), one)))
 }
 
-fn has(all: &AllMissing, (port, missing): (&str, &Missing)) -> bool {
+fn has(all: &AllMissing, port: &str, missing: &Missing) -> bool {
     all.get(port).is_some_and(|of_port| of_port.contains(missing))
 }

@@ -282,7 +282,7 @@ impl Gateway {
                 .as_ref()
                 .and_then(|cluster| cluster.charons_line().map(|line| Share::new(line, cluster.rules())));
             charon
-                .join(handles.clone(), &config, clock.clone(), (events.clone(), share))
+                .join(handles.clone(), &config, clock.clone(), events.clone(), share)
                 .map_err(RunError::Charon)?;
         }
         let inner_mtu = inner_mtu(&config);

@@ -169,7 +169,7 @@ fn acquire_all(gateway: &Gateway, outlet: &Outlet) {
         let end = |address: IpAddr| WireSelector::of_packet(address, 17, 9);
         let (source, destination) =
             (policy.selector.local.addresses.first(), policy.selector.remote.addresses.first());
-        let event = state.acquire((TunnelId(tunnel), None), 0, end(source), end(destination));
+        let event = state.acquire(TunnelId(tunnel), None, 0, end(source), end(destination));
         println!("acquire {}", event.is_some_and(|event: Event| outlet.event(event)));
     }
 }

@@ -30,6 +30,13 @@ struct Reading {
     ns: u64,
 }
 
+/// The system's clock and, where it was read at the same instant, the counter.
+#[derive(Clone, Copy)]
+struct SystemReading {
+    ns: u64,
+    ticks: Option<u64>,
+}
+
 /// A thread's view of the time stamp counter.
 struct Counter {
     /// Its last reading of the system's clock.
@@ -66,7 +73,7 @@ impl Counter {
     }
 
     #[inline]
-    fn now_ns(&self, ticks: u64, ask: impl FnOnce() -> (u64, Option<u64>)) -> u64 {
+    fn now_ns(&self, ticks: u64, ask: impl FnOnce() -> SystemReading) -> u64 {
         let passed = ticks.wrapping_sub(self.ticks.get());
         if passed < self.span.get() {
             return self.ns.get() + ((passed * self.rate.get()) >> 32);
@@ -74,9 +81,9 @@ impl Counter {
         self.begin_span(ask())
     }
 
-    /// Starts a new span at a reading of the system's clock and, where known, of the counter.
+    /// Starts a new span at a reading.
     #[cold]
-    fn begin_span(&self, (system_ns, ticks): (u64, Option<u64>)) -> u64 {
+    fn begin_span(&self, SystemReading { ns: system_ns, ticks }: SystemReading) -> u64 {
         // The latest time that may have been returned already.
         let reported_ns = self.ns.get() + ((self.span.get() * self.rate.get()) >> 32);
         let ns = system_ns.max(reported_ns);
@@ -117,7 +124,7 @@ impl Counter {
 
 /// The system's clock in ns, and the counter at the same instant unless the counter is not used or
 /// the reading was interrupted.
-fn system_reading() -> (u64, Option<u64>) {
+fn system_reading() -> SystemReading {
     static START: OnceLock<Instant> = OnceLock::new();
     let start = START.get_or_init(Instant::now);
     // Looked up by the first reading of the process, before a worker's system calls are filtered:
@@ -125,9 +132,9 @@ fn system_reading() -> (u64, Option<u64>) {
     let is_timekeeper = is_timekeeper();
     let before = ticks();
     // 584 years fit.
-    let system_ns = start.elapsed().as_nanos() as u64;
+    let ns = start.elapsed().as_nanos() as u64;
     let took = ticks().wrapping_sub(before);
-    (system_ns, (is_timekeeper && took <= UNINTERRUPTED_TICKS).then_some(before))
+    SystemReading { ns, ticks: (is_timekeeper && took <= UNINTERRUPTED_TICKS).then_some(before) }
 }
 
 /// Whether the kernel itself uses the counter as its clock source: it has then verified that the
@@ -174,7 +181,7 @@ mod tests {
         fn reported(&mut self, system_ns: u64, ticks: u64) -> u64 {
             self.counter.now_ns(ticks, || {
                 self.asked += 1;
-                (system_ns, Some(ticks))
+                SystemReading { ns: system_ns, ticks: Some(ticks) }
             })
         }
 

@@ -101,6 +101,15 @@ pub struct Bench<'a> {
     pub released: &'a mut Released,
 }
 
+/// An algorithm of the scheduler's: a transform in one direction.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct StageAlgorithm {
+    transform: Transform,
+    direction: Direction,
+    /// The only engine that has it, if it is processed in flight.
+    only: Option<usize>,
+}
+
 /// The scheduler, the engines and the order, tied together. Packets enter through
 /// [`enter`](Self::enter) and come back from [`pump`](Self::pump) with their result, each exactly
 /// once.
@@ -112,9 +121,8 @@ pub struct CryptoStage {
     sas: Vec<Option<StageSa>>,
     /// By direction.
     algorithms_of: [Algorithms; 2],
-    /// The scheduler's algorithms, by number. The last part is the only engine that has the
-    /// algorithm, if it is processed in flight.
-    algorithms: Vec<(Transform, Direction, Option<usize>)>,
+    /// The scheduler's algorithms, by number.
+    algorithms: Vec<StageAlgorithm>,
     /// Whether to count the SAs of a burst: an engine on this core takes the packets of one SA at a
     /// time.
     counts_sas: bool,

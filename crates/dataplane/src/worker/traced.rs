@@ -8,15 +8,19 @@ use convoy_packet::Frame;
 use super::Worker;
 use crate::trace::{Departing, Place};
 
+/// How many packets of a round had no port to leave by.
+#[derive(Clone, Copy)]
+pub(super) struct WithoutPort {
+    /// No port at their interface.
+    pub(super) no_interface: u64,
+    /// No port that carries them unencrypted.
+    pub(super) unencrypted: u64,
+}
+
 impl Worker {
-    /// Ends the traces of packets that ports have taken, and of those without a port;
-    /// `without_port` and `unencrypted` of all packets of the round had none.
+    /// Ends the traces of packets that ports have taken, and of those without a port.
     #[cold]
-    pub(super) fn trace_departures(
-        &mut self,
-        mut departing: Vec<Departing>,
-        (without_port, unencrypted): (u64, u64),
-    ) {
+    pub(super) fn trace_departures(&mut self, mut departing: Vec<Departing>, lost: WithoutPort) {
         let queued = || self.leaving.iter().flatten().flatten();
         let unsent: HashSet<u32> = queued().map(Frame::id).collect();
         departing.retain(|packet| !unsent.contains(&packet.frame));
@@ -34,7 +38,7 @@ impl Worker {
                 Some(*reason)
             });
         }
-        let loss = match (without_port, unencrypted) {
+        let loss = match (lost.no_interface, lost.unencrypted) {
             (1.., _) => Some((None, DropReason::NoInterface)),
             (0, 1..) => Some((None, DropReason::Unencrypted)),
             (0, 0) => None,

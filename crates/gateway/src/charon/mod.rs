@@ -116,7 +116,8 @@ impl Charon {
         handles: WorkerHandles,
         config: &Config,
         clock: Clock,
-        (events, share): (Events, Option<Share>),
+        events: Events,
+        share: Option<Share>,
     ) -> io::Result<()> {
         let is_shared = share.is_some();
         let numbers = config.interfaces.iter().zip(1..);
@@ -254,7 +255,7 @@ fn acquire(state: &mut State, acquire: &Acquire, resource: Option<u32>, now_ns: 
     let flow = &acquire.flow;
     let (from, to) = flow.ports().unwrap_or_default();
     let end = |address, port| WireSelector::of_packet(address, flow.protocol(), port);
-    state.acquire((acquire.tunnel, resource), now_ns, end(flow.source(), from), end(flow.destination(), to))
+    state.acquire(acquire.tunnel, resource, now_ns, end(flow.source(), from), end(flow.destination(), to))
 }
 
 impl Handler for CharonHandler {

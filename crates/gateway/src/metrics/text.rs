@@ -20,7 +20,8 @@ mod peers;
 pub(super) mod sums;
 
 use family::{
-    Encoder, Label, counters, family, gauges, infos, label, packets, seconds, single_counter, single_gauge,
+    Encoder, FamilyHead, Label, counters, family, gauges, infos, label, packets, seconds, single_counter,
+    single_gauge,
 };
 
 /// The content type of [`write()`]'s output.
@@ -238,14 +239,19 @@ fn numbers_left(row: &SaRow) -> Option<([Label; 5], f64)> {
 fn workers(encoder: &mut Encoder<'_>, rows: &[SchedulerRow]) -> std::fmt::Result {
     let worker = |row: &SchedulerRow| [label("worker", row.worker)];
     let spent = rows.iter().map(|row| (worker(row), ConstCounter::new(row.cpu_s)));
-    let spending = ("worker_cpu_seconds", "CPU time of the worker's thread", ConstCounter::<f64>::TYPE);
+    let spending = FamilyHead {
+        name: "worker_cpu_seconds",
+        help: "CPU time of the worker's thread",
+        kind: ConstCounter::<f64>::TYPE,
+    };
     family(encoder, spending, spent)?;
     let waits = rows.iter().map(|row| (worker(row), seconds(&row.wait_ns)));
-    family(
-        encoder,
-        ("window_wait_seconds", "Time that packets spent in the window", MetricType::Histogram),
-        waits,
-    )?;
+    let waiting = FamilyHead {
+        name: "window_wait_seconds",
+        help: "Time that packets spent in the window",
+        kind: MetricType::Histogram,
+    };
+    family(encoder, waiting, waits)?;
     let sizes = rows.iter().map(|row| (worker(row), row.window as f64));
     gauges(encoder, "window_size_packets", "Current size of the window", sizes)
 }
@@ -282,7 +288,11 @@ fn engines(encoder: &mut Encoder<'_>, rows: &[EngineRow]) -> std::fmt::Result {
         gauge(|row| row.prediction_error_ns),
     )?;
     let sizes = rows.iter().map(|row| (engine(row), packets(&row.packets_per_multi_packet)));
-    let size = ("engine_multi_packet_size", "Packets per multi-packet", MetricType::Histogram);
+    let size = FamilyHead {
+        name: "engine_multi_packet_size",
+        help: "Packets per multi-packet",
+        kind: MetricType::Histogram,
+    };
     family(encoder, size, sizes)
 }
 

@@ -27,6 +27,13 @@ pub(super) enum Step {
     RetireOlder,
 }
 
+/// A step for the SAs of this generation of a tunnel.
+pub(super) struct Task {
+    pub(super) tunnel: usize,
+    pub(super) generation: usize,
+    pub(super) step: Step,
+}
+
 /// An SA of the gateway that was started at this time.
 struct InstalledSa {
     started_ns: u64,
@@ -122,13 +129,8 @@ impl Negotiator {
     }
 
     /// Does a step at a site.
-    pub(super) fn step(
-        &mut self,
-        (at, generation, step): (usize, usize, Step),
-        site: usize,
-        gateway: &mut Running,
-        scenario: &Scenario,
-    ) {
+    pub(super) fn step(&mut self, task: Task, site: usize, gateway: &mut Running, scenario: &Scenario) {
+        let Task { tunnel: at, generation, step } = task;
         let direction = match step {
             Step::InstallInbound => SaDirection::Inbound,
             Step::InstallOutbound => SaDirection::Outbound,

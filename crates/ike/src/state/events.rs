@@ -35,7 +35,8 @@ impl State {
     /// if no policy asks for one, or charon was asked recently. `now_ns` is monotonic.
     pub fn acquire(
         &mut self,
-        (tunnel, resource): (TunnelId, Option<u32>),
+        tunnel: TunnelId,
+        resource: Option<u32>,
         now_ns: u64,
         source: WireSelector,
         destination: WireSelector,

@@ -455,7 +455,7 @@ fn traps_come_after_regular_policies_and_ask_for_an_sa_once_a_second() {
     let packet =
         || (WireSelector::of_packet(host(US).ip(), 17, 1), WireSelector::of_packet(host(PEER).ip(), 17, 2));
     let acquire =
-        |bench: &mut Bench, now_ns| bench.state.acquire((tunnel, None), now_ns, packet().0, packet().1);
+        |bench: &mut Bench, now_ns| bench.state.acquire(tunnel, None, now_ns, packet().0, packet().1);
     let event = acquire(&mut bench, 5).expect("an event");
     assert!(matches!(event, Event::Acquire { reqid: 3, .. }));
     assert_eq!(acquire(&mut bench, 1_000_000_004), None);
@@ -476,7 +476,7 @@ fn each_resource_gets_an_sa_of_its_own_once_there_is_one_of_all() {
     let tunnel = TunnelId(100);
     let end = |at: &str| WireSelector::of_packet(host(at).ip(), 17, 1);
     let acquire = |bench: &mut Bench, resource, now_ns| {
-        bench.state.acquire((tunnel, Some(resource)), now_ns, end(US), end(PEER))
+        bench.state.acquire(tunnel, Some(resource), now_ns, end(US), end(PEER))
     };
     assert_eq!(acquire(&mut bench, 1, 0), None, "there is no SA at all");
     bench.tunnel(3, 0x5555);

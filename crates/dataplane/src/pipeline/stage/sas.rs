@@ -5,7 +5,7 @@ use convoy_engine::{AlgorithmCost, Binding, EngineDescription};
 use convoy_ipsec::{Direction, KeyMaterial, SaIndex, Transform};
 use convoy_scheduler::Forecast;
 
-use super::{CryptoStage, StageError};
+use super::{CryptoStage, StageAlgorithm, StageError};
 use crate::pipeline::in_flight::Records;
 use crate::pipeline::train::{Algorithms, stream_of};
 
@@ -40,7 +40,8 @@ impl CryptoStage {
         let now_ns = self.clock.now_ns();
         let records = &mut Records { now_ns, trains: &mut self.scheduler, again: &mut self.again };
         self.engines.install_key(sa, keys, records)?;
-        let algorithm = self.algorithm((keys.transform(), direction, None), cost);
+        let algorithm =
+            self.algorithm(StageAlgorithm { transform: keys.transform(), direction, only: None }, cost);
         let at = sa.0 as usize;
         if self.sas.len() <= at {
             self.sas.resize_with(at + 1, || None);
@@ -63,7 +64,9 @@ impl CryptoStage {
     ) {
         let Some(engine) = self.engines.bind(sa, binding, keys) else { return };
         let Direction::Seal = binding.direction else { return self.note_bound(sa, engine, None) };
-        let algorithm = self.algorithm((keys.transform(), Direction::Seal, Some(engine)), cost);
+        let wanted =
+            StageAlgorithm { transform: keys.transform(), direction: Direction::Seal, only: Some(engine) };
+        let algorithm = self.algorithm(wanted, cost);
         self.note_bound(sa, engine, Some(algorithm));
     }
 
@@ -90,7 +93,7 @@ impl CryptoStage {
 
     fn algorithm(
         &mut self,
-        wanted: (Transform, Direction, Option<usize>),
+        wanted: StageAlgorithm,
         cost: &dyn Fn(&EngineDescription, Transform) -> AlgorithmCost,
     ) -> u16 {
         if let Some(at) = self.algorithms.iter().position(|known| *known == wanted) {
@@ -98,7 +101,7 @@ impl CryptoStage {
         }
         let algorithm = self.algorithms.len() as u16;
         self.algorithms.push(wanted);
-        let (transform, _, only) = wanted;
+        let StageAlgorithm { transform, only, .. } = wanted;
         for engine in 0..self.engines.len() {
             let does = || self.engines.description(engine).transforms.contains(&transform);
             if only.map_or_else(does, |only| only == engine) {
@@ -117,7 +120,7 @@ impl CryptoStage {
         cost: &dyn Fn(&EngineDescription) -> Option<AlgorithmCost>,
     ) {
         for algorithm in 0..self.algorithms.len() {
-            let (known, _, only) = self.algorithms[algorithm];
+            let StageAlgorithm { transform: known, only, .. } = self.algorithms[algorithm];
             for engine in (0..self.engines.len()).filter(|engine| only.is_none_or(|only| only == *engine)) {
                 let description = self.engines.description(engine);
                 let does = known == transform && description.transforms.contains(&transform);

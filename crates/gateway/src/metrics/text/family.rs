@@ -19,12 +19,20 @@ pub(super) fn label(name: &'static str, value: impl Display) -> Label {
 
 pub(super) type Encoder<'a> = prometheus_client::encoding::DescriptorEncoder<'a>;
 
+/// What is said once of a family.
+pub(super) struct FamilyHead<'a> {
+    pub(super) name: &'a str,
+    pub(super) help: &'a str,
+    pub(super) kind: MetricType,
+}
+
 /// One family: each label set with its value.
 pub(super) fn family<L: EncodeLabelSet, M: EncodeMetric>(
     encoder: &mut Encoder<'_>,
-    (name, help, kind): (&str, &str, MetricType),
+    head: FamilyHead<'_>,
     rows: impl IntoIterator<Item = (L, M)>,
 ) -> std::fmt::Result {
+    let FamilyHead { name, help, kind } = head;
     let mut family = encoder.encode_descriptor(name, help, None, kind)?;
     for (labels, metric) in rows {
         metric.encode(family.encode_family(&labels)?)?;
@@ -39,7 +47,7 @@ pub(super) fn counters<L: EncodeLabelSet>(
     rows: impl IntoIterator<Item = (L, u64)>,
 ) -> std::fmt::Result {
     let rows = rows.into_iter().map(|(labels, value)| (labels, ConstCounter::new(value)));
-    family(encoder, (name, help, ConstCounter::<u64>::TYPE), rows)
+    family(encoder, FamilyHead { name, help, kind: ConstCounter::<u64>::TYPE }, rows)
 }
 
 pub(super) fn gauges<L: EncodeLabelSet>(
@@ -49,7 +57,7 @@ pub(super) fn gauges<L: EncodeLabelSet>(
     rows: impl IntoIterator<Item = (L, f64)>,
 ) -> std::fmt::Result {
     let rows = rows.into_iter().map(|(labels, value)| (labels, ConstGauge::new(value)));
-    family(encoder, (name, help, ConstGauge::<f64>::TYPE), rows)
+    family(encoder, FamilyHead { name, help, kind: ConstGauge::<f64>::TYPE }, rows)
 }
 
 /// A histogram by powers of two; `unit` is the factor to the metric's unit.

@@ -17,7 +17,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::hosts::Hosts;
 use super::journal::Journal;
-use super::negotiator::{Negotiator, Step, pause};
+use super::negotiator::{Negotiator, Step, Task, pause};
 use super::network::Link;
 use super::scenario::{MTU, Scenario, static_spi};
 use super::site::{Running, Start};
@@ -224,7 +224,7 @@ impl<'a> World<'a> {
                 if let Some(running) = &mut self.sites[site].running {
                     self.journal
                         .note(format_args!("site {site}: {step:?}, tunnel {tunnel}, SAs {generation}"));
-                    self.negotiator.step((tunnel, generation, step), site, running, &self.scenario);
+                    self.negotiator.step(Task { tunnel, generation, step }, site, running, &self.scenario);
                 }
             }
             Event::Follow => {
