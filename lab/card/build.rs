@@ -42,7 +42,11 @@ mod verilated {
         println!("cargo::rerun-if-changed={RTL}");
         let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
         let tools = Tools::find(&out);
-        let mut libraries: Vec<Library> = (0..).zip(MODELS).map(Library::model).take(BUILT).collect();
+        let mut libraries: Vec<Library> = (0..)
+            .zip(MODELS)
+            .map(|(number, functions)| Library::model(number, functions))
+            .take(BUILT)
+            .collect();
         libraries.push(Library::runtime(&tools));
         let store = target_folder(&out).join("card-models");
         fs::create_dir_all(&store).expect("cargo's folder can be written");
@@ -70,7 +74,7 @@ mod verilated {
     }
 
     impl Library {
-        fn model((number, functions): (usize, u16)) -> Self {
+        fn model(number: usize, functions: u16) -> Self {
             Self { name: class(number), source: Source::Card(functions) }
         }
 

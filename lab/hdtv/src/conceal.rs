@@ -47,6 +47,14 @@ fn runs_of_lines(format: &Format, hole: &Range<usize>) -> impl Iterator<Item = R
         .map(move |at| (at * line).max(hole.start)..((at + 1) * line).min(hole.end))
 }
 
+/// A line that is complete where another has a hole.
+struct NearLine {
+    /// In lines.
+    distance: isize,
+    /// Where its part is in the frame.
+    bytes: Range<usize>,
+}
+
 /// Fills a part of one line from the nearest lines of its field that are complete there.
 fn interpolate(format: &Format, frame: &mut [u8], holes: &[Range<usize>], run: Range<usize>) {
     let line_bytes = format.line_bytes();
@@ -63,28 +71,22 @@ fn interpolate(format: &Format, frame: &mut [u8], holes: &[Range<usize>], run: R
     };
     let nearest = |step: isize| {
         (1..)
-            .map_while(|distance| Some((distance, moved(step * distance)?)))
-            .find(|(_, other)| is_there(other))
+            .map_while(|distance| Some(NearLine { distance, bytes: moved(step * distance)? }))
+            .find(|line| is_there(&line.bytes))
     };
     match (nearest(-1), nearest(1)) {
-        (Some((up, above)), Some((down, below))) => mix(format.depth, frame, (up, above), (down, below), run),
-        (Some((_, other)), None) | (None, Some((_, other))) => frame.copy_within(other, run.start),
+        (Some(above), Some(below)) => mix(format.depth, frame, above, below, run),
+        (Some(other), None) | (None, Some(other)) => frame.copy_within(other.bytes, run.start),
         (None, None) => {}
     }
 }
 
 /// Mixes the samples of two lines, each weighted by the distance of the other.
-fn mix(
-    depth: Depth,
-    frame: &mut [u8],
-    above: (isize, Range<usize>),
-    below: (isize, Range<usize>),
-    run: Range<usize>,
-) {
-    let (up, down) = (above.0 as u32, below.0 as u32);
+fn mix(depth: Depth, frame: &mut [u8], above: NearLine, below: NearLine, run: Range<usize>) {
+    let (up, down) = (above.distance as u32, below.distance as u32);
     let (mut first, mut second) = (Vec::new(), Vec::new());
-    unpack(depth, &frame[above.1], &mut first);
-    unpack(depth, &frame[below.1], &mut second);
+    unpack(depth, &frame[above.bytes], &mut first);
+    unpack(depth, &frame[below.bytes], &mut second);
     for (first, second) in first.iter_mut().zip(&second) {
         let sum = u32::from(*first) * down + u32::from(*second) * up;
         *first = ((sum + (up + down) / 2) / (up + down)) as u16;

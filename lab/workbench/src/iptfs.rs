@@ -69,7 +69,7 @@ pub(crate) fn compare_modes(
         (format!("{SMALL} bytes, {SINGLY} thousand packets/s"), &small, singly),
     ];
     let length = length / (kinds.len() * MODES.len() * ROUNDS) as u32;
-    let compare = |(name, packets, load)| compare(name, packets, costs, (load, length));
+    let compare = |(name, packets, load)| compare(name, packets, costs, load, length);
     kinds.into_iter().map(compare).collect()
 }
 
@@ -77,7 +77,8 @@ fn compare(
     traffic: String,
     packets: &[Arc<Traffic>; 2],
     costs: &mut Costs,
-    (load, length): (Load, Duration),
+    load: Load,
+    length: Duration,
 ) -> Result<ModeComparison, DemoError> {
     let platforms = MODES.map(Platform::chosen);
     let trials = platforms.each_ref().map(|platform| {

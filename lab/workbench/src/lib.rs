@@ -40,7 +40,7 @@ pub use delivery::Latency;
 pub use error::DemoError;
 pub use iptfs::ModeComparison;
 pub use measure::{Bench, Measurement, Plan};
-pub use platform::{DemoEngine, Platform};
+pub use platform::{DemoEngine, Platform, TunnelSet};
 pub use report::{DemoEngineReport, LiveView, TrialReport};
 pub use rule::Rule;
 pub use traffic::{IMIX, Traffic};

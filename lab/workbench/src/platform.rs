@@ -48,6 +48,15 @@ pub struct DemoEngine {
     pub of_cpu: f64,
 }
 
+/// So many tunnels between the gateways, with this ESP proposal.
+#[derive(Clone, Copy, Debug)]
+pub struct TunnelSet {
+    /// The proposal.
+    pub proposal: &'static str,
+    /// The number of tunnels.
+    pub tunnels: usize,
+}
+
 /// The engines of a trial, as in a configuration.
 #[derive(Clone, Debug)]
 pub struct Platform {
@@ -218,7 +227,7 @@ impl Platform {
     /// [`DemoError::Platform`] says what is wrong with the tables.
     pub fn of(
         about: &str,
-        (proposal, tunnels): (&'static str, usize),
+        TunnelSet { proposal, tunnels }: TunnelSet,
         site: &str,
         peer: &str,
         costs: &mut Costs,
@@ -301,10 +310,10 @@ mod tests {
         let site = engines(&[("dpdk-a", "crypto_aesni_mb_a"), ("dpdk-b", "crypto_openssl_b")]);
         let site = site + &engine("software", "software", "");
         let mut costs = Costs::without_cache();
-        let case = ("aes128-sha1", 8);
+        let tunnels = TunnelSet { proposal: "aes128-sha1", tunnels: 8 };
         let platform = Platform::of(
             "devices of DPDK's",
-            case,
+            tunnels,
             &site,
             &engines(&[("peer", "crypto_aesni_mb_p")]),
             &mut costs,

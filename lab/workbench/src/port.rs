@@ -10,18 +10,23 @@ use super::arrivals::Arrivals;
 use super::delivery::Delivery;
 use super::traffic::{Traffic, tunnel_of_packet};
 
+/// One direction: its packets, and what became of them.
+#[derive(Clone)]
+pub(crate) struct Way {
+    pub(crate) traffic: Arc<Traffic>,
+    pub(crate) delivery: Arc<Delivery>,
+}
+
 /// The plaintext port of one of the gateways.
 pub(crate) struct TrafficPort {
     description: PortDescription,
     counters: PortCounters,
-    outgoing: Arc<Traffic>,
-    outgoing_delivery: Arc<Delivery>,
+    outgoing: Way,
     /// Arrivals at a given rate; `None` if there are always more packets.
     arrivals: Option<Arrivals>,
     /// Packets sent so far, which is the number of the next one.
     sent: u64,
-    incoming: Arc<Traffic>,
-    incoming_delivery: Arc<Delivery>,
+    incoming: Way,
     /// Packets seen so far of each tunnel.
     seen: Vec<u64>,
     /// Numbers of the correct packets of the current burst.
@@ -30,23 +35,16 @@ pub(crate) struct TrafficPort {
 
 impl TrafficPort {
     /// A port that sends `outgoing` and expects `incoming`.
-    pub(crate) fn new(
-        name: &str,
-        mtu: usize,
-        (outgoing, outgoing_delivery): (Arc<Traffic>, Arc<Delivery>),
-        (incoming, incoming_delivery): (Arc<Traffic>, Arc<Delivery>),
-    ) -> Self {
+    pub(crate) fn new(name: &str, mtu: usize, outgoing: Way, incoming: Way) -> Self {
         Self {
             description: PortDescription { name: name.to_owned(), kind: convoy_port::memory::KIND, mtu },
             counters: PortCounters::default(),
             arrivals: None,
             sent: 0,
             arrived: Vec::new(),
-            seen: vec![0; incoming.tunnels()],
+            seen: vec![0; incoming.traffic.tunnels()],
             outgoing,
-            outgoing_delivery,
             incoming,
-            incoming_delivery,
         }
     }
 
@@ -60,27 +58,28 @@ impl TrafficPort {
             counter.fetch_add(1, Ordering::Relaxed);
         };
         let Some(tunnel) = tunnel_of_packet(packet).filter(|tunnel| *tunnel < self.seen.len()) else {
-            return count(&self.incoming_delivery.wrong);
+            return count(&self.incoming.delivery.wrong);
         };
-        let places = self.incoming.of_tunnel(tunnel);
+        let places = self.incoming.traffic.of_tunnel(tunnel);
         let round = places.len() as u64;
         let expected = self.seen[tunnel];
-        let is_at = |nth: u64| self.incoming.packet(places[(nth % round) as usize] as usize) == packet;
+        let is_at =
+            |nth: u64| self.incoming.traffic.packet(places[(nth % round) as usize] as usize) == packet;
         if round > 0 && is_at(expected) {
             self.seen[tunnel] += 1;
             let place = u64::from(places[(expected % round) as usize]);
-            self.arrived.push(expected / round * self.incoming.len() as u64 + place);
-            return count(&self.incoming_delivery.good);
+            self.arrived.push(expected / round * self.incoming.traffic.len() as u64 + place);
+            return count(&self.incoming.delivery.good);
         }
         // Not the expected packet. Was it sent at all, and if so, is it a later or an earlier one?
         let found = (1..round).find(|ahead| is_at(expected + ahead));
         match found {
             Some(ahead) if ahead < round / 2 => {
                 self.seen[tunnel] = expected + ahead + 1;
-                count(&self.incoming_delivery.out_of_order);
+                count(&self.incoming.delivery.out_of_order);
             }
-            Some(_) => count(&self.incoming_delivery.out_of_order),
-            None => count(&self.incoming_delivery.wrong),
+            Some(_) => count(&self.incoming.delivery.out_of_order),
+            None => count(&self.incoming.delivery.wrong),
         }
     }
 }
@@ -96,30 +95,31 @@ impl Port for TrafficPort {
         limit: usize,
         burst: &mut Vec<Frame>,
     ) -> Result<usize, PortError> {
-        if !self.outgoing_delivery.sending.load(Ordering::Relaxed) {
+        if !self.outgoing.delivery.sending.load(Ordering::Relaxed) {
             return Ok(0);
         }
-        let now_ns = self.outgoing_delivery.now_ns();
+        let now_ns = self.outgoing.delivery.now_ns();
         let mut ready = limit;
         if let Some(arrivals) = &mut self.arrivals {
-            self.outgoing_delivery.refused.fetch_add(arrivals.come(now_ns), Ordering::Relaxed);
+            self.outgoing.delivery.refused.fetch_add(arrivals.come(now_ns), Ordering::Relaxed);
             ready = limit.min(arrivals.waiting());
         }
         let (mut count, mut bytes) = (0, 0);
         while count < ready {
-            let packet = self.outgoing.packet((self.sent % self.outgoing.len() as u64) as usize);
+            let packet =
+                self.outgoing.traffic.packet((self.sent % self.outgoing.traffic.len() as u64) as usize);
             let Some(frame) = pool.take_filled(packet, 256) else { break };
             bytes += packet.len() as u64;
             burst.push(frame);
             let came_ns = self.arrivals.as_mut().and_then(Arrivals::take).unwrap_or(now_ns);
-            self.outgoing_delivery.stamp(self.sent, came_ns);
+            self.outgoing.delivery.stamp(self.sent, came_ns);
             self.sent += 1;
             count += 1;
         }
         self.counters.received_packets += count as u64;
         self.counters.received_bytes += bytes;
-        self.outgoing_delivery.sent.fetch_add(count as u64, Ordering::Relaxed);
-        self.outgoing_delivery.sent_bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.outgoing.delivery.sent.fetch_add(count as u64, Ordering::Relaxed);
+        self.outgoing.delivery.sent_bytes.fetch_add(bytes, Ordering::Relaxed);
         Ok(count)
     }
 
@@ -131,7 +131,7 @@ impl Port for TrafficPort {
             self.counters.sent_bytes += frame.len() as u64;
             pool.give_back(frame);
         }
-        self.incoming_delivery.record(&self.arrived);
+        self.incoming.delivery.record(&self.arrived);
         self.arrived.clear();
         Ok(count)
     }
@@ -148,10 +148,14 @@ mod tests {
     use crate::traffic::both_ways;
     use convoy_packet::FramePool;
 
+    fn way(traffic: &Arc<Traffic>, delivery: &Arc<Delivery>) -> Way {
+        Way { traffic: Arc::clone(traffic), delivery: Arc::clone(delivery) }
+    }
+
     fn pair() -> (TrafficPort, Arc<Traffic>, Arc<Delivery>) {
         let [there, back] = both_ways(Vec::new(), 4, 200, 3).map(Arc::new);
         let (out, inward) = (Arc::new(Delivery::new()), Arc::new(Delivery::new()));
-        let port = TrafficPort::new("a", 1500, (there, out), (Arc::clone(&back), Arc::clone(&inward)));
+        let port = TrafficPort::new("a", 1500, way(&there, &out), way(&back, &inward));
         (port, back, inward)
     }
 
@@ -173,9 +177,9 @@ mod tests {
         let [there, _] = both_ways(Vec::new(), 4, 20, 3).map(Arc::new);
         let delivery = Arc::new(Delivery::new());
         let other = Arc::new(Delivery::new());
-        let way = (Arc::clone(&there), Arc::clone(&delivery));
-        let mut from = TrafficPort::new("from", 1500, way.clone(), (Arc::clone(&there), Arc::clone(&other)));
-        let mut to = TrafficPort::new("to", 1500, (there, other), way);
+
+        let mut from = TrafficPort::new("from", 1500, way(&there, &delivery), way(&there, &other));
+        let mut to = TrafficPort::new("to", 1500, way(&there, &other), way(&there, &delivery));
         let mut pool = FramePool::new(64, 0);
         delivery.sending.store(true, Ordering::Relaxed);
         // Two rounds are not recorded; in the third, packets wait for 20 ms between the ports.

@@ -19,7 +19,7 @@ use super::cpu::cpu_time;
 use super::delivery::{Delivery, Latency};
 use super::failing::make_fail;
 use super::platform::Platform;
-use super::port::TrafficPort;
+use super::port::{TrafficPort, Way};
 use super::report::{DemoEngineReport, LiveView, TrialReport};
 use super::rule::Rule;
 use super::sites::both;
@@ -103,7 +103,13 @@ pub(crate) fn run_trial(
     let view = pair.view(trial, elapsed);
     all_events.extend(view.events.iter().cloned());
     show(&view);
-    Ok(pair.report(view, (elapsed, cpu), all_events))
+    Ok(pair.report(view, TrialTime { elapsed, cpu }, all_events))
+}
+
+/// What a trial took: by the clock, and of the processor.
+struct TrialTime {
+    elapsed: Duration,
+    cpu: Duration,
 }
 
 impl Pair {
@@ -120,7 +126,8 @@ impl Pair {
             }
             let (pipeline, _) =
                 assemble::pipeline(&config, 0, engines, costs, Clock::start(), &Starts::Unlimited)?;
-            let way = |at: usize| (Arc::clone(&traffic[at]), Arc::clone(&deliveries[at]));
+            let way =
+                |at: usize| Way { traffic: Arc::clone(&traffic[at]), delivery: Arc::clone(&deliveries[at]) };
             let arrivals = match trial.load {
                 Load::Saturating => None,
                 Load::Offered(both_ways) => Some(Arrivals::new(both_ways / 2.0, at as u64)),
@@ -228,12 +235,8 @@ impl Pair {
         stage.snapshot().engines.into_iter().enumerate().map(engine).collect()
     }
 
-    fn report(
-        &self,
-        view: LiveView,
-        (elapsed, cpu): (Duration, Duration),
-        events: Vec<String>,
-    ) -> TrialReport {
+    fn report(&self, view: LiveView, time: TrialTime, events: Vec<String>) -> TrialReport {
+        let TrialTime { elapsed, cpu } = time;
         let esp_packets = self.sent_by(Side::Outside, |outside| outside.sent_packets);
         let esp_bytes = self.sent_by(Side::Outside, |outside| outside.sent_bytes);
         let (sent, arrived) = (self.sent(), self.arrived());

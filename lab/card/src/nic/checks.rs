@@ -189,7 +189,8 @@ impl Nic {
     /// The rules come last, and are in force when they are there.
     fn order_signatures(&mut self) {
         let table = &self.wanted.signatures;
-        let mut orders: Vec<Order> = table.pages().into_iter().map(page).collect();
+        let mut orders: Vec<Order> =
+            table.pages().into_iter().map(|(number, body)| page(number, body)).collect();
         if let Some(last) = orders.last_mut() {
             last.effect = Effect::Signatures(Arc::clone(table));
         }
@@ -202,10 +203,10 @@ impl Nic {
 }
 
 /// A page of the signatures' tables.
-fn page((page, body): (u8, Vec<u8>)) -> Order {
+fn page(number: u8, body: Vec<u8>) -> Order {
     Order {
         pipeline: Pipeline::X2,
-        operation: Operation::SignatureWrite(page),
+        operation: Operation::SignatureWrite(number),
         place: 0,
         body: Body::Table(body),
         effect: Effect::Loaded,

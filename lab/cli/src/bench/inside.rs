@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::args::InsideArgs;
 use super::budget::Budget;
-use super::load::Loads;
+use super::load::{LoadSubject, Loads};
 use super::page::Page;
 use super::{failure, print_machine, profile};
 use crate::progress::Progress;
@@ -100,7 +100,7 @@ fn measure(
         let until = next(Step::Blocks);
         let measured = blocks(service, *lengths, BURST, Some(until))?;
         let most = 1e9 / measured.sum_ns();
-        let subject = (service, placement, *lengths);
+        let subject = LoadSubject { service, placement, lengths: *lengths };
         all_busy.push(Loads::measure(subject, most, args.trial, args.rounds, next)?);
         loads.push(load(&measured, most * PROFILED_LOAD));
         all_blocks.push(measured);

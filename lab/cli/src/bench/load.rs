@@ -13,6 +13,14 @@ use convoy_cli::table::{number, table_of};
 /// Loads to measure, relative to the capacity of one core.
 pub(super) const LOADS: [f64; 8] = [0.1, 0.25, 0.5, 0.7, 0.85, 1.0, 1.2, 1.5];
 
+/// What is measured: a gateway's service, where its threads run, and the packets' lengths.
+#[derive(Clone, Copy)]
+pub(super) struct LoadSubject<'a> {
+    pub(super) service: &'a Service,
+    pub(super) placement: &'a Placement,
+    pub(super) lengths: Lengths,
+}
+
 /// Results for one packet length.
 #[derive(Serialize)]
 pub(super) struct Loads {
@@ -48,12 +56,13 @@ impl Loads {
     /// Measures all loads in `rounds` rounds. `most` is the capacity of one core in packets/s;
     /// `next` returns the deadline of a round.
     pub(super) fn measure(
-        (service, placement, lengths): (&Service, &Placement, Lengths),
+        subject: LoadSubject<'_>,
         most: f64,
         trial_s: f64,
         rounds: u32,
         next: &mut dyn FnMut(Step) -> Instant,
     ) -> Result<Self, MeasureError> {
+        let LoadSubject { service, placement, lengths } = subject;
         let rates = LOADS.map(|part| most * part);
         let mut by_load: [Vec<Busy>; LOADS.len()] = Default::default();
         for _ in 0..rounds {

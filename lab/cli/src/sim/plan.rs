@@ -123,7 +123,7 @@ fn print(output: &Output) {
     if let Some(measured) = &output.measured {
         let predicted = plan.as_configured.packets_per_second;
         let error = (predicted / measured.undisturbed_packets_per_second - 1.0) * 100.0;
-        let shares: Vec<String> = measured.share.iter().map(share).collect();
+        let shares: Vec<String> = measured.share.iter().map(|(engine, part)| share(engine, *part)).collect();
         println!(
             "The gateway itself, as configured: {:.0} packets/s undisturbed ({:.0} with the load of other programs), {:.2} packets per \
              multi-packet, {}. The prediction is off by {error:+.0} % from the undisturbed rate.",
@@ -135,12 +135,12 @@ fn print(output: &Output) {
     }
 }
 
-fn share((name, share): &(String, f64)) -> String {
-    format!("{name} {:.0} %", share * 100.0)
+fn share(engine: &str, part: f64) -> String {
+    format!("{engine} {:.0} %", part * 100.0)
 }
 
 fn row(outcome: &PlanOutcome) -> [String; 7] {
-    let shares: Vec<String> = outcome.share.iter().map(share).collect();
+    let shares: Vec<String> = outcome.share.iter().map(|(engine, part)| share(engine, *part)).collect();
     [
         outcome.change.clone(),
         format!("{:.0}", outcome.packets_per_second),

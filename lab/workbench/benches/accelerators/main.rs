@@ -15,7 +15,7 @@ mod setups;
 use std::time::{Duration, Instant};
 
 use convoy_dataplane::costs::Costs;
-use convoy_workbench::{Bench, IMIX, Load, Measurement, Plan, Rule, lengths};
+use convoy_workbench::{Bench, IMIX, Load, Measurement, Plan, Rule, TunnelSet, lengths};
 use report::{Report, Row};
 use setups::{Setup, setups};
 
@@ -88,7 +88,7 @@ fn measure_all(plan: Plan, only_alone: bool) -> Report {
     let mut cases = 0;
     for proposal in PROPOSALS {
         for sas in SAS {
-            let setups = setups((proposal, sas), cores, &mut costs);
+            let setups = setups(TunnelSet { proposal, tunnels: sas }, cores, &mut costs);
             for (size, mix) in SIZES {
                 report.rows.extend(measure(&setups, proposal, (size, sas, mix), plan, &mut costs));
                 cases += 1;

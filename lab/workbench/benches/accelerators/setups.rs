@@ -2,7 +2,7 @@
 
 use convoy_dataplane::costs::Costs;
 use convoy_engine::CryptodevSettings;
-use convoy_workbench::{Platform, Rule};
+use convoy_workbench::{Platform, Rule, TunnelSet};
 
 /// Modes of DPDK's scheduler device. None of them takes the devices' costs into account.
 const MODES: [&str; 4] = ["round-robin", "packet-size-distr", "fail-over", "multi-core"];
@@ -64,7 +64,7 @@ fn has(device: &str, proposal: &str) -> bool {
 }
 
 /// All setups for one proposal and number of SAs.
-pub(crate) fn setups(case: (&'static str, usize), cores: usize, costs: &mut Costs) -> Vec<Setup> {
+pub(crate) fn setups(tunnels: TunnelSet, cores: usize, costs: &mut Costs) -> Vec<Setup> {
     let inline = "[[engine]]\nkind = \"multibuffer\"\n";
     let beside = (cores > 1).then_some(1);
     let last = (cores > 2).then_some(2);
@@ -73,12 +73,12 @@ pub(crate) fn setups(case: (&'static str, usize), cores: usize, costs: &mut Cost
         [("aesni_mb", "crypto_aesni_mb_beside", beside), ("openssl", "crypto_openssl_beside", last)]
     {
         // A device without the algorithm would never be chosen.
-        if has(device, case.0) {
+        if has(device, tunnels.proposal) {
             several += &cryptodev(name, device, core);
         }
     }
     let mut platform =
-        |site: &str| Platform::of("", case, site, PEER, costs).expect("the bench's own engines");
+        |site: &str| Platform::of("", tunnels, site, PEER, costs).expect("the bench's own engines");
     let alone =
         |engines, platform| Setup { engines, platform, rules: vec![Rule::DEFAULT], by: Some("-".to_owned()) };
     let mut all = vec![
@@ -93,7 +93,7 @@ pub(crate) fn setups(case: (&'static str, usize), cores: usize, costs: &mut Cost
     for (engines, device) in
         [("aesni_mb alone", "crypto_aesni_mb_alone"), ("openssl alone", "crypto_openssl_alone")]
     {
-        if has(device, case.0) {
+        if has(device, tunnels.proposal) {
             all.push(alone(engines, platform(&cryptodev("alone", device, None))));
         }
     }
@@ -104,7 +104,7 @@ pub(crate) fn setups(case: (&'static str, usize), cores: usize, costs: &mut Cost
         // Without DPDK's ordering: the gateway restores the order itself, and DPDK's scheduler may
         // return ordered operations before they are complete.
         let device = format!("crypto_scheduler_{mode},worker={first},worker={second},mode={mode}{cores}");
-        if has(&device, case.0) {
+        if has(&device, tunnels.proposal) {
             let by = Some(format!("DPDK's scheduler, {mode}"));
             all.push(Setup {
                 by,

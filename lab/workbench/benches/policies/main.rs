@@ -33,7 +33,7 @@ fn main() {
     let platforms = [Some(Platform::accelerators(&mut costs)), Platform::own_core(&mut costs)];
     for platform in platforms.into_iter().flatten() {
         let plan = Plan { window: WINDOW, load: Load::Saturating, rounds, length };
-        report(&platform, &mut costs, (&rules, loads), plan);
+        report(&platform, &mut costs, &rules, loads, plan);
     }
 }
 
@@ -46,7 +46,7 @@ fn rules(part: &str) -> Vec<Rule> {
     rules
 }
 
-fn report(platform: &Platform, costs: &mut Costs, (rules, loads): (&[Rule], &[f64]), plan: Plan) {
+fn report(platform: &Platform, costs: &mut Costs, rules: &[Rule], loads: &[f64], plan: Plan) {
     let traffic = imix(SEED);
     let mut bench = Bench { platform, traffic: &traffic, costs };
     println!("\n## {}\n\nWith {}: {}.", platform.about, platform.proposal, costs_of(&platform.engines));
